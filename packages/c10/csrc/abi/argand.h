@@ -1,0 +1,326 @@
+/* The C ABI of Argand: the only thing that crosses between separately built shared libraries.
+ *
+ * A library receives one `const ArgandApi*` (from Python: the capsule "argand_c10._C.api"; from C: `argand_api()`) and
+ * checks `abi_version`. Layouts below are part of the ABI; fields are added at the end of a struct only together with
+ * a new ARGAND_ABI_VERSION. C++ code uses the header-only wrapper tensor.h on top of it.
+ */
+#ifndef ARGAND_ABI_ARGAND_H_
+#define ARGAND_ABI_ARGAND_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ARGAND_ABI_VERSION 1
+#define ARGAND_MAX_DIMS 64
+#define ARGAND_INLINE_DIMS 5
+
+/* ---- dtypes: the order is the ABI -------------------------------------------------------------------------- */
+typedef enum ArgandDType {
+  ARGAND_BOOL = 0,
+  ARGAND_UINT8,
+  ARGAND_INT8,
+  ARGAND_INT16,
+  ARGAND_INT32,
+  ARGAND_INT64,
+  ARGAND_FLOAT16,
+  ARGAND_BFLOAT16,
+  ARGAND_FLOAT32,
+  ARGAND_FLOAT64,
+  ARGAND_COMPLEX64,
+  ARGAND_COMPLEX128,
+  ARGAND_NUM_DTYPES,
+  ARGAND_DTYPE_NONE = 0xff /* "not given" in optional arguments */
+} ArgandDType;
+
+/* ---- devices: the number is also the backend's dispatch index ---------------------------------------------- */
+typedef enum ArgandDeviceType {
+  ARGAND_CPU = 0,
+  ARGAND_CUDA,
+  ARGAND_HIP,
+  ARGAND_META,
+  ARGAND_PRIVATEUSE1,
+  ARGAND_PRIVATEUSE2,
+  ARGAND_PRIVATEUSE3,
+  ARGAND_NUM_BACKENDS
+} ArgandDeviceType;
+
+/* A device as one integer: type << 8 | index (index 0xff: not given). */
+typedef int32_t ArgandDevice;
+#define ARGAND_DEVICE(type, index) ((ArgandDevice)(((type) << 8) | ((index)&0xff)))
+#define ARGAND_DEVICE_TYPE(device) ((ArgandDeviceType)((device) >> 8))
+#define ARGAND_DEVICE_INDEX(device) ((device)&0xff)
+
+/* ---- dispatch keys: the highest set bit whose table entry is not empty wins ---------------------------------- */
+typedef enum ArgandDispatchKey {
+  /* 0..6: Dense kernels of the backends, same numbers as ArgandDeviceType */
+  ARGAND_KEY_CPU = 0,
+  ARGAND_KEY_CUDA,
+  ARGAND_KEY_HIP,
+  ARGAND_KEY_META,
+  ARGAND_KEY_PRIVATEUSE1,
+  ARGAND_KEY_PRIVATEUSE2,
+  ARGAND_KEY_PRIVATEUSE3,
+  ARGAND_KEY_COMPOSITE, /* never in a tensor's key set: the table's fallback, one kernel for all backends */
+  ARGAND_KEY_QUANTIZED,
+  ARGAND_KEY_SPARSE,
+  ARGAND_KEY_AUTOGRAD, /* set on tensors that require grad; includes view and version bookkeeping of histories */
+  ARGAND_KEY_BATCHED,
+  ARGAND_KEY_AUTOCAST,
+  ARGAND_KEY_PYTHON_MODE, /* set by thread state only */
+  ARGAND_NUM_KEYS
+} ArgandDispatchKey;
+#define ARGAND_KEYBIT(key) (((uint64_t)1) << (key))
+
+/* ---- errors ------------------------------------------------------------------------------------------------- */
+/* Every function returning `int` gives 0 on success; else a thread-local error is set (kind + UTF-8 message). */
+typedef enum ArgandErrorKind {
+  ARGAND_OK = 0,
+  ARGAND_RUNTIME_ERROR,
+  ARGAND_VALUE_ERROR,
+  ARGAND_TYPE_ERROR,
+  ARGAND_INDEX_ERROR,
+  ARGAND_NOT_IMPLEMENTED_ERROR,
+  ARGAND_OUT_OF_MEMORY_ERROR,
+  ARGAND_SHAPE_ERROR,    /* a RuntimeError in Python */
+  ARGAND_DTYPE_ERROR,    /* a RuntimeError in Python */
+  ARGAND_DEVICE_ERROR,   /* a RuntimeError in Python */
+  ARGAND_INTERNAL_ERROR, /* our own bug */
+  ARGAND_PYTHON_ERROR    /* a Python exception is already set in this thread */
+} ArgandErrorKind;
+
+/* ---- storage ------------------------------------------------------------------------------------------------ */
+typedef struct ArgandStorage {
+  int32_t refcount; /* atomic */
+  ArgandDevice device;
+  void* data;
+  size_t nbytes;
+  uint32_t version; /* atomic; +1 for every in-place change; shared by all views */
+  uint32_t flags;   /* ARGAND_STORAGE_* */
+  void (*deleter)(void* data, void* context, size_t nbytes);
+  void* context;
+} ArgandStorage;
+#define ARGAND_STORAGE_RESIZABLE 1u
+#define ARGAND_STORAGE_READONLY 2u /* foreign read-only memory (NumPy): in-place operators refuse it */
+
+/* ---- tensor ------------------------------------------------------------------------------------------------- */
+typedef struct ArgandTensor ArgandTensor;
+
+/* What an upper layer hangs on a tensor (gradient history). Owned by the tensor; destroyed through its own vtable. */
+typedef struct ArgandTensorMeta {
+  void (*destroy)(struct ArgandTensorMeta* meta);
+} ArgandTensorMeta;
+
+struct ArgandTensor {
+  int32_t refcount; /* atomic */
+  uint32_t flags;   /* ARGAND_TENSOR_* */
+  uint64_t keys;    /* dispatch key set: backend bit, plus AUTOGRAD when it has a gradient history */
+  ArgandStorage* storage;
+  void* data;     /* storage->data + storage_offset * itemsize; NULL on meta and when empty */
+  int64_t offset; /* storage offset in elements */
+  int64_t numel;
+  int32_t ndim;
+  uint8_t dtype;
+  uint8_t reserved[3];
+  int64_t* sizes;   /* = inline_dims when ndim <= ARGAND_INLINE_DIMS, else owned heap block (sizes then strides) */
+  int64_t* strides; /* in elements */
+  int64_t inline_dims[2 * ARGAND_INLINE_DIMS];
+  ArgandTensor* base; /* the tensor this is a view of (never itself a view), owned; NULL for non-views */
+  ArgandTensorMeta* meta;
+  void* pyobject; /* managed by the Python binding alone */
+};
+#define ARGAND_TENSOR_CONTIGUOUS 1u     /* row-major dense (also when empty); kept up to date by api functions */
+#define ARGAND_TENSOR_REQUIRES_GRAD 2u  /* leaf flag */
+#define ARGAND_TENSOR_WRAPPED_NUMBER 4u /* 0-d tensor that came from a Python number: weak in promotion */
+#define ARGAND_TENSOR_INFERENCE 8u      /* made in inference mode: no version tracking */
+#define ARGAND_TENSOR_OWNS_PYOBJECT 16u
+#define ARGAND_TENSOR_NO_VERSION 32u    /* `.data`: in-place changes do not bump the storage's version */
+#define ARGAND_TENSOR_VIEW_NO_GRAD 64u  /* view made in no_grad of a tensor with history: in-place with grad is refused */
+#define ARGAND_TENSOR_CONJ 128u         /* reserved */
+
+/* ---- values: one calling convention ------------------------------------------------------------------------- */
+typedef enum ArgandTag {
+  ARGAND_TAG_NONE = 0,
+  ARGAND_TAG_TENSOR,      /* t  (borrowed in arguments, owned in results; may be NULL = undefined) */
+  ARGAND_TAG_BOOL,        /* i  */
+  ARGAND_TAG_INT,         /* i  */
+  ARGAND_TAG_FLOAT,       /* d  */
+  ARGAND_TAG_COMPLEX,     /* c  */
+  ARGAND_TAG_STRING,      /* s, len */
+  ARGAND_TAG_DTYPE,       /* i  = ArgandDType */
+  ARGAND_TAG_DEVICE,      /* i  = ArgandDevice */
+  ARGAND_TAG_INT_LIST,    /* ints, len */
+  ARGAND_TAG_FLOAT_LIST,  /* floats, len */
+  ARGAND_TAG_BOOL_LIST,   /* ints, len */
+  ARGAND_TAG_TENSOR_LIST, /* tensors, len; entries may be NULL (optional tensors); in results: array from api->alloc_array, owned */
+  ARGAND_TAG_GENERATOR,   /* p  = ArgandGenerator* */
+  ARGAND_TAG_OBJECT       /* p  = PyObject*, only for operators written in Python */
+} ArgandTag;
+
+typedef struct ArgandValue {
+  uint32_t tag;
+  uint32_t len;
+  union {
+    int64_t i;
+    double d;
+    struct {
+      double re, im;
+    } c;
+    ArgandTensor* t;
+    const int64_t* ints;
+    const double* floats;
+    ArgandTensor** tensors;
+    const char* s;
+    void* p;
+  };
+} ArgandValue; /* 24 bytes */
+
+/* ---- operators ---------------------------------------------------------------------------------------------- */
+typedef struct ArgandOperator ArgandOperator;
+
+/* A kernel reads `args` (one per schema argument, defaults filled in), writes one value per schema result, and returns
+ * a status. It owns nothing in `args`; results are owned by the caller. On failure it leaves `rets` untouched.
+ * In-place operators return their `self` with a new reference. `keys` is the key set that selected it. */
+typedef int (*ArgandKernel)(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
+
+struct ArgandOperator {
+  const char* name;   /* "add", "add_", "max.dim"; unique */
+  const char* schema; /* full schema text, as in the registry */
+  uint64_t schema_hash;
+  uint16_t n_args;
+  uint16_t n_rets;
+  uint16_t flags; /* ARGAND_OP_* */
+  uint16_t reserved;
+  ArgandKernel kernels[ARGAND_NUM_KEYS];
+  void* key_data[ARGAND_NUM_KEYS]; /* whatever the registrant of a kernel hangs on its key (e.g. a derivative record) */
+  const void* binding;             /* owned by the Python binding layer */
+};
+#define ARGAND_OP_VIEW 1u      /* results alias self */
+#define ARGAND_OP_INPLACE 2u   /* first argument is changed and returned */
+#define ARGAND_OP_RANDOM 4u    /* draws from a generator */
+#define ARGAND_OP_COMPOSITE 8u /* has no derivative of its own: its body calls differentiable operators */
+
+/* ---- random ------------------------------------------------------------------------------------------------- */
+/* Philox 4x32-10. A use reserves `n` counters in program order; element i of a kernel draws from counter base + i. */
+typedef struct ArgandGenerator {
+  int32_t refcount; /* atomic */
+  ArgandDevice device;
+  uint64_t seed;
+  uint64_t offset; /* next free counter (each gives four 32-bit words) */
+  void* pyobject;
+  void* mutex;
+} ArgandGenerator;
+
+/* ---- thread state -------------------------------------------------------------------------------------------- */
+typedef struct ArgandThreadState {
+  uint64_t include_keys; /* added to every call's key set */
+  uint64_t exclude_keys; /* removed from it (after include) */
+  int32_t grad_mode;     /* 1: gradients are recorded */
+  int32_t inference_mode;
+  uint8_t default_dtype; /* float32 */
+  uint8_t reserved[7];
+} ArgandThreadState;
+
+typedef void (*ArgandRangeFn)(void* context, int64_t begin, int64_t end);
+
+typedef struct ArgandMemoryStats {
+  uint64_t allocated_bytes; /* in use by storages */
+  uint64_t cached_bytes;    /* free, kept for reuse */
+  uint64_t peak_allocated_bytes;
+  uint64_t allocations;
+  uint64_t cache_hits;
+  uint64_t limit_bytes; /* of cached_bytes */
+} ArgandMemoryStats;
+
+/* A device backend registers this for its type. `allocate` returns NULL when memory is exhausted. */
+typedef struct ArgandDeviceInterface {
+  const char* name; /* "cpu", "meta", "cuda" */
+  int (*device_count)(void);
+  void* (*allocate)(int32_t index, size_t nbytes);
+  void (*deallocate)(void* data, int32_t index, size_t nbytes);
+  int (*copy)(void* dst, ArgandDevice dst_device, const void* src, ArgandDevice src_device, size_t nbytes);
+  int (*synchronize)(int32_t index);
+} ArgandDeviceInterface;
+
+/* ---- the function table -------------------------------------------------------------------------------------- */
+typedef struct ArgandApi {
+  uint32_t abi_version; /* ARGAND_ABI_VERSION of the provider */
+  uint32_t struct_size; /* sizeof(ArgandApi) of the provider */
+
+  /* errors */
+  int (*set_error)(int kind, const char* message); /* returns kind */
+  const char* (*last_error)(int* kind);            /* message of this thread's last error */
+
+  /* arrays for result lists */
+  void* (*alloc_array)(size_t nbytes);
+  void (*free_array)(void* array);
+
+  /* storages */
+  int (*storage_new)(ArgandDevice device, size_t nbytes, ArgandStorage** out); /* uninitialised */
+  int (*storage_from_blob)(ArgandDevice device, void* data, size_t nbytes, void (*deleter)(void*, void*, size_t), void* context,
+                           uint32_t flags, ArgandStorage** out);
+  void (*storage_release)(ArgandStorage* storage); /* when refcount has reached 0 */
+  int (*storage_resize)(ArgandStorage* storage, size_t nbytes);
+
+  /* tensors; `out` receives a new reference */
+  int (*tensor_empty)(int32_t ndim, const int64_t* sizes, int dtype, ArgandDevice device, ArgandTensor** out);
+  int (*tensor_empty_strided)(int32_t ndim, const int64_t* sizes, const int64_t* strides, int dtype, ArgandDevice device, ArgandTensor** out);
+  int (*tensor_from_storage)(ArgandStorage* storage /* new reference taken */, int32_t ndim, const int64_t* sizes, const int64_t* strides,
+                             int64_t offset, int dtype, ArgandTensor** out); /* not a view: no base */
+  int (*tensor_view)(ArgandTensor* self, int32_t ndim, const int64_t* sizes, const int64_t* strides, int64_t offset, int dtype,
+                     ArgandTensor** out); /* shares storage; base = self->base or self */
+  int (*tensor_alias)(ArgandTensor* self, ArgandTensor** out); /* same storage and geometry, no base, no history: detach */
+  int (*tensor_set_geometry)(ArgandTensor* self, int32_t ndim, const int64_t* sizes, const int64_t* strides, int64_t offset);
+  int (*tensor_set_storage)(ArgandTensor* self, ArgandStorage* storage, int dtype);  /* `x.data = y` */
+  int (*tensor_resize)(ArgandTensor* self, int32_t ndim, const int64_t* sizes);     /* for out=: contiguous, grows its storage */
+  void (*tensor_release)(ArgandTensor* self); /* when refcount has reached 0 */
+  void (*set_pyobject_hooks)(void (*release)(ArgandTensor*), void (*last_cpp_owner_gone)(ArgandTensor*));
+
+  /* dispatcher */
+  int (*op_register)(const char* name, const char* schema, uint64_t schema_hash, uint16_t n_args, uint16_t n_rets, uint16_t flags,
+                     ArgandOperator** out); /* the same name and hash again: the existing one; another hash: an error */
+  ArgandOperator* (*op_find)(const char* name); /* NULL when unknown */
+  int (*op_set_kernel)(ArgandOperator* op, ArgandDispatchKey key, ArgandKernel kernel, void* key_data);
+  int (*set_fallback)(ArgandDispatchKey key, ArgandKernel kernel); /* boxed fallback for every operator without an own kernel at key */
+  int (*call)(const ArgandOperator* op, const ArgandValue* args, ArgandValue* rets);
+  int (*redispatch)(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
+  size_t (*op_list)(const ArgandOperator** out, size_t capacity); /* returns the number of operators */
+  ArgandThreadState* (*thread_state)(void);
+
+  /* promotion (PyTorch's rules) */
+  int (*promote_types)(int a, int b);
+  int (*result_type)(const ArgandValue* values, size_t n, int* out); /* tensors and scalars, with their categories */
+
+  /* threads: calls fn on disjoint ranges that cover [begin, end), each of at least `grain` but the last; returns when all are done.
+   * Nested calls run serially. fn must not throw. */
+  void (*parallel_for)(int64_t begin, int64_t end, int64_t grain, ArgandRangeFn fn, void* context);
+  int (*num_threads)(void);
+  void (*set_num_threads)(int n);
+
+  /* random */
+  int (*generator_new)(ArgandDevice device, ArgandGenerator** out);
+  ArgandGenerator* (*default_generator)(ArgandDevice device); /* borrowed */
+  uint64_t (*generator_reserve)(ArgandGenerator* generator, uint64_t counters); /* the first counter; NULL: the CPU's default one */
+  void (*generator_release)(ArgandGenerator* generator);
+
+  /* memory and devices */
+  int (*register_device)(ArgandDeviceType type, const ArgandDeviceInterface* interface);
+  const ArgandDeviceInterface* (*device_interface)(ArgandDeviceType type); /* NULL when there is none */
+  void (*memory_stats)(ArgandDevice device, ArgandMemoryStats* out);
+  void (*empty_cache)(ArgandDevice device);
+  void (*set_cache_limit)(ArgandDevice device, uint64_t nbytes);
+
+  /* processor tier chosen at start: 0 baseline (SSE4.2), 1 AVX2+FMA, 2 AVX-512; ARGAND_CPU_TIER overrides */
+  int (*cpu_tier)(void);
+} ArgandApi;
+
+/* Exported by libargand_c10.so for programs without Python. */
+const ArgandApi* argand_api(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* ARGAND_ABI_ARGAND_H_ */
