@@ -74,7 +74,10 @@ struct IntList {
   IntList() = default;
   IntList(const int64_t* p, int64_t count) : ptr(p), n(count) {}
   IntList(const std::vector<int64_t>& v) : ptr(v.data()), n(static_cast<int64_t>(v.size())) {}
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winit-list-lifetime"
   IntList(std::initializer_list<int64_t> v) : ptr(v.begin()), n(static_cast<int64_t>(v.size())) {}  // valid within the full expression
+#pragma GCC diagnostic pop
   int64_t operator[](int64_t i) const { return ptr[i]; }
   int64_t size() const { return n; }
   const int64_t* begin() const { return ptr; }
