@@ -1,0 +1,100 @@
+"""Python rules: libraries, programs, pytest targets and generated files."""
+
+load("//tools/build:visibility.bzl", "default_visibility")
+
+def argand_py_library(name, srcs, imports = ["."], data = [], visibility = None, **kwargs):
+    """py_library whose folder is importable as it is (`import argand_c10` from packages/c10/argand_c10)."""
+    native.py_library(
+        name = name,
+        srcs = srcs,
+        imports = imports,
+        data = data + ["@python_env//:packages"],
+        srcs_version = "PY3",
+        visibility = default_visibility(visibility),
+        **kwargs
+    )
+
+def argand_py_binary(name, srcs, data = [], visibility = None, **kwargs):
+    """py_binary that runs with the build's environment."""
+    native.py_binary(
+        name = name,
+        srcs = srcs,
+        data = data + ["@python_env//:packages"],
+        python_version = "PY3",
+        srcs_version = "PY3",
+        visibility = default_visibility(visibility),
+        **kwargs
+    )
+
+def argand_pytest(name, srcs, deps = [], data = [], args = [], support = [], peer = False, size = "small", tags = [], **kwargs):
+    """py_test that runs pytest on `srcs`.
+
+    Args:
+      name: target name.
+      srcs: test files.
+      deps: Python libraries under test.
+      data: files that the tests read.
+      args: more pytest arguments.
+      support: conftest.py and helper modules, importable by the tests beside them.
+      peer: the test also imports the peer from its own environment, and is skipped with a message where that cannot be made.
+      size: Bazel's test size.
+      tags: Bazel's tags.
+      **kwargs: passed on (timeout, shard_count, env, flaky...).
+    """
+    runner = "//tools/build:pytest_main.py"
+    native.py_test(
+        name = name,
+        srcs = [runner] + srcs + support,
+        main = runner,
+        deps = deps,
+        data = data + ["@python_env//:packages"] + (["@peer_env//:peer"] if peer else []),
+        args = (["--argand-peer"] if peer else []) + args + ["$(rootpath %s)" % src for src in srcs],
+        python_version = "PY3",
+        srcs_version = "PY3",
+        size = size,
+        tags = tags + (["peer"] if peer else []),
+        **kwargs
+    )
+
+def argand_pytest_files(srcs, **kwargs):
+    """One argand_pytest a file, named as the file is (`tests/test_views.py` becomes `test_views`)."""
+    for src in srcs:
+        argand_pytest(
+            name = src.split("/")[-1][:-len(".py")],
+            srcs = [src],
+            **kwargs
+        )
+
+def _argand_codegen_impl(ctx):
+    out_dir = "/".join([part for part in [
+        ctx.outputs.outs[0].root.path,
+        ctx.label.workspace_root,
+        ctx.label.package,
+        ctx.attr.out_dir,
+    ] if part])
+    arguments = ctx.actions.args()
+    for argument in ctx.attr.arguments:
+        arguments.add(ctx.expand_location(argument.replace("{out_dir}", out_dir), ctx.attr.srcs))
+    ctx.actions.run(
+        executable = ctx.executable.tool,
+        arguments = [arguments],
+        inputs = ctx.files.srcs,
+        outputs = ctx.outputs.outs,
+        mnemonic = "ArgandCodegen",
+        progress_message = "Generating %s" % ctx.label,
+        use_default_shell_env = True,
+    )
+    files = depset(ctx.outputs.outs)
+    return [DefaultInfo(files = files, runfiles = ctx.runfiles(files = ctx.outputs.outs))]
+
+argand_codegen = rule(
+    implementation = _argand_codegen_impl,
+    attrs = {
+        "arguments": attr.string_list(doc = "The program's arguments; {out_dir} is the folder of the outputs, $(location x) a source."),
+        "out_dir": attr.string(doc = "Folder of the outputs below the package; empty: the package's own."),
+        "outs": attr.output_list(mandatory = True),
+        "srcs": attr.label_list(allow_files = True),
+        "tool": attr.label(default = "//tools/codegen", executable = True, cfg = "exec"),
+    },
+    doc = "Runs the code generator; it must write every one of `outs`, and sees only `srcs`.",
+)

@@ -1,0 +1,64 @@
+"""Runs pytest under Bazel: JUnit report, sharding, test filter, and the peer's environment where a target asks for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+
+class Shard:
+    """Keeps every n-th test of Bazel's n shards."""
+
+    def __init__(self, index: int, total: int) -> None:
+        self.index, self.total = index, total
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = items[self.index :: self.total]
+
+
+def _peer_unavailable() -> str | None:
+    """Puts the peer's packages behind ours on the path; returns why there is no peer."""
+    folder = Path("external/peer_env")
+    if not folder.exists():
+        folder = Path("../peer_env")
+    site = (folder / "site.txt").read_text().strip()
+    if not site:
+        return (folder / "reason.txt").read_text().strip()
+    sys.path.append(site)
+    return None
+
+
+def main(arguments: list[str]) -> int:
+    os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
+    sys.dont_write_bytecode = True
+    temporary = os.environ.get("TEST_TMPDIR")
+    if temporary:
+        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", f"{temporary}/hypothesis")
+        os.environ.setdefault("HOME", temporary)
+    if "--argand-peer" in arguments:
+        arguments.remove("--argand-peer")
+        reason = _peer_unavailable()
+        if reason:
+            print(f"SKIPPED: {reason}")
+            return 0
+    options = ["-p", "no:cacheprovider", "-ra", "--strict-markers", "-c", os.devnull, "--rootdir", os.getcwd()]
+    if "XML_OUTPUT_FILE" in os.environ:
+        options.append(f"--junitxml={os.environ['XML_OUTPUT_FILE']}")
+    if os.environ.get("TESTBRIDGE_TEST_ONLY"):
+        options += ["-k", os.environ["TESTBRIDGE_TEST_ONLY"]]
+    plugins = []
+    total = int(os.environ.get("TEST_TOTAL_SHARDS", "1"))
+    if total > 1:
+        Path(os.environ["TEST_SHARD_STATUS_FILE"]).touch()
+        plugins.append(Shard(int(os.environ["TEST_SHARD_INDEX"]), total))
+    code = int(pytest.main([*options, *arguments], plugins=plugins))
+    # A shard, or a filter, may leave a target without tests; a target that has none at all is a mistake.
+    nothing_left = total > 1 or bool(os.environ.get("TESTBRIDGE_TEST_ONLY"))
+    return 0 if code == int(pytest.ExitCode.NO_TESTS_COLLECTED) and nothing_left else code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,122 @@
+"""Repository rules that make Python environments: `python_env` (the build's) and `peer_env` (the peer's, for comparisons).
+
+The interpreter is `ARGAND_PYTHON` (a name as python3.12 or a path), by default python3.11; a CPython of that version is looked
+for on PATH and among pyenv's.
+"""
+
+_MAKE = Label("//tools/build:make_environment.py")
+_ENVIRONMENT = ["ARGAND_PYTHON", "ARGAND_CACHE"]
+
+def _works(rctx, path, version):
+    code = "import sys, venv; sys.exit(sys.version.split()[0].rsplit('.', 1)[0] != '%s' or sys.implementation.name != 'cpython')"
+    return rctx.execute([path, "-c", code % version]).return_code == 0
+
+def _pyenv_roots(rctx):
+    roots = [rctx.os.environ.get("PYENV_ROOT", "")]
+    roots.append(rctx.os.environ.get("HOME", "") + "/.pyenv")
+    shim = rctx.which("pyenv")
+    if shim:
+        roots.append(str(shim.dirname.dirname))
+    return [root for root in roots if root.startswith("/")]
+
+def _find_python(rctx):
+    wanted = rctx.os.environ.get("ARGAND_PYTHON", "") or "python3.11"
+    if wanted.startswith("/"):
+        if not rctx.path(wanted).exists:
+            fail("python_env: ARGAND_PYTHON=%s does not exist; give a CPython 3.11, 3.12 or 3.13" % wanted)
+        return wanted
+    version = wanted[len("python"):]
+    if version not in ["3.11", "3.12", "3.13"]:
+        fail("python_env: ARGAND_PYTHON=%s; expected python3.11, python3.12, python3.13 or a path" % wanted)
+    candidates = []
+    for root in _pyenv_roots(rctx):
+        found = rctx.execute(["sh", "-c", "ls -d %s/versions/%s.*/bin/%s 2>/dev/null | sort -V -r" % (root, version, wanted)])
+        candidates += found.stdout.split("\n")
+    on_path = rctx.which(wanted)
+    if on_path and "/shims/" not in str(on_path):
+        candidates = [str(on_path)] + candidates
+    candidates += ["/usr/local/bin/" + wanted, "/usr/bin/" + wanted]
+    for candidate in candidates:
+        if candidate and rctx.path(candidate).exists and _works(rctx, candidate, version):
+            return candidate
+    fail("python_env: no CPython %s with venv found on PATH or in pyenv; install it, or set ARGAND_PYTHON" % version)
+
+def _cache(rctx):
+    cache = rctx.os.environ.get("ARGAND_CACHE", "").split(":")[0]
+    return (cache or rctx.os.environ.get("HOME", "/tmp") + "/.cache/argand-bazel") + "/python"
+
+def _make(rctx, arguments):
+    python = _find_python(rctx)
+    command = [python, str(rctx.path(_MAKE)), "--cache", _cache(rctx), "--requirements", str(rctx.path(rctx.attr.requirements))]
+    return rctx.execute(command + arguments, timeout = 3600)
+
+def _python_env_impl(rctx):
+    rctx.report_progress("making the Python environment")
+    result = _make(rctx, ["--name", "env", "--require-hashes", "--keep-wheels"])
+    if result.return_code:
+        fail("python_env: the environment could not be made from requirements.lock:\n" + result.stderr)
+    env = _parse(result.stdout)
+    rctx.symlink(env["venv"], "venv")
+    rctx.symlink(env["wheels"], "wheels")
+    rctx.symlink(env["include"], "include/python")
+    rctx.symlink(env["site"] + "/numpy/_core/include", "include/numpy")
+    rctx.symlink(env["site"] + "/pybind11/include", "include/pybind11")
+    rctx.symlink(env["site"] + "/scipy_openblas64/include", "include/openblas")
+    rctx.file("environment.txt", env["key"] + "\n")
+    rctx.file("config.bzl", "".join([
+        '"""What the chosen interpreter decides; written by python_env.bzl."""\n\n',
+        "PYTHON_VERSION = \"%s\"\n" % env["version"],
+        "PYTHON_TAG = \"cp%s\"\n" % env["version"].replace(".", ""),
+        "EXT_SUFFIX = \"%s\"\n" % env["ext_suffix"],
+    ]))
+    rctx.template("BUILD.bazel", Label("//tools/build:python_env.BUILD.tpl"), substitutions = {
+        "{PYTHON}": env["python"],
+        "{OPENBLAS_LIB}": env["site"] + "/scipy_openblas64/lib",
+    })
+
+def _parse(stdout):
+    # repository_ctx has no JSON reader on Bazel 4; the description is one flat object of strings.
+    env = {}
+    line = stdout.strip().split("\n")[-1].strip("{}")
+    for pair in line.split(", "):
+        key, _, value = pair.partition(": ")
+        env[key.strip('"')] = value.strip('"')
+    return env
+
+python_env = repository_rule(
+    implementation = _python_env_impl,
+    attrs = {"requirements": attr.label(mandatory = True, allow_single_file = True)},
+    environ = _ENVIRONMENT,
+    doc = "The virtual environment of requirements.lock: Python toolchain, headers and libraries of its packages.",
+)
+
+def _peer_env_impl(rctx):
+    rctx.report_progress("making the peer's environment")
+    result = _make(rctx, ["--name", "peer"])
+    site = ""
+    reason = ""
+    if result.return_code:
+        lines = [line for line in result.stderr.strip().split("\n") if line]
+        reason = "the peer's environment (%s) could not be made: %s; retry with bazel sync --only=%s" % (
+            rctx.attr.requirements.name,
+            lines[-1] if lines else "no output",
+            rctx.name,
+        )
+    else:
+        site = _parse(result.stdout)["site"]
+    rctx.file("site.txt", site + "\n")
+    rctx.file("reason.txt", reason + "\n")
+    rctx.file("BUILD.bazel", """
+filegroup(
+    name = "peer",
+    srcs = ["reason.txt", "site.txt"],
+    visibility = ["//visibility:public"],
+)
+""")
+
+peer_env = repository_rule(
+    implementation = _peer_env_impl,
+    attrs = {"requirements": attr.label(mandatory = True, allow_single_file = True)},
+    environ = _ENVIRONMENT,
+    doc = "site.txt: the site-packages folder with the peer; empty where it could not be made, and reason.txt says why.",
+)
