@@ -1,0 +1,71 @@
+"""Dtypes as the registry names them: the ABI's order, named sets, and PyTorch's promotion between tensors' dtypes."""
+
+from __future__ import annotations
+
+# The order is the ABI's `ArgandDType`.
+DTYPES = (
+    "bool", "uint8", "int8", "int16", "int32", "int64",
+    "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+)  # fmt: skip
+
+BOOLEAN = ("bool",)
+INTEGRAL = ("uint8", "int8", "int16", "int32", "int64")
+FLOATING = ("float16", "bfloat16", "float32", "float64")
+COMPLEX = ("complex64", "complex128")
+
+# Names that `dtypes:` understands besides single dtypes.
+DTYPE_SETS: dict[str, tuple[str, ...]] = {
+    "all": DTYPES,
+    "boolean": BOOLEAN,
+    "integral": INTEGRAL,
+    "floating": FLOATING,
+    "complex": COMPLEX,
+    "numeric": INTEGRAL + FLOATING + COMPLEX,
+    "real": INTEGRAL + FLOATING,
+    "ordered": BOOLEAN + INTEGRAL + FLOATING,
+    "integral_boolean": BOOLEAN + INTEGRAL,
+    "floating_complex": FLOATING + COMPLEX,
+}
+
+
+def expand(names: list[str]) -> tuple[str, ...]:
+    """The dtypes of a list of dtypes and set names, in the ABI's order."""
+    chosen: set[str] = set()
+    for name in names:
+        chosen.update(DTYPE_SETS.get(name, (name,)))
+    return tuple(d for d in DTYPES if d in chosen)
+
+
+def enum(dtype: str) -> str:
+    """The C name of a dtype: float32 -> ARGAND_FLOAT32."""
+    return "ARGAND_" + dtype.upper()
+
+
+def is_differentiable(dtype: str) -> bool:
+    return dtype in FLOATING or dtype in COMPLEX
+
+
+def category(dtype: str) -> int:
+    """0 bool, 1 integral, 2 floating, 3 complex: a number only changes a tensor's dtype to a higher category."""
+    if dtype in BOOLEAN:
+        return 0
+    if dtype in INTEGRAL:
+        return 1
+    return 2 if dtype in FLOATING else 3
+
+
+def promote_types(a: str, b: str) -> str:
+    """The smallest dtype that holds both."""
+    if a == b:
+        return a
+    if category(a) != category(b):
+        low, high = (a, b) if category(a) < category(b) else (b, a)
+        if high == "complex64" and low == "float64":
+            return "complex128"
+        return high
+    if {a, b} == {"float16", "bfloat16"}:
+        return "float32"
+    if "uint8" in (a, b):
+        other = b if a == "uint8" else a
+        return "int16" if other == "int8" else other
+    return a if DTYPES.index(a) > DTYPES.index(b) else b
