@@ -76,38 +76,49 @@ def argand_tiered_library(name, srcs, hdrs = [], deps = [], copts = [], visibili
 
 def _shared_library_import_impl(ctx):
     library = ctx.file.library
-    owner = ctx.label
-    linker_input = cc_common.create_linker_input(
-        owner = owner,
-        user_link_flags = depset([library.path]),
-        additional_inputs = depset([library]),
+    toolchain = ctx.attr._cc_toolchain[cc_common.CcToolchainInfo]
+    if ctx.attr.sibling:
+        linker_input = cc_common.create_linker_input(
+            owner = ctx.label,
+            user_link_flags = depset([library.path]),
+            additional_inputs = depset([library]),
+        )
+    else:
+        features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
+        linker_input = cc_common.create_linker_input(
+            owner = ctx.label,
+            libraries = depset([cc_common.create_library_to_link(
+                actions = ctx.actions,
+                feature_configuration = features,
+                cc_toolchain = toolchain,
+                dynamic_library = library,
+            )]),
+        )
+    headers = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.headers])
+    info = CcInfo(
+        compilation_context = headers.compilation_context,
+        linking_context = cc_common.create_linking_context(linker_inputs = depset([linker_input])),
     )
-    linking = cc_common.create_linking_context(linker_inputs = depset([linker_input]))
-    own = CcInfo(
-        compilation_context = cc_common.merge_compilation_contexts(
-            compilation_contexts = [dep[CcInfo].compilation_context for dep in ctx.attr.headers],
-        ) if hasattr(cc_common, "merge_compilation_contexts") else cc_common.merge_cc_infos(
-            cc_infos = [dep[CcInfo] for dep in ctx.attr.headers],
-        ).compilation_context,
-        linking_context = linking,
-    )
-    runfiles = ctx.runfiles(files = [library])
-    return [own, DefaultInfo(files = depset([library]), runfiles = runfiles)]
+    return [info, DefaultInfo(files = depset([library]), runfiles = ctx.runfiles(files = [library]))]
 
 _shared_library_import = rule(
     implementation = _shared_library_import_impl,
     attrs = {
         "headers": attr.label_list(providers = [CcInfo]),
         "library": attr.label(mandatory = True, allow_single_file = True),
+        "sibling": attr.bool(doc = "Linked by path, without the RUNPATH that Bazel adds: it will lie beside what links it."),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },
-    doc = "The shared library as a C++ dependency: its headers, and the file itself on the link line (no _solib RUNPATH).",
+    fragments = ["cpp"],
+    doc = "The shared library as a C++ dependency.",
 )
 
 def argand_shared_library(name, abi, package, deps, headers = [], linkopts = [], visibility = None):
     """Links `deps` into `<package>/lib<name>.so.<abi>`, whose SONAME carries the ABI number.
 
     Args:
-      name: the library's name, and the target that dependents name (headers, and the library to link with).
+      name: the library's name, and the target that programs and other packages depend on (headers, and the library to
+        link with); extensions of the same package name it as their `shared_library`.
       abi: the ABI number.
       package: the folder of the Python package that holds it, as `argand_c10`.
       deps: C++ libraries that go into it whole (make them alwayslink where nothing names their symbols).
@@ -130,15 +141,33 @@ def argand_shared_library(name, abi, package, deps, headers = [], linkopts = [],
         headers = headers,
         visibility = default_visibility(visibility),
     )
+    _shared_library_import(
+        name = name + "_sibling",
+        library = output,
+        headers = headers,
+        sibling = True,
+        visibility = ["//visibility:private"],
+    )
 
-def argand_extension(name, package, srcs, deps = [], module = "_C", hdrs = [], copts = [], linkopts = [], visibility = None):
+def argand_extension(
+        name,
+        package,
+        srcs,
+        deps = [],
+        shared_library = None,
+        module = "_C",
+        hdrs = [],
+        copts = [],
+        linkopts = [],
+        visibility = None):
     """A CPython extension `<package>/<module>.<suffix>.so`, to be listed as `data` of the package's Python library.
 
     Args:
       name: a filegroup with the extension.
       package: the folder of the Python package, as `argand_c10`.
       srcs: sources; each defines what it exports itself (PyMODINIT_FUNC is visible, all else hidden).
-      deps: C++ libraries; a shared library of the same package is found beside the extension.
+      deps: C++ libraries.
+      shared_library: the shared library of the same package, which the extension finds beside itself.
       module: the module's name.
       hdrs: private headers.
       copts: more compiler options.
@@ -146,11 +175,12 @@ def argand_extension(name, package, srcs, deps = [], module = "_C", hdrs = [], c
       visibility: as everywhere; by default the layer's.
     """
     output = package + "/" + module + EXT_SUFFIX
+    siblings = [shared_library + "_sibling"] if shared_library else []
     native.cc_library(
         name = name + "_objects",
         srcs = srcs + hdrs,
         copts = COPTS + copts,
-        deps = deps + ["@python_env//:python_headers"],
+        deps = deps + siblings + ["@python_env//:python_headers"],
         alwayslink = True,
         visibility = ["//visibility:private"],
     )
