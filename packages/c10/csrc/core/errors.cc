@@ -1,0 +1,67 @@
+#include "packages/c10/csrc/core/errors.h"
+
+#include <cstdio>
+
+namespace argand::core {
+namespace {
+
+struct LastError {
+  int kind = ARGAND_OK;
+  std::string message;
+};
+
+LastError& state() {
+  static thread_local LastError last;
+  return last;
+}
+
+}  // namespace
+
+int set_error(int kind, const char* message) {
+  if (kind <= ARGAND_OK || kind > ARGAND_PYTHON_ERROR) kind = ARGAND_INTERNAL_ERROR;
+  LastError& last = state();
+  last.kind = kind;
+  last.message = message ? message : "";
+  return kind;
+}
+
+const char* last_error(int* kind) {
+  const LastError& last = state();
+  if (kind) *kind = last.kind;
+  return last.message.c_str();
+}
+
+int error(ArgandErrorKind kind, const char* format, ...) {
+  va_list list;
+  va_start(list, format);
+  va_list again;
+  va_copy(again, list);
+  const int length = vsnprintf(nullptr, 0, format, list);
+  va_end(list);
+  std::string text(length < 0 ? 0 : static_cast<size_t>(length), '\0');
+  vsnprintf(text.data(), text.size() + 1, format, again);
+  va_end(again);
+  return set_error(kind, text.c_str());
+}
+
+std::string shape_text(int32_t ndim, const int64_t* values) {
+  std::string s = "[";
+  for (int32_t i = 0; i < ndim; i++) s += (i ? ", " : "") + std::to_string(values[i]);
+  return s + "]";
+}
+
+std::string bytes_text(uint64_t nbytes) {
+  static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (nbytes < 1024) return std::to_string(nbytes) + " bytes";
+  double value = static_cast<double>(nbytes);
+  int unit = -1;
+  while (value >= 1024 && unit < 5) {
+    value /= 1024;
+    unit++;
+  }
+  char buffer[32];
+  snprintf(buffer, sizeof buffer, "%.2f %s", value, kUnits[unit]);
+  return buffer;
+}
+
+}  // namespace argand::core

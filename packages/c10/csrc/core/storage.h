@@ -1,0 +1,26 @@
+// Storages: reference-counted memory of one device.
+#pragma once
+
+#include "packages/c10/csrc/abi/argand.h"
+
+namespace argand::core {
+
+// `device` must be resolved. `op` names the operation in errors.
+int storage_make(const char* op, ArgandDevice device, size_t nbytes, ArgandStorage** out);
+
+int storage_new(ArgandDevice device, size_t nbytes, ArgandStorage** out);
+int storage_from_blob(ArgandDevice device, void* data, size_t nbytes, void (*deleter)(void*, void*, size_t), void* context, uint32_t flags,
+                      ArgandStorage** out);
+void storage_release(ArgandStorage* storage);
+int storage_resize(ArgandStorage* storage, size_t nbytes);
+
+inline void storage_retain(ArgandStorage* s) { __atomic_fetch_add(&s->refcount, 1, __ATOMIC_RELAXED); }
+inline void storage_drop(ArgandStorage* s) {
+  if (__atomic_sub_fetch(&s->refcount, 1, __ATOMIC_ACQ_REL) == 0) storage_release(s);
+}
+
+void memory_stats(ArgandDevice device, ArgandMemoryStats* out);
+void empty_cache(ArgandDevice device);
+void set_cache_limit(ArgandDevice device, uint64_t nbytes);
+
+}  // namespace argand::core

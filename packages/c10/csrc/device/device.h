@@ -1,0 +1,22 @@
+// The registry of device backends.
+#pragma once
+
+#include <string>
+
+#include "packages/c10/csrc/abi/argand.h"
+
+namespace argand::core {
+
+int register_device(ArgandDeviceType type, const ArgandDeviceInterface* interface);
+const ArgandDeviceInterface* device_interface(ArgandDeviceType type);
+
+const char* device_type_name(ArgandDeviceType type);  // "cpu"
+std::string device_text(ArgandDevice device);         // "cuda:1"
+
+// Gives a device without index its index 0; an unknown type or an index beyond the count is an error in the name of `op`.
+int resolve_device(const char* op, ArgandDevice device, ArgandDevice* out);
+
+extern const ArgandDeviceInterface kCpuInterface;
+extern const ArgandDeviceInterface kMetaInterface;
+
+}  // namespace argand::core

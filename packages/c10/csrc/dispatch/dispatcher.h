@@ -1,0 +1,12 @@
+// Choice of a kernel by dispatch keys; see docs/notes/abi.md.
+#pragma once
+
+#include "packages/c10/csrc/abi/argand.h"
+
+namespace argand::core {
+
+int call(const ArgandOperator* op, const ArgandValue* args, ArgandValue* rets);
+int redispatch(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
+int set_fallback(ArgandDispatchKey key, ArgandKernel kernel);
+
+}  // namespace argand::core

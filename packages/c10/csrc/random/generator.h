@@ -1,0 +1,13 @@
+// Random generators: a Philox seed and the next free counter.
+#pragma once
+
+#include "packages/c10/csrc/abi/argand.h"
+
+namespace argand::core {
+
+int generator_new(ArgandDevice device, ArgandGenerator** out);
+ArgandGenerator* default_generator(ArgandDevice device);
+uint64_t generator_reserve(ArgandGenerator* generator, uint64_t counters);
+void generator_release(ArgandGenerator* generator);
+
+}  // namespace argand::core
