@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -245,6 +246,32 @@ inline ArgandValue value(const char* s) {
   v.s = s;
   return v;
 }
+inline ArgandValue string_value(std::string_view s) {
+  ArgandValue v{};
+  v.tag = ARGAND_TAG_STRING;
+  v.len = static_cast<uint32_t>(s.size());
+  v.s = s.data();
+  return v;
+}
+inline ArgandValue string_value(const std::optional<std::string_view>& s) { return s ? string_value(*s) : ArgandValue{}; }
+inline ArgandValue generator_value(ArgandGenerator* g) {
+  ArgandValue v{};
+  v.tag = g ? ARGAND_TAG_GENERATOR : ARGAND_TAG_NONE;
+  v.p = g;
+  return v;
+}
+inline ArgandValue bool_list_value(IntList l) {
+  ArgandValue v = value(l);
+  v.tag = ARGAND_TAG_BOOL_LIST;
+  return v;
+}
+inline ArgandValue value(const std::vector<double>& l) {
+  ArgandValue v{};
+  v.tag = ARGAND_TAG_FLOAT_LIST;
+  v.len = static_cast<uint32_t>(l.size());
+  v.floats = l.data();
+  return v;
+}
 inline ArgandValue value(const TensorList& l) {  // Tensor has the layout of a pointer
   static_assert(sizeof(Tensor) == sizeof(ArgandTensor*));
   ArgandValue v{};
@@ -279,6 +306,15 @@ inline TensorList as_tensors(const ArgandValue& v) {
   return out;
 }
 inline int as_dtype(const ArgandValue& v, int otherwise) { return v.tag == ARGAND_TAG_NONE ? otherwise : static_cast<int>(v.i); }
+inline bool as_bool(const ArgandValue& v) { return v.i != 0; }
+inline int64_t as_int(const ArgandValue& v) { return v.tag == ARGAND_TAG_FLOAT ? static_cast<int64_t>(v.d) : v.i; }
+inline std::string_view as_view(const ArgandValue& v) { return {v.s, v.len}; }
+inline ArgandGenerator* as_generator(const ArgandValue& v) { return v.tag == ARGAND_TAG_GENERATOR ? static_cast<ArgandGenerator*>(v.p) : nullptr; }
+inline std::vector<double> as_doubles(const ArgandValue& v) { return v.tag == ARGAND_TAG_FLOAT_LIST ? std::vector<double>(v.floats, v.floats + v.len) : std::vector<double>(); }
+template <class T, class F>
+inline std::optional<T> as_optional(const ArgandValue& v, F read) {
+  return v.tag == ARGAND_TAG_NONE ? std::nullopt : std::optional<T>(read(v));
+}
 inline std::string as_string(const ArgandValue& v) { return {v.s, v.len}; }
 
 // ---- results -------------------------------------------------------------------------------------------------------
