@@ -1,0 +1,72 @@
+"""`Parameter` and `Buffer`: tensors that a `Module` registers when they are assigned to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argand_c10._C import Tensor
+
+__all__ = ["Buffer", "Parameter"]
+
+
+class Parameter(Tensor):
+    """A tensor that a `Module` lists among its parameters when assigned as an attribute.
+
+    Args:
+        data: the tensor to hold; its storage is shared, its autograd history is not.
+        requires_grad: whether gradients are accumulated into `.grad`.
+
+    Raises:
+        TypeError: if `data` is not a tensor.
+    """
+
+    def __new__(cls, data: Tensor, requires_grad: bool = True) -> Parameter:
+        if not isinstance(data, Tensor):
+            raise TypeError(
+                f"{cls.__name__}: got data of type {type(data).__name__}, expected a Tensor; "
+                "wrap the values with tensor(...) first"
+            )
+        return Tensor._make_subclass(cls, data, requires_grad)
+
+    def __repr__(self, **kwargs: Any) -> str:
+        return "Parameter containing:\n" + Tensor.__repr__(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
+        if id(self) in memo:
+            return memo[id(self)]
+        result = type(self)(self.detach().clone(), self.requires_grad)
+        if self.grad is not None:
+            result.grad = self.grad.detach().clone()
+        memo[id(self)] = result
+        return result
+
+
+class Buffer(Tensor):
+    """A tensor that a `Module` registers as a buffer when assigned as an attribute.
+
+    Args:
+        data: the tensor to hold; its storage is shared.
+        persistent: whether the buffer belongs to the module's `state_dict`.
+
+    Raises:
+        TypeError: if `data` is not a tensor.
+    """
+
+    persistent: bool
+
+    def __new__(cls, data: Tensor, *, persistent: bool = True) -> Buffer:
+        if not isinstance(data, Tensor):
+            raise TypeError(
+                f"{cls.__name__}: got data of type {type(data).__name__}, expected a Tensor; "
+                "wrap the values with tensor(...) first"
+            )
+        result = Tensor._make_subclass(cls, data, data.requires_grad)
+        result.persistent = persistent
+        return result
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
+        if id(self) in memo:
+            return memo[id(self)]
+        result = type(self)(self.detach().clone(), persistent=self.persistent)
+        memo[id(self)] = result
+        return result

@@ -1,0 +1,214 @@
+"""Activation functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import argand_aten as aten
+from argand_c10 import Tensor, finfo
+
+__all__ = [
+    "celu",
+    "elu",
+    "gelu",
+    "glu",
+    "gumbel_softmax",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "leaky_relu",
+    "log_softmax",
+    "logsigmoid",
+    "mish",
+    "prelu",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softmin",
+    "softplus",
+    "softsign",
+    "tanh",
+    "tanhshrink",
+    "threshold",
+]
+
+_SELU_ALPHA = 1.6732632423543772848170429916717
+_SELU_SCALE = 1.0507009873554804934193349852946
+
+
+def _store(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
+    return input.copy_(result) if inplace else result
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """max(input, 0), elementwise."""
+    return aten.relu_(input) if inplace else aten.relu(input)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """min(max(input, 0), 6), elementwise."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+def hardtanh(
+    input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Tensor:
+    """`input` limited to [min_val, max_val]."""
+    if min_val > max_val:
+        raise ValueError(f"hardtanh: got min_val {min_val} above max_val {max_val}; swap them")
+    return _store(input, aten.clamp(input, min_val, max_val), inplace)
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """Gaussian error linear unit (Hendrycks and Gimpel, 2016); `approximate` is none or tanh."""
+    return aten.gelu(input, approximate=approximate)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """input * sigmoid(input), elementwise."""
+    return _store(input, aten.silu(input), inplace)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """input * tanh(softplus(input)), elementwise (Misra, 2019)."""
+    return _store(input, input * aten.tanh(softplus(input)), inplace)
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """1 / (1 + exp(-input)), elementwise."""
+    return aten.sigmoid(input)
+
+
+def tanh(input: Tensor) -> Tensor:
+    """Hyperbolic tangent, elementwise."""
+    return aten.tanh(input)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """`input` where positive, `negative_slope * input` elsewhere."""
+    return _store(input, aten.where(input > 0, input, input * negative_slope), inplace)
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """Leaky ReLU with a learned slope: one for all channels, or one a channel (dimension 1)."""
+    if weight.numel() > 1:
+        channels = input.shape[1] if input.dim() > 1 else input.shape[0]
+        if weight.numel() != channels:
+            raise ValueError(
+                f"prelu: got {weight.numel()} slopes for an input of {channels} channels, expected "
+                "1 or as many as channels"
+            )
+        if input.dim() > 1:
+            weight = weight.reshape([1, -1] + [1] * (input.dim() - 2))
+    return aten.where(input > 0, input, input * weight)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """`input` where positive, `alpha * (exp(input) - 1)` elsewhere (Clevert et al., 2015)."""
+    # The unused branch is kept finite, so that its gradient is 0 and not NaN.
+    negative = alpha * aten.expm1(aten.clamp(input, max=0.0))
+    return _store(input, aten.where(input > 0, input, negative), inplace)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """`input` where positive, `alpha * (exp(input / alpha) - 1)` elsewhere (Barron, 2017)."""
+    negative = alpha * aten.expm1(aten.clamp(input, max=0.0) / alpha)
+    return _store(input, aten.where(input > 0, input, negative), inplace)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Scaled ELU with the fixed constants of Klambauer et al., 2017."""
+    return _store(input, _SELU_SCALE * elu(input, _SELU_ALPHA), inplace)
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """log(1 + exp(beta * input)) / beta; linear where beta * input exceeds `threshold`."""
+    scaled = input * beta
+    smooth = aten.log1p(aten.exp(aten.clamp(scaled, max=threshold))) / beta
+    return aten.where(scaled > threshold, input, smooth)
+
+
+def softsign(input: Tensor) -> Tensor:
+    """input / (1 + |input|), elementwise."""
+    return input / (aten.abs(input) + 1)
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """input - tanh(input), elementwise."""
+    return input - aten.tanh(input)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """`input` where it exceeds `threshold`, `value` elsewhere."""
+    return _store(input, aten.masked_fill(input, input <= threshold, value), inplace)
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """log(sigmoid(input)), without overflow."""
+    return aten.clamp(input, max=0.0) - aten.log1p(aten.exp(-aten.abs(input)))
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """min(max(input + 3, 0), 6) / 6, elementwise."""
+    return _store(input, aten.clamp(input + 3, 0, 6) / 6, inplace)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """input * hardsigmoid(input), elementwise."""
+    return _store(input, input * aten.clamp(input + 3, 0, 6) / 6, inplace)
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """First half of `input` along `dim` times the sigmoid of the second half."""
+    size = input.shape[dim]
+    if size % 2:
+        raise RuntimeError(
+            f"glu: got size {size} in dimension {dim} of shape {list(input.shape)}, expected an "
+            "even size"
+        )
+    first, second = aten.split(input, size // 2, dim)
+    return first * aten.sigmoid(second)
+
+
+def _softmax_dim(name: str, dim: int | None) -> int:
+    if dim is None:
+        raise TypeError(f"{name}: got dim=None, expected the dimension to normalise; pass dim=-1")
+    return dim
+
+
+def softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """exp(input) normalised to sum 1 along `dim`; computed in `dtype` if that is given."""
+    return aten.softmax(input, _softmax_dim("softmax", dim), dtype=dtype)
+
+
+def softmin(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """softmax(-input) along `dim`."""
+    return aten.softmax(-input, _softmax_dim("softmin", dim), dtype=dtype)
+
+
+def log_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """Logarithm of softmax along `dim`; computed in `dtype` if that is given."""
+    return aten.log_softmax(input, _softmax_dim("log_softmax", dim), dtype=dtype)
+
+
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
+    """A sample of the Gumbel-softmax distribution (Jang et al., 2016); `hard` makes it one-hot."""
+    uniform = aten.clamp(aten.rand_like(logits), min=finfo(logits.dtype).tiny)
+    gumbels = -aten.log(-aten.log(uniform))
+    soft = aten.softmax((logits + gumbels) / tau, dim)
+    if not hard:
+        return soft
+    index = aten.argmax(soft, dim, keepdim=True)
+    one_hot = aten.scatter(aten.zeros_like(logits), dim, index, 1.0)
+    return one_hot - soft.detach() + soft

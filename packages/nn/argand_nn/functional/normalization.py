@@ -1,0 +1,177 @@
+"""Normalization and dropout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import argand_aten as aten
+from argand_c10 import Tensor
+
+__all__ = [
+    "alpha_dropout",
+    "batch_norm",
+    "dropout",
+    "dropout1d",
+    "dropout2d",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
+    "normalize",
+    "rms_norm",
+]
+
+
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise each channel (dimension 1) over the batch (Ioffe and Szegedy, 2015).
+
+    In training, batch statistics are used and the running ones are updated in place; otherwise the
+    running ones are used.
+    """
+    if training:
+        size = math.prod(input.shape) // input.shape[1] if input.shape[1] else 0
+        if size == 1:
+            raise ValueError(
+                f"batch_norm: got input of shape {list(input.shape)} in training, expected more "
+                "than 1 value per channel; use a larger batch, or eval()"
+            )
+    elif running_mean is None or running_var is None:
+        raise ValueError("batch_norm: got no running statistics, expected them with training=False")
+    return aten.batch_norm(
+        input, weight, bias, running_mean, running_var, training, momentum, eps
+    )
+
+
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise each channel of each sample over its places (Ulyanov et al., 2016)."""
+    if not use_input_stats:
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    if running_mean is not None or running_var is not None:
+        raise ValueError(
+            "instance_norm: got running statistics together with use_input_stats=True, expected "
+            "None for both"
+        )
+    return aten.group_norm(input, input.shape[1], weight, bias, eps)
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise over the last dimensions, whose sizes are `normalized_shape` (Ba et al., 2016)."""
+    return aten.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def rms_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Tensor:
+    """Divide by the root mean square over the last dimensions (Zhang and Sennrich, 2019)."""
+    return aten.rms_norm(input, normalized_shape, weight, eps)
+
+
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise groups of channels (dimension 1) of each sample (Wu and He, 2018)."""
+    return aten.group_norm(input, num_groups, weight, bias, eps)
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """Divide by the p-norm along `dim`, which counts as at least `eps`."""
+    if p == 2.0:
+        norm = aten.sqrt(aten.sum(input * input, dim, True))
+    elif p == 1.0:
+        norm = aten.sum(aten.abs(input), dim, True)
+    elif p == math.inf:
+        norm = aten.amax(aten.abs(input), dim, True)
+    else:
+        norm = aten.pow(aten.sum(aten.pow(aten.abs(input), p), dim, True), 1.0 / p)
+    return input / aten.clamp(norm, min=eps)
+
+
+def _check_probability(name: str, p: float) -> None:
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"{name}: got p={p}, expected a probability between 0 and 1")
+
+
+def dropout(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """In training, zero elements with probability `p` and scale the others by 1 / (1 - p)."""
+    _check_probability("dropout", p)
+    if not training or p == 0.0:
+        return input
+    result = aten.dropout(input, p, True)
+    return input.copy_(result) if inplace else result
+
+
+def _feature_dropout(input: Tensor, p: float, spatial: int, inplace: bool) -> Tensor:
+    ones = aten.ones(
+        list(input.shape[: input.dim() - spatial]) + [1] * spatial,
+        dtype=input.dtype,
+        device=input.device,
+    )
+    result = input * aten.dropout(ones, p, True)
+    return input.copy_(result) if inplace else result
+
+
+def dropout1d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Dropout of whole channels of (N, C, L) or (C, L)."""
+    _check_probability("dropout1d", p)
+    return _feature_dropout(input, p, 1, inplace) if training and p > 0.0 else input
+
+
+def dropout2d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Dropout of whole channels of (N, C, H, W) or (C, H, W)."""
+    _check_probability("dropout2d", p)
+    return _feature_dropout(input, p, 2, inplace) if training and p > 0.0 else input
+
+
+def alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """Dropout that keeps mean and variance of SELU activations (Klambauer et al., 2017)."""
+    _check_probability("alpha_dropout", p)
+    if not training or p == 0.0:
+        return input
+    saturation = -1.7580993408473766  # -(scale * alpha) of SELU
+    keep = aten.bernoulli(aten.full_like(input.detach(), 1.0 - p))
+    if p == 1.0:
+        result = input * 0.0
+    else:
+        scale = ((1.0 - p) * (1.0 + p * saturation**2)) ** -0.5
+        shift = -scale * saturation * p
+        result = (input * keep + saturation * (1.0 - keep)) * scale + shift
+    return input.copy_(result) if inplace else result

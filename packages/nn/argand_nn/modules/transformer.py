@@ -1,0 +1,276 @@
+"""Transformer layers (Vaswani et al., 2017)."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any
+
+import argand_aten as aten
+from argand_c10 import Module, Tensor
+
+from argand_nn import functional as F
+from argand_nn.modules.attention import MultiheadAttention
+from argand_nn.modules.container import ModuleList
+from argand_nn.modules.dropout import Dropout
+from argand_nn.modules.linear import Linear
+from argand_nn.modules.normalization import LayerNorm
+
+__all__ = [
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
+    "generate_square_subsequent_mask",
+]
+
+Activation = str | Callable[[Tensor], Tensor]
+
+
+def generate_square_subsequent_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
+    """An additive causal mask (size, size): 0 at and below the diagonal, -inf above."""
+    return aten.triu(aten.full((size, size), -math.inf, dtype=dtype, device=device), 1)
+
+
+def _activation(value: Activation, layer: str) -> Callable[[Tensor], Tensor]:
+    if not isinstance(value, str):
+        return value
+    if value == "relu":
+        return F.relu
+    if value == "gelu":
+        return F.gelu
+    raise ValueError(f"{layer}: got activation {value!r}, expected 'relu', 'gelu' or a function")
+
+
+class TransformerEncoderLayer(Module):
+    """Self-attention and a feed-forward network, each with a residual connection and a norm.
+
+    Args:
+        d_model: size E of the features.
+        nhead: number of attention heads.
+        dim_feedforward: inner size of the feed-forward network.
+        dropout: probability, in training.
+        activation: relu, gelu or a function.
+        layer_norm_eps: added to variances.
+        batch_first: inputs are (N, L, E) instead of (L, N, E).
+        norm_first: normalise before each block instead of after its residual.
+        bias: whether linear maps and norms add a learned vector.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        options = {"bias": bias, "device": device, "dtype": dtype}
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout=dropout, batch_first=batch_first, **options
+        )
+        self.linear1 = Linear(d_model, dim_feedforward, **options)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, **options)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, **options)
+        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, **options)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+        self.activation = _activation(activation, "TransformerEncoderLayer")
+
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """Masks as in `MultiheadAttention`."""
+
+        def attend(x: Tensor) -> Tensor:
+            output, _ = self.self_attn(
+                x,
+                x,
+                x,
+                key_padding_mask=src_key_padding_mask,
+                need_weights=False,
+                attn_mask=src_mask,
+                is_causal=is_causal,
+            )
+            return self.dropout1(output)
+
+        if self.norm_first:
+            src = src + attend(self.norm1(src))
+            return src + self._feed_forward(self.norm2(src))
+        src = self.norm1(src + attend(src))
+        return self.norm2(src + self._feed_forward(src))
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+
+class TransformerDecoderLayer(Module):
+    """Self-attention, attention to a memory and a feed-forward network, each with residual and norm.
+
+    Arguments as `TransformerEncoderLayer`.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        options = {"bias": bias, "device": device, "dtype": dtype}
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout=dropout, batch_first=batch_first, **options
+        )
+        self.multihead_attn = MultiheadAttention(
+            d_model, nhead, dropout=dropout, batch_first=batch_first, **options
+        )
+        self.linear1 = Linear(d_model, dim_feedforward, **options)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, **options)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, **options)
+        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, **options)
+        self.norm3 = LayerNorm(d_model, eps=layer_norm_eps, **options)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+        self.dropout3 = Dropout(dropout)
+        self.activation = _activation(activation, "TransformerDecoderLayer")
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """Masks as in `MultiheadAttention`."""
+
+        def attend(x: Tensor) -> Tensor:
+            output, _ = self.self_attn(
+                x,
+                x,
+                x,
+                key_padding_mask=tgt_key_padding_mask,
+                need_weights=False,
+                attn_mask=tgt_mask,
+                is_causal=tgt_is_causal,
+            )
+            return self.dropout1(output)
+
+        def attend_memory(x: Tensor) -> Tensor:
+            output, _ = self.multihead_attn(
+                x,
+                memory,
+                memory,
+                key_padding_mask=memory_key_padding_mask,
+                need_weights=False,
+                attn_mask=memory_mask,
+                is_causal=memory_is_causal,
+            )
+            return self.dropout2(output)
+
+        if self.norm_first:
+            tgt = tgt + attend(self.norm1(tgt))
+            tgt = tgt + attend_memory(self.norm2(tgt))
+            return tgt + self._feed_forward(self.norm3(tgt))
+        tgt = self.norm1(tgt + attend(tgt))
+        tgt = self.norm2(tgt + attend_memory(tgt))
+        return self.norm3(tgt + self._feed_forward(tgt))
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+
+class TransformerEncoder(Module):
+    """`num_layers` copies of an encoder layer, one after the other, and an optional last norm."""
+
+    def __init__(
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
+        super().__init__()
+        self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
+        self.num_layers, self.norm = num_layers, norm
+
+    def forward(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool | None = None,
+    ) -> Tensor:
+        """Masks as in `MultiheadAttention`; `is_causal` says that `mask` is causal."""
+        for layer in self.layers:
+            src = layer(
+                src,
+                src_mask=mask,
+                src_key_padding_mask=src_key_padding_mask,
+                is_causal=bool(is_causal),
+            )
+        return src if self.norm is None else self.norm(src)
+
+
+class TransformerDecoder(Module):
+    """`num_layers` copies of a decoder layer, one after the other, and an optional last norm."""
+
+    def __init__(
+        self, decoder_layer: Module, num_layers: int, norm: Module | None = None
+    ) -> None:
+        super().__init__()
+        self.layers = ModuleList([copy.deepcopy(decoder_layer) for _ in range(num_layers)])
+        self.num_layers, self.norm = num_layers, norm
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """Masks as in `MultiheadAttention`."""
+        for layer in self.layers:
+            tgt = layer(
+                tgt,
+                memory,
+                tgt_mask=tgt_mask,
+                memory_mask=memory_mask,
+                tgt_key_padding_mask=tgt_key_padding_mask,
+                memory_key_padding_mask=memory_key_padding_mask,
+                tgt_is_causal=bool(tgt_is_causal),
+                memory_is_causal=memory_is_causal,
+            )
+        return tgt if self.norm is None else self.norm(tgt)

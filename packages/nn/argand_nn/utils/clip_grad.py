@@ -1,0 +1,87 @@
+"""Limiting gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import argand_aten as aten
+from argand_autograd import no_grad
+from argand_c10 import Tensor
+
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
+
+
+def _with_grads(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    tensors = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    return [tensor for tensor in tensors if tensor.grad is not None]
+
+
+def _norm(tensor: Tensor, norm_type: float) -> Tensor:
+    magnitude = aten.abs(tensor)
+    if norm_type == math.inf:
+        return aten.amax(magnitude)
+    if norm_type == 2.0:
+        return aten.sqrt(aten.sum(magnitude * magnitude))
+    if norm_type == 1.0:
+        return aten.sum(magnitude)
+    return aten.pow(aten.sum(aten.pow(magnitude, norm_type)), 1.0 / norm_type)
+
+
+def get_total_norm(
+    tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False
+) -> Tensor:
+    """The p-norm of all elements of all tensors together, as a 0-d tensor.
+
+    Raises:
+        RuntimeError: with `error_if_nonfinite`, if it is NaN or infinite.
+    """
+    with no_grad():
+        norms = [_norm(tensor.detach(), float(norm_type)) for tensor in tensors]
+        if not norms:
+            return aten.tensor(0.0)
+        total = norms[0] if len(norms) == 1 else _norm(aten.stack(norms), float(norm_type))
+    if error_if_nonfinite and not math.isfinite(float(total)):
+        raise RuntimeError(
+            f"get_total_norm: got a norm of {float(total)} (p={norm_type}), expected a finite one; "
+            "look for NaN or infinity in the gradients, or pass error_if_nonfinite=False"
+        )
+    return total
+
+
+def clip_grads_with_norm_(
+    parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor
+) -> None:
+    """Scale gradients in place by max_norm / (total_norm + 1e-6) if that is below 1."""
+    with no_grad():
+        scale = aten.clamp(max_norm / (total_norm + 1e-6), max=1.0)
+        for parameter in _with_grads(parameters):
+            parameter.grad.mul_(scale.to(parameter.grad.dtype))
+
+
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scale gradients in place so that their total p-norm is at most `max_norm`.
+
+    Returns:
+        The norm before scaling, a 0-d tensor.
+    """
+    with_grads = _with_grads(parameters)
+    total = get_total_norm([p.grad for p in with_grads], norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(with_grads, max_norm, total)
+    return total
+
+
+def clip_grad_value_(
+    parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
+) -> None:
+    """Limit every gradient element in place to [-clip_value, clip_value]."""
+    limit = float(clip_value)
+    with no_grad():
+        for parameter in _with_grads(parameters):
+            parameter.grad.clamp_(-limit, limit)
