@@ -1,0 +1,235 @@
+// Built-in functions of the registry's body language (docs/notes/registry.md) in C++; argand_aten/builtins.py has the same in Python.
+#pragma once
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <numeric>
+
+#include "packages/aten/csrc/core/operand.h"
+#include "packages/c10/csrc/core/strided.h"
+
+namespace argand::builtins {
+
+using Ints = std::vector<int64_t>;
+
+// The operator whose shape function or body runs, for messages.
+inline thread_local const char* current_op = "";
+class OpScope {
+ public:
+  explicit OpScope(const char* name) : saved_(current_op) { current_op = name; }
+  ~OpScope() { current_op = saved_; }
+  OpScope(const OpScope&) = delete;
+  OpScope& operator=(const OpScope&) = delete;
+
+ private:
+  const char* saved_;
+};
+
+// Geometry that a view's shape function returns; also what shape functions see of a tensor.
+struct Strided {
+  Ints sizes, strides;
+  int64_t offset;
+};
+inline Strided strided(Ints sizes, Ints strides, int64_t offset) { return {std::move(sizes), std::move(strides), offset}; }
+
+// ---- messages: text("a {} b", x, y) pieces are appended one by one --------------------------------------------------
+inline void append(std::string& s, const char* v) { s += v; }
+inline void append(std::string& s, std::string_view v) { s += v; }
+inline void append(std::string& s, const std::string& v) { s += v; }
+inline void append(std::string& s, bool v) { s += v ? "True" : "False"; }
+inline void append(std::string& s, int64_t v) { s += std::to_string(v); }
+inline void append(std::string& s, int v) { s += v >= 0 && v < ARGAND_NUM_DTYPES ? kDTypeName[v] : std::to_string(v); }
+inline void append(std::string& s, double v) {
+  char buffer[32];
+  snprintf(buffer, sizeof buffer, "%g", v);
+  s += buffer;
+}
+inline void append(std::string& s, IntList v) { s += to_string(v); }
+inline void append(std::string& s, const Ints& v) { s += to_string(v); }
+template <class T>
+inline void append(std::string& s, const std::optional<T>& v) {
+  if (v)
+    append(s, *v);
+  else
+    s += "None";
+}
+template <class... Parts>
+inline std::string text(const Parts&... parts) {
+  std::string s;
+  (append(s, parts), ...);
+  return s;
+}
+[[noreturn]] __attribute__((noinline)) inline void raise(ArgandErrorKind kind, const std::string& message) {
+  throw Error{kind, std::string(current_op) + (*current_op ? ": " : "") + message};
+}
+// check(condition, "message") is printed as `if (!(condition)) raise(ARGAND_SHAPE_ERROR, text(...));`
+
+// ---- lists -----------------------------------------------------------------------------------------------------------
+inline Ints list(IntList l) { return l.vec(); }
+inline Ints concat(const Ints& a, const Ints& b) {
+  Ints r(a);
+  r.insert(r.end(), b.begin(), b.end());
+  return r;
+}
+template <class T>
+inline std::vector<T> concat(std::vector<T> a, const std::vector<T>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+inline Ints repeat(const Ints& a, int64_t n) {
+  Ints r;
+  for (int64_t i = 0; i < n; i++) r.insert(r.end(), a.begin(), a.end());
+  return r;
+}
+// Python's a[start:stop]
+inline Ints slice(IntList a, std::optional<int64_t> start, std::optional<int64_t> stop) {
+  const int64_t n = a.size();
+  auto clip = [n](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n); };
+  const int64_t b = start ? clip(*start) : 0, e = stop ? clip(*stop) : n;
+  return b < e ? Ints(a.begin() + b, a.begin() + e) : Ints();
+}
+// Python's a[i]; out of range is our own bug in a body.
+inline int64_t at(IntList a, int64_t i) {
+  if (i < 0) i += a.size();
+  if (i < 0 || i >= a.size()) raise(ARGAND_INDEX_ERROR, "list index out of range");
+  return a[i];
+}
+inline int64_t len(IntList a) { return a.size(); }
+inline int64_t len(const TensorList& a) { return static_cast<int64_t>(a.size()); }
+inline int64_t sum(IntList a) { return std::accumulate(a.begin(), a.end(), int64_t{0}); }
+inline int64_t prod(IntList a) { return std::accumulate(a.begin(), a.end(), int64_t{1}, std::multiplies<>()); }
+inline int64_t floordiv(int64_t a, int64_t b) {
+  if (b == 0) raise(ARGAND_RUNTIME_ERROR, "integer division by zero");
+  const int64_t q = a / b;
+  return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
+}
+inline int64_t mod(int64_t a, int64_t b) { return a - floordiv(a, b) * b; }
+
+// ---- dims and shapes -------------------------------------------------------------------------------------------------
+inline int64_t wrap_dim(int64_t d, int64_t ndim) { return argand::wrap_dim(d, ndim); }
+inline Ints broadcast_shapes(IntList a, IntList b) { return IntList(argand::broadcast_shapes(current_op, a, b)).vec(); }
+inline Ints contiguous_strides(IntList sizes) { return IntList(argand::contiguous_strides(sizes)).vec(); }
+inline Ints infer_size(IntList shape, int64_t numel) { return IntList(argand::infer_size(current_op, shape, numel)).vec(); }
+inline Ints view_strides(IntList shape, IntList strides, IntList sizes) {
+  auto found = argand::view_strides(shape, strides, sizes);
+  if (!found)
+    raise(ARGAND_RUNTIME_ERROR,
+          "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous subspaces): got shape " + to_string(shape) + " with strides " +
+              to_string(strides) + ", expected one that can be seen as " + to_string(sizes) + ". Use .reshape(...) instead.");
+  return IntList(*found).vec();
+}
+inline bool can_view(const Tensor& t, IntList sizes) { return argand::view_strides(t.sizes(), t.strides(), sizes).has_value(); }
+inline bool is_contiguous(const Tensor& t) { return t.is_contiguous(); }
+inline Ints inverse_permutation(IntList dims) {
+  Ints r(dims.size());
+  for (int64_t i = 0; i < dims.size(); i++) r[wrap_dim(dims[i], dims.size())] = i;
+  return r;
+}
+inline bool is_reduced(int64_t i, std::optional<IntList> dims, int64_t ndim) {
+  if (!dims || dims->size() == 0) return true;
+  for (int64_t d : *dims)
+    if (wrap_dim(d, ndim) == i) return true;
+  return false;
+}
+inline Ints reduced_shape(IntList shape, std::optional<IntList> dims, bool keepdim) {
+  if (dims) wrap_dims(current_op, *dims, shape.size());
+  Ints r;
+  for (int64_t i = 0; i < shape.size(); i++) {
+    if (!is_reduced(i, dims, shape.size()))
+      r.push_back(shape[i]);
+    else if (keepdim)
+      r.push_back(1);
+  }
+  return r;
+}
+inline Ints full_reduced_shape(IntList shape, bool keepdim) { return keepdim ? Ints(shape.size(), 1) : Ints(); }
+inline int64_t reduced_count(IntList shape, std::optional<IntList> dims) {
+  int64_t n = 1;
+  for (int64_t i = 0; i < shape.size(); i++)
+    if (is_reduced(i, dims, shape.size())) n *= shape[i];
+  return n;
+}
+inline Ints all_dims(int64_t ndim) {
+  Ints r(ndim);
+  std::iota(r.begin(), r.end(), 0);
+  return r;
+}
+inline Ints cat_shape(const TensorList& tensors, int64_t dim) {
+  if (tensors.empty()) raise(ARGAND_VALUE_ERROR, "expected a non-empty list of Tensors");
+  const Tensor* first = nullptr;  // 1-d empty tensors are skipped, as PyTorch does
+  for (const Tensor& t : tensors)
+    if (!(t.dim() == 1 && t.numel() == 0) && !first) first = &t;
+  if (!first) return tensors[0].sizes().vec();
+  const int64_t d = wrap_dim(dim, first->dim());
+  if (first->dim() == 0) raise(ARGAND_RUNTIME_ERROR, "zero-dimensional tensor (at position 0) cannot be concatenated");
+  Ints r = first->sizes().vec();
+  r[d] = 0;
+  for (size_t k = 0; k < tensors.size(); k++) {
+    const Tensor& t = tensors[k];
+    if (t.dim() == 1 && t.numel() == 0) continue;
+    if (t.dim() != first->dim())
+      raise(ARGAND_SHAPE_ERROR, text("Tensors must have same number of dimensions: got ", first->dim(), " and ", t.dim()));
+    for (int64_t i = 0; i < t.dim(); i++)
+      if (i != d && t.size(i) != r[i])
+        raise(ARGAND_SHAPE_ERROR, text("Sizes of tensors must match except in dimension ", d, ". Expected size ", r[i], " but got size ", t.size(i), " for tensor number ", static_cast<int64_t>(k), " in the list."));
+    r[d] += t.size(d);
+  }
+  return r;
+}
+inline int cat_dtype(const TensorList& tensors) {
+  std::vector<ArgandValue> values;
+  for (const Tensor& t : tensors) values.push_back(value(t));
+  int dtype = ARGAND_FLOAT32;
+  if (!values.empty()) check(api->result_type(values.data(), values.size(), &dtype));
+  return dtype;
+}
+// Strides of a copy that keeps a dense layout, as clone and empty_like make them; memory_format 0 asks for row-major.
+inline Strided clone_shape(IntList shape, IntList strides, std::optional<int64_t> memory_format) {
+  if (!memory_format && is_non_overlapping_and_dense(shape, strides)) return {shape.vec(), strides.vec(), 0};
+  return {shape.vec(), contiguous_strides(shape), 0};
+}
+
+// ---- dtypes and numbers ----------------------------------------------------------------------------------------------
+inline double to_float(const Scalar& s) { return s.to_double(); }
+inline bool is_complex(int dtype) { return argand::is_complex(dtype); }
+inline bool is_floating(int dtype) { return argand::is_floating(dtype); }
+inline int real_dtype(int dtype) { return dtype == ARGAND_COMPLEX64 ? ARGAND_FLOAT32 : dtype == ARGAND_COMPLEX128 ? ARGAND_FLOAT64 : dtype; }
+inline int complex_dtype(int dtype) { return dtype == ARGAND_FLOAT64 || dtype == ARGAND_COMPLEX128 ? ARGAND_COMPLEX128 : ARGAND_COMPLEX64; }
+inline int default_dtype() { return api->thread_state()->default_dtype; }
+inline int promote_types(int a, int b) { return api->promote_types(a, b); }
+inline int scalar_dtype(const Scalar& s) {
+  if (s.tag == ARGAND_TAG_BOOL) return ARGAND_BOOL;
+  if (s.tag == ARGAND_TAG_INT) return ARGAND_INT64;
+  return s.tag == ARGAND_TAG_FLOAT ? default_dtype() : complex_dtype(default_dtype());
+}
+inline double finfo_max(int dtype) {
+  switch (dtype) {
+    case ARGAND_FLOAT16: return 65504.0;
+    case ARGAND_BFLOAT16: return 3.3895313892515355e38;
+    case ARGAND_FLOAT32: return FLT_MAX;
+    default: return DBL_MAX;
+  }
+}
+inline double finfo_min(int dtype) { return -finfo_max(dtype); }
+inline bool same_device(const Tensor& t, std::optional<ArgandDevice> device) {
+  return !device || ARGAND_DEVICE_TYPE(*device) == ARGAND_DEVICE_TYPE(t.device());
+}
+inline std::optional<ArgandDevice> device_of(const Tensor& t) { return t.device(); }
+inline int64_t arange_length(const Scalar& start, const Scalar& end, const Scalar& step) {
+  const double s = step.to_double(), span = end.to_double() - start.to_double();
+  if (s == 0) raise(ARGAND_RUNTIME_ERROR, "step must be nonzero");
+  if (!std::isfinite(span)) raise(ARGAND_RUNTIME_ERROR, text("unsupported range: ", start.to_double(), " -> ", end.to_double()));
+  if ((span > 0 && s < 0) || (span < 0 && s > 0)) raise(ARGAND_RUNTIME_ERROR, "upper bound and lower bound inconsistent with step sign");
+  if (start.tag != ARGAND_TAG_FLOAT && end.tag != ARGAND_TAG_FLOAT && step.tag != ARGAND_TAG_FLOAT) {
+    const int64_t n = end.to_int() - start.to_int(), k = step.to_int();
+    return (n + k - (k > 0 ? 1 : -1)) / k;
+  }
+  return static_cast<int64_t>(std::ceil(span / s));
+}
+inline int arange_dtype(const Scalar& start, const Scalar& end, const Scalar& step) {
+  const bool any = start.is_floating() || end.is_floating() || step.is_floating();
+  return any ? default_dtype() : ARGAND_INT64;
+}
+
+}  // namespace argand::builtins

@@ -1,0 +1,335 @@
+/* Vector mathematics for CPU kernels and compiled programs: plain C on GCC vector extensions, no system headers.
+ *
+ * The tier (ARGAND_TIER_BASELINE, _AVX2 or _AVX512; the compile flags must allow it) sets the width of the vectors. Every
+ * function is elementwise: an element's result does not depend on its lane, nor on the other lanes, so that tails which
+ * go through the same function padded give the same bits. Transcendental functions are libmvec's (at most 4 ulp).
+ */
+#ifndef ARGAND_KERNELS_CPU_MATH_H_
+#define ARGAND_KERNELS_CPU_MATH_H_
+
+#if defined(ARGAND_TIER_AVX512)
+#define ARGAND_VECTOR_BYTES 64
+#define ARGAND_TIER_SUFFIX(name) name##_avx512
+#elif defined(ARGAND_TIER_AVX2)
+#define ARGAND_VECTOR_BYTES 32
+#define ARGAND_TIER_SUFFIX(name) name##_avx2
+#else
+#define ARGAND_VECTOR_BYTES 16
+#define ARGAND_TIER_SUFFIX(name) name##_baseline
+#ifndef ARGAND_TIER_BASELINE
+#define ARGAND_TIER_BASELINE 1
+#endif
+#endif
+
+#define ARGAND_INLINE static inline __attribute__((always_inline, unused))
+#define ARGAND_VECTOR __attribute__((vector_size(ARGAND_VECTOR_BYTES)))
+#define ARGAND_HALF_VECTOR __attribute__((vector_size(ARGAND_VECTOR_BYTES / 2)))
+
+typedef float vf32 ARGAND_VECTOR;
+typedef double vf64 ARGAND_VECTOR;
+typedef signed char vi8 ARGAND_VECTOR;
+typedef short vi16 ARGAND_VECTOR;
+typedef int vi32 ARGAND_VECTOR;
+typedef long vi64 ARGAND_VECTOR;
+typedef unsigned char vu8 ARGAND_VECTOR;
+typedef unsigned short vu16 ARGAND_VECTOR;
+typedef unsigned int vu32 ARGAND_VECTOR;
+typedef unsigned long vu64 ARGAND_VECTOR;
+typedef float vf32_half ARGAND_HALF_VECTOR; /* as many lanes as vf64 */
+typedef unsigned short vu16_half ARGAND_HALF_VECTOR;
+typedef short vi16_half ARGAND_HALF_VECTOR;
+
+#define ARGAND_LANES_F32 (ARGAND_VECTOR_BYTES / 4)
+#define ARGAND_LANES_F64 (ARGAND_VECTOR_BYTES / 8)
+
+/* Masks are integer vectors of the compared width: 0 or -1 a lane. */
+#ifdef __cplusplus
+#define ARGAND_SELECT(type, mask, a, b) ((mask) ? (a) : (b))
+#else
+#define ARGAND_SELECT(type, mask, a, b) ((type)(((mask) & (__typeof__(mask))(a)) | (~(mask) & (__typeof__(mask))(b))))
+#endif
+
+ARGAND_INLINE vf32 argand_splat_f32(float x) { return x - (vf32){}; }
+ARGAND_INLINE vf64 argand_splat_f64(double x) { return x - (vf64){}; }
+
+ARGAND_INLINE int argand_all_i64(vi64 m) {
+  long all = m[0];
+  for (int i = 1; i < ARGAND_LANES_F64; i++) all &= m[i];
+  return all == -1;
+}
+
+/* ---- libmvec and libm --------------------------------------------------------------------------------------- */
+#if defined(ARGAND_TIER_AVX512)
+#define ARGAND_MVEC_F32(name, args) _ZGVeN16##args##_##name##f
+#define ARGAND_MVEC_F64(name, args) _ZGVeN8##args##_##name
+#elif defined(ARGAND_TIER_AVX2)
+#define ARGAND_MVEC_F32(name, args) _ZGVdN8##args##_##name##f
+#define ARGAND_MVEC_F64(name, args) _ZGVdN4##args##_##name
+#else
+#define ARGAND_MVEC_F32(name, args) _ZGVbN4##args##_##name##f
+#define ARGAND_MVEC_F64(name, args) _ZGVbN2##args##_##name
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#define ARGAND_UNARY_MVEC(X) \
+  X(exp) X(exp2) X(expm1) X(log) X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) \
+  X(tanh) X(asinh) X(acosh) X(atanh) X(erf) X(erfc)
+#define ARGAND_DECLARE(name) vf32 ARGAND_MVEC_F32(name, v)(vf32); vf64 ARGAND_MVEC_F64(name, v)(vf64);
+ARGAND_UNARY_MVEC(ARGAND_DECLARE)
+#undef ARGAND_DECLARE
+#define ARGAND_DECLARE(name) vf32 ARGAND_MVEC_F32(name, vv)(vf32, vf32); vf64 ARGAND_MVEC_F64(name, vv)(vf64, vf64);
+ARGAND_DECLARE(pow)
+ARGAND_DECLARE(atan2)
+ARGAND_DECLARE(hypot)
+#undef ARGAND_DECLARE
+double lgamma_r(double, int*);
+float lgammaf_r(float, int*);
+#ifdef __cplusplus
+}
+#endif
+
+#define ARGAND_DEFINE(name)                                                              \
+  ARGAND_INLINE vf32 argand_##name##_f32(vf32 x) { return ARGAND_MVEC_F32(name, v)(x); } \
+  ARGAND_INLINE vf64 argand_##name##_f64(vf64 x) { return ARGAND_MVEC_F64(name, v)(x); }
+ARGAND_UNARY_MVEC(ARGAND_DEFINE)
+#undef ARGAND_DEFINE
+#define ARGAND_DEFINE(name)                                                                          \
+  ARGAND_INLINE vf32 argand_##name##_f32(vf32 x, vf32 y) { return ARGAND_MVEC_F32(name, vv)(x, y); } \
+  ARGAND_INLINE vf64 argand_##name##_f64(vf64 x, vf64 y) { return ARGAND_MVEC_F64(name, vv)(x, y); }
+ARGAND_DEFINE(atan2)
+ARGAND_DEFINE(hypot)
+#undef ARGAND_DEFINE
+
+/* ---- rounding and square roots: the processor's own instructions --------------------------------------------- */
+#if defined(ARGAND_TIER_AVX512)
+#define ARGAND_ROUND_F32(x, mode) ((vf32)__builtin_ia32_rndscaleps_mask(x, mode, x, -1, 4))
+#define ARGAND_ROUND_F64(x, mode) ((vf64)__builtin_ia32_rndscalepd_mask(x, mode, x, -1, 4))
+#define ARGAND_SQRT_F32(x) ((vf32)__builtin_ia32_sqrtps512_mask(x, x, -1, 4))
+#define ARGAND_SQRT_F64(x) ((vf64)__builtin_ia32_sqrtpd512_mask(x, x, -1, 4))
+#elif defined(ARGAND_TIER_AVX2)
+#define ARGAND_ROUND_F32(x, mode) ((vf32)__builtin_ia32_roundps256(x, mode))
+#define ARGAND_ROUND_F64(x, mode) ((vf64)__builtin_ia32_roundpd256(x, mode))
+#define ARGAND_SQRT_F32(x) ((vf32)__builtin_ia32_sqrtps256(x))
+#define ARGAND_SQRT_F64(x) ((vf64)__builtin_ia32_sqrtpd256(x))
+#else
+#define ARGAND_ROUND_F32(x, mode) ((vf32)__builtin_ia32_roundps(x, mode))
+#define ARGAND_ROUND_F64(x, mode) ((vf64)__builtin_ia32_roundpd(x, mode))
+#define ARGAND_SQRT_F32(x) ((vf32)__builtin_ia32_sqrtps(x))
+#define ARGAND_SQRT_F64(x) ((vf64)__builtin_ia32_sqrtpd(x))
+#endif
+
+/* Everything that reads alike in both precisions. V: vector, M: its mask, S: scalar, s: suffix. */
+#define ARGAND_DEFINE_BOTH(V, M, S, s, SIGN, ROUND, SQRT)                                                                  \
+  ARGAND_INLINE V argand_abs_##s(V x) { return (V)((M)x & ~SIGN); }                                                        \
+  ARGAND_INLINE V argand_neg_##s(V x) { return -x; }                                                                       \
+  ARGAND_INLINE V argand_sqrt_##s(V x) { return SQRT(x); }                                                                 \
+  ARGAND_INLINE V argand_rsqrt_##s(V x) { return (S)1 / SQRT(x); }                                                         \
+  ARGAND_INLINE V argand_reciprocal_##s(V x) { return (S)1 / x; }                                                          \
+  ARGAND_INLINE V argand_round_##s(V x) { return ROUND(x, 8); } /* half to even */                                         \
+  ARGAND_INLINE V argand_floor_##s(V x) { return ROUND(x, 9); }                                                            \
+  ARGAND_INLINE V argand_ceil_##s(V x) { return ROUND(x, 10); }                                                            \
+  ARGAND_INLINE V argand_trunc_##s(V x) { return ROUND(x, 11); }                                                           \
+  ARGAND_INLINE V argand_frac_##s(V x) { return x - ROUND(x, 11); }                                                        \
+  ARGAND_INLINE M argand_signbit_##s(V x) { return (M)x < 0; }                                                             \
+  ARGAND_INLINE M argand_isnan_##s(V x) { return x != x; }                                                                 \
+  ARGAND_INLINE M argand_isinf_##s(V x) { return argand_abs_##s(x) == (S)__builtin_inf(); }                                \
+  ARGAND_INLINE M argand_isfinite_##s(V x) { return argand_abs_##s(x) < (S)__builtin_inf(); }                              \
+  ARGAND_INLINE V argand_where_##s(M m, V a, V b) { return ARGAND_SELECT(V, m, a, b); }                                    \
+  ARGAND_INLINE V argand_sign_##s(V x) { /* 0 for NaN */                                                                   \
+    const V one = argand_splat_##s(1);                                                                                     \
+    return (V)((M)one & (x > 0)) - (V)((M)one & (x < 0));                                                                  \
+  }                                                                                                                        \
+  ARGAND_INLINE V argand_copysign_##s(V x, V y) { return (V)(((M)x & ~SIGN) | ((M)y & SIGN)); }                            \
+  ARGAND_INLINE V argand_minimum_##s(V x, V y) { return ARGAND_SELECT(V, (x < y) | (x != x), x, y); }                      \
+  ARGAND_INLINE V argand_maximum_##s(V x, V y) { return ARGAND_SELECT(V, (x > y) | (x != x), x, y); }                      \
+  ARGAND_INLINE V argand_fmin_##s(V x, V y) { return ARGAND_SELECT(V, (x < y) | (y != y), x, y); }                         \
+  ARGAND_INLINE V argand_fmax_##s(V x, V y) { return ARGAND_SELECT(V, (x > y) | (y != y), x, y); }                         \
+  ARGAND_INLINE V argand_angle_##s(V x) {                                                                                  \
+    return ARGAND_SELECT(V, x != x, x, (V)((M)argand_splat_##s((S)3.14159265358979323846) & (x < 0)));                     \
+  }                                                                                                                        \
+  ARGAND_INLINE V argand_sigmoid_##s(V x) { return (S)1 / ((S)1 + argand_exp_##s(-x)); }
+ARGAND_DEFINE_BOTH(vf32, vi32, float, f32, (-0x7fffffff - 1), ARGAND_ROUND_F32, ARGAND_SQRT_F32)
+ARGAND_DEFINE_BOTH(vf64, vi64, double, f64, (-0x7fffffffffffffffL - 1), ARGAND_ROUND_F64, ARGAND_SQRT_F64)
+#undef ARGAND_DEFINE_BOTH
+
+/* ---- pow: squares and cubes are exact products wherever they occur -------------------------------------------- */
+#define ARGAND_DEFINE_POW(V, M, s, POW)                                  \
+  ARGAND_INLINE V argand_pow_##s(V x, V y) {                             \
+    const M two = y == 2, three = y == 3;                                \
+    const V square = x * x, cube = square * x;                           \
+    if (argand_all_i64((vi64)(two | three))) return ARGAND_SELECT(V, two, square, cube); \
+    const V r = POW(x, y);                                               \
+    return ARGAND_SELECT(V, two, square, ARGAND_SELECT(V, three, cube, r)); \
+  }
+ARGAND_DEFINE_POW(vf32, vi32, f32, ARGAND_MVEC_F32(pow, vv))
+ARGAND_DEFINE_POW(vf64, vi64, f64, ARGAND_MVEC_F64(pow, vv))
+#undef ARGAND_DEFINE_POW
+
+/* ---- fmod, remainder, floor division ---------------------------------------------------------------------------- */
+/* fmod is exact, so a quotient that fits is found in double precision; other lanes take libm's. */
+ARGAND_INLINE vf64 argand_fmod_f64(vf64 x, vf64 y) {
+  vf64 r;
+  for (int i = 0; i < ARGAND_LANES_F64; i++) r[i] = __builtin_fmod(x[i], y[i]);
+  return r;
+}
+ARGAND_INLINE vf64 argand_fmod_f32_wide(vf64 x, vf64 y, vi64* exact) { /* x, y hold float32 values */
+  const vf64 ax = argand_abs_f64(x), ay = argand_abs_f64(y);
+  const vf64 q = argand_trunc_f64(ax / ay);
+  vf64 r = ax - q * ay; /* exact: q has at most 29 bits, ay 24 */
+  r = ARGAND_SELECT(vf64, r < 0, r + ay, r);
+  *exact = (q < 536870912.0) & (ay > 0) & (ay < __builtin_inf());
+  return argand_copysign_f64(r, x);
+}
+ARGAND_INLINE vf32 argand_fmod_f32(vf32 x, vf32 y) {
+  vf32_half xh[2], yh[2], rh[2];
+  vi64 exact[2];
+  __builtin_memcpy(xh, &x, sizeof x);
+  __builtin_memcpy(yh, &y, sizeof y);
+  for (int i = 0; i < 2; i++)
+    rh[i] = __builtin_convertvector(argand_fmod_f32_wide(__builtin_convertvector(xh[i], vf64), __builtin_convertvector(yh[i], vf64), &exact[i]), vf32_half);
+  vf32 r;
+  __builtin_memcpy(&r, rh, sizeof r);
+  if (argand_all_i64(exact[0] & exact[1])) return r;
+  for (int i = 0; i < ARGAND_LANES_F32; i++)
+    if (!exact[i / ARGAND_LANES_F64][i % ARGAND_LANES_F64]) r[i] = __builtin_fmodf(x[i], y[i]);
+  return r;
+}
+/* remainder has the divisor's sign; floor_divide is the matching quotient (Python's % and //). */
+#define ARGAND_DEFINE_FLOORED(V, M, S, s)                                                                             \
+  ARGAND_INLINE V argand_remainder_##s(V x, V y) {                                                                    \
+    const V r = argand_fmod_##s(x, y);                                                                                \
+    return ARGAND_SELECT(V, (r != 0) & ((r < 0) ^ (y < 0)), r + y, r);                                                \
+  }                                                                                                                   \
+  ARGAND_INLINE V argand_floor_divide_##s(V x, V y) {                                                                 \
+    const V r = argand_fmod_##s(x, y), quotient = x / y;                                                              \
+    V q = (x - r) / y;                                                                                                \
+    q = ARGAND_SELECT(V, (r != 0) & ((r < 0) ^ (y < 0)), q - (S)1, q);                                                \
+    const V whole = argand_floor_##s(q);                                                                              \
+    const V rounded = ARGAND_SELECT(V, q - whole > (S)0.5, whole + (S)1, whole);                                      \
+    const V result = ARGAND_SELECT(V, q == 0, argand_copysign_##s(q, quotient), rounded);                             \
+    return ARGAND_SELECT(V, y == 0, quotient, result);                                                                \
+  }
+ARGAND_DEFINE_FLOORED(vf32, vi32, float, f32)
+ARGAND_DEFINE_FLOORED(vf64, vi64, double, f64)
+#undef ARGAND_DEFINE_FLOORED
+
+/* Integers: a zero divisor gives 0 (callers refuse it beforehand), the most negative value by -1 wraps. */
+#define ARGAND_DEFINE_INTEGER(V, U, s)                                             \
+  ARGAND_INLINE V argand_trunc_divide_##s(V x, V y) {                              \
+    const V none = (V)(y == 0), minus = (V)(y == (V){} - 1) & (V)((V){} - 1 < 0);  \
+    const V q = x / ((y & ~(none | minus)) | ((none | minus) & 1));                \
+    return (((V)((U){} - (U)x) & minus) | (q & ~minus)) & ~none;                   \
+  }                                                                                \
+  ARGAND_INLINE V argand_fmod_##s(V x, V y) {                                      \
+    return (V)((U)x - (U)argand_trunc_divide_##s(x, y) * (U)y) & (V)(y != 0);      \
+  }                                                                                \
+  ARGAND_INLINE V argand_remainder_##s(V x, V y) {                                 \
+    const V r = argand_fmod_##s(x, y);                                             \
+    return r + (y & (V)((r != 0) & ((r ^ y) < 0)));                                \
+  }                                                                                \
+  ARGAND_INLINE V argand_floor_divide_##s(V x, V y) {                              \
+    const V r = argand_fmod_##s(x, y);                                             \
+    return argand_trunc_divide_##s(x, y) + (V)((r != 0) & ((r ^ y) < 0));          \
+  }                                                                                \
+  ARGAND_INLINE V argand_pow_##s(V x, V y) { /* wraps; a negative exponent is a division */ \
+    V r = x;                                                                       \
+    for (unsigned i = 0; i < sizeof(V) / sizeof(x[0]); i++) {                      \
+      unsigned long base = (unsigned long)x[i], result = 1;                        \
+      if (y[i] < 0)                                                                \
+        result = x[i] == 1 ? 1 : (long)x[i] == -1 ? (y[i] % 2 ? -1ul : 1) : 0;     \
+      else                                                                         \
+        for (unsigned long e = (unsigned long)y[i]; e; e >>= 1, base *= base)      \
+          if (e & 1) result *= base;                                               \
+      r[i] = (__typeof__(r[0] + 0))result;                                         \
+    }                                                                              \
+    return r;                                                                      \
+  }
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wtype-limits"
+ARGAND_DEFINE_INTEGER(vi8, vu8, i8)
+ARGAND_DEFINE_INTEGER(vi16, vu16, i16)
+ARGAND_DEFINE_INTEGER(vi32, vu32, i32)
+ARGAND_DEFINE_INTEGER(vi64, vu64, i64)
+ARGAND_DEFINE_INTEGER(vu8, vu8, u8)
+#pragma GCC diagnostic pop
+#undef ARGAND_DEFINE_INTEGER
+
+/* ---- special functions ------------------------------------------------------------------------------------------- */
+ARGAND_INLINE vf32 argand_lgamma_f32(vf32 x) {
+  vf32 r;
+  int sign;
+  for (int i = 0; i < ARGAND_LANES_F32; i++) r[i] = lgammaf_r(x[i], &sign);
+  return r;
+}
+ARGAND_INLINE vf64 argand_lgamma_f64(vf64 x) {
+  vf64 r;
+  int sign;
+  for (int i = 0; i < ARGAND_LANES_F64; i++) r[i] = lgamma_r(x[i], &sign);
+  return r;
+}
+
+/* Reflection, recurrence to x >= 8, then the asymptotic series (Abramowitz and Stegun 6.3.5, 6.3.7, 6.3.18). */
+static __attribute__((unused, noinline)) double ARGAND_TIER_SUFFIX(argand_digamma)(double x) {
+  if (x == 0) return -__builtin_copysign(__builtin_inf(), x);
+  double r = 0;
+  if (x < 0) {
+    if (x == __builtin_trunc(x)) return __builtin_nan("");
+    const double fraction = x - __builtin_trunc(x);
+    r = -3.14159265358979323846 / __builtin_tan(3.14159265358979323846 * fraction);
+    x = 1 - x;
+  }
+  for (; x < 8; x += 1) r -= 1 / x;
+  if (x == __builtin_inf()) return x;
+  const double u = 1 / (x * x);
+  const double series = u * (1.0 / 12 - u * (1.0 / 120 - u * (1.0 / 252 - u * (1.0 / 240 - u * (1.0 / 132 - u * (691.0 / 32760 - u / 12))))));
+  return r + __builtin_log(x) - 0.5 / x - series;
+}
+ARGAND_INLINE vf32 argand_digamma_f32(vf32 x) {
+  vf32 r;
+  for (int i = 0; i < ARGAND_LANES_F32; i++) r[i] = (float)ARGAND_TIER_SUFFIX(argand_digamma)(x[i]);
+  return r;
+}
+ARGAND_INLINE vf64 argand_digamma_f64(vf64 x) {
+  vf64 r;
+  for (int i = 0; i < ARGAND_LANES_F64; i++) r[i] = ARGAND_TIER_SUFFIX(argand_digamma)(x[i]);
+  return r;
+}
+
+/* M. Giles, "Approximating the erfinv function" (2010), single precision; float64 refines it by two Halley steps. */
+#define ARGAND_DEFINE_ERFINV(V, M, S, s)                                                                                   \
+  ARGAND_INLINE V argand_erfinv_start_##s(V x) {                                                                           \
+    const V w = -argand_log1p_##s(-x * x);                                                                                 \
+    const V a = w - (S)2.5, b = argand_sqrt_##s(w) - (S)3;                                                                 \
+    V p = a * (S)2.81022636e-08 + (S)3.43273939e-07, q = b * (S)-0.000200214257 + (S)0.000100950558;                       \
+    p = p * a + (S)-3.5233877e-06, q = q * b + (S)0.00134934322;                                                           \
+    p = p * a + (S)-4.39150654e-06, q = q * b + (S)-0.00367342844;                                                         \
+    p = p * a + (S)0.00021858087, q = q * b + (S)0.00573950773;                                                            \
+    p = p * a + (S)-0.00125372503, q = q * b + (S)-0.0076224613;                                                           \
+    p = p * a + (S)-0.00417768164, q = q * b + (S)0.00943887047;                                                           \
+    p = p * a + (S)0.246640727, q = q * b + (S)1.00167406;                                                                 \
+    p = p * a + (S)1.50140941, q = q * b + (S)2.83297682;                                                                  \
+    return ARGAND_SELECT(V, w < (S)5, p, q) * x;                                                                           \
+  }                                                                                                                        \
+  ARGAND_INLINE V argand_erfinv_ends_##s(V x, V r) {                                                                       \
+    const V ax = argand_abs_##s(x);                                                                                        \
+    r = ARGAND_SELECT(V, ax == (S)1, argand_copysign_##s(argand_splat_##s((S)__builtin_inf()), x), r);                     \
+    return ARGAND_SELECT(V, ax > (S)1, argand_splat_##s((S)__builtin_nan("")), r);                                         \
+  }
+ARGAND_DEFINE_ERFINV(vf32, vi32, float, f32)
+ARGAND_DEFINE_ERFINV(vf64, vi64, double, f64)
+#undef ARGAND_DEFINE_ERFINV
+ARGAND_INLINE vf32 argand_erfinv_f32(vf32 x) { return argand_erfinv_ends_f32(x, argand_erfinv_start_f32(x)); }
+ARGAND_INLINE vf64 argand_erfinv_f64(vf64 x) {
+  const vf64 ax = argand_abs_f64(x);
+  vf64 r = argand_erfinv_start_f64(ax);
+  for (int i = 0; i < 2; i++) { /* near 1 the complement keeps the digits */
+    const vf64 e = ARGAND_SELECT(vf64, ax < 0.5, argand_erf_f64(r) - ax, (1 - ax) - argand_erfc_f64(r));
+    const vf64 t = e / (1.12837916709551257390 * argand_exp_f64(-r * r));
+    r = r - t / (1 + r * t);
+  }
+  return argand_erfinv_ends_f64(x, argand_copysign_f64(r, x));
+}
+
+#endif /* ARGAND_KERNELS_CPU_MATH_H_ */

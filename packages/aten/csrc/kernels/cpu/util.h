@@ -1,0 +1,172 @@
+// Helpers of the hand-written CPU kernels: argument checks, contiguous copies, dispatch over dtypes.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <type_traits>
+
+#include "packages/aten/csrc/kernels/cpu/tiers.h"
+#include "packages/c10/csrc/abi/tensor.h"
+
+namespace argand::kernels::cpu {
+
+struct complex64 {
+  float re, im;
+};
+struct complex128 {
+  double re, im;
+};
+
+// ---- 16-bit floats: round to nearest even, NaN stays NaN ---------------------------------------------------------------
+inline float to_float(bf16 x) {
+  uint32_t u = static_cast<uint32_t>(x.bits) << 16;
+  float f;
+  std::memcpy(&f, &u, 4);
+  return f;
+}
+float to_float(f16 x);
+inline bf16 to_bf16(float f) {
+  uint32_t u;
+  std::memcpy(&u, &f, 4);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>((u >> 16) | 0x40)};
+  return {static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1)) >> 16)};
+}
+f16 to_f16(float f);
+
+// The type that kernels compute in: float for 16-bit floats, else the type itself.
+template <class T>
+struct ComputeType {
+  using type = T;
+};
+template <>
+struct ComputeType<bf16> {
+  using type = float;
+};
+template <>
+struct ComputeType<f16> {
+  using type = float;
+};
+template <class T>
+using compute_t = typename ComputeType<T>::type;
+
+template <class T>
+inline compute_t<T> widen(T x) {
+  if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>)
+    return to_float(x);
+  else
+    return x;
+}
+template <class T, class C>
+inline T narrow(C x) {
+  if constexpr (std::is_same_v<T, bf16>)
+    return to_bf16(static_cast<float>(x));
+  else if constexpr (std::is_same_v<T, f16>)
+    return to_f16(static_cast<float>(x));
+  else
+    return static_cast<T>(x);
+}
+
+// ---- dispatch ------------------------------------------------------------------------------------------------------------
+template <class T>
+struct Tag {
+  using type = T;
+};
+
+template <class F>
+inline void dispatch_floating(const char* op, int dtype, F&& f) {
+  switch (dtype) {
+    case ARGAND_FLOAT32: return f(Tag<float>{});
+    case ARGAND_FLOAT64: return f(Tag<double>{});
+    case ARGAND_BFLOAT16: return f(Tag<bf16>{});
+    case ARGAND_FLOAT16: return f(Tag<f16>{});
+    default: fail(ARGAND_DTYPE_ERROR, "%s: got dtype %s, expected a floating dtype; convert with .to(torch.float32)", op, kDTypeName[dtype]);
+  }
+}
+template <class F>
+inline void dispatch_integral(const char* op, int dtype, F&& f) {  // without bool
+  switch (dtype) {
+    case ARGAND_UINT8: return f(Tag<uint8_t>{});
+    case ARGAND_INT8: return f(Tag<int8_t>{});
+    case ARGAND_INT16: return f(Tag<int16_t>{});
+    case ARGAND_INT32: return f(Tag<int32_t>{});
+    case ARGAND_INT64: return f(Tag<int64_t>{});
+    default: fail(ARGAND_DTYPE_ERROR, "%s: got dtype %s, expected an integer dtype", op, kDTypeName[dtype]);
+  }
+}
+template <class F>
+inline void dispatch_real(const char* op, int dtype, F&& f) {  // integral, bool (as uint8_t 0/1) and floating
+  if (dtype == ARGAND_BOOL) return f(Tag<uint8_t>{});
+  if (is_complex(dtype)) fail(ARGAND_DTYPE_ERROR, "%s: got dtype %s, expected a real dtype", op, kDTypeName[dtype]);
+  if (is_floating(dtype)) return dispatch_floating(op, dtype, f);
+  dispatch_integral(op, dtype, f);
+}
+// By element size, for kernels that only move data.
+template <class F>
+inline void dispatch_size(int itemsize, F&& f) {
+  struct Bytes16 {
+    uint64_t a, b;
+  };
+  switch (itemsize) {
+    case 1: return f(Tag<uint8_t>{});
+    case 2: return f(Tag<uint16_t>{});
+    case 4: return f(Tag<uint32_t>{});
+    case 8: return f(Tag<uint64_t>{});
+    default: return f(Tag<Bytes16>{});
+  }
+}
+
+// ---- checks --------------------------------------------------------------------------------------------------------------
+// A dim in [-ndim, ndim) as [0, ndim); a 0-d tensor counts as 1-d.
+int64_t wrap_dim(int64_t dim, int64_t ndim);
+void check_defined(const char* op, const char* argument, const Tensor& t);
+void check_same_dtype(const char* op, const Tensor& a, const Tensor& b);
+void check_index_dtype(const char* op, const Tensor& index);  // int64 or int32
+
+// ---- copies --------------------------------------------------------------------------------------------------------------
+// dst[i...] = src[i...] for element strides; both have `ndim` sizes. Parallel for large copies.
+void strided_copy(int itemsize, int64_t ndim, const int64_t* sizes, void* dst, const int64_t* dst_strides, const void* src, const int64_t* src_strides);
+// t itself if row-major dense, else a dense copy.
+Tensor contiguous(const Tensor& t);
+// Dense copy of dtype `dtype` (t itself if it is one already).
+Tensor to_dtype(const Tensor& t, int dtype);
+// t broadcast to `sizes`, as strides (0 in broadcast dims); checked.
+Dims broadcast_strides(const char* op, const Tensor& t, IntList sizes);
+// Stores a dense result into an existing tensor of the same shape and dtype, whatever its strides.
+void store_into(const Tensor& dst, const Tensor& dense);
+Tensor zeros(IntList sizes, int dtype);
+
+inline int64_t product(IntList l, int64_t begin = 0, int64_t end = -1) {
+  int64_t p = 1;
+  for (int64_t i = begin, e = end < 0 ? l.n : end; i < e; i++) p *= l[i];
+  return p;
+}
+
+// A dim of a dense tensor as three nested loops: outer x n x inner.
+struct DimSplit {
+  int64_t outer, n, inner;
+  DimSplit(const Tensor& t, int64_t dim)
+      : outer(product(t.sizes(), 0, dim)), n(t.dim() ? t.size(dim) : 1), inner(product(t.sizes(), dim + 1 < t.dim() ? dim + 1 : t.dim(), t.dim())) {}
+};
+
+// Uninitialised scratch memory of a kernel.
+template <class T>
+class Scratch {
+ public:
+  explicit Scratch(int64_t n) : p_(static_cast<T*>(::operator new(static_cast<size_t>(n > 0 ? n : 1) * sizeof(T), std::align_val_t(64)))) {}
+  ~Scratch() { ::operator delete(p_, std::align_val_t(64)); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  operator T*() const { return p_; }
+  T* get() const { return p_; }
+
+ private:
+  T* p_;
+};
+
+// The smallest number of rows of `row` elements that is worth a thread.
+inline int64_t row_grain(int64_t row, int64_t elements = 16384) { return row > 0 ? (elements + row - 1) / row : elements; }
+
+}  // namespace argand::kernels::cpu
