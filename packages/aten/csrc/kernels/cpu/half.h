@@ -5,18 +5,18 @@
 #include "packages/aten/csrc/kernels/cpu/math.h"
 
 /* Loads as many 16-bit elements as vf32 has lanes from an address of any alignment. */
-ARGAND_INLINE vu32 argand_load_u16_u32(const void* p) {
+ARGAND_MATH vu32 argand_load_u16_u32(const void* p) {
   vu16_half bits;
   __builtin_memcpy(&bits, p, sizeof bits);
   return __builtin_convertvector(bits, vu32);
 }
-ARGAND_INLINE void argand_store_u32_u16(void* p, vu32 x) {
+ARGAND_MATH void argand_store_u32_u16(void* p, vu32 x) {
   const vu16_half bits = __builtin_convertvector(x, vu16_half);
   __builtin_memcpy(p, &bits, sizeof bits);
 }
 
-ARGAND_INLINE vf32 argand_load_bf16(const void* p) { return (vf32)(argand_load_u16_u32(p) << 16); }
-ARGAND_INLINE void argand_store_bf16(void* p, vf32 x) {
+ARGAND_MATH vf32 argand_load_bf16(const void* p) { return (vf32)(argand_load_u16_u32(p) << 16); }
+ARGAND_MATH void argand_store_bf16(void* p, vf32 x) {
   const vu32 u = (vu32)x;
   const vu32 rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
   const vu32 quiet = (u >> 16) | 0x40u;
@@ -24,36 +24,36 @@ ARGAND_INLINE void argand_store_bf16(void* p, vf32 x) {
 }
 
 #if defined(ARGAND_TIER_AVX512)
-ARGAND_INLINE vf32 argand_load_f16(const void* p) {
+ARGAND_MATH vf32 argand_load_f16(const void* p) {
   typedef short v16hi __attribute__((vector_size(32)));
   v16hi bits;
   __builtin_memcpy(&bits, p, sizeof bits);
   return (vf32)__builtin_ia32_vcvtph2ps512_mask(bits, (vf32){}, -1, 4);
 }
-ARGAND_INLINE void argand_store_f16(void* p, vf32 x) {
+ARGAND_MATH void argand_store_f16(void* p, vf32 x) {
   typedef short v16hi __attribute__((vector_size(32)));
   const v16hi bits = (v16hi)__builtin_ia32_vcvtps2ph512_mask(x, 0, (v16hi){}, -1);
   __builtin_memcpy(p, &bits, sizeof bits);
 }
 #elif defined(ARGAND_TIER_AVX2)
-ARGAND_INLINE vf32 argand_load_f16(const void* p) {
+ARGAND_MATH vf32 argand_load_f16(const void* p) {
   vi16_half bits;
   __builtin_memcpy(&bits, p, sizeof bits);
   return (vf32)__builtin_ia32_vcvtph2ps256(bits);
 }
-ARGAND_INLINE void argand_store_f16(void* p, vf32 x) {
+ARGAND_MATH void argand_store_f16(void* p, vf32 x) {
   const vi16_half bits = (vi16_half)__builtin_ia32_vcvtps2ph256(x, 0);
   __builtin_memcpy(p, &bits, sizeof bits);
 }
 #else
-ARGAND_INLINE vf32 argand_load_f16(const void* p) {
+ARGAND_MATH vf32 argand_load_f16(const void* p) {
   const vu32 h = argand_load_u16_u32(p), sign = (h & 0x8000u) << 16, magnitude = h & 0x7fffu;
   /* scaling by 2^112 moves the exponent and makes subnormals normal, both exactly */
   const vf32 finite = (vf32)(magnitude << 13) * 0x1p112f;
   const vu32 special = (magnitude << 13) | 0x7f800000u | ((vu32)(magnitude > 0x7c00u) & 0x400000u);
   return (vf32)((vu32)ARGAND_SELECT(vu32, magnitude >= 0x7c00u, special, (vu32)finite) | sign);
 }
-ARGAND_INLINE void argand_store_f16(void* p, vf32 x) {
+ARGAND_MATH void argand_store_f16(void* p, vf32 x) {
   const vu32 u = (vu32)x, sign = (u >> 16) & 0x8000u, magnitude = u & 0x7fffffffu;
   const vu32 normal = (magnitude - (112u << 23) + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
   /* adding 0.5 leaves a subnormal's rounded bits at the end of the mantissa */
@@ -66,20 +66,20 @@ ARGAND_INLINE void argand_store_f16(void* p, vf32 x) {
 #endif
 
 /* Single elements, by the same code as the vectors. */
-ARGAND_INLINE float argand_f16_to_f32(unsigned short bits) {
+ARGAND_MATH float argand_f16_to_f32(unsigned short bits) {
   unsigned short in[ARGAND_LANES_F32] = {bits};
   return argand_load_f16(in)[0];
 }
-ARGAND_INLINE unsigned short argand_f32_to_f16(float x) {
+ARGAND_MATH unsigned short argand_f32_to_f16(float x) {
   unsigned short out[ARGAND_LANES_F32];
   argand_store_f16(out, argand_splat_f32(x));
   return out[0];
 }
-ARGAND_INLINE float argand_bf16_to_f32(unsigned short bits) {
+ARGAND_MATH float argand_bf16_to_f32(unsigned short bits) {
   unsigned short in[ARGAND_LANES_F32] = {bits};
   return argand_load_bf16(in)[0];
 }
-ARGAND_INLINE unsigned short argand_f32_to_bf16(float x) {
+ARGAND_MATH unsigned short argand_f32_to_bf16(float x) {
   unsigned short out[ARGAND_LANES_F32];
   argand_store_bf16(out, argand_splat_f32(x));
   return out[0];

@@ -21,7 +21,7 @@
 #endif
 #endif
 
-#define ARGAND_INLINE static inline __attribute__((always_inline, unused))
+#define ARGAND_MATH static inline __attribute__((always_inline, unused))
 #define ARGAND_VECTOR __attribute__((vector_size(ARGAND_VECTOR_BYTES)))
 #define ARGAND_HALF_VECTOR __attribute__((vector_size(ARGAND_VECTOR_BYTES / 2)))
 
@@ -49,10 +49,10 @@ typedef short vi16_half ARGAND_HALF_VECTOR;
 #define ARGAND_SELECT(type, mask, a, b) ((type)(((mask) & (__typeof__(mask))(a)) | (~(mask) & (__typeof__(mask))(b))))
 #endif
 
-ARGAND_INLINE vf32 argand_splat_f32(float x) { return x - (vf32){}; }
-ARGAND_INLINE vf64 argand_splat_f64(double x) { return x - (vf64){}; }
+ARGAND_MATH vf32 argand_splat_f32(float x) { return x - (vf32){}; }
+ARGAND_MATH vf64 argand_splat_f64(double x) { return x - (vf64){}; }
 
-ARGAND_INLINE int argand_all_i64(vi64 m) {
+ARGAND_MATH int argand_all_i64(vi64 m) {
   long all = m[0];
   for (int i = 1; i < ARGAND_LANES_F64; i++) all &= m[i];
   return all == -1;
@@ -91,13 +91,13 @@ float lgammaf_r(float, int*);
 #endif
 
 #define ARGAND_DEFINE(name)                                                              \
-  ARGAND_INLINE vf32 argand_##name##_f32(vf32 x) { return ARGAND_MVEC_F32(name, v)(x); } \
-  ARGAND_INLINE vf64 argand_##name##_f64(vf64 x) { return ARGAND_MVEC_F64(name, v)(x); }
+  ARGAND_MATH vf32 argand_##name##_f32(vf32 x) { return ARGAND_MVEC_F32(name, v)(x); } \
+  ARGAND_MATH vf64 argand_##name##_f64(vf64 x) { return ARGAND_MVEC_F64(name, v)(x); }
 ARGAND_UNARY_MVEC(ARGAND_DEFINE)
 #undef ARGAND_DEFINE
 #define ARGAND_DEFINE(name)                                                                          \
-  ARGAND_INLINE vf32 argand_##name##_f32(vf32 x, vf32 y) { return ARGAND_MVEC_F32(name, vv)(x, y); } \
-  ARGAND_INLINE vf64 argand_##name##_f64(vf64 x, vf64 y) { return ARGAND_MVEC_F64(name, vv)(x, y); }
+  ARGAND_MATH vf32 argand_##name##_f32(vf32 x, vf32 y) { return ARGAND_MVEC_F32(name, vv)(x, y); } \
+  ARGAND_MATH vf64 argand_##name##_f64(vf64 x, vf64 y) { return ARGAND_MVEC_F64(name, vv)(x, y); }
 ARGAND_DEFINE(atan2)
 ARGAND_DEFINE(hypot)
 #undef ARGAND_DEFINE
@@ -122,41 +122,41 @@ ARGAND_DEFINE(hypot)
 
 /* Everything that reads alike in both precisions. V: vector, M: its mask, S: scalar, s: suffix. */
 #define ARGAND_DEFINE_BOTH(V, M, S, s, SIGN, ROUND, SQRT)                                                                  \
-  ARGAND_INLINE V argand_abs_##s(V x) { return (V)((M)x & ~SIGN); }                                                        \
-  ARGAND_INLINE V argand_neg_##s(V x) { return -x; }                                                                       \
-  ARGAND_INLINE V argand_sqrt_##s(V x) { return SQRT(x); }                                                                 \
-  ARGAND_INLINE V argand_rsqrt_##s(V x) { return (S)1 / SQRT(x); }                                                         \
-  ARGAND_INLINE V argand_reciprocal_##s(V x) { return (S)1 / x; }                                                          \
-  ARGAND_INLINE V argand_round_##s(V x) { return ROUND(x, 8); } /* half to even */                                         \
-  ARGAND_INLINE V argand_floor_##s(V x) { return ROUND(x, 9); }                                                            \
-  ARGAND_INLINE V argand_ceil_##s(V x) { return ROUND(x, 10); }                                                            \
-  ARGAND_INLINE V argand_trunc_##s(V x) { return ROUND(x, 11); }                                                           \
-  ARGAND_INLINE V argand_frac_##s(V x) { return x - ROUND(x, 11); }                                                        \
-  ARGAND_INLINE M argand_signbit_##s(V x) { return (M)x < 0; }                                                             \
-  ARGAND_INLINE M argand_isnan_##s(V x) { return x != x; }                                                                 \
-  ARGAND_INLINE M argand_isinf_##s(V x) { return argand_abs_##s(x) == (S)__builtin_inf(); }                                \
-  ARGAND_INLINE M argand_isfinite_##s(V x) { return argand_abs_##s(x) < (S)__builtin_inf(); }                              \
-  ARGAND_INLINE V argand_where_##s(M m, V a, V b) { return ARGAND_SELECT(V, m, a, b); }                                    \
-  ARGAND_INLINE V argand_sign_##s(V x) { /* 0 for NaN */                                                                   \
+  ARGAND_MATH V argand_abs_##s(V x) { return (V)((M)x & ~SIGN); }                                                        \
+  ARGAND_MATH V argand_neg_##s(V x) { return -x; }                                                                       \
+  ARGAND_MATH V argand_sqrt_##s(V x) { return SQRT(x); }                                                                 \
+  ARGAND_MATH V argand_rsqrt_##s(V x) { return (S)1 / SQRT(x); }                                                         \
+  ARGAND_MATH V argand_reciprocal_##s(V x) { return (S)1 / x; }                                                          \
+  ARGAND_MATH V argand_round_##s(V x) { return ROUND(x, 8); } /* half to even */                                         \
+  ARGAND_MATH V argand_floor_##s(V x) { return ROUND(x, 9); }                                                            \
+  ARGAND_MATH V argand_ceil_##s(V x) { return ROUND(x, 10); }                                                            \
+  ARGAND_MATH V argand_trunc_##s(V x) { return ROUND(x, 11); }                                                           \
+  ARGAND_MATH V argand_frac_##s(V x) { return x - ROUND(x, 11); }                                                        \
+  ARGAND_MATH M argand_signbit_##s(V x) { return (M)x < 0; }                                                             \
+  ARGAND_MATH M argand_isnan_##s(V x) { return x != x; }                                                                 \
+  ARGAND_MATH M argand_isinf_##s(V x) { return argand_abs_##s(x) == (S)__builtin_inf(); }                                \
+  ARGAND_MATH M argand_isfinite_##s(V x) { return argand_abs_##s(x) < (S)__builtin_inf(); }                              \
+  ARGAND_MATH V argand_where_##s(M m, V a, V b) { return ARGAND_SELECT(V, m, a, b); }                                    \
+  ARGAND_MATH V argand_sign_##s(V x) { /* 0 for NaN */                                                                   \
     const V one = argand_splat_##s(1);                                                                                     \
     return (V)((M)one & (x > 0)) - (V)((M)one & (x < 0));                                                                  \
   }                                                                                                                        \
-  ARGAND_INLINE V argand_copysign_##s(V x, V y) { return (V)(((M)x & ~SIGN) | ((M)y & SIGN)); }                            \
-  ARGAND_INLINE V argand_minimum_##s(V x, V y) { return ARGAND_SELECT(V, (x < y) | (x != x), x, y); }                      \
-  ARGAND_INLINE V argand_maximum_##s(V x, V y) { return ARGAND_SELECT(V, (x > y) | (x != x), x, y); }                      \
-  ARGAND_INLINE V argand_fmin_##s(V x, V y) { return ARGAND_SELECT(V, (x < y) | (y != y), x, y); }                         \
-  ARGAND_INLINE V argand_fmax_##s(V x, V y) { return ARGAND_SELECT(V, (x > y) | (y != y), x, y); }                         \
-  ARGAND_INLINE V argand_angle_##s(V x) {                                                                                  \
+  ARGAND_MATH V argand_copysign_##s(V x, V y) { return (V)(((M)x & ~SIGN) | ((M)y & SIGN)); }                            \
+  ARGAND_MATH V argand_minimum_##s(V x, V y) { return ARGAND_SELECT(V, (x < y) | (x != x), x, y); }                      \
+  ARGAND_MATH V argand_maximum_##s(V x, V y) { return ARGAND_SELECT(V, (x > y) | (x != x), x, y); }                      \
+  ARGAND_MATH V argand_fmin_##s(V x, V y) { return ARGAND_SELECT(V, (x < y) | (y != y), x, y); }                         \
+  ARGAND_MATH V argand_fmax_##s(V x, V y) { return ARGAND_SELECT(V, (x > y) | (y != y), x, y); }                         \
+  ARGAND_MATH V argand_angle_##s(V x) {                                                                                  \
     return ARGAND_SELECT(V, x != x, x, (V)((M)argand_splat_##s((S)3.14159265358979323846) & (x < 0)));                     \
   }                                                                                                                        \
-  ARGAND_INLINE V argand_sigmoid_##s(V x) { return (S)1 / ((S)1 + argand_exp_##s(-x)); }
+  ARGAND_MATH V argand_sigmoid_##s(V x) { return (S)1 / ((S)1 + argand_exp_##s(-x)); }
 ARGAND_DEFINE_BOTH(vf32, vi32, float, f32, (-0x7fffffff - 1), ARGAND_ROUND_F32, ARGAND_SQRT_F32)
 ARGAND_DEFINE_BOTH(vf64, vi64, double, f64, (-0x7fffffffffffffffL - 1), ARGAND_ROUND_F64, ARGAND_SQRT_F64)
 #undef ARGAND_DEFINE_BOTH
 
 /* ---- pow: squares and cubes are exact products wherever they occur -------------------------------------------- */
 #define ARGAND_DEFINE_POW(V, M, s, POW)                                  \
-  ARGAND_INLINE V argand_pow_##s(V x, V y) {                             \
+  ARGAND_MATH V argand_pow_##s(V x, V y) {                             \
     const M two = y == 2, three = y == 3;                                \
     const V square = x * x, cube = square * x;                           \
     if (argand_all_i64((vi64)(two | three))) return ARGAND_SELECT(V, two, square, cube); \
@@ -169,12 +169,12 @@ ARGAND_DEFINE_POW(vf64, vi64, f64, ARGAND_MVEC_F64(pow, vv))
 
 /* ---- fmod, remainder, floor division ---------------------------------------------------------------------------- */
 /* fmod is exact, so a quotient that fits is found in double precision; other lanes take libm's. */
-ARGAND_INLINE vf64 argand_fmod_f64(vf64 x, vf64 y) {
+ARGAND_MATH vf64 argand_fmod_f64(vf64 x, vf64 y) {
   vf64 r;
   for (int i = 0; i < ARGAND_LANES_F64; i++) r[i] = __builtin_fmod(x[i], y[i]);
   return r;
 }
-ARGAND_INLINE vf64 argand_fmod_f32_wide(vf64 x, vf64 y, vi64* exact) { /* x, y hold float32 values */
+ARGAND_MATH vf64 argand_fmod_f32_wide(vf64 x, vf64 y, vi64* exact) { /* x, y hold float32 values */
   const vf64 ax = argand_abs_f64(x), ay = argand_abs_f64(y);
   const vf64 q = argand_trunc_f64(ax / ay);
   vf64 r = ax - q * ay; /* exact: q has at most 29 bits, ay 24 */
@@ -182,7 +182,7 @@ ARGAND_INLINE vf64 argand_fmod_f32_wide(vf64 x, vf64 y, vi64* exact) { /* x, y h
   *exact = (q < 536870912.0) & (ay > 0) & (ay < __builtin_inf());
   return argand_copysign_f64(r, x);
 }
-ARGAND_INLINE vf32 argand_fmod_f32(vf32 x, vf32 y) {
+ARGAND_MATH vf32 argand_fmod_f32(vf32 x, vf32 y) {
   vf32_half xh[2], yh[2], rh[2];
   vi64 exact[2];
   __builtin_memcpy(xh, &x, sizeof x);
@@ -198,11 +198,11 @@ ARGAND_INLINE vf32 argand_fmod_f32(vf32 x, vf32 y) {
 }
 /* remainder has the divisor's sign; floor_divide is the matching quotient (Python's % and //). */
 #define ARGAND_DEFINE_FLOORED(V, M, S, s)                                                                             \
-  ARGAND_INLINE V argand_remainder_##s(V x, V y) {                                                                    \
+  ARGAND_MATH V argand_remainder_##s(V x, V y) {                                                                    \
     const V r = argand_fmod_##s(x, y);                                                                                \
     return ARGAND_SELECT(V, (r != 0) & ((r < 0) ^ (y < 0)), r + y, r);                                                \
   }                                                                                                                   \
-  ARGAND_INLINE V argand_floor_divide_##s(V x, V y) {                                                                 \
+  ARGAND_MATH V argand_floor_divide_##s(V x, V y) {                                                                 \
     const V r = argand_fmod_##s(x, y), quotient = x / y;                                                              \
     V q = (x - r) / y;                                                                                                \
     q = ARGAND_SELECT(V, (r != 0) & ((r < 0) ^ (y < 0)), q - (S)1, q);                                                \
@@ -217,23 +217,23 @@ ARGAND_DEFINE_FLOORED(vf64, vi64, double, f64)
 
 /* Integers: a zero divisor gives 0 (callers refuse it beforehand), the most negative value by -1 wraps. */
 #define ARGAND_DEFINE_INTEGER(V, U, s)                                             \
-  ARGAND_INLINE V argand_trunc_divide_##s(V x, V y) {                              \
+  ARGAND_MATH V argand_trunc_divide_##s(V x, V y) {                              \
     const V none = (V)(y == 0), minus = (V)(y == (V){} - 1) & (V)((V){} - 1 < 0);  \
     const V q = x / ((y & ~(none | minus)) | ((none | minus) & 1));                \
     return (((V)((U){} - (U)x) & minus) | (q & ~minus)) & ~none;                   \
   }                                                                                \
-  ARGAND_INLINE V argand_fmod_##s(V x, V y) {                                      \
+  ARGAND_MATH V argand_fmod_##s(V x, V y) {                                      \
     return (V)((U)x - (U)argand_trunc_divide_##s(x, y) * (U)y) & (V)(y != 0);      \
   }                                                                                \
-  ARGAND_INLINE V argand_remainder_##s(V x, V y) {                                 \
+  ARGAND_MATH V argand_remainder_##s(V x, V y) {                                 \
     const V r = argand_fmod_##s(x, y);                                             \
     return r + (y & (V)((r != 0) & ((r ^ y) < 0)));                                \
   }                                                                                \
-  ARGAND_INLINE V argand_floor_divide_##s(V x, V y) {                              \
+  ARGAND_MATH V argand_floor_divide_##s(V x, V y) {                              \
     const V r = argand_fmod_##s(x, y);                                             \
     return argand_trunc_divide_##s(x, y) + (V)((r != 0) & ((r ^ y) < 0));          \
   }                                                                                \
-  ARGAND_INLINE V argand_pow_##s(V x, V y) { /* wraps; a negative exponent is a division */ \
+  ARGAND_MATH V argand_pow_##s(V x, V y) { /* wraps; a negative exponent is a division */ \
     V r = x;                                                                       \
     for (unsigned i = 0; i < sizeof(V) / sizeof(x[0]); i++) {                      \
       unsigned long base = (unsigned long)x[i], result = 1;                        \
@@ -257,13 +257,13 @@ ARGAND_DEFINE_INTEGER(vu8, vu8, u8)
 #undef ARGAND_DEFINE_INTEGER
 
 /* ---- special functions ------------------------------------------------------------------------------------------- */
-ARGAND_INLINE vf32 argand_lgamma_f32(vf32 x) {
+ARGAND_MATH vf32 argand_lgamma_f32(vf32 x) {
   vf32 r;
   int sign;
   for (int i = 0; i < ARGAND_LANES_F32; i++) r[i] = lgammaf_r(x[i], &sign);
   return r;
 }
-ARGAND_INLINE vf64 argand_lgamma_f64(vf64 x) {
+ARGAND_MATH vf64 argand_lgamma_f64(vf64 x) {
   vf64 r;
   int sign;
   for (int i = 0; i < ARGAND_LANES_F64; i++) r[i] = lgamma_r(x[i], &sign);
@@ -286,12 +286,12 @@ static __attribute__((unused, noinline)) double ARGAND_TIER_SUFFIX(argand_digamm
   const double series = u * (1.0 / 12 - u * (1.0 / 120 - u * (1.0 / 252 - u * (1.0 / 240 - u * (1.0 / 132 - u * (691.0 / 32760 - u / 12))))));
   return r + __builtin_log(x) - 0.5 / x - series;
 }
-ARGAND_INLINE vf32 argand_digamma_f32(vf32 x) {
+ARGAND_MATH vf32 argand_digamma_f32(vf32 x) {
   vf32 r;
   for (int i = 0; i < ARGAND_LANES_F32; i++) r[i] = (float)ARGAND_TIER_SUFFIX(argand_digamma)(x[i]);
   return r;
 }
-ARGAND_INLINE vf64 argand_digamma_f64(vf64 x) {
+ARGAND_MATH vf64 argand_digamma_f64(vf64 x) {
   vf64 r;
   for (int i = 0; i < ARGAND_LANES_F64; i++) r[i] = ARGAND_TIER_SUFFIX(argand_digamma)(x[i]);
   return r;
@@ -299,7 +299,7 @@ ARGAND_INLINE vf64 argand_digamma_f64(vf64 x) {
 
 /* M. Giles, "Approximating the erfinv function" (2010), single precision; float64 refines it by two Halley steps. */
 #define ARGAND_DEFINE_ERFINV(V, M, S, s)                                                                                   \
-  ARGAND_INLINE V argand_erfinv_start_##s(V x) {                                                                           \
+  ARGAND_MATH V argand_erfinv_start_##s(V x) {                                                                           \
     const V w = -argand_log1p_##s(-x * x);                                                                                 \
     const V a = w - (S)2.5, b = argand_sqrt_##s(w) - (S)3;                                                                 \
     V p = a * (S)2.81022636e-08 + (S)3.43273939e-07, q = b * (S)-0.000200214257 + (S)0.000100950558;                       \
@@ -312,7 +312,7 @@ ARGAND_INLINE vf64 argand_digamma_f64(vf64 x) {
     p = p * a + (S)1.50140941, q = q * b + (S)2.83297682;                                                                  \
     return ARGAND_SELECT(V, w < (S)5, p, q) * x;                                                                           \
   }                                                                                                                        \
-  ARGAND_INLINE V argand_erfinv_ends_##s(V x, V r) {                                                                       \
+  ARGAND_MATH V argand_erfinv_ends_##s(V x, V r) {                                                                       \
     const V ax = argand_abs_##s(x);                                                                                        \
     r = ARGAND_SELECT(V, ax == (S)1, argand_copysign_##s(argand_splat_##s((S)__builtin_inf()), x), r);                     \
     return ARGAND_SELECT(V, ax > (S)1, argand_splat_##s((S)__builtin_nan("")), r);                                         \
@@ -320,8 +320,8 @@ ARGAND_INLINE vf64 argand_digamma_f64(vf64 x) {
 ARGAND_DEFINE_ERFINV(vf32, vi32, float, f32)
 ARGAND_DEFINE_ERFINV(vf64, vi64, double, f64)
 #undef ARGAND_DEFINE_ERFINV
-ARGAND_INLINE vf32 argand_erfinv_f32(vf32 x) { return argand_erfinv_ends_f32(x, argand_erfinv_start_f32(x)); }
-ARGAND_INLINE vf64 argand_erfinv_f64(vf64 x) {
+ARGAND_MATH vf32 argand_erfinv_f32(vf32 x) { return argand_erfinv_ends_f32(x, argand_erfinv_start_f32(x)); }
+ARGAND_MATH vf64 argand_erfinv_f64(vf64 x) {
   const vf64 ax = argand_abs_f64(x);
   vf64 r = argand_erfinv_start_f64(ax);
   for (int i = 0; i < 2; i++) { /* near 1 the complement keeps the digits */

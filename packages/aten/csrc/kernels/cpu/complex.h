@@ -1,0 +1,130 @@
+// Complex scalars and the element language on them. Kernels with a complex operand run one element at a time; their real
+// parts go through the vector functions of vec.h, so that every element has the same bits wherever it lies.
+#pragma once
+
+#include "packages/aten/csrc/kernels/cpu/vec.h"
+
+namespace argand::simd {
+
+inline namespace ARGAND_TIER {
+
+#define ARGAND_CX template <class T> ARGAND_FN
+template <class T, class C>
+ARGAND_FN cx<T> lit(cx<T>, C c) {
+  return {(T)c, 0};
+}
+ARGAND_CX cx<T> operator+(cx<T> x, cx<T> y) { return {x.re + y.re, x.im + y.im}; }
+ARGAND_CX cx<T> operator-(cx<T> x, cx<T> y) { return {x.re - y.re, x.im - y.im}; }
+ARGAND_CX cx<T> operator-(cx<T> x) { return {-x.re, -x.im}; }
+ARGAND_CX cx<T> operator*(cx<T> x, cx<T> y) { return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re}; }
+ARGAND_CX cx<T> operator*(cx<T> x, T y) { return {x.re * y, x.im * y}; }
+ARGAND_CX cx<T> operator*(T x, cx<T> y) { return {x * y.re, x * y.im}; }
+ARGAND_CX cx<T> operator+(cx<T> x, T y) { return {x.re + y, x.im}; }
+ARGAND_CX cx<T> operator+(T x, cx<T> y) { return {x + y.re, y.im}; }
+ARGAND_CX cx<T> operator-(cx<T> x, T y) { return {x.re - y, x.im}; }
+ARGAND_CX cx<T> operator-(T x, cx<T> y) { return {x - y.re, -y.im}; }
+ARGAND_CX cx<T> operator/(cx<T> x, T y) { return {x.re / y, x.im / y}; }
+ARGAND_CX cx<T> operator/(cx<T> x, cx<T> y) {  // R. Smith, CACM 5 (1962): scaled by the larger part of the divisor
+  const T re = y.re < 0 ? -y.re : y.re, im = y.im < 0 ? -y.im : y.im;
+  if (re >= im) {
+    if (re == 0 && im == 0) return {x.re / re, x.im / re};
+    const T r = y.im / y.re, d = 1 / (y.re + y.im * r);
+    return {(x.re + x.im * r) * d, (x.im - x.re * r) * d};
+  }
+  const T r = y.re / y.im, d = 1 / (y.re * r + y.im);
+  return {(x.re * r + x.im) * d, (x.im * r - x.re) * d};
+}
+ARGAND_CX cx<T> operator/(T x, cx<T> y) { return cx<T>{x, 0} / y; }
+ARGAND_CX bool operator==(cx<T> x, cx<T> y) { return x.re == y.re && x.im == y.im; }
+ARGAND_CX bool operator!=(cx<T> x, cx<T> y) { return !(x == y); }
+ARGAND_CX cx<T> where(bool m, cx<T> a, cx<T> b) { return m ? a : b; }
+
+ARGAND_CX T real(cx<T> x) { return x.re; }
+ARGAND_CX T imag(cx<T> x) { return x.im; }
+ARGAND_CX cx<T> conj(cx<T> x) { return {x.re, -x.im}; }
+ARGAND_CX cx<T> neg(cx<T> x) { return -x; }
+ARGAND_CX T abs(cx<T> x) { return hypot(x.re, x.im); }
+ARGAND_CX T angle(cx<T> x) { return atan2(x.im, x.re); }
+ARGAND_CX cx<T> sign(cx<T> x) {  // sgn: x / |x|
+  const T r = abs(x);
+  return r == 0 ? cx<T>{0, 0} : cx<T>{x.re / r, x.im / r};
+}
+ARGAND_CX bool isnan(cx<T> x) { return x.re != x.re || x.im != x.im; }
+ARGAND_CX bool isinf(cx<T> x) { return isinf(x.re) || isinf(x.im); }
+ARGAND_CX bool isfinite(cx<T> x) { return isfinite(x.re) && isfinite(x.im); }
+ARGAND_CX cx<T> complex(T re, T im) { return {re, im}; }
+ARGAND_CX cx<T> polar(T r, T angle) { return {r * cos(angle), r * sin(angle)}; }
+
+ARGAND_CX cx<T> reciprocal(cx<T> x) { return cx<T>{1, 0} / x; }
+ARGAND_CX cx<T> exp(cx<T> x) {
+  const T r = exp(x.re);
+  return x.im == 0 ? cx<T>{r, x.im} : polar(r, x.im);
+}
+ARGAND_CX cx<T> exp2(cx<T> x) { return exp(x * (T)0.69314718055994530942); }
+ARGAND_CX cx<T> expm1(cx<T> x) {
+  const T s = sin(x.im / 2), e = expm1(x.re);
+  return {e * cos(x.im) - 2 * s * s, (e + 1) * sin(x.im)};
+}
+ARGAND_CX cx<T> log(cx<T> x) { return {log(abs(x)), angle(x)}; }
+ARGAND_CX cx<T> log2(cx<T> x) { return log(x) * (T)1.44269504088896340736; }
+ARGAND_CX cx<T> log10(cx<T> x) { return log(x) * (T)0.43429448190325182765; }
+ARGAND_CX cx<T> log1p(cx<T> x) {
+  return {log1p(x.re * (2 + x.re) + x.im * x.im) / 2, atan2(x.im, 1 + x.re)};
+}
+ARGAND_CX cx<T> sqrt(cx<T> x) {  // the root with a positive real part; parts are added, never subtracted
+  if (x.re == 0 && x.im == 0) return {0, x.im};
+  if (isinf(x.im)) return {abs(x.im), x.im};
+  const T r = sqrt((abs(x.re) + abs(x)) / 2);
+  const T other = abs(x.im) / (2 * r);
+  return x.re >= 0 ? cx<T>{r, copysign(other, x.im)} : cx<T>{other, copysign(r, x.im)};
+}
+ARGAND_CX cx<T> rsqrt(cx<T> x) { return reciprocal(sqrt(x)); }
+ARGAND_CX cx<T> pow(cx<T> x, cx<T> y) {
+  if (x.re == 0 && x.im == 0) return y.re == 0 && y.im == 0 ? cx<T>{1, 0} : cx<T>{0, 0};
+  if (y.im == 0 && y.re == 2) return x * x;
+  return exp(y * log(x));
+}
+ARGAND_CX cx<T> sinh(cx<T> x) { return {sinh(x.re) * cos(x.im), cosh(x.re) * sin(x.im)}; }
+ARGAND_CX cx<T> cosh(cx<T> x) { return {cosh(x.re) * cos(x.im), sinh(x.re) * sin(x.im)}; }
+ARGAND_CX cx<T> tanh(cx<T> x) {
+  if (abs(x.re) > 20) return {copysign((T)1, x.re), 4 * sin(x.im) * cos(x.im) * exp(-2 * abs(x.re))};
+  const T t = tan(x.im), s = sinh(x.re), c = cosh(x.re), b = 1 + t * t, d = 1 + b * s * s;
+  return {b * c * s / d, t / d};
+}
+ARGAND_CX cx<T> times_i(cx<T> x) { return {-x.im, x.re}; }
+ARGAND_CX cx<T> over_i(cx<T> x) { return {x.im, -x.re}; }
+ARGAND_CX cx<T> sin(cx<T> x) { return over_i(sinh(times_i(x))); }
+ARGAND_CX cx<T> cos(cx<T> x) { return cosh(times_i(x)); }
+ARGAND_CX cx<T> tan(cx<T> x) { return over_i(tanh(times_i(x))); }
+// Inverse functions by W. Kahan, "Branch cuts for complex elementary functions" (1987).
+ARGAND_CX T asinh_real(T x) { return asinh(x); }
+ARGAND_CX cx<T> asinh(cx<T> x) {
+  const cx<T> a = sqrt(cx<T>{1 + x.im, -x.re}), b = sqrt(cx<T>{1 - x.im, x.re});
+  return {asinh_real(a.re * b.im - a.im * b.re), atan2(x.im, a.re * b.re - a.im * b.im)};
+}
+ARGAND_CX cx<T> acosh(cx<T> x) {
+  const cx<T> a = sqrt(cx<T>{x.re - 1, x.im}), b = sqrt(cx<T>{x.re + 1, x.im});
+  return {asinh_real(a.re * b.re + a.im * b.im), 2 * atan2(a.im, b.re)};
+}
+ARGAND_CX cx<T> acos(cx<T> x) {
+  const cx<T> a = sqrt(cx<T>{1 - x.re, -x.im}), b = sqrt(cx<T>{1 + x.re, x.im});
+  return {2 * atan2(a.re, b.re), asinh_real(b.re * a.im - b.im * a.re)};
+}
+ARGAND_CX cx<T> asin(cx<T> x) { return over_i(asinh(times_i(x))); }
+ARGAND_CX cx<T> atanh(cx<T> x) {
+  const T d = (1 - x.re) * (1 - x.re) + x.im * x.im;
+  return {log1p(4 * x.re / d) / 4, atan2(2 * x.im, (1 - x.re) * (1 + x.re) - x.im * x.im) / 2};
+}
+ARGAND_CX cx<T> atan(cx<T> x) { return over_i(atanh(times_i(x))); }
+ARGAND_CX cx<T> sigmoid(cx<T> x) { return cx<T>{1, 0} / (exp(-x) + (T)1); }
+#undef ARGAND_CX
+
+// cast<cx<float>>(x) of real and complex values.
+template <class C, class T>
+ARGAND_FN C cast(cx<T> x) {
+  using R = typename C::real_type;
+  return {(R)x.re, (R)x.im};
+}
+
+}  // namespace ARGAND_TIER
+}  // namespace argand::simd

@@ -1,0 +1,50 @@
+// What tiered loops and the code that calls them share: element types without a C++ type of their own, kernel tables, staging.
+// No system headers and no vectors, so that either side may include it.
+#pragma once
+
+namespace argand {
+
+inline constexpr int kMaxOperands = 8;  // inputs of a pointwise operator
+
+// One dtype of one operator. ptrs[0] and strides[0] (bytes) are the result's; scalars are the operator's number arguments,
+// in schema order, as float64 and as int64.
+struct PointwiseKernel {
+  signed char compute_dtype, out_dtype;
+  void (*loop)(long n, char* const* ptrs, const long* strides, const double* scalars, const long* int_scalars);
+};
+
+namespace simd {
+
+// Storage of 16-bit floats; they compute in float32.
+struct f16 {
+  unsigned short bits;
+};
+struct bf16 {
+  unsigned short bits;
+};
+template <class T>
+struct cx {
+  using real_type = T;
+  T re, im;
+};
+
+inline constexpr int kStageBytes = 2048;  // an operand's staging buffer
+
+// Cuts a row into segments of whole vectors. Operands that are neither contiguous nor stride 0 pass through buffers, as does
+// the tail, padded with harmless values; what was written to a buffer is copied back by the next call.
+struct Stage {
+  int n_operands, lanes;  // operand 0 is written
+  const int* sizes;       // bytes an element
+  const long* strides;
+  const unsigned char* fills;  // bit patterns of the padding: 0 integers, else the size of the float
+  char** buffers;              // each kStageBytes, 64-byte aligned
+  char* const* rows;
+  long n, done, staged;  // staged: elements of the result waiting in its buffer
+  long vectors;          // the segment: p[k] advances by step[k] bytes a vector
+  char* p[kMaxOperands + 1];
+  long step[kMaxOperands + 1];
+};
+bool next_segment(Stage* stage);  // pointwise_stage.cc
+
+}  // namespace simd
+}  // namespace argand

@@ -1,0 +1,33 @@
+// Runs pointwise loops over tensors: promotion, broadcasting, result allocation, overlap, parallel split. The operators' tables are
+// generated; the loops are in pointwise.h.
+#pragma once
+
+#include "packages/aten/csrc/core/operand.h"
+#include "packages/aten/csrc/kernels/cpu/loops.h"
+
+namespace argand {
+
+enum Promotion : uint8_t {
+  kPromoteDefault = 0,  // result_type of the operands
+  kPromoteFloat = 1,    // ... and integers become the default dtype
+  kPromoteNone = 2,     // all tensors have one dtype
+  kPromoteSelf = 3,     // the first operand that is not in bool_operands decides
+};
+
+struct PointwiseOp {
+  const char* name;
+  int n_operands;
+  const PointwiseKernel* kernels[3];  // a table a tier (baseline, AVX2, AVX-512), each of n_kernels
+  int n_kernels;
+  uint8_t promote;      // Promotion
+  int8_t result_dtype;  // -1: the kernel's
+  uint8_t cost;         // of an element, in additions
+  uint8_t bool_operands = 0;    // bit k: operand k is a bool tensor that takes no part in promotion (conditions, masks)
+  bool divides_integers = false;  // the last operand is a divisor: a zero in it is an error for integers
+};
+
+// Computes the operator. `out` undefined: a new tensor, laid out as the operands are; else the result is written into it (resized
+// unless `inplace`), converted to its dtype where that is allowed.
+Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const double* scalars, const int64_t* ints, const Tensor& out, bool inplace);
+
+}  // namespace argand
