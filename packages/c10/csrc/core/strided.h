@@ -182,8 +182,8 @@ enum class Overlap { no, yes, maybe };
 inline Overlap internal_overlap(IntList sizes, IntList strides) {
   int order[ARGAND_MAX_DIMS];
   int n = 0;
+  if (numel_of(sizes) == 0) return Overlap::no;
   for (int i = 0; i < sizes.n; i++) {
-    if (sizes[i] == 0) return Overlap::no;
     if (sizes[i] == 1) continue;
     if (strides[i] == 0) return Overlap::yes;
     int at = n++;
@@ -193,7 +193,7 @@ inline Overlap internal_overlap(IntList sizes, IntList strides) {
   int64_t reach = 0;  // largest offset of the dimensions so far
   for (int i = 0; i < n; i++) {
     if (strides[order[i]] <= reach) {
-      // Two equal strides, or a stride that an inner index reaches exactly, do meet; else it is a question of divisibility.
+      // A stride that the innermost dimension reaches exactly does meet it; else it is a question of divisibility.
       if (i == 1 && strides[order[1]] % strides[order[0]] == 0) return Overlap::yes;
       return Overlap::maybe;
     }

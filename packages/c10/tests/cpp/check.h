@@ -18,8 +18,8 @@
 
 #define CHECK_EQ(a, b)                                                                                                            \
   do {                                                                                                                            \
-    const auto a_ = (a);                                                                                                          \
-    const auto b_ = (b);                                                                                                          \
+    auto a_ = (a);                                                                                                                \
+    auto b_ = (b);                                                                                                                \
     if (!(a_ == static_cast<decltype(a_)>(b_))) {                                                                                 \
       fprintf(stderr, "%s:%d: CHECK_EQ failed: %s is %lld, %s is %lld\n", __FILE__, __LINE__, #a, static_cast<long long>(a_), #b, \
               static_cast<long long>(b_));                                                                                        \
