@@ -45,6 +45,8 @@ def main(arguments: list[str]) -> int:
             print(f"SKIPPED: {reason}")
             return 0
     options = ["-p", "no:cacheprovider", "-ra", "--strict-markers", "-c", os.devnull, "--rootdir", os.getcwd()]
+    if temporary:
+        options.append(f"--basetemp={temporary}/pytest")
     if "XML_OUTPUT_FILE" in os.environ:
         options.append(f"--junitxml={os.environ['XML_OUTPUT_FILE']}")
     if os.environ.get("TESTBRIDGE_TEST_ONLY"):

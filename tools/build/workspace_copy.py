@@ -11,20 +11,19 @@ from types import TracebackType
 
 
 class WorkspaceCopy:
-    """Copies the tree from a test's runfiles; runs Bazel there with the outer build's caches.
+    """Copies the tree that a test's runfiles point to; runs Bazel there with the outer build's caches.
 
-    A context manager: the nested server is stopped at the end. The test's target lists `//:tree` as data and is tagged
-    `local`, since a sandbox cannot hold another Bazel.
+    A context manager: the nested server is stopped at the end. The test's target lists `//:tree` as data, so that it runs
+    again when the tree changes, and is tagged `local`, since a sandbox cannot hold another Bazel.
     """
 
     def __init__(self, runfiles: Path, target: Path) -> None:
         self.root = target / "workspace"
         self._bazel_root = target / "bazel"
-        self._folder = self.root
-        shutil.copytree(runfiles, self.root, ignore=shutil.ignore_patterns("__pycache__", "external", "_main"))
-        for path in self.root.rglob("*"):
-            if path.is_file():
-                path.chmod(path.stat().st_mode | 0o200)
+        source = (runfiles / "WORKSPACE").resolve().parent
+        # Found by its file and not through data: what .bazelignore names is part of the tree too.
+        ignored = shutil.ignore_patterns("bazel-*", ".git", "__pycache__", "user.bazelrc*", ".*_cache")
+        shutil.copytree(source, self.root, ignore=ignored)
 
     def __enter__(self) -> WorkspaceCopy:
         return self
