@@ -1,0 +1,343 @@
+"""`Optimizer`: parameter groups, state, hooks, and saving and loading of all that."""
+
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import Any
+
+from argand_autograd import enable_grad
+from argand_c10 import Tensor
+from argand_c10.module_hooks import HookDict, RemovableHandle, add_hook
+
+__all__ = ["Optimizer", "required"]
+
+
+class _Required:
+    """Marks a default that a parameter group must override."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _Required()
+
+Closure = Callable[[], Any]
+ParamsT = Iterable[Any]
+
+
+class Optimizer:
+    """Base class of optimizers: a subclass calls `super().__init__` and defines `step`.
+
+    Args:
+        params: tensors, pairs (name, tensor), or dicts with "params" and options of a group.
+        defaults: options of groups that do not set them.
+    """
+
+    state: defaultdict[Any, dict[str, Any]]
+    param_groups: list[dict[str, Any]]
+
+    def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
+        if isinstance(params, Tensor):
+            raise TypeError(
+                f"{type(self).__name__}: got one Tensor, expected an iterable of tensors or dicts; "
+                "pass [tensor]"
+            )
+        self.defaults = defaults
+        self.state = defaultdict(dict)
+        self.param_groups = []
+        self._step_pre_hooks = HookDict()
+        self._step_post_hooks = HookDict()
+        self._state_dict_pre_hooks = HookDict()
+        self._state_dict_post_hooks = HookDict()
+        self._load_state_dict_pre_hooks = HookDict()
+        self._load_state_dict_post_hooks = HookDict()
+        self._step_calls = 0
+        groups = list(params)
+        if not groups:
+            raise ValueError(
+                f"{type(self).__name__}: got no parameters, expected at least one; "
+                "was the generator of parameters used up before?"
+            )
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__:
+            cls.step = _with_step_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
+
+    def step(self, closure: Closure | None = None) -> Any:
+        """Change the parameters by their gradients.
+
+        Args:
+            closure: clears gradients, computes the loss and its gradients, and returns the loss.
+
+        Returns:
+            What `closure` returned, or None.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__}.step: not defined; an Optimizer subclass must define step"
+        )
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradients of all parameters, or fill them with zeros."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is None:
+                    continue
+                if set_to_none:
+                    parameter.grad = None
+                else:
+                    parameter.grad = parameter.grad.detach()
+                    parameter.grad.zero_()
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters: a dict with "params" and any options that differ from the defaults."""
+        name = type(self).__name__
+        if not isinstance(param_group, dict):
+            raise TypeError(f"{name}: got a group of type {type(param_group).__name__}, expected dict")
+        group = dict(param_group)
+        params = group["params"]
+        if isinstance(params, set):
+            raise TypeError(f"{name}: got a set of parameters, expected an ordered collection")
+        members = [params] if isinstance(params, Tensor) else list(params)
+        if members and isinstance(members[0], tuple):
+            group["param_names"] = [pair[0] for pair in members]
+            members = [pair[1] for pair in members]
+        for member in members:
+            if not isinstance(member, Tensor):
+                raise TypeError(f"{name}: got {type(member).__name__}, expected parameters (Tensors)")
+            if not (member.is_leaf or member.retains_grad):
+                raise ValueError(
+                    f"{name}: got a tensor computed from others, expected a leaf; optimize what it "
+                    "was computed from"
+                )
+        known = {id(p) for existing in self.param_groups for p in existing["params"]}
+        if len({id(p) for p in members} | known) != len(members) + len(known):
+            raise ValueError(f"{name}: a parameter occurs more than once; pass each only once")
+        group["params"] = members
+        for option, value in self.defaults.items():
+            if value is required and option not in group:
+                raise ValueError(f"{name}: option {option!r} is missing; give it for the group")
+            group.setdefault(option, value)
+        self.param_groups.append(group)
+
+    # State -----------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state by parameter number, and the groups' options with parameter numbers."""
+        for hook in list(self._state_dict_pre_hooks.values()):
+            hook(self)
+        numbers: dict[int, int] = {}
+        groups = []
+        for group in self.param_groups:
+            packed = {key: value for key, value in group.items() if key != "params"}
+            for parameter in group["params"]:
+                numbers.setdefault(id(parameter), len(numbers))
+            packed["params"] = [numbers[id(parameter)] for parameter in group["params"]]
+            groups.append(packed)
+        state = {
+            (numbers[id(key)] if isinstance(key, Tensor) else key): value
+            for key, value in self.state.items()
+        }
+        result: dict[str, Any] = {"state": state, "param_groups": groups}
+        for hook in list(self._state_dict_post_hooks.values()):
+            changed = hook(self, result)
+            result = result if changed is None else changed
+        return result
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what `state_dict` of an optimizer over the same parameters returned.
+
+        Raises:
+            ValueError: if groups or their sizes differ; the optimizer is unchanged then.
+        """
+        name = type(self).__name__
+        for hook in list(self._load_state_dict_pre_hooks.values()):
+            changed = hook(self, state_dict)
+            state_dict = state_dict if changed is None else changed
+        saved = state_dict["param_groups"]
+        if len(saved) != len(self.param_groups):
+            raise ValueError(
+                f"{name}.load_state_dict: got {len(saved)} parameter groups, expected "
+                f"{len(self.param_groups)}"
+            )
+        for i, (old, new) in enumerate(zip(self.param_groups, saved, strict=True)):
+            if len(old["params"]) != len(new["params"]):
+                raise ValueError(
+                    f"{name}.load_state_dict: got {len(new['params'])} parameters in group {i}, "
+                    f"expected {len(old['params'])}"
+                )
+        parameters = {
+            number: parameter
+            for old, new in zip(self.param_groups, saved, strict=True)
+            for number, parameter in zip(new["params"], old["params"], strict=True)
+        }
+        state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in parameters:
+                state[parameters[key]] = _adapt_state(value, parameters[key])
+            else:
+                state[key] = value
+        groups = []
+        for old, new in zip(self.param_groups, saved, strict=True):
+            group = {key: deepcopy(value) for key, value in new.items() if key != "params"}
+            groups.append({"params": old["params"], **group})
+        self.state, self.param_groups = state, groups
+        for hook in list(self._load_state_dict_post_hooks.values()):
+            hook(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "defaults": self.defaults,
+            "state": self.state,
+            "param_groups": self.param_groups,
+            "_step_calls": self._step_calls,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for hooks in _HOOK_DICTS:
+            self.__dict__.setdefault(hooks, HookDict())
+
+    # Hooks -----------------------------------------------------------------------------------
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Run `hook(optimizer, args, kwargs)` before each step; it may return (args, kwargs)."""
+        return add_hook(self._step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Run `hook(optimizer, args, kwargs)` after each step."""
+        return add_hook(self._step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Run `hook(optimizer)` before `state_dict`."""
+        return add_hook(self._state_dict_pre_hooks, hook, prepend=prepend)
+
+    def register_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Run `hook(optimizer, state_dict)` after `state_dict`; it may return another one."""
+        return add_hook(self._state_dict_post_hooks, hook, prepend=prepend)
+
+    def register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Run `hook(optimizer, state_dict)` before loading; it may return another state."""
+        return add_hook(self._load_state_dict_pre_hooks, hook, prepend=prepend)
+
+    def register_load_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Run `hook(optimizer)` after loading."""
+        return add_hook(self._load_state_dict_post_hooks, hook, prepend=prepend)
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for i, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {i}")
+            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+        return "\n".join([*lines, ")"])
+
+
+_HOOK_DICTS = (
+    "_step_pre_hooks",
+    "_step_post_hooks",
+    "_state_dict_pre_hooks",
+    "_state_dict_post_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
+
+
+def _with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
+    """`step` with the hooks around it, and counted."""
+
+    @functools.wraps(step)
+    def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        for hook in list(self._step_pre_hooks.values()):
+            changed = hook(self, args, kwargs)
+            if changed is not None:
+                if not (isinstance(changed, tuple) and len(changed) == 2):
+                    raise RuntimeError(
+                        f"step_pre_hook: got {type(changed).__name__}, expected None or "
+                        "(args, kwargs)"
+                    )
+                args, kwargs = changed
+        result = step(self, *args, **kwargs)
+        self._step_calls += 1
+        for hook in list(self._step_post_hooks.values()):
+            hook(self, args, kwargs)
+        return result
+
+    return hooked
+
+
+def _adapt_state(value: Any, parameter: Tensor, key: str | None = None) -> Any:
+    """A copy of loaded state in the parameter's dtype and place; step counts keep their dtype."""
+    if isinstance(value, Tensor):
+        if key == "step" or not value.is_floating_point():
+            return value.detach().clone()
+        converted = value.detach().to(device=parameter.device, dtype=parameter.dtype)
+        return converted.clone() if converted is value else converted
+    if isinstance(value, dict):
+        return {k: _adapt_state(v, parameter, k) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_adapt_state(v, parameter, key) for v in value)
+    return deepcopy(value)
+
+
+def run_closure(closure: Closure | None) -> Any:
+    """The loss of `closure`, computed with gradients on."""
+    if closure is None:
+        return None
+    with enable_grad():
+        return closure()
+
+
+def check_options(name: str, **limits: tuple[float, bool, str]) -> None:
+    """Raise ValueError naming every option (value, holds, expected) that does not hold."""
+    wrong = [
+        f"got {option}={value}, expected {expected}"
+        for option, (value, holds, expected) in limits.items()
+        if not holds
+    ]
+    if wrong:
+        raise ValueError(f"{name}: " + "; ".join(wrong))
+
+
+def split_for_fused(
+    params: list[Tensor], fused: bool | None, name: str
+) -> tuple[dict[Any, list[int]], list[int]]:
+    """Places in `params` for fused steps, by dtype, and places for the loop.
+
+    Fused steps take dense floating-point CPU tensors without overlapping elements.
+    """
+    groups: dict[Any, list[int]] = OrderedDict()
+    loop: list[int] = []
+    for place, parameter in enumerate(params):
+        fits = (
+            parameter.is_floating_point()
+            and parameter.device.type == "cpu"
+            and parameter.is_contiguous()
+            and parameter.grad is not None
+            and parameter.grad.dtype == parameter.dtype
+        )
+        if fits and fused is not False:
+            groups.setdefault(parameter.dtype, []).append(place)
+        elif fused:
+            raise RuntimeError(
+                f"{name}: got fused=True with a {parameter.dtype} parameter on "
+                f"{parameter.device}, expected contiguous floating-point CPU tensors; "
+                "pass fused=None"
+            )
+        else:
+            loop.append(place)
+    return groups, loop

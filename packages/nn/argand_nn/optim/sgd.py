@@ -1,0 +1,130 @@
+"""Stochastic gradient descent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import argand_aten as aten
+from argand_autograd import no_grad
+from argand_c10 import Tensor
+
+from argand_nn.optim.optimizer import (
+    Closure,
+    Optimizer,
+    ParamsT,
+    check_options,
+    run_closure,
+    split_for_fused,
+)
+
+__all__ = ["SGD"]
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent with momentum (Sutskever et al., 2013).
+
+    Args:
+        params: parameters or groups of them.
+        lr: learning rate.
+        momentum: share of the last step that is kept.
+        dampening: share of the gradient that momentum drops.
+        weight_decay: factor of the parameter added to its gradient.
+        nesterov: look ahead by the momentum.
+        maximize: go up the gradient instead of down.
+        foreach: accepted, without effect.
+        differentiable: must be False.
+        fused: update all dense CPU tensors in one operator; None does so where possible.
+    """
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_options(
+            "SGD",
+            lr=(lr, float(lr) >= 0, "at least 0"),
+            momentum=(momentum, momentum >= 0, "at least 0"),
+            weight_decay=(weight_decay, weight_decay >= 0, "at least 0"),
+            differentiable=(differentiable, not differentiable, "False"),
+            nesterov=(
+                nesterov,
+                not nesterov or (momentum > 0 and dampening == 0),
+                "a momentum above 0 and no dampening with it",
+            ),
+        )
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+
+    @no_grad()
+    def step(self, closure: Closure | None = None) -> Any:
+        """Change the parameters by their gradients; see `Optimizer.step`."""
+        loss = run_closure(closure)
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p.grad is not None]
+            fused, loop = split_for_fused(params, group["fused"], "SGD")
+            for places in fused.values():
+                self._step_fused([params[i] for i in places], group)
+            for i in loop:
+                self._step_one(params[i], group)
+        return loss
+
+    def _step_fused(self, params: list[Tensor], group: dict[str, Any]) -> None:
+        with_momentum = group["momentum"] != 0
+        started = [self.state[p].get("momentum_buffer") is not None for p in params]
+        for is_first_step in (False, True) if with_momentum else (False,):
+            chosen = [
+                p
+                for p, has_buffer in zip(params, started, strict=True)
+                if not with_momentum or has_buffer is not is_first_step
+            ]
+            if not chosen:
+                continue
+            if is_first_step:
+                for p in chosen:
+                    self.state[p]["momentum_buffer"] = aten.empty_like(p.detach())
+            aten.fused_sgd_(
+                chosen,
+                [p.grad.contiguous() for p in chosen],
+                [self.state[p]["momentum_buffer"] for p in chosen] if with_momentum else [],
+                lr=float(group["lr"]),
+                momentum=float(group["momentum"]),
+                dampening=float(group["dampening"]),
+                nesterov=group["nesterov"],
+                weight_decay=float(group["weight_decay"]),
+                maximize=group["maximize"],
+                is_first_step=is_first_step,
+            )
+
+    def _step_one(self, parameter: Tensor, group: dict[str, Any]) -> None:
+        grad = -parameter.grad if group["maximize"] else parameter.grad
+        if group["weight_decay"] != 0:
+            grad = grad + group["weight_decay"] * parameter
+        if group["momentum"] != 0:
+            state = self.state[parameter]
+            buffer = state.get("momentum_buffer")
+            if buffer is None:
+                buffer = state["momentum_buffer"] = grad.detach().clone()
+            else:
+                buffer.mul_(group["momentum"]).add_(grad, alpha=1 - group["dampening"])
+            grad = grad + group["momentum"] * buffer if group["nesterov"] else buffer
+        parameter.add_(grad, alpha=-float(group["lr"]))
