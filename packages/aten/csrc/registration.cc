@@ -1,0 +1,126 @@
+#include "packages/aten/csrc/registration.h"
+
+#include "packages/aten/generated/ops.h"
+
+namespace argand::registration {
+namespace {
+
+const PointwiseOp& pick_variant(const PointwiseBinding& b, const ArgandOperator* op, const ArgandValue* args) {
+  if (b.variant_arg < 0) return b.variants[0];
+  const std::string_view wanted = as_view(args[b.variant_arg]);
+  std::string known;
+  for (int i = 0; i < b.n_variants; i++) {
+    if (wanted == b.variant_names[i]) return b.variants[i];
+    known += std::string(i ? ", " : "") + "'" + b.variant_names[i] + "'";
+  }
+  fail(ARGAND_RUNTIME_ERROR, "%s: got '%.*s', expected one of %s", op->name, static_cast<int>(wanted.size()), wanted.data(), known.c_str());
+}
+
+Tensor run_pointwise(const ArgandOperator* op, const ArgandValue* args, const Tensor& out, bool inplace) {
+  const auto& b = *static_cast<const PointwiseBinding*>(op->key_data[ARGAND_KEY_CPU]);
+  Operand operands[kMaxOperands];
+  const Operand* pointers[kMaxOperands];
+  double scalars[kMaxOperands];
+  int64_t ints[kMaxOperands];
+  for (int i = 0; i < b.n_operands; i++) {
+    operands[i] = Operand(args[b.operand_args[i]]);
+    pointers[i] = &operands[i];
+  }
+  for (int i = 0; i < b.n_scalars; i++) {
+    const Scalar s = as_scalar(args[b.scalar_args[i]]);
+    scalars[i] = s.to_double();
+    ints[i] = s.to_int();
+  }
+  return pointwise(pick_variant(b, op, args), pointers, scalars, ints, out, inplace);
+}
+
+const ArgandOperator* functional_of(const ArgandOperator* op) { return find_operator(static_cast<const char*>(op->key_data[ARGAND_KEY_COMPOSITE])); }
+
+// Calls the functional form; one Tensor per result.
+TensorList call_functional(const ArgandOperator* functional, const ArgandValue* args) {
+  ArgandValue rets[8] = {};
+  check(api->call(functional, args, rets));
+  TensorList results;
+  for (int i = 0; i < functional->n_rets; i++) results.push_back(take_tensor(rets[i]));
+  return results;
+}
+
+}  // namespace
+
+int pointwise_functional(const ArgandOperator* op, uint64_t, const ArgandValue* args, ArgandValue* rets) {
+  return guarded([&] { give(rets[0], run_pointwise(op, args, Tensor(), false)); });
+}
+
+int pointwise_inplace(const ArgandOperator* op, uint64_t, const ArgandValue* args, ArgandValue* rets) {
+  return guarded([&] {
+    check_writable(op->name, args[0]);
+    run_pointwise(op, args, as_tensor(args[0]), true);
+    give_changed(rets[0], args[0]);
+  });
+}
+
+int pointwise_out(const ArgandOperator* op, uint64_t, const ArgandValue* args, ArgandValue* rets) {
+  return guarded([&] {
+    const auto& b = *static_cast<const PointwiseBinding*>(op->key_data[ARGAND_KEY_CPU]);
+    const ArgandValue& out = args[b.n_args];
+    check_writable(op->name, out);
+    run_pointwise(op, args, as_tensor(out), false);
+    give_changed(rets[0], out);
+  });
+}
+
+int inplace_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args, ArgandValue* rets) {
+  return guarded([&] {
+    const Tensor self = as_tensor(args[0]);
+    const TensorList result = call_functional(functional_of(op), args);
+    if (!(result[0].sizes() == self.sizes()))
+      fail(ARGAND_SHAPE_ERROR, "%s: got a result of shape %s for self of shape %s; in-place operators keep the shape, use %s instead", op->name,
+           to_string(result[0].sizes()).c_str(), to_string(self.sizes()).c_str(), functional_of(op)->name);
+    give(rets[0], ops::copy_(self, result[0]));
+  });
+}
+
+int out_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args, ArgandValue* rets) {
+  return guarded([&] {
+    const ArgandOperator* functional = functional_of(op);
+    const TensorList results = call_functional(functional, args);
+    for (size_t i = 0; i < results.size(); i++) {
+      const Tensor out = as_tensor(args[functional->n_args + i]);
+      check_writable(op->name, args[functional->n_args + i]);
+      if (!(out.sizes() == results[i].sizes())) check(api->tensor_resize(out.get(), results[i]->ndim, results[i]->sizes));
+      give(rets[i], ops::copy_(out, results[i]));
+    }
+  });
+}
+
+void bump_versions(const ArgandValue& v) {
+  if (v.tag == ARGAND_TAG_TENSOR && v.t) Tensor::borrow(v.t).bump_version();
+  if (v.tag == ARGAND_TAG_TENSOR_LIST)
+    for (uint32_t i = 0; i < v.len; i++)
+      if (v.tensors[i]) Tensor::borrow(v.tensors[i]).bump_version();
+}
+
+void give_changed(ArgandValue& ret, const ArgandValue& self) {
+  bump_versions(self);
+  give(ret, as_tensor(self));
+}
+
+void check_writable(const char* op, const ArgandValue& v) {
+  if (v.tag == ARGAND_TAG_TENSOR && v.t && v.t->storage->flags & ARGAND_STORAGE_READONLY)
+    fail(ARGAND_RUNTIME_ERROR, "%s: got a tensor on read-only memory (a read-only NumPy array), expected a writable one; use .clone() first", op);
+}
+
+int register_family(const Family& family) {
+  for (size_t i = 0; i < family.n_operators; i++) {
+    const OperatorRow& row = family.operators[i];
+    ArgandOperator* op = nullptr;
+    if (int status = api->op_register(row.name, row.schema, row.schema_hash, row.n_args, row.n_rets, row.flags, &op)) return status;
+  }
+  for (size_t i = 0; i < family.n_kernels; i++) {
+    const KernelRow& row = family.kernels[i];
+    if (int status = api->op_set_kernel(api->op_find(row.op), row.key, row.kernel, const_cast<void*>(row.data))) return status;
+  }
+  return 0;
+}
+
+}  // namespace argand::registration

@@ -1,0 +1,59 @@
+// What generated <family>.register.cc files consist of: rows of operators and kernels, and the generic kernels that rows point to.
+#pragma once
+
+#include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/csrc/kernels/cpu/pointwise_driver.h"
+
+namespace argand::registration {
+
+struct OperatorRow {
+  const char* name;
+  const char* schema;
+  uint64_t schema_hash;
+  uint16_t n_args, n_rets, flags;
+};
+
+struct KernelRow {
+  const char* op;
+  ArgandDispatchKey key;
+  ArgandKernel kernel;
+  const void* data;  // key_data
+};
+
+struct Family {
+  const OperatorRow* operators;
+  size_t n_operators;
+  const KernelRow* kernels;
+  size_t n_kernels;
+};
+
+// How a pointwise operator's values map to its loops; one per operator group, shared by its forms.
+struct PointwiseBinding {
+  const PointwiseOp* variants;           // one, or one per name in variant_names
+  const char* const* variant_names;      // values of the str argument
+  int8_t n_variants, variant_arg;        // variant_arg: its position, -1 without
+  int8_t n_operands, n_scalars;
+  int8_t operand_args[kMaxOperands], scalar_args[kMaxOperands];
+  int8_t n_args;                         // of the functional form; out= forms have `out` behind them
+};
+
+// Kernels for pointwise operators; key_data of ARGAND_KEY_CPU is the PointwiseBinding.
+int pointwise_functional(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
+int pointwise_inplace(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
+int pointwise_out(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
+
+// In-place and out= forms made from the functional one, which key_data of ARGAND_KEY_COMPOSITE names (const char*).
+int inplace_by_copy(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
+int out_by_copy(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
+
+// Returns the changed first argument of an in-place kernel, after its version is counted.
+void give_changed(ArgandValue& ret, const ArgandValue& self);
+void bump_versions(const ArgandValue& v);  // a tensor or a list of tensors
+void check_writable(const char* op, const ArgandValue& v);
+
+// Result of a kernel for the meta device.
+inline Tensor meta_result(IntList sizes, int dtype) { return empty(sizes, dtype, ARGAND_DEVICE(ARGAND_META, 0)); }
+
+int register_family(const Family& family);
+
+}  // namespace argand::registration
