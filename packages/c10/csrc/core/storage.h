@@ -15,8 +15,12 @@ void storage_release(ArgandStorage* storage);
 int storage_resize(ArgandStorage* storage, size_t nbytes);
 
 inline void storage_retain(ArgandStorage* s) { __atomic_fetch_add(&s->refcount, 1, __ATOMIC_RELAXED); }
+// Gives one reference back; true when it was the last. A sole owner needs no locked instruction: nobody else can take a reference.
+inline bool drop_reference(int32_t* refcount) {
+  return __atomic_load_n(refcount, __ATOMIC_ACQUIRE) == 1 || __atomic_sub_fetch(refcount, 1, __ATOMIC_ACQ_REL) == 0;
+}
 inline void storage_drop(ArgandStorage* s) {
-  if (__atomic_sub_fetch(&s->refcount, 1, __ATOMIC_ACQ_REL) == 0) storage_release(s);
+  if (drop_reference(&s->refcount)) storage_release(s);
 }
 
 void memory_stats(ArgandDevice device, ArgandMemoryStats* out);

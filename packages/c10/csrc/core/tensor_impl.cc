@@ -258,7 +258,7 @@ int tensor_set_storage(ArgandTensor* self, ArgandStorage* storage, int dtype) {
     change_geometry(self, 1, &all, nullptr, 0, all);
   }
   storage_drop(old);
-  if (old_base && __atomic_sub_fetch(&old_base->refcount, 1, __ATOMIC_ACQ_REL) == 0) tensor_release(old_base);
+  if (old_base && drop_reference(&old_base->refcount)) tensor_release(old_base);
   return 0;
 }
 
@@ -290,7 +290,7 @@ void tensor_release(ArgandTensor* self) {
   storage_drop(self->storage);
   free_dims(self);
   record_free(self, sizeof *self);
-  if (base && __atomic_sub_fetch(&base->refcount, 1, __ATOMIC_ACQ_REL) == 0) tensor_release(base);
+  if (base && drop_reference(&base->refcount)) tensor_release(base);
 }
 
 void set_pyobject_hooks(void (*release)(ArgandTensor*), void (*last_cpp_owner_gone)(ArgandTensor*)) {

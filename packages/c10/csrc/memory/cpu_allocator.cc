@@ -13,54 +13,21 @@
 
 #include "packages/c10/csrc/core/config.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define ARGAND_BYPASS_CACHE 1
-#else
-#define ARGAND_BYPASS_CACHE 0
-#endif
-
 namespace argand::core {
+
+std::atomic<uint32_t> g_cache_epoch{1};
+__thread ThreadCache* t_cache __attribute__((tls_model("initial-exec"))) = nullptr;
+
 namespace {
 
-constexpr int kSlots = 32;                         // most blocks of one class in a thread's cache
-constexpr size_t kThreadClassBytes = 128 << 10;    // and about as many bytes of one class
-constexpr int64_t kFlushBytes = 1 << 20;           // a thread's uncounted change of bytes in use
 constexpr size_t kMapBytes = size_t{1} << 20;      // from here on blocks are mapped, below they are malloc's
 constexpr size_t kHugeBytes = size_t{4} << 20;     // from here on transparent huge pages are asked for
 constexpr size_t kHugePage = size_t{2} << 20;
 
-constexpr int class_slots(int c) {
-  const size_t n = kThreadClassBytes / class_bytes(c);
-  return static_cast<int>(n < 4 ? 4 : n > kSlots ? kSlots : n);
-}
-
-// One thread's free blocks and counters. Only its thread writes; statistics of others read the atomics.
-struct ThreadCache {
-  uint32_t epoch = 0;
-  std::atomic<int64_t> delta{0};  // bytes in use not yet added to Central::allocated
-  std::atomic<int64_t> high{0};   // highest delta since the last flush
-  std::atomic<uint64_t> allocations{0};
-  std::atomic<uint16_t> count[kSmallClasses] = {};
-  void* slots[kSmallClasses][kSlots];
-};
-
-// Raised to make every thread give its cache back at its next allocator call. 0 is never current.
-std::atomic<uint32_t> g_epoch{1};
-
-__thread ThreadCache* t_cache __attribute__((tls_model("initial-exec"))) = nullptr;
 __thread bool t_exited __attribute__((tls_model("initial-exec"))) = false;
 
-template <class T>
-inline T get(const std::atomic<T>& a) {
-  return a.load(std::memory_order_relaxed);
-}
-template <class T>
-inline void put(std::atomic<T>& a, T v) {
-  a.store(v, std::memory_order_relaxed);
-}
-
 void* system_allocate(size_t size) {
-  if (size < kMapBytes || ARGAND_BYPASS_CACHE) {
+  if (size < kMapBytes || kBypassCache) {
     void* p = nullptr;
     return posix_memalign(&p, kAlignment, size) == 0 ? p : nullptr;
   }
@@ -81,7 +48,7 @@ void* system_allocate(size_t size) {
 }
 
 void system_free(void* p, size_t size) {
-  if (size < kMapBytes || ARGAND_BYPASS_CACHE)
+  if (size < kMapBytes || kBypassCache)
     free(p);
   else
     munmap(p, size);
@@ -113,12 +80,18 @@ struct Central {
     if (allocated + extra > peak) peak = allocated + extra;
   }
   void flush_counters(ThreadCache* tc) {
-    note_peak(get(tc->high));
-    allocated += get(tc->delta);
-    allocations += get(tc->allocations);
-    put<int64_t>(tc->delta, 0);
-    put<int64_t>(tc->high, 0);
-    put<uint64_t>(tc->allocations, 0);
+    note_peak(tc->high);
+    allocated += tc->delta;
+    allocations += tc->allocations;
+    tc->delta = 0;
+    tc->high = 0;
+    tc->allocations = 0;
+  }
+  void count(int64_t change, uint64_t n) {
+    if (t_cache) flush_counters(t_cache);
+    allocated += change;
+    allocations += n;
+    note_peak(0);
   }
   void give_small(int c, void* p) {
     if (cached() + class_bytes(c) > limit) {
@@ -130,9 +103,9 @@ struct Central {
   }
   // Gives the newest blocks of a class back until `keep` remain.
   void drain(ThreadCache* tc, int c, int keep) {
-    int n = get(tc->count[c]);
+    int n = tc->count[c];
     while (n > keep) give_small(c, tc->slots[c][--n]);
-    put(tc->count[c], static_cast<uint16_t>(n));
+    tc->count[c] = static_cast<uint16_t>(n);
   }
   void drop_oldest() {
     const auto oldest = by_age.begin();
@@ -186,7 +159,7 @@ void after_fork_in_parent() { central().mutex.unlock(); }
 void after_fork_in_child() {
   Central& c = central();
   for (ThreadCache* tc : c.threads) {
-    if (tc != t_cache) c.allocated += get(tc->delta), c.allocations += get(tc->allocations);
+    if (tc != t_cache) c.allocated += tc->delta, c.allocations += tc->allocations;
   }
   c.threads.clear();
   if (t_cache) c.threads.push_back(t_cache);
@@ -209,7 +182,7 @@ ThreadCache* current_cache(Central& c) {
     pthread_setspecific(c.exit_key, tc);
     t_cache = tc;
   }
-  const uint32_t epoch = g_epoch.load(std::memory_order_relaxed);
+  const uint32_t epoch = g_cache_epoch.load(std::memory_order_relaxed);
   if (tc->epoch != epoch) {
     for (int k = 0; k < kSmallClasses; k++) c.drain(tc, k, 0);
     if (c.limit > 0) tc->epoch = epoch;  // with a limit of 0 the cache stays out of date, so nothing enters it
@@ -217,7 +190,9 @@ ThreadCache* current_cache(Central& c) {
   return tc;
 }
 
-__attribute__((noinline)) void* small_allocate_slow(int k) {
+}  // namespace
+
+void* small_allocate_slow(int k) {
   Central& c = central();
   {
     std::lock_guard<std::mutex> lock(c.mutex);
@@ -229,9 +204,9 @@ __attribute__((noinline)) void* small_allocate_slow(int k) {
       shared.pop_back();
       c.small_cached -= class_bytes(k);
       if (tc && c.limit > 0) {
-        int n = get(tc->count[k]);
-        for (; n < class_slots(k) / 2 && !shared.empty(); shared.pop_back(), c.small_cached -= class_bytes(k)) tc->slots[k][n++] = shared.back();
-        put(tc->count[k], static_cast<uint16_t>(n));
+        int n = tc->count[k];
+        for (; n < kSlotLimits.of[k] / 2 && !shared.empty(); shared.pop_back(), c.small_cached -= class_bytes(k)) tc->slots[k][n++] = shared.back();
+        tc->count[k] = static_cast<uint16_t>(n);
       }
       return p;
     }
@@ -243,7 +218,7 @@ __attribute__((noinline)) void* small_allocate_slow(int k) {
   return system_allocate(class_bytes(k));
 }
 
-__attribute__((noinline)) void small_free_slow(int k, void* p) {
+void small_free_slow(int k, void* p) {
   Central& c = central();
   std::lock_guard<std::mutex> lock(c.mutex);
   ThreadCache* tc = current_cache(c);
@@ -251,76 +226,24 @@ __attribute__((noinline)) void small_free_slow(int k, void* p) {
     c.give_small(k, p);
     return;
   }
-  if (get(tc->count[k]) >= class_slots(k)) c.drain(tc, k, class_slots(k) / 2);
-  const int n = get(tc->count[k]);
+  if (tc->count[k] >= kSlotLimits.of[k]) c.drain(tc, k, kSlotLimits.of[k] / 2);
+  const int n = tc->count[k];
   tc->slots[k][n] = p;
-  put(tc->count[k], static_cast<uint16_t>(n + 1));
+  tc->count[k] = static_cast<uint16_t>(n + 1);
 }
 
-inline void* small_allocate(size_t nbytes) {
-#if ARGAND_BYPASS_CACHE
-  return system_allocate(nbytes);
-#else
-  const int k = size_class(nbytes);
-  ThreadCache* tc = t_cache;
-  if (__builtin_expect(tc && tc->epoch == g_epoch.load(std::memory_order_relaxed), 1)) {
-    const uint16_t n = get(tc->count[k]);
-    if (__builtin_expect(n > 0, 1)) {
-      put(tc->count[k], static_cast<uint16_t>(n - 1));
-      return tc->slots[k][n - 1];
-    }
-  }
-  return small_allocate_slow(k);
-#endif
-}
+void* bypass_allocate(size_t nbytes) { return system_allocate(nbytes); }
+void bypass_free(void* p) { free(p); }
 
-struct SlotLimits {
-  uint16_t of[kSmallClasses];
-  constexpr SlotLimits() : of() {
-    for (int c = 0; c < kSmallClasses; c++) of[c] = static_cast<uint16_t>(class_slots(c));
-  }
-};
-constexpr SlotLimits kSlotLimits;
-
-inline void small_free(void* p, size_t nbytes) {
-#if ARGAND_BYPASS_CACHE
-  system_free(p, nbytes);
-#else
-  const int k = size_class(nbytes);
-  ThreadCache* tc = t_cache;
-  if (__builtin_expect(tc && tc->epoch == g_epoch.load(std::memory_order_relaxed), 1)) {
-    const uint16_t n = get(tc->count[k]);
-    if (__builtin_expect(n < kSlotLimits.of[k], 1)) {
-      tc->slots[k][n] = p;
-      put(tc->count[k], static_cast<uint16_t>(n + 1));
-      return;
-    }
-  }
-  small_free_slow(k, p);
-#endif
-}
-
-__attribute__((noinline)) void flush_slow(int64_t change, uint64_t allocations) {
+void count_slow(int64_t change, uint64_t allocations) {
   Central& c = central();
   std::lock_guard<std::mutex> lock(c.mutex);
-  if (ThreadCache* tc = current_cache(c)) c.flush_counters(tc);
-  c.allocated += change;
-  c.allocations += allocations;
-  c.note_peak(0);
-}
-
-inline void count_small(int64_t change, uint64_t allocations) {
-  ThreadCache* tc = t_cache;
-  if (__builtin_expect(!tc, 0)) return flush_slow(change, allocations);
-  const int64_t delta = get(tc->delta) + change;
-  put(tc->delta, delta);
-  if (delta > get(tc->high)) put(tc->high, delta);
-  put(tc->allocations, get(tc->allocations) + allocations);
-  if (__builtin_expect(delta > kFlushBytes || delta < -kFlushBytes, 0)) flush_slow(0, 0);
+  current_cache(c);
+  c.count(change, allocations);
 }
 
 // ---- large blocks ----------------------------------------------------------------------------------------------------
-void* take_large(Central& c, size_t size) {  // the smallest free block of at most 12.5% more; mutex held
+static void* take_large(Central& c, size_t size) {  // the smallest free block of at most 12.5% more; mutex held
   const auto found = c.by_size.lower_bound(size);
   if (found == c.by_size.end() || found->first - size > size / 8) return nullptr;
   void* p = found->second;
@@ -331,15 +254,20 @@ void* take_large(Central& c, size_t size) {  // the smallest free block of at mo
 }
 
 void* large_allocate(size_t nbytes) {
-  const size_t size = large_bytes(nbytes);
-  if (size < nbytes) return nullptr;  // overflow
+  if (nbytes > static_cast<size_t>(INT64_MAX)) return nullptr;
+  const size_t size = kBypassCache ? nbytes : large_bytes(nbytes);
   Central& c = central();
+  void* p = nullptr;
   {
     std::lock_guard<std::mutex> lock(c.mutex);
-    if (void* p = take_large(c, size)) return p;
-    c.misses++;
+    p = take_large(c, size);
+    if (p)
+      c.count(static_cast<int64_t>(nbytes), 1);
+    else
+      c.misses++;
   }
-  void* p = system_allocate(size);
+  if (p) return p;
+  p = system_allocate(size);
   if (!p) {
     cpu_empty_cache();
     p = system_allocate(size);
@@ -347,62 +275,31 @@ void* large_allocate(size_t nbytes) {
   if (!p) return nullptr;
   std::lock_guard<std::mutex> lock(c.mutex);
   c.large.emplace(p, Block{size, 0});
+  c.count(static_cast<int64_t>(nbytes), 1);
   return p;
 }
 
-void large_free(void* p) {
+void large_free(void* data, size_t nbytes) {
   Central& c = central();
   std::lock_guard<std::mutex> lock(c.mutex);
-  const auto found = c.large.find(p);
+  c.count(-static_cast<int64_t>(nbytes), 0);
+  const auto found = c.large.find(data);
   const size_t size = found->second.size;
-  if (size > c.limit) {
+  if (kBypassCache || size > c.limit) {
     c.large.erase(found);
-    system_free(p, size);
+    system_free(data, size);
     return;
   }
   found->second.stamp = ++c.clock;
-  c.by_age.emplace(c.clock, c.by_size.emplace(size, p));
+  c.by_age.emplace(c.clock, c.by_size.emplace(size, data));
   c.large_cached += size;
   if (c.cached() > c.limit) c.trim(c.limit);
 }
 
-}  // namespace
-
-void* cpu_allocate(size_t nbytes) {
-  if (nbytes <= kSmallLimit) {
-    void* p = small_allocate(nbytes);
-    if (p) count_small(static_cast<int64_t>(nbytes), 1);
-    return p;
-  }
-  if (nbytes > static_cast<size_t>(INT64_MAX)) return nullptr;
-  void* p = ARGAND_BYPASS_CACHE ? system_allocate(nbytes) : large_allocate(nbytes);
-  if (p) flush_slow(static_cast<int64_t>(nbytes), 1);
-  return p;
+void no_memory_for_record(size_t nbytes) {
+  fprintf(stderr, "argand: out of host memory for a record of %zu bytes\n", nbytes);
+  abort();
 }
-
-void cpu_free(void* data, size_t nbytes) {
-  if (nbytes <= kSmallLimit) {
-    small_free(data, nbytes);
-    count_small(-static_cast<int64_t>(nbytes), 0);
-    return;
-  }
-  if (ARGAND_BYPASS_CACHE)
-    system_free(data, nbytes);
-  else
-    large_free(data);
-  flush_slow(-static_cast<int64_t>(nbytes), 0);
-}
-
-void* record_allocate(size_t nbytes) {
-  void* p = small_allocate(nbytes);
-  if (__builtin_expect(!p, 0)) {
-    fprintf(stderr, "argand: out of host memory for a record of %zu bytes\n", nbytes);
-    abort();
-  }
-  return p;
-}
-
-void record_free(void* record, size_t nbytes) { small_free(record, nbytes); }
 
 void cpu_memory_stats(ArgandMemoryStats* out) {
   Central& c = central();
@@ -410,10 +307,10 @@ void cpu_memory_stats(ArgandMemoryStats* out) {
   int64_t delta = 0, high = 0;
   uint64_t in_threads = 0, allocations = c.allocations;
   for (ThreadCache* tc : c.threads) {
-    delta += get(tc->delta);
-    high += get(tc->high);
-    allocations += get(tc->allocations);
-    for (int k = 0; k < kSmallClasses; k++) in_threads += get(tc->count[k]) * class_bytes(k);
+    delta += tc->delta;
+    high += tc->high;
+    allocations += tc->allocations;
+    for (int k = 0; k < kSmallClasses; k++) in_threads += tc->count[k] * class_bytes(k);
   }
   c.note_peak(high);
   const int64_t in_use = c.allocated + delta;
@@ -422,7 +319,7 @@ void cpu_memory_stats(ArgandMemoryStats* out) {
   out->peak_allocated_bytes = static_cast<uint64_t>(c.peak > 0 ? c.peak : 0);
   out->cached_bytes = c.cached() + in_threads;
   out->allocations = allocations;
-  out->cache_hits = !ARGAND_BYPASS_CACHE && allocations > c.misses ? allocations - c.misses : 0;
+  out->cache_hits = !kBypassCache && allocations > c.misses ? allocations - c.misses : 0;
   out->limit_bytes = c.limit;
 }
 
@@ -430,7 +327,7 @@ void cpu_empty_cache() {
   Central& c = central();
   {
     std::lock_guard<std::mutex> lock(c.mutex);
-    if (++g_epoch == 0) ++g_epoch;
+    if (++g_cache_epoch == 0) ++g_cache_epoch;
     current_cache(c);  // this thread's at once, the others' at their next call
     c.trim(0);
   }
@@ -441,7 +338,7 @@ void cpu_set_cache_limit(uint64_t nbytes) {
   Central& c = central();
   std::lock_guard<std::mutex> lock(c.mutex);
   c.limit = nbytes;
-  if (++g_epoch == 0) ++g_epoch;
+  if (++g_cache_epoch == 0) ++g_cache_epoch;
   current_cache(c);
   c.trim(nbytes);
 }

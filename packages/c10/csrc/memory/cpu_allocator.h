@@ -1,24 +1,39 @@
 // The caching CPU allocator. Blocks are 64-byte aligned; freed blocks are kept up to a limit and reused.
 // Small blocks (<= 64 KiB) pass through a per-thread cache without a lock; larger ones through one table with best fit.
-// With AddressSanitizer every block comes from and goes back to malloc, so that use after free is still found.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "packages/c10/csrc/abi/argand.h"
-#include "packages/c10/csrc/memory/size_class.h"
+#include "packages/c10/csrc/memory/thread_cache.h"
 
 namespace argand::core {
 
+void* large_allocate(size_t nbytes);
+void large_free(void* data, size_t nbytes);
+
 // Tensor data. nbytes > 0; free takes the nbytes of the allocation. NULL: memory is exhausted (the cache was emptied first).
-void* cpu_allocate(size_t nbytes);
-void cpu_free(void* data, size_t nbytes);
+inline void* cpu_allocate(size_t nbytes) {
+  if (nbytes > kSmallLimit) return large_allocate(nbytes);
+  void* p = small_allocate(nbytes);
+  if (__builtin_expect(p != nullptr, 1)) count_small(static_cast<int64_t>(nbytes), 1);
+  return p;
+}
+inline void cpu_free(void* data, size_t nbytes) {
+  if (nbytes > kSmallLimit) return large_free(data, nbytes);
+  small_free(data, nbytes);
+  count_small(-static_cast<int64_t>(nbytes), 0);
+}
 
 // The core's own records (tensors, storages): same caches, not in the statistics. nbytes in [1, kSmallLimit]; aborts when exhausted.
-void* record_allocate(size_t nbytes);
-void record_free(void* record, size_t nbytes);
+[[noreturn]] void no_memory_for_record(size_t nbytes);
+inline void* record_allocate(size_t nbytes) {
+  void* p = small_allocate(nbytes);
+  if (__builtin_expect(!p, 0)) no_memory_for_record(nbytes);
+  return p;
+}
+inline void record_free(void* record, size_t nbytes) { small_free(record, nbytes); }
 
 void cpu_memory_stats(ArgandMemoryStats* out);
 void cpu_empty_cache();
