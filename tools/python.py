@@ -13,7 +13,10 @@ def main() -> None:
     own = os.path.dirname(os.path.abspath(__file__))
     paths = [os.path.abspath(path) for path in sys.path if path and os.path.abspath(path) != own]
     outer = os.environ.get("PYTHONPATH", "")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*paths, *filter(None, outer.split(os.pathsep))])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([*paths, *filter(None, outer.split(os.pathsep))]),
+    }
     os.chdir(folder)
     os.execve(sys.executable, [sys.executable, *sys.argv[1:]], environment)
 

@@ -67,11 +67,18 @@ def check_imports(root: Path, layers: Layers) -> list[str]:
     if len(packages(root, layers)) < 2:
         return []
     environment = dict(os.environ)
-    environment["PYTHONPATH"] = os.pathsep.join(str(root / "packages" / name) for name in layers.names)
+    environment["PYTHONPATH"] = os.pathsep.join(
+        str(root / "packages" / name) for name in layers.names
+    )
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder, "importlinter.ini")
         config.write_text(import_contract(root, layers))
-        command = [str(Path(sys.prefix, "bin", "lint-imports")), "--config", str(config), "--no-cache"]
+        command = [
+            str(Path(sys.prefix, "bin", "lint-imports")),
+            "--config",
+            str(config),
+            "--no-cache",
+        ]
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     return [done.stdout + done.stderr] if done.returncode else []
 
@@ -105,10 +112,14 @@ def check_names(root: Path, layers: Layers) -> list[str]:
     """Sources that name a layer above, be it in a string or a comment."""
     problems = []
     for name in layers.names:
-        unknown = [n for n in layers.names if n not in (name, *layers.allowed(name)) and n != "argand"]
+        unknown = [
+            n for n in layers.names if n not in (name, *layers.allowed(name)) and n != "argand"
+        ]
         if not unknown:
             continue
-        pattern = re.compile(r"\bargand_(" + "|".join(unknown) + r")\b|\bpackages/(" + "|".join(unknown) + r")\b")
+        pattern = re.compile(
+            r"\bargand_(" + "|".join(unknown) + r")\b|\bpackages/(" + "|".join(unknown) + r")\b"
+        )
         for path in _source_files(root, name, layers.import_name(name)):
             for number, line in enumerate(path.read_text().splitlines(), 1):
                 found = pattern.search(line)

@@ -39,7 +39,19 @@ def make(target: Path, requirements: Path, hashes: bool, keep_wheels: bool) -> N
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--no-input"]
     strict = ["--require-hashes", "--only-binary=:all:"] if hashes else []
     run([*pip, "download", "-q", *strict, "-d", str(wheels), "-r", str(requirements)])
-    run([*pip, "install", "-q", *strict, "--no-index", "--find-links", str(wheels), "-r", str(requirements)])
+    run(
+        [
+            *pip,
+            "install",
+            "-q",
+            *strict,
+            "--no-index",
+            "--find-links",
+            str(wheels),
+            "-r",
+            str(requirements),
+        ]
+    )
     if not keep_wheels:
         shutil.rmtree(wheels)
 
@@ -70,12 +82,19 @@ def main() -> int:
     arguments = parser.parse_args()
 
     if not Path(sysconfig.get_path("include"), "Python.h").exists():
-        print(f"{sys.executable}: Python.h is missing; install the headers of this CPython "
-              f"(python{sys.version_info.major}.{sys.version_info.minor}-dev)", file=sys.stderr)
+        print(
+            f"{sys.executable}: Python.h is missing; install the headers of this CPython "
+            f"(python{sys.version_info.major}.{sys.version_info.minor}-dev)",
+            file=sys.stderr,
+        )
         return 1
     content = hashlib.sha256()
-    for part in (arguments.requirements.read_bytes(), Path(__file__).read_bytes(),
-                 os.path.realpath(sys.executable).encode(), sys.version.encode()):
+    for part in (
+        arguments.requirements.read_bytes(),
+        Path(__file__).read_bytes(),
+        os.path.realpath(sys.executable).encode(),
+        sys.version.encode(),
+    ):
         content.update(hashlib.sha256(part).digest())
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
     target = arguments.cache / f"{arguments.name}-{tag}-{content.hexdigest()[:16]}"
@@ -85,7 +104,9 @@ def main() -> int:
         if not (target / "complete").exists():
             shutil.rmtree(target, ignore_errors=True)
             try:
-                make(target, arguments.requirements, arguments.require_hashes, arguments.keep_wheels)
+                make(
+                    target, arguments.requirements, arguments.require_hashes, arguments.keep_wheels
+                )
             except RuntimeError as error:
                 shutil.rmtree(target, ignore_errors=True)
                 print(error, file=sys.stderr)

@@ -44,7 +44,16 @@ def main(arguments: list[str]) -> int:
         if reason:
             print(f"SKIPPED: {reason}")
             return 0
-    options = ["-p", "no:cacheprovider", "-ra", "--strict-markers", "-c", os.devnull, "--rootdir", os.getcwd()]
+    options = [
+        "-p",
+        "no:cacheprovider",
+        "-ra",
+        "--strict-markers",
+        "-c",
+        os.devnull,
+        "--rootdir",
+        os.getcwd(),
+    ]
     if temporary:
         options.append(f"--basetemp={temporary}/pytest")
     if "XML_OUTPUT_FILE" in os.environ:

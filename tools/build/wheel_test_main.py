@@ -38,7 +38,9 @@ def closure(wheel: Path, siblings: list[Path]) -> set[str]:
     frontier = distribution_names(wheel)
     while frontier:
         seen |= frontier
-        frontier = set().union(*(distribution_names(by_name[n]) for n in frontier if n in by_name)) - seen
+        frontier = (
+            set().union(*(distribution_names(by_name[n]) for n in frontier if n in by_name)) - seen
+        )
     return seen
 
 
@@ -71,14 +73,31 @@ def main() -> int:
         run([sys.executable, "-m", "venv", "--without-pip", str(cwd / "venv")], cwd)
         python = str(cwd / "venv" / "bin" / "python")
         links = [f"--find-links={path.resolve().parent}" for path in arguments.sibling]
-        run([sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-index", "--no-cache-dir",
-             f"--find-links={wheels}", *links, str(arguments.wheel.resolve())], cwd)
+        run(
+            [
+                sys.executable,
+                "-m",
+                "pip",
+                "--python",
+                python,
+                "install",
+                "-q",
+                "--no-index",
+                "--no-cache-dir",
+                f"--find-links={wheels}",
+                *links,
+                str(arguments.wheel.resolve()),
+            ],
+            cwd,
+        )
         run([sys.executable, "-m", "pip", "--python", python, "check"], cwd)
         loaded = run([python, "-I", "-c", _CHECK, arguments.package], cwd).split("\n")[-2]
         allowed = closure(arguments.wheel, arguments.sibling)
         undeclared = [name for name in json.loads(loaded) if name not in allowed]
         if undeclared:
-            raise SystemExit(f"import {arguments.package} loads {undeclared}, which its wheel does not declare")
+            raise SystemExit(
+                f"import {arguments.package} loads {undeclared}, which its wheel does not declare"
+            )
         example = cwd / "example.py"
         example.write_text(first_example(arguments.readme))
         print(run([python, "-I", str(example)], cwd), end="")

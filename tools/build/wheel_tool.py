@@ -108,7 +108,9 @@ def build(arguments: argparse.Namespace) -> None:
             f"{version} as in BUILD.bazel; make the two agree"
         )
     if f"{package}/__init__.py" not in members:
-        raise WheelError(f"{output.name}: {package or 'the package'}/__init__.py is missing from its files")
+        raise WheelError(
+            f"{output.name}: {package or 'the package'}/__init__.py is missing from its files"
+        )
     check_imports(members, package, arguments.allow_import)
     os.environ["SOURCE_DATE_EPOCH"] = _EPOCH
     with tempfile.TemporaryDirectory() as folder:

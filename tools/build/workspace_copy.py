@@ -22,22 +22,43 @@ class WorkspaceCopy:
         self._bazel_root = target / "bazel"
         source = (runfiles / "WORKSPACE").resolve().parent
         # Found by its file and not through data: what .bazelignore names is part of the tree too.
-        ignored = shutil.ignore_patterns("bazel-*", ".git", "__pycache__", "user.bazelrc*", ".*_cache")
+        ignored = shutil.ignore_patterns(
+            "bazel-*", ".git", "__pycache__", "user.bazelrc*", ".*_cache"
+        )
         shutil.copytree(source, self.root, ignore=ignored)
 
     def __enter__(self) -> WorkspaceCopy:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.bazel("shutdown")
 
     def bazel(self, *arguments: str, folder: str = ".") -> subprocess.CompletedProcess[str]:
         """Runs bazelw with the arguments in `folder`; its output is in stdout."""
         # The environment of the outer build is <cache>/python/<name>/venv; its wheels and actions are reused.
         cache = Path(sys.prefix).resolve().parents[2]
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("TEST_", "RUNFILES", "PYTHON", "BUILD_"))}
+        environment = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("TEST_", "RUNFILES", "PYTHON", "BUILD_"))
+        }
         environment.update(XDG_CACHE_HOME=str(cache.parent), HOME=str(self._bazel_root.parent))
-        command = [str(self.root / "bazelw"), f"--output_user_root={self._bazel_root}", "--max_idle_secs=60", *arguments]
+        command = [
+            str(self.root / "bazelw"),
+            f"--output_user_root={self._bazel_root}",
+            "--max_idle_secs=60",
+            *arguments,
+        ]
         return subprocess.run(
-            command, cwd=self.root / folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            command,
+            cwd=self.root / folder,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )

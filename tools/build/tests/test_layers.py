@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from tools.build import layers
 
 ROOT = Path.cwd()
@@ -13,7 +14,9 @@ ROOT = Path.cwd()
 def tree(tmp_path: Path) -> Path:
     """A copy of what the checks read."""
     for folder in ("packages", "tools"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("*.so*", "testdata"))
+        shutil.copytree(
+            ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("*.so*", "testdata")
+        )
     return tmp_path
 
 
@@ -54,7 +57,9 @@ def test_forbidden_include_is_refused(tree: Path) -> None:
     source = tree / "packages" / "c10" / "csrc" / "forbidden.cc"
     source.write_text('#include "packages/autograd/csrc/derivative.h"\n')
     (problem,) = layers.check_includes(tree, found)
-    assert problem.startswith("packages/c10/csrc/forbidden.cc:1: c10 must not include packages/autograd")
+    assert problem.startswith(
+        "packages/c10/csrc/forbidden.cc:1: c10 must not include packages/autograd"
+    )
 
 
 def test_naming_an_upper_layer_is_refused(tree: Path) -> None:

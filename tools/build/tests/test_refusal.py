@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tools.build.workspace_copy import WorkspaceCopy
 
 
@@ -21,7 +22,9 @@ def test_forbidden_include_does_not_compile(copy: WorkspaceCopy) -> None:
     finally:
         source.unlink()
     assert done.returncode != 0
-    assert "forbidden.cc" in done.stdout and "packages/autograd/csrc/derivative.h" in done.stdout, done.stdout[-4000:]
+    assert "forbidden.cc" in done.stdout and "packages/autograd/csrc/derivative.h" in done.stdout, (
+        done.stdout[-4000:]
+    )
 
 
 def test_forbidden_import_makes_no_wheel(copy: WorkspaceCopy) -> None:
@@ -32,7 +35,9 @@ def test_forbidden_import_makes_no_wheel(copy: WorkspaceCopy) -> None:
     finally:
         module.unlink()
     assert done.returncode != 0
-    assert "argand_c10/forbidden.py:2: argand_c10 must not import argand_autograd" in done.stdout, done.stdout[-4000:]
+    assert "argand_c10/forbidden.py:2: argand_c10 must not import argand_autograd" in done.stdout, (
+        done.stdout[-4000:]
+    )
 
 
 def test_forbidden_dependency_is_invisible(copy: WorkspaceCopy) -> None:
@@ -44,4 +49,6 @@ def test_forbidden_dependency_is_invisible(copy: WorkspaceCopy) -> None:
     finally:
         build.write_text(before)
     assert done.returncode != 0
-    assert "is not visible from target '//packages/c10:forbidden'" in done.stdout, done.stdout[-4000:]
+    assert "is not visible from target '//packages/c10:forbidden'" in done.stdout, done.stdout[
+        -4000:
+    ]

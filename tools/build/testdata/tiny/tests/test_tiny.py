@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-import argand_tiny
 import numpy as np
+
+import argand_tiny
 
 
 def test_calls_through_extension_and_shared_library() -> None:
