@@ -61,8 +61,9 @@ def emit_kernels(registry: Registry, family: str) -> str:
         HEADER
         + '#include "packages/aten/csrc/kernels/cpu/pointwise.h"\n\n'
         + "namespace argand::simd {\ninline namespace ARGAND_TIER {\nnamespace generated {\nnamespace {\n"
-        + "template <class T>\ninline auto number(double f, long i) {\n"
-        + "  if constexpr (is_same<T, bool> || (!kIsComplex<T> && T(1) / T(2) == T(0))) return i; else return f;\n}\n"
+        + "template <class T, class... I>\ninline constexpr bool one_of = (is_same<T, I> || ...);\n"
+        + "template <class T>\ninline auto number([[maybe_unused]] double f, [[maybe_unused]] long i) {\n"
+        + "  if constexpr (one_of<T, bool, unsigned char, signed char, short, int, long>) return i; else return f;\n}\n"
         + "}  // namespace\n\n"
         + "\n\n".join(parts)
         + "\n\n}  // namespace generated\n}  // namespace ARGAND_TIER\n}  // namespace argand::simd\n"
