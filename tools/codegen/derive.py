@@ -116,6 +116,7 @@ _RULES: Final[dict[str, _Rule]] = {
     "remainder": lambda y, a, b: (Number(1), -make("floor_divide", a, b)),
     "copysign": _copysign,
     "floor_divide": _zero,
+    "trunc_divide": _zero,
     "floor": _zero,
     "ceil": _zero,
     "trunc": _zero,

@@ -53,6 +53,8 @@ def _table() -> dict[str, Primitive]:
         Primitive("bit_xor", "??", "?", symbol="^"),
         Primitive("bit_not", "?", "?", symbol="~"),
         Primitive("where", "mvv"),
+        Primitive("lshift", "vv", symbol="<<"),
+        Primitive("rshift", "vv", symbol=">>"),
     ]
     for name, symbol in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
         found.append(Primitive(name, "vv", MASK, symbol))
@@ -60,7 +62,7 @@ def _table() -> dict[str, Primitive]:
         "abs exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh "
         "acosh atanh erf erfc floor ceil trunc round frac sign sigmoid lgamma digamma trigamma erfinv real imag conj angle"
     )
-    binary = "minimum maximum fmin fmax pow atan2 fmod remainder floor_divide hypot copysign"
+    binary = "minimum maximum fmin fmax pow atan2 fmod remainder floor_divide trunc_divide hypot copysign"
     found += [Primitive(name, "v") for name in unary.split()]
     found += [Primitive(name, "vv") for name in binary.split()]
     found += [Primitive(name, "v", MASK) for name in ("signbit", "isnan", "isinf", "isfinite")]
@@ -72,7 +74,7 @@ PRIMITIVES: Final[Mapping[str, Primitive]] = _table()
 # Primitives whose result on integers is an integer: only these may appear where an operator computes in integers.
 INTEGER_PRIMITIVES: Final = frozenset(
     "add sub mul neg bit_and bit_or bit_xor bit_not where eq ne lt le gt ge abs sign signbit isnan isinf isfinite minimum "
-    "maximum fmin fmax pow fmod remainder floor_divide floor ceil trunc round real conj".split()
+    "maximum fmin fmax pow fmod remainder floor_divide trunc_divide lshift rshift floor ceil trunc round real conj".split()
 )
 
 
@@ -201,7 +203,7 @@ def as_value(x: Element) -> Element:
 
 _BINARY: Final[dict[type[ast.operator], str]] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floor_divide", ast.Mod: "remainder",
-    ast.Pow: "pow", ast.BitAnd: "bit_and", ast.BitOr: "bit_or", ast.BitXor: "bit_xor",
+    ast.Pow: "pow", ast.LShift: "lshift", ast.RShift: "rshift", ast.BitAnd: "bit_and", ast.BitOr: "bit_or", ast.BitXor: "bit_xor",
 }  # fmt: skip
 _COMPARE: Final[dict[type[ast.cmpop], str]] = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
@@ -472,15 +474,17 @@ _SIMPLIFY: Final[dict[str, Callable[..., Element | None]]] = {
 # ---- back to source --------------------------------------------------------------------------------------------------
 
 _PRECEDENCE: Final = {
-    "eq": 1, "ne": 1, "lt": 1, "le": 1, "gt": 1, "ge": 1, "bit_or": 2, "bit_xor": 3, "bit_and": 4, "add": 5, "sub": 5,
-    "mul": 6, "div": 6, "neg": 7, "bit_not": 7,
+    "eq": 1, "ne": 1, "lt": 1, "le": 1, "gt": 1, "ge": 1, "bit_or": 2, "bit_xor": 3, "bit_and": 4, "lshift": 5,
+    "rshift": 5, "add": 6, "sub": 6, "mul": 7, "div": 7, "neg": 8, "bit_not": 8,
 }  # fmt: skip
+
+_BITWISE: Final = frozenset({"bit_and", "bit_or", "bit_xor", "lshift", "rshift"})
 
 
 def precedence(x: Element) -> int:
     """How tightly a node's own text binds; 9 for names and calls, so that only infix operators get parentheses."""
     if isinstance(x, Number):
-        return 7 if math.copysign(1.0, x.value) < 0 else 9
+        return 8 if math.copysign(1.0, x.value) < 0 else 9
     return _PRECEDENCE.get(x.fn, 9) if isinstance(x, Call) else 9
 
 
@@ -526,8 +530,11 @@ def infix(
 
         def operand(a: Element, minimum: int) -> str:
             text = show(a)
-            loose = a not in named and precedence(a) < minimum
-            return f"({text})" if loose else text
+            loose = precedence(a) < minimum
+            # C++ ranks bitwise operators and comparisons differently from Python: say it with parentheses.
+            mixed = isinstance(a, Call) and a.fn != node.fn and len(a.args) == 2 and a.fn in _PRECEDENCE
+            loose = loose or (mixed and isinstance(a, Call) and (a.fn in _BITWISE or node.fn in _BITWISE))
+            return f"({text})" if loose and a not in named else text
 
         if len(node.args) == 1:
             return f"{symbol}{operand(node.args[0], level + 1)}"

@@ -20,7 +20,7 @@ KINDS: Final = (
     "pointwise", "reduction", "scan", "view", "index", "factory", "random", "contraction", "composite", "opaque",
 )  # fmt: skip
 VARIANTS: Final = ("function", "method", "inplace", "out")
-PROMOTIONS: Final = ("default", "float", "none")
+PROMOTIONS: Final = ("default", "float", "none", "self")  # self: the first operand's dtype
 BACKENDS: Final = ("cpu", "cuda", "hip", "meta", "composite")
 
 # Base types by their text in schemas.
@@ -266,16 +266,17 @@ class Derivative:
 class Reduce:
     """A reduction's element expressions.
 
-    init: constant start value. map: over the operands. combine: over `a`, `b` (associative). final: over `a` (the
-    combined value) and `n` (the number of elements), None: `a`. acc: the accumulator's dtype, a dtype name, or None for
-    the default (the result's dtype; float32 for float16 and bfloat16).
+    init: the start value: a Number, or Name("lowest") or Name("highest") of the computation's dtype. map: over `x`, the
+    element. combine: over `a`, `b` (associative). final: over `acc` (the combined value) and `n` (the number of elements).
+    acc: the accumulator's dtype, or None for the default (the result's dtype; float32 for float16 and bfloat16).
     """
 
     init: Element
     map: Element
     combine: Element
-    final: Element | None
+    final: Element
     acc: str | None = None
+    nonempty: bool = False  # reducing no elements is an error
 
 
 @dataclass(frozen=True)
@@ -305,7 +306,9 @@ class Operator:
     family: str
     dtypes: tuple[str, ...] = ()  # of the computation; empty: any
     promote: str = "default"
-    result_dtype: str | None = None  # None: the computation's
+    # None: the computation's (or the first tensor's). A dtype; "self"; "accumulate": int64 for integers and bool, else the
+    # computation's (as sums do); "accumulate_float": float32 for half types. Several results: one each.
+    result_dtype: str | tuple[str, ...] | None = None
     expr: Mapping[str | None, Element] = field(default_factory=dict)  # by value of the only str argument, or {None: ...}
     reduce: Reduce | None = None
     scan: Scan | None = None

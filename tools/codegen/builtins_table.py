@@ -1,0 +1,88 @@
+"""The built-in functions of the body language, with their types.
+
+In C++ they are in packages/aten/csrc/core/builtins.h, in Python in runtime/language.py (emitted beside the generated
+modules), under the same names. A new one is a line here and a function there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tools.codegen.body import LType, list_of
+
+
+@dataclass(frozen=True)
+class BuiltinFunction:
+    name: str
+    args: tuple[LType, ...]
+    result: LType
+
+
+_TEXT: Final = """
+wrap_dim(int, int) -> int
+broadcast_shapes(int[], int[]) -> int[]
+contiguous_strides(int[]) -> int[]
+infer_size(int[], int) -> int[]
+view_strides(int[], int[], int[]) -> int[]
+can_view(Tensor, int[]) -> bool
+is_contiguous(Tensor) -> bool
+inverse_permutation(int[]) -> int[]
+is_reduced(int, int[]?, int) -> bool
+reduced_shape(int[], int[]?, bool) -> int[]
+full_reduced_shape(int[], bool) -> int[]
+reduced_count(int[], int[]?) -> int
+all_dims(int) -> int[]
+cat_shape(Tensor[], int) -> int[]
+cat_dtype(Tensor[]) -> dtype
+index_shape(Tensor, Tensor?[]) -> int[]
+clone_shape(int[], int[], int?) -> strided
+strided(int[], int[], int) -> strided
+view_dtype_shape(int[], dtype, dtype) -> int[]
+to_float(Scalar) -> float
+to_int(Scalar) -> int
+is_tensor(Operand) -> bool
+is_complex(dtype) -> bool
+is_floating(dtype) -> bool
+is_integral(dtype) -> bool
+real_dtype(dtype) -> dtype
+complex_dtype(dtype) -> dtype
+accumulate_dtype(dtype) -> dtype
+default_dtype() -> dtype
+promote_types(dtype, dtype) -> dtype
+scalar_dtype(Scalar) -> dtype
+finfo_max(dtype) -> float
+finfo_min(dtype) -> float
+same_device(Tensor, device?) -> bool
+device_of(Tensor) -> device?
+arange_length(Scalar, Scalar, Scalar) -> int
+arange_dtype(Scalar, Scalar, Scalar) -> dtype
+"""
+
+_BASES: Final = {"device", "dtype", "Tensor", "Operand", "Scalar", "int", "float", "bool", "str", "strided", "generator"}
+
+
+def parse_type(text: str) -> LType:
+    """int, int[], int[]?, Tensor?[] ..."""
+    if text.endswith("?"):
+        return parse_type(text[:-1]).maybe()
+    if text.endswith("[]"):
+        return list_of(parse_type(text[:-2]))
+    assert text in _BASES, text
+    return LType(text)
+
+
+def _read() -> dict[str, BuiltinFunction]:
+    found = {}
+    for line in _TEXT.strip().splitlines():
+        head, result = line.split(" -> ")
+        name, args = head.rstrip(")").split("(")
+        types = tuple(parse_type(a.strip()) for a in args.split(",") if a.strip())
+        found[name] = BuiltinFunction(name, types, parse_type(result.strip()))
+    return found
+
+
+BUILTINS: Final[dict[str, BuiltinFunction]] = _read()
+
+# Functions of numbers, as their namesakes in <cmath> and Python's math: int or float -> float.
+MATH: Final = frozenset({"sqrt", "exp", "log", "log2", "sin", "cos", "tanh", "erf", "floor_float", "pow_float"})
