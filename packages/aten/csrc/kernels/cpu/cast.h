@@ -1,0 +1,25 @@
+// Conversion of runs of elements between dtypes, and moves of tiles between strided places.
+#pragma once
+
+#include <cstdint>
+
+#include "packages/c10/csrc/abi/argand.h"
+
+namespace argand::kernels::cpu {
+
+// dst[i] = src[i] in dst's dtype; strides in bytes. float to integer truncates; complex to real keeps the real part; to bool: != 0.
+using CastLoop = void (*)(int64_t n, char* const* ptrs, const int64_t* strides);
+void convert(int64_t n, int dst_dtype, void* dst, int64_t dst_stride, int src_dtype, const void* src, int64_t src_stride);
+
+// Stores a number as one element of `dtype`; wraps integers around.
+void write_number(void* to, int dtype, const ArgandValue& number);
+
+// dst[r * dst_row + c * size] = src[r * src_row + c * src_column] for r < rows, c < columns: a tile, read in memory order.
+void gather_tile(char* dst, int64_t dst_row, const char* src, int64_t src_row, int64_t src_column, int64_t rows, int64_t columns, int size);
+
+// Copies to memory that is not read again soon, past the caches.
+void stream_copy(void* dst, const void* src, size_t nbytes);
+// Results larger than this (bytes) are written past the caches.
+inline constexpr int64_t kStreamBytes = 16 << 20;
+
+}  // namespace argand::kernels::cpu

@@ -1,0 +1,239 @@
+#include "packages/aten/csrc/kernels/cpu/copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "packages/aten/csrc/core/iteration.h"
+#include "packages/aten/csrc/kernels/cpu/cast.h"
+#include "packages/c10/csrc/core/strided.h"
+
+namespace argand::kernels::cpu {
+namespace {
+
+constexpr int64_t kGrainBytes = 128 << 10;  // a copy that is worth a thread
+constexpr int64_t kTile = 256;
+
+// One row of the copy: operand 0 is written, operand 1 read.
+struct Copy {
+  Iteration it;
+  int dst_dtype, src_dtype;
+  bool streams;
+
+  void row(int64_t n, char* const* p) const {
+    const int64_t ds = it.strides[0][0], ss = it.strides[1][0];
+    const int size = kItemSize[dst_dtype];
+    if (streams && dst_dtype == src_dtype && ds == size && ss == size)
+      stream_copy(p[0], p[1], static_cast<size_t>(n) * size);
+    else
+      convert(n, dst_dtype, p[0], ds, src_dtype, p[1], ss);
+  }
+
+  // Rows [first, first + rows) x columns of a plane whose source runs along dimension 1.
+  void tile(char* dst, const char* src, int64_t rows, int64_t columns, char* buffer) const {
+    const int size = kItemSize[src_dtype];
+    if (dst_dtype == src_dtype && it.strides[0][0] == size) {
+      gather_tile(dst, it.strides[0][1], src, it.strides[1][1], it.strides[1][0], rows, columns, size);
+      return;
+    }
+    gather_tile(buffer, size * columns, src, it.strides[1][1], it.strides[1][0], rows, columns, size);
+    for (int64_t r = 0; r < rows; r++)
+      convert(columns, dst_dtype, dst + r * it.strides[0][1], it.strides[0][0], src_dtype, buffer + r * size * columns, size);
+  }
+  void tiles(int64_t begin, int64_t end) const {  // (plane, block of 16 rows)
+    alignas(64) char buffer[16 * kTile * 16];
+    const int64_t columns = it.shape[0], rows = it.shape[1], blocks = (rows + 15) / 16;
+    for (int64_t index = begin; index < end; index++) {
+      char* dst = it.data[0];
+      const char* src = it.data[1];
+      int64_t rest = index / blocks;
+      for (int d = 2; d < it.ndim; d++) {
+        dst += rest % it.shape[d] * it.strides[0][d];
+        src += rest % it.shape[d] * it.strides[1][d];
+        rest /= it.shape[d];
+      }
+      const int64_t first = index % blocks * 16, count = std::min<int64_t>(16, rows - first);
+      dst += first * it.strides[0][1];
+      src += first * it.strides[1][1];
+      for (int64_t c = 0; c < columns; c += kTile)
+        tile(dst + c * it.strides[0][0], src + c * it.strides[1][0], count, std::min(kTile, columns - c), buffer);
+    }
+  }
+
+  void run() const {
+    if (it.numel == 0) return;
+    const int size = std::max(kItemSize[dst_dtype], kItemSize[src_dtype]);
+    const bool transposed = it.ndim >= 2 && it.shape[0] >= 4 && it.shape[1] >= 4 && it.strides[1][1] > 0 && it.strides[1][1] < 64 &&
+                            it.strides[1][0] > it.strides[1][1];
+    if (transposed) {
+      const int64_t blocks = (it.shape[1] + 15) / 16, total = it.numel / (it.shape[0] * it.shape[1]) * blocks;
+      const int64_t grain = std::max<int64_t>(1, kGrainBytes / (16 * it.shape[0] * size));
+      parallel_for(0, total, grain, [&](int64_t b, int64_t e) { tiles(b, e); });
+      return;
+    }
+    auto range = [&](int64_t b, int64_t e) { for_each_row(it, b, e, [&](int64_t n, char* const* p) { row(n, p); }); };
+    const int64_t grain = kGrainBytes / size;
+    if (it.numel <= grain)
+      range(0, it.numel);
+    else
+      parallel_for(0, it.numel, grain, [&](int64_t b, int64_t e) { range(b, e); });
+  }
+};
+
+void copy_strided(const Tensor& self, const Tensor& src) {
+  Copy copy;
+  copy.it.set_shape(self.sizes());
+  copy.it.add(self->data, self.sizes(), self.strides(), self.itemsize());
+  copy.it.add(src->data, src.sizes(), src.strides(), src.itemsize());
+  copy.it.sort(nullptr);
+  copy.it.coalesce();
+  copy.dst_dtype = self.dtype();
+  copy.src_dtype = src.dtype();
+  copy.streams = self.numel() * self.itemsize() >= kStreamBytes;
+  copy.run();
+}
+
+}  // namespace
+
+void copy_(const Tensor& self, const Tensor& src, bool) {
+  if (self.get() == src.get()) return;
+  Dims target(self.sizes());
+  bool fits = src.dim() <= self.dim();
+  for (int64_t i = 0; fits && i < src.dim(); i++) {
+    const int64_t s = src.size(src.dim() - 1 - i), t = self.size(self.dim() - 1 - i);
+    fits = s == t || s == 1;
+  }
+  for (int64_t i = self.dim(); !fits && i < src.dim() && src.dim() > self.dim(); i++) {  // leading ones may go
+    fits = true;
+    for (int64_t d = 0; d < src.dim(); d++) {
+      const int64_t at = d - (src.dim() - self.dim());
+      fits = fits && (at < 0 ? src.size(d) == 1 : src.size(d) == self.size(at) || src.size(d) == 1);
+    }
+  }
+  if (!fits)
+    fail(ARGAND_SHAPE_ERROR, "copy_: got a source of shape %s, expected one that broadcasts to %s", to_string(src.sizes()).c_str(), to_string(self.sizes()).c_str());
+  check_writable("copy_", self);
+  if (self.is_meta()) return;
+  if (src.is_meta()) fail(ARGAND_DEVICE_ERROR, "copy_: got a source on meta, which has no data; expected one on cpu");
+  if (partial_overlap(self, src) != Overlap::no) return copy_strided(self, clone(src, std::nullopt));
+  copy_strided(self, src);
+}
+
+Tensor to_copy(const Tensor& self, int dtype, std::optional<ArgandDevice> device, bool, std::optional<int64_t> memory_format) {
+  const int type = dtype == ARGAND_DTYPE_NONE ? self.dtype() : dtype;
+  const ArgandDevice to = device ? *device : self.device();
+  const bool keep = !memory_format && !self.is_contiguous() && is_non_overlapping_and_dense(self.sizes(), self.strides());
+  Tensor out = keep ? empty_strided(self.sizes(), self.strides(), type, to) : empty(self.sizes(), type, to);
+  if (out.is_meta() || out.numel() == 0) return out;
+  if (self.is_meta()) fail(ARGAND_DEVICE_ERROR, "to: got a tensor on meta, which has no data; expected one on cpu. Make it anew with empty_like(..., device='cpu')");
+  if (type == self.dtype() && self.is_contiguous() && out.numel() * out.itemsize() <= kGrainBytes)
+    std::memcpy(out->data, self->data, static_cast<size_t>(out.numel()) * out.itemsize());
+  else
+    copy_strided(out, self);
+  return out;
+}
+
+Tensor clone(const Tensor& self, std::optional<int64_t> memory_format) { return to_copy(self, self.dtype(), std::nullopt, false, memory_format); }
+
+Tensor cat(const TensorList& tensors, int64_t dim) {
+  if (tensors.empty()) fail(ARGAND_VALUE_ERROR, "cat: expected a non-empty list of Tensors");
+  std::vector<ArgandValue> values;
+  const Tensor* shaped = nullptr;  // the first that is not a 1-d empty tensor; those are skipped
+  auto skipped = [](const Tensor& t) { return t.dim() == 1 && t.numel() == 0; };
+  for (const Tensor& t : tensors) {
+    values.push_back(value(t));
+    if (!shaped && !skipped(t)) shaped = &t;
+  }
+  int dtype = 0;
+  check(api->result_type(values.data(), values.size(), &dtype));
+  if (!shaped) return empty(tensors[0].sizes(), dtype, tensors[0].device());
+  if (shaped->dim() == 0) fail(ARGAND_RUNTIME_ERROR, "cat: zero-dimensional tensor (at position 0) cannot be concatenated");
+  const int64_t d = wrap_dim(dim, shaped->dim());
+  Dims sizes(shaped->sizes());
+  sizes[d] = 0;
+  for (size_t k = 0; k < tensors.size(); k++) {
+    const Tensor& t = tensors[k];
+    if (skipped(t)) continue;
+    if (t.dim() != shaped->dim())
+      fail(ARGAND_SHAPE_ERROR, "cat: Tensors must have same number of dimensions: got %lld and %lld", static_cast<long long>(shaped->dim()), static_cast<long long>(t.dim()));
+    for (int64_t i = 0; i < t.dim(); i++)
+      if (i != d && t.size(i) != sizes[i])
+        fail(ARGAND_SHAPE_ERROR, "cat: Sizes of tensors must match except in dimension %lld. Expected size %lld but got size %lld for tensor number %zu in the list.",
+             static_cast<long long>(d), static_cast<long long>(sizes[i]), static_cast<long long>(t.size(i)), k);
+    sizes[d] += t.size(d);
+  }
+  Tensor out = empty(sizes, dtype, shaped->device());
+  if (out.is_meta()) return out;
+  int64_t start = 0;
+  const int size = kItemSize[dtype];
+  for (const Tensor& t : tensors) {
+    if (skipped(t) || t.numel() == 0) continue;
+    Copy copy;
+    copy.it.set_shape(t.sizes());
+    copy.it.add(out.data<char>() + start * out.stride(d) * size, t.sizes(), out.strides(), size);
+    copy.it.add(t->data, t.sizes(), t.strides(), t.itemsize());
+    copy.it.sort(nullptr);
+    copy.it.coalesce();
+    copy.dst_dtype = dtype;
+    copy.src_dtype = t.dtype();
+    copy.streams = out.numel() * size >= kStreamBytes && copy.it.shape[0] >= 1024;
+    copy.run();
+    start += t.size(d);
+  }
+  return out;
+}
+
+// ---- fill -----------------------------------------------------------------------------------------------------------------
+namespace {
+
+void fill_row(char* p, int64_t stride, int64_t n, const char* value, int size) {
+  bool same_bytes = true;
+  for (int i = 1; i < size; i++) same_bytes = same_bytes && value[i] == value[0];
+  if (stride == size && same_bytes) {
+    std::memset(p, value[0], static_cast<size_t>(n) * size);
+    return;
+  }
+  if (stride != size) {
+    for (int64_t i = 0; i < n; i++) std::memcpy(p + i * stride, value, size);
+    return;
+  }
+  char pattern[64];  // sizes divide 64
+  for (int i = 0; i < 64; i += size) std::memcpy(pattern + i, value, size);
+  const int64_t bytes = n * size;
+  int64_t i = 0;
+  for (; i + 64 <= bytes; i += 64) std::memcpy(p + i, pattern, 64);
+  std::memcpy(p + i, pattern, static_cast<size_t>(bytes - i));
+}
+
+}  // namespace
+
+void fill_(const Tensor& self, const Operand& value) {
+  alignas(16) char bytes[16];
+  if (value.is_tensor()) {
+    const Tensor t = value.tensor();
+    if (t.dim() > 0)
+      fail(ARGAND_SHAPE_ERROR, "fill_: got a value tensor with %lld dimensions, expected a number or a 0-dimensional tensor", static_cast<long long>(t.dim()));
+    if (!t.is_meta()) convert(1, self.dtype(), bytes, 16, t.dtype(), t->data, 16);
+  } else {
+    if (value.raw().tag == ARGAND_TAG_COMPLEX && !is_complex(self.dtype()))
+      fail(ARGAND_RUNTIME_ERROR, "fill_: got a complex number, which a tensor of dtype %s cannot hold; expected a real one", kDTypeName[self.dtype()]);
+    write_number(bytes, self.dtype(), value.raw());
+  }
+  check_writable("fill_", self);
+  if (self.is_meta() || self.numel() == 0) return;
+  const int size = self.itemsize();
+  Iteration it;
+  it.set_shape(self.sizes());
+  it.add(self->data, self.sizes(), self.strides(), size);
+  it.sort(nullptr);
+  it.coalesce();
+  auto range = [&](int64_t b, int64_t e) { for_each_row(it, b, e, [&](int64_t n, char* const* p) { fill_row(p[0], it.strides[0][0], n, bytes, size); }); };
+  const int64_t grain = kGrainBytes / size;
+  if (it.numel <= grain)
+    range(0, it.numel);
+  else
+    parallel_for(0, it.numel, grain, [&](int64_t b, int64_t e) { range(b, e); });
+}
+
+void zero_(const Tensor& self) { fill_(self, Operand(0)); }
+
+}  // namespace argand::kernels::cpu

@@ -1,0 +1,453 @@
+#include "packages/aten/csrc/kernels/cpu/pointwise_driver.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "packages/aten/csrc/core/iteration.h"
+#include "packages/aten/csrc/kernels/cpu/cast.h"
+#include "packages/aten/csrc/kernels/cpu/copy.h"
+#include "packages/c10/csrc/core/strided.h"
+
+namespace argand {
+namespace {
+
+using kernels::cpu::convert;
+using kernels::cpu::gather_tile;
+
+constexpr int64_t kGrain = 32768;      // additions that are worth a thread
+constexpr int64_t kBlockBytes = 8192;  // an operand's conversion buffer; what all operands need stays in the first cache
+constexpr int64_t kTileRows = 16, kTileColumns = 256;
+constexpr int64_t kShortRow = 64;  // elements; shorter rows are gathered into longer ones
+
+int category(int dtype) { return dtype == ARGAND_BOOL ? 0 : dtype <= ARGAND_INT64 ? 1 : dtype <= ARGAND_FLOAT64 ? 2 : 3; }
+int number_category(const ArgandValue& v) {
+  return v.tag == ARGAND_TAG_BOOL ? 0 : v.tag == ARGAND_TAG_INT ? 1 : v.tag == ARGAND_TAG_FLOAT ? 2 : 3;
+}
+
+const PointwiseKernel* find_kernel(const PointwiseOp& op, int dtype) {
+  const PointwiseKernel* table = op.kernels[api->cpu_tier()];
+  for (int i = 0; i < op.n_kernels; i++)
+    if (table[i].compute_dtype == dtype) return table + i;
+  return nullptr;
+}
+
+const PointwiseKernel& require_kernel(const PointwiseOp& op, int dtype) {
+  if (const PointwiseKernel* k = find_kernel(op, dtype)) return *k;
+  std::string known;
+  for (int i = 0; i < op.n_kernels; i++) known += (i ? ", " : "") + std::string(kDTypeName[static_cast<int>(op.kernels[0][i].compute_dtype)]);
+  fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for dtype %s; expected one of %s", op.name, kDTypeName[dtype], known.c_str());
+}
+
+// What one computation is: the kernel, its operands in the kernel's order (0 is the result), and how they get there.
+struct Work {
+  const PointwiseKernel* kernel;
+  const double* scalars;
+  const int64_t* ints;
+  Iteration it;
+  int8_t from[kMaxOperands + 1];   // dtype to convert an operand from, or -1
+  int8_t into[kMaxOperands + 1];   // the kernel's dtype of each operand
+  bool converts = false;           // some operand, or the result, is converted
+  bool streams = false;            // the result goes past the caches
+  int64_t block = 0;               // elements of a conversion block
+
+  void run(int64_t n, char* const* ptrs, const int64_t* strides) const { kernel->loop(n, ptrs, strides, scalars, ints); }
+
+  // A row in blocks: operands are converted on the way in, the result on the way out.
+  void run_blocks(int64_t n, char* const* ptrs, const int64_t* strides) const {
+    alignas(64) char buffers[kMaxOperands + 1][kBlockBytes];
+    char* p[kMaxOperands + 1];
+    int64_t s[kMaxOperands + 1];
+    for (int64_t i = 0; i < n; i += block) {
+      const int64_t m = std::min(block, n - i);
+      for (int k = 0; k < it.n_operands; k++) {
+        char* const at = ptrs[k] + i * strides[k];
+        const bool buffered = from[k] >= 0 || (k == 0 && streams);
+        p[k] = buffered ? buffers[k] : at;
+        s[k] = buffered ? kItemSize[into[k]] : strides[k];
+        if (k && buffered) convert(m, into[k], buffers[k], s[k], from[k], at, strides[k]);
+      }
+      run(m, p, s);
+      if (from[0] >= 0)
+        convert(m, from[0], ptrs[0] + i * strides[0], strides[0], into[0], buffers[0], s[0]);
+      else if (streams)
+        kernels::cpu::stream_copy(ptrs[0] + i * strides[0], buffers[0], static_cast<size_t>(m) * s[0]);
+    }
+  }
+  void run_row(int64_t n, char* const* ptrs, const int64_t* strides) const {
+    if (converts || streams)
+      run_blocks(n, ptrs, strides);
+    else
+      run(n, ptrs, strides);
+  }
+
+  int size_of(int k) const { return kItemSize[from[k] >= 0 ? from[k] : into[k]]; }
+  bool transposed(int k) const {
+    return it.strides[k][0] > it.strides[k][1] && it.strides[k][1] != 0 && it.strides[k][1] < 64;
+  }
+
+  // Flat indices [begin, end).
+  void run_range(int64_t begin, int64_t end) const {
+    int64_t strides[kMaxOperands + 1];
+    for (int k = 0; k < it.n_operands; k++) strides[k] = it.strides[k][0];
+    for_each_row(it, begin, end, [&](int64_t n, char* const* ptrs) { run_row(n, ptrs, strides); });
+  }
+
+  // Planes of the two innermost dimensions, tile by tile: transposed operands are gathered so that each cache line is read once.
+  void run_tiles(int64_t begin, int64_t end) const {  // flat tile-row indices: (outer, block of kTileRows rows)
+    const int64_t columns = it.shape[0], rows = it.shape[1], row_blocks = (rows + kTileRows - 1) / kTileRows;
+    std::unique_ptr<char[]> tiles(new char[it.n_operands * kTileRows * kTileColumns * 16]);
+    for (int64_t index = begin; index < end; index++) {
+      char* plane[kMaxOperands + 1];
+      int64_t rest = index / row_blocks;
+      for (int k = 0; k < it.n_operands; k++) plane[k] = it.data[k];
+      for (int d = 2; d < it.ndim; d++) {
+        for (int k = 0; k < it.n_operands; k++) plane[k] += rest % it.shape[d] * it.strides[k][d];
+        rest /= it.shape[d];
+      }
+      const int64_t first = index % row_blocks * kTileRows, count = std::min(kTileRows, rows - first);
+      for (int64_t c = 0; c < columns; c += kTileColumns) run_tile(plane, first, count, c, std::min(kTileColumns, columns - c), tiles.get());
+    }
+  }
+  void run_tile(char* const* plane, int64_t first, int64_t rows, int64_t c, int64_t columns, char* tiles) const {
+    char* p[kMaxOperands + 1];
+    int64_t strides[kMaxOperands + 1], row_strides[kMaxOperands + 1];
+    for (int k = 0; k < it.n_operands; k++) {
+      p[k] = plane[k] + first * it.strides[k][1] + c * it.strides[k][0];
+      strides[k] = it.strides[k][0];
+      row_strides[k] = it.strides[k][1];
+      if (k == 0 || !transposed(k)) continue;
+      char* const tile = tiles + k * kTileRows * kTileColumns * 16;
+      const int size = size_of(k);
+      gather_tile(tile, size * columns, p[k], row_strides[k], strides[k], rows, columns, size);
+      p[k] = tile;
+      strides[k] = size;
+      row_strides[k] = size * columns;
+    }
+    for (int64_t r = 0; r < rows; r++) {
+      run_row(columns, p, strides);
+      for (int k = 0; k < it.n_operands; k++) p[k] += row_strides[k];
+    }
+  }
+
+  // Short rows, several at a time: what is not one run over them is gathered. The result is one run or scattered back.
+  void run_short_rows(int64_t begin, int64_t end) const {  // indices of rows
+    const int64_t n = it.shape[0], rows_at_once = std::max<int64_t>(1, 1024 / n);
+    std::unique_ptr<char[]> buffers(new char[it.n_operands * 1024 * 16]);
+    Iteration outer = it;  // rows as elements
+    outer.ndim = it.ndim - 1;
+    for (int d = 1; d < it.ndim; d++) {
+      outer.shape[d - 1] = it.shape[d];
+      for (int k = 0; k < it.n_operands; k++) outer.strides[k][d - 1] = it.strides[k][d];
+    }
+    for_each_row(outer, begin, end, [&](int64_t rows, char* const* ptrs) {
+      for (int64_t r = 0; r < rows; r += rows_at_once) run_gathered(n, r, std::min(rows_at_once, rows - r), ptrs, buffers.get());
+    });
+  }
+  void run_gathered(int64_t n, int64_t first, int64_t rows, char* const* ptrs, char* buffers) const {
+    char* p[kMaxOperands + 1];
+    int64_t strides[kMaxOperands + 1];
+    for (int k = 0; k < it.n_operands; k++) {
+      const int size = size_of(k);
+      const int64_t s0 = it.strides[k][0], s1 = it.strides[k][1];
+      p[k] = ptrs[k] + first * s1;
+      strides[k] = s0;
+      if ((s0 == 0 && s1 == 0 && k) || s1 == n * s0) continue;
+      char* const buffer = buffers + k * 1024 * 16;
+      strides[k] = size;
+      if (k) {
+        for (int64_t r = 0; r < rows; r++) convert(n, into_storage(k), buffer + r * n * size, size, into_storage(k), p[k] + r * s1, s0);
+      }
+      p[k] = buffer;
+    }
+    run_row(n * rows, p, strides);
+    char* const out = ptrs[0] + first * it.strides[0][1];
+    if (p[0] != out) {
+      const int size = size_of(0);
+      for (int64_t r = 0; r < rows; r++) convert(n, into_storage(0), out + r * it.strides[0][1], it.strides[0][0], into_storage(0), p[0] + r * n * size, size);
+    }
+  }
+  int into_storage(int k) const { return from[k] >= 0 ? from[k] : into[k]; }
+
+  void run_all(int cost);
+};
+
+void Work::run_all(int cost) {
+  if (it.numel == 0) return;
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max(cost, 1));
+  bool tiles = false;
+  if (it.ndim >= 2 && it.shape[0] >= 8 && it.shape[1] >= 8 && !transposed(0))
+    for (int k = 1; k < it.n_operands; k++) tiles = tiles || transposed(k);
+  if (tiles) {
+    const int64_t row_blocks = (it.shape[1] + kTileRows - 1) / kTileRows, per_block = it.shape[0] * kTileRows;
+    const int64_t total = it.numel / (it.shape[0] * it.shape[1]) * row_blocks;
+    parallel_for(0, total, std::max<int64_t>(1, grain / per_block), [&](int64_t b, int64_t e) { run_tiles(b, e); });
+  } else if (it.ndim >= 2 && it.shape[0] < kShortRow && it.shape[1] > 1) {
+    const int64_t rows = it.numel / it.shape[0];
+    parallel_for(0, rows, std::max<int64_t>(1, grain / it.shape[0]), [&](int64_t b, int64_t e) { run_short_rows(b, e); });
+  } else if (it.numel <= grain) {
+    run_range(0, it.numel);
+  } else {
+    parallel_for(0, it.numel, grain, [&](int64_t b, int64_t e) { run_range(b, e); });
+  }
+}
+
+// ---- the common case: contiguous tensors of one shape and dtype, and numbers that do not change it ------------------------
+bool fast_path(const PointwiseOp& op, const Operand* const* operands, const double* scalars, const int64_t* ints, const Tensor& out, Tensor* result) {
+  const ArgandTensor* first = nullptr;
+  alignas(16) char numbers[kMaxOperands][16];
+  char* ptrs[kMaxOperands + 1];
+  int64_t strides[kMaxOperands + 1];
+  if (op.bool_operands || op.divides_integers) return false;
+  for (int k = 0; k < op.n_operands; k++) {
+    const ArgandTensor* t = operands[k]->get();
+    if (!t) continue;
+    if (!first) {
+      first = t;
+      if (op.promote == kPromoteFloat && t->dtype <= ARGAND_INT64) return false;
+    } else if (t->dtype != first->dtype || t->ndim != first->ndim || std::memcmp(t->sizes, first->sizes, sizeof(int64_t) * t->ndim) != 0) {
+      return false;
+    }
+    if (!(t->flags & ARGAND_TENSOR_CONTIGUOUS) || (t->flags & ARGAND_TENSOR_WRAPPED_NUMBER) || ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CPU) return false;
+    ptrs[k + 1] = static_cast<char*>(t->data);
+    strides[k + 1] = kItemSize[t->dtype];
+  }
+  if (!first || first->numel > kGrain / std::max<int>(op.cost, 1)) return false;
+  const PointwiseKernel* kernel = find_kernel(op, first->dtype);
+  if (!kernel) return false;
+  for (int k = 0; k < op.n_operands; k++) {
+    if (operands[k]->get()) continue;
+    if (number_category(operands[k]->raw()) > category(first->dtype)) return false;
+    kernels::cpu::write_number(numbers[k], first->dtype, operands[k]->raw());
+    ptrs[k + 1] = numbers[k];
+    strides[k + 1] = 0;
+  }
+  const ArgandTensor* to = out.get();
+  if (to) {
+    if (to->dtype != kernel->out_dtype || to->ndim != first->ndim || std::memcmp(to->sizes, first->sizes, sizeof(int64_t) * to->ndim) != 0 ||
+        !(to->flags & ARGAND_TENSOR_CONTIGUOUS) || (to->storage->flags & ARGAND_STORAGE_READONLY) ||
+        ARGAND_DEVICE_TYPE(to->storage->device) != ARGAND_CPU)
+      return false;
+    for (int k = 0; k < op.n_operands; k++) {
+      const ArgandTensor* t = operands[k]->get();
+      if (t && t->storage == to->storage && !(t->data == to->data && t->dtype == to->dtype)) return false;
+    }
+    *result = out;
+  } else {
+    ArgandTensor* made = nullptr;
+    check(api->tensor_empty(first->ndim, first->sizes, kernel->out_dtype, first->storage->device, &made));
+    *result = Tensor::steal(made);
+    to = made;
+  }
+  ptrs[0] = static_cast<char*>(to->data);
+  strides[0] = kItemSize[static_cast<int>(kernel->out_dtype)];
+  if (first->numel) kernel->loop(first->numel, ptrs, strides, scalars, ints);
+  return true;
+}
+
+// ---- promotion and checks -------------------------------------------------------------------------------------------------
+int common_dtype(const PointwiseOp& op, const Operand* const* operands) {
+  ArgandValue values[kMaxOperands];
+  size_t n = 0;
+  for (int k = 0; k < op.n_operands; k++) {
+    if (op.bool_operands >> k & 1) {
+      const ArgandTensor* t = operands[k]->get();
+      if (!t || t->dtype != ARGAND_BOOL)
+        fail(ARGAND_DTYPE_ERROR, "%s: expected condition to be a boolean tensor, but got a tensor with dtype %s; compare it with 0 first", op.name,
+             t ? kDTypeName[t->dtype] : "of a number");
+      continue;
+    }
+    values[n++] = operands[k]->raw();
+  }
+  int dtype = ARGAND_FLOAT32;
+  if (op.promote == kPromoteSelf && values[0].tag == ARGAND_TAG_TENSOR) {
+    dtype = values[0].t->dtype;
+    for (size_t i = 1; i < n; i++) {
+      const int c = values[i].tag == ARGAND_TAG_TENSOR ? category(values[i].t->dtype) : number_category(values[i]);
+      if (c > category(dtype))
+        fail(ARGAND_RUNTIME_ERROR, "%s: value cannot be converted to type %s without loss; expected a value of its category, or convert self first", op.name,
+             kDTypeName[dtype]);
+    }
+  } else if (op.promote == kPromoteNone) {
+    const ArgandTensor* first = nullptr;
+    for (size_t i = 0; i < n; i++) {
+      if (values[i].tag != ARGAND_TAG_TENSOR) continue;
+      if (!first) first = values[i].t;
+      if (first->dtype != values[i].t->dtype)
+        fail(ARGAND_DTYPE_ERROR, "%s: got tensors of dtypes %s and %s, expected one dtype", op.name, kDTypeName[first->dtype], kDTypeName[values[i].t->dtype]);
+    }
+    if (first) dtype = first->dtype;
+  } else {
+    check(api->result_type(values, n, &dtype));
+  }
+  if (op.promote == kPromoteFloat && dtype <= ARGAND_INT64) dtype = api->thread_state()->default_dtype;
+  return dtype;
+}
+
+Dims common_shape(const PointwiseOp& op, const Operand* const* operands) {
+  Dims shape;
+  for (int k = 0; k < op.n_operands; k++) {
+    const ArgandTensor* t = operands[k]->get();
+    if (!t) continue;
+    const IntList sizes{t->sizes, t->ndim};
+    if (sizes == IntList(shape)) continue;
+    const int32_t n = std::max<int32_t>(shape.n, t->ndim);
+    Dims joined;
+    joined.n = n;
+    for (int32_t i = 0; i < n; i++) {
+      const int32_t ia = i - (n - shape.n), ib = i - (n - t->ndim);
+      const int64_t a = ia < 0 ? 1 : shape[ia], b = ib < 0 ? 1 : sizes[ib];
+      if (a != b && a != 1 && b != 1)
+        fail(ARGAND_SHAPE_ERROR, "%s: The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %d", op.name,
+             static_cast<long long>(a), static_cast<long long>(b), i);
+      joined[i] = a == 1 ? b : a;
+    }
+    shape = joined;
+  }
+  return shape;
+}
+
+const char* scalar_type_name(int dtype) {  // as users of out= know them
+  static constexpr const char* names[] = {"Bool", "Byte", "Char", "Short", "Int", "Long", "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
+  return names[dtype];
+}
+
+void prepare_out(const PointwiseOp& op, const Tensor& out, int dtype, IntList shape, bool inplace) {
+  if (category(dtype) > category(out.dtype()))
+    fail(ARGAND_DTYPE_ERROR, "%s: result type %s can't be cast to the desired output type %s", op.name, scalar_type_name(dtype), scalar_type_name(out.dtype()));
+  if (!(out.sizes() == shape)) {
+    if (inplace)
+      fail(ARGAND_SHAPE_ERROR, "%s: output with shape %s doesn't match the broadcast shape %s", op.name, to_string(out.sizes()).c_str(), to_string(shape).c_str());
+    check(api->tensor_resize(out.get(), static_cast<int32_t>(shape.n), shape.ptr));
+  }
+  check_writable(op.name, out);
+}
+
+// A new result whose dimensions lie in memory as the operands' do.
+Tensor make_result(const Iteration& inputs, IntList shape, const int* perm, int dtype, ArgandDevice device) {
+  Dims strides;
+  strides.n = static_cast<int32_t>(shape.n);
+  int64_t stride = 1;
+  for (int d = 0; d < static_cast<int>(shape.n); d++) {
+    strides[shape.n - 1 - perm[d]] = stride;
+    stride *= std::max<int64_t>(inputs.shape[d], 1);
+  }
+  return empty_strided(shape, strides, dtype, device);
+}
+
+void check_divisor(const PointwiseOp& op, const Operand& divisor, int dtype) {
+  if (category(dtype) > 1) return;
+  bool zero = false;
+  if (const ArgandTensor* t = divisor.get()) {
+    if (t->dtype > ARGAND_INT64 || ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CPU) return;
+    Iteration it;
+    it.set_shape({t->sizes, t->ndim});
+    const int size = kItemSize[t->dtype];
+    it.add(t->data, {t->sizes, t->ndim}, {t->strides, t->ndim}, size);
+    it.sort(nullptr);
+    it.coalesce();
+    for_each_row(it, 0, it.numel, [&](int64_t n, char* const* ptrs) {
+      for (int64_t i = 0; i < n; i++) {
+        uint64_t v = 0;
+        std::memcpy(&v, ptrs[0] + i * it.strides[0][0], size);
+        zero = zero || v == 0;
+      }
+    });
+  } else {
+    zero = divisor.raw().i == 0;
+  }
+  if (zero) fail(ARGAND_RUNTIME_ERROR, "%s: ZeroDivisionError: got a zero in an integer divisor, expected nonzero integers", op.name);
+}
+
+}  // namespace
+
+Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const double* scalars, const int64_t* ints, const Tensor& out, bool inplace) {
+  Tensor result;
+  if (__builtin_expect(fast_path(op, operands, scalars, ints, out, &result), 1)) return result;
+
+  const int dtype = common_dtype(op, operands);
+  const PointwiseKernel& kernel = require_kernel(op, dtype);
+  const int result_dtype = kernel.out_dtype;
+  const Dims shape = common_shape(op, operands);
+  ArgandDevice device = out ? out.device() : ARGAND_DEVICE(ARGAND_CPU, 0);
+  bool meta = out && out.is_meta();
+  for (int k = 0; k < op.n_operands; k++)
+    if (const ArgandTensor* t = operands[k]->get(); t && ARGAND_DEVICE_TYPE(t->storage->device) == ARGAND_META) {
+      meta = true;
+      device = t->storage->device;
+    }
+  if (op.divides_integers && !meta) check_divisor(op, *operands[op.n_operands - 1], dtype);
+  if (out) prepare_out(op, out, result_dtype, shape, inplace);
+
+  // Inputs first: their strides say how a new result is laid out.
+  Work work;
+  work.kernel = &kernel;
+  work.scalars = scalars;
+  work.ints = ints;
+  Tensor held[kMaxOperands];  // copies of operands that the result would overwrite
+  alignas(16) char values[kMaxOperands][16];
+  Iteration& it = work.it;
+  it.set_shape(shape);
+  it.n_operands = 1;
+  it.data[0] = nullptr;
+  std::memset(it.strides[0], 0, sizeof(int64_t) * it.ndim);
+  work.from[0] = -1;
+  work.into[0] = static_cast<int8_t>(result_dtype);
+  for (int k = 0; k < op.n_operands; k++) {
+    const bool is_bool = op.bool_operands >> k & 1;
+    work.from[k + 1] = -1;
+    work.into[k + 1] = static_cast<int8_t>(is_bool ? static_cast<int>(ARGAND_BOOL) : dtype);
+    held[k] = operands[k]->tensor();
+    if (!held[k]) {
+      kernels::cpu::write_number(values[k], dtype, operands[k]->raw());
+      it.add_value(values[k]);
+      continue;
+    }
+    if (out && !meta && held[k].get() != out.get() && partial_overlap(out, held[k]) != Overlap::no) held[k] = kernels::cpu::clone(held[k], std::nullopt);
+    const Tensor& t = held[k];
+    const bool differs = t.dtype() != work.into[k + 1];
+    if (differs && t.numel() == 1 && !meta) {
+      convert(1, work.into[k + 1], values[k], 16, t.dtype(), t.data<void>(), 16);
+      it.add_value(values[k]);
+      continue;
+    }
+    if (differs) {
+      work.from[k + 1] = static_cast<int8_t>(t.dtype());
+      work.converts = true;
+    }
+    it.add(t->data, t.sizes(), t.strides(), t.itemsize());
+  }
+  if (out) {
+    result = out;
+    const int kept = it.n_operands;
+    it.n_operands = 0;
+    it.add(out->data, out.sizes(), out.strides(), out.itemsize());
+    it.n_operands = kept;
+    if (out.dtype() != result_dtype) {
+      work.from[0] = static_cast<int8_t>(out.dtype());
+      work.converts = true;
+    }
+    if (meta) return result;
+    it.sort(nullptr);
+  } else {
+    int perm[ARGAND_MAX_DIMS];
+    it.sort(perm);
+    result = shape.n ? make_result(it, shape, perm, result_dtype, device) : empty(shape, result_dtype, device);
+    if (meta) return result;
+    it.data[0] = result.data<char>();
+    int64_t stride = kItemSize[result_dtype];
+    for (int d = 0; d < it.ndim; d++) {
+      it.strides[0][d] = stride;
+      stride *= std::max<int64_t>(it.shape[d], 1);
+    }
+  }
+  it.coalesce();
+  int largest = 1;
+  for (int k = 0; k < it.n_operands; k++) largest = std::max(largest, std::max(kItemSize[work.into[k]], work.size_of(k)));
+  work.block = kBlockBytes / largest;
+  work.streams = !out && it.numel * kItemSize[result_dtype] >= kernels::cpu::kStreamBytes && it.shape[0] >= 1024;
+  work.run_all(op.cost);
+  return result;
+}
+
+}  // namespace argand
