@@ -1,0 +1,387 @@
+"""DataLoader, datasets, samplers and collation."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import namedtuple
+
+import argand_aten as aten
+import argand_c10 as c10
+import numpy as np
+import pytest
+from argand_nn.data import (
+    BatchSampler,
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    StackDataset,
+    Subset,
+    SubsetRandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+    WorkerError,
+    default_collate,
+    get_worker_info,
+    random_split,
+)
+
+
+Point = namedtuple("Point", "x y")
+
+
+def seeded(seed):
+    generator = c10.Generator()
+    generator.manual_seed(seed)
+    return generator
+
+
+class Squares(Dataset):
+    def __init__(self, size):
+        self.size = size
+
+    def __getitem__(self, index):
+        return aten.tensor([float(index), float(index * index)]), index
+
+    def __len__(self):
+        return self.size
+
+
+class Stream(IterableDataset):
+    def __init__(self, size):
+        self.size = size
+
+    def __iter__(self):
+        info = get_worker_info()
+        if info is None:
+            return iter(range(self.size))
+        return iter(range(info.id, self.size, info.num_workers))
+
+
+class Failing(Squares):
+    def __getitem__(self, index):
+        if index == 5:
+            raise ValueError("sample five is rotten")
+        return super().__getitem__(index)
+
+
+class NeedsTwo(Exception):
+    def __init__(self, a, b):
+        super().__init__(a, b)
+
+
+class FailingOddly(Squares):
+    def __getitem__(self, index):
+        raise NeedsTwo("a", "b")
+
+
+class MissingKey(Squares):
+    def __getitem__(self, index):
+        return {}["absent"]
+
+
+class Suicidal(Squares):
+    def __getitem__(self, index):
+        if index == 5:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__getitem__(index)
+
+
+class Slow(Squares):
+    def __getitem__(self, index):
+        time.sleep(30)
+        return super().__getitem__(index)
+
+
+class Info(Dataset):
+    def __getitem__(self, index):
+        info = get_worker_info()
+        return {"id": info.id, "seed": info.seed, "draw": float(aten.rand(1))}
+
+    def __len__(self):
+        return 8
+
+
+class Variety(Dataset):
+    """Samples of many types; large ones cross through shared memory."""
+
+    def __getitem__(self, index):
+        return {
+            "large": aten.full((64, 64), float(index)),
+            "half": aten.full((3,), float(index)).to(c10.bfloat16),
+            "empty": aten.zeros((0, 2)),
+            "array": np.arange(3) + index,
+            "scalar": np.float32(index),
+            "flag": index % 2 == 0,
+            "name": f"sample {index}",
+            "point": Point(index, float(index)),
+        }
+
+    def __len__(self):
+        return 7
+
+
+def folders():
+    place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else "/tmp"
+    return {name for name in os.listdir(place) if name.startswith("argand-data-")}
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2, 3])
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_order_is_kept(workers, drop_last):
+    loader = DataLoader(Squares(23), batch_size=4, num_workers=workers, drop_last=drop_last)
+    batches = list(loader)
+    assert len(batches) == len(loader) == (5 if drop_last else 6)
+    indices = [i for _, numbers in batches for i in numbers.tolist()]
+    assert indices == list(range(20 if drop_last else 23))
+    for values, numbers in batches:
+        np.testing.assert_array_equal(values.numpy()[:, 1], numbers.numpy() ** 2)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_shuffle_is_a_new_permutation_each_epoch_and_seeded(workers):
+    def epochs(seed):
+        loader = DataLoader(
+            Squares(40), batch_size=8, shuffle=True, num_workers=workers, generator=seeded(seed)
+        )
+        return [[i for _, n in loader for i in n.tolist()] for _ in range(2)]
+
+    first, second = epochs(1)
+    assert sorted(first) == sorted(second) == list(range(40))
+    assert first != second
+    assert first != list(range(40))
+    assert epochs(1) == [first, second]
+    assert epochs(2) != [first, second]
+
+
+def test_order_does_not_depend_on_workers():
+    orders = [
+        [
+            i
+            for _, n in DataLoader(
+                Squares(30), batch_size=4, shuffle=True, num_workers=w, generator=seeded(3)
+            )
+            for i in n.tolist()
+        ]
+        for w in (0, 1, 3)
+    ]
+    assert orders[0] == orders[1] == orders[2]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_of_many_types(workers):
+    before = folders()
+    batches = list(DataLoader(Variety(), batch_size=3, num_workers=workers))
+    assert [len(b["name"]) for b in batches] == [3, 3, 1]
+    first = batches[0]
+    assert tuple(first["large"].shape) == (3, 64, 64)
+    assert float(first["large"][2].sum()) == 2.0 * 64 * 64
+    assert first["half"].dtype == c10.bfloat16
+    assert first["half"].to(c10.float32).tolist() == [[0.0] * 3, [1.0] * 3, [2.0] * 3]
+    assert tuple(first["empty"].shape) == (3, 0, 2)
+    assert first["array"].tolist() == [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
+    assert first["scalar"].dtype == c10.float32
+    assert first["flag"].tolist() == [True, False, True]
+    assert first["name"] == ["sample 0", "sample 1", "sample 2"]
+    assert isinstance(first["point"], Point)
+    assert first["point"].y.dtype == c10.float64
+    first["large"].add_(1)  # batches are writable
+    assert folders() == before
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2, 3])
+def test_streams(workers):
+    loader = DataLoader(Stream(17), batch_size=4, num_workers=workers)
+    seen = [i for batch in loader for i in batch.tolist()]
+    assert sorted(seen) == list(range(17))
+    assert [i for b in loader for i in b.tolist()] == seen
+    singles = DataLoader(Stream(5), batch_size=None, num_workers=workers)
+    assert sorted(singles) == list(range(5))
+
+
+def test_stream_drop_last():
+    assert [len(b) for b in DataLoader(Stream(10), batch_size=4, drop_last=True)] == [4, 4]
+    with pytest.raises(ValueError, match="IterableDataset"):
+        DataLoader(Stream(10), shuffle=True)
+
+
+def test_worker_info_and_seeds():
+    assert get_worker_info() is None
+
+    def run():
+        loader = DataLoader(Info(), batch_size=2, num_workers=2, generator=seeded(7))
+        return [(b["id"].tolist(), b["seed"].tolist(), b["draw"].tolist()) for b in loader]
+
+    batches = run()
+    assert [b[0] for b in batches] == [[0, 0], [1, 1], [0, 0], [1, 1]]
+    assert batches[1][1][0] == batches[0][1][0] + 1
+    draws = [d for b in batches for d in b[2]]
+    assert len(set(draws)) == 8
+    assert run() == batches
+
+
+def test_worker_init_fn_runs_once_in_each_worker(tmp_path):
+    def init(worker_id):
+        (tmp_path / f"{worker_id}-{os.getpid()}").write_text("")
+
+    loader = DataLoader(Squares(8), num_workers=2, worker_init_fn=init, persistent_workers=True)
+    for _ in range(2):
+        assert len(list(loader)) == 8
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert [name[0] for name in names] == ["0", "1"]
+    assert str(os.getpid()) not in {name[2:] for name in names}
+
+
+def test_persistent_workers_survive_a_broken_off_epoch():
+    loader = DataLoader(Squares(40), batch_size=4, num_workers=2, persistent_workers=True)
+    old = iter(loader)
+    next(old)
+    pids = [process.pid for process in loader._kept_workers.processes]
+    assert [i for _, n in loader for i in n.tolist()] == list(range(40))
+    assert [process.pid for process in loader._kept_workers.processes] == pids
+    with pytest.raises(RuntimeError, match="newer"):
+        next(old)
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_failing_sample_raises_its_own_type_with_the_workers_traceback(persistent):
+    before = folders()
+    loader = DataLoader(Failing(20), batch_size=2, num_workers=2, persistent_workers=persistent)
+    seen = []
+    with pytest.raises(ValueError, match="sample five is rotten") as caught:
+        for _, numbers in loader:
+            seen.append(numbers.tolist())
+    assert seen == [[0, 1], [2, 3]]
+    assert "worker 0 raised ValueError" in str(caught.value)
+    assert "__getitem__" in str(caught.value)
+    assert folders() == before
+    assert len(list(DataLoader(Squares(4), num_workers=1))) == 4
+    with pytest.raises(ValueError, match="rotten"):
+        list(loader)
+
+
+def test_errors_that_cannot_be_made_again_are_worker_errors():
+    with pytest.raises(WorkerError, match="NeedsTwo"):
+        list(DataLoader(FailingOddly(4), num_workers=1))
+    with pytest.raises(KeyError) as caught:
+        list(DataLoader(MissingKey(4), num_workers=1))
+    assert "absent" in str(caught.value)
+    assert "\\n" not in str(caught.value)
+
+
+def test_a_killed_worker_raises_one_clear_error():
+    before = folders()
+    with pytest.raises(WorkerError, match=r"worker 0 \(pid \d+\) was killed by SIGKILL"):
+        list(DataLoader(Suicidal(20), batch_size=2, num_workers=2))
+    assert folders() == before
+
+
+def test_timeout():
+    start = time.monotonic()
+    with pytest.raises(WorkerError, match=r"gave no batch within 0.3 s"):
+        list(DataLoader(Slow(4), num_workers=1, timeout=0.3))
+    assert time.monotonic() - start < 20
+
+
+def test_init_errors_are_reported():
+    def init(worker_id):
+        raise OSError("no such disk")
+
+    with pytest.raises(OSError, match="no such disk"):
+        list(DataLoader(Squares(4), num_workers=1, worker_init_fn=init))
+
+
+def test_spawn():
+    loader = DataLoader(
+        TensorDataset(aten.arange(6)), batch_size=2, num_workers=1, multiprocessing_context="spawn"
+    )
+    assert [b[0].tolist() for b in loader] == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_breaking_off_ends_the_workers():
+    before = folders()
+    iterator = iter(DataLoader(Squares(40), num_workers=2))
+    next(iterator)
+    processes = iterator._workers.processes
+    del iterator
+    assert not any(process.is_alive() for process in processes)
+    assert folders() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_workers": -1}, "num_workers -1"),
+        ({"timeout": -1}, "timeout"),
+        ({"prefetch_factor": 2}, "prefetch_factor without workers"),
+        ({"persistent_workers": True}, "persistent_workers without workers"),
+        ({"sampler": [1], "shuffle": True}, "sampler and shuffle"),
+        ({"batch_sampler": [[1]], "batch_size": 2}, "batch_sampler alone"),
+        ({"batch_size": 0}, "batch_size 0"),
+        ({"batch_size": None, "drop_last": True}, "drop_last without batches"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        DataLoader(Squares(4), **options)
+
+
+def test_batch_sampler_and_no_batches():
+    loader = DataLoader(Squares(4), batch_sampler=[[3, 1], [0]])
+    assert [n.tolist() for _, n in loader] == [[3, 1], [0]]
+    assert len(loader) == 2
+    singles = list(DataLoader(Squares(3), batch_size=None))
+    assert [int(n) for _, n in singles] == [0, 1, 2]
+
+
+def test_samplers():
+    assert sorted(RandomSampler(range(10), generator=seeded(0))) == list(range(10))
+    drawn = list(RandomSampler(range(10), replacement=True, num_samples=50, generator=seeded(0)))
+    assert len(drawn) == 50
+    assert set(drawn) <= set(range(10))
+    assert len(list(RandomSampler(range(4), num_samples=10))) == 10
+    assert sorted(SubsetRandomSampler([5, 7, 9])) == [5, 7, 9]
+    weighted = list(WeightedRandomSampler([0.0, 1.0, 0.0, 3.0], 400, generator=seeded(0)))
+    assert set(weighted) == {1, 3}
+    assert 240 < weighted.count(3) < 360
+    assert sorted(WeightedRandomSampler([1, 1, 1], 3, replacement=False)) == [0, 1, 2]
+    assert list(BatchSampler(range(5), 2, False)) == [[0, 1], [2, 3], [4]]
+    assert len(BatchSampler(range(5), 2, True)) == 2
+
+
+def test_datasets():
+    tensors = TensorDataset(aten.arange(5), aten.arange(5) * 2)
+    assert len(tensors) == 5
+    assert [int(t) for t in tensors[3]] == [3, 6]
+    with pytest.raises(ValueError, match="first sizes"):
+        TensorDataset(aten.arange(5), aten.arange(4))
+    both = ConcatDataset([range(3), range(10, 12)])
+    assert [both[i] for i in range(len(both))] == [0, 1, 2, 10, 11]
+    assert both[-1] == 11
+    with pytest.raises(IndexError, match="index 5"):
+        both[5]
+    assert list(Subset(range(10, 20), [1, 3])) == [11, 13]
+    stacked = StackDataset(a=range(3), b=range(10, 13))
+    assert stacked[1] == {"a": 1, "b": 11}
+    assert len(Squares(3) + Squares(4)) == 7
+
+
+def test_random_split():
+    parts = random_split(range(10), [7, 3], generator=seeded(0))
+    assert [len(p) for p in parts] == [7, 3]
+    assert sorted([*parts[0], *parts[1]]) == list(range(10))
+    assert [len(p) for p in random_split(range(11), [0.5, 0.25, 0.25])] == [6, 3, 2]
+    with pytest.raises(ValueError, match="sum to 9"):
+        random_split(range(10), [7, 2])
+
+
+def test_collate_errors():
+    with pytest.raises(RuntimeError, match=r"shapes \[\[2\], \[3\]\]"):
+        default_collate([aten.zeros(2), aten.zeros(3)])
+    with pytest.raises(RuntimeError, match="lengths"):
+        default_collate([[1, 2], [1]])
+    with pytest.raises(TypeError, match="type object"):
+        default_collate([object()])
