@@ -1,15 +1,21 @@
 """Repository rules that make Python environments: `python_env` (the build's) and `peer_env` (the peer's, for comparisons).
 
-The interpreter is `ARGAND_PYTHON` (a name as python3.12 or a path), by default python3.11; a CPython of that version is looked
-for on PATH and among pyenv's.
+The interpreter is `ARGAND_PYTHON` (a name as python3.12, or a path), by default the first of CPython 3.11, 3.12 and 3.13 that has
+its headers; it is looked for on PATH and among pyenv's.
 """
 
 _MAKE = Label("//tools/build:make_environment.py")
+_VERSIONS = ["3.11", "3.12", "3.13"]
 _ENVIRONMENT = ["ARGAND_PYTHON", "ARGAND_CACHE"]
 
+_PROBE = """
+import ensurepip, os, sys, sysconfig, venv
+header = os.path.join(sysconfig.get_path("include"), "Python.h")
+sys.exit(not (sys.implementation.name == "cpython" and "%d.%d" % sys.version_info[:2] == sys.argv[1] and os.path.exists(header)))
+"""
+
 def _works(rctx, path, version):
-    code = "import sys, venv; sys.exit(sys.version.split()[0].rsplit('.', 1)[0] != '%s' or sys.implementation.name != 'cpython')"
-    return rctx.execute([path, "-c", code % version]).return_code == 0
+    return rctx.execute([path, "-c", _PROBE, version]).return_code == 0
 
 def _pyenv_roots(rctx):
     roots = [rctx.os.environ.get("PYENV_ROOT", "")]
@@ -19,27 +25,29 @@ def _pyenv_roots(rctx):
         roots.append(str(shim.dirname.dirname))
     return [root for root in roots if root.startswith("/")]
 
+def _candidates(rctx, version):
+    name = "python" + version
+    on_path = rctx.which(name)
+    candidates = [str(on_path)] if on_path and "/shims/" not in str(on_path) else []
+    for root in _pyenv_roots(rctx):
+        found = rctx.execute(["sh", "-c", "ls -d %s/versions/%s.*/bin/%s 2>/dev/null | sort -V -r" % (root, version, name)])
+        candidates += found.stdout.split("\n")
+    return candidates + ["/usr/local/bin/" + name, "/usr/bin/" + name]
+
 def _find_python(rctx):
-    wanted = rctx.os.environ.get("ARGAND_PYTHON", "") or "python3.11"
+    wanted = rctx.os.environ.get("ARGAND_PYTHON", "")
     if wanted.startswith("/"):
         if not rctx.path(wanted).exists:
             fail("python_env: ARGAND_PYTHON=%s does not exist; give a CPython 3.11, 3.12 or 3.13" % wanted)
         return wanted
-    version = wanted[len("python"):]
-    if version not in ["3.11", "3.12", "3.13"]:
+    versions = [wanted[len("python"):]] if wanted else _VERSIONS
+    if versions[0] not in _VERSIONS:
         fail("python_env: ARGAND_PYTHON=%s; expected python3.11, python3.12, python3.13 or a path" % wanted)
-    candidates = []
-    for root in _pyenv_roots(rctx):
-        found = rctx.execute(["sh", "-c", "ls -d %s/versions/%s.*/bin/%s 2>/dev/null | sort -V -r" % (root, version, wanted)])
-        candidates += found.stdout.split("\n")
-    on_path = rctx.which(wanted)
-    if on_path and "/shims/" not in str(on_path):
-        candidates = [str(on_path)] + candidates
-    candidates += ["/usr/local/bin/" + wanted, "/usr/bin/" + wanted]
-    for candidate in candidates:
-        if candidate and rctx.path(candidate).exists and _works(rctx, candidate, version):
-            return candidate
-    fail("python_env: no CPython %s with venv found on PATH or in pyenv; install it, or set ARGAND_PYTHON" % version)
+    for version in versions:
+        for candidate in _candidates(rctx, version):
+            if candidate and rctx.path(candidate).exists and _works(rctx, candidate, version):
+                return candidate
+    fail("python_env: found no CPython %s with its headers, venv and ensurepip, on PATH or in pyenv; install one (on Debian: python3-dev, python3-venv), or set ARGAND_PYTHON to a path" % " or ".join(versions))
 
 def _cache(rctx):
     cache = rctx.os.environ.get("ARGAND_CACHE", "").split(":")[0]
