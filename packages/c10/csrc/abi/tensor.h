@@ -92,7 +92,9 @@ struct Dims {
   int64_t d[ARGAND_MAX_DIMS];
   int32_t n = 0;
   Dims() {}
-  explicit Dims(IntList l) : n(static_cast<int32_t>(l.n)) { std::memcpy(d, l.ptr, sizeof(int64_t) * l.n); }
+  explicit Dims(IntList l) : n(static_cast<int32_t>(l.n)) {
+    if (n) std::memcpy(d, l.ptr, sizeof(int64_t) * l.n);
+  }
   int64_t& operator[](int64_t i) { return d[i]; }
   int64_t operator[](int64_t i) const { return d[i]; }
   void push_back(int64_t v) {

@@ -28,12 +28,23 @@ bool read_number(const char* name, uint64_t* out) {
   return true;
 }
 
+// Processors that a container's quota pays for, rounded up; more threads than that would be throttled. 0: no quota.
+int quota_processors() {
+  FILE* file = fopen("/sys/fs/cgroup/cpu.max", "re");
+  if (!file) return 0;
+  long long quota = 0, period = 0;
+  const bool limited = fscanf(file, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0;  // "max 100000": no number
+  fclose(file);
+  return limited ? static_cast<int>((quota + period - 1) / period) : 0;
+}
+
 int usable_processors() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
-  const long n = sysconf(_SC_NPROCESSORS_ONLN);
-  return n > 0 ? static_cast<int>(n) : 1;
+  const bool known = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0;
+  const int n = known ? CPU_COUNT(&set) : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  const int quota = quota_processors();
+  return n < 1 ? 1 : quota > 0 && quota < n ? quota : n;
 }
 
 uint64_t physical_memory() {

@@ -35,12 +35,10 @@ inline int count_elements(const char* op, int32_t ndim, const int64_t* sizes, in
   if (__builtin_expect(ndim < 0 || ndim > ARGAND_MAX_DIMS, 0))
     return error(ARGAND_SHAPE_ERROR, "%s: got %d dimensions, expected at most %d", op, ndim, ARGAND_MAX_DIMS);
   int64_t n = 1, span = kItemSize[dtype];
-  bool bad = false;
   for (int32_t i = 0; i < ndim; i++) {
-    n *= sizes[i];
-    bad |= sizes[i] < 0;
-    bad |= __builtin_mul_overflow(span, sizes[i] > 1 ? sizes[i] : 1, &span);
+    const bool bad = sizes[i] < 0 || __builtin_mul_overflow(span, sizes[i] > 1 ? sizes[i] : 1, &span);
     if (__builtin_expect(bad, 0)) return bad_sizes(op, ndim, sizes, dtype);
+    n *= sizes[i];
   }
   *numel = n;
   return 0;
@@ -134,8 +132,8 @@ inline uint64_t backend_key(ArgandDevice device) { return ARGAND_KEYBIT(ARGAND_D
 // Changes geometry in place. The new values may lie in the tensor's own arrays, so dims move only after they were copied.
 void change_geometry(ArgandTensor* t, int32_t ndim, const int64_t* sizes, const int64_t* strides, int64_t offset, int64_t numel) {
   int64_t copy[2 * ARGAND_MAX_DIMS];
-  memcpy(copy, sizes, sizeof(int64_t) * static_cast<size_t>(ndim));
-  if (strides) memcpy(copy + ndim, strides, sizeof(int64_t) * static_cast<size_t>(ndim));
+  if (ndim) memcpy(copy, sizes, sizeof(int64_t) * static_cast<size_t>(ndim));
+  if (ndim && strides) memcpy(copy + ndim, strides, sizeof(int64_t) * static_cast<size_t>(ndim));
   if (ndim != t->ndim) {
     free_dims(t);
     place_dims(t, ndim);

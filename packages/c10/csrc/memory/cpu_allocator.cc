@@ -23,11 +23,13 @@ namespace {
 constexpr size_t kMapBytes = size_t{1} << 20;      // from here on blocks are mapped, below they are malloc's
 constexpr size_t kHugeBytes = size_t{4} << 20;     // from here on transparent huge pages are asked for
 constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kBypassLimit = size_t{1} << 39;   // AddressSanitizer's malloc ends the program not far above
 
 __thread bool t_exited __attribute__((tls_model("initial-exec"))) = false;
 
 void* system_allocate(size_t size) {
   if (size < kMapBytes || kBypassCache) {
+    if (kBypassCache && size > kBypassLimit) return nullptr;
     void* p = nullptr;
     return posix_memalign(&p, kAlignment, size) == 0 ? p : nullptr;
   }

@@ -2,6 +2,7 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -59,7 +60,8 @@ void futex_wake(std::atomic<uint32_t>& word, int n) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, n, nullptr, nullptr, 0);
 }
 
-// Spins until ready() or the time is over; whether it became ready.
+// Spins until ready() or the time is over; whether it became ready. It yields, so that on a busy machine the thread that is
+// waited for gets this processor.
 template <class Ready>
 bool spin(Ready ready) {
   for (int i = 0; i < 64; i++) {
@@ -68,6 +70,7 @@ bool spin(Ready ready) {
   }
   const int64_t until = now() + kSpinNanoseconds;
   do {
+    sched_yield();
     for (int i = 0; i < 32; i++) {
       if (ready()) return true;
       pause();

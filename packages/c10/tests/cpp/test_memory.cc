@@ -202,6 +202,25 @@ void test_thread_exit() {
   CHECK_EQ(stats().allocated_bytes, in_use);
 }
 
+// Builds with AddressSanitizer must see a read of a freed block: the child ends with its report.
+void test_use_after_free_is_found() {
+  if (kCaching) return;
+  for (size_t n : {100, 100000, 5 << 20}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      close(STDERR_FILENO);
+      auto* p = static_cast<volatile char*>(cpu_allocate(n));
+      p[1] = 1;
+      cpu_free(const_cast<char*>(p), n);
+      const char read = p[1];
+      _exit(read == 2);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    CHECK(status != 0);
+  }
+}
+
 void test_fork() {
   std::vector<void*> blocks;
   for (int i = 0; i < 100; i++) blocks.push_back(cpu_allocate(512));
@@ -238,6 +257,7 @@ int main() {
   RUN(test_exhaustion);
   RUN(test_threads);
   RUN(test_thread_exit);
+  RUN(test_use_after_free_is_found);
   RUN(test_fork);
   return 0;
 }
