@@ -57,6 +57,9 @@ same_device(Tensor, device?) -> bool
 device_of(Tensor) -> device?
 arange_length(Scalar, Scalar, Scalar) -> int
 arange_dtype(Scalar, Scalar, Scalar) -> dtype
+accumulate_float_dtype(dtype) -> dtype
+finfo_eps(dtype) -> float
+pool2d_shape(int[], int[], int[], int[], int[], bool) -> int[]
 """
 
 _BASES: Final = {"device", "dtype", "Tensor", "Operand", "Scalar", "int", "float", "bool", "str", "strided", "generator"}

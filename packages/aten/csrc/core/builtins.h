@@ -65,8 +65,41 @@ inline std::string text(const Parts&... parts) {
 }
 // check(condition, "message") is printed as `if (!(condition)) raise(ARGAND_SHAPE_ERROR, text(...));`
 
+// ---- attributes of tensors (derivatives add overloads for tensors of which only the geometry is kept) ------------------
+inline IntList shape_of(const Tensor& t) { return t.sizes(); }
+inline IntList strides_of(const Tensor& t) { return t.strides(); }
+inline int64_t offset_of(const Tensor& t) { return t->offset; }
+inline int64_t ndim_of(const Tensor& t) { return t.dim(); }
+inline int64_t numel_of(const Tensor& t) { return t.numel(); }
+inline int dtype_of(const Tensor& t) { return t.dtype(); }
+inline std::optional<ArgandDevice> device_of(const Tensor& t) { return t.device(); }
+
 // ---- lists -----------------------------------------------------------------------------------------------------------
 inline Ints list(IntList l) { return l.vec(); }
+inline Ints list(Ints l) { return l; }
+inline TensorList list(TensorList l) { return l; }
+template <class T>
+T& entry(std::vector<T>& v, int64_t i) {  // v[i] of Python, to assign to
+  const int64_t n = static_cast<int64_t>(v.size());
+  if (i < 0) i += n;
+  if (i < 0 || i >= n) raise(ARGAND_INDEX_ERROR, "list index out of range");
+  return v[i];
+}
+inline const Tensor& at(const TensorList& v, int64_t i) { return entry(const_cast<TensorList&>(v), i); }
+inline bool contains(IntList l, int64_t x) { return std::find(l.begin(), l.end(), x) != l.end(); }
+template <class A, class B>
+auto min_of(A a, B b) {
+  return b < a ? std::common_type_t<A, B>(b) : std::common_type_t<A, B>(a);
+}
+template <class A, class B>
+auto max_of(A a, B b) {
+  return a < b ? std::common_type_t<A, B>(b) : std::common_type_t<A, B>(a);
+}
+inline int64_t min_entry(IntList l) { return *std::min_element(l.begin(), l.end()); }
+inline int64_t max_entry(IntList l) { return *std::max_element(l.begin(), l.end()); }
+inline bool any(IntList l) { return std::any_of(l.begin(), l.end(), [](int64_t x) { return x != 0; }); }
+inline bool all(IntList l) { return std::all_of(l.begin(), l.end(), [](int64_t x) { return x != 0; }); }
+inline Ints reversed(IntList l) { return {std::make_reverse_iterator(l.end()), std::make_reverse_iterator(l.begin())}; }
 inline Ints concat(const Ints& a, const Ints& b) {
   Ints r(a);
   r.insert(r.end(), b.begin(), b.end());
@@ -104,6 +137,8 @@ inline int64_t floordiv(int64_t a, int64_t b) {
   const int64_t q = a / b;
   return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
 }
+inline double floordiv(double a, double b) { return std::floor(a / b); }
+inline double mod(double a, double b) { return a - std::floor(a / b) * b; }
 inline int64_t mod(int64_t a, int64_t b) { return a - floordiv(a, b) * b; }
 
 // ---- dims and shapes -------------------------------------------------------------------------------------------------
@@ -177,6 +212,48 @@ inline Ints cat_shape(const TensorList& tensors, int64_t dim) {
   }
   return r;
 }
+inline Ints pool2d_shape(IntList shape, IntList kernel, IntList stride, IntList padding, IntList dilation, bool ceil_mode) {
+  if (shape.size() != 3 && shape.size() != 4) raise(ARGAND_SHAPE_ERROR, "Expected 3D or 4D (batch mode) tensor for input, but got " + to_string(shape));
+  Ints r(shape.begin(), shape.end() - 2);
+  for (int64_t i = 0; i < 2; i++) {
+    const int64_t k = kernel[i], s = stride.size() ? stride[i] : k, p = padding[i], d = dilation[i], n = shape[shape.size() - 2 + i];
+    if (k <= 0 || s <= 0 || d <= 0) raise(ARGAND_RUNTIME_ERROR, text("kernel size, stride and dilation should be greater than zero, but got ", kernel, ", ", stride, ", ", dilation));
+    if (p < 0 || p > k / 2) raise(ARGAND_RUNTIME_ERROR, text("pad should be at most half of kernel size, but got pad=", p, " and kernel_size=", k));
+    int64_t out = floordiv(n + 2 * p - d * (k - 1) - 1 + (ceil_mode ? s - 1 : 0), s) + 1;
+    if (ceil_mode && (out - 1) * s >= n + p) out--;  // the last window starts inside the input or its left padding
+    if (out < 1) raise(ARGAND_SHAPE_ERROR, text("Given input size: ", shape, ". Calculated output size would be too small"));
+    r.push_back(out);
+  }
+  return r;
+}
+inline Ints index_shape(const Tensor& self, const TensorList& indices) {
+  Ints broadcast, r;
+  int64_t first = -1, last = -1, used = 0;
+  for (int64_t i = 0; i < len(indices); i++) {
+    if (!indices[i]) continue;
+    if (indices[i].dtype() == ARGAND_BOOL) raise(ARGAND_RUNTIME_ERROR, "the result's shape depends on data, which a meta tensor does not have");
+    broadcast = builtins::broadcast_shapes(broadcast, indices[i].sizes());
+    if (first < 0) first = i;
+    last = i;
+    used++;
+  }
+  const bool adjacent = used > 0 && last - first + 1 == used;  // else the indexed dimensions come first
+  if (!adjacent) r = broadcast;
+  for (int64_t i = 0; i < self.dim(); i++) {
+    if (adjacent && i == first) r.insert(r.end(), broadcast.begin(), broadcast.end());
+    if (i >= len(indices) || !indices[i]) r.push_back(self.size(i));
+  }
+  return r;
+}
+inline Ints view_dtype_shape(IntList shape, int from, int to) {
+  Ints r = shape.vec();
+  const int a = item_size(from), b = item_size(to);
+  if (a == b) return r;
+  if (r.empty()) raise(ARGAND_RUNTIME_ERROR, text("self.dim() cannot be 0 to view ", from, " as ", to, " (different element sizes)"));
+  if (a < b && (r.back() * a) % b) raise(ARGAND_RUNTIME_ERROR, text("self.size(-1) must be divisible by ", int64_t{b / a}, " to view ", from, " as ", to));
+  r.back() = r.back() * a / b;
+  return r;
+}
 inline int cat_dtype(const TensorList& tensors) {
   std::vector<ArgandValue> values;
   for (const Tensor& t : tensors) values.push_back(value(t));
@@ -191,6 +268,16 @@ inline Strided clone_shape(IntList shape, IntList strides, std::optional<int64_t
 }
 
 // ---- dtypes and numbers ----------------------------------------------------------------------------------------------
+inline int64_t to_int(const Scalar& s) { return s.to_int(); }
+inline bool is_tensor(const Operand& o) { return o.is_tensor(); }
+// An operand where a tensor is wanted: numbers become 0-d tensors.
+Tensor as_tensor(const Operand& o);
+inline Tensor as_tensor(const Tensor& t) { return t; }
+inline bool is_integral(int dtype) { return argand::is_integral(dtype, false); }
+// Sums of integers and bools are int64; float16 and bfloat16 statistics are float32.
+inline int accumulate_dtype(int dtype) { return dtype <= ARGAND_INT64 ? ARGAND_INT64 : dtype; }
+inline int accumulate_float_dtype(int dtype) { return dtype == ARGAND_FLOAT16 || dtype == ARGAND_BFLOAT16 ? ARGAND_FLOAT32 : dtype; }
+inline double finfo_eps(int dtype) { return dtype == ARGAND_FLOAT64 ? DBL_EPSILON : dtype == ARGAND_FLOAT32 ? FLT_EPSILON : dtype == ARGAND_FLOAT16 ? 0x1p-10 : 0x1p-7; }
 inline double to_float(const Scalar& s) { return s.to_double(); }
 inline bool is_complex(int dtype) { return argand::is_complex(dtype); }
 inline bool is_floating(int dtype) { return argand::is_floating(dtype); }
@@ -215,7 +302,6 @@ inline double finfo_min(int dtype) { return -finfo_max(dtype); }
 inline bool same_device(const Tensor& t, std::optional<ArgandDevice> device) {
   return !device || ARGAND_DEVICE_TYPE(*device) == ARGAND_DEVICE_TYPE(t.device());
 }
-inline std::optional<ArgandDevice> device_of(const Tensor& t) { return t.device(); }
 inline int64_t arange_length(const Scalar& start, const Scalar& end, const Scalar& step) {
   const double s = step.to_double(), span = end.to_double() - start.to_double();
   if (s == 0) raise(ARGAND_RUNTIME_ERROR, "step must be nonzero");
