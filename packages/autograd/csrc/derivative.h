@@ -21,6 +21,8 @@ class BackwardContext {
   virtual bool is_tensor(int arg) const = 0;                // an operand: was it a tensor
   virtual IntList sizes(int arg) const = 0;                 // geometry of a tensor argument, kept without keeping its data
   virtual IntList list_sizes(int arg, int index) const = 0;
+  virtual IntList strides(int arg) const = 0;               // kept for operators with ARGAND_OP_VIEW only, as is offset
+  virtual int64_t offset(int arg) const = 0;
   virtual int list_len(int arg) const = 0;
   virtual int dtype(int arg) const = 0;
   virtual IntList result_sizes(int index) const = 0;
@@ -41,5 +43,11 @@ struct Derivative {
   const uint64_t* save_args_for;  // [n_args]: data read for the gradient of each argument, so that only what is needed is kept
   const uint64_t* save_results_for;
 };
+
+// Makes each operator of the table differentiable. An in-place operator without a record of its own uses that of its functional form.
+void register_derivatives(const Derivative* first, size_t n);
+
+// Generated: registers the tables of all families.
+void register_all_derivatives();
 
 }  // namespace argand::autograd

@@ -1,0 +1,24 @@
+// The node at the end of every path: adds the gradient that arrives to a leaf's `.grad`.
+#pragma once
+
+#include "packages/autograd/csrc/node.h"
+
+namespace argand::autograd {
+
+class AccumulateGrad final : public VectorNode {
+ public:
+  explicit AccumulateGrad(Tensor variable);
+  ~AccumulateGrad() override;
+  const char* name() const override { return "AccumulateGrad"; }
+  bool is_accumulate_grad() const override { return true; }
+  void apply(Gradients& g) override;
+  const Tensor& variable() const { return variable_; }
+
+ private:
+  Tensor variable_;
+};
+
+// Whether nobody but the holder of this one reference can see the tensor or its memory, so that it may be changed or given away.
+bool owned_alone(const Tensor& t);
+
+}  // namespace argand::autograd
