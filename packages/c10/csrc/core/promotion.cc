@@ -49,15 +49,21 @@ struct Categories {
   }
   void add_value(const ArgandValue& v) {
     switch (v.tag) {
-      case ARGAND_TAG_TENSOR: return add_tensor(v.t);
+      case ARGAND_TAG_TENSOR:
+        return add_tensor(v.t);
       case ARGAND_TAG_TENSOR_LIST:
         for (uint32_t i = 0; i < v.len; i++) add_tensor(v.tensors[i]);
         return;
-      case ARGAND_TAG_BOOL: return add_number(ARGAND_BOOL);
-      case ARGAND_TAG_INT: return add_number(ARGAND_INT64);
-      case ARGAND_TAG_FLOAT: return add_number(ARGAND_FLOAT64);
-      case ARGAND_TAG_COMPLEX: return add_number(ARGAND_COMPLEX128);
-      default: return;
+      case ARGAND_TAG_BOOL:
+        return add_number(ARGAND_BOOL);
+      case ARGAND_TAG_INT:
+        return add_number(ARGAND_INT64);
+      case ARGAND_TAG_FLOAT:
+        return add_number(ARGAND_FLOAT64);
+      case ARGAND_TAG_COMPLEX:
+        return add_number(ARGAND_COMPLEX128);
+      default:
+        return;
     }
   }
 };

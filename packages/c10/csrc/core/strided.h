@@ -229,7 +229,8 @@ inline Overlap partial_overlap(const Tensor& a, const Tensor& b) {
   if (a->storage != b->storage || a.is_meta() || a.numel() == 0 || b.numel() == 0) return Overlap::no;
   const ByteRange ra = byte_range(a), rb = byte_range(b);
   if (ra.last <= rb.first || rb.last <= ra.first) return Overlap::no;
-  if (ra.first == rb.first && a.dtype() == b.dtype() && a.sizes() == b.sizes() && (a.strides() == b.strides() || (a.is_contiguous() && b.is_contiguous())))
+  if (ra.first == rb.first && a.dtype() == b.dtype() && a.sizes() == b.sizes() &&
+      (a.strides() == b.strides() || (a.is_contiguous() && b.is_contiguous())))
     return Overlap::no;
   const bool both_dense = is_non_overlapping_and_dense(a.sizes(), a.strides()) && is_non_overlapping_and_dense(b.sizes(), b.strides());
   return both_dense ? Overlap::yes : Overlap::maybe;

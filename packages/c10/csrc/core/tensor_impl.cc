@@ -23,8 +23,8 @@ int check_dtype(const char* op, int dtype) {
 int bad_sizes(const char* op, int32_t ndim, const int64_t* sizes, int dtype) {
   for (int32_t i = 0; i < ndim; i++) {
     if (sizes[i] < 0)
-      return error(ARGAND_SHAPE_ERROR, "%s: got the negative dimension %lld in shape %s; expected sizes >= 0", op,
-                   static_cast<long long>(sizes[i]), shape_text(ndim, sizes).c_str());
+      return error(ARGAND_SHAPE_ERROR, "%s: got the negative dimension %lld in shape %s; expected sizes >= 0", op, static_cast<long long>(sizes[i]),
+                   shape_text(ndim, sizes).c_str());
   }
   return error(ARGAND_SHAPE_ERROR, "%s: got shape %s of %s: its size in bytes overflows 64 bits; expected at most 2**63 - 1 bytes", op,
                shape_text(ndim, sizes).c_str(), kDTypeName[dtype]);

@@ -47,7 +47,8 @@ int resolve_device(const char* op, ArgandDevice device, ArgandDevice* out) {
   if (!interface) {
     std::string known;
     for (int t = 0; t < ARGAND_NUM_BACKENDS; t++) {
-      if (device_interface(static_cast<ArgandDeviceType>(t))) known += (known.empty() ? "" : ", ") + std::string(device_type_name(static_cast<ArgandDeviceType>(t)));
+      if (device_interface(static_cast<ArgandDeviceType>(t)))
+        known += (known.empty() ? "" : ", ") + std::string(device_type_name(static_cast<ArgandDeviceType>(t)));
     }
     return error(ARGAND_DEVICE_ERROR, "%s: got device '%s', which no installed package provides; expected one of: %s", op,
                  device_text(device).c_str(), known.c_str());

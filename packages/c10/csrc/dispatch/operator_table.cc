@@ -65,8 +65,7 @@ ArgandOperator* op_find(const char* name) {
   }
 }
 
-int op_register(const char* name, const char* schema, uint64_t schema_hash, uint16_t n_args, uint16_t n_rets, uint16_t flags,
-                ArgandOperator** out) {
+int op_register(const char* name, const char* schema, uint64_t schema_hash, uint16_t n_args, uint16_t n_rets, uint16_t flags, ArgandOperator** out) {
   if (!name || !*name || !schema) return error(ARGAND_VALUE_ERROR, "op_register: got an empty name or no schema; expected both");
   Table& t = table();
   std::lock_guard<std::mutex> lock(t.mutex);

@@ -20,10 +20,10 @@ __thread ThreadCache* t_cache __attribute__((tls_model("initial-exec"))) = nullp
 
 namespace {
 
-constexpr size_t kMapBytes = size_t{1} << 20;      // from here on blocks are mapped, below they are malloc's
-constexpr size_t kHugeBytes = size_t{4} << 20;     // from here on transparent huge pages are asked for
+constexpr size_t kMapBytes = size_t{1} << 20;   // from here on blocks are mapped, below they are malloc's
+constexpr size_t kHugeBytes = size_t{4} << 20;  // from here on transparent huge pages are asked for
 constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kBypassLimit = size_t{1} << 39;   // AddressSanitizer's malloc ends the program not far above
+constexpr size_t kBypassLimit = size_t{1} << 39;  // AddressSanitizer's malloc ends the program not far above
 
 __thread bool t_exited __attribute__((tls_model("initial-exec"))) = false;
 
@@ -66,9 +66,9 @@ struct Central {
   std::mutex mutex;
   std::vector<ThreadCache*> threads;
   std::vector<void*> small[kSmallClasses];
-  std::multimap<size_t, void*> by_size;               // free large blocks
+  std::multimap<size_t, void*> by_size;  // free large blocks
   std::map<uint64_t, std::multimap<size_t, void*>::iterator> by_age;
-  std::unordered_map<void*, Block> large;             // every large block, in use or free
+  std::unordered_map<void*, Block> large;  // every large block, in use or free
   uint64_t clock = 0;
   uint64_t limit = config().cpu_cache_limit;
   uint64_t small_cached = 0, large_cached = 0;  // bytes

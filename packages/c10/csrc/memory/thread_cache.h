@@ -43,9 +43,9 @@ class Owned {
 };
 
 struct ThreadCache {
-  uint32_t epoch = 0;         // the cache is in use while it equals g_cache_epoch
-  Owned<int64_t> delta;       // bytes in use not yet counted centrally
-  Owned<int64_t> high;        // highest delta since the last flush
+  uint32_t epoch = 0;    // the cache is in use while it equals g_cache_epoch
+  Owned<int64_t> delta;  // bytes in use not yet counted centrally
+  Owned<int64_t> high;   // highest delta since the last flush
   Owned<uint64_t> allocations;
   Owned<uint16_t> count[kSmallClasses];
   void* slots[kSmallClasses][kSlots];

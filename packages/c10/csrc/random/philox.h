@@ -29,8 +29,6 @@ inline PhiloxBlock philox(uint64_t seed, uint64_t counter, uint64_t stream = 0) 
 
 // Uniform in [0, 1): every multiple of 2^-24, 2^-53.
 inline float philox_uniform(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
-inline double philox_uniform64(uint32_t high, uint32_t low) {
-  return static_cast<double>((static_cast<uint64_t>(high) << 32 | low) >> 11) * 0x1p-53;
-}
+inline double philox_uniform64(uint32_t high, uint32_t low) { return static_cast<double>((static_cast<uint64_t>(high) << 32 | low) >> 11) * 0x1p-53; }
 
 }  // namespace argand

@@ -31,13 +31,13 @@ struct Job {
 // next chunk: whoever advances it owns that chunk, and the job stays as it is until all owned chunks are counted in `done`.
 struct Pool {
   std::atomic<uint64_t> ticket{0};
-  std::atomic<uint32_t> done{0};        // chunks finished; the caller sleeps on it
-  std::atomic<uint32_t> waiting{0};     // 1: the caller sleeps
-  std::atomic<uint32_t> signal{0};      // changes with every job; workers sleep on it
+  std::atomic<uint32_t> done{0};     // chunks finished; the caller sleeps on it
+  std::atomic<uint32_t> waiting{0};  // 1: the caller sleeps
+  std::atomic<uint32_t> signal{0};   // changes with every job; workers sleep on it
   std::atomic<uint32_t> sleepers{0};
-  std::atomic<bool> busy{false};        // a caller is using the pool
-  std::atomic<int> threads{0};          // callers included; 0: not yet configured
-  std::atomic<int> workers{0};          // started
+  std::atomic<bool> busy{false};  // a caller is using the pool
+  std::atomic<int> threads{0};    // callers included; 0: not yet configured
+  std::atomic<int> workers{0};    // started
   Job job{};
 };
 
@@ -94,13 +94,15 @@ void run_chunks(Pool& p) {
   }
 }
 
-void* worker(void*) {
+void* worker(void* argument) {
   Pool& p = g_pool;
+  const auto id = static_cast<int>(reinterpret_cast<intptr_t>(argument));  // 0 is the first worker
   t_in_parallel = true;
   uint32_t seen = 0;
   while (true) {
     const auto changed = [&] { return p.signal.load(std::memory_order_acquire) != seen; };
-    if (!spin(changed)) {
+    const bool surplus = id + 1 >= num_threads();  // after the pool was made smaller
+    if (surplus ? !changed() : !spin(changed)) {
       p.sleepers.fetch_add(1, std::memory_order_seq_cst);
       while (p.signal.load(std::memory_order_seq_cst) == seen) futex_wait(p.signal, seen);
       p.sleepers.fetch_sub(1, std::memory_order_relaxed);
@@ -132,7 +134,10 @@ void start_workers(Pool& p, int wanted) {  // `busy` is held
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  for (pthread_t thread; p.workers < wanted && pthread_create(&thread, &attributes, worker, nullptr) == 0;) p.workers++;
+  for (pthread_t thread; p.workers < wanted; p.workers++) {
+    void* id = reinterpret_cast<void*>(static_cast<intptr_t>(p.workers));
+    if (pthread_create(&thread, &attributes, worker, id)) break;  // fewer threads then
+  }
   pthread_attr_destroy(&attributes);
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
@@ -145,8 +150,9 @@ void run_on_pool(Pool& p, const Job& job, uint32_t chunks) {  // `busy` is held
   const uint64_t generation = (p.ticket.load(std::memory_order_relaxed) >> 32) + 1;
   p.ticket.store(generation << 32 | static_cast<uint64_t>(chunks) << 16, std::memory_order_seq_cst);
   p.signal.fetch_add(1, std::memory_order_seq_cst);
-  const uint32_t sleepers = p.sleepers.load(std::memory_order_seq_cst);
-  if (sleepers) futex_wake(p.signal, helpers);
+  // A worker not yet counted as asleep sees the signal before it sleeps.
+  const int awake = p.workers.load(std::memory_order_relaxed) - static_cast<int>(p.sleepers.load(std::memory_order_seq_cst));
+  if (awake < helpers) futex_wake(p.signal, helpers - awake);
   run_chunks(p);
   const auto finished = [&] { return p.done.load(std::memory_order_acquire) == chunks; };
   if (spin(finished)) return;

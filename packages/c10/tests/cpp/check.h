@@ -8,12 +8,12 @@
 
 #include "packages/c10/csrc/abi/tensor.h"
 
-#define CHECK(condition)                                                                  \
-  do {                                                                                    \
-    if (!(condition)) {                                                                   \
-      fprintf(stderr, "%s:%d: CHECK failed: %s\n", __FILE__, __LINE__, #condition);       \
-      exit(1);                                                                            \
-    }                                                                                     \
+#define CHECK(condition)                                                            \
+  do {                                                                              \
+    if (!(condition)) {                                                             \
+      fprintf(stderr, "%s:%d: CHECK failed: %s\n", __FILE__, __LINE__, #condition); \
+      exit(1);                                                                      \
+    }                                                                               \
   } while (0)
 
 #define CHECK_EQ(a, b)                                                                                                            \
@@ -52,9 +52,9 @@ void check_throws(const char* file, int line, int kind, const char* text, Body&&
 }
 #define CHECK_THROWS(kind, text, ...) check_throws(__FILE__, __LINE__, (kind), (text), [&] { __VA_ARGS__; })
 
-#define RUN(test)               \
-  do {                          \
-    printf("%s\n", #test);      \
-    fflush(stdout);             \
-    test();                     \
+#define RUN(test)          \
+  do {                     \
+    printf("%s\n", #test); \
+    fflush(stdout);        \
+    test();                \
   } while (0)

@@ -67,7 +67,8 @@ void test_out_of_tree_backend() {
     api->memory_stats(kToyDevice, &stats);
     CHECK(stats.allocated_bytes == 80 && stats.peak_allocated_bytes == 120 && stats.allocations == 2);
     const int64_t huge[] = {int64_t{1} << 30};
-    CHECK_FAILS(api->tensor_empty(1, huge, ARGAND_FLOAT32, kToyDevice, &out), ARGAND_OUT_OF_MEMORY_ERROR, "on device 'privateuse1:1'; in use 80 bytes");
+    CHECK_FAILS(api->tensor_empty(1, huge, ARGAND_FLOAT32, kToyDevice, &out), ARGAND_OUT_OF_MEMORY_ERROR,
+                "on device 'privateuse1:1'; in use 80 bytes");
     CHECK_FAILS(api->tensor_empty(1, huge, ARGAND_FLOAT32, ARGAND_DEVICE(ARGAND_PRIVATEUSE1, 2), &out), ARGAND_DEVICE_ERROR, "there are 2 devices");
   }
   CHECK_EQ(g_held, 0);

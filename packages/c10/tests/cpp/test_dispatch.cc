@@ -132,9 +132,12 @@ void test_no_kernel() {
 void test_kernel_error_and_key_data() {
   static int record = 5;
   ArgandOperator* op = define("t.fails", 1);
-  check(api->op_set_kernel(op, ARGAND_KEY_CPU, [](const ArgandOperator* self, uint64_t, const ArgandValue*, ArgandValue*) {
-    return guarded([&] { fail(ARGAND_SHAPE_ERROR, "t.fails: got %d", *static_cast<int*>(self->key_data[ARGAND_KEY_CPU])); });
-  }, &record));
+  check(api->op_set_kernel(
+      op, ARGAND_KEY_CPU,
+      [](const ArgandOperator* self, uint64_t, const ArgandValue*, ArgandValue*) {
+        return guarded([&] { fail(ARGAND_SHAPE_ERROR, "t.fails: got %d", *static_cast<int*>(self->key_data[ARGAND_KEY_CPU])); });
+      },
+      &record));
   const Tensor x = empty({2}, ARGAND_FLOAT32);
   const ArgandValue args[] = {value(x)};
   ArgandValue rets[1] = {};

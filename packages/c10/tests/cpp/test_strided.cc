@@ -54,7 +54,8 @@ void test_broadcast() {
   CHECK(IntList(broadcast_shapes("add", {2, 1, 3}, {4, 1})) == IntList({2, 4, 3}));
   CHECK(IntList(broadcast_shapes("add", {}, {0, 1})) == IntList({0, 1}));
   CHECK(IntList(broadcast_shapes("add", {1}, {0})) == IntList({0}));
-  CHECK_THROWS(ARGAND_SHAPE_ERROR, "add: got shapes [2, 3] and [4]: the size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1",
+  CHECK_THROWS(ARGAND_SHAPE_ERROR,
+               "add: got shapes [2, 3] and [4]: the size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1",
                broadcast_shapes("add", {2, 3}, {4}));
   Dims target(IntList({5, -1, 4}));
   const Dims strides = expand_strides("expand", {3, 1}, {7, 2}, target);
@@ -163,10 +164,12 @@ void test_overlap_checks() {
   CHECK(partial_overlap(column, row) == Overlap::maybe);
   CHECK(partial_overlap(t, empty({4, 4}, ARGAND_FLOAT32)) == Overlap::no);
   CHECK(partial_overlap(t, view_of(t, {4, 4}, {1, 4}, 0)) == Overlap::yes);
-  CHECK_THROWS(ARGAND_RUNTIME_ERROR, "add: unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location",
+  CHECK_THROWS(ARGAND_RUNTIME_ERROR,
+               "add: unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location",
                check_no_partial_overlap("add", row, shifted));
   const Tensor expanded = view_of(t, {3, 4}, {0, 1}, 0);
-  CHECK_THROWS(ARGAND_RUNTIME_ERROR, "add_: unsupported operation: more than one element of the written-to tensor", check_no_internal_overlap("add_", expanded));
+  CHECK_THROWS(ARGAND_RUNTIME_ERROR, "add_: unsupported operation: more than one element of the written-to tensor",
+               check_no_internal_overlap("add_", expanded));
   check_no_internal_overlap("add_", column);
 }
 

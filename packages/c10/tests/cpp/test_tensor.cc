@@ -130,7 +130,8 @@ void test_views() {
 
   ArgandTensor* out = nullptr;
   const int64_t five[] = {5}, six[] = {6}, minus[] = {-1};
-  CHECK_FAILS(api->tensor_view(column.get(), 1, five, six, 0, ARGAND_FLOAT32, &out), ARGAND_RUNTIME_ERROR, "which take 100 bytes; expected at most the storage's 96");
+  CHECK_FAILS(api->tensor_view(column.get(), 1, five, six, 0, ARGAND_FLOAT32, &out), ARGAND_RUNTIME_ERROR,
+              "which take 100 bytes; expected at most the storage's 96");
   CHECK_FAILS(api->tensor_view(column.get(), 1, five, minus, 4, ARGAND_FLOAT32, &out), ARGAND_RUNTIME_ERROR, "expected strides and offset >= 0");
   const int64_t wide[] = {INT64_MAX};
   CHECK_FAILS(api->tensor_view(column.get(), 1, five, wide, 0, ARGAND_FLOAT32, &out), ARGAND_RUNTIME_ERROR, "within 64 bits");
@@ -158,8 +159,9 @@ void test_from_blob() {
   static int deleted = 0;
   float data[6] = {0, 1, 2, 3, 4, 5};
   ArgandStorage* s = nullptr;
-  check(api->storage_from_blob(kCpu, data, sizeof data, [](void*, void* context, size_t n) { deleted += *static_cast<int*>(context) + static_cast<int>(n); },
-                               &deleted, ARGAND_STORAGE_READONLY, &s));
+  check(api->storage_from_blob(
+      kCpu, data, sizeof data, [](void*, void* context, size_t n) { deleted += *static_cast<int*>(context) + static_cast<int>(n); }, &deleted,
+      ARGAND_STORAGE_READONLY, &s));
   const int64_t sizes[] = {2, 3};
   ArgandTensor* out = nullptr;
   check(api->tensor_from_storage(s, 2, sizes, nullptr, 0, ARGAND_FLOAT32, &out));
@@ -244,9 +246,10 @@ void test_release() {
   }
   CHECK_EQ(g_meta_destroyed, 1);
 
-  api->set_pyobject_hooks([](ArgandTensor* t) { g_released++, t->pyobject = nullptr; }, [](ArgandTensor* t) {
-    if (t->numel == 7) g_resurrected = Tensor::borrow(t);
-  });
+  api->set_pyobject_hooks([](ArgandTensor* t) { g_released++, t->pyobject = nullptr; },
+                          [](ArgandTensor* t) {
+                            if (t->numel == 7) g_resurrected = Tensor::borrow(t);
+                          });
   int object = 0;
   for (int64_t n : {2, 7}) {
     Tensor t = empty({n}, ARGAND_FLOAT32);
@@ -266,7 +269,8 @@ int main() {
   api = argand_api();
   CHECK_EQ(api->abi_version, ARGAND_ABI_VERSION);
   CHECK_EQ(api->struct_size, sizeof(ArgandApi));
-  for (const void* const* p = reinterpret_cast<const void* const*>(&api->set_error); p < reinterpret_cast<const void* const*>(api + 1); p++) CHECK(*p);
+  for (const void* const* p = reinterpret_cast<const void* const*>(&api->set_error); p < reinterpret_cast<const void* const*>(api + 1); p++)
+    CHECK(*p);
   RUN(test_empty);
   RUN(test_many_dims);
   RUN(test_bad_sizes);
