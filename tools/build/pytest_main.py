@@ -19,18 +19,6 @@ class Shard:
         items[:] = items[self.index :: self.total]
 
 
-def _peer_unavailable() -> str | None:
-    """Puts the peer's packages behind ours on the path; returns why there is no peer."""
-    folder = Path("external/peer_env")
-    if not folder.exists():
-        folder = Path("../peer_env")
-    site = (folder / "site.txt").read_text().strip()
-    if not site:
-        return (folder / "reason.txt").read_text().strip()
-    sys.path.append(site)
-    return None
-
-
 def main(arguments: list[str]) -> int:
     os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
     sys.dont_write_bytecode = True
@@ -40,7 +28,9 @@ def main(arguments: list[str]) -> int:
         os.environ.setdefault("HOME", temporary)
     if "--argand-peer" in arguments:
         arguments.remove("--argand-peer")
-        reason = _peer_unavailable()
+        from tools.build.peer import add_peer_to_path
+
+        reason = add_peer_to_path()
         if reason:
             print(f"SKIPPED: {reason}")
             return 0
