@@ -84,10 +84,13 @@ ARGAND_DECLARE(pow)
 ARGAND_DECLARE(atan2)
 ARGAND_DECLARE(hypot)
 #undef ARGAND_DECLARE
+#ifdef __cplusplus
+double lgamma_r(double, int*) noexcept;
+float lgammaf_r(float, int*) noexcept;
+}
+#else
 double lgamma_r(double, int*);
 float lgammaf_r(float, int*);
-#ifdef __cplusplus
-}
 #endif
 
 #define ARGAND_DEFINE(name)                                                              \
@@ -300,7 +303,7 @@ ARGAND_MATH vf64 argand_digamma_f64(vf64 x) {
 /* M. Giles, "Approximating the erfinv function" (2010), single precision; float64 refines it by two Halley steps. */
 #define ARGAND_DEFINE_ERFINV(V, M, S, s)                                                                                   \
   ARGAND_MATH V argand_erfinv_start_##s(V x) {                                                                           \
-    const V w = -argand_log1p_##s(-x * x);                                                                                 \
+    const V w = -argand_log_##s(((S)1 - x) * ((S)1 + x));                                                                  \
     const V a = w - (S)2.5, b = argand_sqrt_##s(w) - (S)3;                                                                 \
     V p = a * (S)2.81022636e-08 + (S)3.43273939e-07, q = b * (S)-0.000200214257 + (S)0.000100950558;                       \
     p = p * a + (S)-3.5233877e-06, q = q * b + (S)0.00134934322;                                                           \
