@@ -468,7 +468,7 @@ def roots(s: Stmt) -> tuple[Expr, ...]:
 
 
 # Attributes that are known without a tensor's data.
-GEOMETRY: Final = frozenset({"shape", "ndim", "numel", "dtype", "shapes"})
+GEOMETRY: Final = frozenset({"shape", "strides", "offset", "ndim", "numel", "dtype", "shapes"})
 
 
 @dataclass(frozen=True)

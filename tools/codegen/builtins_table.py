@@ -53,12 +53,19 @@ promote_types(dtype, dtype) -> dtype
 scalar_dtype(Scalar) -> dtype
 finfo_max(dtype) -> float
 finfo_min(dtype) -> float
+finfo_eps(dtype) -> float
+sqrt_float(float) -> float
+item_int(Tensor) -> int
+pool2d_shape(int[], int[], int[], int[], int[], bool) -> int[]
+with_geometry(Tensor, int[], int[], int) -> Tensor
 same_device(Tensor, device?) -> bool
 device_of(Tensor) -> device?
 arange_length(Scalar, Scalar, Scalar) -> int
 arange_dtype(Scalar, Scalar, Scalar) -> dtype
 accumulate_float_dtype(dtype) -> dtype
 finfo_eps(dtype) -> float
+item_int(Tensor) -> int
+attention_is_fused(Tensor, Tensor, Tensor, Tensor?) -> bool
 pool2d_shape(int[], int[], int[], int[], int[], bool) -> int[]
 """
 
@@ -88,4 +95,4 @@ def _read() -> dict[str, BuiltinFunction]:
 BUILTINS: Final[dict[str, BuiltinFunction]] = _read()
 
 # Functions of numbers, as their namesakes in <cmath> and Python's math: int or float -> float.
-MATH: Final = frozenset({"sqrt", "exp", "log", "log2", "sin", "cos", "tanh", "erf", "floor_float", "pow_float"})
+MATH: Final = frozenset({"sqrt", "exp", "log", "log2", "log1p", "sin", "cos", "tanh", "erf", "erfc"})

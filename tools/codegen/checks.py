@@ -30,7 +30,7 @@ REQUIRED: Final[dict[str, tuple[str, ...]]] = {
     "contraction": ("kernel",),
     "opaque": ("kernel",),
 }
-_OWNED: Final = {"expr": ("pointwise",), "reduce": ("reduction",), "scan": ("scan",), "body": ("composite",)}
+_OWNED: Final = {"expr": ("pointwise",), "reduce": ("reduction",), "scan": ("scan",)}
 TESTS: Final = (
     "all", "reference", "broadcast", "empty", "zero_dim", "noncontiguous", "special", "out", "inplace", "promotion",
     "meta", "errors", "gradcheck", "gradgradcheck",
@@ -46,6 +46,9 @@ def operator_problems(op: Operator, keys: Mapping[str, Node], node: Node) -> Ite
     for key, kinds in _OWNED.items():
         if key in keys and op.kind not in kinds:
             yield keys[key].location, f"{op.name}: `{key}:` is for kind {kinds[0]}, this is {op.kind}", 1
+    if "body" in keys and op.kind != "composite" and not op.derived_by_body:
+        place = keys["body"].location
+        yield place, f"{op.name}: `body:` beside a kernel is for a gradient d(body); otherwise use kind composite", 4
     if "kernel" in keys and op.kind in ("pointwise", "composite", "view"):
         yield keys["kernel"].location, f"{op.name}: kind {op.kind} has no kernel of its own; it is generated", 1
     if not op.doc:

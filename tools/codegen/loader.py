@@ -329,6 +329,10 @@ class Loader:
     def gradient(self, entry: Entry, names: tuple[str, ...], node: Node) -> Derivative:
         if node.is_scalar and node.text in ("none", "null", "~"):
             return Derivative(names, None)
+        if node.text.replace(" ", "") == "d(body)":
+            if "body" not in entry.keys:
+                self.diagnostics.add(node.location, "d(body) needs `body:`", 7)
+            return Derivative(names, None, by_body=True)
         derived = node.text.replace(" ", "") == "d(expr)"
         if derived:
             backward = entry.backward.get(names[0])

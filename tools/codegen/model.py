@@ -251,15 +251,18 @@ class Derivative:
     body: returns one gradient per entry of `args`; None: `args` get no gradient (`none` in the registry).
     needs(arg) and the rest of the language are available; every argument and result may be named.
     from_expr: it was written `d(expr)`, and `body` calls the synthesized backward operator.
+    by_body: it was written `d(body)`: where this gradient is wanted, the operator's `body` is computed in place of its
+    kernel, and derived operator by operator; `body` here is None.
     """
 
     args: tuple[str, ...]
     body: Body | None
     from_expr: bool = False
+    by_body: bool = False
 
     @property
     def is_none(self) -> bool:
-        return self.body is None
+        return self.body is None and not self.by_body
 
 
 @dataclass(frozen=True)
@@ -362,7 +365,12 @@ class Operator:
     @property
     def is_composite(self) -> bool:
         """Has a body and no derivative of its own."""
-        return self.body is not None and not self.grad
+        return self.kind == "composite" and not self.grad
+
+    @property
+    def derived_by_body(self) -> bool:
+        """`d(body)`: under autograd the body replaces the kernel."""
+        return any(d.by_body for d in self.grad)
 
     @property
     def inplace_schema(self) -> Schema | None:
