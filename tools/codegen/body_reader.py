@@ -582,8 +582,14 @@ def read_body(
     statements = reader.block(tree)
     if not reader.scope.dead:
         raise ExprError("not every path returns a value", 0, 1, max(text.count("\n"), 1))
-    made = tuple((n, t) for n, t in reader.locals.items())
     assert reader.returned is not None
-    return Body(
-        statements, tuple(parameters.items()), made, frozenset(reader.reassigned), result or reader.returned, text
-    )
+    made = tuple((n, _settled(t)) for n, t in reader.locals.items())
+    returned = _settled(result or reader.returned)
+    return Body(statements, tuple(parameters.items()), made, frozenset(reader.reassigned), returned, text)
+
+
+def _settled(t: LType) -> LType:
+    """A list that never got an element is a list of ints."""
+    if t.base == "list" and not t.items:
+        return LType("list", (INT,), t.optional)
+    return LType(t.base, tuple(_settled(i) for i in t.items), t.optional, t.size)

@@ -63,10 +63,7 @@ device_of(Tensor) -> device?
 arange_length(Scalar, Scalar, Scalar) -> int
 arange_dtype(Scalar, Scalar, Scalar) -> dtype
 accumulate_float_dtype(dtype) -> dtype
-finfo_eps(dtype) -> float
-item_int(Tensor) -> int
 attention_is_fused(Tensor, Tensor, Tensor, Tensor?) -> bool
-pool2d_shape(int[], int[], int[], int[], int[], bool) -> int[]
 """
 
 _BASES: Final = {"device", "dtype", "Tensor", "Operand", "Scalar", "int", "float", "bool", "str", "strided", "generator"}
