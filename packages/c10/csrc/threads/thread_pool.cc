@@ -45,7 +45,13 @@ Pool g_pool;  // trivially destroyed: detached workers may outlive static destru
 
 __thread bool t_in_parallel __attribute__((tls_model("initial-exec"))) = false;
 
-inline void pause() { __builtin_ia32_pause(); }
+inline void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 
 int64_t now() {
   timespec t;
