@@ -222,13 +222,14 @@ class Module:
             module = child
         return module
 
-    def set_submodule(self, target: str, module: Module) -> None:
-        """Replace the descendant with the dotted name `target`."""
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Replace the descendant named `target`; with `strict` it must exist already."""
         if not target:
             raise ValueError("set_submodule: got an empty target, expected a dotted name")
         parent, _, name = target.rpartition(".")
         owner = self.get_submodule(parent)
-        owner.get_submodule(name)
+        if strict:
+            owner.get_submodule(name)
         setattr(owner, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
@@ -262,9 +263,9 @@ class Module:
                 child_prefix = f"{prefix}.{name}" if prefix else name
                 yield from child.named_modules(seen, child_prefix, remove_duplicate)
 
-    def modules(self) -> Iterator[Module]:
-        """This module and all descendants, each once."""
-        for _, module in self.named_modules():
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """This module and all descendants; a shared one comes once unless told otherwise."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
@@ -363,6 +364,12 @@ class Module:
             return tensor.to(**options) if options else tensor
 
         return self._apply(convert)
+
+    def to_empty(self: ModuleType, *, device: Any, recurse: bool = True) -> ModuleType:
+        """Move to a device without copying values: the new tensors are uninitialised."""
+        return self._apply(
+            lambda t: t.new_empty(t.shape, dtype=t.dtype, device=device), recurse=recurse
+        )
 
     def _to_floating(self: ModuleType, name: str) -> ModuleType:
         return self._apply(lambda t: getattr(t, name)() if t.is_floating_point() else t)

@@ -39,10 +39,6 @@ _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946
 
 
-def _store(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
-    return input.copy_(result) if inplace else result
-
-
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(input, 0), elementwise."""
     return aten.relu_(input) if inplace else aten.relu(input)
@@ -59,7 +55,7 @@ def hardtanh(
     """`input` limited to [min_val, max_val]."""
     if min_val > max_val:
         raise ValueError(f"hardtanh: got min_val {min_val} above max_val {max_val}; swap them")
-    return _store(input, aten.clamp(input, min_val, max_val), inplace)
+    return (aten.hardtanh_ if inplace else aten.hardtanh)(input, min_val, max_val)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -69,12 +65,12 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """input * sigmoid(input), elementwise."""
-    return _store(input, aten.silu(input), inplace)
+    return aten.silu_(input) if inplace else aten.silu(input)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """input * tanh(softplus(input)), elementwise (Misra, 2019)."""
-    return _store(input, input * aten.tanh(softplus(input)), inplace)
+    return aten.mish_(input) if inplace else aten.mish(input)
 
 
 def sigmoid(input: Tensor) -> Tensor:
@@ -89,7 +85,7 @@ def tanh(input: Tensor) -> Tensor:
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """`input` where positive, `negative_slope * input` elsewhere."""
-    return _store(input, aten.where(input > 0, input, input * negative_slope), inplace)
+    return (aten.leaky_relu_ if inplace else aten.leaky_relu)(input, negative_slope)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -108,27 +104,22 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`input` where positive, `alpha * (exp(input) - 1)` elsewhere (Clevert et al., 2015)."""
-    # The unused branch is kept finite, so that its gradient is 0 and not NaN.
-    negative = alpha * aten.expm1(aten.clamp(input, max=0.0))
-    return _store(input, aten.where(input > 0, input, negative), inplace)
+    return (aten.elu_ if inplace else aten.elu)(input, alpha)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`input` where positive, `alpha * (exp(input / alpha) - 1)` elsewhere (Barron, 2017)."""
-    negative = alpha * aten.expm1(aten.clamp(input, max=0.0) / alpha)
-    return _store(input, aten.where(input > 0, input, negative), inplace)
+    return (aten.elu_ if inplace else aten.elu)(input, alpha, 1.0, 1.0 / alpha)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Scaled ELU with the fixed constants of Klambauer et al., 2017."""
-    return _store(input, _SELU_SCALE * elu(input, _SELU_ALPHA), inplace)
+    return (aten.elu_ if inplace else aten.elu)(input, _SELU_ALPHA, _SELU_SCALE)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta * input)) / beta; linear where beta * input exceeds `threshold`."""
-    scaled = input * beta
-    smooth = aten.log1p(aten.exp(aten.clamp(scaled, max=threshold))) / beta
-    return aten.where(scaled > threshold, input, smooth)
+    return aten.softplus(input, beta, threshold)
 
 
 def softsign(input: Tensor) -> Tensor:
@@ -143,22 +134,22 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """`input` where it exceeds `threshold`, `value` elsewhere."""
-    return _store(input, aten.masked_fill(input, input <= threshold, value), inplace)
+    return (aten.threshold_ if inplace else aten.threshold)(input, threshold, value)
 
 
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(input)), without overflow."""
-    return aten.clamp(input, max=0.0) - aten.log1p(aten.exp(-aten.abs(input)))
+    return aten.log_sigmoid(input)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(input + 3, 0), 6) / 6, elementwise."""
-    return _store(input, aten.clamp(input + 3, 0, 6) / 6, inplace)
+    return aten.hardsigmoid_(input) if inplace else aten.hardsigmoid(input)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """input * hardsigmoid(input), elementwise."""
-    return _store(input, input * aten.clamp(input + 3, 0, 6) / 6, inplace)
+    return aten.hardswish_(input) if inplace else aten.hardswish(input)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

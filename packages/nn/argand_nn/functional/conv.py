@@ -69,17 +69,7 @@ def conv2d(
         else:
             input = pad(input, [p for pair in reversed(pairs) for p in pair])
             padding = 0
-    if input.dim() == 3:
-        return conv2d(input.unsqueeze(0), weight, bias, stride, padding, dilation, groups).squeeze(0)
-    return aten.conv2d(
-        input,
-        weight,
-        bias,
-        as_tuple(stride, 2, "conv2d stride"),
-        as_tuple(padding, 2, "conv2d padding"),
-        as_tuple(dilation, 2, "conv2d dilation"),
-        groups,
-    )
+    return aten.conv2d(input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv1d(
@@ -105,16 +95,7 @@ def conv1d(
     if before != after:
         input = pad(input, [before, after])
         before = 0
-    result = conv2d(
-        input.unsqueeze(-2),
-        weight.unsqueeze(2),
-        bias,
-        (1, stride_),
-        (0, before),
-        (1, dilation_),
-        groups,
-    )
-    return result.squeeze(-2)
+    return aten.conv1d(input, weight, bias, stride_, before, dilation_, groups)
 
 
 def pad(
@@ -139,29 +120,31 @@ def pad(
 
 
 def _pad_constant(input: Tensor, amounts: list[int], value: float) -> Tensor:
-    shape = list(input.shape)
-    inner = input
-    target: list[tuple[int, int, int]] = []
     for k in range(len(amounts) // 2):
         dim = input.dim() - 1 - k
         before, after = amounts[2 * k], amounts[2 * k + 1]
-        if shape[dim] + before + after < 0:
+        size = input.shape[dim]
+        if size + before + after < 0:
             raise RuntimeError(
-                f"pad: got amounts ({before}, {after}) for size {shape[dim]} in dimension {dim}, "
+                f"pad: got amounts ({before}, {after}) for size {size} in dimension {dim}, "
                 "expected a size that is not negative"
             )
-        start, stop = max(-before, 0), shape[dim] - max(-after, 0)
-        inner = inner.narrow(dim, start, stop - start)
-        target.append((dim, max(before, 0), stop - start))
-        shape[dim] += before + after
-    if not any(amount > 0 for amount in amounts):
-        return inner.clone()
-    result = aten.full(shape, value, dtype=input.dtype, device=input.device)
-    window = result
-    for dim, start, length in target:
-        window = window.narrow(dim, start, length)
-    window.copy_(inner)
-    return result
+        if before < 0 or after < 0:
+            start, stop = max(-before, 0), size - max(-after, 0)
+            input = input.narrow(dim, start, stop - start)
+        if before > 0 or after > 0:
+            pieces = [input]
+            if before > 0:
+                pieces.insert(0, _border(input, dim, before, value))
+            if after > 0:
+                pieces.append(_border(input, dim, after, value))
+            input = aten.cat(pieces, dim)
+    return input.clone() if all(amount <= 0 for amount in amounts) else input
+
+
+def _border(input: Tensor, dim: int, size: int, value: float) -> Tensor:
+    shape = [*input.shape[:dim], size, *input.shape[dim + 1 :]]
+    return aten.full(shape, value, dtype=input.dtype, device=input.device)
 
 
 def _pad_by_index(input: Tensor, amounts: list[int], mode: str) -> Tensor:

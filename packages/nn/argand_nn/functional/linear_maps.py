@@ -72,11 +72,13 @@ def embedding(
 
 def _shorten_rows(weight: Tensor, index: Tensor, max_norm: float, norm_type: float) -> None:
     table = weight.detach()
-    used = aten.unique(index.reshape(-1))
+    places = sorted(set(index.reshape(-1).tolist()))
+    if not places:
+        return
+    used = aten.tensor(places, device=table.device)
     rows = aten.index_select(table, 0, used)
-    norms = aten.pow(aten.sum(aten.pow(aten.abs(rows), norm_type), 1, True), 1.0 / norm_type)
-    scale = aten.clamp(max_norm / (norms + 1e-7), max=1.0)
-    table.index_copy_(0, used, rows * scale)
+    norms = aten.norm(rows, norm_type, 1, True)
+    table[used] = rows * aten.clamp(max_norm / (norms + 1e-7), max=1.0)
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
@@ -96,5 +98,4 @@ def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
     """p-norm of x1 - x2 + eps along the last dimension."""
-    difference = aten.abs(x1 - x2 + eps)
-    return aten.pow(aten.sum(aten.pow(difference, p), -1, keepdim), 1.0 / p)
+    return aten.norm(x1 - x2 + eps, p, -1, keepdim)

@@ -47,6 +47,14 @@ def _reduce(name: str, loss: Tensor, reduction: str) -> Tensor:
     return aten.mean(loss) if number == 1 else aten.sum(loss)
 
 
+def _weighted(name: str, loss: Tensor, weight: Tensor, reduction: str) -> Tensor:
+    """`loss` times `weight`, reduced; the mean is divided by the sum of the weights."""
+    loss = loss * weight
+    if reduction == "mean":
+        return aten.sum(loss) / aten.sum(weight.expand(loss.shape))
+    return _reduce(name, loss, reduction)
+
+
 def _check_same_shape(name: str, input: Tensor, target: Tensor) -> None:
     if input.shape != target.shape:
         raise ValueError(
@@ -65,45 +73,54 @@ def _warn_broadcast(name: str, input: Tensor, target: Tensor) -> None:
 
 
 def mse_loss(
-    input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None
+    input: Tensor,
+    target: Tensor,
+    size_average: None = None,
+    reduce: None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
 ) -> Tensor:
     """(input - target) ** 2."""
+    _no_legacy("mse_loss", size_average, reduce)
     _warn_broadcast("mse_loss", input, target)
+    number = reduction_number("mse_loss", reduction)
     if weight is None:
-        return aten.mse_loss(input, target, reduction_number("mse_loss", reduction))
-    difference = input - target
-    loss = difference * difference * weight
-    if reduction == "mean":
-        return aten.sum(loss) / aten.sum(weight.expand(loss.shape))
-    return _reduce("mse_loss", loss, reduction)
+        return aten.mse_loss(input, target, number)
+    return _weighted("mse_loss", aten.mse_loss(input, target, 0), weight, reduction)
 
 
 def l1_loss(
-    input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None
+    input: Tensor,
+    target: Tensor,
+    size_average: None = None,
+    reduce: None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
 ) -> Tensor:
     """|input - target|."""
+    _no_legacy("l1_loss", size_average, reduce)
     _warn_broadcast("l1_loss", input, target)
-    loss = aten.abs(input - target)
+    number = reduction_number("l1_loss", reduction)
     if weight is None:
-        return _reduce("l1_loss", loss, reduction)
-    loss = loss * weight
-    if reduction == "mean":
-        return aten.sum(loss) / aten.sum(weight.expand(loss.shape))
-    return _reduce("l1_loss", loss, reduction)
+        return aten.l1_loss(input, target, number)
+    return _weighted("l1_loss", aten.l1_loss(input, target, 0), weight, reduction)
 
 
 def smooth_l1_loss(
-    input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0
+    input: Tensor,
+    target: Tensor,
+    size_average: None = None,
+    reduce: None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
 ) -> Tensor:
     """Quadratic below `beta`, linear above: 0.5 d**2 / beta, or d - 0.5 beta, with d = |error|."""
+    _no_legacy("smooth_l1_loss", size_average, reduce)
     if beta < 0:
         raise ValueError(f"smooth_l1_loss: got beta {beta}, expected one that is not negative")
-    if beta == 0:
-        return l1_loss(input, target, reduction)
     _warn_broadcast("smooth_l1_loss", input, target)
-    error = aten.abs(input - target)
-    loss = aten.where(error < beta, error * error * (0.5 / beta), error - 0.5 * beta)
-    return _reduce("smooth_l1_loss", loss, reduction)
+    number = reduction_number("smooth_l1_loss", reduction)
+    return aten.smooth_l1_loss(input, target, number, beta)
 
 
 def huber_loss(
@@ -117,27 +134,26 @@ def huber_loss(
     if delta <= 0:
         raise ValueError(f"huber_loss: got delta {delta}, expected a positive one")
     _warn_broadcast("huber_loss", input, target)
-    error = aten.abs(input - target)
-    loss = aten.where(error <= delta, error * error * 0.5, delta * (error - 0.5 * delta))
+    number = reduction_number("huber_loss", reduction)
     if weight is None:
-        return _reduce("huber_loss", loss, reduction)
-    loss = loss * weight
-    if reduction == "mean":
-        return aten.sum(loss) / aten.sum(weight.expand(loss.shape))
-    return _reduce("huber_loss", loss, reduction)
+        return aten.huber_loss(input, target, number, delta)
+    # Unlike the other losses' weights, these do not enter the mean's divisor, as in PyTorch.
+    return _reduce("huber_loss", aten.huber_loss(input, target, 0, delta) * weight, reduction)
 
 
 def binary_cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: None = None,
+    reduce: None = None,
+    reduction: str = "mean",
 ) -> Tensor:
     """-(target * log(input) + (1 - target) * log(1 - input)); logarithms are at least -100."""
+    _no_legacy("binary_cross_entropy", size_average, reduce)
     _check_same_shape("binary_cross_entropy", input, target)
-    log_input = aten.clamp(aten.log(input), min=-100.0)
-    log_other = aten.clamp(aten.log1p(-input), min=-100.0)
-    loss = (target - 1) * log_other - target * log_input
-    if weight is not None:
-        loss = loss * weight
-    return _reduce("binary_cross_entropy", loss, reduction)
+    number = reduction_number("binary_cross_entropy", reduction)
+    return aten.binary_cross_entropy(input, target, weight, number)
 
 
 def binary_cross_entropy_with_logits(
@@ -152,11 +168,8 @@ def binary_cross_entropy_with_logits(
     """Binary cross entropy of sigmoid(input), without overflow; `pos_weight` scales positives."""
     _no_legacy("binary_cross_entropy_with_logits", size_average, reduce)
     _check_same_shape("binary_cross_entropy_with_logits", input, target)
-    log_weight = 1 if pos_weight is None else (pos_weight - 1) * target + 1
-    loss = (1 - target) * input - log_weight * logsigmoid(input)
-    if weight is not None:
-        loss = loss * weight
-    return _reduce("binary_cross_entropy_with_logits", loss, reduction)
+    number = reduction_number("binary_cross_entropy_with_logits", reduction)
+    return aten.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
 
 
 def kl_div(
@@ -172,16 +185,11 @@ def kl_div(
     `reduction` may also be batchmean: the sum divided by the size of dimension 0.
     """
     _no_legacy("kl_div", size_average, reduce)
-    if log_target:
-        loss = aten.exp(target) * (target - input)
-    else:
-        # 0 * log(0) counts as 0.
-        positive = target > 0
-        log_of = aten.log(aten.where(positive, target, aten.ones_like(target)))
-        loss = target * log_of - target * input
     if reduction == "batchmean":
-        return aten.sum(loss) / input.shape[0] if input.dim() else aten.sum(loss)
-    return _reduce("kl_div", loss, reduction)
+        total = aten.kl_div(input, target, 2, log_target=log_target)
+        return total / input.shape[0] if input.dim() else total
+    number = reduction_number("kl_div", reduction)
+    return aten.kl_div(input, target, number, log_target=log_target)
 
 
 def nll_loss(
@@ -205,17 +213,7 @@ def nll_loss(
     _no_legacy("nll_loss", size_average, reduce)
     _check_class_shapes("nll_loss", input, target)
     number = reduction_number("nll_loss", reduction)
-    if input.dim() == 1:
-        result = aten.nll_loss(
-            input.unsqueeze(0), target.unsqueeze(0), weight, number, ignore_index
-        )
-        return result.squeeze(0) if number == 0 else result
-    if input.dim() == 2:
-        return aten.nll_loss(input, target, weight, number, ignore_index)
-    classes = input.shape[1]
-    rows = input.movedim(1, -1).reshape(-1, classes)
-    result = aten.nll_loss(rows, target.reshape(-1), weight, number, ignore_index)
-    return result.reshape(target.shape) if number == 0 else result
+    return aten.nll_loss_nd(input, target, weight, number, ignore_index)
 
 
 def cross_entropy(
@@ -243,67 +241,12 @@ def cross_entropy(
         raise ValueError(
             f"cross_entropy: got label_smoothing {label_smoothing}, expected one in [0, 1]"
         )
-    class_dim = 0 if input.dim() == 1 else 1
-    log_probs = aten.log_softmax(input, class_dim)
     if target.is_floating_point():
         _check_same_shape("cross_entropy", input, target)
-        return _probability_loss(log_probs, target, weight, reduction, label_smoothing, class_dim)
-    loss = nll_loss(log_probs, target, weight, ignore_index=ignore_index, reduction=reduction)
-    if label_smoothing == 0.0:
-        return loss
-    smooth = _smooth_loss(log_probs, target, weight, ignore_index, reduction, class_dim)
-    classes = input.shape[class_dim]
-    return (1.0 - label_smoothing) * loss + (label_smoothing / classes) * smooth
-
-
-def _class_weight(weight: Tensor, log_probs: Tensor, class_dim: int) -> Tensor:
-    return weight.reshape([-1] + [1] * (log_probs.dim() - class_dim - 1))
-
-
-def _probability_loss(
-    log_probs: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    reduction: str,
-    label_smoothing: float,
-    class_dim: int,
-) -> Tensor:
-    if label_smoothing > 0.0:
-        classes = log_probs.shape[class_dim]
-        target = target * (1.0 - label_smoothing) + label_smoothing / classes
-    loss = log_probs * target
-    if weight is not None:
-        loss = loss * _class_weight(weight, log_probs, class_dim)
-    loss = -aten.sum(loss, class_dim)
-    if reduction == "mean":
-        return aten.sum(loss) / max(loss.numel(), 1)
-    return _reduce("cross_entropy", loss, reduction)
-
-
-def _smooth_loss(
-    log_probs: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    ignore_index: int,
-    reduction: str,
-    class_dim: int,
-) -> Tensor:
-    """The loss of an even target: all classes together, averaged as nll_loss averages."""
-    scores = -log_probs
-    if weight is not None:
-        scores = scores * _class_weight(weight, log_probs, class_dim)
-    loss = aten.sum(scores, class_dim)
-    ignored = target == ignore_index
-    loss = aten.masked_fill(loss, ignored, 0.0)
-    if reduction != "mean":
-        return _reduce("cross_entropy", loss, reduction)
-    if weight is None:
-        count = aten.sum((~ignored).to(loss.dtype))
     else:
-        known = aten.masked_fill(target, ignored, 0)
-        factors = aten.index_select(weight, 0, known.reshape(-1)).reshape(target.shape)
-        count = aten.sum(aten.masked_fill(factors, ignored, 0.0))
-    return aten.sum(loss) / count
+        _check_class_shapes("cross_entropy", input, target)
+    number = reduction_number("cross_entropy", reduction)
+    return aten.cross_entropy_loss(input, target, weight, number, ignore_index, label_smoothing)
 
 
 def _check_class_shapes(name: str, input: Tensor, target: Tensor) -> None:
@@ -325,9 +268,15 @@ def _no_legacy(name: str, size_average: object, reduce: object) -> None:
 
 
 def hinge_embedding_loss(
-    input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean"
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: None = None,
+    reduce: None = None,
+    reduction: str = "mean",
 ) -> Tensor:
     """`input` where target is 1, max(0, margin - input) where it is -1."""
+    _no_legacy("hinge_embedding_loss", size_average, reduce)
     zeros = aten.zeros_like(input)
     apart = aten.where(target != 1, aten.clamp(margin - input, min=0.0), zeros)
     together = aten.where(target != -1, input, zeros)
@@ -335,22 +284,43 @@ def hinge_embedding_loss(
 
 
 def margin_ranking_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0.0,
+    size_average: None = None,
+    reduce: None = None,
+    reduction: str = "mean",
 ) -> Tensor:
     """max(0, -target * (input1 - input2) + margin)."""
+    _no_legacy("margin_ranking_loss", size_average, reduce)
     loss = aten.clamp(-target * (input1 - input2) + margin, min=0.0)
     return _reduce("margin_ranking_loss", loss, reduction)
 
 
-def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+def soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: None = None,
+    reduce: None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """log(1 + exp(-target * input))."""
+    _no_legacy("soft_margin_loss", size_average, reduce)
     return _reduce("soft_margin_loss", -logsigmoid(target * input), reduction)
 
 
 def cosine_embedding_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0.0,
+    size_average: None = None,
+    reduce: None = None,
+    reduction: str = "mean",
 ) -> Tensor:
     """1 - cos where target is 1, max(0, cos - margin) where it is -1."""
+    _no_legacy("cosine_embedding_loss", size_average, reduce)
     cosine = cosine_similarity(input1, input2, -1)
     zeros = aten.zeros_like(cosine)
     together = aten.where(target == 1, 1 - cosine, zeros)
@@ -366,9 +336,12 @@ def triplet_margin_loss(
     p: float = 2.0,
     eps: float = 1e-6,
     swap: bool = False,
+    size_average: None = None,
+    reduce: None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """max(0, distance(anchor, positive) - distance(anchor, negative) + margin)."""
+    _no_legacy("triplet_margin_loss", size_average, reduce)
     near = pairwise_distance(anchor, positive, p, eps)
     far = pairwise_distance(anchor, negative, p, eps)
     if swap:
@@ -381,10 +354,13 @@ def poisson_nll_loss(
     target: Tensor,
     log_input: bool = True,
     full: bool = False,
+    size_average: None = None,
     eps: float = 1e-8,
+    reduce: None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """Negative log likelihood of Poisson counts; `full` adds Stirling's term."""
+    _no_legacy("poisson_nll_loss", size_average, reduce)
     if log_input:
         loss = aten.exp(input) - target * input
     else:

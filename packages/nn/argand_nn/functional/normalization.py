@@ -106,15 +106,7 @@ def group_norm(
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """Divide by the p-norm along `dim`, which counts as at least `eps`."""
-    if p == 2.0:
-        norm = aten.sqrt(aten.sum(input * input, dim, True))
-    elif p == 1.0:
-        norm = aten.sum(aten.abs(input), dim, True)
-    elif p == math.inf:
-        norm = aten.amax(aten.abs(input), dim, True)
-    else:
-        norm = aten.pow(aten.sum(aten.pow(aten.abs(input), p), dim, True), 1.0 / p)
-    return input / aten.clamp(norm, min=eps)
+    return input / aten.clamp(aten.norm(input, p, dim, True), min=eps)
 
 
 def _check_probability(name: str, p: float) -> None:

@@ -29,6 +29,8 @@ class _NormBase(Module):
         track_running_stats: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         options = {"device": device, "dtype": dtype}
@@ -38,6 +40,7 @@ class _NormBase(Module):
         self.register_parameter("bias", None)
         if affine:
             self.weight = Parameter(aten.empty(num_features, **options))
+        if affine and bias:
             self.bias = Parameter(aten.empty(num_features, **options))
         track = track_running_stats
         self.register_buffer("running_mean", aten.zeros(num_features, **options) if track else None)
@@ -58,8 +61,9 @@ class _NormBase(Module):
     def reset_parameters(self) -> None:
         """Forget all batches seen; weight 1, bias 0."""
         self.reset_running_stats()
-        if self.affine:
+        if self.weight is not None:
             init.ones_(self.weight)
+        if self.bias is not None:
             init.zeros_(self.bias)
 
     def _check_input(self, input: Tensor) -> None:
@@ -81,7 +85,7 @@ class _NormBase(Module):
     def extra_repr(self) -> str:
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"track_running_stats={self.track_running_stats}"
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
 
     def _load_from_state_dict(
@@ -117,7 +121,7 @@ class _BatchNorm(_NormBase):
         num_features: number of channels.
         eps: added to the variance.
         momentum: weight of a new batch in the running statistics; None: cumulative average.
-        affine: whether to scale and shift each channel by learned numbers.
+        affine: whether to scale each channel by a learned number, and shift it if also `bias`.
         track_running_stats: whether to keep running statistics for evaluation.
     """
 
@@ -168,13 +172,17 @@ class _InstanceNorm(_NormBase):
         track_running_stats: bool = False,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         if track_running_stats:
             raise ValueError(
                 f"{type(self).__name__}: got track_running_stats=True, expected False; use BatchNorm "
                 "for running statistics"
             )
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input(input)

@@ -93,7 +93,7 @@ class SmoothL1Loss(_Loss):
         self.beta = beta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.smooth_l1_loss(input, target, self.reduction, self.beta)
+        return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
 class HuberLoss(_Loss):
@@ -111,7 +111,7 @@ class BCELoss(_WeightedLoss):
     """Binary cross entropy of probabilities."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.binary_cross_entropy(input, target, self.weight, self.reduction)
+        return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_WeightedLoss):
@@ -224,7 +224,7 @@ class HingeEmbeddingLoss(_Loss):
         self.margin = margin
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.hinge_embedding_loss(input, target, self.margin, self.reduction)
+        return F.hinge_embedding_loss(input, target, self.margin, reduction=self.reduction)
 
 
 class MarginRankingLoss(_Loss):
@@ -241,14 +241,16 @@ class MarginRankingLoss(_Loss):
         self.margin = margin
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        return F.margin_ranking_loss(input1, input2, target, self.margin, self.reduction)
+        return F.margin_ranking_loss(
+            input1, input2, target, self.margin, reduction=self.reduction
+        )
 
 
 class SoftMarginLoss(_Loss):
     """log(1 + exp(-target * input))."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.soft_margin_loss(input, target, self.reduction)
+        return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class CosineEmbeddingLoss(_Loss):
@@ -265,7 +267,9 @@ class CosineEmbeddingLoss(_Loss):
         self.margin = margin
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        return F.cosine_embedding_loss(input1, input2, target, self.margin, self.reduction)
+        return F.cosine_embedding_loss(
+            input1, input2, target, self.margin, reduction=self.reduction
+        )
 
 
 class TripletMarginLoss(_Loss):
@@ -286,7 +290,14 @@ class TripletMarginLoss(_Loss):
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return F.triplet_margin_loss(
-            anchor, positive, negative, self.margin, self.p, self.eps, self.swap, self.reduction
+            anchor,
+            positive,
+            negative,
+            self.margin,
+            self.p,
+            self.eps,
+            self.swap,
+            reduction=self.reduction,
         )
 
 
@@ -307,7 +318,12 @@ class PoissonNLLLoss(_Loss):
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
         return F.poisson_nll_loss(
-            log_input, target, self.log_input, self.full, self.eps, self.reduction
+            log_input,
+            target,
+            self.log_input,
+            self.full,
+            eps=self.eps,
+            reduction=self.reduction,
         )
 
 

@@ -60,7 +60,7 @@ class LayerNorm(Module):
     def extra_repr(self) -> str:
         return (
             f"{self.normalized_shape}, eps={self.eps}, "
-            f"elementwise_affine={self.elementwise_affine}"
+            f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
         )
 
 
@@ -112,7 +112,7 @@ class GroupNorm(Module):
         num_groups: number of groups; divides `num_channels`.
         num_channels: size of dimension 1.
         eps: added to the variance.
-        affine: whether to scale and shift each channel by learned numbers.
+        affine: whether to scale each channel by a learned number, and shift it if also `bias`.
     """
 
     def __init__(
@@ -123,6 +123,8 @@ class GroupNorm(Module):
         affine: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         if num_groups <= 0 or num_channels % num_groups:
@@ -135,16 +137,21 @@ class GroupNorm(Module):
         self.register_parameter("bias", None)
         if affine:
             self.weight = Parameter(aten.empty(num_channels, device=device, dtype=dtype))
+        if affine and bias:
             self.bias = Parameter(aten.empty(num_channels, device=device, dtype=dtype))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        if self.affine:
+        if self.weight is not None:
             init.ones_(self.weight)
+        if self.bias is not None:
             init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )

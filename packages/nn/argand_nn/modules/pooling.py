@@ -8,7 +8,7 @@ from typing import Any
 from argand_c10 import Module, Tensor
 
 from argand_nn import functional as F
-from argand_nn.functional.conv import IntOrInts
+from argand_nn.functional.conv import IntOrInts, as_tuple
 
 __all__ = [
     "AdaptiveAvgPool1d",
@@ -97,9 +97,10 @@ class AvgPool1d(Module):
         count_include_pad: bool = True,
     ) -> None:
         super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding, self.ceil_mode = padding, ceil_mode
+        self.kernel_size = as_tuple(kernel_size, 1, "AvgPool1d kernel_size")
+        self.stride = as_tuple(kernel_size if stride is None else stride, 1, "AvgPool1d stride")
+        self.padding = as_tuple(padding, 1, "AvgPool1d padding")
+        self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
     def forward(self, input: Tensor) -> Tensor:

@@ -17,30 +17,23 @@ def _with_grads(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     return [tensor for tensor in tensors if tensor.grad is not None]
 
 
-def _norm(tensor: Tensor, norm_type: float) -> Tensor:
-    magnitude = aten.abs(tensor)
-    if norm_type == math.inf:
-        return aten.amax(magnitude)
-    if norm_type == 2.0:
-        return aten.sqrt(aten.sum(magnitude * magnitude))
-    if norm_type == 1.0:
-        return aten.sum(magnitude)
-    return aten.pow(aten.sum(aten.pow(magnitude, norm_type)), 1.0 / norm_type)
-
-
 def get_total_norm(
-    tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False
+    tensors: Iterable[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
 ) -> Tensor:
     """The p-norm of all elements of all tensors together, as a 0-d tensor.
 
     Raises:
         RuntimeError: with `error_if_nonfinite`, if it is NaN or infinite.
     """
+    norm_type = float(norm_type)
     with no_grad():
-        norms = [_norm(tensor.detach(), float(norm_type)) for tensor in tensors]
+        norms = [aten.norm(tensor.detach(), norm_type) for tensor in tensors]
         if not norms:
             return aten.tensor(0.0)
-        total = norms[0] if len(norms) == 1 else _norm(aten.stack(norms), float(norm_type))
+        total = norms[0] if len(norms) == 1 else aten.norm(aten.stack(norms), norm_type)
     if error_if_nonfinite and not math.isfinite(float(total)):
         raise RuntimeError(
             f"get_total_norm: got a norm of {float(total)} (p={norm_type}), expected a finite one; "
@@ -50,7 +43,10 @@ def get_total_norm(
 
 
 def clip_grads_with_norm_(
-    parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    total_norm: Tensor,
+    foreach: bool | None = None,
 ) -> None:
     """Scale gradients in place by max_norm / (total_norm + 1e-6) if that is below 1."""
     with no_grad():

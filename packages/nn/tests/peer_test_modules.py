@@ -1,0 +1,401 @@
+"""Modules, losses and optimizers against PyTorch, from equal weights and inputs."""
+
+from __future__ import annotations
+
+import argand_aten as aten
+import argand_nn as nn
+import argand_nn.functional as F
+import argand_nn.optim as optim
+import numpy as np
+import pytest
+import torch
+
+RNG = np.random.default_rng(0)
+
+
+def normal(*shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def both(array, requires_grad=False):
+    ours, theirs = aten.tensor(array.tolist()), torch.tensor(array.tolist())
+    if requires_grad:
+        ours.requires_grad_()
+        theirs.requires_grad_()
+    return ours, theirs
+
+
+def close(ours, theirs, rtol=1e-4, atol=1e-5):
+    np.testing.assert_allclose(
+        ours.detach().numpy(), theirs.detach().numpy(), rtol=rtol, atol=atol
+    )
+
+
+def copy_weights(ours, theirs):
+    state = {k: torch.tensor(v.numpy().copy()) for k, v in ours.state_dict().items()}
+    assert list(state) == list(theirs.state_dict())
+    theirs.load_state_dict(state)
+
+
+def check(ours, theirs, *inputs, train=True):
+    copy_weights(ours, theirs)
+    ours.train(train)
+    theirs.train(train)
+    pairs = [both(x, np.issubdtype(x.dtype, np.floating)) for x in inputs]
+    out, expected = ours(*[p[0] for p in pairs]), theirs(*[p[1] for p in pairs])
+    if isinstance(out, tuple):
+        out, expected = out[0], expected[0]
+    close(out, expected)
+    grad = normal(*expected.shape)
+    out.backward(aten.tensor(grad.tolist()).reshape(out.shape))
+    expected.backward(torch.tensor(grad.tolist()).reshape(expected.shape))
+    for mine, other in pairs:
+        if other.requires_grad:
+            close(mine.grad, other.grad)
+    for (name, mine), other in zip(ours.named_parameters(), theirs.parameters(), strict=True):
+        assert (mine.grad is None) == (other.grad is None), name
+        if mine.grad is not None:
+            close(mine.grad, other.grad)
+    for mine, other in zip(ours.buffers(), theirs.buffers(), strict=True):
+        close(mine, other)
+    assert repr(ours) == repr(theirs).replace("NonDynamicallyQuantizable", "")
+
+
+MODULES = [
+    ("Linear", (5, 3), {}, [(4, 5)]),
+    ("Linear", (5, 3), {"bias": False}, [(2, 4, 5)]),
+    ("Bilinear", (3, 4, 5), {}, [(6, 3), (6, 4)]),
+    ("Conv1d", (4, 6, 3), {"stride": 2, "padding": 1, "groups": 2}, [(2, 4, 9)]),
+    ("Conv1d", (4, 6, 4), {"padding": "same"}, [(2, 4, 9)]),
+    ("Conv2d", (3, 5, 3), {}, [(2, 3, 8, 7)]),
+    ("Conv2d", (4, 6, (3, 2)), {"stride": 2, "padding": (1, 0), "dilation": 2}, [(2, 4, 9, 9)]),
+    ("Conv2d", (4, 4, 3), {"padding": "same", "groups": 4, "bias": False}, [(2, 4, 6, 6)]),
+    ("Conv2d", (2, 3, 3), {"padding": 1, "padding_mode": "reflect"}, [(2, 2, 6, 6)]),
+    ("Conv2d", (2, 3, 3), {"padding": 1, "padding_mode": "replicate"}, [(2, 2, 6, 6)]),
+    ("Conv2d", (2, 3, 3), {"padding": (1, 2), "padding_mode": "circular"}, [(2, 2, 6, 6)]),
+    ("BatchNorm1d", (4,), {}, [(6, 4)]),
+    ("BatchNorm2d", (4,), {}, [(6, 4, 3, 3)]),
+    ("BatchNorm2d", (4,), {"affine": False, "momentum": None}, [(6, 4, 3, 3)]),
+    ("InstanceNorm2d", (4,), {"affine": True}, [(2, 4, 5, 5)]),
+    ("LayerNorm", (6,), {}, [(3, 4, 6)]),
+    ("LayerNorm", ((4, 6),), {"bias": False}, [(3, 4, 6)]),
+    ("RMSNorm", (6,), {"eps": 1e-6}, [(3, 4, 6)]),
+    ("GroupNorm", (2, 6), {}, [(3, 6, 4, 4)]),
+    ("MaxPool2d", (2,), {}, [(2, 3, 6, 6)]),
+    ("MaxPool2d", (3,), {"stride": 2, "padding": 1, "ceil_mode": True}, [(2, 3, 7, 8)]),
+    ("MaxPool1d", (2,), {}, [(2, 3, 6)]),
+    ("AvgPool1d", (2,), {}, [(2, 3, 6)]),
+    ("AvgPool2d", (3,), {"stride": 2, "padding": 1, "count_include_pad": False}, [(2, 3, 7, 8)]),
+    ("AdaptiveAvgPool2d", ((3, 2),), {}, [(2, 3, 7, 8)]),
+    ("AdaptiveAvgPool2d", ((None, 1),), {}, [(2, 3, 7, 8)]),
+    ("AdaptiveAvgPool1d", (3,), {}, [(2, 3, 8)]),
+    ("AdaptiveMaxPool2d", ((3, 2),), {}, [(2, 3, 7, 8)]),
+    ("Flatten", (), {}, [(2, 3, 4)]),
+    ("Unflatten", (1, (2, 3)), {}, [(2, 6, 4)]),
+    ("ReLU", (), {}, [(4, 5)]),
+    ("ReLU6", (), {}, [(4, 5)]),
+    ("GELU", (), {}, [(4, 5)]),
+    ("GELU", (), {"approximate": "tanh"}, [(4, 5)]),
+    ("SiLU", (), {}, [(4, 5)]),
+    ("Mish", (), {}, [(4, 5)]),
+    ("Sigmoid", (), {}, [(4, 5)]),
+    ("Tanh", (), {}, [(4, 5)]),
+    ("LogSigmoid", (), {}, [(4, 5)]),
+    ("LeakyReLU", (0.2,), {}, [(4, 5)]),
+    ("ELU", (1.5,), {}, [(4, 5)]),
+    ("CELU", (1.5,), {}, [(4, 5)]),
+    ("SELU", (), {}, [(4, 5)]),
+    ("Softplus", (2.0,), {}, [(4, 5)]),
+    ("Softsign", (), {}, [(4, 5)]),
+    ("Hardtanh", (-0.5, 0.7), {}, [(4, 5)]),
+    ("Hardsigmoid", (), {}, [(4, 5)]),
+    ("Hardswish", (), {}, [(4, 5)]),
+    ("Tanhshrink", (), {}, [(4, 5)]),
+    ("Threshold", (0.1, -2.0), {}, [(4, 5)]),
+    ("PReLU", (3,), {}, [(4, 3, 5)]),
+    ("GLU", (), {}, [(4, 6)]),
+    ("Softmax", (1,), {}, [(4, 5)]),
+    ("Softmin", (1,), {}, [(4, 5)]),
+    ("LogSoftmax", (0,), {}, [(4, 5)]),
+    ("CosineSimilarity", (), {}, [(4, 5), (4, 5)]),
+    ("PairwiseDistance", (), {}, [(4, 5), (4, 5)]),
+    ("MultiheadAttention", (8, 2), {}, [(5, 3, 8), (6, 3, 8), (6, 3, 8)]),
+    ("MultiheadAttention", (8, 2), {"batch_first": True}, [(3, 5, 8), (3, 6, 8), (3, 6, 8)]),
+    ("MultiheadAttention", (8, 2), {"kdim": 3, "vdim": 4}, [(5, 2, 8), (6, 2, 3), (6, 2, 4)]),
+    (
+        "MultiheadAttention",
+        (8, 2),
+        {"add_bias_kv": True, "add_zero_attn": True},
+        [(5, 2, 8), (6, 2, 8), (6, 2, 8)],
+    ),
+    ("TransformerEncoderLayer", (8, 2, 16), {"dropout": 0.0}, [(5, 3, 8)]),
+    (
+        "TransformerEncoderLayer",
+        (8, 2, 16),
+        {"dropout": 0.0, "norm_first": True, "batch_first": True, "activation": "gelu"},
+        [(5, 3, 8)],
+    ),
+    ("TransformerDecoderLayer", (8, 2, 16), {"dropout": 0.0}, [(5, 3, 8), (4, 3, 8)]),
+]
+
+
+@pytest.mark.parametrize("case", MODULES, ids=lambda c: f"{c[0]}-{c[1]}-{c[2]}")
+@pytest.mark.parametrize("train", [True, False])
+def test_module(case, train):
+    name, args, kwargs, shapes = case
+    ours, theirs = getattr(nn, name)(*args, **kwargs), getattr(torch.nn, name)(*args, **kwargs)
+    check(ours, theirs, *[normal(*shape) for shape in shapes], train=train)
+
+
+def test_embedding():
+    ours, theirs = nn.Embedding(7, 4, padding_idx=2), torch.nn.Embedding(7, 4, padding_idx=2)
+    check(ours, theirs, np.array([[1, 2, 3], [6, 0, 2]]))
+    ours, theirs = nn.Embedding(7, 4, max_norm=0.5), torch.nn.Embedding(7, 4, max_norm=0.5)
+    copy_weights(ours, theirs)
+    mine, other = both(np.array([1, 5, 5]))
+    close(ours(mine), theirs(other))
+    close(ours.weight, theirs.weight)
+
+
+@pytest.mark.parametrize("mask_type", ["bool", "float"])
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_attention_masks(mask_type, need_weights):
+    ours, theirs = nn.MultiheadAttention(8, 2), torch.nn.MultiheadAttention(8, 2)
+    copy_weights(ours, theirs)
+    x, other = both(normal(5, 3, 8))
+    causal = np.triu(np.ones((5, 5), bool), 1)
+    padding = np.zeros((3, 5), bool)
+    padding[1, 3:] = True
+    if mask_type == "float":
+        causal = np.where(causal, -np.inf, 0.0).astype(np.float32)
+        padding = np.where(padding, -np.inf, 0.0).astype(np.float32)
+    (m, tm), (p, tp) = both(causal), both(padding)
+    out, weights = ours(x, x, x, attn_mask=m, key_padding_mask=p, need_weights=need_weights)
+    expected, their_weights = theirs(
+        other, other, other, attn_mask=tm, key_padding_mask=tp, need_weights=need_weights
+    )
+    close(out, expected)
+    assert (weights is None) == (their_weights is None)
+    if need_weights:
+        close(weights, their_weights)
+
+
+CLASSES = np.array([0, 2, 1, 4, 3, 2])
+LOSSES = [
+    ("CrossEntropyLoss", {}, "scores", "classes"),
+    ("CrossEntropyLoss", {"label_smoothing": 0.1}, "scores", "classes"),
+    ("CrossEntropyLoss", {"ignore_index": 2}, "scores", "classes"),
+    ("CrossEntropyLoss", {"ignore_index": 2, "label_smoothing": 0.2}, "scores", "classes"),
+    ("CrossEntropyLoss", {"label_smoothing": 0.1}, "scores", "probabilities"),
+    ("CrossEntropyLoss", {}, "map", "map classes"),
+    ("NLLLoss", {}, "scores", "classes"),
+    ("MSELoss", {}, "scores", "values"),
+    ("L1Loss", {}, "scores", "values"),
+    ("SmoothL1Loss", {"beta": 0.5}, "scores", "values"),
+    ("HuberLoss", {"delta": 0.5}, "scores", "values"),
+    ("BCELoss", {}, "probabilities", "probabilities"),
+    ("BCEWithLogitsLoss", {}, "scores", "probabilities"),
+    ("KLDivLoss", {}, "scores", "probabilities"),
+    ("KLDivLoss", {"log_target": True}, "scores", "values"),
+    ("HingeEmbeddingLoss", {}, "scores", "signs"),
+    ("SoftMarginLoss", {}, "scores", "signs"),
+    ("PoissonNLLLoss", {"full": True}, "scores", "counts"),
+]
+
+
+def loss_data(kind):
+    if kind == "classes":
+        return CLASSES
+    if kind == "map classes":
+        return RNG.integers(0, 4, (3, 5))
+    if kind == "map":
+        return normal(3, 4, 5)
+    if kind == "probabilities":
+        scores = np.exp(normal(6, 5))
+        return scores / scores.sum(1, keepdims=True)
+    if kind == "signs":
+        return np.sign(normal(6, 5))
+    if kind == "counts":
+        return RNG.integers(0, 6, (6, 5)).astype(np.float32)
+    return normal(6, 5)
+
+
+@pytest.mark.parametrize("case", LOSSES, ids=lambda c: f"{c[0]}-{c[1]}-{c[3]}")
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_loss(case, reduction, weighted):
+    name, kwargs, input_kind, target_kind = case
+    mine, theirs = dict(kwargs), dict(kwargs)
+    if weighted:
+        if name not in ("CrossEntropyLoss", "NLLLoss", "BCELoss", "BCEWithLogitsLoss"):
+            pytest.skip("takes no weight")
+        weight = np.abs(normal(4 if input_kind == "map" else 5)) + 0.1
+        mine["weight"], theirs["weight"] = both(weight)
+    (x, tx), (y, ty) = both(loss_data(input_kind), True), both(loss_data(target_kind))
+    out = getattr(nn, name)(reduction=reduction, **mine)(x, y)
+    expected = getattr(torch.nn, name)(reduction=reduction, **theirs)(tx, ty)
+    close(out, expected)
+    out.sum().backward()
+    expected.sum().backward()
+    close(x.grad, tx.grad)
+
+
+def test_losses_of_two_inputs():
+    (a, ta), (b, tb), (c, tc) = (both(normal(6, 5)) for _ in range(3))
+    sign, tsign = both(np.sign(normal(6)))
+    close(nn.TripletMarginLoss(swap=True)(a, b, c), torch.nn.TripletMarginLoss(swap=True)(ta, tb, tc))
+    close(
+        nn.CosineEmbeddingLoss(margin=0.1)(a, b, sign),
+        torch.nn.CosineEmbeddingLoss(margin=0.1)(ta, tb, tsign),
+    )
+    margin = {"margin": 0.3}
+    close(
+        nn.MarginRankingLoss(**margin)(a[:, 0], b[:, 0], sign),
+        torch.nn.MarginRankingLoss(**margin)(ta[:, 0], tb[:, 0], tsign),
+    )
+    var, tvar = both(np.abs(normal(6, 5)))
+    close(nn.GaussianNLLLoss(full=True)(a, b, var), torch.nn.GaussianNLLLoss(full=True)(ta, tb, tvar))
+    weight, tweight = both(np.abs(normal(5)))
+    close(
+        F.binary_cross_entropy_with_logits(a, b, pos_weight=weight),
+        torch.nn.functional.binary_cross_entropy_with_logits(ta, tb, pos_weight=tweight),
+    )
+    for name in ("mse_loss", "l1_loss", "huber_loss"):
+        w, tw = both(np.abs(normal(6, 5)))
+        close(
+            getattr(F, name)(a, b, weight=w), getattr(torch.nn.functional, name)(ta, tb, weight=tw)
+        )
+    close(F.kl_div(a, var, reduction="batchmean"),
+          torch.nn.functional.kl_div(ta, tvar, reduction="batchmean"))
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
+def test_pad(mode):
+    x, tx = both(normal(2, 3, 5, 6), True)
+    amounts = (2, 1, 0, 3)
+    out, expected = F.pad(x, amounts, mode), torch.nn.functional.pad(tx, amounts, mode)
+    close(out, expected)
+    (out * out).sum().backward()
+    (expected * expected).sum().backward()
+    close(x.grad, tx.grad)
+    if mode == "constant":
+        close(F.pad(x, (-1, 2), value=3.0), torch.nn.functional.pad(tx, (-1, 2), value=3.0))
+        close(F.pad(x, (-1, -2)), torch.nn.functional.pad(tx, (-1, -2)))
+
+
+OPTIMIZERS = [
+    ("SGD", {"lr": 0.05}),
+    ("SGD", {"lr": 0.05, "momentum": 0.9}),
+    ("SGD", {"lr": 0.05, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
+    ("SGD", {"lr": 0.05, "momentum": 0.9, "dampening": 0.2, "maximize": True}),
+    ("Adam", {"lr": 0.01}),
+    ("Adam", {"lr": 0.01, "weight_decay": 0.1, "amsgrad": True}),
+    ("AdamW", {"lr": 0.01, "weight_decay": 0.1}),
+    ("AdamW", {"lr": 0.01, "amsgrad": True, "maximize": True, "betas": (0.8, 0.95)}),
+]
+
+
+@pytest.mark.parametrize("case", OPTIMIZERS, ids=str)
+@pytest.mark.parametrize("fused", [None, False, True])
+def test_optimizer(case, fused):
+    name, options = case
+    ours = nn.Sequential(nn.Linear(4, 37), nn.Tanh(), nn.Linear(37, 3))
+    theirs = torch.nn.Sequential(torch.nn.Linear(4, 37), torch.nn.Tanh(), torch.nn.Linear(37, 3))
+    copy_weights(ours, theirs)
+    step = getattr(optim, name)(ours.parameters(), fused=fused, **options)
+    their_step = getattr(torch.optim, name)(theirs.parameters(), foreach=False, **options)
+    for _ in range(10):
+        x, tx = both(normal(8, 4))
+        for model, optimizer, data in ((ours, step, x), (theirs, their_step, tx)):
+            optimizer.zero_grad()
+            out = model(data)
+            (out * out).mean().backward()
+            optimizer.step()
+    for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        close(mine, other, rtol=1e-4, atol=2e-6)
+
+
+SCHEDULERS = {
+    "lambda": lambda m, o: m.LambdaLR(o, lambda e: 0.9**e),
+    "multiplicative": lambda m, o: m.MultiplicativeLR(o, lambda e: 0.9),
+    "step": lambda m, o: m.StepLR(o, 3),
+    "multi step": lambda m, o: m.MultiStepLR(o, [3, 3, 10]),
+    "exponential": lambda m, o: m.ExponentialLR(o, 0.9),
+    "constant": lambda m, o: m.ConstantLR(o, 0.5, 4),
+    "linear": lambda m, o: m.LinearLR(o, 0.5, 1.0, 4),
+    "polynomial": lambda m, o: m.PolynomialLR(o, 7, 2.0),
+    "cosine": lambda m, o: m.CosineAnnealingLR(o, 7, 0.01),
+    "warm restarts": lambda m, o: m.CosineAnnealingWarmRestarts(o, 3, 2, 0.01),
+    "one cycle": lambda m, o: m.OneCycleLR(o, 1.0, 41),
+    "one cycle, three phases": lambda m, o: m.OneCycleLR(
+        o, 1.0, 41, three_phase=True, anneal_strategy="linear"
+    ),
+    "sequential": lambda m, o: m.SequentialLR(
+        o,
+        [m.LinearLR(o, 0.1, 1.0, 5), m.CosineAnnealingLR(o, 20), m.ExponentialLR(o, 0.9)],
+        [5, 25],
+    ),
+    "chained": lambda m, o: m.ChainedScheduler([m.ConstantLR(o, 0.1, 3), m.ExponentialLR(o, 0.9)]),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SCHEDULERS)
+@pytest.mark.parametrize("optimizer", ["SGD", "AdamW"])
+def test_scheduler(name, optimizer):
+    def run(library, parameter):
+        options = {"momentum": 0.9} if optimizer == "SGD" else {}
+        chosen = getattr(library, optimizer)([parameter], lr=0.1, **options)
+        scheduler = SCHEDULERS[name](library.lr_scheduler, chosen)
+        rows = []
+        for _ in range(40):
+            group = chosen.param_groups[0]
+            rows.append([group["lr"], group.get("momentum", 0.0), *group.get("betas", ())])
+            assert scheduler.get_last_lr() == [group["lr"]]
+            chosen.step()
+            scheduler.step()
+        return rows
+
+    ours = run(optim, nn.Parameter(aten.ones(2)))
+    theirs = run(torch.optim, torch.nn.Parameter(torch.ones(2)))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+def test_reduce_on_plateau():
+    a = optim.SGD([nn.Parameter(aten.ones(2))], lr=0.1)
+    b = torch.optim.SGD([torch.nn.Parameter(torch.ones(2))], lr=0.1)
+    options = {"patience": 2, "cooldown": 1, "min_lr": 1e-5}
+    ours = optim.lr_scheduler.ReduceLROnPlateau(a, **options)
+    theirs = torch.optim.lr_scheduler.ReduceLROnPlateau(b, **options)
+    for epoch in range(30):
+        ours.step(max(5, 20 - epoch))
+        theirs.step(max(5, 20 - epoch))
+        assert a.param_groups[0]["lr"] == pytest.approx(b.param_groups[0]["lr"], rel=1e-9)
+
+
+def test_clipping():
+    arrays = [normal(3, 4), normal(5)]
+    for norm_type in (1.0, 2.0, 3.0, float("inf")):
+        pairs = [both(a, True) for a in arrays]
+        for mine, other in pairs:
+            mine.grad, other.grad = mine.detach().clone(), other.detach().clone()
+        total = nn.utils.clip_grad_norm_([p[0] for p in pairs], 0.7, norm_type)
+        expected = torch.nn.utils.clip_grad_norm_([p[1] for p in pairs], 0.7, norm_type)
+        close(total, expected)
+        for mine, other in pairs:
+            close(mine.grad, other.grad)
+
+
+def test_initialiser_statistics():
+    for name, args in [
+        ("xavier_uniform_", {}),
+        ("xavier_normal_", {"gain": 2.0}),
+        ("kaiming_uniform_", {"a": 0.3}),
+        ("kaiming_normal_", {"mode": "fan_out", "nonlinearity": "relu"}),
+        ("trunc_normal_", {"std": 0.7, "a": -1.0, "b": 1.5}),
+        ("orthogonal_", {"gain": 2.0}),
+    ]:
+        ours = getattr(nn.init, name)(aten.empty((200, 300)), **args).numpy()
+        theirs = getattr(torch.nn.init, name)(torch.empty(200, 300), **args).numpy()
+        np.testing.assert_allclose(ours.std(), theirs.std(), rtol=0.03)
+        np.testing.assert_allclose(ours.mean(), theirs.mean(), atol=0.02)
