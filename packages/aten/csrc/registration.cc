@@ -110,6 +110,19 @@ void check_writable(const char* op, const ArgandValue& v) {
     fail(ARGAND_RUNTIME_ERROR, "%s: got a tensor on read-only memory (a read-only NumPy array), expected a writable one; use .clone() first", op);
 }
 
+Tensor make_view(const ArgandOperator* op, const Tensor& self, const builtins::Strided& g) {
+  int64_t last = g.offset;
+  bool is_empty = false;
+  for (size_t i = 0; i < g.sizes.size(); i++) {
+    is_empty |= g.sizes[i] == 0;
+    last += (g.sizes[i] - 1) * g.strides[i];
+  }
+  if (!is_empty && (g.offset < 0 || static_cast<uint64_t>(last + 1) * self.itemsize() > self->storage->nbytes))
+    fail(ARGAND_RUNTIME_ERROR, "%s: setStorage: sizes %s, strides %s, storage offset %lld and itemsize %d need more than the storage of %zu bytes", op->name,
+         to_string(g.sizes).c_str(), to_string(g.strides).c_str(), static_cast<long long>(g.offset), self.itemsize(), self->storage->nbytes);
+  return view_of(self, g.sizes, g.strides, g.offset);
+}
+
 int register_family(const Family& family) {
   for (size_t i = 0; i < family.n_operators; i++) {
     const OperatorRow& row = family.operators[i];

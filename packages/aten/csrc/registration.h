@@ -51,6 +51,9 @@ void give_changed(ArgandValue& ret, const ArgandValue& self);
 void bump_versions(const ArgandValue& v);  // a tensor or a list of tensors
 void check_writable(const char* op, const ArgandValue& v);
 
+// The view with the given geometry, which must lie inside self's storage.
+Tensor make_view(const ArgandOperator* op, const Tensor& self, const builtins::Strided& geometry);
+
 // Result of a kernel for the meta device.
 inline Tensor meta_result(IntList sizes, int dtype) { return empty(sizes, dtype, ARGAND_DEVICE(ARGAND_META, 0)); }
 

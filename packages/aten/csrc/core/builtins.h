@@ -274,6 +274,13 @@ inline bool is_tensor(const Operand& o) { return o.is_tensor(); }
 Tensor as_tensor(const Operand& o);
 inline Tensor as_tensor(const Tensor& t) { return t; }
 inline bool is_integral(int dtype) { return argand::is_integral(dtype, false); }
+// The value of a one-element integer tensor in host memory.
+int64_t item_int(const Tensor& t);
+// The fused attention kernel's conditions; its mask gets no gradient.
+inline bool attention_is_fused(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) {
+  return q.dtype() == k.dtype() && k.dtype() == v.dtype() && argand::is_floating(q.dtype()) && k.size(1) > 0 && q.size(1) % k.size(1) == 0 && k.size(1) == v.size(1) &&
+         q.size(0) == k.size(0) && k.size(0) == v.size(0) && k.size(2) == v.size(2) && q.size(3) == k.size(3) && !(mask && mask.requires_grad());
+}
 // Sums of integers and bools are int64; float16 and bfloat16 statistics are float32.
 inline int accumulate_dtype(int dtype) { return dtype <= ARGAND_INT64 ? ARGAND_INT64 : dtype; }
 inline int accumulate_float_dtype(int dtype) { return dtype == ARGAND_FLOAT16 || dtype == ARGAND_BFLOAT16 ? ARGAND_FLOAT32 : dtype; }

@@ -1,0 +1,341 @@
+"""Emits `<family>.register.cc`: schemas, pointwise tables, unboxing wrappers, shape functions, view and composite kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tools.codegen import dtypes
+from tools.codegen.body import Body, of_schema
+from tools.codegen.emit_cpp_kernels import row_dtypes, table_name
+from tools.codegen.emit_cpp_ops import HEADER, parameter_type, result_type, safe
+from tools.codegen.expr import Call, Element, walk
+from tools.codegen.model import Argument, Operator, Registry, Schema, Type
+from tools.codegen.print_cpp_body import BodyPrinter, cpp_type
+
+PROMOTIONS = {"default": "kPromoteDefault", "float": "kPromoteFloat", "none": "kPromoteNone", "self": "kPromoteSelf"}
+CHEAP = frozenset(
+    "add sub mul neg bit_and bit_or bit_xor bit_not where eq ne lt le gt ge abs minimum maximum fmin fmax floor ceil "
+    "trunc round sign signbit isnan isinf isfinite real conj".split()
+)
+TIERS = ("baseline", "avx2", "avx512")
+
+
+@dataclass
+class Parts:
+    """What a family's file is put together from."""
+
+    tables: list[str] = field(default_factory=list)  # extern declarations of loops
+    definitions: list[str] = field(default_factory=list)
+    operators: list[str] = field(default_factory=list)
+    kernels: list[str] = field(default_factory=list)
+
+
+def reader(t: Type, value: str) -> str:
+    """The typed C++ value of an ArgandValue."""
+    if t.base == "Tensor":
+        return f"as_tensors({value})" if t.is_list else f"as_tensor({value})"
+    if t.base == "Operand":
+        return f"Operand({value})"
+    if t.is_list:
+        if t.base == "float":
+            return f"as_doubles({value})"
+        return f"as_optional<IntList>({value}, as_ints)" if t.optional else f"as_ints({value})"
+    if t.base == "dtype":
+        return f"as_dtype({value}, ARGAND_DTYPE_NONE)"
+    if t.base == "generator":
+        return f"as_generator({value})"
+    name, read = {
+        "Scalar": ("Scalar", "as_scalar"), "int": ("int64_t", "as_int"), "float": ("double", "as_double"),
+        "bool": ("bool", "as_bool"), "str": ("std::string_view", "as_view"), "device": ("ArgandDevice", "as_int"),
+    }[t.base]  # fmt: skip
+    if t.optional:
+        return f"as_optional<{name}>({value}, {read})"
+    return f"static_cast<{name}>({read}({value}))" if t.base == "device" else f"{read}({value})"
+
+
+def call_arguments(schema: Schema) -> str:
+    return ", ".join(reader(a.type, f"a[{i}]") for i, a in enumerate(schema.arguments))
+
+
+def parameters(arguments: tuple[Argument, ...], reassigned: frozenset[str]) -> str:
+    return ", ".join(
+        f"[[maybe_unused]] {parameter_type(a.type)} {safe(a.name)}{'_in' if a.name in reassigned else ''}"
+        for a in arguments
+    )
+
+
+def function_of(body: Body, name: str, schema: Schema, result: str) -> str:
+    """A C++ function with the body's statements."""
+    text = f"{result} {name}({parameters(schema.arguments, body.reassigned)}) {{\n"
+    for a in schema.arguments:
+        if a.name in body.reassigned:
+            t = of_schema(a.type)
+            value = f"builtins::list({safe(a.name)}_in)" if t.is_list and not t.optional else f"{safe(a.name)}_in"
+            text += f"  {cpp_type(t)} {safe(a.name)} = {value};\n"
+    return text + BodyPrinter().body(body) + "}\n"
+
+
+def kernel_function(name: str, lines: list[str]) -> str:
+    body = "".join(f"    {line}\n" for line in lines)
+    return (
+        f"int {name}([[maybe_unused]] const ArgandOperator* op, uint64_t, [[maybe_unused]] const ArgandValue* a, "
+        f"[[maybe_unused]] ArgandValue* r) {{\n  return guarded([&] {{\n    builtins::OpScope scope(op->name);\n{body}  }});\n}}\n"
+    )
+
+
+def give_results(schema: Schema, call: str) -> list[str]:
+    n = len(schema.results)
+    if n == 1:
+        return [f"give(r[0], {call});"]
+    return [f"auto results = {call};", *(f"give(r[{i}], std::move(std::get<{i}>(results)));" for i in range(n))]
+
+
+def flags(op: Operator, schema: Schema) -> str:
+    found = []
+    if schema is op.schema and any(r.type.alias and not r.type.mutable for r in schema.results):
+        if not op.is_composite:
+            found.append("ARGAND_OP_VIEW")
+    if schema.arguments and schema.arguments[0].type.mutable:
+        found.append("ARGAND_OP_INPLACE")
+    if op.is_random:
+        found.append("ARGAND_OP_RANDOM")
+    by_copy = schema is not op.schema and op.kind != "pointwise"
+    if op.is_composite or by_copy:
+        found.append("ARGAND_OP_COMPOSITE")
+    return " | ".join(found) or "0"
+
+
+def operator_row(op: Operator, schema: Schema) -> str:
+    text = str(schema).replace("\\", "\\\\").replace('"', '\\"')
+    return (
+        f'{{"{schema.full_name}", "{text}", UINT64_C({schema.hash:#x}), {len(schema.arguments)}, '
+        f"{len(schema.results)}, {flags(op, schema)}}}"
+    )
+
+
+# ---- pointwise -------------------------------------------------------------------------------------------------------
+
+
+def cost(x: Element) -> int:
+    """Of one element, in additions."""
+    return min(200, sum(1 if n.fn in CHEAP else 4 if n.fn == "div" else 20 for n in walk(x) if isinstance(n, Call)) + 1)
+
+
+def bool_operands(op: Operator) -> int:
+    """Operands that are conditions everywhere they are read: bit mask."""
+    mask = 0
+    for i, a in enumerate(op.operands):
+        if a.name in ("condition", "mask"):
+            mask |= 1 << i
+    return mask
+
+
+def pointwise(op: Operator, parts: Parts) -> None:
+    name = op.identifier
+    result = "-1"
+    if op.result_dtype == "bool":
+        result = "ARGAND_BOOL"
+    promote = PROMOTIONS[op.promote]
+    integers = any(d in dtypes.INTEGRAL for d in row_dtypes(op))
+    last = op.operands[-1].name if op.operands else ""
+    divides = integers and any(
+        isinstance(n, Call) and n.fn in ("floor_divide", "remainder", "fmod", "trunc_divide")
+        and getattr(n.args[1], "id", None) == last
+        for x in op.expr.values() for n in walk(x)
+    )  # fmt: skip
+    rows = []
+    for variant, expr in op.expr.items():
+        table = table_name(op, variant)
+        for tier in TIERS:
+            parts.tables.append(f"namespace {tier} {{ namespace generated {{ extern const PointwiseKernel {table}[]; }} }}")
+        tables = ", ".join(f"simd::{tier}::generated::{table}" for tier in TIERS)
+        rows.append(
+            f'{{"{op.public_name}", {len(op.operands)}, {{{tables}}}, {len(row_dtypes(op))}, {promote}, {result}, {cost(expr)}, '
+            f"{bool_operands(op)}, {str(divides).lower()}}}"
+        )
+    schema = op.schema
+    variant_arg = -1
+    names = "nullptr"
+    if op.variant_argument is not None and None not in op.expr:
+        variant_arg = schema.index(op.variant_argument.name)
+        names = f"{name}_variants"
+        parts.definitions.append(f"const char* const {names}[] = {{{', '.join(chr(34) + str(v) + chr(34) for v in op.expr)}}};")
+    operand_args = ", ".join(str(schema.index(a.name)) for a in op.operands)
+    scalar_args = ", ".join(str(schema.index(a.name)) for a in op.scalars)
+    parts.definitions.append(f"const PointwiseOp {name}_op[] = {{{', '.join(rows)}}};")
+    parts.definitions.append(
+        f"const PointwiseBinding {name}_binding = {{{name}_op, {names}, {len(op.expr)}, {variant_arg}, {len(op.operands)}, "
+        f"{len(op.scalars)}, {{{operand_args}}}, {{{scalar_args}}}, {len(schema.arguments)}}};"
+    )
+    forms = [(schema, "pointwise_functional"), (op.inplace_schema, "pointwise_inplace"), (op.out_schema, "pointwise_out")]
+    for form, kernel in forms:
+        if form is not None:
+            for key in ("CPU", "META"):
+                parts.kernels.append(f'{{"{form.full_name}", ARGAND_KEY_{key}, {kernel}, &{name}_binding}}')
+
+
+# ---- shapes ----------------------------------------------------------------------------------------------------------
+
+
+def result_dtypes(op: Operator) -> list[str]:
+    """C++ of each result's dtype, in terms of the unboxed parameters."""
+    tensors = [a for a in op.schema.arguments if a.type.is_tensor or a.type.is_operand]
+    first = f"{safe(tensors[0].name)}.dtype()" if tensors else "builtins::default_dtype()"
+    n = len(op.schema.results)
+    if op.dtype_rule is not None:
+        return [f"{op.identifier}_dtype({', '.join(safe(a.name) for a in op.schema.arguments)})"] * n
+    rules = op.result_dtype if isinstance(op.result_dtype, tuple) else (op.result_dtype,) * n
+    given = op.schema.argument("dtype")
+    found = []
+    for rule in rules:
+        text = first
+        if rule in ("accumulate", "accumulate_float"):
+            text = f"builtins::{rule}_dtype({first})"
+        elif rule is not None and rule != "self":
+            text = dtypes.enum(rule)
+        if given is not None and given.type.base == "dtype" and op.kind in ("reduction", "scan"):
+            text = f"(dtype != ARGAND_DTYPE_NONE ? dtype : {text})"
+        found.append(text)
+    return found
+
+
+def meta_kernel(op: Operator, parts: Parts) -> None:
+    """Results of the right shape and dtype without data."""
+    name = op.identifier
+    schema = op.schema
+    assert all(not r.type.is_list for r in schema.results)
+    n = len(schema.results)
+    sizes = [f"{safe(schema.arguments[0].name)}.sizes()"] * n
+    lines = []
+    for i, a in enumerate(schema.arguments):
+        lines.append(f"[[maybe_unused]] const auto {safe(a.name)} = {reader(a.type, f'a[{i}]')};")
+    names = ", ".join(safe(a.name) for a in schema.arguments)
+    if op.shape is not None:
+        result = cpp_type(op.shape.result)
+        parts.definitions.append(function_of(op.shape, f"{name}_shape", schema, result))
+        lines.append(f"const auto shape = {name}_shape({names});")
+        sizes = [f"std::get<{i}>(shape)" for i in range(n)] if op.shape.result.base == "tuple" else ["shape"]
+        if op.shape.result.base == "strided":
+            sizes = ["shape.sizes"]
+    if op.dtype_rule is not None:
+        parts.definitions.append(function_of(op.dtype_rule, f"{name}_dtype", schema, "int"))
+    strided = op.shape is not None and op.shape.result.base == "strided"
+    for i, dtype in enumerate(result_dtypes(op)):
+        if strided:
+            lines.append(f"give(r[{i}], empty_strided(shape.sizes, shape.strides, {dtype}, ARGAND_DEVICE(ARGAND_META, 0)));")
+        else:
+            lines.append(f"give(r[{i}], meta_result({sizes[i]}, {dtype}));")
+    parts.definitions.append(kernel_function(f"{name}_meta", lines))
+    parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_META, {name}_meta, nullptr}}')
+
+
+def hand_written(op: Operator, parts: Parts) -> None:
+    """Unboxing wrappers of the kernels that the registry names."""
+    schema = op.schema
+    for backend, function in op.kernel.items():
+        name = f"{op.identifier}_{backend}"
+        call = f"kernels::{backend}::{function}({call_arguments(schema)})"
+        mutable = [i for i, a in enumerate(schema.arguments) if a.type.mutable]
+        if mutable:
+            lines = [f"check_writable(op->name, a[{i}]);" for i in mutable]
+            lines.append(call + ";")
+            if schema.results:
+                lines += [f"bump_versions(a[{i}]);" for i in mutable[1:]]
+                lines.append(f"give_changed(r[0], a[{mutable[0]}]);")
+            else:
+                lines += [f"bump_versions(a[{i}]);" for i in mutable]
+        else:
+            lines = give_results(schema, call)
+        parts.definitions.append(kernel_function(name, lines))
+        parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_{backend.upper()}, {name}, nullptr}}')
+    if "cpu" in op.kernel and not any(a.type.mutable for a in schema.arguments):
+        meta_kernel(op, parts)
+    elif "cpu" in op.kernel and schema.results:
+        name = f"{op.identifier}_meta"
+        first = next(i for i, a in enumerate(schema.arguments) if a.type.mutable)
+        parts.definitions.append(kernel_function(name, [f"give_changed(r[0], a[{first}]);"]))
+        parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_META, {name}, nullptr}}')
+
+
+def view(op: Operator, parts: Parts) -> None:
+    assert op.shape is not None
+    schema, name = op.schema, op.identifier
+    parts.definitions.append(function_of(op.shape, f"{name}_shape", schema, "builtins::Strided"))
+    lines = [f"give(r[0], make_view(op, as_tensor(a[0]), {name}_shape({call_arguments(schema)})));"]
+    parts.definitions.append(kernel_function(f"{name}_view", lines))
+    parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_COMPOSITE, {name}_view, nullptr}}')
+
+
+def composite(op: Operator, parts: Parts) -> None:
+    assert op.body is not None
+    schema, name = op.schema, op.identifier
+    parts.definitions.append(function_of(op.body, f"{name}_body", schema, result_type(schema)))
+    lines = give_results(schema, f"{name}_body({call_arguments(schema)})")
+    parts.definitions.append(kernel_function(f"{name}_composite", lines))
+    parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_COMPOSITE, {name}_composite, nullptr}}')
+
+
+def body_under_autograd(op: Operator, parts: Parts) -> None:
+    """`d(body)`: where gradients are recorded, the body runs in place of the kernel, and its operators are recorded."""
+    assert op.body is not None
+    schema, name = op.schema, op.identifier
+    parts.definitions.append(function_of(op.body, f"{name}_body", schema, result_type(schema)))
+    lines = give_results(schema, f"{name}_body({call_arguments(schema)})")
+    parts.definitions.append(kernel_function(f"{name}_recorded", lines))
+    parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_AUTOGRAD, {name}_recorded, nullptr}}')
+
+
+def derived_forms(op: Operator, parts: Parts) -> None:
+    """In-place and out= forms through the functional one."""
+    for form, kernel in ((op.inplace_schema, "inplace_by_copy"), (op.out_schema, "out_by_copy")):
+        if form is not None:
+            parts.kernels.append(f'{{"{form.full_name}", ARGAND_KEY_COMPOSITE, {kernel}, "{op.schema.full_name}"}}')
+
+
+def reduction(op: Operator, parts: Parts) -> None:
+    del op, parts
+
+
+def scan(op: Operator, parts: Parts) -> None:
+    del op, parts
+
+
+def emit_register(registry: Registry, family: str) -> str:
+    parts = Parts()
+    for op in registry.family(family):
+        parts.operators += [operator_row(op, s) for s in op.forms()]
+        if op.kind == "pointwise":
+            pointwise(op, parts)
+            continue
+        if op.kernel:
+            hand_written(op, parts)
+            if op.derived_by_body:
+                body_under_autograd(op, parts)
+        elif op.kind == "view":
+            view(op, parts)
+        elif op.kind == "reduction":
+            reduction(op, parts)
+        elif op.kind == "scan":
+            scan(op, parts)
+        else:
+            composite(op, parts)
+        derived_forms(op, parts)
+    return (
+        HEADER
+        + '#include "packages/aten/csrc/registration.h"\n#include "packages/aten/generated/kernels.h"\n'
+        + '#include "packages/aten/generated/ops.h"\n\n'
+        + '#pragma GCC diagnostic ignored "-Wunused-but-set-variable"\n\n'
+        + "namespace argand::simd {\n"
+        + "\n".join(parts.tables)
+        + "\n}  // namespace argand::simd\n\nnamespace argand::registration {\nnamespace {\n\n"
+        + "using builtins::Ints;\n\n"
+        + "\n".join(parts.definitions)
+        + "\nconst OperatorRow kOperators[] = {\n    "
+        + ",\n    ".join(parts.operators)
+        + "};\n\nconst KernelRow kKernels[] = {\n    "
+        + ",\n    ".join(parts.kernels)
+        + "};\n\n}  // namespace\n\n"
+        + f"Family {family}_family() {{ return {{kOperators, sizeof kOperators / sizeof kOperators[0], kKernels, sizeof kKernels / sizeof kKernels[0]}}; }}\n"
+        + "\n}  // namespace argand::registration\n"
+    )
+
