@@ -361,7 +361,8 @@ class Loader:
             self.elements(entry)
             self.backward_operators(entry)
         made = [b.operator for e in self.entries for b in e.backward.values()]
-        self.index_callables([*self.known, *(e.op for e in self.entries), *made])
+        everything = [*self.known, *(e.op for e in self.entries), *made]
+        self.index_callables(sorted(everything, key=lambda op: op.family))
         operators: list[Operator] = []
         for entry in self.entries:
             self.bodies(entry)
