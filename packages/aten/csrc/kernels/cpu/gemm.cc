@@ -1,0 +1,349 @@
+// mm, bmm, addmm, baddbmm, mv, dot, linear. Floating products go to OpenBLAS in tiles of our own, small ones to the tile kernels.
+#include "packages/aten/csrc/kernels/cpu/gemm.h"
+
+#include "packages/aten/csrc/kernels/cpu/blas.h"
+#include "packages/aten/csrc/kernels/cpu/util.h"
+
+namespace argand::kernels::cpu {
+namespace {
+
+constexpr int64_t kSmallProduct = 8192;       // multiply-adds below which a library call costs more than it saves
+constexpr int64_t kParallelProduct = 400000;  // multiply-adds worth more than one thread
+
+constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;
+
+struct Operand2d {
+  int trans;
+  int64_t ld;
+};
+
+// How BLAS sees a matrix; false if neither stride is 1.
+bool blas_layout(const Matrix& x, int64_t rows, int64_t cols, Operand2d* out) {
+  if ((x.col_stride == 1 || cols == 1) && (x.row_stride >= cols || rows == 1)) {
+    *out = {kNoTrans, rows == 1 ? (cols > 1 ? cols : 1) : x.row_stride};
+    return true;
+  }
+  if ((x.row_stride == 1 || rows == 1) && (x.col_stride >= rows || cols == 1)) {
+    *out = {kTrans, cols == 1 ? (rows > 1 ? rows : 1) : x.col_stride};
+    return true;
+  }
+  return false;
+}
+
+template <class E>
+const E* at(const Matrix& x, int64_t row, int64_t col) {
+  return static_cast<const E*>(x.data) + row * x.row_stride + col * x.col_stride;
+}
+
+template <class E>
+Tensor dense_matrix(int dtype, const Matrix& x, int64_t rows, int64_t cols) {
+  Tensor t = empty({rows, cols}, dtype);
+  const int64_t sizes[2] = {rows, cols}, from[2] = {x.row_stride, x.col_stride};
+  strided_copy(sizeof(E), 2, sizes, t->data, t->strides, x.data, from);
+  return t;
+}
+
+// Splits [m, n] into about `threads` tiles that are as square as possible and calls f(i, rows, j, cols) for each, in parallel.
+template <class F>
+void for_tiles(int64_t m, int64_t n, int64_t k, bool serial, F&& f) {
+  const int64_t threads = serial || m * n * k < kParallelProduct ? 1 : api->num_threads();
+  if (threads <= 1) return f(0, m, 0, n);
+  int64_t grid_m = 1;
+  double best = 1e300;
+  for (int64_t g = 1; g <= threads; g++) {
+    if (threads % g) continue;
+    const double cost = static_cast<double>(m) / static_cast<double>(g) + static_cast<double>(n) / static_cast<double>(threads / g);
+    if (cost < best) best = cost, grid_m = g;
+  }
+  auto piece = [](int64_t size, int64_t parts) { return (((size + parts - 1) / parts) + 15) / 16 * 16; };
+  const int64_t rows = piece(m, grid_m), cols = piece(n, threads / grid_m);
+  const int64_t tiles_m = (m + rows - 1) / rows, tiles_n = (n + cols - 1) / cols;
+  parallel_for(0, tiles_m * tiles_n, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; t++) {
+      const int64_t i = t / tiles_n * rows, j = t % tiles_n * cols;
+      f(i, i + rows < m ? rows : m - i, j, j + cols < n ? cols : n - j);
+    }
+  });
+}
+
+template <class E>
+void call_blas(const Blas& lib, int ta, int tb, int64_t m, int64_t n, int64_t k, double alpha, const E* a, int64_t lda, const E* b, int64_t ldb, double beta, E* c, int64_t ldc) {
+  if constexpr (std::is_same_v<E, float>) {
+    lib.sgemm(kRowMajor, ta, tb, m, n, k, static_cast<float>(alpha), a, lda, b, ldb, static_cast<float>(beta), c, ldc);
+  } else if constexpr (std::is_same_v<E, double>) {
+    lib.dgemm(kRowMajor, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+  } else if constexpr (std::is_same_v<E, complex64>) {
+    const float x[2] = {static_cast<float>(alpha), 0}, y[2] = {static_cast<float>(beta), 0};
+    lib.cgemm(kRowMajor, ta, tb, m, n, k, x, a, lda, b, ldb, y, c, ldc);
+  } else {
+    const double x[2] = {alpha, 0}, y[2] = {beta, 0};
+    lib.zgemm(kRowMajor, ta, tb, m, n, k, x, a, lda, b, ldb, y, c, ldc);
+  }
+}
+
+template <class E>
+void scale_rows(int64_t m, int64_t n, E beta, E* c, int64_t ldc) {
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n; j++) c[i * ldc + j] = beta == E(0) ? E(0) : static_cast<E>(beta * c[i * ldc + j]);
+}
+
+// Without BLAS: k in blocks that keep a panel of b in the second-level cache.
+template <class E>
+void tile_gemm(int64_t m, int64_t n, int64_t k, E alpha, const Matrix& a, const Matrix& b, E beta, E* c, int64_t ldc, bool serial) {
+  constexpr int64_t kDepth = 256, kWidth = 48 * 8;
+  const auto& kernels = tile_kernels<E>();
+  for_tiles(m, n, k, serial, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {
+    if (beta != E(1)) scale_rows(rows, cols, beta, c + i * ldc + j, ldc);
+    for (int64_t p = 0; p < k; p += kDepth)
+      for (int64_t q = 0; q < cols; q += kWidth)
+        kernels.multiply(rows, q + kWidth < cols ? kWidth : cols - q, p + kDepth < k ? kDepth : k - p, alpha, at<E>(a, i, p), a.row_stride, a.col_stride,
+                         at<E>(b, p, j + q), b.row_stride, true, c + i * ldc + j + q, ldc);
+  });
+}
+
+template <class E>
+void gemm_floating(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Matrix a, Matrix b, double beta, E* c, int64_t ldc, bool serial) {
+  if (k == 0) return scale_rows(m, n, static_cast<E>(beta), c, ldc);
+  const bool b_rows = b.col_stride == 1 || n == 1;
+  if (m * n * k <= kSmallProduct) {
+    if (b_rows && (beta == 0 || beta == 1))
+      return tile_kernels<E>().multiply(m, n, k, static_cast<E>(alpha), at<E>(a, 0, 0), a.row_stride, a.col_stride, at<E>(b, 0, 0), b.row_stride, beta == 1, c, ldc);
+    if ((b.row_stride == 1 || k == 1) && (a.col_stride == 1 || k == 1) && alpha == 1 && beta == 0)
+      return tile_kernels<E>().dots(m, n, k, at<E>(a, 0, 0), a.row_stride, at<E>(b, 0, 0), b.col_stride, nullptr, c, ldc);
+  }
+  Tensor hold_a, hold_b;
+  Operand2d x, y;
+  if (!blas_layout(a, m, k, &x)) {
+    hold_a = dense_matrix<E>(dtype, a, m, k);
+    a = {hold_a->data, k, 1};
+    x = {kNoTrans, k};
+  }
+  const Blas* lib = blas();
+  if (!blas_layout(b, k, n, &y) || (!lib && !b_rows)) {
+    hold_b = dense_matrix<E>(dtype, b, k, n);
+    b = {hold_b->data, n, 1};
+    y = {kNoTrans, n};
+  }
+  if (!lib) return tile_gemm<E>(m, n, k, static_cast<E>(alpha), a, b, static_cast<E>(beta), c, ldc, serial);
+  for_tiles(m, n, k, serial, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {
+    call_blas<E>(*lib, x.trans, y.trans, rows, cols, k, alpha, at<E>(a, i, 0), x.ld, at<E>(b, 0, j), y.ld, beta, c + i * ldc + j, ldc);
+  });
+}
+
+template <class E, class R>
+void gemm_complex(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Matrix a, Matrix b, double beta, E* c, int64_t ldc, bool serial) {
+  Tensor hold_a, hold_b;
+  Operand2d x, y;
+  const Blas* lib = k ? blas() : nullptr;
+  if (lib) {
+    if (!blas_layout(a, m, k, &x)) hold_a = dense_matrix<E>(dtype, a, m, k), a = {hold_a->data, k, 1}, x = {kNoTrans, k};
+    if (!blas_layout(b, k, n, &y)) hold_b = dense_matrix<E>(dtype, b, k, n), b = {hold_b->data, n, 1}, y = {kNoTrans, n};
+    for_tiles(m, n, 4 * k, serial, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {
+      call_blas<E>(*lib, x.trans, y.trans, rows, cols, k, alpha, at<E>(a, i, 0), x.ld, at<E>(b, 0, j), y.ld, beta, c + i * ldc + j, ldc);
+    });
+    return;
+  }
+  parallel_for(0, m, row_grain(n * (k + 1)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++)
+      for (int64_t j = 0; j < n; j++) {
+        R re = 0, im = 0;
+        for (int64_t p = 0; p < k; p++) {
+          const E u = *at<E>(a, i, p), v = *at<E>(b, p, j);
+          re += u.re * v.re - u.im * v.im;
+          im += u.re * v.im + u.im * v.re;
+        }
+        E& out = c[i * ldc + j];
+        const R s = static_cast<R>(alpha), t = static_cast<R>(beta);
+        out = beta == 0 ? E{s * re, s * im} : E{s * re + t * out.re, s * im + t * out.im};
+      }
+  });
+}
+
+template <class E>
+void gemm_integer(int64_t m, int64_t n, int64_t k, double alpha, Matrix a, Matrix b, double beta, E* c, int64_t ldc) {
+  using U = uint64_t;  // wraps, without undefined overflow
+  const U s = static_cast<U>(static_cast<int64_t>(alpha)), t = static_cast<U>(static_cast<int64_t>(beta));
+  parallel_for(0, m, row_grain(n * (k + 1)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) {
+      E* row = c + i * ldc;
+      for (int64_t j = 0; j < n; j++) row[j] = beta == 0 ? E(0) : static_cast<E>(t * static_cast<U>(row[j]));
+      for (int64_t p = 0; p < k; p++) {
+        const U x = s * static_cast<U>(*at<E>(a, i, p));
+        const E* y = at<E>(b, p, 0);
+        for (int64_t j = 0; j < n; j++) row[j] = static_cast<E>(static_cast<U>(row[j]) + x * static_cast<U>(y[j * b.col_stride]));
+      }
+    }
+  });
+}
+
+// 16-bit floats: widened as a whole, multiplied in float32, rounded once.
+template <class H>
+void gemm_half(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Matrix a, Matrix b, double beta, H* c, int64_t ldc, bool serial) {
+  const Tensor x = to_dtype(dense_matrix<H>(dtype, a, m, k), ARGAND_FLOAT32);
+  // A transposed operand keeps its layout, since BLAS reads either.
+  const bool flip = b.row_stride == 1 && b.col_stride != 1;
+  const Matrix source = flip ? Matrix{b.data, b.col_stride, b.row_stride} : b;
+  const Tensor y = to_dtype(flip ? dense_matrix<H>(dtype, source, n, k) : dense_matrix<H>(dtype, source, k, n), ARGAND_FLOAT32);
+  Scratch<float> sum(m * n);
+  if (beta != 0)
+    for (int64_t i = 0; i < m; i++)
+      for (int64_t j = 0; j < n; j++) sum[i * n + j] = widen(c[i * ldc + j]);
+  gemm_floating<float>(ARGAND_FLOAT32, m, n, k, alpha, {x->data, k, 1}, flip ? Matrix{y->data, 1, k} : Matrix{y->data, n, 1}, beta, sum.get(), n, serial);
+  parallel_for(0, m, serial ? m + 1 : row_grain(n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++)
+      for (int64_t j = 0; j < n; j++) c[i * ldc + j] = narrow<H>(sum[i * n + j]);
+  });
+}
+
+Matrix matrix(const Tensor& t) { return {t->data, t.stride(-2), t.stride(-1)}; }
+
+void check_product(const char* op, const Tensor& a, const Tensor& b, int64_t ndim) {
+  if (a.dim() != ndim || b.dim() != ndim)
+    fail(ARGAND_SHAPE_ERROR, "%s: got tensors of shapes %s and %s, expected %ld-D tensors; use matmul for batches and broadcasting", op, to_string(a.sizes()).c_str(),
+         to_string(b.sizes()).c_str(), static_cast<long>(ndim));
+  check_same_dtype(op, a, b);
+  if (a.size(-1) != b.size(-2) || (ndim == 3 && a.size(0) != b.size(0)))
+    fail(ARGAND_SHAPE_ERROR, "%s: mat1 and mat2 shapes cannot be multiplied (%s and %s)", op, to_string(a.sizes()).c_str(), to_string(b.sizes()).c_str());
+}
+
+// out = expand(self) for addmm-like operators.
+void fill_from(const char* op, const Tensor& out, const Tensor& self) {
+  check_same_dtype(op, self, out);
+  const Dims strides = broadcast_strides(op, self, out.sizes());
+  strided_copy(out.itemsize(), out.dim(), out->sizes, out->data, out->strides, self->data, strides.d);
+}
+
+}  // namespace
+
+void gemm(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Matrix a, Matrix b, double beta, void* c, int64_t ldc, bool serial) {
+  if (m == 0 || n == 0) return;
+  switch (dtype) {
+    case ARGAND_FLOAT32: return gemm_floating<float>(dtype, m, n, k, alpha, a, b, beta, static_cast<float*>(c), ldc, serial);
+    case ARGAND_FLOAT64: return gemm_floating<double>(dtype, m, n, k, alpha, a, b, beta, static_cast<double*>(c), ldc, serial);
+    case ARGAND_BFLOAT16: return gemm_half<bf16>(dtype, m, n, k, alpha, a, b, beta, static_cast<bf16*>(c), ldc, serial);
+    case ARGAND_FLOAT16: return gemm_half<f16>(dtype, m, n, k, alpha, a, b, beta, static_cast<f16*>(c), ldc, serial);
+    case ARGAND_COMPLEX64: return gemm_complex<complex64, float>(dtype, m, n, k, alpha, a, b, beta, static_cast<complex64*>(c), ldc, serial);
+    case ARGAND_COMPLEX128: return gemm_complex<complex128, double>(dtype, m, n, k, alpha, a, b, beta, static_cast<complex128*>(c), ldc, serial);
+    default:
+      dispatch_integral("matmul", dtype, [&](auto tag) {
+        using E = typename decltype(tag)::type;
+        gemm_integer<E>(m, n, k, alpha, a, b, beta, static_cast<E*>(c), ldc);
+      });
+  }
+}
+
+Tensor mm(const Tensor& self, const Tensor& mat2) {
+  check_product("mm", self, mat2, 2);
+  Tensor out = empty({self.size(0), mat2.size(1)}, self.dtype());
+  gemm(self.dtype(), self.size(0), mat2.size(1), self.size(1), 1, matrix(self), matrix(mat2), 0, out->data, mat2.size(1));
+  return out;
+}
+
+Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
+  check_product("addmm", mat1, mat2, 2);
+  const int64_t m = mat1.size(0), n = mat2.size(1);
+  Tensor out = empty({m, n}, mat1.dtype());
+  const double scale = beta.to_double();
+  if (scale != 0) fill_from("addmm", out, self);
+  gemm(mat1.dtype(), m, n, mat1.size(1), alpha.to_double(), matrix(mat1), matrix(mat2), scale, out->data, n);
+  return out;
+}
+
+namespace {
+
+void batched(const Tensor& out, const Tensor& a, const Tensor& b, double beta, double alpha) {
+  const int64_t batch = a.size(0), m = a.size(1), k = a.size(2), n = b.size(2);
+  const bool serial = batch >= api->num_threads();
+  auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) {
+      auto shifted = [&](const Tensor& t) { return Matrix{t.data<char>() + i * t.stride(0) * t.itemsize(), t.stride(1), t.stride(2)}; };
+      gemm(a.dtype(), m, n, k, alpha, shifted(a), shifted(b), beta, out.data<char>() + i * m * n * out.itemsize(), n, serial);
+    }
+  };
+  if (!serial) return run(0, batch);
+  parallel_for(0, batch, row_grain(m * n * (k + 1), kParallelProduct / 2), [&](int64_t begin, int64_t end) { run(begin, end); });
+}
+
+}  // namespace
+
+Tensor bmm(const Tensor& self, const Tensor& mat2) {
+  check_product("bmm", self, mat2, 3);
+  Tensor out = empty({self.size(0), self.size(1), mat2.size(2)}, self.dtype());
+  batched(out, self, mat2, 0, 1);
+  return out;
+}
+
+Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
+  check_product("baddbmm", batch1, batch2, 3);
+  Tensor out = empty({batch1.size(0), batch1.size(1), batch2.size(2)}, batch1.dtype());
+  const double scale = beta.to_double();
+  if (scale != 0) fill_from("baddbmm", out, self);
+  batched(out, batch1, batch2, scale, alpha.to_double());
+  return out;
+}
+
+Tensor mv(const Tensor& self, const Tensor& vec) {
+  if (self.dim() != 2 || vec.dim() != 1 || self.size(1) != vec.size(0))
+    fail(ARGAND_SHAPE_ERROR, "mv: got a matrix of shape %s and a vector of shape %s, expected (n, m) and (m)", to_string(self.sizes()).c_str(),
+         to_string(vec.sizes()).c_str());
+  check_same_dtype("mv", self, vec);
+  Tensor out = empty({self.size(0)}, self.dtype());
+  gemm(self.dtype(), self.size(0), 1, self.size(1), 1, matrix(self), {vec->data, vec.stride(0), 1}, 0, out->data, 1);
+  return out;
+}
+
+Tensor dot(const Tensor& self, const Tensor& tensor) {
+  if (self.dim() != 1 || tensor.dim() != 1 || self.size(0) != tensor.size(0))
+    fail(ARGAND_SHAPE_ERROR, "dot: got tensors of shapes %s and %s, expected two 1-D tensors of the same length", to_string(self.sizes()).c_str(),
+         to_string(tensor.sizes()).c_str());
+  check_same_dtype("dot", self, tensor);
+  Tensor out = empty(IntList{}, self.dtype());
+  const int64_t k = self.size(0);
+  if (self.dtype() == ARGAND_FLOAT32 && self.is_contiguous() && tensor.is_contiguous())
+    tile_kernels<float>().dots(1, 1, k, self.data<float>(), k, tensor.data<float>(), k, nullptr, out.data<float>(), 1);
+  else if (self.dtype() == ARGAND_FLOAT64 && self.is_contiguous() && tensor.is_contiguous())
+    tile_kernels<double>().dots(1, 1, k, self.data<double>(), k, tensor.data<double>(), k, nullptr, out.data<double>(), 1);
+  else
+    gemm(self.dtype(), 1, 1, k, 1, {self->data, 0, self.stride(0)}, {tensor->data, tensor.stride(0), 1}, 0, out->data, 1);
+  return out;
+}
+
+// input [..., in] x weight [out, in] -> [..., out].
+Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  if (weight.dim() != 2 || input.dim() == 0 || input.size(-1) != weight.size(1))
+    fail(ARGAND_SHAPE_ERROR, "linear: got input of shape %s and weight of shape %s, expected (..., in_features) and (out_features, in_features)",
+         to_string(input.sizes()).c_str(), to_string(weight.sizes()).c_str());
+  check_same_dtype("linear", input, weight);
+  const int64_t k = weight.size(1), n = weight.size(0), m = product(input.sizes(), 0, input.dim() - 1);
+  if (bias) {
+    check_same_dtype("linear", bias, weight);
+    if (bias.dim() > 1 || (bias.numel() != n && bias.numel() != 1))
+      fail(ARGAND_SHAPE_ERROR, "linear: got bias of shape %s, expected (%ld)", to_string(bias.sizes()).c_str(), static_cast<long>(n));
+  }
+  Dims sizes(input.sizes());
+  sizes[sizes.n - 1] = n;
+  Tensor out = empty(sizes, weight.dtype());
+  if (out.numel() == 0) return out;
+  const bool rows = input.dim() == 2 && input.stride(1) == 1;
+  const Tensor x = rows ? input : contiguous(input);
+  const Matrix a{x->data, rows ? x.stride(0) : k, 1}, b{weight->data, weight.stride(1), weight.stride(0)};
+  const bool dense_bias = !bias || (bias.numel() == n && (n == 1 || bias.stride(0) == 1));
+  if (m * n * k <= kSmallProduct && weight.stride(1) == 1 && dense_bias && k > 0) {  // one pass without a library call
+    if (weight.dtype() == ARGAND_FLOAT32) {
+      tile_kernels<float>().dots(m, n, k, x.data<float>(), a.row_stride, weight.data<float>(), weight.stride(0), bias ? bias.data<float>() : nullptr, out.data<float>(), n);
+      return out;
+    }
+    if (weight.dtype() == ARGAND_FLOAT64) {
+      tile_kernels<double>().dots(m, n, k, x.data<double>(), a.row_stride, weight.data<double>(), weight.stride(0), bias ? bias.data<double>() : nullptr, out.data<double>(), n);
+      return out;
+    }
+  }
+  if (bias) {
+    const int64_t shape[2] = {m, n}, to[2] = {n, 1}, from[2] = {0, bias.dim() == 1 && bias.numel() == n ? bias.stride(0) : 0};
+    strided_copy(out.itemsize(), 2, shape, out->data, to, bias->data, from);
+  }
+  gemm(weight.dtype(), m, n, k, 1, a, b, bias ? 1 : 0, out->data, n);
+  return out;
+}
+
+}  // namespace argand::kernels::cpu
