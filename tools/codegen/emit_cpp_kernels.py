@@ -59,7 +59,7 @@ def emit_kernels(registry: Registry, family: str) -> str:
             parts += [pointwise_loop(op, variant, expr) for variant, expr in op.expr.items()]
     return (
         HEADER
-        + '#include "packages/aten/csrc/kernels/cpu/pointwise.h"\n\n'
+        + '#include "packages/aten/csrc/kernels/cpu/pointwise.h"\n#include "packages/c10/csrc/abi/argand.h"\n\n'
         + "namespace argand::simd {\ninline namespace ARGAND_TIER {\nnamespace generated {\nnamespace {\n"
         + "template <class T, class... I>\ninline constexpr bool one_of = (is_same<T, I> || ...);\n"
         + "template <class T>\ninline auto number([[maybe_unused]] double f, [[maybe_unused]] long i) {\n"

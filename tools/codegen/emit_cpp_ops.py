@@ -77,11 +77,11 @@ def to_value(argument: Argument) -> str:
         return f"string_value({safe(name)})"
     if t.base == "bool" and t.is_list:
         return f"bool_list_value({safe(name)})"
-    return f"value({safe(name)})"
+    return f"argand::value({safe(name)})"
 
 
 KEYWORDS = frozenset({"int", "float", "double", "bool", "long", "short", "char", "and", "or", "not", "xor", "default",
-                      "register", "template", "new", "delete", "operator", "this", "union", "switch", "case", "end", "auto"})  # fmt: skip
+                      "register", "template", "new", "delete", "operator", "this", "union", "switch", "case", "auto"})  # fmt: skip
 
 
 def safe(name: str) -> str:

@@ -264,7 +264,7 @@ inline int cat_dtype(const TensorList& tensors) {
 // Strides of a copy that keeps a dense layout, as clone and empty_like make them; memory_format 0 asks for row-major.
 inline Strided clone_shape(IntList shape, IntList strides, std::optional<int64_t> memory_format) {
   if (!memory_format && is_non_overlapping_and_dense(shape, strides)) return {shape.vec(), strides.vec(), 0};
-  return {shape.vec(), contiguous_strides(shape), 0};
+  return {shape.vec(), builtins::contiguous_strides(shape), 0};
 }
 
 // ---- dtypes and numbers ----------------------------------------------------------------------------------------------

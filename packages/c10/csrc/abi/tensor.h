@@ -135,7 +135,8 @@ class Tensor {
     if (p) __atomic_fetch_add(&p->refcount, 1, __ATOMIC_RELAXED);
   }
   static void release(ArgandTensor* p) {
-    if (p && __atomic_sub_fetch(&p->refcount, 1, __ATOMIC_ACQ_REL) == 0) api->tensor_release(p);
+    // A sole owner needs no locked decrement.
+    if (p && (__atomic_load_n(&p->refcount, __ATOMIC_ACQUIRE) == 1 || __atomic_sub_fetch(&p->refcount, 1, __ATOMIC_ACQ_REL) == 0)) api->tensor_release(p);
   }
 
   ArgandTensor* get() const { return p_; }
