@@ -1,0 +1,111 @@
+"""Methods of `Tensor` that are not worth C++: printing, copying, pickling."""
+
+from __future__ import annotations
+
+import copyreg
+from typing import Any
+
+from argand_c10 import _C
+from argand_c10._C import Tensor
+from argand_c10.printing import tensor_text
+
+__all__: list[str] = []
+
+
+def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
+    return tensor_text(self, contents=tensor_contents)
+
+
+def _format(self: Tensor, spec: str) -> str:
+    if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
+        return format(self.item(), spec)
+    return object.__format__(self, spec)
+
+
+def _rebuild_tensor(
+    cls: type[Tensor],
+    data: bytes | None,
+    dtype: _C.dtype,
+    shape: tuple[int, ...],
+    requires_grad: bool,
+    state: dict[str, Any] | None,
+) -> Tensor:
+    """A tensor from what `Tensor.__reduce_ex__` recorded; `data` is None on the meta device."""
+    if data is None:
+        plain = _C._empty_strided(shape, None, dtype, "meta")
+    else:
+        plain = _C._tensor_from_bytes(data, dtype, shape)
+    if cls is not Tensor:
+        plain = Tensor._make_subclass(cls, plain)
+    if requires_grad:
+        plain.requires_grad = True
+    if state:
+        plain.__dict__.update(state)
+    return plain
+
+
+def _refuse_history(self: Tensor, what: str) -> None:
+    if self.requires_grad and not self.is_leaf:
+        raise RuntimeError(
+            f"Only Tensors created explicitly by the user (graph leaves) support {what} at the moment: "
+            "got a tensor with a gradient history; detach() it first"
+        )
+
+
+def _reduce_ex(self: Tensor, protocol: int) -> tuple[Any, ...]:
+    """Values, dtype and shape; gradients and their histories stay behind."""
+    _refuse_history(self, "pickling")
+    data = None if self.is_meta else _C._tensor_to_bytes(self)
+    state = self.__dict__ or None
+    args = (type(self), data, self.dtype, tuple(self.shape), self.requires_grad, state)
+    return _rebuild_tensor, args
+
+
+def _copied_storage(self: Tensor, memo: dict[int, Any]) -> _C.UntypedStorage:
+    """One copy of each storage in a deep copy, so that views go on sharing."""
+    copies = memo.setdefault(id(_C.UntypedStorage), {})
+    storage = self.untyped_storage()
+    if storage not in copies:
+        copies[storage] = _C._copy_storage(storage)
+    return copies[storage]
+
+
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    if id(self) in memo:
+        return memo[id(self)]
+    _refuse_history(self, "the deepcopy protocol")
+    import copy
+
+    plain = _C._empty_strided((0,), None, self.dtype, self.device)
+    plain.set_(_copied_storage(self, memo), self.storage_offset(), self.shape, self.stride())
+    result = plain if type(self) is Tensor else Tensor._make_subclass(type(self), plain)
+    if self.requires_grad:
+        result.requires_grad = True
+    memo[id(self)] = result
+    if self.__dict__:
+        result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    if self.grad is not None:
+        result.grad = copy.deepcopy(self.grad, memo)
+    return result
+
+
+def _dir(self: Tensor) -> list[str]:
+    return sorted(set(dir(type(self))) | set(self.__dict__))
+
+
+def install() -> None:
+    """Put the methods onto the type; done once, when the package is imported."""
+    methods: dict[str, Any] = {
+        "__repr__": _repr,
+        "__str__": _repr,
+        "__format__": _format,
+        "__reduce_ex__": _reduce_ex,
+        "__deepcopy__": _deepcopy,
+        "__dir__": _dir,
+        "__array_priority__": 1000,
+        "__module__": "argand_c10",
+    }
+    for name, method in methods.items():
+        setattr(Tensor, name, method)
+    for kind in (_C.dtype, _C.device):
+        copyreg.pickle(kind, kind.__reduce__)

@@ -1,0 +1,244 @@
+// DLPack in both directions, versioned and classic capsules (dmlc.github.io/dlpack/latest/python_spec.html).
+#include "packages/c10/csrc/python/binding.h"
+
+namespace argand::py {
+namespace {
+
+struct DLDevice {
+  int32_t type;  // 1: CPU
+  int32_t id;
+};
+struct DLDataType {
+  uint8_t code, bits;
+  uint16_t lanes;
+};
+struct DLTensor {
+  void* data;
+  DLDevice device;
+  int32_t ndim;
+  DLDataType dtype;
+  int64_t* shape;
+  int64_t* strides;  // in elements; NULL: contiguous
+  uint64_t byte_offset;
+};
+struct DLManaged {
+  DLTensor tensor;
+  void* context;
+  void (*deleter)(DLManaged*);
+};
+struct DLManagedVersioned {
+  struct {
+    uint32_t major, minor;
+  } version;
+  void* context;
+  void (*deleter)(DLManagedVersioned*);
+  uint64_t flags;  // bit 0: read-only, bit 1: copied
+  DLTensor tensor;
+};
+constexpr uint64_t kReadOnly = 1, kCopied = 2;
+
+enum : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kComplex = 5, kBool = 6 };
+const DLDataType kTypes[ARGAND_NUM_DTYPES] = {{kBool, 8, 1},  {kUInt, 8, 1},    {kInt, 8, 1},   {kInt, 16, 1},  {kInt, 32, 1},     {kInt, 64, 1},
+                                              {kFloat, 16, 1}, {kBfloat, 16, 1}, {kFloat, 32, 1}, {kFloat, 64, 1}, {kComplex, 64, 1}, {kComplex, 128, 1}};
+
+// ---- exporting -------------------------------------------------------------------------------------------------------------
+// Keeps the memory while the consumer holds the capsule's tensor.
+template <class Managed>
+struct Exported {
+  Managed managed;
+  ArgandStorage* storage;
+  int64_t dims[2 * ARGAND_MAX_DIMS];
+};
+
+template <class Managed>
+void delete_exported(Managed* managed) {
+  auto* exported = reinterpret_cast<Exported<Managed>*>(managed);
+  if (__atomic_sub_fetch(&exported->storage->refcount, 1, __ATOMIC_ACQ_REL) == 0) api->storage_release(exported->storage);
+  delete exported;
+}
+
+template <class Managed>
+Managed* export_tensor(ArgandTensor* t) {
+  auto* exported = new Exported<Managed>{};
+  __atomic_fetch_add(&t->storage->refcount, 1, __ATOMIC_RELAXED);
+  exported->storage = t->storage;
+  for (int i = 0; i < t->ndim; i++) {
+    exported->dims[i] = t->sizes[i];
+    exported->dims[ARGAND_MAX_DIMS + i] = t->strides[i];
+  }
+  exported->managed.tensor = {t->data, {1, 0}, t->ndim, kTypes[t->dtype], exported->dims, exported->dims + ARGAND_MAX_DIMS, 0};
+  exported->managed.deleter = delete_exported<Managed>;
+  return &exported->managed;
+}
+
+constexpr const char *kClassic = "dltensor", *kVersioned = "dltensor_versioned";
+
+// A capsule that nobody consumed still owns its tensor.
+template <class Managed>
+void delete_capsule(PyObject* capsule) {
+  const char* name = std::is_same<Managed, DLManaged>::value ? kClassic : kVersioned;
+  if (!PyCapsule_IsValid(capsule, name)) return;
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
+  if (managed->deleter) managed->deleter(managed);
+}
+
+struct DlpackOptions {
+  PyObject* max_version = Py_None;
+  PyObject* device = Py_None;
+  PyObject* copy = Py_None;
+};
+
+bool read_options(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, DlpackOptions& options) {
+  if (nargs > 0) {
+    PyErr_SetString(PyExc_TypeError, "__dlpack__() takes keyword arguments only: stream, max_version, dl_device, copy");
+    return false;
+  }
+  for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++) {
+    PyObject* name = PyTuple_GET_ITEM(kwnames, i);
+    if (PyUnicode_CompareWithASCIIString(name, "max_version") == 0) {
+      options.max_version = args[i];
+    } else if (PyUnicode_CompareWithASCIIString(name, "dl_device") == 0) {
+      options.device = args[i];
+    } else if (PyUnicode_CompareWithASCIIString(name, "copy") == 0) {
+      options.copy = args[i];
+    } else if (PyUnicode_CompareWithASCIIString(name, "stream") != 0) {  // there are no streams on the CPU
+      PyErr_Format(PyExc_TypeError, "__dlpack__() got an unexpected keyword argument %R", name);
+      return false;
+    }
+  }
+  if (options.device != Py_None) {
+    int type = 0, id = 0;
+    if (!PyArg_ParseTuple(options.device, "ii;__dlpack__: dl_device must be a tuple (type, id)", &type, &id)) return false;
+    if (type != 1) {
+      PyErr_Format(PyExc_BufferError, "__dlpack__: got device type %d, expected 1 (CPU), where the tensor is", type);
+      return false;
+    }
+  }
+  return true;
+}
+
+PyObject* export_capsule(ArgandTensor* t, bool versioned, bool copied) {
+  bool read_only = t->storage->flags & ARGAND_STORAGE_READONLY;
+  if (!versioned) {
+    if (read_only) {
+      PyErr_SetString(PyExc_BufferError, "__dlpack__: got read-only memory, which only max_version=(1, 0) or later can mark; use tensor.clone()");
+      return nullptr;
+    }
+    auto* managed = export_tensor<DLManaged>(t);
+    PyObject* capsule = PyCapsule_New(managed, kClassic, delete_capsule<DLManaged>);
+    if (!capsule) managed->deleter(managed);
+    return capsule;
+  }
+  auto* managed = export_tensor<DLManagedVersioned>(t);
+  managed->version = {1, 0};
+  managed->flags = (read_only ? kReadOnly : 0) | (copied ? kCopied : 0);
+  PyObject* capsule = PyCapsule_New(managed, kVersioned, delete_capsule<DLManagedVersioned>);
+  if (!capsule) managed->deleter(managed);
+  return capsule;
+}
+
+// ---- importing -------------------------------------------------------------------------------------------------------------
+template <class Managed>
+void delete_imported(void*, void* context, size_t) {
+#if PY_VERSION_HEX >= 0x030d0000
+  if (!Py_IsInitialized() || Py_IsFinalizing()) return;
+#else
+  if (!Py_IsInitialized() || _Py_IsFinalizing()) return;
+#endif
+  auto* managed = static_cast<Managed*>(context);
+  PyGILState_STATE gil = PyGILState_Ensure();  // producers may touch Python objects
+  if (managed->deleter) managed->deleter(managed);
+  PyGILState_Release(gil);
+}
+
+int dtype_of(DLDataType type) {
+  for (int i = 0; i < ARGAND_NUM_DTYPES; i++)
+    if (kTypes[i].code == type.code && kTypes[i].bits == type.bits && type.lanes == 1) return i;
+  PyErr_Format(PyExc_BufferError, "from_dlpack: got elements of type code %d with %d bits and %d lanes, expected a supported dtype", type.code, type.bits, type.lanes);
+  return -1;
+}
+
+template <class Managed>
+PyObject* import_tensor(PyObject* capsule, const char* name, const char* used_name, uint32_t flags) {
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
+  if (!managed) return nullptr;
+  const DLTensor& d = managed->tensor;
+  if (d.device.type != 1) return PyErr_Format(PyExc_BufferError, "from_dlpack: got memory of device type %d, expected 1 (CPU)", d.device.type);
+  if (d.ndim < 0 || d.ndim > ARGAND_MAX_DIMS) return PyErr_Format(PyExc_BufferError, "from_dlpack: got %d dimensions, expected at most %d", d.ndim, ARGAND_MAX_DIMS);
+  int dtype = dtype_of(d.dtype);
+  if (dtype < 0) return nullptr;
+  int64_t last = 0, numel = 1, strides[ARGAND_MAX_DIMS];
+  for (int i = d.ndim - 1; i >= 0; i--) {
+    strides[i] = d.strides ? d.strides[i] : numel;
+    numel *= d.shape[i];
+    if (strides[i] < 0) return PyErr_Format(PyExc_BufferError, "from_dlpack: got a negative stride, expected none; make a copy first");
+    last += (d.shape[i] - 1) * strides[i];
+  }
+  size_t nbytes = numel ? static_cast<size_t>((last + 1) * item_size(dtype)) : 0;
+  ArgandStorage* storage = nullptr;
+  ArgandTensor* t = nullptr;
+  int status = api->storage_from_blob(ARGAND_DEVICE(ARGAND_CPU, 0), static_cast<char*>(d.data) + d.byte_offset, nbytes, nullptr, managed, flags, &storage);
+  if (status) return raise(status);
+  status = api->tensor_from_storage(storage, d.ndim, d.shape, strides, 0, dtype, &t);
+  if (!status && PyCapsule_SetName(capsule, used_name) == 0) storage->deleter = delete_imported<Managed>;  // it is ours now
+  if (__atomic_sub_fetch(&storage->refcount, 1, __ATOMIC_ACQ_REL) == 0) api->storage_release(storage);
+  return status ? raise(status) : wrap(t);
+}
+
+PyObject* import_capsule(PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, kVersioned)) {
+    auto* managed = static_cast<DLManagedVersioned*>(PyCapsule_GetPointer(capsule, kVersioned));
+    if (managed->version.major != 1)
+      return PyErr_Format(PyExc_BufferError, "from_dlpack: got DLPack version %u.%u, expected 1.x", managed->version.major, managed->version.minor);
+    return import_tensor<DLManagedVersioned>(capsule, kVersioned, "used_dltensor_versioned", managed->flags & kReadOnly ? ARGAND_STORAGE_READONLY : 0);
+  }
+  if (PyCapsule_IsValid(capsule, kClassic)) return import_tensor<DLManaged>(capsule, kClassic, "used_dltensor", 0);
+  PyErr_SetString(PyExc_ValueError, "from_dlpack: got a capsule that is no DLPack tensor or was consumed before; each one can be used once");
+  return nullptr;
+}
+
+}  // namespace
+
+PyObject* tensor_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  ArgandTensor* t = unwrap(self);
+  DlpackOptions options;
+  if (!t || !read_options(args, nargs, kwnames, options)) return nullptr;
+  if (argand::Tensor::borrow(t).requires_grad()) {
+    PyErr_SetString(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
+    return nullptr;
+  }
+  if (ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CPU)
+    return PyErr_Format(PyExc_BufferError, "__dlpack__: got a tensor on %s, expected one on the CPU", device_type_name(t->storage->device));
+  int major = 0, minor = 0;
+  if (options.max_version != Py_None && !PyArg_ParseTuple(options.max_version, "ii;__dlpack__: max_version must be a tuple (major, minor)", &major, &minor)) return nullptr;
+  bool copy = options.copy == Py_True;
+  Ref source = copy ? Ref(tensor_from_data(self, ARGAND_DTYPE_NONE, t->storage->device)) : new_ref(self);
+  return source ? export_capsule(tensor_of(source.get()), major >= 1, copy) : nullptr;
+}
+
+PyObject* tensor_dlpack_device(PyObject* self, PyObject*) {
+  ArgandTensor* t = unwrap(self);
+  if (!t) return nullptr;
+  if (ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CPU)
+    return PyErr_Format(PyExc_BufferError, "__dlpack_device__: got a tensor on %s, expected one on the CPU", device_type_name(t->storage->device));
+  return Py_BuildValue("(ii)", 1, 0);
+}
+
+PyObject* from_dlpack(PyObject*, PyObject* o) {
+  if (PyCapsule_CheckExact(o)) return import_capsule(o);
+  Ref method(PyObject_GetAttrString(o, "__dlpack__"));
+  if (!method) {
+    PyErr_Clear();
+    return PyErr_Format(PyExc_TypeError, "from_dlpack: got %s, expected a DLPack capsule or an object with __dlpack__", Py_TYPE(o)->tp_name);
+  }
+  Ref no_args(PyTuple_New(0)), keywords(Py_BuildValue("{s:(ii)}", "max_version", 1, 0));
+  if (!no_args || !keywords) return nullptr;
+  Ref capsule(PyObject_Call(method.get(), no_args.get(), keywords.get()));
+  if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // a producer from before DLPack 1.0
+    PyErr_Clear();
+    capsule = Ref(PyObject_CallNoArgs(method.get()));
+  }
+  return capsule ? import_capsule(capsule.get()) : nullptr;
+}
+
+}  // namespace argand::py

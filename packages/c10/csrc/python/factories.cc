@@ -1,0 +1,333 @@
+// Tensors from Python data: numbers, nested sequences, NumPy arrays, bytes.
+#include <cstring>
+
+#include "packages/c10/csrc/python/binding.h"
+
+namespace argand::py {
+
+constexpr ArgandDevice kCpu = ARGAND_DEVICE(ARGAND_CPU, 0);
+
+// ---- shape and dtype of nested data -----------------------------------------------------------------------------------------
+static bool is_text(PyObject* o) { return PyUnicode_Check(o) || PyBytes_Check(o); }
+static bool is_nested(PyObject* o) {
+  if (is_tensor(o)) return tensor_of(o)->ndim > 0;
+  return PySequence_Check(o) && !is_text(o) && !PyDict_Check(o);
+}
+
+struct Inferred {
+  int64_t sizes[ARGAND_MAX_DIMS];
+  int32_t ndim = 0;
+  int dtype = -1;  // of what was seen so far
+};
+
+// Follows the first entries down.
+static bool infer_shape(PyObject* data, Inferred& inferred) {
+  Ref current = new_ref(data);
+  while (is_nested(current.get())) {
+    Py_ssize_t n = PySequence_Size(current.get());
+    if (n < 0) return false;
+    if (inferred.ndim == ARGAND_MAX_DIMS) {
+      PyErr_Format(PyExc_ValueError, "tensor(): got more than %d dimensions; does a sequence contain itself?", ARGAND_MAX_DIMS);
+      return false;
+    }
+    inferred.sizes[inferred.ndim++] = n;
+    if (n == 0) return true;
+    current = Ref(PySequence_GetItem(current.get(), 0));
+    if (!current) return false;
+  }
+  return true;
+}
+
+static int dtype_of_number(PyObject* o) {  // -1: no number
+  if (is_tensor(o)) return tensor_of(o)->dtype;
+  int standard = api->thread_state()->default_dtype;
+  if (PyBool_Check(o)) return ARGAND_BOOL;
+  if (PyLong_Check(o)) return ARGAND_INT64;
+  if (PyFloat_Check(o)) return standard;
+  if (PyComplex_Check(o)) return standard == ARGAND_FLOAT64 ? ARGAND_COMPLEX128 : ARGAND_COMPLEX64;
+  return -1;
+}
+
+static bool infer_dtype(PyObject* data, Inferred& inferred) {
+  if (!is_nested(data) || is_tensor(data)) {
+    int dtype = dtype_of_number(data);
+    if (dtype < 0) {
+      PyErr_Format(is_text(data) ? PyExc_TypeError : PyExc_RuntimeError,
+                   is_text(data) ? "tensor(): invalid data type '%s'; expected numbers" : "tensor(): could not infer the dtype of %s; expected numbers",
+                   Py_TYPE(data)->tp_name);
+      return false;
+    }
+    inferred.dtype = inferred.dtype < 0 ? dtype : api->promote_types(inferred.dtype, dtype);
+    return true;
+  }
+  Ref sequence(PySequence_Fast(data, "tensor(): expected a sequence of numbers"));
+  if (!sequence) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence.get()); i++)
+    if (!infer_dtype(PySequence_Fast_GET_ITEM(sequence.get(), i), inferred)) return false;
+  return true;
+}
+
+// ---- filling ------------------------------------------------------------------------------------------------------------------
+static bool fill_number(void* p, int dtype, PyObject* o) {
+  if (!is_tensor(o)) {
+    if (is_text(o) || o == Py_None || PyDict_Check(o)) {
+      PyErr_Format(PyExc_TypeError, "tensor(): got %s among the data, expected numbers", Py_TYPE(o)->tp_name);
+      return false;
+    }
+    return store_element(p, dtype, o) == 0;
+  }
+  Ref number(item(tensor_of(o)));
+  return number && store_element(p, dtype, number.get()) == 0;
+}
+
+static bool fill(ArgandTensor* t, PyObject* data, int d, char*& p) {
+  if (d == t->ndim) {
+    if (is_nested(data) && !is_tensor(data)) {
+      PyErr_Format(PyExc_TypeError, "tensor(): got a %s at dim %d where other entries are numbers", Py_TYPE(data)->tp_name, d);
+      return false;
+    }
+    if (!fill_number(p, t->dtype, data)) return false;
+    p += item_size(t->dtype);
+    return true;
+  }
+  if (!is_nested(data)) {
+    PyErr_Format(PyExc_TypeError, "tensor(): got a %s at dim %d, expected a sequence of length %lld", Py_TYPE(data)->tp_name, d,
+                 static_cast<long long>(t->sizes[d]));
+    return false;
+  }
+  Ref list = is_tensor(data) ? Ref(tolist(tensor_of(data))) : new_ref(data);
+  Ref sequence(list ? PySequence_Fast(list.get(), "tensor(): expected a sequence") : nullptr);
+  if (!sequence) return false;
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence.get());
+  if (n != t->sizes[d]) {
+    PyErr_Format(PyExc_ValueError, "expected sequence of length %lld at dim %d (got %zd)", static_cast<long long>(t->sizes[d]), d, n);
+    return false;
+  }
+  for (Py_ssize_t i = 0; i < n; i++)
+    if (!fill(t, PySequence_Fast_GET_ITEM(sequence.get(), i), d + 1, p)) return false;
+  return true;
+}
+
+// ---- copies ---------------------------------------------------------------------------------------------------------------------
+// Elements in row-major order into dense memory.
+static char* gather(const ArgandTensor* t, const char* data, int d, char* out) {
+  int64_t width = item_size(t->dtype), step = d < t->ndim ? t->strides[d] * width : 0;
+  if (d == t->ndim) {
+    std::memcpy(out, data, static_cast<size_t>(width));
+    return out + width;
+  }
+  if (d == t->ndim - 1 && t->strides[d] == 1) {
+    std::memcpy(out, data, static_cast<size_t>(t->sizes[d] * width));
+    return out + t->sizes[d] * width;
+  }
+  for (int64_t i = 0; i < t->sizes[d]; i++) out = gather(t, data + i * step, d + 1, out);
+  return out;
+}
+
+static bool move_to(ArgandTensor*& t, ArgandDevice device) {
+  if (device == t->storage->device) return true;
+  ArgandTensor* moved = nullptr;
+  int status = api->tensor_empty(t->ndim, t->sizes, t->dtype, device, &moved);
+  if (!status && ARGAND_DEVICE_TYPE(device) != ARGAND_META) {
+    const ArgandDeviceInterface* interface = api->device_interface(ARGAND_DEVICE_TYPE(device));
+    status = interface->copy(moved->data, device, t->data, t->storage->device, static_cast<size_t>(t->numel * item_size(t->dtype)));
+    if (status) release(moved);
+  }
+  release(t);
+  t = status ? nullptr : moved;
+  if (status) raise(status);
+  return !status;
+}
+
+static PyObject* copy_of(ArgandTensor* source, int dtype, ArgandDevice device) {
+  HostData host;
+  if (dtype == ARGAND_DTYPE_NONE) dtype = source->dtype;
+  bool meta = ARGAND_DEVICE_TYPE(source->storage->device) == ARGAND_META && ARGAND_DEVICE_TYPE(device) == ARGAND_META;
+  if (!meta && !host.open(source, "tensor")) return nullptr;
+  ArgandTensor* t = nullptr;
+  if (int status = api->tensor_empty(source->ndim, source->sizes, dtype, meta ? device : kCpu, &t)) return raise(status);
+  bool done = true;
+  if (meta || !t->numel) {
+  } else if (dtype == source->dtype) {
+    gather(source, host.data(), 0, static_cast<char*>(t->data));
+  } else {
+    Ref list(tolist(source));
+    char* p = static_cast<char*>(t->data);
+    done = list && fill(t, list.get(), 0, p);
+  }
+  if (!done) release(t);
+  return done && move_to(t, device) ? wrap(t) : nullptr;
+}
+
+static PyObject* from_array(PyObject* array, int dtype, ArgandDevice device) {
+  Ref converted = new_ref(array);
+  if (dtype != ARGAND_DTYPE_NONE) {
+    const char* name = dtype == ARGAND_BFLOAT16 ? "float32" : kDTypeName[dtype];
+    converted = Ref(PyObject_CallMethod(array, "astype", "s", name));
+    if (!converted) return nullptr;
+  }
+  Ref flags(PyObject_CallMethod(converted.get(), "copy", nullptr));  // dense, positive strides, writable
+  Ref view(flags ? tensor_from_numpy(flags.get()) : nullptr);
+  return view ? copy_of(tensor_of(view.get()), dtype, device) : nullptr;
+}
+
+// NumPy's own types decide: through an array.
+static bool wants_array(PyObject* data) {
+  if (is_ndarray(data) || is_numpy_scalar(data)) return true;
+  if (!PyList_Check(data) && !PyTuple_Check(data)) return false;
+  if (PySequence_Fast_GET_SIZE(data) == 0) return false;
+  return wants_array(PySequence_Fast_GET_ITEM(data, 0));
+}
+
+PyObject* tensor_from_data(PyObject* data, int dtype, ArgandDevice device) {
+  if (is_tensor(data)) {
+    ArgandTensor* source = unwrap(data);
+    return source ? copy_of(source, dtype, device) : nullptr;
+  }
+  if (wants_array(data)) {
+    Ref numpy(PyImport_ImportModule("numpy"));
+    Ref array(numpy ? PyObject_CallMethod(numpy.get(), "asarray", "O", data) : nullptr);
+    return array ? from_array(array.get(), dtype, device) : nullptr;
+  }
+  Inferred inferred;
+  if (!infer_shape(data, inferred)) return nullptr;
+  if (dtype == ARGAND_DTYPE_NONE) {
+    if (!infer_dtype(data, inferred)) return nullptr;
+    dtype = inferred.dtype < 0 ? api->thread_state()->default_dtype : inferred.dtype;
+  }
+  ArgandTensor* t = nullptr;
+  if (int status = api->tensor_empty(inferred.ndim, inferred.sizes, dtype, kCpu, &t)) return raise(status);
+  char* p = static_cast<char*>(t->data);
+  if (!fill(t, data, 0, p)) {
+    release(t);
+    return nullptr;
+  }
+  return move_to(t, device) ? wrap(t) : nullptr;
+}
+
+// ---- functions ---------------------------------------------------------------------------------------------------------------------
+static bool read_options(const char* function, PyObject* dtype, PyObject* device, int* dtype_out, ArgandDevice* device_out) {
+  *dtype_out = ARGAND_DTYPE_NONE;
+  *device_out = kCpu;
+  int status = dtype == Py_None ? 1 : dtype_from(dtype, dtype_out);
+  if (status == 0) PyErr_Format(PyExc_TypeError, "%s(): argument 'dtype' must be dtype, not %s", function, Py_TYPE(dtype)->tp_name);
+  if (status <= 0) return false;
+  status = device == Py_None ? 1 : device_from(device, device_out);
+  if (status == 0) PyErr_Format(PyExc_TypeError, "%s(): argument 'device' must be device or str, not %s", function, Py_TYPE(device)->tp_name);
+  ArgandDeviceType type = ARGAND_DEVICE_TYPE(*device_out);
+  if (type == ARGAND_CPU || type == ARGAND_META) *device_out = ARGAND_DEVICE(type, 0);
+  return status > 0;
+}
+
+static PyObject* tensor(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* keywords[] = {"data", "dtype", "device", "requires_grad", "pin_memory", nullptr};
+  PyObject *data, *dtype_arg = Py_None, *device_arg = Py_None;
+  int requires_grad = 0, pin_memory = 0, dtype;
+  ArgandDevice device;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOpp:tensor", const_cast<char**>(keywords), &data, &dtype_arg, &device_arg, &requires_grad, &pin_memory))
+    return nullptr;
+  if (!read_options("tensor", dtype_arg, device_arg, &dtype, &device)) return nullptr;
+  Ref result(tensor_from_data(data, dtype, device));
+  if (result && requires_grad && PyObject_SetAttr(result.get(), names.requires_grad, Py_True) < 0) return nullptr;
+  return result.take();
+}
+
+// The elements as bytes in row-major order: what pickles and files hold.
+static PyObject* tensor_to_bytes(PyObject*, PyObject* o) {
+  ArgandTensor* t = unwrap(o);
+  HostData host;
+  if (!t || !host.open(t, "tobytes")) return nullptr;
+  Ref bytes(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(t->numel * item_size(t->dtype))));
+  if (bytes && t->numel) gather(t, host.data(), 0, PyBytes_AS_STRING(bytes.get()));
+  return bytes.take();
+}
+
+static PyObject* tensor_from_bytes(PyObject*, PyObject* args) {
+  Py_buffer buffer;
+  PyObject *dtype_arg, *shape;
+  int dtype;
+  if (!PyArg_ParseTuple(args, "y*OO:_tensor_from_bytes", &buffer, &dtype_arg, &shape)) return nullptr;
+  PyObject* result = nullptr;
+  ArgandDevice device;
+  Ref sizes(PySequence_Tuple(shape));
+  if (sizes && read_options("_tensor_from_bytes", dtype_arg, Py_None, &dtype, &device)) {
+    int64_t dims[ARGAND_MAX_DIMS];
+    auto ndim = static_cast<int32_t>(PyTuple_GET_SIZE(sizes.get()));
+    for (int32_t i = 0; i < ndim && i < ARGAND_MAX_DIMS; i++) dims[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes.get(), i));
+    ArgandTensor* t = nullptr;
+    int status = PyErr_Occurred() ? ARGAND_PYTHON_ERROR : api->tensor_empty(ndim, dims, dtype, kCpu, &t);
+    if (status) {
+      if (!PyErr_Occurred()) raise(status);
+    } else if (t->numel * item_size(dtype) != buffer.len) {
+      PyErr_Format(PyExc_ValueError, "_tensor_from_bytes: got %zd bytes, expected %lld", buffer.len, static_cast<long long>(t->numel * item_size(dtype)));
+      release(t);
+    } else {
+      if (t->numel) std::memcpy(t->data, buffer.buf, static_cast<size_t>(buffer.len));
+      result = wrap(t);
+    }
+  }
+  PyBuffer_Release(&buffer);
+  return result;
+}
+
+// A storage of its own with the same bytes, for deep copies that keep tensors of one storage together.
+static PyObject* copy_storage(PyObject*, PyObject* o) {
+  ArgandStorage *source = storage_of(o), *copy = nullptr;
+  if (!source) return nullptr;
+  int status = api->storage_new(source->device, source->nbytes, &copy);
+  if (status) return raise(status);
+  if (source->data && source->nbytes) {
+    status = api->device_interface(ARGAND_DEVICE_TYPE(source->device))->copy(copy->data, source->device, source->data, source->device, source->nbytes);
+  }
+  PyObject* result = status ? raise(status) : storage_object(copy);
+  if (__atomic_sub_fetch(&copy->refcount, 1, __ATOMIC_ACQ_REL) == 0) api->storage_release(copy);
+  return result;
+}
+
+static PyObject* edge_list_function(PyObject*, PyObject* args) {
+  PyObject* o;
+  long long edge;
+  if (!PyArg_ParseTuple(args, "OL:_edge_list", &o, &edge)) return nullptr;
+  ArgandTensor* t = unwrap(o);
+  return t ? edge_list(t, edge) : nullptr;
+}
+
+// An uninitialised tensor; the operator `empty` of upper layers goes through the dispatcher, this does not.
+static PyObject* empty_strided(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* keywords[] = {"size", "stride", "dtype", "device", nullptr};
+  PyObject *size, *stride = Py_None, *dtype_arg = Py_None, *device_arg = Py_None;
+  int dtype;
+  ArgandDevice device;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOO:_empty_strided", const_cast<char**>(keywords), &size, &stride, &dtype_arg, &device_arg)) return nullptr;
+  if (!read_options("_empty_strided", dtype_arg, device_arg, &dtype, &device)) return nullptr;
+  if (dtype == ARGAND_DTYPE_NONE) dtype = api->thread_state()->default_dtype;
+  int64_t dims[2][ARGAND_MAX_DIMS];
+  int32_t n[2] = {0, 0};
+  for (int k = 0; k < 2; k++) {
+    PyObject* list = k ? stride : size;
+    if (list == Py_None) continue;
+    Ref entries(PySequence_Tuple(list));
+    if (!entries) return nullptr;
+    n[k] = static_cast<int32_t>(PyTuple_GET_SIZE(entries.get()));
+    if (n[k] > ARGAND_MAX_DIMS) return PyErr_Format(PyExc_ValueError, "empty_strided: got %d dimensions, expected at most %d", n[k], ARGAND_MAX_DIMS);
+    for (int32_t i = 0; i < n[k]; i++) dims[k][i] = PyLong_AsLongLong(PyTuple_GET_ITEM(entries.get(), i));
+    if (PyErr_Occurred()) return nullptr;
+  }
+  if (stride != Py_None && n[0] != n[1]) return PyErr_Format(PyExc_ValueError, "empty_strided: got %d sizes and %d strides, expected as many", n[0], n[1]);
+  ArgandTensor* t = nullptr;
+  int status = stride == Py_None ? api->tensor_empty(n[0], dims[0], dtype, device, &t) : api->tensor_empty_strided(n[0], dims[0], dims[1], dtype, device, &t);
+  return status ? raise(status) : wrap(t);
+}
+
+#define KEYWORDS(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), METH_VARARGS | METH_KEYWORDS
+PyMethodDef factory_functions[] = {
+    {"tensor", KEYWORDS(tensor),
+     "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n\nA new tensor with a copy of numbers, nested sequences, arrays or another tensor."},
+    {"_empty_strided", KEYWORDS(empty_strided), "_empty_strided(size, stride=None, dtype=None, device=None)\n\nAn uninitialised tensor, without the dispatcher."},
+    {"_tensor_to_bytes", tensor_to_bytes, METH_O, "The elements as bytes in row-major order."},
+    {"_tensor_from_bytes", tensor_from_bytes, METH_VARARGS, "_tensor_from_bytes(bytes, dtype, shape)"},
+    {"_copy_storage", copy_storage, METH_O, "A new storage with the same bytes."},
+    {"_edge_list", edge_list_function, METH_VARARGS, "_edge_list(tensor, n): tolist() of the first and last n of each long dimension."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace argand::py

@@ -1,0 +1,97 @@
+// Python modes: objects on a thread's stack that see every operator call of the thread.
+#include <vector>
+
+#include "packages/c10/csrc/python/binding.h"
+
+namespace argand::py {
+
+static thread_local std::vector<PyObject*> modes;  // owned; the last is the innermost
+
+static void update_key() {
+  uint64_t bit = ARGAND_KEYBIT(ARGAND_KEY_PYTHON_MODE);
+  ArgandThreadState* state = api->thread_state();
+  state->include_keys = modes.empty() ? state->include_keys & ~bit : state->include_keys | bit;
+}
+
+static PyObject* push_mode(PyObject*, PyObject* mode) {
+  modes.push_back(Py_NewRef(mode));
+  update_key();
+  Py_RETURN_NONE;
+}
+static PyObject* pop_mode(PyObject*, PyObject* mode) {
+  if (modes.empty() || modes.back() != mode) {
+    PyErr_SetString(PyExc_RuntimeError, "ArgandDispatchMode: left in another order than entered; leave the innermost mode first");
+    return nullptr;
+  }
+  modes.pop_back();
+  Py_DECREF(mode);
+  update_key();
+  Py_RETURN_NONE;
+}
+static PyObject* mode_stack(PyObject*, PyObject*) {
+  Ref list(PyList_New(static_cast<Py_ssize_t>(modes.size())));
+  for (size_t i = 0; list && i < modes.size(); i++) PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), Py_NewRef(modes[i]));
+  return list.take();
+}
+
+// Takes the innermost mode off while it works: its own calls go to the modes around it.
+class InnermostMode {
+ public:
+  InnermostMode() : mode_(modes.back()) {
+    modes.pop_back();
+    update_key();
+  }
+  ~InnermostMode() {
+    modes.push_back(mode_);
+    update_key();
+  }
+  PyObject* get() const { return mode_; }
+
+ private:
+  PyObject* mode_;
+};
+
+static PyObject* tensor_types(const ArgandOperator* op, const ArgandValue* args) {
+  Ref found(PyDict_New());  // an ordered set
+  auto add = [&](ArgandTensor* t) {
+    if (!t || !found) return;
+    retain(t);
+    Ref o(wrap(t));
+    if (!o || PyDict_SetItem(found.get(), reinterpret_cast<PyObject*>(Py_TYPE(o.get())), Py_None) < 0) found = Ref();
+  };
+  for (int i = 0; i < op->n_args; i++) {
+    if (args[i].tag == ARGAND_TAG_TENSOR) add(args[i].t);
+    for (uint32_t k = 0; args[i].tag == ARGAND_TAG_TENSOR_LIST && k < args[i].len; k++) add(args[i].tensors[k]);
+  }
+  return found ? PySequence_Tuple(found.get()) : nullptr;
+}
+
+static int mode_kernel(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets) {
+  if (modes.empty()) return api->redispatch(op, keys & ~ARGAND_KEYBIT(ARGAND_KEY_PYTHON_MODE), args, rets);
+  PyGILState_STATE gil = PyGILState_Ensure();
+  int status = 0;
+  {
+    InnermostMode mode;
+    Ref positional, keywords, types(tensor_types(op, args)), result;
+    PyObject* overload = types ? overload_object(op) : nullptr;  // borrowed
+    if (overload && python_arguments(op, args, &positional, &keywords) == 0) {
+      PyObject* call_args[5] = {mode.get(), overload, types.get(), positional.get(), keywords.get()};
+      result = Ref(PyObject_VectorcallMethod(names.argand_dispatch, call_args, 5, nullptr));
+    }
+    if (!result || python_results(op, result.get(), rets) < 0) status = api->set_error(ARGAND_PYTHON_ERROR, "a Python exception is set");
+  }
+  PyGILState_Release(gil);
+  return status;
+}
+
+static PyMethodDef mode_functions[] = {{"_push_mode", push_mode, METH_O, nullptr},
+                                       {"_pop_mode", pop_mode, METH_O, nullptr},
+                                       {"_mode_stack", mode_stack, METH_NOARGS, "The modes of this thread, innermost last."},
+                                       {nullptr, nullptr, 0, nullptr}};
+
+int init_modes(PyObject* module) {
+  if (api->set_fallback(ARGAND_KEY_PYTHON_MODE, mode_kernel)) return -1;
+  return PyModule_AddFunctions(module, mode_functions);
+}
+
+}  // namespace argand::py

@@ -1,0 +1,317 @@
+// Operator: the callable of a binding. It matches arguments to signatures, dispatches and wraps results.
+#include "packages/c10/csrc/python/operator_type.h"
+
+#include <cstring>
+
+namespace argand::py {
+
+PyTypeObject* operator_type = nullptr;
+static PyTypeObject* method_type = nullptr;
+static PyObject* by_name = nullptr;  // dict: binding name -> the first Operator of that name, for pickling
+
+static OperatorObject* operator_of(PyObject* o) { return reinterpret_cast<OperatorObject*>(o); }
+const ArgandBinding* operator_binding(PyObject* op) { return operator_of(op)->binding; }
+
+// ---- results -----------------------------------------------------------------------------------------------------------------
+// Worth letting other Python threads run meanwhile: about ten microseconds of work.
+static bool is_large(const ArgandOperator* op, const ArgandValue* args) {
+  constexpr int64_t kElements = 32768;
+  int64_t total = 0;
+  for (int i = 0; i < op->n_args && i < 8; i++) {
+    const ArgandValue& v = args[i];
+    if (v.tag == ARGAND_TAG_TENSOR) {
+      if (v.t) total += v.t->numel;
+    } else if (v.tag == ARGAND_TAG_TENSOR_LIST) {
+      for (uint32_t k = 0; k < v.len; k++) total += v.tensors[k] ? v.tensors[k]->numel : 0;
+    } else if (v.tag == ARGAND_TAG_INT_LIST && i < 2 && v.len) {  // a factory's sizes
+      int64_t product = 1;
+      for (uint32_t k = 0; k < v.len && product < kElements; k++) product *= v.ints[k];
+      if (product >= kElements) return true;
+    }
+  }
+  return total >= kElements;
+}
+
+constexpr int kMaxResults = 16;
+
+static PyObject* wrap_results(ArgandValue* rets, int n, PyTypeObject* result_type) {
+  if (n == 1) return from_value(&rets[0]);
+  if (n == 0) Py_RETURN_NONE;
+  Ref tuple(result_type ? PyStructSequence_New(result_type) : PyTuple_New(n));
+  bool failed = !tuple;
+  for (int i = 0; i < n; i++) {
+    PyObject* entry = from_value(&rets[i]);  // takes each result, also after a failure
+    failed = failed || !entry;
+    if (tuple) PyTuple_SET_ITEM(tuple.get(), i, entry);
+  }
+  return failed ? nullptr : tuple.take();
+}
+
+PyObject* dispatch(const ArgandOperator* op, const ArgandValue* args, PyTypeObject* result_type) {
+  ArgandValue rets[kMaxResults];
+  int n = op->n_rets;
+  if (n > kMaxResults) return PyErr_Format(PyExc_RuntimeError, "%s: got %d results, expected at most %d", op->name, n, kMaxResults);
+  for (int i = 0; i < n; i++) rets[i].tag = ARGAND_TAG_NONE;
+  int status;
+  if (is_large(op, args)) {
+    PyThreadState* thread = PyEval_SaveThread();
+    status = api->call(op, args, rets);
+    PyEval_RestoreThread(thread);
+  } else {
+    status = api->call(op, args, rets);
+  }
+  return status ? raise(status) : wrap_results(rets, n, result_type);
+}
+
+// The named tuple of a signature with several named results.
+static PyTypeObject* result_type_of(const char* function, const ArgandSignature& signature) {
+  std::string name = std::string("argand.return_types.") + function;
+  auto* fields = static_cast<PyStructSequence_Field*>(PyMem_Calloc(signature.n_rets + 1u, sizeof(PyStructSequence_Field)));
+  auto* kept_name = static_cast<char*>(PyMem_Malloc(name.size() + 1));
+  if (!fields || !kept_name) return reinterpret_cast<PyTypeObject*>(PyErr_NoMemory());
+  std::memcpy(kept_name, name.c_str(), name.size() + 1);
+  for (int i = 0; i < signature.n_rets; i++) fields[i].name = signature.ret_names[i];
+  PyStructSequence_Desc desc = {kept_name, "Results of an operator.", fields, signature.n_rets};
+  return PyStructSequence_NewType(&desc);
+}
+
+// ---- signatures --------------------------------------------------------------------------------------------------------------
+static bool resolve(Signature& s, const char* function) {
+  const ArgandSignature& d = *s.desc;
+  s.op = api->op_find(d.operator_name);
+  if (s.op && (s.op->n_args != d.n_args || s.op->n_rets != d.n_rets)) {
+    PyErr_Format(PyExc_RuntimeError, "%s(): got a binding of %d arguments and %d results for '%s', which has %d and %d; install matching versions",
+                 function, d.n_args, d.n_rets, d.operator_name, s.op->n_args, s.op->n_rets);
+    s.op = nullptr;
+    return false;
+  }
+  if (!s.op) {
+    PyErr_Format(PyExc_RuntimeError, "%s(): operator '%s' is not registered; import the package that provides it", function, d.operator_name);
+    return false;
+  }
+  s.out_op = d.out_name ? api->op_find(d.out_name) : nullptr;
+  if (d.n_rets > 1 && d.ret_names && !s.result_type) s.result_type = result_type_of(function, d);
+  return !PyErr_Occurred();
+}
+
+static Signature* make_signatures(const ArgandBinding* binding) {
+  auto* signatures = static_cast<Signature*>(PyMem_Calloc(binding->n_signatures, sizeof(Signature)));
+  if (!signatures) return reinterpret_cast<Signature*>(PyErr_NoMemory());
+  for (int k = 0; k < binding->n_signatures; k++) {
+    Signature& s = signatures[k];
+    s.desc = &binding->signatures[k];
+    s.names = static_cast<PyObject**>(PyMem_Calloc(s.desc->n_args + 1u, sizeof(PyObject*)));
+    if (!s.names) return reinterpret_cast<Signature*>(PyErr_NoMemory());
+    bool has_dtype = false, has_device = false, has_memory_format = false;
+    for (int i = 0; i < s.desc->n_args; i++) {
+      const ArgandArgDesc& arg = s.desc->args[i];
+      s.names[i] = PyUnicode_InternFromString(arg.name);
+      if (!s.names[i]) return nullptr;
+      if (!(arg.flags & ARGAND_ARG_KWONLY)) s.n_positional = static_cast<uint16_t>(i + 1);
+      has_dtype = has_dtype || arg.type == ARGAND_ARG_DTYPE;
+      has_device = has_device || arg.type == ARGAND_ARG_DEVICE;
+      has_memory_format = has_memory_format || std::strcmp(arg.name, "memory_format") == 0;
+    }
+    const char* name = binding->name;
+    size_t length = std::strlen(name);
+    bool is_like = length > 5 && std::strcmp(name + length - 5, "_like") == 0;
+    s.is_factory = has_dtype && has_device && std::strcmp(name, "to") != 0;
+    s.takes_memory_format =
+        !has_memory_format && (is_like || !std::strcmp(name, "to") || !std::strcmp(name, "clone") || !std::strcmp(name, "contiguous") || !std::strcmp(name, "empty"));
+  }
+  return signatures;
+}
+
+// ---- the call ------------------------------------------------------------------------------------------------------------------
+static PyObject* operator_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  OperatorObject* op = operator_of(self);
+  Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+  Py_ssize_t n_all = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+  for (Py_ssize_t i = 0; i < n_all; i++) {
+    if (is_tensor_exact(args[i]) || PyLong_CheckExact(args[i]) || PyFloat_CheckExact(args[i])) continue;
+    PyObject* result;
+    if (call_override(op->function ? op->function : self, args, nargs, kwnames, &result)) return result;
+    break;
+  }
+  Call call{op, args, nargs, kwnames, op->function != nullptr, nullptr};
+  for (int k = 0; k < op->binding->n_signatures; k++) {
+    Signature& s = op->signatures[k];
+    if (__builtin_expect(!s.op, 0) && !resolve(s, op->binding->name)) return nullptr;
+    Arena arena;
+    Extras extras;
+    ArgandValue values[kMaxArguments];
+    Conversion c = match(s, call, values, arena, extras);
+    if (c == Conversion::kMismatch) continue;
+    if (c == Conversion::kError) return nullptr;
+    Ref result(dispatch(extras.out ? s.out_op : s.op, values, s.result_type));
+    if (extras.requires_grad && result && PyObject_SetAttr(result.get(), names.requires_grad, Py_True) < 0) return nullptr;
+    return result.take();
+  }
+  return raise_no_match(call);
+}
+
+PyObject* call_operator(PyObject* op, PyObject* const* args, size_t nargs, PyObject* kwnames) {
+  if (Py_TYPE(op) == operator_type || Py_TYPE(op) == method_type) return operator_vectorcall(op, args, nargs, kwnames);
+  return PyObject_Vectorcall(op, args, nargs, kwnames);
+}
+
+// ---- making operators ------------------------------------------------------------------------------------------------------------
+static PyObject* new_object(PyTypeObject* type, const ArgandBinding* binding, Signature* signatures, PyObject* function) {
+  auto* self = PyObject_New(OperatorObject, type);
+  if (!self) return nullptr;
+  self->vectorcall = operator_vectorcall;
+  self->binding = binding;
+  self->signatures = signatures;
+  self->function = Py_XNewRef(function);
+  return reinterpret_cast<PyObject*>(self);
+}
+
+PyObject* operator_new(const ArgandBinding* binding) {
+  for (int k = 0; k < binding->n_signatures; k++) {
+    const ArgandSignature& s = binding->signatures[k];
+    if (s.n_args + s.n_rets > kMaxArguments)
+      return PyErr_Format(PyExc_ValueError, "%s: got %d arguments, expected at most %d", s.operator_name, s.n_args, kMaxArguments - s.n_rets);
+  }
+  Signature* signatures = make_signatures(binding);
+  if (!signatures) return nullptr;
+  Ref self(new_object(operator_type, binding, signatures, nullptr));
+  if (self && !PyDict_GetItemString(by_name, binding->name) && PyDict_SetItemString(by_name, binding->name, self.get()) < 0) return nullptr;
+  return self.take();
+}
+
+PyObject* operator_method(PyObject* op) {
+  OperatorObject* function = operator_of(op);
+  return new_object(method_type, function->binding, function->signatures, op);
+}
+
+PyObject* overload_object(const ArgandOperator* op) {
+  if (!op->binding) {
+    PyObject* made = guard<PyObject*>(nullptr, [&]() -> PyObject* {
+      const ArgandBinding* binding = parse_schema(op->schema).binding;
+      Signature* signatures = make_signatures(binding);
+      return signatures ? new_object(operator_type, binding, signatures, nullptr) : nullptr;
+    });
+    const_cast<ArgandOperator*>(op)->binding = made;  // lives as long as the operator
+  }
+  return static_cast<PyObject*>(const_cast<void*>(op->binding));
+}
+
+// ---- attributes --------------------------------------------------------------------------------------------------------------------
+static PyObject* operator_repr(PyObject* self) { return PyUnicode_FromFormat("<operator '%s'>", operator_of(self)->binding->name); }
+static PyObject* get_name(PyObject* self, void*) { return PyUnicode_FromString(operator_of(self)->binding->name); }
+static PyObject* get_module(PyObject*, void*) { return PyUnicode_FromString("argand"); }
+static PyObject* get_doc(PyObject* self, void*) {
+  const char* doc = operator_of(self)->binding->doc;
+  return PyUnicode_FromString(doc ? doc : "");
+}
+// A tuple of f(registered operator) over the overloads.
+template <class F>
+static PyObject* over_overloads(PyObject* self, F f) {
+  OperatorObject* op = operator_of(self);
+  Ref tuple(PyTuple_New(op->binding->n_signatures));
+  for (int k = 0; tuple && k < op->binding->n_signatures; k++) {
+    Signature& s = op->signatures[k];
+    if (!s.op && !resolve(s, op->binding->name)) return nullptr;
+    PyObject* entry = f(s.op);
+    if (!entry) return nullptr;
+    PyTuple_SET_ITEM(tuple.get(), k, entry);
+  }
+  return tuple.take();
+}
+static PyObject* get_overloads(PyObject* self, void*) {
+  return over_overloads(self, [](const ArgandOperator* op) { return Py_XNewRef(overload_object(op)); });
+}
+static PyObject* get_schemas(PyObject* self, void*) {
+  return over_overloads(self, [](const ArgandOperator* op) { return PyUnicode_FromString(op->schema); });
+}
+static PyObject* get_schema(PyObject* self, void*) {
+  Ref schemas(get_schemas(self, nullptr));
+  if (!schemas) return nullptr;
+  Ref separator(PyUnicode_FromString("\n"));
+  return separator ? PyUnicode_Join(separator.get(), schemas.get()) : nullptr;
+}
+static PyObject* flag_of_first(PyObject* self, uint16_t flag) {
+  OperatorObject* op = operator_of(self);
+  Signature& s = op->signatures[0];
+  if (!s.op && !resolve(s, op->binding->name)) return nullptr;
+  return PyBool_FromLong((s.op->flags & flag) != 0);
+}
+static PyObject* get_is_view(PyObject* self, void*) { return flag_of_first(self, ARGAND_OP_VIEW); }
+static PyObject* get_is_inplace(PyObject* self, void*) { return flag_of_first(self, ARGAND_OP_INPLACE); }
+static PyObject* get_is_random(PyObject* self, void*) { return flag_of_first(self, ARGAND_OP_RANDOM); }
+
+static PyObject* operator_same(PyObject* self, PyObject*) { return Py_NewRef(self); }
+static PyObject* operator_reduce(PyObject* self, PyObject*) {
+  Ref module(PyImport_ImportModule("argand_c10._C"));
+  if (!module) return nullptr;
+  Ref find(PyObject_GetAttrString(module.get(), "_operator_by_name"));
+  return find ? Py_BuildValue("O(sO)", find.get(), operator_of(self)->binding->name, operator_of(self)->function ? Py_True : Py_False) : nullptr;
+}
+PyObject* operator_by_name(PyObject*, PyObject* args) {
+  const char* name;
+  int is_method = 0;
+  if (!PyArg_ParseTuple(args, "s|p:_operator_by_name", &name, &is_method)) return nullptr;
+  if (PyObject* op = PyDict_GetItemString(by_name, name)) return is_method ? operator_method(op) : Py_NewRef(op);
+  if (ArgandOperator* op = api->op_find(name)) return Py_XNewRef(overload_object(op));
+  return PyErr_Format(PyExc_LookupError, "operator '%s' is not registered; import the package that provides it", name);
+}
+
+static PyObject* method_get(PyObject* self, PyObject* object, PyObject*) {
+  return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
+}
+
+static PyMemberDef operator_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(OperatorObject, vectorcall), READONLY, nullptr},
+                                         {nullptr, 0, 0, 0, nullptr}};
+static PyMethodDef operator_methods[] = {{"__copy__", operator_same, METH_NOARGS, nullptr},
+                                         {"__deepcopy__", operator_same, METH_O, nullptr},
+                                         {"__reduce__", operator_reduce, METH_NOARGS, nullptr},
+                                         {nullptr, nullptr, 0, nullptr}};
+static PyGetSetDef operator_getset[] = {
+    {"name", get_name, nullptr, "The operator's name.", nullptr},
+    {"__name__", get_name, nullptr, nullptr, nullptr},
+    {"__qualname__", get_name, nullptr, nullptr, nullptr},
+    {"__module__", get_module, nullptr, nullptr, nullptr},
+    {"__doc__", get_doc, nullptr, nullptr, nullptr},
+    {"overloads", get_overloads, nullptr, "One Operator per overload.", nullptr},
+    {"schemas", get_schemas, nullptr, "The schema of each overload.", nullptr},
+    {"schema", get_schema, nullptr, "The schemas, one a line.", nullptr},
+    {"is_view", get_is_view, nullptr, "Do results share the first argument's memory.", nullptr},
+    {"is_inplace", get_is_inplace, nullptr, "Is the first argument changed and returned.", nullptr},
+    {"is_random", get_is_random, nullptr, "Does it draw from a generator.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+static void operator_dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  Py_XDECREF(operator_of(self)->function);
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+static PyType_Slot operator_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(operator_repr)},
+                                       {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                                       {Py_tp_dealloc, reinterpret_cast<void*>(operator_dealloc)},
+                                       {Py_tp_members, operator_members},
+                                       {Py_tp_methods, operator_methods},
+                                       {Py_tp_getset, operator_getset},
+                                       {0, nullptr}};
+static PyType_Slot method_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(operator_repr)},
+                                     {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                                     {Py_tp_dealloc, reinterpret_cast<void*>(operator_dealloc)},
+                                     {Py_tp_descr_get, reinterpret_cast<void*>(method_get)},
+                                     {Py_tp_members, operator_members},
+                                     {Py_tp_methods, operator_methods},
+                                     {Py_tp_getset, operator_getset},
+                                     {0, nullptr}};
+constexpr unsigned kFlags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE;
+static PyType_Spec operator_spec = {"argand_c10.Operator", sizeof(OperatorObject), 0, kFlags, operator_slots};
+// As an attribute of Tensor an operator is a method; as a function it must not turn into one inside a user's class.
+static PyType_Spec method_spec = {"argand_c10.OperatorMethod", sizeof(OperatorObject), 0, kFlags | Py_TPFLAGS_METHOD_DESCRIPTOR, method_slots};
+
+int init_operator(PyObject* module) {
+  by_name = PyDict_New();
+  operator_type = reinterpret_cast<PyTypeObject*>(PyType_FromModuleAndSpec(module, &operator_spec, nullptr));
+  method_type = reinterpret_cast<PyTypeObject*>(PyType_FromModuleAndSpec(module, &method_spec, nullptr));
+  if (!by_name || !operator_type || !method_type) return -1;
+  if (PyModule_AddObjectRef(module, "OperatorMethod", reinterpret_cast<PyObject*>(method_type)) < 0) return -1;
+  return PyModule_AddObjectRef(module, "Operator", reinterpret_cast<PyObject*>(operator_type));
+}
+
+}  // namespace argand::py

@@ -1,0 +1,149 @@
+// __argand_function__: types that take over calls in which they appear.
+#include "packages/c10/csrc/python/binding.h"
+
+namespace argand::py {
+
+static thread_local int disabled = 0;       // depth of DisableArgandFunction
+static PyObject* default_override = nullptr;  // Tensor.__argand_function__ itself, as found in Tensor's dict
+
+bool type_has_override(PyTypeObject* type) {
+  PyObject* found = _PyType_Lookup(type, names.argand_function);
+  return found && found != Py_None && found != default_override;
+}
+
+// ---- collecting --------------------------------------------------------------------------------------------------------------
+constexpr int kMaxOverrides = 16;  // distinct types in one call
+struct Overrides {
+  PyObject* objects[kMaxOverrides];  // borrowed; subclasses before their bases, else from left to right
+  int n = 0;
+
+  void add(PyObject* o) {
+    if (!has_override(o)) return;
+    PyTypeObject* type = Py_TYPE(o);
+    int at = n;
+    for (int i = 0; i < n; i++) {
+      if (Py_TYPE(objects[i]) == type) return;
+      if (at == n && PyType_IsSubtype(type, Py_TYPE(objects[i]))) at = i;
+    }
+    if (n == kMaxOverrides) return;
+    for (int i = n++; i > at; i--) objects[i] = objects[i - 1];
+    objects[at] = o;
+  }
+  void add_with_entries(PyObject* o) {  // lists and tuples one level deep, and slices
+    add(o);
+    if (PySlice_Check(o)) {
+      auto* slice = reinterpret_cast<PySliceObject*>(o);
+      add(slice->start), add(slice->stop), add(slice->step);
+      return;
+    }
+    bool is_list = PyList_Check(o);
+    if (!is_list && !PyTuple_Check(o)) return;
+    Py_ssize_t size = is_list ? PyList_GET_SIZE(o) : PyTuple_GET_SIZE(o);
+    for (Py_ssize_t i = 0; i < size; i++) add(is_list ? PyList_GET_ITEM(o, i) : PyTuple_GET_ITEM(o, i));
+  }
+};
+
+static bool is_plain(PyObject* o) {
+  PyTypeObject* type = Py_TYPE(o);
+  return type == tensor_type || type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || o == Py_None || type == &PyUnicode_Type;
+}
+
+static PyObject* raise_refused(PyObject* op, const Overrides& overrides) {
+  Ref types(PyList_New(0));
+  for (int i = 0; types && i < overrides.n; i++)
+    if (PyList_Append(types.get(), reinterpret_cast<PyObject*>(Py_TYPE(overrides.objects[i]))) < 0) return nullptr;
+  if (!types) return nullptr;
+  return PyErr_Format(PyExc_TypeError, "no implementation found for %R on types that implement __argand_function__: %R", op, types.get());
+}
+
+int call_override(PyObject* op, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, PyObject** result) {
+  Py_ssize_t n_all = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+  Overrides overrides;
+  for (Py_ssize_t i = 0; i < n_all; i++)
+    if (!is_plain(args[i])) overrides.add_with_entries(args[i]);
+  if (__builtin_expect(overrides.n == 0, 1) || disabled) return 0;
+
+  *result = nullptr;
+  Ref positional(PyTuple_New(nargs)), keywords(PyDict_New()), types(PyTuple_New(overrides.n));
+  if (!positional || !keywords || !types) return 1;
+  for (Py_ssize_t i = 0; i < nargs; i++) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
+  for (Py_ssize_t i = nargs; i < n_all; i++)
+    if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(kwnames, i - nargs), args[i]) < 0) return 1;
+  for (int i = 0; i < overrides.n; i++) PyTuple_SET_ITEM(types.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(overrides.objects[i]))));
+
+  for (int i = 0; i < overrides.n; i++) {
+    Ref function(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(overrides.objects[i])), names.argand_function));
+    if (!function) return 1;
+    PyObject* call_args[4] = {op, types.get(), positional.get(), keywords.get()};
+    Ref answer(PyObject_Vectorcall(function.get(), call_args, 4, nullptr));
+    if (!answer || answer.get() != Py_NotImplemented) {
+      *result = answer.take();
+      return 1;
+    }
+  }
+  raise_refused(op, overrides);
+  return 1;
+}
+
+// ---- Tensor.__argand_function__: what super() calls ----------------------------------------------------------------------------
+// Results of exact type Tensor become objects of the subclass, also inside tuples and lists.
+static PyObject* convert_result(PyObject* result, PyTypeObject* cls) {
+  Ref owned(result);
+  if (!result || cls == tensor_type) return owned.take();
+  if (is_tensor_exact(result)) return PyObject_CallMethod(result, "as_subclass", "O", cls);
+  bool is_list = PyList_CheckExact(result);
+  if (!is_list && !PyTuple_CheckExact(result)) return owned.take();
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(result);
+  Ref converted(is_list ? PyList_New(n) : PyTuple_New(n));
+  for (Py_ssize_t i = 0; converted && i < n; i++) {
+    PyObject* entry = convert_result(Py_NewRef(PySequence_Fast_GET_ITEM(result, i)), cls);
+    if (!entry) return nullptr;
+    is_list ? PyList_SET_ITEM(converted.get(), i, entry) : PyTuple_SET_ITEM(converted.get(), i, entry);
+  }
+  return converted.take();
+}
+
+static PyObject* tensor_argand_function(PyObject* cls, PyObject* args, PyObject* kwargs) {
+  static const char* keywords[] = {"func", "types", "args", "kwargs", nullptr};
+  PyObject *func, *types, *call_args = nullptr, *call_kwargs = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO:__argand_function__", const_cast<char**>(keywords), &func, &types, &call_args, &call_kwargs))
+    return nullptr;
+  Ref positional(call_args ? PySequence_Tuple(call_args) : PyTuple_New(0));
+  if (!positional) return nullptr;
+  disabled++;
+  PyObject* result = PyObject_Call(func, positional.get(), call_kwargs == Py_None ? nullptr : call_kwargs);
+  disabled--;
+  return convert_result(result, reinterpret_cast<PyTypeObject*>(cls));
+}
+static PyMethodDef tensor_override_methods[] = {
+    {"__argand_function__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_argand_function)),
+     METH_VARARGS | METH_KEYWORDS | METH_CLASS, "Calls func with overrides disabled; subclasses replace it to take part in calls."},
+    {nullptr, nullptr, 0, nullptr}};
+
+// ---- DisableArgandFunction --------------------------------------------------------------------------------------------------------
+static PyObject* disable_enter(PyObject* self, PyObject*) {
+  disabled++;
+  return Py_NewRef(self);
+}
+static PyObject* disable_exit(PyObject*, PyObject*) {
+  if (disabled > 0) disabled--;
+  Py_RETURN_NONE;
+}
+static PyMethodDef disable_methods[] = {{"__enter__", disable_enter, METH_NOARGS, nullptr},
+                                        {"__exit__", disable_exit, METH_VARARGS, nullptr},
+                                        {nullptr, nullptr, 0, nullptr}};
+static PyType_Slot disable_slots[] = {
+    {Py_tp_methods, disable_methods},
+    {Py_tp_doc, const_cast<char*>("Context manager: no __argand_function__ is called in this thread inside of it.")},
+    {0, nullptr}};
+static PyType_Spec disable_spec = {"argand_c10.DisableArgandFunction", sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT, disable_slots};
+
+int init_overrides(PyObject* module) {
+  Ref type(PyType_FromModuleAndSpec(module, &disable_spec, nullptr));
+  if (!type || PyModule_AddObjectRef(module, "DisableArgandFunction", type.get()) < 0) return -1;
+  if (tensor_add_methods(tensor_override_methods) < 0) return -1;
+  default_override = _PyType_Lookup(tensor_type, names.argand_function);
+  return default_override ? 0 : -1;
+}
+
+}  // namespace argand::py
