@@ -1,0 +1,6 @@
+"""Functions of neural networks."""
+
+from __future__ import annotations
+
+from argand_nn.functional import *  # noqa: F403
+from argand_nn.functional import __all__ as __all__

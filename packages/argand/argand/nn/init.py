@@ -1,0 +1,6 @@
+"""Initialisers of parameters."""
+
+from __future__ import annotations
+
+from argand_nn.init import *  # noqa: F403
+from argand_nn.init import __all__ as __all__

@@ -1,0 +1,6 @@
+"""Learning-rate schedulers."""
+
+from __future__ import annotations
+
+from argand_nn.optim.lr_scheduler import *  # noqa: F403
+from argand_nn.optim.lr_scheduler import __all__ as __all__

@@ -1,0 +1,8 @@
+"""Saving and loading tensors: safetensors files, which never run code."""
+
+from __future__ import annotations
+
+from argand.serialization.checkpoint import load, save
+from argand.serialization.safetensors_format import CheckpointError
+
+__all__ = ["CheckpointError", "load", "save"]

@@ -1,0 +1,221 @@
+"""`save` and `load`: nested state as one safetensors file.
+
+The structure (dicts, lists, tuples, scalars) is JSON in the file's metadata, in which a tensor is
+the name of an entry; a file without it, as other programs write, is a flat dict of tensors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from typing import Any, BinaryIO
+
+import argand_c10 as c10
+from argand_c10 import Module, Tensor
+
+from argand.serialization.safetensors_format import CheckpointError, read_tensors, write_tensors
+
+__all__ = ["load", "save"]
+
+_TREE_KEY = "argand.tree"
+# Deepest nesting of containers; far below Python's recursion limit.
+_MAX_DEPTH = 100
+
+File = str | os.PathLike[str] | BinaryIO
+
+
+def save(obj: Any, f: File) -> None:
+    """Save tensors in nested dicts, lists and tuples, together with numbers, strings and None.
+
+    Tensors that share all of their memory (tied weights) are stored once and tied again by `load`.
+    A path is written atomically: it holds either its old content or all of the new.
+
+    Args:
+        obj: for example `model.state_dict()`, or a dict of several states.
+        f: a path, or a binary file object.
+
+    Raises:
+        TypeError: for anything else inside `obj`; nothing is written then.
+        OSError: if the file cannot be written; the path keeps its old content.
+    """
+    packer = _Packer()
+    tree = packer.pack(obj, "", 0)
+    metadata = {"format": "pt", _TREE_KEY: json.dumps(tree, separators=(",", ":"))}
+    if hasattr(f, "write"):
+        write_tensors(f, packer.tensors, metadata)
+        return
+    path = os.path.abspath(os.fspath(f))
+    folder, name = os.path.split(path)
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=".tmp", dir=folder)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"save: the folder {folder} does not exist; make it first") from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            write_tensors(file, packer.tensors, metadata)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, _file_mode(path))
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def _file_mode(path: str) -> int:
+    """The mode that the file has, or that a new one would get."""
+    try:
+        return os.stat(path).st_mode & 0o777
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+def load(
+    f: File,
+    map_location: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+) -> Any:
+    """Load what `save` saved, or any safetensors file (as a dict of tensors). Never runs code.
+
+    Args:
+        f: a path, or a binary file object.
+        map_location: the device of the tensors; the CPU by default.
+        weights_only: accepted; loading is always safe.
+        mmap: accepted, without effect.
+
+    Raises:
+        CheckpointError: if the file is a pickle, foreign, cut off or damaged.
+    """
+    if isinstance(map_location, Mapping) or callable(map_location):
+        raise TypeError(
+            f"load: got map_location of type {type(map_location).__name__}, expected a device"
+        )
+    if hasattr(f, "read"):
+        data = f.read()
+        tensors, metadata = read_tensors(io.BytesIO(data), len(data), "the file object")
+        source = "the file object"
+    else:
+        source = repr(os.fspath(f))
+        with open(f, "rb") as file:
+            tensors, metadata = read_tensors(file, os.fstat(file.fileno()).st_size, source)
+    if map_location is not None:
+        tensors = {name: tensor.to(device=map_location) for name, tensor in tensors.items()}
+    if _TREE_KEY not in metadata:
+        return tensors
+    try:
+        return _unpack(json.loads(metadata[_TREE_KEY]), tensors, 0)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise CheckpointError(
+            f"load: {source} is damaged: its structure cannot be read "
+            f"({type(error).__name__}: {error})"
+        ) from None
+
+
+class _Packer:
+    """Turns nested state into JSON and gives every tensor a name.
+
+    Scalars stand for themselves; everything else is an object with one key, its kind.
+    """
+
+    def __init__(self) -> None:
+        self.tensors: dict[str, Tensor] = {}
+        self._names: dict[Any, str] = {}
+
+    def pack(self, value: Any, path: str, depth: int) -> Any:
+        if depth > _MAX_DEPTH:
+            raise ValueError(f"save: got more than {_MAX_DEPTH} nested containers at {path!r}")
+        if value is None or type(value) in (bool, int, float, str):
+            return value
+        if isinstance(value, Tensor):
+            return {"tensor": self._name_of(value, path)}
+        if isinstance(value, Mapping):
+            return {"dict": [self._pack_item(k, v, path, depth) for k, v in value.items()]}
+        if type(value) in (list, tuple) or isinstance(value, c10.Size):
+            kind = "list" if isinstance(value, list) else "tuple"
+            return {
+                kind: [
+                    self.pack(v, f"{path}.{i}" if path else str(i), depth + 1)
+                    for i, v in enumerate(value)
+                ]
+            }
+        if isinstance(value, c10.dtype):
+            return {"dtype": str(value).rpartition(".")[2]}
+        if isinstance(value, complex):
+            return {"complex": [value.real, value.imag]}
+        raise TypeError(_refusal(value, path))
+
+    def _pack_item(self, key: Any, value: Any, path: str, depth: int) -> list[Any]:
+        if key is not None and type(key) not in (bool, int, float, str):
+            raise TypeError(
+                f"save: got a key of type {type(key).__name__} at {path or 'the top'!r}, expected "
+                "str, int, float, bool or None"
+            )
+        return [key, self.pack(value, f"{path}.{key}" if path else str(key), depth + 1)]
+
+    def _name_of(self, tensor: Tensor, path: str) -> str:
+        identity: Any = id(tensor)
+        if tensor.numel() and tensor.device.type == "cpu":
+            identity = (
+                tensor.data_ptr(),
+                tuple(tensor.shape),
+                tuple(tensor.stride()),
+                str(tensor.dtype),
+            )
+        if identity not in self._names:
+            name = base = path or "tensor"
+            count = 1
+            while name in self.tensors or name == "__metadata__":
+                count += 1
+                name = f"{base}#{count}"
+            self._names[identity] = name
+            self.tensors[name] = tensor
+        return self._names[identity]
+
+
+def _refusal(value: Any, path: str) -> str:
+    place = f" at {path!r}" if path else ""
+    if isinstance(value, Module):
+        return f"save: got a Module{place}, expected tensors; save module.state_dict()"
+    if any(cls.__module__ == "numpy" for cls in type(value).__mro__):
+        return (
+            f"save: got a NumPy {type(value).__name__}{place}, expected tensors or Python numbers; "
+            "convert it with from_numpy or .item()"
+        )
+    return (
+        f"save: got {type(value).__name__}{place}, expected tensors, numbers, strings, None, or "
+        "dicts, lists and tuples of those; files hold data only, no objects"
+    )
+
+
+def _unpack(node: Any, tensors: Mapping[str, Tensor], depth: int) -> Any:
+    if depth > _MAX_DEPTH:
+        raise ValueError("too many nested containers")
+    if node is None or isinstance(node, bool | int | float | str):
+        return node
+    if not isinstance(node, dict) or len(node) != 1:
+        raise ValueError("expected a scalar or an object with one key")
+    ((kind, content),) = node.items()
+    if kind == "tensor":
+        return tensors[content]
+    if kind == "dict":
+        return {key: _unpack(value, tensors, depth + 1) for key, value in content}
+    if kind in ("list", "tuple"):
+        values = [_unpack(value, tensors, depth + 1) for value in content]
+        return values if kind == "list" else tuple(values)
+    if kind == "complex":
+        return complex(*content)
+    if kind == "dtype":
+        dtype = getattr(c10, content)
+        if not isinstance(dtype, c10.dtype):
+            raise ValueError(f"{content!r} is no dtype")
+        return dtype
+    raise ValueError(f"unknown kind {kind!r}")

@@ -1,0 +1,232 @@
+"""Comparing tensors in tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import argand_c10 as c10
+from argand_c10 import Tensor
+
+__all__ = ["assert_close"]
+
+# (rtol, atol) by dtype name; other dtypes must be equal.
+_TOLERANCES = {
+    "float16": (1e-3, 1e-5),
+    "bfloat16": (1.6e-2, 1e-5),
+    "float32": (1.3e-6, 1e-5),
+    "float64": (1e-7, 1e-7),
+    "complex64": (1.3e-6, 1e-5),
+    "complex128": (1e-7, 1e-7),
+}
+
+Message = str | Callable[[str], str] | None
+
+
+def assert_close(
+    actual: Any,
+    expected: Any,
+    *,
+    allow_subclasses: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = False,
+    check_device: bool = True,
+    check_dtype: bool = True,
+    check_layout: bool = True,
+    check_stride: bool = False,
+    msg: Message = None,
+) -> None:
+    """Assert |actual - expected| <= atol + rtol * |expected| everywhere.
+
+    Args:
+        actual: a tensor, a number, or sequences and mappings of those.
+        expected: the same kind of thing.
+        allow_subclasses: whether tensor types may differ.
+        rtol: relative tolerance; together with `atol`, by dtype if None.
+        atol: absolute tolerance.
+        equal_nan: whether NaN equals NaN.
+        check_device: whether devices must be equal.
+        check_dtype: whether dtypes must be equal.
+        check_layout: whether layouts must be equal.
+        check_stride: whether strides must be equal.
+        msg: the message, or a function of the usual message.
+
+    Raises:
+        AssertionError: if they are not close.
+        ValueError: if only one of rtol and atol is given.
+    """
+    if (rtol is None) != (atol is None):
+        raise ValueError(
+            f"assert_close: got rtol={rtol} and atol={atol}, expected both or neither"
+        )
+    checks = {
+        "type": not allow_subclasses,
+        "device": check_device,
+        "dtype": check_dtype,
+        "layout": check_layout,
+        "stride": check_stride,
+    }
+    problem = _compare(actual, expected, rtol, atol, equal_nan, checks, "")
+    if problem is None:
+        return
+    if callable(msg):
+        problem = msg(problem)
+    elif msg is not None:
+        problem = msg
+    raise AssertionError(problem)
+
+
+def _compare(
+    actual: Any,
+    expected: Any,
+    rtol: float | None,
+    atol: float | None,
+    equal_nan: bool,
+    checks: dict[str, bool],
+    place: str,
+) -> str | None:
+    """What is wrong, or None; `place` leads from the outermost container to these values."""
+    where = f" (at {place})" if place else ""
+    rest = (rtol, atol, equal_nan, checks)
+    if isinstance(actual, Tensor) and isinstance(expected, Tensor):
+        return _compare_tensors(actual, expected, *rest, where)
+    if _is_number(actual) and _is_number(expected):
+        checks = {**checks, "dtype": False}
+        return _compare_tensors(_number(actual), _number(expected), rtol, atol, equal_nan, checks, where)
+    if isinstance(actual, Mapping) and isinstance(expected, Mapping):
+        if set(actual) != set(expected):
+            missing = sorted(map(str, set(expected) - set(actual)))
+            extra = sorted(map(str, set(actual) - set(expected)))
+            return f"The keys of the mappings differ{where}: missing {missing}, unexpected {extra}"
+        for key in expected:
+            problem = _compare(actual[key], expected[key], *rest, f"{place}[{key!r}]")
+            if problem is not None:
+                return problem
+        return None
+    if _is_sequence(actual) and _is_sequence(expected):
+        if len(actual) != len(expected):
+            return f"The lengths of the sequences differ{where}: {len(actual)} != {len(expected)}"
+        for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
+            problem = _compare(a, e, *rest, f"{place}[{i}]")
+            if problem is not None:
+                return problem
+        return None
+    if actual is None and expected is None:
+        return None
+    raise TypeError(
+        f"assert_close: got {type(actual).__name__} and {type(expected).__name__}{where}, expected "
+        "tensors, numbers, or sequences or mappings of those"
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | complex)
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def _number(value: complex) -> Tensor:
+    import argand_aten as aten
+
+    if isinstance(value, bool):
+        return aten.tensor(value)
+    if isinstance(value, int):
+        return aten.tensor(value, dtype=c10.int64)
+    dtype = c10.complex128 if isinstance(value, complex) else c10.float64
+    return aten.tensor(value, dtype=dtype)
+
+
+def _dtype_name(tensor: Tensor) -> str:
+    return str(tensor.dtype).rpartition(".")[2]
+
+
+def _compare_tensors(
+    actual: Tensor,
+    expected: Tensor,
+    rtol: float | None,
+    atol: float | None,
+    equal_nan: bool,
+    checks: dict[str, bool],
+    where: str,
+) -> str | None:
+    if tuple(actual.shape) != tuple(expected.shape):
+        return f"The shapes differ{where}: {list(actual.shape)} != {list(expected.shape)}"
+    facts = {
+        "type": (type(actual), type(expected)),
+        "device": (actual.device, expected.device),
+        "dtype": (actual.dtype, expected.dtype),
+        "layout": (actual.layout, expected.layout),
+        "stride": (tuple(actual.stride()), tuple(expected.stride())),
+    }
+    for name, (a, e) in facts.items():
+        if checks[name] and a != e:
+            return f"The values of {name} differ{where}: {a} != {e}"
+    if rtol is None or atol is None:
+        pairs = [_TOLERANCES.get(_dtype_name(t), (0.0, 0.0)) for t in (actual, expected)]
+        rtol, atol = max(p[0] for p in pairs), max(p[1] for p in pairs)
+    return _compare_values(actual, expected, rtol, atol, equal_nan, where)
+
+
+def _values(tensor: Tensor) -> Any:
+    """The elements in the widest NumPy dtype of their kind."""
+    tensor = tensor.detach()
+    if tensor.is_complex():
+        return tensor.to(c10.complex128).numpy()
+    if tensor.is_floating_point():
+        return tensor.to(c10.float64).numpy()
+    return tensor.numpy()
+
+
+def _compare_values(
+    actual: Tensor, expected: Tensor, rtol: float, atol: float, equal_nan: bool, where: str
+) -> str | None:
+    import numpy as np
+
+    a, e = _values(actual), _values(expected)
+    if (a.dtype.kind in "fc") != (e.dtype.kind in "fc") or a.dtype.kind == "b":
+        a, e = a.astype(np.float64), e.astype(np.float64)
+    with np.errstate(all="ignore"):
+        if a.dtype.kind in "iu":
+            # Exact where float64 is not: differences of wide integers are taken as Python ints.
+            wide = a.astype(object) - e.astype(object)
+            difference = np.abs(wide).astype(np.float64)
+        else:
+            difference = np.abs(a - e)
+        magnitude = np.abs(e.astype(np.float64) if e.dtype.kind in "iub" else e)
+        equal = a == e
+        if equal_nan:
+            equal |= np.isnan(a) & np.isnan(e)
+        close = equal | (np.isfinite(difference) & (difference <= atol + rtol * magnitude))
+        if bool(close.all()):
+            return None
+        relative = np.where(equal, 0.0, difference / magnitude)
+        difference = np.where(close, 0.0, difference)
+        relative = np.where(close, 0.0, relative)
+    wrong = int((~close).sum())
+    if close.ndim == 0:
+        return (
+            f"Scalars are not close{where}!\n\nExpected {e.item()} but got {a.item()}.\n"
+            f"Absolute difference: {float(difference):.6g} (up to {atol:g} allowed)\n"
+            f"Relative difference: {float(relative):.6g} (up to {rtol:g} allowed)"
+        )
+    at_absolute = _place_of_greatest(difference)
+    at_relative = _place_of_greatest(relative)
+    return (
+        f"Tensors are not close{where}!\n\n"
+        f"Mismatched elements: {wrong} / {close.size} ({100 * wrong / close.size:.1f}%)\n"
+        f"Greatest absolute difference: {float(difference[at_absolute]):.6g} at index {at_absolute} "
+        f"(up to {atol:g} allowed)\n"
+        f"Greatest relative difference: {float(relative[at_relative]):.6g} at index {at_relative} "
+        f"(up to {rtol:g} allowed)"
+    )
+
+
+def _place_of_greatest(values: Any) -> tuple[int, ...]:
+    """Index of the greatest value; NaN is greater than all."""
+    import numpy as np
+
+    flat = np.where(np.isnan(values), np.inf, values).argmax()
+    return tuple(int(i) for i in np.unravel_index(flat, values.shape))

@@ -1,0 +1,7 @@
+"""Data loading and other utilities."""
+
+from __future__ import annotations
+
+from argand.utils import data
+
+__all__ = ["data"]
