@@ -86,7 +86,9 @@ def kernel_function(name: str, lines: list[str]) -> str:
 def give_results(schema: Schema, call: str) -> list[str]:
     n = len(schema.results)
     if n == 1:
-        return [f"give(r[0], {call});"]
+        flag = schema.argument("requires_grad")
+        mark = [] if flag is None else [f"if (as_bool(a[{schema.index('requires_grad')}])) mark_requires_grad(r[0]);"]
+        return [f"give(r[0], {call});", *mark]
     return [f"auto results = {call};", *(f"give(r[{i}], std::move(std::get<{i}>(results)));" for i in range(n))]
 
 

@@ -110,6 +110,15 @@ void check_writable(const char* op, const ArgandValue& v) {
     fail(ARGAND_RUNTIME_ERROR, "%s: got a tensor on read-only memory (a read-only NumPy array), expected a writable one; use .clone() first", op);
 }
 
+void mark_requires_grad(ArgandValue& ret) {
+  if (!is_differentiable(ret.t->dtype)) {
+    take_tensor(ret);
+    builtins::raise(ARGAND_RUNTIME_ERROR, "Only Tensors of floating point and complex dtype can require gradients");
+  }
+  ret.t->flags |= ARGAND_TENSOR_REQUIRES_GRAD;
+  ret.t->keys |= ARGAND_KEYBIT(ARGAND_KEY_AUTOGRAD);
+}
+
 Tensor make_view(const ArgandOperator* op, const Tensor& self, const builtins::Strided& g) {
   int64_t last = g.offset;
   bool is_empty = false;

@@ -51,6 +51,9 @@ void give_changed(ArgandValue& ret, const ArgandValue& self);
 void bump_versions(const ArgandValue& v);  // a tensor or a list of tensors
 void check_writable(const char* op, const ArgandValue& v);
 
+// `requires_grad=True` of factories: the result is a leaf that requires grad.
+void mark_requires_grad(ArgandValue& ret);
+
 // The view with the given geometry, which must lie inside self's storage.
 Tensor make_view(const ArgandOperator* op, const Tensor& self, const builtins::Strided& geometry);
 

@@ -80,7 +80,16 @@ PyObject* set_blas(PyObject*, PyObject* path) {
   Py_RETURN_NONE;
 }
 
+PyObject* set_tensor_attribute(PyObject*, PyObject* args) {
+  const char* name;
+  PyObject* attribute;
+  if (!PyArg_ParseTuple(args, "sO", &name, &attribute)) return nullptr;
+  if (python_api->tensor_set_attr(name, attribute)) return nullptr;
+  Py_RETURN_NONE;
+}
+
 PyMethodDef kMethods[] = {
+    {"set_tensor_attribute", set_tensor_attribute, METH_VARARGS, "set_tensor_attribute(name, attribute): adds a method or property to Tensor."},
     {"set_blas", set_blas, METH_O, "set_blas(path): where OpenBLAS's shared library is; it is loaded at its first use."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -1,0 +1,38 @@
+"""Operators: the registry's functions and Tensor methods, with CPU and meta kernels, without gradients.
+
+Every operator is a callable in `argand_aten.ops` (also those without a public name); the public ones are attributes of
+this module, named, ordered and defaulted as in PyTorch.
+"""
+
+from __future__ import annotations
+
+import argand_c10
+from argand_c10 import Tensor, as_tensor, from_numpy, tensor
+
+argand_c10.check_abi("argand_aten", built_for=1)
+
+from argand_aten import _C, _blas  # noqa: E402  (the ABI is checked first)
+
+_C.set_blas(_blas.library_path())
+
+
+class _Operators:
+    """Every registered operator by name, as attributes."""
+
+    def __init__(self, operators: dict[str, object]) -> None:
+        self.__dict__.update(operators)
+
+    def __repr__(self) -> str:
+        return f"<argand_aten.ops: {len(self.__dict__)} operators>"
+
+
+ops = _Operators(_C.operators)
+globals().update({name: op for name, op in _C.functions.items() if not name.startswith("_")})
+
+from argand_aten import _tensor_methods  # noqa: E402  (uses the operators)
+from argand_aten._functions import einsum  # noqa: E402
+
+_tensor_methods.install(_C.set_tensor_attribute)
+
+__version__ = "0.1.0"
+__all__ = ["Tensor", "as_tensor", "einsum", "from_numpy", "ops", "tensor", *(n for n in _C.functions if not n.startswith("_"))]

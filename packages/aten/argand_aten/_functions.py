@@ -1,0 +1,100 @@
+"""Functions whose arguments do not fit a schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argand_c10 import Tensor
+
+from argand_aten import _C
+
+_op = _C.operators
+
+
+def einsum(equation: str, *operands: Any) -> Tensor:
+    """Sums of products by Einstein's convention, operands from left to right.
+
+    Args:
+      equation: as "bij,bjk->bik"; "..." stands for broadcast dimensions; without "->" the result has the indices that
+        occur once, in alphabetical order.
+      operands: tensors, or one list of tensors.
+
+    Raises:
+      RuntimeError: when the equation does not fit the operands.
+    """
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = tuple(operands[0])
+    left, _, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(operands):
+        raise RuntimeError(f"einsum: got {len(operands)} operands, expected {len(terms)} as in '{equation}'")
+    names = [_expand(term, x, equation) for term, x in zip(terms, operands, strict=True)]
+    ellipsis = max((sum(1 for n in term if n.isdigit()) for term in names), default=0)
+    dots = "".join(_DIGITS[-ellipsis:]) if ellipsis else ""
+    if "->" in equation:
+        output = right.replace("...", dots)
+    else:
+        every = "".join(names)
+        output = dots + "".join(sorted(c for c in set(every) if every.count(c) == 1 and c not in dots))
+    for c in output:
+        if not any(c in n for n in names):
+            raise RuntimeError(f"einsum: output index '{c}' of '{equation}' is in no operand")
+    total, total_names = _diagonals(operands[0], names[0])
+    for k in range(1, len(operands)):
+        later = set(output).union(*names[k + 1 :])
+        total, total_names = _contract(total, total_names, *_diagonals(operands[k], names[k]), later)
+    extra = [i for i, c in enumerate(total_names) if c not in output]
+    if extra:
+        total = _op["sum"](total, extra)
+        total_names = "".join(c for c in total_names if c in output)
+    return _op["permute"](total, [total_names.index(c) for c in output])
+
+
+_DIGITS = [chr(c) for c in range(ord("\u2460"), ord("\u2460") + 20)]  # names of "..." dimensions; isdigit() is true
+
+
+def _expand(term: str, x: Tensor, equation: str) -> str:
+    """The index names of an operand, with names for "..."."""
+    head, dots, tail = term.partition("...")
+    n = x.ndim - len(head) - len(tail)
+    if n < 0 or (n > 0 and not dots):
+        raise RuntimeError(f"einsum: operand of shape {tuple(x.shape)} does not fit '{term}' in '{equation}'")
+    return head + ("".join(_DIGITS[-n:]) if n else "") + tail
+
+
+def _diagonals(x: Tensor, names: str) -> tuple[Tensor, str]:
+    """Repeated indices of one operand become its diagonal."""
+    for c in set(names):
+        while names.count(c) > 1:
+            i, j = names.index(c), names.rindex(c)
+            x = _op["diagonal"](x, 0, i, j)
+            names = names[:i] + names[i + 1 : j] + names[j + 1 :] + c
+    return x, names
+
+
+def _contract(x: Tensor, xn: str, y: Tensor, yn: str, later: set[str]) -> tuple[Tensor, str]:
+    """One product as a batched matrix multiplication."""
+    batch = [c for c in xn if c in yn and c in later]
+    inner = [c for c in xn if c in yn and c not in later]
+    only_x = [c for c in xn if c not in yn]
+    only_y = [c for c in yn if c not in xn]
+    size: dict[str, int] = {}
+    for t, names in ((x, xn), (y, yn)):
+        for c, n in zip(names, t.shape, strict=True):
+            if size.setdefault(c, n) != n and 1 not in (size[c], n):
+                raise RuntimeError(f"einsum: index '{c}' has sizes {size[c]} and {n}")
+            size[c] = max(size[c], n) if n != 0 else 0
+    x = _op["permute"](x, [xn.index(c) for c in batch + only_x + inner]).expand([size[c] for c in batch + only_x + inner])
+    y = _op["permute"](y, [yn.index(c) for c in batch + inner + only_y]).expand([size[c] for c in batch + inner + only_y])
+
+    def count(names: list[str]) -> int:
+        n = 1
+        for c in names:
+            n *= size[c]
+        return n
+
+    product = _op["bmm"](
+        x.reshape([count(batch), count(only_x), count(inner)]), y.reshape([count(batch), count(inner), count(only_y)])
+    )
+    names = batch + only_x + only_y
+    return product.reshape([size[c] for c in names]), "".join(names)
