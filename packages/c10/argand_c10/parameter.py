@@ -31,15 +31,6 @@ class Parameter(Tensor):
     def __repr__(self, **kwargs: Any) -> str:
         return "Parameter containing:\n" + Tensor.__repr__(self)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
-        if id(self) in memo:
-            return memo[id(self)]
-        result = type(self)(self.detach().clone(), self.requires_grad)
-        if self.grad is not None:
-            result.grad = self.grad.detach().clone()
-        memo[id(self)] = result
-        return result
-
 
 class Buffer(Tensor):
     """A tensor that a `Module` registers as a buffer when assigned as an attribute.
@@ -62,11 +53,4 @@ class Buffer(Tensor):
             )
         result = Tensor._make_subclass(cls, data, data.requires_grad)
         result.persistent = persistent
-        return result
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
-        if id(self) in memo:
-            return memo[id(self)]
-        result = type(self)(self.detach().clone(), persistent=self.persistent)
-        memo[id(self)] = result
         return result
