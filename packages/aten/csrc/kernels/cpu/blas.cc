@@ -24,26 +24,34 @@ void find(void* library, const char* name, F& f) {
   if (!f) fail(ARGAND_RUNTIME_ERROR, "gemm: OpenBLAS library '%s' has no symbol %s; install scipy-openblas64", path.c_str(), name);
 }
 
-// Sets a variable that the user has not set, for a scope: the library reads its settings once, while it is loaded.
+// Sets an environment variable for a scope: the library reads its settings once, while it is loaded.
 class ScopedVariable {
  public:
-  ScopedVariable(const char* name, const char* value) : name_(getenv(name) || !value ? nullptr : name) {
-    if (name_) setenv(name_, value, 1);
+  ScopedVariable(const char* name, const char* value) : name_(name) {
+    if (const char* old = getenv(name)) old_ = old, was_set_ = true;
+    setenv(name, value, 1);
   }
   ~ScopedVariable() {
-    if (name_) unsetenv(name_);
+    if (was_set_)
+      setenv(name_, old_.c_str(), 1);
+    else
+      unsetenv(name_);
   }
   ScopedVariable(const ScopedVariable&) = delete;
   ScopedVariable& operator=(const ScopedVariable&) = delete;
 
  private:
   const char* name_;
+  std::string old_;
+  bool was_set_ = false;
 };
 
 void load() {
-  // One thread: the library would else start a pool of its own. Its detection takes Zen 4 and 5 for Haswell, at half the speed.
+  // One thread, since the library would else start a pool of its own; and the kernels of our tier (ARGAND_CPU_TIER), whatever OPENBLAS_CORETYPE
+  // tells other users of OpenBLAS in this process.
+  static const char* const kCores[3] = {"Nehalem", "Haswell", "SkylakeX"};
   const ScopedVariable threads("OPENBLAS_NUM_THREADS", "1");
-  const ScopedVariable core("OPENBLAS_CORETYPE", cpu_tier() == 2 ? "SkylakeX" : nullptr);
+  const ScopedVariable core("OPENBLAS_CORETYPE", kCores[cpu_tier()]);
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) fail(ARGAND_RUNTIME_ERROR, "gemm: cannot load OpenBLAS: %s; reinstall scipy-openblas64", dlerror());
   void (*set_num_threads)(int) = nullptr;
