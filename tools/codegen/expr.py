@@ -398,6 +398,8 @@ def _add(a: Element, b: Element) -> Element | None:
         return a
     if isinstance(b, Call) and b.fn == "neg":
         return make("sub", a, b.args[0])
+    if a == b:
+        return make("mul", Number(2), a)
     return None
 
 
@@ -426,6 +428,10 @@ def _mul(a: Element, b: Element) -> Element | None:
             return make("mul", Number(x.value * y.args[0].value), y.args[1])
     if isinstance(b, Number) and not isinstance(a, Number):
         return make("mul", b, a)
+    for x, y in ((a, b), (b, a)):
+        if isinstance(x, Call) and x.fn == "mul" and isinstance(x.args[0], Number) and not isinstance(y, Number):
+            rest = (x.args[1], y) if x is a else (y, x.args[1])
+            return make("mul", x.args[0], make("mul", *rest))
     for x, y in ((b, a), (a, b)):  # into branches that are literal: the other branch then never multiplies by zero
         if isinstance(x, Call) and x.fn == "where" and any(is_number(v, k) for v in x.args[1:] for k in (0, 1)):
             return make("where", x.args[0], make("mul", y, x.args[1]), make("mul", y, x.args[2]))

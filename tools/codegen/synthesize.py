@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tools.codegen import dtypes
 from tools.codegen.derive import derive
-from tools.codegen.expr import Element, Name, free_names, infix, make, number_text
+from tools.codegen.expr import Element, Name, free_names, infix, make, number_text, shared_subexpressions
 from tools.codegen.model import Argument, Operator, Result, Schema, Type
 
 GRAD = "grad_output"  # the incoming gradient's name in synthesized operators
@@ -82,36 +82,47 @@ def _gradients(op: Operator, complex_values: bool) -> dict[str, str]:
     """d/dgrad is the operator itself, on the new gradient (it is linear); the rest is derived and printed on tensors."""
     found = {GRAD: _call(op.schema, "grad")}
     for a in op.operands[1:]:
-        texts: dict[str | None, str] = {}
+        derivatives: dict[str | None, Element] = {}
         for variant, x in op.expr.items():
             derivative = derive(x, a.name, complex_values)
             factor = make("conj", derivative) if complex_values else derivative
-            texts[variant] = tensor_source(make("mul", Name("grad"), factor), "grad")
-        found[a.name] = _choose(op, texts)
+            derivatives[variant] = make("mul", Name("grad"), factor)
+        found[a.name] = _choose(op, derivatives)
     return found
 
 
-def _choose(op: Operator, texts: dict[str | None, str]) -> str:
-    """One expression for all variants: conditional on the variant argument where they differ."""
-    if len(set(texts.values())) == 1:
-        return next(iter(texts.values()))
+def _choose(op: Operator, derivatives: dict[str | None, Element]) -> str:
+    """The text of a body: one branch per variant where they differ."""
+    if len(set(derivatives.values())) == 1:
+        return "\n".join(tensor_statements(next(iter(derivatives.values())), "grad"))
     argument = op.variant_argument
     assert argument is not None
-    *first, last = texts.items()
-    text = last[1]
-    for variant, branch in reversed(first):
-        text = f'({branch}) if {argument.name} == "{variant}" else ({text})'
-    return text
+    lines: list[str] = []
+    count = 0
+    *first, last = derivatives.items()
+    for variant, x in first:
+        block = tensor_statements(x, "grad", count)
+        count += len(block)
+        lines += [f'if {argument.name} == "{variant}":', *("    " + line for line in block)]
+    return "\n".join([*lines, *tensor_statements(last[1], "grad", count)])
 
 
-def tensor_source(x: Element, like: str) -> str:
-    """An element expression as a tensor expression over registered operators.
+def tensor_statements(x: Element, like: str, first: int = 0) -> list[str]:
+    """An element expression as statements over registered operators: shared parts once, then `return`.
 
-    A result without any tensor in it becomes zeros (or the number) like the tensor `like`.
+    A result without any tensor in it becomes zeros (or the number) like the tensor `like`. Shared parts are called
+    t<first>, t<first + 1>...
     """
     if not free_names(x):
-        return f"zeros_like({like})" if getattr(x, "value", None) == 0 else f"full_like({like}, {infix(x, number_text, _function)})"
-    return infix(x, number_text, _function)
+        zero = getattr(x, "value", None) == 0
+        return [f"return zeros_like({like})" if zero else f"return full_like({like}, {infix(x, number_text, _function)})"]
+    lines: list[str] = []
+    named: dict[Element, str] = {}
+    for shared in shared_subexpressions(x):
+        text = infix(shared, number_text, _function, named)
+        named[shared] = f"t{first + len(named)}"
+        lines.append(f"{named[shared]} = {text}")
+    return [*lines, f"return {named.get(x) or infix(x, number_text, _function, named)}"]
 
 
 def _function(fn: str, args: list[str]) -> str:

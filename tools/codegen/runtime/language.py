@@ -1,0 +1,502 @@
+"""The registry language's built-ins in Python, for generated shape functions, composites and gradients.
+
+Sizes may be symbolic integers: functions here only add, multiply, compare and test them. Tensors are anything with
+`shape`, `dtype`, `ndim` and, where asked for, strides and a storage offset. Written by hand, emitted by tools/codegen
+beside the modules that use it; in C++ the same functions are in packages/aten/csrc/core/builtins.h.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import argand_c10 as _c10
+
+inf, nan = math.inf, math.nan
+IndexError, TypeError, ValueError = IndexError, TypeError, ValueError  # noqa: A001  # raised by generated code
+ShapeError = _c10.errors.ShapeError
+DTypeError = _c10.errors.DTypeError
+
+bool_, uint8, int8, int16, int32, int64 = _c10.bool, _c10.uint8, _c10.int8, _c10.int16, _c10.int32, _c10.int64
+float16, bfloat16, float32, float64 = _c10.float16, _c10.bfloat16, _c10.float32, _c10.float64
+complex64, complex128 = _c10.complex64, _c10.complex128
+
+_INTEGRAL = (uint8, int8, int16, int32, int64)
+_FLOATING = (float16, bfloat16, float32, float64)
+_COMPLEX = (complex64, complex128)
+_EPSILON = {float16: 2.0**-10, bfloat16: 2.0**-7, float32: 2.0**-23, float64: 2.0**-52}
+_LARGEST = {float16: 65504.0, bfloat16: 3.3895313892515355e38, float32: 3.4028234663852886e38, float64: 1.7976931348623157e308}
+
+
+class Strided(NamedTuple):
+    """A view's geometry: strides and offset in elements."""
+
+    sizes: list[Any]
+    strides: list[Any]
+    offset: Any
+
+
+# ---- lists and attributes ------------------------------------------------------------------------------------------
+
+
+def ints(x: Any, size: int | None = None) -> Any:
+    """A list argument as a list; one number stands for `size` copies."""
+    if x is None:
+        return None
+    if isinstance(x, (list, tuple)):
+        return list(x)
+    return [x] * (size or 1)
+
+
+def shape(t: Any) -> list[Any]:
+    return list(t.shape)
+
+
+def strides(t: Any) -> list[Any]:
+    found = getattr(t, "strides", None)
+    return list(found) if isinstance(found, (list, tuple)) else list(t.stride())
+
+
+def offset(t: Any) -> Any:
+    found = getattr(t, "offset", None)
+    return found if found is not None and not callable(found) else t.storage_offset()
+
+
+def numel(t: Any) -> Any:
+    return prod(t.shape)
+
+
+def shapes(tensors: Any) -> list[list[Any]]:
+    return [shape(t) for t in tensors]
+
+
+def prod(xs: Any) -> Any:
+    found: Any = 1
+    for x in xs:
+        found = found * x
+    return found
+
+
+# ---- dims and shapes -----------------------------------------------------------------------------------------------
+
+
+def wrap_dim(d: int, ndim: int) -> int:
+    n = max(ndim, 1)
+    if not -n <= d < n:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})")
+    return d + n if d < 0 else d
+
+
+def broadcast_shapes(a: list[Any], b: list[Any]) -> list[Any]:
+    n = max(len(a), len(b))
+    found = []
+    for i in range(n):
+        x = a[i - n + len(a)] if i - n + len(a) >= 0 else 1
+        y = b[i - n + len(b)] if i - n + len(b) >= 0 else 1
+        if isinstance(x, int) and x == 1:
+            found.append(y)
+        elif (isinstance(y, int) and y == 1) or x == y:
+            found.append(x)
+        elif x == 1:
+            found.append(y)
+        elif y == 1:
+            found.append(x)
+        else:
+            raise ShapeError(
+                f"The size of tensor a ({x}) must match the size of tensor b ({y}) at non-singleton dimension {i}"
+            )
+    return found
+
+
+def contiguous_strides(sizes: list[Any]) -> list[Any]:
+    found = [1] * len(sizes)
+    for i in range(len(sizes) - 2, -1, -1):
+        found[i] = found[i + 1] * max(sizes[i + 1], 1)
+    return found
+
+
+def infer_size(sizes: list[Any], numel: Any) -> list[Any]:
+    """Fills in one -1."""
+    unknown = [i for i, s in enumerate(sizes) if isinstance(s, int) and s == -1]
+    if len(unknown) > 1:
+        raise ShapeError("only one dimension can be inferred")
+    if any(s < -1 for s in sizes):
+        raise ShapeError(f"invalid shape dimension in {list(sizes)}")
+    known = prod(s for i, s in enumerate(sizes) if i not in unknown)
+    if not unknown:
+        if known != numel:
+            raise ShapeError(f"shape '{list(sizes)}' is invalid for input of size {numel}")
+        return list(sizes)
+    if known == 0:
+        raise ShapeError(
+            f"cannot reshape tensor of 0 elements into shape {list(sizes)} because the unspecified dimension size -1 "
+            "can be any value and is ambiguous"
+        )
+    if numel % known != 0:
+        raise ShapeError(f"shape '{list(sizes)}' is invalid for input of size {numel}")
+    return [numel // known if i in unknown else s for i, s in enumerate(sizes)]
+
+
+def _view_strides(old: list[Any], old_strides: list[Any], new: list[Any]) -> list[Any] | None:
+    if prod(old) == 0:
+        return contiguous_strides(new) if old != new else list(old_strides)
+    found = [1] * len(new)
+    view_dim = len(new) - 1
+    chunk_stride: Any = old_strides[-1] if old else 1
+    in_chunk: Any = 1
+    viewed: Any = 1
+    for i in range(len(old) - 1, -1, -1):
+        in_chunk = in_chunk * old[i]
+        if i > 0 and (old[i - 1] == 1 or old_strides[i - 1] == in_chunk * chunk_stride):
+            continue
+        while view_dim >= 0 and (viewed < in_chunk or new[view_dim] == 1):
+            found[view_dim] = viewed * chunk_stride
+            viewed = viewed * new[view_dim]
+            view_dim -= 1
+        if viewed != in_chunk:
+            return None
+        if i > 0:
+            chunk_stride, in_chunk, viewed = old_strides[i - 1], 1, 1
+    while view_dim >= 0:
+        found[view_dim] = viewed * chunk_stride
+        view_dim -= 1
+    return found
+
+
+def view_strides(old: list[Any], old_strides: list[Any], new: list[Any]) -> list[Any]:
+    found = _view_strides(old, old_strides, new)
+    if found is None:
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+            f"contiguous subspaces): got shape {old} with strides {old_strides}, expected one that can be seen as {new}. "
+            "Use .reshape(...) instead."
+        )
+    return found
+
+
+def can_view(t: Any, sizes: list[Any]) -> bool:
+    return _view_strides(shape(t), strides(t), sizes) is not None
+
+
+def is_contiguous(t: Any) -> bool:
+    expected = contiguous_strides(shape(t))
+    if numel(t) == 0:
+        return True
+    return all(s == 1 or have == want for s, have, want in zip(shape(t), strides(t), expected, strict=True))
+
+
+def strided(sizes: list[Any], strides: list[Any], offset: Any) -> Strided:
+    return Strided(list(sizes), list(strides), offset)
+
+
+def clone_shape(sizes: list[Any], old_strides: list[Any], memory_format: int | None) -> Strided:
+    if memory_format is None and _is_dense(sizes, old_strides):
+        return Strided(list(sizes), list(old_strides), 0)
+    return Strided(list(sizes), contiguous_strides(sizes), 0)
+
+
+def _is_dense(sizes: list[Any], old_strides: list[Any]) -> bool:
+    expected: Any = 1
+    for stride, size in sorted(((st, s) for st, s in zip(old_strides, sizes, strict=True) if s != 1), key=lambda p: p[0]):
+        if stride != expected:
+            return False
+        expected = expected * size
+    return True
+
+
+def inverse_permutation(dims: list[int]) -> list[int]:
+    found = [0] * len(dims)
+    for i, d in enumerate(dims):
+        found[wrap_dim(d, len(dims))] = i
+    return found
+
+
+def is_reduced(i: int, dims: list[int] | None, ndim: int) -> bool:
+    dims = ints(dims)
+    return not dims or any(wrap_dim(d, ndim) == i for d in dims)
+
+
+def reduced_shape(sizes: list[Any], dims: list[int] | None, keepdim: bool) -> list[Any]:
+    dims = ints(dims)
+    seen = [wrap_dim(d, len(sizes)) for d in dims or ()]
+    if len(set(seen)) != len(seen):
+        raise RuntimeError(f"dim {next(d for d in seen if seen.count(d) > 1)} appears multiple times in the list of dims")
+    found = []
+    for i, s in enumerate(sizes):
+        if not is_reduced(i, dims, len(sizes)):
+            found.append(s)
+        elif keepdim:
+            found.append(1)
+    return found
+
+
+def full_reduced_shape(sizes: list[Any], keepdim: bool) -> list[Any]:
+    return [1] * len(sizes) if keepdim else []
+
+
+def reduced_count(sizes: list[Any], dims: list[int] | None) -> Any:
+    return prod(s for i, s in enumerate(sizes) if is_reduced(i, dims, len(sizes)))
+
+
+def all_dims(ndim: int) -> list[int]:
+    return list(range(ndim))
+
+
+def cat_shape(tensors: Any, dim: int) -> list[Any]:
+    if not tensors:
+        raise ValueError("expected a non-empty list of Tensors")
+    skipped = [t.ndim == 1 and t.shape[0] == 0 for t in tensors]
+    first = next((t for t, skip in zip(tensors, skipped, strict=True) if not skip), None)
+    if first is None:
+        return shape(tensors[0])
+    if first.ndim == 0:
+        raise RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
+    d = wrap_dim(dim, first.ndim)
+    found = shape(first)
+    total: Any = 0
+    for k, (t, skip) in enumerate(zip(tensors, skipped, strict=True)):
+        if skip:
+            continue
+        if t.ndim != first.ndim:
+            raise ShapeError(f"Tensors must have same number of dimensions: got {first.ndim} and {t.ndim}")
+        for i in range(t.ndim):
+            if i != d and t.shape[i] != found[i]:
+                raise ShapeError(
+                    f"Sizes of tensors must match except in dimension {d}. Expected size {found[i]} but got size "
+                    f"{t.shape[i]} for tensor number {k} in the list."
+                )
+        total = total + t.shape[d]
+    found[d] = total
+    return found
+
+
+def index_shape(t: Any, indices: Any) -> list[Any]:
+    """Advanced indexing by integer tensors; the indexed dimensions go in front unless they are adjacent."""
+    if len(indices) > t.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {t.ndim}")
+    given = [i for i, x in enumerate(indices) if x is not None]
+    if any(indices[i].dtype in (bool_, uint8) for i in given):
+        raise TypeError("index: a mask's result shape depends on its values")
+    picked: list[Any] = []
+    for i in given:
+        picked = broadcast_shapes(picked, shape(indices[i]))
+    rest = [s for i, s in enumerate(t.shape) if i not in given]
+    adjacent = bool(given) and given[-1] - given[0] + 1 == len(given)
+    at = given[0] if adjacent else 0
+    return rest[:at] + picked + rest[at:]
+
+
+def view_dtype_shape(sizes: list[Any], old: Any, new: Any) -> list[Any]:
+    if old.itemsize == new.itemsize:
+        return list(sizes)
+    if not sizes:
+        raise RuntimeError("self.dim() cannot be 0 to view as a dtype of another size")
+    if (sizes[-1] * old.itemsize) % new.itemsize != 0:
+        raise RuntimeError(
+            f"self.size(-1) must be divisible by {new.itemsize // old.itemsize} to view {old} as {new}, got {sizes[-1]}"
+        )
+    return [*sizes[:-1], sizes[-1] * old.itemsize // new.itemsize]
+
+
+def pool2d_shape(
+    sizes: list[Any], kernel: list[int], stride: list[int], padding: list[int], dilation: list[int], ceil_mode: bool
+) -> list[Any]:
+    """Of (channels, height, width) or a batch of such; an empty stride is the kernel's size."""
+    if len(sizes) not in (3, 4):
+        raise ShapeError(f"expected 3D or 4D input, got shape {sizes}")
+    found = list(sizes[:-2])
+    kernel, padding, dilation = ints(kernel, 2), ints(padding, 2), ints(dilation, 2)
+    stride = ints(stride, 2) or kernel
+    kernel, padding, dilation, stride = (x * 2 if len(x) == 1 else x for x in (kernel, padding, dilation, stride))
+    for i in range(2):
+        size, step = sizes[len(sizes) - 2 + i], stride[i]
+        if min(kernel[i], step, dilation[i]) <= 0:
+            raise RuntimeError(f"kernel size, stride and dilation should be greater than zero, but got {kernel}, {stride}, {dilation}")
+        if not 0 <= padding[i] <= kernel[i] // 2:
+            raise RuntimeError(f"pad should be at most half of kernel size, but got pad={padding[i]} and kernel_size={kernel[i]}")
+        span = size + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1
+        n = (span + (step - 1 if ceil_mode else 0)) // step + 1
+        if ceil_mode and (n - 1) * step >= size + padding[i]:
+            n = n - 1
+        if n < 1:
+            raise ShapeError(f"Given input size {sizes}, calculated output size is too small")
+        found.append(n)
+    return found
+
+
+# ---- dtypes and numbers ----------------------------------------------------------------------------------------------
+
+
+def is_complex(dtype: Any) -> bool:
+    return dtype in _COMPLEX
+
+
+def is_floating(dtype: Any) -> bool:
+    return dtype in _FLOATING
+
+
+def is_integral(dtype: Any) -> bool:
+    return dtype in _INTEGRAL
+
+
+def real_dtype(dtype: Any) -> Any:
+    return {complex64: float32, complex128: float64}.get(dtype, dtype)
+
+
+def complex_dtype(dtype: Any) -> Any:
+    return complex128 if dtype in (float64, complex128) else complex64
+
+
+def accumulate_dtype(dtype: Any) -> Any:
+    return int64 if dtype == bool_ or dtype in _INTEGRAL else dtype
+
+
+def accumulate_float_dtype(dtype: Any) -> Any:
+    return float32 if dtype in (float16, bfloat16) else dtype
+
+
+def default_dtype() -> Any:
+    return _c10.get_default_dtype()
+
+
+def promote_types(a: Any, b: Any) -> Any:
+    return _c10.promote_types(a, b)
+
+
+def scalar_dtype(s: Any) -> Any:
+    if isinstance(s, bool):
+        return bool_
+    if isinstance(s, int):
+        return int64
+    return complex_dtype(default_dtype()) if isinstance(s, complex) else default_dtype()
+
+
+def to_float(s: Any) -> float:
+    return s.real if isinstance(s, complex) else float(s)
+
+
+def to_int(s: Any) -> int:
+    return int(to_float(s)) if not isinstance(s, int) else int(s)
+
+
+def sqrt_float(x: float) -> float:
+    return math.sqrt(x)
+
+
+def finfo_max(dtype: Any) -> float:
+    return _LARGEST.get(dtype, _LARGEST[float64])
+
+
+def finfo_min(dtype: Any) -> float:
+    return -finfo_max(dtype)
+
+
+def finfo_eps(dtype: Any) -> float:
+    return _EPSILON[dtype]
+
+
+def arange_length(start: Any, end: Any, step: Any) -> Any:
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    span = end - start
+    if (span > 0 and step < 0) or (span < 0 and step > 0):
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if isinstance(start, float) or isinstance(end, float) or isinstance(step, float):
+        if not math.isfinite(span):
+            raise RuntimeError(f"unsupported range: {start} -> {end}")
+        return math.ceil(span / step)
+    return (span + step - (1 if step > 0 else -1)) // step
+
+
+def arange_dtype(start: Any, end: Any, step: Any) -> Any:
+    return default_dtype() if any(isinstance(x, float) for x in (start, end, step)) else int64
+
+
+def cat_dtype(tensors: Any) -> Any:
+    return _c10.result_type(*tensors) if tensors else float32
+
+
+# ---- tensors ---------------------------------------------------------------------------------------------------------
+
+
+def is_tensor(x: Any) -> bool:
+    return hasattr(x, "shape")
+
+
+def as_tensor(ops: Any, x: Any) -> Any:
+    """An operand where a tensor is needed; a number becomes a 0-d tensor that keeps its precision."""
+    if is_tensor(x):
+        return x
+    wide = complex128 if isinstance(x, complex) else float64 if isinstance(x, float) else scalar_dtype(x)
+    return ops.scalar_tensor(x, dtype=wide)
+
+
+def same_device(t: Any, device: Any) -> bool:
+    return device is None or str(_c10.device(device).type) == str(t.device.type)
+
+
+def device_of(t: Any) -> Any:
+    return t.device
+
+
+def item_int(t: Any) -> int:
+    return int(t.item())
+
+
+def attention_is_fused(query: Any, key: Any, value: Any, mask: Any) -> bool:
+    """Can the fused kernel take these (batch, heads, length, width) tensors? Else attention is composed of products."""
+    q, k, v = query.shape, key.shape, value.shape
+    same = query.dtype == key.dtype == value.dtype and is_floating(query.dtype)
+    heads = k[1] > 0 and q[1] % k[1] == 0 and k[1] == v[1]
+    sizes = q[0] == k[0] and k[0] == v[0] and k[2] == v[2] and q[3] == k[3]
+    return bool(same and heads and sizes and not (mask is not None and getattr(mask, "requires_grad", False)))
+
+
+def with_geometry(ops: Any, t: Any, sizes: list[Any], strides: list[Any], offset: Any) -> Any:
+    """A tensor with these strides and the elements of `t`, in storage that begins with `offset` unused places."""
+    span = 1 + sum((s - 1) * st for s, st in zip(sizes, strides, strict=True)) if prod(sizes) else 0
+    flat = ops.new_zeros(t, [offset + span])
+    found = ops.as_strided(flat, sizes, strides, offset)
+    ops.copy_(found, t)
+    return found
+
+
+def grad_or_zeros(ops: Any, grad: Any, result: Any) -> Any:
+    """The gradient of a result; zeros when nothing flowed into it."""
+    return ops.zeros_like(result) if grad is None else grad
+
+
+# ---- shapes and dtypes by kind -----------------------------------------------------------------------------------------
+
+
+def pointwise_shape(name: str, *operands: Any) -> list[Any]:
+    found: list[Any] = []
+    for x in operands:
+        if x is not None and is_tensor(x):
+            try:
+                found = broadcast_shapes(found, shape(x))
+            except ShapeError as e:
+                raise ShapeError(f"{name}: {e}") from None
+    return found
+
+
+def pointwise_dtype(promote: str, result: Any, *operands: Any) -> Any:
+    """The dtype of a pointwise operator's result: `result` if given, else that of the computation."""
+    if result is not None:
+        return result
+    given = [x for x in operands if x is not None]
+    if promote == "self":
+        return next(x.dtype for x in given if is_tensor(x))
+    dtype = _c10.result_type(*given)
+    return default_dtype() if promote == "float" and (dtype in _INTEGRAL or dtype == bool_) else dtype
+
+
+def reduction_dtype(rule: Any, given: Any, dtype: Any) -> Any:
+    """`given`: the dtype= argument. `rule`: None, a dtype, accumulate, accumulate_float or self."""
+    if given is not None:
+        return given
+    if rule == "accumulate":
+        return accumulate_dtype(dtype)
+    if rule == "accumulate_float":
+        return accumulate_float_dtype(dtype)
+    return dtype if rule is None or rule == "self" else rule
