@@ -15,6 +15,7 @@ namespace argand::autograd {
 class Keeper {
  public:
   virtual ~Keeper() = default;
+  virtual bool live() const { return true; }  // false: it was removed and does nothing any more
 };
 
 // Sees, and may replace, the gradient of one tensor.

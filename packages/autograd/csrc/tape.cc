@@ -204,22 +204,25 @@ bool is_out_form(const char* name) {
   return s.ends_with("_out") || s.ends_with(".out");
 }
 
-// The record of the functional form of an in-place operator: "mul" for "mul_", "max.dim" for "max_.dim".
-const Derivative* functional_record(const ArgandOperator* op) {
+// The functional form of an in-place operator: "mul" for "mul_", "max.dim" for "max_.dim".
+const ArgandOperator* functional_form(const ArgandOperator* op) {
   std::string name(op->name);
   const size_t dot = name.find('.'), end = dot == std::string::npos ? name.size() : dot;
   if (end == 0 || name[end - 1] != '_') return nullptr;
   const ArgandOperator* functional = api->op_find(name.erase(end - 1, 1).c_str());
-  if (!functional || functional->n_args != op->n_args || functional->kernels[ARGAND_KEY_AUTOGRAD] != tape_kernel) return nullptr;
-  return static_cast<const Derivative*>(functional->key_data[ARGAND_KEY_AUTOGRAD]);
+  return functional && functional->n_args == op->n_args ? functional : nullptr;
 }
 
 int tape_fallback(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets) {
-  if (op->flags & ARGAND_OP_INPLACE) {
-    if (const Derivative* record = functional_record(op)) {
-      if (const int status = api->op_set_kernel(const_cast<ArgandOperator*>(op), ARGAND_KEY_AUTOGRAD, tape_kernel, const_cast<Derivative*>(record))) return status;
+  bool composite = op->flags & ARGAND_OP_COMPOSITE;
+  if (const ArgandOperator* functional = op->flags & ARGAND_OP_INPLACE ? functional_form(op) : nullptr) {
+    if (functional->kernels[ARGAND_KEY_AUTOGRAD] == tape_kernel) {
+      void* record = functional->key_data[ARGAND_KEY_AUTOGRAD];
+      if (const int status = api->op_set_kernel(const_cast<ArgandOperator*>(op), ARGAND_KEY_AUTOGRAD, tape_kernel, record)) return status;
       return tape_kernel(op, keys, args, rets);
     }
+    // Without a record the in-place form calls the functional one and copies; both are recorded.
+    composite = composite || (functional->flags & ARGAND_OP_COMPOSITE) || functional->kernels[ARGAND_KEY_AUTOGRAD];
   }
   if (is_out_form(op->name)) {
     return guarded([&] {
@@ -230,7 +233,7 @@ int tape_fallback(const ArgandOperator* op, uint64_t keys, const ArgandValue* ar
     });
   }
   // A composite's body calls operators that are recorded themselves.
-  if (op->flags & ARGAND_OP_COMPOSITE) return api->redispatch(op, keys & ~kAutogradBit, args, rets);
+  if (composite) return api->redispatch(op, keys & ~kAutogradBit, args, rets);
   int status = 0;
   const int thrown = guarded([&] { status = run(op, &kNoRecord, keys, args, rets); });
   return thrown ? thrown : status;

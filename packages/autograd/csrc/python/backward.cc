@@ -1,0 +1,128 @@
+// backward() and grad() as Python calls them.
+#include <cstring>
+
+#include "packages/autograd/csrc/engine.h"
+#include "packages/autograd/csrc/history.h"
+#include "packages/autograd/csrc/ops.h"
+#include "packages/autograd/csrc/python/binding.h"
+
+namespace argand::autograd::binding {
+
+namespace {
+
+// The gradient that enters at output number i: the given one, or one for a scalar.
+Tensor root_gradient(ArgandTensor* root, PyObject* given, Py_ssize_t i, bool create_graph) {
+  if (given == Py_None) {
+    if (root->numel != 1)
+      fail(ARGAND_RUNTIME_ERROR, "grad can be implicitly created only for scalar outputs; got an output of shape %s, pass a gradient of that shape",
+           to_string({root->sizes, root->ndim}).c_str());
+    if (!is_floating(root->dtype))
+      fail(ARGAND_RUNTIME_ERROR, "grad can be implicitly created only for real scalar outputs but got %s", kDTypeName[root->dtype]);
+    return ops::ones({root->sizes, root->ndim}, root->dtype, root->storage->device);
+  }
+  if (!is_tensor(given))
+    fail(ARGAND_TYPE_ERROR, "gradients can be either Tensors or None, but got %s for output %zd", Py_TYPE(given)->tp_name, i);
+  Tensor grad = unwrap(given);
+  if (grad.sizes() != IntList{root->sizes, root->ndim})
+    fail(ARGAND_RUNTIME_ERROR, "Mismatch in shape: grad_output[%zd] has a shape of %s and output[%zd] has a shape of %s.", i, to_string(grad.sizes()).c_str(), i,
+         to_string({root->sizes, root->ndim}).c_str());
+  if (is_complex(grad.dtype()) != is_complex(root->dtype))
+    fail(ARGAND_RUNTIME_ERROR, "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[%zd] has a dtype of %s and output[%zd] has a dtype of %s.",
+         i, kDTypeName[grad.dtype()], i, kDTypeName[root->dtype]);
+  if (requires_grad(grad.get()) && !create_graph) grad = detach(grad.get());
+  return grad;
+}
+
+// Fills in the edges of outputs; -1 with a Python exception is never returned: errors are thrown.
+void add_root(BackwardCall& call, PyObject* output, PyObject* given, Py_ssize_t i) {
+  ArgandTensor* root = self_of(output);
+  Edge edge = gradient_edge(root);
+  if (!edge.fn) fail(ARGAND_RUNTIME_ERROR, "element %zd of tensors does not require grad and does not have a grad_fn", i);
+  Tensor grad = root_gradient(root, given, i, call.create_graph);
+  validate_gradient(edge.fn->input_facts(edge.input_nr), grad, "backward", static_cast<uint32_t>(i));
+  call.roots.push_back(std::move(edge));
+  call.grads.push_back(std::move(grad));
+}
+
+void add_input(BackwardCall& call, PyObject* input) {
+  ArgandTensor* t = self_of(input);
+  if (!requires_grad(t)) fail(ARGAND_RUNTIME_ERROR, "One of the differentiated Tensors does not require grad");
+  if (call.accumulate) retain_grad(t);
+  call.inputs.push_back(gradient_edge(t));
+}
+
+// Runs without the GIL; references that the call holds are dropped with it.
+std::vector<Tensor> run(BackwardCall call) {
+  std::vector<Tensor> results;
+  {
+    WithoutGil released;
+    results = run_backward(std::move(call));
+  }
+  return results;
+}
+
+Object sequence_of_tensors(PyObject* o) {
+  if (is_tensor(o)) return checked(PyTuple_Pack(1, o));
+  return checked(PySequence_Tuple(o));
+}
+
+int truth(PyObject* o) {
+  const int value = PyObject_IsTrue(o);
+  if (value < 0) throw_python();
+  return value;
+}
+
+}  // namespace
+
+// _run_backward(outputs, gradients, retain_graph, create_graph, inputs or None, accumulate) -> tuple of gradients, or None
+PyObject* run_backward_function(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+  return guard<PyObject*>(nullptr, [&]() -> PyObject* {
+    if (nargs != 6 || !PyTuple_Check(args[0]) || !PyTuple_Check(args[1]) || PyTuple_GET_SIZE(args[0]) != PyTuple_GET_SIZE(args[1]))
+      fail(ARGAND_TYPE_ERROR, "_run_backward: expected a tuple of outputs and one of as many gradients");
+    BackwardCall call;
+    call.retain_graph = truth(args[2]);
+    call.create_graph = truth(args[3]);
+    call.accumulate = truth(args[5]);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[0]); i++) add_root(call, PyTuple_GET_ITEM(args[0], i), PyTuple_GET_ITEM(args[1], i), i);
+    if (args[4] != Py_None) {
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[4]); i++) add_input(call, PyTuple_GET_ITEM(args[4], i));
+    }
+    const bool accumulate = call.accumulate;
+    std::vector<Tensor> grads = run(std::move(call));
+    if (accumulate) Py_RETURN_NONE;
+    Object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(grads.size())));
+    for (size_t i = 0; i < grads.size(); i++) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), wrap(std::move(grads[i])).take());
+    return tuple.take();
+  });
+}
+
+// Tensor.backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)
+PyObject* tensor_backward(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static constexpr const char* names[] = {"gradient", "retain_graph", "create_graph", "inputs"};
+  PyObject* values[4] = {Py_None, Py_None, Py_False, Py_None};
+  return guard<PyObject*>(nullptr, [&]() -> PyObject* {
+    if (nargs > 4) fail(ARGAND_TYPE_ERROR, "backward(): got %zd arguments, expected at most 4", nargs);
+    for (Py_ssize_t i = 0; i < nargs; i++) values[i] = args[i];
+    for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); k++) {
+      const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k));
+      Py_ssize_t at = 0;
+      while (at < 4 && std::strcmp(names[at], name)) at++;
+      if (at == 4) fail(ARGAND_TYPE_ERROR, "backward(): got an unexpected keyword argument '%s', expected gradient, retain_graph, create_graph or inputs", name);
+      if (at < nargs) fail(ARGAND_TYPE_ERROR, "backward(): got multiple values for argument '%s'", name);
+      values[at] = args[nargs + k];
+    }
+    BackwardCall call;
+    call.create_graph = truth(values[2]);
+    call.retain_graph = values[1] == Py_None ? call.create_graph : truth(values[1]);
+    add_root(call, self, values[0], 0);
+    if (values[3] != Py_None) {
+      Object inputs = sequence_of_tensors(values[3]);
+      if (PyTuple_GET_SIZE(inputs.get()) == 0) fail(ARGAND_RUNTIME_ERROR, "inputs argument to backward() cannot be empty");
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs.get()); i++) add_input(call, PyTuple_GET_ITEM(inputs.get(), i));
+    }
+    run(std::move(call));
+    Py_RETURN_NONE;
+  });
+}
+
+}  // namespace argand::autograd::binding

@@ -1,0 +1,133 @@
+// The extension module argand_autograd._C.
+#include "packages/autograd/csrc/anomaly.h"
+#include "packages/autograd/csrc/derivative.h"
+#include "packages/autograd/csrc/engine.h"
+#include "packages/autograd/csrc/python/binding.h"
+#include "packages/autograd/csrc/tape.h"
+
+namespace argand::autograd::binding {
+
+const ArgandPythonApi* python = nullptr;
+
+bool finalizing() {
+#if PY_VERSION_HEX >= 0x030d0000
+  return !Py_IsInitialized() || Py_IsFinalizing();
+#else
+  return !Py_IsInitialized() || _Py_IsFinalizing();
+#endif
+}
+
+void throw_python() { throw Error{ARGAND_PYTHON_ERROR, ""}; }
+
+PyObject* raise(const Error& e) { return python->raise(api->set_error(e.kind, e.message.c_str())); }
+
+ArgandTensor* self_of(PyObject* o) {
+  ArgandTensor* t = python->unwrap(o);
+  if (!t) throw_python();
+  return t;
+}
+Tensor unwrap(PyObject* o) { return Tensor::borrow(self_of(o)); }
+Object wrap(Tensor t) { return checked(python->wrap(t.take())); }
+
+namespace {
+
+// ---- modes of this thread ----------------------------------------------------------------------------------------------
+PyObject* is_grad_enabled(PyObject*, PyObject*) { return PyBool_FromLong(api->thread_state()->grad_mode); }
+PyObject* set_grad_enabled(PyObject*, PyObject* value) {
+  const int on = PyObject_IsTrue(value);
+  if (on < 0) return nullptr;
+  api->thread_state()->grad_mode = on;
+  Py_RETURN_NONE;
+}
+PyObject* is_inference_mode_enabled(PyObject*, PyObject*) { return PyBool_FromLong(api->thread_state()->inference_mode); }
+PyObject* set_inference_mode(PyObject*, PyObject* value) {
+  const int on = PyObject_IsTrue(value);
+  if (on < 0) return nullptr;
+  api->thread_state()->inference_mode = on;
+  Py_RETURN_NONE;
+}
+
+// ---- anomaly detection ---------------------------------------------------------------------------------------------------
+PyObject *g_created = nullptr, *g_failed = nullptr;
+
+// Tells Python of a node; an exception that is on its way is kept.
+void notify(PyObject* function, Node* node) {
+  if (!function || finalizing()) return;
+  Gil gil;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  try {
+    checked(PyObject_CallOneArg(function, node_object(node).get()));
+  } catch (const Error&) {
+    PyErr_WriteUnraisable(function);
+  }
+  PyErr_Restore(type, value, traceback);
+}
+PyObject* set_anomaly(PyObject*, PyObject* args) {
+  int on, check_nan;
+  if (!PyArg_ParseTuple(args, "pp:_set_anomaly", &on, &check_nan)) return nullptr;
+  set_anomaly_mode(on, check_nan);
+  Py_RETURN_NONE;
+}
+PyObject* is_anomaly_enabled(PyObject*, PyObject*) { return PyBool_FromLong(anomaly_mode()); }
+PyObject* is_anomaly_check_nan_enabled(PyObject*, PyObject*) { return PyBool_FromLong(anomaly_checks_nan()); }
+PyObject* set_anomaly_hooks(PyObject*, PyObject* args) {
+  PyObject *created, *failed;
+  if (!PyArg_ParseTuple(args, "OO:_set_anomaly_hooks", &created, &failed)) return nullptr;
+  Py_XSETREF(g_created, Py_NewRef(created));
+  Py_XSETREF(g_failed, Py_NewRef(failed));
+  set_anomaly_callbacks({[](Node* n) { notify(g_created, n); }, [](Node* n) { notify(g_failed, n); }});
+  Py_RETURN_NONE;
+}
+PyObject* current_node_object(PyObject*, PyObject*) {
+  return guard<PyObject*>(nullptr, [] { return node_object(current_node()).take(); });
+}
+
+PyCFunction fast(PyObject* (*f)(PyObject*, PyObject* const*, Py_ssize_t)) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)); }
+
+PyMethodDef functions[] = {
+    {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "is_grad_enabled()\n\nAre gradients recorded in this thread."},
+    {"_set_grad_enabled", set_grad_enabled, METH_O, nullptr},
+    {"is_inference_mode_enabled", is_inference_mode_enabled, METH_NOARGS, "is_inference_mode_enabled()\n\nIs inference mode on in this thread."},
+    {"_set_inference_mode", set_inference_mode, METH_O, nullptr},
+    {"_run_backward", fast(run_backward_function), METH_FASTCALL, nullptr},
+    {"_function_apply", fast(function_apply), METH_FASTCALL, nullptr},
+    {"_push_saved_tensor_hooks", push_saved_tensor_hooks, METH_VARARGS, nullptr},
+    {"_pop_saved_tensor_hooks", pop_saved_tensor_hooks, METH_NOARGS, nullptr},
+    {"_set_anomaly", set_anomaly, METH_VARARGS, nullptr},
+    {"_set_anomaly_hooks", set_anomaly_hooks, METH_VARARGS, nullptr},
+    {"is_anomaly_enabled", is_anomaly_enabled, METH_NOARGS, "is_anomaly_enabled()\n\nIs anomaly detection on."},
+    {"is_anomaly_check_nan_enabled", is_anomaly_check_nan_enabled, METH_NOARGS, "is_anomaly_check_nan_enabled()\n\nDoes anomaly detection look for NaN."},
+    {"_current_node", current_node_object, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+PyModuleDef module_definition = {PyModuleDef_HEAD_INIT, "argand_autograd._C", "The tape and the engine.", -1, functions, nullptr, nullptr, nullptr, nullptr};
+
+bool load_tables() {
+  api = static_cast<const ArgandApi*>(PyCapsule_Import("argand_c10._C.api", 0));
+  if (!api) return false;
+  python = static_cast<const ArgandPythonApi*>(PyCapsule_Import("argand_c10._C.python_api", 0));
+  if (!python) return false;
+  if (api->abi_version == ARGAND_ABI_VERSION && python->abi_version == ARGAND_ABI_VERSION) return true;
+  PyErr_Format(PyExc_ImportError, "argand_autograd was built for ABI %d of argand_c10, but the installed argand_c10 has ABI %u; install matching versions",
+               ARGAND_ABI_VERSION, api->abi_version);
+  return false;
+}
+
+}  // namespace
+
+}  // namespace argand::autograd::binding
+
+PyMODINIT_FUNC PyInit__C() {
+  using namespace argand::autograd;
+  namespace binding = argand::autograd::binding;
+  if (!binding::load_tables()) return nullptr;
+  return binding::guard<PyObject*>(nullptr, [] {
+    register_all_derivatives();
+    install_tape();
+    binding::Object module = binding::checked(PyModule_Create(&binding::module_definition));
+    if (binding::init_node_type(module.get()) || binding::init_handle_type(module.get()) || binding::init_function_type(module.get()) || binding::init_tensor_attributes())
+      binding::throw_python();
+    return module.take();
+  });
+}
