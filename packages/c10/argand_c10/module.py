@@ -330,15 +330,23 @@ class Module:
         return self
 
     def _apply(self: ModuleType, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> ModuleType:
-        """Replace the data of every parameter, gradient and buffer by `fn` of it."""
+        """Replace the data of every parameter, gradient and buffer by `fn` of it.
+
+        Parameters stay the same objects, unless `fn` moves them to another type of device.
+        """
         if recurse:
             for child in self.children():
                 child._apply(fn)
-        for parameter in self._parameters.values():
+        for name, parameter in self._parameters.items():
             if parameter is None:
                 continue
             grad = parameter.grad
-            parameter.data = fn(parameter.data)
+            data = fn(parameter.data)
+            if data.device.type == parameter.device.type:
+                parameter.data = data
+            else:
+                parameter = type(parameter)(data, parameter.requires_grad)
+                self._parameters[name] = parameter
             if grad is not None:
                 parameter.grad = None
                 parameter.grad = fn(grad.detach()).requires_grad_(grad.requires_grad)
