@@ -3,7 +3,7 @@
 #include <mutex>
 
 #include "packages/autograd/csrc/history.h"
-#include "packages/autograd/csrc/ops.h"
+#include "packages/autograd/csrc/tensor_ops.h"
 
 namespace argand::autograd {
 
@@ -20,9 +20,9 @@ bool has_layout_for(const Tensor& grad, const Tensor& leaf) {
 }
 
 Tensor copy_with_layout_of(const Tensor& grad, const Tensor& leaf) {
-  if (leaf.is_contiguous() || api->thread_state()->grad_mode) return ops::clone(grad);
+  if (leaf.is_contiguous() || api->thread_state()->grad_mode) return tensor_ops::clone(grad);
   Tensor out = empty(leaf.sizes(), grad.dtype(), grad.device());
-  ops::copy_(out, grad);
+  tensor_ops::copy_(out, grad);
   return out;
 }
 
@@ -56,15 +56,15 @@ void AccumulateGrad::apply(Gradients& g) {
     Tensor sum = grad_of(leaf);
     if (!sum) {
       if (recording) {
-        sum = ops::clone(grad);
+        sum = tensor_ops::clone(grad);
       } else {
         sum = owned_alone(grad) && has_layout_for(grad, variable_) ? std::move(grad) : copy_with_layout_of(grad, variable_);
       }
       set_grad(leaf, std::move(sum));
     } else if (recording || requires_grad(sum.get())) {
-      set_grad(leaf, ops::add(sum, grad));
+      set_grad(leaf, tensor_ops::add(sum, grad));
     } else {
-      ops::add_(sum, grad);
+      tensor_ops::add_(sum, grad);
     }
   }
   AutogradMeta* meta = meta_of(leaf);

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "packages/autograd/csrc/ops.h"
+#include "packages/autograd/csrc/tensor_ops.h"
 
 namespace argand::autograd {
 
@@ -35,7 +35,7 @@ bool has_nan(const Tensor& grad) {
   state->grad_mode = 0;
   const Tensor t = grad.is_contiguous() ? grad : [&] {
     Tensor copy = empty(grad.sizes(), grad.dtype(), grad.device());
-    ops::copy_(copy, grad);
+    tensor_ops::copy_(copy, grad);
     return copy;
   }();
   switch (t.dtype()) {

@@ -5,7 +5,7 @@
 #include "packages/autograd/csrc/accumulate_grad.h"
 #include "packages/autograd/csrc/anomaly.h"
 #include "packages/autograd/csrc/history.h"
-#include "packages/autograd/csrc/ops.h"
+#include "packages/autograd/csrc/tensor_ops.h"
 
 namespace argand::autograd {
 
@@ -201,14 +201,14 @@ class Backward {
     if (!sum) {
       sum = std::move(grad);
     } else if (api->thread_state()->grad_mode || !same_shape_and_dtype(sum, grad)) {
-      sum = ops::add(sum, grad);
+      sum = tensor_ops::add(sum, grad);
     } else if (owned_alone(sum)) {
-      ops::add_(sum, grad);
+      tensor_ops::add_(sum, grad);
     } else if (owned_alone(grad)) {  // addition of two numbers commutes, so the bits are the same
-      ops::add_(grad, sum);
+      tensor_ops::add_(grad, sum);
       sum = std::move(grad);
     } else {
-      sum = ops::add(sum, grad);
+      sum = tensor_ops::add(sum, grad);
     }
   }
   static bool same_shape_and_dtype(const Tensor& a, const Tensor& b) { return a.dtype() == b.dtype() && a.sizes() == b.sizes(); }
@@ -335,14 +335,14 @@ void validate_gradient(const TensorFacts& facts, Tensor& grad, const char* produ
     if (!expandable(expected, grad.sizes()))
       fail(ARGAND_RUNTIME_ERROR, "Function %s returned an invalid gradient at index %u - got %s but expected shape compatible with %s", producer, index,
            to_string(grad.sizes()).c_str(), to_string(expected).c_str());
-    grad = ops::sum_to_size(grad, expected);
+    grad = tensor_ops::sum_to_size(grad, expected);
   }
   if (grad.device() != facts.device)
     fail(ARGAND_RUNTIME_ERROR, "Function %s returned an invalid gradient at index %u - expected device type %d but got %d", producer, index,
          static_cast<int>(ARGAND_DEVICE_TYPE(facts.device)), static_cast<int>(ARGAND_DEVICE_TYPE(grad.device())));
   if (grad.dtype() == facts.dtype) return;
-  if (is_complex(grad.dtype()) && !is_complex(facts.dtype)) grad = ops::real(grad);
-  if (grad.dtype() != facts.dtype) grad = ops::to_dtype(grad, facts.dtype);
+  if (is_complex(grad.dtype()) && !is_complex(facts.dtype)) grad = tensor_ops::real(grad);
+  if (grad.dtype() != facts.dtype) grad = tensor_ops::to_dtype(grad, facts.dtype);
 }
 
 std::vector<Tensor> run_backward(BackwardCall call) { return Backward(call).run(); }

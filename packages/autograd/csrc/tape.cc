@@ -5,7 +5,7 @@
 
 #include "packages/autograd/csrc/history.h"
 #include "packages/autograd/csrc/op_node.h"
-#include "packages/autograd/csrc/ops.h"
+#include "packages/autograd/csrc/tensor_ops.h"
 
 namespace argand::autograd {
 
@@ -144,7 +144,7 @@ int run_in_place(const ArgandOperator* op, const Derivative* record, uint64_t ke
   Ref<OpNode> op_node;
   NodeRef node;
   if (differentiable && known) {
-    const Tensor before = OpNode::saved_arguments(record, op, needed) & 1 ? ops::clone(Tensor::borrow(self)) : Tensor();
+    const Tensor before = OpNode::saved_arguments(record, op, needed) & 1 ? tensor_ops::clone(Tensor::borrow(self)) : Tensor();
     op_node = OpNode::make(op, record, args, needed, before, nullptr);
     node = NodeRef::borrow(op_node.get());
   } else if (differentiable) {

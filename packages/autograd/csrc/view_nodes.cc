@@ -1,7 +1,7 @@
 #include "packages/autograd/csrc/view_nodes.h"
 
 #include "packages/autograd/csrc/history.h"
-#include "packages/autograd/csrc/ops.h"
+#include "packages/autograd/csrc/tensor_ops.h"
 
 namespace argand::autograd {
 
@@ -23,8 +23,8 @@ struct RealGeometry {
     sizes.push_back(2);
     strides.push_back(1);
   }
-  Tensor to_reals(const Tensor& t) const { return complex ? ops::view_as_real(t) : t; }
-  Tensor from_reals(const Tensor& t) const { return complex ? ops::view_as_complex(t) : t; }
+  Tensor to_reals(const Tensor& t) const { return complex ? tensor_ops::view_as_real(t) : t; }
+  Tensor from_reals(const Tensor& t) const { return complex ? tensor_ops::view_as_complex(t) : t; }
 };
 
 // A base and its view, with the same unit for both.
@@ -32,7 +32,7 @@ struct ViewGeometry {
   RealGeometry base, view;
   ViewGeometry(const ArgandTensor* b, const ArgandTensor* v) : base(b, b->dtype != v->dtype), view(v, b->dtype != v->dtype) {}
   Tensor to_base(const Tensor& grad) const {
-    return base.from_reals(ops::as_strided_backward(view.to_reals(grad), base.sizes, base.strides, base.offset, view.sizes, view.strides, view.offset));
+    return base.from_reals(tensor_ops::as_strided_backward(view.to_reals(grad), base.sizes, base.strides, base.offset, view.sizes, view.strides, view.offset));
   }
 };
 
@@ -83,7 +83,7 @@ class CopySlices final : public VectorNode {
     Tensor rest = copy_like_base(g.in[0], facts);
     Tensor slice = strided_slice(rest);
     std::vector<Tensor> in(fn_->num_inputs()), out(fn_->num_edges());
-    in[output_nr_] = ops::clone(slice);
+    in[output_nr_] = tensor_ops::clone(slice);
     std::vector<uint8_t> wanted(fn_->num_edges(), 1);
     for (uint32_t i = 1; i < n_edges_; i++) wanted[i] = g.wants(edges_, i);
     Gradients inner{in.data(), out.data(), wanted.data()};
@@ -91,9 +91,9 @@ class CopySlices final : public VectorNode {
     for (uint32_t i = 1; i < n_edges_; i++) g.out[i] = std::move(out[i]);
     if (!g.wants(edges_, 0)) return;
     if (out[0]) {
-      ops::copy_(slice, out[0]);
+      tensor_ops::copy_(slice, out[0]);
     } else {
-      ops::copy_(slice, ops::zeros(slice.sizes(), slice.dtype(), slice.device()));
+      tensor_ops::copy_(slice, tensor_ops::zeros(slice.sizes(), slice.dtype(), slice.device()));
     }
     g.out[0] = geometry_.base.from_reals(rest);
   }
@@ -103,11 +103,11 @@ class CopySlices final : public VectorNode {
   Tensor copy_like_base(const Tensor& grad, const TensorFacts& facts) const {
     Tensor reals = geometry_.base.to_reals(grad);
     Tensor copy = empty_strided(geometry_.base.sizes, geometry_.base.strides, reals.dtype(), facts.device);
-    ops::copy_(copy, reals);
+    tensor_ops::copy_(copy, reals);
     return copy;
   }
   Tensor strided_slice(const Tensor& rest) const {
-    Tensor slice = ops::as_strided(rest, geometry_.view.sizes, geometry_.view.strides, geometry_.view.offset - geometry_.base.offset);
+    Tensor slice = tensor_ops::as_strided(rest, geometry_.view.sizes, geometry_.view.strides, geometry_.view.offset - geometry_.base.offset);
     return geometry_.view.from_reals(slice);
   }
 

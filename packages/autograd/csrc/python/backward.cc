@@ -3,7 +3,7 @@
 
 #include "packages/autograd/csrc/engine.h"
 #include "packages/autograd/csrc/history.h"
-#include "packages/autograd/csrc/ops.h"
+#include "packages/autograd/csrc/tensor_ops.h"
 #include "packages/autograd/csrc/python/binding.h"
 
 namespace argand::autograd::binding {
@@ -18,7 +18,7 @@ Tensor root_gradient(ArgandTensor* root, PyObject* given, Py_ssize_t i, bool cre
            to_string({root->sizes, root->ndim}).c_str());
     if (!is_floating(root->dtype))
       fail(ARGAND_RUNTIME_ERROR, "grad can be implicitly created only for real scalar outputs but got %s", kDTypeName[root->dtype]);
-    return ops::ones({root->sizes, root->ndim}, root->dtype, root->storage->device);
+    return tensor_ops::ones({root->sizes, root->ndim}, root->dtype, root->storage->device);
   }
   if (!is_tensor(given))
     fail(ARGAND_TYPE_ERROR, "gradients can be either Tensors or None, but got %s for output %zd", Py_TYPE(given)->tp_name, i);

@@ -1,6 +1,6 @@
 // Custom Functions: the context object, the node that calls a Python backward, and apply().
 #include "packages/autograd/csrc/history.h"
-#include "packages/autograd/csrc/ops.h"
+#include "packages/autograd/csrc/tensor_ops.h"
 #include "packages/autograd/csrc/python/binding.h"
 #include "packages/autograd/csrc/saved_tensor.h"
 
@@ -68,7 +68,7 @@ class FunctionNode final : public VectorNode {
     for (uint32_t i = 0; i < num_inputs(); i++) {
       const TensorFacts& f = input_facts(i);
       Tensor grad = std::move(g.in[i]);
-      if (!grad && f.defined() && context_of(context_.get())->materialize_grads) grad = ops::zeros(f.size_list(), f.dtype, f.device);
+      if (!grad && f.defined() && context_of(context_.get())->materialize_grads) grad = tensor_ops::zeros(f.size_list(), f.dtype, f.device);
       PyTuple_SET_ITEM(args.get(), i + 1, wrap(std::move(grad)).take());
     }
     Object backward = checked(PyObject_GetAttrString(function_.get(), "backward"));

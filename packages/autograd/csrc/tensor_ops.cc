@@ -1,8 +1,8 @@
-#include "packages/autograd/csrc/ops.h"
+#include "packages/autograd/csrc/tensor_ops.h"
 
 #include <atomic>
 
-namespace argand::autograd::ops {
+namespace argand::autograd::tensor_ops {
 
 namespace {
 
@@ -63,4 +63,4 @@ Tensor as_strided_backward(const Tensor& grad, IntList sizes, IntList strides, i
   return g_as_strided_backward.call({value(grad), value(sizes), value(strides), value(offset), value(view_sizes), value(view_strides), value(view_offset)});
 }
 
-}  // namespace argand::autograd::ops
+}  // namespace argand::autograd::tensor_ops

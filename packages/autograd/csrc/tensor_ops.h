@@ -3,7 +3,7 @@
 
 #include "packages/c10/csrc/abi/tensor.h"
 
-namespace argand::autograd::ops {
+namespace argand::autograd::tensor_ops {
 
 Tensor add(const Tensor& a, const Tensor& b);
 void add_(const Tensor& self, const Tensor& other);
@@ -20,4 +20,4 @@ Tensor as_strided(const Tensor& self, IntList sizes, IntList strides, int64_t of
 // Gradient of as_strided(base, view_sizes, view_strides, view_offset) for a base of the given geometry.
 Tensor as_strided_backward(const Tensor& grad, IntList sizes, IntList strides, int64_t offset, IntList view_sizes, IntList view_strides, int64_t view_offset);
 
-}  // namespace argand::autograd::ops
+}  // namespace argand::autograd::tensor_ops
