@@ -1,0 +1,67 @@
+"""A small GPT, the training benchmark's model; parametrised by the module that plays `torch`."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+
+def build_training_step(
+    torch: ModuleType,
+    *,
+    width: int = 256,
+    layers: int = 4,
+    heads: int = 4,
+    length: int = 256,
+    batch: int = 8,
+    vocabulary: int = 512,
+) -> Any:
+    """Returns `step() -> loss`: one AdamW step on a fixed batch of random token sequences."""
+    nn: Any = torch.nn
+    F: Any = torch.nn.functional
+
+    class Block(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+        def forward(self, x: Any) -> Any:
+            shape = (x.shape[0], x.shape[1], heads, width // heads)
+            q, k, v = (
+                part.view(*shape).transpose(1, 2)
+                for part in self.qkv(self.norm1(x)).split(width, dim=2)
+            )
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.proj(y.transpose(1, 2).reshape(x.shape))
+            return x + self.down(F.gelu(self.up(self.norm2(x))))
+
+    class GPT(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.tokens, self.places = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
+            self.blocks = nn.ModuleList([Block() for _ in range(layers)])
+            self.norm = nn.LayerNorm(width)
+            self.head = nn.Linear(width, vocabulary, bias=False)
+
+        def forward(self, tokens: Any) -> Any:
+            x = self.tokens(tokens) + self.places(torch.arange(tokens.shape[1]))
+            for block in self.blocks:
+                x = block(x)
+            return self.head(self.norm(x))
+
+    torch.manual_seed(0)
+    model = GPT()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    data = torch.randint(0, vocabulary, (batch, length + 1))
+    inputs, targets = data[:, :-1], data[:, 1:].reshape(-1)
+
+    def step() -> float:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(inputs).reshape(-1, vocabulary), targets)
+        loss.backward()
+        optimizer.step()
+        return float(loss.item())
+
+    return step

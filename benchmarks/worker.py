@@ -1,0 +1,108 @@
+"""One process that measures on request: `python -m benchmarks.worker NAMESPACE THREADS`.
+
+It reads one JSON object a line from standard input and answers each with one on standard output:
+{"prepare": case} -> {"calls": calls a round}; {"round": true} -> {"seconds": time of one call}; {"release": true} -> {}.
+NAMESPACE is a module that plays `torch`, or `copy` for a plain memory copy by THREADS threads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import sys
+import timeit
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from benchmarks.cases import find_case
+
+# A round lasts at least this long, so that the clock and the loop do not show.
+ROUND_SECONDS = 0.02
+
+
+def make_copy(traffic: int, threads: int) -> Callable[[], None]:
+    """A copy that moves `traffic` bytes, half of them read: one slice a thread, by the C library's memmove."""
+    size = traffic // 2
+    source, target = (ctypes.create_string_buffer(size) for _ in range(2))
+    ctypes.memset(source, 1, size)
+    ctypes.memset(target, 1, size)
+    step = size // threads
+    pool = ThreadPoolExecutor(threads)
+    begin = [ctypes.addressof(b) for b in (target, source)]
+
+    def copy() -> None:
+        parts = [
+            pool.submit(ctypes.memmove, begin[0] + i * step, begin[1] + i * step, step)
+            for i in range(threads)
+        ]
+        for part in parts:
+            part.result()
+
+    # The buffers live as long as the function does.
+    copy.buffers = (source, target)  # type: ignore[attr-defined]
+    return copy
+
+
+class Worker:
+    """Holds the case in preparation, as a timer and its number of calls a round."""
+
+    def __init__(self, namespace: str, threads: int) -> None:
+        self.threads = threads
+        self.torch = None if namespace == "copy" else importlib.import_module(namespace)
+        if self.torch is not None:
+            self.torch.set_num_threads(threads)
+        self.timer: timeit.Timer | None = None
+        self.calls = 1
+
+    def prepare(self, name: str) -> dict[str, Any]:
+        self.release()
+        case = find_case(name)
+        if self.torch is None:
+            self.timer = timeit.Timer(
+                "copy()", globals={"copy": make_copy(case.traffic, self.threads)}
+            )
+        else:
+            self.timer = timeit.Timer(case.statement, globals=case.set_up(self.torch))
+        self.timer.timeit(2)
+        self.calls = 1
+        while (seconds := self.timer.timeit(self.calls)) < ROUND_SECONDS:
+            self.calls = max(
+                self.calls + 1, int(self.calls * min(10.0, 1.2 * ROUND_SECONDS / seconds))
+            )
+        return {"calls": self.calls}
+
+    def round(self) -> dict[str, Any]:
+        assert self.timer is not None
+        return {"seconds": self.timer.timeit(self.calls) / self.calls}
+
+    def release(self) -> dict[str, Any]:
+        self.timer = None
+        gc.collect()
+        return {}
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        if "prepare" in request:
+            return self.prepare(request["prepare"])
+        return self.round() if "round" in request else self.release()
+
+
+def main(namespace: str, threads: int) -> None:
+    # What a library prints must not reach the protocol.
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    worker = Worker(namespace, threads)
+    print(json.dumps({"version": getattr(worker.torch, "__version__", "")}), file=out, flush=True)
+    for line in sys.stdin:
+        try:
+            reply = worker.answer(json.loads(line))
+        except Exception as error:
+            reply = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(reply), file=out, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))
