@@ -372,7 +372,7 @@ class StateGuard {
 
 template <class F>
 inline void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& f) {  // f(begin, end)
-  api->parallel_for(begin, end, grain, [](void* context, int64_t b, int64_t e) { (*static_cast<F*>(context))(b, e); }, const_cast<void*>(static_cast<const void*>(&f)));
+  api->parallel_for(begin, end, grain, [](void* context, int64_t b, int64_t e) { (*static_cast<std::remove_reference_t<F>*>(context))(b, e); }, const_cast<void*>(static_cast<const void*>(&f)));
 }
 
 }  // namespace argand
