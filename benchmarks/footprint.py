@@ -39,22 +39,10 @@ def make_installation(folder: Path, wheels: list[Path]) -> Path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     python = environment / "bin" / "python"
     links = {wheel.resolve().parent for wheel in wheels} | {Path(sys.prefix).parent / "wheels"}
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pip",
-            "--python",
-            python,
-            "install",
-            "-q",
-            "--no-index",
-            "--no-cache-dir",
-        ]
-        + [f"--find-links={link}" for link in sorted(links)]
-        + [str(wheel.resolve()) for wheel in wheels],
-        check=True,
-    )
+    install = ["pip", "--python", str(python), "install", "-q", "--no-index", "--no-cache-dir"]
+    sources = [f"--find-links={link}" for link in sorted(links)]
+    targets = [str(wheel.resolve()) for wheel in wheels]
+    subprocess.run([sys.executable, "-m", *install, *sources, *targets], check=True)
     return python
 
 
