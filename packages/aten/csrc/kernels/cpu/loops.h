@@ -30,17 +30,17 @@ struct cx {
 
 inline constexpr int kStageBytes = 2048;  // an operand's staging buffer
 
-// Cuts a row into segments of whole vectors. Operands that are neither contiguous nor stride 0 pass through buffers, as does
-// the tail, padded with harmless values; what was written to a buffer is copied back by the next call.
+// Cuts a row into segments of whole vectors. Operands that are neither contiguous nor stride 0 pass through buffers; what was
+// written to a buffer is copied back by the next call. The last segment may be a tail: one vector of which `tail` lanes count.
+// Stride-0 operands are read from their buffers, and contiguous operands of a tail too, which the caller fills (and empties).
 struct Stage {
   int n_operands, lanes;  // operand 0 is written
   const int* sizes;       // bytes an element
   const long* strides;
-  const unsigned char* fills;  // bit patterns of the padding: 0 integers, else the size of the float
-  char** buffers;              // each kStageBytes, 64-byte aligned
+  char** buffers;     // each kStageBytes, 64-byte aligned
   char* const* rows;
   long n, done, staged;  // staged: elements of the result waiting in its buffer
-  long vectors;          // the segment: p[k] advances by step[k] bytes a vector
+  long vectors, tail;    // the segment: p[k] advances by step[k] bytes a vector
   char* p[kMaxOperands + 1];
   long step[kMaxOperands + 1];
 };

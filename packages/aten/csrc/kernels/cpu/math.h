@@ -2,7 +2,7 @@
  *
  * The tier (ARGAND_TIER_BASELINE, _AVX2 or _AVX512; the compile flags must allow it) sets the width of the vectors. Every
  * function is elementwise: an element's result does not depend on its lane, nor on the other lanes, so that tails which
- * go through the same function padded give the same bits. Transcendental functions are libmvec's (at most 4 ulp).
+ * go through the same function padded give the same bits. Transcendental functions are mostly libmvec's (at most 4 ulp).
  */
 #ifndef ARGAND_KERNELS_CPU_MATH_H_
 #define ARGAND_KERNELS_CPU_MATH_H_
@@ -74,10 +74,14 @@ ARGAND_MATH int argand_all_i64(vi64 m) {
 extern "C" {
 #endif
 #define ARGAND_UNARY_MVEC(X) \
-  X(exp) X(exp2) X(expm1) X(log) X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) \
-  X(tanh) X(asinh) X(acosh) X(atanh) X(erf) X(erfc)
+  X(exp) X(exp2) X(expm1) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(asinh) \
+  X(acosh) X(atanh) X(erfc)
 #define ARGAND_DECLARE(name) vf32 ARGAND_MVEC_F32(name, v)(vf32); vf64 ARGAND_MVEC_F64(name, v)(vf64);
 ARGAND_UNARY_MVEC(ARGAND_DECLARE)
+ARGAND_DECLARE(log)
+ARGAND_DECLARE(log2)
+ARGAND_DECLARE(log10)
+ARGAND_DECLARE(erf)
 #undef ARGAND_DECLARE
 #define ARGAND_DECLARE(name) vf32 ARGAND_MVEC_F32(name, vv)(vf32, vf32); vf64 ARGAND_MVEC_F64(name, vv)(vf64, vf64);
 ARGAND_DECLARE(pow)
@@ -105,22 +109,52 @@ ARGAND_DEFINE(atan2)
 ARGAND_DEFINE(hypot)
 #undef ARGAND_DEFINE
 
+ARGAND_MATH vf64 argand_erf_f64(vf64 x) { return ARGAND_MVEC_F64(erf, v)(x); }
+
+/* Logarithms: libmvec takes zeros, negative numbers and infinities lane by lane in scalar code, so they are kept from it. */
+#define ARGAND_DEFINE_LOG(name, V, S, MVEC)                                                    \
+  ARGAND_MATH V name(V x) {                                                                    \
+    const V inf = (S)__builtin_inf() - (V){}, nan = (S)__builtin_nan("") - (V){}, one = (V){} + 1; \
+    const V r = MVEC(ARGAND_SELECT(V, (x > 0) & (x < inf), x, one));                           \
+    const V end = ARGAND_SELECT(V, x == 0, -inf, ARGAND_SELECT(V, x == inf, inf, nan));        \
+    return ARGAND_SELECT(V, (x > 0) & (x < inf), r, end);                                      \
+  }
+ARGAND_DEFINE_LOG(argand_log_f32, vf32, float, ARGAND_MVEC_F32(log, v))
+ARGAND_DEFINE_LOG(argand_log2_f32, vf32, float, ARGAND_MVEC_F32(log2, v))
+ARGAND_DEFINE_LOG(argand_log10_f32, vf32, float, ARGAND_MVEC_F32(log10, v))
+ARGAND_DEFINE_LOG(argand_log_f64, vf64, double, ARGAND_MVEC_F64(log, v))
+ARGAND_DEFINE_LOG(argand_log2_f64, vf64, double, ARGAND_MVEC_F64(log2, v))
+ARGAND_DEFINE_LOG(argand_log10_f64, vf64, double, ARGAND_MVEC_F64(log10, v))
+#undef ARGAND_DEFINE_LOG
+
 /* ---- rounding and square roots: the processor's own instructions --------------------------------------------- */
 #if defined(ARGAND_TIER_AVX512)
 #define ARGAND_ROUND_F32(x, mode) ((vf32)__builtin_ia32_rndscaleps_mask(x, mode, x, -1, 4))
 #define ARGAND_ROUND_F64(x, mode) ((vf64)__builtin_ia32_rndscalepd_mask(x, mode, x, -1, 4))
 #define ARGAND_SQRT_F32(x) ((vf32)__builtin_ia32_sqrtps512_mask(x, x, -1, 4))
+#define ARGAND_FMA_F32(x, y, z) ((vf32)__builtin_ia32_vfmaddps512_mask(x, y, z, -1, 4))
+/* y where either is NaN */
+#define ARGAND_MIN_F32(x, y) ((vf32)__builtin_ia32_minps512_mask(x, y, x, -1, 4))
+#define ARGAND_POWER_OF_2(k) ((vf32)__builtin_ia32_scalefps512_mask(argand_splat_f32(1), k, (vf32){}, -1, 4))
 #define ARGAND_SQRT_F64(x) ((vf64)__builtin_ia32_sqrtpd512_mask(x, x, -1, 4))
 #elif defined(ARGAND_TIER_AVX2)
 #define ARGAND_ROUND_F32(x, mode) ((vf32)__builtin_ia32_roundps256(x, mode))
 #define ARGAND_ROUND_F64(x, mode) ((vf64)__builtin_ia32_roundpd256(x, mode))
 #define ARGAND_SQRT_F32(x) ((vf32)__builtin_ia32_sqrtps256(x))
+#define ARGAND_FMA_F32(x, y, z) ((vf32)__builtin_ia32_vfmaddps256(x, y, z))
+#define ARGAND_MIN_F32(x, y) ((vf32)__builtin_ia32_minps256(x, y))
 #define ARGAND_SQRT_F64(x) ((vf64)__builtin_ia32_sqrtpd256(x))
 #else
 #define ARGAND_ROUND_F32(x, mode) ((vf32)__builtin_ia32_roundps(x, mode))
 #define ARGAND_ROUND_F64(x, mode) ((vf64)__builtin_ia32_roundpd(x, mode))
 #define ARGAND_SQRT_F32(x) ((vf32)__builtin_ia32_sqrtps(x))
+#define ARGAND_FMA_F32(x, y, z) ((x) * (y) + (z)) /* two roundings: for polynomials only */
+#define ARGAND_MIN_F32(x, y) ((vf32)__builtin_ia32_minps(x, y))
 #define ARGAND_SQRT_F64(x) ((vf64)__builtin_ia32_sqrtpd(x))
+#endif
+
+#ifndef ARGAND_POWER_OF_2 /* of a whole float from -126 to 127 */
+#define ARGAND_POWER_OF_2(k) ((vf32)((__builtin_convertvector(k, vi32) + 127) << 23))
 #endif
 
 /* Everything that reads alike in both precisions. V: vector, M: its mask, S: scalar, s: suffix. */
@@ -157,17 +191,40 @@ ARGAND_DEFINE_BOTH(vf32, vi32, float, f32, (-0x7fffffff - 1), ARGAND_ROUND_F32, 
 ARGAND_DEFINE_BOTH(vf64, vi64, double, f64, (-0x7fffffffffffffffL - 1), ARGAND_ROUND_F64, ARGAND_SQRT_F64)
 #undef ARGAND_DEFINE_BOTH
 
+/* ---- erf in float32: 1 - 2^(a h(a)) for a = |x| <= 3.92, where erf rounds to 1; h is a minimax polynomial (error of erf: 4e-8).
+ * Polynomials are summed in pairs, since the latency of a Horner chain is what would bound the loop. */
+#define ARGAND_C(c) argand_splat_f32(c)
+#define ARGAND_PAIR(c0, c1, x) ARGAND_FMA_F32(ARGAND_C(c1), x, ARGAND_C(c0))
+ARGAND_MATH vf32 argand_erf_f32(vf32 x) {
+  const vf32 a = ARGAND_MIN_F32(ARGAND_C(3.92f), argand_abs_f32(x)), a2 = a * a; /* NaN stays NaN */
+  const vf32 low = ARGAND_FMA_F32(ARGAND_PAIR(-0.14832984f, 0.027875343f, a), a2, ARGAND_PAIR(-1.627907f, -0.91844344f, a));
+  const vf32 high = ARGAND_FMA_F32(ARGAND_PAIR(0.0005496681f, -5.8729172e-05f, a), a2, ARGAND_PAIR(-0.00029678439f, -0.0018058895f, a));
+  const vf32 h = ARGAND_FMA_F32(high, a2 * a2, low);
+  const vf32 y = a * h, k = ARGAND_ROUND_F32(y, 8), r = y - k, r2 = r * r; /* 2^y - 1 = 2^k (2^r - 1) + (2^k - 1) */
+  vf32 q = ARGAND_FMA_F32(ARGAND_PAIR(0.0013399614f, 0.00015475898f, r), r2, ARGAND_PAIR(0.0555033013f, 0.0096180057f, r));
+  q = ARGAND_FMA_F32(q, r2, ARGAND_PAIR(0.69314718f, 0.24022651f, r));
+  const vf32 scale = ARGAND_POWER_OF_2(k), result = ARGAND_FMA_F32(-scale * r, q, 1.0f - scale);
+  return (vf32)((vi32)result | ((vi32)x & (-0x7fffffff - 1)));
+}
+#undef ARGAND_PAIR
+#undef ARGAND_C
+
 /* ---- pow: squares and cubes are exact products wherever they occur -------------------------------------------- */
-#define ARGAND_DEFINE_POW(V, M, s, POW)                                  \
-  ARGAND_MATH V argand_pow_##s(V x, V y) {                             \
-    const M two = y == 2, three = y == 3;                                \
-    const V square = x * x, cube = square * x;                           \
-    if (argand_all_i64((vi64)(two | three))) return ARGAND_SELECT(V, two, square, cube); \
-    const V r = POW(x, y);                                               \
-    return ARGAND_SELECT(V, two, square, ARGAND_SELECT(V, three, cube, r)); \
+/* Negative bases are powers of their absolute value with a sign, since libmvec takes them lane by lane in scalar code. */
+#define ARGAND_DEFINE_POW(V, M, S, s, POW)                                                                   \
+  ARGAND_MATH V argand_pow_##s(V x, V y) {                                                                   \
+    const M two = y == 2, three = y == 3;                                                                    \
+    const V square = x * x, cube = square * x;                                                               \
+    if (argand_all_i64((vi64)(two | three))) return ARGAND_SELECT(V, two, square, cube);                     \
+    const M negative = x < 0;                                                                                \
+    V r = POW(ARGAND_SELECT(V, negative, -x, x), y);                                                         \
+    const M whole = argand_trunc_##s(y) == y, even = argand_trunc_##s(y * (S)0.5) == y * (S)0.5;             \
+    r = ARGAND_SELECT(V, negative & whole & ~even, -r, r);                                                   \
+    r = ARGAND_SELECT(V, negative & ~whole & (x > -(S)__builtin_inf()), argand_splat_##s((S)__builtin_nan("")), r); \
+    return ARGAND_SELECT(V, two, square, ARGAND_SELECT(V, three, cube, r));                                  \
   }
-ARGAND_DEFINE_POW(vf32, vi32, f32, ARGAND_MVEC_F32(pow, vv))
-ARGAND_DEFINE_POW(vf64, vi64, f64, ARGAND_MVEC_F64(pow, vv))
+ARGAND_DEFINE_POW(vf32, vi32, float, f32, ARGAND_MVEC_F32(pow, vv))
+ARGAND_DEFINE_POW(vf64, vi64, double, f64, ARGAND_MVEC_F64(pow, vv))
 #undef ARGAND_DEFINE_POW
 
 /* ---- fmod, remainder, floor division ---------------------------------------------------------------------------- */

@@ -18,16 +18,17 @@ template <class T>
 inline constexpr bool kIsComplex = false;
 template <class T>
 inline constexpr bool kIsComplex<cx<T>> = true;
+// Tails are padded with values that no function is slow at or traps on: 0.5, or 1 for integers. Eight bytes of them:
 template <class T>
-inline constexpr unsigned char kFill = 0;
+inline constexpr long kPadding = sizeof(T) == 1 ? 0x0101010101010101 : sizeof(T) == 2 ? 0x0001000100010001 : sizeof(T) == 4 ? 0x0000000100000001 : 1;
 template <>
-inline constexpr unsigned char kFill<f16> = 2;
+inline constexpr long kPadding<f16> = 0x3800380038003800;
 template <>
-inline constexpr unsigned char kFill<bf16> = 3;
+inline constexpr long kPadding<bf16> = 0x3f003f003f003f00;
 template <>
-inline constexpr unsigned char kFill<float> = 4;
+inline constexpr long kPadding<float> = 0x3f0000003f000000;
 template <>
-inline constexpr unsigned char kFill<double> = 8;
+inline constexpr long kPadding<double> = 0x3fe0000000000000;
 
 template <class... T>
 constexpr int lanes_of() {
@@ -75,13 +76,63 @@ ARGAND_FN void map_scalars(long n, char* const* ptrs, const long* strides, F f, 
   }
 }
 
+// A vector is written to a buffer in one piece where the tier can, so that reading it back does not stall.
+template <class T>
+ARGAND_FN void splat_element(char* buffer, const char* p) {
+  using U = typename BitsOf<sizeof(T)>::type;
+  typedef U V ARGAND_VECTOR;
+  U u;
+  __builtin_memcpy(&u, p, sizeof u);
+  const V v = u - V{};
+  __builtin_memcpy(buffer, &v, sizeof v);
+}
+#if defined(ARGAND_TIER_AVX512)
+ARGAND_FN void load_tail(char* buffer, const char* p, long bytes, long padding) {
+  typedef char V ARGAND_VECTOR;
+  const V v = __builtin_ia32_loaddquqi512_mask(p, (V)(padding - vi64{}), (1ul << bytes) - 1);
+  __builtin_memcpy(buffer, &v, sizeof v);
+}
+ARGAND_FN void store_tail(char* p, const char* buffer, long bytes) {
+  typedef char V ARGAND_VECTOR;
+  V v;
+  __builtin_memcpy(&v, buffer, sizeof v);
+  __builtin_ia32_storedquqi512_mask(p, v, (1ul << bytes) - 1);
+}
+#else
+ARGAND_FN void copy_bytes(char* to, const char* from, long n) {  // below a vector, without a call
+  if (n & 16) __builtin_memcpy(to, from, 16), to += 16, from += 16;
+  if (n & 8) __builtin_memcpy(to, from, 8), to += 8, from += 8;
+  if (n & 4) __builtin_memcpy(to, from, 4), to += 4, from += 4;
+  if (n & 2) __builtin_memcpy(to, from, 2), to += 2, from += 2;
+  if (n & 1) *to = *from;
+}
+ARGAND_FN void load_tail(char* buffer, const char* p, long bytes, long padding) {
+  vi64 v = padding - vi64{};
+  copy_bytes((char*)&v, p, bytes);  // p may be the buffer
+  __builtin_memcpy(buffer, &v, sizeof v);
+}
+ARGAND_FN void store_tail(char* p, const char* buffer, long bytes) { copy_bytes(p, buffer, bytes); }
+#endif
+// Once a source file: fills the buffers of a tail from contiguous operands and pads all.
+[[gnu::noinline, maybe_unused]] static void load_tails(Stage* s, const long* paddings) {
+  for (int k = 1; k < s->n_operands; k++) {
+    if (s->strides[k] == 0) continue;
+    const bool direct = s->strides[k] == s->sizes[k];
+    const char* from = direct ? s->rows[k] + (s->done - s->tail) * s->strides[k] : s->buffers[k];
+    load_tail(s->buffers[k], from, s->tail * s->sizes[k], paddings[k]);
+  }
+}
+[[gnu::noinline, maybe_unused]] static void store_tails(Stage* s) {
+  if (!s->staged) store_tail(s->rows[0] + (s->done - s->tail) * s->strides[0], s->buffers[0], s->tail * s->sizes[0]);
+}
+
 template <class Out, class... In, int... I, class F>
 ARGAND_FN void map_vectors(long n, char* const* ptrs, const long* strides, F f, Indices<I...>) {
   constexpr int W = lanes_of<Out, In...>(), N = sizeof...(In) + 1;
   constexpr bool logical = (is_same<bool, In> && ...) && is_same<bool, Out>;
   static_assert(sizeof...(In) <= kMaxOperands);
   static constexpr int sizes[] = {sizeof(Out), sizeof(In)...};
-  static constexpr unsigned char fills[] = {0, kFill<In>...};
+  static constexpr long paddings[] = {0, kPadding<In>...};
   alignas(64) char buffers[N][kStageBytes];
   char* buffer_list[] = {buffers[0], buffers[I + 1]...};
   Stage stage;
@@ -89,12 +140,13 @@ ARGAND_FN void map_vectors(long n, char* const* ptrs, const long* strides, F f, 
   stage.lanes = W;
   stage.sizes = sizes;
   stage.strides = strides;
-  stage.fills = fills;
   stage.buffers = buffer_list;
   stage.rows = ptrs;
   stage.n = n;
   stage.done = stage.staged = 0;
+  ((strides[I + 1] == 0 && n > 0 ? splat_element<In>(buffers[I + 1], ptrs[I + 1]) : void()), ...);
   while (next_segment(&stage)) {
+    if (stage.tail) load_tails(&stage, paddings);
     char* out = stage.p[0];
     const char* in[] = {stage.p[I + 1]...};
     const long step[] = {stage.step[I + 1]...}, out_step = stage.step[0];
@@ -103,6 +155,7 @@ ARGAND_FN void map_vectors(long n, char* const* ptrs, const long* strides, F f, 
       out += out_step;
       ((in[I] += step[I]), ...);
     }
+    if (stage.tail) store_tails(&stage);
   }
 }
 

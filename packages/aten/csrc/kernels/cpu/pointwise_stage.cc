@@ -25,52 +25,38 @@ void copy_elements(char* dst, int64_t dst_stride, const char* src, int64_t src_s
   }
 }
 
-// Values that no function is slow at or traps on: 0.5, or 1 for integers and bool.
-void fill_padding(char* buffer, int64_t from, int64_t to, int size, unsigned char fill) {
-  const uint64_t value = fill == 2 ? 0x3800 : fill == 3 ? 0x3f00 : fill == 4 ? 0x3f000000 : fill == 8 ? 0x3fe0000000000000 : 1;
-  for (int64_t i = from; i < to; i++) std::memcpy(buffer + i * size, &value, size);
-}
-
 }  // namespace
 
 bool next_segment(Stage* s) {
   if (s->staged) {
-    copy_elements(s->rows[0] + (s->done - s->staged) * s->strides[0], s->strides[0], s->buffers[0], s->sizes[0], s->staged, s->sizes[0]);
+    char* const to = s->rows[0] + (s->done - s->staged) * s->strides[0];
+    copy_elements(to, s->strides[0], s->buffers[0], s->sizes[0], s->staged, s->sizes[0]);
     s->staged = 0;
   }
   const int64_t left = s->n - s->done;
   if (left <= 0) return false;
   const int lanes = s->lanes;
   const bool direct = left >= lanes;
-  int64_t count = direct ? left - left % lanes : left;
+  int64_t count = direct ? left & -static_cast<int64_t>(lanes) : left;  // lanes: a power of two
   if (direct) {  // strided operands bound the segment by their buffers
     for (int k = 0; k < s->n_operands; k++) {
       if (s->strides[k] == s->sizes[k] || (s->strides[k] == 0 && k)) continue;
-      int64_t room = kStageBytes / s->sizes[k];
-      room -= room % lanes;
+      const int64_t room = (kStageBytes / s->sizes[k]) & -static_cast<int64_t>(lanes);
       if (room < count) count = room;
     }
   }
+  s->tail = direct ? 0 : count;
   for (int k = 0; k < s->n_operands; k++) {
     const int size = s->sizes[k];
     const int64_t stride = s->strides[k];
     char* const at = s->rows[k] + s->done * stride;
-    s->step[k] = static_cast<int64_t>(size) * lanes;
-    if (k && stride == 0) {
-      if (s->done == 0 || !direct) copy_elements(s->buffers[k], size, at, 0, lanes, size);
-      s->p[k] = s->buffers[k];
-      s->step[k] = 0;
-    } else if (direct && stride == size) {
-      s->p[k] = at;
-    } else {
-      s->p[k] = s->buffers[k];
-      if (k) {
-        copy_elements(s->buffers[k], size, at, stride, count, size);
-        if (!direct) fill_padding(s->buffers[k], count, lanes, size, s->fills[k]);
-      } else {
-        s->staged = count;
-      }
-    }
+    s->step[k] = k && stride == 0 ? 0 : static_cast<int64_t>(size) * lanes;
+    s->p[k] = direct && stride == size ? at : s->buffers[k];
+    if (s->p[k] == at || (k && stride == 0) || (!direct && stride == size)) continue;  // contiguous tails are the caller's
+    if (k == 0)
+      s->staged = count;
+    else
+      copy_elements(s->buffers[k], size, at, stride, count, size);
   }
   s->vectors = direct ? count / lanes : 1;
   s->done += count;

@@ -218,6 +218,24 @@ ARGAND_FN To bits_as(From x) {  // same size
 }
 
 // W storage elements as a vector of any width.
+template <int Bytes>
+struct BitsOf;
+template <>
+struct BitsOf<1> {
+  using type = unsigned char;
+};
+template <>
+struct BitsOf<2> {
+  using type = unsigned short;
+};
+template <>
+struct BitsOf<4> {
+  using type = unsigned int;
+};
+template <>
+struct BitsOf<8> {
+  using type = unsigned long;
+};
 template <class T, int W>
 struct Raw {
   typedef T type __attribute__((vector_size(sizeof(T) * W)));
