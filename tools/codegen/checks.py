@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +9,7 @@ from tools.codegen import dtypes
 from tools.codegen.body import INTS, LType
 from tools.codegen.expr import INTEGER_PRIMITIVES, Call, Number, suggest, walk
 from tools.codegen.model import Location, Operator, Schema
+from tools.codegen.samples import looks_like_tensor, parse_tensor
 
 if TYPE_CHECKING:
     from tools.codegen.loader import Entry
@@ -177,8 +177,8 @@ def sample_problem(schema: Schema, args: Sequence[Any], kwargs: Mapping[str, Any
         if not a.has_default and a.name not in given and a.name not in kwargs:
             return f"argument '{a.name}' is missing"
     for value in _texts([*args, *kwargs.values()]):
-        if value[:2] == "T(" and not _is_tensor_text(value):
-            return f"'{value}' is not a tensor like T(2,3) or T(2,3,dtype=int64)"
+        if looks_like_tensor(value) and parse_tensor(value) is None:
+            return f"'{value}' is not a tensor like T(2,3) or I(2,3;0,5)"
     return None
 
 
@@ -188,14 +188,6 @@ def _texts(values: Sequence[Any]) -> Iterator[str]:
             yield v
         elif isinstance(v, (tuple, list)):
             yield from _texts(v)
-
-
-def _is_tensor_text(text: str) -> bool:
-    try:
-        node = ast.parse(text, mode="eval").body
-    except SyntaxError:
-        return False
-    return isinstance(node, ast.Call) and all(isinstance(a, ast.Constant) for a in node.args)
 
 
 def registry_problems(entries: Sequence[Entry], known: Sequence[Operator]) -> Iterator[Problem]:
