@@ -1,0 +1,391 @@
+"""Functions and modules against closed forms in NumPy, and their error texts."""
+
+from __future__ import annotations
+
+import math
+
+import argand_aten as aten
+import argand_c10 as c10
+import argand_nn as nn
+import argand_nn.functional as F
+import numpy as np
+import pytest
+
+RNG = np.random.default_rng(0)
+
+
+def normal(*shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def tensor(array, requires_grad=False):
+    return aten.tensor(np.asarray(array).tolist(), requires_grad=requires_grad)
+
+
+def close(ours, expected, rtol=1e-5, atol=1e-6):
+    np.testing.assert_allclose(ours.detach().numpy(), expected, rtol=rtol, atol=atol)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x, axis):
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+ACTIVATIONS = {
+    "relu": lambda x: np.maximum(x, 0),
+    "relu6": lambda x: np.clip(x, 0, 6),
+    "gelu": lambda x: x * np.vectorize(lambda v: 0.5 * (1 + math.erf(v / math.sqrt(2))))(x),
+    "silu": lambda x: x * sigmoid(x),
+    "mish": lambda x: x * np.tanh(np.log1p(np.exp(x))),
+    "sigmoid": sigmoid,
+    "tanh": np.tanh,
+    "logsigmoid": lambda x: -np.log1p(np.exp(-x)),
+    "leaky_relu": lambda x: np.where(x > 0, x, 0.01 * x),
+    "elu": lambda x: np.where(x > 0, x, np.expm1(x)),
+    "celu": lambda x: np.where(x > 0, x, np.expm1(x)),
+    "selu": lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x)),
+    "softplus": lambda x: np.log1p(np.exp(x)),
+    "softsign": lambda x: x / (1 + np.abs(x)),
+    "tanhshrink": lambda x: x - np.tanh(x),
+    "hardtanh": lambda x: np.clip(x, -1, 1),
+    "hardsigmoid": lambda x: np.clip(x + 3, 0, 6) / 6,
+    "hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activation(name):
+    x = np.concatenate([normal(30) * 3, np.float32([0, -0.0, 3, -3, 6, 15, -15])])
+    close(getattr(F, name)(tensor(x)), ACTIVATIONS[name](x.astype(np.float64)), 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["relu", "silu", "mish", "leaky_relu", "elu", "celu", "selu", "hardtanh", "hardsigmoid"],
+)
+def test_activation_in_place(name):
+    x = normal(12)
+    target = tensor(x)
+    assert getattr(F, name)(target, inplace=True) is target
+    close(target, ACTIVATIONS[name](x.astype(np.float64)), 1e-4, 1e-5)
+
+
+def test_activations_do_not_overflow():
+    x = aten.tensor([-200.0, 200.0], requires_grad=True)
+    for name in ("silu", "mish", "elu", "softplus", "logsigmoid", "sigmoid", "gelu"):
+        x.grad = None
+        out = getattr(F, name)(x)
+        out.sum().backward()
+        assert np.isfinite(out.detach().numpy()).all(), name
+        assert np.isfinite(x.grad.numpy()).all(), name
+
+
+def test_softmax_family():
+    x = normal(3, 4)
+    close(F.softmax(tensor(x), 1), softmax(x, 1))
+    close(F.softmin(tensor(x), 0), softmax(-x, 0))
+    close(F.log_softmax(tensor(x), -1), np.log(softmax(x, -1)))
+    assert F.softmax(tensor(x), 1, dtype=c10.float64).dtype == c10.float64
+    with pytest.raises(TypeError, match="softmax: got dim=None"):
+        F.softmax(tensor(x))
+    c10.manual_seed(0)
+    hard = F.gumbel_softmax(tensor(x), hard=True)
+    assert sorted(set(np.round(hard.numpy().reshape(-1), 5).tolist())) == [0.0, 1.0]
+    close(hard.sum(-1), np.ones(3))
+    draws = F.gumbel_softmax(aten.log(aten.tensor([[0.2, 0.8]])).expand(4000, 2), hard=True)
+    assert abs(float(draws.mean(0)[1]) - 0.8) < 0.03
+
+
+def test_linear_maps():
+    x, w, b = normal(4, 3), normal(5, 3), normal(5)
+    close(F.linear(tensor(x), tensor(w), tensor(b)), x @ w.T + b, 1e-4)
+    u, v, weight = normal(6, 2, 3), normal(6, 2, 4), normal(5, 3, 4)
+    expected = np.einsum("...i,oij,...j->...o", u, weight, v) + b
+    close(F.bilinear(tensor(u), tensor(v), tensor(weight), tensor(b)), expected, 1e-4, 1e-5)
+    with pytest.raises(ValueError, match="bilinear: got inputs"):
+        F.bilinear(tensor(u), tensor(v[:1]), tensor(weight))
+    a, c = normal(4, 5), normal(4, 5)
+    cosine = (a * c).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(c, axis=1)
+    close(F.cosine_similarity(tensor(a), tensor(c)), cosine, 1e-4)
+    close(F.pairwise_distance(tensor(a), tensor(c)), np.linalg.norm(a - c + 1e-6, axis=1), 1e-4)
+    close(F.normalize(tensor(a)), a / np.linalg.norm(a, axis=1, keepdims=True), 1e-4)
+    assert F.one_hot(aten.tensor([1, 0]), 3).tolist() == [[0, 1, 0], [1, 0, 0]]
+
+
+def naive_conv2d(x, w, stride, padding, dilation, groups):
+    x = np.pad(x, [(0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2])
+    n, o = x.shape[0], w.shape[0]
+    kh, kw = w.shape[2:]
+    h = (x.shape[2] - dilation[0] * (kh - 1) - 1) // stride[0] + 1
+    wd = (x.shape[3] - dilation[1] * (kw - 1) - 1) // stride[1] + 1
+    out = np.zeros((n, o, h, wd))
+    channels = w.shape[1]
+    for oc in range(o):
+        first = oc // (o // groups) * channels
+        for i in range(h):
+            for j in range(wd):
+                top, left = i * stride[0], j * stride[1]
+                window = x[
+                    :,
+                    first : first + channels,
+                    top : top + dilation[0] * (kh - 1) + 1 : dilation[0],
+                    left : left + dilation[1] * (kw - 1) + 1 : dilation[1],
+                ]
+                out[:, oc, i, j] = (window * w[oc]).sum((1, 2, 3))
+    return out
+
+
+def test_convolutions():
+    x, w, b = normal(2, 4, 7, 6), normal(6, 2, 3, 2), normal(6)
+    args = ((2, 1), (1, 2), (1, 2), 2)
+    expected = naive_conv2d(x, w, *args) + b[:, None, None]
+    close(F.conv2d(tensor(x), tensor(w), tensor(b), *args), expected, 1e-4, 1e-5)
+    close(F.conv2d(tensor(x[0]), tensor(w), tensor(b), *args), expected[0], 1e-4, 1e-5)
+    same = naive_conv2d(np.pad(x, [(0, 0), (0, 0), (1, 1), (0, 1)]), w, (1, 1), (0, 0), (1, 1), 2)
+    close(F.conv2d(tensor(x), tensor(w), padding="same", groups=2), same, 1e-4, 1e-5)
+    line, kernel = normal(2, 3, 9), normal(4, 3, 3)
+    expected = naive_conv2d(line[:, :, None], kernel[:, :, None], (1, 2), (0, 1), (1, 1), 1)[:, :, 0]
+    close(F.conv1d(tensor(line), tensor(kernel), None, 2, 1), expected, 1e-4, 1e-5)
+
+
+def test_convolution_errors():
+    x = tensor(normal(1, 2, 5, 5))
+    with pytest.raises(ValueError, match="got padding 'same' with stride"):
+        F.conv2d(x, tensor(normal(2, 2, 3, 3)), stride=2, padding="same")
+    with pytest.raises(ValueError, match="got padding 'full'"):
+        F.conv2d(x, tensor(normal(2, 2, 3, 3)), padding="full")
+    with pytest.raises(RuntimeError, match="conv1d: got input"):
+        F.conv1d(x, tensor(normal(2, 2, 3)))
+    with pytest.raises(ValueError, match="Conv2d: got 3 input and 4 output channels with groups 2"):
+        nn.Conv2d(3, 4, 3, groups=2)
+    with pytest.raises(ValueError, match="padding_mode 'mirror'"):
+        nn.Conv2d(3, 4, 3, padding_mode="mirror")
+    with pytest.raises(ValueError, match="kernel_size: got 3 values"):
+        nn.Conv2d(3, 4, (3, 3, 3))
+
+
+@pytest.mark.parametrize(
+    ("mode", "numpy_mode"),
+    [("constant", "constant"), ("reflect", "reflect"), ("replicate", "edge"), ("circular", "wrap")],
+)
+def test_pad(mode, numpy_mode):
+    x = normal(2, 3, 4, 5)
+    expected = np.pad(x, [(0, 0), (0, 0), (0, 3), (2, 1)], mode=numpy_mode)
+    close(F.pad(tensor(x), (2, 1, 0, 3), mode), expected)
+
+
+def test_pad_amounts():
+    x = normal(3, 4)
+    close(F.pad(tensor(x), (1, -2), value=7.0), np.pad(x[:, :2], [(0, 0), (1, 0)], constant_values=7))
+    unchanged = tensor(x)
+    assert F.pad(unchanged, (0, 0)).data_ptr() != unchanged.data_ptr()
+    with pytest.raises(ValueError, match="got 3 amounts"):
+        F.pad(tensor(x), (1, 2, 3))
+    with pytest.raises(RuntimeError, match="expected a size that is not negative"):
+        F.pad(tensor(x), (-3, -3))
+    with pytest.raises(RuntimeError, match="at most 3 with mode 'reflect'"):
+        F.pad(tensor(x), (4, 0), "reflect")
+    with pytest.raises(ValueError, match="got mode 'mirror'"):
+        F.pad(tensor(x), (1, 0), "mirror")
+
+
+def test_pooling():
+    x = normal(2, 3, 6, 4)
+    blocks = x.reshape(2, 3, 3, 2, 2, 2)
+    close(F.max_pool2d(tensor(x), 2), blocks.max((3, 5)))
+    close(F.avg_pool2d(tensor(x), 2), blocks.mean((3, 5)), 1e-5)
+    close(F.adaptive_avg_pool2d(tensor(x), (3, 2)), blocks.mean((3, 5)))
+    close(F.adaptive_avg_pool2d(tensor(x), (None, 1)), x.mean(3, keepdims=True))
+    close(F.adaptive_max_pool2d(tensor(x), (3, 2)), blocks.max((3, 5)))
+    close(F.adaptive_max_pool2d(tensor(x), (1, 3))[:, :, 0, 1], x[:, :, :, 1:3].max((2, 3)))
+    values, indices = F.max_pool2d(tensor(x), 2, return_indices=True)
+    flat = x.reshape(2, 3, -1)
+    picked = np.take_along_axis(flat, indices.numpy().reshape(2, 3, -1), 2)
+    close(values, picked.reshape(2, 3, 3, 2))
+    line = normal(2, 3, 6)
+    close(F.max_pool1d(tensor(line), 2), line.reshape(2, 3, 3, 2).max(3))
+    close(F.avg_pool1d(tensor(line), 3), line.reshape(2, 3, 2, 3).mean(3), 1e-5)
+    with pytest.raises(ValueError, match="output_size"):
+        F.adaptive_avg_pool2d(tensor(x), (1, 2, 3))
+
+
+def test_batch_norm_and_its_statistics():
+    x = normal(6, 3, 2, 2) * 2 + 1
+    norm = nn.BatchNorm2d(3)
+    norm.weight.data.copy_(aten.tensor([1.0, 2.0, 3.0]))
+    mean, var = x.mean((0, 2, 3)), x.var((0, 2, 3))
+    shape = (1, 3, 1, 1)
+    scaled = (x - mean.reshape(shape)) / np.sqrt(var.reshape(shape) + 1e-5)
+    close(norm(tensor(x)), scaled * np.array([1, 2, 3]).reshape(shape), 1e-4, 1e-5)
+    close(norm.running_mean, 0.1 * mean, 1e-4)
+    close(norm.running_var, 0.9 + 0.1 * x.var((0, 2, 3), ddof=1), 1e-4)
+    assert int(norm.num_batches_tracked) == 1
+    norm.eval()
+    y = norm(tensor(x)).detach().numpy()
+    m, v = norm.running_mean.numpy().reshape(shape), norm.running_var.numpy().reshape(shape)
+    np.testing.assert_allclose(
+        y, (x - m) / np.sqrt(v + 1e-5) * np.array([1, 2, 3]).reshape(shape), rtol=1e-4, atol=1e-5
+    )
+    assert int(norm.num_batches_tracked) == 1
+
+
+def test_batch_norm_options():
+    x = normal(6, 3)
+    average = nn.BatchNorm1d(3, momentum=None)
+    average(tensor(x))
+    average(tensor(x + 2))
+    close(average.running_mean, x.mean(0) + 1, 1e-4, 1e-5)
+    free = nn.BatchNorm1d(3, affine=False, track_running_stats=False).eval()
+    close(free(tensor(x)), (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5), 1e-4, 1e-5)
+    with pytest.raises(ValueError, match="BatchNorm2d: got input of shape"):
+        nn.BatchNorm2d(3)(tensor(x))
+    with pytest.raises(ValueError, match="more than 1 value per channel"):
+        nn.BatchNorm1d(3)(tensor(x[:1]))
+
+
+def test_other_normalizations():
+    x = normal(4, 6)
+    scaled = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+    close(F.layer_norm(tensor(x), (6,)), scaled, 1e-4, 1e-5)
+    w = normal(6)
+    root = np.sqrt((x * x).mean(1, keepdims=True) + 1e-6)
+    close(F.rms_norm(tensor(x), (6,), tensor(w), 1e-6), x / root * w, 1e-4, 1e-5)
+    images = normal(2, 4, 3, 3)
+    groups = images.reshape(2, 2, -1)
+    expected = (groups - groups.mean(2, keepdims=True)) / np.sqrt(
+        groups.var(2, keepdims=True) + 1e-5
+    )
+    close(F.group_norm(tensor(images), 2), expected.reshape(images.shape), 1e-4, 1e-5)
+    mean, var = images.mean((2, 3), keepdims=True), images.var((2, 3), keepdims=True)
+    instance = (images - mean) / np.sqrt(var + 1e-5)
+    close(nn.InstanceNorm2d(4)(tensor(images)), instance, 1e-4, 1e-5)
+    close(nn.InstanceNorm2d(4)(tensor(images[0])), instance[0], 1e-4, 1e-5)
+    with pytest.raises(ValueError, match="GroupNorm: got 5 channels in 2 groups"):
+        nn.GroupNorm(2, 5)
+
+
+def test_dropout():
+    x = aten.ones(200, 100)
+    c10.manual_seed(1)
+    y = F.dropout(x, 0.25)
+    values = set(np.round(y.numpy().reshape(-1).astype(np.float64), 5).tolist())
+    assert values == {0.0, round(1 / 0.75, 5)}
+    assert abs(float((y == 0).to(c10.float32).mean()) - 0.25) < 0.02
+    c10.manual_seed(1)
+    assert aten.equal(F.dropout(x, 0.25), y)
+    assert F.dropout(x, 0.25, training=False) is x
+    assert float(F.dropout(x, 1.0).sum()) == 0
+    channels = F.dropout2d(aten.ones(8, 16, 3, 3), 0.5).numpy()
+    assert set(channels.reshape(8 * 16, 9).std(1).tolist()) == {0.0}
+    assert 0.2 < (channels[:, :, 0, 0] == 0).mean() < 0.8
+    kept = F.alpha_dropout(aten.randn(100, 100), 0.3, training=True)
+    assert abs(float(kept.mean())) < 0.05
+    assert abs(float(kept.std()) - 1) < 0.05
+    for wrong in (-0.1, 1.5):
+        with pytest.raises(ValueError, match="expected a probability"):
+            F.dropout(x, wrong)
+        with pytest.raises(ValueError, match="Dropout: got p="):
+            nn.Dropout(wrong)
+    layer = nn.Dropout(0.5).eval()
+    assert layer(x) is x
+
+
+def test_embedding():
+    table = nn.Embedding(5, 3, padding_idx=-1)
+    assert table.padding_idx == 4
+    assert table.weight[4].tolist() == [0.0] * 3
+    index = aten.tensor([[0, 4], [2, 0]])
+    out = table(index)
+    close(out, table.weight.detach().numpy()[index.numpy()])
+    out.sum().backward()
+    assert table.weight.grad.sum(1).tolist() == [6.0, 0.0, 3.0, 0.0, 0.0]
+    frozen = nn.Embedding.from_pretrained(tensor([[3.0, 4.0], [0.3, 0.4]]), max_norm=1.0)
+    assert not frozen.weight.requires_grad
+    close(frozen(aten.tensor([0, 1])), [[0.6, 0.8], [0.3, 0.4]], 1e-5)
+    with pytest.raises(ValueError, match="padding_idx 9"):
+        nn.Embedding(5, 3, padding_idx=9)
+    with pytest.raises(ValueError, match="sparse=True"):
+        F.embedding(index, table.weight, sparse=True)
+
+
+def test_attention():
+    q, k, v = normal(2, 3, 4, 8), normal(2, 3, 5, 8), normal(2, 3, 5, 6)
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(8)
+    out = F.scaled_dot_product_attention(tensor(q), tensor(k), tensor(v))
+    close(out, softmax(scores, -1) @ v, 1e-4, 1e-5)
+    mask = np.ones((4, 5), bool)
+    mask[:, 3:] = False
+    out = F.scaled_dot_product_attention(tensor(q), tensor(k), tensor(v), tensor(mask))
+    close(out, softmax(np.where(mask, scores, -np.inf), -1) @ v, 1e-4, 1e-5)
+    causal = np.tril(np.ones((4, 4), bool))
+    out = F.scaled_dot_product_attention(
+        tensor(q), tensor(k[:, :, :4]), tensor(v[:, :, :4]), is_causal=True
+    )
+    close(
+        out,
+        softmax(np.where(causal, scores[..., :4], -np.inf), -1) @ v[:, :, :4],
+        1e-4,
+        1e-5,
+    )
+
+
+def test_multihead_attention():
+    layer = nn.MultiheadAttention(8, 2, batch_first=True)
+    x = tensor(normal(3, 5, 8))
+    out, weights = layer(x, x, x)
+    assert tuple(out.shape) == (3, 5, 8)
+    assert tuple(weights.shape) == (3, 5, 5)
+    close(weights.sum(-1), np.ones((3, 5)), 1e-5)
+    fast, none = layer(x, x, x, need_weights=False)
+    assert none is None
+    close(fast, out.detach().numpy(), 1e-4, 1e-5)
+    _, heads = layer(x, x, x, average_attn_weights=False)
+    assert tuple(heads.shape) == (3, 2, 5, 5)
+    single, _ = layer(x[0], x[0], x[0])
+    close(single, out[0].detach().numpy(), 1e-4, 1e-5)
+    blocked = aten.triu(aten.ones(5, 5), 1).to(c10.bool)
+    masked, weights = layer(x, x, x, attn_mask=blocked, is_causal=True)
+    assert float(aten.triu(weights, 1).abs().sum()) == 0
+    fast, _ = layer(x, x, x, attn_mask=blocked, need_weights=False)
+    close(fast, masked.detach().numpy(), 1e-4, 1e-5)
+
+
+def test_attention_errors():
+    layer = nn.MultiheadAttention(8, 2)
+    x = tensor(normal(5, 3, 8))
+    with pytest.raises(RuntimeError, match="expected a query of embed_dim 8"):
+        layer(x[:, :, :6], x, x)
+    with pytest.raises(RuntimeError, match="keys and values of one length"):
+        layer(x, x, x[:4])
+    with pytest.raises(RuntimeError, match=r"attn_mask of shape \[5, 4\]"):
+        layer(x, x, x, attn_mask=aten.zeros(5, 4))
+    with pytest.raises(RuntimeError, match="key_padding_mask"):
+        layer(x, x, x, key_padding_mask=aten.zeros(5, 3))
+    with pytest.raises(RuntimeError, match="is_causal without attn_mask"):
+        layer(x, x, x, is_causal=True)
+    with pytest.raises(RuntimeError, match="expected bool or a floating-point"):
+        layer(x, x, x, attn_mask=aten.zeros(5, 5, dtype=c10.int64))
+    with pytest.raises(ValueError, match="embed_dim 8 and num_heads 3"):
+        nn.MultiheadAttention(8, 3)
+
+
+def test_transformer_stacks():
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 2, norm=nn.LayerNorm(8))
+    x = tensor(normal(2, 5, 8))
+    by_hand = encoder.norm(encoder.layers[1](encoder.layers[0](x)))
+    close(encoder(x), by_hand.detach().numpy())
+    assert encoder.layers[0].linear1.weight is not layer.linear1.weight
+    causal = nn.modules.transformer.generate_square_subsequent_mask(5)
+    first = encoder(x, mask=causal, is_causal=True)[:, :3].detach().numpy()
+    close(encoder(x[:, :3], mask=causal[:3, :3]), first, 1e-4, 1e-5)
+    decoder = nn.TransformerDecoder(
+        nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0, batch_first=True), 2
+    )
+    assert tuple(decoder(x[:, :4], x).shape) == (2, 4, 8)
+    with pytest.raises(ValueError, match="activation 'swish'"):
+        nn.TransformerEncoderLayer(8, 2, activation="swish")

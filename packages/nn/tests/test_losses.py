@@ -1,0 +1,165 @@
+"""Losses against closed forms in NumPy, and their error texts."""
+
+from __future__ import annotations
+
+import argand_aten as aten
+import argand_nn as nn
+import argand_nn.functional as F
+import numpy as np
+import pytest
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((6, 5)).astype(np.float32)
+Y = RNG.standard_normal((6, 5)).astype(np.float32)
+CLASSES = np.array([0, 2, 1, 4, 3, 2])
+WEIGHT = np.float32([0.5, 1.0, 2.0, 0.1, 0.7])
+
+
+def tensor(array):
+    return aten.tensor(np.asarray(array).tolist())
+
+
+def log_softmax(x):
+    return x - np.log(np.exp(x).sum(1, keepdims=True))
+
+
+def close(ours, expected, rtol=1e-5, atol=1e-6):
+    np.testing.assert_allclose(ours.detach().numpy(), expected, rtol=rtol, atol=atol)
+
+
+D = np.abs(X - Y)
+P = 1 / (1 + np.exp(-X))
+T = 1 / (1 + np.exp(-Y))
+SIGNS = np.sign(Y)
+ELEMENTWISE = {
+    "MSELoss": (X, Y, (X - Y) ** 2),
+    "L1Loss": (X, Y, D),
+    "SmoothL1Loss": (X, Y, np.where(D < 1, D * D / 2, D - 0.5)),
+    "HuberLoss": (X, Y, np.where(D <= 1, D * D / 2, D - 0.5)),
+    "BCELoss": (P, T, -(T * np.log(P) + (1 - T) * np.log(1 - P))),
+    "BCEWithLogitsLoss": (X, T, -(T * np.log(P) + (1 - T) * np.log(1 - P))),
+    "KLDivLoss": (X, T, T * (np.log(T) - X)),
+    "HingeEmbeddingLoss": (X, SIGNS, np.where(SIGNS == 1, X, np.maximum(0, 1 - X))),
+    "SoftMarginLoss": (X, SIGNS, np.log1p(np.exp(-SIGNS * X))),
+    "PoissonNLLLoss": (X, T, np.exp(X) - T * X),
+}
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_elementwise(name, reduction):
+    x, y, expected = ELEMENTWISE[name]
+    if reduction != "none":
+        expected = getattr(expected, reduction)()
+    close(getattr(nn, name)(reduction=reduction)(tensor(x), tensor(y)), expected, 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("ignored", [-100, 2])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_cross_entropy(reduction, ignored, weighted, smoothing):
+    log_probs = log_softmax(X.astype(np.float64))
+    weight = WEIGHT.astype(np.float64) if weighted else np.ones(5)
+    own = weight[CLASSES] * (CLASSES != ignored)
+    picked = -log_probs[np.arange(6), CLASSES] * own
+    even = -(log_probs * weight).sum(1) * (CLASSES != ignored) / 5
+    loss = (1 - smoothing) * picked + smoothing * even
+    expected = {"none": loss, "sum": loss.sum(), "mean": loss.sum() / own.sum()}[reduction]
+    ours = F.cross_entropy(
+        tensor(X),
+        tensor(CLASSES),
+        tensor(WEIGHT) if weighted else None,
+        ignore_index=ignored,
+        reduction=reduction,
+        label_smoothing=smoothing,
+    )
+    close(ours, expected, 1e-4, 1e-5)
+    if smoothing == 0.0:
+        module = nn.NLLLoss(
+            tensor(WEIGHT) if weighted else None, ignore_index=ignored, reduction=reduction
+        )
+        close(module(tensor(log_probs), tensor(CLASSES)), expected, 1e-4, 1e-5)
+
+
+def test_cross_entropy_shapes():
+    maps = RNG.standard_normal((2, 4, 3, 3)).astype(np.float32)
+    target = RNG.integers(0, 4, (2, 3, 3))
+    rows = maps.transpose(0, 2, 3, 1).reshape(-1, 4)
+    expected = -log_softmax(rows)[np.arange(18), target.reshape(-1)]
+    close(F.cross_entropy(tensor(maps), tensor(target)), expected.mean(), 1e-4)
+    none = F.cross_entropy(tensor(maps), tensor(target), reduction="none")
+    close(none, expected.reshape(2, 3, 3), 1e-4, 1e-5)
+    single = F.cross_entropy(tensor(X[0]), aten.tensor(3))
+    close(single, -log_softmax(X)[0, 3], 1e-4)
+    probabilities = np.exp(log_softmax(Y))
+    expected = -(log_softmax(X) * probabilities).sum(1)
+    close(F.cross_entropy(tensor(X), tensor(probabilities)), expected.mean(), 1e-4)
+
+
+def test_cross_entropy_gradient():
+    x = tensor(X).requires_grad_()
+    F.cross_entropy(x, tensor(CLASSES)).backward()
+    expected = np.exp(log_softmax(X)) - np.eye(5)[CLASSES]
+    close(x.grad, expected / 6, 1e-4, 1e-6)
+
+
+def test_extreme_values():
+    zero_one = aten.tensor([0.0, 1.0])
+    close(F.binary_cross_entropy(zero_one, 1 - zero_one, reduction="none"), [100.0, 100.0])
+    huge = aten.tensor([-500.0, 500.0], requires_grad=True)
+    loss = F.binary_cross_entropy_with_logits(huge, aten.tensor([1.0, 0.0]), reduction="none")
+    close(loss, [500.0, 500.0])
+    loss.sum().backward()
+    close(huge.grad, [-1.0, 1.0])
+    close(F.kl_div(aten.tensor([-1.0]), aten.tensor([0.0])), 0.0)
+
+
+def test_weights_and_reductions():
+    w = np.abs(Y)
+    close(F.mse_loss(tensor(X), tensor(Y), weight=tensor(w)), (w * D**2).sum() / w.sum(), 1e-4)
+    close(F.l1_loss(tensor(X), tensor(Y), weight=tensor(w)), (w * D).sum() / w.sum(), 1e-4)
+    ours = F.binary_cross_entropy_with_logits(tensor(X), tensor(T), pos_weight=aten.tensor(3.0))
+    expected = -(3 * T * np.log(P) + (1 - T) * np.log(1 - P)).mean()
+    close(ours, expected, 1e-4)
+    batch = F.kl_div(tensor(X), tensor(T), reduction="batchmean")
+    close(batch, (T * (np.log(T) - X)).sum() / 6, 1e-4)
+
+
+def test_losses_of_pairs():
+    near = np.linalg.norm(X - Y + 1e-6, axis=1)
+    far = np.linalg.norm(X - X[::-1] + 1e-6, axis=1)
+    ours = F.triplet_margin_loss(tensor(X), tensor(Y), tensor(X[::-1].copy()))
+    close(ours, np.maximum(near - far + 1, 0).mean(), 1e-4)
+    cosine = (X * Y).sum(1) / np.linalg.norm(X, axis=1) / np.linalg.norm(Y, axis=1)
+    sign = np.float32([1, -1, 1, -1, 1, -1])
+    expected = np.where(sign == 1, 1 - cosine, np.maximum(cosine, 0)).mean()
+    close(F.cosine_embedding_loss(tensor(X), tensor(Y), tensor(sign)), expected, 1e-4)
+    expected = np.maximum(-sign * (X[:, 0] - Y[:, 0]) + 0.5, 0).mean()
+    ours = F.margin_ranking_loss(tensor(X[:, 0]), tensor(Y[:, 0]), tensor(sign), 0.5)
+    close(ours, expected, 1e-4)
+    expected = 0.5 * (np.log(T) + (X - Y) ** 2 / T).mean()
+    close(F.gaussian_nll_loss(tensor(X), tensor(Y), tensor(T)), expected, 1e-4)
+    with pytest.raises(ValueError, match="negative variance"):
+        F.gaussian_nll_loss(tensor(X), tensor(Y), -1.0)
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="reduction 'avg'"):
+        F.mse_loss(tensor(X), tensor(X), reduction="avg")
+    with pytest.raises(ValueError, match="MSELoss: got reduction 'avg'"):
+        nn.MSELoss(reduction="avg")
+    with pytest.raises(TypeError, match="got size_average or reduce"):
+        nn.MSELoss(size_average=False)
+    with pytest.raises(TypeError, match="nll_loss: got size_average"):
+        F.nll_loss(tensor(X), tensor(CLASSES), size_average=True)
+    with pytest.raises(ValueError, match=r"cross_entropy: got input of shape \[6, 5\] and target"):
+        F.cross_entropy(tensor(X), tensor(CLASSES[:5]))
+    with pytest.raises(ValueError, match="label_smoothing 2"):
+        F.cross_entropy(tensor(X), tensor(CLASSES), label_smoothing=2)
+    with pytest.raises(ValueError, match="expected equal shapes"):
+        F.binary_cross_entropy(tensor(P), tensor(T[:1]))
+    with pytest.raises(ValueError, match="delta 0"):
+        F.huber_loss(tensor(X), tensor(Y), delta=0)
+    with pytest.warns(UserWarning, match="broadcast"):
+        F.mse_loss(tensor(X), tensor(Y[:1]))

@@ -1,0 +1,162 @@
+"""Schedulers: closed forms, composition and state."""
+
+from __future__ import annotations
+
+import math
+
+import argand_aten as aten
+import argand_nn as nn
+import argand_nn.optim as optim
+import argand_nn.optim.lr_scheduler as lrs
+import pytest
+
+
+def sgd(lr=0.1, **options):
+    return optim.SGD([nn.Parameter(aten.ones(2))], lr=lr, **options)
+
+
+def rates(make, steps=20, optimizer=None):
+    optimizer = sgd() if optimizer is None else optimizer
+    scheduler = make(optimizer)
+    result = []
+    for _ in range(steps):
+        result.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        scheduler.step()
+    return result
+
+
+def cosine(t, period, low=0.01, high=0.1):
+    return low + (high - low) * (1 + math.cos(math.pi * t / period)) / 2
+
+
+FORMS = {
+    "lambda": (lambda o: lrs.LambdaLR(o, lambda e: 1 / (1 + e)), lambda e: 0.1 / (1 + e)),
+    "multiplicative": (lambda o: lrs.MultiplicativeLR(o, lambda e: 0.8), lambda e: 0.1 * 0.8**e),
+    "step": (lambda o: lrs.StepLR(o, 3, 0.5), lambda e: 0.1 * 0.5 ** (e // 3)),
+    "multi step": (
+        lambda o: lrs.MultiStepLR(o, [9, 4], 0.5),
+        lambda e: 0.1 * 0.5 ** ((e >= 4) + (e >= 9)),
+    ),
+    "exponential": (lambda o: lrs.ExponentialLR(o, 0.9), lambda e: 0.1 * 0.9**e),
+    "constant": (lambda o: lrs.ConstantLR(o, 0.25, 4), lambda e: 0.025 if e < 4 else 0.1),
+    "linear": (
+        lambda o: lrs.LinearLR(o, 0.2, 1.0, 5),
+        lambda e: 0.1 * (0.2 + 0.8 * min(e, 5) / 5),
+    ),
+    "polynomial": (lambda o: lrs.PolynomialLR(o, 10, 2), lambda e: 0.1 * max(0, 1 - e / 10) ** 2),
+    "cosine": (lambda o: lrs.CosineAnnealingLR(o, 6, 0.01), lambda e: cosine(e, 6)),
+    "warm restarts": (
+        lambda o: lrs.CosineAnnealingWarmRestarts(o, 5, eta_min=0.01),
+        lambda e: cosine(e % 5, 5),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_closed_form(name):
+    make, form = FORMS[name]
+    assert rates(make) == pytest.approx([form(e) for e in range(20)], abs=1e-12)
+
+
+def test_one_cycle():
+    optimizer = sgd(momentum=0.9)
+    seen = []
+    scheduler = lrs.OneCycleLR(optimizer, max_lr=1.0, total_steps=11, pct_start=4 / 11)
+    for step in range(11):
+        group = optimizer.param_groups[0]
+        seen.append((group["lr"], group["momentum"]))
+        optimizer.step()
+        if step < 10:
+            scheduler.step()
+    assert seen[0] == pytest.approx((1 / 25, 0.95))
+    assert seen[3] == pytest.approx((1.0, 0.85))
+    assert seen[-1] == pytest.approx((1 / 25 / 1e4, 0.95))
+    assert seen[1][0] == pytest.approx(1 - (1 - 1 / 25) * (1 + math.cos(math.pi / 3)) / 2)
+    scheduler.step()
+    with pytest.raises(ValueError, match="step 12, expected at most total_steps 11"):
+        scheduler.step()
+    adam = optim.Adam([nn.Parameter(aten.ones(1))])
+    lrs.OneCycleLR(adam, 1.0, total_steps=10)
+    assert adam.param_groups[0]["betas"] == pytest.approx((0.95, 0.999))
+
+
+def test_reduce_on_plateau():
+    optimizer = sgd(1.0)
+    scheduler = lrs.ReduceLROnPlateau(optimizer, factor=0.5, patience=1, cooldown=1, min_lr=0.2)
+    seen = []
+    for loss in [3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1]:
+        scheduler.step(loss)
+        seen.append(optimizer.param_groups[0]["lr"])
+    assert seen == [1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.2, 0.2, 0.2]
+    rising = lrs.ReduceLROnPlateau(sgd(), mode="max", threshold=0.1, threshold_mode="abs")
+    assert rising._is_better(0)
+    rising.best = 1.0
+    assert not rising._is_better(1.05)
+    assert rising._is_better(1.2)
+
+
+def test_sequential_and_chained():
+    warm = rates(
+        lambda o: lrs.SequentialLR(
+            o, [lrs.LinearLR(o, 0.1, 1.0, 4), lrs.CosineAnnealingLR(o, 6, 0.01)], [4]
+        ),
+        10,
+    )
+    expected = [0.1 * (0.1 + 0.9 * e / 4) for e in range(4)] + [cosine(e, 6) for e in range(6)]
+    assert warm == pytest.approx(expected)
+    both = rates(lambda o: lrs.ChainedScheduler([lrs.StepLR(o, 2), lrs.ExponentialLR(o, 0.5)]), 5)
+    assert both == pytest.approx([0.1 * 0.1 ** (e // 2) * 0.5**e for e in range(5)])
+
+
+@pytest.mark.parametrize("name", [*FORMS, "sequential"])
+def test_state_round_trip(name):
+    def make(o):
+        if name == "sequential":
+            return lrs.SequentialLR(o, [lrs.ConstantLR(o, 0.5, 3), lrs.ExponentialLR(o, 0.9)], [3])
+        return FORMS[name][0](o)
+
+    whole = rates(make, 14)
+    first, second = sgd(), sgd()
+    a = make(first)
+    for _ in range(7):
+        first.step()
+        a.step()
+    b = make(second)
+    b.load_state_dict(a.state_dict())
+    second.load_state_dict(first.state_dict())
+    seen = []
+    for _ in range(7):
+        seen.append(second.param_groups[0]["lr"])
+        second.step()
+        b.step()
+    assert seen == pytest.approx(whole[7:])
+
+
+def test_groups_keep_their_own_rates():
+    a, b = nn.Parameter(aten.ones(1)), nn.Parameter(aten.ones(1))
+    optimizer = optim.SGD([{"params": [a]}, {"params": [b], "lr": 1.0}], lr=0.1)
+    scheduler = lrs.LambdaLR(optimizer, [lambda e: 0.5**e, lambda e: 1.0])
+    optimizer.step()
+    scheduler.step()
+    assert scheduler.get_last_lr() == [0.05, 1.0]
+    with pytest.raises(ValueError, match="got 1 functions, expected 2"):
+        lrs.LambdaLR(optimizer, [lambda e: 1.0])
+
+
+def test_warnings_and_errors():
+    scheduler = lrs.StepLR(sgd(), 1)
+    with pytest.warns(UserWarning, match="called before optimizer.step"):
+        scheduler.step()
+    with pytest.raises(TypeError, match="StepLR: got str, expected an Optimizer"):
+        lrs.StepLR("sgd", 1)
+    with pytest.raises(KeyError, match="initial_lr"):
+        lrs.StepLR(sgd(), 1, last_epoch=3)
+    with pytest.raises(ValueError, match="factor 2"):
+        lrs.ConstantLR(sgd(), 2)
+    with pytest.raises(ValueError, match="pct_start"):
+        lrs.OneCycleLR(sgd(momentum=0.9), 1.0, 10, pct_start=3)
+    with pytest.raises(ValueError, match="expected one milestone less"):
+        lrs.SequentialLR(sgd(), [], [])
+    with pytest.raises(ValueError, match="T_0 0"):
+        lrs.CosineAnnealingWarmRestarts(sgd(), 0)

@@ -1,0 +1,266 @@
+"""Optimizers: closed forms, groups, state, hooks, closures and error texts."""
+
+from __future__ import annotations
+
+import copy
+
+import argand_aten as aten
+import argand_c10 as c10
+import argand_nn as nn
+import argand_nn.optim as optim
+import numpy as np
+import pytest
+
+RNG = np.random.default_rng(0)
+SIZES = [(3, 5), (7,), (1,), (130,)]
+
+
+def parameters(dtype=c10.float64):
+    rng = np.random.default_rng(1)
+    return [nn.Parameter(aten.tensor(rng.standard_normal(s).tolist(), dtype=dtype)) for s in SIZES]
+
+
+def set_grads(params, seed):
+    rng = np.random.default_rng(seed)
+    for p in params:
+        p.grad = aten.tensor(rng.standard_normal(tuple(p.shape)).tolist(), dtype=p.dtype)
+
+
+def sgd_by_hand(p, g, state, step, lr, momentum=0, dampening=0, weight_decay=0, nesterov=False):
+    g = g + weight_decay * p
+    if momentum:
+        state["b"] = g if step == 1 else momentum * state["b"] + (1 - dampening) * g
+        g = g + momentum * state["b"] if nesterov else state["b"]
+    return p - lr * g
+
+
+def adam_by_hand(p, g, state, step, lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0,
+                 amsgrad=False, decoupled=False):  # fmt: skip
+    if decoupled:
+        p = p * (1 - lr * weight_decay)
+    else:
+        g = g + weight_decay * p
+    m = state["m"] = betas[0] * state.get("m", 0) + (1 - betas[0]) * g
+    v = state["v"] = betas[1] * state.get("v", 0) + (1 - betas[1]) * g * g
+    if amsgrad:
+        v = state["x"] = np.maximum(state.get("x", 0), v)
+    return p - lr * (m / (1 - betas[0] ** step)) / (np.sqrt(v / (1 - betas[1] ** step)) + eps)
+
+
+def adamw_by_hand(p, g, state, step, lr, weight_decay=1e-2, **options):
+    return adam_by_hand(p, g, state, step, lr, weight_decay=weight_decay, decoupled=True, **options)
+
+
+CASES = [
+    (optim.SGD, sgd_by_hand, {"lr": 0.1}),
+    (optim.SGD, sgd_by_hand, {"lr": 0.1, "momentum": 0.9}),
+    (optim.SGD, sgd_by_hand, {"lr": 0.1, "momentum": 0.9, "dampening": 0.3, "weight_decay": 0.2}),
+    (optim.SGD, sgd_by_hand, {"lr": 0.1, "momentum": 0.9, "nesterov": True}),
+    (optim.Adam, adam_by_hand, {"lr": 0.1}),
+    (optim.Adam, adam_by_hand, {"lr": 0.1, "weight_decay": 0.1, "betas": (0.5, 0.8), "eps": 1e-3}),
+    (optim.Adam, adam_by_hand, {"lr": 0.1, "amsgrad": True}),
+    (optim.AdamW, adamw_by_hand, {"lr": 0.1}),
+    (optim.AdamW, adamw_by_hand, {"lr": 0.1, "weight_decay": 0.3, "amsgrad": True}),
+]
+
+
+@pytest.mark.parametrize("fused", [None, True, False])
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0].__name__}-{c[2]}")
+def test_steps(case, maximize, fused):
+    kind, by_hand, options = case
+    params = parameters()
+    optimizer = kind(params, maximize=maximize, fused=fused, **options)
+    expected = [p.detach().numpy().copy() for p in params]
+    states = [{} for _ in params]
+    for step in range(1, 6):
+        set_grads(params, step)
+        optimizer.step()
+        for i, p in enumerate(params):
+            g = -p.grad.numpy() if maximize else p.grad.numpy()
+            expected[i] = by_hand(expected[i], g, states[i], step, **options)
+    for p, e in zip(params, expected, strict=True):
+        np.testing.assert_allclose(p.detach().numpy(), e, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam, optim.AdamW])
+def test_fused_and_loop_agree_in_float32(kind):
+    options = {"momentum": 0.9} if kind is optim.SGD else {}
+    fused, loop = parameters(c10.float32), parameters(c10.float32)
+    a, b = kind(fused, lr=0.05, fused=True, **options), kind(loop, lr=0.05, fused=False, **options)
+    for step in range(5):
+        for params, optimizer in ((fused, a), (loop, b)):
+            set_grads(params, step)
+            optimizer.step()
+    for p, q in zip(fused, loop, strict=True):
+        np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), rtol=2e-5, atol=1e-6)
+
+
+def test_parameters_without_gradients_and_late_ones():
+    params = parameters()
+    optimizer = optim.SGD(params, lr=0.1, momentum=0.9)
+    before = params[1].detach().clone()
+    set_grads(params, 0)
+    params[1].grad = None
+    optimizer.step()
+    assert aten.equal(params[1].detach(), before)
+    assert params[1] not in optimizer.state
+    set_grads(params, 1)
+    optimizer.step()
+    expected = before.numpy() - 0.1 * params[1].grad.numpy()
+    np.testing.assert_allclose(params[1].detach().numpy(), expected, rtol=1e-12)
+
+
+def test_training_lowers_the_loss():
+    c10.manual_seed(0)
+    model = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 1))
+    x = aten.randn(64, 2)
+    y = x[:, :1] * x[:, 1:]
+    optimizer = optim.Adam(model.parameters(), lr=0.02)
+    losses = []
+    for _ in range(150):
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.1 * losses[0]
+
+
+def test_groups():
+    a, b, c, _ = parameters()
+    optimizer = optim.SGD([{"params": [a]}, {"params": b, "lr": 1.0}], lr=0.1)
+    optimizer.add_param_group({"params": [("c", c)], "momentum": 0.5})
+    assert [g["lr"] for g in optimizer.param_groups] == [0.1, 1.0, 0.1]
+    assert optimizer.param_groups[2]["param_names"] == ["c"]
+    before = [p.detach().numpy().copy() for p in (a, b)]
+    set_grads([a, b], 3)
+    optimizer.step()
+    np.testing.assert_allclose(a.detach().numpy(), before[0] - 0.1 * a.grad.numpy(), rtol=1e-12)
+    np.testing.assert_allclose(b.detach().numpy(), before[1] - b.grad.numpy(), rtol=1e-12)
+    assert "Parameter Group 2" in repr(optimizer)
+
+
+@pytest.mark.parametrize("kind", [optim.SGD, optim.AdamW])
+def test_state_round_trip(kind):
+    options = {"momentum": 0.9} if kind is optim.SGD else {"amsgrad": True}
+    params, others = parameters(), parameters()
+    a, b = kind(params, lr=0.1, **options), kind(others, lr=0.5, **options)
+    set_grads(params, 0)
+    a.step()
+    state = copy.deepcopy(a.state_dict())
+    assert sorted(state["state"]) == [0, 1, 2, 3]
+    assert state["param_groups"][0]["params"] == [0, 1, 2, 3]
+    b.load_state_dict(state)
+    assert b.param_groups[0]["lr"] == 0.1
+    for p, q in zip(params, others, strict=True):
+        q.data.copy_(p.detach())
+    for seed in (1, 2):
+        for group, optimizer in ((params, a), (others, b)):
+            set_grads(group, seed)
+            optimizer.step()
+    for p, q in zip(params, others, strict=True):
+        assert aten.equal(p.detach(), q.detach())
+
+
+def test_loaded_state_takes_the_parameters_dtype():
+    params = parameters()
+    a = optim.Adam(params)
+    set_grads(params, 0)
+    a.step()
+    half = [nn.Parameter(p.detach().to(c10.float32)) for p in params]
+    b = optim.Adam(half)
+    b.load_state_dict(a.state_dict())
+    assert b.state[half[0]]["exp_avg"].dtype == c10.float32
+    assert float(b.state[half[0]]["step"]) == 1
+    assert b.state[half[0]]["exp_avg"] is not a.state[params[0]]["exp_avg"]
+
+
+def test_wrong_states():
+    params = parameters()
+    optimizer = optim.SGD(params)
+    state = optimizer.state_dict()
+    with pytest.raises(ValueError, match="got 1 parameter groups, expected 2"):
+        optim.SGD([{"params": params[:1]}, {"params": params[1:]}]).load_state_dict(state)
+    with pytest.raises(ValueError, match="got 4 parameters in group 0, expected 3"):
+        optim.SGD(params[:3]).load_state_dict(state)
+
+
+def test_closure_and_hooks():
+    p = nn.Parameter(aten.tensor([2.0]))
+    optimizer = optim.SGD([p], lr=0.5)
+    log = []
+    optimizer.register_step_pre_hook(lambda o, args, kwargs: log.append("pre"))
+    handle = optimizer.register_step_post_hook(lambda o, args, kwargs: log.append("post"))
+
+    def closure():
+        log.append("closure")
+        optimizer.zero_grad()
+        loss = (p * p).sum()
+        loss.backward()
+        return loss
+
+    assert float(optimizer.step(closure).detach()) == 4.0
+    assert p.tolist() == [0.0]
+    assert log == ["pre", "closure", "post"]
+    handle.remove()
+    optimizer.step()
+    assert log[3:] == ["pre"]
+
+
+def test_zero_grad():
+    params = parameters()
+    optimizer = optim.SGD(params)
+    set_grads(params, 0)
+    optimizer.zero_grad(set_to_none=False)
+    assert all(float(p.grad.abs().sum()) == 0 for p in params)
+    optimizer.zero_grad()
+    assert all(p.grad is None for p in params)
+
+
+def test_subclass():
+    class Signed(optim.Optimizer):
+        def __init__(self, params, lr):
+            super().__init__(params, {"lr": lr})
+
+        def step(self, closure=None):
+            for group in self.param_groups:
+                for p in group["params"]:
+                    p.data.sub_(p.grad.sign() * group["lr"])
+
+    p = nn.Parameter(aten.tensor([1.0, 1.0]))
+    p.grad = aten.tensor([3.0, -2.0])
+    optimizer = Signed([p], 0.25)
+    calls = []
+    optimizer.register_step_post_hook(lambda *_: calls.append(1))
+    optimizer.step()
+    assert p.tolist() == [0.75, 1.25]
+    assert calls == [1]
+
+
+def test_errors():
+    p = nn.Parameter(aten.ones(2))
+    with pytest.raises(ValueError, match="got no parameters"):
+        optim.SGD([])
+    with pytest.raises(TypeError, match="got one Tensor"):
+        optim.SGD(p)
+    with pytest.raises(TypeError, match="got int, expected parameters"):
+        optim.SGD([3])
+    with pytest.raises(ValueError, match="expected a leaf"):
+        optim.SGD([p * 2])
+    with pytest.raises(ValueError, match="more than once"):
+        optim.SGD([p, p])
+    with pytest.raises(TypeError, match="got a set"):
+        optim.SGD([{"params": {p}}])
+    with pytest.raises(ValueError, match="got lr=-1, expected at least 0; got momentum=-1"):
+        optim.SGD([p], lr=-1, momentum=-1)
+    with pytest.raises(ValueError, match="nesterov"):
+        optim.SGD([p], nesterov=True)
+    with pytest.raises(ValueError, match="beta2=1.0"):
+        optim.Adam([p], betas=(0.9, 1.0))
+    strided = nn.Parameter(aten.ones(4, 4).t()[1:])
+    strided.grad = aten.ones(3, 4)
+    with pytest.raises(RuntimeError, match="expected contiguous floating-point CPU tensors"):
+        optim.SGD([strided], fused=True).step()
+    optim.SGD([strided], lr=0.5).step()
+    assert strided.tolist() == [[0.5] * 4] * 3
