@@ -1,0 +1,211 @@
+// Two-dimensional pooling on (..., height, width); planes in parallel.
+#include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/csrc/kernels/cpu/util.h"
+#include "packages/aten/generated/kernels.h"
+
+namespace argand::kernels::cpu {
+namespace {
+
+struct Window {
+  int64_t kernel[2], stride[2], padding[2], dilation[2];
+  Window(IntList k, IntList s, IntList p, IntList d)
+      : kernel{k[0], k[1]}, stride{s.size() ? s[0] : k[0], s.size() ? s[1] : k[1]}, padding{p[0], p[1]}, dilation{d[0], d[1]} {}
+};
+
+struct Planes {  // geometry of a contiguous (..., h, w) tensor
+  int64_t n, h, w;
+  explicit Planes(IntList sizes) : n(product(sizes, 0, sizes.n - 2)), h(sizes[sizes.n - 2]), w(sizes[sizes.n - 1]) {}
+  int64_t size() const { return h * w; }
+};
+
+// The part of the window at output index o that lies inside [0, n): first index and end.
+inline void clip(int64_t o, int64_t stride, int64_t padding, int64_t kernel, int64_t n, int64_t& begin, int64_t& end) {
+  begin = o * stride - padding;
+  end = std::min(begin + kernel, n);
+  begin = std::max<int64_t>(begin, 0);
+}
+
+template <class T>
+void max_plane(const T* in, T* out, int64_t* at, const Planes& from, const Planes& to, const Window& win) {
+  for (int64_t y = 0; y < to.h; y++) {
+    for (int64_t x = 0; x < to.w; x++) {
+      compute_t<T> best = 0;
+      int64_t where = -1;
+      for (int64_t i = 0; i < win.kernel[0]; i++) {
+        const int64_t r = y * win.stride[0] - win.padding[0] + i * win.dilation[0];
+        if (r < 0 || r >= from.h) continue;
+        for (int64_t j = 0; j < win.kernel[1]; j++) {
+          const int64_t c = x * win.stride[1] - win.padding[1] + j * win.dilation[1];
+          if (c < 0 || c >= from.w) continue;
+          const auto v = widen(in[r * from.w + c]);
+          if (where < 0 || v > best || v != v) {  // the last NaN wins, else the first maximum
+            best = v;
+            where = r * from.w + c;
+          }
+        }
+      }
+      out[y * to.w + x] = narrow<T>(best);
+      at[y * to.w + x] = where;
+    }
+  }
+}
+
+// The divisor of an average window: its size inside the padded plane, or inside the plane.
+int64_t divisor(int64_t y, int64_t x, const Planes& from, const Window& win, bool include_pad, std::optional<int64_t> override_) {
+  if (override_) return *override_;
+  int64_t h0, h1, w0, w1;
+  if (!include_pad) {
+    clip(y, win.stride[0], win.padding[0], win.kernel[0], from.h, h0, h1);
+    clip(x, win.stride[1], win.padding[1], win.kernel[1], from.w, w0, w1);
+    return std::max<int64_t>((h1 - h0) * (w1 - w0), 1);
+  }
+  h0 = y * win.stride[0] - win.padding[0];
+  w0 = x * win.stride[1] - win.padding[1];
+  return (std::min(h0 + win.kernel[0], from.h + win.padding[0]) - h0) * (std::min(w0 + win.kernel[1], from.w + win.padding[1]) - w0);
+}
+
+// Calls f(y, x, rows begin, end, columns begin, end, divisor) for each average window of a plane.
+template <class F>
+void average_windows(const Planes& from, const Planes& to, const Window& win, bool include_pad, std::optional<int64_t> override_, F f) {
+  for (int64_t y = 0; y < to.h; y++)
+    for (int64_t x = 0; x < to.w; x++) {
+      int64_t h0, h1, w0, w1;
+      clip(y, win.stride[0], win.padding[0], win.kernel[0], from.h, h0, h1);
+      clip(x, win.stride[1], win.padding[1], win.kernel[1], from.w, w0, w1);
+      f(y, x, h0, h1, w0, w1, divisor(y, x, from, win, include_pad, override_));
+    }
+}
+
+inline void adaptive_bounds(int64_t o, int64_t out, int64_t in, int64_t& begin, int64_t& end) {
+  begin = o * in / out;
+  end = ((o + 1) * in + out - 1) / out;
+}
+template <class F>
+void adaptive_windows(const Planes& from, const Planes& to, F f) {
+  for (int64_t y = 0; y < to.h; y++)
+    for (int64_t x = 0; x < to.w; x++) {
+      int64_t h0, h1, w0, w1;
+      adaptive_bounds(y, to.h, from.h, h0, h1);
+      adaptive_bounds(x, to.w, from.w, w0, w1);
+      f(y, x, h0, h1, w0, w1, (h1 - h0) * (w1 - w0));
+    }
+}
+
+// out = means over the windows that `windows(from, to, f)` walks.
+template <class W>
+Tensor average(const char* name, const Tensor& self, IntList out_sizes, W windows) {
+  const Tensor input = contiguous(self);
+  const Tensor out = argand::empty(out_sizes, self.dtype());
+  if (out.numel() == 0) return out;
+  const Planes from(input.sizes()), to(out_sizes);
+  dispatch_floating(name, self.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* in = input.data<T>();
+    T* o = out.data<T>();
+    argand::parallel_for(0, to.n, row_grain(from.size()), [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; p++)
+        windows(from, to, [&](int64_t y, int64_t x, int64_t h0, int64_t h1, int64_t w0, int64_t w1, int64_t n) {
+          compute_t<T> sum = 0;
+          for (int64_t r = h0; r < h1; r++)
+            for (int64_t c = w0; c < w1; c++) sum += widen(in[p * from.size() + r * from.w + c]);
+          o[p * to.size() + y * to.w + x] = narrow<T>(sum / static_cast<compute_t<T>>(n));
+        });
+    });
+  });
+  return out;
+}
+
+template <class W>
+Tensor average_backward(const char* name, const Tensor& grad_output, IntList input_size, W windows) {
+  const Tensor grad = contiguous(grad_output);
+  const Tensor out = zeros(input_size, grad.dtype());
+  if (out.numel() == 0 || grad.numel() == 0) return out;
+  const Planes from(input_size), to(grad.sizes());
+  dispatch_floating(name, grad.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = compute_t<T>;
+    const T* g = grad.data<T>();
+    T* o = out.data<T>();
+    argand::parallel_for(0, to.n, row_grain(from.size()), [&](int64_t begin, int64_t end) {
+      Scratch<C> plane(from.size());
+      for (int64_t p = begin; p < end; p++) {
+        std::fill_n(plane.get(), from.size(), C(0));
+        windows(from, to, [&](int64_t y, int64_t x, int64_t h0, int64_t h1, int64_t w0, int64_t w1, int64_t n) {
+          const C share = widen(g[p * to.size() + y * to.w + x]) / static_cast<C>(n);
+          for (int64_t r = h0; r < h1; r++)
+            for (int64_t c = w0; c < w1; c++) plane[r * from.w + c] += share;
+        });
+        for (int64_t i = 0; i < from.size(); i++) o[p * from.size() + i] = narrow<T>(plane[i]);
+      }
+    });
+  });
+  return out;
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& self, IntList kernel_size, IntList stride, IntList padding, IntList dilation, bool ceil_mode) {
+  const builtins::Ints sizes = builtins::pool2d_shape(self.sizes(), kernel_size, stride, padding, dilation, ceil_mode);
+  const Tensor input = contiguous(self);
+  const Tensor out = argand::empty(sizes, self.dtype()), indices = argand::empty(sizes, ARGAND_INT64);
+  if (out.numel() == 0) return {out, indices};
+  const Window win(kernel_size, stride, padding, dilation);
+  const Planes from(input.sizes()), to(sizes);
+  dispatch_real("max_pool2d", self.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* in = input.data<T>();
+    T* o = out.data<T>();
+    int64_t* at = indices.data<int64_t>();
+    argand::parallel_for(0, to.n, row_grain(to.size() * win.kernel[0] * win.kernel[1]), [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; p++) max_plane(in + p * from.size(), o + p * to.size(), at + p * to.size(), from, to, win);
+    });
+  });
+  return {out, indices};
+}
+
+Tensor max_pool2d_with_indices_backward(const Tensor& grad_output, IntList input_size, const Tensor& indices) {
+  const Tensor grad = contiguous(grad_output), at = contiguous(indices);
+  const Tensor out = zeros(input_size, grad.dtype());
+  if (out.numel() == 0 || grad.numel() == 0) return out;
+  const Planes from(input_size), to(grad.sizes());
+  dispatch_real("max_pool2d_backward", grad.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* g = grad.data<T>();
+    const int64_t* where = at.data<int64_t>();
+    T* o = out.data<T>();
+    argand::parallel_for(0, to.n, row_grain(to.size()), [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; p++)
+        for (int64_t i = p * to.size(); i < (p + 1) * to.size(); i++) {
+          T& place = o[p * from.size() + where[i]];
+          place = narrow<T>(widen(place) + widen(g[i]));
+        }
+    });
+  });
+  return out;
+}
+
+Tensor avg_pool2d(const Tensor& self, IntList kernel_size, IntList stride, IntList padding, bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override) {
+  if (divisor_override && *divisor_override == 0) builtins::raise(ARGAND_RUNTIME_ERROR, "divisor must be not zero");
+  const Window win(kernel_size, stride, padding, {1, 1});
+  const builtins::Ints sizes = builtins::pool2d_shape(self.sizes(), kernel_size, stride, padding, {1, 1}, ceil_mode);
+  return average("avg_pool2d", self, sizes, [&](const Planes& from, const Planes& to, auto f) { average_windows(from, to, win, count_include_pad, divisor_override, f); });
+}
+
+Tensor avg_pool2d_backward(const Tensor& grad_output, IntList input_size, IntList kernel_size, IntList stride, IntList padding, bool, bool count_include_pad,
+                           std::optional<int64_t> divisor_override) {
+  const Window win(kernel_size, stride, padding, {1, 1});
+  return average_backward("avg_pool2d_backward", grad_output, input_size,
+                          [&](const Planes& from, const Planes& to, auto f) { average_windows(from, to, win, count_include_pad, divisor_override, f); });
+}
+
+Tensor adaptive_avg_pool2d(const Tensor& self, IntList output_size) {
+  builtins::Ints sizes(self.sizes().begin(), self.sizes().end() - 2);
+  sizes.insert(sizes.end(), output_size.begin(), output_size.end());
+  return average("adaptive_avg_pool2d", self, sizes, [](const Planes& from, const Planes& to, auto f) { adaptive_windows(from, to, f); });
+}
+
+Tensor adaptive_avg_pool2d_backward(const Tensor& grad_output, IntList input_size) {
+  return average_backward("adaptive_avg_pool2d_backward", grad_output, input_size, [](const Planes& from, const Planes& to, auto f) { adaptive_windows(from, to, f); });
+}
+
+}  // namespace argand::kernels::cpu

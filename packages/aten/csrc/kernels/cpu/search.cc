@@ -1,0 +1,108 @@
+// Kernels whose results are positions or counts.
+#include <algorithm>
+
+#include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/csrc/kernels/cpu/util.h"
+#include "packages/aten/generated/kernels.h"
+
+namespace argand::kernels::cpu {
+namespace {
+
+template <class F>
+void with_nonzero(const Tensor& t, F f) {  // f(is_nonzero(i))
+  if (is_complex(t.dtype())) {
+    const char* p = t.data<char>();
+    const int64_t size = t.itemsize();
+    f([=](int64_t i) {
+      double re, im;
+      if (size == 8) {
+        float pair[2];
+        std::memcpy(pair, p + i * size, 8);
+        re = pair[0], im = pair[1];
+      } else {
+        std::memcpy(&re, p + i * size, 8);
+        std::memcpy(&im, p + i * size + 8, 8);
+      }
+      return re != 0 || im != 0;
+    });
+    return;
+  }
+  dispatch_real("nonzero", t.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* p = t.data<T>();
+    f([=](int64_t i) { return widen(p[i]) != 0; });
+  });
+}
+
+}  // namespace
+
+Tensor nonzero(const Tensor& self) {
+  const Tensor input = contiguous(self);
+  Tensor out;
+  with_nonzero(input, [&](auto is_nonzero) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < input.numel(); i++) count += is_nonzero(i);
+    out = argand::empty({count, self.dim()}, ARGAND_INT64);
+    int64_t* o = out.template data<int64_t>();
+    for (int64_t i = 0; i < input.numel(); i++) {
+      if (!is_nonzero(i)) continue;
+      int64_t rest = i;
+      for (int64_t d = self.dim() - 1; d >= 0; d--) {
+        o[d] = rest % self.size(d);
+        rest /= self.size(d);
+      }
+      o += self.dim();
+    }
+  });
+  return out;
+}
+
+Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right) {
+  check_same_dtype("searchsorted", sorted_sequence, self);
+  const Tensor sequence = contiguous(sorted_sequence), values = contiguous(self);
+  const bool shared = sequence.dim() == 1;
+  if (!shared && !(sequence.dim() == values.dim() && std::equal(sequence.sizes().begin(), sequence.sizes().end() - 1, values.sizes().begin())))
+    builtins::raise(ARGAND_SHAPE_ERROR, builtins::text("boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value tensor must match, but we got boundaries tensor ",
+                                                       sequence.sizes(), " and input value tensor ", values.sizes()));
+  const Tensor out = argand::empty(self.sizes(), out_int32 ? ARGAND_INT32 : ARGAND_INT64);
+  const int64_t n = sequence.dim() ? sequence.size(-1) : 1, row = shared ? std::max<int64_t>(values.numel(), 1) : values.size(-1);
+  dispatch_real("searchsorted", self.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto before = [](T a, T b) { return widen(a) < widen(b) || (widen(b) != widen(b) && widen(a) == widen(a)); };
+    const T* v = values.data<T>();
+    for (int64_t i = 0; i < values.numel(); i++) {
+      const T* begin = sequence.data<T>() + (shared ? 0 : i / row * n);
+      const T* found = right ? std::upper_bound(begin, begin + n, v[i], before) : std::lower_bound(begin, begin + n, v[i], before);
+      if (out_int32)
+        out.data<int32_t>()[i] = static_cast<int32_t>(found - begin);
+      else
+        out.data<int64_t>()[i] = found - begin;
+    }
+  });
+  return out;
+}
+
+Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
+  if (self.dim() != 1 || !is_integral(self.dtype(), false))
+    builtins::raise(ARGAND_RUNTIME_ERROR, builtins::text("bincount only supports 1-d non-negative integral inputs, got ", self.dtype(), " of shape ", self.sizes()));
+  if (minlength < 0) builtins::raise(ARGAND_RUNTIME_ERROR, "minlength should be >= 0");
+  if (weights && !(weights.sizes() == self.sizes())) builtins::raise(ARGAND_SHAPE_ERROR, "weights should be 1-d and have the same length as input");
+  const Tensor input = to_dtype(contiguous(self), ARGAND_INT64);
+  const int64_t* v = input.data<int64_t>();
+  int64_t n = minlength;
+  for (int64_t i = 0; i < input.numel(); i++) {
+    if (v[i] < 0) builtins::raise(ARGAND_RUNTIME_ERROR, "bincount only supports 1-d non-negative integral inputs.");
+    n = std::max(n, v[i] + 1);
+  }
+  const bool single = weights && weights.dtype() == ARGAND_FLOAT32;
+  const Tensor out = zeros({n}, !weights ? ARGAND_INT64 : ARGAND_FLOAT64);
+  if (!weights) {
+    for (int64_t i = 0; i < input.numel(); i++) out.data<int64_t>()[v[i]]++;
+    return out;
+  }
+  const Tensor w = to_dtype(contiguous(weights), ARGAND_FLOAT64);
+  for (int64_t i = 0; i < input.numel(); i++) out.data<double>()[v[i]] += w.data<double>()[i];
+  return single ? to_dtype(out, ARGAND_FLOAT32) : out;
+}
+
+}  // namespace argand::kernels::cpu
