@@ -1,0 +1,252 @@
+"""Activation checkpointing: what a part of the forward would save is computed again in backward.
+
+Without re-entrance (the default) the part runs once with hooks on everything it saves. They keep placeholders; the first
+one that backward asks for runs the part again and fills all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import argand_c10
+from argand_autograd import _C
+from argand_autograd._tree import map_tree
+from argand_autograd.differentiate import backward
+from argand_autograd.function import Function
+from argand_autograd.grad_mode import enable_grad, no_grad
+from argand_autograd.graph import saved_tensors_hooks
+from argand_c10 import Tensor
+
+__all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential"]
+
+ContextFunction = Callable[[], tuple[Any, Any]]
+
+
+class CheckpointError(RuntimeError):
+    """The second run of a checkpointed function saved other tensors than the first."""
+
+
+class _StopRecomputation(Exception):
+    """Everything that backward needs has been computed."""
+
+
+class _Placeholder:
+    """Stands for one saved tensor; the graph owns it."""
+
+    __slots__ = ("__weakref__", "facts", "index")
+
+    def __init__(self, index: int, t: Tensor) -> None:
+        self.index = index
+        self.facts = (tuple(t.shape), t.dtype, t.device)
+
+
+def _no_contexts() -> tuple[Any, Any]:
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+def _detached(value: Any) -> Any:
+    """Arguments for the second run: the same values, cut from the outer graph."""
+    if not isinstance(value, Tensor):
+        return value
+    return value.detach().requires_grad_(value.requires_grad)
+
+
+class _Frame:
+    """One checkpointed call: how to run it again, and what the second run saved."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: Any,
+        kwargs: Any,
+        preserve_rng: bool,
+        early_stop: bool,
+        check: bool,
+    ) -> None:
+        self.function, self.args, self.kwargs = function, args, kwargs
+        self.early_stop, self.check = early_stop, check
+        self.rng_state = argand_c10.get_rng_state() if preserve_rng else None
+        self.placeholders: list[weakref.ref[_Placeholder]] = []
+        # By placeholder: an entry goes when the graph lets go of its placeholder.
+        self.values: weakref.WeakKeyDictionary[_Placeholder, Tensor] = weakref.WeakKeyDictionary()
+        self.recompute_context: Any = contextlib.nullcontext()
+
+    def pack(self, t: Tensor) -> _Placeholder:
+        placeholder = _Placeholder(len(self.placeholders), t)
+        self.placeholders.append(weakref.ref(placeholder))
+        return placeholder
+
+    def unpack(self, placeholder: _Placeholder) -> Tensor:
+        if placeholder not in self.values:
+            self.recompute()
+        value = self.values.get(placeholder)
+        if value is None:
+            raise CheckpointError(
+                f"checkpoint: the second run saved fewer tensors than the first ({len(self.placeholders)}), expected "
+                "the same; the function must do the same when it is called again"
+            )
+        return value
+
+    def _store(self, index: int, t: Tensor) -> None:
+        if index >= len(self.placeholders):
+            raise CheckpointError(
+                f"checkpoint: the second run saved more tensors than the first ({len(self.placeholders)}), expected "
+                "the same; the function must do the same when it is called again"
+            )
+        placeholder = self.placeholders[index]()
+        if placeholder is not None:
+            facts = (tuple(t.shape), t.dtype, t.device)
+            if self.check and facts != placeholder.facts:
+                raise CheckpointError(
+                    f"checkpoint: the second run saved tensor {index} with shape, dtype and device {facts}, expected "
+                    f"those of the first, {placeholder.facts}; the function must do the same when it is called again"
+                )
+            self.values[placeholder] = t
+        if self.early_stop and index + 1 == len(self.placeholders):
+            raise _StopRecomputation
+
+    def recompute(self) -> None:
+        count = 0
+
+        def pack(t: Tensor) -> None:
+            nonlocal count
+            count += 1
+            self._store(count - 1, t)
+
+        def unpack(_: None) -> Tensor:
+            raise CheckpointError(
+                "checkpoint: backward inside of the second run is not possible; move it out of the function"
+            )
+
+        args, kwargs = map_tree(_detached, (self.args, self.kwargs))
+        restore = argand_c10.fork_rng(enabled=self.rng_state is not None)
+        with restore, enable_grad(), self.recompute_context, saved_tensors_hooks(pack, unpack):
+            if self.rng_state is not None:
+                argand_c10.set_rng_state(self.rng_state)
+            with contextlib.suppress(_StopRecomputation):
+                self.function(*args, **kwargs)
+
+
+class _Reentrant(Function):
+    @staticmethod
+    def forward(ctx: Any, run: Any, preserve_rng: bool, *args: Any) -> Any:
+        ctx.run = run
+        ctx.rng_state = argand_c10.get_rng_state() if preserve_rng else None
+        ctx.places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+        ctx.others = [None if isinstance(a, Tensor) else a for a in args]
+        ctx.save_for_backward(*(args[i] for i in ctx.places))
+        with no_grad():
+            return run(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        arguments = list(ctx.others)
+        for place, t in zip(ctx.places, ctx.saved_tensors, strict=True):
+            arguments[place] = _detached(t)
+        with argand_c10.fork_rng(enabled=ctx.rng_state is not None):
+            if ctx.rng_state is not None:
+                argand_c10.set_rng_state(ctx.rng_state)
+            with enable_grad():
+                outputs = ctx.run(*arguments)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        pairs = [
+            (y, g)
+            for y, g in zip(outputs, grads, strict=True)
+            if isinstance(y, Tensor) and y.requires_grad
+        ]
+        if not pairs:
+            raise RuntimeError(
+                "checkpoint: none of the outputs has requires_grad=True, this checkpoint() is not necessary"
+            )
+        backward([y for y, _ in pairs], [g for _, g in pairs])
+        return (None, None, *(a.grad if isinstance(a, Tensor) else None for a in arguments))
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: ContextFunction = _no_contexts,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    preserve_rng_state: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """Call `function(*args, **kwargs)` without keeping what it saves; backward computes it again.
+
+    Args:
+        function: must do the same when it is called again.
+        use_reentrant: True runs a backward inside the backward (arguments must be positional, and one of them must
+            require grad); False, the default, does not.
+        context_fn: returns two context managers, for the first and the second run.
+        determinism_check: "default" compares shapes, dtypes and devices of the two runs; "none" does not.
+        debug: accepted for compatibility; errors always name the tensor that differs.
+        early_stop: whether the second run ends as soon as backward has all it needs.
+        preserve_rng_state: whether the second run draws the random numbers of the first.
+
+    Raises:
+        CheckpointError: if the second run saves other tensors than the first.
+    """
+    if determinism_check not in ("default", "none"):
+        raise ValueError(
+            f"checkpoint: got determinism_check {determinism_check!r}, expected 'default' or 'none'"
+        )
+    if use_reentrant:
+        if kwargs or context_fn is not _no_contexts:
+            raise ValueError(
+                f"checkpoint: got keyword arguments {sorted(kwargs)} or context_fn with use_reentrant=True, expected "
+                "neither; use use_reentrant=False"
+            )
+        return _Reentrant.apply(function, preserve_rng_state, *args)
+    first, second = context_fn()
+    if not _C.is_grad_enabled():
+        with first:
+            return function(*args, **kwargs)
+    frame = _Frame(
+        function, args, kwargs, preserve_rng_state, early_stop, determinism_check == "default"
+    )
+    frame.recompute_context = second
+    with first, saved_tensors_hooks(frame.pack, frame.unpack):
+        return function(*args, **kwargs)
+
+
+def checkpoint_sequential(
+    functions: Iterable[Callable[[Any], Any]],
+    segments: int,
+    input: Any,
+    use_reentrant: bool | None = None,
+    preserve_rng_state: bool = True,
+) -> Any:
+    """Apply functions one after the other in checkpointed segments; the last segment is not checkpointed.
+
+    Args:
+        functions: a Sequential or a list of callables.
+        segments: how many parts to divide them into.
+        input: the first function's argument.
+        use_reentrant, preserve_rng_state: as in `checkpoint`.
+    """
+    chain = list(functions)
+    if not 1 <= segments <= len(chain):
+        raise ValueError(
+            f"checkpoint_sequential: got {segments} segments for {len(chain)} functions, expected 1 to {len(chain)}"
+        )
+
+    def run(start: int, end: int) -> Callable[[Any], Any]:
+        def part(value: Any) -> Any:
+            for function in chain[start:end]:
+                value = function(value)
+            return value
+
+        return part
+
+    size = len(chain) // segments
+    for k in range(segments - 1):
+        part = run(k * size, (k + 1) * size)
+        input = checkpoint(
+            part, input, use_reentrant=use_reentrant, preserve_rng_state=preserve_rng_state
+        )
+    return run((segments - 1) * size, len(chain))(input)

@@ -1,0 +1,145 @@
+"""`backward` and `grad`: the engine's front doors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import argand_aten as aten
+from argand_autograd import _C
+from argand_c10 import Tensor
+
+__all__ = ["backward", "grad"]
+
+TensorOrTensors = Tensor | Sequence[Tensor]
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return (value,) if isinstance(value, Tensor) else tuple(value)
+
+
+def _gradients(given: Any, count: int, name: str) -> tuple[Tensor | None, ...]:
+    if given is None:
+        return (None,) * count
+    gradients = _as_tuple(given)
+    if len(gradients) != count:
+        raise RuntimeError(
+            f"{name}: got {len(gradients)} gradients for {count} outputs, expected one for each"
+        )
+    return gradients
+
+
+def backward(
+    tensors: TensorOrTensors,
+    grad_tensors: TensorOrTensors | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: TensorOrTensors | None = None,
+) -> None:
+    """Add the gradients of `tensors` to `.grad` of the leaves they were made from.
+
+    Args:
+        tensors: what to differentiate.
+        grad_tensors: the gradient of each (its shape); None for tensors of one element.
+        retain_graph: whether what the graph saved is kept for another backward. Default: `create_graph`.
+        create_graph: whether the gradients are recorded themselves.
+        inputs: the tensors whose `.grad` to fill. Default: all leaves.
+
+    Raises:
+        RuntimeError: if a tensor has no history, a shape does not match, or the graph was already freed.
+    """
+    outputs = _as_tuple(tensors)
+    wanted = None if inputs is None else _as_tuple(inputs)
+    if wanted is not None and not wanted:
+        raise RuntimeError("inputs argument to backward() cannot be empty")
+    _C._run_backward(
+        outputs,
+        _gradients(grad_tensors, len(outputs), "backward"),
+        create_graph if retain_graph is None else retain_graph,
+        create_graph,
+        wanted,
+        True,
+    )
+
+
+def grad(
+    outputs: TensorOrTensors,
+    inputs: TensorOrTensors,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The sum of gradients of `outputs` with respect to `inputs`; `.grad` stays as it is.
+
+    Args:
+        outputs: what to differentiate.
+        inputs: tensors that require grad, of the graph of `outputs`.
+        grad_outputs: the gradient of each output (its shape); None for outputs of one element.
+        retain_graph: whether what the graph saved is kept for another call. Default: `create_graph`.
+        create_graph: whether the gradients are recorded themselves.
+        only_inputs: accepted for compatibility; must be True.
+        allow_unused: whether inputs that no output depends on give None instead of an error.
+        is_grads_batched: whether `grad_outputs` have one dimension more in front; so have the results then.
+        materialize_grads: whether unused inputs give zeros instead of None.
+
+    Raises:
+        RuntimeError: as `backward`, and for unused inputs unless allowed.
+    """
+    if not only_inputs:
+        raise ValueError(
+            "grad: got only_inputs=False, expected True; use backward() to accumulate into leaves"
+        )
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "grad: got allow_unused=False with materialize_grads=True, expected allow_unused to be "
+            "True or not passed"
+        )
+    results, wanted = _as_tuple(outputs), _as_tuple(inputs)
+    if not wanted:
+        raise ValueError("grad: got no inputs, expected at least one tensor")
+    retain = create_graph if retain_graph is None else retain_graph
+    given = _gradients(grad_outputs, len(results), "grad")
+    if is_grads_batched:
+        gradients = _batched(results, given, retain, create_graph, wanted)
+    else:
+        gradients = _C._run_backward(results, given, retain, create_graph, wanted, False) or ()
+    if materialize_grads:
+        return tuple(
+            aten.zeros_like(x) if g is None else g for g, x in zip(gradients, wanted, strict=True)
+        )
+    if not allow_unused and any(g is None for g in gradients):
+        raise RuntimeError(
+            "One of the differentiated Tensors appears to not have been used in the graph. Set "
+            "allow_unused=True if this is the desired behavior."
+        )
+    return gradients
+
+
+def _batched(
+    outputs: tuple[Tensor, ...],
+    gradients: tuple[Tensor | None, ...],
+    retain_graph: bool,
+    create_graph: bool,
+    inputs: tuple[Tensor, ...],
+) -> tuple[Tensor | None, ...]:
+    """One run per entry of the batch; results are stacked."""
+    sizes = {g.shape[0] for g in gradients if g is not None}
+    if len(sizes) != 1:
+        raise RuntimeError(
+            f"grad: got grad_outputs with batch sizes {sorted(sizes)}, expected one size; every "
+            "gradient needs a batch dimension in front"
+        )
+    (size,) = sizes
+    rows = []
+    for i in range(size):
+        row = tuple(None if g is None else g[i] for g in gradients)
+        keep = retain_graph or i + 1 < size
+        rows.append(_C._run_backward(outputs, row, keep, create_graph, inputs, False) or ())
+    return tuple(
+        None if any(g is None for g in column) else aten.stack(list(column))
+        for column in zip(*rows, strict=True)
+    )
