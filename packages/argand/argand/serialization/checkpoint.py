@@ -206,6 +206,8 @@ def _unpack(node: Any, tensors: Mapping[str, Tensor], depth: int) -> Any:
     ((kind, content),) = node.items()
     if kind == "tensor":
         return tensors[content]
+    if kind != "dtype" and not isinstance(content, list):
+        raise ValueError(f"expected a list as the content of {kind!r}")
     if kind == "dict":
         return {key: _unpack(value, tensors, depth + 1) for key, value in content}
     if kind in ("list", "tuple"):

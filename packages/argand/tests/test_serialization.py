@@ -1,0 +1,259 @@
+"""save and load: round trips, sharing, atomic writes, and files that are not what they should be."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import pickle
+import zipfile
+
+import argand as torch
+import argand.nn as nn
+import pytest
+import safetensors
+from argand.serialization import CheckpointError
+
+DTYPES = [
+    torch.bool,
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.complex64,
+]
+
+
+def same(a, b):
+    if isinstance(a, torch.Tensor):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tolist() == b.tolist()
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, list | tuple):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    return type(a) is type(b) and (a == b or a != a)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_dtype(dtype, tmp_path):
+    value = torch.tensor([[0, 1, 2], [3, 4, 5]]).to(dtype)
+    state = {"x": value, "scalar": value[1, 1], "empty": torch.zeros(0, 3).to(dtype)}
+    torch.save(state, tmp_path / "x.safetensors")
+    loaded = torch.load(tmp_path / "x.safetensors")
+    assert same(state, loaded)
+    loaded["x"].zero_()  # memory of its own, and writable
+
+
+def test_nested_state(tmp_path):
+    state = {
+        "epoch": 3,
+        "loss": 0.25,
+        "best": math.inf,
+        "unknown": math.nan,
+        "done": False,
+        "name": "ä \n",
+        "nothing": None,
+        0: {1: [torch.arange(3), (torch.ones(2), "x")], "": torch.zeros(1)},
+        "dtype": torch.bfloat16,
+        "z": 1 + 2j,
+        "a.b": torch.ones(1),
+        "a": {"b": torch.zeros(1)},
+        "__metadata__": torch.ones(1),
+    }
+    torch.save(state, tmp_path / "state")
+    assert same(torch.load(tmp_path / "state"), state)
+    torch.save(torch.ones(2), tmp_path / "one")
+    assert torch.load(tmp_path / "one").tolist() == [1.0, 1.0]
+    torch.save(torch.arange(6).reshape(2, 3).t(), tmp_path / "strided")
+    assert torch.load(tmp_path / "strided").tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+def test_models_and_optimizers(tmp_path):
+    def build():
+        model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+        return model, torch.optim.AdamW(model.parameters(), lr=0.1)
+
+    def step(model, optimizer):
+        optimizer.zero_grad()
+        model(torch.ones(4, 3) * torch.arange(4).reshape(4, 1)).sum().backward()
+        optimizer.step()
+
+    model, optimizer = build()
+    step(model, optimizer)
+    path = tmp_path / "checkpoint"
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, path)
+    other, other_optimizer = build()
+    state = torch.load(path)
+    other.load_state_dict(state["model"])
+    other_optimizer.load_state_dict(state["optimizer"])
+    step(model, optimizer)
+    step(other, other_optimizer)
+    assert same(dict(model.state_dict()), dict(other.state_dict()))
+
+
+def test_shared_tensors_are_stored_once_and_tied_again(tmp_path):
+    weight = torch.randn(100, 100)
+    torch.save({"a": weight, "b": weight, "c": weight.t()}, tmp_path / "x")
+    assert os.path.getsize(tmp_path / "x") < 2.2 * 40_000
+    loaded = torch.load(tmp_path / "x")
+    assert loaded["a"] is loaded["b"]
+    assert same(loaded["c"], weight.t())
+
+
+def test_other_programs_read_our_files(tmp_path):
+    torch.save({"w": torch.tensor([1.0, 2.0]), "n": torch.tensor(3)}, tmp_path / "x")
+    entries = dict(safetensors.deserialize((tmp_path / "x").read_bytes()))
+    assert entries["w"]["dtype"] == "F32"
+    assert entries["w"]["shape"] == [2]
+    assert bytes(entries["w"]["data"]) == b"\x00\x00\x80?\x00\x00\x00@"
+    assert entries["n"]["shape"] == []
+
+
+def plain_file(tensors, data, metadata=None):
+    header = dict(tensors)
+    if metadata is not None:
+        header["__metadata__"] = metadata
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data
+
+
+W = {"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}
+
+
+def test_files_of_other_programs(tmp_path):
+    (tmp_path / "x").write_bytes(plain_file(W, b"\x00\x00\x80?\x00\x00\x00@"))
+    assert torch.load(tmp_path / "x")["w"].tolist() == [1.0, 2.0]
+
+
+def test_file_objects():
+    buffer = io.BytesIO()
+    torch.save({"x": torch.ones(3)}, buffer)
+    buffer.seek(0)
+    assert torch.load(buffer, weights_only=True)["x"].tolist() == [1.0] * 3
+
+
+def test_map_location(tmp_path):
+    torch.save({"x": torch.ones(3)}, tmp_path / "x")
+    assert torch.load(tmp_path / "x", map_location="cpu")["x"].device.type == "cpu"
+    assert torch.load(tmp_path / "x", map_location=torch.device("meta"))["x"].device.type == "meta"
+    with pytest.raises(TypeError, match="map_location of type function"):
+        torch.load(tmp_path / "x", map_location=lambda storage, location: storage)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (nn.Linear(1, 1), "got a Module, expected tensors; save module.state_dict()"),
+        ({"a": [object()]}, "got object at 'a.0'"),
+        ({(1, 2): 3}, "got a key of type tuple at"),
+        ({"f": print}, "got builtin_function_or_method at 'f'"),
+        ({"x": torch.ones(1).numpy()}, "got a NumPy ndarray at 'x'"),
+        ({"x": torch.ones(1, dtype=torch.complex128)}, "complex128 for 'x'"),
+        ({"x": torch.ones(1, device="meta")}, "on device meta"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_saved(value, message, tmp_path):
+    path = tmp_path / "x"
+    torch.save({"old": 1}, path)
+    with pytest.raises(TypeError) as caught:
+        torch.save(value, path)
+    assert message in str(caught.value)
+    assert torch.load(path) == {"old": 1}
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_a_failing_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "x"
+    torch.save({"old": 1}, path)
+
+    def full(fd):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        torch.save({"new": torch.ones(1000)}, path)
+    assert torch.load(path) == {"old": 1}
+    assert os.listdir(tmp_path) == ["x"]
+    monkeypatch.undo()
+    with pytest.raises(FileNotFoundError, match="save: the folder .* does not exist"):
+        torch.save({}, tmp_path / "absent" / "x")
+
+
+def test_recursion_is_refused(tmp_path):
+    loop = []
+    loop.append(loop)
+    with pytest.raises(ValueError, match="nested containers"):
+        torch.save(loop, tmp_path / "x")
+
+
+def test_every_truncation_is_noticed(tmp_path):
+    path = tmp_path / "x"
+    torch.save({"a": torch.arange(5), "b": torch.ones(3, dtype=torch.bfloat16)}, path)
+    data = path.read_bytes()
+    for length in range(len(data)):
+        path.write_bytes(data[:length])
+        with pytest.raises(CheckpointError):
+            torch.load(path)
+    path.write_bytes(data + b"x")
+    with pytest.raises(CheckpointError, match="is damaged"):
+        torch.load(path)
+
+
+def test_pytorch_checkpoints_are_explained(tmp_path):
+    (tmp_path / "old.pt").write_bytes(pickle.dumps({"x": 1}))
+    with pytest.raises(CheckpointError, match="is a pickle .*save_file"):
+        torch.load(tmp_path / "old.pt")
+    with zipfile.ZipFile(tmp_path / "new.pt", "w") as archive:
+        archive.writestr("archive/data.pkl", b"")
+    with pytest.raises(CheckpointError, match="PyTorch checkpoint"):
+        torch.load(tmp_path / "new.pt")
+
+
+def entry(**changes):
+    return {"w": {**W["w"], **changes}}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is not a safetensors file"),
+        (b"hello, world: this is text", "is not a safetensors file"),
+        ((50).to_bytes(8, "little") + b"x" * 60, "its header is no JSON"),
+        ((2).to_bytes(8, "little") + b"[]", "its header is no JSON object"),
+        (plain_file(entry(dtype="F99"), b"\0" * 8), "of dtype 'F99'"),
+        (plain_file(entry(dtype=[1]), b"\0" * 8), "of dtype"),
+        (plain_file(entry(shape=[-2]), b"\0" * 8), "has the shape"),
+        (plain_file(entry(shape=[True, 2]), b"\0" * 8), "has the shape"),
+        (plain_file(entry(shape=[3]), b"\0" * 8), "has 8 bytes, expected 12"),
+        (plain_file(entry(data_offsets=[0]), b"\0" * 8), "data_offsets"),
+        (plain_file(entry(data_offsets=[8, 16]), b"\0" * 16), "begin at 8, expected 0"),
+        (plain_file({"w": 3}, b""), "lacks a dtype"),
+        (plain_file({**W, "v": W["w"]}, b"\0" * 8), "begin at 0, expected 8"),
+        (plain_file(W, b"\0" * 8, {"x": 3}), "metadata is not text"),
+        (plain_file(W, b"\0" * 8, {"argand.tree": "{"}), "structure cannot be read"),
+        (plain_file(W, b"\0" * 8, {"argand.tree": '{"tensor":"v"}'}), "structure cannot be read"),
+        (plain_file(W, b"\0" * 8, {"argand.tree": '{"eval":[1]}'}), "unknown kind 'eval'"),
+        (plain_file(W, b"\0" * 8, {"argand.tree": '{"list":"ab"}'}), "expected a list"),
+        (plain_file(W, b"\0" * 8, {"argand.tree": '{"dtype":"Module"}'}), "is no dtype"),
+        (plain_file(W, b"\0" * 8, {"argand.tree": '{"list":[' * 200 + "]}" * 200}), "too many"),
+    ],
+    ids=range(20),
+)
+def test_damaged_files(content, message, tmp_path):
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(CheckpointError) as caught:
+        torch.load(tmp_path / "x")
+    assert message in str(caught.value)
+    assert str(tmp_path / "x") in str(caught.value)
+
+
+def test_absent_files(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        torch.load(tmp_path / "absent")
