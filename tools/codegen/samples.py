@@ -54,6 +54,8 @@ def _s(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
 DEFAULTS: Final[dict[str, list[tuple[tuple[Any, ...], Mapping[str, Any]]]]] = {
     "div.mode": [_s("T(2,3)", "P(2,3)", rounding_mode="floor"), _s("T(2,3)", "P(3)", rounding_mode="trunc")],
     "clamp": [_s("T(2,3)", -0.5, 0.5), _s("T(2,3)", None, 0.25), _s("T(2,3)", "T(3)")],
+    "where.condition": [_s("B(2,3)")],
+    "view_as_real": [_s("T(2,3)"), _s("T()")],
     "isclose": [_s("T(2,3)", "T(2,3)")],
     "nan_to_num": [_s("T(2,3)"), _s("T(2,3)", 1.0, 2.0, 3.0)],
     "zeros": [_s((2, 3)), _s((0,), dtype="int64"), _s(())],

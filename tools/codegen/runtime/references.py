@@ -216,6 +216,36 @@ def _fused_rms_norm(x: Any, shape: Any, weight: Any, eps: float) -> tuple[Any, A
     return _rms_norm(x, shape, weight, eps), 1 / np.sqrt((x * x).mean(over, keepdims=True) + eps)
 
 
+def _native_batch_norm(
+    x: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float
+) -> tuple[Any, Any, Any]:
+    over = (0, *range(2, x.ndim))
+    y = _batch_norm(x, weight, bias, mean, var, training, momentum, eps)
+    return y, x.mean(over), 1 / np.sqrt(x.var(over) + eps)
+
+
+def _max_pool2d_with_indices(x: Any, k: Any, s: Any = (), p: Any = 0, *_: Any) -> tuple[Any, Any]:
+    plane = np.broadcast_to(np.arange(x.shape[-2] * x.shape[-1]).reshape(x.shape[-2:]), x.shape)
+    best = R.pool2d(x, k, s, p, lambda w: w.max((-1, -2)), -np.inf)
+
+    def place(window: Any) -> Any:  # windows carry value and place in one complex number
+        flat = window.reshape(*window.shape[:-2], -1)
+        at = flat.real.argmax(-1)
+        return np.take_along_axis(flat, at[..., None], -1)[..., 0]
+
+    where = R.pool2d(x + 1j * plane, k, s, p, place, -np.inf).imag
+    return best, where.astype(np.int64)
+
+
+def _attention(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float) -> tuple[Any, Any]:
+    scores = q @ np.swapaxes(k, -1, -2) * scale
+    if is_causal:
+        scores = np.where(np.tril(np.ones(scores.shape[-2:], bool)), scores, -np.inf)
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    return R.attention(q, k, v, mask, is_causal, scale), R.special.logsumexp(scores, axis=-1)
+
+
 def _native_group_norm(x: Any, weight: Any, bias: Any, n: int, c: int, hw: int, group: int, eps: float) -> tuple[Any, Any, Any]:
     rows = x.reshape(n, group, -1)
     return _group_norm(x, group, weight, bias, eps), rows.mean(-1), 1 / np.sqrt(rows.var(-1) + eps)
@@ -266,6 +296,8 @@ REFERENCES: Final[dict[str, Callable[..., Any]]] = {
     "chunk": _chunk,
     "tensor_split": lambda x, n, dim=0: np.array_split(x, n, axis=dim),
     "conj": np.conj,
+    "view_as_real": lambda x: np.stack([x.real, x.imag], -1),
+    "view_as_complex": lambda x: x[..., 0] + 1j * x[..., 1],
     "real": np.real,
     # joining
     "cat": lambda xs, dim=0: np.concatenate(xs, axis=dim),
@@ -378,6 +410,9 @@ REFERENCES: Final[dict[str, Callable[..., Any]]] = {
     "native_group_norm": _native_group_norm,
     "native_dropout": lambda x, p, train: (x, np.ones_like(x, bool)),
     "max_pool2d": lambda x, k, s=(), p=0, *_: R.pool2d(x, k, s, p, lambda w: w.max((-1, -2)), -np.inf),
+    "native_batch_norm": _native_batch_norm,
+    "max_pool2d_with_indices": _max_pool2d_with_indices,
+    "attention": _attention,
     "scaled_dot_product_attention": lambda q, k, v, mask=None, dropout_p=0.0, is_causal=False, **kw: R.attention(
         q, k, v, mask, is_causal, kw.get("scale")
     ),

@@ -1,0 +1,665 @@
+"""The logic of generated operator tests: a `Case` per operator, a `check_*` function per property.
+
+Everything is deterministic: random numbers are seeded by operator, dtype and sample. References work on float64 (or the
+integer dtype itself) and are compared after rounding to the result's dtype.
+"""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tools.codegen import dtypes as dt
+from tools.codegen.model import Argument, Schema
+from tools.codegen.samples import TensorSample, parse_tensor
+
+
+@dataclass(frozen=True)
+class Case:
+    """One operator under test; see emit_tests.py for where the fields come from."""
+
+    schema: str
+    kind: str
+    dtypes: tuple[str, ...]
+    domain: tuple[float, float] = (-2.0, 2.0)
+    promote: str = "default"
+    result: Any = None
+    variants: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    differentiable: tuple[str, ...] = ()
+    samples: tuple[tuple[tuple[Any, ...], Mapping[str, Any]], ...] = ()
+    traits: tuple[str, ...] = ()
+    tolerance: Mapping[str, float] = field(default_factory=dict)
+    skips: Mapping[str, str] = field(default_factory=dict)
+    reference: Callable[..., Any] | None = None
+
+    @property
+    def parsed(self) -> Schema:
+        return Schema.parse(self.schema)
+
+    @property
+    def name(self) -> str:
+        return self.parsed.full_name
+
+    @property
+    def operands(self) -> list[Argument]:
+        return [a for a in self.parsed.arguments if a.type.is_tensor or a.type.is_operand]
+
+    @property
+    def pointwise(self) -> bool:
+        return self.kind == "pointwise"
+
+
+@dataclass(frozen=True)
+class Call:
+    """Arguments of one call; tensors are NumPy arrays until `tensors` makes them."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+TOLERANCE = {
+    "float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-9, "complex64": 3e-5, "complex128": 1e-9,
+}  # fmt: skip
+_COMPUTE = {"bfloat16": "float64", "float16": "float64", "float32": "float64", "complex64": "complex128"}
+_SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.5, 30.0, -30.0, 1e30, -1e30, np.inf, -np.inf, np.nan)
+
+
+# ---- the library under test ----------------------------------------------------------------------------------------
+
+
+def aten() -> Any:
+    import argand_aten
+
+    return argand_aten
+
+
+def c10() -> Any:
+    import argand_c10
+
+    return argand_c10
+
+
+def dtype_object(name: str) -> Any:
+    return getattr(c10(), name)
+
+
+def dtype_name(t: Any) -> str:
+    return str(t.dtype).rsplit(".", 1)[-1]
+
+
+def make(array: np.ndarray, dtype: str) -> Any:
+    """A fresh contiguous tensor with these values."""
+    storable = np.array(array, dtype="float32" if dtype == "bfloat16" else dtype, order="C", copy=True)
+    t = aten().from_numpy(storable)
+    return t.to(dtype_object(dtype)) if dtype == "bfloat16" else t
+
+
+def array_of(t: Any) -> Any:
+    """A result as NumPy (bfloat16 as float32); lists and tuples of tensors too."""
+    if isinstance(t, (list, tuple)):
+        return [array_of(x) for x in t]
+    t = t.detach()
+    return t.to(c10().float32).numpy() if dtype_name(t) == "bfloat16" else t.numpy()
+
+
+def operator(case: Case) -> Callable[..., Any]:
+    return getattr(aten().ops, case.parsed.name)  # type: ignore[no-any-return]
+
+
+# ---- arguments -----------------------------------------------------------------------------------------------------
+
+
+def rng_for(*key: object) -> np.random.Generator:
+    return np.random.default_rng(zlib.crc32(repr(key).encode()))
+
+
+def spread(rng: np.random.Generator, shape: tuple[int, ...], low: float, high: float) -> np.ndarray:
+    """Numbers that keep a distance from each other and from integers, so that kinks and ties are never near."""
+    n = int(np.prod(shape))
+    step = (high - low) / max(n, 1)
+    values = low + step * (rng.permutation(n) + rng.uniform(0.3, 0.7))
+    near = np.abs(values - np.round(values)) < 1e-3
+    return (values + near * 2e-3).reshape(shape)
+
+
+def random_array(case: Case, dtype: str, rng: np.random.Generator, shape: tuple[int, ...], second: bool = False) -> np.ndarray:
+    """Values of the tested dtype, rounded to it. `second`: not the first operand (a divisor, an exponent)."""
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype in dt.INTEGRAL:
+        low = 0 if dtype == "uint8" or (second and ("shifts" in case.traits or "pow" in case.traits)) else -6
+        high = 4 if second and ("shifts" in case.traits or "pow" in case.traits) else 7
+        values = rng.integers(low, high, shape)
+        if second and "divides" in case.traits:
+            values = np.where(values == 0, 3, values)
+        return values.astype(dtype)
+    values = spread(rng, shape, *case.domain)
+    if dtype in dt.COMPLEX:
+        return (values + 1j * spread(rng, shape, 0.2, 1.0)).astype(dtype)
+    return rounded(values, dtype)
+
+
+def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
+    """float values rounded to a dtype, held in float64 for the half types."""
+    if dtype == "bfloat16":
+        bits = np.asarray(values, np.float32).view(np.uint32)
+        even = bits + 0x7FFF + ((bits >> 16) & 1)
+        finite = ((even >> 16) << 16).astype(np.uint32).view(np.float32)
+        return np.where(np.isfinite(values), finite, values).astype(np.float64)
+    return np.asarray(values).astype(dtype)
+
+
+def sample_array(case: Case, dtype: str, rng: np.random.Generator, s: TensorSample, second: bool) -> np.ndarray:
+    floating = dtype if dtype in dt.FLOATING or dtype in dt.COMPLEX else "float32"
+    if s.kind == "T":
+        return random_array(case, dtype, rng, s.shape, second)
+    if s.kind == "I":
+        return rng.integers(*s.bounds, s.shape)
+    if s.kind == "B":
+        return rng.integers(0, 2, s.shape).astype(bool)
+    if s.kind == "D":
+        rows = int(np.prod(s.shape[:-1]))
+        picked = [rng.permutation(s.bounds[0])[: s.shape[-1]] for _ in range(rows)]
+        return np.array(picked, np.int64).reshape(s.shape)
+    low, high = (0.05, 0.95) if s.kind == "U" else (0.4, 2.0)
+    values = spread(rng, s.shape, low, high)
+    return values.astype(floating) if floating in dt.COMPLEX else rounded(values, floating)
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor argument: values and dtype."""
+
+    array: np.ndarray
+    dtype: str
+
+
+def value_of(array: np.ndarray, dtype: str) -> Value:
+    kind = np.asarray(array).dtype
+    return Value(np.asarray(array), dtype if kind.kind in "fc" else str(kind))
+
+
+def resolve(case: Case, dtype: str, rng: np.random.Generator, x: Any, argument: Argument | None, position: int) -> Any:
+    """A sample's argument: texts become Values, dtype names dtypes."""
+    if isinstance(x, str):
+        s = parse_tensor(x)
+        if s is not None:
+            return value_of(sample_array(case, dtype, rng, s, position > 0), dtype)
+        if argument is not None and argument.type.base == "dtype":
+            return dtype_object(x)
+        return x
+    if isinstance(x, (tuple, list)):
+        return [resolve(case, dtype, rng, v, argument, position) for v in x]
+    return x
+
+
+def sample_calls(case: Case, dtype: str) -> list[Call]:
+    """The calls that a case's samples describe; pointwise operators get theirs from `pointwise_calls`."""
+    if case.pointwise:
+        return pointwise_calls(case, dtype, [(3, 4)] * len(case.operands)) + extra_pointwise_calls(case, dtype)
+    found = []
+    positional = [a for a in case.parsed.arguments if not a.kwonly]
+    for number, (args, kwargs) in enumerate(case.samples):
+        rng = rng_for(case.name, dtype, number)
+        resolved = [resolve(case, dtype, rng, x, positional[i], i) for i, x in enumerate(args)]
+        named = {k: resolve(case, dtype, rng, v, case.parsed.argument(k), 1) for k, v in kwargs.items()}
+        found.append(Call(tuple(resolved), named))
+    return found
+
+
+def pointwise_calls(case: Case, dtype: str, shapes: Sequence[tuple[int, ...]], plain: bool = False) -> list[Call]:
+    """One call per value of the str argument, operands of the given shapes; `plain`: only the first, all defaults."""
+    found = []
+    for choice in case.choices[: 1 if plain else None] or (None,):
+        rng = rng_for(case.name, dtype, choice, tuple(shapes))
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        remaining = list(shapes)
+        for a in case.parsed.arguments:
+            value: Any
+            if a.type.is_tensor or a.type.is_operand:
+                kind = "bool" if a.name in ("condition", "mask") else dtype
+                value = value_of(random_array(case, kind, rng, remaining.pop(0), second=len(args) > 0), kind)
+            elif a.type.base == "str":
+                value = choice if choice is not None else a.default
+            elif a.has_default:
+                continue
+            else:
+                value = scalar_for(dtype, a)
+            if a.kwonly or len(args) < sum(1 for b in case.parsed.arguments[: case.parsed.index(a.name)] if not b.kwonly):
+                kwargs[a.name] = value
+            else:
+                args.append(value)
+        found.append(Call(tuple(args), kwargs))
+    return found
+
+
+def extra_pointwise_calls(case: Case, dtype: str) -> list[Call]:
+    """Numbers as operands, and scalar arguments other than their defaults."""
+    found = []
+    base = pointwise_calls(case, dtype, [(3, 4)] * len(case.operands), plain=True)[0]
+    number: Any = 2 if dtype not in dt.FLOATING and dtype not in dt.COMPLEX else 0.75
+    if dtype == "bool":
+        number = True
+    for i, a in enumerate(case.operands):
+        if a.type.is_operand and i > 0 and not a.kwonly and i < len(base.args):
+            found.append(Call((*base.args[:i], number, *base.args[i + 1 :]), base.kwargs))
+    scalars = [a for a in case.parsed.arguments if a.type.is_number and a.has_default and a.type.base in ("Scalar", "float")]
+    if scalars and dtype != "bool":
+        changed = {a.name: (2 if dtype in dt.INTEGRAL else a.default * 0.5 + 0.25) for a in scalars if a.default is not None}
+        found.append(Call(base.args, base.kwargs | changed))
+    return found
+
+
+def scalar_for(dtype: str, a: Argument) -> Any:
+    if a.type.base == "bool":
+        return True
+    if a.type.base == "int":
+        return 2
+    return 2 if dtype in dt.INTEGRAL or dtype == "bool" else 0.75
+
+
+def mapped(x: Any, f: Callable[[Value], Any]) -> Any:
+    if isinstance(x, Value):
+        return f(x)
+    return [mapped(v, f) for v in x] if isinstance(x, list) else x
+
+
+def with_tensors(call: Call, f: Callable[[Value], Any]) -> Call:
+    """The call with every Value replaced."""
+    return Call(tuple(mapped(a, f) for a in call.args), {k: mapped(v, f) for k, v in call.kwargs.items()})
+
+
+def tensors(call: Call) -> Call:
+    return with_tensors(call, lambda v: make(v.array, v.dtype))
+
+
+def run(case: Case, call: Call) -> Any:
+    return operator(case)(*call.args, **call.kwargs)
+
+
+# ---- comparing -----------------------------------------------------------------------------------------------------
+
+
+def reference_result(case: Case, call: Call) -> Any:
+    """The reference on wide types; integers and bools keep theirs."""
+    assert case.reference is not None
+
+    def wide(v: Value) -> np.ndarray:
+        return v.array.astype(_COMPUTE.get(v.dtype, v.dtype))
+
+    inputs = with_tensors(call, wide)
+    with np.errstate(all="ignore"):
+        return case.reference(*inputs.args, **inputs.kwargs)
+
+
+def as_list(x: Any) -> list[Any]:
+    return list(x) if isinstance(x, (tuple, list)) else [x]
+
+
+def compare(case: Case, actual: Any, expected: Any, dtype: str) -> None:
+    """Shapes and values of all results, after rounding the expected ones."""
+    actual, expected = as_list(actual), as_list(expected)
+    assert len(actual) == len(expected), f"{case.name}: {len(actual)} results, expected {len(expected)}"
+    for got, want in zip(actual, expected, strict=True):
+        name = dtype_name(got)
+        want = np.asarray(want)
+        assert tuple(got.shape) == want.shape, f"{case.name}: shape {tuple(got.shape)}, expected {want.shape}"
+        values = array_of(got)
+        with np.errstate(all="ignore"):
+            rounded_want = rounded(want, name) if name in dt.FLOATING else want.astype(name)
+        if name not in TOLERANCE:
+            np.testing.assert_array_equal(values, rounded_want, err_msg=case.name)
+            continue
+        tolerance = case.tolerance.get(name, case.tolerance.get(dtype, TOLERANCE.get(name, 0.0)))
+        if name == "float64" and dtype in ("float32", "complex64"):
+            tolerance = TOLERANCE["float32"]
+        np.testing.assert_allclose(values, rounded_want, rtol=tolerance, atol=tolerance, equal_nan=True, err_msg=case.name)
+
+
+# ---- which tests -----------------------------------------------------------------------------------------------------
+
+
+def parameters(cases: Sequence[Case], check: str) -> list[Any]:
+    """pytest parameters: (case, dtype) for every operator that the check applies to."""
+    found = []
+    for case in cases:
+        for dtype in _dtypes_for(case, check):
+            reason = case.skips.get(check)
+            marks = [pytest.mark.skip(reason=reason)] if reason else []
+            found.append(pytest.param(case, dtype, id=f"{case.name}-{dtype}", marks=marks))
+    return found
+
+
+def _first(case: Case, *wanted: str) -> tuple[str, ...]:
+    return next(((d,) for d in wanted if d in case.dtypes), case.dtypes[:1])
+
+
+def _dtypes_for(case: Case, check: str) -> tuple[str, ...]:
+    one = _first(case, "float32", "float64", "complex64", "int64", "bool")
+    has_calls = case.pointwise or bool(case.samples)
+    if check == "reference":
+        return case.dtypes if case.reference is not None and has_calls else ()
+    if check in ("broadcast", "empty", "zero_dim"):
+        return one if case.pointwise and case.reference is not None else ()
+    if check == "special":
+        floats = tuple(d for d in case.dtypes if d in ("float32", "float64"))
+        return floats if case.pointwise and case.reference is not None else ()
+    if check == "noncontiguous":
+        return one if has_calls and "random" not in case.traits and case.kind != "factory" else ()
+    if check == "out":
+        return one if "out" in case.variants and has_calls else ()
+    if check == "inplace":
+        return one if "inplace" in case.variants and has_calls else ()
+    if check == "promotion":
+        return one if case.pointwise and case.promote != "self" else ()
+    if check in ("meta", "errors"):
+        return one if has_calls else ()
+    if not case.differentiable or not has_calls or "random" in case.traits:
+        return ()
+    return tuple(d for d in ("float64", "complex128") if d in case.dtypes and (d == "float64" or case.pointwise)) or (
+        ("float64",) if not case.pointwise and "float32" in case.dtypes else ()
+    )
+
+
+# ---- the checks --------------------------------------------------------------------------------------------------------
+
+
+def check_reference(case: Case, dtype: str) -> None:
+    """Values, shapes and dtypes of every sample; functions and methods agree."""
+    for call in sample_calls(case, dtype):
+        actual = run(case, tensors(call))
+        compare(case, actual, reference_result(case, call), dtype)
+        if case.pointwise:
+            expected = "bool" if case.result == "bool" else dtype
+            assert dtype_name(actual) == expected, f"{case.name}: {dtype_name(actual)}, expected {expected}"
+        first = tensors(call)
+        if "method" in case.variants and first.args and isinstance(call.args[0], Value):
+            by_method = getattr(first.args[0], case.parsed.name)(*first.args[1:], **first.kwargs)
+            for a, b in zip(as_list(array_of(by_method)), as_list(array_of(actual)), strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+def check_broadcast(case: Case, dtype: str) -> None:
+    n = len(case.operands)
+    shapes: list[list[tuple[int, ...]]] = [[(2, 1, 4)] + [(3, 1)] * (n - 1), [(4,)] + [(3, 4)] * (n - 1), [(3, 4)] + [()] * (n - 1)]
+    if n == 1:
+        shapes = [[(2, 3, 4)], [(1,)], [(5, 1, 2)]]
+    for chosen in shapes:
+        for call in pointwise_calls(case, dtype, chosen):
+            compare(case, run(case, tensors(call)), reference_result(case, call), dtype)
+
+
+def check_empty(case: Case, dtype: str) -> None:
+    for shape in ((0,), (2, 0, 3)):
+        for call in pointwise_calls(case, dtype, [shape] * len(case.operands)):
+            result = run(case, tensors(call))
+            assert tuple(result.shape) == shape
+
+
+def check_zero_dim(case: Case, dtype: str) -> None:
+    for call in pointwise_calls(case, dtype, [()] * len(case.operands)):
+        compare(case, run(case, tensors(call)), reference_result(case, call), dtype)
+
+
+def layouts(v: Value) -> list[Callable[[], Any]]:
+    """Ways to hold the same values in memory that is not contiguous: transposed, strided, with an offset."""
+
+    def transposed() -> Any:
+        return make(v.array.T, v.dtype).permute(list(range(v.array.ndim))[::-1])
+
+    def strided() -> Any:
+        wide = np.zeros((*v.array.shape, 2), v.array.dtype)
+        wide[..., 0] = v.array
+        return make(wide, v.dtype).select(v.array.ndim, 0)
+
+    def shifted() -> Any:
+        padded = np.concatenate([np.zeros(3, v.array.dtype), v.array.reshape(-1)])
+        return make(padded, v.dtype).narrow(0, 3, v.array.size).view(list(v.array.shape))
+
+    return [transposed, strided, shifted]
+
+
+def check_noncontiguous(case: Case, dtype: str) -> None:
+    """The layout of the arguments does not change the values."""
+    for call in sample_calls(case, dtype)[:3]:
+        if case.parsed.name in ("as_strided", "view", "is_contiguous"):
+            return  # the meaning depends on the layout
+        expected = run(case, tensors(call))
+        for kind in range(3):
+            held = with_tensors(call, lambda v, k=kind: layouts(v)[k]())  # type: ignore[misc]
+            try:
+                actual = run(case, held)
+            except RuntimeError as e:
+                if "view" in case.traits and "not compatible" in str(e):
+                    continue
+                raise
+            for a, b in zip(as_list(array_of(actual)), as_list(array_of(expected)), strict=True):
+                np.testing.assert_allclose(a, b, rtol=TOLERANCE.get(dtype, 0), atol=TOLERANCE.get(dtype, 0), err_msg=case.name)
+
+
+def check_special(case: Case, dtype: str) -> None:
+    """NaN, infinities, signed zeros and huge numbers, in every combination of two operands."""
+    n = len(case.operands)
+    grid = list(itertools.product(_SPECIAL, repeat=min(n, 2)))
+    columns = [np.array([row[min(i, 1)] for row in grid]) for i in range(n)]
+    call = pointwise_calls(case, dtype, [(len(grid),)] * n, plain=True)[0]
+    values = iter(columns)
+
+    def special(v: Value) -> Value:
+        column = next(values)
+        return Value(column.astype(bool) if v.dtype == "bool" else column.astype(v.dtype), v.dtype)
+
+    replaced = with_tensors(call, special)
+    with np.errstate(all="ignore"):
+        expected = np.asarray(reference_result(case, replaced))
+        actual = array_of(run(case, tensors(replaced)))
+        if dtype == "float32" and expected.dtype.kind == "f":
+            expected = expected.astype(np.float32)
+    bad = np.isnan(actual) != np.isnan(expected) if actual.dtype.kind == "f" else np.zeros(actual.shape, bool)
+    assert not bad.any(), f"{case.name}: NaN where none is expected (or none where one is) for {[grid[i] for i in np.flatnonzero(bad)[:5]]}"
+    np.testing.assert_allclose(actual, expected, rtol=1e-3 if dtype == "float32" else 1e-6, atol=1e-6, equal_nan=True, err_msg=case.name)
+
+
+def check_out(case: Case, dtype: str) -> None:
+    """out= gives the same values into the given tensor, which is returned and resized; a wrong dtype is refused."""
+    call = sample_calls(case, dtype)[0]
+    ready = tensors(call)
+    expected = as_list(run(case, ready))
+    outs = [aten().empty([0], dtype=e.dtype) for e in expected]
+    given = outs[0] if len(outs) == 1 else tuple(outs)
+    returned = as_list(operator(case)(*ready.args, **ready.kwargs, out=given))
+    for out, got, want in zip(outs, returned, expected, strict=True):
+        assert got is out
+        assert tuple(out.shape) == tuple(want.shape)
+        np.testing.assert_array_equal(array_of(out), array_of(want))
+    if dtype_name(expected[0]) in dt.FLOATING and len(outs) == 1:
+        with pytest.raises(RuntimeError):
+            operator(case)(*ready.args, **ready.kwargs, out=aten().empty([0], dtype=c10().int64))
+
+
+def check_inplace(case: Case, dtype: str) -> None:
+    """x.op_() changes x to the functional result, returns x and counts a version; a result that is too large is refused."""
+    call = sample_calls(case, dtype)[0]
+    ready = tensors(call)
+    expected = array_of(run(case, ready))
+    x = ready.args[0]
+    version = x._version
+    returned = getattr(x, case.parsed.name + "_")(*ready.args[1:], **ready.kwargs)
+    assert returned is x
+    assert x._version == version + 1
+    np.testing.assert_array_equal(array_of(x), expected.astype(array_of(x).dtype))
+    if case.pointwise and len(case.operands) > 1 and all(a.type.base != "bool" for a in case.operands):
+        small = tensors(pointwise_calls(case, dtype, [(1,)] + [(3,)] * (len(case.operands) - 1), plain=True)[0])
+        before = array_of(small.args[0]).copy()
+        with pytest.raises(RuntimeError):
+            getattr(small.args[0], case.parsed.name + "_")(*small.args[1:], **small.kwargs)
+        np.testing.assert_array_equal(array_of(small.args[0]), before)
+
+
+_PAIRS = (
+    ("float32", "float64"), ("int64", "float32"), ("int32", "int64"), ("uint8", "int8"), ("bool", "int64"),
+    ("float16", "bfloat16"), ("float32", "complex64"), ("bool", "bool"), ("int64", "int64"), ("float64", "complex64"),
+)  # fmt: skip
+
+
+def expected_dtype(case: Case, computation: str) -> str | None:
+    """The result's dtype; None where the operator does not take the computation's."""
+    if case.promote == "float" and dt.category(computation) < 2:
+        computation = "float32"
+    if computation not in case.dtypes:
+        return None
+    return "bool" if case.result == "bool" else computation
+
+
+def check_promotion(case: Case, dtype: str) -> None:
+    """Result dtypes of mixed operands, of numbers, and of 0-d tensors."""
+    n = len(case.operands)
+    checked = 0
+    for a, b in _PAIRS:
+        expected = expected_dtype(case, a if n == 1 else dt.promote_types(a, b))
+        if expected is None:
+            continue
+        call = pointwise_calls(case, a, [(3,)] * n, plain=True)[0]
+        other = pointwise_calls(case, b, [(3,)] * n, plain=True)[0]
+        args = tuple(y if i and isinstance(x, Value) else x for i, (x, y) in enumerate(zip(call.args, other.args, strict=True)))
+        if case.operands[0].name == "condition":
+            args = (call.args[0], call.args[1], *other.args[2:])
+            if n == 1:
+                continue
+        result = run(case, tensors(Call(args, call.kwargs)))
+        assert dtype_name(result) == expected, f"{case.name}({a}, {b}): {dtype_name(result)}, expected {expected}"
+        checked += 1
+    assert checked
+    takes_number = n == 2 and case.operands[1].type.is_operand and case.operands[0].name != "condition"
+    for tensor_dtype, number in (("int64", 2), ("int64", 2.5), ("float16", 2), ("float32", 2.5), ("float64", 2), ("bool", 2)):
+        if not takes_number:
+            break
+        kind = "float32" if isinstance(number, float) else "int64"
+        weak = kind if dt.category(kind) > dt.category(tensor_dtype) else tensor_dtype
+        expected = expected_dtype(case, weak)
+        if expected is None:
+            continue
+        call = pointwise_calls(case, tensor_dtype, [(3,)] * n, plain=True)[0]
+        result = run(case, tensors(Call((call.args[0], number, *call.args[2:]), call.kwargs)))
+        assert dtype_name(result) == expected, f"{case.name}({tensor_dtype}, {number}): {dtype_name(result)}, expected {expected}"
+
+
+def check_meta(case: Case, dtype: str) -> None:
+    """On the meta device: the same shapes, dtypes and (for views) strides, without data."""
+    for call in sample_calls(case, dtype):
+        real = as_list(run(case, tensors(call)))
+        if case.kind == "factory" or not any(isinstance(x, (Value, list)) for x in call.args):
+            if case.parsed.argument("device") is None:
+                return
+            meta = as_list(operator(case)(*call.args, **call.kwargs, device="meta"))
+        else:
+            held = with_tensors(call, lambda v: aten().empty(list(v.array.shape), dtype=dtype_object(v.dtype), device="meta"))
+            meta = as_list(run(case, held))
+        assert len(meta) == len(real)
+        for m, r in zip(meta, real, strict=True):
+            assert m.is_meta
+            assert tuple(m.shape) == tuple(r.shape), f"{case.name}: meta {tuple(m.shape)}, real {tuple(r.shape)}"
+            assert m.dtype == r.dtype, f"{case.name}: meta {m.dtype}, real {r.dtype}"
+            if case.kind == "view":
+                assert m.stride() == r.stride()
+
+
+def check_errors(case: Case, dtype: str) -> None:
+    """Wrong calls raise typed errors that name the operator or the argument."""
+    call = tensors(sample_calls(case, dtype)[0])
+    function = operator(case)
+    with pytest.raises(TypeError):
+        function(*call.args, **call.kwargs, no_such_argument=1)
+    with pytest.raises(TypeError):
+        function(*([object()] * max(len(call.args), 1)))
+    if case.pointwise and len(case.operands) > 1:
+        wrong = tensors(pointwise_calls(case, dtype, [(2, 3)] + [(4,)] * (len(case.operands) - 1), plain=True)[0])
+        with pytest.raises(RuntimeError, match="size|shape|broadcast"):
+            function(*wrong.args, **wrong.kwargs)
+
+
+def _differentiable_call(case: Case, call: Call) -> tuple[Callable[..., Any], list[Any]]:
+    """The operator as a function of the tensors that have gradients, and these."""
+    inputs: list[Any] = []
+    positional = [a.name for a in case.parsed.arguments if not a.kwonly]
+
+    def place(name: str, x: Any) -> Any:
+        if isinstance(x, Value):
+            t = make(x.array, x.dtype)
+            if name in case.differentiable and (x.dtype in dt.FLOATING or x.dtype in dt.COMPLEX):
+                t.requires_grad_(True)
+                inputs.append(t)
+                return len(inputs) - 1, t
+            return t
+        return [place(name, v) for v in x] if isinstance(x, list) else x
+
+    args = [place(positional[i], x) for i, x in enumerate(call.args)]
+    kwargs = {k: place(k, v) for k, v in call.kwargs.items()}
+
+    def pick(x: Any, given: Sequence[Any]) -> Any:
+        if isinstance(x, tuple) and len(x) == 2 and isinstance(x[0], int) and hasattr(x[1], "shape"):
+            return given[x[0]]
+        return [pick(v, given) for v in x] if isinstance(x, list) else x
+
+    def function(*given: Any) -> Any:
+        results = as_list(operator(case)(*(pick(a, given) for a in args), **{k: pick(v, given) for k, v in kwargs.items()}))
+        floating = [r for r in results if dtype_name(r) in dt.FLOATING + dt.COMPLEX and r.requires_grad]
+        return floating[0] if len(floating) == 1 else tuple(floating)
+
+    return function, inputs
+
+
+def _gradient_calls(case: Case, dtype: str) -> list[Call]:
+    if case.pointwise:
+        shapes = [(2, 3)] * len(case.operands)
+        broadcast = [(2, 1)] + [(3,)] * (len(case.operands) - 1)
+        return pointwise_calls(case, dtype, shapes) + pointwise_calls(case, dtype, broadcast, plain=True)
+    return [c for c in sample_calls(case, dtype) if _size(c) <= 200]
+
+
+def _size(call: Call) -> int:
+    total = 0
+
+    def count(v: Value) -> Value:
+        nonlocal total
+        total += v.array.size
+        return v
+
+    with_tensors(call, count)
+    return total
+
+
+def _check_gradients(case: Case, dtype: str, check: Callable[..., Any]) -> None:
+    checked = 0
+    for call in _gradient_calls(case, dtype):
+        function, inputs = _differentiable_call(case, call)
+        if not inputs or _size(call) == 0:
+            continue
+        outputs = function(*inputs)
+        if isinstance(outputs, tuple) and not outputs:
+            continue
+        assert check(function, tuple(inputs))
+        checked += 1
+    if not checked:
+        assert case.kind == "composite", f"{case.name}: nothing was differentiated"
+        pytest.skip("the results are not differentiable")
+
+
+def check_gradcheck(case: Case, dtype: str) -> None:
+    from argand_autograd import gradcheck
+
+    _check_gradients(case, dtype, gradcheck)
+
+
+def check_gradgradcheck(case: Case, dtype: str) -> None:
+    from argand_autograd import gradgradcheck
+
+    _check_gradients(case, dtype, gradgradcheck)
