@@ -1,8 +1,9 @@
-// mm, bmm, addmm, baddbmm, mv, dot, linear. Floating products go to OpenBLAS in tiles of our own, small ones to the tile kernels.
+// mm, bmm, addmm, linear. Floating products go to OpenBLAS in tiles of our own, small ones to the tile kernels.
 #include "packages/aten/csrc/kernels/cpu/gemm.h"
 
 #include "packages/aten/csrc/kernels/cpu/blas.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
+#include "packages/aten/generated/kernels.h"
 
 namespace argand::kernels::cpu {
 namespace {
@@ -251,13 +252,13 @@ Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const S
 
 namespace {
 
-void batched(const Tensor& out, const Tensor& a, const Tensor& b, double beta, double alpha) {
+void batched(const Tensor& out, const Tensor& a, const Tensor& b) {
   const int64_t batch = a.size(0), m = a.size(1), k = a.size(2), n = b.size(2);
   const bool serial = batch >= api->num_threads();
   auto run = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
       auto shifted = [&](const Tensor& t) { return Matrix{t.data<char>() + i * t.stride(0) * t.itemsize(), t.stride(1), t.stride(2)}; };
-      gemm(a.dtype(), m, n, k, alpha, shifted(a), shifted(b), beta, out.data<char>() + i * m * n * out.itemsize(), n, serial);
+      gemm(a.dtype(), m, n, k, 1, shifted(a), shifted(b), 0, out.data<char>() + i * m * n * out.itemsize(), n, serial);
     }
   };
   if (!serial) return run(0, batch);
@@ -269,42 +270,7 @@ void batched(const Tensor& out, const Tensor& a, const Tensor& b, double beta, d
 Tensor bmm(const Tensor& self, const Tensor& mat2) {
   check_product("bmm", self, mat2, 3);
   Tensor out = empty({self.size(0), self.size(1), mat2.size(2)}, self.dtype());
-  batched(out, self, mat2, 0, 1);
-  return out;
-}
-
-Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
-  check_product("baddbmm", batch1, batch2, 3);
-  Tensor out = empty({batch1.size(0), batch1.size(1), batch2.size(2)}, batch1.dtype());
-  const double scale = beta.to_double();
-  if (scale != 0) fill_from("baddbmm", out, self);
-  batched(out, batch1, batch2, scale, alpha.to_double());
-  return out;
-}
-
-Tensor mv(const Tensor& self, const Tensor& vec) {
-  if (self.dim() != 2 || vec.dim() != 1 || self.size(1) != vec.size(0))
-    fail(ARGAND_SHAPE_ERROR, "mv: got a matrix of shape %s and a vector of shape %s, expected (n, m) and (m)", to_string(self.sizes()).c_str(),
-         to_string(vec.sizes()).c_str());
-  check_same_dtype("mv", self, vec);
-  Tensor out = empty({self.size(0)}, self.dtype());
-  gemm(self.dtype(), self.size(0), 1, self.size(1), 1, matrix(self), {vec->data, vec.stride(0), 1}, 0, out->data, 1);
-  return out;
-}
-
-Tensor dot(const Tensor& self, const Tensor& tensor) {
-  if (self.dim() != 1 || tensor.dim() != 1 || self.size(0) != tensor.size(0))
-    fail(ARGAND_SHAPE_ERROR, "dot: got tensors of shapes %s and %s, expected two 1-D tensors of the same length", to_string(self.sizes()).c_str(),
-         to_string(tensor.sizes()).c_str());
-  check_same_dtype("dot", self, tensor);
-  Tensor out = empty(IntList{}, self.dtype());
-  const int64_t k = self.size(0);
-  if (self.dtype() == ARGAND_FLOAT32 && self.is_contiguous() && tensor.is_contiguous())
-    tile_kernels<float>().dots(1, 1, k, self.data<float>(), k, tensor.data<float>(), k, nullptr, out.data<float>(), 1);
-  else if (self.dtype() == ARGAND_FLOAT64 && self.is_contiguous() && tensor.is_contiguous())
-    tile_kernels<double>().dots(1, 1, k, self.data<double>(), k, tensor.data<double>(), k, nullptr, out.data<double>(), 1);
-  else
-    gemm(self.dtype(), 1, 1, k, 1, {self->data, 0, self.stride(0)}, {tensor->data, tensor.stride(0), 1}, 0, out->data, 1);
+  batched(out, self, mat2);
   return out;
 }
 
