@@ -258,9 +258,20 @@ def test_errors():
         optim.SGD([p], nesterov=True)
     with pytest.raises(ValueError, match="beta2=1.0"):
         optim.Adam([p], betas=(0.9, 1.0))
+    strange = nn.Parameter(aten.ones(2, dtype=c10.complex64))
+    strange.grad = aten.ones(2, dtype=c10.complex64)
+    with pytest.raises(RuntimeError, match="expected floating-point CPU tensors"):
+        optim.SGD([strange], fused=True).step()
+    optim.SGD([strange], lr=0.5).step()
+    assert strange.tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("kind", [optim.SGD, optim.AdamW])
+def test_strided_parameters(kind):
     strided = nn.Parameter(aten.ones(4, 4).t()[1:])
-    strided.grad = aten.ones(3, 4)
-    with pytest.raises(RuntimeError, match="expected contiguous floating-point CPU tensors"):
-        optim.SGD([strided], fused=True).step()
-    optim.SGD([strided], lr=0.5).step()
-    assert strided.tolist() == [[0.5] * 4] * 3
+    plain = nn.Parameter(aten.ones(3, 4))
+    for p in (strided, plain):
+        p.grad = aten.arange(12).reshape(3, 4).to(c10.float32)
+        kind([p], lr=0.5).step()
+    assert strided.tolist() == plain.tolist()
+    assert strided.tolist() != aten.ones(3, 4).tolist()

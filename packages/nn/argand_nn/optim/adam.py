@@ -89,11 +89,11 @@ class Adam(Optimizer):
             params = [p for p in group["params"] if p.grad is not None]
             for p in params:
                 self._init_state(p, group["amsgrad"])
-            fused, loop = split_for_fused(params, group["fused"], type(self).__name__)
-            for places in fused.values():
-                self._step_fused([params[i] for i in places], group)
-            for i in loop:
-                self._step_one(params[i], group)
+            together, loop = split_for_fused(params, group["fused"], type(self).__name__)
+            if together:
+                self._step_fused(together, group)
+            for p in loop:
+                self._step_one(p, group)
         return loss
 
     def _init_state(self, parameter: Tensor, amsgrad: bool) -> None:
@@ -109,20 +109,17 @@ class Adam(Optimizer):
 
     def _step_fused(self, params: list[Tensor], group: dict[str, Any]) -> None:
         states = [self.state[p] for p in params]
-        steps = [state["step"] for state in states]
-        for step in steps:
-            step.add_(1)
         beta1, beta2 = group["betas"]
         update: Callable[..., Any] = (
             aten.fused_adamw_ if group["decoupled_weight_decay"] else aten.fused_adam_
         )
         update(
             params,
-            [p.grad.contiguous() for p in params],
+            [p.grad for p in params],
             [state["exp_avg"] for state in states],
             [state["exp_avg_sq"] for state in states],
             [state["max_exp_avg_sq"] for state in states] if group["amsgrad"] else [],
-            steps,
+            [state["step"] for state in states],  # the operator counts them up
             lr=float(group["lr"]),
             beta1=float(beta1),
             beta2=float(beta2),

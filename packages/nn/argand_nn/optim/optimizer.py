@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
@@ -315,29 +315,26 @@ def check_options(name: str, **limits: tuple[float, bool, str]) -> None:
 
 def split_for_fused(
     params: list[Tensor], fused: bool | None, name: str
-) -> tuple[dict[Any, list[int]], list[int]]:
-    """Places in `params` for fused steps, by dtype, and places for the loop.
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Parameters for one fused step and parameters for the loop.
 
-    Fused steps take dense floating-point CPU tensors without overlapping elements.
+    Fused steps take dense floating-point CPU tensors with gradients of their own dtype.
     """
-    groups: dict[Any, list[int]] = OrderedDict()
-    loop: list[int] = []
-    for place, parameter in enumerate(params):
+    together: list[Tensor] = []
+    loop: list[Tensor] = []
+    for parameter in params:
         fits = (
             parameter.is_floating_point()
             and parameter.device.type == "cpu"
-            and parameter.is_contiguous()
-            and parameter.grad is not None
             and parameter.grad.dtype == parameter.dtype
         )
         if fits and fused is not False:
-            groups.setdefault(parameter.dtype, []).append(place)
+            together.append(parameter)
         elif fused:
             raise RuntimeError(
                 f"{name}: got fused=True with a {parameter.dtype} parameter on "
-                f"{parameter.device}, expected contiguous floating-point CPU tensors; "
-                "pass fused=None"
+                f"{parameter.device}, expected floating-point CPU tensors; pass fused=None"
             )
         else:
-            loop.append(place)
-    return groups, loop
+            loop.append(parameter)
+    return together, loop

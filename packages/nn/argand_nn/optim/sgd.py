@@ -81,11 +81,11 @@ class SGD(Optimizer):
         loss = run_closure(closure)
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
-            fused, loop = split_for_fused(params, group["fused"], "SGD")
-            for places in fused.values():
-                self._step_fused([params[i] for i in places], group)
-            for i in loop:
-                self._step_one(params[i], group)
+            together, loop = split_for_fused(params, group["fused"], "SGD")
+            if together:
+                self._step_fused(together, group)
+            for p in loop:
+                self._step_one(p, group)
         return loss
 
     def _step_fused(self, params: list[Tensor], group: dict[str, Any]) -> None:
@@ -104,7 +104,7 @@ class SGD(Optimizer):
                     self.state[p]["momentum_buffer"] = aten.empty_like(p.detach())
             aten.fused_sgd_(
                 chosen,
-                [p.grad.contiguous() for p in chosen],
+                [p.grad for p in chosen],
                 [self.state[p]["momentum_buffer"] for p in chosen] if with_momentum else [],
                 lr=float(group["lr"]),
                 momentum=float(group["momentum"]),
