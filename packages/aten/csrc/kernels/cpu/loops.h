@@ -13,6 +13,24 @@ struct PointwiseKernel {
   void (*loop)(long n, char* const* ptrs, const long* strides, const double* scalars, const long* int_scalars);
 };
 
+// One dtype of one reduction. Accumulators of any count lie side by side, as elements of the accumulating dtype.
+struct ReduceKernel {
+  signed char in_dtype, acc_dtype, out_dtype;
+  void (*init)(char* acc);                                                                  // one accumulator
+  void (*row)(long n, const char* in, long stride, char* acc);                              // acc = all of n elements, summed pairwise
+  void (*columns)(long rows, long columns, const char* in, long row_stride, char* acc);     // acc[c] takes in the rows of contiguous columns
+  void (*combine)(long n, char* acc, const char* other);                                    // acc[i] takes in other[i]
+  void (*finish)(long n, char* out, long out_stride, const char* acc, long count);          // count: elements reduced to one
+};
+
+// One dtype of one scan: out[i] takes in in[0..i]. in and out may be the same row.
+struct ScanKernel {
+  signed char in_dtype, acc_dtype, out_dtype;
+  void (*init)(char* acc);
+  void (*row)(long n, char* out, long out_stride, const char* in, long in_stride, char* acc);                     // along a row, from acc on
+  void (*step)(long columns, char* out, long out_stride, const char* in, long in_stride, char* acc);  // one index of many rows
+};
+
 namespace simd {
 
 // Storage of 16-bit floats; they compute in float32.
@@ -45,6 +63,8 @@ struct Stage {
   long step[kMaxOperands + 1];
 };
 bool next_segment(Stage* stage);  // pointwise_stage.cc
+// dst[i] = src[i * stride] for elements of `size` bytes.
+void gather_elements(char* dst, const char* src, long stride, long n, int size);
 
 }  // namespace simd
 }  // namespace argand

@@ -100,7 +100,7 @@ ARGAND_FN void store_tail(char* p, const char* buffer, long bytes) {
 }
 #else
 ARGAND_FN void copy_bytes(char* to, const char* from, long n) {  // below a vector, without a call
-  if (n & 16) __builtin_memcpy(to, from, 16), to += 16, from += 16;
+  if (ARGAND_VECTOR_BYTES > 16 && (n & 16)) __builtin_memcpy(to, from, 16), to += 16, from += 16;
   if (n & 8) __builtin_memcpy(to, from, 8), to += 8, from += 8;
   if (n & 4) __builtin_memcpy(to, from, 4), to += 4, from += 4;
   if (n & 2) __builtin_memcpy(to, from, 2), to += 2, from += 2;

@@ -7,6 +7,10 @@
 namespace argand::simd {
 namespace {
 
+struct Bytes16 {
+  uint64_t a, b;
+};
+
 template <class T>
 void copy_strided(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n) {
   for (int64_t i = 0; i < n; i++) std::memcpy(dst + i * dst_stride, src + i * src_stride, sizeof(T));
@@ -21,11 +25,14 @@ void copy_elements(char* dst, int64_t dst_stride, const char* src, int64_t src_s
     case 1: return copy_strided<uint8_t>(dst, dst_stride, src, src_stride, n);
     case 2: return copy_strided<uint16_t>(dst, dst_stride, src, src_stride, n);
     case 4: return copy_strided<uint32_t>(dst, dst_stride, src, src_stride, n);
+    case 16: return copy_strided<Bytes16>(dst, dst_stride, src, src_stride, n);
     default: return copy_strided<uint64_t>(dst, dst_stride, src, src_stride, n);
   }
 }
 
 }  // namespace
+
+void gather_elements(char* dst, const char* src, long stride, long n, int size) { copy_elements(dst, size, src, stride, n, size); }
 
 bool next_segment(Stage* s) {
   if (s->staged) {

@@ -69,6 +69,14 @@ template <class C>
 ARGAND_FN double lit(double, C c) {
   return (double)c;
 }
+template <class C>
+ARGAND_FN long lit(long, C c) {
+  return (long)c;
+}
+template <class C>
+ARGAND_FN bool lit(bool, C c) {
+  return c != 0;
+}
 
 // ---- floating functions -------------------------------------------------------------------------------------------------
 // Scalars go through the vector function, so that they have its bits.

@@ -1,0 +1,47 @@
+// Inner loops of scans: running combinations along a row, or one step of many neighbouring rows. Included by sources that are
+// compiled once a tier; the driver is scan_driver.h.
+#pragma once
+
+#include "packages/aten/csrc/kernels/cpu/reduce.h"
+
+namespace argand::simd {
+inline namespace ARGAND_TIER {
+
+// In, Acc, Out: storage types; Init(like), Combine(a, b): captureless functors on scalars and vectors of Acc's compute type.
+template <class Acc, class In, class Out, class Init, class Combine>
+struct Scan {
+  ARGAND_FN auto load_element(const char* p) {
+    if constexpr (kIsComplex<Acc>) return load_one<In>(p);
+    else return (typename ComputeOf<Acc>::type)load_one<In>(p);
+  }
+  static void init(char* acc) { store_one<Acc>(acc, Init{}(decltype(load_one<Acc>(acc)){})); }
+  static void row(long n, char* out, long out_stride, const char* in, long in_stride, char* acc) {
+    auto a = load_one<Acc>(acc);
+    for (long i = 0; i < n; i++, out += out_stride, in += in_stride) {
+      a = Combine{}(a, load_element(in));
+      store_one<Out>(out, a);
+    }
+    store_one<Acc>(acc, a);
+  }
+  static void step(long columns, char* out, long out_stride, const char* in, long in_stride, char* acc) {
+    char* const ptrs[] = {acc, acc, (char*)in};
+    const long strides[] = {sizeof(Acc), sizeof(Acc), in_stride};
+    map<Acc, Acc, In>(columns, ptrs, strides, [](auto a, auto x) {
+      if constexpr (kIsComplex<Acc>) return Combine{}(a, x);
+      else if constexpr (is_same<In, bool>) return Combine{}(a, from_mask<Acc>(x));
+      else return Combine{}(a, bits_as<decltype(a)>(simd::cast<Acc>(x)));
+    });
+    char* const results[] = {out, acc};
+    const long result_strides[] = {out_stride, sizeof(Acc)};
+    map<Out, Acc>(columns, results, result_strides, [](auto a) { return simd::cast<Out>(a); });
+  }
+};
+
+template <class Acc, class In, class Out, class Init, class Combine>
+constexpr ScanKernel scan_kernel(int in_dtype, int acc_dtype, int out_dtype, Init, Combine) {
+  using S = Scan<Acc, In, Out, Init, Combine>;
+  return {(signed char)in_dtype, (signed char)acc_dtype, (signed char)out_dtype, S::init, S::row, S::step};
+}
+
+}  // namespace ARGAND_TIER
+}  // namespace argand::simd
