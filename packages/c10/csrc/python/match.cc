@@ -130,13 +130,14 @@ Conversion match(const Signature& s, const Call& call, ArgandValue* values, Aren
     if (c != Conversion::kOk) return c;
   }
   Py_ssize_t taken = call.nargs < s.n_positional ? call.nargs : s.n_positional;  // positional arguments used up
+  bool varargs = false;  // the last positional argument took all that were left
   for (int i = 0; i < d.n_args; i++) {
     const ArgandArgDesc& desc = d.args[i];
     PyObject* o;
     if (i < taken) {
       o = call.args[i];
       if ((desc.flags & ARGAND_ARG_VARARGS) && i == s.n_positional - 1 && starts_varargs(o, desc)) {
-        taken = call.nargs;
+        varargs = true;
         Conversion c = convert_varargs(call.args + i, call.nargs - i, desc, &values[i], arena);
         if (c == Conversion::kOk) continue;
         if (c == Conversion::kError) return c;
@@ -159,7 +160,7 @@ Conversion match(const Signature& s, const Call& call, ArgandValue* values, Aren
     Py_ssize_t position = i < taken ? i + 1 - call.is_method : 0;
     return mismatch(call, mismatch_text(call.op->binding->name, desc, shown_name(desc.name, call), position, o));
   }
-  if (taken < call.nargs) return too_many(s, call);
+  if (taken < call.nargs && !varargs) return too_many(s, call);
   return extras.out ? take_out(s, call, extras.out, values) : Conversion::kOk;
 }
 
