@@ -38,7 +38,7 @@ def gen(arguments: list[str]) -> int:
     code = _run(str(_ROOT / "bazelw"), "build", "//packages/aten:generated", *arguments)
     if not code:
         folder = _ROOT / "bazel-bin" / "packages" / "aten"
-        print("\n".join(str(path) for path in sorted(folder.glob("generated/*"))))
+        print("\n".join(str(path) for path in sorted(folder.glob("**/generated/*"))))
     return code
 
 
