@@ -270,12 +270,7 @@ inline Strided clone_shape(IntList shape, IntList strides, std::optional<int64_t
 // ---- dtypes and numbers ----------------------------------------------------------------------------------------------
 inline int64_t to_int(const Scalar& s) { return s.to_int(); }
 inline bool is_tensor(const Operand& o) { return o.is_tensor(); }
-// An operand where a tensor is wanted: numbers become 0-d tensors.
-Tensor as_tensor(const Operand& o);
-inline Tensor as_tensor(const Tensor& t) { return t; }
 inline bool is_integral(int dtype) { return argand::is_integral(dtype, false); }
-// The value of a one-element integer tensor in host memory.
-int64_t item_int(const Tensor& t);
 // The fused attention kernel's conditions; its mask gets no gradient.
 inline bool attention_is_fused(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) {
   return q.dtype() == k.dtype() && k.dtype() == v.dtype() && argand::is_floating(q.dtype()) && k.size(1) > 0 && q.size(1) % k.size(1) == 0 && k.size(1) == v.size(1) &&
@@ -296,6 +291,27 @@ inline int scalar_dtype(const Scalar& s) {
   if (s.tag == ARGAND_TAG_BOOL) return ARGAND_BOOL;
   if (s.tag == ARGAND_TAG_INT) return ARGAND_INT64;
   return s.tag == ARGAND_TAG_FLOAT ? default_dtype() : complex_dtype(default_dtype());
+}
+// An operand where a tensor is wanted: numbers become 0-d tensors that are weak in promotion.
+inline Tensor as_tensor(const Tensor& t) { return t; }
+inline Tensor as_tensor(const Operand& o) {
+  if (o.is_tensor()) return o.tensor();
+  static const ArgandOperator* const op = find_operator("scalar_tensor");
+  const ArgandValue args[] = {o.raw(), dtype_value(scalar_dtype(o.scalar())), none()};
+  ArgandValue rets[1];
+  check(api->call(op, args, rets));
+  Tensor t = take_tensor(rets[0]);
+  t->flags |= ARGAND_TENSOR_WRAPPED_NUMBER;
+  return t;
+}
+// The value of a one-element integer tensor in host memory.
+inline int64_t item_int(const Tensor& t) {
+  if (t.numel() != 1 || t.is_meta()) raise(ARGAND_RUNTIME_ERROR, text("expected a tensor of one element with data, got shape ", t.sizes()));
+  static const ArgandOperator* const op = find_operator("_to_copy");
+  const ArgandValue args[] = {value(t), dtype_value(ARGAND_INT64), device_value(ARGAND_DEVICE(ARGAND_CPU, 0)), value(false), none()};
+  ArgandValue rets[1];
+  check(api->call(op, args, rets));
+  return *take_tensor(rets[0]).data<int64_t>();
 }
 inline double finfo_max(int dtype) {
   switch (dtype) {
