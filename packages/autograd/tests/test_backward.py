@@ -1,0 +1,250 @@
+"""backward() and grad(): values, options and errors."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+
+import pytest
+from helpers import close, leaf, random_leaf
+
+import argand_aten as aten
+import argand_autograd as autograd
+import argand_c10
+
+
+def test_leaves_accumulate():
+    x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    (x * y + x).sum().backward()
+    assert close(x.grad, [4, 5]) and close(y.grad, [1, 2])
+    (x * x).sum().backward()
+    assert close(x.grad, [6, 9])
+    assert x.grad.requires_grad is False and x.grad.grad_fn is None
+
+
+def test_broadcast_gradients_are_reduced():
+    x, row, number = random_leaf(2, 3), random_leaf(3), leaf(2.0)
+    (x * row * number).sum().backward()
+    assert row.grad.shape == (3,) and number.grad.shape == ()
+    assert close(row.grad, ((x.detach() * 2).sum(0)).tolist())
+
+
+def test_gradient_has_the_leafs_dtype():
+    x = argand_c10.tensor([1.0, 2.0], requires_grad=True)
+    y = leaf([3.0, 4.0])
+    (x * y).sum().backward()
+    assert x.grad.dtype == argand_c10.float32 and y.grad.dtype == argand_c10.float64
+
+
+def test_explicit_gradient():
+    x = leaf([1.0, 2.0])
+    (x * x).backward(argand_c10.tensor([1.0, 10.0], dtype=argand_c10.float64))
+    assert close(x.grad, [2, 40])
+    x.grad = None
+    autograd.backward([x * 2, x * 3], [x.detach(), x.detach()])
+    assert close(x.grad, [5, 10])
+
+
+def test_errors_of_backward():
+    x = leaf([1.0, 2.0])
+    with pytest.raises(
+        RuntimeError, match="grad can be implicitly created only for scalar outputs"
+    ):
+        (x * x).backward()
+    with pytest.raises(
+        RuntimeError,
+        match=r"Mismatch in shape: grad_output\[0\] has a shape of \[3\] and output\[0\] has a shape of \[2\]",
+    ):
+        (x * x).backward(argand_c10.tensor([1.0, 2.0, 3.0], dtype=argand_c10.float64))
+    with pytest.raises(
+        RuntimeError, match="element 0 of tensors does not require grad and does not have a grad_fn"
+    ):
+        argand_c10.tensor(1.0).backward()
+    with pytest.raises(RuntimeError, match="cannot be empty"):
+        x.sum().backward(inputs=[])
+    with pytest.raises(
+        RuntimeError, match="One of the differentiated Tensors does not require grad"
+    ):
+        x.sum().backward(inputs=[argand_c10.tensor([1.0])])
+    with pytest.raises(TypeError, match="unexpected keyword argument 'graph'"):
+        x.sum().backward(graph=True)
+    with pytest.raises(TypeError, match="Tensors or None, but got int"):
+        x.sum().backward(1)
+    y = (x * x).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        y.backward()
+    assert close(x.grad, [2, 4])
+
+
+def test_retain_graph():
+    x = leaf([1.0, 2.0])
+    y = (x * x).sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    assert close(x.grad, [4, 8])
+
+
+def test_grad_function():
+    x, y, unused = leaf([1.0, 2.0]), leaf([3.0, 4.0]), leaf([1.0])
+    z = (x * x * y).sum()
+    gx, gy = autograd.grad(z, [x, y], retain_graph=True)
+    assert close(gx, [6, 16]) and close(gy, [1, 4])
+    assert x.grad is None and y.grad is None
+    with pytest.raises(RuntimeError, match="appears to not have been used in the graph"):
+        autograd.grad(z, [x, unused], retain_graph=True)
+    assert autograd.grad(z, [x, unused], retain_graph=True, allow_unused=True)[1] is None
+    assert close(autograd.grad(z, [x, unused], materialize_grads=True)[1], [0])
+    with pytest.raises(ValueError, match="no inputs"):
+        autograd.grad(x.sum(), [])
+
+
+def test_grad_of_an_intermediate_value():
+    x = leaf([1.0, 2.0])
+    y = x * x
+    z = (y * y).sum()
+    assert close(autograd.grad(z, y, retain_graph=True)[0], [2, 8])
+    assert close(autograd.grad(z, [y, x])[1], [4, 32])
+
+
+def test_batched_gradients():
+    x = leaf([1.0, 2.0, 3.0])
+    eye = argand_c10.tensor(
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], dtype=argand_c10.float64
+    )
+    (jacobian,) = autograd.grad(x * x, x, eye, is_grads_batched=True)
+    assert close(jacobian, [[2, 0, 0], [0, 4, 0], [0, 0, 6]])
+
+
+def test_second_and_third_order():
+    x = leaf([0.5, 2.0])
+    (g,) = autograd.grad((x**3).sum(), x, create_graph=True)
+    assert close(g, [0.75, 12]) and g.requires_grad
+    (g2,) = autograd.grad(g.sum(), x, create_graph=True)
+    assert close(g2, [3, 12])
+    (g3,) = autograd.grad(g2.sum(), x)
+    assert close(g3, [6, 6])
+
+
+def test_create_graph_in_backward():
+    x = leaf([3.0])
+    (x * x).sum().backward(create_graph=True)
+    assert x.grad.requires_grad
+    penalty = (x.grad * x.grad).sum()
+    (g,) = autograd.grad(penalty, x)
+    assert close(g, [24])
+    x.grad = None
+
+
+def test_chosen_inputs():
+    x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    z = x * y
+    z.sum().backward(inputs=[y], retain_graph=True)
+    assert x.grad is None and close(y.grad, [1, 2])
+    z.sum().backward(inputs=z)
+    assert close(z.grad, [1, 1]) and x.grad is None
+
+
+def test_deep_graph():
+    x = leaf([1.0])
+    y = x
+    for _ in range(20_000):
+        y = y + 0.0
+    y.sum().backward()
+    assert close(x.grad, [1])
+    del y
+
+
+def test_graph_is_freed_with_its_result():
+    x = leaf([1.0, 2.0])
+    saved = x * 2
+    gone = weakref.ref(saved)
+    y = saved.exp().sum()
+    del saved
+    y.backward()
+    del y
+    gc.collect()
+    assert gone() is None
+
+
+def test_threads():
+    x = leaf([1.0, 2.0])
+    shared = (x * x).sum()
+    failures = []
+
+    def work() -> None:
+        try:
+            for _ in range(50):
+                shared.backward(retain_graph=True)
+                (x * 3).sum().backward()
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures
+    assert close(x.grad, [200 * 5.0, 200 * 7.0])
+
+
+def test_modes_belong_to_a_thread():
+    seen = []
+    with autograd.no_grad():
+        t = threading.Thread(target=lambda: seen.append(autograd.is_grad_enabled()))
+        t.start()
+        t.join()
+        assert not autograd.is_grad_enabled()
+    assert seen == [True]
+
+
+def test_integers_do_not_require_grad():
+    with pytest.raises(RuntimeError, match="floating point and complex dtype"):
+        argand_c10.tensor([1, 2]).requires_grad_()
+    x = leaf([1.0, -1.0])
+    assert not (x > 0).requires_grad
+    assert not (x * 2).to(argand_c10.int64).requires_grad
+
+
+def test_wrong_type_of_requires_grad():
+    x = leaf([1.0])
+    with pytest.raises(RuntimeError, match="requires_grad must be a bool"):
+        x.requires_grad = 1
+    y = x * 2
+    with pytest.raises(RuntimeError, match="only change requires_grad flags of leaf variables"):
+        y.requires_grad = False
+
+
+def test_out_forms_are_refused():
+    x = leaf([1.0])
+    out = argand_c10.tensor([0.0], dtype=argand_c10.float64)
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        aten.add(x, x, out=out)
+    with autograd.no_grad():
+        aten.add(x, x, out=out)
+    assert close(out, [2])
+
+
+def test_order_of_additions_is_reverse_order_of_use():
+    big = 1e16
+    x = leaf([1.0])
+    one, plus, minus = x * 1.0, x * big, x * -big
+    (g,) = autograd.grad(((one + plus) + minus).sum(), x)
+    assert close(g, [1])  # (-big + big) + 1
+    minus, one, plus = x * -big, x * 1.0, x * big
+    (g,) = autograd.grad(((one + plus) + minus).sum(), x)
+    assert close(g, [0])  # (big + 1) - big
+
+
+def test_errors_leave_the_graph_usable():
+    x = leaf([1.0, 2.0])
+    y = x * x
+    handle = y.register_hook(lambda g: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        y.sum().backward(retain_graph=True)
+    handle.remove()
+    x.grad = None
+    y.sum().backward()
+    assert close(x.grad, [2, 4])

@@ -1,0 +1,167 @@
+"""Hooks of tensors, nodes and saved tensors; anomaly detection."""
+
+from __future__ import annotations
+
+import pytest
+from helpers import close, leaf
+
+import argand_autograd as autograd
+import argand_c10
+from argand_autograd import graph
+
+
+def test_tensor_hooks_replace_gradients():
+    x = leaf([1.0, 2.0])
+    y = x * x
+    seen = []
+    first = y.register_hook(lambda g: seen.append(g.tolist()))
+    y.register_hook(lambda g: g * 3)
+    y.register_hook(lambda g: seen.append(g.tolist()))
+    y.sum().backward(retain_graph=True)
+    assert seen == [[1, 1], [3, 3]] and close(x.grad, [6, 12])
+    first.remove()
+    x.grad = None
+    y.sum().backward()
+    assert seen == [[1, 1], [3, 3], [3, 3]]
+
+
+def test_leaf_hooks():
+    x = leaf([1.0, 2.0])
+    handle = x.register_hook(lambda g: g + 1)
+    order = []
+    x.register_post_accumulate_grad_hook(lambda p: order.append(p.grad.tolist()))
+    (x * 2).sum().backward()
+    assert close(x.grad, [3, 3]) and order == [[3, 3]]
+    (g,) = autograd.grad((x * 2).sum(), x)
+    assert close(g, [3, 3]) and len(order) == 1
+    handle.remove()
+    (x * 2).sum().backward()
+    assert close(x.grad, [5, 5]) and len(order) == 2
+
+
+def test_errors_of_hooks():
+    x, plain = leaf([1.0]), argand_c10.tensor([1.0])
+    with pytest.raises(RuntimeError, match="doesn't require gradient"):
+        plain.register_hook(print)
+    with pytest.raises(RuntimeError, match="non-leaf"):
+        (x * 2).register_post_accumulate_grad_hook(print)
+    with pytest.raises(TypeError, match="expected a callable"):
+        x.register_hook(3)
+    y = x * 2
+    y.register_hook(lambda g: 1)
+    with pytest.raises(TypeError, match="got int from the hook, expected None or a Tensor"):
+        y.sum().backward()
+    z = x * 2
+    z.register_hook(lambda g: argand_c10.tensor([1.0, 2.0], dtype=argand_c10.float64))
+    with pytest.raises(RuntimeError, match=r"gradient of shape \[2\]"):
+        z.sum().backward()
+
+
+def test_retain_grad():
+    x = leaf([1.0, 2.0])
+    y = x * x
+    y.retain_grad()
+    assert y.retains_grad and not x.retains_grad
+    y.register_hook(lambda g: g * 2)
+    (y * 3).sum().backward()
+    assert close(y.grad, [6, 6])
+    with pytest.raises(RuntimeError, match="requires_grad=False"):
+        argand_c10.tensor([1.0]).retain_grad()
+    z = x * 1
+    z.retain_grad()
+    z.mul_(5)
+    z.sum().backward()
+    assert close(z.grad, [1, 1])
+
+
+def test_node_hooks():
+    x = leaf([1.0, 2.0])
+    y = x * x
+    calls = []
+    y.grad_fn.register_prehook(lambda grads: (grads[0] * 2,))
+    y.grad_fn.register_hook(lambda made, given: calls.append((len(made), given[0].tolist())))
+    y.grad_fn.register_hook(lambda made, given: tuple(g * 10 for g in made))
+    y.sum().backward()
+    assert calls == [(2, [2, 2])] and close(x.grad, [40, 80])
+
+
+def test_backward_inside_a_hook():
+    x, w = leaf([1.0]), leaf([2.0])
+    y = x * 2
+
+    def hook(g):
+        (w * w).sum().backward()
+        return g
+
+    y.register_hook(hook)
+    y.sum().backward()
+    assert close(x.grad, [2]) and close(w.grad, [4])
+
+
+def test_saved_tensors_hooks():
+    x = leaf([1.0, 2.0])
+    packed, unpacked = [], []
+
+    def pack(t):
+        assert not t.requires_grad
+        packed.append(t)
+        return len(packed) - 1
+
+    def unpack(i):
+        unpacked.append(i)
+        return packed[i].clone()
+
+    with graph.saved_tensors_hooks(pack, unpack):
+        y = (x * x).exp()
+    z = y * 3  # outside: not packed
+    assert len(packed) == 3
+    (g,) = autograd.grad(z.sum(), x, create_graph=True)
+    e = x.detach() * x.detach()
+    assert close(g, (6 * x.detach() * e.exp()).tolist())
+    assert len(unpacked) >= 3
+    (second,) = autograd.grad(g.sum(), x)
+    assert close(second, (6 * e.exp() * (1 + 2 * e)).tolist())
+
+
+def test_unpack_errors_arrive():
+    x = leaf([1.0])
+    with graph.saved_tensors_hooks(lambda t: t, lambda t: 5):
+        y = x * x
+    with pytest.raises(TypeError, match="got int from unpack_hook, expected a Tensor"):
+        y.sum().backward()
+
+
+def test_multi_grad_hook():
+    x, y = leaf([1.0]), leaf([2.0])
+    calls = []
+    handle = graph.register_multi_grad_hook(
+        [x, y], lambda grads: calls.append([g.item() for g in grads])
+    )
+    (x * y).sum().backward()
+    assert calls == [[2, 1]]
+    handle.remove()
+    (x * y).sum().backward()
+    assert len(calls) == 1
+    with pytest.raises(ValueError, match="expected 'all' or 'any'"):
+        graph.register_multi_grad_hook([x], print, mode="some")
+
+
+def test_anomaly_detection():
+    x = leaf([0.0, 1.0])
+    with (
+        pytest.warns(UserWarning, match="Anomaly Detection has been enabled"),
+        autograd.detect_anomaly(),
+    ):
+        assert autograd.is_anomaly_enabled()
+        y = (x / x) * 1  # 0 / 0
+        with (
+            pytest.warns(
+                UserWarning, match="Error detected in DivBackward(.|\n)*test_anomaly_detection"
+            ),
+            pytest.raises(
+                RuntimeError, match="Function 'DivBackward' returned nan values in its 0th output"
+            ),
+        ):
+            y.sum().backward()
+    assert not autograd.is_anomaly_enabled()
+    (x / x).sum().backward()

@@ -1,0 +1,196 @@
+"""Jacobians, Hessians, products, functional transforms and checkpointing."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+from helpers import close, leaf, random_leaf
+
+import argand_aten as aten
+import argand_autograd as autograd
+import argand_c10
+from argand_autograd import CheckpointError, checkpoint, checkpoint_sequential, func, functional
+
+float64 = argand_c10.float64
+
+
+def plain(data):
+    return argand_c10.tensor(data, dtype=float64)
+
+
+def cubes(x):
+    return (x**3).sum()
+
+
+def test_jacobian():
+    x = plain([1.0, 2.0])
+    assert close(functional.jacobian(lambda a: a * a, x), [[2, 0], [0, 4]])
+    y = plain([3.0])
+    rows = functional.jacobian(lambda a, b: (a * b, b * 2), (x, y))
+    assert close(rows[0][0], [[3, 0], [0, 3]]) and close(rows[0][1], [[1], [2]])
+    assert close(rows[1][0], [[0, 0]]) and close(rows[1][1], [[2]])
+    assert not rows[0][0].requires_grad
+    z = leaf([1.0, 2.0])
+    made = functional.jacobian(lambda a: a * a, z, create_graph=True)
+    (g,) = autograd.grad(made.sum(), z)
+    assert close(g, [2, 2])
+    with pytest.raises(RuntimeError, match="independent of all inputs"):
+        functional.jacobian(lambda a: plain([1.0]), x, strict=True)
+    with pytest.raises(TypeError, match="got int as inputs"):
+        functional.jacobian(cubes, 3)
+
+
+def test_hessian():
+    x = plain([1.0, 2.0])
+    assert close(functional.hessian(cubes, x), [[6, 0], [0, 12]])
+    ((aa, ab), (ba, bb)) = functional.hessian(lambda a, b: (a * a * b).sum(), (x, plain([3.0])))
+    assert (
+        close(aa, [[6, 0], [0, 6]])
+        and close(ab, [[2], [4]])
+        and close(ba, [[2, 4]])
+        and close(bb, [[0]])
+    )
+    with pytest.raises(RuntimeError, match="one tensor with one element"):
+        functional.hessian(lambda a: a * a, x)
+
+
+def test_products():
+    x, v = plain([1.0, 2.0]), plain([10.0, 100.0])
+    value, product = functional.vjp(lambda a: a * a, x, v)
+    assert close(value, [1, 4]) and close(product, [20, 400])
+    value, product = functional.jvp(lambda a: a * a.sum(), x, v)
+    assert close(value, [3, 6]) and close(product, [140, 520])
+    for f in (functional.hvp, functional.vhp):
+        value, product = f(cubes, x, v)
+        assert close(value, 9) and close(product, [60, 1200])
+    with pytest.raises(RuntimeError, match="got v with shapes"):
+        functional.vjp(lambda a: a * a, x, plain([1.0]))
+    with pytest.raises(RuntimeError, match="got v=None"):
+        functional.jvp(lambda a: a * a, x)
+
+
+def test_grad_transforms():
+    x = plain([1.0, 2.0])
+    g = func.grad(cubes)(x)
+    assert close(g, [3, 12]) and not g.requires_grad
+    second = func.grad(lambda a: func.grad(cubes)(a).sum())(x)
+    assert close(second, [6, 12])
+    value, (ga, gb) = func.value_and_grad(lambda a, b: (a * b).sum(), argnums=(0, 1))(
+        x, plain([3.0, 4.0])
+    )
+    assert close(value, 11) and close(ga, [3, 4]) and close(gb, [1, 2])
+    g, extra = func.grad(lambda a: (cubes(a), "extra"), has_aux=True)(x)
+    assert close(g, [3, 12]) and extra == "extra"
+    g, value = func.grad_and_value(cubes)(x)
+    assert close(g, [3, 12]) and close(value, 9)
+    parameters = {"w": plain([2.0]), "b": [plain([1.0])]}
+    g = func.grad(lambda p: (p["w"] * p["w"] + p["b"][0]).sum())(parameters)
+    assert close(g["w"], [4]) and close(g["b"][0], [1])
+    y = leaf([1.0, 2.0])
+    func.grad(cubes)(y).sum().backward()
+    assert close(y.grad, [6, 12])
+    assert close(func.hessian(cubes)(x), [[6, 0], [0, 12]])
+    results, pull_back = func.vjp(lambda a: a * a, x)
+    assert close(results, [1, 4]) and close(pull_back(plain([1.0, 10.0]))[0], [2, 40])
+    with pytest.raises(RuntimeError, match="expected a tensor with one element"):
+        func.grad(lambda a: a)(x)
+    with pytest.raises(ValueError, match="got argnums 1 for 1 positional"):
+        func.grad(cubes, argnums=1)(x)
+
+
+@pytest.mark.parametrize("use_reentrant", [True, False])
+def test_checkpoint(use_reentrant):
+    x, w = random_leaf(4), random_leaf(4)
+    runs = []
+
+    def part(a):
+        runs.append(autograd.is_grad_enabled())
+        return ((a * w).exp() * a).sin()
+
+    (expected,) = autograd.grad(part(x).sum(), x)
+    runs.clear()
+    y = checkpoint(part, x, use_reentrant=use_reentrant)
+    assert len(runs) == 1
+    y.sum().backward()
+    assert len(runs) == 2
+    assert x.grad.tolist() == expected.tolist() and w.grad is not None
+
+
+def test_checkpoint_frees_what_it_would_save():
+    x = random_leaf(4)
+    kept = []
+
+    def part(a):
+        b = a * 2
+        kept.append(weakref.ref(b))
+        return b.exp().sin()
+
+    y = checkpoint(part, x)
+    gc.collect()
+    assert kept[0]() is None
+    y.sum().backward()
+    assert x.grad is not None
+    gc.collect()
+    assert all(r() is None for r in kept)
+
+
+def test_checkpoint_and_higher_order():
+    x = random_leaf(3)
+    (g,) = autograd.grad(checkpoint(lambda a: (a * a).exp(), x).sum(), x, create_graph=True)
+    (second,) = autograd.grad(g.sum(), x)
+    (g0,) = autograd.grad((x * x).exp().sum(), x, create_graph=True)
+    (expected,) = autograd.grad(g0.sum(), x)
+    assert close(second, expected.tolist())
+
+
+@pytest.mark.parametrize("use_reentrant", [True, False])
+def test_checkpoint_draws_the_same_numbers(use_reentrant):
+    x = random_leaf(50)
+    argand_c10.manual_seed(3)
+    drawn = []
+
+    def part(a):
+        noise = aten.rand([50], dtype=float64)
+        drawn.append(noise.tolist())
+        return a * noise
+
+    y = checkpoint(part, x, use_reentrant=use_reentrant)
+    after = argand_c10.get_rng_state().tolist()
+    y.sum().backward()
+    assert drawn[0] == drawn[1] == x.grad.tolist()
+    assert argand_c10.get_rng_state().tolist() == after
+
+
+def test_checkpoint_notices_different_runs():
+    x = random_leaf(3)
+    runs = []
+
+    def part(a):
+        runs.append(1)
+        return (a * a).exp() if len(runs) == 1 else (a[:2] * a[:2]).exp()
+
+    with pytest.raises(CheckpointError, match="the second run saved tensor 0 with shape"):
+        checkpoint(part, x).sum().backward()
+    runs.clear()
+
+    def fewer(a):
+        runs.append(1)
+        return (a * a).exp() if len(runs) == 1 else a * 2
+
+    with pytest.raises(CheckpointError, match="saved fewer tensors"):
+        checkpoint(fewer, x).sum().backward()
+
+
+def test_checkpoint_sequential():
+    x = random_leaf(3)
+    layers = [lambda a: a * 2, lambda a: a.exp(), lambda a: a * a, lambda a: a.sin()]
+    y = x
+    for layer in layers:
+        y = layer(y)
+    (expected,) = autograd.grad(y.sum(), x)
+    checkpoint_sequential(layers, 2, x).sum().backward()
+    assert close(x.grad, expected.tolist())
+    with pytest.raises(ValueError, match="expected 1 to 4"):
+        checkpoint_sequential(layers, 5, x)
