@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.codegen import dtypes
 from tools.codegen.emit_cpp_ops import HEADER, safe
-from tools.codegen.expr import Element, free_names
+from tools.codegen.expr import Element, Name, Number, free_names
 from tools.codegen.model import Operator, Registry
 from tools.codegen.print_cpp import cpp_lambda
 
@@ -51,15 +51,67 @@ def pointwise_loop(op: Operator, variant: str | None, expr: Element) -> str:
     return "\n".join(lines)
 
 
+def accumulators(op: Operator, dtype: str) -> tuple[str, str]:
+    """(accumulator dtype, result dtype) of a reduction or scan of `dtype`."""
+    if op.result_dtype == "bool":
+        return "bool", "bool"
+    out = dtype
+    if op.result_dtype == "accumulate" and not dtypes.is_differentiable(dtype):
+        out = "int64"
+    acc = "float32" if out in ("float16", "bfloat16") else out
+    given = op.reduce.acc if op.reduce is not None else op.scan.acc if op.scan is not None else None
+    if op.scan is not None and acc == "float32" and dtype == "float32":
+        acc = "float64"
+    return given or acc, out
+
+
+def init_lambda(init: Element) -> str:
+    if isinstance(init, Name):
+        return f"[](auto like) {{ return {init.id}(like); }}"
+    assert isinstance(init, Number)
+    return f"[](auto like) {{ return lit(like, {init.value}); }}"
+
+
+def accumulation_loops(op: Operator) -> str:
+    """The table of a reduction or scan: functors once, instantiations per dtype."""
+    name = op.identifier
+    kind = "Reduce" if op.reduce is not None else "Scan"
+    if op.reduce is not None:
+        assert op.reduce.final is not None
+        functors = {
+            "init": init_lambda(op.reduce.init), "map": cpp_lambda(op.reduce.map, ["x"]),
+            "combine": cpp_lambda(op.reduce.combine, ["a", "b"]), "final": cpp_lambda(op.reduce.final, ["acc", "n"]),
+        }  # fmt: skip
+    else:
+        assert op.scan is not None
+        functors = {"init": init_lambda(op.scan.init), "combine": cpp_lambda(op.scan.combine, ["a", "b"])}
+    lines = [f"constexpr auto {name}_{k} = {v};" for k, v in functors.items()]
+    arguments = ", ".join(f"{name}_{k}" for k in functors)
+    rows = []
+    for d in row_dtypes(op):
+        acc, out = accumulators(op, d)
+        types = ", ".join(C_TYPES[t] for t in (acc, d, out))
+        enums = ", ".join(dtypes.enum(t) for t in (d, acc, out))
+        rows.append(f"{kind.lower()}_kernel<{types}>({enums}, {arguments})")
+    table = table_name(op, None)
+    lines.append(f"extern const {kind}Kernel {table}[];")
+    lines.append(f"const {kind}Kernel {table}[] = {{\n    " + ",\n    ".join(rows) + "};")
+    return "\n".join(lines)
+
+
 def emit_kernels(registry: Registry, family: str) -> str:
     """All loops of a family."""
     parts = []
+    header = "pointwise.h"
     for op in registry.family(family):
         if op.kind == "pointwise":
             parts += [pointwise_loop(op, variant, expr) for variant, expr in op.expr.items()]
+        elif op.reduce is not None or op.scan is not None:
+            parts.append(accumulation_loops(op))
+            header = "scan.h"  # includes reduce.h
     return (
         HEADER
-        + '#include "packages/aten/csrc/kernels/cpu/pointwise.h"\n#include "packages/c10/csrc/abi/argand.h"\n\n'
+        + f'#include "packages/aten/csrc/kernels/cpu/{header}"\n#include "packages/c10/csrc/abi/argand.h"\n\n'
         + "namespace argand::simd {\ninline namespace ARGAND_TIER {\nnamespace generated {\nnamespace {\n"
         + "template <class T, class... I>\ninline constexpr bool one_of = (is_same<T, I> || ...);\n"
         + "template <class T>\ninline auto number([[maybe_unused]] double f, [[maybe_unused]] long i) {\n"

@@ -294,12 +294,32 @@ def derived_forms(op: Operator, parts: Parts) -> None:
             parts.kernels.append(f'{{"{form.full_name}", ARGAND_KEY_COMPOSITE, {kernel}, "{op.schema.full_name}"}}')
 
 
-def reduction(op: Operator, parts: Parts) -> None:
-    del op, parts
-
-
-def scan(op: Operator, parts: Parts) -> None:
-    del op, parts
+def accumulation(op: Operator, parts: Parts) -> None:
+    """Reductions and scans: a table for the driver, and kernels that call it."""
+    name, schema = op.identifier, op.schema
+    kind = "reduce" if op.reduce is not None else "scan"
+    table = table_name(op, None)
+    for tier in TIERS:
+        parts.tables.append(
+            f"namespace {tier} {{ namespace generated {{ extern const {kind.capitalize()}Kernel {table}[]; }} }}"
+        )
+    tables = ", ".join(f"simd::{tier}::generated::{table}" for tier in TIERS)
+    nonempty = f", {str(op.reduce.nonempty).lower()}" if op.reduce is not None else ""
+    parts.definitions.append(
+        f'const {kind.capitalize()}Op {name}_op = {{"{op.public_name}", {{{tables}}}, {len(row_dtypes(op))}{nonempty}}};'
+    )
+    values = {a.name: reader(a.type, f"a[{i}]") for i, a in enumerate(schema.arguments)}
+    dim = schema.argument("dim")
+    if kind == "reduce":
+        dims = values.get("dim", "std::nullopt")
+        if dim is not None and not dim.type.is_list:
+            dims = f"IntList{{{dims}}}"
+        call = f"reduce({name}_op, as_tensor(a[0]), {dims}, {values.get('keepdim', 'false')}, {values.get('dtype', 'ARGAND_DTYPE_NONE')}"
+    else:
+        call = f"scan({name}_op, as_tensor(a[0]), {values['dim']}, {values.get('dtype', 'ARGAND_DTYPE_NONE')}"
+    parts.definitions.append(kernel_function(f"{name}_cpu", [f"give(r[0], {call}));"]))
+    for key in ("CPU", "META"):
+        parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_{key}, {name}_cpu, nullptr}}')
 
 
 def emit_register(registry: Registry, family: str) -> str:
@@ -315,10 +335,8 @@ def emit_register(registry: Registry, family: str) -> str:
                 body_under_autograd(op, parts)
         elif op.kind == "view":
             view(op, parts)
-        elif op.kind == "reduction":
-            reduction(op, parts)
-        elif op.kind == "scan":
-            scan(op, parts)
+        elif op.reduce is not None or op.scan is not None:
+            accumulation(op, parts)
         else:
             composite(op, parts)
         derived_forms(op, parts)

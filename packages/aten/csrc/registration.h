@@ -3,6 +3,8 @@
 
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/kernels/cpu/pointwise_driver.h"
+#include "packages/aten/csrc/kernels/cpu/reduce_driver.h"
+#include "packages/aten/csrc/kernels/cpu/scan_driver.h"
 
 namespace argand::registration {
 
