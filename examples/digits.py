@@ -15,12 +15,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from sklearn.datasets import load_digits
+from tqdm import tqdm
+
 import argand as torch
 import argand.nn as nn
 import argand.nn.functional as F
 from argand.utils.data import DataLoader, TensorDataset
-from sklearn.datasets import load_digits
-from tqdm import tqdm
 
 # Share of the 1,797 scans that is held out.
 HELD_OUT = 0.2

@@ -15,6 +15,7 @@ _SUBMODULES = frozenset(
     {
         "autograd",
         "cuda",
+        "func",
         "nn",
         "optim",
         "random",

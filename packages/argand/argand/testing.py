@@ -57,9 +57,7 @@ def assert_close(
         ValueError: if only one of rtol and atol is given.
     """
     if (rtol is None) != (atol is None):
-        raise ValueError(
-            f"assert_close: got rtol={rtol} and atol={atol}, expected both or neither"
-        )
+        raise ValueError(f"assert_close: got rtol={rtol} and atol={atol}, expected both or neither")
     checks = {
         "type": not allow_subclasses,
         "device": check_device,
@@ -93,7 +91,9 @@ def _compare(
         return _compare_tensors(actual, expected, *rest, where)
     if _is_number(actual) and _is_number(expected):
         checks = {**checks, "dtype": False}
-        return _compare_tensors(_number(actual), _number(expected), rtol, atol, equal_nan, checks, where)
+        return _compare_tensors(
+            _number(actual), _number(expected), rtol, atol, equal_nan, checks, where
+        )
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         if set(actual) != set(expected):
             missing = sorted(map(str, set(expected) - set(actual)))

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+import pytest
+import torch
+
 import argand
 import argand.nn
 import argand.nn.functional
 import argand.optim
-import numpy as np
-import pytest
-import torch
 
 STEPS = 20
 
@@ -214,7 +215,9 @@ def test_losses_follow_the_peer(name):
     torch.manual_seed(0)
     theirs = make(torch)
     ours = make(argand)
-    state = {k: argand.from_numpy(v.detach().numpy().copy()) for k, v in theirs.state_dict().items()}
+    state = {
+        k: argand.from_numpy(v.detach().numpy().copy()) for k, v in theirs.state_dict().items()
+    }
     assert list(state) == list(ours.state_dict())
     ours.load_state_dict(state)
     our_losses = train(argand, ours, make_data, make_optimizer)

@@ -6,14 +6,15 @@ import os
 import subprocess
 import sys
 
+import numpy as np
+import pytest
+
 import argand as torch
 import argand.autograd
 import argand.nn as nn
 import argand.nn.functional as F
 import argand.optim
 import argand_nn
-import numpy as np
-import pytest
 from argand.nn.parameter import Parameter
 from argand.nn.utils import clip_grad_norm_
 from argand.nn.utils.clip_grad import clip_grad_value_

@@ -9,11 +9,12 @@ import os
 import pickle
 import zipfile
 
-import argand as torch
-import argand.nn as nn
 import pytest
 import safetensors
-from argand.serialization import CheckpointError
+
+import argand as torch
+import argand.nn as nn
+from argand.serialization import FileFormatError
 
 DTYPES = [
     torch.bool,
@@ -199,20 +200,20 @@ def test_every_truncation_is_noticed(tmp_path):
     data = path.read_bytes()
     for length in range(len(data)):
         path.write_bytes(data[:length])
-        with pytest.raises(CheckpointError):
+        with pytest.raises(FileFormatError):
             torch.load(path)
     path.write_bytes(data + b"x")
-    with pytest.raises(CheckpointError, match="is damaged"):
+    with pytest.raises(FileFormatError, match="is damaged"):
         torch.load(path)
 
 
 def test_pytorch_checkpoints_are_explained(tmp_path):
     (tmp_path / "old.pt").write_bytes(pickle.dumps({"x": 1}))
-    with pytest.raises(CheckpointError, match="is a pickle .*save_file"):
+    with pytest.raises(FileFormatError, match="is a pickle .*save_file"):
         torch.load(tmp_path / "old.pt")
     with zipfile.ZipFile(tmp_path / "new.pt", "w") as archive:
         archive.writestr("archive/data.pkl", b"")
-    with pytest.raises(CheckpointError, match="PyTorch checkpoint"):
+    with pytest.raises(FileFormatError, match="PyTorch checkpoint"):
         torch.load(tmp_path / "new.pt")
 
 
@@ -248,7 +249,7 @@ def entry(**changes):
 )
 def test_damaged_files(content, message, tmp_path):
     (tmp_path / "x").write_bytes(content)
-    with pytest.raises(CheckpointError) as caught:
+    with pytest.raises(FileFormatError) as caught:
         torch.load(tmp_path / "x")
     assert message in str(caught.value)
     assert str(tmp_path / "x") in str(caught.value)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-import argand as torch
 import pytest
+
+import argand as torch
 from argand.testing import assert_close
 
 

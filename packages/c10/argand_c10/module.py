@@ -155,7 +155,9 @@ class Module:
     def _check_new_name(self, what: str, name: str, entries: Mapping[str, Any]) -> None:
         self._require_init(what)
         if not isinstance(name, str):
-            raise TypeError(f"register {what}: got a name of type {type(name).__name__}, expected str")
+            raise TypeError(
+                f"register {what}: got a name of type {type(name).__name__}, expected str"
+            )
         if "." in name or name == "":
             raise KeyError(f"register {what}: got the name {name!r}, expected one without '.'")
         if name not in entries and hasattr(self, name):
@@ -329,7 +331,9 @@ class Module:
         fn(self)
         return self
 
-    def _apply(self: ModuleType, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> ModuleType:
+    def _apply(
+        self: ModuleType, fn: Callable[[Tensor], Tensor], recurse: bool = True
+    ) -> ModuleType:
         """Replace the data of every parameter, gradient and buffer by `fn` of it.
 
         Parameters stay the same objects, unless `fn` moves them to another type of device.

@@ -95,7 +95,7 @@ def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any
         for key, hook in pending.items():
             try:
                 _run_forward_hook(module, key, hook, args, kwargs, None)
-            except Exception:  # noqa: BLE001 - the error in flight is the one to report
+            except Exception:
                 continue
         raise
 
@@ -139,8 +139,8 @@ class _BackwardHooks:
     def __init__(self, module: Module) -> None:
         if _gradient_barrier is None:
             raise RuntimeError(
-                "register_full_backward_hook: no autograd is loaded; import argand_nn (or argand) "
-                "before calling a module with backward hooks"
+                "register_full_backward_hook: got no gradient barrier, expected an autograd package to "
+                "have registered one; import it before calling modules with backward hooks"
             )
         self._barrier = _gradient_barrier
         self._module = module

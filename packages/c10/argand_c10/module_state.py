@@ -34,8 +34,6 @@ class IncompatibleKeys(NamedTuple):
             f"unexpected_keys={self.unexpected_keys})"
         )
 
-    __str__ = __repr__
-
 
 class StateDict(OrderedDict[str, Any]):
     """A module's state by dotted name; `_metadata` holds each module's version by prefix."""
@@ -49,9 +47,7 @@ class StateDict(OrderedDict[str, Any]):
         return result
 
 
-def collect_state(
-    module: Module, destination: Any, prefix: str, keep_vars: bool
-) -> Any:
+def collect_state(module: Module, destination: Any, prefix: str, keep_vars: bool) -> Any:
     """Write the state of `module` and its children into `destination` and return it."""
     if destination is None:
         destination = StateDict()
@@ -64,7 +60,9 @@ def collect_state(
     module._save_to_state_dict(destination, prefix, keep_vars)
     for name, child in module._modules.items():
         if child is not None:
-            child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+            child.state_dict(
+                destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars
+            )
     for hook in module._state_dict_hooks.values():
         changed = hook(module, destination, prefix, metadata)
         if changed is not None:

@@ -26,10 +26,11 @@ class Parameter(Tensor):
                 f"{cls.__name__}: got data of type {type(data).__name__}, expected a Tensor; "
                 "wrap the values with tensor(...) first"
             )
-        return Tensor._make_subclass(cls, data, requires_grad)
+        result: Parameter = Tensor._make_subclass(cls, data, requires_grad)
+        return result
 
     def __repr__(self, **kwargs: Any) -> str:
-        return "Parameter containing:\n" + Tensor.__repr__(self)
+        return f"Parameter containing:\n{Tensor.__repr__(self)}"
 
 
 class Buffer(Tensor):
@@ -51,6 +52,6 @@ class Buffer(Tensor):
                 f"{cls.__name__}: got data of type {type(data).__name__}, expected a Tensor; "
                 "wrap the values with tensor(...) first"
             )
-        result = Tensor._make_subclass(cls, data, data.requires_grad)
+        result: Buffer = Tensor._make_subclass(cls, data, data.requires_grad)
         result.persistent = persistent
         return result

@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import pickle
 
-import argand_c10 as c10
 import pytest
+
+import argand_c10 as c10
 from argand_c10 import Buffer, Module, Parameter
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from argand_nn import backward_hooks, functional, init, modules, utils
+from argand_nn import functional, init, modules, utils
 from argand_nn.modules import *  # noqa: F403
 from argand_nn.parameter import Buffer, Parameter
-
-backward_hooks.install()
 
 __version__ = "0.1.0"
 

@@ -158,9 +158,7 @@ def xavier_uniform_(
     return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(
-    tensor: Tensor, gain: float = 1.0, generator: Generator | None = None
-) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill normally, std = gain * sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010)."""
     fan_in, fan_out = _fans(tensor, "xavier_normal_")
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)), generator)
@@ -205,9 +203,7 @@ def kaiming_normal_(
     return normal_(tensor, 0.0, std, generator)
 
 
-def orthogonal_(
-    tensor: Tensor, gain: float = 1, generator: Generator | None = None
-) -> Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
     """Fill with a (semi-)orthogonal matrix (rows, rest), uniformly distributed, times `gain`.
 
     It is the Q of a normal matrix's QR decomposition by Householder reflections, in float64, with

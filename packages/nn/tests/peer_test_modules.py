@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+import torch
+
 import argand_aten as aten
 import argand_nn as nn
 import argand_nn.functional as F
 import argand_nn.optim as optim
-import numpy as np
-import pytest
-import torch
 
 RNG = np.random.default_rng(0)
 
@@ -26,9 +27,7 @@ def both(array, requires_grad=False):
 
 
 def close(ours, theirs, rtol=1e-4, atol=1e-5):
-    np.testing.assert_allclose(
-        ours.detach().numpy(), theirs.detach().numpy(), rtol=rtol, atol=atol
-    )
+    np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=rtol, atol=atol)
 
 
 def copy_weights(ours, theirs):
@@ -243,7 +242,9 @@ def test_loss(case, reduction, weighted):
 def test_losses_of_two_inputs():
     (a, ta), (b, tb), (c, tc) = (both(normal(6, 5)) for _ in range(3))
     sign, tsign = both(np.sign(normal(6)))
-    close(nn.TripletMarginLoss(swap=True)(a, b, c), torch.nn.TripletMarginLoss(swap=True)(ta, tb, tc))
+    close(
+        nn.TripletMarginLoss(swap=True)(a, b, c), torch.nn.TripletMarginLoss(swap=True)(ta, tb, tc)
+    )
     close(
         nn.CosineEmbeddingLoss(margin=0.1)(a, b, sign),
         torch.nn.CosineEmbeddingLoss(margin=0.1)(ta, tb, tsign),
@@ -254,7 +255,9 @@ def test_losses_of_two_inputs():
         torch.nn.MarginRankingLoss(**margin)(ta[:, 0], tb[:, 0], tsign),
     )
     var, tvar = both(np.abs(normal(6, 5)))
-    close(nn.GaussianNLLLoss(full=True)(a, b, var), torch.nn.GaussianNLLLoss(full=True)(ta, tb, tvar))
+    close(
+        nn.GaussianNLLLoss(full=True)(a, b, var), torch.nn.GaussianNLLLoss(full=True)(ta, tb, tvar)
+    )
     weight, tweight = both(np.abs(normal(5)))
     close(
         F.binary_cross_entropy_with_logits(a, b, pos_weight=weight),
@@ -265,8 +268,10 @@ def test_losses_of_two_inputs():
         close(
             getattr(F, name)(a, b, weight=w), getattr(torch.nn.functional, name)(ta, tb, weight=tw)
         )
-    close(F.kl_div(a, var, reduction="batchmean"),
-          torch.nn.functional.kl_div(ta, tvar, reduction="batchmean"))
+    close(
+        F.kl_div(a, var, reduction="batchmean"),
+        torch.nn.functional.kl_div(ta, tvar, reduction="batchmean"),
+    )
 
 
 @pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])

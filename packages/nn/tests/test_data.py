@@ -7,10 +7,11 @@ import signal
 import time
 from collections import namedtuple
 
-import argand_aten as aten
-import argand_c10 as c10
 import numpy as np
 import pytest
+
+import argand_aten as aten
+import argand_c10 as c10
 from argand_nn.data import (
     BatchSampler,
     ConcatDataset,
@@ -28,7 +29,6 @@ from argand_nn.data import (
     get_worker_info,
     random_split,
 )
-
 
 Point = namedtuple("Point", "x y")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+import pytest
+
 import argand_aten as aten
 import argand_c10 as c10
 import argand_nn as nn
 import argand_nn.functional as F
-import numpy as np
-import pytest
 
 RNG = np.random.default_rng(0)
 
@@ -148,7 +149,9 @@ def test_convolutions():
     same = naive_conv2d(np.pad(x, [(0, 0), (0, 0), (1, 1), (0, 1)]), w, (1, 1), (0, 0), (1, 1), 2)
     close(F.conv2d(tensor(x), tensor(w), padding="same", groups=2), same, 1e-4, 1e-5)
     line, kernel = normal(2, 3, 9), normal(4, 3, 3)
-    expected = naive_conv2d(line[:, :, None], kernel[:, :, None], (1, 2), (0, 1), (1, 1), 1)[:, :, 0]
+    expected = naive_conv2d(line[:, :, None], kernel[:, :, None], (1, 2), (0, 1), (1, 1), 1)[
+        :, :, 0
+    ]
     close(F.conv1d(tensor(line), tensor(kernel), None, 2, 1), expected, 1e-4, 1e-5)
 
 
@@ -180,7 +183,9 @@ def test_pad(mode, numpy_mode):
 
 def test_pad_amounts():
     x = normal(3, 4)
-    close(F.pad(tensor(x), (1, -2), value=7.0), np.pad(x[:, :2], [(0, 0), (1, 0)], constant_values=7))
+    close(
+        F.pad(tensor(x), (1, -2), value=7.0), np.pad(x[:, :2], [(0, 0), (1, 0)], constant_values=7)
+    )
     unchanged = tensor(x)
     assert F.pad(unchanged, (0, 0)).data_ptr() != unchanged.data_ptr()
     with pytest.raises(ValueError, match="got 3 amounts"):

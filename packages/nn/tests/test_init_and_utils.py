@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+import pytest
+
 import argand_aten as aten
 import argand_c10 as c10
 import argand_nn as nn
-import numpy as np
-import pytest
 from argand_nn import init
 
 

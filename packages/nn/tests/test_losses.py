@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 import argand_aten as aten
 import argand_nn as nn
 import argand_nn.functional as F
-import numpy as np
-import pytest
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((6, 5)).astype(np.float32)

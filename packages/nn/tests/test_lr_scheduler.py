@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
+import pytest
+
 import argand_aten as aten
 import argand_nn as nn
 import argand_nn.optim as optim
 import argand_nn.optim.lr_scheduler as lrs
-import pytest
 
 
 def sgd(lr=0.1, **options):

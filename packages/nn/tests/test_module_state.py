@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 import argand_aten as aten
 import argand_c10 as c10
 import argand_nn as nn
-import numpy as np
-import pytest
 
 
 def small():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 
+import numpy as np
+import pytest
+
 import argand_aten as aten
 import argand_c10 as c10
 import argand_nn as nn
 import argand_nn.optim as optim
-import numpy as np
-import pytest
 
 RNG = np.random.default_rng(0)
 SIZES = [(3, 5), (7,), (1,), (130,)]

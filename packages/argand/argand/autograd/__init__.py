@@ -2,5 +2,10 @@
 
 from __future__ import annotations
 
+import argand_autograd
 from argand_autograd import *  # noqa: F403
-from argand_autograd import __all__ as __all__
+
+from argand.autograd import functional as functional
+from argand.autograd import graph as graph
+
+__all__ = [name for name in argand_autograd.__all__ if name != "func"]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argand_nn
-from argand_nn import *  # noqa: F403
-
-from argand.nn import functional, init, modules, parameter, utils
+from argand.nn import functional as functional
+from argand.nn import init as init
+from argand.nn import modules as modules
+from argand.nn import parameter as parameter
+from argand.nn import utils as utils
 
 __all__ = sorted({*argand_nn.__all__, "functional", "init", "modules", "parameter", "utils"})

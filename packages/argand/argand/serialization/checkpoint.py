@@ -15,9 +15,8 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 import argand_c10 as c10
+from argand.serialization.safetensors_format import FileFormatError, read_tensors, write_tensors
 from argand_c10 import Module, Tensor
-
-from argand.serialization.safetensors_format import CheckpointError, read_tensors, write_tensors
 
 __all__ = ["load", "save"]
 
@@ -45,7 +44,7 @@ def save(obj: Any, f: File) -> None:
     packer = _Packer()
     tree = packer.pack(obj, "", 0)
     metadata = {"format": "pt", _TREE_KEY: json.dumps(tree, separators=(",", ":"))}
-    if hasattr(f, "write"):
+    if not isinstance(f, str | os.PathLike):
         write_tensors(f, packer.tensors, metadata)
         return
     path = os.path.abspath(os.fspath(f))
@@ -53,7 +52,9 @@ def save(obj: Any, f: File) -> None:
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=".tmp", dir=folder)
     except FileNotFoundError:
-        raise FileNotFoundError(f"save: the folder {folder} does not exist; make it first") from None
+        raise FileNotFoundError(
+            f"save: the folder {folder} does not exist; make it first"
+        ) from None
     try:
         with os.fdopen(handle, "wb") as file:
             write_tensors(file, packer.tensors, metadata)
@@ -93,13 +94,13 @@ def load(
         mmap: accepted, without effect.
 
     Raises:
-        CheckpointError: if the file is a pickle, foreign, cut off or damaged.
+        FileFormatError: if the file is a pickle, foreign, cut off or damaged.
     """
     if isinstance(map_location, Mapping) or callable(map_location):
         raise TypeError(
             f"load: got map_location of type {type(map_location).__name__}, expected a device"
         )
-    if hasattr(f, "read"):
+    if not isinstance(f, str | os.PathLike):
         data = f.read()
         tensors, metadata = read_tensors(io.BytesIO(data), len(data), "the file object")
         source = "the file object"
@@ -114,7 +115,7 @@ def load(
     try:
         return _unpack(json.loads(metadata[_TREE_KEY]), tensors, 0)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise CheckpointError(
+        raise FileFormatError(
             f"load: {source} is damaged: its structure cannot be read "
             f"({type(error).__name__}: {error})"
         ) from None

@@ -16,7 +16,7 @@ import argand_aten as aten
 import argand_c10 as c10
 from argand_c10 import Tensor
 
-__all__ = ["CheckpointError", "read_tensors", "write_tensors"]
+__all__ = ["FileFormatError", "read_tensors", "write_tensors"]
 
 # Longest header that readers of the format accept, in bytes.
 _MAX_HEADER = 100_000_000
@@ -38,7 +38,7 @@ _DTYPES = {name: dtype for dtype, name in _DTYPE_NAMES.items()}
 _PICKLE_STARTS = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
-class CheckpointError(RuntimeError):
+class FileFormatError(RuntimeError):
     """A file is not what it should be: foreign, cut off or damaged."""
 
 
@@ -101,25 +101,27 @@ def write_tensors(
             file.write(as_bytes(tensors[name]).data)
 
 
-def read_tensors(file: BinaryIO, size: int, source: str) -> tuple[dict[str, Tensor], dict[str, str]]:
+def read_tensors(
+    file: BinaryIO, size: int, source: str
+) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors (in the order of their bytes) and the metadata of a file of `size` bytes.
 
     Raises:
-        CheckpointError: if anything about the file is wrong; `source` names it in the message.
+        FileFormatError: if anything about the file is wrong; `source` names it in the message.
     """
     entries, metadata, data_size = _read_header(file, size, source)
     tensors: dict[str, Tensor] = {}
     place = 0
     for entry in entries:
         if entry.start != place:
-            raise CheckpointError(
+            raise FileFormatError(
                 f"load: {source} is damaged: the bytes of {entry.name!r} begin at {entry.start}, "
                 f"expected {place}"
             )
         place = entry.end
         tensors[entry.name] = _read_tensor(file, entry, source)
     if place != data_size:
-        raise CheckpointError(
+        raise FileFormatError(
             f"load: {source} is damaged: its header describes {place} bytes of data, but there are "
             f"{data_size}"
         )
@@ -131,7 +133,7 @@ def _read_header(
 ) -> tuple[list[_Entry], dict[str, str], int]:
     start = file.read(8)
     if start.startswith(_PICKLE_STARTS):
-        raise CheckpointError(
+        raise FileFormatError(
             f"load: {source} is a pickle (a PyTorch checkpoint?), which could run code when read; "
             "convert it once where PyTorch is installed: import torch; from safetensors.torch "
             "import save_file; save_file(torch.load('old.pt', weights_only=True), "
@@ -139,25 +141,25 @@ def _read_header(
         )
     length = int.from_bytes(start, "little")
     if len(start) < 8 or length > _MAX_HEADER or length < 2:
-        raise CheckpointError(
+        raise FileFormatError(
             f"load: {source} is not a safetensors file (it begins with {start!r}); expected a file "
             "written by argand.save or another safetensors writer"
         )
     if length + 8 > size:
-        raise CheckpointError(
+        raise FileFormatError(
             f"load: {source} is cut off: it has {size} bytes, and its header alone needs {length + 8}"
         )
     try:
         header = json.loads(file.read(length))
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(
+        raise FileFormatError(
             f"load: {source} is not a safetensors file: its header is no JSON ({error})"
         ) from None
     if not isinstance(header, dict):
-        raise CheckpointError(f"load: {source} is damaged: its header is no JSON object")
+        raise FileFormatError(f"load: {source} is damaged: its header is no JSON object")
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
-        raise CheckpointError(f"load: {source} is damaged: its metadata is not text")
+        raise FileFormatError(f"load: {source} is damaged: its metadata is not text")
     data_size = size - 8 - length
     entries = [_parse_entry(name, info, data_size, source) for name, info in header.items()]
     entries.sort(key=lambda entry: (entry.start, entry.end))
@@ -170,24 +172,24 @@ def _parse_entry(name: str, info: Any, data_size: int, source: str) -> _Entry:
 
     damaged = f"load: {source} is damaged: "
     if not isinstance(info, dict) or not {"dtype", "shape", "data_offsets"} <= set(info):
-        raise CheckpointError(damaged + f"{name!r} lacks a dtype, shape or data_offsets")
+        raise FileFormatError(damaged + f"{name!r} lacks a dtype, shape or data_offsets")
     dtype, shape, offsets = info["dtype"], info["shape"], info["data_offsets"]
     if not isinstance(dtype, str) or dtype not in _DTYPES:
-        raise CheckpointError(
+        raise FileFormatError(
             f"load: {source} has {name!r} of dtype {dtype!r}, expected one of {sorted(_DTYPES)}"
         )
     if not isinstance(shape, list) or not all(is_size(s) for s in shape):
-        raise CheckpointError(damaged + f"{name!r} has the shape {shape!r}")
+        raise FileFormatError(damaged + f"{name!r} has the shape {shape!r}")
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(is_size(o) for o in offsets):
-        raise CheckpointError(damaged + f"{name!r} has the data_offsets {offsets!r}")
+        raise FileFormatError(damaged + f"{name!r} has the data_offsets {offsets!r}")
     start, end = offsets
     expected = math.prod(shape) * _DTYPES[dtype].itemsize
     if end - start != expected:
-        raise CheckpointError(
+        raise FileFormatError(
             damaged + f"{name!r} has {end - start} bytes, expected {expected} for {dtype} {shape}"
         )
     if end > data_size:
-        raise CheckpointError(
+        raise FileFormatError(
             f"load: {source} is cut off: {name!r} ends at byte {end} of its data, which has "
             f"{data_size}"
         )
@@ -202,7 +204,7 @@ def _read_tensor(file: BinaryIO, entry: _Entry, source: str) -> Tensor:
         while target:
             count = file.readinto(target) if hasattr(file, "readinto") else _read_into(file, target)
             if not count:
-                raise CheckpointError(f"load: {source} is cut off within {entry.name!r}")
+                raise FileFormatError(f"load: {source} is cut off within {entry.name!r}")
             target = target[count:]
     return result
 

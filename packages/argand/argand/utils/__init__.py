@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from argand.utils import data
+from argand.utils import checkpoint, data
 
-__all__ = ["data"]
+__all__ = ["checkpoint", "data"]

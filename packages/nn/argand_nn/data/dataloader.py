@@ -15,7 +15,6 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from argand_c10 import Generator
-
 from argand_nn.data.collate import default_collate, default_convert
 from argand_nn.data.dataset import IterableDataset
 from argand_nn.data.fetch import make_fetcher
@@ -209,7 +208,9 @@ def _check_worker_options(
     if prefetch_factor is not None and prefetch_factor < 1:
         raise ValueError(f"DataLoader: got prefetch_factor {prefetch_factor}, expected at least 1")
     if persistent_workers and num_workers == 0:
-        raise ValueError("DataLoader: got persistent_workers without workers; set num_workers above 0")
+        raise ValueError(
+            "DataLoader: got persistent_workers without workers; set num_workers above 0"
+        )
 
 
 class _Workers:

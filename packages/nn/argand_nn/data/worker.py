@@ -13,7 +13,6 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import argand_c10 as c10
-
 from argand_nn.data.fetch import make_fetcher
 from argand_nn.data.transfer import PackedBatch, pack
 
@@ -112,7 +111,7 @@ class Failure:
         error_type: type[BaseException] | None = type(error)
         try:
             pickle.dumps(error_type)
-        except Exception:  # noqa: BLE001 - local classes cannot be sent
+        except Exception:
             error_type = None
         text = "".join(traceback.format_exception(error))
         return Failure(number, error_type, type(error).__name__, text)
@@ -129,7 +128,7 @@ class Failure:
             return self.error_type(_PlainRepr(message))
         try:
             return self.error_type(message)
-        except Exception:  # noqa: BLE001 - constructors may need more than a message
+        except Exception:
             return WorkerError(message)
 
 
@@ -182,7 +181,7 @@ def _serve(setup: WorkerSetup, connection: Connection) -> None:
                     setup.drop_last,
                 )
                 startup_error = None
-            except Exception as error:  # noqa: BLE001 - sent to the loader
+            except Exception as error:
                 startup_error = error
             continue
         answer: Batch | Exhausted | Failure
@@ -196,7 +195,7 @@ def _serve(setup: WorkerSetup, connection: Connection) -> None:
                 answer = Exhausted(message.number)
             else:
                 answer = Failure.of(message.number, end)
-        except Exception as error:  # noqa: BLE001 - sent to the loader
+        except Exception as error:
             answer = Failure.of(message.number, error)
         _send(connection, answer)
 
@@ -206,7 +205,7 @@ def _send(connection: Connection, answer: Batch | Exhausted | Failure) -> None:
         connection.send(answer)
     except (BrokenPipeError, ConnectionResetError):
         raise
-    except Exception as error:  # noqa: BLE001 - the batch holds what pickle refuses
+    except Exception as error:
         connection.send(Failure.of(answer.number, error))
 
 

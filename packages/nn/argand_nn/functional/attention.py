@@ -7,7 +7,6 @@ import math
 import argand_aten as aten
 from argand_c10 import Tensor
 from argand_c10 import bool as bool_
-
 from argand_nn.functional.linear_maps import linear
 from argand_nn.functional.normalization import dropout
 
@@ -207,9 +206,7 @@ def multi_head_attention_forward(
         zeros = aten.zeros((batch, num_heads, 1, head_dim), dtype=k.dtype, device=k.device)
         k, v = aten.cat([k, zeros], 2), aten.cat([v, zeros], 2)
         extra += 1
-    mask = _joint_mask(
-        attn_mask, key_padding_mask, q, batch, num_heads, length, k.shape[2] - extra
-    )
+    mask = _joint_mask(attn_mask, key_padding_mask, q, batch, num_heads, length, k.shape[2] - extra)
     if mask is not None and extra:
         mask = aten.cat(
             [mask, aten.zeros((*mask.shape[:-1], extra), dtype=mask.dtype, device=mask.device)], -1

@@ -38,9 +38,7 @@ def resolve_padding(
     if padding == "valid":
         return ((0, 0),) * length
     if padding != "same":
-        raise ValueError(
-            f"{name}: got padding {padding!r}, expected integers, 'same' or 'valid'"
-        )
+        raise ValueError(f"{name}: got padding {padding!r}, expected integers, 'same' or 'valid'")
     if any(s != 1 for s in stride):
         raise ValueError(
             f"{name}: got padding 'same' with stride {tuple(stride)}, expected stride 1; "

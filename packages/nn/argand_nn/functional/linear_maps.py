@@ -20,9 +20,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return aten.linear(input, weight, bias)
 
 
-def bilinear(
-    input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None
-) -> Tensor:
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Sum over i and j of input1[*, i] * weight[o, i, j] * input2[*, j], plus bias[o]."""
     if input1.shape[:-1] != input2.shape[:-1]:
         raise ValueError(
@@ -56,7 +54,9 @@ def embedding(
         sparse: not supported; gradients are dense.
     """
     if sparse:
-        raise ValueError("embedding: got sparse=True, expected False; sparse gradients do not exist")
+        raise ValueError(
+            "embedding: got sparse=True, expected False; sparse gradients do not exist"
+        )
     rows = weight.shape[0]
     index = -1
     if padding_idx is not None:

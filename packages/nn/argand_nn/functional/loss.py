@@ -7,7 +7,6 @@ import warnings
 
 import argand_aten as aten
 from argand_c10 import Tensor
-
 from argand_nn.functional.activation import logsigmoid
 from argand_nn.functional.linear_maps import cosine_similarity, pairwise_distance
 

@@ -46,9 +46,7 @@ def batch_norm(
             )
     elif running_mean is None or running_var is None:
         raise ValueError("batch_norm: got no running statistics, expected them with training=False")
-    return aten.batch_norm(
-        input, weight, bias, running_mean, running_var, training, momentum, eps
-    )
+    return aten.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
 def instance_norm(
@@ -114,9 +112,7 @@ def _check_probability(name: str, p: float) -> None:
         raise ValueError(f"{name}: got p={p}, expected a probability between 0 and 1")
 
 
-def dropout(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """In training, zero elements with probability `p` and scale the others by 1 / (1 - p)."""
     _check_probability("dropout", p)
     if not training or p == 0.0:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import argand_aten as aten
 from argand_c10 import Tensor
-
 from argand_nn.functional.conv import IntOrInts, as_tuple
 
 __all__ = [
@@ -62,7 +61,12 @@ def max_pool1d(
     (border,) = as_tuple(padding, 1, "max_pool1d padding")
     (spread,) = as_tuple(dilation, 1, "max_pool1d dilation")
     result = max_pool2d(
-        input.unsqueeze(-2), (1, kernel), (1, step), (0, border), (1, spread), ceil_mode,
+        input.unsqueeze(-2),
+        (1, kernel),
+        (1, step),
+        (0, border),
+        (1, spread),
+        ceil_mode,
         return_indices,
     )
     if isinstance(result, tuple):
@@ -113,7 +117,9 @@ def avg_pool1d(
 def _output_size(
     input: Tensor, output_size: int | None | Sequence[int | None], name: str
 ) -> tuple[int, int]:
-    sizes = (output_size,) * 2 if output_size is None or isinstance(output_size, int) else output_size
+    sizes = (
+        (output_size,) * 2 if output_size is None or isinstance(output_size, int) else output_size
+    )
     if len(sizes) != 2:
         raise ValueError(f"{name}: got output_size {tuple(sizes)}, expected 1 or 2 values")
     height, width = sizes
@@ -123,9 +129,7 @@ def _output_size(
     )
 
 
-def adaptive_avg_pool2d(
-    input: Tensor, output_size: int | None | Sequence[int | None]
-) -> Tensor:
+def adaptive_avg_pool2d(input: Tensor, output_size: int | None | Sequence[int | None]) -> Tensor:
     """Mean over windows chosen so that (..., H, W) becomes (..., output_size); None keeps a size."""
     return aten.adaptive_avg_pool2d(input, _output_size(input, output_size, "adaptive_avg_pool2d"))
 
@@ -135,9 +139,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: int) -> Tensor:
     return aten.adaptive_avg_pool2d(input.unsqueeze(-2), (1, output_size)).squeeze(-2)
 
 
-def adaptive_max_pool2d(
-    input: Tensor, output_size: int | None | Sequence[int | None]
-) -> Tensor:
+def adaptive_max_pool2d(input: Tensor, output_size: int | None | Sequence[int | None]) -> Tensor:
     """Maximum over windows chosen so that (..., H, W) becomes (..., output_size)."""
     rows, columns = _output_size(input, output_size, "adaptive_max_pool2d")
     height, width = int(input.shape[-2]), int(input.shape[-1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argand_c10 import Module
-
 from argand_nn.modules import (
     activation,
     attention,

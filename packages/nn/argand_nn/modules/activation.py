@@ -6,7 +6,6 @@ from typing import Any
 
 import argand_aten as aten
 from argand_c10 import Module, Parameter, Tensor
-
 from argand_nn import functional as F
 
 __all__ = [
@@ -102,9 +101,7 @@ class Hardswish(_InplaceActivation):
 class Hardtanh(Module):
     """`input` limited to [min_val, max_val]."""
 
-    def __init__(
-        self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
-    ) -> None:
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
 

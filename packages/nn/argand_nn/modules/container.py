@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, overload
+from typing import Any, Self, overload
 
 from argand_c10 import Module, Parameter, Tensor
 
@@ -21,7 +21,7 @@ def _place(index: int, length: int, name: str) -> int:
 class _ModuleSequence(Module):
     """Child modules named "0", "1", ... in order."""
 
-    _modules: dict[str, Module]
+    _modules: dict[str, Module]  # type: ignore[assignment]
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -49,12 +49,12 @@ class _ModuleSequence(Module):
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if not name.isdigit()]
 
-    def append(self, module: Module) -> Any:
+    def append(self, module: Module) -> Self:
         """Add a module at the end."""
         self.add_module(str(len(self)), module)
         return self
 
-    def insert(self, index: int, module: Module) -> Any:
+    def insert(self, index: int, module: Module) -> Self:
         """Put a module before the one at `index`."""
         if not isinstance(module, Module):
             raise TypeError(
@@ -65,7 +65,7 @@ class _ModuleSequence(Module):
         self._renumber(modules)
         return self
 
-    def extend(self, modules: Iterable[Module]) -> Any:
+    def extend(self, modules: Iterable[Module]) -> Self:
         """Add modules at the end."""
         for module in list(modules):
             self.append(module)
@@ -111,14 +111,18 @@ class Sequential(_ModuleSequence):
             super().__delitem__(index)
             return
         keys = list(self._modules)
-        chosen = keys[index] if isinstance(index, slice) else [keys[_place(index, len(keys), "Sequential")]]
+        chosen = (
+            keys[index]
+            if isinstance(index, slice)
+            else [keys[_place(index, len(keys), "Sequential")]]
+        )
         for key in chosen:
             del self._modules[key]
 
     def __add__(self, other: Iterable[Module]) -> Sequential:
         return Sequential(*self, *other)
 
-    def __iadd__(self, other: Iterable[Module]) -> Sequential:
+    def __iadd__(self, other: Iterable[Module]) -> Self:
         return self.extend(other)
 
     def forward(self, input: Any) -> Any:
@@ -147,14 +151,14 @@ class ModuleList(_ModuleSequence):
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList(chain(self, other))
 
-    def __iadd__(self, modules: Iterable[Module]) -> ModuleList:
+    def __iadd__(self, modules: Iterable[Module]) -> Self:
         return self.extend(modules)
 
 
 class ModuleDict(Module):
     """A mapping of names to modules, whose parameters are found."""
 
-    _modules: dict[str, Module]
+    _modules: dict[str, Module]  # type: ignore[assignment]
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argand_c10 import Module, Tensor
-
 from argand_nn import functional as F
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d"]

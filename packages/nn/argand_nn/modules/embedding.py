@@ -6,7 +6,6 @@ from typing import Any
 
 import argand_aten as aten
 from argand_c10 import Module, Parameter, Tensor
-
 from argand_nn import functional as F
 from argand_nn import init
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from argand_c10 import Module, Tensor
-
 from argand_nn import functional as F
 
 __all__ = [
@@ -37,7 +36,9 @@ class _Loss(Module):
 
     reductions: tuple[str, ...] = _REDUCTIONS
 
-    def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
+    def __init__(
+        self, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+    ) -> None:
         super().__init__()
         name = type(self).__name__
         if size_average is not None or reduce is not None:
@@ -241,9 +242,7 @@ class MarginRankingLoss(_Loss):
         self.margin = margin
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        return F.margin_ranking_loss(
-            input1, input2, target, self.margin, reduction=self.reduction
-        )
+        return F.margin_ranking_loss(input1, input2, target, self.margin, reduction=self.reduction)
 
 
 class SoftMarginLoss(_Loss):

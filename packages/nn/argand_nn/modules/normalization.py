@@ -7,7 +7,6 @@ from typing import Any
 
 import argand_aten as aten
 from argand_c10 import Module, Parameter, Tensor
-
 from argand_nn import functional as F
 from argand_nn import init
 
@@ -86,9 +85,7 @@ class RMSNorm(Module):
         self.eps, self.elementwise_affine = eps, elementwise_affine
         self.register_parameter("weight", None)
         if elementwise_affine:
-            self.weight = Parameter(
-                aten.empty(self.normalized_shape, device=device, dtype=dtype)
-            )
+            self.weight = Parameter(aten.empty(self.normalized_shape, device=device, dtype=dtype))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -100,8 +97,7 @@ class RMSNorm(Module):
 
     def extra_repr(self) -> str:
         return (
-            f"{self.normalized_shape}, eps={self.eps}, "
-            f"elementwise_affine={self.elementwise_affine}"
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
         )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from argand_c10 import Module, Tensor
-
 from argand_nn import functional as F
 from argand_nn.functional.conv import IntOrInts, as_tuple
 
@@ -160,6 +159,8 @@ class AvgPool2d(Module):
 
 
 class _AdaptivePool(Module):
+    output_size: Any
+
     def __init__(self, output_size: int | None | Sequence[int | None]) -> None:
         super().__init__()
         self.output_size = output_size

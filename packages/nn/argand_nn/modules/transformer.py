@@ -9,7 +9,6 @@ from typing import Any
 
 import argand_aten as aten
 from argand_c10 import Module, Tensor
-
 from argand_nn import functional as F
 from argand_nn.modules.attention import MultiheadAttention
 from argand_nn.modules.container import ModuleList
@@ -243,9 +242,7 @@ class TransformerEncoder(Module):
 class TransformerDecoder(Module):
     """`num_layers` copies of a decoder layer, one after the other, and an optional last norm."""
 
-    def __init__(
-        self, decoder_layer: Module, num_layers: int, norm: Module | None = None
-    ) -> None:
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
         self.layers = ModuleList([copy.deepcopy(decoder_layer) for _ in range(num_layers)])
         self.num_layers, self.norm = num_layers, norm

@@ -9,7 +9,6 @@ from typing import Any
 import argand_aten as aten
 from argand_autograd import no_grad
 from argand_c10 import Tensor, float32
-
 from argand_nn.optim.optimizer import (
     Closure,
     Optimizer,

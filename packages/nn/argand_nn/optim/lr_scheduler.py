@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from argand_c10 import Tensor
-
 from argand_nn.optim.optimizer import Optimizer
 
 __all__ = [
@@ -387,7 +386,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         share = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
 
-    def step(self, epoch: float | None = None) -> None:  # type: ignore[override]
+    def step(self, epoch: float | None = None) -> None:
         """Go to the next epoch, or to `epoch`, which may be a fraction."""
         if epoch is None:
             epoch = max(self.last_epoch + 1, 0)
@@ -508,19 +507,17 @@ class OneCycleLR(LRScheduler):
             raise ValueError(
                 f"OneCycleLR: got step {step}, expected at most total_steps {self.total_steps}"
             )
-        start = 0.0
-        for end, lr_ends, momentum_ends in self._phases:
-            if step <= end or end == self._phases[-1][0]:
-                break
-            start = end
+        # The phase that the step lies in: the first that ends at or after it, else the last.
+        number = next((i for i, phase in enumerate(self._phases) if step <= phase[0]), -1)
+        number %= len(self._phases)
+        start = self._phases[number - 1][0] if number else 0.0
+        end, lr_ends, momentum_ends = self._phases[number]
         share = (step - start) / (end - start) if end > start else 1.0
         rates = []
         for group in self.optimizer.param_groups:
             rates.append(self._between(group[lr_ends[0]], group[lr_ends[1]], share))
             if self.cycle_momentum:
-                momentum = self._between(
-                    group[momentum_ends[0]], group[momentum_ends[1]], share
-                )
+                momentum = self._between(group[momentum_ends[0]], group[momentum_ends[1]], share)
                 if self._use_beta1:
                     group["betas"] = (momentum, *group["betas"][1:])
                 else:
@@ -647,7 +644,9 @@ class SequentialLR(LRScheduler):
                 "expected one milestone less than schedulers"
             )
         if any(scheduler.optimizer is not optimizer for scheduler in schedulers):
-            raise ValueError("SequentialLR: got a scheduler of another optimizer, expected one only")
+            raise ValueError(
+                "SequentialLR: got a scheduler of another optimizer, expected one only"
+            )
         self.optimizer = optimizer
         self._schedulers, self._milestones = list(schedulers), list(milestones)
         self.last_epoch = last_epoch + 1
@@ -729,7 +728,9 @@ def _per_group(name: str, value: float | Sequence[float], count: int) -> list[fl
     if not isinstance(value, list | tuple):
         return [float(value)] * count  # type: ignore[arg-type]
     if len(value) != count:
-        raise ValueError(f"{name}: got {len(value)} values, expected {count}, one a parameter group")
+        raise ValueError(
+            f"{name}: got {len(value)} values, expected {count}, one a parameter group"
+        )
     return [float(v) for v in value]
 
 

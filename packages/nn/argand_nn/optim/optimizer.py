@@ -100,7 +100,9 @@ class Optimizer:
         """Add parameters: a dict with "params" and any options that differ from the defaults."""
         name = type(self).__name__
         if not isinstance(param_group, dict):
-            raise TypeError(f"{name}: got a group of type {type(param_group).__name__}, expected dict")
+            raise TypeError(
+                f"{name}: got a group of type {type(param_group).__name__}, expected dict"
+            )
         group = dict(param_group)
         params = group["params"]
         if isinstance(params, set):
@@ -111,7 +113,9 @@ class Optimizer:
             members = [pair[1] for pair in members]
         for member in members:
             if not isinstance(member, Tensor):
-                raise TypeError(f"{name}: got {type(member).__name__}, expected parameters (Tensors)")
+                raise TypeError(
+                    f"{name}: got {type(member).__name__}, expected parameters (Tensors)"
+                )
             if not (member.is_leaf or member.retains_grad):
                 raise ValueError(
                     f"{name}: got a tensor computed from others, expected a leaf; optimize what it "
