@@ -5,6 +5,8 @@ from __future__ import annotations
 import argand_autograd
 from argand_autograd import *  # noqa: F403
 
+# isort: split
+# This package's own submodules take the place of the layer's.
 from argand.autograd import functional as functional
 from argand.autograd import graph as graph
 
