@@ -54,6 +54,7 @@ from argand_c10._C import (
     tensor,
     uint8,
 )
+from argand_c10.creation import as_tensor, asarray
 from argand_c10.errors import DeviceError, DTypeError, OutOfMemoryError, ShapeError
 from argand_c10.modes import (
     ArgandDispatchMode,
@@ -107,6 +108,8 @@ __all__ = [
     "Tensor",
     "UntypedStorage",
     "__version__",
+    "as_tensor",
+    "asarray",
     "bfloat16",
     "bool",
     "can_cast",

@@ -9,6 +9,7 @@ from typing import Any
 
 from argand_c10 import _C
 from argand_c10._C import Tensor
+from argand_c10.parameter import Buffer, Parameter
 
 __all__ = ["PrintOptions", "get_printoptions", "set_printoptions", "tensor_text"]
 
@@ -112,14 +113,16 @@ def _formatter(values: list[Any], options: PrintOptions) -> tuple[Formatter, int
         imag, imag_width = _float_formatter([v.imag for v in values], options)
 
         def complex_text(value: complex) -> str:
-            imaginary = imag(value.imag).rjust(imag_width) + "j"
-            sign = "" if imaginary.lstrip()[0] in "+-" else "+"
-            return real(value.real).rjust(real_width) + sign + imaginary.lstrip()
+            imaginary = imag(value.imag)
+            sign = "" if imaginary[0] == "-" else "+"
+            return real(value.real).rjust(real_width) + sign + imaginary + "j"
 
         return complex_text, real_width + imag_width + 1
     if values and isinstance(values[0], float):
-        return _float_formatter(values, options)
-    return str, max((len(str(v)) for v in values), default=1)
+        plain, width = _float_formatter(values, options)
+    else:
+        plain, width = str, max((len(str(v)) for v in values), default=1)
+    return lambda value: plain(value).rjust(width), width
 
 
 def _row(entries: list[str], width: int, indent: int, options: PrintOptions) -> str:
@@ -150,13 +153,8 @@ def _contents(tensor: Tensor, indent: int, options: PrintOptions) -> str:
     edge = options.edgeitems if tensor.numel() > options.threshold else 0
     nested = _C._edge_list(tensor, edge)
     values = _flatten(nested, tensor.dim())
-    text, width = _formatter(values, options)
-    sizes = tuple(tensor.shape)
-
-    def show(value: Any) -> str:
-        return text(value).rjust(width) if sizes else text(value)
-
-    return _nested_text(nested, sizes, indent, show, width, options, edge)
+    show, width = _formatter(values, options)
+    return _nested_text(nested, tuple(tensor.shape), indent, show, width, options, edge).lstrip()
 
 
 def _suffixes(tensor: Tensor) -> list[str]:
@@ -170,7 +168,7 @@ def _suffixes(tensor: Tensor) -> list[str]:
 def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
     """The `repr` of a tensor; `contents` replaces the values."""
     options = _options
-    prefix = "tensor(" if type(tensor) in (Tensor, *_PLAIN) else type(tensor).__name__ + "("
+    prefix = "tensor(" if type(tensor) in (Tensor, Parameter, Buffer) else type(tensor).__name__ + "("
     default = _C.get_default_dtype()
     implied = {_C.int64, _C.bool, default, default.to_complex()}
     suffixes: list[str] = []
@@ -192,10 +190,6 @@ def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
         suffixes.append(f"dtype={tensor.dtype}")
     suffixes += _suffixes(tensor)
     return _joined(prefix + text, suffixes, len(prefix), options)
-
-
-# Subclasses that print as plain tensors inside of their own text.
-_PLAIN: list[type] = []
 
 
 def _joined(text: str, suffixes: list[str], indent: int, options: PrintOptions) -> str:

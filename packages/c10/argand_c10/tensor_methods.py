@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copyreg
+import copy
 from typing import Any
 
 from argand_c10 import _C
@@ -74,8 +74,6 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if id(self) in memo:
         return memo[id(self)]
     _refuse_history(self, "the deepcopy protocol")
-    import copy
-
     plain = _C._empty_strided((0,), None, self.dtype, self.device)
     plain.set_(_copied_storage(self, memo), self.storage_offset(), self.shape, self.stride())
     result = plain if type(self) is Tensor else Tensor._make_subclass(type(self), plain)
@@ -103,9 +101,6 @@ def install() -> None:
         "__deepcopy__": _deepcopy,
         "__dir__": _dir,
         "__array_priority__": 1000,
-        "__module__": "argand_c10",
     }
     for name, method in methods.items():
         setattr(Tensor, name, method)
-    for kind in (_C.dtype, _C.device):
-        copyreg.pickle(kind, kind.__reduce__)

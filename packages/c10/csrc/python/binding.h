@@ -163,6 +163,7 @@ class HostData {
 };
 
 // ---- factories.cc, interop.cc, dlpack.cc -----------------------------------------------------------------------------
+extern PyMethodDef slot_functions[];                       // tensor_slots.cc
 extern PyMethodDef factory_functions[];
 extern PyMethodDef interop_functions[];
 extern PyMethodDef runtime_functions[];

@@ -172,11 +172,10 @@ static PyObject* from_array(PyObject* array, int dtype, ArgandDevice device) {
 }
 
 // NumPy's own types decide: through an array.
-static bool wants_array(PyObject* data) {
+static bool wants_array(PyObject* data, int depth = 0) {
   if (is_ndarray(data) || is_numpy_scalar(data)) return true;
-  if (!PyList_Check(data) && !PyTuple_Check(data)) return false;
-  if (PySequence_Fast_GET_SIZE(data) == 0) return false;
-  return wants_array(PySequence_Fast_GET_ITEM(data, 0));
+  bool nested = (PyList_Check(data) || PyTuple_Check(data)) && PySequence_Fast_GET_SIZE(data) > 0;
+  return nested && depth < ARGAND_MAX_DIMS && wants_array(PySequence_Fast_GET_ITEM(data, 0), depth + 1);
 }
 
 PyObject* tensor_from_data(PyObject* data, int dtype, ArgandDevice device) {
@@ -292,31 +291,53 @@ static PyObject* edge_list_function(PyObject*, PyObject* args) {
   return t ? edge_list(t, edge) : nullptr;
 }
 
-// An uninitialised tensor; the operator `empty` of upper layers goes through the dispatcher, this does not.
+// A sequence of ints into dims; false + exception.
+static bool read_ints(PyObject* sequence, int64_t* dims, int32_t* n) {
+  Ref entries(PySequence_Tuple(sequence));
+  if (!entries) return false;
+  *n = static_cast<int32_t>(PyTuple_GET_SIZE(entries.get()));
+  if (*n > ARGAND_MAX_DIMS) {
+    PyErr_Format(PyExc_ValueError, "got %d dimensions, expected at most %d", *n, ARGAND_MAX_DIMS);
+    return false;
+  }
+  for (int32_t i = 0; i < *n; i++) dims[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(entries.get(), i));
+  return !PyErr_Occurred();
+}
+static bool read_geometry(PyObject* size, PyObject* stride, int64_t (*dims)[ARGAND_MAX_DIMS], int32_t* ndim) {
+  int32_t n_strides = 0;
+  if (!read_ints(size, dims[0], ndim)) return false;
+  if (stride == Py_None) return true;
+  if (!read_ints(stride, dims[1], &n_strides)) return false;
+  if (*ndim == n_strides) return true;
+  PyErr_Format(PyExc_ValueError, "got %d sizes and %d strides, expected as many", *ndim, n_strides);
+  return false;
+}
+
+// Uninitialised tensors and views without the dispatcher; the operators `empty` and `as_strided` of upper layers go through it.
 static PyObject* empty_strided(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* keywords[] = {"size", "stride", "dtype", "device", nullptr};
   PyObject *size, *stride = Py_None, *dtype_arg = Py_None, *device_arg = Py_None;
+  int64_t dims[2][ARGAND_MAX_DIMS];
+  int32_t ndim;
   int dtype;
   ArgandDevice device;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOO:_empty_strided", const_cast<char**>(keywords), &size, &stride, &dtype_arg, &device_arg)) return nullptr;
-  if (!read_options("_empty_strided", dtype_arg, device_arg, &dtype, &device)) return nullptr;
+  if (!read_options("_empty_strided", dtype_arg, device_arg, &dtype, &device) || !read_geometry(size, stride, dims, &ndim)) return nullptr;
   if (dtype == ARGAND_DTYPE_NONE) dtype = api->thread_state()->default_dtype;
-  int64_t dims[2][ARGAND_MAX_DIMS];
-  int32_t n[2] = {0, 0};
-  for (int k = 0; k < 2; k++) {
-    PyObject* list = k ? stride : size;
-    if (list == Py_None) continue;
-    Ref entries(PySequence_Tuple(list));
-    if (!entries) return nullptr;
-    n[k] = static_cast<int32_t>(PyTuple_GET_SIZE(entries.get()));
-    if (n[k] > ARGAND_MAX_DIMS) return PyErr_Format(PyExc_ValueError, "empty_strided: got %d dimensions, expected at most %d", n[k], ARGAND_MAX_DIMS);
-    for (int32_t i = 0; i < n[k]; i++) dims[k][i] = PyLong_AsLongLong(PyTuple_GET_ITEM(entries.get(), i));
-    if (PyErr_Occurred()) return nullptr;
-  }
-  if (stride != Py_None && n[0] != n[1]) return PyErr_Format(PyExc_ValueError, "empty_strided: got %d sizes and %d strides, expected as many", n[0], n[1]);
   ArgandTensor* t = nullptr;
-  int status = stride == Py_None ? api->tensor_empty(n[0], dims[0], dtype, device, &t) : api->tensor_empty_strided(n[0], dims[0], dims[1], dtype, device, &t);
+  int status = stride == Py_None ? api->tensor_empty(ndim, dims[0], dtype, device, &t) : api->tensor_empty_strided(ndim, dims[0], dims[1], dtype, device, &t);
   return status ? raise(status) : wrap(t);
+}
+static PyObject* as_strided(PyObject*, PyObject* args) {
+  PyObject *self, *size, *stride;
+  long long offset = -1;
+  int64_t dims[2][ARGAND_MAX_DIMS];
+  int32_t ndim;
+  if (!PyArg_ParseTuple(args, "OOO|L:_as_strided", &self, &size, &stride, &offset) || !read_geometry(size, stride, dims, &ndim)) return nullptr;
+  ArgandTensor *t = unwrap(self), *view = nullptr;
+  if (!t) return nullptr;
+  int status = api->tensor_view(t, ndim, dims[0], dims[1], offset < 0 ? t->offset : offset, t->dtype, &view);
+  return status ? raise(status) : wrap(view);
 }
 
 #define KEYWORDS(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), METH_VARARGS | METH_KEYWORDS
@@ -324,6 +345,7 @@ PyMethodDef factory_functions[] = {
     {"tensor", KEYWORDS(tensor),
      "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n\nA new tensor with a copy of numbers, nested sequences, arrays or another tensor."},
     {"_empty_strided", KEYWORDS(empty_strided), "_empty_strided(size, stride=None, dtype=None, device=None)\n\nAn uninitialised tensor, without the dispatcher."},
+    {"_as_strided", as_strided, METH_VARARGS, "_as_strided(tensor, size, stride, storage_offset=None)\n\nA view, without the dispatcher and without history."},
     {"_tensor_to_bytes", tensor_to_bytes, METH_O, "The elements as bytes in row-major order."},
     {"_tensor_from_bytes", tensor_from_bytes, METH_VARARGS, "_tensor_from_bytes(bytes, dtype, shape)"},
     {"_copy_storage", copy_storage, METH_O, "A new storage with the same bytes."},

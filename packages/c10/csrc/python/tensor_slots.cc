@@ -56,7 +56,7 @@ static PyObject* binary(PyObject* a, PyObject* b) {
   } else if (!is_operand(a) || !is_operand(b)) {
     Py_RETURN_NOTIMPLEMENTED;
   }
-  if (!is_number(a) || slot_takes_number_first[slot]) {
+  if (is_tensor(a) || slot_takes_number_first[slot] || !is_number(a)) {
     PyObject* args[2] = {a, b};
     return call_operator(op, args, 2, nullptr);
   }
@@ -157,8 +157,10 @@ static Py_ssize_t tensor_length(PyObject* o) {
   return static_cast<Py_ssize_t>(t->sizes[0]);
 }
 
+static bool is_plain_index(PyObject* index) { return PyLong_CheckExact(index) || is_tensor_exact(index) || index == Py_None; }
+
 static PyObject* tensor_subscript(PyObject* o, PyObject* index) {
-  if (!is_tensor_exact(o) || has_override(index)) {
+  if (!is_tensor_exact(o) || !is_plain_index(index)) {
     static PyObject* function = nullptr;
     if (!function) function = PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), "__getitem__");
     PyObject* args[2] = {o, index};
@@ -174,7 +176,7 @@ static int tensor_assign(PyObject* o, PyObject* index, PyObject* value) {
     PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items");
     return -1;
   }
-  if (!is_tensor_exact(o) || has_override(index) || has_override(value)) {
+  if (!is_tensor_exact(o) || !is_plain_index(index) || has_override(value)) {
     static PyObject* function = nullptr;
     if (!function) function = PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), "__setitem__");
     PyObject* args[3] = {o, index, value};
@@ -207,6 +209,42 @@ static PyObject* tensor_iter(PyObject* o) {
   }
   return PySeqIter_New(o);
 }
+
+// ---- installing from Python: for packages without an extension of their own ------------------------------------------------
+static PyObject* python_get = nullptr;  // owned
+static PyObject* python_set = nullptr;
+static PyObject* get_by_python(PyObject* self, PyObject* index) { return PyObject_CallFunctionObjArgs(python_get, self, index, nullptr); }
+static int set_by_python(PyObject* self, PyObject* index, PyObject* value) {
+  Ref done(PyObject_CallFunctionObjArgs(python_set, self, index, value, nullptr));
+  return done ? 0 : -1;
+}
+static PyObject* set_indexing(PyObject*, PyObject* args) {
+  PyObject *get, *set;
+  if (!PyArg_ParseTuple(args, "OO:_set_indexing", &get, &set)) return nullptr;
+  Py_XSETREF(python_get, Py_NewRef(get));
+  Py_XSETREF(python_set, Py_NewRef(set));
+  tensor_set_indexing(get_by_python, set_by_python);
+  Py_RETURN_NONE;
+}
+static PyObject* set_slot(PyObject*, PyObject* args) {
+  int slot;
+  PyObject* op;
+  if (!PyArg_ParseTuple(args, "iO:_set_slot", &slot, &op)) return nullptr;
+  if (tensor_set_slot(static_cast<ArgandTensorSlot>(slot), op) < 0) return nullptr;
+  Py_RETURN_NONE;
+}
+static PyObject* set_tensor_method(PyObject*, PyObject* args) {
+  const char* name;
+  PyObject* value;
+  if (!PyArg_ParseTuple(args, "sO:_set_tensor_method", &name, &value)) return nullptr;
+  if (tensor_set_attr(name, value) < 0) return nullptr;
+  Py_RETURN_NONE;
+}
+PyMethodDef slot_functions[] = {
+    {"_set_indexing", set_indexing, METH_VARARGS, "_set_indexing(get, set)\n\nThe functions behind x[index] and x[index] = value."},
+    {"_set_slot", set_slot, METH_VARARGS, "_set_slot(slot, operator)\n\nThe Operator behind a symbol; slot is an ArgandTensorSlot."},
+    {"_set_tensor_method", set_tensor_method, METH_VARARGS, "_set_tensor_method(name, value)\n\nAdds to Tensor; an Operator becomes a method."},
+    {nullptr, nullptr, 0, nullptr}};
 
 template <class F>
 static void put(PyType_Slot* slots, int* n, int slot, F* function) {

@@ -1,0 +1,58 @@
+"""`as_tensor`: a tensor from anything, sharing memory where that is possible."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argand_c10 import _C
+from argand_c10._C import Tensor
+
+__all__ = ["as_tensor", "asarray"]
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor of `data`, without a copy if it is a tensor or NumPy array of the wanted dtype on the wanted device.
+
+    Args:
+        data: a tensor, NumPy array, number or nested sequence.
+        dtype: the dtype wanted; that of the data if it is None.
+        device: the device wanted; that of the data, or the CPU, if it is None.
+
+    Raises:
+        TypeError: if `data` holds something other than numbers.
+    """
+    if isinstance(data, Tensor):
+        same_dtype = dtype is None or _C.promote_types(dtype, dtype) == data.dtype
+        same_device = device is None or _C.device(device).type == data.device.type
+        if same_dtype and same_device:
+            return data
+        convert = getattr(data, "to", None)
+        if convert is not None:
+            return convert(device=device or data.device, dtype=dtype or data.dtype)
+        return _C.tensor(data, dtype=dtype, device=device or data.device)
+    if type(data).__module__ == "numpy" and hasattr(data, "flags"):
+        wanted = None if dtype is None else _C.promote_types(dtype, dtype).name
+        if (wanted is None or data.dtype.name == wanted) and device in (None, "cpu", _C.device("cpu")):
+            shareable = data.flags.writeable and min(data.strides, default=0) >= 0
+            if shareable and data.ndim > 0:
+                return _C.from_numpy(data)
+    return _C.tensor(data, dtype=dtype, device=device)
+
+
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor of `obj` by whatever it offers: DLPack, a buffer, or its values.
+
+    Args:
+        copy: True: always; False: never, or ValueError; None: where needed.
+    """
+    if copy:
+        return _C.tensor(obj, dtype=dtype, device=device)
+    if not isinstance(obj, Tensor) and hasattr(obj, "__dlpack__") and type(obj).__module__ != "numpy":
+        obj = _C.from_dlpack(obj)
+    result = as_tensor(obj, dtype=dtype, device=device)
+    shares = isinstance(obj, Tensor) and result.data_ptr() == obj.data_ptr()
+    if copy is False and not shares and type(obj).__module__ != "numpy":
+        raise ValueError(
+            f"asarray: got copy=False for {type(obj).__name__}, which cannot be shared with this dtype and device"
+        )
+    return result
