@@ -11,6 +11,21 @@ from argand_aten import _C
 _op = _C.operators
 
 
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same shape and equal elements (NaN equals nothing)."""
+    for x in (input, other):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"equal: got {type(x).__name__}, expected a Tensor")
+    return input.shape == other.shape and bool(_op["all"](_op["eq"](input, other)))
+
+
+def allclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
+    """Whether |input - other| <= atol + rtol * |other| for all elements."""
+    return bool(_op["all"](_op["isclose"](input, other, rtol, atol, equal_nan)))
+
+
 def einsum(equation: str, *operands: Any) -> Tensor:
     """Sums of products by Einstein's convention, operands from left to right.
 

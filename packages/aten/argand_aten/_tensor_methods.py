@@ -9,7 +9,7 @@ from typing import Any
 import argand_c10
 from argand_c10 import Tensor
 
-from argand_aten import _C
+from argand_aten import _C, _functions
 
 _op = _C.operators
 
@@ -86,5 +86,7 @@ def install(add: Callable[[str, Any], None]) -> None:
     add("imag", property(lambda self: _op["imag"](self)))
     add("type", _type)
     add("cpu", _cpu)
+    add("equal", _functions.equal)
+    add("allclose", _functions.allclose)
     add("new_tensor", _new_tensor)
     add("__contains__", _contains)
