@@ -151,9 +151,9 @@ inline double at_broadcast(const Tensor& t, IntList sizes, int64_t index) {
 // Small values that every dtype holds exactly.
 inline Tensor random_tensor(IntList sizes, int dtype, int low = -8, int high = 8) {
   Tensor t = argand::empty(sizes, dtype);
-  const bool is_unsigned = dtype == ARGAND_UINT8 || dtype == ARGAND_BOOL;
+  const int least = dtype == ARGAND_UINT8 && low < 0 ? 0 : low;
   for (int64_t i = 0; i < t.numel(); i++)
-    put(t, i, dtype == ARGAND_BOOL ? random_below(2) : (is_unsigned ? 0 : low) + random_below(high - (is_unsigned ? 0 : low) + 1));
+    put(t, i, dtype == ARGAND_BOOL ? random_below(2) : least + random_below(high - least + 1));
   return t;
 }
 inline Tensor transposed(const Tensor& t, int64_t a, int64_t b) {
