@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "packages/aten/csrc/kernels/cpu/cast.h"
+
 namespace argand::kernels::cpu {
 
 int cpu_tier() {
@@ -162,17 +164,8 @@ Tensor to_dtype(const Tensor& self, int dtype) {
   const Tensor t = contiguous(self);
   if (t.dtype() == dtype) return t;
   Tensor out = empty(t.sizes(), dtype);
-  dispatch_real("to", t.dtype(), [&](auto from) {
-    using S = typename decltype(from)::type;
-    dispatch_real("to", dtype, [&](auto to) {
-      using D = typename decltype(to)::type;
-      const S* s = t.template data<S>();
-      D* d = out.template data<D>();
-      const bool as_bool = dtype == ARGAND_BOOL;
-      parallel_for(0, t.numel(), kCopyGrain, [&](int64_t b, int64_t e) {
-        for (int64_t i = b; i < e; i++) d[i] = as_bool ? narrow<D>(widen(s[i]) != 0) : narrow<D>(widen(s[i]));
-      });
-    });
+  parallel_for(0, t.numel(), kCopyGrain, [&](int64_t begin, int64_t end) {
+    convert(end - begin, dtype, out.data<char>() + begin * out.itemsize(), out.itemsize(), t.dtype(), t.data<char>() + begin * t.itemsize(), t.itemsize());
   });
   return out;
 }

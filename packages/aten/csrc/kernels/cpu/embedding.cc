@@ -1,0 +1,70 @@
+// embedding: rows of a table by index, and the table's dense gradient.
+#include "packages/aten/csrc/kernels/cpu/rows.h"
+#include "packages/aten/csrc/kernels/cpu/util.h"
+#include "packages/aten/generated/kernels.h"
+
+namespace argand::kernels::cpu {
+namespace {
+
+// Indices as dense int64 in [0, rows).
+Tensor checked_indices(const char* op, const Tensor& indices, int64_t rows) {
+  check_index_dtype(op, indices);
+  const Tensor t = to_dtype(indices, ARGAND_INT64);
+  const int64_t* p = t.data<int64_t>();
+  for (int64_t i = 0; i < t.numel(); i++)
+    if (p[i] < 0 || p[i] >= rows)
+      fail(ARGAND_INDEX_ERROR, "%s: index out of range: got index %ld at position %ld, expected 0 <= index < %ld (num_embeddings)", op, static_cast<long>(p[i]),
+           static_cast<long>(i), static_cast<long>(rows));
+  return t;
+}
+
+}  // namespace
+
+// padding_idx and the flags after it only concern the gradient.
+Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bool sparse) {
+  if (sparse) fail(ARGAND_NOT_IMPLEMENTED_ERROR, "embedding: got sparse=True, expected False; gradients of embeddings are dense");
+  if (weight.dim() != 2) fail(ARGAND_SHAPE_ERROR, "embedding: 'weight' must be 2-D, got %s", to_string(weight.sizes()).c_str());
+  const Tensor index = checked_indices("embedding", indices, weight.size(0));
+  const Tensor table = weight.size(1) == 1 || weight.stride(1) == 1 ? weight : contiguous(weight);
+  Dims sizes(indices.sizes());
+  sizes.push_back(weight.size(1));
+  Tensor out = empty(sizes, weight.dtype());
+  const int64_t row = weight.size(1) * weight.itemsize(), step = table.stride(0) * weight.itemsize();
+  const int64_t* p = index.data<int64_t>();
+  parallel_for(0, index.numel(), row_grain(row, 65536), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) std::memcpy(out.data<char>() + i * row, table.data<char>() + p[i] * step, static_cast<size_t>(row));
+  });
+  return out;
+}
+
+Tensor embedding_backward(const Tensor& grad_output, const Tensor& indices, int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq) {
+  const Tensor index = checked_indices("embedding_backward", indices, num_weights);
+  const Tensor grad = contiguous(grad_output);
+  const int64_t n = grad.size(-1), count = index.numel();
+  if (grad.numel() != n * count)
+    fail(ARGAND_SHAPE_ERROR, "embedding_backward: got grad of shape %s, expected %s and one more dim", to_string(grad.sizes()).c_str(), to_string(indices.sizes()).c_str());
+  Tensor sum = zeros({num_weights, n}, grad.dtype() == ARGAND_FLOAT64 ? ARGAND_FLOAT64 : ARGAND_FLOAT32);
+  const int64_t* p = index.data<int64_t>();
+  Scratch<int32_t> frequency(scale_grad_by_freq ? num_weights : 0);
+  if (scale_grad_by_freq) {
+    std::memset(frequency.get(), 0, sizeof(int32_t) * static_cast<size_t>(num_weights));
+    for (int64_t i = 0; i < count; i++) frequency[p[i]]++;
+  }
+  dispatch_floating("embedding_backward", grad.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using E = compute_t<T>;
+    const RowKernels& kernels = pick_row_kernels();
+    // Each thread owns a range of the table and adds in the order of the indices, so the sums are always the same.
+    const int64_t grain = count * n < 32768 ? num_weights : (num_weights + 15) / 16;
+    parallel_for(0, num_weights, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = 0; i < count; i++) {
+        if (p[i] < begin || p[i] >= end || p[i] == padding_idx) continue;
+        const E alpha = scale_grad_by_freq ? E(1) / static_cast<E>(frequency[p[i]]) : E(1);
+        add_row(kernels, n, sum.data<E>() + p[i] * n, grad.data<T>() + i * n, alpha);
+      }
+    });
+  });
+  return to_dtype(sum, grad.dtype());
+}
+
+}  // namespace argand::kernels::cpu

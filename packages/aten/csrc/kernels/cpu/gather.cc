@@ -1,0 +1,257 @@
+// gather, scatter_, scatter_add_, index_select, index_add_: one index per place along one dim.
+#include <algorithm>
+
+#include "packages/aten/csrc/kernels/cpu/rows.h"
+#include "packages/aten/csrc/kernels/cpu/util.h"
+#include "packages/aten/generated/kernels.h"
+
+namespace argand::kernels::cpu {
+namespace {
+
+// index, the tensor that is indexed, and the other one, walked together. The indexed tensor's stride along `dim` is kept apart.
+struct Walk {
+  int64_t n = 0;  // dims, at least 1; the first one is split among threads
+  int64_t sizes[ARGAND_MAX_DIMS], index[ARGAND_MAX_DIMS], self[ARGAND_MAX_DIMS], other[ARGAND_MAX_DIMS];
+  int64_t dim_stride = 0;
+};
+
+Walk make_walk(const Tensor& index, const Tensor& self, int64_t dim, const int64_t* other_strides) {
+  Walk w;
+  for (int64_t i = 0; i < index.dim(); i++) {
+    w.sizes[w.n] = index.size(i);
+    w.index[w.n] = index.stride(i);
+    w.self[w.n] = i == dim || self.dim() == 0 ? 0 : self.stride(i);
+    w.other[w.n++] = other_strides[i];
+  }
+  if (w.n == 0) w.sizes[0] = 1, w.index[0] = w.self[0] = w.other[0] = 0, w.n = 1;
+  w.dim_stride = self.dim() ? self.stride(dim) : 0;
+  return w;
+}
+
+// Brings a dim in front along which different places never touch the same element of self; false if there is none.
+bool lead_with_disjoint(Walk& w, int64_t dim) {
+  for (int64_t i = 0; i < w.n; i++) {
+    if (i == dim || w.sizes[i] < 2 || w.self[i] == 0) continue;
+    for (int64_t k = i; k > 0; k--) std::swap(w.sizes[k], w.sizes[k - 1]), std::swap(w.index[k], w.index[k - 1]), std::swap(w.self[k], w.self[k - 1]), std::swap(w.other[k], w.other[k - 1]);
+    return true;
+  }
+  return false;
+}
+
+// f(offset in self, offset in other) for every place whose first coordinate is in [begin, end).
+template <class F>
+void walk_range(const Walk& w, const int64_t* index, int64_t begin, int64_t end, F&& f) {
+  const int64_t last = w.n - 1;
+  int64_t at[ARGAND_MAX_DIMS] = {};
+  const int64_t run_begin = last == 0 ? begin : 0, run_end = last == 0 ? end : w.sizes[last];
+  at[0] = begin;
+  while (last == 0 || at[0] < end) {
+    int64_t i = 0, s = 0, o = 0;
+    for (int64_t k = 0; k < last; k++) i += at[k] * w.index[k], s += at[k] * w.self[k], o += at[k] * w.other[k];
+    for (int64_t j = run_begin; j < run_end; j++) f(s + j * w.self[last] + index[i + j * w.index[last]] * w.dim_stride, o + j * w.other[last]);
+    if (last == 0) return;
+    int64_t k = last - 1;
+    while (k > 0 && ++at[k] == w.sizes[k]) at[k--] = 0;
+    if (k == 0) at[0]++;
+  }
+}
+
+template <class F>
+void walk(const Walk& w, const int64_t* index, bool parallel, F&& f) {
+  int64_t inner = 1;
+  for (int64_t k = 0; k < w.n; k++) {
+    if (w.sizes[k] == 0) return;
+    if (k) inner *= w.sizes[k];
+  }
+  if (!parallel) return walk_range(w, index, 0, w.sizes[0], f);
+  parallel_for(0, w.sizes[0], row_grain(inner, 8192), [&](int64_t begin, int64_t end) { walk_range(w, index, begin, end, f); });
+}
+
+// Checks the index against self (and src): every dim but `dim` must fit; values in [0, self.size(dim)). Returns int64 indices.
+Tensor checked_index(const char* op, const Tensor& index, const Tensor& self, int64_t dim, const Tensor& src) {
+  check_index_dtype(op, index);
+  const Tensor i64 = index.dtype() == ARGAND_INT64 ? index : to_dtype(index, ARGAND_INT64);
+  if (index.numel() == 0) return i64;
+  auto rank = [](const Tensor& t) { return t.dim() ? t.dim() : 1; };
+  auto size = [](const Tensor& t, int64_t d) { return t.dim() ? t.size(d) : 1; };
+  bool fits = rank(index) == rank(self) && (!src || rank(src) == rank(index));
+  for (int64_t d = 0; fits && d < rank(index); d++) fits = (d == dim || size(index, d) <= size(self, d)) && (!src || size(index, d) <= size(src, d));
+  if (!fits)
+    fail(ARGAND_SHAPE_ERROR, "%s: got index of shape %s for self of shape %s%s%s, expected the same number of dims and no size greater than theirs apart from dimension %ld", op,
+         to_string(index.sizes()).c_str(), to_string(self.sizes()).c_str(), src ? " and src of shape " : "", src ? to_string(src.sizes()).c_str() : "", static_cast<long>(dim));
+  const int64_t limit = size(self, dim), *p = i64.data<int64_t>();
+  Dims zero;
+  for (int64_t d = 0; d < index.dim(); d++) zero.push_back(0);
+  Walk w = make_walk(i64, Tensor(i64), 0, zero.d);
+  for (int64_t d = 0; d < w.n; d++) w.self[d] = 0;
+  w.dim_stride = 1;  // the offset in self is then the index itself
+  walk(w, p, false, [&](int64_t value, int64_t) {
+    if (value < 0 || value >= limit)
+      fail(ARGAND_INDEX_ERROR, "%s: index %ld is out of bounds for dimension %ld with size %ld", op, static_cast<long>(value), static_cast<long>(dim), static_cast<long>(limit));
+  });
+  return i64;
+}
+
+}  // namespace
+
+Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, bool) {
+  const int64_t d = wrap_dim(dim, self.dim());
+  const Tensor i64 = checked_index("gather", index, self, d, Tensor());
+  Tensor out = empty(index.sizes(), self.dtype());
+  const Walk w = make_walk(i64, self, d, out->strides);
+  dispatch_size(self.itemsize(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* from = self.data<T>();
+    T* to = out.data<T>();
+    walk(w, i64.data<int64_t>(), true, [&](int64_t s, int64_t o) { to[o] = from[s]; });
+  });
+  return out;
+}
+
+void scatter_(const Tensor& self, int64_t dim, const Tensor& index, const Operand& src) {
+  const int64_t d = wrap_dim(dim, self.dim());
+  Tensor source;
+  if (src.is_tensor()) {
+    source = src.tensor();
+    if (source.dtype() != self.dtype())
+      fail(ARGAND_DTYPE_ERROR, "scatter: Expected self.dtype to be equal to src.dtype, got %s and %s", kDTypeName[self.dtype()], kDTypeName[source.dtype()]);
+    if (source->storage == self->storage) {
+      Tensor copy = empty(source.sizes(), source.dtype());
+      strided_copy(source.itemsize(), source.dim(), source->sizes, copy->data, copy->strides, source->data, source->strides);
+      source = copy;
+    }
+  }
+  const Tensor i64 = checked_index("scatter", index, self, d, source);
+  if (index.numel() == 0) return;
+  Tensor value;
+  Dims zero;
+  for (int64_t k = 0; k < index.dim(); k++) zero.push_back(0);
+  if (!source) {
+    value = empty(IntList{}, self.dtype());
+    fill_(value, src);
+  }
+  Walk w = make_walk(i64, self, d, source ? source->strides : zero.d);
+  const bool parallel = lead_with_disjoint(w, d);
+  dispatch_size(self.itemsize(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* to = self.data<T>();
+    const T* from = source ? source.data<T>() : value.data<T>();
+    walk(w, i64.data<int64_t>(), parallel, [&](int64_t s, int64_t o) { to[s] = from[o]; });
+  });
+}
+
+void scatter_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  const int64_t d = wrap_dim(dim, self.dim());
+  check_same_dtype("scatter_add", self, src);
+  const Tensor i64 = checked_index("scatter_add", index, self, d, src);
+  if (index.numel() == 0) return;
+  Walk w = make_walk(i64, self, d, src->strides);
+  const bool parallel = lead_with_disjoint(w, d);
+  const int64_t* p = i64.data<int64_t>();
+  if (is_complex(self.dtype())) {
+    auto run = [&](auto* to, const auto* from) { walk(w, p, parallel, [&](int64_t s, int64_t o) { to[s].re += from[o].re, to[s].im += from[o].im; }); };
+    return self.dtype() == ARGAND_COMPLEX64 ? run(self.data<complex64>(), src.data<complex64>()) : run(self.data<complex128>(), src.data<complex128>());
+  }
+  dispatch_real("scatter_add", self.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* to = self.data<T>();
+    const T* from = src.data<T>();
+    const bool as_bool = self.dtype() == ARGAND_BOOL;
+    walk(w, p, parallel, [&](int64_t s, int64_t o) { to[s] = as_bool ? static_cast<T>(narrow<T>(widen(to[s]) + widen(from[o]) != 0)) : narrow<T>(widen(to[s]) + widen(from[o])); });
+  });
+}
+
+namespace {
+
+Tensor checked_vector(const char* op, const Tensor& index, int64_t limit) {
+  check_index_dtype(op, index);
+  if (index.dim() > 1) fail(ARGAND_SHAPE_ERROR, "%s: Index is supposed to be a vector, but got %s", op, to_string(index.sizes()).c_str());
+  const Tensor t = to_dtype(index, ARGAND_INT64);
+  for (int64_t i = 0; i < t.numel(); i++)
+    if (t.data<int64_t>()[i] < 0 || t.data<int64_t>()[i] >= limit)
+      fail(ARGAND_INDEX_ERROR, "%s: index out of range: got index %ld, expected 0 <= index < %ld", op, static_cast<long>(t.data<int64_t>()[i]), static_cast<long>(limit));
+  return t;
+}
+
+}  // namespace
+
+Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
+  const int64_t d = wrap_dim(dim, self.dim());
+  const Tensor x = contiguous(self);
+  const DimSplit s(x, d);
+  const Tensor i64 = checked_vector("index_select", index, s.n);
+  const int64_t count = i64.numel(), *p = i64.data<int64_t>();
+  Dims sizes(x.sizes());
+  if (x.dim())
+    sizes[d] = count;
+  else if (count != 1)
+    fail(ARGAND_SHAPE_ERROR, "index_select: got %ld indices for a 0-d tensor, expected one", static_cast<long>(count));
+  Tensor out = empty(sizes, x.dtype());
+  dispatch_size(x.itemsize(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* from = x.data<T>();
+    T* to = out.data<T>();
+    parallel_for(0, s.outer * count, row_grain(s.inner), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) {
+        const T* row = from + (i / count * s.n + p[i % count]) * s.inner;
+        if (s.inner == 1)
+          to[i] = *row;
+        else
+          std::memcpy(to + i * s.inner, row, sizeof(T) * static_cast<size_t>(s.inner));
+      }
+    });
+  });
+  return out;
+}
+
+void index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+  const int64_t d = wrap_dim(dim, self.dim());
+  check_same_dtype("index_add", self, source);
+  const Tensor work = contiguous(self), from = contiguous(source);
+  const DimSplit s(work, d);
+  const Tensor i64 = checked_vector("index_add", index, s.n);
+  const int64_t count = i64.numel(), *p = i64.data<int64_t>();
+  bool fits = self.dim() == source.dim() || count == source.numel();
+  for (int64_t k = 0; fits && k < self.dim() && k < source.dim(); k++) fits = source.size(k) == (k == d ? count : self.size(k));
+  if (!fits)
+    fail(ARGAND_SHAPE_ERROR, "index_add: got source of shape %s and %ld indices for self of shape %s, expected self's shape with dimension %ld as long as index",
+         to_string(source.sizes()).c_str(), static_cast<long>(count), to_string(self.sizes()).c_str(), static_cast<long>(d));
+  auto rows = [&](auto&& add) {  // add(self row, source row) of s.inner elements; slices of the outer dims are disjoint
+    parallel_for(0, s.outer, row_grain(count * s.inner), [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; o++)
+        for (int64_t i = 0; i < count; i++) add((o * s.n + p[i]) * s.inner, (o * count + i) * s.inner);
+    });
+  };
+  if (self.dtype() == ARGAND_FLOAT32) {
+    const RowKernels& k = pick_row_kernels();
+    rows([&](int64_t to, int64_t at) { k.add_f32(s.inner, work.data<float>() + to, from.data<float>() + at, static_cast<float>(alpha.to_double())); });
+  } else if (is_complex(self.dtype())) {
+    auto run = [&](auto* to, const auto* x) {
+      using R = decltype(to->re);
+      const R re = static_cast<R>(alpha.re), im = static_cast<R>(alpha.im);
+      rows([&](int64_t t, int64_t at) {
+        for (int64_t j = 0; j < s.inner; j++) to[t + j].re += re * x[at + j].re - im * x[at + j].im, to[t + j].im += re * x[at + j].im + im * x[at + j].re;
+      });
+    };
+    if (self.dtype() == ARGAND_COMPLEX64)
+      run(work.data<complex64>(), from.data<complex64>());
+    else
+      run(work.data<complex128>(), from.data<complex128>());
+  } else {
+    dispatch_real("index_add", self.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const auto a = static_cast<compute_t<T>>(std::is_integral_v<T> ? static_cast<double>(alpha.to_int()) : alpha.to_double());
+      const bool as_bool = self.dtype() == ARGAND_BOOL;
+      rows([&](int64_t to, int64_t at) {
+        for (int64_t j = 0; j < s.inner; j++) {
+          T& x = work.data<T>()[to + j];
+          const auto sum = widen(x) + a * widen(from.data<T>()[at + j]);
+          x = as_bool ? static_cast<T>(narrow<T>(sum != 0)) : narrow<T>(sum);
+        }
+      });
+    });
+  }
+  store_into(self, work);
+}
+
+}  // namespace argand::kernels::cpu

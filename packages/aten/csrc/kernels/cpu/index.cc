@@ -1,0 +1,263 @@
+// Advanced indexing: index and index_put_ with integer and bool tensors, one per dimension or None.
+#include "packages/aten/csrc/kernels/cpu/util.h"
+#include "packages/aten/generated/kernels.h"
+
+namespace argand::kernels::cpu {
+namespace {
+
+// self[indices] as three groups of dims [pre, indexed, post]: an offset into self is pre + table[indexed] + post, in elements.
+struct IndexPlan {
+  Dims pre, pre_strides;    // plain dims before the indexed ones (none if the indexed dims are not adjacent)
+  Dims shape;               // the indices' broadcast shape
+  std::vector<int64_t> table;
+  Dims post, post_strides;
+
+  Dims result() const {
+    Dims r = pre;
+    for (int64_t i = 0; i < shape.n; i++) r.push_back(shape[i]);
+    for (int64_t i = 0; i < post.n; i++) r.push_back(post[i]);
+    return r;
+  }
+};
+
+// Replaces bool masks by the index tensors of their nonzero places; a 0-d mask indexes a new dimension of size 1 of `self`.
+void expand_masks(Tensor& self, TensorList& indices) {
+  TensorList out;
+  for (size_t k = 0; k < indices.size(); k++) {
+    const Tensor& mask = indices[k];
+    if (!mask || mask.dtype() != ARGAND_BOOL) {
+      if (mask) check_index_dtype("index", mask);
+      out.push_back(mask);
+      continue;
+    }
+    const int64_t at = static_cast<int64_t>(out.size());
+    if (mask.dim() == 0) {
+      Dims sizes, strides;
+      for (int64_t i = 0; i <= self.dim(); i++) {
+        if (i == at) sizes.push_back(1), strides.push_back(0);
+        if (i < self.dim()) sizes.push_back(self.size(i)), strides.push_back(self.stride(i));
+      }
+      self = view_of(self, sizes, strides, self->offset);
+      out.push_back(zeros({*mask.data<uint8_t>() ? 1 : 0}, ARGAND_INT64));
+      continue;
+    }
+    for (int64_t i = 0; i < mask.dim(); i++)
+      if (at + i >= self.dim() || mask.size(i) != self.size(at + i))
+        fail(ARGAND_INDEX_ERROR, "index: The shape of the mask %s at index %ld does not match the shape of the indexed tensor %s at index %ld", to_string(mask.sizes()).c_str(),
+             static_cast<long>(i), to_string(self.sizes()).c_str(), static_cast<long>(at + i));
+    const Tensor places = nonzero(mask);
+    const int64_t n = places.size(0);
+    for (int64_t i = 0; i < mask.dim(); i++) out.push_back(view_of(places, {n}, {places.stride(0)}, places->offset + i * places.stride(1)));
+  }
+  indices = std::move(out);
+}
+
+// Adds index * stride of one index tensor to every place of the table.
+void add_offsets(IndexPlan& plan, const Tensor& index, int64_t dim, int64_t size, int64_t stride) {
+  const Tensor i64 = to_dtype(index, ARGAND_INT64);
+  const Dims strides = broadcast_strides("index", i64, plan.shape);
+  const int64_t* p = i64.data<int64_t>();
+  int64_t at[ARGAND_MAX_DIMS] = {}, offset = 0;
+  for (size_t k = 0; k < plan.table.size(); k++) {
+    int64_t i = p[offset];
+    if (i < -size || i >= size)
+      fail(ARGAND_INDEX_ERROR, "index %ld is out of bounds for dimension %ld with size %ld", static_cast<long>(i), static_cast<long>(dim), static_cast<long>(size));
+    plan.table[k] += (i < 0 ? i + size : i) * stride;
+    for (int64_t d = plan.shape.n - 1; d >= 0; d--) {
+      offset += strides[d];
+      if (++at[d] < plan.shape[d]) break;
+      offset -= strides[d] * at[d];
+      at[d] = 0;
+    }
+  }
+}
+
+IndexPlan make_plan(Tensor& self, const TensorList& given) {
+  TensorList indices = given;
+  expand_masks(self, indices);
+  if (static_cast<int64_t>(indices.size()) > self.dim())
+    fail(ARGAND_INDEX_ERROR, "index: too many indices for tensor of dimension %ld (got %ld)", static_cast<long>(self.dim()), static_cast<long>(indices.size()));
+  IndexPlan plan;
+  int64_t first = -1, last = -1, used = 0;
+  for (size_t k = 0; k < indices.size(); k++) {
+    if (!indices[k]) continue;
+    if (first < 0) first = static_cast<int64_t>(k);
+    last = static_cast<int64_t>(k);
+    used++;
+    const Tensor& t = indices[k];
+    Dims merged;
+    const int64_t n = t.dim() > plan.shape.n ? t.dim() : plan.shape.n;
+    for (int64_t i = 0; i < n; i++) {
+      const int64_t a = i < n - t.dim() ? 1 : t.size(i - (n - t.dim())), b = i < n - plan.shape.n ? 1 : plan.shape[i - (n - plan.shape.n)];
+      if (a != b && a != 1 && b != 1) {
+        std::string shapes;
+        for (const Tensor& x : indices)
+          if (x) shapes += (shapes.empty() ? "" : ", ") + to_string(x.sizes());
+        fail(ARGAND_INDEX_ERROR, "shape mismatch: indexing tensors could not be broadcast together with shapes %s", shapes.c_str());
+      }
+      merged.push_back(a == 1 ? b : a);
+    }
+    plan.shape = merged;
+  }
+  const bool adjacent = used > 0 && last - first + 1 == used;  // else the indexed dims come first
+  for (int64_t i = 0; i < self.dim(); i++) {
+    if (i < static_cast<int64_t>(indices.size()) && indices[i]) continue;
+    const bool before = adjacent && i < first;
+    (before ? plan.pre : plan.post).push_back(self.size(i));
+    (before ? plan.pre_strides : plan.post_strides).push_back(self.stride(i));
+  }
+  plan.table.assign(static_cast<size_t>(product(plan.shape)), 0);
+  for (int64_t i = 0; i < static_cast<int64_t>(indices.size()); i++)
+    if (indices[i]) add_offsets(plan, indices[i], i, self.size(i), self.stride(i));
+  return plan;
+}
+
+// Offset of the k-th place of a row-major walk over `sizes`.
+int64_t offset_of(int64_t k, const Dims& sizes, const int64_t* strides) {
+  int64_t offset = 0;
+  for (int64_t d = sizes.n - 1; d >= 0; d--) {
+    offset += k % sizes[d] * strides[d];
+    k /= sizes[d];
+  }
+  return offset;
+}
+
+// f(offset in self, offset in other) for the places of `post`, which start at the given offsets.
+template <class F>
+void for_post(const IndexPlan& plan, const int64_t* other, int64_t s, int64_t o, F&& f) {
+  const int64_t n = plan.post.n;
+  if (n == 0) return f(s, o);
+  int64_t at[ARGAND_MAX_DIMS] = {};
+  while (true) {
+    for (int64_t j = 0; j < plan.post[n - 1]; j++) f(s + j * plan.post_strides[n - 1], o + j * other[n - 1]);
+    int64_t d = n - 2;
+    for (; d >= 0; d--) {
+      s += plan.post_strides[d];
+      o += other[d];
+      if (++at[d] < plan.post[d]) break;
+      s -= plan.post_strides[d] * at[d];
+      o -= other[d] * at[d];
+      at[d] = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+// Whether strides are those of a dense row-major block.
+bool is_dense(const Dims& sizes, const int64_t* strides) {
+  int64_t expected = 1;
+  for (int64_t d = sizes.n - 1; d >= 0; d--) {
+    if (sizes[d] != 1 && strides[d] != expected) return false;
+    expected *= sizes[d];
+  }
+  return true;
+}
+
+// Runs f(place in [pre x indexed], offset in self, offset in other) over all places, whose other strides follow the result's dims.
+template <class F>
+void for_places(const IndexPlan& plan, const int64_t* other, bool parallel, F&& f) {
+  const int64_t indexed = static_cast<int64_t>(plan.table.size()), places = product(plan.pre) * indexed, block = product(plan.post);
+  if (places == 0 || block == 0) return;
+  auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; k++)
+      f(offset_of(k / indexed, plan.pre, plan.pre_strides.d) + plan.table[static_cast<size_t>(k % indexed)],
+        offset_of(k / indexed, plan.pre, other) + offset_of(k % indexed, plan.shape, other + plan.pre.n));
+  };
+  if (parallel)
+    parallel_for(0, places, row_grain(block, 8192), run);
+  else
+    run(0, places);
+}
+
+template <class T>
+void accumulate(T& to, const T& x, bool as_bool) {
+  if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>)
+    to.re += x.re, to.im += x.im;
+  else if (as_bool)
+    to = static_cast<T>(narrow<T>((widen(to) != 0) | (widen(x) != 0)));
+  else
+    to = narrow<T>(widen(to) + widen(x));
+}
+
+}  // namespace
+
+Tensor index(const Tensor& self, const TensorList& indices) {
+  Tensor x = self;
+  const IndexPlan plan = make_plan(x, indices);
+  Tensor out = empty(plan.result(), x.dtype());
+  const int64_t* post_strides = out->strides + plan.pre.n + plan.shape.n;
+  const bool dense = is_dense(plan.post, plan.post_strides.d);
+  const int64_t block = product(plan.post);
+  dispatch_size(x.itemsize(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* from = x.data<T>();
+    T* to = out.data<T>();
+    for_places(plan, out->strides, true, [&](int64_t s, int64_t o) {
+      if (block == 1)
+        to[o] = from[s];
+      else if (dense)
+        std::memcpy(to + o, from + s, sizeof(T) * static_cast<size_t>(block));
+      else
+        for_post(plan, post_strides, s, o, [&](int64_t a, int64_t b) { to[b] = from[a]; });
+    });
+  });
+  return out;
+}
+
+void index_put_(const Tensor& self, const TensorList& indices, const Tensor& values, bool accumulate_values) {
+  Tensor x = self;
+  const IndexPlan plan = make_plan(x, indices);
+  Tensor from = values;
+  if (values.dtype() != self.dtype()) {
+    if (values.dim() != 0)
+      fail(ARGAND_DTYPE_ERROR, "index_put: got self of dtype %s and values of dtype %s, expected the same dtype; convert with .to()", kDTypeName[self.dtype()],
+           kDTypeName[values.dtype()]);
+    from = to_dtype(values, self.dtype());
+  }
+  if (from->storage == self->storage) {  // values may be read after they were overwritten
+    Tensor copy = empty(from.sizes(), from.dtype());
+    strided_copy(from.itemsize(), from.dim(), from->sizes, copy->data, copy->strides, from->data, from->strides);
+    from = copy;
+  }
+  Dims sizes(from.sizes()), strides(from.strides());
+  const Dims result = plan.result();
+  while (sizes.n > result.n && sizes[0] == 1) {  // leading dims of size 1 do not count
+    for (int64_t i = 1; i < sizes.n; i++) sizes[i - 1] = sizes[i], strides[i - 1] = strides[i];
+    sizes.n--, strides.n--;
+  }
+  bool fits = sizes.n <= result.n;
+  Dims spread;  // values' strides over the result's dims
+  for (int64_t i = 0; fits && i < result.n; i++) {
+    const int64_t k = i - (result.n - sizes.n);
+    fits = k < 0 || sizes[k] == 1 || sizes[k] == result[i];
+    spread.push_back(k < 0 || sizes[k] == 1 ? 0 : strides[k]);
+  }
+  if (!fits)
+    fail(ARGAND_SHAPE_ERROR, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s", to_string(values.sizes()).c_str(),
+         to_string(result).c_str());
+  const int64_t* post_strides = spread.d + plan.pre.n + plan.shape.n;
+  if (!accumulate_values) {
+    dispatch_size(x.itemsize(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      T* to = x.data<T>();
+      const T* p = from.data<T>();
+      for_places(plan, spread.d, false, [&](int64_t s, int64_t o) { for_post(plan, post_strides, s, o, [&](int64_t a, int64_t b) { to[a] = p[b]; }); });
+    });
+    return;
+  }
+  auto add = [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* to = x.data<T>();
+    const T* p = from.data<T>();
+    const bool as_bool = x.dtype() == ARGAND_BOOL;
+    for_places(plan, spread.d, false, [&](int64_t s, int64_t o) { for_post(plan, post_strides, s, o, [&](int64_t a, int64_t b) { accumulate(to[a], p[b], as_bool); }); });
+  };
+  if (x.dtype() == ARGAND_COMPLEX64)
+    add(Tag<complex64>{});
+  else if (x.dtype() == ARGAND_COMPLEX128)
+    add(Tag<complex128>{});
+  else
+    dispatch_real("index_put", x.dtype(), add);
+}
+
+}  // namespace argand::kernels::cpu

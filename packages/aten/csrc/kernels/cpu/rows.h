@@ -1,0 +1,24 @@
+// Tiered sums of rows.
+#pragma once
+
+#include <stdint.h>
+
+#include "packages/aten/csrc/kernels/cpu/tiers.h"
+
+namespace argand::kernels::cpu {
+
+struct RowKernels {
+  // acc[i] += alpha * x[i]
+  void (*add_f32)(int64_t n, float* acc, const float* x, float alpha);
+  void (*add_f64)(int64_t n, double* acc, const double* x, double alpha);
+  void (*add_bf16)(int64_t n, float* acc, const bf16* x, float alpha);
+  void (*add_f16)(int64_t n, float* acc, const f16* x, float alpha);
+};
+ARGAND_DECLARE_TIERS(RowKernels, row_kernels)
+
+inline void add_row(const RowKernels& k, int64_t n, float* acc, const float* x, float alpha) { k.add_f32(n, acc, x, alpha); }
+inline void add_row(const RowKernels& k, int64_t n, double* acc, const double* x, double alpha) { k.add_f64(n, acc, x, alpha); }
+inline void add_row(const RowKernels& k, int64_t n, float* acc, const bf16* x, float alpha) { k.add_bf16(n, acc, x, alpha); }
+inline void add_row(const RowKernels& k, int64_t n, float* acc, const f16* x, float alpha) { k.add_f16(n, acc, x, alpha); }
+
+}  // namespace argand::kernels::cpu
