@@ -1,0 +1,166 @@
+// Scaled dot-product attention in tiles of queries: scores of a tile against all its keys stay in cache and are never stored.
+// The backward pass recomputes them from the logarithms of the sums (T. Dao et al., "FlashAttention", 2022).
+#include "packages/aten/csrc/kernels/cpu/attention.h"
+
+#include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/csrc/kernels/cpu/gemm.h"
+#include "packages/aten/csrc/kernels/cpu/util.h"
+#include "packages/aten/generated/kernels.h"
+
+namespace argand::kernels::cpu {
+namespace {
+
+constexpr int64_t kTile = 128;  // queries
+
+template <class E>
+const AttentionLoops<E>& loops() {
+  if constexpr (sizeof(E) == 4)
+    return pick_attention_kernels().f32;
+  else
+    return pick_attention_kernels().f64;
+}
+
+// A (batch, head, position, feature) operand in compute type with unit stride along features.
+template <class E>
+struct Heads {
+  Tensor t;
+  Heads(const Tensor& x, int dtype) : t(x.dtype() == dtype && x.stride(3) == 1 ? x : to_dtype(contiguous(x), dtype)) {}
+  E* at(int64_t b, int64_t h, int64_t row = 0) const { return t.data<E>() + b * t.stride(0) + h * t.stride(1) + row * t.stride(2); }
+  int64_t ld() const { return t.stride(2); }
+  Matrix rows(int64_t b, int64_t h, int64_t row = 0) const { return {at(b, h, row), ld(), 1}; }
+  Matrix columns(int64_t b, int64_t h) const { return {at(b, h), 1, ld()}; }  // transposed
+};
+
+struct Problem {
+  int64_t batch, heads, kv_heads, queries, keys, features, value_features;
+  bool causal;
+  Problem(const Tensor& q, const Tensor& k, const Tensor& v, bool is_causal)
+      : batch(q.size(0)), heads(q.size(1)), kv_heads(k.size(1)), queries(q.size(2)), keys(k.size(2)), features(q.size(3)), value_features(v.size(3)), causal(is_causal) {
+    if (k.size(0) != batch || v.size(0) != batch || v.size(1) != kv_heads || v.size(2) != keys || k.size(3) != features || kv_heads == 0 || heads % kv_heads)
+      fail(ARGAND_SHAPE_ERROR, "attention: got query %s, key %s, value %s, expected (batch, heads, positions, features) with heads of key and value dividing those of query",
+           to_string(q.sizes()).c_str(), to_string(k.sizes()).c_str(), to_string(v.sizes()).c_str());
+  }
+  int64_t group() const { return heads / kv_heads; }
+  int64_t tiles() const { return (queries + kTile - 1) / kTile; }
+  // Keys that query `row` sees; causal: those not behind it, aligned at the first.
+  int64_t visible(int64_t row) const { return causal ? std::min(keys, row + 1) : keys; }
+};
+
+// An additive mask broadcast to (batch, heads, queries, keys); bools become 0 and -inf.
+template <class E>
+class Mask {
+ public:
+  Mask(const Tensor& mask, const Problem& p, int dtype) {
+    if (!mask) return;
+    Tensor t = contiguous(mask);
+    if (mask.dtype() == ARGAND_BOOL) {
+      const Tensor additive = argand::empty(mask.sizes(), dtype);
+      for (int64_t i = 0; i < t.numel(); i++) additive.data<E>()[i] = t.data<uint8_t>()[i] ? E(0) : -std::numeric_limits<E>::infinity();
+      t = additive;
+    } else {
+      t = to_dtype(t, dtype);
+    }
+    if (t.dim() > 0 && t.size(-1) == 1 && p.keys != 1) {  // rows must be dense
+      builtins::Ints sizes = t.sizes().vec();
+      sizes.back() = p.keys;
+      const Tensor wide = argand::empty(sizes, dtype);
+      for (int64_t r = 0; r < t.numel(); r++) std::fill_n(wide.data<E>() + r * p.keys, p.keys, t.data<E>()[r]);
+      t = wide;
+    }
+    tensor_ = t;
+    strides_ = broadcast_strides("attention", t, {p.batch, p.heads, p.queries, p.keys});
+  }
+  const E* row(int64_t b, int64_t h, int64_t i) const { return tensor_ ? tensor_.data<E>() + b * strides_[0] + h * strides_[1] + i * strides_[2] : nullptr; }
+
+ private:
+  Tensor tensor_;
+  Dims strides_;
+};
+
+// A result laid out as `like` is: (batch, position, head, feature) in memory where that is so.
+Tensor result_like(const Tensor& like, IntList sizes, int dtype) {
+  if (like.stride(1) >= like.stride(2)) return argand::empty(sizes, dtype);
+  return argand::empty_strided(sizes, {sizes[2] * sizes[1] * sizes[3], sizes[3], sizes[1] * sizes[3], int64_t{1}}, dtype);
+}
+
+template <class E>
+void forward(int dtype, const Problem& p, const Heads<E>& q, const Heads<E>& k, const Heads<E>& v, const Mask<E>& mask, double scale, const Heads<E>& out, E* lse) {
+  argand::parallel_for(0, p.batch * p.heads * p.tiles(), 1, [&](int64_t begin, int64_t end) {
+    Scratch<E> scores(kTile * p.keys);
+    for (int64_t task = begin; task < end; task++) {
+      const int64_t first = task % p.tiles() * kTile, h = task / p.tiles() % p.heads, b = task / p.tiles() / p.heads, kv = h / p.group();
+      const int64_t rows = std::min(kTile, p.queries - first), width = p.visible(first + rows - 1);
+      gemm(dtype, rows, width, p.features, scale, q.rows(b, h, first), k.columns(b, kv), 0, scores, width, true);
+      for (int64_t i = 0; i < rows; i++)
+        lse[(b * p.heads + h) * p.queries + first + i] = loops<E>().softmax(p.visible(first + i), width, scores + i * width, mask.row(b, h, first + i));
+      gemm(dtype, rows, p.value_features, width, 1, {scores.get(), width, 1}, v.rows(b, kv), 0, out.at(b, h, first), out.ld(), true);
+    }
+  });
+}
+
+template <class E>
+void backward(int dtype, const Problem& p, const Heads<E>& go, const Heads<E>& q, const Heads<E>& k, const Heads<E>& v, const Mask<E>& mask, const Heads<E>& out, const E* lse, double scale,
+              const Heads<E>& gq, const Heads<E>& gk, const Heads<E>& gv) {
+  argand::parallel_for(0, p.batch * p.kv_heads, 1, [&](int64_t begin, int64_t end) {
+    Scratch<E> scores(kTile * p.keys), grads(kTile * p.keys);
+    for (int64_t task = begin; task < end; task++) {
+      const int64_t b = task / p.kv_heads, kv = task % p.kv_heads;
+      for (int64_t j = 0; j < p.keys; j++) {
+        std::fill_n(gk.at(b, kv, j), p.features, E(0));
+        std::fill_n(gv.at(b, kv, j), p.value_features, E(0));
+      }
+      for (int64_t h = kv * p.group(); h < (kv + 1) * p.group(); h++) {
+        for (int64_t first = 0; first < p.queries; first += kTile) {
+          const int64_t rows = std::min(kTile, p.queries - first), width = p.visible(first + rows - 1);
+          gemm(dtype, rows, width, p.features, scale, q.rows(b, h, first), k.columns(b, kv), 0, scores, width, true);
+          gemm(dtype, rows, width, p.value_features, 1, go.rows(b, h, first), v.columns(b, kv), 0, grads, width, true);
+          for (int64_t i = 0; i < rows; i++) {
+            const E delta = loops<E>().dot(p.value_features, go.at(b, h, first + i), out.at(b, h, first + i));
+            loops<E>().backward(p.visible(first + i), width, scores + i * width, mask.row(b, h, first + i), lse[(b * p.heads + h) * p.queries + first + i], grads + i * width, delta,
+                                static_cast<E>(scale));
+          }
+          gemm(dtype, width, p.value_features, rows, 1, {scores.get(), 1, width}, go.rows(b, h, first), 1, gv.at(b, kv), gv.ld(), true);
+          gemm(dtype, rows, p.features, width, 1, {grads.get(), width, 1}, k.rows(b, kv), 0, gq.at(b, h, first), gq.ld(), true);
+          gemm(dtype, width, p.features, rows, 1, {grads.get(), 1, width}, q.rows(b, h, first), 1, gk.at(b, kv), gk.ld(), true);
+        }
+      }
+    }
+  });
+}
+
+// Converted if need be; keeps the layout of what it leaves alone.
+Tensor converted(const Tensor& t, int dtype) { return t.dtype() == dtype ? t : to_dtype(t, dtype); }
+int compute_dtype(int dtype) { return dtype == ARGAND_FLOAT64 ? ARGAND_FLOAT64 : ARGAND_FLOAT32; }
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, bool is_causal, double scale) {
+  const Problem p(query, key, value, is_causal);
+  const int dtype = compute_dtype(query.dtype());
+  const Tensor lse = argand::empty({p.batch, p.heads, p.queries}, dtype);
+  const Tensor out = result_like(query, {p.batch, p.heads, p.queries, p.value_features}, dtype);
+  if (p.keys == 0) {
+    for (int64_t i = 0; i < out.numel(); i++) std::memset(out.data<char>() + i * out.itemsize(), 0, out.itemsize());
+  } else {
+    dispatch_floating("attention", dtype, [&](auto tag) {
+      using E = compute_t<typename decltype(tag)::type>;
+      forward<E>(dtype, p, {query, dtype}, {key, dtype}, {value, dtype}, {attn_mask, p, dtype}, scale, {out, dtype}, lse.data<E>());
+    });
+  }
+  return {converted(out, query.dtype()), lse};
+}
+
+std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad_out, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, const Tensor& out,
+                                                      const Tensor& logsumexp, bool is_causal, double scale) {
+  const Problem p(query, key, value, is_causal);
+  const int dtype = compute_dtype(query.dtype());
+  const Tensor gq = result_like(query, query.sizes(), dtype), gk = result_like(key, key.sizes(), dtype), gv = result_like(value, value.sizes(), dtype);
+  const Tensor lse = contiguous(logsumexp);
+  dispatch_floating("attention_backward", dtype, [&](auto tag) {
+    using E = compute_t<typename decltype(tag)::type>;
+    backward<E>(dtype, p, {grad_out, dtype}, {query, dtype}, {key, dtype}, {value, dtype}, {attn_mask, p, dtype}, {out, dtype}, lse.data<E>(), scale, {gq, dtype}, {gk, dtype}, {gv, dtype});
+  });
+  return {converted(gq, query.dtype()), converted(gk, key.dtype()), converted(gv, value.dtype())};
+}
+
+}  // namespace argand::kernels::cpu
