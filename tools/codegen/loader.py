@@ -350,7 +350,7 @@ class Loader:
         try:
             body = read_body(text, parameters, lambda n: self.callables.get(n, []), wanted, differentiable(op.schema))
         except ExprError as e:
-            self.diagnostics.add(node.location, f"{op.name}: gradient for {names[0]} `{text}`: {e.message}", len(node.text))
+            self.diagnostics.add(node.location, f"{op.name}: gradient for {names[0]}: {e.message}", len(node.text))
             return Derivative(names, None, from_expr=True)
         return Derivative(names, body, from_expr=True)
 

@@ -68,6 +68,7 @@ TOLERANCE = {
     "float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-9, "complex64": 3e-5, "complex128": 1e-9,
 }  # fmt: skip
 _COMPUTE = {"bfloat16": "float64", "float16": "float64", "float32": "float64", "complex64": "complex128"}
+_BY_VALUE = ("sort", "topk")  # where equal elements are, is not defined
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.5, 30.0, -30.0, 1e30, -1e30, np.inf, -np.inf, np.nan)
 
 
@@ -136,7 +137,9 @@ def random_array(case: Case, dtype: str, rng: np.random.Generator, shape: tuple[
     if dtype in dt.INTEGRAL:
         low = 0 if dtype == "uint8" or (second and ("shifts" in case.traits or "pow" in case.traits)) else -6
         high = 4 if second and ("shifts" in case.traits or "pow" in case.traits) else 7
-        values = rng.integers(low, high, shape)
+        n = int(np.prod(shape))
+        distinct = case.kind == "opaque" and 0 < n <= 100  # so that sorting has one answer
+        values = (rng.permutation(n) - (0 if low == 0 else n // 2)).reshape(shape) if distinct else rng.integers(low, high, shape)
         if second and "divides" in case.traits:
             values = np.where(values == 0, 3, values)
         return values.astype(dtype)
@@ -307,6 +310,8 @@ def as_list(x: Any) -> list[Any]:
 def compare(case: Case, actual: Any, expected: Any, dtype: str) -> None:
     """Shapes and values of all results, after rounding the expected ones."""
     actual, expected = as_list(actual), as_list(expected)
+    if dtype == "bool" and case.name in _BY_VALUE:
+        actual, expected = actual[:1], expected[:1]
     assert len(actual) == len(expected), f"{case.name}: {len(actual)} results, expected {len(expected)}"
     for got, want in zip(actual, expected, strict=True):
         name = dtype_name(got)
@@ -481,7 +486,7 @@ def check_out(case: Case, dtype: str) -> None:
         assert tuple(out.shape) == tuple(want.shape)
         np.testing.assert_array_equal(array_of(out), array_of(want))
     if dtype_name(expected[0]) in dt.FLOATING and len(outs) == 1:
-        with pytest.raises(RuntimeError):
+        with pytest.raises((RuntimeError, TypeError)):
             operator(case)(*ready.args, **ready.kwargs, out=aten().empty([0], dtype=c10().int64))
 
 
@@ -507,6 +512,7 @@ def check_inplace(case: Case, dtype: str) -> None:
 _PAIRS = (
     ("float32", "float64"), ("int64", "float32"), ("int32", "int64"), ("uint8", "int8"), ("bool", "int64"),
     ("float16", "bfloat16"), ("float32", "complex64"), ("bool", "bool"), ("int64", "int64"), ("float64", "complex64"),
+    ("float32", "float32"), ("complex64", "complex64"),
 )  # fmt: skip
 
 
@@ -556,7 +562,7 @@ def check_meta(case: Case, dtype: str) -> None:
     """On the meta device: the same shapes, dtypes and (for views) strides, without data."""
     for call in sample_calls(case, dtype):
         real = as_list(run(case, tensors(call)))
-        if case.kind == "factory" or not any(isinstance(x, (Value, list)) for x in call.args):
+        if not _sizes(call):
             if case.parsed.argument("device") is None:
                 return
             meta = as_list(operator(case)(*call.args, **call.kwargs, device="meta"))
@@ -622,26 +628,21 @@ def _gradient_calls(case: Case, dtype: str) -> list[Call]:
         shapes = [(2, 3)] * len(case.operands)
         broadcast = [(2, 1)] + [(3,)] * (len(case.operands) - 1)
         return pointwise_calls(case, dtype, shapes) + pointwise_calls(case, dtype, broadcast, plain=True)
-    return [c for c in sample_calls(case, dtype) if _size(c) <= 200]
+    return [c for c in sample_calls(case, dtype) if sum(_sizes(c)) <= 300]
 
 
-def _size(call: Call) -> int:
-    total = 0
-
-    def count(v: Value) -> Value:
-        nonlocal total
-        total += v.array.size
-        return v
-
-    with_tensors(call, count)
-    return total
+def _sizes(call: Call) -> list[int]:
+    """Numbers of elements of the tensors."""
+    found: list[int] = []
+    with_tensors(call, lambda v: found.append(v.array.size))
+    return found
 
 
 def _check_gradients(case: Case, dtype: str, check: Callable[..., Any]) -> None:
     checked = 0
     for call in _gradient_calls(case, dtype):
         function, inputs = _differentiable_call(case, call)
-        if not inputs or _size(call) == 0:
+        if not inputs or 0 in _sizes(call):
             continue
         outputs = function(*inputs)
         if isinstance(outputs, tuple) and not outputs:

@@ -45,14 +45,19 @@ def _sections(x: Any, sizes: Any, dim: int = 0) -> list[Any]:
     return np.split(x, np.cumsum(sizes)[:-1], axis=dim)
 
 
+def _order(x: Any, dim: int, descending: bool) -> Any:
+    key = x.astype(np.int64) if x.dtype.kind in "bu" else x
+    return np.argsort(-key if descending else key, axis=dim, kind="stable")
+
+
 def _topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Any, Any]:  # noqa: A002
-    order = np.argsort(-x if largest else x, axis=dim, kind="stable")
+    order = _order(x, dim, largest)
     index = np.take(order, range(k), axis=dim)
     return np.take_along_axis(x, index, dim), index
 
 
 def _sort(x: Any, dim: int = -1, descending: bool = False) -> tuple[Any, Any]:
-    order = np.argsort(-x if descending else x, axis=dim, kind="stable") if x.ndim else np.zeros((), np.int64)
+    order = _order(x, dim, descending) if x.ndim else np.zeros((), np.int64)
     return (np.take_along_axis(x, order, dim) if x.ndim else x), order
 
 
@@ -225,6 +230,7 @@ def _native_batch_norm(
 
 
 def _max_pool2d_with_indices(x: Any, k: Any, s: Any = (), p: Any = 0, *_: Any) -> tuple[Any, Any]:
+    x = x.astype(np.float64)
     plane = np.broadcast_to(np.arange(x.shape[-2] * x.shape[-1]).reshape(x.shape[-2:]), x.shape)
     best = R.pool2d(x, k, s, p, lambda w: w.max((-1, -2)), -np.inf)
 
@@ -409,7 +415,7 @@ REFERENCES: Final[dict[str, Callable[..., Any]]] = {
     "fused_rms_norm": _fused_rms_norm,
     "native_group_norm": _native_group_norm,
     "native_dropout": lambda x, p, train: (x, np.ones_like(x, bool)),
-    "max_pool2d": lambda x, k, s=(), p=0, *_: R.pool2d(x, k, s, p, lambda w: w.max((-1, -2)), -np.inf),
+    "max_pool2d": lambda x, k, s=(), p=0, *_: R.pool2d(x.astype(np.float64), k, s, p, lambda w: w.max((-1, -2)), -np.inf),
     "native_batch_norm": _native_batch_norm,
     "max_pool2d_with_indices": _max_pool2d_with_indices,
     "attention": _attention,
