@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import argand_aten as aten
 from argand_autograd import _C
@@ -11,7 +11,7 @@ from argand_c10 import Tensor
 
 __all__ = ["backward", "grad"]
 
-TensorOrTensors = Tensor | Sequence[Tensor]
+TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:

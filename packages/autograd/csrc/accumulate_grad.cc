@@ -30,7 +30,8 @@ Tensor copy_with_layout_of(const Tensor& grad, const Tensor& leaf) {
 
 bool owned_alone(const Tensor& t) {
   return __atomic_load_n(&t->refcount, __ATOMIC_ACQUIRE) == 1 && !t->base && !t->pyobject &&
-         __atomic_load_n(&t->storage->refcount, __ATOMIC_ACQUIRE) == 1 && !(t->flags & ARGAND_TENSOR_INFERENCE) && !(t->storage->flags & ARGAND_STORAGE_READONLY);
+         __atomic_load_n(&t->storage->refcount, __ATOMIC_ACQUIRE) == 1 && !(t->flags & ARGAND_TENSOR_INFERENCE) &&
+         !(t->storage->flags & ARGAND_STORAGE_READONLY);
 }
 
 AccumulateGrad::AccumulateGrad(Tensor variable) : VectorNode(kAccumulateSequence), variable_(std::move(variable)) {

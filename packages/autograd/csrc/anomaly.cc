@@ -39,13 +39,20 @@ bool has_nan(const Tensor& grad) {
     return copy;
   }();
   switch (t.dtype()) {
-    case ARGAND_FLOAT16: return has_nan_half(t, 0x7c00);
-    case ARGAND_BFLOAT16: return has_nan_half(t, 0x7f80);
-    case ARGAND_FLOAT32: return has_nan<float>(t, t.numel());
-    case ARGAND_FLOAT64: return has_nan<double>(t, t.numel());
-    case ARGAND_COMPLEX64: return has_nan<float>(t, 2 * t.numel());
-    case ARGAND_COMPLEX128: return has_nan<double>(t, 2 * t.numel());
-    default: return false;
+    case ARGAND_FLOAT16:
+      return has_nan_half(t, 0x7c00);
+    case ARGAND_BFLOAT16:
+      return has_nan_half(t, 0x7f80);
+    case ARGAND_FLOAT32:
+      return has_nan<float>(t, t.numel());
+    case ARGAND_FLOAT64:
+      return has_nan<double>(t, t.numel());
+    case ARGAND_COMPLEX64:
+      return has_nan<float>(t, 2 * t.numel());
+    case ARGAND_COMPLEX128:
+      return has_nan<double>(t, 2 * t.numel());
+    default:
+      return false;
   }
 }
 

@@ -11,34 +11,34 @@ namespace argand::autograd {
 class BackwardContext {
  public:
   virtual ~BackwardContext() = default;
-  virtual const ArgandValue& value(int arg) const = 0;      // a saved non-tensor argument, or operand that was a number
-  virtual Tensor tensor(int arg) const = 0;                 // a saved tensor argument (its version is checked); undefined if it was None
-  virtual TensorList tensors(int arg) const = 0;            // a saved tensor list
-  virtual Tensor result(int index) const = 0;               // a saved result
-  virtual Tensor grad(int index) const = 0;                 // gradient of a result; undefined when nothing flowed into it
-  virtual bool needs(int arg) const = 0;                    // is a gradient wanted for this argument
-  virtual bool needs(int arg, int index) const = 0;         // ... for this entry of a tensor list
-  virtual bool is_tensor(int arg) const = 0;                // an operand: was it a tensor
-  virtual IntList sizes(int arg) const = 0;                 // geometry of a tensor argument, kept without keeping its data
+  virtual const ArgandValue& value(int arg) const = 0;  // a saved non-tensor argument, or operand that was a number
+  virtual Tensor tensor(int arg) const = 0;             // a saved tensor argument (its version is checked); undefined if it was None
+  virtual TensorList tensors(int arg) const = 0;        // a saved tensor list
+  virtual Tensor result(int index) const = 0;           // a saved result
+  virtual Tensor grad(int index) const = 0;             // gradient of a result; undefined when nothing flowed into it
+  virtual bool needs(int arg) const = 0;                // is a gradient wanted for this argument
+  virtual bool needs(int arg, int index) const = 0;     // ... for this entry of a tensor list
+  virtual bool is_tensor(int arg) const = 0;            // an operand: was it a tensor
+  virtual IntList sizes(int arg) const = 0;             // geometry of a tensor argument, kept without keeping its data
   virtual IntList list_sizes(int arg, int index) const = 0;
-  virtual IntList strides(int arg) const = 0;               // kept for operators with ARGAND_OP_VIEW only, as is offset
+  virtual IntList strides(int arg) const = 0;  // kept for operators with ARGAND_OP_VIEW only, as is offset
   virtual int64_t offset(int arg) const = 0;
   virtual int list_len(int arg) const = 0;
   virtual int dtype(int arg) const = 0;
   virtual IntList result_sizes(int index) const = 0;
-  virtual void set(int arg, Tensor grad) = 0;               // summed to the argument's sizes and cast to its dtype by the caller
-  virtual void set(int arg, int index, Tensor grad) = 0;    // entry of a tensor list
+  virtual void set(int arg, Tensor grad) = 0;             // summed to the argument's sizes and cast to its dtype by the caller
+  virtual void set(int arg, int index, Tensor grad) = 0;  // entry of a tensor list
 };
 
 using BackwardFn = void (*)(BackwardContext& context);
 
 // Static, generated, lives forever.
 struct Derivative {
-  const char* op;                 // operator name
-  BackwardFn backward;            // NULL: results never require grad (comparisons, argmax)
-  uint64_t differentiable_args;   // bit per schema argument: those that `backward` can give a gradient for
+  const char* op;                // operator name
+  BackwardFn backward;           // NULL: results never require grad (comparisons, argmax)
+  uint64_t differentiable_args;  // bit per schema argument: those that `backward` can give a gradient for
   uint64_t differentiable_results;
-  uint64_t save_args;             // arguments whose data `backward` reads
+  uint64_t save_args;  // arguments whose data `backward` reads
   uint64_t save_results;
   const uint64_t* save_args_for;  // [n_args]: data read for the gradient of each argument, so that only what is needed is kept
   const uint64_t* save_results_for;

@@ -80,7 +80,7 @@ struct NodeState {
   uint32_t dependencies = 0;  // edges from needed nodes that have not delivered yet
   bool expanded = false;
   bool queued = false;
-  bool executes = false;      // some gradient beyond it is wanted
+  bool executes = false;  // some gradient beyond it is wanted
   bool captures = false;
   GradBuffer buffer;
 };
@@ -333,8 +333,8 @@ void validate_gradient(const TensorFacts& facts, Tensor& grad, const char* produ
   const IntList expected = facts.size_list();
   if (grad.sizes() != expected) {
     if (!expandable(expected, grad.sizes()))
-      fail(ARGAND_RUNTIME_ERROR, "Function %s returned an invalid gradient at index %u - got %s but expected shape compatible with %s", producer, index,
-           to_string(grad.sizes()).c_str(), to_string(expected).c_str());
+      fail(ARGAND_RUNTIME_ERROR, "Function %s returned an invalid gradient at index %u - got %s but expected shape compatible with %s", producer,
+           index, to_string(grad.sizes()).c_str(), to_string(expected).c_str());
     grad = tensor_ops::sum_to_size(grad, expected);
   }
   if (grad.device() != facts.device)

@@ -12,8 +12,8 @@ struct BackwardCall {
   std::vector<Tensor> grads;  // one per root; must be defined and match its facts
   bool retain_graph = false;
   bool create_graph = false;
-  bool accumulate = true;     // into leaves; else only the gradients of `inputs` are made
-  std::vector<Edge> inputs;   // empty: everything. Edges of leaves name their AccumulateGrad
+  bool accumulate = true;    // into leaves; else only the gradients of `inputs` are made
+  std::vector<Edge> inputs;  // empty: everything. Edges of leaves name their AccumulateGrad
 };
 
 // Returns one gradient per input (undefined where none flowed) when accumulate is false, else an empty list. Runs on the calling thread;

@@ -141,7 +141,8 @@ void rebase_history(ArgandTensor* t, const NodeRef& fn, uint32_t output_nr) {
 
 void check_inplace(const char* op, ArgandTensor* t, bool others_require_grad) {
   if (t->flags & ARGAND_TENSOR_INFERENCE)
-    fail(ARGAND_RUNTIME_ERROR, "%s: inplace update to inference tensor outside inference_mode is not allowed; clone it first to get a normal tensor", op);
+    fail(ARGAND_RUNTIME_ERROR, "%s: inplace update to inference tensor outside inference_mode is not allowed; clone it first to get a normal tensor",
+         op);
   if (is_leaf_requiring_grad(t)) fail(ARGAND_RUNTIME_ERROR, "a leaf Variable that requires grad is being used in an in-place operation.");
   ArgandTensor* base = t->base;
   if (!base) return;
@@ -149,12 +150,15 @@ void check_inplace(const char* op, ArgandTensor* t, bool others_require_grad) {
   if ((t->flags & ARGAND_TENSOR_VIEW_NO_GRAD) && (base_requires || others_require_grad))
     fail(ARGAND_RUNTIME_ERROR,
          "%s: A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use case is ambiguous and "
-         "error-prone, it is forbidden; put both the view and the in-place operation inside the no_grad block (not tracked), or both outside (tracked)",
+         "error-prone, it is forbidden; put both the view and the in-place operation inside the no_grad block (not tracked), or both outside "
+         "(tracked)",
          op);
-  if (is_leaf_requiring_grad(base)) fail(ARGAND_RUNTIME_ERROR, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+  if (is_leaf_requiring_grad(base))
+    fail(ARGAND_RUNTIME_ERROR, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   if (t->meta && meta_of(t)->grad_fn && meta_of(t)->origin == ViewOrigin::kCustomFunction)
     fail(ARGAND_RUNTIME_ERROR,
-         "%s: Output %u of %s is a view and is being modified inplace. This view was created inside a custom Function (or because an input was returned "
+         "%s: Output %u of %s is a view and is being modified inplace. This view was created inside a custom Function (or because an input was "
+         "returned "
          "as-is) and the change would bypass the Function's backward; clone the output of the Function first",
          op, meta_of(t)->output_nr, meta_of(t)->grad_fn->name());
 }
@@ -170,7 +174,8 @@ void set_requires_grad(ArgandTensor* t, bool value) {
   if (value && !is_differentiable(t->dtype))
     fail(ARGAND_RUNTIME_ERROR, "only Tensors of floating point and complex dtype can require gradients; got dtype %s", kDTypeName[t->dtype]);
   if (value && (t->flags & ARGAND_TENSOR_INFERENCE) && !api->thread_state()->inference_mode)
-    fail(ARGAND_RUNTIME_ERROR, "Setting requires_grad=True on inference tensor outside inference_mode is not allowed; clone it first to get a normal tensor");
+    fail(ARGAND_RUNTIME_ERROR,
+         "Setting requires_grad=True on inference tensor outside inference_mode is not allowed; clone it first to get a normal tensor");
   if (value) {
     t->flags |= ARGAND_TENSOR_REQUIRES_GRAD;
     t->keys |= kAutogradBit;
@@ -187,8 +192,7 @@ Tensor detach(ArgandTensor* t) {
 }
 
 void detach_in_place(ArgandTensor* t) {
-  if (t->base)
-    fail(ARGAND_RUNTIME_ERROR, "detach_: got a view, expected a tensor that is no view; use detach() instead of detach_()");
+  if (t->base) fail(ARGAND_RUNTIME_ERROR, "detach_: got a view, expected a tensor that is no view; use detach() instead of detach_()");
   if (t->meta) {
     AutogradMeta& meta = *meta_of(t);
     if (meta.retained) {
@@ -228,7 +232,7 @@ void retain_grad(ArgandTensor* t) {
 
 std::string dtype_title(int dtype) {
   static constexpr const char* titles[ARGAND_NUM_DTYPES] = {"Bool", "Byte",     "Char",  "Short",  "Int",          "Long",
-                                                           "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
+                                                            "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
   return dtype < ARGAND_NUM_DTYPES ? titles[dtype] : "Undefined";
 }
 

@@ -21,7 +21,7 @@ struct AutogradMeta : ArgandTensorMeta {
   Node* accumulator = nullptr;  // AccumulateGrad of a leaf, not owned; guarded by `lock`, cleared by the node
   Tensor grad;
   uint32_t output_nr = 0;
-  uint32_t view_version = 0;    // views: the storage's version for which grad_fn holds
+  uint32_t view_version = 0;  // views: the storage's version for which grad_fn holds
   ViewOrigin origin = ViewOrigin::kOperator;
   Ref<RetainedGrad> retained;
   std::vector<std::shared_ptr<TensorHook>> hooks;  // of a leaf

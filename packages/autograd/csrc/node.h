@@ -50,9 +50,9 @@ class OwnedFacts {
 
 // One backward call.
 struct Gradients {
-  Tensor* in = nullptr;               // [num_inputs]; undefined where nothing flowed; the node may take from it
-  Tensor* out = nullptr;              // [num_edges]
-  const uint8_t* wanted = nullptr;    // [num_edges] or NULL: every edge that exists
+  Tensor* in = nullptr;             // [num_inputs]; undefined where nothing flowed; the node may take from it
+  Tensor* out = nullptr;            // [num_edges]
+  const uint8_t* wanted = nullptr;  // [num_edges] or NULL: every edge that exists
   bool wants(const Edge* edges, uint32_t i) const { return edges[i].fn && (!wanted || wanted[i]); }
 };
 
@@ -66,8 +66,8 @@ class Node {
   Node& operator=(const Node&) = delete;
 
   virtual void apply(Gradients& gradients) = 0;
-  virtual const char* name() const = 0;     // "MulBackward"
-  virtual void release_variables() {}       // drops what was saved; a second backward is then an error
+  virtual const char* name() const = 0;  // "MulBackward"
+  virtual void release_variables() {}    // drops what was saved; a second backward is then an error
   virtual bool is_accumulate_grad() const { return false; }
   // In-place nodes that changed a view belong to the node of its base, which knows the history that their result has now.
   virtual void set_owner(Node*) {}

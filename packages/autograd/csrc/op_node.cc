@@ -72,7 +72,8 @@ class OpBackward final : public BackwardContext {
     return out;
   }
   Tensor result(int index) const override {
-    return node_.saves_result(static_cast<uint32_t>(index)) ? node_.unpack(node_.saved_results_[node_.result_slot(static_cast<uint32_t>(index))]) : Tensor();
+    return node_.saves_result(static_cast<uint32_t>(index)) ? node_.unpack(node_.saved_results_[node_.result_slot(static_cast<uint32_t>(index))])
+                                                            : Tensor();
   }
   Tensor grad(int index) const override { return g_.in[index]; }
   bool needs(int arg) const override {
@@ -194,7 +195,8 @@ TensorFacts OpNode::keep_facts(const ArgandTensor* t, Layout& next, bool strides
   return facts;
 }
 
-void OpNode::fill_argument(ArgSlot& slot, const ArgandValue& v, bool differentiable, bool needed, bool save, const Tensor* replacement, Layout& next) {
+void OpNode::fill_argument(ArgSlot& slot, const ArgandValue& v, bool differentiable, bool needed, bool save, const Tensor* replacement,
+                           Layout& next) {
   static TensorFacts no_tensor;
   slot.value = v;
   slot.saved = nullptr;

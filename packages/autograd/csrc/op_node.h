@@ -30,11 +30,11 @@ class OpNode final : public Node {
  private:
   friend class OpBackward;
   struct ArgSlot {
-    ArgandValue value;     // lists and strings point into this node's block; tensors are not held here
-    TensorFacts* facts;    // [count]
-    SavedTensor* saved;    // [count] or NULL
-    int32_t first_edge;    // -1: not differentiable
-    uint32_t count;        // tensors: 1, or the length of the list
+    ArgandValue value;   // lists and strings point into this node's block; tensors are not held here
+    TensorFacts* facts;  // [count]
+    SavedTensor* saved;  // [count] or NULL
+    int32_t first_edge;  // -1: not differentiable
+    uint32_t count;      // tensors: 1, or the length of the list
   };
   struct Layout;
 
@@ -46,11 +46,11 @@ class OpNode final : public Node {
 
   const ArgandOperator* op_ = nullptr;
   const Derivative* record_ = nullptr;
-  ArgSlot* slots_ = nullptr;          // [op->n_args]
-  SavedTensor* saved_ = nullptr;      // [n_saved_]: of arguments, then of results
+  ArgSlot* slots_ = nullptr;      // [op->n_args]
+  SavedTensor* saved_ = nullptr;  // [n_saved_]: of arguments, then of results
   SavedTensor* saved_results_ = nullptr;
   uint64_t save_results_ = 0;
-  Node* owner_ = nullptr;             // not owned
+  Node* owner_ = nullptr;  // not owned
   uint32_t n_saved_ = 0;
 };
 

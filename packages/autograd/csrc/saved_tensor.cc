@@ -28,7 +28,8 @@ SavedTensorHooks* set_saved_tensor_hooks(SavedTensorHooks* hooks) { return std::
 void SavedTensor::save_argument(const Tensor& t) {
   if (!t) return;
   if (t->flags & ARGAND_TENSOR_INFERENCE)
-    fail(ARGAND_RUNTIME_ERROR, "Inference tensors cannot be saved for backward. To work around you can make a clone to get a normal tensor and use it in autograd.");
+    fail(ARGAND_RUNTIME_ERROR,
+         "Inference tensors cannot be saved for backward. To work around you can make a clone to get a normal tensor and use it in autograd.");
   defined_ = true;
   version_ = t.version();
   if (t_hooks) {
@@ -61,7 +62,8 @@ void SavedTensor::check_version(const Tensor& data, Node* node) const {
   const uint32_t nr = is_result_ ? output_nr_ : output_nr(data.get());
   const std::string origin = fn ? ", which is output " + std::to_string(nr) + " of " + fn->name() + "," : "";
   fail(ARGAND_RUNTIME_ERROR,
-       "one of the variables needed for gradient computation has been modified by an inplace operation: [%s %s]%s is at version %u; expected version %u "
+       "one of the variables needed for gradient computation has been modified by an inplace operation: [%s %s]%s is at version %u; expected version "
+       "%u "
        "instead. Hint: enable anomaly detection (set_detect_anomaly(True)) to find the operation that failed to compute its gradient.",
        dtype_title(data.dtype()).c_str(), to_string(data.sizes()).c_str(), origin.c_str(), now, version_);
 }
@@ -107,7 +109,8 @@ void SavedTensor::release() {
 
 void fail_released() {
   fail(ARGAND_RUNTIME_ERROR,
-       "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). What the graph saved is "
+       "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). What the graph "
+       "saved is "
        "freed by backward() and grad(). Specify retain_graph=True if you need to backward through the graph a second time or to access saved tensors "
        "after calling backward.");
 }

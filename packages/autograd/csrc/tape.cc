@@ -24,7 +24,8 @@ class NotImplementedBackward final : public VectorNode {
   }
   const char* name() const override { return "NotImplemented"; }
   void apply(Gradients&) override {
-    fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: the derivative of this operator is not implemented; detach its arguments, or write it as a custom Function", op_->name);
+    fail(ARGAND_NOT_IMPLEMENTED_ERROR,
+         "%s: the derivative of this operator is not implemented; detach its arguments, or write it as a custom Function", op_->name);
   }
 
  private:
@@ -134,7 +135,8 @@ void release_results(const ArgandOperator* op, ArgandValue* rets) {
 }
 
 // In-place: everything that is kept is taken before the change.
-int run_in_place(const ArgandOperator* op, const Derivative* record, uint64_t keys, const ArgandValue* args, ArgandValue* rets, ArgandThreadState* state) {
+int run_in_place(const ArgandOperator* op, const Derivative* record, uint64_t keys, const ArgandValue* args, ArgandValue* rets,
+                 ArgandThreadState* state) {
   ArgandTensor* self = args[0].t;
   const bool known = record != &kNoRecord;
   const uint64_t among = known ? (record->backward ? record->differentiable_args : 0) | 1 : ~uint64_t{0};
@@ -228,7 +230,8 @@ int tape_fallback(const ArgandOperator* op, uint64_t keys, const ArgandValue* ar
     return guarded([&] {
       ArgandThreadState* state = api->thread_state();
       if (state->grad_mode && arguments_requiring_grad(op, args, ~uint64_t{0}))
-        fail(ARGAND_RUNTIME_ERROR, "%s: functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.", op->name);
+        fail(ARGAND_RUNTIME_ERROR,
+             "%s: functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.", op->name);
       check(redispatch_below(op, keys, args, rets, state));
     });
   }
@@ -248,7 +251,8 @@ int detach_kernel(const ArgandOperator*, uint64_t, const ArgandValue* args, Arga
 void register_derivatives(const Derivative* first, size_t n) {
   for (const Derivative* d = first; d != first + n; d++) {
     ArgandOperator* op = api->op_find(d->op);
-    if (!op) fail(ARGAND_INTERNAL_ERROR, "register_derivatives: got the unknown operator '%s', expected a registered one; load the operators first", d->op);
+    if (!op)
+      fail(ARGAND_INTERNAL_ERROR, "register_derivatives: got the unknown operator '%s', expected a registered one; load the operators first", d->op);
     check(api->op_set_kernel(op, ARGAND_KEY_AUTOGRAD, tape_kernel, const_cast<Derivative*>(d)));
   }
 }

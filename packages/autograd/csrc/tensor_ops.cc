@@ -33,8 +33,8 @@ class Operator {
   std::atomic<const ArgandOperator*> op_{nullptr};
 };
 
-Operator g_add{"add"}, g_add_in_place{"add_"}, g_clone{"clone"}, g_copy{"copy_"}, g_fill{"fill_"}, g_sum_to_size{"sum_to_size"}, g_to_copy{"_to_copy"},
-    g_real{"real"}, g_view_as_real{"view_as_real"}, g_view_as_complex{"view_as_complex"}, g_as_strided{"as_strided"},
+Operator g_add{"add"}, g_add_in_place{"add_"}, g_clone{"clone"}, g_copy{"copy_"}, g_fill{"fill_"}, g_sum_to_size{"sum_to_size"},
+    g_to_copy{"_to_copy"}, g_real{"real"}, g_view_as_real{"view_as_real"}, g_view_as_complex{"view_as_complex"}, g_as_strided{"as_strided"},
     g_as_strided_backward{"as_strided_backward"};
 
 Tensor filled(IntList sizes, int dtype, ArgandDevice device, int64_t number) {
@@ -59,8 +59,10 @@ Tensor view_as_complex(const Tensor& self) { return g_view_as_complex.call({valu
 Tensor as_strided(const Tensor& self, IntList sizes, IntList strides, int64_t offset) {
   return g_as_strided.call({value(self), value(sizes), value(strides), value(offset)});
 }
-Tensor as_strided_backward(const Tensor& grad, IntList sizes, IntList strides, int64_t offset, IntList view_sizes, IntList view_strides, int64_t view_offset) {
-  return g_as_strided_backward.call({value(grad), value(sizes), value(strides), value(offset), value(view_sizes), value(view_strides), value(view_offset)});
+Tensor as_strided_backward(const Tensor& grad, IntList sizes, IntList strides, int64_t offset, IntList view_sizes, IntList view_strides,
+                           int64_t view_offset) {
+  return g_as_strided_backward.call(
+      {value(grad), value(sizes), value(strides), value(offset), value(view_sizes), value(view_strides), value(view_offset)});
 }
 
 }  // namespace argand::autograd::tensor_ops

@@ -32,7 +32,8 @@ struct ViewGeometry {
   RealGeometry base, view;
   ViewGeometry(const ArgandTensor* b, const ArgandTensor* v) : base(b, b->dtype != v->dtype), view(v, b->dtype != v->dtype) {}
   Tensor to_base(const Tensor& grad) const {
-    return base.from_reals(tensor_ops::as_strided_backward(view.to_reals(grad), base.sizes, base.strides, base.offset, view.sizes, view.strides, view.offset));
+    return base.from_reals(
+        tensor_ops::as_strided_backward(view.to_reals(grad), base.sizes, base.strides, base.offset, view.sizes, view.strides, view.offset));
   }
 };
 
@@ -119,7 +120,7 @@ class CopySlices final : public VectorNode {
 
 }  // namespace
 
-NodeRef make_view_node(ArgandTensor* t, Edge base_edge) { 
+NodeRef make_view_node(ArgandTensor* t, Edge base_edge) {
   return NodeRef::steal(new AsStridedBackward(ViewGeometry(t->base, t), OwnedFacts(Tensor::borrow(t)), std::move(base_edge)));
 }
 

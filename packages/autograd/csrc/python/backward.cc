@@ -3,8 +3,8 @@
 
 #include "packages/autograd/csrc/engine.h"
 #include "packages/autograd/csrc/history.h"
-#include "packages/autograd/csrc/tensor_ops.h"
 #include "packages/autograd/csrc/python/binding.h"
+#include "packages/autograd/csrc/tensor_ops.h"
 
 namespace argand::autograd::binding {
 
@@ -20,14 +20,15 @@ Tensor root_gradient(ArgandTensor* root, PyObject* given, Py_ssize_t i, bool cre
       fail(ARGAND_RUNTIME_ERROR, "grad can be implicitly created only for real scalar outputs but got %s", kDTypeName[root->dtype]);
     return tensor_ops::ones({root->sizes, root->ndim}, root->dtype, root->storage->device);
   }
-  if (!is_tensor(given))
-    fail(ARGAND_TYPE_ERROR, "gradients can be either Tensors or None, but got %s for output %zd", Py_TYPE(given)->tp_name, i);
+  if (!is_tensor(given)) fail(ARGAND_TYPE_ERROR, "gradients can be either Tensors or None, but got %s for output %zd", Py_TYPE(given)->tp_name, i);
   Tensor grad = unwrap(given);
   if (grad.sizes() != IntList{root->sizes, root->ndim})
-    fail(ARGAND_RUNTIME_ERROR, "Mismatch in shape: grad_output[%zd] has a shape of %s and output[%zd] has a shape of %s.", i, to_string(grad.sizes()).c_str(), i,
-         to_string({root->sizes, root->ndim}).c_str());
+    fail(ARGAND_RUNTIME_ERROR, "Mismatch in shape: grad_output[%zd] has a shape of %s and output[%zd] has a shape of %s.", i,
+         to_string(grad.sizes()).c_str(), i, to_string({root->sizes, root->ndim}).c_str());
   if (is_complex(grad.dtype()) != is_complex(root->dtype))
-    fail(ARGAND_RUNTIME_ERROR, "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[%zd] has a dtype of %s and output[%zd] has a dtype of %s.",
+    fail(ARGAND_RUNTIME_ERROR,
+         "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[%zd] has a dtype of "
+         "%s and output[%zd] has a dtype of %s.",
          i, kDTypeName[grad.dtype()], i, kDTypeName[root->dtype]);
   if (requires_grad(grad.get()) && !create_graph) grad = detach(grad.get());
   return grad;
@@ -107,7 +108,8 @@ PyObject* tensor_backward(PyObject* self, PyObject* const* args, Py_ssize_t narg
       const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k));
       Py_ssize_t at = 0;
       while (at < 4 && std::strcmp(names[at], name)) at++;
-      if (at == 4) fail(ARGAND_TYPE_ERROR, "backward(): got an unexpected keyword argument '%s', expected gradient, retain_graph, create_graph or inputs", name);
+      if (at == 4)
+        fail(ARGAND_TYPE_ERROR, "backward(): got an unexpected keyword argument '%s', expected gradient, retain_graph, create_graph or inputs", name);
       if (at < nargs) fail(ARGAND_TYPE_ERROR, "backward(): got multiple values for argument '%s'", name);
       values[at] = args[nargs + k];
     }

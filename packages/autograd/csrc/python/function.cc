@@ -1,8 +1,8 @@
 // Custom Functions: the context object, the node that calls a Python backward, and apply().
 #include "packages/autograd/csrc/history.h"
-#include "packages/autograd/csrc/tensor_ops.h"
 #include "packages/autograd/csrc/python/binding.h"
 #include "packages/autograd/csrc/saved_tensor.h"
+#include "packages/autograd/csrc/tensor_ops.h"
 
 #include <structmember.h>  // after Python.h
 
@@ -14,8 +14,7 @@ class FunctionNode;
 
 // `ctx`. The node owns it; it knows the node while that lives.
 struct ContextObject {
-  PyObject_HEAD
-  PyObject* dict;
+  PyObject_HEAD PyObject* dict;
   PyObject* weakrefs;
   FunctionNode* node;  // not owned
   PyObject *needs_input_grad, *to_save, *dirty, *non_differentiable;
@@ -89,9 +88,11 @@ class FunctionNode final : public VectorNode {
       if (item == Py_None) continue;
       const int edge = arg_edges_[static_cast<size_t>(i)];
       if (edge < 0)
-        fail(ARGAND_RUNTIME_ERROR, "function %s returned a gradient different from None at position %zd, but the corresponding forward input was not a Tensor", name(),
+        fail(ARGAND_RUNTIME_ERROR,
+             "function %s returned a gradient different from None at position %zd, but the corresponding forward input was not a Tensor", name(),
              i + 1);
-      if (!is_tensor(item)) fail(ARGAND_TYPE_ERROR, "function %s returned %s at position %zd, expected Tensor or None", name(), Py_TYPE(item)->tp_name, i + 1);
+      if (!is_tensor(item))
+        fail(ARGAND_TYPE_ERROR, "function %s returned %s at position %zd, expected Tensor or None", name(), Py_TYPE(item)->tp_name, i + 1);
       g.out[edge] = unwrap(item);
     }
   }
@@ -137,7 +138,7 @@ void context_dealloc(PyObject* o) {
   Py_DECREF(type);
 }
 
-template <PyObject* ContextObject::*Field>
+template <PyObject* ContextObject::* Field>
 PyObject* store_arguments(PyObject* o, PyObject* args) {
   Py_XSETREF(context_of(o)->*Field, Py_NewRef(args));
   Py_RETURN_NONE;
@@ -159,7 +160,8 @@ PyObject* get_saved_tensors(PyObject* o, void*) {
 PyMethodDef context_methods[] = {
     {"save_for_backward", store_arguments<&ContextObject::to_save>, METH_VARARGS,
      "save_for_backward(*tensors)\n\nKeeps arguments or results of forward for `saved_tensors`. Call it once, in forward or setup_context."},
-    {"mark_dirty", store_arguments<&ContextObject::dirty>, METH_VARARGS, "mark_dirty(*tensors)\n\nSays that forward changed these arguments in place."},
+    {"mark_dirty", store_arguments<&ContextObject::dirty>, METH_VARARGS,
+     "mark_dirty(*tensors)\n\nSays that forward changed these arguments in place."},
     {"mark_non_differentiable", store_arguments<&ContextObject::non_differentiable>, METH_VARARGS,
      "mark_non_differentiable(*tensors)\n\nSays that no gradient flows through these results."},
     {"set_materialize_grads", set_materialize_grads, METH_O,
@@ -268,12 +270,15 @@ class Application {
     for (Py_ssize_t i = 0; c_->dirty && i < PyTuple_GET_SIZE(c_->dirty); i++) {
       PyObject* o = PyTuple_GET_ITEM(c_->dirty, i);
       if (!is_tensor(o)) fail(ARGAND_TYPE_ERROR, "mark_dirty: got %s, expected tensors", Py_TYPE(o)->tp_name);
-      if (!contains(args_, o)) fail(ARGAND_RUNTIME_ERROR, "mark_dirty: got a tensor that is no argument of forward, expected arguments that forward changed in place");
-      if (!contains(outputs, o)) fail(ARGAND_RUNTIME_ERROR, "mark_dirty: got a tensor that forward does not return, expected every changed argument among the results");
+      if (!contains(args_, o))
+        fail(ARGAND_RUNTIME_ERROR, "mark_dirty: got a tensor that is no argument of forward, expected arguments that forward changed in place");
+      if (!contains(outputs, o))
+        fail(ARGAND_RUNTIME_ERROR, "mark_dirty: got a tensor that forward does not return, expected every changed argument among the results");
       ArgandTensor* t = self_of(o);
       check_inplace("apply", t, true);
       if (t->base && (PyTuple_GET_SIZE(outputs) != 1 || o != first_tensor()))
-        fail(ARGAND_RUNTIME_ERROR, "mark_dirty: got a view, expected it to be the first tensor argument and the only result of forward; clone it otherwise");
+        fail(ARGAND_RUNTIME_ERROR,
+             "mark_dirty: got a view, expected it to be the first tensor argument and the only result of forward; clone it otherwise");
     }
   }
   PyObject* first_tensor() {
@@ -311,7 +316,8 @@ class Application {
       PyObject* o = PyTuple_GET_ITEM(c_->to_save, static_cast<Py_ssize_t>(i));
       if (o == Py_None) continue;
       if (!is_tensor(o))
-        fail(ARGAND_TYPE_ERROR, "save_for_backward: got %s at position %zu, expected tensors; store other things as attributes of ctx", Py_TYPE(o)->tp_name, i);
+        fail(ARGAND_TYPE_ERROR, "save_for_backward: got %s at position %zu, expected tensors; store other things as attributes of ctx",
+             Py_TYPE(o)->tp_name, i);
       Py_ssize_t result = -1;
       for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(outputs); k++) {
         if (PyTuple_GET_ITEM(outputs, k) == o) result = k;

@@ -120,8 +120,7 @@ class PythonPostHook final : public NodePostHook {
 
 // ---- handles -------------------------------------------------------------------------------------------------------
 struct HandleObject {
-  PyObject_HEAD
-  Shared* callable;
+  PyObject_HEAD Shared* callable;
 };
 PyTypeObject* handle_type = nullptr;
 
@@ -172,7 +171,8 @@ class PythonPacked final : public PackedTensor {
   Tensor unpack() override {
     Gil gil;
     Object result = checked(PyObject_CallOneArg(unpack_, packed_));
-    if (!is_tensor(result.get())) fail(ARGAND_TYPE_ERROR, "saved_tensors_hooks: got %s from unpack_hook, expected a Tensor", Py_TYPE(result.get())->tp_name);
+    if (!is_tensor(result.get()))
+      fail(ARGAND_TYPE_ERROR, "saved_tensors_hooks: got %s from unpack_hook, expected a Tensor", Py_TYPE(result.get())->tp_name);
     return argand::autograd::binding::unwrap(result.get());
   }
 
@@ -225,7 +225,8 @@ Object add_leaf_hook(ArgandTensor* t, PyObject* function) {
   if (!requires_grad(t)) fail(ARGAND_RUNTIME_ERROR, "cannot register a hook on a tensor that doesn't require gradient");
   if (grad_fn(t)) fail(ARGAND_RUNTIME_ERROR, "post accumulate grad hooks cannot be registered on non-leaf tensors");
   auto callable = std::make_shared<Callable>(function);
-  append(ensure_meta(t).post_accumulate_hooks, std::shared_ptr<LeafHook>(std::make_shared<PythonLeafHook>(callable)), [](const auto& e) { return e->live(); });
+  append(ensure_meta(t).post_accumulate_hooks, std::shared_ptr<LeafHook>(std::make_shared<PythonLeafHook>(callable)),
+         [](const auto& e) { return e->live(); });
   return new_handle(callable);
 }
 
@@ -233,9 +234,11 @@ Object add_node_hook(Node* node, PyObject* function, bool before) {
   check_callable(function, before ? "register_prehook" : "register_hook");
   auto callable = std::make_shared<Callable>(function);
   if (before) {
-    append(node->ensure_hooks().pre, std::shared_ptr<NodePreHook>(std::make_shared<PythonPreHook>(callable)), [](const auto& e) { return e->live(); });
+    append(node->ensure_hooks().pre, std::shared_ptr<NodePreHook>(std::make_shared<PythonPreHook>(callable)),
+           [](const auto& e) { return e->live(); });
   } else {
-    append(node->ensure_hooks().post, std::shared_ptr<NodePostHook>(std::make_shared<PythonPostHook>(callable)), [](const auto& e) { return e->live(); });
+    append(node->ensure_hooks().post, std::shared_ptr<NodePostHook>(std::make_shared<PythonPostHook>(callable)),
+           [](const auto& e) { return e->live(); });
   }
   return new_handle(callable);
 }

@@ -97,11 +97,13 @@ PyMethodDef functions[] = {
     {"_set_anomaly", set_anomaly, METH_VARARGS, nullptr},
     {"_set_anomaly_hooks", set_anomaly_hooks, METH_VARARGS, nullptr},
     {"is_anomaly_enabled", is_anomaly_enabled, METH_NOARGS, "is_anomaly_enabled()\n\nIs anomaly detection on."},
-    {"is_anomaly_check_nan_enabled", is_anomaly_check_nan_enabled, METH_NOARGS, "is_anomaly_check_nan_enabled()\n\nDoes anomaly detection look for NaN."},
+    {"is_anomaly_check_nan_enabled", is_anomaly_check_nan_enabled, METH_NOARGS,
+     "is_anomaly_check_nan_enabled()\n\nDoes anomaly detection look for NaN."},
     {"_current_node", current_node_object, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
-PyModuleDef module_definition = {PyModuleDef_HEAD_INIT, "argand_autograd._C", "The tape and the engine.", -1, functions, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef module_definition = {
+    PyModuleDef_HEAD_INIT, "argand_autograd._C", "The tape and the engine.", -1, functions, nullptr, nullptr, nullptr, nullptr};
 
 bool load_tables() {
   api = static_cast<const ArgandApi*>(PyCapsule_Import("argand_c10._C.api", 0));
@@ -109,7 +111,8 @@ bool load_tables() {
   python = static_cast<const ArgandPythonApi*>(PyCapsule_Import("argand_c10._C.python_api", 0));
   if (!python) return false;
   if (api->abi_version == ARGAND_ABI_VERSION && python->abi_version == ARGAND_ABI_VERSION) return true;
-  PyErr_Format(PyExc_ImportError, "argand_autograd was built for ABI %d of argand_c10, but the installed argand_c10 has ABI %u; install matching versions",
+  PyErr_Format(PyExc_ImportError,
+               "argand_autograd was built for ABI %d of argand_c10, but the installed argand_c10 has ABI %u; install matching versions",
                ARGAND_ABI_VERSION, api->abi_version);
   return false;
 }
@@ -126,7 +129,8 @@ PyMODINIT_FUNC PyInit__C() {
     register_all_derivatives();
     install_tape();
     binding::Object module = binding::checked(PyModule_Create(&binding::module_definition));
-    if (binding::init_node_type(module.get()) || binding::init_handle_type(module.get()) || binding::init_function_type(module.get()) || binding::init_tensor_attributes())
+    if (binding::init_node_type(module.get()) || binding::init_handle_type(module.get()) || binding::init_function_type(module.get()) ||
+        binding::init_tensor_attributes())
       binding::throw_python();
     return module.take();
   });

@@ -6,8 +6,7 @@ namespace argand::autograd::binding {
 namespace {
 
 struct NodeObject {
-  PyObject_HEAD
-  Node* node;  // owned
+  PyObject_HEAD Node* node;  // owned
 };
 
 PyTypeObject* node_type = nullptr;
@@ -83,9 +82,11 @@ PyObject* node_getattro(PyObject* o, PyObject* name) {
 PyMethodDef methods[] = {
     {"name", node_name, METH_NOARGS, "name()\n\nThe node's name, as \"MulBackward\"."},
     {"register_hook", node_register_hook, METH_O,
-     "register_hook(fn)\n\nCalls fn(grad_inputs, grad_outputs) after the node ran; a tuple it returns replaces grad_inputs. Returns a handle with remove()."},
+     "register_hook(fn)\n\nCalls fn(grad_inputs, grad_outputs) after the node ran; a tuple it returns replaces grad_inputs. Returns a handle with "
+     "remove()."},
     {"register_prehook", node_register_prehook, METH_O,
-     "register_prehook(fn)\n\nCalls fn(grad_outputs) before the node runs; a tuple it returns replaces grad_outputs. Returns a handle with remove()."},
+     "register_prehook(fn)\n\nCalls fn(grad_outputs) before the node runs; a tuple it returns replaces grad_outputs. Returns a handle with "
+     "remove()."},
     {"_sequence_nr", node_sequence, METH_NOARGS, "_sequence_nr()\n\nThe order in which the node was made; the engine runs later nodes first."},
     {nullptr, nullptr, 0, nullptr},
 };

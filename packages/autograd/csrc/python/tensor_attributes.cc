@@ -120,11 +120,13 @@ PyGetSetDef getset[] = {
 PyCFunction with_keywords(PyObject* (*f)(PyObject*, PyObject*, PyObject*)) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)); }
 
 PyMethodDef methods[] = {
-    {"requires_grad_", with_keywords(method_requires_grad_), METH_VARARGS | METH_KEYWORDS, "requires_grad_(requires_grad=True)\n\nSets requires_grad; returns self."},
+    {"requires_grad_", with_keywords(method_requires_grad_), METH_VARARGS | METH_KEYWORDS,
+     "requires_grad_(requires_grad=True)\n\nSets requires_grad; returns self."},
     {"retain_grad", method_retain_grad, METH_NOARGS, "retain_grad()\n\nMakes backward() fill in .grad of this non-leaf too."},
     {"backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(tensor_backward)), METH_FASTCALL | METH_KEYWORDS,
      "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)\n\n"
-     "Adds the gradients of this tensor to `.grad` of all leaves it was made from, or of `inputs` alone. `gradient` has the tensor's shape; a tensor of\n"
+     "Adds the gradients of this tensor to `.grad` of all leaves it was made from, or of `inputs` alone. `gradient` has the tensor's shape; a tensor "
+     "of\n"
      "one element needs none."},
     {"register_hook", method_register_hook, METH_O,
      "register_hook(fn)\n\nCalls fn(grad) when the tensor's gradient is there; a tensor it returns replaces it. Returns a handle with remove()."},

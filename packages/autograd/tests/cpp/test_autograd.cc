@@ -28,7 +28,9 @@ Tensor mul(const Tensor& a, const Tensor& b) { return call("mul", {value(a), val
 Tensor exp(const Tensor& a) { return call("exp", {value(a)}); }
 Tensor sum(const Tensor& a) { return call("sum", {value(a)}); }
 void mul_(const Tensor& a, const Tensor& b) { call("mul_", {value(a), value(b)}); }
-Tensor part(const Tensor& a, int64_t begin, int64_t n) { return call("as_strided", {value(a), value(IntList{n}), value(IntList{1}), value(a->offset + begin)}); }
+Tensor part(const Tensor& a, int64_t begin, int64_t n) {
+  return call("as_strided", {value(a), value(IntList{n}), value(IntList{1}), value(a->offset + begin)});
+}
 
 std::vector<Tensor> run(const Tensor& root, std::vector<Tensor> inputs = {}, bool retain = false, bool create = false, bool accumulate = true) {
   BackwardCall c;
@@ -40,7 +42,9 @@ std::vector<Tensor> run(const Tensor& root, std::vector<Tensor> inputs = {}, boo
   for (const Tensor& t : inputs) c.inputs.push_back(gradient_edge(t.get()));
   return run_backward(std::move(c));
 }
-std::vector<Tensor> grads_of(const Tensor& root, std::vector<Tensor> inputs, bool create = false) { return run(root, std::move(inputs), create, create, false); }
+std::vector<Tensor> grads_of(const Tensor& root, std::vector<Tensor> inputs, bool create = false) {
+  return run(root, std::move(inputs), create, create, false);
+}
 
 void expect(int line, const Tensor& t, std::initializer_list<double> values) {
   bool good = t && t.numel() == static_cast<int64_t>(values.size());
@@ -123,7 +127,8 @@ void test_twice() {
 void test_version() {
   const Tensor a = leaf({1, 2, 3}), x = mul(a, a), y = mul(x, a);
   call("add_", {value(x), value(1.0), value(1)});
-  CHECK_THROWS(ARGAND_RUNTIME_ERROR, "modified by an inplace operation: [Double [3]], which is output 0 of AddBackward, is at version 1; expected version 0 instead",
+  CHECK_THROWS(ARGAND_RUNTIME_ERROR,
+               "modified by an inplace operation: [Double [3]], which is output 0 of AddBackward, is at version 1; expected version 0 instead",
                run(sum(y)));
   const Tensor e = exp(a);
   mul_(e, e);
@@ -262,7 +267,8 @@ void test_hooks() {
 void test_errors() {
   const Tensor a = leaf({1, 2});
   CHECK_THROWS(ARGAND_NOT_IMPLEMENTED_ERROR, "opaque: the derivative of this operator is not implemented", run(sum(call("opaque", {value(a)}))));
-  CHECK_THROWS(ARGAND_RUNTIME_ERROR, "add_out: functions with out=... arguments don't support automatic differentiation", call("add_out", {value(a), value(a)}));
+  CHECK_THROWS(ARGAND_RUNTIME_ERROR, "add_out: functions with out=... arguments don't support automatic differentiation",
+               call("add_out", {value(a), value(a)}));
   CHECK_THROWS(ARGAND_RUNTIME_ERROR, "only change requires_grad flags of leaf variables", set_requires_grad(mul(a, a).get(), false));
   Tensor wrong = make({1, 2, 3}, {3});
   OwnedFacts facts{a};

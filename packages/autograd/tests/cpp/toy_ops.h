@@ -18,16 +18,24 @@ using argand::autograd::Derivative;
 
 inline double get(const Tensor& t, int64_t at) {
   switch (t.dtype()) {
-    case ARGAND_FLOAT32: return t.data<float>()[at];
-    case ARGAND_INT64: return static_cast<double>(t.data<int64_t>()[at]);
-    default: return t.data<double>()[at];
+    case ARGAND_FLOAT32:
+      return t.data<float>()[at];
+    case ARGAND_INT64:
+      return static_cast<double>(t.data<int64_t>()[at]);
+    default:
+      return t.data<double>()[at];
   }
 }
 inline void put(const Tensor& t, int64_t at, double v) {
   switch (t.dtype()) {
-    case ARGAND_FLOAT32: t.data<float>()[at] = static_cast<float>(v); break;
-    case ARGAND_INT64: t.data<int64_t>()[at] = static_cast<int64_t>(v); break;
-    default: t.data<double>()[at] = v;
+    case ARGAND_FLOAT32:
+      t.data<float>()[at] = static_cast<float>(v);
+      break;
+    case ARGAND_INT64:
+      t.data<int64_t>()[at] = static_cast<int64_t>(v);
+      break;
+    default:
+      t.data<double>()[at] = v;
   }
 }
 
@@ -93,15 +101,33 @@ int unary(const ArgandValue* args, ArgandValue* rets, bool in_place, F f) {
   });
 }
 #define TOY_KERNEL(name) inline int name(const ArgandOperator*, uint64_t, const ArgandValue* args, ArgandValue* rets)
-TOY_KERNEL(add) { return binary(args, rets, false, [](double a, double b) { return a + b; }); }
-TOY_KERNEL(add_in) { return binary(args, rets, true, [](double a, double b) { return a + b; }); }
-TOY_KERNEL(mul) { return binary(args, rets, false, [](double a, double b) { return a * b; }); }
-TOY_KERNEL(mul_in) { return binary(args, rets, true, [](double a, double b) { return a * b; }); }
-TOY_KERNEL(exp_out_of_place) { return unary(args, rets, false, [](double a) { return std::exp(a); }); }
-TOY_KERNEL(exp_in) { return unary(args, rets, true, [](double a) { return std::exp(a); }); }
-TOY_KERNEL(clone) { return unary(args, rets, false, [](double a) { return a; }); }
-TOY_KERNEL(copy_in) { return binary(args, rets, true, [](double, double b) { return b; }); }
-TOY_KERNEL(fill_in) { return binary(args, rets, true, [](double, double b) { return b; }); }
+TOY_KERNEL(add) {
+  return binary(args, rets, false, [](double a, double b) { return a + b; });
+}
+TOY_KERNEL(add_in) {
+  return binary(args, rets, true, [](double a, double b) { return a + b; });
+}
+TOY_KERNEL(mul) {
+  return binary(args, rets, false, [](double a, double b) { return a * b; });
+}
+TOY_KERNEL(mul_in) {
+  return binary(args, rets, true, [](double a, double b) { return a * b; });
+}
+TOY_KERNEL(exp_out_of_place) {
+  return unary(args, rets, false, [](double a) { return std::exp(a); });
+}
+TOY_KERNEL(exp_in) {
+  return unary(args, rets, true, [](double a) { return std::exp(a); });
+}
+TOY_KERNEL(clone) {
+  return unary(args, rets, false, [](double a) { return a; });
+}
+TOY_KERNEL(copy_in) {
+  return binary(args, rets, true, [](double, double b) { return b; });
+}
+TOY_KERNEL(fill_in) {
+  return binary(args, rets, true, [](double, double b) { return b; });
+}
 TOY_KERNEL(to_copy) {
   return guarded([&] {
     const Tensor a = as_tensor(args[0]), out = empty(a.sizes(), as_dtype(args[1], a.dtype()));
@@ -137,7 +163,8 @@ TOY_KERNEL(greater) {
   });
 }
 TOY_KERNEL(as_strided) {
-  return guarded([&] { give(rets[0], view_of(as_tensor(args[0]), as_ints(args[1]), as_ints(args[2]), is_none(args[3]) ? args[0].t->offset : args[3].i)); });
+  return guarded(
+      [&] { give(rets[0], view_of(as_tensor(args[0]), as_ints(args[1]), as_ints(args[2]), is_none(args[3]) ? args[0].t->offset : args[3].i)); });
 }
 TOY_KERNEL(expand) {
   return guarded([&] {
@@ -184,7 +211,9 @@ TOY_KERNEL(cat2) {
   });
 }
 TOY_KERNEL(detach) {
-  return guarded([&] { give(rets[0], view_of(as_tensor(args[0]), {args[0].t->sizes, args[0].t->ndim}, {args[0].t->strides, args[0].t->ndim}, args[0].t->offset)); });
+  return guarded([&] {
+    give(rets[0], view_of(as_tensor(args[0]), {args[0].t->sizes, args[0].t->ndim}, {args[0].t->strides, args[0].t->ndim}, args[0].t->offset));
+  });
 }
 
 // ---- derivatives ---------------------------------------------------------------------------------------------------
@@ -277,8 +306,8 @@ inline void define_operators() {
   define("split2", 1, ARGAND_OP_VIEW, split2);
   define("cat2", 1, 0, cat2);
   define("detach", 1, ARGAND_OP_VIEW, detach);
-  define("opaque", 1, 0, clone);       // no derivative
-  define("add_out", 3, 0, add);        // stands for an out= form
+  define("opaque", 1, 0, clone);  // no derivative
+  define("add_out", 3, 0, add);   // stands for an out= form
 }
 
 }  // namespace toy
