@@ -489,7 +489,12 @@ def uses(body: Body) -> Uses:
     needs: set[str] = set()
 
     def visit(x: Expr) -> None:
-        if isinstance(x, Attr) and isinstance(x.obj, Var) and x.obj.id in names and x.name in GEOMETRY:
+        if (
+            isinstance(x, Attr)
+            and isinstance(x.obj, Var)
+            and x.obj.id in names
+            and x.name in GEOMETRY
+        ):
             geometry.add((x.obj.id, x.name))
             return
         if isinstance(x, Needs):

@@ -14,7 +14,21 @@ from tools.codegen.model import Argument, Schema
 
 Given = list[tuple[str | None, Expr]]  # (keyword, value)
 
-_COMMON: Final = ("len", "list", "min", "max", "abs", "sum", "prod", "any", "all", "int", "float", "bool", "reversed")
+_COMMON: Final = (
+    "len",
+    "list",
+    "min",
+    "max",
+    "abs",
+    "sum",
+    "prod",
+    "any",
+    "all",
+    "int",
+    "float",
+    "bool",
+    "reversed",
+)
 
 
 class CallReader:
@@ -25,7 +39,9 @@ class CallReader:
 
     if TYPE_CHECKING:
 
-        def expr(self, node: ast.expr, wanted: LType | None = None, keep_optional: bool = False) -> Expr: ...
+        def expr(
+            self, node: ast.expr, wanted: LType | None = None, keep_optional: bool = False
+        ) -> Expr: ...
         def int(self, node: ast.expr) -> Expr: ...
         def fail(self, message: str, node: ast.AST) -> ExprError: ...
 
@@ -41,7 +57,9 @@ class CallReader:
         if name == "needs":
             return self.needs(node)
         if name == "range":
-            raise self.fail("range() is for loops; a list of numbers is [i for i in range(n)]", node)
+            raise self.fail(
+                "range() is for loops; a list of numbers is [i for i in range(n)]", node
+            )
         for a in node.args:
             if isinstance(a, ast.Starred):
                 raise self.fail("no * in calls", a)
@@ -53,7 +71,11 @@ class CallReader:
             name, schemas = "to", self.operators("to")
         if name in BUILTINS:
             return self.builtin(name, given, node)
-        if schemas and (tensors or name not in (*_COMMON, *MATH)) and not (name in ("len", "list") and tensors):
+        if (
+            schemas
+            and (tensors or name not in (*_COMMON, *MATH))
+            and not (name in ("len", "list") and tensors)
+        ):
             return self.operator_call(name, given, node)
         values = [v for _, v in given]
         if name in _COMMON:
@@ -79,10 +101,14 @@ class CallReader:
         values = [v for k, v in given if k is None]
         got = ", ".join(str(v.type) for _, v in given)
         if len(values) != len(given) or len(values) != len(function.args):
-            raise self.fail(f"{name} takes ({', '.join(map(str, function.args))}), got ({got})", node)
+            raise self.fail(
+                f"{name} takes ({', '.join(map(str, function.args))}), got ({got})", node
+            )
         for i, (value, wanted) in enumerate(zip(values, function.args, strict=True)):
             if not fits(value.type, wanted):
-                raise self.fail(f"{name}: argument {i + 1} is {value.type}, expected {wanted}", node.args[i])
+                raise self.fail(
+                    f"{name}: argument {i + 1} is {value.type}, expected {wanted}", node.args[i]
+                )
         return b.Builtin(function.result, name, tuple(values))
 
     def common(self, name: str, values: list[Expr], node: ast.Call) -> Expr:
@@ -100,7 +126,9 @@ class CallReader:
             return b.Builtin(INT, name, tuple(values))
         if name in ("any", "all") and one and one.is_list and one.item.base == "bool":
             return b.Builtin(BOOL, name, tuple(values))
-        if name in ("min", "max") and (len(types) > 1 or (one and one.is_list and one.item.base == "int")):
+        if name in ("min", "max") and (
+            len(types) > 1 or (one and one.is_list and one.item.base == "int")
+        ):
             if one:
                 return b.Builtin(INT, name, tuple(values))
             if all(t.is_numeric for t in types):
@@ -117,7 +145,10 @@ class CallReader:
         if not schemas:
             raise self.fail(f"needs the operator '{name}', which is not registered", node)
         problems = []
-        for loose in (False, True):  # a number operand stands for a tensor only where nothing fits better
+        for loose in (
+            False,
+            True,
+        ):  # a number operand stands for a tensor only where nothing fits better
             for schema in schemas:
                 args = bind_arguments(schema, given, loose)
                 if isinstance(args, str):
@@ -130,13 +161,19 @@ class CallReader:
         raise self.fail(f"{name}({got}) fits no form: " + "; ".join(dict.fromkeys(problems)), node)
 
     def iterable(self, node: ast.expr) -> Expr:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range":
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "range"
+        ):
             parts = [self.int(a) for a in node.args]
             if len(parts) == 1:
                 return b.Range(INTS, b.Lit(INT, 0), parts[0], 1)
             step = parts[2] if len(parts) == 3 else b.Lit(INT, 1)
             if len(parts) not in (2, 3) or not isinstance(step, b.Lit) or step.value == 0:
-                raise self.fail("range takes (stop), (start, stop) or (start, stop, literal step)", node)
+                raise self.fail(
+                    "range takes (stop), (start, stop) or (start, stop, literal step)", node
+                )
             return b.Range(INTS, parts[0], parts[1], step.value)
         value = self.expr(node)
         if not value.type.is_list or value.type.optional:
@@ -145,10 +182,14 @@ class CallReader:
 
 
 def _holds_tensor(type_: LType) -> bool:
-    return type_.is_tensor_like or (type_.is_list and bool(type_.items) and _holds_tensor(type_.item))
+    return type_.is_tensor_like or (
+        type_.is_list and bool(type_.items) and _holds_tensor(type_.item)
+    )
 
 
-def bind_arguments(schema: Schema, given: Given, loose: bool = False) -> tuple[Expr | None, ...] | str:
+def bind_arguments(
+    schema: Schema, given: Given, loose: bool = False
+) -> tuple[Expr | None, ...] | str:
     """The call's values in the order of the schema's arguments (None: default), or why they do not fit."""
     slots: list[Expr | None] = [None] * len(schema.arguments)
     positional = [a for a in schema.arguments if not a.kwonly]
@@ -179,9 +220,18 @@ def _problem(argument: Argument, value: Expr | None, loose: bool) -> str | None:
     wanted = of_schema(argument.type)
     if fits(value.type, wanted):
         return None
-    if loose and wanted.base == "Tensor" and value.type.base == "Operand" and not value.type.optional:
+    if (
+        loose
+        and wanted.base == "Tensor"
+        and value.type.base == "Operand"
+        and not value.type.optional
+    ):
         return None
     # Schemas write list sizes and numbers loosely: a Scalar argument may be given where a float is wanted.
-    if value.type.base == "Scalar" and wanted.base in ("float", "Scalar") and not value.type.optional:
+    if (
+        value.type.base == "Scalar"
+        and wanted.base in ("float", "Scalar")
+        and not value.type.optional
+    ):
         return None
     return f"argument '{argument.name}' is {value.type}, expected {wanted}"

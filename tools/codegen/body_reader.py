@@ -9,7 +9,19 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tools.codegen import body as b
-from tools.codegen.body import BOOL, EMPTY_LIST, FLOAT, INT, INTS, NONE, Body, Expr, LType, fits, join
+from tools.codegen.body import (
+    BOOL,
+    EMPTY_LIST,
+    FLOAT,
+    INT,
+    INTS,
+    NONE,
+    Body,
+    Expr,
+    LType,
+    fits,
+    join,
+)
 from tools.codegen.body_calls import CallReader
 from tools.codegen.dtypes import DTYPES
 from tools.codegen.expr import CONSTANTS, ExprError, suggest
@@ -87,7 +99,9 @@ class Reader(CallReader):
         if isinstance(node, ast.Assign):
             return self.assign(node)
         if isinstance(node, ast.AugAssign):
-            load = ast.copy_location(ast.parse(ast.unparse(node.target), mode="eval").body, node.target)
+            load = ast.copy_location(
+                ast.parse(ast.unparse(node.target), mode="eval").body, node.target
+            )
             for part in ast.walk(load):
                 ast.copy_location(part, node.target)
             value = ast.copy_location(ast.BinOp(load, node.op, node.value), node)
@@ -175,11 +189,17 @@ class Reader(CallReader):
         if declared is None:
             merged = type_
         else:
-            joined = join(declared.required(), type_.required()) if type_.base != "none" else declared
+            joined = (
+                join(declared.required(), type_.required()) if type_.base != "none" else declared
+            )
             if joined is None:
                 raise self.fail(f"'{name}' is {declared} and cannot become {type_}", node)
             merged = joined.maybe() if declared.optional or type_.optional else joined
-            if name in self.parameters and merged != declared and merged.required() != declared.required():
+            if (
+                name in self.parameters
+                and merged != declared
+                and merged.required() != declared.required()
+            ):
                 merged = declared
         self.scope.types[name] = merged
         if name in self.parameters:
@@ -207,7 +227,9 @@ class Reader(CallReader):
     def merge(self, x: Scope, y: Scope, node: ast.AST) -> Scope:
         if x.dead or y.dead:
             live = y if x.dead else x
-            for name, type_ in (x if x.dead else y).types.items():  # declared there, for C++; not readable here
+            for name, type_ in (
+                x if x.dead else y
+            ).types.items():  # declared there, for C++; not readable here
                 self.locals.setdefault(name, type_) if name not in self.parameters else None
             return live
         types: dict[str, LType] = {}
@@ -226,8 +248,16 @@ class Reader(CallReader):
             raise self.fail("for has no else in this language", node)
         counter = None
         target, source = node.target, node.iter
-        if isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id == "enumerate":
-            if not (isinstance(target, ast.Tuple) and len(target.elts) == 2 and isinstance(target.elts[0], ast.Name)):
+        if (
+            isinstance(source, ast.Call)
+            and isinstance(source.func, ast.Name)
+            and source.func.id == "enumerate"
+        ):
+            if not (
+                isinstance(target, ast.Tuple)
+                and len(target.elts) == 2
+                and isinstance(target.elts[0], ast.Name)
+            ):
                 raise self.fail("enumerate gives two variables", target)
             counter, target, source = target.elts[0].id, target.elts[1], source.args[0]
         if not isinstance(target, ast.Name):
@@ -261,18 +291,34 @@ class Reader(CallReader):
         return Scope(types, before.present & (self.scope.present | before.present))
 
     def effect(self, node: ast.expr) -> b.Stmt:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CHECKS:
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in CHECKS
+        ):
             return self.check(node, CHECKS[node.func.id])
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "append"
+        ):
             return self.append(node, node.func)
         value = self.expr(node)
         if not (isinstance(value, b.OpCall) and value.schema.is_inplace):
-            raise self.fail("this value is not used; only in-place operators, check() and append() stand alone", node)
+            raise self.fail(
+                "this value is not used; only in-place operators, check() and append() stand alone",
+                node,
+            )
         return b.Evaluate(value)
 
     def append(self, node: ast.Call, function: ast.Attribute) -> b.Append:
         obj = self.expr(function.value)
-        if not isinstance(obj, b.Var) or not obj.type.is_list or len(node.args) != 1 or obj.id in self.parameters:
+        if (
+            not isinstance(obj, b.Var)
+            or not obj.type.is_list
+            or len(node.args) != 1
+            or obj.id in self.parameters
+        ):
             raise self.fail("append() takes one value and works on a local list", node)
         value = self.expr(node.args[0])
         item = join(obj.type.item, value.type) if obj.type.items else value.type
@@ -312,7 +358,9 @@ class Reader(CallReader):
 
     # ---- expressions
 
-    def expr(self, node: ast.expr, wanted: LType | None = None, keep_optional: bool = False) -> Expr:
+    def expr(
+        self, node: ast.expr, wanted: LType | None = None, keep_optional: bool = False
+    ) -> Expr:
         if isinstance(node, ast.Constant):
             return self.constant(node)
         if isinstance(node, ast.Name):
@@ -344,7 +392,13 @@ class Reader(CallReader):
 
     def constant(self, node: ast.Constant) -> Expr:
         value = node.value
-        types: dict[type, LType] = {bool: BOOL, int: INT, float: FLOAT, str: b.STR, type(None): NONE}
+        types: dict[type, LType] = {
+            bool: BOOL,
+            int: INT,
+            float: FLOAT,
+            str: b.STR,
+            type(None): NONE,
+        }
         if type(value) not in types:
             raise self.fail(f"literal {value!r} is not part of the language", node)
         return b.Lit(types[type(value)], value)
@@ -368,7 +422,9 @@ class Reader(CallReader):
             return b.Attr(b.list_of(INTS), obj, "shapes")
         if obj.type.base != "Tensor" or node.attr not in ATTRIBUTES:
             known = ", ".join(ATTRIBUTES)
-            raise self.fail(f"{obj.type} has no attribute '{node.attr}'; tensors have {known}", node)
+            raise self.fail(
+                f"{obj.type} has no attribute '{node.attr}'; tensors have {known}", node
+            )
         if obj.type.optional:
             raise self.fail(f"may be None here; test it with `is None` before .{node.attr}", node)
         return b.Attr(ATTRIBUTES[node.attr], obj, node.attr)
@@ -388,7 +444,9 @@ class Reader(CallReader):
             return b.Repeat(left.type, left, right)
         if not (left.type.is_numeric and right.type.is_numeric):
             raise self.fail(f"{symbol} between {left.type} and {right.type}", node)
-        floating = symbol == "/" or any(t.base in ("float", "Scalar") for t in (left.type, right.type))
+        floating = symbol == "/" or any(
+            t.base in ("float", "Scalar") for t in (left.type, right.type)
+        )
         if symbol in ("@", "&", "|", "^"):
             raise self.fail(f"{symbol} works on tensors only", node)
         return b.Arith(FLOAT if floating else INT, symbol, (left, right))
@@ -400,7 +458,11 @@ class Reader(CallReader):
         if value.type.is_tensor_like:
             name = {ast.USub: "neg", ast.Invert: "bitwise_not"}.get(type(node.op))
             return self.operator_call(name, [(None, value)], node) if name else value
-        if isinstance(node.op, ast.USub) and isinstance(value, b.Lit) and value.type in (INT, FLOAT):
+        if (
+            isinstance(node.op, ast.USub)
+            and isinstance(value, b.Lit)
+            and value.type in (INT, FLOAT)
+        ):
             return b.Lit(value.type, -value.value)
         if not value.type.is_numeric or not isinstance(node.op, ast.USub):
             raise self.fail(f"this operator does not work on {value.type}", node)
@@ -420,10 +482,12 @@ class Reader(CallReader):
     def compare(self, node: ast.Compare) -> Expr:
         if len(node.ops) > 1:  # a < x < b
             parts: list[Expr] = []
-            left = node.left
-            for op, right in zip(node.ops, node.comparators, strict=True):
-                parts.append(self.compare(ast.copy_location(ast.Compare(left, [op], [right]), node)))
-                left = right
+            left_node = node.left
+            for op, next_node in zip(node.ops, node.comparators, strict=True):
+                parts.append(
+                    self.compare(ast.copy_location(ast.Compare(left_node, [op], [next_node]), node))
+                )
+                left_node = next_node
             return b.Logic(BOOL, "and", tuple(parts))
         op, right_node = node.ops[0], node.comparators[0]
         if isinstance(op, (ast.Is, ast.IsNot)):
@@ -449,7 +513,10 @@ class Reader(CallReader):
         if symbol in ("==", "!="):
             comparable = comparable or join(left.type.required(), right.type.required()) is not None
         if left.type.optional or right.type.optional:
-            raise self.fail(f"{left.type} {symbol} {right.type}: may be None here; test with `is None` first", node)
+            raise self.fail(
+                f"{left.type} {symbol} {right.type}: may be None here; test with `is None` first",
+                node,
+            )
         if not comparable:
             raise self.fail(f"{symbol} between {left.type} and {right.type}", node)
         return b.Compare(BOOL, symbol, left, right)
@@ -475,7 +542,10 @@ class Reader(CallReader):
         for item in items[1:]:
             type_ = join(type_, item.type) if type_ is not None else None
         if type_ is None:
-            raise self.fail("a list has elements of one type, got " + ", ".join(str(i.type) for i in items), node)
+            raise self.fail(
+                "a list has elements of one type, got " + ", ".join(str(i.type) for i in items),
+                node,
+            )
         return b.ListLit(b.list_of(type_), tuple(items))
 
     def subscript(self, node: ast.Subscript) -> Expr:
@@ -488,7 +558,9 @@ class Reader(CallReader):
                 raise self.fail("a tuple's index is a literal", node)
             return b.Index(obj.type.items[index.value], obj, self.expr(index))
         if not obj.type.is_list:
-            hint = "; tensors are indexed by select() and slice()" if obj.type.base == "Tensor" else ""
+            hint = (
+                "; tensors are indexed by select() and slice()" if obj.type.base == "Tensor" else ""
+            )
             raise self.fail(f"{obj.type} cannot be indexed{hint}", node)
         if isinstance(node.slice, ast.Slice):
             if node.slice.step is not None:
@@ -500,8 +572,14 @@ class Reader(CallReader):
 
     def comprehension(self, node: ast.ListComp) -> Expr:
         generator = node.generators[0]
-        if len(node.generators) != 1 or not isinstance(generator.target, ast.Name) or len(generator.ifs) > 1:
-            raise self.fail("a comprehension has one variable, one list and at most one condition", node)
+        if (
+            len(node.generators) != 1
+            or not isinstance(generator.target, ast.Name)
+            or len(generator.ifs) > 1
+        ):
+            raise self.fail(
+                "a comprehension has one variable, one list and at most one condition", node
+            )
         iterable = self.iterable(generator.iter)
         item = INT if isinstance(iterable, b.Range) else iterable.type.item
         name = generator.target.id
@@ -518,7 +596,11 @@ class Reader(CallReader):
     def bool(self, node: ast.expr) -> Expr:
         value = self.expr(node)
         if value.type != BOOL:
-            hint = "; use len(x) > 0 or `is not None`" if value.type.is_list or value.type.optional else ""
+            hint = (
+                "; use len(x) > 0 or `is not None`"
+                if value.type.is_list or value.type.optional
+                else ""
+            )
             raise self.fail(f"expected a condition, got {value.type}{hint}", node)
         return value
 
@@ -577,7 +659,9 @@ def read_body(
         except SyntaxError:
             tree = ast.parse(text).body
     except SyntaxError as e:
-        raise ExprError(f"syntax error: {e.msg}", max((e.offset or 1) - 1, 0), 1, e.lineno or 1) from None
+        raise ExprError(
+            f"syntax error: {e.msg}", max((e.offset or 1) - 1, 0), 1, e.lineno or 1
+        ) from None
     reader = Reader(parameters, operators, result, needs)
     statements = reader.block(tree)
     if not reader.scope.dead:
@@ -585,7 +669,9 @@ def read_body(
     assert reader.returned is not None
     made = tuple((n, _settled(t)) for n, t in reader.locals.items())
     returned = _settled(result or reader.returned)
-    return Body(statements, tuple(parameters.items()), made, frozenset(reader.reassigned), returned, text)
+    return Body(
+        statements, tuple(parameters.items()), made, frozenset(reader.reassigned), returned, text
+    )
 
 
 def _settled(t: LType) -> LType:

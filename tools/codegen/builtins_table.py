@@ -66,7 +66,19 @@ accumulate_float_dtype(dtype) -> dtype
 attention_is_fused(Tensor, Tensor, Tensor, Tensor?) -> bool
 """
 
-_BASES: Final = {"device", "dtype", "Tensor", "Operand", "Scalar", "int", "float", "bool", "str", "strided", "generator"}
+_BASES: Final = {
+    "device",
+    "dtype",
+    "Tensor",
+    "Operand",
+    "Scalar",
+    "int",
+    "float",
+    "bool",
+    "str",
+    "strided",
+    "generator",
+}
 
 
 def parse_type(text: str) -> LType:
@@ -92,4 +104,6 @@ def _read() -> dict[str, BuiltinFunction]:
 BUILTINS: Final[dict[str, BuiltinFunction]] = _read()
 
 # Functions of numbers, as their namesakes in <cmath> and Python's math: int or float -> float.
-MATH: Final = frozenset({"sqrt", "exp", "log", "log2", "log1p", "sin", "cos", "tanh", "erf", "erfc"})
+MATH: Final = frozenset(
+    {"sqrt", "exp", "log", "log2", "log1p", "sin", "cos", "tanh", "erf", "erfc"}
+)

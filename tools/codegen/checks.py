@@ -45,12 +45,24 @@ def operator_problems(op: Operator, keys: Mapping[str, Node], node: Node) -> Ite
             yield here, f"{op.name}: kind {op.kind} needs `{key}:`", name_length
     for key, kinds in _OWNED.items():
         if key in keys and op.kind not in kinds:
-            yield keys[key].location, f"{op.name}: `{key}:` is for kind {kinds[0]}, this is {op.kind}", 1
+            yield (
+                keys[key].location,
+                f"{op.name}: `{key}:` is for kind {kinds[0]}, this is {op.kind}",
+                1,
+            )
     if "body" in keys and op.kind != "composite" and not op.derived_by_body:
         place = keys["body"].location
-        yield place, f"{op.name}: `body:` beside a kernel is for a gradient d(body); otherwise use kind composite", 4
+        yield (
+            place,
+            f"{op.name}: `body:` beside a kernel is for a gradient d(body); otherwise use kind composite",
+            4,
+        )
     if "kernel" in keys and op.kind in ("pointwise", "composite", "view"):
-        yield keys["kernel"].location, f"{op.name}: kind {op.kind} has no kernel of its own; it is generated", 1
+        yield (
+            keys["kernel"].location,
+            f"{op.name}: kind {op.kind} has no kernel of its own; it is generated",
+            1,
+        )
     if not op.doc:
         yield here, f"{op.name}: needs `doc:`, one sentence", name_length
     yield from _alias_problems(op, here)
@@ -62,7 +74,11 @@ def operator_problems(op: Operator, keys: Mapping[str, Node], node: Node) -> Ite
             yield keys["skips"].location, f"{op.name}: unknown test '{test}' in skips{hint}", 1
     if op.shape is not None and not _is_shape(op.shape.result):
         got = op.shape.result
-        yield keys["shape"].location, f"{op.name}: shape returns {got}, expected int lists or strided(...)", 1
+        yield (
+            keys["shape"].location,
+            f"{op.name}: shape returns {got}, expected int lists or strided(...)",
+            1,
+        )
 
 
 def _alias_problems(op: Operator, here: Location) -> Iterator[Problem]:
@@ -75,20 +91,48 @@ def _alias_problems(op: Operator, here: Location) -> Iterator[Problem]:
     if op.kind == "view":
         first = schema.arguments[0].type if schema.arguments else None
         if first is None or first.alias is None or first.mutable:
-            yield here, f"{op.name}: a view's first argument carries an alias mark, Tensor(a) self", length
+            yield (
+                here,
+                f"{op.name}: a view's first argument carries an alias mark, Tensor(a) self",
+                length,
+            )
         elif any(r.type.alias != first.alias for r in schema.results):
-            yield here, f"{op.name}: a view's results carry the mark of its first argument, Tensor({first.alias})", length
-    if op.kind in ("pointwise", "reduction", "scan", "contraction", "factory") and (aliases or returned):
-        yield here, f"{op.name}: kind {op.kind} makes new tensors, but its schema has alias marks", length
+            yield (
+                here,
+                f"{op.name}: a view's results carry the mark of its first argument, Tensor({first.alias})",
+                length,
+            )
+    if op.kind in ("pointwise", "reduction", "scan", "contraction", "factory") and (
+        aliases or returned
+    ):
+        yield (
+            here,
+            f"{op.name}: kind {op.kind} makes new tensors, but its schema has alias marks",
+            length,
+        )
     ends = schema.name.endswith("_") and not schema.name.endswith("__")
     if ends and not schema.is_inplace:
-        yield here, f"{op.name}: an in-place operator changes its first argument; mark it Tensor(a!)", length
+        yield (
+            here,
+            f"{op.name}: an in-place operator changes its first argument; mark it Tensor(a!)",
+            length,
+        )
     if mutable and not ends and not schema.is_out:
-        yield here, f"{op.name}: '{mutable[0].name}' is marked as changed, but the name does not end with '_'", length
+        yield (
+            here,
+            f"{op.name}: '{mutable[0].name}' is marked as changed, but the name does not end with '_'",
+            length,
+        )
     if schema.is_inplace and schema.results:
         first = schema.arguments[0].type
-        if not first.is_list and (len(schema.results) != 1 or schema.results[0].type.alias != first.alias):
-            yield here, f"{op.name}: an in-place operator returns its first argument, Tensor({first.alias}!)", length
+        if not first.is_list and (
+            len(schema.results) != 1 or schema.results[0].type.alias != first.alias
+        ):
+            yield (
+                here,
+                f"{op.name}: an in-place operator returns its first argument, Tensor({first.alias}!)",
+                length,
+            )
 
 
 def _grad_problems(op: Operator, keys: Mapping[str, Node], here: Location) -> Iterator[Problem]:
@@ -97,29 +141,55 @@ def _grad_problems(op: Operator, keys: Mapping[str, Node], here: Location) -> It
     floating = not op.dtypes or any(dtypes.is_differentiable(d) for d in op.dtypes)
     tensors = [a for a in op.schema.arguments if a.type.base in ("Tensor", "Operand")]
     if floating and tensors:
-        yield here, (
-            f"{op.name}: computes on floating-point tensors but says nothing about its derivative; "
-            "give `grad: {...}`, or `grad: none`"
-        ), len(op.schema.full_name)
+        yield (
+            here,
+            (
+                f"{op.name}: computes on floating-point tensors but says nothing about its derivative; "
+                "give `grad: {...}`, or `grad: none`"
+            ),
+            len(op.schema.full_name),
+        )
 
 
 def _form_problems(op: Operator, keys: Mapping[str, Node]) -> Iterator[Problem]:
     schema = op.schema
     if "inplace" in op.variants:
         first = schema.arguments[0].type if schema.arguments else None
-        if first is None or first.base not in ("Tensor", "Operand") or first.is_list or len(schema.results) != 1:
+        if (
+            first is None
+            or first.base not in ("Tensor", "Operand")
+            or first.is_list
+            or len(schema.results) != 1
+        ):
             where = keys.get("variants", keys["op"]).location
             yield where, f"{op.name}: an in-place form needs one tensor first and one result", 1
     if "out" in op.variants and any(r.type.is_list for r in schema.results):
-        yield keys.get("variants", keys["op"]).location, f"{op.name}: an out form cannot return a list", 1
+        yield (
+            keys.get("variants", keys["op"]).location,
+            f"{op.name}: an out form cannot return a list",
+            1,
+        )
     if schema.is_inplace and ("inplace" in op.variants or "out" in op.variants):
-        yield keys.get("variants", keys["op"]).location, f"{op.name}: is in-place already; it has no such forms", 1
+        yield (
+            keys.get("variants", keys["op"]).location,
+            f"{op.name}: is in-place already; it has no such forms",
+            1,
+        )
     if op.kind == "pointwise" and not op.operands:
         yield keys["op"].location, f"{op.name}: a pointwise operator needs a tensor argument", 1
-    if op.kind == "pointwise" and None not in op.expr and op.variant_argument is not None and op.expr:
+    if (
+        op.kind == "pointwise"
+        and None not in op.expr
+        and op.variant_argument is not None
+        and op.expr
+    ):
         default = op.variant_argument.default
         if isinstance(default, str) and default not in op.expr:
-            yield keys["expr"].location, f"{op.name}: no expression for the default {op.variant_argument.name}='{default}'", 1
+            yield (
+                keys["expr"].location,
+                f"{op.name}: no expression for the default {op.variant_argument.name}='{default}'",
+                1,
+            )
 
 
 def _is_shape(type_: LType) -> bool:
@@ -127,8 +197,11 @@ def _is_shape(type_: LType) -> bool:
         return all(_is_shape(i) for i in type_.items)
     if type_.base == "list" and type_.items and type_.item.base in ("list", "strided"):
         return _is_shape(type_.item)
-    return type_.base == "strided" or type_.required() == INTS or (type_.base == "list" and not type_.items) or (
-        type_.base == "list" and type_.item.base == "int" and not type_.optional
+    return (
+        type_.base == "strided"
+        or type_.required() == INTS
+        or (type_.base == "list" and not type_.items)
+        or (type_.base == "list" and type_.item.base == "int" and not type_.optional)
     )
 
 
@@ -149,7 +222,11 @@ def element_problems(op: Operator, text: str) -> Iterator[tuple[str, int, int]]:
                 return
             if isinstance(node, Number) and isinstance(node.value, float):
                 offset = max(text.find(repr(node.value)), 0)
-                yield f"{op.name}: {node.value!r} is no integer, but dtypes has integers", offset, len(repr(node.value))
+                yield (
+                    f"{op.name}: {node.value!r} is no integer, but dtypes has integers",
+                    offset,
+                    len(repr(node.value)),
+                )
                 return
 
 
@@ -200,10 +277,18 @@ def registry_problems(entries: Sequence[Entry], known: Sequence[Operator]) -> It
         for schema in [s for o in (op, *synthesized) for s in o.forms()]:
             owner = forms.get(schema.full_name)
             if owner is not None:
-                yield here, f"operator '{schema.full_name}' is already defined by '{owner}'; give this an overload name", len(op.name)
+                yield (
+                    here,
+                    f"operator '{schema.full_name}' is already defined by '{owner}'; give this an overload name",
+                    len(op.name),
+                )
             forms[schema.full_name] = op.name
         for backend, function in op.kernel.items():
-            signature = (backend, function, ",".join(str(a.type.plain()) for a in op.schema.arguments))
+            signature = (
+                backend,
+                function,
+                ",".join(str(a.type.plain()) for a in op.schema.arguments),
+            )
             if signature in kernels:
                 yield (
                     entry.keys["kernel"].location,

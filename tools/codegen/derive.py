@@ -171,8 +171,14 @@ def derive(x: Element, name: str, complex_values: bool = False) -> Element:
         if rule is None and not complex_values:
             rule = _REAL_RULES.get(node.fn)
         if rule is None:
-            reason = "is not holomorphic" if node.fn in _REAL_RULES else "has no derivative in the language"
-            raise ExprError(f"d(expr): {node.fn} {reason}; write this gradient as a tensor expression, or none")
+            reason = (
+                "is not holomorphic"
+                if node.fn in _REAL_RULES
+                else "has no derivative in the language"
+            )
+            raise ExprError(
+                f"d(expr): {node.fn} {reason}; write this gradient as a tensor expression, or none"
+            )
         total: Element = Number(0)
         for outer, d in zip(rule(node, *node.args), inner, strict=False):
             if outer is not None:

@@ -28,7 +28,14 @@ def entry(op: Operator) -> str:
         facts.append("gradient: " + (", ".join(gradient) if gradient else "none"))
     lines += [" · ".join(facts), ""]
     for variant, x in op.expr.items():
-        lines.append(f"`{source(x)}`" + (f" for `{op.variant_argument.name}=\"{variant}\"`" if variant and op.variant_argument else ""))
+        lines.append(
+            f"`{source(x)}`"
+            + (
+                f' for `{op.variant_argument.name}="{variant}"`'
+                if variant and op.variant_argument
+                else ""
+            )
+        )
         lines.append("")
     return "\n".join(lines)
 

@@ -49,7 +49,9 @@ class Diagnostics:
         self.sources: dict[str, list[str]] = {}
 
     def add(self, location: Location, message: str, length: int = 1) -> None:
-        self.found.append(Diagnostic(location.file, location.line, location.column, message, length))
+        self.found.append(
+            Diagnostic(location.file, location.line, location.column, message, length)
+        )
 
     def raise_if_any(self) -> None:
         if self.found:

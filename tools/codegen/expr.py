@@ -56,7 +56,14 @@ def _table() -> dict[str, Primitive]:
         Primitive("lshift", "vv", symbol="<<"),
         Primitive("rshift", "vv", symbol=">>"),
     ]
-    for name, symbol in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
+    for name, symbol in {
+        "eq": "==",
+        "ne": "!=",
+        "lt": "<",
+        "le": "<=",
+        "gt": ">",
+        "ge": ">=",
+    }.items():
         found.append(Primitive(name, "vv", MASK, symbol))
     unary = (
         "abs exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh "
@@ -187,7 +194,9 @@ def call(fn: str, *args: Element) -> Element:
     if kind == "?":
         kind = MASK if any(a.kind == MASK for a in args) else VALUE
         wanted = ["m" if kind == MASK else "v"] * len(args)
-    converted = tuple(as_mask(a) if w == "m" else as_value(a) for a, w in zip(args, wanted, strict=True))
+    converted = tuple(
+        as_mask(a) if w == "m" else as_value(a) for a, w in zip(args, wanted, strict=True)
+    )
     return Call(fn, converted, kind)
 
 
@@ -229,19 +238,25 @@ class _Reader:
         if isinstance(node, ast.BinOp):
             fn = _BINARY.get(type(node.op))
             if fn is None:
-                raise self.fail(f"operator {type(node.op).__name__} is not part of element expressions", node)
+                raise self.fail(
+                    f"operator {type(node.op).__name__} is not part of element expressions", node
+                )
             return fold(call(fn, self.read(node.left), self.read(node.right)))
         if isinstance(node, ast.UnaryOp):
             return self.unary(node)
         if isinstance(node, ast.Compare):
             fn = _COMPARE.get(type(node.ops[0]))
             if len(node.ops) != 1 or fn is None:
-                raise self.fail("comparisons are == != < <= > >= between two values; join several with &", node)
+                raise self.fail(
+                    "comparisons are == != < <= > >= between two values; join several with &", node
+                )
             return call(fn, self.read(node.left), self.read(node.comparators[0]))
         if isinstance(node, ast.Call):
             return self.call(node)
         if isinstance(node, ast.IfExp):
-            raise self.fail("conditional expressions are not elementwise; use where(condition, a, b)", node)
+            raise self.fail(
+                "conditional expressions are not elementwise; use where(condition, a, b)", node
+            )
         if isinstance(node, ast.BoolOp):
             raise self.fail("'and' and 'or' are not elementwise; use & and |", node)
         raise self.fail(f"{type(node).__name__} is not part of element expressions", node)
@@ -252,7 +267,10 @@ class _Reader:
         if node.id in CONSTANTS:
             return Number(CONSTANTS[node.id])
         hint = suggest(node.id, [*self.names, *CONSTANTS])
-        raise self.fail(f"unknown name '{node.id}'{hint or '; known are ' + ', '.join(sorted(self.names))}", node)
+        raise self.fail(
+            f"unknown name '{node.id}'{hint or '; known are ' + ', '.join(sorted(self.names))}",
+            node,
+        )
 
     def unary(self, node: ast.UnaryOp) -> Element:
         if isinstance(node.op, ast.USub):
@@ -268,14 +286,20 @@ class _Reader:
             raise self.fail("only primitives with positional arguments can be called", node)
         fn = node.func.id
         if fn == "cast":
-            if len(node.args) != 2 or not isinstance(node.args[1], ast.Name) or node.args[1].id not in DTYPES:
+            if (
+                len(node.args) != 2
+                or not isinstance(node.args[1], ast.Name)
+                or node.args[1].id not in DTYPES
+            ):
                 raise self.fail("cast takes a value and a dtype, as cast(x, float32)", node)
             return Cast(as_value(self.read(node.args[0])), node.args[1].id)
         primitive = PRIMITIVES.get(fn)
         if primitive is None:
             raise self.fail(f"unknown primitive '{fn}'{suggest(fn, PRIMITIVES)}", node.func)
         if len(node.args) != len(primitive.args):
-            raise self.fail(f"{fn} takes {len(primitive.args)} arguments, got {len(node.args)}", node)
+            raise self.fail(
+                f"{fn} takes {len(primitive.args)} arguments, got {len(node.args)}", node
+            )
         return call(fn, *(self.read(a) for a in node.args))
 
 
@@ -296,7 +320,9 @@ def parse_element(text: str, names: list[str] | tuple[str, ...] | frozenset[str]
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except SyntaxError as e:
-        raise ExprError(f"syntax error: {e.msg}", max((e.offset or 1) - 1, 0), 1, e.lineno or 1) from None
+        raise ExprError(
+            f"syntax error: {e.msg}", max((e.offset or 1) - 1, 0), 1, e.lineno or 1
+        ) from None
     try:
         return _Reader(frozenset(names)).read(tree.body)
     except ExprError as e:
@@ -424,16 +450,33 @@ def _mul(a: Element, b: Element) -> Element | None:
         if isinstance(x, Call) and x.fn == "neg":
             return make("neg", make("mul", *((x.args[0], y) if x is a else (y, x.args[0]))))
     for x, y in ((a, b), (b, a)):  # literal factors are gathered in front
-        if isinstance(x, Number) and isinstance(y, Call) and y.fn == "mul" and isinstance(y.args[0], Number):
+        if (
+            isinstance(x, Number)
+            and isinstance(y, Call)
+            and y.fn == "mul"
+            and isinstance(y.args[0], Number)
+        ):
             return make("mul", Number(x.value * y.args[0].value), y.args[1])
     if isinstance(b, Number) and not isinstance(a, Number):
         return make("mul", b, a)
     for x, y in ((a, b), (b, a)):
-        if isinstance(x, Call) and x.fn == "mul" and isinstance(x.args[0], Number) and not isinstance(y, Number):
+        if (
+            isinstance(x, Call)
+            and x.fn == "mul"
+            and isinstance(x.args[0], Number)
+            and not isinstance(y, Number)
+        ):
             rest = (x.args[1], y) if x is a else (y, x.args[1])
             return make("mul", x.args[0], make("mul", *rest))
-    for x, y in ((b, a), (a, b)):  # into branches that are literal: the other branch then never multiplies by zero
-        if isinstance(x, Call) and x.fn == "where" and any(is_number(v, k) for v in x.args[1:] for k in (0, 1)):
+    for x, y in (
+        (b, a),
+        (a, b),
+    ):  # into branches that are literal: the other branch then never multiplies by zero
+        if (
+            isinstance(x, Call)
+            and x.fn == "where"
+            and any(is_number(v, k) for v in x.args[1:] for k in (0, 1))
+        ):
             return make("where", x.args[0], make("mul", y, x.args[1]), make("mul", y, x.args[2]))
     return None
 
@@ -538,8 +581,12 @@ def infix(
             text = show(a)
             loose = precedence(a) < minimum
             # C++ ranks bitwise operators and comparisons differently from Python: say it with parentheses.
-            mixed = isinstance(a, Call) and a.fn != node.fn and len(a.args) == 2 and a.fn in _PRECEDENCE
-            loose = loose or (mixed and isinstance(a, Call) and (a.fn in _BITWISE or node.fn in _BITWISE))
+            mixed = (
+                isinstance(a, Call) and a.fn != node.fn and len(a.args) == 2 and a.fn in _PRECEDENCE
+            )
+            loose = loose or (
+                mixed and isinstance(a, Call) and (a.fn in _BITWISE or node.fn in _BITWISE)
+            )
             return f"({text})" if loose and a not in named else text
 
         if len(node.args) == 1:

@@ -28,7 +28,13 @@ def _facts(op: Operator) -> dict[str, Any]:
 def dump(registry: Registry) -> str:
     """The index as JSON text, one operator a line."""
     lines = ",\n".join(json.dumps(_facts(op), sort_keys=True) for op in registry.operators.values())
-    return '{"families": ' + json.dumps(list(registry.families)) + ',\n"operators": [\n' + lines + "\n]}\n"
+    return (
+        '{"families": '
+        + json.dumps(list(registry.families))
+        + ',\n"operators": [\n'
+        + lines
+        + "\n]}\n"
+    )
 
 
 def load(path: str) -> tuple[list[Operator], tuple[str, ...]]:

@@ -61,7 +61,9 @@ def registry_files(folders: Sequence[str]) -> list[str]:
         if os.path.isfile(folder):
             found.append(folder)
         else:
-            found += sorted(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".yaml"))
+            found += sorted(
+                os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".yaml")
+            )
     return found
 
 
@@ -99,9 +101,15 @@ class Loader:
         kind = self.one_of(keys, "kind", KINDS, None)
         if kind is None:
             if "kind" not in keys:
-                self.diagnostics.add(keys["op"].location, f"{schema.full_name}: needs `kind:`", len(schema.full_name))
+                self.diagnostics.add(
+                    keys["op"].location, f"{schema.full_name}: needs `kind:`", len(schema.full_name)
+                )
             return None
-        variants = ("function", "method", "inplace", "out") if kind == "pointwise" else ("function", "method")
+        variants = (
+            ("function", "method", "inplace", "out")
+            if kind == "pointwise"
+            else ("function", "method")
+        )
         if schema.is_inplace:
             variants = ("function", "method")
         op = Operator(
@@ -123,7 +131,9 @@ class Loader:
         )
         return Entry(node, keys, op)
 
-    def one_of(self, keys: Mapping[str, Node], key: str, known: tuple[str, ...], otherwise: str | None) -> str | None:
+    def one_of(
+        self, keys: Mapping[str, Node], key: str, known: tuple[str, ...], otherwise: str | None
+    ) -> str | None:
         node = keys.get(key)
         if node is None:
             return otherwise
@@ -138,7 +148,9 @@ class Loader:
         for item in node.items() if node is not None else []:
             if item.text not in known:
                 hint = suggest(item.text, known) or "; known are " + ", ".join(known)
-                self.diagnostics.add(item.location, f"unknown {what} '{item.text}'{hint}", max(len(item.text), 1))
+                self.diagnostics.add(
+                    item.location, f"unknown {what} '{item.text}'{hint}", max(len(item.text), 1)
+                )
             else:
                 found.append(item.text)
         return tuple(found)
@@ -154,7 +166,9 @@ class Loader:
         if node.is_list:
             if len(found) != len(schema.results):
                 got, want = len(node.items()), len(schema.results)
-                self.diagnostics.add(node.location, f"result: {got} dtypes for {want} results of {schema.full_name}")
+                self.diagnostics.add(
+                    node.location, f"result: {got} dtypes for {want} results of {schema.full_name}"
+                )
             return found
         return found[0] if found else None
 
@@ -162,7 +176,11 @@ class Loader:
         if node is None:
             return {}
         if not node.is_mapping:
-            self.diagnostics.add(node.location, "kernel: names a function per backend, {cpu: name}", len(node.text) or 1)
+            self.diagnostics.add(
+                node.location,
+                "kernel: names a function per backend, {cpu: name}",
+                len(node.text) or 1,
+            )
             return {}
         return {k: v.text for k, v in node.fields(BACKENDS, "kernel", self.diagnostics).items()}
 
@@ -188,7 +206,9 @@ class Loader:
                 continue
             problem = checks.sample_problem(schema, args, kwargs)
             if problem:
-                self.diagnostics.add(item.location, f"sample does not fit {schema.full_name}: {problem}")
+                self.diagnostics.add(
+                    item.location, f"sample does not fit {schema.full_name}: {problem}"
+                )
             found.append(Sample(args, kwargs, item.location))
         return tuple(found)
 
@@ -209,11 +229,16 @@ class Loader:
                 for problem, offset, length in checks.element_problems(entry.op, node[1].text):
                     self.diagnostics.add(node[1].locate(offset), problem, length)
         if "reduce" in keys:
-            parts = keys["reduce"].fields(("init", "map", "combine", "final", "acc", "nonempty"), "reduce", self.diagnostics)
+            parts = keys["reduce"].fields(
+                ("init", "map", "combine", "final", "acc", "nonempty"), "reduce", self.diagnostics
+            )
             entry.op = dataclasses.replace(entry.op, reduce=self.reduce(keys["reduce"], parts))
         if "scan" in keys:
             parts = keys["scan"].fields(("init", "combine", "acc"), "scan", self.diagnostics)
-            init, combine = self.init(parts.get("init")), self.part(parts, "combine", ("a", "b"), keys["scan"])
+            init, combine = (
+                self.init(parts.get("init")),
+                self.part(parts, "combine", ("a", "b"), keys["scan"]),
+            )
             if init is not None and combine is not None:
                 acc = parts["acc"].text if "acc" in parts else None
                 entry.op = dataclasses.replace(entry.op, scan=Scan(init, combine, acc))
@@ -222,7 +247,10 @@ class Loader:
         names = [a.name for a in (*op.operands, *op.scalars)]
         if node.is_mapping:
             if op.variant_argument is None:
-                self.diagnostics.add(node.location, f"{op.name}: several expressions need a str argument that chooses")
+                self.diagnostics.add(
+                    node.location,
+                    f"{op.name}: several expressions need a str argument that chooses",
+                )
             found: dict[str | None, Element] = {}
             for key, value in node.fields((), "expr", self.diagnostics).items():
                 x = self.element(value, names)
@@ -237,11 +265,15 @@ class Loader:
             return Number(0)
         x = self.element(node, ["lowest", "highest"])
         if x is not None and not isinstance(x, (Number, Name)):
-            self.diagnostics.add(node.location, "init is a number, lowest or highest", len(node.text))
+            self.diagnostics.add(
+                node.location, "init is a number, lowest or highest", len(node.text)
+            )
             return None
         return x
 
-    def part(self, parts: Mapping[str, Node], key: str, names: tuple[str, ...], parent: Node) -> Element | None:
+    def part(
+        self, parts: Mapping[str, Node], key: str, names: tuple[str, ...], parent: Node
+    ) -> Element | None:
         if key not in parts:
             self.diagnostics.add(parent.location, f"needs `{key}:` over {', '.join(names)}")
             return None
@@ -255,7 +287,9 @@ class Loader:
         if init is None or mapped is None or combine is None or final is None:
             return None
         nonempty = "nonempty" in parts and parts["nonempty"].value() is True
-        return Reduce(init, mapped, combine, final, parts["acc"].text if "acc" in parts else None, nonempty)
+        return Reduce(
+            init, mapped, combine, final, parts["acc"].text if "acc" in parts else None, nonempty
+        )
 
     def backward_operators(self, entry: Entry) -> None:
         node = entry.keys.get("grad")
@@ -268,7 +302,9 @@ class Loader:
                 continue  # reported with the gradients
             if not op.expr:
                 if "expr" not in entry.keys:
-                    self.diagnostics.add(value.location, "d(expr) needs `expr:`; write the gradient by hand", 7)
+                    self.diagnostics.add(
+                        value.location, "d(expr) needs `expr:`; write the gradient by hand", 7
+                    )
                 continue
             try:
                 entry.backward[key.text] = backward_operator(op, key.text, len(derived) > 1)
@@ -286,9 +322,17 @@ class Loader:
                 for name in (schema.name, *(a + suffix for a in op.aliases)):
                     self.callables.setdefault(name, []).append(schema)
 
-    def body(self, node: Node, parameters: Mapping[str, LType], needs: tuple[str, ...] = (), result: LType | None = None) -> Body | None:
+    def body(
+        self,
+        node: Node,
+        parameters: Mapping[str, LType],
+        needs: tuple[str, ...] = (),
+        result: LType | None = None,
+    ) -> Body | None:
         try:
-            return read_body(node.text, parameters, lambda n: self.callables.get(n, []), result, needs)
+            return read_body(
+                node.text, parameters, lambda n: self.callables.get(n, []), result, needs
+            )
         except ExprError as e:
             self.diagnostics.add(node.locate(e.offset, e.line), e.message, e.length)
             return None
@@ -312,13 +356,17 @@ class Loader:
     def gradients(self, entry: Entry, node: Node) -> dict[str, Any]:
         if not node.is_mapping:
             if node.text != "none":
-                self.diagnostics.add(node.location, "grad: {argument: expression}, or none", len(node.text) or 1)
+                self.diagnostics.add(
+                    node.location, "grad: {argument: expression}, or none", len(node.text) or 1
+                )
             return {"grad_none": True}
         found: list[Derivative] = []
         for key, value in node.pairs():
             names = tuple(n.strip() for n in key.text.split(","))
             for name in names:
-                problem = checks.grad_argument_problem(entry.op, name, [n for d in found for n in d.args])
+                problem = checks.grad_argument_problem(
+                    entry.op, name, [n for d in found for n in d.args]
+                )
                 if problem:
                     self.diagnostics.add(key.location, problem, len(key.text))
             if any(entry.op.schema.argument(n) is None for n in names):
@@ -340,17 +388,32 @@ class Loader:
                 return Derivative(names, None)
             return self.synthesized(entry.op, names, backward.call, node)
         wanted = gradient_type(entry.op.schema, names)
-        body = self.body(node, gradient_parameters(entry.op.schema), tuple(differentiable(entry.op.schema)), wanted)
+        body = self.body(
+            node,
+            gradient_parameters(entry.op.schema),
+            tuple(differentiable(entry.op.schema)),
+            wanted,
+        )
         return Derivative(names, body)
 
-    def synthesized(self, op: Operator, names: tuple[str, ...], text: str, node: Node) -> Derivative:
+    def synthesized(
+        self, op: Operator, names: tuple[str, ...], text: str, node: Node
+    ) -> Derivative:
         """A gradient made by d(expr): faults in it are the entry's, shown at its `d(expr)`."""
         parameters = gradient_parameters(op.schema)
         wanted = gradient_type(op.schema, names)
         try:
-            body = read_body(text, parameters, lambda n: self.callables.get(n, []), wanted, differentiable(op.schema))
+            body = read_body(
+                text,
+                parameters,
+                lambda n: self.callables.get(n, []),
+                wanted,
+                differentiable(op.schema),
+            )
         except ExprError as e:
-            self.diagnostics.add(node.location, f"{op.name}: gradient for {names[0]}: {e.message}", len(node.text))
+            self.diagnostics.add(
+                node.location, f"{op.name}: gradient for {names[0]}: {e.message}", len(node.text)
+            )
             return Derivative(names, None, from_expr=True)
         return Derivative(names, body, from_expr=True)
 
@@ -370,14 +433,17 @@ class Loader:
             for arg, backward in entry.backward.items():
                 node = next(v for k, v in entry.keys["grad"].pairs() if k.text == arg)
                 grads = tuple(
-                    self.synthesized(backward.operator, (a,), text, node) for a, text in backward.gradients.items()
+                    self.synthesized(backward.operator, (a,), text, node)
+                    for a, text in backward.gradients.items()
                 )
                 operators.append(dataclasses.replace(backward.operator, grad=grads))
         by_entry = {e.op.name: e for e in self.entries}
         for op in operators:
-            entry = by_entry.get(op.backward_of or op.name)
-            if op.backward_of is None and entry is not None:
-                for location, message, length in checks.operator_problems(entry.op, entry.keys, entry.node):
+            if op.backward_of is None:
+                entry = by_entry[op.name]
+                for location, message, length in checks.operator_problems(
+                    entry.op, entry.keys, entry.node
+                ):
                     self.diagnostics.add(location, message, length)
         for location, message, length in checks.registry_problems(self.entries, self.known):
             self.diagnostics.add(location, message, length)
@@ -387,7 +453,9 @@ class Loader:
 
 def ordered(operators: Sequence[Operator], families: Sequence[str]) -> Registry:
     names = sorted({op.family for op in operators} | set(families))
-    return Registry({op.name: op for f in names for op in operators if op.family == f}, tuple(names))
+    return Registry(
+        {op.name: op for f in names for op in operators if op.family == f}, tuple(names)
+    )
 
 
 def differentiable(schema: Schema) -> tuple[str, ...]:
@@ -404,7 +472,9 @@ def result_names(schema: Schema) -> tuple[str, ...]:
 
 def gradient_names(schema: Schema) -> tuple[str, ...]:
     """The names of the incoming gradients: `grad`, or grad_<result>."""
-    return ("grad",) if len(schema.results) == 1 else tuple(f"grad_{n}" for n in result_names(schema))
+    return (
+        ("grad",) if len(schema.results) == 1 else tuple(f"grad_{n}" for n in result_names(schema))
+    )
 
 
 def gradient_parameters(schema: Schema) -> dict[str, LType]:
@@ -422,7 +492,9 @@ def gradient_type(schema: Schema, names: tuple[str, ...]) -> LType | None:
     for name in names:
         argument = schema.argument(name)
         listed = argument is not None and argument.type.is_list
-        types.append(LType("list", (LType("Tensor"),)) if listed else LType("Tensor", optional=True))
+        types.append(
+            LType("list", (LType("Tensor"),)) if listed else LType("Tensor", optional=True)
+        )
     return types[0] if len(types) == 1 else LType("tuple", tuple(types))
 
 

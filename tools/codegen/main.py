@@ -30,7 +30,9 @@ EMITS = ("check", "index", "global", "python_global", "cpp_family", "python_fami
 flags.DEFINE_multi_string("registry", [], "Folder of registry files, or one file; may be repeated.")
 flags.DEFINE_enum("emit", "check", EMITS, "What to generate.")
 flags.DEFINE_multi_string("family", [], "Families to generate, by default all.")
-flags.DEFINE_multi_string("index", [], "Index of all operators: only the files of --family are then read.")
+flags.DEFINE_multi_string(
+    "index", [], "Index of all operators: only the files of --family are then read."
+)
 flags.DEFINE_string("out", ".", "Folder to write into; made if missing.")
 
 
@@ -95,7 +97,9 @@ def python_global(registry: Registry) -> dict[str, str]:
     return emit(registry)
 
 
-def load_registry(folders: Sequence[str], families: Sequence[str], indices: Sequence[str]) -> Registry:
+def load_registry(
+    folders: Sequence[str], families: Sequence[str], indices: Sequence[str]
+) -> Registry:
     """Everything in the folders; with an index, the files of `families` only, and the index for the others."""
     if not indices:
         return loader.load(folders)
@@ -105,7 +109,9 @@ def load_registry(folders: Sequence[str], families: Sequence[str], indices: Sequ
     files = [f for f in loader.registry_files(folders) if loader.family_of(f) in families]
     missing = set(families) - {loader.family_of(f) for f in files}
     if missing:
-        raise app.UsageError(f"--family: no file of {', '.join(sorted(missing))} in {', '.join(folders)}")
+        raise app.UsageError(
+            f"--family: no file of {', '.join(sorted(missing))} in {', '.join(folders)}"
+        )
     return loader.load(files, [op for op in known if op.family not in families])
 
 
@@ -121,8 +127,14 @@ def generate(registry: Registry, emit: str, families: Sequence[str]) -> dict[str
     files: dict[str, str] = {}
     for family in families:
         if family not in registry.families:
-            raise app.UsageError(f"--family: unknown family '{family}'; known are {', '.join(registry.families)}")
-        files |= {"cpp_family": cpp_family, "python_family": python_family, "test_family": test_family}[emit](registry, family)
+            raise app.UsageError(
+                f"--family: unknown family '{family}'; known are {', '.join(registry.families)}"
+            )
+        files |= {
+            "cpp_family": cpp_family,
+            "python_family": python_family,
+            "test_family": test_family,
+        }[emit](registry, family)
     return files
 
 

@@ -312,7 +312,9 @@ class Operator:
     # None: the computation's (or the first tensor's). A dtype; "self"; "accumulate": int64 for integers and bool, else the
     # computation's (as sums do); "accumulate_float": float32 for half types. Several results: one each.
     result_dtype: str | tuple[str, ...] | None = None
-    expr: Mapping[str | None, Element] = field(default_factory=dict)  # by value of the only str argument, or {None: ...}
+    expr: Mapping[str | None, Element] = field(
+        default_factory=dict
+    )  # by value of the only str argument, or {None: ...}
     reduce: Reduce | None = None
     scan: Scan | None = None
     shape: Body | None = None
@@ -360,7 +362,9 @@ class Operator:
 
     @property
     def is_random(self) -> bool:
-        return self.kind == "random" or any(a.type.base == "generator" for a in self.schema.arguments)
+        return self.kind == "random" or any(
+            a.type.base == "generator" for a in self.schema.arguments
+        )
 
     @property
     def is_composite(self) -> bool:
@@ -383,7 +387,9 @@ class Operator:
 
     def forms(self) -> tuple[Schema, ...]:
         """All schemas of the group: functional, in-place, out."""
-        return tuple(s for s in (self.schema, self.inplace_schema, self.out_schema) if s is not None)
+        return tuple(
+            s for s in (self.schema, self.inplace_schema, self.out_schema) if s is not None
+        )
 
     @property
     def tensor_arguments(self) -> tuple[Argument, ...]:
@@ -403,7 +409,9 @@ class Operator:
     @property
     def variant_argument(self) -> Argument | None:
         """The str argument that chooses between expressions."""
-        return next((a for a in self.schema.arguments if a.type.base == "str" and not a.type.is_list), None)
+        return next(
+            (a for a in self.schema.arguments if a.type.base == "str" and not a.type.is_list), None
+        )
 
     def derivative_for(self, arg: str) -> Derivative | None:
         return next((d for d in self.grad if arg in d.args), None)
@@ -438,7 +446,9 @@ class Registry:
     def overloads(self, public_name: str) -> tuple[Operator, ...]:
         """Operators that one public callable tries, in file order (aliases included)."""
         return tuple(
-            op for op in self.operators.values() if op.public_name == public_name or public_name in op.aliases
+            op
+            for op in self.operators.values()
+            if op.public_name == public_name or public_name in op.aliases
         )
 
     def family(self, name: str) -> tuple[Operator, ...]:
@@ -447,5 +457,8 @@ class Registry:
     def callables(self) -> tuple[tuple[str, Schema], ...]:
         """(public name, schema) of every form that can be called by name: functional and in-place forms."""
         return tuple(
-            (s.name, s) for op in self.operators.values() for s in op.forms() if not s.is_out or s is op.schema
+            (s.name, s)
+            for op in self.operators.values()
+            for s in op.forms()
+            if not s.is_out or s is op.schema
         )

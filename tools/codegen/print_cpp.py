@@ -24,7 +24,10 @@ def cpp_number(value: float) -> str:
 
 
 def cpp_element(
-    x: Element, operands: list[str], scalars: list[str] | None = None, named: dict[Element, str] | None = None
+    x: Element,
+    operands: list[str],
+    scalars: list[str] | None = None,
+    named: dict[Element, str] | None = None,
 ) -> str:
     """One C++ expression. `operands` must not be empty: the first one gives literals their type."""
     scalars = scalars or []
@@ -47,8 +50,14 @@ def cpp_statements(x: Element, operands: list[str], scalars: list[str] | None = 
     """Statements that compute x, shared parts once, ending with `return ...;`. Unused operands are marked."""
     used = free_names(x)
     # Literals take their type from the first operand, so that one always counts as used.
-    needs_type = any(isinstance(n, Number) for n in _nodes(x)) or any(s in used for s in scalars or [])
-    lines = [f"(void){o};" for i, o in enumerate(operands) if o not in used and not (i == 0 and needs_type)]
+    needs_type = any(isinstance(n, Number) for n in _nodes(x)) or any(
+        s in used for s in scalars or []
+    )
+    lines = [
+        f"(void){o};"
+        for i, o in enumerate(operands)
+        if o not in used and not (i == 0 and needs_type)
+    ]
     named: dict[Element, str] = {}
     for shared in shared_subexpressions(x):
         text = cpp_element(shared, operands, scalars, named)
@@ -59,7 +68,9 @@ def cpp_statements(x: Element, operands: list[str], scalars: list[str] | None = 
     return [*lines, f"return {result};"]
 
 
-def cpp_lambda(x: Element, operands: list[str], scalars: list[str] | None = None, indent: str = "") -> str:
+def cpp_lambda(
+    x: Element, operands: list[str], scalars: list[str] | None = None, indent: str = ""
+) -> str:
     """A generic lambda over the operands; captures the scalars by value."""
     parameters = ", ".join(f"auto {o}" for o in operands)
     capture = "=" if any(s in free_names(x) for s in scalars or []) else ""

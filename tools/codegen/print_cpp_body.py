@@ -28,7 +28,12 @@ _SCALARS: Final = {
 }  # fmt: skip
 
 # Types whose C++ form has its own "nothing", so that None needs no std::optional.
-_NULLABLE: Final = {"Tensor": "Tensor", "Operand": "Operand", "dtype": "int", "generator": "ArgandGenerator*"}
+_NULLABLE: Final = {
+    "Tensor": "Tensor",
+    "Operand": "Operand",
+    "dtype": "int",
+    "generator": "ArgandGenerator*",
+}
 
 
 def cpp_type(t: LType) -> str:
@@ -39,7 +44,12 @@ def cpp_type(t: LType) -> str:
         return "std::nullopt_t"
     if t.base == "list":
         item = t.item.base
-        plain = {"Tensor": "TensorList", "int": "builtins::Ints", "bool": "builtins::Ints", "none": "builtins::Ints"}.get(item)
+        plain = {
+            "Tensor": "TensorList",
+            "int": "builtins::Ints",
+            "bool": "builtins::Ints",
+            "none": "builtins::Ints",
+        }.get(item)
         plain = plain or f"std::vector<{cpp_type(t.item)}>"
     elif t.base == "strided":
         plain = "builtins::Strided"
@@ -66,7 +76,9 @@ class BodyPrinter:
     `finish` turns a returned value into a statement.
     """
 
-    def __init__(self, names: Mapping[str, str] | None = None, needs: Callable[[str], str] | None = None) -> None:
+    def __init__(
+        self, names: Mapping[str, str] | None = None, needs: Callable[[str], str] | None = None
+    ) -> None:
         self.names = dict(names or {})
         self.needs = needs
         self.finish: Callable[[str], str] = lambda value: f"return {value};"
@@ -104,7 +116,9 @@ class BodyPrinter:
         late = _first_assigned_inside(body)
         for name, t in body.locals:
             if name in late or name not in read:  # else declared where it is first assigned
-                found.append(f"{'' if name in read else '[[maybe_unused]] '}{cpp_type(t)} {safe(name)}{{}};")
+                found.append(
+                    f"{'' if name in read else '[[maybe_unused]] '}{cpp_type(t)} {safe(name)}{{}};"
+                )
                 self.declared.add(name)
         return found + self.block(body.statements)
 
@@ -123,7 +137,9 @@ class BodyPrinter:
         if isinstance(s, b.Evaluate):
             return [f"{self.top(s.value)};"]
         if isinstance(s, b.Check):
-            return [f"if (!({self.top(s.condition)})) builtins::raise({_KINDS[s.kind]}, {self.message(s.message)});"]
+            return [
+                f"if (!({self.top(s.condition)})) builtins::raise({_KINDS[s.kind]}, {self.message(s.message)});"
+            ]
         if isinstance(s, b.While):
             return [f"while ({self.top(s.condition)}) {{", *self.indented(s.body), "}"]
         if isinstance(s, b.For):
@@ -178,7 +194,9 @@ class BodyPrinter:
 
     def iterated(self, x: Expr) -> str:
         # The sizes of a temporary tensor would die before the loop.
-        return self.owned(x) if isinstance(x, b.Attr) and not isinstance(x.obj, b.Var) else self.top(x)
+        return (
+            self.owned(x) if isinstance(x, b.Attr) and not isinstance(x.obj, b.Var) else self.top(x)
+        )
 
     def returned(self, x: Expr) -> str:
         return self.top(x, self.result, owned=True)
@@ -214,13 +232,18 @@ class BodyPrinter:
         """Text where the C++ type that is expected is not the expression's own; None where nothing is to be done."""
         given = x.type
         if isinstance(x, b.Lit) and x.value is None:
-            return {"Tensor": "Tensor()", "Operand": "Operand()", "dtype": "ARGAND_DTYPE_NONE", "generator": "nullptr"}.get(
-                wanted.base, "std::nullopt"
-            )
+            return {
+                "Tensor": "Tensor()",
+                "Operand": "Operand()",
+                "dtype": "ARGAND_DTYPE_NONE",
+                "generator": "nullptr",
+            }.get(wanted.base, "std::nullopt")
         if isinstance(x, b.IfExp):
             return self.conditional(x, wanted, owned)
         if isinstance(x, b.TupleLit) and wanted.base == "tuple":
-            items = ", ".join(self.top(i, t, owned=True) for i, t in zip(x.items, wanted.items, strict=True))
+            items = ", ".join(
+                self.top(i, t, owned=True) for i, t in zip(x.items, wanted.items, strict=True)
+            )
             return f"{cpp_type(wanted)}{{{items}}}"
         if wanted.base == "list" and given.base == "int":
             return f"builtins::Ints({wanted.size or 1}, {self.top(x)})"
@@ -228,7 +251,11 @@ class BodyPrinter:
             return self.list_literal(x, wanted)
         if wanted.base == "float" and given.base in ("int", "bool", "Scalar"):
             return self.as_float(x)
-        if wanted.base == "Scalar" and given.base in ("int", "float", "bool") and not given.optional:
+        if (
+            wanted.base == "Scalar"
+            and given.base in ("int", "float", "bool")
+            and not given.optional
+        ):
             return f"Scalar({self.top(x)})"
         if wanted.base == "Tensor" and given.base == "Operand":
             return f"builtins::as_tensor({self.top(x)})"
@@ -239,7 +266,11 @@ class BodyPrinter:
         if t.is_list or t.base == "tuple":
             owned = True
         branches = [self.expr(v, t, owned) for v in (x.then, x.otherwise)]
-        c = cpp_type(t) if not (t.base == "list" and t.optional) else "std::optional<builtins::Ints>"
+        c = (
+            cpp_type(t)
+            if not (t.base == "list" and t.optional)
+            else "std::optional<builtins::Ints>"
+        )
         if t.optional and t.base not in _NULLABLE or t.base in ("Operand", "Scalar"):
             branches = [f"{c}({v})" for v in branches]
         return f"({self.expr(x.condition)} ? {branches[0]} : {branches[1]})"
@@ -264,7 +295,11 @@ class BodyPrinter:
     def owned(self, x: Expr) -> str:
         text = self.plain(x)
         if x.type.optional:
-            return f"({text} ? std::optional(builtins::list(*{text})) : std::nullopt)" if self.is_span(x) else text
+            return (
+                f"({text} ? std::optional(builtins::list(*{text})) : std::nullopt)"
+                if self.is_span(x)
+                else text
+            )
         return f"builtins::list({_bare(text)})" if self.is_span(x) else text
 
     def var(self, x: b.Var) -> str:
@@ -315,7 +350,11 @@ class BodyPrinter:
         return f"builtins::concat({left}, {right})"
 
     def repeat(self, x: b.Repeat) -> str:
-        if x.type.item.base in ("int", "bool") and isinstance(x.items, b.ListLit) and len(x.items.items) == 1:
+        if (
+            x.type.item.base in ("int", "bool")
+            and isinstance(x.items, b.ListLit)
+            and len(x.items.items) == 1
+        ):
             return f"builtins::Ints(std::max<int64_t>({self.top(x.count)}, 0), {self.top(x.items.items[0])})"
         return f"builtins::repeat({self.top(x.items, owned=True)}, {self.top(x.count)})"
 
@@ -370,7 +409,10 @@ class BodyPrinter:
         if function is not None:
             texts = [self.top(a, t) for a, t in zip(x.args, function.args, strict=True)]
             if x.fn == "strided":  # takes its lists by value
-                texts = [self.top(a, t, owned=t.is_list) for a, t in zip(x.args, function.args, strict=True)]
+                texts = [
+                    self.top(a, t, owned=t.is_list)
+                    for a, t in zip(x.args, function.args, strict=True)
+                ]
             return f"builtins::{x.fn}({', '.join(texts)})"
         if x.fn in MATH:
             return f"std::{x.fn}({', '.join(_bare(self.as_float(a)) for a in x.args)})"
@@ -383,7 +425,11 @@ class BodyPrinter:
         if x.fn in ("len", "sum", "prod"):
             return f"builtins::{x.fn}({first})"
         if x.fn in ("any", "all"):
-            return f"(builtins::sum({first}) > 0)" if x.fn == "any" else f"(builtins::prod({first}) != 0)"
+            return (
+                f"(builtins::sum({first}) > 0)"
+                if x.fn == "any"
+                else f"(builtins::prod({first}) != 0)"
+            )
         if x.fn in ("min", "max"):
             kind = "double" if x.type == FLOAT else "int64_t"
             if len(x.args) == 1:
@@ -444,7 +490,9 @@ def _first_assigned_inside(body: Body) -> set[str]:
     for outer in body.statements:
         for s in b.statements_of((outer,)):
             for name in _targets(s):
-                if name not in seen and not (s is outer and isinstance(s, b.Assign) and len(s.targets) == 1):
+                if name not in seen and not (
+                    s is outer and isinstance(s, b.Assign) and len(s.targets) == 1
+                ):
                     found.add(name)
                 seen.add(name)
     return found
@@ -504,4 +552,3 @@ _PRINTERS: Final[dict[type, Callable[[BodyPrinter, object], str]]] = {
     b.Slice: BodyPrinter.slice,  # type: ignore[dict-item]
     b.Comprehension: BodyPrinter.comprehension,  # type: ignore[dict-item]
 }
-

@@ -27,7 +27,13 @@ def _number(value: float) -> str:
 
 def numpy_element(x: Element) -> str:
     """One NumPy expression."""
-    return infix(x, _number, lambda fn, args: f"R.{fn}({', '.join(args)})", name=safe, cast=lambda a, d: f'R.cast({a}, "{d}")')
+    return infix(
+        x,
+        _number,
+        lambda fn, args: f"R.{fn}({', '.join(args)})",
+        name=safe,
+        cast=lambda a, d: f'R.cast({a}, "{d}")',
+    )
 
 
 def combine_ufunc(x: Element) -> str | None:
@@ -52,10 +58,15 @@ def reference_function(op: Operator) -> str | None:
         keepdim = "keepdim" if "keepdim" in names else "False"
         mapped = f"lambda x: {numpy_element(op.reduce.map)}"
         final = f"lambda acc, n: {numpy_element(op.reduce.final)}"
-        return header + f"    return R.reduce(R.np.{ufunc}, {mapped}, {final}, {first}, {dim}, {keepdim})\n"
+        return (
+            header
+            + f"    return R.reduce(R.np.{ufunc}, {mapped}, {final}, {first}, {dim}, {keepdim})\n"
+        )
     if op.kind == "scan" and op.scan is not None:
         ufunc = combine_ufunc(op.scan.combine)
-        return None if ufunc is None else header + f"    return R.scan(R.np.{ufunc}, {first}, dim)\n"
+        return (
+            None if ufunc is None else header + f"    return R.scan(R.np.{ufunc}, {first}, dim)\n"
+        )
     return None
 
 

@@ -50,7 +50,9 @@ class PythonBody:
     needs: the condition of needs(arg).
     """
 
-    def __init__(self, op_name: str, needs: Callable[[str], str] = lambda arg: f"needs_{arg}") -> None:
+    def __init__(
+        self, op_name: str, needs: Callable[[str], str] = lambda arg: f"needs_{arg}"
+    ) -> None:
         self.op_name = op_name
         self.needs = needs
 
@@ -82,20 +84,28 @@ class PythonBody:
             targets = ", ".join(t if t == "_" else safe(t) for t in s.targets)
             return [f"{targets} = {self.expr(s.value, top=True)}"]
         if isinstance(s, b.SetItem):
-            return [f"{safe(s.target.id)}[{self.expr(s.index, top=True)}] = {self.expr(s.value, top=True)}"]
+            return [
+                f"{safe(s.target.id)}[{self.expr(s.index, top=True)}] = {self.expr(s.value, top=True)}"
+            ]
         if isinstance(s, b.Append):
             return [f"{safe(s.target.id)}.append({self.expr(s.value, top=True)})"]
         if isinstance(s, b.Evaluate):
             return [self.expr(s.value, top=True)]
         if isinstance(s, b.Check):
             text = self.message(s.message)
-            return [f"if not ({self.expr(s.condition, top=True)}):", f"    raise lang.{ERRORS[s.kind]}({text})"]
+            return [
+                f"if not ({self.expr(s.condition, top=True)}):",
+                f"    raise lang.{ERRORS[s.kind]}({text})",
+            ]
         if isinstance(s, b.While):
             return [f"while {self.expr(s.condition, top=True)}:", *self.nested(s.body)]
         if isinstance(s, b.For):
             source = self.expr(s.iterable, top=True)
             if s.counter is not None:
-                return [f"for {safe(s.counter)}, {safe(s.var)} in enumerate({source}):", *self.nested(s.body)]
+                return [
+                    f"for {safe(s.counter)}, {safe(s.var)} in enumerate({source}):",
+                    *self.nested(s.body),
+                ]
             return [f"for {safe(s.var)} in {source}:", *self.nested(s.body)]
         assert isinstance(s, b.If)
         found = [f"if {self.expr(s.condition, top=True)}:", *self.nested(s.then)]
@@ -119,7 +129,14 @@ class PythonBody:
 
     def expr(self, x: Expr, top: bool = False) -> str:
         text = _PRINTERS[type(x)](self, x)
-        return text[1:-1] if top and text.startswith("(") and _closes_at_end(text) and not isinstance(x, b.TupleLit) else text
+        return (
+            text[1:-1]
+            if top
+            and text.startswith("(")
+            and _closes_at_end(text)
+            and not isinstance(x, b.TupleLit)
+            else text
+        )
 
     def attr(self, x: b.Attr) -> str:
         obj = self.expr(x.obj)
@@ -215,17 +232,25 @@ def _closes_at_end(text: str) -> bool:
 
 _PRINTERS: Final[dict[type, Callable[[PythonBody, Any], str]]] = {
     b.Var: lambda p, x: safe(x.id),
-    b.Lit: lambda p, x: f"({literal(x.value)})" if isinstance(x.value, (int, float)) and x.value < 0 else literal(x.value),
+    b.Lit: lambda p, x: (
+        f"({literal(x.value)})"
+        if isinstance(x.value, (int, float)) and x.value < 0
+        else literal(x.value)
+    ),
     b.DTypeLit: lambda p, x: f"lang.{'bool_' if x.name == 'bool' else x.name}",
     b.Attr: PythonBody.attr,
     b.Arith: PythonBody.arith,
     b.Concat: lambda p, x: f"({p.expr(x.left)} + {p.expr(x.right)})",
     b.Repeat: lambda p, x: f"({p.expr(x.items)} * {p.expr(x.count)})",
     b.Compare: lambda p, x: f"({p.expr(x.left)} {x.op} {p.expr(x.right)})",
-    b.Contains: lambda p, x: f"({p.expr(x.item)} {'not in' if x.negated else 'in'} {p.expr(x.collection)})",
+    b.Contains: lambda p, x: (
+        f"({p.expr(x.item)} {'not in' if x.negated else 'in'} {p.expr(x.collection)})"
+    ),
     b.IsNone: lambda p, x: f"({p.expr(x.obj)} is {'not ' if x.negated else ''}None)",
     b.Logic: PythonBody.logic,
-    b.IfExp: lambda p, x: f"({p.expr(x.then)} if {p.expr(x.condition, top=True)} else {p.expr(x.otherwise)})",
+    b.IfExp: lambda p, x: (
+        f"({p.expr(x.then)} if {p.expr(x.condition, top=True)} else {p.expr(x.otherwise)})"
+    ),
     b.OpCall: PythonBody.op_call,
     b.Builtin: PythonBody.builtin,
     b.Needs: lambda p, x: p.needs(x.arg),
@@ -239,7 +264,12 @@ _PRINTERS: Final[dict[type, Callable[[PythonBody, Any], str]]] = {
 
 
 def python_function(
-    name: str, op_name: str, parameter_text: str, body: Body, needs: Callable[[str], str] | None = None, doc: str = ""
+    name: str,
+    op_name: str,
+    parameter_text: str,
+    body: Body,
+    needs: Callable[[str], str] | None = None,
+    doc: str = "",
 ) -> str:
     """`def name(...)` with the body's statements."""
     printer = PythonBody(op_name, needs) if needs is not None else PythonBody(op_name)
@@ -256,6 +286,3 @@ def expression(x: Body, op_name: str = "") -> str | None:
 
 def argument_names(schema: Schema) -> str:
     return ", ".join(safe(a.name) for a in schema.arguments)
-
-
-

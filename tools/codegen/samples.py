@@ -52,7 +52,10 @@ def _s(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
 
 # Operators whose arguments follow from their schema alone.
 DEFAULTS: Final[dict[str, list[tuple[tuple[Any, ...], Mapping[str, Any]]]]] = {
-    "div.mode": [_s("T(2,3)", "P(2,3)", rounding_mode="floor"), _s("T(2,3)", "P(3)", rounding_mode="trunc")],
+    "div.mode": [
+        _s("T(2,3)", "P(2,3)", rounding_mode="floor"),
+        _s("T(2,3)", "P(3)", rounding_mode="trunc"),
+    ],
     "clamp": [_s("T(2,3)", -0.5, 0.5), _s("T(2,3)", None, 0.25), _s("T(2,3)", "T(3)")],
     "where.condition": [_s("B(2,3)")],
     "view_as_real": [_s("T(2,3)"), _s("T()")],
@@ -101,8 +104,17 @@ DEFAULTS: Final[dict[str, list[tuple[tuple[Any, ...], Mapping[str, Any]]]]] = {
     "cumprod": [_s("T(3,4)", 0), _s("T(3,4)", -1)],
     "alias": [_s("T(2,3)")],
     "detach": [_s("T(2,3)")],
-    "as_strided": [_s("T(12)", (2, 3), (1, 2)), _s("T(12)", (2, 2), (3, 1), 2), _s("T(4,3)", (3, 2), (2, 2), 1)],
-    "view": [_s("T(2,6)", (3, 4)), _s("T(2,6)", (-1,)), _s("T(2,6)", (2, 1, 6)), _s("T(0,3)", (3, 0))],
+    "as_strided": [
+        _s("T(12)", (2, 3), (1, 2)),
+        _s("T(12)", (2, 2), (3, 1), 2),
+        _s("T(4,3)", (3, 2), (2, 2), 1),
+    ],
+    "view": [
+        _s("T(2,6)", (3, 4)),
+        _s("T(2,6)", (-1,)),
+        _s("T(2,6)", (2, 1, 6)),
+        _s("T(0,3)", (3, 0)),
+    ],
     "reshape": [_s("T(2,6)", (3, 4)), _s("T(2,6)", (-1, 2)), _s("T()", (1, 1))],
     "view_as": [_s("T(2,6)", "T(3,4)")],
     "reshape_as": [_s("T(2,6)", "T(3,4)")],
@@ -122,7 +134,13 @@ DEFAULTS: Final[dict[str, list[tuple[tuple[Any, ...], Mapping[str, Any]]]]] = {
     "narrow": [_s("T(5,4)", 0, 1, 3)],
 }
 # Reductions over argument lists that all of them understand.
-_REDUCTION: Final = [_s("T(2,3,4)"), _s("T(2,3,4)", 1), _s("T(2,3,4)", (0, 2), True), _s("T(0,3)", 1), _s("T()")]
+_REDUCTION: Final = [
+    _s("T(2,3,4)"),
+    _s("T(2,3,4)", 1),
+    _s("T(2,3,4)", (0, 2), True),
+    _s("T(0,3)", 1),
+    _s("T()"),
+]
 
 
 def samples_of(op: Operator) -> tuple[Sample, ...]:
@@ -135,5 +153,7 @@ def samples_of(op: Operator) -> tuple[Sample, ...]:
         takes_dim = op.schema.argument("dim") is not None
         nonempty = op.reduce is not None and op.reduce.nonempty
         chosen = [(a, k) for a, k in _REDUCTION if takes_dim or len(a) == 1]
-        return tuple(Sample(a, k) for a, k in chosen if not (nonempty and a[0] == "T(0,3)" and len(a) == 1))
+        return tuple(
+            Sample(a, k) for a, k in chosen if not (nonempty and a[0] == "T(0,3)" and len(a) == 1)
+        )
     return ()

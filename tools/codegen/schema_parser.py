@@ -1,8 +1,8 @@
 """Parses PyTorch's schema grammar into model.Schema.
 
-    schema   = name ["." overload] "(" arguments ")" "->" results
-    argument = type name ["=" default] | "*"
-    type     = base ["(" alias ["!"] ")"] ["?"] ["[" [size] "]"] ["?"]
+schema   = name ["." overload] "(" arguments ")" "->" results
+argument = type name ["=" default] | "*"
+type     = base ["(" alias ["!"] ")"] ["?"] ["[" [size] "]"] ["?"]
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _DEFAULT_END = re.compile(r"""(\[[^\]]*\]|"[^"]*"|'[^']*'|[^,\s)]+)""")
 class SchemaError(ValueError):
     """A schema that cannot be read; `offset` points into its text, `length` spans the offending part."""
 
-    def __init__(self, message: str, offset: int, length: int = 1, location: Location | None = None) -> None:
+    def __init__(
+        self, message: str, offset: int, length: int = 1, location: Location | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.offset = offset
@@ -136,7 +138,9 @@ class _Parser:
                 raise self.fail(f"argument '{name}' is given twice", start, len(name))
             default = self.default(type_) if self.accept("=") else REQUIRED
             if default is REQUIRED and not kwonly and found and found[-1].has_default:
-                raise self.fail(f"argument '{name}' has no default but follows one that has", start, len(name))
+                raise self.fail(
+                    f"argument '{name}' has no default but follows one that has", start, len(name)
+                )
             found.append(Argument(name, type_, default, kwonly))
         return tuple(found)
 

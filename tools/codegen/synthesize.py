@@ -6,7 +6,15 @@ from dataclasses import dataclass
 
 from tools.codegen import dtypes
 from tools.codegen.derive import derive
-from tools.codegen.expr import Element, Name, free_names, infix, make, number_text, shared_subexpressions
+from tools.codegen.expr import (
+    Element,
+    Name,
+    free_names,
+    infix,
+    make,
+    number_text,
+    shared_subexpressions,
+)
 from tools.codegen.model import Argument, Operator, Result, Schema, Type
 
 GRAD = "grad_output"  # the incoming gradient's name in synthesized operators
@@ -46,7 +54,9 @@ def backward_operator(op: Operator, arg: str, several: bool) -> Backward:
     for a in op.schema.arguments:
         if a.name in used or a is op.variant_argument:
             # Operands may be anything; scalars and the variant keep their defaults only by keyword.
-            arguments.append(Argument(a.name, a.type.plain(), a.default if a.kwonly else _required(), a.kwonly))
+            arguments.append(
+                Argument(a.name, a.type.plain(), a.default if a.kwonly else _required(), a.kwonly)
+            )
     name = f"{op.identifier}_backward" + (f"_{arg}" if several else "")
     schema = Schema(name, "", tuple(arguments), (Result(None, Type("Tensor")),))
     operator = Operator(
@@ -115,7 +125,11 @@ def tensor_statements(x: Element, like: str, first: int = 0) -> list[str]:
     """
     if not free_names(x):
         zero = getattr(x, "value", None) == 0
-        return [f"return zeros_like({like})" if zero else f"return full_like({like}, {infix(x, number_text, _function)})"]
+        return [
+            f"return zeros_like({like})"
+            if zero
+            else f"return full_like({like}, {infix(x, number_text, _function)})"
+        ]
     lines: list[str] = []
     named: dict[Element, str] = {}
     for shared in shared_subexpressions(x):

@@ -72,17 +72,26 @@ class Node:
     def pairs(self) -> list[tuple[Node, Node]]:
         if not self.is_mapping:
             return []
-        return [(Node(k, self.file, self.lines), Node(v, self.file, self.lines)) for k, v in self.node.value]
+        return [
+            (Node(k, self.file, self.lines), Node(v, self.file, self.lines))
+            for k, v in self.node.value
+        ]
 
-    def fields(self, known: tuple[str, ...], what: str, diagnostics: Diagnostics) -> dict[str, Node]:
+    def fields(
+        self, known: tuple[str, ...], what: str, diagnostics: Diagnostics
+    ) -> dict[str, Node]:
         """A mapping's entries; unknown and repeated keys are reported."""
         found: dict[str, Node] = {}
         for key, value in self.pairs():
             if known and key.text not in known:
                 hint = suggest(key.text, known) or "; known are " + ", ".join(known)
-                diagnostics.add(key.location, f"unknown key '{key.text}' in {what}{hint}", len(key.text))
+                diagnostics.add(
+                    key.location, f"unknown key '{key.text}' in {what}{hint}", len(key.text)
+                )
             elif key.text in found:
-                diagnostics.add(key.location, f"key '{key.text}' is given twice in {what}", len(key.text))
+                diagnostics.add(
+                    key.location, f"key '{key.text}' is given twice in {what}", len(key.text)
+                )
             else:
                 found[key.text] = value
         return found
@@ -99,13 +108,17 @@ def read_file(path: str, file: str, diagnostics: Diagnostics) -> list[Node]:
     except yaml.MarkedYAMLError as e:
         mark = e.problem_mark or e.context_mark
         place = Location(file, mark.line + 1, mark.column + 1) if mark else Location(file, 1, 1)
-        diagnostics.add(place, f"not YAML: {e.problem}; texts with ': ', '#', '{{' or '*' in front need quotes")
+        diagnostics.add(
+            place, f"not YAML: {e.problem}; texts with ': ', '#', '{{' or '*' in front need quotes"
+        )
         return []
     if root is None:
         return []
     node = Node(root, file, lines)
     if not node.is_list:
-        diagnostics.add(node.location, "a registry file is a list of operators: - op: name(...) -> ...")
+        diagnostics.add(
+            node.location, "a registry file is a list of operators: - op: name(...) -> ..."
+        )
         return []
     found = []
     for item in node.items():

@@ -13,11 +13,18 @@ from typing import Any, NamedTuple
 import argand_c10 as _c10
 
 inf, nan = math.inf, math.nan
-IndexError, TypeError, ValueError = IndexError, TypeError, ValueError  # noqa: A001  # raised by generated code
+IndexError, TypeError, ValueError = IndexError, TypeError, ValueError  # raised by generated code
 ShapeError = _c10.errors.ShapeError
 DTypeError = _c10.errors.DTypeError
 
-bool_, uint8, int8, int16, int32, int64 = _c10.bool, _c10.uint8, _c10.int8, _c10.int16, _c10.int32, _c10.int64
+bool_, uint8, int8, int16, int32, int64 = (
+    _c10.bool,
+    _c10.uint8,
+    _c10.int8,
+    _c10.int16,
+    _c10.int32,
+    _c10.int64,
+)
 float16, bfloat16, float32, float64 = _c10.float16, _c10.bfloat16, _c10.float32, _c10.float64
 complex64, complex128 = _c10.complex64, _c10.complex128
 
@@ -25,7 +32,12 @@ _INTEGRAL = (uint8, int8, int16, int32, int64)
 _FLOATING = (float16, bfloat16, float32, float64)
 _COMPLEX = (complex64, complex128)
 _EPSILON = {float16: 2.0**-10, bfloat16: 2.0**-7, float32: 2.0**-23, float64: 2.0**-52}
-_LARGEST = {float16: 65504.0, bfloat16: 3.3895313892515355e38, float32: 3.4028234663852886e38, float64: 1.7976931348623157e308}
+_LARGEST = {
+    float16: 65504.0,
+    bfloat16: 3.3895313892515355e38,
+    float32: 3.4028234663852886e38,
+    float64: 1.7976931348623157e308,
+}
 
 
 class Strided(NamedTuple):
@@ -83,7 +95,9 @@ def prod(xs: Any) -> Any:
 def wrap_dim(d: int, ndim: int) -> int:
     n = max(ndim, 1)
     if not -n <= d < n:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})")
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})"
+        )
     return d + n if d < 0 else d
 
 
@@ -182,7 +196,9 @@ def is_contiguous(t: Any) -> bool:
     expected = contiguous_strides(shape(t))
     if numel(t) == 0:
         return True
-    return all(s == 1 or have == want for s, have, want in zip(shape(t), strides(t), expected, strict=True))
+    return all(
+        s == 1 or have == want for s, have, want in zip(shape(t), strides(t), expected, strict=True)
+    )
 
 
 def strided(sizes: list[Any], strides: list[Any], offset: Any) -> Strided:
@@ -197,7 +213,9 @@ def clone_shape(sizes: list[Any], old_strides: list[Any], memory_format: int | N
 
 def _is_dense(sizes: list[Any], old_strides: list[Any]) -> bool:
     expected: Any = 1
-    for stride, size in sorted(((st, s) for st, s in zip(old_strides, sizes, strict=True) if s != 1), key=lambda p: p[0]):
+    for stride, size in sorted(
+        ((st, s) for st, s in zip(old_strides, sizes, strict=True) if s != 1), key=lambda p: p[0]
+    ):
         if stride != expected:
             return False
         expected = expected * size
@@ -220,7 +238,9 @@ def reduced_shape(sizes: list[Any], dims: list[int] | None, keepdim: bool) -> li
     dims = ints(dims)
     seen = [wrap_dim(d, len(sizes)) for d in dims or ()]
     if len(set(seen)) != len(seen):
-        raise RuntimeError(f"dim {next(d for d in seen if seen.count(d) > 1)} appears multiple times in the list of dims")
+        raise RuntimeError(
+            f"dim {next(d for d in seen if seen.count(d) > 1)} appears multiple times in the list of dims"
+        )
     found = []
     for i, s in enumerate(sizes):
         if not is_reduced(i, dims, len(sizes)):
@@ -258,7 +278,9 @@ def cat_shape(tensors: Any, dim: int) -> list[Any]:
         if skip:
             continue
         if t.ndim != first.ndim:
-            raise ShapeError(f"Tensors must have same number of dimensions: got {first.ndim} and {t.ndim}")
+            raise ShapeError(
+                f"Tensors must have same number of dimensions: got {first.ndim} and {t.ndim}"
+            )
         for i in range(t.ndim):
             if i != d and t.shape[i] != found[i]:
                 raise ShapeError(
@@ -299,7 +321,12 @@ def view_dtype_shape(sizes: list[Any], old: Any, new: Any) -> list[Any]:
 
 
 def pool2d_shape(
-    sizes: list[Any], kernel: list[int], stride: list[int], padding: list[int], dilation: list[int], ceil_mode: bool
+    sizes: list[Any],
+    kernel: list[int],
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    ceil_mode: bool,
 ) -> list[Any]:
     """Of (channels, height, width) or a batch of such; an empty stride is the kernel's size."""
     if len(sizes) not in (3, 4):
@@ -307,13 +334,19 @@ def pool2d_shape(
     found = list(sizes[:-2])
     kernel, padding, dilation = ints(kernel, 2), ints(padding, 2), ints(dilation, 2)
     stride = ints(stride, 2) or kernel
-    kernel, padding, dilation, stride = (x * 2 if len(x) == 1 else x for x in (kernel, padding, dilation, stride))
+    kernel, padding, dilation, stride = (
+        x * 2 if len(x) == 1 else x for x in (kernel, padding, dilation, stride)
+    )
     for i in range(2):
         size, step = sizes[len(sizes) - 2 + i], stride[i]
         if min(kernel[i], step, dilation[i]) <= 0:
-            raise RuntimeError(f"kernel size, stride and dilation should be greater than zero, but got {kernel}, {stride}, {dilation}")
+            raise RuntimeError(
+                f"kernel size, stride and dilation should be greater than zero, but got {kernel}, {stride}, {dilation}"
+            )
         if not 0 <= padding[i] <= kernel[i] // 2:
-            raise RuntimeError(f"pad should be at most half of kernel size, but got pad={padding[i]} and kernel_size={kernel[i]}")
+            raise RuntimeError(
+                f"pad should be at most half of kernel size, but got pad={padding[i]} and kernel_size={kernel[i]}"
+            )
         span = size + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1
         n = (span + (step - 1 if ceil_mode else 0)) // step + 1
         if ceil_mode and (n - 1) * step >= size + padding[i]:
@@ -427,7 +460,13 @@ def as_tensor(ops: Any, x: Any) -> Any:
     """An operand where a tensor is needed; a number becomes a 0-d tensor that keeps its precision."""
     if is_tensor(x):
         return x
-    wide = complex128 if isinstance(x, complex) else float64 if isinstance(x, float) else scalar_dtype(x)
+    wide = (
+        complex128
+        if isinstance(x, complex)
+        else float64
+        if isinstance(x, float)
+        else scalar_dtype(x)
+    )
     return ops.scalar_tensor(x, dtype=wide)
 
 
@@ -449,7 +488,12 @@ def attention_is_fused(query: Any, key: Any, value: Any, mask: Any) -> bool:
     same = query.dtype == key.dtype == value.dtype and is_floating(query.dtype)
     heads = k[1] > 0 and q[1] % k[1] == 0 and k[1] == v[1]
     sizes = q[0] == k[0] and k[0] == v[0] and k[2] == v[2] and q[3] == k[3]
-    return bool(same and heads and sizes and not (mask is not None and getattr(mask, "requires_grad", False)))
+    return bool(
+        same
+        and heads
+        and sizes
+        and not (mask is not None and getattr(mask, "requires_grad", False))
+    )
 
 
 def with_geometry(ops: Any, t: Any, sizes: list[Any], strides: list[Any], offset: Any) -> Any:
@@ -488,7 +532,9 @@ def pointwise_dtype(promote: str, result: Any, *operands: Any) -> Any:
     if promote == "self":
         return next(x.dtype for x in given if is_tensor(x))
     dtype = _c10.result_type(*given)
-    return default_dtype() if promote == "float" and (dtype in _INTEGRAL or dtype == bool_) else dtype
+    return (
+        default_dtype() if promote == "float" and (dtype in _INTEGRAL or dtype == bool_) else dtype
+    )
 
 
 def reduction_dtype(rule: Any, given: Any, dtype: Any) -> Any:

@@ -10,7 +10,7 @@ import itertools
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -18,6 +18,8 @@ import pytest
 from tools.codegen import dtypes as dt
 from tools.codegen.model import Argument, Schema
 from tools.codegen.samples import TensorSample, parse_tensor
+
+Array: TypeAlias = Any  # a NumPy array
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,12 @@ class Call:
 TOLERANCE = {
     "float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-9, "complex64": 3e-5, "complex128": 1e-9,
 }  # fmt: skip
-_COMPUTE = {"bfloat16": "float64", "float16": "float64", "float32": "float64", "complex64": "complex128"}
+_COMPUTE = {
+    "bfloat16": "float64",
+    "float16": "float64",
+    "float32": "float64",
+    "complex64": "complex128",
+}
 _BY_VALUE = ("sort", "topk")  # where equal elements are, is not defined
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.5, 30.0, -30.0, 1e30, -1e30, np.inf, -np.inf, np.nan)
 
@@ -95,9 +102,11 @@ def dtype_name(t: Any) -> str:
     return str(t.dtype).rsplit(".", 1)[-1]
 
 
-def make(array: np.ndarray, dtype: str) -> Any:
+def make(array: Array, dtype: str) -> Any:
     """A fresh contiguous tensor with these values."""
-    storable = np.array(array, dtype="float32" if dtype == "bfloat16" else dtype, order="C", copy=True)
+    storable = np.array(
+        array, dtype="float32" if dtype == "bfloat16" else dtype, order="C", copy=True
+    )
     t = aten().from_numpy(storable)
     return t.to(dtype_object(dtype)) if dtype == "bfloat16" else t
 
@@ -121,7 +130,7 @@ def rng_for(*key: object) -> np.random.Generator:
     return np.random.default_rng(zlib.crc32(repr(key).encode()))
 
 
-def spread(rng: np.random.Generator, shape: tuple[int, ...], low: float, high: float) -> np.ndarray:
+def spread(rng: np.random.Generator, shape: tuple[int, ...], low: float, high: float) -> Array:
     """Numbers that keep a distance from each other and from integers, so that kinks and ties are never near."""
     n = int(np.prod(shape))
     step = (high - low) / max(n, 1)
@@ -130,16 +139,26 @@ def spread(rng: np.random.Generator, shape: tuple[int, ...], low: float, high: f
     return (values + near * 2e-3).reshape(shape)
 
 
-def random_array(case: Case, dtype: str, rng: np.random.Generator, shape: tuple[int, ...], second: bool = False) -> np.ndarray:
+def random_array(
+    case: Case, dtype: str, rng: np.random.Generator, shape: tuple[int, ...], second: bool = False
+) -> Array:
     """Values of the tested dtype, rounded to it. `second`: not the first operand (a divisor, an exponent)."""
     if dtype == "bool":
         return rng.integers(0, 2, shape).astype(bool)
     if dtype in dt.INTEGRAL:
-        low = 0 if dtype == "uint8" or (second and ("shifts" in case.traits or "pow" in case.traits)) else -6
+        low = (
+            0
+            if dtype == "uint8" or (second and ("shifts" in case.traits or "pow" in case.traits))
+            else -6
+        )
         high = 4 if second and ("shifts" in case.traits or "pow" in case.traits) else 7
         n = int(np.prod(shape))
         distinct = case.kind == "opaque" and 0 < n <= 100  # so that sorting has one answer
-        values = (rng.permutation(n) - (0 if low == 0 else n // 2)).reshape(shape) if distinct else rng.integers(low, high, shape)
+        values = (
+            (rng.permutation(n) - (0 if low == 0 else n // 2)).reshape(shape)
+            if distinct
+            else rng.integers(low, high, shape)
+        )
         if second and "divides" in case.traits:
             values = np.where(values == 0, 3, values)
         return values.astype(dtype)
@@ -149,7 +168,7 @@ def random_array(case: Case, dtype: str, rng: np.random.Generator, shape: tuple[
     return rounded(values, dtype)
 
 
-def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
+def rounded(values: Array, dtype: str) -> Array:
     """float values rounded to a dtype, held in float64 for the half types."""
     if dtype == "bfloat16":
         bits = np.asarray(values, np.float32).view(np.uint32)
@@ -159,12 +178,14 @@ def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
     return np.asarray(values).astype(dtype)
 
 
-def sample_array(case: Case, dtype: str, rng: np.random.Generator, s: TensorSample, second: bool) -> np.ndarray:
+def sample_array(
+    case: Case, dtype: str, rng: np.random.Generator, s: TensorSample, second: bool
+) -> Array:
     floating = dtype if dtype in dt.FLOATING or dtype in dt.COMPLEX else "float32"
     if s.kind == "T":
         return random_array(case, dtype, rng, s.shape, second)
     if s.kind == "I":
-        return rng.integers(*s.bounds, s.shape)
+        return rng.integers(s.bounds[0], s.bounds[1], s.shape)
     if s.kind == "B":
         return rng.integers(0, 2, s.shape).astype(bool)
     if s.kind == "D":
@@ -180,16 +201,23 @@ def sample_array(case: Case, dtype: str, rng: np.random.Generator, s: TensorSamp
 class Value:
     """A tensor argument: values and dtype."""
 
-    array: np.ndarray
+    array: Array
     dtype: str
 
 
-def value_of(array: np.ndarray, dtype: str) -> Value:
+def value_of(array: Array, dtype: str) -> Value:
     kind = np.asarray(array).dtype
     return Value(np.asarray(array), dtype if kind.kind in "fc" else str(kind))
 
 
-def resolve(case: Case, dtype: str, rng: np.random.Generator, x: Any, argument: Argument | None, position: int) -> Any:
+def resolve(
+    case: Case,
+    dtype: str,
+    rng: np.random.Generator,
+    x: Any,
+    argument: Argument | None,
+    position: int,
+) -> Any:
     """A sample's argument: texts become Values, dtype names dtypes."""
     if isinstance(x, str):
         s = parse_tensor(x)
@@ -206,18 +234,24 @@ def resolve(case: Case, dtype: str, rng: np.random.Generator, x: Any, argument: 
 def sample_calls(case: Case, dtype: str) -> list[Call]:
     """The calls that a case's samples describe; pointwise operators get theirs from `pointwise_calls`."""
     if case.pointwise:
-        return pointwise_calls(case, dtype, [(3, 4)] * len(case.operands)) + extra_pointwise_calls(case, dtype)
+        return pointwise_calls(case, dtype, [(3, 4)] * len(case.operands)) + extra_pointwise_calls(
+            case, dtype
+        )
     found = []
     positional = [a for a in case.parsed.arguments if not a.kwonly]
     for number, (args, kwargs) in enumerate(case.samples):
         rng = rng_for(case.name, dtype, number)
         resolved = [resolve(case, dtype, rng, x, positional[i], i) for i, x in enumerate(args)]
-        named = {k: resolve(case, dtype, rng, v, case.parsed.argument(k), 1) for k, v in kwargs.items()}
+        named = {
+            k: resolve(case, dtype, rng, v, case.parsed.argument(k), 1) for k, v in kwargs.items()
+        }
         found.append(Call(tuple(resolved), named))
     return found
 
 
-def pointwise_calls(case: Case, dtype: str, shapes: Sequence[tuple[int, ...]], plain: bool = False) -> list[Call]:
+def pointwise_calls(
+    case: Case, dtype: str, shapes: Sequence[tuple[int, ...]], plain: bool = False
+) -> list[Call]:
     """One call per value of the str argument, operands of the given shapes; `plain`: only the first, all defaults."""
     found = []
     for choice in case.choices[: 1 if plain else None] or (None,):
@@ -229,14 +263,18 @@ def pointwise_calls(case: Case, dtype: str, shapes: Sequence[tuple[int, ...]], p
             value: Any
             if a.type.is_tensor or a.type.is_operand:
                 kind = "bool" if a.name in ("condition", "mask") else dtype
-                value = value_of(random_array(case, kind, rng, remaining.pop(0), second=len(args) > 0), kind)
+                value = value_of(
+                    random_array(case, kind, rng, remaining.pop(0), second=len(args) > 0), kind
+                )
             elif a.type.base == "str":
                 value = choice if choice is not None else a.default
             elif a.has_default:
                 continue
             else:
                 value = scalar_for(dtype, a)
-            if a.kwonly or len(args) < sum(1 for b in case.parsed.arguments[: case.parsed.index(a.name)] if not b.kwonly):
+            if a.kwonly or len(args) < sum(
+                1 for b in case.parsed.arguments[: case.parsed.index(a.name)] if not b.kwonly
+            ):
                 kwargs[a.name] = value
             else:
                 args.append(value)
@@ -254,9 +292,17 @@ def extra_pointwise_calls(case: Case, dtype: str) -> list[Call]:
     for i, a in enumerate(case.operands):
         if a.type.is_operand and i > 0 and not a.kwonly and i < len(base.args):
             found.append(Call((*base.args[:i], number, *base.args[i + 1 :]), base.kwargs))
-    scalars = [a for a in case.parsed.arguments if a.type.is_number and a.has_default and a.type.base in ("Scalar", "float")]
+    scalars = [
+        a
+        for a in case.parsed.arguments
+        if a.type.is_number and a.has_default and a.type.base in ("Scalar", "float")
+    ]
     if scalars and dtype != "bool":
-        changed = {a.name: (2 if dtype in dt.INTEGRAL else a.default * 0.5 + 0.25) for a in scalars if a.default is not None}
+        changed = {
+            a.name: (2 if dtype in dt.INTEGRAL else a.default * 0.5 + 0.25)
+            for a in scalars
+            if a.default is not None
+        }
         found.append(Call(base.args, base.kwargs | changed))
     return found
 
@@ -277,7 +323,9 @@ def mapped(x: Any, f: Callable[[Value], Any]) -> Any:
 
 def with_tensors(call: Call, f: Callable[[Value], Any]) -> Call:
     """The call with every Value replaced."""
-    return Call(tuple(mapped(a, f) for a in call.args), {k: mapped(v, f) for k, v in call.kwargs.items()})
+    return Call(
+        tuple(mapped(a, f) for a in call.args), {k: mapped(v, f) for k, v in call.kwargs.items()}
+    )
 
 
 def tensors(call: Call) -> Call:
@@ -295,7 +343,7 @@ def reference_result(case: Case, call: Call) -> Any:
     """The reference on wide types; integers and bools keep theirs."""
     assert case.reference is not None
 
-    def wide(v: Value) -> np.ndarray:
+    def wide(v: Value) -> Array:
         return v.array.astype(_COMPUTE.get(v.dtype, v.dtype))
 
     inputs = with_tensors(call, wide)
@@ -312,11 +360,15 @@ def compare(case: Case, actual: Any, expected: Any, dtype: str) -> None:
     actual, expected = as_list(actual), as_list(expected)
     if dtype == "bool" and case.name in _BY_VALUE:
         actual, expected = actual[:1], expected[:1]
-    assert len(actual) == len(expected), f"{case.name}: {len(actual)} results, expected {len(expected)}"
+    assert len(actual) == len(expected), (
+        f"{case.name}: {len(actual)} results, expected {len(expected)}"
+    )
     for got, want in zip(actual, expected, strict=True):
         name = dtype_name(got)
         want = np.asarray(want)
-        assert tuple(got.shape) == want.shape, f"{case.name}: shape {tuple(got.shape)}, expected {want.shape}"
+        assert tuple(got.shape) == want.shape, (
+            f"{case.name}: shape {tuple(got.shape)}, expected {want.shape}"
+        )
         values = array_of(got)
         with np.errstate(all="ignore"):
             rounded_want = rounded(want, name) if name in dt.FLOATING else want.astype(name)
@@ -326,7 +378,9 @@ def compare(case: Case, actual: Any, expected: Any, dtype: str) -> None:
         tolerance = case.tolerance.get(name, case.tolerance.get(dtype, TOLERANCE.get(name, 0.0)))
         if name == "float64" and dtype in ("float32", "complex64"):
             tolerance = TOLERANCE["float32"]
-        np.testing.assert_allclose(values, rounded_want, rtol=tolerance, atol=tolerance, equal_nan=True, err_msg=case.name)
+        np.testing.assert_allclose(
+            values, rounded_want, rtol=tolerance, atol=tolerance, equal_nan=True, err_msg=case.name
+        )
 
 
 # ---- which tests -----------------------------------------------------------------------------------------------------
@@ -369,9 +423,11 @@ def _dtypes_for(case: Case, check: str) -> tuple[str, ...]:
         return one if has_calls else ()
     if not case.differentiable or not has_calls or "random" in case.traits:
         return ()
-    return tuple(d for d in ("float64", "complex128") if d in case.dtypes and (d == "float64" or case.pointwise)) or (
-        ("float64",) if not case.pointwise and "float32" in case.dtypes else ()
-    )
+    return tuple(
+        d
+        for d in ("float64", "complex128")
+        if d in case.dtypes and (d == "float64" or case.pointwise)
+    ) or (("float64",) if not case.pointwise and "float32" in case.dtypes else ())
 
 
 # ---- the checks --------------------------------------------------------------------------------------------------------
@@ -384,7 +440,9 @@ def check_reference(case: Case, dtype: str) -> None:
         compare(case, actual, reference_result(case, call), dtype)
         if case.pointwise:
             expected = "bool" if case.result == "bool" else dtype
-            assert dtype_name(actual) == expected, f"{case.name}: {dtype_name(actual)}, expected {expected}"
+            assert dtype_name(actual) == expected, (
+                f"{case.name}: {dtype_name(actual)}, expected {expected}"
+            )
         first = tensors(call)
         if "method" in case.variants and first.args and isinstance(call.args[0], Value):
             by_method = getattr(first.args[0], case.parsed.name)(*first.args[1:], **first.kwargs)
@@ -394,7 +452,11 @@ def check_reference(case: Case, dtype: str) -> None:
 
 def check_broadcast(case: Case, dtype: str) -> None:
     n = len(case.operands)
-    shapes: list[list[tuple[int, ...]]] = [[(2, 1, 4)] + [(3, 1)] * (n - 1), [(4,)] + [(3, 4)] * (n - 1), [(3, 4)] + [()] * (n - 1)]
+    shapes: list[list[tuple[int, ...]]] = [
+        [(2, 1, 4)] + [(3, 1)] * (n - 1),
+        [(4,)] + [(3, 4)] * (n - 1),
+        [(3, 4)] + [()] * (n - 1),
+    ]
     if n == 1:
         shapes = [[(2, 3, 4)], [(1,)], [(5, 1, 2)]]
     for chosen in shapes:
@@ -447,7 +509,13 @@ def check_noncontiguous(case: Case, dtype: str) -> None:
                     continue
                 raise
             for a, b in zip(as_list(array_of(actual)), as_list(array_of(expected)), strict=True):
-                np.testing.assert_allclose(a, b, rtol=TOLERANCE.get(dtype, 0), atol=TOLERANCE.get(dtype, 0), err_msg=case.name)
+                np.testing.assert_allclose(
+                    a,
+                    b,
+                    rtol=TOLERANCE.get(dtype, 0),
+                    atol=TOLERANCE.get(dtype, 0),
+                    err_msg=case.name,
+                )
 
 
 def check_special(case: Case, dtype: str) -> None:
@@ -468,9 +536,22 @@ def check_special(case: Case, dtype: str) -> None:
         actual = array_of(run(case, tensors(replaced)))
         if dtype == "float32" and expected.dtype.kind == "f":
             expected = expected.astype(np.float32)
-    bad = np.isnan(actual) != np.isnan(expected) if actual.dtype.kind == "f" else np.zeros(actual.shape, bool)
-    assert not bad.any(), f"{case.name}: NaN where none is expected (or none where one is) for {[grid[i] for i in np.flatnonzero(bad)[:5]]}"
-    np.testing.assert_allclose(actual, expected, rtol=1e-3 if dtype == "float32" else 1e-6, atol=1e-6, equal_nan=True, err_msg=case.name)
+    bad = (
+        np.isnan(actual) != np.isnan(expected)
+        if actual.dtype.kind == "f"
+        else np.zeros(actual.shape, bool)
+    )
+    assert not bad.any(), (
+        f"{case.name}: NaN where none is expected (or none where one is) for {[grid[i] for i in np.flatnonzero(bad)[:5]]}"
+    )
+    np.testing.assert_allclose(
+        actual,
+        expected,
+        rtol=1e-3 if dtype == "float32" else 1e-6,
+        atol=1e-6,
+        equal_nan=True,
+        err_msg=case.name,
+    )
 
 
 def check_out(case: Case, dtype: str) -> None:
@@ -501,8 +582,14 @@ def check_inplace(case: Case, dtype: str) -> None:
     assert returned is x
     assert x._version == version + 1
     np.testing.assert_array_equal(array_of(x), expected.astype(array_of(x).dtype))
-    if case.pointwise and len(case.operands) > 1 and all(a.type.base != "bool" for a in case.operands):
-        small = tensors(pointwise_calls(case, dtype, [(1,)] + [(3,)] * (len(case.operands) - 1), plain=True)[0])
+    if (
+        case.pointwise
+        and len(case.operands) > 1
+        and all(a.type.base != "bool" for a in case.operands)
+    ):
+        small = tensors(
+            pointwise_calls(case, dtype, [(1,)] + [(3,)] * (len(case.operands) - 1), plain=True)[0]
+        )
         before = array_of(small.args[0]).copy()
         with pytest.raises(RuntimeError):
             getattr(small.args[0], case.parsed.name + "_")(*small.args[1:], **small.kwargs)
@@ -535,17 +622,31 @@ def check_promotion(case: Case, dtype: str) -> None:
             continue
         call = pointwise_calls(case, a, [(3,)] * n, plain=True)[0]
         other = pointwise_calls(case, b, [(3,)] * n, plain=True)[0]
-        args = tuple(y if i and isinstance(x, Value) else x for i, (x, y) in enumerate(zip(call.args, other.args, strict=True)))
+        args = tuple(
+            y if i and isinstance(x, Value) else x
+            for i, (x, y) in enumerate(zip(call.args, other.args, strict=True))
+        )
         if case.operands[0].name == "condition":
             args = (call.args[0], call.args[1], *other.args[2:])
             if n == 1:
                 continue
         result = run(case, tensors(Call(args, call.kwargs)))
-        assert dtype_name(result) == expected, f"{case.name}({a}, {b}): {dtype_name(result)}, expected {expected}"
+        assert dtype_name(result) == expected, (
+            f"{case.name}({a}, {b}): {dtype_name(result)}, expected {expected}"
+        )
         checked += 1
     assert checked
-    takes_number = n == 2 and case.operands[1].type.is_operand and case.operands[0].name != "condition"
-    for tensor_dtype, number in (("int64", 2), ("int64", 2.5), ("float16", 2), ("float32", 2.5), ("float64", 2), ("bool", 2)):
+    takes_number = (
+        n == 2 and case.operands[1].type.is_operand and case.operands[0].name != "condition"
+    )
+    for tensor_dtype, number in (
+        ("int64", 2),
+        ("int64", 2.5),
+        ("float16", 2),
+        ("float32", 2.5),
+        ("float64", 2),
+        ("bool", 2),
+    ):
         if not takes_number:
             break
         kind = "float32" if isinstance(number, float) else "int64"
@@ -555,7 +656,9 @@ def check_promotion(case: Case, dtype: str) -> None:
             continue
         call = pointwise_calls(case, tensor_dtype, [(3,)] * n, plain=True)[0]
         result = run(case, tensors(Call((call.args[0], number, *call.args[2:]), call.kwargs)))
-        assert dtype_name(result) == expected, f"{case.name}({tensor_dtype}, {number}): {dtype_name(result)}, expected {expected}"
+        assert dtype_name(result) == expected, (
+            f"{case.name}({tensor_dtype}, {number}): {dtype_name(result)}, expected {expected}"
+        )
 
 
 def check_meta(case: Case, dtype: str) -> None:
@@ -567,12 +670,19 @@ def check_meta(case: Case, dtype: str) -> None:
                 return
             meta = as_list(operator(case)(*call.args, **call.kwargs, device="meta"))
         else:
-            held = with_tensors(call, lambda v: aten().empty(list(v.array.shape), dtype=dtype_object(v.dtype), device="meta"))
+            held = with_tensors(
+                call,
+                lambda v: aten().empty(
+                    list(v.array.shape), dtype=dtype_object(v.dtype), device="meta"
+                ),
+            )
             meta = as_list(run(case, held))
         assert len(meta) == len(real)
         for m, r in zip(meta, real, strict=True):
             assert m.is_meta
-            assert tuple(m.shape) == tuple(r.shape), f"{case.name}: meta {tuple(m.shape)}, real {tuple(r.shape)}"
+            assert tuple(m.shape) == tuple(r.shape), (
+                f"{case.name}: meta {tuple(m.shape)}, real {tuple(r.shape)}"
+            )
             assert m.dtype == r.dtype, f"{case.name}: meta {m.dtype}, real {r.dtype}"
             if case.kind == "view":
                 assert m.stride() == r.stride()
@@ -587,7 +697,11 @@ def check_errors(case: Case, dtype: str) -> None:
     with pytest.raises(TypeError):
         function(*([object()] * max(len(call.args), 1)))
     if case.pointwise and len(case.operands) > 1:
-        wrong = tensors(pointwise_calls(case, dtype, [(2, 3)] + [(4,)] * (len(case.operands) - 1), plain=True)[0])
+        wrong = tensors(
+            pointwise_calls(case, dtype, [(2, 3)] + [(4,)] * (len(case.operands) - 1), plain=True)[
+                0
+            ]
+        )
         with pytest.raises(RuntimeError, match="size|shape|broadcast"):
             function(*wrong.args, **wrong.kwargs)
 
@@ -611,13 +725,24 @@ def _differentiable_call(case: Case, call: Call) -> tuple[Callable[..., Any], li
     kwargs = {k: place(k, v) for k, v in call.kwargs.items()}
 
     def pick(x: Any, given: Sequence[Any]) -> Any:
-        if isinstance(x, tuple) and len(x) == 2 and isinstance(x[0], int) and hasattr(x[1], "shape"):
+        if (
+            isinstance(x, tuple)
+            and len(x) == 2
+            and isinstance(x[0], int)
+            and hasattr(x[1], "shape")
+        ):
             return given[x[0]]
         return [pick(v, given) for v in x] if isinstance(x, list) else x
 
     def function(*given: Any) -> Any:
-        results = as_list(operator(case)(*(pick(a, given) for a in args), **{k: pick(v, given) for k, v in kwargs.items()}))
-        floating = [r for r in results if dtype_name(r) in dt.FLOATING + dt.COMPLEX and r.requires_grad]
+        results = as_list(
+            operator(case)(
+                *(pick(a, given) for a in args), **{k: pick(v, given) for k, v in kwargs.items()}
+            )
+        )
+        floating = [
+            r for r in results if dtype_name(r) in dt.FLOATING + dt.COMPLEX and r.requires_grad
+        ]
         return floating[0] if len(floating) == 1 else tuple(floating)
 
     return function, inputs
@@ -627,7 +752,9 @@ def _gradient_calls(case: Case, dtype: str) -> list[Call]:
     if case.pointwise:
         shapes = [(2, 3)] * len(case.operands)
         broadcast = [(2, 1)] + [(3,)] * (len(case.operands) - 1)
-        return pointwise_calls(case, dtype, shapes) + pointwise_calls(case, dtype, broadcast, plain=True)
+        return pointwise_calls(case, dtype, shapes) + pointwise_calls(
+            case, dtype, broadcast, plain=True
+        )
     return [c for c in sample_calls(case, dtype) if sum(_sizes(c)) <= 300]
 
 

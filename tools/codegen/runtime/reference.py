@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import special
+from scipy import special as special
 
 inf, nan = math.inf, math.nan
 Array = Any
 
-abs, exp, exp2, expm1 = np.abs, np.exp, np.exp2, np.expm1  # noqa: A001
+abs, exp, exp2, expm1 = np.abs, np.exp, np.exp2, np.expm1
 log, log2, log10, log1p = np.log, np.log2, np.log10, np.log1p
 sqrt, sin, cos, tan = np.sqrt, np.sin, np.cos, np.tan
 asin, acos, atan, atan2 = np.arcsin, np.arccos, np.arctan, np.arctan2
@@ -20,10 +20,16 @@ sinh, cosh, tanh = np.sinh, np.cosh, np.tanh
 asinh, acosh, atanh = np.arcsinh, np.arccosh, np.arctanh
 erf, erfc, erfinv = special.erf, special.erfc, special.erfinv
 lgamma, digamma, sigmoid = special.gammaln, special.digamma, special.expit
-floor, ceil, trunc, round = np.floor, np.ceil, np.trunc, np.rint  # noqa: A001
+floor, ceil, trunc, round = np.floor, np.ceil, np.trunc, np.rint
 isnan, isinf, isfinite = np.isnan, np.isinf, np.isfinite
 minimum, maximum, fmin, fmax = np.minimum, np.maximum, np.fmin, np.fmax
-hypot, copysign, fmod, remainder, floor_divide = np.hypot, np.copysign, np.fmod, np.remainder, np.floor_divide
+hypot, copysign, fmod, remainder, floor_divide = (
+    np.hypot,
+    np.copysign,
+    np.fmod,
+    np.remainder,
+    np.floor_divide,
+)
 sign, real, imag, conj, angle = np.sign, np.real, np.imag, np.conj, np.angle
 lshift, rshift = np.left_shift, np.right_shift
 
@@ -48,7 +54,7 @@ def signbit(x: Array) -> Array:
     return np.signbit(x) if np.asarray(x).dtype.kind == "f" else np.asarray(x) < 0
 
 
-def pow(a: Array, b: Array) -> Array:  # noqa: A001
+def pow(a: Array, b: Array) -> Array:
     a, b = np.asarray(a), np.asarray(b)
     if a.dtype.kind in "iu" and b.dtype.kind in "iu":
         return np.where(b < 0, np.where(np.abs(a) == 1, a ** (b & 1), 0), a ** np.maximum(b, 0))
@@ -79,7 +85,12 @@ def axes(ndim: int, dim: Any) -> tuple[int, ...]:
 
 
 def reduce(
-    ufunc: np.ufunc, mapped: Callable[[Array], Array], final: Callable[[Array, int], Array], x: Array, dim: Any, keepdim: bool
+    ufunc: np.ufunc,
+    mapped: Callable[[Array], Array],
+    final: Callable[[Array, int], Array],
+    x: Array,
+    dim: Any,
+    keepdim: bool,
 ) -> Array:
     """A reduction by a ufunc; `final` gets the total and the number of elements."""
     x = np.asarray(x)
@@ -117,25 +128,40 @@ def layer_norm(x: Array, shape: Any, weight: Array | None, bias: Array | None, e
     return y if bias is None else y + bias
 
 
-def convolution(x: Array, w: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any, groups: int) -> Array:
+def convolution(
+    x: Array, w: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Array:
     """Cross-correlation of (batch, channels, *spatial) by its definition."""
     n = w.ndim - 2
-    stride, padding, dilation = (([v] if isinstance(v, int) else list(v)) for v in (stride, padding, dilation))
+    stride, padding, dilation = (
+        ([v] if isinstance(v, int) else list(v)) for v in (stride, padding, dilation)
+    )
     stride, padding, dilation = (v * n if len(v) == 1 else v for v in (stride, padding, dilation))
     x = np.pad(x, [(0, 0), (0, 0), *((p, p) for p in padding)])
-    out = [(x.shape[2 + i] - dilation[i] * (w.shape[2 + i] - 1) - 1) // stride[i] + 1 for i in range(n)]
+    out = [
+        (x.shape[2 + i] - dilation[i] * (w.shape[2 + i] - 1) - 1) // stride[i] + 1 for i in range(n)
+    ]
     y = np.zeros((x.shape[0], w.shape[0], *out), dtype=x.dtype)
     per, width = w.shape[0] // groups, w.shape[1]
     for o in range(w.shape[0]):
         g = o // per
         for at in np.ndindex(*out):
-            window = tuple(slice(at[i] * stride[i], at[i] * stride[i] + dilation[i] * (w.shape[2 + i] - 1) + 1, dilation[i]) for i in range(n))
+            window = tuple(
+                slice(
+                    at[i] * stride[i],
+                    at[i] * stride[i] + dilation[i] * (w.shape[2 + i] - 1) + 1,
+                    dilation[i],
+                )
+                for i in range(n)
+            )
             part = x[(slice(None), slice(g * width, (g + 1) * width), *window)]
             y[(slice(None), o, *at)] = (part * w[o]).sum(axis=tuple(range(1, n + 2)))
     return y if bias is None else y + bias.reshape(-1, *[1] * n)
 
 
-def pool2d(x: Array, kernel: Any, stride: Any, padding: Any, how: Callable[[Array], Array], fill: float) -> Array:
+def pool2d(
+    x: Array, kernel: Any, stride: Any, padding: Any, how: Callable[[Array], Array], fill: float
+) -> Array:
     """`how` over each window of the last two dimensions; the padding is `fill`."""
     kernel, padding = (([v] * 2 if isinstance(v, int) else list(v)) for v in (kernel, padding))
     stride = [stride] * 2 if isinstance(stride, int) else list(stride) or kernel
@@ -144,11 +170,24 @@ def pool2d(x: Array, kernel: Any, stride: Any, padding: Any, how: Callable[[Arra
     out = [(x.shape[x.ndim - 2 + i] - kernel[i]) // stride[i] + 1 for i in range(2)]
     y = np.zeros((*x.shape[:-2], *out), dtype=x.dtype)
     for i, j in np.ndindex(*out):
-        y[..., i, j] = how(x[..., i * stride[0] : i * stride[0] + kernel[0], j * stride[1] : j * stride[1] + kernel[1]])
+        y[..., i, j] = how(
+            x[
+                ...,
+                i * stride[0] : i * stride[0] + kernel[0],
+                j * stride[1] : j * stride[1] + kernel[1],
+            ]
+        )
     return y
 
 
-def attention(q: Array, k: Array, v: Array, mask: Array | None = None, is_causal: bool = False, scale: float | None = None) -> Array:
+def attention(
+    q: Array,
+    k: Array,
+    v: Array,
+    mask: Array | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> Array:
     """softmax(q k^T scale + mask) v."""
     scores = q @ np.swapaxes(k, -1, -2) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
     if is_causal:
@@ -158,7 +197,13 @@ def attention(q: Array, k: Array, v: Array, mask: Array | None = None, is_causal
     return special.softmax(scores, axis=-1) @ v
 
 
-def nll(log_p: Array, target: Array, weight: Array | None = None, reduction: Any = 1, ignore_index: int = -100) -> Array:
+def nll(
+    log_p: Array,
+    target: Array,
+    weight: Array | None = None,
+    reduction: Any = 1,
+    ignore_index: int = -100,
+) -> Array:
     """Negative log likelihood of (batch, classes, *) at the targets; reduction 0 none, 1 mean, 2 sum."""
     classes = np.moveaxis(log_p, 1, -1) if log_p.ndim > 1 else log_p
     keep = target != ignore_index

@@ -10,7 +10,9 @@ import numpy as np
 from tools.codegen.runtime import reference as R
 
 
-def _take_slice(x: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
+def _take_slice(
+    x: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Any:
     index = [slice(None)] * x.ndim
     index[dim] = slice(start, end, step)
     return x[tuple(index)]
@@ -50,7 +52,9 @@ def _order(x: Any, dim: int, descending: bool) -> Any:
     return np.argsort(-key if descending else key, axis=dim, kind="stable")
 
 
-def _topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Any, Any]:  # noqa: A002
+def _topk(
+    x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[Any, Any]:
     order = _order(x, dim, largest)
     index = np.take(order, range(k), axis=dim)
     return np.take_along_axis(x, index, dim), index
@@ -71,7 +75,9 @@ def _best(name: str) -> Callable[..., Any]:
 
 
 def _var(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
-    return x.var(axis=R.axes(x.ndim, dim), ddof=1 if correction is None else correction, keepdims=keepdim)
+    return x.var(
+        axis=R.axes(x.ndim, dim), ddof=1 if correction is None else correction, keepdims=keepdim
+    )
 
 
 def _unfold(x: Any, dimension: int, size: int, step: int) -> Any:
@@ -108,7 +114,9 @@ def _norm(x: Any, p: Any = 2, dim: Any = None, keepdim: bool = False) -> Any:
     return (np.abs(x) ** p).sum(axis=over, keepdims=keepdim) ** (1 / p)
 
 
-def _group_norm(x: Any, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, *_: Any) -> Any:
+def _group_norm(
+    x: Any, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, *_: Any
+) -> Any:
     y = R.normalize(x.reshape(x.shape[0], groups, -1), (2,), eps).reshape(x.shape)
     shape = (1, -1) + (1,) * (x.ndim - 2)
     y = y if weight is None else y * weight.reshape(shape)
@@ -116,7 +124,15 @@ def _group_norm(x: Any, groups: int, weight: Any = None, bias: Any = None, eps: 
 
 
 def _batch_norm(
-    x: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float, *_: Any
+    x: Any,
+    weight: Any,
+    bias: Any,
+    mean: Any,
+    var: Any,
+    training: bool,
+    momentum: float,
+    eps: float,
+    *_: Any,
 ) -> Any:
     shape = (1, -1) + (1,) * (x.ndim - 2)
     over = (0, *range(2, x.ndim))
@@ -162,7 +178,9 @@ def _huber(d: Any, delta: float) -> Any:
     return np.where(np.abs(d) <= delta, 0.5 * d * d, delta * (np.abs(d) - 0.5 * delta))
 
 
-def _nll_loss_forward(x: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> tuple[Any, Any]:
+def _nll_loss_forward(
+    x: Any, target: Any, weight: Any, reduction: int, ignore_index: int
+) -> tuple[Any, Any]:
     w = np.ones(x.shape[-1]) if weight is None else weight
     keep = target != ignore_index
     total = np.where(keep, w[np.where(keep, target, 0)], 0.0).sum()
@@ -170,7 +188,12 @@ def _nll_loss_forward(x: Any, target: Any, weight: Any, reduction: int, ignore_i
 
 
 def _cross_entropy(
-    x: Any, target: Any, weight: Any = None, reduction: int = 1, ignore_index: int = -100, label_smoothing: float = 0.0
+    x: Any,
+    target: Any,
+    weight: Any = None,
+    reduction: int = 1,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
 ) -> Any:
     axis = 1 if x.ndim > 1 else 0
     log_p = R.log_softmax(x, axis)
@@ -190,27 +213,55 @@ def _cross_entropy(
     return (1 - label_smoothing) * plain + label_smoothing / x.shape[axis] * spread
 
 
-def _convolution(x: Any, w: Any, b: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Any:
+def _convolution(
+    x: Any,
+    w: Any,
+    b: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Any:
     if x.ndim == w.ndim - 1:
         return R.convolution(x[None], w, b, stride, padding, dilation, groups)[0]
     return R.convolution(x, w, b, stride, padding, dilation, groups)
 
 
 def _avg_pool2d(
-    x: Any, k: Any, s: Any = (), p: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True, divisor: Any = None
+    x: Any,
+    k: Any,
+    s: Any = (),
+    p: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor: Any = None,
 ) -> Any:
     if ceil_mode:
         h = [((x.shape[i - 2] + 2 * p[i] - k[i]) % s[i]) for i in range(2)]
         grow = [(0, 0)] * (x.ndim - 2) + [(0, s[i] - h[i] if h[i] else 0) for i in range(2)]
-        inside = np.pad(np.pad(np.ones_like(x), [(0, 0)] * (x.ndim - 2) + [(q, q) for q in p], constant_values=float(count_include_pad)), grow)
+        inside = np.pad(
+            np.pad(
+                np.ones_like(x),
+                [(0, 0)] * (x.ndim - 2) + [(q, q) for q in p],
+                constant_values=float(count_include_pad),
+            ),
+            grow,
+        )
         values = np.pad(np.pad(x, [(0, 0)] * (x.ndim - 2) + [(q, q) for q in p]), grow)
-        total = lambda v: R.pool2d(v, k, s, 0, lambda w: w.sum((-1, -2)), 0.0)  # noqa: E731
+
+        def total(v: Any) -> Any:
+            return R.pool2d(v, k, s, 0, lambda w: w.sum((-1, -2)), 0.0)
+
         return total(values) / (total(inside) if divisor is None else divisor)
     area = R.pool2d(np.ones_like(x), k, s, p, lambda w: w.sum((-1, -2)), float(count_include_pad))
-    return R.pool2d(x, k, s, p, lambda w: w.sum((-1, -2)), 0.0) / (area if divisor is None else divisor)
+    return R.pool2d(x, k, s, p, lambda w: w.sum((-1, -2)), 0.0) / (
+        area if divisor is None else divisor
+    )
 
 
-def _native_layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any]:
+def _native_layer_norm(
+    x: Any, shape: Any, weight: Any, bias: Any, eps: float
+) -> tuple[Any, Any, Any]:
     over = tuple(range(x.ndim - len(shape), x.ndim))
     rstd = 1 / np.sqrt(x.var(over, keepdims=True) + eps)
     return R.layer_norm(x, shape, weight, bias, eps), x.mean(over, keepdims=True), rstd
@@ -252,13 +303,17 @@ def _attention(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float)
     return R.attention(q, k, v, mask, is_causal, scale), R.special.logsumexp(scores, axis=-1)
 
 
-def _native_group_norm(x: Any, weight: Any, bias: Any, n: int, c: int, hw: int, group: int, eps: float) -> tuple[Any, Any, Any]:
+def _native_group_norm(
+    x: Any, weight: Any, bias: Any, n: int, c: int, hw: int, group: int, eps: float
+) -> tuple[Any, Any, Any]:
     rows = x.reshape(n, group, -1)
     return _group_norm(x, group, weight, bias, eps), rows.mean(-1), 1 / np.sqrt(rows.var(-1) + eps)
 
 
 def _divide(a: Any, b: Any, *, rounding_mode: str | None) -> Any:
-    return {"floor": np.floor_divide, "trunc": R.trunc_divide, None: np.true_divide}[rounding_mode](a, b)
+    if rounding_mode is None:
+        return np.true_divide(a, b)
+    return np.floor_divide(a, b) if rounding_mode == "floor" else R.trunc_divide(a, b)
 
 
 REFERENCES: Final[dict[str, Callable[..., Any]]] = {
@@ -338,8 +393,12 @@ REFERENCES: Final[dict[str, Callable[..., Any]]] = {
     # arithmetic and comparison composites
     "div.mode": _divide,
     "clamp": lambda x, low=None, high=None: np.clip(x, low, high),
-    "isclose": lambda a, b, rtol=1e-5, atol=1e-8, equal_nan=False: np.isclose(a, b, rtol, atol, equal_nan),
-    "nan_to_num": lambda x, nan=None, posinf=None, neginf=None: np.nan_to_num(x, nan=nan or 0.0, posinf=posinf, neginf=neginf),
+    "isclose": lambda a, b, rtol=1e-5, atol=1e-8, equal_nan=False: np.isclose(
+        a, b, rtol, atol, equal_nan
+    ),
+    "nan_to_num": lambda x, nan=None, posinf=None, neginf=None: np.nan_to_num(
+        x, nan=nan or 0.0, posinf=posinf, neginf=neginf
+    ),
     # matrices
     "mm": np.matmul,
     "bmm": np.matmul,
@@ -362,23 +421,38 @@ REFERENCES: Final[dict[str, Callable[..., Any]]] = {
     "argmin": lambda x, dim=None, keepdim=False: np.argmin(x, axis=dim, keepdims=keepdim),
     "var": _var,
     "var.unbiased": lambda x, unbiased: _var(x, correction=int(unbiased)),
-    "var.dim_unbiased": lambda x, dim, unbiased, keepdim=False: _var(x, dim, correction=int(unbiased), keepdim=keepdim),
+    "var.dim_unbiased": lambda x, dim, unbiased, keepdim=False: _var(
+        x, dim, correction=int(unbiased), keepdim=keepdim
+    ),
     "std": lambda *a, **k: np.sqrt(_var(*a, **k)),
-    "std.dim_unbiased": lambda x, dim, unbiased, keepdim=False: np.sqrt(_var(x, dim, correction=int(unbiased), keepdim=keepdim)),
+    "std.dim_unbiased": lambda x, dim, unbiased, keepdim=False: np.sqrt(
+        _var(x, dim, correction=int(unbiased), keepdim=keepdim)
+    ),
     "var_mean": lambda x, dim=None, *, correction=None, keepdim=False: (
         _var(x, dim, correction=correction, keepdim=keepdim),
         x.mean(axis=R.axes(x.ndim, dim), keepdims=keepdim),
     ),
     "norm": _norm,
-    "logsumexp": lambda x, dim, keepdim=False: R.special.logsumexp(x, axis=R.axes(x.ndim, dim), keepdims=keepdim),
-    "sum_to_size": lambda x, size: R.reduce(
-        np.add,
-        lambda v: v,
-        lambda acc, n: acc.reshape(size),
-        x,
-        tuple(i for i in range(x.ndim) if i < x.ndim - len(size) or size[i - x.ndim + len(size)] == 1) or (),
-        True,
-    ) if tuple(size) != x.shape else x,
+    "logsumexp": lambda x, dim, keepdim=False: R.special.logsumexp(
+        x, axis=R.axes(x.ndim, dim), keepdims=keepdim
+    ),
+    "sum_to_size": lambda x, size: (
+        R.reduce(
+            np.add,
+            lambda v: v,
+            lambda acc, n: acc.reshape(size),
+            x,
+            tuple(
+                i
+                for i in range(x.ndim)
+                if i < x.ndim - len(size) or size[i - x.ndim + len(size)] == 1
+            )
+            or (),
+            True,
+        )
+        if tuple(size) != x.shape
+        else x
+    ),
     # indexing
     "gather": lambda x, dim, index, *_, **__: np.take_along_axis(x, index, dim),
     "index_select": lambda x, dim, index: np.take(x, index, axis=dim),
@@ -398,11 +472,15 @@ REFERENCES: Final[dict[str, Callable[..., Any]]] = {
     "nonzero_tuple": lambda x: list(np.nonzero(x)),
     "where.condition": lambda x: list(np.nonzero(x)),
     "bincount": lambda x, weights=None, minlength=0: np.bincount(x, weights, minlength),
-    "searchsorted": lambda a, v, *, out_int32=False, right=False: np.searchsorted(a, v, "right" if right else "left"),
+    "searchsorted": lambda a, v, *, out_int32=False, right=False: np.searchsorted(
+        a, v, "right" if right else "left"
+    ),
     # networks
     "softmax": lambda x, dim, dtype=None: R.softmax(x, dim),
     "log_softmax": lambda x, dim, dtype=None: R.log_softmax(x, dim),
-    "layer_norm": lambda x, shape, weight=None, bias=None, eps=1e-5: R.layer_norm(x, shape, weight, bias, eps),
+    "layer_norm": lambda x, shape, weight=None, bias=None, eps=1e-5: R.layer_norm(
+        x, shape, weight, bias, eps
+    ),
     "rms_norm": _rms_norm,
     "group_norm": _group_norm,
     "batch_norm": _batch_norm,
@@ -415,12 +493,14 @@ REFERENCES: Final[dict[str, Callable[..., Any]]] = {
     "fused_rms_norm": _fused_rms_norm,
     "native_group_norm": _native_group_norm,
     "native_dropout": lambda x, p, train: (x, np.ones_like(x, bool)),
-    "max_pool2d": lambda x, k, s=(), p=0, *_: R.pool2d(x.astype(np.float64), k, s, p, lambda w: w.max((-1, -2)), -np.inf),
+    "max_pool2d": lambda x, k, s=(), p=0, *_: R.pool2d(
+        x.astype(np.float64), k, s, p, lambda w: w.max((-1, -2)), -np.inf
+    ),
     "native_batch_norm": _native_batch_norm,
     "max_pool2d_with_indices": _max_pool2d_with_indices,
     "attention": _attention,
-    "scaled_dot_product_attention": lambda q, k, v, mask=None, dropout_p=0.0, is_causal=False, **kw: R.attention(
-        q, k, v, mask, is_causal, kw.get("scale")
+    "scaled_dot_product_attention": lambda q, k, v, mask=None, dropout_p=0.0, is_causal=False, **kw: (
+        R.attention(q, k, v, mask, is_causal, kw.get("scale"))
     ),
     # losses
     "nll_loss_forward": _nll_loss_forward,
@@ -428,15 +508,22 @@ REFERENCES: Final[dict[str, Callable[..., Any]]] = {
     "cross_entropy_loss": _cross_entropy,
     "mse_loss": _loss(np.square),
     "l1_loss": _loss(np.abs),
-    "smooth_l1_loss": lambda a, b, reduction=1, beta=1.0: R.reduced(_huber(a - b, beta) / beta, reduction),
+    "smooth_l1_loss": lambda a, b, reduction=1, beta=1.0: R.reduced(
+        _huber(a - b, beta) / beta, reduction
+    ),
     "huber_loss": lambda a, b, reduction=1, delta=1.0: R.reduced(_huber(a - b, delta), reduction),
     "binary_cross_entropy": lambda p, y, weight=None, reduction=1: R.reduced(
         -(y * np.log(p) + (1 - y) * np.log(1 - p)) * (1 if weight is None else weight), reduction
     ),
-    "binary_cross_entropy_with_logits": lambda x, y, weight=None, pos_weight=None, reduction=1: R.reduced(
-        -((1 if pos_weight is None else pos_weight) * y * np.log(R.sigmoid(x)) + (1 - y) * np.log(R.sigmoid(-x)))
-        * (1 if weight is None else weight),
-        reduction,
+    "binary_cross_entropy_with_logits": lambda x, y, weight=None, pos_weight=None, reduction=1: (
+        R.reduced(
+            -(
+                (1 if pos_weight is None else pos_weight) * y * np.log(R.sigmoid(x))
+                + (1 - y) * np.log(R.sigmoid(-x))
+            )
+            * (1 if weight is None else weight),
+            reduction,
+        )
     ),
     "kl_div": lambda x, y, reduction=1, *, log_target=False: R.reduced(
         np.exp(y) * (y - x) if log_target else y * (np.log(y) - x), reduction

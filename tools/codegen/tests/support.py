@@ -50,8 +50,10 @@ def errors_of(tmp_path: Path, text: str) -> str:
 def evaluate(x: Element, values: Mapping[str, Any]) -> Any:
     """An element expression on NumPy values."""
     with np.errstate(all="ignore"):
-        numbers = {k: np.float64(v) if isinstance(v, (int, float)) else v for k, v in values.items()}
-        return eval(numpy_element(x), {"R": R}, numbers)  # noqa: S307
+        numbers = {
+            k: np.float64(v) if isinstance(v, (int, float)) else v for k, v in values.items()
+        }
+        return eval(numpy_element(x), {"R": R}, numbers)
 
 
 class Dtype:
@@ -73,7 +75,8 @@ def fake_c10() -> types.ModuleType:
     for name, kind in kinds.items():
         setattr(module, name, kind)
     module.errors = types.SimpleNamespace(
-        ShapeError=type("ShapeError", (RuntimeError,), {}), DTypeError=type("DTypeError", (RuntimeError,), {})
+        ShapeError=type("ShapeError", (RuntimeError,), {}),
+        DTypeError=type("DTypeError", (RuntimeError,), {}),
     )
     module.get_default_dtype = lambda: kinds["float32"]
     module.promote_types = lambda a, b: kinds[dt.promote_types(a.name, b.name)]
@@ -93,13 +96,15 @@ def fake_c10() -> types.ModuleType:
         return kinds[found]
 
     module.result_type = result_type
-    return module
+    return module  # type: ignore[no-any-return]
 
 
 @functools.cache
 def language() -> Any:
     """runtime/language.py over the stand-in."""
-    return module_from((ROOT / "tools/codegen/runtime/language.py").read_text(encoding="utf-8"), "_language")
+    return module_from(
+        (ROOT / "tools/codegen/runtime/language.py").read_text(encoding="utf-8"), "_language"
+    )
 
 
 def module_from(text: str, name: str, package: Mapping[str, Any] | None = None) -> Any:
@@ -116,7 +121,7 @@ def module_from(text: str, name: str, package: Mapping[str, Any] | None = None) 
         assert spec is not None
         module = importlib.util.module_from_spec(spec)
         module.__package__ = "generated_for_test"
-        exec(compile(text, f"{name}.py", "exec"), module.__dict__)  # noqa: S102
+        exec(compile(text, f"{name}.py", "exec"), module.__dict__)
         return module
     finally:
         if saved is None:
@@ -137,7 +142,7 @@ class NumpyOps:
         for op in source.operators.values():
             text = reference_function(op) if op.kind in ("pointwise", "reduction", "scan") else None
             if text is not None:
-                exec(text, space)  # noqa: S102
+                exec(text, space)
                 self.functions.setdefault(op.public_name, space[op.identifier])
             elif op.name in REFERENCES:
                 self.functions.setdefault(op.public_name, REFERENCES[op.name])

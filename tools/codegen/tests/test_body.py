@@ -132,7 +132,10 @@ return ops::add(ops::sum(self, *dims), s);
     [
         ("return self if dim > 0 else exp(self)", "return (dim > 0) ? self : ops::exp(self);"),
         ("return exp(other)", "return ops::exp(builtins::as_tensor(other));"),
-        ("return dims is None or len(dims) == 0", "return (!dims.has_value()) || (builtins::len(*dims) == 0);"),
+        (
+            "return dims is None or len(dims) == 0",
+            "return (!dims.has_value()) || (builtins::len(*dims) == 0);",
+        ),
         ("return sum(self, dtype=dtype)", "return ops::sum(self, std::nullopt, false, dtype);"),
         ("return self.shape == size", "return IntList(builtins::shape_of(self)) == IntList(size);"),
         ("return [1] * dim", "return builtins::Ints(std::max<int64_t>(dim, 0), 1);"),
@@ -160,7 +163,7 @@ return sum(exp(self) * 2.0, out, dtype=float64)
 """
     )
     assert text == (
-        '''\
+        """\
 def f(self):
     size = lang.ints(size)
     d = lang.wrap_dim(dim, self.ndim)
@@ -170,7 +173,7 @@ def f(self):
         d = d - 1
     out = [x * 2 for x in size if x != d]
     return ops.sum(ops.mul(ops.exp(self), 2.0), out, dtype=lang.float64)
-'''
+"""
     )
 
 
@@ -191,7 +194,7 @@ def test_shape_functions_run_in_python() -> None:
     body = read(text)
     assert body.result == b.STRIDED
     space: dict[str, Any] = {"lang": language()}
-    exec(python_function("f", "op", "self, dim", body), space)  # noqa: S102
+    exec(python_function("f", "op", "self, dim", body), space)
     assert space["f"](Meta([2, 3, 4], [12, 4, 1], 5), -1) == ([4, 3, 2], [1, 4, 12], 5)
 
 

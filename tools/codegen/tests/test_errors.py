@@ -25,7 +25,9 @@ def test_a_good_entry_is_accepted(tmp_path: Path) -> None:
 
 def test_what_a_derivative_needs_is_said(tmp_path: Path) -> None:
     shown = errors_of(tmp_path, GOOD)
-    assert "things.yaml:5:16: error: softcap_backward: gradient for self: needs the operator" in shown
+    assert (
+        "things.yaml:5:16: error: softcap_backward: gradient for self: needs the operator" in shown
+    )
 
 
 def test_all_faults_are_shown_together(tmp_path: Path) -> None:
@@ -45,7 +47,9 @@ def test_all_faults_are_shown_together(tmp_path: Path) -> None:
   expr: exp(self)
   doc: Two.
 """
-    assert errors_of(tmp_path, text) == """\
+    assert (
+        errors_of(tmp_path, text)
+        == """\
 things.yaml:4:3: error: unknown key 'exprr' in an operator; did you mean 'expr'?
     exprr: exp(self)
     ^~~~~
@@ -58,6 +62,7 @@ things.yaml:8:9: error: schema: unknown type 'Tensr'; expected one of Tensor, Te
 things.yaml:10:7: error: h: computes on floating-point tensors but says nothing about its derivative; give `grad: {...}`, or `grad: none`
   - op: h(Tensor self) -> Tensor
         ^"""
+    )
 
 
 def entry(change: str = "", **keys: str) -> str:
@@ -127,7 +132,10 @@ def body(text: str) -> str:
         ("return dim", ":5:12: error: returns int, expected Tensor"),
         ("if dim:\n    return self\nreturn self", ":5:8: error: expected a condition, got int"),
         ("n = len(sizes)\nreturn self", "len: may be None here; test it with `is None` first"),
-        ("if dim > 0:\n    x = self\nreturn x", ":7:12: error: 'x' is not set on every path to here"),
+        (
+            "if dim > 0:\n    x = self\nreturn x",
+            ":7:12: error: 'x' is not set on every path to here",
+        ),
         ("if dim > 0:\n    return self", "error: not every path returns a value"),
         ("return self\nreturn self", "error: this is never reached"),
         ("x = 1\nx = self\nreturn self", "'x' is int and cannot become Tensor"),

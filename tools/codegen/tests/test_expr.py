@@ -125,7 +125,9 @@ def test_cpp_lambda() -> None:
         "  return t0 / (lit(x, 1) + t0);",
         "}",
     ]
-    assert cpp_lambda(parse("(x & y) == (y | 1)"), ["x", "y"]).endswith("{ return (x & y) == (y | lit(x, 1)); }")
+    assert cpp_lambda(parse("(x & y) == (y | 1)"), ["x", "y"]).endswith(
+        "{ return (x & y) == (y | lit(x, 1)); }"
+    )
     assert "__builtin_inf()" in cpp_lambda(parse("where(x > 0, inf, nan)"), ["x"])
 
 
@@ -154,13 +156,17 @@ def test_derivative_of_every_primitive(fn: str) -> None:
             at = {"x": px, "y": py}
             for name in names:
                 got = float(evaluate(derive(tree, name), at))
-                assert got == pytest.approx(central_difference(tree, name, at), rel=1e-5, abs=1e-7), (fn, name, at)
+                assert got == pytest.approx(
+                    central_difference(tree, name, at), rel=1e-5, abs=1e-7
+                ), (fn, name, at)
 
 
 def test_derivatives_at_kinks() -> None:
     assert evaluate(derive(parse("abs(x)"), "x"), {"x": 0.0}) == 0
     assert evaluate(derive(parse("maximum(x, y)"), "x"), {"x": 2.0, "y": 2.0}) == 0.5
-    assert source(make("mul", Name("g"), derive(parse("maximum(x, 0)"), "x"))).startswith("g * where(x == 0")
+    assert source(make("mul", Name("g"), derive(parse("maximum(x, 0)"), "x"))).startswith(
+        "g * where(x == 0"
+    )
     assert np.isfinite(evaluate(derive(parse("x * sigmoid(x)"), "x"), {"x": -120.0}))
     assert evaluate(derive(parse("pow(x, y)"), "x"), {"x": 0.0, "y": 0.0}) == 0
     assert evaluate(derive(parse("pow(x, y)"), "y"), {"x": 0.0, "y": 2.0}) == 0
@@ -181,7 +187,9 @@ def _expressions(depth: int) -> st.SearchStrategy[Element]:
         return leaf
     inner = _expressions(depth - 1)
     unary = st.sampled_from(["sin", "tanh", "sigmoid", "exp", "atan", "neg", "erf", "asinh"])
-    binary = st.sampled_from(["add", "sub", "mul", "minimum", "maximum"])  # none with a singular point
+    binary = st.sampled_from(
+        ["add", "sub", "mul", "minimum", "maximum"]
+    )  # none with a singular point
     return st.one_of(
         leaf,
         st.builds(lambda f, a: call(f, a), unary, inner),
@@ -193,9 +201,9 @@ def _expressions(depth: int) -> st.SearchStrategy[Element]:
 @settings(max_examples=300, deadline=None)
 @given(tree=_expressions(4))
 def test_random_expressions_round_trip(tree: Element) -> None:
-    assert evaluate(parse_element(source(tree), ["x", "y"]), {"x": 0.3, "y": -1.1}) == pytest.approx(
-        evaluate(tree, {"x": 0.3, "y": -1.1}), nan_ok=True
-    )
+    assert evaluate(
+        parse_element(source(tree), ["x", "y"]), {"x": 0.3, "y": -1.1}
+    ) == pytest.approx(evaluate(tree, {"x": 0.3, "y": -1.1}), nan_ok=True)
 
 
 @settings(max_examples=300, deadline=None)
@@ -206,6 +214,10 @@ def test_random_derivatives_match_finite_differences(tree: Element, px: float, p
     values = [float(evaluate(tree, {"x": px + d, "y": py})) for d in (-3e-4, 0.0, 3e-4)]
     got = float(np.real(evaluate(derive(tree, "x"), at)))
     scale = max(abs(near[1]), 1.0)
-    smooth = max(near) - min(near) < 1e-2 * scale and max(abs(v) for v in values) < 1e3 and abs(near[1]) < 1e3
+    smooth = (
+        max(near) - min(near) < 1e-2 * scale
+        and max(abs(v) for v in values) < 1e3
+        and abs(near[1]) < 1e3
+    )
     if smooth:  # not at a kink or a jump, and within the differences' own precision
         assert got == pytest.approx(near[1], rel=1e-3, abs=1e-3 * scale)

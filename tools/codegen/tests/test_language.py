@@ -59,7 +59,8 @@ def test_view_strides_agree_with_numpy(shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "numel", "expected"), [([-1, 2], 6, [3, 2]), ([6], 6, [6]), ([0, 3], 0, [0, 3]), ([], 1, [])]
+    ("sizes", "numel", "expected"),
+    [([-1, 2], 6, [3, 2]), ([6], 6, [6]), ([0, 3], 0, [0, 3]), ([], 1, [])],
 )
 def test_infer_size(sizes: list[int], numel: int, expected: list[int]) -> None:
     assert lang.infer_size(sizes, numel) == expected
@@ -67,7 +68,12 @@ def test_infer_size(sizes: list[int], numel: int, expected: list[int]) -> None:
 
 @pytest.mark.parametrize(
     ("sizes", "numel", "message"),
-    [([-1, -1], 4, "only one"), ([3, -1], 4, "invalid for input of size 4"), ([-1, 0], 0, "ambiguous"), ([5], 4, "invalid")],
+    [
+        ([-1, -1], 4, "only one"),
+        ([3, -1], 4, "invalid for input of size 4"),
+        ([-1, 0], 0, "ambiguous"),
+        ([5], 4, "invalid"),
+    ],
 )
 def test_infer_size_refuses(sizes: list[int], numel: int, message: str) -> None:
     with pytest.raises(lang.ShapeError, match=message):
@@ -91,7 +97,8 @@ def test_reduced_shape(shape: list[int], data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [(0, 10, 3), (5, 0, -2), (1.0, 2.0, 0.25), (0, 5, 1), (0.0, 1.0, 0.3), (3, 3, 1), (0, 7, 7)]
+    "arguments",
+    [(0, 10, 3), (5, 0, -2), (1.0, 2.0, 0.25), (0, 5, 1), (0.0, 1.0, 0.3), (3, 3, 1), (0, 7, 7)],
 )
 def test_arange_length(arguments: tuple[float, float, float]) -> None:
     assert lang.arange_length(*arguments) == len(np.arange(*arguments))

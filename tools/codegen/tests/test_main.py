@@ -32,11 +32,16 @@ def texts(folder: Path) -> dict[str, str]:
 def test_check_counts_operators() -> None:
     done = run("--registry", str(REGISTRY), "--emit", "check")
     assert done.returncode == 0, done.stderr
-    assert done.stdout == f"{len(registry().operators)} operators in {len(registry().families)} families\n"
+    assert (
+        done.stdout
+        == f"{len(registry().operators)} operators in {len(registry().families)} families\n"
+    )
 
 
 def test_faults_give_status_one_and_write_nothing(tmp_path: Path) -> None:
-    (tmp_path / "bad.yaml").write_text("- op: f(Tensor self) -> Tensor\n  kind: pointwise\n  expr: selff\n", encoding="utf-8")
+    (tmp_path / "bad.yaml").write_text(
+        "- op: f(Tensor self) -> Tensor\n  kind: pointwise\n  expr: selff\n", encoding="utf-8"
+    )
     done = run("--registry", str(tmp_path), "--emit", "index", "--out", str(tmp_path / "out"))
     assert done.returncode == 1
     assert "bad.yaml:3:9: error: unknown name 'selff'" in done.stderr
@@ -56,12 +61,22 @@ def test_output_is_the_same_every_time_and_unchanged_files_are_left_alone(tmp_pa
 
 @pytest.mark.parametrize("emit", ["cpp_family", "python_family"])
 def test_a_family_needs_only_its_file_and_the_index(tmp_path: Path, emit: str) -> None:
-    assert run("--registry", str(REGISTRY), "--emit", "index", "--out", str(tmp_path)).returncode == 0
+    assert (
+        run("--registry", str(REGISTRY), "--emit", "index", "--out", str(tmp_path)).returncode == 0
+    )
     alone = tmp_path / "registry"
     alone.mkdir()
     shutil.copy(REGISTRY / "reduction.yaml", alone)
     family = ["--emit", emit, "--family", "reduction"]
-    done = run("--registry", str(alone), *family, "--index", str(tmp_path / "index.json"), "--out", str(tmp_path / "one"))
+    done = run(
+        "--registry",
+        str(alone),
+        *family,
+        "--index",
+        str(tmp_path / "index.json"),
+        "--out",
+        str(tmp_path / "one"),
+    )
     assert done.returncode == 0, done.stderr
     assert run("--registry", str(REGISTRY), *family, "--out", str(tmp_path / "all")).returncode == 0
     assert texts(tmp_path / "one") == texts(tmp_path / "all")
@@ -73,20 +88,32 @@ def test_editing_an_expression_leaves_the_index_alone(tmp_path: Path) -> None:
     found = []
     for text in (SOFTCAP, SOFTCAP.replace("cap * tanh(self / cap)", "tanh(self / cap) * cap")):
         (source / "things.yaml").write_text(text, encoding="utf-8")
-        assert run("--registry", str(source), "--emit", "index", "--out", str(tmp_path / "out")).returncode == 0
+        assert (
+            run(
+                "--registry", str(source), "--emit", "index", "--out", str(tmp_path / "out")
+            ).returncode
+            == 0
+        )
         found.append((tmp_path / "out" / "index.json").read_text(encoding="utf-8"))
     assert found[0] == found[1]
 
 
 def test_python_of_every_family_compiles(tmp_path: Path) -> None:
     for emit in ("python_family", "python_global", "test_family"):
-        assert run("--registry", str(REGISTRY), "--emit", emit, "--out", str(tmp_path)).returncode == 0
+        assert (
+            run("--registry", str(REGISTRY), "--emit", emit, "--out", str(tmp_path)).returncode == 0
+        )
     found = texts(tmp_path)
     for name, text in found.items():
         if name.endswith((".py", ".pyi")):
             ast.parse(text, name)
     for family in registry().families:
-        assert {f"shapes_{family}.py", f"derivatives_{family}.py", f"composites_{family}.py", f"test_{family}.py"} <= set(found)
+        assert {
+            f"shapes_{family}.py",
+            f"derivatives_{family}.py",
+            f"composites_{family}.py",
+            f"test_{family}.py",
+        } <= set(found)
     assert "### softmax" in found["operators.md"]
 
 

@@ -39,7 +39,10 @@ def test_parts() -> None:
 
 def test_forms() -> None:
     schema = Schema.parse(SCHEMAS[2])
-    assert str(schema.inplace()) == "add_(Tensor(a!) self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor(a!)"
+    assert (
+        str(schema.inplace())
+        == "add_(Tensor(a!) self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor(a!)"
+    )
     assert schema.inplace().is_inplace and schema.inplace().base_name == "add"
     assert str(schema.out_form()).endswith("*, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)")
     several = Schema.parse(SCHEMAS[1]).out_form()
@@ -50,7 +53,9 @@ def test_forms() -> None:
 def test_hash_is_stable_and_tells_schemas_apart() -> None:
     assert Schema.parse(SCHEMAS[0]).hash == 0x2AD746F9B7A6FF69
     assert len({Schema.parse(s).hash for s in SCHEMAS}) == len(SCHEMAS)
-    assert Schema.parse("f( Tensor  x )  -> Tensor").hash == Schema.parse("f(Tensor x) -> Tensor").hash
+    assert (
+        Schema.parse("f( Tensor  x )  -> Tensor").hash == Schema.parse("f(Tensor x) -> Tensor").hash
+    )
 
 
 @pytest.mark.parametrize(
@@ -76,7 +81,9 @@ def test_errors_point_at_the_fault(text: str, offset: int, message: str) -> None
 _names = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
 _types = st.builds(
     Type,
-    base=st.sampled_from(["Tensor", "Scalar", "int", "float", "bool", "str", "dtype", "device", "generator"]),
+    base=st.sampled_from(
+        ["Tensor", "Scalar", "int", "float", "bool", "str", "dtype", "device", "generator"]
+    ),
     is_list=st.booleans(),
     optional=st.booleans(),
 )
