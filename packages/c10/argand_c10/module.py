@@ -75,10 +75,17 @@ class Module:
     # Attributes ------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
+        # Python calls this once the usual look-up has failed; parameters first, as hot code reads them.
         fields = self.__dict__
-        for kind in ("_parameters", "_buffers", "_modules"):
-            entries = fields.get(kind)
-            if entries is not None and name in entries:
+        if "_parameters" in fields:
+            entries = fields["_parameters"]
+            if name in entries:
+                return entries[name]
+            entries = fields["_buffers"]
+            if name in entries:
+                return entries[name]
+            entries = fields["_modules"]
+            if name in entries:
                 return entries[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
