@@ -76,19 +76,10 @@ from argand_c10.random import (
     set_rng_state,
 )
 from argand_c10.tensor_methods import install as _install
+from argand_c10.tensor_methods import is_storage, is_tensor
 from argand_c10.type_info import finfo, iinfo
 
 _install()
-
-
-def is_tensor(obj: object) -> "bool":
-    """Is the object a `Tensor`."""
-    return isinstance(obj, Tensor)
-
-
-def is_storage(obj: object) -> "bool":
-    """Is the object an `UntypedStorage`."""
-    return isinstance(obj, UntypedStorage)
 
 
 __all__ = [

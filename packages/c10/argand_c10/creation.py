@@ -28,11 +28,16 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
             return data
         convert = getattr(data, "to", None)
         if convert is not None:
-            return convert(device=device or data.device, dtype=dtype or data.dtype)
+            moved: Tensor = convert(device=device or data.device, dtype=dtype or data.dtype)
+            return moved
         return _C.tensor(data, dtype=dtype, device=device or data.device)
     if type(data).__module__ == "numpy" and hasattr(data, "flags"):
         wanted = None if dtype is None else _C.promote_types(dtype, dtype).name
-        if (wanted is None or data.dtype.name == wanted) and device in (None, "cpu", _C.device("cpu")):
+        if (wanted is None or data.dtype.name == wanted) and device in (
+            None,
+            "cpu",
+            _C.device("cpu"),
+        ):
             shareable = data.flags.writeable and min(data.strides, default=0) >= 0
             if shareable and data.ndim > 0:
                 return _C.from_numpy(data)
@@ -47,7 +52,11 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
     """
     if copy:
         return _C.tensor(obj, dtype=dtype, device=device)
-    if not isinstance(obj, Tensor) and hasattr(obj, "__dlpack__") and type(obj).__module__ != "numpy":
+    if (
+        not isinstance(obj, Tensor)
+        and hasattr(obj, "__dlpack__")
+        and type(obj).__module__ != "numpy"
+    ):
         obj = _C.from_dlpack(obj)
     result = as_tensor(obj, dtype=dtype, device=device)
     shares = isinstance(obj, Tensor) and result.data_ptr() == obj.data_ptr()

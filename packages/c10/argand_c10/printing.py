@@ -132,7 +132,13 @@ def _row(entries: list[str], width: int, indent: int, options: PrintOptions) -> 
 
 
 def _nested_text(
-    nested: Any, sizes: tuple[int, ...], indent: int, show: Formatter, width: int, options: PrintOptions, edge: int
+    nested: Any,
+    sizes: tuple[int, ...],
+    indent: int,
+    show: Formatter,
+    width: int,
+    options: PrintOptions,
+    edge: int,
 ) -> str:
     if not sizes:
         return show(nested)
@@ -168,7 +174,9 @@ def _suffixes(tensor: Tensor) -> list[str]:
 def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
     """The `repr` of a tensor; `contents` replaces the values."""
     options = _options
-    prefix = "tensor(" if type(tensor) in (Tensor, Parameter, Buffer) else type(tensor).__name__ + "("
+    prefix = (
+        "tensor(" if type(tensor) in (Tensor, Parameter, Buffer) else type(tensor).__name__ + "("
+    )
     default = _C.get_default_dtype()
     implied = {_C.int64, _C.bool, default, default.to_complex()}
     suffixes: list[str] = []

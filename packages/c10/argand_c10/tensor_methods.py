@@ -9,7 +9,17 @@ from argand_c10 import _C
 from argand_c10._C import Tensor
 from argand_c10.printing import tensor_text
 
-__all__: list[str] = []
+__all__ = ["install", "is_storage", "is_tensor"]
+
+
+def is_tensor(obj: object) -> bool:
+    """Is the object a `Tensor`."""
+    return isinstance(obj, Tensor)
+
+
+def is_storage(obj: object) -> bool:
+    """Is the object an `UntypedStorage`."""
+    return isinstance(obj, _C.UntypedStorage)
 
 
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
@@ -63,7 +73,7 @@ def _reduce_ex(self: Tensor, protocol: int) -> tuple[Any, ...]:
 
 def _copied_storage(self: Tensor, memo: dict[int, Any]) -> _C.UntypedStorage:
     """One copy of each storage in a deep copy, so that views go on sharing."""
-    copies = memo.setdefault(id(_C.UntypedStorage), {})
+    copies: dict[_C.UntypedStorage, _C.UntypedStorage] = memo.setdefault(id(_C.UntypedStorage), {})
     storage = self.untyped_storage()
     if storage not in copies:
         copies[storage] = _C._copy_storage(storage)
@@ -72,7 +82,8 @@ def _copied_storage(self: Tensor, memo: dict[int, Any]) -> _C.UntypedStorage:
 
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if id(self) in memo:
-        return memo[id(self)]
+        known: Tensor = memo[id(self)]
+        return known
     _refuse_history(self, "the deepcopy protocol")
     plain = _C._empty_strided((0,), None, self.dtype, self.device)
     plain.set_(_copied_storage(self, memo), self.storage_offset(), self.shape, self.stride())

@@ -41,7 +41,9 @@ class finfo:
         if type is None:
             type = _C.get_default_dtype()
         if not isinstance(type, DType) or not (type.is_floating_point or type.is_complex):
-            raise TypeError(f"finfo(): got {type!r}, expected a floating-point dtype; use iinfo for integers")
+            raise TypeError(
+                f"finfo(): got {type!r}, expected a floating-point dtype; use iinfo for integers"
+            )
         self.dtype = type.to_real().name
         mantissa, least, greatest, digits = _FLOATS[self.dtype]
         self.bits = type.to_real().itemsize * 8
@@ -79,7 +81,9 @@ class iinfo:
 
     def __init__(self, type: DType) -> None:
         if not isinstance(type, DType) or type.name not in _INTEGERS:
-            raise TypeError(f"iinfo(): got {type!r}, expected an integer dtype; use finfo for floats")
+            raise TypeError(
+                f"iinfo(): got {type!r}, expected an integer dtype; use finfo for floats"
+            )
         self.dtype = type.name
         self.bits, signed = _INTEGERS[self.dtype]
         self.max = 2 ** (self.bits - signed) - 1

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import argand_c10 as c10
 import numpy as np
-from argand_c10 import Operator, Tensor, _C
+
+import argand_c10 as c10
+from argand_c10 import _C, Operator, Tensor
 
 SLOTS = {
     name: i
@@ -28,7 +29,9 @@ def from_array(x: Any) -> Tensor:
 
 def binary(name: str, function: Any) -> Operator:
     op = c10.define(f"test::{name}(Tensor|Scalar self, Tensor|Scalar other) -> Tensor")
-    c10.register_kernel(f"test::{name}", "cpu", lambda a, b: from_array(function(array(a), array(b))))
+    c10.register_kernel(
+        f"test::{name}", "cpu", lambda a, b: from_array(function(array(a), array(b)))
+    )
     return op
 
 

@@ -3,9 +3,10 @@
 import copy
 import pickle
 
-import argand_c10 as c10
 import numpy as np
 import pytest
+
+import argand_c10 as c10
 
 DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
 
@@ -27,7 +28,13 @@ def test_dtype_object(name):
 
 @pytest.mark.parametrize(
     "alias, name",
-    [("double", "float64"), ("float", "float32"), ("half", "float16"), ("long", "int64"), ("int", "int32")]
+    [
+        ("double", "float64"),
+        ("float", "float32"),
+        ("half", "float16"),
+        ("long", "int64"),
+        ("int", "int32"),
+    ]
     + [("short", "int16"), ("cfloat", "complex64"), ("cdouble", "complex128")],
 )
 def test_dtype_aliases(alias, name):
@@ -79,7 +86,10 @@ def test_size_is_a_tuple():
     assert type((1,) + size) is c10.Size and (1,) + size == (1, 2, 3)
     assert type(size * 2) is c10.Size
     assert size[0] == 2 and type(size[0]) is int
-    assert pickle.loads(pickle.dumps(size)) == size and type(pickle.loads(pickle.dumps(size))) is c10.Size
+    assert (
+        pickle.loads(pickle.dumps(size)) == size
+        and type(pickle.loads(pickle.dumps(size))) is c10.Size
+    )
     assert c10.Size([np.int64(3)]) == (3,)
     with pytest.raises(TypeError, match="float at position 0"):
         c10.Size([2.5])

@@ -3,13 +3,15 @@
 import array
 import gc
 import io
+import os
 import subprocess
 import sys
 import weakref
 
-import argand_c10 as c10
 import numpy as np
 import pytest
+
+import argand_c10 as c10
 from argand_c10 import _C
 
 SHARED = "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()
@@ -17,7 +19,11 @@ SHARED = "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 co
 
 def test_import_does_not_load_numpy():
     code = "import argand_c10, sys; x = argand_c10.tensor([1.0]); repr(x); assert 'numpy' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(sys.path)})
+    subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
+    )
 
 
 # ---- NumPy -------------------------------------------------------------------------------------------
@@ -130,7 +136,9 @@ def test_memory_outlives_either_side():
 def test_buffer_protocol():
     x = c10.tensor([[1, 2], [3, 4]], dtype=c10.int32)
     view = memoryview(x)
-    assert view.format == "i" and view.shape == (2, 2) and view.strides == (8, 4) and not view.readonly
+    assert (
+        view.format == "i" and view.shape == (2, 2) and view.strides == (8, 4) and not view.readonly
+    )
     assert view.tolist() == [[1, 2], [3, 4]]
     view[0, 0] = 9
     assert x.tolist()[0][0] == 9
@@ -171,9 +179,17 @@ def test_dlpack_with_numpy(name):
     assert y.dtype is x.dtype and y.data_ptr() == b.ctypes.data and y.tolist() == b.tolist()
 
 
-@pytest.mark.parametrize("options", [{}, {"max_version": (1, 0)}, {"max_version": None}, {"dl_device": (1, 0)}, {"copy": True}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"max_version": (1, 0)}, {"max_version": None}, {"dl_device": (1, 0)}, {"copy": True}],
+)
 def test_dlpack_with_itself(options):
-    for x in (c10.tensor([[1.0, 2.0]]), c10.tensor(3), c10.tensor([]), c10.tensor([1.5], dtype=c10.bfloat16)):
+    for x in (
+        c10.tensor([[1.0, 2.0]]),
+        c10.tensor(3),
+        c10.tensor([]),
+        c10.tensor([1.5], dtype=c10.bfloat16),
+    ):
         y = c10.from_dlpack(x.__dlpack__(**options))
         assert y.tolist() == x.tolist() and y.dtype is x.dtype and y.shape == x.shape
         assert not x.numel() or (y.data_ptr() == x.data_ptr()) == (not options.get("copy"))

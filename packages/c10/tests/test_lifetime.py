@@ -5,9 +5,10 @@ import sys
 import threading
 import weakref
 
-import argand_c10 as c10
 import c10_operators as ops
-from argand_c10 import Generator, Tensor, _C
+
+import argand_c10 as c10
+from argand_c10 import _C, Generator, Tensor
 
 ops.install()
 
@@ -34,7 +35,9 @@ def test_refcounts_of_calls_do_not_grow():
     cat = c10.define("life::cat(Tensor[] tensors, int[] dims=0) -> Tensor")
     c10.register_kernel("life::cat", "cpu", lambda tensors, dims=None: tensors[0])
     number, text = 2.5, "".join(["a", "b"])
-    op = c10.define("life::args(Tensor self, float f, str s, int[] d, *, Device? device=None) -> Tensor")
+    op = c10.define(
+        "life::args(Tensor self, float f, str s, int[] d, *, Device? device=None) -> Tensor"
+    )
     c10.register_kernel("life::args", "cpu", lambda *a, **k: a[0])
     meta = [1, 2]
 
@@ -55,7 +58,7 @@ def test_refcounts_of_calls_do_not_grow():
     for _ in range(200):
         round_trip()
     after = [sys.getrefcount(o) for o in watched]
-    for b, a, o in zip(before, after, watched):
+    for b, a, o in zip(before, after, watched, strict=True):
         assert abs(a - b) < 20, o
 
 
@@ -197,7 +200,7 @@ def test_release_without_the_gil():
                 holder = keep(x)
                 del x
                 assert holder().note == i
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             errors.append(error)
 
     threads = [threading.Thread(target=work) for _ in range(4)]

@@ -2,9 +2,10 @@
 
 import threading
 
-import argand_c10 as c10
 import c10_operators as ops
 import pytest
+
+import argand_c10 as c10
 from argand_c10 import ArgandDispatchMode, Tensor
 from argand_c10.modes import current_modes
 
@@ -28,7 +29,13 @@ def test_mode_sees_calls():
     x + 2
     assert y.tolist() == [2.0, 3.0] and len(log.calls) == 1 and current_modes() == []
     name, types, args, kwargs = log.calls[0]
-    assert name == "test::add" and types == (Tensor,) and args[0] is x and args[1] == 1 and kwargs == {}
+    assert (
+        name == "test::add"
+        and types == (Tensor,)
+        and args[0] is x
+        and args[1] == 1
+        and kwargs == {}
+    )
 
 
 def test_inner_mode_first_then_the_one_around():

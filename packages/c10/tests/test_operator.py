@@ -3,10 +3,11 @@
 import copy
 import pickle
 
-import argand_c10 as c10
 import c10_operators as ops
 import numpy as np
 import pytest
+
+import argand_c10 as c10
 from argand_c10 import _C
 
 ops.install()
@@ -102,7 +103,10 @@ def test_accepts_tensors_and_generators():
     assert accepted("Tensor?", None) is None and accepted("Tensor?", x) is x
     assert accepted("Tensor|Scalar", x) is x
     y = c10.tensor(1)
-    assert [t is u for t, u in zip(accepted("Tensor[]", [x, y]), [x, y])] == [True, True]
+    assert [t is u for t, u in zip(accepted("Tensor[]", [x, y]), [x, y], strict=True)] == [
+        True,
+        True,
+    ]
     assert accepted("Tensor[]", ()) == []
     got = accepted("Tensor?[]", (x, None))
     assert got[0] is x and got[1] is None
@@ -219,7 +223,10 @@ def test_varargs():
     assert calls[-1] == ((x, [-1]), {})
     view(x, size=(4,))
     assert calls[-1] == ((x, [4]), {})
-    with pytest.raises(TypeError, match=r"argument 'size' \(position 2\) must be tuple of ints, but found element of type str at pos 1"):
+    with pytest.raises(
+        TypeError,
+        match=r"argument 'size' \(position 2\) must be tuple of ints, but found element of type str at pos 1",
+    ):
         view(x, 2, "a")
     with pytest.raises(TypeError, match="takes 2 positional arguments but 3"):
         view(x, (2, 3), 4)
@@ -243,10 +250,17 @@ def test_results():
     y = c10.tensor(1)
     pair, _ = echo("test::pair(Tensor self) -> (Tensor values, Tensor indices)", (x, y))
     result = pair(x)
-    assert result.values is x and result.indices is y and isinstance(result, tuple) and len(result) == 2
+    assert (
+        result.values is x
+        and result.indices is y
+        and isinstance(result, tuple)
+        and len(result) == 2
+    )
     values, indices = result
     assert values is x and type(pair(x)) is type(result)
-    assert type(result).__name__ == "test::pair" and "return_types" in type(result).__module__ + repr(type(result))
+    assert type(result).__name__ == "test::pair" and "return_types" in type(
+        result
+    ).__module__ + repr(type(result))
     unnamed, _ = echo("test::unnamed(Tensor self) -> (Tensor, Tensor)", (x, y))
     assert type(unnamed(x)) is tuple
     parts, _ = echo("test::parts(Tensor self) -> Tensor[]", [x, y])
@@ -343,5 +357,7 @@ def test_dispatch_by_device():
     assert op(c10.tensor([1.0], device="meta")).is_meta
     with pytest.raises(NotImplementedError, match="no kernel for device 'cpu'"):
         op(x)
-    c10.register_kernel("test::where_am_i", "composite", lambda a: c10.tensor("composite" == "composite"))
+    c10.register_kernel(
+        "test::where_am_i", "composite", lambda a: c10.tensor("composite" == "composite")
+    )
     assert op(x).item() is True

@@ -1,8 +1,9 @@
 """__argand_function__: types that take over calls."""
 
-import argand_c10 as c10
 import c10_operators as ops
 import pytest
+
+import argand_c10 as c10
 from argand_c10 import Tensor
 
 ops.install()
@@ -38,10 +39,18 @@ recorder = x.as_subclass(Recorder)
 def test_subclass_takes_over():
     Recorder.calls.clear()
     assert ops.add(recorder, x) == "recorded" and ops.add(x, other=recorder) == "recorded"
-    assert recorder + 1 == "recorded" and 1 + recorder == "recorded" and recorder.plus(2) == "recorded"
+    assert (
+        recorder + 1 == "recorded" and 1 + recorder == "recorded" and recorder.plus(2) == "recorded"
+    )
     assert (recorder == x) == "recorded" and -recorder == "recorded"
     op, types, args, kwargs = Recorder.calls[0]
-    assert op is ops.add and types == (Recorder,) and args[0] is recorder and args[1] is x and kwargs == {}
+    assert (
+        op is ops.add
+        and types == (Recorder,)
+        and args[0] is recorder
+        and args[1] is x
+        and kwargs == {}
+    )
     assert Recorder.calls[1][3].keys() == {"other"}
     assert all(call[0] is not None for call in Recorder.calls)
 

@@ -1,7 +1,8 @@
 """Printing, as PyTorch prints: the expected texts were recorded from it, with its name replaced."""
 
-import argand_c10 as c10
 import pytest
+
+import argand_c10 as c10
 from argand_c10 import _C
 from argand_c10.printing import PrintOptions, get_printoptions
 
@@ -227,8 +228,8 @@ RECORDED = [
 
 @pytest.mark.parametrize("code, text", RECORDED, ids=[code[:40] for code, _ in RECORDED])
 def test_recorded(code, text):
-    assert repr(eval(code)) == text  # noqa: S307
-    assert str(eval(code)) == text  # noqa: S307
+    assert repr(eval(code)) == text
+    assert str(eval(code)) == text
 
 
 def test_options():
@@ -241,11 +242,16 @@ def test_options():
     assert repr(c10.tensor([1e-6, 1.0])) == "tensor([0.0000, 1.0000])"
     c10.set_printoptions(profile="default", threshold=4, edgeitems=1)
     assert repr(c10.tensor([1, 2, 3, 4, 5])) == "tensor([1,  ..., 5])"
-    assert repr(c10.tensor([[1, 2, 3], [4, 5, 6]])) == "tensor([[1,  ..., 3],\n        [4,  ..., 6]])"
+    assert (
+        repr(c10.tensor([[1, 2, 3], [4, 5, 6]])) == "tensor([[1,  ..., 3],\n        [4,  ..., 6]])"
+    )
     c10.set_printoptions(profile="full")
     assert "..." not in repr(c10.tensor(list(range(1200))))
     c10.set_printoptions(profile="default", linewidth=30)
-    assert repr(c10.tensor(list(range(12)))) == "tensor([ 0,  1,  2,  3,  4,\n         5,  6,  7,  8,  9,\n        10, 11])"
+    assert (
+        repr(c10.tensor(list(range(12))))
+        == "tensor([ 0,  1,  2,  3,  4,\n         5,  6,  7,  8,  9,\n        10, 11])"
+    )
     assert get_printoptions().linewidth == 30
     c10.set_printoptions(profile="short")
     assert get_printoptions() == PrintOptions(precision=2, edgeitems=2)
@@ -268,7 +274,10 @@ def test_summary_reads_the_corners():
 
 
 def test_meta():
-    assert repr(_C._empty_strided((2, 3), None, c10.float32, "meta")) == "tensor(..., device='meta', size=(2, 3))"
+    assert (
+        repr(_C._empty_strided((2, 3), None, c10.float32, "meta"))
+        == "tensor(..., device='meta', size=(2, 3))"
+    )
     assert repr(_C._empty_strided((2,), None, c10.int64, "meta")) == (
         "tensor(..., device='meta', size=(2,), dtype=argand.int64)"
     )
@@ -278,7 +287,9 @@ def test_default_dtype_is_left_out():
     c10.set_default_dtype(c10.float64)
     try:
         assert repr(c10.tensor([1.5])) == "tensor([1.5000])"
-        assert repr(c10.tensor([1.5], dtype=c10.float32)) == "tensor([1.5000], dtype=argand.float32)"
+        assert (
+            repr(c10.tensor([1.5], dtype=c10.float32)) == "tensor([1.5000], dtype=argand.float32)"
+        )
         assert repr(c10.tensor([1j])) == "tensor([0.+1.j])"
     finally:
         c10.set_default_dtype(c10.float32)
@@ -296,7 +307,10 @@ def test_subclasses_and_parameters():
 
 def test_strided_views_print_their_elements():
     base = c10.tensor([[1, 2, 3], [4, 5, 6]])
-    assert repr(_C._as_strided(base, (3, 2), (1, 3))) == "tensor([[1, 4],\n        [2, 5],\n        [3, 6]])"
+    assert (
+        repr(_C._as_strided(base, (3, 2), (1, 3)))
+        == "tensor([[1, 4],\n        [2, 5],\n        [3, 6]])"
+    )
     assert repr(_C._as_strided(base, (2,), (2,), 1)) == "tensor([2, 4])"
 
 

@@ -8,8 +8,9 @@ import sys
 import threading
 from pathlib import Path
 
-import argand_c10 as c10
 import pytest
+
+import argand_c10 as c10
 from argand_c10 import _C
 
 # ---- random ------------------------------------------------------------------------------------------
@@ -180,14 +181,20 @@ def test_abi_versions_agree():
     with pytest.raises(ImportError) as error:
         c10.check_abi("argand-aten", c10.ABI_VERSION + 1)
     text = str(error.value)
-    assert "argand-aten was built for ABI 2" in text and "provides ABI 1" in text and "pip install" in text
+    assert (
+        "argand-aten was built for ABI 2" in text
+        and "provides ABI 1" in text
+        and "pip install" in text
+    )
     assert "\n" not in text
 
 
 def test_version_module_loads_nothing():
     """Another wheel must be able to ask before any extension is loaded."""
     path = Path(c10.__file__).parent / "_version.py"
-    code = f"import runpy, sys; runpy.run_path({str(path)!r}); assert 'argand_c10' not in sys.modules"
+    code = (
+        f"import runpy, sys; runpy.run_path({str(path)!r}); assert 'argand_c10' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert re.fullmatch(r"\d+\.\d+\.\d+", c10.__version__)
 

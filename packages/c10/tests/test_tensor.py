@@ -3,10 +3,11 @@
 import copy
 import pickle
 
-import argand_c10 as c10
 import c10_operators as ops
 import numpy as np
 import pytest
+
+import argand_c10 as c10
 from argand_c10 import _C
 
 ops.install()
@@ -55,7 +56,10 @@ def test_tensor_of_tensors():
     assert c10.tensor([x, x]).tolist() == [[1.0, 2.0], [1.0, 2.0]]
 
 
-@pytest.mark.parametrize("name", ["bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64"])
+@pytest.mark.parametrize(
+    "name",
+    ["bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64"],
+)
 def test_tensor_with_dtype(name):
     x = c10.tensor([0, 1, 2], dtype=getattr(c10, name))
     assert x.dtype is getattr(c10, name)
@@ -63,7 +67,10 @@ def test_tensor_with_dtype(name):
     assert c10.tensor(np.array([0.0, 1.0, 2.0]), dtype=name).tolist() == x.tolist()
 
 
-@pytest.mark.parametrize("python_type, dtype", [(float, "float32"), (int, "int64"), (bool, "bool"), (complex, "complex64")])
+@pytest.mark.parametrize(
+    "python_type, dtype",
+    [(float, "float32"), (int, "int64"), (bool, "bool"), (complex, "complex64")],
+)
 def test_builtin_types_as_dtypes(python_type, dtype):
     assert c10.tensor([1], dtype=python_type).dtype is getattr(c10, dtype)
 
@@ -100,7 +107,9 @@ def test_sequence_that_contains_itself():
 
 
 def test_rounding_to_half_precision():
-    values = np.random.default_rng(0).standard_normal(2000) * 10.0 ** np.random.default_rng(1).uniform(-9, 6, 2000)
+    values = np.random.default_rng(0).standard_normal(2000) * 10.0 ** np.random.default_rng(
+        1
+    ).uniform(-9, 6, 2000)
     halves = c10.tensor(values.tolist(), dtype=c10.float16)
     with np.errstate(over="ignore"):
         expected = values.astype(np.float32).astype(np.float16)
@@ -109,7 +118,9 @@ def test_rounding_to_half_precision():
     bits = values.astype(np.float32).view(np.uint32).astype(np.uint64)
     rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16 << 16).astype(np.uint32).view(np.float32)
     assert np.array_equal(brain, rounded)
-    special = c10.tensor([float("nan"), float("inf"), -0.0, 65520.0, 6e-8], dtype=c10.float16).tolist()
+    special = c10.tensor(
+        [float("nan"), float("inf"), -0.0, 65520.0, 6e-8], dtype=c10.float16
+    ).tolist()
     assert special[0] != special[0] and special[1] == float("inf") and str(special[2]) == "-0.0"
     assert special[3] == float("inf") and special[4] == 2.0**-24
 
@@ -153,9 +164,13 @@ def test_geometry():
     assert len(x) == 2
 
 
-@pytest.mark.parametrize("call", [lambda x: x.size(2), lambda x: x.stride(-3), lambda x: x.size(dim=5)])
+@pytest.mark.parametrize(
+    "call", [lambda x: x.size(2), lambda x: x.stride(-3), lambda x: x.size(dim=5)]
+)
 def test_dimension_errors(call):
-    with pytest.raises(IndexError, match=r"Dimension out of range \(expected to be in range of \[-2, 1\], but got"):
+    with pytest.raises(
+        IndexError, match=r"Dimension out of range \(expected to be in range of \[-2, 1\], but got"
+    ):
         call(strided((2, 3), (3, 1)))
     with pytest.raises(IndexError, match="tensor has no dimensions"):
         call(c10.tensor(1))
@@ -231,7 +246,11 @@ def test_conversions():
 @pytest.mark.parametrize(
     "call, error, text",
     [
-        (lambda x: x.item(), RuntimeError, "a Tensor with 2 elements cannot be converted to Scalar"),
+        (
+            lambda x: x.item(),
+            RuntimeError,
+            "a Tensor with 2 elements cannot be converted to Scalar",
+        ),
         (bool, RuntimeError, "Boolean value of Tensor with more than one value is ambiguous"),
         (int, ValueError, "only one element tensors"),
         (float, ValueError, "only one element tensors"),
@@ -364,7 +383,12 @@ def test_deepcopy():
     view = c10.Tensor()
     view.set_(x.untyped_storage(), 1, (2,), (1,))
     a, b, c = copy.deepcopy([x, view, x])
-    assert a.tolist() == x.tolist() and a.data_ptr() != x.data_ptr() and a.note == [1] and a.note is not x.note
+    assert (
+        a.tolist() == x.tolist()
+        and a.data_ptr() != x.data_ptr()
+        and a.note == [1]
+        and a.note is not x.note
+    )
     assert c is a and b.untyped_storage() == a.untyped_storage() and b.tolist() == [2.0, 3.0]
     transposed = strided((2, 3), (1, 2))
     assert copy.deepcopy(transposed).stride() == (1, 2)
