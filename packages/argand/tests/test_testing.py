@@ -40,9 +40,7 @@ def test_mismatches_are_described():
     assert "Greatest relative difference: 0.5 at index (1, 1) (up to 1.3e-06 allowed)" in text
     assert "Expected 2 but got 1" in message(1, 2)
     assert "shapes differ: [2, 2] != [2]" in message(a, b[0])
-    assert "dtype differ: argand.float32 != argand.float64".replace("argand", "") in message(
-        a, a.double()
-    ).replace("argand", "").replace("torch", "")
+    assert "dtype differ: argand.float32 != argand.float64" in message(a, a.double())
     assert "stride differ" in message(a, a.t().contiguous().t(), check_stride=True)
     assert "device differ" in message(a, torch.zeros(2, 2, device="meta"))
     assert "at [1]['k']" in message([a, {"k": a}], [a, {"k": b}])
