@@ -46,8 +46,9 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(_OWN[name]), name)
         globals()[name] = value
         return value
-    for layer in _LAYERS:
-        value = getattr(importlib.import_module(layer), name, None)
+    # All layers are loaded together: a Tensor is complete only with its operators and gradients.
+    for layer in [importlib.import_module(layer) for layer in _LAYERS]:
+        value = getattr(layer, name, None)
         if value is not None and not isinstance(value, ModuleType):
             globals()[name] = value
             return value

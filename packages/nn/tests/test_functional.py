@@ -188,13 +188,13 @@ def test_pad_amounts():
     )
     unchanged = tensor(x)
     assert F.pad(unchanged, (0, 0)).data_ptr() != unchanged.data_ptr()
-    with pytest.raises(ValueError, match="got 3 amounts"):
+    with pytest.raises(RuntimeError, match=r"\[1, 2, 3\]"):
         F.pad(tensor(x), (1, 2, 3))
-    with pytest.raises(RuntimeError, match="expected a size that is not negative"):
+    with pytest.raises(RuntimeError, match=r"-3, -3"):
         F.pad(tensor(x), (-3, -3))
-    with pytest.raises(RuntimeError, match="at most 3 with mode 'reflect'"):
+    with pytest.raises(RuntimeError, match=r"Padding size should be less .* \[4, 0\]"):
         F.pad(tensor(x), (4, 0), "reflect")
-    with pytest.raises(ValueError, match="got mode 'mirror'"):
+    with pytest.raises(ValueError, match="mode mirror"):
         F.pad(tensor(x), (1, 0), "mirror")
 
 
