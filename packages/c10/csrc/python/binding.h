@@ -14,26 +14,22 @@ namespace argand::py {
 // A tensor and its object own each other by turns: while Python holds the object, the object owns one reference to the
 // tensor; while only C++ holds the tensor, the tensor owns the object (ARGAND_TENSOR_OWNS_PYOBJECT).
 struct TensorObject {
-  PyObject_HEAD
-  ArgandTensor* tensor;
+  PyObject_HEAD ArgandTensor* tensor;
   PyObject* dict;
   PyObject* weakrefs;
   bool releasing;  // the tensor is on its way out and takes the object with it
 };
 
 struct DTypeObject {
-  PyObject_HEAD
-  int code;
+  PyObject_HEAD int code;
 };
 
 struct DeviceObject {
-  PyObject_HEAD
-  ArgandDevice device;
+  PyObject_HEAD ArgandDevice device;
 };
 
 struct GeneratorObject {
-  PyObject_HEAD
-  ArgandGenerator* generator;  // owned
+  PyObject_HEAD ArgandGenerator* generator;  // owned
 };
 
 extern PyTypeObject* tensor_type;
@@ -83,22 +79,22 @@ inline Ref new_ref(PyObject* o) {
 
 // Names that are looked up often, interned once.
 struct Names {
-  PyObject *argand_function, *argand_dispatch, *item, *out, *self, *input, *dim, *axis, *keepdim, *keepdims, *requires_grad, *layout,
-      *pin_memory, *memory_format, *dtype, *device;
+  PyObject *argand_function, *argand_dispatch, *item, *out, *self, *input, *dim, *axis, *keepdim, *keepdims, *requires_grad, *layout, *pin_memory,
+      *memory_format, *dtype, *device;
 };
 extern Names names;
 
 // ---- tensor_type.cc ------------------------------------------------------------------------------------------------
-PyObject* wrap(ArgandTensor* t);                           // steals; NULL -> None
-PyObject* wrap_as(PyTypeObject* type, ArgandTensor* t);    // steals a tensor that has no object yet
-ArgandTensor* unwrap(PyObject* o);                         // borrowed; NULL + TypeError
+PyObject* wrap(ArgandTensor* t);                         // steals; NULL -> None
+PyObject* wrap_as(PyTypeObject* type, ArgandTensor* t);  // steals a tensor that has no object yet
+ArgandTensor* unwrap(PyObject* o);                       // borrowed; NULL + TypeError
 int init_tensor_type(PyObject* module);
 int tensor_set_attr(const char* name, PyObject* value);
 int tensor_add_getset(PyGetSetDef* defs);
 int tensor_add_methods(PyMethodDef* defs);
-extern PyGetSetDef tensor_getset[];                        // tensor_attributes.cc
-extern PyMethodDef tensor_methods[];                       // tensor_methods.cc
-void add_tensor_slots(PyType_Slot* slots, int* n);         // tensor_slots.cc
+extern PyGetSetDef tensor_getset[];                 // tensor_attributes.cc
+extern PyMethodDef tensor_methods[];                // tensor_methods.cc
+void add_tensor_slots(PyType_Slot* slots, int* n);  // tensor_slots.cc
 int tensor_set_slot(ArgandTensorSlot slot, PyObject* op);
 void tensor_set_indexing(PyObject* (*get)(PyObject*, PyObject*), int (*set)(PyObject*, PyObject*, PyObject*));
 
@@ -125,8 +121,8 @@ R guard(R failed, Body&& body) {
 
 // ---- descriptors.cc: dtype and device objects ------------------------------------------------------------------------
 int init_descriptors(PyObject* module);
-PyObject* dtype_object(int code);                  // new reference
-PyObject* device_object(ArgandDevice device);      // new reference
+PyObject* dtype_object(int code);              // new reference
+PyObject* device_object(ArgandDevice device);  // new reference
 // 1: converted, 0: not such a thing, -1: exception. Text is "float32", "cpu", "cuda:1".
 int dtype_from(PyObject* o, int* out);
 int device_from(PyObject* o, ArgandDevice* out);
@@ -141,14 +137,14 @@ PyObject* int_tuple(const int64_t* values, Py_ssize_t n);
 int init_generator(PyObject* module);
 PyObject* generator_object(ArgandGenerator* generator);  // the same object for the same generator
 int init_storage(PyObject* module);
-PyObject* storage_object(ArgandStorage* storage);        // adds a reference
-ArgandStorage* storage_of(PyObject* o);                  // borrowed, NULL + TypeError
+PyObject* storage_object(ArgandStorage* storage);  // adds a reference
+ArgandStorage* storage_of(PyObject* o);            // borrowed, NULL + TypeError
 
 // ---- values.cc: elements and numbers -----------------------------------------------------------------------------------
 PyObject* load_element(const void* p, int dtype);
-int store_element(void* p, int dtype, PyObject* number);   // -1 + exception
-bool is_numpy_scalar(PyObject* o);                         // without importing NumPy
-PyObject* item(ArgandTensor* t);                           // the only element as a number
+int store_element(void* p, int dtype, PyObject* number);  // -1 + exception
+bool is_numpy_scalar(PyObject* o);                        // without importing NumPy
+PyObject* item(ArgandTensor* t);                          // the only element as a number
 PyObject* tolist(ArgandTensor* t);
 PyObject* edge_list(ArgandTensor* t, int64_t edge_items);  // tolist of the corners of a large tensor; 0: of everything
 // A tensor's elements where the processor can read them: in place, or copied from another device.
@@ -163,7 +159,7 @@ class HostData {
 };
 
 // ---- factories.cc, interop.cc, dlpack.cc -----------------------------------------------------------------------------
-extern PyMethodDef slot_functions[];                       // tensor_slots.cc
+extern PyMethodDef slot_functions[];  // tensor_slots.cc
 extern PyMethodDef factory_functions[];
 extern PyMethodDef interop_functions[];
 extern PyMethodDef runtime_functions[];
@@ -178,7 +174,7 @@ PyObject* tensor_from_numpy(PyObject* array);
 PyObject* from_dlpack(PyObject* module, PyObject* o);
 
 // ---- values and results ------------------------------------------------------------------------------------------------
-PyObject* from_value(ArgandValue* v);        // consumes v
+PyObject* from_value(ArgandValue* v);          // consumes v
 PyObject* borrow_value(const ArgandValue* v);  // a Python object for an argument; v stays as it is
 
 // ---- overrides.cc: __argand_function__ ---------------------------------------------------------------------------------
@@ -196,8 +192,8 @@ int init_overrides(PyObject* module);
 // ---- operator_type.cc --------------------------------------------------------------------------------------------------
 int init_operator(PyObject* module);
 PyObject* operator_new(const ArgandBinding* binding);
-PyObject* operator_method(PyObject* op);                        // the same callable as a method descriptor; new reference
-PyObject* overload_object(const ArgandOperator* op);            // borrowed, made from the operator's schema; NULL + exception
+PyObject* operator_method(PyObject* op);              // the same callable as a method descriptor; new reference
+PyObject* overload_object(const ArgandOperator* op);  // borrowed, made from the operator's schema; NULL + exception
 const ArgandBinding* operator_binding(PyObject* op);
 PyObject* call_operator(PyObject* op, PyObject* const* args, size_t nargs, PyObject* kwnames);
 // Calls a registered operator and wraps its results. The GIL is released around large ones.

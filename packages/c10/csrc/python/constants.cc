@@ -4,8 +4,7 @@
 namespace argand::py {
 
 struct ConstantObject {
-  PyObject_HEAD
-  const char* name;
+  PyObject_HEAD const char* name;
 };
 
 PyObject* strided_layout = nullptr;

@@ -22,8 +22,8 @@ struct DTypeAlias {
   const char* name;
   int code;
 };
-static const DTypeAlias kAliases[] = {{"double", ARGAND_FLOAT64},  {"float", ARGAND_FLOAT32},    {"half", ARGAND_FLOAT16},
-                                      {"long", ARGAND_INT64},      {"int", ARGAND_INT32},        {"short", ARGAND_INT16},
+static const DTypeAlias kAliases[] = {{"double", ARGAND_FLOAT64},   {"float", ARGAND_FLOAT32},     {"half", ARGAND_FLOAT16},
+                                      {"long", ARGAND_INT64},       {"int", ARGAND_INT32},         {"short", ARGAND_INT16},
                                       {"cfloat", ARGAND_COMPLEX64}, {"cdouble", ARGAND_COMPLEX128}};
 
 static int dtype_by_name(const char* name) {
@@ -78,32 +78,27 @@ static PyObject* dtype_to_complex(PyObject* self, PyObject*) {
 static PyObject* dtype_itemsize(PyObject* self, void*) { return PyLong_FromLong(item_size(code_of(self))); }
 static PyObject* dtype_is_floating(PyObject* self, void*) { return PyBool_FromLong(is_floating(code_of(self))); }
 static PyObject* dtype_is_complex(PyObject* self, void*) { return PyBool_FromLong(is_complex(code_of(self))); }
-static PyObject* dtype_is_signed(PyObject* self, void*) {
-  return PyBool_FromLong(code_of(self) != ARGAND_BOOL && code_of(self) != ARGAND_UINT8);
-}
+static PyObject* dtype_is_signed(PyObject* self, void*) { return PyBool_FromLong(code_of(self) != ARGAND_BOOL && code_of(self) != ARGAND_UINT8); }
 static PyObject* dtype_name(PyObject* self, void*) { return PyUnicode_FromString(kDTypeName[code_of(self)]); }
 
-static PyMethodDef dtype_methods[] = {
-    {"__reduce__", dtype_reduce, METH_NOARGS, nullptr},
-    {"__copy__", dtype_same, METH_NOARGS, nullptr},
-    {"__deepcopy__", dtype_same, METH_O, nullptr},
-    {"to_real", dtype_to_real, METH_NOARGS, "The dtype of the real and imaginary parts."},
-    {"to_complex", dtype_to_complex, METH_NOARGS, "The complex dtype of the same precision."},
-    {nullptr, nullptr, 0, nullptr}};
-static PyGetSetDef dtype_getset[] = {
-    {"itemsize", dtype_itemsize, nullptr, "Bytes per element.", nullptr},
-    {"is_floating_point", dtype_is_floating, nullptr, "Is it a real floating-point type.", nullptr},
-    {"is_complex", dtype_is_complex, nullptr, "Is it a complex type.", nullptr},
-    {"is_signed", dtype_is_signed, nullptr, "Can it hold negative numbers.", nullptr},
-    {"name", dtype_name, nullptr, "The name without a prefix, as in 'float32'.", nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+static PyMethodDef dtype_methods[] = {{"__reduce__", dtype_reduce, METH_NOARGS, nullptr},
+                                      {"__copy__", dtype_same, METH_NOARGS, nullptr},
+                                      {"__deepcopy__", dtype_same, METH_O, nullptr},
+                                      {"to_real", dtype_to_real, METH_NOARGS, "The dtype of the real and imaginary parts."},
+                                      {"to_complex", dtype_to_complex, METH_NOARGS, "The complex dtype of the same precision."},
+                                      {nullptr, nullptr, 0, nullptr}};
+static PyGetSetDef dtype_getset[] = {{"itemsize", dtype_itemsize, nullptr, "Bytes per element.", nullptr},
+                                     {"is_floating_point", dtype_is_floating, nullptr, "Is it a real floating-point type.", nullptr},
+                                     {"is_complex", dtype_is_complex, nullptr, "Is it a complex type.", nullptr},
+                                     {"is_signed", dtype_is_signed, nullptr, "Can it hold negative numbers.", nullptr},
+                                     {"name", dtype_name, nullptr, "The name without a prefix, as in 'float32'.", nullptr},
+                                     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 static PyType_Slot dtype_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(dtype_repr)},
                                     {Py_tp_methods, dtype_methods},
                                     {Py_tp_getset, dtype_getset},
                                     {Py_tp_doc, const_cast<char*>("The type of a tensor's elements.")},
                                     {0, nullptr}};
-static PyType_Spec dtype_spec = {"argand_c10.dtype", sizeof(DTypeObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                                 dtype_slots};
+static PyType_Spec dtype_spec = {"argand_c10.dtype", sizeof(DTypeObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, dtype_slots};
 
 // ---- device ------------------------------------------------------------------------------------------------------------
 static const char* const kDeviceName[ARGAND_NUM_BACKENDS] = {"cpu", "cuda", "hip", "meta", "privateuse1", "privateuse2", "privateuse3"};
@@ -164,8 +159,7 @@ static PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(keywords), &type, &index)) return nullptr;
   ArgandDevice device;
   int status = device_from(type, &device);
-  if (status == 0)
-    PyErr_Format(PyExc_TypeError, "device(): argument 'type' (position 1) must be str or device, not %s", Py_TYPE(type)->tp_name);
+  if (status == 0) PyErr_Format(PyExc_TypeError, "device(): argument 'type' (position 1) must be str or device, not %s", Py_TYPE(type)->tp_name);
   if (status <= 0) return nullptr;
   if (index != Py_None) {
     if (ARGAND_DEVICE_INDEX(device) != 0xff)
@@ -205,10 +199,9 @@ static PyObject* device_reduce(PyObject* self, PyObject*) {
 }
 
 static PyMethodDef device_methods[] = {{"__reduce__", device_reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
-static PyGetSetDef device_getset[] = {
-    {"type", device_get_type, nullptr, "The kind of device, as in 'cpu'.", nullptr},
-    {"index", device_get_index, nullptr, "Which device of its kind; None for the current one.", nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+static PyGetSetDef device_getset[] = {{"type", device_get_type, nullptr, "The kind of device, as in 'cpu'.", nullptr},
+                                      {"index", device_get_index, nullptr, "Which device of its kind; None for the current one.", nullptr},
+                                      {nullptr, nullptr, nullptr, nullptr, nullptr}};
 static PyType_Slot device_slots[] = {{Py_tp_new, reinterpret_cast<void*>(device_new)},
                                      {Py_tp_repr, reinterpret_cast<void*>(device_repr)},
                                      {Py_tp_str, reinterpret_cast<void*>(device_str)},

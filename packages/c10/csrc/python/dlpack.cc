@@ -38,8 +38,9 @@ struct DLManagedVersioned {
 constexpr uint64_t kReadOnly = 1, kCopied = 2;
 
 enum : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kComplex = 5, kBool = 6 };
-const DLDataType kTypes[ARGAND_NUM_DTYPES] = {{kBool, 8, 1},  {kUInt, 8, 1},    {kInt, 8, 1},   {kInt, 16, 1},  {kInt, 32, 1},     {kInt, 64, 1},
-                                              {kFloat, 16, 1}, {kBfloat, 16, 1}, {kFloat, 32, 1}, {kFloat, 64, 1}, {kComplex, 64, 1}, {kComplex, 128, 1}};
+const DLDataType kTypes[ARGAND_NUM_DTYPES] = {{kBool, 8, 1},   {kUInt, 8, 1},   {kInt, 8, 1},      {kInt, 16, 1},
+                                              {kInt, 32, 1},   {kInt, 64, 1},   {kFloat, 16, 1},   {kBfloat, 16, 1},
+                                              {kFloat, 32, 1}, {kFloat, 64, 1}, {kComplex, 64, 1}, {kComplex, 128, 1}};
 
 // ---- exporting -------------------------------------------------------------------------------------------------------------
 // Keeps the memory while the consumer holds the capsule's tensor.
@@ -154,7 +155,8 @@ void delete_imported(void*, void* context, size_t) {
 int dtype_of(DLDataType type) {
   for (int i = 0; i < ARGAND_NUM_DTYPES; i++)
     if (kTypes[i].code == type.code && kTypes[i].bits == type.bits && type.lanes == 1) return i;
-  PyErr_Format(PyExc_BufferError, "from_dlpack: got elements of type code %d with %d bits and %d lanes, expected a supported dtype", type.code, type.bits, type.lanes);
+  PyErr_Format(PyExc_BufferError, "from_dlpack: got elements of type code %d with %d bits and %d lanes, expected a supported dtype", type.code,
+               type.bits, type.lanes);
   return -1;
 }
 
@@ -164,7 +166,8 @@ PyObject* import_tensor(PyObject* capsule, const char* name, const char* used_na
   if (!managed) return nullptr;
   const DLTensor& d = managed->tensor;
   if (d.device.type != 1) return PyErr_Format(PyExc_BufferError, "from_dlpack: got memory of device type %d, expected 1 (CPU)", d.device.type);
-  if (d.ndim < 0 || d.ndim > ARGAND_MAX_DIMS) return PyErr_Format(PyExc_BufferError, "from_dlpack: got %d dimensions, expected at most %d", d.ndim, ARGAND_MAX_DIMS);
+  if (d.ndim < 0 || d.ndim > ARGAND_MAX_DIMS)
+    return PyErr_Format(PyExc_BufferError, "from_dlpack: got %d dimensions, expected at most %d", d.ndim, ARGAND_MAX_DIMS);
   int dtype = dtype_of(d.dtype);
   if (dtype < 0) return nullptr;
   int64_t last = 0, numel = 1, strides[ARGAND_MAX_DIMS];
@@ -177,7 +180,8 @@ PyObject* import_tensor(PyObject* capsule, const char* name, const char* used_na
   size_t nbytes = numel ? static_cast<size_t>((last + 1) * item_size(dtype)) : 0;
   ArgandStorage* storage = nullptr;
   ArgandTensor* t = nullptr;
-  int status = api->storage_from_blob(ARGAND_DEVICE(ARGAND_CPU, 0), static_cast<char*>(d.data) + d.byte_offset, nbytes, nullptr, managed, flags, &storage);
+  int status =
+      api->storage_from_blob(ARGAND_DEVICE(ARGAND_CPU, 0), static_cast<char*>(d.data) + d.byte_offset, nbytes, nullptr, managed, flags, &storage);
   if (status) return raise(status);
   status = api->tensor_from_storage(storage, d.ndim, d.shape, strides, 0, dtype, &t);
   if (!status && PyCapsule_SetName(capsule, used_name) == 0) storage->deleter = delete_imported<Managed>;  // it is ours now
@@ -190,7 +194,8 @@ PyObject* import_capsule(PyObject* capsule) {
     auto* managed = static_cast<DLManagedVersioned*>(PyCapsule_GetPointer(capsule, kVersioned));
     if (managed->version.major != 1)
       return PyErr_Format(PyExc_BufferError, "from_dlpack: got DLPack version %u.%u, expected 1.x", managed->version.major, managed->version.minor);
-    return import_tensor<DLManagedVersioned>(capsule, kVersioned, "used_dltensor_versioned", managed->flags & kReadOnly ? ARGAND_STORAGE_READONLY : 0);
+    return import_tensor<DLManagedVersioned>(capsule, kVersioned, "used_dltensor_versioned",
+                                             managed->flags & kReadOnly ? ARGAND_STORAGE_READONLY : 0);
   }
   if (PyCapsule_IsValid(capsule, kClassic)) return import_tensor<DLManaged>(capsule, kClassic, "used_dltensor", 0);
   PyErr_SetString(PyExc_ValueError, "from_dlpack: got a capsule that is no DLPack tensor or was consumed before; each one can be used once");
@@ -210,7 +215,9 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
   if (ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CPU)
     return PyErr_Format(PyExc_BufferError, "__dlpack__: got a tensor on %s, expected one on the CPU", device_type_name(t->storage->device));
   int major = 0, minor = 0;
-  if (options.max_version != Py_None && !PyArg_ParseTuple(options.max_version, "ii;__dlpack__: max_version must be a tuple (major, minor)", &major, &minor)) return nullptr;
+  if (options.max_version != Py_None &&
+      !PyArg_ParseTuple(options.max_version, "ii;__dlpack__: max_version must be a tuple (major, minor)", &major, &minor))
+    return nullptr;
   bool copy = options.copy == Py_True;
   Ref source = copy ? Ref(tensor_from_data(self, ARGAND_DTYPE_NONE, t->storage->device)) : new_ref(self);
   return source ? export_capsule(tensor_of(source.get()), major >= 1, copy) : nullptr;

@@ -10,15 +10,24 @@ static PyObject* out_of_memory_error = nullptr;
 
 static PyObject* exception_for(int kind) {
   switch (kind) {
-    case ARGAND_VALUE_ERROR: return PyExc_ValueError;
-    case ARGAND_TYPE_ERROR: return PyExc_TypeError;
-    case ARGAND_INDEX_ERROR: return PyExc_IndexError;
-    case ARGAND_NOT_IMPLEMENTED_ERROR: return PyExc_NotImplementedError;
-    case ARGAND_OUT_OF_MEMORY_ERROR: return out_of_memory_error;
-    case ARGAND_SHAPE_ERROR: return shape_error;
-    case ARGAND_DTYPE_ERROR: return dtype_error;
-    case ARGAND_DEVICE_ERROR: return device_error;
-    default: return PyExc_RuntimeError;
+    case ARGAND_VALUE_ERROR:
+      return PyExc_ValueError;
+    case ARGAND_TYPE_ERROR:
+      return PyExc_TypeError;
+    case ARGAND_INDEX_ERROR:
+      return PyExc_IndexError;
+    case ARGAND_NOT_IMPLEMENTED_ERROR:
+      return PyExc_NotImplementedError;
+    case ARGAND_OUT_OF_MEMORY_ERROR:
+      return out_of_memory_error;
+    case ARGAND_SHAPE_ERROR:
+      return shape_error;
+    case ARGAND_DTYPE_ERROR:
+      return dtype_error;
+    case ARGAND_DEVICE_ERROR:
+      return device_error;
+    default:
+      return PyExc_RuntimeError;
   }
 }
 

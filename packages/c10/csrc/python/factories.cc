@@ -52,9 +52,10 @@ static bool infer_dtype(PyObject* data, Inferred& inferred) {
   if (!is_nested(data) || is_tensor(data)) {
     int dtype = dtype_of_number(data);
     if (dtype < 0) {
-      PyErr_Format(is_text(data) ? PyExc_TypeError : PyExc_RuntimeError,
-                   is_text(data) ? "tensor(): invalid data type '%s'; expected numbers" : "tensor(): could not infer the dtype of %s; expected numbers",
-                   Py_TYPE(data)->tp_name);
+      PyErr_Format(
+          is_text(data) ? PyExc_TypeError : PyExc_RuntimeError,
+          is_text(data) ? "tensor(): invalid data type '%s'; expected numbers" : "tensor(): could not infer the dtype of %s; expected numbers",
+          Py_TYPE(data)->tp_name);
       return false;
     }
     inferred.dtype = inferred.dtype < 0 ? dtype : api->promote_types(inferred.dtype, dtype);
@@ -223,7 +224,8 @@ static PyObject* tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   PyObject *data, *dtype_arg = Py_None, *device_arg = Py_None;
   int requires_grad = 0, pin_memory = 0, dtype;
   ArgandDevice device;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOpp:tensor", const_cast<char**>(keywords), &data, &dtype_arg, &device_arg, &requires_grad, &pin_memory))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOpp:tensor", const_cast<char**>(keywords), &data, &dtype_arg, &device_arg, &requires_grad,
+                                   &pin_memory))
     return nullptr;
   if (!read_options("tensor", dtype_arg, device_arg, &dtype, &device)) return nullptr;
   Ref result(tensor_from_data(data, dtype, device));
@@ -258,7 +260,8 @@ static PyObject* tensor_from_bytes(PyObject*, PyObject* args) {
     if (status) {
       if (!PyErr_Occurred()) raise(status);
     } else if (t->numel * item_size(dtype) != buffer.len) {
-      PyErr_Format(PyExc_ValueError, "_tensor_from_bytes: got %zd bytes, expected %lld", buffer.len, static_cast<long long>(t->numel * item_size(dtype)));
+      PyErr_Format(PyExc_ValueError, "_tensor_from_bytes: got %zd bytes, expected %lld", buffer.len,
+                   static_cast<long long>(t->numel * item_size(dtype)));
       release(t);
     } else {
       if (t->numel) std::memcpy(t->data, buffer.buf, static_cast<size_t>(buffer.len));
@@ -276,7 +279,8 @@ static PyObject* copy_storage(PyObject*, PyObject* o) {
   int status = api->storage_new(source->device, source->nbytes, &copy);
   if (status) return raise(status);
   if (source->data && source->nbytes) {
-    status = api->device_interface(ARGAND_DEVICE_TYPE(source->device))->copy(copy->data, source->device, source->data, source->device, source->nbytes);
+    status =
+        api->device_interface(ARGAND_DEVICE_TYPE(source->device))->copy(copy->data, source->device, source->data, source->device, source->nbytes);
   }
   PyObject* result = status ? raise(status) : storage_object(copy);
   if (__atomic_sub_fetch(&copy->refcount, 1, __ATOMIC_ACQ_REL) == 0) api->storage_release(copy);
@@ -321,11 +325,13 @@ static PyObject* empty_strided(PyObject*, PyObject* args, PyObject* kwargs) {
   int32_t ndim;
   int dtype;
   ArgandDevice device;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOO:_empty_strided", const_cast<char**>(keywords), &size, &stride, &dtype_arg, &device_arg)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOO:_empty_strided", const_cast<char**>(keywords), &size, &stride, &dtype_arg, &device_arg))
+    return nullptr;
   if (!read_options("_empty_strided", dtype_arg, device_arg, &dtype, &device) || !read_geometry(size, stride, dims, &ndim)) return nullptr;
   if (dtype == ARGAND_DTYPE_NONE) dtype = api->thread_state()->default_dtype;
   ArgandTensor* t = nullptr;
-  int status = stride == Py_None ? api->tensor_empty(ndim, dims[0], dtype, device, &t) : api->tensor_empty_strided(ndim, dims[0], dims[1], dtype, device, &t);
+  int status =
+      stride == Py_None ? api->tensor_empty(ndim, dims[0], dtype, device, &t) : api->tensor_empty_strided(ndim, dims[0], dims[1], dtype, device, &t);
   return status ? raise(status) : wrap(t);
 }
 static PyObject* as_strided(PyObject*, PyObject* args) {
@@ -343,9 +349,12 @@ static PyObject* as_strided(PyObject*, PyObject* args) {
 #define KEYWORDS(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), METH_VARARGS | METH_KEYWORDS
 PyMethodDef factory_functions[] = {
     {"tensor", KEYWORDS(tensor),
-     "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n\nA new tensor with a copy of numbers, nested sequences, arrays or another tensor."},
-    {"_empty_strided", KEYWORDS(empty_strided), "_empty_strided(size, stride=None, dtype=None, device=None)\n\nAn uninitialised tensor, without the dispatcher."},
-    {"_as_strided", as_strided, METH_VARARGS, "_as_strided(tensor, size, stride, storage_offset=None)\n\nA view, without the dispatcher and without history."},
+     "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n\nA new tensor with a copy of numbers, nested sequences, "
+     "arrays or another tensor."},
+    {"_empty_strided", KEYWORDS(empty_strided),
+     "_empty_strided(size, stride=None, dtype=None, device=None)\n\nAn uninitialised tensor, without the dispatcher."},
+    {"_as_strided", as_strided, METH_VARARGS,
+     "_as_strided(tensor, size, stride, storage_offset=None)\n\nA view, without the dispatcher and without history."},
     {"_tensor_to_bytes", tensor_to_bytes, METH_O, "The elements as bytes in row-major order."},
     {"_tensor_from_bytes", tensor_from_bytes, METH_VARARGS, "_tensor_from_bytes(bytes, dtype, shape)"},
     {"_copy_storage", copy_storage, METH_O, "A new storage with the same bytes."},

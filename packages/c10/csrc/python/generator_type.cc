@@ -86,7 +86,8 @@ static PyObject* generator_set_state(PyObject* self, PyObject* state) {
   if (is_tensor(state)) {
     ArgandTensor* t = unwrap(state);
     if (!t) return nullptr;
-    bool fits = t->dtype == ARGAND_UINT8 && t->numel == kStateBytes && (t->flags & ARGAND_TENSOR_CONTIGUOUS) && ARGAND_DEVICE_TYPE(t->storage->device) == ARGAND_CPU;
+    bool fits = t->dtype == ARGAND_UINT8 && t->numel == kStateBytes && (t->flags & ARGAND_TENSOR_CONTIGUOUS) &&
+                ARGAND_DEVICE_TYPE(t->storage->device) == ARGAND_CPU;
     bytes = fits ? t->data : nullptr;
   } else if (PyBytes_Check(state) && PyBytes_GET_SIZE(state) == kStateBytes) {
     bytes = PyBytes_AS_STRING(state);

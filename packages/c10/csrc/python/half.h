@@ -37,7 +37,7 @@ inline uint16_t float_to_float16(float f) {  // to nearest even
   uint32_t bits = float_to_bits(f), sign = (bits >> 16) & 0x8000, magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00);
   if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00);  // rounds to 65536 or more
-  if (magnitude < 0x38800000u) {                                             // below 2^-14: the adder rounds at 2^-24
+  if (magnitude < 0x38800000u) {                                              // below 2^-14: the adder rounds at 2^-24
     float shifted = bits_to_float(magnitude) + 0.5f;
     return static_cast<uint16_t>(sign | (float_to_bits(shifted) - 0x3f000000u));
   }

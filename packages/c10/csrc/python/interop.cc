@@ -22,9 +22,9 @@ static int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;
   ArgandTensor* t = unwrap(self);
   if (!t) return -1;
-  const char* fault = has_history(t)                                               ? "a tensor that requires grad; use tensor.detach()"
-                      : ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CPU        ? "a tensor that is not on the CPU; use tensor.cpu()"
-                      : !kFormat[t->dtype]                                          ? "a bfloat16 tensor; use tensor.float()"
+  const char* fault = has_history(t)                                         ? "a tensor that requires grad; use tensor.detach()"
+                      : ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CPU ? "a tensor that is not on the CPU; use tensor.cpu()"
+                      : !kFormat[t->dtype]                                   ? "a bfloat16 tensor; use tensor.float()"
                       : (flags & PyBUF_WRITABLE) && (t->storage->flags & ARGAND_STORAGE_READONLY) ? "read-only memory for writing; use tensor.clone()"
                       : (flags & PyBUF_STRIDES) != PyBUF_STRIDES && !(t->flags & ARGAND_TENSOR_CONTIGUOUS)
                           ? "a tensor that is not contiguous as a plain block; use tensor.contiguous()"
@@ -129,18 +129,26 @@ static int dtype_of_format(const char* format, Py_ssize_t itemsize) {
   if (std::strcmp(format, "Zd") == 0) return ARGAND_COMPLEX128;
   if (!*format || format[1]) return -1;
   switch (*format) {
-    case '?': return ARGAND_BOOL;
-    case 'B': return ARGAND_UINT8;
-    case 'b': return ARGAND_INT8;
-    case 'e': return ARGAND_FLOAT16;
-    case 'f': return ARGAND_FLOAT32;
-    case 'd': return ARGAND_FLOAT64;
+    case '?':
+      return ARGAND_BOOL;
+    case 'B':
+      return ARGAND_UINT8;
+    case 'b':
+      return ARGAND_INT8;
+    case 'e':
+      return ARGAND_FLOAT16;
+    case 'f':
+      return ARGAND_FLOAT32;
+    case 'd':
+      return ARGAND_FLOAT64;
     case 'h':
     case 'i':
     case 'l':
     case 'q':
-    case 'n': return itemsize == 2 ? ARGAND_INT16 : itemsize == 4 ? ARGAND_INT32 : itemsize == 8 ? ARGAND_INT64 : -1;
-    default: return -1;
+    case 'n':
+      return itemsize == 2 ? ARGAND_INT16 : itemsize == 4 ? ARGAND_INT32 : itemsize == 8 ? ARGAND_INT64 : -1;
+    default:
+      return -1;
   }
 }
 
@@ -178,8 +186,10 @@ static ArgandTensor* over_array(PyObject* array, Py_buffer* view) {
   if (dtype < 0) {
     Ref name(PyObject_GetAttrString(array, "dtype"));
     if (name)
-      PyErr_Format(PyExc_TypeError, "can't convert np.ndarray of type numpy.%S. The only supported types are: float64, float32, float16, complex64, "
-                   "complex128, int64, int32, int16, int8, uint8, and bool.", name.get());
+      PyErr_Format(PyExc_TypeError,
+                   "can't convert np.ndarray of type numpy.%S. The only supported types are: float64, float32, float16, complex64, "
+                   "complex128, int64, int32, int16, int8, uint8, and bool.",
+                   name.get());
     return nullptr;
   }
   int64_t last = 0, numel = 1;
@@ -187,19 +197,22 @@ static ArgandTensor* over_array(PyObject* array, Py_buffer* view) {
     sizes[i] = view->shape[i];
     numel *= sizes[i];
     if (view->strides[i] < 0 && sizes[i] > 1) {
-      PyErr_SetString(PyExc_ValueError, "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
+      PyErr_SetString(PyExc_ValueError,
+                      "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
                       "supported. (You can probably work around this by making a copy of your array with array.copy().)");
       return nullptr;
     }
     if (view->strides[i] % view->itemsize != 0) {
-      PyErr_SetString(PyExc_ValueError, "from_numpy: got strides that are no multiple of the element size (a field of a structured array?), expected "
+      PyErr_SetString(PyExc_ValueError,
+                      "from_numpy: got strides that are no multiple of the element size (a field of a structured array?), expected "
                       "whole elements; make a copy with array.copy()");
       return nullptr;
     }
     strides[i] = view->strides[i] < 0 ? 1 : view->strides[i] / view->itemsize;
     last += (sizes[i] - 1) * strides[i];
   }
-  return over_buffer(view, dtype, view->ndim, sizes, strides, static_cast<char*>(view->buf), numel ? static_cast<size_t>((last + 1) * view->itemsize) : 0);
+  return over_buffer(view, dtype, view->ndim, sizes, strides, static_cast<char*>(view->buf),
+                     numel ? static_cast<size_t>((last + 1) * view->itemsize) : 0);
 }
 
 PyObject* tensor_from_numpy(PyObject* array) {
@@ -215,7 +228,8 @@ PyObject* tensor_from_numpy(PyObject* array) {
     PyMem_Free(view);
     PyErr_Clear();
     Ref name(PyObject_GetAttrString(array, "dtype"));
-    return name ? PyErr_Format(PyExc_TypeError, "from_numpy: got an array of %S, expected numbers or bools in native byte order", name.get()) : nullptr;
+    return name ? PyErr_Format(PyExc_TypeError, "from_numpy: got an array of %S, expected numbers or bools in native byte order", name.get())
+                : nullptr;
   }
   ArgandTensor* t = over_array(array, view);
   if (t) return wrap(t);
@@ -230,7 +244,8 @@ static PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
   PyObject *buffer, *dtype_arg = Py_None;
   long long count = -1, offset = 0;
   int requires_grad = 0, dtype = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OLLp:frombuffer", const_cast<char**>(keywords), &buffer, &dtype_arg, &count, &offset, &requires_grad))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OLLp:frombuffer", const_cast<char**>(keywords), &buffer, &dtype_arg, &count, &offset,
+                                   &requires_grad))
     return nullptr;
   int known = dtype_from(dtype_arg, &dtype);
   if (known == 0) PyErr_Format(PyExc_TypeError, "frombuffer(): argument 'dtype' must be dtype, not %s", Py_TYPE(dtype_arg)->tp_name);
@@ -248,8 +263,8 @@ static PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
   int64_t size = count < 0 ? available / width : count, stride = 1;
   ArgandTensor* t = nullptr;
   if (offset < 0 || available < 0 || size > available / width || (count < 0 && available % width)) {
-    PyErr_Format(PyExc_ValueError, "frombuffer: got a buffer of %zd bytes, offset %lld and count %lld of %s, expected whole elements inside of it", view->len,
-                 offset, count, kDTypeName[dtype]);
+    PyErr_Format(PyExc_ValueError, "frombuffer: got a buffer of %zd bytes, offset %lld and count %lld of %s, expected whole elements inside of it",
+                 view->len, offset, count, kDTypeName[dtype]);
   } else {
     t = over_buffer(view, dtype, 1, &size, &stride, static_cast<char*>(view->buf) + offset, static_cast<size_t>(size * width));
   }

@@ -50,7 +50,8 @@ static Conversion take_extra(const Signature& s, const Call& call, PyObject* nam
   if (s.takes_memory_format && PyUnicode_Compare(name, names.memory_format) == 0) {
     if (value == Py_None || value == contiguous_format || value == preserve_format) return Conversion::kOk;
     if (Py_TYPE(value) == memory_format_type) {
-      PyErr_Format(PyExc_NotImplementedError, "%s(): got memory_format %R, expected contiguous_format or preserve_format; permute the dimensions instead",
+      PyErr_Format(PyExc_NotImplementedError,
+                   "%s(): got memory_format %R, expected contiguous_format or preserve_format; permute the dimensions instead",
                    call.op->binding->name, value);
       return Conversion::kError;
     }
@@ -130,7 +131,7 @@ Conversion match(const Signature& s, const Call& call, ArgandValue* values, Aren
     if (c != Conversion::kOk) return c;
   }
   Py_ssize_t taken = call.nargs < s.n_positional ? call.nargs : s.n_positional;  // positional arguments used up
-  bool varargs = false;  // the last positional argument took all that were left
+  bool varargs = false;                                                          // the last positional argument took all that were left
   for (int i = 0; i < d.n_args; i++) {
     const ArgandArgDesc& desc = d.args[i];
     PyObject* o;
@@ -198,7 +199,8 @@ static std::string signature_text(const Signature& s, const Call& call) {
     text += expected_type(desc) + " " + shown_name(desc.name, call);
     if (desc.flags & ARGAND_ARG_HAS_DEFAULT) text += default_text(desc);
   }
-  if (s.out_op) text += std::string(first ? "" : ", ") + (in_keywords ? "" : "*, ") + (s.desc->n_rets == 1 ? "Tensor out = None" : "tuple of Tensors out = None");
+  if (s.out_op)
+    text += std::string(first ? "" : ", ") + (in_keywords ? "" : "*, ") + (s.desc->n_rets == 1 ? "Tensor out = None" : "tuple of Tensors out = None");
   return text + ")";
 }
 

@@ -78,7 +78,8 @@ static int add_capsule(PyObject* module, const char* name, const char* full_name
 static int init(PyObject* module) {
   api = argand_api();
   if (api->abi_version != ARGAND_ABI_VERSION || api->struct_size != sizeof(ArgandApi)) {
-    PyErr_Format(PyExc_ImportError, "argand_c10._C was built for ABI %d and found libargand_c10 of ABI %u; reinstall argand-c10", ARGAND_ABI_VERSION, api->abi_version);
+    PyErr_Format(PyExc_ImportError, "argand_c10._C was built for ABI %d and found libargand_c10 of ABI %u; reinstall argand-c10", ARGAND_ABI_VERSION,
+                 api->abi_version);
     return -1;
   }
   if (init_names() < 0 || init_errors(module) < 0 || init_descriptors(module) < 0 || init_constants(module) < 0 || init_size(module) < 0) return -1;
@@ -92,7 +93,8 @@ static int init(PyObject* module) {
   return add_capsule(module, "python_api", "argand_c10._C.python_api", &python_api);
 }
 
-static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "argand_c10._C", "The C++ side of argand_c10.", -1, nullptr, nullptr, nullptr, nullptr, nullptr};
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "argand_c10._C", "The C++ side of argand_c10.", -1, nullptr, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace argand::py
 

@@ -14,18 +14,17 @@ constexpr int kMaxArguments = 64;
 // A signature of the binding's table with what a call needs looked up once.
 struct Signature {
   const ArgandSignature* desc;
-  const ArgandOperator* op;      // NULL until the first call
+  const ArgandOperator* op;  // NULL until the first call
   const ArgandOperator* out_op;
-  PyObject** names;              // interned
-  PyTypeObject* result_type;     // named tuple, or NULL
+  PyObject** names;           // interned
+  PyTypeObject* result_type;  // named tuple, or NULL
   uint16_t n_positional;
-  bool is_factory;               // takes requires_grad=, layout=, pin_memory= besides its schema
-  bool takes_memory_format;      // accepts contiguous_format and preserve_format besides its schema
+  bool is_factory;           // takes requires_grad=, layout=, pin_memory= besides its schema
+  bool takes_memory_format;  // accepts contiguous_format and preserve_format besides its schema
 };
 
 struct OperatorObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   const ArgandBinding* binding;
   Signature* signatures;  // never freed: bindings live forever
   PyObject* function;     // of a method: the Operator it was made from (owned)

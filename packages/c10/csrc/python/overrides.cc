@@ -3,7 +3,7 @@
 
 namespace argand::py {
 
-static thread_local int disabled = 0;       // depth of DisableArgandFunction
+static thread_local int disabled = 0;         // depth of DisableArgandFunction
 static PyObject* default_override = nullptr;  // Tensor.__argand_function__ itself, as found in Tensor's dict
 
 bool type_has_override(PyTypeObject* type) {
@@ -129,9 +129,8 @@ static PyObject* disable_exit(PyObject*, PyObject*) {
   if (disabled > 0) disabled--;
   Py_RETURN_NONE;
 }
-static PyMethodDef disable_methods[] = {{"__enter__", disable_enter, METH_NOARGS, nullptr},
-                                        {"__exit__", disable_exit, METH_VARARGS, nullptr},
-                                        {nullptr, nullptr, 0, nullptr}};
+static PyMethodDef disable_methods[] = {
+    {"__enter__", disable_enter, METH_NOARGS, nullptr}, {"__exit__", disable_exit, METH_VARARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
 static PyType_Slot disable_slots[] = {
     {Py_tp_methods, disable_methods},
     {Py_tp_doc, const_cast<char*>("Context manager: no __argand_function__ is called in this thread inside of it.")},

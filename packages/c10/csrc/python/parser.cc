@@ -146,7 +146,9 @@ static Conversion fill_numbers(PyObject* const* items, Py_ssize_t n, const Argan
     if (c != Conversion::kOk) return c;
   }
   for (Py_ssize_t i = n; i < copies; i++) values[i] = values[0];
-  out->tag = desc.type == ARGAND_ARG_INT_LIST ? ARGAND_TAG_INT_LIST : desc.type == ARGAND_ARG_BOOL_LIST ? ARGAND_TAG_BOOL_LIST : ARGAND_TAG_FLOAT_LIST;
+  out->tag = desc.type == ARGAND_ARG_INT_LIST    ? ARGAND_TAG_INT_LIST
+             : desc.type == ARGAND_ARG_BOOL_LIST ? ARGAND_TAG_BOOL_LIST
+                                                 : ARGAND_TAG_FLOAT_LIST;
   out->len = static_cast<uint32_t>(copies);
   out->ints = values;
   return Conversion::kOk;
@@ -236,7 +238,8 @@ static Conversion convert_rare(PyObject* o, const ArgandArgDesc& desc, ArgandVal
       out->tag = ARGAND_TAG_GENERATOR;
       out->p = reinterpret_cast<GeneratorObject*>(o)->generator;
       return Conversion::kOk;
-    default: return convert_list(o, desc, out, arena);
+    default:
+      return convert_list(o, desc, out, arena);
   }
 }
 
@@ -297,21 +300,36 @@ Conversion convert(PyObject* o, const ArgandArgDesc& desc, ArgandValue* out, Are
 // ---- texts ------------------------------------------------------------------------------------------------------------------------
 static const char* type_text(const ArgandArgDesc& desc) {
   switch (desc.type) {
-    case ARGAND_ARG_TENSOR: return "Tensor";
-    case ARGAND_ARG_OPERAND: return "Tensor or Number";
-    case ARGAND_ARG_SCALAR: return "Number";
-    case ARGAND_ARG_BOOL: return "bool";
-    case ARGAND_ARG_INT: return "int";
-    case ARGAND_ARG_FLOAT: return "float";
-    case ARGAND_ARG_STRING: return "str";
-    case ARGAND_ARG_DTYPE: return "dtype";
-    case ARGAND_ARG_DEVICE: return "device";
-    case ARGAND_ARG_INT_LIST: return "tuple of ints";
-    case ARGAND_ARG_FLOAT_LIST: return "tuple of floats";
-    case ARGAND_ARG_BOOL_LIST: return "tuple of bools";
-    case ARGAND_ARG_TENSOR_LIST: return "tuple of Tensors";
-    case ARGAND_ARG_OPT_TENSOR_LIST: return "tuple of Tensors or Nones";
-    default: return "Generator";
+    case ARGAND_ARG_TENSOR:
+      return "Tensor";
+    case ARGAND_ARG_OPERAND:
+      return "Tensor or Number";
+    case ARGAND_ARG_SCALAR:
+      return "Number";
+    case ARGAND_ARG_BOOL:
+      return "bool";
+    case ARGAND_ARG_INT:
+      return "int";
+    case ARGAND_ARG_FLOAT:
+      return "float";
+    case ARGAND_ARG_STRING:
+      return "str";
+    case ARGAND_ARG_DTYPE:
+      return "dtype";
+    case ARGAND_ARG_DEVICE:
+      return "device";
+    case ARGAND_ARG_INT_LIST:
+      return "tuple of ints";
+    case ARGAND_ARG_FLOAT_LIST:
+      return "tuple of floats";
+    case ARGAND_ARG_BOOL_LIST:
+      return "tuple of bools";
+    case ARGAND_ARG_TENSOR_LIST:
+      return "tuple of Tensors";
+    case ARGAND_ARG_OPT_TENSOR_LIST:
+      return "tuple of Tensors or Nones";
+    default:
+      return "Generator";
   }
 }
 

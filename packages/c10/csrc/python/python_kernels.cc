@@ -13,17 +13,23 @@ static bool is_default(const ArgandArgDesc& desc, const ArgandValue& v) {
   const ArgandValue& d = desc.default_value;
   if (!(desc.flags & ARGAND_ARG_HAS_DEFAULT) || v.tag != d.tag) return false;
   switch (v.tag) {
-    case ARGAND_TAG_NONE: return true;
+    case ARGAND_TAG_NONE:
+      return true;
     case ARGAND_TAG_TENSOR:
     case ARGAND_TAG_TENSOR_LIST:
     case ARGAND_TAG_GENERATOR:
-    case ARGAND_TAG_OBJECT: return false;
-    case ARGAND_TAG_COMPLEX: return v.c.re == d.c.re && v.c.im == d.c.im;
-    case ARGAND_TAG_STRING: return v.len == d.len && std::memcmp(v.s, d.s, v.len) == 0;
+    case ARGAND_TAG_OBJECT:
+      return false;
+    case ARGAND_TAG_COMPLEX:
+      return v.c.re == d.c.re && v.c.im == d.c.im;
+    case ARGAND_TAG_STRING:
+      return v.len == d.len && std::memcmp(v.s, d.s, v.len) == 0;
     case ARGAND_TAG_INT_LIST:
     case ARGAND_TAG_FLOAT_LIST:
-    case ARGAND_TAG_BOOL_LIST: return v.len == d.len && (!v.len || std::memcmp(v.ints, d.ints, 8 * v.len) == 0);
-    default: return v.i == d.i;
+    case ARGAND_TAG_BOOL_LIST:
+      return v.len == d.len && (!v.len || std::memcmp(v.ints, d.ints, 8 * v.len) == 0);
+    default:
+      return v.i == d.i;
   }
 }
 
@@ -101,20 +107,20 @@ static int one_result(const ArgandOperator* op, PyObject* o, ArgandValue* out) {
     out->tag = ARGAND_TAG_COMPLEX;
     out->c = {PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)};
   } else {
-    PyErr_Format(PyExc_TypeError, "%s: a Python kernel or mode returned %s, expected a Tensor, number, or sequence of Tensors", op->name, Py_TYPE(o)->tp_name);
+    PyErr_Format(PyExc_TypeError, "%s: a Python kernel or mode returned %s, expected a Tensor, number, or sequence of Tensors", op->name,
+                 Py_TYPE(o)->tp_name);
   }
   return PyErr_Occurred() ? -1 : 0;
 }
 
-static void drop_result(ArgandValue* v) {
-  Ref(from_value(v));
-}
+static void drop_result(ArgandValue* v) { Ref(from_value(v)); }
 
 int python_results(const ArgandOperator* op, PyObject* result, ArgandValue* rets) {
   if (op->n_rets == 1) return one_result(op, result, &rets[0]);
   if (op->n_rets == 0) return 0;
   if ((!PyTuple_Check(result) && !PyList_Check(result)) || PySequence_Fast_GET_SIZE(result) != op->n_rets) {
-    PyErr_Format(PyExc_TypeError, "%s: a Python kernel or mode returned %s, expected a tuple of %d results", op->name, Py_TYPE(result)->tp_name, op->n_rets);
+    PyErr_Format(PyExc_TypeError, "%s: a Python kernel or mode returned %s, expected a tuple of %d results", op->name, Py_TYPE(result)->tp_name,
+                 op->n_rets);
     return -1;
   }
   for (int i = 0; i < op->n_rets; i++) {
@@ -148,19 +154,27 @@ static int python_kernel(const ArgandOperator* op, uint64_t keys, const ArgandVa
 static const struct {
   const char* name;
   ArgandDispatchKey key;
-} kKeys[] = {{"cpu", ARGAND_KEY_CPU},           {"cuda", ARGAND_KEY_CUDA},
-             {"hip", ARGAND_KEY_HIP},           {"meta", ARGAND_KEY_META},
-             {"privateuse1", ARGAND_KEY_PRIVATEUSE1}, {"privateuse2", ARGAND_KEY_PRIVATEUSE2},
-             {"privateuse3", ARGAND_KEY_PRIVATEUSE3}, {"composite", ARGAND_KEY_COMPOSITE},
-             {"quantized", ARGAND_KEY_QUANTIZED}, {"sparse", ARGAND_KEY_SPARSE},
-             {"autograd", ARGAND_KEY_AUTOGRAD}, {"batched", ARGAND_KEY_BATCHED},
+} kKeys[] = {{"cpu", ARGAND_KEY_CPU},
+             {"cuda", ARGAND_KEY_CUDA},
+             {"hip", ARGAND_KEY_HIP},
+             {"meta", ARGAND_KEY_META},
+             {"privateuse1", ARGAND_KEY_PRIVATEUSE1},
+             {"privateuse2", ARGAND_KEY_PRIVATEUSE2},
+             {"privateuse3", ARGAND_KEY_PRIVATEUSE3},
+             {"composite", ARGAND_KEY_COMPOSITE},
+             {"quantized", ARGAND_KEY_QUANTIZED},
+             {"sparse", ARGAND_KEY_SPARSE},
+             {"autograd", ARGAND_KEY_AUTOGRAD},
+             {"batched", ARGAND_KEY_BATCHED},
              {"autocast", ARGAND_KEY_AUTOCAST}};
 
 static int key_of(const char* name) {
   for (const auto& entry : kKeys)
     if (strcasecmp(name, entry.name) == 0) return entry.key;
-  PyErr_Format(PyExc_ValueError, "register_kernel: got the dispatch key '%s', expected a device ('cpu', 'meta', 'cuda', ...), 'composite', 'autograd', "
-               "'autocast', 'batched', 'sparse' or 'quantized'", name);
+  PyErr_Format(PyExc_ValueError,
+               "register_kernel: got the dispatch key '%s', expected a device ('cpu', 'meta', 'cuda', ...), 'composite', 'autograd', "
+               "'autocast', 'batched', 'sparse' or 'quantized'",
+               name);
   return -1;
 }
 
@@ -168,7 +182,8 @@ static PyObject* register_kernel(PyObject*, PyObject* args) {
   const char *name, *key_name;
   PyObject* function;
   if (!PyArg_ParseTuple(args, "ssO:register_kernel", &name, &key_name, &function)) return nullptr;
-  if (!PyCallable_Check(function)) return PyErr_Format(PyExc_TypeError, "register_kernel: got %s as the kernel, expected a callable", Py_TYPE(function)->tp_name);
+  if (!PyCallable_Check(function))
+    return PyErr_Format(PyExc_TypeError, "register_kernel: got %s as the kernel, expected a callable", Py_TYPE(function)->tp_name);
   ArgandOperator* op = api->op_find(name);
   if (!op) return PyErr_Format(PyExc_LookupError, "register_kernel: operator '%s' is not registered; define() it first", name);
   int key = key_of(key_name);
@@ -197,7 +212,8 @@ static PyObject* define(PyObject*, PyObject* args) {
 }
 
 PyMethodDef registration_functions[] = {
-    {"define", define, METH_VARARGS, "define(schema)\n\nRegisters an operator, as in define('softcap(Tensor self, float cap) -> Tensor'), and returns it."},
+    {"define", define, METH_VARARGS,
+     "define(schema)\n\nRegisters an operator, as in define('softcap(Tensor self, float cap) -> Tensor'), and returns it."},
     {"register_kernel", register_kernel, METH_VARARGS,
      "register_kernel(name, key, function)\n\nImplements an operator for a dispatch key ('cpu', 'meta', 'composite', ...) in Python."},
     {nullptr, nullptr, 0, nullptr}};

@@ -55,7 +55,8 @@ static PyObject* set_cache_limit(PyObject*, PyObject* args) {
   PyObject* o = nullptr;
   ArgandDevice device = ARGAND_DEVICE(ARGAND_CPU, 0);
   if (!PyArg_ParseTuple(args, "K|O:set_cache_limit", &nbytes, &o)) return nullptr;
-  if (o && device_from(o, &device) <= 0) return PyErr_Occurred() ? nullptr : PyErr_Format(PyExc_TypeError, "got %s, expected a device", Py_TYPE(o)->tp_name);
+  if (o && device_from(o, &device) <= 0)
+    return PyErr_Occurred() ? nullptr : PyErr_Format(PyExc_TypeError, "got %s, expected a device", Py_TYPE(o)->tp_name);
   api->set_cache_limit(device, nbytes);
   Py_RETURN_NONE;
 }
@@ -76,7 +77,8 @@ static PyObject* promote_types(PyObject*, PyObject* args) {
 static PyObject* can_cast(PyObject*, PyObject* args) {
   int from, to;
   if (!dtype_pair(args, "OO:can_cast", &from, &to)) return nullptr;
-  bool loses = (is_complex(from) && !is_complex(to)) || (!is_integral(from, true) && is_integral(to, true)) || (from != ARGAND_BOOL && to == ARGAND_BOOL);
+  bool loses =
+      (is_complex(from) && !is_complex(to)) || (!is_integral(from, true) && is_integral(to, true)) || (from != ARGAND_BOOL && to == ARGAND_BOOL);
   return PyBool_FromLong(!loses);
 }
 static PyObject* result_type(PyObject*, PyObject* args) {
@@ -88,7 +90,8 @@ static PyObject* result_type(PyObject*, PyObject* args) {
   for (Py_ssize_t i = 0; i < n; i++) {
     Conversion c = convert(PyTuple_GET_ITEM(args, i), operand, &values[i], arena);
     if (c == Conversion::kMismatch)
-      PyErr_Format(PyExc_TypeError, "result_type(): argument %zd must be Tensor or Number, not %s", i + 1, Py_TYPE(PyTuple_GET_ITEM(args, i))->tp_name);
+      PyErr_Format(PyExc_TypeError, "result_type(): argument %zd must be Tensor or Number, not %s", i + 1,
+                   Py_TYPE(PyTuple_GET_ITEM(args, i))->tp_name);
     if (c != Conversion::kOk) return nullptr;
   }
   int dtype = 0;

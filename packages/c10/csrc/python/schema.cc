@@ -204,7 +204,9 @@ class SchemaParser {
     std::vector<int64_t> words;
     for (const ArgandValue& v : values) words.push_back(v.i);  // ints, bools and the bits of doubles alike
     ArgandValue list{};
-    list.tag = desc.type == ARGAND_ARG_FLOAT_LIST ? ARGAND_TAG_FLOAT_LIST : desc.type == ARGAND_ARG_BOOL_LIST ? ARGAND_TAG_BOOL_LIST : ARGAND_TAG_INT_LIST;
+    list.tag = desc.type == ARGAND_ARG_FLOAT_LIST  ? ARGAND_TAG_FLOAT_LIST
+               : desc.type == ARGAND_ARG_BOOL_LIST ? ARGAND_TAG_BOOL_LIST
+                                                   : ARGAND_TAG_INT_LIST;
     list.len = static_cast<uint32_t>(words.size());
     list.ints = keep(words);
     return list;

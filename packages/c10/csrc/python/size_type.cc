@@ -55,8 +55,7 @@ static PyObject* size_repr(PyObject* self) {
 }
 static PyObject* size_numel(PyObject* self, PyObject*) {
   Ref product(PyLong_FromLong(1));
-  for (Py_ssize_t i = 0; product && i < PyTuple_GET_SIZE(self); i++)
-    product = Ref(PyNumber_Multiply(product.get(), PyTuple_GET_ITEM(self, i)));
+  for (Py_ssize_t i = 0; product && i < PyTuple_GET_SIZE(self); i++) product = Ref(PyNumber_Multiply(product.get(), PyTuple_GET_ITEM(self, i)));
   return product.take();
 }
 static PyObject* size_reduce(PyObject* self, PyObject*) {
@@ -71,14 +70,11 @@ static PyObject* size_concat(PyObject* a, PyObject* b) {
   return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
 }
 static PyObject* size_repeat(PyObject* self, Py_ssize_t n) { return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(self, n)); }
-static PyObject* size_subscript(PyObject* self, PyObject* index) {
-  return as_size(PyTuple_Type.tp_as_mapping->mp_subscript(self, index));
-}
+static PyObject* size_subscript(PyObject* self, PyObject* index) { return as_size(PyTuple_Type.tp_as_mapping->mp_subscript(self, index)); }
 
-static PyMethodDef size_methods[] = {
-    {"numel", size_numel, METH_NOARGS, "The number of elements of a tensor of this size."},
-    {"__reduce__", size_reduce, METH_NOARGS, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+static PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The number of elements of a tensor of this size."},
+                                     {"__reduce__", size_reduce, METH_NOARGS, nullptr},
+                                     {nullptr, nullptr, 0, nullptr}};
 static PyType_Slot size_slots[] = {{Py_tp_new, reinterpret_cast<void*>(size_new)},
                                    {Py_tp_repr, reinterpret_cast<void*>(size_repr)},
                                    {Py_sq_concat, reinterpret_cast<void*>(size_concat)},

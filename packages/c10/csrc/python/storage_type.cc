@@ -4,8 +4,7 @@
 namespace argand::py {
 
 struct StorageObject {
-  PyObject_HEAD
-  ArgandStorage* storage;  // owned
+  PyObject_HEAD ArgandStorage* storage;  // owned
 };
 PyTypeObject* storage_type = nullptr;
 
@@ -54,12 +53,11 @@ static PyObject* storage_resize(PyObject* self, PyObject* nbytes) {
   return status ? raise(status) : Py_NewRef(self);
 }
 
-static PyMethodDef storage_methods[] = {
-    {"data_ptr", storage_data_ptr, METH_NOARGS, "The address of the memory."},
-    {"nbytes", storage_nbytes, METH_NOARGS, "Its size in bytes."},
-    {"size", storage_nbytes, METH_NOARGS, "Its size in bytes."},
-    {"resize_", storage_resize, METH_O, "Grows or shrinks the memory to a number of bytes."},
-    {nullptr, nullptr, 0, nullptr}};
+static PyMethodDef storage_methods[] = {{"data_ptr", storage_data_ptr, METH_NOARGS, "The address of the memory."},
+                                        {"nbytes", storage_nbytes, METH_NOARGS, "Its size in bytes."},
+                                        {"size", storage_nbytes, METH_NOARGS, "Its size in bytes."},
+                                        {"resize_", storage_resize, METH_O, "Grows or shrinks the memory to a number of bytes."},
+                                        {nullptr, nullptr, 0, nullptr}};
 static PyGetSetDef storage_getset[] = {{"device", storage_get_device, nullptr, "Where the memory is.", nullptr},
                                        {nullptr, nullptr, nullptr, nullptr, nullptr}};
 static PyType_Slot storage_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)},

@@ -73,11 +73,12 @@ static PyObject* method_is_contiguous(PyObject* self, FASTCALL) {
   if (format == channels_last) return PyBool_FromLong(is_channels_last(t, 4));
   if (format == channels_last_3d) return PyBool_FromLong(is_channels_last(t, 5));
   if (format && format != contiguous_format)
-    return PyErr_Format(PyExc_TypeError, "is_contiguous(): argument 'memory_format' must be a memory_format other than preserve_format, not %R", format);
+    return PyErr_Format(PyExc_TypeError, "is_contiguous(): argument 'memory_format' must be a memory_format other than preserve_format, not %R",
+                        format);
   return PyBool_FromLong(t->flags & ARGAND_TENSOR_CONTIGUOUS);
 }
 
-#define SIMPLE_METHOD(name, expression)                      \
+#define SIMPLE_METHOD(name, expression)                       \
   static PyObject* method_##name(PyObject* self, PyObject*) { \
     ArgandTensor* t = unwrap(self);                           \
     return t ? (expression) : nullptr;                        \
@@ -267,7 +268,8 @@ PyMethodDef tensor_methods[] = {
     {"tolist", method_tolist, METH_NOARGS, "The elements as nested lists of Python numbers."},
     {"numpy", FAST(method_numpy), METH_FASTCALL | METH_KEYWORDS, "numpy(*, force=False)\n\nA NumPy array on the same memory."},
     {"untyped_storage", method_untyped_storage, METH_NOARGS, "The memory that this tensor and its views share."},
-    {"set_", FAST(method_set), METH_VARARGS | METH_KEYWORDS, "set_(source=None, storage_offset=0, size=None, stride=None)\n\nLooks at other memory from now on."},
+    {"set_", FAST(method_set), METH_VARARGS | METH_KEYWORDS,
+     "set_(source=None, storage_offset=0, size=None, stride=None)\n\nLooks at other memory from now on."},
     {"as_subclass", method_as_subclass, METH_O, "The same tensor as an object of a subclass."},
     {"_make_subclass", FAST(make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC, nullptr},
     {"__complex__", method_complex, METH_NOARGS, nullptr},

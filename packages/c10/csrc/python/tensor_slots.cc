@@ -3,7 +3,7 @@
 
 namespace argand::py {
 
-static PyObject* slot_operators[ARGAND_NUM_SLOTS];  // owned Operators
+static PyObject* slot_operators[ARGAND_NUM_SLOTS];      // owned Operators
 static bool slot_takes_number_first[ARGAND_NUM_SLOTS];  // the operator's first argument is an operand: it may be a number
 static PyObject* (*index_get)(PyObject*, PyObject*) = nullptr;
 static int (*index_set)(PyObject*, PyObject*, PyObject*) = nullptr;
@@ -36,7 +36,10 @@ static bool is_operand(PyObject* o) { return is_tensor(o) || is_number(o) || has
 static PyObject* wrapped_number(PyObject* number) {
   Ref value = is_numpy_scalar(number) ? Ref(PyObject_CallMethodNoArgs(number, names.item)) : new_ref(number);
   if (!value) return nullptr;
-  int dtype = PyBool_Check(value.get()) ? ARGAND_BOOL : PyLong_Check(value.get()) ? ARGAND_INT64 : PyFloat_Check(value.get()) ? ARGAND_FLOAT64 : ARGAND_COMPLEX128;
+  int dtype = PyBool_Check(value.get())    ? ARGAND_BOOL
+              : PyLong_Check(value.get())  ? ARGAND_INT64
+              : PyFloat_Check(value.get()) ? ARGAND_FLOAT64
+                                           : ARGAND_COMPLEX128;
   ArgandTensor* t = nullptr;
   if (int status = api->tensor_empty(0, nullptr, dtype, ARGAND_DEVICE(ARGAND_CPU, 0), &t)) return raise(status);
   if (store_element(t->data, dtype, value.get()) < 0) {
@@ -125,7 +128,8 @@ static PyObject* tensor_float(PyObject* o) {
   if (!value) return nullptr;
   if (PyComplex_Check(value.get())) {
     if (PyComplex_ImagAsDouble(value.get()) == 0) return PyFloat_FromDouble(PyComplex_RealAsDouble(value.get()));
-    return PyErr_Format(PyExc_RuntimeError, "value cannot be converted to type float without overflow: got %R, expected no imaginary part", value.get());
+    return PyErr_Format(PyExc_RuntimeError, "value cannot be converted to type float without overflow: got %R, expected no imaginary part",
+                        value.get());
   }
   return PyNumber_Float(value.get());
 }
@@ -196,7 +200,8 @@ static int tensor_assign(PyObject* o, PyObject* index, PyObject* value) {
 static PyObject* tensor_item_at(PyObject* o, Py_ssize_t i) {
   ArgandTensor* t = unwrap(o);
   if (!t) return nullptr;
-  if (t->ndim > 0 && (i < 0 || i >= t->sizes[0])) return PyErr_Format(PyExc_IndexError, "index %zd is out of bounds for dimension 0 with size %lld", i, static_cast<long long>(t->sizes[0]));
+  if (t->ndim > 0 && (i < 0 || i >= t->sizes[0]))
+    return PyErr_Format(PyExc_IndexError, "index %zd is out of bounds for dimension 0 with size %lld", i, static_cast<long long>(t->sizes[0]));
   Ref index(PyLong_FromSsize_t(i));
   return index ? tensor_subscript(o, index.get()) : nullptr;
 }

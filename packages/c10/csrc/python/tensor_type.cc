@@ -140,9 +140,7 @@ static void tensor_dealloc(PyObject* o) {
 }
 
 // While C++ holds the tensor too, what the object refers to is reachable from outside Python: not visiting it says so.
-static bool held_by_cpp(TensorObject* self) {
-  return self->tensor && __atomic_load_n(&self->tensor->refcount, __ATOMIC_RELAXED) > 1;
-}
+static bool held_by_cpp(TensorObject* self) { return self->tensor && __atomic_load_n(&self->tensor->refcount, __ATOMIC_RELAXED) > 1; }
 static int tensor_traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(o));
   if (!held_by_cpp(object_of(o))) Py_VISIT(object_of(o)->dict);
@@ -261,8 +259,7 @@ int init_tensor_type(PyObject* module) {
                                   {Py_tp_doc, const_cast<char*>("A strided array of one dtype on one device.")}};
   int n = 13;
   add_tensor_slots(slots, &n);
-  static PyType_Spec spec = {"argand_c10.Tensor", sizeof(TensorObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-                             slots};
+  static PyType_Spec spec = {"argand_c10.Tensor", sizeof(TensorObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
   tensor_type = reinterpret_cast<PyTypeObject*>(PyType_FromModuleAndSpec(module, &spec, nullptr));
   if (!tensor_type) return -1;
   if (tensor_add_getset(tensor_getset) < 0) return -1;  // replaceable, unlike those of a slot

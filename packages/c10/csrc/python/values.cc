@@ -20,18 +20,30 @@ static void write(void* p, T value) {
 
 PyObject* load_element(const void* p, int dtype) {
   switch (dtype) {
-    case ARGAND_BOOL: return PyBool_FromLong(read<uint8_t>(p));
-    case ARGAND_UINT8: return PyLong_FromLong(read<uint8_t>(p));
-    case ARGAND_INT8: return PyLong_FromLong(read<int8_t>(p));
-    case ARGAND_INT16: return PyLong_FromLong(read<int16_t>(p));
-    case ARGAND_INT32: return PyLong_FromLong(read<int32_t>(p));
-    case ARGAND_INT64: return PyLong_FromLongLong(read<int64_t>(p));
-    case ARGAND_FLOAT16: return PyFloat_FromDouble(float16_to_float(read<uint16_t>(p)));
-    case ARGAND_BFLOAT16: return PyFloat_FromDouble(bfloat16_to_float(read<uint16_t>(p)));
-    case ARGAND_FLOAT32: return PyFloat_FromDouble(read<float>(p));
-    case ARGAND_FLOAT64: return PyFloat_FromDouble(read<double>(p));
-    case ARGAND_COMPLEX64: return PyComplex_FromDoubles(read<float>(p), read<float>(static_cast<const char*>(p) + 4));
-    default: return PyComplex_FromDoubles(read<double>(p), read<double>(static_cast<const char*>(p) + 8));
+    case ARGAND_BOOL:
+      return PyBool_FromLong(read<uint8_t>(p));
+    case ARGAND_UINT8:
+      return PyLong_FromLong(read<uint8_t>(p));
+    case ARGAND_INT8:
+      return PyLong_FromLong(read<int8_t>(p));
+    case ARGAND_INT16:
+      return PyLong_FromLong(read<int16_t>(p));
+    case ARGAND_INT32:
+      return PyLong_FromLong(read<int32_t>(p));
+    case ARGAND_INT64:
+      return PyLong_FromLongLong(read<int64_t>(p));
+    case ARGAND_FLOAT16:
+      return PyFloat_FromDouble(float16_to_float(read<uint16_t>(p)));
+    case ARGAND_BFLOAT16:
+      return PyFloat_FromDouble(bfloat16_to_float(read<uint16_t>(p)));
+    case ARGAND_FLOAT32:
+      return PyFloat_FromDouble(read<float>(p));
+    case ARGAND_FLOAT64:
+      return PyFloat_FromDouble(read<double>(p));
+    case ARGAND_COMPLEX64:
+      return PyComplex_FromDoubles(read<float>(p), read<float>(static_cast<const char*>(p) + 4));
+    default:
+      return PyComplex_FromDoubles(read<double>(p), read<double>(static_cast<const char*>(p) + 8));
   }
 }
 
@@ -59,11 +71,21 @@ static int store_integer(void* p, int dtype, PyObject* number) {
   long long limit = bits < 63 ? (1LL << bits) - 1 : INT64_MAX;
   if (dtype == ARGAND_UINT8 ? value < -255 || value > 255 : value > limit || value < -limit - 1) return no_fit(dtype);
   switch (dtype) {
-    case ARGAND_UINT8: write(p, static_cast<uint8_t>(value)); break;
-    case ARGAND_INT8: write(p, static_cast<int8_t>(value)); break;
-    case ARGAND_INT16: write(p, static_cast<int16_t>(value)); break;
-    case ARGAND_INT32: write(p, static_cast<int32_t>(value)); break;
-    default: write(p, static_cast<int64_t>(value)); break;
+    case ARGAND_UINT8:
+      write(p, static_cast<uint8_t>(value));
+      break;
+    case ARGAND_INT8:
+      write(p, static_cast<int8_t>(value));
+      break;
+    case ARGAND_INT16:
+      write(p, static_cast<int16_t>(value));
+      break;
+    case ARGAND_INT32:
+      write(p, static_cast<int32_t>(value));
+      break;
+    default:
+      write(p, static_cast<int64_t>(value));
+      break;
   }
   return 0;
 }
@@ -94,10 +116,18 @@ int store_element(void* p, int dtype, PyObject* number) {
   double d = PyFloat_AsDouble(number);
   if (d == -1.0 && PyErr_Occurred()) return -1;
   switch (dtype) {
-    case ARGAND_FLOAT16: write(p, float_to_float16(static_cast<float>(d))); break;
-    case ARGAND_BFLOAT16: write(p, float_to_bfloat16(static_cast<float>(d))); break;
-    case ARGAND_FLOAT32: write(p, static_cast<float>(d)); break;
-    default: write(p, d); break;
+    case ARGAND_FLOAT16:
+      write(p, float_to_float16(static_cast<float>(d)));
+      break;
+    case ARGAND_BFLOAT16:
+      write(p, float_to_bfloat16(static_cast<float>(d)));
+      break;
+    case ARGAND_FLOAT32:
+      write(p, static_cast<float>(d));
+      break;
+    default:
+      write(p, d);
+      break;
   }
   return 0;
 }
@@ -184,18 +214,28 @@ static PyObject* list_of(const ArgandValue* v) {
 // What is neither tensor nor list of tensors.
 static PyObject* plain_value(const ArgandValue* v) {
   switch (v->tag) {
-    case ARGAND_TAG_BOOL: return PyBool_FromLong(v->i != 0);
-    case ARGAND_TAG_INT: return PyLong_FromLongLong(v->i);
-    case ARGAND_TAG_FLOAT: return PyFloat_FromDouble(v->d);
-    case ARGAND_TAG_COMPLEX: return PyComplex_FromDoubles(v->c.re, v->c.im);
-    case ARGAND_TAG_STRING: return PyUnicode_FromStringAndSize(v->s, v->len);
-    case ARGAND_TAG_DTYPE: return dtype_object(static_cast<int>(v->i));
-    case ARGAND_TAG_DEVICE: return device_object(static_cast<ArgandDevice>(v->i));
-    case ARGAND_TAG_GENERATOR: return v->p ? generator_object(static_cast<ArgandGenerator*>(v->p)) : Py_NewRef(Py_None);
+    case ARGAND_TAG_BOOL:
+      return PyBool_FromLong(v->i != 0);
+    case ARGAND_TAG_INT:
+      return PyLong_FromLongLong(v->i);
+    case ARGAND_TAG_FLOAT:
+      return PyFloat_FromDouble(v->d);
+    case ARGAND_TAG_COMPLEX:
+      return PyComplex_FromDoubles(v->c.re, v->c.im);
+    case ARGAND_TAG_STRING:
+      return PyUnicode_FromStringAndSize(v->s, v->len);
+    case ARGAND_TAG_DTYPE:
+      return dtype_object(static_cast<int>(v->i));
+    case ARGAND_TAG_DEVICE:
+      return device_object(static_cast<ArgandDevice>(v->i));
+    case ARGAND_TAG_GENERATOR:
+      return v->p ? generator_object(static_cast<ArgandGenerator*>(v->p)) : Py_NewRef(Py_None);
     case ARGAND_TAG_INT_LIST:
     case ARGAND_TAG_FLOAT_LIST:
-    case ARGAND_TAG_BOOL_LIST: return list_of(v);
-    default: Py_RETURN_NONE;
+    case ARGAND_TAG_BOOL_LIST:
+      return list_of(v);
+    default:
+      Py_RETURN_NONE;
   }
 }
 
