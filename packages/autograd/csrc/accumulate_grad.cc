@@ -34,10 +34,16 @@ bool owned_alone(const Tensor& t) {
          !(t->storage->flags & ARGAND_STORAGE_READONLY);
 }
 
-AccumulateGrad::AccumulateGrad(Tensor variable) : VectorNode(kAccumulateSequence), variable_(std::move(variable)) {
-  std::vector<OwnedFacts> inputs;
-  inputs.emplace_back(variable_);
-  set_inputs(std::move(inputs));
+AccumulateGrad::AccumulateGrad(Tensor variable) : Node(kAccumulateSequence), variable_(std::move(variable)) {
+  const ArgandTensor* t = variable_.get();
+  int64_t* sizes = t->ndim <= ARGAND_INLINE_DIMS ? inline_sizes_ : (many_sizes_ = std::make_unique<int64_t[]>(static_cast<size_t>(t->ndim))).get();
+  for (int32_t i = 0; i < t->ndim; i++) sizes[i] = t->sizes[i];
+  facts_.sizes = sizes;
+  facts_.ndim = t->ndim;
+  facts_.device = t->storage->device;
+  facts_.dtype = t->dtype;
+  inputs_ = &facts_;
+  n_inputs_ = 1;
 }
 
 AccumulateGrad::~AccumulateGrad() {
@@ -69,7 +75,8 @@ void AccumulateGrad::apply(Gradients& g) {
     }
   }
   AutogradMeta* meta = meta_of(leaf);
-  const auto hooks = meta->post_accumulate_hooks;  // they may remove themselves
+  if (!meta->hooks) return;
+  const auto hooks = meta->hooks->post_accumulate;  // they may remove themselves
   for (const auto& hook : hooks) hook->call(variable_);
 }
 

@@ -5,7 +5,7 @@
 
 namespace argand::autograd {
 
-class AccumulateGrad final : public VectorNode {
+class AccumulateGrad final : public Node {
  public:
   explicit AccumulateGrad(Tensor variable);
   ~AccumulateGrad() override;
@@ -16,6 +16,9 @@ class AccumulateGrad final : public VectorNode {
 
  private:
   Tensor variable_;
+  TensorFacts facts_;
+  int64_t inline_sizes_[ARGAND_INLINE_DIMS];
+  std::unique_ptr<int64_t[]> many_sizes_;  // beyond that
 };
 
 // Whether nobody but the holder of this one reference can see the tensor or its memory, so that it may be changed or given away.

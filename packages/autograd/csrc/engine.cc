@@ -216,9 +216,11 @@ class Backward {
   void run_tensor_hooks(Node* node, Tensor* in) {
     if (node->is_accumulate_grad()) {
       AutogradMeta* meta = meta_of(static_cast<AccumulateGrad*>(node)->variable().get());
-      const auto hooks = meta->hooks;  // a hook may remove itself
-      for (const auto& hook : hooks) {
-        if (in[0]) hook->call(in[0]);
+      if (meta->hooks) {
+        const auto hooks = meta->hooks->on_grad;  // a hook may remove itself
+        for (const auto& hook : hooks) {
+          if (in[0]) hook->call(in[0]);
+        }
       }
     }
     if (!node->hooks()) return;

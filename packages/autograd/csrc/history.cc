@@ -13,7 +13,6 @@ constexpr uint64_t kAutogradBit = ARGAND_KEYBIT(ARGAND_KEY_AUTOGRAD);
 void destroy_meta(ArgandTensorMeta* base) {
   auto* meta = static_cast<AutogradMeta*>(base);
   if (meta->retained) meta->retained->forget();
-  delete meta->binding_data;
   delete meta;
 }
 

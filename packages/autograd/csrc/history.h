@@ -15,19 +15,30 @@ enum class ViewOrigin : uint8_t {
   kCustomFunction,  // made inside a user's Function: an in-place change would bypass its backward and is refused
 };
 
+// Hooks of a leaf; those of other tensors are with the node that made them.
+struct LeafHooks {
+  std::vector<std::shared_ptr<TensorHook>> on_grad;
+  std::vector<std::shared_ptr<LeafHook>> post_accumulate;
+};
+
 // Hangs on ArgandTensor::meta. Invariant: a tensor's own key set has AUTOGRAD exactly if it is a leaf that requires grad or `grad_fn` is set.
 struct AutogradMeta : ArgandTensorMeta {
   NodeRef grad_fn;
   Node* accumulator = nullptr;  // AccumulateGrad of a leaf, not owned; guarded by `lock`, cleared by the node
   Tensor grad;
+  Ref<RetainedGrad> retained;
+  std::unique_ptr<LeafHooks> hooks;
   uint32_t output_nr = 0;
   uint32_t view_version = 0;  // views: the storage's version for which grad_fn holds
   ViewOrigin origin = ViewOrigin::kOperator;
-  Ref<RetainedGrad> retained;
-  std::vector<std::shared_ptr<TensorHook>> hooks;  // of a leaf
-  std::vector<std::shared_ptr<LeafHook>> post_accumulate_hooks;
-  Keeper* binding_data = nullptr;  // owned
   SpinLock lock;
+
+  LeafHooks& ensure_hooks() {
+    if (!hooks) hooks = std::make_unique<LeafHooks>();
+    return *hooks;
+  }
+  static void* operator new(size_t nbytes) { return Node::allocate(nbytes); }
+  static void operator delete(void* p) { Node::deallocate(p); }
 };
 
 inline AutogradMeta* meta_of(const ArgandTensor* t) { return static_cast<AutogradMeta*>(t->meta); }

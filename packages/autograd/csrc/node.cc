@@ -20,14 +20,22 @@ struct Block {
   Block* next;
 };
 
-// The free lists of a thread are given back when it ends; blocks may be freed by another thread than the one that made them.
+// Free blocks of a thread; a block may be freed by another thread than the one that made it. Without a destructor of its own, so
+// that an access costs nothing more than an address.
 struct FreeLists {
-  Block* head[kClasses] = {};
-  size_t count[kClasses] = {};
-  bool closed = false;
-  ~FreeLists() {
-    closed = true;
-    for (Block*& list : head) {
+  Block* head[kClasses];
+  size_t count[kClasses];
+  bool closed;  // the thread is ending
+};
+constinit thread_local FreeLists t_free __attribute__((tls_model("initial-exec"))) = {};
+constinit thread_local uint64_t t_sequence __attribute__((tls_model("initial-exec"))) = 0;
+
+// Gives the lists back when the thread ends.
+struct FreeListsOwner {
+  bool used = false;
+  ~FreeListsOwner() {
+    t_free.closed = true;
+    for (Block*& list : t_free.head) {
       while (Block* b = list) {
         list = b->next;
         std::free(b);
@@ -35,17 +43,17 @@ struct FreeLists {
     }
   }
 };
-thread_local FreeLists t_free;
-thread_local uint64_t t_sequence = 0;
+thread_local FreeListsOwner t_free_owner;
 
 // Nodes to destroy. Destroying one drops its edges, which queues the next: a chain of any length needs no recursion.
 struct DeletionQueue {
   std::vector<Node*> nodes;
   bool draining = false;
 };
-thread_local DeletionQueue* t_deletions = nullptr;
+constinit thread_local DeletionQueue* t_deletions __attribute__((tls_model("initial-exec"))) = nullptr;
 
 struct DeletionQueueOwner {
+  bool used = false;
   ~DeletionQueueOwner() {
     delete t_deletions;
     t_deletions = nullptr;
@@ -66,6 +74,7 @@ void* Node::allocate(size_t nbytes) {
     t_free.count[size_class]--;
     p = b;
   } else {
+    t_free_owner.used = true;  // makes it, and so registers its destructor
     p = std::malloc((size_class + 1) * kStep);
     if (!p) throw std::bad_alloc();
   }
@@ -107,12 +116,15 @@ bool Node::try_retain() {
 void Node::destroy_later(Node* node) {
   if (!t_deletions) {
     t_deletions = new DeletionQueue;
-    (void)&t_deletions_owner;  // registers the clean-up of this thread
+    t_deletions_owner.used = true;  // registers its destructor
   }
   DeletionQueue& queue = *t_deletions;
-  queue.nodes.push_back(node);
-  if (queue.draining) return;
+  if (queue.draining) {
+    queue.nodes.push_back(node);
+    return;
+  }
   queue.draining = true;
+  delete node;
   while (!queue.nodes.empty()) {
     Node* next = queue.nodes.back();
     queue.nodes.pop_back();

@@ -215,7 +215,7 @@ Object add_tensor_hook(ArgandTensor* t, PyObject* function) {
   if (Node* fn = grad_fn(t)) {
     append(fn->ensure_hooks().on_tensor, NodeHooks::OnTensor{output_nr(t), std::move(hook)}, [](const auto& e) { return e.hook->live(); });
   } else {
-    append(ensure_meta(t).hooks, std::shared_ptr<TensorHook>(std::move(hook)), [](const auto& e) { return e->live(); });
+    append(ensure_meta(t).ensure_hooks().on_grad, std::shared_ptr<TensorHook>(std::move(hook)), [](const auto& e) { return e->live(); });
   }
   return new_handle(callable);
 }
@@ -225,7 +225,7 @@ Object add_leaf_hook(ArgandTensor* t, PyObject* function) {
   if (!requires_grad(t)) fail(ARGAND_RUNTIME_ERROR, "cannot register a hook on a tensor that doesn't require gradient");
   if (grad_fn(t)) fail(ARGAND_RUNTIME_ERROR, "post accumulate grad hooks cannot be registered on non-leaf tensors");
   auto callable = std::make_shared<Callable>(function);
-  append(ensure_meta(t).post_accumulate_hooks, std::shared_ptr<LeafHook>(std::make_shared<PythonLeafHook>(callable)),
+  append(ensure_meta(t).ensure_hooks().post_accumulate, std::shared_ptr<LeafHook>(std::make_shared<PythonLeafHook>(callable)),
          [](const auto& e) { return e->live(); });
   return new_handle(callable);
 }

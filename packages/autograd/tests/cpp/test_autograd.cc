@@ -256,8 +256,8 @@ void test_hooks() {
   retain_grad(x.get());
   grad_fn(x.get())->ensure_hooks().on_tensor.push_back({0, std::make_shared<Doubler>()});
   int calls = 0;
-  ensure_meta(a.get()).post_accumulate_hooks.push_back(std::make_shared<Counter>(&calls));
-  ensure_meta(a.get()).hooks.push_back(std::make_shared<Doubler>());
+  ensure_meta(a.get()).ensure_hooks().post_accumulate.push_back(std::make_shared<Counter>(&calls));
+  ensure_meta(a.get()).ensure_hooks().on_grad.push_back(std::make_shared<Doubler>());
   run(sum(x));
   EXPECT(grad_of(x.get()), 2, 2);
   EXPECT(grad_of(a.get()), 8, 16);
