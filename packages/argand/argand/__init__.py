@@ -25,7 +25,12 @@ _SUBMODULES = frozenset(
         "utils",
     }
 )
-_OWN = {"load": "argand.serialization", "save": "argand.serialization"}
+_OWN = {
+    "get_float32_matmul_precision": "argand.precision",
+    "load": "argand.serialization",
+    "save": "argand.serialization",
+    "set_float32_matmul_precision": "argand.precision",
+}
 # Layers whose public names are also names of this module; the first that has a name gives it.
 _LAYERS = ("argand_c10", "argand_autograd", "argand_aten")
 

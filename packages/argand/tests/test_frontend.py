@@ -54,6 +54,15 @@ def test_names_of_all_layers():
     assert torch.cuda.device_count() == 0
 
 
+def test_precision():
+    assert torch.get_float32_matmul_precision() == "highest"
+    torch.set_float32_matmul_precision("high")
+    assert torch.get_float32_matmul_precision() == "high"
+    torch.set_float32_matmul_precision("highest")
+    with pytest.raises(ValueError, match="got 'low'"):
+        torch.set_float32_matmul_precision("low")
+
+
 def test_importing_loads_no_layer():
     code = (
         "import sys, argand\n"

@@ -188,9 +188,9 @@ def test_pad_amounts():
     )
     unchanged = tensor(x)
     assert F.pad(unchanged, (0, 0)).data_ptr() != unchanged.data_ptr()
-    with pytest.raises(RuntimeError, match=r"\[1, 2, 3\]"):
+    with pytest.raises(RuntimeError, match="pad must be even"):
         F.pad(tensor(x), (1, 2, 3))
-    with pytest.raises(RuntimeError, match=r"-3, -3"):
+    with pytest.raises(RuntimeError, match="negative padding -3 and -3"):
         F.pad(tensor(x), (-3, -3))
     with pytest.raises(RuntimeError, match=r"Padding size should be less .* \[4, 0\]"):
         F.pad(tensor(x), (4, 0), "reflect")
