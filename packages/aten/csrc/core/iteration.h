@@ -27,14 +27,14 @@ struct Iteration {
   void coalesce();
 };
 
-// Calls row(n, ptrs) for the runs of dimension 0 that make up the flat indices [begin, end).
+// Calls row(n, ptrs) for the runs of dimension 0 that make up the flat indices [begin, end); `data` in place of the operands' own.
 template <class Row>
-inline void for_each_row(const Iteration& it, int64_t begin, int64_t end, Row&& row) {
+inline void for_each_row(const Iteration& it, char* const* data, int64_t begin, int64_t end, Row&& row) {
   if (begin >= end) return;
   int64_t counter[ARGAND_MAX_DIMS];
   char* ptrs[kMaxOperands + 1];
   int64_t rest = begin;
-  for (int k = 0; k < it.n_operands; k++) ptrs[k] = it.data[k];
+  for (int k = 0; k < it.n_operands; k++) ptrs[k] = data[k];
   for (int d = 0; d < it.ndim; d++) {
     counter[d] = rest % it.shape[d];
     rest /= it.shape[d];
@@ -54,6 +54,11 @@ inline void for_each_row(const Iteration& it, int64_t begin, int64_t end, Row&& 
       counter[d] = 0;
     }
   }
+}
+
+template <class Row>
+inline void for_each_row(const Iteration& it, int64_t begin, int64_t end, Row&& row) {
+  for_each_row(it, it.data, begin, end, row);
 }
 
 // Refuses to write into read-only memory or into a tensor with several indices in one place.

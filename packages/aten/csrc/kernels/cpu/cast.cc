@@ -1,6 +1,7 @@
 #include "packages/aten/csrc/kernels/cpu/cast.h"
 
 #include <emmintrin.h>
+#include <xmmintrin.h>
 
 #include <algorithm>
 #include <cstring>
@@ -28,6 +29,27 @@ struct Bytes16 {
 template <class T>
 void move_strided(int64_t n, char* dst, int64_t dst_stride, const char* src, int64_t src_stride) {
   for (int64_t i = 0; i < n; i++) std::memcpy(dst + i * dst_stride, src + i * src_stride, sizeof(T));
+}
+
+// count rows x columns of elements that are contiguous along the rows in src and along the columns in dst: squares of 16 bytes.
+template <class T>
+void transpose_tile(char* dst, int64_t dst_row, const char* src, int64_t src_column, int64_t rows, int64_t columns) {
+  constexpr int64_t kSide = 16 / sizeof(T);
+  for (int64_t c = 0; c < columns; c += kSide)
+    for (int64_t r = 0; r < rows; r += kSide) {
+      const char* from = src + c * src_column + r * static_cast<int64_t>(sizeof(T));
+      char* to = dst + r * dst_row + c * static_cast<int64_t>(sizeof(T));
+      if constexpr (kSide == 4) {
+        __m128 v[4];
+        for (int i = 0; i < 4; i++) v[i] = _mm_loadu_ps(reinterpret_cast<const float*>(from + i * src_column));
+        _MM_TRANSPOSE4_PS(v[0], v[1], v[2], v[3]);
+        for (int i = 0; i < 4; i++) _mm_storeu_ps(reinterpret_cast<float*>(to + i * dst_row), v[i]);
+      } else {
+        const __m128d a = _mm_loadu_pd(reinterpret_cast<const double*>(from)), b = _mm_loadu_pd(reinterpret_cast<const double*>(from + src_column));
+        _mm_storeu_pd(reinterpret_cast<double*>(to), _mm_unpacklo_pd(a, b));
+        _mm_storeu_pd(reinterpret_cast<double*>(to + dst_row), _mm_unpackhi_pd(a, b));
+      }
+    }
 }
 
 // Along the shorter source stride: columns of a few rows at a time, so that each cache line is read once.
@@ -116,6 +138,18 @@ void write_number(void* to, int dtype, const ArgandValue& number) {
 void gather_tile(char* dst, int64_t dst_row, const char* src, int64_t src_row, int64_t src_column, int64_t rows, int64_t columns, int size) {
   if (src_column == size) {
     for (int64_t r = 0; r < rows; r++) std::memcpy(dst + r * dst_row, src + r * src_row, static_cast<size_t>(columns) * size);
+    return;
+  }
+  const int64_t side = 16 / size, whole_rows = rows - rows % side, whole_columns = columns - columns % side;
+  if (src_row == size && (size == 4 || size == 8) && whole_rows && whole_columns) {
+    if (size == 4)
+      transpose_tile<float>(dst, dst_row, src, src_column, whole_rows, whole_columns);
+    else
+      transpose_tile<double>(dst, dst_row, src, src_column, whole_rows, whole_columns);
+    if (rows > whole_rows)
+      gather_tile(dst + whole_rows * dst_row, dst_row, src + whole_rows * src_row, src_row, src_column, rows - whole_rows, columns, size);
+    if (columns > whole_columns)
+      gather_tile(dst + whole_columns * size, dst_row, src + whole_columns * src_column, src_row, src_column, whole_rows, columns - whole_columns, size);
     return;
   }
   dispatch_size(size, [&](auto tag) {

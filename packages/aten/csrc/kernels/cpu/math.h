@@ -203,7 +203,7 @@ ARGAND_MATH vf32 argand_erf_f32(vf32 x) {
   const vf32 y = a * h, k = ARGAND_ROUND_F32(y, 8), r = y - k, r2 = r * r; /* 2^y - 1 = 2^k (2^r - 1) + (2^k - 1) */
   vf32 q = ARGAND_FMA_F32(ARGAND_PAIR(0.0013399614f, 0.00015475898f, r), r2, ARGAND_PAIR(0.0555033013f, 0.0096180057f, r));
   q = ARGAND_FMA_F32(q, r2, ARGAND_PAIR(0.69314718f, 0.24022651f, r));
-  const vf32 scale = ARGAND_POWER_OF_2(k), result = ARGAND_FMA_F32(-scale * r, q, 1.0f - scale);
+  const vf32 scale = ARGAND_POWER_OF_2(k), result = ARGAND_FMA_F32(-(scale * r), q, 1.0f - scale);
   return (vf32)((vi32)result | ((vi32)x & (-0x7fffffff - 1)));
 }
 #undef ARGAND_PAIR

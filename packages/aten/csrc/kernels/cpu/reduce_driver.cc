@@ -45,18 +45,17 @@ struct Plan {
     kernel->init(acc);
     for (int64_t i = 1; i < n; i++) std::memcpy(acc + i * acc_size, acc, acc_size);
     const int64_t begin = group * per_group, end = std::min(reduced.numel, begin + per_group);
-    Iteration walk = reduced;
-    walk.data[0] = const_cast<char*>(in);
+    char* const data = const_cast<char*>(in);
     if (columns)
-      for_each_row(walk, begin, end, [&](int64_t rows, char* const* p) { take_columns(p[0], rows, n, acc); });
+      for_each_row(reduced, &data, begin, end, [&](int64_t rows, char* const* p) { take_columns(p[0], rows, n, acc); });
     else
-      take_rows(walk, begin, end, acc);
+      take_rows(data, begin, end, acc);
   }
-  void take_rows(const Iteration& walk, int64_t begin, int64_t end, char* acc) const {
+  void take_rows(char* data, int64_t begin, int64_t end, char* acc) const {
     bool first = true;
     alignas(16) char part[16];
-    for_each_row(walk, begin, end, [&](int64_t m, char* const* p) {
-      kernel->row(m, p[0], walk.strides[0][0], first ? acc : part);
+    for_each_row(reduced, &data, begin, end, [&](int64_t m, char* const* p) {
+      kernel->row(m, p[0], reduced.strides[0][0], first ? acc : part);
       if (!first) kernel->combine(1, acc, part);
       first = false;
     });
@@ -80,7 +79,6 @@ void Plan::run() const {
   const int64_t work = std::max<int64_t>(1, tile * per_group);
   if (groups == 1) {
     auto range = [&](int64_t begin, int64_t end) {
-      std::unique_ptr<char[]> heap;
       alignas(64) char local[kTileColumns * 16];
       for (int64_t index = begin; index < end; index++) {
         const char* in;
@@ -158,11 +156,10 @@ bool run_folded(const Plan& plan, int64_t columns) {
 
 const ReduceKernel& require_kernel(const ReduceOp& op, int dtype) {
   const ReduceKernel* table = op.kernels[api->cpu_tier()];
-  std::string known;
-  for (int i = 0; i < op.n_kernels; i++) {
+  for (int i = 0; i < op.n_kernels; i++)
     if (table[i].in_dtype == dtype) return table[i];
-    known += (i ? ", " : "") + std::string(kDTypeName[static_cast<int>(table[i].in_dtype)]);
-  }
+  std::string known;
+  for (int i = 0; i < op.n_kernels; i++) known += (i ? ", " : "") + std::string(kDTypeName[static_cast<int>(table[i].in_dtype)]);
   fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for dtype %s; expected one of %s", op.name, kDTypeName[dtype], known.c_str());
 }
 
@@ -191,7 +188,12 @@ void split(const Tensor& self, const Tensor& out, uint64_t mask, bool keepdim, P
   plan->reduced.coalesce();
 }
 
-void run_plan(Plan& plan) {
+void run_plan(const ReduceKernel& kernel, const Tensor& input, const Tensor& result, uint64_t mask, bool keepdim) {
+  Plan plan;
+  plan.kernel = &kernel;
+  plan.in_size = input.itemsize();
+  plan.acc_size = kItemSize[static_cast<int>(kernel.acc_dtype)];
+  split(input, result, mask, keepdim, &plan);
   const int64_t outputs = plan.kept.numel, count = plan.reduced.numel, n0 = plan.kept.shape[0], r0 = plan.reduced.shape[0];
   const bool dense_rows = plan.reduced.strides[0][0] == plan.in_size, dense_columns = plan.kept.strides[0][0] == plan.in_size;
   plan.columns = outputs > 1 && n0 > 1 && (dense_columns ? true : n0 >= 8 && (!dense_rows || r0 < 32));
@@ -230,12 +232,13 @@ Tensor reduce(const ReduceOp& op, const Tensor& self, std::optional<IntList> dim
     if (count == 0 && op.nonempty)
       fail(ARGAND_RUNTIME_ERROR, "%s: expected reduction dim to have non-zero size, but got a tensor of shape %s; the operation has no identity", op.name,
            to_string(self.sizes()).c_str());
-    Plan plan;
-    plan.kernel = &kernel;
-    plan.in_size = input.itemsize();
-    plan.acc_size = kItemSize[static_cast<int>(kernel.acc_dtype)];
-    split(input, result, mask, keepdim, &plan);
-    run_plan(plan);
+    if (result.numel() == 1 && input.is_contiguous() && count > 0 && count <= kGroup / 4) {  // one row
+      alignas(16) char acc[16];
+      kernel.row(count, input.data<char>(), input.itemsize(), acc);
+      kernel.finish(1, result.data<char>(), result.itemsize(), acc, count);
+    } else {
+      run_plan(kernel, input, result, mask, keepdim);
+    }
   }
   if (out && !direct) {
     kernels::cpu::copy_(out, result, false);

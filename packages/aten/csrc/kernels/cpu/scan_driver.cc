@@ -15,11 +15,10 @@ constexpr int64_t kColumns = 512;  // neighbouring rows that are scanned togethe
 
 const ScanKernel& require_kernel(const ScanOp& op, int dtype) {
   const ScanKernel* table = op.kernels[api->cpu_tier()];
-  std::string known;
-  for (int i = 0; i < op.n_kernels; i++) {
+  for (int i = 0; i < op.n_kernels; i++)
     if (table[i].in_dtype == dtype) return table[i];
-    known += (i ? ", " : "") + std::string(kDTypeName[static_cast<int>(table[i].in_dtype)]);
-  }
+  std::string known;
+  for (int i = 0; i < op.n_kernels; i++) known += (i ? ", " : "") + std::string(kDTypeName[static_cast<int>(table[i].in_dtype)]);
   fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for dtype %s; expected one of %s", op.name, kDTypeName[dtype], known.c_str());
 }
 
