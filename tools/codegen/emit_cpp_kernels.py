@@ -40,7 +40,8 @@ def pointwise_loop(op: Operator, variant: str | None, expr: Element) -> str:
         f"  const auto {safe(s)} = number<T>(scalars[{i}], ints[{i}]);" for i, s in enumerate(scalars) if s in used
     ]
     function = cpp_lambda(expr, operands, scalars, indent="  ")
-    lines.append(f"  map<{', '.join([out] + ['T'] * len(operands))}>(n, ptrs, strides, {function});")
+    loaded = ["bool" if a.name in op.conditions else "T" for a in op.operands]
+    lines.append(f"  map<{', '.join([out, *loaded])}>(n, ptrs, strides, {function});")
     lines.append("}")
     rows = []
     for d in row_dtypes(op):

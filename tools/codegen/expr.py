@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -220,8 +220,9 @@ _COMPARE: Final[dict[type[ast.cmpop], str]] = {
 
 
 class _Reader:
-    def __init__(self, names: frozenset[str]) -> None:
+    def __init__(self, names: frozenset[str], masks: frozenset[str]) -> None:
         self.names = names
+        self.masks = masks
 
     def fail(self, message: str, node: ast.AST) -> ExprError:
         start = getattr(node, "col_offset", 0)
@@ -263,7 +264,7 @@ class _Reader:
 
     def name(self, node: ast.Name) -> Element:
         if node.id in self.names:
-            return Name(node.id)
+            return Name(node.id, MASK if node.id in self.masks else VALUE)
         if node.id in CONSTANTS:
             return Number(CONSTANTS[node.id])
         hint = suggest(node.id, [*self.names, *CONSTANTS])
@@ -311,8 +312,8 @@ def suggest(word: str, known: Mapping[str, object] | list[str] | tuple[str, ...]
     return f"; did you mean '{near[0]}'?" if near else ""
 
 
-def parse_element(text: str, names: list[str] | tuple[str, ...] | frozenset[str]) -> Element:
-    """Reads an expression over the given names.
+def parse_element(text: str, names: Iterable[str], masks: Iterable[str] = ()) -> Element:
+    """Reads an expression over the given names; those in `masks` are conditions.
 
     Raises:
       ExprError: with the place of the fault in `text`.
@@ -324,7 +325,7 @@ def parse_element(text: str, names: list[str] | tuple[str, ...] | frozenset[str]
             f"syntax error: {e.msg}", max((e.offset or 1) - 1, 0), 1, e.lineno or 1
         ) from None
     try:
-        return _Reader(frozenset(names)).read(tree.body)
+        return _Reader(frozenset(names), frozenset(masks)).read(tree.body)
     except ExprError as e:
         e.offset += len(text) - len(text.lstrip())
         raise

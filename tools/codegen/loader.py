@@ -214,9 +214,11 @@ class Loader:
 
     # ---- stage 2: element expressions and backward operators
 
-    def element(self, node: Node, names: Sequence[str], diagnose: bool = True) -> Element | None:
+    def element(
+        self, node: Node, names: Sequence[str], masks: Sequence[str] = ()
+    ) -> Element | None:
         try:
-            return parse_element(node.text, list(names))
+            return parse_element(node.text, names, masks)
         except ExprError as e:
             self.diagnostics.add(node.locate(e.offset, e.line), e.message, e.length)
             return None
@@ -253,11 +255,11 @@ class Loader:
                 )
             found: dict[str | None, Element] = {}
             for key, value in node.fields((), "expr", self.diagnostics).items():
-                x = self.element(value, names)
+                x = self.element(value, names, op.conditions)
                 if x is not None:
                     found[key] = x
             return found
-        x = self.element(node, names)
+        x = self.element(node, names, op.conditions)
         return {} if x is None else {None: x}
 
     def init(self, node: Node | None) -> Element | None:

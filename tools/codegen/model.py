@@ -402,6 +402,11 @@ class Operator:
         return self.tensor_arguments
 
     @property
+    def conditions(self) -> tuple[str, ...]:
+        """Operands that are bool tensors whatever the computation's dtype: masks in expressions."""
+        return tuple(a.name for a in self.operands if a.name in ("condition", "mask"))
+
+    @property
     def scalars(self) -> tuple[Argument, ...]:
         """Number arguments besides the operands: `alpha` of add."""
         return tuple(a for a in self.schema.arguments if a.type.is_number)

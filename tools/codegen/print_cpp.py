@@ -1,8 +1,8 @@
 """Prints element expressions as C++ over the vector functions of packages/aten/csrc/kernels/cpu/vec.h.
 
-Operands are vectors of the computation's type, scalars are plain numbers. Literals and scalars become vectors by
-`lit(x, number)`, where x is any operand and only gives the type. Infix operators are those of vec.h; `//`, `%` and `**`
-are the functions floor_divide, remainder and pow.
+Operands are vectors of the computation's type (conditions: masks), scalars are plain numbers. Literals and scalars become
+vectors by `lit(x, number)`, where x is any operand and only gives the type. Infix operators are those of vec.h; `//`, `%` and
+`**` are the functions floor_divide, remainder and pow.
 """
 
 from __future__ import annotations
@@ -10,7 +10,17 @@ from __future__ import annotations
 import math
 
 from tools.codegen.dtypes import enum
-from tools.codegen.expr import Cast, Element, Name, Number, free_names, infix, shared_subexpressions
+from tools.codegen.emit_cpp_ops import safe
+from tools.codegen.expr import (
+    MASK,
+    Element,
+    Name,
+    Number,
+    free_names,
+    infix,
+    shared_subexpressions,
+    walk,
+)
 
 
 def cpp_number(value: float) -> str:
@@ -23,22 +33,34 @@ def cpp_number(value: float) -> str:
     return repr(value)
 
 
+def _typing_operand(x: Element, operands: list[str]) -> str:
+    """The operand that gives literals their type: the first one that is not a condition."""
+    masks = {safe(n.id) for n in walk(x) if isinstance(n, Name) and n.kind == MASK}
+    return next((o for o in operands if o not in masks), operands[0])
+
+
 def cpp_element(
     x: Element,
     operands: list[str],
     scalars: list[str] | None = None,
     named: dict[Element, str] | None = None,
+    like: str | None = None,
 ) -> str:
-    """One C++ expression. `operands` must not be empty: the first one gives literals their type."""
-    scalars = scalars or []
-    like = operands[0]
+    """One C++ expression.
+
+    Args:
+      operands: the C++ names of the operands, at least one.
+      scalars: names of scalar arguments.
+      like: the operand that gives literals their type.
+    """
+    of_type = like or _typing_operand(x, operands)
 
     def name(n: str) -> str:
-        return f"lit({like}, {n})" if n in scalars else n
+        return f"lit({of_type}, {safe(n)})" if n in (scalars or []) else safe(n)
 
     return infix(
         x,
-        number=lambda v: f"lit({like}, {cpp_number(v)})",
+        number=lambda v: f"lit({of_type}, {cpp_number(v)})",
         function=lambda fn, args: f"{fn}({', '.join(args)})",
         named=named,
         name=name,
@@ -48,23 +70,17 @@ def cpp_element(
 
 def cpp_statements(x: Element, operands: list[str], scalars: list[str] | None = None) -> list[str]:
     """Statements that compute x, shared parts once, ending with `return ...;`. Unused operands are marked."""
-    used = free_names(x)
-    # Literals take their type from the first operand, so that one always counts as used.
-    needs_type = any(isinstance(n, Number) for n in _nodes(x)) or any(
-        s in used for s in scalars or []
-    )
-    lines = [
-        f"(void){o};"
-        for i, o in enumerate(operands)
-        if o not in used and not (i == 0 and needs_type)
-    ]
+    like = _typing_operand(x, operands)
+    used = {safe(n) for n in free_names(x)}
+    if any(isinstance(n, Number) for n in walk(x)) or any(safe(s) in used for s in scalars or []):
+        used.add(like)
+    lines = [f"(void){o};" for o in operands if o not in used]
     named: dict[Element, str] = {}
     for shared in shared_subexpressions(x):
-        text = cpp_element(shared, operands, scalars, named)
+        text = cpp_element(shared, operands, scalars, named, like)
         named[shared] = f"t{len(named)}"
         lines.append(f"const auto {named[shared]} = {text};")
-    # A bare number or scalar is a vector too.
-    result = named[x] if x in named else cpp_element(x, operands, scalars, named)
+    result = named[x] if x in named else cpp_element(x, operands, scalars, named, like)
     return [*lines, f"return {result};"]
 
 
@@ -79,16 +95,3 @@ def cpp_lambda(
         return f"[{capture}]({parameters}) {{ {statements[0]} }}"
     body = "".join(f"{indent}  {line}\n" for line in statements)
     return f"[{capture}]({parameters}) {{\n{body}{indent}}}"
-
-
-def primitives_of(x: Element) -> frozenset[str]:
-    """Names of the functions that an expression calls (to report what vec.h must have)."""
-    from tools.codegen.expr import Call
-
-    return frozenset(n.fn for n in _nodes(x) if isinstance(n, Call))
-
-
-def _nodes(x: Element) -> list[Element]:
-    from tools.codegen.expr import walk
-
-    return [n for n in walk(x) if isinstance(n, (Element, Name, Number, Cast))]

@@ -30,8 +30,14 @@ hypot, copysign, fmod, remainder, floor_divide = (
     np.remainder,
     np.floor_divide,
 )
-sign, real, imag, conj, angle = np.sign, np.real, np.imag, np.conj, np.angle
+real, imag, conj, angle = np.real, np.imag, np.conj, np.angle
 lshift, rshift = np.left_shift, np.right_shift
+
+
+def sign(x: Array) -> Array:
+    """0 for NaN, as PyTorch has it."""
+    x = np.asarray(x)
+    return np.where(np.isnan(x), 0, np.sign(x)) if x.dtype.kind == "f" else np.sign(x)
 
 
 def rsqrt(x: Array) -> Array:

@@ -128,6 +128,14 @@ def test_cpp_lambda() -> None:
     assert cpp_lambda(parse("(x & y) == (y | 1)"), ["x", "y"]).endswith(
         "{ return (x & y) == (y | lit(x, 1)); }"
     )
+    where = parse_element("where(mask, value + 1, self)", ["self", "mask", "value"], ["mask"])
+    assert cpp_lambda(where, ["mask", "self", "value"]) == (
+        "[](auto mask, auto self, auto value) { return where(mask, value + lit(self, 1), self); }"
+    )
+    where = parse_element("where(mask, value + 1, self)", ["self", "mask", "value"], ["mask"])
+    assert cpp_lambda(where, ["mask", "self", "value"]) == (
+        "[](auto mask, auto self, auto value) { return where(mask, value + lit(self, 1), self); }"
+    )
     assert "__builtin_inf()" in cpp_lambda(parse("where(x > 0, inf, nan)"), ["x"])
 
 
