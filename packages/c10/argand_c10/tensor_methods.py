@@ -98,6 +98,15 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     return result
 
 
+def _copy(self: Tensor) -> Tensor:
+    """A second tensor on the same memory."""
+    _refuse_history(self, "copying")
+    result = Tensor._make_subclass(type(self), self, self.requires_grad)
+    if self.__dict__:
+        result.__dict__.update(self.__dict__)
+    return result
+
+
 def _dir(self: Tensor) -> list[str]:
     return sorted(set(dir(type(self))) | set(self.__dict__))
 
@@ -106,9 +115,9 @@ def install() -> None:
     """Put the methods onto the type; done once, when the package is imported."""
     methods: dict[str, Any] = {
         "__repr__": _repr,
-        "__str__": _repr,
         "__format__": _format,
         "__reduce_ex__": _reduce_ex,
+        "__copy__": _copy,
         "__deepcopy__": _deepcopy,
         "__dir__": _dir,
         "__array_priority__": 1000,

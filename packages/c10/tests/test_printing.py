@@ -303,6 +303,15 @@ def test_subclasses_and_parameters():
     assert repr(c10.Parameter(c10.tensor([1.0]))) == (
         "Parameter containing:\ntensor([1.], requires_grad=True)"
     )
+    assert str(c10.Parameter(c10.tensor([1.0]))) == repr(c10.Parameter(c10.tensor([1.0])))
+
+
+def test_named_results():
+    op = c10.define("print::pair(Tensor self) -> (Tensor values, Tensor indices)")
+    c10.register_kernel("print::pair", "cpu", lambda x: (x, c10.tensor(0)))
+    assert repr(op(c10.tensor([1.5]))) == (
+        "argand.return_types.print::pair(\nvalues=tensor([1.5000]),\nindices=tensor(0))"
+    )
 
 
 def test_strided_views_print_their_elements():

@@ -395,3 +395,11 @@ def test_deepcopy():
     y = copy.deepcopy(c10.tensor([1.0], requires_grad=True))
     assert y.requires_grad
     assert type(copy.deepcopy(c10.Tensor._make_subclass(PickledSubclass, x))) is PickledSubclass
+
+
+def test_copy_shares_memory():
+    x = c10.tensor([1.0], requires_grad=True).as_subclass(PickledSubclass)
+    x.note = [1]
+    y = copy.copy(x)
+    assert type(y) is PickledSubclass and y is not x and y.data_ptr() == x.data_ptr()
+    assert y.note is x.note

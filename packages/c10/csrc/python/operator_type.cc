@@ -63,6 +63,18 @@ PyObject* dispatch(const ArgandOperator* op, const ArgandValue* args, PyTypeObje
   return status ? raise(status) : wrap_results(rets, n, result_type);
 }
 
+// "argand.return_types.max(\nvalues=tensor(...),\nindices=tensor(...))"
+static PyObject* result_repr(PyObject* self) {
+  Ref parts(PyList_New(0)), separator(PyUnicode_FromString(",\n"));
+  PyMemberDef* members = Py_TYPE(self)->tp_members;
+  for (Py_ssize_t i = 0; parts && separator && i < PyTuple_GET_SIZE(self); i++) {
+    Ref part(PyUnicode_FromFormat("%s=%R", members[i].name, PyTuple_GET_ITEM(self, i)));
+    if (!part || PyList_Append(parts.get(), part.get()) < 0) return nullptr;
+  }
+  Ref text(parts && separator ? PyUnicode_Join(separator.get(), parts.get()) : nullptr);
+  return text ? PyUnicode_FromFormat("%s(\n%U)", Py_TYPE(self)->tp_name, text.get()) : nullptr;
+}
+
 // The named tuple of a signature with several named results.
 static PyTypeObject* result_type_of(const char* function, const ArgandSignature& signature) {
   std::string name = std::string("argand.return_types.") + function;
@@ -72,7 +84,9 @@ static PyTypeObject* result_type_of(const char* function, const ArgandSignature&
   std::memcpy(kept_name, name.c_str(), name.size() + 1);
   for (int i = 0; i < signature.n_rets; i++) fields[i].name = signature.ret_names[i];
   PyStructSequence_Desc desc = {kept_name, "Results of an operator.", fields, signature.n_rets};
-  return PyStructSequence_NewType(&desc);
+  PyTypeObject* type = PyStructSequence_NewType(&desc);
+  if (type) type->tp_repr = result_repr;
+  return type;
 }
 
 // ---- signatures --------------------------------------------------------------------------------------------------------------
