@@ -45,12 +45,12 @@ ARGAND_INLINE void multiply(int64_t k, A a, B b, int64_t tail, V (&acc)[MR][NR])
   for (int64_t i = 0; i < k; i++) {
     const auto* row = b.at(i);
     V x[NR];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int j = 0; j < NR; j++) x[j] = Tail && j == NR - 1 ? load_n(row + j * L, tail) : load(row + j * L);
 #pragma GCC unroll 8
     for (int m = 0; m < MR; m++) {
       const V s = splat<V>(a.at(i, m));
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int j = 0; j < NR; j++) acc[m][j] = fma(s, x[j], acc[m][j]);
     }
   }

@@ -1,0 +1,466 @@
+// Convolution over one or two spatial dimensions, and its gradients, on padded planes (conv.h). 1x1 convolutions are matrix products.
+#include "packages/aten/csrc/kernels/cpu/conv.h"
+
+#include <algorithm>
+
+#include "packages/aten/csrc/kernels/cpu/gemm.h"
+#include "packages/aten/csrc/kernels/cpu/norm.h"
+#include "packages/aten/csrc/kernels/cpu/util.h"
+#include "packages/aten/generated/kernels.h"
+
+namespace argand::kernels::cpu {
+namespace {
+
+constexpr int64_t kSlack = 256;                // elements that vector loads may read past the last plane
+constexpr int64_t kWeightPixels = 512;         // pixels of one pass of the weight gradient: its block of grad stays in the caches
+constexpr int64_t kPartialBytes = 64 << 20;    // of partial weight gradients
+
+int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+// Sizes of a convolution; one spatial dimension has height 1.
+struct Geometry {
+  int64_t batch, groups, in, out;  // channels per group
+  int64_t h, w, oh, ow, kh, kw, sh = 1, sw = 1, ph = 0, pw = 0, dh = 1, dw = 1;
+
+  int64_t taps() const { return kh * kw; }
+  bool is_pointwise() const { return kh == 1 && kw == 1 && sh == 1 && sw == 1 && ph == 0 && pw == 0; }
+};
+
+Geometry geometry(const char* op, const Tensor& input, const Tensor& weight, IntList stride, IntList padding, IntList dilation, int64_t groups) {
+  const int64_t n = input.dim() - 2;
+  if (n < 1 || n > 2 || weight.dim() != input.dim())
+    fail(n > 2 ? ARGAND_NOT_IMPLEMENTED_ERROR : ARGAND_SHAPE_ERROR,
+         "%s: got input of shape %s and weight of shape %s, expected (batch, channels, [height,] width) and (out_channels, channels / groups, [height,] width)", op,
+         to_string(input.sizes()).c_str(), to_string(weight.sizes()).c_str());
+  if (stride.n != n || padding.n != n || dilation.n != n)
+    fail(ARGAND_VALUE_ERROR, "%s: got stride %s, padding %s and dilation %s, expected %ld numbers each", op, to_string(stride).c_str(), to_string(padding).c_str(),
+         to_string(dilation).c_str(), static_cast<long>(n));
+  for (int64_t i = 0; i < n; i++)
+    if (stride[i] < 1 || dilation[i] < 1 || padding[i] < 0)
+      fail(ARGAND_VALUE_ERROR, "%s: got stride %s, padding %s and dilation %s, expected positive strides and dilations and no negative padding", op, to_string(stride).c_str(),
+           to_string(padding).c_str(), to_string(dilation).c_str());
+  if (groups < 1 || input.size(1) != weight.size(1) * groups || weight.size(0) % groups)
+    fail(ARGAND_SHAPE_ERROR, "%s: Given groups=%ld, weight of size %s, expected input%s to have %ld channels, but got %ld channels instead", op, static_cast<long>(groups),
+         to_string(weight.sizes()).c_str(), to_string(input.sizes()).c_str(), static_cast<long>(weight.size(1) * groups), static_cast<long>(input.size(1)));
+  check_same_dtype(op, input, weight);
+  Geometry g{input.size(0), groups, weight.size(1), weight.size(0) / groups, n == 2 ? input.size(2) : 1, input.size(-1), 1, 1, n == 2 ? weight.size(2) : 1, weight.size(-1)};
+  g.sw = stride[n - 1], g.pw = padding[n - 1], g.dw = dilation[n - 1];
+  if (n == 2) g.sh = stride[0], g.ph = padding[0], g.dh = dilation[0];
+  const int64_t eh = g.dh * (g.kh - 1) + 1, ew = g.dw * (g.kw - 1) + 1;
+  if (g.h + 2 * g.ph < eh || g.w + 2 * g.pw < ew)
+    fail(ARGAND_SHAPE_ERROR, "%s: Calculated padded input size per channel: (%ld x %ld). Kernel size: (%ld x %ld). Kernel size can't be greater than actual input size", op,
+         static_cast<long>(g.h + 2 * g.ph), static_cast<long>(g.w + 2 * g.pw), static_cast<long>(eh), static_cast<long>(ew));
+  g.oh = (g.h + 2 * g.ph - eh) / g.sh + 1;
+  g.ow = (g.w + 2 * g.pw - ew) / g.sw + 1;
+  return g;
+}
+
+// Planes of the input: phase (a, b) of a channel holds in[y * sh + a - ph][x * sw + b - pw]. Only phases that a tap reads exist.
+struct InputPlanes {
+  int64_t height, width, stride, phases_h, phases_w, per_channel;
+  explicit InputPlanes(const Geometry& g, int itemsize) {
+    height = g.oh + (g.kh - 1) * g.dh / g.sh;
+    width = g.ow + (g.kw - 1) * g.dw / g.sw;
+    stride = round_up(height * width, 16);
+    if (stride * itemsize % 4096 == 0) stride += 16;  // equal places of the channels must not share a cache set
+    phases_h = std::min(g.sh, (g.kh - 1) * g.dh + 1);
+    phases_w = std::min(g.sw, (g.kw - 1) * g.dw + 1);
+    per_channel = phases_h * phases_w * stride;
+  }
+  int64_t offset(const Geometry& g, int64_t channel, int64_t i, int64_t j) const {  // of tap (i, j)
+    const int64_t a = i * g.dh % g.sh, b = j * g.dw % g.sw;
+    return channel * per_channel + (a * phases_w + b) * stride + i * g.dh / g.sh * width + j * g.dw / g.sw;
+  }
+};
+
+template <class T, class E>
+void copy_row(E* to, const T* from, int64_t n, int64_t step) {
+  if constexpr (std::is_same_v<T, E>)
+    if (step == 1) return static_cast<void>(std::memcpy(to, from, sizeof(E) * static_cast<size_t>(n)));
+  for (int64_t i = 0; i < n; i++) to[i] = widen(from[i * step]);
+}
+
+// plane[y][x] = in[y * sh + top][x * sw + left], zero outside [h, w].
+template <class T, class E>
+void fill_plane(E* plane, int64_t height, int64_t width, const T* in, int64_t h, int64_t w, int64_t sh, int64_t sw, int64_t top, int64_t left) {
+  const int64_t begin = std::min(width, left >= 0 ? int64_t{0} : (-left + sw - 1) / sw);
+  const int64_t end = std::max(begin, std::min(width, w - 1 - left < 0 ? int64_t{0} : (w - 1 - left) / sw + 1));
+  for (int64_t y = 0; y < height; y++, plane += width) {
+    const int64_t iy = y * sh + top;
+    if (iy < 0 || iy >= h) {
+      std::memset(plane, 0, sizeof(E) * static_cast<size_t>(width));
+      continue;
+    }
+    for (int64_t x = 0; x < begin; x++) plane[x] = 0;
+    copy_row(plane + begin, in + iy * w + begin * sw + left, end - begin, sw);
+    for (int64_t x = end; x < width; x++) plane[x] = 0;
+  }
+}
+
+template <class T, class E>
+void fill_input_planes(const Geometry& g, const InputPlanes& p, const T* image, E* planes, int64_t begin, int64_t end) {  // channels [begin, end)
+  for (int64_t c = begin; c < end; c++)
+    for (int64_t a = 0; a < p.phases_h; a++)
+      for (int64_t b = 0; b < p.phases_w; b++)
+        fill_plane<T, E>(planes + c * p.per_channel + (a * p.phases_w + b) * p.stride, p.height, p.width, image + c * g.h * g.w, g.h, g.w, g.sh, g.sw, a - g.ph, b - g.pw);
+}
+
+// Output channels cut into blocks of 8 (or 4), then 4, 2, 1.
+struct Blocks {
+  std::vector<int64_t> first;
+  std::vector<int> rows;
+  Blocks(int64_t n, int full) {
+    for (int64_t i = 0; i < n;) {
+      int r = full;
+      while (r > n - i) r /= 2;
+      first.push_back(i);
+      rows.push_back(r);
+      i += r;
+    }
+  }
+  int64_t size() const { return static_cast<int64_t>(rows.size()); }
+};
+
+// One product "weights x planes": for a stride phase of the result, the taps that reach it.
+template <class E>
+struct Pass {
+  std::vector<int64_t> offsets;  // of the planes, per k
+  Scratch<E> packed;             // [group][block][k][rows of the block]
+  int64_t y0 = 0, x0 = 0;        // pixel (y, x) is the result's (y * step + y0, x * step + x0)
+  Pass(std::vector<int64_t> o, int64_t groups, int64_t rows) : offsets(std::move(o)), packed(groups * rows * static_cast<int64_t>(offsets.size())) {}
+  int64_t k() const { return static_cast<int64_t>(offsets.size()); }
+};
+
+// at(group, row, k) reads one weight.
+template <class E, class At>
+void pack(Pass<E>& pass, const Blocks& blocks, int64_t groups, int64_t rows, At&& at) {
+  const int64_t k = pass.k(), count = blocks.size();
+  parallel_for(0, groups * count, row_grain(8 * k, 65536), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) {
+      const int64_t group = i / count, first = blocks.first[static_cast<size_t>(i % count)], n = blocks.rows[static_cast<size_t>(i % count)];
+      E* to = pass.packed + (group * rows + first) * k;
+      for (int64_t q = 0; q < k; q++)
+        for (int64_t r = 0; r < n; r++) to[q * n + r] = at(group, first + r, q);
+    }
+  });
+}
+
+// The result of passes over planes: `rows` channels per group, each of [result_h, result_w].
+template <class T, class E>
+struct Product {
+  const ConvLoops<E>& loops = conv_loops<E>();
+  Blocks blocks;
+  int64_t rows, height, width;  // pixels computed per channel; width of the planes
+  int64_t result_h, result_w, step_h, step_w;
+  T* out;
+  const E* bias = nullptr;
+  std::vector<std::unique_ptr<Pass<E>>> passes;
+
+  Product(int64_t rows_, int64_t height_, int64_t width_) : blocks(rows_, conv_loops<E>().rows), rows(rows_), height(height_), width(width_) {}
+
+  // Pixel rows [begin, end) of all channels of one group; `c` holds block rows of round_up((end - begin) * width) elements.
+  void compute(const Pass<E>& pass, const E* planes, int64_t image, int64_t group, int64_t groups, int64_t begin, int64_t end, E* c) const {
+    const int64_t n = round_up((end - begin) * width, loops.lanes);
+    for (int64_t b = 0; b < blocks.size(); b++) {
+      const int64_t first = blocks.first[static_cast<size_t>(b)];
+      const int count = blocks.rows[static_cast<size_t>(b)];
+      loops.block(count, pass.k(), pass.packed + (group * rows + first) * pass.k(), planes + begin * width, pass.offsets.data(), n, bias ? bias + group * rows + first : nullptr,
+                  c, n);
+      for (int r = 0; r < count; r++) {
+        T* to = out + ((image * groups + group) * rows + first + r) * result_h * result_w;
+        for (int64_t y = begin; y < end; y++) store_row(to, c + r * n + (y - begin) * width, y * step_h + pass.y0, pass.x0);
+      }
+    }
+  }
+  // Writes pixels of one computed row that fall inside the result.
+  void store_row(T* to, const E* c, int64_t y, int64_t x0) const {
+    if (y < 0 || y >= result_h) return;
+    to += y * result_w;
+    const int64_t first = x0 < 0 ? (-x0 + step_w - 1) / step_w : 0;
+    const int64_t last = std::min(width, (result_w - 1 - x0) / step_w + 1);  // past the end
+    if constexpr (std::is_same_v<T, E>)
+      if (step_w == 1) return static_cast<void>(std::memcpy(to + x0 + first, c + first, sizeof(E) * static_cast<size_t>(std::max<int64_t>(0, last - first))));
+    for (int64_t x = first; x < last; x++) to[x * step_w + x0] = narrow<T>(c[x]);
+  }
+};
+
+// Runs all passes on all images. fill(image, group, planes, begin, end) makes the planes of source channels [begin, end).
+template <class T, class E, class Fill>
+void run_passes(const Product<T, E>& p, int64_t batch, int64_t groups, int64_t channels, int64_t planes_size, Fill&& fill) {
+  const int64_t units = batch * groups, threads = api->num_threads();
+  int64_t k = 1;
+  for (const auto& pass : p.passes) k += pass->k();
+  // Rows per step, so that a block's result and the rows it reads stay in the second-level cache.
+  const int64_t chunk = std::max<int64_t>(1, std::min(p.height, 4096 / p.width + 1));
+  const int64_t result = 8 * (round_up(chunk * p.width, 64) + 64);
+  if (units >= 4 * threads || units % threads == 0 || threads == 1) {
+    const int64_t work = k * p.rows * p.height * p.width;
+    parallel_for(0, units, row_grain(work, 200000), [&](int64_t begin, int64_t end) {
+      Scratch<E> planes(planes_size + kSlack), c(result);
+      for (int64_t u = begin; u < end; u++) {
+        fill(u / groups, u % groups, planes.get(), 0, channels);
+        for (const auto& pass : p.passes)
+          for (int64_t y = 0; y < p.height; y += chunk) p.compute(*pass, planes, u / groups, u % groups, groups, y, std::min(y + chunk, p.height), c);
+      }
+    });
+    return;
+  }
+  Scratch<E> planes(planes_size + kSlack);  // few images: the threads share one
+  const int64_t rows = std::max<int64_t>(1, std::min(chunk, (p.height + 2 * threads - 1) / (2 * threads)));
+  for (int64_t u = 0; u < units; u++) {
+    parallel_for(0, channels, row_grain(planes_size / std::max<int64_t>(channels, 1)), [&](int64_t begin, int64_t end) { fill(u / groups, u % groups, planes.get(), begin, end); });
+    parallel_for(0, (p.height + rows - 1) / rows, row_grain(k * p.rows * rows * p.width, 200000), [&](int64_t begin, int64_t end) {
+      Scratch<E> c(result);
+      for (const auto& pass : p.passes)
+        for (int64_t i = begin; i < end; i++) p.compute(*pass, planes, u / groups, u % groups, groups, i * rows, std::min((i + 1) * rows, p.height), c);
+    });
+  }
+}
+
+template <class T>
+void forward(const Geometry& g, const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& out) {
+  using E = compute_t<T>;
+  const InputPlanes planes(g, sizeof(E));
+  Product<T, E> p(g.out, g.oh, planes.width);
+  p.result_h = g.oh, p.result_w = g.ow, p.step_h = p.step_w = 1;
+  p.out = out.data<T>();
+  const Tensor hold_bias = bias ? to_dtype(bias, sizeof(E) == 8 ? ARGAND_FLOAT64 : ARGAND_FLOAT32) : Tensor();
+  if (bias) p.bias = hold_bias.data<E>();
+  std::vector<int64_t> offsets;
+  for (int64_t c = 0; c < g.in; c++)
+    for (int64_t i = 0; i < g.kh; i++)
+      for (int64_t j = 0; j < g.kw; j++) offsets.push_back(planes.offset(g, c, i, j));
+  p.passes.push_back(std::make_unique<Pass<E>>(std::move(offsets), g.groups, g.out));
+  const T* w = weight.data<T>();
+  const int64_t k = p.passes[0]->k();
+  pack(*p.passes[0], p.blocks, g.groups, g.out, [&](int64_t group, int64_t row, int64_t q) { return widen(w[(group * g.out + row) * k + q]); });
+  const T* in = input.data<T>();
+  run_passes<T, E>(p, g.batch, g.groups, g.in, g.in * planes.per_channel, [&](int64_t image, int64_t group, E* to, int64_t begin, int64_t end) {
+    fill_input_planes<T, E>(g, planes, in + (image * g.groups + group) * g.in * g.h * g.w, to, begin, end);
+  });
+}
+
+// Every stride phase (a, b) of the input's gradient is a plain convolution of the output's gradient with the taps that reach that phase.
+template <class T>
+void backward_input(const Geometry& g, const Tensor& grad, const Tensor& weight, const Tensor& out) {
+  using E = compute_t<T>;
+  const int64_t reach_h = (g.kh - 1) * g.dh / g.sh, reach_w = (g.kw - 1) * g.dw / g.sw;
+  const int64_t qh = (g.ph + g.h - 1) / g.sh + 1, qw = (g.pw + g.w - 1) / g.sw + 1;  // pixels of a phase
+  const int64_t height = qh + reach_h, width = qw + reach_w, stride = round_up(height * width, 16) + 16;
+  Product<T, E> p(g.in, qh, width);
+  p.result_h = g.h, p.result_w = g.w, p.step_h = g.sh, p.step_w = g.sw;
+  p.out = out.data<T>();
+  const T* w = weight.data<T>();
+  bool complete = true;  // every phase has a tap
+  for (int64_t a = 0; a < g.sh; a++)
+    for (int64_t b = 0; b < g.sw; b++) {
+      std::vector<int64_t> offsets, taps;
+      for (int64_t i = 0; i < g.kh; i++)
+        for (int64_t j = 0; j < g.kw; j++)
+          if (i * g.dh % g.sh == a && j * g.dw % g.sw == b) taps.push_back(i * g.kw + j);
+      if (taps.empty()) {
+        complete = false;
+        continue;
+      }
+      for (int64_t o = 0; o < g.out; o++)
+        for (int64_t t : taps) offsets.push_back(o * stride + (reach_h - t / g.kw * g.dh / g.sh) * width + reach_w - t % g.kw * g.dw / g.sw);
+      p.passes.push_back(std::make_unique<Pass<E>>(std::move(offsets), g.groups, g.in));
+      Pass<E>& pass = *p.passes.back();
+      pass.y0 = a - g.ph, pass.x0 = b - g.pw;
+      const int64_t n = static_cast<int64_t>(taps.size());
+      pack(pass, p.blocks, g.groups, g.in, [&](int64_t group, int64_t row, int64_t q) {
+        return widen(w[((group * g.out + q / n) * g.in + row) * g.taps() + taps[static_cast<size_t>(q % n)]]);
+      });
+    }
+  if (!complete) std::memset(out->data, 0, static_cast<size_t>(out.numel()) * sizeof(T));
+  const T* dy = grad.data<T>();
+  run_passes<T, E>(p, g.batch, g.groups, g.out, g.out * stride, [&](int64_t image, int64_t group, E* to, int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; o++)
+      fill_plane<T, E>(to + o * stride, height, width, dy + ((image * g.groups + group) * g.out + o) * g.oh * g.ow, g.oh, g.ow, 1, 1, -reach_h, -reach_w);
+  });
+}
+
+// Gradient of the weight: per image, sum over pixels of (shifted planes) x (transposed grad); images are added in fixed chunks.
+template <class T>
+class WeightGradient {
+  using E = compute_t<T>;
+
+ public:
+  WeightGradient(const Geometry& geo, const Tensor& input, const Tensor& grad) : g(geo), planes(geo, sizeof(E)), in(input.data<T>()), dy(grad.data<T>()) {
+    for (int64_t c = 0; c < g.in; c++)
+      for (int64_t i = 0; i < g.kh; i++)
+        for (int64_t j = 0; j < g.kw; j++) offsets.push_back(planes.offset(g, c, i, j));
+    k = static_cast<int64_t>(offsets.size());
+    lanes = round_up(g.out, loops.lanes);
+  }
+
+  void run(const Tensor& out) {
+    const int64_t size = k * lanes, threads = api->num_threads();
+    const int64_t chunks = std::max<int64_t>(1, std::min<int64_t>({g.batch, 8, kPartialBytes / std::max<int64_t>(1, g.groups * size * static_cast<int64_t>(sizeof(E)))}));
+    Scratch<E> partial(chunks * g.groups * size);
+    std::memset(partial.get(), 0, sizeof(E) * static_cast<size_t>(chunks * g.groups * size));
+    const int64_t per = (g.batch + chunks - 1) / chunks, tasks = chunks * g.groups;
+    if (tasks >= threads) {
+      parallel_for(0, tasks, row_grain(per * size * g.oh * g.ow, 200000), [&](int64_t begin, int64_t end) {
+        Scratch<E> source(g.in * planes.per_channel + kSlack), grad(g.oh * g.ow * lanes);
+        for (int64_t t = begin; t < end; t++)
+          for (int64_t i = t / g.groups * per; i < g.batch && i < (t / g.groups + 1) * per; i++) {
+            prepare(i, t % g.groups, source, 0, g.in);
+            transpose(i, t % g.groups, grad);
+            accumulate(source, grad, partial + t * size, 0, k);
+          }
+      });
+    } else {  // few tasks: share the taps of one image among the threads
+      Scratch<E> source(g.in * planes.per_channel + kSlack), grad(g.oh * g.ow * lanes);
+      for (int64_t t = 0; t < tasks; t++)
+        for (int64_t i = t / g.groups * per; i < g.batch && i < (t / g.groups + 1) * per; i++) {
+          parallel_for(0, g.in, row_grain(planes.per_channel), [&](int64_t begin, int64_t end) { prepare(i, t % g.groups, source, begin, end); });
+          transpose(i, t % g.groups, grad);
+          parallel_for(0, (k + 7) / 8, row_grain(8 * lanes * g.oh * g.ow, 200000),
+                       [&](int64_t begin, int64_t end) { accumulate(source, grad, partial + t * size, begin * 8, std::min(end * 8, k)); });
+        }
+    }
+    T* to = out.data<T>();
+    parallel_for(0, g.groups * g.out, row_grain(k * chunks), [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; o++)
+        for (int64_t q = 0; q < k; q++) {
+          E sum = 0;
+          for (int64_t c = 0; c < chunks; c++) sum += partial[(c * g.groups + o / g.out) * size + q * lanes + o % g.out];
+          to[o * k + q] = narrow<T>(sum);
+        }
+    });
+  }
+
+ private:
+  void prepare(int64_t image, int64_t group, E* source, int64_t begin, int64_t end) const {
+    fill_input_planes<T, E>(g, planes, in + (image * g.groups + group) * g.in * g.h * g.w, source, begin, end);
+  }
+  // grad[pixel][channel], channels padded with zeros to whole vectors.
+  void transpose(int64_t image, int64_t group, E* grad) const {
+    const int64_t pixels = g.oh * g.ow;
+    const T* from = dy + (image * g.groups + group) * g.out * pixels;
+    constexpr int64_t kTile = 16;
+    for (int64_t p = 0; p < pixels; p += kTile)
+      for (int64_t o = 0; o < lanes; o += kTile) {
+        const int64_t pe = std::min(p + kTile, pixels), oe = std::min(o + kTile, lanes);
+        for (int64_t a = p; a < pe; a++)
+          for (int64_t b = o; b < oe; b++) grad[a * lanes + b] = b < g.out ? widen(from[b * pixels + a]) : E(0);
+      }
+  }
+  // acc[tap][channel] += ... for taps [begin, end), in bands of pixel rows.
+  void accumulate(const E* source, const E* grad, E* acc, int64_t begin, int64_t end) const {
+    const int64_t band = std::max<int64_t>(1, kWeightPixels / g.ow);
+    for (int64_t y = 0; y < g.oh; y += band) {
+      const int64_t height = std::min(band, g.oh - y);
+      for (int64_t q = begin; q < end;) {
+        int rows = loops.rows;
+        while (rows > end - q) rows /= 2;
+        loops.weight_block(rows, source + y * planes.width, offsets.data() + q, height, g.ow, planes.width, grad + y * g.ow * lanes, lanes, lanes, acc + q * lanes, lanes);
+        q += rows;
+      }
+    }
+  }
+
+  const Geometry& g;
+  InputPlanes planes;
+  const T *in, *dy;
+  const ConvLoops<E>& loops = conv_loops<E>();
+  std::vector<int64_t> offsets;
+  int64_t k, lanes;
+};
+
+// 1x1 convolutions as matrix products, per image and group; f(image * groups + group, serial).
+template <class F>
+void for_units(const Geometry& g, F&& f) {
+  const int64_t units = g.batch * g.groups;
+  if (units < api->num_threads()) {
+    for (int64_t u = 0; u < units; u++) f(u, false);
+    return;
+  }
+  parallel_for(0, units, row_grain(g.in * g.out * g.h * g.w, 200000), [&](int64_t begin, int64_t end) {
+    for (int64_t u = begin; u < end; u++) f(u, true);
+  });
+}
+
+void pointwise_forward(const Geometry& g, const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& out) {
+  const int64_t n = g.h * g.w, size = input.itemsize();
+  if (bias) {
+    const int64_t sizes[3] = {g.batch, g.groups * g.out, n}, to[3] = {g.groups * g.out * n, n, 1}, from[3] = {0, bias.stride(0), 0};
+    strided_copy(static_cast<int>(size), 3, sizes, out->data, to, bias->data, from);
+  }
+  for_units(g, [&](int64_t u, bool serial) {
+    const char *w = weight.data<char>() + u % g.groups * g.out * g.in * size, *x = input.data<char>() + u * g.in * n * size;
+    gemm(input.dtype(), g.out, n, g.in, 1, {w, g.in, 1}, {x, n, 1}, bias ? 1 : 0, out.data<char>() + u * g.out * n * size, n, serial);
+  });
+}
+
+template <class T>
+Tensor bias_gradient(const Geometry& g, const Tensor& grad) {
+  using E = compute_t<T>;
+  const int64_t channels = g.groups * g.out, pixels = g.oh * g.ow;
+  Tensor out = empty({channels}, grad.dtype());
+  const auto loops = norm_loops<T>();
+  parallel_for(0, channels, row_grain(g.batch * pixels), [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; c++) {
+      E sum = 0;
+      for (int64_t n = 0; n < g.batch; n++) sum += loops.sum(pixels, grad.data<T>() + (n * channels + c) * pixels);
+      out.data<T>()[c] = narrow<T>(sum);
+    }
+  });
+  return out;
+}
+
+}  // namespace
+
+Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding, IntList dilation, int64_t groups) {
+  const Geometry g = geometry("convolution", input, weight, stride, padding, dilation, groups);
+  if (bias) {
+    check_same_dtype("convolution", bias, weight);
+    if (bias.dim() != 1 || bias.size(0) != weight.size(0))
+      fail(ARGAND_SHAPE_ERROR, "convolution: Given weight of size %s, expected bias to be 1-dimensional with %ld elements, but got bias of size %s instead",
+           to_string(weight.sizes()).c_str(), static_cast<long>(weight.size(0)), to_string(bias.sizes()).c_str());
+  }
+  Dims sizes;
+  sizes.push_back(g.batch);
+  sizes.push_back(weight.size(0));
+  if (input.dim() == 4) sizes.push_back(g.oh);
+  sizes.push_back(g.ow);
+  Tensor out = empty(sizes, input.dtype());
+  if (out.numel() == 0) return out;
+  const Tensor x = contiguous(input), w = contiguous(weight);
+  if (g.is_pointwise() && g.out >= 4 && g.in > 0) {
+    pointwise_forward(g, x, w, bias, out);
+    return out;
+  }
+  dispatch_floating("convolution", input.dtype(), [&](auto tag) { forward<typename decltype(tag)::type>(g, x, w, bias, out); });
+  return out;
+}
+
+std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, IntList stride, IntList padding, IntList dilation,
+                                                        int64_t groups, IntList output_mask) {
+  const Geometry g = geometry("convolution_backward", input, weight, stride, padding, dilation, groups);
+  check_same_dtype("convolution_backward", grad_output, input);
+  if (grad_output.numel() != g.batch * g.groups * g.out * g.oh * g.ow)
+    fail(ARGAND_SHAPE_ERROR, "convolution_backward: got grad of shape %s, expected (%ld, %ld, %ld, %ld)", to_string(grad_output.sizes()).c_str(), static_cast<long>(g.batch),
+         static_cast<long>(g.groups * g.out), static_cast<long>(g.oh), static_cast<long>(g.ow));
+  const Tensor dy = contiguous(grad_output), x = contiguous(input), w = contiguous(weight);
+  Tensor dx, dw, db;
+  dispatch_floating("convolution_backward", x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if (output_mask[0]) {
+      dx = empty(x.sizes(), x.dtype());
+      if (dx.numel() && dy.numel())
+        backward_input<T>(g, dy, w, dx);
+      else
+        dx = zeros(x.sizes(), x.dtype());
+    }
+    if (output_mask[1]) {
+      dw = zeros(w.sizes(), x.dtype());
+      if (dw.numel() && dy.numel()) WeightGradient<T>(g, x, dy).run(dw);
+    }
+    if (output_mask[2]) db = bias_gradient<T>(g, dy);
+  });
+  return {dx, dw, db};
+}
+
+}  // namespace argand::kernels::cpu
