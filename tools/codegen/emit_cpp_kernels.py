@@ -15,6 +15,9 @@ C_TYPES = {
     "complex64": "cx<float>", "complex128": "cx<double>",
 }  # fmt: skip
 
+# Operands of these names are bool tensors that take no part in promotion.
+CONDITIONS = frozenset({"condition", "mask"})
+
 
 def table_name(op: Operator, variant: str | None) -> str:
     return f"{op.identifier}{'_' + variant if variant else ''}_kernels"

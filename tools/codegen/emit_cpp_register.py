@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tools.codegen import dtypes
 from tools.codegen.body import Body, of_schema
-from tools.codegen.emit_cpp_kernels import row_dtypes, table_name
+from tools.codegen.emit_cpp_kernels import CONDITIONS, row_dtypes, table_name
 from tools.codegen.emit_cpp_ops import HEADER, parameter_type, result_type, safe
 from tools.codegen.expr import Call, Element, walk
 from tools.codegen.model import Argument, Operator, Registry, Schema, Type
@@ -127,7 +127,7 @@ def bool_operands(op: Operator) -> int:
     """Operands that are conditions everywhere they are read: bit mask."""
     mask = 0
     for i, a in enumerate(op.operands):
-        if a.name in ("condition", "mask"):
+        if a.name in CONDITIONS:
             mask |= 1 << i
     return mask
 
