@@ -54,6 +54,13 @@ def _rebuild_tensor(
     return plain
 
 
+def _array_wrap(
+    self: Tensor, array: Any, context: Any = None, return_scalar: bool = False
+) -> Tensor:
+    """Results of NumPy's functions on tensors are tensors."""
+    return _C.from_numpy(array) if array.ndim else _C.tensor(array)
+
+
 def _refuse_history(self: Tensor, what: str) -> None:
     if self.requires_grad and not self.is_leaf:
         raise RuntimeError(
@@ -121,6 +128,7 @@ def install() -> None:
         "__deepcopy__": _deepcopy,
         "__dir__": _dir,
         "__array_priority__": 1000,
+        "__array_wrap__": _array_wrap,
     }
     for name, method in methods.items():
         setattr(Tensor, name, method)

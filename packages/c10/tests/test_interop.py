@@ -8,11 +8,14 @@ import subprocess
 import sys
 import weakref
 
+import c10_operators as ops
 import numpy as np
 import pytest
 
 import argand_c10 as c10
 from argand_c10 import _C
+
+ops.install()
 
 SHARED = "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()
 
@@ -128,6 +131,19 @@ def test_memory_outlives_either_side():
     y.data = c10.tensor([0.0])
     del y
     assert z.tolist() == [1.0, 2.0]
+
+
+def test_numpy_functions_give_tensors():
+    x = c10.tensor([0.0, 1.0])
+    y = np.add(x, x)
+    assert type(y) is c10.Tensor and y.tolist() == [0.0, 2.0] and y.dtype is c10.float32
+    assert type(np.exp(c10.tensor(0.0))) is c10.Tensor
+    z = x * np.array([2.0, 3.0])
+    assert type(z) is c10.Tensor and z.dtype is c10.float64 and z.tolist() == [0.0, 3.0]
+    with pytest.raises(TypeError, match="'numpy.ndarray' and 'Tensor'"):
+        np.array([2.0, 3.0]) @ x
+    a = np.array([0.0, 2.0])
+    assert (x == a).tolist() == [True, False] and (a == x).tolist() == [True, False]
 
 
 # ---- buffers -------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 
 #include <Python.h>
 
+#include <cstring>
 #include <string>
 
 #include "packages/c10/csrc/abi/python_api.h"
@@ -45,6 +46,13 @@ inline bool is_tensor(PyObject* o) { return is_tensor_exact(o) || PyType_IsSubty
 inline ArgandTensor* tensor_of(PyObject* o) { return reinterpret_cast<TensorObject*>(o)->tensor; }
 inline void release(ArgandTensor* t) { argand::Tensor::release(t); }
 inline void retain(ArgandTensor* t) { argand::Tensor::retain(t); }
+
+// A type of the module. Python's own messages name it as ours do, without its module: "Tensor".
+inline PyTypeObject* new_type(PyObject* module, PyType_Spec* spec, PyTypeObject* base = nullptr) {
+  auto* type = reinterpret_cast<PyTypeObject*>(PyType_FromModuleAndSpec(module, spec, reinterpret_cast<PyObject*>(base)));
+  if (type) type->tp_name = strrchr(spec->name, '.') + 1;
+  return type;
+}
 
 // An owned Python reference.
 class Ref {

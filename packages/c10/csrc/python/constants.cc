@@ -38,8 +38,8 @@ static PyObject* add_constant(PyObject* module, PyTypeObject* type, const char* 
 }
 
 int init_constants(PyObject* module) {
-  layout_type = reinterpret_cast<PyTypeObject*>(PyType_FromModuleAndSpec(module, &layout_spec, nullptr));
-  memory_format_type = reinterpret_cast<PyTypeObject*>(PyType_FromModuleAndSpec(module, &memory_format_spec, nullptr));
+  layout_type = new_type(module, &layout_spec);
+  memory_format_type = new_type(module, &memory_format_spec);
   if (!layout_type || !memory_format_type) return -1;
   if (PyModule_AddObjectRef(module, "layout", reinterpret_cast<PyObject*>(layout_type)) < 0) return -1;
   if (PyModule_AddObjectRef(module, "memory_format", reinterpret_cast<PyObject*>(memory_format_type)) < 0) return -1;

@@ -214,8 +214,8 @@ static PyType_Slot device_slots[] = {{Py_tp_new, reinterpret_cast<void*>(device_
 static PyType_Spec device_spec = {"argand_c10.device", sizeof(DeviceObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, device_slots};
 
 int init_descriptors(PyObject* module) {
-  dtype_type = reinterpret_cast<PyTypeObject*>(PyType_FromModuleAndSpec(module, &dtype_spec, nullptr));
-  device_type = reinterpret_cast<PyTypeObject*>(PyType_FromModuleAndSpec(module, &device_spec, nullptr));
+  dtype_type = new_type(module, &dtype_spec);
+  device_type = new_type(module, &device_spec);
   if (!dtype_type || !device_type) return -1;
   for (int code = 0; code < ARGAND_NUM_DTYPES; code++) {
     auto* dtype = PyObject_New(DTypeObject, dtype_type);

@@ -152,7 +152,7 @@ static PyType_Spec generator_spec = {"argand_c10.Generator", sizeof(GeneratorObj
 static PyMethodDef restore_definition = {"_restore_generator", restore_generator, METH_VARARGS, nullptr};
 
 int init_generator(PyObject* module) {
-  generator_type = reinterpret_cast<PyTypeObject*>(PyType_FromModuleAndSpec(module, &generator_spec, nullptr));
+  generator_type = new_type(module, &generator_spec);
   if (!generator_type || PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject*>(generator_type)) < 0) return -1;
   Ref restore(PyCFunction_New(&restore_definition, nullptr));
   if (!restore || PyModule_AddObjectRef(module, "_restore_generator", restore.get()) < 0) return -1;

@@ -91,7 +91,7 @@ static Conversion take_out(const Signature& s, const Call& call, PyObject* out, 
   for (Py_ssize_t i = 0; fits && i < size; i++) fits = is_tensor(items[i]) && tensor_of(items[i]);
   if (!fits) {
     std::string wanted = n == 1 ? "Tensor" : "tuple of " + std::to_string(n) + " Tensors";
-    return mismatch(call, function_name(call) + ": argument 'out' must be " + wanted + ", not " + type_name(out));
+    return mismatch(call, function_name(call) + ": argument 'out' must be " + wanted + ", not " + Py_TYPE(out)->tp_name);
   }
   for (int i = 0; i < n; i++) {
     values[s.desc->n_args + i].tag = ARGAND_TAG_TENSOR;
@@ -170,10 +170,10 @@ static std::string type_text(PyObject* o) {
   if (PyTuple_Check(o) || PyList_Check(o)) {
     Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
     std::string text = PyTuple_Check(o) ? "tuple of (" : "list of [";
-    for (Py_ssize_t i = 0; i < n && i < 4; i++) text += std::string(i ? ", " : "") + type_name(PySequence_Fast_GET_ITEM(o, i));
+    for (Py_ssize_t i = 0; i < n && i < 4; i++) text += std::string(i ? ", " : "") + Py_TYPE(PySequence_Fast_GET_ITEM(o, i))->tp_name;
     return text + (n > 4 ? ", ..." : "") + (PyTuple_Check(o) ? ")" : "]");
   }
-  return type_name(o);
+  return Py_TYPE(o)->tp_name;
 }
 
 static std::string default_text(const ArgandArgDesc& desc) {

@@ -48,7 +48,7 @@ static int to_value(PyObject* o, const ArgandArgDesc* desc, ArgandValue* out, vo
     if (*keep_alive) return 0;
   } else if (c == Conversion::kMismatch) {
     std::string wanted = expected_type(*desc);
-    PyErr_Format(PyExc_TypeError, "argument '%s' must be %s, not %s", desc->name, wanted.c_str(), type_name(o));
+    PyErr_Format(PyExc_TypeError, "argument '%s' must be %s, not %s", desc->name, wanted.c_str(), Py_TYPE(o)->tp_name);
   }
   delete arena;
   return ARGAND_PYTHON_ERROR;

@@ -320,8 +320,8 @@ static PyType_Spec method_spec = {"argand_c10.OperatorMethod", sizeof(OperatorOb
 
 int init_operator(PyObject* module) {
   by_name = PyDict_New();
-  operator_type = reinterpret_cast<PyTypeObject*>(PyType_FromModuleAndSpec(module, &operator_spec, nullptr));
-  method_type = reinterpret_cast<PyTypeObject*>(PyType_FromModuleAndSpec(module, &method_spec, nullptr));
+  operator_type = new_type(module, &operator_spec);
+  method_type = new_type(module, &method_spec);
   if (!by_name || !operator_type || !method_type) return -1;
   if (PyModule_AddObjectRef(module, "OperatorMethod", reinterpret_cast<PyObject*>(method_type)) < 0) return -1;
   return PyModule_AddObjectRef(module, "Operator", reinterpret_cast<PyObject*>(operator_type));

@@ -333,12 +333,6 @@ static const char* type_text(const ArgandArgDesc& desc) {
   }
 }
 
-const char* type_name(PyObject* o) {
-  constexpr const char* kPackage = "argand_c10.";
-  const char* name = Py_TYPE(o)->tp_name;
-  return std::strncmp(name, kPackage, std::strlen(kPackage)) == 0 ? name + std::strlen(kPackage) : name;
-}
-
 std::string expected_type(const ArgandArgDesc& desc) {
   std::string text = type_text(desc);
   if (desc.type == ARGAND_ARG_INT_LIST && desc.list_size > 1) text = "int or tuple of " + std::to_string(desc.list_size) + " ints";
@@ -351,7 +345,7 @@ std::string mismatch_text(const char* function, const ArgandArgDesc& desc, const
   if (position > 0) text += " (position " + std::to_string(position) + ")";
   text += " must be " + expected_type(desc);
   bool is_list = desc.type >= ARGAND_ARG_INT_LIST && desc.type <= ARGAND_ARG_OPT_TENSOR_LIST;
-  if (!is_list || (!PyTuple_Check(got) && !PyList_Check(got))) return text + ", not " + type_name(got);
+  if (!is_list || (!PyTuple_Check(got) && !PyList_Check(got))) return text + ", not " + Py_TYPE(got)->tp_name;
   Py_ssize_t n = PySequence_Fast_GET_SIZE(got);
   ArgandArgDesc element = desc;
   element.list_size = 0;
@@ -360,7 +354,7 @@ std::string mismatch_text(const char* function, const ArgandArgDesc& desc, const
     ArgandValue value;
     PyObject* entry = PySequence_Fast_GET_ITEM(got, i);
     if (convert_varargs(&entry, 1, element, &value, arena) == Conversion::kMismatch)
-      return text + ", but found element of type " + type_name(entry) + " at pos " + std::to_string(i);
+      return text + ", but found element of type " + Py_TYPE(entry)->tp_name + " at pos " + std::to_string(i);
   }
   return text + ", not " + std::to_string(n) + (desc.type == ARGAND_ARG_INT_LIST ? " ints" : " values");
 }

@@ -46,8 +46,6 @@ Conversion convert(PyObject* o, const ArgandArgDesc& desc, ArgandValue* out, Are
 Conversion convert_varargs(PyObject* const* items, Py_ssize_t n, const ArgandArgDesc& desc, ArgandValue* out, Arena& arena);
 bool starts_varargs(PyObject* o, const ArgandArgDesc& desc);
 
-// The type of an object as users know it: "Tensor", "str", "numpy.ndarray".
-const char* type_name(PyObject* o);
 // "Tensor", "tuple of ints"...: what an argument should be.
 std::string expected_type(const ArgandArgDesc& desc);
 // "add(): argument 'other' (position 2) must be Tensor or Number, not str"

@@ -91,7 +91,7 @@ static PyObject* result_type(PyObject*, PyObject* args) {
     Conversion c = convert(PyTuple_GET_ITEM(args, i), operand, &values[i], arena);
     if (c == Conversion::kMismatch)
       PyErr_Format(PyExc_TypeError, "result_type(): argument %zd must be Tensor or Number, not %s", i + 1,
-                   type_name(PyTuple_GET_ITEM(args, i)));
+                   Py_TYPE(PyTuple_GET_ITEM(args, i))->tp_name);
     if (c != Conversion::kOk) return nullptr;
   }
   int dtype = 0;

@@ -87,7 +87,7 @@ static PyType_Slot size_slots[] = {{Py_tp_new, reinterpret_cast<void*>(size_new)
 static PyType_Spec size_spec = {"argand_c10.Size", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, size_slots};
 
 int init_size(PyObject* module) {
-  size_type = reinterpret_cast<PyTypeObject*>(PyType_FromModuleAndSpec(module, &size_spec, reinterpret_cast<PyObject*>(&PyTuple_Type)));
+  size_type = new_type(module, &size_spec, &PyTuple_Type);
   if (!size_type) return -1;
   return PyModule_AddObjectRef(module, "Size", reinterpret_cast<PyObject*>(size_type));
 }

@@ -73,7 +73,7 @@ static PyType_Spec storage_spec = {"argand_c10.UntypedStorage", sizeof(StorageOb
                                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE, storage_slots};
 
 int init_storage(PyObject* module) {
-  storage_type = reinterpret_cast<PyTypeObject*>(PyType_FromModuleAndSpec(module, &storage_spec, nullptr));
+  storage_type = new_type(module, &storage_spec);
   if (!storage_type) return -1;
   return PyModule_AddObjectRef(module, "UntypedStorage", reinterpret_cast<PyObject*>(storage_type));
 }

@@ -99,6 +99,10 @@ static PyObject* unary(PyObject* a) {
 static PyObject* compare(PyObject* a, PyObject* b, int python_op) {
   static const ArgandTensorSlot slots[] = {ARGAND_SLOT_LT, ARGAND_SLOT_LE, ARGAND_SLOT_EQ, ARGAND_SLOT_NE, ARGAND_SLOT_GT, ARGAND_SLOT_GE};
   PyObject* op = slot_operators[slots[python_op]];
+  // Returning NotImplemented for an array would end in Python's identity test: False instead of elements.
+  Ref array(op && is_ndarray(b) ? tensor_from_data(b, ARGAND_DTYPE_NONE, ARGAND_DEVICE(ARGAND_CPU, 0)) : nullptr);
+  if (PyErr_Occurred()) return nullptr;
+  if (array) b = array.get();
   if (!op || !is_operand(b)) Py_RETURN_NOTIMPLEMENTED;
   PyObject* args[2] = {a, b};
   return call_operator(op, args, 2, nullptr);

@@ -260,7 +260,7 @@ int init_tensor_type(PyObject* module) {
   int n = 13;
   add_tensor_slots(slots, &n);
   static PyType_Spec spec = {"argand_c10.Tensor", sizeof(TensorObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
-  tensor_type = reinterpret_cast<PyTypeObject*>(PyType_FromModuleAndSpec(module, &spec, nullptr));
+  tensor_type = new_type(module, &spec);
   if (!tensor_type) return -1;
   if (tensor_add_getset(tensor_getset) < 0) return -1;  // replaceable, unlike those of a slot
   api->set_pyobject_hooks(release_object, nullptr);
