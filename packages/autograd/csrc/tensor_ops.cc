@@ -49,6 +49,7 @@ Tensor add(const Tensor& a, const Tensor& b) { return g_add.call({value(a), valu
 void add_(const Tensor& self, const Tensor& other) { g_add_in_place.call({value(self), value(other), value(1)}); }
 Tensor clone(const Tensor& self) { return g_clone.call({value(self)}); }
 void copy_(const Tensor& self, const Tensor& source) { g_copy.call({value(self), value(source), value(false)}); }
+void fill_(const Tensor& self, int64_t number) { g_fill.call({value(self), value(number)}); }
 Tensor zeros(IntList sizes, int dtype, ArgandDevice device) { return filled(sizes, dtype, device, 0); }
 Tensor ones(IntList sizes, int dtype, ArgandDevice device) { return filled(sizes, dtype, device, 1); }
 Tensor sum_to_size(const Tensor& self, IntList sizes) { return g_sum_to_size.call({value(self), value(sizes)}); }

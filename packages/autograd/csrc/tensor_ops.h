@@ -9,6 +9,7 @@ Tensor add(const Tensor& a, const Tensor& b);
 void add_(const Tensor& self, const Tensor& other);
 Tensor clone(const Tensor& self);
 void copy_(const Tensor& self, const Tensor& source);
+void fill_(const Tensor& self, int64_t number);
 Tensor zeros(IntList sizes, int dtype, ArgandDevice device);
 Tensor ones(IntList sizes, int dtype, ArgandDevice device);
 Tensor sum_to_size(const Tensor& self, IntList sizes);

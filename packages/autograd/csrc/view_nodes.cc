@@ -2,6 +2,7 @@
 
 #include "packages/autograd/csrc/history.h"
 #include "packages/autograd/csrc/tensor_ops.h"
+#include "packages/c10/csrc/core/strided.h"
 
 namespace argand::autograd {
 
@@ -27,13 +28,35 @@ struct RealGeometry {
   Tensor from_reals(const Tensor& t) const { return complex ? tensor_ops::view_as_complex(t) : t; }
 };
 
+// Elements from a geometry's first to past its last one; 0 when it is empty.
+int64_t span_of(IntList sizes, IntList strides) {
+  int64_t last = 0;
+  for (int64_t i = 0; i < sizes.n; i++) {
+    if (sizes[i] == 0) return 0;
+    last += (sizes[i] - 1) * strides[i];
+  }
+  return last + 1;
+}
+
 // A base and its view, with the same unit for both.
 struct ViewGeometry {
   RealGeometry base, view;
-  ViewGeometry(const ArgandTensor* b, const ArgandTensor* v) : base(b, b->dtype != v->dtype), view(v, b->dtype != v->dtype) {}
+  bool simple;  // neither overlaps itself, and the view lies within the base
+  ViewGeometry(const ArgandTensor* b, const ArgandTensor* v) : base(b, b->dtype != v->dtype), view(v, b->dtype != v->dtype) {
+    const int64_t start = view.offset - base.offset;
+    simple = internal_overlap(base.sizes, base.strides) == Overlap::no && internal_overlap(view.sizes, view.strides) == Overlap::no && start >= 0 &&
+             start + span_of(view.sizes, view.strides) <= span_of(base.sizes, base.strides);
+  }
+
+  // The gradient of the base: zeros with the view's gradient at its place.
   Tensor to_base(const Tensor& grad) const {
-    return base.from_reals(
-        tensor_ops::as_strided_backward(view.to_reals(grad), base.sizes, base.strides, base.offset, view.sizes, view.strides, view.offset));
+    const Tensor reals = view.to_reals(grad);
+    if (!simple || api->thread_state()->grad_mode)
+      return base.from_reals(tensor_ops::as_strided_backward(reals, base.sizes, base.strides, base.offset, view.sizes, view.strides, view.offset));
+    const Tensor out = empty_strided(base.sizes, base.strides, reals.dtype(), reals.device());
+    tensor_ops::fill_(out, 0);
+    tensor_ops::copy_(tensor_ops::as_strided(out, view.sizes, view.strides, view.offset - base.offset), reals);
+    return base.from_reals(out);
   }
 };
 

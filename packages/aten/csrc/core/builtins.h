@@ -297,7 +297,10 @@ inline Tensor as_tensor(const Tensor& t) { return t; }
 inline Tensor as_tensor(const Operand& o) {
   if (o.is_tensor()) return o.tensor();
   static const ArgandOperator* const op = find_operator("scalar_tensor");
-  const ArgandValue args[] = {o.raw(), dtype_value(scalar_dtype(o.scalar())), none()};
+  // In full precision: the operation that uses it decides the dtype, not the number.
+  const uint32_t tag = o.raw().tag;
+  const int dtype = tag == ARGAND_TAG_FLOAT ? ARGAND_FLOAT64 : tag == ARGAND_TAG_COMPLEX ? ARGAND_COMPLEX128 : scalar_dtype(o.scalar());
+  const ArgandValue args[] = {o.raw(), dtype_value(dtype), none()};
   ArgandValue rets[1];
   check(api->call(op, args, rets));
   Tensor t = take_tensor(rets[0]);
