@@ -299,6 +299,7 @@ def test_operator_attributes():
     assert many.name == many.__name__ == "test::many" and many.schema == SCHEMA
     assert repr(many) == "<operator 'test::many'>" and isinstance(many, c10.Operator)
     assert many.overloads[0].name == "test::many" and many.schemas == (SCHEMA,)
+    assert not ops.add.is_composite and not ops.add.is_random
     assert ops.add_.is_inplace and not ops.add.is_inplace and not ops.add.is_view
     assert c10.define("test::a_view(Tensor(a) self) -> Tensor(a)").is_view
     assert c10.find_operator("test::many") is many
@@ -360,4 +361,4 @@ def test_dispatch_by_device():
     c10.register_kernel(
         "test::where_am_i", "composite", lambda a: c10.tensor("composite" == "composite")
     )
-    assert op(x).item() is True
+    assert op(x).item() is True and op.is_composite

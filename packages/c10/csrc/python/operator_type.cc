@@ -254,6 +254,8 @@ static PyObject* get_is_view(PyObject* self, void*) { return flag_of_first(self,
 static PyObject* get_is_inplace(PyObject* self, void*) { return flag_of_first(self, ARGAND_OP_INPLACE); }
 static PyObject* get_is_random(PyObject* self, void*) { return flag_of_first(self, ARGAND_OP_RANDOM); }
 
+static PyObject* get_is_composite(PyObject* self, void*) { return flag_of_first(self, ARGAND_OP_COMPOSITE); }
+
 static PyObject* operator_same(PyObject* self, PyObject*) { return Py_NewRef(self); }
 static PyObject* operator_reduce(PyObject* self, PyObject*) {
   Ref module(PyImport_ImportModule("argand_c10._C"));
@@ -290,7 +292,8 @@ static PyGetSetDef operator_getset[] = {{"name", get_name, nullptr, "The operato
                                         {"schema", get_schema, nullptr, "The schemas, one a line.", nullptr},
                                         {"is_view", get_is_view, nullptr, "Do results share the first argument's memory.", nullptr},
                                         {"is_inplace", get_is_inplace, nullptr, "Is the first argument changed and returned.", nullptr},
-                                        {"is_random", get_is_random, nullptr, "Does it draw from a generator.", nullptr},
+                                        {"is_composite", get_is_composite, nullptr, "Is it made of other operators, through which its gradients go.", nullptr},
+    {"is_random", get_is_random, nullptr, "Does it draw from a generator.", nullptr},
                                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
 static void operator_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);

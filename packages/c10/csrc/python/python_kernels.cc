@@ -188,6 +188,7 @@ static PyObject* register_kernel(PyObject*, PyObject* args) {
   if (!op) return PyErr_Format(PyExc_LookupError, "register_kernel: operator '%s' is not registered; define() it first", name);
   int key = key_of(key_name);
   if (key < 0) return nullptr;
+  if (key == ARGAND_KEY_COMPOSITE) op->flags |= ARGAND_OP_COMPOSITE;  // gradients go through the operators that it calls
   // The kernel lives as long as the operator; one it replaces may still be running in another thread.
   int status = api->op_set_kernel(op, static_cast<ArgandDispatchKey>(key), python_kernel, Py_NewRef(function));
   return status ? raise(status) : Py_NewRef(function);
