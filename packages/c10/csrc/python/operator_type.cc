@@ -282,19 +282,20 @@ static PyMethodDef operator_methods[] = {{"__copy__", operator_same, METH_NOARGS
                                          {"__deepcopy__", operator_same, METH_O, nullptr},
                                          {"__reduce__", operator_reduce, METH_NOARGS, nullptr},
                                          {nullptr, nullptr, 0, nullptr}};
-static PyGetSetDef operator_getset[] = {{"name", get_name, nullptr, "The operator's name.", nullptr},
-                                        {"__name__", get_name, nullptr, nullptr, nullptr},
-                                        {"__qualname__", get_name, nullptr, nullptr, nullptr},
-                                        {"__module__", get_module, nullptr, nullptr, nullptr},
-                                        {"__doc__", get_doc, nullptr, nullptr, nullptr},
-                                        {"overloads", get_overloads, nullptr, "One Operator per overload.", nullptr},
-                                        {"schemas", get_schemas, nullptr, "The schema of each overload.", nullptr},
-                                        {"schema", get_schema, nullptr, "The schemas, one a line.", nullptr},
-                                        {"is_view", get_is_view, nullptr, "Do results share the first argument's memory.", nullptr},
-                                        {"is_inplace", get_is_inplace, nullptr, "Is the first argument changed and returned.", nullptr},
-                                        {"is_composite", get_is_composite, nullptr, "Is it made of other operators, through which its gradients go.", nullptr},
+static PyGetSetDef operator_getset[] = {
+    {"name", get_name, nullptr, "The operator's name.", nullptr},
+    {"__name__", get_name, nullptr, nullptr, nullptr},
+    {"__qualname__", get_name, nullptr, nullptr, nullptr},
+    {"__module__", get_module, nullptr, nullptr, nullptr},
+    {"__doc__", get_doc, nullptr, nullptr, nullptr},
+    {"overloads", get_overloads, nullptr, "One Operator per overload.", nullptr},
+    {"schemas", get_schemas, nullptr, "The schema of each overload.", nullptr},
+    {"schema", get_schema, nullptr, "The schemas, one a line.", nullptr},
+    {"is_view", get_is_view, nullptr, "Do results share the first argument's memory.", nullptr},
+    {"is_inplace", get_is_inplace, nullptr, "Is the first argument changed and returned.", nullptr},
+    {"is_composite", get_is_composite, nullptr, "Is it made of other operators, through which its gradients go.", nullptr},
     {"is_random", get_is_random, nullptr, "Does it draw from a generator.", nullptr},
-                                        {nullptr, nullptr, nullptr, nullptr, nullptr}};
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 static void operator_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   Py_XDECREF(operator_of(self)->function);

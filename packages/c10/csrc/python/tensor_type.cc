@@ -83,8 +83,9 @@ static bool keep_for_owner(TensorObject* self) {
   ArgandTensor* t = self->tensor;
   if (!t || self->releasing || t->pyobject != self || __atomic_load_n(&t->refcount, __ATOMIC_ACQUIRE) <= 1 || !has_state(self)) return false;
   Py_SET_REFCNT(reinterpret_cast<PyObject*>(self), 1);
+  if (!PyObject_GC_IsTracked(reinterpret_cast<PyObject*>(self))) PyObject_GC_Track(self);
   t->flags |= ARGAND_TENSOR_OWNS_PYOBJECT;
-  release(t);  // if another thread has dropped the last reference meanwhile, this ends in release_object below
+  release(t);  // ends in release_object if another thread has dropped the last reference meanwhile: self may be gone now
   return true;
 }
 
@@ -117,10 +118,7 @@ static void release_object(ArgandTensor* t) {
 
 static void tensor_dealloc(PyObject* o) {
   TensorObject* self = object_of(o);
-  if (keep_for_owner(self)) {
-    if (!PyObject_GC_IsTracked(o)) PyObject_GC_Track(o);
-    return;
-  }
+  if (keep_for_owner(self)) return;
   PyTypeObject* type = Py_TYPE(o);
   PyObject_GC_UnTrack(o);
   ArgandTensor* t = self->tensor;
