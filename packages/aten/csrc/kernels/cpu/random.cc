@@ -4,6 +4,7 @@
 
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/kernels/cpu/copy.h"
+#include "packages/aten/csrc/kernels/cpu/random_draw.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
 #include "packages/c10/csrc/random/philox.h"
@@ -11,7 +12,7 @@
 namespace argand::kernels::cpu {
 namespace {
 
-constexpr int64_t kGrain = 8192;  // elements; a multiple of 4
+constexpr int64_t kGrain = 16384;  // elements
 
 struct Stream {
   uint64_t seed, first;
@@ -22,11 +23,42 @@ struct Stream {
   }
 };
 
-// f(block, i, n): fills elements i to i + n (n <= 4) from one block.
+// f(words, i, n): n <= kDrawWords elements from i on, one word each; words are drawn for n rounded up to kDrawRound.
+template <class F>
+void each_chunk(const Stream& s, int64_t n, F f) {
+  const RandomDraw& draw = random_draw();
+  argand::parallel_for(0, (n + kDrawWords - 1) / kDrawWords, kGrain / kDrawWords, [&](int64_t begin, int64_t end) {
+    alignas(64) uint32_t words[kDrawWords];
+    for (int64_t c = begin; c < end; c++) {
+      const int64_t count = std::min<int64_t>(kDrawWords, n - c * kDrawWords);
+      draw.words((count + kDrawRound - 1) / kDrawRound * kDrawRound, s.seed, s.first + static_cast<uint64_t>(c * kDrawWords / 4), words);
+      f(words, c * kDrawWords, count);
+    }
+  });
+}
+
+// f(block, i, n): fills elements i to i + n (n <= per_counter) from one block.
 template <class F>
 void each_block(const Stream& s, int64_t n, int64_t per_counter, F f) {
-  argand::parallel_for(0, (n + per_counter - 1) / per_counter, kGrain / per_counter, [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; b++) f(philox(s.seed, s.first + static_cast<uint64_t>(b)), b * per_counter, std::min(per_counter, n - b * per_counter));
+  const int64_t counters = (n + per_counter - 1) / per_counter;
+  each_chunk(s, counters * 4, [&](const uint32_t* words, int64_t first, int64_t count) {
+    for (int64_t w = 0; w < count; w += 4) {
+      PhiloxBlock b;
+      std::memcpy(b.word, words + w, sizeof b.word);
+      const int64_t i = (first + w) / 4 * per_counter;
+      f(b, i, std::min(per_counter, n - i));
+    }
+  });
+}
+
+// out[i] = draw(word i) in float32, by a vector kernel: run(n, out, words) for n rounded up.
+template <class Run>
+void fill_float(const Stream& s, int64_t n, float* out, Run run) {
+  each_chunk(s, n, [&](const uint32_t* words, int64_t i, int64_t count) {
+    alignas(64) float tail[kDrawWords];
+    const bool whole = count % kDrawRound == 0;
+    run((count + kDrawRound - 1) / kDrawRound * kDrawRound, whole ? out + i : tail, words);
+    if (!whole) std::memcpy(out + i, tail, static_cast<size_t>(count) * sizeof(float));
   });
 }
 
@@ -36,9 +68,9 @@ void write_back(const Tensor& self, const Tensor& dense) {
 }
 Tensor dense_target(const Tensor& self) { return self.is_contiguous() ? self : argand::empty(self.sizes(), self.dtype()); }
 
-// self[i] = draw32(word) for floats of at most 32 bits, draw64(high, low) for float64.
-template <class F32, class F64>
-void fill(const char* name, const Tensor& self, ArgandGenerator* g, F32 draw32, F64 draw64) {
+// float32: run; 16-bit floats: float32 by run, rounded; float64: draw64(high, low) of two words.
+template <class Run, class F64>
+void fill(const char* name, const Tensor& self, ArgandGenerator* g, Run run, F64 draw64) {
   const Tensor out = dense_target(self);
   const int64_t n = self.numel();
   dispatch_floating(name, self.dtype(), [&](auto tag) {
@@ -48,10 +80,12 @@ void fill(const char* name, const Tensor& self, ArgandGenerator* g, F32 draw32, 
       each_block(Stream(g, n, 2), n, 2, [&](const PhiloxBlock& b, int64_t i, int64_t count) {
         for (int64_t k = 0; k < count; k++) o[i + k] = draw64(b.word[2 * k], b.word[2 * k + 1]);
       });
+    } else if constexpr (std::is_same_v<T, float>) {
+      fill_float(Stream(g, n, 4), n, o, run);
     } else {
-      each_block(Stream(g, n, 4), n, 4, [&](const PhiloxBlock& b, int64_t i, int64_t count) {
-        for (int64_t k = 0; k < count; k++) o[i + k] = narrow<T>(draw32(b.word[k]));
-      });
+      const Tensor wide = argand::empty({n}, ARGAND_FLOAT32);
+      fill_float(Stream(g, n, 4), n, wide.data<float>(), run);
+      for (int64_t i = 0; i < n; i++) o[i] = narrow<T>(wide.data<float>()[i]);
     }
   });
   write_back(self, out);
@@ -60,14 +94,13 @@ void fill(const char* name, const Tensor& self, ArgandGenerator* g, F32 draw32, 
 constexpr double kTwoPi = 6.283185307179586;
 
 // Two normal numbers from two uniform ones in (0, 1] and [0, 1): G. Box, M. Muller, 1958.
-template <class C>
-void box_muller(C u, C v, C* out) {
-  const C r = std::sqrt(C(-2) * std::log(u)), a = static_cast<C>(kTwoPi) * v;
+void box_muller(double u, double v, double* out) {
+  const double r = std::sqrt(-2.0 * std::log(u)), a = kTwoPi * v;
   out[0] = r * std::cos(a);
   out[1] = r * std::sin(a);
 }
-inline float open_uniform(uint32_t w) { return (static_cast<float>(w >> 8) + 1.0f) * 0x1p-24f; }  // (0, 1]
-inline double open_uniform64(uint32_t h, uint32_t l) { return (static_cast<double>((static_cast<uint64_t>(h) << 32 | l) >> 11) + 1.0) * 0x1p-53; }
+inline double open_uniform64(uint32_t h, uint32_t l) {  // (0, 1]
+  return (static_cast<double>((static_cast<uint64_t>(h) << 32 | l) >> 11) + 1.0) * 0x1p-53; }
 
 uint64_t wide(const PhiloxBlock& b, int64_t k) { return static_cast<uint64_t>(b.word[2 * k]) << 32 | b.word[2 * k + 1]; }
 
@@ -80,38 +113,27 @@ void check_probability(const char* name, double p) {
 void uniform_(const Tensor& self, double from, double to, ArgandGenerator* g) {
   if (!(from <= to)) fail(ARGAND_RUNTIME_ERROR, "uniform_: expects to return a [from, to) range, but found from=%g > to=%g", from, to);
   const float base = static_cast<float>(from), span = static_cast<float>(to - from);
-  fill("uniform_", self, g, [=](uint32_t w) { return base + span * philox_uniform(w); }, [=](uint32_t h, uint32_t l) { return from + (to - from) * philox_uniform64(h, l); });
+  fill("uniform_", self, g, [=](int64_t n, float* out, const uint32_t* words) { random_draw().uniform(n, out, words, base, span); }, [=](uint32_t h, uint32_t l) { return from + (to - from) * philox_uniform64(h, l); });
 }
 
 void exponential_(const Tensor& self, double lambd, ArgandGenerator* g) {
   if (!(lambd > 0)) fail(ARGAND_RUNTIME_ERROR, "exponential_: expects lambda > 0.0, but found lambda=%g", lambd);
   const float scale = static_cast<float>(-1.0 / lambd);
-  fill("exponential_", self, g, [=](uint32_t w) { return scale * std::log(open_uniform(w)); }, [=](uint32_t h, uint32_t l) { return -std::log(open_uniform64(h, l)) / lambd; });
+  fill("exponential_", self, g, [=](int64_t n, float* out, const uint32_t* words) { random_draw().exponential(n, out, words, scale); }, [=](uint32_t h, uint32_t l) { return -std::log(open_uniform64(h, l)) / lambd; });
 }
 
 void normal_(const Tensor& self, double mean, double std, ArgandGenerator* g) {
   if (!(std >= 0)) fail(ARGAND_RUNTIME_ERROR, "normal_: expects std >= 0.0, but found std %g", std);
+  const float m = static_cast<float>(mean), s = static_cast<float>(std);
+  auto vectors = [=](int64_t n, float* out, const uint32_t* words) { random_draw().normal(n, out, words, m, s); };
+  if (self.dtype() != ARGAND_FLOAT64) return fill("normal_", self, g, vectors, [](uint32_t, uint32_t) { return 0.0; });
   const Tensor out = dense_target(self);
   const int64_t n = self.numel();
-  dispatch_floating("normal_", self.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    using C = compute_t<T>;
-    T* o = out.data<T>();
-    const C m = static_cast<C>(mean), s = static_cast<C>(std);
-    if constexpr (std::is_same_v<T, double>) {
-      each_block(Stream(g, n, 2), n, 2, [&](const PhiloxBlock& b, int64_t i, int64_t count) {
-        double z[2];
-        box_muller(open_uniform64(b.word[0], b.word[1]), philox_uniform64(b.word[2], b.word[3]), z);
-        for (int64_t k = 0; k < count; k++) o[i + k] = m + s * z[k];
-      });
-    } else {
-      each_block(Stream(g, n, 4), n, 4, [&](const PhiloxBlock& b, int64_t i, int64_t count) {
-        float z[4];
-        box_muller(open_uniform(b.word[0]), philox_uniform(b.word[1]), z);
-        box_muller(open_uniform(b.word[2]), philox_uniform(b.word[3]), z + 2);
-        for (int64_t k = 0; k < count; k++) o[i + k] = narrow<T>(m + s * z[k]);
-      });
-    }
+  double* o = out.data<double>();
+  each_block(Stream(g, n, 2), n, 2, [&](const PhiloxBlock& b, int64_t i, int64_t count) {
+    double z[2];
+    box_muller(open_uniform64(b.word[0], b.word[1]), philox_uniform64(b.word[2], b.word[3]), z);
+    for (int64_t k = 0; k < count; k++) o[i + k] = mean + std * z[k];
   });
   write_back(self, out);
 }
@@ -229,6 +251,19 @@ std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p, bool tr
     }
     const C scale = p == 1.0 ? C(0) : static_cast<C>(1.0 / (1.0 - p));
     const uint64_t threshold = static_cast<uint64_t>(p * 0x1p32);  // dropped below
+    if constexpr (std::is_same_v<T, float>) {
+      if (threshold <= 0xffffffff) {
+        each_chunk(Stream(nullptr, n, 4), n, [&](const uint32_t* words, int64_t i, int64_t count) {
+          const int64_t whole = count - count % kDrawRound;
+          random_draw().dropout(whole, o + i, m + i, x + i, words, static_cast<uint32_t>(threshold), scale);
+          for (int64_t k = whole; k < count; k++) {
+            m[i + k] = words[k] >= threshold;
+            o[i + k] = x[i + k] * (m[i + k] ? scale : 0.0f);
+          }
+        });
+        return;
+      }
+    }
     each_block(Stream(nullptr, n, 4), n, 4, [&](const PhiloxBlock& b, int64_t i, int64_t count) {
       for (int64_t k = 0; k < count; k++) {
         const bool keep = b.word[k] >= threshold;
