@@ -246,7 +246,7 @@ OpNode::~OpNode() {
   for (uint32_t i = 0; i < n_edges_; i++) edges_[i].~Edge();
 }
 
-void OpNode::save_result(const Tensor& t, uint32_t i) { saved_results_[result_slot(i)].save_result(t, i); }
+void OpNode::save_result(const Tensor& t, uint32_t i) { saved_results_[result_slot(i)].save_result(t, i, record_->differentiable_results >> i & 1); }
 
 Tensor OpNode::unpack(const SavedTensor& saved) const { return saved.unpack(const_cast<OpNode*>(this), owner_); }
 

@@ -40,10 +40,11 @@ void SavedTensor::save_argument(const Tensor& t) {
   }
 }
 
-void SavedTensor::save_result(const Tensor& t, uint32_t output_nr) {
+void SavedTensor::save_result(const Tensor& t, uint32_t output_nr, bool differentiable) {
   if (!t) return;
   defined_ = true;
   is_result_ = true;
+  has_history_ = differentiable && is_differentiable(t.dtype());
   output_nr_ = output_nr;
   version_ = t.version();
   if (t_hooks) {
@@ -82,7 +83,7 @@ Tensor SavedTensor::unpack(Node* node, Node* owner) const {
   }
   if (packed) {
     Tensor t = packed->unpack();
-    if (is_result_) edge = {NodeRef::borrow(node), output_nr_};
+    if (has_history_) edge = {NodeRef::borrow(node), output_nr_};
     if (!recording || !edge.fn || !t) return t;
     t = detach(t.get());
     attach_history(t.get(), edge);
@@ -90,10 +91,10 @@ Tensor SavedTensor::unpack(Node* node, Node* owner) const {
   }
   if (!data) fail_released();
   check_version(data, node);
-  if (!is_result_ || !recording) return data;
+  if (!has_history_ || !recording) return data;
   Tensor t = detach(data.get());
   edge = owner ? owner->owned_result_edge() : Edge{NodeRef::borrow(node), output_nr_};
-  if (is_differentiable(t.dtype())) set_history(t.get(), edge.fn, edge.input_nr);
+  set_history(t.get(), edge.fn, edge.input_nr);
   return t;
 }
 

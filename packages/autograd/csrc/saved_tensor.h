@@ -28,7 +28,7 @@ class SavedTensor {
   SavedTensor& operator=(const SavedTensor&) = delete;
 
   void save_argument(const Tensor& t);
-  void save_result(const Tensor& t, uint32_t output_nr);
+  void save_result(const Tensor& t, uint32_t output_nr, bool differentiable);
   bool defined() const { return defined_; }
 
   // `node` keeps this tensor; `owner` is the node of the base if `node` changed a view in place. Throws if the tensor has changed since.
@@ -46,6 +46,7 @@ class SavedTensor {
   uint32_t version_ = 0;
   uint32_t output_nr_ = 0;
   bool is_result_ = false;
+  bool has_history_ = false;  // results: do gradients flow through it
   bool defined_ = false;
 };
 

@@ -325,7 +325,7 @@ class Application {
       // What has this node as its history is kept without it, else the two would keep each other.
       const bool own = result >= 0 && grad_fn(self_of(PyTuple_GET_ITEM(made, result))) && !contains_unchanged(o);
       if (own) {
-        saved[i].save_result(unwrap(o), static_cast<uint32_t>(result));
+        saved[i].save_result(unwrap(o), static_cast<uint32_t>(result), true);
       } else {
         saved[i].save_argument(unwrap(o));
       }
