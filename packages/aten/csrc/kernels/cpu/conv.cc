@@ -11,9 +11,11 @@
 namespace argand::kernels::cpu {
 namespace {
 
-constexpr int64_t kSlack = 256;                // elements that vector loads may read past the last plane
-constexpr int64_t kWeightPixels = 512;         // pixels of one pass of the weight gradient: its block of grad stays in the caches
-constexpr int64_t kPartialBytes = 64 << 20;    // of partial weight gradients
+constexpr int64_t kSlack = 256;  // elements that vector loads may read past the last plane
+// Sizes in bytes for the weight's gradient: of grad in one pass, of the sums of the taps of one pass, of a weight that is summed per chunk of images,
+// and of the planes of images that are gone through together.
+constexpr int64_t kBandBytes = 128 << 10, kTapBytes = 128 << 10, kSmallWeight = 512 << 10, kSharedImages = 48 << 20;
+constexpr int64_t kTogetherBytes = 512 << 10;  // planes of the images that one read of the weights serves
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
@@ -73,10 +75,20 @@ struct InputPlanes {
   }
 };
 
+// Rows are often too short for a call of memcpy.
+template <class E>
+void copy_dense(E* to, const E* from, int64_t n) {
+  constexpr int64_t kStep = 16 / sizeof(E);
+  if (n > 128) return static_cast<void>(std::memcpy(to, from, sizeof(E) * static_cast<size_t>(n)));
+  int64_t i = 0;
+  for (; i + kStep <= n; i += kStep) std::memcpy(to + i, from + i, 16);
+  for (; i < n; i++) to[i] = from[i];
+}
+
 template <class T, class E>
 void copy_row(E* to, const T* from, int64_t n, int64_t step) {
   if constexpr (std::is_same_v<T, E>)
-    if (step == 1) return static_cast<void>(std::memcpy(to, from, sizeof(E) * static_cast<size_t>(n)));
+    if (step == 1) return copy_dense(to, from, n);
   for (int64_t i = 0; i < n; i++) to[i] = widen(from[i * step]);
 }
 
@@ -88,7 +100,7 @@ void fill_plane(E* plane, int64_t height, int64_t width, const T* in, int64_t h,
   for (int64_t y = 0; y < height; y++, plane += width) {
     const int64_t iy = y * sh + top;
     if (iy < 0 || iy >= h) {
-      std::memset(plane, 0, sizeof(E) * static_cast<size_t>(width));
+      for (int64_t x = 0; x < width; x++) plane[x] = 0;
       continue;
     }
     for (int64_t x = 0; x < begin; x++) plane[x] = 0;
@@ -131,16 +143,17 @@ struct Pass {
   int64_t k() const { return static_cast<int64_t>(offsets.size()); }
 };
 
-// at(group, row, k) reads one weight.
-template <class E, class At>
-void pack(Pass<E>& pass, const Blocks& blocks, int64_t groups, int64_t rows, At&& at) {
+// Weight (group, row, k) is w[group * group_stride + row * row_stride + source[k]].
+template <class T, class E>
+void pack(Pass<E>& pass, const Blocks& blocks, int64_t groups, int64_t rows, const T* w, int64_t group_stride, int64_t row_stride, const std::vector<int64_t>& source) {
   const int64_t k = pass.k(), count = blocks.size();
   parallel_for(0, groups * count, row_grain(8 * k, 65536), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
       const int64_t group = i / count, first = blocks.first[static_cast<size_t>(i % count)], n = blocks.rows[static_cast<size_t>(i % count)];
       E* to = pass.packed + (group * rows + first) * k;
-      for (int64_t q = 0; q < k; q++)
-        for (int64_t r = 0; r < n; r++) to[q * n + r] = at(group, first + r, q);
+      const T* from = w + group * group_stride + first * row_stride;
+      for (int64_t q = 0; q < k; q++, to += n)
+        for (int64_t r = 0; r < n; r++) to[r] = widen(from[r * row_stride + source[static_cast<size_t>(q)]]);
     }
   });
 }
@@ -158,18 +171,14 @@ struct Product {
 
   Product(int64_t rows_, int64_t height_, int64_t width_) : blocks(rows_, conv_loops<E>().rows), rows(rows_), height(height_), width(width_) {}
 
-  // Pixel rows [begin, end) of all channels of one group; `c` holds block rows of round_up((end - begin) * width) elements.
-  void compute(const Pass<E>& pass, const E* planes, int64_t image, int64_t group, int64_t groups, int64_t begin, int64_t end, E* c) const {
-    const int64_t n = round_up((end - begin) * width, loops.lanes);
-    for (int64_t b = 0; b < blocks.size(); b++) {
-      const int64_t first = blocks.first[static_cast<size_t>(b)];
-      const int count = blocks.rows[static_cast<size_t>(b)];
-      loops.block(count, pass.k(), pass.packed + (group * rows + first) * pass.k(), planes + begin * width, pass.offsets.data(), n, bias ? bias + group * rows + first : nullptr,
-                  c, n);
-      for (int r = 0; r < count; r++) {
-        T* to = out + ((image * groups + group) * rows + first + r) * result_h * result_w;
-        for (int64_t y = begin; y < end; y++) store_row(to, c + r * n + (y - begin) * width, y * step_h + pass.y0, pass.x0);
-      }
+  // Pixel rows [begin, end) of one block of channels; `c` holds its rows of round_up((end - begin) * width) elements.
+  void compute(const Pass<E>& pass, int64_t block, const E* planes, int64_t image, int64_t group, int64_t groups, int64_t begin, int64_t end, E* c) const {
+    const int64_t n = round_up((end - begin) * width, loops.lanes), first = blocks.first[static_cast<size_t>(block)];
+    const int count = blocks.rows[static_cast<size_t>(block)];
+    loops.block(count, pass.k(), pass.packed + (group * rows + first) * pass.k(), planes + begin * width, pass.offsets.data(), n, bias ? bias + group * rows + first : nullptr, c, n);
+    for (int r = 0; r < count; r++) {
+      T* to = out + ((image * groups + group) * rows + first + r) * result_h * result_w;
+      for (int64_t y = begin; y < end; y++) store_row(to, c + r * n + (y - begin) * width, y * step_h + pass.y0, pass.x0);
     }
   }
   // Writes pixels of one computed row that fall inside the result.
@@ -179,7 +188,7 @@ struct Product {
     const int64_t first = x0 < 0 ? (-x0 + step_w - 1) / step_w : 0;
     const int64_t last = std::min(width, (result_w - 1 - x0) / step_w + 1);  // past the end
     if constexpr (std::is_same_v<T, E>)
-      if (step_w == 1) return static_cast<void>(std::memcpy(to + x0 + first, c + first, sizeof(E) * static_cast<size_t>(std::max<int64_t>(0, last - first))));
+      if (step_w == 1) return copy_dense(to + x0 + first, c + first, last - first);
     for (int64_t x = first; x < last; x++) to[x * step_w + x0] = narrow<T>(c[x]);
   }
 };
@@ -195,12 +204,17 @@ void run_passes(const Product<T, E>& p, int64_t batch, int64_t groups, int64_t c
   const int64_t result = 8 * (round_up(chunk * p.width, 64) + 64);
   if (units >= 4 * threads || units % threads == 0 || threads == 1) {
     const int64_t work = k * p.rows * p.height * p.width;
+    // Several images at once, if their planes fit the second-level cache, so that weights are read less often.
+    const int64_t size = round_up(planes_size + kSlack, 16), together = std::max<int64_t>(1, std::min<int64_t>(8, kTogetherBytes / (size * static_cast<int64_t>(sizeof(E)))));
     parallel_for(0, units, row_grain(work, 200000), [&](int64_t begin, int64_t end) {
-      Scratch<E> planes(planes_size + kSlack), c(result);
-      for (int64_t u = begin; u < end; u++) {
-        fill(u / groups, u % groups, planes.get(), 0, channels);
+      Scratch<E> planes(together * size), c(result);
+      for (int64_t u = begin; u < end; u += together) {
+        const int64_t stop = std::min(u + together, end);
+        for (int64_t v = u; v < stop; v++) fill(v / groups, v % groups, planes + (v - u) * size, 0, channels);
         for (const auto& pass : p.passes)
-          for (int64_t y = 0; y < p.height; y += chunk) p.compute(*pass, planes, u / groups, u % groups, groups, y, std::min(y + chunk, p.height), c);
+          for (int64_t y = 0; y < p.height; y += chunk)
+            for (int64_t b = 0; b < p.blocks.size(); b++)
+              for (int64_t v = u; v < stop; v++) p.compute(*pass, b, planes + (v - u) * size, v / groups, v % groups, groups, y, std::min(y + chunk, p.height), c);
       }
     });
     return;
@@ -212,7 +226,8 @@ void run_passes(const Product<T, E>& p, int64_t batch, int64_t groups, int64_t c
     parallel_for(0, (p.height + rows - 1) / rows, row_grain(k * p.rows * rows * p.width, 200000), [&](int64_t begin, int64_t end) {
       Scratch<E> c(result);
       for (const auto& pass : p.passes)
-        for (int64_t i = begin; i < end; i++) p.compute(*pass, planes, u / groups, u % groups, groups, i * rows, std::min((i + 1) * rows, p.height), c);
+        for (int64_t i = begin; i < end; i++)
+          for (int64_t b = 0; b < p.blocks.size(); b++) p.compute(*pass, b, planes, u / groups, u % groups, groups, i * rows, std::min((i + 1) * rows, p.height), c);
     });
   }
 }
@@ -226,14 +241,13 @@ void forward(const Geometry& g, const Tensor& input, const Tensor& weight, const
   p.out = out.data<T>();
   const Tensor hold_bias = bias ? to_dtype(bias, sizeof(E) == 8 ? ARGAND_FLOAT64 : ARGAND_FLOAT32) : Tensor();
   if (bias) p.bias = hold_bias.data<E>();
-  std::vector<int64_t> offsets;
+  std::vector<int64_t> offsets, source;
   for (int64_t c = 0; c < g.in; c++)
     for (int64_t i = 0; i < g.kh; i++)
-      for (int64_t j = 0; j < g.kw; j++) offsets.push_back(planes.offset(g, c, i, j));
+      for (int64_t j = 0; j < g.kw; j++) source.push_back(static_cast<int64_t>(offsets.size())), offsets.push_back(planes.offset(g, c, i, j));
   p.passes.push_back(std::make_unique<Pass<E>>(std::move(offsets), g.groups, g.out));
-  const T* w = weight.data<T>();
   const int64_t k = p.passes[0]->k();
-  pack(*p.passes[0], p.blocks, g.groups, g.out, [&](int64_t group, int64_t row, int64_t q) { return widen(w[(group * g.out + row) * k + q]); });
+  pack(*p.passes[0], p.blocks, g.groups, g.out, weight.data<T>(), g.out * k, k, source);
   const T* in = input.data<T>();
   run_passes<T, E>(p, g.batch, g.groups, g.in, g.in * planes.per_channel, [&](int64_t image, int64_t group, E* to, int64_t begin, int64_t end) {
     fill_input_planes<T, E>(g, planes, in + (image * g.groups + group) * g.in * g.h * g.w, to, begin, end);
@@ -245,16 +259,16 @@ template <class T>
 void backward_input(const Geometry& g, const Tensor& grad, const Tensor& weight, const Tensor& out) {
   using E = compute_t<T>;
   const int64_t reach_h = (g.kh - 1) * g.dh / g.sh, reach_w = (g.kw - 1) * g.dw / g.sw;
-  const int64_t qh = (g.ph + g.h - 1) / g.sh + 1, qw = (g.pw + g.w - 1) / g.sw + 1;  // pixels of a phase
+  const int64_t top = g.ph / g.sh, left = g.pw / g.sw;  // the first pixel of a phase that is not padding alone
+  const int64_t qh = (g.ph + g.h - 1) / g.sh - top + 1, qw = (g.pw + g.w - 1) / g.sw - left + 1;
   const int64_t height = qh + reach_h, width = qw + reach_w, stride = round_up(height * width, 16) + 16;
   Product<T, E> p(g.in, qh, width);
   p.result_h = g.h, p.result_w = g.w, p.step_h = g.sh, p.step_w = g.sw;
   p.out = out.data<T>();
-  const T* w = weight.data<T>();
   bool complete = true;  // every phase has a tap
   for (int64_t a = 0; a < g.sh; a++)
     for (int64_t b = 0; b < g.sw; b++) {
-      std::vector<int64_t> offsets, taps;
+      std::vector<int64_t> offsets, taps, source;
       for (int64_t i = 0; i < g.kh; i++)
         for (int64_t j = 0; j < g.kw; j++)
           if (i * g.dh % g.sh == a && j * g.dw % g.sw == b) taps.push_back(i * g.kw + j);
@@ -263,24 +277,24 @@ void backward_input(const Geometry& g, const Tensor& grad, const Tensor& weight,
         continue;
       }
       for (int64_t o = 0; o < g.out; o++)
-        for (int64_t t : taps) offsets.push_back(o * stride + (reach_h - t / g.kw * g.dh / g.sh) * width + reach_w - t % g.kw * g.dw / g.sw);
+        for (int64_t t : taps) {
+          offsets.push_back(o * stride + (reach_h - t / g.kw * g.dh / g.sh) * width + reach_w - t % g.kw * g.dw / g.sw);
+          source.push_back(o * g.in * g.taps() + t);
+        }
       p.passes.push_back(std::make_unique<Pass<E>>(std::move(offsets), g.groups, g.in));
       Pass<E>& pass = *p.passes.back();
-      pass.y0 = a - g.ph, pass.x0 = b - g.pw;
-      const int64_t n = static_cast<int64_t>(taps.size());
-      pack(pass, p.blocks, g.groups, g.in, [&](int64_t group, int64_t row, int64_t q) {
-        return widen(w[((group * g.out + q / n) * g.in + row) * g.taps() + taps[static_cast<size_t>(q % n)]]);
-      });
+      pass.y0 = a - g.ph + top * g.sh, pass.x0 = b - g.pw + left * g.sw;
+      pack(pass, p.blocks, g.groups, g.in, weight.data<T>(), g.out * g.in * g.taps(), g.taps(), source);
     }
   if (!complete) std::memset(out->data, 0, static_cast<size_t>(out.numel()) * sizeof(T));
   const T* dy = grad.data<T>();
   run_passes<T, E>(p, g.batch, g.groups, g.out, g.out * stride, [&](int64_t image, int64_t group, E* to, int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; o++)
-      fill_plane<T, E>(to + o * stride, height, width, dy + ((image * g.groups + group) * g.out + o) * g.oh * g.ow, g.oh, g.ow, 1, 1, -reach_h, -reach_w);
+      fill_plane<T, E>(to + o * stride, height, width, dy + ((image * g.groups + group) * g.out + o) * g.oh * g.ow, g.oh, g.ow, 1, 1, top - reach_h, left - reach_w);
   });
 }
 
-// Gradient of the weight: per image, sum over pixels of (shifted planes) x (transposed grad); images are added in fixed chunks.
+// Gradient of the weight: per image, sum over pixels of (shifted planes) x (transposed grad), as a matrix [tap][channel].
 template <class T>
 class WeightGradient {
   using E = compute_t<T>;
@@ -292,73 +306,121 @@ class WeightGradient {
         for (int64_t j = 0; j < g.kw; j++) offsets.push_back(planes.offset(g, c, i, j));
     k = static_cast<int64_t>(offsets.size());
     lanes = round_up(g.out, loops.lanes);
+    size = k * lanes;
+    source_size = round_up(g.in * planes.per_channel + kSlack, 16);
+    grad_size = g.oh * g.ow * lanes;
   }
 
   void run(const Tensor& out) {
-    const int64_t size = k * lanes, threads = api->num_threads();
-    const int64_t chunks = std::max<int64_t>(1, std::min<int64_t>({g.batch, 8, kPartialBytes / std::max<int64_t>(1, g.groups * size * static_cast<int64_t>(sizeof(E)))}));
+    if (g.out < 4) return run_by_dots(out);
+    const int64_t bytes = g.groups * size * static_cast<int64_t>(sizeof(E));
+    if (bytes > kSmallWeight || g.batch == 1) return run_by_taps(out);
+    // Small weights: images in fixed chunks, each with a sum of its own.
+    const int64_t chunks = std::min<int64_t>(g.batch, 8), per = (g.batch + chunks - 1) / chunks;
     Scratch<E> partial(chunks * g.groups * size);
-    std::memset(partial.get(), 0, sizeof(E) * static_cast<size_t>(chunks * g.groups * size));
-    const int64_t per = (g.batch + chunks - 1) / chunks, tasks = chunks * g.groups;
-    if (tasks >= threads) {
-      parallel_for(0, tasks, row_grain(per * size * g.oh * g.ow, 200000), [&](int64_t begin, int64_t end) {
-        Scratch<E> source(g.in * planes.per_channel + kSlack), grad(g.oh * g.ow * lanes);
-        for (int64_t t = begin; t < end; t++)
-          for (int64_t i = t / g.groups * per; i < g.batch && i < (t / g.groups + 1) * per; i++) {
-            prepare(i, t % g.groups, source, 0, g.in);
-            transpose(i, t % g.groups, grad);
-            accumulate(source, grad, partial + t * size, 0, k);
-          }
-      });
-    } else {  // few tasks: share the taps of one image among the threads
-      Scratch<E> source(g.in * planes.per_channel + kSlack), grad(g.oh * g.ow * lanes);
-      for (int64_t t = 0; t < tasks; t++)
+    std::memset(partial.get(), 0, static_cast<size_t>(chunks * bytes));
+    parallel_for(0, chunks * g.groups, row_grain(per * size * g.oh * g.ow, 200000), [&](int64_t begin, int64_t end) {
+      Scratch<E> source(source_size), grad(grad_size);
+      for (int64_t t = begin; t < end; t++)
         for (int64_t i = t / g.groups * per; i < g.batch && i < (t / g.groups + 1) * per; i++) {
-          parallel_for(0, g.in, row_grain(planes.per_channel), [&](int64_t begin, int64_t end) { prepare(i, t % g.groups, source, begin, end); });
-          transpose(i, t % g.groups, grad);
-          parallel_for(0, (k + 7) / 8, row_grain(8 * lanes * g.oh * g.ow, 200000),
-                       [&](int64_t begin, int64_t end) { accumulate(source, grad, partial + t * size, begin * 8, std::min(end * 8, k)); });
-        }
-    }
-    T* to = out.data<T>();
-    parallel_for(0, g.groups * g.out, row_grain(k * chunks), [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; o++)
-        for (int64_t q = 0; q < k; q++) {
-          E sum = 0;
-          for (int64_t c = 0; c < chunks; c++) sum += partial[(c * g.groups + o / g.out) * size + q * lanes + o % g.out];
-          to[o * k + q] = narrow<T>(sum);
+          fill(i, t % g.groups, source, 0, g.in);
+          transpose(i, t % g.groups, grad, 0, g.oh * g.ow);
+          accumulate(source, grad, 1, partial + t * size, 0, k);
         }
     });
+    for (int64_t group = 0; group < g.groups; group++) store(out, group, partial + group * size, chunks, g.groups * size);
   }
 
  private:
-  void prepare(int64_t image, int64_t group, E* source, int64_t begin, int64_t end) const {
+  // Large weights: the taps are split among the threads, each going through all images.
+  void run_by_taps(const Tensor& out) {
+    const int64_t images = std::max<int64_t>(1, std::min(g.batch, kSharedImages / ((source_size + grad_size) * static_cast<int64_t>(sizeof(E)))));
+    Scratch<E> source(images * source_size), grad(images * grad_size), acc(size);
+    const int64_t span = std::max<int64_t>(1, kTapBytes / (8 * lanes * static_cast<int64_t>(sizeof(E))));  // blocks of 8 taps whose sums stay in cache
+    for (int64_t group = 0; group < g.groups; group++) {
+      std::memset(acc.get(), 0, sizeof(E) * static_cast<size_t>(size));
+      for (int64_t first = 0; first < g.batch; first += images) {
+        const int64_t count = std::min(images, g.batch - first), pixels = g.oh * g.ow;
+        parallel_for(0, count * g.in, row_grain(planes.per_channel), [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; i++) fill(first + i / g.in, group, source + i / g.in * source_size, i % g.in, i % g.in + 1);
+        });
+        parallel_for(0, count, row_grain(grad_size), [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; i++) transpose(first + i, group, grad + i * grad_size, 0, pixels);
+        });
+        parallel_for(0, (k + 7) / 8, row_grain(8 * lanes * pixels * count, 200000), [&](int64_t begin, int64_t end) {
+          for (int64_t b = begin; b < end; b += span) accumulate(source, grad, count, acc, b * 8, std::min(std::min(b + span, end) * 8, k));
+        });
+      }
+      store(out, group, acc, 1, 0);
+    }
+  }
+  // Few channels (depthwise): a dot product per tap, over rows padded with zeros to the planes' width.
+  void run_by_dots(const Tensor& out) {
+    const int64_t length = g.oh * planes.width;
+    const auto& kernels = tile_kernels<E>();
+    parallel_for(0, g.groups, row_grain(g.batch * k * length, 200000), [&](int64_t begin, int64_t end) {
+      Scratch<E> source(source_size), grad(length), sum(k), part(1);
+      for (int64_t group = begin; group < end; group++)
+        for (int64_t o = 0; o < g.out; o++) {
+          const int64_t channel = group * g.out + o;
+          for (int64_t q = 0; q < k; q++) sum[q] = 0;
+          for (int64_t i = 0; i < g.batch; i++) {
+            fill(i, group, source, 0, g.in);
+            fill_plane<T, E>(grad, g.oh, planes.width, dy + (i * g.groups * g.out + channel) * g.oh * g.ow, g.oh, g.ow, 1, 1, 0, 0);
+            for (int64_t q = 0; q < k; q++) {
+              kernels.dots(1, 1, length, grad, length, source + offsets[static_cast<size_t>(q)], length, nullptr, part, 1);
+              sum[q] += part[0];
+            }
+          }
+          for (int64_t q = 0; q < k; q++) out.data<T>()[channel * k + q] = narrow<T>(sum[q]);
+        }
+    });
+  }
+  void fill(int64_t image, int64_t group, E* source, int64_t begin, int64_t end) const {
     fill_input_planes<T, E>(g, planes, in + (image * g.groups + group) * g.in * g.h * g.w, source, begin, end);
   }
   // grad[pixel][channel], channels padded with zeros to whole vectors.
-  void transpose(int64_t image, int64_t group, E* grad) const {
+  void transpose(int64_t image, int64_t group, E* grad, int64_t begin, int64_t end) const {
     const int64_t pixels = g.oh * g.ow;
     const T* from = dy + (image * g.groups + group) * g.out * pixels;
     constexpr int64_t kTile = 16;
-    for (int64_t p = 0; p < pixels; p += kTile)
+    for (int64_t p = begin; p < end; p += kTile)
       for (int64_t o = 0; o < lanes; o += kTile) {
-        const int64_t pe = std::min(p + kTile, pixels), oe = std::min(o + kTile, lanes);
-        for (int64_t a = p; a < pe; a++)
-          for (int64_t b = o; b < oe; b++) grad[a * lanes + b] = b < g.out ? widen(from[b * pixels + a]) : E(0);
+        const int64_t pe = std::min(p + kTile, end), oe = std::min(o + kTile, lanes), real = std::min(oe, g.out);
+        for (int64_t a = p; a < pe; a++) {
+          for (int64_t b = o; b < real; b++) grad[a * lanes + b] = widen(from[b * pixels + a]);
+          for (int64_t b = std::max(o, real); b < oe; b++) grad[a * lanes + b] = 0;
+        }
       }
   }
-  // acc[tap][channel] += ... for taps [begin, end), in bands of pixel rows.
-  void accumulate(const E* source, const E* grad, E* acc, int64_t begin, int64_t end) const {
-    const int64_t band = std::max<int64_t>(1, kWeightPixels / g.ow);
-    for (int64_t y = 0; y < g.oh; y += band) {
-      const int64_t height = std::min(band, g.oh - y);
-      for (int64_t q = begin; q < end;) {
-        int rows = loops.rows;
-        while (rows > end - q) rows /= 2;
-        loops.weight_block(rows, source + y * planes.width, offsets.data() + q, height, g.ow, planes.width, grad + y * g.ow * lanes, lanes, lanes, acc + q * lanes, lanes);
-        q += rows;
+  // acc[tap][channel] += ... for taps [begin, end), image by image in bands of pixel rows.
+  void accumulate(const E* source, const E* grad, int64_t images, E* acc, int64_t begin, int64_t end) const {
+    const int64_t band = std::max<int64_t>(1, kBandBytes / (static_cast<int64_t>(sizeof(E)) * lanes * g.ow));
+    for (int64_t i = 0; i < images; i++, source += source_size, grad += grad_size)
+      for (int64_t y = 0; y < g.oh; y += band) {
+        const int64_t height = std::min(band, g.oh - y);
+        for (int64_t q = begin; q < end;) {
+          int rows = loops.rows;
+          while (rows > end - q) rows /= 2;
+          loops.weight_block(rows, source + y * planes.width, offsets.data() + q, height, g.ow, planes.width, grad + y * g.ow * lanes, lanes, lanes, acc + q * lanes, lanes);
+          q += rows;
+        }
       }
-    }
+  }
+  // out[channel][tap] = sum over chunks of sums[chunk][tap][channel], in square tiles.
+  void store(const Tensor& out, int64_t group, const E* sums, int64_t chunks, int64_t chunk_stride) const {
+    constexpr int64_t kTile = 16;
+    T* to = out.data<T>() + group * g.out * k;
+    parallel_for(0, (g.out + kTile - 1) / kTile, row_grain(kTile * k * chunks), [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin * kTile; o < std::min(end * kTile, g.out); o += kTile)
+        for (int64_t q = 0; q < k; q += kTile)
+          for (int64_t b = o; b < std::min(o + kTile, g.out); b++)
+            for (int64_t a = q; a < std::min(q + kTile, k); a++) {
+              E sum = 0;
+              for (int64_t c = 0; c < chunks; c++) sum += sums[c * chunk_stride + a * lanes + b];
+              to[b * k + a] = narrow<T>(sum);
+            }
+    });
   }
 
   const Geometry& g;
@@ -366,7 +428,7 @@ class WeightGradient {
   const T *in, *dy;
   const ConvLoops<E>& loops = conv_loops<E>();
   std::vector<int64_t> offsets;
-  int64_t k, lanes;
+  int64_t k, lanes, size, source_size, grad_size;
 };
 
 // 1x1 convolutions as matrix products, per image and group; f(image * groups + group, serial).
@@ -392,6 +454,22 @@ void pointwise_forward(const Geometry& g, const Tensor& input, const Tensor& wei
     const char *w = weight.data<char>() + u % g.groups * g.out * g.in * size, *x = input.data<char>() + u * g.in * n * size;
     gemm(input.dtype(), g.out, n, g.in, 1, {w, g.in, 1}, {x, n, 1}, bias ? 1 : 0, out.data<char>() + u * g.out * n * size, n, serial);
   });
+}
+
+void pointwise_backward_input(const Geometry& g, const Tensor& grad, const Tensor& weight, const Tensor& out) {
+  const int64_t n = g.h * g.w, size = grad.itemsize();
+  for_units(g, [&](int64_t u, bool serial) {
+    const char *w = weight.data<char>() + u % g.groups * g.out * g.in * size, *dy = grad.data<char>() + u * g.out * n * size;
+    gemm(grad.dtype(), g.in, n, g.out, 1, {w, 1, g.in}, {dy, n, 1}, 0, out.data<char>() + u * g.in * n * size, n, serial);
+  });
+}
+
+// Image by image into the zeroed result.
+void pointwise_backward_weight(const Geometry& g, const Tensor& input, const Tensor& grad, const Tensor& out) {
+  const int64_t n = g.h * g.w, size = grad.itemsize();
+  for (int64_t u = 0; u < g.batch * g.groups; u++)
+    gemm(grad.dtype(), g.out, g.in, n, 1, {grad.data<char>() + u * g.out * n * size, n, 1}, {input.data<char>() + u * g.in * n * size, 1, n}, 1,
+         out.data<char>() + u % g.groups * g.out * g.in * size, g.in);
 }
 
 template <class T>
@@ -445,18 +523,19 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_outpu
          static_cast<long>(g.groups * g.out), static_cast<long>(g.oh), static_cast<long>(g.ow));
   const Tensor dy = contiguous(grad_output), x = contiguous(input), w = contiguous(weight);
   Tensor dx, dw, db;
+  const bool products = g.is_pointwise() && g.out >= 4 && g.in >= 4 && x.itemsize() > 2;  // 16-bit sums would be rounded at every image
   dispatch_floating("convolution_backward", x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (output_mask[0]) {
       dx = empty(x.sizes(), x.dtype());
       if (dx.numel() && dy.numel())
-        backward_input<T>(g, dy, w, dx);
+        products ? pointwise_backward_input(g, dy, w, dx) : backward_input<T>(g, dy, w, dx);
       else
         dx = zeros(x.sizes(), x.dtype());
     }
     if (output_mask[1]) {
       dw = zeros(w.sizes(), x.dtype());
-      if (dw.numel() && dy.numel()) WeightGradient<T>(g, x, dy).run(dw);
+      if (dw.numel() && dy.numel()) products ? pointwise_backward_weight(g, x, dy, dw) : WeightGradient<T>(g, x, dy).run(dw);
     }
     if (output_mask[2]) db = bias_gradient<T>(g, dy);
   });

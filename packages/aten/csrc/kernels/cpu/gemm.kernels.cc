@@ -32,11 +32,31 @@ void dot_block(int64_t k, const E* a, int64_t lda, const E* b, int64_t ldb, cons
     for (int j = 0; j < NR; j++) c[i * ldc + j] = sum_lanes(acc[i][j]) + (bias ? bias[j] : E(0));
 }
 
+// One dot product, with enough accumulators to hide the latency.
+template <class E>
+E dot(int64_t k, const E* a, const E* b) {
+  using V = vec_t<E>;
+  constexpr int L = Lanes<V>::n;
+  V acc[4] = {V{}, V{}, V{}, V{}};
+  int64_t p = 0;
+  for (; p + 4 * L <= k; p += 4 * L)
+#pragma GCC unroll 4
+    for (int u = 0; u < 4; u++) acc[u] = fma(load(a + p + u * L), load(b + p + u * L), acc[u]);
+  for (; p + L <= k; p += L) acc[0] = fma(load(a + p), load(b + p), acc[0]);
+  if (p < k) acc[1] = fma(load_n(a + p, k - p), load_n(b + p, k - p), acc[1]);
+  return sum_lanes((acc[0] + acc[1]) + (acc[2] + acc[3]));
+}
+
 template <class E, int MR>
 void dot_rows(int64_t n, int64_t k, const E* a, int64_t lda, const E* b, int64_t ldb, const E* bias, E* c, int64_t ldc) {
   int64_t j = 0;
   for (; j + 4 <= n; j += 4) dot_block<E, MR, 4>(k, a, lda, b + j * ldb, ldb, bias ? bias + j : nullptr, c + j, ldc);
-  for (; j < n; j++) dot_block<E, MR, 1>(k, a, lda, b + j * ldb, ldb, bias ? bias + j : nullptr, c + j, ldc);
+  for (; j < n; j++) {
+    if (MR == 1)
+      c[j] = dot(k, a, b + j * ldb) + (bias ? bias[j] : E(0));
+    else
+      dot_block<E, MR, 1>(k, a, lda, b + j * ldb, ldb, bias ? bias + j : nullptr, c + j, ldc);
+  }
 }
 
 template <class E>
