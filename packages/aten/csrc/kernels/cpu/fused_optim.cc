@@ -83,9 +83,10 @@ void adam(const char* name, const AdamOptions& o, const TensorList& params, cons
   check_lists(name, params, {&grads, &exp_avgs, &exp_avg_sqs});
   if (o.amsgrad) check_lists(name, params, {&max_exp_avg_sqs});
   if (steps.size() != params.size()) fail(ARGAND_RUNTIME_ERROR, "%s: got %zu parameters and %zu steps, expected the same number", name, params.size(), steps.size());
+  for (const Tensor& s : steps)  // nothing is changed before all is checked
+    if (!s || s.numel() != 1 || (s.dtype() != ARGAND_FLOAT32 && s.dtype() != ARGAND_FLOAT64)) fail(ARGAND_RUNTIME_ERROR, "%s: steps are float32 or float64 tensors of one element", name);
   std::vector<AdamCorrection> corrections;
   for (const Tensor& s : steps) {
-    if (s.numel() != 1 || (s.dtype() != ARGAND_FLOAT32 && s.dtype() != ARGAND_FLOAT64)) fail(ARGAND_RUNTIME_ERROR, "%s: steps are float32 or float64 tensors of one element", name);
     const double step = read_step(s) + 1;
     corrections.push_back({1 - std::pow(o.beta1, step), std::sqrt(1 - std::pow(o.beta2, step))});
     write_step(s, step);
