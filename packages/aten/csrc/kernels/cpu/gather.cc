@@ -1,5 +1,6 @@
 // gather, scatter_, scatter_add_, index_select, index_add_: one index per place along one dim.
 #include <algorithm>
+#include <atomic>
 
 #include "packages/aten/csrc/kernels/cpu/rows.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
@@ -48,7 +49,12 @@ void walk_range(const Walk& w, const int64_t* index, int64_t begin, int64_t end,
   while (last == 0 || at[0] < end) {
     int64_t i = 0, s = 0, o = 0;
     for (int64_t k = 0; k < last; k++) i += at[k] * w.index[k], s += at[k] * w.self[k], o += at[k] * w.other[k];
-    for (int64_t j = run_begin; j < run_end; j++) f(s + j * w.self[last] + index[i + j * w.index[last]] * w.dim_stride, o + j * w.other[last]);
+    const int64_t *run = index + i, step = w.dim_stride;
+    if (w.index[last] == 1 && w.other[last] == 1 && w.self[last] == 0) {  // along dense rows
+      for (int64_t j = run_begin; j < run_end; j++) f(s + run[j] * step, o + j);
+    } else {
+      for (int64_t j = run_begin; j < run_end; j++) f(s + j * w.self[last] + run[j * w.index[last]] * step, o + j * w.other[last]);
+    }
     if (last == 0) return;
     int64_t k = last - 1;
     while (k > 0 && ++at[k] == w.sizes[k]) at[k--] = 0;
@@ -80,9 +86,18 @@ Tensor checked_index(const char* op, const Tensor& index, const Tensor& self, in
     fail(ARGAND_SHAPE_ERROR, "%s: got index of shape %s for self of shape %s%s%s, expected the same number of dims and no size greater than theirs apart from dimension %ld", op,
          to_string(index.sizes()).c_str(), to_string(self.sizes()).c_str(), src ? " and src of shape " : "", src ? to_string(src.sizes()).c_str() : "", static_cast<long>(dim));
   const int64_t limit = size(self, dim), *p = i64.data<int64_t>();
+  if (i64.is_contiguous()) {  // the usual, good case; a bad index is found again below for its message
+    std::atomic<bool> bad{false};
+    parallel_for(0, i64.numel(), 65536, [&](int64_t begin, int64_t end) {
+      uint64_t largest = 0;  // a negative index is a huge one
+      for (int64_t k = begin; k < end; k++) largest = std::max(largest, static_cast<uint64_t>(p[k]));
+      if (largest >= static_cast<uint64_t>(limit)) bad.store(true, std::memory_order_relaxed);
+    });
+    if (!bad.load(std::memory_order_relaxed)) return i64;
+  }
   Dims zero;
   for (int64_t d = 0; d < index.dim(); d++) zero.push_back(0);
-  Walk w = make_walk(i64, Tensor(i64), 0, zero.d);
+  Walk w = make_walk(i64, i64, 0, zero.d);
   for (int64_t d = 0; d < w.n; d++) w.self[d] = 0;
   w.dim_stride = 1;  // the offset in self is then the index itself
   walk(w, p, false, [&](int64_t value, int64_t) {

@@ -91,31 +91,47 @@ void rows(int64_t rows, int64_t n, const void* input, void* output, void* scratc
   }
 }
 
-template <class T>
-void columns(int64_t n, int64_t inner, int64_t begin, int64_t end, const void* input, void* output, bool log) {
+// U vectors of columns at once; `lanes` of them in each (less than a vector's only if U is 1).
+template <class T, int U>
+void column_block(int64_t n, int64_t inner, int64_t lanes, const T* x, T* y, bool log) {
   using V = vec_t<T>;
   using E = elem_t<T>;
   constexpr int L = Lanes<V>::n;
-  for (int64_t j = begin; j < end; j += L) {
-    const int64_t lanes = end - j < L ? end - j : L;
-    const T* x = static_cast<const T*>(input) + j;
-    T* y = static_cast<T*>(output) + j;
-    V m = splat<V>(static_cast<E>(-__builtin_inf()));
-    for (int64_t k = 0; k < n; k++) m = max(get(x + k * inner, lanes), m);
-    V sum = V{};
-    for (int64_t k = 0; k < n; k++) {
-      const V e = exp(get(x + k * inner, lanes) - m);
-      sum += e;
-      if (!log && !IsHalf<T>::value) put(y + k * inner, e, lanes);
+  V m[U], sum[U];
+#pragma GCC unroll 4
+  for (int u = 0; u < U; u++) m[u] = splat<V>(static_cast<E>(-__builtin_inf())), sum[u] = V{};
+  for (int64_t k = 0; k < n * inner; k += inner)
+#pragma GCC unroll 4
+    for (int u = 0; u < U; u++) m[u] = max(get(x + k + u * L, lanes), m[u]);
+  for (int64_t k = 0; k < n * inner; k += inner)
+#pragma GCC unroll 4
+    for (int u = 0; u < U; u++) {
+      const V e = exp(get(x + k + u * L, lanes) - m[u]);
+      sum[u] += e;
+      if (!log && !IsHalf<T>::value) put(y + k + u * L, e, lanes);
     }
-    if (log) {
-      for (int u = 0; u < L; u++) sum[u] = log_of(sum[u]);
-      for (int64_t k = 0; k < n; k++) put(y + k * inner, get(x + k * inner, lanes) - m - sum, lanes);
-    } else {
-      const V scale = splat<V>(1) / sum;
-      for (int64_t k = 0; k < n; k++) put(y + k * inner, scale * (IsHalf<T>::value ? exp(get(x + k * inner, lanes) - m) : get(y + k * inner, lanes)), lanes);
+  for (int u = 0; u < U; u++)
+    for (int i = 0; i < L; i++) sum[u][i] = log ? log_of(sum[u][i]) : 1 / sum[u][i];
+  for (int64_t k = 0; k < n * inner; k += inner)
+#pragma GCC unroll 4
+    for (int u = 0; u < U; u++) {
+      const T* at = x + k + u * L;
+      T* to = y + k + u * L;
+      if (log)
+        put(to, get(at, lanes) - m[u] - sum[u], lanes);
+      else
+        put(to, sum[u] * (IsHalf<T>::value ? exp(get(at, lanes) - m[u]) : get(to, lanes)), lanes);
     }
-  }
+}
+
+template <class T>
+void columns(int64_t n, int64_t inner, int64_t begin, int64_t end, const void* input, void* output, bool log) {
+  constexpr int64_t L = Lanes<vec_t<T>>::n;
+  const T* x = static_cast<const T*>(input);
+  T* y = static_cast<T*>(output);
+  int64_t j = begin;
+  for (; j + 4 * L <= end; j += 4 * L) column_block<T, 4>(n, inner, L, x + j, y + j, log);
+  for (; j < end; j += L) column_block<T, 1>(n, inner, end - j < L ? end - j : L, x + j, y + j, log);
 }
 
 template <class T>
@@ -144,22 +160,33 @@ void rows_backward(int64_t rows, int64_t n, const void* grad, const void* result
   }
 }
 
-template <class T>
-void columns_backward(int64_t n, int64_t inner, int64_t begin, int64_t end, const void* grad, const void* result, void* input_grad, bool log) {
+template <class T, int U>
+void column_block_backward(int64_t n, int64_t inner, int64_t lanes, const T* g, const T* y, T* dx, bool log) {
   using V = vec_t<T>;
   constexpr int L = Lanes<V>::n;
-  for (int64_t j = begin; j < end; j += L) {
-    const int64_t lanes = end - j < L ? end - j : L;
-    const T* g = static_cast<const T*>(grad) + j;
-    const T* y = static_cast<const T*>(result) + j;
-    T* dx = static_cast<T*>(input_grad) + j;
-    V s = V{};
-    for (int64_t k = 0; k < n * inner; k += inner) s = log ? s + get(g + k, lanes) : fma(get(g + k, lanes), get(y + k, lanes), s);
-    for (int64_t k = 0; k < n * inner; k += inner) {
-      const V a = get(g + k, lanes), b = get(y + k, lanes);
-      put(dx + k, log ? a - exp(b) * s : b * (a - s), lanes);
+  V s[U];
+#pragma GCC unroll 4
+  for (int u = 0; u < U; u++) s[u] = V{};
+  for (int64_t k = 0; k < n * inner; k += inner)
+#pragma GCC unroll 4
+    for (int u = 0; u < U; u++) s[u] = log ? s[u] + get(g + k + u * L, lanes) : fma(get(g + k + u * L, lanes), get(y + k + u * L, lanes), s[u]);
+  for (int64_t k = 0; k < n * inner; k += inner)
+#pragma GCC unroll 4
+    for (int u = 0; u < U; u++) {
+      const V a = get(g + k + u * L, lanes), b = get(y + k + u * L, lanes);
+      put(dx + k + u * L, log ? a - exp(b) * s[u] : b * (a - s[u]), lanes);
     }
-  }
+}
+
+template <class T>
+void columns_backward(int64_t n, int64_t inner, int64_t begin, int64_t end, const void* grad, const void* result, void* input_grad, bool log) {
+  constexpr int64_t L = Lanes<vec_t<T>>::n;
+  const T* g = static_cast<const T*>(grad);
+  const T* y = static_cast<const T*>(result);
+  T* dx = static_cast<T*>(input_grad);
+  int64_t j = begin;
+  for (; j + 4 * L <= end; j += 4 * L) column_block_backward<T, 4>(n, inner, L, g + j, y + j, dx + j, log);
+  for (; j < end; j += L) column_block_backward<T, 1>(n, inner, end - j < L ? end - j : L, g + j, y + j, dx + j, log);
 }
 
 template <class T>
