@@ -17,7 +17,7 @@ struct PointwiseKernel {
 struct ReduceKernel {
   signed char in_dtype, acc_dtype, out_dtype;
   void (*init)(char* acc);                                                                  // one accumulator
-  void (*row)(long n, const char* in, long stride, char* acc);                              // acc = all of n elements, summed pairwise
+  void (*rows)(long rows, long row_stride, long n, const char* in, long stride, char* acc); // acc = all of rows of n elements, pairwise
   void (*columns)(long rows, long columns, const char* in, long row_stride, char* acc);     // acc[c] takes in the rows of contiguous columns
   void (*combine)(long n, char* acc, const char* other);                                    // acc[i] takes in other[i]
   void (*finish)(long n, char* out, long out_stride, const char* acc, long count);          // count: elements reduced to one

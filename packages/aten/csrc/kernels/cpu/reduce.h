@@ -104,30 +104,28 @@ struct Reduction {
     return v;
   }
 
-  static void row(long n, const char* in, long stride, char* acc) {
+  static void rows(long rows, long row_stride, long n, const char* in, long stride, char* acc) {
     alignas(64) char buffer[kBlock * ARGAND_VECTOR_BYTES], tail[ARGAND_VECTOR_BYTES];
-    Value levels[40], total = initial();
+    Value levels[48], total = initial();
     unsigned long count = 0;
-    for (long done = 0; done < n;) {
-      const long m = n - done < kBlock * W ? n - done : kBlock * W;
-      const char* p = in + done * stride;
-      if (stride != (long)sizeof(In)) {
-        gather_elements(buffer, p, stride, m, sizeof(In));
-        p = buffer;
+    for (long r = 0; r < rows; r++, in += row_stride) {
+      for (long done = 0; done < n;) {
+        const long m = n - done < kBlock * W ? n - done : kBlock * W;
+        const char* p = in + done * stride;
+        if (stride != (long)sizeof(In)) {
+          gather_elements(buffer, p, stride, m, sizeof(In));
+          p = buffer;
+        }
+        Value v = block(p, m / W);
+        if (const long rest = m % W) {
+          load_tail(tail, p + (m - rest) * (long)sizeof(In), rest * (long)sizeof(In), kPadding<In>);
+          v = Combine{}(v, keep_lanes(element(tail), rest));
+        }
+        done += m;
+        int level = 0;  // a binary counter of blocks: partners are of equal weight
+        for (unsigned long c = count++; c & 1; c >>= 1) v = Combine{}(levels[level++], v);
+        levels[level] = v;
       }
-      Value v = block(p, m / W);
-      if (const long rest = m % W) {
-        load_tail(tail, p + (m - rest) * (long)sizeof(In), rest * (long)sizeof(In), kPadding<In>);
-        v = Combine{}(v, keep_lanes(element(tail), rest));
-      }
-      done += m;
-      if (done == n && count == 0) {
-        total = v;
-        break;
-      }
-      int level = 0;  // a binary counter of blocks: partners are of equal weight
-      for (unsigned long c = count++; c & 1; c >>= 1) v = Combine{}(levels[level++], v);
-      levels[level] = v;
     }
     for (int level = 0; count >> level; level++)
       if (count >> level & 1) total = Combine{}(levels[level], total);
@@ -188,7 +186,7 @@ struct Reduction {
 template <class Acc, class In, class Out, class Init, class Map, class Combine, class Final>
 constexpr ReduceKernel reduce_kernel(int in_dtype, int acc_dtype, int out_dtype, Init, Map, Combine, Final) {
   using R = Reduction<Acc, In, Out, Init, Map, Combine, Final>;
-  return {(signed char)in_dtype, (signed char)acc_dtype, (signed char)out_dtype, R::init, R::row, R::columns, R::combine, R::finish};
+  return {(signed char)in_dtype, (signed char)acc_dtype, (signed char)out_dtype, R::init, R::rows, R::columns, R::combine, R::finish};
 }
 
 }  // namespace ARGAND_TIER

@@ -20,6 +20,8 @@ constexpr int64_t kGrain = 32768;
 struct Plan {
   const ReduceKernel* kernel;
   Iteration kept, reduced;
+  Iteration planes;  // the reduced dimensions but the innermost, if groups are whole rows of that
+  bool whole_rows;
   int in_size, acc_size;
   bool columns;           // neighbouring outputs together; else one output after the other
   int64_t tile;           // outputs of a tile, along the kept dimension 0
@@ -54,11 +56,16 @@ struct Plan {
   void take_rows(char* data, int64_t begin, int64_t end, char* acc) const {
     bool first = true;
     alignas(16) char part[16];
-    for_each_row(reduced, &data, begin, end, [&](int64_t m, char* const* p) {
-      kernel->row(m, p[0], reduced.strides[0][0], first ? acc : part);
+    auto take = [&](int64_t rows, int64_t row_stride, int64_t n, const char* p) {
+      kernel->rows(rows, row_stride, n, p, reduced.strides[0][0], first ? acc : part);
       if (!first) kernel->combine(1, acc, part);
       first = false;
-    });
+    };
+    const int64_t n = reduced.shape[0];
+    if (whole_rows)
+      for_each_row(planes, &data, begin / n, end / n, [&](int64_t rows, char* const* p) { take(rows, planes.strides[0][0], n, p[0]); });
+    else
+      for_each_row(reduced, &data, begin, end, [&](int64_t m, char* const* p) { take(1, 0, m, p[0]); });
   }
   void take_columns(const char* in, int64_t rows, int64_t n, char* acc) const {
     const int64_t row_stride = reduced.strides[0][0], column_stride = kept.strides[0][0];
@@ -205,6 +212,16 @@ void run_plan(const ReduceKernel& kernel, const Tensor& input, const Tensor& res
   plan.per_group = std::max<int64_t>(std::max<int64_t>(1, kGroup / plan.tile), 1);
   if (plan.columns) plan.per_group = std::min<int64_t>(plan.per_group, 4096);
   if (count <= 2 * plan.per_group) plan.per_group = std::max<int64_t>(count, 1);
+  plan.whole_rows = !plan.columns && plan.reduced.ndim >= 2 && r0 > 0 && r0 <= plan.per_group;
+  if (plan.whole_rows) {
+    plan.per_group -= plan.per_group % r0;
+    plan.planes = plan.reduced;
+    plan.planes.ndim--;
+    for (int d = 0; d < plan.planes.ndim; d++) {
+      plan.planes.shape[d] = plan.reduced.shape[d + 1];
+      plan.planes.strides[0][d] = plan.reduced.strides[0][d + 1];
+    }
+  }
   plan.groups = std::max<int64_t>(1, (count + plan.per_group - 1) / plan.per_group);
   plan.run();
 }
@@ -234,7 +251,7 @@ Tensor reduce(const ReduceOp& op, const Tensor& self, std::optional<IntList> dim
            to_string(self.sizes()).c_str());
     if (result.numel() == 1 && input.is_contiguous() && count > 0 && count <= kGroup / 4) {  // one row
       alignas(16) char acc[16];
-      kernel.row(count, input.data<char>(), input.itemsize(), acc);
+      kernel.rows(1, 0, count, input.data<char>(), input.itemsize(), acc);
       kernel.finish(1, result.data<char>(), result.itemsize(), acc, count);
     } else {
       run_plan(kernel, input, result, mask, keepdim);

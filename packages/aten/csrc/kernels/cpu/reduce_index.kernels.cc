@@ -52,7 +52,7 @@ void find(long n, const char* row, char* value, long* index) {
   using Acc = typename ComputeOf<T>::type;
   using R = Reduction<Acc, T, T, Start, Same, Pick, Same>;
   alignas(16) char acc[16];
-  R::row(n, row, sizeof(T), acc);
+  R::rows(1, 0, n, row, sizeof(T), acc);
   R::finish(1, value, sizeof(T), acc, n);
   constexpr int W = lanes_of<T>();
   alignas(64) char tail[ARGAND_VECTOR_BYTES];
