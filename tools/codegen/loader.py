@@ -108,6 +108,8 @@ class Loader:
         variants = (
             ("function", "method", "inplace", "out")
             if kind == "pointwise"
+            else ("function", "method", "out")
+            if kind in ("reduction", "scan")
             else ("function", "method")
         )
         if schema.is_inplace:

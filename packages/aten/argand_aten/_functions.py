@@ -26,6 +26,13 @@ def allclose(
     return bool(_op["all"](_op["isclose"](input, other, rtol, atol, equal_nan)))
 
 
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Coordinate grids from vectors, given one by one or as one list; `indexing` is "ij" or "xy"."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tuple(tensors[0])
+    return _op["meshgrid"](list(tensors), indexing=indexing)
+
+
 def einsum(equation: str, *operands: Any) -> Tensor:
     """Sums of products by Einstein's convention, operands from left to right.
 
