@@ -391,14 +391,30 @@ class Loader:
             if backward is None:
                 return Derivative(names, None)
             return self.synthesized(entry.op, names, backward.call, node)
-        wanted = gradient_type(entry.op.schema, names)
-        body = self.body(
-            node,
-            gradient_parameters(entry.op.schema),
-            tuple(differentiable(entry.op.schema)),
-            wanted,
-        )
-        return Derivative(names, body)
+        schema = entry.op.schema
+        wanted, needs = gradient_type(schema, names), differentiable(schema)
+        parameters = gradient_parameters(schema)
+        if len(schema.results) > 1:
+            self.allow_missing(node, parameters, schema, wanted)
+        return Derivative(names, self.body(node, parameters, needs, wanted))
+
+    def allow_missing(
+        self, node: Node, parameters: dict[str, LType], schema: Schema, wanted: LType | None
+    ) -> None:
+        """Of several results some may get no gradient: `Tensor?` where the text copes with None; zeros elsewhere."""
+        for name in gradient_names(schema):
+            trial = parameters | {name: parameters[name].maybe()}
+            try:
+                read_body(
+                    node.text,
+                    trial,
+                    lambda n: self.callables.get(n, []),
+                    wanted,
+                    differentiable(schema),
+                )
+            except ExprError:
+                continue
+            parameters[name] = trial[name]
 
     def synthesized(
         self, op: Operator, names: tuple[str, ...], text: str, node: Node

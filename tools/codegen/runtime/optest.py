@@ -507,8 +507,8 @@ def check_noncontiguous(case: Case, dtype: str) -> None:
             try:
                 actual = run(case, held)
             except RuntimeError as e:
-                if "view" in case.traits and "not compatible" in str(e):
-                    continue
+                if "view" in case.traits and ("not compatible" in str(e) or "stride" in str(e)):
+                    continue  # such a layout has no view
                 raise
             for a, b in zip(as_list(array_of(actual)), as_list(array_of(expected)), strict=True):
                 np.testing.assert_allclose(
@@ -774,7 +774,7 @@ def _check_gradients(case: Case, dtype: str, check: Callable[..., Any]) -> None:
         if not inputs or 0 in _sizes(call):
             continue
         outputs = function(*inputs)
-        if isinstance(outputs, tuple) and not outputs:
+        if not as_list(outputs) or any(o.numel() == 0 for o in as_list(outputs)):
             continue
         assert check(function, tuple(inputs))
         checked += 1
