@@ -146,9 +146,11 @@ def rule(op: Operator) -> str:
     gradients: dict[str, str] = {}
     several = len(op.schema.results) > 1
     used: set[str] = set()
+    optional = set(gradient_names(op.schema)) if several else set()
     for d in op.grad:
         if d.body is None:
             continue
+        optional -= {n for n, t in d.body.parameters if not t.optional}
         function = f"_{op.identifier}_{'_'.join(d.args)}"
         text, names = gradient_function(op, d, function)
         used |= set(names)
@@ -172,9 +174,9 @@ def rule(op: Operator) -> str:
         if result in used:
             head.append(f"{safe(result)} = results[{i}]")
         if grad in used:  # after the arguments: the incoming gradient hides one of the same name
-            value = (
-                f"lang.grad_or_zeros(ops, grads[{i}], results[{i}])" if several else f"grads[{i}]"
-            )
+            value = f"grads[{i}]"
+            if several and grad not in optional:
+                value = f"lang.grad_or_zeros(ops, grads[{i}], results[{i}])"
             head.append(f"{grad} = {value}")
     values = [gradients.get(a.name, "None") for a in op.schema.arguments]
     lines = [*head, *lines, f"return ({', '.join(values)},)"]

@@ -184,7 +184,7 @@ def _nll_loss_forward(
     w = np.ones(x.shape[-1]) if weight is None else weight
     keep = target != ignore_index
     total = np.where(keep, w[np.where(keep, target, 0)], 0.0).sum()
-    return R.nll(x, target, weight, reduction, ignore_index), (total if reduction else np.zeros(()))
+    return R.nll(x, target, weight, reduction, ignore_index), total
 
 
 def _cross_entropy(
