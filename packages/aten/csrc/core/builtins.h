@@ -285,7 +285,7 @@ inline bool is_complex(int dtype) { return argand::is_complex(dtype); }
 inline bool is_floating(int dtype) { return argand::is_floating(dtype); }
 inline int real_dtype(int dtype) { return dtype == ARGAND_COMPLEX64 ? ARGAND_FLOAT32 : dtype == ARGAND_COMPLEX128 ? ARGAND_FLOAT64 : dtype; }
 inline int complex_dtype(int dtype) { return dtype == ARGAND_FLOAT64 || dtype == ARGAND_COMPLEX128 ? ARGAND_COMPLEX128 : ARGAND_COMPLEX64; }
-inline int default_dtype() { return api->thread_state()->default_dtype; }
+inline int default_dtype() { return api->default_dtype(); }
 inline int promote_types(int a, int b) { return api->promote_types(a, b); }
 inline int scalar_dtype(const Scalar& s) {
   if (s.tag == ARGAND_TAG_BOOL) return ARGAND_BOOL;

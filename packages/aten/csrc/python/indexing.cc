@@ -113,10 +113,10 @@ class Reader {
       put(ops::nonzero(ops::reshape(ops::full({}, Scalar(item == Py_True), ARGAND_BOOL), {1})), 1);
     } else if (is_tensor(item)) {
       tensor(Tensor::borrow(python_api->unwrap(item)));
+    } else if (is_sequence(item)) {  // before __index__, which NumPy arrays have too
+      tensor(tensor_of_sequence(item));
     } else if (PyIndex_Check(item)) {
       r_.view = ops::select(r_.view, dim_, as_index(item));
-    } else if (is_sequence(item)) {
-      tensor(tensor_of_sequence(item));
     } else {
       fail(ARGAND_INDEX_ERROR, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got %s)", Py_TYPE(item)->tp_name);
     }

@@ -220,8 +220,6 @@ typedef struct ArgandThreadState {
   uint64_t exclude_keys; /* removed from it (after include) */
   int32_t grad_mode;     /* 1: gradients are recorded */
   int32_t inference_mode;
-  uint8_t default_dtype; /* float32 */
-  uint8_t reserved[7];
 } ArgandThreadState;
 
 typedef void (*ArgandRangeFn)(void* context, int64_t begin, int64_t end);
@@ -293,6 +291,8 @@ typedef struct ArgandApi {
   /* promotion (PyTorch's rules) */
   int (*promote_types)(int a, int b);
   int (*result_type)(const ArgandValue* values, size_t n, int* out); /* tensors and scalars, with their categories */
+  int (*default_dtype)(void); /* of new floating-point tensors, in all threads; float32 at start */
+  void (*set_default_dtype)(int dtype);
 
   /* threads: calls fn on disjoint ranges that cover [begin, end), each of at least `grain` but the last; returns when all are done.
    * Nested calls run serially. fn must not throw. */

@@ -2,7 +2,6 @@
 
 #include "packages/c10/csrc/abi/tensor.h"
 #include "packages/c10/csrc/core/errors.h"
-#include "packages/c10/csrc/dispatch/thread_state.h"
 
 namespace argand::core {
 namespace {
@@ -21,6 +20,8 @@ constexpr int promote(int a, int b) {
   return high;
 }
 
+int g_default_dtype = ARGAND_FLOAT32;  // atomic
+
 // Tensors with dimensions decide, then 0-d tensors, then numbers: a lower category matters only by being of a higher kind.
 int combine(int higher, int lower) {
   if (higher == ARGAND_DTYPE_NONE) return lower;
@@ -35,7 +36,7 @@ struct Categories {
   static void add(int& category, int dtype) { category = category == ARGAND_DTYPE_NONE ? dtype : promote(category, dtype); }
 
   void add_number(int dtype) {  // of a kind, not a width: the default dtype gives that
-    const int standard = t_state.default_dtype;
+    const int standard = default_dtype();
     add(number, complex_dtype(dtype) ? to_complex(standard) : floating_dtype(dtype) ? standard : dtype);
   }
   void add_tensor(const ArgandTensor* t) {
@@ -83,5 +84,8 @@ int result_type(const ArgandValue* values, size_t n, int* out) {
   *out = dtype;
   return 0;
 }
+
+int default_dtype() { return __atomic_load_n(&g_default_dtype, __ATOMIC_RELAXED); }
+void set_default_dtype(int dtype) { __atomic_store_n(&g_default_dtype, dtype, __ATOMIC_RELAXED); }
 
 }  // namespace argand::core

@@ -8,7 +8,7 @@
 
 namespace argand::core {
 
-__thread ArgandThreadState t_state __attribute__((tls_model("initial-exec"))) = {0, 0, 1, 0, ARGAND_FLOAT32, {}};
+__thread ArgandThreadState t_state __attribute__((tls_model("initial-exec"))) = {0, 0, 1, 0};
 
 namespace {
 

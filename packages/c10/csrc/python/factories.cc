@@ -40,7 +40,7 @@ static bool infer_shape(PyObject* data, Inferred& inferred) {
 
 static int dtype_of_number(PyObject* o) {  // -1: no number
   if (is_tensor(o)) return tensor_of(o)->dtype;
-  int standard = api->thread_state()->default_dtype;
+  int standard = api->default_dtype();
   if (PyBool_Check(o)) return ARGAND_BOOL;
   if (PyLong_Check(o)) return ARGAND_INT64;
   if (PyFloat_Check(o)) return standard;
@@ -193,7 +193,7 @@ PyObject* tensor_from_data(PyObject* data, int dtype, ArgandDevice device) {
   if (!infer_shape(data, inferred)) return nullptr;
   if (dtype == ARGAND_DTYPE_NONE) {
     if (!infer_dtype(data, inferred)) return nullptr;
-    dtype = inferred.dtype < 0 ? api->thread_state()->default_dtype : inferred.dtype;
+    dtype = inferred.dtype < 0 ? api->default_dtype() : inferred.dtype;
   }
   ArgandTensor* t = nullptr;
   if (int status = api->tensor_empty(inferred.ndim, inferred.sizes, dtype, kCpu, &t)) return raise(status);
@@ -328,7 +328,7 @@ static PyObject* empty_strided(PyObject*, PyObject* args, PyObject* kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOO:_empty_strided", const_cast<char**>(keywords), &size, &stride, &dtype_arg, &device_arg))
     return nullptr;
   if (!read_options("_empty_strided", dtype_arg, device_arg, &dtype, &device) || !read_geometry(size, stride, dims, &ndim)) return nullptr;
-  if (dtype == ARGAND_DTYPE_NONE) dtype = api->thread_state()->default_dtype;
+  if (dtype == ARGAND_DTYPE_NONE) dtype = api->default_dtype();
   ArgandTensor* t = nullptr;
   int status =
       stride == Py_None ? api->tensor_empty(ndim, dims[0], dtype, device, &t) : api->tensor_empty_strided(ndim, dims[0], dims[1], dtype, device, &t);

@@ -6,14 +6,14 @@
 
 namespace argand::py {
 
-static PyObject* get_default_dtype(PyObject*, PyObject*) { return dtype_object(api->thread_state()->default_dtype); }
+static PyObject* get_default_dtype(PyObject*, PyObject*) { return dtype_object(api->default_dtype()); }
 static PyObject* set_default_dtype(PyObject*, PyObject* o) {
   int dtype = 0;
   int status = dtype_from(o, &dtype);
   if (status == 0) PyErr_Format(PyExc_TypeError, "set_default_dtype(): got %s, expected a dtype", Py_TYPE(o)->tp_name);
   if (status <= 0) return nullptr;
   if (!is_floating(dtype)) return PyErr_Format(PyExc_TypeError, "set_default_dtype(): got %s, expected a floating-point dtype", kDTypeName[dtype]);
-  api->thread_state()->default_dtype = static_cast<uint8_t>(dtype);
+  api->set_default_dtype(dtype);
   Py_RETURN_NONE;
 }
 
@@ -127,7 +127,7 @@ static PyObject* operator_names(PyObject*, PyObject*) {
 
 PyMethodDef runtime_functions[] = {
     {"get_default_dtype", get_default_dtype, METH_NOARGS, "The floating-point dtype of new tensors."},
-    {"set_default_dtype", set_default_dtype, METH_O, "Sets the floating-point dtype of new tensors in this thread."},
+    {"set_default_dtype", set_default_dtype, METH_O, "Sets the floating-point dtype of new tensors."},
     {"get_num_threads", get_num_threads, METH_NOARGS, "How many threads operators use."},
     {"set_num_threads", set_num_threads, METH_O, "Sets how many threads operators use."},
     {"cpu_tier", cpu_tier, METH_NOARGS, "The processor tier of kernels: 0 baseline, 1 AVX2, 2 AVX-512."},

@@ -173,7 +173,7 @@ static int tensor_set_dict(PyObject* o, PyObject* value, void* context) {
 // Tensor(), Tensor(2, 3), Tensor(sequence), Tensor(tensor): float tensors of the default dtype, as the legacy constructor.
 static PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject*) {
   ArgandDevice cpu = ARGAND_DEVICE(ARGAND_CPU, 0);
-  int dtype = api->thread_state()->default_dtype;
+  int dtype = api->default_dtype();
   Py_ssize_t n = PyTuple_GET_SIZE(args);
   PyObject* first = n ? PyTuple_GET_ITEM(args, 0) : nullptr;
   if (n == 1 && is_tensor(first)) {

@@ -180,7 +180,7 @@ void test_thread_state_is_per_thread() {
   guard->include_keys = 1 << 12;
   std::thread([] {
     const ArgandThreadState* s = api->thread_state();
-    CHECK(s->grad_mode == 1 && s->include_keys == 0 && s->exclude_keys == 0 && s->default_dtype == ARGAND_FLOAT32 && !s->inference_mode);
+    CHECK(s->grad_mode == 1 && s->include_keys == 0 && s->exclude_keys == 0 && !s->inference_mode);
     api->set_error(ARGAND_VALUE_ERROR, "theirs");
   }).join();
   api->set_error(ARGAND_TYPE_ERROR, "ours");

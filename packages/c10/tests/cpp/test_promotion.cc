@@ -69,14 +69,14 @@ void test_wrapped_numbers() {
 }
 
 void test_default_dtype() {
-  StateGuard guard;
   const Tensor ints = empty({2}, ARGAND_INT32);
-  guard->default_dtype = ARGAND_FLOAT64;
+  api->set_default_dtype(ARGAND_FLOAT64);
   CHECK_EQ(result_type({value(ints), value(0.5)}), ARGAND_FLOAT64);
   CHECK_EQ(result_type({value(ints), value(Scalar(0.0, 1.0))}), ARGAND_COMPLEX128);
-  guard->default_dtype = ARGAND_BFLOAT16;
+  api->set_default_dtype(ARGAND_BFLOAT16);
   CHECK_EQ(result_type({value(ints), value(0.5)}), ARGAND_BFLOAT16);
   CHECK_EQ(result_type({value(ints), value(Scalar(0.0, 1.0))}), ARGAND_COMPLEX64);
+  api->set_default_dtype(ARGAND_FLOAT32);
 }
 
 void test_lists_and_errors() {

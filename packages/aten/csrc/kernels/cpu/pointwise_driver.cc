@@ -133,15 +133,17 @@ struct Work {
   // Short rows, several at a time: what is not one run over them is gathered. The result is one run or scattered back.
   void run_short_rows(int64_t begin, int64_t end) const {  // indices of rows
     const int64_t n = it.shape[0], rows_at_once = std::max<int64_t>(1, 1024 / n);
-    std::unique_ptr<char[]> buffers(new char[it.n_operands * 1024 * 16]);
-    Iteration outer = it;  // rows as elements
+    alignas(64) char buffers[(kMaxOperands + 1) * 1024 * 16];
+    Iteration outer;  // rows as elements
+    outer.n_operands = it.n_operands;
     outer.ndim = it.ndim - 1;
+    for (int k = 0; k < it.n_operands; k++) outer.data[k] = it.data[k];
     for (int d = 1; d < it.ndim; d++) {
       outer.shape[d - 1] = it.shape[d];
       for (int k = 0; k < it.n_operands; k++) outer.strides[k][d - 1] = it.strides[k][d];
     }
     for_each_row(outer, begin, end, [&](int64_t rows, char* const* ptrs) {
-      for (int64_t r = 0; r < rows; r += rows_at_once) run_gathered(n, r, std::min(rows_at_once, rows - r), ptrs, buffers.get());
+      for (int64_t r = 0; r < rows; r += rows_at_once) run_gathered(n, r, std::min(rows_at_once, rows - r), ptrs, buffers);
     });
   }
   void run_gathered(int64_t n, int64_t first, int64_t rows, char* const* ptrs, char* buffers) const {
@@ -155,7 +157,10 @@ struct Work {
       if ((s0 == 0 && s1 == 0 && k) || s1 == n * s0) continue;
       char* const buffer = buffers + k * 1024 * 16;
       strides[k] = size;
-      if (k) {
+      if (k && s1 == 0) {  // one row for all
+        convert(n, into_storage(k), buffer, size, into_storage(k), p[k], s0);
+        for (int64_t r = 1; r < rows; r *= 2) std::memcpy(buffer + r * n * size, buffer, static_cast<size_t>(std::min(r, rows - r)) * n * size);
+      } else if (k) {
         for (int64_t r = 0; r < rows; r++) convert(n, into_storage(k), buffer + r * n * size, size, into_storage(k), p[k] + r * s1, s0);
       }
       p[k] = buffer;
@@ -176,13 +181,13 @@ void Work::run_all(int cost) {
   if (it.numel == 0) return;
   const int64_t grain = std::max<int64_t>(1, kGrain / std::max(cost, 1));
   bool tiles = false;
-  if (it.ndim >= 2 && it.shape[0] >= 8 && it.shape[1] >= 8 && !transposed(0))
+  if (it.numel >= 2048 && it.ndim >= 2 && it.shape[0] >= 8 && it.shape[1] >= 8 && !transposed(0))
     for (int k = 1; k < it.n_operands; k++) tiles = tiles || transposed(k);
   if (tiles) {
     const int64_t row_blocks = (it.shape[1] + kTileRows - 1) / kTileRows, per_block = it.shape[0] * kTileRows;
     const int64_t total = it.numel / (it.shape[0] * it.shape[1]) * row_blocks;
     parallel_for(0, total, std::max<int64_t>(1, grain / per_block), [&](int64_t b, int64_t e) { run_tiles(b, e); });
-  } else if (it.ndim >= 2 && it.shape[0] < kShortRow && it.shape[1] > 1) {
+  } else if (it.ndim >= 2 && it.shape[0] < kShortRow && it.shape[1] > 1 && it.numel > 3 * it.shape[0]) {
     const int64_t rows = it.numel / it.shape[0];
     parallel_for(0, rows, std::max<int64_t>(1, grain / it.shape[0]), [&](int64_t b, int64_t e) { run_short_rows(b, e); });
   } else if (it.numel <= grain) {
@@ -201,18 +206,19 @@ bool fast_path(const PointwiseOp& op, const Operand* const* operands, const doub
   if (op.bool_operands || op.divides_integers) return false;
   for (int k = 0; k < op.n_operands; k++) {
     const ArgandTensor* t = operands[k]->get();
+    if (t && (!first || first->ndim == 0)) first = t;
+  }
+  if (!first || (op.promote == kPromoteFloat && first->dtype <= ARGAND_INT64)) return false;
+  for (int k = 0; k < op.n_operands; k++) {
+    const ArgandTensor* t = operands[k]->get();
     if (!t) continue;
-    if (!first) {
-      first = t;
-      if (op.promote == kPromoteFloat && t->dtype <= ARGAND_INT64) return false;
-    } else if (t->dtype != first->dtype || t->ndim != first->ndim || std::memcmp(t->sizes, first->sizes, sizeof(int64_t) * t->ndim) != 0) {
-      return false;
-    }
+    const bool one = t->ndim == 0 && first->ndim != 0;  // for every element
+    if (t->dtype != first->dtype || (!one && (t->ndim != first->ndim || std::memcmp(t->sizes, first->sizes, sizeof(int64_t) * t->ndim) != 0))) return false;
     if (!(t->flags & ARGAND_TENSOR_CONTIGUOUS) || (t->flags & ARGAND_TENSOR_WRAPPED_NUMBER) || ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CPU) return false;
     ptrs[k + 1] = static_cast<char*>(t->data);
-    strides[k + 1] = kItemSize[t->dtype];
+    strides[k + 1] = one ? 0 : kItemSize[t->dtype];
   }
-  if (!first || first->numel > kGrain / std::max<int>(op.cost, 1)) return false;
+  if (first->numel > kGrain / std::max<int>(op.cost, 1)) return false;
   const PointwiseKernel* kernel = find_kernel(op, first->dtype);
   if (!kernel) return false;
   for (int k = 0; k < op.n_operands; k++) {
@@ -230,7 +236,7 @@ bool fast_path(const PointwiseOp& op, const Operand* const* operands, const doub
       return false;
     for (int k = 0; k < op.n_operands; k++) {
       const ArgandTensor* t = operands[k]->get();
-      if (t && t->storage == to->storage && !(t->data == to->data && t->dtype == to->dtype)) return false;
+      if (t && t->storage == to->storage && !(t->data == to->data && t->dtype == to->dtype && t->ndim == to->ndim)) return false;
     }
     *result = out;
   } else {
@@ -280,29 +286,26 @@ int common_dtype(const PointwiseOp& op, const Operand* const* operands) {
   } else {
     check(api->result_type(values, n, &dtype));
   }
-  if (op.promote == kPromoteFloat && dtype <= ARGAND_INT64) dtype = api->thread_state()->default_dtype;
+  if (op.promote == kPromoteFloat && dtype <= ARGAND_INT64) dtype = api->default_dtype();
   return dtype;
 }
 
 Dims common_shape(const PointwiseOp& op, const Operand* const* operands) {
   Dims shape;
+  for (int k = 0; k < op.n_operands; k++)
+    if (const ArgandTensor* t = operands[k]->get()) shape.n = std::max(shape.n, t->ndim);
+  for (int32_t i = 0; i < shape.n; i++) shape.d[i] = 1;
   for (int k = 0; k < op.n_operands; k++) {
     const ArgandTensor* t = operands[k]->get();
     if (!t) continue;
-    const IntList sizes{t->sizes, t->ndim};
-    if (sizes == IntList(shape)) continue;
-    const int32_t n = std::max<int32_t>(shape.n, t->ndim);
-    Dims joined;
-    joined.n = n;
-    for (int32_t i = 0; i < n; i++) {
-      const int32_t ia = i - (n - shape.n), ib = i - (n - t->ndim);
-      const int64_t a = ia < 0 ? 1 : shape[ia], b = ib < 0 ? 1 : sizes[ib];
+    for (int32_t i = 0; i < t->ndim; i++) {
+      int64_t& a = shape.d[i + shape.n - t->ndim];
+      const int64_t b = t->sizes[i];
       if (a != b && a != 1 && b != 1)
         fail(ARGAND_SHAPE_ERROR, "%s: The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %d", op.name,
-             static_cast<long long>(a), static_cast<long long>(b), i);
-      joined[i] = a == 1 ? b : a;
+             static_cast<long long>(a), static_cast<long long>(b), i + shape.n - t->ndim);
+      if (a == 1) a = b;
     }
-    shape = joined;
   }
   return shape;
 }
