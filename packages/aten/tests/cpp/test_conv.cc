@@ -1,0 +1,118 @@
+// Convolution and its gradients against direct sums: strides, dilation, groups, padding, one and two dimensions, thread counts.
+#include "packages/aten/generated/kernels.h"
+#include "packages/aten/tests/cpp/every_tier.h"
+
+namespace {
+using namespace argand;
+using namespace testing;
+namespace cpu = argand::kernels::cpu;
+
+struct Case {
+  int64_t n, in, h, w, out, kh, kw, sh, sw, ph, pw, dh, dw, groups;
+};
+
+constexpr Case kCases[] = {
+    {2, 3, 8, 8, 5, 3, 3, 1, 1, 1, 1, 1, 1, 1},     {2, 4, 6, 5, 4, 3, 2, 2, 1, 0, 1, 1, 2, 2},    {1, 8, 9, 11, 16, 3, 3, 2, 2, 1, 1, 1, 1, 1}, {3, 6, 10, 10, 6, 3, 3, 1, 1, 1, 1, 1, 1, 6},
+    {2, 6, 13, 9, 12, 5, 3, 2, 3, 2, 1, 1, 2, 6},   {2, 16, 7, 7, 12, 1, 1, 1, 1, 0, 0, 1, 1, 1},  {2, 8, 5, 5, 8, 1, 1, 1, 1, 0, 0, 1, 1, 2},   {2, 6, 9, 9, 5, 1, 1, 2, 2, 0, 0, 1, 1, 1},
+    {4, 1, 8, 8, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1},    {1, 3, 23, 20, 8, 7, 7, 2, 2, 3, 3, 1, 1, 1},  {2, 3, 5, 5, 4, 2, 2, 3, 3, 0, 0, 1, 1, 1},   {2, 3, 6, 7, 2, 1, 1, 3, 2, 1, 2, 1, 1, 1},
+    {1, 20, 12, 30, 33, 3, 3, 1, 1, 1, 1, 1, 1, 1}, {7, 2, 4, 4, 3, 3, 3, 1, 1, 2, 2, 1, 1, 1},    {2, 5, 6, 6, 5, 3, 3, 1, 1, 4, 4, 3, 3, 1},   {1, 2, 3, 150, 3, 1, 9, 1, 1, 0, 4, 1, 1, 1},
+    {1, 40, 6, 6, 50, 3, 3, 1, 1, 1, 1, 1, 1, 1},
+};
+
+// Calls f(output index, input index, weight index) for every product of the convolution.
+template <class F>
+void for_products(const Case& c, int64_t oh, int64_t ow, F f) {
+  const int64_t in = c.in / c.groups, out = c.out / c.groups;
+  for (int64_t n = 0; n < c.n; n++)
+    for (int64_t o = 0; o < c.out; o++)
+      for (int64_t y = 0; y < oh; y++)
+        for (int64_t x = 0; x < ow; x++)
+          for (int64_t q = 0; q < in; q++)
+            for (int64_t i = 0; i < c.kh; i++)
+              for (int64_t j = 0; j < c.kw; j++) {
+                const int64_t r = y * c.sh - c.ph + i * c.dh, s = x * c.sw - c.pw + j * c.dw;
+                if (r < 0 || r >= c.h || s < 0 || s >= c.w) continue;
+                f(((n * c.out + o) * oh + y) * ow + x, ((n * c.in + o / out * in + q) * c.h + r) * c.w + s, ((o * in + q) * c.kh + i) * c.kw + j);
+              }
+}
+
+void check_all(const char* what, const Tensor& got, const std::vector<double>& want) {
+  CHECK(got.numel() == static_cast<int64_t>(want.size()));
+  double scale = 1;
+  for (double v : want) scale = std::max(scale, std::fabs(v));
+  for (int64_t i = 0; i < got.numel(); i++) check_close(what, at(got, i), want[static_cast<size_t>(i)], got.dtype(), scale);
+}
+
+std::vector<double> zeros(int64_t n) { return std::vector<double>(static_cast<size_t>(n)); }
+
+void run_case(const Case& c, int dtype, int threads, bool flat) {
+  api->set_num_threads(threads);
+  const Tensor x = flat ? real_tensor({c.n, c.in, c.w}, dtype) : real_tensor({c.n, c.in, c.h, c.w}, dtype);
+  const Tensor w = flat ? real_tensor({c.out, c.in / c.groups, c.kw}, dtype) : real_tensor({c.out, c.in / c.groups, c.kh, c.kw}, dtype), b = real_tensor({c.out}, dtype);
+  const std::vector<int64_t> stride = flat ? std::vector<int64_t>{c.sw} : std::vector<int64_t>{c.sh, c.sw}, padding = flat ? std::vector<int64_t>{c.pw} : std::vector<int64_t>{c.ph, c.pw},
+                             dilation = flat ? std::vector<int64_t>{c.dw} : std::vector<int64_t>{c.dh, c.dw};
+  const Tensor y = cpu::convolution(x, w, b, stride, padding, dilation, c.groups);
+  const int64_t oh = flat ? 1 : y.size(2), ow = y.size(-1);
+  const Tensor g = real_tensor(y.sizes(), dtype);
+  auto out = zeros(y.numel()), dx = zeros(x.numel()), dw = zeros(w.numel()), db = zeros(c.out);
+  for (int64_t i = 0; i < y.numel(); i++) {
+    out[static_cast<size_t>(i)] = at(b, i / (oh * ow) % c.out);
+    db[static_cast<size_t>(i / (oh * ow) % c.out)] += at(g, i);
+  }
+  std::vector<double> vx = zeros(x.numel()), vw = zeros(w.numel()), vg = zeros(g.numel());
+  for (int64_t i = 0; i < x.numel(); i++) vx[static_cast<size_t>(i)] = at(x, i);
+  for (int64_t i = 0; i < w.numel(); i++) vw[static_cast<size_t>(i)] = at(w, i);
+  for (int64_t i = 0; i < g.numel(); i++) vg[static_cast<size_t>(i)] = at(g, i);
+  for_products(c, oh, ow, [&](int64_t o, int64_t i, int64_t k) {
+    const size_t a = static_cast<size_t>(o), d = static_cast<size_t>(i), e = static_cast<size_t>(k);
+    out[a] += vx[d] * vw[e];
+    dx[d] += vg[a] * vw[e];
+    dw[e] += vg[a] * vx[d];
+  });
+  check_all("convolution", y, out);
+  const auto [gx, gw, gb] = cpu::convolution_backward(g, x, w, stride, padding, dilation, c.groups, {1, 1, 1});
+  check_all("gradient of input", gx, dx);
+  check_all("gradient of weight", gw, dw);
+  check_all("gradient of bias", gb, db);
+}
+
+void cases() {
+  for (const Case& c : kCases)
+    for (int dtype : kFloating)
+      for (int threads : {1, 3}) run_case(c, dtype, threads, false);
+  api->set_num_threads(2);
+}
+
+void one_dimension() {
+  run_case({5, 3, 1, 17, 7, 1, 5, 1, 2, 0, 3, 1, 2, 1}, ARGAND_FLOAT32, 2, true);
+  run_case({2, 4, 1, 20, 4, 1, 3, 1, 3, 0, 0, 1, 1, 2}, ARGAND_FLOAT64, 2, true);
+}
+
+void empties_and_masks() {
+  const Tensor x = empty({0, 3, 5, 5}, ARGAND_FLOAT32), w = real_tensor({4, 3, 3, 3}, ARGAND_FLOAT32);
+  const Tensor y = cpu::convolution(x, w, Tensor(), {1, 1}, {0, 0}, {1, 1}, 1);
+  CHECK(y.sizes() == IntList({0, 4, 3, 3}));
+  const auto [dx, dw, db] = cpu::convolution_backward(y, x, w, {1, 1}, {0, 0}, {1, 1}, 1, {0, 1, 1});
+  CHECK(!dx && dw.sizes() == w.sizes());
+  for (int64_t i = 0; i < dw.numel(); i++) CHECK(at(dw, i) == 0);
+  for (int64_t i = 0; i < 4; i++) CHECK(at(db, i) == 0);
+}
+
+void errors() {
+  const Tensor x = real_tensor({1, 3, 4, 4}, ARGAND_FLOAT32), w = real_tensor({2, 4, 3, 3}, ARGAND_FLOAT32), v = real_tensor({2, 3, 5, 5}, ARGAND_FLOAT32);
+  CHECK_THROWS("expected input[1, 3, 4, 4] to have 4 channels, but got 3 channels instead", cpu::convolution(x, w, Tensor(), {1, 1}, {0, 0}, {1, 1}, 1));
+  CHECK_THROWS("Kernel size can't be greater", cpu::convolution(x, v, Tensor(), {1, 1}, {0, 0}, {1, 1}, 1));
+  CHECK_THROWS("positive strides", cpu::convolution(x, v, Tensor(), {0, 1}, {1, 1}, {1, 1}, 1));
+  CHECK_THROWS("expected bias to be 1-dimensional with 2 elements", cpu::convolution(x, v, x, {1, 1}, {1, 1}, {1, 1}, 1));
+  CHECK_THROWS("same dtype", cpu::convolution(real_tensor({1, 3, 8, 8}, ARGAND_FLOAT64), v, Tensor(), {1, 1}, {0, 0}, {1, 1}, 1));
+}
+
+void tests() {
+  RUN(cases);
+  RUN(one_dimension);
+  RUN(empties_and_masks);
+  RUN(errors);
+}
+}  // namespace
+
+int main() { return run_in_every_tier(tests); }

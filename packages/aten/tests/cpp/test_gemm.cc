@@ -1,0 +1,93 @@
+// mm, bmm, addmm and linear against naive loops, for every dtype, tier and layout of the operands.
+#include "packages/aten/generated/kernels.h"
+#include "packages/aten/tests/cpp/every_tier.h"
+
+namespace {
+using namespace argand;
+using namespace testing;
+namespace cpu = argand::kernels::cpu;
+
+// Layout 0: row-major, 1: transposed, 2: every second column.
+Tensor matrix(int64_t rows, int64_t cols, int dtype, int layout) {
+  if (layout == 1) return transposed(random_tensor({cols, rows}, dtype), 0, 1);
+  if (layout == 2) return sliced(random_tensor({rows, 2 * cols}, dtype), 0, 2);
+  return random_tensor({rows, cols}, dtype);
+}
+
+double product(const Tensor& a, const Tensor& b, int64_t i, int64_t j) {  // exact: small integers
+  double sum = 0;
+  for (int64_t p = 0; p < a.size(1); p++) sum += at(a, i * a.size(1) + p) * at(b, p * b.size(1) + j);
+  return sum;
+}
+
+double stored(double v, int dtype) { return dtype == ARGAND_UINT8 ? static_cast<uint8_t>(static_cast<int64_t>(v)) : dtype == ARGAND_INT8 ? static_cast<int8_t>(static_cast<int64_t>(v)) : rounded(v, dtype); }
+
+void matrices() {
+  const int64_t shapes[][3] = {{1, 1, 1}, {3, 5, 7}, {8, 48, 16}, {17, 33, 65}, {9, 100, 300}, {1, 64, 40}, {40, 1, 9}, {5, 4, 0}, {0, 4, 3}};
+  for (int dtype : {ARGAND_FLOAT32, ARGAND_FLOAT64, ARGAND_BFLOAT16, ARGAND_FLOAT16, ARGAND_UINT8, ARGAND_INT8, ARGAND_INT32, ARGAND_INT64, ARGAND_COMPLEX64, ARGAND_COMPLEX128})
+    for (const auto& [m, n, k] : shapes)
+      for (int la = 0; la < 3; la++)
+        for (int lb = 0; lb < 3; lb++) {
+          const Tensor a = matrix(m, k, dtype, la), b = matrix(k, n, dtype, lb), c = random_tensor({n}, dtype);
+          const Tensor ab = cpu::mm(a, b), sum = cpu::addmm(c, a, b, 2, 3);
+          const Tensor lin = cpu::linear(a, transposed(b, 0, 1), c), plain = cpu::linear(a, transposed(b, 0, 1), Tensor());
+          for (int64_t i = 0; i < m * n; i++) {
+            const double want = product(a, b, i / n, i % n), bias = at(c, i % n);
+            CHECK(at(ab, i) == stored(want, dtype), "mm %ld %ld %ld, %s: got %g, expected %g", m, n, k, kDTypeName[dtype], at(ab, i), want);
+            CHECK(at(sum, i) == stored(3 * want + 2 * bias, dtype), "addmm %s: got %g, expected %g", kDTypeName[dtype], at(sum, i), 3 * want + 2 * bias);
+            CHECK(at(lin, i) == stored(want + bias, dtype), "linear %s: got %g, expected %g", kDTypeName[dtype], at(lin, i), want + bias);
+            CHECK(at(plain, i) == stored(want, dtype));
+          }
+        }
+}
+
+void batches() {
+  for (int dtype : {ARGAND_FLOAT32, ARGAND_FLOAT64, ARGAND_BFLOAT16, ARGAND_INT64})
+    for (int64_t batch : {0, 1, 5}) {
+      const Tensor a = random_tensor({batch, 6, 20}, dtype), b = transposed(random_tensor({batch, 33, 20}, dtype), 1, 2);
+      const Tensor out = cpu::bmm(a, b);
+      for (int64_t i = 0; i < out.numel(); i++) {
+        double want = 0;
+        const int64_t n = i / (6 * 33), r = i / 33 % 6, c = i % 33;
+        for (int64_t p = 0; p < 20; p++) want += at(a, (n * 6 + r) * 20 + p) * at(b, (n * 20 + p) * 33 + c);
+        CHECK(at(out, i) == stored(want, dtype));
+      }
+    }
+}
+
+void large_and_parallel() {
+  for (int threads : {1, 3}) {
+    api->set_num_threads(threads);
+    const Tensor a = matrix(150, 270, ARGAND_FLOAT32, 0), b = matrix(270, 130, ARGAND_FLOAT32, 1), ab = cpu::mm(a, b);
+    for (int64_t i = 0; i < ab.numel(); i += 7) CHECK(at(ab, i) == product(a, b, i / 130, i % 130));
+  }
+}
+
+void ignored_and_empty() {
+  const Tensor a = random_tensor({2, 3}, ARGAND_FLOAT32), b = random_tensor({3, 2}, ARGAND_FLOAT32), nan = empty({2, 2}, ARGAND_FLOAT32);
+  for (int i = 0; i < 4; i++) put(nan, i, NAN);
+  const Tensor out = cpu::addmm(nan, a, b, 0, 1);  // beta 0 does not read self
+  for (int64_t i = 0; i < 4; i++) CHECK(at(out, i) == product(a, b, i / 2, i % 2));
+  const Tensor none = cpu::mm(empty({2, 0}, ARGAND_FLOAT32), empty({0, 3}, ARGAND_FLOAT32));
+  for (int64_t i = 0; i < 6; i++) CHECK(at(none, i) == 0);
+}
+
+void errors() {
+  const Tensor a = random_tensor({2, 3}, ARGAND_FLOAT32), b = random_tensor({2, 3}, ARGAND_FLOAT32), d = random_tensor({3, 2}, ARGAND_FLOAT64);
+  CHECK_THROWS("cannot be multiplied ([2, 3] and [2, 3])", cpu::mm(a, b));
+  CHECK_THROWS("float32 and float64", cpu::mm(a, d));
+  CHECK_THROWS("3-D", cpu::bmm(a, b));
+  CHECK_THROWS("in_features", cpu::linear(a, d, Tensor()));
+  CHECK_THROWS("bias of shape [3]", cpu::linear(a, b, random_tensor({3}, ARGAND_FLOAT32)));
+}
+
+void tests() {
+  RUN(matrices);
+  RUN(batches);
+  RUN(large_and_parallel);
+  RUN(ignored_and_empty);
+  RUN(errors);
+}
+}  // namespace
+
+int main() { return run_in_every_tier(tests); }
