@@ -107,6 +107,8 @@ class FamilyEmitter:
         schema = op.schema
         given = [d for d in op.grad if d.body is not None]
         if not given:
+            if op.derived_by_body:
+                return  # its AUTOGRAD kernel is the body, registered with the operator
             if op.grad_none or op.grad:
                 self.rows.append(f'{{"{op.name}", nullptr, 0, 0, 0, 0, nullptr, nullptr}}')
             return

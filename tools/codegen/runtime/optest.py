@@ -7,6 +7,7 @@ integer dtype itself) and are compared after rounding to the result's dtype.
 from __future__ import annotations
 
 import itertools
+import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -508,7 +509,7 @@ def check_noncontiguous(case: Case, dtype: str) -> None:
             try:
                 actual = run(case, held)
             except RuntimeError as e:
-                if "view" in case.traits and ("not compatible" in str(e) or "stride" in str(e)):
+                if "view" in case.traits and re.search("not compatible|stride|offset", str(e)):
                     continue  # such a layout has no view
                 raise
             for a, b in zip(as_list(array_of(actual)), as_list(array_of(expected)), strict=True):
