@@ -2,6 +2,7 @@
 #include "packages/aten/csrc/kernels/cpu/gemm.h"
 
 #include "packages/aten/csrc/kernels/cpu/blas.h"
+#include "packages/aten/csrc/kernels/cpu/cast.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
 
@@ -177,22 +178,30 @@ void gemm_integer(int64_t m, int64_t n, int64_t k, double alpha, Matrix a, Matri
   });
 }
 
+// A float32 copy of a 16-bit matrix that keeps a transposed layout.
+struct Widened {
+  Tensor data;
+  Matrix matrix;
+  Widened(int dtype, const Matrix& x, int64_t rows, int64_t cols, bool serial) {
+    const bool flip = x.row_stride == 1 && x.col_stride != 1;
+    const int64_t n = flip ? cols : rows, width = flip ? rows : cols, row = flip ? x.col_stride : x.row_stride, col = flip ? x.row_stride : x.col_stride;
+    data = empty({n, width}, ARGAND_FLOAT32);
+    parallel_for(0, n, serial ? n + 1 : row_grain(width), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) convert(width, ARGAND_FLOAT32, data.data<float>() + i * width, 4, dtype, static_cast<const uint16_t*>(x.data) + i * row, col * 2);
+    });
+    matrix = flip ? Matrix{data->data, 1, width} : Matrix{data->data, width, 1};
+  }
+};
+
 // 16-bit floats: widened as a whole, multiplied in float32, rounded once.
-template <class H>
-void gemm_half(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Matrix a, Matrix b, double beta, H* c, int64_t ldc, bool serial) {
-  const Tensor x = to_dtype(dense_matrix<H>(dtype, a, m, k), ARGAND_FLOAT32);
-  // A transposed operand keeps its layout, since BLAS reads either.
-  const bool flip = b.row_stride == 1 && b.col_stride != 1;
-  const Matrix source = flip ? Matrix{b.data, b.col_stride, b.row_stride} : b;
-  const Tensor y = to_dtype(flip ? dense_matrix<H>(dtype, source, n, k) : dense_matrix<H>(dtype, source, k, n), ARGAND_FLOAT32);
+void gemm_half(int dtype, int64_t m, int64_t n, int64_t k, double alpha, const Matrix& a, const Matrix& b, double beta, uint16_t* c, int64_t ldc, bool serial) {
+  const Widened x(dtype, a, m, k, serial), y(dtype, b, k, n, serial);
   Scratch<float> sum(m * n);
   if (beta != 0)
-    for (int64_t i = 0; i < m; i++)
-      for (int64_t j = 0; j < n; j++) sum[i * n + j] = widen(c[i * ldc + j]);
-  gemm_floating<float>(ARGAND_FLOAT32, m, n, k, alpha, {x->data, k, 1}, flip ? Matrix{y->data, 1, k} : Matrix{y->data, n, 1}, beta, sum.get(), n, serial);
+    for (int64_t i = 0; i < m; i++) convert(n, ARGAND_FLOAT32, sum + i * n, 4, dtype, c + i * ldc, 2);
+  gemm_floating<float>(ARGAND_FLOAT32, m, n, k, alpha, x.matrix, y.matrix, beta, sum.get(), n, serial);
   parallel_for(0, m, serial ? m + 1 : row_grain(n), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++)
-      for (int64_t j = 0; j < n; j++) c[i * ldc + j] = narrow<H>(sum[i * n + j]);
+    for (int64_t i = begin; i < end; i++) convert(n, dtype, c + i * ldc, 2, ARGAND_FLOAT32, sum + i * n, 4);
   });
 }
 
@@ -221,8 +230,8 @@ void gemm(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Matrix a, Ma
   switch (dtype) {
     case ARGAND_FLOAT32: return gemm_floating<float>(dtype, m, n, k, alpha, a, b, beta, static_cast<float*>(c), ldc, serial);
     case ARGAND_FLOAT64: return gemm_floating<double>(dtype, m, n, k, alpha, a, b, beta, static_cast<double*>(c), ldc, serial);
-    case ARGAND_BFLOAT16: return gemm_half<bf16>(dtype, m, n, k, alpha, a, b, beta, static_cast<bf16*>(c), ldc, serial);
-    case ARGAND_FLOAT16: return gemm_half<f16>(dtype, m, n, k, alpha, a, b, beta, static_cast<f16*>(c), ldc, serial);
+    case ARGAND_BFLOAT16:
+    case ARGAND_FLOAT16: return gemm_half(dtype, m, n, k, alpha, a, b, beta, static_cast<uint16_t*>(c), ldc, serial);
     case ARGAND_COMPLEX64: return gemm_complex<complex64, float>(dtype, m, n, k, alpha, a, b, beta, static_cast<complex64*>(c), ldc, serial);
     case ARGAND_COMPLEX128: return gemm_complex<complex128, double>(dtype, m, n, k, alpha, a, b, beta, static_cast<complex128*>(c), ldc, serial);
     default:
