@@ -11,14 +11,14 @@
 #include "packages/aten/csrc/core/operand.h"
 #include "packages/c10/csrc/core/strided.h"
 
-#define CHECK(condition, ...)                                                       \
-  do {                                                                              \
-    if (!(condition)) {                                                             \
-      fprintf(stderr, "%s:%d: CHECK failed: %s", __FILE__, __LINE__, #condition);  \
-      fprintf(stderr, " " __VA_ARGS__);                                             \
-      fputc('\n', stderr);                                                          \
-      exit(1);                                                                      \
-    }                                                                               \
+#define CHECK(condition, ...)                                                     \
+  do {                                                                            \
+    if (!(condition)) {                                                           \
+      fprintf(stderr, "%s:%d: CHECK failed: %s", __FILE__, __LINE__, #condition); \
+      fprintf(stderr, " " __VA_ARGS__);                                           \
+      fputc('\n', stderr);                                                        \
+      exit(1);                                                                    \
+    }                                                                             \
   } while (0)
 
 #define CHECK_THROWS(text, ...) check_throws(__FILE__, __LINE__, text, [&] { __VA_ARGS__; })
@@ -70,7 +70,10 @@ inline uint16_t float_to_half(float x) {  // by search: the nearest, ties to eve
   uint16_t low = 0, high = 0x7bff;
   while (low < high) {
     const uint16_t middle = static_cast<uint16_t>((low + high + 1) / 2);
-    if (half_to_float(middle) <= a) low = middle; else high = middle - 1;
+    if (half_to_float(middle) <= a)
+      low = middle;
+    else
+      high = middle - 1;
   }
   const double below = half_to_float(low), above = low == 0x7bff ? 65536.0 : half_to_float(low + 1);
   if (a - below > above - a || (a - below == above - a && (low & 1))) low++;
@@ -80,31 +83,55 @@ inline uint16_t float_to_half(float x) {  // by search: the nearest, ties to eve
 // Element at a byte address, whatever its dtype.
 [[gnu::noinline]] inline double get(const void* p, int dtype) {
   switch (dtype) {
-    case ARGAND_BOOL: case ARGAND_UINT8: return *static_cast<const uint8_t*>(p);
-    case ARGAND_INT8: return *static_cast<const int8_t*>(p);
-    case ARGAND_INT16: return *static_cast<const int16_t*>(p);
-    case ARGAND_INT32: return *static_cast<const int32_t*>(p);
-    case ARGAND_INT64: return static_cast<double>(*static_cast<const int64_t*>(p));
-    case ARGAND_FLOAT16: return half_to_float(*static_cast<const uint16_t*>(p));
+    case ARGAND_BOOL:
+    case ARGAND_UINT8:
+      return *static_cast<const uint8_t*>(p);
+    case ARGAND_INT8:
+      return *static_cast<const int8_t*>(p);
+    case ARGAND_INT16:
+      return *static_cast<const int16_t*>(p);
+    case ARGAND_INT32:
+      return *static_cast<const int32_t*>(p);
+    case ARGAND_INT64:
+      return static_cast<double>(*static_cast<const int64_t*>(p));
+    case ARGAND_FLOAT16:
+      return half_to_float(*static_cast<const uint16_t*>(p));
     case ARGAND_BFLOAT16: {
       const uint32_t u = static_cast<uint32_t>(*static_cast<const uint16_t*>(p)) << 16;
       float f;
       memcpy(&f, &u, 4);
       return f;
     }
-    case ARGAND_FLOAT64: case ARGAND_COMPLEX128: return *static_cast<const double*>(p);
-    default: return *static_cast<const float*>(p);
+    case ARGAND_FLOAT64:
+    case ARGAND_COMPLEX128:
+      return *static_cast<const double*>(p);
+    default:
+      return *static_cast<const float*>(p);
   }
 }
 [[gnu::noinline]] inline void set(void* p, int dtype, double v) {
   switch (dtype) {
-    case ARGAND_BOOL: *static_cast<uint8_t*>(p) = v != 0; return;
-    case ARGAND_UINT8: *static_cast<uint8_t*>(p) = static_cast<uint8_t>(static_cast<int64_t>(v)); return;
-    case ARGAND_INT8: *static_cast<int8_t*>(p) = static_cast<int8_t>(static_cast<int64_t>(v)); return;
-    case ARGAND_INT16: *static_cast<int16_t*>(p) = static_cast<int16_t>(static_cast<int64_t>(v)); return;
-    case ARGAND_INT32: *static_cast<int32_t*>(p) = static_cast<int32_t>(static_cast<int64_t>(v)); return;
-    case ARGAND_INT64: *static_cast<int64_t*>(p) = static_cast<int64_t>(v); return;
-    case ARGAND_FLOAT16: *static_cast<uint16_t*>(p) = float_to_half(static_cast<float>(v)); return;
+    case ARGAND_BOOL:
+      *static_cast<uint8_t*>(p) = v != 0;
+      return;
+    case ARGAND_UINT8:
+      *static_cast<uint8_t*>(p) = static_cast<uint8_t>(static_cast<int64_t>(v));
+      return;
+    case ARGAND_INT8:
+      *static_cast<int8_t*>(p) = static_cast<int8_t>(static_cast<int64_t>(v));
+      return;
+    case ARGAND_INT16:
+      *static_cast<int16_t*>(p) = static_cast<int16_t>(static_cast<int64_t>(v));
+      return;
+    case ARGAND_INT32:
+      *static_cast<int32_t*>(p) = static_cast<int32_t>(static_cast<int64_t>(v));
+      return;
+    case ARGAND_INT64:
+      *static_cast<int64_t*>(p) = static_cast<int64_t>(v);
+      return;
+    case ARGAND_FLOAT16:
+      *static_cast<uint16_t*>(p) = float_to_half(static_cast<float>(v));
+      return;
     case ARGAND_BFLOAT16: {
       const float f = static_cast<float>(v);
       uint32_t u;
@@ -112,10 +139,18 @@ inline uint16_t float_to_half(float x) {  // by search: the nearest, ties to eve
       *static_cast<uint16_t*>(p) = static_cast<uint16_t>(f != f ? 0x7fc0 : (u + 0x7fff + (u >> 16 & 1)) >> 16);
       return;
     }
-    case ARGAND_FLOAT64: *static_cast<double*>(p) = v; return;
-    case ARGAND_FLOAT32: *static_cast<float*>(p) = static_cast<float>(v); return;
-    case ARGAND_COMPLEX64: static_cast<float*>(p)[0] = static_cast<float>(v), static_cast<float*>(p)[1] = 0; return;
-    case ARGAND_COMPLEX128: static_cast<double*>(p)[0] = v, static_cast<double*>(p)[1] = 0; return;
+    case ARGAND_FLOAT64:
+      *static_cast<double*>(p) = v;
+      return;
+    case ARGAND_FLOAT32:
+      *static_cast<float*>(p) = static_cast<float>(v);
+      return;
+    case ARGAND_COMPLEX64:
+      static_cast<float*>(p)[0] = static_cast<float>(v), static_cast<float*>(p)[1] = 0;
+      return;
+    case ARGAND_COMPLEX128:
+      static_cast<double*>(p)[0] = v, static_cast<double*>(p)[1] = 0;
+      return;
   }
 }
 inline double rounded(double v, int dtype) {
@@ -152,8 +187,7 @@ inline double at_broadcast(const Tensor& t, IntList sizes, int64_t index) {
 inline Tensor random_tensor(IntList sizes, int dtype, int low = -8, int high = 8) {
   Tensor t = argand::empty(sizes, dtype);
   const int least = dtype == ARGAND_UINT8 && low < 0 ? 0 : low;
-  for (int64_t i = 0; i < t.numel(); i++)
-    put(t, i, dtype == ARGAND_BOOL ? random_below(2) : least + random_below(high - least + 1));
+  for (int64_t i = 0; i < t.numel(); i++) put(t, i, dtype == ARGAND_BOOL ? random_below(2) : least + random_below(high - least + 1));
   return t;
 }
 inline Tensor transposed(const Tensor& t, int64_t a, int64_t b) {

@@ -15,47 +15,79 @@ LOOP(add) {
   map<T, T, T>(n, p, s, [=](auto x, auto y) { return x + lit(x, alpha) * y; });
 }
 template <class T>
-LOOP(exp_of) { map<T, T>(n, p, s, [](auto x) { return exp(x); }); }
+LOOP(exp_of) {
+  map<T, T>(n, p, s, [](auto x) { return exp(x); });
+}
 template <class T>
-LOOP(gelu) { map<T, T>(n, p, s, [](auto x) { return lit(x, 0.5) * x * (lit(x, 1) + erf(x * lit(x, 0.70710678118654752))); }); }
+LOOP(gelu) {
+  map<T, T>(n, p, s, [](auto x) { return lit(x, 0.5) * x * (lit(x, 1) + erf(x * lit(x, 0.70710678118654752))); });
+}
 template <class T>
-LOOP(eq) { map<bool, T, T>(n, p, s, [](auto x, auto y) { return x == y; }); }
+LOOP(eq) {
+  map<bool, T, T>(n, p, s, [](auto x, auto y) { return x == y; });
+}
 template <class T>
-LOOP(select) { map<T, bool, T, T>(n, p, s, [](auto c, auto x, auto y) { return where(c, x, y); }); }
+LOOP(select) {
+  map<T, bool, T, T>(n, p, s, [](auto c, auto x, auto y) { return where(c, x, y); });
+}
 template <class T>
-LOOP(floor_div) { map<T, T, T>(n, p, s, [](auto x, auto y) { return floor_divide(x, y); }); }
+LOOP(floor_div) {
+  map<T, T, T>(n, p, s, [](auto x, auto y) { return floor_divide(x, y); });
+}
 template <class T>
-LOOP(mod) { map<T, T, T>(n, p, s, [](auto x, auto y) { return remainder(x, y); }); }
+LOOP(mod) {
+  map<T, T, T>(n, p, s, [](auto x, auto y) { return remainder(x, y); });
+}
 template <class T>
-LOOP(power) { map<T, T, T>(n, p, s, [](auto x, auto y) { return pow(x, y); }); }
+LOOP(power) {
+  map<T, T, T>(n, p, s, [](auto x, auto y) { return pow(x, y); });
+}
 template <class T>
-LOOP(divide) { map<T, T, T>(n, p, s, [](auto x, auto y) { return x / y; }); }
+LOOP(divide) {
+  map<T, T, T>(n, p, s, [](auto x, auto y) { return x / y; });
+}
 template <class T, int Which>
 LOOP(unary) {
   map<T, T>(n, p, s, [](auto x) {
-    if constexpr (Which == 0) return log(x);
-    else if constexpr (Which == 1) return tanh(x);
-    else if constexpr (Which == 2) return erf(x);
-    else if constexpr (Which == 3) return sin(x);
-    else if constexpr (Which == 4) return lgamma(x);
-    else if constexpr (Which == 5) return digamma(x);
-    else if constexpr (Which == 6) return erfinv(x);
-    else if constexpr (Which == 7) return sigmoid(x);
-    else if constexpr (Which == 8) return floor(x);
-    else if constexpr (Which == 9) return round(x);
-    else if constexpr (Which == 10) return sign(x);
-    else return sqrt(x);
+    if constexpr (Which == 0)
+      return log(x);
+    else if constexpr (Which == 1)
+      return tanh(x);
+    else if constexpr (Which == 2)
+      return erf(x);
+    else if constexpr (Which == 3)
+      return sin(x);
+    else if constexpr (Which == 4)
+      return lgamma(x);
+    else if constexpr (Which == 5)
+      return digamma(x);
+    else if constexpr (Which == 6)
+      return erfinv(x);
+    else if constexpr (Which == 7)
+      return sigmoid(x);
+    else if constexpr (Which == 8)
+      return floor(x);
+    else if constexpr (Which == 9)
+      return round(x);
+    else if constexpr (Which == 10)
+      return sign(x);
+    else
+      return sqrt(x);
   });
 }
 
-#define FLOATING(f) {6, 6, f<f16>}, {7, 7, f<bf16>}, {8, 8, f<float>}, {9, 9, f<double>}
-#define INTEGERS(f) {1, 1, f<unsigned char>}, {2, 2, f<signed char>}, {3, 3, f<short>}, {4, 4, f<int>}, {5, 5, f<long>}
+#define FLOATING(f) \
+  {6, 6, f<f16>}, {7, 7, f<bf16>}, {8, 8, f<float>}, { 9, 9, f<double> }
+#define INTEGERS(f) \
+  {1, 1, f<unsigned char>}, {2, 2, f<signed char>}, {3, 3, f<short>}, {4, 4, f<int>}, { 5, 5, f<long> }
 const PointwiseKernel add_kernels[] = {{0, 0, add<bool>}, INTEGERS(add), FLOATING(add), {10, 10, add<cx<float>>}, {11, 11, add<cx<double>>}};
 const PointwiseKernel exp_kernels[] = {FLOATING(exp_of), {10, 10, exp_of<cx<float>>}, {11, 11, exp_of<cx<double>>}};
 const PointwiseKernel gelu_kernels[] = {FLOATING(gelu)};
-const PointwiseKernel eq_kernels[] = {{0, 0, eq<bool>}, {1, 0, eq<unsigned char>}, {2, 0, eq<signed char>}, {3, 0, eq<short>}, {4, 0, eq<int>}, {5, 0, eq<long>},
-                                      {6, 0, eq<f16>}, {7, 0, eq<bf16>}, {8, 0, eq<float>}, {9, 0, eq<double>}, {10, 0, eq<cx<float>>}, {11, 0, eq<cx<double>>}};
-const PointwiseKernel where_kernels[] = {{0, 0, select<bool>}, INTEGERS(select), FLOATING(select), {10, 10, select<cx<float>>}, {11, 11, select<cx<double>>}};
+const PointwiseKernel eq_kernels[] = {{0, 0, eq<bool>},  {1, 0, eq<unsigned char>}, {2, 0, eq<signed char>}, {3, 0, eq<short>},
+                                      {4, 0, eq<int>},   {5, 0, eq<long>},          {6, 0, eq<f16>},         {7, 0, eq<bf16>},
+                                      {8, 0, eq<float>}, {9, 0, eq<double>},        {10, 0, eq<cx<float>>},  {11, 0, eq<cx<double>>}};
+const PointwiseKernel where_kernels[] = {
+    {0, 0, select<bool>}, INTEGERS(select), FLOATING(select), {10, 10, select<cx<float>>}, {11, 11, select<cx<double>>}};
 const PointwiseKernel floor_kernels[] = {INTEGERS(floor_div), FLOATING(floor_div)};
 const PointwiseKernel mod_kernels[] = {INTEGERS(mod), FLOATING(mod)};
 const PointwiseKernel div_kernels[] = {FLOATING(divide)};
@@ -75,10 +107,13 @@ using namespace argand;
 using namespace testing;
 namespace tier = argand::example::ARGAND_TIER;
 
-#define OP(name, n, table, ...) PointwiseOp{name, n, {table, table, table}, static_cast<int>(sizeof table / sizeof table[0]), __VA_ARGS__}
-const PointwiseOp add_op = OP("add", 2, tier::add_kernels, 0, -1, 1), exp_op = OP("exp", 1, tier::exp_kernels, 1, -1, 8), gelu_op = OP("gelu", 1, tier::gelu_kernels, 0, -1, 8);
+#define OP(name, n, table, ...) \
+  PointwiseOp { name, n, {table, table, table}, static_cast<int>(sizeof table / sizeof table[0]), __VA_ARGS__ }
+const PointwiseOp add_op = OP("add", 2, tier::add_kernels, 0, -1, 1), exp_op = OP("exp", 1, tier::exp_kernels, 1, -1, 8),
+                  gelu_op = OP("gelu", 1, tier::gelu_kernels, 0, -1, 8);
 const PointwiseOp eq_op = OP("eq", 2, tier::eq_kernels, 0, 0, 1), where_op = OP("where", 3, tier::where_kernels, 0, -1, 1, 1);
-const PointwiseOp floor_op = OP("floor_divide", 2, tier::floor_kernels, 0, -1, 4, 0, true), mod_op = OP("remainder", 2, tier::mod_kernels, 0, -1, 4, 0, true);
+const PointwiseOp floor_op = OP("floor_divide", 2, tier::floor_kernels, 0, -1, 4, 0, true),
+                  mod_op = OP("remainder", 2, tier::mod_kernels, 0, -1, 4, 0, true);
 const PointwiseOp pow_op = OP("pow", 2, tier::pow_kernels, 0, -1, 8), div_op = OP("div", 2, tier::div_kernels, 1, -1, 1);
 
 Tensor call(const PointwiseOp& op, std::initializer_list<Operand> operands, double alpha = 1, const Tensor& out = {}, bool inplace = false) {
@@ -95,7 +130,8 @@ void check_result(const Tensor& r, std::initializer_list<Tensor> in, const std::
     int n = 0;
     for (const Tensor& t : in) x[n++] = at_broadcast(t, r.sizes(), i);
     const double want = rounded(f(x), r.dtype()), got = at(r, i);
-    CHECK(got == want || (got != got && want != want), "element %ld of %s: got %g, expected %g (dtype %s)", i, to_string(r.sizes()).c_str(), got, want, kDTypeName[r.dtype()]);
+    CHECK(got == want || (got != got && want != want), "element %ld of %s: got %g, expected %g (dtype %s)", i, to_string(r.sizes()).c_str(), got,
+          want, kDTypeName[r.dtype()]);
   }
 }
 double sum_of(const double* x) { return x[0] + x[1]; }
@@ -114,13 +150,15 @@ void dtypes_and_lengths() {
 
 void layouts() {
   for (int dtype : {ARGAND_FLOAT32, ARGAND_FLOAT64, ARGAND_BFLOAT16, ARGAND_INT8, ARGAND_INT64, ARGAND_COMPLEX64, ARGAND_COMPLEX128}) {
-    const Tensor a = random_tensor({37, 53}, dtype), b = random_tensor({53, 37}, dtype), row = random_tensor({53}, dtype), column = random_tensor({37, 1}, dtype);
+    const Tensor a = random_tensor({37, 53}, dtype), b = random_tensor({53, 37}, dtype), row = random_tensor({53}, dtype),
+                 column = random_tensor({37, 1}, dtype);
     check_result(call(add_op, {a, transposed(b, 0, 1)}), {a, transposed(b, 0, 1)}, sum_of);
     check_result(call(add_op, {a, row}), {a, row}, sum_of);
     check_result(call(add_op, {column, row}), {column, row}, sum_of);
     const Tensor odd = sliced(a, 1, 2), wide = sliced(random_tensor({37, 80}, dtype), 3, 3);
     check_result(call(add_op, {odd, wide}), {odd, wide}, sum_of);
-    const Tensor cube = random_tensor({5, 6, 7}, dtype), turned = transposed(random_tensor({7, 6, 5}, dtype), 0, 2), middle = random_tensor({6, 1}, dtype);
+    const Tensor cube = random_tensor({5, 6, 7}, dtype), turned = transposed(random_tensor({7, 6, 5}, dtype), 0, 2),
+                 middle = random_tensor({6, 1}, dtype);
     check_result(call(add_op, {cube, turned}), {cube, turned}, sum_of);
     check_result(call(add_op, {turned, middle}), {turned, middle}, sum_of);
     const Tensor thin = random_tensor({300, 9}, dtype), bias = random_tensor({9}, dtype);  // short rows
@@ -253,13 +291,15 @@ void check_function(const char* name, double low, double high, double ulps, doub
       const double want = f(at(x, i)), got = at(y, i), r = rounded(want, dtype);
       if (got == r || (got != got && want != want)) continue;
       const double unit = dtype == ARGAND_FLOAT32 ? std::ldexp(1.0, std::max(std::ilogb(want), -126) - 23) : std::ldexp(1.0, std::ilogb(want) - 52);
-      CHECK(std::fabs(got - want) <= ulps * unit, "%s(%.17g) = %.17g, expected %.17g (%g ulp, %s)", name, at(x, i), got, want, std::fabs(got - want) / unit, kDTypeName[dtype]);
+      CHECK(std::fabs(got - want) <= ulps * unit, "%s(%.17g) = %.17g, expected %.17g (%g ulp, %s)", name, at(x, i), got, want,
+            std::fabs(got - want) / unit, kDTypeName[dtype]);
     }
     // the same at every length and offset
     for (int64_t n = 0; n <= 130; n++) {
       const int64_t offset = random_below(100);
       const Tensor z = call(op, {view_of(x, {n}, {1}, offset)}), strided = call(op, {view_of(x, {n}, {3}, offset)});
-      CHECK(n == 0 || std::memcmp(z->data, y.data<char>() + offset * y.itemsize(), n * y.itemsize()) == 0, "%s: length %ld, offset %ld", name, n, offset);
+      CHECK(n == 0 || std::memcmp(z->data, y.data<char>() + offset * y.itemsize(), n * y.itemsize()) == 0, "%s: length %ld, offset %ld", name, n,
+            offset);
       for (int64_t i = 0; i < n; i++) CHECK(std::memcmp(address(strided, i), address(y, offset + 3 * i), y.itemsize()) == 0, "%s: strided", name);
     }
     for (int64_t i = 0; i < 100; i++) {
@@ -275,7 +315,9 @@ void functions() {
   check_function<2>("erf", -5, 5, 6, [](double x) { return std::erf(x); });
   check_function<3>("sin", -100, 100, 4, [](double x) { return std::sin(x); });
   check_function<4>("lgamma", 0.1, 100, 40, [](double x) { return std::lgamma(x); });
-  check_function<6>("erfinv", -1, 1, 32, [](double x) { return std::fabs(x) < 1 && x != 0 ? inverse_erf(x) : x == 0 ? x : std::fabs(x) == 1 ? std::copysign(INFINITY, x) : NAN; });
+  check_function<6>("erfinv", -1, 1, 32, [](double x) {
+    return std::fabs(x) < 1 && x != 0 ? inverse_erf(x) : x == 0 ? x : std::fabs(x) == 1 ? std::copysign(INFINITY, x) : NAN;
+  });
   check_function<7>("sigmoid", -20, 20, 4, [](double x) { return 1 / (1 + std::exp(-x)); });
   check_function<8>("floor", -100, 100, 0, [](double x) { return std::floor(x); });
   check_function<9>("round", -100, 100, 0, [](double x) { return std::nearbyint(x); });
@@ -300,7 +342,8 @@ void pow_and_division() {
     const Tensor r = call(pow_op, {x, y}), q = call(div_op, {x, y});
     for (int64_t i = 0; i < x.numel(); i++) {
       const double a = at(x, i), b = at(y, i), want = rounded(std::pow(a, b), dtype), got = at(r, i);
-      CHECK(got == want || (got != got && want != want) || std::fabs(got - want) <= 4e-7 * std::fabs(want), "%g ** %g = %g, expected %g", a, b, got, want);
+      CHECK(got == want || (got != got && want != want) || std::fabs(got - want) <= 4e-7 * std::fabs(want), "%g ** %g = %g, expected %g", a, b, got,
+            want);
       const double quotient = rounded(a / b, dtype);
       CHECK(at(q, i) == quotient || (quotient != quotient && at(q, i) != at(q, i)), "%g / %g", a, b);
     }
@@ -318,12 +361,15 @@ void halves() {  // every float16, and roundings of both 16-bit types
   const Tensor one = call(add_op, {h, Operand(0)}, 0);  // x + 0 * 0 in float32 and back
   for (int i = 0; i < 65536; i++) {
     const float x = half_to_float(static_cast<uint16_t>(i));
-    CHECK(x != x ? half_to_float(one.data<uint16_t>()[i]) != half_to_float(one.data<uint16_t>()[i]) : half_to_float(one.data<uint16_t>()[i]) == x, "float16 0x%x", i);
+    CHECK(x != x ? half_to_float(one.data<uint16_t>()[i]) != half_to_float(one.data<uint16_t>()[i]) : half_to_float(one.data<uint16_t>()[i]) == x,
+          "float16 0x%x", i);
   }
   for (int dtype : {ARGAND_FLOAT16, ARGAND_BFLOAT16}) {
     const Tensor x = empty({4001}, dtype), y = empty({4001}, dtype);
-    for (int64_t i = 0; i < x.numel(); i++) put(x, i, std::ldexp(random_real(-2, 2), static_cast<int>(random_below(36)) - 20)), put(y, i, std::ldexp(random_real(-2, 2), -16));
-    check_result(call(add_op, {x, y}), {x, y}, [](const double* v) { return static_cast<double>(static_cast<float>(v[0]) + static_cast<float>(v[1])); });
+    for (int64_t i = 0; i < x.numel(); i++)
+      put(x, i, std::ldexp(random_real(-2, 2), static_cast<int>(random_below(36)) - 20)), put(y, i, std::ldexp(random_real(-2, 2), -16));
+    check_result(call(add_op, {x, y}), {x, y},
+                 [](const double* v) { return static_cast<double>(static_cast<float>(v[0]) + static_cast<float>(v[1])); });
   }
 }
 
@@ -333,7 +379,8 @@ void complex_exp() {
   const Tensor e = call(exp_op, {z});
   for (int i = 0; i < 5; i++) {
     const double re = z.data<double>()[2 * i], im = z.data<double>()[2 * i + 1];
-    CHECK(std::fabs(e.data<double>()[2 * i] - std::exp(re) * std::cos(im)) < 1e-13 && std::fabs(e.data<double>()[2 * i + 1] - std::exp(re) * std::sin(im)) < 1e-13);
+    CHECK(std::fabs(e.data<double>()[2 * i] - std::exp(re) * std::cos(im)) < 1e-13 &&
+          std::fabs(e.data<double>()[2 * i + 1] - std::exp(re) * std::sin(im)) < 1e-13);
   }
 }
 }  // namespace

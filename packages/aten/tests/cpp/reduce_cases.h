@@ -10,40 +10,61 @@ namespace {
 
 template <class Acc, class In, class Out>
 constexpr ReduceKernel sum(int in, int acc, int out) {
-  return reduce_kernel<Acc, In, Out>(in, acc, out, [](auto x) { return lit(x, 0); }, [](auto x) { return x; }, [](auto a, auto b) { return a + b; }, [](auto a, auto) { return a; });
+  return reduce_kernel<Acc, In, Out>(
+      in, acc, out, [](auto x) { return lit(x, 0); }, [](auto x) { return x; }, [](auto a, auto b) { return a + b; }, [](auto a, auto) { return a; });
 }
 template <class T>
 constexpr ReduceKernel mean(int dtype) {
-  return reduce_kernel<T, T, T>(dtype, dtype, dtype, [](auto x) { return lit(x, 0); }, [](auto x) { return x; }, [](auto a, auto b) { return a + b; }, [](auto a, auto n) { return a / n; });
+  return reduce_kernel<T, T, T>(
+      dtype, dtype, dtype, [](auto x) { return lit(x, 0); }, [](auto x) { return x; }, [](auto a, auto b) { return a + b; },
+      [](auto a, auto n) { return a / n; });
 }
 template <class T>
 constexpr ReduceKernel amax(int dtype) {
-  return reduce_kernel<T, T, T>(dtype, dtype, dtype, [](auto x) { return lowest(x); }, [](auto x) { return x; }, [](auto a, auto b) { return maximum(a, b); }, [](auto a, auto) { return a; });
+  return reduce_kernel<T, T, T>(
+      dtype, dtype, dtype, [](auto x) { return lowest(x); }, [](auto x) { return x; }, [](auto a, auto b) { return maximum(a, b); },
+      [](auto a, auto) { return a; });
 }
 template <class T>
 constexpr ReduceKernel any(int dtype) {
-  return reduce_kernel<bool, T, bool>(dtype, 0, 0, [](auto x) { return lit(x, 0); }, [](auto x) { return x != lit(x, 0); }, [](auto a, auto b) { return a | b; }, [](auto a, auto) { return a; });
+  return reduce_kernel<bool, T, bool>(
+      dtype, 0, 0, [](auto x) { return lit(x, 0); }, [](auto x) { return x != lit(x, 0); }, [](auto a, auto b) { return a | b; },
+      [](auto a, auto) { return a; });
 }
 template <class T>
 constexpr ReduceKernel all(int dtype) {
-  return reduce_kernel<bool, T, bool>(dtype, 0, 0, [](auto x) { return lit(x, 1); }, [](auto x) { return x != lit(x, 0); }, [](auto a, auto b) { return a & b; }, [](auto a, auto) { return a; });
+  return reduce_kernel<bool, T, bool>(
+      dtype, 0, 0, [](auto x) { return lit(x, 1); }, [](auto x) { return x != lit(x, 0); }, [](auto a, auto b) { return a & b; },
+      [](auto a, auto) { return a; });
 }
 template <class Acc, class In, class Out>
 constexpr ScanKernel running_sum(int in, int acc, int out) {
   return scan_kernel<Acc, In, Out>(in, acc, out, [](auto x) { return lit(x, 0); }, [](auto a, auto b) { return a + b; });
 }
 
-const ReduceKernel sums[] = {sum<long, bool, long>(0, 5, 5), sum<long, unsigned char, long>(1, 5, 5), sum<long, signed char, long>(2, 5, 5), sum<long, short, long>(3, 5, 5),
-                             sum<long, int, long>(4, 5, 5), sum<long, long, long>(5, 5, 5), sum<float, f16, f16>(6, 8, 6), sum<float, bf16, bf16>(7, 8, 7),
-                             sum<float, float, float>(8, 8, 8), sum<double, double, double>(9, 9, 9), sum<cx<float>, cx<float>, cx<float>>(10, 10, 10),
+const ReduceKernel sums[] = {sum<long, bool, long>(0, 5, 5),
+                             sum<long, unsigned char, long>(1, 5, 5),
+                             sum<long, signed char, long>(2, 5, 5),
+                             sum<long, short, long>(3, 5, 5),
+                             sum<long, int, long>(4, 5, 5),
+                             sum<long, long, long>(5, 5, 5),
+                             sum<float, f16, f16>(6, 8, 6),
+                             sum<float, bf16, bf16>(7, 8, 7),
+                             sum<float, float, float>(8, 8, 8),
+                             sum<double, double, double>(9, 9, 9),
+                             sum<cx<float>, cx<float>, cx<float>>(10, 10, 10),
                              sum<cx<double>, cx<double>, cx<double>>(11, 11, 11)};
 const ReduceKernel means[] = {mean<float>(8), mean<double>(9)};
-const ReduceKernel maxima[] = {amax<bool>(0), amax<unsigned char>(1), amax<signed char>(2), amax<short>(3), amax<int>(4), amax<long>(5), amax<float>(8), amax<double>(9)};
-const ReduceKernel anys[] = {any<bool>(0), any<unsigned char>(1), any<signed char>(2), any<short>(3), any<int>(4), any<long>(5), any<f16>(6), any<bf16>(7), any<float>(8), any<double>(9), any<cx<float>>(10)};
-const ReduceKernel alls[] = {all<bool>(0), all<unsigned char>(1), all<signed char>(2), all<short>(3), all<int>(4), all<long>(5), all<f16>(6), all<bf16>(7), all<float>(8), all<double>(9), all<cx<float>>(10)};
-const ScanKernel scans[] = {running_sum<long, bool, long>(0, 5, 5), running_sum<long, unsigned char, long>(1, 5, 5), running_sum<long, int, long>(4, 5, 5), running_sum<long, long, long>(5, 5, 5),
-                            running_sum<float, bf16, bf16>(7, 8, 7), running_sum<double, float, float>(8, 9, 8), running_sum<double, double, double>(9, 9, 9),
-                            running_sum<cx<float>, cx<float>, cx<float>>(10, 10, 10)};
+const ReduceKernel maxima[] = {amax<bool>(0), amax<unsigned char>(1), amax<signed char>(2), amax<short>(3),
+                               amax<int>(4),  amax<long>(5),          amax<float>(8),       amax<double>(9)};
+const ReduceKernel anys[] = {any<bool>(0), any<unsigned char>(1), any<signed char>(2), any<short>(3),  any<int>(4),       any<long>(5),
+                             any<f16>(6),  any<bf16>(7),          any<float>(8),       any<double>(9), any<cx<float>>(10)};
+const ReduceKernel alls[] = {all<bool>(0), all<unsigned char>(1), all<signed char>(2), all<short>(3),  all<int>(4),       all<long>(5),
+                             all<f16>(6),  all<bf16>(7),          all<float>(8),       all<double>(9), all<cx<float>>(10)};
+const ScanKernel scans[] = {running_sum<long, bool, long>(0, 5, 5),       running_sum<long, unsigned char, long>(1, 5, 5),
+                            running_sum<long, int, long>(4, 5, 5),        running_sum<long, long, long>(5, 5, 5),
+                            running_sum<float, bf16, bf16>(7, 8, 7),      running_sum<double, float, float>(8, 9, 8),
+                            running_sum<double, double, double>(9, 9, 9), running_sum<cx<float>, cx<float>, cx<float>>(10, 10, 10)};
 }  // namespace
 }  // namespace argand::example::ARGAND_TIER
 
@@ -59,7 +80,8 @@ using namespace argand;
 using namespace testing;
 namespace tier = argand::example::ARGAND_TIER;
 
-#define OP(name, table, nonempty) ReduceOp{name, {table, table, table}, static_cast<int>(sizeof table / sizeof table[0]), nonempty}
+#define OP(name, table, nonempty) \
+  ReduceOp { name, {table, table, table}, static_cast<int>(sizeof table / sizeof table[0]), nonempty }
 const ReduceOp sum_op = OP("sum", tier::sums, false), mean_op = OP("mean", tier::means, false), amax_op = OP("amax", tier::maxima, true);
 const ReduceOp any_op = OP("any", tier::anys, false), all_op = OP("all", tier::alls, false);
 const ScanOp cumsum_op = {"cumsum", {tier::scans, tier::scans, tier::scans}, static_cast<int>(sizeof tier::scans / sizeof tier::scans[0])};
@@ -79,9 +101,11 @@ void check_reduced(const ReduceOp& op, const Tensor& x, std::vector<int64_t> dim
     want[flat] = combine(want[flat], at(x, i));
   }
   for (int64_t i = 0; i < r.numel(); i++)
-    CHECK(at(r, i) == rounded(want[i], r.dtype()), "%s of %s, element %ld: got %g, expected %g (dtype %s)", op.name, to_string(x.sizes()).c_str(), i, at(r, i), want[i], kDTypeName[x.dtype()]);
+    CHECK(at(r, i) == rounded(want[i], r.dtype()), "%s of %s, element %ld: got %g, expected %g (dtype %s)", op.name, to_string(x.sizes()).c_str(), i,
+          at(r, i), want[i], kDTypeName[x.dtype()]);
   const Tensor away = reduce(op, x, IntList(dims), false);
-  CHECK(away.dim() == x.dim() - static_cast<int64_t>(dims.empty() ? x.dim() : dims.size()) && std::memcmp(away->data, r->data, r.numel() * r.itemsize()) == 0);
+  CHECK(away.dim() == x.dim() - static_cast<int64_t>(dims.empty() ? x.dim() : dims.size()) &&
+        std::memcmp(away->data, r->data, r.numel() * r.itemsize()) == 0);
 }
 double plus(double a, double b) { return a + b; }
 double larger(double a, double b) { return std::max(a, b); }
@@ -89,11 +113,13 @@ double either(double a, double b) { return a != 0 || b != 0; }
 double both(double a, double b) { return a != 0 && b != 0; }
 
 void all_shapes() {
-  const std::vector<std::vector<int64_t>> shapes = {{1}, {7}, {130}, {5000}, {3, 5}, {70, 33}, {33, 700}, {2, 3, 4}, {9, 17, 40}, {40, 3, 5, 6}, {600, 3}, {3, 600}, {20, 1, 30}};
+  const std::vector<std::vector<int64_t>> shapes = {{1},       {7},         {130},         {5000},   {3, 5},   {70, 33},   {33, 700},
+                                                    {2, 3, 4}, {9, 17, 40}, {40, 3, 5, 6}, {600, 3}, {3, 600}, {20, 1, 30}};
   for (int dtype = 0; dtype < ARGAND_NUM_DTYPES; dtype++)
     for (const auto& shape : shapes)
       for (int turn = 0; turn < 3; turn++) {
-        Tensor x = random_tensor(shape, dtype, dtype == ARGAND_FLOAT16 || dtype == ARGAND_BFLOAT16 ? 0 : -3, dtype == ARGAND_FLOAT16 || dtype == ARGAND_BFLOAT16 ? 1 : 3);
+        Tensor x = random_tensor(shape, dtype, dtype == ARGAND_FLOAT16 || dtype == ARGAND_BFLOAT16 ? 0 : -3,
+                                 dtype == ARGAND_FLOAT16 || dtype == ARGAND_BFLOAT16 ? 1 : 3);
         if (turn == 1 && x.dim() >= 2) x = transposed(x, 0, x.dim() - 1);
         if (turn == 2) x = sliced(x, 0, 2);
         for (uint64_t mask = 0; mask < uint64_t{1} << x.dim(); mask++) {

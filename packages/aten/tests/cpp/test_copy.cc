@@ -11,7 +11,8 @@ void check_equal(const Tensor& a, const Tensor& b) {
   CHECK(a.sizes() == b.sizes());
   for (int64_t i = 0; i < a.numel(); i++) {
     const double want = rounded(at(b, i), a.dtype());
-    CHECK(at(a, i) == want, "element %ld of %s: got %g, expected %g (%s from %s)", i, to_string(a.sizes()).c_str(), at(a, i), want, kDTypeName[a.dtype()], kDTypeName[b.dtype()]);
+    CHECK(at(a, i) == want, "element %ld of %s: got %g, expected %g (%s from %s)", i, to_string(a.sizes()).c_str(), at(a, i), want,
+          kDTypeName[a.dtype()], kDTypeName[b.dtype()]);
   }
 }
 
@@ -27,7 +28,8 @@ void conversions() {
   const Tensor x = empty({6}, ARGAND_FLOAT32);
   const double values[] = {NAN, INFINITY, -INFINITY, 1e30, 65519.0, 1e-8};
   for (int i = 0; i < 6; i++) put(x, i, values[i]);
-  const Tensor h = cpu::to_copy(x, ARGAND_FLOAT16, std::nullopt, false, std::nullopt), b = cpu::to_copy(x, ARGAND_BOOL, std::nullopt, false, std::nullopt);
+  const Tensor h = cpu::to_copy(x, ARGAND_FLOAT16, std::nullopt, false, std::nullopt),
+               b = cpu::to_copy(x, ARGAND_BOOL, std::nullopt, false, std::nullopt);
   CHECK(at(h, 0) != at(h, 0) && at(h, 1) == INFINITY && at(h, 2) == -INFINITY && at(h, 3) == INFINITY && at(h, 4) == 65504 && at(h, 5) == 0);
   for (int i = 0; i < 6; i++) CHECK(at(b, i) == 1);
   const Tensor minus = random_tensor({3}, ARGAND_FLOAT32, -1, -1);
@@ -73,7 +75,8 @@ void layouts() {
 }
 
 void joins() {
-  const Tensor a = random_tensor({4, 6, 5}, ARGAND_FLOAT32), b = random_tensor({4, 1, 5}, ARGAND_INT32), c = transposed(random_tensor({5, 3, 4}, ARGAND_FLOAT64), 0, 2);
+  const Tensor a = random_tensor({4, 6, 5}, ARGAND_FLOAT32), b = random_tensor({4, 1, 5}, ARGAND_INT32),
+               c = transposed(random_tensor({5, 3, 4}, ARGAND_FLOAT64), 0, 2);
   const Tensor r = cpu::cat({a, b, empty({0}, ARGAND_FLOAT32), c}, -2);
   CHECK(r.sizes() == IntList({4, 10, 5}) && r.dtype() == ARGAND_FLOAT64);
   for (int64_t i = 0; i < 4; i++)

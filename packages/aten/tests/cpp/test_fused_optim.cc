@@ -13,7 +13,8 @@ Tensor random_values(IntList sizes, int dtype, double low, double high) {
   return t;
 }
 TensorList lists(int dtype, double low, double high) {  // small, empty, large and transposed tensors
-  return {random_values({3}, dtype, low, high), random_values({0, 2}, dtype, low, high), random_values({200, 211}, dtype, low, high), transposed(random_values({17, 5}, dtype, low, high), 0, 1)};
+  return {random_values({3}, dtype, low, high), random_values({0, 2}, dtype, low, high), random_values({200, 211}, dtype, low, high),
+          transposed(random_values({17, 5}, dtype, low, high), 0, 1)};
 }
 std::vector<std::vector<double>> values(const TensorList& list) {
   std::vector<std::vector<double>> out;
@@ -27,8 +28,8 @@ double tolerance(int dtype) { return dtype == ARGAND_FLOAT64 ? 1e-13 : dtype == 
 void check_near(const TensorList& list, const std::vector<std::vector<double>>& want, const char* what) {
   for (size_t t = 0; t < list.size(); t++)
     for (int64_t i = 0; i < list[t].numel(); i++)
-      CHECK(std::fabs(at(list[t], i) - want[t][i]) <= tolerance(list[t].dtype()) * (1 + std::fabs(want[t][i])), "%s: tensor %zu, element %ld: got %.9g, expected %.9g (%s)", what, t, i, at(list[t], i), want[t][i],
-            kDTypeName[list[t].dtype()]);
+      CHECK(std::fabs(at(list[t], i) - want[t][i]) <= tolerance(list[t].dtype()) * (1 + std::fabs(want[t][i])),
+            "%s: tensor %zu, element %ld: got %.9g, expected %.9g (%s)", what, t, i, at(list[t], i), want[t][i], kDTypeName[list[t].dtype()]);
 }
 
 void adam(int dtype, bool decoupled, bool amsgrad, bool maximize) {
@@ -39,13 +40,17 @@ void adam(int dtype, bool decoupled, bool amsgrad, bool maximize) {
   auto x = values(p), mean = values(m), square = values(v), most = values(top);
   for (int turn = 0; turn < 3; turn++) {
     const TensorList g = lists(dtype, -1, 1);
-    (decoupled ? cpu::fused_adamw_ : cpu::fused_adam_)(p, g, m, v, amsgrad ? top : TensorList(), steps, lr, beta1, beta2, decay, eps, amsgrad, maximize);
+    (decoupled ? cpu::fused_adamw_ : cpu::fused_adam_)(p, g, m, v, amsgrad ? top : TensorList(), steps, lr, beta1, beta2, decay, eps, amsgrad,
+                                                       maximize);
     for (size_t t = 0; t < p.size(); t++) {
       const double step = static_cast<double>(t) + turn + 1;
       CHECK(at(steps[t], 0) == step);
       for (int64_t i = 0; i < p[t].numel(); i++) {
         double grad = maximize ? -at(g[t], i) : at(g[t], i);
-        if (decoupled) x[t][i] *= 1 - lr * decay; else grad += decay * x[t][i];
+        if (decoupled)
+          x[t][i] *= 1 - lr * decay;
+        else
+          grad += decay * x[t][i];
         mean[t][i] = beta1 * mean[t][i] + (1 - beta1) * grad;
         square[t][i] = beta2 * square[t][i] + (1 - beta2) * grad * grad;
         most[t][i] = std::max(most[t][i], square[t][i]);

@@ -62,7 +62,8 @@ void tiers() {
 // An element depends on the seed and its position alone: not on threads, length, strides or dtype.
 void positions() {
   for (int64_t n : {1, 3, 64, 1000, 1025, 300001}) {
-    const Tensor one = empty({n}, ARGAND_FLOAT32), three = empty({n}, ARGAND_FLOAT32), strided = sliced(empty({n, 2}, ARGAND_FLOAT32), 0, 2), half = empty({n}, ARGAND_BFLOAT16);
+    const Tensor one = empty({n}, ARGAND_FLOAT32), three = empty({n}, ARGAND_FLOAT32), strided = sliced(empty({n, 2}, ARGAND_FLOAT32), 0, 2),
+                 half = empty({n}, ARGAND_BFLOAT16);
     reseed(7);
     api->set_num_threads(1);
     cpu::normal_(one, 0, 1, nullptr);
@@ -102,7 +103,8 @@ void distributions() {
       const double d = at(x, i) - mean;
       square += d * d / n, cube += d * d * d / n, pairs += d * (at(x, i ^ 1) - mean) / n;
     }
-    CHECK(std::fabs(mean - 2) < 0.02 && std::fabs(square - 9) < 0.1 && std::fabs(cube) < 0.5 && std::fabs(pairs) < 0.05, "normal: %g %g %g %g", mean, square, cube, pairs);
+    CHECK(std::fabs(mean - 2) < 0.02 && std::fabs(square - 9) < 0.1 && std::fabs(cube) < 0.5 && std::fabs(pairs) < 0.05, "normal: %g %g %g %g", mean,
+          square, cube, pairs);
     cpu::exponential_(x, 4, nullptr);
     mean = 0;
     for (int64_t i = 0; i < n; i++) mean += at(x, i) / n;

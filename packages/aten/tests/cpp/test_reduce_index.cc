@@ -27,8 +27,9 @@ void extremes() {
             if (at(x, start + i * inner) > at(x, start + top * inner)) top = i;
             if (at(x, start + i * inner) < at(x, start + bottom * inner)) bottom = i;
           }
-          CHECK(at(high_at, r) == top && at(low_at, r) == bottom && at(high, r) == at(x, start + top * inner) && at(low, r) == at(x, start + bottom * inner), "dtype %s, dim %ld, row %ld",
-                kDTypeName[dtype], d, r);
+          CHECK(at(high_at, r) == top && at(low_at, r) == bottom && at(high, r) == at(x, start + top * inner) &&
+                    at(low, r) == at(x, start + bottom * inner),
+                "dtype %s, dim %ld, row %ld", kDTypeName[dtype], d, r);
         }
       }
     }
@@ -77,7 +78,8 @@ void variances() {
     for (int64_t i = 0; i < x.numel(); i++) squares[output(i)] += std::pow(at(x, i) - sum[output(i)] / n, 2);
     for (int64_t i = 0; i < variance.numel(); i++) {
       CHECK(std::fabs(at(mean, i) - sum[i] / n) < 1e-11);
-      CHECK(std::fabs(at(variance, i) - squares[i] / (n - 1)) < 1e-11, "mask %ld: %g, expected %g", static_cast<long>(mask), at(variance, i), squares[i] / (n - 1));
+      CHECK(std::fabs(at(variance, i) - squares[i] / (n - 1)) < 1e-11, "mask %ld: %g, expected %g", static_cast<long>(mask), at(variance, i),
+            squares[i] / (n - 1));
     }
   }
   for (int dtype : {ARGAND_FLOAT16, ARGAND_BFLOAT16, ARGAND_FLOAT32, ARGAND_FLOAT64})
@@ -87,7 +89,11 @@ void variances() {
       for (int64_t i = 0; i < n; i++) sum += at(y, i);
       for (int64_t i = 0; i < n; i++) squares += std::pow(at(y, i) - sum / n, 2);
       const double got = at(cpu::var(y, std::nullopt, Scalar(0), false), 0), want = squares / n;
-      CHECK(std::fabs(got - want) <= std::max(1e-5, dtype == ARGAND_BFLOAT16 ? 4e-3 : dtype == ARGAND_FLOAT16 ? 5e-4 : 0.0) * want, "%s, n %ld: got %g, expected %g", kDTypeName[dtype], n, got, want);
+      CHECK(std::fabs(got - want) <= std::max(1e-5, dtype == ARGAND_BFLOAT16  ? 4e-3
+                                                    : dtype == ARGAND_FLOAT16 ? 5e-4
+                                                                              : 0.0) *
+                                         want,
+            "%s, n %ld: got %g, expected %g", kDTypeName[dtype], n, got, want);
     }
   const Tensor one = random_tensor({1}, ARGAND_FLOAT32);
   CHECK(at(cpu::var(one, std::nullopt, std::nullopt, false), 0) != at(cpu::var(one, std::nullopt, std::nullopt, false), 0));

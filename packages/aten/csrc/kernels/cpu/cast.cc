@@ -111,7 +111,9 @@ void write_number(void* to, int dtype, const ArgandValue& number) {
       std::memcpy(to, &f, 4);
       return;
     }
-    case ARGAND_FLOAT64: std::memcpy(to, &s.re, 8); return;
+    case ARGAND_FLOAT64:
+      std::memcpy(to, &s.re, 8);
+      return;
     case ARGAND_COMPLEX64: {
       const float c[] = {static_cast<float>(s.re), static_cast<float>(s.im)};
       std::memcpy(to, c, 8);
@@ -149,7 +151,8 @@ void gather_tile(char* dst, int64_t dst_row, const char* src, int64_t src_row, i
     if (rows > whole_rows)
       gather_tile(dst + whole_rows * dst_row, dst_row, src + whole_rows * src_row, src_row, src_column, rows - whole_rows, columns, size);
     if (columns > whole_columns)
-      gather_tile(dst + whole_columns * size, dst_row, src + whole_columns * src_column, src_row, src_column, whole_rows, columns - whole_columns, size);
+      gather_tile(dst + whole_columns * size, dst_row, src + whole_columns * src_column, src_row, src_column, whole_rows, columns - whole_columns,
+                  size);
     return;
   }
   dispatch_size(size, [&](auto tag) {

@@ -10,14 +10,22 @@ template <class Dst, class Src>
 struct Convert {
   template <class V>
   [[gnu::always_inline]] auto operator()(V x) const {
-    if constexpr (is_same<Src, Dst>) return x;
-    else if constexpr (kIsComplex<Src> && kIsComplex<Dst>) return simd::cast<Dst>(x);
-    else if constexpr (kIsComplex<Src> && is_same<Dst, bool>) return x.re != 0 || x.im != 0;
-    else if constexpr (kIsComplex<Src>) return (typename ComputeOf<Dst>::type)x.re;
-    else if constexpr (kIsComplex<Dst>) return Dst{(typename Dst::real_type)x, 0};
-    else if constexpr (is_same<Dst, bool>) return x != 0;
-    else if constexpr (is_same<Src, bool>) return from_mask<Dst>(x);
-    else return simd::cast<Dst>(x);
+    if constexpr (is_same<Src, Dst>)
+      return x;
+    else if constexpr (kIsComplex<Src> && kIsComplex<Dst>)
+      return simd::cast<Dst>(x);
+    else if constexpr (kIsComplex<Src> && is_same<Dst, bool>)
+      return x.re != 0 || x.im != 0;
+    else if constexpr (kIsComplex<Src>)
+      return (typename ComputeOf<Dst>::type)x.re;
+    else if constexpr (kIsComplex<Dst>)
+      return Dst{(typename Dst::real_type)x, 0};
+    else if constexpr (is_same<Dst, bool>)
+      return x != 0;
+    else if constexpr (is_same<Src, bool>)
+      return from_mask<Dst>(x);
+    else
+      return simd::cast<Dst>(x);
   }
 };
 
@@ -41,20 +49,22 @@ template <class Dst, class Src>
 constexpr auto pick() {
   constexpr bool half_dst = is_same<Dst, f16> || is_same<Dst, bf16>, half_src = is_same<Src, f16> || is_same<Src, bf16>;
   constexpr bool complex = kIsComplex<Dst> || kIsComplex<Src>;
-  if constexpr (!complex && ((half_dst && sizeof(Src) == 8) || (half_src && sizeof(Dst) == 8))) return loop_through_float<Dst, Src>;
-  else return loop<Dst, Src>;
+  if constexpr (!complex && ((half_dst && sizeof(Src) == 8) || (half_src && sizeof(Dst) == 8)))
+    return loop_through_float<Dst, Src>;
+  else
+    return loop<Dst, Src>;
 }
 
 }  // namespace
 
 using Loop = void (*)(long n, char* const* ptrs, const long* strides);
-#define ARGAND_ROW(Dst)                                                                                                        \
-  {pick<Dst, bool>(),  pick<Dst, unsigned char>(), pick<Dst, signed char>(), pick<Dst, short>(),  pick<Dst, int>(),            \
-   pick<Dst, long>(),  pick<Dst, f16>(),           pick<Dst, bf16>(),        pick<Dst, float>(),  pick<Dst, double>(),         \
-   pick<Dst, cx<float>>(), pick<Dst, cx<double>>()}
+#define ARGAND_ROW(Dst)                                                                                                                     \
+  {pick<Dst, bool>(), pick<Dst, unsigned char>(), pick<Dst, signed char>(), pick<Dst, short>(),  pick<Dst, int>(),       pick<Dst, long>(), \
+   pick<Dst, f16>(),  pick<Dst, bf16>(),          pick<Dst, float>(),       pick<Dst, double>(), pick<Dst, cx<float>>(), pick<Dst, cx<double>>()}
 extern const Loop cast_table[12][12];
-const Loop cast_table[12][12] = {  // [dst][src] by ArgandDType
-    ARGAND_ROW(bool),  ARGAND_ROW(unsigned char), ARGAND_ROW(signed char), ARGAND_ROW(short),  ARGAND_ROW(int),       ARGAND_ROW(long),
-    ARGAND_ROW(f16),   ARGAND_ROW(bf16),          ARGAND_ROW(float),       ARGAND_ROW(double), ARGAND_ROW(cx<float>), ARGAND_ROW(cx<double>)};
+const Loop cast_table[12][12] = {// [dst][src] by ArgandDType
+                                 ARGAND_ROW(bool),  ARGAND_ROW(unsigned char), ARGAND_ROW(signed char), ARGAND_ROW(short),
+                                 ARGAND_ROW(int),   ARGAND_ROW(long),          ARGAND_ROW(f16),         ARGAND_ROW(bf16),
+                                 ARGAND_ROW(float), ARGAND_ROW(double),        ARGAND_ROW(cx<float>),   ARGAND_ROW(cx<double>)};
 
 }  // namespace argand::kernels::cpu::ARGAND_TIER

@@ -8,7 +8,9 @@ namespace argand::simd {
 
 inline namespace ARGAND_TIER {
 
-#define ARGAND_CX template <class T> ARGAND_FN
+#define ARGAND_CX    \
+  template <class T> \
+  ARGAND_FN
 template <class T, class C>
 ARGAND_FN cx<T> lit(cx<T>, C c) {
   return {(T)c, 0};
@@ -68,9 +70,7 @@ ARGAND_CX cx<T> expm1(cx<T> x) {
 ARGAND_CX cx<T> log(cx<T> x) { return {log(abs(x)), angle(x)}; }
 ARGAND_CX cx<T> log2(cx<T> x) { return log(x) * (T)1.44269504088896340736; }
 ARGAND_CX cx<T> log10(cx<T> x) { return log(x) * (T)0.43429448190325182765; }
-ARGAND_CX cx<T> log1p(cx<T> x) {
-  return {log1p(x.re * (2 + x.re) + x.im * x.im) / 2, atan2(x.im, 1 + x.re)};
-}
+ARGAND_CX cx<T> log1p(cx<T> x) { return {log1p(x.re * (2 + x.re) + x.im * x.im) / 2, atan2(x.im, 1 + x.re)}; }
 ARGAND_CX cx<T> sqrt(cx<T> x) {  // the root with a positive real part; parts are added, never subtracted
   if (x.re == 0 && x.im == 0) return {0, x.im};
   if (isinf(x.im)) return {abs(x.im), x.im};

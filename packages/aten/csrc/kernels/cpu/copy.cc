@@ -62,8 +62,8 @@ struct Copy {
   void run() const {
     if (it.numel == 0) return;
     const int size = std::max(kItemSize[dst_dtype], kItemSize[src_dtype]);
-    const bool transposed = it.ndim >= 2 && it.shape[0] >= 4 && it.shape[1] >= 4 && it.strides[1][1] > 0 && it.strides[1][1] < 64 &&
-                            it.strides[1][0] > it.strides[1][1];
+    const bool transposed =
+        it.ndim >= 2 && it.shape[0] >= 4 && it.shape[1] >= 4 && it.strides[1][1] > 0 && it.strides[1][1] < 64 && it.strides[1][0] > it.strides[1][1];
     if (transposed) {
       const int64_t blocks = (it.shape[1] + 15) / 16, total = it.numel / (it.shape[0] * it.shape[1]) * blocks;
       const int64_t grain = std::max<int64_t>(1, kGrainBytes / (16 * it.shape[0] * size));
@@ -110,7 +110,8 @@ void copy_(const Tensor& self, const Tensor& src, bool) {
     }
   }
   if (!fits)
-    fail(ARGAND_SHAPE_ERROR, "copy_: got a source of shape %s, expected one that broadcasts to %s", to_string(src.sizes()).c_str(), to_string(self.sizes()).c_str());
+    fail(ARGAND_SHAPE_ERROR, "copy_: got a source of shape %s, expected one that broadcasts to %s", to_string(src.sizes()).c_str(),
+         to_string(self.sizes()).c_str());
   check_writable("copy_", self);
   if (self.is_meta()) return;
   if (src.is_meta()) fail(ARGAND_DEVICE_ERROR, "copy_: got a source on meta, which has no data; expected one on cpu");
@@ -124,7 +125,8 @@ Tensor to_copy(const Tensor& self, int dtype, std::optional<ArgandDevice> device
   const bool keep = !memory_format && !self.is_contiguous() && is_non_overlapping_and_dense(self.sizes(), self.strides());
   Tensor out = keep ? empty_strided(self.sizes(), self.strides(), type, to) : empty(self.sizes(), type, to);
   if (out.is_meta() || out.numel() == 0) return out;
-  if (self.is_meta()) fail(ARGAND_DEVICE_ERROR, "to: got a tensor on meta, which has no data; expected one on cpu. Make it anew with empty_like(..., device='cpu')");
+  if (self.is_meta())
+    fail(ARGAND_DEVICE_ERROR, "to: got a tensor on meta, which has no data; expected one on cpu. Make it anew with empty_like(..., device='cpu')");
   if (type == self.dtype() && self.is_contiguous() && out.numel() * out.itemsize() <= kGrainBytes)
     std::memcpy(out->data, self->data, static_cast<size_t>(out.numel()) * out.itemsize());
   else
@@ -154,10 +156,12 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
     const Tensor& t = tensors[k];
     if (skipped(t)) continue;
     if (t.dim() != shaped->dim())
-      fail(ARGAND_SHAPE_ERROR, "cat: Tensors must have same number of dimensions: got %lld and %lld", static_cast<long long>(shaped->dim()), static_cast<long long>(t.dim()));
+      fail(ARGAND_SHAPE_ERROR, "cat: Tensors must have same number of dimensions: got %lld and %lld", static_cast<long long>(shaped->dim()),
+           static_cast<long long>(t.dim()));
     for (int64_t i = 0; i < t.dim(); i++)
       if (i != d && t.size(i) != sizes[i])
-        fail(ARGAND_SHAPE_ERROR, "cat: Sizes of tensors must match except in dimension %lld. Expected size %lld but got size %lld for tensor number %zu in the list.",
+        fail(ARGAND_SHAPE_ERROR,
+             "cat: Sizes of tensors must match except in dimension %lld. Expected size %lld but got size %lld for tensor number %zu in the list.",
              static_cast<long long>(d), static_cast<long long>(sizes[i]), static_cast<long long>(t.size(i)), k);
     sizes[d] += t.size(d);
   }
@@ -211,11 +215,13 @@ void fill_(const Tensor& self, const Operand& value) {
   if (value.is_tensor()) {
     const Tensor t = value.tensor();
     if (t.dim() > 0)
-      fail(ARGAND_SHAPE_ERROR, "fill_: got a value tensor with %lld dimensions, expected a number or a 0-dimensional tensor", static_cast<long long>(t.dim()));
+      fail(ARGAND_SHAPE_ERROR, "fill_: got a value tensor with %lld dimensions, expected a number or a 0-dimensional tensor",
+           static_cast<long long>(t.dim()));
     if (!t.is_meta()) convert(1, self.dtype(), bytes, 16, t.dtype(), t->data, 16);
   } else {
     if (value.raw().tag == ARGAND_TAG_COMPLEX && !is_complex(self.dtype()))
-      fail(ARGAND_RUNTIME_ERROR, "fill_: got a complex number, which a tensor of dtype %s cannot hold; expected a real one", kDTypeName[self.dtype()]);
+      fail(ARGAND_RUNTIME_ERROR, "fill_: got a complex number, which a tensor of dtype %s cannot hold; expected a real one",
+           kDTypeName[self.dtype()]);
     write_number(bytes, self.dtype(), value.raw());
   }
   check_writable("fill_", self);
@@ -226,7 +232,9 @@ void fill_(const Tensor& self, const Operand& value) {
   it.add(self->data, self.sizes(), self.strides(), size);
   it.sort(nullptr);
   it.coalesce();
-  auto range = [&](int64_t b, int64_t e) { for_each_row(it, b, e, [&](int64_t n, char* const* p) { fill_row(p[0], it.strides[0][0], n, bytes, size); }); };
+  auto range = [&](int64_t b, int64_t e) {
+    for_each_row(it, b, e, [&](int64_t n, char* const* p) { fill_row(p[0], it.strides[0][0], n, bytes, size); });
+  };
   const int64_t grain = kGrainBytes / size;
   if (it.numel <= grain)
     range(0, it.numel);

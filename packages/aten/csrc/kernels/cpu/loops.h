@@ -16,18 +16,18 @@ struct PointwiseKernel {
 // One dtype of one reduction. Accumulators of any count lie side by side, as elements of the accumulating dtype.
 struct ReduceKernel {
   signed char in_dtype, acc_dtype, out_dtype;
-  void (*init)(char* acc);                                                                  // one accumulator
-  void (*rows)(long rows, long row_stride, long n, const char* in, long stride, char* acc); // acc = all of rows of n elements, pairwise
-  void (*columns)(long rows, long columns, const char* in, long row_stride, char* acc);     // acc[c] takes in the rows of contiguous columns
-  void (*combine)(long n, char* acc, const char* other);                                    // acc[i] takes in other[i]
-  void (*finish)(long n, char* out, long out_stride, const char* acc, long count);          // count: elements reduced to one
+  void (*init)(char* acc);                                                                   // one accumulator
+  void (*rows)(long rows, long row_stride, long n, const char* in, long stride, char* acc);  // acc = all of rows of n elements, pairwise
+  void (*columns)(long rows, long columns, const char* in, long row_stride, char* acc);      // acc[c] takes in the rows of contiguous columns
+  void (*combine)(long n, char* acc, const char* other);                                     // acc[i] takes in other[i]
+  void (*finish)(long n, char* out, long out_stride, const char* acc, long count);           // count: elements reduced to one
 };
 
 // One dtype of one scan: out[i] takes in in[0..i]. in and out may be the same row.
 struct ScanKernel {
   signed char in_dtype, acc_dtype, out_dtype;
   void (*init)(char* acc);
-  void (*row)(long n, char* out, long out_stride, const char* in, long in_stride, char* acc);                     // along a row, from acc on
+  void (*row)(long n, char* out, long out_stride, const char* in, long in_stride, char* acc);         // along a row, from acc on
   void (*step)(long columns, char* out, long out_stride, const char* in, long in_stride, char* acc);  // one index of many rows
 };
 
@@ -55,7 +55,7 @@ struct Stage {
   int n_operands, lanes;  // operand 0 is written
   const int* sizes;       // bytes an element
   const long* strides;
-  char** buffers;     // each kStageBytes, 64-byte aligned
+  char** buffers;  // each kStageBytes, 64-byte aligned
   char* const* rows;
   long n, done, staged;  // staged: elements of the result waiting in its buffer
   long vectors, tail;    // the segment: p[k] advances by step[k] bytes a vector

@@ -74,16 +74,19 @@ ARGAND_MATH int argand_all_i64(vi64 m) {
 extern "C" {
 #endif
 #define ARGAND_UNARY_MVEC(X) \
-  X(exp) X(exp2) X(expm1) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(asinh) \
-  X(acosh) X(atanh) X(erfc)
-#define ARGAND_DECLARE(name) vf32 ARGAND_MVEC_F32(name, v)(vf32); vf64 ARGAND_MVEC_F64(name, v)(vf64);
+  X(exp) X(exp2) X(expm1) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(asinh) X(acosh) X(atanh) X(erfc)
+#define ARGAND_DECLARE(name)           \
+  vf32 ARGAND_MVEC_F32(name, v)(vf32); \
+  vf64 ARGAND_MVEC_F64(name, v)(vf64);
 ARGAND_UNARY_MVEC(ARGAND_DECLARE)
 ARGAND_DECLARE(log)
 ARGAND_DECLARE(log2)
 ARGAND_DECLARE(log10)
 ARGAND_DECLARE(erf)
 #undef ARGAND_DECLARE
-#define ARGAND_DECLARE(name) vf32 ARGAND_MVEC_F32(name, vv)(vf32, vf32); vf64 ARGAND_MVEC_F64(name, vv)(vf64, vf64);
+#define ARGAND_DECLARE(name)                  \
+  vf32 ARGAND_MVEC_F32(name, vv)(vf32, vf32); \
+  vf64 ARGAND_MVEC_F64(name, vv)(vf64, vf64);
 ARGAND_DECLARE(pow)
 ARGAND_DECLARE(atan2)
 ARGAND_DECLARE(hypot)
@@ -97,12 +100,12 @@ double lgamma_r(double, int*);
 float lgammaf_r(float, int*);
 #endif
 
-#define ARGAND_DEFINE(name)                                                              \
+#define ARGAND_DEFINE(name)                                                            \
   ARGAND_MATH vf32 argand_##name##_f32(vf32 x) { return ARGAND_MVEC_F32(name, v)(x); } \
   ARGAND_MATH vf64 argand_##name##_f64(vf64 x) { return ARGAND_MVEC_F64(name, v)(x); }
 ARGAND_UNARY_MVEC(ARGAND_DEFINE)
 #undef ARGAND_DEFINE
-#define ARGAND_DEFINE(name)                                                                          \
+#define ARGAND_DEFINE(name)                                                                        \
   ARGAND_MATH vf32 argand_##name##_f32(vf32 x, vf32 y) { return ARGAND_MVEC_F32(name, vv)(x, y); } \
   ARGAND_MATH vf64 argand_##name##_f64(vf64 x, vf64 y) { return ARGAND_MVEC_F64(name, vv)(x, y); }
 ARGAND_DEFINE(atan2)
@@ -112,12 +115,12 @@ ARGAND_DEFINE(hypot)
 ARGAND_MATH vf64 argand_erf_f64(vf64 x) { return ARGAND_MVEC_F64(erf, v)(x); }
 
 /* Logarithms: libmvec takes zeros, negative numbers and infinities lane by lane in scalar code, so they are kept from it. */
-#define ARGAND_DEFINE_LOG(name, V, S, MVEC)                                                    \
-  ARGAND_MATH V name(V x) {                                                                    \
+#define ARGAND_DEFINE_LOG(name, V, S, MVEC)                                                        \
+  ARGAND_MATH V name(V x) {                                                                        \
     const V inf = (S)__builtin_inf() - (V){}, nan = (S)__builtin_nan("") - (V){}, one = (V){} + 1; \
-    const V r = MVEC(ARGAND_SELECT(V, (x > 0) & (x < inf), x, one));                           \
-    const V end = ARGAND_SELECT(V, x == 0, -inf, ARGAND_SELECT(V, x == inf, inf, nan));        \
-    return ARGAND_SELECT(V, (x > 0) & (x < inf), r, end);                                      \
+    const V r = MVEC(ARGAND_SELECT(V, (x > 0) & (x < inf), x, one));                               \
+    const V end = ARGAND_SELECT(V, x == 0, -inf, ARGAND_SELECT(V, x == inf, inf, nan));            \
+    return ARGAND_SELECT(V, (x > 0) & (x < inf), r, end);                                          \
   }
 ARGAND_DEFINE_LOG(argand_log_f32, vf32, float, ARGAND_MVEC_F32(log, v))
 ARGAND_DEFINE_LOG(argand_log2_f32, vf32, float, ARGAND_MVEC_F32(log2, v))
@@ -158,34 +161,32 @@ ARGAND_DEFINE_LOG(argand_log10_f64, vf64, double, ARGAND_MVEC_F64(log10, v))
 #endif
 
 /* Everything that reads alike in both precisions. V: vector, M: its mask, S: scalar, s: suffix. */
-#define ARGAND_DEFINE_BOTH(V, M, S, s, SIGN, ROUND, SQRT)                                                                  \
-  ARGAND_MATH V argand_abs_##s(V x) { return (V)((M)x & ~SIGN); }                                                        \
-  ARGAND_MATH V argand_neg_##s(V x) { return -x; }                                                                       \
-  ARGAND_MATH V argand_sqrt_##s(V x) { return SQRT(x); }                                                                 \
-  ARGAND_MATH V argand_rsqrt_##s(V x) { return (S)1 / SQRT(x); }                                                         \
-  ARGAND_MATH V argand_reciprocal_##s(V x) { return (S)1 / x; }                                                          \
-  ARGAND_MATH V argand_round_##s(V x) { return ROUND(x, 8); } /* half to even */                                         \
-  ARGAND_MATH V argand_floor_##s(V x) { return ROUND(x, 9); }                                                            \
-  ARGAND_MATH V argand_ceil_##s(V x) { return ROUND(x, 10); }                                                            \
-  ARGAND_MATH V argand_trunc_##s(V x) { return ROUND(x, 11); }                                                           \
-  ARGAND_MATH V argand_frac_##s(V x) { return x - ROUND(x, 11); }                                                        \
-  ARGAND_MATH M argand_signbit_##s(V x) { return (M)x < 0; }                                                             \
-  ARGAND_MATH M argand_isnan_##s(V x) { return x != x; }                                                                 \
-  ARGAND_MATH M argand_isinf_##s(V x) { return argand_abs_##s(x) == (S)__builtin_inf(); }                                \
-  ARGAND_MATH M argand_isfinite_##s(V x) { return argand_abs_##s(x) < (S)__builtin_inf(); }                              \
-  ARGAND_MATH V argand_where_##s(M m, V a, V b) { return ARGAND_SELECT(V, m, a, b); }                                    \
-  ARGAND_MATH V argand_sign_##s(V x) { /* 0 for NaN */                                                                   \
-    const V one = argand_splat_##s(1);                                                                                     \
-    return (V)((M)one & (x > 0)) - (V)((M)one & (x < 0));                                                                  \
-  }                                                                                                                        \
-  ARGAND_MATH V argand_copysign_##s(V x, V y) { return (V)(((M)x & ~SIGN) | ((M)y & SIGN)); }                            \
-  ARGAND_MATH V argand_minimum_##s(V x, V y) { return ARGAND_SELECT(V, (x < y) | (x != x), x, y); }                      \
-  ARGAND_MATH V argand_maximum_##s(V x, V y) { return ARGAND_SELECT(V, (x > y) | (x != x), x, y); }                      \
-  ARGAND_MATH V argand_fmin_##s(V x, V y) { return ARGAND_SELECT(V, (x < y) | (y != y), x, y); }                         \
-  ARGAND_MATH V argand_fmax_##s(V x, V y) { return ARGAND_SELECT(V, (x > y) | (y != y), x, y); }                         \
-  ARGAND_MATH V argand_angle_##s(V x) {                                                                                  \
-    return ARGAND_SELECT(V, x != x, x, (V)((M)argand_splat_##s((S)3.14159265358979323846) & (x < 0)));                     \
-  }                                                                                                                        \
+#define ARGAND_DEFINE_BOTH(V, M, S, s, SIGN, ROUND, SQRT)                                                                                    \
+  ARGAND_MATH V argand_abs_##s(V x) { return (V)((M)x & ~SIGN); }                                                                            \
+  ARGAND_MATH V argand_neg_##s(V x) { return -x; }                                                                                           \
+  ARGAND_MATH V argand_sqrt_##s(V x) { return SQRT(x); }                                                                                     \
+  ARGAND_MATH V argand_rsqrt_##s(V x) { return (S)1 / SQRT(x); }                                                                             \
+  ARGAND_MATH V argand_reciprocal_##s(V x) { return (S)1 / x; }                                                                              \
+  ARGAND_MATH V argand_round_##s(V x) { return ROUND(x, 8); } /* half to even */                                                             \
+  ARGAND_MATH V argand_floor_##s(V x) { return ROUND(x, 9); }                                                                                \
+  ARGAND_MATH V argand_ceil_##s(V x) { return ROUND(x, 10); }                                                                                \
+  ARGAND_MATH V argand_trunc_##s(V x) { return ROUND(x, 11); }                                                                               \
+  ARGAND_MATH V argand_frac_##s(V x) { return x - ROUND(x, 11); }                                                                            \
+  ARGAND_MATH M argand_signbit_##s(V x) { return (M)x < 0; }                                                                                 \
+  ARGAND_MATH M argand_isnan_##s(V x) { return x != x; }                                                                                     \
+  ARGAND_MATH M argand_isinf_##s(V x) { return argand_abs_##s(x) == (S)__builtin_inf(); }                                                    \
+  ARGAND_MATH M argand_isfinite_##s(V x) { return argand_abs_##s(x) < (S)__builtin_inf(); }                                                  \
+  ARGAND_MATH V argand_where_##s(M m, V a, V b) { return ARGAND_SELECT(V, m, a, b); }                                                        \
+  ARGAND_MATH V argand_sign_##s(V x) { /* 0 for NaN */                                                                                       \
+    const V one = argand_splat_##s(1);                                                                                                       \
+    return (V)((M)one & (x > 0)) - (V)((M)one & (x < 0));                                                                                    \
+  }                                                                                                                                          \
+  ARGAND_MATH V argand_copysign_##s(V x, V y) { return (V)(((M)x & ~SIGN) | ((M)y & SIGN)); }                                                \
+  ARGAND_MATH V argand_minimum_##s(V x, V y) { return ARGAND_SELECT(V, (x < y) | (x != x), x, y); }                                          \
+  ARGAND_MATH V argand_maximum_##s(V x, V y) { return ARGAND_SELECT(V, (x > y) | (x != x), x, y); }                                          \
+  ARGAND_MATH V argand_fmin_##s(V x, V y) { return ARGAND_SELECT(V, (x < y) | (y != y), x, y); }                                             \
+  ARGAND_MATH V argand_fmax_##s(V x, V y) { return ARGAND_SELECT(V, (x > y) | (y != y), x, y); }                                             \
+  ARGAND_MATH V argand_angle_##s(V x) { return ARGAND_SELECT(V, x != x, x, (V)((M)argand_splat_##s((S)3.14159265358979323846) & (x < 0))); } \
   ARGAND_MATH V argand_sigmoid_##s(V x) { return (S)1 / ((S)1 + argand_exp_##s(-x)); }
 ARGAND_DEFINE_BOTH(vf32, vi32, float, f32, (-0x7fffffff - 1), ARGAND_ROUND_F32, ARGAND_SQRT_F32)
 ARGAND_DEFINE_BOTH(vf64, vi64, double, f64, (-0x7fffffffffffffffL - 1), ARGAND_ROUND_F64, ARGAND_SQRT_F64)
@@ -211,17 +212,17 @@ ARGAND_MATH vf32 argand_erf_f32(vf32 x) {
 
 /* ---- pow: squares and cubes are exact products wherever they occur -------------------------------------------- */
 /* Negative bases are powers of their absolute value with a sign, since libmvec takes them lane by lane in scalar code. */
-#define ARGAND_DEFINE_POW(V, M, S, s, POW)                                                                   \
-  ARGAND_MATH V argand_pow_##s(V x, V y) {                                                                   \
-    const M two = y == 2, three = y == 3;                                                                    \
-    const V square = x * x, cube = square * x;                                                               \
-    if (argand_all_i64((vi64)(two | three))) return ARGAND_SELECT(V, two, square, cube);                     \
-    const M negative = x < 0;                                                                                \
-    V r = POW(ARGAND_SELECT(V, negative, -x, x), y);                                                         \
-    const M whole = argand_trunc_##s(y) == y, even = argand_trunc_##s(y * (S)0.5) == y * (S)0.5;             \
-    r = ARGAND_SELECT(V, negative & whole & ~even, -r, r);                                                   \
+#define ARGAND_DEFINE_POW(V, M, S, s, POW)                                                                          \
+  ARGAND_MATH V argand_pow_##s(V x, V y) {                                                                          \
+    const M two = y == 2, three = y == 3;                                                                           \
+    const V square = x * x, cube = square * x;                                                                      \
+    if (argand_all_i64((vi64)(two | three))) return ARGAND_SELECT(V, two, square, cube);                            \
+    const M negative = x < 0;                                                                                       \
+    V r = POW(ARGAND_SELECT(V, negative, -x, x), y);                                                                \
+    const M whole = argand_trunc_##s(y) == y, even = argand_trunc_##s(y * (S)0.5) == y * (S)0.5;                    \
+    r = ARGAND_SELECT(V, negative & whole & ~even, -r, r);                                                          \
     r = ARGAND_SELECT(V, negative & ~whole & (x > -(S)__builtin_inf()), argand_splat_##s((S)__builtin_nan("")), r); \
-    return ARGAND_SELECT(V, two, square, ARGAND_SELECT(V, three, cube, r));                                  \
+    return ARGAND_SELECT(V, two, square, ARGAND_SELECT(V, three, cube, r));                                         \
   }
 ARGAND_DEFINE_POW(vf32, vi32, float, f32, ARGAND_MVEC_F32(pow, vv))
 ARGAND_DEFINE_POW(vf64, vi64, double, f64, ARGAND_MVEC_F64(pow, vv))
@@ -248,7 +249,8 @@ ARGAND_MATH vf32 argand_fmod_f32(vf32 x, vf32 y) {
   __builtin_memcpy(xh, &x, sizeof x);
   __builtin_memcpy(yh, &y, sizeof y);
   for (int i = 0; i < 2; i++)
-    rh[i] = __builtin_convertvector(argand_fmod_f32_wide(__builtin_convertvector(xh[i], vf64), __builtin_convertvector(yh[i], vf64), &exact[i]), vf32_half);
+    rh[i] = __builtin_convertvector(argand_fmod_f32_wide(__builtin_convertvector(xh[i], vf64), __builtin_convertvector(yh[i], vf64), &exact[i]),
+                                    vf32_half);
   vf32 r;
   __builtin_memcpy(&r, rh, sizeof r);
   if (argand_all_i64(exact[0] & exact[1])) return r;
@@ -257,54 +259,52 @@ ARGAND_MATH vf32 argand_fmod_f32(vf32 x, vf32 y) {
   return r;
 }
 /* remainder has the divisor's sign; floor_divide is the matching quotient (Python's % and //). */
-#define ARGAND_DEFINE_FLOORED(V, M, S, s)                                                                             \
-  ARGAND_MATH V argand_remainder_##s(V x, V y) {                                                                    \
-    const V r = argand_fmod_##s(x, y);                                                                                \
-    return ARGAND_SELECT(V, (r != 0) & ((r < 0) ^ (y < 0)), r + y, r);                                                \
-  }                                                                                                                   \
-  ARGAND_MATH V argand_floor_divide_##s(V x, V y) {                                                                 \
-    const V r = argand_fmod_##s(x, y), quotient = x / y;                                                              \
-    V q = (x - r) / y;                                                                                                \
-    q = ARGAND_SELECT(V, (r != 0) & ((r < 0) ^ (y < 0)), q - (S)1, q);                                                \
-    const V whole = argand_floor_##s(q);                                                                              \
-    const V rounded = ARGAND_SELECT(V, q - whole > (S)0.5, whole + (S)1, whole);                                      \
-    const V result = ARGAND_SELECT(V, q == 0, argand_copysign_##s(q, quotient), rounded);                             \
-    return ARGAND_SELECT(V, y == 0, quotient, result);                                                                \
+#define ARGAND_DEFINE_FLOORED(V, M, S, s)                                                 \
+  ARGAND_MATH V argand_remainder_##s(V x, V y) {                                          \
+    const V r = argand_fmod_##s(x, y);                                                    \
+    return ARGAND_SELECT(V, (r != 0) & ((r < 0) ^ (y < 0)), r + y, r);                    \
+  }                                                                                       \
+  ARGAND_MATH V argand_floor_divide_##s(V x, V y) {                                       \
+    const V r = argand_fmod_##s(x, y), quotient = x / y;                                  \
+    V q = (x - r) / y;                                                                    \
+    q = ARGAND_SELECT(V, (r != 0) & ((r < 0) ^ (y < 0)), q - (S)1, q);                    \
+    const V whole = argand_floor_##s(q);                                                  \
+    const V rounded = ARGAND_SELECT(V, q - whole > (S)0.5, whole + (S)1, whole);          \
+    const V result = ARGAND_SELECT(V, q == 0, argand_copysign_##s(q, quotient), rounded); \
+    return ARGAND_SELECT(V, y == 0, quotient, result);                                    \
   }
 ARGAND_DEFINE_FLOORED(vf32, vi32, float, f32)
 ARGAND_DEFINE_FLOORED(vf64, vi64, double, f64)
 #undef ARGAND_DEFINE_FLOORED
 
 /* Integers: a zero divisor gives 0 (callers refuse it beforehand), the most negative value by -1 wraps. */
-#define ARGAND_DEFINE_INTEGER(V, U, s)                                             \
-  ARGAND_MATH V argand_trunc_divide_##s(V x, V y) {                              \
-    const V none = (V)(y == 0), minus = (V)(y == (V){} - 1) & (V)((V){} - 1 < 0);  \
-    const V q = x / ((y & ~(none | minus)) | ((none | minus) & 1));                \
-    return (((V)((U){} - (U)x) & minus) | (q & ~minus)) & ~none;                   \
-  }                                                                                \
-  ARGAND_MATH V argand_fmod_##s(V x, V y) {                                      \
-    return (V)((U)x - (U)argand_trunc_divide_##s(x, y) * (U)y) & (V)(y != 0);      \
-  }                                                                                \
-  ARGAND_MATH V argand_remainder_##s(V x, V y) {                                 \
-    const V r = argand_fmod_##s(x, y);                                             \
-    return r + (y & (V)((r != 0) & ((r ^ y) < 0)));                                \
-  }                                                                                \
-  ARGAND_MATH V argand_floor_divide_##s(V x, V y) {                              \
-    const V r = argand_fmod_##s(x, y);                                             \
-    return argand_trunc_divide_##s(x, y) + (V)((r != 0) & ((r ^ y) < 0));          \
-  }                                                                                \
-  ARGAND_MATH V argand_pow_##s(V x, V y) { /* wraps; a negative exponent is a division */ \
-    V r = x;                                                                       \
-    for (unsigned i = 0; i < sizeof(V) / sizeof(x[0]); i++) {                      \
-      unsigned long base = (unsigned long)x[i], result = 1;                        \
-      if (y[i] < 0)                                                                \
-        result = x[i] == 1 ? 1 : (long)x[i] == -1 ? (y[i] % 2 ? -1ul : 1) : 0;     \
-      else                                                                         \
-        for (unsigned long e = (unsigned long)y[i]; e; e >>= 1, base *= base)      \
-          if (e & 1) result *= base;                                               \
-      r[i] = (__typeof__(r[0] + 0))result;                                         \
-    }                                                                              \
-    return r;                                                                      \
+#define ARGAND_DEFINE_INTEGER(V, U, s)                                                                                  \
+  ARGAND_MATH V argand_trunc_divide_##s(V x, V y) {                                                                     \
+    const V none = (V)(y == 0), minus = (V)(y == (V){} - 1) & (V)((V){} - 1 < 0);                                       \
+    const V q = x / ((y & ~(none | minus)) | ((none | minus) & 1));                                                     \
+    return (((V)((U){} - (U)x) & minus) | (q & ~minus)) & ~none;                                                        \
+  }                                                                                                                     \
+  ARGAND_MATH V argand_fmod_##s(V x, V y) { return (V)((U)x - (U)argand_trunc_divide_##s(x, y) * (U)y) & (V)(y != 0); } \
+  ARGAND_MATH V argand_remainder_##s(V x, V y) {                                                                        \
+    const V r = argand_fmod_##s(x, y);                                                                                  \
+    return r + (y & (V)((r != 0) & ((r ^ y) < 0)));                                                                     \
+  }                                                                                                                     \
+  ARGAND_MATH V argand_floor_divide_##s(V x, V y) {                                                                     \
+    const V r = argand_fmod_##s(x, y);                                                                                  \
+    return argand_trunc_divide_##s(x, y) + (V)((r != 0) & ((r ^ y) < 0));                                               \
+  }                                                                                                                     \
+  ARGAND_MATH V argand_pow_##s(V x, V y) { /* wraps; a negative exponent is a division */                               \
+    V r = x;                                                                                                            \
+    for (unsigned i = 0; i < sizeof(V) / sizeof(x[0]); i++) {                                                           \
+      unsigned long base = (unsigned long)x[i], result = 1;                                                             \
+      if (y[i] < 0)                                                                                                     \
+        result = x[i] == 1 ? 1 : (long)x[i] == -1 ? (y[i] % 2 ? -1ul : 1) : 0;                                          \
+      else                                                                                                              \
+        for (unsigned long e = (unsigned long)y[i]; e; e >>= 1, base *= base)                                           \
+          if (e & 1) result *= base;                                                                                    \
+      r[i] = (__typeof__(r[0] + 0))result;                                                                              \
+    }                                                                                                                   \
+    return r;                                                                                                           \
   }
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wtype-limits"
@@ -358,24 +358,24 @@ ARGAND_MATH vf64 argand_digamma_f64(vf64 x) {
 }
 
 /* M. Giles, "Approximating the erfinv function" (2010), single precision; float64 refines it by two Halley steps. */
-#define ARGAND_DEFINE_ERFINV(V, M, S, s)                                                                                   \
-  ARGAND_MATH V argand_erfinv_start_##s(V x) {                                                                           \
-    const V w = -argand_log_##s(((S)1 - x) * ((S)1 + x));                                                                  \
-    const V a = w - (S)2.5, b = argand_sqrt_##s(w) - (S)3;                                                                 \
-    V p = a * (S)2.81022636e-08 + (S)3.43273939e-07, q = b * (S)-0.000200214257 + (S)0.000100950558;                       \
-    p = p * a + (S)-3.5233877e-06, q = q * b + (S)0.00134934322;                                                           \
-    p = p * a + (S)-4.39150654e-06, q = q * b + (S)-0.00367342844;                                                         \
-    p = p * a + (S)0.00021858087, q = q * b + (S)0.00573950773;                                                            \
-    p = p * a + (S)-0.00125372503, q = q * b + (S)-0.0076224613;                                                           \
-    p = p * a + (S)-0.00417768164, q = q * b + (S)0.00943887047;                                                           \
-    p = p * a + (S)0.246640727, q = q * b + (S)1.00167406;                                                                 \
-    p = p * a + (S)1.50140941, q = q * b + (S)2.83297682;                                                                  \
-    return ARGAND_SELECT(V, w < (S)5, p, q) * x;                                                                           \
-  }                                                                                                                        \
-  ARGAND_MATH V argand_erfinv_ends_##s(V x, V r) {                                                                       \
-    const V ax = argand_abs_##s(x);                                                                                        \
-    r = ARGAND_SELECT(V, ax == (S)1, argand_copysign_##s(argand_splat_##s((S)__builtin_inf()), x), r);                     \
-    return ARGAND_SELECT(V, ax > (S)1, argand_splat_##s((S)__builtin_nan("")), r);                                         \
+#define ARGAND_DEFINE_ERFINV(V, M, S, s)                                                               \
+  ARGAND_MATH V argand_erfinv_start_##s(V x) {                                                         \
+    const V w = -argand_log_##s(((S)1 - x) * ((S)1 + x));                                              \
+    const V a = w - (S)2.5, b = argand_sqrt_##s(w) - (S)3;                                             \
+    V p = a * (S)2.81022636e-08 + (S)3.43273939e-07, q = b * (S) - 0.000200214257 + (S)0.000100950558; \
+    p = p * a + (S) - 3.5233877e-06, q = q * b + (S)0.00134934322;                                     \
+    p = p * a + (S) - 4.39150654e-06, q = q * b + (S) - 0.00367342844;                                 \
+    p = p * a + (S)0.00021858087, q = q * b + (S)0.00573950773;                                        \
+    p = p * a + (S) - 0.00125372503, q = q * b + (S) - 0.0076224613;                                   \
+    p = p * a + (S) - 0.00417768164, q = q * b + (S)0.00943887047;                                     \
+    p = p * a + (S)0.246640727, q = q * b + (S)1.00167406;                                             \
+    p = p * a + (S)1.50140941, q = q * b + (S)2.83297682;                                              \
+    return ARGAND_SELECT(V, w < (S)5, p, q) * x;                                                       \
+  }                                                                                                    \
+  ARGAND_MATH V argand_erfinv_ends_##s(V x, V r) {                                                     \
+    const V ax = argand_abs_##s(x);                                                                    \
+    r = ARGAND_SELECT(V, ax == (S)1, argand_copysign_##s(argand_splat_##s((S)__builtin_inf()), x), r); \
+    return ARGAND_SELECT(V, ax > (S)1, argand_splat_##s((S)__builtin_nan("")), r);                     \
   }
 ARGAND_DEFINE_ERFINV(vf32, vi32, float, f32)
 ARGAND_DEFINE_ERFINV(vf64, vi64, double, f64)

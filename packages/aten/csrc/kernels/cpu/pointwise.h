@@ -20,7 +20,10 @@ template <class T>
 inline constexpr bool kIsComplex<cx<T>> = true;
 // Tails are padded with values that no function is slow at or traps on: 0.5, or 1 for integers. Eight bytes of them:
 template <class T>
-inline constexpr long kPadding = sizeof(T) == 1 ? 0x0101010101010101 : sizeof(T) == 2 ? 0x0001000100010001 : sizeof(T) == 4 ? 0x0000000100000001 : 1;
+inline constexpr long kPadding = sizeof(T) == 1   ? 0x0101010101010101
+                                 : sizeof(T) == 2 ? 0x0001000100010001
+                                 : sizeof(T) == 4 ? 0x0000000100000001
+                                                  : 1;
 template <>
 inline constexpr long kPadding<f16> = 0x3800380038003800;
 template <>

@@ -21,9 +21,7 @@ constexpr int64_t kTileRows = 16, kTileColumns = 256;
 constexpr int64_t kShortRow = 64;  // elements; shorter rows are gathered into longer ones
 
 int category(int dtype) { return dtype == ARGAND_BOOL ? 0 : dtype <= ARGAND_INT64 ? 1 : dtype <= ARGAND_FLOAT64 ? 2 : 3; }
-int number_category(const ArgandValue& v) {
-  return v.tag == ARGAND_TAG_BOOL ? 0 : v.tag == ARGAND_TAG_INT ? 1 : v.tag == ARGAND_TAG_FLOAT ? 2 : 3;
-}
+int number_category(const ArgandValue& v) { return v.tag == ARGAND_TAG_BOOL ? 0 : v.tag == ARGAND_TAG_INT ? 1 : v.tag == ARGAND_TAG_FLOAT ? 2 : 3; }
 
 const PointwiseKernel* find_kernel(const PointwiseOp& op, int dtype) {
   const PointwiseKernel* table = op.kernels[api->cpu_tier()];
@@ -45,11 +43,11 @@ struct Work {
   const double* scalars;
   const int64_t* ints;
   Iteration it;
-  int8_t from[kMaxOperands + 1];   // dtype to convert an operand from, or -1
-  int8_t into[kMaxOperands + 1];   // the kernel's dtype of each operand
-  bool converts = false;           // some operand, or the result, is converted
-  bool streams = false;            // the result goes past the caches
-  int64_t block = 0;               // elements of a conversion block
+  int8_t from[kMaxOperands + 1];  // dtype to convert an operand from, or -1
+  int8_t into[kMaxOperands + 1];  // the kernel's dtype of each operand
+  bool converts = false;          // some operand, or the result, is converted
+  bool streams = false;           // the result goes past the caches
+  int64_t block = 0;              // elements of a conversion block
 
   void run(int64_t n, char* const* ptrs, const int64_t* strides) const { kernel->loop(n, ptrs, strides, scalars, ints); }
 
@@ -82,9 +80,7 @@ struct Work {
   }
 
   int size_of(int k) const { return kItemSize[from[k] >= 0 ? from[k] : into[k]]; }
-  bool transposed(int k) const {
-    return it.strides[k][0] > it.strides[k][1] && it.strides[k][1] != 0 && it.strides[k][1] < 64;
-  }
+  bool transposed(int k) const { return it.strides[k][0] > it.strides[k][1] && it.strides[k][1] != 0 && it.strides[k][1] < 64; }
 
   // Flat indices [begin, end).
   void run_range(int64_t begin, int64_t end) const {
@@ -169,7 +165,8 @@ struct Work {
     char* const out = ptrs[0] + first * it.strides[0][1];
     if (p[0] != out) {
       const int size = size_of(0);
-      for (int64_t r = 0; r < rows; r++) convert(n, into_storage(0), out + r * it.strides[0][1], it.strides[0][0], into_storage(0), p[0] + r * n * size, size);
+      for (int64_t r = 0; r < rows; r++)
+        convert(n, into_storage(0), out + r * it.strides[0][1], it.strides[0][0], into_storage(0), p[0] + r * n * size, size);
     }
   }
   int into_storage(int k) const { return from[k] >= 0 ? from[k] : into[k]; }
@@ -213,8 +210,10 @@ bool fast_path(const PointwiseOp& op, const Operand* const* operands, const doub
     const ArgandTensor* t = operands[k]->get();
     if (!t) continue;
     const bool one = t->ndim == 0 && first->ndim != 0;  // for every element
-    if (t->dtype != first->dtype || (!one && (t->ndim != first->ndim || std::memcmp(t->sizes, first->sizes, sizeof(int64_t) * t->ndim) != 0))) return false;
-    if (!(t->flags & ARGAND_TENSOR_CONTIGUOUS) || (t->flags & ARGAND_TENSOR_WRAPPED_NUMBER) || ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CPU) return false;
+    if (t->dtype != first->dtype || (!one && (t->ndim != first->ndim || std::memcmp(t->sizes, first->sizes, sizeof(int64_t) * t->ndim) != 0)))
+      return false;
+    if (!(t->flags & ARGAND_TENSOR_CONTIGUOUS) || (t->flags & ARGAND_TENSOR_WRAPPED_NUMBER) || ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CPU)
+      return false;
     ptrs[k + 1] = static_cast<char*>(t->data);
     strides[k + 1] = one ? 0 : kItemSize[t->dtype];
   }
@@ -271,8 +270,8 @@ int common_dtype(const PointwiseOp& op, const Operand* const* operands) {
     for (size_t i = 1; i < n; i++) {
       const int c = values[i].tag == ARGAND_TAG_TENSOR ? category(values[i].t->dtype) : number_category(values[i]);
       if (c > category(dtype))
-        fail(ARGAND_RUNTIME_ERROR, "%s: value cannot be converted to type %s without loss; expected a value of its category, or convert self first", op.name,
-             kDTypeName[dtype]);
+        fail(ARGAND_RUNTIME_ERROR, "%s: value cannot be converted to type %s without loss; expected a value of its category, or convert self first",
+             op.name, kDTypeName[dtype]);
     }
   } else if (op.promote == kPromoteNone) {
     const ArgandTensor* first = nullptr;
@@ -280,7 +279,8 @@ int common_dtype(const PointwiseOp& op, const Operand* const* operands) {
       if (values[i].tag != ARGAND_TAG_TENSOR) continue;
       if (!first) first = values[i].t;
       if (first->dtype != values[i].t->dtype)
-        fail(ARGAND_DTYPE_ERROR, "%s: got tensors of dtypes %s and %s, expected one dtype", op.name, kDTypeName[first->dtype], kDTypeName[values[i].t->dtype]);
+        fail(ARGAND_DTYPE_ERROR, "%s: got tensors of dtypes %s and %s, expected one dtype", op.name, kDTypeName[first->dtype],
+             kDTypeName[values[i].t->dtype]);
     }
     if (first) dtype = first->dtype;
   } else {
@@ -311,16 +311,19 @@ Dims common_shape(const PointwiseOp& op, const Operand* const* operands) {
 }
 
 const char* scalar_type_name(int dtype) {  // as users of out= know them
-  static constexpr const char* names[] = {"Bool", "Byte", "Char", "Short", "Int", "Long", "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
+  static constexpr const char* names[] = {"Bool", "Byte",     "Char",  "Short",  "Int",          "Long",
+                                          "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
   return names[dtype];
 }
 
 void prepare_out(const PointwiseOp& op, const Tensor& out, int dtype, IntList shape, bool inplace) {
   if (category(dtype) > category(out.dtype()))
-    fail(ARGAND_DTYPE_ERROR, "%s: result type %s can't be cast to the desired output type %s", op.name, scalar_type_name(dtype), scalar_type_name(out.dtype()));
+    fail(ARGAND_DTYPE_ERROR, "%s: result type %s can't be cast to the desired output type %s", op.name, scalar_type_name(dtype),
+         scalar_type_name(out.dtype()));
   if (!(out.sizes() == shape)) {
     if (inplace)
-      fail(ARGAND_SHAPE_ERROR, "%s: output with shape %s doesn't match the broadcast shape %s", op.name, to_string(out.sizes()).c_str(), to_string(shape).c_str());
+      fail(ARGAND_SHAPE_ERROR, "%s: output with shape %s doesn't match the broadcast shape %s", op.name, to_string(out.sizes()).c_str(),
+           to_string(shape).c_str());
     check(api->tensor_resize(out.get(), static_cast<int32_t>(shape.n), shape.ptr));
   }
   check_writable(op.name, out);
@@ -406,7 +409,8 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
       it.add_value(values[k]);
       continue;
     }
-    if (out && !meta && held[k].get() != out.get() && partial_overlap(out, held[k]) != Overlap::no) held[k] = kernels::cpu::clone(held[k], std::nullopt);
+    if (out && !meta && held[k].get() != out.get() && partial_overlap(out, held[k]) != Overlap::no)
+      held[k] = kernels::cpu::clone(held[k], std::nullopt);
     const Tensor& t = held[k];
     const bool differs = t.dtype() != work.into[k + 1];
     if (differs && t.numel() == 1 && !meta) {

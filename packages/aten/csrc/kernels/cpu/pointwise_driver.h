@@ -19,10 +19,10 @@ struct PointwiseOp {
   int n_operands;
   const PointwiseKernel* kernels[3];  // a table a tier (baseline, AVX2, AVX-512), each of n_kernels
   int n_kernels;
-  uint8_t promote;      // Promotion
-  int8_t result_dtype;  // -1: the kernel's
-  uint8_t cost;         // of an element, in additions
-  uint8_t bool_operands = 0;    // bit k: operand k is a bool tensor that takes no part in promotion (conditions, masks)
+  uint8_t promote;                // Promotion
+  int8_t result_dtype;            // -1: the kernel's
+  uint8_t cost;                   // of an element, in additions
+  uint8_t bool_operands = 0;      // bit k: operand k is a bool tensor that takes no part in promotion (conditions, masks)
   bool divides_integers = false;  // the last operand is a divisor: a zero in it is an error for integers
 };
 

@@ -22,11 +22,16 @@ void copy_elements(char* dst, int64_t dst_stride, const char* src, int64_t src_s
     return;
   }
   switch (size) {
-    case 1: return copy_strided<uint8_t>(dst, dst_stride, src, src_stride, n);
-    case 2: return copy_strided<uint16_t>(dst, dst_stride, src, src_stride, n);
-    case 4: return copy_strided<uint32_t>(dst, dst_stride, src, src_stride, n);
-    case 16: return copy_strided<Bytes16>(dst, dst_stride, src, src_stride, n);
-    default: return copy_strided<uint64_t>(dst, dst_stride, src, src_stride, n);
+    case 1:
+      return copy_strided<uint8_t>(dst, dst_stride, src, src_stride, n);
+    case 2:
+      return copy_strided<uint16_t>(dst, dst_stride, src, src_stride, n);
+    case 4:
+      return copy_strided<uint32_t>(dst, dst_stride, src, src_stride, n);
+    case 16:
+      return copy_strided<Bytes16>(dst, dst_stride, src, src_stride, n);
+    default:
+      return copy_strided<uint64_t>(dst, dst_stride, src, src_stride, n);
   }
 }
 
@@ -45,7 +50,7 @@ bool next_segment(Stage* s) {
   const int lanes = s->lanes;
   const bool direct = left >= lanes;
   int64_t count = direct ? left & -static_cast<int64_t>(lanes) : left;  // lanes: a power of two
-  if (direct) {  // strided operands bound the segment by their buffers
+  if (direct) {                                                         // strided operands bound the segment by their buffers
     for (int k = 0; k < s->n_operands; k++) {
       if (s->strides[k] == s->sizes[k] || (s->strides[k] == 0 && k)) continue;
       const int64_t room = (kStageBytes / s->sizes[k]) & -static_cast<int64_t>(lanes);

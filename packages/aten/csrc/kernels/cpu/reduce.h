@@ -40,31 +40,45 @@ struct Reduction {
 
   ARGAND_FN auto element(const char* p) {  // a mapped element, or vector
     if constexpr (kScalar) {
-      if constexpr (is_same<Acc, bool>) return (bool)Map{}(load_one<In>(p));
-      else return Map{}(load_one<In>(p));
+      if constexpr (is_same<Acc, bool>)
+        return (bool)Map{}(load_one<In>(p));
+      else
+        return Map{}(load_one<In>(p));
     } else {
       const auto x = load<In, W, kLogical>(p);
-      if constexpr (is_same<Acc, bool>) return Map{}(x);
-      else if constexpr (is_same<In, bool>) return Map{}(from_mask<Acc>(x));
-      else if constexpr (sizeof(x) == sizeof(typename VectorOf<typename ComputeOf<Acc>::type>::type) && is_same<typename ComputeOf<In>::type, typename ComputeOf<Acc>::type>) return Map{}(x);
-      else return Map{}(bits_as<typename VectorOf<typename ComputeOf<Acc>::type>::type>(simd::cast<Acc>(x)));
+      if constexpr (is_same<Acc, bool>)
+        return Map{}(x);
+      else if constexpr (is_same<In, bool>)
+        return Map{}(from_mask<Acc>(x));
+      else if constexpr (sizeof(x) == sizeof(typename VectorOf<typename ComputeOf<Acc>::type>::type) &&
+                         is_same<typename ComputeOf<In>::type, typename ComputeOf<Acc>::type>)
+        return Map{}(x);
+      else
+        return Map{}(bits_as<typename VectorOf<typename ComputeOf<Acc>::type>::type>(simd::cast<Acc>(x)));
     }
   }
   using Value = decltype(element(nullptr));
   static constexpr bool kBools = is_same<Value, vbool>;
 
   ARGAND_FN Value initial() {
-    if constexpr (kScalar && is_same<Acc, bool>) return (bool)(Init{}(0.0f) != 0);
-    else if constexpr (is_same<Acc, bool> && !kBools) return Init{}(vbool{}).v[0] ? ~Value{} : Value{};
-    else return Init{}(Value{});
+    if constexpr (kScalar && is_same<Acc, bool>)
+      return (bool)(Init{}(0.0f) != 0);
+    else if constexpr (is_same<Acc, bool> && !kBools)
+      return Init{}(vbool{}).v[0] ? ~Value{} : Value{};
+    else
+      return Init{}(Value{});
   }
   ARGAND_FN Value load_acc(const char* p) {
-    if constexpr (kScalar) return load_one<Acc>(p);
-    else return bits_as<Value>(load<Acc, W, kBools>(p));
+    if constexpr (kScalar)
+      return load_one<Acc>(p);
+    else
+      return bits_as<Value>(load<Acc, W, kBools>(p));
   }
   ARGAND_FN void store_acc(char* p, Value v) {
-    if constexpr (kScalar) store_one<Acc>(p, v);
-    else store<Acc, W>(p, v);
+    if constexpr (kScalar)
+      store_one<Acc>(p, v);
+    else
+      store<Acc, W>(p, v);
   }
 
   ARGAND_FN Value block(const char* p, long vectors) {
@@ -86,8 +100,10 @@ struct Reduction {
     } else {
       using Mask = typename MaskOf<W>::type;
       const Mask mask = lane_numbers<W>() < lit(Mask{}, n);
-      if constexpr (kBools) return where(mask, v, initial());
-      else return mask ? v : initial();
+      if constexpr (kBools)
+        return where(mask, v, initial());
+      else
+        return mask ? v : initial();
     }
   }
 
@@ -97,8 +113,10 @@ struct Reduction {
 #pragma GCC unroll 1
       for (int half = W / 2; half; half /= 2) {
         const Mask from = (lane_numbers<W>() + lit(Mask{}, half)) & lit(Mask{}, W - 1);
-        if constexpr (kBools) v = Combine{}(v, vbool{__builtin_shuffle(v.v, (vu8)from)});
-        else v = Combine{}(v, __builtin_shuffle(v, from));
+        if constexpr (kBools)
+          v = Combine{}(v, vbool{__builtin_shuffle(v.v, (vu8)from)});
+        else
+          v = Combine{}(v, __builtin_shuffle(v, from));
       }
     }
     return v;

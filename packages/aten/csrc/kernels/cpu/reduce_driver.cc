@@ -23,8 +23,8 @@ struct Plan {
   Iteration planes;  // the reduced dimensions but the innermost, if groups are whole rows of that
   bool whole_rows;
   int in_size, acc_size;
-  bool columns;           // neighbouring outputs together; else one output after the other
-  int64_t tile;           // outputs of a tile, along the kept dimension 0
+  bool columns;  // neighbouring outputs together; else one output after the other
+  int64_t tile;  // outputs of a tile, along the kept dimension 0
   int64_t tiles_in_row, tiles;
   int64_t groups, per_group;  // of flat reduced indices
 
@@ -229,7 +229,8 @@ void run_plan(const ReduceKernel& kernel, const Tensor& input, const Tensor& res
 }  // namespace
 
 Tensor reduce(const ReduceOp& op, const Tensor& self, std::optional<IntList> dims, bool keepdim, int dtype, const Tensor& out) {
-  const Tensor input = dtype != ARGAND_DTYPE_NONE && dtype != self.dtype() ? kernels::cpu::to_copy(self, dtype, std::nullopt, false, std::nullopt) : self;
+  const Tensor input =
+      dtype != ARGAND_DTYPE_NONE && dtype != self.dtype() ? kernels::cpu::to_copy(self, dtype, std::nullopt, false, std::nullopt) : self;
   const ReduceKernel& kernel = require_kernel(op, input.dtype());
   const int result_dtype = dtype != ARGAND_DTYPE_NONE ? dtype : kernel.out_dtype;
   uint64_t mask = dims ? wrap_dims(op.name, *dims, self.dim()) : 0;
@@ -247,8 +248,8 @@ Tensor reduce(const ReduceOp& op, const Tensor& self, std::optional<IntList> dim
   const Tensor result = out && direct ? out : empty(sizes, kernel.out_dtype, self.device());
   if (!self.is_meta() && result.numel() > 0) {
     if (count == 0 && op.nonempty)
-      fail(ARGAND_RUNTIME_ERROR, "%s: expected reduction dim to have non-zero size, but got a tensor of shape %s; the operation has no identity", op.name,
-           to_string(self.sizes()).c_str());
+      fail(ARGAND_RUNTIME_ERROR, "%s: expected reduction dim to have non-zero size, but got a tensor of shape %s; the operation has no identity",
+           op.name, to_string(self.sizes()).c_str());
     if (result.numel() == 1 && input.is_contiguous() && count > 0 && count <= kGroup / 4) {  // one row
       alignas(16) char acc[16];
       kernel.rows(1, 0, count, input.data<char>(), input.itemsize(), acc);

@@ -25,7 +25,8 @@ namespace {
 constexpr int64_t kChunk = 65536;  // elements of a row that one task looks at
 
 Find pick(const char* op, bool smallest, int dtype) {
-  if (is_complex(dtype)) fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for dtype %s, which has no order; expected a real dtype", op, kDTypeName[dtype]);
+  if (is_complex(dtype))
+    fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for dtype %s, which has no order; expected a real dtype", op, kDTypeName[dtype]);
   const int tier = cpu_tier();
   return (tier == 2 ? avx512::extreme_table : tier == 1 ? avx2::extreme_table : baseline::extreme_table)[smallest][dtype];
 }
@@ -84,7 +85,8 @@ std::tuple<Tensor, Tensor> extreme(const char* op, bool smallest, const Tensor& 
   if (self.is_meta() || values.numel() == 0) return {values, indices};
   const int64_t n = self.dim() ? self.size(d) : 1;
   if (n == 0)
-    fail(ARGAND_INDEX_ERROR, "%s: Expected reduction dim %lld to have non-zero size, but got a tensor of shape %s", op, static_cast<long long>(dim), to_string(self.sizes()).c_str());
+    fail(ARGAND_INDEX_ERROR, "%s: Expected reduction dim %lld to have non-zero size, but got a tensor of shape %s", op, static_cast<long long>(dim),
+         to_string(self.sizes()).c_str());
   find_rows(find, self.dim() ? as_rows(self, d) : self, values.numel(), n, values.data<char>(), indices.data<int64_t>());
   return {values, indices};
 }
@@ -96,7 +98,9 @@ Tensor arg_extreme(const char* op, bool smallest, const Tensor& self, std::optio
   for (int64_t i = 0; keepdim && i < self.dim(); i++) sizes.push_back(1);
   Tensor index = empty(sizes, ARGAND_INT64, self.device());
   if (self.is_meta()) return index;
-  if (self.numel() == 0) fail(ARGAND_INDEX_ERROR, "%s: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.", op);
+  if (self.numel() == 0)
+    fail(ARGAND_INDEX_ERROR, "%s: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.",
+         op);
   alignas(16) char value[16];
   find_rows(find, self.is_contiguous() ? self : clone(self, 0), 1, self.numel(), value, index.data<int64_t>());
   return index;

@@ -11,8 +11,10 @@ inline namespace ARGAND_TIER {
 template <class Acc, class In, class Out, class Init, class Combine>
 struct Scan {
   ARGAND_FN auto load_element(const char* p) {
-    if constexpr (kIsComplex<Acc>) return load_one<In>(p);
-    else return (typename ComputeOf<Acc>::type)load_one<In>(p);
+    if constexpr (kIsComplex<Acc>)
+      return load_one<In>(p);
+    else
+      return (typename ComputeOf<Acc>::type)load_one<In>(p);
   }
   static void init(char* acc) { store_one<Acc>(acc, Init{}(decltype(load_one<Acc>(acc)){})); }
   static void row(long n, char* out, long out_stride, const char* in, long in_stride, char* acc) {
@@ -27,9 +29,12 @@ struct Scan {
     char* const ptrs[] = {acc, acc, (char*)in};
     const long strides[] = {sizeof(Acc), sizeof(Acc), in_stride};
     map<Acc, Acc, In>(columns, ptrs, strides, [](auto a, auto x) {
-      if constexpr (kIsComplex<Acc>) return Combine{}(a, x);
-      else if constexpr (is_same<In, bool>) return Combine{}(a, from_mask<Acc>(x));
-      else return Combine{}(a, bits_as<decltype(a)>(simd::cast<Acc>(x)));
+      if constexpr (kIsComplex<Acc>)
+        return Combine{}(a, x);
+      else if constexpr (is_same<In, bool>)
+        return Combine{}(a, from_mask<Acc>(x));
+      else
+        return Combine{}(a, bits_as<decltype(a)>(simd::cast<Acc>(x)));
     });
     char* const results[] = {out, acc};
     const long result_strides[] = {out_stride, sizeof(Acc)};

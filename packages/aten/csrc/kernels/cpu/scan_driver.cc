@@ -68,7 +68,8 @@ void run_scan(const ScanKernel& kernel, const Tensor& in, const Tensor& out, int
 
 Tensor scan(const ScanOp& op, const Tensor& self, int64_t dim, int dtype, const Tensor& out) {
   const int64_t d = wrap_dim(dim, self.dim());
-  const Tensor input = dtype != ARGAND_DTYPE_NONE && dtype != self.dtype() ? kernels::cpu::to_copy(self, dtype, std::nullopt, false, std::nullopt) : self;
+  const Tensor input =
+      dtype != ARGAND_DTYPE_NONE && dtype != self.dtype() ? kernels::cpu::to_copy(self, dtype, std::nullopt, false, std::nullopt) : self;
   const ScanKernel& kernel = require_kernel(op, input.dtype());
   if (out && !(out.sizes() == self.sizes())) check(api->tensor_resize(out.get(), static_cast<int32_t>(self.dim()), self.sizes().ptr));
   if (out) check_writable(op.name, out);

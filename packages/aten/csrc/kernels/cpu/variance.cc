@@ -81,7 +81,9 @@ std::tuple<Tensor, Tensor> var_mean(const Tensor& self, std::optional<IntList> d
   if (self.is_meta() || variance.numel() == 0) return {variance, mean};
   const double divisor = static_cast<double>(n) - (correction ? correction->to_double() : 1.0);
   const int tier = cpu_tier();
-  const Moments moments = (tier == 2 ? avx512::moments_table : tier == 1 ? avx2::moments_table : baseline::moments_table)[self.dtype() - ARGAND_FLOAT16];
+  const Moments moments = (tier == 2   ? avx512::moments_table
+                           : tier == 1 ? avx2::moments_table
+                                       : baseline::moments_table)[self.dtype() - ARGAND_FLOAT16];
   const Tensor dense = as_rows(self, mask);
   const int64_t rows = variance.numel();
   const int size = self.itemsize();

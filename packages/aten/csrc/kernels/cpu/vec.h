@@ -24,15 +24,15 @@ template <class T>
 struct VectorOf;
 template <class V>
 struct Elements;  // of a full vector: element type, mask
-#define ARGAND_PAIR(V, T, M)    \
-  template <>                   \
-  struct VectorOf<T> {          \
-    using type = V;             \
-  };                            \
-  template <>                   \
-  struct Elements<V> {          \
-    using type = T;             \
-    using mask = M;             \
+#define ARGAND_PAIR(V, T, M) \
+  template <>                \
+  struct VectorOf<T> {       \
+    using type = V;          \
+  };                         \
+  template <>                \
+  struct Elements<V> {       \
+    using type = T;          \
+    using mask = M;          \
   };
 ARGAND_PAIR(vf32, float, vi32)
 ARGAND_PAIR(vf64, double, vi64)
@@ -45,9 +45,9 @@ ARGAND_PAIR(vbool, bool, vi8)
 #undef ARGAND_PAIR
 
 // ---- literals: lit(x, c) is the constant c in x's type ----------------------------------------------------------------
-#define ARGAND_LIT(V, T)                                                                           \
-  ARGAND_FN V lit(V, double c) { return (T)c - V{}; }                                              \
-  ARGAND_FN V lit(V, long c) { return (T)c - V{}; }                                                \
+#define ARGAND_LIT(V, T)                              \
+  ARGAND_FN V lit(V, double c) { return (T)c - V{}; } \
+  ARGAND_FN V lit(V, long c) { return (T)c - V{}; }   \
   ARGAND_FN V lit(V, int c) { return (T)c - V{}; }
 ARGAND_LIT(vf32, float)
 ARGAND_LIT(vf64, double)
@@ -80,45 +80,47 @@ ARGAND_FN bool lit(bool, C c) {
 
 // ---- floating functions -------------------------------------------------------------------------------------------------
 // Scalars go through the vector function, so that they have its bits.
-#define ARGAND_UNARY(name)                                                                  \
-  ARGAND_FN vf32 name(vf32 x) { return argand_##name##_f32(x); }                            \
-  ARGAND_FN vf64 name(vf64 x) { return argand_##name##_f64(x); }                            \
-  ARGAND_FN float name(float x) { return argand_##name##_f32(argand_splat_f32(x))[0]; }     \
+#define ARGAND_UNARY(name)                                                              \
+  ARGAND_FN vf32 name(vf32 x) { return argand_##name##_f32(x); }                        \
+  ARGAND_FN vf64 name(vf64 x) { return argand_##name##_f64(x); }                        \
+  ARGAND_FN float name(float x) { return argand_##name##_f32(argand_splat_f32(x))[0]; } \
   ARGAND_FN double name(double x) { return argand_##name##_f64(argand_splat_f64(x))[0]; }
-ARGAND_UNARY(exp) ARGAND_UNARY(exp2) ARGAND_UNARY(expm1) ARGAND_UNARY(log) ARGAND_UNARY(log2) ARGAND_UNARY(log10)
-ARGAND_UNARY(log1p) ARGAND_UNARY(sin) ARGAND_UNARY(cos) ARGAND_UNARY(tan) ARGAND_UNARY(asin) ARGAND_UNARY(acos)
-ARGAND_UNARY(atan) ARGAND_UNARY(sinh) ARGAND_UNARY(cosh) ARGAND_UNARY(tanh) ARGAND_UNARY(asinh) ARGAND_UNARY(acosh)
-ARGAND_UNARY(atanh) ARGAND_UNARY(erf) ARGAND_UNARY(erfc) ARGAND_UNARY(sqrt) ARGAND_UNARY(rsqrt) ARGAND_UNARY(reciprocal)
-ARGAND_UNARY(floor) ARGAND_UNARY(ceil) ARGAND_UNARY(trunc) ARGAND_UNARY(round) ARGAND_UNARY(frac) ARGAND_UNARY(sign)
-ARGAND_UNARY(abs) ARGAND_UNARY(neg) ARGAND_UNARY(sigmoid) ARGAND_UNARY(lgamma) ARGAND_UNARY(digamma) ARGAND_UNARY(erfinv)
-ARGAND_UNARY(angle)
+ARGAND_UNARY(exp)
+ARGAND_UNARY(exp2) ARGAND_UNARY(expm1) ARGAND_UNARY(log) ARGAND_UNARY(log2) ARGAND_UNARY(log10) ARGAND_UNARY(log1p) ARGAND_UNARY(sin)
+    ARGAND_UNARY(cos) ARGAND_UNARY(tan) ARGAND_UNARY(asin) ARGAND_UNARY(acos) ARGAND_UNARY(atan) ARGAND_UNARY(sinh) ARGAND_UNARY(cosh)
+        ARGAND_UNARY(tanh) ARGAND_UNARY(asinh) ARGAND_UNARY(acosh) ARGAND_UNARY(atanh) ARGAND_UNARY(erf) ARGAND_UNARY(erfc) ARGAND_UNARY(sqrt)
+            ARGAND_UNARY(rsqrt) ARGAND_UNARY(reciprocal) ARGAND_UNARY(floor) ARGAND_UNARY(ceil) ARGAND_UNARY(trunc) ARGAND_UNARY(round)
+                ARGAND_UNARY(frac) ARGAND_UNARY(sign) ARGAND_UNARY(abs) ARGAND_UNARY(neg) ARGAND_UNARY(sigmoid) ARGAND_UNARY(lgamma)
+                    ARGAND_UNARY(digamma) ARGAND_UNARY(erfinv) ARGAND_UNARY(angle)
 #undef ARGAND_UNARY
 
-#define ARGAND_BINARY(name)                                                                  \
-  ARGAND_FN vf32 name(vf32 x, vf32 y) { return argand_##name##_f32(x, y); }                  \
-  ARGAND_FN vf64 name(vf64 x, vf64 y) { return argand_##name##_f64(x, y); }                  \
+#define ARGAND_BINARY(name)                                                                                           \
+  ARGAND_FN vf32 name(vf32 x, vf32 y) { return argand_##name##_f32(x, y); }                                           \
+  ARGAND_FN vf64 name(vf64 x, vf64 y) { return argand_##name##_f64(x, y); }                                           \
   ARGAND_FN float name(float x, float y) { return argand_##name##_f32(argand_splat_f32(x), argand_splat_f32(y))[0]; } \
   ARGAND_FN double name(double x, double y) { return argand_##name##_f64(argand_splat_f64(x), argand_splat_f64(y))[0]; }
-ARGAND_BINARY(pow) ARGAND_BINARY(atan2) ARGAND_BINARY(hypot) ARGAND_BINARY(fmod) ARGAND_BINARY(remainder)
-ARGAND_BINARY(floor_divide) ARGAND_BINARY(copysign) ARGAND_BINARY(minimum) ARGAND_BINARY(maximum) ARGAND_BINARY(fmin)
-ARGAND_BINARY(fmax)
+                        ARGAND_BINARY(pow) ARGAND_BINARY(atan2) ARGAND_BINARY(hypot) ARGAND_BINARY(fmod) ARGAND_BINARY(remainder)
+                            ARGAND_BINARY(floor_divide) ARGAND_BINARY(copysign) ARGAND_BINARY(minimum) ARGAND_BINARY(maximum) ARGAND_BINARY(fmin)
+                                ARGAND_BINARY(fmax)
 #undef ARGAND_BINARY
 
-#define ARGAND_TEST(name)                                                                   \
-  ARGAND_FN vi32 name(vf32 x) { return argand_##name##_f32(x); }                            \
-  ARGAND_FN vi64 name(vf64 x) { return argand_##name##_f64(x); }                            \
-  ARGAND_FN bool name(float x) { return argand_##name##_f32(argand_splat_f32(x))[0]; }      \
+#define ARGAND_TEST(name)                                                              \
+  ARGAND_FN vi32 name(vf32 x) { return argand_##name##_f32(x); }                       \
+  ARGAND_FN vi64 name(vf64 x) { return argand_##name##_f64(x); }                       \
+  ARGAND_FN bool name(float x) { return argand_##name##_f32(argand_splat_f32(x))[0]; } \
   ARGAND_FN bool name(double x) { return argand_##name##_f64(argand_splat_f64(x))[0]; }
-ARGAND_TEST(signbit) ARGAND_TEST(isnan) ARGAND_TEST(isinf) ARGAND_TEST(isfinite)
+                                    ARGAND_TEST(signbit) ARGAND_TEST(isnan) ARGAND_TEST(isinf) ARGAND_TEST(isfinite)
 #undef ARGAND_TEST
 
 // ---- where ----------------------------------------------------------------------------------------------------------------
 #define ARGAND_WHERE(V) \
   ARGAND_FN V where(Elements<V>::mask m, V a, V b) { return m ? a : b; }
-ARGAND_WHERE(vf32) ARGAND_WHERE(vf64) ARGAND_WHERE(vi8) ARGAND_WHERE(vi16) ARGAND_WHERE(vi32) ARGAND_WHERE(vi64)
-ARGAND_WHERE(vu8)
+                                        ARGAND_WHERE(vf32) ARGAND_WHERE(vf64) ARGAND_WHERE(vi8) ARGAND_WHERE(vi16) ARGAND_WHERE(vi32)
+                                            ARGAND_WHERE(vi64) ARGAND_WHERE(vu8)
 #undef ARGAND_WHERE
-ARGAND_FN vbool where(vi8 m, vbool a, vbool b) { return {(vu8)(m ? a.v : b.v)}; }
+                                                ARGAND_FN vbool where(vi8 m, vbool a, vbool b) {
+  return {(vu8)(m ? a.v : b.v)};
+}
 ARGAND_FN vbool where(vbool m, vbool a, vbool b) { return where((vi8)(m.v != 0), a, b); }
 ARGAND_FN vi8 where(vbool m, vi8 a, vi8 b) { return (vi8)(m.v != 0) ? a : b; }
 ARGAND_FN vu8 where(vbool m, vu8 a, vu8 b) { return (vi8)(m.v != 0) ? a : b; }
@@ -126,26 +128,26 @@ ARGAND_FN float where(bool m, float a, float b) { return m ? a : b; }
 ARGAND_FN double where(bool m, double a, double b) { return m ? a : b; }
 
 // ---- integers -------------------------------------------------------------------------------------------------------------
-#define ARGAND_INTEGER(V, U, s)                                                             \
-  ARGAND_FN V floor_divide(V x, V y) { return argand_floor_divide_##s(x, y); }              \
-  ARGAND_FN V trunc_divide(V x, V y) { return argand_trunc_divide_##s(x, y); }              \
-  ARGAND_FN V remainder(V x, V y) { return argand_remainder_##s(x, y); }                    \
-  ARGAND_FN V fmod(V x, V y) { return argand_fmod_##s(x, y); }                              \
-  ARGAND_FN V pow(V x, V y) { return argand_pow_##s(x, y); }                                \
-  ARGAND_FN V neg(V x) { return (V)(U{} - (U)x); }                                          \
-  ARGAND_FN V abs(V x) { return x < 0 ? neg(x) : x; }                                       \
-  ARGAND_FN V sign(V x) { return (V)(x < 0) + (V)((x > 0) & 1); }                           \
-  ARGAND_FN V minimum(V x, V y) { return x < y ? x : y; }                                   \
-  ARGAND_FN V maximum(V x, V y) { return x > y ? x : y; }                                   \
-  ARGAND_FN V fmin(V x, V y) { return minimum(x, y); }                                      \
-  ARGAND_FN V fmax(V x, V y) { return maximum(x, y); }                                      \
-  ARGAND_FN V floor(V x) { return x; }                                                      \
-  ARGAND_FN V ceil(V x) { return x; }                                                       \
-  ARGAND_FN V trunc(V x) { return x; }                                                      \
-  ARGAND_FN V round(V x) { return x; }                                                      \
-  ARGAND_FN Elements<V>::mask signbit(V x) { return x < 0; }                                \
-  ARGAND_FN Elements<V>::mask isnan(V) { return Elements<V>::mask{}; }                      \
-  ARGAND_FN Elements<V>::mask isinf(V) { return Elements<V>::mask{}; }                      \
+#define ARGAND_INTEGER(V, U, s)                                                \
+  ARGAND_FN V floor_divide(V x, V y) { return argand_floor_divide_##s(x, y); } \
+  ARGAND_FN V trunc_divide(V x, V y) { return argand_trunc_divide_##s(x, y); } \
+  ARGAND_FN V remainder(V x, V y) { return argand_remainder_##s(x, y); }       \
+  ARGAND_FN V fmod(V x, V y) { return argand_fmod_##s(x, y); }                 \
+  ARGAND_FN V pow(V x, V y) { return argand_pow_##s(x, y); }                   \
+  ARGAND_FN V neg(V x) { return (V)(U{} - (U)x); }                             \
+  ARGAND_FN V abs(V x) { return x < 0 ? neg(x) : x; }                          \
+  ARGAND_FN V sign(V x) { return (V)(x < 0) + (V)((x > 0) & 1); }              \
+  ARGAND_FN V minimum(V x, V y) { return x < y ? x : y; }                      \
+  ARGAND_FN V maximum(V x, V y) { return x > y ? x : y; }                      \
+  ARGAND_FN V fmin(V x, V y) { return minimum(x, y); }                         \
+  ARGAND_FN V fmax(V x, V y) { return maximum(x, y); }                         \
+  ARGAND_FN V floor(V x) { return x; }                                         \
+  ARGAND_FN V ceil(V x) { return x; }                                          \
+  ARGAND_FN V trunc(V x) { return x; }                                         \
+  ARGAND_FN V round(V x) { return x; }                                         \
+  ARGAND_FN Elements<V>::mask signbit(V x) { return x < 0; }                   \
+  ARGAND_FN Elements<V>::mask isnan(V) { return Elements<V>::mask{}; }         \
+  ARGAND_FN Elements<V>::mask isinf(V) { return Elements<V>::mask{}; }         \
   ARGAND_FN Elements<V>::mask isfinite(V) { return Elements<V>::mask{} - 1; }
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wtype-limits"
@@ -188,13 +190,14 @@ ARGAND_FN vi8 isfinite(vbool) { return vi8{} - 1; }
 #define ARGAND_REAL(V)                \
   ARGAND_FN V real(V x) { return x; } \
   ARGAND_FN V conj(V x) { return x; }
-ARGAND_REAL(vf32) ARGAND_REAL(vf64) ARGAND_REAL(vi8) ARGAND_REAL(vi16) ARGAND_REAL(vi32) ARGAND_REAL(vi64) ARGAND_REAL(vu8)
-ARGAND_REAL(vbool) ARGAND_REAL(float) ARGAND_REAL(double)
+ARGAND_REAL(vf32)
+ARGAND_REAL(vf64) ARGAND_REAL(vi8) ARGAND_REAL(vi16) ARGAND_REAL(vi32) ARGAND_REAL(vi64) ARGAND_REAL(vu8) ARGAND_REAL(vbool) ARGAND_REAL(float)
+    ARGAND_REAL(double)
 #undef ARGAND_REAL
 
-// ---- loads and stores: elements of storage type T in a loop of W lanes ---------------------------------------------------
-template <class A, class B>
-inline constexpr bool is_same = false;
+    // ---- loads and stores: elements of storage type T in a loop of W lanes ---------------------------------------------------
+    template <class A, class B>
+    inline constexpr bool is_same = false;
 template <class A>
 inline constexpr bool is_same<A, A> = true;
 
@@ -311,13 +314,17 @@ struct ComputeOf<bf16> {
 template <class T, class V>
 ARGAND_FN auto cast(V v) {
   if constexpr (is_same<V, vbool>) {
-    if constexpr (is_same<T, bool>) return v;
-    else return __builtin_convertvector(v.v, typename Raw<typename ComputeOf<T>::type, kLanes<V>>::type);
+    if constexpr (is_same<T, bool>)
+      return v;
+    else
+      return __builtin_convertvector(v.v, typename Raw<typename ComputeOf<T>::type, kLanes<V>>::type);
   } else if constexpr (is_same<V, float> || is_same<V, double>) {
     return (typename ComputeOf<T>::type)v;
   } else if constexpr (is_same<T, bool>) {
-    if constexpr (kLanes<V> == ARGAND_VECTOR_BYTES) return vbool{(vu8)((v != 0) & 1)};
-    else return v != 0;
+    if constexpr (kLanes<V> == ARGAND_VECTOR_BYTES)
+      return vbool{(vu8)((v != 0) & 1)};
+    else
+      return v != 0;
   } else {
     return __builtin_convertvector(v, typename Raw<typename ComputeOf<T>::type, kLanes<V>>::type);
   }
@@ -330,19 +337,22 @@ struct TypeOf;
   struct TypeOf<number> {      \
     using type = T;            \
   };
-ARGAND_TYPE(0, bool) ARGAND_TYPE(1, unsigned char) ARGAND_TYPE(2, signed char) ARGAND_TYPE(3, short) ARGAND_TYPE(4, int) ARGAND_TYPE(5, long)
-ARGAND_TYPE(6, f16) ARGAND_TYPE(7, bf16) ARGAND_TYPE(8, float) ARGAND_TYPE(9, double) ARGAND_TYPE(10, cx<float>) ARGAND_TYPE(11, cx<double>)
+ARGAND_TYPE(0, bool)
+ARGAND_TYPE(1, unsigned char) ARGAND_TYPE(2, signed char) ARGAND_TYPE(3, short) ARGAND_TYPE(4, int) ARGAND_TYPE(5, long) ARGAND_TYPE(6, f16)
+    ARGAND_TYPE(7, bf16) ARGAND_TYPE(8, float) ARGAND_TYPE(9, double) ARGAND_TYPE(10, cx<float>) ARGAND_TYPE(11, cx<double>)
 #undef ARGAND_TYPE
-template <int D, class V>
-ARGAND_FN auto cast(V v) {
+        template <int D, class V>
+        ARGAND_FN auto cast(V v) {
   return cast<typename TypeOf<D>::type>(v);
 }
 
 // A mask as numbers 0 and 1 of a vector type: cast<float>(x > 0) prints as from_mask<float>(x > 0).
 template <class T, class M>
 ARGAND_FN auto from_mask(M m) {
-  if constexpr (is_same<M, bool>) return (typename ComputeOf<T>::type)m;
-  else return cast<T>(m & 1);
+  if constexpr (is_same<M, bool>)
+    return (typename ComputeOf<T>::type)m;
+  else
+    return cast<T>(m & 1);
 }
 
 }  // namespace ARGAND_TIER
