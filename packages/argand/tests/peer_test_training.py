@@ -1,227 +1,164 @@
-"""Whole programs, written once for any torch-like library, run in Argand and in PyTorch.
-
-From equal weights and data their losses must agree within 1e-4 relative for 20 steps.
-"""
+"""Models trained from equal weights on equal data follow the peer's losses."""
 
 from __future__ import annotations
 
-import math
-
+import models
 import numpy as np
 import pytest
 import torch
 
 import argand
-import argand.nn
-import argand.nn.functional
-import argand.optim
 
 STEPS = 20
+RTOL = 1e-4
+
+OURS, THEIRS = models.define(argand), models.define(torch)
+SIZES = models.TransformerSizes()
 
 
-def make_gpt(torch, vocabulary=64, width=48, heads=4, layers=3, length=32):
-    """A GPT-2 with learned positions, pre-norm blocks and tied output weights."""
-    nn, F = torch.nn, torch.nn.functional
-
-    class Attention(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.qkv = nn.Linear(width, 3 * width)
-            self.proj = nn.Linear(width, width)
-
-        def forward(self, x):
-            b, t, c = x.shape
-            q, k, v = self.qkv(x).split(width, dim=2)
-            q, k, v = (y.view(b, t, heads, c // heads).transpose(1, 2) for y in (q, k, v))
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-            return self.proj(y.transpose(1, 2).contiguous().view(b, t, c))
-
-    class Block(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.ln1, self.ln2 = nn.LayerNorm(width), nn.LayerNorm(width)
-            self.attention = Attention()
-            self.mlp = nn.Sequential(
-                nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
-            )
-
-        def forward(self, x):
-            x = x + self.attention(self.ln1(x))
-            return x + self.mlp(self.ln2(x))
-
-    class GPT(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.tokens = nn.Embedding(vocabulary, width)
-            self.positions = nn.Embedding(length, width)
-            self.blocks = nn.ModuleList([Block() for _ in range(layers)])
-            self.norm = nn.LayerNorm(width)
-            self.head = nn.Linear(width, vocabulary, bias=False)
-            self.head.weight = self.tokens.weight
-
-        def forward(self, index, targets):
-            x = self.tokens(index) + self.positions(torch.arange(index.shape[1]))
-            for block in self.blocks:
-                x = block(x)
-            logits = self.head(self.norm(x))
-            return F.cross_entropy(logits.view(-1, logits.size(-1)), targets.reshape(-1))
-
-    return GPT()
+def copy_weights(ours, theirs):
+    """Gives `ours` the weights and buffers of `theirs`, through NumPy."""
+    state = {name: argand.from_numpy(t.numpy().copy()) for name, t in theirs.state_dict().items()}
+    assert sorted(state) == sorted(ours.state_dict())
+    ours.load_state_dict(state)
 
 
-def make_llama(torch, vocabulary=64, width=48, heads=4, groups=2, layers=2):
-    """A Llama: RMS norms, rotary positions, grouped heads, gated feed-forward."""
-    nn, F = torch.nn, torch.nn.functional
-    head = width // heads
-
-    def rotate(x, cos, sin):
-        a, b = x[..., : head // 2], x[..., head // 2 :]
-        return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)
-
-    class Block(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.norm1, self.norm2 = nn.RMSNorm(width, eps=1e-5), nn.RMSNorm(width, eps=1e-5)
-            self.q = nn.Linear(width, width, bias=False)
-            self.k = nn.Linear(width, groups * head, bias=False)
-            self.v = nn.Linear(width, groups * head, bias=False)
-            self.o = nn.Linear(width, width, bias=False)
-            self.gate = nn.Linear(width, 2 * width, bias=False)
-            self.up = nn.Linear(width, 2 * width, bias=False)
-            self.down = nn.Linear(2 * width, width, bias=False)
-
-        def forward(self, x, cos, sin):
-            b, t, _ = x.shape
-            y = self.norm1(x)
-            q = rotate(self.q(y).view(b, t, heads, head).transpose(1, 2), cos, sin)
-            k = rotate(self.k(y).view(b, t, groups, head).transpose(1, 2), cos, sin)
-            v = self.v(y).view(b, t, groups, head).transpose(1, 2)
-            k, v = (z.repeat_interleave(heads // groups, dim=1) for z in (k, v))
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.o(y.transpose(1, 2).reshape(b, t, width))
-            y = self.norm2(x)
-            return x + self.down(F.silu(self.gate(y)) * self.up(y))
-
-    class Llama(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.tokens = nn.Embedding(vocabulary, width)
-            self.blocks = nn.ModuleList([Block() for _ in range(layers)])
-            self.norm = nn.RMSNorm(width, eps=1e-5)
-            self.head = nn.Linear(width, vocabulary, bias=False)
-
-        def forward(self, index, targets):
-            t = index.shape[1]
-            rates = 1.0 / 10000 ** (torch.arange(0, head, 2).to(torch.float32) / head)
-            angles = torch.outer(torch.arange(t).to(torch.float32), rates)
-            cos, sin = torch.cos(angles), torch.sin(angles)
-            x = self.tokens(index)
-            for block in self.blocks:
-                x = block(x, cos, sin)
-            logits = self.head(self.norm(x))
-            return F.cross_entropy(logits.reshape(-1, vocabulary), targets.reshape(-1))
-
-    return Llama()
+def make_pair(name, *args):
+    torch.manual_seed(0)
+    pair = getattr(OURS, name)(*args), getattr(THEIRS, name)(*args)
+    copy_weights(*pair)
+    return pair
 
 
-def make_resnet(torch, classes=5):
-    """A small ResNet with batch norm, strided shortcuts and global pooling."""
-    nn, F = torch.nn, torch.nn.functional
-
-    class Block(nn.Module):
-        def __init__(self, inputs, outputs, stride):
-            super().__init__()
-            self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
-            self.bn1 = nn.BatchNorm2d(outputs)
-            self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
-            self.bn2 = nn.BatchNorm2d(outputs)
-            self.shortcut = nn.Sequential()
-            if stride != 1 or inputs != outputs:
-                self.shortcut = nn.Sequential(
-                    nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
-                )
-
-        def forward(self, x):
-            y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
-            return F.relu(y + self.shortcut(x))
-
-    class ResNet(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.stem = nn.Sequential(
-                nn.Conv2d(3, 8, 7, 2, 3, bias=False),
-                nn.BatchNorm2d(8),
-                nn.ReLU(inplace=True),
-                nn.MaxPool2d(3, 2, 1),
-            )
-            self.layers = nn.Sequential(Block(8, 8, 1), Block(8, 16, 2), Block(16, 32, 2))
-            self.pool = nn.AdaptiveAvgPool2d((1, 1))
-            self.fc = nn.Linear(32, classes)
-
-        def forward(self, images, labels):
-            x = torch.flatten(self.pool(self.layers(self.stem(images))), 1)
-            return F.cross_entropy(self.fc(x), labels)
-
-    return ResNet()
+def tokens(generator, batch, length):
+    """Sequences that a small model learns within some steps: each token is the last one plus three."""
+    begin = generator.integers(0, SIZES.vocabulary, (batch, 1))
+    return (begin + 3 * np.arange(length)) % SIZES.vocabulary
 
 
-def tokens(rng):
-    # Counting sequences, so that there is something to learn.
-    starts = rng.integers(0, 64, (8, 1))
-    steps = rng.integers(1, 4, (8, 1))
-    text = (starts + steps * np.arange(33)) % 64
-    return text[:, :-1], text[:, 1:]
+def images(generator, batch):
+    """Noise with a pattern for each label, and the labels."""
+    patterns = np.random.default_rng(0).standard_normal((10, 3, 32, 32))
+    labels = generator.integers(0, 10, batch)
+    noise = generator.standard_normal((batch, 3, 32, 32))
+    return (0.3 * noise + patterns[labels]).astype(np.float32), labels
 
 
-def images(rng):
-    labels = rng.integers(0, 5, 16)
-    pictures = rng.standard_normal((16, 3, 32, 32)) + labels[:, None, None, None] * 0.3
-    return pictures.astype(np.float32), labels
+def assert_same_state(ours, theirs, rtol, atol):
+    other = theirs.state_dict()
+    for name, value in ours.state_dict().items():
+        np.testing.assert_allclose(value.numpy(), other[name].numpy(), rtol, atol, err_msg=name)
 
 
-def adamw(library, model):
-    return library.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1, betas=(0.9, 0.95))
+def train_gpt2(library, model):
+    """Losses of AdamW with two parameter groups, clipped gradients and a warm-up into a cosine."""
+    generator = np.random.default_rng(1)
+    optimizer = model.configure_optimizer(lr=1e-2, weight_decay=0.1)
+    schedule = library.optim.lr_scheduler
+    scheduler = schedule.SequentialLR(
+        optimizer,
+        [
+            schedule.LinearLR(optimizer, start_factor=0.2, total_iters=4),
+            schedule.CosineAnnealingLR(optimizer, T_max=STEPS - 4),
+        ],
+        milestones=[4],
+    )
+    losses, norms = [], []
+    for _ in range(STEPS):
+        batch = tokens(generator, 4, SIZES.length + 1)
+        x, y = (library.from_numpy(part.copy()) for part in (batch[:, :-1], batch[:, 1:]))
+        optimizer.zero_grad(set_to_none=True)
+        _, loss = model(x, y)
+        loss.backward()
+        norms.append(float(library.nn.utils.clip_grad_norm_(model.parameters(), 0.5)))
+        optimizer.step()
+        scheduler.step()
+        losses.append(loss.item())
+    return losses, norms, scheduler.get_last_lr()
 
 
-def sgd(library, model):
-    return library.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=5e-4)
+def test_gpt2_follows_the_peer():
+    ours, theirs = make_pair("GPT2")
+    losses, norms, rates = train_gpt2(argand, ours)
+    other_losses, other_norms, other_rates = train_gpt2(torch, theirs)
+    assert other_losses[-1] < 0.8 * other_losses[0]
+    np.testing.assert_allclose(losses, other_losses, rtol=RTOL)
+    np.testing.assert_allclose(norms, other_norms, rtol=1e-3)
+    np.testing.assert_allclose(rates, other_rates, rtol=1e-9)
+    assert_same_state(ours, theirs, 2e-2, 2e-4)
 
 
-PROGRAMS = {
-    "gpt": (make_gpt, tokens, adamw),
-    "llama": (make_llama, tokens, adamw),
-    "resnet": (make_resnet, images, sgd),
-}
-
-
-def train(library, model, make_data, make_optimizer):
-    rng = np.random.default_rng(1)
-    optimizer = make_optimizer(library, model)
+def train_resnet(library, model):
+    """Losses of SGD with momentum and a step schedule on random images."""
+    generator = np.random.default_rng(2)
+    optimizer = library.optim.SGD(
+        model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4, nesterov=True
+    )
+    scheduler = library.optim.lr_scheduler.StepLR(optimizer, step_size=8, gamma=0.5)
+    criterion = library.nn.CrossEntropyLoss(label_smoothing=0.1)
+    model.train()
     losses = []
     for _ in range(STEPS):
-        data = [library.tensor(array.tolist()) for array in make_data(rng)]
+        inputs, labels = map(library.from_numpy, images(generator, 32))
         optimizer.zero_grad()
-        loss = model(*data)
+        loss = criterion(model(inputs), labels)
         loss.backward()
-        library.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
+        scheduler.step()
         losses.append(loss.item())
     return losses
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_losses_follow_the_peer(name):
-    make, make_data, make_optimizer = PROGRAMS[name]
-    torch.manual_seed(0)
-    theirs = make(torch)
-    ours = make(argand)
-    state = {
-        k: argand.from_numpy(v.detach().numpy().copy()) for k, v in theirs.state_dict().items()
-    }
-    assert list(state) == list(ours.state_dict())
-    ours.load_state_dict(state)
-    our_losses = train(argand, ours, make_data, make_optimizer)
-    their_losses = train(torch, theirs, make_data, make_optimizer)
-    assert math.isfinite(our_losses[-1])
-    assert our_losses[-1] < our_losses[0]
-    np.testing.assert_allclose(our_losses, their_losses, rtol=1e-4)
+def test_resnet_follows_the_peer():
+    ours, theirs = make_pair("ResNet")
+    losses, other_losses = train_resnet(argand, ours), train_resnet(torch, theirs)
+    assert other_losses[-1] < 0.8 * other_losses[0]
+    np.testing.assert_allclose(losses, other_losses, rtol=RTOL)
+    assert_same_state(ours, theirs, 2e-2, 2e-4)
+    inputs, _ = images(np.random.default_rng(3), 4)
+    ours.eval()
+    theirs.eval()
+    with argand.no_grad(), torch.no_grad():
+        scores, other = ours(argand.from_numpy(inputs)), theirs(torch.from_numpy(inputs))
+    np.testing.assert_allclose(scores.numpy(), other.numpy(), rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("length", [1, 7, SIZES.length])
+def test_llama_agrees_forward_and_backward(length):
+    ours, theirs = make_pair("Llama")
+    batch = tokens(np.random.default_rng(4), 3, length + 1)
+    scores = []
+    for library, model in ((argand, ours), (torch, theirs)):
+        x, y = (library.from_numpy(part.copy()) for part in (batch[:, :-1], batch[:, 1:]))
+        out = model(x)
+        library.nn.functional.cross_entropy(
+            out.view(-1, SIZES.vocabulary), y.reshape(-1)
+        ).backward()
+        scores.append(out.detach().numpy())
+    np.testing.assert_allclose(*scores, rtol=1e-4, atol=1e-5)
+    others = dict(theirs.named_parameters())
+    for name, parameter in ours.named_parameters():
+        np.testing.assert_allclose(
+            parameter.grad.numpy(), others[name].grad.numpy(), rtol=1e-3, atol=1e-6, err_msg=name
+        )
+
+
+def test_llama_trains_as_the_peer():
+    ours, theirs = make_pair("Llama")
+    results = []
+    for library, model in ((argand, ours), (torch, theirs)):
+        generator = np.random.default_rng(5)
+        optimizer = library.optim.Adam(model.parameters(), lr=3e-3)
+        losses = []
+        for _ in range(STEPS):
+            batch = tokens(generator, 4, SIZES.length + 1)
+            x, y = (library.from_numpy(part.copy()) for part in (batch[:, :-1], batch[:, 1:]))
+            optimizer.zero_grad()
+            logits = model(x).transpose(1, 2)
+            loss = library.nn.functional.cross_entropy(logits, y)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        results.append(losses)
+    assert results[1][-1] < 0.8 * results[1][0]
+    np.testing.assert_allclose(*results, rtol=RTOL)

@@ -46,15 +46,15 @@ CALLS = [
     ("torch.gather(torch.zeros(2, 2), 1, torch.tensor([[9], [0]]))", (IndexError, RuntimeError), ["9"]),
     # dtypes
     ("torch.zeros(2) @ torch.zeros(2, dtype=torch.int64)", RuntimeError, ["float32", "int64"]),
-    ("torch.zeros(2, dtype=torch.int64).add_(0.5)", RuntimeError, ["add", "int64"]),
+    ("torch.zeros(2, dtype=torch.int64).add_(0.5)", RuntimeError, ["add", "Float", "Long"]),
     ("torch.zeros(2, dtype=torch.int64).mean()", RuntimeError, ["mean"]),
     ("torch.bitwise_and(torch.zeros(2), torch.zeros(2))", RuntimeError, ["bitwise_and", "float32"]),
     ("torch.zeros(2, dtype=torch.complex64) < 1", RuntimeError, ["complex64"]),
     ("torch.ones(2, dtype=torch.bool) - torch.ones(2, dtype=torch.bool)", RuntimeError, ["sub", "bool"]),
     ("torch.zeros(2, dtype=torch.int64, requires_grad=True)", RuntimeError, ["floating"]),
-    ("torch.add(torch.zeros(2), 1, out=torch.zeros(2, dtype=torch.int64))", RuntimeError, ["int64"]),
+    ("torch.add(torch.zeros(2), 1, out=torch.zeros(2, dtype=torch.int64))", RuntimeError, ["add", "Float", "Long"]),
     ("torch.zeros(2, dtype=torch.bfloat16).numpy()", TypeError, ["bfloat16"]),
-    ("torch.from_numpy(np.array(['a']))", TypeError, ["str"]),
+    ("torch.from_numpy(np.array(['a']))", TypeError, ["numpy.<U1", "float32"]),
     # not tensors
     ("torch.add(torch.zeros(2), 'a')", TypeError, ["add", "str"]),
     ("torch.exp([1.0])", TypeError, ["exp", "list"]),
@@ -71,19 +71,19 @@ CALLS = [
     ("torch.zeros(2, device='nowhere')", RuntimeError, ["nowhere"]),
     ("torch.zeros(2, device='cuda')", RuntimeError, ["cuda"]),
     ("torch.zeros(2) + torch.zeros(2, device='meta')", RuntimeError, ["cpu", "meta"]),
-    ("torch.zeros(2, device='meta').item()", RuntimeError, ["meta"]),
+    ("torch.zeros((), device='meta').item()", RuntimeError, ["meta"]),
     ("torch.zeros(2, device='meta').numpy()", (RuntimeError, TypeError), ["meta"]),
     # values
     ("F.dropout(torch.zeros(2), 1.5)", ValueError, ["1.5"]),
     ("F.gelu(torch.zeros(2), approximate='other')", (RuntimeError, ValueError), ["other"]),
     ("torch.optim.SGD([torch.zeros(2, requires_grad=True)], lr=-1.0)", ValueError, ["-1.0"]),
-    ("torch.optim.Adam([], lr=0.1)", ValueError, ["empty"]),
+    ("torch.optim.Adam([], lr=0.1)", ValueError, ["Adam", "no parameters"]),
     ("nn.Linear(2, 2).load_state_dict({'weight': torch.zeros(3, 2)})", RuntimeError, ["weight", "bias", "3"]),
     ("torch.zeros(2).requires_grad_().numpy()", RuntimeError, ["detach"]),
     ("torch.zeros(2).backward()", RuntimeError, ["grad"]),
     ("torch.zeros(2, requires_grad=True).add_(1)", RuntimeError, ["leaf"]),
     ("(torch.zeros(2, requires_grad=True) * 2).backward()", RuntimeError, ["scalar"]),
-    ("torch.zeros(3).expand(2, 3).add_(1)", RuntimeError, ["add_"]),
+    ("torch.zeros(3).expand(2, 3).add_(1)", RuntimeError, ["add", "clone()"]),
     ("torch.multinomial(torch.tensor([-1.0, 1.0]), 1)", RuntimeError, ["multinomial"]),
     ("torch.load('no such file')", FileNotFoundError, ["no such file"]),
 ]  # fmt: skip
@@ -125,7 +125,7 @@ def test_in_place_errors_change_nothing():
 
 def test_out_of_memory_is_typed_and_leaves_the_rest_alone():
     x = torch.ones(10)
-    with pytest.raises(torch.OutOfMemoryError, match="memory"):
+    with pytest.raises(torch.OutOfMemoryError, match="could not allocate .* bytes"):
         torch.empty(1 << 58, dtype=torch.uint8)
     assert issubclass(torch.OutOfMemoryError, RuntimeError)
     with pytest.raises(RuntimeError):
