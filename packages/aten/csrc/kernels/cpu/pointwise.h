@@ -136,7 +136,7 @@ ARGAND_FN void map_vectors(long n, char* const* ptrs, const long* strides, F f, 
   static_assert(sizeof...(In) <= kMaxOperands);
   static constexpr int sizes[] = {sizeof(Out), sizeof(In)...};
   static constexpr long paddings[] = {0, kPadding<In>...};
-  alignas(64) char buffers[N][kStageBytes];
+  alignas(64) char buffers[N][kStageBytes + 64];  // not a divisor of 4096 apart, where stores would delay each other's loads
   char* buffer_list[] = {buffers[0], buffers[I + 1]...};
   Stage stage;
   stage.n_operands = N;
