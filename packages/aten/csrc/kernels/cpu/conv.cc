@@ -18,6 +18,8 @@ constexpr int64_t kBandBytes = 128 << 10, kTapBytes = 128 << 10, kSmallWeight = 
 constexpr int64_t kTogetherBytes = 512 << 10;  // planes of the images that one read of the weights serves
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+// How many of first, first + step, first + 2 * step, ... come before n (those below 0 included).
+int64_t count_inside(int64_t n, int64_t first, int64_t step) { return first >= n ? 0 : (n - 1 - first) / step + 1; }
 
 // Sizes of a convolution; one spatial dimension has height 1.
 struct Geometry {
@@ -96,7 +98,7 @@ void copy_row(E* to, const T* from, int64_t n, int64_t step) {
 template <class T, class E>
 void fill_plane(E* plane, int64_t height, int64_t width, const T* in, int64_t h, int64_t w, int64_t sh, int64_t sw, int64_t top, int64_t left) {
   const int64_t begin = std::min(width, left >= 0 ? int64_t{0} : (-left + sw - 1) / sw);
-  const int64_t end = std::max(begin, std::min(width, w - 1 - left < 0 ? int64_t{0} : (w - 1 - left) / sw + 1));
+  const int64_t end = std::max(begin, std::min(width, count_inside(w, left, sw)));
   for (int64_t y = 0; y < height; y++, plane += width) {
     const int64_t iy = y * sh + top;
     if (iy < 0 || iy >= h) {
@@ -176,20 +178,19 @@ struct Product {
     const int64_t n = round_up((end - begin) * width, loops.lanes), first = blocks.first[static_cast<size_t>(block)];
     const int count = blocks.rows[static_cast<size_t>(block)];
     loops.block(count, pass.k(), pass.packed + (group * rows + first) * pass.k(), planes + begin * width, pass.offsets.data(), n, bias ? bias + group * rows + first : nullptr, c, n);
+    // The pixels that fall inside the result: rows [top, bottom) and, in each, [left, right).
+    const int64_t top = std::max(begin, pass.y0 < 0 ? (-pass.y0 + step_h - 1) / step_h : 0), bottom = std::min(end, count_inside(result_h, pass.y0, step_h));
+    const int64_t left = pass.x0 < 0 ? (-pass.x0 + step_w - 1) / step_w : 0, right = std::min(width, count_inside(result_w, pass.x0, step_w));
     for (int r = 0; r < count; r++) {
-      T* to = out + ((image * groups + group) * rows + first + r) * result_h * result_w;
-      for (int64_t y = begin; y < end; y++) store_row(to, c + r * n + (y - begin) * width, y * step_h + pass.y0, pass.x0);
+      T* to = out + ((image * groups + group) * rows + first + r) * result_h * result_w + pass.y0 * result_w + pass.x0;
+      const E* from = c + r * n - begin * width;
+      for (int64_t y = top; y < bottom; y++) store_row(to + y * step_h * result_w, from + y * width, left, right);
     }
   }
-  // Writes pixels of one computed row that fall inside the result.
-  void store_row(T* to, const E* c, int64_t y, int64_t x0) const {
-    if (y < 0 || y >= result_h) return;
-    to += y * result_w;
-    const int64_t first = x0 < 0 ? (-x0 + step_w - 1) / step_w : 0;
-    const int64_t last = std::min(width, (result_w - 1 - x0) / step_w + 1);  // past the end
+  void store_row(T* to, const E* from, int64_t left, int64_t right) const {
     if constexpr (std::is_same_v<T, E>)
-      if (step_w == 1) return copy_dense(to + x0 + first, c + first, last - first);
-    for (int64_t x = first; x < last; x++) to[x * step_w + x0] = narrow<T>(c[x]);
+      if (step_w == 1) return copy_dense(to + left, from + left, right - left);
+    for (int64_t x = left; x < right; x++) to[x * step_w] = narrow<T>(from[x]);
   }
 };
 
