@@ -222,7 +222,8 @@ void outputs() {
   CHECK_THROWS("not implemented for dtype int64", call(gelu_op, {longs}));
   CHECK_THROWS("boolean tensor", call(where_op, {floats, floats, floats}));
   const Tensor meta = empty({2, 3}, ARGAND_FLOAT32, ARGAND_DEVICE(ARGAND_META, 0));
-  const Tensor shaped = call(add_op, {meta, random_tensor({3}, ARGAND_FLOAT64)});
+  const Tensor shaped = call(add_op, {meta, empty({3}, ARGAND_FLOAT64, ARGAND_DEVICE(ARGAND_META, 0))});
+  CHECK_THROWS("expected all on one device", call(add_op, {meta, random_tensor({3}, ARGAND_FLOAT64)}));
   CHECK(shaped.is_meta() && shaped.sizes() == IntList({2, 3}) && shaped.dtype() == ARGAND_FLOAT64);
   const Tensor large = empty({5, 1 << 20}, ARGAND_FLOAT32);  // written past the caches
   for (int64_t i = 0; i < large.numel(); i++) large.data<float>()[i] = static_cast<float>(i & 1023);

@@ -382,7 +382,10 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
       meta = true;
       device = t->storage->device;
     }
-  if (op.divides_integers && !meta) check_divisor(op, *operands[op.n_operands - 1], dtype);
+  for (int k = 0; meta && k < op.n_operands; k++)
+    if (const ArgandTensor* t = operands[k]->get(); t && t->ndim > 0 && ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_META)
+      fail(ARGAND_DEVICE_ERROR, "%s: got tensors on cpu and meta, expected all on one device; move them with .to(device)", op.name);
+  if (op.divides_integers && !meta && numel_of(shape) > 0) check_divisor(op, *operands[op.n_operands - 1], dtype);
   if (out) prepare_out(op, out, result_dtype, shape, inplace);
 
   // Inputs first: their strides say how a new result is laid out.
