@@ -13,6 +13,13 @@ import torch
 
 STEPS = 12
 
+# What the peer refuses and this library does: a view that was made before its base got a history by an in-place change
+# can be changed itself; a source of copy_ may have leading dimensions of size 1.
+ONLY_THEIRS = (
+    "a leaf Variable that requires grad",
+    "match the broadcast shape",
+)
+
 
 class Machine:
     """Runs a program, written as tuples, on one library; tensors are named by their place in `pool`."""
@@ -24,7 +31,7 @@ class Machine:
         self.pool.append(make(np.full((2, 3), 0.5)).detach())
 
     def run(self, step: tuple[Any, ...]) -> str | None:
-        """The class of error, if the step failed."""
+        """The error, if the step failed."""
         name, i, *rest = step
         t = self.pool[i]
         try:
@@ -55,7 +62,7 @@ class Machine:
             else:
                 raise AssertionError(name)
         except (RuntimeError, IndexError) as error:
-            return type(error).__mro__[-3].__name__
+            return str(error)
         return None
 
     def gradients(self, weights: list[float]) -> Any:
@@ -76,9 +83,13 @@ class Machine:
             second = (None,) * len(self.leaves)
             if again is not None and again.requires_grad:
                 second = self.grad(again, self.leaves, allow_unused=True)
-            return [None if g is None else np.asarray(g.detach().tolist()) for g in (*first, *second)]
+            return [
+                None if g is None else np.asarray(g.detach().tolist()) for g in (*first, *second)
+            ]
         except RuntimeError as error:
-            return "modified by an inplace" if "modified by an inplace" in str(error) else str(error)
+            return (
+                "modified by an inplace" if "modified by an inplace" in str(error) else str(error)
+            )
 
 
 def random_step(chance: random.Random, size: int) -> tuple[Any, ...]:
@@ -90,13 +101,38 @@ def random_step(chance: random.Random, size: int) -> tuple[Any, ...]:
         return (chance.choice(["sin", "tanh", "t", "detach", "clone"]), i)
     if kind < 0.6:
         return chance.choice(
-            [("select", i, 0), ("slice", i, 1), ("flatten", i), ("unsqueeze", i), ("expand", i), ("t", i)]
+            [
+                ("select", i, 0),
+                ("slice", i, 1),
+                ("flatten", i),
+                ("unsqueeze", i),
+                ("expand", i),
+                ("t", i),
+            ]
         )
     if kind < 0.8:
         return (chance.choice(["add_", "mul_", "copy_"]), i, j)
     return chance.choice(
-        [("sin_", i), ("tanh_", i), ("zero_", i), ("scale_", i, 1.5), ("fill", i, 0.25), ("store", i, j)]
+        [
+            ("sin_", i),
+            ("tanh_", i),
+            ("zero_", i),
+            ("scale_", i, 1.5),
+            ("fill", i, 0.25),
+            ("store", i, j),
+        ]
     )
+
+
+def refused_by_peer_alone(step: tuple[Any, ...], pool: list[Any]) -> bool:
+    """Steps in which this library is meant to differ: it keeps `x.mul_(x)` differentiable, and never fills a tensor
+    that overlaps itself."""
+    t = pool[step[1]]
+    if step[0] in ("zero_", "fill"):
+        return any(n > 1 and s == 0 for n, s in zip(t.shape, t.stride(), strict=True))
+    if step[0] in ("add_", "mul_", "copy_", "store"):
+        return t.untyped_storage().data_ptr() == pool[step[2]].untyped_storage().data_ptr()
+    return False
 
 
 def same(ours: Any, theirs: Any) -> bool:
@@ -127,15 +163,20 @@ def test_random_programs(block: int) -> None:
         )
         theirs = Machine(lambda a: torch.tensor(a, requires_grad=True), torch.autograd.grad, leaves)
         program: list[tuple[Any, ...]] = []
+        diverged = False
         for _ in range(STEPS):
             step = random_step(chance, len(ours.pool))
-            t = theirs.pool[step[1]]
-            if step[0] in ("zero_", "fill") and any(n > 1 and s == 0 for n, s in zip(t.shape, t.stride(), strict=True)):
-                continue  # the peer fills tensors that overlap themselves
+            if refused_by_peer_alone(step, theirs.pool):
+                continue
             a, b = ours.run(step), theirs.run(step)
+            if a is None and b is not None and any(text in b for text in ONLY_THEIRS):
+                diverged = True
+                break
             assert (a is None) == (b is None), (seed, program, step, a, b)
             if a is None:
                 program.append(step)
+        if diverged:
+            continue
         for x, y in zip(ours.pool, theirs.pool, strict=True):
             assert np.allclose(x.tolist(), y.tolist(), rtol=1e-12, equal_nan=True), (seed, program)
             assert x.requires_grad == y.requires_grad and x.is_leaf == y.is_leaf, (seed, program)
