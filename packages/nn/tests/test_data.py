@@ -105,6 +105,15 @@ class Info(Dataset):
         return 8
 
 
+class Products(Dataset):
+    def __getitem__(self, index):
+        matrix = aten.full((300, 300), float(index))
+        return (matrix @ matrix).sum() / 300**3
+
+    def __len__(self):
+        return 6
+
+
 class Variety(Dataset):
     """Samples of many types; large ones cross through shared memory."""
 
@@ -292,6 +301,14 @@ def test_init_errors_are_reported():
 
     with pytest.raises(OSError, match="no such disk"):
         list(DataLoader(Squares(4), num_workers=1, worker_init_fn=init))
+
+
+def test_workers_compute_after_the_parent_has_used_its_threads():
+    big = aten.ones(600, 600)
+    assert float((big @ big).sum()) == 600.0**3
+    loader = DataLoader(Products(), batch_size=2, num_workers=2, timeout=60)
+    assert [v for batch in loader for v in batch.tolist()] == [float(i * i) for i in range(6)]
+    assert float((big @ big).sum()) == 600.0**3
 
 
 def test_spawn():
