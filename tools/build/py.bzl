@@ -44,7 +44,7 @@ def argand_pytest(name, srcs, deps = [], data = [], args = [], support = [], pee
     runner = "//tools/build:pytest_main.py"
     native.py_test(
         name = name,
-        srcs = [runner] + srcs + support,
+        srcs = [runner] + srcs + [file for file in support if file not in srcs],
         main = runner,
         deps = deps + (["//tools/build:peer"] if peer else []),
         data = data + ["@python_env//:packages"],
