@@ -209,6 +209,8 @@ def meta_kernel(op: Operator, parts: Parts) -> None:
     n = len(schema.results)
     sizes = [f"{safe(schema.arguments[0].name)}.sizes()"] * n
     lines = []
+    if sum(a.type.base in ("Tensor", "Operand") for a in schema.arguments) > 1:
+        lines.append("check_one_device(op, a);")
     for i, a in enumerate(schema.arguments):
         lines.append(f"[[maybe_unused]] const auto {safe(a.name)} = {reader(a.type, f'a[{i}]')};")
     names = ", ".join(safe(a.name) for a in schema.arguments)

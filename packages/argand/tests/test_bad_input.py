@@ -71,6 +71,7 @@ CALLS = [
     ("torch.zeros(2, device='nowhere')", RuntimeError, ["nowhere"]),
     ("torch.zeros(2, device='cuda')", RuntimeError, ["cuda"]),
     ("torch.zeros(2) + torch.zeros(2, device='meta')", RuntimeError, ["cpu", "meta"]),
+    ("torch.zeros(2, 2) @ torch.zeros(2, 2, device='meta')", RuntimeError, ["cpu", "meta"]),
     ("torch.zeros((), device='meta').item()", RuntimeError, ["meta"]),
     ("torch.zeros(2, device='meta').numpy()", (RuntimeError, TypeError), ["meta"]),
     # values

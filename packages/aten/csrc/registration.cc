@@ -136,6 +136,12 @@ void check_writable(const char* op, const ArgandValue& v) {
     fail(ARGAND_RUNTIME_ERROR, "%s: got a tensor on read-only memory (a read-only NumPy array), expected a writable one; use .clone() first", op);
 }
 
+void check_one_device(const ArgandOperator* op, const ArgandValue* args) {
+  for (int i = 0; i < op->n_args; i++)
+    if (args[i].tag == ARGAND_TAG_TENSOR && args[i].t && args[i].t->ndim > 0 && !Tensor::borrow(args[i].t).is_meta())
+      fail(ARGAND_DEVICE_ERROR, "%s: got tensors on cpu and meta, expected all on one device; move them with .to(device)", op->name);
+}
+
 void mark_requires_grad(ArgandValue& ret) {
   if (!is_differentiable(ret.t->dtype)) {
     take_tensor(ret);

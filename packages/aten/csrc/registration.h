@@ -53,6 +53,9 @@ void give_changed(ArgandValue& ret, const ArgandValue& self);
 void bump_versions(const ArgandValue& v);  // a tensor or a list of tensors
 void check_writable(const char* op, const ArgandValue& v);
 
+// For meta kernels: every tensor with dimensions must be on meta too.
+void check_one_device(const ArgandOperator* op, const ArgandValue* args);
+
 // `requires_grad=True` of factories: the result is a leaf that requires grad.
 void mark_requires_grad(ArgandValue& ret);
 
