@@ -436,4 +436,5 @@ def _random_like(t: Tensor, non_contiguous: bool) -> Tensor:
     if non_contiguous and made.ndim:
         with no_grad():
             made = aten.stack([made, made], -1).select(-1, 0)
-    return made.requires_grad_()
+    result: Tensor = made.requires_grad_()
+    return result
