@@ -1,4 +1,5 @@
 // mm, bmm, addmm and linear against naive loops, for every dtype, tier and layout of the operands.
+#include "packages/aten/csrc/kernels/cpu/blas.h"
 #include "packages/aten/generated/kernels.h"
 #include "packages/aten/tests/cpp/every_tier.h"
 
@@ -81,7 +82,20 @@ void errors() {
   CHECK_THROWS("bias of shape [3]", cpu::linear(a, b, random_tensor({3}, ARGAND_FLOAT32)));
 }
 
+// The library is looked for at the first product that is large enough; a bad path is an error on the caller's thread, even from a batch in parallel.
+void missing_library() {
+  const Tensor small = random_tensor({2, 2}, ARGAND_FLOAT32), a = random_tensor({8, 60, 60}, ARGAND_FLOAT32);
+  CHECK(argand_aten_set_blas("/no/such/libopenblas.so") == 0);
+  cpu::mm(small, small);
+  api->set_num_threads(3);
+  CHECK_THROWS("gemm: cannot load OpenBLAS: /no/such/libopenblas.so", cpu::bmm(a, a));
+  CHECK(argand_aten_set_blas("") == 0);  // none: the built-in kernels
+  CHECK(cpu::bmm(a, a).sizes() == a.sizes());
+  CHECK(argand_aten_set_blas("/no/such/libopenblas.so") != 0);
+}
+
 void tests() {
+  RUN(missing_library);
   RUN(matrices);
   RUN(batches);
   RUN(large_and_parallel);

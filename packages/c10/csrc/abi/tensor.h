@@ -5,6 +5,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -370,9 +371,25 @@ class StateGuard {
   ArgandThreadState saved_;
 };
 
+// f(begin, end) on disjoint ranges. The first exception of any of them is thrown again here, after all have ended.
 template <class F>
-inline void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& f) {  // f(begin, end)
-  api->parallel_for(begin, end, grain, [](void* context, int64_t b, int64_t e) { (*static_cast<std::remove_reference_t<F>*>(context))(b, e); }, const_cast<void*>(static_cast<const void*>(&f)));
+inline void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& f) {
+  struct Task {
+    std::remove_reference_t<F>* f;
+    int32_t failed = 0;
+    std::exception_ptr error = nullptr;
+  } task{&f};
+  auto run = [](void* context, int64_t b, int64_t e) {
+    Task& t = *static_cast<Task*>(context);
+    if (__atomic_load_n(&t.failed, __ATOMIC_RELAXED)) return;
+    try {
+      (*t.f)(b, e);
+    } catch (...) {
+      if (!__atomic_exchange_n(&t.failed, 1, __ATOMIC_ACQ_REL)) t.error = std::current_exception();
+    }
+  };
+  api->parallel_for(begin, end, grain, run, &task);
+  if (__builtin_expect(task.failed, 0)) std::rethrow_exception(task.error);
 }
 
 }  // namespace argand
