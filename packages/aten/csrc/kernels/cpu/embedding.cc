@@ -11,6 +11,7 @@ Tensor checked_indices(const char* op, const Tensor& indices, int64_t rows) {
   check_index_dtype(op, indices);
   const Tensor t = to_dtype(indices, ARGAND_INT64);
   const int64_t* p = t.data<int64_t>();
+  if (pick_row_kernels().in_range(t.numel(), p, rows)) return t;
   for (int64_t i = 0; i < t.numel(); i++)
     if (p[i] < 0 || p[i] >= rows)
       fail(ARGAND_INDEX_ERROR, "%s: index out of range: got index %ld at position %ld, expected 0 <= index < %ld (num_embeddings)", op, static_cast<long>(p[i]),

@@ -89,9 +89,7 @@ Tensor checked_index(const char* op, const Tensor& index, const Tensor& self, in
   if (i64.is_contiguous()) {  // the usual, good case; a bad index is found again below for its message
     std::atomic<bool> bad{false};
     parallel_for(0, i64.numel(), 65536, [&](int64_t begin, int64_t end) {
-      uint64_t largest = 0;  // a negative index is a huge one
-      for (int64_t k = begin; k < end; k++) largest = std::max(largest, static_cast<uint64_t>(p[k]));
-      if (largest >= static_cast<uint64_t>(limit)) bad.store(true, std::memory_order_relaxed);
+      if (!pick_row_kernels().in_range(end - begin, p + begin, limit)) bad.store(true, std::memory_order_relaxed);
     });
     if (!bad.load(std::memory_order_relaxed)) return i64;
   }

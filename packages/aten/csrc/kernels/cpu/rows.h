@@ -1,4 +1,4 @@
-// Tiered sums of rows.
+// Tiered sums of rows and checks of indices.
 #pragma once
 
 #include <stdint.h>
@@ -13,6 +13,8 @@ struct RowKernels {
   void (*add_f64)(int64_t n, double* acc, const double* x, double alpha);
   void (*add_bf16)(int64_t n, float* acc, const bf16* x, float alpha);
   void (*add_f16)(int64_t n, float* acc, const f16* x, float alpha);
+  // Whether all indices are in [0, limit).
+  bool (*in_range)(int64_t n, const int64_t* index, int64_t limit);
 };
 ARGAND_DECLARE_TIERS(RowKernels, row_kernels)
 

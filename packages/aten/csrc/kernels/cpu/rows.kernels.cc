@@ -14,8 +14,27 @@ void add(int64_t n, E* acc, const T* x, E alpha) {
   if (i < n) store_n(acc + i, load_n(acc + i, n - i) + a * load_n(x + i, n - i), n - i);
 }
 
+bool in_range(int64_t n, const int64_t* index, int64_t limit) {
+  typedef uint64_t vu __attribute__((vector_size(sizeof(vf))));  // unsigned, so that differences wrap
+  constexpr int64_t L = sizeof(vu) / 8;
+  const uint64_t last = static_cast<uint64_t>(limit) - 1;
+  vu bad[2] = {};  // the top bit of index | (last - index)
+  int64_t i = 0;
+  for (; i + 2 * L <= n; i += 2 * L)
+#pragma GCC unroll 2
+    for (int u = 0; u < 2; u++) {
+      vu v;
+      __builtin_memcpy(&v, index + i + u * L, sizeof v);
+      bad[u] |= v | (last - v);
+    }
+  uint64_t any = 0;
+  for (int u = 0; u < L; u++) any |= bad[0][u] | bad[1][u];
+  for (; i < n; i++) any |= static_cast<uint64_t>(index[i]) | (last - static_cast<uint64_t>(index[i]));
+  return any >> 63 == 0;
+}
+
 }  // namespace
 
-const RowKernels row_kernels = {add<float, float>, add<double, double>, add<bf16, float>, add<f16, float>};
+const RowKernels row_kernels = {add<float, float>, add<double, double>, add<bf16, float>, add<f16, float>, in_range};
 
 }  // namespace argand::kernels::cpu::ARGAND_TIER_NS
