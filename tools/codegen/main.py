@@ -6,7 +6,8 @@
         --index generated/index.json --out generated
 
 What is written: `index`: index.json. `global`: kernels.h, ops.h, families.inc. `python_global`: the modules that generated
-Python shares, _ops.pyi, operators.md. `cpp_family`, `python_family`, `test_family`: the files of one family, or of all.
+Python shares, _ops.pyi, operators.md. `cpp_family`, `python_family`, `test_family`, `gradient_test_family`: the files of one
+family, or of all.
 Output is deterministic, and files are written only when their text changes. A faulty registry exits with status 1 and
 every fault on stderr.
 """
@@ -25,7 +26,16 @@ from tools.codegen.errors import RegistryError
 from tools.codegen.model import Operator, Registry
 
 FLAGS = flags.FLAGS
-EMITS = ("check", "index", "global", "python_global", "cpp_family", "python_family", "test_family")
+EMITS = (
+    "check",
+    "index",
+    "global",
+    "python_global",
+    "cpp_family",
+    "python_family",
+    "test_family",
+    "gradient_test_family",
+)
 
 flags.DEFINE_multi_string("registry", [], "Folder of registry files, or one file; may be repeated.")
 flags.DEFINE_enum("emit", "check", EMITS, "What to generate.")
@@ -91,6 +101,12 @@ def test_family(registry: Registry, family: str) -> dict[str, str]:
     return family_tests(registry, family)
 
 
+def gradient_test_family(registry: Registry, family: str) -> dict[str, str]:
+    from tools.codegen.emit_tests import family_gradient_tests
+
+    return family_gradient_tests(registry, family)
+
+
 def python_global(registry: Registry) -> dict[str, str]:
     from tools.codegen.emit_python import python_global as emit
 
@@ -134,6 +150,7 @@ def generate(registry: Registry, emit: str, families: Sequence[str]) -> dict[str
             "cpp_family": cpp_family,
             "python_family": python_family,
             "test_family": test_family,
+            "gradient_test_family": gradient_test_family,
         }[emit](registry, family)
     return files
 

@@ -25,6 +25,52 @@ from tools.codegen.runtime.references import REFERENCES
 ROOT = Path(__file__).resolve().parents[3]
 REGISTRY = ROOT / "packages" / "aten" / "registry"
 
+# One operator by d(expr), and what its derivatives need.
+SOFTCAP = """\
+- op: softcap(Tensor self, float cap) -> Tensor
+  kind: pointwise
+  dtypes: floating
+  expr: cap * tanh(self / cap)
+  grad: {self: d(expr)}
+  doc: Soft limit.
+- op: add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor
+  kind: pointwise
+  dtypes: numeric
+  expr: self + alpha * other
+  grad: {self: grad, other: grad * alpha}
+  doc: Sum.
+- op: sub(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor
+  kind: pointwise
+  dtypes: numeric
+  expr: self - alpha * other
+  grad: {self: grad, other: neg(grad) * alpha}
+  doc: Difference.
+- op: mul(Tensor|Scalar self, Tensor|Scalar other) -> Tensor
+  kind: pointwise
+  dtypes: numeric
+  expr: self * other
+  grad: {self: grad * other, other: grad * self}
+  doc: Product.
+- op: div(Tensor|Scalar self, Tensor|Scalar other) -> Tensor
+  kind: pointwise
+  dtypes: floating
+  expr: self / other
+  grad: {self: grad / other, other: neg(grad) * self / (other * other)}
+  doc: Quotient.
+- op: neg(Tensor self) -> Tensor
+  kind: pointwise
+  dtypes: numeric
+  expr: -self
+  grad: {self: neg(grad)}
+  doc: Negative.
+- op: tanh(Tensor self) -> Tensor
+  kind: pointwise
+  dtypes: floating
+  expr: tanh(self)
+  grad: {self: grad * (1 - result * result)}
+  doc: Hyperbolic tangent.
+"""
+
 
 @functools.cache
 def registry() -> Registry:

@@ -12,7 +12,14 @@ from tools.codegen import dtypes as dt
 from tools.codegen.emit_python import emit_derivatives
 from tools.codegen.emit_tests import domain
 from tools.codegen.model import Operator
-from tools.codegen.tests.support import NumpyOps, language, load_text, module_from, registry
+from tools.codegen.tests.support import (
+    SOFTCAP,
+    NumpyOps,
+    language,
+    load_text,
+    module_from,
+    registry,
+)
 
 
 @functools.cache
@@ -91,52 +98,6 @@ def test_unwanted_gradients_are_not_computed() -> None:
     assert rule(
         Refuse(), (np.ones(2),), [np.ones(2), np.ones(2)], (np.ones(2),), [False, False]
     ) == (None, None)
-
-
-SOFTCAP = """\
-- op: softcap(Tensor self, float cap) -> Tensor
-  kind: pointwise
-  dtypes: floating
-  expr: cap * tanh(self / cap)
-  grad: {self: d(expr)}
-  doc: Soft limit.
-- op: add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor
-  kind: pointwise
-  dtypes: numeric
-  expr: self + alpha * other
-  grad: {self: grad, other: grad * alpha}
-  doc: Sum.
-- op: sub(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor
-  kind: pointwise
-  dtypes: numeric
-  expr: self - alpha * other
-  grad: {self: grad, other: neg(grad) * alpha}
-  doc: Difference.
-- op: mul(Tensor|Scalar self, Tensor|Scalar other) -> Tensor
-  kind: pointwise
-  dtypes: numeric
-  expr: self * other
-  grad: {self: grad * other, other: grad * self}
-  doc: Product.
-- op: div(Tensor|Scalar self, Tensor|Scalar other) -> Tensor
-  kind: pointwise
-  dtypes: floating
-  expr: self / other
-  grad: {self: grad / other, other: neg(grad) * self / (other * other)}
-  doc: Quotient.
-- op: neg(Tensor self) -> Tensor
-  kind: pointwise
-  dtypes: numeric
-  expr: -self
-  grad: {self: neg(grad)}
-  doc: Negative.
-- op: tanh(Tensor self) -> Tensor
-  kind: pointwise
-  dtypes: floating
-  expr: tanh(self)
-  grad: {self: grad * (1 - result * result)}
-  doc: Hyperbolic tangent.
-"""
 
 
 def test_one_entry_gives_first_and_second_derivatives(tmp_path: Any) -> None:

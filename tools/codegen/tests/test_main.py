@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.codegen.tests.support import REGISTRY, registry, temporary_environment
-from tools.codegen.tests.test_derivatives import SOFTCAP
+from tools.codegen.tests.support import REGISTRY, SOFTCAP, registry, temporary_environment
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -99,7 +98,7 @@ def test_editing_an_expression_leaves_the_index_alone(tmp_path: Path) -> None:
 
 
 def test_python_of_every_family_compiles(tmp_path: Path) -> None:
-    for emit in ("python_family", "python_global", "test_family"):
+    for emit in ("python_family", "python_global", "test_family", "gradient_test_family"):
         assert (
             run("--registry", str(REGISTRY), "--emit", emit, "--out", str(tmp_path)).returncode == 0
         )
