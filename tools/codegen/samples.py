@@ -97,6 +97,7 @@ DEFAULTS: Final[dict[str, list[tuple[tuple[Any, ...], Mapping[str, Any]]]]] = {
     "var.unbiased": [_s("T(3,4)", False)],
     "var.dim_unbiased": [_s("T(3,4)", 1, False), _s("T(3,4)", (0,), True, True)],
     "std": [_s("T(3,4)"), _s("T(3,4)", 1, correction=0)],
+    "std.unbiased": [_s("T(3,4)", False)],
     "std.dim_unbiased": [_s("T(3,4)", 1, False)],
     "var_mean": [_s("T(3,4)"), _s("T(3,4)", 1, correction=0, keepdim=True)],
     "prod.dim": [_s("T(3,4)", 0), _s("T(3,4)", 1, True)],

@@ -310,6 +310,20 @@ def _native_group_norm(
     return _group_norm(x, group, weight, bias, eps), rows.mean(-1), 1 / np.sqrt(rows.var(-1) + eps)
 
 
+def _pad(x: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
+    """`pad` counts from the last dimension; negative entries cut away."""
+    widths = [(0, 0)] * x.ndim
+    for i in range(len(pad) // 2):
+        low, high = pad[2 * i], pad[2 * i + 1]
+        d = x.ndim - 1 - i
+        x = _take_slice(x, d, max(-low, 0), x.shape[d] - max(-high, 0))
+        widths[d] = (max(low, 0), max(high, 0))
+    if mode == "constant":
+        return np.pad(x, widths, constant_values=value or 0)
+    names: dict[str, Any] = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+    return np.pad(x, widths, mode=names[mode])
+
+
 def _divide(a: Any, b: Any, *, rounding_mode: str | None) -> Any:
     if rounding_mode is None:
         return np.true_divide(a, b)
@@ -369,6 +383,8 @@ REFERENCES: Final[dict[str, Callable[..., Any]]] = {
     "tile": np.tile,
     "repeat_interleave": _repeat_interleave,
     "flip": np.flip,
+    "constant_pad_nd": lambda x, pad, value=0: _pad(x, pad, value=value),
+    "pad": _pad,
     "roll": lambda x, shifts, dims=(): np.roll(x, shifts, axis=dims if dims else None),
     "meshgrid": lambda xs, indexing="ij": np.meshgrid(*xs, indexing=indexing),
     # creation
@@ -425,6 +441,7 @@ REFERENCES: Final[dict[str, Callable[..., Any]]] = {
         x, dim, correction=int(unbiased), keepdim=keepdim
     ),
     "std": lambda *a, **k: np.sqrt(_var(*a, **k)),
+    "std.unbiased": lambda x, unbiased: np.sqrt(_var(x, correction=int(unbiased))),
     "std.dim_unbiased": lambda x, dim, unbiased, keepdim=False: np.sqrt(
         _var(x, dim, correction=int(unbiased), keepdim=keepdim)
     ),
