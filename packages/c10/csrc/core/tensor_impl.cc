@@ -115,7 +115,7 @@ inline void fill_geometry(ArgandTensor* t, const int64_t* sizes, const int64_t* 
 inline ArgandTensor* new_tensor(ArgandStorage* storage, int32_t ndim, int dtype, uint64_t keys, uint32_t flags) {
   auto* t = static_cast<ArgandTensor*>(record_allocate(sizeof(ArgandTensor)));
   t->refcount = 1;
-  t->flags = flags | (t_state.inference_mode ? ARGAND_TENSOR_INFERENCE : 0);
+  t->flags = flags;
   t->keys = keys;
   t->storage = storage;
   t->dtype = static_cast<uint8_t>(dtype);
@@ -126,6 +126,9 @@ inline ArgandTensor* new_tensor(ArgandStorage* storage, int32_t ndim, int dtype,
   place_dims(t, ndim);
   return t;
 }
+
+// Of tensors on new memory; views and aliases inherit.
+inline uint32_t fresh_flags() { return t_state.inference_mode ? ARGAND_TENSOR_INFERENCE : 0u; }
 
 inline uint64_t backend_key(ArgandDevice device) { return ARGAND_KEYBIT(ARGAND_DEVICE_TYPE(device)); }
 
@@ -156,7 +159,7 @@ int tensor_empty(int32_t ndim, const int64_t* sizes, int dtype, ArgandDevice dev
   }
   ArgandStorage* storage = nullptr;
   if (int status = storage_make("empty", device, static_cast<size_t>(numel) * static_cast<size_t>(kItemSize[dtype]), &storage)) return status;
-  ArgandTensor* t = new_tensor(storage, ndim, dtype, backend_key(device), 0);
+  ArgandTensor* t = new_tensor(storage, ndim, dtype, backend_key(device), fresh_flags());
   fill_geometry(t, sizes, nullptr, 0, numel);
   *out = t;
   return 0;
@@ -171,7 +174,7 @@ int tensor_empty_strided(int32_t ndim, const int64_t* sizes, const int64_t* stri
   if (int status = resolve_device(op, device, &device)) return status;
   ArgandStorage* storage = nullptr;
   if (int status = storage_make(op, device, static_cast<size_t>(end) * static_cast<size_t>(kItemSize[dtype]), &storage)) return status;
-  ArgandTensor* t = new_tensor(storage, ndim, dtype, backend_key(device), 0);
+  ArgandTensor* t = new_tensor(storage, ndim, dtype, backend_key(device), fresh_flags());
   fill_geometry(t, sizes, strides, 0, numel);
   *out = t;
   return 0;
@@ -190,7 +193,7 @@ int tensor_from_storage(ArgandStorage* storage, int32_t ndim, const int64_t* siz
   }
   if (int status = check_bounds(op, ndim, sizes, strides, offset, numel, dtype, storage)) return status;
   storage_retain(storage);
-  ArgandTensor* t = new_tensor(storage, ndim, dtype, backend_key(storage->device), 0);
+  ArgandTensor* t = new_tensor(storage, ndim, dtype, backend_key(storage->device), fresh_flags());
   fill_geometry(t, sizes, strides, offset, numel);
   *out = t;
   return 0;

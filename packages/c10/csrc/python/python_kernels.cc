@@ -142,11 +142,13 @@ static int python_kernel(const ArgandOperator* op, uint64_t keys, const ArgandVa
     if (k < ARGAND_NUM_KEYS && op->kernels[k] == python_kernel) key = k;
   }
   PyGILState_STATE gil = PyGILState_Ensure();
-  Ref positional, keywords, result;
-  if (python_arguments(op, args, &positional, &keywords) == 0)
-    result = Ref(PyObject_Call(static_cast<PyObject*>(op->key_data[key]), positional.get(), keywords.get()));
   int status = 0;
-  if (!result || python_results(op, result.get(), rets) < 0) status = api->set_error(ARGAND_PYTHON_ERROR, "a Python exception is set");
+  {  // references go before the GIL does
+    Ref positional, keywords, result;
+    if (python_arguments(op, args, &positional, &keywords) == 0)
+      result = Ref(PyObject_Call(static_cast<PyObject*>(op->key_data[key]), positional.get(), keywords.get()));
+    if (!result || python_results(op, result.get(), rets) < 0) status = api->set_error(ARGAND_PYTHON_ERROR, "a Python exception is set");
+  }
   PyGILState_Release(gil);
   return status;
 }
