@@ -7,6 +7,7 @@ import json
 import math
 import os
 import pickle
+import resource
 import zipfile
 
 import pytest
@@ -132,6 +133,26 @@ def test_files_of_other_programs(tmp_path):
     assert torch.load(tmp_path / "x")["w"].tolist() == [1.0, 2.0]
 
 
+def test_tensors_of_other_programs_keep_the_order_of_the_header(tmp_path):
+    names = [f"layer{i * 7 % 10}" for i in range(10)]
+    tensors = {
+        name: {"dtype": "U8", "shape": [1], "data_offsets": [i, i + 1]}
+        for i, name in enumerate(names)
+    }
+    (tmp_path / "x").write_bytes(plain_file(tensors, bytes(range(10))))
+    loaded = torch.load(tmp_path / "x")
+    assert list(loaded) == names
+    assert [value.item() for value in loaded.values()] == list(range(10))
+
+
+def test_a_header_whose_length_looks_like_a_pickle(tmp_path):
+    padding = 0x280 - (len(plain_file(W, b"", {"note": ""})) - 8)
+    data = plain_file(W, b"\0" * 8, {"note": "x" * padding})
+    assert data.startswith(b"\x80\x02")  # also how pickles of protocol 2 begin
+    (tmp_path / "x").write_bytes(data)
+    assert torch.load(tmp_path / "x")["w"].tolist() == [0.0, 0.0]
+
+
 def test_file_objects():
     buffer = io.BytesIO()
     torch.save({"x": torch.ones(3)}, buffer)
@@ -187,6 +208,30 @@ def test_a_failing_write_leaves_the_old_file(tmp_path, monkeypatch):
         torch.save({}, tmp_path / "absent" / "x")
 
 
+def test_a_partial_write_leaves_the_old_file(tmp_path):
+    path = tmp_path / "x"
+    torch.save({"old": 1}, path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with pytest.raises(OSError, match="save: .*File too large"):
+            torch.save({"new": torch.ones(10_000)}, path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert torch.load(path) == {"old": 1}
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_files_have_the_usual_mode(tmp_path):
+    path = tmp_path / "x"
+    torch.save({}, path)
+    (tmp_path / "plain").touch()
+    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
+    path.chmod(0o640)
+    torch.save({"new": 1}, path)
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
 def test_recursion_is_refused(tmp_path):
     loop = []
     loop.append(loop)
@@ -226,18 +271,22 @@ def entry(**changes):
     [
         (b"", "is not a safetensors file"),
         (b"hello, world: this is text", "is not a safetensors file"),
-        ((50).to_bytes(8, "little") + b"x" * 60, "its header is no JSON"),
-        ((2).to_bytes(8, "little") + b"[]", "its header is no JSON object"),
-        (plain_file(entry(dtype="F99"), b"\0" * 8), "of dtype 'F99'"),
-        (plain_file(entry(dtype=[1]), b"\0" * 8), "of dtype"),
-        (plain_file(entry(shape=[-2]), b"\0" * 8), "has the shape"),
-        (plain_file(entry(shape=[True, 2]), b"\0" * 8), "has the shape"),
-        (plain_file(entry(shape=[3]), b"\0" * 8), "has 8 bytes, expected 12"),
-        (plain_file(entry(data_offsets=[0]), b"\0" * 8), "data_offsets"),
-        (plain_file(entry(data_offsets=[8, 16]), b"\0" * 16), "begin at 8, expected 0"),
-        (plain_file({"w": 3}, b""), "lacks a dtype"),
-        (plain_file({**W, "v": W["w"]}, b"\0" * 8), "begin at 0, expected 8"),
-        (plain_file(W, b"\0" * 8, {"x": 3}), "metadata is not text"),
+        ((50).to_bytes(8, "little") + b"x" * 60, "is not a safetensors file"),
+        ((2).to_bytes(8, "little") + b"[]", "is not a safetensors file"),
+        (plain_file(entry(dtype="F99"), b"\0" * 8), "F99"),
+        (plain_file(entry(dtype=[1]), b"\0" * 8), "expected string"),
+        (plain_file(entry(shape=[-2]), b"\0" * 8), "integer `-2`"),
+        (plain_file(entry(shape=[True, 2]), b"\0" * 8), "boolean `true`"),
+        (plain_file(entry(shape=[3]), b"\0" * 8), "invalid shape"),
+        (plain_file(entry(data_offsets=[0]), b"\0" * 8), "is damaged or cut off"),
+        (plain_file(entry(data_offsets=[8, 16]), b"\0" * 16), "invalid offset for tensor `w`"),
+        (plain_file({"w": 3}, b""), "is damaged or cut off"),
+        (plain_file({**W, "v": W["w"]}, b"\0" * 8), "invalid offset for tensor"),
+        (plain_file(W, b"\0" * 8, {"x": 3}), "expected a string"),
+        (plain_file(entry(dtype="U32", shape=[2]), b"\0" * 8), "of dtype 'U32', expected one of"),
+        (plain_file(entry(dtype="BOOL", shape=[8]), b"\0" * 7 + b"\2"), "other than 0 and 1"),
+        (plain_file(entry(shape=[1] * 65, data_offsets=[0, 4]), b"\0" * 4), "unusable shape"),
+        (plain_file(entry(shape=[0, 2**64 - 1], data_offsets=[0, 0]), b""), "unusable shape"),
         (plain_file(W, b"\0" * 8, {"argand.tree": "{"}), "structure cannot be read"),
         (plain_file(W, b"\0" * 8, {"argand.tree": '{"tensor":"v"}'}), "structure cannot be read"),
         (plain_file(W, b"\0" * 8, {"argand.tree": '{"eval":[1]}'}), "unknown kind 'eval'"),
@@ -245,7 +294,7 @@ def entry(**changes):
         (plain_file(W, b"\0" * 8, {"argand.tree": '{"dtype":"Module"}'}), "is no dtype"),
         (plain_file(W, b"\0" * 8, {"argand.tree": '{"list":[' * 200 + "]}" * 200}), "too many"),
     ],
-    ids=range(20),
+    ids=range(24),
 )
 def test_damaged_files(content, message, tmp_path):
     (tmp_path / "x").write_bytes(content)

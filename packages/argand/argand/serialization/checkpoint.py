@@ -6,8 +6,6 @@ the name of an entry; a file without it, as other programs write, is a flat dict
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
 import tempfile
@@ -50,22 +48,19 @@ def save(obj: Any, f: File) -> None:
     path = os.path.abspath(os.fspath(f))
     folder, name = os.path.split(path)
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=".tmp", dir=folder)
+        # Beside the target: a rename is atomic only within one file system.
+        room = tempfile.TemporaryDirectory(prefix=".argand-save-", dir=folder)
     except FileNotFoundError:
         raise FileNotFoundError(
             f"save: the folder {folder} does not exist; make it first"
         ) from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            write_tensors(file, packer.tensors, metadata)
-            file.flush()
+    with room:
+        temporary = os.path.join(room.name, name)
+        write_tensors(temporary, packer.tensors, metadata)
+        with open(temporary, "rb") as file:
             os.fsync(file.fileno())
         os.chmod(temporary, _file_mode(path))
         os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
 
 
 def _file_mode(path: str) -> int:
@@ -100,14 +95,8 @@ def load(
         raise TypeError(
             f"load: got map_location of type {type(map_location).__name__}, expected a device"
         )
-    if not isinstance(f, str | os.PathLike):
-        data = f.read()
-        tensors, metadata = read_tensors(io.BytesIO(data), len(data), "the file object")
-        source = "the file object"
-    else:
-        source = repr(os.fspath(f))
-        with open(f, "rb") as file:
-            tensors, metadata = read_tensors(file, os.fstat(file.fileno()).st_size, source)
+    source = repr(os.fspath(f)) if isinstance(f, str | os.PathLike) else "the file object"
+    tensors, metadata = read_tensors(f, source)
     if map_location is not None:
         tensors = {name: tensor.to(device=map_location) for name, tensor in tensors.items()}
     if _TREE_KEY not in metadata:
