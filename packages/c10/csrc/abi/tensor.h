@@ -94,12 +94,16 @@ struct Dims {
   int32_t n = 0;
   Dims() {}
   explicit Dims(IntList l) : n(static_cast<int32_t>(l.n)) {
+    if (l.n > ARGAND_MAX_DIMS) too_many(l.n);
     if (n) std::memcpy(d, l.ptr, sizeof(int64_t) * l.n);
+  }
+  [[noreturn]] static void too_many(int64_t count) {
+    fail(ARGAND_SHAPE_ERROR, "tensor: got %lld dimensions, expected at most %d", static_cast<long long>(count), ARGAND_MAX_DIMS);
   }
   int64_t& operator[](int64_t i) { return d[i]; }
   int64_t operator[](int64_t i) const { return d[i]; }
   void push_back(int64_t v) {
-    if (n == ARGAND_MAX_DIMS) fail(ARGAND_SHAPE_ERROR, "tensor: got more than %d dimensions", ARGAND_MAX_DIMS);
+    if (n == ARGAND_MAX_DIMS) too_many(int64_t{n} + 1);
     d[n++] = v;
   }
   int64_t size() const { return n; }
@@ -157,7 +161,7 @@ class Tensor {
   ArgandDevice device() const { return p_->storage->device; }
   bool is_meta() const { return ARGAND_DEVICE_TYPE(p_->storage->device) == ARGAND_META; }
   bool is_contiguous() const { return p_->flags & ARGAND_TENSOR_CONTIGUOUS; }
-  bool requires_grad() const { return has_key(ARGAND_KEY_AUTOGRAD); }
+  bool requires_grad() const { return has_key(ARGAND_KEY_AUTOGRAD) && !(p_->flags & ARGAND_TENSOR_VIEW_NO_GRAD && !(p_->keys & ARGAND_KEYBIT(ARGAND_KEY_AUTOGRAD))); }
   bool has_key(ArgandDispatchKey key) const { return (p_->keys | (p_->base ? p_->base->keys : 0)) & ARGAND_KEYBIT(key); }
   uint32_t version() const { return __atomic_load_n(&p_->storage->version, __ATOMIC_RELAXED); }
   void bump_version() const {

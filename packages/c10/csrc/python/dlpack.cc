@@ -208,7 +208,7 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
   ArgandTensor* t = unwrap(self);
   DlpackOptions options;
   if (!t || !read_options(args, nargs, kwnames, options)) return nullptr;
-  if (!(t->flags & ARGAND_TENSOR_VIEW_NO_GRAD) && argand::Tensor::borrow(t).requires_grad()) {
+  if (argand::Tensor::borrow(t).requires_grad()) {
     PyErr_SetString(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
     return nullptr;
   }

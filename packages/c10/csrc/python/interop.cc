@@ -8,8 +8,7 @@ namespace argand::py {
 // struct-module format codes by dtype; NULL: the buffer protocol has none.
 static const char* const kFormat[ARGAND_NUM_DTYPES] = {"?", "B", "b", "h", "i", "q", "e", nullptr, "f", "d", "Zf", "Zd"};
 
-// A view made in no_grad has none, though its base may.
-static bool has_history(ArgandTensor* t) { return !(t->flags & ARGAND_TENSOR_VIEW_NO_GRAD) && argand::Tensor::borrow(t).requires_grad(); }
+static bool has_history(ArgandTensor* t) { return argand::Tensor::borrow(t).requires_grad(); }
 
 // ---- exporting ----------------------------------------------------------------------------------------------------------------
 // What a view of a tensor keeps: its memory, also if the tensor turns to other memory meanwhile.
