@@ -32,10 +32,14 @@ inline int run_in_every_tier(void (*tests)()) {
   return 0;
 }
 
-inline double tolerance(int dtype) { return dtype == ARGAND_FLOAT64 ? 1e-11 : dtype == ARGAND_FLOAT32 ? 2e-5 : dtype == ARGAND_FLOAT16 ? 2e-3 : 1.6e-2; }
+inline double tolerance(int dtype) {
+  return dtype == ARGAND_FLOAT64 ? 1e-11 : dtype == ARGAND_FLOAT32 ? 2e-5 : dtype == ARGAND_FLOAT16 ? 2e-3 : 1.6e-2;
+}
 
 inline void check_close(const char* what, double got, double want, int dtype, double scale = 1) {
-  const bool ok = std::isnan(want) ? std::isnan(got) : std::isinf(want) ? got == want : std::fabs(got - want) <= tolerance(dtype) * (scale + std::fabs(want));
+  const bool ok = std::isnan(want)   ? std::isnan(got)
+                  : std::isinf(want) ? got == want
+                                     : std::fabs(got - want) <= tolerance(dtype) * (scale + std::fabs(want));
   CHECK(ok, "%s: got %.9g, expected %.9g (%s)", what, got, want, argand::kDTypeName[dtype]);
 }
 

@@ -12,11 +12,13 @@ struct Case {
 };
 
 constexpr Case kCases[] = {
-    {2, 3, 8, 8, 5, 3, 3, 1, 1, 1, 1, 1, 1, 1},     {2, 4, 6, 5, 4, 3, 2, 2, 1, 0, 1, 1, 2, 2},    {1, 8, 9, 11, 16, 3, 3, 2, 2, 1, 1, 1, 1, 1}, {3, 6, 10, 10, 6, 3, 3, 1, 1, 1, 1, 1, 1, 6},
-    {2, 6, 13, 9, 12, 5, 3, 2, 3, 2, 1, 1, 2, 6},   {2, 16, 7, 7, 12, 1, 1, 1, 1, 0, 0, 1, 1, 1},  {2, 8, 5, 5, 8, 1, 1, 1, 1, 0, 0, 1, 1, 2},   {2, 6, 9, 9, 5, 1, 1, 2, 2, 0, 0, 1, 1, 1},
-    {4, 1, 8, 8, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1},    {1, 3, 23, 20, 8, 7, 7, 2, 2, 3, 3, 1, 1, 1},  {2, 3, 5, 5, 4, 2, 2, 3, 3, 0, 0, 1, 1, 1},   {2, 3, 6, 7, 2, 1, 1, 3, 2, 1, 2, 1, 1, 1},
-    {1, 20, 12, 30, 33, 3, 3, 1, 1, 1, 1, 1, 1, 1}, {7, 2, 4, 4, 3, 3, 3, 1, 1, 2, 2, 1, 1, 1},    {2, 5, 6, 6, 5, 3, 3, 1, 1, 4, 4, 3, 3, 1},   {1, 2, 3, 150, 3, 1, 9, 1, 1, 0, 4, 1, 1, 1},
-    {1, 40, 6, 6, 50, 3, 3, 1, 1, 1, 1, 1, 1, 1},   {2, 2, 1, 1, 3, 3, 3, 3, 3, 1, 1, 1, 1, 1},     {1, 2, 2, 5, 3, 5, 3, 4, 2, 2, 3, 1, 2, 1},
+    {2, 3, 8, 8, 5, 3, 3, 1, 1, 1, 1, 1, 1, 1},     {2, 4, 6, 5, 4, 3, 2, 2, 1, 0, 1, 1, 2, 2},   {1, 8, 9, 11, 16, 3, 3, 2, 2, 1, 1, 1, 1, 1},
+    {3, 6, 10, 10, 6, 3, 3, 1, 1, 1, 1, 1, 1, 6},   {2, 6, 13, 9, 12, 5, 3, 2, 3, 2, 1, 1, 2, 6}, {2, 16, 7, 7, 12, 1, 1, 1, 1, 0, 0, 1, 1, 1},
+    {2, 8, 5, 5, 8, 1, 1, 1, 1, 0, 0, 1, 1, 2},     {2, 6, 9, 9, 5, 1, 1, 2, 2, 0, 0, 1, 1, 1},   {4, 1, 8, 8, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1},
+    {1, 3, 23, 20, 8, 7, 7, 2, 2, 3, 3, 1, 1, 1},   {2, 3, 5, 5, 4, 2, 2, 3, 3, 0, 0, 1, 1, 1},   {2, 3, 6, 7, 2, 1, 1, 3, 2, 1, 2, 1, 1, 1},
+    {1, 20, 12, 30, 33, 3, 3, 1, 1, 1, 1, 1, 1, 1}, {7, 2, 4, 4, 3, 3, 3, 1, 1, 2, 2, 1, 1, 1},   {2, 5, 6, 6, 5, 3, 3, 1, 1, 4, 4, 3, 3, 1},
+    {1, 2, 3, 150, 3, 1, 9, 1, 1, 0, 4, 1, 1, 1},   {1, 40, 6, 6, 50, 3, 3, 1, 1, 1, 1, 1, 1, 1}, {2, 2, 1, 1, 3, 3, 3, 3, 3, 1, 1, 1, 1, 1},
+    {1, 2, 2, 5, 3, 5, 3, 4, 2, 2, 3, 1, 2, 1},
 };
 
 // Calls f(output index, input index, weight index) for every product of the convolution.
@@ -48,8 +50,10 @@ std::vector<double> zeros(int64_t n) { return std::vector<double>(static_cast<si
 void run_case(const Case& c, int dtype, int threads, bool flat) {
   api->set_num_threads(threads);
   const Tensor x = flat ? real_tensor({c.n, c.in, c.w}, dtype) : real_tensor({c.n, c.in, c.h, c.w}, dtype);
-  const Tensor w = flat ? real_tensor({c.out, c.in / c.groups, c.kw}, dtype) : real_tensor({c.out, c.in / c.groups, c.kh, c.kw}, dtype), b = real_tensor({c.out}, dtype);
-  const std::vector<int64_t> stride = flat ? std::vector<int64_t>{c.sw} : std::vector<int64_t>{c.sh, c.sw}, padding = flat ? std::vector<int64_t>{c.pw} : std::vector<int64_t>{c.ph, c.pw},
+  const Tensor w = flat ? real_tensor({c.out, c.in / c.groups, c.kw}, dtype) : real_tensor({c.out, c.in / c.groups, c.kh, c.kw}, dtype),
+               b = real_tensor({c.out}, dtype);
+  const std::vector<int64_t> stride = flat ? std::vector<int64_t>{c.sw} : std::vector<int64_t>{c.sh, c.sw},
+                             padding = flat ? std::vector<int64_t>{c.pw} : std::vector<int64_t>{c.ph, c.pw},
                              dilation = flat ? std::vector<int64_t>{c.dw} : std::vector<int64_t>{c.dh, c.dw};
   const Tensor y = cpu::convolution(x, w, b, stride, padding, dilation, c.groups);
   const int64_t oh = flat ? 1 : y.size(2), ow = y.size(-1);
@@ -99,8 +103,10 @@ void empties_and_masks() {
 }
 
 void errors() {
-  const Tensor x = real_tensor({1, 3, 4, 4}, ARGAND_FLOAT32), w = real_tensor({2, 4, 3, 3}, ARGAND_FLOAT32), v = real_tensor({2, 3, 5, 5}, ARGAND_FLOAT32);
-  CHECK_THROWS("expected input[1, 3, 4, 4] to have 4 channels, but got 3 channels instead", cpu::convolution(x, w, Tensor(), {1, 1}, {0, 0}, {1, 1}, 1));
+  const Tensor x = real_tensor({1, 3, 4, 4}, ARGAND_FLOAT32), w = real_tensor({2, 4, 3, 3}, ARGAND_FLOAT32),
+               v = real_tensor({2, 3, 5, 5}, ARGAND_FLOAT32);
+  CHECK_THROWS("expected input[1, 3, 4, 4] to have 4 channels, but got 3 channels instead",
+               cpu::convolution(x, w, Tensor(), {1, 1}, {0, 0}, {1, 1}, 1));
   CHECK_THROWS("Kernel size can't be greater", cpu::convolution(x, v, Tensor(), {1, 1}, {0, 0}, {1, 1}, 1));
   CHECK_THROWS("positive strides", cpu::convolution(x, v, Tensor(), {0, 1}, {1, 1}, {1, 1}, 1));
   CHECK_THROWS("expected bias to be 1-dimensional with 2 elements", cpu::convolution(x, v, x, {1, 1}, {1, 1}, {1, 1}, 1));

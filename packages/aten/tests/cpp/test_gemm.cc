@@ -21,11 +21,16 @@ double product(const Tensor& a, const Tensor& b, int64_t i, int64_t j) {  // exa
   return sum;
 }
 
-double stored(double v, int dtype) { return dtype == ARGAND_UINT8 ? static_cast<uint8_t>(static_cast<int64_t>(v)) : dtype == ARGAND_INT8 ? static_cast<int8_t>(static_cast<int64_t>(v)) : rounded(v, dtype); }
+double stored(double v, int dtype) {
+  return dtype == ARGAND_UINT8  ? static_cast<uint8_t>(static_cast<int64_t>(v))
+         : dtype == ARGAND_INT8 ? static_cast<int8_t>(static_cast<int64_t>(v))
+                                : rounded(v, dtype);
+}
 
 void matrices() {
   const int64_t shapes[][3] = {{1, 1, 1}, {3, 5, 7}, {8, 48, 16}, {17, 33, 65}, {9, 100, 300}, {1, 64, 40}, {40, 1, 9}, {5, 4, 0}, {0, 4, 3}};
-  for (int dtype : {ARGAND_FLOAT32, ARGAND_FLOAT64, ARGAND_BFLOAT16, ARGAND_FLOAT16, ARGAND_UINT8, ARGAND_INT8, ARGAND_INT32, ARGAND_INT64, ARGAND_COMPLEX64, ARGAND_COMPLEX128})
+  for (int dtype : {ARGAND_FLOAT32, ARGAND_FLOAT64, ARGAND_BFLOAT16, ARGAND_FLOAT16, ARGAND_UINT8, ARGAND_INT8, ARGAND_INT32, ARGAND_INT64,
+                    ARGAND_COMPLEX64, ARGAND_COMPLEX128})
     for (const auto& [m, n, k] : shapes)
       for (int la = 0; la < 3; la++)
         for (int lb = 0; lb < 3; lb++) {
@@ -35,7 +40,8 @@ void matrices() {
           for (int64_t i = 0; i < m * n; i++) {
             const double want = product(a, b, i / n, i % n), bias = at(c, i % n);
             CHECK(at(ab, i) == stored(want, dtype), "mm %ld %ld %ld, %s: got %g, expected %g", m, n, k, kDTypeName[dtype], at(ab, i), want);
-            CHECK(at(sum, i) == stored(3 * want + 2 * bias, dtype), "addmm %s: got %g, expected %g", kDTypeName[dtype], at(sum, i), 3 * want + 2 * bias);
+            CHECK(at(sum, i) == stored(3 * want + 2 * bias, dtype), "addmm %s: got %g, expected %g", kDTypeName[dtype], at(sum, i),
+                  3 * want + 2 * bias);
             CHECK(at(lin, i) == stored(want + bias, dtype), "linear %s: got %g, expected %g", kDTypeName[dtype], at(lin, i), want + bias);
             CHECK(at(plain, i) == stored(want, dtype));
           }

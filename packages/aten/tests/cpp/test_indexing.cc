@@ -7,7 +7,8 @@ using namespace argand;
 using namespace testing;
 namespace cpu = argand::kernels::cpu;
 
-constexpr int kDTypes[] = {ARGAND_BOOL, ARGAND_UINT8, ARGAND_INT16, ARGAND_INT64, ARGAND_FLOAT16, ARGAND_BFLOAT16, ARGAND_FLOAT32, ARGAND_FLOAT64, ARGAND_COMPLEX64, ARGAND_COMPLEX128};
+constexpr int kDTypes[] = {ARGAND_BOOL,     ARGAND_UINT8,   ARGAND_INT16,   ARGAND_INT64,     ARGAND_FLOAT16,
+                           ARGAND_BFLOAT16, ARGAND_FLOAT32, ARGAND_FLOAT64, ARGAND_COMPLEX64, ARGAND_COMPLEX128};
 
 Tensor copy_of(const Tensor& t) { return cpu::clone(t, std::nullopt); }
 
@@ -73,7 +74,8 @@ void along_a_dim() {
             values[static_cast<size_t>(k)] = rounded(3, dtype);
           }
           for (int64_t i = 0; i < x.numel(); i++) {
-            CHECK(at(added, i) == rounded(sums[static_cast<size_t>(i)], dtype), "scatter_add %s: got %g, expected %g", kDTypeName[dtype], at(added, i), sums[static_cast<size_t>(i)]);
+            CHECK(at(added, i) == rounded(sums[static_cast<size_t>(i)], dtype), "scatter_add %s: got %g, expected %g", kDTypeName[dtype],
+                  at(added, i), sums[static_cast<size_t>(i)]);
             CHECK(at(written, i) == values[static_cast<size_t>(i)]);
           }
           const Tensor rows = index_tensor({7}, 0, shape[static_cast<size_t>(d)]), selected = cpu::index_select(x, d, rows);
@@ -89,7 +91,8 @@ void along_a_dim() {
             CHECK(at(selected, i) == at(x, flatten(c, shape)));
             totals[static_cast<size_t>(flatten(c, shape))] += 2 * at(source, i);
           }
-          for (int64_t i = 0; i < x.numel(); i++) CHECK(at(target, i) == rounded(totals[static_cast<size_t>(i)], dtype), "index_add %s", kDTypeName[dtype]);
+          for (int64_t i = 0; i < x.numel(); i++)
+            CHECK(at(target, i) == rounded(totals[static_cast<size_t>(i)], dtype), "index_add %s", kDTypeName[dtype]);
         }
 }
 
@@ -110,7 +113,8 @@ void advanced(const Tensor& x, const TensorList& indices, IntList result, int64_
       if (d < static_cast<int64_t>(indices.size()) && indices[static_cast<size_t>(d)]) {
         const Tensor& t = indices[static_cast<size_t>(d)];
         int64_t flat = 0;
-        for (int64_t k = 0; k < t.dim(); k++) flat = flat * t.size(k) + (t.size(k) == 1 ? 0 : c[static_cast<size_t>(indexed_at + indexed_dims - t.dim() + k)]);
+        for (int64_t k = 0; k < t.dim(); k++)
+          flat = flat * t.size(k) + (t.size(k) == 1 ? 0 : c[static_cast<size_t>(indexed_at + indexed_dims - t.dim() + k)]);
         const int64_t v = static_cast<int64_t>(at(t, flat));
         from.push_back(v < 0 ? v + x.size(d) : v);
       } else {
@@ -124,7 +128,8 @@ void advanced(const Tensor& x, const TensorList& indices, IntList result, int64_
     CHECK(at(put_to, k) == 1 || at(put_to, k) == 2);
   }
   for (int64_t i = 0; i < x.numel(); i++)
-    CHECK(at(add_to, i) == rounded(sums[static_cast<size_t>(i)], x.dtype()), "accumulate %s: got %g, expected %g", kDTypeName[x.dtype()], at(add_to, i), sums[static_cast<size_t>(i)]);
+    CHECK(at(add_to, i) == rounded(sums[static_cast<size_t>(i)], x.dtype()), "accumulate %s: got %g, expected %g", kDTypeName[x.dtype()],
+          at(add_to, i), sums[static_cast<size_t>(i)]);
 }
 
 void advanced_indexing() {
@@ -166,7 +171,8 @@ void masks_and_values() {
 }
 
 void errors() {
-  const Tensor x = random_tensor({3, 4}, ARGAND_FLOAT32), five = index_tensor({1}, 5, 6), two = index_tensor({2}, 0, 3), three = index_tensor({3}, 0, 3);
+  const Tensor x = random_tensor({3, 4}, ARGAND_FLOAT32), five = index_tensor({1}, 5, 6), two = index_tensor({2}, 0, 3),
+               three = index_tensor({3}, 0, 3);
   CHECK_THROWS("index 5 is out of bounds for dimension 0 with size 3", cpu::index(x, {five}));
   CHECK_THROWS("could not be broadcast together with shapes [2], [3]", cpu::index(x, {two, three}));
   CHECK_THROWS("shape of the mask [2] at index 0", cpu::index(x, {random_tensor({2}, ARGAND_BOOL)}));
@@ -176,7 +182,8 @@ void errors() {
   CHECK_THROWS("expected the same dtype", cpu::index_put_(x, {two}, random_tensor({4}, ARGAND_FLOAT64), false));
   CHECK_THROWS("index 5 is out of bounds for dimension 1 with size 4", cpu::gather(x, 1, view_of(five, {1, 1}, {1, 1}, 0), false));
   CHECK_THROWS("no size greater than theirs", cpu::gather(x, 1, index_tensor({4, 1}, 0, 3), false));
-  CHECK_THROWS("Expected self.dtype to be equal to src.dtype", cpu::scatter_(x, 0, index_tensor({1, 1}, 0, 1), Operand(random_tensor({1, 1}, ARGAND_FLOAT64))));
+  CHECK_THROWS("Expected self.dtype to be equal to src.dtype",
+               cpu::scatter_(x, 0, index_tensor({1, 1}, 0, 1), Operand(random_tensor({1, 1}, ARGAND_FLOAT64))));
   CHECK_THROWS("index out of range", cpu::index_select(x, 0, five));
   CHECK_THROWS("supposed to be a vector", cpu::index_select(x, 0, index_tensor({1, 1}, 0, 1)));
   CHECK_THROWS("index out of range", cpu::embedding(x, five, -1, false, false));

@@ -26,7 +26,8 @@ void rows() {
     for (int64_t n : {1, 3, 16, 33, 130, 300})
       for (bool affine : {false, true}) {
         const int64_t r = 4;
-        const Tensor x = real_tensor({2, 2, n}, dtype), w = affine ? real_tensor({n}, dtype) : Tensor(), b = affine ? real_tensor({n}, dtype) : Tensor();
+        const Tensor x = real_tensor({2, 2, n}, dtype), w = affine ? real_tensor({n}, dtype) : Tensor(),
+                     b = affine ? real_tensor({n}, dtype) : Tensor();
         const auto [y, mean, rstd] = cpu::native_layer_norm(x, {n}, w, b, kEps);
         const auto [z, rrms] = cpu::fused_rms_norm(x, {n}, w, kEps);
         CHECK(mean.sizes() == IntList({2, 2, 1}) && rrms.sizes() == IntList({2, 2, 1}));
@@ -120,7 +121,8 @@ void batches() {
         std::swap(flipped[0], flipped[1]);
         const Tensor x = strided ? transposed(real_tensor(flipped, dtype), 0, 1) : base;
         const int64_t inner = x.numel() / shape[0] / channels;
-        const Tensor w = real_tensor({channels}, dtype), b = real_tensor({channels}, dtype), rm = real_tensor({channels}, ARGAND_FLOAT32), rv = real_tensor({channels}, ARGAND_FLOAT32);
+        const Tensor w = real_tensor({channels}, dtype), b = real_tensor({channels}, dtype), rm = real_tensor({channels}, ARGAND_FLOAT32),
+                     rv = real_tensor({channels}, ARGAND_FLOAT32);
         std::vector<double> old_mean, old_var;
         for (int64_t c = 0; c < channels; c++) old_mean.push_back(at(rm, c)), old_var.push_back(at(rv, c));
         const uint32_t version = rm.version();
@@ -133,7 +135,8 @@ void batches() {
           check_close("mean", at(mean, c), m, ARGAND_FLOAT32);
           check_close("rstd", at(rstd, c), s, ARGAND_FLOAT32);
           check_close("running_mean", at(rm, c), 0.75 * old_mean[static_cast<size_t>(c)] + 0.25 * m, ARGAND_FLOAT32);
-          check_close("running_var", at(rv, c), 0.75 * old_var[static_cast<size_t>(c)] + 0.25 * (1 / (s * s) - kEps) * count / (count - 1), ARGAND_FLOAT32, 2);
+          check_close("running_var", at(rv, c), 0.75 * old_var[static_cast<size_t>(c)] + 0.25 * (1 / (s * s) - kEps) * count / (count - 1),
+                      ARGAND_FLOAT32, 2);
           for (int64_t i = 0; i < x.numel(); i++)
             if (i / inner % channels == c) check_close("batch_norm", at(y, i), (at(x, i) - m) * s * at(w, c) + at(b, c), dtype, 4);
         }
@@ -146,7 +149,8 @@ void errors() {
   CHECK_THROWS("expected 4 elements", cpu::native_layer_norm(x, {4}, real_tensor({3}, ARGAND_FLOAT32), Tensor(), kEps));
   CHECK_THROWS("divisible by num_groups", cpu::native_group_norm(x, Tensor(), Tensor(), 3, 4, 1, 3, kEps));
   CHECK_THROWS("running_mean and running_var", cpu::native_batch_norm(x, Tensor(), Tensor(), Tensor(), Tensor(), false, 0.1, kEps));
-  CHECK_THROWS("weight should contain 4 elements", cpu::native_batch_norm(x, real_tensor({3}, ARGAND_FLOAT32), Tensor(), Tensor(), Tensor(), true, 0.1, kEps));
+  CHECK_THROWS("weight should contain 4 elements",
+               cpu::native_batch_norm(x, real_tensor({3}, ARGAND_FLOAT32), Tensor(), Tensor(), Tensor(), true, 0.1, kEps));
   CHECK_THROWS("floating dtype", cpu::native_layer_norm(random_tensor({3, 4}, ARGAND_INT64), {4}, Tensor(), Tensor(), kEps));
 }
 

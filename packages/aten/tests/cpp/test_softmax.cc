@@ -51,7 +51,8 @@ void every_dim() {
 }
 
 void special_values() {
-  const double cases[][4] = {{1, 2, NAN, 0}, {-INFINITY, -INFINITY, -INFINITY, -INFINITY}, {INFINITY, 1, 2, 3}, {-INFINITY, 0, 5, 1}, {1000, -1000, 3, 1000}};
+  const double cases[][4] = {
+      {1, 2, NAN, 0}, {-INFINITY, -INFINITY, -INFINITY, -INFINITY}, {INFINITY, 1, 2, 3}, {-INFINITY, 0, 5, 1}, {1000, -1000, 3, 1000}};
   for (const auto& values : cases)
     for (bool columns : {false, true}) {
       const Tensor x = columns ? empty({4, 3}, ARGAND_FLOAT32) : empty({3, 4}, ARGAND_FLOAT32);

@@ -56,7 +56,8 @@ const E* values(const Tensor& t) {
 Tensor statistics_of(const char* argument, const Tensor& t, int64_t channels, int dtype) {
   if (!t) return t;
   if (t.numel() != channels)
-    fail(ARGAND_SHAPE_ERROR, "batch_norm: %s should contain %ld elements, but got shape %s", argument, static_cast<long>(channels), to_string(t.sizes()).c_str());
+    fail(ARGAND_SHAPE_ERROR, "batch_norm: %s should contain %ld elements, but got shape %s", argument, static_cast<long>(channels),
+         to_string(t.sizes()).c_str());
   return to_dtype(t, statistics_dtype(dtype));
 }
 
@@ -66,23 +67,24 @@ void update_running(const Tensor& running, const E* batch, double momentum, doub
   if (!running) return;
   const Tensor old = to_dtype(running, sizeof(E) == 8 ? ARGAND_FLOAT64 : ARGAND_FLOAT32);
   Tensor fresh = empty(old.sizes(), old.dtype());
-  for (int64_t c = 0; c < old.numel(); c++)
-    fresh.data<E>()[c] = static_cast<E>((1 - momentum) * old.data<E>()[c] + momentum * factor * batch[c]);
+  for (int64_t c = 0; c < old.numel(); c++) fresh.data<E>()[c] = static_cast<E>((1 - momentum) * old.data<E>()[c] + momentum * factor * batch[c]);
   store_into(running, to_dtype(fresh, running.dtype()));
   running.bump_version();
 }
 
 }  // namespace
 
-std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean, const Tensor& running_var,
-                                                     bool training, double momentum, double eps) {
+std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                                                     const Tensor& running_var, bool training, double momentum, double eps) {
   if (input.dim() < 2)
     fail(ARGAND_SHAPE_ERROR, "batch_norm: Expected at least 2 dimensions for input tensor but received shape %s", to_string(input.sizes()).c_str());
-  if (!training && (!running_mean || !running_var)) fail(ARGAND_RUNTIME_ERROR, "batch_norm: expected running_mean and running_var to be defined when training=False");
+  if (!training && (!running_mean || !running_var))
+    fail(ARGAND_RUNTIME_ERROR, "batch_norm: expected running_mean and running_var to be defined when training=False");
   const Channels x(input);
   const int64_t channels = x.channels, count = x.count();
   const Tensor w = statistics_of("weight", weight, channels, input.dtype()), b = statistics_of("bias", bias, channels, input.dtype());
-  const Tensor old_mean = statistics_of("running_mean", running_mean, channels, input.dtype()), old_var = statistics_of("running_var", running_var, channels, input.dtype());
+  const Tensor old_mean = statistics_of("running_mean", running_mean, channels, input.dtype()),
+               old_var = statistics_of("running_var", running_var, channels, input.dtype());
   const int stat = statistics_dtype(input.dtype());
   Tensor out = x.empty_result(), mean = empty({channels}, stat), rstd = empty({channels}, stat), variance = empty({channels}, stat);
   dispatch_floating("batch_norm", input.dtype(), [&](auto tag) {
@@ -105,7 +107,8 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const 
         }
         const E r = 1 / std::sqrt(v + static_cast<E>(eps));
         for (int64_t i = 0; i < x.pieces; i++)
-          loops.apply_scalar(x.length, x.template at<T>(c, i), out.data<T>() + c * x.channel_stride + i * x.piece_stride, m, pw ? r * pw[c] : r, pb ? pb[c] : E(0));
+          loops.apply_scalar(x.length, x.template at<T>(c, i), out.data<T>() + c * x.channel_stride + i * x.piece_stride, m, pw ? r * pw[c] : r,
+                             pb ? pb[c] : E(0));
         mean.data<E>()[c] = m;
         rstd.data<E>()[c] = r;
         variance.data<E>()[c] = v;
@@ -113,16 +116,17 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const 
     });
     if (training && count > 0) {
       update_running<E>(running_mean, mean.data<E>(), momentum, 1);
-      update_running<E>(running_var, variance.data<E>(), momentum, count > 1 ? static_cast<double>(count) / static_cast<double>(count - 1) : std::numeric_limits<double>::quiet_NaN());
+      update_running<E>(running_var, variance.data<E>(), momentum,
+                        count > 1 ? static_cast<double>(count) / static_cast<double>(count - 1) : std::numeric_limits<double>::quiet_NaN());
     }
   });
   if (!training) mean = empty({0}, stat), rstd = empty({0}, stat);
   return {x.restore(out, input), mean, rstd};
 }
 
-std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward(const Tensor& grad_out, const Tensor& input, const Tensor& weight, const Tensor& running_mean,
-                                                              const Tensor& running_var, const Tensor& save_mean, const Tensor& save_invstd, bool train, double eps,
-                                                              IntList output_mask) {
+std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward(const Tensor& grad_out, const Tensor& input, const Tensor& weight,
+                                                              const Tensor& running_mean, const Tensor& running_var, const Tensor& save_mean,
+                                                              const Tensor& save_invstd, bool train, double eps, IntList output_mask) {
   check_same_dtype("batch_norm_backward", grad_out, input);
   const Channels x(input), dy(grad_out);
   const int64_t channels = x.channels, count = x.count();
@@ -155,12 +159,14 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward(const Tensor& grad
         const E a = pw ? r * pw[c] : r, n = static_cast<E>(count);
         const E on_x = train ? -a * r * static_cast<E>(s2) / n : E(0), shift = train ? -a * static_cast<E>(s1) / n : E(0);
         for (int64_t i = 0; i < x.pieces; i++)
-          loops.combine(x.length, dy.template at<T>(c, i), x.template at<T>(c, i), dx.data<T>() + c * x.channel_stride + i * x.piece_stride, m, a, on_x, shift);
+          loops.combine(x.length, dy.template at<T>(c, i), x.template at<T>(c, i), dx.data<T>() + c * x.channel_stride + i * x.piece_stride, m, a,
+                        on_x, shift);
       }
     });
   });
   const int weight_dtype = weight ? weight.dtype() : dtype;
-  return {dx ? x.restore(dx, input) : dx, output_mask[1] ? to_dtype(dw, weight_dtype) : Tensor(), output_mask[2] ? to_dtype(db, weight_dtype) : Tensor()};
+  return {dx ? x.restore(dx, input) : dx, output_mask[1] ? to_dtype(dw, weight_dtype) : Tensor(),
+          output_mask[2] ? to_dtype(db, weight_dtype) : Tensor()};
 }
 
 }  // namespace argand::kernels::cpu

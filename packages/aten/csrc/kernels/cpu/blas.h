@@ -7,14 +7,14 @@ namespace argand::kernels::cpu {
 
 struct Blas {
   // cblas signatures; order 101 is row-major, 111 / 112 / 113 are NoTrans / Trans / ConjTrans.
-  void (*sgemm)(int order, int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda, const float* b, int64_t ldb, float beta, float* c,
-                int64_t ldc);
-  void (*dgemm)(int order, int ta, int tb, int64_t m, int64_t n, int64_t k, double alpha, const double* a, int64_t lda, const double* b, int64_t ldb, double beta, double* c,
-                int64_t ldc);
-  void (*cgemm)(int order, int ta, int tb, int64_t m, int64_t n, int64_t k, const void* alpha, const void* a, int64_t lda, const void* b, int64_t ldb, const void* beta,
-                void* c, int64_t ldc);
-  void (*zgemm)(int order, int ta, int tb, int64_t m, int64_t n, int64_t k, const void* alpha, const void* a, int64_t lda, const void* b, int64_t ldb, const void* beta,
-                void* c, int64_t ldc);
+  void (*sgemm)(int order, int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda, const float* b, int64_t ldb,
+                float beta, float* c, int64_t ldc);
+  void (*dgemm)(int order, int ta, int tb, int64_t m, int64_t n, int64_t k, double alpha, const double* a, int64_t lda, const double* b, int64_t ldb,
+                double beta, double* c, int64_t ldc);
+  void (*cgemm)(int order, int ta, int tb, int64_t m, int64_t n, int64_t k, const void* alpha, const void* a, int64_t lda, const void* b, int64_t ldb,
+                const void* beta, void* c, int64_t ldc);
+  void (*zgemm)(int order, int ta, int tb, int64_t m, int64_t n, int64_t k, const void* alpha, const void* a, int64_t lda, const void* b, int64_t ldb,
+                const void* beta, void* c, int64_t ldc);
 };
 
 // The library named by argand_aten_set_blas; NULL when none was named (own kernels are used then). Throws if it cannot be loaded.

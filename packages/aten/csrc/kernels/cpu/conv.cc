@@ -34,26 +34,31 @@ Geometry geometry(const char* op, const Tensor& input, const Tensor& weight, Int
   const int64_t n = input.dim() - 2;
   if (n < 1 || n > 2 || weight.dim() != input.dim())
     fail(n > 2 ? ARGAND_NOT_IMPLEMENTED_ERROR : ARGAND_SHAPE_ERROR,
-         "%s: got input of shape %s and weight of shape %s, expected (batch, channels, [height,] width) and (out_channels, channels / groups, [height,] width)", op,
-         to_string(input.sizes()).c_str(), to_string(weight.sizes()).c_str());
+         "%s: got input of shape %s and weight of shape %s, expected (batch, channels, [height,] width) and (out_channels, channels / groups, "
+         "[height,] width)",
+         op, to_string(input.sizes()).c_str(), to_string(weight.sizes()).c_str());
   if (stride.n != n || padding.n != n || dilation.n != n)
-    fail(ARGAND_VALUE_ERROR, "%s: got stride %s, padding %s and dilation %s, expected %ld numbers each", op, to_string(stride).c_str(), to_string(padding).c_str(),
-         to_string(dilation).c_str(), static_cast<long>(n));
+    fail(ARGAND_VALUE_ERROR, "%s: got stride %s, padding %s and dilation %s, expected %ld numbers each", op, to_string(stride).c_str(),
+         to_string(padding).c_str(), to_string(dilation).c_str(), static_cast<long>(n));
   for (int64_t i = 0; i < n; i++)
     if (stride[i] < 1 || dilation[i] < 1 || padding[i] < 0)
-      fail(ARGAND_VALUE_ERROR, "%s: got stride %s, padding %s and dilation %s, expected positive strides and dilations and no negative padding", op, to_string(stride).c_str(),
-           to_string(padding).c_str(), to_string(dilation).c_str());
+      fail(ARGAND_VALUE_ERROR, "%s: got stride %s, padding %s and dilation %s, expected positive strides and dilations and no negative padding", op,
+           to_string(stride).c_str(), to_string(padding).c_str(), to_string(dilation).c_str());
   if (groups < 1 || input.size(1) != weight.size(1) * groups || weight.size(0) % groups)
-    fail(ARGAND_SHAPE_ERROR, "%s: Given groups=%ld, weight of size %s, expected input%s to have %ld channels, but got %ld channels instead", op, static_cast<long>(groups),
-         to_string(weight.sizes()).c_str(), to_string(input.sizes()).c_str(), static_cast<long>(weight.size(1) * groups), static_cast<long>(input.size(1)));
+    fail(ARGAND_SHAPE_ERROR, "%s: Given groups=%ld, weight of size %s, expected input%s to have %ld channels, but got %ld channels instead", op,
+         static_cast<long>(groups), to_string(weight.sizes()).c_str(), to_string(input.sizes()).c_str(), static_cast<long>(weight.size(1) * groups),
+         static_cast<long>(input.size(1)));
   check_same_dtype(op, input, weight);
-  Geometry g{input.size(0), groups, weight.size(1), weight.size(0) / groups, n == 2 ? input.size(2) : 1, input.size(-1), 1, 1, n == 2 ? weight.size(2) : 1, weight.size(-1)};
+  Geometry g{
+      input.size(0),  groups, weight.size(1), weight.size(0) / groups, n == 2 ? input.size(2) : 1, input.size(-1), 1, 1, n == 2 ? weight.size(2) : 1,
+      weight.size(-1)};
   g.sw = stride[n - 1], g.pw = padding[n - 1], g.dw = dilation[n - 1];
   if (n == 2) g.sh = stride[0], g.ph = padding[0], g.dh = dilation[0];
   const int64_t eh = g.dh * (g.kh - 1) + 1, ew = g.dw * (g.kw - 1) + 1;
   if (g.h + 2 * g.ph < eh || g.w + 2 * g.pw < ew)
-    fail(ARGAND_SHAPE_ERROR, "%s: Calculated padded input size per channel: (%ld x %ld). Kernel size: (%ld x %ld). Kernel size can't be greater than actual input size", op,
-         static_cast<long>(g.h + 2 * g.ph), static_cast<long>(g.w + 2 * g.pw), static_cast<long>(eh), static_cast<long>(ew));
+    fail(ARGAND_SHAPE_ERROR,
+         "%s: Calculated padded input size per channel: (%ld x %ld). Kernel size: (%ld x %ld). Kernel size can't be greater than actual input size",
+         op, static_cast<long>(g.h + 2 * g.ph), static_cast<long>(g.w + 2 * g.pw), static_cast<long>(eh), static_cast<long>(ew));
   g.oh = (g.h + 2 * g.ph - eh) / g.sh + 1;
   g.ow = (g.w + 2 * g.pw - ew) / g.sw + 1;
   return g;
@@ -116,7 +121,8 @@ void fill_input_planes(const Geometry& g, const InputPlanes& p, const T* image, 
   for (int64_t c = begin; c < end; c++)
     for (int64_t a = 0; a < p.phases_h; a++)
       for (int64_t b = 0; b < p.phases_w; b++)
-        fill_plane<T, E>(planes + c * p.per_channel + (a * p.phases_w + b) * p.stride, p.height, p.width, image + c * g.h * g.w, g.h, g.w, g.sh, g.sw, a - g.ph, b - g.pw);
+        fill_plane<T, E>(planes + c * p.per_channel + (a * p.phases_w + b) * p.stride, p.height, p.width, image + c * g.h * g.w, g.h, g.w, g.sh, g.sw,
+                         a - g.ph, b - g.pw);
 }
 
 // Output channels cut into blocks of 8 (or 4), then 4, 2, 1.
@@ -147,7 +153,8 @@ struct Pass {
 
 // Weight (group, row, k) is w[group * group_stride + row * row_stride + source[k]].
 template <class T, class E>
-void pack(Pass<E>& pass, const Blocks& blocks, int64_t groups, int64_t rows, const T* w, int64_t group_stride, int64_t row_stride, const std::vector<int64_t>& source) {
+void pack(Pass<E>& pass, const Blocks& blocks, int64_t groups, int64_t rows, const T* w, int64_t group_stride, int64_t row_stride,
+          const std::vector<int64_t>& source) {
   const int64_t k = pass.k(), count = blocks.size();
   parallel_for(0, groups * count, row_grain(8 * k, 65536), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
@@ -174,12 +181,15 @@ struct Product {
   Product(int64_t rows_, int64_t height_, int64_t width_) : blocks(rows_, conv_loops<E>().rows), rows(rows_), height(height_), width(width_) {}
 
   // Pixel rows [begin, end) of one block of channels; `c` holds its rows of round_up((end - begin) * width) elements.
-  void compute(const Pass<E>& pass, int64_t block, const E* planes, int64_t image, int64_t group, int64_t groups, int64_t begin, int64_t end, E* c) const {
+  void compute(const Pass<E>& pass, int64_t block, const E* planes, int64_t image, int64_t group, int64_t groups, int64_t begin, int64_t end,
+               E* c) const {
     const int64_t n = round_up((end - begin) * width, loops.lanes), first = blocks.first[static_cast<size_t>(block)];
     const int count = blocks.rows[static_cast<size_t>(block)];
-    loops.block(count, pass.k(), pass.packed + (group * rows + first) * pass.k(), planes + begin * width, pass.offsets.data(), n, bias ? bias + group * rows + first : nullptr, c, n);
+    loops.block(count, pass.k(), pass.packed + (group * rows + first) * pass.k(), planes + begin * width, pass.offsets.data(), n,
+                bias ? bias + group * rows + first : nullptr, c, n);
     // The pixels that fall inside the result: rows [top, bottom) and, in each, [left, right).
-    const int64_t top = std::max(begin, pass.y0 < 0 ? (-pass.y0 + step_h - 1) / step_h : 0), bottom = std::min(end, count_inside(result_h, pass.y0, step_h));
+    const int64_t top = std::max(begin, pass.y0 < 0 ? (-pass.y0 + step_h - 1) / step_h : 0),
+                  bottom = std::min(end, count_inside(result_h, pass.y0, step_h));
     const int64_t left = pass.x0 < 0 ? (-pass.x0 + step_w - 1) / step_w : 0, right = std::min(width, count_inside(result_w, pass.x0, step_w));
     for (int r = 0; r < count; r++) {
       T* to = out + ((image * groups + group) * rows + first + r) * result_h * result_w + pass.y0 * result_w + pass.x0;
@@ -206,7 +216,8 @@ void run_passes(const Product<T, E>& p, int64_t batch, int64_t groups, int64_t c
   if (units >= 4 * threads || units % threads == 0 || threads == 1) {
     const int64_t work = k * p.rows * p.height * p.width;
     // Several images at once, if their planes fit the second-level cache, so that weights are read less often.
-    const int64_t size = round_up(planes_size + kSlack, 16), together = std::max<int64_t>(1, std::min<int64_t>(8, kTogetherBytes / (size * static_cast<int64_t>(sizeof(E)))));
+    const int64_t size = round_up(planes_size + kSlack, 16),
+                  together = std::max<int64_t>(1, std::min<int64_t>(8, kTogetherBytes / (size * static_cast<int64_t>(sizeof(E)))));
     parallel_for(0, units, row_grain(work, 200000), [&](int64_t begin, int64_t end) {
       Scratch<E> planes(together * size), c(result);
       for (int64_t u = begin; u < end; u += together) {
@@ -215,7 +226,8 @@ void run_passes(const Product<T, E>& p, int64_t batch, int64_t groups, int64_t c
         for (const auto& pass : p.passes)
           for (int64_t y = 0; y < p.height; y += chunk)
             for (int64_t b = 0; b < p.blocks.size(); b++)
-              for (int64_t v = u; v < stop; v++) p.compute(*pass, b, planes + (v - u) * size, v / groups, v % groups, groups, y, std::min(y + chunk, p.height), c);
+              for (int64_t v = u; v < stop; v++)
+                p.compute(*pass, b, planes + (v - u) * size, v / groups, v % groups, groups, y, std::min(y + chunk, p.height), c);
       }
     });
     return;
@@ -223,12 +235,14 @@ void run_passes(const Product<T, E>& p, int64_t batch, int64_t groups, int64_t c
   Scratch<E> planes(planes_size + kSlack);  // few images: the threads share one
   const int64_t rows = std::max<int64_t>(1, std::min(chunk, (p.height + 2 * threads - 1) / (2 * threads)));
   for (int64_t u = 0; u < units; u++) {
-    parallel_for(0, channels, row_grain(planes_size / std::max<int64_t>(channels, 1)), [&](int64_t begin, int64_t end) { fill(u / groups, u % groups, planes.get(), begin, end); });
+    parallel_for(0, channels, row_grain(planes_size / std::max<int64_t>(channels, 1)),
+                 [&](int64_t begin, int64_t end) { fill(u / groups, u % groups, planes.get(), begin, end); });
     parallel_for(0, (p.height + rows - 1) / rows, row_grain(k * p.rows * rows * p.width, 200000), [&](int64_t begin, int64_t end) {
       Scratch<E> c(result);
       for (const auto& pass : p.passes)
         for (int64_t i = begin; i < end; i++)
-          for (int64_t b = 0; b < p.blocks.size(); b++) p.compute(*pass, b, planes, u / groups, u % groups, groups, i * rows, std::min((i + 1) * rows, p.height), c);
+          for (int64_t b = 0; b < p.blocks.size(); b++)
+            p.compute(*pass, b, planes, u / groups, u % groups, groups, i * rows, std::min((i + 1) * rows, p.height), c);
     });
   }
 }
@@ -291,7 +305,8 @@ void backward_input(const Geometry& g, const Tensor& grad, const Tensor& weight,
   const T* dy = grad.data<T>();
   run_passes<T, E>(p, g.batch, g.groups, g.out, g.out * stride, [&](int64_t image, int64_t group, E* to, int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; o++)
-      fill_plane<T, E>(to + o * stride, height, width, dy + ((image * g.groups + group) * g.out + o) * g.oh * g.ow, g.oh, g.ow, 1, 1, top - reach_h, left - reach_w);
+      fill_plane<T, E>(to + o * stride, height, width, dy + ((image * g.groups + group) * g.out + o) * g.oh * g.ow, g.oh, g.ow, 1, 1, top - reach_h,
+                       left - reach_w);
   });
 }
 
@@ -301,7 +316,8 @@ class WeightGradient {
   using E = compute_t<T>;
 
  public:
-  WeightGradient(const Geometry& geo, const Tensor& input, const Tensor& grad) : g(geo), planes(geo, sizeof(E)), in(input.data<T>()), dy(grad.data<T>()) {
+  WeightGradient(const Geometry& geo, const Tensor& input, const Tensor& grad)
+      : g(geo), planes(geo, sizeof(E)), in(input.data<T>()), dy(grad.data<T>()) {
     for (int64_t c = 0; c < g.in; c++)
       for (int64_t i = 0; i < g.kh; i++)
         for (int64_t j = 0; j < g.kw; j++) offsets.push_back(planes.offset(g, c, i, j));
@@ -337,7 +353,8 @@ class WeightGradient {
   void run_by_taps(const Tensor& out) {
     const int64_t images = std::max<int64_t>(1, std::min(g.batch, kSharedImages / ((source_size + grad_size) * static_cast<int64_t>(sizeof(E)))));
     Scratch<E> source(images * source_size), grad(images * grad_size), acc(size);
-    const int64_t span = std::max<int64_t>(1, kTapBytes / (8 * lanes * static_cast<int64_t>(sizeof(E))));  // blocks of 8 taps whose sums stay in cache
+    const int64_t span =
+        std::max<int64_t>(1, kTapBytes / (8 * lanes * static_cast<int64_t>(sizeof(E))));  // blocks of 8 taps whose sums stay in cache
     for (int64_t group = 0; group < g.groups; group++) {
       std::memset(acc.get(), 0, sizeof(E) * static_cast<size_t>(size));
       for (int64_t first = 0; first < g.batch; first += images) {
@@ -403,7 +420,8 @@ class WeightGradient {
         for (int64_t q = begin; q < end;) {
           int rows = loops.rows;
           while (rows > end - q) rows /= 2;
-          loops.weight_block(rows, source + y * planes.width, offsets.data() + q, height, g.ow, planes.width, grad + y * g.ow * lanes, lanes, lanes, acc + q * lanes, lanes);
+          loops.weight_block(rows, source + y * planes.width, offsets.data() + q, height, g.ow, planes.width, grad + y * g.ow * lanes, lanes, lanes,
+                             acc + q * lanes, lanes);
           q += rows;
         }
       }
@@ -496,7 +514,8 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
   if (bias) {
     check_same_dtype("convolution", bias, weight);
     if (bias.dim() != 1 || bias.size(0) != weight.size(0))
-      fail(ARGAND_SHAPE_ERROR, "convolution: Given weight of size %s, expected bias to be 1-dimensional with %ld elements, but got bias of size %s instead",
+      fail(ARGAND_SHAPE_ERROR,
+           "convolution: Given weight of size %s, expected bias to be 1-dimensional with %ld elements, but got bias of size %s instead",
            to_string(weight.sizes()).c_str(), static_cast<long>(weight.size(0)), to_string(bias.sizes()).c_str());
   }
   Dims sizes;
@@ -515,13 +534,13 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
   return out;
 }
 
-std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, IntList stride, IntList padding, IntList dilation,
-                                                        int64_t groups, IntList output_mask) {
+std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, IntList stride,
+                                                        IntList padding, IntList dilation, int64_t groups, IntList output_mask) {
   const Geometry g = geometry("convolution_backward", input, weight, stride, padding, dilation, groups);
   check_same_dtype("convolution_backward", grad_output, input);
   if (grad_output.numel() != g.batch * g.groups * g.out * g.oh * g.ow)
-    fail(ARGAND_SHAPE_ERROR, "convolution_backward: got grad of shape %s, expected (%ld, %ld, %ld, %ld)", to_string(grad_output.sizes()).c_str(), static_cast<long>(g.batch),
-         static_cast<long>(g.groups * g.out), static_cast<long>(g.oh), static_cast<long>(g.ow));
+    fail(ARGAND_SHAPE_ERROR, "convolution_backward: got grad of shape %s, expected (%ld, %ld, %ld, %ld)", to_string(grad_output.sizes()).c_str(),
+         static_cast<long>(g.batch), static_cast<long>(g.groups * g.out), static_cast<long>(g.oh), static_cast<long>(g.ow));
   const Tensor dy = contiguous(grad_output), x = contiguous(input), w = contiguous(weight);
   Tensor dx, dw, db;
   const bool products = g.is_pointwise() && g.out >= 4 && g.in >= 4 && x.itemsize() > 2;  // 16-bit sums would be rounded at every image

@@ -16,7 +16,8 @@ struct ConvLoops {
   void (*block)(int rows, int64_t k, const E* w, const E* base, const int64_t* offsets, int64_t n, const E* bias, E* c, int64_t ldc);
   // acc[m][j] += sum over pixels of base[offsets[m] + y * width + x] * g[(y * length + x) * ldg + j], y < height, x < length, m < rows, j < n.
   // n is a multiple of `lanes`; `rows` is a power of two up to this table's.
-  void (*weight_block)(int rows, const E* base, const int64_t* offsets, int64_t height, int64_t length, int64_t width, const E* g, int64_t ldg, int64_t n, E* acc, int64_t lda);
+  void (*weight_block)(int rows, const E* base, const int64_t* offsets, int64_t height, int64_t length, int64_t width, const E* g, int64_t ldg,
+                       int64_t n, E* acc, int64_t lda);
 };
 struct ConvKernels {
   ConvLoops<float> f32;

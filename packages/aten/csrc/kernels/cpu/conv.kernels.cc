@@ -36,12 +36,16 @@ void block_of(int64_t k, const E* w, const E* base, const int64_t* offsets, int6
 template <class E>
 void block(int rows, int64_t k, const E* w, const E* base, const int64_t* offsets, int64_t n, const E* bias, E* c, int64_t ldc) {
   switch (rows) {
-    case kBlockRows: return block_of<E, kBlockRows>(k, w, base, offsets, n, bias, c, ldc);
+    case kBlockRows:
+      return block_of<E, kBlockRows>(k, w, base, offsets, n, bias, c, ldc);
 #if ARGAND_TIER_LEVEL == 2
-    case 4: return block_of<E, 4>(k, w, base, offsets, n, bias, c, ldc);
+    case 4:
+      return block_of<E, 4>(k, w, base, offsets, n, bias, c, ldc);
 #endif
-    case 2: return block_of<E, 2>(k, w, base, offsets, n, bias, c, ldc);
-    default: return block_of<E, 1>(k, w, base, offsets, n, bias, c, ldc);
+    case 2:
+      return block_of<E, 2>(k, w, base, offsets, n, bias, c, ldc);
+    default:
+      return block_of<E, 1>(k, w, base, offsets, n, bias, c, ldc);
   }
 }
 
@@ -75,7 +79,8 @@ void weights(const E* base, const int64_t* offsets, int64_t height, int64_t leng
 }
 
 template <class E, int MR>
-void weights_of(const E* base, const int64_t* offsets, int64_t height, int64_t length, int64_t width, const E* g, int64_t ldg, int64_t n, E* acc, int64_t lda) {
+void weights_of(const E* base, const int64_t* offsets, int64_t height, int64_t length, int64_t width, const E* g, int64_t ldg, int64_t n, E* acc,
+                int64_t lda) {
   using V = vec_t<E>;
   constexpr int64_t L = Lanes<V>::n;
   int64_t j = 0;
@@ -86,14 +91,19 @@ void weights_of(const E* base, const int64_t* offsets, int64_t height, int64_t l
 }
 
 template <class E>
-void weight_block(int rows, const E* base, const int64_t* offsets, int64_t height, int64_t length, int64_t width, const E* g, int64_t ldg, int64_t n, E* acc, int64_t lda) {
+void weight_block(int rows, const E* base, const int64_t* offsets, int64_t height, int64_t length, int64_t width, const E* g, int64_t ldg, int64_t n,
+                  E* acc, int64_t lda) {
   switch (rows) {
-    case kBlockRows: return weights_of<E, kBlockRows>(base, offsets, height, length, width, g, ldg, n, acc, lda);
+    case kBlockRows:
+      return weights_of<E, kBlockRows>(base, offsets, height, length, width, g, ldg, n, acc, lda);
 #if ARGAND_TIER_LEVEL == 2
-    case 4: return weights_of<E, 4>(base, offsets, height, length, width, g, ldg, n, acc, lda);
+    case 4:
+      return weights_of<E, 4>(base, offsets, height, length, width, g, ldg, n, acc, lda);
 #endif
-    case 2: return weights_of<E, 2>(base, offsets, height, length, width, g, ldg, n, acc, lda);
-    default: return weights_of<E, 1>(base, offsets, height, length, width, g, ldg, n, acc, lda);
+    case 2:
+      return weights_of<E, 2>(base, offsets, height, length, width, g, ldg, n, acc, lda);
+    default:
+      return weights_of<E, 1>(base, offsets, height, length, width, g, ldg, n, acc, lda);
   }
 }
 

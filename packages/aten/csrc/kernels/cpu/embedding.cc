@@ -14,8 +14,8 @@ Tensor checked_indices(const char* op, const Tensor& indices, int64_t rows) {
   if (pick_row_kernels().in_range(t.numel(), p, rows)) return t;
   for (int64_t i = 0; i < t.numel(); i++)
     if (p[i] < 0 || p[i] >= rows)
-      fail(ARGAND_INDEX_ERROR, "%s: index out of range: got index %ld at position %ld, expected 0 <= index < %ld (num_embeddings)", op, static_cast<long>(p[i]),
-           static_cast<long>(i), static_cast<long>(rows));
+      fail(ARGAND_INDEX_ERROR, "%s: index out of range: got index %ld at position %ld, expected 0 <= index < %ld (num_embeddings)", op,
+           static_cast<long>(p[i]), static_cast<long>(i), static_cast<long>(rows));
   return t;
 }
 
@@ -43,7 +43,8 @@ Tensor embedding_backward(const Tensor& grad_output, const Tensor& indices, int6
   const Tensor grad = contiguous(grad_output);
   const int64_t n = grad.size(-1), count = index.numel();
   if (grad.numel() != n * count)
-    fail(ARGAND_SHAPE_ERROR, "embedding_backward: got grad of shape %s, expected %s and one more dim", to_string(grad.sizes()).c_str(), to_string(indices.sizes()).c_str());
+    fail(ARGAND_SHAPE_ERROR, "embedding_backward: got grad of shape %s, expected %s and one more dim", to_string(grad.sizes()).c_str(),
+         to_string(indices.sizes()).c_str());
   Tensor sum = zeros({num_weights, n}, grad.dtype() == ARGAND_FLOAT64 ? ARGAND_FLOAT64 : ARGAND_FLOAT32);
   const int64_t* p = index.data<int64_t>();
   Scratch<int32_t> frequency(scale_grad_by_freq ? num_weights : 0);

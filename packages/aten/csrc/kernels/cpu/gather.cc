@@ -33,7 +33,9 @@ Walk make_walk(const Tensor& index, const Tensor& self, int64_t dim, const int64
 bool lead_with_disjoint(Walk& w, int64_t dim) {
   for (int64_t i = 0; i < w.n; i++) {
     if (i == dim || w.sizes[i] < 2 || w.self[i] == 0) continue;
-    for (int64_t k = i; k > 0; k--) std::swap(w.sizes[k], w.sizes[k - 1]), std::swap(w.index[k], w.index[k - 1]), std::swap(w.self[k], w.self[k - 1]), std::swap(w.other[k], w.other[k - 1]);
+    for (int64_t k = i; k > 0; k--)
+      std::swap(w.sizes[k], w.sizes[k - 1]), std::swap(w.index[k], w.index[k - 1]), std::swap(w.self[k], w.self[k - 1]),
+          std::swap(w.other[k], w.other[k - 1]);
     return true;
   }
   return false;
@@ -83,8 +85,11 @@ Tensor checked_index(const char* op, const Tensor& index, const Tensor& self, in
   bool fits = rank(index) == rank(self) && (!src || rank(src) == rank(index));
   for (int64_t d = 0; fits && d < rank(index); d++) fits = (d == dim || size(index, d) <= size(self, d)) && (!src || size(index, d) <= size(src, d));
   if (!fits)
-    fail(ARGAND_SHAPE_ERROR, "%s: got index of shape %s for self of shape %s%s%s, expected the same number of dims and no size greater than theirs apart from dimension %ld", op,
-         to_string(index.sizes()).c_str(), to_string(self.sizes()).c_str(), src ? " and src of shape " : "", src ? to_string(src.sizes()).c_str() : "", static_cast<long>(dim));
+    fail(ARGAND_SHAPE_ERROR,
+         "%s: got index of shape %s for self of shape %s%s%s, expected the same number of dims and no size greater than theirs apart from dimension "
+         "%ld",
+         op, to_string(index.sizes()).c_str(), to_string(self.sizes()).c_str(), src ? " and src of shape " : "",
+         src ? to_string(src.sizes()).c_str() : "", static_cast<long>(dim));
   const int64_t limit = size(self, dim), *p = i64.data<int64_t>();
   if (i64.is_contiguous()) {  // the usual, good case; a bad index is found again below for its message
     std::atomic<bool> bad{false};
@@ -100,7 +105,8 @@ Tensor checked_index(const char* op, const Tensor& index, const Tensor& self, in
   w.dim_stride = 1;  // the offset in self is then the index itself
   walk(w, p, false, [&](int64_t value, int64_t) {
     if (value < 0 || value >= limit)
-      fail(ARGAND_INDEX_ERROR, "%s: index %ld is out of bounds for dimension %ld with size %ld", op, static_cast<long>(value), static_cast<long>(dim), static_cast<long>(limit));
+      fail(ARGAND_INDEX_ERROR, "%s: index %ld is out of bounds for dimension %ld with size %ld", op, static_cast<long>(value), static_cast<long>(dim),
+           static_cast<long>(limit));
   });
   return i64;
 }
@@ -127,7 +133,8 @@ void scatter_(const Tensor& self, int64_t dim, const Tensor& index, const Operan
   if (src.is_tensor()) {
     source = src.tensor();
     if (source.dtype() != self.dtype())
-      fail(ARGAND_DTYPE_ERROR, "scatter: Expected self.dtype to be equal to src.dtype, got %s and %s", kDTypeName[self.dtype()], kDTypeName[source.dtype()]);
+      fail(ARGAND_DTYPE_ERROR, "scatter: Expected self.dtype to be equal to src.dtype, got %s and %s", kDTypeName[self.dtype()],
+           kDTypeName[source.dtype()]);
     if (source->storage == self->storage) {
       Tensor copy = empty(source.sizes(), source.dtype());
       strided_copy(source.itemsize(), source.dim(), source->sizes, copy->data, copy->strides, source->data, source->strides);
@@ -162,15 +169,20 @@ void scatter_add_(const Tensor& self, int64_t dim, const Tensor& index, const Te
   const bool parallel = lead_with_disjoint(w, d);
   const int64_t* p = i64.data<int64_t>();
   if (is_complex(self.dtype())) {
-    auto run = [&](auto* to, const auto* from) { walk(w, p, parallel, [&](int64_t s, int64_t o) { to[s].re += from[o].re, to[s].im += from[o].im; }); };
-    return self.dtype() == ARGAND_COMPLEX64 ? run(self.data<complex64>(), src.data<complex64>()) : run(self.data<complex128>(), src.data<complex128>());
+    auto run = [&](auto* to, const auto* from) {
+      walk(w, p, parallel, [&](int64_t s, int64_t o) { to[s].re += from[o].re, to[s].im += from[o].im; });
+    };
+    return self.dtype() == ARGAND_COMPLEX64 ? run(self.data<complex64>(), src.data<complex64>())
+                                            : run(self.data<complex128>(), src.data<complex128>());
   }
   dispatch_real("scatter_add", self.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* to = self.data<T>();
     const T* from = src.data<T>();
     const bool as_bool = self.dtype() == ARGAND_BOOL;
-    walk(w, p, parallel, [&](int64_t s, int64_t o) { to[s] = as_bool ? static_cast<T>(narrow<T>(widen(to[s]) + widen(from[o]) != 0)) : narrow<T>(widen(to[s]) + widen(from[o])); });
+    walk(w, p, parallel, [&](int64_t s, int64_t o) {
+      to[s] = as_bool ? static_cast<T>(narrow<T>(widen(to[s]) + widen(from[o]) != 0)) : narrow<T>(widen(to[s]) + widen(from[o]));
+    });
   });
 }
 
@@ -182,7 +194,8 @@ Tensor checked_vector(const char* op, const Tensor& index, int64_t limit) {
   const Tensor t = to_dtype(index, ARGAND_INT64);
   for (int64_t i = 0; i < t.numel(); i++)
     if (t.data<int64_t>()[i] < 0 || t.data<int64_t>()[i] >= limit)
-      fail(ARGAND_INDEX_ERROR, "%s: index out of range: got index %ld, expected 0 <= index < %ld", op, static_cast<long>(t.data<int64_t>()[i]), static_cast<long>(limit));
+      fail(ARGAND_INDEX_ERROR, "%s: index out of range: got index %ld, expected 0 <= index < %ld", op, static_cast<long>(t.data<int64_t>()[i]),
+           static_cast<long>(limit));
   return t;
 }
 
@@ -227,7 +240,8 @@ void index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tens
   bool fits = self.dim() == source.dim() || count == source.numel();
   for (int64_t k = 0; fits && k < self.dim() && k < source.dim(); k++) fits = source.size(k) == (k == d ? count : self.size(k));
   if (!fits)
-    fail(ARGAND_SHAPE_ERROR, "index_add: got source of shape %s and %ld indices for self of shape %s, expected self's shape with dimension %ld as long as index",
+    fail(ARGAND_SHAPE_ERROR,
+         "index_add: got source of shape %s and %ld indices for self of shape %s, expected self's shape with dimension %ld as long as index",
          to_string(source.sizes()).c_str(), static_cast<long>(count), to_string(self.sizes()).c_str(), static_cast<long>(d));
   auto rows = [&](auto&& add) {  // add(self row, source row) of s.inner elements; slices of the outer dims are disjoint
     parallel_for(0, s.outer, row_grain(count * s.inner), [&](int64_t begin, int64_t end) {
@@ -237,13 +251,15 @@ void index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tens
   };
   if (self.dtype() == ARGAND_FLOAT32) {
     const RowKernels& k = pick_row_kernels();
-    rows([&](int64_t to, int64_t at) { k.add_f32(s.inner, work.data<float>() + to, from.data<float>() + at, static_cast<float>(alpha.to_double())); });
+    rows(
+        [&](int64_t to, int64_t at) { k.add_f32(s.inner, work.data<float>() + to, from.data<float>() + at, static_cast<float>(alpha.to_double())); });
   } else if (is_complex(self.dtype())) {
     auto run = [&](auto* to, const auto* x) {
       using R = decltype(to->re);
       const R re = static_cast<R>(alpha.re), im = static_cast<R>(alpha.im);
       rows([&](int64_t t, int64_t at) {
-        for (int64_t j = 0; j < s.inner; j++) to[t + j].re += re * x[at + j].re - im * x[at + j].im, to[t + j].im += re * x[at + j].im + im * x[at + j].re;
+        for (int64_t j = 0; j < s.inner; j++)
+          to[t + j].re += re * x[at + j].re - im * x[at + j].im, to[t + j].im += re * x[at + j].im + im * x[at + j].re;
       });
     };
     if (self.dtype() == ARGAND_COMPLEX64)

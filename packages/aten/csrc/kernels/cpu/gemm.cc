@@ -69,7 +69,8 @@ void for_tiles(int64_t m, int64_t n, int64_t k, bool serial, F&& f) {
 }
 
 template <class E>
-void call_blas(const Blas& lib, int ta, int tb, int64_t m, int64_t n, int64_t k, double alpha, const E* a, int64_t lda, const E* b, int64_t ldb, double beta, E* c, int64_t ldc) {
+void call_blas(const Blas& lib, int ta, int tb, int64_t m, int64_t n, int64_t k, double alpha, const E* a, int64_t lda, const E* b, int64_t ldb,
+               double beta, E* c, int64_t ldc) {
   if constexpr (std::is_same_v<E, float>) {
     lib.sgemm(kRowMajor, ta, tb, m, n, k, static_cast<float>(alpha), a, lda, b, ldb, static_cast<float>(beta), c, ldc);
   } else if constexpr (std::is_same_v<E, double>) {
@@ -98,8 +99,8 @@ void tile_gemm(int64_t m, int64_t n, int64_t k, E alpha, const Matrix& a, const 
     if (beta != E(1)) scale_rows(rows, cols, beta, c + i * ldc + j, ldc);
     for (int64_t p = 0; p < k; p += kDepth)
       for (int64_t q = 0; q < cols; q += kWidth)
-        kernels.multiply(rows, q + kWidth < cols ? kWidth : cols - q, p + kDepth < k ? kDepth : k - p, alpha, at<E>(a, i, p), a.row_stride, a.col_stride,
-                         at<E>(b, p, j + q), b.row_stride, true, c + i * ldc + j + q, ldc);
+        kernels.multiply(rows, q + kWidth < cols ? kWidth : cols - q, p + kDepth < k ? kDepth : k - p, alpha, at<E>(a, i, p), a.row_stride,
+                         a.col_stride, at<E>(b, p, j + q), b.row_stride, true, c + i * ldc + j + q, ldc);
   });
 }
 
@@ -109,7 +110,8 @@ void gemm_floating(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Mat
   const bool b_rows = b.col_stride == 1 || n == 1;
   if (m * n * k <= kSmallProduct) {
     if (b_rows && (beta == 0 || beta == 1))
-      return tile_kernels<E>().multiply(m, n, k, static_cast<E>(alpha), at<E>(a, 0, 0), a.row_stride, a.col_stride, at<E>(b, 0, 0), b.row_stride, beta == 1, c, ldc);
+      return tile_kernels<E>().multiply(m, n, k, static_cast<E>(alpha), at<E>(a, 0, 0), a.row_stride, a.col_stride, at<E>(b, 0, 0), b.row_stride,
+                                        beta == 1, c, ldc);
     if ((b.row_stride == 1 || k == 1) && (a.col_stride == 1 || k == 1) && alpha == 1 && beta == 0)
       return tile_kernels<E>().dots(m, n, k, at<E>(a, 0, 0), a.row_stride, at<E>(b, 0, 0), b.col_stride, nullptr, c, ldc);
   }
@@ -184,17 +186,20 @@ struct Widened {
   Matrix matrix;
   Widened(int dtype, const Matrix& x, int64_t rows, int64_t cols, bool serial) {
     const bool flip = x.row_stride == 1 && x.col_stride != 1;
-    const int64_t n = flip ? cols : rows, width = flip ? rows : cols, row = flip ? x.col_stride : x.row_stride, col = flip ? x.row_stride : x.col_stride;
+    const int64_t n = flip ? cols : rows, width = flip ? rows : cols, row = flip ? x.col_stride : x.row_stride,
+                  col = flip ? x.row_stride : x.col_stride;
     data = empty({n, width}, ARGAND_FLOAT32);
     parallel_for(0, n, serial ? n + 1 : row_grain(width), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; i++) convert(width, ARGAND_FLOAT32, data.data<float>() + i * width, 4, dtype, static_cast<const uint16_t*>(x.data) + i * row, col * 2);
+      for (int64_t i = begin; i < end; i++)
+        convert(width, ARGAND_FLOAT32, data.data<float>() + i * width, 4, dtype, static_cast<const uint16_t*>(x.data) + i * row, col * 2);
     });
     matrix = flip ? Matrix{data->data, 1, width} : Matrix{data->data, width, 1};
   }
 };
 
 // 16-bit floats: widened as a whole, multiplied in float32, rounded once.
-void gemm_half(int dtype, int64_t m, int64_t n, int64_t k, double alpha, const Matrix& a, const Matrix& b, double beta, uint16_t* c, int64_t ldc, bool serial) {
+void gemm_half(int dtype, int64_t m, int64_t n, int64_t k, double alpha, const Matrix& a, const Matrix& b, double beta, uint16_t* c, int64_t ldc,
+               bool serial) {
   const Widened x(dtype, a, m, k, serial), y(dtype, b, k, n, serial);
   Scratch<float> sum(m * n);
   if (beta != 0)
@@ -209,11 +214,12 @@ Matrix matrix(const Tensor& t) { return {t->data, t.stride(-2), t.stride(-1)}; }
 
 void check_product(const char* op, const Tensor& a, const Tensor& b, int64_t ndim) {
   if (a.dim() != ndim || b.dim() != ndim)
-    fail(ARGAND_SHAPE_ERROR, "%s: got tensors of shapes %s and %s, expected %ld-D tensors; use matmul for batches and broadcasting", op, to_string(a.sizes()).c_str(),
-         to_string(b.sizes()).c_str(), static_cast<long>(ndim));
+    fail(ARGAND_SHAPE_ERROR, "%s: got tensors of shapes %s and %s, expected %ld-D tensors; use matmul for batches and broadcasting", op,
+         to_string(a.sizes()).c_str(), to_string(b.sizes()).c_str(), static_cast<long>(ndim));
   check_same_dtype(op, a, b);
   if (a.size(-1) != b.size(-2) || (ndim == 3 && a.size(0) != b.size(0)))
-    fail(ARGAND_SHAPE_ERROR, "%s: mat1 and mat2 shapes cannot be multiplied (%s and %s)", op, to_string(a.sizes()).c_str(), to_string(b.sizes()).c_str());
+    fail(ARGAND_SHAPE_ERROR, "%s: mat1 and mat2 shapes cannot be multiplied (%s and %s)", op, to_string(a.sizes()).c_str(),
+         to_string(b.sizes()).c_str());
 }
 
 // out = expand(self) for addmm-like operators.
@@ -228,12 +234,17 @@ void fill_from(const char* op, const Tensor& out, const Tensor& self) {
 void gemm(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Matrix a, Matrix b, double beta, void* c, int64_t ldc, bool serial) {
   if (m == 0 || n == 0) return;
   switch (dtype) {
-    case ARGAND_FLOAT32: return gemm_floating<float>(dtype, m, n, k, alpha, a, b, beta, static_cast<float*>(c), ldc, serial);
-    case ARGAND_FLOAT64: return gemm_floating<double>(dtype, m, n, k, alpha, a, b, beta, static_cast<double*>(c), ldc, serial);
+    case ARGAND_FLOAT32:
+      return gemm_floating<float>(dtype, m, n, k, alpha, a, b, beta, static_cast<float*>(c), ldc, serial);
+    case ARGAND_FLOAT64:
+      return gemm_floating<double>(dtype, m, n, k, alpha, a, b, beta, static_cast<double*>(c), ldc, serial);
     case ARGAND_BFLOAT16:
-    case ARGAND_FLOAT16: return gemm_half(dtype, m, n, k, alpha, a, b, beta, static_cast<uint16_t*>(c), ldc, serial);
-    case ARGAND_COMPLEX64: return gemm_complex<complex64, float>(dtype, m, n, k, alpha, a, b, beta, static_cast<complex64*>(c), ldc, serial);
-    case ARGAND_COMPLEX128: return gemm_complex<complex128, double>(dtype, m, n, k, alpha, a, b, beta, static_cast<complex128*>(c), ldc, serial);
+    case ARGAND_FLOAT16:
+      return gemm_half(dtype, m, n, k, alpha, a, b, beta, static_cast<uint16_t*>(c), ldc, serial);
+    case ARGAND_COMPLEX64:
+      return gemm_complex<complex64, float>(dtype, m, n, k, alpha, a, b, beta, static_cast<complex64*>(c), ldc, serial);
+    case ARGAND_COMPLEX128:
+      return gemm_complex<complex128, double>(dtype, m, n, k, alpha, a, b, beta, static_cast<complex128*>(c), ldc, serial);
     default:
       dispatch_integral("matmul", dtype, [&](auto tag) {
         using E = typename decltype(tag)::type;
@@ -305,11 +316,13 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   const bool dense_bias = !bias || (bias.numel() == n && (n == 1 || bias.stride(0) == 1));
   if (m * n * k <= kSmallProduct && weight.stride(1) == 1 && dense_bias && k > 0) {  // one pass without a library call
     if (weight.dtype() == ARGAND_FLOAT32) {
-      tile_kernels<float>().dots(m, n, k, x.data<float>(), a.row_stride, weight.data<float>(), weight.stride(0), bias ? bias.data<float>() : nullptr, out.data<float>(), n);
+      tile_kernels<float>().dots(m, n, k, x.data<float>(), a.row_stride, weight.data<float>(), weight.stride(0), bias ? bias.data<float>() : nullptr,
+                                 out.data<float>(), n);
       return out;
     }
     if (weight.dtype() == ARGAND_FLOAT64) {
-      tile_kernels<double>().dots(m, n, k, x.data<double>(), a.row_stride, weight.data<double>(), weight.stride(0), bias ? bias.data<double>() : nullptr, out.data<double>(), n);
+      tile_kernels<double>().dots(m, n, k, x.data<double>(), a.row_stride, weight.data<double>(), weight.stride(0),
+                                  bias ? bias.data<double>() : nullptr, out.data<double>(), n);
       return out;
     }
   }

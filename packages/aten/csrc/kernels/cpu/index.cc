@@ -7,8 +7,8 @@ namespace {
 
 // self[indices] as three groups of dims [pre, indexed, post]: an offset into self is pre + table[indexed] + post, in elements.
 struct IndexPlan {
-  Dims pre, pre_strides;    // plain dims before the indexed ones (none if the indexed dims are not adjacent)
-  Dims shape;               // the indices' broadcast shape
+  Dims pre, pre_strides;  // plain dims before the indexed ones (none if the indexed dims are not adjacent)
+  Dims shape;             // the indices' broadcast shape
   std::vector<int64_t> table;
   Dims post, post_strides;
 
@@ -43,8 +43,8 @@ void expand_masks(Tensor& self, TensorList& indices) {
     }
     for (int64_t i = 0; i < mask.dim(); i++)
       if (at + i >= self.dim() || mask.size(i) != self.size(at + i))
-        fail(ARGAND_INDEX_ERROR, "index: The shape of the mask %s at index %ld does not match the shape of the indexed tensor %s at index %ld", to_string(mask.sizes()).c_str(),
-             static_cast<long>(i), to_string(self.sizes()).c_str(), static_cast<long>(at + i));
+        fail(ARGAND_INDEX_ERROR, "index: The shape of the mask %s at index %ld does not match the shape of the indexed tensor %s at index %ld",
+             to_string(mask.sizes()).c_str(), static_cast<long>(i), to_string(self.sizes()).c_str(), static_cast<long>(at + i));
     const Tensor places = nonzero(mask);
     const int64_t n = places.size(0);
     for (int64_t i = 0; i < mask.dim(); i++) out.push_back(view_of(places, {n}, {places.stride(0)}, places->offset + i * places.stride(1)));
@@ -61,7 +61,8 @@ void add_offsets(IndexPlan& plan, const Tensor& index, int64_t dim, int64_t size
   for (size_t k = 0; k < plan.table.size(); k++) {
     int64_t i = p[offset];
     if (i < -size || i >= size)
-      fail(ARGAND_INDEX_ERROR, "index %ld is out of bounds for dimension %ld with size %ld", static_cast<long>(i), static_cast<long>(dim), static_cast<long>(size));
+      fail(ARGAND_INDEX_ERROR, "index %ld is out of bounds for dimension %ld with size %ld", static_cast<long>(i), static_cast<long>(dim),
+           static_cast<long>(size));
     plan.table[k] += (i < 0 ? i + size : i) * stride;
     for (int64_t d = plan.shape.n - 1; d >= 0; d--) {
       offset += strides[d];
@@ -76,7 +77,8 @@ IndexPlan make_plan(Tensor& self, const TensorList& given) {
   TensorList indices = given;
   expand_masks(self, indices);
   if (static_cast<int64_t>(indices.size()) > self.dim())
-    fail(ARGAND_INDEX_ERROR, "index: too many indices for tensor of dimension %ld (got %ld)", static_cast<long>(self.dim()), static_cast<long>(indices.size()));
+    fail(ARGAND_INDEX_ERROR, "index: too many indices for tensor of dimension %ld (got %ld)", static_cast<long>(self.dim()),
+         static_cast<long>(indices.size()));
   IndexPlan plan;
   int64_t first = -1, last = -1, used = 0;
   for (size_t k = 0; k < indices.size(); k++) {
@@ -210,8 +212,8 @@ void index_put_(const Tensor& self, const TensorList& indices, const Tensor& val
   Tensor from = values;
   if (values.dtype() != self.dtype()) {
     if (values.dim() != 0)
-      fail(ARGAND_DTYPE_ERROR, "index_put: got self of dtype %s and values of dtype %s, expected the same dtype; convert with .to()", kDTypeName[self.dtype()],
-           kDTypeName[values.dtype()]);
+      fail(ARGAND_DTYPE_ERROR, "index_put: got self of dtype %s and values of dtype %s, expected the same dtype; convert with .to()",
+           kDTypeName[self.dtype()], kDTypeName[values.dtype()]);
     from = to_dtype(values, self.dtype());
   }
   if (from->storage == self->storage) {  // values may be read after they were overwritten
@@ -233,15 +235,16 @@ void index_put_(const Tensor& self, const TensorList& indices, const Tensor& val
     spread.push_back(k < 0 || sizes[k] == 1 ? 0 : strides[k]);
   }
   if (!fits)
-    fail(ARGAND_SHAPE_ERROR, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s", to_string(values.sizes()).c_str(),
-         to_string(result).c_str());
+    fail(ARGAND_SHAPE_ERROR, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
+         to_string(values.sizes()).c_str(), to_string(result).c_str());
   const int64_t* post_strides = spread.d + plan.pre.n + plan.shape.n;
   if (!accumulate_values) {
     dispatch_size(x.itemsize(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       T* to = x.data<T>();
       const T* p = from.data<T>();
-      for_places(plan, spread.d, false, [&](int64_t s, int64_t o) { for_post(plan, post_strides, s, o, [&](int64_t a, int64_t b) { to[a] = p[b]; }); });
+      for_places(plan, spread.d, false,
+                 [&](int64_t s, int64_t o) { for_post(plan, post_strides, s, o, [&](int64_t a, int64_t b) { to[a] = p[b]; }); });
     });
     return;
   }
@@ -250,7 +253,8 @@ void index_put_(const Tensor& self, const TensorList& indices, const Tensor& val
     T* to = x.data<T>();
     const T* p = from.data<T>();
     const bool as_bool = x.dtype() == ARGAND_BOOL;
-    for_places(plan, spread.d, false, [&](int64_t s, int64_t o) { for_post(plan, post_strides, s, o, [&](int64_t a, int64_t b) { accumulate(to[a], p[b], as_bool); }); });
+    for_places(plan, spread.d, false,
+               [&](int64_t s, int64_t o) { for_post(plan, post_strides, s, o, [&](int64_t a, int64_t b) { accumulate(to[a], p[b], as_bool); }); });
   };
   if (x.dtype() == ARGAND_COMPLEX64)
     add(Tag<complex64>{});

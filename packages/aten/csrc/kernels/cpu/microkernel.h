@@ -58,7 +58,8 @@ ARGAND_INLINE void multiply(int64_t k, A a, B b, int64_t tail, V (&acc)[MR][NR])
 
 // c = alpha * a b + (accumulate ? c : 0) on one block of MR rows.
 template <class V, int MR, int NR, bool Tail, class E>
-__attribute__((noinline)) void multiply_block(int64_t k, E alpha, StridedScalars<E> a, StridedRows<E> b, int64_t tail, bool accumulate, E* c, int64_t ldc) {
+__attribute__((noinline)) void multiply_block(int64_t k, E alpha, StridedScalars<E> a, StridedRows<E> b, int64_t tail, bool accumulate, E* c,
+                                              int64_t ldc) {
   constexpr int L = Lanes<V>::n;
   V acc[MR][NR];
 #pragma GCC unroll 8
@@ -93,7 +94,8 @@ void multiply_columns(int64_t m, int64_t k, E alpha, StridedScalars<E> a, Stride
 
 // c[m, n] = alpha * a[m, k] b[k, n] + (accumulate ? c : 0); columns of b and c have stride 1. No packing: meant for k * n in the caches.
 template <class E>
-void multiply_tile(int64_t m, int64_t n, int64_t k, E alpha, const E* a, int64_t a_ms, int64_t a_ks, const E* b, int64_t ldb, bool accumulate, E* c, int64_t ldc) {
+void multiply_tile(int64_t m, int64_t n, int64_t k, E alpha, const E* a, int64_t a_ms, int64_t a_ks, const E* b, int64_t ldb, bool accumulate, E* c,
+                   int64_t ldc) {
   using V = vec_t<E>;
   constexpr int L = Lanes<V>::n;
   constexpr bool kFreeMask = ARGAND_TIER_LEVEL == 2;  // masked loads cost nothing: fewer instantiations
@@ -105,13 +107,19 @@ void multiply_tile(int64_t m, int64_t n, int64_t k, E alpha, const E* a, int64_t
     const int64_t tail = width - (nr - 1) * L;
     const StridedRows<E> rows{b + j, ldb};
     if (kFreeMask || tail < L) {
-      if (kBlockVectors == 3 && nr == 3) multiply_columns<V, kBlockVectors, true>(m, k, alpha, s, rows, tail, accumulate, c + j, ldc);
-      else if (nr == 2) multiply_columns<V, 2, true>(m, k, alpha, s, rows, tail, accumulate, c + j, ldc);
-      else multiply_columns<V, 1, true>(m, k, alpha, s, rows, tail, accumulate, c + j, ldc);
+      if (kBlockVectors == 3 && nr == 3)
+        multiply_columns<V, kBlockVectors, true>(m, k, alpha, s, rows, tail, accumulate, c + j, ldc);
+      else if (nr == 2)
+        multiply_columns<V, 2, true>(m, k, alpha, s, rows, tail, accumulate, c + j, ldc);
+      else
+        multiply_columns<V, 1, true>(m, k, alpha, s, rows, tail, accumulate, c + j, ldc);
     } else {
-      if (kBlockVectors == 3 && nr == 3) multiply_columns<V, kBlockVectors, kFreeMask>(m, k, alpha, s, rows, tail, accumulate, c + j, ldc);
-      else if (nr == 2) multiply_columns<V, 2, kFreeMask>(m, k, alpha, s, rows, tail, accumulate, c + j, ldc);
-      else multiply_columns<V, 1, kFreeMask>(m, k, alpha, s, rows, tail, accumulate, c + j, ldc);
+      if (kBlockVectors == 3 && nr == 3)
+        multiply_columns<V, kBlockVectors, kFreeMask>(m, k, alpha, s, rows, tail, accumulate, c + j, ldc);
+      else if (nr == 2)
+        multiply_columns<V, 2, kFreeMask>(m, k, alpha, s, rows, tail, accumulate, c + j, ldc);
+      else
+        multiply_columns<V, 1, kFreeMask>(m, k, alpha, s, rows, tail, accumulate, c + j, ldc);
     }
     j += width;
   }

@@ -34,8 +34,8 @@ struct Rows {
     const int64_t lead = x.dim() - normalized_shape.n;
     const bool fits = normalized_shape.n > 0 && lead >= 0 && IntList(x->sizes + lead, normalized_shape.n) == normalized_shape;
     if (!fits)
-      fail(ARGAND_SHAPE_ERROR, "%s: Given normalized_shape=%s, expected input with shape [*, %s, but got input of size %s", op, to_string(normalized_shape).c_str(),
-           to_string(normalized_shape).c_str() + 1, to_string(x.sizes()).c_str());
+      fail(ARGAND_SHAPE_ERROR, "%s: Given normalized_shape=%s, expected input with shape [*, %s, but got input of size %s", op,
+           to_string(normalized_shape).c_str(), to_string(normalized_shape).c_str() + 1, to_string(x.sizes()).c_str());
     n = product(normalized_shape);
     rows = product(x.sizes(), 0, lead);
   }
@@ -67,8 +67,8 @@ Tensor reduce_chunks(const E* partial, int64_t chunks, int64_t n, IntList sizes,
 }
 
 // Gradients of layer norm (mean defined) and RMS norm: input, weight, bias by mask.
-std::tuple<Tensor, Tensor, Tensor> rows_backward(const char* op, const Tensor& grad, const Tensor& input, IntList shape, const Tensor& mean, const Tensor& rstd,
-                                                 const Tensor& weight, int bias_dtype, bool want_x, bool want_w, bool want_b) {
+std::tuple<Tensor, Tensor, Tensor> rows_backward(const char* op, const Tensor& grad, const Tensor& input, IntList shape, const Tensor& mean,
+                                                 const Tensor& rstd, const Tensor& weight, int bias_dtype, bool want_x, bool want_w, bool want_b) {
   check_same_dtype(op, grad, input);
   const Tensor dy = contiguous(grad), x = contiguous(input);
   const Rows s(op, x, shape);
@@ -90,7 +90,8 @@ std::tuple<Tensor, Tensor, Tensor> rows_backward(const char* op, const Tensor& g
       for (int64_t c = begin; c < end; c++)
         for (int64_t i = c * per; i < s.rows && i < (c + 1) * per; i++)
           loops.row_backward(s.n, dy.data<T>() + i * s.n, x.data<T>() + i * s.n, m ? m[i] : E(0), r[i], w.template data<E>(), m != nullptr,
-                             want_x ? dx.data<T>() + i * s.n : nullptr, want_w ? partial_w + c * s.n : nullptr, want_b ? partial_b + c * s.n : nullptr);
+                             want_x ? dx.data<T>() + i * s.n : nullptr, want_w ? partial_w + c * s.n : nullptr,
+                             want_b ? partial_b + c * s.n : nullptr);
     });
     if (want_w) dw = reduce_chunks<E>(partial_w, chunks, s.n, shape, weight ? weight.dtype() : x.dtype());
     if (want_b) db = reduce_chunks<E>(partial_b, chunks, s.n, shape, bias_dtype);
@@ -100,7 +101,8 @@ std::tuple<Tensor, Tensor, Tensor> rows_backward(const char* op, const Tensor& g
 
 }  // namespace
 
-std::tuple<Tensor, Tensor, Tensor> native_layer_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
+std::tuple<Tensor, Tensor, Tensor> native_layer_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight, const Tensor& bias,
+                                                     double eps) {
   const Tensor x = contiguous(input);
   const Rows s("layer_norm", x, normalized_shape);
   Tensor out = empty(x.sizes(), x.dtype()), mean = statistics(x, normalized_shape), rstd = statistics(x, normalized_shape);
@@ -123,10 +125,11 @@ std::tuple<Tensor, Tensor, Tensor> native_layer_norm(const Tensor& input, IntLis
   return {out, mean, rstd};
 }
 
-std::tuple<Tensor, Tensor, Tensor> native_layer_norm_backward(const Tensor& grad_out, const Tensor& input, IntList normalized_shape, const Tensor& mean, const Tensor& rstd,
-                                                              const Tensor& weight, const Tensor& bias, IntList output_mask) {
-  return rows_backward("layer_norm_backward", grad_out, input, normalized_shape, mean, rstd, weight, bias ? bias.dtype() : input.dtype(), output_mask[0] != 0,
-                       output_mask[1] != 0, output_mask[2] != 0);
+std::tuple<Tensor, Tensor, Tensor> native_layer_norm_backward(const Tensor& grad_out, const Tensor& input, IntList normalized_shape,
+                                                              const Tensor& mean, const Tensor& rstd, const Tensor& weight, const Tensor& bias,
+                                                              IntList output_mask) {
+  return rows_backward("layer_norm_backward", grad_out, input, normalized_shape, mean, rstd, weight, bias ? bias.dtype() : input.dtype(),
+                       output_mask[0] != 0, output_mask[1] != 0, output_mask[2] != 0);
 }
 
 std::tuple<Tensor, Tensor> fused_rms_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight, double eps) {
@@ -150,16 +153,18 @@ std::tuple<Tensor, Tensor> fused_rms_norm(const Tensor& input, IntList normalize
   return {out, rrms};
 }
 
-std::tuple<Tensor, Tensor> fused_rms_norm_backward(const Tensor& grad_out, const Tensor& input, IntList normalized_shape, const Tensor& rrms, const Tensor& weight,
-                                                   IntList output_mask) {
-  auto [dx, dw, db] = rows_backward("rms_norm_backward", grad_out, input, normalized_shape, Tensor(), rrms, weight, input.dtype(), output_mask[0] != 0, output_mask[1] != 0, false);
+std::tuple<Tensor, Tensor> fused_rms_norm_backward(const Tensor& grad_out, const Tensor& input, IntList normalized_shape, const Tensor& rrms,
+                                                   const Tensor& weight, IntList output_mask) {
+  auto [dx, dw, db] = rows_backward("rms_norm_backward", grad_out, input, normalized_shape, Tensor(), rrms, weight, input.dtype(),
+                                    output_mask[0] != 0, output_mask[1] != 0, false);
   return {dx, dw};
 }
 
-std::tuple<Tensor, Tensor, Tensor> native_group_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t N, int64_t C, int64_t HxW, int64_t group,
-                                                     double eps) {
+std::tuple<Tensor, Tensor, Tensor> native_group_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t N, int64_t C, int64_t HxW,
+                                                     int64_t group, double eps) {
   if (group <= 0 || C % group)
-    fail(ARGAND_SHAPE_ERROR, "group_norm: Expected number of channels in input to be divisible by num_groups, but got input of shape %s and num_groups=%ld",
+    fail(ARGAND_SHAPE_ERROR,
+         "group_norm: Expected number of channels in input to be divisible by num_groups, but got input of shape %s and num_groups=%ld",
          to_string(input.sizes()).c_str(), static_cast<long>(group));
   const Tensor x = contiguous(input);
   Tensor out = empty(x.sizes(), x.dtype());
@@ -189,8 +194,9 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm(const Tensor& input, const 
   return {out, mean, rstd};
 }
 
-std::tuple<Tensor, Tensor, Tensor> native_group_norm_backward(const Tensor& grad_out, const Tensor& input, const Tensor& mean, const Tensor& rstd, const Tensor& weight, int64_t N,
-                                                              int64_t C, int64_t HxW, int64_t group, IntList output_mask) {
+std::tuple<Tensor, Tensor, Tensor> native_group_norm_backward(const Tensor& grad_out, const Tensor& input, const Tensor& mean, const Tensor& rstd,
+                                                              const Tensor& weight, int64_t N, int64_t C, int64_t HxW, int64_t group,
+                                                              IntList output_mask) {
   check_same_dtype("group_norm_backward", grad_out, input);
   const Tensor dy = contiguous(grad_out), x = contiguous(input), hold_mean = contiguous(mean), hold_rstd = contiguous(rstd);
   const int64_t per = C / group, n = per * HxW;
@@ -218,8 +224,8 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm_backward(const Tensor& grad
         if (!dx) continue;
         const E count = static_cast<E>(n);
         for (int64_t k = 0; k < per; k++)
-          loops.combine(HxW, g + k * HxW, row + k * HxW, dx.data<T>() + i * n + k * HxW, m[i], r[i] * (w ? w[(i * per + k) % C] : E(1)), -r[i] * r[i] * s2 / count,
-                        -r[i] * s1 / count);
+          loops.combine(HxW, g + k * HxW, row + k * HxW, dx.data<T>() + i * n + k * HxW, m[i], r[i] * (w ? w[(i * per + k) % C] : E(1)),
+                        -r[i] * r[i] * s2 / count, -r[i] * s1 / count);
       }
     });
     const int weight_dtype = weight ? weight.dtype() : x.dtype();

@@ -86,8 +86,8 @@ void apply_scalar(int64_t n, const void* input, void* output, elem_t<T> mean, el
 }
 
 template <class T>
-void row_backward(int64_t n, const void* grad, const void* input, elem_t<T> mean, elem_t<T> rstd, const elem_t<T>* w, bool centered, void* input_grad, elem_t<T>* dw,
-                  elem_t<T>* db) {
+void row_backward(int64_t n, const void* grad, const void* input, elem_t<T> mean, elem_t<T> rstd, const elem_t<T>* w, bool centered, void* input_grad,
+                  elem_t<T>* dw, elem_t<T>* db) {
   using V = vec_t<T>;
   using E = elem_t<T>;
   const T* dy = static_cast<const T*>(grad);

@@ -125,7 +125,9 @@ ARGAND_INLINE void store_lanes(T* p, V v, int64_t n) {
   for (int64_t i = 0; i < n; i++) p[i] = lanes[i];
 }
 #if ARGAND_TIER_LEVEL == 1
-ARGAND_INLINE __m256i mask32(int64_t n) { return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)); }
+ARGAND_INLINE __m256i mask32(int64_t n) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
 ARGAND_INLINE __m256i mask64(int64_t n) { return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3)); }
 ARGAND_INLINE vf load(const float* p) { return _mm256_loadu_ps(p); }
 ARGAND_INLINE vd load(const double* p) { return _mm256_loadu_pd(p); }
@@ -196,9 +198,7 @@ ARGAND_INLINE vf first_lanes(vf v, int64_t n, float other) {
   const __m128i mask = _mm_cmpgt_epi32(_mm_set1_epi32(static_cast<int>(n)), _mm_setr_epi32(0, 1, 2, 3));
   return _mm_blendv_ps(splat<vf>(other), v, _mm_castsi128_ps(mask));
 }
-ARGAND_INLINE vd first_lanes(vd v, int64_t n, double other) {
-  return n <= 0 ? splat<vd>(other) : n == 1 ? vd{v[0], other} : v;
-}
+ARGAND_INLINE vd first_lanes(vd v, int64_t n, double other) { return n <= 0 ? splat<vd>(other) : n == 1 ? vd{v[0], other} : v; }
 ARGAND_INLINE float half_to_float(bf16 h) {
   const uint32_t u = static_cast<uint32_t>(h.bits) << 16;
   float f;

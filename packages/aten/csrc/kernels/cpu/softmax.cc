@@ -12,11 +12,16 @@ constexpr int64_t kColumnBlock = 256;
 const SoftmaxLoops& loops_of(const char* op, int dtype) {
   const SoftmaxKernels& k = pick_softmax_kernels();
   switch (dtype) {
-    case ARGAND_FLOAT32: return k.f32;
-    case ARGAND_FLOAT64: return k.f64;
-    case ARGAND_BFLOAT16: return k.bf16;
-    case ARGAND_FLOAT16: return k.f16;
-    default: fail(ARGAND_DTYPE_ERROR, "%s: got dtype %s, expected a floating dtype; pass dtype=torch.float32", op, kDTypeName[dtype]);
+    case ARGAND_FLOAT32:
+      return k.f32;
+    case ARGAND_FLOAT64:
+      return k.f64;
+    case ARGAND_BFLOAT16:
+      return k.bf16;
+    case ARGAND_FLOAT16:
+      return k.f16;
+    default:
+      fail(ARGAND_DTYPE_ERROR, "%s: got dtype %s, expected a floating dtype; pass dtype=torch.float32", op, kDTypeName[dtype]);
   }
 }
 

@@ -33,17 +33,17 @@ struct f16 {
 }  // namespace argand::kernels::cpu
 
 // Declares the three tables `name` of type Type and an accessor `pick_<name>()`.
-#define ARGAND_DECLARE_TIERS(Type, name)                                     \
-  namespace baseline {                                                       \
-  extern const Type name;                                                    \
-  }                                                                          \
-  namespace avx2 {                                                           \
-  extern const Type name;                                                    \
-  }                                                                          \
-  namespace avx512 {                                                         \
-  extern const Type name;                                                    \
-  }                                                                          \
-  static inline const Type& pick_##name() {                                  \
-    const int tier = cpu_tier();                                             \
+#define ARGAND_DECLARE_TIERS(Type, name)                                       \
+  namespace baseline {                                                         \
+  extern const Type name;                                                      \
+  }                                                                            \
+  namespace avx2 {                                                             \
+  extern const Type name;                                                      \
+  }                                                                            \
+  namespace avx512 {                                                           \
+  extern const Type name;                                                      \
+  }                                                                            \
+  static inline const Type& pick_##name() {                                    \
+    const int tier = cpu_tier();                                               \
     return tier == 2 ? avx512::name : tier == 1 ? avx2::name : baseline::name; \
   }

@@ -26,8 +26,8 @@ f16 to_f16(float f) {
 int64_t wrap_dim(int64_t dim, int64_t ndim) {
   const int64_t n = ndim ? ndim : 1;
   if (dim < -n || dim >= n)
-    fail(ARGAND_INDEX_ERROR, "Dimension out of range (expected to be in range of [%ld, %ld], but got %ld)", static_cast<long>(-n), static_cast<long>(n - 1),
-         static_cast<long>(dim));
+    fail(ARGAND_INDEX_ERROR, "Dimension out of range (expected to be in range of [%ld, %ld], but got %ld)", static_cast<long>(-n),
+         static_cast<long>(n - 1), static_cast<long>(dim));
   return dim < 0 ? dim + n : dim;
 }
 
@@ -37,7 +37,8 @@ void check_defined(const char* op, const char* argument, const Tensor& t) {
 
 void check_same_dtype(const char* op, const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype())
-    fail(ARGAND_DTYPE_ERROR, "%s: got tensors of dtypes %s and %s, expected the same dtype; convert one with .to()", op, kDTypeName[a.dtype()], kDTypeName[b.dtype()]);
+    fail(ARGAND_DTYPE_ERROR, "%s: got tensors of dtypes %s and %s, expected the same dtype; convert one with .to()", op, kDTypeName[a.dtype()],
+         kDTypeName[b.dtype()]);
 }
 
 void check_index_dtype(const char* op, const Tensor& index) {
@@ -124,7 +125,8 @@ void copy_range(const CopyPlan& p, T* dst, const T* src, int64_t begin, int64_t 
 
 }  // namespace
 
-void strided_copy(int itemsize, int64_t ndim, const int64_t* sizes, void* dst, const int64_t* dst_strides, const void* src, const int64_t* src_strides) {
+void strided_copy(int itemsize, int64_t ndim, const int64_t* sizes, void* dst, const int64_t* dst_strides, const void* src,
+                  const int64_t* src_strides) {
   for (int64_t i = 0; i < ndim; i++)
     if (sizes[i] == 0) return;
   CopyPlan p = coalesce(ndim, sizes, dst_strides, src_strides);
@@ -165,7 +167,8 @@ Tensor to_dtype(const Tensor& self, int dtype) {
   if (t.dtype() == dtype) return t;
   Tensor out = empty(t.sizes(), dtype);
   parallel_for(0, t.numel(), kCopyGrain, [&](int64_t begin, int64_t end) {
-    convert(end - begin, dtype, out.data<char>() + begin * out.itemsize(), out.itemsize(), t.dtype(), t.data<char>() + begin * t.itemsize(), t.itemsize());
+    convert(end - begin, dtype, out.data<char>() + begin * out.itemsize(), out.itemsize(), t.dtype(), t.data<char>() + begin * t.itemsize(),
+            t.itemsize());
   });
   return out;
 }

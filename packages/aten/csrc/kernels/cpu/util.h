@@ -78,22 +78,33 @@ struct Tag {
 template <class F>
 inline void dispatch_floating(const char* op, int dtype, F&& f) {
   switch (dtype) {
-    case ARGAND_FLOAT32: return f(Tag<float>{});
-    case ARGAND_FLOAT64: return f(Tag<double>{});
-    case ARGAND_BFLOAT16: return f(Tag<bf16>{});
-    case ARGAND_FLOAT16: return f(Tag<f16>{});
-    default: fail(ARGAND_DTYPE_ERROR, "%s: got dtype %s, expected a floating dtype; convert with .to(torch.float32)", op, kDTypeName[dtype]);
+    case ARGAND_FLOAT32:
+      return f(Tag<float>{});
+    case ARGAND_FLOAT64:
+      return f(Tag<double>{});
+    case ARGAND_BFLOAT16:
+      return f(Tag<bf16>{});
+    case ARGAND_FLOAT16:
+      return f(Tag<f16>{});
+    default:
+      fail(ARGAND_DTYPE_ERROR, "%s: got dtype %s, expected a floating dtype; convert with .to(torch.float32)", op, kDTypeName[dtype]);
   }
 }
 template <class F>
 inline void dispatch_integral(const char* op, int dtype, F&& f) {  // without bool
   switch (dtype) {
-    case ARGAND_UINT8: return f(Tag<uint8_t>{});
-    case ARGAND_INT8: return f(Tag<int8_t>{});
-    case ARGAND_INT16: return f(Tag<int16_t>{});
-    case ARGAND_INT32: return f(Tag<int32_t>{});
-    case ARGAND_INT64: return f(Tag<int64_t>{});
-    default: fail(ARGAND_DTYPE_ERROR, "%s: got dtype %s, expected an integer dtype", op, kDTypeName[dtype]);
+    case ARGAND_UINT8:
+      return f(Tag<uint8_t>{});
+    case ARGAND_INT8:
+      return f(Tag<int8_t>{});
+    case ARGAND_INT16:
+      return f(Tag<int16_t>{});
+    case ARGAND_INT32:
+      return f(Tag<int32_t>{});
+    case ARGAND_INT64:
+      return f(Tag<int64_t>{});
+    default:
+      fail(ARGAND_DTYPE_ERROR, "%s: got dtype %s, expected an integer dtype", op, kDTypeName[dtype]);
   }
 }
 template <class F>
@@ -110,11 +121,16 @@ inline void dispatch_size(int itemsize, F&& f) {
     uint64_t a, b;
   };
   switch (itemsize) {
-    case 1: return f(Tag<uint8_t>{});
-    case 2: return f(Tag<uint16_t>{});
-    case 4: return f(Tag<uint32_t>{});
-    case 8: return f(Tag<uint64_t>{});
-    default: return f(Tag<Bytes16>{});
+    case 1:
+      return f(Tag<uint8_t>{});
+    case 2:
+      return f(Tag<uint16_t>{});
+    case 4:
+      return f(Tag<uint32_t>{});
+    case 8:
+      return f(Tag<uint64_t>{});
+    default:
+      return f(Tag<Bytes16>{});
   }
 }
 
@@ -127,7 +143,8 @@ void check_index_dtype(const char* op, const Tensor& index);  // int64 or int32
 
 // ---- copies --------------------------------------------------------------------------------------------------------------
 // dst[i...] = src[i...] for element strides; both have `ndim` sizes. Parallel for large copies.
-void strided_copy(int itemsize, int64_t ndim, const int64_t* sizes, void* dst, const int64_t* dst_strides, const void* src, const int64_t* src_strides);
+void strided_copy(int itemsize, int64_t ndim, const int64_t* sizes, void* dst, const int64_t* dst_strides, const void* src,
+                  const int64_t* src_strides);
 // t itself if row-major dense, else a dense copy.
 Tensor contiguous(const Tensor& t);
 // Dense copy of dtype `dtype` (t itself if it is one already).
