@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 _SUBMODULES = frozenset(
     {
         "autograd",
+        "backends",
         "cuda",
         "func",
         "nn",
