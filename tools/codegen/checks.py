@@ -33,7 +33,7 @@ REQUIRED: Final[dict[str, tuple[str, ...]]] = {
 _OWNED: Final = {"expr": ("pointwise",), "reduce": ("reduction",), "scan": ("scan",)}
 TESTS: Final = (
     "all", "reference", "broadcast", "empty", "zero_dim", "noncontiguous", "special", "out", "inplace", "promotion",
-    "meta", "errors", "gradcheck", "gradgradcheck",
+    "meta", "errors", "shapes", "composite", "gradcheck", "gradgradcheck",
 )  # fmt: skip
 
 

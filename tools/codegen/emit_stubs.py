@@ -78,13 +78,6 @@ def signature(name: str, schema: Schema, method: bool, out: bool) -> str:
     if method:
         parts.append("self")
         arguments = arguments[1:]
-    positional = [a for a in arguments if not a.kwonly]
-    varargs = (
-        method
-        and len(positional) == 1
-        and positional[0].type.is_list
-        and positional[0].type.base == "int"
-    )
     keyword = False
     for a in arguments:
         if a.kwonly and not keyword:
@@ -99,7 +92,6 @@ def signature(name: str, schema: Schema, method: bool, out: bool) -> str:
             parts_of = ", ".join(["Tensor"] * len(schema.results))
             kind = f"builtins.tuple[{parts_of}]"
         parts.append(f"out: {kind} | None = None")
-    del varargs
     return f"def {name}({', '.join(parts)}) -> {result_type(schema)}: ..."
 
 

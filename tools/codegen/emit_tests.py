@@ -79,11 +79,12 @@ def record(op: Operator, references: str) -> str:
         "traits": tuple(traits),
         "tolerance": dict(op.tolerance),
         "skips": dict(op.skips),
+        "ruled": any(d.body is not None for d in op.grad),
     }
     rows = "".join(
         f"        {key}={value!r},\n"
         for key, value in fields.items()
-        if value not in ((), {}, None)
+        if value not in ((), {}, None, False)
     )
     return f"    Case(\n{rows}        reference={references},\n    ),\n"
 
@@ -113,6 +114,7 @@ CHECKS = (
     "meta",
     "errors",
 )
+PYTHON_CHECKS = ("shapes", "composite")
 GRADIENT_CHECKS = ("gradcheck", "gradgradcheck")
 
 
@@ -152,22 +154,33 @@ def emit_family_tests(registry: Registry, family: str) -> str:
         "import os\nimport sys\n\nimport pytest\n\n"
         "sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))\n\n"
         f"import references_{family} as references  # noqa: E402, F401\n\n"
-        "from tools.codegen.runtime import optest  # noqa: E402\n"
+        "from tools.codegen.runtime import optest, optest_python  # noqa: E402\n"
         "from tools.codegen.runtime.optest import Case  # noqa: E402\n"
         "from tools.codegen.runtime.references import REFERENCES  # noqa: E402, F401"
     )
-    return module(f"Tests of the {family} operators against NumPy.", imports, records, CHECKS)
+    text = module(f"Tests of the {family} operators against NumPy.", imports, records, CHECKS)
+    for check in PYTHON_CHECKS:
+        text += (
+            f'\n\n@pytest.mark.parametrize("case,dtype", optest.parameters(CASES, "{check}"))\n'
+            f"def test_{check}(case: Case, dtype: str) -> None:\n"
+            f"    optest_python.check_{check}(case, dtype)\n"
+        )
+    return text
 
 
 def emit_gradient_tests(registry: Registry, family: str) -> str:
     """First and second derivatives against finite differences; for the layer that differentiates."""
     records = [record(op, "None") for op in tested(registry, family) if differentiable(op)]
     imports = (
-        "import pytest\n\nfrom tools.codegen.runtime import optest\n"
+        "import pytest\n\nfrom tools.codegen.runtime import optest, optest_python\n"
         "from tools.codegen.runtime.optest import Case"
     )
     doc = f"Derivatives of the {family} operators against finite differences."
-    return module(doc, imports, records, GRADIENT_CHECKS)
+    return module(doc, imports, records, GRADIENT_CHECKS) + (
+        '\n\n@pytest.mark.parametrize("case,dtype", optest_python.rule_parameters(CASES))\n'
+        "def test_rule(case: Case, dtype: str) -> None:\n"
+        "    optest_python.check_rule(case, dtype)\n"
+    )
 
 
 def family_tests(registry: Registry, family: str) -> dict[str, str]:

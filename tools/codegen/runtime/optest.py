@@ -41,6 +41,7 @@ class Case:
     tolerance: Mapping[str, float] = field(default_factory=dict)
     skips: Mapping[str, str] = field(default_factory=dict)
     reference: Callable[..., Any] | None = None
+    ruled: bool = False  # has a derivative rule of its own
 
     @property
     def parsed(self) -> Schema:
@@ -422,8 +423,10 @@ def _dtypes_for(case: Case, check: str) -> tuple[str, ...]:
         return one if "inplace" in case.variants and has_calls else ()
     if check == "promotion":
         return one if case.pointwise and case.promote != "self" else ()
-    if check in ("meta", "errors"):
+    if check in ("meta", "errors", "shapes"):
         return one if has_calls else ()
+    if check == "composite":
+        return one if case.kind == "composite" and has_calls and "random" not in case.traits else ()
     if not case.differentiable or not has_calls or "random" in case.traits:
         return ()
     return tuple(
