@@ -93,7 +93,7 @@ VIEWS = (
     "x.flatten(2, 0)", "torch.ravel(x)", "x.unflatten(2, (2, 2))", "x.unflatten(2, (-1, 2))", "x.unflatten(2, (3, 2))",
     "x.unbind()", "x.unbind(-1)", "x.split(2, 1)", "x.split([1, 2], 1)", "x.split([1, 1], 1)", "torch.split(x, 3, 2)",
     "x.chunk(3, 2)", "x.chunk(2)", "torch.chunk(x, 0)", "torch.tensor_split(x, 3, 2)", "x.as_strided((2, 2), (1, 2), 1)",
-    "x.contiguous()", "x.transpose(0, 1).contiguous()", "x.detach()", "x.view_as(torch.zeros(6, 4))",
+    "x.contiguous()", "x.mT.contiguous(memory_format=torch.contiguous_format).stride()", "x.mT.clone(memory_format=torch.preserve_format).stride()", "x.mT.to(memory_format=torch.contiguous_format).stride()", "torch.empty_like(x.mT, memory_format=torch.contiguous_format).stride()", "x.transpose(0, 1).contiguous()", "x.detach()", "x.view_as(torch.zeros(6, 4))",
     "x.reshape_as(torch.zeros(8, 3))", "x.sum_to_size(1, 3, 4)", "x.ndim", "x.shape", "x.size()", "x.size(-1)",
     "x.stride()", "x.transpose(0, 2).stride()", "x.numel()", "x.dim()", "x.is_contiguous()", "x.storage_offset()",
     "x[1].storage_offset()", "x.transpose(0, 1).is_contiguous()", "len(x)", "x.element_size()", "x.nbytes",

@@ -34,6 +34,17 @@ static int find_argument(const Signature& s, PyObject* name) {
   return -1;
 }
 
+// A memory_format as the operators take it: 0 for contiguous_format, None for preserve_format. Borrowed; NULL with an error for others.
+static PyObject* memory_format_number(const Call& call, PyObject* value) {
+  static PyObject* const zero = PyLong_FromLong(0);
+  if (value == contiguous_format) return zero;
+  if (value == preserve_format) return Py_None;
+  PyErr_Format(PyExc_NotImplementedError,
+               "%s(): got memory_format %R, expected contiguous_format or preserve_format; permute the dimensions instead",
+               call.op->binding->name, value);
+  return nullptr;
+}
+
 // A keyword outside the schema. kMismatch: unknown or not acceptable.
 static Conversion take_extra(const Signature& s, const Call& call, PyObject* name, PyObject* value, Extras& extras) {
   if (s.out_op && PyUnicode_Compare(name, names.out) == 0) {
@@ -48,13 +59,8 @@ static Conversion take_extra(const Signature& s, const Call& call, PyObject* nam
   if (s.is_factory && PyUnicode_Compare(name, names.layout) == 0 && (value == Py_None || value == strided_layout)) return Conversion::kOk;
   if (s.is_factory && PyUnicode_Compare(name, names.pin_memory) == 0 && (value == Py_None || value == Py_False)) return Conversion::kOk;
   if (s.takes_memory_format && PyUnicode_Compare(name, names.memory_format) == 0) {
-    if (value == Py_None || value == contiguous_format || value == preserve_format) return Conversion::kOk;
-    if (Py_TYPE(value) == memory_format_type) {
-      PyErr_Format(PyExc_NotImplementedError,
-                   "%s(): got memory_format %R, expected contiguous_format or preserve_format; permute the dimensions instead",
-                   call.op->binding->name, value);
-      return Conversion::kError;
-    }
+    if (value == Py_None) return Conversion::kOk;
+    if (Py_TYPE(value) == memory_format_type) return memory_format_number(call, value) ? Conversion::kOk : Conversion::kError;
   }
   return mismatch(call, function_name(call) + " got an unexpected keyword argument '" + text_of(name) + "'");
 }
@@ -72,6 +78,7 @@ static Conversion sort_keywords(const Signature& s, const Call& call, PyObject**
     } else if (given[i] || i < (call.nargs < s.n_positional ? call.nargs : s.n_positional)) {
       return mismatch(call, function_name(call) + " got multiple values for argument '" + shown_name(s.desc->args[i].name, call) + "'");
     } else {
+      if (Py_TYPE(value) == memory_format_type && !(value = memory_format_number(call, value))) return Conversion::kError;
       given[i] = value;
     }
   }
