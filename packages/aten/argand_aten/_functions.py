@@ -51,8 +51,8 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     if len(terms) != len(operands):
         raise RuntimeError(f"einsum: got {len(operands)} operands, expected {len(terms)} as in '{equation}'")
     names = [_expand(term, x, equation) for term, x in zip(terms, operands, strict=True)]
-    ellipsis = max((sum(1 for n in term if n.isdigit()) for term in names), default=0)
-    dots = "".join(_DIGITS[-ellipsis:]) if ellipsis else ""
+    ellipsis = max(sum(1 for n in term if n in _DOTS) for term in names)
+    dots = "".join(_DOTS[-ellipsis:]) if ellipsis else ""
     if "->" in equation:
         output = right.replace("...", dots)
     else:
@@ -61,6 +61,8 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     for c in output:
         if not any(c in n for n in names):
             raise RuntimeError(f"einsum: output index '{c}' of '{equation}' is in no operand")
+        if output.count(c) > 1:
+            raise RuntimeError(f"einsum: output index '{c}' of '{equation}' appears more than once")
     total, total_names = _diagonals(operands[0], names[0])
     for k in range(1, len(operands)):
         later = set(output).union(*names[k + 1 :])
@@ -72,16 +74,19 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     return _op["permute"](total, [total_names.index(c) for c in output])
 
 
-_DIGITS = [chr(c) for c in range(ord("\u2460"), ord("\u2460") + 20)]  # names of "..." dimensions; isdigit() is true
+_DOTS = [chr(0xE000 + k) for k in range(64)]  # names of the dimensions of "...": private characters, one a dimension
 
 
 def _expand(term: str, x: Tensor, equation: str) -> str:
     """The index names of an operand, with names for "..."."""
     head, dots, tail = term.partition("...")
+    for c in head + tail:
+        if not (c.isascii() and c.isalpha()):
+            raise RuntimeError(f"einsum: got the index '{c}' in '{equation}', expected letters and one '...' a term")
     n = x.ndim - len(head) - len(tail)
     if n < 0 or (n > 0 and not dots):
         raise RuntimeError(f"einsum: operand of shape {tuple(x.shape)} does not fit '{term}' in '{equation}'")
-    return head + ("".join(_DIGITS[-n:]) if n else "") + tail
+    return head + ("".join(_DOTS[-n:]) if n else "") + tail
 
 
 def _diagonals(x: Tensor, names: str) -> tuple[Tensor, str]:
@@ -89,6 +94,8 @@ def _diagonals(x: Tensor, names: str) -> tuple[Tensor, str]:
     for c in set(names):
         while names.count(c) > 1:
             i, j = names.index(c), names.rindex(c)
+            if x.shape[i] != x.shape[j]:
+                raise RuntimeError(f"einsum: index '{c}' of one operand has sizes {x.shape[i]} and {x.shape[j]}")
             x = _op["diagonal"](x, 0, i, j)
             names = names[:i] + names[i + 1 : j] + names[j + 1 :] + c
     return x, names

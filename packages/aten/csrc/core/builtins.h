@@ -61,7 +61,9 @@ inline std::string text(const Parts&... parts) {
   return s;
 }
 [[noreturn]] __attribute__((noinline)) inline void raise(ArgandErrorKind kind, const std::string& message) {
-  throw Error{kind, std::string(current_op) + (*current_op ? ": " : "") + message};
+  const std::string_view full = current_op;
+  const std::string_view name = full.substr(0, full.find('.'));  // users know no overload names
+  throw Error{kind, std::string(name) + (name.empty() ? "" : ": ") + message};
 }
 // check(condition, "message") is printed as `if (!(condition)) raise(ARGAND_SHAPE_ERROR, text(...));`
 

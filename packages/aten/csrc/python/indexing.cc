@@ -103,11 +103,12 @@ class Reader {
 
   void apply(PyObject* item) {
     if (PyLong_Check(item) && !PyBool_Check(item)) {
-      r_.view = ops::select(r_.view, dim_, as_index(item));
+      select(as_index(item));
     } else if (PySlice_Check(item)) {
       slice(reinterpret_cast<PySliceObject*>(item));
     } else if (item == Py_None) {
       r_.view = ops::unsqueeze(r_.view, dim_++);
+      selected_--;
     } else if (PyBool_Check(item)) {
       r_.view = ops::unsqueeze(r_.view, dim_);
       put(ops::nonzero(ops::reshape(ops::full({}, Scalar(item == Py_True), ARGAND_BOOL), {1})), 1);
@@ -116,10 +117,19 @@ class Reader {
     } else if (is_sequence(item)) {  // before __index__, which NumPy arrays have too
       tensor(tensor_of_sequence(item));
     } else if (PyIndex_Check(item)) {
-      r_.view = ops::select(r_.view, dim_, as_index(item));
+      select(as_index(item));
     } else {
       fail(ARGAND_INDEX_ERROR, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got %s)", Py_TYPE(item)->tp_name);
     }
+  }
+
+  void select(int64_t i) {
+    const int64_t size = r_.view.size(dim_);
+    if (i < -size || i >= size)  // dimensions are counted in the indexed tensor
+      fail(ARGAND_INDEX_ERROR, "index %lld is out of bounds for dimension %lld with size %lld", static_cast<long long>(i), static_cast<long long>(dim_ + selected_),
+           static_cast<long long>(size));
+    r_.view = ops::select(r_.view, dim_, i);
+    selected_++;
   }
 
   void slice(PySliceObject* s) {
@@ -160,11 +170,31 @@ class Reader {
   }
 
   Indexed r_;
-  int64_t dim_ = 0;
+  int64_t dim_ = 0;       // of r_.view
+  int64_t selected_ = 0;  // dimensions that integers took away
 };
+
+// A short list that holds more than numbers stands for a tuple, as in PyTorch.
+bool is_tuple_like(PyObject* index) {
+  if (!PyList_Check(index) || PyList_GET_SIZE(index) >= 32) return false;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(index); i++) {
+    PyObject* item = PyList_GET_ITEM(index, i);
+    if (is_tensor(item) || is_sequence(item) || PySlice_Check(item) || item == Py_None || item == Py_Ellipsis) return true;
+  }
+  return false;
+}
 
 Indexed read_index(PyObject* self, PyObject* index) {
   Reader reader(Tensor::borrow(python_api->unwrap(self)));
+  if (is_tuple_like(index)) {
+    PyObject* tuple = PyList_AsTuple(index);
+    if (!tuple) python_error();
+    struct Hold {
+      PyObject* o;
+      ~Hold() { Py_DECREF(o); }
+    } hold{tuple};
+    return reader.read(&PyTuple_GET_ITEM(tuple, 0), PyTuple_GET_SIZE(tuple));
+  }
   if (PyTuple_Check(index)) return reader.read(&PyTuple_GET_ITEM(index, 0), PyTuple_GET_SIZE(index));
   return reader.read(&index, 1);
 }
