@@ -1,0 +1,54 @@
+"""einsum against NumPy's, and its errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import argand_aten as torch
+import argand_c10 as c10
+
+CASES = {
+    "...ij->...ji": [(2, 3, 4)],
+    "...ij,...jk->...ik": [(2, 3, 4), (2, 4, 2)],
+    "...ij,jk->...ik": [(2, 5, 3, 4), (4, 2)],
+    "...a,...b->...ab": [(1, 3, 2), (4, 1, 2)],
+    "b...i,b...i->b...": [(2, 3, 4), (2, 3, 4)],
+    "...,...": [(3,), (2, 3)],
+    "...ii->...i": [(2, 3, 3)],
+    "...ij->...": [(3, 2, 3)],
+    "bhid,bhjd->bhij": [(1, 2, 3, 4), (1, 2, 5, 4)],
+    "ij,jk,kl->il": [(2, 3), (3, 4), (4, 2)],
+    "ij,ij": [(2, 3), (2, 3)],
+    "ba": [(2, 3)],
+    "i j -> j i": [(2, 3)],
+    "ii": [(3, 3)],
+    "ij->": [(2, 0)],
+    "i,j->ij": [(2,), (3,)],
+}
+
+
+@pytest.mark.parametrize("equation", CASES)
+def test_values(equation):
+    arrays = [np.cos(np.arange(np.prod(s), dtype=np.float64)).reshape(s) for s in CASES[equation]]
+    found = torch.einsum(equation, [c10.from_numpy(a) for a in arrays]).numpy()
+    expected = np.einsum(equation, *arrays)
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes", "message"),
+    [
+        ("ij,jk", [(2, 3)], "got 1 operands, expected 2"),
+        ("ij", [(2, 3, 4)], "does not fit 'ij'"),
+        ("ij,jk", [(2, 3), (4, 5)], "index 'j' has sizes 3 and 4"),
+        ("ii", [(2, 3)], "index 'i' of one operand has sizes 2 and 3"),
+        ("ij->ii", [(2, 2)], "'i' of 'ij->ii' appears more than once"),
+        ("ij->k", [(2, 2)], "output index 'k' of 'ij->k' is in no operand"),
+        ("i1", [(2, 2)], "got the index '1' in 'i1'"),
+    ],
+)
+def test_errors(equation, shapes, message):
+    with pytest.raises(RuntimeError, match=message.replace("->", ".>")):
+        torch.einsum(equation, *[torch.ones(s) for s in shapes])
