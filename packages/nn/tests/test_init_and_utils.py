@@ -173,6 +173,12 @@ def test_lists_and_dicts():
     assert [type(m).__name__ for m in layers] == ["Identity", "Linear", "Linear", "ReLU"]
     with pytest.raises(NotImplementedError, match="ModuleList.forward"):
         layers(1)
+    assert repr(layers).split("\n")[1:-1] == [
+        "  (0): Identity()",
+        "  (1-2): 2 x Linear(in_features=2, out_features=2, bias=True)",
+        "  (3): ReLU()",
+    ]
+    assert repr(nn.ModuleList()) == "ModuleList()"
     table = nn.ModuleDict({"a": nn.Linear(1, 1)})
     table["b"] = nn.ReLU()
     table.update([("c", nn.Identity())])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any, Self, overload
 
 from argand_c10 import Module, Parameter, Tensor
@@ -138,6 +138,19 @@ class ModuleList(_ModuleSequence):
         super().__init__()
         if modules is not None:
             self.extend(modules)
+
+    def __repr__(self) -> str:
+        """One line a run of modules that print alike, as "(0-2): 3 x Linear(...)"."""
+        runs = [(text, len(list(run))) for text, run in groupby(repr(module) for module in self)]
+        if not runs:
+            return f"{self._get_name()}()"
+        lines, first = [], 0
+        for text, count in runs:
+            place = f"({first})" if count == 1 else f"({first}-{first + count - 1})"
+            times = "" if count == 1 else f"{count} x "
+            lines.append(f"{place}: {times}{text}".replace("\n", "\n  "))
+            first += count
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 
     @overload
     def __getitem__(self, index: int) -> Module: ...
