@@ -22,7 +22,6 @@ class OpNode final : public Node {
 
   bool saves_result(uint32_t i) const { return i < 64 && (save_results_ >> i & 1); }
   void save_result(const Tensor& t, uint32_t i);
-  bool saves_argument(int arg) const { return slots_[arg].saved != nullptr; }
 
   // Which data the gradients of the arguments in `needed` read.
   static uint64_t saved_arguments(const Derivative* record, const ArgandOperator* op, uint64_t needed);
