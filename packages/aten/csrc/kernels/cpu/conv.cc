@@ -378,8 +378,9 @@ class WeightGradient {
     const auto& kernels = tile_kernels<E>();
     parallel_for(0, g.groups, row_grain(g.batch * k * length, 200000), [&](int64_t begin, int64_t end) {
       Scratch<E> source(source_size), grad(length), sum(k), part(1);
-      // The dot products run past the last plane into the slack, against zeros: it must not hold NaN.
-      std::fill(source.get() + g.in * planes.per_channel, source.get() + source_size, E(0));
+      // The dot products also run over places that no plane fills, against zeros of grad: they must not hold NaN.
+      std::fill_n(source.get(), source_size, E(0));
+      std::fill_n(grad.get(), length, E(0));
       for (int64_t group = begin; group < end; group++)
         for (int64_t o = 0; o < g.out; o++) {
           const int64_t channel = group * g.out + o;
