@@ -27,8 +27,13 @@ _SUBMODULES = frozenset(
     }
 )
 _OWN = {
+    "e": "argand.constants",
     "get_float32_matmul_precision": "argand.precision",
+    "inf": "argand.constants",
     "load": "argand.serialization",
+    "nan": "argand.constants",
+    "newaxis": "argand.constants",
+    "pi": "argand.constants",
     "save": "argand.serialization",
     "set_float32_matmul_precision": "argand.precision",
 }

@@ -47,6 +47,9 @@ def test_names_of_all_layers():
         assert getattr(torch, name) is not None
         assert name in dir(torch)
     assert torch.__version__
+    assert torch.sin(torch.tensor(torch.pi / 2)) == 1 and torch.e > 2.7
+    assert torch.tensor([-torch.inf, torch.nan]).isfinite().sum() == 0
+    assert torch.newaxis is None
     with pytest.raises(AttributeError, match="module 'argand' has no attribute 'absent'"):
         _ = torch.absent
     assert not hasattr(torch, "_private")

@@ -76,7 +76,13 @@ from argand_c10.random import (
     set_rng_state,
 )
 from argand_c10.tensor_methods import install as _install
-from argand_c10.tensor_methods import is_storage, is_tensor
+from argand_c10.tensor_methods import (
+    is_complex,
+    is_floating_point,
+    is_storage,
+    is_tensor,
+    numel,
+)
 from argand_c10.type_info import finfo, iinfo
 
 _install()
@@ -141,12 +147,15 @@ __all__ = [
     "int32",
     "int64",
     "int8",
+    "is_complex",
+    "is_floating_point",
     "is_storage",
     "is_tensor",
     "layout",
     "long",
     "manual_seed",
     "memory_format",
+    "numel",
     "operator_names",
     "preserve_format",
     "promote_types",

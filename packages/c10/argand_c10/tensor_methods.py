@@ -9,7 +9,7 @@ from argand_c10 import _C
 from argand_c10._C import Tensor
 from argand_c10.printing import tensor_text
 
-__all__ = ["install", "is_storage", "is_tensor"]
+__all__ = ["install", "is_complex", "is_floating_point", "is_storage", "is_tensor", "numel"]
 
 
 def is_tensor(obj: object) -> bool:
@@ -20,6 +20,27 @@ def is_tensor(obj: object) -> bool:
 def is_storage(obj: object) -> bool:
     """Is the object an `UntypedStorage`."""
     return isinstance(obj, _C.UntypedStorage)
+
+
+def _checked(caller: str, input: object) -> Tensor:
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{caller}: got {type(input).__name__}, expected a Tensor")
+    return input
+
+
+def numel(input: Tensor) -> int:
+    """The number of elements."""
+    return _checked("numel", input).numel()
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the tensor's dtype is a floating one."""
+    return _checked("is_floating_point", input).is_floating_point()
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether the tensor's dtype is a complex one."""
+    return _checked("is_complex", input).is_complex()
 
 
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:

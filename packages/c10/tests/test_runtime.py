@@ -203,4 +203,9 @@ def test_public_names_exist():
     for name in c10.__all__:
         assert hasattr(c10, name), name
     assert c10.is_tensor(c10.tensor(1)) and not c10.is_tensor(1)
+    assert c10.is_floating_point(c10.tensor(1.0)) and not c10.is_floating_point(c10.tensor(1))
+    assert c10.is_complex(c10.tensor(1j)) and not c10.is_complex(c10.tensor(1.0))
+    assert c10.numel(c10.tensor([[1, 2, 3]])) == 3
+    with pytest.raises(TypeError, match="numel: got list, expected a Tensor"):
+        c10.numel([1])
     assert c10.is_storage(c10.tensor(1).untyped_storage())
