@@ -53,8 +53,8 @@ def _table() -> dict[str, Primitive]:
         Primitive("bit_xor", "??", "?", symbol="^"),
         Primitive("bit_not", "?", "?", symbol="~"),
         Primitive("where", "mvv"),
-        Primitive("lshift", "vv", symbol="<<"),
-        Primitive("rshift", "vv", symbol=">>"),
+        Primitive("lshift", "vv"),
+        Primitive("rshift", "vv"),
     ]
     for name, symbol in {
         "eq": "==",
@@ -524,11 +524,11 @@ _SIMPLIFY: Final[dict[str, Callable[..., Element | None]]] = {
 # ---- back to source --------------------------------------------------------------------------------------------------
 
 _PRECEDENCE: Final = {
-    "eq": 1, "ne": 1, "lt": 1, "le": 1, "gt": 1, "ge": 1, "bit_or": 2, "bit_xor": 3, "bit_and": 4, "lshift": 5,
-    "rshift": 5, "add": 6, "sub": 6, "mul": 7, "div": 7, "neg": 8, "bit_not": 8,
+    "eq": 1, "ne": 1, "lt": 1, "le": 1, "gt": 1, "ge": 1, "bit_or": 2, "bit_xor": 3, "bit_and": 4,
+    "add": 6, "sub": 6, "mul": 7, "div": 7, "neg": 8, "bit_not": 8,
 }  # fmt: skip
 
-_BITWISE: Final = frozenset({"bit_and", "bit_or", "bit_xor", "lshift", "rshift"})
+_BITWISE: Final = frozenset({"bit_and", "bit_or", "bit_xor"})
 
 
 def precedence(x: Element) -> int:

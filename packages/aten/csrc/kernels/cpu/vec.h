@@ -145,6 +145,14 @@ ARGAND_FN double where(bool m, double a, double b) { return m ? a : b; }
   ARGAND_FN V ceil(V x) { return x; }                                          \
   ARGAND_FN V trunc(V x) { return x; }                                         \
   ARGAND_FN V round(V x) { return x; }                                         \
+  ARGAND_FN V lshift(V x, V y) { /* by the width or more, or less than 0: all bits leave */ \
+    constexpr int bits = 8 * sizeof(x[0]);                                     \
+    return (U)y < bits ? (V)((U)x << ((U)y & (bits - 1))) : V{};               \
+  }                                                                            \
+  ARGAND_FN V rshift(V x, V y) { /* the sign comes in */                       \
+    constexpr int bits = 8 * sizeof(x[0]);                                     \
+    return (U)y < bits ? x >> (V)((U)y & (bits - 1)) : (V)(x < 0);             \
+  }                                                                            \
   ARGAND_FN Elements<V>::mask signbit(V x) { return x < 0; }                   \
   ARGAND_FN Elements<V>::mask isnan(V) { return Elements<V>::mask{}; }         \
   ARGAND_FN Elements<V>::mask isinf(V) { return Elements<V>::mask{}; }         \
