@@ -57,6 +57,16 @@ def _cpu(self: Tensor) -> Tensor:
     return _op["to"](self, "cpu")
 
 
+def _cuda(self: Tensor, device: Any = None) -> Tensor:
+    """`self` on a CUDA device, where there is one."""
+    return _op["to"](self, "cuda" if device is None else device)
+
+
+def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """`self` where `condition` (bool) holds, `other` elsewhere."""
+    return _op["where"](condition, self, other)
+
+
 def _new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor from data, with the dtype of `self`."""
     made = argand_c10.tensor(data, dtype=self.dtype if dtype is None else dtype)
@@ -86,6 +96,8 @@ def install(add: Callable[[str, Any], None]) -> None:
     add("imag", property(lambda self: _op["imag"](self)))
     add("type", _type)
     add("cpu", _cpu)
+    add("cuda", _cuda)
+    add("where", _where)
     add("equal", _functions.equal)
     add("allclose", _functions.allclose)
     add("new_tensor", _new_tensor)
