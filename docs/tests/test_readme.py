@@ -21,7 +21,9 @@ def test_example_runs_and_learns(tmp_path: Path):
     environment = {"PYTHONPATH": ":".join(path for path in sys.path if path)}
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    loss, sine = map(float, re.fullmatch(r"loss (\S+), sin\(1\) is about (\S+)\n", done.stdout).groups())
+    loss, sine = map(
+        float, re.fullmatch(r"loss (\S+), sin\(1\) is about (\S+)\n", done.stdout).groups()
+    )
     assert loss < 0.01
     assert sine == pytest.approx(0.841, abs=0.1)
 
