@@ -1,4 +1,4 @@
-// Built-in functions of the registry's body language (docs/notes/registry.md) in C++; argand_aten/builtins.py has the same in Python.
+// Built-in functions of the registry's body language (docs/notes/registry.md) in C++; tools/codegen/runtime/language.py has the same in Python.
 #pragma once
 
 #include <algorithm>
