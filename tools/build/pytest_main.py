@@ -19,6 +19,16 @@ class Shard:
         items[:] = items[self.index :: self.total]
 
 
+class Seeded:
+    """Every test draws the same random numbers in every run, alone or among others."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
+        for name in ("argand_c10", "torch"):  # those that the test imported
+            if name in sys.modules:
+                sys.modules[name].manual_seed(0)
+
+
 def main(arguments: list[str]) -> int:
     os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
     sys.dont_write_bytecode = True
@@ -50,7 +60,7 @@ def main(arguments: list[str]) -> int:
         options.append(f"--junitxml={os.environ['XML_OUTPUT_FILE']}")
     if os.environ.get("TESTBRIDGE_TEST_ONLY"):
         options += ["-k", os.environ["TESTBRIDGE_TEST_ONLY"]]
-    plugins = []
+    plugins: list[object] = [Seeded()]
     total = int(os.environ.get("TEST_TOTAL_SHARDS", "1"))
     if total > 1:
         Path(os.environ["TEST_SHARD_STATUS_FILE"]).touch()
