@@ -48,6 +48,7 @@ class WorkspaceCopy:
             if not k.startswith(("TEST_", "RUNFILES", "PYTHON", "BUILD_"))
         }
         environment.update(XDG_CACHE_HOME=str(cache.parent), HOME=str(self._bazel_root.parent))
+        environment["ARGAND_PYTHON"] = os.path.realpath(sys.executable)
         command = [
             str(self.root / "bazelw"),
             f"--output_user_root={self._bazel_root}",

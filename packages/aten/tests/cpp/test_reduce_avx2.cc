@@ -1,4 +1,11 @@
 // The reduction cases in the avx2 tier.
+// Standard headers come first: newer compilers refuse to mix their inline functions with another target.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
 #define ARGAND_TIER avx2
 #define ARGAND_TIER_AVX2 1
 #define ARGAND_TEST_TIER 1

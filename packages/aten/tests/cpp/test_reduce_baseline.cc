@@ -1,4 +1,11 @@
 // The reduction cases in the baseline tier.
+// Standard headers come first: newer compilers refuse to mix their inline functions with another target.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
 #define ARGAND_TIER baseline
 #define ARGAND_TIER_BASELINE 1
 #define ARGAND_TEST_TIER 0
