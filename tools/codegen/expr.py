@@ -345,19 +345,6 @@ def free_names(x: Element) -> frozenset[str]:
     return frozenset(n.id for n in walk(x) if isinstance(n, Name))
 
 
-def rebuild(x: Element, build: Callable[[Element], Element]) -> Element:
-    """Maps bottom-up: `build` gets each node with its children already mapped."""
-    if isinstance(x, Call):
-        return build(Call(x.fn, tuple(rebuild(a, build) for a in x.args), x.kind))
-    if isinstance(x, Cast):
-        return build(Cast(rebuild(x.arg, build), x.dtype))
-    return build(x)
-
-
-def substitute(x: Element, values: Mapping[str, Element]) -> Element:
-    return rebuild(x, lambda n: values.get(n.id, n) if isinstance(n, Name) else n)
-
-
 def shared_subexpressions(x: Element) -> list[Element]:
     """Calls that occur more than once, each after the ones it contains. Printers give them names."""
     counts: dict[Element, int] = {}

@@ -89,10 +89,6 @@ class Type:
         return self.base == "Tensor" and not self.is_list
 
     @property
-    def is_tensor_list(self) -> bool:
-        return self.base == "Tensor" and self.is_list
-
-    @property
     def is_operand(self) -> bool:
         """Tensor or number."""
         return self.base == "Operand" and not self.is_list
@@ -435,18 +431,6 @@ class Registry:
 
     operators: Mapping[str, Operator]
     families: tuple[str, ...]
-
-    def lookup(self, name: str) -> Operator | None:
-        """By full name; in-place and out forms find their group's operator."""
-        found = self.operators.get(name)
-        return found if found is not None else self._by_form().get(name)
-
-    def _by_form(self) -> Mapping[str, Operator]:
-        cached = self.__dict__.get("_forms")
-        if cached is None:
-            cached = {s.full_name: op for op in self.operators.values() for s in op.forms()}
-            self.__dict__["_forms"] = cached
-        return cached
 
     def overloads(self, public_name: str) -> tuple[Operator, ...]:
         """Operators that one public callable tries, in file order (aliases included)."""
