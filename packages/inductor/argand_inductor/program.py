@@ -1,0 +1,270 @@
+"""What a compiled graph is made of, before C: the hand-over from the scheduler to the artifact builder.
+
+Everything but the constants is plain, immutable data. Sizes are `Expr`s: an int, or a Python expression in text over the
+program's integer names (symbols bound by inputs, and what `RandomStep`s define) with + - * // % min max comparisons and
+`a if c else b`, as `str(SymInt)` gives.
+
+A kernel is a C function
+
+    ARGAND_KERNEL(name) {                       // void name(void* context, int64_t begin, int64_t end)
+      ARGAND_KERNEL_ARGS;                       // const ArgandKernelArgs* args
+      const float* in0 = args->buffers[0];      // data of step.args[0]: its first element, at least 64-byte aligned if
+      float* out0 = args->buffers[1];           // the program allocated it; NULL may stand for an empty one
+      const int64_t n = args->sizes[0];         // step.sizes[0]
+      ...                                       // computes the part [begin, end) of [0, step.extent)
+    }
+
+that is called on disjoint ranges of at least `step.grain` by the thread pool, or once with the whole range. It calls nothing
+but mathematics. Its macros come from `argand_inductor/artifact/kernel.h`, which every compile unit includes first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+Expr = int | str
+# (file, line, function) of the user's innermost line.
+Location = tuple[str, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Buf:
+    """A reference to a tensor of the program by name, among an operator's arguments or the outputs."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sym:
+    """An integer that is computed when the program runs."""
+
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An enumerated argument: kind "dtype" (name as "float32") or "device" (name as "cpu")."""
+
+    kind: str
+    name: str
+
+
+# An argument of an operator: None, bool, int, float, complex, str, Buf, Sym, Named, or a tuple of those.
+Arg = Any
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """A tensor input or the geometry of a constant. A size or stride that is a lone symbol's name may bind that symbol."""
+
+    name: str
+    dtype: str
+    sizes: tuple[Expr, ...]
+    strides: tuple[Expr, ...]
+    device: str = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolSpec:
+    """An integer input that binds a symbol."""
+
+    symbol: str
+
+
+@dataclass(frozen=True, slots=True)
+class BufferSpec:
+    """A tensor that a step makes. `strides` must be non-overlapping and dense, except for aliases."""
+
+    dtype: str
+    sizes: tuple[Expr, ...]
+    strides: tuple[Expr, ...]
+    device: str = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSource:
+    """A C function. Equal text and includes must mean equal name and the other way round: use `kernel_name`.
+
+    Attributes:
+        name: C identifier.
+        source: the function, and static helpers whose names start with `name`, if any.
+        includes: headers by path, as "packages/aten/csrc/kernels/cpu/math.h" or "argand_inductor/codegen/c/argand_vec.h".
+        comment: what users read above it in the report: fused operators and their lines. Not part of its identity.
+    """
+
+    name: str
+    source: str
+    includes: tuple[str, ...] = ()
+    comment: str = field(default="", compare=False)
+
+
+def kernel_name(source_with_placeholder: str, placeholder: str = "KERNEL") -> tuple[str, str]:
+    """The content's name, and the source with every `placeholder` replaced by it."""
+    name = "k_" + hashlib.sha256(source_with_placeholder.encode()).hexdigest()[:16]
+    return name, source_with_placeholder.replace(placeholder, name)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelStep:
+    """A call of a kernel.
+
+    Attributes:
+        args: the tensors whose data it gets, in its order: inputs, constants or buffers.
+        writes: which of `args` it writes; the rest it only reads.
+        sizes: the integers it gets.
+        extent: the length of the range that may be split over threads; 0: the kernel is not called.
+        grain: the least part of the range worth a thread.
+        reuse: pairs (written, read): `written` may be given the memory of `read`, if that dies here, since the kernel reads
+            each element before it writes the one at the same address, and no later.
+    """
+
+    kernel: KernelSource
+    args: tuple[str, ...]
+    writes: tuple[str, ...]
+    sizes: tuple[Expr, ...] = ()
+    extent: Expr = 1
+    grain: Expr = 1
+    reuse: tuple[tuple[str, str], ...] = ()
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExternStep:
+    """A call of a registered operator with all its schema's arguments, in the schema's order.
+
+    Attributes:
+        operator: overload name, as "max.dim". An overload that writes into given tensors ("add.out", "add_") may be used too:
+            name those in `writes`, and the buffers among them are allocated beforehand.
+        outputs: for each schema result the buffer's name, None to drop it, or a tuple of names (or None) for a list.
+        writes: arguments that the call changes.
+    """
+
+    operator: str
+    args: tuple[Arg, ...]
+    outputs: tuple[str | None | tuple[str | None, ...], ...]
+    writes: tuple[str, ...] = ()
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AliasStep:
+    """`out` is a view of `source`'s memory: geometry from its BufferSpec, `offset` in elements from source's first element."""
+
+    out: str
+    source: str
+    offset: Expr = 0
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RandomStep:
+    """Reserves `count` counters of the CPU's default generator; defines the integer names `seed` and `counter`."""
+
+    seed: str
+    counter: str
+    count: Expr
+    location: Location | None = None
+
+
+Step = KernelStep | ExternStep | AliasStep | RandomStep
+# Buf: a tensor (an input is returned as it is); Sym: an int; None, bool, int, float: themselves.
+Output = Buf | Sym | None | bool | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramSpec:
+    """A whole graph. Names are unique among inputs, constants, buffers and symbols.
+
+    Attributes:
+        inputs: in the order of the call.
+        outputs: in the order of the result. A buffer that is an output gets memory of its own.
+        steps: in the order of execution.
+        buffers: every tensor that a step makes.
+        constants: tensors that the program owns; geometry is taken from the tensor.
+    """
+
+    inputs: tuple[TensorSpec | SymbolSpec, ...]
+    outputs: tuple[Output, ...]
+    steps: tuple[Step, ...]
+    buffers: dict[str, BufferSpec]
+    constants: dict[str, Any] = field(default_factory=dict)
+
+    def kernels(self) -> list[KernelSource]:
+        """Each distinct kernel once, in order of first use."""
+        found: dict[str, KernelSource] = {}
+        for step in self.steps:
+            if isinstance(step, KernelStep):
+                found.setdefault(step.kernel.name, step.kernel)
+        return list(found.values())
+
+    def input_names(self) -> list[str]:
+        return [spec.name for spec in self.inputs if isinstance(spec, TensorSpec)]
+
+
+def names_in(arg: Arg) -> Iterator[str]:
+    """Tensors that an operator's argument refers to."""
+    if isinstance(arg, Buf):
+        yield arg.name
+    elif isinstance(arg, tuple):
+        for entry in arg:
+            yield from names_in(entry)
+
+
+def reads_of(step: Step) -> tuple[str, ...]:
+    """Tensors whose memory the step needs on entry (including those that it changes, for operators)."""
+    if isinstance(step, KernelStep):
+        return tuple(name for name in step.args if name not in step.writes)
+    if isinstance(step, ExternStep):
+        return tuple(dict.fromkeys(names_in(step.args)))
+    return (step.source,) if isinstance(step, AliasStep) else ()
+
+
+def writes_of(step: Step) -> tuple[str, ...]:
+    """Tensors that the step makes or writes."""
+    if isinstance(step, ExternStep):
+        return tuple(dict.fromkeys((*results_of(step), *step.writes)))
+    if isinstance(step, KernelStep):
+        return step.writes
+    return (step.out,) if isinstance(step, AliasStep) else ()
+
+
+def results_of(step: ExternStep) -> Iterator[str]:
+    """Names of the tensors that the operator returns."""
+    for output in step.outputs:
+        for name in output if isinstance(output, tuple) else (output,):
+            if name is not None:
+                yield name
+
+
+def check(spec: ProgramSpec) -> None:
+    """Verify the rules above.
+
+    Raises:
+        ValueError: names the step and the rule it breaks.
+    """
+    defined = set(spec.input_names()) | set(spec.constants)
+    allocated: set[str] = set()
+    for index, step in enumerate(spec.steps):
+        place = f"program: step {index}"
+        made = set(writes_of(step)) - defined
+        for name in reads_of(step):
+            if name not in defined and name not in made:
+                raise ValueError(f"{place}: reads {name!r}, which no earlier step makes")
+        for name in made:
+            if name not in spec.buffers:
+                raise ValueError(f"{place}: writes {name!r}, which has no BufferSpec")
+        if isinstance(step, KernelStep):
+            if unknown := set(step.writes) - set(step.args):
+                raise ValueError(f"{place}: writes {sorted(unknown)}, which are no arguments")
+            if foreign := set(step.writes) & (set(spec.input_names()) | set(spec.constants)):
+                raise ValueError(f"{place}: a kernel writes the inputs {sorted(foreign)}")
+            allocated |= made
+        elif isinstance(step, AliasStep) and step.out in allocated:
+            raise ValueError(f"{place}: {step.out!r} is made twice")
+        defined |= made
+    for output in spec.outputs:
+        if isinstance(output, Buf) and output.name not in defined:
+            raise ValueError(f"program: output {output.name!r} is never made")
