@@ -132,19 +132,24 @@ def bool_operands(op: Operator) -> int:
     return mask
 
 
+def divides_integers(op: Operator) -> bool:
+    """Whether the last operand is an integer divisor, in which zeros are an error."""
+    integers = any(d in dtypes.INTEGRAL for d in row_dtypes(op))
+    last = op.operands[-1].name if op.operands else ""
+    return integers and any(
+        isinstance(n, Call) and n.fn in ("floor_divide", "remainder", "fmod", "trunc_divide")
+        and getattr(n.args[1], "id", None) == last
+        for x in op.expr.values() for n in walk(x)
+    )  # fmt: skip
+
+
 def pointwise(op: Operator, parts: Parts) -> None:
     name = op.identifier
     result = "-1"
     if op.result_dtype == "bool":
         result = "ARGAND_BOOL"
     promote = PROMOTIONS[op.promote]
-    integers = any(d in dtypes.INTEGRAL for d in row_dtypes(op))
-    last = op.operands[-1].name if op.operands else ""
-    divides = integers and any(
-        isinstance(n, Call) and n.fn in ("floor_divide", "remainder", "fmod", "trunc_divide")
-        and getattr(n.args[1], "id", None) == last
-        for x in op.expr.values() for n in walk(x)
-    )  # fmt: skip
+    divides = divides_integers(op)
     rows = []
     for variant, expr in op.expr.items():
         table = table_name(op, variant)

@@ -1,7 +1,7 @@
 """Emits the generated Python of a registry.
 
 Per family: `shapes_<family>.py` (result sizes and dtypes, also on symbolic integers), `derivatives_<family>.py` (gradients as
-rewrites over an `ops` namespace), `composites_<family>.py`. For all: `_language.py`, `tables.py`, `_ops.pyi`, `operators.md`.
+rewrites over an `ops` namespace), `composites_<family>.py`, `lowerings_<family>.py`. For all: `_language.py`, `tables.py`, `_ops.pyi`, `operators.md`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 
 from tools.codegen.body import Body
 from tools.codegen.emit_docs import emit_docs
+from tools.codegen.emit_lowerings import emit_lowerings
 from tools.codegen.emit_stubs import emit_stubs
 from tools.codegen.loader import gradient_names, result_names
 from tools.codegen.model import Derivative, Operator, Registry
@@ -249,13 +250,14 @@ def emit_composites(registry: Registry, family: str) -> str:
 def emit_tables(registry: Registry) -> str:
     """`tables.py`: the families' tables joined."""
     text = (
-        HEADER.format(doc="All shape functions, derivatives and composite bodies.")
+        HEADER.format(doc="All shape functions, derivatives, composite bodies and lowerings.")
         + "from typing import Any\n\n"
     )
     names = {
         "shapes": ("SHAPES", "DTYPES"),
         "derivatives": ("DERIVATIVES", "BODIES"),
         "composites": ("COMPOSITES",),
+        "lowerings": ("LOWERINGS",),
     }
     for module in names:
         for family in registry.families:
@@ -280,6 +282,7 @@ def python_family(registry: Registry, family: str) -> dict[str, str]:
         f"shapes_{family}.py": emit_shapes(registry, family),
         f"derivatives_{family}.py": emit_derivatives(registry, family),
         f"composites_{family}.py": emit_composites(registry, family),
+        f"lowerings_{family}.py": emit_lowerings(registry, family),
     }
 
 
