@@ -124,6 +124,14 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const 
   return {x.restore(out, input), mean, rstd};
 }
 
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> native_batch_norm_functional(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                                                                                const Tensor& running_mean, const Tensor& running_var,
+                                                                                bool training, double momentum, double eps) {
+  const Tensor mean = clone(running_mean, std::nullopt), var = clone(running_var, std::nullopt);
+  auto [out, save_mean, save_rstd] = native_batch_norm(input, weight, bias, mean, var, training, momentum, eps);
+  return {out, save_mean, save_rstd, mean, var};
+}
+
 std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward(const Tensor& grad_out, const Tensor& input, const Tensor& weight,
                                                               const Tensor& running_mean, const Tensor& running_var, const Tensor& save_mean,
                                                               const Tensor& save_invstd, bool train, double eps, IntList output_mask) {

@@ -275,4 +275,35 @@ std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p, bool tr
   return {out, mask};
 }
 
+// The fills as functions.
+Tensor uniform_functional(const Tensor& self, double from, double to, ArgandGenerator* g) {
+  const Tensor out = argand::empty(self.sizes(), self.dtype());
+  uniform_(out, from, to, g);
+  return out;
+}
+
+Tensor normal_functional(const Tensor& self, double mean, double std, ArgandGenerator* g) {
+  const Tensor out = argand::empty(self.sizes(), self.dtype());
+  normal_(out, mean, std, g);
+  return out;
+}
+
+Tensor exponential_functional(const Tensor& self, double lambd, ArgandGenerator* g) {
+  const Tensor out = argand::empty(self.sizes(), self.dtype());
+  exponential_(out, lambd, g);
+  return out;
+}
+
+Tensor bernoulli_functional(const Tensor& self, double p, ArgandGenerator* g) {
+  const Tensor out = argand::empty(self.sizes(), self.dtype());
+  bernoulli_(out, p, g);
+  return out;
+}
+
+Tensor random_functional(const Tensor& self, int64_t from, int64_t to, ArgandGenerator* g) {
+  const Tensor out = argand::empty(self.sizes(), self.dtype());
+  random_(out, from, to, g);
+  return out;
+}
+
 }  // namespace argand::kernels::cpu
