@@ -15,7 +15,7 @@ Expressions (nested tuples; `...` stands for expressions, `source` for a path of
     ("new", cls, [..])              cls.__new__(cls, ...)                   ("code", source|None, path) code constant: path of indices into co_consts,
     ("own_cell", name)              cell of this frame's variable                                       from this frame's code or from that of a function
     ("new_cell", e|None)            new cell with that content              ("cell_of", f, name)        cell of function f's free variable
-    ("function", code, name, qualname, defaults|None, kwdefaults|None, [cells..])   new function with this frame's globals
+    ("function", code, globals|None, defaults|None, kwdefaults|None, [cells..])   new function; None: this frame's globals
 
 Statements (effects, run in order after the graph; every source in the plan is read before the first of them):
 
@@ -52,7 +52,7 @@ GuardData = tuple[Any, str, Any]  # source, kind, value
 _EXPRESSIONS = {
     "graph": "i", "source": "S", "const": "v", "object": "v", "temp": "s", "sym": "v", "null": "", "size": "ei", "stride": "ei",
     "tuple": "E", "list": "E", "set": "E", "dict": "P", "slice": "eee", "attr": "es", "item": "ee", "call": "eEN", "new": "eE",
-    "code": "Cv", "own_cell": "s", "new_cell": "o", "cell_of": "es", "function": "essooE",
+    "code": "Cv", "own_cell": "s", "new_cell": "o", "cell_of": "es", "function": "eoooE",
 }  # fmt: skip
 _STATEMENTS = {
     "let": "se", "do": "e", "store_attr": "ese", "delete_attr": "es", "store_instance": "ese", "delete_instance": "es", "store_item": "eee",
