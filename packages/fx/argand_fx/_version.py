@@ -1,0 +1,3 @@
+"""This package's version."""
+
+__version__ = "0.1.0"
