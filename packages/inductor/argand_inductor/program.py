@@ -101,7 +101,7 @@ class KernelSource:
     comment: str = field(default="", compare=False)
 
 
-def kernel_name(source_with_placeholder: str, placeholder: str = "KERNEL") -> tuple[str, str]:
+def kernel_name(source_with_placeholder: str, placeholder: str = "@NAME@") -> tuple[str, str]:
     """The content's name, and the source with every `placeholder` replaced by it."""
     name = "k_" + hashlib.sha256(source_with_placeholder.encode()).hexdigest()[:16]
     return name, source_with_placeholder.replace(placeholder, name)

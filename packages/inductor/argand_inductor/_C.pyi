@@ -1,0 +1,22 @@
+from typing import Any
+
+from argand_c10 import Tensor
+
+class Program:
+    path: str
+    n_inputs: int
+    n_outputs: int
+    def __init__(
+        self,
+        path: str,
+        n_inputs: int,
+        n_outputs: int,
+        constants: tuple[Tensor, ...],
+        description: dict[str, Any],
+    ) -> None: ...
+    @property
+    def backend(self) -> str: ...
+    def serialize(self) -> dict[str, Any]: ...
+    def __call__(self, *inputs: Tensor | int) -> tuple[Any, ...]: ...
+
+def schema_hash(operator: str, /) -> int: ...

@@ -1,0 +1,216 @@
+"""Libraries and kernels on disk, so that nothing is compiled twice: not by a second process, nor for a second graph."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import argand_c10
+from argand_c10 import logs, metrics
+from argand_c10.disk_cache import DiskCache, Entry
+from argand_c10.records import Record, emit
+
+from argand_inductor.artifact import build
+from argand_inductor.artifact.build import Compiler
+from argand_inductor.program import KernelSource
+
+FORMAT = 1
+LIBRARY = "program.so"
+_OBJECT = "unit.o"
+_PROGRAM_HEADERS = (
+    "argand_inductor/artifact/program.h",
+    "argand_inductor/artifact/kernel.h",
+    "packages/c10/csrc/abi/argand.h",
+)
+_KERNEL_HEADERS = ("argand_inductor/artifact/kernel.h",)
+
+programs = DiskCache("inductor-programs")
+kernels_cache = DiskCache("inductor-kernels")
+
+
+def _digest(*parts: str) -> str:
+    h = hashlib.sha256()
+    for part in parts:
+        data = part.encode()
+        h.update(len(data).to_bytes(8, "little"))
+        h.update(data)
+    return h.hexdigest()[:40]
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """All that a library is made from.
+
+    Attributes:
+        program: the C entry point's compile unit.
+        kernels: each kernel once.
+        manifest: what the library says of itself, plain data.
+    """
+
+    program: str
+    kernels: tuple[KernelSource, ...]
+    manifest: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """What besides its source makes an object file what it is."""
+
+    compiler: Compiler
+    tier: int
+
+    def kernel_key(self, kernel: KernelSource) -> str:
+        headers = [build.header_hash(name) for name in (*_KERNEL_HEADERS, *kernel.includes)]
+        return _digest(
+            "kernel", kernel.name, kernel.source, *headers, *self._flags(build.KERNEL_FLAGS)
+        )
+
+    def program_key(self, sources: Sources) -> str:
+        headers = [build.header_hash(name) for name in _PROGRAM_HEADERS]
+        return _digest(
+            "program",
+            str(FORMAT),
+            str(argand_c10.ABI_VERSION),
+            sources.program,
+            *(self.kernel_key(kernel) for kernel in sources.kernels),
+            *headers,
+            *self._flags(build.PROGRAM_FLAGS),
+            *build.LINK_FLAGS,
+            *build.LIBRARIES,
+        )
+
+    def _flags(self, flags: Iterable[str]) -> list[str]:
+        return [self.compiler.identity, str(self.tier), *build.TIER_FLAGS[self.tier], *flags]
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A shared library: in the cache under `key`, or only as bytes where the cache could not take it."""
+
+    path: Path | None
+    key: str | None
+    data: bytes = b""
+
+
+def obtain(sources: Sources) -> Library:
+    """The library of these sources, from the cache or built now.
+
+    Raises:
+        CompilerError: if it has to be built and cannot be.
+    """
+    setting = _Setting(build.find_compiler(), argand_c10.cpu.tier())
+    key = setting.program_key(sources)
+    if entry := programs.get(key):
+        logs.channel("cache").info("program %s: found", key)
+        return Library(entry.path(LIBRARY), key)
+    limit = build.compile_timeout()
+    with programs.lock(key, limit) as held:
+        if not held:
+            emit(
+                Record(
+                    "cache",
+                    "IN006",
+                    f"another process has been compiling the same graph for {limit:g} s; "
+                    "it is compiled here too",
+                    "end that process if it hangs",
+                )
+            )
+        if entry := programs.get(key):
+            logs.channel("cache").info("program %s: made by another process", key)
+            return Library(entry.path(LIBRARY), key)
+        with metrics.timed("compile"):
+            data = _build(setting, sources)
+        stored = programs.put(key, _files(sources, data), _manifest(setting, sources))
+    if stored is None:
+        return Library(None, None, data)
+    logs.channel("cache").info("program %s: written, %d bytes", key, len(data))
+    return Library(stored.path(LIBRARY), key)
+
+
+def _files(sources: Sources, library: bytes) -> dict[str, bytes]:
+    """What an entry holds: the library, and the sources for reports and export."""
+    kernels = [
+        {"name": k.name, "source": k.source, "includes": k.includes, "comment": k.comment}
+        for k in sources.kernels
+    ]
+    return {
+        LIBRARY: library,
+        "program.c": sources.program.encode(),
+        "kernels.json": json.dumps(kernels).encode(),
+    }
+
+
+def _manifest(setting: _Setting, sources: Sources) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "abi": argand_c10.ABI_VERSION,
+        "tier": setting.tier,
+        "compiler": setting.compiler.identity,
+        "program": sources.manifest,
+    }
+
+
+def _build(setting: _Setting, sources: Sources) -> bytes:
+    """Compiles what no cache has, in parallel, and links."""
+    keys = {kernel.name: setting.kernel_key(kernel) for kernel in sources.kernels}
+    ready, missing = _cached_units(sources.kernels, keys)
+    with build.scratch_folder() as folder:
+        objects = []
+        for i, entry in enumerate(ready):
+            objects.append(f"cached{i}.o")
+            (folder / objects[-1]).write_bytes(entry.read(_OBJECT))
+        (folder / "program.c").write_text(sources.program)
+        command = build.compile_command
+        commands = [
+            command(
+                setting.compiler, build.PROGRAM_FLAGS, setting.tier, "program.c", "program.o"
+            )
+        ]
+        units = build.split_units(missing, build.processes())
+        for i, unit in enumerate(units):
+            (folder / f"unit{i}.c").write_text(build.unit_source(unit))
+            objects.append(f"unit{i}.o")
+            commands.append(
+                command(
+                    setting.compiler,
+                    build.KERNEL_FLAGS,
+                    setting.tier,
+                    f"unit{i}.c",
+                    objects[-1],
+                )
+            )
+        # The longest first: units of kernels before the program, unless that is large.
+        commands.sort(key=lambda c: -(folder / c[-3]).stat().st_size)
+        build.run_all(commands, folder)
+        for i, unit in enumerate(units):
+            _store_unit((folder / f"unit{i}.o").read_bytes(), [keys[k.name] for k in unit])
+        link = build.link_command(setting.compiler, ["program.o", *objects], LIBRARY)
+        build.run_all([link], folder)
+        return (folder / LIBRARY).read_bytes()
+
+
+def _cached_units(
+    kernels: Sequence[KernelSource], keys: dict[str, str]
+) -> tuple[list[Entry], list[KernelSource]]:
+    """Object files that hold some of the kernels, and the kernels that none holds."""
+    units: dict[str, Entry | None] = {}
+    missing = []
+    for kernel in kernels:
+        pointer = kernels_cache.get(keys[kernel.name])
+        unit = pointer.manifest.get("unit") if pointer else None
+        if isinstance(unit, str) and unit not in units:
+            units[unit] = kernels_cache.get(unit)
+        if not isinstance(unit, str) or units[unit] is None:
+            missing.append(kernel)
+    return [entry for entry in units.values() if entry is not None], missing
+
+
+def _store_unit(data: bytes, keys: list[str]) -> None:
+    unit = "unit-" + hashlib.sha256(data).hexdigest()[:40]
+    if kernels_cache.put(unit, {_OBJECT: data}, {}) is not None:
+        for key in keys:
+            kernels_cache.put(key, {}, {"unit": unit})

@@ -1,0 +1,134 @@
+"""From a ProgramSpec to a callable program."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import argand_c10
+from argand_c10 import logs, metrics
+
+from argand_inductor import _C
+from argand_inductor.artifact import build, cache, load
+from argand_inductor.artifact.cache import Library, Sources
+from argand_inductor.artifact.write_program import ProgramWriter, constants_of
+from argand_inductor.memory_plan import plan_memory
+from argand_inductor.program import (
+    Buf,
+    ExternStep,
+    ProgramSpec,
+    Sym,
+    SymbolSpec,
+    TensorSpec,
+    check,
+)
+
+# Constants larger than this together are not copied into the cache: such a program is not stored.
+_CONSTANT_BYTES = 64 << 20
+
+
+def _describe_input(spec: TensorSpec | SymbolSpec) -> dict[str, Any]:
+    if isinstance(spec, SymbolSpec):
+        return {"symbol": spec.symbol}
+    return {
+        "name": spec.name,
+        "dtype": spec.dtype,
+        "sizes": list(spec.sizes),
+        "strides": list(spec.strides),
+        "device": spec.device,
+    }
+
+
+def _describe_output(spec: ProgramSpec, output: Any) -> Any:
+    if isinstance(output, Sym):
+        return {"integer": output.expr}
+    if not isinstance(output, Buf):
+        return output
+    buffer = spec.buffers.get(output.name)
+    if buffer is None:
+        return {"name": output.name}
+    return {
+        "name": output.name,
+        "dtype": buffer.dtype,
+        "sizes": list(buffer.sizes),
+        "strides": list(buffer.strides),
+        "device": buffer.device,
+    }
+
+
+def write_sources(spec: ProgramSpec) -> Sources:
+    """The C of a program and its manifest.
+
+    Raises:
+        ValueError: if the spec breaks a rule.
+    """
+    check(spec)
+    metrics.count("codegen_runs")
+    operators = dict.fromkeys(s.operator for s in spec.steps if isinstance(s, ExternStep))
+    hashes = {name: _C.schema_hash(name) for name in operators}
+    manifest = {
+        "format": cache.FORMAT,
+        "abi": argand_c10.ABI_VERSION,
+        "tier": argand_c10.cpu.tier(),
+        "inputs": [_describe_input(entry) for entry in spec.inputs],
+        "constants": [_describe_input(entry) for entry in constants_of(spec)],
+        "outputs": [_describe_output(spec, entry) for entry in spec.outputs],
+        "operators": {name: f"{value:016x}" for name, value in hashes.items()},
+        "kernels": [kernel.name for kernel in spec.kernels()],
+    }
+    writer = ProgramWriter(spec, plan_memory(spec), hashes, manifest)
+    return Sources(writer.source(), tuple(spec.kernels()), manifest)
+
+
+def make_program(spec: ProgramSpec) -> _C.Program:
+    """Compile a program, or find it compiled.
+
+    Raises:
+        ValueError: if the spec breaks a rule.
+        CompilerError: if there is no compiler that does its work.
+    """
+    with metrics.timed("write"):
+        sources = write_sources(spec)
+    _log(sources)
+    constants = list(spec.constants.values())
+    for attempt in range(2):
+        library = cache.obtain(sources)
+        data = _describe(spec, library, constants)
+        try:
+            return _open(library, data, constants)
+        except ImportError:  # removed by another process since, or not for this machine
+            if library.key is None or attempt:
+                raise
+            cache.programs.discard(library.key)
+    raise AssertionError("unreachable")
+
+
+def _describe(spec: ProgramSpec, library: Library, constants: list[Any]) -> dict[str, Any]:
+    """What `load` makes the program from; its "library" is None where the cache does not hold everything."""
+    key = library.key
+    stored: list[dict[str, Any]] | None = []
+    if constants and key is not None:
+        small = sum(t.numel() * t.itemsize for t in constants) <= _CONSTANT_BYTES
+        stored = load.store_constants(constants) if small else None
+    return {
+        "format": load.FORMAT,
+        "library": None if stored is None else key,
+        "inputs": len(spec.inputs),
+        "outputs": len(spec.outputs),
+        "constants": stored or [],
+    }
+
+
+def _open(library: Library, data: dict[str, Any], constants: list[Any]) -> _C.Program:
+    if library.path is not None:
+        return load.open_library(os.fspath(library.path), data, constants)
+    with build.scratch_folder() as folder:
+        path = folder / load.LIBRARY
+        path.write_bytes(library.data)
+        return load.open_library(os.fspath(path), data, constants)
+
+
+def _log(sources: Sources) -> None:
+    log = logs.channel("output_code")
+    if log.isEnabledFor(20):
+        log.info("%s\n%s", sources.program, build.unit_source(sources.kernels))
