@@ -72,7 +72,7 @@ def dtype_function(op: Operator) -> str | None:
         rule = op.result_dtype if isinstance(op.result_dtype, str) else None
         return f'def {name}({header}):\n    return lang.pointwise_dtype("{op.promote}", {_dtype_literal(rule)}, {operands})\n'
     tensors = [a for a in op.schema.arguments if a.type.is_tensor and not a.type.optional]
-    if op.kind == "composite" or not tensors:
+    if (op.kind == "composite" and op.shape is None) or not tensors:
         return None
     first = f"{safe(tensors[0].name)}.dtype"
     given = (
@@ -107,6 +107,7 @@ def emit_shapes(registry: Registry, family: str) -> str:
         if dtype is not None:
             functions.append(dtype)
             dtypes[op.name] = f"{op.identifier}_dtype"
+    kinds = {op.name: f'"{op.kind}"' for op in registry.family(family)}
     text = (
         HEADER.format(doc=f"Result sizes and dtypes of the {family} operators.") + _IMPORTS + "\n"
     )
@@ -114,9 +115,8 @@ def emit_shapes(registry: Registry, family: str) -> str:
     text += "\n\n" + _table(
         "SHAPES", "Any", shapes, "operator -> sizes of its results, from its arguments"
     )
-    return text + _table(
-        "DTYPES", "Any", dtypes, "operator -> dtypes of its results, from its arguments"
-    )
+    text += _table("DTYPES", "Any", dtypes, "operator -> dtypes of its results, from its arguments")
+    return text + _table("KINDS", "str", kinds, "operator -> its kind in the registry")
 
 
 # ---- derivatives -------------------------------------------------------------------------------------------------------
@@ -181,7 +181,10 @@ def rule(op: Operator) -> str:
             head.append(f"{grad} = {value}")
     values = [gradients.get(a.name, "None") for a in op.schema.arguments]
     lines = [*head, *lines, f"return ({', '.join(values)},)"]
-    main = (
+    given = sorted(op.schema.index(a) for d in op.grad if d.body is not None for a in d.args)
+    flowing = [k for k, g in enumerate(gradient_names(op.schema)) if g in used]
+    mark = f"@lang.differentiable({given}, {flowing or list(range(len(op.schema.results)))})\n"
+    main = mark + (
         f"def {op.identifier}(ops: Any, grads: Any, args: Any, results: Any, needs: Any) -> Any:\n"
     )
     return "\n\n".join([*parts, main + "".join(f"    {line}\n" for line in lines)])
@@ -254,7 +257,7 @@ def emit_tables(registry: Registry) -> str:
         + "from typing import Any\n\n"
     )
     names = {
-        "shapes": ("SHAPES", "DTYPES"),
+        "shapes": ("SHAPES", "DTYPES", "KINDS"),
         "derivatives": ("DERIVATIVES", "BODIES"),
         "composites": ("COMPOSITES",),
         "lowerings": ("LOWERINGS",),

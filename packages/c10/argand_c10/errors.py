@@ -2,4 +2,19 @@
 
 from argand_c10._C import DeviceError, DTypeError, OutOfMemoryError, ShapeError
 
-__all__ = ["DTypeError", "DeviceError", "OutOfMemoryError", "ShapeError"]
+__all__ = [
+    "DTypeError",
+    "DataDependentError",
+    "DeviceError",
+    "OutOfMemoryError",
+    "ShapeError",
+    "UnsupportedError",
+]
+
+
+class UnsupportedError(RuntimeError):
+    """Something that works on tensors with data, but not while a graph is built."""
+
+
+class DataDependentError(UnsupportedError):
+    """A Python value or a shape was asked for that depends on the elements of a tensor without data."""

@@ -16,6 +16,7 @@ inf, nan = math.inf, math.nan
 IndexError, TypeError, ValueError = IndexError, TypeError, ValueError  # raised by generated code
 ShapeError = _c10.errors.ShapeError
 DTypeError = _c10.errors.DTypeError
+DataDependentError = _c10.errors.DataDependentError
 
 bool_, uint8, int8, int16, int32, int64 = (
     _c10.bool,
@@ -46,6 +47,16 @@ class Strided(NamedTuple):
     sizes: list[Any]
     strides: list[Any]
     offset: Any
+
+
+def differentiable(args: list[int], results: list[int]) -> Any:
+    """Notes at a rule which arguments it has gradients for, and which results gradients flow in from."""
+
+    def mark(rule: Any) -> Any:
+        rule.differentiable = (tuple(args), tuple(results))
+        return rule
+
+    return mark
 
 
 # ---- lists and attributes ------------------------------------------------------------------------------------------
@@ -298,7 +309,7 @@ def index_shape(t: Any, indices: Any) -> list[Any]:
         raise IndexError(f"too many indices for tensor of dimension {t.ndim}")
     given = [i for i, x in enumerate(indices) if x is not None]
     if any(indices[i].dtype in (bool_, uint8) for i in given):
-        raise TypeError("index: a mask's result shape depends on its values")
+        raise DataDependentError("index: a mask's result shape depends on its values")
     picked: list[Any] = []
     for i in given:
         picked = broadcast_shapes(picked, shape(indices[i]))
@@ -397,11 +408,46 @@ def promote_types(a: Any, b: Any) -> Any:
 
 
 def scalar_dtype(s: Any) -> Any:
+    if isinstance(s, float):
+        return default_dtype()
     if isinstance(s, bool):
         return bool_
-    if isinstance(s, int):
-        return int64
-    return complex_dtype(default_dtype()) if isinstance(s, complex) else default_dtype()
+    return complex_dtype(default_dtype()) if isinstance(s, complex) else int64  # also symbolic integers
+
+
+def _promoted(known: Any, dtype: Any) -> Any:
+    return dtype if known is None or known is dtype else _c10.promote_types(known, dtype)
+
+
+def _combined(higher: Any, lower: Any) -> Any:
+    """Tensors with dimensions decide, then 0-d tensors, then numbers: lower ones matter only by being of a higher kind."""
+    if higher is None:
+        return lower
+    if lower is None or higher in _COMPLEX:
+        return higher
+    if higher in _FLOATING:
+        return complex_dtype(higher) if lower in _COMPLEX else higher
+    if higher == bool_ or lower in _FLOATING or lower in _COMPLEX:
+        return _c10.promote_types(higher, lower)
+    return higher
+
+
+def result_type(operands: Any) -> Any:
+    """As argand_c10.result_type, for whatever stands for tensors and numbers."""
+    dim: Any = None
+    zero: Any = None
+    number: Any = None
+    for x in operands:
+        dtype = getattr(x, "dtype", None)
+        if dtype is None:
+            number = _promoted(number, scalar_dtype(x))
+        elif x.ndim:
+            dim = _promoted(dim, dtype)
+        else:
+            zero = _promoted(zero, dtype)
+    if zero is None and number is None:
+        return dim
+    return _combined(dim, _combined(zero, number))
 
 
 def to_float(s: Any) -> float:
@@ -446,7 +492,7 @@ def arange_dtype(start: Any, end: Any, step: Any) -> Any:
 
 
 def cat_dtype(tensors: Any) -> Any:
-    return _c10.result_type(*tensors) if tensors else float32
+    return result_type(tensors) if tensors else float32
 
 
 # ---- tensors ---------------------------------------------------------------------------------------------------------
@@ -531,7 +577,7 @@ def pointwise_dtype(promote: str, result: Any, *operands: Any) -> Any:
     given = [x for x in operands if x is not None]
     if promote == "self":
         return next(x.dtype for x in given if is_tensor(x))
-    dtype = _c10.result_type(*given)
+    dtype = result_type(given)
     return (
         default_dtype() if promote == "float" and (dtype in _INTEGRAL or dtype == bool_) else dtype
     )

@@ -1,0 +1,175 @@
+"""Indexing in terms of operators, for objects that stand for tensors; `Tensor` does the same in C++ (csrc/python/indexing.cc).
+
+Integers, slices, None, Ellipsis and bools are views; tensors and sequences gather (operator `index`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import argand_c10
+
+
+def _is_tensor(x: Any) -> bool:
+    return hasattr(x, "ndim") and hasattr(x, "dtype") and hasattr(x, "requires_grad")
+
+
+def _is_sequence(x: Any) -> bool:
+    return isinstance(x, (list, tuple)) or (
+        hasattr(x, "__len__") and hasattr(x, "__getitem__") and not _is_tensor(x) and not isinstance(x, str)
+    )
+
+
+def _consumed_dims(item: Any) -> int:
+    if item is None or item is Ellipsis or isinstance(item, bool):
+        return 0
+    if _is_tensor(item):
+        return item.ndim if item.dtype is argand_c10.bool else 1
+    return 1
+
+
+class _Reader:
+    """Applies the items of an index one after the other: first all views, then the tensors that gather."""
+
+    def __init__(self, ops: Any, self_: Any) -> None:
+        self.ops = ops
+        self.view = self_
+        self.indices: list[Any] = []
+        self.advanced = False
+        self._dim = 0  # of `view`
+        self._selected = 0  # dimensions that integers took away
+
+    def read(self, items: tuple[Any, ...]) -> _Reader:
+        if sum(1 for x in items if x is Ellipsis) > 1:
+            raise IndexError("index: got two ellipses ('...'), expected at most one")
+        if sum(map(_consumed_dims, items)) > self.view.ndim:
+            raise IndexError(f"too many indices for tensor of dimension {self.view.ndim}")
+        for i, item in enumerate(items):
+            if item is Ellipsis:
+                self._dim = self.view.ndim - sum(map(_consumed_dims, items[i + 1 :]))
+            else:
+                self._apply(item)
+        return self
+
+    def _apply(self, item: Any) -> None:
+        if item is None:
+            self.view = self.ops.unsqueeze(self.view, self._dim)
+            self._dim += 1
+            self._selected -= 1
+        elif isinstance(item, bool):
+            self.view = self.ops.unsqueeze(self.view, self._dim)
+            mask = self.ops.full([], item, dtype=argand_c10.bool)
+            self._put(self.ops.nonzero(self.ops.reshape(mask, [1])), 1)
+        elif isinstance(item, int):
+            self._select(item)
+        elif isinstance(item, slice):
+            self._slice(item)
+        elif _is_tensor(item):
+            self._tensor(item)
+        elif _is_sequence(item):
+            found = argand_c10.tensor(item)
+            empty = found.numel() == 0 and found.is_floating_point()
+            self._tensor(argand_c10.tensor(item, dtype=argand_c10.int64) if empty else found)
+        elif hasattr(type(item), "__index__"):
+            self._select(item)
+        else:
+            raise IndexError(
+                "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+                f"(got {type(item).__name__})"
+            )
+
+    def _select(self, i: Any) -> None:
+        size = self.view.shape[self._dim]
+        if i < -size or i >= size:
+            raise IndexError(
+                f"index {i} is out of bounds for dimension {self._dim + self._selected} with size {size}"
+            )
+        self.view = self.ops.select(self.view, self._dim, i)
+        self._selected += 1
+
+    def _slice(self, s: slice) -> None:
+        start, stop = _bound(s.start), _bound(s.stop)
+        step = 1 if s.step is None else _bound(s.step)
+        if step <= 0:
+            raise ValueError("step must be greater than zero")
+        if start is not None or stop is not None or step != 1:
+            self.view = self.ops.slice(self.view, self._dim, start, stop, step)
+        self._dim += 1
+
+    def _tensor(self, t: Any) -> None:
+        if t.dtype is argand_c10.bool:
+            shape = self.view.shape
+            for i in range(t.ndim):
+                if t.shape[i] != shape[self._dim + i]:
+                    raise IndexError(
+                        f"The shape of the mask {list(t.shape)} at index {i} does not match the shape of the indexed tensor "
+                        f"{list(shape)} at index {self._dim + i}"
+                    )
+            if t.ndim == 0:  # a bool scalar: a new dimension of size 1 or 0
+                self.view = self.ops.unsqueeze(self.view, self._dim)
+                self._put(self.ops.nonzero(self.ops.reshape(t, [1])), 1)
+            else:
+                self._put(self.ops.nonzero(t), t.ndim)
+            return
+        if t.dtype.is_floating_point or t.dtype.is_complex:
+            raise IndexError(
+                f"tensors used as indices must be long, int, byte or bool tensors, but got {t.dtype.name}"
+            )
+        self._set(t)
+
+    def _put(self, rows: Any, dims: int) -> None:  # columns of nonzero()
+        for i in range(dims):
+            self._set(self.ops.select(rows, 1, i))
+
+    def _set(self, index: Any) -> None:
+        self.indices += [None] * (self._dim - len(self.indices)) + [index]
+        self._dim += 1
+        self.advanced = True
+
+
+def _bound(x: Any) -> Any:
+    """A slice bound: None, or a number that may be symbolic."""
+    if x is None or (isinstance(x, int) and not isinstance(x, bool)):
+        return x
+    if _is_tensor(x):
+        return x.__index__()
+    if hasattr(type(x), "__index__"):
+        return int(x) if isinstance(x, bool) else x
+    raise TypeError(f"index: got a {type(x).__name__} as slice bound, expected an integer or None")
+
+
+def _read(ops: Any, self: Any, index: Any) -> _Reader:
+    if isinstance(index, tuple):
+        return _Reader(ops, self).read(index)
+    if isinstance(index, list) and len(index) < 32:
+        for x in index:
+            if _is_tensor(x) or _is_sequence(x) or isinstance(x, slice) or x is None or x is Ellipsis:
+                return _Reader(ops, self).read(tuple(index))  # a short list of more than numbers stands for a tuple
+    return _Reader(ops, self).read((index,))
+
+
+def getitem(ops: Any, self: Any, index: Any) -> Any:
+    """`self[index]`."""
+    found = _read(ops, self, index)
+    if found.advanced:
+        return ops.index(found.view, found.indices)
+    return ops.alias(self) if found.view is self else found.view
+
+
+def setitem(ops: Any, self: Any, index: Any, value: Any) -> None:
+    """`self[index] = value`; leading dimensions of size 1 of the value are dropped."""
+    found = _read(ops, self, index)
+    view = found.view
+    if not _is_tensor(value):
+        if isinstance(value, (bool, int, float, complex)) or not _is_sequence(value):
+            value = ops.full([], value, dtype=view.dtype)
+        else:
+            value = argand_c10.tensor(value)
+    if found.advanced:
+        if value.dtype is not view.dtype:
+            value = ops._to_copy(value, dtype=view.dtype)
+        ops.index_put_(view, found.indices, value, False)
+        return
+    while value.ndim > view.ndim and value.shape[0] == 1:
+        value = ops.squeeze(value, [0])
+    ops.copy_(view, value)

@@ -1,0 +1,70 @@
+"""What compilers know of operators: shapes, dtypes, bodies, derivatives and lowerings, by overload name.
+
+Packages that bring operators register a provider of their rules; packages that compile ask `rules_of`. A provider is
+called at the first look-up after its registration, so that importing a package costs nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from argand_c10._C import Operator
+
+__all__ = ["Rules", "register_rules", "rules_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules of one overload; what an operator has no rule for is None.
+
+    Attributes:
+        kind: as in its registry: "pointwise", "reduction", "scan", "view", "index", "factory", "random",
+            "contraction", "composite" or "opaque".
+        shape: `shape(*args, **kwargs)` -> the result's sizes, or an object with `sizes`, `strides` and `offset`;
+            a tuple of such for several results. Sizes may be symbolic.
+        dtype: `dtype(*args, **kwargs)` -> the result's dtype; a tuple for several results.
+        composite: `composite(ops, *args, **kwargs)` -> the results, made of calls of the attributes of `ops`.
+        derivative: `derivative(ops, grads, args, results, needs)` -> a gradient or None per argument.
+        derivative_body: like `composite`; the operator is derived by deriving this body in its place.
+        differentiable: whether floating results of floating inputs carry gradients.
+        lowering: how a code generator makes loops of it; defined by the code generator.
+    """
+
+    kind: str
+    shape: Callable[..., Any] | None = None
+    dtype: Callable[..., Any] | None = None
+    composite: Callable[..., Any] | None = None
+    derivative: Callable[..., Any] | None = None
+    derivative_body: Callable[..., Any] | None = None
+    differentiable: bool = True
+    lowering: Any = None
+
+
+Provider = Callable[[], Mapping[str, Rules]]
+
+_lock = threading.RLock()
+_pending: list[Provider] = []
+_rules: dict[str, Rules] = {}
+
+
+def register_rules(provider: Provider) -> None:
+    """Add the rules that `provider()` returns, by overload name; later providers win."""
+    with _lock:
+        _pending.append(provider)
+
+
+def _load() -> None:
+    with _lock:
+        while _pending:
+            _rules.update(_pending[0]())
+            del _pending[0]
+
+
+def rules_of(op: Operator | str) -> Rules | None:
+    """The rules of an overload, given as Operator or by its name ("add", "max.dim"); None if it has none."""
+    if _pending:
+        _load()
+    return _rules.get(op if isinstance(op, str) else op.name)

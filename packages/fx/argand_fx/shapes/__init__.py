@@ -1,0 +1,17 @@
+"""Shapes without data: symbolic sizes and their guards, fake tensors, and the builder that makes graphs of operator calls."""
+
+from argand_c10.errors import DataDependentError, UnsupportedError
+from argand_fx.shapes.builder import FakeTensorMode, GraphBuilder
+from argand_fx.shapes.fake_tensor import FakeStorage, FakeTensor, SymSize
+from argand_fx.shapes.from_tensor import from_tensor
+
+__all__ = [
+    "DataDependentError",
+    "FakeStorage",
+    "FakeTensor",
+    "FakeTensorMode",
+    "GraphBuilder",
+    "SymSize",
+    "UnsupportedError",
+    "from_tensor",
+]
