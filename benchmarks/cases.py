@@ -153,7 +153,3 @@ CASES: tuple[Case, ...] = (
     *_attention_cases(),
     Case("GPT training step", "step()", lambda torch: {"step": build_training_step(torch)}, 0.8),
 )
-
-
-def find_case(name: str) -> Case:
-    return next(case for case in CASES if case.name == name)

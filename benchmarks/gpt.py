@@ -15,8 +15,9 @@ def build_training_step(
     length: int = 256,
     batch: int = 8,
     vocabulary: int = 512,
+    compiled: bool = False,
 ) -> Any:
-    """Returns `step() -> loss`: one AdamW step on a fixed batch of random token sequences."""
+    """Returns `step() -> loss`: one AdamW step on a fixed batch of random token sequences; `compiled`: of the model compiled."""
     nn: Any = torch.nn
     F: Any = torch.nn.functional
 
@@ -54,12 +55,13 @@ def build_training_step(
     torch.manual_seed(0)
     model = GPT()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    forward = torch.compile(model) if compiled else model
     data = torch.randint(0, vocabulary, (batch, length + 1))
     inputs, targets = data[:, :-1], data[:, 1:].reshape(-1)
 
     def step() -> float:
         optimizer.zero_grad()
-        loss = F.cross_entropy(model(inputs).reshape(-1, vocabulary), targets)
+        loss = F.cross_entropy(forward(inputs).reshape(-1, vocabulary), targets)
         loss.backward()
         optimizer.step()
         return float(loss.item())

@@ -25,7 +25,7 @@ class Process:
     """A `benchmarks.worker` and the pipe to it."""
 
     def __init__(self, namespace: str, threads: int, python: str, paths: list[str]) -> None:
-        self.namespace = namespace
+        self.namespace, self.python, self.paths = namespace, python, paths
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(ROOT), *paths]),

@@ -18,7 +18,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from benchmarks.cases import find_case
+from benchmarks.cases import CASES
+from benchmarks.compile_cases import COMPILED_CASES
 
 # A round lasts at least this long, so that the clock and the loop do not show.
 ROUND_SECONDS = 0.02
@@ -60,7 +61,7 @@ class Worker:
 
     def prepare(self, name: str) -> dict[str, Any]:
         self.release()
-        case = find_case(name)
+        case = next(case for case in (*CASES, *COMPILED_CASES) if case.name == name)
         if self.torch is None:
             self.timer = timeit.Timer(
                 "copy()", globals={"copy": make_copy(case.traffic, self.threads)}

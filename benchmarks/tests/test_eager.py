@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import eager
+from benchmarks import report
 from benchmarks.cases import CASES
 from benchmarks.processes import CaseError, Process, Samples, own_paths, take_turns
 
@@ -52,7 +52,7 @@ def test_summary_of_an_even_number_of_rounds():
 def test_rows_say_what_was_missed():
     times = {"min": 1e-6, "median": 2e-6, "max": 3e-6, "rounds": 3}
     row = {"case": "add", "target": 0.6, "times": {"argand": times, "torch": times}, "ratio": 1.0}
-    assert eager.render(row).endswith("1.00    0.60   MISSED")
+    assert report.render(row).endswith("1.00    0.60   MISSED")
     row |= {
         "ratio": 0.5,
         "of_copy": 0.5,
@@ -60,7 +60,7 @@ def test_rows_say_what_was_missed():
         "bandwidth": 1e9,
         "copy_bandwidth": 2e9,
     }
-    first, second = eager.render(row).split("\n")
+    first, second = report.render(row).split("\n")
     assert first.endswith("0.60")
     assert (
         second.strip() == "1.0 GB/s; a copy of the same traffic 2.0 GB/s: 50%, target 80%   MISSED"
