@@ -16,6 +16,7 @@ from argand_c10.records import Record, emit
 
 from argand_inductor.artifact import build
 from argand_inductor.artifact.build import Compiler
+from argand_inductor.artifact.errors import CompilerError
 from argand_inductor.program import KernelSource
 
 FORMAT = 1
@@ -187,10 +188,25 @@ def _build(setting: _Setting, sources: Sources) -> bytes:
         commands.sort(key=lambda c: -(folder / c[-3]).stat().st_size)
         build.run_all(commands, folder)
         for i, unit in enumerate(units):
-            _store_unit((folder / f"unit{i}.o").read_bytes(), [keys[k.name] for k in unit])
+            _store_unit(_written(folder / f"unit{i}.o"), [keys[k.name] for k in unit])
         link = build.link_command(setting.compiler, ["program.o", *objects], LIBRARY)
         build.run_all([link], folder)
-        return (folder / LIBRARY).read_bytes()
+        return _written(folder / LIBRARY)
+
+
+def _written(path: Path) -> bytes:
+    """What the compiler made.
+
+    Raises:
+        CompilerError: if it made nothing.
+    """
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        what = "library" if path.name == LIBRARY else "object file"
+        raise CompilerError(
+            "IN002", f"the C compiler wrote no {what}", "set ARGAND_CC to a recent gcc or clang"
+        ) from None
 
 
 def _cached_units(
