@@ -4,6 +4,8 @@ from argand_c10.errors import DataDependentError, UnsupportedError
 from argand_fx.shapes.builder import FakeTensorMode, GraphBuilder
 from argand_fx.shapes.fake_tensor import FakeStorage, FakeTensor, SymSize
 from argand_fx.shapes.from_tensor import from_tensor
+from argand_fx.shapes.shape_env import ShapeEnv, ShapeGuard
+from argand_fx.shapes.sym_int import SymBool, SymInt
 
 __all__ = [
     "DataDependentError",
@@ -11,6 +13,10 @@ __all__ = [
     "FakeTensor",
     "FakeTensorMode",
     "GraphBuilder",
+    "ShapeEnv",
+    "ShapeGuard",
+    "SymBool",
+    "SymInt",
     "SymSize",
     "UnsupportedError",
     "from_tensor",
