@@ -172,6 +172,10 @@ class FramePlan:
         """Every outermost expression, in the order of evaluation."""
         if self.graph is not None:
             yield from self.graph.inputs
+        yield from self.roots_after_graph()
+
+    def roots_after_graph(self) -> Iterator[Expr]:
+        """Those of the effects and the outcome."""
         for statement in self.effects:
             yield from _parts(statement, _STATEMENTS)
         yield from self.roots_of_outcome()

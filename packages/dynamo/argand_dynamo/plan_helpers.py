@@ -1,0 +1,97 @@
+"""Functions that replacement bytecode calls."""
+
+from __future__ import annotations
+
+import collections
+import sys
+from collections.abc import Callable, Iterable
+from types import CellType, FunctionType
+from typing import Any
+
+
+class TailCall(tuple[Any, ...]):
+    """What a resume function's replacement returns when it breaks: (function, arguments) to be called in its stead by the first frame, so that loops that break need no recursion."""
+
+    __slots__ = ()
+
+
+def note(error: BaseException, lines: tuple[tuple[str, int, str], ...]) -> None:
+    """Say in an exception raised by a compiled graph which of the user's lines the graph stands for, unless somebody said it better."""
+    if getattr(error, "__notes__", None):
+        return
+    by_function: dict[tuple[str, str], list[int]] = {}
+    for file, line, function in lines:
+        by_function.setdefault((file, function), []).append(line)
+    places = "; ".join(
+        f'"{file}", line{"s" if len(set(found)) > 1 else ""} {", ".join(map(str, dict.fromkeys(found)))}, in {function}'
+        for (file, function), found in by_function.items()
+    )
+    error.add_note(f"raised in a compiled graph made from {places}")
+
+
+def cell_of(function: FunctionType, name: str) -> CellType:
+    """Cell of a function's free variable."""
+    return (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
+
+
+def closure_value(function: FunctionType, name: str) -> Any:
+    """Content of a function's free variable."""
+    return cell_of(function, name).cell_contents
+
+
+def key_at(mapping: Iterable[Any], index: int) -> Any:
+    """The index-th key of a dict."""
+    for place, key in enumerate(mapping):
+        if place == index:
+            return key
+    raise IndexError(f"dict: got index {index} of a key, expected fewer")
+
+
+def list_replace(target: list[Any], items: list[Any]) -> None:
+    """Change the contents, whatever a subclass does."""
+    list.__setitem__(target, slice(None), items)
+
+
+def set_replace(target: set[Any], items: list[Any]) -> None:
+    """Change the contents, whatever a subclass does."""
+    set.clear(target)
+    set.update(target, items)
+
+
+def dict_replace(target: dict[Any, Any], items: dict[Any, Any]) -> None:
+    """Change the contents and their order, whatever a subclass does."""
+    kind = collections.OrderedDict if isinstance(target, collections.OrderedDict) else dict
+    kind.clear(target)
+    for key, value in items.items():
+        kind.__setitem__(target, key, value)
+
+
+def function_of(
+    code: Any, module_globals: dict[str, Any], defaults: Any, kwdefaults: Any, cells: tuple[CellType, ...]
+) -> FunctionType:
+    """A new function with globals of its own."""
+    made = FunctionType(code, module_globals, None, defaults, cells)
+    made.__kwdefaults__ = kwdefaults
+    return made
+
+
+HELPERS: dict[str, Callable[..., Any]] = {
+    "note": note,
+    "cell_of": cell_of,
+    "closure_value": closure_value,
+    "key_at": key_at,
+    "list_replace": list_replace,
+    "set_replace": set_replace,
+    "dict_replace": dict_replace,
+    "function_of": function_of,
+    "new_cell": CellType,
+    "type": type,
+    "len": len,
+    "setattr": object.__setattr__,
+    "delattr": object.__delattr__,
+    "min": min,
+    "max": max,
+    "TailCall": TailCall,
+    "frozenset": frozenset,
+}
+MODULES = sys.modules
