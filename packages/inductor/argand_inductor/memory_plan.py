@@ -82,6 +82,17 @@ class MemoryPlan:
     needs_tensor: frozenset[str]
     last_use: dict[str, int]
 
+    def __str__(self) -> str:
+        slots = [" * ".join((str(c), *factors)) for c, factors in self.slots]
+        lines = [f"arena: {self.fixed_bytes} bytes" + "".join(f" + {slot}" for slot in slots)]
+        for name, place in self.places.items():
+            where = place.home
+            if place.home == "arena":
+                slot = f" of slot {place.slot}" if place.slot is not None else ""
+                where = f"arena at {place.offset}{slot}"
+            lines.append(f"{name}: {where}, steps {place.first} to {place.last}")
+        return "\n".join(lines)
+
 
 @dataclass(slots=True)
 class _Block:

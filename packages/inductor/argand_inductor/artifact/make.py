@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 import argand_c10
-from argand_c10 import logs, metrics
+from argand_c10 import debug_trace, logs, metrics
 
 from argand_inductor import _C
 from argand_inductor.artifact import build, cache, load
@@ -76,7 +76,10 @@ def write_sources(spec: ProgramSpec) -> Sources:
         "operators": {name: f"{value:016x}" for name, value in hashes.items()},
         "kernels": [kernel.name for kernel in spec.kernels()],
     }
-    writer = ProgramWriter(spec, plan_memory(spec), hashes, manifest)
+    plan = plan_memory(spec)
+    if debug_trace.enabled():
+        debug_trace.add("memory_plan", str(plan))
+    writer = ProgramWriter(spec, plan, hashes, manifest)
     return Sources(writer.source(), tuple(spec.kernels()), manifest)
 
 
@@ -87,7 +90,7 @@ def make_program(spec: ProgramSpec) -> _C.Program:
         ValueError: if the spec breaks a rule.
         CompilerError: if there is no compiler that does its work.
     """
-    with metrics.timed("write"):
+    with metrics.timed("generate"):
         sources = write_sources(spec)
     _log(sources)
     constants = list(spec.constants.values())
@@ -95,7 +98,8 @@ def make_program(spec: ProgramSpec) -> _C.Program:
         library = cache.obtain(sources)
         data = _describe(spec, library, constants)
         try:
-            return _open(library, data, constants)
+            with metrics.timed("load"):
+                return _open(library, data, constants)
         except ImportError:  # removed by another process since, or not for this machine
             if library.key is None or attempt:
                 raise
@@ -132,3 +136,6 @@ def _log(sources: Sources) -> None:
     log = logs.channel("output_code")
     if log.isEnabledFor(20):
         log.info("%s\n%s", sources.program, build.unit_source(sources.kernels))
+    if debug_trace.enabled():
+        code = [(kernel.name, kernel.source) for kernel in sources.kernels]
+        debug_trace.add("output_code", [*code, ("program", sources.program)])
