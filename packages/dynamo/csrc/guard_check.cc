@@ -257,8 +257,7 @@ int ExpectedType::traverse(visitproc visit, void* arg) { return visit_ref(owner_
 
 void ExpectedObject::set(PyObject* o) {
   object_ = o;
-  // Code objects and types go strongly: the entry needs them as they are, and they are small.
-  weak_ = PyType_SUPPORTS_WEAKREFS(Py_TYPE(o)) && !PyType_Check(o) && !PyCode_Check(o);
+  weak_ = is_held_weakly(o);
   holder_ = weak_ ? Ref(checked(PyWeakref_NewRef(o, nullptr))) : Ref::borrow(o);
 }
 

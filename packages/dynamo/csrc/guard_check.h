@@ -52,6 +52,9 @@ inline bool is_referent(PyObject* reference, PyObject* o) {
 #endif
 }
 
+// Types and code objects are held strongly: an entry needs them as they are, and they are small.
+inline bool is_held_weakly(PyObject* o) { return PyType_SUPPORTS_WEAKREFS(Py_TYPE(o)) && !PyType_Check(o) && !PyCode_Check(o); }
+
 // An object by identity. It is held weakly where that is possible: a guard keeps no model alive, and fails once the object is gone.
 class ExpectedObject {
  public:

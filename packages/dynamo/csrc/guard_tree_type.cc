@@ -40,6 +40,24 @@ void tree_dealloc(PyObject* o) {
   Py_DECREF(type);
 }
 
+// What is kept for explanations: ID guards hold their object weakly here too, as `(source, "ID", weak reference)`.
+PyObject* without_owners(PyObject* guards) {
+  const Py_ssize_t n = PyTuple_GET_SIZE(guards);
+  Ref result(checked(PyTuple_New(n)));
+  for (Py_ssize_t i = 0; i < n; i++) {
+    PyObject* guard = PyTuple_GET_ITEM(guards, i);
+    PyObject* value = PyTuple_GET_ITEM(guard, 2);
+    const bool weak = PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(guard, 1), "ID") == 0 && is_held_weakly(value);
+    if (weak) {
+      Ref reference(checked(PyWeakref_NewRef(value, nullptr)));
+      PyTuple_SET_ITEM(result.get(), i, checked(PyTuple_Pack(3, PyTuple_GET_ITEM(guard, 0), PyTuple_GET_ITEM(guard, 1), reference.get())));
+    } else {
+      PyTuple_SET_ITEM(result.get(), i, Py_NewRef(guard));
+    }
+  }
+  return result.take();
+}
+
 PyObject* tree_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* keywords[] = {"guards", "globals", "closure", "freevars", nullptr};
   PyObject *guards, *globals = Py_None, *closure = Py_None, *freevars = nullptr;
@@ -53,7 +71,7 @@ PyObject* tree_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     auto tree = std::make_unique<GuardTree>(list.get());
     Ref self(checked(type->tp_alloc(type, 0)));
     self_of(self.get())->tree = tree.release();
-    self_of(self.get())->guards = list.take();
+    self_of(self.get())->guards = without_owners(list.get());
     self_of(self.get())->globals = globals == Py_None ? nullptr : Py_NewRef(globals);
     self_of(self.get())->closure = closure == Py_None ? nullptr : Py_NewRef(closure);
     self_of(self.get())->freevars = Py_XNewRef(freevars);
@@ -109,7 +127,7 @@ PyMethodDef methods[] = {{"check", fast(tree_check), METH_FASTCALL,
                          {"explain", fast(tree_explain), METH_FASTCALL,
                           "explain(args, function=None)\n--\n\n(index of the first guard that fails, text for people), or None if all hold."},
                          {nullptr, nullptr, 0, nullptr}};
-PyMemberDef members[] = {{"guards", T_OBJECT, offsetof(GuardTreeObject, guards), READONLY, "The guards as they were given."},
+PyMemberDef members[] = {{"guards", T_OBJECT, offsetof(GuardTreeObject, guards), READONLY, "The guards as they were given; objects of ID guards by weak reference where they allow it."},
                          {nullptr, 0, 0, 0, nullptr}};
 PyGetSetDef getset[] = {{"alive", tree_alive, nullptr, "False once an object that a guard expects by identity is gone.", nullptr},
                         {nullptr, nullptr, nullptr, nullptr, nullptr}};

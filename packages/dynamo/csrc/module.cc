@@ -38,12 +38,18 @@ PyObject* instance_attribute_function(PyObject*, PyObject* args) {
 
 PyObject* is_constant_function(PyObject*, PyObject* o) { return PyBool_FromLong(is_constant(o)); }
 
+PyObject* storage_id(PyObject*, PyObject* o) {
+  const ArgandTensor* t = python->unwrap(o);
+  return t ? PyLong_FromVoidPtr(t->storage) : nullptr;
+}
+
 PyMethodDef functions[] = {
     {"set_code_hash", set_code_hash_function, METH_O,
      "set_code_hash(function)\n--\n\nSets function(code) -> str, by which CODE guards that were stored as text know their code."},
     {"in_miss", is_compiling_function, METH_NOARGS, "in_miss()\n--\n\nIs this thread inside the `miss` of a compiled function."},
     {"instance_attribute", instance_attribute_function, METH_VARARGS,
      "instance_attribute(object, name, default=None)\n--\n\nThe entry of object.__dict__; runs no descriptor and makes no dict."},
+    {"storage_id", storage_id, METH_O, "storage_id(tensor)\n--\n\nA number that the tensors of one storage share while it lives."},
     {"is_constant", is_constant_function, METH_O, "is_constant(object)\n--\n\nCan it be the value of an EQUALS guard."},
     {nullptr, nullptr, 0, nullptr}};
 PyModuleDef definition = {
