@@ -20,7 +20,7 @@ from argand_dynamo.frame_plan import Break, Expr, FramePlan, GraphCall, PlanErro
 from argand_dynamo.plan_helpers import HELPERS, MODULES, TailCall
 from argand_dynamo.resume import (
     Successor,
-    breaking_instruction,
+    breaking_instructions,
     is_resume,
     needed_locals,
     parameters,
@@ -158,7 +158,11 @@ class _Assembler:
         end = prologue_end(instructions)
         own = [i for i in instructions[:end] if i.opname != "COPY_FREE_VARS"]
         count = len(self.code.co_freevars) + len(self.held)
-        return [create.copy_free_vars(count), *own] if count else own
+        if not count:
+            return own
+        copies = create.copy_free_vars(count)
+        copies.positions = own[0].positions
+        return [copies, *own]
 
     def _call_graph(self, graph: GraphCall) -> None:
         if self.objects.graph is None:
@@ -412,7 +416,8 @@ class _Assembler:
         # The stack first: storing variables may overwrite arguments that it reads.
         self._items(outcome.stack)
         self._store_locals(outcome)
-        broken = breaking_instruction(instruction)
+        run = breaking_instructions(instruction)
+        broken = run[0]
         if broken.handler is not None:
             # The rest of an enclosing `try` or `with`, in case the instruction raises: Python's own code.
             inside = reachable(flow.instructions, broken.handler.target)
@@ -422,7 +427,7 @@ class _Assembler:
             raise PlanError(
                 f"assemble_plan: the break of {self.plan.name} has {len(ways)} ways on, got {len(self.objects.resume)} resume functions"
             )
-        self.emit(broken)
+        self.emit(*run)
         if not ways:
             return
         join = create.return_value() if is_resume(self.code) else create.simple("NOP")

@@ -43,16 +43,20 @@ class Successor:
     stack: tuple[bool, ...]
 
 
-def breaking_instruction(instruction: Instruction) -> Instruction:
-    """What runs instead of a breaking instruction: the same, but loads for a call push one value only."""
+def breaking_instructions(instruction: Instruction) -> list[Instruction]:
+    """What runs instead of an instruction, which comes first: the same, but loads for a call always push an empty slot beside the value."""
     made = instruction.copy()
-    if made.opname in ("LOAD_METHOD", "LOAD_ATTR"):
-        made.opname, made.arg = "LOAD_ATTR", 0
-    elif made.opname == "LOAD_GLOBAL":
-        made.arg = 0
-    elif made.opname == "LOAD_SUPER_ATTR":
+    if not _pushes_method(instruction):
+        return [made]
+    if made.opname == "LOAD_SUPER_ATTR":
         made.arg = (made.arg or 0) & ~1
-    return made
+    else:
+        made.opname = made.opname.replace("METHOD", "ATTR")
+        made.arg = 0
+    empty = [create.push_null(), create.swap(2)] if table.NULL_FIRST else [create.push_null()]
+    for extra in empty:
+        extra.positions, extra.handler = made.positions, made.handler
+    return [made, *empty]
 
 
 def _pushes_method(instruction: Instruction) -> bool:
@@ -62,8 +66,16 @@ def _pushes_method(instruction: Instruction) -> bool:
     return instruction.opname == "LOAD_METHOD"
 
 
-def _after(instruction: Instruction, before: tuple[bool, ...], jumped: bool) -> tuple[bool, ...]:
+def stack_after(instruction: Instruction, before: tuple[bool, ...], jumped: bool) -> tuple[bool, ...]:
     """Which slots of the stack are empty after the instruction. Only calls take empty slots away."""
+    if instruction.opname == "PUSH_NULL":
+        return (*before, True)
+    if instruction.opname == "COPY":
+        return (*before, before[-(instruction.arg or 0)])
+    if instruction.opname == "SWAP":
+        changed, place = list(before), -(instruction.arg or 0)
+        changed[-1], changed[place] = changed[place], changed[-1]
+        return tuple(changed)
     if instruction.opname == "CALL":
         return (*before[: len(before) - (instruction.arg or 0) - 2], False)
     if instruction.opname == "CALL_FUNCTION_EX":
@@ -84,11 +96,11 @@ def successors(code: CodeType, outcome: Break) -> list[Successor]:
     empty = tuple(item[0] == "null" for item in outcome.stack)
     found = []
     if falls_through(instruction):
-        found.append(Successor(False, instruction.index + 1, _after(instruction, empty, False)))
+        found.append(Successor(False, instruction.index + 1, stack_after(instruction, empty, False)))
     if instruction.target is not None:
         skipped = len(table.FOR_END) if instruction.opname == "FOR_ITER" else 0
         target = instruction.target.index + skipped
-        found.append(Successor(True, target, _after(instruction, empty, True)))
+        found.append(Successor(True, target, stack_after(instruction, empty, True)))
     return found
 
 
@@ -174,6 +186,11 @@ def parameters(code: CodeType, successor: Successor, outcome: Break) -> tuple[st
     if keep:
         live |= {code.co_varnames[0], "__class__"}
     bound = {name for name, _ in outcome.locals}
+    broken = analyse(code).instructions[outcome.instruction]
+    if broken.opname == "STORE_FAST":
+        bound.add(broken.argval)
+    elif broken.opname in ("DELETE_FAST", "LOAD_FAST_AND_CLEAR"):
+        bound.discard(broken.argval)
     # In the order of the original code's slots, so that resume functions of one place are alike.
     order = origin(code)
     original = order[0] if order else code
