@@ -136,7 +136,7 @@ class _Generator:
         head = [self.signature(placeholders), *self.prologue(placeholders)]
         body = lines or ["    pass"]
         src = "\n".join(head + body) + "\n"
-        return PythonCode(src, self.globals, [None] * len(head) + owners)
+        return PythonCode(src, self.globals, [*(None for _ in head), *owners])
 
     def signature(self, placeholders: list[Node]) -> str:
         parameters = [self.root]
@@ -188,7 +188,7 @@ class _Generator:
             if template is not None and template[0] == len(args):
                 if target is operator.getitem:
                     return f"{self.operand(args[0])}[{self.value(args[1])}]"
-                return template[1].format(*map(self.operand, args))
+                return template[1].format(*map(self.term, args))
         text = self.target_text.get(target)
         if text is None:
             text = self.target_text[target] = self.bind_target(target)
@@ -221,6 +221,10 @@ class _Generator:
     def operand(self, value: Any) -> str:
         text = self.value(value)
         return text if type(value) is Node else f"({text})"
+
+    def term(self, value: Any) -> str:
+        plain = type(value) in (int, float, str) and not (type(value) is not str and value < 0)
+        return self.value(value) if plain else self.operand(value)
 
     def path(self, target: str) -> str:
         text = self.root

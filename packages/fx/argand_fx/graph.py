@@ -9,7 +9,7 @@ from typing import Any
 from argand_c10 import Module
 from argand_fx import codegen, spec, text
 from argand_fx.namespace import Namespace, base_name
-from argand_fx.node import OPCODES, Argument, Node, Target, map_arg
+from argand_fx.node import OPCODES, Argument, Node, Target, map_arg, target_name
 
 __all__ = ["Graph"]
 
@@ -125,9 +125,7 @@ class Graph:
         self._count += 1
         return node
 
-    def placeholder(
-        self, name: str, type_expr: Any = None, default_value: Any = ...
-    ) -> Node:
+    def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ...) -> Node:
         """Add an input; `default_value` makes it optional."""
         args = () if default_value is ... else (default_value,)
         return self.create_node("placeholder", name, args, type_expr=type_expr)
@@ -262,9 +260,7 @@ class Graph:
                 saved = saved._next
             self._insertion = saved
 
-    def eliminate_dead_code(
-        self, is_impure_node: Callable[[Node], bool] | None = None
-    ) -> bool:
+    def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
         """Erase nodes whose value nothing uses, except impure ones (`Node.is_impure`); True if any was."""
         impure = is_impure_node or Node.is_impure
         before = self._count
@@ -283,13 +279,15 @@ class Graph:
 
     # Other forms -----------------------------------------------------------------------------
 
-    def python_code(self, root_module: str = "self", *, annotate: bool = False) -> codegen.PythonCode:
+    def python_code(
+        self, root_module: str = "self", *, annotate: bool = False
+    ) -> codegen.PythonCode:
         """The graph as the source of a function `forward`; see `codegen.PythonCode`."""
         return codegen.generate(self, root_module, annotate=annotate)
 
-    def to_text(self) -> str:
-        """The text form; `argand_fx.parse` reads it back."""
-        return text.print_graph(self)
+    def to_text(self, *, comments: bool = True) -> str:
+        """The text form, with results and places in the user's code as comments; `argand_fx.parse` reads it back."""
+        return text.print_graph(self, comments=comments)
 
     def __str__(self) -> str:
         return self.to_text()
@@ -298,11 +296,15 @@ class Graph:
         """Print one row a node: opcode, name, target, args, kwargs."""
         rows = [("opcode", "name", "target", "args", "kwargs")]
         for n in self.nodes:
-            rows.append((n.op, n.name, text.target_name(n.target), repr(n.args), repr(n.kwargs)))
+            rows.append((n.op, n.name, target_name(n.target), repr(n.args), repr(n.kwargs)))
         widths = [max(len(row[i]) for row in rows) for i in range(5)]
         rows.insert(1, tuple("-" * width for width in widths))  # type: ignore[arg-type]
         for row in rows:
-            print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+            print(
+                "  ".join(
+                    cell.ljust(width) for cell, width in zip(row, widths, strict=True)
+                ).rstrip()
+            )
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Graph:
         copy = Graph()

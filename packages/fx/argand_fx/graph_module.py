@@ -15,7 +15,6 @@ from argand_c10 import Module, Parameter, Tensor
 from argand_c10.module_hooks import call_with_hooks
 from argand_fx.codegen import PythonCode
 from argand_fx.graph import Graph
-from argand_fx.node import Node
 
 __all__ = ["GraphModule"]
 
@@ -122,7 +121,7 @@ class GraphModule(Module):
         return source
 
     @property
-    def forward(self) -> Any:  # type: ignore[override]
+    def forward(self) -> Any:
         """The generated function, bound to this module."""
         own = self.__dict__.get("_forward")
         if own is not None:
@@ -149,6 +148,10 @@ class GraphModule(Module):
 
     # Content ---------------------------------------------------------------------------------
 
+    def add_attribute(self, target: str, value: Any) -> None:
+        """Put a tensor, parameter, module or other value at the dotted path `target`, for `get_attr` nodes to fetch."""
+        _assign(self, target, value)
+
     def add_submodule(self, target: str, m: Module) -> bool:
         """Add `m` at the dotted path `target`; False if something that is no module is in the way."""
         try:
@@ -171,7 +174,7 @@ class GraphModule(Module):
 
     def delete_all_unused_submodules(self) -> None:
         """Remove the submodules that no node of the graph names."""
-        used = set()
+        used: set[str] = set()
         for node in self.graph.nodes:
             if node.op in ("call_module", "get_attr"):
                 parts = node.target.split(".")
@@ -199,9 +202,9 @@ class GraphModule(Module):
             print(result, end="")
         return result
 
-    def to_text(self) -> str:
+    def to_text(self, *, comments: bool = True) -> str:
         """The graph's text form, nested graphs included."""
-        return self.graph.to_text()
+        return self.graph.to_text(comments=comments)
 
     def __str__(self) -> str:
         return f"{super().__repr__()}\n\n{self.code}"
@@ -237,9 +240,7 @@ class GraphModule(Module):
 
 
 def _paths(graph: Graph) -> list[str]:
-    return list(
-        dict.fromkeys(n.target for n in graph.nodes if n.op in ("get_attr", "call_module"))
-    )
+    return list(dict.fromkeys(n.target for n in graph.nodes if n.op in ("get_attr", "call_module")))
 
 
 def _assign(owner: Module, path: str, value: Any) -> None:

@@ -86,7 +86,11 @@ class Interpreter:
             for symbol, (kind, i) in by_node.get(node, ()):
                 value = self.env[node]
                 self.symbols[symbol] = (
-                    value if kind == "value" else value.shape[i] if kind == "size" else value.stride(i)
+                    value
+                    if kind == "value"
+                    else value.shape[i]
+                    if kind == "size"
+                    else value.stride(i)
                 )
             if self.garbage_collect_values:
                 for used in self.user_to_last_uses.get(node, ()):

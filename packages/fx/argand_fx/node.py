@@ -153,7 +153,7 @@ class Node:
     def __copy__(self) -> Node:
         raise TypeError("Node: cannot be copied by itself; use Graph.node_copy")
 
-    __deepcopy__ = None  # type: ignore[assignment]
+    __deepcopy__ = None
 
     def __reduce__(self) -> Any:
         raise TypeError("Node: cannot be pickled; keep the graph's text (Graph.to_text)")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import argand_c10
-from argand_c10 import Module, find_operator
+from argand_c10 import find_operator
 from argand_fx.graph import Graph
 from argand_fx.graph_module import GraphModule
 from argand_fx.namespace import legal_name
@@ -228,7 +228,7 @@ class _Parser:
                 kind, argand_c10.device
             )
             try:
-                return maker(*args)  # type: ignore[operator]
+                return maker(*args)
             except (TypeError, ValueError, RuntimeError) as error:
                 raise self.error(f"not a {kind}: {error}") from None
         raise self.error(f"not a value: {kind}(...)")

@@ -69,9 +69,7 @@ def _rest(node: Node) -> str:
         return print_value(node.args[0]) if node.args else "None"
     if node.op == "placeholder":
         text = name + (f" = {print_value(node.args[0])}" if node.args else "")
-        bindings = [
-            f"{symbol}: {kind} {i}" for symbol, (kind, i) in node_bindings(node).items()
-        ]
+        bindings = [f"{symbol}: {kind} {i}" for symbol, (kind, i) in node_bindings(node).items()]
         return text + (f" {{{', '.join(bindings)}}}" if bindings else "")
     if node.op == "get_attr":
         return name
