@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import operator
+from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +17,7 @@ from argand_fx import schema
 from argand_fx.graph import Graph
 from argand_fx.node import Node
 from argand_fx.shapes.fake_tensor import FakeStorage, FakeTensor
-from argand_fx.shapes.layout import pointwise_strides
+from argand_fx.shapes.layout import pointwise_strides, reinterpreted
 from argand_fx.symbolic import SymbolicValue
 
 __all__ = ["FakeTensorMode", "GraphBuilder"]
@@ -298,7 +300,7 @@ class GraphBuilder:
             args, kwargs: as in a Python call. Real tensors become constants of the graph.
 
         Returns:
-            A fake tensor, or a tuple or list of them.
+            A fake tensor, or a tuple of them, with names where the operator's results have them.
 
         Raises:
             TypeError: if no overload fits.
@@ -361,7 +363,8 @@ class GraphBuilder:
                 return self._apply_out(spec, values)
             return self._apply_inplace(spec, values)
         if spec.composite is not None:
-            return spec.composite(self.ops, *values[:n], **keywords)
+            result = spec.composite(self.ops, *values[:n], **keywords)
+            return _as_results(spec.schema, result) if type(result) is not FakeTensor else result
         result = self._results(spec, values, keywords)
         graph = self.graph
         if graph is None:
@@ -497,7 +500,7 @@ class GraphBuilder:
             self._result(spec, values, keywords, s, d, grad, i)
             for i, (s, d) in enumerate(zip(shapes, several, strict=True))
         ]
-        return made if spec.schema.list_result else tuple(made)
+        return _as_results(spec.schema, made)
 
     def _result(
         self,
@@ -527,6 +530,10 @@ class GraphBuilder:
             strides = _pointwise_layout(sizes, values) if spec.pointwise else None
         if spec.view:
             assert first is not None
+            if strides is None:
+                strides, offset = reinterpreted(
+                    spec.name, sizes, first.strides, first.offset, first.dtype.itemsize, dtype.itemsize
+                )
             return FakeTensor(
                 sizes, strides, offset, dtype, first.device, grad, first.storage,
                 base=first.base if first.base is not None else first, builder=self,
@@ -546,7 +553,7 @@ class GraphBuilder:
         twin.grad_enabled = self.grad_enabled
         result = body(twin.ops, *values[: spec.positional], **keywords)
         self._adopt(result, None)
-        return result
+        return result if type(result) is FakeTensor else _as_results(spec.schema, result)
 
 
 class FakeTensorMode(GraphBuilder):
@@ -554,6 +561,21 @@ class FakeTensorMode(GraphBuilder):
 
     def __init__(self, shape_env: Any = None) -> None:
         super().__init__(None, shape_env)
+
+
+@functools.cache
+def _result_type(name: str, fields: tuple[str, ...]) -> type[tuple[Any, ...]]:
+    """The named tuple of an operator's results, as `argand.return_types.max`."""
+    found = namedtuple(name, fields)  # type: ignore[misc]
+    found.__module__ = "argand.return_types"
+    return found
+
+
+def _as_results(s: schema.Schema, values: Any) -> Any:
+    """Several results as a tuple, with names where the schema has them."""
+    if s.result_names is not None:
+        return _result_type(s.name.partition(".")[0], s.result_names)(*values)
+    return tuple(values) if isinstance(values, list) else values
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -35,7 +35,7 @@ def from_tensor(
         for d in sorted(wrapped):
             if hints[d] > 1:
                 sizes[d] = env.create_symbol(hints[d], (source, "size", d))
-        if sizes != hints or any(type(s) is not int for s in sizes):
+        if any(type(s) is not int for s in sizes):
             strides = _symbolic_strides(hints, sizes, strides, env, source)
     real = tensor.untyped_storage()
     storage = None if storages is None else storages.get(real)

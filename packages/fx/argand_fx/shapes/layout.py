@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["contiguous_strides", "element_span", "is_contiguous", "pointwise_strides"]
+__all__ = ["contiguous_strides", "element_span", "is_contiguous", "pointwise_strides", "reinterpreted"]
 
 
 def contiguous_strides(sizes: Sequence[Any]) -> tuple[Any, ...]:
@@ -106,3 +106,32 @@ def pointwise_strides(
         if type(size) is not int or size > 1:
             step = step * size
     return tuple(found)
+
+
+def reinterpreted(
+    name: str, sizes: Sequence[Any], strides: Sequence[Any], offset: Any, old: int, new: int
+) -> tuple[tuple[Any, ...], Any]:
+    """Strides and offset of a view of the same bytes as elements of another size.
+
+    Args:
+        name: of the operator, for errors.
+        sizes: of the view; it may have one dimension more or less than `strides`.
+        strides, offset: of the tensor, in its elements.
+        old, new: bytes of an element of the tensor and of the view.
+
+    Raises:
+        RuntimeError: where the elements do not lie together.
+    """
+    if old == new and len(sizes) == len(strides):
+        return tuple(strides), offset
+    if len(sizes) > len(strides):  # each element in parts
+        return (*(s * (old // new) for s in strides), 1), offset * (old // new)
+    if strides[-1] != 1:
+        raise RuntimeError(f"{name}: self.stride(-1) must be 1 to view elements as others of another size, got {strides[-1]}")
+    if len(sizes) == len(strides) and old > new:
+        return (*(s * (old // new) for s in strides[:-1]), 1), offset * (old // new)
+    ratio = new // old
+    if offset % ratio != 0 or any(s % ratio != 0 for s in strides[:-1]):
+        raise RuntimeError(f"{name}: offset and strides must be divisible by {ratio}, got {offset} and {list(strides)}")
+    outer = tuple(s // ratio for s in strides[:-1])
+    return (outer if len(sizes) < len(strides) else (*outer, 1)), offset // ratio

@@ -287,8 +287,9 @@ class ShapeEnv:
             a, b = self._monomial_bounds(monomial)
             low += c * a if c > 0 else c * b
             high += c * b if c > 0 else c * a
-        if value.const == 0 and len(value.terms) > 1:
-            low, high = _meet((low, high), self._factored_bounds(value))
+        if len(value.terms) > 1:
+            a, b = self._factored_bounds(value.terms)
+            low, high = _meet((low, high), (a + value.const, b + value.const))
         fact = self._fact_of(value.terms)
         return _meet((low, high), (fact[0] + value.const, fact[1] + value.const)) if fact else (low, high)
 
@@ -303,10 +304,10 @@ class ShapeEnv:
         fact = self._facts.get((((i,), 1),))
         return _meet((atom.low, atom.high), fact) if fact else (atom.low, atom.high)
 
-    def _factored_bounds(self, value: SymInt) -> Interval:
+    def _factored_bounds(self, sum_of: Terms) -> Interval:
         """Bounds of a product of a common factor and the rest: s0*s1 - s1 is s1 * (s0 - 1)."""
-        common = list(value.terms[0][0])
-        for monomial, _ in value.terms[1:]:
+        common = list(sum_of[0][0])
+        for monomial, _ in sum_of[1:]:
             rest = list(monomial)
             kept = []
             for i in common:
@@ -318,7 +319,7 @@ class ShapeEnv:
             return -inf, inf
         const = 0
         terms: dict[Monomial, int] = {}
-        for monomial, c in value.terms:
+        for monomial, c in sum_of:
             left = _divided(monomial, tuple(common))
             assert left is not None
             if left:
@@ -402,6 +403,7 @@ class ShapeEnv:
         self._bounds.clear()
         if low == high:
             self._solve(self.make(dict(form), -int(low)))
+            self._learn_divisor(form, int(low))
 
     def _solve(self, zero: Any) -> None:
         """Use that `zero` is 0: the newest symbol that it can be solved for is replaced by what it equals."""
@@ -422,6 +424,13 @@ class ShapeEnv:
                 self._facts[form] = (low, high)
             self._bounds.clear()
             return
+
+    def _learn_divisor(self, form: Terms, value: int) -> None:
+        """a % b == 0 says that (a // b) * b is a."""
+        atom = self.atoms[form[0][0][0]]
+        if value == 0 and len(form) == 1 and len(form[0][0]) == 1 and atom.op == "%":
+            a, b = atom.args
+            self._keep_fact(a - (a // b) * b, 0, 0)
 
     def _keep_fact(self, value: Any, low: float, high: float) -> None:
         if isinstance(value, SymInt):
