@@ -96,7 +96,10 @@ def successors(code: CodeType, outcome: Break) -> list[Successor]:
     empty = tuple(item[0] == "null" for item in outcome.stack)
     found = []
     if falls_through(instruction):
-        found.append(Successor(False, instruction.index + 1, stack_after(instruction, empty, False)))
+        after = stack_after(instruction, empty, False)
+        if instruction.opname == "LOAD_FAST_AND_CLEAR":
+            after = (*empty, all(name != instruction.argval for name, _ in outcome.locals))
+        found.append(Successor(False, instruction.index + 1, after))
     if instruction.target is not None:
         skipped = len(table.FOR_END) if instruction.opname == "FOR_ITER" else 0
         target = instruction.target.index + skipped
@@ -187,9 +190,9 @@ def parameters(code: CodeType, successor: Successor, outcome: Break) -> tuple[st
         live |= {code.co_varnames[0], "__class__"}
     bound = {name for name, _ in outcome.locals}
     broken = analyse(code).instructions[outcome.instruction]
-    if broken.opname == "STORE_FAST":
+    if broken.opname == "STORE_FAST" and outcome.stack[-1][0] != "null":
         bound.add(broken.argval)
-    elif broken.opname in ("DELETE_FAST", "LOAD_FAST_AND_CLEAR"):
+    elif broken.opname in ("STORE_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR"):
         bound.discard(broken.argval)
     # In the order of the original code's slots, so that resume functions of one place are alike.
     order = origin(code)
