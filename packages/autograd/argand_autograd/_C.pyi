@@ -1,6 +1,6 @@
 """The tape and the engine."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from argand_c10 import Tensor
@@ -34,6 +34,24 @@ class FunctionCtx:
     def set_materialize_grads(self, value: bool) -> None: ...
     def __getattr__(self, name: str) -> Any: ...
     def __setattr__(self, name: str, value: Any) -> None: ...
+
+class GraphFunction:
+    def __init__(
+        self,
+        name: str,
+        forward: Callable[..., tuple[Any, ...]],
+        backward_for: Callable[[bytes], Callable[..., tuple[Any, ...]]],
+        again: Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, ...]] | None,
+        n_inputs: int,
+        n_values: int,
+        n_kept: int,
+        differentiable_inputs: Sequence[int],
+        differentiable_values: Sequence[int],
+        kept_inputs: Sequence[int],
+        mutations: Sequence[tuple[int, int, bool]],
+        symbols: Sequence[tuple[int, str, int]],
+    ) -> None: ...
+    def __call__(self, *inputs: Any) -> tuple[Any, ...]: ...
 
 def is_grad_enabled() -> bool: ...
 def is_inference_mode_enabled() -> bool: ...

@@ -116,6 +116,9 @@ int init_function_type(PyObject* module);
 PyObject* function_apply(PyObject*, PyObject* const* args, Py_ssize_t nargs);
 PyObject* function_context(Node* node);  // borrowed; NULL if the node is not a custom Function's
 
+// ---- graph_function.cc ---------------------------------------------------------------------------------------------
+int init_graph_function_type(PyObject* module);
+
 // ---- backward.cc ---------------------------------------------------------------------------------------------------
 PyObject* run_backward_function(PyObject*, PyObject* const* args, Py_ssize_t nargs);
 PyObject* tensor_backward(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);

@@ -130,6 +130,7 @@ PyMODINIT_FUNC PyInit__C() {
     install_tape();
     binding::Object module = binding::checked(PyModule_Create(&binding::module_definition));
     if (binding::init_node_type(module.get()) || binding::init_handle_type(module.get()) || binding::init_function_type(module.get()) ||
+        binding::init_graph_function_type(module.get()) ||
         binding::init_tensor_attributes())
       binding::throw_python();
     return module.take();

@@ -127,7 +127,8 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const 
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> native_batch_norm_functional(const Tensor& input, const Tensor& weight, const Tensor& bias,
                                                                                 const Tensor& running_mean, const Tensor& running_var,
                                                                                 bool training, double momentum, double eps) {
-  const Tensor mean = clone(running_mean, std::nullopt), var = clone(running_var, std::nullopt);
+  const int stat = statistics_dtype(input.dtype());
+  const Tensor mean = clone(to_dtype(running_mean, stat), std::nullopt), var = clone(to_dtype(running_var, stat), std::nullopt);
   auto [out, save_mean, save_rstd] = native_batch_norm(input, weight, bias, mean, var, training, momentum, eps);
   return {out, save_mean, save_rstd, mean, var};
 }
