@@ -80,12 +80,15 @@ void clear_entries(CompiledFunctionObject* self) {
 }
 
 // ---- calling -------------------------------------------------------------------------------------------------------------
-// The replacement takes its defaults from the function as it is now.
+// A replacement with the function's signature takes its defaults from the function as it is now.
 void sync_defaults(PyFunctionObject* function, PyObject* replacement) {
   if (!PyFunction_Check(replacement)) return;
   auto* to = reinterpret_cast<PyFunctionObject*>(replacement);
-  if (to->func_defaults != function->func_defaults) Py_XSETREF(to->func_defaults, Py_XNewRef(function->func_defaults));
-  if (to->func_kwdefaults != function->func_kwdefaults) Py_XSETREF(to->func_kwdefaults, Py_XNewRef(function->func_kwdefaults));
+  if (to->func_defaults == function->func_defaults && to->func_kwdefaults == function->func_kwdefaults) return;
+  auto *code = reinterpret_cast<PyCodeObject*>(function->func_code), *other = reinterpret_cast<PyCodeObject*>(to->func_code);
+  if (other->co_argcount != code->co_argcount || other->co_kwonlyargcount != code->co_kwonlyargcount) return;
+  Py_XSETREF(to->func_defaults, Py_XNewRef(function->func_defaults));
+  Py_XSETREF(to->func_kwdefaults, Py_XNewRef(function->func_kwdefaults));
 }
 
 // The replacement of the first entry that holds, as a new reference, or NULL.

@@ -18,7 +18,6 @@
 //   PyCodeObject* frame_code(Frame*)            borrowed
 //   PyFunctionObject* frame_function(Frame*)    borrowed
 //   PyObject* const* frame_locals(Frame*)       parameters first, cells not made yet
-//   bool is_traced(PyThreadState*)              sys.settrace or sys.setprofile is in force in this thread
 //   PyObject* end_frame(PyThreadState*, Frame*, _PyFrameEvalFunction, PyObject* result)
 //     ends a frame that was never started with `result` (stolen), or with the current exception if that is NULL
 //   int init_frames()

@@ -12,7 +12,6 @@ using Frame = _PyInterpreterFrame;
 inline PyCodeObject* frame_code(Frame* frame) { return frame->f_code; }
 inline PyFunctionObject* frame_function(Frame* frame) { return frame->f_func; }
 inline PyObject* const* frame_locals(Frame* frame) { return frame->localsplus; }
-inline bool is_traced(PyThreadState* thread) { return thread->cframe->use_tracing; }
 inline int init_frames() { return 0; }
 
 // Whoever pushed the frame clears and pops it once the evaluation function has returned.

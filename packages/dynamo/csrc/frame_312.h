@@ -14,7 +14,6 @@ using Frame = _PyInterpreterFrame;
 inline PyCodeObject* frame_code(Frame* frame) { return frame->f_code; }
 inline PyFunctionObject* frame_function(Frame* frame) { return reinterpret_cast<PyFunctionObject*>(frame->f_funcobj); }
 inline PyObject* const* frame_locals(Frame* frame) { return frame->localsplus; }
-inline bool is_traced(PyThreadState* thread) { return thread->c_tracefunc || thread->c_profilefunc; }
 
 inline PyObject* end_frame(PyThreadState* thread, Frame* frame, _PyFrameEvalFunction evaluate, PyObject* result) {
   if (!result) return evaluate(thread, frame, 1);

@@ -30,6 +30,9 @@ bool is_skipped(PyObject* code) {
   return extra == &skip_mark;
 }
 
+// sys.settrace or sys.setprofile is in force in this thread, or their function runs.
+bool is_traced(PyThreadState* thread) { return thread->c_tracefunc || thread->c_profilefunc || thread->tracing; }
+
 // ---- evaluation ------------------------------------------------------------------------------------------------------------
 bool is_candidate(PyThreadState* thread, PyCodeObject* code) {
   constexpr int kFunction = CO_OPTIMIZED | CO_NEWLOCALS;
