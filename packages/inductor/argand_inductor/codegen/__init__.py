@@ -1,0 +1,1 @@
+"""Code generators: groups of fused loops to source text."""

@@ -1,0 +1,302 @@
+"""Lowers a graph: every call becomes a loop, a view, or a call of the operator."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+from typing import Any
+
+from argand_c10 import Operator
+from argand_c10.lowerings import PointwiseLowering, ReductionLowering
+from argand_c10.rules import rules_of
+
+from .. import sizes as sz
+from ..loop_ir import Loop, check
+from ..program import Location, Named, SymbolSpec, TensorSpec
+from ..sizes import Size
+from .arguments import bind, parameters_of, schema_of
+from .composite import lower_composite
+from .pointwise import lower_pointwise
+from .reduction import lower_reduction
+from .tensors import Buffer, TensorRef, contiguous, dtype_name, geometry, is_tensor
+
+
+class LoweringError(RuntimeError):
+    """A graph that breaks the rules of compiler graphs."""
+
+
+@dataclass(slots=True)
+class ExternCall:
+    """A call of a registered operator. Arguments are in the schema's order: TensorRef, Size, Named, constants, tuples of those.
+
+    outputs: per result a buffer's name, None, or a tuple of such. writes: buffers that the call changes.
+    """
+
+    operator: str
+    args: tuple[Any, ...]
+    outputs: tuple[Any, ...]
+    writes: tuple[str, ...]
+    location: Location | None = None
+
+    def reads(self) -> list[str]:
+        return [r.buffer for r in _refs(self.args)]
+
+
+@dataclass(slots=True)
+class LoweredGraph:
+    """What a graph computes: `items` in program order over `buffers`; `outputs` are TensorRefs, Sizes or constants."""
+
+    inputs: list[TensorSpec | SymbolSpec]
+    buffers: dict[str, Buffer]
+    constants: dict[str, Any]
+    items: list[Loop | ExternCall]
+    outputs: list[Any]
+    hints: dict[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        lines = []
+        for item in self.items:
+            if isinstance(item, Loop):
+                lines.append(str(item))
+            else:
+                lines.append(f"{item.outputs}: call {item.operator}({', '.join(str(a) for a in item.args)})")
+        return "\n".join([*lines, "return " + ", ".join(str(o) for o in self.outputs)])
+
+
+def _refs(value: Any) -> list[TensorRef]:
+    if isinstance(value, TensorRef):
+        return [value]
+    if isinstance(value, tuple):
+        return [r for v in value for r in _refs(v)]
+    return []
+
+
+class Lowering:
+    """The lowering of one graph in the making."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+        self.graph = LoweredGraph([], {}, {}, [], [])
+        self.values: dict[Any, Any] = {}
+        self.names: set[str] = set()
+        self.location: Location | None = None
+        self.device = "cpu"
+
+    # ---- names and buffers
+
+    def name(self, wished: str) -> str:
+        name, n = wished, 1
+        while name in self.names:
+            name = f"{wished}_{n}"
+            n += 1
+        self.names.add(name)
+        return name
+
+    def new_buffer(self, dtype: str, sizes: tuple[Size, ...], strides: tuple[Size, ...], wished: str = "b") -> Buffer:
+        buffer = Buffer(self.name(f"{wished}{len(self.graph.buffers)}"), dtype, sizes, strides, self.device)
+        self.graph.buffers[buffer.name] = buffer
+        return buffer
+
+    def scratch(self, dtype: str, sizes: tuple[Size, ...]) -> Buffer:
+        made = contiguous("", dtype, sizes)
+        return self.new_buffer(dtype, made.sizes, made.strides, "t")
+
+    def emit(self, loop: Loop, operator_name: str) -> TensorRef:
+        """Add a loop; its result."""
+        loop.operators = loop.operators or (operator_name,)
+        loop.location = self.location
+        check(loop)
+        self.graph.items.append(loop)
+        return self.graph.buffers[loop.name].whole()
+
+    # ---- nodes
+
+    def placeholder(self, node: Any) -> None:
+        fake = node.meta["val"]
+        if not is_tensor(fake):
+            size = sz.of(fake)
+            if isinstance(size, int):
+                raise LoweringError(f"inductor: got the constant {fake!r} as placeholder {node.name}, expected a tensor or a symbol")
+            symbol = str(sz.text(size))
+            self.graph.inputs.append(SymbolSpec(symbol))
+            self.graph.hints[symbol] = int(getattr(fake, "hint", 2) or 2)
+            self.values[node] = size
+            return
+        sizes, strides, _ = geometry(fake)
+        for symbolic, size in [*zip(fake.shape, sizes, strict=True), *zip(fake.stride(), strides, strict=True)]:
+            if isinstance(size, sz.Poly) and len(sz.atoms(size)) == 1 and size == sz.atom(next(iter(sz.atoms(size)))):
+                self.graph.hints.setdefault(str(size), int(getattr(symbolic, "hint", 2) or 2))
+        name = self.name(node.name)
+        device = str(fake.device)
+        buffer = Buffer(name, dtype_name(fake.dtype), sizes, strides, device)
+        self.graph.buffers[name] = buffer
+        texts = tuple(sz.text(s) for s in sizes), tuple(sz.text(s) for s in strides)
+        self.graph.inputs.append(TensorSpec(name, buffer.dtype, *texts, device=device))
+        self.values[node] = buffer.whole()
+
+    def get_attr(self, node: Any) -> None:
+        value = self.module
+        for part in node.target.split("."):
+            value = getattr(value, part)
+        if not is_tensor(value):
+            self.values[node] = value
+            return
+        name = self.name("c_" + node.name)
+        buffer = Buffer(name, dtype_name(value.dtype), tuple(value.shape), tuple(value.stride()), str(value.device))
+        self.graph.buffers[name] = buffer
+        self.graph.constants[name] = value
+        self.values[node] = buffer.whole()
+
+    def value_of(self, argument: Any) -> Any:
+        """An argument with nodes replaced by what they became."""
+        if isinstance(argument, (list, tuple)):
+            return tuple(self.value_of(a) for a in argument)
+        if type(argument).__name__ == "Node":
+            return self.values[argument]
+        return argument
+
+    @staticmethod
+    def fake_of(argument: Any) -> Any:
+        if isinstance(argument, (list, tuple)):
+            return tuple(Lowering.fake_of(a) for a in argument)
+        if type(argument).__name__ == "Node":
+            return argument.meta.get("val")
+        return argument
+
+    def call(self, node: Any) -> None:
+        if node.target is operator.getitem:
+            self.values[node] = self.value_of(node.args[0])[node.args[1]]
+            return
+        if not isinstance(node.target, Operator):
+            raise LoweringError(f"inductor: got a call of {node.target!r}, expected an operator; inline functions beforehand")
+        self.location = node.meta.get("location")
+        op = node.target
+        bound = bind(op, tuple(node.args), dict(node.kwargs))
+        fakes = {name: self.fake_of(value) for name, value in bound.items()}
+        values = {name: self.value_of(value) for name, value in bound.items()}
+        result = node.meta["val"]
+        lowered = self.view_of(result, values, fakes)
+        if lowered is None and not op.is_inplace:
+            lowered = self.loops(op, values, fakes, result)
+        if lowered is None:
+            lowered = self.extern(op, values, fakes, result)
+        self.values[node] = lowered
+
+    def view_of(self, result: Any, values: dict[str, Any], fakes: dict[str, Any]) -> Any:
+        """A result that shares an argument's storage (each entry of a list of such), unless the operator changes it."""
+        if isinstance(result, (list, tuple)) and result and all(is_tensor(r) for r in result):
+            views = [self.view_of(r, values, fakes) for r in result]
+            return tuple(views) if all(v is not None for v in views) else None
+        if not is_tensor(result):
+            return None
+        for name, fake in fakes.items():
+            ref = values[name]
+            if not is_tensor(fake) or not isinstance(ref, TensorRef) or fake.storage is not result.storage:
+                continue
+            if fake.dtype is not result.dtype and dtype_name(fake.dtype) != dtype_name(result.dtype):
+                return None
+            sizes, strides, offset = geometry(result)
+            return TensorRef(ref.buffer, ref.dtype, sizes, strides, offset - geometry(fake)[2] + ref.offset)
+        return None
+
+    def loops(self, op: Operator, values: dict[str, Any], fakes: dict[str, Any], result: Any) -> Any:
+        """The operator as loops, or None."""
+        if any(str(f.device) != "cpu" for f in (result, *fakes.values()) if is_tensor(f)):
+            return None
+        composite = lower_composite(self, op, values, fakes, result)
+        if composite is not None:
+            return composite
+        rules = rules_of(op)
+        rule = rules.lowering if rules is not None else None
+        loop: Loop | None = None
+        if isinstance(rule, PointwiseLowering):
+            loop = lower_pointwise(self, rule, values, fakes, result)
+        elif isinstance(rule, ReductionLowering):
+            loop = lower_reduction(self, op.name, rule, values, result)
+        return None if loop is None else self.emit(loop, op.name)
+
+    # ---- operator calls
+
+    def extern(self, op: Operator, values: dict[str, Any], fakes: dict[str, Any], result: Any) -> Any:
+        """A call of the operator itself."""
+        parameters = parameters_of(op.name, schema_of(op))
+        args = tuple(extern_argument(p.base, values[p.name]) for p in parameters)
+        changed = [values[p.name] for p in parameters if "!" in p.type and values[p.name] is not None]
+        writes = tuple(dict.fromkeys(r.buffer for r in _refs(tuple(changed))))
+        results = result if isinstance(result, (list, tuple)) else (result,)
+        own_list = isinstance(result, list) or (
+            isinstance(result, tuple) and "[]" in schema_of(op).rpartition("->")[2]
+        )
+        refs: list[Any] = []
+        names: list[str | None] = []
+        for fake in results:
+            if not is_tensor(fake):
+                refs.append(None)
+                names.append(None)
+                continue
+            ref = self.aliased_result(fake, values, fakes, bool(writes))
+            if ref is None:
+                sizes, strides, _ = geometry(fake)
+                ref = self.new_buffer(dtype_name(fake.dtype), sizes, strides).whole()
+                names.append(ref.buffer)
+            else:
+                names.append(None)
+            refs.append(ref)
+        outputs = (tuple(names),) if own_list else tuple(names)
+        self.graph.items.append(ExternCall(op.name, args, outputs, writes, self.location))
+        if isinstance(result, (list, tuple)):
+            return tuple(refs)
+        return refs[0]
+
+    def aliased_result(self, fake: Any, values: dict[str, Any], fakes: dict[str, Any], changes: bool) -> TensorRef | None:
+        """A changed argument that the operator returns."""
+        if not changes:
+            return None
+        view = self.view_of(fake, values, fakes)
+        return view if isinstance(view, TensorRef) else None
+
+    def output(self, node: Any) -> None:
+        outputs = node.args[0]
+        if not isinstance(outputs, (list, tuple)):
+            outputs = (outputs,)
+        for value in self.value_of(outputs):
+            if isinstance(value, TensorRef) or value is None or isinstance(value, (bool, int, float, sz.Poly)):
+                self.graph.outputs.append(value)
+            else:
+                self.graph.outputs.append(sz.of(value))
+
+
+def extern_argument(base: str, value: Any) -> Any:
+    """An argument as programs hold it: dtypes and devices by name, symbolic integers as Sizes."""
+    if isinstance(value, (TensorRef, sz.Poly, str, bool, int, float, complex)) or value is None:
+        return value
+    if isinstance(value, tuple):
+        return tuple(extern_argument(base, v) for v in value)
+    if base == "ScalarType":
+        return Named("dtype", dtype_name(value))
+    if base == "Device":
+        return Named("device", str(value))
+    if base == "Generator":
+        raise LoweringError("inductor: got a generator object as an argument of a graph, expected the default generator")
+    return sz.of(value)
+
+
+def lower_graph(module: Any) -> LoweredGraph:
+    """Loops and calls for every node of a functional graph whose placeholders are tensors and symbols.
+
+    Raises:
+        LoweringError: for nodes that compiler graphs do not have.
+    """
+    lowering = Lowering(module)
+    for node in module.graph.nodes:
+        if node.op == "placeholder":
+            lowering.placeholder(node)
+        elif node.op == "get_attr":
+            lowering.get_attr(node)
+        elif node.op == "call_function":
+            lowering.call(node)
+        elif node.op == "output":
+            lowering.output(node)
+        else:
+            raise LoweringError(f"inductor: got the node {node.op} {node.target}, expected a graph of functions")
+    return lowering.graph

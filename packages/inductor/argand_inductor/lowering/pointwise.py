@@ -1,0 +1,110 @@
+"""Pointwise operators: one loop over the result, from the registry's element functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import argand_c10
+from argand_c10.lowerings import PointwiseLowering
+
+from .. import sizes as sz
+from ..loop_ir import Access, Loop, Value, compute_dtype
+from .elements import Elements, convert, literal, round_to
+from .tensors import TensorRef, dtype_name, geometry, is_dense
+
+if TYPE_CHECKING:
+    from .graph import Lowering
+
+_INTEGERS = frozenset({"uint8", "int8", "int16", "int32", "int64"})
+_LOOPS = frozenset({"bool", *_INTEGERS, "float16", "bfloat16", "float32", "float64"})
+
+
+def computation_dtype(rule: PointwiseLowering, bound: dict[str, Any], fakes: dict[str, Any], result: str) -> str:
+    """The dtype that the kernel computes in, as eager chooses it."""
+    if rule.result is None:
+        return result
+    values = [fakes[name] for name in rule.operands if name not in rule.conditions and bound[name] is not None]
+    if rule.promote in ("self", "none"):
+        return next((dtype_name(v.dtype) for v in values if hasattr(v, "dtype")), "float32")
+    dtype = dtype_name(argand_c10.result_type(*values))
+    if rule.promote == "float" and (dtype == "bool" or dtype in _INTEGERS):
+        return dtype_name(argand_c10.get_default_dtype())
+    return dtype
+
+
+class Reads:
+    """The distinct reads of a loop in the making."""
+
+    def __init__(self) -> None:
+        self.accesses: list[Access] = []
+        self.dtypes: list[str] = []
+
+    def load(self, access: Access, dtype: str) -> Value:
+        """The element at `access`."""
+        for i, (a, d) in enumerate(zip(self.accesses, self.dtypes, strict=True)):
+            if a == access and d == dtype:
+                return Value("load", (), compute_dtype(dtype), i)
+        self.accesses.append(access)
+        self.dtypes.append(dtype)
+        return Value("load", (), compute_dtype(dtype), len(self.accesses) - 1)
+
+
+def operand_value(reads: Reads, operand: Any, sizes: tuple[sz.Size, ...], dtype: str) -> Value | None:
+    """A tensor's element, or a number, as an element of `dtype`; None for what is neither."""
+    if isinstance(operand, TensorRef):
+        if operand.dtype not in _LOOPS:
+            return None
+        return convert(reads.load(operand.broadcast(sizes), operand.dtype), dtype)
+    if isinstance(operand, complex):
+        return None
+    if isinstance(operand, (bool, int, float)):
+        return literal(operand, dtype)
+    size = sz.of(operand)  # a symbolic integer
+    if isinstance(size, int):
+        return literal(size, dtype)
+    return convert(Value("size", (), "int64", size), dtype)
+
+
+def lower_pointwise(
+    ctx: Lowering, rule: PointwiseLowering, bound: dict[str, Any], fakes: dict[str, Any], result: Any
+) -> Loop | None:
+    """The loop, or None where the operator has to be called."""
+    dtype = dtype_name(result.dtype)
+    computed = computation_dtype(rule, bound, fakes, dtype)
+    if computed not in _LOOPS or dtype not in _LOOPS or computed not in rule.dtypes:
+        return None
+    if rule.divides and computed in _INTEGERS:
+        return None  # refuses zeros
+    sizes, strides, _ = geometry(result)
+    if not is_dense(sizes, strides):
+        return None
+    reads = Reads()
+    values: list[Value] = []
+    for name in rule.operands:
+        if bound[name] is None:
+            return None
+        value = operand_value(reads, bound[name], sizes, "bool" if name in rule.conditions else computed)
+        if value is None:
+            return None
+        values.append(value)
+    for name in rule.scalars:
+        value = operand_value(reads, bound[name], sizes, compute_dtype(computed))
+        if value is None:
+            return None
+        values.append(value)
+    variant = bound[rule.variant] if rule.variant is not None else None
+    function = rule.functions.get(variant)
+    if function is None:
+        return None
+    value = function(Elements(computed), *values)
+    if rule.result == "bool":
+        value = convert(value, "bool")
+    elif value.dtype != compute_dtype(dtype):
+        return None
+    else:
+        value = round_to(value, dtype)
+    buffer = ctx.new_buffer(dtype, sizes, strides)
+    return Loop(
+        Access(buffer.name, strides), dtype, sizes, reads.accesses, reads.dtypes, value,
+        cost=rule.costs.get(variant, 1),
+    )  # fmt: skip

@@ -1,0 +1,89 @@
+"""Where tensors of a graph live: buffers, and strided views of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .. import sizes as sz
+from ..loop_ir import Access, contiguous_strides
+from ..sizes import Size
+
+
+def dtype_name(dtype: Any) -> str:
+    """"float32" of a dtype object."""
+    return str(dtype).rpartition(".")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRef:
+    """A strided view of a buffer; `offset` in elements from the buffer's first one."""
+
+    buffer: str
+    dtype: str
+    sizes: tuple[Size, ...]
+    strides: tuple[Size, ...]
+    offset: Size = 0
+
+    def broadcast(self, sizes: tuple[Size, ...]) -> Access:
+        """Reads as a tensor of the given (broadcast) sizes."""
+        missing = len(sizes) - len(self.sizes)
+        strides: list[Size] = [0] * missing
+        for own, stride, wanted in zip(self.sizes, self.strides, sizes[missing:], strict=True):
+            strides.append(0 if own == 1 and wanted != 1 else stride)
+        return Access(self.buffer, tuple(strides), self.offset)
+
+    def access(self) -> Access:
+        return Access(self.buffer, self.strides, self.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Memory of its own: an input, a constant or an intermediate, dense unless it is an input."""
+
+    name: str
+    dtype: str
+    sizes: tuple[Size, ...]
+    strides: tuple[Size, ...]
+    device: str = "cpu"
+
+    def whole(self) -> TensorRef:
+        return TensorRef(self.name, self.dtype, self.sizes, self.strides)
+
+    def is_whole(self, ref: TensorRef) -> bool:
+        """Whether a reference has exactly this tensor's geometry."""
+        return ref == self.whole()
+
+    def numel(self) -> Size:
+        return sz.product(self.sizes)
+
+
+def geometry(fake: Any) -> tuple[tuple[Size, ...], tuple[Size, ...], Size]:
+    """(sizes, strides, offset in its storage) of a fake tensor."""
+    return (
+        tuple(sz.of(s) for s in fake.shape),
+        tuple(sz.of(s) for s in fake.stride()),
+        sz.of(fake.storage_offset()),
+    )
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a node's value is a (fake) tensor."""
+    return hasattr(value, "storage_offset") and hasattr(value, "dtype")
+
+
+def is_dense(sizes: tuple[Size, ...], strides: tuple[Size, ...]) -> bool:
+    """Whether elements fill their memory without gaps or overlaps, for every value of the symbols."""
+    dims = [(size, stride) for size, stride in zip(sizes, strides, strict=True) if size != 1]
+    expected: Size = 1
+    while dims:
+        found = next((d for d in dims if d[1] == expected), None)
+        if found is None:
+            return any(size == 0 for size, _ in dims)
+        dims.remove(found)
+        expected = expected * found[0]
+    return True
+
+
+def contiguous(name: str, dtype: str, sizes: tuple[Size, ...]) -> Buffer:
+    return Buffer(name, dtype, sizes, contiguous_strides(sizes))

@@ -1,0 +1,174 @@
+"""Order of execution, and the program: groups become kernels, calls stay calls, views become aliases where somebody needs a tensor."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from typing import Any
+
+import argand_c10.logs as logs
+
+from . import sizes as sz
+from .codegen.c import generate_kernel
+from .fuse import Fuser, Group, Limits
+from .loop_ir import Loop
+from .lowering.graph import ExternCall, LoweredGraph
+from .lowering.tensors import TensorRef
+from .program import AliasStep, Buf, BufferSpec, ExternStep, ProgramSpec, Step, Sym
+
+
+@dataclass(slots=True)
+class Schedule:
+    """Units in the order of execution."""
+
+    units: list[Group | ExternCall]
+    live: set[str] = field(default_factory=set)
+
+    def __str__(self) -> str:
+        lines = []
+        for unit in self.units:
+            if isinstance(unit, Group):
+                space = ", ".join(f"{'+' if r else ''}{sz.text(s)}" for s, r in zip(unit.sizes, unit.reduced, strict=True))
+                lines.append(f"kernel over [{space}]: " + ", ".join(f"{m.loop.name} ({'.'.join(m.loop.operators)})" for m in unit.members))
+            else:
+                lines.append(f"call {unit.operator} -> {unit.outputs}")
+        return "\n".join(lines)
+
+
+def _output_names(outputs: tuple[Any, ...]) -> list[str]:
+    names: list[str] = []
+    for o in outputs:
+        names += [o] if isinstance(o, str) else [n for n in o or () if n is not None]
+    return names
+
+
+def schedule(graph: LoweredGraph, limits: Limits | None = None) -> Schedule:
+    """Fuse the loops of a lowered graph and order what results; loops whose buffers nobody reads are dropped."""
+    used: set[str] = {o.buffer for o in graph.outputs if isinstance(o, TensorRef)}
+    kept: list[Loop | ExternCall] = []
+    for item in reversed(graph.items):
+        if isinstance(item, Loop):
+            if item.name not in used:
+                continue
+            used |= {a.buffer for a in item.reads}
+        else:
+            used |= set(item.reads())
+        kept.append(item)
+    kept.reverse()
+    fuser = Fuser(graph.hints, limits)
+    calls: dict[int, ExternCall] = {}
+    for item in kept:
+        if isinstance(item, Loop):
+            fuser.add_loop(item)
+        else:
+            calls[fuser.add_call(item.reads(), _output_names(item.outputs), item.writes)] = item
+    order = _topological(fuser, calls)
+    units: list[Group | ExternCall] = [fuser.groups[i] if i in fuser.groups else calls[i] for i in order]
+    return Schedule(units, live_buffers(graph, units))
+
+
+def _topological(fuser: Fuser, calls: dict[int, ExternCall]) -> list[int]:
+    """Units after what they depend on, otherwise in program order; calls keep their order (some draw random numbers)."""
+    waiting = {i: set(above) for i, above in fuser.ancestors.items()}
+    previous: int | None = None
+    for c in sorted(calls):
+        if previous is not None:
+            waiting[c].add(previous)
+        previous = c
+    ready = [i for i, above in waiting.items() if not above]
+    heapq.heapify(ready)
+    users: dict[int, list[int]] = {}
+    for i, above in waiting.items():
+        for a in above:
+            users.setdefault(a, []).append(i)
+    order: list[int] = []
+    while ready:
+        i = heapq.heappop(ready)
+        order.append(i)
+        for user in users.get(i, ()):
+            waiting[user].discard(i)
+            if not waiting[user]:
+                heapq.heappush(ready, user)
+    assert len(order) == len(waiting), "units depend on one another in a circle"
+    return order
+
+
+def live_buffers(graph: LoweredGraph, units: list[Group | ExternCall]) -> set[str]:
+    """Buffers that have to be in memory: outputs, and what another unit reads."""
+    live = {o.buffer for o in graph.outputs if isinstance(o, TensorRef)}
+    for unit in units:
+        if isinstance(unit, ExternCall):
+            live |= set(unit.reads())
+        else:
+            live |= set(unit.external_reads())
+    return live
+
+
+class ProgramWriter:
+    """Turns a schedule into the program's steps."""
+
+    def __init__(self, graph: LoweredGraph, plan: Schedule) -> None:
+        self.graph, self.plan = graph, plan
+        self.steps: list[Step] = []
+        self.specs: dict[str, BufferSpec] = {}
+        self.aliases: dict[TensorRef, str] = {}
+        self.given = {spec.name for spec in graph.inputs if hasattr(spec, "name")} | set(graph.constants)
+
+    def buffer(self, name: str) -> None:
+        b = self.graph.buffers[name]
+        if name not in self.given:
+            self.specs[name] = BufferSpec(b.dtype, _texts(b.sizes), _texts(b.strides), b.device)
+
+    def tensor(self, ref: TensorRef) -> Buf:
+        """A tensor with a reference's geometry."""
+        whole = self.graph.buffers[ref.buffer]
+        if whole.is_whole(ref):
+            return Buf(ref.buffer)
+        if ref not in self.aliases:
+            name = f"v{len(self.aliases)}_{ref.buffer}"
+            self.aliases[ref] = name
+            self.specs[name] = BufferSpec(ref.dtype, _texts(ref.sizes), _texts(ref.strides), whole.device)
+            self.steps.append(AliasStep(name, ref.buffer, sz.text(ref.offset)))
+        return Buf(self.aliases[ref])
+
+    def argument(self, value: Any) -> Any:
+        if isinstance(value, TensorRef):
+            return self.tensor(value)
+        if isinstance(value, tuple):
+            return tuple(self.argument(v) for v in value)
+        return Sym(sz.text(value)) if isinstance(value, sz.Poly) else value
+
+    def write(self) -> ProgramSpec:
+        for unit in self.plan.units:
+            if isinstance(unit, Group):
+                step = generate_kernel(unit, self.graph.buffers, self.plan.live, self.graph.hints)
+                for name in step.writes:
+                    self.buffer(name)
+                self.steps.append(step)
+                continue
+            args = tuple(self.argument(a) for a in unit.args)
+            for name in _output_names(unit.outputs):
+                self.buffer(name)
+            writes = tuple(dict.fromkeys(self.changed(unit, name) for name in unit.writes))
+            self.steps.append(ExternStep(unit.operator, args, unit.outputs, writes, unit.location))
+        outputs = tuple(self.argument(o) for o in self.graph.outputs)
+        return ProgramSpec(tuple(self.graph.inputs), outputs, tuple(self.steps), self.specs, dict(self.graph.constants))
+
+    def changed(self, unit: ExternCall, buffer: str) -> str:
+        """The name under which a call changes a buffer: the buffer's, or that of the view it is given."""
+        for value in unit.args:
+            if isinstance(value, TensorRef) and value.buffer == buffer:
+                return self.tensor(value).name
+        return buffer
+
+
+def _texts(sizes: tuple[sz.Size, ...]) -> tuple[int | str, ...]:
+    return tuple(sz.text(s) for s in sizes)
+
+
+def compile_to_program(graph: LoweredGraph, limits: Limits | None = None) -> ProgramSpec:
+    """The program of a lowered graph."""
+    logs.channel("loop_ir").info("%s", graph)
+    plan = schedule(graph, limits)
+    logs.channel("fusion").info("%s", plan)
+    return ProgramWriter(graph, plan).write()
