@@ -48,7 +48,7 @@ class Sources:
 
     Attributes:
         program: the C entry point's compile unit.
-        kernels: each kernel once.
+        kernels: each kernel once, then the executor.
         manifest: what the library says of itself, plain data.
     """
 

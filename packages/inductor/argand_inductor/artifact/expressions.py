@@ -65,6 +65,15 @@ def to_c(expr: Expr) -> str:
     return _literal(int(expr)) if isinstance(expr, int) else _parsed(expr)[0]
 
 
+def fold(expr: Expr) -> Expr:
+    """The expression as an int if it has no names."""
+    if isinstance(expr, int):
+        return int(expr)
+    if _parsed(expr)[1]:
+        return expr
+    return int(eval(expr, {"__builtins__": {}, "min": min, "max": max}))  # only literals: see _print
+
+
 def names_in(expr: Expr) -> frozenset[str]:
     """The integer names of an expression."""
     return frozenset() if isinstance(expr, int) else _parsed(expr)[1]

@@ -1,45 +1,56 @@
-"""C initialisers of the arguments of an operator call."""
+"""C initialisers of the arguments of an operator call (see `arguments` in program.h)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from typing import Protocol
 
+from argand_inductor.artifact.expressions import to_c
 from argand_inductor.artifact.texts import DTYPES, c_string
 from argand_inductor.program import Arg, Buf, Expr, ExternStep, Named, Sym
 from argand_inductor.schemas import SchemaArgument, schema_of
 
 _DEVICES = {"cpu": "ARGAND_DEVICE(ARGAND_CPU, 0)", "meta": "ARGAND_DEVICE(ARGAND_META, 0)"}
-NONE = "{.tag = ARGAND_TAG_NONE}"
+NONE = "{ARGAND_TAG_NONE, 0, {0}}"
 
 
 class Scope(Protocol):
     """What the writer of a program offers to the writer of a call."""
 
-    def integer(self, expr: Expr) -> str:
-        """The C text of an integer expression."""
+    def integers(self, exprs: Sequence[Expr]) -> int:
+        """Where these lie, one after the other, among the program's integers."""
 
-    def tensor(self, name: str) -> str:
-        """The C text of a tensor pointer."""
+    def tensor(self, name: str) -> int:
+        """The number of a tensor, which is made if it is not yet."""
+
+    def tensor_list(self, names: Sequence[str | None]) -> int:
+        """Where the numbers of these lie among the program's lists."""
+
+    def doubles(self, texts: Sequence[str]) -> str:
+        """The name of a C array of these."""
 
 
-def double(value: float) -> str:
+def double(number: float) -> str:
     """A C literal with exactly this value."""
-    if math.isnan(value):
+    if math.isnan(number):
         return '__builtin_nan("")'
-    if math.isinf(value):
-        return "-__builtin_inf()" if value < 0 else "__builtin_inf()"
-    return value.hex()
+    if math.isinf(number):
+        return "-__builtin_inf()" if number < 0 else "__builtin_inf()"
+    return number.hex()
+
+
+def value(tag: str, content: str, length: int = 0) -> str:
+    """A C initialiser of an ArgandValue."""
+    return f"{{ARGAND_TAG_{tag}, {length}, {{{content}}}}}"
 
 
 class CallWriter:
-    """Writes the arguments of one call: declarations of lists, then the array of values."""
+    """Writes the arguments of one call."""
 
     def __init__(self, scope: Scope, step: ExternStep) -> None:
         self.scope = scope
         self.step = step
-        self.declarations: list[str] = []
 
     def values(self) -> list[str]:
         """One initialiser for each schema argument.
@@ -70,14 +81,14 @@ class CallWriter:
             return self._list(argument, arg)
         match arg:
             case Buf(name=name) if argument.type.startswith("Tensor"):
-                return f"{{.tag = ARGAND_TAG_TENSOR, .t = {self.scope.tensor(name)}}}"
+                return value("TENSOR", f".i = {self.scope.tensor(name)}")
             case Named(kind="dtype", name=name) if argument.type == "ScalarType":
-                return f"{{.tag = ARGAND_TAG_DTYPE, .i = {DTYPES.index(name)}}}"
+                return value("DTYPE", f".i = {DTYPES.index(name)}")
             case Named(kind="device", name=name) if argument.type == "Device":
-                return f"{{.tag = ARGAND_TAG_DEVICE, .i = {_DEVICES[name.partition(':')[0]]}}}"
+                return value("DEVICE", f".i = {_DEVICES[name.partition(':')[0]]}")
             case str() if argument.type == "str":
                 n = len(arg.encode())
-                return f"{{.tag = ARGAND_TAG_STRING, .len = {n}, .s = {c_string(arg)}}}"
+                return value("STRING", f".s = {c_string(arg)}", n)
             case bool() | int() | float() | complex() | Sym():
                 return self._number(argument, arg)
         raise self._refuse(argument, arg)
@@ -85,24 +96,26 @@ class CallWriter:
     def _number(self, argument: SchemaArgument, arg: Arg) -> str:
         kind = argument.type
         if kind in ("float", "Scalar", "Tensor|Scalar") and isinstance(arg, float):
-            return f"{{.tag = ARGAND_TAG_FLOAT, .d = {double(arg)}}}"
+            return value("FLOAT", f".d = {double(arg)}")
         if kind in ("Scalar", "Tensor|Scalar") and isinstance(arg, complex):
-            return f"{{.tag = ARGAND_TAG_COMPLEX, .c = {{{double(arg.real)}, {double(arg.imag)}}}}}"
+            return value("COMPLEX", f".c = {{{double(arg.real)}, {double(arg.imag)}}}")
         if isinstance(arg, float | complex):
             raise self._refuse(argument, arg)
-        text = self.scope.integer(arg.expr if isinstance(arg, Sym) else int(arg))
-        if kind == "float":
-            return f"{{.tag = ARGAND_TAG_FLOAT, .d = (double){text}}}"
-        if kind == "bool" or (isinstance(arg, bool) and kind != "int"):
-            return f"{{.tag = ARGAND_TAG_BOOL, .i = {text}}}"
-        if kind in ("int", "Scalar", "Tensor|Scalar"):
-            return f"{{.tag = ARGAND_TAG_INT, .i = {text}}}"
-        raise self._refuse(argument, arg)
+        if kind == "bool" or (isinstance(arg, bool) and kind in ("Scalar", "Tensor|Scalar")):
+            tag = "BOOL"
+        elif kind in ("int", "Scalar", "Tensor|Scalar"):
+            tag = "INT"
+        elif kind == "float":
+            tag = "FLOAT"
+        else:
+            raise self._refuse(argument, arg)
+        return self.number(tag, arg.expr if isinstance(arg, Sym) else int(arg))
 
-    def _array(self, c_type: str, entries: Iterable[str]) -> str:
-        name = f"list{len(self.declarations)}"
-        self.declarations.append(f"{c_type} {name}[] = {{{', '.join(entries) or '0'}}};")
-        return name
+    def number(self, tag: str, expr: Expr) -> str:
+        """An integer expression as BOOL, INT or FLOAT."""
+        if isinstance(expr, str):
+            return value(f"COMPUTED | ARGAND_TAG_{tag}", f".i = {self.scope.integers([expr])}")
+        return value(tag, f".d = {double(float(expr))}" if tag == "FLOAT" else f".i = {to_c(expr)}")
 
     def _list(self, argument: SchemaArgument, arg: Arg) -> str:
         if not isinstance(arg, tuple):
@@ -113,18 +126,15 @@ class CallWriter:
         if kind.startswith("Tensor"):
             if not all(entry is None or isinstance(entry, Buf) for entry in arg):
                 raise self._refuse(argument, arg)
-            texts = ["NULL" if e is None else self.scope.tensor(e.name) for e in arg]
-            name = self._array("ArgandTensor*", texts)
-            return f"{{.tag = ARGAND_TAG_TENSOR_LIST, .len = {len(arg)}, .tensors = {name}}}"
-        if not all(isinstance(entry, int | float | Sym) for entry in arg):
-            raise self._refuse(argument, arg)
-        integer: Callable[[Arg], str] = lambda e: self.scope.integer(  # noqa: E731
-            e.expr if isinstance(e, Sym) else int(e)
-        )
+            at = self.scope.tensor_list([None if e is None else e.name for e in arg])
+            return value("TENSOR_LIST", f".i = {at}", len(arg))
         if kind == "float":
-            texts = [double(e) if isinstance(e, float) else f"(double){integer(e)}" for e in arg]
-            name = self._array("const double", texts)
-            return f"{{.tag = ARGAND_TAG_FLOAT_LIST, .len = {len(arg)}, .floats = {name}}}"
-        name = self._array("const int64_t", [integer(e) for e in arg])
+            if not all(isinstance(entry, int | float) for entry in arg):
+                raise self._refuse(argument, arg)
+            name = self.scope.doubles([double(float(e)) for e in arg])
+            return value("FLOAT_LIST", f".floats = {name}", len(arg))
+        if not all(isinstance(entry, int | Sym) for entry in arg):
+            raise self._refuse(argument, arg)
+        at = self.scope.integers([e.expr if isinstance(e, Sym) else int(e) for e in arg])
         tag = {"int": "INT_LIST", "bool": "BOOL_LIST"}[kind]
-        return f"{{.tag = ARGAND_TAG_{tag}, .len = {len(arg)}, .ints = {name}}}"
+        return value(tag, f".i = {at}", len(arg))

@@ -11,7 +11,11 @@ from argand_c10 import debug_trace, logs, metrics
 from argand_inductor import _C
 from argand_inductor.artifact import build, cache, load
 from argand_inductor.artifact.cache import Library, Sources
-from argand_inductor.artifact.write_program import ProgramWriter, constants_of
+from argand_inductor.artifact.write_program import (
+    ProgramWriter,
+    constants_of,
+    runtime_kernel,
+)
 from argand_inductor.memory_plan import plan_memory
 from argand_inductor.program import (
     Buf,
@@ -80,7 +84,7 @@ def write_sources(spec: ProgramSpec) -> Sources:
     if debug_trace.enabled():
         debug_trace.add("memory_plan", str(plan))
     writer = ProgramWriter(spec, plan, hashes, manifest)
-    return Sources(writer.source(), tuple(spec.kernels()), manifest)
+    return Sources(writer.source(), (*spec.kernels(), runtime_kernel()), manifest)
 
 
 def make_program(spec: ProgramSpec) -> _C.Program:
@@ -135,7 +139,7 @@ def _open(library: Library, data: dict[str, Any], constants: list[Any]) -> _C.Pr
 def _log(sources: Sources) -> None:
     log = logs.channel("output_code")
     if log.isEnabledFor(20):
-        log.info("%s\n%s", sources.program, build.unit_source(sources.kernels))
+        log.info("%s\n%s", sources.program, build.unit_source(sources.kernels[:-1]))
     if debug_trace.enabled():
-        code = [(kernel.name, kernel.source) for kernel in sources.kernels]
+        code = [(kernel.name, kernel.source) for kernel in sources.kernels[:-1]]
         debug_trace.add("output_code", [*code, ("program", sources.program)])

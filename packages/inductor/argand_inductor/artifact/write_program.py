@@ -1,13 +1,14 @@
-"""The C entry point of a compiled graph: shapes, memory, calls of kernels and operators, errors."""
+"""The C of a compiled graph: a program as data (program.h), run by the executor (runtime.c)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
-from argand_inductor.artifact.expressions import names_in, to_c
-from argand_inductor.artifact.extern import CallWriter
+from argand_inductor.artifact.extern import NONE, CallWriter, value
+from argand_inductor.artifact.integers import Integers
 from argand_inductor.artifact.texts import DTYPES, c_string, comment
 from argand_inductor.memory_plan import ITEM_SIZE, MemoryPlan
 from argand_inductor.program import (
@@ -15,18 +16,25 @@ from argand_inductor.program import (
     Buf,
     Expr,
     ExternStep,
+    KernelSource,
     KernelStep,
     Location,
     Output,
     ProgramSpec,
     RandomStep,
+    Step,
     Sym,
     SymbolSpec,
     TensorSpec,
+    results_of,
 )
 from argand_inductor.schemas import aliases_of
 
-_REMEDY = "call the function that was compiled, whose guards choose the right program"
+
+def runtime_kernel() -> KernelSource:
+    """The executor, compiled and cached as kernels are."""
+    source = (Path(__file__).parent / "runtime.c").read_text()
+    return KernelSource("argand_program_execute", source, ("argand_inductor/artifact/program.h",))
 
 
 class ProgramWriter:
@@ -43,268 +51,186 @@ class ProgramWriter:
         self.plan = plan
         self.schema_hashes = schema_hashes
         self.manifest = manifest
-        self.lines: list[str] = []
-        self._dying: dict[int, list[str]] = {}
-        self.integers: set[str] = set()
-        self.inputs: dict[str, int] = {}
-        self.slots: dict[str, int] = {}  # tensors that the program owns, by name
-        self.made: set[str] = set()
-        self.locations: dict[Location | None, int] = {None: 0}
-        self.operators: dict[str, int] = {}
-        self.aliases = {s.out: s for s in spec.steps if isinstance(s, AliasStep)}
+        self.given = (*spec.inputs, *constants_of(spec))
+        self._numbers: dict[str, int] = {}  # of inputs, then of what the program makes
+        self._as_tensor: set[str] = set()  # names that the program holds a tensor of
+        self._made: set[str] = set()
+        self._ints = Integers()
+        self._bindings: list[str] = []
+        self._code: list[str] = []
+        self._arguments: list[str] = []
+        self._lists: list[int] = []
+        self._doubles: list[str] = []
+        self._locations: dict[Location | None, int] = {None: 0}
+        self._externs: dict[str, int] = {}
+        self._kernels = {kernel.name: i for i, kernel in enumerate(spec.kernels())}
+        self._max = {"args": 1, "results": 1, "list": 1}
 
-    # ---- texts of values
-    def integer(self, expr: Expr) -> str:
-        """The C text of an integer expression.
+    # ---- what calls are written with
+    def integers(self, exprs: Sequence[Expr]) -> int:
+        return self._ints.run(exprs)
 
-        Raises:
-            ValueError: if it uses a name that nothing before it binds.
-        """
-        if unknown := names_in(expr) - self.integers:
-            raise ValueError(
-                f"program: {expr!r} uses {', '.join(sorted(unknown))}, which nothing binds; "
-                "give it as an input"
-            )
-        return to_c(expr)
+    def tensor(self, name: str) -> int:
+        if name not in self._made and self.plan.places[name].home in ("own", "arena"):
+            self._make(name, None)
+        return self._numbers[name]
 
-    def tensor(self, name: str) -> str:
-        """The C text of a tensor pointer; makes tensors of arena buffers at their first use as such."""
-        if name in self.inputs:
-            return f"in{self.inputs[name]}"
-        if name not in self.made:
-            self._make(name)
-        return f"t[{self.slots[name]}]"
+    def tensor_list(self, names: Sequence[str | None]) -> int:
+        numbers = [-1 if name is None else self.tensor(name) for name in names]
+        self._lists += numbers
+        return len(self._lists) - len(numbers)
 
-    def data(self, name: str) -> str:
-        """The C text of the address of a tensor's first element."""
-        if name in self.inputs:
-            return f"in{self.inputs[name]}->data"
-        place = self.plan.places[name]
-        if place.home == "arena":
-            base = "arena_data" if place.slot is None else f"slot{place.slot}"
-            return f"{base} + {place.offset}" if place.offset else base
-        if place.home == "alias" and name not in self.slots:
-            step = self.aliases[name]
-            item = ITEM_SIZE[self.spec.buffers[name].dtype]
-            return f"(char*){self.data(step.source)} + {self.integer(step.offset)} * {item}"
-        if name not in self.made:
-            self._make(name)
-        return f"t[{self.slots[name]}]->data"
+    def doubles(self, texts: Sequence[str]) -> str:
+        name = f"doubles{len(self._doubles)}"
+        self._doubles.append(f"static const double {name}[] = {{{', '.join(texts) or '0'}}};")
+        return name
 
-    def array(self, name: str, entries: Iterable[Expr]) -> str:
-        texts = [self.integer(entry) for entry in entries]
-        return f"const int64_t {name}[] = {{{', '.join(texts) or '0'}}};"
+    def _put(self, code: str, *operands: int) -> None:
+        self._code.append(f"  {', '.join((f'ARGAND_{code}', *map(str, operands)))},")
 
-    # ---- output of text
-    def put(self, *lines: str) -> None:
-        self.lines.extend("  " + line for line in lines)
+    def _where(self, location: Location | None) -> int:
+        return self._locations.setdefault(location, len(self._locations))
 
-    def try_call(self, call: str) -> str:
-        return f"if ((status = {call})) goto failed;"
+    def _geometry(self, sizes: Sequence[Expr], strides: Sequence[Expr]) -> int:
+        return self.integers([*sizes, *strides])
 
-    # ---- tensors
-    def _make(self, name: str) -> None:
-        """Code that makes the tensor of an own or arena buffer before its first use."""
-        self.made.add(name)
-        place, buffer = self.plan.places[name], self.spec.buffers[name]
-        slot = f"&t[{self.slots[name]}]"
-        n, dtype = len(buffer.sizes), DTYPES.index(buffer.dtype)
-        self.put("{", "  " + self.array("sizes", buffer.sizes))
-        strides = "NULL"
-        if buffer.strides != contiguous_strides(buffer.sizes):
-            self.put("  " + self.array("strides", buffer.strides))
-            strides = "strides"
-        if place.home == "own":
-            made = (
-                f"api->tensor_empty({n}, sizes, {dtype}, ARGAND_DEVICE(ARGAND_CPU, 0), {slot})"
-                if strides == "NULL"
-                else f"api->tensor_empty_strided({n}, sizes, strides, {dtype}, "
-                f"ARGAND_DEVICE(ARGAND_CPU, 0), {slot})"
-            )
-        else:
-            offset = f"(({self.data(name)}) - arena_data) / {ITEM_SIZE[buffer.dtype]}"
-            made = f"api->tensor_from_storage(arena, {n}, sizes, {strides}, {offset}, {dtype}, {slot})"
-        self.put("  " + self.try_call(made), "}")
+    # ---- inputs and numbers
+    def _number_all(self) -> None:
+        for i, entry in enumerate(self.given):
+            if isinstance(entry, TensorSpec):
+                self._numbers[entry.name] = i
+                self._made.add(entry.name)
+        number = len(self.given)
+        for name, place in self.plan.places.items():
+            self._numbers[name] = number
+            number += 1
+            if place.home in ("own", "result") or name in self.plan.needs_tensor:
+                self._as_tensor.add(name)
 
-    def _bind(self, symbol: Expr, text: str) -> None:
-        if isinstance(symbol, str) and symbol.isidentifier() and symbol not in self.integers:
-            self.integers.add(symbol)
-            self.put(f"const int64_t {symbol} = {text};")
+    def _bind(self, symbol: Expr, number: int, dim: int) -> None:
+        if isinstance(symbol, str) and symbol.isidentifier() and not self._ints.knows(symbol):
+            self._bindings.append(f"{{{self._ints.symbol(symbol)}, {number}, {dim}}}")
 
-    def _inputs(self) -> None:
-        geometry: list[TensorSpec] = [*self.spec.inputs, *constants_of(self.spec)]  # type: ignore[list-item]
-        for i, spec in enumerate(geometry):
-            if isinstance(spec, SymbolSpec):
-                label = c_string(f"input {i} ({spec.symbol})")
-                self.put(
-                    f"if (inputs[{i}].tag != ARGAND_TAG_INT) "
-                    f'return argand_bad_input(api, {label}, "an int");'
-                )
-                self._bind(spec.symbol, f"inputs[{i}].i")
+    def _inputs(self) -> list[str]:
+        for i, entry in enumerate(self.given):
+            if isinstance(entry, SymbolSpec):
+                self._bind(entry.symbol, i, -1)
                 continue
-            self.inputs[spec.name] = i
-            label = c_string(f"input {i} ({spec.name})")
-            n, dtype = len(spec.sizes), DTYPES.index(spec.dtype)
-            self.put(
-                f"if (inputs[{i}].tag != ARGAND_TAG_TENSOR || !inputs[{i}].t) "
-                f'return argand_bad_input(api, {label}, "a tensor");',
-                f"ArgandTensor* const in{i} = inputs[{i}].t;",
-                f"if (!argand_is_cpu(in{i}, {dtype}, {n})) return argand_bad_tensor("
-                f"api, {label}, in{i}, {dtype}, {n}, NULL, NULL, {c_string(_REMEDY)});",
-            )
-            for k, size in enumerate(spec.sizes):
-                self._bind(size, f"in{i}->sizes[{k}]")
-            for k, stride in enumerate(spec.strides):
-                self._bind(stride, f"in{i}->strides[{k}]")
-        for i, spec in enumerate(geometry):
-            if isinstance(spec, TensorSpec) and spec.sizes:
-                label = c_string(f"input {i} ({spec.name})")
-                n, dtype = len(spec.sizes), DTYPES.index(spec.dtype)
-                self.put(
-                    "{",
-                    "  " + self.array("sizes", spec.sizes),
-                    "  " + self.array("strides", spec.strides),
-                    f"  if (!argand_same_geometry(in{i}, {n}, sizes, strides)) return "
-                    f"argand_bad_tensor(api, {label}, in{i}, {dtype}, {n}, sizes, strides, "
-                    f"{c_string(_REMEDY)});",
-                    "}",
-                )
+            for k, expr in enumerate((*entry.sizes, *entry.strides)):
+                self._bind(expr, i, k)
+        rows = []
+        for i, entry in enumerate(self.given):
+            if isinstance(entry, SymbolSpec):
+                rows.append(f"{{{c_string(f'input {i} ({entry.symbol})')}, 0, -1, 0}}")
+                continue
+            at = self._geometry(entry.sizes, entry.strides)
+            label, dtype = c_string(f"input {i} ({entry.name})"), DTYPES.index(entry.dtype)
+            rows.append(f"{{{label}, {dtype}, {len(entry.sizes)}, {at}}}")
+        return rows
 
-    def _arena(self) -> None:
-        """Declares the arena; symbolic slots get their start as soon as their symbols are known, which is here."""
-        plan = self.plan
-        self.put("ArgandStorage* arena = NULL;", "char* arena_data = NULL;")
-        if not plan.fixed_bytes and not plan.slots:
-            self.put("(void)arena_data;")
-            return
-        total = str(plan.fixed_bytes)
-        for i, (constant, factors) in enumerate(plan.slots):
-            size = str(constant)
-            for factor in factors:
-                size = f"argand_mul({size}, {self.integer(factor)})"
-            self.put(f"const int64_t start{i} = {total};")
-            self.put(f"const int64_t end{i} = argand_add(start{i}, argand_align({size}));")
-            total = f"end{i}"
-        self.put(
-            self.try_call(f"api->storage_new(ARGAND_DEVICE(ARGAND_CPU, 0), {total}, &arena)"),
-            "arena_data = (char*)arena->data;",
+    # ---- memory
+    def _slots(self) -> list[str]:
+        return [str(self._ints.bytes(*slot)) for slot in self.plan.slots]
+
+    def _arena(self) -> list[str]:
+        return [
+            f"{{{self._numbers[name]}, {-1 if place.slot is None else place.slot}, {place.offset}}}"
+            for name, place in self.plan.places.items()
+            if place.home == "arena"
+        ]
+
+    def _make(self, name: str, location: Location | None) -> None:
+        """Makes the tensor of an own or arena buffer."""
+        self._made.add(name)
+        buffer = self.spec.buffers[name]
+        own = self.plan.places[name].home == "own"
+        self._put(
+            "MAKE_OWN" if own else "MAKE_ARENA",
+            self._numbers[name],
+            DTYPES.index(buffer.dtype),
+            len(buffer.sizes),
+            self._geometry(buffer.sizes, buffer.strides),
+            int(buffer.strides == contiguous_strides(buffer.sizes)),
+            self._where(location),
         )
-        for i in range(len(plan.slots)):
-            self.put(f"char* const slot{i} = arena_data + start{i};")
 
     # ---- steps
-    def _where(self, location: Location | None) -> None:
-        index = self.locations.setdefault(location, len(self.locations))
-        self.put(f"where = {index};")
-
     def _kernel(self, step: KernelStep) -> None:
         for name in step.writes:
-            if name in self.slots and name not in self.made:
-                self._make(name)
-        buffers = ", ".join(self.data(name) for name in step.args) or "NULL"
-        self.put(
-            "{",
-            f"  void* const buffers[] = {{{buffers}}};",
-            "  " + self.array("sizes", step.sizes),
-            f"  argand_launch(api, {step.kernel.name}, buffers, sizes, "
-            f"{self.integer(step.extent)}, {self.integer(step.grain)});",
-            "}",
+            if name not in self._made and self.plan.places[name].home == "own":
+                self._make(name, step.location)
+        self._put(
+            "KERNEL_CALL",
+            self._kernels[step.kernel.name],
+            self.integers(step.sizes) if step.sizes else 0,
+            self.integers([step.extent]),
+            self.integers([step.grain]),
+            len(step.args),
+            *(self._numbers[name] for name in step.args),
         )
 
     def _extern(self, step: ExternStep) -> None:
         for name in step.writes:
-            if name in self.spec.buffers and name not in self.made:
-                self.tensor(name)
-        call = CallWriter(self, step)
-        values = call.values()
-        op = self.operators.setdefault(step.operator, len(self.operators))
-        n = max(1, len(step.outputs))
-        self._where(step.location)
-        self.put("{", *("  " + line for line in call.declarations))
-        self.put(f"  const ArgandValue args[] = {{{', '.join(values)}}};")
-        self.put(f"  ArgandValue results[{n}] = {{{{.tag = ARGAND_TAG_NONE}}}};")
-        self.put("  " + self.try_call(f"api->call(externs[{op}].op, args, results)"))
+            self.tensor(name)
+        lists = len(self._lists)
+        values = CallWriter(self, step).values()
+        extern = self._externs.setdefault(step.operator, len(self._externs))
+        results: list[int] = []
+        for output in step.outputs:
+            if output is None:
+                results.append(0)
+            elif isinstance(output, str):
+                results += (1, self._numbers[output])
+            else:
+                numbers = [-1 if name is None else self._numbers[name] for name in output]
+                results += (2, len(numbers), *numbers)
+        at, where = len(self._arguments), self._where(step.location)
+        self._arguments += values
+        self._put("OPERATOR_CALL", extern, at, len(values), where, len(step.outputs), *results)
+        self._max["args"] = max(self._max["args"], len(values))
+        self._max["results"] = max(self._max["results"], len(step.outputs))
+        self._max["list"] = max(self._max["list"], len(self._lists) - lists)
         aliased = {result for result, _ in aliases_of(step.operator)}
-        accepted: list[tuple[str, bool]] = []
         for i, output in enumerate(step.outputs):
-            if isinstance(output, str):
-                self.put(f"  argand_take(&results[{i}], &t[{self.slots[output]}]);")
-                accepted.append((output, i in aliased))
-                continue
-            for k, entry in enumerate(output or ()):
-                if entry is not None:
-                    self.put(f"  argand_take_entry(&results[{i}], {k}, &t[{self.slots[entry]}]);")
-                    accepted.append((entry, i in aliased))
-            self.put(f"  argand_discard(api, &results[{i}]);")
-        self.put("}")
-        for name, is_alias in accepted:
-            self._accept(step, name, is_alias)
+            for name in output if isinstance(output, tuple) else (output,):
+                if name is not None:
+                    self._accept(name, i in aliased, extern)
 
-    def _accept(self, step: ExternStep, name: str, is_alias: bool) -> None:
+    def _accept(self, name: str, is_alias: bool, extern: int) -> None:
         buffer = self.spec.buffers[name]
-        self.made.add(name)
-        label = c_string(f"result of {step.operator}")
-        arena = "NULL" if is_alias else "arena"
-        n, dtype = len(buffer.sizes), DTYPES.index(buffer.dtype)
-        call = (
-            f"argand_accept(api, &t[{self.slots[name]}], {arena}, {label}, {dtype}, {n}, "
-            "sizes, strides)"
-        )
-        self.put(
-            "{",
-            "  " + self.array("sizes", buffer.sizes),
-            "  " + self.array("strides", buffer.strides),
-            "  " + self.try_call(call),
-            "}",
+        self._made.add(name)
+        at = self._geometry(buffer.sizes, buffer.strides)
+        dtype = DTYPES.index(buffer.dtype)
+        self._put(
+            "ACCEPT", self._numbers[name], dtype, len(buffer.sizes), at, int(is_alias), extern
         )
 
     def _alias(self, step: AliasStep) -> None:
-        if step.out not in self.slots:
+        buffer, number = self.spec.buffers[step.out], self._numbers[step.out]
+        offset = self.integers([step.offset])
+        if step.out not in self._as_tensor:
+            source = self._numbers[step.source]
+            self._put("ADDRESS", number, source, offset, ITEM_SIZE[buffer.dtype])
             return
-        buffer = self.spec.buffers[step.out]
         source = self.tensor(step.source)
-        item, dtype = ITEM_SIZE[buffer.dtype], DTYPES.index(buffer.dtype)
-        self.made.add(step.out)
-        self._where(step.location)
-        offset = f"{source}->offset"
-        source_item = ITEM_SIZE[self._dtype(step.source)]
-        if source_item != item:
-            offset = f"{offset} * {source_item} / {item}"
-        self.put(
-            "{",
-            "  " + self.array("sizes", buffer.sizes),
-            "  " + self.array("strides", buffer.strides),
-            "  "
-            + self.try_call(
-                f"api->tensor_from_storage({source}->storage, {len(buffer.sizes)}, sizes, strides, "
-                f"{offset} + {self.integer(step.offset)}, {dtype}, &t[{self.slots[step.out]}])"
-            ),
-            "}",
-        )
-
-    def _dtype(self, name: str) -> str:
-        if name in self.spec.buffers:
-            return self.spec.buffers[name].dtype
-        return next(
-            spec.dtype
-            for spec in (*self.spec.inputs, *constants_of(self.spec))
-            if isinstance(spec, TensorSpec) and spec.name == name
-        )
+        self._made.add(step.out)
+        at = self._geometry(buffer.sizes, buffer.strides)
+        dtype, where = DTYPES.index(buffer.dtype), self._where(step.location)
+        self._put("ALIAS", number, source, offset, dtype, len(buffer.sizes), at, where)
 
     def _random(self, step: RandomStep) -> None:
-        self.put(
-            "ArgandGenerator* const generator_of_%s = "
-            "api->default_generator(ARGAND_DEVICE(ARGAND_CPU, 0));" % step.seed,
-            f"const int64_t {step.counter} = (int64_t)api->generator_reserve("
-            f"generator_of_{step.seed}, (uint64_t)({self.integer(step.count)}));",
-            f"const int64_t {step.seed} = (int64_t)generator_of_{step.seed}->seed;",
-            f"(void){step.seed}, (void){step.counter};",
-        )
-        self.integers.update((step.seed, step.counter))
+        count = self.integers([step.count])
+        stage = self._ints.next_stage()
+        seed, counter = self._ints.symbol(step.seed), self._ints.symbol(step.counter)
+        self._put("RANDOM", seed, counter, count, stage)
 
     def _steps(self) -> None:
-        outputs = {out.name for out in self.spec.outputs if isinstance(out, Buf)}
+        dying: dict[int, list[str]] = {}
+        for name in self._numbers:
+            if name in self._as_tensor:
+                dying.setdefault(self.plan.last_use[name], []).append(name)
         for index, step in enumerate(self.spec.steps):
+            self._code.append(f"  {comment(_describe(index, step))}")
             if isinstance(step, KernelStep):
                 self._kernel(step)
             elif isinstance(step, ExternStep):
@@ -313,114 +239,128 @@ class ProgramWriter:
                 self._alias(step)
             else:
                 self._random(step)
-            for name in self._dying.get(index, ()):
-                if name in self.made and name not in outputs:
-                    self.put(f"argand_drop(api, &t[{self.slots[name]}]);")
+            for name in dying.get(index, ()):
+                if name in self._made:
+                    self._put("DROP", self._numbers[name])
 
-    def _outputs(self) -> None:
-        given: set[str] = set()
+    # ---- outputs
+    def _outputs(self) -> list[str]:
+        last = {out.name: i for i, out in enumerate(self.spec.outputs) if isinstance(out, Buf)}
+        rows = []
         for i, output in enumerate(self.spec.outputs):
-            if not isinstance(output, Buf):
-                self.put(f"outputs[{i}] = (ArgandValue){self._plain(output)};")
-                continue
-            tensor = self.tensor(output.name)
-            if output.name in self.inputs or output.name in given:
-                self.put(f"argand_retain({tensor});")
-            given.add(output.name)
-            self.put(f"outputs[{i}] = (ArgandValue){{.tag = ARGAND_TAG_TENSOR, .t = {tensor}}};")
-        for name in sorted(given - self.inputs.keys()):
-            self.put(f"t[{self.slots[name]}] = NULL;")
+            if isinstance(output, Buf):
+                number = self.tensor(output.name)
+                owned = number >= len(self.given) and last[output.name] == i
+                rows.append(value("TENSOR", f".i = {number}", int(owned)))
+            else:
+                rows.append(self._plain(output))
+        return rows
 
     def _plain(self, output: Output) -> str:
         if output is None:
-            return "{.tag = ARGAND_TAG_NONE}"
+            return NONE
         if isinstance(output, bool):
-            return f"{{.tag = ARGAND_TAG_BOOL, .i = {int(output)}}}"
+            return value("BOOL", f".i = {int(output)}")
         if isinstance(output, float):
-            return f"{{.tag = ARGAND_TAG_FLOAT, .d = {output.hex()}}}"
+            return value("FLOAT", f".d = {output.hex()}")
         assert isinstance(output, Sym | int)
         expr = output.expr if isinstance(output, Sym) else output
-        return f"{{.tag = ARGAND_TAG_INT, .i = {self.integer(expr)}}}"
+        return value("COMPUTED | ARGAND_TAG_INT", f".i = {self.integers([expr])}")
 
     # ---- the file
-    def _assign_slots(self) -> None:
-        """Numbers the tensors that the program will own."""
-        for name, place in self.plan.places.items():
-            if place.home in ("own", "result") or name in self.plan.needs_tensor:
-                self.slots[name] = len(self.slots)
-        for name in self.slots:
-            self._dying.setdefault(self.plan.last_use[name], []).append(name)
-
-    def _body(self) -> list[str]:
-        self._assign_slots()
-        n_tensors = len(self.slots)
-        calls = any(isinstance(step, ExternStep) for step in self.spec.steps)
-        self._inputs()
-        self.put("int status = 0, where = 0;")
-        self.put(f"ArgandTensor* t[{max(1, n_tensors)}] = {{NULL}};")
-        if calls:  # histories are kept by whoever calls the program, and casts are in the graph
-            self.put(
-                "ArgandThreadState* const state = api->thread_state();",
-                "const ArgandThreadState saved = *state;",
-                "state->grad_mode = 0;",
-                "state->exclude_keys |= ARGAND_KEYBIT(ARGAND_KEY_AUTOGRAD) | "
-                "ARGAND_KEYBIT(ARGAND_KEY_AUTOCAST);",
-            )
-        self._arena()
-        self._steps()
-        self._outputs()
-        self.lines.append("failed:")
-        if calls:
-            self.put("*state = saved;")
-        if n_tensors:
-            self.put(f"for (int i = 0; i < {n_tensors}; i++) argand_release(api, t[i]);")
-        self.put("argand_storage_release(api, arena);")
-        self.put("return status ? argand_failed_at(api, status, &locations[where]) : 0;")
-        return self.lines
-
     def source(self) -> str:
-        """The whole compile unit."""
-        body = self._body()
-        kernels = [
-            f"void {kernel.name}(void*, int64_t, int64_t) "
-            '__attribute__((visibility("hidden")));' + (f" {comment(kernel.comment)}" if kernel.comment else "")
-            for kernel in self.spec.kernels()
+        """The whole compile unit.
+
+        Raises:
+            ValueError: if an argument does not fit its operator, or a symbol is bound by no input.
+        """
+        self._number_all()
+        inputs = self._inputs()
+        slots = self._slots()
+        arena = self._arena()
+        self._steps()
+        outputs = self._outputs()
+        self._put("END")
+        kernels = self.spec.kernels()
+        externs = [
+            f"{{{c_string(name)}, {self.schema_hashes[name]:#x}ull, NULL}}" for name in self._externs
         ]
         locations = [
-            "{NULL, 0, NULL}" if at is None else f"{{{c_string(at[0])}, {at[1]}, {c_string(at[2])}}}"
-            for at in self.locations
+            "{NULL, 0, NULL}"
+            if at is None
+            else f"{{{c_string(at[0])}, {at[1]}, {c_string(at[2])}}}"
+            for at in self._locations
         ]
-        externs = [
-            f"{{{c_string(name)}, {self.schema_hashes[name]:#x}ull, NULL}}"
-            for name in self.operators
-        ]
-        n = len(externs)
-        manifest = json.dumps(self.manifest, separators=(",", ":"))
-        return "\n".join(
-            [
-                '#include "argand_inductor/artifact/program.h"',
-                "",
-                *kernels,
-                f"static ArgandExtern externs[] = {{{', '.join(externs) or '{NULL, 0, NULL}'}}};",
-                f"static const ArgandLocation locations[] = {{{', '.join(locations)}}};",
-                f"ARGAND_EXPORT const char argand_program_manifest[] = {c_string(manifest)};",
-                "",
-                "ARGAND_EXPORT int argand_program_load(const ArgandApi* api) {",
-                "  if (api->abi_version != ARGAND_ABI_VERSION) return ARGAND_RUNTIME_ERROR;",
-                f"  return argand_find_operators(api, externs, {n});",
-                "}",
-                "",
-                "ARGAND_EXPORT int argand_program_run(const ArgandApi* api, const ArgandValue* inputs, "
-                "ArgandValue* outputs) {",
-                *body,
-                "}",
-                "",
-            ]
+        counts = (
+            *(len(self.given), len(self.given) + len(self.plan.places), len(outputs)),
+            *(len(self._bindings), len(self._ints), len(slots), len(arena), len(externs)),
+            *(self._max["args"], self._max["results"], self._max["list"]),
+            int(self._ints.computed),
         )
+        compute = "compute" if self._ints.computed else "NULL"
+        manifest = json.dumps(self.manifest, separators=(",", ":"))
+        lines = [
+            '#include "argand_inductor/artifact/program.h"',
+            "",
+            *(_declare(kernel) for kernel in kernels),
+            _table("ArgandRangeFn", "kernels", [kernel.name for kernel in kernels], const=True),
+            _table("ArgandExtern", "externs", externs, const=False),
+            _table("ArgandLocation", "locations", locations),
+            _table("ArgandInput", "inputs", inputs),
+            _table("ArgandBinding", "bindings", self._bindings),
+            *self._ints.source(),
+            _table("int32_t", "slots", slots),
+            _table("ArgandArenaBuffer", "arena", arena),
+            *self._doubles,
+            _table("int32_t", "lists", map(str, self._lists)),
+            _table("ArgandValue", "arguments", self._arguments),
+            _table("ArgandValue", "outputs", outputs),
+            "static const int32_t code[] = {",
+            *self._code,
+            "};",
+            f"static const ArgandProgram program = {{{', '.join(map(str, counts))}, "
+            f"{self.plan.fixed_bytes}, inputs, bindings, integers, {compute}, slots, arena, code, "
+            "arguments, lists, outputs, kernels, externs, locations};",
+            f"ARGAND_EXPORT const char argand_program_manifest[] = {c_string(manifest)};",
+            "ARGAND_EXPORT int argand_program_load(const ArgandApi* api) "
+            "{ return argand_program_prepare(api, &program); }",
+            "ARGAND_EXPORT int argand_program_run(const ArgandApi* api, const ArgandValue* in, "
+            "ArgandValue* out) {",
+            "  return argand_program_execute(api, &program, in, out);",
+            "}",
+            "",
+        ]
+        return "\n".join(lines)
+
+
+def _table(c_type: str, name: str, rows: Iterable[str], const: bool = True) -> str:
+    """A static array; never empty, since C has no empty arrays."""
+    entries = list(rows) or ["{0}" if c_type.startswith("Argand") else "0"]
+    body = ",\n  ".join(entries) if c_type.startswith("Argand") else ", ".join(entries)
+    return f"static {'const ' if const else ''}{c_type} {name}[] = {{\n  {body}}};"
+
+
+def _declare(kernel: KernelSource) -> str:
+    declared = f'void {kernel.name}(void*, int64_t, int64_t) __attribute__((visibility("hidden")));'
+    return f"{declared} {comment(kernel.comment)}" if kernel.comment else declared
+
+
+def _describe(index: int, step: Step) -> str:
+    """A step in words, for readers of the generated code."""
+    if isinstance(step, KernelStep):
+        text = f"{step.kernel.name} -> {', '.join(step.writes)}"
+    elif isinstance(step, ExternStep):
+        text = f"{step.operator} -> {', '.join((*results_of(step), *step.writes))}"
+    elif isinstance(step, AliasStep):
+        text = f"view of {step.source} -> {step.out}"
+    else:
+        text = f"{step.count} random numbers"
+    where = f" ({step.location[0]}:{step.location[1]})" if step.location else ""
+    return f"{index}: {text}{where}"
 
 
 def contiguous_strides(sizes: Sequence[Expr]) -> tuple[Expr, ...] | None:
-    """Row-major strides where all but the first size are known; else None (they are written out)."""
+    """Row-major strides where all but the first size are known; else None (they are given)."""
     strides: list[Expr] = []
     step = 1
     for size in reversed(sizes[1:]):
@@ -428,7 +368,7 @@ def contiguous_strides(sizes: Sequence[Expr]) -> tuple[Expr, ...] | None:
             return None
         strides.append(step)
         step *= max(1, size)
-    return (*reversed(strides + [step]),) if sizes else ()
+    return (*reversed([*strides, step]),) if sizes else ()
 
 
 def constants_of(spec: ProgramSpec) -> list[TensorSpec]:
@@ -437,4 +377,3 @@ def constants_of(spec: ProgramSpec) -> list[TensorSpec]:
         TensorSpec(name, str(t.dtype).rpartition(".")[2], tuple(t.shape), tuple(t.stride()))
         for name, t in spec.constants.items()
     ]
-
