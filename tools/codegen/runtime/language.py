@@ -163,29 +163,37 @@ def infer_size(sizes: list[Any], numel: Any) -> list[Any]:
 
 
 def _view_strides(old: list[Any], old_strides: list[Any], new: list[Any]) -> list[Any] | None:
+    """Sizes may be symbolic: they are compared only where no other way is left."""
     if prod(old) == 0:
         return contiguous_strides(new) if old != new else list(old_strides)
+    chunks: list[tuple[Any, Any]] = []  # (elements, stride) of runs of dimensions that lie together, innermost first
+    for size, stride in zip(reversed(old), reversed(old_strides), strict=True):
+        if chunks and (size == 1 or stride == chunks[-1][0] * chunks[-1][1]):
+            chunks[-1] = (chunks[-1][0] * size, chunks[-1][1])
+        else:
+            chunks.append((size, stride))
+    if len(chunks) < 2:
+        step = chunks[0][1] if chunks else 1
+        return [s * step for s in contiguous_strides(new)]
     found = [1] * len(new)
-    view_dim = len(new) - 1
-    chunk_stride: Any = old_strides[-1] if old else 1
-    in_chunk: Any = 1
-    viewed: Any = 1
-    for i in range(len(old) - 1, -1, -1):
-        in_chunk = in_chunk * old[i]
-        if i > 0 and (old[i - 1] == 1 or old_strides[i - 1] == in_chunk * chunk_stride):
-            continue
-        while view_dim >= 0 and (viewed < in_chunk or new[view_dim] == 1):
-            found[view_dim] = viewed * chunk_stride
-            viewed = viewed * new[view_dim]
-            view_dim -= 1
-        if viewed != in_chunk:
+    at = len(new) - 1
+    for size, stride in chunks:
+        viewed: Any = 1
+        while at >= 0 and (_fills(viewed * new[at], size) or viewed < size or new[at] == 1):
+            found[at] = viewed * stride
+            viewed = viewed * new[at]
+            at -= 1
+        if viewed != size:
             return None
-        if i > 0:
-            chunk_stride, in_chunk, viewed = old_strides[i - 1], 1, 1
-    while view_dim >= 0:
-        found[view_dim] = viewed * chunk_stride
-        view_dim -= 1
+    while at >= 0:
+        found[at] = viewed * stride
+        at -= 1
     return found
+
+
+def _fills(viewed: Any, size: Any) -> bool:
+    """Are these equal without a decision?"""
+    return (viewed == size) is True
 
 
 def view_strides(old: list[Any], old_strides: list[Any], new: list[Any]) -> list[Any]:
@@ -311,8 +319,14 @@ def index_shape(t: Any, indices: Any) -> list[Any]:
     if any(indices[i].dtype in (bool_, uint8) for i in given):
         raise DataDependentError("index: a mask's result shape depends on its values")
     picked: list[Any] = []
-    for i in given:
-        picked = broadcast_shapes(picked, shape(indices[i]))
+    try:
+        for i in given:
+            picked = broadcast_shapes(picked, shape(indices[i]))
+    except ShapeError:
+        shapes_given = ", ".join(str(shape(indices[i])) for i in given)
+        raise IndexError(
+            f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes_given}"
+        ) from None
     rest = [s for i, s in enumerate(t.shape) if i not in given]
     adjacent = bool(given) and given[-1] - given[0] + 1 == len(given)
     at = given[0] if adjacent else 0

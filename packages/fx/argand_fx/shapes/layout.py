@@ -36,7 +36,7 @@ def is_contiguous(sizes: Sequence[Any], strides: Sequence[Any]) -> bool:
                 continue
             if size == 0:
                 return True
-        if stride is not step and not stride == step:
+        if stride is not step and (type(size) is int or not size == 1) and not stride == step:
             return any(type(s) is int and s == 0 for s in sizes[:i])
         step = step * size
     return True

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import gcd, inf
+from math import ceil, floor, gcd, inf
 from typing import Any
 
 from argand_fx.shapes.sym_int import Atom, Expr, Monomial, SymBool, SymInt, Terms, content, evaluate, expr_of
@@ -306,27 +306,24 @@ class ShapeEnv:
 
     def _factored_bounds(self, sum_of: Terms) -> Interval:
         """Bounds of a product of a common factor and the rest: s0*s1 - s1 is s1 * (s0 - 1)."""
-        common = list(sum_of[0][0])
-        for monomial, _ in sum_of[1:]:
-            rest = list(monomial)
-            kept = []
-            for i in common:
-                if i in rest:
-                    rest.remove(i)
-                    kept.append(i)
-            common = kept
+        common = _common_factor(sum_of)
         if not common:
             return -inf, inf
-        const = 0
-        terms: dict[Monomial, int] = {}
-        for monomial, c in sum_of:
-            left = _divided(monomial, tuple(common))
-            assert left is not None
-            if left:
-                terms[left] = c
-            else:
-                const = c
-        return _product(self._monomial_bounds(tuple(common)), self.bounds(self.make(terms, const)))
+        return _product(self._monomial_bounds(common), self.bounds(self._over(sum_of, common)))
+
+    def _over(self, sum_of: Terms, factor: Monomial) -> Any:
+        """The sum divided by a factor of all its terms."""
+        terms = {_divided(monomial, factor): c for monomial, c in sum_of}
+        const = terms.pop((), 0)
+        return self.make(terms, const)  # type: ignore[arg-type]
+
+    def _without_factor(self, difference: Any) -> Any:
+        """What compares with 0 in the same way: without factors that are certainly positive."""
+        if isinstance(difference, SymInt) and difference.const == 0 and len(difference.terms) > 1:
+            common = tuple(i for i in _common_factor(difference.terms) if self._atom_bounds(i)[0] >= 1)
+            if common:
+                return self._over(difference.terms, common)
+        return difference
 
     def _fact_of(self, terms: Terms) -> Interval | None:
         """Bounds of a form without constant, from the guards."""
@@ -368,7 +365,7 @@ class ShapeEnv:
 
     def decide(self, op: str, difference: Any) -> bool:
         """Decide `difference op 0` as in the example; leaves a guard unless it is known."""
-        difference = self.simplify(difference)
+        difference = self._without_factor(self.simplify(difference))
         found = self.known(op, difference)
         if found is not None:
             return found
@@ -404,6 +401,7 @@ class ShapeEnv:
         if low == high:
             self._solve(self.make(dict(form), -int(low)))
             self._learn_divisor(form, int(low))
+            self._learn_terms(form, int(low))
 
     def _solve(self, zero: Any) -> None:
         """Use that `zero` is 0: the newest symbol that it can be solved for is replaced by what it equals."""
@@ -432,13 +430,21 @@ class ShapeEnv:
             a, b = atom.args
             self._keep_fact(a - (a // b) * b, 0, 0)
 
+    def _learn_terms(self, form: Terms, value: int) -> None:
+        """What a sum's value says of each of its terms."""
+        for monomial, c in form if len(form) <= 3 else ():
+            low, high = self.bounds(value - self.make({m: k for m, k in form if m != monomial}, 0))
+            self._keep_fact(self.intern(((monomial, c),), 0), low, high)
+        self._bounds.clear()
+
     def _keep_fact(self, value: Any, low: float, high: float) -> None:
         if isinstance(value, SymInt):
             form, scale = _primitive(value.terms)
             a, b = low - value.const, high - value.const
-            a, b = (a / scale, b / scale) if scale > 0 else (b / scale, a / scale)
-            old = self._facts.get(form, (-inf, inf))
-            self._facts[form] = _meet(old, (a, b))
+            if scale < 0:
+                a, b = b, a
+            low, high = _quotient(a, scale, ceil), _quotient(b, scale, floor)
+            self._facts[form] = _meet(self._facts.get(form, (-inf, inf)), (low, high))
 
     def simplify(self, value: Any) -> Any:
         """The value with symbols replaced that guards made equal to others."""
@@ -515,6 +521,20 @@ def _divided(monomial: Monomial, by: Monomial) -> Monomial | None:
     return tuple(rest)
 
 
+def _common_factor(sum_of: Terms) -> Monomial:
+    """The atoms that divide every term."""
+    common = list(sum_of[0][0])
+    for monomial, _ in sum_of[1:]:
+        rest = list(monomial)
+        kept = []
+        for i in common:
+            if i in rest:
+                rest.remove(i)
+                kept.append(i)
+        common = kept
+    return tuple(common)
+
+
 def _primitive(terms: Terms) -> tuple[Terms, int]:
     """The form with coprime coefficients, the first positive, and the factor that gives `terms` back."""
     scale = content(terms) * (1 if terms[0][1] > 0 else -1)
@@ -523,6 +543,13 @@ def _primitive(terms: Terms) -> tuple[Terms, int]:
 
 def _meet(a: Interval, b: Interval) -> Interval:
     return max(a[0], b[0]), min(a[1], b[1])
+
+
+def _quotient(a: float, b: int, rounded: Callable[[float], int]) -> float:
+    """a / b rounded; exact also for large numbers."""
+    if a in (inf, -inf):
+        return a if b > 0 else -a
+    return int(a) // b if rounded is floor else -(-int(a) // b)
 
 
 def _times(a: float, b: float) -> float:
