@@ -1,0 +1,204 @@
+"""The callable of a compiled graph: what its program returns, turned into what the traced graph returned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import argand_c10 as c10
+from argand_autograd import _C
+from argand_fx.schema import overload, schema_of
+
+from argand_aot.outputs import Mutation, OutputSpec, Step
+
+__all__ = ["GraphPlan", "build_callable"]
+
+# An input, "size", "stride" or "value", and a dimension.
+SymbolSource = tuple[int, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPlan:
+    """What a call does besides running the forward program. All plain data.
+
+    Attributes:
+        n_inputs, n_values, n_kept: inputs; fresh results of the forward program; what it returns for backward, at the end.
+        outputs: the results of the call.
+        mutations: inputs to write back to.
+        differentiable_inputs, differentiable_values: where gradients go, and where they come in.
+        kept_inputs: inputs that backward reads.
+        symbols: where the symbols come from that backward gets first.
+        named_symbols: where every symbol comes from, for results that depend on sizes.
+    """
+
+    n_inputs: int
+    n_values: int
+    n_kept: int
+    outputs: tuple[OutputSpec, ...]
+    mutations: tuple[Mutation, ...] = ()
+    differentiable_inputs: tuple[int, ...] = ()
+    differentiable_values: tuple[int, ...] = ()
+    kept_inputs: tuple[int, ...] = ()
+    symbols: tuple[SymbolSource, ...] = ()
+    named_symbols: tuple[tuple[str, SymbolSource], ...] = ()
+
+    def to_data(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return asdict(self)
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> GraphPlan:
+        """What `to_data` gave."""
+        outputs = tuple(
+            OutputSpec(
+                o["kind"],
+                o["index"],
+                o["value"],
+                tuple(Step(s["op"], tuple(s["args"]), s["recorded"]) for s in o["steps"]),
+            )
+            for o in data["outputs"]
+        )
+        mutations = tuple(Mutation(m["input"], m["value"], m["recorded"]) for m in data["mutations"])
+        numbers = ("differentiable_inputs", "differentiable_values", "kept_inputs")
+        return cls(
+            data["n_inputs"],
+            data["n_values"],
+            data["n_kept"],
+            outputs,
+            mutations,
+            *(tuple(data[name]) for name in numbers),
+            tuple((i, kind, d) for i, kind, d in data["symbols"]),
+            tuple((name, (i, kind, d)) for name, (i, kind, d) in data["named_symbols"]),
+        )
+
+
+def build_callable(
+    plan: GraphPlan,
+    forward: Callable[..., Any],
+    backward_for: Callable[[bytes], Callable[..., Any]],
+    again: Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, ...]] | None,
+    name: str = "CompiledGraph",
+) -> Callable[..., tuple[Any, ...]]:
+    """A function of the graph's inputs that returns the tuple of its results.
+
+    Args:
+        forward: the forward program.
+        backward_for: gives the backward program for a pattern of gradients, one byte a differentiable value.
+        again: computes gradients with a history; None where that is not possible.
+    """
+    call = forward
+    if plan.differentiable_values or plan.mutations:
+        call = _C.GraphFunction(
+            f"{name}Backward",
+            forward,
+            backward_for,
+            again,
+            plan.n_inputs,
+            plan.n_values,
+            plan.n_kept,
+            plan.differentiable_inputs if plan.differentiable_values else (),
+            plan.differentiable_values,
+            plan.kept_inputs,
+            [(m.input, m.value, m.recorded) for m in plan.mutations],
+            plan.symbols,
+        )
+    if all(o.kind == "value" and o.index == i and not o.steps for i, o in enumerate(plan.outputs)) and (
+        len(plan.outputs) == plan.n_values
+    ):
+        return call
+    return _with_outputs(plan, call)
+
+
+def _with_outputs(plan: GraphPlan, call: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
+    makers = [_maker(o) for o in plan.outputs]
+    sources = plan.named_symbols if _mentions_symbols(plan.outputs) else ()
+
+    def run(*inputs: Any) -> tuple[Any, ...]:
+        symbols = {name: _symbol(inputs, source) for name, source in sources}
+        values = call(*inputs)
+        results: list[Any] = []
+        for make in makers:
+            results.append(make(values, inputs, results, symbols))
+        return tuple(results)
+
+    return run
+
+
+def _symbol(inputs: Sequence[Any], source: SymbolSource) -> int:
+    index, kind, dim = source
+    x = inputs[index]
+    if kind == "value":
+        return int(x)
+    return int(x.shape[dim] if kind == "size" else x.stride(dim))
+
+
+def _mentions_symbols(outputs: Sequence[OutputSpec]) -> bool:
+    def symbolic(x: Any) -> bool:
+        if isinstance(x, (list, tuple)):
+            return x[:1] in (("symbolic",), ["symbolic"]) or any(map(symbolic, x))
+        return False
+
+    return any(o.kind == "symbolic" or any(symbolic(s.args) for s in o.steps) for o in outputs)
+
+
+Maker = Callable[[Any, Any, Any, dict[str, int]], Any]
+
+
+def _maker(o: OutputSpec) -> Maker:
+    index, value = o.index, o.value
+    if o.kind == "same":
+        return lambda values, inputs, results, symbols: results[index]
+    if o.kind == "constant":
+        return lambda values, inputs, results, symbols: value
+    if o.kind == "symbolic":
+        code = compile(value, "<symbolic>", "eval")
+        return lambda values, inputs, results, symbols: eval(code, {"__builtins__": _ALLOWED}, symbols)
+    steps = [_replay(s) for s in o.steps]
+    from_input = o.kind == "input"
+
+    def make(values: Any, inputs: Any, results: Any, symbols: dict[str, int]) -> Any:
+        x = inputs[index] if from_input else values[index]
+        for step in steps:
+            x = step(x, symbols)
+        return x
+
+    return make
+
+
+_ALLOWED = {"min": min, "max": max, "abs": abs, "int": int, "float": float, "bool": bool}
+
+
+def _replay(step: Step) -> Callable[[Any, dict[str, int]], Any]:
+    op = overload(step.op)
+    schema = schema_of(op)
+    n = schema.positional - 1
+    names = [a.name for a in schema.arguments[schema.positional :]]
+    positional = [_argument(a) for a in step.args[:n]]
+    keywords = {name: _argument(a) for name, a in zip(names, step.args[n:], strict=True)}
+
+    def run(x: Any, symbols: dict[str, int]) -> Any:
+        args = [a(symbols) for a in positional]
+        kwargs = {k: a(symbols) for k, a in keywords.items()}
+        if step.recorded or not _C.is_grad_enabled():
+            return op(x, *args, **kwargs)
+        _C._set_grad_enabled(False)
+        try:
+            return op(x, *args, **kwargs)
+        finally:
+            _C._set_grad_enabled(True)
+
+    return run
+
+
+def _argument(x: Any) -> Callable[[dict[str, int]], Any]:
+    if isinstance(x, (list, tuple)):
+        if len(x) == 2 and x[0] == "symbolic":
+            code = compile(x[1], "<symbolic>", "eval")
+            return lambda symbols: eval(code, {"__builtins__": _ALLOWED}, symbols)
+        if len(x) == 2 and x[0] == "dtype":
+            found = getattr(c10, x[1])
+            return lambda symbols: found
+        items = [_argument(item) for item in x]
+        return lambda symbols: [item(symbols) for item in items]
+    return lambda symbols: x
