@@ -17,6 +17,12 @@ _IMPORTS = (
     "from . import _language as lang  # noqa: F401\n\n\n"
 )
 
+_PROMOTIONS = "\n\n".join(
+    f"def _{promote}_promotion(*operands: Any) -> Any:\n"
+    f'    return lang.pointwise_dtype("{promote}", None, *operands)\n'
+    for promote in ("default", "float", "none", "self")
+) + "\n\n"
+
 
 def element_text(x: Element, named: dict[Element, str]) -> str:
     """A Python expression over the handler `v`."""
@@ -70,6 +76,7 @@ def pointwise_lowering(op: Operator) -> tuple[str, str]:
         f"operands={_strings(operands)}",
         f"functions={{{', '.join(table)}}}",
         f"dtypes={_set(row_dtypes(op))}",
+        f'computation=_{op.promote}_promotion',
         f"costs={{{', '.join(costs)}}}",
     ]
     if scalars:
@@ -78,8 +85,6 @@ def pointwise_lowering(op: Operator) -> tuple[str, str]:
         fields.append(f"conditions={_set(op.conditions)}")
     if None not in op.expr and op.variant_argument is not None:
         fields.append(f'variant="{op.variant_argument.name}"')
-    if op.promote != "default":
-        fields.append(f'promote="{op.promote}"')
     if isinstance(op.result_dtype, str):
         fields.append(f'result="{op.result_dtype}"')
     if divides_integers(op):
@@ -132,4 +137,4 @@ def emit_lowerings(registry: Registry, family: str) -> str:
     )
     body = "\n\n".join([*functions, ""]) if functions else ""
     table = "# operator -> lowering\nLOWERINGS: dict[str, Lowering] = {\n" + "".join(rows) + "}\n"
-    return head + _IMPORTS + body + table
+    return head + _IMPORTS + _PROMOTIONS + body + table

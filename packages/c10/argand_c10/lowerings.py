@@ -24,7 +24,7 @@ class PointwiseLowering:
         scalars: number arguments that the functions take after the operands; they are not rounded to a 16-bit dtype.
         functions: by value of the argument `variant`; {None: f} where there is none.
         conditions: operands that are bool whatever the dtype of the computation.
-        promote: "default", "float", "none" or "self", as in the registry.
+        computation: of the operands that are no conditions -> the dtype that is computed in.
         result: the result's dtype where it is not the computation's.
         dtypes: that the computation may have.
         costs: of one element in additions, by variant.
@@ -35,10 +35,10 @@ class PointwiseLowering:
     operands: tuple[str, ...]
     functions: Mapping[str | None, ElementFunction]
     dtypes: frozenset[str]
+    computation: Callable[..., Any]
     scalars: tuple[str, ...] = ()
     conditions: frozenset[str] = frozenset()
     variant: str | None = None
-    promote: str = "default"
     result: str | None = None
     costs: Mapping[str | None, int] = field(default_factory=dict)
     divides: bool = False

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from argand_inductor.artifact.errors import CompilerError
     from argand_inductor.artifact.load import load
     from argand_inductor.artifact.make import make_program
+    from argand_inductor.artifact.portable import export_cache, import_cache
     from argand_inductor.backend import backend, compile_graph
 
 __version__ = "0.1.0"
@@ -25,10 +26,21 @@ _NAMES = {
     "Program": "argand_inductor._C",
     "backend": "argand_inductor.backend",
     "compile_graph": "argand_inductor.backend",
+    "export_cache": "argand_inductor.artifact.portable",
+    "import_cache": "argand_inductor.artifact.portable",
     "load": "argand_inductor.artifact.load",
     "make_program": "argand_inductor.artifact.make",
 }
-__all__ = ["CompilerError", "Program", "backend", "compile_graph", "load", "make_program"]
+__all__ = [
+    "CompilerError",
+    "Program",
+    "backend",
+    "compile_graph",
+    "export_cache",
+    "import_cache",
+    "load",
+    "make_program",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 A `Loop` computes one buffer over the index space `sizes` (its last `reduced` dimensions are summed over, if any). Buffers are read
 and written at addresses that are affine in the loop's indices, so that every strided view is an `Access` and no computation.
 A `Value` tree is of the computation's dtypes: bool, uint8, int8, int16, int32, int64, float32, float64; loads convert 16-bit floats to
-float32, and `round` brings a float32 to what a 16-bit dtype holds.
+float32, and `narrow` brings a float32 to what a 16-bit dtype holds.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Value:
     """One node. Compared by identity; shared nodes are computed once.
 
     ops: "load" (detail: index into the loop's reads), "number" (detail: int, float or bool), "size" (detail: Size), "index" (detail:
-    dimension), "convert" (to dtype), "round" (detail: a 16-bit dtype), "total" (of a reduction, in `final`), "count" (of elements reduced),
+    dimension), "convert" (to dtype), "narrow" (detail: a 16-bit dtype), "total" (of a reduction, in `final`), "count" (of elements reduced),
     or a primitive of the registry's element language.
     """
 
@@ -60,7 +60,7 @@ class Value:
             return f"i{self.detail}"
         if self.op in ("total", "count"):
             return self.op
-        if self.op in ("convert", "round"):
+        if self.op in ("convert", "narrow"):
             return f"{self.detail or self.dtype}({self.args[0]})"
         return f"{self.op}({', '.join(map(str, self.args))})"
 

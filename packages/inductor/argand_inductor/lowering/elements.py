@@ -136,8 +136,8 @@ def _convert_number(x: Value, dtype: str) -> Value:
 
 def round_to(x: Value, dtype: str) -> Value:
     """x rounded to what a 16-bit dtype holds; other dtypes: x."""
-    if dtype not in HALF or (x.op == "round" and x.detail == dtype):
+    if dtype not in HALF or (x.op == "narrow" and x.detail == dtype):
         return x
     if x.op == "number":
         return literal(x.detail, dtype)
-    return Value("round", (x,), "float32", dtype)
+    return Value("narrow", (x,), "float32", dtype)

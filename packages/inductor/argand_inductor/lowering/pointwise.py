@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import argand_c10
 from argand_c10.lowerings import PointwiseLowering
 
 from .. import sizes as sz
@@ -24,12 +23,7 @@ def computation_dtype(rule: PointwiseLowering, bound: dict[str, Any], fakes: dic
     if rule.result is None:
         return result
     values = [fakes[name] for name in rule.operands if name not in rule.conditions and bound[name] is not None]
-    if rule.promote in ("self", "none"):
-        return next((dtype_name(v.dtype) for v in values if hasattr(v, "dtype")), "float32")
-    dtype = dtype_name(argand_c10.result_type(*values))
-    if rule.promote == "float" and (dtype == "bool" or dtype in _INTEGERS):
-        return dtype_name(argand_c10.get_default_dtype())
-    return dtype
+    return dtype_name(rule.computation(*values))
 
 
 class Reads:

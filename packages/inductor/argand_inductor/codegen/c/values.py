@@ -149,7 +149,7 @@ class Emitter:
         fn, dtype = node.op, node.dtype
         if fn == "convert":
             return self.convert(args[0], dtype)
-        if fn == "round":
+        if fn == "narrow":
             half = {"bfloat16": "bf16", "float16": "f16"}[node.detail]
             return self.declare(level, dtype, f"w{self.d}_{half}_to_f32(w{self.d}_f32_to_{half}({args[0].name}))")
         if fn == "where":
