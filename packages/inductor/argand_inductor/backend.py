@@ -8,7 +8,6 @@ from typing import Any
 
 from argand_c10 import metrics
 from argand_c10.records import Record, emit
-
 from argand_inductor._C import Program
 from argand_inductor.artifact.errors import CompilerError
 
@@ -58,9 +57,7 @@ def compile_graph(
         return make_program(spec)
     except CompilerError as error:
         emit(
-            Record(
-                "fallback", error.code, f"a graph runs operator by operator: {error}", error.fix
-            )
+            Record("fallback", error.code, f"a graph runs operator by operator: {error}", error.fix)
         )
         return EagerProgram(gm)
 
@@ -76,6 +73,4 @@ def backend(gm: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any
     import argand_aot
 
     compiler = functools.partial(compile_graph, options=options)
-    return argand_aot.compile(
-        gm, inputs, forward_compiler=compiler, backward_compiler=compiler, options=options
-    )
+    return argand_aot.compile(gm, inputs, forward_compiler=compiler)
