@@ -95,6 +95,14 @@ class _Spec:
             self.arg_mask, self.result_mask = frozenset(mark[0]), frozenset(mark[1])
 
 
+    def keywords(self, values: list[Any]) -> dict[str, Any]:
+        """The keyword-only arguments among all."""
+        n = self.positional
+        if len(values) == n:
+            return {}
+        return {a.name: v for a, v in zip(self.schema.arguments[n:], values[n:], strict=True)}
+
+
 def _functional_of_out(name: str) -> str | None:
     """The overload of which this is the form with `out=`: "add.out" -> "add", "max.dim_out" -> "max.dim"."""
     base, _, rest = name.partition(".")
@@ -135,6 +143,7 @@ class GraphBuilder:
         self._constant_nodes: dict[int, FakeTensor] = {}
         self._storages: dict[Any, FakeStorage] = {}
         self._computing: GraphBuilder | None = None
+        self._dtypes: dict[Any, c10.dtype] = {}
 
     # Inputs and outputs ------------------------------------------------------------------------
 
@@ -352,20 +361,17 @@ class GraphBuilder:
         return x
 
     def _apply(self, spec: _Spec, values: list[Any]) -> Any:
-        n = spec.positional
-        keywords = (
-            {a.name: v for a, v in zip(spec.schema.arguments[n:], values[n:], strict=True)}
-            if len(values) > n
-            else {}
-        )
         if spec.inplace:
             if spec.out_of is not None and "out" in spec.schema.index:
                 return self._apply_out(spec, values)
             return self._apply_inplace(spec, values)
         if spec.composite is not None:
-            result = spec.composite(self.ops, *values[:n], **keywords)
+            n = spec.positional
+            result = spec.composite(self.ops, *values[:n], **spec.keywords(values))
             return _as_results(spec.schema, result) if type(result) is not FakeTensor else result
-        result = self._results(spec, values, keywords)
+        result = self._elementwise(spec, values) if spec.pointwise else None
+        if result is None:
+            result = self._results(spec, values)
         graph = self.graph
         if graph is None:
             return result
@@ -375,6 +381,45 @@ class GraphBuilder:
             result.node = node
         else:
             self._adopt(result, node)
+        return result
+
+    def _elementwise(self, spec: _Spec, values: list[Any]) -> FakeTensor | None:
+        """The result of a pointwise operator on contiguous tensors of one shape, and numbers; None: not so simple."""
+        first: FakeTensor | None = None
+        grad = False
+        key: list[Any] = [spec]
+        for v in values:
+            kind = type(v)
+            if kind is FakeTensor:
+                if first is None:
+                    first = v
+                    if not v._contiguous or not v.shape:
+                        return None
+                elif v is not first and (v.shape is not first.shape and v.shape != first.shape or not v._contiguous):
+                    return None
+                grad = grad or v.requires_grad
+                key.append(v.dtype)
+            else:
+                key.append(v if kind is c10.dtype else kind)
+        if first is None or first.device.type != "cpu":
+            return None
+        key.append(c10.get_default_dtype())
+        known = tuple(key)
+        dtype = self._dtypes.get(known)
+        if dtype is None:
+            assert spec.dtype is not None
+            dtype = spec.dtype(*values[: spec.positional], **spec.keywords(values))
+            self._dtypes[known] = dtype
+        if grad:
+            grad = (
+                self.grad_enabled
+                and spec.differentiable
+                and (dtype.is_floating_point or dtype.is_complex)
+                and (spec.arg_mask is None or self._any_grad(spec, values))
+                and (spec.result_mask is None or 0 in spec.result_mask)
+            )
+        result = first.fresh(dtype, grad)
+        result.builder = self
         return result
 
     def _append(self, graph: Graph, spec: _Spec, values: list[Any]) -> Node:
@@ -484,8 +529,9 @@ class GraphBuilder:
                         return True
         return False
 
-    def _results(self, spec: _Spec, values: list[Any], keywords: dict[str, Any]) -> Any:
+    def _results(self, spec: _Spec, values: list[Any]) -> Any:
         """The fakes that the call returns, without nodes."""
+        keywords = spec.keywords(values)
         if spec.shape is None:
             return self._results_of_body(spec, values, keywords)
         n = spec.positional

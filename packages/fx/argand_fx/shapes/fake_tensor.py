@@ -47,11 +47,19 @@ class FakeStorage:
         version: number of in-place changes since it was made.
     """
 
-    __slots__ = ("nbytes", "version", "__weakref__")
+    __slots__ = ("__weakref__", "_nbytes", "version")
 
     def __init__(self, nbytes: Any, version: int = 0) -> None:
-        self.nbytes = nbytes
+        self._nbytes = nbytes
         self.version = version
+
+    @property
+    def nbytes(self) -> Any:
+        found = self._nbytes
+        if type(found) is tuple:  # of the tensor that it was made for: computed when asked for
+            shape, strides, offset, itemsize = found
+            found = self._nbytes = (element_span(shape, strides) + offset) * itemsize
+        return found
 
 
 def _size(sizes: Sequence[Any]) -> tuple[Any, ...]:
@@ -116,12 +124,29 @@ class FakeTensor:
         self.device = c10.device(device) if isinstance(device, str) else device
         self.requires_grad = requires_grad
         if storage is None:
-            storage = FakeStorage((element_span(self.shape, self.strides) + offset) * dtype.itemsize)
+            storage = FakeStorage((self.shape, self.strides, offset, dtype.itemsize))
         self.storage = storage
         self.node = node
         self.base = base
         self.builder = builder
         self.is_parameter = False
+
+    def fresh(self, dtype: c10.dtype, requires_grad: bool) -> FakeTensor:
+        """A new tensor in new memory with the same sizes, strides, device and builder."""
+        new = object.__new__(FakeTensor)
+        new.shape = self.shape
+        new.strides = self.strides
+        new._contiguous = self._contiguous
+        new.offset = 0
+        new.dtype = dtype
+        new.device = self.device
+        new.requires_grad = requires_grad
+        new.storage = FakeStorage((self.shape, self.strides, 0, dtype.itemsize))
+        new.node = None
+        new.base = None
+        new.builder = self.builder
+        new.is_parameter = False
+        return new
 
     @property
     def fake_storage(self) -> FakeStorage:
