@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from argand_c10 import disk_cache, records
 from argand_c10.disk_cache import DiskCache
 
@@ -217,9 +218,7 @@ def test_eviction_removes_what_was_unused_longest(cache: DiskCache) -> None:
     assert [key for key in "abcd" if cache.get(key)] == ["a", "d"]
 
 
-def test_the_limit_holds_over_many_puts(
-    cache: DiskCache, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_limit_holds_over_many_puts(cache: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARGAND_CACHE_LIMIT", "20000")
     for i in range(200):
         cache.put(f"k{i}", {"x": b"1" * 1000}, {})

@@ -73,4 +73,4 @@ def backend(gm: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any
     import argand_aot
 
     compiler = functools.partial(compile_graph, options=options)
-    return argand_aot.compile(gm, inputs, forward_compiler=compiler)
+    return argand_aot.compile(gm, inputs, forward_compiler=compiler, backward_compiler=compiler)

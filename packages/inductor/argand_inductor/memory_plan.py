@@ -86,7 +86,7 @@ class MemoryPlan:
         slots = [" * ".join((str(c), *factors)) for c, factors in self.slots]
         lines = [f"arena: {self.fixed_bytes} bytes" + "".join(f" + {slot}" for slot in slots)]
         for name, place in self.places.items():
-            where = place.home
+            where: str = place.home
             if place.home == "arena":
                 slot = f" of slot {place.slot}" if place.slot is not None else ""
                 where = f"arena at {place.offset}{slot}"
@@ -178,7 +178,9 @@ class _Lives:
         return spans
 
 
-def _blocks(spec: ProgramSpec, lives: _Lives, arena: list[str], spans: dict[str, tuple[int, int]]) -> list[_Block]:
+def _blocks(
+    spec: ProgramSpec, lives: _Lives, arena: list[str], spans: dict[str, tuple[int, int]]
+) -> list[_Block]:
     """One block a buffer, then those joined that a step lets take over the other's memory."""
     blocks: dict[str, _Block] = {}
     members: dict[str, int] = {}
@@ -189,7 +191,9 @@ def _blocks(spec: ProgramSpec, lives: _Lives, arena: list[str], spans: dict[str,
         buffer = spec.buffers[name]
         blocks[name] = _Block(byte_size(buffer.sizes, buffer.dtype), first, last, [name])
     for index, step in enumerate(spec.steps):
-        for written, read in step.reuse if isinstance(step, KernelStep) else ():
+        if not isinstance(step, KernelStep):
+            continue
+        for written, read in step.reuse:
             a, b = blocks.get(read), blocks.get(written)
             if a is None or b is None or a is b or a.size != b.size:
                 continue
@@ -227,7 +231,9 @@ def _place_fixed(blocks: list[_Block]) -> tuple[dict[int, int], int]:
     return offsets, total
 
 
-def _place_symbolic(blocks: list[_Block]) -> tuple[dict[int, int], list[tuple[int, tuple[str, ...]]]]:
+def _place_symbolic(
+    blocks: list[_Block],
+) -> tuple[dict[int, int], list[tuple[int, tuple[str, ...]]]]:
     """Slots of blocks of symbolic size, by id; and the slots' sizes."""
     slots: list[tuple[int, tuple[str, ...]]] = []
     busy_until: list[int] = []

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import argand_aten  # noqa: F401  (operators that programs call)
 import pytest
+
+import argand_aten  # noqa: F401  (operators that programs call)
 from argand_c10.disk_cache import DiskCache
 from argand_inductor.artifact import cache, load
 

@@ -9,14 +9,15 @@ import sys
 import time
 from pathlib import Path
 
-import argand_aten as A
 import pytest
+from specs import buffer, step, tensor
+
+import argand_aten as A
 from argand_c10 import metrics, records
 from argand_inductor.artifact import build, cache, load
 from argand_inductor.artifact.errors import CompilerError
 from argand_inductor.artifact.make import make_program
 from argand_inductor.program import Buf, ProgramSpec
-from specs import buffer, step, tensor
 
 
 def spec(body: str = "a0 + 1") -> ProgramSpec:
@@ -232,9 +233,7 @@ assert found == [], found
     assert len(entries(own_cache)) == 1
 
 
-def test_a_lock_that_is_never_given_back(
-    own_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_that_is_never_given_back(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_program(spec())
     (entry,) = entries(own_cache)
     cache.programs.discard(entry.name)

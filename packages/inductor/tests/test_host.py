@@ -7,13 +7,14 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+from specs import LOCATION, buffer, step, tensor
+
 import argand_aten
 import argand_c10
-import pytest
 from argand_inductor.artifact import build
 from argand_inductor.artifact.make import make_program, write_sources
 from argand_inductor.program import Buf, ExternStep, ProgramSpec
-from specs import LOCATION, buffer, step, tensor
 
 
 @pytest.fixture(scope="module")

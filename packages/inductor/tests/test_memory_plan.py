@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from specs import buffer, pointwise, step, tensor
+
 from argand_inductor.memory_plan import MemoryPlan, byte_size, plan_memory
 from argand_inductor.program import (
     AliasStep,
@@ -13,9 +17,6 @@ from argand_inductor.program import (
     reads_of,
     writes_of,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from specs import buffer, pointwise, step, tensor
 
 KERNEL = pointwise("a0", 1)
 SYMBOLS = {"s0": 7, "s1": 20}
@@ -130,7 +131,10 @@ def programs(draw: st.DrawFn) -> ProgramSpec:
         names.append(out)
     outputs = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3))
     return ProgramSpec(
-        (tensor("x", 4),), tuple(Buf(n) for n in outputs), tuple(steps), buffers  # type: ignore[arg-type]
+        (tensor("x", 4),),
+        tuple(Buf(n) for n in outputs),
+        tuple(steps),
+        buffers,  # type: ignore[arg-type]
     )
 
 

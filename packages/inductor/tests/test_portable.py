@@ -6,15 +6,16 @@ import json
 import zipfile
 from pathlib import Path
 
+import pytest
+from specs import buffer, step, tensor
+
 import argand_aten as A
 import argand_c10
-import pytest
 from argand_c10 import metrics, records
 from argand_inductor import export_cache, import_cache
 from argand_inductor.artifact import build, load
 from argand_inductor.artifact.make import make_program
 from argand_inductor.program import Buf, ExternStep, ProgramSpec
-from specs import buffer, step, tensor
 
 
 def spec() -> ProgramSpec:

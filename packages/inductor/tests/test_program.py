@@ -6,9 +6,11 @@ import gc
 import threading
 from typing import Any
 
+import pytest
+from specs import LOCATION, buffer, pointwise, step, tensor
+
 import argand_aten as A
 import argand_c10 as c10
-import pytest
 from argand_inductor.artifact.make import make_program, write_sources
 from argand_inductor.program import (
     AliasStep,
@@ -25,7 +27,6 @@ from argand_inductor.program import (
     TensorSpec,
     kernel_name,
 )
-from specs import LOCATION, buffer, pointwise, step, tensor
 
 
 def add_relu(*sizes: int | str) -> ProgramSpec:
@@ -131,7 +132,11 @@ def test_operators_are_called_with_every_kind_of_argument() -> None:
             extern("mm", (Buf("x"), Buf("w")), "m"),
             extern("cat", ((Buf("x"), Buf("x")), 1), "c"),
             extern("repeat", (Buf("x"), (1, Sym("s0"))), "r"),
-            extern("full", ((Sym("s0"), 2), 1.5, Named("dtype", "float64"), Named("device", "cpu"), False), "f"),
+            extern(
+                "full",
+                ((Sym("s0"), 2), 1.5, Named("dtype", "float64"), Named("device", "cpu"), False),
+                "f",
+            ),
             extern("leaky_relu", (Buf("x"), 0.125), "l"),
             extern("max.dim", (Buf("x"), 1, False), "v", "k"),
         ),

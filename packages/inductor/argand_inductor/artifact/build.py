@@ -16,7 +16,6 @@ from pathlib import Path
 
 import argand_c10
 from argand_c10 import metrics
-
 from argand_inductor.artifact.errors import CompilerError
 from argand_inductor.program import KernelSource
 

@@ -13,7 +13,6 @@ import argand_c10
 from argand_c10 import logs, metrics
 from argand_c10.disk_cache import DiskCache, Entry
 from argand_c10.records import Record, emit
-
 from argand_inductor.artifact import build
 from argand_inductor.artifact.build import Compiler
 from argand_inductor.artifact.errors import CompilerError
@@ -167,9 +166,7 @@ def _build(setting: _Setting, sources: Sources) -> bytes:
         (folder / "program.c").write_text(sources.program)
         command = build.compile_command
         commands = [
-            command(
-                setting.compiler, build.PROGRAM_FLAGS, setting.tier, "program.c", "program.o"
-            )
+            command(setting.compiler, build.PROGRAM_FLAGS, setting.tier, "program.c", "program.o")
         ]
         units = build.split_units(missing, build.processes())
         for i, unit in enumerate(units):

@@ -71,7 +71,9 @@ def fold(expr: Expr) -> Expr:
         return int(expr)
     if _parsed(expr)[1]:
         return expr
-    return int(eval(expr, {"__builtins__": {}, "min": min, "max": max}))  # only literals: see _print
+    return int(
+        eval(expr, {"__builtins__": {}, "min": min, "max": max})
+    )  # only literals: see _print
 
 
 def names_in(expr: Expr) -> frozenset[str]:

@@ -14,7 +14,9 @@ class Integers:
     def __init__(self) -> None:
         self._entries: list[int] = []  # what is computed is 0 until then
         self._runs: dict[tuple[Expr, ...], int] = {}
-        self._symbols: dict[str, tuple[int, int]] = {}  # where it lies, and at which stage it is known
+        self._symbols: dict[
+            str, tuple[int, int]
+        ] = {}  # where it lies, and at which stage it is known
         self._computed: list[tuple[int, int, str]] = []  # stage, index, C text
         self.stages = 0
 

@@ -11,7 +11,6 @@ import argand_c10
 from argand_c10 import logs, metrics
 from argand_c10.disk_cache import DiskCache
 from argand_c10.records import Record, emit
-
 from argand_inductor._C import Program
 
 FORMAT = 1

@@ -7,7 +7,6 @@ from typing import Any
 
 import argand_c10
 from argand_c10 import debug_trace, logs, metrics
-
 from argand_inductor import _C
 from argand_inductor.artifact import build, cache, load
 from argand_inductor.artifact.cache import Library, Sources

@@ -14,7 +14,6 @@ from typing import Any
 
 import argand_c10
 from argand_c10.records import Record, emit
-
 from argand_inductor.artifact import cache, load
 from argand_inductor.artifact.cache import Sources
 from argand_inductor.artifact.write_program import runtime_kernel
@@ -132,7 +131,9 @@ def _import_program(archive: zipfile.ZipFile, key: str, manifest: dict[str, Any]
         )
         good = _IDENTIFIER.fullmatch(kernel.name) and all(map(_HEADER.fullmatch, kernel.includes))
         if not good:
-            raise ValueError(f"import_cache: program {key} includes {kernel.includes}; export again")
+            raise ValueError(
+                f"import_cache: program {key} includes {kernel.includes}; export again"
+            )
         if kernel.name != runtime_kernel().name:
             kernels.append(kernel)
     source = archive.read(f"programs/{key}/program.c").decode()
@@ -144,5 +145,3 @@ def _import_program(archive: zipfile.ZipFile, key: str, manifest: dict[str, Any]
         if entry is not None:
             files = {name: entry.read(name) for name in entry.hashes}
             cache.programs.put(key, files, entry.manifest)
-
-

@@ -192,9 +192,9 @@ class ProgramWriter:
         self._max["list"] = max(self._max["list"], len(self._lists) - lists)
         aliased = {result for result, _ in aliases_of(step.operator)}
         for i, output in enumerate(step.outputs):
-            for name in output if isinstance(output, tuple) else (output,):
-                if name is not None:
-                    self._accept(name, i in aliased, extern)
+            for entry in output if isinstance(output, tuple) else (output,):
+                if entry is not None:
+                    self._accept(entry, i in aliased, extern)
 
     def _accept(self, name: str, is_alias: bool, extern: int) -> None:
         buffer = self.spec.buffers[name]
@@ -283,7 +283,8 @@ class ProgramWriter:
         self._put("END")
         kernels = self.spec.kernels()
         externs = [
-            f"{{{c_string(name)}, {self.schema_hashes[name]:#x}ull, NULL}}" for name in self._externs
+            f"{{{c_string(name)}, {self.schema_hashes[name]:#x}ull, NULL}}"
+            for name in self._externs
         ]
         locations = [
             "{NULL, 0, NULL}"
