@@ -175,8 +175,7 @@ class _Walk:
         owner = self.owners.setdefault(given.storage, index)
         if owner != index:
             self.shared |= {owner, index}
-        requires = example.requires_grad if isinstance(example, FakeTensor) else given.requires_grad
-        if requires:
+        if given.requires_grad:
             joint.tape.add_input(value, index)
             joint.differentiable_inputs.append(index)
 
