@@ -35,9 +35,18 @@ class CacheEntry:
     replacement: Callable[..., Any]
     info: Any
     hits: int
+    hooked: bool
     def __init__(
-        self, guard_tree: GuardTree, replacement: Callable[..., Any], info: Any = None
+        self,
+        guard_tree: GuardTree,
+        replacement: Callable[..., Any],
+        info: Any = None,
+        hooked: bool = False,
     ) -> None: ...
+
+_Miss = Callable[
+    [CompiledFunction, tuple[Any, ...], dict[str, Any]], CacheEntry | Callable[..., Any] | None
+]
 
 @final
 class CompiledFunction:
@@ -47,14 +56,9 @@ class CompiledFunction:
     __name__: str
     __qualname__: str
     entries: list[CacheEntry]
-    miss: Callable[[CompiledFunction, tuple[Any, ...], dict[str, Any]], Callable[..., Any] | None] | None
+    miss: _Miss | None
     disabled: bool
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        miss: Callable[[CompiledFunction, tuple[Any, ...], dict[str, Any]], Callable[..., Any] | None]
-        | None = None,
-    ) -> None: ...
+    def __init__(self, function: Callable[..., Any], miss: _Miss | None = None) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any: ...
     def add_entry(self, entry: CacheEntry, /) -> None: ...
@@ -82,6 +86,7 @@ FrameCallback = Callable[
 def set_frame_callback(callback: FrameCallback | None, /) -> FrameCallback | None: ...
 def set_hook(on: bool, /) -> bool: ...
 def is_hook_enabled() -> bool: ...
+def hook_owner() -> Any: ...
 def hook_enabled() -> HookScope: ...
 def hook_disabled() -> HookScope: ...
 def skip_code(code: CodeType, skip: bool = True, /) -> None: ...

@@ -21,9 +21,11 @@ PyObject* object_of(CacheEntryObject* entry) { return reinterpret_cast<PyObject*
 
 // ---- entries -------------------------------------------------------------------------------------------------------------
 PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* keywords[] = {"guard_tree", "replacement", "info", nullptr};
+  static const char* keywords[] = {"guard_tree", "replacement", "info", "hooked", nullptr};
   PyObject *tree, *replacement, *info = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|O:CacheEntry", const_cast<char**>(keywords), guard_tree_type, &tree, &replacement, &info))
+  int hooked = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|Op:CacheEntry", const_cast<char**>(keywords), guard_tree_type, &tree, &replacement, &info,
+                                   &hooked))
     return nullptr;
   if (!PyCallable_Check(replacement)) return PyErr_Format(PyExc_TypeError, "CacheEntry: replacement is %R, expected a callable", replacement);
   PyObject* self = type->tp_alloc(type, 0);
@@ -31,6 +33,7 @@ PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   entry_of(self)->guard_tree = Py_NewRef(tree);
   entry_of(self)->replacement = Py_NewRef(replacement);
   entry_of(self)->info = Py_NewRef(info);
+  entry_of(self)->hooked = hooked;
   return self;
 }
 
@@ -61,6 +64,7 @@ PyMemberDef entry_members[] = {
     {"guard_tree", T_OBJECT, offsetof(CacheEntryObject, guard_tree), READONLY, "The guards under which the replacement is right."},
     {"replacement", T_OBJECT, offsetof(CacheEntryObject, replacement), READONLY, "What runs: it takes the function's arguments."},
     {"info", T_OBJECT, offsetof(CacheEntryObject, info), 0, "Whatever was given with the entry."},
+    {"hooked", T_BOOL, offsetof(CacheEntryObject, hooked), READONLY, "Does the replacement run with the frame hook on."},
     {"hits", T_PYSSIZET, offsetof(CacheEntryObject, hits), READONLY, "How often it was chosen."},
     {nullptr, 0, 0, 0, nullptr}};
 PyType_Slot entry_slots[] = {{Py_tp_new, reinterpret_cast<void*>(entry_new)},
@@ -68,7 +72,7 @@ PyType_Slot entry_slots[] = {{Py_tp_new, reinterpret_cast<void*>(entry_new)},
                              {Py_tp_traverse, reinterpret_cast<void*>(entry_traverse)},
                              {Py_tp_clear, reinterpret_cast<void*>(entry_clear)},
                              {Py_tp_members, entry_members},
-                             {Py_tp_doc, const_cast<char*>("CacheEntry(guard_tree, replacement, info=None)\n--\n\n"
+                             {Py_tp_doc, const_cast<char*>("CacheEntry(guard_tree, replacement, info=None, hooked=False)\n--\n\n"
                                                            "One compiled form of a function, with the guards under which it is right.")},
                              {0, nullptr}};
 PyType_Spec entry_spec = {"argand_dynamo._C.CacheEntry", sizeof(CacheEntryObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, entry_slots};
@@ -91,8 +95,8 @@ void sync_defaults(PyFunctionObject* function, PyObject* replacement) {
   Py_XSETREF(to->func_kwdefaults, Py_XNewRef(function->func_kwdefaults));
 }
 
-// The replacement of the first entry that holds, as a new reference, or NULL.
-PyObject* find(CompiledFunctionObject* self, const BoundArguments& bound) {
+// The first entry that holds, as a new reference, or NULL.
+CacheEntryObject* find(CompiledFunctionObject* self, const BoundArguments& bound) {
   Call call = call_of(self->function);
   call.locals = bound.data();
   call.n_locals = bound.size();
@@ -101,17 +105,15 @@ PyObject* find(CompiledFunctionObject* self, const BoundArguments& bound) {
     CacheEntryObject* entry = entries[i];
     Py_INCREF(object_of(entry));  // a check may run code that clears the list
     GuardTree* tree = reinterpret_cast<GuardTreeObject*>(entry->guard_tree)->tree;
-    PyObject* replacement = nullptr;
     if (tree->check(call)) {
       entry->hits++;
-      replacement = Py_NewRef(entry->replacement);
       if (i > 0 && i < entries.size() && entries[i] == entry) {
         for (size_t k = i; k > 0; k--) entries[k] = entries[k - 1];
         entries[0] = entry;
       }
+      return entry;
     }
     Py_DECREF(object_of(entry));
-    if (replacement) return replacement;
   }
   return nullptr;
 }
@@ -124,7 +126,7 @@ PyObject* keyword_dict(PyObject* const* values, PyObject* kwnames) {
   return kwargs;
 }
 
-// Asks `miss` what to run: a new reference, None for the function itself, NULL + exception.
+// Asks `miss` what to run: an entry or a callable as a new reference, None for the function itself, NULL + exception.
 PyObject* ask(CompiledFunctionObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   if (self->disabled || !self->miss || self->miss == Py_None) Py_RETURN_NONE;
   Ref positional(PyTuple_New(nargs));
@@ -142,7 +144,7 @@ PyObject* ask(CompiledFunctionObject* self, PyObject* const* args, Py_ssize_t na
 
 PyObject* call(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   CompiledFunctionObject* self = self_of(callable);
-  const HookPause pause;
+  HookPause pause;
   const Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
   auto* function = reinterpret_cast<PyObject*>(self->function);
   return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
@@ -150,17 +152,22 @@ PyObject* call(PyObject* callable, PyObject* const* args, size_t nargsf, PyObjec
       clear_entries(self);
       Py_XSETREF(self->code, Py_NewRef(self->function->func_code));
     }
-    Ref replacement;
+    Ref chosen;  // an entry, or what `miss` gave
     {
       BoundArguments bound;
       if (!bound.bind(self->function, args, nargs, kwnames)) return PyObject_Vectorcall(function, args, nargsf, kwnames);  // it says what is wrong
-      replacement = Ref(find(self, bound));
+      chosen = Ref(object_of(find(self, bound)));
     }
-    if (!replacement) replacement = Ref(ask(self, args, nargs, kwnames));
-    if (!replacement) return nullptr;
-    if (replacement.get() == Py_None) return PyObject_Vectorcall(function, args, nargsf, kwnames);
-    sync_defaults(self->function, replacement.get());
-    return PyObject_Vectorcall(replacement.get(), args, nargsf, kwnames);
+    if (!chosen) chosen = Ref(ask(self, args, nargs, kwnames));
+    if (!chosen) return nullptr;
+    if (chosen.get() == Py_None) return PyObject_Vectorcall(function, args, nargsf, kwnames);
+    PyObject* run = chosen.get();
+    if (Py_IS_TYPE(run, cache_entry_type)) {
+      run = entry_of(chosen.get())->replacement;
+      if (entry_of(chosen.get())->hooked) pause.resume(callable);
+    }
+    sync_defaults(self->function, run);
+    return PyObject_Vectorcall(run, args, nargsf, kwnames);
   });
 }
 
@@ -361,7 +368,7 @@ PyMemberDef members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(CompiledFunctionObject, vectorcall), READONLY, nullptr},
     {"__dictoffset__", T_PYSSIZET, offsetof(CompiledFunctionObject, dict), READONLY, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(CompiledFunctionObject, weakrefs), READONLY, nullptr},
-    {"miss", T_OBJECT, offsetof(CompiledFunctionObject, miss), 0, "callable(compiled, args, kwargs) -> replacement or None"},
+    {"miss", T_OBJECT, offsetof(CompiledFunctionObject, miss), 0, "callable(compiled, args, kwargs) -> CacheEntry, callable or None"},
     {"disabled", T_BOOL, offsetof(CompiledFunctionObject, disabled), 0, "If set, a call for which no entry holds runs the function."},
     {nullptr, 0, 0, 0, nullptr}};
 PyGetSetDef getset[] = {{"__wrapped__", get_wrapped, nullptr, "The function.", nullptr},
@@ -382,7 +389,7 @@ PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(function_new)},
                        {Py_tp_getset, getset},
                        {Py_tp_doc, const_cast<char*>("CompiledFunction(function, miss=None)\n--\n\n"
                                                      "Runs the first of its entries whose guards hold. If none does, runs what miss(compiled, args, "
-                                                     "kwargs) returns, or the function itself if that is None.")},
+                                                     "kwargs) returns, a CacheEntry or a callable, or the function itself if that is None.")},
                        {0, nullptr}};
 PyType_Spec spec = {"argand_dynamo._C.CompiledFunction", sizeof(CompiledFunctionObject), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, slots};

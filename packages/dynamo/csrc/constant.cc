@@ -39,13 +39,15 @@ bool equal_tuples(PyObject* a, PyObject* b) {
 // Every element of `a` has an equal one of the same type in `b`, and there are as many.
 bool equal_sets(PyObject* a, PyObject* b) {
   if (PySet_GET_SIZE(a) != PySet_GET_SIZE(b)) return false;
-  PyObject *x, *y;
-  Py_ssize_t i = 0;
-  Py_hash_t hash;
-  while (_PySet_NextEntry(a, &i, &x, &hash)) {
+  Ref left(PySequence_Tuple(a)), right(PySequence_Tuple(b));
+  if (!left || !right) {
+    PyErr_Clear();
+    return false;
+  }
+  const Py_ssize_t n = PyTuple_GET_SIZE(left.get());
+  for (Py_ssize_t i = 0; i < n; i++) {
     bool found = false;
-    Py_ssize_t j = 0;
-    while (!found && _PySet_NextEntry(b, &j, &y, &hash)) found = equals_constant(x, y);
+    for (Py_ssize_t j = 0; !found && j < n; j++) found = equals_constant(PyTuple_GET_ITEM(left.get(), i), PyTuple_GET_ITEM(right.get(), j));
     if (!found) return false;
   }
   return true;
@@ -65,12 +67,9 @@ bool is_constant(PyObject* o) {
     return is_constant(s->start) && is_constant(s->stop) && is_constant(s->step);
   }
   if (PyFrozenSet_CheckExact(o)) {
-    PyObject* x;
-    Py_ssize_t i = 0;
-    Py_hash_t hash;
-    while (_PySet_NextEntry(o, &i, &x, &hash))
-      if (!is_constant(x)) return false;
-    return true;
+    Ref items(PySequence_Tuple(o));
+    if (!items) PyErr_Clear();
+    return items && is_constant(items.get());
   }
   return false;
 }

@@ -16,7 +16,10 @@ inline PyFunctionObject* frame_function(Frame* frame) { return reinterpret_cast<
 inline PyObject* const* frame_locals(Frame* frame) { return frame->localsplus; }
 
 inline PyObject* end_frame(PyThreadState* thread, Frame* frame, _PyFrameEvalFunction evaluate, PyObject* result) {
-  if (!result) return evaluate(thread, frame, 1);
+  if (!result) {
+    frame->instr_ptr = _PyCode_CODE(frame_code(frame)) - 1;  // not started: it gets no place in the traceback
+    return evaluate(thread, frame, 1);
+  }
   PyObject* code = frame->f_executable;
   leave_result_alone(frame, frame_code(frame)->co_nlocalsplus, result);
   frame->f_executable = Py_NewRef(reinterpret_cast<PyObject*>(stub_code));

@@ -104,6 +104,7 @@ PyObject* all_events = nullptr;
 
 // A replaced frame would give no events: with tools at work every frame is left as it is.
 bool is_monitored() {
+  const KeepException keep;  // the hook is also turned on again while an exception passes
   Ref events(all_events ? PyObject_CallNoArgs(all_events) : nullptr);
   if (!events) PyErr_Clear();
   return events && PyDict_Check(events.get()) && PyDict_GET_SIZE(events.get()) > 0;
@@ -167,6 +168,7 @@ PyObject* set_hook_function(PyObject*, PyObject* value) {
 }
 
 PyObject* is_hook_enabled(PyObject*, PyObject*) { return PyBool_FromLong(hook_is_on); }
+PyObject* get_hook_owner(PyObject*, PyObject*) { return Py_NewRef(hook_owner ? hook_owner : Py_None); }
 PyObject* hook_enabled(PyObject*, PyObject*) { return new_scope(true); }
 PyObject* hook_disabled(PyObject*, PyObject*) { return new_scope(false); }
 
@@ -209,6 +211,8 @@ PyMethodDef hook_functions[] = {
      "hook is on; args are the parameters in the order of co_varnames. Returns the one before."},
     {"set_hook", set_hook_function, METH_O, "set_hook(on)\n--\n\nTurns this thread's hook on or off; returns what it was."},
     {"is_hook_enabled", is_hook_enabled, METH_NOARGS, "is_hook_enabled()\n--\n\nIs this thread's hook on."},
+    {"hook_owner", get_hook_owner, METH_NOARGS,
+     "hook_owner()\n--\n\nThe compiled function whose hooked entry had this thread's hook turned on, or None."},
     {"hook_enabled", hook_enabled, METH_NOARGS, "hook_enabled()\n--\n\nA context manager that has this thread's hook on."},
     {"hook_disabled", hook_disabled, METH_NOARGS, "hook_disabled()\n--\n\nA context manager that has this thread's hook off."},
     {"skip_code", skip_code, METH_VARARGS, "skip_code(code, skip=True)\n--\n\nNever shows frames of this code object to the callback."},

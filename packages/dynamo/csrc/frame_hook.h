@@ -8,22 +8,32 @@ namespace argand::dynamo {
 
 inline constinit thread_local bool hook_is_on = false;
 
+// Whoever had the hook of this thread turned on, for the callback to know; borrowed, NULL if nobody said.
+inline constinit thread_local PyObject* hook_owner = nullptr;
+
 // Turns the hook of this thread on or off; returns what it was.
 bool set_hook(bool on);
 
 // Off for a scope: compiled code and the compiler itself are not looked at.
 class HookPause {
  public:
-  HookPause() : was_on_(hook_is_on) {
+  HookPause() : owner_(hook_owner), was_on_(hook_is_on) {
     if (__builtin_expect(was_on_, 0)) set_hook(false);
   }
   ~HookPause() {
     if (__builtin_expect(hook_is_on != was_on_, 0)) set_hook(was_on_);
+    hook_owner = owner_;
+  }
+  // On after all, for `owner`, until the end of the scope. The owner must live that long.
+  void resume(PyObject* owner) {
+    hook_owner = owner;
+    set_hook(true);
   }
   HookPause(const HookPause&) = delete;
   HookPause& operator=(const HookPause&) = delete;
 
  private:
+  PyObject* owner_;
   bool was_on_;
 };
 

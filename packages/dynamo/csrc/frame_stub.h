@@ -5,24 +5,21 @@
 #include <Python.h>
 #include <opcode.h>
 
+#include "packages/dynamo/csrc/binding.h"
+
 namespace argand::dynamo {
 
 inline PyCodeObject* stub_code = nullptr;  // no variables; NOP, RETURN_VALUE
 
 inline int init_frames() {
   const char instructions[] = {static_cast<char>(NOP), 0, static_cast<char>(RETURN_VALUE), 0};
-  PyCodeObject* empty = PyCode_NewEmpty("<argand_dynamo>", "replaced", 1);
-  PyObject* replace = empty ? PyObject_GetAttrString(reinterpret_cast<PyObject*>(empty), "replace") : nullptr;
-  PyObject* none = replace ? PyTuple_New(0) : nullptr;
-  PyObject* changes =
-      none ? Py_BuildValue("{s:y#,s:i,s:y#,s:y#}", "co_code", instructions, static_cast<Py_ssize_t>(sizeof instructions), "co_stacksize", 1,
-                           "co_linetable", "", static_cast<Py_ssize_t>(0), "co_exceptiontable", "", static_cast<Py_ssize_t>(0))
-           : nullptr;
-  if (changes) stub_code = reinterpret_cast<PyCodeObject*>(PyObject_Call(replace, none, changes));
-  Py_XDECREF(changes);
-  Py_XDECREF(none);
-  Py_XDECREF(replace);
-  Py_XDECREF(empty);
+  Ref empty(reinterpret_cast<PyObject*>(PyCode_NewEmpty("<argand_dynamo>", "replaced", 1)));
+  Ref replace(empty ? PyObject_GetAttrString(empty.get(), "replace") : nullptr);
+  Ref code(PyBytes_FromStringAndSize(instructions, sizeof instructions)), none(PyBytes_FromStringAndSize("", 0)), no_args(PyTuple_New(0));
+  if (!replace || !code || !none || !no_args) return -1;
+  Ref changes(Py_BuildValue("{s:O,s:i,s:O,s:O}", "co_code", code.get(), "co_stacksize", 1, "co_linetable", none.get(), "co_exceptiontable",
+                            none.get()));
+  if (changes) stub_code = reinterpret_cast<PyCodeObject*>(PyObject_Call(replace.get(), no_args.get(), changes.get()));
   return stub_code ? 0 : -1;
 }
 

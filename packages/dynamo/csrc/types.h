@@ -21,6 +21,7 @@ struct CacheEntryObject {
   PyObject* replacement;  // takes the arguments of the function
   PyObject* info;         // whatever the owner of the entry keeps with it
   Py_ssize_t hits;
+  bool hooked;  // the replacement runs with the frame hook on
 };
 
 struct CompiledFunctionObject {

@@ -234,6 +234,36 @@ def test_compiled_function_has_it_off_inside():
     assert states == [False, False]
 
 
+def test_hooked_entry_runs_with_it_on():
+    owners = []
+
+    def callback(function, namespace, closure, args):
+        owners.append((function.__name__, _C.hook_owner(), _C.is_hook_enabled()))
+        return replaced_add if function is add else None
+
+    def broken(x):
+        return add(x, 1)
+
+    def resumed(x):
+        return other(x), _C.is_hook_enabled(), _C.hook_owner()
+
+    compiled = _C.CompiledFunction(broken, lambda c, args, kwargs: entry)
+    other = _C.CompiledFunction(lambda x: (_C.is_hook_enabled(), add(x, 1)))
+    entry = _C.CacheEntry(_C.GuardTree([]), broken, hooked=True)
+    before = _C.set_frame_callback(callback)
+    try:
+        assert compiled(1) == ("replaced", 1, 1)
+        assert owners == [("broken", compiled, False), ("add", compiled, False)]
+        compiled.add_entry(entry)
+        assert compiled(2) == ("replaced", 2, 1)
+        entry = _C.CacheEntry(_C.GuardTree([]), resumed, hooked=True)
+        compiled.clear()
+        assert compiled(3) == ((False, 4), True, compiled)
+    finally:
+        _C.set_frame_callback(before)
+    assert _C.hook_owner() is None and not _C.is_hook_enabled()
+
+
 def test_skipped_code_is_not_shown():
     def skipped(x):
         return add(x, 1)
