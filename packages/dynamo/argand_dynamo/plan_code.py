@@ -9,12 +9,16 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from inspect import CO_VARARGS, CO_VARKEYWORDS
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from argand_dynamo.bytecode import Handler, Instruction, analyse, assemble, create, reachable
-from argand_dynamo.bytecode.instructions import NO_POSITIONS, Positions
+from argand_dynamo.bytecode.instructions import (
+    CO_VARARGS,
+    CO_VARKEYWORDS,
+    NO_POSITIONS,
+    Positions,
+)
 from argand_dynamo.bytecode.table import table
 from argand_dynamo.frame_plan import Break, Expr, FramePlan, GraphCall, PlanError, Source, Statement, walk
 from argand_dynamo.plan_helpers import HELPERS, MODULES, TailCall
@@ -173,11 +177,13 @@ class _Assembler:
         for value in graph.inputs:
             self.expression(value)
         call = create.call(len(graph.inputs))
-        self.emit(call, create.store_fast(self.temp(".results")))
+        before_call = create.simple("NOP")
+        self.emit(before_call, call, create.store_fast(self.temp(".results")))
         if graph.lines:
-            # An exception stays as it is and gets a note with the lines that the graph stands for.
+            # An exception stays as it is and gets a note with the lines that the graph stands for. CPython 3.13 looks for the handler of a call
+            # that a Python function left by an exception one code unit too early: the NOP stands there, here and in `_break`.
             handle = create.begin_call([self.hold(".note", HELPERS["note"])])
-            call.handler = Handler(handle[0], 0, False)
+            before_call.handler = call.handler = Handler(handle[0], 0, False)
             handle += [create.copy(3), create.load_const(graph.lines), create.call(2), create.pop_top()]
             handle.append(create.simple("RERAISE", 0))
             for instruction in handle:
@@ -427,7 +433,9 @@ class _Assembler:
             raise PlanError(
                 f"assemble_plan: the break of {self.plan.name} has {len(ways)} ways on, got {len(self.objects.resume)} resume functions"
             )
-        self.emit(*run)
+        before = create.simple("NOP")
+        before.handler = broken.handler
+        self.emit(before, *run)
         if not ways:
             return
         join = create.return_value() if is_resume(self.code) else create.simple("NOP")

@@ -57,8 +57,9 @@ def find_global(module: str, qualname: str) -> Any:
         # Entries of dicts only: nothing is imported lazily and no property runs.
         owners = found.__mro__ if isinstance(found, type) else (found,)
         for owner in owners:
-            if part in vars(owner):
-                found = vars(owner)[part]
+            entries = getattr(owner, "__dict__", {})
+            if part in entries:
+                found = entries[part]
                 break
         else:
             raise UnknownNameError(f"{module} has no {qualname}")

@@ -14,12 +14,18 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass
-from inspect import CO_NEWLOCALS, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from argand_dynamo.bytecode import Flow, Instruction, analyse, assemble, create, reachable
-from argand_dynamo.bytecode.analysis import GENERATOR_FLAGS, effect, falls_through
+from argand_dynamo.bytecode.analysis import effect, falls_through
+from argand_dynamo.bytecode.instructions import (
+    CO_NEWLOCALS,
+    CO_OPTIMIZED,
+    CO_VARARGS,
+    CO_VARKEYWORDS,
+    GENERATOR_FLAGS,
+)
 from argand_dynamo.bytecode.table import table
 from argand_dynamo.frame_plan import Break, FramePlan
 

@@ -6,14 +6,12 @@ import opcode
 from _opcode import stack_effect
 from dataclasses import dataclass
 from functools import lru_cache
-from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from types import CodeType
 from typing import Literal
 
 from argand_dynamo.bytecode.instructions import Handler, Instruction, disassemble
 from argand_dynamo.bytecode.table import table
 
-GENERATOR_FLAGS = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 _END = frozenset(
     ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 )  # fmt: skip

@@ -6,9 +6,10 @@ import opcode
 from types import CodeType
 from typing import Any
 
-from argand_dynamo.bytecode.analysis import GENERATOR_FLAGS, stack_depths
+from argand_dynamo.bytecode.analysis import stack_depths
 from argand_dynamo.bytecode.instructions import (
     BINARY_OPERATORS,
+    GENERATOR_FLAGS,
     Handler,
     Instruction,
     Positions,

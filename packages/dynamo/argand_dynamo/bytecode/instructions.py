@@ -27,6 +27,11 @@ BINARY_OPERATORS: tuple[str, ...] = tuple(
 )
 
 
+# Bits of co_flags (`inspect` takes long to load).
+CO_OPTIMIZED, CO_NEWLOCALS, CO_VARARGS, CO_VARKEYWORDS = 1, 2, 4, 8
+GENERATOR_FLAGS = 0x20 | 0x80 | 0x200  # generators, coroutines, asynchronous generators
+
+
 class Handler:
     """Where an exception goes: the stack is cut to `depth`, the index of the instruction is pushed if `lasti`, then the exception."""
 
