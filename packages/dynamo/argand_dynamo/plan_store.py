@@ -226,7 +226,10 @@ def load_plans(code: CodeType, config: str = "") -> list[FramePlan]:
     """
     key = _key(code, config)
     found = []
+    entries = _cache.folder / "entries"
     for number in range(_MOST):
+        if not (entries / f"{key}.{number}").is_dir():
+            continue
         entry = _cache.get(f"{key}.{number}")
         if entry is None:
             continue
