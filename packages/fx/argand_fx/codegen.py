@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import linecache
 import math
 import operator
@@ -189,6 +190,8 @@ class _Generator:
                 if target is operator.getitem:
                     return f"{self.operand(args[0])}[{self.value(args[1])}]"
                 return template[1].format(*map(self.term, args))
+            if target is getattr and len(args) == 2 and str(args[1]).isidentifier():
+                return f"{self.operand(args[0])}.{args[1]}"
         text = self.target_text.get(target)
         if text is None:
             text = self.target_text[target] = self.bind_target(target)
@@ -203,9 +206,10 @@ class _Generator:
             setattr(self.operators, attribute, target)
             return f"{self.operators_name}.{attribute}"
         module = getattr(target, "__module__", None) or ""
-        plain = getattr(target, "__name__", None) or type(target).__name__
-        wished = plain if module in ("builtins", "_operator", "") else f"{module}_{plain}"
-        return self.bind(target, plain if module == "builtins" else wished)
+        plain: str = getattr(target, "__name__", None) or type(target).__name__
+        if module == "builtins" and getattr(builtins, plain, None) is target:
+            return plain  # nothing in a graph is named like a builtin
+        return self.bind(target, plain if module in ("_operator", "") else f"{module}_{plain}")
 
     def bind(self, value: Any, wished: str) -> str:
         name = self.names.create_name(legal_name(wished))

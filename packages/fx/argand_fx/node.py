@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from argand_c10 import Module, Operator
+from argand_fx.effects import has_effect
 from argand_fx.immutable import immutable_dict, immutable_list
 
 if TYPE_CHECKING:
@@ -308,7 +309,7 @@ class Node:
         op, target = self.op, self.target
         if op == "call_function":
             if isinstance(target, Operator):
-                return target.is_inplace or target.is_random
+                return has_effect(target)
             return target in _IMPURE
         if op == "call_method":
             return target.endswith("_") and not target.endswith("__") or target == "__setitem__"

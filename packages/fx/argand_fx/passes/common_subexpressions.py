@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from argand_c10 import Operator
+from argand_fx.effects import may_alias
 from argand_fx.node import Node
 from argand_fx.symbolic import SymbolicValue
 
@@ -18,8 +19,8 @@ def eliminate_common_subexpressions(gm: GraphModule) -> bool:
     """Let equal computations be done once; True if any was merged.
 
     Two calls are equal if they call the same pure operator or function with the same arguments under the same grad mode.
-    Calls that write, draw random numbers or have other effects are never merged, and nothing whose value, or memory it
-    shares, is written anywhere in the graph.
+    Calls that write, draw random numbers or have other effects are never merged, nor is anything that reads or shares
+    memory that is written anywhere in the graph.
     """
     graph = gm.graph
     written = _written(list(graph.nodes))
@@ -28,6 +29,8 @@ def eliminate_common_subexpressions(gm: GraphModule) -> bool:
     for node in graph.nodes:
         if node.op not in ("call_function", "get_attr") or node in written or node.is_impure():
             continue
+        if not written.isdisjoint(node._inputs):
+            continue  # it reads what a write between the two may have changed
         if node.op == "call_function" and not isinstance(node.target, Operator):
             module = getattr(node.target, "__module__", "")
             if module not in ("_operator", "math"):
@@ -71,7 +74,8 @@ def _written(nodes: list[Node]) -> set[Node]:
     """The nodes that may share memory with something that is written.
 
     A write's target shares with the views it comes from and with all views of those. Whether an operator's result shares
-    with an argument follows from its schema; of other calls it is taken for granted.
+    with an argument follows from its schema; of other calls it is taken for granted, and inputs and attributes may share
+    with each other.
     """
     leader: dict[Node, Node] = {}
 
@@ -81,14 +85,19 @@ def _written(nodes: list[Node]) -> set[Node]:
         return node
 
     targets: list[Node] = []
+    outside: Node | None = None
     for node in nodes:
-        if node.op in ("placeholder", "output", "get_attr"):
+        if node.op == "output":
+            continue
+        if node.op in ("placeholder", "get_attr"):
+            outside = outside or node
+            leader[find(node)] = find(outside)
             continue
         operator = node.target if isinstance(node.target, Operator) else None
-        if node.is_impure() and not (operator and operator.is_random and not operator.is_inplace):
+        if node.is_impure() and not (operator and not any("!" in s for s in operator.schemas)):
             targets += node._inputs
             targets.append(node)
-        if operator is None or operator.is_view or operator.is_inplace:
+        if operator is None or may_alias(operator):
             for used in node._inputs:
                 leader[find(used)] = find(node)
     roots = {find(node) for node in targets}
