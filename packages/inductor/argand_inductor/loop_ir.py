@@ -48,6 +48,7 @@ class Value:
     args: tuple[Value, ...]
     dtype: str
     detail: Any = None
+    half: str = ""  # a 16-bit dtype that is known to hold the value exactly
 
     def __str__(self) -> str:
         if self.op == "load":

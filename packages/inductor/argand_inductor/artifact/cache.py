@@ -20,6 +20,7 @@ from argand_inductor.program import KernelSource
 
 FORMAT = 1
 LIBRARY = "program.so"
+EXECUTOR = "argand_program_execute"
 _OBJECT = "unit.o"
 _PROGRAM_HEADERS = (
     "argand_inductor/artifact/program.h",
@@ -66,7 +67,7 @@ class _Setting:
     def kernel_key(self, kernel: KernelSource) -> str:
         headers = [build.header_hash(name) for name in (*_KERNEL_HEADERS, *kernel.includes)]
         return _digest(
-            "kernel", kernel.name, kernel.source, *headers, *self._flags(build.KERNEL_FLAGS)
+            "kernel", kernel.name, kernel.source, *headers, *self._flags(flags_of(kernel))
         )
 
     def program_key(self, sources: Sources) -> str:
@@ -85,6 +86,12 @@ class _Setting:
 
     def _flags(self, flags: Iterable[str]) -> list[str]:
         return [self.compiler.identity, str(self.tier), *build.TIER_FLAGS[self.tier], *flags]
+
+
+def flags_of(kernel: KernelSource) -> tuple[str, ...]:
+    """The executor is compiled for a short compilation, not for speed: it is no loop over elements."""
+    executor = kernel.name == EXECUTOR
+    return build.PROGRAM_FLAGS if executor else build.KERNEL_FLAGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,14 +175,17 @@ def _build(setting: _Setting, sources: Sources) -> bytes:
         commands = [
             command(setting.compiler, build.PROGRAM_FLAGS, setting.tier, "program.c", "program.o")
         ]
-        units = build.split_units(missing, build.processes())
+        units = build.split_units(
+            [kernel for kernel in missing if kernel.name != EXECUTOR], build.processes()
+        )
+        units += [[kernel] for kernel in missing if kernel.name == EXECUTOR]
         for i, unit in enumerate(units):
             (folder / f"unit{i}.c").write_text(build.unit_source(unit))
             objects.append(f"unit{i}.o")
             commands.append(
                 command(
                     setting.compiler,
-                    build.KERNEL_FLAGS,
+                    flags_of(unit[0]),
                     setting.tier,
                     f"unit{i}.c",
                     objects[-1],

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from argand_inductor.artifact.cache import EXECUTOR
 from argand_inductor.artifact.extern import NONE, CallWriter, value
 from argand_inductor.artifact.integers import Integers
 from argand_inductor.artifact.texts import DTYPES, c_string, comment
@@ -34,7 +35,7 @@ from argand_inductor.schemas import aliases_of
 def runtime_kernel() -> KernelSource:
     """The executor, compiled and cached as kernels are."""
     source = (Path(__file__).parent / "runtime.c").read_text()
-    return KernelSource("argand_program_execute", source, ("argand_inductor/artifact/program.h",))
+    return KernelSource(EXECUTOR, source, ("argand_inductor/artifact/program.h",))
 
 
 class ProgramWriter:

@@ -11,6 +11,8 @@ from ..loop_ir import HALF, Value, compute_dtype, number
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "signbit", "isnan", "isinf", "isfinite"})
 _BOOLEAN = {"add": "bit_or", "mul": "bit_and", "minimum": "bit_and", "fmin": "bit_and", "maximum": "bit_or", "fmax": "bit_or", "ne": "bit_xor"}
 _INTEGER_IDENTITIES = frozenset({"floor", "ceil", "trunc", "round"})
+# Results are one of the operands, or one with another sign.
+_SELECTS = frozenset({"minimum", "maximum", "fmin", "fmax", "neg", "abs"})
 _INTEGER_BITS = {"uint8": (8, False), "int8": (8, True), "int16": (16, True), "int32": (32, True), "int64": (64, True)}
 
 
@@ -63,7 +65,7 @@ class Elements:
     def call(self, fn: str, *args: Value) -> Value:
         if fn == "where":
             condition, a, b = args
-            return Value(fn, (truth(condition), a, b), a.dtype)
+            return Value(fn, (truth(condition), a, b), a.dtype, half=common_half(a, b))
         first = args[0]
         if fn in ("real", "conj") or (not is_float(first.dtype) and fn in _INTEGER_IDENTITIES):
             return first
@@ -77,7 +79,7 @@ class Elements:
             if fn in ("abs", "sign"):
                 return first
             fn = _BOOLEAN.get(fn, fn)
-        return Value(fn, args, first.dtype)
+        return Value(fn, args, first.dtype, half=common_half(*args) if fn in _SELECTS else "")
 
     def _compare(self, fn: str, args: tuple[Value, ...]) -> Value:
         first = args[0]
@@ -101,6 +103,19 @@ class Elements:
             return less if fn == "lt" else invert(less)
         greater = Value("bit_and", (a, invert(b)), "bool")
         return greater if fn == "gt" else invert(greater)
+
+
+def common_half(*values: Value) -> str:
+    """The 16-bit dtype that holds each of the values exactly, or ""."""
+    half = next((v.half for v in values if v.half), "")
+    return half if half and all(holds(half, v) for v in values) else ""
+
+
+def holds(half: str, x: Value) -> bool:
+    """Whether a 16-bit dtype is known to hold the value."""
+    if x.op == "number":
+        return math.isnan(x.detail) or round_half(x.detail, half) == x.detail
+    return x.half == half
 
 
 def invert(x: Value) -> Value:
@@ -136,8 +151,8 @@ def _convert_number(x: Value, dtype: str) -> Value:
 
 def round_to(x: Value, dtype: str) -> Value:
     """x rounded to what a 16-bit dtype holds; other dtypes: x."""
-    if dtype not in HALF or (x.op == "narrow" and x.detail == dtype):
+    if dtype not in HALF or x.half == dtype:
         return x
     if x.op == "number":
         return literal(x.detail, dtype)
-    return Value("narrow", (x,), "float32", dtype)
+    return Value("narrow", (x,), "float32", dtype, dtype)

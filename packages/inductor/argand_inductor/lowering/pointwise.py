@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from argand_c10.lowerings import PointwiseLowering
 
 from .. import sizes as sz
-from ..loop_ir import Access, Loop, Value, compute_dtype
+from ..loop_ir import HALF, Access, Loop, Value, compute_dtype
 from .elements import Elements, convert, literal, round_to
 from .tensors import TensorRef, dtype_name, geometry, is_dense
 
@@ -35,12 +35,13 @@ class Reads:
 
     def load(self, access: Access, dtype: str) -> Value:
         """The element at `access`."""
+        half = dtype if dtype in HALF else ""
         for i, (a, d) in enumerate(zip(self.accesses, self.dtypes, strict=True)):
             if a == access and d == dtype:
-                return Value("load", (), compute_dtype(dtype), i)
+                return Value("load", (), compute_dtype(dtype), i, half)
         self.accesses.append(access)
         self.dtypes.append(dtype)
-        return Value("load", (), compute_dtype(dtype), len(self.accesses) - 1)
+        return Value("load", (), compute_dtype(dtype), len(self.accesses) - 1, half)
 
 
 def operand_value(reads: Reads, operand: Any, sizes: tuple[sz.Size, ...], dtype: str) -> Value | None:

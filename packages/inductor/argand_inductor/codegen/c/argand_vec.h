@@ -163,9 +163,7 @@ static const signed char argand_lane_numbers[64] __attribute__((unused)) = {
     __builtin_memcpy(&x, p, sizeof x);                                                                                  \
     return x - (w##D##_##s){};                                                                                          \
   }
-#define ARGAND_DEFINE_LANES(D)                                                                                          \
-  ARGAND_DEFINE_VECTOR(D, float, f32)                                                                                   \
-  ARGAND_DEFINE_VECTOR(D, double, f64)                                                                                  \
+#define ARGAND_DEFINE_INTEGERS(D)                                                                                       \
   ARGAND_DEFINE_VECTOR(D, signed char, i8)                                                                              \
   ARGAND_DEFINE_VECTOR(D, short, i16)                                                                                   \
   ARGAND_DEFINE_VECTOR(D, int, i32)                                                                                     \
@@ -173,17 +171,24 @@ static const signed char argand_lane_numbers[64] __attribute__((unused)) = {
   ARGAND_DEFINE_VECTOR(D, unsigned char, u8)                                                                            \
   ARGAND_DEFINE_VECTOR(D, unsigned short, u16)                                                                          \
   ARGAND_DEFINE_VECTOR(D, unsigned int, u32)                                                                            \
-  ARGAND_DEFINE_VECTOR(D, unsigned long, u64)                                                                           \
+  ARGAND_DEFINE_VECTOR(D, unsigned long, u64)
+#define ARGAND_DEFINE_WIDTHS(D)                                                                                         \
+  ARGAND_MATH w##D##_u32 w##D##_widen_u16(w##D##_u16 x) { return __builtin_convertvector(x, w##D##_u32); }              \
+  ARGAND_MATH w##D##_u16 w##D##_halve_u32(w##D##_u32 x) { return __builtin_convertvector(x, w##D##_u16); }
+#define ARGAND_DEFINE_LANES(D)                                                                                          \
+  ARGAND_DEFINE_VECTOR(D, float, f32)                                                                                   \
+  ARGAND_DEFINE_VECTOR(D, double, f64)                                                                                  \
   ARGAND_MATH w##D##_i8 w##D##_lanes_i8(void) {                                                                         \
     w##D##_i8 v;                                                                                                        \
     __builtin_memcpy(&v, argand_lane_numbers, sizeof v);                                                                \
     return v;                                                                                                           \
   }                                                                                                                     \
-  ARGAND_MATH w##D##_f32 w##D##_bf16_to_f32(w##D##_u16 x) { return (w##D##_f32)(__builtin_convertvector(x, w##D##_u32) << 16); } \
-  ARGAND_MATH w##D##_u16 w##D##_f32_to_bf16(w##D##_f32 x) {                                                             \
-    const w##D##_u32 u = (w##D##_u32)x;                                                                                 \
-    const w##D##_u32 rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16, quiet = (u >> 16) | 0x40u;                       \
-    return __builtin_convertvector((w##D##_u32)ARGAND_SELECT(w##D##_u32, x != x, quiet, rounded), w##D##_u16);          \
+  ARGAND_MATH w##D##_f32 w##D##_bf16_to_f32(w##D##_u16 x) { return (w##D##_f32)(w##D##_widen_u16(x) << 16); }          \
+  /* of a value that bfloat16 holds */                                                                                  \
+  ARGAND_MATH w##D##_u16 w##D##_f32_as_bf16(w##D##_f32 x) { return w##D##_halve_u32((w##D##_u32)x >> 16); }             \
+  ARGAND_MATH w##D##_f32 w##D##_narrow_bf16(w##D##_f32 x) {                                                             \
+    const w##D##_u32 u = (w##D##_u32)x, rounded = u + 0x7fffu + ((u >> 16) & 1u);                                       \
+    return (w##D##_f32)(((w##D##_u32)ARGAND_SELECT(w##D##_u32, x != x, u | 0x400000u, rounded)) & 0xffff0000u);         \
   }                                                                                                                     \
   ARGAND_MATH w##D##_f32 w##D##_f16_to_f32(w##D##_u16 x) {                                                              \
     unsigned short in[sizeof(w##D##_f32) > sizeof(vf32) ? ARGAND_VECTOR_BYTES / D : ARGAND_LANES_F32] = {};             \
@@ -194,7 +199,7 @@ static const signed char argand_lane_numbers[64] __attribute__((unused)) = {
     __builtin_memcpy(&r, out, sizeof r);                                                                                \
     return r;                                                                                                           \
   }                                                                                                                     \
-  ARGAND_MATH w##D##_u16 w##D##_f32_to_f16(w##D##_f32 x) {                                                              \
+  ARGAND_MATH w##D##_u16 w##D##_f32_as_f16(w##D##_f32 x) {                                                              \
     vf32 in[ARGAND_PARTS(w##D##_f32, vf32)] = {};                                                                       \
     unsigned short out[sizeof(w##D##_f32) > sizeof(vf32) ? ARGAND_VECTOR_BYTES / D : ARGAND_LANES_F32];                 \
     w##D##_u16 r;                                                                                                       \
@@ -202,12 +207,31 @@ static const signed char argand_lane_numbers[64] __attribute__((unused)) = {
     _Pragma("GCC unroll 8") for (unsigned k = 0; k < ARGAND_PARTS(w##D##_f32, vf32); k++) argand_store_f16(out + k * ARGAND_LANES_F32, in[k]); \
     __builtin_memcpy(&r, out, sizeof r);                                                                                \
     return r;                                                                                                           \
-  }
+  }                                                                                                                     \
+  ARGAND_MATH w##D##_f32 w##D##_narrow_f16(w##D##_f32 x) { return w##D##_f16_to_f32(w##D##_f32_as_f16(x)); }
+
+ARGAND_DEFINE_INTEGERS(1)
+ARGAND_DEFINE_INTEGERS(2)
+ARGAND_DEFINE_INTEGERS(4)
+ARGAND_DEFINE_INTEGERS(8)
+ARGAND_DEFINE_WIDTHS(1)
+ARGAND_DEFINE_WIDTHS(2)
+ARGAND_DEFINE_WIDTHS(8)
+#if defined(ARGAND_TIER_AVX512) /* GCC 12 splits these conversions */
+typedef short argand_s16 __attribute__((vector_size(32)));
+typedef int argand_s32 __attribute__((vector_size(64)));
+ARGAND_MATH w4_u32 w4_widen_u16(w4_u16 x) { return (w4_u32)__builtin_ia32_pmovzxwd512_mask((argand_s16)x, (argand_s32){}, (unsigned short)-1); }
+ARGAND_MATH w4_u16 w4_halve_u32(w4_u32 x) { return (w4_u16)__builtin_ia32_pmovdw512_mask((argand_s32)x, (argand_s16){}, (unsigned short)-1); }
+#else
+ARGAND_DEFINE_WIDTHS(4)
+#endif
 ARGAND_DEFINE_LANES(1)
 ARGAND_DEFINE_LANES(2)
 ARGAND_DEFINE_LANES(4)
 ARGAND_DEFINE_LANES(8)
 #undef ARGAND_DEFINE_LANES
+#undef ARGAND_DEFINE_WIDTHS
+#undef ARGAND_DEFINE_INTEGERS
 #undef ARGAND_DEFINE_VECTOR
 
 #endif /* ARGAND_INDUCTOR_VEC_H_ */

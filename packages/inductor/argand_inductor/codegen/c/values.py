@@ -151,7 +151,7 @@ class Emitter:
             return self.convert(args[0], dtype)
         if fn == "narrow":
             half = {"bfloat16": "bf16", "float16": "f16"}[node.detail]
-            return self.declare(level, dtype, f"w{self.d}_{half}_to_f32(w{self.d}_f32_to_{half}({args[0].name}))")
+            return self.declare(level, dtype, f"w{self.d}_narrow_{half}({args[0].name})")
         if fn == "where":
             return self.where(args[0], args[1], args[2], level)
         if dtype == "bool":
@@ -276,11 +276,11 @@ class Emitter:
         return self.declare(level, dtype, f"ARGAND_GATHER({self.type_of(dtype)}, {SCALAR[dtype]}, {address}, {stride}, {left})")
 
     def stored(self, x: Var, dtype: str) -> tuple[str, str, str]:
-        """(vector, its suffix, its scalar type) of a value as elements of a storage dtype."""
+        """(vector, its suffix, its scalar type) of a value as elements of a storage dtype (which holds it exactly)."""
         if dtype in ("bfloat16", "float16"):
             half = {"bfloat16": "bf16", "float16": "f16"}[dtype]
             name = self.fresh("h")
-            self.line(x.level, f"const w{self.d}_u16 {name} = w{self.d}_f32_to_{half}({x.name});")
+            self.line(x.level, f"const w{self.d}_u16 {name} = w{self.d}_f32_as_{half}({x.name});")
             return name, "u16", "unsigned short"
         if dtype == "bool":
             name = self.fresh("h")
