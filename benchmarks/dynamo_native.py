@@ -26,8 +26,6 @@ def measure(function: Callable[..., Any], *args: Any, repetitions: int = 7) -> f
             f(*args)
         return time.perf_counter() - start
 
-    def nothing(*args: Any) -> None: ...
-
     n = 1
     while loop(function, n) < 0.02:
         n *= 2
@@ -59,7 +57,10 @@ class Block(c10.Module):
 def twenty_guards() -> tuple[_C.GuardTree, tuple[Any, ...]]:
     """The guards of a small module with two tensor arguments."""
     block, a, b = Block(), c10.tensor([[1.0] * 8] * 4), c10.tensor([1.0] * 8)
-    own = lambda name: X + (("instance_dict", name),)  # noqa: E731
+
+    def own(name: str) -> Any:
+        return X + (("instance_dict", name),)
+
     weight = own("_parameters") + (("item", "weight"),)
     tensors: list[tuple[Any, Any]] = [(Y, a), ((("arg", 2),), b), (weight, block.weight)]
     guards = [
@@ -138,7 +139,11 @@ def guard_rows() -> None:
     _row("check: one tensor, two size expressions", measure(dynamic.check, (a,)))
     small, args = twenty_guards()
     assert small.explain(args) is None
-    _row("check: a module and three tensors", measure(small.check, args), f"{len(small.guards)} guards")
+    _row(
+        "check: a module and three tensors",
+        measure(small.check, args),
+        f"{len(small.guards)} guards",
+    )
     large, args = many_modules(160)
     assert large.explain(args) is None
     _row("check: 160 modules", measure(large.check, args), f"{len(large.guards)} guards")

@@ -70,11 +70,21 @@ def test_binding_agrees_with_inspect():
     f = _C.CompiledFunction(positional_only)
     signature = inspect.signature(positional_only)
     for args in [(), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4)]:
-        for kwargs in [{}, {"d": 4}, {"d": 4, "e": 6}, {"c": 7, "d": 8}, {"a": 1, "d": 4}, {"b": 1, "d": 2}, {"q": 1, "d": 1}]:
+        for kwargs in [
+            {},
+            {"d": 4},
+            {"d": 4, "e": 6},
+            {"c": 7, "d": 8},
+            {"a": 1, "d": 4},
+            {"b": 1, "d": 2},
+            {"q": 1, "d": 1},
+        ]:
             try:
                 expected = signature.bind(*args, **kwargs)
                 expected.apply_defaults()
-                expected = tuple(expected.arguments[n] for n in positional_only.__code__.co_varnames)
+                expected = tuple(
+                    expected.arguments[n] for n in positional_only.__code__.co_varnames
+                )
             except TypeError:
                 expected = None
             assert f.bind(args, kwargs) == expected, (args, kwargs)
@@ -365,7 +375,11 @@ def test_ten_thousand_hits_leak_nothing():
     arguments = [object(), object()]
     f.add_entry(
         entry(
-            [(X, "TYPE", object), (((("arg", 3)),), "LEN", 1), (((("arg", 4)),), "DICT_KEYS", ("k",))],
+            [
+                (X, "TYPE", object),
+                (((("arg", 3)),), "LEN", 1),
+                (((("arg", 4)),), "DICT_KEYS", ("k",)),
+            ],
             compiled_add,
         )
     )

@@ -35,7 +35,10 @@ def why(guard, *args):
     ("source", "text"),
     [
         (X, "argument 'x'"),
-        ((("arg", 1), ("instance_dict", "layers"), ("item", 0), ("attr", "w")), "argument 'config.layers[0].w'"),
+        (
+            (("arg", 1), ("instance_dict", "layers"), ("item", 0), ("attr", "w")),
+            "argument 'config.layers[0].w'",
+        ),
         ((("global", "settings"), ("item", "lr")), "global 'settings['lr']'"),
         ((("cell", "scale"),), "closed-over variable 'scale'"),
         ((("arg", 0), ("type",)), "argument 'type(x)'"),
@@ -50,7 +53,10 @@ def test_sources(source, text):
 def test_failures_name_the_users_variable():
     x = c10.tensor([[1.0, 2.0]] * 5)
     facts = tensor_guard(X, x)
-    assert why(facts, c10.tensor([[1.0, 2.0]] * 7)) == "argument 'x': size of dimension 0 is 7, expected 5"
+    assert (
+        why(facts, c10.tensor([[1.0, 2.0]] * 7))
+        == "argument 'x': size of dimension 0 is 7, expected 5"
+    )
     assert why(facts, x.t()) == "argument 'x': size of dimension 0 is 2, expected 5"
     assert why(facts, x.double() if hasattr(x, "double") else c10.tensor([[1, 2]] * 5)).startswith(
         "argument 'x': dtype is "
@@ -67,8 +73,12 @@ def test_failures_name_the_users_variable():
     assert why(Guard(X, "DICT_KEYS", ("a",)), {"b": 1}) == (
         "argument 'x' has the keys ('b',), expected ('a',)"
     )
-    assert why(Guard(X + (("attr", "real2"),), "EXISTS", None), 1) == "argument 'x.real2' is missing"
-    assert why(Guard((("global", "CODE"),), "EQUALS", 3)).startswith("global 'CODE' is <code object")
+    assert (
+        why(Guard(X + (("attr", "real2"),), "EXISTS", None), 1) == "argument 'x.real2' is missing"
+    )
+    assert why(Guard((("global", "CODE"),), "EQUALS", 3)).startswith(
+        "global 'CODE' is <code object"
+    )
     assert "gradients are off" in why(Guard((), "GRAD_MODE", False))
 
 

@@ -7,8 +7,8 @@ import types
 
 import pytest
 
-import argand_c10 as c10
 import argand_autograd as autograd
+import argand_c10 as c10
 from argand_dynamo import _C
 from argand_dynamo.guards import (
     Guard,
@@ -119,7 +119,9 @@ def test_identity_is_held_weakly():
 
 def test_attributes_in_the_instance():
     instance = X + (("instance_dict", "width"),)
-    check = tree((instance, "EQUALS", 3), (X, "NO_ATTR", "method"), (X, "HAS_INSTANCE_ATTR", "name"))
+    check = tree(
+        (instance, "EQUALS", 3), (X, "NO_ATTR", "method"), (X, "HAS_INSTANCE_ATTR", "name")
+    )
     value = Plain()
     assert check.check((value,))
     value.method = 1
@@ -214,7 +216,9 @@ def test_class_attributes():
 
 def test_class_attributes_without_a_known_type():
     check = tree((X, "CLASS_ATTR", ("method", Plain.method)))
-    assert check.check((Plain,)) and not check.check((WithProperty,)) and not check.check((Plain(),))
+    assert (
+        check.check((Plain,)) and not check.check((WithProperty,)) and not check.check((Plain(),))
+    )
 
 
 def test_containers():
@@ -305,7 +309,9 @@ def test_code_by_hash():
 
 def test_globals_builtins_modules_and_cells():
     namespace = {"a": 1}
-    check = tree(((("global", "a"),), "EQUALS", 1), ((("builtin", "len"),), "ID", len), globals=namespace)
+    check = tree(
+        ((("global", "a"),), "EQUALS", 1), ((("builtin", "len"),), "ID", len), globals=namespace
+    )
     assert check.check(())
     namespace["len"] = len
     assert not check.check(())
@@ -328,7 +334,8 @@ def test_globals_builtins_modules_and_cells():
 def test_function_gives_globals_and_cells():
     f = outer()
     check = tree(
-        ((("cell", "captured"),), "EQUALS", 5), ((("global", "X"), ("item", 0), ("item", 1)), "EQUALS", 0)
+        ((("cell", "captured"),), "EQUALS", 5),
+        ((("global", "X"), ("item", 0), ("item", 1)), "EQUALS", 0),
     )
     assert check.check((), f)
     f.__closure__[0].cell_contents = 1
@@ -466,7 +473,9 @@ def test_shape_arithmetic_is_pythons(expression):
 def test_shape_arithmetic_fails_safely():
     for expression in (("==", ("//", 1, "s"), 0), ("<", ("**", 10, ("*", 100, "s")), 1)):
         bound = {"s": (X, "value", 0)}
-        assert not tree(shape_guard([expression], bound)).check((0 if expression[0] == "==" else 1,))
+        assert not tree(shape_guard([expression], bound)).check(
+            (0 if expression[0] == "==" else 1,)
+        )
 
 
 # ---- state -----------------------------------------------------------------------------------------------------------------
@@ -551,7 +560,8 @@ def test_a_check_may_delete_what_it_looks_at():
 
     values.extend([Emptying(), [1]])
     check = tree(
-        (X + (("item", 0), ("attr", "a")), "EQUALS", 1), (X + (("item", 1), ("item", 0)), "EQUALS", 1)
+        (X + (("item", 0), ("attr", "a")), "EQUALS", 1),
+        (X + (("item", 1), ("item", 0)), "EQUALS", 1),
     )
     assert not check.check((values,))
 

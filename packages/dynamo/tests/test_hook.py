@@ -344,7 +344,9 @@ def test_monitoring_sees_the_users_own_frames():
     monitoring = sys.monitoring
     monitoring.use_tool_id(monitoring.PROFILER_ID, "test")
     event = monitoring.events.PY_START
-    monitoring.register_callback(monitoring.PROFILER_ID, event, lambda code, _: started.append(code.co_name))
+    monitoring.register_callback(
+        monitoring.PROFILER_ID, event, lambda code, _: started.append(code.co_name)
+    )
     monitoring.set_events(monitoring.PROFILER_ID, event)
     try:
         with Hook({add: replaced_add}):

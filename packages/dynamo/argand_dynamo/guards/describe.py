@@ -31,8 +31,8 @@ _STEPS: dict[str, Callable[[str, Any], str]] = {
 def _first(step: tuple[Any, ...], code: CodeType | None) -> tuple[str, str]:
     kind, payload = step
     if kind == "arg":
-        known = code is not None and payload < len(code.co_varnames)
-        return "argument", code.co_varnames[payload] if code is not None and known else f"#{payload}"
+        names = code.co_varnames if code is not None else ()
+        return "argument", names[payload] if payload < len(names) else f"#{payload}"
     noun = {"cell": "closed-over variable", "module": "module", "builtin": "built-in"}.get(
         kind, "global"
     )
@@ -61,7 +61,7 @@ def describe_source(source: Source, code: CodeType | None = None) -> str:
 def _type_name(expected: Any) -> str:
     if isinstance(expected, str):
         return expected.rpartition(":")[2]
-    return expected.__qualname__
+    return str(expected.__qualname__)
 
 
 def _short(value: Any) -> str:
@@ -140,7 +140,9 @@ _RELATIONS: dict[str, Callable[[Any, CodeType | None], str]] = {
     "GRAD_MODE": lambda v, _: f"gradients are {'on' if v else 'off'}",
     "INFERENCE_MODE": lambda v, _: f"inference mode is {'on' if v else 'off'}",
     "DEFAULT_DTYPE": lambda v, _: f"the default dtype is {v}",
-    "MODES": lambda v, _: "no dispatch mode is active" if v is None else "the dispatch keys are the same",
+    "MODES": lambda v, _: (
+        "no dispatch mode is active" if v is None else "the dispatch keys are the same"
+    ),
 }
 
 _FACTS: dict[str, Callable[[Any], str]] = {
@@ -165,7 +167,9 @@ def describe_guard(guard: Guard | tuple[Any, ...], code: CodeType | None = None)
     if kind in _RELATIONS:
         return _RELATIONS[kind](value, code)
     if kind == "ALIAS":
-        return f"{describe_source(source, code)} is the same tensor as {describe_source(value, code)}"
+        return (
+            f"{describe_source(source, code)} is the same tensor as {describe_source(value, code)}"
+        )
     return f"{describe_source(source, code)} {_FACTS[kind](value)}"
 
 
@@ -208,7 +212,9 @@ def _difference(kind: str, expected: Any, value: Any) -> str:
     if kind == "TYPE":
         return f"is a {type(value).__qualname__}, expected a {_type_name(expected)}"
     if kind == "LEN":
-        return f"has length {len(value) if hasattr(value, '__len__') else 'none'}, expected {expected}"
+        return (
+            f"has length {len(value) if hasattr(value, '__len__') else 'none'}, expected {expected}"
+        )
     if kind == "DICT_KEYS":
         keys = tuple(value) if isinstance(value, dict) else type(value).__qualname__
         return f"has the keys {_short(keys)}, expected {_short(expected)}"

@@ -17,8 +17,7 @@ def _class_attribute(guard: Guard, hash_code: Callable[[CodeType], str]) -> list
         return [
             Guard(inner + (("attr", part),), "CODE", hash_code(function.__code__))
             for part in ("fget", "fset", "fdel")
-            if (function := getattr(expected, part)) is not None
-            and hasattr(function, "__code__")
+            if (function := getattr(expected, part)) is not None and hasattr(function, "__code__")
         ]
     if isinstance(expected, staticmethod):
         return [Guard(inner, "ID", expected.__func__)]
