@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import fx_operators  # noqa: F401  (defines the operators that the texts name)
 import pytest
 
 import argand_c10 as c10
