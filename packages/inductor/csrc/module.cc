@@ -18,8 +18,7 @@ using RunFunction = int (*)(const ArgandApi*, const ArgandValue* inputs, ArgandV
 using LoadFunction = int (*)(const ArgandApi*);
 
 struct ProgramObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   RunFunction run;
   void* library;
   int n_inputs;     // without the constants
@@ -56,7 +55,8 @@ int64_t read_inputs(const ProgramObject* self, PyObject* const* args, ArgandValu
     v.tag = ARGAND_TAG_TENSOR;
     v.t = python_api->unwrap(o);
     if (!v.t) {
-      if (PyErr_ExceptionMatches(PyExc_TypeError)) PyErr_Format(PyExc_TypeError, "compiled program: input %d: got %s, expected a Tensor or an int", i, Py_TYPE(o)->tp_name);
+      if (PyErr_ExceptionMatches(PyExc_TypeError))
+        PyErr_Format(PyExc_TypeError, "compiled program: input %d: got %s, expected a Tensor or an int", i, Py_TYPE(o)->tp_name);
       return -1;
     }
     elements += v.t->numel;
@@ -101,7 +101,8 @@ PyObject* call_with(ProgramObject* self, PyObject* const* args, ArgandValue* val
 PyObject* program_call(PyObject* o, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   ProgramObject* self = program_of(o);
   const Py_ssize_t n = PyVectorcall_NARGS(nargsf);
-  if (kwnames && PyTuple_GET_SIZE(kwnames)) return PyErr_Format(PyExc_TypeError, "compiled program: got keyword arguments, expected %d positional inputs", self->n_inputs);
+  if (kwnames && PyTuple_GET_SIZE(kwnames))
+    return PyErr_Format(PyExc_TypeError, "compiled program: got keyword arguments, expected %d positional inputs", self->n_inputs);
   if (n != self->n_inputs) return PyErr_Format(PyExc_TypeError, "compiled program: got %zd inputs, expected %d", n, self->n_inputs);
   const int total = self->n_inputs + self->n_constants + self->n_outputs;
   if (total <= kStackValues) {
@@ -158,7 +159,8 @@ PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "siiO!O!", const_cast<char**>(names), &path, &n_inputs, &n_outputs, &PyTuple_Type, &constants,
                                    &PyDict_Type, &description))
     return nullptr;
-  if (n_inputs < 0 || n_outputs < 0) return PyErr_Format(PyExc_ValueError, "Program: got %d inputs and %d outputs, expected counts", n_inputs, n_outputs);
+  if (n_inputs < 0 || n_outputs < 0)
+    return PyErr_Format(PyExc_ValueError, "Program: got %d inputs and %d outputs, expected counts", n_inputs, n_outputs);
   PyObject* o = type->tp_alloc(type, 0);
   if (!o) return nullptr;
   ProgramObject* self = program_of(o);
@@ -236,7 +238,8 @@ PyMethodDef module_methods[] = {
     {"schema_hash", schema_hash, METH_O, "schema_hash(operator)\n--\n\nThe hash of a registered overload's schema."},
     {nullptr, nullptr, 0, nullptr},
 };
-PyModuleDef module_def = {PyModuleDef_HEAD_INIT, "argand_inductor._C", "Compiled graphs as callables.", -1, module_methods, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef module_def = {
+    PyModuleDef_HEAD_INIT, "argand_inductor._C", "Compiled graphs as callables.", -1, module_methods, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace
 

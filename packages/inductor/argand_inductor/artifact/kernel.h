@@ -11,7 +11,7 @@ typedef struct ArgandKernelArgs {
 } ArgandKernelArgs;
 
 /* Weak: a kernel that several compile units hold is linked once. */
-#define ARGAND_KERNEL(name)                                                                          \
+#define ARGAND_KERNEL(name)                                                                                \
   void name(void* argand_context, int64_t begin, int64_t end) __attribute__((weak, visibility("hidden"))); \
   void name(void* argand_context, int64_t begin, int64_t end)
 #define ARGAND_KERNEL_ARGS const ArgandKernelArgs* const args = (const ArgandKernelArgs*)argand_context

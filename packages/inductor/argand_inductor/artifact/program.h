@@ -79,7 +79,7 @@ enum {
 typedef struct ArgandProgram {
   int32_t n_inputs, n_values, n_outputs, n_bindings, n_integers, n_slots, n_arena, n_externs;
   int32_t max_args, max_results, max_list;
-  int32_t computed; /* the integers are copied and computed at each call */
+  int32_t computed;    /* the integers are copied and computed at each call */
   int64_t fixed_bytes; /* of the arena, before the slots */
   const ArgandInput* inputs;
   const ArgandBinding* bindings;

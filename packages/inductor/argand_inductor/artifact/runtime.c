@@ -39,8 +39,8 @@ ARGAND_COLD const char* argand_dtype_name(int dtype) {
 }
 
 /* "<name>: got <dtype> <sizes> with strides <strides>, expected ..." */
-ARGAND_COLD int argand_bad_tensor(const ArgandApi* api, const char* name, const ArgandTensor* t, int dtype, int32_t ndim,
-                                  const int64_t* sizes, const int64_t* strides, const char* remedy) {
+ARGAND_COLD int argand_bad_tensor(const ArgandApi* api, const char* name, const ArgandTensor* t, int dtype, int32_t ndim, const int64_t* sizes,
+                                  const int64_t* strides, const char* remedy) {
   ArgandText text = {.n = 0};
   argand_put(&text, "compiled program: ");
   argand_put(&text, name);
@@ -96,7 +96,8 @@ ARGAND_COLD int argand_failed_at(const ArgandApi* api, int status, const ArgandL
 /* ---- tensors ------------------------------------------------------------------------------------------------ */
 ARGAND_INLINE void argand_retain(ArgandTensor* t) { __atomic_fetch_add(&t->refcount, 1, __ATOMIC_RELAXED); }
 ARGAND_INLINE void argand_release(const ArgandApi* api, ArgandTensor* t) {
-  if (t && (__atomic_load_n(&t->refcount, __ATOMIC_ACQUIRE) == 1 || __atomic_sub_fetch(&t->refcount, 1, __ATOMIC_ACQ_REL) == 0)) api->tensor_release(t);
+  if (t && (__atomic_load_n(&t->refcount, __ATOMIC_ACQUIRE) == 1 || __atomic_sub_fetch(&t->refcount, 1, __ATOMIC_ACQ_REL) == 0))
+    api->tensor_release(t);
 }
 ARGAND_INLINE void argand_drop(const ArgandApi* api, ArgandTensor** t) {
   ArgandTensor* old = *t;
@@ -146,11 +147,9 @@ ARGAND_COLD int argand_copy(const ArgandApi* api, ArgandTensor** t, int32_t ndim
 ARGAND_INLINE int argand_accept(const ArgandApi* api, ArgandTensor** t, const ArgandStorage* arena, const char* name, int dtype, int32_t ndim,
                                 const int64_t* sizes, const int64_t* strides) {
   if (!*t) return argand_bad_input(api, name, "a tensor, got an undefined one");
-  if (__builtin_expect(!argand_is_cpu(*t, dtype, ndim), 0))
-    return argand_bad_tensor(api, name, *t, dtype, ndim, NULL, NULL, ARGAND_REPORT);
+  if (__builtin_expect(!argand_is_cpu(*t, dtype, ndim), 0)) return argand_bad_tensor(api, name, *t, dtype, ndim, NULL, NULL, ARGAND_REPORT);
   if (__builtin_expect(argand_same_geometry(*t, ndim, sizes, strides) && (*t)->storage != arena, 1)) return 0;
-  if (!argand_same_geometry(*t, ndim, sizes, (*t)->strides))
-    return argand_bad_tensor(api, name, *t, dtype, ndim, sizes, strides, ARGAND_REPORT);
+  if (!argand_same_geometry(*t, ndim, sizes, (*t)->strides)) return argand_bad_tensor(api, name, *t, dtype, ndim, sizes, strides, ARGAND_REPORT);
   return argand_copy(api, t, ndim, sizes, strides);
 }
 
@@ -163,7 +162,6 @@ ARGAND_INLINE void argand_discard(const ArgandApi* api, ArgandValue* v) {
   }
   v->tag = ARGAND_TAG_NONE;
 }
-
 
 /* ---- instructions ------------------------------------------------------------------------------------------- */
 typedef struct ArgandFrame {
@@ -324,8 +322,7 @@ static int argand_call_operator(ArgandFrame* f, const int32_t* c, const int32_t*
 
 static int argand_accept_result(ArgandFrame* f, const int32_t* c) {
   const int64_t* sizes = f->e + c[3];
-  const int status =
-      argand_accept(f->api, &f->t[c[0]], c[4] ? NULL : f->arena, f->program->externs[c[5]].name, c[1], c[2], sizes, sizes + c[2]);
+  const int status = argand_accept(f->api, &f->t[c[0]], c[4] ? NULL : f->arena, f->program->externs[c[5]].name, c[1], c[2], sizes, sizes + c[2]);
   if (!status) f->data[c[0]] = f->t[c[0]]->data;
   return status;
 }
@@ -335,8 +332,7 @@ static int argand_make_alias(ArgandFrame* f, const int32_t* c) {
   const int64_t* sizes = f->e + c[5];
   const int64_t start = source->offset * argand_item_size[source->dtype] / argand_item_size[c[3]];
   f->location = c[6];
-  const int status =
-      f->api->tensor_from_storage(source->storage, c[4], sizes, sizes + c[4], start + f->e[c[2]], c[3], &f->t[c[0]]);
+  const int status = f->api->tensor_from_storage(source->storage, c[4], sizes, sizes + c[4], start + f->e[c[2]], c[3], &f->t[c[0]]);
   if (!status) f->data[c[0]] = f->t[c[0]]->data;
   return status;
 }
