@@ -256,7 +256,9 @@ class FramePlan:
             )
             plan.validate()
         except (KeyError, TypeError, IndexError, AttributeError) as error:
-            raise PlanError(f"FramePlan: malformed data ({type(error).__name__}: {error})") from None
+            raise PlanError(
+                f"FramePlan: malformed data ({type(error).__name__}: {error})"
+            ) from None
         return plan
 
 
@@ -295,17 +297,23 @@ def check_source(source: Any) -> None:
     for number, step in enumerate(source):
         table = _STEPS if number else _FIRST_STEPS
         if not isinstance(step, tuple) or not step or table.get(step[0]) != len(step) - 1:
-            raise PlanError(f"source: got step {step!r} in {source!r}, expected one of {sorted(table)}")
+            raise PlanError(
+                f"source: got step {step!r} in {source!r}, expected one of {sorted(table)}"
+            )
 
 
 def _check(item: Any, table: dict[str, str], what: str) -> None:
     if not isinstance(item, tuple) or not item or item[0] not in table:
-        raise PlanError(f"FramePlan: got {what} {item!r}, expected a tuple that begins with one of {sorted(table)}")
+        raise PlanError(
+            f"FramePlan: got {what} {item!r}, expected a tuple that begins with one of {sorted(table)}"
+        )
     shape = table[item[0]]
     if item[0] == "call" and len(item) == 3:
         item = (*item, ())
     if len(item) != len(shape) + 1:
-        raise PlanError(f"FramePlan: got {what} {item!r}, expected {len(shape)} parts after {item[0]!r}")
+        raise PlanError(
+            f"FramePlan: got {what} {item!r}, expected {len(shape)} parts after {item[0]!r}"
+        )
     for kind, part in zip(shape, item[1:], strict=True):
         good = True
         if kind == "s":

@@ -20,7 +20,16 @@ from argand_dynamo.bytecode.instructions import (
     Positions,
 )
 from argand_dynamo.bytecode.table import table
-from argand_dynamo.frame_plan import Break, Expr, FramePlan, GraphCall, PlanError, Source, Statement, walk
+from argand_dynamo.frame_plan import (
+    Break,
+    Expr,
+    FramePlan,
+    GraphCall,
+    PlanError,
+    Source,
+    Statement,
+    walk,
+)
 from argand_dynamo.plan_helpers import HELPERS, MODULES, TailCall
 from argand_dynamo.resume import (
     Successor,
@@ -172,7 +181,8 @@ class _Assembler:
         if self.objects.graph is None:
             raise PlanError(f"assemble_plan: the plan of {self.plan.name} calls a graph, got none")
         lines = [line for file, line, _ in graph.lines if file == self.code.co_filename]
-        before, self.positions = self.positions, (*[lines[0] if lines else self.code.co_firstlineno] * 2, None, None)
+        line = lines[0] if lines else self.code.co_firstlineno
+        before, self.positions = self.positions, (line, line, None, None)
         self.emit(*create.begin_call([self.hold(".graph", self.objects.graph)]))
         for value in graph.inputs:
             self.expression(value)
@@ -184,7 +194,12 @@ class _Assembler:
             # that a Python function left by an exception one code unit too early: the NOP stands there, here and in `_break`.
             handle = create.begin_call([self.hold(".note", HELPERS["note"])])
             before_call.handler = call.handler = Handler(handle[0], 0, False)
-            handle += [create.copy(3), create.load_const(graph.lines), create.call(2), create.pop_top()]
+            handle += [
+                create.copy(3),
+                create.load_const(graph.lines),
+                create.call(2),
+                create.pop_top(),
+            ]
             handle.append(create.simple("RERAISE", 0))
             for instruction in handle:
                 instruction.positions = self.positions
@@ -198,7 +213,9 @@ class _Assembler:
         cells = {*self.code.co_cellvars, *self.code.co_freevars}
         for source in _sources(self.plan.roots_after_graph(), self.plan):
             kind, *rest = source[0]
-            fixed = len(source) == 1 and kind == "arg" and self.code.co_varnames[rest[0]] not in cells
+            fixed = (
+                len(source) == 1 and kind == "arg" and self.code.co_varnames[rest[0]] not in cells
+            )
             if not fixed and source not in self.kept:
                 self.shared.add(source)
                 self.source(source)
@@ -305,7 +322,9 @@ class _Assembler:
         self._call(("call", ("attr", e[1], "__new__"), [e[1], *e[2]], ()))
 
     def _size(self, e: Expr) -> None:
-        self._call(("call", ("attr", e[1], e[0]), [("const", e[2])] if type(e[2]) is int else [e[2]], ()))
+        self._call(
+            ("call", ("attr", e[1], e[0]), [("const", e[2])] if type(e[2]) is int else [e[2]], ())
+        )
 
     def _code(self, e: Expr) -> None:
         if e[1] is None:
@@ -332,8 +351,8 @@ class _Assembler:
         _, code, module_globals, defaults, kwdefaults, cells = e
         none: Expr = ("const", None)
         if module_globals is not None:
-            parts = (code, module_globals, defaults or none, kwdefaults or none, ("tuple", cells))
-            self.helper("function_of", *map(self.later, parts))
+            given = (code, module_globals, defaults or none, kwdefaults or none, ("tuple", cells))
+            self.helper("function_of", *map(self.later, given))
             return
         parts = 0
         for bit, part in (
@@ -359,7 +378,7 @@ class _Assembler:
             path: Expr = ("source", source)
             self.expression(path if kind == "value" else (kind, path, dim))
         elif value[0] in ("min", "max"):
-            self.helper(value[0], *[lambda v=v: self._symbolic(v) for v in value[1:]])  # type: ignore[misc]
+            self.helper(value[0], *[lambda v=v: self._symbolic(v) for v in value[1:]])
         elif value[0] == "-" and len(value) == 2:
             self._symbolic(value[1])
             self.emit(create.simple("UNARY_NEGATIVE"))
@@ -369,7 +388,9 @@ class _Assembler:
                 self._symbolic(term)
                 self.emit(create.binary(value[0]))
         else:
-            raise PlanError(f"assemble_plan: got {value!r}, expected arithmetic with {sorted(_ARITHMETIC)}, min or max")
+            raise PlanError(
+                f"assemble_plan: got {value!r}, expected arithmetic with {sorted(_ARITHMETIC)}, min or max"
+            )
 
     # -- statements --------------------------------------------------------------------------
 
@@ -381,7 +402,9 @@ class _Assembler:
             self.emit(create.store_fast(self.temp(f".let.{parts[0]}")))
         elif kind in ("store_global", "delete_global"):
             self._items(parts[1:])
-            self.emit(create.store_global(parts[0]) if parts[1:] else create.delete_global(parts[0]))
+            self.emit(
+                create.store_global(parts[0]) if parts[1:] else create.delete_global(parts[0])
+            )
         elif kind in ("store_attr", "delete_attr"):
             self._items([*parts[2:], parts[0]])
             self.emit(create.store_attr(parts[1]) if parts[2:] else create.delete_attr(parts[1]))
@@ -400,13 +423,17 @@ class _Assembler:
             self.emit(create.store_deref(cell[1]) if value else create.delete_deref(cell[1]))
         else:
             self.expression(cell)
-            self.emit(create.store_attr("cell_contents") if value else create.delete_attr("cell_contents"))
+            self.emit(
+                create.store_attr("cell_contents") if value else create.delete_attr("cell_contents")
+            )
 
     def _call_statement(self, kind: str, parts: Sequence[Any]) -> None:
         if kind == "do":
             self.expression(parts[0])
         elif kind == "store_instance":
-            self.helper("setattr", self.later(parts[0]), self.constant(parts[1]), self.later(parts[2]))
+            self.helper(
+                "setattr", self.later(parts[0]), self.constant(parts[1]), self.later(parts[2])
+            )
         elif kind == "delete_instance":
             self.helper("delattr", self.later(parts[0]), self.constant(parts[1]))
         else:
@@ -439,7 +466,9 @@ class _Assembler:
         if not ways:
             return
         join = create.return_value() if is_resume(self.code) else create.simple("NOP")
-        jumped = [create.simple(name) for name in table.FOR_END] if broken.opname == "FOR_ITER" else []
+        jumped = (
+            [create.simple(name) for name in table.FOR_END] if broken.opname == "FOR_ITER" else []
+        )
         jumped = jumped or [create.simple("NOP")]
         for number, way in enumerate(ways):
             if way.jumped:
@@ -483,21 +512,40 @@ class _Assembler:
                 loads.append(create.load_fast(name))
         if is_resume(self.code):
             self.emit(*create.begin_call([self.hold(".TailCall", TailCall)]))
-            self.emit(function, *loads, create.build("TUPLE", len(loads)), create.build("TUPLE", 2), create.call(1))
+            self.emit(
+                function,
+                *loads,
+                create.build("TUPLE", len(loads)),
+                create.build("TUPLE", 2),
+                create.call(1),
+            )
         else:
             self.emit(*create.begin_call([function]), *loads, create.call(len(loads)))
 
     def _run_tail_calls(self, begin: Instruction) -> None:
         """[result or TailCall] -> returns the result"""
         end = create.return_value()
-        self.emit(begin, *create.begin_call([self.hold(".type", type)]), create.copy(3), create.call(1))
-        self.emit(self.hold(".TailCall", TailCall), create.simple("IS_OP", 0), create.jump_if_false(end))
-        self.emit(create.simple("UNPACK_SEQUENCE", 2), *create.call_with_tuple(), create.jump_to(begin), end)
+        self.emit(
+            begin, *create.begin_call([self.hold(".type", type)]), create.copy(3), create.call(1)
+        )
+        self.emit(
+            self.hold(".TailCall", TailCall), create.simple("IS_OP", 0), create.jump_if_false(end)
+        )
+        self.emit(
+            create.simple("UNPACK_SEQUENCE", 2),
+            *create.call_with_tuple(),
+            create.jump_to(begin),
+            end,
+        )
 
 
 _ARITHMETIC = ("+", "-", "*", "//", "%")
 _ATTRIBUTE_STEPS = {"grad": "grad", "func": "__func__", "self": "__self__"}
-_ENTRY_STEPS = {"instance_dict": "__dict__", "default": "__defaults__", "kwdefault": "__kwdefaults__"}
+_ENTRY_STEPS = {
+    "instance_dict": "__dict__",
+    "default": "__defaults__",
+    "kwdefault": "__kwdefaults__",
+}
 _EXPRESSIONS: dict[str, Callable[[_Assembler, Expr], None]] = {
     "graph": _Assembler._graph,
     "source": lambda a, e: a.source(e[1]),

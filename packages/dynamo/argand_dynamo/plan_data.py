@@ -50,7 +50,7 @@ def find_global(module: str, qualname: str) -> Any:
     Raises:
         UnknownNameError: the module is not loaded or has no such attribute.
     """
-    found = sys.modules.get(module)
+    found: Any = sys.modules.get(module)
     if found is None:
         raise UnknownNameError(f"module {module} is not loaded")
     for part in qualname.split(".") if qualname else ():

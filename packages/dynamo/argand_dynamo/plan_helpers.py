@@ -67,7 +67,11 @@ def dict_replace(target: dict[Any, Any], items: dict[Any, Any]) -> None:
 
 
 def function_of(
-    code: Any, module_globals: dict[str, Any], defaults: Any, kwdefaults: Any, cells: tuple[CellType, ...]
+    code: Any,
+    module_globals: dict[str, Any],
+    defaults: Any,
+    kwdefaults: Any,
+    cells: tuple[CellType, ...],
 ) -> FunctionType:
     """A new function with globals of its own."""
     made = FunctionType(code, module_globals, None, defaults, cells)

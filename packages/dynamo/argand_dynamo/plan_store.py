@@ -166,7 +166,9 @@ def _portable(plan: FramePlan) -> FramePlan:
     # What a CODE guard checks at every call needs no check here.
     guarded = {guard[2] for guard in guards if guard[1] == "CODE"}
     inlined = tuple(i for i in dict.fromkeys(plan.inlined) if i.code_hash not in guarded)
-    return FramePlan(plan.name, guards, plan.outcome, plan.graph, plan.symbols, plan.effects, inlined)
+    return FramePlan(
+        plan.name, guards, plan.outcome, plan.graph, plan.symbols, plan.effects, inlined
+    )
 
 
 def store_plan(code: CodeType, plan: FramePlan, config: str = "") -> bool:
@@ -181,7 +183,11 @@ def store_plan(code: CodeType, plan: FramePlan, config: str = "") -> bool:
         Whether it could be kept. If not, one record says why.
     """
     if plan.graph is not None and plan.graph.artifact is None:
-        return _not_stored(plan, code, f"its graph, compiled by {plan.graph.backend or 'a callable'}, cannot be stored")
+        return _not_stored(
+            plan,
+            code,
+            f"its graph, compiled by {plan.graph.backend or 'a callable'}, cannot be stored",
+        )
     plan = _portable(plan)
     for entry in plan.inlined:
         try:
@@ -189,7 +195,11 @@ def store_plan(code: CodeType, plan: FramePlan, config: str = "") -> bool:
         except UnknownNameError as error:
             return _not_stored(plan, code, f"an inlined function cannot be found by name: {error}")
         if not known:
-            return _not_stored(plan, code, f"{entry.module}.{entry.qualname} now leads to another function than was inlined")
+            return _not_stored(
+                plan,
+                code,
+                f"{entry.module}.{entry.qualname} now leads to another function than was inlined",
+            )
     try:
         data = json.dumps(plan.to_json(), allow_nan=False, separators=(",", ":")).encode()
     except (NotPlainError, TypeError, ValueError) as error:
@@ -198,10 +208,12 @@ def store_plan(code: CodeType, plan: FramePlan, config: str = "") -> bool:
     digest = hashlib.sha256(data).hexdigest()
     with _cache.lock(key, _LOCK_SECONDS) as locked:
         for number in range(_MOST):
-            entry = _cache.get(f"{key}.{number}") if locked else None
-            if entry is None:
-                return locked and _cache.put(f"{key}.{number}", files, {"name": plan.name}) is not None
-            if entry.hashes.get("plan.json") == digest:
+            known_entry = _cache.get(f"{key}.{number}") if locked else None
+            if known_entry is None:
+                return (
+                    locked and _cache.put(f"{key}.{number}", files, {"name": plan.name}) is not None
+                )
+            if known_entry.hashes.get("plan.json") == digest:
                 return True
     return False
 
@@ -247,7 +259,9 @@ def load_plans(code: CodeType, config: str = "") -> list[FramePlan]:
             continue
         if stale:
             _cache.discard(f"{key}.{number}")
-            logs.channel("cache").info("a plan of %s is out of date: %s changed", code.co_qualname, stale[0].qualname)
+            logs.channel("cache").info(
+                "a plan of %s is out of date: %s changed", code.co_qualname, stale[0].qualname
+            )
             continue
         found.append(plan)
     return found

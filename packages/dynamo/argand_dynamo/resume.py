@@ -72,7 +72,9 @@ def _pushes_method(instruction: Instruction) -> bool:
     return instruction.opname == "LOAD_METHOD"
 
 
-def stack_after(instruction: Instruction, before: tuple[bool, ...], jumped: bool) -> tuple[bool, ...]:
+def stack_after(
+    instruction: Instruction, before: tuple[bool, ...], jumped: bool
+) -> tuple[bool, ...]:
     """Which slots of the stack are empty after the instruction. Only calls take empty slots away."""
     if instruction.opname == "PUSH_NULL":
         return (*before, True)
@@ -153,7 +155,9 @@ def why_not_resumable(code: CodeType, instruction: int) -> str | None:
     if any(i.opname == "MAKE_CELL" for i in flow.instructions[begin:]):
         return "a comprehension's variable is captured by an inner function"
     if _uses_super(code) and code.co_varnames[0] in code.co_cellvars:
-        return "it uses super() without arguments while an inner function captures its first argument"
+        return (
+            "it uses super() without arguments while an inner function captures its first argument"
+        )
     return None
 
 

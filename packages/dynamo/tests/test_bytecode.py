@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from argand_dynamo.bytecode import (
     Instruction,
     analyse,
@@ -69,7 +70,9 @@ def _rewritten(module: types.ModuleType) -> dict[str, Any]:
     """The module's names after running its source with every code object taken apart and put together."""
 
     def rewrite(code: types.CodeType) -> types.CodeType:
-        constants = tuple(rewrite(c) if isinstance(c, types.CodeType) else c for c in code.co_consts)
+        constants = tuple(
+            rewrite(c) if isinstance(c, types.CodeType) else c for c in code.co_consts
+        )
         return assemble(disassemble(code), code).replace(co_consts=constants)
 
     source = inspect.getsource(module)
@@ -124,7 +127,9 @@ def test_generators_and_coroutines_work_rewritten():
 
     def rewrite(function):
         code = assemble(disassemble(function.__code__), function.__code__)
-        return types.FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
+        return types.FunctionType(
+            code, function.__globals__, function.__name__, None, function.__closure__
+        )
 
     assert list(rewrite(generator)(3)) == list(generator(3))
     running, wanted = rewrite(generator)(3), generator(3)
@@ -137,7 +142,12 @@ def test_generators_and_coroutines_work_rewritten():
 def test_long_functions_have_extended_arguments():
     lines = [f"    if a == {i}:\n        b = 'text {i}'\n        c{i} = b" for i in range(400)]
     names: dict[str, Any] = {}
-    exec("def long(a):\n    for _ in range(2):\n        pass\n" + "\n".join(lines) + "\n    return b, a", names)
+    exec(
+        "def long(a):\n    for _ in range(2):\n        pass\n"
+        + "\n".join(lines)
+        + "\n    return b, a",
+        names,
+    )
     code = names["long"].__code__
     again = assemble(disassemble(code), code)
     assert opcode.EXTENDED_ARG in again.co_code[::2]
@@ -247,7 +257,11 @@ def test_reachable_follows_jumps_and_handlers():
             return 2
 
     instructions = disassemble(function.__code__)
-    first = instructions[_index(instructions, "RETURN_VALUE")] if "RETURN_CONST" not in opcode.opmap else instructions[_index(instructions, "RETURN_CONST")]
+    first = (
+        instructions[_index(instructions, "RETURN_VALUE")]
+        if "RETURN_CONST" not in opcode.opmap
+        else instructions[_index(instructions, "RETURN_CONST")]
+    )
     assert reachable(instructions, first) == {first}
     inside = reachable(instructions, instructions[_index(instructions, "LOAD_ATTR", "b")])
     assert any(i.opname == "CHECK_EXC_MATCH" for i in inside) and first not in inside
@@ -268,6 +282,12 @@ def test_calls_look_alike_in_every_version():
 def test_constants_keep_their_types():
     code = (lambda: None).__code__
     for value in (0.0, -0.0, 0, False, 1, True, (0.0,), (-0.0,)):
-        body = [disassemble(code)[0], create.load_const(0), create.pop_top(), create.load_const(value), create.return_value()]
+        body = [
+            disassemble(code)[0],
+            create.load_const(0),
+            create.pop_top(),
+            create.load_const(value),
+            create.return_value(),
+        ]
         found = types.FunctionType(assemble(body, code), {})()
         assert repr(found) == repr(value)

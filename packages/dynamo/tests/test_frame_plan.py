@@ -13,6 +13,7 @@ import weakref
 from typing import Any
 
 import pytest
+
 from argand_dynamo import resume
 from argand_dynamo.bytecode import analyse
 from argand_dynamo.bytecode.table import table
@@ -58,9 +59,13 @@ def _plain(plan: FramePlan) -> bool:
     return all(e[0] != "object" for e in plan.expressions())
 
 
-def evaluated(expression: Expr, *arguments: Any, effects: tuple[Statement, ...] = (), **parts: Any) -> Any:
+def evaluated(
+    expression: Expr, *arguments: Any, effects: tuple[Statement, ...] = (), **parts: Any
+) -> Any:
     """The value of an expression in a frame with these arguments."""
-    return replaced(two, FramePlan("two", (), Return(expression), effects=effects, **parts))(*arguments)
+    return replaced(two, FramePlan("two", (), Return(expression), effects=effects, **parts))(
+        *arguments
+    )
 
 
 def two(a, b=None):
@@ -105,7 +110,15 @@ def test_what_lives_only_here_is_refused(value):
         to_plain((1, value))
 
 
-@pytest.mark.parametrize("data", [{"unknown": 1}, {"list": [], "dict": []}, {"global": ["no_such_module", "x"]}, {"global": ["math", "nothing"]}])
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"unknown": 1},
+        {"list": [], "dict": []},
+        {"global": ["no_such_module", "x"]},
+        {"global": ["math", "nothing"]},
+    ],
+)
 def test_bad_data_is_refused(data):
     with pytest.raises(ValueError):
         from_plain([1, data])
@@ -116,7 +129,12 @@ def test_a_plan_as_json():
         "f",
         (((("arg", 0),), "TYPE", int), ((("arg", 0), ("item", -1)), "EQUALS", (1.5, None))),
         Break(3, (("null",), arg(0)), (("y", ("graph", 1)),)),
-        GraphCall((arg(0), ("size", arg(0), 1), ("sym", ("*", 2, "s0"))), "eager", {"key": "k"}, (("f.py", 3, "f"),)),
+        GraphCall(
+            (arg(0), ("size", arg(0), 1), ("sym", ("*", 2, "s0"))),
+            "eager",
+            {"key": "k"},
+            (("f.py", 3, "f"),),
+        ),
         {"s0": ("size", (("arg", 0),), 1)},
         (("let", "t", ("list", (("graph", 0),))), ("store_attr", arg(0), "a", ("temp", "t"))),
         (InlinedCode("m", "f", "00"),),
@@ -126,7 +144,9 @@ def test_a_plan_as_json():
 
 
 def _changed(**changes: Any) -> dict[str, Any]:
-    data = FramePlan("f", (), Return(const(1)), symbols={"s0": ("value", (("arg", 0),), 0)}).to_json()
+    data = FramePlan(
+        "f", (), Return(const(1)), symbols={"s0": ("value", (("arg", 0),), 0)}
+    ).to_json()
     return {**data, **changes}
 
 
@@ -158,7 +178,10 @@ def test_containers_and_constants():
             ("attr", const(3), "real"),
         ],
     )
-    assert repr(evaluated(expression, 5, 6)) == "([5, -0.0], {'k': 6, 5: None}, {1}, slice(None, 5, 2), 'y', 3)"
+    assert (
+        repr(evaluated(expression, 5, 6))
+        == "([5, -0.0], {'k': 6, 5: None}, {1}, slice(None, 5, 2), 'y', 3)"
+    )
 
 
 def test_every_kind_of_source():
@@ -221,11 +244,22 @@ def test_free_variables_and_cell_arguments():
     one, two_, cell = replaced(function, FramePlan("f", (), Return(expression)))(5)
     assert (one, two_, cell.cell_contents) == (1, 5, 5)
     # A closure over the frame's own cells, and one over a new cell with other globals.
-    (index,) = [i for i, c in enumerate(function.__code__.co_consts) if isinstance(c, types.CodeType)]
+    (index,) = [
+        i for i, c in enumerate(function.__code__.co_consts) if isinstance(c, types.CodeType)
+    ]
     code: Expr = ("code", None, (index,))
     own: Expr = ("function", code, None, None, None, [("own_cell", "a"), ("own_cell", "free")])
-    new: Expr = ("function", ("code", (("arg", 0), ("attr", "inner")), (index,)), arg(0, ("attr", "names")), ("tuple", [const(3)]), None, [("new_cell", const("n")), ("cell_of", arg(0, ("attr", "inner")), "free")])
-    plan = FramePlan("f", (), Return(own), effects=(("store_cell", ("own_cell", "a"), const("changed")),))
+    new: Expr = (
+        "function",
+        ("code", (("arg", 0), ("attr", "inner")), (index,)),
+        arg(0, ("attr", "names")),
+        ("tuple", [const(3)]),
+        None,
+        [("new_cell", const("n")), ("cell_of", arg(0, ("attr", "inner")), "free")],
+    )
+    plan = FramePlan(
+        "f", (), Return(own), effects=(("store_cell", ("own_cell", "a"), const("changed")),)
+    )
     assert replaced(function, plan)(5)() == ("changed", 1)
     names = {"__builtins__": {}}
     made = replaced(function, FramePlan("f", (), Return(new)))(Thing(inner=function, names=names))
@@ -236,20 +270,40 @@ def test_functions_have_their_parts():
     def function(a):
         return lambda x, *, k: (x, k)
 
-    (index,) = [i for i, c in enumerate(function.__code__.co_consts) if isinstance(c, types.CodeType)]
+    (index,) = [
+        i for i, c in enumerate(function.__code__.co_consts) if isinstance(c, types.CodeType)
+    ]
     for defaults, kwdefaults in ((None, None), ((1,), None), (None, {"k": 2}), ((1,), {"k": 2})):
         made = replaced(
             function,
-            FramePlan("f", (), Return(("function", ("code", None, (index,)), None, defaults and const(defaults), kwdefaults and ("dict", [(const("k"), const(2))]), []))),
+            FramePlan(
+                "f",
+                (),
+                Return(
+                    (
+                        "function",
+                        ("code", None, (index,)),
+                        None,
+                        defaults and const(defaults),
+                        kwdefaults and ("dict", [(const("k"), const(2))]),
+                        [],
+                    )
+                ),
+            ),
         )(0)
         assert made.__defaults__ == defaults and made.__kwdefaults__ == kwdefaults
         assert made(5, k=6) == (5, 6) and made.__globals__ is globals()
 
 
 def test_calls_and_new_objects():
-    assert evaluated(("call", builtin("dict"), [], [("a", arg(0)), ("b", const(2))]), 1) == {"a": 1, "b": 2}
+    assert evaluated(("call", builtin("dict"), [], [("a", arg(0)), ("b", const(2))]), 1) == {
+        "a": 1,
+        "b": 2,
+    }
     assert evaluated(("call", builtin("max"), [arg(0), arg(1)]), 3, 9) == 9
-    assert evaluated(("call", builtin("sorted"), [arg(0)], [("reverse", const(True))]), [1, 3, 2]) == [3, 2, 1]
+    assert evaluated(
+        ("call", builtin("sorted"), [arg(0)], [("reverse", const(True))]), [1, 3, 2]
+    ) == [3, 2, 1]
     made = evaluated(("new", ("source", (("global", "Thing"),)), []), 1)
     assert type(made) is Thing and vars(made) == {}
     assert evaluated(("new", builtin("tuple"), [("list", [arg(0)])]), 1) == (1,)
@@ -263,7 +317,11 @@ def test_symbols():
         def stride(self, dim):
             return (5, 1)[dim]
 
-    symbols: Any = {"s0": ("size", (("arg", 0),), 0), "s1": ("stride", (("arg", 0),), 0), "s2": ("value", (("arg", 1),), 0)}
+    symbols: Any = {
+        "s0": ("size", (("arg", 0),), 0),
+        "s1": ("stride", (("arg", 0),), 0),
+        "s2": ("value", (("arg", 1),), 0),
+    }
     cases = {
         "s0": 4, ("+", ("*", 2, "s0"), 3): 11, ("//", "s2", "s0"): 25, ("%", "s2", 7): 3, ("-", "s1"): -5, ("-", "s1", "s0", 1): 0,
         ("max", "s0", ("*", "s1", "s1"), "s2"): 101, ("min", "s0", 2): 2,
@@ -275,8 +333,17 @@ def test_symbols():
 
 
 def test_the_graph_gets_its_inputs():
-    plan = FramePlan("two", (), Return(("list", [("graph", 1), ("graph", 0), ("graph", 1)])), GraphCall((arg(1), arg(0), const(4))))
-    assert replaced(two, plan, lambda *inputs: (inputs, "second"))(1, 2) == ["second", (2, 1, 4), "second"]
+    plan = FramePlan(
+        "two",
+        (),
+        Return(("list", [("graph", 1), ("graph", 0), ("graph", 1)])),
+        GraphCall((arg(1), arg(0), const(4))),
+    )
+    assert replaced(two, plan, lambda *inputs: (inputs, "second"))(1, 2) == [
+        "second",
+        (2, 1, 4),
+        "second",
+    ]
     with pytest.raises(PlanError, match="graph"):
         replaced(two, plan)
 
@@ -317,8 +384,21 @@ def test_containers_keep_their_identity():
     for target in ([1, 2], Loud([1, 2])):
         run((("list_replace", arg(0), [const(3), arg(0, ("item", 0))]),), target)
         assert list(target) == [3, 1]
-    for table_ in ({"a": 1, "b": 2}, collections.OrderedDict(a=1, b=2), collections.defaultdict(list, a=1, b=2)):
-        run((("dict_replace", arg(0), [(const("c"), arg(0, ("item", "a"))), (const("a"), const(9))]),), table_)
+    for table_ in (
+        {"a": 1, "b": 2},
+        collections.OrderedDict(a=1, b=2),
+        collections.defaultdict(list, a=1, b=2),
+    ):
+        run(
+            (
+                (
+                    "dict_replace",
+                    arg(0),
+                    [(const("c"), arg(0, ("item", "a"))), (const("a"), const(9))],
+                ),
+            ),
+            table_,
+        )
         assert list(table_.items()) == [("c", 1), ("a", 9)]
     members = {1, 2}
     run((("set_replace", arg(0), [const(2), const(3)]),), members)
@@ -333,7 +413,9 @@ def test_everything_is_read_before_it_changes():
         ("store_attr", arg(0), "inner", const(None)),
     )
     inner = thing.inner
-    found = run(effects, thing, ("tuple", [arg(0, ("attr", "a")), arg(0, ("attr", "inner"), ("attr", "b"))]))
+    found = run(
+        effects, thing, ("tuple", [arg(0, ("attr", "a")), arg(0, ("attr", "inner"), ("attr", "b"))])
+    )
     assert found == ("old", "old b") and (thing.a, thing.inner, inner.b) == ("new", None, "old")
 
 
@@ -380,13 +462,18 @@ def user(value):
 
 
 def _instruction(function: Any, opname: str, number: int = 0) -> int:
-    return [i.index for i in analyse(function.__code__).instructions if i.opname.startswith(opname)][number]
+    return [
+        i.index for i in analyse(function.__code__).instructions if i.opname.startswith(opname)
+    ][number]
 
 
 def broken(function: Any, outcome: Break, **parts: Any) -> Any:
     graph = parts.pop("graph_function", None)
     plan = FramePlan(function.__name__, (), outcome, **parts)
-    functions = [resume.make_function(c, function.__globals__) for c in resume.resume_codes(plan, function.__code__)]
+    functions = [
+        resume.make_function(c, function.__globals__)
+        for c in resume.resume_codes(plan, function.__code__)
+    ]
     return replaced(function, plan, graph, functions)
 
 
@@ -398,7 +485,9 @@ def test_break_at_a_call():
 
     stack = (*callee(("source", (("global", "user"),))), ("graph", 0))
     outcome = Break(_instruction(function, "CALL"), stack, (("c", ("graph", 0)), ("b", arg(1))))
-    made = broken(function, outcome, graph=GraphCall((arg(0), arg(1))), graph_function=lambda a, b: (a + b,))
+    made = broken(
+        function, outcome, graph=GraphCall((arg(0), arg(1))), graph_function=lambda a, b: (a + b,)
+    )
     events.clear()
     assert made(1, 2) == (3, 3, 2) and events == [3]
 
@@ -412,8 +501,12 @@ def test_break_at_a_branch():
         return c, b
 
     for opname in ("POP_JUMP",):
-        outcome = Break(_instruction(function, opname), (("graph", 0),), (("b", ("const", "kept")),))
-        made = broken(function, outcome, graph=GraphCall((arg(0),)), graph_function=lambda a: (a > 3,))
+        outcome = Break(
+            _instruction(function, opname), (("graph", 0),), (("b", ("const", "kept")),)
+        )
+        made = broken(
+            function, outcome, graph=GraphCall((arg(0),)), graph_function=lambda a: (a > 3,)
+        )
         assert made(5, 1) == ("yes", "kept") and made(1, 1) == ("no", "kept")
 
 
@@ -435,7 +528,9 @@ def test_variables_swap_places():
         return a, b
 
     stack = (*callee(("source", (("global", "user"),))), const(0))
-    made = broken(function, Break(_instruction(function, "CALL"), stack, (("a", arg(1)), ("b", arg(0)))))
+    made = broken(
+        function, Break(_instruction(function, "CALL"), stack, (("a", arg(1)), ("b", arg(0))))
+    )
     assert made(1, 2) == (2, 1)
 
 
@@ -443,7 +538,7 @@ def test_a_deleted_argument_is_unbound():
     def function(a):
         del a
         user(0)
-        return a
+        return a  # noqa: F821
 
     stack = (*callee(("source", (("global", "user"),))), const(0))
     made = broken(function, Break(_instruction(function, "CALL"), stack, ()))
@@ -472,7 +567,11 @@ def test_break_inside_a_with_block_that_was_entered_virtually():
         return a
 
     stack = (("attr", ("temp", "m"), "__exit__"), *callee(arg(1)), const(1))
-    call = next(i.index for i in analyse(function.__code__).instructions if i.opname == "CALL" and i.arg == 1)
+    call = next(
+        i.index
+        for i in analyse(function.__code__).instructions
+        if i.opname == "CALL" and i.arg == 1
+    )
     effects: tuple[Statement, ...] = (
         ("let", "m", arg(0)),
         ("do", ("call", ("attr", ("temp", "m"), "__enter__"), [])),
@@ -522,11 +621,15 @@ def test_cells_are_kept_across_a_break():
         add()
         return a, add
 
-    (index,) = [i for i, c in enumerate(function.__code__.co_consts) if isinstance(c, types.CodeType)]
+    (index,) = [
+        i for i, c in enumerate(function.__code__.co_consts) if isinstance(c, types.CodeType)
+    ]
     inner: Expr = ("function", ("code", None, (index,)), None, None, None, [("own_cell", "a")])
     stack = (*callee(("source", (("global", "user"),))), arg(0))
     call = [i.index for i in analyse(function.__code__).instructions if i.opname == "CALL"][0]
-    made = broken(function, Break(call, stack, (("add", ("temp", "f")),)), effects=(("let", "f", inner),))
+    made = broken(
+        function, Break(call, stack, (("add", ("temp", "f")),)), effects=(("let", "f", inner),)
+    )
     value, add = made(5)
     assert value == 6 and add() == 7
 
@@ -555,11 +658,24 @@ def test_loops_that_break_do_not_recurse():
     assert names == ["f", ".stack.0", ".stack.1", ".stack.2"]
     # The resume function's own plan: one more turn, then the same break; the loop's end is an exception here.
     inner = analyse(again)
-    at = [i.index for i in inner.instructions if i.opname == "CALL" and i.positions == call.positions]
+    at = [
+        i.index for i in inner.instructions if i.opname == "CALL" and i.positions == call.positions
+    ]
     total: Expr = ("call", ("attr", arg(2), "__add__"), [arg(3)])
-    turn: tuple[Statement, ...] = (("let", "total", total), ("let", "i", ("call", builtin("next"), [arg(1)])))
-    inner_plan = FramePlan("again", (), Break(at[0], (arg(1), ("temp", "total"), *callee(arg(0)), ("temp", "i")), (("f", arg(0)),)), effects=turn)
-    assert resume.resume_codes(inner_plan, again) == [again] and resume.resume_codes(inner_plan, again)[0] is again
+    turn: tuple[Statement, ...] = (
+        ("let", "total", total),
+        ("let", "i", ("call", builtin("next"), [arg(1)])),
+    )
+    inner_plan = FramePlan(
+        "again",
+        (),
+        Break(at[0], (arg(1), ("temp", "total"), *callee(arg(0)), ("temp", "i")), (("f", arg(0)),)),
+        effects=turn,
+    )
+    assert (
+        resume.resume_codes(inner_plan, again) == [again]
+        and resume.resume_codes(inner_plan, again)[0] is again
+    )
     resumed = resume.make_function(again, globals())
 
     def dispatch(*arguments):
@@ -592,7 +708,11 @@ def test_errors_of_the_graph_name_the_users_lines():
         return b
 
     first = function.__code__.co_firstlineno
-    lines = ((__file__, first + 1, "function"), (__file__, first + 2, "function"), ("other.py", 9, "g"))
+    lines = (
+        (__file__, first + 1, "function"),
+        (__file__, first + 2, "function"),
+        ("other.py", 9, "g"),
+    )
     plan = FramePlan("f", (), Return(("graph", 0)), GraphCall((arg(0),), lines=lines))
     with pytest.raises(ZeroDivisionError) as caught:
         replaced(function, plan, lambda a: (1 / a,))(0)
@@ -610,7 +730,9 @@ def test_a_note_of_the_graphs_own_is_enough():
         error.add_note("at this line")
         raise error
 
-    plan = FramePlan("f", (), Return(("graph", 0)), GraphCall((arg(0),), lines=((__file__, 1, "f"),)))
+    plan = FramePlan(
+        "f", (), Return(("graph", 0)), GraphCall((arg(0),), lines=((__file__, 1, "f"),))
+    )
     with pytest.raises(ValueError) as caught:
         replaced(two, plan, graph)(0)
     assert caught.value.__notes__ == ["at this line"]

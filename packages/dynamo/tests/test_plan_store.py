@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from argand_c10 import records
 from argand_dynamo import plan_store
 from argand_dynamo.frame_plan import FramePlan, GraphCall, InlinedCode, Return
@@ -103,9 +104,21 @@ def test_hashes_tell_programs_apart():
 
 
 def test_inlined_functions_are_found_by_name():
-    found = [helper, Class.method, Class.prop.fget, Class.static, Class.__dict__["of_class"].__func__]
+    found = [
+        helper,
+        Class.method,
+        Class.prop.fget,
+        Class.static,
+        Class.__dict__["of_class"].__func__,
+    ]
     entries = [inlined_code(f) for f in found]
-    assert [e.qualname for e in entries] == ["helper", "Class.method", "Class.prop", "Class.static", "Class.of_class"]
+    assert [e.qualname for e in entries] == [
+        "helper",
+        "Class.method",
+        "Class.prop",
+        "Class.static",
+        "Class.of_class",
+    ]
     assert store_plan(function.__code__, plan(1, *entries))
     assert load_plans(function.__code__) == [plan(1, *entries)]
 
@@ -145,7 +158,9 @@ def test_a_changed_function_is_not_stored(monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], "helper", Class.static)
     with records.collect() as found:
         assert not store_plan(function.__code__, plan(1, entry))
-    assert [(r.kind, r.code) for r in found] == [("cache", "FP001")] and "helper" in found[0].message
+    assert [(r.kind, r.code) for r in found] == [("cache", "FP001")] and "helper" in found[
+        0
+    ].message
 
 
 def test_plans_wait_for_modules_that_are_not_loaded(monkeypatch, cache):
@@ -184,7 +199,9 @@ def test_what_another_process_cannot_know_is_not_stored(refused):
 
 
 def test_graphs_are_stored_with_their_artifact():
-    stored = plan(1, graph=GraphCall((("source", FIRST),), "inductor", {"key": "abc", "sizes": [1, None]}))
+    stored = plan(
+        1, graph=GraphCall((("source", FIRST),), "inductor", {"key": "abc", "sizes": [1, None]})
+    )
     assert store_plan(function.__code__, stored) and load_plans(function.__code__) == [stored]
 
 
@@ -194,7 +211,10 @@ def test_guards_of_code_become_hashes_and_need_no_name():
     guards = (Guard((("cell", "f"),), "CODE", inner.__code__), Guard(FIRST, "TYPE", int))
     assert store_plan(function.__code__, plan(1, hidden, guards=guards))
     (loaded,) = load_plans(function.__code__)
-    assert loaded.guards[0] == ((("cell", "f"),), "CODE", hash_code(inner.__code__)) and loaded.inlined == ()
+    assert (
+        loaded.guards[0] == ((("cell", "f"),), "CODE", hash_code(inner.__code__))
+        and loaded.inlined == ()
+    )
 
 
 def _rewrite(folder: Path, data: bytes) -> None:

@@ -10,6 +10,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 import pytest
+
 from argand_dynamo import resume
 from argand_dynamo.bytecode import Instruction, analyse, assemble, create, slot_names
 from argand_dynamo.bytecode.analysis import effect, falls_through
@@ -79,7 +80,9 @@ def _cut(function: FunctionType, index: int, states: list[Layout | None]) -> Fun
         tuple((name, ("const", None)) for name in sorted(bound - cells)),
     )
     plan = FramePlan(function.__name__, (), outcome)
-    functions = [resume.make_function(c, function.__globals__) for c in resume.resume_codes(plan, code)]
+    functions = [
+        resume.make_function(c, function.__globals__) for c in resume.resume_codes(plan, code)
+    ]
     maker = _Assembler(plan, code, RuntimeObjects(None, functions))
     original = analyse(code).instructions
     maker.positions = original[index].positions
@@ -112,7 +115,9 @@ def _cut(function: FunctionType, index: int, states: list[Layout | None]) -> Fun
     for instruction in listed:
         if instruction.handler is not None:
             handler = instruction.handler
-            instruction.handler = type(handler)(copies.get(handler.target, handler.target), handler.depth, handler.lasti)
+            instruction.handler = type(handler)(
+                copies.get(handler.target, handler.target), handler.depth, handler.lasti
+            )
     # One handler object a range.
     merged: dict[tuple[int, int, bool], Any] = {}
     for instruction in listed:
@@ -127,7 +132,9 @@ def _cut(function: FunctionType, index: int, states: list[Layout | None]) -> Fun
         co_freevars=(*code.co_freevars, *maker.held),
     )
     closure = (*(function.__closure__ or ()), *(CellType(v) for v in maker.held.values()))
-    cut = FunctionType(made, function.__globals__, function.__name__, function.__defaults__, closure)
+    cut = FunctionType(
+        made, function.__globals__, function.__name__, function.__defaults__, closure
+    )
     cut.__kwdefaults__ = function.__kwdefaults__
     return cut
 
@@ -332,7 +339,11 @@ def test_variables_that_may_be_unbound():
 def test_locals_are_seen():
     for _, cut in _cuts(names):
         found, c = cut(1, 2)
-        assert c == 3 and {k: v for k, v in found if not k.startswith(".")} == {"a": 1, "b": 2, "c": 3}
+        assert c == 3 and {k: v for k, v in found if not k.startswith(".")} == {
+            "a": 1,
+            "b": 2,
+            "c": 3,
+        }
 
 
 def test_unpacking_and_globals():
@@ -360,7 +371,10 @@ def test_closures_keep_their_cells():
         number += 1
         for _ in range(2):
             found, wanted = _run(cut, (3, 4)), _run(fresh, (3, 4))
-            assert len(found) == len(wanted), (analyse(function.__code__).instructions[index], found)
+            assert len(found) == len(wanted), (
+                analyse(function.__code__).instructions[index],
+                found,
+            )
             (one, two, three), (wanted_one, wanted_two, wanted_three) = found[0], wanted[0]
             assert (one, two, three()) == (wanted_one, wanted_two, wanted_three())
     assert number > 30
@@ -381,7 +395,11 @@ def test_loop_of_breaks_has_one_resume_function_and_no_recursion():
     again = resume.make_function(first[0], turns.__globals__)
     # The same instruction in the resume function leads to the same resume function.
     inner = analyse(first[0])
-    place = [i.index for i in inner.instructions if i.opname == "CALL" and i.positions == analyse(code).instructions[index].positions]
+    place = [
+        i.index
+        for i in inner.instructions
+        if i.opname == "CALL" and i.positions == analyse(code).instructions[index].positions
+    ]
     second = _codes(again, place[0], _states(first[0]))
     assert second[0] is first[0]
 
@@ -415,7 +433,11 @@ def test_tracebacks_show_the_users_lines():
 
 
 def test_names_say_where_they_resume():
-    (code,) = _codes(branches, resume.prologue_end(analyse(branches.__code__).instructions), _states(branches.__code__))
+    (code,) = _codes(
+        branches,
+        resume.prologue_end(analyse(branches.__code__).instructions),
+        _states(branches.__code__),
+    )
     assert code.co_name.startswith("resume_in_branches_at_")
     assert resume.is_resume(code) and not resume.is_resume(branches.__code__)
     assert sys.getrefcount(code) < 10

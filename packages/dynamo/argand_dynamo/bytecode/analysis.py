@@ -31,7 +31,7 @@ def effect(instruction: Instruction, jump: bool) -> int:
         return 1
     op = opcode.opmap[name]
     arg = (instruction.arg or 0) if op >= opcode.HAVE_ARGUMENT else None
-    return stack_effect(op, arg, jump=jump)
+    return int(stack_effect(op, arg, jump=jump))
 
 
 def falls_through(instruction: Instruction) -> bool:
@@ -58,7 +58,9 @@ def stack_depths(instructions: list[Instruction], start: int = 0) -> tuple[list[
                 greatest = max(greatest, jumped)
                 work.append((order[id(instruction.target)], jumped))
             # CALL_KW has its names on the stack.
-            named = instruction.opname == "CALL" and not table.HAS_KW_NAMES and bool(instruction.argval)
+            named = (
+                instruction.opname == "CALL" and not table.HAS_KW_NAMES and bool(instruction.argval)
+            )
             greatest = max(greatest, depth + named)
             if instruction.opname in _END:
                 break

@@ -20,9 +20,9 @@ from argand_dynamo.bytecode.table import table
 _OPS = opcode.opmap
 _HAS_NAME = frozenset(opcode.opname[c] for c in opcode.hasname if c < 256)
 _HAS_CONST = frozenset(opcode.opname[c] for c in opcode.hasconst if c < 256)
-_HAS_SLOT = frozenset(
-    opcode.opname[c] for c in (*opcode.haslocal, *opcode.hasfree) if c < 256
-) | {"LOAD_CLOSURE"}
+_HAS_SLOT = frozenset(opcode.opname[c] for c in (*opcode.haslocal, *opcode.hasfree) if c < 256) | {
+    "LOAD_CLOSURE"
+}
 _BINARY = {operator: index for index, operator in enumerate(BINARY_OPERATORS)}
 
 
@@ -31,7 +31,9 @@ class _Unit:
 
     __slots__ = ("arg", "caches", "extended", "op", "source", "target", "where")
 
-    def __init__(self, name: str, arg: int, source: Instruction, target: Instruction | None = None) -> None:
+    def __init__(
+        self, name: str, arg: int, source: Instruction, target: Instruction | None = None
+    ) -> None:
         self.op = _OPS[name]
         self.arg = arg
         self.target = target
@@ -106,7 +108,9 @@ def _flip(unit: _Unit, backward: bool) -> None:
     elif name == "JUMP_BACKWARD" and not backward:
         wanted = "JUMP_FORWARD"
     elif table.BACKWARD_CONDITIONS and name.startswith("POP_JUMP"):
-        wanted = name.replace("FORWARD", "BACKWARD") if backward else name.replace("BACKWARD", "FORWARD")
+        wanted = (
+            name.replace("FORWARD", "BACKWARD") if backward else name.replace("BACKWARD", "FORWARD")
+        )
     else:
         wanted = name
     unit.op, unit.caches = _OPS[wanted], table.CACHES.get(wanted, 0)
@@ -195,7 +199,9 @@ def _location(out: bytearray, length: int, positions: Positions, last_line: int)
         out.append(0x80 | 13 << 3 | length - 1)
         _varint(out, zigzag)
     elif end_line == line and delta == 0 and column < 80 and 0 <= end_column - column < 16:
-        out += bytes((0x80 | (column >> 3) << 3 | length - 1, (column & 7) << 4 | end_column - column))
+        out += bytes(
+            (0x80 | (column >> 3) << 3 | length - 1, (column & 7) << 4 | end_column - column)
+        )
     elif end_line == line and 0 <= delta < 3 and column < 128 and end_column < 128:
         out += bytes((0x80 | (10 + delta) << 3 | length - 1, column, end_column))
     else:

@@ -169,5 +169,9 @@ def make_function(parts: int) -> list[Instruction]:
     if not table.FUNCTION_ATTRIBUTES:
         return [Instruction("MAKE_FUNCTION", parts)]
     made = [Instruction("MAKE_FUNCTION")]
-    made += [Instruction("SET_FUNCTION_ATTRIBUTE", bit) for bit in (CLOSURE, KWDEFAULTS, DEFAULTS) if parts & bit]
+    made += [
+        Instruction("SET_FUNCTION_ATTRIBUTE", bit)
+        for bit in (CLOSURE, KWDEFAULTS, DEFAULTS)
+        if parts & bit
+    ]
     return made

@@ -209,11 +209,19 @@ def disassemble(code: CodeType) -> list[Instruction]:
         kind, name = _KINDS[op], _OPNAMES[op]
         if kind == _PAIR:
             for part, slot in zip(table.PAIRS[name], (arg >> 4, arg & 15), strict=True):
-                found.append(Instruction(part, slot, slots[slot], None, positions[unit], None, len(found)))
+                found.append(
+                    Instruction(part, slot, slots[slot], None, positions[unit], None, len(found))
+                )
             unit = after
             continue
         instruction = Instruction(
-            name, arg if op >= _HAVE_ARGUMENT else None, None, None, positions[unit], None, len(found)
+            name,
+            arg if op >= _HAVE_ARGUMENT else None,
+            None,
+            None,
+            positions[unit],
+            None,
+            len(found),
         )
         if kind == _FORWARD:
             jumps.append((instruction, after + arg))
