@@ -134,9 +134,11 @@ def broadcast_shapes(a: list[Any], b: list[Any]) -> list[Any]:
 
 
 def contiguous_strides(sizes: list[Any]) -> list[Any]:
+    """Row-major strides; without elements (a symbolic size that turns out to be 0) strides do not matter."""
     found = [1] * len(sizes)
     for i in range(len(sizes) - 2, -1, -1):
-        found[i] = found[i + 1] * max(sizes[i + 1], 1)
+        size = sizes[i + 1]
+        found[i] = found[i + 1] * (max(size, 1) if isinstance(size, int) else size)
     return found
 
 
@@ -231,6 +233,8 @@ def clone_shape(sizes: list[Any], old_strides: list[Any], memory_format: int | N
 
 
 def _is_dense(sizes: list[Any], old_strides: list[Any]) -> bool:
+    if all(map(_fills, old_strides, contiguous_strides(sizes))):
+        return True
     expected: Any = 1
     for stride, size in sorted(
         ((st, s) for st, s in zip(old_strides, sizes, strict=True) if s != 1), key=lambda p: p[0]
