@@ -35,7 +35,7 @@ class _Reader:
         self.ops = ops
         self.view = self_
         self.indices: list[Any] = []
-        self.advanced = False
+        self.masks: list[tuple[int, Any]] = []  # masks and their first dimensions, in order
         self._dim = 0  # of `view`
         self._selected = 0  # dimensions that integers took away
 
@@ -58,8 +58,7 @@ class _Reader:
             self._selected -= 1
         elif isinstance(item, bool):
             self.view = self.ops.unsqueeze(self.view, self._dim)
-            mask = self.ops.full([], item, dtype=argand_c10.bool)
-            self._put(self.ops.nonzero(self.ops.reshape(mask, [1])), 1)
+            self._mask(self.ops.reshape(self.ops.full([], item, dtype=argand_c10.bool), [1]))
         elif isinstance(item, int):
             self._select(item)
         elif isinstance(item, slice):
@@ -107,9 +106,8 @@ class _Reader:
                     )
             if t.ndim == 0:  # a bool scalar: a new dimension of size 1 or 0
                 self.view = self.ops.unsqueeze(self.view, self._dim)
-                self._put(self.ops.nonzero(self.ops.reshape(t, [1])), 1)
-            else:
-                self._put(self.ops.nonzero(t), t.ndim)
+                t = self.ops.reshape(t, [1])
+            self._mask(t)
             return
         if t.dtype.is_floating_point or t.dtype.is_complex:
             raise IndexError(
@@ -117,14 +115,31 @@ class _Reader:
             )
         self._set(t)
 
-    def _put(self, rows: Any, dims: int) -> None:  # columns of nonzero()
-        for i in range(dims):
-            self._set(self.ops.select(rows, 1, i))
+    def _mask(self, mask: Any) -> None:
+        self.masks.append((self._dim, mask))
+        for _ in range(mask.ndim):
+            self._set(None)
 
     def _set(self, index: Any) -> None:
         self.indices += [None] * (self._dim - len(self.indices)) + [index]
         self._dim += 1
-        self.advanced = True
+
+    def gathered(self) -> list[Any]:
+        """The indices, with masks as the places where they hold; empty where all are views."""
+        for at, mask in self.masks:
+            rows = self.ops.nonzero(mask)
+            for i in range(mask.ndim):
+                self.indices[at + i] = self.ops.select(rows, 1, i)
+        self.masks = []
+        return self.indices
+
+    def only_mask(self) -> Any:
+        """The mask over `view`, if that is all besides views."""
+        if len(self.masks) != 1 or any(x is not None for x in self.indices):
+            return None
+        at, mask = self.masks[0]
+        behind = self.view.ndim - at - mask.ndim
+        return self.ops.reshape(mask, [*mask.shape, *[1] * behind]) if behind else mask
 
 
 def _bound(x: Any) -> Any:
@@ -151,13 +166,13 @@ def _read(ops: Any, self: Any, index: Any) -> _Reader:
 def getitem(ops: Any, self: Any, index: Any) -> Any:
     """`self[index]`."""
     found = _read(ops, self, index)
-    if found.advanced:
-        return ops.index(found.view, found.indices)
+    if found.indices:
+        return ops.index(found.view, found.gathered())
     return ops.alias(self) if found.view is self else found.view
 
 
 def setitem(ops: Any, self: Any, index: Any, value: Any) -> None:
-    """`self[index] = value`; leading dimensions of size 1 of the value are dropped."""
+    """`self[index] = value`; leading dimensions of size 1 of the value are dropped, one value fills where a mask holds."""
     found = _read(ops, self, index)
     view = found.view
     if not _is_tensor(value):
@@ -165,10 +180,14 @@ def setitem(ops: Any, self: Any, index: Any, value: Any) -> None:
             value = ops.full([], value, dtype=view.dtype)
         else:
             value = argand_c10.tensor(value)
-    if found.advanced:
+    if found.indices:
         if value.dtype is not view.dtype:
             value = ops._to_copy(value, dtype=view.dtype)
-        ops.index_put_(view, found.indices, value, False)
+        mask = found.only_mask() if value.ndim == 0 else None
+        if mask is not None:  # needs no look at the mask's elements
+            ops.masked_fill_(view, mask, value)
+        else:
+            ops.index_put_(view, found.gathered(), value, False)
         return
     while value.ndim > view.ndim and value.shape[0] == 1:
         value = ops.squeeze(value, [0])

@@ -97,6 +97,15 @@ def inplace(b: GraphBuilder | None, x: Any, w: Any) -> Any:
     return y, row.sum(), y.max(1).values
 
 
+def masks(b: GraphBuilder | None, x: Any, w: Any) -> Any:
+    y = x.clone()
+    y[y > 0] = 0.5
+    y[:, y[0, :, 0] < 0.5] = x.sum()
+    z = x.long()
+    z[1][z[1] == 0] = 2.7
+    return y, z
+
+
 def constants(b: GraphBuilder | None, x: Any, w: Any) -> Any:
     return x[[0, 1]] + x[:, [1], None].sum() + x.new_tensor([1.0, 2.0]).sum(), x[x.new_tensor([1, 0]).long()]
 
@@ -107,7 +116,7 @@ def out_argument(b: GraphBuilder | None, x: Any, w: Any) -> Any:
     return target * 2, again
 
 
-@pytest.mark.parametrize("program", [attention, inplace, constants, out_argument], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("program", [attention, inplace, masks, constants, out_argument], ids=lambda f: f.__name__)
 def test_program(program: Any) -> None:
     def make(n: int, t: int) -> list[Any]:
         return [aten.randn(n, t, 8), aten.randn(8, 24)]
@@ -152,3 +161,17 @@ def test_value_of_another_graph_is_refused() -> None:
     x = first.placeholder("x", first.fake((2,)))
     with pytest.raises(RuntimeError, match="placeholder"):
         second.ops.add(x, 1)
+
+
+def test_inplace_on_leaves_is_refused() -> None:
+    leaf = aten.ones(3).requires_grad_()
+    for f in (lambda x: x.add_(1), lambda x: x[:2].add_(1)):
+        with pytest.raises(RuntimeError) as real:
+            f(leaf)
+        builder = GraphBuilder()
+        fake = builder.from_tensor(leaf)
+        with pytest.raises(RuntimeError) as faked:
+            f(fake)
+        assert str(faked.value) in str(real.value)
+        builder.grad_enabled = False
+        f(fake)

@@ -469,9 +469,11 @@ class GraphBuilder:
         """The shape and dtype rules of the functional form, where there is one."""
         if self.grad_enabled:
             for t in written:
-                if t.requires_grad and t.node is not None and t.node.op == "placeholder" and t.is_parameter:
+                if t.requires_grad and t._leaf:
+                    raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+                if t.base is not None and t.base.requires_grad and t.base._leaf:
                     raise RuntimeError(
-                        f"{spec.name}: a leaf Variable that requires grad is being used in an in-place operation."
+                        "a view of a leaf Variable that requires grad is being used in an in-place operation."
                     )
         functional = rules_of(spec.name.partition(".")[0].removesuffix("_"))
         if functional is None or functional.kind != "pointwise" or not spec.schema.results:

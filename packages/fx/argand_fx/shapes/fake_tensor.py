@@ -85,11 +85,11 @@ class FakeTensor:
     __slots__ = (
         "__weakref__",
         "_contiguous",
+        "_leaf",
         "base",
         "builder",
         "device",
         "dtype",
-        "is_parameter",
         "node",
         "offset",
         "requires_grad",
@@ -129,7 +129,7 @@ class FakeTensor:
         self.node = node
         self.base = base
         self.builder = builder
-        self.is_parameter = False
+        self._leaf = False
 
     def fresh(self, dtype: c10.dtype, requires_grad: bool) -> FakeTensor:
         """A new tensor in new memory with the same sizes, strides, device and builder."""
@@ -145,7 +145,7 @@ class FakeTensor:
         new.node = None
         new.base = None
         new.builder = self.builder
-        new.is_parameter = False
+        new._leaf = False
         return new
 
     @property
@@ -272,6 +272,11 @@ class FakeTensor:
 
     def is_inference(self) -> bool:
         return False
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it has no gradient history: it requires no gradient, or stands for a real leaf."""
+        return self._leaf or not self.requires_grad
 
     @property
     def _version(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from argand_c10 import Parameter, Tensor
+from argand_c10 import Tensor
 from argand_fx.shapes.fake_tensor import FakeStorage, FakeTensor
 
 __all__ = ["from_tensor"]
@@ -46,7 +46,7 @@ def from_tensor(
     fake = FakeTensor(
         sizes, strides, tensor.storage_offset(), tensor.dtype, tensor.device, tensor.requires_grad, storage
     )
-    fake.is_parameter = isinstance(tensor, Parameter)
+    fake._leaf = tensor.is_leaf
     return fake
 
 
