@@ -170,14 +170,16 @@ class ProgramWriter:
             *(self._numbers[name] for name in step.args),
         )
 
-    def _extern(self, step: ExternStep) -> None:
+    def _extern(self, index: int, step: ExternStep) -> None:
         for name in step.writes:
             self.tensor(name)
         lists = len(self._lists)
         values = CallWriter(self, step).values()
         extern = self._externs.setdefault(step.operator, len(self._externs))
         results: list[int] = []
-        for output in step.outputs:
+        # What nobody uses may be undefined: an operator leaves out results that its mask excludes.
+        wanted = [self._wanted(index, output) for output in step.outputs]
+        for output in wanted:
             if output is None:
                 results.append(0)
             elif isinstance(output, str):
@@ -192,10 +194,16 @@ class ProgramWriter:
         self._max["results"] = max(self._max["results"], len(step.outputs))
         self._max["list"] = max(self._max["list"], len(self._lists) - lists)
         aliased = {result for result, _ in aliases_of(step.operator)}
-        for i, output in enumerate(step.outputs):
+        for i, output in enumerate(wanted):
             for entry in output if isinstance(output, tuple) else (output,):
                 if entry is not None:
                     self._accept(entry, i in aliased, extern)
+
+    def _wanted(self, index: int, output: Any) -> Any:
+        """A result's names, None in the place of those that nothing uses after this step."""
+        if isinstance(output, tuple):
+            return tuple(self._wanted(index, name) for name in output)
+        return output if output is not None and self.plan.last_use[output] > index else None
 
     def _accept(self, name: str, is_alias: bool, extern: int) -> None:
         buffer = self.spec.buffers[name]
@@ -235,7 +243,7 @@ class ProgramWriter:
             if isinstance(step, KernelStep):
                 self._kernel(step)
             elif isinstance(step, ExternStep):
-                self._extern(step)
+                self._extern(index, step)
             elif isinstance(step, AliasStep):
                 self._alias(step)
             else:

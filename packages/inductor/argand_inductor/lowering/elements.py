@@ -6,7 +6,7 @@ import math
 import struct
 from typing import Any
 
-from ..loop_ir import HALF, Value, compute_dtype, number
+from ..loop_ir import HALF, ITEMSIZE, Value, compute_dtype, number
 
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "signbit", "isnan", "isinf", "isfinite"})
 _BOOLEAN = {"add": "bit_or", "mul": "bit_and", "minimum": "bit_and", "fmin": "bit_and", "maximum": "bit_or", "fmax": "bit_or", "ne": "bit_xor"}
@@ -156,3 +156,16 @@ def round_to(x: Value, dtype: str) -> Value:
     if x.op == "number":
         return literal(x.detail, dtype)
     return Value("narrow", (x,), "float32", dtype, dtype)
+
+
+def extreme(dtype: str, highest: bool) -> float | int | bool:
+    """What no element of a computation's dtype is above (below)."""
+    if dtype == "bool":
+        return highest
+    if dtype.startswith("float"):
+        return math.inf if highest else -math.inf
+    if dtype == "uint8":
+        return 255 if highest else 0
+    bits = 8 * ITEMSIZE[dtype]
+    return 2 ** (bits - 1) - 1 if highest else -(2 ** (bits - 1))
+

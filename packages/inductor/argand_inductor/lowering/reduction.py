@@ -8,7 +8,7 @@ from argand_c10.lowerings import ReductionLowering
 
 from .. import sizes as sz
 from ..loop_ir import Access, Loop, Value, compute_dtype
-from .elements import Elements, convert, is_float, round_to
+from .elements import Elements, convert, extreme, is_float, literal, round_to
 from .pointwise import Reads
 from .tensors import TensorRef, dtype_name, geometry, is_dense
 
@@ -23,6 +23,16 @@ def reduced_dims(bound: dict[str, Any], ndim: int) -> list[int]:
         return list(range(ndim))
     dims = dim if isinstance(dim, (list, tuple)) else (dim,)
     return sorted({d % ndim if ndim else 0 for d in dims}) if ndim else []
+
+
+def replace_total(value: Value, total: Value) -> Value:
+    """`value` with the total of a reduction put in."""
+    if value.op == "total":
+        return total
+    if not value.args:
+        return Value("size", (), value.dtype, value.detail) if value.op == "count" else value
+    args = tuple(replace_total(a, total) for a in value.args)
+    return Value(value.op, args, value.dtype, value.detail, value.half)
 
 
 def lower_reduction(
@@ -65,6 +75,11 @@ def lower_reduction(
     keepdim = len(sizes) == len(operand.sizes)
     written = tuple(strides[d] for d in kept) if keepdim else strides
     buffer = ctx.new_buffer(out, sizes, strides)
+    if all(operand.sizes[d] == 1 for d in dims):  # nothing to combine but the start value
+        start = extreme(held, rule.init == "highest") if isinstance(rule.init, str) else rule.init
+        body = replace_total(final, rule.combine(elements, literal(start, held), body))
+        write = Access(buffer.name, (*written, *([0] * len(dims))))
+        return Loop(write, out, space, reads.accesses, reads.dtypes, body)
     return Loop(
         Access(buffer.name, (*written, *([0] * len(dims)))), out, space, reads.accesses, reads.dtypes, body,
         reduced=len(dims), reduction=rule, final=final, cost=1,

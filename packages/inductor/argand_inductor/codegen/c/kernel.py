@@ -19,13 +19,13 @@ from argand_c10.lowerings import ReductionLowering
 
 from ... import sizes as sz
 from ...fuse import FULL, Group, Member
-from ...lowering.elements import Elements
+from ...lowering.elements import Elements, extreme
 from ...lowering.tensors import Buffer
 from ...loop_ir import ITEMSIZE, Access, Value, walk
 from ...program import Expr, KernelSource, KernelStep, kernel_name
 from ...sizes import Size
 from .sizes_text import c_product, c_size, c_sum
-from .values import FUNCTION, INNER, NEST, SCALAR, UNIT, Emitter, Var, extreme
+from .values import FUNCTION, INNER, NEST, SCALAR, UNIT, Emitter, Var
 
 GRAIN = 32768  # additions that are worth a thread
 BLOCK = 4096  # elements of a unit of a row

@@ -313,16 +313,3 @@ def number_text(value: float) -> str:
     if math.isinf(value):
         return "__builtin_inf()" if value > 0 else "(-__builtin_inf())"
     return f"({value!r})" if math.copysign(1.0, value) < 0 else repr(value)
-
-
-def extreme(dtype: str, highest: bool) -> float | int | bool:
-    """What no element of a computation's dtype is above (below)."""
-    if dtype == "bool":
-        return highest
-    if dtype.startswith("float"):
-        return math.inf if highest else -math.inf
-    if dtype == "uint8":
-        return 255 if highest else 0
-    bits = 8 * ITEMSIZE[dtype]
-    return 2 ** (bits - 1) - 1 if highest else -(2 ** (bits - 1))
-

@@ -1,0 +1,231 @@
+"""Fused programs compute what eager does: random programs over views, broadcasts and reductions, and known patterns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import argand_aten as at
+import argand_c10 as c10
+import numpy as np
+import pytest
+from argand_inductor.program import ExternStep, KernelStep
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from lowered import program_of, same_bits
+
+
+class Eager:
+    """Operators by public name, on real tensors."""
+
+    def __getattr__(self, name: str) -> Any:
+        return c10.find_operator(name)
+
+
+def whole(*shape: int, seed: int = 0, dtype: str = "float32") -> c10.Tensor:
+    """Small integers, whose sums are exact in any order."""
+    rng = np.random.default_rng(seed)
+    return at.from_numpy(rng.integers(-4, 5, shape).astype(dtype))
+
+
+# ---- random programs ------------------------------------------------------------------------------------------------------
+
+_UNARY = ("relu", "neg", "abs", "sign")
+_BINARY = ("add", "sub", "maximum", "minimum")
+_REDUCE = ("sum", "amax", "amin")
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> list[tuple[Any, ...]]:
+    """Instructions over a growing list of values; operands are indices from its end."""
+    steps: list[tuple[Any, ...]] = []
+    for _ in range(draw(st.integers(2, 10))):
+        kind = draw(st.sampled_from(("unary", "binary", "binary", "reduce", "view", "where", "call", "shrink")))
+        a, b = draw(st.integers(1, 6)), draw(st.integers(1, 6))
+        if kind == "unary":
+            steps.append((kind, draw(st.sampled_from(_UNARY)), a))
+        elif kind == "binary":
+            steps.append((kind, draw(st.sampled_from(_BINARY)), a, b))
+        elif kind == "reduce":
+            steps.append((kind, draw(st.sampled_from(_REDUCE)), a, draw(st.integers(0, 2)), draw(st.booleans())))
+        elif kind == "view":
+            steps.append((kind, draw(st.sampled_from(("transpose", "flatten", "slice", "expand", "unsqueeze"))), a, b))
+        else:
+            steps.append((kind, a, b))
+    return steps
+
+
+def _bounded(o: Any, x: Any) -> Any:
+    return o.minimum(o.maximum(x, -8.0), 8.0)
+
+
+def _view(o: Any, name: str, x: Any, b: int) -> Any:
+    n = len(x.shape)
+    if name == "transpose":
+        return o.transpose(x, 0, n - 1) if n else x
+    if name == "flatten":
+        return o.flatten(x) if n else x
+    if name == "slice":
+        return o.slice(x, b % n, 1, int(x.shape[b % n]), 2) if n and int(x.shape[b % n]) > 2 else x
+    if name == "unsqueeze":
+        return o.unsqueeze(x, b % (n + 1))
+    return o.expand(x, [2, *[int(s) for s in x.shape]]) if n < 4 else x
+
+
+def run(o: Any, steps: list[tuple[Any, ...]], *inputs: Any) -> list[Any]:
+    """The program on fake or real tensors; shapes that do not broadcast make an instruction a no-op."""
+    values = list(inputs)
+    for kind, *rest in steps:
+        if kind == "unary":
+            values.append(getattr(o, rest[0])(values[-(rest[1] % len(values)) - 1]))
+            continue
+        if kind == "reduce":
+            x = values[-(rest[1] % len(values)) - 1]
+            if len(x.shape):
+                r = getattr(o, rest[0])(x, [rest[2] % len(x.shape)], rest[3])
+                values.append(_bounded(o, r))
+            continue
+        if kind == "view":
+            values.append(_view(o, rest[0], values[-(rest[1] % len(values)) - 1], rest[2]))
+            continue
+        i, j = (rest[-2], rest[-1])
+        x, y = values[-(i % len(values)) - 1], values[-(j % len(values)) - 1]
+        if kind == "shrink":
+            values.append(_bounded(o, x))
+            continue
+        if kind == "call":  # an operator without a lowering
+            if len(x.shape):
+                values.append(o.sort(x, 0)[0])
+            continue
+        try:
+            shape = np.broadcast_shapes(tuple(int(s) for s in x.shape), tuple(int(s) for s in y.shape))
+        except ValueError:
+            continue
+        if np.prod(shape) > 4000:
+            continue
+        if kind == "where":
+            values.append(o.where(o.gt(x, y), x, o.neg(y)))
+        else:
+            values.append(_bounded(o, getattr(o, rest[0])(x, y)))
+    return values[len(inputs) :] or [o.relu(values[0])]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@given(programs(), st.sampled_from([(3, 5), (1, 7), (4, 33), (17, 2)]), st.sampled_from(["float32", "float64", "int64"]))
+def test_random_programs(steps: list[tuple[Any, ...]], shape: tuple[int, int], dtype: str) -> None:
+    r, c = shape
+    inputs = [whole(r, c, seed=1, dtype=dtype), whole(c, seed=2, dtype=dtype), whole(2, r, c, seed=3, dtype=dtype)]
+    program, _ = program_of(lambda o, *x: run(o, steps, *x), inputs)
+    expected = run(Eager(), steps, *inputs)
+    results = program(*inputs)
+    for i, (got, want) in enumerate(zip(results, expected, strict=True)):
+        assert same_bits(got, want), (i, got, want)
+        assert [s for s, n in zip(got.stride(), got.shape, strict=True) if n > 1] == [
+            s for s, n in zip(want.stride(), want.shape, strict=True) if n > 1
+        ], i
+
+
+# ---- known patterns -----------------------------------------------------------------------------------------------------------
+
+
+def kernels(spec: Any) -> int:
+    return sum(isinstance(s, KernelStep) for s in spec.steps)
+
+
+def test_elementwise_chain_is_one_kernel() -> None:
+    x, y = whole(8, 33), whole(33, seed=1)
+    _, spec = program_of(lambda o, a, b: o.relu(o.mul(o.add(a, b), 2.0)), [x, y])
+    assert kernels(spec) == 1
+    assert len(spec.buffers) == 1
+
+
+def test_independent_chains_join() -> None:
+    x, y = whole(8, 33), whole(8, 33, seed=1)
+    program, spec = program_of(lambda o, a, b: o.add(o.relu(a), o.abs(b)), [x, y])
+    assert kernels(spec) == 1
+    assert same_bits(program(x, y)[0], at.add(at.relu(x), at.abs(y)))
+
+
+def test_softmax_chain_is_one_kernel() -> None:
+    def softmax(o: Any, x: Any) -> Any:
+        e = o.exp(o.sub(x, o.amax(x, [1], True)))
+        return o.div(e, o.sum(e, [1], True))
+
+    for columns in (1, 7, 130, 5000):
+        x = at.randn([5, columns])
+        program, spec = program_of(softmax, [x])
+        assert kernels(spec) == 1
+        exact = at.softmax(x.to(c10.float64), 1)
+        assert float(at.abs(at.sub(program(x)[0].to(c10.float64), exact)).max()) < 3e-7
+
+
+def test_a_value_that_is_returned_too_is_read_again_by_later_passes() -> None:
+    x = whole(6, 40)
+
+    def body(o: Any, a: Any) -> Any:
+        e = o.relu(a)
+        return e, o.sub(e, o.sum(e, [1], True))
+
+    program, spec = program_of(body, [x])
+    assert kernels(spec) == 1
+    e, d = program(x)
+    assert same_bits(e, at.relu(x))
+    assert same_bits(d, at.sub(e, at.sum(e, [1], True)))
+
+
+def test_reduction_of_rows_and_columns_with_epilogues() -> None:
+    for shape, dims in (((9, 40), [0]), ((9, 40), [1]), ((3, 5, 130), [0, 2]), ((3, 5, 130), [1]), ((2, 3, 4, 17), [0, 2, 3])):
+        x = whole(*shape)
+        program, spec = program_of(lambda o, a, d=dims: o.relu(o.add(o.sum(o.abs(a), d), 1.0)), [x])
+        assert kernels(spec) == 1
+        assert same_bits(program(x)[0], at.relu(at.add(at.sum(at.abs(x), dims), 1.0)))
+
+
+def test_calls_between_loops_keep_their_order() -> None:
+    x = whole(8, 8)
+
+    def body(o: Any, a: Any) -> Any:
+        b = o.relu(a)
+        c = o.mm(b, o.t(a))
+        return o.add(o.add(b, c), o.relu(c))
+
+    program, spec = program_of(body, [x])
+    assert [type(s) for s in spec.steps if isinstance(s, (KernelStep, ExternStep))] == [KernelStep, ExternStep, KernelStep]
+    assert same_bits(program(x)[0], body(Eager(), x))
+
+
+def test_one_kernel_serves_every_length() -> None:
+    def body(o: Any, a: Any, b: Any) -> Any:
+        y = o.relu(o.add(a, b))
+        return y, o.sum(y, [1]), o.sum(y, [0])
+
+    x, w = whole(6, 40), whole(40, seed=1)
+    program, _ = program_of(body, [x, w], [(0,), ()])
+    for rows in (1, 2, 7, 100):
+        x = whole(rows, 40, seed=rows)
+        for got, want in zip(program(x, w), body(Eager(), x, w), strict=True):
+            assert same_bits(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_reductions_sum_in_float32(dtype: str) -> None:
+    x = at.randn([7, 300]).to(getattr(c10, dtype))
+    program, _ = program_of(lambda o, a: o.sum(o.relu(a), [1]), [x])
+    exact = at.sum(at.relu(x).to(c10.float64), [1])
+    got = program(x)[0]
+    assert str(got.dtype).endswith(dtype)
+    assert float(at.abs(at.div(at.sub(got.to(c10.float64), exact), exact)).max()) < 2.0**-8
+
+
+def test_empty_tensors() -> None:
+    x = at.zeros([0, 5])
+    program, _ = program_of(lambda o, a: (o.relu(a), o.sum(o.relu(a), [0]), o.sum(o.relu(a), [1])), [x])
+    a, b, c = program(x)
+    assert tuple(a.shape) == (0, 5) and tuple(c.shape) == (0,)
+    assert same_bits(b, at.zeros([5]))
+
+
+def test_scalars() -> None:
+    x = at.tensor(3.0)
+    program, _ = program_of(lambda o, a: (o.exp(a), o.add(a, a)), [x])
+    assert same_bits(program(x)[0], at.exp(x))
+    assert same_bits(program(x)[1], at.add(x, x))
