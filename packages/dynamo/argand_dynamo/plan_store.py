@@ -22,6 +22,7 @@ import argand_c10
 from argand_c10 import logs
 from argand_c10.disk_cache import DiskCache
 from argand_c10.records import Record, emit
+from argand_dynamo import _C
 from argand_dynamo.frame_plan import PLAN_VERSION, FramePlan, InlinedCode, PlanError
 from argand_dynamo.guards.portable import portable
 from argand_dynamo.plan_data import NotPlainError, UnknownNameError, find_global
@@ -145,6 +146,8 @@ def _still_there(entry: InlinedCode) -> bool:
 # -- the store ----------------------------------------------------------------------------------
 
 _cache = DiskCache("plans")
+# Stored guards of kind CODE hold hashes.
+_C.set_code_hash(hash_code)
 
 
 def _not_stored(plan: FramePlan, code: CodeType, why: str) -> bool:

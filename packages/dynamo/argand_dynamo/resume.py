@@ -30,8 +30,9 @@ from argand_dynamo.bytecode.table import table
 from argand_dynamo.frame_plan import Break, FramePlan
 
 _MARK = "argand.resume"
-# Names that read the frame's variables without naming them.
-_FRAME_READERS = frozenset(("locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe"))
+# Globals that read the frame's variables without naming them; the second ones only without arguments.
+_FRAME_READERS = frozenset(("locals", "eval", "exec"))
+_FRAME_READERS_BARE = frozenset(("vars", "dir"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +132,21 @@ def _uses_super(code: CodeType) -> bool:
     return "__class__" in code.co_freevars and "super" in code.co_names
 
 
+def _reads_its_frame(code: CodeType) -> bool:
+    if not (_FRAME_READERS | _FRAME_READERS_BARE).intersection(code.co_names):
+        return False
+    instructions = analyse(code).instructions
+    for load, following in zip(instructions, instructions[1:], strict=False):
+        if load.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            bare = following.opname == "CALL" and not following.arg
+            if load.argval in _FRAME_READERS or (bare and load.argval in _FRAME_READERS_BARE):
+                return True
+    return False
+
+
 def needed_locals(code: CodeType, instruction: int) -> set[str]:
     """Variables, other than cells, that a break at this instruction must supply if they are bound."""
     flow = analyse(code)
-    if _FRAME_READERS.intersection(code.co_names):
-        return set(code.co_varnames) - _cells(code)
     needed = flow.live(instruction) - _cells(code)
     if _uses_super(code):
         needed.add(code.co_varnames[0])
@@ -154,6 +165,8 @@ def why_not_resumable(code: CodeType, instruction: int) -> str | None:
     begin = prologue_end(flow.instructions)
     if any(i.opname == "MAKE_CELL" for i in flow.instructions[begin:]):
         return "a comprehension's variable is captured by an inner function"
+    if _reads_its_frame(code):
+        return "it looks at its own variables, as locals() and eval() do"
     if _uses_super(code) and code.co_varnames[0] in code.co_cellvars:
         return (
             "it uses super() without arguments while an inner function captures its first argument"
@@ -194,8 +207,6 @@ def parameters(code: CodeType, successor: Successor, outcome: Break) -> tuple[st
     """Names of the resume function's arguments, in order."""
     cells, keep = _cells(code), _uses_super(code)
     live = analyse(code).live(successor.index)
-    if _FRAME_READERS.intersection(code.co_names):
-        live |= set(code.co_varnames) | cells
     if keep:
         live |= {code.co_varnames[0], "__class__"}
     bound = {name for name, _ in outcome.locals}

@@ -336,14 +336,21 @@ def test_variables_that_may_be_unbound():
     _check(unbound, (0,), (1,), least=0.2)
 
 
-def test_locals_are_seen():
-    for _, cut in _cuts(names):
-        found, c = cut(1, 2)
-        assert c == 3 and {k: v for k, v in found if not k.startswith(".")} == {
-            "a": 1,
-            "b": 2,
-            "c": 3,
-        }
+def test_functions_that_look_at_their_variables_are_refused():
+    def evaluates(a):
+        return eval("a")
+
+    def bare(a):
+        return vars(), dir()
+
+    for function in (names, evaluates, bare):
+        assert "own variables" in (resume.why_not_resumable(function.__code__, 1) or "")
+
+    def harmless(a):
+        a.eval()
+        return dir(a), vars(a), note(a)
+
+    assert resume.why_not_resumable(harmless.__code__, 1) is None
 
 
 def test_unpacking_and_globals():
