@@ -1,13 +1,63 @@
-"""Functions that may stand in compiler graphs beside operators."""
+"""Functions that may stand in compiler graphs beside operators; called, they do what they mean."""
 
 from __future__ import annotations
 
-from argand_autograd import _C
+from collections.abc import Callable
+from typing import Any
 
-__all__ = ["set_grad_mode"]
+from argand_autograd import _C
+from argand_autograd.function import Function
+from argand_c10 import Tensor
+
+__all__ = ["apply_function", "set_grad_mode"]
 
 
 def set_grad_mode(enabled: bool) -> None:
     """Record operations from here on, or do not."""
     _C._set_grad_enabled(enabled)
 
+
+def apply_function(
+    forward: Callable[..., tuple[Any, ...]],
+    backward: Callable[..., tuple[Any, ...]],
+    n_results: int,
+    differentiable: tuple[bool, ...],
+    materialize: bool,
+    *args: Any,
+) -> tuple[Any, ...]:
+    """A custom `Function` as two graphs.
+
+    Args:
+        forward: `forward(*args)` -> the results, then what backward keeps. Runs without gradients.
+        backward: `backward(*kept, *grads)` -> a gradient or None per argument.
+        n_results: number of results; the gradients are as many.
+        differentiable: per result, whether it carries a gradient.
+        materialize: give backward zeros, not None, where no gradient flowed in.
+        args: the arguments of forward: tensors, numbers and other constants.
+
+    Returns:
+        The results.
+    """
+    call = (forward, backward, n_results, differentiable, materialize)
+    results = _GraphFunction.apply(call, *args)
+    return results if isinstance(results, tuple) else (results,)
+
+
+class _GraphFunction(Function):
+    @staticmethod
+    def forward(ctx: Any, call: tuple[Any, ...], *args: Any) -> tuple[Any, ...]:
+        forward, ctx.derive, n, differentiable, materialize = call
+        found = tuple(forward(*args))
+        results, kept = found[:n], found[n:]
+        ctx.set_materialize_grads(materialize)
+        ctx.save_for_backward(*[x if isinstance(x, Tensor) else None for x in kept])
+        ctx.constants = [None if isinstance(x, Tensor) else x for x in kept]
+        fixed = [x for x, flows in zip(results, differentiable, strict=True) if not flows]
+        ctx.mark_non_differentiable(*[x for x in fixed if isinstance(x, Tensor)])
+        return results
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
+        pairs = zip(ctx.saved_tensors, ctx.constants, strict=True)
+        kept = [constant if tensor is None else tensor for tensor, constant in pairs]
+        return (None, *ctx.derive(*kept, *grads))
