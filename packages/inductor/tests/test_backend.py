@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import argand_aten as A
 import argand_autograd
 import argand_c10 as c10
-import pytest
 from argand_c10 import metrics, records
 from argand_fx import Graph, GraphModule
 from argand_fx.artifact import BackendArtifact
