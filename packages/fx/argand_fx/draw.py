@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import escape
 
 from argand_fx.describe import describe
 from argand_fx.node import Node, target_name
@@ -124,6 +123,10 @@ def _shorten(text: str) -> str:
     return text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."
 
 
+def _escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
 def _edge(start: tuple[float, float, float], end: tuple[float, float, float]) -> str:
     x0, y0 = start[0] + start[2] / 2, start[1] + _BOX
     x1, y1 = end[0] + end[2] / 2, end[1]
@@ -140,10 +143,10 @@ def _box(node: Node, box: tuple[float, float, float], group: int | None) -> str:
     stroke = "#556" if group is None else f"hsl({group * 137 % 360},75%,40%)"
     thick = 1 if group is None else 3
     return (
-        f'<g><title>{escape(_tooltip(node))}</title><rect x="{x:.0f}" y="{y:.0f}" width="{width:.0f}" height="{_BOX}" '
+        f'<g><title>{_escape(_tooltip(node))}</title><rect x="{x:.0f}" y="{y:.0f}" width="{width:.0f}" height="{_BOX}" '
         f'rx="5" fill="{_COLORS.get(node.op, "#eee")}" stroke="{stroke}" stroke-width="{thick}"/>'
-        f'<text x="{x + 8:.0f}" y="{y + 14:.0f}">{escape(lines[0])}</text>'
-        f'<text x="{x + 8:.0f}" y="{y + 27:.0f}" fill="#556">{escape(lines[1])}</text></g>'
+        f'<text x="{x + 8:.0f}" y="{y + 14:.0f}">{_escape(lines[0])}</text>'
+        f'<text x="{x + 8:.0f}" y="{y + 27:.0f}" fill="#556">{_escape(lines[1])}</text></g>'
     )
 
 

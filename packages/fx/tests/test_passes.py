@@ -7,6 +7,8 @@ from typing import Any
 
 import fx_operators  # noqa: F401  (defines the operators that the texts name)
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import argand_c10 as c10
 import argand_fx as fx
@@ -208,3 +210,34 @@ def test_symbolic_and_plain_python_calls_merge():
     gm = fx.GraphModule({}, graph)
     assert eliminate_common_subexpressions(gm)
     assert graph.output_node().args[0] == (a, a, c, d)
+
+
+OPERATORS = ["neg", "neg", "neg", "add", "mul", "view", "add_", "total.dim"]
+STEPS = st.tuples(st.sampled_from(OPERATORS), st.integers(0, 3), st.integers(0, 2))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(STEPS, min_size=2, max_size=10), st.booleans())
+def test_passes_keep_what_a_program_computes(steps: list[tuple[str, int, int]], shared: bool):
+    """Random programs with views and writes, the inputs sharing memory or not, give the same results after the passes."""
+    lines = ["%x = placeholder x", "%y = placeholder y"]
+    values = ["x", "y"]
+    for i, (name, operand, other) in enumerate(steps):
+        first = values[operand % len(values)]
+        second = {0: "1", 1: "2"}.get(other, f"%{values[other % len(values)]}")
+        rest = {"neg": "", "view": "", "total.dim": ", []"}.get(name, f", {second}")
+        lines.append(f"%v{i} = call_function fxtest::{name}(%{first}{rest})")
+        values.append(f"v{i}")
+    lines.append(f"%output = output ({', '.join('%' + v for v in values)},)")
+
+    def run(gm: fx.GraphModule) -> list[Any]:
+        x, y = c10.tensor([1.0, 2.0]), c10.tensor([3.0, 5.0])
+        results = gm(x, x if shared else y)
+        return [r.tolist() for r in (*results, x, y)]
+
+    expected = run(module("\n".join(lines)))
+    gm = module("\n".join(lines))
+    fx.passes.run([eliminate_common_subexpressions, eliminate_dead_code], gm, check=True)
+    assert run(gm) == expected
+    assert fx.parse(gm.to_text()).to_text() == gm.to_text(comments=False)
+    assert run(fx.Transformer(gm).transform()) == expected
