@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
-import hashlib
+import json
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from argand_autograd import enable_grad, grad
-from argand_c10 import logs, metrics
+from argand_c10 import debug_trace, logs, metrics
 from argand_c10.errors import UnsupportedError
 from argand_c10.records import Record, emit
 from argand_fx import GraphModule
 from argand_fx.bindings import symbol_bindings
-from argand_fx.shapes import FakeTensor
 
 from argand_aot.joint import Joint, build_joint
-from argand_aot.partition import Partition, extract_backward, extract_forward, partition
+from argand_aot.partition import Partition, extract_backward, extract_forward
 from argand_aot.runtime import GraphPlan, SymbolSource, build_callable
+from argand_aot.source import Source
 from argand_aot.values import UnsupportedGraph
 
-__all__ = ["CompiledGraph", "EagerGraph", "compile"]
+__all__ = ["CompiledGraph", "EagerGraph", "compile", "load"]
 
 Compiler = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
 
 
 class EagerGraph:
-    """A graph that could not be compiled: it runs operator by operator."""
+    """A graph that could not be compiled: it runs operator by operator. Called as a `CompiledGraph`."""
 
-    backend = "eager"
-
-    def __init__(self, module: GraphModule) -> None:
+    def __init__(self, module: GraphModule, backend: str) -> None:
         self.module = module
+        self.backend = backend
         self.call = module.forward
+
+    def serialize(self) -> dict[str, Any]:
+        """Data that `load` finds nothing for: the next process tries to compile again."""
+        return {"plan": None}
 
     def __call__(self, *inputs: Any) -> Any:
         return self.module(*inputs)
@@ -42,68 +46,86 @@ class CompiledGraph:
     """A compiled graph, called with the traced graph's inputs.
 
     Attributes:
+        backend: the name of the backend that it belongs to.
         call: the same as calling the object, faster.
         plan: what a call does besides running programs.
         forward: the forward program.
-        key: names the graph in caches.
+        backwards: the backward programs so far, by pattern of gradients.
     """
-
-    backend = "aot"
 
     def __init__(
         self,
-        joint: Joint,
-        key: str,
-        forward_compiler: Compiler,
+        plan: GraphPlan,
+        forward: Callable[..., Any],
+        source: Source,
         backward_compiler: Compiler,
+        backend: str,
     ) -> None:
-        self.key = key
-        self._joint = joint
+        self.plan = plan
+        self.forward = forward
+        self.backend = backend
+        self.backwards: dict[bytes, Callable[..., Any]] = {}
+        self._source = source
         self._backward_compiler = backward_compiler
         self._lock = threading.RLock()
         self._again_module: GraphModule | None = None
-        self._chosen: Partition | None = None
-        self.backwards: dict[bytes, Callable[..., Any]] = {}
-        if joint.differentiable_inputs and joint.differentiable_results:
-            everything = joint.backward([True] * len(joint.differentiable_results))
-            _log_joint(joint)
-            self._chosen = partition(joint, everything)
-        graph = extract_forward(joint, self._chosen)
-        self.plan = _plan(joint, self._chosen)
-        _log("forward", graph)
-        metrics.count("graphs")
-        self.forward = forward_compiler(graph, _inputs_of(graph))
-        repeatable = not joint.random and not joint.mutations
-        self.call = build_callable(
-            self.plan, self.forward, self._backward_for, self._again if repeatable else None
-        )
+        again = self._again if plan.repeatable else None
+        self.call = build_callable(plan, forward, self._backward_for, again)
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         return self.call(*inputs)
+
+    def serialize(self) -> dict[str, Any]:
+        """Plain data from which `load` makes an equal graph in another process.
+
+        Raises:
+            TypeError: if the programs of its compiler cannot be kept.
+        """
+        if not hasattr(self.forward, "serialize"):
+            raise TypeError(
+                f"serialize: got programs of {self.backend!r}, which cannot be kept, expected ones with serialize()"
+            )
+        program = self.forward.serialize()
+        key = self._source.store(json.dumps(program, sort_keys=True)) if self.plan.differentiable_values else None
+        with self._lock:
+            for pattern, backward in self.backwards.items():
+                self._store_backward(pattern, backward)
+        return {"plan": self.plan.to_data(), "forward": program, "key": key}
 
     def _backward_for(self, pattern: bytes) -> Callable[..., Any]:
         """The backward program for this pattern of gradients, compiled when it is first needed."""
         with self._lock:
             found = self.backwards.get(pattern)
             if found is None:
-                with metrics.timed("backward compilation"):
+                found = self._source.load_backward(pattern)
+                if found is None:
                     found = self._compile_backward(pattern)
+                    self._store_backward(pattern, found)
                 self.backwards[pattern] = found
             return found
 
     def _compile_backward(self, pattern: bytes) -> Callable[..., Any]:
-        assert self._chosen is not None
-        derived = self._joint.backward([bool(b) for b in pattern])
-        graph, symbols = extract_backward(self._joint, self._chosen, derived)
-        _log("backward", graph)
-        program = self._backward_compiler(graph, _inputs_of(graph))
-        return _select_symbols(program, symbols, [name for name, _ in self.plan.named_symbols])
+        joint, chosen = self._source.partitioned()
+        assert chosen is not None
+        with metrics.timed("derive"):
+            derived = joint.backward([bool(b) for b in pattern])
+            names = [name for name, _ in self.plan.named_symbols]
+            graph = extract_backward(joint, chosen, derived, names)
+        file, line = self._source.location()
+        with debug_trace.compilation("backward", file or "", line):
+            _show("backward", graph)
+            metrics.count("graphs")
+            return self._backward_compiler(graph, _inputs_of(graph))
+
+    def _store_backward(self, pattern: bytes, program: Any) -> None:
+        if hasattr(program, "serialize"):
+            self._source.store_backward(pattern, program.serialize())
 
     def _again(self, inputs: tuple[Any, ...], grads: tuple[Any, ...]) -> tuple[Any, ...]:
         """Gradients with a history: the functional graph is run and differentiated by the engine."""
         with self._lock:
             if self._again_module is None:
-                self._again_module = extract_forward(self._joint, None)
+                self._again_module = extract_forward(self._source.partitioned()[0], None)
         return differentiate_again(self._again_module, self.plan, inputs, grads)
 
 
@@ -140,20 +162,6 @@ def differentiate_again(
     return tuple(by_input.get(i) for i in plan.differentiable_inputs)
 
 
-def _select_symbols(
-    program: Callable[..., Any], needed: Sequence[str], given: Sequence[str]
-) -> Callable[..., Any]:
-    """A backward program gets all symbols; it takes those that it needs."""
-    if list(needed) == list(given):
-        return program
-    n, picked = len(given), [list(given).index(name) for name in needed]
-
-    def run(*args: Any) -> Any:
-        return program(*[args[i] for i in picked], *args[n:])
-
-    return run
-
-
 def _plan(joint: Joint, chosen: Partition | None) -> GraphPlan:
     numbers = {n: i for i, n in enumerate(joint.placeholders)}
     sources: list[tuple[str, SymbolSource]] = []
@@ -171,6 +179,7 @@ def _plan(joint: Joint, chosen: Partition | None) -> GraphPlan:
         kept_inputs=tuple(numbers[n] for n in chosen.inputs) if chosen is not None else (),
         symbols=tuple(source for _, source in sources) if chosen is not None else (),
         named_symbols=tuple(sources),
+        repeatable=not joint.random and not joint.mutations,
     )
 
 
@@ -178,16 +187,12 @@ def _inputs_of(module: GraphModule) -> list[Any]:
     return [n.meta["val"] for n in module.graph.nodes if n.op == "placeholder"]
 
 
-def _log_joint(joint: Joint) -> None:
-    channel = logs.channel("joint_graph")
-    if channel.isEnabledFor(20):
-        channel.info("%s", joint.graph)
-
-
-def _log(which: str, module: GraphModule) -> None:
+def _show(which: str, module: GraphModule) -> None:
     channel = logs.channel("aot_graphs")
-    if channel.isEnabledFor(20):
+    if channel.isEnabledFor(logging.INFO):
         channel.info("%s %s", which, module.graph)
+    if debug_trace.enabled():
+        debug_trace.add(f"{which}_graph", module)
 
 
 def compile(
@@ -196,6 +201,7 @@ def compile(
     *,
     forward_compiler: Compiler,
     backward_compiler: Compiler | None = None,
+    backend: str = "aot",
 ) -> CompiledGraph | EagerGraph:
     """Compile a traced graph and its derivative.
 
@@ -204,49 +210,45 @@ def compile(
         example_inputs: a fake tensor, symbolic number or constant per placeholder.
         forward_compiler: `forward_compiler(graph, inputs)` -> a function of as many inputs that returns a flat tuple.
         backward_compiler: the same for backward graphs, called at the first backward; by default `forward_compiler`.
+        backend: the name of the backend that the result belongs to.
 
     Returns:
         A callable that returns the tuple of the graph's results. What cannot be compiled runs operator by operator, with
         one record.
     """
     try:
-        with metrics.timed("aot"):
+        with metrics.timed("functionalize"):
             joint = build_joint(module, example_inputs)
-            if joint.differentiable_inputs and joint.differentiable_results:
-                joint.backward([True] * len(joint.differentiable_results))
+        source = Source(module, example_inputs, joint)
+        joint, chosen = source.partitioned()
     except (UnsupportedGraph, UnsupportedError) as error:
-        location = joint_location(module)
-        emit(
-            Record(
-                "fallback",
-                "AOT001",
-                f"the graph runs operator by operator: {error}",
-                getattr(error, "fix", "") or "see the message",
-                *location,
-            )
-        )
-        return EagerGraph(module)
-    key = hashlib.sha256(_description(module, example_inputs).encode()).hexdigest()
-    return CompiledGraph(joint, key, forward_compiler, backward_compiler or forward_compiler)
+        message = f"the graph runs operator by operator: {error}"
+        fix = getattr(error, "fix", "") or "see the message"
+        emit(Record("fallback", "AOT001", message, fix, *Source(module).location()))
+        return EagerGraph(module, backend)
+    graph = extract_forward(joint, chosen)
+    _show("forward", graph)
+    metrics.count("graphs")
+    program = forward_compiler(graph, _inputs_of(graph))
+    plan = _plan(joint, chosen)
+    return CompiledGraph(plan, program, source, backward_compiler or forward_compiler, backend)
 
 
-def joint_location(module: GraphModule) -> tuple[str | None, int]:
-    """The user's first line in the graph."""
-    for node in module.graph.nodes:
-        place = node.meta.get("location")
-        if place is not None:
-            return place[0], place[1]
-    return None, 0
+def load(
+    data: dict[str, Any],
+    *,
+    load_program: Callable[[dict[str, Any]], Callable[..., Any] | None],
+    backward_compiler: Compiler,
+    backend: str,
+) -> CompiledGraph | None:
+    """The graph that `serialize` described; None if its forward program is gone.
 
-
-def _description(module: GraphModule, example_inputs: Sequence[Any]) -> str:
-    """Text that is the same for graphs that compile to the same."""
-    parts = [str(module.graph)]
-    for x in example_inputs:
-        if isinstance(x, FakeTensor):
-            parts.append(f"{x.dtype} {list(x.shape)} {list(x.stride())} {x.storage_offset()} {x.device} {x.requires_grad}")
-        else:
-            parts.append(str(x))
-    return "\n".join(parts)
-
-
+    Args:
+        load_program: gives the program that its own `serialize` described, or None.
+        backward_compiler: compiles backward graphs that are not found.
+    """
+    program = None if data["plan"] is None else load_program(data["forward"])
+    if program is None:
+        return None
+    source = Source.stored(data["key"], load_program)
+    return CompiledGraph(GraphPlan.from_data(data["plan"]), program, source, backward_compiler, backend)

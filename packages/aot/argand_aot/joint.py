@@ -71,6 +71,11 @@ class Joint:
         self._edges: list[Edge] = []
         self._backwards: dict[tuple[bool, ...], Backward] = {}
 
+    @property
+    def has_backward(self) -> bool:
+        """Can gradients flow from a result to an input?"""
+        return bool(self.differentiable_inputs and self.differentiable_results)
+
     def backward(self, mask: Sequence[bool]) -> Backward:
         """The backward graph for the case that gradients arrive for the differentiable results with True in `mask`."""
         key = tuple(mask)

@@ -12,10 +12,10 @@ from typing import Any
 
 from argand_c10 import Operator
 from argand_c10.rules import rules_of
-from argand_fx import Graph, GraphModule, Node, map_aggregate
+from argand_fx import Graph, GraphModule, Node
 from argand_fx.schema import overload
 from argand_fx.shapes import FakeTensor
-from argand_fx.symbolic import SymbolicValue, symbol_names
+from argand_fx.symbolic import SymbolicValue
 
 from argand_aot.joint import Backward, Joint
 from argand_aot.min_cut import INFINITE, FlowNetwork
@@ -205,18 +205,18 @@ def _copy(graph: Graph, node: Node) -> Node:
 
 
 def extract_backward(
-    joint: Joint, chosen: Partition, backward: Backward
-) -> tuple[GraphModule, list[str]]:
-    """The backward graph, and the symbols that are its first inputs.
+    joint: Joint, chosen: Partition, backward: Backward, symbols: Sequence[str]
+) -> GraphModule:
+    """The backward graph.
 
-    Its inputs are symbols, kept inputs, kept values, and tangents; it returns a gradient or None per differentiable input.
+    Its inputs are these symbols, kept inputs, kept values, and tangents; it returns a gradient or None per differentiable
+    input.
     """
     new = Graph()
     env: dict[Node, Node] = {}
     ends = [n for n in backward.grads if n is not None]
     given = [*chosen.inputs, *chosen.values, *backward.tangents]
     body = _body(ends, set(given))
-    symbols = _symbols(body, given)
     for name in symbols:
         node = new.placeholder(name)
         node.meta["val"] = _symbol(joint, name)
@@ -244,7 +244,7 @@ def extract_backward(
         returned.append(node)
     out = new.output(tuple(returned))
     out.meta["val"] = tuple(None if n is None else n.meta["val"] for n in returned)
-    return GraphModule(_used(joint.root, new), new, "Backward"), symbols
+    return GraphModule(_used(joint.root, new), new, "Backward")
 
 
 def _views_input(node: Node) -> bool:
@@ -266,30 +266,6 @@ def _body(ends: Sequence[Node], given: set[Node]) -> set[Node]:
         seen.add(n)
         stack.extend(i for i in n.all_input_nodes if i not in given)
     return seen
-
-
-def _symbols(body: Iterable[Node], given: Sequence[Node]) -> list[str]:
-    """The symbols that the backward graph's arguments and inputs mention."""
-    found: set[str] = set()
-
-    def visit(x: Any) -> Any:
-        if isinstance(x, SymbolicValue):
-            found.update(symbol_names(x))
-        return x
-
-    for n in body:
-        map_arg_values(n, visit)
-    for n in given:
-        value = n.meta["val"]
-        for s in (*value.shape, *value.stride()):
-            visit(s)
-    return sorted(found, key=lambda s: (len(s), s))
-
-
-def map_arg_values(n: Node, visit: Any) -> None:
-    """Call `visit` for every leaf of the arguments of `n`."""
-    map_aggregate(n.args, visit)
-    map_aggregate(n.kwargs, visit)
 
 
 def _symbol(joint: Joint, name: str) -> Any:

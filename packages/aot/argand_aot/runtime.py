@@ -30,6 +30,7 @@ class GraphPlan:
         kept_inputs: inputs that backward reads.
         symbols: where the symbols come from that backward gets first.
         named_symbols: where every symbol comes from, for results that depend on sizes.
+        repeatable: the graph neither draws random numbers nor changes inputs, so that it may be run once more.
     """
 
     n_inputs: int
@@ -42,6 +43,7 @@ class GraphPlan:
     kept_inputs: tuple[int, ...] = ()
     symbols: tuple[SymbolSource, ...] = ()
     named_symbols: tuple[tuple[str, SymbolSource], ...] = ()
+    repeatable: bool = True
 
     def to_data(self) -> dict[str, Any]:
         """As JSON holds it."""
@@ -70,6 +72,7 @@ class GraphPlan:
             *(tuple(data[name]) for name in numbers),
             tuple((i, kind, d) for i, kind, d in data["symbols"]),
             tuple((name, (i, kind, d)) for name, (i, kind, d) in data["named_symbols"]),
+            data["repeatable"],
         )
 
 

@@ -1,0 +1,127 @@
+"""Where a compiled graph's backward graphs come from: the joint graph, or what an earlier process kept of it."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from argand_c10 import debug_trace, logs, metrics
+from argand_c10.disk_cache import DiskCache
+from argand_fx import Graph, GraphModule
+
+from argand_aot.joint import Joint, build_joint
+from argand_aot.partition import Partition, partition
+from argand_aot.stored_graph import graph_from_files, graph_to_files
+
+__all__ = ["Source"]
+
+FORMAT = "1"
+_cache = DiskCache("aot")
+
+
+class Source:
+    """The joint graph of a traced graph, built when it is needed.
+
+    Args:
+        module, example_inputs: the traced graph; None where it lies in the disk cache.
+        joint: its joint graph, if that is there already.
+    """
+
+    def __init__(
+        self,
+        module: GraphModule | None = None,
+        example_inputs: Sequence[Any] = (),
+        joint: Joint | None = None,
+    ) -> None:
+        self._module = module
+        self._example_inputs = example_inputs
+        self._joint = joint
+        self._chosen: Partition | None = None
+        self._key: str | None = None
+        self._load_program: Callable[[dict[str, Any]], Any] | None = None
+
+    @classmethod
+    def stored(cls, key: str | None, load_program: Callable[[dict[str, Any]], Any]) -> Source:
+        """A source in the disk cache."""
+        made = cls()
+        made._key = key
+        made._load_program = load_program
+        return made
+
+    def partitioned(self) -> tuple[Joint, Partition | None]:
+        """The joint graph, and what is kept for backward; None without gradients.
+
+        Raises:
+            RuntimeError: if the disk cache has lost it.
+        """
+        if self._joint is None:
+            self._joint = build_joint(*self._read())
+        joint = self._joint
+        if self._chosen is None and joint.has_backward:
+            with metrics.timed("derive"):
+                everything = joint.backward([True] * len(joint.differentiable_results))
+            _show_joint(joint)
+            with metrics.timed("partition"):
+                self._chosen = partition(joint, everything)
+        return joint, self._chosen
+
+    def location(self) -> tuple[str | None, int]:
+        """The user's first line in the graph."""
+        for node in self._module.graph.nodes if self._module is not None else ():
+            place = node.meta.get("location")
+            if place is not None:
+                return place[0], place[1]
+        return None, 0
+
+    def _read(self) -> tuple[GraphModule, Sequence[Any]]:
+        if self._module is not None:
+            return self._module, self._example_inputs
+        entry = _cache.get(self._key) if self._key is not None else None
+        if entry is None:
+            raise RuntimeError(
+                "backward: got a compiled graph from the disk cache whose derivative has since been removed from it; "
+                "clear the cache (ARGAND_CACHE_DIR) and run the program again"
+            )
+        return graph_from_files(entry.read)
+
+    def store(self, program: str) -> str | None:
+        """Keep the traced graph on disk; its key, or None where that was not possible.
+
+        Args:
+            program: text that tells forward programs apart.
+        """
+        if self._key is None and self._module is not None:
+            files = graph_to_files(self._module, self._example_inputs)
+            digest = hashlib.sha256(f"{FORMAT} {program}".encode())
+            for name, content in sorted(files.items()):
+                digest.update(f" {name} {len(content)} ".encode() + content)
+            key = digest.hexdigest()[:40]
+            if _cache.get(key) is None and _cache.put(key, files, {}) is None:
+                return None
+            self._key = key
+        return self._key
+
+    def load_backward(self, pattern: bytes) -> Callable[..., Any] | None:
+        """A backward program that an earlier process has kept."""
+        if self._key is None or self._load_program is None:
+            return None
+        entry = _cache.get(f"{self._key}-{pattern.hex()}")
+        found: Callable[..., Any] | None = None if entry is None else self._load_program(entry.manifest["program"])
+        return found
+
+    def store_backward(self, pattern: bytes, program: dict[str, Any]) -> None:
+        """Keep a backward program, if the graph itself is kept."""
+        if self._key is not None:
+            _cache.put(f"{self._key}-{pattern.hex()}", {}, {"program": program})
+
+
+def _show_joint(joint: Joint) -> None:
+    channel = logs.channel("joint_graph")
+    if channel.isEnabledFor(logging.INFO):
+        channel.info("%s", joint.graph)
+    if debug_trace.enabled():
+        whole = Graph()
+        whole.graph_copy(joint.graph, {})
+        debug_trace.add("joint_graph", GraphModule(joint.root, whole))
