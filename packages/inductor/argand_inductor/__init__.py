@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from argand_inductor.artifact.load import load
     from argand_inductor.artifact.make import make_program
     from argand_inductor.artifact.portable import export_cache, import_cache
-    from argand_inductor.backend import backend, compile_graph
+    from argand_inductor.backend import backend, compile_graph, load_backend
 
 __version__ = "0.1.0"
 _NAMES = {
@@ -28,6 +28,7 @@ _NAMES = {
     "compile_graph": "argand_inductor.backend",
     "export_cache": "argand_inductor.artifact.portable",
     "import_cache": "argand_inductor.artifact.portable",
+    "load_backend": "argand_inductor.backend",
     "load": "argand_inductor.artifact.load",
     "make_program": "argand_inductor.artifact.make",
 }
@@ -39,6 +40,7 @@ __all__ = [
     "export_cache",
     "import_cache",
     "load",
+    "load_backend",
     "make_program",
 ]
 

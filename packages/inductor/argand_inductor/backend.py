@@ -9,7 +9,6 @@ from typing import Any
 from argand_c10 import metrics
 from argand_c10.records import Record, emit
 from argand_inductor._C import Program
-from argand_inductor.artifact.errors import CompilerError
 
 
 class EagerProgram:
@@ -45,6 +44,7 @@ def compile_graph(
         A callable over the flat inputs, tensors and ints, that returns a tuple. Without a working C compiler it runs eager's
         operators instead, which one record says.
     """
+    from argand_inductor.artifact.errors import CompilerError
     from argand_inductor.artifact.make import make_program
     from argand_inductor.lowering import lower_graph
     from argand_inductor.schedule import compile_to_program
@@ -73,4 +73,17 @@ def backend(gm: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any
     import argand_aot
 
     compiler = functools.partial(compile_graph, options=options)
-    return argand_aot.compile(gm, inputs, forward_compiler=compiler, backward_compiler=compiler)
+    return argand_aot.compile(
+        gm, inputs, forward_compiler=compiler, backward_compiler=compiler, backend="inductor"
+    )
+
+
+def load_backend(data: dict[str, Any]) -> Callable[..., Any] | None:
+    """What `backend` made and its `serialize()` described; None if the cache has lost it. A backward graph that was never needed is
+    compiled when it is."""
+    import argand_aot
+    from argand_inductor.artifact.load import load
+
+    return argand_aot.load(
+        data, load_program=load, backward_compiler=compile_graph, backend="inductor"
+    )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ from argand_c10 import metrics, records
 from argand_fx import Graph, GraphModule
 from argand_fx.artifact import BackendArtifact
 from argand_fx.shapes import GraphBuilder, ShapeEnv
-from argand_inductor import backend, compile_graph, load
+from argand_inductor import backend, compile_graph, load, load_backend
 from argand_inductor.backend import EagerProgram
 
 
@@ -67,6 +70,40 @@ def test_gradients() -> None:
     wanted = argand_autograd.grad(loss(A.ops, *tensors), tensors)
     for a, b in zip(got, wanted, strict=True):
         assert A.allclose(a, b, rtol=1e-4, atol=1e-4)
+
+
+def test_a_fresh_process_loads_forward_and_backward(own_cache: Path) -> None:
+    x = A.randn(6, 4)
+    x.requires_grad = True
+
+    def loss(ops: Any, a: Any) -> Any:
+        return ops.sum(ops.mul(ops.gelu(a), a))
+
+    compiled = backend(*trace(loss, x))
+    (g,) = argand_autograd.grad(compiled(x)[0], [x])
+    data = compiled.serialize()
+    again = load_backend(data)
+    assert again is not None
+    assert A.equal(argand_autograd.grad(again(x)[0], [x])[0], g)
+    text = f"""
+import sys
+import argand_inductor
+program = argand_inductor.load_backend({data!r})
+assert program is not None
+import argand_aten as A, argand_autograd
+from argand_c10 import metrics
+x = A.ones(6, 4)
+x.requires_grad = True
+(g,) = argand_autograd.grad(program(x)[0], [x])
+assert g.shape == x.shape
+counters = metrics.counters()
+assert counters.get("artifacts_loaded") == 2, counters
+assert not any(counters.get(k) for k in ("traces", "codegen_runs", "compiler_runs", "graphs")), counters
+for name in ("sympy", "networkx", "argand_aten.generated.tables", "argand_inductor.lowering"):
+    assert name not in sys.modules, name
+"""
+    environment = {**os.environ, "ARGAND_CC": "/nowhere/gcc"}
+    subprocess.run([sys.executable, "-c", text], env=environment, check=True)
 
 
 def test_errors_name_the_users_line() -> None:
