@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
+from argand_dynamo import _C
 from argand_dynamo.bytecode import Handler, Instruction, analyse, assemble, create, reachable
 from argand_dynamo.bytecode.instructions import (
     CO_VARARGS,
@@ -163,6 +164,7 @@ class _Assembler:
             co_varnames=(*code.co_varnames, *(n for n in self.temps if n not in code.co_varnames)),
             co_freevars=(*code.co_freevars, *self.held),
         )
+        _C.skip_code(made)  # the frame hook never replaces what is a replacement already
         return Replacement(made, tuple(CellType(value) for value in self.held.values()))
 
     def _prologue(self) -> list[Instruction]:

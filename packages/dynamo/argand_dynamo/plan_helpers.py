@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from types import CellType, FunctionType
 from typing import Any
 
+from argand_dynamo import _C
+
 
 class TailCall(tuple[Any, ...]):
     """What a resume function's replacement returns when it breaks: (function, arguments) to be called in its stead by the first frame, so that loops that break need no recursion."""
@@ -98,4 +100,7 @@ HELPERS: dict[str, Callable[..., Any]] = {
     "TailCall": TailCall,
     "frozenset": frozenset,
 }
+for _helper in HELPERS.values():
+    if isinstance(_helper, FunctionType):
+        _C.skip_code(_helper.__code__)
 MODULES = sys.modules
