@@ -5,23 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import operator_cases
+import pytest
+
 import argand_aten as aten
 import argand_autograd  # noqa: F401
 import argand_c10 as c10
-import operator_cases
-import pytest
 from argand_fx import GraphModule, Interpreter
 from argand_fx.graph import Graph
 from argand_fx.shapes import DataDependentError, FakeTensor, GraphBuilder, ShapeEnv
 from tools.codegen.runtime import optest
 
 
-def build(program: Callable[..., Any], inputs: list[Any], dynamic: bool) -> tuple[GraphModule, GraphBuilder, Any]:
+def build(
+    program: Callable[..., Any], inputs: list[Any], dynamic: bool
+) -> tuple[GraphModule, GraphBuilder, Any]:
     builder = GraphBuilder(Graph(), ShapeEnv())
     fakes = []
     for i, x in enumerate(inputs):
         dims = range(x.ndim) if dynamic else ()
-        fakes.append(builder.placeholder(f"x{i}", builder.from_tensor(x, source=i, dynamic_dims=dims)))
+        fakes.append(
+            builder.placeholder(f"x{i}", builder.from_tensor(x, source=i, dynamic_dims=dims))
+        )
     results = program(builder, *fakes)
     builder.output(results)
     assert builder.graph is not None
@@ -37,7 +42,11 @@ def values(x: Any) -> Any:
     return x
 
 
-CASES = [c for c in operator_cases.cases() if "random" not in c.traits and not c.name.startswith(("empty", "new_empty"))]
+CASES = [
+    c
+    for c in operator_cases.cases()
+    if "random" not in c.traits and not c.name.startswith(("empty", "new_empty"))
+]
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -107,7 +116,9 @@ def masks(b: GraphBuilder | None, x: Any, w: Any) -> Any:
 
 
 def constants(b: GraphBuilder | None, x: Any, w: Any) -> Any:
-    return x[[0, 1]] + x[:, [1], None].sum() + x.new_tensor([1.0, 2.0]).sum(), x[x.new_tensor([1, 0]).long()]
+    return x[[0, 1]] + x[:, [1], None].sum() + x.new_tensor([1.0, 2.0]).sum(), x[
+        x.new_tensor([1, 0]).long()
+    ]
 
 
 def out_argument(b: GraphBuilder | None, x: Any, w: Any) -> Any:
@@ -116,7 +127,9 @@ def out_argument(b: GraphBuilder | None, x: Any, w: Any) -> Any:
     return target * 2, again
 
 
-@pytest.mark.parametrize("program", [attention, inplace, masks, constants, out_argument], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "program", [attention, inplace, masks, constants, out_argument], ids=lambda f: f.__name__
+)
 def test_program(program: Any) -> None:
     def make(n: int, t: int) -> list[Any]:
         return [aten.randn(n, t, 8), aten.randn(8, 24)]
@@ -129,7 +142,9 @@ def test_program(program: Any) -> None:
     served = 0
     for n, t in ((2, 7), (5, 5), (4, 3), (2, 2), (3, 6)):
         others = make(n, t)
-        bindings = {name: others[i].shape[d] for name, (i, kind, d) in names.items() if kind == "size"}
+        bindings = {
+            name: others[i].shape[d] for name, (i, kind, d) in names.items() if kind == "size"
+        }
         if env.check_guards(bindings) is None:
             served += 1
             assert values(module(*others)) == values(program(None, *others)), (n, t)
@@ -146,7 +161,12 @@ def test_grad_mode_and_locations() -> None:
     z = x * 2
     detached = y.detach()
     builder.grad_enabled = True
-    assert y.requires_grad and not z.requires_grad and not detached.requires_grad and not (x > 0).requires_grad
+    assert (
+        y.requires_grad
+        and not z.requires_grad
+        and not detached.requires_grad
+        and not (x > 0).requires_grad
+    )
     assert y.node.meta["location"] == builder.location and y.node.meta["stack"] == builder.stack
     assert z.node.meta["grad_enabled"] is False and "grad_enabled" not in y.node.meta
     w = builder.ops.zeros([2, 3])

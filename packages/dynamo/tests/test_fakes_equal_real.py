@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import argand_aten as aten
-import argand_autograd  # noqa: F401  (requires_grad of results)
-import argand_c10 as c10
 import numpy as np
 import operator_cases
 import pytest
+
+import argand_aten as aten
+import argand_autograd  # noqa: F401  (requires_grad of results)
+import argand_c10 as c10
 from argand_fx.shapes import DataDependentError, GraphBuilder, ShapeEnv
 from tools.codegen.runtime import optest
 
@@ -49,7 +50,11 @@ class Twins:
     def check(self, real: Any, fake: Any, what: object) -> None:
         if isinstance(real, (list, tuple)):
             assert isinstance(fake, tuple) and len(real) == len(fake), what
-            fields = [n for n in dir(real) if not n.startswith("_") and n not in dir(tuple) and not n.startswith("n_")]
+            fields = [
+                n
+                for n in dir(real)
+                if not n.startswith("_") and n not in dir(tuple) and not n.startswith("n_")
+            ]
             assert fields == sorted(getattr(fake, "_fields", ())), what
             for r, f in zip(real, fake, strict=True):
                 self.check(r, f, what)
@@ -63,17 +68,27 @@ class Twins:
         assert hint(fake.offset) == real.storage_offset(), what
         if real.numel():
             steps = [s for s, n in zip(real.stride(), real.shape, strict=True) if n != 1]
-            assert steps == [hint(s) for s, n in zip(fake.strides, real.shape, strict=True) if n != 1], what
+            assert steps == [
+                hint(s) for s, n in zip(fake.strides, real.shape, strict=True) if n != 1
+            ], what
             assert real.is_contiguous() == fake.is_contiguous(), what
-            shared = [i for i, (r, _) in enumerate(self.pairs) if r.untyped_storage() == real.untyped_storage()]
-            assert shared == [i for i, (_, f) in enumerate(self.pairs) if f.storage is fake.storage], what
+            shared = [
+                i
+                for i, (r, _) in enumerate(self.pairs)
+                if r.untyped_storage() == real.untyped_storage()
+            ]
+            assert shared == [
+                i for i, (_, f) in enumerate(self.pairs) if f.storage is fake.storage
+            ], what
         guard = self.env.check_guards(self.env.hints)
         assert guard is None, (what, guard)
 
 
 def leaves(x: Any, grad: bool) -> Any:
     if isinstance(x, c10.Tensor):
-        return x.detach().requires_grad_() if grad and (x.is_floating_point() or x.is_complex()) else x
+        return (
+            x.detach().requires_grad_() if grad and (x.is_floating_point() or x.is_complex()) else x
+        )
     return [leaves(y, grad) for y in x] if isinstance(x, list) else x
 
 
@@ -101,13 +116,21 @@ def test_operator(case: optest.Case, symbolic: bool) -> None:
             if isinstance(fake, DataDependentError):
                 continue
             if isinstance(real, Exception):
-                assert isinstance(fake, Exception) and issubclass(type(real), type(fake)), (case.name, real, fake)
+                assert isinstance(fake, Exception) and issubclass(type(real), type(fake)), (
+                    case.name,
+                    real,
+                    fake,
+                )
                 continue
             assert not isinstance(fake, Exception), (case.name, fake)
             twins.check(real, fake, (case.name, layout, grad))
 
 
-INPLACE = sorted(n for n, op in aten.ops.__dict__.items() if op.is_inplace and op.overloads[0].name == n and not n.startswith("fused"))
+INPLACE = sorted(
+    n
+    for n, op in aten.ops.__dict__.items()
+    if op.is_inplace and op.overloads[0].name == n and not n.startswith("fused")
+)
 
 
 @pytest.mark.parametrize("name", INPLACE)
@@ -146,7 +169,9 @@ def random_index(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
         if kind == 0 and n:
             items.append(int(rng.integers(-n, n)))
         elif kind in (1, 2):
-            low, high = (int(v) if rng.integers(0, 3) else None for v in rng.integers(-n - 1, n + 2, 2))
+            low, high = (
+                int(v) if rng.integers(0, 3) else None for v in rng.integers(-n - 1, n + 2, 2)
+            )
             items.append(slice(low, high, int(rng.integers(1, 4)) if rng.integers(0, 2) else None))
         elif kind == 3:
             items += [None, slice(None)]
@@ -257,6 +282,8 @@ def test_symbolic_numbers_as_arguments() -> None:
         "s0", "s0", "s0",
     ]  # fmt: skip
     x = ops.zeros([n, 3])
-    assert (x + n).dtype == c10.float32 and (x.long() * n).dtype == c10.int64 and (n * x).shape[0] is n
+    assert (
+        (x + n).dtype == c10.float32 and (x.long() * n).dtype == c10.int64 and (n * x).shape[0] is n
+    )
     assert ops.arange(n).dtype == c10.int64 and ops.full([2], n).dtype == c10.int64
     assert not [g for g in env.guards if not g.is_range]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import argand_c10 as c10
 import numpy as np
 import pytest
+
+import argand_c10 as c10
 from argand_fx import schema
 
 SEEN: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
@@ -25,7 +26,7 @@ def _define(text: str, results: int = 1) -> Any:
 
 
 MIXED = _define(
-    "fxtest_mixed(Tensor self, int[2] size=1, *, float scale=0.5, str mode=\"a, b\", bool flag=False, int? n=None, "
+    'fxtest_mixed(Tensor self, int[2] size=1, *, float scale=0.5, str mode="a, b", bool flag=False, int? n=None, '
     "Scalar alpha=1, ScalarType? dtype=None, Device? device=None) -> Tensor"
 )
 SIZES = _define("fxtest_sizes(Tensor self, int[] size) -> Tensor")
@@ -39,15 +40,31 @@ def test_arguments() -> None:
     s = schema.schema_of(MIXED)
     assert [a.name for a in s.arguments][:3] == ["self", "size", "scale"] and s.positional == 2
     size, mode = s.arguments[1], s.arguments[3]
-    assert size.is_list and size.size == 2 and size.default == [1, 1] and mode.default == "a, b" and mode.kwonly
+    assert (
+        size.is_list
+        and size.size == 2
+        and size.default == [1, 1]
+        and mode.default == "a, b"
+        and mode.kwonly
+    )
     assert s.arguments[5].optional and s.arguments[5].default is None and s.is_factory
     written = schema.schema_of(WRITE)
-    assert written.written == (0,) and written.arguments[1].item_optional and written.arguments[0].alias
-    assert schema.schema_of(PAIR).result_names == ("values", "indices") and schema.schema_of(PAIR).results == 2
+    assert (
+        written.written == (0,)
+        and written.arguments[1].item_optional
+        and written.arguments[0].alias
+    )
+    assert (
+        schema.schema_of(PAIR).result_names == ("values", "indices")
+        and schema.schema_of(PAIR).results == 2
+    )
     assert schema.schema_of(SIZES).arguments[1].varargs and not size.varargs
 
 
-@pytest.mark.parametrize("text", ["f(Tensor self)", "f Tensor self -> Tensor", "f(Matrix x) -> Tensor", "f(Tensor x) -> int"])
+@pytest.mark.parametrize(
+    "text",
+    ["f(Tensor self)", "f Tensor self -> Tensor", "f(Matrix x) -> Tensor", "f(Tensor x) -> int"],
+)
 def test_malformed(text: str) -> None:
     with pytest.raises(ValueError, match="schema: got"):
         schema.parse_schema(text)
@@ -86,7 +103,9 @@ def test_values(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         elif isinstance(want, (list, tuple)) and any(isinstance(x, c10.Tensor) for x in want):
             assert all(x is y for x, y in zip(got, want, strict=True))
         else:
-            assert (list(want) if isinstance(want, tuple) else want) == got and (want is None) == (got is None)
+            assert (list(want) if isinstance(want, tuple) else want) == got and (want is None) == (
+                got is None
+            )
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,6 @@ class _Spec:
         if mark is not None and not self.inplace:
             self.arg_mask, self.result_mask = frozenset(mark[0]), frozenset(mark[1])
 
-
     def keywords(self, values: list[Any]) -> dict[str, Any]:
         """The keyword-only arguments among all."""
         n = self.positional
@@ -112,6 +111,7 @@ def _functional_of_out(name: str) -> str | None:
 
 
 _specs: dict[Operator, _Spec] = {}
+_SWITCHES = frozenset((bool, str, c10.dtype))  # types of arguments whose values may say the dtype
 _FAST = frozenset((FakeTensor, int, float, bool, type(None), str, c10.dtype))
 
 
@@ -150,7 +150,9 @@ class GraphBuilder:
     def placeholder(self, name: str, value: Any) -> Any:
         """Add an input that has `value` (a fake tensor, or a symbolic number); returns it with its node set."""
         if self.graph is None:
-            raise ValueError(f"placeholder: got {name!r} for a builder without a graph; give it one")
+            raise ValueError(
+                f"placeholder: got {name!r} for a builder without a graph; give it one"
+            )
         node = self.graph.placeholder(name)
         node.meta["val"] = value
         if self.location is not None:
@@ -184,7 +186,11 @@ class GraphBuilder:
         from argand_fx.shapes.from_tensor import from_tensor
 
         fake = from_tensor(
-            tensor, self.shape_env, source=source, dynamic_dims=dynamic_dims, storages=self._storages
+            tensor,
+            self.shape_env,
+            source=source,
+            dynamic_dims=dynamic_dims,
+            storages=self._storages,
         )
         fake.builder = self
         return fake
@@ -199,9 +205,7 @@ class GraphBuilder:
         requires_grad: bool = False,
     ) -> FakeTensor:
         """A new fake tensor of this builder, without a node."""
-        return FakeTensor(
-            shape, strides, 0, dtype, device, requires_grad, builder=self
-        )
+        return FakeTensor(shape, strides, 0, dtype, device, requires_grad, builder=self)
 
     def constant(self, tensor: Tensor) -> FakeTensor:
         """The fake of a tensor that is part of the graph; read through a `get_attr` node."""
@@ -230,7 +234,9 @@ class GraphBuilder:
         if not self.grad_enabled:
             meta["grad_enabled"] = False
 
-    def create(self, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], value: Any) -> Any:
+    def create(
+        self, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], value: Any
+    ) -> Any:
         """Append a call of `target` whose result is `value`; returns `value` with the nodes of its tensors set.
 
         Args:
@@ -298,10 +304,14 @@ class GraphBuilder:
         """What a special method of Tensor does, as `syntax("__getitem__", x, 0)`."""
         entry = protocol.operator_of(method)
         if entry is None:
-            raise TypeError(f"{method}: tensors do not support it; import the package with the operators")
+            raise TypeError(
+                f"{method}: tensors do not support it; import the package with the operators"
+            )
         return self.call(entry, args) if isinstance(entry, Operator) else entry(self.ops, *args)
 
-    def call(self, op: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+    def call(
+        self, op: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
         """Call an operator on fake tensors.
 
         Args:
@@ -338,7 +348,9 @@ class GraphBuilder:
         spec = _specs.get(overload)
         if spec is None:
             spec = _specs[overload] = _Spec(overload)
-        if not kwargs and all(type(x) in _FAST and x is v for x, v in zip(args, values)):
+        if not kwargs and all(
+            type(x) in _FAST and x is v for x, v in zip(args, values, strict=False)
+        ):
             rest = values[len(args) :]
             if not any(type(v) is list for v in rest):
                 self._bound[(op, *map(type, args))] = (spec, tuple(rest))
@@ -395,12 +407,16 @@ class GraphBuilder:
                     first = v
                     if not v._contiguous or not v.shape:
                         return None
-                elif v is not first and (v.shape is not first.shape and v.shape != first.shape or not v._contiguous):
+                elif v is not first and (
+                    v.shape is not first.shape and v.shape != first.shape or not v._contiguous
+                ):
                     return None
                 grad = grad or v.requires_grad
                 key.append(v.dtype)
+            elif kind is list:
+                return None
             else:
-                key.append(v if kind is c10.dtype else kind)
+                key.append(v if kind in _SWITCHES else kind)
         if first is None or first.device.type != "cpu":
             return None
         key.append(c10.get_default_dtype())
@@ -428,7 +444,11 @@ class GraphBuilder:
         arguments = s.arguments
         n = spec.positional
         last = n
-        while last > 0 and arguments[last - 1].has_default and _same(values[last - 1], arguments[last - 1].default):
+        while (
+            last > 0
+            and arguments[last - 1].has_default
+            and _same(values[last - 1], arguments[last - 1].default)
+        ):
             last -= 1
         args = []
         for v in values[:last]:
@@ -470,7 +490,9 @@ class GraphBuilder:
         if self.grad_enabled:
             for t in written:
                 if t.requires_grad and t._leaf:
-                    raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+                    raise RuntimeError(
+                        "a leaf Variable that requires grad is being used in an in-place operation."
+                    )
                 if t.base is not None and t.base.requires_grad and t.base._leaf:
                     raise RuntimeError(
                         "a view of a leaf Variable that requires grad is being used in an in-place operation."
@@ -485,7 +507,9 @@ class GraphBuilder:
         keywords = {a.name: v for a, v in zip(names[n:], values[n:], strict=False)}
         shape = functional.shape(*values[:n], **keywords)
         target = values[0]
-        if len(shape) != target.ndim or any(a is not b and a != b for a, b in zip(shape, target.shape, strict=True)):
+        if len(shape) != target.ndim or any(
+            a is not b and a != b for a, b in zip(shape, target.shape, strict=True)
+        ):
             raise c10.ShapeError(
                 f"{spec.name}: output with shape {list(target.shape)} doesn't match the broadcast shape {list(shape)}"
             )
@@ -504,7 +528,9 @@ class GraphBuilder:
         _specs[functional] = first
         results = self._apply(first, values[:n])
         outs = values[n:]
-        for target, result in zip(outs, results if isinstance(results, (tuple, list)) else (results,), strict=True):
+        for target, result in zip(
+            outs, results if isinstance(results, (tuple, list)) else (results,), strict=True
+        ):
             if tuple(target.shape) != tuple(result.shape):
                 raise UnsupportedError(
                     f"{spec.name}: got out of shape {list(target.shape)}, expected {list(result.shape)}: "
@@ -580,7 +606,12 @@ class GraphBuilder:
             assert first is not None
             if strides is None:
                 strides, offset = reinterpreted(
-                    spec.name, sizes, first.strides, first.offset, first.dtype.itemsize, dtype.itemsize
+                    spec.name,
+                    sizes,
+                    first.strides,
+                    first.offset,
+                    first.dtype.itemsize,
+                    dtype.itemsize,
                 )
             return FakeTensor(
                 sizes, strides, offset, dtype, first.device, grad, first.storage,
@@ -622,7 +653,8 @@ def _result_type(name: str, fields: tuple[str, ...]) -> type[tuple[Any, ...]]:
 def _as_results(s: schema.Schema, values: Any) -> Any:
     """Several results as a tuple, with names where the schema has them."""
     if s.result_names is not None:
-        return _result_type(s.name.partition(".")[0], s.result_names)(*values)
+        name = s.name.partition(".")[0].rpartition(":")[2]
+        return _result_type(name, s.result_names)(*values)
     return tuple(values) if isinstance(values, list) else values
 
 
@@ -666,21 +698,25 @@ def _pointwise_layout(sizes: Sequence[Any], values: Sequence[Any]) -> Sequence[A
     """Strides of a pointwise result; None: contiguous."""
     tensors = [v for v in values if type(v) is FakeTensor]
     n = len(sizes)
-    if n < 2 or all(t._contiguous and (len(t.shape) == n or not t.shape) and _equal(t.shape, sizes) for t in tensors):
+    if n < 2 or all(
+        t._contiguous and (len(t.shape) == n or not t.shape) and _equal(t.shape, sizes)
+        for t in tensors
+    ):
         return None
     return pointwise_strides(sizes, [(t.shape, t.strides) for t in tensors])
 
 
 def _equal(have: Sequence[Any], sizes: Sequence[Any]) -> bool:
-    return all(a is b or (type(a) is int and a == b) for a, b in zip(have, sizes)) if have else True
+    """Whether sizes of as many dimensions, or of none, are equal without a decision."""
+    if not have:
+        return True
+    return all(a is b or (type(a) is int and a == b) for a, b in zip(have, sizes, strict=True))
 
 
 def _set_requires_grad(t: FakeTensor) -> None:
     """An in-place change gives the tensor, and what it is a view of, a history; the nodes' values keep what they were."""
-    for x in (t, t.base):
-        if x is not None and not x.requires_grad:
+    for x in [t] if t.base is None else [t, t.base]:
+        if not x.requires_grad:
             if x.node is not None and x.node.meta.get("val") is x:
                 x.node.meta["val"] = x.snapshot()
             x.requires_grad = True
-
-

@@ -329,7 +329,9 @@ class FakeTensor:
 
     def _builder(self, what: str) -> GraphBuilder:
         if self.builder is None:
-            raise UnsupportedError(f"{what}: got a fake tensor without a builder; make it by GraphBuilder")
+            raise UnsupportedError(
+                f"{what}: got a fake tensor without a builder; make it by GraphBuilder"
+            )
         return self.builder
 
     @classmethod
@@ -338,7 +340,9 @@ class FakeTensor:
     ) -> Any:
         builder = _find_builder(args) or _find_builder(list((kwargs or {}).values()))
         if builder is None:
-            raise UnsupportedError(f"{func}: got a fake tensor without a builder; make it by GraphBuilder")
+            raise UnsupportedError(
+                f"{func}: got a fake tensor without a builder; make it by GraphBuilder"
+            )
         return builder.call(func, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:

@@ -44,7 +44,13 @@ def from_tensor(
         if storages is not None:
             storages[real] = storage
     fake = FakeTensor(
-        sizes, strides, tensor.storage_offset(), tensor.dtype, tensor.device, tensor.requires_grad, storage
+        sizes,
+        strides,
+        tensor.storage_offset(),
+        tensor.dtype,
+        tensor.device,
+        tensor.requires_grad,
+        storage,
     )
     fake._leaf = tensor.is_leaf
     return fake

@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["contiguous_strides", "element_span", "is_contiguous", "pointwise_strides", "reinterpreted"]
+__all__ = [
+    "contiguous_strides",
+    "element_span",
+    "is_contiguous",
+    "pointwise_strides",
+    "reinterpreted",
+]
 
 
 def contiguous_strides(sizes: Sequence[Any]) -> tuple[Any, ...]:
@@ -84,7 +90,9 @@ def pointwise_strides(
         row: list[Any] = [0] * n
         for d in range(len(have)):
             size = have[len(have) - 1 - d]
-            stretched = type(size) is int and size == 1 and not (type(shape[d]) is int and shape[d] == 1)
+            stretched = (
+                type(size) is int and size == 1 and not (type(shape[d]) is int and shape[d] == 1)
+            )
             row[d] = 0 if stretched else strides[len(have) - 1 - d]
         broadcast.append(row)
     order = list(range(n))
@@ -127,11 +135,15 @@ def reinterpreted(
     if len(sizes) > len(strides):  # each element in parts
         return (*(s * (old // new) for s in strides), 1), offset * (old // new)
     if strides[-1] != 1:
-        raise RuntimeError(f"{name}: self.stride(-1) must be 1 to view elements as others of another size, got {strides[-1]}")
+        raise RuntimeError(
+            f"{name}: self.stride(-1) must be 1 to view elements as others of another size, got {strides[-1]}"
+        )
     if len(sizes) == len(strides) and old > new:
         return (*(s * (old // new) for s in strides[:-1]), 1), offset * (old // new)
     ratio = new // old
     if offset % ratio != 0 or any(s % ratio != 0 for s in strides[:-1]):
-        raise RuntimeError(f"{name}: offset and strides must be divisible by {ratio}, got {offset} and {list(strides)}")
+        raise RuntimeError(
+            f"{name}: offset and strides must be divisible by {ratio}, got {offset} and {list(strides)}"
+        )
     outer = tuple(s // ratio for s in strides[:-1])
     return (outer if len(sizes) < len(strides) else (*outer, 1)), offset // ratio

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from math import ceil, floor, gcd, inf
 from typing import Any
 
-from argand_fx.shapes.sym_int import Atom, Expr, Monomial, SymBool, SymInt, Terms, content, evaluate, expr_of
+from argand_fx.shapes.sym_int import (
+    Atom,
+    Expr,
+    Monomial,
+    SymBool,
+    SymInt,
+    Terms,
+    content,
+    evaluate,
+    expr_of,
+)
 
 __all__ = ["ShapeEnv", "ShapeGuard"]
 
@@ -89,7 +99,13 @@ class ShapeEnv:
         index = len(self.atoms)
         name = f"s{len(self.sources)}"
         atom = Atom(
-            index, "symbol", name, (), hint, -inf if low is None else low, inf if high is None else high
+            index,
+            "symbol",
+            name,
+            (),
+            hint,
+            -inf if low is None else low,
+            inf if high is None else high,
         )
         self.atoms.append(atom)
         self.sources[name] = source
@@ -141,7 +157,9 @@ class ShapeEnv:
         """A value from unsorted terms without zeros; an int where there are none."""
         if not terms:
             return const
-        return self.intern(tuple(sorted(terms.items())) if len(terms) > 1 else tuple(terms.items()), const)
+        return self.intern(
+            tuple(sorted(terms.items())) if len(terms) > 1 else tuple(terms.items()), const
+        )
 
     def _atom(self, op: str, a: Any, b: Any) -> SymInt:
         key = (op, a, b)
@@ -198,7 +216,11 @@ class ShapeEnv:
         exact = self._exact_quotient(a, b)
         if exact is not None:
             return exact
-        if self.known("<=", -b if isinstance(b, SymInt) else -b) and _true(self, a) and self.known_less(a, b):
+        if (
+            self.known("<=", -b if isinstance(b, SymInt) else -b)
+            and _true(self, a)
+            and self.known_less(a, b)
+        ):
             return 0
         return self._atom("//", a, b)
 
@@ -291,7 +313,11 @@ class ShapeEnv:
             a, b = self._factored_bounds(value.terms)
             low, high = _meet((low, high), (a + value.const, b + value.const))
         fact = self._fact_of(value.terms)
-        return _meet((low, high), (fact[0] + value.const, fact[1] + value.const)) if fact else (low, high)
+        return (
+            _meet((low, high), (fact[0] + value.const, fact[1] + value.const))
+            if fact
+            else (low, high)
+        )
 
     def _monomial_bounds(self, monomial: Monomial) -> Interval:
         low, high = self._atom_bounds(monomial[0])
@@ -320,7 +346,9 @@ class ShapeEnv:
     def _without_factor(self, difference: Any) -> Any:
         """What compares with 0 in the same way: without factors that are certainly positive."""
         if isinstance(difference, SymInt) and difference.const == 0 and len(difference.terms) > 1:
-            common = tuple(i for i in _common_factor(difference.terms) if self._atom_bounds(i)[0] >= 1)
+            common = tuple(
+                i for i in _common_factor(difference.terms) if self._atom_bounds(i)[0] >= 1
+            )
             if common:
                 return self._over(difference.terms, common)
         return difference
@@ -372,8 +400,12 @@ class ShapeEnv:
         done = self._decided.get((op, difference))
         if done is not None:
             return done
-        value = difference.hint <= 0 if op == "<=" else (difference.hint == 0) == (op == "==")
-        self._add_guard(op if value else _NEGATED.get(op, op), difference if value or op != "<=" else 1 - difference)
+        hint: int = difference.hint
+        value = hint <= 0 if op == "<=" else (hint == 0) == (op == "==")
+        self._add_guard(
+            op if value else _NEGATED.get(op, op),
+            difference if value or op != "<=" else 1 - difference,
+        )
         self._decided[op, difference] = value
         return value
 
@@ -413,7 +445,9 @@ class ShapeEnv:
             value = symbol - zero if c == 1 else symbol + zero
             if isinstance(value, SymInt) and self.atoms[index].name in value.symbols():
                 continue
-            self._replaced = {i: self._substitute(v, {index: value}) for i, v in self._replaced.items()}
+            self._replaced = {
+                i: self._substitute(v, {index: value}) for i, v in self._replaced.items()
+            }
             self._replaced[index] = value
             self._simplified.clear()
             facts, self._facts = self._facts, {}
@@ -475,7 +509,11 @@ class ShapeEnv:
 
     def substitute(self, value: Any, bindings: Mapping[str, Any]) -> Any:
         """The value with symbols replaced by numbers or by values of this environment, by name."""
-        by = {i: bindings[a.name] for i, a in enumerate(self.atoms) if a.op == "symbol" and a.name in bindings}
+        by = {
+            i: bindings[a.name]
+            for i, a in enumerate(self.atoms)
+            if a.op == "symbol" and a.name in bindings
+        }
         return self._substitute(value, by)
 
     def specialize(self, value: Any) -> int:

@@ -37,7 +37,14 @@ class Atom:
     __slots__ = ("args", "hint", "high", "index", "low", "name", "op")
 
     def __init__(
-        self, index: int, op: str, name: str, args: tuple[Any, ...], hint: int, low: float, high: float
+        self,
+        index: int,
+        op: str,
+        name: str,
+        args: tuple[Any, ...],
+        hint: int,
+        low: float,
+        high: float,
     ) -> None:
         self.index = index
         self.op = op
