@@ -8,7 +8,7 @@ from argand_fx.graph import Graph
 from argand_fx.graph_module import GraphModule
 from argand_fx.interpreter import Interpreter
 from argand_fx.node import Node, has_side_effect, map_aggregate, map_arg
-from argand_fx.parse import ParseError, parse
+from argand_fx.parse import ParseError, parse, resolve_target
 from argand_fx.patterns import (
     Match,
     SubgraphMatcher,
@@ -48,6 +48,7 @@ __all__ = [
     "passes",
     "replace_pattern",
     "replace_pattern_with_filters",
+    "resolve_target",
     "spec",
     "symbolic_trace",
     "wrap",

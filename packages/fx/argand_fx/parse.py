@@ -16,7 +16,7 @@ from argand_fx.namespace import legal_name
 from argand_fx.node import OPCODES, Node
 from argand_fx.symbolic import SymExpr
 
-__all__ = ["ParseError", "parse"]
+__all__ = ["ParseError", "parse", "resolve_target"]
 
 _STRING = r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\""
 _TOKEN = re.compile(rf"({_STRING})|%([A-Za-z_]\w*)|(    #.*)")
@@ -52,7 +52,7 @@ def parse(
         ParseError: with the number and text of the first line that is wrong.
     """
     lines = text.splitlines()
-    parser = _Parser(lines, resolve_target or _default_target, resolve_symbol)
+    parser = _Parser(lines, resolve_target or _default, resolve_symbol)
     parser.skip_empty()
     if parser.at >= len(lines) or lines[parser.at].strip() != "graph {":
         raise parser.error("expected 'graph {'")
@@ -64,7 +64,12 @@ def parse(
     return graph
 
 
-def _default_target(name: str) -> Callable[..., Any]:
+def resolve_target(name: str) -> Callable[..., Any]:
+    """What `parse` takes a function's name for by default: an operator, a function of `operator`, a harmless builtin.
+
+    Raises:
+        LookupError: if it is none of these.
+    """
     module, _, function = name.partition(".")
     if module == "operator" and hasattr(operator, function):
         found: Callable[..., Any] = getattr(operator, function)
@@ -73,6 +78,9 @@ def _default_target(name: str) -> Callable[..., Any]:
         if name == f"builtins.{builtin.__name__}":
             return builtin
     return find_operator(name)
+
+
+_default = resolve_target  # `parse` has a parameter of that name
 
 
 class _Parser:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
+import math
 import sys
 import threading
 import types
@@ -126,15 +127,18 @@ class Tracer(TracerBase):
     `to_bool` and `call_module` for more.
 
     Args:
-        autowrap_functions: functions that become one node each when called with proxies.
+        autowrap_modules: modules whose functions become one node each when called with proxies.
+        autowrap_functions: functions for which the same holds.
         param_shapes_constant: proxies of parameters answer `shape`, `dtype` and the like with constants.
     """
 
     def __init__(
         self,
+        autowrap_modules: tuple[types.ModuleType, ...] = (math,),
         autowrap_functions: tuple[Callable[..., Any], ...] = (),
         param_shapes_constant: bool = True,
     ) -> None:
+        self.autowrap_modules = autowrap_modules
         self.autowrap_functions = autowrap_functions
         self.param_shapes_constant = param_shapes_constant
         self.root: Module = Module()
@@ -378,10 +382,7 @@ def _patched(tracer: Tracer, function: Any) -> Iterator[None]:
 
     with _patch_lock:
         undo: list[tuple[dict[str, Any], str, Any]] = []
-        globals_of = getattr(inspect.unwrap(function), "__globals__", {})
-        targets = list(_wrapped.values())
-        for automatic in tracer.autowrap_functions:
-            targets += [(globals_of, k) for k, v in list(globals_of.items()) if v is automatic]
+        targets = [*_wrapped.values(), *_automatic(tracer, function)]
         for scope, name in targets:
             undo.append((scope, name, scope.get(name, _ABSENT)))
             original = scope[name] if name in scope else getattr(builtins, name)
@@ -401,6 +402,23 @@ def _patched(tracer: Tracer, function: Any) -> Iterator[None]:
 
 
 _ABSENT = object()
+
+
+def _automatic(tracer: Tracer, function: Any) -> Iterator[tuple[dict[str, Any], str]]:
+    """Where functions of the tracer's autowrap lists are called from: their modules, and the traced function's globals."""
+    functions = set(tracer.autowrap_functions)
+    for module in tracer.autowrap_modules:
+        for name, value in list(vars(module).items()):
+            if callable(value) and not name.startswith("_"):
+                functions.add(value)
+                yield vars(module), name
+    scope = getattr(inspect.unwrap(function), "__globals__", {})
+    for name, value in list(scope.items()):
+        try:
+            if value in functions:
+                yield scope, name
+        except TypeError:
+            continue  # cannot be hashed, is no function
 
 
 def _single_node(tracer: Tracer, original: Any) -> Any:
