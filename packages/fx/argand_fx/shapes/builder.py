@@ -720,3 +720,4 @@ def _set_requires_grad(t: FakeTensor) -> None:
             if x.node is not None and x.node.meta.get("val") is x:
                 x.node.meta["val"] = x.snapshot()
             x.requires_grad = True
+            x._leaf = False
