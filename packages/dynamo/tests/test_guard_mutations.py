@@ -63,7 +63,11 @@ def visit(value, source, guards, tensors, places, replace):
     if isinstance(value, (list, tuple)):
         guards.append(Guard(source, "LEN", len(value)))
         for i, item in enumerate(value):
-            change = None if isinstance(value, tuple) else (lambda new, v=value, i=i: v.__setitem__(i, new))
+            change = (
+                None
+                if isinstance(value, tuple)
+                else (lambda new, v=value, i=i: v.__setitem__(i, new))
+            )
             visit(item, source + (("item", i),), guards, tensors, places, change)
     elif isinstance(value, dict):
         guards.append(Guard(source, "DICT_KEYS", tuple(value)))
