@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from tools.codegen.body import Body
+from tools.codegen.dtypes import DTYPES
 from tools.codegen.emit_docs import emit_docs
 from tools.codegen.emit_lowerings import emit_lowerings
 from tools.codegen.emit_stubs import emit_stubs
@@ -68,9 +69,13 @@ def dtype_function(op: Operator) -> str | None:
     if op.dtype_rule is not None:
         return python_function(name, op.name, header, op.dtype_rule)
     if op.kind == "pointwise":
-        operands = ", ".join(safe(a.name) for a in op.operands)
+        operands = ", ".join(safe(a.name) for a in op.operands if a.name not in op.conditions)
         rule = op.result_dtype if isinstance(op.result_dtype, str) else None
-        return f'def {name}({header}):\n    return lang.pointwise_dtype("{op.promote}", {_dtype_literal(rule)}, {operands})\n'
+        known = f", dtypes={tuple(op.dtypes)!r}" if op.dtypes and len(op.dtypes) < len(DTYPES) else ""
+        lines = [f'lang.check_condition("{op.base_name}", {safe(c)})' for c in op.conditions]
+        call = f'"{op.promote}", {_dtype_literal(rule)}, {operands}, name="{op.base_name}"{known}'
+        lines.append(f"return lang.pointwise_dtype({call})")
+        return f"def {name}({header}):\n" + "".join(f"    {line}\n" for line in lines)
     tensors = [a for a in op.schema.arguments if a.type.is_tensor and not a.type.optional]
     if (op.kind == "composite" and op.shape is None) or not tensors:
         return None

@@ -588,17 +588,53 @@ def pointwise_shape(name: str, *operands: Any) -> list[Any]:
     return found
 
 
-def pointwise_dtype(promote: str, result: Any, *operands: Any) -> Any:
-    """The dtype of a pointwise operator's result: `result` if given, else that of the computation."""
-    if result is not None:
-        return result
-    given = [x for x in operands if x is not None]
-    if promote == "self":
-        return next(x.dtype for x in given if is_tensor(x))
+def check_condition(name: str, condition: Any) -> None:
+    if not is_tensor(condition) or condition.dtype != bool_:
+        got = condition.dtype.name if is_tensor(condition) else "of a number"
+        raise DTypeError(
+            f"{name}: expected condition to be a boolean tensor, but got a tensor with dtype {got}; compare it with 0 first"
+        )
+
+
+def _category(dtype: Any) -> int:
+    return 3 if dtype in _COMPLEX else 2 if dtype in _FLOATING else 1 if dtype in _INTEGRAL else 0
+
+
+def _computation_dtype(promote: str, name: str, given: list[Any]) -> Any:
+    if promote == "self" and is_tensor(given[0]):
+        dtype = given[0].dtype
+        for x in given[1:]:
+            if _category(x.dtype if is_tensor(x) else scalar_dtype(x)) > _category(dtype):
+                raise RuntimeError(
+                    f"{name}: value cannot be converted to type {dtype.name} without loss; expected a value of its category, "
+                    "or convert self first"
+                )
+        return dtype
+    if promote == "none":
+        tensors = [x for x in given if is_tensor(x)]
+        for x in tensors:
+            if x.dtype != tensors[0].dtype:
+                raise DTypeError(
+                    f"{name}: got tensors of dtypes {tensors[0].dtype.name} and {x.dtype.name}, expected one dtype"
+                )
+        return tensors[0].dtype if tensors else float32
     dtype = result_type(given)
     return (
         default_dtype() if promote == "float" and (dtype in _INTEGRAL or dtype == bool_) else dtype
     )
+
+
+def pointwise_dtype(
+    promote: str, result: Any, *operands: Any, name: str = "", dtypes: tuple[str, ...] = ()
+) -> Any:
+    """The dtype of a pointwise operator's result: `result` if given, else that of the computation, one of `dtypes`."""
+    given = [x for x in operands if x is not None]
+    dtype = _computation_dtype(promote, name, given)
+    if dtypes and dtype.name not in dtypes:
+        raise NotImplementedError(
+            f"{name}: not implemented for dtype {dtype.name}; expected one of {', '.join(dtypes)}"
+        )
+    return dtype if result is None else result
 
 
 def reduction_dtype(rule: Any, given: Any, dtype: Any) -> Any:
