@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from . import sizes as sz
-from .loop_ir import Access, Loop
+from .loop_ir import INDEX, Access, Loop
 from .sizes import Size
 
 FULL, KEPT = "full", "kept"
@@ -44,7 +44,7 @@ class Group:
     def external_reads(self) -> list[str]:
         """Buffers that come from outside, in order of first use."""
         own = self.written()
-        return list(dict.fromkeys(a.buffer for m in self.members for a in m.reads if a.buffer not in own))
+        return list(dict.fromkeys(a.buffer for m in self.members for a in m.reads if a.buffer not in own and a.buffer != INDEX))
 
     @property
     def reduces(self) -> bool:
@@ -293,7 +293,7 @@ class Fuser:
 
     def add_loop(self, loop: Loop) -> None:
         """A loop: into the best group, or one of its own; then groups that it connects are joined."""
-        reads = list(dict.fromkeys(a.buffer for a in loop.reads))
+        reads = list(dict.fromkeys(a.buffer for a in loop.reads if a.buffer != INDEX))
         dependencies = {self.makers[b] for b in reads if b in self.makers}
         index = self._new_unit(dependencies)
         group = normalize(loop, self.hints, index)
@@ -316,7 +316,7 @@ class Fuser:
         one, other = self.groups[a], self.groups[b]
         touched = {x.buffer: x for m in one.members for x in (m.write, *m.reads)}
         total = 0
-        for buffer in {x.buffer for m in other.members for x in m.reads} & set(touched):
+        for buffer in {x.buffer for m in other.members for x in m.reads if x.buffer != INDEX} & set(touched):
             total += 1 + self.volume(one, touched[buffer])
         return total
 

@@ -24,6 +24,8 @@ ITEMSIZE = {
     "complex64": 8, "complex128": 16,
 }  # fmt: skip
 HALF = ("float16", "bfloat16")
+# As a read's buffer: the value is the address itself, an int64.
+INDEX = "#index"
 
 
 def compute_dtype(dtype: str) -> str:
@@ -39,8 +41,7 @@ class IRError(AssertionError):
 class Value:
     """One node. Compared by identity; shared nodes are computed once.
 
-    ops: "load" (detail: index into the loop's reads), "number" (detail: int, float or bool), "size" (detail: Size), "index" (detail:
-    dimension), "convert" (to dtype), "narrow" (detail: a 16-bit dtype), "total" (of a reduction, in `final`), "count" (of elements reduced),
+    ops: "load" (detail: index into the loop's reads), "number" (detail: int, float or bool), "size" (detail: Size), "convert" (to dtype), "narrow" (detail: a 16-bit dtype), "total" (of a reduction, in `final`), "count" (of elements reduced),
     or a primitive of the registry's element language.
     """
 
@@ -57,8 +58,6 @@ class Value:
             return repr(self.detail)
         if self.op == "size":
             return str(sz.text(self.detail))
-        if self.op == "index":
-            return f"i{self.detail}"
         if self.op in ("total", "count"):
             return self.op
         if self.op in ("convert", "narrow"):

@@ -229,3 +229,28 @@ def test_scalars() -> None:
     program, _ = program_of(lambda o, a: (o.exp(a), o.add(a, a)), [x])
     assert same_bits(program(x)[0], at.exp(x))
     assert same_bits(program(x)[1], at.add(x, x))
+
+
+def test_constants_and_indices_cost_nothing() -> None:
+    x = whole(6, 6)
+
+    def body(o: Any, a: Any) -> Any:
+        mask = o.le(o.unsqueeze(o.arange(0, 6, 1), 0), o.unsqueeze(o.arange(0, 6, 1), 1))
+        return o.where(mask, o.add(a, o.full([6, 6], 2.0)), o.full([], -1.0)), o.tril(o.abs(a), 1), o.triu(a)
+
+    program, spec = program_of(body, [x])
+    for got, want in zip(program(x), body(Eager(), x), strict=True):
+        assert same_bits(got, want)
+
+
+def test_batch_norm_with_running_statistics_fuses() -> None:
+    x, w, b, m = at.randn([2, 3, 5, 7]), at.randn([3]), at.randn([3]), at.randn([3])
+    v = at.add(at.abs(at.randn([3])), 0.5)
+
+    def body(o: Any, *x: Any) -> Any:
+        return o.relu(o.native_batch_norm(*x, False, 0.1, 1e-5)[0])
+
+    program, spec = program_of(body, [x, w, b, m, v])
+    assert kernels(spec) == 1 and len(spec.steps) == 1
+    exact = body(Eager(), *[t.to(c10.float64) for t in (x, w, b, m, v)])
+    assert float(at.abs(at.sub(program(x, w, b, m, v)[0].to(c10.float64), exact)).max()) < 2e-6

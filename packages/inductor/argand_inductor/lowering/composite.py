@@ -1,4 +1,4 @@
-"""Operators that are lowered to several loops, where that fuses with what is around them."""
+"""Operators with a lowering of their own, written by hand; each family is a module that registers here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from .graph import Lowering
 
-# name -> lowering(ctx, values, fakes, result): the result's TensorRef (tuple of such), or None to call the operator.
+# (ctx, arguments, their fakes, the result's fake) -> the result's TensorRef (tuple of such), or None to call the operator.
 Lowered = Callable[["Lowering", dict[str, Any], dict[str, Any], Any], Any]
 _LOWERINGS: dict[str, Lowered] = {}
 

@@ -11,9 +11,10 @@ from argand_c10.lowerings import PointwiseLowering, ReductionLowering
 from argand_c10.rules import rules_of
 
 from .. import sizes as sz
-from ..loop_ir import Loop, check
+from ..loop_ir import Loop, Value, check
 from ..program import Location, Named, SymbolSpec, TensorSpec
 from ..sizes import Size
+from . import creation  # noqa: F401  (registers its lowerings)
 from .arguments import bind, parameters_of, schema_of
 from .composite import lower_composite
 from .pointwise import lower_pointwise
@@ -78,6 +79,7 @@ class Lowering:
         self.module = module
         self.graph = LoweredGraph([], {}, {}, [], [])
         self.values: dict[Any, Any] = {}
+        self.constant_values: dict[str, Value] = {}  # buffers all of whose elements are one number
         self.names: set[str] = set()
         self.location: Location | None = None
         self.device = "cpu"
@@ -175,9 +177,11 @@ class Lowering:
         fakes = {name: self.fake_of(value) for name, value in bound.items()}
         values = {name: self.value_of(value) for name, value in bound.items()}
         result = node.meta["val"]
-        lowered = self.view_of(result, values, fakes)
-        if lowered is None and not op.is_inplace:
-            lowered = self.loops(op, values, fakes, result)
+        lowered = None
+        if not changes_arguments(op):
+            lowered = self.view_of(result, values, fakes)
+            if lowered is None:
+                lowered = self.loops(op, values, fakes, result)
         if lowered is None:
             lowered = self.extern(op, values, fakes, result)
         self.values[node] = lowered
@@ -264,6 +268,11 @@ class Lowering:
                 self.graph.outputs.append(value)
             else:
                 self.graph.outputs.append(sz.of(value))
+
+
+def changes_arguments(op: Operator) -> bool:
+    """Whether a call writes into one of its arguments."""
+    return any("!" in p.type for p in parameters_of(op.name, schema_of(op)))
 
 
 def extern_argument(base: str, value: Any) -> Any:

@@ -44,11 +44,13 @@ class Reads:
         return Value("load", (), compute_dtype(dtype), len(self.accesses) - 1, half)
 
 
-def operand_value(reads: Reads, operand: Any, sizes: tuple[sz.Size, ...], dtype: str) -> Value | None:
+def operand_value(ctx: Lowering, reads: Reads, operand: Any, sizes: tuple[sz.Size, ...], dtype: str) -> Value | None:
     """A tensor's element, or a number, as an element of `dtype`; None for what is neither."""
     if isinstance(operand, TensorRef):
         if operand.dtype not in _LOOPS:
             return None
+        if operand.buffer in ctx.constant_values:
+            return convert(ctx.constant_values[operand.buffer], dtype)
         return convert(reads.load(operand.broadcast(sizes), operand.dtype), dtype)
     if isinstance(operand, complex):
         return None
@@ -78,12 +80,12 @@ def lower_pointwise(
     for name in rule.operands:
         if bound[name] is None:
             return None
-        value = operand_value(reads, bound[name], sizes, "bool" if name in rule.conditions else computed)
+        value = operand_value(ctx, reads, bound[name], sizes, "bool" if name in rule.conditions else computed)
         if value is None:
             return None
         values.append(value)
     for name in rule.scalars:
-        value = operand_value(reads, bound[name], sizes, compute_dtype(computed))
+        value = operand_value(ctx, reads, bound[name], sizes, compute_dtype(computed))
         if value is None:
             return None
         values.append(value)

@@ -21,7 +21,7 @@ from ... import sizes as sz
 from ...fuse import FULL, Group, Member
 from ...lowering.elements import Elements, extreme
 from ...lowering.tensors import Buffer
-from ...loop_ir import ITEMSIZE, Access, Value, walk
+from ...loop_ir import INDEX, ITEMSIZE, Access, Value, walk
 from ...program import Expr, KernelSource, KernelStep, kernel_name
 from ...sizes import Size
 from .sizes_text import c_product, c_size, c_sum
@@ -127,7 +127,27 @@ class KernelWriter:
 
     # ---- values
 
+    def position(self, access: Access) -> Var:
+        """The address itself."""
+        terms, level = [self.text(access.offset)], FUNCTION
+        for d, stride in enumerate(access.strides):
+            if d == self.inner or stride == 0:
+                continue
+            name, scope = self.index(d)
+            level = max(level, scope)
+            terms.append(c_product(name, self.text(stride)))
+        stride = access.strides[self.inner] if self.inner >= 0 else 0
+        v = self.em.type_of("int64")
+        base = self.em.scalar(level, "long", c_sum(terms))
+        if stride == 0:
+            return self.em.declare(level, "int64", f"(long)({base}) - ({v}){{}}")
+        lanes = self.em.declare(FUNCTION, "int64", f"__builtin_convertvector(w{self.em.d}_lanes_i8(), {v})")
+        step = self.text(stride)
+        return self.em.declare(INNER, "int64", f"{c_product(lanes.name, step)} + ({base} + {c_product('i', step)})")
+
     def load(self, access: Access) -> Var:
+        if access.buffer == INDEX:
+            return self.position(access)
         dtype = self.buffers[access.buffer].dtype
         pointer, stride, level = self.address(access)
         if stride == 0:
@@ -588,6 +608,8 @@ def reuse_pairs(
         if m.loop.name not in writes:
             continue
         for buffer, reads in accesses.items():
+            if buffer == INDEX:
+                continue
             same = all((a.strides, a.offset) == (m.write.strides, m.write.offset) for a in reads)
             if same and buffer not in writes and ITEMSIZE[buffers[buffer].dtype] == ITEMSIZE[m.loop.dtype]:
                 pairs.append((m.loop.name, buffer))
