@@ -613,9 +613,12 @@ class GraphBuilder:
                     first.dtype.itemsize,
                     dtype.itemsize,
                 )
+            base = first.base if first.base is not None else first
+            if spec.name == "detach":  # shares memory, but is no view where histories are concerned
+                base = None
             return FakeTensor(
                 sizes, strides, offset, dtype, first.device, grad, first.storage,
-                base=first.base if first.base is not None else first, builder=self,
+                base=base, builder=self,
             )  # fmt: skip
         return FakeTensor(sizes, strides, offset, dtype, device, grad, builder=self)
 
