@@ -2,4 +2,56 @@
 
 from __future__ import annotations
 
+import importlib
+
+import argand_autograd  # noqa: F401  (completes Tensor)
+import argand_c10
+
+argand_c10.check_abi("argand-dynamo", built_for=1)
+
+from argand_dynamo import config as _config_module  # noqa: E402  (the ABI is checked first)
+from argand_dynamo.api import (  # noqa: E402
+    OptimizedModule,
+    allow_in_graph,
+    compile,
+    disable,
+    graph_break,
+    is_compiling,
+    reset,
+)
+from argand_dynamo.backends import list_backends, register_backend  # noqa: E402
+from argand_dynamo.exceptions import GraphBreak, RecompileLimitError  # noqa: E402
+from argand_dynamo.history import mark_dynamic, mark_static  # noqa: E402
+
+config = _config_module.config
 __version__ = "0.1.0"
+__all__ = [
+    "GraphBreak",
+    "OptimizedModule",
+    "RecompileLimitError",
+    "allow_in_graph",
+    "compile",
+    "disable",
+    "explain",
+    "graph_break",
+    "is_compiling",
+    "list_backends",
+    "mark_dynamic",
+    "mark_static",
+    "register_backend",
+    "reset",
+]
+
+
+def explain(fn: object, *args: object, **kwargs: object) -> object:
+    """Trace a call of a function or Module and say what comes of it: graphs, breaks, guards.
+
+    Args:
+        fn: a function or Module.
+        args, kwargs: of the call; without any, `explain(fn)` returns a function that takes them.
+
+    Returns:
+        An `argand_dynamo.explanation.Explanation`; print it.
+    """
+    module = importlib.import_module("argand_dynamo.explanation")
+    return module.explain(fn, *args, **kwargs)

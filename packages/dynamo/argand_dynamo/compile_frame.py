@@ -1,0 +1,234 @@
+"""Compiles one call's frame: tracing, graph, plan, replacement."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from argand_autograd import is_grad_enabled, set_grad_enabled
+from argand_c10 import logs, metrics
+from argand_c10.records import Record, emit
+from argand_dynamo import _C
+from argand_dynamo._C import GuardTree
+from argand_dynamo.backends import lookup_backend
+from argand_dynamo.config import config
+from argand_dynamo.convert_frame import CodeState, Compilation, Settings, resume_function
+from argand_dynamo.dynamic import DynamicShapes
+from argand_dynamo.exceptions import (
+    BreakTrace,
+    GraphBreak,
+    RecompileLimitError,
+    SkipFrame,
+    break_trace,
+)
+from argand_dynamo.finish import Finished, finish
+from argand_dynamo.frame_plan import Break
+from argand_dynamo.guards import describe_guards
+from argand_dynamo.interpreter import StopTrace
+from argand_dynamo.plan_code import RuntimeObjects, assemble_plan
+from argand_dynamo.reconstruct import NotReconstructible
+from argand_dynamo.resume import resume_codes, why_not_resumable
+from argand_dynamo.tracer import Tracer
+from argand_fx.artifact import BackendArtifact
+
+__all__ = ["compile_frame"]
+
+
+def compile_frame(
+    function: types.FunctionType, values: tuple[Any, ...], state: CodeState, settings: Settings
+) -> Compilation:
+    grad_mode = is_grad_enabled()
+    try:
+        with metrics.timed("dynamo"):
+            return _compile(function, values, state, settings)
+    except (GraphBreak, RecompileLimitError):
+        raise
+    except SkipFrame as skip:
+        return _skip(function, skip, settings)
+    except RecursionError as error:
+        if settings.fullgraph:
+            raise
+        return _skip(function, SkipFrame(f"tracing is too deep ({error})"), settings)
+    except Exception as error:
+        if settings.fullgraph or not config.suppress_errors or getattr(error, "argand_user_error", False):
+            raise
+        logs.channel("perf_hints").info("error while compiling %s", function.__qualname__, exc_info=True)
+        return _skip(function, SkipFrame(f"{type(error).__name__} while compiling: {error}"), settings)
+    finally:
+        if is_grad_enabled() != grad_mode:
+            set_grad_enabled(grad_mode)
+
+
+def _skip(function: types.FunctionType, skip: SkipFrame, settings: Settings) -> Compilation:
+    code = function.__code__
+    message = f"{function.__qualname__} runs as plain Python: {skip}"
+    if settings.fullgraph:
+        raise GraphBreak(message, "FB0001", code.co_filename, code.co_firstlineno)
+    fix = skip.cause.fix if skip.cause is not None else "move the construct into a function of its own"
+    emit(Record("fallback", "FB0001", message, fix, code.co_filename, code.co_firstlineno))
+    return Compilation(GuardTree([]), None, None, hooked=True)
+
+
+def _compile(
+    function: types.FunctionType, values: tuple[Any, ...], state: CodeState, settings: Settings
+) -> Compilation:
+    code = function.__code__
+    if code.co_flags & 0x2A0:
+        raise SkipFrame("it is a generator or coroutine")
+    finished, stopped, tx = _trace(function, values, state, settings)
+    metrics.count("traces")
+    plan = finished.plan
+    _log(plan, code)
+    if finished.module is None and not isinstance(plan.outcome, Break) and not plan.effects:
+        # Nothing to run but the function itself.
+        return Compilation(GuardTree(plan.guards), plan, None)
+    graph = None if finished.module is None else _compile_graph(finished, settings)
+    if isinstance(plan.outcome, Break) and stopped is not None:
+        metrics.count("graph_breaks")
+        emit(_break_record(stopped, function))
+    resume = [
+        resume_function(made, function.__globals__, settings) for made in resume_codes(plan, code)
+    ]
+    if plan.graph is not None and isinstance(settings.backend, str):
+        artifact = graph.serialize() if settings.stores and isinstance(graph, BackendArtifact) else None
+        plan = replace(plan, graph=replace(plan.graph, backend=settings.backend, artifact=artifact))
+    replacement = assemble_plan(plan, code, RuntimeObjects(graph, resume))
+    return Compilation(
+        GuardTree(plan.guards), plan, replacement, finished.module, stopped,
+        isinstance(plan.outcome, Break),
+    )  # fmt: skip
+
+
+def _log(plan: Any, code: types.CodeType) -> None:
+    guards = logs.channel("guards")
+    if guards.isEnabledFor(20):
+        guards.info("%s\n%s", plan.name, describe_guards(plan.guards, code))
+    bytecode = logs.channel("bytecode")
+    if bytecode.isEnabledFor(20):
+        bytecode.info("%s", plan)
+
+
+def _trace(
+    function: types.FunctionType, values: tuple[Any, ...], state: CodeState, settings: Settings
+) -> tuple[Finished, BreakTrace | None, Tracer]:
+    """Run the frame, again with an earlier end each time that it cannot be traced or rebuilt as far as it went."""
+    stop_at: int | None = None
+    stopped: BreakTrace | None = None
+    while True:
+        tx = Tracer(function, DynamicShapes(state.history, settings.dynamic), stop_at)
+        value = None
+        try:
+            value = tx.trace(list(values))
+        except StopTrace:
+            pass
+        except BreakTrace as stop:
+            if settings.fullgraph:
+                raise _fullgraph_error(stop, function) from stop.original
+            step = tx.root.step - 1
+            if stop_at is not None and step >= stop_at:
+                raise SkipFrame(f"tracing is not repeatable: {stop}", stop.cause) from None
+            stopped, stop_at = stop, step
+            _check_resumable(tx, stop)
+            continue
+        try:
+            return finish(tx, value), stopped, tx
+        except NotReconstructible as missing:
+            birth = tx.births.get(id(missing.variable))
+            end = tx.root.step if stop_at is None else stop_at
+            stop = _not_reconstructible(missing, tx)
+            if settings.fullgraph:
+                raise _fullgraph_error(stop, function) from None
+            if birth is None or birth >= end:
+                raise SkipFrame(str(stop), stop.cause) from None
+            stopped, stop_at = stop, birth
+
+
+def _not_reconstructible(missing: NotReconstructible, tx: Tracer) -> BreakTrace:
+    stop = break_trace("not_reconstructible", missing.variable.describe())
+    stop.stack.append(tx.root.location)
+    return stop
+
+
+def _check_resumable(tx: Tracer, stop: BreakTrace) -> None:
+    why = why_not_resumable(tx.root.code, tx.root.current.index)
+    if why is not None:
+        raise SkipFrame(f"{stop}, and the frame cannot be resumed there: {why}", stop.cause)
+
+
+def _user_location(stop: BreakTrace, function: types.FunctionType) -> tuple[str, int]:
+    for file, line, _ in stop.stack:
+        if not _is_library(file):
+            return file, line
+    code = function.__code__
+    return (stop.stack[-1][0], stop.stack[-1][1]) if stop.stack else (code.co_filename, code.co_firstlineno)
+
+
+@functools.cache
+def _library_folders() -> tuple[str, ...]:
+    found = []
+    for name in ("argand_c10", "argand_aten", "argand_autograd", "argand_fx", "argand_dynamo", "argand_nn", "argand", "functools"):
+        module = sys.modules.get(name)
+        file = getattr(module, "__file__", None)
+        if file:
+            found.append(file.rpartition("/")[0] + "/")
+    return tuple(found)
+
+
+def _is_library(file: str) -> bool:
+    return file.startswith(_library_folders()) and "/tests/" not in file and "site-packages" not in file
+
+
+def _break_record(stop: BreakTrace, function: types.FunctionType) -> Record:
+    file, line = _user_location(stop, function)
+    return Record("graph_break", stop.cause.code, str(stop), stop.cause.fix, file, line)
+
+
+def _fullgraph_error(stop: BreakTrace, function: types.FunctionType) -> BaseException:
+    if stop.cause.code == "GB0009" and stop.original is not None:
+        return _with_note(stop.original, stop, function)
+    file, line = _user_location(stop, function)
+    return GraphBreak(
+        f"{function.__qualname__}: fullgraph=True, but {stop}\n  at {file}:{line}\n  fix: {stop.cause.fix}",
+        stop.cause.code, file, line,
+    )  # fmt: skip
+
+
+def _with_note(error: BaseException, stop: BreakTrace, function: types.FunctionType) -> BaseException:
+    file, line = _user_location(stop, function)
+    error.add_note(f"while tracing {function.__qualname__}, at {file}:{line}")
+    return error
+
+
+def _compile_graph(finished: Finished, settings: Settings) -> Callable[..., Any]:
+    module = finished.module
+    metrics.count("graphs")
+    graph_log = logs.channel("graph")
+    if graph_log.isEnabledFor(20):
+        graph_log.info("%s\n%s", finished.plan.name, module.graph)
+    backend = lookup_backend(settings.backend)
+    with metrics.timed("backend"):
+        compiled = backend(module, list(finished.inputs), **dict(settings.options))
+    if not callable(compiled):
+        raise TypeError(
+            f"compile: the backend {settings.backend!r} returned {type(compiled).__name__}, expected a callable"
+        )
+    return _keep_grad_mode(compiled) if finished.has_modes and settings.backend == "eager" else compiled
+
+
+def _keep_grad_mode(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """A graph that fails inside of a no_grad block leaves the mode as it was."""
+
+    def run(*inputs: Any) -> Any:
+        mode = is_grad_enabled()
+        try:
+            return compiled(*inputs)
+        except BaseException:
+            set_grad_enabled(mode)
+            raise
+
+    _C.skip_code(run.__code__)
+    return run

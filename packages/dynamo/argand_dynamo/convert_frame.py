@@ -1,0 +1,325 @@
+"""From a call for which no compiled form holds to one that does: known forms, stored plans, or a new compilation.
+
+The tracer itself (compile_frame.py) is loaded at the first compilation: a process that finds its plans on disk never needs it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import types
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from argand_c10 import metrics
+from argand_c10.records import Record, emit
+from argand_dynamo import _C
+from argand_dynamo._C import CacheEntry, CompiledFunction, GuardTree
+from argand_dynamo.backends import has_loader, load_artifact
+from argand_dynamo.config import config
+from argand_dynamo.exceptions import RecompileLimitError
+from argand_dynamo.frame_plan import Break, FramePlan, PlanError
+from argand_dynamo.history import FrameHistory
+from argand_dynamo.plan_code import Replacement, RuntimeObjects, assemble_plan
+from argand_dynamo.plan_store import load_plans, store_plan
+from argand_dynamo.resume import make_function, resume_codes
+from argand_dynamo.trust import is_trusted
+
+__all__ = [
+    "CodeState",
+    "Compilation",
+    "Settings",
+    "compiled_function",
+    "convert",
+    "reset_code",
+    "resume_function",
+    "states",
+]
+
+_lock = threading.RLock()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How functions are compiled; equal settings share compiled forms."""
+
+    backend: Any = "inductor"
+    fullgraph: bool = False
+    dynamic: bool | None = None
+    options: tuple[tuple[str, Any], ...] = ()
+    # Objects whose compiled forms are not shared, as modules: the object's own token.
+    owner: Any = None
+
+    def text(self) -> str:
+        """All that a stored plan depends on."""
+        parts = (self.backend, self.fullgraph, self.dynamic, self.options, config.automatic_dynamic_shapes, config.specialize_int)
+        return repr(parts)
+
+    @property
+    def stores(self) -> bool:
+        """Whether plans made with these settings may be kept on disk."""
+        return config.cache_plans and isinstance(self.backend, str) and has_loader(self.backend)
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """One compiled form of a code object.
+
+    Attributes:
+        replacement: None: the function itself runs.
+        traced: why tracing stopped, for breaks and skipped frames.
+    """
+
+    tree: GuardTree
+    plan: FramePlan | None
+    replacement: Replacement | None
+    module: Any = None
+    stopped: Any = None
+    hooked: bool = False
+
+
+@dataclass(slots=True)
+class CodeState:
+    """All that is known of a code object under some settings."""
+
+    history: FrameHistory = field(default_factory=FrameHistory)
+    compilations: list[Compilation] = field(default_factory=list)
+    limited: bool = False
+    looked_up: bool = False
+
+
+_states: dict[tuple[types.CodeType, Settings], CodeState] = {}
+_resumes: dict[tuple[int, Settings], CompiledFunction] = {}
+# Compiled forms of functions that are met while a broken frame runs.
+_by_function: weakref.WeakKeyDictionary[Any, dict[Settings, CompiledFunction]] = weakref.WeakKeyDictionary()
+
+
+class _Active(threading.local):
+    """Of this thread: the settings under which frames are compiled while the hook is on, and the code of a function
+    that is to run as it is once."""
+
+    settings: Settings | None = None
+    passing: types.CodeType | None = None
+
+
+_active = _Active()
+
+
+def states() -> dict[tuple[types.CodeType, Settings], CodeState]:
+    """What was compiled, by code object and settings."""
+    return _states
+
+
+def reset_code() -> None:
+    """Forget everything that was compiled."""
+    with _lock:
+        _states.clear()
+        for compiled in _resumes.values():
+            compiled.clear()
+        _resumes.clear()
+        for per_function in _by_function.values():
+            for compiled in per_function.values():
+                compiled.clear()
+        _by_function.clear()
+
+
+def compiled_function(function: types.FunctionType, settings: Settings) -> CompiledFunction:
+    """A callable that compiles the function when it is called."""
+    made = CompiledFunction(function, convert)
+    made.settings = settings  # type: ignore[attr-defined]
+    return made
+
+
+def convert(compiled: CompiledFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What is to run for a call that no entry of a compiled function holds for; None: the function itself."""
+    settings: Settings = compiled.settings  # type: ignore[attr-defined]
+    function = compiled.__wrapped__
+    values = compiled.bind(args, kwargs)
+    if values is None:
+        return None
+    with _lock:
+        state = _states.setdefault((function.__code__, settings), CodeState())
+        for known in state.compilations:
+            if known.tree.alive and known.tree.check(values, function):
+                return _add(compiled, function, known, settings)
+        if not state.looked_up:
+            state.looked_up = True
+            found = _load_stored(function, values, state, settings) if settings.stores else None
+            if found is not None:
+                return _add(compiled, function, found, settings)
+        if state.limited:
+            return None
+        if len(state.compilations) >= config.recompile_limit:
+            return _refuse(function, settings, state, values)
+        if state.compilations:
+            _record_recompile(function, state, values)
+        tracer = importlib.import_module("argand_dynamo.compile_frame")
+        made: Compilation = tracer.compile_frame(function, values, state, settings)
+        if settings.stores and made.plan is not None and made.replacement is not None:
+            store_plan(function.__code__, made.plan, settings.text())
+        state.compilations.insert(0, made)
+        return _add(compiled, function, made, settings)
+
+
+def _add(
+    compiled: CompiledFunction, function: types.FunctionType, made: Compilation, settings: Settings
+) -> Callable[..., Any]:
+    """Put a compiled form into a function's cache; what runs."""
+    run: Callable[..., Any] = function
+    if made.replacement is not None:
+        run = made.replacement.bind(function)
+    if made.hooked:
+        run = _with_hook(run, function, settings)
+    compiled.add_entry(CacheEntry(made.tree, run, made))
+    return run
+
+
+def _with_hook(
+    run: Any, function: types.FunctionType, settings: Settings
+) -> Callable[..., Any]:
+    """`run`, with the frames that it calls compiled too."""
+    own_code = run.__code__
+    if run is not function:
+        _C.skip_code(own_code)
+
+    def run_hooked(*args: Any, **kwargs: Any) -> Any:
+        run.__defaults__, run.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+        before, _active.settings = _active.settings, settings
+        _active.passing = own_code
+        was_on = _C.set_hook(True)
+        try:
+            return run(*args, **kwargs)
+        finally:
+            _C.set_hook(was_on)
+            _active.settings = before
+
+    return run_hooked
+
+
+
+def _refuse(
+    function: types.FunctionType, settings: Settings, state: CodeState, values: tuple[Any, ...]
+) -> None:
+    why = state.compilations[0].tree.explain(values, function)
+    code = function.__code__
+    message = (
+        f"{function.__qualname__} was compiled {len(state.compilations)} times; calls of other kinds run as plain "
+        f"Python. The last guard that failed: {why[1] if why else 'none'}"
+    )
+    fix = "mark changing sizes with mark_dynamic, keep changing Python values out of the function, or raise config.recompile_limit"
+    if settings.fullgraph:
+        raise RecompileLimitError(f"{message}; {fix}")
+    state.limited = True
+    emit(Record("recompile", "RC0002", message, fix, code.co_filename, code.co_firstlineno))
+
+
+def _record_recompile(
+    function: types.FunctionType, state: CodeState, values: tuple[Any, ...]
+) -> None:
+    metrics.count("recompiles")
+    why = state.compilations[0].tree.explain(values, function)
+    code = function.__code__
+    emit(
+        Record(
+            "recompile",
+            "RC0001",
+            f"{function.__qualname__} is compiled again: {why[1] if why else 'an earlier form is gone'}",
+            "",
+            code.co_filename,
+            code.co_firstlineno,
+        )
+    )
+
+
+def resume_function(
+    code: types.CodeType, globals_: dict[str, Any], settings: Settings
+) -> CompiledFunction:
+    """The compiled function of a resume code; one for each code."""
+    key = (id(code), settings)
+    found = _resumes.get(key)
+    if found is None or found.__wrapped__.__code__ is not code:
+        found = _resumes[key] = compiled_function(make_function(code, globals_), settings)
+    return found
+
+
+# Stored plans ---------------------------------------------------------------------------------
+
+
+def _load_stored(
+    function: types.FunctionType, values: tuple[Any, ...], state: CodeState, settings: Settings
+) -> Compilation | None:
+    """Take over the stored plans of a function; the one that holds for this call, if one does."""
+    with metrics.timed("load_plans"):
+        plans = load_plans(function.__code__, settings.text())
+    chosen = None
+    for plan in plans:
+        made = _revive(function, plan, settings)
+        if made is None:
+            continue
+        metrics.count("plans_loaded")
+        state.compilations.append(made)
+        if chosen is None and made.tree.check(values, function):
+            chosen = made
+    return chosen
+
+
+def _revive(
+    function: types.FunctionType, plan: FramePlan, settings: Settings
+) -> Compilation | None:
+    graph = None
+    if plan.graph is not None:
+        graph = load_artifact(plan.graph.backend, plan.graph.artifact or {})
+        if graph is None:
+            return None
+    code = function.__code__
+    try:
+        resume = [resume_function(c, function.__globals__, settings) for c in resume_codes(plan, code)]
+        replacement = assemble_plan(plan, code, RuntimeObjects(graph, resume))
+        tree = GuardTree(plan.guards)
+    except (PlanError, TypeError, ValueError):
+        return None
+    return Compilation(tree, plan, replacement, hooked=isinstance(plan.outcome, Break))
+
+
+# Frames that are met while a broken frame runs ------------------------------------------------
+
+
+def _is_compiler_code(code: types.CodeType, globals_: dict[str, Any]) -> bool:
+    name = globals_.get("__name__")
+    if code.co_filename.startswith("<") and name is None:
+        return True
+    if not isinstance(name, str):
+        return False
+    if name.startswith(("argand_nn.", "argand_c10.module")):
+        return False
+    return is_trusted(name)
+
+
+def _frame_callback(
+    function: types.FunctionType, globals_: dict[str, Any], closure: Any, args: tuple[Any, ...]
+) -> Any:
+    settings = _active.settings
+    code = function.__code__
+    if settings is None:
+        return None
+    if code is _active.passing:
+        _active.passing = None
+        return None
+    if (
+        _is_compiler_code(code, globals_)
+        or code.co_flags & 0x2A0
+        or getattr(function, "_argand_disabled", False)
+        or code.co_name == "<module>"
+    ):
+        _C.skip_code(code)
+        return None
+    per_function = _by_function.setdefault(function, {})
+    found = per_function.get(settings)
+    if found is None:
+        found = per_function[settings] = compiled_function(function, settings)
+    return found
+
+
+_C.set_frame_callback(_frame_callback)

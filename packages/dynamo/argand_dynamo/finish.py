@@ -1,0 +1,233 @@
+"""From a finished trace to a frame plan and a graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from argand_autograd._C import _set_grad_enabled
+from argand_dynamo.frame_plan import Break, FramePlan, GraphCall, Return
+from argand_dynamo.guards import Guard, shape_guard, state_guards, storage_guards, tensor_guard
+from argand_dynamo.reconstruct import NotReconstructible, Reconstruction
+from argand_dynamo.resume import needed_locals
+from argand_dynamo.tracer import GraphInput, Tracer
+from argand_dynamo.variables.base import Source, Variable
+from argand_dynamo.variables.dicts import DictVariable, SetVariable
+from argand_dynamo.variables.functions import CellVariable
+from argand_dynamo.variables.objects import ObjectVariable
+from argand_dynamo.variables.sequences import ListVariable
+from argand_fx import GraphModule
+from argand_fx.shapes import FakeTensor
+from argand_fx.symbolic import SymbolicValue
+
+__all__ = ["Finished", "finish"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What a trace has come to.
+
+    Attributes:
+        plan: without the graph's artifact.
+        module: the graph, None if the frame needs none.
+        inputs: the example inputs of the graph: fake tensors and symbols.
+        has_modes: whether the graph switches the recording of gradients.
+    """
+
+    plan: FramePlan
+    module: GraphModule | None
+    inputs: tuple[Any, ...]
+    has_modes: bool
+
+
+def finish(tx: Tracer, value: Variable | None) -> Finished:
+    """The plan of a frame that returns `value`, or, for None, breaks before its current instruction.
+
+    Raises:
+        NotReconstructible: something that must outlive the graph cannot be made again.
+    """
+    made = Reconstruction(tx)
+    outcome: Return | Break
+    if value is not None:
+        outcome = Return(made.expression(value))
+    else:
+        outcome = _break(tx, made)
+    _replay_changes(tx, made)
+    if tx.builder.grad_enabled != tx.entry_grad_mode:
+        mode = ("const", tx.builder.grad_enabled)
+        made.effects.append(("do", ("call", ("const", _set_grad_enabled), [mode], [])))
+    call, module, inputs, has_modes = _finish_graph(tx, made)
+    plan = FramePlan(
+        name=tx.function.__qualname__,
+        guards=tuple(_guards(tx)),
+        outcome=outcome,
+        graph=call,
+        symbols=_symbols(tx),
+        effects=tuple(made.effects),
+        inlined=(),
+    )
+    return Finished(plan, module, inputs, has_modes)
+
+
+def _break(tx: Tracer, made: Reconstruction) -> Break:
+    frame = tx.root
+    index = frame.current.index
+    stack = []
+    for item in frame.stack:
+        stack.append(("null",) if item.describe() == "NULL" else made.expression(item))
+    needed = needed_locals(frame.code, index)
+    bound = [
+        (name, made.expression(item)) for name, item in frame.locals.items() if name in needed
+    ]
+    for name, cell in frame.cells.items():
+        if name in frame.code.co_cellvars or cell.own_name is not None:
+            _restore_cell(made, cell, name)
+    return Break(index, tuple(stack), tuple(bound))
+
+
+def _restore_cell(made: Reconstruction, cell: CellVariable, name: str) -> None:
+    if cell.source is not None and not cell.stored:
+        return
+    if cell.own_name is None:
+        return
+    made.fill_cell(cell)
+
+
+def _replay_changes(tx: Tracer, made: Reconstruction) -> None:
+    done: set[int] = set()
+    # Making values for one change may bring up objects, but changes nothing that existed before.
+    for variable in list(tx.changed.values()):
+        if id(variable) in done:
+            continue
+        done.add(id(variable))
+        if isinstance(variable, CellVariable):
+            made.fill_cell(variable)
+            continue
+        if variable.source is None:
+            raise NotReconstructible(variable)
+        target = ("source", variable.source)
+        if isinstance(variable, ListVariable):
+            items = [made.expression(item) for item in variable.items]
+            made.effects.append(("list_replace", target, items))
+        elif isinstance(variable, DictVariable):
+            pairs = [(made.expression(k), made.expression(v)) for k, v in variable.entries.values()]
+            made.effects.append(("dict_replace", target, pairs))
+        elif isinstance(variable, SetVariable):
+            members = [made.expression(item) for item in variable.members.values()]
+            made.effects.append(("set_replace", target, members))
+        elif isinstance(variable, ObjectVariable):
+            made.fill_object(variable, target)
+        else:
+            raise NotReconstructible(variable)
+    for (_, name), (prefix, value) in tx.global_stores.items():
+        expression = made.expression(value)
+        if prefix == ():
+            made.effects.append(("store_global", name, expression))
+        elif prefix[-1] == ("attr", "__globals__"):
+            made.effects.append(("store_item", ("source", prefix), ("const", name), expression))
+        else:
+            made.effects.append(("store_attr", ("source", prefix), name, expression))
+
+
+def _finish_graph(
+    tx: Tracer, made: Reconstruction
+) -> tuple[GraphCall | None, GraphModule | None, tuple[Any, ...], bool]:
+    graph = tx.graph
+    tx.builder.output(tuple(made.outputs))
+    has_modes = False
+    for node in graph.nodes:
+        if node.op == "call_function" and node.target is not None:
+            has_modes = has_modes or getattr(node.target, "__name__", "") == "set_grad_mode"
+    graph.eliminate_dead_code()
+    works = any(
+        node.op == "call_function" and getattr(node.target, "__name__", "") != "set_grad_mode"
+        for node in graph.nodes
+    )
+    if not made.outputs and not works:
+        return None, None, (), False
+    kept = [entry for entry in tx.inputs if not _removable(entry)]
+    for entry in tx.inputs:
+        if _removable(entry):
+            graph.erase_node(entry.node)
+    lines: dict[tuple[str, int, str], None] = {}
+    for node in graph.nodes:
+        location = node.meta.get("location")
+        if location is not None and node.op == "call_function":
+            lines[location] = None
+    module = GraphModule(dict(tx.builder.constants), graph)
+    call = GraphCall(tuple([("source", entry.source) for entry in kept]), lines=tuple(lines))
+    return call, module, tuple([entry.value for entry in kept]), has_modes
+
+
+def _removable(entry: GraphInput) -> bool:
+    """Whether the graph does without an input: nothing uses it, and it binds no symbol."""
+    if entry.node.users or isinstance(entry.value, SymbolicValue):
+        return False
+    fake = entry.value
+    return all(type(n) is int for n in (*fake.shape, *fake.strides))
+
+
+def _symbols(tx: Tracer) -> dict[str, tuple[str, Source, int]]:
+    return {
+        name: (kind, source, dim)
+        for name, (source, kind, dim) in tx.dynamic.shape_env.sources.items()
+    }
+
+
+def _guards(tx: Tracer) -> list[Guard]:
+    guards = list(state_guards())
+    guards[0] = Guard((), "GRAD_MODE", tx.entry_grad_mode)
+    for source, kind, value in tx.guards.values():
+        guards.append(Guard(source, kind, value))
+    for cls, value in tx.class_guards:
+        source = tx.class_source(cls)
+        if source is not None:
+            guards.append(Guard(source, "CLASS_ATTR", value))
+    tensors = [e for e in tx.inputs if isinstance(e.value, FakeTensor)]
+    for entry in tensors:
+        dims = tx.dynamic.chosen.get(entry.source, ())
+        guards.append(tensor_guard(entry.source, entry.variable.real, dims))
+    pairs = [(entry.source, entry.variable.real) for entry in tensors]
+    if len(pairs) > 1:
+        if any(entry.value.storage.version for entry in tensors):
+            guards += storage_guards(pairs)
+        else:
+            guards.append(Guard((), "DISTINCT", tuple([source for source, _ in pairs])))
+    for a, b in dict.fromkeys(tx.distinct_pairs):
+        guards.append(Guard((), "DISTINCT", (a, b)))
+    guards += _container_guards(tx)
+    guards += _shape_guards(tx, tensors)
+    return guards
+
+
+def _container_guards(tx: Tracer) -> list[Guard]:
+    """A change of one object must not be a change of another that the trace took for a different one."""
+    changed = {type(v) for v in tx.changed.values() if not isinstance(v, CellVariable)}
+    if not changed:
+        return []
+    found = []
+    for kind in changed:
+        same = [v.source for v in tx.known.values() if type(v) is kind and v.source is not None]
+        same = [source for source in same if source is not None]
+        if len(same) > 1:
+            found.append(Guard((), "DISTINCT", tuple(same)))
+    return found
+
+
+def _shape_guards(tx: Tracer, tensors: list[GraphInput]) -> list[Guard]:
+    env = tx.dynamic.shape_env
+    expressions = [guard.expr for guard in env.guards]
+    bindings = dict(env.sources)
+    for entry in tensors:
+        if not tx.dynamic.chosen.get(entry.source) or entry.variable.real.is_contiguous():
+            continue
+        # Strides that follow from sizes.
+        for d, stride in enumerate(entry.value.strides):
+            if type(stride) is not int and not stride.is_symbol:
+                name = f"t{len(bindings)}"
+                bindings[name] = (entry.source, "stride", d)
+                expressions.append(("==", name, stride.expr))
+    if not expressions:
+        return []
+    return [shape_guard(expressions, bindings)]
+

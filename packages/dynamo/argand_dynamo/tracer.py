@@ -1,0 +1,363 @@
+"""`Tracer`: the state of tracing one frame. What Python does is in its mixins; here are the graph, its inputs, guards and calls."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import argand_c10
+from argand_autograd import is_grad_enabled
+from argand_autograd.graph_ops import set_grad_mode
+from argand_c10 import Module, Tensor
+from argand_c10.errors import DataDependentError, UnsupportedError
+from argand_dynamo import opcodes, opcodes_control  # noqa: F401  (they register the handlers)
+from argand_dynamo.builtins import call_builtin, construct, function_handler
+from argand_dynamo.config import config
+from argand_dynamo.exceptions import BreakTrace, Raised, break_trace
+from argand_dynamo.interpreter import RootFrame, SymbolicFrame
+from argand_dynamo.lookups import Lookups
+from argand_dynamo.operations import Operations
+from argand_dynamo.variables.base import LazyVariable, Source, Variable, unknown
+from argand_dynamo.variables.classes import BuiltinVariable, ClassVariable
+from argand_dynamo.variables.constant import Constant
+from argand_dynamo.variables.functions import CellVariable, FunctionVariable, bind_arguments
+from argand_dynamo.variables.modules import ModuleVariable
+from argand_dynamo.variables.objects import ObjectVariable
+from argand_dynamo.variables.sequences import ListVariable
+from argand_dynamo.variables.tensor import TensorVariable
+from argand_dynamo.wrap import Wrapping
+from argand_fx import Graph, has_side_effect
+from argand_fx.shapes import FakeTensor, GraphBuilder
+
+__all__ = ["GraphInput", "Tracer"]
+
+has_side_effect(set_grad_mode)
+
+
+class GraphInput:
+    """An input of the graph: a tensor or an integer of the frame, by its path."""
+
+    __slots__ = ("node", "source", "value", "variable")
+
+    def __init__(self, source: Source, value: Any, node: Any, variable: Any) -> None:
+        self.source = source
+        self.value = value
+        self.node = node
+        self.variable = variable
+
+
+class Tracer(Operations, Lookups, Wrapping):
+    """State of one run over a frame.
+
+    Args:
+        function: the function whose frame it is.
+        dynamic: decides which sizes and integers are symbolic (see dynamic.py).
+        stop_at: the step of the outermost frame before which the run stops, or None.
+    """
+
+    def __init__(self, function: types.FunctionType, dynamic: Any, stop_at: int | None = None) -> None:
+        self.function = function
+        self.root_globals = function.__globals__
+        self.dynamic = dynamic
+        self.stop_at = stop_at
+        self.graph = Graph()
+        self.builder = GraphBuilder(self.graph, dynamic.shape_env)
+        self.builder.grad_enabled = is_grad_enabled()
+        self.entry_grad_mode = self.builder.grad_enabled
+        self.inputs: list[GraphInput] = []
+        # (source, kind, value), each once, in the order in which they were needed.
+        self.guards: dict[tuple[Any, ...], tuple[Source, str, Any]] = {}
+        self.class_guards: list[tuple[type, tuple[Any, ...]]] = []
+        self.class_reads: dict[tuple[type, str], tuple[Any]] = {}
+        self.class_sources: dict[type, Source] = {}
+        self.distinct_pairs: list[tuple[Source, Source]] = []
+        self.known: dict[int, Variable] = {}
+        self.constants: dict[Any, Variable] = {}
+        self.functions: dict[int, FunctionVariable] = {}
+        self.cells: dict[int, CellVariable] = {}
+        self.lasting_values: dict[int, Variable] = {}
+        self.global_values: dict[tuple[int, str], Variable] = {}
+        self.global_stores: dict[tuple[int, str], tuple[Any, Variable]] = {}
+        self.tensors: dict[FakeTensor, TensorVariable] = {}
+        self.changed: dict[int, Variable] = {}
+        self.births: dict[int, int] = {}
+        self.inlined: dict[types.CodeType, FunctionVariable] = {}
+        self.keep: list[Any] = []
+        self.frames: list[SymbolicFrame] = []
+        self.live_lists: list[ListVariable] = []
+        self.jumps = 0
+        self.root: RootFrame = self._root_frame()
+
+    def _root_frame(self) -> RootFrame:
+        function, code = self.function, self.function.__code__
+        closure = function.__closure__ or ()
+        cells = tuple(
+            self._root_cell(cell, name) for name, cell in zip(code.co_freevars, closure, strict=True)
+        )
+        variable = FunctionVariable(
+            code, function.__globals__, (), function.__name__, function.__qualname__, None, None, cells,
+            function,
+        )  # fmt: skip
+        self.functions[id(function)] = variable
+        self.root_function = variable
+        return RootFrame(self, variable, {}, self.stop_at)
+
+    def _root_cell(self, cell: Any, name: str) -> CellVariable:
+        made = self.new_cell(cell, (("cell", name),))
+        made.own_name = name
+        return made
+
+    def trace(self, arguments: list[Any]) -> Variable:
+        """Run the frame with these values in its argument slots; returns what it returns.
+
+        Raises:
+            BreakTrace: tracing cannot go on; `root.step` is one past the step at fault.
+            StopTrace: the run has come to `stop_at`.
+        """
+        frame = self.root
+        for i, (name, value) in enumerate(zip(frame.code.co_varnames, arguments, strict=False)):
+            frame.locals[name] = LazyVariable(value, (("arg", i),))
+        self.frames.append(frame)
+        try:
+            return self.realize(frame.run())
+        finally:
+            self.frames.clear()
+
+    # Guards ----------------------------------------------------------------------------------
+
+    def guard(self, source: Source, kind: str, value: Any) -> None:
+        """The plan holds only while this does."""
+        key = (source, kind, value if kind in ("NO_ATTR", "TYPE", "ALIAS", "HAS_INSTANCE_ATTR") else None)
+        if key not in self.guards:
+            self.guards[key] = (source, kind, value)
+
+    def distinct(self, a: Variable, b: Variable) -> None:
+        """Two objects of the frame are not the same."""
+        if a.source is not None and b.source is not None:
+            self.distinct_pairs.append((a.source, b.source))
+
+    def symbol_of(self, value: int, source: Source) -> Any:
+        """A symbol for an integer of the frame, None to take it as it is."""
+        symbol = self.dynamic.symbol_of(value, source)
+        if symbol is None:
+            return None
+        self._placeholder(source, symbol, None)
+        return symbol
+
+    # Tensors ---------------------------------------------------------------------------------
+
+    def tensor_input(self, value: Tensor, source: Source) -> Variable:
+        """The variable of a tensor of the frame; it becomes an input of the graph."""
+        if value.is_inference():
+            unknown("a tensor made in inference mode")
+        fake = self.builder.from_tensor(
+            value, source=source, dynamic_dims=self.dynamic.dims_of(value, source)
+        )
+        made = TensorVariable(fake, source, type(value), value)
+        self._placeholder(source, fake, made)
+        self.tensors[fake] = made
+        return made
+
+    def _placeholder(self, source: Source, value: Any, variable: Any) -> None:
+        location, self.builder.location = self.builder.location, None
+        stack, self.builder.stack = self.builder.stack, None
+        name = _input_name(source)
+        after = self.inputs[-1].node if self.inputs else None
+        first = None if after is not None else next(iter(self.graph.nodes), None)
+        if after is not None:
+            with self.graph.inserting_after(after):
+                self.builder.placeholder(name, value)
+            node = after.next
+        elif first is not None:
+            with self.graph.inserting_before(first):
+                self.builder.placeholder(name, value)
+            node = next(iter(self.graph.nodes))
+        else:
+            self.builder.placeholder(name, value)
+            node = next(iter(self.graph.nodes))
+        self.builder.location, self.builder.stack = location, stack
+        self.inputs.append(GraphInput(source, value, node, variable))
+
+    def tensor_result(self, fake: FakeTensor) -> Variable:
+        """The variable of a result of an operator; the same tensor gives the same variable."""
+        known = self.tensors.get(fake)
+        if known is None:
+            known = self.tensors[fake] = TensorVariable(fake)
+        return known
+
+    def tensor_constant(self, value: Tensor) -> Variable:
+        """A tensor without a path from the frame: part of the graph."""
+        unknown("a tensor that has no path from the frame's variables")
+
+    def tensor_grad(self, tensor: TensorVariable) -> Variable:
+        """tensor.grad of an input."""
+        assert tensor.source is not None
+        grad = tensor.real.grad
+        if grad is None and tensor.fake.requires_grad and not tensor.real.is_leaf:
+            raise break_trace("tensor_attribute", "Tensor.grad of a tensor that is no leaf")
+        return self.wrap(grad, (*tensor.source, ("grad",)))
+
+    def operation(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call something that appends nodes; what operators refuse is a break."""
+        frames = self.frames
+        builder = self.builder
+        builder.location = frames[-1].location
+        builder.stack = tuple([frame.location for frame in frames])
+        try:
+            return function(*args, **kwargs)
+        except (BreakTrace, Raised):
+            raise
+        except DataDependentError as error:
+            raise break_trace("data_dependent_shape", str(error), error) from None
+        except UnsupportedError as error:
+            raise break_trace("unknown_operation", str(error), error) from None
+        except Exception as error:
+            raise break_trace("operator_error", f"{type(error).__name__}: {error}", error) from None
+
+    def operate(self, op: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call an operator, given itself or by name, on trace-time values."""
+        if isinstance(op, str):
+            op = argand_c10.find_operator(op)
+        return self.operation(self.builder.call, op, args, kwargs)
+
+    def set_grad_mode(self, enabled: bool) -> None:
+        """From here on operators are recorded for gradients, or not."""
+        if enabled != self.builder.grad_enabled:
+            self.operation(self.builder.create, set_grad_mode, (enabled,), {}, None)
+            self.builder.grad_enabled = enabled
+
+    # Changes ---------------------------------------------------------------------------------
+
+    def mutated(self, variable: Variable) -> None:
+        """The trace has changed the object; if it existed before, the change is made again at the end."""
+        if variable.source is not None or self.entered_before(variable):
+            self.changed[id(variable)] = variable
+
+    def entered_before(self, variable: Variable) -> bool:
+        """Whether an object without a path exists outside of the trace all the same."""
+        real = getattr(variable, "value", None)
+        return variable.source is None and id(real) in self.known and self.known[id(real)] is variable
+
+    def lists_of(self, items: list[Variable]) -> list[Variable]:
+        """The lists that hold exactly this storage."""
+        found = [v for v in self.known.values() if isinstance(v, ListVariable) and v.items is items]
+        return [*found, *(v for v in self.live_lists if v.items is items)]
+
+    def new_object(self, cls: type) -> Variable:
+        """An object that the traced program makes."""
+        return (ModuleVariable if issubclass(cls, Module) else ObjectVariable)(cls)
+
+    def born(self, variable: Variable) -> None:
+        """Remember the step that made an object which may not be possible to make again."""
+        self.births[id(variable)] = self.root.step - 1
+        self.keep.append(variable)
+
+    # Calls -----------------------------------------------------------------------------------
+
+    def count_jump(self) -> None:
+        """A backward jump; too many of them are a break."""
+        self.jumps += 1
+        if self.jumps > config.max_loop_steps:
+            raise break_trace("too_long", f"{self.jumps} steps of loops")
+
+    def enter_function(
+        self, function: FunctionVariable, args: list[Variable], kwargs: dict[str, Variable]
+    ) -> SymbolicFrame:
+        """The frame of a call."""
+        local = bind_arguments(self, function, args, kwargs)
+        if function.value is not None and function.code not in self.inlined:
+            self.inlined[function.code] = function
+        return SymbolicFrame(self, function, local)
+
+    def run_inlined(self, frame: SymbolicFrame) -> Variable:
+        """Run the frame of a call to its end."""
+        frames = self.frames
+        if len(frames) > config.max_call_depth:
+            raise break_trace("too_deep", f"{len(frames)} calls")
+        frames.append(frame)
+        try:
+            return self.realize(frame.run())
+        finally:
+            frames.pop()
+
+    def resume_generator(
+        self, frame: SymbolicFrame, value: Variable, started: bool
+    ) -> tuple[Variable, bool]:
+        """Run a generator's frame to its next yield or its return."""
+        if started:
+            frame.push(value)
+        self.frames.append(frame)
+        try:
+            found = self.realize(frame.run())
+        finally:
+            self.frames.pop()
+        return found, frame.yielded
+
+    def call_builtin(
+        self, function: BuiltinVariable, args: list[Variable], kwargs: dict[str, Variable]
+    ) -> Variable:
+        """A call of something that is not written in Python."""
+        return call_builtin(self, function, args, kwargs)
+
+    def construct(
+        self, cls: ClassVariable, args: list[Variable], kwargs: dict[str, Variable]
+    ) -> Variable:
+        """cls(*args, **kwargs)"""
+        return construct(self, cls, args, kwargs)
+
+    def function_handler(self, function: Any) -> Any:
+        """What stands in for a Python function that is not to be inlined, or None."""
+        return function_handler(function)
+
+    def compiled_function(self, value: Any) -> types.FunctionType | None:
+        """The function inside of a compiled one, None for other objects."""
+        wrapped = getattr(type(value), "__argand_compiled__", False) and value.__wrapped__
+        return wrapped if isinstance(wrapped, types.FunctionType) else None
+
+    def special_method(
+        self, owner: Variable, name: str, args: list[Variable], kwargs: dict[str, Variable]
+    ) -> Variable | None:
+        """object.__name__(...) of a built-in type, None if the name is no special method."""
+        if kwargs or not name.startswith("__"):
+            return None
+        if name == "__getitem__":
+            return owner.getitem(self, args[0])
+        if name == "__setitem__":
+            owner.setitem(self, args[0], args[1])
+            return Constant(None)
+        if name == "__delitem__":
+            owner.delitem(self, args[0])
+            return Constant(None)
+        if name == "__len__":
+            return owner.length(self)
+        if name == "__iter__":
+            return owner.iterate(self)
+        if name == "__contains__":
+            return owner.contains(self, args[0])
+        if name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
+            return owner.compare(self, name[2:-2], args[0]) or Constant(NotImplemented)
+        if name in ("__add__", "__mul__", "__or__", "__and__", "__sub__", "__xor__", "__iadd__"):
+            return owner.binary(self, name[2:-2], args[0]) or Constant(NotImplemented)
+        return None
+
+    def getitem(self, owner: Variable, key: Variable) -> Variable:
+        """owner[key]"""
+        return self.realize(owner).getitem(self, self.realize(key))
+
+
+def _input_name(source: Source) -> str:
+    """A readable name for a placeholder."""
+    parts = []
+    for step in source:
+        if step[0] == "arg":
+            parts.append(f"arg{step[1]}")
+        elif len(step) > 1 and step[0] not in ("func", "self"):
+            parts.append(str(step[1]))
+        else:
+            parts.append(step[0])
+    text = "_".join(part for part in parts if part not in ("_parameters", "_buffers", "_modules"))
+    name = "".join(c if c.isalnum() or c == "_" else "_" for c in text)
+    return f"input_{name}" if not name or name[0].isdigit() else name
+
+

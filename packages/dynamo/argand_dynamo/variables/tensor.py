@@ -1,0 +1,222 @@
+"""Tensors: a FakeTensor and, through it, the graph node that makes the value."""
+
+from __future__ import annotations
+
+import operator
+import types
+from typing import TYPE_CHECKING, Any
+
+import argand_c10
+from argand_dynamo.exceptions import break_trace
+from argand_dynamo.variables.base import (
+    MISSING,
+    Iterator,
+    MethodVariable,
+    Source,
+    Variable,
+    unknown,
+)
+from argand_dynamo.variables.constant import Constant
+from argand_dynamo.variables.iterators import SequenceIterator
+
+if TYPE_CHECKING:
+    from argand_dynamo.tracer import Tracer
+
+__all__ = ["OperatorVariable", "TensorVariable"]
+
+Tensor = argand_c10.Tensor
+# Attributes that are plain facts of a FakeTensor.
+_FACTS = frozenset(
+    {
+        "shape", "dtype", "device", "ndim", "itemsize", "nbytes", "layout", "is_cpu", "is_meta",
+        "is_cuda", "is_sparse", "is_quantized",
+    }
+)  # fmt: skip
+_FACT_METHODS = frozenset(
+    {
+        "size", "dim", "ndimension", "numel", "nelement", "stride", "is_contiguous", "element_size",
+        "storage_offset", "is_floating_point", "is_complex", "is_signed", "is_same_size", "get_device",
+    }
+)  # fmt: skip
+_DATA = frozenset({"item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__array__", "data_ptr"})  # fmt: skip
+_VIEWS = frozenset({"T", "mT", "H", "mH", "real", "imag"})
+_IN_PLACE = frozenset({"iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "ilshift", "irshift", "iand", "ior", "ixor"})  # fmt: skip
+_BINARY: dict[str, Any] = {
+    name: getattr(operator, name)
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "xor", "matmul")
+} | {"and": operator.and_, "or": operator.or_, **{n: getattr(operator, n) for n in _IN_PLACE}}  # fmt: skip
+
+
+class TensorVariable(Variable):
+    """A tensor of the traced program.
+
+    `cls` is its exact type (`Parameter`, ...). `pending` holds attributes set by the trace; `real` is the tensor itself if it is an input.
+    """
+
+    __slots__ = ("cls", "fake", "pending", "real")
+
+    def __init__(
+        self, fake: Any, source: Source | None = None, cls: type = Tensor, real: Any = MISSING
+    ) -> None:
+        self.fake = fake
+        self.source = source
+        self.cls = cls
+        self.real = real
+
+    def python_type(self) -> type:
+        return self.cls
+
+    def describe(self) -> str:
+        return f"a tensor of shape {[str(n) for n in self.fake.shape]}"
+
+    def raw(self) -> Any:
+        return self.fake
+
+    def key(self) -> Any:
+        return self
+
+    def real_object(self) -> Any:
+        return self.real
+
+    def truth(self, tx: Tracer) -> bool:
+        raise break_trace("data_dependent_branch", "the truth of a tensor")
+
+    def length(self, tx: Tracer) -> Variable:
+        if not len(self.fake.shape):
+            tx.raise_(TypeError, "len() of a 0-d tensor")
+        return tx.from_raw(self.fake.shape[0])
+
+    def iterate(self, tx: Tracer) -> Iterator:
+        if not len(self.fake.shape):
+            tx.raise_(TypeError, "iteration over a 0-d tensor")
+        count = int(self.fake.shape[0])
+        if count > 1024:
+            unknown("iteration over a tensor of more than 1024 rows")
+        return SequenceIterator([tx.from_raw(row) for row in tx.operate("unbind", self.fake)])
+
+    def getattr(self, tx: Tracer, name: str) -> Variable:
+        if name in _FACTS:
+            return tx.from_raw(getattr(self.fake, name))
+        if name in _VIEWS:
+            return tx.from_raw(tx.operation(getattr, self.fake, name))
+        if name == "requires_grad":
+            return Constant(bool(self.fake.requires_grad))
+        if name == "__class__":
+            return tx.from_raw(self.cls)
+        if name == "is_leaf":
+            if self.source is None and not self.fake.requires_grad:
+                return Constant(True)
+            raise break_trace("tensor_attribute", "Tensor.is_leaf")
+        if name == "grad" and self.real is not MISSING:
+            return tx.tensor_grad(self)
+        if name == "data":
+            # The same memory without history, and without a version of its own: `detach` has its numbers.
+            raise break_trace("tensor_attribute", "Tensor.data")
+        found = tx.class_attribute(self.cls, name)
+        if found is None:
+            return self._own_attribute(tx, name)
+        if isinstance(found, types.FunctionType) and not hasattr(type(self.fake), name):
+            return tx.bind_function(found, self)
+        if isinstance(found, property | types.GetSetDescriptorType):
+            raise break_trace("tensor_attribute", f"Tensor.{name}")
+        return MethodVariable(self, name)
+
+    def _own_attribute(self, tx: Tracer, name: str) -> Variable:
+        if self.real is MISSING or self.source is None:
+            tx.raise_(AttributeError, f"'{self.cls.__name__}' object has no attribute '{name}'")
+        fields = self.real.__dict__
+        if name not in fields:
+            tx.guard(self.source, "NO_ATTR", name)
+            tx.raise_(AttributeError, f"'{self.cls.__name__}' object has no attribute '{name}'")
+        return tx.wrap(fields[name], (*self.source, ("instance_dict", name)))
+
+    def setattr(self, tx: Tracer, name: str, value: Variable) -> None:
+        raise break_trace("tensor_attribute", f"assignment to Tensor.{name}")
+
+    def getitem(self, tx: Tracer, key: Variable) -> Variable:
+        return tx.from_raw(tx.operation(operator.getitem, self.fake, tx.raw(key)))
+
+    def setitem(self, tx: Tracer, key: Variable, value: Variable) -> None:
+        tx.operation(operator.setitem, self.fake, tx.raw(key), tx.raw(value))
+
+    def contains(self, tx: Tracer, item: Variable) -> Variable:
+        raise break_trace("data_dependent_value", "'in' on a tensor")
+
+    def binary(
+        self, tx: Tracer, operation: str, other: Variable, reflected: bool = False
+    ) -> Variable | None:
+        function = _BINARY.get(operation)
+        if function is None:
+            return None
+        theirs = tx.raw_operand(other)
+        if theirs is MISSING:
+            return None
+        a, b = (theirs, self.fake) if reflected else (self.fake, theirs)
+        return tx.from_raw(tx.operation(function, a, b))
+
+    def compare(self, tx: Tracer, operation: str, other: Variable) -> Variable | None:
+        theirs = tx.raw_operand(other)
+        if theirs is MISSING or theirs is None:
+            return None
+        return tx.from_raw(tx.operation(getattr(operator, operation), self.fake, theirs))
+
+    def unary(self, tx: Tracer, operation: str) -> Variable:
+        return tx.from_raw(tx.operation(getattr(operator, operation), self.fake))
+
+    def call_method(
+        self, tx: Tracer, name: str, args: list[Variable], kwargs: dict[str, Variable]
+    ) -> Variable:
+        if name in _DATA:
+            raise break_trace("data_dependent_value", f"Tensor.{name}()")
+        if name in ("backward", "register_hook", "retain_grad", "register_post_accumulate_grad_hook"):
+            raise break_trace("backward" if name == "backward" else "tensor_attribute", f"Tensor.{name}()")
+        if name == "requires_grad_" or name in ("set_", "detach_", "untyped_storage", "as_subclass"):
+            raise break_trace("tensor_attribute", f"Tensor.{name}()")
+        raw_args = [tx.raw(a) for a in args]
+        raw_kwargs = {k: tx.raw(v) for k, v in kwargs.items()}
+        if name in _FACT_METHODS:
+            return tx.from_raw(tx.operation(getattr(self.fake, name), *raw_args, **raw_kwargs))
+        method = getattr(self.fake, name, None)
+        if method is None:
+            found = tx.class_attribute(self.cls, name)
+            if isinstance(found, types.FunctionType):
+                return tx.bind_function(found, self).call(tx, args, kwargs)
+            raise break_trace("tensor_attribute", f"Tensor.{name}()")
+        return tx.from_raw(tx.operation(method, *raw_args, **raw_kwargs))
+
+
+class OperatorVariable(Variable):
+    """A registered operator, or an unbound operator method of Tensor."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any, source: Source | None = None) -> None:
+        self.value = value
+        self.source = source
+
+    def python_type(self) -> type:
+        return type(self.value)
+
+    def describe(self) -> str:
+        return f"operator {getattr(self.value, 'name', self.value)!r}"
+
+    def real_object(self) -> Any:
+        return self.value
+
+    def key(self) -> Any:
+        return self.value
+
+    def truth(self, tx: Tracer) -> bool:
+        return True
+
+    def getattr(self, tx: Tracer, name: str) -> Variable:
+        if not hasattr(self.value, name):
+            tx.raise_(AttributeError, f"'{type(self.value).__name__}' object has no attribute '{name}'")
+        return tx.from_raw(getattr(self.value, name))
+
+    def call(self, tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
+        return tx.from_raw(
+            tx.operate(
+                self.value, *[tx.raw(a) for a in args], **{k: tx.raw(v) for k, v in kwargs.items()}
+            )
+        )

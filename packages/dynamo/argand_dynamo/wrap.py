@@ -1,0 +1,284 @@
+"""From a real object and the path to it to its variable, and the guards that this takes."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import types
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import argand_c10
+from argand_c10 import Module, Operator, Tensor
+from argand_c10._C import OperatorMethod
+from argand_c10.module_hooks import HookDict
+from argand_dynamo.exceptions import break_trace
+from argand_dynamo.variables.base import LazyVariable, Source, Variable, unknown
+from argand_dynamo.variables.classes import ClassVariable
+from argand_dynamo.variables.constant import CONSTANT_TYPES, Constant, SymIntVariable
+from argand_dynamo.variables.dicts import DictVariable, SetVariable
+from argand_dynamo.variables.functions import BoundMethodVariable, PartialVariable
+from argand_dynamo.variables.modules import ModuleVariable
+from argand_dynamo.variables.objects import EnumVariable, ObjectVariable
+from argand_dynamo.variables.sequences import (
+    ListVariable,
+    RangeVariable,
+    SliceVariable,
+    TupleVariable,
+)
+from argand_fx.shapes import FakeTensor, SymSize
+from argand_fx.symbolic import SymbolicValue
+
+if TYPE_CHECKING:
+    from argand_dynamo.tracer import Tracer as _Base
+else:
+    _Base = object
+
+__all__ = ["Wrapping"]
+
+_DICTS: dict[type, type] = {dict: dict, OrderedDict: OrderedDict, defaultdict: defaultdict, HookDict: HookDict}
+_PLAIN_KEYS = frozenset({str, int, bool, type(None), float, bytes})
+_LASTING = (types.BuiltinFunctionType, type, types.ModuleType, Operator, OperatorMethod)
+_NATIVE_CALLABLES = (
+    types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType, types.ClassMethodDescriptorType,
+)  # fmt: skip
+
+
+class Wrapping(_Base):
+    """Mixin of `Tracer`."""
+
+    def wrap(self, value: Any, source: Source) -> Variable:
+        """The variable of an object that the program reads; the same object gives the same variable."""
+        kind = type(value)
+        if kind in CONSTANT_TYPES:
+            return self._wrap_constant(value, source)
+        known = self.known.get(id(value))
+        if known is not None:
+            if known.source is not None and known.source != source:
+                self.guard(source, "ALIAS", known.source)
+            return known
+        made = self._wrap_new(value, kind, source)
+        self.known[id(value)] = made
+        self.keep.append(value)
+        return made
+
+    def is_mutable_known(self, value: Any) -> bool:
+        """Whether the trace has a variable of the object, which it may have changed."""
+        return id(value) in self.known
+
+    def constant(self, value: Any) -> Variable:
+        """A constant of the code."""
+        kind = type(value)
+        if kind is tuple or kind is frozenset or kind is slice:
+            return self.from_raw(value)
+        return Constant(value)
+
+    def _wrap_constant(self, value: Any, source: Source) -> Variable:
+        key = (source, "value")
+        found = self.constants.get(key)
+        if found is None:
+            if type(value) is int and (symbol := self.symbol_of(value, source)) is not None:
+                found = SymIntVariable(symbol, source)
+            else:
+                self.guard(source, "EQUALS", value)
+                found = Constant(value, source)
+            self.constants[key] = found
+        return found
+
+    def _wrap_new(self, value: Any, kind: type, source: Source) -> Variable:
+        maker = _BY_TYPE.get(kind)
+        if maker is not None:
+            return maker(self, value, source)  # type: ignore[arg-type]
+        if isinstance(value, Tensor):
+            return self.tensor_input(value, source)
+        if isinstance(value, Module):
+            self._guard_object(value, source)
+            return ModuleVariable(kind, value, source)
+        if isinstance(value, type | Operator | OperatorMethod | types.ModuleType):
+            self.guard(source, "ID", value)
+            if isinstance(value, type):
+                self.class_sources.setdefault(value, source)
+            return self.lasting(value, source)
+        if isinstance(value, enum.Enum):
+            self.guard(source, "ID", value)
+            return EnumVariable(value, source)
+        if isinstance(value, tuple) and hasattr(kind, "_fields"):
+            return self._wrap_sequence(value, source)
+        if isinstance(value, _NATIVE_CALLABLES):
+            self.guard(source, "ID", value)
+            return self.lasting(value, source)
+        wrapped = self.compiled_function(value)
+        if wrapped is not None:
+            self.guard(source, "ID", value)
+            return self.function_of(wrapped, (*source, ("attr", "__wrapped__")))
+        if kind.__module__ == "numpy":
+            raise break_trace("numpy", f"a {kind.__name__}")
+        self._guard_object(value, source)
+        return ObjectVariable(kind, value, source)
+
+    def _guard_object(self, value: Any, source: Source) -> None:
+        kind = type(value)
+        self.guard(source, "TYPE", kind)
+        self.class_sources.setdefault(kind, (*source, ("type",)))
+
+    def _wrap_function(self, value: Any, source: Source) -> Variable:
+        self.guard(source, "CODE", value.__code__)
+        return self.function_of(value, source)
+
+    def _wrap_method(self, value: Any, source: Source) -> Variable:
+        self.guard(source, "TYPE", types.MethodType)
+        function = self.wrap(value.__func__, (*source, ("func",)))
+        return BoundMethodVariable(function, self.wrap(value.__self__, (*source, ("self",))), source)
+
+    def _wrap_builtin(self, value: Any, source: Source) -> Variable:
+        owner = value.__self__
+        if owner is None or isinstance(owner, types.ModuleType | type):
+            self.guard(source, "ID", value)
+            return self.lasting(value, source)
+        self.guard(source, "TYPE", type(value))
+        held = self.wrap(owner, (*source, ("attr", "__self__")))
+        self.guard((*source, ("attr", "__name__")), "EQUALS", value.__name__)
+        return held.getattr(self, value.__name__)
+
+    def _wrap_sequence(self, value: Any, source: Source) -> Variable:
+        kind = type(value)
+        self.guard(source, "TYPE", kind)
+        self.guard(source, "LEN", len(value))
+        items: list[Variable] = [
+            LazyVariable(item, (*source, ("item", i))) for i, item in enumerate(value)
+        ]
+        if kind is list:
+            return ListVariable(items, list, source)
+        return TupleVariable(items, kind, source)
+
+    def _wrap_dict(self, value: Any, source: Source) -> Variable:
+        kind = type(value)
+        self.guard(source, "TYPE", kind)
+        entries: dict[Any, tuple[Variable, Variable]] = {}
+        plain = all(type(key) in _PLAIN_KEYS for key in value)
+        if plain:
+            self.guard(source, "DICT_KEYS", tuple(value))
+        else:
+            self.guard(source, "LEN", len(value))
+        for i, (key, item) in enumerate(value.items()):
+            if type(key) in _PLAIN_KEYS:
+                name: Variable = Constant(key)
+            else:
+                name = self.wrap(key, (*source, ("key", i)))
+            hashed = self.hashed(name)
+            if plain:
+                entries[hashed] = (name, LazyVariable(item, (*source, ("item", key))))
+            else:
+                # Paths go by constant keys only.
+                unknown("a dict whose keys are no plain constants")
+        factory = None
+        if kind is defaultdict and value.default_factory is not None:
+            factory = self.wrap(value.default_factory, (*source, ("attr", "default_factory")))
+        return DictVariable(entries, kind, source, factory)
+
+    def _wrap_set(self, value: Any, source: Source) -> Variable:
+        if not all(type(item) in _PLAIN_KEYS for item in value):
+            unknown("a set whose members are no plain constants")
+        if type(value) is set:
+            unknown("a set made outside of the traced code")
+        self.guard(source, "ID", value)
+        return SetVariable({item: Constant(item) for item in value}, frozenset, source)
+
+    def _wrap_range(self, value: range, source: Source) -> Variable:
+        self.guard(source, "TYPE", range)
+        for name in ("start", "stop", "step"):
+            self.guard((*source, ("attr", name)), "EQUALS", getattr(value, name))
+        return RangeVariable(value, source)
+
+    def _wrap_slice(self, value: slice, source: Source) -> Variable:
+        self.guard(source, "TYPE", slice)
+        names = ("start", "stop", "step")
+        return SliceVariable(
+            [self.wrap(getattr(value, name), (*source, ("attr", name))) for name in names], source
+        )
+
+    def _wrap_partial(self, value: Any, source: Source) -> Variable:
+        self.guard(source, "TYPE", functools.partial)
+        function = self.wrap(value.func, (*source, ("attr", "func")))
+        args = self.wrap(value.args, (*source, ("attr", "args")))
+        kwargs = self.wrap(value.keywords, (*source, ("attr", "keywords")))
+        named = {self.raw(k): v for k, v in self.pairs(kwargs)}
+        return PartialVariable(function, self.unpack(args), named, source)
+
+    def _wrap_deque(self, value: Any, source: Source) -> Variable:
+        unknown("a deque")
+
+    def from_special(self, value: Any) -> Variable:
+        """The variable of a value without a path, other than a constant, a list or a tuple."""
+        kind = type(value)
+        if kind is FakeTensor:
+            return self.tensor_result(value)
+        if kind is SymSize:
+            return TupleVariable([self.from_raw(item) for item in value], argand_c10.Size)
+        if isinstance(value, SymbolicValue):
+            hint = getattr(value, "constant", None)
+            if type(hint) is int:
+                return Constant(hint)
+            return Constant(bool(value)) if type(value).__name__ == "SymBool" else SymIntVariable(value)
+        if kind in _DICTS and kind is dict:
+            return self.make_dict([(self.from_raw(k), self.from_raw(v)) for k, v in value.items()])
+        if kind is set or kind is frozenset:
+            return self.make_set([self.from_raw(item) for item in value], kind)
+        if kind is range:
+            return RangeVariable(value)
+        if kind is slice:
+            return SliceVariable([self.from_raw(x) for x in (value.start, value.stop, value.step)])
+        if isinstance(value, enum.Enum):
+            return self.remember(value, EnumVariable(value))
+        if isinstance(value, types.FunctionType | _LASTING | _NATIVE_CALLABLES):
+            return self.lasting(value, None)
+        if isinstance(value, tuple) and hasattr(kind, "_fields"):
+            return TupleVariable([self.from_raw(item) for item in value], kind)
+        if isinstance(value, Tensor):
+            return self.tensor_constant(value)
+        known = self.known.get(id(value))
+        if known is not None:
+            return known
+        unknown(f"a {kind.__name__} object that has no path from the frame's variables")
+
+    def remember(self, value: Any, variable: Variable) -> Variable:
+        """The variable known for the object, from now on this one if there was none."""
+        self.keep.append(value)
+        return self.known.setdefault(id(value), variable)
+
+    def _wrap_cell(self, value: Any, source: Source) -> Variable:
+        known = self.cells.get(id(value))
+        if known is None:
+            known = self.new_cell(value, (*source, ("attr", "cell_contents")))
+            known.holder = (source, None)
+        return known
+
+    def _wrap_tuple_iterator(self, value: Any, source: Source) -> Variable:
+        unknown("an iterator made outside of the traced code")
+
+    def class_of(self, value: type, source: Source) -> ClassVariable:
+        """The variable of a class that is guarded."""
+        found = self.wrap(value, source)
+        assert isinstance(found, ClassVariable)
+        return found
+
+
+_BY_TYPE: dict[type, Callable[[Wrapping, Any, Source], Variable]] = {
+    types.FunctionType: Wrapping._wrap_function,
+    types.MethodType: Wrapping._wrap_method,
+    types.BuiltinFunctionType: Wrapping._wrap_builtin,
+    list: Wrapping._wrap_sequence,
+    tuple: Wrapping._wrap_sequence,
+    argand_c10.Size: Wrapping._wrap_sequence,
+    set: Wrapping._wrap_set,
+    frozenset: Wrapping._wrap_set,
+    range: Wrapping._wrap_range,
+    slice: Wrapping._wrap_slice,
+    functools.partial: Wrapping._wrap_partial,
+    deque: Wrapping._wrap_deque,
+    types.CellType: Wrapping._wrap_cell,
+    type(iter(())): Wrapping._wrap_tuple_iterator,
+    **dict.fromkeys(_DICTS, Wrapping._wrap_dict),
+    Tensor: lambda tx, value, source: tx.tensor_input(value, source),
+}
