@@ -121,7 +121,9 @@ class CallWriter:
         if not isinstance(arg, tuple):
             if not argument.copies:
                 raise self._refuse(argument, arg)
-            arg = (arg,) * argument.copies
+            arg = (arg,)
+        if len(arg) == 1 and argument.copies:
+            arg = arg * argument.copies
         kind = argument.type[:-2]
         if kind.startswith("Tensor"):
             if not all(entry is None or isinstance(entry, Buf) for entry in arg):
