@@ -416,7 +416,7 @@ int argand_program_execute(const ArgandApi* api, const ArgandProgram* p, const A
   for (int32_t i = 0; i < p->n_values; i++) tensors[i] = NULL;
   int status = argand_read_inputs(&f, inputs);
   if (status) return status;
-  if (p->fixed_bytes || p->n_slots) {
+  if (p->n_arena) {
     if ((status = argand_make_arena(&f))) return status;
   }
   if (p->n_externs) { /* histories are kept by whoever calls the program, and casts are in the graph */
