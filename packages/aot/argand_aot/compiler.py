@@ -179,6 +179,7 @@ def _plan(joint: Joint, chosen: Partition | None) -> GraphPlan:
         kept_inputs=tuple(numbers[n] for n in chosen.inputs) if chosen is not None else (),
         symbols=tuple(source for _, source in sources) if chosen is not None else (),
         named_symbols=tuple(sources),
+        silent=bool(joint.differentiable_inputs),
         repeatable=not joint.random and not joint.mutations,
     )
 

@@ -281,6 +281,11 @@ class _Finish:
         if not isinstance(x, Value):
             return OutputSpec("constant", value=x)
         storage = x.storage
+        if any(s.op.name == "detach" for s in x.steps) and self.joint.tape.edge_of(x) is not None:
+            raise UnsupportedGraph(
+                "got a result that was detached and then changed in place by something with gradients",
+                "clone it after detach()",
+            )
         if storage.input is not None:
             return OutputSpec("input", storage.input, steps=_plain_steps(x))
         if storage.root in self.walk.constants:

@@ -30,6 +30,7 @@ class GraphPlan:
         kept_inputs: inputs that backward reads.
         symbols: where the symbols come from that backward gets first.
         named_symbols: where every symbol comes from, for results that depend on sizes.
+        silent: gradients must be off while the forward program runs, since inputs require grad.
         repeatable: the graph neither draws random numbers nor changes inputs, so that it may be run once more.
     """
 
@@ -43,6 +44,7 @@ class GraphPlan:
     kept_inputs: tuple[int, ...] = ()
     symbols: tuple[SymbolSource, ...] = ()
     named_symbols: tuple[tuple[str, SymbolSource], ...] = ()
+    silent: bool = False
     repeatable: bool = True
 
     def to_data(self) -> dict[str, Any]:
@@ -72,6 +74,7 @@ class GraphPlan:
             *(tuple(data[name]) for name in numbers),
             tuple((i, kind, d) for i, kind, d in data["symbols"]),
             tuple((name, (i, kind, d)) for name, (i, kind, d) in data["named_symbols"]),
+            data["silent"],
             data["repeatable"],
         )
 
@@ -91,7 +94,7 @@ def build_callable(
         again: computes gradients with a history; None where that is not possible.
     """
     call = forward
-    if plan.differentiable_values or plan.mutations:
+    if plan.silent or plan.mutations:
         call = _C.GraphFunction(
             f"{name}Backward",
             forward,
@@ -100,7 +103,7 @@ def build_callable(
             plan.n_inputs,
             plan.n_values,
             plan.n_kept,
-            plan.differentiable_inputs if plan.differentiable_values else (),
+            plan.differentiable_inputs,
             plan.differentiable_values,
             plan.kept_inputs,
             [(m.input, m.value, m.recorded) for m in plan.mutations],

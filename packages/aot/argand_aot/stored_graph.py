@@ -10,7 +10,7 @@ import argand_c10 as c10
 from argand_autograd import graph_ops
 from argand_c10 import Tensor
 from argand_fx import GraphModule, parse
-from argand_fx.parse import _default_target
+from argand_fx.parse import resolve_target
 from argand_fx.schema import overload
 from argand_fx.shapes import FakeTensor, GraphBuilder, ShapeEnv
 from argand_fx.symbolic import SymbolicValue
@@ -91,7 +91,7 @@ def _target(name: str) -> Any:
     try:
         return overload(name)
     except LookupError:
-        return _default_target(name)
+        return resolve_target(name)
 
 
 def graph_from_files(read: Any) -> tuple[GraphModule, list[Any]]:

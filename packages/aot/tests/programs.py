@@ -147,12 +147,25 @@ def check(program: Program, inputs: Sequence[Any], *, aliases: bool = True, stri
     return graph
 
 
+def close(a: Any, b: Any) -> bool:
+    """Equal but for the order in which gradients were added."""
+    if not isinstance(a, Tensor) or not isinstance(b, Tensor):
+        return a is b
+    return bool(((a - b).abs() <= 1e-5 * (1 + a.abs())).all()) or same(a, b)
+
+
 def compare(eager: dict[str, Any], got: dict[str, Any], *, aliases: bool = True, strides: bool = True) -> None:
-    """Raise AssertionError where two runs differ."""
+    """Raise AssertionError where two runs differ.
+
+    Gradients that flow in by a result and by its views, or past the graph, are added in another order: the views of
+    results are made outside of the compiled graph.
+    """
+    shared = bool(eager["aliases"])
     for what in ("results", "grads", "inputs"):
         assert len(eager[what]) == len(got[what])
         for i, (a, b) in enumerate(zip(eager[what], got[what], strict=True)):
-            assert same(a, b), f"{what}[{i}]:\neager {a}\ncompiled {b}"
+            equal = close if what == "grads" and shared else same
+            assert equal(a, b), f"{what}[{i}]:\neager {a}\ncompiled {b}"
     if aliases:
         assert eager["identities"] == got["identities"]
         assert eager["aliases"] == got["aliases"]
