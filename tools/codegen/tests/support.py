@@ -123,6 +123,7 @@ def fake_c10() -> types.ModuleType:
     module.errors = types.SimpleNamespace(
         ShapeError=type("ShapeError", (RuntimeError,), {}),
         DTypeError=type("DTypeError", (RuntimeError,), {}),
+        DataDependentError=type("DataDependentError", (RuntimeError,), {}),
     )
     module.get_default_dtype = lambda: kinds["float32"]
     module.promote_types = lambda a, b: kinds[dt.promote_types(a.name, b.name)]
