@@ -3,7 +3,7 @@
 from argand_fx._version import __version__  # isort: skip
 from argand_fx import passes, spec
 from argand_fx.artifact import BackendArtifact
-from argand_fx.draw import draw
+from argand_fx.draw import draw_svg
 from argand_fx.graph import Graph
 from argand_fx.graph_module import GraphModule
 from argand_fx.interpreter import Interpreter
@@ -40,7 +40,7 @@ __all__ = [
     "TracerBase",
     "Transformer",
     "__version__",
-    "draw",
+    "draw_svg",
     "has_side_effect",
     "map_aggregate",
     "map_arg",

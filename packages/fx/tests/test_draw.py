@@ -16,7 +16,7 @@ def test_every_node_and_edge_is_drawn():
     gm = fx.symbolic_trace(lambda x, y: ops.add(ops.mul(x, y), ops.neg(x)))
     for node in gm.graph.nodes:
         node.meta["val"] = c10.tensor([[1.0]])
-    tree = ElementTree.fromstring(fx.draw(gm.graph))
+    tree = ElementTree.fromstring(fx.draw_svg(gm.graph))
     titles = [t.text.splitlines()[0] for t in tree.iter(SVG + "title")]
     assert sorted(titles) == sorted(
         [
@@ -45,7 +45,7 @@ def test_boxes_do_not_overlap_and_lie_inside():
     for node in nodes[1:]:
         total = graph.call_function(ops.add, (total, node))
     graph.output(total)
-    tree = ElementTree.fromstring(fx.draw(graph))
+    tree = ElementTree.fromstring(fx.draw_svg(graph))
     width, height = float(tree.get("width")), float(tree.get("height"))
     boxes = [
         tuple(float(r.get(key)) for key in ("x", "y", "width", "height"))
@@ -63,10 +63,10 @@ def test_text_is_escaped_and_groups_are_outlined():
     x = graph.placeholder("x")
     n = graph.call_function(ops.add, (x, "<&>"))
     graph.output(n)
-    svg = fx.draw(graph, groups={n: 3})
+    svg = fx.draw_svg(graph, groups={n: 3})
     assert "&lt;&amp;&gt;" in svg and svg.count('stroke-width="3"') == 1
     ElementTree.fromstring(svg)
 
 
 def test_empty_graph():
-    ElementTree.fromstring(fx.draw(fx.Graph()))
+    ElementTree.fromstring(fx.draw_svg(fx.Graph()))
