@@ -69,8 +69,12 @@ def normalize(loop: Loop, hints: Mapping[str, int], index: int = 0) -> Group:
     second = _order_key(loop.write.strides, hints)
     dims = [d for d in range(n) if loop.sizes[d] != 1]
     dims.sort(key=lambda d: (-keys[d], -second[d]))
-    reads = [Access(a.buffer, tuple(a.strides[d] for d in dims), a.offset) for a in loop.reads]
-    write = Access(loop.write.buffer, tuple(loop.write.strides[d] for d in dims), loop.write.offset)
+
+    def ordered(strides: tuple[Size, ...]) -> list[Size]:
+        return [strides[d] for d in dims]
+
+    reads = [a.mapped(ordered) for a in loop.reads]
+    write = loop.write.mapped(ordered)
     member = Member(loop, FULL, write, reads)
     group = Group(index, [loop.sizes[d] for d in dims], [d >= kept for d in dims], [member])
     collapse(group)
@@ -83,7 +87,10 @@ def collapse(group: Group) -> None:
     while d + 1 < len(group.sizes):
         inner = group.sizes[d + 1]
         joins = group.reduced[d] == group.reduced[d + 1] and all(
-            a.strides[d] == a.strides[d + 1] * inner for m in group.members for a in (m.write, *m.reads)
+            strides[d] == strides[d + 1] * inner
+            for m in group.members
+            for a in (m.write, *m.reads)
+            for strides in ((a.strides,) if a.guard is None else (a.strides, a.guard.strides))
         )
         if not joins:
             d += 1
@@ -96,7 +103,7 @@ def collapse(group: Group) -> None:
 
 
 def _without(access: Access, d: int) -> Access:
-    return Access(access.buffer, access.strides[:d] + access.strides[d + 1 :], access.offset)
+    return access.mapped(lambda strides: strides[:d] + strides[d + 1 :])
 
 
 @dataclass(slots=True)
@@ -146,22 +153,22 @@ def unify(a: _Space, b: _Space) -> tuple[list[Size], list[bool | None], list[lis
     return sizes[::-1], flags[::-1], factors[0], factors[1]
 
 
-def _split(access: Access, factors: Sequence[Sequence[Size]]) -> list[Size]:
+def _split(strides: Sequence[Size], factors: Sequence[Sequence[Size]]) -> list[Size]:
     """Strides after splitting each dimension into factors, outermost first."""
-    strides: list[Size] = []
-    for stride, parts in zip(access.strides, factors, strict=True):
+    made: list[Size] = []
+    for stride, parts in zip(strides, factors, strict=True):
         steps: list[Size] = []
         step = stride
         for p in reversed(parts):
             steps.append(step)
             step = step * p
-        strides += reversed(steps)
-    return strides
+        made += reversed(steps)
+    return made
 
 
 def _refine(members: list[Member], factors: Sequence[Sequence[Size]]) -> list[Member]:
     def mapped(a: Access) -> Access:
-        return Access(a.buffer, tuple(_split(a, factors)), a.offset)
+        return a.mapped(lambda strides: _split(strides, factors))
 
     return [Member(m.loop, m.level, mapped(m.write), [mapped(a) for a in m.reads]) for m in members]
 
@@ -169,9 +176,12 @@ def _refine(members: list[Member], factors: Sequence[Sequence[Size]]) -> list[Me
 def _spread(members: list[Member], reduced: Sequence[bool], level: str) -> list[Member]:
     """Members over the kept dimensions, put into a space that also has reduced ones."""
 
+    def spread(strides: tuple[Size, ...]) -> list[Size]:
+        own = iter(strides)
+        return [0 if r else next(own) for r in reduced]
+
     def mapped(a: Access) -> Access:
-        strides = iter(a.strides)
-        return Access(a.buffer, tuple(0 if r else next(strides) for r in reduced), a.offset)
+        return a.mapped(spread)
 
     return [Member(m.loop, level, mapped(m.write), [mapped(a) for a in m.reads]) for m in members]
 
@@ -232,7 +242,7 @@ def _flows(group: Group) -> bool:
             if a.buffer not in names:
                 continue
             source = made.get(a.buffer)
-            if source is None or source.write.strides != a.strides or source.write.offset != a.offset:
+            if source is None or source.write != a:
                 return False
             reduction = source.loop.reduction is not None
             if m.level == KEPT and source.level == FULL and not reduction:

@@ -8,7 +8,7 @@ float32, and `narrow` brings a float32 to what a 16-bit dtype holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,18 +70,38 @@ def number(value: float, dtype: str) -> Value:
 
 
 @dataclass(frozen=True, slots=True)
+class Guard:
+    """Which indices an access reads at: those with 0 <= offset + sum(index[d] * strides[d]) < size. Elsewhere it gives 0."""
+
+    strides: tuple[Size, ...]
+    offset: Size
+    size: Size
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
     """Element `offset + sum(index[d] * strides[d])` of a buffer; one stride a dimension of the loop."""
 
     buffer: str
     strides: tuple[Size, ...]
     offset: Size = 0
+    guard: Guard | None = None
+
+    def mapped(self, function: Callable[[tuple[Size, ...]], Iterable[Size]]) -> Access:
+        """In another index space: `function` maps the strides of one space to those of the other."""
+        guard = self.guard
+        if guard is not None:
+            guard = Guard(tuple(function(guard.strides)), guard.offset, guard.size)
+        return Access(self.buffer, tuple(function(self.strides)), self.offset, guard)
 
     def __str__(self) -> str:
         parts = [f"i{d}" if s == 1 else f"{sz.text(s)}*i{d}" for d, s in enumerate(self.strides) if s != 0]
         if self.offset != 0:
             parts.append(str(sz.text(self.offset)))
-        return f"{self.buffer}[{' + '.join(parts) or '0'}]"
+        text = f"{self.buffer}[{' + '.join(parts) or '0'}]"
+        if self.guard is not None:
+            text += f" where 0 <= {Access('', self.guard.strides, self.guard.offset)} < {sz.text(self.guard.size)}"
+        return text
 
 
 @dataclass(slots=True)

@@ -254,3 +254,18 @@ def test_batch_norm_with_running_statistics_fuses() -> None:
     assert kernels(spec) == 1 and len(spec.steps) == 1
     exact = body(Eager(), *[t.to(c10.float64) for t in (x, w, b, m, v)])
     assert float(at.abs(at.sub(program(x, w, b, m, v)[0].to(c10.float64), exact)).max()) < 2e-6
+
+
+def test_gradients_of_slices_are_one_kernel() -> None:
+    for columns in (4, 5, 16, 33):
+        parts = [whole(6, columns, seed=k) for k in range(3)]
+
+        def body(o: Any, *x: Any, n: int = columns) -> Any:
+            padded = [o.slice_backward(g, [6, 3 * n], 1, k * n, (k + 1) * n, 1) for k, g in enumerate(x)]
+            rows = o.slice_backward(x[0], [9, n], 0, 2, 8, 1)
+            return o.add(o.add(padded[0], padded[1]), padded[2]), o.relu(rows), o.select_backward(x[1], [2, 6, n], 0, 1)
+
+        program, spec = program_of(body, parts)
+        assert all(isinstance(s, KernelStep) for s in spec.steps)
+        for got, want in zip(program(*parts), body(Eager(), *parts), strict=True):
+            assert same_bits(got, want), columns

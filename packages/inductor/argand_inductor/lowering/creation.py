@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import sizes as sz
-from ..loop_ir import INDEX, Access, Loop, Value, compute_dtype
+from ..loop_ir import INDEX, Access, Guard, Loop, Value, compute_dtype
 from .composite import lowers
 from .elements import convert, literal
 from .pointwise import Reads
@@ -147,3 +147,48 @@ def lower_batch_norm(ctx: Lowering, values: dict[str, Any], fakes: dict[str, Any
     normalized = elementwise(ctx, "native_batch_norm", out, reads, convert(y, dtype))
     statistics = [elementwise(ctx, "native_batch_norm", r, Reads(), literal(0, dtype_name(r.dtype))) for r in result[1:3]]
     return (normalized, *statistics)
+
+
+@lowers("slice_backward")
+def lower_slice_backward(ctx: Lowering, values: dict[str, Any], fakes: dict[str, Any], result: Any) -> Any:
+    """Zeros around the gradient, without writing them first."""
+    if values["step"] != 1:
+        return None
+    start = values["start"]
+    sizes = geometry(result)[0]
+    d = values["dim"] % len(sizes)
+    start = 0 if start is None else sz.of(start)
+    if not isinstance(start, int):
+        return None
+    if start < 0:
+        start = start + sizes[d]
+    elif isinstance(sizes[d], int):
+        start = min(start, sizes[d])
+    return padded(ctx, values["grad_output"], result, {d: start})
+
+
+@lowers("select_backward")
+def lower_select_backward(ctx: Lowering, values: dict[str, Any], fakes: dict[str, Any], result: Any) -> Any:
+    ref: TensorRef = values["grad_output"]
+    sizes = geometry(result)[0]
+    d, index = values["dim"] % len(sizes), sz.of(values["index"])
+    if isinstance(index, int) and index < 0:
+        index = index + sizes[d]
+    one = TensorRef(
+        ref.buffer, ref.dtype, (*ref.sizes[:d], 1, *ref.sizes[d:]), (*ref.strides[:d], 0, *ref.strides[d:]), ref.offset
+    )
+    return padded(ctx, one, result, {d: index})
+
+
+def padded(ctx: Lowering, ref: TensorRef, result: Any, starts: dict[int, sz.Size]) -> Any:
+    """The tensor at an offset in one dimension of zeros of the result's shape."""
+    sizes, strides, _ = geometry(result)
+    dtype = dtype_name(result.dtype)
+    if dtype not in LOOPS or ref.dtype != dtype or not is_dense(sizes, strides):
+        return None
+    ((d, start),) = starts.items()
+    moved = ref.offset - start * ref.strides[d]
+    guard = Guard(tuple(1 if k == d else 0 for k in range(len(sizes))), start * -1, ref.sizes[d])
+    reads = Reads()
+    x = reads.load(Access(ref.buffer, ref.strides, moved, guard), dtype)
+    return elementwise(ctx, "slice_backward", result, reads, x)

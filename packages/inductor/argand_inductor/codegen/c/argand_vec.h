@@ -2,7 +2,7 @@
  *
  * A kernel handles ARGAND_VECTOR_BYTES / D elements at once, D being the bytes of what it mostly computes with: its vectors are
  * wD_f32, wD_i64 and so on, one lane an element, whatever their size. Masks are vectors of 0 and -1 in signed integers of any size.
- * `left` is how many elements remain, at least 1: lanes beyond it load as 0 and are not stored.
+ * `left` is how many elements remain: lanes beyond it load as 0 and are not stored.
  */
 #ifndef ARGAND_INDUCTOR_VEC_H_
 #define ARGAND_INDUCTOR_VEC_H_
@@ -124,17 +124,6 @@ ARGAND_MATH void argand_stream_end(void) { __builtin_ia32_sfence(); }
     __builtin_memcpy(&r_, q_, sizeof r_);                                      \
     r_;                                                                        \
   })
-/* Lane l is element l * stride of T, for lanes that count. */
-#define ARGAND_GATHER(V, T, p, stride, left)                                             \
-  ({                                                                                     \
-    T t_[sizeof(V) / sizeof(T)];                                                         \
-    const long n_ = (left);                                                              \
-    for (long l_ = 0; l_ < (long)(sizeof(V) / sizeof(T)); l_++)                          \
-      __builtin_memcpy(&t_[l_], (p) + (l_ < n_ ? l_ : 0) * (stride) * (long)sizeof(T), sizeof(T)); \
-    V r_;                                                                                \
-    __builtin_memcpy(&r_, t_, sizeof r_);                                                \
-    r_;                                                                                  \
-  })
 #define ARGAND_SCATTER(T, p, stride, left, v)                                                       \
   ({                                                                                                \
     T t_[sizeof(v) / sizeof(T)];                                                                    \
@@ -158,6 +147,16 @@ static const signed char argand_lane_numbers[64] __attribute__((unused)) = {
     return v;                                                                                                           \
   }                                                                                                                     \
   ARGAND_MATH void w##D##_store_##s(char* p, long left, w##D##_##s v) { argand_store_bytes(p, &v, sizeof v, left * (long)sizeof(T)); } \
+  /* lane l is element l * stride for first <= l < end, else 0 */                                                      \
+  ARGAND_MATH w##D##_##s w##D##_gather_##s(const char* p, long stride, long first, long end) {                          \
+    if (stride == 1 && first <= 0) return w##D##_load_##s(p, end > 0 ? end : 0);                                        \
+    T t[ARGAND_VECTOR_BYTES / D] = {};                                                                                  \
+    if (end > ARGAND_VECTOR_BYTES / D) end = ARGAND_VECTOR_BYTES / D;                                                   \
+    for (long l = first > 0 ? first : 0; l < end; l++) __builtin_memcpy(&t[l], p + l * stride * (long)sizeof(T), sizeof(T)); \
+    w##D##_##s v;                                                                                                       \
+    __builtin_memcpy(&v, t, sizeof v);                                                                                  \
+    return v;                                                                                                           \
+  }                                                                                                                     \
   ARGAND_MATH w##D##_##s w##D##_splat_##s(const char* p) {                                                              \
     T x;                                                                                                                \
     __builtin_memcpy(&x, p, sizeof x);                                                                                  \

@@ -127,8 +127,8 @@ class KernelWriter:
 
     # ---- values
 
-    def position(self, access: Access) -> Var:
-        """The address itself."""
+    def position_text(self, access: Access) -> tuple[str, Size, int]:
+        """(the address at inner index 0 as a C scalar, stride of the inner index, scope)."""
         terms, level = [self.text(access.offset)], FUNCTION
         for d, stride in enumerate(access.strides):
             if d == self.inner or stride == 0:
@@ -137,8 +137,12 @@ class KernelWriter:
             level = max(level, scope)
             terms.append(c_product(name, self.text(stride)))
         stride = access.strides[self.inner] if self.inner >= 0 else 0
+        return self.em.scalar(level, "long", c_sum(terms)), stride, level
+
+    def position(self, access: Access) -> Var:
+        """The address itself."""
+        base, stride, level = self.position_text(access)
         v = self.em.type_of("int64")
-        base = self.em.scalar(level, "long", c_sum(terms))
         if stride == 0:
             return self.em.declare(level, "int64", f"(long)({base}) - ({v}){{}}")
         lanes = self.em.declare(FUNCTION, "int64", f"__builtin_convertvector(w{self.em.d}_lanes_i8(), {v})")
@@ -150,12 +154,31 @@ class KernelWriter:
             return self.position(access)
         dtype = self.buffers[access.buffer].dtype
         pointer, stride, level = self.address(access)
+        if access.guard is not None:
+            return self.guarded(access, pointer, stride, dtype)
         if stride == 0:
             return self.em.splat(level, dtype, pointer)
         where = self.at(pointer, stride, ITEMSIZE[dtype])
         if stride == 1:
             return self.em.load(INNER, dtype, where, "left")
-        return self.em.gather(INNER, dtype, where, self.text(stride), "left")
+        return self.em.gather(INNER, dtype, where, self.text(stride), "0", "left")
+
+    def guarded(self, access: Access, pointer: str, stride: Size, dtype: str) -> Var:
+        """Elements inside the guard's range, 0 outside."""
+        guard = access.guard
+        assert guard is not None
+        at, step, level = self.position_text(Access(INDEX, guard.strides, guard.offset))
+        size, bytes_ = self.text(guard.size), ITEMSIZE[dtype]
+        where = self.at(pointer, stride, bytes_)
+        if step == 0:
+            left = self.em.scalar(level, "long", f"{at} >= 0 && {at} < {size}", "in")
+            if stride == 1:
+                return self.em.load(INNER, dtype, where, f"({left} ? left : 0)")
+            return self.em.gather(INNER, dtype, where, self.text(stride), "0", f"({left} ? left : 0)")
+        if step == 1:
+            first = self.em.scalar(INNER, "long", f"-({at} + i)", "from")
+            return self.em.gather(INNER, dtype, where, self.text(stride), first, f"({first} + {size} < left ? {first} + {size} : left)")
+        raise AssertionError("a guard moves by one or not at all along the inner dimension")
 
     def value(self, member: Member, node: Value, total: Var | None = None) -> Var:
         """The C variable of a node of a member's body (or final value, given its total)."""
@@ -610,7 +633,7 @@ def reuse_pairs(
         for buffer, reads in accesses.items():
             if buffer == INDEX:
                 continue
-            same = all((a.strides, a.offset) == (m.write.strides, m.write.offset) for a in reads)
+            same = all((a.strides, a.offset, a.guard) == (m.write.strides, m.write.offset, None) for a in reads)
             if same and buffer not in writes and ITEMSIZE[buffers[buffer].dtype] == ITEMSIZE[m.loop.dtype]:
                 pairs.append((m.loop.name, buffer))
     return tuple(pairs)

@@ -264,16 +264,15 @@ class Emitter:
             return self.declare(level, "bool", f"(w{self.d}_i8)(w{self.d}_splat_i8({address}) != 0)", 1)
         return self.declare(level, dtype, f"w{self.d}_splat_{SUFFIX[dtype]}({address})")
 
-    def gather(self, level: int, dtype: str, address: str, stride: str, left: str) -> Var:
-        """Elements `stride` apart."""
+    def gather(self, level: int, dtype: str, address: str, stride: str, first: str, end: str) -> Var:
+        """Elements `stride` apart in the lanes from `first` up to `end`, 0 in the others."""
+        d, arguments = self.d, f"{address}, {stride}, {first}, {end}"
         if dtype in ("bfloat16", "float16"):
             half = {"bfloat16": "bf16", "float16": "f16"}[dtype]
-            raw = f"ARGAND_GATHER(w{self.d}_u16, unsigned short, {address}, {stride}, {left})"
-            return self.declare(level, "float32", f"w{self.d}_{half}_to_f32({raw})")
+            return self.declare(level, "float32", f"w{d}_{half}_to_f32(w{d}_gather_u16({arguments}))")
         if dtype == "bool":
-            raw = f"ARGAND_GATHER(w{self.d}_i8, signed char, {address}, {stride}, {left})"
-            return self.declare(level, "bool", f"(w{self.d}_i8)({raw} != 0)", 1)
-        return self.declare(level, dtype, f"ARGAND_GATHER({self.type_of(dtype)}, {SCALAR[dtype]}, {address}, {stride}, {left})")
+            return self.declare(level, "bool", f"(w{d}_i8)(w{d}_gather_i8({arguments}) != 0)", 1)
+        return self.declare(level, dtype, f"w{d}_gather_{SUFFIX[dtype]}({arguments})")
 
     def stored(self, x: Var, dtype: str) -> tuple[str, str, str]:
         """(vector, its suffix, its scalar type) of a value as elements of a storage dtype (which holds it exactly)."""
