@@ -6,13 +6,12 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from argand_aot.functionalize import Functionalizer
+from argand_aot.tape import TapeNode, is_differentiable
+from argand_aot.values import Edge, Geometry, UnsupportedGraph, Value, map_values
 from argand_c10 import Operator
 from argand_fx import GraphModule, Node
 from argand_fx.schema import schema_of
-
-from argand_aot.functionalize import Functionalizer
-from argand_aot.tape import TapeNode, is_differentiable
-from argand_aot.values import Edge, Geometry, UnsupportedGraph, Value, fresh_value, map_values
 
 __all__ = ["apply", "bound_arguments", "run_module"]
 
@@ -87,7 +86,9 @@ def apply(f: Functionalizer, args: Sequence[Any], kwargs: dict[str, Any]) -> tup
         return tuple(results)
     geometries = [x.geometry if isinstance(x, Value) else None for x in results]
     kept = [map_values(x, f.frozen) for x in found[n:]]
-    node = FunctionNode(tape.next_sequence(), edges, geometries, backward, kept, positions, materialize)
+    node = FunctionNode(
+        tape.next_sequence(), edges, geometries, backward, kept, positions, materialize
+    )
     node.place = tape.place
     for i, (x, flows) in enumerate(zip(results, differentiable, strict=True)):
         if isinstance(x, Value) and flows and is_differentiable(x.dtype):
@@ -115,7 +116,11 @@ def run_module(f: Functionalizer, module: GraphModule, inputs: Sequence[Any]) ->
         if isinstance(x, Node):
             return env[x]
         if isinstance(x, (list, tuple)):
-            return type(x)([values(v) for v in x]) if type(x) in (list, tuple) else [values(v) for v in x]
+            return (
+                type(x)([values(v) for v in x])
+                if type(x) in (list, tuple)
+                else [values(v) for v in x]
+            )
         return x
 
     for node in module.graph.nodes:
@@ -133,5 +138,7 @@ def run_module(f: Functionalizer, module: GraphModule, inputs: Sequence[Any]) ->
         elif node.op == "call_function" and getattr(node.target, "__name__", "") == "set_grad_mode":
             continue  # gradients are off, or derived by graph rewrites, either way
         else:
-            raise UnsupportedGraph(f"{node.name}: got a {node.op} node inside of a custom Function, expected operators")
+            raise UnsupportedGraph(
+                f"{node.name}: got a {node.op} node inside of a custom Function, expected operators"
+            )
     raise UnsupportedGraph("got a graph of a custom Function without an output")

@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
+from argand_aot.compiled_graph import CompiledGraph, load
+from argand_aot.compiler import EagerGraph, compile
+from argand_aot.stored_graph import graph_from_files, graph_to_files
 from argand_c10.disk_cache import DiskCache
 from argand_fx import GraphModule
-
-from argand_aot.compiler import CompiledGraph, EagerGraph, compile, load
-from argand_aot.stored_graph import graph_from_files, graph_to_files
 
 __all__ = ["aot_eager", "load_aot_eager"]
 
@@ -50,4 +50,6 @@ def aot_eager(
 
 def load_aot_eager(data: dict[str, Any]) -> CompiledGraph | None:
     """The graph that `CompiledGraph.serialize` described; None if the disk cache has lost it."""
-    return load(data, load_program=_load_program, backward_compiler=GraphProgram, backend="aot_eager")
+    return load(
+        data, load_program=_load_program, backward_compiler=GraphProgram, backend="aot_eager"
+    )

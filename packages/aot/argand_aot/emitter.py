@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import argand_c10 as c10
+from argand_aot.values import Geometry, UnsupportedGraph
 from argand_c10 import Operator
 from argand_fx.schema import bind, overload, schema_of
 from argand_fx.shapes import FakeTensor, GraphBuilder
 from argand_fx.symbolic import SymbolicValue
-
-from argand_aot.values import Geometry, UnsupportedGraph
 
 __all__ = ["Emitter", "split_arguments"]
 
@@ -20,7 +19,11 @@ def split_arguments(op: Operator, bound: Sequence[Any]) -> tuple[tuple[Any, ...]
     """Arguments in schema order as positional and keyword-only ones; trailing defaults are left out."""
     schema = schema_of(op)
     n = schema.positional
-    while n and schema.arguments[n - 1].has_default and _same(bound[n - 1], schema.arguments[n - 1].default):
+    while (
+        n
+        and schema.arguments[n - 1].has_default
+        and _same(bound[n - 1], schema.arguments[n - 1].default)
+    ):
         n -= 1
     keywords = {
         a.name: bound[i]
@@ -31,7 +34,9 @@ def split_arguments(op: Operator, bound: Sequence[Any]) -> tuple[tuple[Any, ...]
 
 
 def _same(x: Any, default: Any) -> bool:
-    return x is default or (type(x) is type(default) and isinstance(x, (int, float, str, bool)) and x == default)
+    return x is default or (
+        type(x) is type(default) and isinstance(x, (int, float, str, bool)) and x == default
+    )
 
 
 def _key(x: Any) -> Any:
@@ -78,7 +83,9 @@ class Emitter:
         op, bound = bind(c10.find_operator(name), args, kwargs)
         return self.call(op, bound)
 
-    def unexpanded(self, name: str, bound: Sequence[Any], shape: Any, dtype: Any, device: Any) -> FakeTensor:
+    def unexpanded(
+        self, name: str, bound: Sequence[Any], shape: Any, dtype: Any, device: Any
+    ) -> FakeTensor:
         """A composite operator as one node: its contiguous result has the given sizes."""
         op = overload(name)
         key = (name, _key(bound))
@@ -88,7 +95,9 @@ class Emitter:
             found = self._made[key] = self._add(op, bound, shape, dtype, device)
         return found
 
-    def _add(self, op: Operator, bound: Sequence[Any], shape: Any, dtype: Any, device: Any) -> FakeTensor:
+    def _add(
+        self, op: Operator, bound: Sequence[Any], shape: Any, dtype: Any, device: Any
+    ) -> FakeTensor:
         args, kwargs = split_arguments(op, bound)
         result = self.builder.fake(shape, dtype, device=device)
         return self.builder.create(op, args, kwargs, result)
@@ -101,9 +110,7 @@ class Emitter:
         """
         if same_strides(tensor.shape, tensor.stride(), geometry.strides):
             return tensor
-        order = sorted(
-            range(geometry.ndim), key=lambda i: (-_size(geometry.strides[i]), i)
-        )
+        order = sorted(range(geometry.ndim), key=lambda i: (-_size(geometry.strides[i]), i))
         expected: Any = 1
         for i in reversed(order):
             if geometry.shape[i] != 1 and geometry.strides[i] != expected:

@@ -11,10 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import argand_c10 as c10
-from argand_c10 import Operator
-from argand_c10.rules import Rules, rules_of
-from argand_fx.schema import bind, overload, schema_of
-
 from argand_aot import view_steps
 from argand_aot.emitter import Emitter
 from argand_aot.values import (
@@ -27,6 +23,9 @@ from argand_aot.values import (
     geometry_of,
     map_values,
 )
+from argand_c10 import Operator
+from argand_c10.rules import Rules, rules_of
+from argand_fx.schema import bind, overload, schema_of
 
 if TYPE_CHECKING:
     from argand_aot.tape import Tape
@@ -154,10 +153,10 @@ class Functionalizer:
     def _wrap(self, results: Any, like: Any) -> Any:
         if isinstance(results, (list, tuple)):
             likes = like if isinstance(like, (list, tuple)) else [None] * len(results)
-            return type(results)(
-                [self._wrap(r, g) for r, g in zip(results, likes, strict=True)]
-            ) if type(results) in (list, tuple) else tuple(
-                self._wrap(r, g) for r, g in zip(results, likes, strict=True)
+            return (
+                type(results)([self._wrap(r, g) for r, g in zip(results, likes, strict=True)])
+                if type(results) in (list, tuple)
+                else tuple(self._wrap(r, g) for r, g in zip(results, likes, strict=True))
             )
         return fresh_value(results, None if like is None else geometry_of(like))
 
@@ -237,7 +236,9 @@ class Functionalizer:
             raise _no_functional_form(op)
         rules = rules_of(functional)
         if rules is not None and rules.composite is not None and rules.derivative is None:
-            return emit.unexpanded(functional.name, given, target.shape, target.dtype, target.device)
+            return emit.unexpanded(
+                functional.name, given, target.shape, target.dtype, target.device
+            )
         return emit.call(functional, self._functional_arguments(functional, given))
 
     def _constant(self, target: Value, number: Any) -> Any:

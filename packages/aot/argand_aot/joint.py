@@ -7,13 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from argand_autograd import graph_ops
-from argand_c10 import Operator, Tensor
-from argand_fx import Graph, GraphModule, Node
-from argand_fx.schema import overload
-from argand_fx.shapes import FakeTensor, GraphBuilder
-from argand_fx.symbolic import SymbolicValue
-
 from argand_aot import custom_function
 from argand_aot.derive import derive
 from argand_aot.emitter import Emitter
@@ -21,6 +14,12 @@ from argand_aot.functionalize import Functionalizer, input_value
 from argand_aot.outputs import Mutation, OutputSpec, Step
 from argand_aot.tape import InputNode, Tape
 from argand_aot.values import Edge, Geometry, UnsupportedGraph, Value, fresh_value
+from argand_autograd import graph_ops
+from argand_c10 import Operator, Tensor
+from argand_fx import Graph, GraphModule, Node
+from argand_fx.schema import overload
+from argand_fx.shapes import FakeTensor, GraphBuilder
+from argand_fx.symbolic import SymbolicValue
 
 __all__ = ["Backward", "Joint", "build_joint"]
 
@@ -95,7 +94,9 @@ class Joint:
                 tangents.append(self._input(f"tangent_{k}", fake))
         found = derive(pure, [self._edges[k] for k in chosen], [fresh_value(t) for t in tangents])
         self.builder.location = self.builder.stack = None
-        grads = [pure.read(found[i]).node if i in found else None for i in self.differentiable_inputs]
+        grads = [
+            pure.read(found[i]).node if i in found else None for i in self.differentiable_inputs
+        ]
         return Backward([t.node for t in tangents], grads)
 
     def _input(self, name: str, like: Any) -> Any:
@@ -115,7 +116,9 @@ def build_joint(module: GraphModule, example_inputs: Sequence[Any]) -> Joint:
     """
     joint = Joint(_shape_env(example_inputs))
     _Walk(joint, module).run(example_inputs)
-    joint.random = [n for n in joint.graph.nodes if isinstance(n.target, Operator) and n.target.is_random]
+    joint.random = [
+        n for n in joint.graph.nodes if isinstance(n.target, Operator) and n.target.is_random
+    ]
     return joint
 
 
@@ -188,7 +191,9 @@ class _Walk:
         if node.op == "get_attr":
             return self._attribute(node)
         if node.op != "call_function":
-            raise UnsupportedGraph(f"{node.name}: got a {node.op} node, expected calls of operators")
+            raise UnsupportedGraph(
+                f"{node.name}: got a {node.op} node, expected calls of operators"
+            )
         args, kwargs = self._values(node.args), self._values(node.kwargs)
         target = node.target
         if isinstance(target, Operator):
@@ -254,7 +259,11 @@ class _Finish:
 
     def _start(self) -> list[Value]:
         """The inputs as they came."""
-        return [fresh_value(n.meta["val"]) for n in self.joint.placeholders if isinstance(n.meta["val"], FakeTensor)]
+        return [
+            fresh_value(n.meta["val"])
+            for n in self.joint.placeholders
+            if isinstance(n.meta["val"], FakeTensor)
+        ]
 
     def run(self, node: Node) -> None:
         joint, f = self.joint, self.f
@@ -356,9 +365,7 @@ def _number(x: Any) -> int:
 
 
 def _plain_steps(x: Value) -> tuple[Step, ...]:
-    return tuple(
-        Step(s.op.name, tuple(_plain(a) for a in s.args), s.recorded) for s in x.steps
-    )
+    return tuple(Step(s.op.name, tuple(_plain(a) for a in s.args), s.recorded) for s in x.steps)
 
 
 def _plain(x: Any) -> Any:
@@ -369,4 +376,3 @@ def _plain(x: Any) -> Any:
     if x is None or isinstance(x, (bool, int, float, str)):
         return x
     return ("dtype", x.name)
-

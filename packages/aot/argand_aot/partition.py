@@ -10,15 +10,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from argand_aot.joint import Backward, Joint
+from argand_aot.min_cut import INFINITE, FlowNetwork
 from argand_c10 import Operator
 from argand_c10.rules import rules_of
 from argand_fx import Graph, GraphModule, Node
 from argand_fx.schema import overload
 from argand_fx.shapes import FakeTensor
 from argand_fx.symbolic import SymbolicValue
-
-from argand_aot.joint import Backward, Joint
-from argand_aot.min_cut import INFINITE, FlowNetwork
 
 __all__ = ["Partition", "extract_backward", "extract_forward", "partition"]
 
@@ -54,9 +53,13 @@ def partition(joint: Joint, backward: Backward) -> Partition:
     mutated = {joint.placeholders[m.input] for m in joint.mutations}
     cut = _cut(direct, mutated)
     storages = {n.meta["val"].storage for n in mutated}
-    given = {n.meta["val"].storage for n in joint.placeholders if isinstance(n.meta["val"], FakeTensor)}
+    given = {
+        n.meta["val"].storage for n in joint.placeholders if isinstance(n.meta["val"], FakeTensor)
+    }
     order = {n: i for i, n in enumerate(joint.graph.nodes)}
-    values = sorted((n for n in cut if n.op != "placeholder" or n in mutated), key=order.__getitem__)
+    values = sorted(
+        (n for n in cut if n.op != "placeholder" or n in mutated), key=order.__getitem__
+    )
     taken = {n.meta["val"].storage for n in joint.results}
     results = set(joint.results)
     copied = set()
@@ -65,7 +68,9 @@ def partition(joint: Joint, backward: Backward) -> Partition:
         if n not in results and (storage in taken or storage in storages or storage in given):
             copied.add(n)
         taken.add(storage)
-    inputs = sorted((n for n in cut if n.op == "placeholder" and n not in mutated), key=order.__getitem__)
+    inputs = sorted(
+        (n for n in cut if n.op == "placeholder" and n not in mutated), key=order.__getitem__
+    )
     return Partition(tuple(inputs), tuple(values), frozenset(copied))
 
 
@@ -225,7 +230,9 @@ def extract_backward(
         like: FakeTensor = n.meta["val"]
         strides = None if n in chosen.copied else like.stride()
         offset = like.storage_offset() if n.op == "placeholder" else 0
-        node.meta["val"] = FakeTensor(like.shape, strides, offset, like.dtype, like.device, node=node)
+        node.meta["val"] = FakeTensor(
+            like.shape, strides, offset, like.dtype, like.device, node=node
+        )
     for n in joint.graph.nodes:
         if n in body:
             env[n] = new.node_copy(n, env.__getitem__)
@@ -262,7 +269,9 @@ def _body(ends: Sequence[Node], given: set[Node]) -> set[Node]:
         if n in seen:
             continue
         if n.op == "placeholder":
-            raise AssertionError(f"partition: {n.name} is needed by the backward graph, but not kept")
+            raise AssertionError(
+                f"partition: {n.name} is needed by the backward graph, but not kept"
+            )
         seen.add(n)
         stack.extend(i for i in n.all_input_nodes if i not in given)
     return seen
@@ -284,4 +293,3 @@ def _symbol(joint: Joint, name: str) -> Any:
 def _used(root: dict[str, Any], graph: Graph) -> dict[str, Any]:
     names = {n.target for n in graph.nodes if n.op == "get_attr"}
     return {k: v for k, v in root.items() if k in names}
-

@@ -7,10 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import argand_c10 as c10
-from argand_autograd import _C
-from argand_fx.schema import overload, schema_of
-
 from argand_aot.outputs import Mutation, OutputSpec, Step
+from argand_autograd import _C
 
 __all__ = ["GraphPlan", "build_callable"]
 
@@ -63,7 +61,9 @@ class GraphPlan:
             )
             for o in data["outputs"]
         )
-        mutations = tuple(Mutation(m["input"], m["value"], m["recorded"]) for m in data["mutations"])
+        mutations = tuple(
+            Mutation(m["input"], m["value"], m["recorded"]) for m in data["mutations"]
+        )
         numbers = ("differentiable_inputs", "differentiable_values", "kept_inputs")
         return cls(
             data["n_inputs"],
@@ -109,9 +109,9 @@ def build_callable(
             [(m.input, m.value, m.recorded) for m in plan.mutations],
             plan.symbols,
         )
-    if all(o.kind == "value" and o.index == i and not o.steps for i, o in enumerate(plan.outputs)) and (
-        len(plan.outputs) == plan.n_values
-    ):
+    if all(
+        o.kind == "value" and o.index == i and not o.steps for i, o in enumerate(plan.outputs)
+    ) and (len(plan.outputs) == plan.n_values):
         return call
     return _with_outputs(plan, call)
 
@@ -159,7 +159,9 @@ def _maker(o: OutputSpec) -> Maker:
         return lambda values, inputs, results, symbols: value
     if o.kind == "symbolic":
         code = compile(value, "<symbolic>", "eval")
-        return lambda values, inputs, results, symbols: eval(code, {"__builtins__": _ALLOWED}, symbols)
+        return lambda values, inputs, results, symbols: eval(
+            code, {"__builtins__": _ALLOWED}, symbols
+        )
     steps = [_replay(s) for s in o.steps]
     from_input = o.kind == "input"
 
@@ -176,6 +178,8 @@ _ALLOWED = {"min": min, "max": max, "abs": abs, "int": int, "float": float, "boo
 
 
 def _replay(step: Step) -> Callable[[Any, dict[str, int]], Any]:
+    from argand_fx.schema import overload, schema_of  # few graphs return views
+
     op = overload(step.op)
     schema = schema_of(op)
     n = schema.positional - 1

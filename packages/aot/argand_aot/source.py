@@ -1,19 +1,22 @@
-"""Where a compiled graph's backward graphs come from: the joint graph, or what an earlier process kept of it."""
+"""Where a compiled graph's backward graphs come from: the joint graph, or what an earlier process kept of it.
+
+What derives is imported when it is needed: a process that finds all of its programs on disk never does.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from argand_c10 import debug_trace, logs, metrics
 from argand_c10.disk_cache import DiskCache
-from argand_fx import Graph, GraphModule
 
-from argand_aot.joint import Joint, build_joint
-from argand_aot.partition import Partition, partition
-from argand_aot.stored_graph import graph_from_files, graph_to_files
+if TYPE_CHECKING:
+    from argand_aot.joint import Joint
+    from argand_aot.partition import Partition
+    from argand_fx import GraphModule
 
 __all__ = ["Source"]
 
@@ -56,6 +59,9 @@ class Source:
         Raises:
             RuntimeError: if the disk cache has lost it.
         """
+        from argand_aot.joint import build_joint
+        from argand_aot.partition import partition
+
         if self._joint is None:
             self._joint = build_joint(*self._read())
         joint = self._joint
@@ -66,6 +72,20 @@ class Source:
             with metrics.timed("partition"):
                 self._chosen = partition(joint, everything)
         return joint, self._chosen
+
+    def backward_graph(self, pattern: bytes, symbols: Sequence[str]) -> GraphModule:
+        """The backward graph for a pattern of gradients; its first inputs are these symbols."""
+        from argand_aot.partition import extract_backward
+
+        joint, chosen = self.partitioned()
+        assert chosen is not None, "only graphs with gradients have a backward graph"
+        return extract_backward(joint, chosen, joint.backward([bool(b) for b in pattern]), symbols)
+
+    def functional_graph(self) -> GraphModule:
+        """The functional forward graph that keeps nothing."""
+        from argand_aot.partition import extract_forward
+
+        return extract_forward(self.partitioned()[0], None)
 
     def location(self) -> tuple[str | None, int]:
         """The user's first line in the graph."""
@@ -84,6 +104,8 @@ class Source:
                 "backward: got a compiled graph from the disk cache whose derivative has since been removed from it; "
                 "clear the cache (ARGAND_CACHE_DIR) and run the program again"
             )
+        from argand_aot.stored_graph import graph_from_files
+
         return graph_from_files(entry.read)
 
     def store(self, program: str) -> str | None:
@@ -93,6 +115,8 @@ class Source:
             program: text that tells forward programs apart.
         """
         if self._key is None and self._module is not None:
+            from argand_aot.stored_graph import graph_to_files
+
             files = graph_to_files(self._module, self._example_inputs)
             digest = hashlib.sha256(f"{FORMAT} {program}".encode())
             for name, content in sorted(files.items()):
@@ -108,7 +132,9 @@ class Source:
         if self._key is None or self._load_program is None:
             return None
         entry = _cache.get(f"{self._key}-{pattern.hex()}")
-        found: Callable[..., Any] | None = None if entry is None else self._load_program(entry.manifest["program"])
+        found: Callable[..., Any] | None = (
+            None if entry is None else self._load_program(entry.manifest["program"])
+        )
         return found
 
     def store_backward(self, pattern: bytes, program: dict[str, Any]) -> None:
@@ -122,6 +148,8 @@ def _show_joint(joint: Joint) -> None:
     if channel.isEnabledFor(logging.INFO):
         channel.info("%s", joint.graph)
     if debug_trace.enabled():
+        from argand_fx import Graph, GraphModule
+
         whole = Graph()
         whole.graph_copy(joint.graph, {})
         debug_trace.add("joint_graph", GraphModule(joint.root, whole))

@@ -42,7 +42,12 @@ def describe_inputs(module: GraphModule, example_inputs: Sequence[Any]) -> list[
         elif isinstance(x, SymbolicValue):
             found.append({"kind": "symbol", "value": str(x)})
         else:
-            found.append({"kind": "constant", "value": x if isinstance(x, (int, float, str, type(None))) else repr(x)})
+            found.append(
+                {
+                    "kind": "constant",
+                    "value": x if isinstance(x, (int, float, str, type(None))) else repr(x),
+                }
+            )
     return found
 
 
@@ -74,7 +79,10 @@ def graph_to_files(module: GraphModule, example_inputs: Sequence[Any]) -> dict[s
 def _hints(module: GraphModule, example_inputs: Sequence[Any]) -> dict[str, int]:
     """An example's value of each symbol."""
     found: dict[str, int] = {}
-    for x in (*example_inputs, *(n.meta.get("val") for n in module.graph.nodes if n.op == "placeholder")):
+    for x in (
+        *example_inputs,
+        *(n.meta.get("val") for n in module.graph.nodes if n.op == "placeholder"),
+    ):
         sizes = [x] if isinstance(x, SymbolicValue) else []
         if isinstance(x, FakeTensor):
             sizes = [*x.shape, *x.stride()]

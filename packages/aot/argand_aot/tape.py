@@ -9,11 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from argand_aot import view_steps
+from argand_aot.values import (
+    Edge,
+    Geometry,
+    UnsupportedGraph,
+    Value,
+    ViewStep,
+    map_values,
+    values_in,
+)
 from argand_c10 import Operator
 from argand_c10.rules import Rules, rules_of
-
-from argand_aot import view_steps
-from argand_aot.values import Edge, Geometry, UnsupportedGraph, Value, ViewStep, map_values, values_in
 
 if TYPE_CHECKING:
     from argand_aot.functionalize import Functionalizer
@@ -40,7 +47,9 @@ class TapeNode:
 
     name = ""
 
-    def __init__(self, sequence: int, edges: Sequence[Edge | None], results: Sequence[Geometry | None]) -> None:
+    def __init__(
+        self, sequence: int, edges: Sequence[Edge | None], results: Sequence[Geometry | None]
+    ) -> None:
         self.sequence = sequence
         self.edges = list(edges)
         self.results = list(results)
@@ -121,7 +130,9 @@ class ViewNode(TapeNode):
 
     name = "as_strided"
 
-    def __init__(self, sequence: int, base: Geometry, steps: tuple[ViewStep, ...], edge: Edge) -> None:
+    def __init__(
+        self, sequence: int, base: Geometry, steps: tuple[ViewStep, ...], edge: Edge
+    ) -> None:
         super().__init__(sequence, [edge], [steps[-1].result if steps else base])
         self.base = base
         self.steps = steps
@@ -155,7 +166,11 @@ class _Shape:
     """A tensor of which only the geometry is known: all that the gradients of views read."""
 
     def __init__(self, geometry: Geometry) -> None:
-        self.shape, self.strides, self.offset = geometry.shape, list(geometry.strides), geometry.offset
+        self.shape, self.strides, self.offset = (
+            geometry.shape,
+            list(geometry.strides),
+            geometry.offset,
+        )
         self.dtype, self.device, self.ndim = geometry.dtype, geometry.device, geometry.ndim
 
 
@@ -321,7 +336,11 @@ class Tape:
         """
         flat: list[Value] = list(results) if isinstance(results, (list, tuple)) else [results]
         rule = rules.derivative
-        among = set(range(len(flat))) if rule is None or isinstance(results, list) else set(rule.differentiable[1])  # type: ignore[attr-defined]
+        among = (
+            set(range(len(flat)))
+            if rule is None or isinstance(results, list)
+            else set(rule.differentiable[1])
+        )  # type: ignore[attr-defined]
         carriers = [i for i, v in enumerate(flat) if i in among and is_differentiable(v.dtype)]
         if not carriers:
             return

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import argand_c10 as c10
+from argand_aot.emitter import same_strides
+from argand_aot.values import Geometry, UnsupportedGraph, ViewStep
 from argand_c10 import Operator
 from argand_c10.rules import Rules, rules_of
 from argand_fx.schema import schema_of
-
-from argand_aot.emitter import same_strides
-from argand_aot.values import Geometry, UnsupportedGraph, ViewStep
 
 if TYPE_CHECKING:
     from argand_aot.functionalize import Functionalizer
@@ -39,7 +38,10 @@ def geometry(op: Operator, rules: Rules, bound: Sequence[Any]) -> Geometry:
         strides, offset = tuple(s // 2 for s in strides[:-1]), offset // 2
     elif dtype.itemsize != source.dtype.itemsize:  # view.dtype of a tensor whose last stride is 1
         have, want = source.dtype.itemsize, dtype.itemsize
-        strides, offset = tuple(s * have // want for s in strides[:-1]) + strides[-1:], offset * have // want
+        strides, offset = (
+            tuple(s * have // want for s in strides[:-1]) + strides[-1:],
+            offset * have // want,
+        )
     return Geometry(tuple(found), strides, offset, dtype, source.device)
 
 
@@ -73,7 +75,9 @@ def apply(f: Functionalizer, step: ViewStep, content: Any, source: Geometry) -> 
 def _check_within(source: Geometry, view: Geometry) -> None:
     """Elements outside of the source are not part of its functional value."""
     last = view.offset + sum((n - 1) * s for n, s in zip(view.shape, view.strides, strict=True))
-    end = source.offset + sum((n - 1) * s for n, s in zip(source.shape, source.strides, strict=True))
+    end = source.offset + sum(
+        (n - 1) * s for n, s in zip(source.shape, source.strides, strict=True)
+    )
     if not (view.offset >= source.offset and last <= end):
         raise UnsupportedGraph(
             "as_strided: got a view of memory outside of the tensor that the compiled code got or made",
@@ -81,7 +85,9 @@ def _check_within(source: Geometry, view: Geometry) -> None:
         )
 
 
-def put(f: Functionalizer, content: Any, source: Geometry, steps: tuple[ViewStep, ...], new: Any) -> Any:
+def put(
+    f: Functionalizer, content: Any, source: Geometry, steps: tuple[ViewStep, ...], new: Any
+) -> Any:
     """`content` with the elements that `steps` select replaced by `new`; the functional inverse of writing to a view."""
     if not steps:
         return new
@@ -151,7 +157,10 @@ def _sliced(f: Functionalizer, content: Any, step: ViewStep, new: Any) -> Any:
         return new
     shape = list(content.shape)
     return _where_placed(
-        f, content, new, lambda t: f.emitter.named("slice_backward", t, shape, dim, start, end, stride)
+        f,
+        content,
+        new,
+        lambda t: f.emitter.named("slice_backward", t, shape, dim, start, end, stride),
     )
 
 
@@ -175,7 +184,9 @@ def _unfolded(f: Functionalizer, content: Any, step: ViewStep, new: Any) -> Any:
     return emit.named("where", covered, placed, content)
 
 
-def _put_strided(f: Functionalizer, content: Any, source: Geometry, step: ViewStep, new: Any) -> Any:
+def _put_strided(
+    f: Functionalizer, content: Any, source: Geometry, step: ViewStep, new: Any
+) -> Any:
     _check_within(source, step.result)
     emit, view = f.emitter, step.result
 

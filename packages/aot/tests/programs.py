@@ -50,7 +50,9 @@ def trace(program: Program, inputs: Sequence[Any]) -> tuple[GraphModule, list[An
     builder = GraphBuilder(Graph())
     fakes = []
     for i, x in enumerate(inputs):
-        fakes.append(builder.placeholder(f"x{i}", builder.from_tensor(x)) if isinstance(x, Tensor) else x)
+        fakes.append(
+            builder.placeholder(f"x{i}", builder.from_tensor(x)) if isinstance(x, Tensor) else x
+        )
     out = program(Ops(builder.ops, builder), *fakes)
     builder.output(as_tuple(out))
     builder.graph.lint()
@@ -107,7 +109,10 @@ def run(function: Callable[..., Any], inputs: Sequence[Any], seed: int = 7) -> d
     results = as_tuple(function(*given))
     tensors = [r for r in results if isinstance(r, Tensor)]
     roots = [r for r in tensors if r.requires_grad]
-    weights = [aten.ops.cos(aten.arange(r.numel()).to(c10.float32)).reshape(r.shape).to(r.dtype) for r in roots]
+    weights = [
+        aten.ops.cos(aten.arange(r.numel()).to(c10.float32)).reshape(r.shape).to(r.dtype)
+        for r in roots
+    ]
     grads: Sequence[Any] = ()
     if roots and wanted:
         grads = autograd.grad(roots, wanted, weights, allow_unused=True)
@@ -137,7 +142,9 @@ def run(function: Callable[..., Any], inputs: Sequence[Any], seed: int = 7) -> d
     }
 
 
-def check(program: Program, inputs: Sequence[Any], *, aliases: bool = True, strides: bool = True) -> CompiledGraph:
+def check(
+    program: Program, inputs: Sequence[Any], *, aliases: bool = True, strides: bool = True
+) -> CompiledGraph:
     """Compare the compiled program with eager, bit for bit; returns the compiled graph."""
     eager = run(lambda *x: program(Ops(aten.ops, None), *x), inputs)
     _, given = copies(inputs)
@@ -154,7 +161,9 @@ def close(a: Any, b: Any) -> bool:
     return bool(((a - b).abs() <= 1e-5 * (1 + a.abs())).all()) or same(a, b)
 
 
-def compare(eager: dict[str, Any], got: dict[str, Any], *, aliases: bool = True, strides: bool = True) -> None:
+def compare(
+    eager: dict[str, Any], got: dict[str, Any], *, aliases: bool = True, strides: bool = True
+) -> None:
     """Raise AssertionError where two runs differ.
 
     Gradients that flow in by a result and by its views, or past the graph, are added in another order: the views of

@@ -9,14 +9,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import argand_aten as aten
-import argand_aot as aot
-import argand_c10 as c10
 import pytest
+from programs import Ops, compiled, same
+
+import argand_aot as aot
+import argand_aten as aten
+import argand_c10 as c10
 from argand_c10 import metrics
 from argand_fx import Graph, GraphModule
 from argand_fx.shapes import GraphBuilder, ShapeEnv
-from programs import Ops, compiled, same
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +88,9 @@ def test_symbolic_sizes() -> None:
     o = builder.ops
     y = o.softmax(o.mul(o.reshape(x, [-1, 3]), w), 1)
     z = o.cat([y, y], 0)
-    builder.output((o.sum(o.mul(z, z), [0]), o.slice(x, 0, 1, 3), x.shape[0] * 2, o.transpose(z, 0, 1)))
+    builder.output(
+        (o.sum(o.mul(z, z), [0]), o.slice(x, 0, 1, 3), x.shape[0] * 2, o.transpose(z, 0, 1))
+    )
     graph = aot.aot_eager(GraphModule(builder.constants, builder.graph), [x, w])
     assert isinstance(graph, aot.CompiledGraph)
     data = json.loads(json.dumps(graph.serialize()))

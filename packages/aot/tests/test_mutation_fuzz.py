@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import argand_aten as aten
-import argand_c10 as c10
 import hypothesis
 import hypothesis.strategies as st
+from programs import Ops, aot_eager, compare, copies, run, trace
+
+import argand_aten as aten
+import argand_c10 as c10
 from argand_aot import UnsupportedGraph
 from argand_aot.joint import build_joint
-from programs import Ops, aot_eager, compare, copies, run, trace
 
 # Each step: what to do, on which values, with which number.
 STEP = st.tuples(st.integers(0, 27), st.integers(0, 50), st.integers(0, 50), st.integers(0, 11))
@@ -123,7 +124,10 @@ def check_program(steps: list[tuple[int, int, int, int]], kinds: tuple[int, int]
 
 
 @hypothesis.settings(
-    max_examples=500, deadline=None, derandomize=True, suppress_health_check=list(hypothesis.HealthCheck)
+    max_examples=500,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(hypothesis.HealthCheck),
 )
 @hypothesis.given(PROGRAM, st.tuples(st.integers(0, 2), st.integers(0, 2)))
 def test_random_programs(steps: list[tuple[int, int, int, int]], kinds: tuple[int, int]) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from programs import Ops, check, compare, compiled, run, same, trace
+
 import argand_aten as aten
 import argand_autograd as autograd
 import argand_c10 as c10
-import pytest
 from argand_c10 import records
-from programs import Ops, check, compare, compiled, run, same, trace
 
 
 def leaf(*shape: int, dtype: Any = None, seed: int = 0) -> Any:
@@ -250,7 +251,15 @@ def test_leaf_changed_without_grad() -> None:
 def test_aliased_results() -> None:
     def program(o: Ops, x: Any) -> Any:
         y = o.mul(x, 2)
-        return x, y, o.select(y, 0, 0), o.transpose(y, 0, 1), y, o.slice(x, 0, 1, 2), o.reshape(x, [-1])
+        return (
+            x,
+            y,
+            o.select(y, 0, 0),
+            o.transpose(y, 0, 1),
+            y,
+            o.slice(x, 0, 1, 2),
+            o.reshape(x, [-1]),
+        )
 
     check(program, [inner(3, 4)])
     check(program, [data(3, 4)])
@@ -313,7 +322,9 @@ def test_transformer_block() -> None:
 
 
 def test_conv_net_in_training_mode() -> None:
-    def program(o: Ops, x: Any, w: Any, g: Any, b: Any, mean: Any, var: Any, count: Any, f: Any, target: Any) -> Any:
+    def program(
+        o: Ops, x: Any, w: Any, g: Any, b: Any, mean: Any, var: Any, count: Any, f: Any, target: Any
+    ) -> Any:
         o.add_(count, 1)
         y = o.conv2d(x, w, None, 1, 1)
         y = o.relu_(o.batch_norm(y, g, b, mean, var, True, 0.1, 1e-5))
@@ -323,7 +334,17 @@ def test_conv_net_in_training_mode() -> None:
 
     target = aten.tensor([1, 0])
     count = aten.tensor(0)
-    inputs = [data(2, 3, 4, 4), leaf(5, 3, 3, 3), leaf(5), leaf(5, seed=1), data(5), data(5).abs(), count, leaf(3, 20), target]
+    inputs = [
+        data(2, 3, 4, 4),
+        leaf(5, 3, 3, 3),
+        leaf(5),
+        leaf(5, seed=1),
+        data(5),
+        data(5).abs(),
+        count,
+        leaf(3, 20),
+        target,
+    ]
     graph = check(program, inputs)
     assert [m.input for m in graph.plan.mutations] == [4, 5, 6]
 
@@ -361,7 +382,11 @@ def test_indexing() -> None:
     def program(o: Ops, x: Any, i: Any) -> Any:
         y = o.mul(x, 2)
         o.index_put_(y, [i], o.index_select(x, 0, i), True)
-        return o.index(y, [None, i]), o.gather(y, 0, o.expand(o.unsqueeze(i, 1), [3, 4])), o.embedding(x, i)
+        return (
+            o.index(y, [None, i]),
+            o.gather(y, 0, o.expand(o.unsqueeze(i, 1), [3, 4])),
+            o.embedding(x, i),
+        )
 
     check(program, [leaf(4, 4), index])
 
@@ -371,7 +396,14 @@ def test_reductions_sorts_and_joins() -> None:
         values, order = o.sort(x, 1)
         top, _ = o.topk(w, 2)
         joined = o.cat([values, top], 1)
-        return o.softmax(joined, -1), o.var(x, [0]), o.amax(w, [1]), o.logsumexp(x, [1]), order, o.cumsum(w, 0)
+        return (
+            o.softmax(joined, -1),
+            o.var(x, [0]),
+            o.amax(w, [1]),
+            o.logsumexp(x, [1]),
+            order,
+            o.cumsum(w, 0),
+        )
 
     check(program, [leaf(3, 4), leaf(3, 4, seed=1)])
 
@@ -410,7 +442,10 @@ def test_saved_values_are_checked() -> None:
 def test_double_backward() -> None:
     program = lambda o, x, w: o.sum(o.mul(o.sin(x), o.mul(x, w)))  # noqa: E731
     found = []
-    for function in (compiled(program, [leaf(4), leaf(4)]), lambda *a: (program(Ops(aten.ops, None), *a),)):
+    for function in (
+        compiled(program, [leaf(4), leaf(4)]),
+        lambda *a: (program(Ops(aten.ops, None), *a),),
+    ):
         x, w = leaf(4), leaf(4, seed=1)
         (gx,) = autograd.grad(function(x, w)[0], [x], create_graph=True)
         found.append(autograd.grad(gx.exp().sum(), [x, w]))
@@ -420,7 +455,10 @@ def test_double_backward() -> None:
 def test_double_backward_of_random_numbers_is_refused() -> None:
     x = leaf(4)
     y = compiled(lambda o, x: o.dropout(o.exp(x), 0.5, True), [x])(x)[0]
-    with pytest.raises(NotImplementedError, match="create_graph=True for a compiled function that draws random numbers"):
+    with pytest.raises(
+        NotImplementedError,
+        match="create_graph=True for a compiled function that draws random numbers",
+    ):
         autograd.grad(y.sum(), [x], create_graph=True)
 
 

@@ -1,0 +1,179 @@
+"""A compiled graph: its programs, its derivative, and its form on disk. Loading one imports nothing that compiles."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from argand_aot.runtime import GraphPlan, build_callable
+from argand_aot.source import Source
+from argand_aten import ops
+from argand_autograd import enable_grad, grad
+from argand_c10 import debug_trace, logs, metrics
+
+if TYPE_CHECKING:
+    from argand_fx import GraphModule
+
+__all__ = ["CompiledGraph", "Compiler", "inputs_of", "load", "show_graph"]
+
+# compiler(graph, inputs) -> a function of as many inputs that returns a flat tuple
+Compiler = Callable[["GraphModule", Sequence[Any]], Callable[..., Any]]
+
+
+class CompiledGraph:
+    """A compiled graph, called with the traced graph's inputs.
+
+    Attributes:
+        backend: the name of the backend that it belongs to.
+        call: the same as calling the object, faster.
+        plan: what a call does besides running programs.
+        forward: the forward program.
+        backwards: the backward programs so far, by pattern of gradients.
+    """
+
+    def __init__(
+        self,
+        plan: GraphPlan,
+        forward: Callable[..., Any],
+        source: Source,
+        backward_compiler: Compiler,
+        backend: str,
+    ) -> None:
+        self.plan = plan
+        self.forward = forward
+        self.backend = backend
+        self.backwards: dict[bytes, Callable[..., Any]] = {}
+        self._source = source
+        self._backward_compiler = backward_compiler
+        self._lock = threading.RLock()
+        self._again_module: GraphModule | None = None
+        again = self._again if plan.repeatable else None
+        self.call = build_callable(plan, forward, self._backward_for, again)
+
+    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
+        return self.call(*inputs)
+
+    def serialize(self) -> dict[str, Any]:
+        """Plain data from which `load` makes an equal graph in another process.
+
+        Raises:
+            TypeError: if the programs of its compiler cannot be kept.
+        """
+        if not hasattr(self.forward, "serialize"):
+            raise TypeError(
+                f"serialize: got programs of {self.backend!r}, which cannot be kept, expected ones with serialize()"
+            )
+        program = self.forward.serialize()
+        key = (
+            self._source.store(json.dumps(program, sort_keys=True))
+            if self.plan.differentiable_values
+            else None
+        )
+        with self._lock:
+            for pattern, backward in self.backwards.items():
+                self._store_backward(pattern, backward)
+        return {"plan": self.plan.to_data(), "forward": program, "key": key}
+
+    def _backward_for(self, pattern: bytes) -> Callable[..., Any]:
+        """The backward program for this pattern of gradients, compiled when it is first needed."""
+        with self._lock:
+            found = self.backwards.get(pattern)
+            if found is None:
+                found = self._source.load_backward(pattern)
+                if found is None:
+                    found = self._compile_backward(pattern)
+                    self._store_backward(pattern, found)
+                self.backwards[pattern] = found
+            return found
+
+    def _compile_backward(self, pattern: bytes) -> Callable[..., Any]:
+        with metrics.timed("derive"):
+            graph = self._source.backward_graph(
+                pattern, [name for name, _ in self.plan.named_symbols]
+            )
+        file, line = self._source.location()
+        with debug_trace.compilation("backward", file or "", line):
+            show_graph("backward", graph)
+            metrics.count("graphs")
+            return self._backward_compiler(graph, inputs_of(graph))
+
+    def _store_backward(self, pattern: bytes, program: Any) -> None:
+        if hasattr(program, "serialize"):
+            self._source.store_backward(pattern, program.serialize())
+
+    def _again(self, inputs: tuple[Any, ...], grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Gradients with a history: the functional graph is run and differentiated by the engine."""
+        with self._lock:
+            if self._again_module is None:
+                self._again_module = self._source.functional_graph()
+        return differentiate_again(self._again_module, self.plan, inputs, grads)
+
+
+def differentiate_again(
+    module: GraphModule, plan: GraphPlan, inputs: tuple[Any, ...], grads: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """The gradients of a functional graph's inputs, computed by differentiable operators.
+
+    Args:
+        inputs: the inputs, with their histories.
+        grads: of the differentiable results; None where nothing flowed in.
+    """
+    with enable_grad():
+        given = list(inputs)
+        wanted = [i for i in plan.differentiable_inputs if inputs[i].requires_grad]
+        for i in wanted:
+            given[i] = ops.alias(inputs[i])  # an input that is given twice has two gradients
+        values = module(*given)
+        pairs = [
+            (values[k], g)
+            for k, g in zip(plan.differentiable_values, grads, strict=True)
+            if g is not None and values[k].requires_grad
+        ]
+        found = grad(
+            [v for v, _ in pairs],
+            [given[i] for i in wanted],
+            [g for _, g in pairs],
+            create_graph=True,
+            allow_unused=True,
+        )
+    by_input = dict(zip(wanted, found, strict=True))
+    return tuple(by_input.get(i) for i in plan.differentiable_inputs)
+
+
+def inputs_of(module: GraphModule) -> list[Any]:
+    """What the placeholders of a graph stand for."""
+    return [n.meta["val"] for n in module.graph.nodes if n.op == "placeholder"]
+
+
+def show_graph(which: str, module: GraphModule) -> None:
+    """Tell logs and debug trace of a "forward" or "backward" graph."""
+    channel = logs.channel("aot_graphs")
+    if channel.isEnabledFor(logging.INFO):
+        channel.info("%s %s", which, module.graph)
+    if debug_trace.enabled():
+        debug_trace.add(f"{which}_graph", module)
+
+
+def load(
+    data: dict[str, Any],
+    *,
+    load_program: Callable[[dict[str, Any]], Callable[..., Any] | None],
+    backward_compiler: Compiler,
+    backend: str,
+) -> CompiledGraph | None:
+    """The graph that `serialize` described; None if its forward program is gone.
+
+    Args:
+        load_program: gives the program that its own `serialize` described, or None.
+        backward_compiler: compiles backward graphs that are not found.
+    """
+    program = None if data["plan"] is None else load_program(data["forward"])
+    if program is None:
+        return None
+    source = Source.stored(data["key"], load_program)
+    return CompiledGraph(
+        GraphPlan.from_data(data["plan"]), program, source, backward_compiler, backend
+    )
