@@ -13,10 +13,13 @@ __version__ = "0.1.0"
 
 _SUBMODULES = frozenset(
     {
+        "_dynamo",
         "autograd",
         "backends",
+        "compiler",
         "cuda",
         "func",
+        "fx",
         "nn",
         "optim",
         "random",
@@ -27,6 +30,7 @@ _SUBMODULES = frozenset(
     }
 )
 _OWN = {
+    "compile": "argand.compiler",
     "e": "argand.constants",
     "get_float32_matmul_precision": "argand.precision",
     "inf": "argand.constants",
@@ -49,7 +53,7 @@ def _public_names(module: ModuleType) -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
+    if name.startswith("_") and name not in _SUBMODULES:
         raise AttributeError(f"module 'argand' has no attribute {name!r}")
     if name in _SUBMODULES:
         return importlib.import_module(f"argand.{name}")

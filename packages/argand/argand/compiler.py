@@ -1,0 +1,83 @@
+"""Compilation: `compile` itself, and what is said, counted and reported about it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import argand_dynamo
+from argand_c10 import debug_trace, metrics, records
+from argand_c10.logs import set_logs
+from argand_c10.records import Record
+from argand_dynamo import (
+    allow_in_graph,
+    disable,
+    explain,
+    graph_break,
+    is_compiling,
+    list_backends,
+    mark_dynamic,
+    register_backend,
+)
+
+# Named by where they are: neither is imported before a graph is there to compile.
+register_backend("aot_eager", "argand_aot:aot_eager", load="argand_aot:load_aot_eager")
+register_backend("inductor", "argand_inductor:backend", load="argand_inductor:load_backend")
+
+__all__ = [
+    "Record",
+    "allow_in_graph",
+    "collect_records",
+    "compile",
+    "counters",
+    "disable",
+    "enable_report",
+    "explain",
+    "graph_break",
+    "is_compiling",
+    "list_backends",
+    "mark_dynamic",
+    "phase_times",
+    "register_backend",
+    "reset",
+    "set_logs",
+]
+
+compile = argand_dynamo.compile
+counters = metrics.counters
+phase_times = metrics.phase_times
+
+
+def reset() -> None:
+    """Forget all compiled code and all counts of this process; the disk cache stays."""
+    argand_dynamo.reset()
+    metrics.reset()
+
+
+@contextmanager
+def collect_records() -> Iterator[list[Record]]:
+    """Gather the records of graph breaks, recompilations and fallbacks while the context is open, in order."""
+    with records.collect() as found:
+        yield found
+
+
+def enable_report(folder: str | os.PathLike[str] | None = None) -> Path:
+    """Write an HTML page for every compilation from now on: graphs, fusion groups, generated code beside the user's lines.
+
+    Meanwhile nothing is taken from the disk cache, so that every stage has something to show.
+
+    Args:
+        folder: where the pages go; by default ARGAND_COMPILE_DEBUG_DIR, else `argand_compile_debug` in the working folder.
+
+    Returns:
+        Path of the index page.
+    """
+    from argand_inductor.report import enable_report as enable
+
+    return enable(folder)
+
+
+if debug_trace.enabled():
+    enable_report()

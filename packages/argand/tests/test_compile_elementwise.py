@@ -1,0 +1,78 @@
+"""Elementwise graphs and their gradients have eager's bits at every length and dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import compile_harness as harness
+import numpy as np
+import pytest
+
+import argand as torch
+import argand.nn.functional as F
+
+DTYPES = ["float32", "float64", "bfloat16", "float16"]
+
+
+def arithmetic(a: Any, b: Any) -> Any:
+    return (a + b) * a / (b.abs() + 0.5) - 2 * b
+
+
+def activation(a: Any, b: Any) -> Any:
+    return F.gelu(a) * torch.sigmoid(b) + F.silu(a - b) - F.softplus(b)
+
+
+def transcendental(a: Any, b: Any) -> Any:
+    return (
+        torch.exp(-a * a)
+        + torch.log1p(b.abs()) * torch.tanh(a)
+        + torch.erf(b)
+        - torch.sin(a) * torch.cos(b)
+    )
+
+
+def selection(a: Any, b: Any) -> Any:
+    return torch.where(a > b, a.relu(), b.clamp(-0.5, 0.5)) + torch.maximum(a, b) * (a == b)
+
+
+FUNCTIONS = [arithmetic, activation, transcendental, selection]
+
+
+def operands(n: int, dtype: str) -> list[torch.Tensor]:
+    rng = np.random.default_rng(n)
+    found = []
+    for _ in range(2):
+        values = rng.standard_normal(n) * 2
+        special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, 88.0, -120.0])
+        values[rng.random(n) < 0.1] = rng.choice(special)
+        found.append(torch.from_numpy(values).to(getattr(torch, dtype)).requires_grad_())
+    return found
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_every_length(function: Any, dtype: str) -> None:
+    torch.compiler.reset()
+    compiled = torch.compile(function, dynamic=True)
+    with torch.compiler.collect_records() as records:
+        for n in range(131):
+            want = harness.run_once(function, tuple(operands(n, dtype)), 0, True)
+            got = harness.run_once(compiled, tuple(operands(n, dtype)), 0, True)
+            for name in ("result", "gradients"):
+                harness.compare(want[name], got[name], f"length {n}: {name}", None)
+    assert not [r for r in records if r.kind in ("graph_break", "fallback")]
+    # sizes 0 and 1 are never symbolic
+    assert sum(r.kind == "recompile" for r in records) <= 3
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (130, 3), (3, 257), (2, 3, 5)])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_strided_and_broadcast_operands(function: Any, shape: tuple[int, ...]) -> None:
+    torch.compiler.reset()
+    torch.manual_seed(3)
+    base = torch.randn(*reversed(shape))
+    for other in (torch.randn(shape[-1]), torch.randn(*shape[:-1], 1), torch.randn(())):
+        args = (base.permute(*reversed(range(base.ndim))), other)
+        want = function(*args)
+        got = torch.compile(function)(*args)
+        harness.compare(want, got, "result", None)
