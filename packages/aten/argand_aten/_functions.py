@@ -57,7 +57,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         output = right.replace("...", dots)
     else:
         every = "".join(names)
-        output = dots + "".join(sorted(c for c in set(every) if every.count(c) == 1 and c not in dots))
+        output = dots + "".join(sorted(c for c in every if every.count(c) == 1 and c not in dots))
     for c in output:
         if not any(c in n for n in names):
             raise RuntimeError(f"einsum: output index '{c}' of '{equation}' is in no operand")
@@ -65,7 +65,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
             raise RuntimeError(f"einsum: output index '{c}' of '{equation}' appears more than once")
     total, total_names = _diagonals(operands[0], names[0])
     for k in range(1, len(operands)):
-        later = set(output).union(*names[k + 1 :])
+        later = output + "".join(names[k + 1 :])
         total, total_names = _contract(total, total_names, *_diagonals(operands[k], names[k]), later)
     extra = [i for i, c in enumerate(total_names) if c not in output]
     if extra:
@@ -91,7 +91,7 @@ def _expand(term: str, x: Tensor, equation: str) -> str:
 
 def _diagonals(x: Tensor, names: str) -> tuple[Tensor, str]:
     """Repeated indices of one operand become its diagonal."""
-    for c in set(names):
+    for c in names:
         while names.count(c) > 1:
             i, j = names.index(c), names.rindex(c)
             if x.shape[i] != x.shape[j]:
@@ -101,7 +101,7 @@ def _diagonals(x: Tensor, names: str) -> tuple[Tensor, str]:
     return x, names
 
 
-def _contract(x: Tensor, xn: str, y: Tensor, yn: str, later: set[str]) -> tuple[Tensor, str]:
+def _contract(x: Tensor, xn: str, y: Tensor, yn: str, later: str) -> tuple[Tensor, str]:
     """One product as a batched matrix multiplication."""
     batch = [c for c in xn if c in yn and c in later]
     inner = [c for c in xn if c in yn and c not in later]
