@@ -17,7 +17,7 @@ from argand_dynamo.guards import Guard, shape_guard, state_guards, storage_guard
 X, Y = (("arg", 0),), (("arg", 1),)
 
 
-def measure(function: Callable[..., Any], *args: Any, repetitions: int = 7) -> float:
+def measure(function: Callable[..., Any], *args: Any, repetitions: int = 100) -> float:
     """Nanoseconds of `function(*args)`."""
 
     def loop(f: Callable[..., Any], n: int) -> float:
@@ -27,7 +27,7 @@ def measure(function: Callable[..., Any], *args: Any, repetitions: int = 7) -> f
         return time.perf_counter() - start
 
     n = 1
-    while loop(function, n) < 0.02:
+    while loop(function, n) < 0.002:  # short windows find quiet moments of a busy machine
         n *= 2
     with_it = min(loop(function, n) for _ in range(repetitions))
     without = min(_empty(n) for _ in range(repetitions))
@@ -168,23 +168,23 @@ def call_rows() -> None:
 def hook_rows() -> None:
     """Cost of the hook."""
     n = 1000
-    off = measure(python_work, n, repetitions=25) / n
+    off = measure(python_work, n) / n
     _row("hook: a Python call, off", off, "direct")
     before = _C.set_frame_callback(None)
     with _C.hook_enabled():
-        on = measure(python_work, n, repetitions=25) / n
+        on = measure(python_work, n) / n
     _row("hook: a Python call, on, no callback", on, f"{on / off:.2f} of off")
     _C.set_frame_callback(lambda function, namespace, closure, args: None)
     with _C.hook_enabled():
-        asked = measure(python_work, n, repetitions=25) / n
+        asked = measure(python_work, n) / n
     _row("hook: a Python call, on, asking", asked, f"{asked / off:.2f} of off")
     _C.skip_code(_step.__code__)
     with _C.hook_enabled():
-        skipped = measure(python_work, n, repetitions=25) / n
+        skipped = measure(python_work, n) / n
     _row("hook: a Python call, on, skipped code", skipped, f"{skipped / off:.2f} of off")
     _C.skip_code(_step.__code__, False)
     _C.set_frame_callback(before)
-    after = measure(python_work, n, repetitions=25) / n
+    after = measure(python_work, n) / n
     _row("hook: a Python call, off again", after, f"{after / off:.2f} of off")
 
     def switch() -> None:
