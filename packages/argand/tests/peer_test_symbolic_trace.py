@@ -38,7 +38,7 @@ def methods(T: Any, x: Any, y: Any) -> Any:
     return a.sum(dim=0, keepdim=True).float(), math.sqrt(x.size(-1)), a.mean().exp()
 
 
-def defaults(T: Any, x: Any, y: Any = 2, *rest: Any, k: Any = None, **named: Any) -> Any:
+def defaults(x: Any, y: Any = 2, *rest: Any, **named: Any) -> Any:
     return x + y + rest[0] + named["z"]
 
 
@@ -47,17 +47,22 @@ def nodes(graph: Any) -> list[tuple[str, str]]:
     return [(n.op, n.name) for n in graph.nodes]
 
 
-@pytest.mark.parametrize("program", [arithmetic, indexing, functions, methods, defaults])
-def test_programs_give_the_same_nodes(program: Any):
-    mine = argand.fx.symbolic_trace(program, {"T": argand}).graph
-    theirs = torch.fx.symbolic_trace(program, {"T": torch}).graph
-    expected = [n for n in theirs.nodes if n.name != "_assert_is_none" and n.target != "T"]
-    expected = [n for n in expected if "assert" not in n.name and not n.name.startswith("t_")]
-    assert nodes(mine) == [(n.op, n.name) for n in expected]
-    for my, other in zip(mine.nodes, expected, strict=True):
+def compare(mine: Any, theirs: Any) -> None:
+    assert nodes(mine) == nodes(theirs)
+    for my, other in zip(mine.nodes, theirs.nodes, strict=True):
         assert [n.name for n in my.all_input_nodes] == [n.name for n in other.all_input_nodes]
         assert [n.name for n in my.users] == [n.name for n in other.users]
         assert len(my.args) == len(other.args) and my.kwargs.keys() == other.kwargs.keys()
+
+
+@pytest.mark.parametrize("program", [arithmetic, indexing, functions, methods])
+def test_programs_give_the_same_nodes(program: Any):
+    mine = argand.fx.symbolic_trace(lambda x, y: program(argand, x, y))
+    compare(mine.graph, torch.fx.symbolic_trace(lambda x, y: program(torch, x, y)).graph)
+
+
+def test_signatures_give_the_same_inputs():
+    compare(argand.fx.symbolic_trace(defaults).graph, torch.fx.symbolic_trace(defaults).graph)
 
 
 def test_models_give_the_same_modules():

@@ -14,6 +14,7 @@ import argand_c10 as c10
 import argand_fx as fx
 from argand_c10 import Module
 from argand_c10.logs import set_logs
+from argand_fx import config
 from argand_fx.passes import eliminate_common_subexpressions, eliminate_dead_code
 from argand_fx.symbolic import SymExpr
 
@@ -169,7 +170,7 @@ def test_grad_mode_tells_apart():
     assert not eliminate_common_subexpressions(gm)
 
 
-def test_runner_checks_around_each_pass_and_names_it(monkeypatch: pytest.MonkeyPatch):
+def test_runner_checks_around_each_pass_and_names_it():
     def break_order(gm: fx.GraphModule) -> bool:
         first = next(n for n in gm.graph.nodes if n.op == "call_function")
         gm.graph.output_node().append(first)
@@ -181,8 +182,8 @@ def test_runner_checks_around_each_pass_and_names_it(monkeypatch: pytest.MonkeyP
     with pytest.raises(fx.SpecError, match="after the pass break_order: .*\n.*%output"):
         fx.passes.run([eliminate_dead_code, break_order], new(), check=True)
     fx.passes.run([break_order], new(), check=False)
-    monkeypatch.setenv("ARGAND_CHECK_PASSES", "1")
-    with pytest.raises(fx.SpecError):
+    fx.passes.run([break_order], new())
+    with config.patch(check_passes=True), pytest.raises(fx.SpecError):
         fx.passes.run([break_order], new())
 
 

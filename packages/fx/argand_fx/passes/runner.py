@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from argand_c10 import logs, metrics
 from argand_fx import spec
+from argand_fx.config import config
 
 if TYPE_CHECKING:
     from argand_fx.graph_module import GraphModule
@@ -25,8 +25,8 @@ def run(
     Args:
         passes: functions `pass(gm) -> changed`; a pass is known in logs and errors by its function's name.
         gm: changed in place; its code is generated anew when next needed.
-        check: check the graph before and after each pass (`argand_fx.spec`). By default if the environment
-            variable ARGAND_CHECK_PASSES is set to something other than 0.
+        check: check the graph before and after each pass (`argand_fx.spec`). By default as
+            `argand_fx.config.check_passes` says.
         compiler: check the narrower rules of compiler graphs.
 
     Returns:
@@ -36,7 +36,7 @@ def run(
         SpecError: if a pass leaves a graph that breaks the rules; its name is in the message.
     """
     if check is None:
-        check = os.environ.get("ARGAND_CHECK_PASSES", "0") not in ("", "0")
+        check = config.check_passes
     log = logs.channel("graph")
     changed_any = False
     if check:
