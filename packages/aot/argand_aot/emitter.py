@@ -93,14 +93,16 @@ class Emitter:
         if found is None:
             self._kept.append(bound)
             found = self._made[key] = self._add(op, bound, shape, dtype, device)
-        return found
+        made: FakeTensor = found
+        return made
 
     def _add(
         self, op: Operator, bound: Sequence[Any], shape: Any, dtype: Any, device: Any
     ) -> FakeTensor:
         args, kwargs = split_arguments(op, bound)
         result = self.builder.fake(shape, dtype, device=device)
-        return self.builder.create(op, args, kwargs, result)
+        made: FakeTensor = self.builder.create(op, args, kwargs, result)
+        return made
 
     def laid_out(self, tensor: FakeTensor, geometry: Geometry) -> FakeTensor:
         """`tensor`, with the strides of `geometry`; they must be those of a dense tensor.
@@ -121,12 +123,14 @@ class Emitter:
                 )
             expected = expected * geometry.shape[i]
         if order == list(range(geometry.ndim)):
-            return self.named("clone", tensor, memory_format=0)
+            row_major: FakeTensor = self.named("clone", tensor, memory_format=0)
+            return row_major
         inverse = [0] * len(order)
         for position, i in enumerate(order):
             inverse[i] = position
         dense = self.named("clone", self.named("permute", tensor, order), memory_format=0)
-        return self.named("permute", dense, inverse)
+        result: FakeTensor = self.named("permute", dense, inverse)
+        return result
 
 
 def _size(x: Any) -> int:

@@ -315,7 +315,8 @@ class _Finish:
         joint, emit = self.joint, self.joint.emitter
         content = self.f.read(x)
         content = emit.laid_out(content, x.geometry)
-        if content.storage in self.taken or content.node.op in ("placeholder", "get_attr"):
+        made = content.node
+        if content.storage in self.taken or (made and made.op in ("placeholder", "get_attr")):
             content = emit.new(overload("clone"), [content, None])
         self.taken.add(content.storage)
         number = len(joint.results)

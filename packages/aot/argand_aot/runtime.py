@@ -64,18 +64,19 @@ class GraphPlan:
         mutations = tuple(
             Mutation(m["input"], m["value"], m["recorded"]) for m in data["mutations"]
         )
-        numbers = ("differentiable_inputs", "differentiable_values", "kept_inputs")
         return cls(
-            data["n_inputs"],
-            data["n_values"],
-            data["n_kept"],
-            outputs,
-            mutations,
-            *(tuple(data[name]) for name in numbers),
-            tuple((i, kind, d) for i, kind, d in data["symbols"]),
-            tuple((name, (i, kind, d)) for name, (i, kind, d) in data["named_symbols"]),
-            data["silent"],
-            data["repeatable"],
+            n_inputs=data["n_inputs"],
+            n_values=data["n_values"],
+            n_kept=data["n_kept"],
+            outputs=outputs,
+            mutations=mutations,
+            differentiable_inputs=tuple(data["differentiable_inputs"]),
+            differentiable_values=tuple(data["differentiable_values"]),
+            kept_inputs=tuple(data["kept_inputs"]),
+            symbols=tuple((i, kind, d) for i, kind, d in data["symbols"]),
+            named_symbols=tuple((n, (i, kind, d)) for n, (i, kind, d) in data["named_symbols"]),
+            silent=data["silent"],
+            repeatable=data["repeatable"],
         )
 
 

@@ -20,7 +20,7 @@ from argand_aot.values import (
     values_in,
 )
 from argand_c10 import Operator
-from argand_c10.rules import Rules, rules_of
+from argand_c10.rules import Rules
 
 if TYPE_CHECKING:
     from argand_aot.functionalize import Functionalizer
@@ -285,7 +285,7 @@ class Tape:
         if rules is not None and not rules.differentiable:
             return None
         rule = rules.derivative if rules is not None else None
-        among = range(len(bound)) if rule is None else rule.differentiable[0]  # type: ignore[attr-defined]
+        among = _flowing(rule, 0, len(bound))
         found = [False] * len(bound)
         for i in among:
             found[i] = any([self.edge_of(v) is not None for v in values_in(bound[i])])
@@ -304,7 +304,7 @@ class Tape:
         self, rule: Any, bound: Sequence[Any], needed: Sequence[bool], in_place: bool
     ) -> tuple[list[Edge | None], list[tuple[int, int | None]]]:
         """The edges of an operator's node in argument order, and which arguments they belong to."""
-        among = set(range(len(bound)) if rule is None else rule.differentiable[0])
+        among = set(_flowing(rule, 0, len(bound)))
         if in_place:
             among.add(0)
         edges: list[Edge | None] = []
@@ -336,11 +336,7 @@ class Tape:
         """
         flat: list[Value] = list(results) if isinstance(results, (list, tuple)) else [results]
         rule = rules.derivative
-        among = (
-            set(range(len(flat)))
-            if rule is None or isinstance(results, list)
-            else set(rule.differentiable[1])
-        )  # type: ignore[attr-defined]
+        among = _flowing(None if isinstance(results, list) else rule, 1, len(flat))
         carriers = [i for i, v in enumerate(flat) if i in among and is_differentiable(v.dtype)]
         if not carriers:
             return
@@ -363,7 +359,7 @@ class Tape:
         target: Value = bound[0]
         rule = rules.derivative if rules is not None else None
         found = [False] * len(bound)
-        for i in {0, *(range(len(bound)) if rule is None else rule.differentiable[0])}:  # type: ignore[attr-defined]
+        for i in sorted({0, *_flowing(rule, 0, len(bound))}):
             if rules is None or rules.differentiable or i == 0:
                 found[i] = any([self.edge_of(v) is not None for v in values_in(bound[i])])
         self._check_in_place(op, target, any(found[1:]))
@@ -419,6 +415,7 @@ def _relative_steps(view: Value) -> tuple[ViewStep, ...]:
     return view.steps[n:]
 
 
-def rule_of(name: str) -> Any:
-    rules = rules_of(name)
-    return None if rules is None else rules.derivative
+def _flowing(rule: Any, which: int, n: int) -> Sequence[int]:
+    """The arguments (0) that a rule has gradients for, or the results (1) that gradients flow in from; all without a rule."""
+    found: Sequence[int] = range(n) if rule is None else rule.differentiable[which]
+    return found

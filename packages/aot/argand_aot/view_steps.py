@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import argand_c10 as c10
@@ -200,7 +200,7 @@ def _put_strided(
     return emit.named("where", emit.named("gt", place(ones), 0), place(new), content)
 
 
-_INVERSES = {
+_INVERSES: dict[str, Callable[..., Any]] = {
     "alias": lambda f, content, step, new: new,
     "detach": lambda f, content, step, new: new,
     "view": _reshaped,
