@@ -14,7 +14,6 @@ from argand_dynamo.variables.base import (
     MISSING,
     Iterator,
     MethodVariable,
-    NotConstantError,
     Variable,
     unknown,
 )
@@ -260,16 +259,14 @@ def issubclass_of(tx: Tracer, kind: type, wanted: Any) -> bool:
         if isinstance(want, tuple):
             found = found or issubclass_of(tx, kind, want)
             continue
-        meta = type(want)
-        if isinstance(want, type) and "__instancecheck__" in meta.__dict__ and meta.__module__ not in ("abc",):
-            if not _trusted_meta(meta):
-                unknown(f"isinstance of {want.__name__}, whose metaclass decides")
+        if isinstance(want, type) and type(want) is not type and not _trusted_meta(type(want)):
+            unknown(f"isinstance of {want.__name__}, whose metaclass decides")
         found = found or issubclass(kind, want)
     return found
 
 
 def _trusted_meta(meta: type) -> bool:
-    return meta.__module__.partition(".")[0] in ("typing", "enum", "abc")
+    return meta.__instancecheck__ is type.__instancecheck__ or meta.__module__ in ("typing", "enum", "abc")
 
 
 def _types(tx: Tracer, kinds: Variable) -> Any:
@@ -697,11 +694,3 @@ def _print(tx: Tracer, *args: Variable, **kwargs: Variable) -> Variable:
 @handles(input, open, exec, eval, compile, globals, locals, dir, __import__, breakpoint)
 def _outside(tx: Tracer, *args: Variable, **kwargs: Variable) -> Variable:
     raise break_trace("unknown_function", "a function that reads or changes what is outside of the program")
-
-
-def as_constant(tx: Tracer, variable: Variable) -> Any:
-    """The value of a constant, MISSING for other objects."""
-    try:
-        return tx.realize(variable).raw()
-    except NotConstantError:
-        return MISSING

@@ -292,7 +292,7 @@ def _is_compiler_code(code: types.CodeType, globals_: dict[str, Any]) -> bool:
         return True
     if not isinstance(name, str):
         return False
-    if name.startswith(("argand_nn.", "argand_c10.module")):
+    if name.startswith("argand_nn."):
         return False
     return is_trusted(name)
 

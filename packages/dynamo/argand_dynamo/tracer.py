@@ -11,7 +11,7 @@ from argand_autograd import is_grad_enabled
 from argand_autograd.graph_ops import set_grad_mode
 from argand_c10 import Module, Tensor
 from argand_c10.errors import DataDependentError, UnsupportedError
-from argand_dynamo import opcodes, opcodes_control  # noqa: F401  (they register the handlers)
+from argand_dynamo import library, opcodes, opcodes_control  # noqa: F401  (they register handlers)
 from argand_dynamo.builtins import call_builtin, construct, function_handler
 from argand_dynamo.config import config
 from argand_dynamo.exceptions import BreakTrace, Raised, break_trace

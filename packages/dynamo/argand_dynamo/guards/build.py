@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import argand_c10
 from argand_autograd import is_grad_enabled, is_inference_mode_enabled
 from argand_c10 import Tensor
-from argand_dynamo._C import storage_id
+from argand_dynamo._C import storage_id, thread_keys
 
 Source = tuple[tuple[Any, ...], ...]
 
@@ -122,11 +122,12 @@ def storage_guards(tensors: Sequence[tuple[Source, Tensor]]) -> list[Guard]:
 
 def state_guards() -> list[Guard]:
     """The thread's modes as they are now, on which every traced program depends."""
+    keys = thread_keys()
     return [
         Guard((), "GRAD_MODE", is_grad_enabled()),
         Guard((), "INFERENCE_MODE", is_inference_mode_enabled()),
         Guard((), "DEFAULT_DTYPE", argand_c10.get_default_dtype()),
-        Guard((), "MODES", None),
+        Guard((), "MODES", keys if any(keys) else None),
     ]
 
 

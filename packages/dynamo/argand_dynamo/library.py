@@ -1,0 +1,439 @@
+"""What the tracer knows of `operator`, `math`, `functools`, `itertools`, `collections` and of Argand's own native functions."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import inspect
+import itertools
+import math
+import operator
+import types
+import typing
+from typing import TYPE_CHECKING, Any
+
+import argand_autograd
+import argand_c10
+from argand_autograd import _C as autograd_native
+from argand_c10 import Tensor
+from argand_c10 import _C as native
+from argand_dynamo import api, history
+from argand_dynamo.builtins import FUNCTION_HANDLERS, HANDLERS, PURE, handles, pure_call
+from argand_dynamo.exceptions import break_trace
+from argand_dynamo.variables.base import Variable, unknown
+from argand_dynamo.variables.constant import Constant, SymIntVariable
+from argand_dynamo.variables.dicts import DictVariable
+from argand_dynamo.variables.functions import PartialVariable
+from argand_dynamo.variables.iterators import (
+    ChainIterator,
+    CountIterator,
+    CycleIterator,
+    FilterIterator,
+    IsliceIterator,
+    MapIterator,
+    RepeatIterator,
+    SequenceIterator,
+    ZipIterator,
+)
+from argand_dynamo.variables.sequences import SequenceVariable, TupleVariable
+from argand_dynamo.variables.tensor import TensorVariable
+
+if TYPE_CHECKING:
+    from argand_dynamo.tracer import Tracer
+
+# operator -------------------------------------------------------------------------------------
+
+
+def _binary(name: str) -> Any:
+    return lambda tx, a, b: tx.binary(name, a, b)
+
+
+def _compare(name: str) -> Any:
+    return lambda tx, a, b: tx.compare(name, a, b)
+
+
+def _unary(name: str) -> Any:
+    return lambda tx, a: tx.unary(name, a)
+
+
+for _name in "add sub mul truediv floordiv mod pow lshift rshift xor matmul".split():
+    HANDLERS[getattr(operator, _name)] = _binary(_name)
+    HANDLERS[getattr(operator, f"i{_name}")] = _binary(f"i{_name}")
+for _name in ("and", "or"):
+    HANDLERS[getattr(operator, f"{_name}_")] = _binary(_name)
+    HANDLERS[getattr(operator, f"i{_name}")] = _binary(f"i{_name}")
+for _name in ("lt", "le", "eq", "ne", "gt", "ge"):
+    HANDLERS[getattr(operator, _name)] = _compare(_name)
+for _name in ("neg", "pos", "invert"):
+    HANDLERS[getattr(operator, _name)] = _unary(_name)
+HANDLERS[operator.abs] = HANDLERS[abs]
+HANDLERS[operator.not_] = lambda tx, a: Constant(not tx.truth(a))
+HANDLERS[operator.truth] = lambda tx, a: Constant(tx.truth(a))
+HANDLERS[operator.is_] = lambda tx, a, b: Constant(tx.identical(a, b))
+HANDLERS[operator.is_not] = lambda tx, a, b: Constant(not tx.identical(a, b))
+HANDLERS[operator.contains] = lambda tx, a, b: Constant(tx.truth(a.contains(tx, b)))
+HANDLERS[operator.getitem] = lambda tx, a, b: tx.getitem(a, b)
+
+
+@handles(operator.setitem)
+def _setitem(tx: Tracer, owner: Variable, key: Variable, value: Variable) -> Variable:
+    owner.setitem(tx, key, value)
+    return Constant(None)
+
+
+@handles(operator.index)
+def _index(tx: Tracer, value: Variable) -> Variable:
+    if isinstance(value, SymIntVariable):
+        return value
+    number = tx.as_index(value)
+    if number is None:
+        tx.raise_(TypeError, f"'{value.python_type().__name__}' object cannot be interpreted as an integer")
+    return Constant(number)
+
+
+class _Getter(Variable):
+    """operator.itemgetter and operator.attrgetter."""
+
+    __slots__ = ("kind", "names")
+
+    def __init__(self, kind: str, names: list[Variable]) -> None:
+        self.source = None
+        self.kind = kind
+        self.names = names
+
+    def describe(self) -> str:
+        return f"operator.{self.kind}"
+
+    def truth(self, tx: Tracer) -> bool:
+        return True
+
+    def _one(self, tx: Tracer, owner: Variable, name: Variable) -> Variable:
+        if self.kind == "itemgetter":
+            return tx.getitem(owner, name)
+        for part in tx.raw(name).split("."):
+            owner = tx.realize(owner).getattr(tx, part)
+        return owner
+
+    def call(self, tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
+        found = [self._one(tx, args[0], name) for name in self.names]
+        return found[0] if len(found) == 1 else TupleVariable(found)
+
+
+HANDLERS[operator.itemgetter] = lambda tx, *names: _Getter("itemgetter", list(names))
+HANDLERS[operator.attrgetter] = lambda tx, *names: _Getter("attrgetter", list(names))
+
+# math and other functions of constants ----------------------------------------------------------
+
+PURE |= {f for f in vars(math).values() if isinstance(f, types.BuiltinFunctionType)}
+PURE |= {
+    native.promote_types, native.can_cast, argand_c10.device, typing.get_origin, typing.get_args,
+    str.maketrans, bytes.fromhex, float.fromhex, int.from_bytes, inspect.isclass,
+}  # fmt: skip
+
+
+@handles(math.prod)
+def _prod(tx: Tracer, items: Variable, *, start: Variable | None = None) -> Variable:
+    total: Variable = Constant(1) if start is None else start
+    for item in tx.unpack(items):
+        total = tx.binary("mul", total, item)
+    return total
+
+
+for _function in (math.floor, math.ceil, math.trunc):
+
+    def _round(tx: Tracer, value: Variable, function: Any = _function) -> Variable:
+        return value if isinstance(value, SymIntVariable) else pure_call(tx, function, [value], {})
+
+    HANDLERS[_function] = _round
+
+# functools --------------------------------------------------------------------------------------
+
+
+@handles(functools.partial)
+def _partial(tx: Tracer, function: Variable, *args: Variable, **kwargs: Variable) -> Variable:
+    return PartialVariable(function, list(args), kwargs)
+
+
+@handles(functools.reduce)
+def _reduce(
+    tx: Tracer, function: Variable, items: Variable, start: Variable | None = None
+) -> Variable:
+    iterator = items.iterate(tx)
+    total = start if start is not None else iterator.next_item(tx)
+    if total is None:
+        tx.raise_(TypeError, "reduce() of empty iterable with no initial value")
+    while (item := iterator.next_item(tx)) is not None:
+        total = function.call(tx, [total, item], {})
+    return total
+
+
+# itertools --------------------------------------------------------------------------------------
+
+
+@handles(itertools.chain)
+def _chain(tx: Tracer, *parts: Variable) -> Variable:
+    return ChainIterator([p.iterate(tx) for p in parts])
+
+
+@handles(itertools.chain.from_iterable)
+def _chain_from(tx: Tracer, parts: Variable) -> Variable:
+    return ChainIterator([tx.realize(p).iterate(tx) for p in tx.unpack(parts)])
+
+
+@handles(itertools.islice)
+def _islice(tx: Tracer, items: Variable, *bounds: Variable) -> Variable:
+    numbers = [None if isinstance(b, Constant) and b.value is None else tx.as_index(b) for b in bounds]
+    where = slice(*numbers)
+    return IsliceIterator(items.iterate(tx), where.start or 0, where.stop, where.step or 1)
+
+
+@handles(itertools.zip_longest)
+def _zip_longest(tx: Tracer, *parts: Variable, fillvalue: Variable | None = None) -> Variable:
+    return ZipIterator([p.iterate(tx) for p in parts], longest=True, fill=fillvalue)
+
+
+@handles(itertools.count)
+def _count(tx: Tracer, start: Variable | None = None, step: Variable | None = None) -> Variable:
+    return CountIterator(Constant(0) if start is None else start, Constant(1) if step is None else step)
+
+
+@handles(itertools.repeat)
+def _repeat(tx: Tracer, item: Variable, times: Variable | None = None) -> Variable:
+    return RepeatIterator(item, None if times is None else tx.as_index(times))
+
+
+@handles(itertools.cycle)
+def _cycle(tx: Tracer, items: Variable) -> Variable:
+    return CycleIterator(items.iterate(tx))
+
+
+@handles(itertools.starmap)
+def _starmap(tx: Tracer, function: Variable, items: Variable) -> Variable:
+    def call(tx: Tracer, found: list[Variable]) -> Variable:
+        return function.call(tx, [tx.realize(x) for x in tx.unpack(found[0])], {})
+
+    return MapIterator([items.iterate(tx)], call)
+
+
+@handles(itertools.filterfalse)
+def _filterfalse(tx: Tracer, function: Variable, items: Variable) -> Variable:
+    if isinstance(function, Constant):
+        return FilterIterator(items.iterate(tx), lambda tx, x: tx.truth(x), keep=False)
+    return FilterIterator(
+        items.iterate(tx), lambda tx, x: tx.truth(function.call(tx, [x], {})), keep=False
+    )
+
+
+@handles(itertools.accumulate)
+def _accumulate(
+    tx: Tracer,
+    items: Variable,
+    function: Variable | None = None,
+    *,
+    initial: Variable | None = None,
+) -> Variable:
+    found: list[Variable] = []
+    total = None if initial is None or _is_none(initial) else initial
+    if total is not None:
+        found.append(total)
+    for item in map(tx.realize, tx.unpack(items)):
+        if total is None:
+            total = item
+        elif function is None or _is_none(function):
+            total = tx.binary("add", total, item)
+        else:
+            total = function.call(tx, [total, item], {})
+        found.append(total)
+    return SequenceIterator(found)
+
+
+def _is_none(variable: Variable) -> bool:
+    return isinstance(variable, Constant) and variable.value is None
+
+
+def _choose(function: Any) -> Any:
+    def choose(tx: Tracer, *args: Variable, **kwargs: Variable) -> Variable:
+        if function is itertools.product:
+            pools = [tx.unpack(a) for a in args]
+            chosen = function(*pools, **{k: tx.raw(v) for k, v in kwargs.items()})
+        else:
+            rest = [tx.raw(a) for a in args[1:]]
+            chosen = function(tx.unpack(args[0]), *rest, **{k: tx.raw(v) for k, v in kwargs.items()})
+        return SequenceIterator([TupleVariable(list(items)) for items in chosen])
+
+    return choose
+
+
+for _function in (
+    itertools.product, itertools.combinations, itertools.permutations,
+    itertools.combinations_with_replacement, itertools.pairwise,
+):  # fmt: skip
+    HANDLERS[_function] = _choose(_function)
+
+# collections ------------------------------------------------------------------------------------
+
+
+@handles(collections.OrderedDict)
+def _ordered_dict(tx: Tracer, items: Variable | None = None, /, **entries: Variable) -> Variable:
+    made = DictVariable({}, collections.OrderedDict)
+    if items is not None:
+        made.merge(tx, items)
+    for name, value in entries.items():
+        made.setitem(tx, Constant(name), value)
+    return made
+
+
+@handles(collections.defaultdict)
+def _defaultdict(
+    tx: Tracer, factory: Variable | None = None, items: Variable | None = None, /, **entries: Variable
+) -> Variable:
+    maker = None if factory is None or _is_none(factory) else factory
+    made = DictVariable({}, collections.defaultdict, None, maker)
+    if items is not None:
+        made.merge(tx, items)
+    for name, value in entries.items():
+        made.setitem(tx, Constant(name), value)
+    return made
+
+
+# Argand -----------------------------------------------------------------------------------------
+
+
+@handles(autograd_native.is_grad_enabled)
+def _is_grad_enabled(tx: Tracer) -> Variable:
+    return Constant(tx.builder.grad_enabled)
+
+
+@handles(autograd_native._set_grad_enabled)
+def _set_grad_enabled(tx: Tracer, enabled: Variable) -> Variable:
+    tx.set_grad_mode(bool(tx.raw(enabled)))
+    return Constant(None)
+
+
+@handles(autograd_native.is_inference_mode_enabled)
+def _is_inference_mode_enabled(tx: Tracer) -> Variable:
+    return Constant(argand_autograd.is_inference_mode_enabled())
+
+
+@handles(autograd_native._set_inference_mode)
+def _set_inference_mode(tx: Tracer, enabled: Variable) -> Variable:
+    if bool(tx.raw(enabled)) != argand_autograd.is_inference_mode_enabled():
+        raise break_trace("grad_mode", "inference_mode()")
+    return Constant(None)
+
+
+@handles(native.get_default_dtype)
+def _get_default_dtype(tx: Tracer) -> Variable:
+    return Constant(native.get_default_dtype())
+
+
+@handles(native.set_default_dtype, native.set_num_threads)
+def _set_state(tx: Tracer, *args: Variable) -> Variable:
+    raise break_trace("grad_mode", "a default of the process")
+
+
+@handles(argand_c10.Size)
+def _size(tx: Tracer, sizes: Variable | None = None) -> Variable:
+    items = [] if sizes is None else [tx.realize(x) for x in tx.unpack(sizes)]
+    return TupleVariable(items, argand_c10.Size)
+
+
+@handles(native.tensor)
+def _tensor(
+    tx: Tracer,
+    data: Variable,
+    *,
+    dtype: Variable | None = None,
+    device: Variable | None = None,
+    requires_grad: Variable | None = None,
+) -> Variable:
+    if requires_grad is not None and tx.truth(requires_grad):
+        raise break_trace("tensor_attribute", "tensor(..., requires_grad=True)")
+    if isinstance(data, TensorVariable):
+        unknown("tensor() of a tensor")
+    options = {}
+    if dtype is not None:
+        options["dtype"] = tx.raw(dtype)
+    if device is not None:
+        options["device"] = tx.raw(device)
+    try:
+        made = native.tensor(_numbers(tx, data), **options)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise break_trace("operator_error", f"tensor: {error}", error) from None
+    constant = tx.operation(tx.builder.constant, made)
+    # A new tensor in every call, which may be changed.
+    return tx.from_raw(tx.operate("clone", constant))
+
+
+def _numbers(tx: Tracer, data: Variable) -> Any:
+    data = tx.realize(data)
+    if isinstance(data, SequenceVariable):
+        return [_numbers(tx, item) for item in data.items]
+    if isinstance(data, SymIntVariable):
+        return int(data.value)
+    if isinstance(data, Constant):
+        return data.value
+    if isinstance(data, TensorVariable):
+        raise break_trace("data_dependent_value", "tensor() of tensors in a list")
+    unknown(f"tensor() of {data.describe()}")
+
+
+@handles(native.from_numpy, native.from_dlpack, native.frombuffer)
+def _from_outside(tx: Tracer, *args: Variable, **kwargs: Variable) -> Variable:
+    raise break_trace("numpy", "from_numpy()")
+
+
+@handles(Tensor._make_subclass)
+def _make_subclass(tx: Tracer, *args: Variable, **kwargs: Variable) -> Variable:
+    raise break_trace("tensor_attribute", "construction of a Parameter or another class of tensors")
+
+
+@handles(autograd_native._run_backward)
+def _run_backward(tx: Tracer, *args: Variable, **kwargs: Variable) -> Variable:
+    raise break_trace("backward", "backward() or grad()")
+
+
+# Python functions that are not inlined ------------------------------------------------------------
+
+
+def _graph_break(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
+    raise break_trace("requested")
+
+
+def _mark(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
+    raise break_trace("unknown_operation", "mark_dynamic() inside of the compiled function")
+
+
+def _backward(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
+    raise break_trace("backward", "backward() or grad()")
+
+
+def _wraps(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
+    """functools.update_wrapper(wrapper, wrapped)"""
+    wrapper, wrapped = args[0], args[1]
+    for name in ("__name__", "__qualname__", "__module__"):
+        if name != "__module__":
+            wrapper.setattr(tx, name, wrapped.getattr(tx, name))
+    wrapper.setattr(tx, "__wrapped__", wrapped)
+    return wrapper
+
+
+FUNCTION_HANDLERS[api.graph_break] = _graph_break
+FUNCTION_HANDLERS[api.is_compiling] = lambda tx, args, kwargs: Constant(True)
+FUNCTION_HANDLERS[history.mark_dynamic] = _mark
+FUNCTION_HANDLERS[history.mark_static] = _mark
+FUNCTION_HANDLERS[argand_autograd.backward] = _backward
+FUNCTION_HANDLERS[argand_autograd.grad] = _backward
+FUNCTION_HANDLERS[functools.update_wrapper] = _wraps
+
+
+def _random_state(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
+    raise break_trace("random_state", "a seed or generator state")
+
+
+for _function in (
+    argand_c10.manual_seed, argand_c10.seed, argand_c10.initial_seed, argand_c10.get_rng_state,
+    argand_c10.set_rng_state,
+):  # fmt: skip
+    FUNCTION_HANDLERS[_function] = _random_state
+
