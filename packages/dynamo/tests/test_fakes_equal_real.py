@@ -161,6 +161,29 @@ def test_inplace_operator(name: str) -> None:
         assert base.requires_grad == fake_base.requires_grad, name
 
 
+WRITES: list[tuple[str, list[Any]]] = [
+    ("copy_", [aten.randn(3, 4)]), ("fill_", [2.0]), ("fill_", [aten.randn(())]), ("zero_", []),
+    ("index_put_", [[aten.tensor([0, 1])], aten.randn(2, 4)]), ("index_add_", [0, aten.tensor([0, 1]), aten.randn(2, 4)]),
+    ("scatter_", [1, aten.tensor([[0, 1]]), aten.randn(1, 2)]), ("scatter_", [1, aten.tensor([[0, 1]]), 1.0]),
+    ("scatter_add_", [1, aten.tensor([[0, 1]]), aten.randn(1, 2)]), ("masked_fill_", [aten.randn(3, 4) > 0, 1.0]),
+    ("uniform_", []), ("normal_", []), ("exponential_", []), ("bernoulli_", []), ("random_", [0, 5]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "args"), WRITES)
+@pytest.mark.parametrize("self_grad", [False, True])
+@pytest.mark.parametrize("others_grad", [False, True])
+def test_writing_operator(name: str, args: list[Any], self_grad: bool, others_grad: bool) -> None:
+    op = getattr(aten.ops, name)
+    x = leaves(aten.randn(3, 4), self_grad)
+    others = [leaves(y, others_grad) for y in args]
+    twins = Twins(False)
+    fake = twins.fake(x) * 1
+    found = twins.builder.call(op, [fake, *[twins.fake(y) for y in others]])
+    assert found is fake and fake._version == 1
+    assert op(x * 1, *others).requires_grad == fake.requires_grad
+
+
 def random_index(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
     items: list[Any] = []
     ellipsis = False
@@ -222,6 +245,8 @@ def test_what_needs_data() -> None:
     ):  # fmt: skip
         with pytest.raises(DataDependentError):
             f()
+    with pytest.raises(DataDependentError, match="^masked_select: index"):
+        x.masked_select(mask)
 
 
 def test_tensor_methods_of_python() -> None:

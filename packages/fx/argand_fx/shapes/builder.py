@@ -11,7 +11,7 @@ from typing import Any
 import argand_c10 as c10
 from argand_c10 import Operator, Tensor, protocol
 from argand_c10._C import OperatorMethod
-from argand_c10.errors import UnsupportedError
+from argand_c10.errors import DataDependentError, UnsupportedError
 from argand_c10.rules import Rules, rules_of
 from argand_fx import schema
 from argand_fx.graph import Graph
@@ -379,7 +379,12 @@ class GraphBuilder:
             return self._apply_inplace(spec, values)
         if spec.composite is not None:
             n = spec.positional
-            result = spec.composite(self.ops, *values[:n], **spec.keywords(values))
+            try:
+                result = spec.composite(self.ops, *values[:n], **spec.keywords(values))
+            except DataDependentError as error:
+                if str(error).startswith(f"{spec.name}: "):
+                    raise
+                raise DataDependentError(f"{spec.name}: {error}") from None
             return _as_results(spec.schema, result) if type(result) is not FakeTensor else result
         result = self._elementwise(spec, values) if spec.pointwise else None
         if result is None:
