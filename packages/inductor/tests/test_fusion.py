@@ -269,3 +269,19 @@ def test_gradients_of_slices_are_one_kernel() -> None:
         assert all(isinstance(s, KernelStep) for s in spec.steps)
         for got, want in zip(program(*parts), body(Eager(), *parts), strict=True):
             assert same_bits(got, want), columns
+
+
+def test_transposed_inputs_go_through_tiles() -> None:
+    for shape in ((16, 128), (9, 8), (33, 200), (40, 17)):
+        for dtype in ("float32", "float64", "bfloat16", "int8"):
+            x = whole(*shape).to(getattr(c10, dtype))
+            y = whole(shape[1], shape[0], seed=1).to(getattr(c10, dtype))
+            z = whole(3, *shape, seed=2).to(getattr(c10, dtype))
+
+            def body(o: Any, a: Any, b: Any, c: Any) -> Any:
+                return o.add(a, o.transpose(b, 0, 1)), o.add(o.transpose(b, 0, 1), c), o.sub(o.transpose(c, 1, 2), b)
+
+            program, spec = program_of(body, [x, y, z])
+            assert any("argand_tile" in k.source for k in spec.kernels())
+            for got, want in zip(program(x, y, z), body(Eager(), x, y, z), strict=True):
+                assert same_bits(got, want), (shape, dtype)

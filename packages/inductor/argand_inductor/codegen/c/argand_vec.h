@@ -138,6 +138,26 @@ static const signed char argand_lane_numbers[64] __attribute__((unused)) = {
     0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
     32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
 
+/* to[r * row + c] = from[r + c * stride], elements of `size` bytes: a part of a transposed tensor. */
+#define ARGAND_DEFINE_TILE(size, T)                                                                                            \
+  static __attribute__((unused, noinline)) void argand_tile_##size(char* to, long row, const char* from, long stride, long rows, long columns) { \
+    T* const t = (T*)to;                                                                                                       \
+    const T* f = (const T*)from;                                                                                               \
+    if (rows == 16) {                                                                                                          \
+      for (long c = 0; c < columns; c++, f += stride) {                                                                        \
+        _Pragma("GCC unroll 16") for (long r = 0; r < 16; r++) t[r * row + c] = f[r];                                          \
+      }                                                                                                                        \
+      return;                                                                                                                  \
+    }                                                                                                                          \
+    for (long c = 0; c < columns; c++, f += stride)                                                                            \
+      for (long r = 0; r < rows; r++) t[r * row + c] = f[r];                                                                   \
+  }
+ARGAND_DEFINE_TILE(1, unsigned char)
+ARGAND_DEFINE_TILE(2, unsigned short)
+ARGAND_DEFINE_TILE(4, unsigned int)
+ARGAND_DEFINE_TILE(8, unsigned long)
+#undef ARGAND_DEFINE_TILE
+
 /* ---- the vectors of one D --------------------------------------------------------------------------------------------------- */
 #define ARGAND_DEFINE_VECTOR(D, T, s)                                                                                   \
   typedef T w##D##_##s __attribute__((vector_size(ARGAND_VECTOR_BYTES / D * sizeof(T))));                               \

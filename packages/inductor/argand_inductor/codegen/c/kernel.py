@@ -30,6 +30,7 @@ from .values import FUNCTION, INNER, NEST, SCALAR, UNIT, Emitter, Var
 GRAIN = 32768  # additions that are worth a thread
 BLOCK = 4096  # elements of a unit of a row
 CHUNK = 2048  # elements that are summed lane by lane
+TILE_ROWS, TILE_COLUMNS = 16, 128  # of transposed inputs
 STREAM_BYTES = 16 << 20  # results from here on are written past the caches
 ROW_BYTES = 32768  # of what a row keeps between passes
 DEAR = 15  # additions: what costs more is kept between passes rather than computed again
@@ -78,6 +79,7 @@ class KernelWriter:
         self.rows_kept: dict[str, str] = {}
         self.columns = 0
         self.streams: set[str] = set()
+        self.tiled: int | None = None  # a kept dimension that is walked through in tiles
         self.stream_used = False
 
     # ---- names
@@ -101,6 +103,8 @@ class KernelWriter:
         """The loop variable of a dimension and its scope."""
         if d == self.inner:
             return "i", INNER
+        if d == self.tiled:
+            return f"c{d}", NEST
         return (f"r{d}", NEST) if self.group.reduced[d] else (f"c{d}", UNIT)
 
     def address(self, access: Access) -> tuple[str, Size, int]:
@@ -153,6 +157,8 @@ class KernelWriter:
         if access.buffer == INDEX:
             return self.position(access)
         dtype = self.buffers[access.buffer].dtype
+        if self.is_transposed(access):
+            return self.from_tile(access, dtype)
         pointer, stride, level = self.address(access)
         if access.guard is not None:
             return self.guarded(access, pointer, stride, dtype)
@@ -388,6 +394,9 @@ class KernelWriter:
         outer = [d for d, r in enumerate(self.group.reduced) if r and d != self.inner]
         for d in outer:
             self.em.line(UNIT, f"for (long r{d} = 0; r{d} < {self.text(self.group.sizes[d])}; r{d}++) {{")
+        if self.tiled is not None:
+            outer.append(self.tiled)
+            self.em.line(UNIT, f"for (long c{self.tiled} = top; c{self.tiled} < bottom; c{self.tiled}++) {{")
         self.em.scopes[-1].lines += [*nest, *before]
         self.em.line(UNIT, inner_head)
         self.em.scopes[-1].lines += inner
@@ -439,22 +448,25 @@ class KernelWriter:
             numel = sz.evaluate(self.buffers[m.loop.name].numel(), self.hints) * ITEMSIZE[m.loop.dtype]
             if numel >= STREAM_BYTES and hint >= 1024:
                 self.streams.add(m.loop.name)
-        blocks: Size = 1
-        first, end = "0", self.text(n)
-        unit_elements = hint
-        if not isinstance(n, int) or n > BLOCK:
-            blocks, unit_elements = sz.ceil_divide(n, BLOCK), min(BLOCK, hint)
-            row = "u"
-            if outer:
-                self.em.line(UNIT, f"const long block = u % {self.text(blocks)};")
-                row = self.em.scalar(UNIT, "long", f"u / {self.text(blocks)}")
-            else:
-                self.em.line(UNIT, "const long block = u;")
-            self.em.line(UNIT, f"const long first = block * {BLOCK}, stop = first + {BLOCK} < {end} ? first + {BLOCK} : {end};")
+        self.tiled = self.tile_dimension()
+        block = TILE_COLUMNS if self.tiled is not None else BLOCK
+        units: list[Size] = [sizes[d] for d in outer if d != self.tiled]
+        first, end, unit_elements = "0", self.text(n), min(block, hint)
+        number = "u"
+        if self.tiled is not None or not isinstance(n, int) or n > block:
+            blocks = sz.ceil_divide(n, block)
+            units.append(blocks)
+            where, number = self.divided(number, blocks, last=not outer)
+            self.em.line(UNIT, f"const long first = {where} * {block}, stop = first + {block} < {end} ? first + {block} : {end};")
             first, end = "first", "stop"
-            self.unit_indices(outer, row)
-        else:
-            self.unit_indices(outer, "u")
+        if self.tiled is not None:
+            rows = self.text(sizes[self.tiled])
+            blocks = sz.ceil_divide(sizes[self.tiled], TILE_ROWS)
+            units.append(blocks)
+            unit_elements *= TILE_ROWS
+            where, number = self.divided(number, blocks, last=len(outer) == 1)
+            self.em.line(UNIT, f"const long top = {where} * {TILE_ROWS}, bottom = top + {TILE_ROWS} < {rows} ? top + {TILE_ROWS} : {rows};")
+        self.unit_indices([d for d in outer if d != self.tiled], number)
         self.em.open()
         self.em.open()
         for m in self.group.members:
@@ -463,7 +475,55 @@ class KernelWriter:
         inner = self.em.close()
         nest = self.em.close()
         self.nest(self.inner_head(first, end), inner, nest, [], [])
-        return sz.product([*(sizes[d] for d in outer), blocks]), self.grain(unit_elements)
+        return sz.product(units), self.grain(unit_elements)
+
+    def divided(self, number: str, count: Size, last: bool) -> tuple[str, str]:
+        """(index among `count`, what remains of a unit's number)."""
+        if last:
+            return number, "0"
+        return (
+            self.em.scalar(UNIT, "long", f"{number} % {self.text(count)}"),
+            self.em.scalar(UNIT, "long", f"{number} / {self.text(count)}"),
+        )
+
+    # ---- transposed reads, tile by tile
+
+    def is_transposed(self, access: Access) -> bool:
+        """Neighbours in memory are along the tiled dimension."""
+        return self.tiled is not None and access.guard is None and access.strides[self.tiled] == 1 and access.strides[self.inner] not in (0, 1)
+
+    def tile_dimension(self) -> int | None:
+        """The dimension along which a transposed input lies in memory, if that and the inner one are long enough."""
+        sizes = self.group.sizes
+        if not sizes or sz.evaluate(sizes[self.inner], self.hints) < 8:
+            return None
+        for m in self.group.members:
+            for a in m.reads:
+                if a.buffer in self.made or a.guard is not None or a.buffer == INDEX or a.strides[self.inner] in (0, 1):
+                    continue
+                for d, stride in enumerate(a.strides[: self.inner]):
+                    if stride == 1 and sz.evaluate(sizes[d], self.hints) >= 8:
+                        return d
+        return None
+
+    def from_tile(self, access: Access, dtype: str) -> Var:
+        """From a copy of the unit's part that lies along the inner dimension."""
+        assert self.tiled is not None
+        size, stride = ITEMSIZE[dtype], self.text(access.strides[self.inner])
+        terms = [self.text(access.offset), "top", c_product("first", stride)]
+        for d, s in enumerate(access.strides):
+            if s != 0 and d not in (self.inner, self.tiled):
+                terms.append(c_product(self.index(d)[0], self.text(s)))
+        source = self.em.scalar(UNIT, "char*", f"{self.pointer(access.buffer)} + {c_product(f'({c_sum(terms)})', str(size))}", "q")
+        key = ("tile", source)
+        tile = self.em.find(key)
+        if not isinstance(tile, str):
+            tile = self.em.fresh("g")
+            self.em.line(FUNCTION, f"_Alignas(64) char {tile}[{TILE_ROWS * TILE_COLUMNS * size} + ARGAND_VECTOR_BYTES];")
+            self.em.line(UNIT, f"argand_tile_{size}({tile}, {TILE_COLUMNS}, {source}, {stride}, bottom - top, stop - first);")
+            self.em.remember(UNIT, key, tile)
+        row = self.em.scalar(NEST, "char*", f"{tile} + ((c{self.tiled} - top) * {TILE_COLUMNS} - first) * {size}", "q")
+        return self.em.load(INNER, dtype, self.at(row, 1, size), "left")
 
     def rows(self, last: int) -> tuple[Size, Expr]:
         sizes = self.group.sizes
