@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import keyword
 import linecache
 import math
 import operator
@@ -200,7 +201,10 @@ class _Generator:
     def bind_target(self, target: Any) -> str:
         """A name for the called function, entered into the globals."""
         if isinstance(target, Operator):
-            attribute = base_name(target).removesuffix("_1") if target.name != "_1" else "_1"
+            attribute = base_name(target)
+            plain_name = attribute.removesuffix("_1")  # an attribute may be named like a builtin
+            if hasattr(builtins, plain_name) and not keyword.iskeyword(plain_name):
+                attribute = plain_name
             while hasattr(self.operators, attribute):
                 attribute += "_"
             setattr(self.operators, attribute, target)

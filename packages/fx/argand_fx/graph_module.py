@@ -99,7 +99,7 @@ class GraphModule(Module):
         name = f"<{fields['_class_name']} {next(_number)}>"
         scope: dict[str, Any] = {"__builtins__": builtins, **generated.globals}
         exec(compile(generated.src, name, "exec"), scope)
-        function: types.FunctionType = scope["forward"]
+        function: types.FunctionType = scope.pop("forward")  # not left in its own globals: no cycle
         # Tracebacks show the generated line; the text goes when the function goes.
         linecache.cache[name] = (
             len(generated.src),

@@ -154,7 +154,8 @@ class Node:
     def __copy__(self) -> Node:
         raise TypeError("Node: cannot be copied by itself; use Graph.node_copy")
 
-    __deepcopy__ = None
+    def __deepcopy__(self, memo: dict[int, Any]) -> Node:
+        return self.__copy__()
 
     def __reduce__(self) -> Any:
         raise TypeError("Node: cannot be pickled; keep the graph's text (Graph.to_text)")
