@@ -18,7 +18,7 @@ struct GuardTree::StateCheck {
   enum Kind : uint8_t { GradMode, InferenceMode, DefaultDType, Modes } kind;
   int guard;
   int64_t value;
-  uint64_t include_keys = 0, exclude_keys = 0;  // Modes, when value is 1: exactly these
+  uint64_t include_keys = 0, exclude_keys = 0;  // Modes
 };
 
 // A class that TYPE guards name, with what is assumed of its attributes; looked at once a check, however many objects are of it.
@@ -129,7 +129,6 @@ bool GuardTree::add_state(const char* kind, PyObject* value, int guard) {
     if (PyTuple_Check(value)) {
       unsigned long long include, exclude;
       if (!PyArg_ParseTuple(value, "KK:MODES guard", &include, &exclude)) throw PythonError{};
-      check.value = 1;
       check.include_keys = include;
       check.exclude_keys = exclude;
     }
@@ -225,9 +224,7 @@ bool GuardTree::check_state(Failure* failure) const {
       case StateCheck::DefaultDType:
         holds = api->default_dtype() == check.value;
         break;
-      case StateCheck::Modes:
-        holds = check.value ? state->include_keys == check.include_keys && state->exclude_keys == check.exclude_keys
-                            : !(state->include_keys & ARGAND_KEYBIT(ARGAND_KEY_PYTHON_MODE));
+      case StateCheck::Modes: holds = state->include_keys == check.include_keys && state->exclude_keys == check.exclude_keys; break;
     }
     if (!holds) return fail(failure, check.guard, nullptr);
   }

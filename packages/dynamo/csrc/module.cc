@@ -43,6 +43,11 @@ PyObject* storage_id(PyObject*, PyObject* o) {
   return t ? PyLong_FromVoidPtr(t->storage) : nullptr;
 }
 
+PyObject* thread_keys(PyObject*, PyObject*) {
+  const ArgandThreadState* state = api->thread_state();
+  return Py_BuildValue("(KK)", static_cast<unsigned long long>(state->include_keys), static_cast<unsigned long long>(state->exclude_keys));
+}
+
 PyMethodDef functions[] = {
     {"set_code_hash", set_code_hash_function, METH_O,
      "set_code_hash(function)\n--\n\nSets function(code) -> str, by which CODE guards that were stored as text know their code."},
@@ -50,6 +55,7 @@ PyMethodDef functions[] = {
     {"instance_attribute", instance_attribute_function, METH_VARARGS,
      "instance_attribute(object, name, default=None)\n--\n\nThe entry of object.__dict__; runs no descriptor and makes no dict."},
     {"storage_id", storage_id, METH_O, "storage_id(tensor)\n--\n\nA number that the tensors of one storage share while it lives."},
+    {"thread_keys", thread_keys, METH_NOARGS, "thread_keys()\n--\n\nThe dispatch keys that this thread adds to and removes from every operator call."},
     {"is_constant", is_constant_function, METH_O, "is_constant(object)\n--\n\nCan it be the value of an EQUALS guard."},
     {nullptr, nullptr, 0, nullptr}};
 PyModuleDef definition = {

@@ -490,6 +490,9 @@ def test_state_of_the_thread():
         assert not check.check(())
     with c10.ArgandDispatchMode():
         assert not check.check(())
+        inside = tree(*state_guards())
+        assert inside.check(())
+    assert not inside.check(())
     c10.set_default_dtype(c10.float64)
     try:
         assert not check.check(())
