@@ -57,15 +57,30 @@ PyObject** inline_values(PyObject* o, PyTypeObject* type, PyObject** dict) {
 #endif
 }
 
+// Position of the name among the keys, or -1. The keys are a hash table of one-byte indices, probed as every dict.
+Py_ssize_t find(const SharedKeys* keys, PyObject* name) {
+  constexpr int kEmpty = -1, kPerturbShift = 5;
+  auto* entries = reinterpret_cast<const StringEntry*>(keys->indices + (static_cast<size_t>(1) << keys->log2_index_bytes));
+  const Py_hash_t hash = PyObject_Hash(name);
+  const size_t mask = (static_cast<size_t>(1) << keys->log2_size) - 1;
+  auto perturb = static_cast<size_t>(hash);
+  for (size_t i = perturb & mask;; perturb >>= kPerturbShift, i = (i * 5 + perturb + 1) & mask) {
+    const int index = static_cast<signed char>(keys->indices[i]);
+    if (index == kEmpty) return -1;
+    if (index < 0) continue;  // deleted
+    PyObject* key = entries[index].key;
+    if (key == name) return index;
+    // Keys are interned but for those that came through __dict__.
+    if (key && !PyUnicode_CHECK_INTERNED(key) && PyObject_Hash(key) == hash && PyUnicode_Compare(key, name) == 0) return index;
+  }
+}
+
 PyObject* value_of(PyTypeObject* type, PyObject** values, PyObject* name) {
-  auto* keys = reinterpret_cast<SharedKeys*>(reinterpret_cast<PyHeapTypeObject*>(type)->ht_cached_keys);
-  if (!keys || keys->kind == 0) return nullptr;
-  auto* entries = reinterpret_cast<StringEntry*>(keys->indices + (static_cast<size_t>(1) << keys->log2_index_bytes));
-  for (Py_ssize_t i = 0; i < keys->n_entries; i++)  // at most 30
-    if (entries[i].key == name) return Py_XNewRef(values[i]);
-  for (Py_ssize_t i = 0; i < keys->n_entries; i++)  // a name that was not interned when it became a key
-    if (entries[i].key && !PyUnicode_CHECK_INTERNED(entries[i].key) && PyUnicode_Compare(entries[i].key, name) == 0) return Py_XNewRef(values[i]);
-  return nullptr;
+  auto* keys = reinterpret_cast<const SharedKeys*>(reinterpret_cast<PyHeapTypeObject*>(type)->ht_cached_keys);
+  // At most 30 names are shared: the indices are bytes.
+  if (!keys || keys->kind == 0 || keys->log2_index_bytes != keys->log2_size) return nullptr;
+  const Py_ssize_t index = find(keys, name);
+  return index < 0 ? nullptr : Py_XNewRef(values[index]);
 }
 
 }  // namespace
