@@ -10,7 +10,11 @@ from programs import Ops, check, compare, compiled, run, same, trace
 import argand_aten as aten
 import argand_autograd as autograd
 import argand_c10 as c10
+from argand_aot import CompiledGraph, EagerGraph, aot_eager
+from argand_autograd import graph_ops
 from argand_c10 import records
+from argand_fx import Graph, GraphModule
+from argand_fx.shapes import GraphBuilder
 
 
 def leaf(*shape: int, dtype: Any = None, seed: int = 0) -> Any:
@@ -503,10 +507,6 @@ def test_changed_inputs_that_share_memory_fall_back() -> None:
         return o.mul(y, 2)
 
     inputs = [base[:4], base[2:]]
-    from argand_aot import EagerGraph, aot_eager
-    from argand_fx import Graph, GraphModule
-    from argand_fx.shapes import GraphBuilder
-
     builder = GraphBuilder(Graph())
     fakes = [builder.placeholder(f"x{i}", builder.from_tensor(x)) for i, x in enumerate(inputs)]
     builder.output((program(Ops(builder.ops, builder), *fakes),))
@@ -527,3 +527,67 @@ def test_compare_notices() -> None:
     with pytest.raises(AssertionError):
         compare(right, wrong)
     assert trace(lambda o, t: o.mul(t, 2), [x])[0].graph is not None
+
+
+# ---- custom Functions ---------------------------------------------------------------------------
+
+
+def subgraph(program: Any, *inputs: Any) -> GraphModule:
+    """A graph of its own, for `apply_function`."""
+    builder = GraphBuilder(Graph())
+    given = [
+        x if x is None else builder.placeholder(f"a{i}", builder.from_tensor(x))
+        for i, x in enumerate(inputs)
+    ]
+    builder.output(tuple(program(builder.ops, *given)))
+    return GraphModule(builder.constants, builder.graph)
+
+
+def with_function(materialize: bool, used: int) -> tuple[GraphModule, list[Any]]:
+    """sum(results[used] of a Function of (x * w)), where the Function's own gradient is not that of its forward."""
+    y = data(3)
+    forward = subgraph(lambda o, y: (o.mul(y, y), o.sin(y), o.cos(y)), y)
+    grads = [y if materialize or k == used else None for k in range(2)]
+    count = sum(g is not None for g in grads)
+
+    def derive(o: Any, kept: Any, *gs: Any) -> Any:
+        gs = tuple(g for g in gs if g is not None)
+        assert len(gs) == count
+        return (o.mul(o.add(gs[0], gs[-1]), o.mul(kept, 10)),)
+
+    backward = subgraph(derive, y, *grads)
+    if not materialize:  # the graph takes None for the gradient that does not arrive
+        missing = 1 - used
+        with backward.graph.inserting_after(list(backward.graph.nodes)[missing]):
+            backward.graph.placeholder("missing")
+        backward.recompile()
+    builder = GraphBuilder(Graph())
+    fakes = [
+        builder.placeholder(n, builder.from_tensor(leaf(3, seed=i))) for i, n in enumerate("xw")
+    ]
+    z = builder.ops.mul(*fakes)
+    subgraphs = {"forward_graph": forward, "backward_graph": backward}
+    nodes = [builder.graph.create_node("get_attr", name) for name in subgraphs]
+    results = builder.create(
+        graph_ops.apply_function,
+        (*nodes, 2, (True, True), materialize, z),
+        {},
+        (builder.fake([3], requires_grad=True), builder.fake([3], requires_grad=True)),
+    )
+    builder.output((builder.ops.sum(results[used]), results[1 - used]))
+    return GraphModule({**builder.constants, **subgraphs}, builder.graph), fakes
+
+
+@pytest.mark.parametrize("used", [0, 1])
+@pytest.mark.parametrize("materialize", [True, False])
+def test_custom_function(materialize: bool, used: int) -> None:
+    module, fakes = with_function(materialize, used)
+    graph = aot_eager(module, fakes)
+    assert isinstance(graph, CompiledGraph)
+    found = []
+    for function in (graph, module):
+        x, w = leaf(3), leaf(3, seed=1)
+        results = function(x, w)
+        results[0].backward()
+        found.append([*results, x.grad, w.grad])
+    assert all(same(a, b) for a, b in zip(*found, strict=True))
