@@ -363,10 +363,7 @@ def programs(draw: Any) -> FuzzProgram:
     writer = Writer(draw, mutates_inputs=not grad)
     for _ in range(draw(st.integers(2, 7))):
         writer.statement(3)
-    results = [
-        writer.pick([*writer.matrices, *writer.vectors, *writer.scalars, *writer.integers])
-        for _ in range(3)
-    ]
+    results = [*writer.matrices, *writer.vectors, *writer.scalars, *writer.integers]
     writer.emit(f"return {', '.join(results)}")
     first = (
         draw(st.integers(2, 5)),

@@ -54,7 +54,7 @@ def test_backend_eager(program: FuzzProgram) -> None:
     check(program, "eager")
 
 
-@many(max(COUNT // 3, 1))
+@many(COUNT)
 @given(programs())
 def test_backend_inductor(program: FuzzProgram) -> None:
     check(program, "inductor")
