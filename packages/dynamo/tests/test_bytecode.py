@@ -291,3 +291,34 @@ def test_constants_keep_their_types():
         ]
         found = types.FunctionType(assemble(body, code), {})()
         assert repr(found) == repr(value)
+
+
+def test_exceptions_being_handled():
+    def function(a):
+        for i in a:
+            try:
+                i.tried()
+            except KeyError:
+                i.excepted()
+                try:
+                    i.inner()
+                except ValueError:
+                    i.twice()
+                    continue
+                finally:
+                    i.cleanup()
+            except TypeError as error:
+                i.named(error)
+            with i:
+                i.managed()
+        i.after()
+
+    flow = analyse(function.__code__)
+    counts: dict[str, set[int]] = {}
+    for instruction in flow.instructions:
+        if instruction.opname in ("LOAD_METHOD", "LOAD_ATTR"):
+            counts.setdefault(instruction.argval, set()).add(flow.handling(instruction.index))
+    assert counts.pop("cleanup") >= {1, 2}
+    assert counts == {
+        "tried": {0}, "excepted": {1}, "inner": {1}, "twice": {2}, "named": {1}, "managed": {0}, "after": {0},
+    }  # fmt: skip

@@ -149,25 +149,28 @@ class Flow:
         return live
 
     def _solve_handling(self) -> list[int]:
-        counts = [-1] * len(self.instructions)
-        work = [(0, 0)]
+        # Where in the stack the exceptions being handled lie; every way to an instruction agrees.
+        places: list[tuple[int, ...] | None] = [None] * len(self.instructions)
+        work: list[tuple[int, tuple[int, ...]]] = [(0, ())]
         while work:
-            index, count = work.pop()
-            while index < len(counts) and counts[index] < count:
-                counts[index] = count
+            index, held = work.pop()
+            while index < len(places) and places[index] is None:
+                places[index] = held
                 instruction = self.instructions[index]
-                if instruction.handler is not None:
-                    work.append((instruction.handler.target.index, count))
+                if (handler := instruction.handler) is not None:
+                    work.append(
+                        (handler.target.index, tuple([p for p in held if p < handler.depth]))
+                    )
                 if instruction.opname == "PUSH_EXC_INFO":
-                    count += 1
+                    held = (*held, self.depth(index) - 1)
                 elif instruction.opname in ("POP_EXCEPT", "END_ASYNC_FOR"):
-                    count -= 1
+                    held = held[:-1]
                 if instruction.target is not None:
-                    work.append((instruction.target.index, count))
+                    work.append((instruction.target.index, held))
                 if instruction.opname in _END:
                     break
                 index += 1
-        return counts
+        return [len(held or ()) for held in places]
 
 
 @lru_cache(maxsize=256)
