@@ -29,6 +29,8 @@ _DEFAULT_LIMIT = 4 << 30
 # Seconds after which something left in tmp/ belongs to a writer that died.
 _STALE = 3600.0
 _PUTS_BETWEEN_EVICTIONS = 64
+_reporting = threading.Lock()
+_reported: set[Path] = set()
 
 
 def cache_root() -> Path:
@@ -89,7 +91,6 @@ class DiskCache:
         self._root = root
         self._lock = threading.Lock()
         self._puts = 0
-        self._reported = False
         self._ready: Path | None = None
 
     @property
@@ -292,15 +293,16 @@ class DiskCache:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _report(self, action: str, error: OSError) -> None:
-        with self._lock:
-            if self._reported:
+        """One record for each root that fails, whichever caches lie in it."""
+        with _reporting:
+            if self.folder.parent in _reported:
                 return
-            self._reported = True
+            _reported.add(self.folder.parent)
         emit(
             Record(
                 "cache",
                 "DC002",
-                f"the cache in {self.folder} is not used: cannot {action}: {error}",
+                f"the cache in {self.folder.parent} is not used: cannot {action}: {error}",
                 "make room, or set ARGAND_CACHE_DIR to a folder of your own that you can write to",
             )
         )

@@ -110,6 +110,7 @@ def test_an_unusable_root_makes_one_record(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     cache = DiskCache("things", tmp_path / "file")
     with records.collect() as found:
+        assert DiskCache("others", tmp_path / "file").put("a", {}, {}) is None
         for key in "abc":
             assert cache.put(key, {"x": b"1"}, {}) is None
             assert cache.get(key) is None

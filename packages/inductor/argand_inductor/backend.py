@@ -56,10 +56,17 @@ def compile_graph(
     try:
         return make_program(spec)
     except CompilerError as error:
-        emit(
-            Record("fallback", error.code, f"a graph runs operator by operator: {error}", error.fix)
-        )
+        message = f"a graph runs operator by operator: {error}"
+        emit(Record("fallback", error.code, message, error.fix, *_first_line(gm)))
         return EagerProgram(gm)
+
+
+def _first_line(gm: Any) -> tuple[str | None, int]:
+    """The user's first line in the graph."""
+    for node in gm.graph.nodes:
+        if location := node.meta.get("location"):
+            return location[0], location[1]
+    return None, 0
 
 
 def backend(gm: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:

@@ -24,6 +24,7 @@ _INSTALL = (
     "install one (Debian: apt-get install gcc), or set ARGAND_CC or CC to it, or use "
     "backend='aot_eager'"
 )
+_HUNG = "set ARGAND_COMPILE_TIMEOUT to more seconds, or ARGAND_CC to another compiler"
 # As c10's and aten's kernels of the same tier, so that generated code rounds as eager does.
 TIER_FLAGS = {
     0: ("-msse4.2", "-DARGAND_TIER_BASELINE=1"),
@@ -76,12 +77,34 @@ class Compiler:
     identity: str
 
 
+# Compilers that hung, by identity: nobody waits for them again in this process.
+_hung: dict[str, str] = {}
+
+
 def find_compiler() -> Compiler:
     """ARGAND_CC, CC, gcc, cc or clang, whichever comes first.
 
     Raises:
-        CompilerError: if there is none, or the one that was named is not there.
+        CompilerError: if there is none, the one that was named is not there, or it has hung before.
     """
+    compiler = _find()
+    if message := _hung.get(compiler.identity):
+        raise CompilerError("IN003", message, _HUNG)
+    return compiler
+
+
+@contextlib.contextmanager
+def noting_hangs(compiler: Compiler) -> Iterator[None]:
+    """Remember the compiler if it hangs inside."""
+    try:
+        yield
+    except CompilerError as error:
+        if error.code == "IN003":
+            _hung[compiler.identity] = f"{error}, and is not tried again"
+        raise
+
+
+def _find() -> Compiler:
     for variable in ("ARGAND_CC", "CC"):
         if words := os.environ.get(variable, "").split():
             path = shutil.which(words[0])
@@ -211,11 +234,8 @@ def _finish(process: subprocess.Popen[bytes], timeout: float) -> None:
         _, errors = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         _kill(process)
-        raise CompilerError(
-            "IN003",
-            f"the C compiler took longer than {timeout:g} s and was stopped",
-            "set ARGAND_COMPILE_TIMEOUT to more seconds, or ARGAND_CC to another compiler",
-        ) from None
+        message = f"the C compiler took longer than {timeout:g} s and was stopped"
+        raise CompilerError("IN003", message, _HUNG) from None
     if process.returncode:
         text = errors.decode(errors="replace").strip()
         raise CompilerError(

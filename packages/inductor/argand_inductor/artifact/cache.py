@@ -129,7 +129,7 @@ def obtain(sources: Sources) -> Library:
         if entry := programs.get(key):
             logs.channel("cache").info("program %s: made by another process", key)
             return Library(entry.path(LIBRARY), key)
-        with metrics.timed("compile"):
+        with metrics.timed("compile"), build.noting_hangs(setting.compiler):
             data = _build(setting, sources)
         stored = programs.put(key, _files(sources, data), _manifest(setting, sources))
     if stored is None:
