@@ -11,7 +11,12 @@ from argand_autograd import is_grad_enabled
 from argand_autograd.graph_ops import set_grad_mode
 from argand_c10 import Module, Tensor
 from argand_c10.errors import DataDependentError, UnsupportedError
-from argand_dynamo import library, opcodes, opcodes_control  # noqa: F401  (they register handlers)
+from argand_dynamo import (  # noqa: F401  (they register handlers)
+    custom_function,
+    library,
+    opcodes,
+    opcodes_control,
+)
 from argand_dynamo.builtins import call_builtin, construct, function_handler
 from argand_dynamo.config import config
 from argand_dynamo.exceptions import BreakTrace, Raised, break_trace
@@ -63,6 +68,8 @@ class Tracer(Operations, Lookups, Wrapping):
         self.stop_at = stop_at
         self.graph = Graph()
         self.builder = GraphBuilder(self.graph, dynamic.shape_env)
+        # The graph's own builder; `builder` is another one while a custom function is traced.
+        self.main_builder = self.builder
         self.builder.grad_enabled = is_grad_enabled()
         self.entry_grad_mode = self.builder.grad_enabled
         self.inputs: list[GraphInput] = []
@@ -151,7 +158,7 @@ class Tracer(Operations, Lookups, Wrapping):
         """The variable of a tensor of the frame; it becomes an input of the graph."""
         if value.is_inference():
             unknown("a tensor made in inference mode")
-        fake = self.builder.from_tensor(
+        fake = self.main_builder.from_tensor(
             value, source=source, dynamic_dims=self.dynamic.dims_of(value, source)
         )
         made = TensorVariable(fake, source, type(value), value)
@@ -160,23 +167,23 @@ class Tracer(Operations, Lookups, Wrapping):
         return made
 
     def _placeholder(self, source: Source, value: Any, variable: Any) -> None:
-        location, self.builder.location = self.builder.location, None
-        stack, self.builder.stack = self.builder.stack, None
+        location, self.main_builder.location = self.main_builder.location, None
+        stack, self.main_builder.stack = self.main_builder.stack, None
         name = _input_name(source)
         after = self.inputs[-1].node if self.inputs else None
         first = None if after is not None else next(iter(self.graph.nodes), None)
         if after is not None:
             with self.graph.inserting_after(after):
-                self.builder.placeholder(name, value)
+                self.main_builder.placeholder(name, value)
             node = after.next
         elif first is not None:
             with self.graph.inserting_before(first):
-                self.builder.placeholder(name, value)
+                self.main_builder.placeholder(name, value)
             node = next(iter(self.graph.nodes))
         else:
-            self.builder.placeholder(name, value)
+            self.main_builder.placeholder(name, value)
             node = next(iter(self.graph.nodes))
-        self.builder.location, self.builder.stack = location, stack
+        self.main_builder.location, self.main_builder.stack = location, stack
         self.inputs.append(GraphInput(source, value, node, variable))
 
     def tensor_result(self, fake: FakeTensor) -> Variable:

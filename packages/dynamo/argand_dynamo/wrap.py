@@ -231,7 +231,7 @@ class Wrapping(_Base):
             return SliceVariable([self.from_raw(x) for x in (value.start, value.stop, value.step)])
         if isinstance(value, enum.Enum):
             return self.remember(value, EnumVariable(value))
-        if isinstance(value, types.FunctionType | _LASTING | _NATIVE_CALLABLES):
+        if isinstance(value, (types.FunctionType, *_LASTING, *_NATIVE_CALLABLES)):
             return self.lasting(value, None)
         if isinstance(value, tuple) and hasattr(kind, "_fields"):
             return TupleVariable([self.from_raw(item) for item in value], kind)
@@ -255,7 +255,7 @@ class Wrapping(_Base):
         return known
 
     def _wrap_tuple_iterator(self, value: Any, source: Source) -> Variable:
-        unknown("an iterator made outside of the traced code")
+        raise break_trace("generator", "an iterator made outside of the traced code")
 
     def class_of(self, value: type, source: Source) -> ClassVariable:
         """The variable of a class that is guarded."""
