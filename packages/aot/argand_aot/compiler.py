@@ -42,15 +42,18 @@ def _plan(joint: Joint, chosen: Partition | None) -> GraphPlan:
     for name, (node, (kind, dim)) in symbol_bindings(joint.placeholders).items():
         sources.append((name, (numbers[node], kind, dim)))
     sources.sort(key=lambda item: (len(item[0]), item[0]))
+    extra = chosen.extra if chosen is not None else ()
+    places = {n: i for i, n in enumerate((*joint.results, *extra))}
     return GraphPlan(
         n_inputs=len(joint.placeholders),
         n_values=len(joint.results) - len(joint.mutations),
-        n_kept=len(chosen.values) if chosen is not None else 0,
+        n_kept=len(extra),
         outputs=tuple(joint.outputs),
         mutations=tuple(joint.mutations),
         differentiable_inputs=tuple(joint.differentiable_inputs) if chosen is not None else (),
         differentiable_values=tuple(joint.differentiable_results) if chosen is not None else (),
         kept_inputs=tuple(numbers[n] for n in chosen.inputs) if chosen is not None else (),
+        kept_values=tuple(places[n] for n in chosen.values) if chosen is not None else (),
         symbols=tuple(source for _, source in sources) if chosen is not None else (),
         named_symbols=tuple(sources),
         silent=bool(joint.differentiable_inputs),

@@ -49,6 +49,8 @@ class Joint:
         mutations: inputs that are changed.
         differentiable_inputs: numbers of the inputs that require grad.
         differentiable_results: numbers of `results` that gradients come in for.
+        forward, result_set: the nodes of the functional graph without derivatives, and those of `results`.
+        leaves: inputs that are leaves which require grad.
         random: operators of the traced program that draw random numbers, in order.
     """
 
@@ -67,6 +69,9 @@ class Joint:
         self.differentiable_inputs: list[int] = []
         self.differentiable_results: list[int] = []
         self.random: list[Node] = []
+        self.leaves: set[Node] = set()
+        self.forward: frozenset[Node] = frozenset()
+        self.result_set: frozenset[Node] = frozenset()
         self._edges: list[Edge] = []
         self._backwards: dict[tuple[bool, ...], Backward] = {}
 
@@ -119,6 +124,8 @@ def build_joint(module: GraphModule, example_inputs: Sequence[Any]) -> Joint:
     joint.random = [
         n for n in joint.graph.nodes if isinstance(n.target, Operator) and n.target.is_random
     ]
+    joint.forward = frozenset(joint.graph.nodes)
+    joint.result_set = frozenset(joint.results)
     return joint
 
 
@@ -186,6 +193,8 @@ class _Walk:
         if given.requires_grad:
             joint.tape.add_input(value, index)
             joint.differentiable_inputs.append(index)
+            if given.is_leaf:
+                joint.leaves.add(joint.placeholders[index])
 
     def _node(self, node: Node) -> Any:
         if node.op == "get_attr":

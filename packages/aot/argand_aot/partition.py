@@ -1,6 +1,7 @@
 """Partitioning of a joint graph into a forward and a backward graph: what is kept between them is a minimum cut, by bytes.
 
-Values that are cheap to compute from kept ones are computed again by the backward graph.
+Values that are cheap to compute from kept ones are computed again by the backward graph. Inputs and results are kept only
+where eager execution would keep them too: the program may change others before it runs backward.
 """
 
 from __future__ import annotations
@@ -36,12 +37,14 @@ class Partition:
 
     Attributes:
         inputs: placeholders that backward reads again.
-        values: nodes that the forward graph returns besides its results.
+        values: nodes that the forward graph returns.
+        extra: those of `values` that it returns for backward alone, after its results.
         copied: those of `values` that are kept as copies, since they are views.
     """
 
     inputs: tuple[Node, ...]
     values: tuple[Node, ...]
+    extra: tuple[Node, ...]
     copied: frozenset[Node]
 
 
@@ -51,7 +54,7 @@ def partition(joint: Joint, backward: Backward) -> Partition:
     ends = [n for n in backward.grads if n is not None]
     direct = _needed_directly(ends, tangent_dependent)
     mutated = {joint.placeholders[m.input] for m in joint.mutations}
-    cut = _cut(direct, mutated)
+    cut = _cut(direct, _Weights(joint, ends, mutated))
     storages = {n.meta["val"].storage for n in mutated}
     given = {
         n.meta["val"].storage for n in joint.placeholders if isinstance(n.meta["val"], FakeTensor)
@@ -71,7 +74,8 @@ def partition(joint: Joint, backward: Backward) -> Partition:
     inputs = sorted(
         (n for n in cut if n.op == "placeholder" and n not in mutated), key=order.__getitem__
     )
-    return Partition(tuple(inputs), tuple(values), frozenset(copied))
+    extra = tuple(n for n in values if n not in results)
+    return Partition(tuple(inputs), tuple(values), extra, frozenset(copied))
 
 
 def _dependents(graph: Graph, sources: Iterable[Node]) -> set[Node]:
@@ -112,7 +116,7 @@ def _closure(nodes: Iterable[Node]) -> list[Node]:
     return list(seen)
 
 
-def _cut(direct: set[Node], mutated: set[Node]) -> set[Node]:
+def _cut(direct: set[Node], weights: _Weights) -> set[Node]:
     """The nodes to keep, so that every node of `direct` can be computed."""
     closure = _closure(direct)
     depth: dict[Node, int] = {}
@@ -121,7 +125,7 @@ def _cut(direct: set[Node], mutated: set[Node]) -> set[Node]:
     leave: dict[Node, int] = {}
     for n in sorted(closure, key=_position(closure)):
         entry[n], leave[n] = network.add_node(), network.add_node()
-        weight = _weight(n, mutated)
+        weight = weights.of(n)
         network.add_edge(entry[n], leave[n], weight)
         again = _can_repeat(n)
         if again and weight < INFINITE:
@@ -167,18 +171,45 @@ def _can_repeat(n: Node) -> bool:
     return rules is not None and rules.kind == "factory" and not n.all_input_nodes
 
 
-def _weight(n: Node, mutated: set[Node]) -> int:
-    """What keeping it costs, in bytes; inputs are mostly alive anyway."""
-    value = n.meta.get("val")
-    if n.op == "get_attr" or not isinstance(value, FakeTensor):
-        return INFINITE
-    size = value.dtype.itemsize
-    for s in value.shape:
-        size *= int(getattr(s, "hint", s))
-    if n.op == "placeholder" and n not in mutated:
-        return 1 + size // 16
-    # A view keeps a copy where its base would do.
-    return 2 + size + (size // 2 if _is_view(n) else 0)
+class _Weights:
+    """What keeping a value costs, in bytes.
+
+    Args:
+        ends: what the backward graph computes.
+        mutated: inputs that the graph changes.
+    """
+
+    def __init__(self, joint: Joint, ends: Sequence[Node], mutated: set[Node]) -> None:
+        self._joint = joint
+        self._mutated = mutated
+        self._read: set[Node] = set(joint.leaves)
+        for n in _closure(ends):
+            if n not in joint.forward:
+                self._read.update(_with_bases(i) for i in n.all_input_nodes if i in joint.forward)
+                self._read.update(i for i in n.all_input_nodes if i in joint.forward)
+
+    def of(self, n: Node) -> int:
+        """Inputs and results that eager execution keeps are alive anyway; others may be changed by the program."""
+        value = n.meta.get("val")
+        if n.op == "get_attr" or not isinstance(value, FakeTensor):
+            return INFINITE
+        size = value.dtype.itemsize
+        for s in value.shape:
+            size *= int(getattr(s, "hint", s))
+        joint = self._joint
+        if n in joint.result_set or (n.op == "placeholder" and n not in self._mutated):
+            return 1 + size // 16 if n in self._read else INFINITE
+        # A view keeps a copy where its base would do; of equal ones the forward graph's own are kept.
+        return (
+            2 + size + (size // 2 if _is_view(n) else 0) + (0 if n in joint.forward else size // 64)
+        )
+
+
+def _with_bases(n: Node) -> Node:
+    """What a view is a view of."""
+    while _is_view(n):
+        n = n.args[0]
+    return n
 
 
 # ---- the two graphs ------------------------------------------------------------------------------
@@ -186,7 +217,7 @@ def _weight(n: Node, mutated: set[Node]) -> int:
 
 def extract_forward(joint: Joint, chosen: Partition | None) -> GraphModule:
     """The forward graph: all inputs, results, then what is kept."""
-    kept = chosen.values if chosen is not None else ()
+    kept = chosen.extra if chosen is not None else ()
     new = Graph()
     env: dict[Node, Node] = {n: new.node_copy(n) for n in joint.placeholders}
     wanted = set(_closure([*joint.results, *kept, *joint.random]))

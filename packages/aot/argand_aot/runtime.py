@@ -21,11 +21,11 @@ class GraphPlan:
     """What a call does besides running the forward program. All plain data.
 
     Attributes:
-        n_inputs, n_values, n_kept: inputs; fresh results of the forward program; what it returns for backward, at the end.
+        n_inputs, n_values, n_kept: inputs; fresh results of the forward program; what it returns for backward alone, at the end.
         outputs: the results of the call.
         mutations: inputs to write back to.
         differentiable_inputs, differentiable_values: where gradients go, and where they come in.
-        kept_inputs: inputs that backward reads.
+        kept_inputs, kept_values: inputs and results of the forward program that backward reads.
         symbols: where the symbols come from that backward gets first.
         named_symbols: where every symbol comes from, for results that depend on sizes.
         silent: gradients must be off while the forward program runs, since inputs require grad.
@@ -40,6 +40,7 @@ class GraphPlan:
     differentiable_inputs: tuple[int, ...] = ()
     differentiable_values: tuple[int, ...] = ()
     kept_inputs: tuple[int, ...] = ()
+    kept_values: tuple[int, ...] = ()
     symbols: tuple[SymbolSource, ...] = ()
     named_symbols: tuple[tuple[str, SymbolSource], ...] = ()
     silent: bool = False
@@ -73,6 +74,7 @@ class GraphPlan:
             differentiable_inputs=tuple(data["differentiable_inputs"]),
             differentiable_values=tuple(data["differentiable_values"]),
             kept_inputs=tuple(data["kept_inputs"]),
+            kept_values=tuple(data["kept_values"]),
             symbols=tuple((i, kind, d) for i, kind, d in data["symbols"]),
             named_symbols=tuple((n, (i, kind, d)) for n, (i, kind, d) in data["named_symbols"]),
             silent=data["silent"],
@@ -107,6 +109,7 @@ def build_callable(
             plan.differentiable_inputs,
             plan.differentiable_values,
             plan.kept_inputs,
+            plan.kept_values,
             [(m.input, m.value, m.recorded) for m in plan.mutations],
             plan.symbols,
         )

@@ -48,6 +48,7 @@ class GraphFunction:
         differentiable_inputs: Sequence[int],
         differentiable_values: Sequence[int],
         kept_inputs: Sequence[int],
+        kept_values: Sequence[int],
         mutations: Sequence[tuple[int, int, bool]],
         symbols: Sequence[tuple[int, str, int]],
     ) -> None: ...

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import argand_autograd
-import argand_c10
 import numpy as np
 import pytest
 import torch
+
+import argand_autograd
+import argand_c10
 
 STEPS = 12
 

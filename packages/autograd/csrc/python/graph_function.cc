@@ -25,9 +25,9 @@ struct SymbolBinding {
 // What a compiled graph is; shared by its nodes.
 struct GraphSpec {
   std::string name;
-  Object forward, backward_for, again;  // callables; `again` may be None
-  uint32_t n_inputs = 0, n_values = 0, n_kept = 0;
-  std::vector<uint32_t> differentiable_inputs, differentiable_values, kept_inputs;
+  Object forward, backward_for, again;                                                           // callables; `again` may be None
+  uint32_t n_inputs = 0, n_values = 0, n_kept = 0;                                               // n_kept: results that are for backward alone
+  std::vector<uint32_t> differentiable_inputs, differentiable_values, kept_inputs, kept_values;  // numbers of inputs and of results
   std::vector<Mutation> mutations;
   std::vector<SymbolBinding> symbols;
   std::map<std::string, Object> backwards;  // by which gradients have arrived; guarded by the GIL
@@ -77,11 +77,8 @@ class GraphNode final : public VectorNode {
         arguments_[i] = Object::borrow(args[i]);
       }
     }
-    values_kept_ = std::vector<SavedTensor>(s.n_kept);
-    for (uint32_t k = 0; k < s.n_kept; k++) {
-      const uint32_t at = s.n_values + static_cast<uint32_t>(s.mutations.size()) + k;
-      keep_value(values_kept_[k], unwrap(PyTuple_GET_ITEM(result, at)), result);
-    }
+    values_kept_ = std::vector<SavedTensor>(s.kept_values.size());
+    for (size_t k = 0; k < values_kept_.size(); k++) keep_value(values_kept_[k], unwrap(PyTuple_GET_ITEM(result, s.kept_values[k])), result);
     for (const SymbolBinding& b : s.symbols) symbols_.push_back(symbol(b, args));
   }
 
@@ -173,8 +170,8 @@ class GraphNode final : public VectorNode {
   }
 
   std::shared_ptr<GraphSpec> spec_;
-  std::vector<Object> arguments_;          // inputs that are no tensors
-  std::vector<SavedTensor> inputs_kept_;   // all tensor inputs: `again` needs them
+  std::vector<Object> arguments_;         // inputs that are no tensors
+  std::vector<SavedTensor> inputs_kept_;  // all tensor inputs: `again` needs them
   std::vector<SavedTensor> values_kept_;
   std::vector<int64_t> symbols_;
   Node* owner_ = nullptr;  // not owned
@@ -220,9 +217,10 @@ class Call {
       ArgandTensor* t = self_of(args_[m.input]);
       check_inplace(s_.name.c_str(), t, true);
       if (t->base)
-        fail(ARGAND_RUNTIME_ERROR,
-             "%s: input %u is a view and is changed in place with gradients by a compiled function; pass the tensor that it is a view of, or clone it",
-             s_.name.c_str(), m.input);
+        fail(
+            ARGAND_RUNTIME_ERROR,
+            "%s: input %u is a view and is changed in place with gradients by a compiled function; pass the tensor that it is a view of, or clone it",
+            s_.name.c_str(), m.input);
     }
   }
 
@@ -300,13 +298,14 @@ void for_each_item(PyObject* o, F&& f) {
 }
 
 PyObject* graph_function_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"name",      "forward",   "backward_for",          "again",   "n_inputs", "n_values", "n_kept", "differentiable_inputs",
-                                "differentiable_values", "kept_inputs", "mutations", "symbols", nullptr};
+  static const char* names[] = {
+      "name",        "forward",     "backward_for", "again",   "n_inputs", "n_values", "n_kept", "differentiable_inputs", "differentiable_values",
+      "kept_inputs", "kept_values", "mutations",    "symbols", nullptr};
   const char* name;
-  PyObject *forward, *backward_for, *again, *inputs, *values, *kept_inputs, *mutations, *symbols;
+  PyObject *forward, *backward_for, *again, *inputs, *values, *kept_inputs, *kept_values, *mutations, *symbols;
   unsigned n_inputs, n_values, n_kept;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sOOOIIIOOOOO:GraphFunction", const_cast<char**>(names), &name, &forward, &backward_for, &again,
-                                   &n_inputs, &n_values, &n_kept, &inputs, &values, &kept_inputs, &mutations, &symbols))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sOOOIIIOOOOOO:GraphFunction", const_cast<char**>(names), &name, &forward, &backward_for, &again,
+                                   &n_inputs, &n_values, &n_kept, &inputs, &values, &kept_inputs, &kept_values, &mutations, &symbols))
     return nullptr;
   return guard<PyObject*>(nullptr, [&]() -> PyObject* {
     auto spec = std::make_shared<GraphSpec>();
@@ -318,6 +317,7 @@ PyObject* graph_function_new(PyTypeObject* type, PyObject* args, PyObject* kwarg
     spec->differentiable_inputs = numbers(inputs);
     spec->differentiable_values = numbers(values);
     spec->kept_inputs = numbers(kept_inputs);
+    spec->kept_values = numbers(kept_values);
     for_each_item(mutations, [&](PyObject* item) {
       unsigned input, value;
       int recorded;
@@ -370,8 +370,9 @@ PyMemberDef graph_function_members[] = {
 int init_graph_function_type(PyObject* module) {
   static const char doc[] =
       "GraphFunction(name, forward, backward_for, again, n_inputs, n_values, n_kept, differentiable_inputs, differentiable_values, kept_inputs, "
-      "mutations, symbols)\n\nA compiled graph as a differentiable callable.\n\n"
-      "`forward(*inputs)` returns values, the new contents of changed inputs, and what backward keeps. `backward_for(pattern)` gives, for bytes that\n"
+      "kept_values, mutations, symbols)\n\nA compiled graph as a differentiable callable.\n\n"
+      "`forward(*inputs)` returns values, the new contents of changed inputs, and what is kept for backward alone. `backward_for(pattern)` gives, "
+      "for bytes that\n"
       "say which differentiable results have a gradient, a function of symbols, kept inputs, kept values and these gradients.\n"
       "`again(inputs, grads)` computes gradients that have a history themselves; None: that is an error.";
   PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(graph_function_new)},
