@@ -447,12 +447,13 @@ class _Assembler:
     def _break(self, outcome: Break) -> None:
         flow = analyse(self.code)
         instruction = flow.instructions[outcome.instruction]
-        self.positions = instruction.positions
+        self.positions = _user_positions(flow.instructions, instruction, self.code)
         # The stack first: storing variables may overwrite arguments that it reads.
         self._items(outcome.stack)
         self._store_locals(outcome)
         run = breaking_instructions(instruction)
         broken = run[0]
+        broken.positions = self.positions
         if broken.handler is not None:
             # The rest of an enclosing `try` or `with`, in case the instruction raises: Python's own code.
             inside = reachable(flow.instructions, broken.handler.target)
@@ -573,6 +574,14 @@ _EXPRESSIONS: dict[str, Callable[[_Assembler, Expr], None]] = {
     "cell_of": _Assembler._cell_of,
     "function": _Assembler._function,
 }
+
+
+def _user_positions(instructions: list[Instruction], of: Instruction, code: CodeType) -> Positions:
+    """Positions of an instruction, or of the last one before it that the user wrote."""
+    for instruction in reversed(instructions[: of.index + 1]):
+        if instruction.line is not None:
+            return instruction.positions
+    return (code.co_firstlineno, code.co_firstlineno, None, None)
 
 
 def argument_count(code: CodeType) -> int:

@@ -53,6 +53,9 @@ class Successor:
 def breaking_instructions(instruction: Instruction) -> list[Instruction]:
     """What runs instead of an instruction, which comes first: the same, but loads for a call always push an empty slot beside the value."""
     made = instruction.copy()
+    if made.opname == "RERAISE":
+        # The exception was raised while tracing: it has no traceback yet, and RERAISE would add nothing to it.
+        made.opname, made.arg = "RAISE_VARARGS", 1
     if not _pushes_method(instruction):
         return [made]
     if made.opname == "LOAD_SUPER_ATTR":

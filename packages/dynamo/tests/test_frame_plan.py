@@ -774,3 +774,18 @@ def test_a_replacement_is_one_code_object_for_many_functions():
     made = assemble_plan(plan, one.__code__, RuntimeObjects())
     assert isinstance(made, Replacement)
     assert made.bind(one)(5) == (5, 1) and made.bind(other)(5) == (5, 2)
+
+
+def test_an_exception_that_was_raised_while_tracing_gets_a_traceback():
+    def function(manager):
+        with manager:
+            return 1 // 0
+
+    reraise = [i for i in analyse(function.__code__).instructions if i.opname == "RERAISE"][-1]
+    depth = analyse(function.__code__).depth(reraise.index)
+    error: Expr = ("call", builtin("ZeroDivisionError"), [const("traced")])
+    stack = (*[const(0)] * (depth - 1), error)
+    with pytest.raises(ZeroDivisionError, match="traced") as caught:
+        broken(function, Break(reraise.index, stack, ()))(None)
+    frames = traceback.extract_tb(caught.tb)
+    assert frames[-1].name == "function" and frames[-1].lineno is not None
