@@ -9,8 +9,7 @@ import argand_c10
 
 argand_c10.check_abi("argand-dynamo", built_for=1)
 
-from argand_dynamo import config as _config_module  # noqa: E402  (the ABI is checked first)
-from argand_dynamo.api import (  # noqa: E402
+from argand_dynamo.api import (  # noqa: E402  (the ABI is checked first)
     OptimizedModule,
     allow_in_graph,
     compile,
@@ -20,10 +19,10 @@ from argand_dynamo.api import (  # noqa: E402
     reset,
 )
 from argand_dynamo.backends import list_backends, register_backend  # noqa: E402
+from argand_dynamo.configuration import config  # noqa: E402
 from argand_dynamo.exceptions import GraphBreak, RecompileLimitError  # noqa: E402
 from argand_dynamo.history import mark_dynamic, mark_static  # noqa: E402
 
-config = _config_module.config
 __version__ = "0.1.0"
 __all__ = [
     "GraphBreak",
@@ -31,6 +30,7 @@ __all__ = [
     "RecompileLimitError",
     "allow_in_graph",
     "compile",
+    "config",
     "disable",
     "explain",
     "graph_break",

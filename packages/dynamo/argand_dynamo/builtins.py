@@ -455,6 +455,15 @@ def _tuple(tx: Tracer, items: Variable | None = None) -> Variable:
     return TupleVariable([] if items is None else tx.unpack(items))
 
 
+@handles(tuple.__new__)
+def _tuple_new(tx: Tracer, cls: Variable, items: Variable | None = None) -> Variable:
+    if not isinstance(cls, ClassVariable):
+        unknown("tuple.__new__ of something that is no class")
+    if cls.value is not tuple and not hasattr(cls.value, "_fields"):
+        unknown(f"construction of {cls.describe()}")
+    return TupleVariable([] if items is None else tx.unpack(items), cls.value)
+
+
 @handles(set)
 def _set(tx: Tracer, items: Variable | None = None) -> Variable:
     return tx.make_set([] if items is None else [tx.realize(x) for x in tx.unpack(items)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import sys
 import types
 from collections.abc import Callable
@@ -10,12 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 from argand_autograd import is_grad_enabled, set_grad_enabled
-from argand_c10 import logs, metrics
+from argand_c10 import debug_trace, logs, metrics
 from argand_c10.records import Record, emit
 from argand_dynamo import _C
 from argand_dynamo._C import GuardTree
 from argand_dynamo.backends import lookup_backend
-from argand_dynamo.config import config
+from argand_dynamo.configuration import config
 from argand_dynamo.convert_frame import CodeState, Compilation, Settings, resume_function
 from argand_dynamo.dynamic import DynamicShapes
 from argand_dynamo.exceptions import (
@@ -42,8 +43,12 @@ def compile_frame(
     function: types.FunctionType, values: tuple[Any, ...], state: CodeState, settings: Settings
 ) -> Compilation:
     grad_mode = is_grad_enabled()
+    code = function.__code__
     try:
-        with metrics.timed("dynamo"):
+        with (
+            debug_trace.compilation(function.__qualname__, code.co_filename, code.co_firstlineno),
+            metrics.timed("dynamo"),
+        ):
             return _compile(function, values, state, settings)
     except (GraphBreak, RecompileLimitError):
         raise
@@ -97,6 +102,9 @@ def _compile(
         artifact = graph.serialize() if settings.stores and isinstance(graph, BackendArtifact) else None
         plan = replace(plan, graph=replace(plan.graph, backend=settings.backend, artifact=artifact))
     replacement = assemble_plan(plan, code, RuntimeObjects(graph, resume))
+    if debug_trace.enabled():
+        debug_trace.add("guards", describe_guards(plan.guards, code).splitlines())
+        debug_trace.add("bytecode", _bytecode_text(replacement))
     return Compilation(
         GuardTree(plan.guards), plan, replacement, finished.module, stopped,
         isinstance(plan.outcome, Break),
@@ -110,6 +118,14 @@ def _log(plan: Any, code: types.CodeType) -> None:
     bytecode = logs.channel("bytecode")
     if bytecode.isEnabledFor(20):
         bytecode.info("%s", plan)
+
+
+def _bytecode_text(function: types.FunctionType) -> str:
+    import dis  # for reports only
+
+    text = io.StringIO()
+    dis.dis(function, file=text)
+    return text.getvalue()
 
 
 def _trace(
@@ -209,6 +225,8 @@ def _compile_graph(finished: Finished, settings: Settings) -> Callable[..., Any]
     graph_log = logs.channel("graph")
     if graph_log.isEnabledFor(20):
         graph_log.info("%s\n%s", finished.plan.name, module.graph)
+    if debug_trace.enabled():
+        debug_trace.add("graph", module)
     backend = lookup_backend(settings.backend)
     with metrics.timed("backend"):
         compiled = backend(module, list(finished.inputs), **dict(settings.options))

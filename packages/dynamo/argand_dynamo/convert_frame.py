@@ -18,7 +18,7 @@ from argand_c10.records import Record, emit
 from argand_dynamo import _C
 from argand_dynamo._C import CacheEntry, CompiledFunction, GuardTree
 from argand_dynamo.backends import has_loader, load_artifact
-from argand_dynamo.config import config
+from argand_dynamo.configuration import config
 from argand_dynamo.exceptions import RecompileLimitError
 from argand_dynamo.frame_plan import Break, FramePlan, PlanError
 from argand_dynamo.history import FrameHistory

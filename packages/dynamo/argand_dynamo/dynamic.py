@@ -6,7 +6,7 @@ from typing import Any
 
 import argand_c10
 from argand_c10 import Tensor
-from argand_dynamo.config import config
+from argand_dynamo.configuration import config
 from argand_dynamo.history import FrameHistory, marked_dims
 from argand_dynamo.variables.base import Source
 from argand_fx.shapes.shape_env import ShapeEnv

@@ -562,6 +562,39 @@ def match_keys(frame: SymbolicFrame, i: Instruction) -> None:
         frame.push(TupleVariable([value for value in found if value is not None]))
 
 
+_SELF_MATCHING = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
+
+
+@handler("MATCH_CLASS")
+def match_class(frame: SymbolicFrame, i: Instruction) -> None:
+    tx = frame.tx
+    names = tx.raw(frame.pop())
+    cls = tx.raw(frame.pop())
+    subject = frame.pop()
+    if not isinstance(cls, type):
+        tx.raise_(TypeError, "called match pattern must be a class")
+    count = i.arg or 0
+    if not issubclass(subject.python_type(), cls):
+        frame.push(Constant(None))
+        return
+    found: list[Variable] = []
+    positional: tuple[str, ...] = ()
+    if count:
+        if "__match_args__" in dir(cls):
+            positional = getattr(cls, "__match_args__")[:count]  # noqa: B009
+        elif count == 1 and issubclass(cls, _SELF_MATCHING):
+            found.append(subject)
+        if len(found) + len(positional) < count:
+            unknown("a class pattern with too many positional patterns")
+    for name in (*positional, *names):
+        value = tx.unless_raised(AttributeError, lambda name=name: subject.getattr(tx, name))  # type: ignore[misc]
+        if value is None:
+            frame.push(Constant(None))
+            return
+        found.append(value)
+    frame.push(TupleVariable(found))
+
+
 @handler("LOAD_BUILD_CLASS")
 def load_build_class(frame: SymbolicFrame, i: Instruction) -> None:
     raise break_trace("unsupported_bytecode", "a class statement")

@@ -18,7 +18,7 @@ from argand_dynamo import (  # noqa: F401  (they register handlers)
     opcodes_control,
 )
 from argand_dynamo.builtins import call_builtin, construct, function_handler
-from argand_dynamo.config import config
+from argand_dynamo.configuration import config
 from argand_dynamo.exceptions import BreakTrace, Raised, break_trace
 from argand_dynamo.interpreter import RootFrame, SymbolicFrame
 from argand_dynamo.lookups import Lookups

@@ -184,7 +184,7 @@ class TupleVariable(SequenceVariable):
         fields = getattr(self.cls, "_fields", None)
         if fields is not None and name in fields:
             return self.item(tx, fields.index(name))
-        if self.cls is tuple or self.cls is argand_c10.Size:
+        if self.cls is tuple or self.cls is argand_c10.Size or name in ("_replace", "_asdict"):
             return super().getattr(tx, name)
         found = tx.class_attribute(self.cls, name)
         if found is None:

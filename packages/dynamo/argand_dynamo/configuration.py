@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
-__all__ = ["Config", "config", "patch"]
+__all__ = ["Config", "config"]
 
 
 @dataclass
 class Config:
-    """Settings; `patch` changes them for a while.
+    """Settings; `config.patch(name=value)` changes them for a while.
 
     Attributes:
         recompile_limit: compilations of one function after which new kinds of calls run as plain Python.
@@ -33,6 +33,27 @@ class Config:
     suppress_errors: bool = True
     cache_plans: bool = True
 
+    @contextlib.contextmanager
+    def patch(self, **changes: Any) -> Iterator[Config]:
+        """Change settings until the end of the context.
+
+        Raises:
+            TypeError: if there is no such setting.
+        """
+        names = {field.name for field in fields(Config)}
+        for name in changes:
+            if name not in names:
+                raise TypeError(f"config.patch: got {name!r}, expected one of {', '.join(sorted(names))}")
+        saved = {name: getattr(self, name) for name in changes}
+        for name, value in changes.items():
+            setattr(self, name, value)
+        try:
+            yield self
+        finally:
+            for name, value in saved.items():
+                setattr(self, name, value)
+
+
 
 def _from_environment() -> Config:
     made = Config()
@@ -45,24 +66,3 @@ def _from_environment() -> Config:
 
 
 config = _from_environment()
-
-
-@contextlib.contextmanager
-def patch(**changes: Any) -> Iterator[Config]:
-    """Change settings until the end of the context.
-
-    Raises:
-        TypeError: if there is no such setting.
-    """
-    names = {field.name for field in fields(Config)}
-    for name in changes:
-        if name not in names:
-            raise TypeError(f"config.patch: got {name!r}, expected one of {', '.join(sorted(names))}")
-    saved = {name: getattr(config, name) for name in changes}
-    for name, value in changes.items():
-        setattr(config, name, value)
-    try:
-        yield config
-    finally:
-        for name, value in saved.items():
-            setattr(config, name, value)
