@@ -285,3 +285,17 @@ def test_transposed_inputs_go_through_tiles() -> None:
             assert any("argand_tile" in k.source for k in spec.kernels())
             for got, want in zip(program(x, y, z), body(Eager(), x, y, z), strict=True):
                 assert same_bits(got, want), (shape, dtype)
+
+
+def test_long_reductions_are_split() -> None:
+    for shape, dims in (((256, 1024), [0]), ((96, 1000), [0, 1]), ((2, 40000), [1]), ((64, 8, 512), [0, 1])):
+        x = whole(*shape)
+
+        def body(o: Any, a: Any, d: Any = dims) -> Any:
+            y = o.relu(a)
+            return y, o.sum(y, d), o.amax(y, d), o.any(o.gt(a, 3.0), d) if len(d) == 1 else o.all(o.ge(y, 0.0))
+
+        program, spec = program_of(body, [x])
+        assert kernels(spec) >= 2
+        for got, want in zip(program(x), body(Eager(), x), strict=True):
+            assert same_bits(got, want), shape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from argand_c10.lowerings import ReductionLowering
@@ -74,13 +75,65 @@ def lower_reduction(
     final = round_to(convert(final, out), out)
     keepdim = len(sizes) == len(operand.sizes)
     written = tuple(strides[d] for d in kept) if keepdim else strides
-    buffer = ctx.new_buffer(out, sizes, strides)
+    write = (*written, *([0] * len(dims)))
     if all(operand.sizes[d] == 1 for d in dims):  # nothing to combine but the start value
         start = extreme(held, rule.init == "highest") if isinstance(rule.init, str) else rule.init
         body = replace_total(final, rule.combine(elements, literal(start, held), body))
-        write = Access(buffer.name, (*written, *([0] * len(dims))))
-        return Loop(write, out, space, reads.accesses, reads.dtypes, body)
-    return Loop(
-        Access(buffer.name, (*written, *([0] * len(dims)))), out, space, reads.accesses, reads.dtypes, body,
+        buffer = ctx.new_buffer(out, sizes, strides)
+        return Loop(Access(buffer.name, write), out, space, reads.accesses, reads.dtypes, body)
+    whole = Loop(
+        Access("", write), out, space, reads.accesses, reads.dtypes, body,
         reduced=len(dims), reduction=rule, final=final, cost=1,
+    )  # fmt: skip
+    loop = split_reduction(ctx, name, whole, acc)
+    buffer = ctx.new_buffer(out, sizes, strides)
+    loop.write = Access(buffer.name, loop.write.strides)
+    return loop
+
+
+def parts_of(ctx: Lowering, loop: Loop) -> tuple[int, int] | None:
+    """(dimension, number of parts) to split a reduction into, where there is too little else to do at once, or where parts that
+    walk through whole rows suit the memory better; None to leave it."""
+    hints = ctx.graph.hints
+    kept = len(loop.sizes) - loop.reduced
+    steps = [sz.evaluate(s, hints) for s in loop.reads[0].strides]
+    counts = [sz.evaluate(s, hints) for s in loop.sizes]
+    rows, columns = math.prod(counts[kept:]), math.prod(counts[:kept])
+    d = max(range(kept, len(counts)), key=lambda k: (steps[k], counts[k]))
+    inner_kept = min((steps[k] for k in range(kept) if counts[k] > 1), default=1 << 62)
+    by_columns = inner_kept < min((steps[k] for k in range(kept, len(counts)) if counts[k] > 1), default=1 << 62)
+    if rows * columns < 1 << 16 or (columns >= 8 and not by_columns):
+        return None
+    least = 32 if by_columns else 4096  # elements of a part
+    for parts in range(32, 1, -1):
+        if rows >= parts * least and counts[d] > parts and sz.divide(loop.sizes[d], parts) is not None:
+            return d, parts
+    return None
+
+
+def split_reduction(ctx: Lowering, name: str, loop: Loop, acc: str) -> Loop:
+    """A reduction as one of parts, which is added to the graph, and one of the parts' results, which is returned."""
+    found = parts_of(ctx, loop)
+    if found is None:
+        return loop
+    d, parts = found
+    rule, held = loop.reduction, loop.body.dtype
+    assert rule is not None and loop.final is not None
+    kept = len(loop.sizes) - loop.reduced
+    length = sz.divide(loop.sizes[d], parts)
+    assert length is not None
+    reads = [
+        Access(a.buffer, (a.strides[d] * length, *a.strides), a.offset) for a in loop.reads
+    ]
+    partial = ctx.scratch("bool" if acc == "bool" else held, (parts, *loop.sizes[:kept]))
+    first = Loop(
+        Access(partial.name, (*partial.strides, *([0] * loop.reduced))), partial.dtype,
+        (parts, *loop.sizes[:d], length, *loop.sizes[d + 1 :]), reads, loop.read_dtypes, loop.body,
+        reduced=loop.reduced, reduction=rule, final=Value("total", (), held),
+    )  # fmt: skip
+    ctx.emit(first, name)
+    again = [Access(partial.name, (*partial.strides[1:], partial.strides[0]))]
+    return Loop(
+        Access("", (*loop.write.strides[:kept], 0)), loop.dtype, (*loop.sizes[:kept], parts), again, [partial.dtype],
+        Value("load", (), held, 0), reduced=1, reduction=rule, final=loop.final,
     )  # fmt: skip

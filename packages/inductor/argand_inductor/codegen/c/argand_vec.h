@@ -26,7 +26,9 @@ typedef char argand_b32 __attribute__((vector_size(32)));
 typedef char argand_b16 __attribute__((vector_size(16)));
 ARGAND_MATH unsigned long argand_byte_mask(long left) { return left >= 64 ? -1ul : left <= 0 ? 0 : (1ul << left) - 1; }
 ARGAND_MATH void argand_load_bytes(void* to, const void* from, const long full, const long left) {
-  if (full >= 64) {
+  if (__builtin_expect(left >= full, 1)) { /* masked loads of bytes are slower */
+    __builtin_memcpy(to, from, full);
+  } else if (full >= 64) {
 #pragma GCC unroll 8
     for (long k = 0; k < full; k += 64) {
       const argand_b64 v = __builtin_ia32_loaddquqi512_mask((const char*)from + k, (argand_b64){}, argand_byte_mask(left - k));

@@ -592,10 +592,11 @@ class KernelWriter:
         sizes = self.group.sizes
         n = sizes[self.inner]
         hint = sz.evaluate(n, self.hints)
-        width = 64
-        while width < 1024 and hint >= width * 8:
-            width *= 2
         outer = [d for d, r in enumerate(self.group.reduced) if not r and d != self.inner]
+        busy = sz.evaluate(sz.product(sizes[d] for d in outer), self.hints)
+        width = 64
+        while width < 1024 and (hint >= width * 8 or (busy >= 8 and hint > width)):
+            width *= 2
         blocks = sz.ceil_divide(n, width)
         self.em.line(UNIT, f"const long first = u % {self.text(blocks)} * {width}, stop = first + {width} < {self.text(n)} ? first + {width} : {self.text(n)};")
         self.unit_indices(outer, self.em.scalar(UNIT, "long", f"u / {self.text(blocks)}"))
