@@ -23,7 +23,7 @@ STAGES = {
     "forward_graph": "a GraphModule",
     "backward_graph": "a GraphModule",
     "loop_ir": "text",
-    "schedule": "a list of (kernel's name, list of the operators that it fuses, why the group ends)",
+    "schedule": "a list of (step's name, the operators that it fuses, their (file, line) places)",
     "output_code": "a list of (name, C source)",
     "memory_plan": "text",
     "bytecode": "text",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import argand_c10.logs as logs
+from argand_c10 import debug_trace
 
 from . import sizes as sz
 from .codegen.c import generate_kernel
@@ -14,7 +16,7 @@ from .fuse import Fuser, Group, Limits
 from .loop_ir import Loop
 from .lowering.graph import ExternCall, LoweredGraph
 from .lowering.tensors import TensorRef
-from .program import AliasStep, Buf, BufferSpec, ExternStep, ProgramSpec, Step, Sym
+from .program import AliasStep, Buf, BufferSpec, ExternStep, KernelStep, ProgramSpec, Step, Sym
 
 
 @dataclass(slots=True)
@@ -171,4 +173,21 @@ def compile_to_program(graph: LoweredGraph, limits: Limits | None = None) -> Pro
     logs.channel("loop_ir").info("%s", graph)
     plan = schedule(graph, limits)
     logs.channel("fusion").info("%s", plan)
-    return ProgramWriter(graph, plan).write()
+    spec = ProgramWriter(graph, plan).write()
+    if debug_trace.enabled():
+        debug_trace.add("loop_ir", str(graph))
+        debug_trace.add("schedule", _describe(plan.units, spec))
+    return spec
+
+
+def _describe(units: Sequence[Any], spec: ProgramSpec) -> list[tuple[str, list[str], list[tuple[str, int]]]]:
+    """What each step computes and for which of the user's lines."""
+    found = []
+    steps = [s for s in spec.steps if not isinstance(s, AliasStep)]
+    for unit, step in zip(units, steps, strict=True):
+        loops = [m.loop for m in unit.members] if isinstance(unit, Group) else []
+        name = step.kernel.name if isinstance(step, KernelStep) else f"call of {unit.operator}"
+        operators = [o for loop in loops for o in loop.operators] or [unit.operator]
+        places = {(at[0], at[1]) for at in [step.location, *(loop.location for loop in loops)] if at}
+        found.append((name, operators, sorted(places)))
+    return found

@@ -88,7 +88,7 @@ def render_compilation(compilation: Compilation) -> str:
         elif stage == "guards":
             parts.append(_list("Guards", payload))
         elif stage == "schedule":
-            parts.append("<h2>Fusion groups</h2>" + _schedule(payload, places))
+            parts.append("<h2>Fusion groups</h2>" + _schedule(payload))
         elif stage == "output_code":
             parts.append("<h2>Generated code</h2>" + _beside(compilation, payload, places))
         elif stage in _TEXTS:
@@ -164,19 +164,16 @@ def _node_places(graphs: Sequence[Any]) -> dict[str, tuple[str, int]]:
     return places
 
 
-def _schedule(groups: Sequence[Any], places: dict[str, tuple[str, int]]) -> str:
-    rows = []
-    for name, operators, reason in groups:
-        lines = sorted({places[op] for op in operators if op in places})
-        rows.append(
-            (
-                f"<code>{_escape(name)}</code>",
-                "<code>" + _escape(", ".join(map(str, operators))) + "</code>",
-                " ".join(f'<a href="#line-{line}">{line}</a>' for _, line in lines),
-                _escape(reason),
-            )
+def _schedule(groups: Sequence[Any]) -> str:
+    rows = [
+        (
+            f"<code>{_escape(name)}</code>",
+            f"<code>{_escape(', '.join(map(str, operators)))}</code>",
+            " ".join(f'<a href="#line-{line}">{line}</a>' for _, line in places),
         )
-    return _table(["kernel", "operators", "lines", "why it ends here"], rows)
+        for name, operators, places in groups
+    ]
+    return _table(["step", "operators", "lines"], rows)
 
 
 def _beside(
