@@ -104,7 +104,7 @@ def _compile(
     replacement = assemble_plan(plan, code, RuntimeObjects(graph, resume))
     if debug_trace.enabled():
         debug_trace.add("guards", describe_guards(plan.guards, code).splitlines())
-        debug_trace.add("bytecode", _bytecode_text(replacement))
+        debug_trace.add("bytecode", _bytecode_text(replacement.code))
     return Compilation(
         GuardTree(plan.guards), plan, replacement, finished.module, stopped,
         isinstance(plan.outcome, Break),
@@ -120,11 +120,11 @@ def _log(plan: Any, code: types.CodeType) -> None:
         bytecode.info("%s", plan)
 
 
-def _bytecode_text(function: types.FunctionType) -> str:
+def _bytecode_text(code: types.CodeType) -> str:
     import dis  # for reports only
 
     text = io.StringIO()
-    dis.dis(function, file=text)
+    dis.dis(code, file=text)
     return text.getvalue()
 
 
