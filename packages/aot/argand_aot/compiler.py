@@ -57,6 +57,7 @@ def _plan(joint: Joint, chosen: Partition | None) -> GraphPlan:
         symbols=tuple(source for _, source in sources) if chosen is not None else (),
         named_symbols=tuple(sources),
         silent=bool(joint.differentiable_inputs),
+        always=not joint.entry_grad_mode,
         repeatable=not joint.random and not joint.mutations,
     )
 

@@ -50,6 +50,7 @@ class Joint:
         differentiable_inputs: numbers of the inputs that require grad.
         differentiable_results: numbers of `results` that gradients come in for.
         forward, result_set: the nodes of the functional graph without derivatives, and those of `results`.
+        entry_grad_mode: are gradients recorded where the graph begins.
         leaves: inputs that are leaves which require grad.
         random: operators of the traced program that draw random numbers, in order.
     """
@@ -69,6 +70,7 @@ class Joint:
         self.differentiable_inputs: list[int] = []
         self.differentiable_results: list[int] = []
         self.random: list[Node] = []
+        self.entry_grad_mode = True
         self.leaves: set[Node] = set()
         self.forward: frozenset[Node] = frozenset()
         self.result_set: frozenset[Node] = frozenset()
@@ -140,6 +142,16 @@ def _shape_env(values: Sequence[Any]) -> Any:
     return None
 
 
+def _entry_grad_mode(graph: Graph) -> bool:
+    """Are gradients on where the graph begins: before a node that changes it, it was the other way."""
+    for node in graph.nodes:
+        if node.op == "call_function":
+            if node.target is graph_ops.set_grad_mode:
+                return not node.args[0]
+            return bool(node.meta.get("grad_enabled", True))
+    return True
+
+
 class _Walk:
     """Runs the nodes of a traced graph through a functionalizer."""
 
@@ -155,6 +167,7 @@ class _Walk:
 
     def run(self, example_inputs: Sequence[Any]) -> None:
         given = iter(example_inputs)
+        self.joint.entry_grad_mode = _entry_grad_mode(self.module.graph)
         for node in self.module.graph.nodes:
             if node.op == "placeholder":
                 self._placeholder(node, next(given, None))

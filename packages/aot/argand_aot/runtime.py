@@ -29,6 +29,7 @@ class GraphPlan:
         symbols: where the symbols come from that backward gets first.
         named_symbols: where every symbol comes from, for results that depend on sizes.
         silent: gradients must be off while the forward program runs, since inputs require grad.
+        always: gradients are recorded though they are off at the call, since the graph turns them on.
         repeatable: the graph neither draws random numbers nor changes inputs, so that it may be run once more.
     """
 
@@ -44,6 +45,7 @@ class GraphPlan:
     symbols: tuple[SymbolSource, ...] = ()
     named_symbols: tuple[tuple[str, SymbolSource], ...] = ()
     silent: bool = False
+    always: bool = False
     repeatable: bool = True
 
     def to_data(self) -> dict[str, Any]:
@@ -78,6 +80,7 @@ class GraphPlan:
             symbols=tuple((i, kind, d) for i, kind, d in data["symbols"]),
             named_symbols=tuple((n, (i, kind, d)) for n, (i, kind, d) in data["named_symbols"]),
             silent=data["silent"],
+            always=data["always"],
             repeatable=data["repeatable"],
         )
 
@@ -112,6 +115,7 @@ def build_callable(
             plan.kept_values,
             [(m.input, m.value, m.recorded) for m in plan.mutations],
             plan.symbols,
+            plan.always,
         )
     if all(
         o.kind == "value" and o.index == i and not o.steps for i, o in enumerate(plan.outputs)
@@ -194,13 +198,14 @@ def _replay(step: Step) -> Callable[[Any, dict[str, int]], Any]:
     def run(x: Any, symbols: dict[str, int]) -> Any:
         args = [a(symbols) for a in positional]
         kwargs = {k: a(symbols) for k, a in keywords.items()}
-        if step.recorded or not _C.is_grad_enabled():
+        mode = _C.is_grad_enabled()
+        if step.recorded == mode:
             return op(x, *args, **kwargs)
-        _C._set_grad_enabled(False)
+        _C._set_grad_enabled(step.recorded)
         try:
             return op(x, *args, **kwargs)
         finally:
-            _C._set_grad_enabled(True)
+            _C._set_grad_enabled(mode)
 
     return run
 

@@ -91,6 +91,22 @@ def test_no_grad_region() -> None:
     check(program, [leaf(4), leaf(4, seed=1)])
 
 
+def test_gradients_turned_on_inside() -> None:
+    builder = GraphBuilder(Graph())
+    x = builder.placeholder("x", builder.from_tensor(leaf(4)))
+    builder.grad_enabled = False
+    y = builder.ops.sin(x)
+    builder.grad_enabled = True
+    builder.output((builder.ops.mul(x, y), builder.ops.select(x, 0, 1)))
+    graph = aot_eager(GraphModule(builder.constants, builder.graph), [x])
+    x = leaf(4)
+    with autograd.no_grad():
+        y, z = graph(x)
+    assert y.requires_grad and z.requires_grad
+    y.sum().backward()
+    assert same(x.grad, x.detach().sin())
+
+
 def test_detach() -> None:
     check(lambda o, x: o.mul(x, o.detach(o.exp(x))), [leaf(4)])
 

@@ -51,6 +51,7 @@ class GraphFunction:
         kept_values: Sequence[int],
         mutations: Sequence[tuple[int, int, bool]],
         symbols: Sequence[tuple[int, str, int]],
+        always: bool = False,
     ) -> None: ...
     def __call__(self, *inputs: Any) -> tuple[Any, ...]: ...
 

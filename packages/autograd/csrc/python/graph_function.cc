@@ -25,8 +25,9 @@ struct SymbolBinding {
 // What a compiled graph is; shared by its nodes.
 struct GraphSpec {
   std::string name;
-  Object forward, backward_for, again;                                                           // callables; `again` may be None
-  uint32_t n_inputs = 0, n_values = 0, n_kept = 0;                                               // n_kept: results that are for backward alone
+  bool always = false;                              // it turns gradients on itself: a node is made whatever the mode at the call
+  Object forward, backward_for, again;              // callables; `again` may be None
+  uint32_t n_inputs = 0, n_values = 0, n_kept = 0;  // n_kept: results that are for backward alone
   std::vector<uint32_t> differentiable_inputs, differentiable_values, kept_inputs, kept_values;  // numbers of inputs and of results
   std::vector<Mutation> mutations;
   std::vector<SymbolBinding> symbols;
@@ -191,7 +192,7 @@ class Call {
 
   PyObject* run() {
     const ArgandThreadState* state = api->thread_state();
-    const bool recording = state->grad_mode && !state->inference_mode && find_edges();
+    const bool recording = (state->grad_mode || s_.always) && !state->inference_mode && find_edges();
     if (recording) check_mutations();
     result_ = forward();
     write_back();
@@ -300,16 +301,18 @@ void for_each_item(PyObject* o, F&& f) {
 PyObject* graph_function_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {
       "name",        "forward",     "backward_for", "again",   "n_inputs", "n_values", "n_kept", "differentiable_inputs", "differentiable_values",
-      "kept_inputs", "kept_values", "mutations",    "symbols", nullptr};
+      "kept_inputs", "kept_values", "mutations",    "symbols", "always",   nullptr};
   const char* name;
   PyObject *forward, *backward_for, *again, *inputs, *values, *kept_inputs, *kept_values, *mutations, *symbols;
   unsigned n_inputs, n_values, n_kept;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sOOOIIIOOOOOO:GraphFunction", const_cast<char**>(names), &name, &forward, &backward_for, &again,
-                                   &n_inputs, &n_values, &n_kept, &inputs, &values, &kept_inputs, &kept_values, &mutations, &symbols))
+  int always = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sOOOIIIOOOOOO|p:GraphFunction", const_cast<char**>(names), &name, &forward, &backward_for, &again,
+                                   &n_inputs, &n_values, &n_kept, &inputs, &values, &kept_inputs, &kept_values, &mutations, &symbols, &always))
     return nullptr;
   return guard<PyObject*>(nullptr, [&]() -> PyObject* {
     auto spec = std::make_shared<GraphSpec>();
     spec->name = name;
+    spec->always = always != 0;
     spec->forward = Object::borrow(forward);
     spec->backward_for = Object::borrow(backward_for);
     spec->again = Object::borrow(again);
