@@ -180,6 +180,8 @@ class Lowering:
         lowered = None
         if not changes_arguments(op):
             lowered = self.view_of(result, values, fakes)
+            if lowered is None and op.is_view:
+                lowered = self.view_by_rule(op, values, fakes)
             if lowered is None:
                 lowered = self.loops(op, values, fakes, result)
         if lowered is None:
@@ -202,6 +204,25 @@ class Lowering:
             sizes, strides, offset = geometry(result)
             return TensorRef(ref.buffer, ref.dtype, sizes, strides, offset - geometry(fake)[2] + ref.offset)
         return None
+
+    def view_by_rule(self, op: Operator, values: dict[str, Any], fakes: dict[str, Any]) -> Any:
+        """A view whose fake has lost its storage: its geometry from the operator's shape function."""
+        rules = rules_of(op)
+        source = next((n for n, f in fakes.items() if is_tensor(f)), None)
+        if rules is None or rules.shape is None or source is None:
+            return None
+        parameters = parameters_of(op.name, schema_of(op))
+        positional = [fakes[p.name] for p in parameters if not p.keyword_only]
+        found = rules.shape(*positional, **{p.name: fakes[p.name] for p in parameters if p.keyword_only})
+        several = isinstance(found, list)
+        ref, start = values[source], geometry(fakes[source])[2]
+        views = []
+        for g in found if several else [found]:
+            if not hasattr(g, "strides"):
+                return None
+            sizes, strides = tuple(sz.of(s) for s in g.sizes), tuple(sz.of(s) for s in g.strides)
+            views.append(TensorRef(ref.buffer, ref.dtype, sizes, strides, sz.of(g.offset) - start + ref.offset))
+        return tuple(views) if several else views[0]
 
     def loops(self, op: Operator, values: dict[str, Any], fakes: dict[str, Any], result: Any) -> Any:
         """The operator as loops, or None."""
