@@ -56,7 +56,7 @@ _COMMON = (
     "-ffunction-sections",
 )
 KERNEL_FLAGS = ("-O2", "-ftree-vectorize", *_COMMON)
-PROGRAM_FLAGS = ("-O1", *_COMMON)
+PROGRAM_FLAGS = ("-Og", *_COMMON)
 LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,--gc-sections", "-Wl,-s", "-Wl,--build-id=none")
 LIBRARIES = ("-lmvec", "-lm")
 
