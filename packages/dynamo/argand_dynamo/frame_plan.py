@@ -38,7 +38,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from argand_dynamo.plan_data import NotPlainError, from_plain, to_plain
+from argand_dynamo.plan_data import NotPlainError, PlainReader, PlainWriter
 
 PLAN_VERSION = 1
 
@@ -194,29 +194,34 @@ class FramePlan:
         for expression in self.expressions():
             if expression[0] == "object":
                 raise NotPlainError(f"{expression[1]!r} exists only in this process")
-        outcome = self.outcome
+        outcome, writer = self.outcome, PlainWriter()
+        plain = writer.plain
+        graph = None
+        if self.graph is not None:
+            graph = {
+                "inputs": plain(self.graph.inputs),
+                "backend": self.graph.backend,
+                "artifact": self.graph.artifact,
+                "lines": plain(self.graph.lines),
+            }
+        if isinstance(outcome, Return):
+            ends = {"return": plain(outcome.value)}
+        else:
+            ends = {
+                "instruction": outcome.instruction,
+                "stack": plain(outcome.stack),
+                "locals": plain(outcome.locals),
+            }
         return {
             "version": PLAN_VERSION,
             "name": self.name,
-            "guards": to_plain(self.guards),
-            "symbols": to_plain(self.symbols),
-            "graph": None
-            if self.graph is None
-            else {
-                "inputs": to_plain(self.graph.inputs),
-                "backend": self.graph.backend,
-                "artifact": self.graph.artifact,
-                "lines": to_plain(self.graph.lines),
-            },
-            "effects": to_plain(self.effects),
-            "outcome": {"return": to_plain(outcome.value)}
-            if isinstance(outcome, Return)
-            else {
-                "instruction": outcome.instruction,
-                "stack": to_plain(outcome.stack),
-                "locals": to_plain(outcome.locals),
-            },
+            "guards": plain(self.guards),
+            "symbols": plain(self.symbols),
+            "graph": graph,
+            "effects": plain(self.effects),
+            "outcome": ends,
             "inlined": [[i.module, i.qualname, i.code_hash] for i in self.inlined],
+            "paths": writer.rows,
         }
 
     @classmethod
@@ -232,6 +237,7 @@ class FramePlan:
                     f"FramePlan: got version {data['version']!r}, expected {PLAN_VERSION}"
                 )
             graph, outcome = data["graph"], data["outcome"]
+            from_plain = PlainReader(data["paths"]).value
             plan = cls(
                 name=str(data["name"]),
                 guards=from_plain(data["guards"]),

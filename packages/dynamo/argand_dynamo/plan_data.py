@@ -1,6 +1,6 @@
 """Plain data of frame plans as JSON values and back, without loss: tuples stay tuples, floats keep their bits, dtypes and devices are named.
 
-Tuples are JSON lists. Everything that JSON cannot say is an object with one key that names its kind. Reading looks types and functions up in modules that
+Tuples are JSON lists. Paths (tuples of steps, most of a plan) are rows of a table: [row of the path without its last step or -1, last step]. Everything that JSON cannot say is an object with one key that names its kind. Reading looks types and functions up in modules that
 are already loaded and runs nothing.
 """
 
@@ -68,42 +68,74 @@ def find_global(module: str, qualname: str) -> Any:
     return found
 
 
-_TAGGED: dict[type, Callable[[Any], Any]] = {
-    tuple: lambda v: [to_plain(item) for item in v],
-    list: lambda v: {"list": [to_plain(item) for item in v]},
-    dict: lambda v: {"dict": [[to_plain(k), to_plain(item)] for k, item in v.items()]},
-    float: lambda v: {"float": _float_bits(v)},
-    complex: lambda v: {"complex": [_float_bits(v.real), _float_bits(v.imag)]},
-    bytes: lambda v: {"bytes": v.hex()},
-    frozenset: lambda v: {"frozenset": sorted((to_plain(item) for item in v), key=repr)},
-    slice: lambda v: {"slice": [to_plain(v.start), to_plain(v.stop), to_plain(v.step)]},
-    range: lambda v: {"range": [v.start, v.stop, v.step]},
-    type(Ellipsis): lambda v: {"ellipsis": 0},
-    argand_c10.dtype: lambda v: {"dtype": str(v).rpartition(".")[2]},
-    argand_c10.device: lambda v: {"device": str(v)},
+_SCALARS = frozenset((str, int, bool, type(None)))
+_NESTED = frozenset((list, dict))
+
+
+def _is_path(value: tuple[Any, ...]) -> bool:
+    return all([type(step) is tuple and step and type(step[0]) is str for step in value])
+
+
+class PlainWriter:
+    """Makes JSON values; `rows` is the table of the paths in them."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[Any]] = []
+        self._row_of: dict[tuple[Any, ...], int] = {}
+
+    def plain(self, value: Any) -> Any:
+        """JSON value of a constant, a container of constants, or a class or function that a module holds by name.
+
+        Raises:
+            NotPlainError: there is none.
+        """
+        kind = type(value)
+        if kind in _SCALARS:
+            return value
+        if kind is tuple:
+            if value and _is_path(value):
+                return {"path": self._row(value)}
+            return [self.plain(item) for item in value]
+        tagged = _TAGGED.get(kind)
+        if tagged is not None:
+            return tagged(self, value)
+        name = global_name(value)
+        if name is None:
+            raise NotPlainError(
+                f"{value!r} of type {kind.__qualname__} exists only in this process"
+            )
+        return {"global": list(name)}
+
+    def _row(self, path: tuple[tuple[Any, ...], ...]) -> int:
+        row = -1
+        for step in path:
+            # Types tell 1 from True; what is no scalar gets a row of its own each time.
+            shared = len(step) <= 2 and type(step[-1]) in _SCALARS
+            key = (row, len(step), step[0], type(step[-1]), step[-1]) if shared else ()
+            found = self._row_of.get(key)
+            if found is None:
+                parts = [self.plain(part) for part in step]
+                found = len(self.rows)
+                self.rows.append([row, parts])
+                if shared:
+                    self._row_of[key] = found
+            row = found
+        return row
+
+
+_TAGGED: dict[type, Callable[[PlainWriter, Any], Any]] = {
+    list: lambda w, v: {"list": [w.plain(item) for item in v]},
+    dict: lambda w, v: {"dict": [[w.plain(k), w.plain(item)] for k, item in v.items()]},
+    float: lambda w, v: {"float": _float_bits(v)},
+    complex: lambda w, v: {"complex": [_float_bits(v.real), _float_bits(v.imag)]},
+    bytes: lambda w, v: {"bytes": v.hex()},
+    frozenset: lambda w, v: {"frozenset": sorted((w.plain(item) for item in v), key=repr)},
+    slice: lambda w, v: {"slice": [w.plain(v.start), w.plain(v.stop), w.plain(v.step)]},
+    range: lambda w, v: {"range": [v.start, v.stop, v.step]},
+    type(Ellipsis): lambda w, v: {"ellipsis": 0},
+    argand_c10.dtype: lambda w, v: {"dtype": str(v).rpartition(".")[2]},
+    argand_c10.device: lambda w, v: {"device": str(v)},
 }
-
-
-def to_plain(value: Any) -> Any:
-    """JSON value of a constant, a container of constants, or a class or function that a module holds by name.
-
-    Raises:
-        NotPlainError: there is none.
-    """
-    kind = type(value)
-    if value is None or kind is bool or kind is int or kind is str:
-        return value
-    tagged = _TAGGED.get(kind)
-    if tagged is not None:
-        return tagged(value)
-    name = global_name(value)
-    if name is None:
-        raise NotPlainError(f"{value!r} of type {kind.__qualname__} exists only in this process")
-    return {"global": list(name)}
-
-
-def _tuple(data: Any) -> tuple[Any, ...]:
-    return tuple([from_plain(item) for item in data])
 
 
 def _dtype(name: Any) -> Any:
@@ -113,36 +145,62 @@ def _dtype(name: Any) -> Any:
     return found
 
 
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "list": lambda d: list(_tuple(d)),
-    "dict": lambda d: {from_plain(k): from_plain(v) for k, v in d},
-    "float": _bits_float,
-    "complex": lambda d: complex(_bits_float(d[0]), _bits_float(d[1])),
-    "bytes": bytes.fromhex,
-    "frozenset": lambda d: frozenset(_tuple(d)),
-    "slice": lambda d: slice(*_tuple(d)),
-    "range": lambda d: range(*d),
-    "ellipsis": lambda d: ...,
-    "dtype": _dtype,
-    "device": lambda d: argand_c10.device(d),
-    "global": lambda d: find_global(*d),
-}
+class PlainReader:
+    """Makes values of JSON values.
 
-
-def from_plain(data: Any) -> Any:
-    """The value that `to_plain` wrote.
+    Args:
+        rows: the writer's.
 
     Raises:
-        UnknownNameError: it names something that is not loaded here.
-        ValueError: the data is malformed.
+        ValueError: the table is malformed.
     """
-    if type(data) is list:
-        return _tuple(data)
-    if type(data) is not dict:
-        return data
-    if len(data) == 1:
-        ((kind, payload),) = data.items()
-        reader = _READERS.get(kind)
-        if reader is not None:
-            return reader(payload)
-    raise ValueError(f"plan data: got {data!r}, expected an object with one of {sorted(_READERS)}")
+
+    def __init__(self, rows: list[Any]) -> None:
+        self._paths: list[tuple[Any, ...]] = []
+        for parent, parts in rows:
+            if type(parent) is not int or not -1 <= parent < len(self._paths):
+                raise ValueError(f"plan data: got row {parent!r} before it is there")
+            before = self._paths[parent] if parent >= 0 else ()
+            self._paths.append((*before, self.items(parts)))
+
+    def items(self, data: Any) -> tuple[Any, ...]:
+        """The values of a list."""
+        return tuple([self.value(item) if type(item) in _NESTED else item for item in data])
+
+    def value(self, data: Any) -> Any:
+        """The value that `PlainWriter.plain` wrote.
+
+        Raises:
+            UnknownNameError: it names something that is not loaded here.
+            ValueError: the data is malformed.
+        """
+        if type(data) is list:
+            return self.items(data)
+        if type(data) is not dict:
+            return data
+        if len(data) == 1:
+            ((kind, payload),) = data.items()
+            if kind == "path" and type(payload) is int and 0 <= payload < len(self._paths):
+                return self._paths[payload]
+            reader = _READERS.get(kind)
+            if reader is not None:
+                return reader(self, payload)
+        raise ValueError(
+            f"plan data: got {data!r}, expected an object with one of {sorted(_READERS)} or a path"
+        )
+
+
+_READERS: dict[str, Callable[[PlainReader, Any], Any]] = {
+    "list": lambda r, d: list(r.items(d)),
+    "dict": lambda r, d: {r.value(k): r.value(v) for k, v in d},
+    "float": lambda r, d: _bits_float(d),
+    "complex": lambda r, d: complex(_bits_float(d[0]), _bits_float(d[1])),
+    "bytes": lambda r, d: bytes.fromhex(d),
+    "frozenset": lambda r, d: frozenset(r.items(d)),
+    "slice": lambda r, d: slice(*r.items(d)),
+    "range": lambda r, d: range(*d),
+    "ellipsis": lambda r, d: ...,
+    "dtype": lambda r, d: _dtype(d),
+    "device": lambda r, d: argand_c10.device(d),
+    "global": lambda r, d: find_global(*d),
+}

@@ -28,7 +28,7 @@ from argand_dynamo.frame_plan import (
     Statement,
 )
 from argand_dynamo.plan_code import Replacement, RuntimeObjects, TailCall, assemble_plan
-from argand_dynamo.plan_data import NotPlainError, from_plain, to_plain
+from argand_dynamo.plan_data import NotPlainError, PlainReader, PlainWriter
 
 
 def arg(index: int, *steps: tuple[Any, ...]) -> Expr:
@@ -82,6 +82,15 @@ class Thing:
         return self
 
 
+def to_plain(value: Any) -> Any:
+    writer = PlainWriter()
+    return [writer.plain(value), writer.rows]
+
+
+def from_plain(data: Any) -> Any:
+    return PlainReader(data[1]).value(data[0])
+
+
 # -- data ---------------------------------------------------------------------------------------
 
 
@@ -121,7 +130,26 @@ def test_what_lives_only_here_is_refused(value):
 )
 def test_bad_data_is_refused(data):
     with pytest.raises(ValueError):
-        from_plain([1, data])
+        from_plain([[1, data], []])
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[[0, ["arg", 0]]], [[-2, ["arg", 0]]], [["x", []]], [[1]], [[-1, ["arg", {"path": 0}]]]],
+)
+def test_bad_tables_of_paths_are_refused(rows):
+    with pytest.raises(ValueError):
+        PlainReader(rows)
+
+
+def test_paths_are_written_once_and_keep_the_types_of_their_steps():
+    base = (("arg", 0), ("attr", "x"))
+    steps: list[Any] = [1, True, 1.0, 0.0, -0.0, "1", (1, 2), (True, 2), None]
+    paths = tuple((*base, ("item", step)) for step in steps)
+    data = json.loads(json.dumps(to_plain((paths, paths[0], base))))
+    assert repr(from_plain(data)) == repr((paths, paths[0], base))
+    # The floats and tuples are rows of their own, the beginning is shared.
+    assert len(data[1]) == 2 + len(steps)
 
 
 def test_a_plan_as_json():
