@@ -17,7 +17,7 @@ from argand_dynamo.variables.functions import CellVariable
 from argand_dynamo.variables.objects import ObjectVariable
 from argand_dynamo.variables.sequences import ListVariable
 from argand_fx import GraphModule
-from argand_fx.shapes import FakeTensor
+from argand_fx.shapes import FakeTensor, simplify_symbols
 from argand_fx.symbolic import SymbolicValue
 
 __all__ = ["Finished", "finish"]
@@ -139,6 +139,7 @@ def _finish_graph(
         if node.op == "call_function" and node.target is not None:
             has_modes = has_modes or getattr(node.target, "__name__", "") == "set_grad_mode"
     graph.eliminate_dead_code()
+    simplify_symbols(graph, tx.dynamic.shape_env)
     works = any(
         node.op == "call_function" and getattr(node.target, "__name__", "") != "set_grad_mode"
         for node in graph.nodes

@@ -13,7 +13,13 @@ import argand_autograd  # noqa: F401
 import argand_c10 as c10
 from argand_fx import GraphModule, Interpreter
 from argand_fx.graph import Graph
-from argand_fx.shapes import DataDependentError, FakeTensor, GraphBuilder, ShapeEnv
+from argand_fx.shapes import (
+    DataDependentError,
+    FakeTensor,
+    GraphBuilder,
+    ShapeEnv,
+    simplify_symbols,
+)
 from tools.codegen.runtime import optest
 
 
@@ -195,3 +201,28 @@ def test_inplace_on_leaves_is_refused() -> None:
         assert str(faked.value) in str(real.value)
         builder.grad_enabled = False
         f(fake)
+
+
+def test_equal_symbols_become_one() -> None:
+    x, y = aten.randn(3, 4), aten.randn(3, 4)
+
+    def program(b: Any, x: Any, y: Any) -> Any:
+        z = (x.t() + y.t()) * y.shape[1]
+        return z.reshape(y.shape[0], -1) + int(x.shape[0])
+
+    module, builder, _ = build(program, [x, y], True)
+    assert simplify_symbols(module.graph, builder.shape_env)
+    fakes = [n.meta["val"] for n in module.graph.nodes if isinstance(n.meta.get("val"), FakeTensor)]
+    assert {str(s) for f in fakes for s in (*f.shape, *f.strides, f.storage.nbytes)} <= {
+        "3",
+        "1",
+        "s1",
+        "12*s1",
+    }
+    mul = next(n for n in module.graph.nodes if n.name == "mul")
+    assert str(mul.args[1]) == "s1"
+    module.recompile()
+    for width in (4, 7):
+        x, y = aten.randn(3, width), aten.randn(3, width)
+        assert values(module(x, y)) == values(program(None, x, y))
+    assert not simplify_symbols(Graph(), ShapeEnv())

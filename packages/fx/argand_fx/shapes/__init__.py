@@ -5,6 +5,7 @@ from argand_fx.shapes.builder import FakeTensorMode, GraphBuilder
 from argand_fx.shapes.fake_tensor import FakeStorage, FakeTensor, SymSize
 from argand_fx.shapes.from_tensor import from_tensor
 from argand_fx.shapes.shape_env import ShapeEnv, ShapeGuard
+from argand_fx.shapes.simplify import simplify_symbols
 from argand_fx.shapes.sym_int import SymBool, SymInt
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "SymSize",
     "UnsupportedError",
     "from_tensor",
+    "simplify_symbols",
 ]

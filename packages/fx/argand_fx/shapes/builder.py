@@ -618,8 +618,10 @@ class GraphBuilder:
                     first.dtype.itemsize,
                     dtype.itemsize,
                 )
-            base = first.base if first.base is not None else first
-            if spec.name == "detach":  # shares memory, but is no view where histories are concerned
+            base: FakeTensor | None = first.base if first.base is not None else first
+            if (
+                not spec.differentiable
+            ):  # shares memory, but is no view where histories are concerned
                 base = None
             return FakeTensor(
                 sizes, strides, offset, dtype, first.device, grad, first.storage,

@@ -17,6 +17,7 @@ from argand_fx.symbolic import SymbolicValue
 if TYPE_CHECKING:
     from argand_fx.node import Node
     from argand_fx.shapes.builder import GraphBuilder
+    from argand_fx.shapes.shape_env import ShapeEnv
 
 __all__ = ["FakeStorage", "FakeTensor", "SymSize"]
 
@@ -60,6 +61,11 @@ class FakeStorage:
             shape, strides, offset, itemsize = found
             found = self._nbytes = (element_span(shape, strides) + offset) * itemsize
         return found
+
+    def simplify(self, env: ShapeEnv) -> None:
+        """Replace symbols of its size that guards made equal to others."""
+        if type(self._nbytes) is not int:
+            self._nbytes = env.simplify(self.nbytes)
 
 
 def _size(sizes: Sequence[Any]) -> tuple[Any, ...]:
@@ -147,6 +153,14 @@ class FakeTensor:
         new.builder = self.builder
         new._leaf = False
         return new
+
+    def simplify(self, env: ShapeEnv) -> None:
+        """Replace symbols of its geometry that guards made equal to others."""
+        if type(self.shape) is SymSize:
+            self.shape = _size([env.simplify(n) for n in self.shape])
+        self.strides = tuple([env.simplify(n) for n in self.strides])
+        self.offset = env.simplify(self.offset)
+        self.storage.simplify(env)
 
     @property
     def fake_storage(self) -> FakeStorage:

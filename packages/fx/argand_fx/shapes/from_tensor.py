@@ -40,7 +40,9 @@ def from_tensor(
     real = tensor.untyped_storage()
     storage = None if storages is None else storages.get(real)
     if storage is None:
-        storage = FakeStorage(real.nbytes())
+        symbolic = any(type(n) is not int for n in (*sizes, *strides))
+        extent = (sizes, strides, tensor.storage_offset(), tensor.dtype.itemsize)
+        storage = FakeStorage(extent if symbolic else real.nbytes())
         if storages is not None:
             storages[real] = storage
     fake = FakeTensor(

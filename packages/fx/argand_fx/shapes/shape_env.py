@@ -480,6 +480,11 @@ class ShapeEnv:
             low, high = _quotient(a, scale, ceil), _quotient(b, scale, floor)
             self._facts[form] = _meet(self._facts.get(form, (-inf, inf)), (low, high))
 
+    @property
+    def has_replacements(self) -> bool:
+        """Whether guards made symbols equal to others or to numbers."""
+        return bool(self._replaced)
+
     def simplify(self, value: Any) -> Any:
         """The value with symbols replaced that guards made equal to others."""
         if not self._replaced or not isinstance(value, SymInt):
