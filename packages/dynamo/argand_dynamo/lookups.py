@@ -54,7 +54,8 @@ class Lookups(_Base):
         if known is None:
             found, _ = find_in_class(cls, name)
             known = self.class_reads[key] = (None if found is MISSING else found,)
-            if cls.__flags__ & _HEAP and not is_trusted(cls.__module__):
+            # Of the library's own classes, it is a module's computation that users replace.
+            if cls.__flags__ & _HEAP and (name == "forward" or not is_trusted(cls.__module__)):
                 self.guard_class_attribute(cls, name, found)
         return known[0]
 
@@ -266,8 +267,13 @@ class Lookups(_Base):
         return found
 
     def module_value(self, value: Any, source: Source | None, module: Any) -> Variable:
-        """Something that a module holds; library modules' functions and classes are not guarded."""
+        """Something that a module holds; library modules' functions and classes are guarded where users name them only."""
         if isinstance(value, _LASTING) and (source is None or is_trusted(module)):
+            if source is not None and not is_trusted(self.frames[-1].globals.get("__name__")):
+                if isinstance(value, types.FunctionType):
+                    self.guard(source, "CODE", value.__code__)
+                else:
+                    self.guard(source, "ID", value)
             return self.lasting(value, source)
         if source is None:
             return self.from_raw(value)
@@ -319,10 +325,9 @@ class Lookups(_Base):
         if sys.modules.get(own_name) is module.value:
             prefix = (("module", own_name),)
         # A module's own look-up (`__getattr__`) stays part of the way, as it decides what the name means.
-        step = "attr" if lazily else "instance_dict"
+        # It also finds in a fresh process what it has stored in this one's module.
+        step = "attr" if lazily or "__getattr__" in vars(module.value) else "instance_dict"
         source = None if prefix is None else (*prefix, (step, name))
-        if lazily and isinstance(value, _LASTING):
-            return self.lasting(value, source)
         return self.realize(self.module_value(value, source, own_name))
 
     def import_module(self, frame: SymbolicFrame, name: str, names: Any, level: int) -> Variable:
