@@ -6,6 +6,7 @@ are already loaded and runs nothing.
 
 from __future__ import annotations
 
+import enum
 import struct
 import sys
 import types
@@ -31,17 +32,47 @@ def _bits_float(bits: int) -> float:
     return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
 
 
+# Types that have no name where they say that they are from.
+_TYPE_NAMES = {
+    found: name for name, found in vars(types).items() if isinstance(found, type) and name[0] != "_"
+}
+
+
+def _name_of(value: Any) -> tuple[Any, Any]:
+    if isinstance(value, types.ModuleType):
+        return value.__name__, ""
+    if isinstance(value, enum.Enum):
+        return type(value).__module__, f"{type(value).__qualname__}.{value.name}"
+    owner = getattr(value, "__objclass__", None)
+    if isinstance(owner, type):  # methods and slots of native types
+        return owner.__module__, f"{owner.__qualname__}.{value.__name__}"
+    if isinstance(value, type) and value in _TYPE_NAMES:
+        return "types", _TYPE_NAMES[value]
+    return getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+
+
 def global_name(value: Any) -> tuple[str, str] | None:
     """Module and qualified name under which a loaded module holds exactly this object, or None."""
-    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-    if isinstance(value, types.ModuleType):
-        module, name = value.__name__, ""
+    module, name = _name_of(value)
     if not isinstance(module, str) or not isinstance(name, str) or "<locals>" in name:
         return None
     try:
         return (module, name) if find_global(module, name) is value else None
     except UnknownNameError:
         return None
+
+
+def _entry(owner: Any, name: str) -> Any:
+    """An entry of an object's or class's dict: nothing is imported lazily and no property runs."""
+    for holder in owner.__mro__ if isinstance(owner, type) else (owner,):
+        entries = getattr(holder, "__dict__", {})
+        members = entries.get("_member_map_")  # of an enumeration
+        if isinstance(members, dict) and name in members:
+            return members[name]
+        if name in entries:
+            found = entries[name]
+            return found.__func__ if isinstance(found, (staticmethod, classmethod)) else found
+    raise UnknownNameError(f"{owner!r} has no {name}")
 
 
 def find_global(module: str, qualname: str) -> Any:
@@ -54,17 +85,7 @@ def find_global(module: str, qualname: str) -> Any:
     if found is None:
         raise UnknownNameError(f"module {module} is not loaded")
     for part in qualname.split(".") if qualname else ():
-        # Entries of dicts only: nothing is imported lazily and no property runs.
-        owners = found.__mro__ if isinstance(found, type) else (found,)
-        for owner in owners:
-            entries = getattr(owner, "__dict__", {})
-            if part in entries:
-                found = entries[part]
-                break
-        else:
-            raise UnknownNameError(f"{module} has no {qualname}")
-        if isinstance(found, (staticmethod, classmethod)):
-            found = found.__func__
+        found = _entry(found, part)
     return found
 
 

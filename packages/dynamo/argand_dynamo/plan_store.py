@@ -13,7 +13,7 @@ import os
 import struct
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -25,7 +25,7 @@ from argand_c10.records import Record, emit
 from argand_dynamo import _C
 from argand_dynamo.frame_plan import PLAN_VERSION, FramePlan, InlinedCode, PlanError
 from argand_dynamo.guards.portable import portable
-from argand_dynamo.plan_data import NotPlainError, UnknownNameError, find_global
+from argand_dynamo.plan_data import NotPlainError, UnknownNameError, find_global, global_name
 
 __all__ = ["hash_code", "inlined_code", "load_plans", "store_plan"]
 
@@ -164,13 +164,22 @@ def _not_stored(plan: FramePlan, code: CodeType, why: str) -> bool:
     return False
 
 
+def _guarded_functions(guards: Iterable[tuple[Any, str, Any]]) -> Iterator[InlinedCode]:
+    """Functions that guards name: by name they would be found again whatever their code has become."""
+    for _, kind, value in guards:
+        found = value[1] if kind == "CLASS_ATTR" and len(value) == 2 else value
+        if isinstance(found, FunctionType) and (name := global_name(found)) is not None:
+            yield InlinedCode(*name, hash_code(found.__code__))
+
+
 def _portable(plan: FramePlan) -> FramePlan:
     guards = tuple(tuple(guard) for guard in portable(plan.guards, hash_code))
     # What a CODE guard checks at every call needs no check here.
-    guarded = {guard[2] for guard in guards if guard[1] == "CODE"}
-    inlined = tuple(i for i in dict.fromkeys(plan.inlined) if i.code_hash not in guarded)
+    checked = {guard[2] for guard in guards if guard[1] == "CODE"}
+    inlined = dict.fromkeys([*plan.inlined, *_guarded_functions(guards)])
+    needed = tuple(i for i in inlined if i.code_hash not in checked)
     return FramePlan(
-        plan.name, guards, plan.outcome, plan.graph, plan.symbols, plan.effects, inlined
+        plan.name, guards, plan.outcome, plan.graph, plan.symbols, plan.effects, needed
     )
 
 

@@ -217,6 +217,19 @@ def test_guards_of_code_become_hashes_and_need_no_name():
     )
 
 
+def test_functions_in_guards_are_checked_by_their_code(monkeypatch):
+    guards = (
+        (FIRST, "TYPE", int),
+        ((("global", "helper"),), "ID", helper),
+        ((("arg", 0), ("type",)), "CLASS_ATTR", ("method", Class.method)),
+    )
+    assert store_plan(function.__code__, plan(1, guards=guards))
+    (loaded,) = load_plans(function.__code__)
+    assert [i.qualname for i in loaded.inlined] == ["helper", "Class.method"]
+    monkeypatch.setattr(Class.method, "__code__", (lambda self: 2).__code__)
+    assert load_plans(function.__code__) == []
+
+
 def _rewrite(folder: Path, data: bytes) -> None:
     import hashlib
 
