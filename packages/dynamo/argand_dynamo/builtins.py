@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from argand_c10.module_hooks import HookDict
 from argand_dynamo.exceptions import break_trace
 from argand_dynamo.marks import ALLOWED, DISABLED
 from argand_dynamo.variables.base import (
@@ -412,7 +413,33 @@ def callable_type(tx: Tracer, kind: type) -> bool:
 
 @handles(builtins.id)
 def _id(tx: Tracer, value: Variable) -> Variable:
-    unknown("id() of an object")
+    return IdVariable(value)
+
+
+class IdVariable(Variable):
+    """id(object): a number that only tells objects apart."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of: Variable) -> None:
+        self.source = None
+        self.of = of
+
+    def python_type(self) -> type:
+        return int
+
+    def describe(self) -> str:
+        return f"id of {self.of.describe()}"
+
+    def key(self) -> Any:
+        if isinstance(self.of, Constant):
+            unknown("id() of a constant as a key")
+        return ("id", self.of.key() if isinstance(self.of, ClassVariable) else self.of)
+
+    def compare(self, tx: Tracer, operation: str, other: Variable) -> Variable | None:
+        if not isinstance(other, IdVariable) or operation not in ("eq", "ne"):
+            unknown("a comparison of id()")
+        return Constant(tx.identical(self.of, other.of) is (operation == "eq"))
 
 
 @handles(vars)
@@ -483,6 +510,11 @@ def _dict(tx: Tracer, items: Variable | None = None, /, **entries: Variable) -> 
     for name, value in entries.items():
         made.setitem(tx, Constant(name), value)
     return made
+
+
+@handles(HookDict)
+def _hook_dict(tx: Tracer) -> Variable:
+    return DictVariable({}, HookDict)
 
 
 @handles(dict.fromkeys)

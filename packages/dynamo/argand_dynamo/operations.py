@@ -101,6 +101,9 @@ class Operations(_Base):
             return variable.fake
         if isinstance(variable, Constant | SymIntVariable):
             return variable.value
+        if isinstance(variable, EnumVariable) and isinstance(variable.value, int | float):
+            number = int if isinstance(variable.value, int) else float
+            return number(variable.value)
         return MISSING
 
     def from_raw(self, value: Any) -> Variable:
@@ -253,7 +256,8 @@ class Operations(_Base):
                 return found
             plain = operation[1:]
         if isinstance(b, TensorVariable) and not isinstance(a, TensorVariable):
-            found = None if isinstance(a, ObjectVariable) else b.binary(self, plain, a, True)
+            plain_object = isinstance(a, ObjectVariable) and not isinstance(a, EnumVariable)
+            found = None if plain_object else b.binary(self, plain, a, True)
             if found is not None:
                 return found
         found = self._reflected_first(plain, a, b)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import argand_c10
 from argand_c10.module_hooks import HookDict
+from argand_dynamo.builtins import IdVariable
 from argand_dynamo.exceptions import BreakTrace
 from argand_dynamo.opcodes import code_path
 from argand_dynamo.plan_data import global_name
+from argand_dynamo.result_types import RESULT_TYPES, result_type
 from argand_dynamo.variables.base import MISSING, Iterator, LazyVariable, MethodVariable, Variable
 from argand_dynamo.variables.classes import BuiltinVariable, ClassVariable, PythonModuleVariable
 from argand_dynamo.variables.constant import Constant, SymIntVariable
@@ -139,6 +141,11 @@ class Reconstruction:
             return self.let(variable, ("tuple", items)) if items else ("const", ())
         if variable.cls is argand_c10.Size:
             return self.let(variable, ("call", ("const", argand_c10.Size), [("tuple", items)], []))
+        if variable.cls.__module__ == RESULT_TYPES:
+            cls = result_type(variable.cls)
+            if cls is None:
+                raise NotReconstructible(variable)
+            return self.let(variable, ("call", ("object", cls), [("tuple", items)], []))
         maker = ("attr", self.class_expression(variable.cls), "_make")
         return self.let(variable, ("call", maker, [("tuple", items)], []))
 
@@ -171,6 +178,9 @@ class Reconstruction:
 
     def _view(self, variable: DictViewVariable) -> Expr:
         return ("call", ("attr", self.expression(variable.of), variable.kind), [], [])
+
+    def _id(self, variable: IdVariable) -> Expr:
+        return ("call", ("const", id), [self.expression(variable.of)], [])
 
     def _range(self, variable: RangeVariable) -> Expr:
         r = variable.value
@@ -363,6 +373,7 @@ _MAKERS: dict[type, Any] = {
     SetVariable: Reconstruction._set,
     DictViewVariable: Reconstruction._view,
     RangeVariable: Reconstruction._range,
+    IdVariable: Reconstruction._id,
     SliceVariable: Reconstruction._slice,
     MethodVariable: Reconstruction._method,
     BoundMethodVariable: Reconstruction._bound_method,

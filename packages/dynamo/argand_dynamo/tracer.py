@@ -23,6 +23,7 @@ from argand_dynamo.exceptions import BreakTrace, Raised, break_trace
 from argand_dynamo.interpreter import RootFrame, SymbolicFrame
 from argand_dynamo.lookups import Lookups
 from argand_dynamo.operations import Operations
+from argand_dynamo.result_types import learn_result_type
 from argand_dynamo.variables.base import LazyVariable, Source, Variable, unknown
 from argand_dynamo.variables.classes import BuiltinVariable, ClassVariable
 from argand_dynamo.variables.constant import Constant
@@ -226,7 +227,10 @@ class Tracer(Operations, Lookups, Wrapping):
         """Call an operator, given itself or by name, on trace-time values."""
         if isinstance(op, str):
             op = argand_c10.find_operator(op)
-        return self.operation(self.builder.call, op, args, kwargs)
+        result = self.operation(self.builder.call, op, args, kwargs)
+        if isinstance(result, tuple) and type(result) is not tuple:
+            learn_result_type(type(result), op, args, kwargs)
+        return result
 
     def set_grad_mode(self, enabled: bool) -> None:
         """From here on operators are recorded for gradients, or not."""

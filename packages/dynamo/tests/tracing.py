@@ -4,15 +4,32 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any
 
+import argand_aten
+import argand_autograd
+import argand_c10
 import argand_dynamo as dynamo
 import pytest
-from argand_c10 import Tensor
+from argand_c10 import Module, Tensor
 from argand_c10.records import Record, collect
 from argand_dynamo import config
 
-__all__ = ["Outcome", "check", "equal", "fresh", "run"]
+__all__ = ["Outcome", "check", "equal", "fresh", "run", "torch"]
+
+
+class _Names:
+    """The public names of the layers below, as users see them."""
+
+    def __getattr__(self, name: str) -> Any:
+        for layer in (argand_c10, argand_autograd, argand_aten):
+            if hasattr(layer, name):
+                return getattr(layer, name)
+        raise AttributeError(name)
+
+
+torch: Any = _Names()
 
 
 class Outcome:
@@ -61,7 +78,7 @@ def equal(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(equal, a, b))
     if isinstance(a, dict):
         return list(a) == list(b) and all(equal(a[k], b[k]) for k in a)
-    if hasattr(a, "__dict__") and not callable(a) and type(a).__eq__ is object.__eq__:
+    if hasattr(a, "__dict__") and not isinstance(a, type | FunctionType | Module) and type(a).__eq__ in (object.__eq__, type(b).__eq__):
         return equal(vars(a), vars(b))
     return bool(a == b or (a != a and b != b))
 

@@ -149,6 +149,8 @@ class FunctionVariable(Variable):
             return MethodVariable(self, name)
         if name == "__class__":
             return tx.from_raw(types.FunctionType)
+        if name == "__doc__" and self.value is not MISSING:
+            return tx.from_raw(self.value.__doc__)
         if self.value is MISSING:
             if name in ("__doc__", "__dict__", "__annotations__", "__type_params__"):
                 unknown(f"{name} of a function made in the traced code")

@@ -7,6 +7,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 import argand_c10
+from argand_c10._C import OperatorMethod
 from argand_dynamo.exceptions import break_trace
 from argand_dynamo.variables.base import (
     MISSING,
@@ -176,6 +177,9 @@ class TensorVariable(Variable):
         raw_kwargs = {k: tx.raw(v) for k, v in kwargs.items()}
         if name in _FACT_METHODS:
             return tx.from_raw(tx.operation(getattr(self.fake, name), *raw_args, **raw_kwargs))
+        found = getattr(Tensor, name, None)
+        if isinstance(found, OperatorMethod) and self.cls.__dict__.get(name) is None:
+            return tx.from_raw(tx.operate(found, self.fake, *raw_args, **raw_kwargs))
         method = getattr(self.fake, name, None)
         if method is None:
             found = tx.class_attribute(self.cls, name)
