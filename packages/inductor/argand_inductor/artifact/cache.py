@@ -143,6 +143,7 @@ def _files(sources: Sources, library: bytes) -> dict[str, bytes]:
     kernels = [
         {"name": k.name, "source": k.source, "includes": k.includes, "comment": k.comment}
         for k in sources.kernels
+        if k.name != EXECUTOR
     ]
     return {
         LIBRARY: library,

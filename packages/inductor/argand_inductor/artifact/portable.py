@@ -134,8 +134,7 @@ def _import_program(archive: zipfile.ZipFile, key: str, manifest: dict[str, Any]
             raise ValueError(
                 f"import_cache: program {key} includes {kernel.includes}; export again"
             )
-        if kernel.name != runtime_kernel().name:
-            kernels.append(kernel)
+        kernels.append(kernel)
     source = archive.read(f"programs/{key}/program.c").decode()
     sources = Sources(source, (*kernels, runtime_kernel()), manifest["program"])
     library = cache.obtain(sources)
