@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from argand_aot.runtime import GraphPlan, build_callable
-from argand_aot.source import Source
+from argand_aot.source import FORMAT, Source
 from argand_aten import ops
 from argand_autograd import enable_grad, grad
 from argand_c10 import debug_trace, logs, metrics
@@ -75,7 +75,7 @@ class CompiledGraph:
         with self._lock:
             for pattern, backward in self.backwards.items():
                 self._store_backward(pattern, backward)
-        return {"plan": self.plan.to_data(), "forward": program, "key": key}
+        return {"format": FORMAT, "plan": self.plan.to_data(), "forward": program, "key": key}
 
     def _backward_for(self, pattern: bytes) -> Callable[..., Any]:
         """The backward program for this pattern of gradients, compiled when it is first needed."""
@@ -164,13 +164,13 @@ def load(
     backward_compiler: Compiler,
     backend: str,
 ) -> CompiledGraph | None:
-    """The graph that `serialize` described; None if its forward program is gone.
+    """The graph that `serialize` described; None if its forward program is gone, or it is of another version.
 
     Args:
         load_program: gives the program that its own `serialize` described, or None.
         backward_compiler: compiles backward graphs that are not found.
     """
-    program = None if data["plan"] is None else load_program(data["forward"])
+    program = load_program(data["forward"]) if data.get("format") == FORMAT else None
     if program is None:
         return None
     source = Source.stored(data["key"], load_program)

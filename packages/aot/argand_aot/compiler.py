@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from argand_aot.compiled_graph import CompiledGraph, Compiler, inputs_of, show_graph
+from argand_aot.decompose.table import Decomposition
 from argand_aot.joint import Joint, build_joint
 from argand_aot.partition import Partition, extract_forward
 from argand_aot.runtime import GraphPlan, SymbolSource
@@ -30,7 +31,7 @@ class EagerGraph:
 
     def serialize(self) -> dict[str, Any]:
         """Data that `load` finds nothing for: the next process tries to compile again."""
-        return {"plan": None}
+        return {"format": None}
 
     def __call__(self, *inputs: Any) -> Any:
         return self.module(*inputs)
@@ -62,6 +63,17 @@ def _plan(joint: Joint, chosen: Partition | None) -> GraphPlan:
     )
 
 
+def _decomposing(compiler: Compiler, table: Mapping[str, Decomposition]) -> Compiler:
+    def run(module: GraphModule, inputs: Sequence[Any]) -> Any:
+        from argand_aot.decompose import decompose
+
+        with metrics.timed("decompose"):
+            module = decompose(module, table)
+        return compiler(module, inputs_of(module))
+
+    return run
+
+
 def compile(
     module: GraphModule,
     example_inputs: Sequence[Any],
@@ -69,6 +81,7 @@ def compile(
     forward_compiler: Compiler,
     backward_compiler: Compiler | None = None,
     backend: str = "aot",
+    decompositions: Mapping[str, Decomposition] | None = None,
 ) -> CompiledGraph | EagerGraph:
     """Compile a traced graph and its derivative.
 
@@ -78,11 +91,17 @@ def compile(
         forward_compiler: `forward_compiler(graph, inputs)` -> a function of as many inputs that returns a flat tuple.
         backward_compiler: the same for backward graphs, called at the first backward; by default `forward_compiler`.
         backend: the name of the backend that the result belongs to.
+        decompositions: what the compilers shall get instead of operators, by overload name (`argand_aot.decompose`); none by
+            default.
 
     Returns:
         A callable that returns the tuple of the graph's results. What cannot be compiled runs operator by operator, with
         one record.
     """
+    if decompositions:
+        forward_compiler = _decomposing(forward_compiler, decompositions)
+        if backward_compiler is not None:
+            backward_compiler = _decomposing(backward_compiler, decompositions)
     try:
         with metrics.timed("functionalize"):
             joint = build_joint(module, example_inputs)

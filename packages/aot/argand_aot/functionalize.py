@@ -7,7 +7,7 @@ value of the root, and the other views are replayed from that when they are next
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import argand_c10 as c10
@@ -57,15 +57,22 @@ class Functionalizer:
     Args:
         emitter: where the functional operators go.
         tape: what records the history of values; None where no gradients are wanted.
+        decompositions: bodies that take the place of operators, by overload name.
 
     Attributes:
         recording: are gradients recorded at this place of the program.
         ops: the operators as attributes.
     """
 
-    def __init__(self, emitter: Emitter, tape: Tape | None = None) -> None:
+    def __init__(
+        self,
+        emitter: Emitter,
+        tape: Tape | None = None,
+        decompositions: Mapping[str, Callable[..., Any]] | None = None,
+    ) -> None:
         self.emitter = emitter
         self.tape = tape
+        self.decompositions = decompositions or {}
         self.recording = tape is not None
         self.ops = _Operators(self.call)
 
@@ -112,6 +119,9 @@ class Functionalizer:
         Returns:
             A value, or a list or tuple of values.
         """
+        body = self.decompositions.get(op.name)
+        if body is not None:
+            return self._expand(op, body, bound)
         schema = schema_of(op)
         if schema.written:
             return self._write(op, bound)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Source"]
 
-FORMAT = "1"
+FORMAT = "2"  # of what is kept; other versions are compiled again
 _cache = DiskCache("aot")
 
 
