@@ -17,11 +17,14 @@ _IMPORTS = (
     "from . import _language as lang  # noqa: F401\n\n\n"
 )
 
-_PROMOTIONS = "\n\n".join(
-    f"def _{promote}_promotion(*operands: Any) -> Any:\n"
-    f'    return lang.pointwise_dtype("{promote}", None, *operands)\n'
-    for promote in ("default", "float", "none", "self")
-) + "\n\n"
+_PROMOTIONS = (
+    "\n\n".join(
+        f"def _{promote}_promotion(*operands: Any) -> Any:\n"
+        f'    return lang.pointwise_dtype("{promote}", None, *operands)\n'
+        for promote in ("default", "float", "none", "self")
+    )
+    + "\n\n"
+)
 
 
 def element_text(x: Element, named: dict[Element, str]) -> str:
@@ -76,7 +79,7 @@ def pointwise_lowering(op: Operator) -> tuple[str, str]:
         f"operands={_strings(operands)}",
         f"functions={{{', '.join(table)}}}",
         f"dtypes={_set(row_dtypes(op))}",
-        f'computation=_{op.promote}_promotion',
+        f"computation=_{op.promote}_promotion",
         f"costs={{{', '.join(costs)}}}",
     ]
     if scalars:

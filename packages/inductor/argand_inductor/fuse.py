@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from . import sizes as sz
-from .loop_ir import INDEX, Access, Loop
-from .sizes import Size
+from argand_inductor import sizes as sz
+from argand_inductor.loop_ir import INDEX, Access, Loop
+from argand_inductor.sizes import Size
 
 FULL, KEPT = "full", "kept"
 _ANY = None  # as a dimension's flag: reduced or not
@@ -44,7 +44,14 @@ class Group:
     def external_reads(self) -> list[str]:
         """Buffers that come from outside, in order of first use."""
         own = self.written()
-        return list(dict.fromkeys(a.buffer for m in self.members for a in m.reads if a.buffer not in own and a.buffer != INDEX))
+        return list(
+            dict.fromkeys(
+                a.buffer
+                for m in self.members
+                for a in m.reads
+                if a.buffer not in own and a.buffer != INDEX
+            )
+        )
 
     @property
     def reduces(self) -> bool:
@@ -112,7 +119,9 @@ class _Space:
     flags: list[bool | None]
 
 
-def unify(a: _Space, b: _Space) -> tuple[list[Size], list[bool | None], list[list[Size]], list[list[Size]]] | None:
+def unify(
+    a: _Space, b: _Space
+) -> tuple[list[Size], list[bool | None], list[list[Size]], list[list[Size]]] | None:
     """A common refinement: (sizes, flags, factors of each dimension of a, of b), or None where there is none."""
     i, j = len(a.sizes) - 1, len(b.sizes) - 1
     of_a: list[list[Size]] = [[] for _ in a.sizes]
@@ -312,11 +321,17 @@ class Fuser:
         self.makers[loop.name] = index
         for b in reads:
             self.readers.setdefault(b, []).append(index)
-        candidates = {self.makers[b] for b in reads if b in self.makers} | {r for b in reads for r in self.readers[b]}
+        candidates = {self.makers[b] for b in reads if b in self.makers} | {
+            r for b in reads for r in self.readers[b]
+        }
         ranked = sorted(candidates - {index}, key=lambda c: -self.shared_bytes(c, index))
         for candidate in ranked:
             current = self.makers[loop.name]
-            if candidate in self.groups and candidate != current and self.shared_bytes(candidate, current) > 0:
+            if (
+                candidate in self.groups
+                and candidate != current
+                and self.shared_bytes(candidate, current) > 0
+            ):
                 self.try_join(candidate, current)
 
     def shared_bytes(self, a: int, b: int) -> int:
@@ -326,7 +341,9 @@ class Fuser:
         one, other = self.groups[a], self.groups[b]
         touched = {x.buffer: x for m in one.members for x in (m.write, *m.reads)}
         total = 0
-        for buffer in {x.buffer for m in other.members for x in m.reads if x.buffer != INDEX} & set(touched):
+        for buffer in {x.buffer for m in other.members for x in m.reads if x.buffer != INDEX} & set(
+            touched
+        ):
             total += 1 + self.volume(one, touched[buffer])
         return total
 
@@ -354,7 +371,10 @@ class Fuser:
 
     def worthwhile(self, made: Group, one: Group, other: Group) -> bool:
         """Whether the joined kernel stays within the limits and no reduction loses its order of memory."""
-        if len(made.members) > self.limits.members or sum(m.loop.cost for m in made.members) > self.limits.cost:
+        if (
+            len(made.members) > self.limits.members
+            or sum(m.loop.cost for m in made.members) > self.limits.cost
+        ):
             return False
         if len(made.external_reads()) + len(made.members) > 4 * self.limits.buffers:
             return False

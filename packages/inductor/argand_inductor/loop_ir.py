@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from argand_c10.lowerings import ReductionLowering
-
-from . import sizes as sz
-from .program import Location
-from .sizes import Size
+from argand_inductor import sizes as sz
+from argand_inductor.program import Location
+from argand_inductor.sizes import Size
 
 COMPUTE_DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64")
 ITEMSIZE = {
@@ -95,7 +94,11 @@ class Access:
         return Access(self.buffer, tuple(function(self.strides)), self.offset, guard)
 
     def __str__(self) -> str:
-        parts = [f"i{d}" if s == 1 else f"{sz.text(s)}*i{d}" for d, s in enumerate(self.strides) if s != 0]
+        parts = [
+            f"i{d}" if s == 1 else f"{sz.text(s)}*i{d}"
+            for d, s in enumerate(self.strides)
+            if s != 0
+        ]
         if self.offset != 0:
             parts.append(str(sz.text(self.offset)))
         text = f"{self.buffer}[{' + '.join(parts) or '0'}]"
@@ -145,9 +148,17 @@ class Loop:
     def __str__(self) -> str:
         space = ", ".join(str(sz.text(s)) for s in self.kept_sizes)
         over = ", ".join(str(sz.text(s)) for s in self.sizes[len(self.kept_sizes) :])
-        lines = [f"{self.write}: {self.dtype} for [{space}]" + (f" over [{over}]" if self.reduced else "")]
-        lines += [f"  r{i} = {a}: {d}" for i, (a, d) in enumerate(zip(self.reads, self.read_dtypes, strict=True))]
-        lines.append(f"  {self.body}" if self.final is None else f"  combine {self.body}, then {self.final}")
+        lines = [
+            f"{self.write}: {self.dtype} for [{space}]"
+            + (f" over [{over}]" if self.reduced else "")
+        ]
+        lines += [
+            f"  r{i} = {a}: {d}"
+            for i, (a, d) in enumerate(zip(self.reads, self.read_dtypes, strict=True))
+        ]
+        lines.append(
+            f"  {self.body}" if self.final is None else f"  combine {self.body}, then {self.final}"
+        )
         return "\n".join(lines)
 
 
@@ -180,13 +191,19 @@ def check(loop: Loop) -> None:
     require(len(loop.write.strides) == n, "the write has one stride a dimension")
     require(all(len(a.strides) == n for a in loop.reads), "a read has one stride a dimension")
     require(len(loop.reads) == len(loop.read_dtypes), "every read has a dtype")
-    require(all(s == 0 for s in loop.write.strides[n - loop.reduced :]), "reduced dimensions are not written along")
+    require(
+        all(s == 0 for s in loop.write.strides[n - loop.reduced :]),
+        "reduced dimensions are not written along",
+    )
     require((loop.reduction is None) == (loop.final is None), "a reduction has a final value")
     for node in walk(loop.body):
         require(node.dtype in COMPUTE_DTYPES, f"{node.dtype} is a dtype of computations")
         if node.op == "load":
             require(node.detail < len(loop.reads), "loads refer to reads")
-            require(compute_dtype(loop.read_dtypes[node.detail]) == node.dtype, "loads have the buffer's dtype")
+            require(
+                compute_dtype(loop.read_dtypes[node.detail]) == node.dtype,
+                "loads have the buffer's dtype",
+            )
         require(node.op not in ("total", "count"), "totals belong to the final value")
     result = loop.body if loop.final is None else loop.final
     require(result.dtype == compute_dtype(loop.dtype), "the value has the buffer's dtype")

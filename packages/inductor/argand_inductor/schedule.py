@@ -9,14 +9,22 @@ from typing import Any
 
 import argand_c10.logs as logs
 from argand_c10 import debug_trace
-
-from . import sizes as sz
-from .codegen.c import generate_kernel
-from .fuse import Fuser, Group, Limits
-from .loop_ir import Loop
-from .lowering.graph import ExternCall, LoweredGraph
-from .lowering.tensors import TensorRef
-from .program import AliasStep, Buf, BufferSpec, ExternStep, KernelStep, ProgramSpec, Step, Sym
+from argand_inductor import sizes as sz
+from argand_inductor.codegen.c import generate_kernel
+from argand_inductor.fuse import Fuser, Group, Limits
+from argand_inductor.loop_ir import Loop
+from argand_inductor.lowering.graph import ExternCall, LoweredGraph
+from argand_inductor.lowering.tensors import TensorRef
+from argand_inductor.program import (
+    AliasStep,
+    Buf,
+    BufferSpec,
+    ExternStep,
+    KernelStep,
+    ProgramSpec,
+    Step,
+    Sym,
+)
 
 
 @dataclass(slots=True)
@@ -30,8 +38,16 @@ class Schedule:
         lines = []
         for unit in self.units:
             if isinstance(unit, Group):
-                space = ", ".join(f"{'+' if r else ''}{sz.text(s)}" for s, r in zip(unit.sizes, unit.reduced, strict=True))
-                lines.append(f"kernel over [{space}]: " + ", ".join(f"{m.loop.name} ({'.'.join(m.loop.operators)})" for m in unit.members))
+                space = ", ".join(
+                    f"{'+' if r else ''}{sz.text(s)}"
+                    for s, r in zip(unit.sizes, unit.reduced, strict=True)
+                )
+                lines.append(
+                    f"kernel over [{space}]: "
+                    + ", ".join(
+                        f"{m.loop.name} ({'.'.join(m.loop.operators)})" for m in unit.members
+                    )
+                )
             else:
                 lines.append(f"call {unit.operator} -> {unit.outputs}")
         return "\n".join(lines)
@@ -65,7 +81,9 @@ def schedule(graph: LoweredGraph, limits: Limits | None = None) -> Schedule:
         else:
             calls[fuser.add_call(item.reads(), _output_names(item.outputs), item.writes)] = item
     order = _topological(fuser, calls)
-    units: list[Group | ExternCall] = [fuser.groups[i] if i in fuser.groups else calls[i] for i in order]
+    units: list[Group | ExternCall] = [
+        fuser.groups[i] if i in fuser.groups else calls[i] for i in order
+    ]
     return Schedule(units, live_buffers(graph, units))
 
 
@@ -114,7 +132,9 @@ class ProgramWriter:
         self.steps: list[Step] = []
         self.specs: dict[str, BufferSpec] = {}
         self.aliases: dict[TensorRef, str] = {}
-        self.given = {spec.name for spec in graph.inputs if hasattr(spec, "name")} | set(graph.constants)
+        self.given = {spec.name for spec in graph.inputs if hasattr(spec, "name")} | set(
+            graph.constants
+        )
 
     def buffer(self, name: str) -> None:
         b = self.graph.buffers[name]
@@ -129,7 +149,9 @@ class ProgramWriter:
         if ref not in self.aliases:
             name = f"v{len(self.aliases)}_{ref.buffer}"
             self.aliases[ref] = name
-            self.specs[name] = BufferSpec(ref.dtype, _texts(ref.sizes), _texts(ref.strides), whole.device)
+            self.specs[name] = BufferSpec(
+                ref.dtype, _texts(ref.sizes), _texts(ref.strides), whole.device
+            )
             self.steps.append(AliasStep(name, ref.buffer, sz.text(ref.offset)))
         return Buf(self.aliases[ref])
 
@@ -154,7 +176,13 @@ class ProgramWriter:
             writes = tuple(dict.fromkeys(self.changed(unit, name) for name in unit.writes))
             self.steps.append(ExternStep(unit.operator, args, unit.outputs, writes, unit.location))
         outputs = tuple(self.argument(o) for o in self.graph.outputs)
-        return ProgramSpec(tuple(self.graph.inputs), outputs, tuple(self.steps), self.specs, dict(self.graph.constants))
+        return ProgramSpec(
+            tuple(self.graph.inputs),
+            outputs,
+            tuple(self.steps),
+            self.specs,
+            dict(self.graph.constants),
+        )
 
     def changed(self, unit: ExternCall, buffer: str) -> str:
         """The name under which a call changes a buffer: the buffer's, or that of the view it is given."""
@@ -180,7 +208,9 @@ def compile_to_program(graph: LoweredGraph, limits: Limits | None = None) -> Pro
     return spec
 
 
-def _describe(units: Sequence[Any], spec: ProgramSpec) -> list[tuple[str, list[str], list[tuple[str, int]]]]:
+def _describe(
+    units: Sequence[Any], spec: ProgramSpec
+) -> list[tuple[str, list[str], list[tuple[str, int]]]]:
     """What each step computes and for which of the user's lines."""
     found = []
     steps = [s for s in spec.steps if not isinstance(s, AliasStep)]
@@ -188,6 +218,8 @@ def _describe(units: Sequence[Any], spec: ProgramSpec) -> list[tuple[str, list[s
         loops = [m.loop for m in unit.members] if isinstance(unit, Group) else []
         name = step.kernel.name if isinstance(step, KernelStep) else f"call of {unit.operator}"
         operators = [o for loop in loops for o in loop.operators] or [unit.operator]
-        places = {(at[0], at[1]) for at in [step.location, *(loop.location for loop in loops)] if at}
+        places = {
+            (at[0], at[1]) for at in [step.location, *(loop.location for loop in loops)] if at
+        }
         found.append((name, operators, sorted(places)))
     return found

@@ -132,9 +132,8 @@ def _read(node: ast.expr) -> Size:
             return 0
         if isinstance(left, int) and isinstance(right, int) and isinstance(node.op, ast.Mod):
             return left % right
-        symbol = {ast.Mod: "%"}.get(type(node.op))
-        if symbol is not None:
-            return atom(f"({_wrapped(left)} {symbol} {_wrapped(right)})")
+        if isinstance(node.op, ast.Mod):
+            return atom(f"({_wrapped(left)} % {_wrapped(right)})")
     return atom(f"({ast.unparse(node)})")
 
 
@@ -209,6 +208,10 @@ def evaluate(x: Size, values: Mapping[str, int]) -> int:
     total = 0
     for m, c in x.terms.items():
         for a in m:
-            c *= values[a] if a in values else int(eval(a, {"__builtins__": {}, "min": min, "max": max}, dict(values)))
+            c *= (
+                values[a]
+                if a in values
+                else int(eval(a, {"__builtins__": {}, "min": min, "max": max}, dict(values)))
+            )
         total += c
     return total

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
 from argand_c10 import Tensor, bfloat16, float32
 from argand_fx import Graph, GraphModule
 from argand_fx.shapes import GraphBuilder, ShapeEnv, from_tensor
@@ -18,7 +19,9 @@ from argand_inductor.schedule import compile_to_program
 _INTEGER_OF = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
-def trace(body: Callable[..., Any], inputs: Sequence[Tensor], dynamic: Sequence[Sequence[int]] = ()) -> GraphModule:
+def trace(
+    body: Callable[..., Any], inputs: Sequence[Tensor], dynamic: Sequence[Sequence[int]] = ()
+) -> GraphModule:
     """The graph of `body(ops, *fakes)`; `dynamic`: dimensions with symbolic sizes, an entry an input. Equal sizes share a symbol."""
     env = ShapeEnv()
     builder = GraphBuilder(Graph(), env)
@@ -28,7 +31,10 @@ def trace(body: Callable[..., Any], inputs: Sequence[Tensor], dynamic: Sequence[
         dims = dynamic[i] if dynamic else ()
         fake = from_tensor(tensor, env, source=("arg", i), dynamic_dims=dims)
         if dims:
-            sizes = [symbols.setdefault(int(tensor.shape[d]), s) if d in dims else s for d, s in enumerate(fake.shape)]
+            sizes = [
+                symbols.setdefault(int(tensor.shape[d]), s) if d in dims else s
+                for d, s in enumerate(fake.shape)
+            ]
             strides: list[Any] = []
             step: Any = 1
             for s in reversed(sizes):
@@ -65,4 +71,6 @@ def bits(t: Tensor) -> np.ndarray[Any, Any]:
 
 
 def same_bits(a: Tensor, b: Tensor) -> bool:
-    return a.dtype is b.dtype and tuple(a.shape) == tuple(b.shape) and np.array_equal(bits(a), bits(b))
+    return (
+        a.dtype is b.dtype and tuple(a.shape) == tuple(b.shape) and np.array_equal(bits(a), bits(b))
+    )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import argand_aten as at
-import argand_c10 as c10
 import numpy as np
 import pytest
-from argand_inductor.program import ExternStep, KernelStep
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lowered import program_of, same_bits
+
+import argand_aten as at
+import argand_c10 as c10
+from argand_inductor.program import ExternStep, KernelStep
 
 
 class Eager:
@@ -39,16 +40,35 @@ def programs(draw: st.DrawFn) -> list[tuple[Any, ...]]:
     """Instructions over a growing list of values; operands are indices from its end."""
     steps: list[tuple[Any, ...]] = []
     for _ in range(draw(st.integers(2, 10))):
-        kind = draw(st.sampled_from(("unary", "binary", "binary", "reduce", "view", "where", "call", "shrink")))
+        kind = draw(
+            st.sampled_from(
+                ("unary", "binary", "binary", "reduce", "view", "where", "call", "shrink")
+            )
+        )
         a, b = draw(st.integers(1, 6)), draw(st.integers(1, 6))
         if kind == "unary":
             steps.append((kind, draw(st.sampled_from(_UNARY)), a))
         elif kind == "binary":
             steps.append((kind, draw(st.sampled_from(_BINARY)), a, b))
         elif kind == "reduce":
-            steps.append((kind, draw(st.sampled_from(_REDUCE)), a, draw(st.integers(0, 2)), draw(st.booleans())))
+            steps.append(
+                (
+                    kind,
+                    draw(st.sampled_from(_REDUCE)),
+                    a,
+                    draw(st.integers(0, 2)),
+                    draw(st.booleans()),
+                )
+            )
         elif kind == "view":
-            steps.append((kind, draw(st.sampled_from(("transpose", "flatten", "slice", "expand", "unsqueeze"))), a, b))
+            steps.append(
+                (
+                    kind,
+                    draw(st.sampled_from(("transpose", "flatten", "slice", "expand", "unsqueeze"))),
+                    a,
+                    b,
+                )
+            )
         else:
             steps.append((kind, a, b))
     return steps
@@ -97,7 +117,9 @@ def run(o: Any, steps: list[tuple[Any, ...]], *inputs: Any) -> list[Any]:
                 values.append(o.sort(x, 0)[0])
             continue
         try:
-            shape = np.broadcast_shapes(tuple(int(s) for s in x.shape), tuple(int(s) for s in y.shape))
+            shape = np.broadcast_shapes(
+                tuple(int(s) for s in x.shape), tuple(int(s) for s in y.shape)
+            )
         except ValueError:
             continue
         if np.prod(shape) > 4000:
@@ -109,11 +131,23 @@ def run(o: Any, steps: list[tuple[Any, ...]], *inputs: Any) -> list[Any]:
     return values[len(inputs) :] or [o.relu(values[0])]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
-@given(programs(), st.sampled_from([(3, 5), (1, 7), (4, 33), (17, 2)]), st.sampled_from(["float32", "float64", "int64"]))
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(
+    programs(),
+    st.sampled_from([(3, 5), (1, 7), (4, 33), (17, 2)]),
+    st.sampled_from(["float32", "float64", "int64"]),
+)
 def test_random_programs(steps: list[tuple[Any, ...]], shape: tuple[int, int], dtype: str) -> None:
     r, c = shape
-    inputs = [whole(r, c, seed=1, dtype=dtype), whole(c, seed=2, dtype=dtype), whole(2, r, c, seed=3, dtype=dtype)]
+    inputs = [
+        whole(r, c, seed=1, dtype=dtype),
+        whole(c, seed=2, dtype=dtype),
+        whole(2, r, c, seed=3, dtype=dtype),
+    ]
     program, _ = program_of(lambda o, *x: run(o, steps, *x), inputs)
     expected = run(Eager(), steps, *inputs)
     results = program(*inputs)
@@ -173,7 +207,13 @@ def test_a_value_that_is_returned_too_is_read_again_by_later_passes() -> None:
 
 
 def test_reduction_of_rows_and_columns_with_epilogues() -> None:
-    for shape, dims in (((9, 40), [0]), ((9, 40), [1]), ((3, 5, 130), [0, 2]), ((3, 5, 130), [1]), ((2, 3, 4, 17), [0, 2, 3])):
+    for shape, dims in (
+        ((9, 40), [0]),
+        ((9, 40), [1]),
+        ((3, 5, 130), [0, 2]),
+        ((3, 5, 130), [1]),
+        ((2, 3, 4, 17), [0, 2, 3]),
+    ):
         x = whole(*shape)
         program, spec = program_of(lambda o, a, d=dims: o.relu(o.add(o.sum(o.abs(a), d), 1.0)), [x])
         assert kernels(spec) == 1
@@ -189,7 +229,11 @@ def test_calls_between_loops_keep_their_order() -> None:
         return o.add(o.add(b, c), o.relu(c))
 
     program, spec = program_of(body, [x])
-    assert [type(s) for s in spec.steps if isinstance(s, (KernelStep, ExternStep))] == [KernelStep, ExternStep, KernelStep]
+    assert [type(s) for s in spec.steps if isinstance(s, (KernelStep, ExternStep))] == [
+        KernelStep,
+        ExternStep,
+        KernelStep,
+    ]
     assert same_bits(program(x)[0], body(Eager(), x))
 
 
@@ -218,7 +262,9 @@ def test_half_reductions_sum_in_float32(dtype: str) -> None:
 
 def test_empty_tensors() -> None:
     x = at.zeros([0, 5])
-    program, _ = program_of(lambda o, a: (o.relu(a), o.sum(o.relu(a), [0]), o.sum(o.relu(a), [1])), [x])
+    program, _ = program_of(
+        lambda o, a: (o.relu(a), o.sum(o.relu(a), [0]), o.sum(o.relu(a), [1])), [x]
+    )
     a, b, c = program(x)
     assert tuple(a.shape) == (0, 5) and tuple(c.shape) == (0,)
     assert same_bits(b, at.zeros([5]))
@@ -236,7 +282,11 @@ def test_constants_and_indices_cost_nothing() -> None:
 
     def body(o: Any, a: Any) -> Any:
         mask = o.le(o.unsqueeze(o.arange(0, 6, 1), 0), o.unsqueeze(o.arange(0, 6, 1), 1))
-        return o.where(mask, o.add(a, o.full([6, 6], 2.0)), o.full([], -1.0)), o.tril(o.abs(a), 1), o.triu(a)
+        return (
+            o.where(mask, o.add(a, o.full([6, 6], 2.0)), o.full([], -1.0)),
+            o.tril(o.abs(a), 1),
+            o.triu(a),
+        )
 
     program, spec = program_of(body, [x])
     for got, want in zip(program(x), body(Eager(), x), strict=True):
@@ -261,9 +311,15 @@ def test_gradients_of_slices_are_one_kernel() -> None:
         parts = [whole(6, columns, seed=k) for k in range(3)]
 
         def body(o: Any, *x: Any, n: int = columns) -> Any:
-            padded = [o.slice_backward(g, [6, 3 * n], 1, k * n, (k + 1) * n, 1) for k, g in enumerate(x)]
+            padded = [
+                o.slice_backward(g, [6, 3 * n], 1, k * n, (k + 1) * n, 1) for k, g in enumerate(x)
+            ]
             rows = o.slice_backward(x[0], [9, n], 0, 2, 8, 1)
-            return o.add(o.add(padded[0], padded[1]), padded[2]), o.relu(rows), o.select_backward(x[1], [2, 6, n], 0, 1)
+            return (
+                o.add(o.add(padded[0], padded[1]), padded[2]),
+                o.relu(rows),
+                o.select_backward(x[1], [2, 6, n], 0, 1),
+            )
 
         program, spec = program_of(body, parts)
         assert all(isinstance(s, KernelStep) for s in spec.steps)
@@ -279,7 +335,11 @@ def test_transposed_inputs_go_through_tiles() -> None:
             z = whole(3, *shape, seed=2).to(getattr(c10, dtype))
 
             def body(o: Any, a: Any, b: Any, c: Any) -> Any:
-                return o.add(a, o.transpose(b, 0, 1)), o.add(o.transpose(b, 0, 1), c), o.sub(o.transpose(c, 1, 2), b)
+                return (
+                    o.add(a, o.transpose(b, 0, 1)),
+                    o.add(o.transpose(b, 0, 1), c),
+                    o.sub(o.transpose(c, 1, 2), b),
+                )
 
             program, spec = program_of(body, [x, y, z])
             assert any("argand_tile" in k.source for k in spec.kernels())
@@ -288,14 +348,47 @@ def test_transposed_inputs_go_through_tiles() -> None:
 
 
 def test_long_reductions_are_split() -> None:
-    for shape, dims in (((256, 1024), [0]), ((96, 1000), [0, 1]), ((2, 40000), [1]), ((64, 8, 512), [0, 1])):
+    for shape, dims in (
+        ((256, 1024), [0]),
+        ((96, 1000), [0, 1]),
+        ((2, 40000), [1]),
+        ((64, 8, 512), [0, 1]),
+    ):
         x = whole(*shape)
 
         def body(o: Any, a: Any, d: Any = dims) -> Any:
             y = o.relu(a)
-            return y, o.sum(y, d), o.amax(y, d), o.any(o.gt(a, 3.0), d) if len(d) == 1 else o.all(o.ge(y, 0.0))
+            return (
+                y,
+                o.sum(y, d),
+                o.amax(y, d),
+                o.any(o.gt(a, 3.0), d) if len(d) == 1 else o.all(o.ge(y, 0.0)),
+            )
 
         program, spec = program_of(body, [x])
         assert kernels(spec) >= 2
         for got, want in zip(program(x), body(Eager(), x), strict=True):
             assert same_bits(got, want), shape
+
+
+def test_results_in_the_memory_of_inputs_are_written_last() -> None:
+    """`b` dies in the kernel that makes `c` and `d`; `c` may take its memory though it does not read it."""
+    x, y = whole(64, 64), whole(64, 64, seed=1)
+
+    def body(o: Any, a: Any, w: Any) -> Any:
+        b = o.mm(a, w)
+        return o.mul(w, 3.0), o.add(b, w), o.relu(a)
+
+    program, _ = program_of(body, [x, y])
+    for got, want in zip(program(x, y), body(Eager(), x, y), strict=True):
+        assert same_bits(got, want)
+
+
+def test_integer_division_by_a_number_fuses_and_by_a_tensor_refuses_zeros() -> None:
+    x, y = whole(50, dtype="int64"), whole(50, seed=1, dtype="int64")
+    program, spec = program_of(lambda o, a: o.add(o.remainder(a, 3), o.floor_divide(a, -2)), [x])
+    assert kernels(spec) == len(spec.steps) == 1
+    assert same_bits(program(x)[0], at.add(at.remainder(x, 3), at.floor_divide(x, -2)))
+    program, spec = program_of(lambda o, a, b: o.remainder(a, b), [x, y])
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        program(x, at.zeros([50], dtype=c10.int64))

@@ -5,17 +5,35 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import argand_aten as at
-import argand_c10 as c10
 import numpy as np
 import pytest
+from lowered import program_of, same_bits
+
+import argand_aten as at
+import argand_c10 as c10
 from argand_c10.lowerings import PointwiseLowering
 from argand_c10.rules import rules_of
 from argand_inductor.fuse import Limits
 from argand_inductor.program import KernelStep
-from lowered import program_of, same_bits
 
-_EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, math.inf, -math.inf, math.nan, 1e-40, -3.0, 2.0, 88.0, -104.0, 20.0, 1e30, 0.99999)
+_EDGES = (
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    math.inf,
+    -math.inf,
+    math.nan,
+    1e-40,
+    -3.0,
+    2.0,
+    88.0,
+    -104.0,
+    20.0,
+    1e30,
+    0.99999,
+)
 _WHOLE = (0, 1, -1, 2, 3, 7, 31, 64, 127, -128, 100, -5)
 # Drawn from a generator, or refused by eager for some of the edge values.
 _LEFT_OUT = {"bernoulli"}
@@ -37,7 +55,7 @@ def _names(dtype: str) -> list[str]:
 def _inputs(dtype: str, length: int, seed: int) -> list[c10.Tensor]:
     rng = np.random.default_rng(seed)
     tensors = []
-    for k in range(4):
+    for _ in range(4):
         if dtype == "bool":
             values = rng.integers(0, 2, length).astype(np.bool_)
         elif dtype.startswith(("float", "bfloat")):
@@ -55,7 +73,9 @@ def _inputs(dtype: str, length: int, seed: int) -> list[c10.Tensor]:
     return tensors
 
 
-def _call(name: str, x: list[Any], condition: Any, variant: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _call(
+    name: str, x: list[Any], condition: Any, variant: str | None
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     rule = rules_of(name).lowering
     operands = iter(x)
     numbers = iter((2, 0.5, 3))
@@ -87,7 +107,10 @@ def _integral_scalars(dtype: str, args: dict[str, Any], rule: PointwiseLowering)
     return {k: int(v) if k in rule.scalars and isinstance(v, float) else v for k, v in args.items()}
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16", "int64", "int32", "int8", "uint8", "bool"])
+@pytest.mark.parametrize(
+    "dtype",
+    ["float32", "float64", "bfloat16", "float16", "int64", "int32", "int8", "uint8", "bool"],
+)
 def test_every_operator_at_every_length(dtype: str) -> None:
     names = _names(dtype)
     assert len(names) > (15 if dtype == "bool" else 30)
@@ -96,7 +119,9 @@ def test_every_operator_at_every_length(dtype: str) -> None:
 
     def body(ops: Any, a: Any, b: Any, c: Any, d: Any, mask: Any) -> list[Any]:
         def call(name: str, args: dict[str, Any]) -> Any:
-            return ops._builder.call(c10.find_operator(name), (), _integral_scalars(dtype, args, rules_of(name).lowering))
+            return ops._builder.call(
+                c10.find_operator(name), (), _integral_scalars(dtype, args, rules_of(name).lowering)
+            )
 
         return [r for name in names for r in _apply(call, name, [a, b, c, d], mask)]
 
@@ -104,7 +129,9 @@ def test_every_operator_at_every_length(dtype: str) -> None:
         return c10.find_operator(name)(**_integral_scalars(dtype, args, rules_of(name).lowering))
 
     program, spec = program_of(body, [*example, condition], [(0,)] * 5, Limits(members=24))
-    assert all(isinstance(s, KernelStep) for s in spec.steps), [s for s in spec.steps if not isinstance(s, KernelStep)]
+    assert all(isinstance(s, KernelStep) for s in spec.steps), [
+        s for s in spec.steps if not isinstance(s, KernelStep)
+    ]
     wrong: dict[str, int] = {}
     for length in [*range(0, 70), 96, 127, 128, 129, 130]:
         inputs = _inputs(dtype, length, length)

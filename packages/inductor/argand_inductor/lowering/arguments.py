@@ -74,7 +74,15 @@ def parameters_of(name: str, schema: str) -> tuple[Parameter, ...]:
         declared, _, default = part.partition("=")
         kind, _, argument = declared.strip().rpartition(" ")
         base = _MARKS.sub("", kind).split("|")[0]
-        found.append(Parameter(argument, kind, base, _default(default.strip()) if default else MISSING, keyword_only))
+        found.append(
+            Parameter(
+                argument,
+                kind,
+                base,
+                _default(default.strip()) if default else MISSING,
+                keyword_only,
+            )
+        )
     return tuple(found)
 
 
@@ -83,7 +91,9 @@ def schema_of(op: Operator) -> str:
     for schema in (op.schema, *op.schemas):
         if schema.startswith(op.name + "("):
             return schema
-    raise RuntimeError(f"{op.name}: got an operator without a schema, expected a registered overload")
+    raise RuntimeError(
+        f"{op.name}: got an operator without a schema, expected a registered overload"
+    )
 
 
 def bind(op: Operator, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -92,7 +102,9 @@ def bind(op: Operator, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str,
     for i, p in enumerate(parameters_of(op.name, schema_of(op))):
         value = args[i] if i < len(args) and not p.keyword_only else kwargs.get(p.name, p.default)
         if value is MISSING:
-            raise TypeError(f"{op.name}: got no argument {p.name!r}, expected one; schema: {schema_of(op)}")
+            raise TypeError(
+                f"{op.name}: got no argument {p.name!r}, expected one; schema: {schema_of(op)}"
+            )
         if p.is_list and value is not None and not isinstance(value, (list, tuple)):
             value = (value,)
         bound[p.name] = tuple(value) if isinstance(value, list) else value

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from argand_c10 import Operator
-
-    from .graph import Lowering
+    from argand_inductor.lowering.graph import Lowering
 
 # (ctx, arguments, their fakes, the result's fake) -> the result's TensorRef (tuple of such), or None to call the operator.
 Lowered = Callable[["Lowering", dict[str, Any], dict[str, Any], Any], Any]
@@ -25,7 +24,9 @@ def lowers(name: str) -> Callable[[Lowered], Lowered]:
     return register
 
 
-def lower_composite(ctx: Lowering, op: Operator, values: dict[str, Any], fakes: dict[str, Any], result: Any) -> Any:
+def lower_composite(
+    ctx: Lowering, op: Operator, values: dict[str, Any], fakes: dict[str, Any], result: Any
+) -> Any:
     """The operator's loops, or None where it has no lowering of this kind."""
     function = _LOWERINGS.get(op.name)
     return None if function is None else function(ctx, values, fakes, result)

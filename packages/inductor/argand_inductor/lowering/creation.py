@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .. import sizes as sz
-from ..loop_ir import INDEX, Access, Guard, Loop, Value, compute_dtype
-from .composite import lowers
-from .elements import convert, literal
-from .pointwise import Reads
-from .tensors import TensorRef, dtype_name, geometry, is_dense
+from argand_inductor import sizes as sz
+from argand_inductor.loop_ir import INDEX, Access, Guard, Loop, Value, compute_dtype
+from argand_inductor.lowering.composite import lowers
+from argand_inductor.lowering.elements import convert, literal
+from argand_inductor.lowering.pointwise import Reads
+from argand_inductor.lowering.tensors import TensorRef, dtype_name, geometry, is_dense
 
 if TYPE_CHECKING:
-    from .graph import Lowering
+    from argand_inductor.lowering.graph import Lowering
 
-LOOPS = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"})
+LOOPS = frozenset(
+    {
+        "bool",
+        "uint8",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+    }
+)
 _FILLS = {
     "full": "fill_value", "full_like": "fill_value", "new_full": "fill_value", "scalar_tensor": "s", "zeros": 0, "zeros_like": 0,
     "new_zeros": 0, "ones": 1, "ones_like": 1, "new_ones": 1,
@@ -28,14 +41,20 @@ def number_value(number: Any, dtype: str) -> Value | None:
     if isinstance(number, (bool, int, float)):
         return literal(number, dtype)
     size = sz.of(number)
-    return literal(size, dtype) if isinstance(size, int) else convert(Value("size", (), "int64", size), dtype)
+    return (
+        literal(size, dtype)
+        if isinstance(size, int)
+        else convert(Value("size", (), "int64", size), dtype)
+    )
 
 
 def elementwise(ctx: Lowering, name: str, result: Any, reads: Reads, value: Value) -> TensorRef:
     """A loop over the result."""
     sizes, strides, _ = geometry(result)
     buffer = ctx.new_buffer(dtype_name(result.dtype), sizes, strides)
-    loop = Loop(Access(buffer.name, strides), buffer.dtype, sizes, reads.accesses, reads.dtypes, value)
+    loop = Loop(
+        Access(buffer.name, strides), buffer.dtype, sizes, reads.accesses, reads.dtypes, value
+    )
     return ctx.emit(loop, name)
 
 
@@ -72,7 +91,12 @@ def _copy(name: str) -> None:
     def lower(ctx: Lowering, values: dict[str, Any], fakes: dict[str, Any], result: Any) -> Any:
         ref, dtype = values["self"], dtype_name(result.dtype)
         sizes, strides, _ = geometry(result)
-        if not isinstance(ref, TensorRef) or dtype not in LOOPS or ref.dtype not in LOOPS or not is_dense(sizes, strides):
+        if (
+            not isinstance(ref, TensorRef)
+            or dtype not in LOOPS
+            or ref.dtype not in LOOPS
+            or not is_dense(sizes, strides)
+        ):
             return None
         if not in_memory_order(ref, strides, ctx.graph.hints):
             return None  # the operator goes through tiles
@@ -88,7 +112,12 @@ for _name in ("clone", "_to_copy"):
 @lowers("arange.start_step")
 def lower_arange(ctx: Lowering, values: dict[str, Any], fakes: dict[str, Any], result: Any) -> Any:
     start, step, dtype = values["start"], values["step"], dtype_name(result.dtype)
-    if isinstance(start, float) or isinstance(step, float) or isinstance(start, complex) or not dtype.startswith("int"):
+    if (
+        isinstance(start, float)
+        or isinstance(step, float)
+        or isinstance(start, complex)
+        or not dtype.startswith("int")
+    ):
         return None
     reads = Reads()
     x = reads.load(Access(INDEX, (sz.of(step),), sz.of(start)), "int64")
@@ -106,9 +135,15 @@ def _triangle(name: str) -> None:
         x = ctx.constant_values.get(ref.buffer) or reads.load(ref.broadcast(sizes), ref.dtype)
         outer: tuple[sz.Size, ...] = (0,) * (len(sizes) - 2)
         distance = reads.load(Access(INDEX, (*outer, -1, 1)), "int64")  # column - row
-        kept = Value("le" if name == "tril" else "ge", (distance, literal(values["diagonal"], "int64")), "bool")
+        kept = Value(
+            "le" if name == "tril" else "ge",
+            (distance, literal(values["diagonal"], "int64")),
+            "bool",
+        )
         zero = literal(0, dtype)
-        return elementwise(ctx, name, result, reads, Value("where", (kept, x, zero), x.dtype, half=x.half))
+        return elementwise(
+            ctx, name, result, reads, Value("where", (kept, x, zero), x.dtype, half=x.half)
+        )
 
 
 for _name in ("tril", "triu"):
@@ -116,7 +151,9 @@ for _name in ("tril", "triu"):
 
 
 @lowers("native_batch_norm")
-def lower_batch_norm(ctx: Lowering, values: dict[str, Any], fakes: dict[str, Any], result: Any) -> Any:
+def lower_batch_norm(
+    ctx: Lowering, values: dict[str, Any], fakes: dict[str, Any], result: Any
+) -> Any:
     """With running statistics: elementwise. While training the operator is called."""
     if values["training"] or values["running_mean"] is None or values["running_var"] is None:
         return None
@@ -138,19 +175,26 @@ def lower_batch_norm(ctx: Lowering, values: dict[str, Any], fakes: dict[str, Any
         return Value(fn, args, held)
 
     x = convert(reads.load(values["input"].access(), values["input"].dtype), held)
-    mean, var, weight, bias = (channel(n) for n in ("running_mean", "running_var", "weight", "bias"))
+    mean, var, weight, bias = (
+        channel(n) for n in ("running_mean", "running_var", "weight", "bias")
+    )
     assert mean is not None and var is not None
     scale = op("div", literal(1.0, held), op("sqrt", op("add", var, literal(values["eps"], held))))
     scale = scale if weight is None else op("mul", scale, weight)
     y = op("mul", op("sub", x, mean), scale)
     y = y if bias is None else op("add", y, bias)
     normalized = elementwise(ctx, "native_batch_norm", out, reads, convert(y, dtype))
-    statistics = [elementwise(ctx, "native_batch_norm", r, Reads(), literal(0, dtype_name(r.dtype))) for r in result[1:3]]
+    statistics = [
+        elementwise(ctx, "native_batch_norm", r, Reads(), literal(0, dtype_name(r.dtype)))
+        for r in result[1:3]
+    ]
     return (normalized, *statistics)
 
 
 @lowers("slice_backward")
-def lower_slice_backward(ctx: Lowering, values: dict[str, Any], fakes: dict[str, Any], result: Any) -> Any:
+def lower_slice_backward(
+    ctx: Lowering, values: dict[str, Any], fakes: dict[str, Any], result: Any
+) -> Any:
     """Zeros around the gradient, without writing them first."""
     if values["step"] != 1:
         return None
@@ -168,14 +212,20 @@ def lower_slice_backward(ctx: Lowering, values: dict[str, Any], fakes: dict[str,
 
 
 @lowers("select_backward")
-def lower_select_backward(ctx: Lowering, values: dict[str, Any], fakes: dict[str, Any], result: Any) -> Any:
+def lower_select_backward(
+    ctx: Lowering, values: dict[str, Any], fakes: dict[str, Any], result: Any
+) -> Any:
     ref: TensorRef = values["grad_output"]
     sizes = geometry(result)[0]
     d, index = values["dim"] % len(sizes), sz.of(values["index"])
     if isinstance(index, int) and index < 0:
         index = index + sizes[d]
     one = TensorRef(
-        ref.buffer, ref.dtype, (*ref.sizes[:d], 1, *ref.sizes[d:]), (*ref.strides[:d], 0, *ref.strides[d:]), ref.offset
+        ref.buffer,
+        ref.dtype,
+        (*ref.sizes[:d], 1, *ref.sizes[d:]),
+        (*ref.strides[:d], 0, *ref.strides[d:]),
+        ref.offset,
     )
     return padded(ctx, one, result, {d: index})
 

@@ -6,14 +6,30 @@ import math
 import struct
 from typing import Any
 
-from ..loop_ir import HALF, ITEMSIZE, Value, compute_dtype, number
+from argand_inductor.loop_ir import HALF, ITEMSIZE, Value, compute_dtype, number
 
-COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "signbit", "isnan", "isinf", "isfinite"})
-_BOOLEAN = {"add": "bit_or", "mul": "bit_and", "minimum": "bit_and", "fmin": "bit_and", "maximum": "bit_or", "fmax": "bit_or", "ne": "bit_xor"}
+COMPARISONS = frozenset(
+    {"eq", "ne", "lt", "le", "gt", "ge", "signbit", "isnan", "isinf", "isfinite"}
+)
+_BOOLEAN = {
+    "add": "bit_or",
+    "mul": "bit_and",
+    "minimum": "bit_and",
+    "fmin": "bit_and",
+    "maximum": "bit_or",
+    "fmax": "bit_or",
+    "ne": "bit_xor",
+}
 _INTEGER_IDENTITIES = frozenset({"floor", "ceil", "trunc", "round"})
 # Results are one of the operands, or one with another sign.
 _SELECTS = frozenset({"minimum", "maximum", "fmin", "fmax", "neg", "abs"})
-_INTEGER_BITS = {"uint8": (8, False), "int8": (8, True), "int16": (16, True), "int32": (32, True), "int64": (64, True)}
+_INTEGER_BITS = {
+    "uint8": (8, False),
+    "int8": (8, True),
+    "int16": (16, True),
+    "int32": (32, True),
+    "int64": (64, True),
+}
 
 
 def is_float(dtype: str) -> bool:
@@ -26,7 +42,11 @@ def round_half(value: float, dtype: str) -> float:
         return value
     if dtype == "float16":
         try:
-            return float(struct.unpack("<e", struct.pack("<e", struct.unpack("<f", struct.pack("<f", value))[0]))[0])
+            return float(
+                struct.unpack(
+                    "<e", struct.pack("<e", struct.unpack("<f", struct.pack("<f", value))[0])
+                )[0]
+            )
         except OverflowError:
             return math.copysign(math.inf, value)
     try:
@@ -167,5 +187,5 @@ def extreme(dtype: str, highest: bool) -> float | int | bool:
     if dtype == "uint8":
         return 255 if highest else 0
     bits = 8 * ITEMSIZE[dtype]
-    return 2 ** (bits - 1) - 1 if highest else -(2 ** (bits - 1))
-
+    largest = (1 << (bits - 1)) - 1
+    return largest if highest else -largest - 1

@@ -9,17 +9,23 @@ from typing import Any
 from argand_c10 import Operator
 from argand_c10.lowerings import PointwiseLowering, ReductionLowering
 from argand_c10.rules import rules_of
-
-from .. import sizes as sz
-from ..loop_ir import Loop, Value, check
-from ..program import Location, Named, SymbolSpec, TensorSpec
-from ..sizes import Size
-from . import creation  # noqa: F401  (registers its lowerings)
-from .arguments import bind, parameters_of, schema_of
-from .composite import lower_composite
-from .pointwise import lower_pointwise
-from .reduction import lower_reduction
-from .tensors import Buffer, TensorRef, contiguous, dtype_name, geometry, is_tensor
+from argand_inductor import sizes as sz
+from argand_inductor.loop_ir import Loop, Value, check
+from argand_inductor.lowering import creation  # noqa: F401  (registers its lowerings)
+from argand_inductor.lowering.arguments import bind, parameters_of, schema_of
+from argand_inductor.lowering.composite import lower_composite
+from argand_inductor.lowering.pointwise import lower_pointwise
+from argand_inductor.lowering.reduction import lower_reduction
+from argand_inductor.lowering.tensors import (
+    Buffer,
+    TensorRef,
+    contiguous,
+    dtype_name,
+    geometry,
+    is_tensor,
+)
+from argand_inductor.program import Location, Named, SymbolSpec, TensorSpec
+from argand_inductor.sizes import Size
 
 
 class LoweringError(RuntimeError):
@@ -60,7 +66,9 @@ class LoweredGraph:
             if isinstance(item, Loop):
                 lines.append(str(item))
             else:
-                lines.append(f"{item.outputs}: call {item.operator}({', '.join(str(a) for a in item.args)})")
+                lines.append(
+                    f"{item.outputs}: call {item.operator}({', '.join(str(a) for a in item.args)})"
+                )
         return "\n".join([*lines, "return " + ", ".join(str(o) for o in self.outputs)])
 
 
@@ -94,8 +102,12 @@ class Lowering:
         self.names.add(name)
         return name
 
-    def new_buffer(self, dtype: str, sizes: tuple[Size, ...], strides: tuple[Size, ...], wished: str = "b") -> Buffer:
-        buffer = Buffer(self.name(f"{wished}{len(self.graph.buffers)}"), dtype, sizes, strides, self.device)
+    def new_buffer(
+        self, dtype: str, sizes: tuple[Size, ...], strides: tuple[Size, ...], wished: str = "b"
+    ) -> Buffer:
+        buffer = Buffer(
+            self.name(f"{wished}{len(self.graph.buffers)}"), dtype, sizes, strides, self.device
+        )
         self.graph.buffers[buffer.name] = buffer
         return buffer
 
@@ -118,15 +130,24 @@ class Lowering:
         if not is_tensor(fake):
             size = sz.of(fake)
             if isinstance(size, int):
-                raise LoweringError(f"inductor: got the constant {fake!r} as placeholder {node.name}, expected a tensor or a symbol")
+                raise LoweringError(
+                    f"inductor: got the constant {fake!r} as placeholder {node.name}, expected a tensor or a symbol"
+                )
             symbol = str(sz.text(size))
             self.graph.inputs.append(SymbolSpec(symbol))
             self.graph.hints[symbol] = int(getattr(fake, "hint", 2) or 2)
             self.values[node] = size
             return
         sizes, strides, _ = geometry(fake)
-        for symbolic, size in [*zip(fake.shape, sizes, strict=True), *zip(fake.stride(), strides, strict=True)]:
-            if isinstance(size, sz.Poly) and len(sz.atoms(size)) == 1 and size == sz.atom(next(iter(sz.atoms(size)))):
+        for symbolic, size in [
+            *zip(fake.shape, sizes, strict=True),
+            *zip(fake.stride(), strides, strict=True),
+        ]:
+            if (
+                isinstance(size, sz.Poly)
+                and len(sz.atoms(size)) == 1
+                and size == sz.atom(next(iter(sz.atoms(size))))
+            ):
                 self.graph.hints.setdefault(str(size), int(getattr(symbolic, "hint", 2) or 2))
         name = self.name(node.name)
         device = str(fake.device)
@@ -144,7 +165,13 @@ class Lowering:
             self.values[node] = value
             return
         name = self.name("c_" + node.name)
-        buffer = Buffer(name, dtype_name(value.dtype), tuple(value.shape), tuple(value.stride()), str(value.device))
+        buffer = Buffer(
+            name,
+            dtype_name(value.dtype),
+            tuple(value.shape),
+            tuple(value.stride()),
+            str(value.device),
+        )
         self.graph.buffers[name] = buffer
         self.graph.constants[name] = value
         self.values[node] = buffer.whole()
@@ -170,7 +197,9 @@ class Lowering:
             self.values[node] = self.value_of(node.args[0])[node.args[1]]
             return
         if not isinstance(node.target, Operator):
-            raise LoweringError(f"inductor: got a call of {node.target!r}, expected an operator; inline functions beforehand")
+            raise LoweringError(
+                f"inductor: got a call of {node.target!r}, expected an operator; inline functions beforehand"
+            )
         self.location = node.meta.get("location")
         op = node.target
         bound = bind(op, tuple(node.args), dict(node.kwargs))
@@ -197,12 +226,20 @@ class Lowering:
             return None
         for name, fake in fakes.items():
             ref = values[name]
-            if not is_tensor(fake) or not isinstance(ref, TensorRef) or fake.storage is not result.storage:
+            if (
+                not is_tensor(fake)
+                or not isinstance(ref, TensorRef)
+                or fake.storage is not result.storage
+            ):
                 continue
-            if fake.dtype is not result.dtype and dtype_name(fake.dtype) != dtype_name(result.dtype):
+            if fake.dtype is not result.dtype and dtype_name(fake.dtype) != dtype_name(
+                result.dtype
+            ):
                 return None
             sizes, strides, offset = geometry(result)
-            return TensorRef(ref.buffer, ref.dtype, sizes, strides, offset - geometry(fake)[2] + ref.offset)
+            return TensorRef(
+                ref.buffer, ref.dtype, sizes, strides, offset - geometry(fake)[2] + ref.offset
+            )
         return None
 
     def view_by_rule(self, op: Operator, values: dict[str, Any], fakes: dict[str, Any]) -> Any:
@@ -213,7 +250,9 @@ class Lowering:
             return None
         parameters = parameters_of(op.name, schema_of(op))
         positional = [fakes[p.name] for p in parameters if not p.keyword_only]
-        found = rules.shape(*positional, **{p.name: fakes[p.name] for p in parameters if p.keyword_only})
+        found = rules.shape(
+            *positional, **{p.name: fakes[p.name] for p in parameters if p.keyword_only}
+        )
         several = isinstance(found, list)
         ref, start = values[source], geometry(fakes[source])[2]
         views = []
@@ -221,10 +260,16 @@ class Lowering:
             if not hasattr(g, "strides"):
                 return None
             sizes, strides = tuple(sz.of(s) for s in g.sizes), tuple(sz.of(s) for s in g.strides)
-            views.append(TensorRef(ref.buffer, ref.dtype, sizes, strides, sz.of(g.offset) - start + ref.offset))
+            views.append(
+                TensorRef(
+                    ref.buffer, ref.dtype, sizes, strides, sz.of(g.offset) - start + ref.offset
+                )
+            )
         return tuple(views) if several else views[0]
 
-    def loops(self, op: Operator, values: dict[str, Any], fakes: dict[str, Any], result: Any) -> Any:
+    def loops(
+        self, op: Operator, values: dict[str, Any], fakes: dict[str, Any], result: Any
+    ) -> Any:
         """The operator as loops, or None."""
         if any(str(f.device) != "cpu" for f in (result, *fakes.values()) if is_tensor(f)):
             return None
@@ -242,11 +287,15 @@ class Lowering:
 
     # ---- operator calls
 
-    def extern(self, op: Operator, values: dict[str, Any], fakes: dict[str, Any], result: Any) -> Any:
+    def extern(
+        self, op: Operator, values: dict[str, Any], fakes: dict[str, Any], result: Any
+    ) -> Any:
         """A call of the operator itself."""
         parameters = parameters_of(op.name, schema_of(op))
         args = tuple(extern_argument(p.base, values[p.name]) for p in parameters)
-        changed = [values[p.name] for p in parameters if "!" in p.type and values[p.name] is not None]
+        changed = [
+            values[p.name] for p in parameters if "!" in p.type and values[p.name] is not None
+        ]
         writes = tuple(dict.fromkeys(r.buffer for r in _refs(tuple(changed))))
         results = result if isinstance(result, (list, tuple)) else (result,)
         own_list = isinstance(result, list) or (
@@ -273,7 +322,9 @@ class Lowering:
             return tuple(refs)
         return refs[0]
 
-    def aliased_result(self, fake: Any, values: dict[str, Any], fakes: dict[str, Any], changes: bool) -> TensorRef | None:
+    def aliased_result(
+        self, fake: Any, values: dict[str, Any], fakes: dict[str, Any], changes: bool
+    ) -> TensorRef | None:
         """A changed argument that the operator returns."""
         if not changes:
             return None
@@ -285,7 +336,11 @@ class Lowering:
         if not isinstance(outputs, (list, tuple)):
             outputs = (outputs,)
         for value in self.value_of(outputs):
-            if isinstance(value, TensorRef) or value is None or isinstance(value, (bool, int, float, sz.Poly)):
+            if (
+                isinstance(value, TensorRef)
+                or value is None
+                or isinstance(value, (bool, int, float, sz.Poly))
+            ):
                 self.graph.outputs.append(value)
             else:
                 self.graph.outputs.append(sz.of(value))
@@ -307,7 +362,9 @@ def extern_argument(base: str, value: Any) -> Any:
     if base == "Device":
         return Named("device", str(value))
     if base == "Generator":
-        raise LoweringError("inductor: got a generator object as an argument of a graph, expected the default generator")
+        raise LoweringError(
+            "inductor: got a generator object as an argument of a graph, expected the default generator"
+        )
     return sz.of(value)
 
 
@@ -328,5 +385,7 @@ def lower_graph(module: Any) -> LoweredGraph:
         elif node.op == "output":
             lowering.output(node)
         else:
-            raise LoweringError(f"inductor: got the node {node.op} {node.target}, expected a graph of functions")
+            raise LoweringError(
+                f"inductor: got the node {node.op} {node.target}, expected a graph of functions"
+            )
     return lowering.graph

@@ -5,24 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from argand_c10.lowerings import PointwiseLowering
-
-from .. import sizes as sz
-from ..loop_ir import HALF, Access, Loop, Value, compute_dtype
-from .elements import Elements, convert, literal, round_to
-from .tensors import TensorRef, dtype_name, geometry, is_dense
+from argand_inductor import sizes as sz
+from argand_inductor.loop_ir import HALF, Access, Loop, Value, compute_dtype
+from argand_inductor.lowering.elements import Elements, convert, literal, round_to
+from argand_inductor.lowering.tensors import TensorRef, dtype_name, geometry, is_dense
 
 if TYPE_CHECKING:
-    from .graph import Lowering
+    from argand_inductor.lowering.graph import Lowering
 
 _INTEGERS = frozenset({"uint8", "int8", "int16", "int32", "int64"})
 _LOOPS = frozenset({"bool", *_INTEGERS, "float16", "bfloat16", "float32", "float64"})
 
 
-def computation_dtype(rule: PointwiseLowering, bound: dict[str, Any], fakes: dict[str, Any], result: str) -> str:
+def computation_dtype(
+    rule: PointwiseLowering, bound: dict[str, Any], fakes: dict[str, Any], result: str
+) -> str:
     """The dtype that the kernel computes in, as eager chooses it."""
     if rule.result is None:
         return result
-    values = [fakes[name] for name in rule.operands if name not in rule.conditions and bound[name] is not None]
+    values = [
+        fakes[name]
+        for name in rule.operands
+        if name not in rule.conditions and bound[name] is not None
+    ]
     return dtype_name(rule.computation(*values))
 
 
@@ -44,7 +49,9 @@ class Reads:
         return Value("load", (), compute_dtype(dtype), len(self.accesses) - 1, half)
 
 
-def operand_value(ctx: Lowering, reads: Reads, operand: Any, sizes: tuple[sz.Size, ...], dtype: str) -> Value | None:
+def operand_value(
+    ctx: Lowering, reads: Reads, operand: Any, sizes: tuple[sz.Size, ...], dtype: str
+) -> Value | None:
     """A tensor's element, or a number, as an element of `dtype`; None for what is neither."""
     if isinstance(operand, TensorRef):
         if operand.dtype not in _LOOPS:
@@ -63,14 +70,19 @@ def operand_value(ctx: Lowering, reads: Reads, operand: Any, sizes: tuple[sz.Siz
 
 
 def lower_pointwise(
-    ctx: Lowering, rule: PointwiseLowering, bound: dict[str, Any], fakes: dict[str, Any], result: Any
+    ctx: Lowering,
+    rule: PointwiseLowering,
+    bound: dict[str, Any],
+    fakes: dict[str, Any],
+    result: Any,
 ) -> Loop | None:
     """The loop, or None where the operator has to be called."""
     dtype = dtype_name(result.dtype)
     computed = computation_dtype(rule, bound, fakes, dtype)
     if computed not in _LOOPS or dtype not in _LOOPS or computed not in rule.dtypes:
         return None
-    if rule.divides and computed in _INTEGERS:
+    divisor = bound[rule.operands[-1]]
+    if rule.divides and computed in _INTEGERS and not (type(divisor) is int and divisor != 0):
         return None  # refuses zeros
     sizes, strides, _ = geometry(result)
     if not is_dense(sizes, strides):
@@ -80,7 +92,9 @@ def lower_pointwise(
     for name in rule.operands:
         if bound[name] is None:
             return None
-        value = operand_value(ctx, reads, bound[name], sizes, "bool" if name in rule.conditions else computed)
+        value = operand_value(
+            ctx, reads, bound[name], sizes, "bool" if name in rule.conditions else computed
+        )
         if value is None:
             return None
         values.append(value)

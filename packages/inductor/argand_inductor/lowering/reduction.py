@@ -6,15 +6,21 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from argand_c10.lowerings import ReductionLowering
-
-from .. import sizes as sz
-from ..loop_ir import Access, Loop, Value, compute_dtype
-from .elements import Elements, convert, extreme, is_float, literal, round_to
-from .pointwise import Reads
-from .tensors import TensorRef, dtype_name, geometry, is_dense
+from argand_inductor import sizes as sz
+from argand_inductor.loop_ir import Access, Loop, Value, compute_dtype
+from argand_inductor.lowering.elements import (
+    Elements,
+    convert,
+    extreme,
+    is_float,
+    literal,
+    round_to,
+)
+from argand_inductor.lowering.pointwise import Reads
+from argand_inductor.lowering.tensors import TensorRef, dtype_name, geometry, is_dense
 
 if TYPE_CHECKING:
-    from .graph import Lowering
+    from argand_inductor.lowering.graph import Lowering
 
 
 def reduced_dims(bound: dict[str, Any], ndim: int) -> list[int]:
@@ -41,7 +47,11 @@ def lower_reduction(
 ) -> Loop | None:
     """The loop, or None where the operator has to be called."""
     operand = bound["self"]
-    if not isinstance(operand, TensorRef) or operand.dtype.startswith("complex") or not operand.sizes:
+    if (
+        not isinstance(operand, TensorRef)
+        or operand.dtype.startswith("complex")
+        or not operand.sizes
+    ):
         return None
     out = dtype_name(result.dtype)
     computed = dtype_name(bound["dtype"]) if bound.get("dtype") is not None else operand.dtype
@@ -61,7 +71,10 @@ def lower_reduction(
     order = kept + dims
     space = tuple(operand.sizes[d] for d in order)
     reads = Reads()
-    x = reads.load(Access(operand.buffer, tuple(operand.strides[d] for d in order), operand.offset), operand.dtype)
+    x = reads.load(
+        Access(operand.buffer, tuple(operand.strides[d] for d in order), operand.offset),
+        operand.dtype,
+    )
     if computed != operand.dtype:
         x = convert(x, computed)
     elements = Elements(acc)
@@ -70,7 +83,10 @@ def lower_reduction(
     else:
         body = rule.map(elements, convert(x, acc))
     held = compute_dtype(acc)
-    total, n = Value("total", (), held), convert(Value("count", (), "float64" if is_float(acc) else "int64", count), acc)
+    total, n = (
+        Value("total", (), held),
+        convert(Value("count", (), "float64" if is_float(acc) else "int64", count), acc),
+    )
     final = rule.final(elements, total, n)
     final = round_to(convert(final, out), out)
     keepdim = len(sizes) == len(operand.sizes)
@@ -101,12 +117,18 @@ def parts_of(ctx: Lowering, loop: Loop) -> tuple[int, int] | None:
     rows, columns = math.prod(counts[kept:]), math.prod(counts[:kept])
     d = max(range(kept, len(counts)), key=lambda k: (steps[k], counts[k]))
     inner_kept = min((steps[k] for k in range(kept) if counts[k] > 1), default=1 << 62)
-    by_columns = inner_kept < min((steps[k] for k in range(kept, len(counts)) if counts[k] > 1), default=1 << 62)
+    by_columns = inner_kept < min(
+        (steps[k] for k in range(kept, len(counts)) if counts[k] > 1), default=1 << 62
+    )
     if rows * columns < 1 << 16 or (columns >= 8 and not by_columns):
         return None
     least = 32 if by_columns else 4096  # elements of a part
     for parts in range(32, 1, -1):
-        if rows >= parts * least and counts[d] > parts and sz.divide(loop.sizes[d], parts) is not None:
+        if (
+            rows >= parts * least
+            and counts[d] > parts
+            and sz.divide(loop.sizes[d], parts) is not None
+        ):
             return d, parts
     return None
 
@@ -122,9 +144,7 @@ def split_reduction(ctx: Lowering, name: str, loop: Loop, acc: str) -> Loop:
     kept = len(loop.sizes) - loop.reduced
     length = sz.divide(loop.sizes[d], parts)
     assert length is not None
-    reads = [
-        Access(a.buffer, (a.strides[d] * length, *a.strides), a.offset) for a in loop.reads
-    ]
+    reads = [Access(a.buffer, (a.strides[d] * length, *a.strides), a.offset) for a in loop.reads]
     partial = ctx.scratch("bool" if acc == "bool" else held, (parts, *loop.sizes[:kept]))
     first = Loop(
         Access(partial.name, (*partial.strides, *([0] * loop.reduced))), partial.dtype,

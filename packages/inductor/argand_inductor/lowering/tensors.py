@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .. import sizes as sz
-from ..loop_ir import Access, contiguous_strides
-from ..sizes import Size
+from argand_inductor import sizes as sz
+from argand_inductor.loop_ir import Access, contiguous_strides
+from argand_inductor.sizes import Size
 
 
 def dtype_name(dtype: Any) -> str:
-    """"float32" of a dtype object."""
+    """ "float32" of a dtype object."""
     return str(dtype).rpartition(".")[2]
 
 

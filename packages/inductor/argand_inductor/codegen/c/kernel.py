@@ -16,25 +16,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from argand_c10.lowerings import ReductionLowering
-
-from ... import sizes as sz
-from ...fuse import FULL, Group, Member
-from ...lowering.elements import Elements, extreme
-from ...lowering.tensors import Buffer
-from ...loop_ir import INDEX, ITEMSIZE, Access, Value, walk
-from ...program import Expr, KernelSource, KernelStep, kernel_name
-from ...sizes import Size
-from .sizes_text import c_product, c_size, c_sum
-from .values import FUNCTION, INNER, NEST, SCALAR, UNIT, Emitter, Var
+from argand_inductor import sizes as sz
+from argand_inductor.codegen.c.reads import TILE_COLUMNS, TILE_ROWS, Reader
+from argand_inductor.codegen.c.values import FUNCTION, INNER, SCALAR, UNIT, Var
+from argand_inductor.fuse import FULL, Group, Member
+from argand_inductor.loop_ir import ITEMSIZE, Value
+from argand_inductor.lowering.elements import Elements, extreme
+from argand_inductor.lowering.tensors import Buffer
+from argand_inductor.program import Expr
+from argand_inductor.sizes import Size
 
 GRAIN = 32768  # additions that are worth a thread
 BLOCK = 4096  # elements of a unit of a row
 CHUNK = 2048  # elements that are summed lane by lane
-TILE_ROWS, TILE_COLUMNS = 16, 128  # of transposed inputs
 STREAM_BYTES = 16 << 20  # results from here on are written past the caches
 ROW_BYTES = 32768  # of what a row keeps between passes
 DEAR = 15  # additions: what costs more is kept between passes rather than computed again
-HEADER = "argand_inductor/codegen/c/argand_vec.h"
 
 
 @dataclass(slots=True)
@@ -48,27 +45,14 @@ class _Reduction:
     init: Var
 
 
-def lane_bytes(group: Group) -> int:
-    """D of argand_vec.h: what most of the computation is in."""
-    dtypes = {node.dtype for m in group.members for node in walk(m.loop.body) if node.op != "size"}
-    if dtypes & {"float32", "int32"}:
-        return 4
-    if dtypes & {"float64", "int64"}:
-        return 8
-    return 2 if "int16" in dtypes else 1
-
-
-class KernelWriter:
+class KernelWriter(Reader):
     """Writes one group. `live`: buffers that somebody outside needs."""
 
-    def __init__(self, group: Group, buffers: Mapping[str, Buffer], live: set[str], hints: Mapping[str, int]) -> None:
-        self.group, self.buffers, self.live, self.hints = group, buffers, live, hints
-        self.made = group.written()
-        self.parameters: list[Size] = []
-        self.args: list[str] = []
-        self.em = Emitter(lane_bytes(group), self.parameter)
-        self.lanes = f"(ARGAND_VECTOR_BYTES / {self.em.d})"
-        self.inner = len(group.sizes) - 1
+    def __init__(
+        self, group: Group, buffers: Mapping[str, Buffer], live: set[str], hints: Mapping[str, int]
+    ) -> None:
+        super().__init__(group, buffers, hints)
+        self.live = live
         self.style = "elements"
         if group.reduces:
             self.style = "rows" if group.reduced[self.inner] else "columns"
@@ -77,114 +61,11 @@ class KernelWriter:
         self.totals: dict[str, Var] = {}
         self.reductions: dict[str, _Reduction] = {}
         self.rows_kept: dict[str, str] = {}
-        self.columns = 0
+        self.prices: dict[str, int] = {}
         self.streams: set[str] = set()
-        self.tiled: int | None = None  # a kept dimension that is walked through in tiles
         self.stream_used = False
 
-    # ---- names
-
-    def parameter(self, size: Size) -> str:
-        if size not in self.parameters:
-            self.parameters.append(size)
-        return f"s{self.parameters.index(size)}"
-
-    def text(self, size: Size) -> str:
-        return c_size(size, self.parameter)
-
-    def pointer(self, buffer: str) -> str:
-        if buffer not in self.args:
-            self.args.append(buffer)
-        return f"p{self.args.index(buffer)}"
-
-    # ---- addresses
-
-    def index(self, d: int) -> tuple[str, int]:
-        """The loop variable of a dimension and its scope."""
-        if d == self.inner:
-            return "i", INNER
-        if d == self.tiled:
-            return f"c{d}", NEST
-        return (f"r{d}", NEST) if self.group.reduced[d] else (f"c{d}", UNIT)
-
-    def address(self, access: Access) -> tuple[str, Size, int]:
-        """(pointer at inner index 0, stride of the inner index, scope)."""
-        size = ITEMSIZE[self.buffers[access.buffer].dtype]
-        terms = [self.text(access.offset)]
-        level = FUNCTION
-        for d, stride in enumerate(access.strides):
-            if d == self.inner or stride == 0:
-                continue
-            name, scope = self.index(d)
-            level = max(level, scope)
-            terms.append(c_product(name, self.text(stride)))
-        pointer = self.pointer(access.buffer)
-        total = c_sum(terms)
-        stride = access.strides[self.inner] if self.inner >= 0 else 0
-        if total == "0":
-            return pointer, stride, FUNCTION
-        return self.em.scalar(level, "char*", f"{pointer} + {c_product(f'({total})', str(size))}", "q"), stride, level
-
-    def at(self, pointer: str, stride: Size, size: int) -> str:
-        step = c_product(self.text(stride), str(size))
-        return f"{pointer} + {c_product('i', step)}"
-
     # ---- values
-
-    def position_text(self, access: Access) -> tuple[str, Size, int]:
-        """(the address at inner index 0 as a C scalar, stride of the inner index, scope)."""
-        terms, level = [self.text(access.offset)], FUNCTION
-        for d, stride in enumerate(access.strides):
-            if d == self.inner or stride == 0:
-                continue
-            name, scope = self.index(d)
-            level = max(level, scope)
-            terms.append(c_product(name, self.text(stride)))
-        stride = access.strides[self.inner] if self.inner >= 0 else 0
-        return self.em.scalar(level, "long", c_sum(terms)), stride, level
-
-    def position(self, access: Access) -> Var:
-        """The address itself."""
-        base, stride, level = self.position_text(access)
-        v = self.em.type_of("int64")
-        if stride == 0:
-            return self.em.declare(level, "int64", f"(long)({base}) - ({v}){{}}")
-        lanes = self.em.declare(FUNCTION, "int64", f"__builtin_convertvector(w{self.em.d}_lanes_i8(), {v})")
-        step = self.text(stride)
-        return self.em.declare(INNER, "int64", f"{c_product(lanes.name, step)} + ({base} + {c_product('i', step)})")
-
-    def load(self, access: Access) -> Var:
-        if access.buffer == INDEX:
-            return self.position(access)
-        dtype = self.buffers[access.buffer].dtype
-        if self.is_transposed(access):
-            return self.from_tile(access, dtype)
-        pointer, stride, level = self.address(access)
-        if access.guard is not None:
-            return self.guarded(access, pointer, stride, dtype)
-        if stride == 0:
-            return self.em.splat(level, dtype, pointer)
-        where = self.at(pointer, stride, ITEMSIZE[dtype])
-        if stride == 1:
-            return self.em.load(INNER, dtype, where, "left")
-        return self.em.gather(INNER, dtype, where, self.text(stride), "0", "left")
-
-    def guarded(self, access: Access, pointer: str, stride: Size, dtype: str) -> Var:
-        """Elements inside the guard's range, 0 outside."""
-        guard = access.guard
-        assert guard is not None
-        at, step, level = self.position_text(Access(INDEX, guard.strides, guard.offset))
-        size, bytes_ = self.text(guard.size), ITEMSIZE[dtype]
-        where = self.at(pointer, stride, bytes_)
-        if step == 0:
-            left = self.em.scalar(level, "long", f"{at} >= 0 && {at} < {size}", "in")
-            if stride == 1:
-                return self.em.load(INNER, dtype, where, f"({left} ? left : 0)")
-            return self.em.gather(INNER, dtype, where, self.text(stride), "0", f"({left} ? left : 0)")
-        if step == 1:
-            first = self.em.scalar(INNER, "long", f"-({at} + i)", "from")
-            return self.em.gather(INNER, dtype, where, self.text(stride), first, f"({first} + {size} < left ? {first} + {size} : left)")
-        raise AssertionError("a guard moves by one or not at all along the inner dimension")
 
     def value(self, member: Member, node: Value, total: Var | None = None) -> Var:
         """The C variable of a node of a member's body (or final value, given its total)."""
@@ -200,7 +81,11 @@ class KernelWriter:
             var = self.em.number(node.detail, node.dtype)
         elif node.op in ("size", "count"):
             size = node.detail
-            var = self.em.number(size, node.dtype) if isinstance(size, int) else self.em.size(size, node.dtype)
+            var = (
+                self.em.number(size, node.dtype)
+                if isinstance(size, int)
+                else self.em.size(size, node.dtype)
+            )
         elif node.op == "total":
             assert total is not None
             var = total
@@ -219,19 +104,25 @@ class KernelWriter:
         if member.level == FULL and self.passes[loop.name] < self.now:
             if loop.name in self.rows_kept:
                 size = ITEMSIZE[loop.body.dtype]
-                return self.em.load(INNER, loop.body.dtype, f"{self.rows_kept[loop.name]} + i * {size}", "left")
+                return self.em.load(
+                    INNER, loop.body.dtype, f"{self.rows_kept[loop.name]} + i * {size}", "left"
+                )
             if loop.name in self.live and self.price(member) >= DEAR:
                 return self.load(member.write)
         return self.value(member, loop.body)
 
     def price(self, member: Member) -> int:
         """Additions to compute a member's element again in its own pass."""
+        known = self.prices.get(member.loop.name)
+        if known is not None:
+            return known
         total = member.loop.cost
         for a in member.reads:
             source = self.made.get(a.buffer)
             if source is not None and source.loop.reduction is None and source.level == FULL:
                 total += self.price(source)
-        return min(total, 10**6)
+        self.prices[member.loop.name] = total
+        return total
 
     def store(self, member: Member, var: Var, level: int) -> None:
         loop = member.loop
@@ -244,10 +135,20 @@ class KernelWriter:
             var = Var(var.name, var.dtype, INNER, var.lane)
         streams = loop.name in self.streams and stride == 1
         self.stream_used |= streams
-        if stride == 0:  # one element a row, though the inner dimension is longer: only its first lane counts
+        if (
+            stride == 0
+        ):  # one element a row, though the inner dimension is longer: only its first lane counts
             self.em.store(INNER, var, loop.dtype, pointer, "1")
         else:
-            self.em.store(INNER, var, loop.dtype, self.at(pointer, stride, size), "left", self.text(stride), streams)
+            self.em.store(
+                INNER,
+                var,
+                loop.dtype,
+                self.at(pointer, stride, size),
+                "left",
+                self.text(stride),
+                streams,
+            )
 
     # ---- passes
 
@@ -257,7 +158,9 @@ class KernelWriter:
             for a in m.reads:
                 source = self.made.get(a.buffer)
                 if source is not None:
-                    found = max(found, self.passes[source.loop.name] + (source.loop.reduction is not None))
+                    found = max(
+                        found, self.passes[source.loop.name] + (source.loop.reduction is not None)
+                    )
             self.passes[m.loop.name] = found
         return max(self.passes.values(), default=0)
 
@@ -278,7 +181,12 @@ class KernelWriter:
         room = ROW_BYTES
         for m in self.group.members:
             name = m.loop.name
-            if m.level != FULL or m.loop.reduction is not None or name in self.live or m.loop.body.dtype == "bool":
+            if (
+                m.level != FULL
+                or m.loop.reduction is not None
+                or name in self.live
+                or m.loop.body.dtype == "bool"
+            ):
                 continue
             later = any(
                 self.passes[c.loop.name] > self.passes[name] and c.level == FULL
@@ -288,7 +196,10 @@ class KernelWriter:
             if later and self.price(m) >= DEAR and size <= room:
                 room -= size
                 self.rows_kept[name] = f"k{len(self.rows_kept)}"
-                self.em.line(FUNCTION, f"_Alignas(64) char {self.rows_kept[name]}[{size} + ARGAND_VECTOR_BYTES * 8];")
+                self.em.line(
+                    FUNCTION,
+                    f"_Alignas(64) char {self.rows_kept[name]}[{size} + ARGAND_VECTOR_BYTES * 8];",
+                )
 
     # ---- reductions
 
@@ -334,7 +245,9 @@ class KernelWriter:
             return x
         v, lane = self.em.type_of(r.dtype, self.em.d), self.lane_of(r.dtype)
         lanes = self.em.declare(
-            FUNCTION, f"int{8 * lane}", f"__builtin_convertvector(w{self.em.d}_lanes_i8(), w{self.em.d}_i{8 * lane})"
+            FUNCTION,
+            f"int{8 * lane}",
+            f"__builtin_convertvector(w{self.em.d}_lanes_i8(), w{self.em.d}_i{8 * lane})",
         )
         name = self.em.fresh("x")
         self.em.line(INNER, f"{v} {name} = {x.name};")
@@ -352,7 +265,9 @@ class KernelWriter:
         other = self.em.fresh("o")
         index = f"(__builtin_convertvector(w{self.em.d}_lanes_i8(), {m}) + ({SCALAR[f'int{8 * lane}']})h) & ({SCALAR[f'int{8 * lane}']})({self.lanes} - 1)"
         self.em.line(INNER, f"const {v} {other} = __builtin_shuffle({r.place}, {index});")
-        both = self.combine(r.rule, r.dtype, self.mutable(r.place, r.dtype), self.mutable(other, r.dtype))
+        both = self.combine(
+            r.rule, r.dtype, self.mutable(r.place, r.dtype), self.mutable(other, r.dtype)
+        )
         self.em.line(INNER, f"{r.place} = {both.name};")
         lines = self.em.close()
         self.em.close()
@@ -389,14 +304,25 @@ class KernelWriter:
         scope.lines += lines
         self.em.line(level, "}")
 
-    def nest(self, inner_head: str, inner: list[str], nest: list[str], before: list[str], after: list[str]) -> None:
+    def nest(
+        self,
+        inner_head: str,
+        inner: list[str],
+        nest: list[str],
+        before: list[str],
+        after: list[str],
+    ) -> None:
         """The loops over the reduced dimensions outside the inner one, and the inner loop."""
         outer = [d for d, r in enumerate(self.group.reduced) if r and d != self.inner]
         for d in outer:
-            self.em.line(UNIT, f"for (long r{d} = 0; r{d} < {self.text(self.group.sizes[d])}; r{d}++) {{")
+            self.em.line(
+                UNIT, f"for (long r{d} = 0; r{d} < {self.text(self.group.sizes[d])}; r{d}++) {{"
+            )
         if self.tiled is not None:
             outer.append(self.tiled)
-            self.em.line(UNIT, f"for (long c{self.tiled} = top; c{self.tiled} < bottom; c{self.tiled}++) {{")
+            self.em.line(
+                UNIT, f"for (long c{self.tiled} = top; c{self.tiled} < bottom; c{self.tiled}++) {{"
+            )
         self.em.scopes[-1].lines += [*nest, *before]
         self.em.line(UNIT, inner_head)
         self.em.scopes[-1].lines += inner
@@ -421,7 +347,11 @@ class KernelWriter:
         else:
             extent, grain = self.columns_of(last)
         unit = self.em.close()
-        return [*self.em.scopes[0].lines, "for (long u = begin; u < end; u++) {", *unit, "}"], extent, grain
+        return (
+            [*self.em.scopes[0].lines, "for (long u = begin; u < end; u++) {", *unit, "}"],
+            extent,
+            grain,
+        )
 
     def unit_indices(self, dims: list[int], start: str) -> None:
         """Declares c<d> of a unit's number."""
@@ -445,7 +375,9 @@ class KernelWriter:
         outer = list(range(max(0, self.inner)))
         hint = sz.evaluate(n, self.hints)
         for m in self.group.members:
-            numel = sz.evaluate(self.buffers[m.loop.name].numel(), self.hints) * ITEMSIZE[m.loop.dtype]
+            numel = (
+                sz.evaluate(self.buffers[m.loop.name].numel(), self.hints) * ITEMSIZE[m.loop.dtype]
+            )
             if numel >= STREAM_BYTES and hint >= 1024:
                 self.streams.add(m.loop.name)
         self.tiled = self.tile_dimension()
@@ -457,7 +389,10 @@ class KernelWriter:
             blocks = sz.ceil_divide(n, block)
             units.append(blocks)
             where, number = self.divided(number, blocks, last=not outer)
-            self.em.line(UNIT, f"const long first = {where} * {block}, stop = first + {block} < {end} ? first + {block} : {end};")
+            self.em.line(
+                UNIT,
+                f"const long first = {where} * {block}, stop = first + {block} < {end} ? first + {block} : {end};",
+            )
             first, end = "first", "stop"
         if self.tiled is not None:
             rows = self.text(sizes[self.tiled])
@@ -465,13 +400,17 @@ class KernelWriter:
             units.append(blocks)
             unit_elements *= TILE_ROWS
             where, number = self.divided(number, blocks, last=len(outer) == 1)
-            self.em.line(UNIT, f"const long top = {where} * {TILE_ROWS}, bottom = top + {TILE_ROWS} < {rows} ? top + {TILE_ROWS} : {rows};")
+            self.em.line(
+                UNIT,
+                f"const long top = {where} * {TILE_ROWS}, bottom = top + {TILE_ROWS} < {rows} ? top + {TILE_ROWS} : {rows};",
+            )
         self.unit_indices([d for d in outer if d != self.tiled], number)
         self.em.open()
         self.em.open()
-        for m in self.group.members:
-            if m.loop.name in self.live:
-                self.store(m, self.value(m, m.loop.body), INNER)
+        # Everything is read before anything is written, since results may lie where inputs do (reuse_pairs).
+        live = [m for m in self.group.members if m.loop.name in self.live]
+        for m, var in [(m, self.value(m, m.loop.body)) for m in live]:
+            self.store(m, var, INNER)
         inner = self.em.close()
         nest = self.em.close()
         self.nest(self.inner_head(first, end), inner, nest, [], [])
@@ -485,45 +424,6 @@ class KernelWriter:
             self.em.scalar(UNIT, "long", f"{number} % {self.text(count)}"),
             self.em.scalar(UNIT, "long", f"{number} / {self.text(count)}"),
         )
-
-    # ---- transposed reads, tile by tile
-
-    def is_transposed(self, access: Access) -> bool:
-        """Neighbours in memory are along the tiled dimension."""
-        return self.tiled is not None and access.guard is None and access.strides[self.tiled] == 1 and access.strides[self.inner] not in (0, 1)
-
-    def tile_dimension(self) -> int | None:
-        """The dimension along which a transposed input lies in memory, if that and the inner one are long enough."""
-        sizes = self.group.sizes
-        if not sizes or sz.evaluate(sizes[self.inner], self.hints) < 8:
-            return None
-        for m in self.group.members:
-            for a in m.reads:
-                if a.buffer in self.made or a.guard is not None or a.buffer == INDEX or a.strides[self.inner] in (0, 1):
-                    continue
-                for d, stride in enumerate(a.strides[: self.inner]):
-                    if stride == 1 and sz.evaluate(sizes[d], self.hints) >= 8:
-                        return d
-        return None
-
-    def from_tile(self, access: Access, dtype: str) -> Var:
-        """From a copy of the unit's part that lies along the inner dimension."""
-        assert self.tiled is not None
-        size, stride = ITEMSIZE[dtype], self.text(access.strides[self.inner])
-        terms = [self.text(access.offset), "top", c_product("first", stride)]
-        for d, s in enumerate(access.strides):
-            if s != 0 and d not in (self.inner, self.tiled):
-                terms.append(c_product(self.index(d)[0], self.text(s)))
-        source = self.em.scalar(UNIT, "char*", f"{self.pointer(access.buffer)} + {c_product(f'({c_sum(terms)})', str(size))}", "q")
-        key = ("tile", source)
-        tile = self.em.find(key)
-        if not isinstance(tile, str):
-            tile = self.em.fresh("g")
-            self.em.line(FUNCTION, f"_Alignas(64) char {tile}[{TILE_ROWS * TILE_COLUMNS * size} + ARGAND_VECTOR_BYTES];")
-            self.em.line(UNIT, f"argand_tile_{size}({tile}, {TILE_COLUMNS}, {source}, {stride}, bottom - top, stop - first);")
-            self.em.remember(UNIT, key, tile)
-        row = self.em.scalar(NEST, "char*", f"{tile} + ((c{self.tiled} - top) * {TILE_COLUMNS} - first) * {size}", "q")
-        return self.em.load(INNER, dtype, self.at(row, 1, size), "left")
 
     def rows(self, last: int) -> tuple[Size, Expr]:
         sizes = self.group.sizes
@@ -541,7 +441,9 @@ class KernelWriter:
         for m in self.group.members:
             if m.loop.name in self.live and (m.loop.reduction is not None or m.level != FULL):
                 self.store(m, self.result(m), UNIT)
-        elements = sz.evaluate(sz.product(s for s, r in zip(sizes, self.group.reduced, strict=True) if r), self.hints)
+        elements = sz.evaluate(
+            sz.product(s for s, r in zip(sizes, self.group.reduced, strict=True) if r), self.hints
+        )
         return sz.product(sizes[d] for d in kept), self.grain(elements)
 
     def row_pass(self, roots: list[Member], n: Size, chunked: bool) -> None:
@@ -566,12 +468,19 @@ class KernelWriter:
             end = self.text(n)
             before.append(f"for (long from = 0; from < {end}; from += {CHUNK}) {{")
             before.append(f"const long to = from + {CHUNK} < {end} ? from + {CHUNK} : {end};")
-            before += [f"{self.em.type_of(r.dtype, self.em.d)} {r.place}c = {r.init.name};" for r in found]
+            before += [
+                f"{self.em.type_of(r.dtype, self.em.d)} {r.place}c = {r.init.name};" for r in found
+            ]
             head = self.inner_head("from", "to")
             for r in found:
                 self.em.open()
                 self.em.open()
-                both = self.combine(r.rule, r.dtype, self.mutable(r.place, r.dtype), self.mutable(f"{r.place}c", r.dtype))
+                both = self.combine(
+                    r.rule,
+                    r.dtype,
+                    self.mutable(r.place, r.dtype),
+                    self.mutable(f"{r.place}c", r.dtype),
+                )
                 after += [*self.em.close(), f"{r.place} = {both.name};"]
                 self.em.close()
             after.append("}")
@@ -584,7 +493,10 @@ class KernelWriter:
         name = m.loop.name
         if name in self.rows_kept:
             size = ITEMSIZE[var.dtype]
-            self.em.line(INNER, f"__builtin_memcpy({self.rows_kept[name]} + i * {size}, &{var.name}, sizeof {var.name});")
+            self.em.line(
+                INNER,
+                f"__builtin_memcpy({self.rows_kept[name]} + i * {size}, &{var.name}, sizeof {var.name});",
+            )
         if name in self.live:
             self.store(m, var, INNER)
 
@@ -598,7 +510,10 @@ class KernelWriter:
         while width < 1024 and (hint >= width * 8 or (busy >= 8 and hint > width)):
             width *= 2
         blocks = sz.ceil_divide(n, width)
-        self.em.line(UNIT, f"const long first = u % {self.text(blocks)} * {width}, stop = first + {width} < {self.text(n)} ? first + {width} : {self.text(n)};")
+        self.em.line(
+            UNIT,
+            f"const long first = u % {self.text(blocks)} * {width}, stop = first + {width} < {self.text(n)} ? first + {width} : {self.text(n)};",
+        )
         self.unit_indices(outer, self.em.scalar(UNIT, "long", f"u / {self.text(blocks)}"))
         for p in range(last + 1):
             self.now = p
@@ -606,7 +521,11 @@ class KernelWriter:
             if roots:
                 self.column_pass(roots, width)
         self.now = last + 1
-        ends = [m for m in self.group.members if m.loop.name in self.live and (m.loop.reduction is not None or m.level != FULL)]
+        ends = [
+            m
+            for m in self.group.members
+            if m.loop.name in self.live and (m.loop.reduction is not None or m.level != FULL)
+        ]
         if ends:
             self.em.open()
             self.em.open()
@@ -615,14 +534,20 @@ class KernelWriter:
             inner = self.em.close()
             self.em.close()
             self.block(UNIT, self.inner_head("first", "stop"), inner)
-        elements = sz.evaluate(sz.product(s for s, r in zip(sizes, self.group.reduced, strict=True) if r), self.hints)
-        return sz.product([*(sizes[d] for d in outer), blocks]), self.grain(elements * min(width, hint))
+        elements = sz.evaluate(
+            sz.product(s for s, r in zip(sizes, self.group.reduced, strict=True) if r), self.hints
+        )
+        return sz.product([*(sizes[d] for d in outer), blocks]), self.grain(
+            elements * min(width, hint)
+        )
 
     def column_pass(self, roots: list[Member], width: int) -> None:
         found = [self.begin_reduction(m) for m in roots if m.loop.reduction is not None]
         for r in found:
             lane = self.lane_of(r.dtype)
-            self.em.line(FUNCTION, f"_Alignas(64) char {r.place}[{width * lane} + ARGAND_VECTOR_BYTES * 8];")
+            self.em.line(
+                FUNCTION, f"_Alignas(64) char {r.place}[{width * lane} + ARGAND_VECTOR_BYTES * 8];"
+            )
             copy = f"__builtin_memcpy({self.column(r)}, &{r.init.name}, sizeof {r.init.name});"
             self.block(UNIT, f"for (long i = first; i < stop; i += {self.lanes}) {{", [copy])
         self.em.open()
@@ -636,68 +561,9 @@ class KernelWriter:
             self.em.line(INNER, f"{v} {name};")
             self.em.line(INNER, f"__builtin_memcpy(&{name}, {self.column(r)}, sizeof {name});")
             both = self.combine(r.rule, r.dtype, self.mutable(name, r.dtype), self.contribution(r))
-            self.em.line(INNER, f"__builtin_memcpy({self.column(r)}, &{both.name}, sizeof {both.name});")
+            self.em.line(
+                INNER, f"__builtin_memcpy({self.column(r)}, &{both.name}, sizeof {both.name});"
+            )
         inner = self.em.close()
         nest = self.em.close()
         self.nest(self.inner_head("first", "stop"), inner, nest, [], [])
-
-
-def indent(lines: list[str]) -> str:
-    """C with two spaces a brace."""
-    text: list[str] = []
-    depth = 1
-    for line in "\n".join(lines).split("\n"):
-        line = line.strip()
-        opens, closes = line.count("{"), line.count("}")
-        depth -= max(0, closes - opens)
-        text.append("  " * depth + line)
-        depth += max(0, opens - closes)
-    return "\n".join(text)
-
-
-def generate_kernel(
-    group: Group, buffers: Mapping[str, Buffer], live: set[str], hints: Mapping[str, int]
-) -> KernelStep:
-    """The step that runs a group and stores those of its buffers that are in `live`."""
-    writer = KernelWriter(group, buffers, live, hints)
-    body, extent, grain = writer.write()
-    head = ["ARGAND_KERNEL_ARGS;"]
-    head += [f"char* const p{k} = (char*)args->buffers[{k}];" for k in range(len(writer.args))]
-    head += [f"const long s{k} = args->sizes[{k}];" for k in range(len(writer.parameters))]
-    if writer.stream_used:
-        body.append("argand_stream_end();")
-    name, source = kernel_name("ARGAND_KERNEL(@NAME@) {\n" + indent([*head, *body]) + "\n}\n")
-    members = [m for m in group.members]
-    comment = "\n".join(f"{m.loop.name} = {', '.join(m.loop.operators)}" for m in members)
-    writes = tuple(a for a in writer.args if a in writer.made)
-    return KernelStep(
-        KernelSource(name, source, (HEADER,), comment),
-        tuple(writer.args), writes, tuple(sz.text(s) for s in writer.parameters), sz.text(extent), grain,
-        reuse_pairs(group, live, buffers, writes), next((m.loop.location for m in members if m.loop.location), None),
-    )  # fmt: skip
-
-
-def reuse_pairs(
-    group: Group, live: set[str], buffers: Mapping[str, Buffer], writes: tuple[str, ...]
-) -> tuple[tuple[str, str], ...]:
-    """Results that may take the memory of an input: every access of the input is the result's own, in one pass."""
-    if group.reduces:
-        return ()
-    accesses: dict[str, list[Access]] = {}
-    for m in group.members:
-        for a in m.reads:
-            accesses.setdefault(a.buffer, []).append(a)
-    pairs = []
-    for m in group.members:
-        if m.loop.name not in writes:
-            continue
-        for buffer, reads in accesses.items():
-            if buffer == INDEX:
-                continue
-            same = all((a.strides, a.offset, a.guard) == (m.write.strides, m.write.offset, None) for a in reads)
-            if same and buffer not in writes and ITEMSIZE[buffers[buffer].dtype] == ITEMSIZE[m.loop.dtype]:
-                pairs.append((m.loop.name, buffer))
-    return tuple(pairs)
-
-
-__all__ = ["generate_kernel"]

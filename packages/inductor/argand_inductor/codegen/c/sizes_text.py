@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...sizes import Poly, Size
+from argand_inductor.sizes import Poly, Size
 
 
 def c_size(size: Size, parameter: Callable[[Size], str]) -> str:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ...loop_ir import ITEMSIZE, Value
-from ...sizes import Size
-from .sizes_text import c_size
+from argand_inductor.codegen.c.sizes_text import c_size
+from argand_inductor.loop_ir import ITEMSIZE, Value
+from argand_inductor.sizes import Size
 
 SUFFIX = {
     "uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "float32": "f32", "float64": "f64",
@@ -17,13 +17,23 @@ SCALAR = {
     "uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long", "float32": "float",
     "float64": "double",
 }  # fmt: skip
-_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "bit_and": "&", "bit_or": "|", "bit_xor": "^"}
+_INFIX = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "bit_and": "&",
+    "bit_or": "|",
+    "bit_xor": "^",
+}
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _FLOAT_UNARY = frozenset(
     "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc "
     "floor ceil trunc round frac sign sigmoid lgamma digamma erfinv angle abs".split()
 )
-_BINARY = frozenset("pow atan2 hypot fmod remainder floor_divide copysign minimum maximum fmin fmax".split())
+_BINARY = frozenset(
+    "pow atan2 hypot fmod remainder floor_divide copysign minimum maximum fmin fmax".split()
+)
 _INTEGER_BINARY = frozenset("pow fmod remainder floor_divide trunc_divide".split())
 
 
@@ -115,7 +125,12 @@ class Emitter:
         if isinstance(known, str):
             return known
         name = self.fresh(prefix)
-        self.line(level, f"{ctype} const {name} = {text};" if "*" in ctype else f"const {ctype} {name} = {text};")
+        self.line(
+            level,
+            f"{ctype} const {name} = {text};"
+            if "*" in ctype
+            else f"const {ctype} {name} = {text};",
+        )
         self.remember(level, key, name)
         return name
 
@@ -124,7 +139,9 @@ class Emitter:
     def number(self, value: float, dtype: str) -> Var:
         if dtype == "bool":
             lane = self.d
-            return self.declare(FUNCTION, dtype, f"(w{self.d}_i{8 * lane}){{}} - {int(bool(value))}", lane)
+            return self.declare(
+                FUNCTION, dtype, f"(w{self.d}_i{8 * lane}){{}} - {int(bool(value))}", lane
+            )
         v = self.type_of(dtype)
         return self.declare(FUNCTION, dtype, f"({SCALAR[dtype]}){number_text(value)} - ({v}){{}}")
 
@@ -139,7 +156,12 @@ class Emitter:
         """A bool value as a mask of another lane size."""
         if x.lane == lane:
             return x
-        return self.declare(x.level, "bool", f"__builtin_convertvector({x.name}, {self.type_of('bool', lane)})", lane)
+        return self.declare(
+            x.level,
+            "bool",
+            f"__builtin_convertvector({x.name}, {self.type_of('bool', lane)})",
+            lane,
+        )
 
     # ---- primitives
 
@@ -176,7 +198,9 @@ class Emitter:
                 return self.declare(level, dtype, text)
             if fn in _INTEGER_BINARY:
                 return self.function(fn, args, level)
-        raise NotImplementedError(f"inductor: got the primitive {fn!r} on {dtype}, which C kernels do not have")
+        raise NotImplementedError(
+            f"inductor: got the primitive {fn!r} on {dtype}, which C kernels do not have"
+        )
 
     def function(self, fn: str, args: list[Var], level: int) -> Var:
         """A function of math.h, on vectors of any size."""
@@ -186,7 +210,9 @@ class Emitter:
         names = ", ".join(a.name for a in args)
         if ITEMSIZE[dtype] == self.d:
             return self.declare(level, dtype, f"{f}({names})")
-        return self.declare(level, dtype, f"ARGAND_MAP{len(args)}({v}, {v}, v{s}, v{s}, {f}, {names})")
+        return self.declare(
+            level, dtype, f"ARGAND_MAP{len(args)}({v}, {v}, v{s}, v{s}, {f}, {names})"
+        )
 
     def integer(self, fn: str, x: list[str], v: str, dtype: str) -> str | None:
         unsigned = f"w{self.d}_u{8 * ITEMSIZE[dtype]}"
@@ -197,7 +223,9 @@ class Emitter:
             negative = "" if dtype == "uint8" else f"({v})({x[0]} < 0) + "
             return f"{negative}({v})(({x[0]} > 0) & 1)"
         if fn in ("minimum", "fmin", "maximum", "fmax"):
-            return f"ARGAND_SELECT({v}, {x[0]} {'<' if 'min' in fn else '>'} {x[1]}, {x[0]}, {x[1]})"
+            return (
+                f"ARGAND_SELECT({v}, {x[0]} {'<' if 'min' in fn else '>'} {x[1]}, {x[0]}, {x[1]})"
+            )
         if fn == "lshift":
             return f"({v})(({unsigned})(({unsigned}){x[0]} << (({unsigned}){x[1]} & {bits - 1})) & ({unsigned})(({unsigned}){x[1]} < {bits}))"
         if fn == "rshift":
@@ -250,26 +278,38 @@ class Emitter:
         """A vector of consecutive elements of a storage dtype; `left` of them count."""
         if dtype in ("bfloat16", "float16"):
             half = {"bfloat16": "bf16", "float16": "f16"}[dtype]
-            return self.declare(level, "float32", f"w{self.d}_{half}_to_f32(w{self.d}_load_u16({address}, {left}))")
+            return self.declare(
+                level, "float32", f"w{self.d}_{half}_to_f32(w{self.d}_load_u16({address}, {left}))"
+            )
         if dtype == "bool":
-            return self.declare(level, "bool", f"(w{self.d}_i8)(w{self.d}_load_i8({address}, {left}) != 0)", 1)
+            return self.declare(
+                level, "bool", f"(w{self.d}_i8)(w{self.d}_load_i8({address}, {left}) != 0)", 1
+            )
         return self.declare(level, dtype, f"w{self.d}_load_{SUFFIX[dtype]}({address}, {left})")
 
     def splat(self, level: int, dtype: str, address: str) -> Var:
         """One element in all lanes."""
         if dtype in ("bfloat16", "float16"):
             half = {"bfloat16": "bf16", "float16": "f16"}[dtype]
-            return self.declare(level, "float32", f"w{self.d}_{half}_to_f32(w{self.d}_splat_u16({address}))")
+            return self.declare(
+                level, "float32", f"w{self.d}_{half}_to_f32(w{self.d}_splat_u16({address}))"
+            )
         if dtype == "bool":
-            return self.declare(level, "bool", f"(w{self.d}_i8)(w{self.d}_splat_i8({address}) != 0)", 1)
+            return self.declare(
+                level, "bool", f"(w{self.d}_i8)(w{self.d}_splat_i8({address}) != 0)", 1
+            )
         return self.declare(level, dtype, f"w{self.d}_splat_{SUFFIX[dtype]}({address})")
 
-    def gather(self, level: int, dtype: str, address: str, stride: str, first: str, end: str) -> Var:
+    def gather(
+        self, level: int, dtype: str, address: str, stride: str, first: str, end: str
+    ) -> Var:
         """Elements `stride` apart in the lanes from `first` up to `end`, 0 in the others."""
         d, arguments = self.d, f"{address}, {stride}, {first}, {end}"
         if dtype in ("bfloat16", "float16"):
             half = {"bfloat16": "bf16", "float16": "f16"}[dtype]
-            return self.declare(level, "float32", f"w{d}_{half}_to_f32(w{d}_gather_u16({arguments}))")
+            return self.declare(
+                level, "float32", f"w{d}_{half}_to_f32(w{d}_gather_u16({arguments}))"
+            )
         if dtype == "bool":
             return self.declare(level, "bool", f"(w{d}_i8)(w{d}_gather_i8({arguments}) != 0)", 1)
         return self.declare(level, dtype, f"w{d}_gather_{SUFFIX[dtype]}({arguments})")
@@ -287,13 +327,25 @@ class Emitter:
             return name, "i8", "signed char"
         return x.name, SUFFIX[dtype], SCALAR[dtype]
 
-    def store(self, level: int, x: Var, dtype: str, address: str, left: str, stride: str = "1", streams: bool = False) -> None:
+    def store(
+        self,
+        level: int,
+        x: Var,
+        dtype: str,
+        address: str,
+        left: str,
+        stride: str = "1",
+        streams: bool = False,
+    ) -> None:
         vector, suffix, scalar = self.stored(x, dtype)
         if stride != "1":
             self.line(level, f"ARGAND_SCATTER({scalar}, {address}, {stride}, {left}, {vector});")
         elif streams:
             lanes = f"ARGAND_VECTOR_BYTES / {self.d}"
-            self.line(level, f"if ({left} >= {lanes}) argand_stream_bytes({address}, &{vector}, sizeof {vector});")
+            self.line(
+                level,
+                f"if ({left} >= {lanes}) argand_stream_bytes({address}, &{vector}, sizeof {vector});",
+            )
             self.line(level, f"else w{self.d}_store_{suffix}({address}, {left}, {vector});")
         else:
             self.line(level, f"w{self.d}_store_{suffix}({address}, {left}, {vector});")
