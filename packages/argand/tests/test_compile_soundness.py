@@ -720,11 +720,44 @@ def outcome(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     return [result, list(args), harness.alias_pattern(args, result)]
 
 
-def check(name: str, backend: str, rounds: int, seed: int) -> int:
+def after_break(run: Callable[..., Any]) -> Callable[..., Any]:
+    """`run` in the frame that goes on after a graph break."""
+
+    def broken(*args: Any) -> Any:
+        before = args[0] + 1 if isinstance(args[0], torch.Tensor) else args[0]
+        torch.compiler.graph_break()
+        return run(*args), before
+
+    return broken
+
+
+def inside_of_break(run: Callable[..., Any]) -> Callable[..., Any]:
+    """`run` in a frame that is compiled on its own, because its caller breaks at it."""
+
+    def inner(*args: Any) -> Any:
+        result = run(*args)
+        torch.compiler.graph_break()
+        return result
+
+    def outer(*args: Any) -> Any:
+        return inner(*args)
+
+    return outer
+
+
+WAYS: dict[str, Callable[..., Any]] = {
+    "direct": lambda run: run,
+    "after a break": after_break,
+    "inside of a break": inside_of_break,
+}
+
+
+def check(name: str, backend: str, rounds: int, seed: int, way: str = "direct") -> int:
     """Runs a case beside another instance of it, which stays plain Python; the number of different results."""
     rng = random.Random(seed)
     plain, traced = CASES[name](), CASES[name]()
-    compiled = torch.compile(traced.run, backend=backend)
+    compiled = torch.compile(WAYS[way](traced.run), backend=backend)
+    reference = WAYS[way](plain.run)
     seen = set()
     for step in range(rounds):
         if step:
@@ -732,7 +765,7 @@ def check(name: str, backend: str, rounds: int, seed: int) -> int:
                 number = rng.randrange(len(plain.changes))
                 plain.changes[number]()
                 traced.changes[number]()
-        want = outcome(plain.run, plain.args())
+        want = outcome(reference, plain.args())
         with torch.compiler.collect_records() as records:
             got = outcome(compiled, traced.args())
         given_up = [r.message for r in records if r.code == "FB0001"]
@@ -754,3 +787,9 @@ APPROXIMATE = {"a_module", "forward_of_a_library_class", "resized_and_replaced_d
 def test_changes_are_noticed(name: str, backend: str) -> None:
     count = len(CASES[name]().changes)
     assert check(name, backend, 3 * count if backend == "eager" else count, 1) > 1
+
+
+@pytest.mark.parametrize("way", ["after a break", "inside of a break"])
+@pytest.mark.parametrize("name", CASES)
+def test_changes_are_noticed_in_broken_frames(name: str, way: str) -> None:
+    assert check(name, "eager", 2 * len(CASES[name]().changes), 2, way) > 1
