@@ -32,6 +32,8 @@ def _bits_float(bits: int) -> float:
     return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
 
 
+# Packages whose modules find their names when asked: the only ones whose code runs here.
+_LAZY = ("argand",)
 # Types that have no name where they say that they are from.
 _TYPE_NAMES = {
     found: name for name, found in vars(types).items() if isinstance(found, type) and name[0] != "_"
@@ -63,7 +65,7 @@ def global_name(value: Any) -> tuple[str, str] | None:
 
 
 def _entry(owner: Any, name: str) -> Any:
-    """An entry of an object's or class's dict: nothing is imported lazily and no property runs."""
+    """An entry of an object's or class's dict; no property runs."""
     for holder in owner.__mro__ if isinstance(owner, type) else (owner,):
         entries = getattr(holder, "__dict__", {})
         members = entries.get("_member_map_")  # of an enumeration
@@ -85,7 +87,15 @@ def find_global(module: str, qualname: str) -> Any:
     if found is None:
         raise UnknownNameError(f"module {module} is not loaded")
     for part in qualname.split(".") if qualname else ():
-        found = _entry(found, part)
+        if (
+            isinstance(found, types.ModuleType)
+            and module.partition(".")[0].partition("_")[0] in _LAZY
+        ):
+            found = getattr(found, part, None)
+            if found is None:
+                raise UnknownNameError(f"{module} has no {qualname}")
+        else:
+            found = _entry(found, part)
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from argand_c10 import records
-from argand_dynamo import plan_store
+from argand_dynamo import plan_data, plan_store
 from argand_dynamo.frame_plan import FramePlan, GraphCall, InlinedCode, Return
 from argand_dynamo.guards import Guard
 from argand_dynamo.plan_store import hash_code, inlined_code, load_plans, store_plan
@@ -297,3 +297,13 @@ def test_the_environment_is_part_of_the_key(monkeypatch):
     assert store_plan(function.__code__, plan(1))
     monkeypatch.setattr(plan_store, "_environment", lambda: "another")
     assert load_plans(function.__code__) == []
+
+
+def test_names_that_argand_finds_when_asked(monkeypatch):
+    lazy, foreign = types.ModuleType("argand_lazy"), types.ModuleType("foreign_lazy")
+    for module in (lazy, foreign):
+        module.__getattr__ = {"found": helper}.__getitem__  # type: ignore[method-assign]
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    assert plan_data.find_global("argand_lazy", "found") is helper
+    with pytest.raises(plan_data.UnknownNameError):
+        plan_data.find_global("foreign_lazy", "found")
