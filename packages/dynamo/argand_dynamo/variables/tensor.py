@@ -7,6 +7,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 import argand_c10
+from argand_c10 import Operator
 from argand_c10._C import OperatorMethod
 from argand_dynamo.exceptions import break_trace
 from argand_dynamo.variables.base import (
@@ -178,7 +179,7 @@ class TensorVariable(Variable):
         if name in _FACT_METHODS:
             return tx.from_raw(tx.operation(getattr(self.fake, name), *raw_args, **raw_kwargs))
         found = getattr(Tensor, name, None)
-        if isinstance(found, OperatorMethod) and self.cls.__dict__.get(name) is None:
+        if isinstance(found, Operator | OperatorMethod) and getattr(self.cls, name) is found:
             return tx.from_raw(tx.operate(found, self.fake, *raw_args, **raw_kwargs))
         method = getattr(self.fake, name, None)
         if method is None:
