@@ -300,9 +300,14 @@ def test_the_environment_is_part_of_the_key(monkeypatch):
 
 
 def test_names_that_argand_finds_when_asked(monkeypatch):
+    def ask(name):
+        if name != "found":
+            raise AttributeError(name)
+        return helper
+
     lazy, foreign = types.ModuleType("argand_lazy"), types.ModuleType("foreign_lazy")
     for module in (lazy, foreign):
-        module.__getattr__ = {"found": helper}.__getitem__  # type: ignore[method-assign]
+        module.__getattr__ = ask  # type: ignore[method-assign]
         monkeypatch.setitem(sys.modules, module.__name__, module)
     assert plan_data.find_global("argand_lazy", "found") is helper
     with pytest.raises(plan_data.UnknownNameError):
