@@ -156,7 +156,7 @@ def our_facts(ours: Library) -> list[dict[str, Any]]:
         rows.append(fact_row("48 equal blocks, times one block's compilation", ratio, 1.5))
     if re.search(_FILTER.value, "30 lengths"):
         found = cold_and_warm("sequence_lengths", [ours], 1)[ours.namespace]["cold"][0]
-        rows.append(fact_row("30 sequence lengths: graphs compiled", found["counts"]["graphs"], 2))
+        rows.append(fact_row("30 sequence lengths: compilations", found["counts"]["traces"], 2))
     return rows
 
 
