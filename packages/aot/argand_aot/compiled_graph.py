@@ -51,7 +51,7 @@ class CompiledGraph:
         self._lock = threading.RLock()
         self._again_module: GraphModule | None = None
         again = self._again if plan.repeatable else None
-        self.call = build_callable(plan, forward, self._backward_for, again)
+        self.call = build_callable(plan, forward, self._backward_for, again, source.run_traced)
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         return self.call(*inputs)
@@ -67,11 +67,8 @@ class CompiledGraph:
                 f"serialize: got programs of {self.backend!r}, which cannot be kept, expected ones with serialize()"
             )
         program = self.forward.serialize()
-        key = (
-            self._source.store(json.dumps(program, sort_keys=True))
-            if self.plan.differentiable_values
-            else None
-        )
+        needed = self.plan.differentiable_values or self.plan.mutations
+        key = self._source.store(json.dumps(program, sort_keys=True)) if needed else None
         with self._lock:
             for pattern, backward in self.backwards.items():
                 self._store_backward(pattern, backward)
@@ -97,7 +94,6 @@ class CompiledGraph:
         file, line = self._source.location()
         with debug_trace.compilation("backward", file or "", line):
             show_graph("backward", graph)
-            metrics.count("graphs")
             return self._backward_compiler(graph, inputs_of(graph))
 
     def _store_backward(self, pattern: bytes, program: Any) -> None:

@@ -114,7 +114,6 @@ def compile(
         return EagerGraph(module, backend)
     graph = extract_forward(joint, chosen)
     show_graph("forward", graph)
-    metrics.count("graphs")
     program = forward_compiler(graph, inputs_of(graph))
     plan = _plan(joint, chosen)
     return CompiledGraph(plan, program, source, backward_compiler or forward_compiler, backend)

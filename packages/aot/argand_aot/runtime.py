@@ -9,6 +9,7 @@ from typing import Any
 import argand_c10 as c10
 from argand_aot.outputs import Mutation, OutputSpec, Step
 from argand_autograd import _C
+from argand_c10.records import Record, emit
 
 __all__ = ["GraphPlan", "build_callable"]
 
@@ -90,6 +91,7 @@ def build_callable(
     forward: Callable[..., Any],
     backward_for: Callable[[bytes], Callable[..., Any]],
     again: Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, ...]] | None,
+    uncompiled: Callable[..., tuple[Any, ...]],
     name: str = "CompiledGraph",
 ) -> Callable[..., tuple[Any, ...]]:
     """A function of the graph's inputs that returns the tuple of its results.
@@ -98,6 +100,7 @@ def build_callable(
         forward: the forward program.
         backward_for: gives the backward program for a pattern of gradients, one byte a differentiable value.
         again: computes gradients with a history; None where that is not possible.
+        uncompiled: runs the traced graph operator by operator.
     """
     call = forward
     if plan.silent or plan.mutations:
@@ -117,11 +120,33 @@ def build_callable(
             plan.symbols,
             plan.always,
         )
-    if all(
-        o.kind == "value" and o.index == i and not o.steps for i, o in enumerate(plan.outputs)
-    ) and (len(plan.outputs) == plan.n_values):
-        return call
-    return _with_outputs(plan, call)
+    fresh = [o.kind == "value" and o.index == i and not o.steps for i, o in enumerate(plan.outputs)]
+    if not all(fresh) or len(fresh) != plan.n_values:
+        call = _with_outputs(plan, call)
+    recorded = [m.input for m in plan.mutations if m.recorded]
+    return _without_views(recorded, call, uncompiled) if recorded else call
+
+
+def _without_views(
+    recorded: Sequence[int], call: Callable[..., Any], uncompiled: Callable[..., Any]
+) -> Callable[..., Any]:
+    """A change with a gradient of a view would have to change the history of what it is a view of: eager does."""
+
+    def run(*inputs: Any) -> Any:
+        for i in recorded:
+            if inputs[i]._is_view():
+                emit(
+                    Record(
+                        "fallback",
+                        "AOT002",
+                        f"a graph ran operator by operator: its input {i} is a view and is changed in place with gradients",
+                        "clone the view before the compiled function changes it",
+                    )
+                )
+                return uncompiled(*inputs)
+        return call(*inputs)
+
+    return run
 
 
 def _with_outputs(plan: GraphPlan, call: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:

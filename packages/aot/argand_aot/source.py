@@ -87,6 +87,13 @@ class Source:
 
         return extract_forward(self.partitioned()[0], None)
 
+    def run_traced(self, *inputs: Any) -> tuple[Any, ...]:
+        """Run the traced graph itself, operator by operator."""
+        if self._module is None:
+            self._module, self._example_inputs = self._read()
+        found = self._module(*inputs)
+        return tuple(found) if isinstance(found, (list, tuple)) else (found,)
+
     def location(self) -> tuple[str | None, int]:
         """The user's first line in the graph."""
         for node in self._module.graph.nodes if self._module is not None else ():

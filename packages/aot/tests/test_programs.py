@@ -235,6 +235,26 @@ def test_buffer_gets_a_history() -> None:
     check(program, [data(3, 4), leaf(3, 4, seed=1)])
 
 
+def test_changed_view_with_history() -> None:
+    """The tensor that it is a view of gets the history: the call runs operator by operator."""
+
+    def program(o: Ops, x: Any, w: Any) -> Any:
+        o.mul_(x, w)
+        return o.sin(x)
+
+    found = []
+    graph = compiled(program, [inner(4), leaf(4)])
+    with records.collect() as made:
+        for function in (graph, lambda *a: (program(Ops(aten.ops, None), *a),)):
+            x, w = leaf(3, 4), leaf(4)
+            y = x * 1
+            results = function(y[1], w)
+            (results[0].sum() + y.sum()).backward()
+            found.append([*results, y, x.grad, w.grad])
+    assert all(same(a, b) for a, b in zip(*found, strict=True))
+    assert [r.code for r in made] == ["AOT002"]
+
+
 def test_swapped_inputs() -> None:
     def program(o: Ops, x: Any, y: Any) -> Any:
         old = o.clone(x)
