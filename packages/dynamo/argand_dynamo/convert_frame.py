@@ -18,6 +18,7 @@ from argand_c10.records import Record, emit
 from argand_dynamo import _C
 from argand_dynamo._C import CacheEntry, CompiledFunction, GuardTree
 from argand_dynamo.backends import has_loader, load_artifact
+from argand_dynamo.caches import clear_all
 from argand_dynamo.configuration import config
 from argand_dynamo.exceptions import RecompileLimitError
 from argand_dynamo.frame_plan import Break, FramePlan, PlanError
@@ -123,6 +124,7 @@ def reset_code() -> None:
             for compiled in per_function.values():
                 compiled.clear()
         _by_function.clear()
+        clear_all()
 
 
 def compiled_function(function: types.FunctionType, settings: Settings) -> CompiledFunction:

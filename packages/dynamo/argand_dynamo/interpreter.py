@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from argand_dynamo.bytecode import Instruction, disassemble
+from argand_dynamo.caches import clears
 from argand_dynamo.exceptions import BreakTrace, Raised, break_trace
 from argand_dynamo.variables.base import Variable
 from argand_dynamo.variables.constant import Constant
@@ -60,16 +62,18 @@ class Program:
         self.steps = [(HANDLERS.get(i.opname, _unsupported), i) for i in self.instructions]
 
 
-_programs: dict[types.CodeType, Program] = {}
+@functools.lru_cache(maxsize=1024)
+def _program(code_id: int, code: types.CodeType) -> Program:
+    # Equal code objects of different functions may differ in their lines, hence the id.
+    return Program(code)
+
+
+clears.append(_program.cache_clear)
 
 
 def program_of(code: types.CodeType) -> Program:
-    """The program of a code object; made once."""
-    found = _programs.get(code)
-    # Equal code objects of different functions may differ in their lines.
-    if found is None or found.code is not code:
-        found = _programs[code] = Program(code)
-    return found
+    """The program of a code object; the last thousand are kept."""
+    return _program(id(code), code)
 
 
 def _unsupported(frame: SymbolicFrame, instruction: Instruction) -> Variable | None:

@@ -11,6 +11,7 @@ from typing import Literal
 
 from argand_dynamo.bytecode.instructions import Handler, Instruction, disassemble
 from argand_dynamo.bytecode.table import table
+from argand_dynamo.caches import clears
 
 _END = frozenset(
     ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
@@ -176,6 +177,9 @@ class Flow:
 @lru_cache(maxsize=256)
 def _flow(code_id: int, code: CodeType) -> Flow:
     return Flow(disassemble(code))
+
+
+clears.append(_flow.cache_clear)
 
 
 def analyse(code: CodeType) -> Flow:
