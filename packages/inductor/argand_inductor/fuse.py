@@ -8,7 +8,7 @@ buffer alike, and then the buffer is not read again (and not written, if nobody 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from argand_inductor import sizes as sz
 from argand_inductor.loop_ir import INDEX, Access, Loop
@@ -36,7 +36,6 @@ class Group:
     sizes: list[Size]
     reduced: list[bool]
     members: list[Member]
-    ancestors: set[int] = field(default_factory=set)
 
     def written(self) -> dict[str, Member]:
         return {m.loop.name: m for m in self.members}
@@ -230,8 +229,6 @@ def join(a: Group, b: Group) -> Group | None:
     """The union of two groups, a's members first, or None where values cannot flow in registers between them."""
     for made in (_join_full(a, b), _join_kept(a, b), _swapped(_join_kept(b, a), len(b.members))):
         if made is not None and _flows(made):
-            made.index = a.index
-            made.ancestors = (a.ancestors | b.ancestors) - {a.index, b.index}
             return made
     return None
 
@@ -272,37 +269,59 @@ class Limits:
     buffers: int = 24
 
 
+# Groups that are looked at because they read the same buffer: the latest ones.
+_NEIGHBOURS = 6
+
+
 class Fuser:
     """Groups loops greedily, in program order: each joins the group with which it shares most memory traffic.
 
-    Units that are no loops (operator calls) take part as dependencies only. `add` must be called in program order.
+    Units that are no loops (operator calls) take part as dependencies only. `add_call` and `add_loop` must be called in
+    program order.
+
+    Attributes:
+        groups: of loops, by unit.
+        ancestors: of each unit, the set of units that it depends on, as bits.
+        users: of each unit, those that depend on it directly.
     """
 
     def __init__(self, hints: Mapping[str, int], limits: Limits | None = None) -> None:
         self.hints = hints
         self.limits = limits or Limits()
         self.groups: dict[int, Group] = {}
-        self.ancestors: dict[int, set[int]] = {}
+        self.ancestors: dict[int, int] = {}
+        self.users: dict[int, set[int]] = {}
         self.makers: dict[str, int] = {}
         self.readers: dict[str, list[int]] = {}
+        self.joined: dict[int, int] = {}
         self.next_index = 0
+
+    def unit(self, index: int) -> int:
+        """The unit that a unit has become part of."""
+        while index in self.joined:
+            index = self.joined[index]
+        return index
 
     def _new_unit(self, dependencies: Iterable[int]) -> int:
         index = self.next_index
         self.next_index += 1
-        found: set[int] = set()
+        found = 0
         for d in dependencies:
-            found.add(d)
-            found |= self.ancestors[d]
+            found |= self.ancestors[d] | 1 << d
+            self.users[d].add(index)
         self.ancestors[index] = found
+        self.users[index] = set()
         return index
+
+    def _dependencies(self, reads: Iterable[str]) -> set[int]:
+        return {self.unit(self.makers[b]) for b in reads if b in self.makers}
 
     def add_call(self, reads: Iterable[str], makes: Iterable[str], writes: Iterable[str]) -> int:
         """An operator call as a unit of its own; `writes` are buffers that existed before."""
         reads, writes = list(reads), list(writes)
-        dependencies = [self.makers[b] for b in reads if b in self.makers]
+        dependencies = self._dependencies(reads)
         for b in writes:
-            dependencies += self.readers.get(b, [])
+            dependencies |= {self.unit(r) for r in self.readers.get(b, [])}
         index = self._new_unit(dependencies)
         for b in reads:
             self.readers.setdefault(b, []).append(index)
@@ -313,26 +332,20 @@ class Fuser:
     def add_loop(self, loop: Loop) -> None:
         """A loop: into the best group, or one of its own; then groups that it connects are joined."""
         reads = list(dict.fromkeys(a.buffer for a in loop.reads if a.buffer != INDEX))
-        dependencies = {self.makers[b] for b in reads if b in self.makers}
+        dependencies = self._dependencies(reads)
         index = self._new_unit(dependencies)
-        group = normalize(loop, self.hints, index)
-        group.ancestors = self.ancestors[index]
-        self.groups[index] = group
+        self.groups[index] = normalize(loop, self.hints, index)
         self.makers[loop.name] = index
+        candidates = set(dependencies)
         for b in reads:
-            self.readers.setdefault(b, []).append(index)
-        candidates = {self.makers[b] for b in reads if b in self.makers} | {
-            r for b in reads for r in self.readers[b]
-        }
-        ranked = sorted(candidates - {index}, key=lambda c: -self.shared_bytes(c, index))
-        for candidate in ranked:
-            current = self.makers[loop.name]
-            if (
-                candidate in self.groups
-                and candidate != current
-                and self.shared_bytes(candidate, current) > 0
-            ):
-                self.try_join(candidate, current)
+            others = self.readers.setdefault(b, [])
+            candidates |= {self.unit(r) for r in others[-_NEIGHBOURS:]}
+            others.append(index)
+        shared = {c: self.shared_bytes(c, index) for c in candidates if c in self.groups}
+        for candidate in sorted(shared, key=lambda c: (-shared[c], c)):
+            current, other = self.unit(index), self.unit(candidate)
+            if other != current and self.shared_bytes(other, current) > 0:
+                self.try_join(other, current)
 
     def shared_bytes(self, a: int, b: int) -> int:
         """Traffic that a kernel for both saves; 0 where there is none."""
@@ -353,15 +366,12 @@ class Fuser:
 
     def try_join(self, a: int, b: int) -> bool:
         """Join group b into group a, unless another unit lies between them."""
-        if a in self.ancestors[b]:
-            first, second = a, b
-        elif b in self.ancestors[a]:
-            first, second = b, a
-        else:
+        first, second = (b, a) if self.ancestors[a] >> b & 1 else (a, b)
+        if not self.ancestors[second] >> first & 1:
             first, second = min(a, b), max(a, b)
-        for unit in self.ancestors[second]:
-            if unit != first and first in self.ancestors[unit]:
-                return False
+        above = self.ancestors[second]
+        if any(u != second and above >> u & 1 for u in self.users[first]):
+            return False
         one, other = self.groups[first], self.groups[second]
         made = join(one, other)
         if made is None or not self.worthwhile(made, one, other):
@@ -385,20 +395,19 @@ class Fuser:
         return True
 
     def _replace(self, first: int, second: int, made: Group) -> None:
+        """Group `made` in the place of both; whatever depends on either now depends on all that both depend on."""
         made.index = first
-        self.ancestors[first] = (self.ancestors[first] | self.ancestors[second]) - {first, second}
+        both = 1 << first | 1 << second
+        above = (self.ancestors[first] | self.ancestors.pop(second)) & ~both
+        self.ancestors[first] = above
+        self.users[first] = (self.users[first] | self.users.pop(second)) - {first, second}
+        for unit, mask in self.ancestors.items():
+            if mask & both:
+                self.ancestors[unit] = mask & ~(1 << second) | 1 << first | above
+        for users in self.users.values():
+            if second in users:
+                users.discard(second)
+                users.add(first)
         del self.groups[second]
-        for unit, above in self.ancestors.items():
-            if second in above:
-                above.discard(second)
-                above.add(first)
-            if first in above and unit != first:
-                above |= self.ancestors[first]
-        del self.ancestors[second]
         self.groups[first] = made
-        for table in (self.makers,):
-            for buffer, unit in table.items():
-                if unit == second:
-                    table[buffer] = first
-        for units in self.readers.values():
-            units[:] = [first if u == second else u for u in units]
+        self.joined[second] = first

@@ -89,7 +89,10 @@ def schedule(graph: LoweredGraph, limits: Limits | None = None) -> Schedule:
 
 def _topological(fuser: Fuser, calls: dict[int, ExternCall]) -> list[int]:
     """Units after what they depend on, otherwise in program order; calls keep their order (some draw random numbers)."""
-    waiting = {i: set(above) for i, above in fuser.ancestors.items()}
+    waiting: dict[int, set[int]] = {i: set() for i in fuser.ancestors}
+    for i, users in fuser.users.items():
+        for user in users:
+            waiting[user].add(i)
     previous: int | None = None
     for c in sorted(calls):
         if previous is not None:
@@ -97,15 +100,15 @@ def _topological(fuser: Fuser, calls: dict[int, ExternCall]) -> list[int]:
         previous = c
     ready = [i for i, above in waiting.items() if not above]
     heapq.heapify(ready)
-    users: dict[int, list[int]] = {}
+    users_of: dict[int, list[int]] = {}
     for i, above in waiting.items():
         for a in above:
-            users.setdefault(a, []).append(i)
+            users_of.setdefault(a, []).append(i)
     order: list[int] = []
     while ready:
         i = heapq.heappop(ready)
         order.append(i)
-        for user in users.get(i, ()):
+        for user in users_of.get(i, ()):
             waiting[user].discard(i)
             if not waiting[user]:
                 heapq.heappush(ready, user)
