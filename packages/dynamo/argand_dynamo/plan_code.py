@@ -451,8 +451,7 @@ class _Assembler:
         # The stack first: storing variables may overwrite arguments that it reads.
         self._items(outcome.stack)
         self._store_locals(outcome)
-        run = breaking_instructions(instruction)
-        broken = run[0]
+        first, broken, last = breaking_instructions(instruction)
         broken.positions = self.positions
         if broken.handler is not None:
             # The rest of an enclosing `try` or `with`, in case the instruction raises: Python's own code.
@@ -465,7 +464,7 @@ class _Assembler:
             )
         before = create.simple("NOP")
         before.handler = broken.handler
-        self.emit(before, *run)
+        self.emit(before, *first, broken, *last)
         if not ways:
             return
         join = create.return_value() if is_resume(self.code) else create.simple("NOP")

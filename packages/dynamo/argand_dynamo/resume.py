@@ -50,23 +50,28 @@ class Successor:
     stack: tuple[bool, ...]
 
 
-def breaking_instructions(instruction: Instruction) -> list[Instruction]:
-    """What runs instead of an instruction, which comes first: the same, but loads for a call always push an empty slot beside the value."""
+def breaking_instructions(
+    instruction: Instruction,
+) -> tuple[list[Instruction], Instruction, list[Instruction]]:
+    """What runs instead of an instruction, and before and behind it. Loads for a call always push an empty slot beside the value; conditions may be any object."""
     made = instruction.copy()
     if made.opname == "RERAISE":
         # The exception was raised while tracing: it has no traceback yet, and RERAISE would add nothing to it.
         made.opname, made.arg = "RAISE_VARARGS", 1
-    if not _pushes_method(instruction):
-        return [made]
-    if made.opname == "LOAD_SUPER_ATTR":
-        made.arg = (made.arg or 0) & ~1
-    else:
-        made.opname = made.opname.replace("METHOD", "ATTR")
-        made.arg = 0
-    empty = [create.push_null(), create.swap(2)] if table.NULL_FIRST else [create.push_null()]
-    for extra in empty:
+    before: list[Instruction] = []
+    after: list[Instruction] = []
+    if made.opname in table.ONLY_BOOL:
+        before = [create.simple("TO_BOOL")]
+    elif _pushes_method(instruction):
+        after = [create.push_null(), create.swap(2)] if table.NULL_FIRST else [create.push_null()]
+        if made.opname == "LOAD_SUPER_ATTR":
+            made.arg = (made.arg or 0) & ~1
+        else:
+            made.opname = made.opname.replace("METHOD", "ATTR")
+            made.arg = 0
+    for extra in (*before, *after):
         extra.positions, extra.handler = made.positions, made.handler
-    return [made, *empty]
+    return before, made, after
 
 
 def _pushes_method(instruction: Instruction) -> bool:

@@ -541,6 +541,20 @@ def test_break_at_a_branch():
         assert made(5, 1) == ("yes", "kept") and made(1, 1) == ("no", "kept")
 
 
+def test_conditions_may_be_any_object():
+    def function(a):
+        b = not a
+        return ("yes", b) if a else ("no", b)
+
+    # The trace may have left out the conversion to bool that stands before.
+    for number, opname in enumerate(("UNARY_NOT", "POP_JUMP")):
+        local = (("a", arg(0)), ("b", const(None)))[: number + 1]
+        made = broken(function, Break(_instruction(function, opname), (arg(0),), local))
+        for value in ([], [1], 0, 5, None, True, False):
+            wanted = function(value)
+            assert made(value) == (wanted if number == 0 else (wanted[0], None))
+
+
 def test_break_at_the_end_of_the_frame():
     def function(a):
         raise KeyError(a)

@@ -87,7 +87,7 @@ def _cut(function: FunctionType, index: int, states: list[Layout | None]) -> Fun
     original = analyse(code).instructions
     maker.positions = original[index].positions
     written = {i: resume.breaking_instructions(i) for i in original}
-    copies = {i: made[0] for i, made in written.items()}
+    copies = {i: made for i, (_, made, _) in written.items()}
     for copy in copies.values():
         copy.target = copies[copy.target] if copy.target is not None else None
     broken = copies[original[index]]
@@ -109,7 +109,9 @@ def _cut(function: FunctionType, index: int, states: list[Layout | None]) -> Fun
     for instruction in original:
         if instruction.opname == "COPY_FREE_VARS":
             continue
-        listed += written[instruction]
+        before, made, after = written[instruction]
+        # Only the instruction at which the function is cut needs what stands before.
+        listed += [*(before if made is broken else ()), made, *after]
         if instruction is original[index] and ways:
             listed += maker.out
     for instruction in listed:

@@ -28,3 +28,5 @@ FUNCTION_ATTRIBUTES = False
 BACKWARD_CONDITIONS = True
 # What the end of a `for` loop skips: FOR_ITER jumps to its target and has popped the iterator.
 FOR_END: tuple[str, ...] = ()
+# Instructions that take nothing but True and False; TO_BOOL stands before them.
+ONLY_BOOL: frozenset[str] = frozenset()

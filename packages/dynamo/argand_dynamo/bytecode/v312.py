@@ -28,3 +28,5 @@ FUNCTION_ATTRIBUTES = False
 BACKWARD_CONDITIONS = False
 # What the end of a `for` loop skips: FOR_ITER pops the iterator and jumps behind these, which stand at its target.
 FOR_END = ("END_FOR",)
+# Instructions that take nothing but True and False; TO_BOOL stands before them.
+ONLY_BOOL: frozenset[str] = frozenset()

@@ -33,3 +33,5 @@ FUNCTION_ATTRIBUTES = True
 BACKWARD_CONDITIONS = False
 # What the end of a `for` loop skips: FOR_ITER pops the iterator and jumps behind these, which stand at its target.
 FOR_END = ("END_FOR", "POP_TOP")
+# Instructions that take nothing but True and False; TO_BOOL stands before them.
+ONLY_BOOL: frozenset[str] = frozenset(("POP_JUMP_IF_FALSE", "POP_JUMP_IF_TRUE", "UNARY_NOT"))
