@@ -38,7 +38,7 @@ def compile_graph(
     Args:
         gm: the graph (`argand_fx.GraphModule`); its placeholders are tensors or symbols.
         fake_inputs: what the placeholders stand for; the graph's own metadata is used.
-        options: of the backend.
+        options: by name, see `argand_inductor.options.Options`.
 
     Returns:
         A callable over the flat inputs, tensors and ints, that returns a tuple. Without a working C compiler it runs eager's
@@ -47,12 +47,14 @@ def compile_graph(
     from argand_inductor.artifact.errors import CompilerError
     from argand_inductor.artifact.make import make_program
     from argand_inductor.lowering import lower_graph
+    from argand_inductor.options import Options
     from argand_inductor.schedule import compile_to_program
 
+    limits = Options.of(options).limits()
     with metrics.timed("lower"):
         lowered = lower_graph(gm)
     with metrics.timed("schedule"):
-        spec = compile_to_program(lowered)
+        spec = compile_to_program(lowered, limits)
     try:
         return make_program(spec)
     except CompilerError as error:
@@ -75,7 +77,7 @@ def backend(gm: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any
     Args:
         gm: the traced graph.
         inputs: a FakeTensor or SymInt for each placeholder.
-        options: see `argand_inductor.options`.
+        options: see `argand_inductor.options.Options`.
     """
     import argand_aot
 

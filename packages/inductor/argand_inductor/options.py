@@ -1,0 +1,83 @@
+"""What users may choose about code generation: `argand.compile(f, options={...})` or environment variables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from argand_inductor.fuse import Limits
+
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+def _option(default: Any, variable: str, help: str) -> Any:
+    return field(default=default, metadata={"variable": variable, "help": help})
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of one compilation. Each may also be set by the environment variable named with it.
+
+    Attributes:
+        mode: as in `argand.compile`; on CPUs all modes make the same code.
+        fusion: whether loops share kernels; without it each operator is a kernel of its own.
+        max_fusion_size: loops that one kernel may hold.
+        max_kernel_cost: additions an element that one kernel may hold.
+    """
+
+    mode: str = _option("default", "ARGAND_INDUCTOR_MODE", "compilation mode")
+    fusion: bool = _option(True, "ARGAND_INDUCTOR_FUSION", "0: one kernel an operator")
+    max_fusion_size: int = _option(96, "ARGAND_INDUCTOR_MAX_FUSION_SIZE", "loops in one kernel")
+    max_kernel_cost: int = _option(
+        4000, "ARGAND_INDUCTOR_MAX_KERNEL_COST", "additions an element in one kernel"
+    )
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise ValueError(f"options: got mode {self.mode!r}, expected one of {', '.join(MODES)}")
+        for name in ("max_fusion_size", "max_kernel_cost"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"options: got {name}={getattr(self, name)}, expected at least 1")
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any] | None) -> Options:
+        """From a dictionary by name, over the environment's values, over the defaults.
+
+        Raises:
+            ValueError: for unknown names and values of another type, with what is expected.
+        """
+        known = {f.name: f for f in fields(cls)}
+        values: dict[str, Any] = {}
+        for name, entry in known.items():
+            text = os.environ.get(entry.metadata["variable"])
+            if text:
+                values[name] = _read(entry.metadata["variable"], text, type(entry.default))
+        for name, value in (given or {}).items():
+            if name not in known:
+                expected = ", ".join(known)
+                raise ValueError(f"options: got {name!r}, expected one of {expected}")
+            wanted = type(known[name].default)
+            if type(value) is not wanted:
+                raise ValueError(
+                    f"options: got {name}={value!r}, expected a value of type {wanted.__name__}"
+                )
+            values[name] = value
+        return cls(**values)
+
+    def limits(self) -> Limits:
+        """How large kernels may grow."""
+        members = self.max_fusion_size if self.fusion else 1
+        return Limits(members=members, cost=self.max_kernel_cost)
+
+
+def _read(variable: str, text: str, wanted: type) -> Any:
+    if wanted is bool:
+        if text.lower() in ("0", "1", "true", "false"):
+            return text.lower() in ("1", "true")
+        raise ValueError(f"{variable}: got {text!r}, expected 0 or 1")
+    try:
+        return wanted(text)
+    except ValueError:
+        raise ValueError(f"{variable}: got {text!r}, expected {wanted.__name__}") from None
