@@ -127,7 +127,7 @@ def _cut(direct: set[Node], weights: _Weights) -> set[Node]:
         entry[n], leave[n] = network.add_node(), network.add_node()
         weight = weights.of(n)
         network.add_edge(entry[n], leave[n], weight)
-        again = _can_repeat(n)
+        again = _can_repeat(n) and n not in weights.materialized
         if again and weight < INFINITE:
             below = [depth.get(i, 0) for i in n.all_input_nodes]
             level = max(below, default=0) + (0 if _is_view(n) else 1)
@@ -177,14 +177,21 @@ class _Weights:
     Args:
         ends: what the backward graph computes.
         mutated: inputs that the graph changes.
+
+    Attributes:
+        materialized: what operators of the backward graph read that do not fuse with what makes it: computing it again
+            would cost a pass over memory of its own.
     """
 
     def __init__(self, joint: Joint, ends: Sequence[Node], mutated: set[Node]) -> None:
         self._joint = joint
         self._mutated = mutated
         self._read: set[Node] = set(joint.leaves)
+        self.materialized: set[Node] = set()
         for n in _closure(ends):
             if n not in joint.forward:
+                if not _is_fused(n):
+                    self.materialized.update(map(_with_bases, n.all_input_nodes))
                 self._read.update(_with_bases(i) for i in n.all_input_nodes if i in joint.forward)
                 self._read.update(i for i in n.all_input_nodes if i in joint.forward)
 
@@ -203,6 +210,16 @@ class _Weights:
         return (
             2 + size + (size // 2 if _is_view(n) else 0) + (0 if n in joint.forward else size // 64)
         )
+
+
+def _is_fused(n: Node) -> bool:
+    """Does it become part of a loop together with what it reads?"""
+    if not isinstance(n.target, Operator):
+        return True
+    if n.target.is_view or n.target.name in _CHEAP:
+        return True
+    rules = rules_of(n.target)
+    return rules is None or rules.kind not in ("contraction", "opaque")
 
 
 def _with_bases(n: Node) -> Node:

@@ -124,7 +124,7 @@ def check_program(steps: list[tuple[int, int, int, int]], kinds: tuple[int, int]
 
 
 @hypothesis.settings(
-    max_examples=500,
+    max_examples=300,
     deadline=None,
     derandomize=True,
     suppress_health_check=list(hypothesis.HealthCheck),

@@ -78,6 +78,15 @@ def test_random_numbers_are_never_drawn_again() -> None:
     assert not any("uniform" in n for n in operators(backward))
 
 
+def test_what_products_read_is_kept() -> None:
+    """relu(x) is read by the backward of mm as a whole."""
+    chosen, _, backward = parts(
+        lambda o, x, w: o.mm(o.relu(o.mul(x, 2)), w), leaf(9, 9), leaf(9, 9)
+    )
+    assert "relu" in names(chosen.values)
+    assert "relu" not in operators(backward)
+
+
 def test_less_is_kept() -> None:
     """A cut through the small value, not through what is made from it."""
     program = lambda o, x, big: o.mul(o.mul(o.exp(x), 2), big)  # noqa: E731
