@@ -17,8 +17,8 @@ inline int init_frames() {
   Ref replace(empty ? PyObject_GetAttrString(empty.get(), "replace") : nullptr);
   Ref code(PyBytes_FromStringAndSize(instructions, sizeof instructions)), none(PyBytes_FromStringAndSize("", 0)), no_args(PyTuple_New(0));
   if (!replace || !code || !none || !no_args) return -1;
-  Ref changes(Py_BuildValue("{s:O,s:i,s:O,s:O}", "co_code", code.get(), "co_stacksize", 1, "co_linetable", none.get(), "co_exceptiontable",
-                            none.get()));
+  Ref changes(
+      Py_BuildValue("{s:O,s:i,s:O,s:O}", "co_code", code.get(), "co_stacksize", 1, "co_linetable", none.get(), "co_exceptiontable", none.get()));
   if (changes) stub_code = reinterpret_cast<PyCodeObject*>(PyObject_Call(replace.get(), no_args.get(), changes.get()));
   return stub_code ? 0 : -1;
 }

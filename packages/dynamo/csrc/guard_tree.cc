@@ -224,7 +224,9 @@ bool GuardTree::check_state(Failure* failure) const {
       case StateCheck::DefaultDType:
         holds = api->default_dtype() == check.value;
         break;
-      case StateCheck::Modes: holds = state->include_keys == check.include_keys && state->exclude_keys == check.exclude_keys; break;
+      case StateCheck::Modes:
+        holds = state->include_keys == check.include_keys && state->exclude_keys == check.exclude_keys;
+        break;
     }
     if (!holds) return fail(failure, check.guard, nullptr);
   }

@@ -127,7 +127,8 @@ PyMethodDef methods[] = {{"check", fast(tree_check), METH_FASTCALL,
                          {"explain", fast(tree_explain), METH_FASTCALL,
                           "explain(args, function=None)\n--\n\n(index of the first guard that fails, text for people), or None if all hold."},
                          {nullptr, nullptr, 0, nullptr}};
-PyMemberDef members[] = {{"guards", T_OBJECT, offsetof(GuardTreeObject, guards), READONLY, "The guards as they were given; objects of ID guards by weak reference where they allow it."},
+PyMemberDef members[] = {{"guards", T_OBJECT, offsetof(GuardTreeObject, guards), READONLY,
+                          "The guards as they were given; objects of ID guards by weak reference where they allow it."},
                          {nullptr, 0, 0, 0, nullptr}};
 PyGetSetDef getset[] = {{"alive", tree_alive, nullptr, "False once an object that a guard expects by identity is gone.", nullptr},
                         {nullptr, nullptr, nullptr, nullptr, nullptr}};

@@ -55,7 +55,8 @@ PyMethodDef functions[] = {
     {"instance_attribute", instance_attribute_function, METH_VARARGS,
      "instance_attribute(object, name, default=None)\n--\n\nThe entry of object.__dict__; runs no descriptor and makes no dict."},
     {"storage_id", storage_id, METH_O, "storage_id(tensor)\n--\n\nA number that the tensors of one storage share while it lives."},
-    {"thread_keys", thread_keys, METH_NOARGS, "thread_keys()\n--\n\nThe dispatch keys that this thread adds to and removes from every operator call."},
+    {"thread_keys", thread_keys, METH_NOARGS,
+     "thread_keys()\n--\n\nThe dispatch keys that this thread adds to and removes from every operator call."},
     {"is_constant", is_constant_function, METH_O, "is_constant(object)\n--\n\nCan it be the value of an EQUALS guard."},
     {nullptr, nullptr, 0, nullptr}};
 PyModuleDef definition = {

@@ -204,24 +204,19 @@ class ShapeCompiler {
       if (std::strcmp(s.name, name) == 0) spec = &s;
     if (!spec) fail(e, "one of the operators + - * // % ** == != < <= > >= and or not min max abs neg ceildiv");
     const Py_ssize_t n = PyTuple_GET_SIZE(e) - 1;
+    const bool is_unary = spec->op >= ShapeOp::Neg, takes_any = is_associative(spec->op);
+    const bool negates = n == 1 && spec->op == ShapeOp::Sub;
+    if (is_unary ? n != 1 : n != 2 && !takes_any && !negates) fail(e, is_unary ? "one operand" : "two operands");
     emit(PyTuple_GET_ITEM(e, 1), level + 1);
-    if (n == 1) {
-      if (spec->op >= ShapeOp::Neg)
-        program_.push(spec->op);
-      else if (spec->op == ShapeOp::Sub)
-        program_.push(ShapeOp::Neg);
-      else if (spec->op != ShapeOp::Add && spec->op != ShapeOp::Mul && spec->op != ShapeOp::And && spec->op != ShapeOp::Or &&
-               spec->op != ShapeOp::Min && spec->op != ShapeOp::Max)
-        fail(e, "two operands");
-      return;
-    }
-    const bool any_number = spec->op == ShapeOp::Add || spec->op == ShapeOp::Mul || spec->op == ShapeOp::And || spec->op == ShapeOp::Or ||
-                            spec->op == ShapeOp::Min || spec->op == ShapeOp::Max;
-    if (spec->op >= ShapeOp::Neg || (n > 2 && !any_number)) fail(e, spec->op >= ShapeOp::Neg ? "one operand" : "two operands");
+    if (is_unary || negates) program_.push(is_unary ? spec->op : ShapeOp::Neg);
     for (Py_ssize_t i = 2; i <= n; i++) {
       emit(PyTuple_GET_ITEM(e, i), level + 1);
       program_.push(spec->op);
     }
+  }
+
+  static bool is_associative(ShapeOp op) {
+    return op == ShapeOp::Add || op == ShapeOp::Mul || op == ShapeOp::And || op == ShapeOp::Or || op == ShapeOp::Min || op == ShapeOp::Max;
   }
 
   int64_t symbol(PyObject* name) {

@@ -598,6 +598,9 @@ def test_tree_is_collected_with_its_types():
         ((X, "CLASS_ATTR", 3), "CLASS_ATTR guard got"),
         (((), "SHAPE", (("<", "s9", 1), {})), "a symbol that the guard binds"),
         (((), "SHAPE", (("foo", 1, 1), {})), "one of the operators"),
+        (((), "SHAPE", (("<", 1, 1, 1), {})), "two operands"),
+        (((), "SHAPE", (("%", 1), {})), "two operands"),
+        (((), "SHAPE", (("not", 1, 1), {})), "one operand"),
         (((), "STORAGE", ((X,), (1, 2))), "one number a source"),
     ],
 )
