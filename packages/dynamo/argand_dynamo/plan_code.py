@@ -86,7 +86,12 @@ def assemble_plan(plan: FramePlan, code: CodeType, objects: RuntimeObjects) -> R
     Raises:
         PlanError: the plan does not fit the code, or objects are missing.
     """
-    return _Assembler(plan, code, objects).run()
+    try:
+        return _Assembler(plan, code, objects).run()
+    except (KeyError, IndexError) as error:
+        raise PlanError(
+            f"assemble_plan: the plan of {plan.name} does not fit the code of {code.co_qualname}: no {error}"
+        ) from error
 
 
 @dataclass(slots=True)
@@ -341,6 +346,8 @@ class _Assembler:
             self.emit(create.load_attr("co_consts"), create.load_const(place), create.subscript())
 
     def _own_cell(self, e: Expr) -> None:
+        if e[1] not in (*self.code.co_cellvars, *self.code.co_freevars):
+            raise KeyError(e[1])
         self.emit(create.load_closure(e[1]))
 
     def _new_cell(self, e: Expr) -> None:

@@ -27,7 +27,7 @@ from argand_dynamo.bytecode.instructions import (
     GENERATOR_FLAGS,
 )
 from argand_dynamo.bytecode.table import table
-from argand_dynamo.frame_plan import Break, FramePlan
+from argand_dynamo.frame_plan import Break, FramePlan, PlanError
 
 _MARK = "argand.resume"
 # Globals that read the frame's variables without naming them; the second ones only without arguments.
@@ -108,8 +108,17 @@ def stack_after(
 
 
 def successors(code: CodeType, outcome: Break) -> list[Successor]:
-    """Where the frame can go on, without exceptions: nowhere, at the next instruction, or there and at the target of a jump."""
-    instruction = analyse(code).instructions[outcome.instruction]
+    """Where the frame can go on, without exceptions: nowhere, at the next instruction, or there and at the target of a jump.
+
+    Raises:
+        PlanError: the break is not one of this code.
+    """
+    flow, index = analyse(code), outcome.instruction
+    if not 0 <= index < len(flow.instructions) or flow.depth(index) != len(outcome.stack):
+        raise PlanError(
+            f"FramePlan: got a break at instruction {index} with {len(outcome.stack)} items on the stack, which {code.co_qualname} does not have"
+        )
+    instruction = flow.instructions[index]
     empty = tuple(item[0] == "null" for item in outcome.stack)
     found = []
     if falls_through(instruction):

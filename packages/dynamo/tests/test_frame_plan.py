@@ -744,6 +744,20 @@ def test_too_few_resume_functions_are_refused():
         replaced(function, FramePlan("f", (), outcome))
 
 
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Break(99, (), ()), Break(-1, (), ()), Break(1, (const(1),), ()), Return(arg(7)), Return(("own_cell", "a")),
+        Return(("source", (("cell", "c"),))), Return(("code", None, (9,))), Return(("sym", "s0")), Break(2, (const(1),), (("z", const(1)),)),
+    ],
+)  # fmt: skip
+def test_plans_of_other_code_are_refused(outcome):
+    with pytest.raises(PlanError):
+        plan = FramePlan("f", (), outcome)
+        functions = [two] * len(resume.resume_codes(plan, two.__code__))
+        assemble_plan(plan, two.__code__, RuntimeObjects(None, functions))
+
+
 # -- errors, lifetime ---------------------------------------------------------------------------
 
 
