@@ -189,7 +189,7 @@ class SymbolicFrame:
 class RootFrame(SymbolicFrame):
     """The frame that is compiled. Counts its steps, so that a second run can stop before any of them."""
 
-    __slots__ = ("step", "stop_at")
+    __slots__ = ("raised", "step", "stop_at")
 
     def __init__(
         self,
@@ -201,6 +201,8 @@ class RootFrame(SymbolicFrame):
         super().__init__(tx, function, local)
         self.step = 0
         self.stop_at = stop_at
+        # Where each exception came up first; the variables are kept so that their ids stay theirs.
+        self.raised: dict[int, tuple[Variable, int, Instruction]] = {}
 
     def run(self) -> Variable:
         steps = self.program.steps
@@ -215,7 +217,12 @@ class RootFrame(SymbolicFrame):
             try:
                 result = function(self, instruction)
             except Raised as raised:
+                _, step, place = self.raised.setdefault(
+                    id(raised.variable), (raised.variable, self.step, instruction)
+                )
                 if instruction.handler is None:
+                    # Python runs what raised, so that the traceback has its line, not that of a cleanup.
+                    self.step, self.current = step, place
                     stop = break_trace("raises", raised.variable.describe())
                     stop.stack.append(self.location)
                     raise stop from None
