@@ -85,8 +85,8 @@ CAUSES = _table(
     (
         "disabled",
         "GB0011",
-        "a function marked with disable() was called",
-        "remove disable(), or call the function outside of the compiled one",
+        "a function that is to run as it is was called",
+        "remove disable() if it is marked so, or call the function outside of the compiled one",
     ),
     (
         "backward",

@@ -26,7 +26,7 @@ from argand_dynamo.exceptions import (
     SkipFrame,
     break_trace,
 )
-from argand_dynamo.finish import Finished, finish
+from argand_dynamo.finish import Finished, finish, with_backend_guards
 from argand_dynamo.frame_plan import Break
 from argand_dynamo.guards import describe_guards
 from argand_dynamo.interpreter import StopTrace
@@ -34,6 +34,7 @@ from argand_dynamo.plan_code import RuntimeObjects, assemble_plan
 from argand_dynamo.reconstruct import NotReconstructible
 from argand_dynamo.resume import resume_codes, why_not_resumable
 from argand_dynamo.tracer import Tracer
+from argand_dynamo.trust import is_library_file, note_compiler
 from argand_fx.artifact import BackendArtifact
 
 __all__ = ["compile_frame"]
@@ -87,11 +88,12 @@ def _compile(
     finished, stopped, tx = _trace(function, values, state, settings)
     metrics.count("traces")
     plan = finished.plan
+    graph = None if finished.module is None else _compile_graph(finished, settings)
+    plan = with_backend_guards(tx, plan)
     _log(plan, code)
     if finished.module is None and not isinstance(plan.outcome, Break) and not plan.effects:
         # Nothing to run but the function itself.
         return Compilation(GuardTree(plan.guards), plan, None)
-    graph = None if finished.module is None else _compile_graph(finished, settings)
     if isinstance(plan.outcome, Break) and stopped is not None:
         metrics.count("graph_breaks")
         emit(_break_record(stopped, function))
@@ -155,12 +157,12 @@ def _trace(
         except NotReconstructible as missing:
             birth = tx.births.get(id(missing.variable))
             end = tx.root.step if stop_at is None else stop_at
-            stop = _not_reconstructible(missing, tx)
+            stopped = _not_reconstructible(missing, tx)
             if settings.fullgraph:
-                raise _fullgraph_error(stop, function) from None
+                raise _fullgraph_error(stopped, function) from None
             if birth is None or birth >= end:
-                raise SkipFrame(str(stop), stop.cause) from None
-            stopped, stop_at = stop, birth
+                raise SkipFrame(str(stopped), stopped.cause) from None
+            stop_at = birth
 
 
 def _not_reconstructible(missing: NotReconstructible, tx: Tracer) -> BreakTrace:
@@ -177,25 +179,10 @@ def _check_resumable(tx: Tracer, stop: BreakTrace) -> None:
 
 def _user_location(stop: BreakTrace, function: types.FunctionType) -> tuple[str, int]:
     for file, line, _ in stop.stack:
-        if not _is_library(file):
+        if not is_library_file(file):
             return file, line
     code = function.__code__
     return (stop.stack[-1][0], stop.stack[-1][1]) if stop.stack else (code.co_filename, code.co_firstlineno)
-
-
-@functools.cache
-def _library_folders() -> tuple[str, ...]:
-    found = []
-    for name in ("argand_c10", "argand_aten", "argand_autograd", "argand_fx", "argand_dynamo", "argand_nn", "argand", "functools"):
-        module = sys.modules.get(name)
-        file = getattr(module, "__file__", None)
-        if file:
-            found.append(file.rpartition("/")[0] + "/")
-    return tuple(found)
-
-
-def _is_library(file: str) -> bool:
-    return file.startswith(_library_folders()) and "/tests/" not in file and "site-packages" not in file
 
 
 def _break_record(stop: BreakTrace, function: types.FunctionType) -> Record:
@@ -221,6 +208,7 @@ def _with_note(error: BaseException, stop: BreakTrace, function: types.FunctionT
 
 def _compile_graph(finished: Finished, settings: Settings) -> Callable[..., Any]:
     module = finished.module
+    assert module is not None
     metrics.count("graphs")
     graph_log = logs.channel("graph")
     if graph_log.isEnabledFor(20):
@@ -230,6 +218,8 @@ def _compile_graph(finished: Finished, settings: Settings) -> Callable[..., Any]
     backend = lookup_backend(settings.backend)
     with metrics.timed("backend"):
         compiled = backend(module, list(finished.inputs), **dict(settings.options))
+    note_compiler(backend)
+    note_compiler(compiled)
     if not callable(compiled):
         raise TypeError(
             f"compile: the backend {settings.backend!r} returned {type(compiled).__name__}, expected a callable"

@@ -26,7 +26,7 @@ from argand_dynamo.history import FrameHistory
 from argand_dynamo.plan_code import Replacement, RuntimeObjects, assemble_plan
 from argand_dynamo.plan_store import load_plans, store_plan
 from argand_dynamo.resume import make_function, resume_codes
-from argand_dynamo.trust import is_trusted
+from argand_dynamo.trust import PLAIN, is_compiler, note_compiler
 
 __all__ = [
     "CodeState",
@@ -49,7 +49,7 @@ class Settings:
     backend: Any = "inductor"
     fullgraph: bool = False
     dynamic: bool | None = None
-    options: tuple[tuple[str, Any], ...] = ()
+    options: tuple[tuple[str, Any], ...] = field(default=(), hash=False)
     # Objects whose compiled forms are not shared, as modules: the object's own token.
     owner: Any = None
 
@@ -92,9 +92,14 @@ class CodeState:
 
 
 _states: dict[tuple[types.CodeType, Settings], CodeState] = {}
-_resumes: dict[tuple[int, Settings], CompiledFunction] = {}
-# Compiled forms of functions that are met while a broken frame runs.
-_by_function: weakref.WeakKeyDictionary[Any, dict[Settings, CompiledFunction]] = weakref.WeakKeyDictionary()
+_resumes: weakref.WeakValueDictionary[tuple[int, Settings], CompiledFunction] = (
+    weakref.WeakValueDictionary()
+)
+# Attribute of functions that are met while a broken frame runs: their compiled forms by settings.
+_FORMS = "_argand_compiled_forms"
+_all: weakref.WeakSet[CompiledFunction] = weakref.WeakSet()
+# States are kept for this many code objects beyond those whose compiled functions live.
+_MOST_STATES = 512
 
 
 class _Active(threading.local):
@@ -117,13 +122,8 @@ def reset_code() -> None:
     """Forget everything that was compiled."""
     with _lock:
         _states.clear()
-        for compiled in _resumes.values():
+        for compiled in list(_all):
             compiled.clear()
-        _resumes.clear()
-        for per_function in _by_function.values():
-            for compiled in per_function.values():
-                compiled.clear()
-        _by_function.clear()
         clear_all()
 
 
@@ -131,6 +131,7 @@ def compiled_function(function: types.FunctionType, settings: Settings) -> Compi
     """A callable that compiles the function when it is called."""
     made = CompiledFunction(function, convert)
     made.settings = settings  # type: ignore[attr-defined]
+    _all.add(made)
     return made
 
 
@@ -142,7 +143,7 @@ def convert(compiled: CompiledFunction, args: tuple[Any, ...], kwargs: dict[str,
     if values is None:
         return None
     with _lock:
-        state = _states.setdefault((function.__code__, settings), CodeState())
+        state = _state_of(function.__code__, settings)
         for known in state.compilations:
             if known.tree.alive and known.tree.check(values, function):
                 return _add(compiled, function, known, settings)
@@ -163,6 +164,15 @@ def convert(compiled: CompiledFunction, args: tuple[Any, ...], kwargs: dict[str,
             store_plan(function.__code__, made.plan, settings.text())
         state.compilations.insert(0, made)
         return _add(compiled, function, made, settings)
+
+
+def _state_of(code: types.CodeType, settings: Settings) -> CodeState:
+    key = (code, settings)
+    state = _states.pop(key, None) or CodeState()
+    _states[key] = state  # the most recently used last
+    if len(_states) > _MOST_STATES:
+        del _states[next(iter(_states))]
+    return state
 
 
 def _add(
@@ -275,6 +285,7 @@ def _revive(
         graph = load_artifact(plan.graph.backend, plan.graph.artifact or {})
         if graph is None:
             return None
+        note_compiler(graph)
     code = function.__code__
     try:
         resume = [resume_function(c, function.__globals__, settings) for c in resume_codes(plan, code)]
@@ -288,15 +299,12 @@ def _revive(
 # Frames that are met while a broken frame runs ------------------------------------------------
 
 
-def _is_compiler_code(code: types.CodeType, globals_: dict[str, Any]) -> bool:
+def _is_plain(code: types.CodeType, globals_: dict[str, Any]) -> bool:
+    """Whether a frame runs as it is: generated code, the compiler's own, and what asks for it."""
     name = globals_.get("__name__")
-    if code.co_filename.startswith("<") and name is None:
-        return True
     if not isinstance(name, str):
-        return False
-    if name.startswith("argand_nn."):
-        return False
-    return is_trusted(name)
+        return code.co_filename.startswith("<")
+    return PLAIN in globals_ or is_compiler(name)
 
 
 def _frame_callback(
@@ -310,17 +318,19 @@ def _frame_callback(
         _active.passing = None
         return None
     if (
-        _is_compiler_code(code, globals_)
+        _is_plain(code, globals_)
         or code.co_flags & 0x2A0
         or getattr(function, "_argand_disabled", False)
         or code.co_name == "<module>"
     ):
         _C.skip_code(code)
         return None
-    per_function = _by_function.setdefault(function, {})
-    found = per_function.get(settings)
-    if found is None:
-        found = per_function[settings] = compiled_function(function, settings)
+    forms = function.__dict__.setdefault(_FORMS, {})
+    found = forms.get(settings)
+    # functools.wraps copies attributes to other functions.
+    if found is None or found.__wrapped__ is not function:
+        found = compiled_function(function, settings)
+        function.__dict__[_FORMS] = {**forms, settings: found}
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from argand_autograd._C import _set_grad_enabled
@@ -213,6 +213,15 @@ def _container_guards(tx: Tracer) -> list[Guard]:
         if len(same) > 1:
             found.append(Guard((), "DISTINCT", tuple(same)))
     return found
+
+
+def with_backend_guards(tx: Tracer, plan: FramePlan) -> FramePlan:
+    """The plan with the guards on sizes that the backend left while it compiled; from now on there can be no more."""
+    env = tx.dynamic.shape_env
+    env.freeze()
+    tensors = [e for e in tx.inputs if isinstance(e.value, FakeTensor)]
+    kept = [guard for guard in plan.guards if guard.kind != "SHAPE"]
+    return replace(plan, guards=(*kept, *_shape_guards(tx, tensors)))
 
 
 def _shape_guards(tx: Tracer, tensors: list[GraphInput]) -> list[Guard]:

@@ -420,53 +420,59 @@ def convert_value(frame: SymbolicFrame, i: Instruction) -> None:
     frame.push(Constant(_CONVERSIONS[i.arg or 1](frame.tx.format_value(frame.pop()))))
 
 
+def _target(frame: SymbolicFrame, i: Instruction, kind: type) -> Any:
+    """The container below the operand, which in a resume function may be one that came from outside."""
+    found = frame.tx.realize(frame.stack[-(i.arg or 1)])
+    if not isinstance(found, kind):
+        unknown(f"a comprehension into {found.describe()}")
+    return found
+
+
 @handler("LIST_APPEND")
 def list_append(frame: SymbolicFrame, i: Instruction) -> None:
     item = frame.stack.pop()
-    target = frame.stack[-(i.arg or 1)]
-    assert isinstance(target, ListVariable)
+    target = _target(frame, i, ListVariable)
     target.items.append(item)
+    frame.tx.mutated(target)
 
 
 @handler("LIST_EXTEND")
 def list_extend(frame: SymbolicFrame, i: Instruction) -> None:
     items = frame.tx.unpack(frame.pop())
-    target = frame.stack[-(i.arg or 1)]
-    assert isinstance(target, ListVariable)
+    target = _target(frame, i, ListVariable)
     target.items.extend(items)
+    frame.tx.mutated(target)
 
 
 @handler("SET_ADD")
 def set_add(frame: SymbolicFrame, i: Instruction) -> None:
     item = frame.pop()
-    target = frame.stack[-(i.arg or 1)]
-    assert isinstance(target, SetVariable)
+    target = _target(frame, i, SetVariable)
     target.members.setdefault(frame.tx.hashed(item), item)
+    frame.tx.mutated(target)
 
 
 @handler("SET_UPDATE")
 def set_update(frame: SymbolicFrame, i: Instruction) -> None:
     items = frame.tx.unpack(frame.pop())
-    target = frame.stack[-(i.arg or 1)]
-    assert isinstance(target, SetVariable)
+    target = _target(frame, i, SetVariable)
     for item in items:
         target.members.setdefault(frame.tx.hashed(item), item)
+    frame.tx.mutated(target)
 
 
 @handler("MAP_ADD")
 def map_add(frame: SymbolicFrame, i: Instruction) -> None:
     value = frame.stack.pop()
     key = frame.pop()
-    target = frame.stack[-(i.arg or 1)]
-    assert isinstance(target, DictVariable)
+    target = _target(frame, i, DictVariable)
     target.setitem(frame.tx, key, value)
 
 
 @handler("DICT_UPDATE")
 def dict_update(frame: SymbolicFrame, i: Instruction) -> None:
     other = frame.pop()
-    target = frame.stack[-(i.arg or 1)]
-    assert isinstance(target, DictVariable)
+    target = _target(frame, i, DictVariable)
     target.merge(frame.tx, other)
 
 

@@ -24,6 +24,7 @@ from argand_dynamo.interpreter import RootFrame, SymbolicFrame
 from argand_dynamo.lookups import Lookups
 from argand_dynamo.operations import Operations
 from argand_dynamo.result_types import learn_result_type
+from argand_dynamo.trust import PLAIN
 from argand_dynamo.variables.base import LazyVariable, Source, Variable, unknown
 from argand_dynamo.variables.classes import BuiltinVariable, ClassVariable
 from argand_dynamo.variables.constant import Constant
@@ -276,6 +277,8 @@ class Tracer(Operations, Lookups, Wrapping):
         self, function: FunctionVariable, args: list[Variable], kwargs: dict[str, Variable]
     ) -> SymbolicFrame:
         """The frame of a call."""
+        if PLAIN in function.globals:
+            raise break_trace("disabled", function.qualname)
         local = bind_arguments(self, function, args, kwargs)
         if function.value is not None and function.code not in self.inlined:
             self.inlined[function.code] = function

@@ -112,6 +112,8 @@ class Wrapping(_Base):
         if wrapped is not None:
             self.guard(source, "ID", value)
             return self.function_of(wrapped, (*source, ("attr", "__wrapped__")))
+        if hasattr(kind, "__next__") and not kind.__flags__ & (1 << 9):
+            raise break_trace("generator", "an iterator made outside of the traced code")
         if kind.__module__ == "numpy":
             raise break_trace("numpy", f"a {kind.__name__}")
         self._guard_object(value, source)
@@ -254,9 +256,6 @@ class Wrapping(_Base):
             known.holder = (source, None)
         return known
 
-    def _wrap_tuple_iterator(self, value: Any, source: Source) -> Variable:
-        raise break_trace("generator", "an iterator made outside of the traced code")
-
     def class_of(self, value: type, source: Source) -> ClassVariable:
         """The variable of a class that is guarded."""
         found = self.wrap(value, source)
@@ -278,7 +277,6 @@ _BY_TYPE: dict[type, Callable[[Wrapping, Any, Source], Variable]] = {
     functools.partial: Wrapping._wrap_partial,
     deque: Wrapping._wrap_deque,
     types.CellType: Wrapping._wrap_cell,
-    type(iter(())): Wrapping._wrap_tuple_iterator,
     **dict.fromkeys(_DICTS, Wrapping._wrap_dict),
     Tensor: lambda tx, value, source: tx.tensor_input(value, source),
 }

@@ -16,6 +16,8 @@ from typing import Any
 from argand_c10 import Tensor
 from argand_nn.optim.optimizer import Optimizer
 
+# Compilers run these functions as they are.
+__argand_plain__ = True
 __all__ = [
     "ChainedScheduler",
     "ConstantLR",

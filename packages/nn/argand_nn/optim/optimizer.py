@@ -12,6 +12,8 @@ from argand_autograd import enable_grad
 from argand_c10 import Tensor
 from argand_c10.module_hooks import HookDict, RemovableHandle, add_hook
 
+# Compilers run these functions as they are.
+__argand_plain__ = True
 __all__ = ["Optimizer", "required"]
 
 

@@ -16,6 +16,8 @@ from argand_nn.optim.optimizer import (
     split_for_fused,
 )
 
+# Compilers run these functions as they are.
+__argand_plain__ = True
 __all__ = ["SGD"]
 
 
