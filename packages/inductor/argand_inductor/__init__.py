@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from argand_inductor.artifact.load import load
     from argand_inductor.artifact.make import make_program
     from argand_inductor.artifact.portable import export_cache, import_cache
-    from argand_inductor.backend import backend, compile_graph, load_backend
+    from argand_inductor.graph_compiler import backend, compile_graph, load_backend
 
 __version__ = "0.1.0"
 _NAMES = {
     "CompilerError": "argand_inductor.artifact.errors",
     "Program": "argand_inductor._C",
-    "backend": "argand_inductor.backend",
-    "compile_graph": "argand_inductor.backend",
+    "backend": "argand_inductor.graph_compiler",
+    "compile_graph": "argand_inductor.graph_compiler",
     "export_cache": "argand_inductor.artifact.portable",
     "import_cache": "argand_inductor.artifact.portable",
-    "load_backend": "argand_inductor.backend",
+    "load_backend": "argand_inductor.graph_compiler",
     "load": "argand_inductor.artifact.load",
     "make_program": "argand_inductor.artifact.make",
 }

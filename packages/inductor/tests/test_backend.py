@@ -14,12 +14,13 @@ import pytest
 import argand_aten as A
 import argand_autograd
 import argand_c10 as c10
+import argand_inductor
 from argand_c10 import metrics, records
 from argand_fx import Graph, GraphModule
 from argand_fx.artifact import BackendArtifact
 from argand_fx.shapes import GraphBuilder, ShapeEnv
 from argand_inductor import backend, compile_graph, load, load_backend
-from argand_inductor.backend import EagerProgram
+from argand_inductor.graph_compiler import EagerProgram
 
 
 def trace(body: Callable[..., Any], *tensors: c10.Tensor) -> tuple[GraphModule, list[Any]]:
@@ -168,3 +169,10 @@ def test_constants_of_the_graph() -> None:
     again = load(program.serialize())
     assert again is not None
     assert A.equal(again(x)[0], (x + table) * table)
+
+
+def test_names_of_the_package_are_not_names_of_its_modules() -> None:
+    """A name given lazily must stay what it is when modules are imported."""
+    folder = Path(argand_inductor.__file__ or "").parent
+    modules = {path.stem for path in folder.iterdir()}
+    assert modules.isdisjoint(argand_inductor.__all__)

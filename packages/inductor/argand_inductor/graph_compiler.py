@@ -1,0 +1,98 @@
+"""The backend "inductor": a graph of operators becomes a program; what cannot be compiled runs operator by operator."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from argand_c10 import metrics
+from argand_c10.records import Record, emit
+from argand_inductor._C import Program
+
+
+class EagerProgram:
+    """A graph that runs through eager's operators, since there was no compiler for it. Called as a Program is."""
+
+    backend = "inductor"
+
+    def __init__(self, gm: Any) -> None:
+        self._gm = gm
+
+    def serialize(self) -> dict[str, Any]:
+        """Data that `load` finds nothing for: the next process tries to compile again."""
+        return {"library": None}
+
+    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
+        from argand_autograd import no_grad
+
+        with no_grad():
+            return tuple(self._gm(*inputs))
+
+
+def compile_graph(
+    gm: Any, fake_inputs: Sequence[Any], options: Mapping[str, Any] | None = None
+) -> Program | EagerProgram:
+    """Compile a functional graph whose output is a flat tuple.
+
+    Args:
+        gm: the graph (`argand_fx.GraphModule`); its placeholders are tensors or symbols.
+        fake_inputs: what the placeholders stand for; the graph's own metadata is used.
+        options: by name, see `argand_inductor.options.Options`.
+
+    Returns:
+        A callable over the flat inputs, tensors and ints, that returns a tuple. Without a working C compiler it runs eager's
+        operators instead, which one record says.
+    """
+    from argand_inductor.artifact.errors import CompilerError
+    from argand_inductor.artifact.make import make_program
+    from argand_inductor.lowering import lower_graph
+    from argand_inductor.options import Options
+    from argand_inductor.schedule import compile_to_program
+
+    limits = Options.of(options).limits()
+    with metrics.timed("lower"):
+        lowered = lower_graph(gm)
+    with metrics.timed("schedule"):
+        spec = compile_to_program(lowered, limits)
+    try:
+        return make_program(spec)
+    except CompilerError as error:
+        message = f"a graph runs operator by operator: {error}"
+        emit(Record("fallback", error.code, message, error.fix, *_first_line(gm)))
+        return EagerProgram(gm)
+
+
+def _first_line(gm: Any) -> tuple[str | None, int]:
+    """The user's first line in the graph."""
+    for node in gm.graph.nodes:
+        if location := node.meta.get("location"):
+            return location[0], location[1]
+    return None, 0
+
+
+def backend(gm: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
+    """Compile a traced graph, with gradients where inputs require them.
+
+    Args:
+        gm: the traced graph.
+        inputs: a FakeTensor or SymInt for each placeholder.
+        options: see `argand_inductor.options.Options`.
+    """
+    import argand_aot
+
+    compiler = functools.partial(compile_graph, options=options)
+    return argand_aot.compile(
+        gm, inputs, forward_compiler=compiler, backward_compiler=compiler, backend="inductor"
+    )
+
+
+def load_backend(data: dict[str, Any]) -> Callable[..., Any] | None:
+    """What `backend` made and its `serialize()` described; None if the cache has lost it. A backward graph that was never needed is
+    compiled when it is."""
+    import argand_aot
+    from argand_inductor.artifact.load import load
+
+    return argand_aot.load(
+        data, load_program=load, backward_compiler=compile_graph, backend="inductor"
+    )
