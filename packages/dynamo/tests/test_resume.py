@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import argand_aten
 from argand_dynamo import resume
 from argand_dynamo.bytecode import Instruction, analyse, assemble, create, slot_names
 from argand_dynamo.bytecode.analysis import effect, falls_through
@@ -474,3 +475,21 @@ def test_effects_of_instructions_agree_with_the_stack():
             if state is not None:
                 assert len(state[0]) == flow.depth(instruction.index)
                 assert effect(instruction, False) > -10
+
+
+def test_exceptions_that_the_tracer_meets_show_the_raising_line():
+    from argand_dynamo.convert_frame import Settings, compiled_function
+
+    def function(x, n):
+        with manager("outer"):
+            y = x + 1
+            return y / (n // 0)
+
+    compiled = compiled_function(function, Settings(backend=lambda module, inputs: module))
+    for called in (function, compiled, compiled):
+        _log.append([])
+        with pytest.raises(ZeroDivisionError) as caught:
+            called(argand_aten.ones(2), 1)
+        assert _log.pop() == ["enter outer", "leave outer"]
+        own = [f for f in traceback.extract_tb(caught.tb) if f.name == "function"]
+        assert own[-1].lineno == function.__code__.co_firstlineno + 3
