@@ -10,7 +10,7 @@ from argand_aot.decompose.table import Decomposition
 from argand_aot.joint import Joint, build_joint
 from argand_aot.partition import Partition, extract_forward
 from argand_aot.runtime import GraphPlan, SymbolSource
-from argand_aot.source import Source
+from argand_aot.source import Source, gc_paused
 from argand_aot.values import UnsupportedGraph
 from argand_c10 import metrics
 from argand_c10.errors import UnsupportedError
@@ -103,16 +103,17 @@ def compile(
         if backward_compiler is not None:
             backward_compiler = _decomposing(backward_compiler, decompositions)
     try:
-        with metrics.timed("functionalize"):
-            joint = build_joint(module, example_inputs)
-        source = Source(module, example_inputs, joint)
-        joint, chosen = source.partitioned()
+        with gc_paused():
+            with metrics.timed("functionalize"):
+                joint = build_joint(module, example_inputs)
+            source = Source(module, example_inputs, joint)
+            joint, chosen = source.partitioned()
+            graph = extract_forward(joint, chosen)
     except (UnsupportedGraph, UnsupportedError) as error:
         message = f"the graph runs operator by operator: {error}"
         fix = getattr(error, "fix", "") or "see the message"
         emit(Record("fallback", "AOT001", message, fix, *Source(module).location()))
         return EagerGraph(module, backend)
-    graph = extract_forward(joint, chosen)
     show_graph("forward", graph)
     program = forward_compiler(graph, inputs_of(graph))
     plan = _plan(joint, chosen)

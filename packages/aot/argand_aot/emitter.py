@@ -75,8 +75,7 @@ class Emitter:
 
     def new(self, op: Operator, bound: Sequence[Any]) -> Any:
         """As `call`, always by a node of its own."""
-        args, kwargs = split_arguments(op, bound)
-        return self.builder.call(op, args, kwargs)
+        return self.builder.call_bound(op, bound)
 
     def named(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """As `call`, by an operator's name and ordinary arguments."""

@@ -5,9 +5,11 @@ What derives is imported when it is needed: a process that finds all of its prog
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from argand_c10 import debug_trace, logs, metrics
@@ -18,10 +20,22 @@ if TYPE_CHECKING:
     from argand_aot.partition import Partition
     from argand_fx import GraphModule
 
-__all__ = ["Source"]
+__all__ = ["FORMAT", "Source", "gc_paused"]
 
 FORMAT = "2"  # of what is kept; other versions are compiled again
 _cache = DiskCache("aot")
+
+
+@contextlib.contextmanager
+def gc_paused() -> Iterator[None]:
+    """Without collections of reference cycles: a graph under construction is one, and looking through it finds nothing."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class Source:
@@ -77,9 +91,11 @@ class Source:
         """The backward graph for a pattern of gradients; its first inputs are these symbols."""
         from argand_aot.partition import extract_backward
 
-        joint, chosen = self.partitioned()
-        assert chosen is not None, "only graphs with gradients have a backward graph"
-        return extract_backward(joint, chosen, joint.backward([bool(b) for b in pattern]), symbols)
+        with gc_paused():
+            joint, chosen = self.partitioned()
+            assert chosen is not None, "only graphs with gradients have a backward graph"
+            derived = joint.backward([bool(b) for b in pattern])
+            return extract_backward(joint, chosen, derived, symbols)
 
     def functional_graph(self) -> GraphModule:
         """The functional forward graph that keeps nothing."""

@@ -335,6 +335,13 @@ class GraphBuilder:
             return self._apply(spec, [*args, *rest])
         return self._call_slowly(op, args, {})
 
+    def call_bound(self, overload: Operator, values: Sequence[Any]) -> Any:
+        """As `call`, with an overload and its arguments in schema order, as `argand_fx.schema.bind` gives them."""
+        spec = _specs.get(overload)
+        if spec is None:
+            spec = _specs[overload] = _Spec(overload)
+        return self._apply(spec, list(values))
+
     def _call_slowly(self, op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         if not isinstance(op, (Operator, OperatorMethod)):
             name = getattr(op, "__name__", "")
