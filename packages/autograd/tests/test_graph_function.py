@@ -82,6 +82,29 @@ def test_versions_of_kept_tensors() -> None:
         y.sum().backward()
 
 
+def test_saved_tensors_hooks() -> None:
+    """They see what backward keeps: w and sin(x), not x."""
+    function, _ = make()
+    x, w = tensor(1.0, 2.0), tensor(3.0, 4.0)
+    packed: list[Any] = []
+    with autograd.graph.saved_tensors_hooks(
+        lambda t: packed.append(t) or len(packed) - 1, packed.__getitem__
+    ):
+        y = function(x, w)[0]
+    assert [t.tolist() for t in packed] == [w.tolist(), x.detach().sin().tolist()]
+    y.sum().backward()
+    assert x.grad.tolist() == w.tolist()
+
+
+def test_inference_tensors_that_backward_does_not_read() -> None:
+    function, _ = make()
+    with autograd.inference_mode():
+        x = aten.tensor([1.0, 2.0])
+    w = tensor(3.0, 4.0)
+    function(x, w)[0].sum().backward()
+    assert w.grad is not None
+
+
 def test_changed_inputs() -> None:
     forward = lambda x, w: (x * w, x + w, x * 10, aten.sin(x))  # noqa: E731
     function, _ = make(forward=forward, mutations=((0, 2, False),), kept_values=(3,))

@@ -71,13 +71,17 @@ class GraphNode final : public VectorNode {
     const GraphSpec& s = *spec_;
     inputs_kept_ = std::vector<SavedTensor>(s.n_inputs);
     arguments_.resize(s.n_inputs);
+    for (uint32_t i : s.kept_inputs) inputs_kept_[i].save_argument(Tensor::borrow(self_of(args[i])));
+    // The others are there for `again` alone: hooks on what backward keeps do not see them.
+    SavedTensorHooks* const hooks = set_saved_tensor_hooks(nullptr);
     for (uint32_t i = 0; i < s.n_inputs; i++) {
-      if (is_tensor(args[i])) {
-        inputs_kept_[i].save_argument(Tensor::borrow(self_of(args[i])));
-      } else {
+      if (!is_tensor(args[i])) {
         arguments_[i] = Object::borrow(args[i]);
+      } else if (!inputs_kept_[i].defined() && !(self_of(args[i])->flags & ARGAND_TENSOR_INFERENCE)) {
+        inputs_kept_[i].save_argument(Tensor::borrow(self_of(args[i])));
       }
     }
+    set_saved_tensor_hooks(hooks);
     values_kept_ = std::vector<SavedTensor>(s.kept_values.size());
     for (size_t k = 0; k < values_kept_.size(); k++) keep_value(values_kept_[k], unwrap(PyTuple_GET_ITEM(result, s.kept_values[k])), result);
     for (const SymbolBinding& b : s.symbols) symbols_.push_back(symbol(b, args));
