@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from argand_inductor import sizes as sz
-from argand_inductor.loop_ir import INDEX, Access, Loop
+from argand_inductor.loop_ir import INDEX, WORDS, Access, Loop, in_memory
 from argand_inductor.sizes import Size
 
 FULL, KEPT = "full", "kept"
@@ -48,7 +48,7 @@ class Group:
                 a.buffer
                 for m in self.members
                 for a in m.reads
-                if a.buffer not in own and a.buffer != INDEX
+                if a.buffer not in own and in_memory(a.buffer)
             )
         )
 
@@ -269,6 +269,17 @@ class Limits:
     buffers: int = 24
 
 
+def draws(group: Group) -> bool:
+    """Whether a member reads random words."""
+    return any(
+        not in_memory(a.buffer) and a.buffer != INDEX for m in group.members for a in m.reads
+    )
+
+
+def fits(size: Size, limit: int) -> bool:
+    return isinstance(size, int) and size <= limit
+
+
 # Groups that are looked at because they read the same buffer: the latest ones.
 _NEIGHBOURS = 6
 
@@ -295,6 +306,7 @@ class Fuser:
         self.readers: dict[str, list[int]] = {}
         self.joined: dict[int, int] = {}
         self.next_index = 0
+        self.last_ordered: int | None = None
 
     def unit(self, index: int) -> int:
         """The unit that a unit has become part of."""
@@ -316,13 +328,23 @@ class Fuser:
     def _dependencies(self, reads: Iterable[str]) -> set[int]:
         return {self.unit(self.makers[b]) for b in reads if b in self.makers}
 
-    def add_call(self, reads: Iterable[str], makes: Iterable[str], writes: Iterable[str]) -> int:
-        """An operator call as a unit of its own; `writes` are buffers that existed before."""
+    def add_call(
+        self,
+        reads: Iterable[str],
+        makes: Iterable[str],
+        writes: Iterable[str],
+        ordered: bool = False,
+    ) -> int:
+        """An operator call as a unit of its own; `writes` are buffers that existed before. Ordered calls keep their order."""
         reads, writes = list(reads), list(writes)
         dependencies = self._dependencies(reads)
+        if ordered and self.last_ordered is not None:
+            dependencies.add(self.last_ordered)
         for b in writes:
             dependencies |= {self.unit(r) for r in self.readers.get(b, [])}
         index = self._new_unit(dependencies)
+        if ordered:
+            self.last_ordered = index
         for b in reads:
             self.readers.setdefault(b, []).append(index)
         for b in (*makes, *writes):
@@ -387,6 +409,8 @@ class Fuser:
         ):
             return False
         if len(made.external_reads()) + len(made.members) > 4 * self.limits.buffers:
+            return False
+        if draws(made) and made.reduced[-1:] == [True] and not fits(made.sizes[-1], WORDS):
             return False
         linked = set(one.written()) & {a.buffer for m in other.members for a in m.reads}
         if not linked and (one.reduces or other.reduces):

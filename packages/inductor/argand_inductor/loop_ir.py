@@ -27,6 +27,21 @@ HALF = ("float16", "bfloat16")
 INDEX = "#index"
 
 
+# Random words that a kernel draws at once.
+WORDS = 4096
+
+
+def random_words(seed: str, counter: str) -> str:
+    """As a read's buffer: the value is the random word of the element whose number is the address, as an int32 with its highest bit
+    flipped. `seed` and `counter` are the program's names of integers."""
+    return f"#words:{seed}:{counter}"
+
+
+def in_memory(buffer: str) -> bool:
+    """Whether a read's buffer is one, and not a way to compute values."""
+    return not buffer.startswith("#")
+
+
 def compute_dtype(dtype: str) -> str:
     """The dtype in which elements of `dtype` are held in registers."""
     return "float32" if dtype in HALF else dtype

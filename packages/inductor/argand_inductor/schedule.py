@@ -12,8 +12,8 @@ from argand_c10 import debug_trace
 from argand_inductor import sizes as sz
 from argand_inductor.codegen.c import generate_kernel
 from argand_inductor.fuse import Fuser, Group, Limits
-from argand_inductor.loop_ir import Loop
-from argand_inductor.lowering.graph import ExternCall, LoweredGraph
+from argand_inductor.loop_ir import Loop, random_words
+from argand_inductor.lowering.graph import ExternCall, LoweredGraph, Reservation
 from argand_inductor.lowering.tensors import TensorRef
 from argand_inductor.program import (
     AliasStep,
@@ -22,6 +22,7 @@ from argand_inductor.program import (
     ExternStep,
     KernelStep,
     ProgramSpec,
+    RandomStep,
     Step,
     Sym,
 )
@@ -31,7 +32,7 @@ from argand_inductor.program import (
 class Schedule:
     """Units in the order of execution."""
 
-    units: list[Group | ExternCall]
+    units: list[Group | ExternCall | Reservation]
     live: set[str] = field(default_factory=set)
 
     def __str__(self) -> str:
@@ -48,6 +49,8 @@ class Schedule:
                         f"{m.loop.name} ({'.'.join(m.loop.operators)})" for m in unit.members
                     )
                 )
+            elif isinstance(unit, Reservation):
+                lines.append(f"reserve {sz.text(unit.count)} counters")
             else:
                 lines.append(f"call {unit.operator} -> {unit.outputs}")
         return "\n".join(lines)
@@ -63,52 +66,47 @@ def _output_names(outputs: tuple[Any, ...]) -> list[str]:
 def schedule(graph: LoweredGraph, limits: Limits | None = None) -> Schedule:
     """Fuse the loops of a lowered graph and order what results; loops whose buffers nobody reads are dropped."""
     used: set[str] = {o.buffer for o in graph.outputs if isinstance(o, TensorRef)}
-    kept: list[Loop | ExternCall] = []
+    kept: list[Loop | ExternCall | Reservation] = []
     for item in reversed(graph.items):
         if isinstance(item, Loop):
             if item.name not in used:
                 continue
             used |= {a.buffer for a in item.reads}
-        else:
+        elif isinstance(item, ExternCall):
             used |= set(item.reads())
         kept.append(item)
     kept.reverse()
     fuser = Fuser(graph.hints, limits)
-    calls: dict[int, ExternCall] = {}
+    calls: dict[int, ExternCall | Reservation] = {}
     for item in kept:
         if isinstance(item, Loop):
             fuser.add_loop(item)
+        elif isinstance(item, Reservation):
+            words = random_words(item.seed, item.counter)
+            calls[fuser.add_call([], [words], [], ordered=True)] = item
         else:
-            calls[fuser.add_call(item.reads(), _output_names(item.outputs), item.writes)] = item
-    order = _topological(fuser, calls)
-    units: list[Group | ExternCall] = [
+            names = _output_names(item.outputs)
+            calls[fuser.add_call(item.reads(), names, item.writes, item.ordered)] = item
+    order = _topological(fuser)
+    units: list[Group | ExternCall | Reservation] = [
         fuser.groups[i] if i in fuser.groups else calls[i] for i in order
     ]
     return Schedule(units, live_buffers(graph, units))
 
 
-def _topological(fuser: Fuser, calls: dict[int, ExternCall]) -> list[int]:
-    """Units after what they depend on, otherwise in program order; calls keep their order (some draw random numbers)."""
+def _topological(fuser: Fuser) -> list[int]:
+    """Units after what they depend on, otherwise in program order."""
     waiting: dict[int, set[int]] = {i: set() for i in fuser.ancestors}
     for i, users in fuser.users.items():
         for user in users:
             waiting[user].add(i)
-    previous: int | None = None
-    for c in sorted(calls):
-        if previous is not None:
-            waiting[c].add(previous)
-        previous = c
     ready = [i for i, above in waiting.items() if not above]
     heapq.heapify(ready)
-    users_of: dict[int, list[int]] = {}
-    for i, above in waiting.items():
-        for a in above:
-            users_of.setdefault(a, []).append(i)
     order: list[int] = []
     while ready:
         i = heapq.heappop(ready)
         order.append(i)
-        for user in users_of.get(i, ()):
+        for user in fuser.users[i]:
             waiting[user].discard(i)
             if not waiting[user]:
                 heapq.heappush(ready, user)
@@ -116,13 +114,15 @@ def _topological(fuser: Fuser, calls: dict[int, ExternCall]) -> list[int]:
     return order
 
 
-def live_buffers(graph: LoweredGraph, units: list[Group | ExternCall]) -> set[str]:
+def live_buffers(
+    graph: LoweredGraph, units: Sequence[Group | ExternCall | Reservation]
+) -> set[str]:
     """Buffers that have to be in memory: outputs, and what another unit reads."""
     live = {o.buffer for o in graph.outputs if isinstance(o, TensorRef)}
     for unit in units:
         if isinstance(unit, ExternCall):
             live |= set(unit.reads())
-        else:
+        elif isinstance(unit, Group):
             live |= set(unit.external_reads())
     return live
 
@@ -173,6 +173,10 @@ class ProgramWriter:
                     self.buffer(name)
                 self.steps.append(step)
                 continue
+            if isinstance(unit, Reservation):
+                count = sz.text(unit.count)
+                self.steps.append(RandomStep(unit.seed, unit.counter, count, unit.location))
+                continue
             args = tuple(self.argument(a) for a in unit.args)
             for name in _output_names(unit.outputs):
                 self.buffer(name)
@@ -219,8 +223,9 @@ def _describe(
     steps = [s for s in spec.steps if not isinstance(s, AliasStep)]
     for unit, step in zip(units, steps, strict=True):
         loops = [m.loop for m in unit.members] if isinstance(unit, Group) else []
-        name = step.kernel.name if isinstance(step, KernelStep) else f"call of {unit.operator}"
-        operators = [o for loop in loops for o in loop.operators] or [unit.operator]
+        called = getattr(unit, "operator", "random numbers")
+        name = step.kernel.name if isinstance(step, KernelStep) else f"call of {called}"
+        operators = [o for loop in loops for o in loop.operators] or [called]
         places = {
             (at[0], at[1]) for at in [step.location, *(loop.location for loop in loops)] if at
         }

@@ -392,3 +392,41 @@ def test_integer_division_by_a_number_fuses_and_by_a_tensor_refuses_zeros() -> N
     program, spec = program_of(lambda o, a, b: o.remainder(a, b), [x, y])
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         program(x, at.zeros([50], dtype=c10.int64))
+
+
+def test_loops_of_both_sides_of_a_call_do_not_make_a_circle() -> None:
+    x = whole(16, 16)
+
+    def body(o: Any, a: Any) -> Any:
+        b = o.relu(a)
+        c = o.mm(b, b)
+        d = o.mm(a, a)
+        return c, o.add(b, d), d
+
+    program, _ = program_of(body, [x])
+    for got, want in zip(program(x), body(Eager(), x), strict=True):
+        assert same_bits(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_dropout_draws_what_eager_draws(dtype: str) -> None:
+    for shape in ((7,), (3, 130), (5, 4097), (2, 3, 64), (1, 1)):
+        x = whole(*shape, dtype="float32").to(getattr(c10, dtype))
+
+        def body(o: Any, a: Any) -> Any:
+            y, mask = o.native_dropout(o.add(a, 1.0), 0.3, True)
+            z, other = o.native_dropout(o.relu(y), 0.5, True)
+            return y, mask, z, o.sum(o.mul(z, other), [len(a.shape) - 1]), o.bernoulli(o.sigmoid(z))
+
+        program, spec = program_of(body, [x])
+        called = [s.operator for s in spec.steps if isinstance(s, ExternStep)]
+        assert "native_dropout" not in called
+        c10.manual_seed(7)
+        results = program(x)
+        c10.manual_seed(7)
+        for i, (got, want) in enumerate(zip(results, body(Eager(), x), strict=True)):
+            if i == 3:
+                near = at.abs(at.sub(got.to(c10.float64), want.to(c10.float64))).max()
+                assert float(near) <= 0.02 * shape[-1] ** 0.5, (shape, i)
+            else:
+                assert same_bits(got, want), (shape, i)

@@ -11,7 +11,7 @@ from argand_c10.lowerings import PointwiseLowering, ReductionLowering
 from argand_c10.rules import rules_of
 from argand_inductor import sizes as sz
 from argand_inductor.loop_ir import Loop, Value, check
-from argand_inductor.lowering import creation  # noqa: F401  (registers its lowerings)
+from argand_inductor.lowering import creation, random  # noqa: F401  (register their lowerings)
 from argand_inductor.lowering.arguments import bind, parameters_of, schema_of
 from argand_inductor.lowering.composite import lower_composite
 from argand_inductor.lowering.pointwise import lower_pointwise
@@ -36,7 +36,8 @@ class LoweringError(RuntimeError):
 class ExternCall:
     """A call of a registered operator. Arguments are in the schema's order: TensorRef, Size, Named, constants, tuples of those.
 
-    outputs: per result a buffer's name, None, or a tuple of such. writes: buffers that the call changes.
+    outputs: per result a buffer's name, None, or a tuple of such. writes: buffers that the call changes. ordered: it draws random
+    numbers, so that its place among such calls counts.
     """
 
     operator: str
@@ -44,9 +45,20 @@ class ExternCall:
     outputs: tuple[Any, ...]
     writes: tuple[str, ...]
     location: Location | None = None
+    ordered: bool = False
 
     def reads(self) -> list[str]:
         return [r.buffer for r in _refs(self.args)]
+
+
+@dataclass(slots=True)
+class Reservation:
+    """`count` counters of the default generator: the program's integers `seed` and `counter`."""
+
+    seed: str
+    counter: str
+    count: Size
+    location: Location | None = None
 
 
 @dataclass(slots=True)
@@ -56,7 +68,7 @@ class LoweredGraph:
     inputs: list[TensorSpec | SymbolSpec]
     buffers: dict[str, Buffer]
     constants: dict[str, Any]
-    items: list[Loop | ExternCall]
+    items: list[Loop | ExternCall | Reservation]
     outputs: list[Any]
     hints: dict[str, int] = field(default_factory=dict)
 
@@ -65,6 +77,8 @@ class LoweredGraph:
         for item in self.items:
             if isinstance(item, Loop):
                 lines.append(str(item))
+            elif isinstance(item, Reservation):
+                lines.append(f"{item.seed}, {item.counter}: reserve {sz.text(item.count)} counters")
             else:
                 lines.append(
                     f"{item.outputs}: call {item.operator}({', '.join(str(a) for a in item.args)})"
@@ -114,6 +128,12 @@ class Lowering:
     def scratch(self, dtype: str, sizes: tuple[Size, ...]) -> Buffer:
         made = contiguous("", dtype, sizes)
         return self.new_buffer(dtype, made.sizes, made.strides, "t")
+
+    def reserve(self, count: Size) -> tuple[str, str]:
+        """Names of the generator's seed and of the first of `count` counters, taken here in program order."""
+        seed, counter = self.name("seed"), self.name("counter")
+        self.graph.items.append(Reservation(seed, counter, count, self.location))
+        return seed, counter
 
     def emit(self, loop: Loop, operator_name: str) -> TensorRef:
         """Add a loop; its result."""
@@ -317,7 +337,9 @@ class Lowering:
                 names.append(None)
             refs.append(ref)
         outputs = (tuple(names),) if own_list else tuple(names)
-        self.graph.items.append(ExternCall(op.name, args, outputs, writes, self.location))
+        self.graph.items.append(
+            ExternCall(op.name, args, outputs, writes, self.location, op.is_random)
+        )
         if isinstance(result, (list, tuple)):
             return tuple(refs)
         return refs[0]

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 from argand_c10 import debug_trace
-
 from argand_inductor.report.writer import ReportWriter
 
 __all__ = ["ReportWriter", "enable_report", "report_folder"]

@@ -7,7 +7,6 @@ import threading
 from pathlib import Path
 
 from argand_c10.debug_trace import Compilation
-
 from argand_inductor.report import page
 
 

@@ -20,14 +20,14 @@ from argand_inductor import sizes as sz
 from argand_inductor.codegen.c.reads import TILE_COLUMNS, TILE_ROWS, Reader
 from argand_inductor.codegen.c.values import FUNCTION, INNER, SCALAR, UNIT, Var
 from argand_inductor.fuse import FULL, Group, Member
-from argand_inductor.loop_ir import ITEMSIZE, Value
+from argand_inductor.loop_ir import ITEMSIZE, WORDS, Value
 from argand_inductor.lowering.elements import Elements, extreme
 from argand_inductor.lowering.tensors import Buffer
 from argand_inductor.program import Expr
 from argand_inductor.sizes import Size
 
 GRAIN = 32768  # additions that are worth a thread
-BLOCK = 4096  # elements of a unit of a row
+BLOCK = WORDS  # elements of a unit of a row
 CHUNK = 2048  # elements that are summed lane by lane
 STREAM_BYTES = 16 << 20  # results from here on are written past the caches
 ROW_BYTES = 32768  # of what a row keeps between passes
@@ -407,6 +407,7 @@ class KernelWriter(Reader):
         self.unit_indices([d for d in outer if d != self.tiled], number)
         self.em.open()
         self.em.open()
+        self.span = (first, end)
         # Everything is read before anything is written, since results may lie where inputs do (reuse_pairs).
         live = [m for m in self.group.members if m.loop.name in self.live]
         for m, var in [(m, self.value(m, m.loop.body)) for m in live]:
@@ -431,6 +432,7 @@ class KernelWriter(Reader):
         self.unit_indices(kept, "u")
         self.choose_kept_rows()
         n = sizes[self.inner]
+        self.span = ("0", self.text(n))
         chunked = not isinstance(n, int) or n > 2 * CHUNK
         for p in range(last + 1):
             self.now = p
@@ -504,6 +506,7 @@ class KernelWriter(Reader):
         sizes = self.group.sizes
         n = sizes[self.inner]
         hint = sz.evaluate(n, self.hints)
+        self.span = ("first", "stop")
         outer = [d for d, r in enumerate(self.group.reduced) if not r and d != self.inner]
         busy = sz.evaluate(sz.product(sizes[d] for d in outer), self.hints)
         width = 64

@@ -8,7 +8,7 @@ from argand_inductor import sizes as sz
 from argand_inductor.codegen.c.sizes_text import c_product, c_size, c_sum
 from argand_inductor.codegen.c.values import FUNCTION, INNER, NEST, UNIT, Emitter, Var
 from argand_inductor.fuse import Group
-from argand_inductor.loop_ir import INDEX, ITEMSIZE, Access, walk
+from argand_inductor.loop_ir import INDEX, ITEMSIZE, WORDS, Access, in_memory, walk
 from argand_inductor.lowering.tensors import Buffer
 from argand_inductor.sizes import Size
 
@@ -38,6 +38,7 @@ class Reader:
         self.em = Emitter(lane_bytes(group), self.parameter)
         self.lanes = f"(ARGAND_VECTOR_BYTES / {self.em.d})"
         self.inner = len(group.sizes) - 1
+        self.span = ("0", "1")  # of the inner loop
         self.tiled: int | None = None  # a kept dimension that is walked through in tiles
 
     # ---- names
@@ -124,6 +125,8 @@ class Reader:
     def load(self, access: Access) -> Var:
         if access.buffer == INDEX:
             return self.position(access)
+        if not in_memory(access.buffer):
+            return self.words(access)
         dtype = self.buffers[access.buffer].dtype
         if self.is_transposed(access):
             return self.from_tile(access, dtype)
@@ -163,6 +166,29 @@ class Reader:
             )
         raise AssertionError("a guard moves by one or not at all along the inner dimension")
 
+    def words(self, access: Access) -> Var:
+        """Random words: drawn into an array for the elements of the inner loop."""
+        known = self.em.find(("words", access))
+        if not isinstance(known, str):
+            _, seed, counter = access.buffer.split(":")
+            at, step, _ = self.position_text(access)
+            assert step in (0, 1), "random words lie along the inner dimension"
+            first, stop = self.span if step == 1 else ("0", "1")
+            array = self.em.fresh("w")
+            self.em.line(FUNCTION, f"_Alignas(64) int {array}[{WORDS} + 4 * ARGAND_LANES_F32 + 4];")
+            element = self.em.scalar(NEST, "long", c_sum([at, first]), "e")
+            names = ", ".join(self.parameter(sz.atom(n)) for n in (seed, counter))
+            self.em.line(
+                NEST, f"argand_random_words({array}, {element}, {stop} - {first}, {names});"
+            )
+            start = f"(char*)({array} + {element} % 4) - {c_product(first, '4')}"
+            known = self.em.scalar(NEST, "char*", start, "q")
+            self.em.remember(NEST, ("words", access), known)
+            self.em.remember(NEST, ("words", access, "moves"), str(step))
+        if self.em.find(("words", access, "moves")) == "0":
+            return self.em.splat(NEST, "int32", known)
+        return self.em.load(INNER, "int32", f"{known} + i * 4", "left")
+
     # ---- transposed reads, tile by tile
 
     def is_transposed(self, access: Access) -> bool:
@@ -184,7 +210,7 @@ class Reader:
                 if (
                     a.buffer in self.made
                     or a.guard is not None
-                    or a.buffer == INDEX
+                    or not in_memory(a.buffer)
                     or a.strides[self.inner] in (0, 1)
                 ):
                     continue

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from argand_inductor import sizes as sz
 from argand_inductor.codegen.c.kernel import KernelWriter
 from argand_inductor.fuse import Group
-from argand_inductor.loop_ir import INDEX, ITEMSIZE, Access
+from argand_inductor.loop_ir import ITEMSIZE, Access, in_memory
 from argand_inductor.lowering.tensors import Buffer
 from argand_inductor.program import KernelSource, KernelStep, kernel_name
 
 HEADER = "argand_inductor/codegen/c/argand_vec.h"
+RANDOM_HEADER = "argand_inductor/codegen/c/argand_random.h"
 
 
 def indent(lines: list[str]) -> str:
@@ -42,8 +43,9 @@ def generate_kernel(
     members = [m for m in group.members]
     comment = "\n".join(f"{m.loop.name} = {', '.join(m.loop.operators)}" for m in members)
     writes = tuple(a for a in writer.args if a in writer.made)
+    includes = (HEADER, RANDOM_HEADER) if "argand_random_words(" in source else (HEADER,)
     return KernelStep(
-        KernelSource(name, source, (HEADER,), comment),
+        KernelSource(name, source, includes, comment),
         tuple(writer.args), writes, tuple(sz.text(s) for s in writer.parameters), sz.text(extent), grain,
         reuse_pairs(group, live, buffers, writes), next((m.loop.location for m in members if m.loop.location), None),
     )  # fmt: skip
@@ -64,7 +66,7 @@ def reuse_pairs(
         if m.loop.name not in writes:
             continue
         for buffer, reads in accesses.items():
-            if buffer == INDEX:
+            if not in_memory(buffer):
                 continue
             same = all(
                 (a.strides, a.offset, a.guard) == (m.write.strides, m.write.offset, None)
