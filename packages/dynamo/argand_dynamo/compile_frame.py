@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import io
-import sys
 import types
 from collections.abc import Callable
 from dataclasses import replace
@@ -60,10 +58,18 @@ def compile_frame(
             raise
         return _skip(function, SkipFrame(f"tracing is too deep ({error})"), settings)
     except Exception as error:
-        if settings.fullgraph or not config.suppress_errors or getattr(error, "argand_user_error", False):
+        if (
+            settings.fullgraph
+            or not config.suppress_errors
+            or getattr(error, "argand_user_error", False)
+        ):
             raise
-        logs.channel("perf_hints").info("error while compiling %s", function.__qualname__, exc_info=True)
-        return _skip(function, SkipFrame(f"{type(error).__name__} while compiling: {error}"), settings)
+        logs.channel("perf_hints").info(
+            "error while compiling %s", function.__qualname__, exc_info=True
+        )
+        return _skip(
+            function, SkipFrame(f"{type(error).__name__} while compiling: {error}"), settings
+        )
     finally:
         if is_grad_enabled() != grad_mode:
             set_grad_enabled(grad_mode)
@@ -74,7 +80,11 @@ def _skip(function: types.FunctionType, skip: SkipFrame, settings: Settings) -> 
     message = f"{function.__qualname__} runs as plain Python: {skip}"
     if settings.fullgraph:
         raise GraphBreak(message, "FB0001", code.co_filename, code.co_firstlineno)
-    fix = skip.cause.fix if skip.cause is not None else "move the construct into a function of its own"
+    fix = (
+        skip.cause.fix
+        if skip.cause is not None
+        else "move the construct into a function of its own"
+    )
     emit(Record("fallback", "FB0001", message, fix, code.co_filename, code.co_firstlineno))
     return Compilation(GuardTree([]), None, None, hooked=True)
 
@@ -101,7 +111,9 @@ def _compile(
         resume_function(made, function.__globals__, settings) for made in resume_codes(plan, code)
     ]
     if plan.graph is not None and isinstance(settings.backend, str):
-        artifact = graph.serialize() if settings.stores and isinstance(graph, BackendArtifact) else None
+        artifact = (
+            graph.serialize() if settings.stores and isinstance(graph, BackendArtifact) else None
+        )
         plan = replace(plan, graph=replace(plan.graph, backend=settings.backend, artifact=artifact))
     replacement = assemble_plan(plan, code, RuntimeObjects(graph, resume))
     if debug_trace.enabled():
@@ -182,7 +194,11 @@ def _user_location(stop: BreakTrace, function: types.FunctionType) -> tuple[str,
         if not is_library_file(file):
             return file, line
     code = function.__code__
-    return (stop.stack[-1][0], stop.stack[-1][1]) if stop.stack else (code.co_filename, code.co_firstlineno)
+    return (
+        (stop.stack[-1][0], stop.stack[-1][1])
+        if stop.stack
+        else (code.co_filename, code.co_firstlineno)
+    )
 
 
 def _break_record(stop: BreakTrace, function: types.FunctionType) -> Record:
@@ -200,7 +216,9 @@ def _fullgraph_error(stop: BreakTrace, function: types.FunctionType) -> BaseExce
     )  # fmt: skip
 
 
-def _with_note(error: BaseException, stop: BreakTrace, function: types.FunctionType) -> BaseException:
+def _with_note(
+    error: BaseException, stop: BreakTrace, function: types.FunctionType
+) -> BaseException:
     file, line = _user_location(stop, function)
     error.add_note(f"while tracing {function.__qualname__}, at {file}:{line}")
     return error
@@ -224,7 +242,11 @@ def _compile_graph(finished: Finished, settings: Settings) -> Callable[..., Any]
         raise TypeError(
             f"compile: the backend {settings.backend!r} returned {type(compiled).__name__}, expected a callable"
         )
-    return _keep_grad_mode(compiled) if finished.has_modes and settings.backend == "eager" else compiled
+    return (
+        _keep_grad_mode(compiled)
+        if finished.has_modes and settings.backend == "eager"
+        else compiled
+    )
 
 
 def _keep_grad_mode(compiled: Callable[..., Any]) -> Callable[..., Any]:

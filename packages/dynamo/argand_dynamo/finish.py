@@ -76,9 +76,7 @@ def _break(tx: Tracer, made: Reconstruction) -> Break:
     for item in frame.stack:
         stack.append(("null",) if item.describe() == "NULL" else made.expression(item))
     needed = needed_locals(frame.code, index)
-    bound = [
-        (name, made.expression(item)) for name, item in frame.locals.items() if name in needed
-    ]
+    bound = [(name, made.expression(item)) for name, item in frame.locals.items() if name in needed]
     for name, cell in frame.cells.items():
         if name in frame.code.co_cellvars or cell.own_name is not None:
             _restore_cell(made, cell, name)
@@ -181,9 +179,9 @@ def _guards(tx: Tracer) -> list[Guard]:
     for source, kind, value in tx.guards.values():
         guards.append(Guard(source, kind, value))
     for cls, value in tx.class_guards:
-        source = tx.class_source(cls)
-        if source is not None:
-            guards.append(Guard(source, "CLASS_ATTR", value))
+        path = tx.class_source(cls)
+        if path is not None:
+            guards.append(Guard(path, "CLASS_ATTR", value))
     tensors = [e for e in tx.inputs if isinstance(e.value, FakeTensor)]
     for entry in tensors:
         dims = tx.dynamic.chosen.get(entry.source, ())
@@ -220,7 +218,7 @@ def with_backend_guards(tx: Tracer, plan: FramePlan) -> FramePlan:
     env = tx.dynamic.shape_env
     env.freeze()
     tensors = [e for e in tx.inputs if isinstance(e.value, FakeTensor)]
-    kept = [guard for guard in plan.guards if guard.kind != "SHAPE"]
+    kept = [guard for guard in plan.guards if guard[1] != "SHAPE"]
     return replace(plan, guards=(*kept, *_shape_guards(tx, tensors)))
 
 
@@ -240,4 +238,3 @@ def _shape_guards(tx: Tracer, tensors: list[GraphInput]) -> list[Guard]:
     if not expressions:
         return []
     return [shape_guard(expressions, bindings)]
-
