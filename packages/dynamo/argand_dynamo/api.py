@@ -16,7 +16,15 @@ from argand_dynamo.backends import list_backends, lookup_backend
 from argand_dynamo.convert_frame import Settings, compiled_function, reset_code
 from argand_dynamo.marks import ALLOWED, DISABLED
 
-__all__ = ["OptimizedModule", "allow_in_graph", "compile", "disable", "graph_break", "is_compiling", "reset"]
+__all__ = [
+    "OptimizedModule",
+    "allow_in_graph",
+    "compile",
+    "disable",
+    "graph_break",
+    "is_compiling",
+    "reset",
+]
 
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
@@ -71,7 +79,9 @@ def _settings(
     if mode is not None and mode not in _MODES:
         raise ValueError(f"compile: got mode {mode!r}, expected one of {', '.join(_MODES)}")
     if mode is not None and options:
-        raise ValueError("compile: got both mode and options, expected one of them; a mode is a set of options")
+        raise ValueError(
+            "compile: got both mode and options, expected one of them; a mode is a set of options"
+        )
     if isinstance(backend, str):
         if backend not in list_backends():
             lookup_backend(backend)
@@ -85,20 +95,21 @@ def _settings(
 
 def _compiled(fn: Any, settings: Settings) -> Any:
     if isinstance(fn, CompiledFunction):
-        return compiled_function(fn.__wrapped__, settings)
+        inner: Any = fn.__wrapped__
+        return compiled_function(inner, settings)
     if isinstance(fn, types.MethodType) and isinstance(fn.__func__, types.FunctionType):
         return types.MethodType(compiled_function(fn.__func__, settings), fn.__self__)
     if isinstance(fn, types.FunctionType):
         return compiled_function(fn, settings)
-    call = getattr(type(fn), "__call__", None)
+    call = getattr(type(fn), "__call__", None)  # noqa: B004  (the function itself is wanted)
     if isinstance(call, types.FunctionType):
         return types.MethodType(compiled_function(call, settings), fn)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         return fn(*args, **kwargs)
 
-    functools.update_wrapper(run, fn, updated=())
-    return compiled_function(run, settings)
+    wrapper: Any = functools.update_wrapper(run, fn, updated=())
+    return compiled_function(wrapper, settings)
 
 
 class OptimizedModule(Module):
@@ -110,7 +121,9 @@ class OptimizedModule(Module):
         super().__init__()
         fields = self.__dict__
         fields["_modules"]["_orig_mod"] = module
-        own = Settings(settings.backend, settings.fullgraph, settings.dynamic, settings.options, _Token())
+        own = Settings(
+            settings.backend, settings.fullgraph, settings.dynamic, settings.options, _Token()
+        )
         fields["_settings"] = own
         fields["_compiled_call"] = _module_call(module, own)
         fields["training"] = module.training
@@ -141,19 +154,24 @@ class OptimizedModule(Module):
         return sorted({*object.__dir__(self), *dir(self._orig_mod)})
 
     def __len__(self) -> int:
-        return len(self._orig_mod)  # type: ignore[arg-type]
+        inner: Any = self._orig_mod
+        return len(inner)
 
     def __getitem__(self, key: Any) -> Any:
-        return self._orig_mod[key]  # type: ignore[index]
+        inner: Any = self._orig_mod
+        return inner[key]
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._orig_mod)  # type: ignore[call-overload, no-any-return]
+        inner: Any = self._orig_mod
+        return iter(inner)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> OptimizedModule:
         return OptimizedModule(copy.deepcopy(self._orig_mod, memo), self.__dict__["_settings"])
 
     def __reduce__(self) -> Any:
-        raise TypeError("OptimizedModule: cannot be pickled; pickle the module inside (`_orig_mod`) or its state_dict")
+        raise TypeError(
+            "OptimizedModule: cannot be pickled; pickle the module inside (`_orig_mod`) or its state_dict"
+        )
 
     def __repr__(self) -> str:
         inner = repr(self._orig_mod).replace("\n", "\n  ")

@@ -47,7 +47,15 @@ from argand_dynamo.variables.tensor import TensorVariable
 if TYPE_CHECKING:
     from argand_dynamo.tracer import Tracer
 
-__all__ = ["FUNCTION_HANDLERS", "HANDLERS", "PURE", "call_builtin", "construct", "function_handler", "handles"]
+__all__ = [
+    "FUNCTION_HANDLERS",
+    "HANDLERS",
+    "PURE",
+    "call_builtin",
+    "construct",
+    "function_handler",
+    "handles",
+]
 
 Builtin = Callable[..., Variable]
 # By the object itself.
@@ -102,7 +110,11 @@ def call_builtin(
         return _call_unbound(tx, value, args, kwargs)
     if value in PURE:
         return pure_call(tx, value, args, kwargs)
-    cause = "numpy" if (getattr(value, "__module__", None) or "").startswith("numpy") else "unknown_function"
+    cause = (
+        "numpy"
+        if (getattr(value, "__module__", None) or "").startswith("numpy")
+        else "unknown_function"
+    )
     raise break_trace(cause, function.describe())
 
 
@@ -115,7 +127,11 @@ def _hashable(value: Any) -> bool:
 
 
 def _call_handler(
-    tx: Tracer, handler: Builtin, function: Variable, args: list[Variable], kwargs: dict[str, Variable]
+    tx: Tracer,
+    handler: Builtin,
+    function: Variable,
+    args: list[Variable],
+    kwargs: dict[str, Variable],
 ) -> Variable:
     try:
         return handler(tx, *args, **kwargs)
@@ -184,7 +200,9 @@ def construct(
         return _construct_named_tuple(tx, cls, args, kwargs)
     new = tx.class_attribute(value, "__new__")
     if isinstance(new, staticmethod):
-        made = tx.class_member(value, "__new__", new.__func__, "__func__").call(tx, [cls, *args], kwargs)
+        made = tx.class_member(value, "__new__", new.__func__, "__func__").call(
+            tx, [cls, *args], kwargs
+        )
         made = tx.realize(made)
         if not issubclass(made.python_type(), value):
             return made
@@ -196,7 +214,9 @@ def construct(
     if isinstance(init, types.FunctionType):
         result = tx.bind_function(init, made).call(tx, args, kwargs)
         if not (isinstance(result, Constant) and result.value is None):
-            tx.raise_(TypeError, f"__init__() should return None, not '{result.python_type().__name__}'")
+            tx.raise_(
+                TypeError, f"__init__() should return None, not '{result.python_type().__name__}'"
+            )
     elif init is not object.__init__:
         unknown(f"construction of {cls.describe()}")
     elif (args or kwargs) and new is object.__new__:
@@ -239,7 +259,11 @@ def _construct_named_tuple(
     for name in fields:
         if name not in bound and name in value._field_defaults:
             bound[name] = tx.from_raw(value._field_defaults[name])
-    if len(args) > len(fields) or set(bound) != set(fields) or set(kwargs) & set(fields[: len(args)]):
+    if (
+        len(args) > len(fields)
+        or set(bound) != set(fields)
+        or set(kwargs) & set(fields[: len(args)])
+    ):
         tx.raise_(TypeError, f"{value.__name__}.__new__() got unfitting arguments")
     return TupleVariable([bound[name] for name in fields], value)
 
@@ -267,7 +291,8 @@ def issubclass_of(tx: Tracer, kind: type, wanted: Any) -> bool:
 
 
 def _trusted_meta(meta: type) -> bool:
-    return meta.__instancecheck__ is type.__instancecheck__ or meta.__module__ in ("typing", "enum", "abc")
+    check: Any = meta.__instancecheck__
+    return check is type.__instancecheck__ or meta.__module__ in ("typing", "enum", "abc")
 
 
 def _types(tx: Tracer, kinds: Variable) -> Any:
@@ -325,9 +350,13 @@ def _existing(tx: Tracer, owner: Variable, name: str) -> Variable:
     """owner.name; raises the program's AttributeError also where `getattr` puts the question off."""
     if isinstance(owner, TensorVariable) and not hasattr(owner.cls, name):
         return owner.getattr(tx, name)
-    if isinstance(owner, Constant | SymIntVariable | Iterator | MethodVariable | InstanceDictVariable):
+    if isinstance(
+        owner, Constant | SymIntVariable | Iterator | MethodVariable | InstanceDictVariable
+    ):
         if not hasattr(owner.python_type(), name):
-            tx.raise_(AttributeError, f"'{owner.python_type().__name__}' object has no attribute '{name}'")
+            tx.raise_(
+                AttributeError, f"'{owner.python_type().__name__}' object has no attribute '{name}'"
+            )
     return owner.getattr(tx, name)
 
 
@@ -401,7 +430,10 @@ def _object_eq(tx: Tracer, a: Variable, b: Variable) -> Variable:
 
 @handles(callable)
 def _callable(tx: Tracer, value: Variable) -> Variable:
-    if isinstance(value, FunctionVariable | BoundMethodVariable | ClassVariable | BuiltinVariable | MethodVariable):
+    if isinstance(
+        value,
+        FunctionVariable | BoundMethodVariable | ClassVariable | BuiltinVariable | MethodVariable,
+    ):
         return Constant(True)
     return Constant(callable_type(tx, value.python_type()))
 
@@ -530,7 +562,8 @@ def _range(tx: Tracer, *bounds: Variable) -> Variable:
         number = tx.as_index(bound)
         if number is None:
             tx.raise_(
-                TypeError, f"'{bound.python_type().__name__}' object cannot be interpreted as an integer"
+                TypeError,
+                f"'{bound.python_type().__name__}' object cannot be interpreted as an integer",
             )
         numbers.append(number)
     try:
@@ -559,7 +592,9 @@ def _zip(tx: Tracer, *parts: Variable, strict: Variable | None = None) -> Variab
 
 @handles(map)
 def _map(tx: Tracer, function: Variable, *parts: Variable) -> Variable:
-    return MapIterator([p.iterate(tx) for p in parts], lambda tx, items: function.call(tx, items, {}))
+    return MapIterator(
+        [p.iterate(tx) for p in parts], lambda tx, items: function.call(tx, items, {})
+    )
 
 
 @handles(filter)
@@ -734,4 +769,6 @@ def _print(tx: Tracer, *args: Variable, **kwargs: Variable) -> Variable:
 
 @handles(input, open, exec, eval, compile, globals, locals, dir, __import__, breakpoint)
 def _outside(tx: Tracer, *args: Variable, **kwargs: Variable) -> Variable:
-    raise break_trace("unknown_function", "a function that reads or changes what is outside of the program")
+    raise break_trace(
+        "unknown_function", "a function that reads or changes what is outside of the program"
+    )

@@ -43,7 +43,9 @@ class Config:
         names = {field.name for field in fields(Config)}
         for name in changes:
             if name not in names:
-                raise TypeError(f"config.patch: got {name!r}, expected one of {', '.join(sorted(names))}")
+                raise TypeError(
+                    f"config.patch: got {name!r}, expected one of {', '.join(sorted(names))}"
+                )
         saved = {name: getattr(self, name) for name in changes}
         for name, value in changes.items():
             setattr(self, name, value)
@@ -54,14 +56,15 @@ class Config:
                 setattr(self, name, value)
 
 
-
 def _from_environment() -> Config:
     made = Config()
     for field in fields(Config):
         text = os.environ.get(f"ARGAND_DYNAMO_{field.name.upper()}")
         if text is not None:
             kind: Any = type(getattr(made, field.name))
-            setattr(made, field.name, text not in ("0", "false", "") if kind is bool else kind(text))
+            setattr(
+                made, field.name, text not in ("0", "false", "") if kind is bool else kind(text)
+            )
     return made
 
 

@@ -55,7 +55,14 @@ class Settings:
 
     def text(self) -> str:
         """All that a stored plan depends on."""
-        parts = (self.backend, self.fullgraph, self.dynamic, self.options, config.automatic_dynamic_shapes, config.specialize_int)
+        parts = (
+            self.backend,
+            self.fullgraph,
+            self.dynamic,
+            self.options,
+            config.automatic_dynamic_shapes,
+            config.specialize_int,
+        )
         return repr(parts)
 
     @property
@@ -138,7 +145,7 @@ def compiled_function(function: types.FunctionType, settings: Settings) -> Compi
 def convert(compiled: CompiledFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What is to run for a call that no entry of a compiled function holds for; None: the function itself."""
     settings: Settings = compiled.settings  # type: ignore[attr-defined]
-    function = compiled.__wrapped__
+    function: Any = compiled.__wrapped__
     values = compiled.bind(args, kwargs)
     if values is None:
         return None
@@ -188,9 +195,7 @@ def _add(
     return run
 
 
-def _with_hook(
-    run: Any, function: types.FunctionType, settings: Settings
-) -> Callable[..., Any]:
+def _with_hook(run: Any, function: types.FunctionType, settings: Settings) -> Callable[..., Any]:
     """`run`, with the frames that it calls compiled too."""
     own_code = run.__code__
     if run is not function:
@@ -208,7 +213,6 @@ def _with_hook(
             _active.settings = before
 
     return run_hooked
-
 
 
 def _refuse(
@@ -288,7 +292,9 @@ def _revive(
         note_compiler(graph)
     code = function.__code__
     try:
-        resume = [resume_function(c, function.__globals__, settings) for c in resume_codes(plan, code)]
+        resume = [
+            resume_function(c, function.__globals__, settings) for c in resume_codes(plan, code)
+        ]
         replacement = assemble_plan(plan, code, RuntimeObjects(graph, resume))
         tree = GuardTree(plan.guards)
     except (PlanError, TypeError, ValueError):

@@ -26,7 +26,13 @@ if TYPE_CHECKING:
 __all__ = ["ContextVariable"]
 
 _METHODS = frozenset(
-    {"save_for_backward", "mark_non_differentiable", "set_materialize_grads", "mark_dirty", "save_for_forward"}
+    {
+        "save_for_backward",
+        "mark_non_differentiable",
+        "set_materialize_grads",
+        "mark_dirty",
+        "save_for_forward",
+    }
 )
 
 
@@ -103,7 +109,8 @@ def _apply(tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]) -> Var
     given = args[1:]
     tensors = [a for a in given if isinstance(a, TensorVariable)]
     needs = [isinstance(a, TensorVariable) and bool(a.fake.requires_grad) for a in given]
-    context = ContextVariable(cls.value._context_type, needs)
+    kind: Any = cls.value
+    context = ContextVariable(kind._context_type, needs)
     if not (tx.builder.grad_enabled and any(needs)):
         return _run_without_gradients(tx, cls, context, given)
     if any(isinstance(a, SymIntVariable) for a in given):
@@ -120,7 +127,9 @@ def _apply(tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]) -> Var
         v.fake.dtype.is_floating_point and v not in context.fixed for v in results
     )
     backward = _backward_graph(tx, cls, context, given, kept, results)
-    return _join(tx, forward, backward, differentiable, tensors, results, isinstance(found, TupleVariable))
+    return _join(
+        tx, forward, backward, differentiable, tensors, results, isinstance(found, TupleVariable)
+    )
 
 
 def _run_without_gradients(
@@ -141,7 +150,8 @@ def _forward(
     tx: Tracer, cls: ClassVariable, context: ContextVariable, given: list[Variable]
 ) -> Variable:
     forward = cls.getattr(tx, "forward")
-    if not cls.value._uses_setup_context:
+    kind: Any = cls.value
+    if not kind._uses_setup_context:
         return tx.realize(forward.call(tx, [context, *given], {}))
     found = tx.realize(forward.call(tx, list(given), {}))
     cls.getattr(tx, "setup_context").call(tx, [context, TupleVariable(list(given)), found], {})
@@ -156,7 +166,9 @@ def _results(tx: Tracer, found: Variable, inputs: list[TensorVariable]) -> list[
         if not isinstance(result, TensorVariable):
             raise break_trace("custom_function", "a result of forward that is no tensor")
         if id(result.fake.storage) in memory:
-            raise break_trace("custom_function", "a result of forward that is an argument or a view of one")
+            raise break_trace(
+                "custom_function", "a result of forward that is an argument or a view of one"
+            )
         made.append(result)
     if any(v.fake.storage.version for v in inputs):
         raise break_trace("custom_function", "forward changes an argument in place")
@@ -167,9 +179,13 @@ def _kept(context: ContextVariable) -> list[TensorVariable]:
     """The tensors that backward reads, each once."""
     held = [v for v in (*context.saved, *context.overlay.values()) if isinstance(v, TensorVariable)]
     for value in context.overlay.values():
-        if not isinstance(value, TensorVariable | Constant | TupleVariable | ObjectVariable | FunctionVariable):
+        if not isinstance(
+            value, TensorVariable | Constant | TupleVariable | ObjectVariable | FunctionVariable
+        ):
             raise break_trace("custom_function", f"ctx holds {value.describe()}")
-        if isinstance(value, TupleVariable) and any(not isinstance(x, Constant) for x in value.items):
+        if isinstance(value, TupleVariable) and any(
+            not isinstance(x, Constant) for x in value.items
+        ):
             raise break_trace("custom_function", "ctx holds a tuple of other than constants")
     return list(dict.fromkeys(held))
 
@@ -194,10 +210,24 @@ def _backward_graph(
         later.saved = [inner.get(id(v), v) for v in context.saved]
         later.overlay = {k: inner.get(id(v), v) for k, v in context.overlay.items()}
         found = tx.realize(cls.getattr(tx, "backward").call(tx, [later, *grads], {}))
-        derived = [tx.realize(v) for v in (tx.unpack(found) if isinstance(found, TupleVariable) else [found])]
+        derived = [
+            tx.realize(v)
+            for v in (tx.unpack(found) if isinstance(found, TupleVariable) else [found])
+        ]
         if len(derived) != len(given):
-            raise break_trace("custom_function", f"backward returns {len(derived)} gradients for {len(given)} arguments")
-        builder.output(tuple([_gradient(v) for v, a in zip(derived, given, strict=True) if isinstance(a, TensorVariable)]))
+            raise break_trace(
+                "custom_function",
+                f"backward returns {len(derived)} gradients for {len(given)} arguments",
+            )
+        builder.output(
+            tuple(
+                [
+                    _gradient(v)
+                    for v, a in zip(derived, given, strict=True)
+                    if isinstance(a, TensorVariable)
+                ]
+            )
+        )
     return GraphModule(dict(builder.constants), builder.graph, f"{cls.value.__name__}Backward")
 
 
@@ -230,7 +260,13 @@ def _join(
         node.meta["val"] = module
         nodes.append(node)
     fakes = tuple(
-        builder.fake(v.fake.shape, v.fake.dtype, strides=v.fake.strides, device=v.fake.device, requires_grad=flows)
+        builder.fake(
+            v.fake.shape,
+            v.fake.dtype,
+            strides=v.fake.strides,
+            device=v.fake.device,
+            requires_grad=flows,
+        )
         for v, flows in zip(results, differentiable, strict=True)
     )
     arguments = [*nodes, len(results), differentiable, True, *[t.fake for t in tensors]]

@@ -13,6 +13,7 @@ from argand_fx.shapes.shape_env import ShapeEnv
 
 __all__ = ["DynamicShapes"]
 
+
 class DynamicShapes:
     """Decides for one compilation, by the history of its code.
 

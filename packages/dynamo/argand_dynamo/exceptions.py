@@ -20,7 +20,9 @@ class GraphBreak(RuntimeError):
         file, line: the user's line.
     """
 
-    def __init__(self, message: str, code: str = "", file: str | None = None, line: int = 0) -> None:
+    def __init__(
+        self, message: str, code: str = "", file: str | None = None, line: int = 0
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.file = file
@@ -62,8 +64,6 @@ class Raised(Exception):
         self.variable: Any = variable
 
 
-def break_trace(
-    cause: str, detail: str = "", original: BaseException | None = None
-) -> BreakTrace:
+def break_trace(cause: str, detail: str = "", original: BaseException | None = None) -> BreakTrace:
     """The exception of a break by the cause's name in `CAUSES`."""
     return BreakTrace(CAUSES[cause], detail, original)

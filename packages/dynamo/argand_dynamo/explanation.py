@@ -57,8 +57,13 @@ class Explanation:
             f"Graph breaks: {self.graph_break_count}",
             f"Operators: {self.op_count}",
         ]
-        lines += [f"Record {i + 1}:\n  {str(r).replace(chr(10), chr(10) + '  ')}" for i, r in enumerate(self.records)]
-        lines += [f"Operators {i + 1}: {', '.join(ops)}" for i, ops in enumerate(self.ops_per_graph)]
+        lines += [
+            f"Record {i + 1}:\n  {str(r).replace(chr(10), chr(10) + '  ')}"
+            for i, r in enumerate(self.records)
+        ]
+        lines += [
+            f"Operators {i + 1}: {', '.join(ops)}" for i, ops in enumerate(self.ops_per_graph)
+        ]
         lines += ["Guards:", *(f"  {guard}" for guard in self.guards)]
         return "\n".join(lines)
 
@@ -83,7 +88,11 @@ def _explain(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanat
 
     def keep(module: GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         found.graphs.append(module)
-        names = [getattr(n.target, "name", str(n.target)) for n in module.graph.nodes if n.op == "call_function"]
+        names = [
+            getattr(n.target, "name", str(n.target))
+            for n in module.graph.nodes
+            if n.op == "call_function"
+        ]
         found.ops_per_graph.append(names)
         run: Callable[..., Any] = module.forward
         return run

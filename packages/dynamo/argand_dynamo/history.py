@@ -14,7 +14,9 @@ Source = tuple[tuple[Any, ...], ...]
 def marked_dims(tensor: Tensor, how: str) -> frozenset[int]:
     """The dimensions marked "dynamic" or "static"."""
     fields = getattr(tensor, "__dict__", None)
-    found: frozenset[int] = fields.get(f"_argand_{how}_dims", frozenset()) if fields else frozenset()
+    found: frozenset[int] = (
+        fields.get(f"_argand_{how}_dims", frozenset()) if fields else frozenset()
+    )
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from argand_dynamo.bytecode import Instruction, disassemble
 from argand_dynamo.caches import clears

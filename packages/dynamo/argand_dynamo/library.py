@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import argand_autograd
 import argand_c10
 from argand_autograd import _C as autograd_native
-from argand_c10 import Tensor
 from argand_c10 import _C as native
+from argand_c10 import Tensor
 from argand_dynamo import api, history
 from argand_dynamo.builtins import FUNCTION_HANDLERS, HANDLERS, PURE, handles, pure_call
 from argand_dynamo.exceptions import break_trace
@@ -87,7 +87,10 @@ def _index(tx: Tracer, value: Variable) -> Variable:
         return value
     number = tx.as_index(value)
     if number is None:
-        tx.raise_(TypeError, f"'{value.python_type().__name__}' object cannot be interpreted as an integer")
+        tx.raise_(
+            TypeError,
+            f"'{value.python_type().__name__}' object cannot be interpreted as an integer",
+        )
     return Constant(number)
 
 
@@ -182,7 +185,9 @@ def _chain_from(tx: Tracer, parts: Variable) -> Variable:
 
 @handles(itertools.islice)
 def _islice(tx: Tracer, items: Variable, *bounds: Variable) -> Variable:
-    numbers = [None if isinstance(b, Constant) and b.value is None else tx.as_index(b) for b in bounds]
+    numbers = [
+        None if isinstance(b, Constant) and b.value is None else tx.as_index(b) for b in bounds
+    ]
     where = slice(*numbers)
     return IsliceIterator(items.iterate(tx), where.start or 0, where.stop, where.step or 1)
 
@@ -194,7 +199,9 @@ def _zip_longest(tx: Tracer, *parts: Variable, fillvalue: Variable | None = None
 
 @handles(itertools.count)
 def _count(tx: Tracer, start: Variable | None = None, step: Variable | None = None) -> Variable:
-    return CountIterator(Constant(0) if start is None else start, Constant(1) if step is None else step)
+    return CountIterator(
+        Constant(0) if start is None else start, Constant(1) if step is None else step
+    )
 
 
 @handles(itertools.repeat)
@@ -258,17 +265,19 @@ def _choose(function: Any) -> Any:
             chosen = function(*pools, **{k: tx.raw(v) for k, v in kwargs.items()})
         else:
             rest = [tx.raw(a) for a in args[1:]]
-            chosen = function(tx.unpack(args[0]), *rest, **{k: tx.raw(v) for k, v in kwargs.items()})
+            chosen = function(
+                tx.unpack(args[0]), *rest, **{k: tx.raw(v) for k, v in kwargs.items()}
+            )
         return SequenceIterator([TupleVariable(list(items)) for items in chosen])
 
     return choose
 
 
-for _function in (
+for _other in (
     itertools.product, itertools.combinations, itertools.permutations,
     itertools.combinations_with_replacement, itertools.pairwise,
 ):  # fmt: skip
-    HANDLERS[_function] = _choose(_function)
+    HANDLERS[_other] = _choose(_other)
 
 # collections ------------------------------------------------------------------------------------
 
@@ -285,7 +294,11 @@ def _ordered_dict(tx: Tracer, items: Variable | None = None, /, **entries: Varia
 
 @handles(collections.defaultdict)
 def _defaultdict(
-    tx: Tracer, factory: Variable | None = None, items: Variable | None = None, /, **entries: Variable
+    tx: Tracer,
+    factory: Variable | None = None,
+    items: Variable | None = None,
+    /,
+    **entries: Variable,
 ) -> Variable:
     maker = None if factory is None or _is_none(factory) else factory
     made = DictVariable({}, collections.defaultdict, None, maker)
@@ -431,9 +444,8 @@ def _random_state(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) ->
     raise break_trace("random_state", "a seed or generator state")
 
 
-for _function in (
+for _seeding in (
     argand_c10.manual_seed, argand_c10.seed, argand_c10.initial_seed, argand_c10.get_rng_state,
     argand_c10.set_rng_state,
 ):  # fmt: skip
-    FUNCTION_HANDLERS[_function] = _random_state
-
+    FUNCTION_HANDLERS[_seeding] = _random_state

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from argand_c10 import Operator
 from argand_c10._C import OperatorMethod
 from argand_dynamo.exceptions import break_trace
+from argand_dynamo.tracer_state import TracerState
 from argand_dynamo.trust import is_trusted
 from argand_dynamo.variables.base import MISSING, LazyVariable, Source, Variable, unknown
 from argand_dynamo.variables.classes import BuiltinVariable, ClassVariable, PythonModuleVariable
@@ -19,9 +20,6 @@ from argand_dynamo.variables.tensor import OperatorVariable
 
 if TYPE_CHECKING:
     from argand_dynamo.interpreter import SymbolicFrame
-    from argand_dynamo.tracer import Tracer as _Base
-else:
-    _Base = object
 
 __all__ = ["Lookups"]
 
@@ -42,7 +40,7 @@ def find_in_class(cls: type, name: str) -> tuple[Any, type | None]:
     return MISSING, None
 
 
-class Lookups(_Base):
+class Lookups(TracerState):
     """Mixin of `Tracer`."""
 
     # Classes ---------------------------------------------------------------------------------
@@ -111,7 +109,7 @@ class Lookups(_Base):
             return self.function_of(value, source)
         if isinstance(value, _LASTING) and not isinstance(value, types.FunctionType):
             return self.lasting(value, source)
-        return self.from_raw(value) if source is None else self.wrap(value, source)
+        return self.tx.from_raw(value) if source is None else self.wrap(value, source)
 
     def bind_function(self, function: types.FunctionType, owner: Variable) -> Variable:
         """A method of `owner`."""
@@ -180,13 +178,17 @@ class Lookups(_Base):
         code = function.__code__
 
         def lazily(value: Any, *steps: tuple[Any, ...]) -> Variable:
-            return self.from_raw(value) if source is None else LazyVariable(value, (*source, *steps))
+            return (
+                self.from_raw(value) if source is None else LazyVariable(value, (*source, *steps))
+            )
 
         defaults = kwdefaults = None
         if function.__defaults__ is not None:
             defaults = [lazily(v, ("default", i)) for i, v in enumerate(function.__defaults__)]
         if function.__kwdefaults__ is not None:
-            kwdefaults = {k: lazily(v, ("kwdefault", k)) for k, v in function.__kwdefaults__.items()}
+            kwdefaults = {
+                k: lazily(v, ("kwdefault", k)) for k, v in function.__kwdefaults__.items()
+            }
         cells = [
             self.cell_of(cell, name, source)
             for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)
@@ -249,16 +251,19 @@ class Lookups(_Base):
         """A global variable or a builtin."""
         globals_ = frame.globals
         key = (id(globals_), name)
-        found = self.global_values.get(key)
-        if found is not None:
-            return found
+        known = self.global_values.get(key)
+        if known is not None:
+            return known
+        found: Variable
         if name in globals_:
             value = globals_[name]
             source = self.global_source(frame.function.globals_source, name)
             found = self.module_value(value, source, globals_.get("__name__"))
         elif name in _BUILTINS:
             value = _BUILTINS[name]
-            found = self.lasting(value, None) if isinstance(value, _LASTING) else self.from_raw(value)
+            found = (
+                self.lasting(value, None) if isinstance(value, _LASTING) else self.from_raw(value)
+            )
             if frame.function.globals_source == ():
                 self.guard((("builtin", name),), "ID", value)
         else:
@@ -276,7 +281,7 @@ class Lookups(_Base):
                     self.guard(source, "ID", value)
             return self.lasting(value, source)
         if source is None:
-            return self.from_raw(value)
+            return self.tx.from_raw(value)
         return LazyVariable(value, source)
 
     def lasting(self, value: Any, source: Source | None) -> Variable:
@@ -311,12 +316,14 @@ class Lookups(_Base):
         value = vars(module.value).get(name, MISSING)
         known = self.global_values.get((id(vars(module.value)), name))
         if known is not None:
-            return self.realize(known)
+            return self.tx.realize(known)
         own_name = module.value.__name__
         lazily = value is MISSING
         if lazily:
             if not is_trusted(own_name):
-                unknown(f"attribute {name!r} of {module.describe()}, which is made when it is asked for")
+                unknown(
+                    f"attribute {name!r} of {module.describe()}, which is made when it is asked for"
+                )
             try:
                 value = getattr(module.value, name)
             except AttributeError as error:
@@ -328,7 +335,7 @@ class Lookups(_Base):
         # It also finds in a fresh process what it has stored in this one's module.
         step = "attr" if lazily or "__getattr__" in vars(module.value) else "instance_dict"
         source = None if prefix is None else (*prefix, (step, name))
-        return self.realize(self.module_value(value, source, own_name))
+        return self.tx.realize(self.module_value(value, source, own_name))
 
     def import_module(self, frame: SymbolicFrame, name: str, names: Any, level: int) -> Variable:
         """An import statement of a module that is loaded already."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from typing import Any
+from typing import Any, NoReturn
 
 from argand_dynamo.bytecode import Instruction
 from argand_dynamo.bytecode.table import table
@@ -99,7 +99,7 @@ def load_fast(frame: SymbolicFrame, i: Instruction) -> None:
     frame.stack.append(found)
 
 
-def _unbound(frame: SymbolicFrame, name: str) -> None:
+def _unbound(frame: SymbolicFrame, name: str) -> NoReturn:
     frame.tx.raise_(
         UnboundLocalError,
         f"cannot access local variable '{name}' where it is not associated with a value",
@@ -363,7 +363,9 @@ def build_set(frame: SymbolicFrame, i: Instruction) -> None:
 def build_map(frame: SymbolicFrame, i: Instruction) -> None:
     items = frame.popn(2 * (i.arg or 0))
     frame.push(
-        frame.tx.make_dict([(frame.tx.realize(k), v) for k, v in zip(items[::2], items[1::2], strict=True)])
+        frame.tx.make_dict(
+            [(frame.tx.realize(k), v) for k, v in zip(items[::2], items[1::2], strict=True)]
+        )
     )
 
 
@@ -503,9 +505,7 @@ def unpack_sequence(frame: SymbolicFrame, i: Instruction) -> None:
     if len(items) > n:
         frame.tx.raise_(ValueError, f"too many values to unpack (expected {n})")
     if len(items) < n:
-        frame.tx.raise_(
-            ValueError, f"not enough values to unpack (expected {n}, got {len(items)})"
-        )
+        frame.tx.raise_(ValueError, f"not enough values to unpack (expected {n}, got {len(items)})")
     frame.stack.extend(reversed(items))
 
 

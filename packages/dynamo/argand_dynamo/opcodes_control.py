@@ -64,7 +64,9 @@ def call_intrinsic_1(frame: SymbolicFrame, i: Instruction) -> None:
     if i.arg == 3:  # INTRINSIC_STOPITERATION_ERROR: the exception stays as it is
         value = frame.stack[-1]
         if isinstance(value, ExceptionVariable) and value.cls is StopIteration:
-            frame.stack[-1] = ExceptionVariable(RuntimeError, [Constant("generator raised StopIteration")])
+            frame.stack[-1] = ExceptionVariable(
+                RuntimeError, [Constant("generator raised StopIteration")]
+            )
     elif i.arg == 5:
         frame.push(frame.tx.unary("pos", frame.pop()))
     elif i.arg == 6:
@@ -326,5 +328,3 @@ def import_name(frame: SymbolicFrame, i: Instruction) -> None:
 def import_from(frame: SymbolicFrame, i: Instruction) -> None:
     module = frame.tx.realize(frame.stack[-1])
     frame.push(module.getattr(frame.tx, i.argval))
-
-

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import argand_c10
 from argand_dynamo.exceptions import BreakTrace, Raised, break_trace
+from argand_dynamo.tracer_state import TracerState
 from argand_dynamo.variables.base import (
     MISSING,
     Iterator,
@@ -28,11 +29,6 @@ from argand_dynamo.variables.sequences import (
 )
 from argand_dynamo.variables.tensor import TensorVariable
 
-if TYPE_CHECKING:
-    from argand_dynamo.tracer import Tracer as _Base
-else:
-    _Base = object
-
 __all__ = ["Operations"]
 
 _SYMBOLS = {
@@ -43,12 +39,12 @@ _COMPARE_SYMBOLS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 
 
-class Operations(_Base):
+class Operations(TracerState):
     """Mixin of `Tracer`."""
 
     def realize(self, variable: Variable) -> Variable:
         """The variable itself, looked at if it is lazy."""
-        return variable.realize(self) if type(variable) is LazyVariable else variable
+        return variable.realize(self.tx) if type(variable) is LazyVariable else variable
 
     # Exceptions ------------------------------------------------------------------------------
 
@@ -80,7 +76,7 @@ class Operations(_Base):
     def raw(self, variable: Variable) -> Any:
         """The value for operators and functions; breaks where there is none."""
         if type(variable) is LazyVariable:
-            variable = variable.realize(self)
+            variable = variable.realize(self.tx)
         try:
             return variable.raw()
         except NotConstantError:
@@ -115,7 +111,7 @@ class Operations(_Base):
             return TupleVariable([self.from_raw(item) for item in value], kind)
         if kind is list:
             return ListVariable([self.from_raw(item) for item in value])
-        return self.from_special(value)
+        return self.tx.from_special(value)
 
     def call_python(self, function: Callable[..., Any], args: list[Any], kwargs: Any) -> Variable:
         """Run a function that depends on its arguments only; what it raises, the traced program raises."""
@@ -138,9 +134,9 @@ class Operations(_Base):
         if isinstance(variable, TensorVariable):
             raise break_trace("data_dependent_value", "a tensor as index of a Python sequence")
         if isinstance(variable, ObjectVariable):
-            method = variable.special(self, "__index__")
+            method = variable.special(self.tx, "__index__")
             if method is not None:
-                return self.as_index(method.call(self, [], {}))
+                return self.as_index(method.call(self.tx, [], {}))
         return None
 
     def make_tuple(self, items: list[Variable]) -> Variable:
@@ -151,7 +147,7 @@ class Operations(_Base):
         """A new dict."""
         made = DictVariable({})
         for key, value in pairs:
-            made.setitem(self, key, value)
+            made.setitem(self.tx, key, value)
         return made
 
     def make_set(self, items: list[Variable], cls: type = set) -> SetVariable:
@@ -182,10 +178,10 @@ class Operations(_Base):
         if isinstance(variable, SequenceVariable):
             return list(variable.items)
         if isinstance(variable, DictViewVariable):
-            return variable.members(self)
-        iterator = variable.iterate(self)
+            return variable.members(self.tx)
+        iterator = variable.iterate(self.tx)
         found = []
-        while (item := iterator.next_item(self)) is not None:
+        while (item := iterator.next_item(self.tx)) is not None:
             found.append(item)
             self.check_length(len(found))
         return found
@@ -195,9 +191,9 @@ class Operations(_Base):
         variable = self.realize(variable)
         if isinstance(variable, DictVariable):
             return list(variable.entries.values())
-        if isinstance(variable, ObjectVariable) and variable.special(self, "keys") is not None:
-            keys = self.unpack(variable.call_method(self, "keys", [], {}))
-            return [(key, variable.getitem(self, self.realize(key))) for key in keys]
+        if isinstance(variable, ObjectVariable) and variable.special(self.tx, "keys") is not None:
+            keys = self.unpack(variable.call_method(self.tx, "keys", [], {}))
+            return [(key, variable.getitem(self.tx, self.realize(key))) for key in keys]
         found = []
         for i, item in enumerate(self.unpack(variable)):
             pair = self.unpack(item)
@@ -212,8 +208,8 @@ class Operations(_Base):
     def next(self, iterator: Variable) -> Variable:
         """next(iterator)"""
         if not isinstance(iterator, Iterator):
-            return iterator.call_method(self, "__next__", [], {})
-        item = iterator.next_item(self)
+            return iterator.call_method(self.tx, "__next__", [], {})
+        item = iterator.next_item(self.tx)
         if item is None:
             value = getattr(iterator, "value", None)
             args = [] if value is None or _is_none(value) else [value]
@@ -232,7 +228,9 @@ class Operations(_Base):
             def __init__(self, variable: Variable) -> None:
                 self.variable = variable
                 plain = key is None or _is_none(key)
-                self.key = variable if plain else tx.realize(key).call(tx, [variable], {})
+                self.key = variable
+                if not plain and key is not None:
+                    self.key = tx.tx.realize(key).call(tx.tx, [variable], {})
 
             def __lt__(self, other: Item) -> bool:
                 return tx.truth(tx.compare("lt", self.key, other.key))
@@ -244,27 +242,27 @@ class Operations(_Base):
 
     def truth(self, variable: Variable) -> bool:
         """bool(object)"""
-        return self.realize(variable).truth(self)
+        return self.realize(variable).truth(self.tx)
 
     def binary(self, operation: str, a: Variable, b: Variable) -> Variable:
         """a operation b, `operation` as in "add" or "iadd"."""
         a, b = self.realize(a), self.realize(b)
         plain = operation
         if operation[0] == "i" and operation[1:] in _SYMBOLS:
-            found = a.binary(self, operation, b)
+            found = a.binary(self.tx, operation, b)
             if found is not None:
                 return found
             plain = operation[1:]
         if isinstance(b, TensorVariable) and not isinstance(a, TensorVariable):
             plain_object = isinstance(a, ObjectVariable) and not isinstance(a, EnumVariable)
-            found = None if plain_object else b.binary(self, plain, a, True)
+            found = None if plain_object else b.binary(self.tx, plain, a, True)
             if found is not None:
                 return found
         found = self._reflected_first(plain, a, b)
         if found is None:
-            found = a.binary(self, plain, b)
+            found = a.binary(self.tx, plain, b)
         if found is None:
-            found = b.binary(self, plain, a, True)
+            found = b.binary(self.tx, plain, a, True)
         if found is not None:
             return found
         self._check_known(a, b, plain)
@@ -281,12 +279,20 @@ class Operations(_Base):
             if b.cls is not a.cls and issubclass(b.cls, a.cls):
                 name = f"__r{operation}__"
                 if getattr(b.cls, name, None) is not getattr(a.cls, name, None):
-                    return b.binary(self, operation, a, True)
+                    return b.binary(self.tx, operation, a, True)
         return None
 
     def _check_known(self, a: Variable, b: Variable, what: str) -> None:
         """Errors are raised for kinds only of which everything is known."""
-        known = (Constant, SymIntVariable, SequenceVariable, DictVariable, SetVariable, RangeVariable, ObjectVariable)
+        known = (
+            Constant,
+            SymIntVariable,
+            SequenceVariable,
+            DictVariable,
+            SetVariable,
+            RangeVariable,
+            ObjectVariable,
+        )
         if not (isinstance(a, known) and isinstance(b, known)):
             unknown(f"{what} of {a.describe()} and {b.describe()}")
 
@@ -294,11 +300,11 @@ class Operations(_Base):
         """A rich comparison, `operation` as in "lt"."""
         a, b = self.realize(a), self.realize(b)
         if isinstance(b, TensorVariable) and not isinstance(a, TensorVariable):
-            found = b.compare(self, _SWAPPED[operation], a)
+            found = b.compare(self.tx, _SWAPPED[operation], a)
         else:
-            found = a.compare(self, operation, b)
+            found = a.compare(self.tx, operation, b)
         if found is None:
-            found = b.compare(self, _SWAPPED[operation], a)
+            found = b.compare(self.tx, _SWAPPED[operation], a)
         if found is not None:
             return found
         if operation in ("eq", "ne"):
@@ -331,13 +337,18 @@ class Operations(_Base):
             return False
         if mine is theirs:
             return True
-        if a.source is not None and b.source is not None and not isinstance(a, Constant) and not isinstance(b, Constant):
+        if (
+            a.source is not None
+            and b.source is not None
+            and not isinstance(a, Constant)
+            and not isinstance(b, Constant)
+        ):
             self.distinct(a, b)
         return False
 
     def unary(self, operation: str, a: Variable) -> Variable:
         """-a, +a or ~a"""
-        return self.realize(a).unary(self, operation)
+        return self.realize(a).unary(self.tx, operation)
 
     # Text ------------------------------------------------------------------------------------
 
@@ -361,7 +372,7 @@ class Operations(_Base):
             if hasattr(variable.cls, "_fields"):
                 return variable.cls(*values)
         if isinstance(variable, ObjectVariable) and not isinstance(variable, EnumVariable):
-            return _Text(self, variable)
+            return _Text(self.tx, variable)
         value = self.raw(variable)
         if isinstance(value, type):
             return value
@@ -392,7 +403,11 @@ class _Text:
     def _call(self, *names: str, args: tuple[Any, ...] = ()) -> str:
         if isinstance(self._variable, ExceptionVariable):
             values = [self._tx.format_value(a) for a in self._variable.args]
-            return str(self._variable.cls(*values)) if names[0] != "__repr__" else repr(self._variable.cls(*values))
+            return (
+                str(self._variable.cls(*values))
+                if names[0] != "__repr__"
+                else repr(self._variable.cls(*values))
+            )
         for name in names:
             method = self._variable.special(self._tx, name)
             if method is not None:

@@ -98,7 +98,8 @@ class Reconstruction:
             maker = next((m for kind, m in _MAKERS.items() if isinstance(variable, kind)), None)
         if maker is None:
             raise NotReconstructible(variable)
-        return maker(self, variable)
+        found: Expr = maker(self, variable)
+        return found
 
     def let(self, variable: Variable, expression: Expr) -> Expr:
         """Make the object once."""
@@ -110,7 +111,9 @@ class Reconstruction:
 
     def _constant(self, variable: Constant) -> Expr:
         value = variable.value
-        if variable.source is not None and not isinstance(value, int | str | bool | type(None) | float):
+        if variable.source is not None and not isinstance(
+            value, int | str | bool | type(None) | float
+        ):
             return ("source", variable.source)
         return ("const", value)
 
@@ -236,10 +239,13 @@ class Reconstruction:
         if variable.defaults is not None:
             defaults = ("tuple", self._items(variable.defaults))
         if variable.kwdefaults is not None:
-            kwdefaults = ("dict", [(("const", k), self.expression(v)) for k, v in variable.kwdefaults.items()])
+            kwdefaults = (
+                "dict",
+                [(("const", k), self.expression(v)) for k, v in variable.kwdefaults.items()],
+            )
         # Cells are made first and filled last: a function may be in its own closure.
         cells = [self.cell(cell) for cell in variable.closure]
-        module_globals = None
+        module_globals: Expr | None = None
         if variable.globals_source != ():
             prefix = variable.globals_source
             if prefix is None:
@@ -247,7 +253,7 @@ class Reconstruction:
             last = prefix[-1]
             module_globals = ("source", prefix)
             if last != ("attr", "__globals__"):
-                module_globals = ("attr", module_globals, "__dict__")
+                module_globals = ("attr", ("source", prefix), "__dict__")
         made = self.let(variable, ("function", code, module_globals, defaults, kwdefaults, cells))
         for cell in variable.closure:
             self.fill_cell(cell)
@@ -317,7 +323,9 @@ class Reconstruction:
         real = variable.value
         for name, value in variable.overlay.items():
             if value is DELETED:
-                if real is not MISSING and (name in getattr(real, "__dict__", ()) or hasattr(real, name)):
+                if real is not MISSING and (
+                    name in getattr(real, "__dict__", ()) or hasattr(real, name)
+                ):
                     self.effects.append(("delete_instance", made, name))
             else:
                 self.effects.append(("store_instance", made, name, self.expression(value)))
@@ -354,7 +362,15 @@ class Reconstruction:
                     walk: Expr = ("call", ("const", iter), [self.expression(known)], [])
                     made = self.let(variable, walk)
                     self.effects.append(
-                        ("do", ("call", ("attr", made, "__setstate__"), [("const", variable.index)], []))
+                        (
+                            "do",
+                            (
+                                "call",
+                                ("attr", made, "__setstate__"),
+                                [("const", variable.index)],
+                                [],
+                            ),
+                        )
                     )
                     return made
         try:
@@ -390,4 +406,3 @@ _MAKERS: dict[type, Any] = {
     ObjectVariable: Reconstruction._object,
     Iterator: Reconstruction._iterator,
 }
-

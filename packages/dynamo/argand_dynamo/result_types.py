@@ -22,7 +22,9 @@ def learn_result_type(
     if traced in _real:
         return
     try:
-        found = type(op(*map(_without_data, args), **{k: _without_data(v) for k, v in kwargs.items()}))
+        found = type(
+            op(*map(_without_data, args), **{k: _without_data(v) for k, v in kwargs.items()})
+        )
     except Exception:  # an operator without a kernel for tensors without data
         found = tuple
     _real[traced] = found if found.__module__ == RESULT_TYPES else None

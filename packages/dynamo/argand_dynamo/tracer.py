@@ -63,7 +63,10 @@ class Tracer(Operations, Lookups, Wrapping):
         stop_at: the step of the outermost frame before which the run stops, or None.
     """
 
-    def __init__(self, function: types.FunctionType, dynamic: Any, stop_at: int | None = None) -> None:
+    def __init__(
+        self, function: types.FunctionType, dynamic: Any, stop_at: int | None = None
+    ) -> None:
+        self.tx = self
         self.function = function
         self.root_globals = function.__globals__
         self.dynamic = dynamic
@@ -102,7 +105,8 @@ class Tracer(Operations, Lookups, Wrapping):
         function, code = self.function, self.function.__code__
         closure = function.__closure__ or ()
         cells = tuple(
-            self._root_cell(cell, name) for name, cell in zip(code.co_freevars, closure, strict=True)
+            self._root_cell(cell, name)
+            for name, cell in zip(code.co_freevars, closure, strict=True)
         )
         variable = FunctionVariable(
             code, function.__globals__, (), function.__name__, function.__qualname__, None, None, cells,
@@ -137,7 +141,11 @@ class Tracer(Operations, Lookups, Wrapping):
 
     def guard(self, source: Source, kind: str, value: Any) -> None:
         """The plan holds only while this does."""
-        key = (source, kind, value if kind in ("NO_ATTR", "TYPE", "ALIAS", "HAS_INSTANCE_ATTR") else None)
+        key = (
+            source,
+            kind,
+            value if kind in ("NO_ATTR", "TYPE", "ALIAS", "HAS_INSTANCE_ATTR") else None,
+        )
         if key not in self.guards:
             self.guards[key] = (source, kind, value)
 
@@ -249,7 +257,9 @@ class Tracer(Operations, Lookups, Wrapping):
     def entered_before(self, variable: Variable) -> bool:
         """Whether an object without a path exists outside of the trace all the same."""
         real = getattr(variable, "value", None)
-        return variable.source is None and id(real) in self.known and self.known[id(real)] is variable
+        return (
+            variable.source is None and id(real) in self.known and self.known[id(real)] is variable
+        )
 
     def lists_of(self, items: list[Variable]) -> list[Variable]:
         """The lists that hold exactly this storage."""
@@ -373,5 +383,3 @@ def _input_name(source: Source) -> str:
     text = "_".join(part for part in parts if part not in ("_parameters", "_buffers", "_modules"))
     name = "".join(c if c.isalnum() or c == "_" else "_" for c in text)
     return f"input_{name}" if not name or name[0].isdigit() else name
-
-

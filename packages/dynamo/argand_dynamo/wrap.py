@@ -7,13 +7,14 @@ import functools
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import argand_c10
 from argand_c10 import Module, Operator, Tensor
 from argand_c10._C import OperatorMethod
 from argand_c10.module_hooks import HookDict
 from argand_dynamo.exceptions import break_trace
+from argand_dynamo.tracer_state import TracerState
 from argand_dynamo.variables.base import LazyVariable, Source, Variable, unknown
 from argand_dynamo.variables.classes import ClassVariable
 from argand_dynamo.variables.constant import CONSTANT_TYPES, Constant, SymIntVariable
@@ -30,14 +31,14 @@ from argand_dynamo.variables.sequences import (
 from argand_fx.shapes import FakeTensor, SymSize
 from argand_fx.symbolic import SymbolicValue
 
-if TYPE_CHECKING:
-    from argand_dynamo.tracer import Tracer as _Base
-else:
-    _Base = object
-
 __all__ = ["Wrapping"]
 
-_DICTS: dict[type, type] = {dict: dict, OrderedDict: OrderedDict, defaultdict: defaultdict, HookDict: HookDict}
+_DICTS: dict[type, type] = {
+    dict: dict,
+    OrderedDict: OrderedDict,
+    defaultdict: defaultdict,
+    HookDict: HookDict,
+}
 _PLAIN_KEYS = frozenset({str, int, bool, type(None), float, bytes})
 _LASTING = (types.BuiltinFunctionType, type, types.ModuleType, Operator, OperatorMethod)
 _NATIVE_CALLABLES = (
@@ -45,7 +46,7 @@ _NATIVE_CALLABLES = (
 )  # fmt: skip
 
 
-class Wrapping(_Base):
+class Wrapping(TracerState):
     """Mixin of `Tracer`."""
 
     def wrap(self, value: Any, source: Source) -> Variable:
@@ -71,7 +72,7 @@ class Wrapping(_Base):
         """A constant of the code."""
         kind = type(value)
         if kind is tuple or kind is frozenset or kind is slice:
-            return self.from_raw(value)
+            return self.tx.from_raw(value)
         return Constant(value)
 
     def _wrap_constant(self, value: Any, source: Source) -> Variable:
@@ -89,9 +90,9 @@ class Wrapping(_Base):
     def _wrap_new(self, value: Any, kind: type, source: Source) -> Variable:
         maker = _BY_TYPE.get(kind)
         if maker is not None:
-            return maker(self, value, source)  # type: ignore[arg-type]
+            return maker(self, value, source)
         if isinstance(value, Tensor):
-            return self.tensor_input(value, source)
+            return self.tx.tensor_input(value, source)
         if isinstance(value, Module):
             self._guard_object(value, source)
             return ModuleVariable(kind, value, source)
@@ -99,7 +100,7 @@ class Wrapping(_Base):
             self.guard(source, "ID", value)
             if isinstance(value, type):
                 self.class_sources.setdefault(value, source)
-            return self.lasting(value, source)
+            return self.tx.lasting(value, source)
         if isinstance(value, enum.Enum):
             self.guard(source, "ID", value)
             return EnumVariable(value, source)
@@ -107,11 +108,11 @@ class Wrapping(_Base):
             return self._wrap_sequence(value, source)
         if isinstance(value, _NATIVE_CALLABLES):
             self.guard(source, "ID", value)
-            return self.lasting(value, source)
+            return self.tx.lasting(value, source)
         wrapped = self.compiled_function(value)
         if wrapped is not None:
             self.guard(source, "ID", value)
-            return self.function_of(wrapped, (*source, ("attr", "__wrapped__")))
+            return self.tx.function_of(wrapped, (*source, ("attr", "__wrapped__")))
         if hasattr(kind, "__next__") and not kind.__flags__ & (1 << 9):
             raise break_trace("generator", "an iterator made outside of the traced code")
         if kind.__module__ == "numpy":
@@ -126,22 +127,24 @@ class Wrapping(_Base):
 
     def _wrap_function(self, value: Any, source: Source) -> Variable:
         self.guard(source, "CODE", value.__code__)
-        return self.function_of(value, source)
+        return self.tx.function_of(value, source)
 
     def _wrap_method(self, value: Any, source: Source) -> Variable:
         self.guard(source, "TYPE", types.MethodType)
         function = self.wrap(value.__func__, (*source, ("func",)))
-        return BoundMethodVariable(function, self.wrap(value.__self__, (*source, ("self",))), source)
+        return BoundMethodVariable(
+            function, self.wrap(value.__self__, (*source, ("self",))), source
+        )
 
     def _wrap_builtin(self, value: Any, source: Source) -> Variable:
         owner = value.__self__
         if owner is None or isinstance(owner, types.ModuleType | type):
             self.guard(source, "ID", value)
-            return self.lasting(value, source)
+            return self.tx.lasting(value, source)
         self.guard(source, "TYPE", type(value))
         held = self.wrap(owner, (*source, ("attr", "__self__")))
         self.guard((*source, ("attr", "__name__")), "EQUALS", value.__name__)
-        return held.getattr(self, value.__name__)
+        return held.getattr(self.tx, value.__name__)
 
     def _wrap_sequence(self, value: Any, source: Source) -> Variable:
         kind = type(value)
@@ -215,18 +218,24 @@ class Wrapping(_Base):
         """The variable of a value without a path, other than a constant, a list or a tuple."""
         kind = type(value)
         if kind is FakeTensor:
-            return self.tensor_result(value)
+            return self.tx.tensor_result(value)
         if kind is SymSize:
             return TupleVariable([self.from_raw(item) for item in value], argand_c10.Size)
         if isinstance(value, SymbolicValue):
             hint = getattr(value, "constant", None)
             if type(hint) is int:
                 return Constant(hint)
-            return Constant(bool(value)) if type(value).__name__ == "SymBool" else SymIntVariable(value)
+            return (
+                Constant(bool(value))
+                if type(value).__name__ == "SymBool"
+                else SymIntVariable(value)
+            )
         if kind in _DICTS and kind is dict:
-            return self.make_dict([(self.from_raw(k), self.from_raw(v)) for k, v in value.items()])
+            return self.tx.make_dict(
+                [(self.from_raw(k), self.from_raw(v)) for k, v in value.items()]
+            )
         if kind is set or kind is frozenset:
-            return self.make_set([self.from_raw(item) for item in value], kind)
+            return self.tx.make_set([self.from_raw(item) for item in value], kind)
         if kind is range:
             return RangeVariable(value)
         if kind is slice:
@@ -234,11 +243,11 @@ class Wrapping(_Base):
         if isinstance(value, enum.Enum):
             return self.remember(value, EnumVariable(value))
         if isinstance(value, (types.FunctionType, *_LASTING, *_NATIVE_CALLABLES)):
-            return self.lasting(value, None)
+            return self.tx.lasting(value, None)
         if isinstance(value, tuple) and hasattr(kind, "_fields"):
             return TupleVariable([self.from_raw(item) for item in value], kind)
         if isinstance(value, Tensor):
-            return self.tensor_constant(value)
+            return self.tx.tensor_constant(value)
         known = self.known.get(id(value))
         if known is not None:
             return known

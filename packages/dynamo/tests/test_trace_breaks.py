@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import argand_dynamo as dynamo
 import pytest
+from tracing import check, equal, fresh, run, torch  # noqa: F401
+
+import argand_dynamo as dynamo
 from argand_c10 import Module, metrics
 from argand_dynamo import GraphBreak
 from argand_dynamo.causes import CAUSES
-from tracing import check, equal, fresh, run, torch  # noqa: F401
 
 X = torch.arange(12, dtype=torch.float32).reshape(3, 4) / 7
 
@@ -150,7 +151,9 @@ def test_break_in_called_functions() -> None:
     outcome = run(f, (X,), (X,))
     assert set(outcome.breaks) == set(codes("print"))
     # All of the arithmetic is in graphs: x.sin; x * 3; x + 1; y * 2; - 1; the last sum.
-    names = [n.target.name for g in outcome.graphs for n in g.graph.nodes if n.op == "call_function"]
+    names = [
+        n.target.name for g in outcome.graphs for n in g.graph.nodes if n.op == "call_function"
+    ]
     assert {"sin", "mul", "add", "sub"} <= set(names)
 
 

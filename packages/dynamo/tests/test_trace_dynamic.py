@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import argand_dynamo as dynamo
 import pytest
+from tracing import check, equal, fresh, run, torch  # noqa: F401
+
+import argand_dynamo as dynamo
 from argand_c10 import Module, Parameter
 from argand_dynamo import RecompileLimitError
-from tracing import check, equal, fresh, run, torch  # noqa: F401
 
 X = torch.arange(12, dtype=torch.float32).reshape(3, 4) / 7
 
@@ -44,7 +45,14 @@ def test_sizes_in_results_and_loops() -> None:
         total = torch.zeros(n, 4)
         for _ in range(2):
             total = total + x
-        return total, n * 2 + 1, [n, (n // 2, n % 3)], torch.cat([x, y]).shape, y[: n - 1], torch.arange(n)
+        return (
+            total,
+            n * 2 + 1,
+            [n, (n // 2, n % 3)],
+            torch.cat([x, y]).shape,
+            y[: n - 1],
+            torch.arange(n),
+        )
 
     run(f, *[(rows(n), rows(n + 2)) for n in (4, 6, 9, 5)])
 
@@ -96,7 +104,10 @@ def test_recompile_limit() -> None:
     with dynamo.config.patch(recompile_limit=3):
         outcome = run(f, *[(X, "a" * k) for k in range(6)])
         assert len(outcome.graphs) == 3
-        assert outcome.kinds("recompile")[-1].code == "RC0002" and "'name'" in outcome.kinds("recompile")[-1].message
+        assert (
+            outcome.kinds("recompile")[-1].code == "RC0002"
+            and "'name'" in outcome.kinds("recompile")[-1].message
+        )
         compiled = dynamo.compile(f, backend="eager", fullgraph=True)
         with pytest.raises(RecompileLimitError):
             for k in range(6):
@@ -224,7 +235,11 @@ def test_aliased_inputs_that_are_changed() -> None:
         return x + y
 
     compiled = dynamo.compile(f, backend="eager")
-    for make in (lambda: (rows(3), rows(3)), lambda: (lambda t: (t, t))(rows(3)), lambda: (lambda t: (t, t[:]))(rows(3))):
+    for make in (
+        lambda: (rows(3), rows(3)),
+        lambda: (lambda t: (t, t))(rows(3)),
+        lambda: (lambda t: (t, t[:]))(rows(3)),
+    ):
         assert equal(compiled(*make()), f(*make()))
 
 

@@ -8,10 +8,11 @@ import dataclasses
 import enum
 from typing import Any
 
-import argand_dynamo as dynamo
 import pytest
-from argand_c10 import Module, Parameter
 from tracing import check, equal, fresh, run, torch  # noqa: F401
+
+import argand_dynamo as dynamo
+from argand_c10 import Module, Parameter
 
 X = torch.arange(12, dtype=torch.float32).reshape(3, 4) / 7
 
@@ -209,7 +210,17 @@ class Flag(enum.IntEnum):
 def test_enumerations() -> None:
     def f(x: Any, c: Color) -> Any:
         scale = {Color.RED: 2, Color.BLUE: 3}[c]
-        return x * scale, c.name, c is Color.RED, c == Color.BLUE, Color(2), Color["RED"].value, x * Flag.HIGH, Flag.LOW < Flag.HIGH, [m.value for m in Color]
+        return (
+            x * scale,
+            c.name,
+            c is Color.RED,
+            c == Color.BLUE,
+            Color(2),
+            Color["RED"].value,
+            x * Flag.HIGH,
+            Flag.LOW < Flag.HIGH,
+            [m.value for m in Color],
+        )
 
     check(f, X, Color.RED)
     outcome = run(f, (X, Color.RED), (X, Color.BLUE))
@@ -353,9 +364,13 @@ def test_modules() -> None:
     assert equal(compiled(X), plain(X)) and equal(net.first.seen, plain.first.seen)
     compiled(X).sum().backward()
     plain(X).sum().backward()
-    assert all(equal(a.grad, b.grad) for a, b in zip(net.parameters(), plain.parameters(), strict=True))
+    assert all(
+        equal(a.grad, b.grad) for a, b in zip(net.parameters(), plain.parameters(), strict=True)
+    )
     assert list(compiled.state_dict()) == [f"_orig_mod.{k}" for k in net.state_dict()]
-    assert compiled.first is net.first and len(list(compiled.parameters())) == len(list(net.parameters()))
+    assert compiled.first is net.first and len(list(compiled.parameters())) == len(
+        list(net.parameters())
+    )
 
 
 def test_module_hooks_run() -> None:

@@ -10,8 +10,9 @@ import operator
 from typing import Any, NamedTuple
 
 import pytest
-from argand_c10 import Tensor
 from tracing import check, fresh, run, torch  # noqa: F401
+
+from argand_c10 import Tensor
 
 X = torch.arange(12, dtype=torch.float32).reshape(3, 4) / 7
 Y = torch.ones(4) * 0.3
@@ -180,7 +181,19 @@ def test_lists() -> None:
         b = a[::-1] + a[-2:]
         del b[0]
         b.reverse()
-        return a, b, popped, a.index(7), 5 in a, len(b), a.count("s"), [1, 2] * 2, [1, 2] < [1, 3], sorted([3, 1, 2], reverse=True), x * a[4]
+        return (
+            a,
+            b,
+            popped,
+            a.index(7),
+            5 in a,
+            len(b),
+            a.count("s"),
+            [1, 2] * 2,
+            [1, 2] < [1, 3],
+            sorted([3, 1, 2], reverse=True),
+            x * a[4],
+        )
 
     check(f, X)
 
@@ -196,7 +209,18 @@ def test_dicts_and_sets() -> None:
         keys = list(d.keys())
         s = {1, 2, 3} & {2, 3, 4}
         s.add(9)
-        return d, removed, list(merged), keys, [k for k, v in d.items() if isinstance(v, int)], "zz" in d, d.get("zz", 7), len(s), sorted(s | {1}), s >= {2}
+        return (
+            d,
+            removed,
+            list(merged),
+            keys,
+            [k for k, v in d.items() if isinstance(v, int)],
+            "zz" in d,
+            d.get("zz", 7),
+            len(s),
+            sorted(s | {1}),
+            s >= {2},
+        )
 
     check(f, X)
 
@@ -215,7 +239,16 @@ def test_default_and_ordered_dicts() -> None:
 
 def test_slices_and_indexing_of_tensors() -> None:
     def f(x: Any, k: int) -> Any:
-        return x[0], x[:, 1:3], x[..., -1], x[k:], x[None, k], x[:, [0, 2]], x[::2, ::3], x[slice(0, 2)]
+        return (
+            x[0],
+            x[:, 1:3],
+            x[..., -1],
+            x[k:],
+            x[None, k],
+            x[:, [0, 2]],
+            x[::2, ::3],
+            x[slice(0, 2)],
+        )
 
     check(f, X, 1)
 
@@ -240,8 +273,8 @@ def test_named_tuples() -> None:
 def test_text() -> None:
     def f(x: Any, name: str) -> Any:
         key = f"{name}_{x.shape[0]:03d}_{3.14159:.2f}_{name!r}"
-        parts = key.split("_")
-        return x * len(parts), key, "%s-%d" % (name, 3), ",".join(parts), "{} {k}".format(1, k=2), key.upper()
+        parts, template = key.split("_"), "{} {k}"
+        return x * len(parts), key, "%s-%d" % (name, 3), ",".join(parts), template.format(1, k=2), key.upper()  # noqa: UP031
 
     check(f, X, "layer")
 
@@ -253,7 +286,7 @@ def test_builtin_functions() -> None:
             abs(-3), divmod(7, 2), round(2.567, 2), pow(2, 5), int("12"), float("2.5"), str(12), bool([]), isinstance(x, Tensor),
             isinstance(values, (tuple, list)), type(values) is list, callable(len), list(map(lambda v: v + 1, values)),
             list(filter(None, [0, 1, 2])), list(reversed(values)), any(v > 2 for v in values), all(values), tuple(range(3)), hasattr(x, "relu"),
-            getattr(x, "nothing", 5), list(zip(values, "ab")), dict(a=1), max(values, key=lambda v: -v), ord("a"), chr(98), next(iter(values)),
+            getattr(x, "nothing", 5), list(zip(values, "ab", strict=False)), dict(a=1), max(values, key=lambda v: -v), ord("a"), chr(98), next(iter(values)),
         )  # fmt: skip
 
     check(f, X, [3, 1, 2])
@@ -394,7 +427,9 @@ def test_walrus_and_ternary() -> None:
     check(f, X)
 
 
-@pytest.mark.parametrize("value", [0, 1, -7, 2.5, True, None, "s", (1, 2), b"x", 1 + 2j, float("nan"), -0.0])
+@pytest.mark.parametrize(
+    "value", [0, 1, -7, 2.5, True, None, "s", (1, 2), b"x", 1 + 2j, float("nan"), -0.0]
+)
 def test_constants_come_back(value: Any) -> None:
     check(lambda x, v: (x + 1, v), X, value)
     check(lambda x, v: (x + 1, [v, {"k": v}]), X, value)

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
 
+import pytest
+
 import argand_aten
 import argand_autograd
 import argand_c10
 import argand_dynamo as dynamo
-import pytest
 from argand_c10 import Module, Tensor
 from argand_c10.records import Record, collect
 from argand_dynamo import config
@@ -78,13 +79,20 @@ def equal(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(equal, a, b))
     if isinstance(a, dict):
         return list(a) == list(b) and all(equal(a[k], b[k]) for k in a)
-    if hasattr(a, "__dict__") and not isinstance(a, type | FunctionType | Module) and type(a).__eq__ in (object.__eq__, type(b).__eq__):
+    if (
+        hasattr(a, "__dict__")
+        and not isinstance(a, type | FunctionType | Module)
+        and type(a).__eq__ in (object.__eq__, type(b).__eq__)
+    ):
         return equal(vars(a), vars(b))
     return bool(a == b or (a != a and b != b))
 
 
 def run(
-    fn: Callable[..., Any], *calls: tuple[Any, ...], fullgraph: bool = False, dynamic: bool | None = None
+    fn: Callable[..., Any],
+    *calls: tuple[Any, ...],
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
 ) -> Outcome:
     """Call `fn` plain and compiled with copies of the arguments; results and arguments afterwards must be equal.
 
@@ -105,10 +113,14 @@ def run(
             if isinstance(got, Exception) and not isinstance(want, Exception):
                 raise got
             if isinstance(want, Exception):
-                assert type(got) is type(want) and str(got) == str(want), f"call {number}: {got!r}, expected {want!r}"
+                assert type(got) is type(want) and str(got) == str(want), (
+                    f"call {number}: {got!r}, expected {want!r}"
+                )
             else:
                 assert equal(got, want), f"call {number}: {got!r}, expected {want!r}"
-            assert equal(traced, plain), f"arguments of call {number}: {traced!r}, expected {plain!r}"
+            assert equal(traced, plain), (
+                f"arguments of call {number}: {traced!r}, expected {plain!r}"
+            )
     outcome.records = records
     return outcome
 

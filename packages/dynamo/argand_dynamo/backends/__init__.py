@@ -35,7 +35,9 @@ def register_backend(name: str, backend: Backend | str, *, load: Any = None) -> 
     if not isinstance(name, str) or not name:
         raise TypeError(f"register_backend: got the name {name!r}, expected a str")
     if not callable(backend) and not (isinstance(backend, str) and ":" in backend):
-        raise TypeError(f"register_backend: got {backend!r}, expected a callable or 'module:attribute'")
+        raise TypeError(
+            f"register_backend: got {backend!r}, expected a callable or 'module:attribute'"
+        )
     _backends[name] = backend
     if load is not None:
         _loaders[name] = load

@@ -155,6 +155,8 @@ class LazyVariable(Variable):
         self.value = value
         self._realized: Variable | None = None
 
+    source: Source
+
     def realize(self, tx: Tracer) -> Variable:
         """The variable of the object's kind; guards what it takes for granted."""
         if self._realized is None:

@@ -57,7 +57,9 @@ class ClassVariable(Variable):
         if found is None:
             if tx.class_attribute(type(self.value), name) is not None:
                 unknown(f"attribute {name!r} of the metaclass of {self.describe()}")
-            tx.raise_(AttributeError, f"type object '{self.value.__name__}' has no attribute '{name}'")
+            tx.raise_(
+                AttributeError, f"type object '{self.value.__name__}' has no attribute '{name}'"
+            )
         if isinstance(found, staticmethod):
             return tx.class_member(self.value, name, found.__func__, "__func__")
         if isinstance(found, classmethod):
@@ -71,12 +73,17 @@ class ClassVariable(Variable):
             return BuiltinVariable(found)
         if isinstance(found, types.ClassMethodDescriptorType | types.BuiltinFunctionType):
             return BuiltinVariable(getattr(self.value, name))
-        if type(found) is property or type(found) in (types.MemberDescriptorType, types.GetSetDescriptorType):
+        if type(found) is property or type(found) in (
+            types.MemberDescriptorType,
+            types.GetSetDescriptorType,
+        ):
             unknown(f"the descriptor {name!r} of {self.describe()}")
         return tx.class_member(self.value, name, found)
 
     def setattr(self, tx: Tracer, name: str, value: Variable) -> None:
-        raise break_trace("unknown_operation", f"assignment to attribute {name!r} of {self.describe()}")
+        raise break_trace(
+            "unknown_operation", f"assignment to attribute {name!r} of {self.describe()}"
+        )
 
     def call(self, tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
         return tx.construct(self, args, kwargs)
@@ -177,7 +184,9 @@ class BuiltinVariable(Variable):
         if name in ("__name__", "__qualname__", "__module__"):
             return tx.from_raw(getattr(self.value, name))
         if not hasattr(self.value, name):
-            tx.raise_(AttributeError, f"'{type(self.value).__name__}' object has no attribute '{name}'")
+            tx.raise_(
+                AttributeError, f"'{type(self.value).__name__}' object has no attribute '{name}'"
+            )
         return MethodVariable(self, name)
 
     def call(self, tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:

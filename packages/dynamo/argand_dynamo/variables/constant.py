@@ -192,8 +192,16 @@ class SymIntVariable(Variable):
             return None
         value = other.value
         integral = isinstance(other, SymIntVariable) or isinstance(value, int)
-        if integral and operation in _SYMBOLIC and not (reflected and operation in ("floordiv", "mod")):
-            if operation in ("floordiv", "mod") and not isinstance(other, SymIntVariable) and value <= 0:
+        if (
+            integral
+            and operation in _SYMBOLIC
+            and not (reflected and operation in ("floordiv", "mod"))
+        ):
+            if (
+                operation in ("floordiv", "mod")
+                and not isinstance(other, SymIntVariable)
+                and value <= 0
+            ):
                 return self.fixed().binary(tx, operation, Constant(value))
             function = _BINARY[operation]
             a, b = (value, self.value) if reflected else (self.value, value)

@@ -182,7 +182,8 @@ class FunctionVariable(Variable):
     def call(self, tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
         handler = tx.function_handler(self.value)
         if handler is not None:
-            return handler(tx, args, kwargs)
+            result: Variable = handler(tx, args, kwargs)
+            return result
         frame = tx.enter_function(self, args, kwargs)
         flags = self.code.co_flags
         if flags & _COROUTINES:

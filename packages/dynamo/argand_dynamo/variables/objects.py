@@ -58,7 +58,8 @@ class ObjectVariable(Variable):
         return self.value
 
     def key(self) -> Any:
-        if self.cls.__hash__ is object.__hash__ or isinstance(self.value, type):
+        hashing: Any = self.cls.__hash__
+        if hashing is object.__hash__ or isinstance(self.value, type):
             return self
         unknown(f"hash of {self.describe()}")
 
@@ -98,7 +99,10 @@ class ObjectVariable(Variable):
             kind = type(found)
             if kind is property:
                 if found.fget is None:
-                    tx.raise_(AttributeError, f"property {name!r} of {self.cls.__name__!r} object has no getter")
+                    tx.raise_(
+                        AttributeError,
+                        f"property {name!r} of {self.cls.__name__!r} object has no getter",
+                    )
                 return tx.class_member(self.cls, name, found.fget, "fget").call(tx, [self], {})
             if kind in _SLOT_TYPES:
                 return self._slot(tx, name)
@@ -161,7 +165,10 @@ class ObjectVariable(Variable):
         found = tx.class_attribute(self.cls, name)
         if type(found) is property:
             if found.fset is None:
-                tx.raise_(AttributeError, f"property {name!r} of {self.cls.__name__!r} object has no setter")
+                tx.raise_(
+                    AttributeError,
+                    f"property {name!r} of {self.cls.__name__!r} object has no setter",
+                )
             tx.class_member(self.cls, name, found.fset, "fset").call(tx, [self, value], {})
             return
         if found is not None and type(found) not in _SLOT_TYPES and hasattr(type(found), "__set__"):
@@ -434,7 +441,9 @@ class EnumVariable(ObjectVariable):
     def binary(
         self, tx: Tracer, operation: str, other: Variable, reflected: bool = False
     ) -> Variable | None:
-        if isinstance(self.value, int | str | enum.Flag) and isinstance(other, EnumVariable | Constant):
+        if isinstance(self.value, int | str | enum.Flag) and isinstance(
+            other, EnumVariable | Constant
+        ):
             own: Variable = Constant(self.value)
             return own.binary(tx, operation, Constant(other.value), reflected)
         return super().binary(tx, operation, other, reflected)

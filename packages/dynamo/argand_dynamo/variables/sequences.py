@@ -132,7 +132,9 @@ class SequenceVariable(Variable):
             text = "x" if not isinstance(args[0], Constant) else repr(args[0].value)
             tx.raise_(
                 ValueError,
-                f"{text} is not in list" if isinstance(self, ListVariable) else f"{what} not in tuple",
+                f"{text} is not in list"
+                if isinstance(self, ListVariable)
+                else f"{what} not in tuple",
             )
         if name == "count" and len(args) == 1:
             return Constant(sum(tx.equal(x, args[0]) for x in self.realized(tx)))

@@ -170,9 +170,21 @@ class TensorVariable(Variable):
     ) -> Variable:
         if name in _DATA:
             raise break_trace("data_dependent_value", f"Tensor.{name}()")
-        if name in ("backward", "register_hook", "retain_grad", "register_post_accumulate_grad_hook"):
-            raise break_trace("backward" if name == "backward" else "tensor_attribute", f"Tensor.{name}()")
-        if name == "requires_grad_" or name in ("set_", "detach_", "untyped_storage", "as_subclass"):
+        if name in (
+            "backward",
+            "register_hook",
+            "retain_grad",
+            "register_post_accumulate_grad_hook",
+        ):
+            raise break_trace(
+                "backward" if name == "backward" else "tensor_attribute", f"Tensor.{name}()"
+            )
+        if name == "requires_grad_" or name in (
+            "set_",
+            "detach_",
+            "untyped_storage",
+            "as_subclass",
+        ):
             raise break_trace("tensor_attribute", f"Tensor.{name}()")
         raw_args = [tx.raw(a) for a in args]
         raw_kwargs = {k: tx.raw(v) for k, v in kwargs.items()}
@@ -216,7 +228,9 @@ class OperatorVariable(Variable):
 
     def getattr(self, tx: Tracer, name: str) -> Variable:
         if not hasattr(self.value, name):
-            tx.raise_(AttributeError, f"'{type(self.value).__name__}' object has no attribute '{name}'")
+            tx.raise_(
+                AttributeError, f"'{type(self.value).__name__}' object has no attribute '{name}'"
+            )
         return tx.from_raw(getattr(self.value, name))
 
     def call(self, tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
