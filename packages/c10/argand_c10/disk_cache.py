@@ -11,9 +11,7 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
 import stat
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -142,7 +140,7 @@ class DiskCache:
         work: str | None = None
         try:
             self._prepare()
-            work = tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=self.folder / "tmp")
+            work = _new_folder(self.folder / "tmp")
             hashes = {}
             for name, data in files.items():
                 _write(os.path.join(work, _safe(name)), data)
@@ -156,7 +154,7 @@ class DiskCache:
             return None
         finally:
             if work is not None:
-                shutil.rmtree(work, ignore_errors=True)
+                _remove_tree(work)
         self._count_put()
         return Entry(target, json.loads(text)["manifest"], hashes)
 
@@ -166,7 +164,7 @@ class DiskCache:
 
     def clear(self) -> None:
         """Remove all entries."""
-        shutil.rmtree(self.folder / "entries", ignore_errors=True)
+        _remove_tree(self.folder / "entries")
         self._ready = None
 
     @contextlib.contextmanager
@@ -221,7 +219,7 @@ class DiskCache:
                         if entry.stat().st_mtime >= horizon:
                             continue
                         if room == "tmp":
-                            shutil.rmtree(entry.path, ignore_errors=True)
+                            _remove_tree(entry.path)
                         else:
                             os.unlink(entry.path)
 
@@ -278,7 +276,7 @@ class DiskCache:
                     raise
             with contextlib.suppress(_BadEntryError, OSError):
                 self._open(target, target.name)
-                shutil.rmtree(work, ignore_errors=True)
+                _remove_tree(work)
                 return
             self._remove(target)
         raise OSError(f"{target} cannot be replaced")
@@ -286,11 +284,11 @@ class DiskCache:
     def _remove(self, folder: Path) -> None:
         """Takes the entry out of sight by a rename, then deletes it, so that nobody sees half of it."""
         try:
-            grave = tempfile.mkdtemp(prefix="dead-", dir=self.folder / "tmp")
+            grave = _new_folder(self.folder / "tmp")
             os.rename(folder, os.path.join(grave, "entry"))
-            shutil.rmtree(grave, ignore_errors=True)
+            _remove_tree(grave)
         except OSError:
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove_tree(folder)
 
     def _report(self, action: str, error: OSError) -> None:
         """One record for each root that fails, whichever caches lie in it."""
@@ -326,6 +324,20 @@ def _check_owner(path: Path) -> None:
         raise PermissionError(f"{path} belongs to user {found.st_uid}, not to you")
     if found.st_mode & 0o022:
         raise PermissionError(f"{path} may be written by others")
+
+
+def _new_folder(parent: Path) -> str:
+    """A folder of a new name. (tempfile and shutil cost a warm start more to import than all else here.)"""
+    path = os.path.join(parent, f"{os.getpid()}-{os.urandom(8).hex()}")
+    os.mkdir(path, 0o700)
+    return path
+
+
+def _remove_tree(path: str | os.PathLike[str]) -> None:
+    """Delete a folder; what cannot be deleted stays."""
+    import shutil
+
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def _write(path: str, data: bytes) -> None:
