@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +43,8 @@ def register_backend(name: str, backend: Backend | str, *, load: Any = None) -> 
 
 
 def _entry_points() -> dict[str, Any]:
+    import importlib.metadata  # a quarter of a warm start, for what is seldom asked
+
     return {point.name: point for point in importlib.metadata.entry_points(group=_GROUP)}
 
 
