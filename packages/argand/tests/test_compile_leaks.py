@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import types
 import weakref
@@ -175,6 +176,57 @@ def test_recompiling_forever(backend: str) -> None:
     assert bytes_ == 0
     assert objects < rounds // 4, f"{objects} objects more"
     assert blocks < rounds, f"{blocks} blocks more"
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_modules_take_their_compiled_forms_along(backend: str) -> None:
+    """Without reset(); a first call's arguments are not kept either."""
+
+    def step(i: int) -> None:
+        compiled = torch.compile(nn.Sequential(nn.Linear(4, 4), nn.ReLU()), backend=backend)
+        compiled(torch.ones(2, 4)).sum().backward()
+
+    bytes_, objects, blocks = growth(step, 40)
+    assert (bytes_, objects < 200, blocks < 1000) == (0, True, True), (objects, blocks)
+
+
+def libraries() -> int:
+    """Loaded compiled programs."""
+    with open("/proc/self/maps") as file:
+        return len({line.split()[-1] for line in file if "inductor-programs" in line})
+
+
+def test_libraries_are_unloaded() -> None:
+    torch.compiler.reset()
+    gc.collect()
+    before, files = libraries(), len(os.listdir("/proc/self/fd"))
+    for i in range(5):
+        torch.compile(new_function(k=i), backend="inductor")(torch.ones(3, 7))
+    assert libraries() == before + 5
+    torch.compiler.reset()
+    gc.collect()
+    assert libraries() == before
+    assert len(os.listdir("/proc/self/fd")) == files
+
+
+def test_reset_forgets_functions_that_live_on() -> None:
+    calls = []
+
+    def backend(module: Any, inputs: Any) -> Any:
+        calls.append(module)
+        return module.forward
+
+    def run(x: Any) -> Any:
+        return x + 1
+
+    compiled = torch.compile(run, backend=backend)
+    module = torch.compile(nn.ReLU(), backend=backend)
+    for expected in (2, 2, 4):
+        if expected == 4:
+            torch.compiler.reset()
+        compiled(torch.ones(2))
+        module(torch.ones(2))
+        assert len(calls) == expected
 
 
 def test_many_guard_failures() -> None:

@@ -13,7 +13,7 @@ from argand_c10 import Module
 from argand_dynamo import _C
 from argand_dynamo._C import CompiledFunction
 from argand_dynamo.backends import list_backends, lookup_backend
-from argand_dynamo.convert_frame import Settings, compiled_function, reset_code
+from argand_dynamo.convert_frame import Owner, Settings, compiled_function, reset_code
 from argand_dynamo.marks import ALLOWED, DISABLED
 
 __all__ = [
@@ -122,7 +122,7 @@ class OptimizedModule(Module):
         fields = self.__dict__
         fields["_modules"]["_orig_mod"] = module
         own = Settings(
-            settings.backend, settings.fullgraph, settings.dynamic, settings.options, _Token()
+            settings.backend, settings.fullgraph, settings.dynamic, settings.options, Owner()
         )
         fields["_settings"] = own
         fields["_compiled_call"] = _module_call(module, own)
@@ -176,10 +176,6 @@ class OptimizedModule(Module):
     def __repr__(self) -> str:
         inner = repr(self._orig_mod).replace("\n", "\n  ")
         return f"OptimizedModule(\n  (_orig_mod): {inner}\n)"
-
-
-class _Token:
-    """Tells the compiled forms of one module from those of others."""
 
 
 def _module_call(module: Module, settings: Settings) -> Any:

@@ -119,10 +119,7 @@ def _compile(
     if debug_trace.enabled():
         debug_trace.add("guards", describe_guards(plan.guards, code).splitlines())
         debug_trace.add("bytecode", _bytecode_text(replacement.code))
-    return Compilation(
-        GuardTree(plan.guards), plan, replacement, finished.module, stopped,
-        isinstance(plan.outcome, Break),
-    )  # fmt: skip
+    return Compilation(GuardTree(plan.guards), plan, replacement, isinstance(plan.outcome, Break))
 
 
 def _log(plan: Any, code: types.CodeType) -> None:

@@ -10,7 +10,7 @@ import threading
 import types
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from argand_c10 import metrics
@@ -31,6 +31,7 @@ from argand_dynamo.trust import PLAIN, is_compiler, note_compiler
 __all__ = [
     "CodeState",
     "Compilation",
+    "Owner",
     "Settings",
     "compiled_function",
     "convert",
@@ -50,8 +51,8 @@ class Settings:
     fullgraph: bool = False
     dynamic: bool | None = None
     options: tuple[tuple[str, Any], ...] = field(default=(), hash=False)
-    # Objects whose compiled forms are not shared, as modules: the object's own token.
-    owner: Any = None
+    # Of a module, whose compiled forms are not shared with others.
+    owner: Owner | None = None
 
     def text(self) -> str:
         """All that a stored plan depends on."""
@@ -73,18 +74,16 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """One compiled form of a code object.
+    """One compiled form of a code object. It keeps nothing of the call that it was made for alive.
 
     Attributes:
+        plan: until it is stored; its guards hold their objects, those of the tree do not.
         replacement: None: the function itself runs.
-        traced: why tracing stopped, for breaks and skipped frames.
     """
 
     tree: GuardTree
     plan: FramePlan | None
     replacement: Replacement | None
-    module: Any = None
-    stopped: Any = None
     hooked: bool = False
 
 
@@ -98,6 +97,17 @@ class CodeState:
     looked_up: bool = False
 
 
+class Owner:
+    """Compiled forms of one module, which go with it."""
+
+    __slots__ = ("__weakref__", "states")
+
+    def __init__(self) -> None:
+        self.states: dict[tuple[types.CodeType, Settings], CodeState] = {}
+        _owners.add(self)
+
+
+_owners: weakref.WeakSet[Owner] = weakref.WeakSet()
 _states: dict[tuple[types.CodeType, Settings], CodeState] = {}
 _resumes: weakref.WeakValueDictionary[tuple[int, Settings], CompiledFunction] = (
     weakref.WeakValueDictionary()
@@ -122,13 +132,15 @@ _active = _Active()
 
 def states() -> dict[tuple[types.CodeType, Settings], CodeState]:
     """What was compiled, by code object and settings."""
-    return _states
+    return _states | {key: state for owner in list(_owners) for key, state in owner.states.items()}
 
 
 def reset_code() -> None:
     """Forget everything that was compiled."""
     with _lock:
         _states.clear()
+        for owner in list(_owners):
+            owner.states.clear()
         for compiled in list(_all):
             compiled.clear()
         clear_all()
@@ -151,8 +163,9 @@ def convert(compiled: CompiledFunction, args: tuple[Any, ...], kwargs: dict[str,
         return None
     with _lock:
         state = _state_of(function.__code__, settings)
+        state.compilations = [known for known in state.compilations if known.tree.alive]
         for known in state.compilations:
-            if known.tree.alive and known.tree.check(values, function):
+            if known.tree.check(values, function):
                 return _add(compiled, function, known, settings)
         if not state.looked_up:
             state.looked_up = True
@@ -169,16 +182,18 @@ def convert(compiled: CompiledFunction, args: tuple[Any, ...], kwargs: dict[str,
         made: Compilation = tracer.compile_frame(function, values, state, settings)
         if settings.stores and made.plan is not None and made.replacement is not None:
             store_plan(function.__code__, made.plan, settings.text())
+        made = replace(made, plan=None)
         state.compilations.insert(0, made)
         return _add(compiled, function, made, settings)
 
 
 def _state_of(code: types.CodeType, settings: Settings) -> CodeState:
     key = (code, settings)
-    state = _states.pop(key, None) or CodeState()
-    _states[key] = state  # the most recently used last
-    if len(_states) > _MOST_STATES:
-        del _states[next(iter(_states))]
+    states = _states if settings.owner is None else settings.owner.states
+    state = states.pop(key, None) or CodeState()
+    states[key] = state  # the most recently used last
+    if len(states) > _MOST_STATES:
+        del states[next(iter(states))]
     return state
 
 
@@ -299,7 +314,7 @@ def _revive(
         tree = GuardTree(plan.guards)
     except (PlanError, TypeError, ValueError):
         return None
-    return Compilation(tree, plan, replacement, hooked=isinstance(plan.outcome, Break))
+    return Compilation(tree, None, replacement, hooked=isinstance(plan.outcome, Break))
 
 
 # Frames that are met while a broken frame runs ------------------------------------------------

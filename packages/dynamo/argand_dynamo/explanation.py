@@ -104,6 +104,5 @@ def _explain(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanat
     for (code, settings), state in list(states().items()):
         if settings.backend is keep:
             for made in state.compilations:
-                if made.plan is not None:
-                    found.guards.extend(describe_guard(guard, code) for guard in made.plan.guards)
+                found.guards.extend(describe_guard(guard, code) for guard in made.tree.guards)
     return found

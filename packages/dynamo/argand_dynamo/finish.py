@@ -66,6 +66,7 @@ def finish(tx: Tracer, value: Variable | None) -> Finished:
         effects=tuple(made.effects),
         inlined=(),
     )
+    tx.builder.forget_storages()
     return Finished(plan, module, inputs, has_modes)
 
 

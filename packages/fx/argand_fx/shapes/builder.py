@@ -195,6 +195,10 @@ class GraphBuilder:
         fake.builder = self
         return fake
 
+    def forget_storages(self) -> None:
+        """Let go of the memory of the real tensors given so far, which fakes and graphs would keep."""
+        self._storages.clear()
+
     def fake(
         self,
         shape: Sequence[Any],
