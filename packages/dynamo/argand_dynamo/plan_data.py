@@ -45,8 +45,11 @@ def _name_of(value: Any) -> tuple[Any, Any]:
         return value.__name__, ""
     if isinstance(value, enum.Enum):
         return type(value).__module__, f"{type(value).__qualname__}.{value.name}"
+    # Methods and slots of native types; their __new__.
     owner = getattr(value, "__objclass__", None)
-    if isinstance(owner, type):  # methods and slots of native types
+    if isinstance(value, types.BuiltinFunctionType):
+        owner = value.__self__
+    if isinstance(owner, type):
         return owner.__module__, f"{owner.__qualname__}.{value.__name__}"
     if isinstance(value, type) and value in _TYPE_NAMES:
         return "types", _TYPE_NAMES[value]

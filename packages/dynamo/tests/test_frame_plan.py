@@ -101,7 +101,7 @@ def from_plain(data: Any) -> Any:
     [
         None, True, 0, -(10**30), "a\udc80", 0.0, -0.0, math.inf, 1j, b"\x00\xff", ..., (1, (2.5, "x")), [1, [2]], {"a": (1,), 2: None},
         frozenset({(1, 2)}), slice(1, None, -1), range(3, 9, 2), int, collections.OrderedDict, math.sin, math, types.MethodType, type(None), type(...),
-        object.__getattribute__, str.join, inspect.Parameter.POSITIONAL_ONLY, textwrap.TextWrapper.wrap, inspect._ParameterKind,
+        object.__getattribute__, object.__new__, tuple.__new__, str.join, inspect.Parameter.POSITIONAL_ONLY, textwrap.TextWrapper.wrap, inspect._ParameterKind,
     ],
 )  # fmt: skip
 def test_plain_data_keeps_its_value(value):
