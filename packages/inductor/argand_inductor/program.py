@@ -245,7 +245,8 @@ def check(spec: ProgramSpec) -> None:
     Raises:
         ValueError: names the step and the rule it breaks.
     """
-    defined = set(spec.input_names()) | set(spec.constants)
+    given = set(spec.input_names()) | set(spec.constants)
+    defined = set(given)
     allocated: set[str] = set()
     for index, step in enumerate(spec.steps):
         place = f"program: step {index}"
@@ -259,7 +260,7 @@ def check(spec: ProgramSpec) -> None:
         if isinstance(step, KernelStep):
             if unknown := set(step.writes) - set(step.args):
                 raise ValueError(f"{place}: writes {sorted(unknown)}, which are no arguments")
-            if foreign := set(step.writes) & (set(spec.input_names()) | set(spec.constants)):
+            if foreign := given.intersection(step.writes):
                 raise ValueError(f"{place}: a kernel writes the inputs {sorted(foreign)}")
             allocated |= made
         elif isinstance(step, AliasStep) and step.out in allocated:

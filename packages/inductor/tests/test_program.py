@@ -475,3 +475,12 @@ def test_specs_are_checked() -> None:
         write_sources(spec(step("a0", "x", "o", sizes=(2,)), step("a0", "o", "x", sizes=(2,))))
     with pytest.raises(ValueError, match="output 'q' is never made"):
         write_sources(spec(out="q"))
+
+
+def test_texts_of_c() -> None:
+    from argand_inductor.artifact.texts import c_string, comment
+
+    assert c_string("plain text_1.5") == '"plain text_1.5"'
+    assert c_string('a"b\\c??=\n\té') == '"a\\"b\\\\c\\077\\077=\\012\\011\\303\\251"'
+    assert c_string("".join(map(chr, range(32, 127)))).count("\\") == 4
+    assert comment("ends */ here\n/* and") == "/* ends * / here / * and */"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 # In the order of ArgandDType.
 DTYPES = (
     "bool",
@@ -19,18 +21,18 @@ DTYPES = (
 )
 
 
+# What is not itself in a string: quotes, backslashes, ? (trigraphs) and bytes outside printable ASCII.
+_ESCAPED = re.compile(rb"[^ !#->@-\[\]-~]")
+
+
+def _escape(match: re.Match[bytes]) -> bytes:
+    byte = match.group()
+    return b"\\" + byte if byte in b'"\\' else b"\\%03o" % byte[0]
+
+
 def c_string(text: str) -> str:
     """A C string literal; bytes outside printable ASCII are octal escapes."""
-    out = []
-    for byte in text.encode():
-        c = chr(byte)
-        if c in '"\\':
-            out.append("\\" + c)
-        elif 32 <= byte < 127 and c != "?":  # no trigraphs
-            out.append(c)
-        else:
-            out.append(f"\\{byte:03o}")
-    return '"' + "".join(out) + '"'
+    return f'"{_ESCAPED.sub(_escape, text.encode()).decode()}"'
 
 
 def comment(text: str) -> str:
