@@ -86,7 +86,23 @@ class CompiledGraph:
                 self.backwards[pattern] = found
             return found
 
+    def prepare_backward(self) -> None:
+        """Compile the backward program that is most likely wanted, so that the guards on sizes that it leaves are known."""
+        if self.plan.likely_pattern is not None:
+            self._backward_for(bytes(self.plan.likely_pattern))
+
     def _compile_backward(self, pattern: bytes) -> Callable[..., Any]:
+        from argand_fx.shapes import LateGuardError
+
+        try:
+            return self._compile_pattern(pattern)
+        except LateGuardError as error:
+            raise RuntimeError(
+                f"backward: gradients arrived for results {[i for i, b in enumerate(pattern) if b]} only, which needs a fact on "
+                f"sizes that the compiled graph does not guard ({error}); compile the function with dynamic=False"
+            ) from error
+
+    def _compile_pattern(self, pattern: bytes) -> Callable[..., Any]:
         with metrics.timed("derive"):
             graph = self._source.backward_graph(
                 pattern, [name for name, _ in self.plan.named_symbols]

@@ -59,8 +59,14 @@ def _plan(joint: Joint, chosen: Partition | None) -> GraphPlan:
         named_symbols=tuple(sources),
         silent=bool(joint.differentiable_inputs),
         always=not joint.entry_grad_mode,
+        likely_pattern=_likely_pattern(joint) if sources and chosen is not None else None,
         repeatable=not joint.random and not joint.mutations,
     )
+
+
+def _likely_pattern(joint: Joint) -> tuple[int, ...]:
+    scalars = [not joint.results[k].meta["val"].shape for k in joint.differentiable_results]
+    return tuple(int(s or not any(scalars)) for s in scalars)
 
 
 def _decomposing(compiler: Compiler, table: Mapping[str, Decomposition]) -> Compiler:
@@ -117,4 +123,6 @@ def compile(
     show_graph("forward", graph)
     program = forward_compiler(graph, inputs_of(graph))
     plan = _plan(joint, chosen)
-    return CompiledGraph(plan, program, source, backward_compiler or forward_compiler, backend)
+    made = CompiledGraph(plan, program, source, backward_compiler or forward_compiler, backend)
+    made.prepare_backward()
+    return made

@@ -31,6 +31,8 @@ class GraphPlan:
         named_symbols: where every symbol comes from, for results that depend on sizes.
         silent: gradients must be off while the forward program runs, since inputs require grad.
         always: gradients are recorded though they are off at the call, since the graph turns them on.
+        likely_pattern: which differentiable values gradients will arrive for, where sizes are symbolic: scalars, if there are
+            any, else all.
         repeatable: the graph neither draws random numbers nor changes inputs, so that it may be run once more.
     """
 
@@ -47,6 +49,7 @@ class GraphPlan:
     named_symbols: tuple[tuple[str, SymbolSource], ...] = ()
     silent: bool = False
     always: bool = False
+    likely_pattern: tuple[int, ...] | None = None
     repeatable: bool = True
 
     def to_data(self) -> dict[str, Any]:
@@ -82,6 +85,9 @@ class GraphPlan:
             named_symbols=tuple((n, (i, kind, d)) for n, (i, kind, d) in data["named_symbols"]),
             silent=data["silent"],
             always=data["always"],
+            likely_pattern=None
+            if data["likely_pattern"] is None
+            else tuple(data["likely_pattern"]),
             repeatable=data["repeatable"],
         )
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "Source", "gc_paused"]
 
-FORMAT = "2"  # of what is kept; other versions are compiled again
+FORMAT = "3"  # of what is kept; other versions are compiled again
 _cache = DiskCache("aot")
 
 
@@ -76,6 +76,7 @@ class Source:
         from argand_aot.joint import build_joint
         from argand_aot.partition import partition
 
+        stored = self._joint is None
         if self._joint is None:
             self._joint = build_joint(*self._read())
         joint = self._joint
@@ -85,6 +86,8 @@ class Source:
             _show_joint(joint)
             with metrics.timed("partition"):
                 self._chosen = partition(joint, everything)
+        if stored and joint.builder.shape_env is not None:
+            joint.builder.shape_env.freeze()  # the process that traced the graph has taken the guards
         return joint, self._chosen
 
     def backward_graph(self, pattern: bytes, symbols: Sequence[str]) -> GraphModule:

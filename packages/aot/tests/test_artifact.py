@@ -17,7 +17,7 @@ import argand_aten as aten
 import argand_c10 as c10
 from argand_c10 import metrics
 from argand_fx import Graph, GraphModule
-from argand_fx.shapes import GraphBuilder, ShapeEnv
+from argand_fx.shapes import FakeTensor, GraphBuilder, ShapeEnv
 
 
 @pytest.fixture(autouse=True)
@@ -105,6 +105,36 @@ def test_symbolic_sizes() -> None:
             assert c == 2 * n
             assert same(a, expected[0]) and same(d, expected[1])
             assert same(x.grad, expected[2]) and same(w.grad, expected[3])
+
+
+def test_guards_of_the_backward_program_are_known_at_once() -> None:
+    """They are taken when the compiler returns; a pattern of gradients that needs more is an error."""
+    env = ShapeEnv()
+    builder = GraphBuilder(Graph(), env)
+    x = builder.from_tensor(aten.randn([5, 3]), source="x", dynamic_dims=[0])
+    x.requires_grad = True
+    builder.placeholder("x", x)
+    builder.output((builder.ops.sum(x), builder.ops.mul(x, 2)))
+    backwards = []
+
+    def compiler(module: GraphModule, given: Any) -> Any:
+        if not isinstance(given[0], FakeTensor):  # the symbol, which only backward graphs get
+            backwards.append(given[-1].ndim)
+            if given[-1].ndim == 2:
+                assert x.shape[0] % 5 == 0  # a fact that the graph does not need
+        return module.forward
+
+    graph = aot.compile(GraphModule({}, builder.graph), [x], forward_compiler=compiler)
+    assert isinstance(graph, aot.CompiledGraph)
+    assert backwards == [0]  # the gradient of the scalar
+    env.freeze()
+    given = aten.randn([7, 3])
+    given.requires_grad = True
+    results = graph(given)
+    results[0].backward(retain_graph=True)
+    assert given.grad.tolist() == [[1.0] * 3] * 7
+    with pytest.raises(RuntimeError, match=r"gradients arrived for results \[1\] only"):
+        results[1].sum().backward()
 
 
 def _symbolic_inputs(n: int) -> tuple[Any, Any]:

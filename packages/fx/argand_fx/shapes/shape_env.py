@@ -19,9 +19,13 @@ from argand_fx.shapes.sym_int import (
     expr_of,
 )
 
-__all__ = ["ShapeEnv", "ShapeGuard"]
+__all__ = ["LateGuardError", "ShapeEnv", "ShapeGuard"]
 
 Interval = tuple[float, float]
+
+
+class LateGuardError(RuntimeError):
+    """A decision on sizes that would need a guard, after the guards were taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,7 +417,7 @@ class ShapeEnv:
         """Record that `difference op 0` must hold, and learn from it."""
         expr = self.comparison_expr(op, difference)
         if self.frozen:
-            raise RuntimeError(
+            raise LateGuardError(
                 f"ShapeEnv: got the new guard {expr} after the guards were taken; decide it before freeze()"
             )
         self._guards.append(ShapeGuard(expr, self.location))
