@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +60,8 @@ KERNEL_FLAGS = ("-O2", "-ftree-vectorize", *_COMMON)
 PROGRAM_FLAGS = ("-Og", *_COMMON)
 LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,--gc-sections", "-Wl,-s", "-Wl,--build-id=none")
 LIBRARIES = ("-lmvec", "-lm")
+# Characters of source that take about as long to compile as the headers that each unit includes.
+_UNIT_LENGTH = 2000
 
 
 def compile_timeout() -> float:
@@ -205,44 +208,55 @@ def scratch_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _start(command: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
+@dataclass(slots=True)
+class _Run:
+    """A compiler at work. Its messages go to a file, so that it never waits for us."""
+
+    process: subprocess.Popen[bytes]
+    messages: Path
+    deadline: float
+
+
+def _start(command: Sequence[str], folder: Path, number: int, timeout: float) -> _Run:
     metrics.count("compiler_runs")
+    messages = folder / f"messages{number}"
     try:
-        return subprocess.Popen(
-            command,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        with open(messages, "wb") as file:
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=file,
+                start_new_session=True,
+            )
     except OSError as error:
         raise CompilerError("IN001", f"{command[0]} cannot be run: {error}", _INSTALL) from None
+    return _Run(process, messages, time.monotonic() + timeout)
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def _kill(run: _Run) -> None:
     """Ends a compiler and what it started (it leads a process group)."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    if process.stderr:
-        process.stderr.close()
+        os.killpg(run.process.pid, signal.SIGKILL)
+    run.process.wait()
 
 
-def _finish(process: subprocess.Popen[bytes], timeout: float) -> None:
-    try:
-        _, errors = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        _kill(process)
+def _is_done(run: _Run, timeout: float) -> bool:
+    status = run.process.poll()
+    if status is None:
+        if time.monotonic() < run.deadline:
+            return False
         message = f"the C compiler took longer than {timeout:g} s and was stopped"
-        raise CompilerError("IN003", message, _HUNG) from None
-    if process.returncode:
-        text = errors.decode(errors="replace").strip()
+        raise CompilerError("IN003", message, _HUNG)
+    if status:
+        text = run.messages.read_text(errors="replace").strip()
         raise CompilerError(
             "IN002",
-            f"the C compiler failed with status {process.returncode}: {text[-2000:] or 'no message'}",
+            f"the C compiler failed with status {status}: {text[-2000:] or 'no message'}",
             "set ARGAND_CC to a recent gcc or clang; if it is one, please report this",
         )
+    return True
 
 
 def run_all(commands: Sequence[Sequence[str]], folder: Path) -> None:
@@ -252,17 +266,20 @@ def run_all(commands: Sequence[Sequence[str]], folder: Path) -> None:
         CompilerError: of the first that fails; the others are stopped.
     """
     timeout, width = compile_timeout(), processes()
-    waiting = list(commands)
-    running: list[subprocess.Popen[bytes]] = []
+    waiting = list(enumerate(commands))
+    running: list[_Run] = []
     try:
         while waiting or running:
             while waiting and len(running) < width:
-                running.append(_start(waiting.pop(0), folder))
-            _finish(running[0], timeout)
-            running.pop(0)
+                number, command = waiting.pop(0)
+                running.append(_start(command, folder, number, timeout))
+            left = [run for run in running if not _is_done(run, timeout)]
+            if len(left) == len(running):
+                time.sleep(0.001)
+            running = left
     finally:
-        for process in running:
-            _kill(process)
+        for run in running:
+            _kill(run)
 
 
 # ---- units -----------------------------------------------------------------------------------------------------------
@@ -275,8 +292,9 @@ def unit_source(kernels: Sequence[KernelSource]) -> str:
 
 
 def split_units(kernels: Sequence[KernelSource], n: int) -> list[list[KernelSource]]:
-    """At most `n` units of about equal length of source."""
-    units: list[list[KernelSource]] = [[] for _ in range(min(n, len(kernels)))]
+    """At most `n` units of about equal length of source, none so short that its headers take longer."""
+    n = min(n, len(kernels), 1 + sum(len(kernel.source) for kernel in kernels) // _UNIT_LENGTH)
+    units: list[list[KernelSource]] = [[] for _ in range(n if kernels else 0)]
     lengths = [0] * len(units)
     for kernel in sorted(kernels, key=lambda k: -len(k.source)):
         i = lengths.index(min(lengths))
