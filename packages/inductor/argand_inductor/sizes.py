@@ -197,6 +197,13 @@ def _divide_long(a: Size, b: Size) -> Size | None:
     return None
 
 
+def is_positive(x: Size) -> bool:
+    """Whether the value is above 0 for all values of the symbols, which are sizes of at least 2."""
+    if isinstance(x, int):
+        return x > 0
+    return all(c > 0 and all(a.isidentifier() for a in m) for m, c in x.terms.items())
+
+
 def atoms(x: Size) -> set[str]:
     return {a for m in _terms(x) for a in m}
 

@@ -430,3 +430,12 @@ def test_dropout_draws_what_eager_draws(dtype: str) -> None:
                 assert float(near) <= 0.02 * shape[-1] ** 0.5, (shape, i)
             else:
                 assert same_bits(got, want), (shape, i)
+
+
+def test_maxima_of_symbolic_rows_fuse() -> None:
+    x = whole(6, 40)
+    program, spec = program_of(lambda o, a: o.sub(a, o.amax(a, [1], True)), [x], [(0, 1)])
+    assert len(spec.steps) == 1
+    for shape in ((2, 3), (9, 130), (3, 5000)):
+        x = whole(*shape)
+        assert same_bits(program(x)[0], at.sub(x, at.amax(x, [1], True)))

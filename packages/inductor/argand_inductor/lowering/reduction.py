@@ -63,7 +63,7 @@ def lower_reduction(
     dims = reduced_dims(bound, len(operand.sizes))
     kept = [d for d in range(len(operand.sizes)) if d not in dims]
     count = sz.product(operand.sizes[d] for d in dims)
-    if rule.nonempty and not (isinstance(count, int) and count > 0):
+    if rule.nonempty and not sz.is_positive(count):
         return None
     sizes, strides, _ = geometry(result)
     if not is_dense(sizes, strides):
