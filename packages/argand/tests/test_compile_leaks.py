@@ -122,7 +122,9 @@ def test_reset_gives_everything_back(backend: str) -> None:
         function = new_function("y = x + 1\n    torch.compiler.graph_break()\n    return y * 3")
         broken = torch.compile(function, backend=backend)
         broken(constant)
-        return [weakref.ref(t) for t in (module, module.weight, function, function.__code__, compiled)]
+        return [
+            weakref.ref(t) for t in (module, module.weight, function, function.__code__, compiled)
+        ]
 
     use()
     torch.compiler.reset()

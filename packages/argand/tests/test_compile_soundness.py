@@ -87,7 +87,14 @@ def global_tensor() -> Case:
     def run(x: Any) -> Any:
         return x + SCALE
 
-    values = (torch.ones(4), torch.zeros(4), torch.ones(4, dtype=torch.float64), torch.ones(2, 4), 3, 2.5)
+    values = (
+        torch.ones(4),
+        torch.zeros(4),
+        torch.ones(4, dtype=torch.float64),
+        torch.ones(2, 4),
+        3,
+        2.5,
+    )
     return Case(run, x4, [set_global("SCALE", v) for v in values])
 
 
@@ -99,7 +106,16 @@ def global_function() -> Case:
     def local(scale: Any) -> Any:
         return lambda x: x * scale
 
-    values = (helper, other_helper, torch.sin, local(2.0), local(3.0), partial(torch.add, 3), len, str)
+    values = (
+        helper,
+        other_helper,
+        torch.sin,
+        local(2.0),
+        local(3.0),
+        partial(torch.add, 3),
+        len,
+        str,
+    )
     return Case(run, x4, [set_global("helper", v) for v in values])
 
 
@@ -140,7 +156,11 @@ def keyword_defaults() -> Case:
     def run(x: Any) -> Any:
         return inner(x)
 
-    values = ({"scale": 2.0, "shift": 1}, {"scale": 3.0, "shift": 1}, {"scale": torch.ones(4), "shift": 2.5})
+    values = (
+        {"scale": 2.0, "shift": 1},
+        {"scale": 3.0, "shift": 1},
+        {"scale": torch.ones(4), "shift": 2.5},
+    )
     return Case(run, x4, setter(inner, "__kwdefaults__", *values))
 
 
@@ -186,7 +206,12 @@ def module_of_python() -> Case:
         return somewhere.helper(x) * somewhere.scale  # type: ignore[name-defined]  # noqa: F821
 
     return Case(
-        run, x4, [*setter(module, "scale", 2.0, 3.0, torch.ones(4)), *setter(module, "helper", helper, other_helper)]
+        run,
+        x4,
+        [
+            *setter(module, "scale", 2.0, 3.0, torch.ones(4)),
+            *setter(module, "helper", helper, other_helper),
+        ],
     )
 
 
@@ -244,7 +269,9 @@ def tuple_argument() -> Case:
         return x * pair[0] + pair[1], len(pair), type(pair).__name__
 
     values = ((1, 2.0), (1, 3.0), (2, 3.0), (1, 2.0, 3.0), [1, 2.0], Pair(1, 2.0), Pair(4, 2.0))
-    return Case(run, lambda: (*x4(), state["value"]), [lambda v=v: state.update(value=v) for v in values])
+    return Case(
+        run, lambda: (*x4(), state["value"]), [lambda v=v: state.update(value=v) for v in values]
+    )
 
 
 @case
@@ -391,7 +418,9 @@ def class_of_an_object() -> Case:
         return thing(x) if thing else thing(x) - 1
 
     real = A.__len__
-    return Case(run, x4, [*setter(thing, "__class__", B, A), *setter(A, "__len__", lambda self: 0, real)])
+    return Case(
+        run, x4, [*setter(thing, "__class__", B, A), *setter(A, "__len__", lambda self: 0, real)]
+    )
 
 
 @case
@@ -479,7 +508,16 @@ def facts_of_a_tensor() -> Case:
 
     def run(x: Any) -> Any:
         y = x * 2 + 1
-        return y, x.dtype, x.dim(), tuple(x.shape), x.stride(), x.requires_grad, x.is_contiguous(), type(x).__name__
+        return (
+            y,
+            x.dtype,
+            x.dim(),
+            tuple(x.shape),
+            x.stride(),
+            x.requires_grad,
+            x.is_contiguous(),
+            type(x).__name__,
+        )
 
     def as_marked() -> Any:
         return (base.reshape(4, 6).as_subclass(Marked),)
@@ -523,7 +561,7 @@ def aliases_that_are_written() -> Case:
             views(lambda b: (b[:4], b[:4])),
             views(lambda b: (b[:4], b[2:6])),
             views(lambda b: (b[:4], b[4:])),
-            views(lambda b: ((lambda v: (v, v))(b[:4]))),
+            views(lambda b: (lambda v: (v, v))(b[:4])),
             views(lambda b: (b[4:], b[:4])),
             views(lambda b: (b[1:5], b[0:4])),
         ],
@@ -537,7 +575,9 @@ def same_tensor_twice() -> Case:
         return x * y, x is y
 
     a, b = torch.arange(4, dtype=torch.float32), torch.ones(4)
-    return of_argument([lambda: (a, b), lambda: (a, a), lambda: (b, b), lambda: (b, a), lambda: (a, a[:])], run)
+    return of_argument(
+        [lambda: (a, b), lambda: (a, a), lambda: (b, b), lambda: (b, a), lambda: (a, a[:])], run
+    )
 
 
 @case

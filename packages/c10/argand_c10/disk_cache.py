@@ -28,6 +28,7 @@ _DEFAULT_LIMIT = 4 << 30
 _STALE = 3600.0
 _PUTS_BETWEEN_EVICTIONS = 64
 _reporting = threading.Lock()
+os.register_at_fork(after_in_child=_reporting._at_fork_reinit)  # another thread may hold it
 _reported: set[Path] = set()
 
 

@@ -6,6 +6,7 @@ called at the first look-up after its registration, so that importing a package 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ class Rules:
 Provider = Callable[[], Mapping[str, Rules]]
 
 _lock = threading.RLock()
+os.register_at_fork(after_in_child=_lock._at_fork_reinit)  # another thread may hold it
 _pending: list[Provider] = []
 _rules: dict[str, Rules] = {}
 

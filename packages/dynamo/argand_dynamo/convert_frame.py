@@ -6,6 +6,7 @@ The tracer itself (compile_frame.py) is loaded at the first compilation: a proce
 from __future__ import annotations
 
 import importlib
+import os
 import threading
 import types
 import weakref
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 _lock = threading.RLock()
+os.register_at_fork(after_in_child=_lock._at_fork_reinit)  # type: ignore[attr-defined]  # another thread may hold it
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from argand_dynamo.interpreter import RootFrame, SymbolicFrame
 from argand_dynamo.lookups import Lookups
 from argand_dynamo.operations import Operations
 from argand_dynamo.result_types import learn_result_type
-from argand_dynamo.trust import PLAIN
+from argand_dynamo.trust import PLAIN, is_library_file
 from argand_dynamo.variables.base import LazyVariable, Source, Variable, unknown
 from argand_dynamo.variables.classes import BuiltinVariable, ClassVariable
 from argand_dynamo.variables.constant import Constant
@@ -219,8 +219,9 @@ class Tracer(Operations, Lookups, Wrapping):
         """Call something that appends nodes; what operators refuse is a break."""
         frames = self.frames
         builder = self.builder
-        builder.location = frames[-1].location
-        builder.stack = tuple([frame.location for frame in frames])
+        stack = builder.stack = tuple([frame.location for frame in frames])
+        users = (line for line in reversed(stack) if not is_library_file(line[0]))
+        builder.location = next(users, stack[-1])
         try:
             return function(*args, **kwargs)
         except (BreakTrace, Raised):
