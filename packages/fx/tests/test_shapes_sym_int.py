@@ -53,6 +53,15 @@ def test_division() -> None:
     assert ((a + 1) // 2).expr == ("//", ("+", "s0", 1), 2)
     with pytest.raises(ZeroDivisionError):
         a // 0
+    with pytest.raises(ZeroDivisionError):
+        a // (a - 4)
+
+
+def test_divisors_are_guarded() -> None:
+    env, (a, b) = symbols(4, 6)
+    assert a // b == 0 and not [g for g in env.guards if g.expr[0] == "!="]
+    assert (a * (b - 3)) // (b - 3) is a
+    assert [g.expr for g in env.guards if g.expr[0] == "!="] == [("!=", "s1", 3)]
 
 
 def test_what_ranges_decide_leaves_no_guard() -> None:
@@ -147,36 +156,48 @@ def run(program: Program, values: dict[str, Any]) -> Any:
     return values[program] if isinstance(program, str) else program
 
 
-@settings(max_examples=600, deadline=None)
-@given(
-    program=programs, other=programs, hints=st.tuples(*[st.integers(2, 40)] * 3),
-    news=st.lists(st.tuples(*[st.integers(2, 60)] * 3), min_size=3, max_size=3), compare=st.sampled_from(COMPARISONS),
-)  # fmt: skip
-def test_as_integers(program: Program, other: Program, hints: Any, news: Any, compare: Any) -> None:
-    """Value, text and expression are right for the example and for other values; decisions are right wherever guards hold."""
-    env, made = symbols(*hints)
+def values_of(program: Program, bindings: dict[str, int]) -> int | None:
+    """None: a division by zero."""
     try:
-        x, y = (
-            run(program, dict(zip(NAMES, made, strict=False))),
-            run(other, dict(zip(NAMES, made, strict=False))),
-        )
+        return run(program, bindings)
     except ZeroDivisionError:
-        return
-    decided = bool(compare(x, y))
-    again = bool(compare(x, y))
-    assert decided == again
-    for values in (hints, *news):
-        bindings = dict(zip(NAMES, values, strict=False))
+        return None
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    comparisons=st.lists(
+        st.tuples(programs, programs, st.sampled_from(COMPARISONS)), min_size=1, max_size=5
+    ),
+    hints=st.tuples(*[st.integers(2, 12)] * 3),
+    news=st.lists(st.tuples(*[st.integers(2, 14)] * 3), min_size=6, max_size=6),
+)
+def test_as_integers(comparisons: Any, hints: Any, news: Any) -> None:
+    """Values, texts and expressions are right for the example and for other values; wherever the guards hold, so are
+    decisions, bounds and simplified values."""
+    env, made = symbols(*hints)
+    symbolic = dict(zip(NAMES, made, strict=True))
+    decided = []
+    for left, right, compare in comparisons:
         try:
-            expected, second = run(program, bindings), run(other, bindings)
+            x, y = run(left, symbolic), run(right, symbolic)
         except ZeroDivisionError:
             continue
-        assert env.evaluate(x, bindings) == expected
-        assert eval(str(x), dict(bindings)) == expected
-        low, high = env.bounds(x)
-        if env.check_guards(bindings) is None:
-            assert compare(expected, second) == decided
-            assert low <= expected <= high
-            assert env.evaluate(env.simplify(x), bindings) == expected
-        elif values == hints:
-            raise AssertionError("the example does not satisfy its own guards")
+        choice = bool(compare(x, y))
+        assert bool(compare(x, y)) == choice
+        decided.append((left, right, compare, choice))
+    for values in (hints, *news):
+        bindings = dict(zip(NAMES, values, strict=True))
+        if env.check_guards(bindings) is not None:
+            assert values != hints, "the example does not satisfy its own guards"
+            continue
+        for left, right, compare, choice in decided:
+            a, b = values_of(left, bindings), values_of(right, bindings)
+            assert a is not None and b is not None and compare(a, b) == choice
+            for program, expected in ((left, a), (right, b)):
+                x = run(program, symbolic)
+                assert env.evaluate(x, bindings) == expected
+                assert eval(str(x), dict(bindings)) == expected
+                low, high = env.bounds(x)
+                assert low <= expected <= high
+                assert env.evaluate(env.simplify(x), bindings) == expected

@@ -170,8 +170,6 @@ class ShapeEnv:
         found = self._atom_of.get(key)
         if found is None:
             left, right = hint_of(a), hint_of(b)
-            if right == 0:
-                raise ZeroDivisionError("integer division or modulo by zero")
             low, high = self._range_of(op, a, b)
             index = len(self.atoms)
             hint = left // right if op == "//" else left % right
@@ -217,6 +215,7 @@ class ShapeEnv:
             g = gcd(content(rest.terms), b)
             inner = self.make({m: c // g for m, c in rest.terms}, rest.const // g)
             return whole + (inner if b == g else self._atom("//", inner, b // g))
+        self._need_divisor(b)
         exact = self._exact_quotient(a, b)
         if exact is not None:
             return exact
@@ -250,11 +249,18 @@ class ShapeEnv:
             if b > 0 and low >= 0 and high < b:
                 return rest
             return self._atom("%", rest, b)
+        self._need_divisor(b)
         if self._exact_quotient(a, b) is not None:
             return 0
         if _true(self, a) and self.known_less(a, b):
             return a
         return self._atom("%", a, b)
+
+    def _need_divisor(self, b: SymInt) -> None:
+        """Division by 0 is an error in the example, and elsewhere a guard that fails."""
+        if b.hint == 0:
+            raise ZeroDivisionError("integer division or modulo by zero")
+        self.decide("!=", b)
 
     def _split(self, a: SymInt, b: int) -> tuple[Any, Any]:
         """(q, r) with a == q * b + r and all that b divides in q; 0 <= r's constant < b."""
