@@ -80,6 +80,7 @@ class Wrapping(TracerState):
         found = self.constants.get(key)
         if found is None:
             if type(value) is int and (symbol := self.symbol_of(value, source)) is not None:
+                self.guard(source, "TYPE", int)  # even if nothing asks for its value
                 found = SymIntVariable(symbol, source)
             else:
                 self.guard(source, "EQUALS", value)
