@@ -9,7 +9,7 @@ float32, and `narrow` brings a float32 to what a 16-bit dtype holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from argand_c10.lowerings import ReductionLowering
@@ -149,8 +149,6 @@ class Loop:
     operators: tuple[str, ...] = ()
     location: Location | None = None
     cost: int = 1
-    users: int = 0
-    extra: dict[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -189,6 +187,17 @@ def walk(value: Value) -> Iterator[Value]:
             seen.add(id(node))
             stack.append((node, True))
             stack.extend((a, False) for a in reversed(node.args))
+
+
+def fingerprint(value: Value) -> tuple[Any, ...]:
+    """What tells a tree from trees that compute something else: equal ones have equal fingerprints."""
+    places: dict[int, int] = {}
+    nodes: list[tuple[Any, ...]] = []
+    for node in walk(value):
+        places[id(node)] = len(nodes)
+        detail = repr(node.detail) if node.op == "number" else node.detail
+        nodes.append((node.op, node.dtype, detail, *[places[id(a)] for a in node.args]))
+    return tuple(nodes)
 
 
 def check(loop: Loop) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import argand_c10.logs as logs
 from argand_c10 import debug_trace
 from argand_inductor import sizes as sz
-from argand_inductor.codegen.c import generate_kernel
+from argand_inductor.codegen.c import Generator
 from argand_inductor.fuse import Fuser, Group, Limits
 from argand_inductor.loop_ir import Loop, random_words
 from argand_inductor.lowering.graph import ExternCall, LoweredGraph, Reservation
@@ -166,9 +166,10 @@ class ProgramWriter:
         return Sym(sz.text(value)) if isinstance(value, sz.Poly) else value
 
     def write(self) -> ProgramSpec:
+        kernels = Generator(self.graph.buffers, self.plan.live, self.graph.hints)
         for unit in self.plan.units:
             if isinstance(unit, Group):
-                step = generate_kernel(unit, self.graph.buffers, self.plan.live, self.graph.hints)
+                step = kernels.step(unit)
                 for name in step.writes:
                     self.buffer(name)
                 self.steps.append(step)

@@ -197,6 +197,12 @@ def _divide_long(a: Size, b: Size) -> Size | None:
     return None
 
 
+def symbol(x: Poly) -> str | None:
+    """The symbol's name if that is all of x."""
+    (m, c), *rest = x.terms.items()
+    return m[0] if c == 1 and len(m) == 1 and not rest and m[0].isidentifier() else None
+
+
 def is_positive(x: Size) -> bool:
     """Whether the value is above 0 for all values of the symbols, which are sizes of at least 2."""
     if isinstance(x, int):

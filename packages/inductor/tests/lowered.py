@@ -12,6 +12,7 @@ from argand_fx import Graph, GraphModule
 from argand_fx.shapes import GraphBuilder, ShapeEnv, from_tensor
 from argand_inductor.artifact.make import make_program
 from argand_inductor.fuse import Limits
+from argand_inductor.loop_ir import Loop, check
 from argand_inductor.lowering import lower_graph
 from argand_inductor.program import ProgramSpec
 from argand_inductor.schedule import compile_to_program
@@ -54,7 +55,11 @@ def program_of(
     limits: Limits | None = None,
 ) -> tuple[Any, ProgramSpec]:
     """(compiled program, its spec)."""
-    spec = compile_to_program(lower_graph(trace(body, inputs, dynamic)), limits)
+    graph = lower_graph(trace(body, inputs, dynamic))
+    for item in graph.items:
+        if isinstance(item, Loop):
+            check(item)
+    spec = compile_to_program(graph, limits)
     return make_program(spec), spec
 
 

@@ -132,7 +132,7 @@ def run(o: Any, steps: list[tuple[Any, ...]], *inputs: Any) -> list[Any]:
 
 
 @settings(
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,10 +29,7 @@ class Parameter:
     base: str
     default: Any
     keyword_only: bool
-
-    @property
-    def is_list(self) -> bool:
-        return "[" in self.type
+    is_list: bool
 
 
 def _split(text: str) -> list[str]:
@@ -61,9 +57,8 @@ def _default(text: str) -> Any:
     return tuple(read) if isinstance(read, list) else read
 
 
-@functools.cache
-def parameters_of(name: str, schema: str) -> tuple[Parameter, ...]:
-    """The arguments of a schema text in order; `name` is only the key that makes look-ups cheap."""
+def parse_parameters(schema: str) -> tuple[Parameter, ...]:
+    """The arguments of a schema text in order."""
     head = schema[: schema.rindex("->")]
     found: list[Parameter] = []
     keyword_only = False
@@ -81,6 +76,7 @@ def parameters_of(name: str, schema: str) -> tuple[Parameter, ...]:
                 base,
                 _default(default.strip()) if default else MISSING,
                 keyword_only,
+                "[" in kind,
             )
         )
     return tuple(found)
@@ -96,11 +92,37 @@ def schema_of(op: Operator) -> str:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What an overload takes and gives. `changes`: it writes into an argument; `gives_list`: it returns a list of tensors."""
+
+    schema: str
+    parameters: tuple[Parameter, ...]
+    changes: bool
+    gives_list: bool
+
+
+_signatures: dict[str, Signature] = {}
+
+
+def signature_of(op: Operator) -> Signature:
+    """The signature of an overload."""
+    found = _signatures.get(op.name)
+    if found is None:
+        schema = schema_of(op)
+        parameters = parse_parameters(schema)
+        changes = any("!" in p.type for p in parameters)
+        found = Signature(schema, parameters, changes, "[]" in schema.rpartition("->")[2])
+        _signatures[op.name] = found
+    return found
+
+
 def bind(op: Operator, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
     """All arguments by name, defaults filled in, in the schema's order."""
     bound: dict[str, Any] = {}
-    for i, p in enumerate(parameters_of(op.name, schema_of(op))):
-        value = args[i] if i < len(args) and not p.keyword_only else kwargs.get(p.name, p.default)
+    n = len(args)
+    for i, p in enumerate(signature_of(op).parameters):
+        value = args[i] if i < n and not p.keyword_only else kwargs.get(p.name, p.default)
         if value is MISSING:
             raise TypeError(
                 f"{op.name}: got no argument {p.name!r}, expected one; schema: {schema_of(op)}"

@@ -9,10 +9,11 @@ from typing import Any
 from argand_c10 import Operator
 from argand_c10.lowerings import PointwiseLowering, ReductionLowering
 from argand_c10.rules import rules_of
+from argand_fx.config import config
 from argand_inductor import sizes as sz
 from argand_inductor.loop_ir import Loop, Value, check
 from argand_inductor.lowering import creation, random  # noqa: F401  (register their lowerings)
-from argand_inductor.lowering.arguments import bind, parameters_of, schema_of
+from argand_inductor.lowering.arguments import bind, signature_of
 from argand_inductor.lowering.composite import lower_composite
 from argand_inductor.lowering.pointwise import lower_pointwise
 from argand_inductor.lowering.reduction import lower_reduction
@@ -20,6 +21,7 @@ from argand_inductor.lowering.tensors import (
     Buffer,
     TensorRef,
     contiguous,
+    device_name,
     dtype_name,
     geometry,
     is_tensor,
@@ -139,7 +141,6 @@ class Lowering:
         """Add a loop; its result."""
         loop.operators = loop.operators or (operator_name,)
         loop.location = self.location
-        check(loop)
         self.graph.items.append(loop)
         return self.graph.buffers[loop.name].whole()
 
@@ -159,18 +160,11 @@ class Lowering:
             self.values[node] = size
             return
         sizes, strides, _ = geometry(fake)
-        for symbolic, size in [
-            *zip(fake.shape, sizes, strict=True),
-            *zip(fake.stride(), strides, strict=True),
-        ]:
-            if (
-                isinstance(size, sz.Poly)
-                and len(sz.atoms(size)) == 1
-                and size == sz.atom(next(iter(sz.atoms(size))))
-            ):
-                self.graph.hints.setdefault(str(size), int(getattr(symbolic, "hint", 2) or 2))
+        for symbolic, size in zip((*fake.shape, *fake.stride()), (*sizes, *strides), strict=True):
+            if isinstance(size, sz.Poly) and (name := sz.symbol(size)) is not None:
+                self.graph.hints.setdefault(name, int(getattr(symbolic, "hint", 2) or 2))
         name = self.name(node.name)
-        device = str(fake.device)
+        device = device_name(fake.device)
         buffer = Buffer(name, dtype_name(fake.dtype), sizes, strides, device)
         self.graph.buffers[name] = buffer
         texts = tuple(sz.text(s) for s in sizes), tuple(sz.text(s) for s in strides)
@@ -190,7 +184,7 @@ class Lowering:
             dtype_name(value.dtype),
             tuple(value.shape),
             tuple(value.stride()),
-            str(value.device),
+            device_name(value.device),
         )
         self.graph.buffers[name] = buffer
         self.graph.constants[name] = value
@@ -227,7 +221,7 @@ class Lowering:
         values = {name: self.value_of(value) for name, value in bound.items()}
         result = node.meta["val"]
         lowered = None
-        if not changes_arguments(op):
+        if not signature_of(op).changes:
             lowered = self.view_of(result, values, fakes)
             if lowered is None and op.is_view:
                 lowered = self.view_by_rule(op, values, fakes)
@@ -268,7 +262,7 @@ class Lowering:
         source = next((n for n, f in fakes.items() if is_tensor(f)), None)
         if rules is None or rules.shape is None or source is None:
             return None
-        parameters = parameters_of(op.name, schema_of(op))
+        parameters = signature_of(op).parameters
         positional = [fakes[p.name] for p in parameters if not p.keyword_only]
         found = rules.shape(
             *positional, **{p.name: fakes[p.name] for p in parameters if p.keyword_only}
@@ -291,7 +285,7 @@ class Lowering:
         self, op: Operator, values: dict[str, Any], fakes: dict[str, Any], result: Any
     ) -> Any:
         """The operator as loops, or None."""
-        if any(str(f.device) != "cpu" for f in (result, *fakes.values()) if is_tensor(f)):
+        if any(device_name(f.device) != "cpu" for f in (result, *fakes.values()) if is_tensor(f)):
             return None
         composite = lower_composite(self, op, values, fakes, result)
         if composite is not None:
@@ -311,7 +305,7 @@ class Lowering:
         self, op: Operator, values: dict[str, Any], fakes: dict[str, Any], result: Any
     ) -> Any:
         """A call of the operator itself."""
-        parameters = parameters_of(op.name, schema_of(op))
+        parameters = signature_of(op).parameters
         args = tuple(extern_argument(p.base, values[p.name]) for p in parameters)
         changed = [
             values[p.name] for p in parameters if "!" in p.type and values[p.name] is not None
@@ -319,7 +313,7 @@ class Lowering:
         writes = tuple(dict.fromkeys(r.buffer for r in _refs(tuple(changed))))
         results = result if isinstance(result, (list, tuple)) else (result,)
         own_list = isinstance(result, list) or (
-            isinstance(result, tuple) and "[]" in schema_of(op).rpartition("->")[2]
+            isinstance(result, tuple) and signature_of(op).gives_list
         )
         refs: list[Any] = []
         names: list[str | None] = []
@@ -368,11 +362,6 @@ class Lowering:
                 self.graph.outputs.append(sz.of(value))
 
 
-def changes_arguments(op: Operator) -> bool:
-    """Whether a call writes into one of its arguments."""
-    return any("!" in p.type for p in parameters_of(op.name, schema_of(op)))
-
-
 def extern_argument(base: str, value: Any) -> Any:
     """An argument as programs hold it: dtypes and devices by name, symbolic integers as Sizes."""
     if isinstance(value, (TensorRef, sz.Poly, str, bool, int, float, complex)) or value is None:
@@ -410,4 +399,8 @@ def lower_graph(module: Any) -> LoweredGraph:
             raise LoweringError(
                 f"inductor: got the node {node.op} {node.target}, expected a graph of functions"
             )
+    if config.check_passes:
+        for item in lowering.graph.items:
+            if isinstance(item, Loop):
+                check(item)
     return lowering.graph

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,16 @@ from argand_inductor.loop_ir import Access, contiguous_strides
 from argand_inductor.sizes import Size
 
 
+@functools.cache
 def dtype_name(dtype: Any) -> str:
     """ "float32" of a dtype object."""
     return str(dtype).rpartition(".")[2]
+
+
+@functools.cache
+def device_name(device: Any) -> str:
+    """ "cpu" of a device object."""
+    return str(device)
 
 
 @dataclass(frozen=True, slots=True)

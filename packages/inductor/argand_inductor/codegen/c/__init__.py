@@ -1,5 +1,5 @@
 """C kernels on GCC's vector extensions."""
 
-from argand_inductor.codegen.c.step import generate_kernel
+from argand_inductor.codegen.c.step import Generator
 
-__all__ = ["generate_kernel"]
+__all__ = ["Generator"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from argand_inductor import sizes as sz
 from argand_inductor.codegen.c.kernel import KernelWriter
 from argand_inductor.fuse import Group
-from argand_inductor.loop_ir import ITEMSIZE, Access, in_memory
+from argand_inductor.loop_ir import ITEMSIZE, Access, fingerprint, in_memory
 from argand_inductor.lowering.tensors import Buffer
 from argand_inductor.program import KernelSource, KernelStep, kernel_name
 
@@ -28,10 +30,62 @@ def indent(lines: list[str]) -> str:
     return "\n".join(text)
 
 
+def signature(
+    group: Group, buffers: Mapping[str, Buffer], live: set[str]
+) -> tuple[tuple[Any, ...], list[str]]:
+    """(what tells a kernel from kernels with other text, its buffers in order of first occurrence)."""
+    places: dict[str, int] = {}
+
+    def place(access: Access) -> tuple[Any, ...]:
+        buffer = access.buffer
+        if not in_memory(buffer):
+            return (buffer, access.strides, access.offset, access.guard)
+        at = places.setdefault(buffer, len(places))
+        return (at, buffers[buffer].dtype, access.strides, access.offset, access.guard)
+
+    parts: list[Any] = [tuple(group.sizes), tuple(group.reduced)]
+    for m in group.members:
+        loop = m.loop
+        parts.append(
+            (
+                m.level, loop.dtype, loop.name in live, loop.cost, id(loop.reduction), place(m.write),
+                tuple([place(a) for a in m.reads]), fingerprint(loop.body),
+                None if loop.final is None else fingerprint(loop.final),
+            )
+        )  # fmt: skip
+    return tuple(parts), list(places)
+
+
+class Generator:
+    """Makes the kernels of one program; groups with one signature are written once."""
+
+    def __init__(
+        self, buffers: Mapping[str, Buffer], live: set[str], hints: Mapping[str, int]
+    ) -> None:
+        self.buffers, self.live, self.hints = buffers, live, hints
+        self.made: dict[tuple[Any, ...], tuple[KernelStep, list[str]]] = {}
+
+    def step(self, group: Group) -> KernelStep:
+        """The step that runs a group and stores those of its buffers that are in `live`."""
+        key, names = signature(group, self.buffers, self.live)
+        location = next((m.loop.location for m in group.members if m.loop.location), None)
+        if key not in self.made:
+            self.made[key] = generate_kernel(group, self.buffers, self.live, self.hints), names
+        step, others = self.made[key]
+        renamed = dict(zip(others, names, strict=True))
+        return replace(
+            step,
+            args=tuple([renamed[a] for a in step.args]),
+            writes=tuple([renamed[a] for a in step.writes]),
+            reuse=tuple([(renamed[w], renamed[r]) for w, r in step.reuse]),
+            location=location,
+        )
+
+
 def generate_kernel(
     group: Group, buffers: Mapping[str, Buffer], live: set[str], hints: Mapping[str, int]
 ) -> KernelStep:
-    """The step that runs a group and stores those of its buffers that are in `live`."""
+    """The step of one group, written anew."""
     writer = KernelWriter(group, buffers, live, hints)
     body, extent, grain = writer.write()
     head = ["ARGAND_KERNEL_ARGS;"]
@@ -40,15 +94,20 @@ def generate_kernel(
     if writer.stream_used:
         body.append("argand_stream_end();")
     name, source = kernel_name("ARGAND_KERNEL(@NAME@) {\n" + indent([*head, *body]) + "\n}\n")
-    members = [m for m in group.members]
-    comment = "\n".join(f"{m.loop.name} = {', '.join(m.loop.operators)}" for m in members)
+    operators = [f"{m.loop.name} = {', '.join(m.loop.operators)}" for m in group.members]
     writes = tuple(a for a in writer.args if a in writer.made)
-    includes = (HEADER, RANDOM_HEADER) if "argand_random_words(" in source else (HEADER,)
+    draws = "argand_random_words(" in source
     return KernelStep(
-        KernelSource(name, source, includes, comment),
-        tuple(writer.args), writes, tuple(sz.text(s) for s in writer.parameters), sz.text(extent), grain,
-        reuse_pairs(group, live, buffers, writes), next((m.loop.location for m in members if m.loop.location), None),
-    )  # fmt: skip
+        KernelSource(
+            name, source, (HEADER, RANDOM_HEADER) if draws else (HEADER,), "\n".join(operators)
+        ),
+        args=tuple(writer.args),
+        writes=writes,
+        sizes=tuple(sz.text(s) for s in writer.parameters),
+        extent=sz.text(extent),
+        grain=grain,
+        reuse=reuse_pairs(group, live, buffers, writes),
+    )
 
 
 def reuse_pairs(
