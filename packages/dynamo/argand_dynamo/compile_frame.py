@@ -192,7 +192,7 @@ def _user_location(stop: BreakTrace, function: types.FunctionType) -> tuple[str,
             return file, line
     code = function.__code__
     return (
-        (stop.stack[-1][0], stop.stack[-1][1])
+        (stop.stack[0][0], stop.stack[0][1])
         if stop.stack
         else (code.co_filename, code.co_firstlineno)
     )

@@ -12,7 +12,7 @@ from argand_c10 import Operator
 from argand_c10._C import OperatorMethod
 from argand_dynamo.exceptions import break_trace
 from argand_dynamo.tracer_state import TracerState
-from argand_dynamo.trust import is_trusted
+from argand_dynamo.trust import is_standard, is_trusted
 from argand_dynamo.variables.base import MISSING, LazyVariable, Source, Variable, unknown
 from argand_dynamo.variables.classes import BuiltinVariable, ClassVariable, PythonModuleVariable
 from argand_dynamo.variables.functions import BoundMethodVariable, CellVariable, FunctionVariable
@@ -69,7 +69,7 @@ class Lookups(TracerState):
         for base in order[order.index(start) + 1 :]:
             if name in base.__dict__:
                 found = base.__dict__[name]
-                if base.__flags__ & _HEAP and not is_trusted(base.__module__):
+                if base.__flags__ & _HEAP and not is_standard(base.__module__):
                     self.class_guards.append((base, (name, found)))
                 return found, base
         return MISSING, None
@@ -81,7 +81,7 @@ class Lookups(TracerState):
             return found
         module = sys.modules.get(cls.__module__)
         if module is None or "<locals>" in cls.__qualname__:
-            return None
+            return self._source_by_subclass(cls)
         owner: Any = module
         source: Source = (("module", cls.__module__),)
         for part in cls.__qualname__.split("."):
@@ -90,6 +90,13 @@ class Lookups(TracerState):
                 return None
             source = (*source, ("attr", part))
         return source if owner is cls else None
+
+    def _source_by_subclass(self, cls: type) -> Source | None:
+        """A path to a class that has no name, as a base of one that has a path."""
+        for derived, source in self.class_sources.items():
+            if cls in derived.__mro__:
+                return (*source, ("attr", "__mro__"), ("item", derived.__mro__.index(cls)))
+        return None
 
     def plain_lookup(self, cls: type) -> bool:
         """Whether objects of the class find attributes as `object` does."""
@@ -264,8 +271,14 @@ class Lookups(TracerState):
             found = (
                 self.lasting(value, None) if isinstance(value, _LASTING) else self.from_raw(value)
             )
-            if frame.function.globals_source == ():
+            prefix = frame.function.globals_source
+            if prefix == ():
                 self.guard((("builtin", name),), "ID", value)
+            elif prefix is not None and not is_trusted(globals_.get("__name__")):
+                if prefix[-1] == ("attr", "__globals__"):
+                    self.guard(prefix, "NO_ITEM", name)
+                else:
+                    self.guard(prefix, "NO_ATTR", name)
         else:
             self.raise_(NameError, f"name '{name}' is not defined")
         self.global_values[key] = found
@@ -321,6 +334,11 @@ class Lookups(TracerState):
         lazily = value is MISSING
         if lazily:
             if not is_trusted(own_name):
+                if module.source is not None and not hasattr(module.value, "__getattr__"):
+                    self.guard(module.source, "NO_ATTR", name)
+                    self.raise_(
+                        AttributeError, f"module '{own_name}' has no attribute '{name}'"
+                    )
                 unknown(
                     f"attribute {name!r} of {module.describe()}, which is made when it is asked for"
                 )

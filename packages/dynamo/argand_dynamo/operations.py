@@ -28,6 +28,7 @@ from argand_dynamo.variables.sequences import (
     TupleVariable,
 )
 from argand_dynamo.variables.tensor import TensorVariable
+from argand_fx.symbolic import SymbolicValue
 
 __all__ = ["Operations"]
 
@@ -115,6 +116,7 @@ class Operations(TracerState):
 
     def call_python(self, function: Callable[..., Any], args: list[Any], kwargs: Any) -> Variable:
         """Run a function that depends on its arguments only; what it raises, the traced program raises."""
+        args = [int(a) if isinstance(a, SymbolicValue) else a for a in args]  # type: ignore[call-overload]
         try:
             return self.from_raw(function(*args, **kwargs))
         except (BreakTrace, Raised):

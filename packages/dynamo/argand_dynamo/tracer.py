@@ -17,6 +17,7 @@ from argand_dynamo import (  # noqa: F401  (they register handlers)
     opcodes,
     opcodes_control,
 )
+from argand_dynamo._C import CompiledFunction
 from argand_dynamo.builtins import call_builtin, construct, function_handler
 from argand_dynamo.configuration import config
 from argand_dynamo.exceptions import BreakTrace, Raised, break_trace
@@ -337,8 +338,8 @@ class Tracer(Operations, Lookups, Wrapping):
 
     def compiled_function(self, value: Any) -> types.FunctionType | None:
         """The function inside of a compiled one, None for other objects."""
-        wrapped = getattr(type(value), "__argand_compiled__", False) and value.__wrapped__
-        return wrapped if isinstance(wrapped, types.FunctionType) else None
+        wrapped: Any = value.__wrapped__ if isinstance(value, CompiledFunction) else None
+        return wrapped
 
     def special_method(
         self, owner: Variable, name: str, args: list[Variable], kwargs: dict[str, Variable]

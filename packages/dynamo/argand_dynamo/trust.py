@@ -7,9 +7,14 @@ import os
 import sys
 from typing import Any
 
-__all__ = ["PLAIN", "is_compiler", "is_library_file", "is_trusted", "note_compiler"]
+__all__ = ["PLAIN", "is_compiler", "is_library_file", "is_standard", "is_trusted", "note_compiler"]
 
 _STDLIB = frozenset(sys.stdlib_module_names) - {"__main__"}
+
+
+def is_standard(module: str | None) -> bool:
+    """Whether a module is part of Python."""
+    return bool(module) and str(module).partition(".")[0] in _STDLIB
 
 
 def is_trusted(module: str | None) -> bool:

@@ -253,3 +253,57 @@ def test_aliased_lists_that_are_changed() -> None:
     same: list[int] = []
     assert equal(compiled(X, same, same), X + 1)
     assert equal(compiled(X, [], []), X + 0)
+
+
+def test_missing_attributes_that_appear_are_noticed() -> None:
+    class Plain:
+        pass
+
+    def f(x: Any, module: Inner, plain: Plain) -> Any:
+        if hasattr(module, "extra"):
+            x = x + module.extra
+        return x * getattr(plain, "k", 1), hasattr(module, "child")
+
+    compiled = dynamo.compile(f, backend="eager")
+    module, plain = Inner(), Plain()
+    changes: list[Any] = [
+        lambda: None,
+        lambda: setattr(module, "extra", Parameter(torch.ones(4))),
+        lambda: setattr(plain, "k", 5),
+        lambda: setattr(Plain, "k", 6),
+        lambda: delattr(plain, "k"),
+        lambda: setattr(module, "child", Inner()),
+        lambda: module.register_buffer("other", torch.ones(1)),
+        lambda: delattr(module, "extra"),
+        lambda: setattr(module, "extra", 3),
+    ]
+    for change in changes:
+        change()
+        assert equal(compiled(X, module, plain), f(X, module, plain))
+
+
+def test_changed_methods_of_bases_are_noticed() -> None:
+    class A:
+        def g(self, x: Any) -> Any:
+            return x + 1
+
+    class B(A):
+        def g(self, x: Any) -> Any:
+            return super().g(x) * 2
+
+    compiled = dynamo.compile(lambda x, b: b.g(x), backend="eager")
+    b = B()
+    assert equal(compiled(X, b), (X + 1) * 2)
+    A.g = lambda self, x: x - 1  # type: ignore[method-assign]
+    assert equal(compiled(X, b), (X - 1) * 2)
+    B.g = lambda self, x: x * 5  # type: ignore[method-assign]
+    assert equal(compiled(X, b), X * 5)
+
+
+def test_compiled_functions_call_compiled_functions() -> None:
+    @dynamo.compile(backend="eager")
+    def inner(x: Any) -> Any:
+        return x * 2
+
+    module = dynamo.compile(Inner(), backend="eager")
+    check(lambda x: inner(x + 1) + module(x), X)

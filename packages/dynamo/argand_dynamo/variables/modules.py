@@ -31,6 +31,10 @@ class ModuleVariable(ObjectVariable):
             found = self._entry(tx, kind, name)
             if found is not None:
                 return found
+        if self.source is not None:
+            for kind in _ENTRY_DICTS:
+                if isinstance(self.value.__dict__.get(kind), dict):
+                    tx.guard((*self.source, ("instance_dict", kind)), "NO_ITEM", name)
         tx.raise_(AttributeError, f"'{self.cls.__name__}' object has no attribute '{name}'")
 
     def _entry(self, tx: Tracer, kind: str, name: str) -> Variable | None:

@@ -186,18 +186,17 @@ class TensorVariable(Variable):
             "as_subclass",
         ):
             raise break_trace("tensor_attribute", f"Tensor.{name}()")
+        found = getattr(self.cls, name, None)
+        if isinstance(found, types.FunctionType):
+            return tx.bind_function(found, self).call(tx, args, kwargs)
         raw_args = [tx.raw(a) for a in args]
         raw_kwargs = {k: tx.raw(v) for k, v in kwargs.items()}
         if name in _FACT_METHODS:
             return tx.from_raw(tx.operation(getattr(self.fake, name), *raw_args, **raw_kwargs))
-        found = getattr(Tensor, name, None)
-        if isinstance(found, Operator | OperatorMethod) and getattr(self.cls, name) is found:
+        if isinstance(found, Operator | OperatorMethod):
             return tx.from_raw(tx.operate(found, self.fake, *raw_args, **raw_kwargs))
         method = getattr(self.fake, name, None)
         if method is None:
-            found = tx.class_attribute(self.cls, name)
-            if isinstance(found, types.FunctionType):
-                return tx.bind_function(found, self).call(tx, args, kwargs)
             raise break_trace("tensor_attribute", f"Tensor.{name}()")
         return tx.from_raw(tx.operation(method, *raw_args, **raw_kwargs))
 
