@@ -278,6 +278,7 @@ def test_tensor_methods_of_python() -> None:
     [
         (lambda x: (x * 2 + 1).relu(), [(4, 6)], []),
         (lambda x, y: x + y, [(4, 6), (4, 6)], [("==", "s0", "s2"), ("==", "s1", "s3")]),
+        (lambda x, y: x * 2 + y, [(4, 6, 5), (6, 5)], [("==", "s1", "s3"), ("==", "s2", "s4")]),
         (lambda x, y: x @ y, [(4, 6), (6, 3)], [("==", "s1", "s2")]),
         (lambda x: x.view(-1), [(4, 6)], []),
         (lambda x: x.view(x.shape[0], 1, x.shape[1]).expand(-1, 5, -1).sum(1), [(4, 6)], []),

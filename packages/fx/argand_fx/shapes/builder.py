@@ -423,9 +423,7 @@ class GraphBuilder:
                     first = v
                     if not v._contiguous or not v.shape:
                         return None
-                elif v is not first and (
-                    v.shape is not first.shape and v.shape != first.shape or not v._contiguous
-                ):
+                elif v is not first and (not v._contiguous or not _identical(v.shape, first.shape)):
                     return None
                 grad = grad or v.requires_grad
                 key.append(v.dtype)
@@ -719,19 +717,23 @@ def _pointwise_layout(sizes: Sequence[Any], values: Sequence[Any]) -> Sequence[A
     """Strides of a pointwise result; None: contiguous."""
     tensors = [v for v in values if type(v) is FakeTensor]
     n = len(sizes)
-    if n < 2 or all(
-        t._contiguous and (len(t.shape) == n or not t.shape) and _equal(t.shape, sizes)
-        for t in tensors
-    ):
+    if n < 2 or all(t._contiguous and (not t.shape or _identical(t.shape, sizes)) for t in tensors):
         return None
     return pointwise_strides(sizes, [(t.shape, t.strides) for t in tensors])
 
 
-def _equal(have: Sequence[Any], sizes: Sequence[Any]) -> bool:
-    """Whether sizes of as many dimensions, or of none, are equal without a decision."""
-    if not have:
-        return True
-    return all(a is b or (type(a) is int and a == b) for a, b in zip(have, sizes, strict=True))
+def _identical(have: Sequence[Any], sizes: Sequence[Any]) -> bool:
+    """Whether sizes are equal without a decision."""
+    if have is sizes or type(have) is type(sizes) is c10.Size:
+        return have == sizes
+    if len(have) != len(sizes):
+        return False
+    return all(
+        [
+            a is b or (type(a) is int and type(b) is int and a == b)
+            for a, b in zip(have, sizes, strict=True)
+        ]
+    )
 
 
 def _set_requires_grad(t: FakeTensor) -> None:
