@@ -10,9 +10,10 @@ from argand_aot.decompose.table import Decomposition
 from argand_aot.joint import Joint, build_joint
 from argand_aot.partition import Partition, extract_forward
 from argand_aot.runtime import GraphPlan, SymbolSource
-from argand_aot.source import Source, gc_paused
+from argand_aot.source import Source
 from argand_aot.values import UnsupportedGraph
 from argand_c10 import metrics
+from argand_c10.collection import gc_paused
 from argand_c10.errors import UnsupportedError
 from argand_c10.records import Record, emit
 from argand_fx import GraphModule

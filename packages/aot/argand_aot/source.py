@@ -5,14 +5,13 @@ What derives is imported when it is needed: a process that finds all of its prog
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import hashlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from argand_c10 import debug_trace, logs, metrics
+from argand_c10.collection import gc_paused
 from argand_c10.disk_cache import DiskCache
 
 if TYPE_CHECKING:
@@ -20,22 +19,10 @@ if TYPE_CHECKING:
     from argand_aot.partition import Partition
     from argand_fx import GraphModule
 
-__all__ = ["FORMAT", "Source", "gc_paused"]
+__all__ = ["FORMAT", "Source"]
 
 FORMAT = "3"  # of what is kept; other versions are compiled again
 _cache = DiskCache("aot")
-
-
-@contextlib.contextmanager
-def gc_paused() -> Iterator[None]:
-    """Without collections of reference cycles: a graph under construction is one, and looking through it finds nothing."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class Source:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import gc
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from argand_c10 import metrics, records
+from argand_c10.collection import gc_paused
 
 # Stages in the order in which a report shows them, with what their payload is.
 STAGES = {
@@ -75,27 +75,14 @@ def add(stage: str, payload: Any) -> None:
 def compilation(name: str, file: str, line: int) -> Iterator[None]:
     """The frame around one compilation: gathers everything added inside; at the end every listener gets the `Compilation`.
 
-    Garbage collection is paused meanwhile: graphs are many young objects that live to the end, which the collector would
-    walk again and again (a quarter of the time of a large graph).
+    Garbage collection is paused meanwhile.
     """
-    with _no_garbage_collection():
+    with gc_paused():
         if _enabled:
             with _gathered(name, file, line):
                 yield
         else:
             yield
-
-
-@contextlib.contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 @contextlib.contextmanager
