@@ -413,10 +413,17 @@ class Fuser:
         if draws(made) and made.reduced[-1:] == [True] and not fits(made.sizes[-1], WORDS):
             return False
         linked = set(one.written()) & {a.buffer for m in other.members for a in m.reads}
-        if not linked and (one.reduces or other.reduces):
-            # Only a shared input: worth it when both read it in the same order.
-            return one.reduced == other.reduced and one.sizes == other.sizes
-        return True
+        if linked:
+            return True
+        # Only shared inputs: worth it when both read one of them in the same order.
+        if (one.reduces or other.reduces) and (one.reduced, one.sizes) != (
+            other.reduced,
+            other.sizes,
+        ):
+            return False
+        n = len(one.members)
+        first = {a for m in made.members[:n] for a in m.reads if in_memory(a.buffer)}
+        return any(a in first for m in made.members[n:] for a in m.reads)
 
     def _replace(self, first: int, second: int, made: Group) -> None:
         """Group `made` in the place of both; whatever depends on either now depends on all that both depend on."""

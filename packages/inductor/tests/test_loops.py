@@ -191,3 +191,12 @@ def test_options(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARGAND_INDUCTOR_FUSION", "maybe")
     with pytest.raises(ValueError, match="ARGAND_INDUCTOR_FUSION: got 'maybe', expected 0 or 1"):
         Options.of({})
+
+
+def test_inputs_read_in_another_order_are_no_reason_to_join() -> None:
+    fuser = Fuser({})
+    fuser.add_loop(pointwise("b", (64, 64), Access("a", (64, 1))))
+    fuser.add_loop(pointwise("c", (64, 64), Access("a", (1, 64))))
+    assert len(fuser.groups) == 2
+    fuser.add_loop(pointwise("d", (64, 64), Access("a", (64, 1)), Access("w", (0, 1))))
+    assert len(fuser.groups) == 2
