@@ -426,7 +426,7 @@ def _target(frame: SymbolicFrame, i: Instruction, kind: type) -> Any:
     """The container below the operand, which in a resume function may be one that came from outside."""
     found = frame.tx.realize(frame.stack[-(i.arg or 1)])
     if not isinstance(found, kind):
-        unknown(f"a comprehension into {found.describe()}")
+        unknown(f"adding to {found.describe()}")
     return found
 
 
@@ -481,8 +481,7 @@ def dict_update(frame: SymbolicFrame, i: Instruction) -> None:
 @handler("DICT_MERGE")
 def dict_merge(frame: SymbolicFrame, i: Instruction) -> None:
     other = frame.pop()
-    target = frame.stack[-(i.arg or 1)]
-    assert isinstance(target, DictVariable)
+    target = _target(frame, i, DictVariable)
     for key, value in frame.tx.pairs(other):
         name = frame.tx.hashed(key)
         if not isinstance(name, str):
@@ -490,13 +489,12 @@ def dict_merge(frame: SymbolicFrame, i: Instruction) -> None:
         if name in target.entries:
             frame.tx.raise_(TypeError, f"got multiple values for keyword argument '{name}'")
         target.entries[name] = (key, value)
+    frame.tx.mutated(target)
 
 
 @handler("LIST_TO_TUPLE")
 def list_to_tuple(frame: SymbolicFrame, i: Instruction) -> None:
-    found = frame.stack.pop()
-    assert isinstance(found, ListVariable)
-    frame.push(TupleVariable(list(found.items)))
+    frame.push(TupleVariable(frame.tx.unpack(frame.pop())))
 
 
 @handler("UNPACK_SEQUENCE")

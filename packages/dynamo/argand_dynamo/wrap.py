@@ -13,6 +13,7 @@ import argand_c10
 from argand_c10 import Module, Operator, Tensor
 from argand_c10._C import OperatorMethod
 from argand_c10.module_hooks import HookDict
+from argand_dynamo._C import is_constant
 from argand_dynamo.exceptions import break_trace
 from argand_dynamo.tracer_state import TracerState
 from argand_dynamo.variables.base import LazyVariable, Source, Variable, unknown
@@ -161,23 +162,14 @@ class Wrapping(TracerState):
     def _wrap_dict(self, value: Any, source: Source) -> Variable:
         kind = type(value)
         self.guard(source, "TYPE", kind)
+        if not all(type(key) in _PLAIN_KEYS or is_constant(key) for key in value):
+            # Paths go by constant keys only.
+            unknown("a dict whose keys are no plain constants")
+        self.guard(source, "DICT_KEYS", tuple(value))
         entries: dict[Any, tuple[Variable, Variable]] = {}
-        plain = all(type(key) in _PLAIN_KEYS for key in value)
-        if plain:
-            self.guard(source, "DICT_KEYS", tuple(value))
-        else:
-            self.guard(source, "LEN", len(value))
-        for i, (key, item) in enumerate(value.items()):
-            if type(key) in _PLAIN_KEYS:
-                name: Variable = Constant(key)
-            else:
-                name = self.wrap(key, (*source, ("key", i)))
-            hashed = self.hashed(name)
-            if plain:
-                entries[hashed] = (name, LazyVariable(item, (*source, ("item", key))))
-            else:
-                # Paths go by constant keys only.
-                unknown("a dict whose keys are no plain constants")
+        for key, item in value.items():
+            name = self.tx.constant(key)
+            entries[self.hashed(name)] = (name, LazyVariable(item, (*source, ("item", key))))
         factory = None
         if kind is defaultdict and value.default_factory is not None:
             factory = self.wrap(value.default_factory, (*source, ("attr", "default_factory")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +112,12 @@ class ObjectVariable(Variable):
         own = self.instance_attribute(tx, name)
         if own is not None:
             return own
+        if type(found) is functools.cached_property:
+            function = tx.class_member(self.cls, name, found.func, "func")
+            value = function.call(tx, [self], {})
+            self.overlay[name] = value
+            tx.mutated(self)
+            return value
         if found is not None:
             if hasattr(type(found), "__get__") and not isinstance(
                 found, types.FunctionType | staticmethod | classmethod
