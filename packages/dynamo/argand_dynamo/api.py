@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import functools
+import hashlib
 import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from argand_c10 import Module
@@ -121,9 +123,7 @@ class OptimizedModule(Module):
         super().__init__()
         fields = self.__dict__
         fields["_modules"]["_orig_mod"] = module
-        own = Settings(
-            settings.backend, settings.fullgraph, settings.dynamic, settings.options, Owner()
-        )
+        own = replace(settings, owner=Owner(_structure(module)))
         fields["_settings"] = own
         fields["_compiled_call"] = _module_call(module, own)
         fields["training"] = module.training
@@ -176,6 +176,16 @@ class OptimizedModule(Module):
     def __repr__(self) -> str:
         inner = repr(self._orig_mod).replace("\n", "\n  ")
         return f"OptimizedModule(\n  (_orig_mod): {inner}\n)"
+
+
+def _structure(module: Module) -> str:
+    """A hash of a module's classes, names and parameter sizes: equal for equal models in every process."""
+    digest = hashlib.sha256()
+    for name, part in module.named_modules():
+        digest.update(f"{name}:{type(part).__module__}.{type(part).__qualname__};".encode())
+    for name, parameter in module.named_parameters():
+        digest.update(f"{name}:{tuple(parameter.shape)};".encode())
+    return digest.hexdigest()
 
 
 def _module_call(module: Module, settings: Settings) -> Any:

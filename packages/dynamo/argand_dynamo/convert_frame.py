@@ -11,6 +11,7 @@ import threading
 import types
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -65,6 +66,7 @@ class Settings:
             self.options,
             config.automatic_dynamic_shapes,
             config.specialize_int,
+            self.owner.structure if self.owner is not None else "",
         )
         return repr(parts)
 
@@ -91,20 +93,30 @@ class Compilation:
 
 @dataclass(slots=True)
 class CodeState:
-    """All that is known of a code object under some settings."""
+    """All that is known of a code object under some settings.
+
+    Attributes:
+        stored: plans of other processes that no call of this one has asked for; they count as nothing else does.
+    """
 
     history: FrameHistory = field(default_factory=FrameHistory)
     compilations: list[Compilation] = field(default_factory=list)
+    stored: list[tuple[GuardTree, FramePlan]] = field(default_factory=list)
     limited: bool = False
     looked_up: bool = False
 
 
 class Owner:
-    """Compiled forms of one module, which go with it."""
+    """Compiled forms of one module, which go with it.
 
-    __slots__ = ("__weakref__", "states")
+    Args:
+        structure: tells modules apart whose stored plans are kept apart, as all share the code of `Module.__call__`.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("__weakref__", "states", "structure")
+
+    def __init__(self, structure: str = "") -> None:
+        self.structure = structure
         self.states: dict[tuple[types.CodeType, Settings], CodeState] = {}
         _owners.add(self)
 
@@ -169,11 +181,12 @@ def convert(compiled: CompiledFunction, args: tuple[Any, ...], kwargs: dict[str,
         for known in state.compilations:
             if known.tree.check(values, function):
                 return _add(compiled, function, known, settings)
-        if not state.looked_up:
+        if not state.looked_up and settings.stores:
             state.looked_up = True
-            found = _load_stored(function, values, state, settings) if settings.stores else None
-            if found is not None:
-                return _add(compiled, function, found, settings)
+            _load_stored(function, state, settings)
+        found = _take_stored(function, values, state, settings)
+        if found is not None:
+            return _add(compiled, function, found, settings)
         if state.limited:
             return None
         if len(state.compilations) >= config.recompile_limit:
@@ -280,26 +293,32 @@ def resume_function(
 # Stored plans ---------------------------------------------------------------------------------
 
 
-def _load_stored(
+def _load_stored(function: types.FunctionType, state: CodeState, settings: Settings) -> None:
+    """Read the stored plans of a function."""
+    with metrics.timed("load_plans"):
+        for plan in load_plans(function.__code__, settings.text()):
+            with suppress(TypeError, ValueError):
+                state.stored.append((GuardTree(plan.guards), plan))
+
+
+def _take_stored(
     function: types.FunctionType, values: tuple[Any, ...], state: CodeState, settings: Settings
 ) -> Compilation | None:
-    """Take over the stored plans of a function; the one that holds for this call, if one does."""
-    with metrics.timed("load_plans"):
-        plans = load_plans(function.__code__, settings.text())
-    chosen = None
-    for plan in plans:
-        made = _revive(function, plan, settings)
-        if made is None:
+    """Take over the first stored plan that holds for a call, if one does."""
+    for tree, plan in list(state.stored):
+        if not tree.check(values, function):
             continue
-        metrics.count("plans_loaded")
-        state.compilations.append(made)
-        if chosen is None and made.tree.check(values, function):
-            chosen = made
-    return chosen
+        state.stored.remove((tree, plan))
+        made = _revive(function, tree, plan, settings)
+        if made is not None:
+            metrics.count("plans_loaded")
+            state.compilations.append(made)
+            return made
+    return None
 
 
 def _revive(
-    function: types.FunctionType, plan: FramePlan, settings: Settings
+    function: types.FunctionType, tree: GuardTree, plan: FramePlan, settings: Settings
 ) -> Compilation | None:
     graph = None
     if plan.graph is not None:
@@ -313,7 +332,6 @@ def _revive(
             resume_function(c, function.__globals__, settings) for c in resume_codes(plan, code)
         ]
         replacement = assemble_plan(plan, code, RuntimeObjects(graph, resume))
-        tree = GuardTree(plan.guards)
     except (PlanError, TypeError, ValueError):
         return None
     return Compilation(tree, None, replacement, hooked=isinstance(plan.outcome, Break))

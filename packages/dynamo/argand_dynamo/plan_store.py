@@ -9,9 +9,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import math
 import os
 import struct
 import sys
+import time
 import weakref
 from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, MethodType
@@ -29,7 +31,7 @@ from argand_dynamo.plan_data import NotPlainError, UnknownNameError, find_global
 
 __all__ = ["hash_code", "inlined_code", "load_plans", "store_plan"]
 
-# Plans of one function; as many as a process makes before it gives up on the function.
+# Plans of one function; as many as a process makes before it gives up on the function. A new one takes the oldest one's place.
 _MOST = 8
 _LOCK_SECONDS = 5.0
 _hashes: weakref.WeakKeyDictionary[CodeType, str] = weakref.WeakKeyDictionary()
@@ -219,15 +221,21 @@ def store_plan(code: CodeType, plan: FramePlan, config: str = "") -> bool:
     key, files = _key(code, config), {"plan.json": data}
     digest = hashlib.sha256(data).hexdigest()
     with _cache.lock(key, _LOCK_SECONDS) as locked:
-        for number in range(_MOST):
-            known_entry = _cache.get(f"{key}.{number}") if locked else None
+        if not locked:
+            return False
+        oldest, number = math.inf, 0
+        for candidate in range(_MOST):
+            known_entry = _cache.get(f"{key}.{candidate}")
             if known_entry is None:
-                return (
-                    locked and _cache.put(f"{key}.{number}", files, {"name": plan.name}) is not None
-                )
+                number = candidate
+                break
             if known_entry.hashes.get("plan.json") == digest:
                 return True
-    return False
+            if (made := known_entry.manifest.get("made", 0.0)) < oldest:
+                oldest, number = made, candidate
+        _cache.discard(f"{key}.{number}")
+        manifest = {"name": plan.name, "made": time.time()}
+        return _cache.put(f"{key}.{number}", files, manifest) is not None
 
 
 def _report_bad(code: CodeType, error: Exception) -> None:

@@ -1,0 +1,52 @@
+"""Plans of earlier processes: only those that hold for a call are taken over, and they stand in the way of nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+import argand as torch
+from argand import nn
+
+K = 0
+
+
+def scaled(x):
+    return x * K
+
+
+@pytest.fixture(autouse=True)
+def fresh(tmp_path, monkeypatch):
+    monkeypatch.setenv("ARGAND_CACHE_DIR", str(tmp_path))
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+def in_a_new_process(call):
+    """What a call counts and reports where nothing but the disk is known."""
+    torch.compiler.reset()
+    with torch.compiler.collect_records() as found:
+        result = call()
+    return result, torch.compiler.counters(), found
+
+
+def test_a_changed_global_is_compiled_in_every_process():
+    x = torch.ones(3)
+    for k in range(1, 12):
+        globals()["K"] = k
+        result, counts, found = in_a_new_process(lambda: torch.compile(scaled)(x))
+        assert result.tolist() == [k] * 3 and counts["traces"] == 1 and not found, (k, found)
+    _, counts, found = in_a_new_process(lambda: torch.compile(scaled)(x))
+    assert counts == {"plans_loaded": 1, "artifacts_loaded": 1} and not found
+
+
+def test_models_do_not_share_their_room_on_disk():
+    models = [nn.Sequential(*[nn.ReLU() for _ in range(n)]) for n in range(1, 12)]
+    models += [nn.Linear(3, n) for n in range(1, 4)]
+    x = torch.ones(3)
+    for model in models:
+        _, counts, found = in_a_new_process(lambda m=model: torch.compile(m)(x))
+        assert counts["traces"] == 1 and not found, found
+    for model in models:
+        _, counts, found = in_a_new_process(lambda m=model: torch.compile(m)(x))
+        assert counts == {"plans_loaded": 1, "artifacts_loaded": 1} and not found
