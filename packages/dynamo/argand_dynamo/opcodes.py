@@ -494,7 +494,7 @@ def dict_merge(frame: SymbolicFrame, i: Instruction) -> None:
 
 @handler("LIST_TO_TUPLE")
 def list_to_tuple(frame: SymbolicFrame, i: Instruction) -> None:
-    frame.push(TupleVariable(frame.tx.unpack(frame.pop())))
+    frame.push(TupleVariable(list(frame.tx.unpack(frame.pop()))))
 
 
 @handler("UNPACK_SEQUENCE")
