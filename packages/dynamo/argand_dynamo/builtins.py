@@ -134,7 +134,10 @@ def _call_handler(
     kwargs: dict[str, Variable],
 ) -> Variable:
     try:
-        return handler(tx, *args, **kwargs)
+        result = handler(tx, *args, **kwargs)
+        if isinstance(result, Iterator):
+            tx.born(result)
+        return result
     except TypeError as error:
         # The handler's signature is narrower than the function's, or the call is wrong.
         if error.__traceback__ is not None and error.__traceback__.tb_next is None:

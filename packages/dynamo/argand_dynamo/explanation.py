@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from argand_c10.records import Record, collect
-from argand_dynamo.api import compile
+from argand_dynamo.api import OptimizedModule, compile
 from argand_dynamo.convert_frame import states
 from argand_dynamo.guards import describe_guard
 from argand_fx import GraphModule
@@ -85,6 +85,8 @@ def explain(fn: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _explain(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
     found = Explanation()
+    if isinstance(fn, OptimizedModule):
+        fn = fn._orig_mod
 
     def keep(module: GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         found.graphs.append(module)

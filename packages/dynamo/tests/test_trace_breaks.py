@@ -354,3 +354,29 @@ def test_explain() -> None:
     assert "Graph breaks: 1" in str(found) and found.break_reasons[0].code == CAUSES["print"].code
     assert any("'x'" in guard for guard in found.guards)
     assert dynamo.explain(f)(X).graph_count == 2
+
+
+def test_break_inside_generator_contexts_and_lazy_iterators() -> None:
+    import contextlib
+
+    @contextlib.contextmanager
+    def scope(log: list[str]) -> Any:
+        log.append("in")
+        try:
+            yield len(log)
+        finally:
+            log.append("out")
+
+    def f(x: Any, log: list[str]) -> Any:
+        y = x + 1
+        with scope(log) as n:
+            y = y * n
+            print(end="")
+            y = y - 1
+        doubled = map(lambda v: v * 2, [1, 2, 3])
+        y = y * next(doubled)
+        print(end="")
+        return y, list(doubled), log
+
+    outcome = run(f, (X, []), (X, []))
+    assert not outcome.kinds("fallback") and len(outcome.graphs) >= 3

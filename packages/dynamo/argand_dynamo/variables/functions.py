@@ -189,7 +189,9 @@ class FunctionVariable(Variable):
         if flags & _COROUTINES:
             raise break_trace("generator", f"{self.qualname} is asynchronous")
         if flags & _GENERATOR:
-            return GeneratorVariable(frame, self)
+            made = GeneratorVariable(frame, self)
+            tx.born(made)
+            return made
         return tx.run_inlined(frame)
 
 
