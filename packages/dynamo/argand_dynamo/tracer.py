@@ -167,8 +167,6 @@ class Tracer(Operations, Lookups, Wrapping):
 
     def tensor_input(self, value: Tensor, source: Source) -> Variable:
         """The variable of a tensor of the frame; it becomes an input of the graph."""
-        if value.is_inference():
-            unknown("a tensor made in inference mode")
         fake = self.main_builder.from_tensor(
             value, source=source, dynamic_dims=self.dynamic.dims_of(value, source)
         )

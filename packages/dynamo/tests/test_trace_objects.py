@@ -437,3 +437,21 @@ def test_tensors_made_in_the_function() -> None:
         return x + y, torch.arange(3), torch.tensor(2) * x, torch.ones_like(x), y
 
     check(f, X)
+
+
+def test_inference_mode_around_and_inside() -> None:
+    def f(x: Any) -> Any:
+        with torch.inference_mode():
+            y = x * 2
+        return y, torch.is_inference_mode_enabled()
+
+    def g(x: Any) -> Any:
+        return (x + 1).relu()
+
+    run(f, (X,), (X,))
+    compiled = dynamo.compile(g, backend="eager", fullgraph=True)
+    with torch.inference_mode():
+        made = torch.ones(3)
+        result = compiled(made)
+        assert result.is_inference() and (result == 2).all()
+    assert not compiled(torch.ones(3)).is_inference()
