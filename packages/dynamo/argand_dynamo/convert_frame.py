@@ -157,6 +157,7 @@ def reset_code() -> None:
             owner.states.clear()
         for compiled in list(_all):
             compiled.clear()
+            compiled.disabled = False
         clear_all()
 
 
@@ -188,6 +189,7 @@ def convert(compiled: CompiledFunction, args: tuple[Any, ...], kwargs: dict[str,
         if found is not None:
             return _add(compiled, function, found, settings)
         if state.limited:
+            compiled.disabled = True  # until `reset`, without asking again
             return None
         if len(state.compilations) >= config.recompile_limit:
             return _refuse(function, settings, state, values)

@@ -336,9 +336,7 @@ class Lookups(TracerState):
             if not is_trusted(own_name):
                 if module.source is not None and not hasattr(module.value, "__getattr__"):
                     self.guard(module.source, "NO_ATTR", name)
-                    self.raise_(
-                        AttributeError, f"module '{own_name}' has no attribute '{name}'"
-                    )
+                    self.raise_(AttributeError, f"module '{own_name}' has no attribute '{name}'")
                 unknown(
                     f"attribute {name!r} of {module.describe()}, which is made when it is asked for"
                 )

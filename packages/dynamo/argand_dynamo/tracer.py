@@ -336,8 +336,11 @@ class Tracer(Operations, Lookups, Wrapping):
 
     def compiled_function(self, value: Any) -> types.FunctionType | None:
         """The function inside of a compiled one, None for other objects."""
-        wrapped: Any = value.__wrapped__ if isinstance(value, CompiledFunction) else None
-        return wrapped
+        if not isinstance(value, CompiledFunction):
+            return None
+        wrapped: Any = value.__wrapped__
+        found: types.FunctionType = wrapped
+        return found
 
     def special_method(
         self, owner: Variable, name: str, args: list[Variable], kwargs: dict[str, Variable]
