@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import types
 from dataclasses import dataclass, replace
 from typing import Any
 
 from argand_autograd._C import _set_grad_enabled
 from argand_dynamo.frame_plan import Break, FramePlan, GraphCall, Return
 from argand_dynamo.guards import Guard, shape_guard, state_guards, storage_guards, tensor_guard
+from argand_dynamo.plan_store import findable_code
 from argand_dynamo.reconstruct import NotReconstructible, Reconstruction
 from argand_dynamo.resume import needed_locals
 from argand_dynamo.tracer import GraphInput, Tracer
+from argand_dynamo.trust import is_trusted
 from argand_dynamo.variables.base import Source, Variable
 from argand_dynamo.variables.dicts import DictVariable, SetVariable
 from argand_dynamo.variables.functions import CellVariable
@@ -64,10 +67,16 @@ def finish(tx: Tracer, value: Variable | None) -> Finished:
         graph=call,
         symbols=_symbols(tx),
         effects=tuple(made.effects),
-        inlined=(),
+        inlined=findable_code(_library_functions(tx)),
     )
     tx.builder.forget_storages()
     return Finished(plan, module, inputs, has_modes)
+
+
+def _library_functions(tx: Tracer) -> list[types.FunctionType]:
+    """Functions that no guard looks at, as they stay what they are until the library is installed anew."""
+    inlined = [variable.value for variable in tx.inlined.values()]
+    return [f for f in inlined if isinstance(f, types.FunctionType) and is_trusted(f.__module__)]
 
 
 def _break(tx: Tracer, made: Reconstruction) -> Break:

@@ -29,7 +29,7 @@ from argand_dynamo.frame_plan import PLAN_VERSION, FramePlan, InlinedCode, PlanE
 from argand_dynamo.guards.portable import portable
 from argand_dynamo.plan_data import NotPlainError, UnknownNameError, find_global, global_name
 
-__all__ = ["hash_code", "inlined_code", "load_plans", "store_plan"]
+__all__ = ["findable_code", "hash_code", "inlined_code", "load_plans", "store_plan"]
 
 # Plans of one function; as many as a process makes before it gives up on the function. A new one takes the oldest one's place.
 _MOST = 8
@@ -143,6 +143,19 @@ def _still_there(entry: InlinedCode) -> bool:
         if any(hash_code(candidate) == entry.code_hash for candidate in candidates):
             return True
     return False
+
+
+def findable_code(functions: Iterable[FunctionType]) -> tuple[InlinedCode, ...]:
+    """The entries of those inlined functions that a later process finds by their names."""
+    found = []
+    for function in functions:
+        entry = inlined_code(function)
+        try:
+            if _still_there(entry):
+                found.append(entry)
+        except UnknownNameError:
+            continue
+    return tuple(found)
 
 
 # -- the store ----------------------------------------------------------------------------------

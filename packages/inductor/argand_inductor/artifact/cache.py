@@ -22,6 +22,8 @@ FORMAT = 1
 LIBRARY = "program.so"
 EXECUTOR = "argand_program_execute"
 _OBJECT = "unit.o"
+# How object files and libraries begin: ELF, Mach-O.
+_OBJECT_FORMATS = (b"\x7fELF", b"\xcf\xfa\xed\xfe")
 _PROGRAM_HEADERS = (
     "argand_inductor/artifact/program.h",
     "argand_inductor/artifact/kernel.h",
@@ -206,15 +208,15 @@ def _written(path: Path) -> bytes:
     """What the compiler made.
 
     Raises:
-        CompilerError: if it made nothing.
+        CompilerError: if it made nothing, or nothing that a linker or loader reads.
     """
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
+    data = path.read_bytes() if path.exists() else b""
+    if not data.startswith(_OBJECT_FORMATS):
         what = "library" if path.name == LIBRARY else "object file"
         raise CompilerError(
             "IN002", f"the C compiler wrote no {what}", "set ARGAND_CC to a recent gcc or clang"
-        ) from None
+        )
+    return data
 
 
 def _cached_units(

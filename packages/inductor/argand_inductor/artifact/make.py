@@ -10,6 +10,7 @@ from argand_c10 import debug_trace, logs, metrics
 from argand_inductor import _C
 from argand_inductor.artifact import build, cache, load
 from argand_inductor.artifact.cache import Library, Sources
+from argand_inductor.artifact.errors import CompilerError
 from argand_inductor.artifact.write_program import (
     ProgramWriter,
     constants_of,
@@ -103,10 +104,14 @@ def make_program(spec: ProgramSpec) -> _C.Program:
         try:
             with metrics.timed("load"):
                 return _open(library, data, constants)
-        except ImportError:  # removed by another process since, or not for this machine
+        except ImportError as error:  # removed by another process since, or not for this machine
+            if library.key is not None:
+                cache.programs.discard(library.key)
             if library.key is None or attempt:
-                raise
-            cache.programs.discard(library.key)
+                why = f"the library that the C compiler made cannot be loaded: {error}"
+                raise CompilerError(
+                    "IN002", why, "set ARGAND_CC to a gcc or clang for this machine"
+                ) from error
     raise AssertionError("unreachable")
 
 
