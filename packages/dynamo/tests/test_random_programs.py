@@ -10,7 +10,7 @@ from random_programs import function, outcome, source
 import argand_dynamo as dynamo
 from argand_dynamo import config
 
-NUMBER = int(os.environ.get("ARGAND_TEST_PROGRAMS", "60"))
+NUMBER = int(os.environ.get("ARGAND_TEST_PROGRAMS", "40"))
 FIRST = int(os.environ.get("ARGAND_TEST_SEED", "0"))
 GROUP = 10
 
