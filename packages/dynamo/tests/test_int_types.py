@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import argand_dynamo as dynamo
 import pytest
 from tracing import torch
+
+import argand_dynamo as dynamo
 
 
 @pytest.mark.parametrize("other", ["text", 2.5, True, None, [1], "tensor"])
