@@ -50,3 +50,23 @@ def test_models_do_not_share_their_room_on_disk():
     for model in models:
         _, counts, found = in_a_new_process(lambda m=model: torch.compile(m)(x))
         assert counts == {"plans_loaded": 1, "artifacts_loaded": 1} and not found
+
+
+def broken_twice(x):
+    y = x + 1
+    print(end="")
+    return y * y.sum().item()
+
+
+def test_breaks_of_stored_plans_are_reported():
+    x = torch.ones(3)
+    _, first, made = in_a_new_process(lambda: torch.compile(broken_twice)(x))
+    _, second, found = in_a_new_process(lambda: torch.compile(broken_twice)(x))
+    assert [r.code for r in made] == ["GB0002", "GB0003"] and found == made
+    assert first["graph_breaks"] == second["graph_breaks"] == 2 and "traces" not in second
+
+
+def test_options_that_do_not_exist_are_errors():
+    for options in ({"zoom": 1}, {"max_fusion_size": 0}, {"fusion": "yes"}):
+        with pytest.raises(ValueError, match="options: got"):
+            torch.compile(scaled, options=options)(torch.ones(3))

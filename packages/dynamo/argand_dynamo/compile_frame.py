@@ -15,7 +15,13 @@ from argand_dynamo import _C
 from argand_dynamo._C import GuardTree
 from argand_dynamo.backends import lookup_backend
 from argand_dynamo.configuration import config
-from argand_dynamo.convert_frame import CodeState, Compilation, Settings, resume_function
+from argand_dynamo.convert_frame import (
+    CodeState,
+    Compilation,
+    Settings,
+    report_break,
+    resume_function,
+)
 from argand_dynamo.dynamic import DynamicShapes
 from argand_dynamo.exceptions import (
     BreakTrace,
@@ -105,8 +111,8 @@ def _compile(
         # Nothing to run but the function itself.
         return Compilation(GuardTree(plan.guards), plan, None)
     if isinstance(plan.outcome, Break) and stopped is not None:
-        metrics.count("graph_breaks")
-        emit(_break_record(stopped, function))
+        plan = replace(plan, outcome=replace(plan.outcome, record=_break_record(stopped, function)))
+        report_break(plan)
     resume = [
         resume_function(made, function.__globals__, settings) for made in resume_codes(plan, code)
     ]

@@ -37,6 +37,7 @@ __all__ = [
     "Settings",
     "compiled_function",
     "convert",
+    "report_break",
     "reset_code",
     "resume_function",
     "states",
@@ -281,6 +282,13 @@ def _record_recompile(
     )
 
 
+def report_break(plan: FramePlan) -> None:
+    """Count and report the graph break of a plan that comes into use, if it ends in one."""
+    if isinstance(plan.outcome, Break) and plan.outcome.record is not None:
+        metrics.count("graph_breaks")
+        emit(plan.outcome.record)
+
+
 def resume_function(
     code: types.CodeType, globals_: dict[str, Any], settings: Settings
 ) -> CompiledFunction:
@@ -314,6 +322,7 @@ def _take_stored(
         made = _revive(function, tree, plan, settings)
         if made is not None:
             metrics.count("plans_loaded")
+            report_break(plan)
             state.compilations.append(made)
             return made
     return None

@@ -35,12 +35,13 @@ the block is open while the breaking instruction runs, and the resume function l
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from argand_c10.records import Record
 from argand_dynamo.plan_data import NotPlainError, PlainReader, PlainWriter
 
-PLAN_VERSION = 1
+PLAN_VERSION = 2
 
 Source = tuple[tuple[Any, ...], ...]
 Expr = tuple[Any, ...]
@@ -103,11 +104,13 @@ class Break:
         stack: the operand stack before it, bottom first, its operands included; ("null",) for empty slots.
         locals: variables that are bound there, other than cells, as (name, value); at least the live ones (`resume.needed_locals`). Contents of
             cells are effects on ("own_cell", name).
+        record: why, for those who ask; a process that loads the plan emits it too.
     """
 
     instruction: int
     stack: tuple[Expr, ...]
     locals: tuple[tuple[str, Expr], ...]
+    record: Record | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +214,7 @@ class FramePlan:
                 "instruction": outcome.instruction,
                 "stack": plain(outcome.stack),
                 "locals": plain(outcome.locals),
+                "record": None if outcome.record is None else asdict(outcome.record),
             }
         return {
             "version": PLAN_VERSION,
@@ -257,6 +261,7 @@ class FramePlan:
                     int(outcome["instruction"]),
                     from_plain(outcome["stack"]),
                     from_plain(outcome["locals"]),
+                    None if outcome["record"] is None else Record(**outcome["record"]),
                 ),
                 inlined=tuple(InlinedCode(*map(str, entry)) for entry in data["inlined"]),
             )

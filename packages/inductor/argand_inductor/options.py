@@ -12,6 +12,12 @@ from argand_inductor.fuse import Limits
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
+class OptionError(ValueError):
+    """The user asked for an option that does not exist; never turned into a fallback."""
+
+    argand_user_error = True
+
+
 def _option(default: Any, variable: str, help: str) -> Any:
     return field(default=default, metadata={"variable": variable, "help": help})
 
@@ -36,17 +42,19 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
-            raise ValueError(f"options: got mode {self.mode!r}, expected one of {', '.join(MODES)}")
+            raise OptionError(
+                f"options: got mode {self.mode!r}, expected one of {', '.join(MODES)}"
+            )
         for name in ("max_fusion_size", "max_kernel_cost"):
             if getattr(self, name) < 1:
-                raise ValueError(f"options: got {name}={getattr(self, name)}, expected at least 1")
+                raise OptionError(f"options: got {name}={getattr(self, name)}, expected at least 1")
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | None) -> Options:
         """From a dictionary by name, over the environment's values, over the defaults.
 
         Raises:
-            ValueError: for unknown names and values of another type, with what is expected.
+            OptionError: for unknown names and values of another type, with what is expected.
         """
         known = {f.name: f for f in fields(cls)}
         values: dict[str, Any] = {}
@@ -57,10 +65,10 @@ class Options:
         for name, value in (given or {}).items():
             if name not in known:
                 expected = ", ".join(known)
-                raise ValueError(f"options: got {name!r}, expected one of {expected}")
+                raise OptionError(f"options: got {name!r}, expected one of {expected}")
             wanted = type(known[name].default)
             if type(value) is not wanted:
-                raise ValueError(
+                raise OptionError(
                     f"options: got {name}={value!r}, expected a value of type {wanted.__name__}"
                 )
             values[name] = value
@@ -76,8 +84,8 @@ def _read(variable: str, text: str, wanted: type) -> Any:
     if wanted is bool:
         if text.lower() in ("0", "1", "true", "false"):
             return text.lower() in ("1", "true")
-        raise ValueError(f"{variable}: got {text!r}, expected 0 or 1")
+        raise OptionError(f"{variable}: got {text!r}, expected 0 or 1")
     try:
         return wanted(text)
     except ValueError:
-        raise ValueError(f"{variable}: got {text!r}, expected {wanted.__name__}") from None
+        raise OptionError(f"{variable}: got {text!r}, expected {wanted.__name__}") from None
