@@ -32,7 +32,7 @@ from argand_dynamo.exceptions import (
 )
 from argand_dynamo.finish import Finished, finish, with_backend_guards
 from argand_dynamo.frame_plan import Break
-from argand_dynamo.guards import describe_guards
+from argand_dynamo.guards import describe_guards, describe_source
 from argand_dynamo.interpreter import StopTrace
 from argand_dynamo.plan_code import RuntimeObjects, assemble_plan
 from argand_dynamo.reconstruct import NotReconstructible
@@ -122,6 +122,9 @@ def _compile(
         )
         plan = replace(plan, graph=replace(plan.graph, backend=settings.backend, artifact=artifact))
     replacement = assemble_plan(plan, code, RuntimeObjects(graph, resume))
+    bytecode = logs.channel("bytecode")
+    if bytecode.isEnabledFor(20):
+        bytecode.info("%s\n%s\n%s", plan.name, plan, _bytecode_text(replacement.code))
     if debug_trace.enabled():
         debug_trace.add("guards", describe_guards(plan.guards, code).splitlines())
         debug_trace.add("bytecode", _bytecode_text(replacement.code))
@@ -132,9 +135,10 @@ def _log(plan: Any, code: types.CodeType) -> None:
     guards = logs.channel("guards")
     if guards.isEnabledFor(20):
         guards.info("%s\n%s", plan.name, describe_guards(plan.guards, code))
-    bytecode = logs.channel("bytecode")
-    if bytecode.isEnabledFor(20):
-        bytecode.info("%s", plan)
+    dynamic = logs.channel("dynamic")
+    for name, (kind, source, dim) in plan.symbols.items():
+        what = "the value" if kind == "value" else f"the {kind} of dimension {dim}"
+        dynamic.info("%s: %s is %s of %s", plan.name, name, what, describe_source(source, code))
 
 
 def _bytecode_text(code: types.CodeType) -> str:

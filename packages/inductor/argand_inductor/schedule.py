@@ -210,6 +210,10 @@ def compile_to_program(graph: LoweredGraph, limits: Limits | None = None) -> Pro
     plan = schedule(graph, limits)
     logs.channel("fusion").info("%s", plan)
     spec = ProgramWriter(graph, plan).write()
+    steps = logs.channel("schedule")
+    if steps.isEnabledFor(20):
+        for number, (name, computed, _) in enumerate(_describe(plan.units, spec)):
+            steps.info("step %d, %s: %s", number, name, ", ".join(computed))
     if debug_trace.enabled():
         debug_trace.add("loop_ir", str(graph))
         debug_trace.add("schedule", _describe(plan.units, spec))
