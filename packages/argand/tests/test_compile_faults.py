@@ -38,7 +38,7 @@ def broken(x, y):
 def loop(x, y, n=3):
     out = []
     for i in range(n):
-        x = x + y * i
+        x = x + y * i * parts.Step.SHORT.value
         out.append(library_function(x).sum())
     return out, {"x": x}
 
@@ -56,6 +56,11 @@ net = Net()
 """
 
 PARTS = """
+import enum
+
+class Step(enum.Enum):
+    SHORT = 2
+
 FACTOR = 3.0
 
 def inner(x):
@@ -235,6 +240,7 @@ def test_a_fresh_process_compiles_nothing(compiled_once: Workplace) -> None:
         ("broken", "program.py", "z = z + y", "z = z - y"),
         ("loop", "program.py", "n=3", "n=2"),
         ("net", "program.py", "torch.tanh", "torch.sigmoid"),
+        ("loop", "parts.py", "SHORT = 2", "SHORT = 3"),
         ("loop", "argand_of_a_test.py", "x * 7", "x * 8"),
     ],
     ids=[
@@ -245,6 +251,7 @@ def test_a_fresh_process_compiles_nothing(compiled_once: Workplace) -> None:
         "resumed part",
         "default",
         "forward",
+        "enumeration",
         "library",
     ],
 )

@@ -105,6 +105,9 @@ class Wrapping(TracerState):
             return self.tx.lasting(value, source)
         if isinstance(value, enum.Enum):
             self.guard(source, "ID", value)
+            if type(value.value) in CONSTANT_TYPES:
+                # Another process knows members by their names.
+                self.guard((*source, ("instance_dict", "_value_")), "EQUALS", value.value)
             return EnumVariable(value, source)
         if isinstance(value, tuple) and hasattr(kind, "_fields"):
             return self._wrap_sequence(value, source)
