@@ -16,7 +16,7 @@ from argand_dynamo.tracer import GraphInput, Tracer
 from argand_dynamo.trust import is_trusted
 from argand_dynamo.variables.base import Source, Variable
 from argand_dynamo.variables.dicts import DictVariable, SetVariable
-from argand_dynamo.variables.functions import CellVariable
+from argand_dynamo.variables.functions import CellVariable, GeneratorVariable
 from argand_dynamo.variables.objects import ObjectVariable
 from argand_dynamo.variables.sequences import ListVariable
 from argand_fx import GraphModule
@@ -49,6 +49,7 @@ def finish(tx: Tracer, value: Variable | None) -> Finished:
     Raises:
         NotReconstructible: something that must outlive the graph cannot be made again.
     """
+    _check_generators(tx)
     made = Reconstruction(tx)
     outcome: Return | Break
     if value is not None:
@@ -71,6 +72,13 @@ def finish(tx: Tracer, value: Variable | None) -> Finished:
     )
     tx.builder.forget_storages()
     return Finished(plan, module, inputs, has_modes)
+
+
+def _check_generators(tx: Tracer) -> None:
+    """Python closes a generator that nothing holds any more: what `finally` and `with` around its `yield` do then is not traced."""
+    for variable in tx.keep:
+        if isinstance(variable, GeneratorVariable) and variable.awaits_cleanup():
+            raise NotReconstructible(variable)
 
 
 def _library_functions(tx: Tracer) -> list[types.FunctionType]:

@@ -311,6 +311,14 @@ class GeneratorVariable(Iterator):
         self.value = found
         return None
 
+    def awaits_cleanup(self) -> bool:
+        """Whether it stands at a `yield` inside of `try` or `with`."""
+        if self.finished or not self.started:
+            return False
+        handler = self.frame.current.handler
+        # Other handlers are the interpreter's own, around every generator.
+        return handler is not None and handler.target.opname == "PUSH_EXC_INFO"
+
     def call_method(
         self, tx: Tracer, name: str, args: list[Variable], kwargs: dict[str, Variable]
     ) -> Variable:
