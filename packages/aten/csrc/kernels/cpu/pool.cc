@@ -1,5 +1,6 @@
 // Two-dimensional pooling on (..., height, width); planes in parallel.
 #include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/csrc/kernels/cpu/pool.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
 
@@ -47,6 +48,30 @@ void max_plane(const T* in, T* out, int64_t* at, const Planes& from, const Plane
       out[y * to.w + x] = narrow<T>(best);
       at[y * to.w + x] = where;
     }
+  }
+}
+
+// The same in float32, a row of outputs at a time; indices must fit into 32 bits.
+void max_plane_rows(const float* in, float* out, int64_t* at, const Planes& from, const Planes& to, const Window& win) {
+  const PoolKernels& kernels = pick_pool_kernels();
+  Scratch<int32_t> where(to.w);
+  for (int64_t y = 0; y < to.h; y++) {
+    float* best = out + y * to.w;
+    std::fill_n(best, to.w, 0.0f);
+    std::fill_n(where.get(), to.w, -1);
+    for (int64_t i = 0; i < win.kernel[0]; i++) {
+      const int64_t r = y * win.stride[0] - win.padding[0] + i * win.dilation[0];
+      if (r < 0 || r >= from.h) continue;
+      for (int64_t j = 0; j < win.kernel[1]; j++) {
+        // Outputs x whose column x * stride + shift lies inside of the plane.
+        const int64_t shift = j * win.dilation[1] - win.padding[1], s = win.stride[1];
+        const int64_t begin = shift < 0 ? (-shift + s - 1) / s : 0;
+        const int64_t end = shift < from.w ? std::min(to.w, (from.w - 1 - shift) / s + 1) : 0;
+        const int64_t first = r * from.w + begin * s + shift;
+        if (begin < end) kernels.max_step(in + first, s, end - begin, static_cast<int32_t>(first), best + begin, where.get() + begin);
+      }
+    }
+    std::copy_n(where.get(), to.w, at + y * to.w);
   }
 }
 
@@ -157,7 +182,14 @@ std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& self, IntList k
     T* o = out.data<T>();
     int64_t* at = indices.data<int64_t>();
     argand::parallel_for(0, to.n, row_grain(to.size() * win.kernel[0] * win.kernel[1]), [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; p++) max_plane(in + p * from.size(), o + p * to.size(), at + p * to.size(), from, to, win);
+      for (int64_t p = begin; p < end; p++) {
+        if constexpr (std::is_same_v<T, float>)
+          if (from.size() <= INT32_MAX) {
+            max_plane_rows(in + p * from.size(), o + p * to.size(), at + p * to.size(), from, to, win);
+            continue;
+          }
+        max_plane(in + p * from.size(), o + p * to.size(), at + p * to.size(), from, to, win);
+      }
     });
   });
   return {out, indices};
