@@ -21,7 +21,6 @@ CHANNELS = {
     "output_code": "generated source",
     "cache": "what was found, written and refused in the disk cache",
     "perf_hints": "fallbacks and missed optimizations",
-    "dispatch": "operator calls",
 }
 _ROOT = "argand"
 
