@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from argand_c10 import debug_trace
+from argand_c10.fork import renew_in_child
 from argand_c10.records import Record, emit
 
 _MANIFEST = "manifest.json"
@@ -28,7 +29,7 @@ _DEFAULT_LIMIT = 4 << 30
 _STALE = 3600.0
 _PUTS_BETWEEN_EVICTIONS = 64
 _reporting = threading.Lock()
-os.register_at_fork(after_in_child=_reporting._at_fork_reinit)  # another thread may hold it
+renew_in_child(_reporting)  # another thread may hold it
 _reported: set[Path] = set()
 
 

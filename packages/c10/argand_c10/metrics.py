@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 
+from argand_c10.fork import renew_in_child
+
 _lock = threading.Lock()
-os.register_at_fork(after_in_child=_lock._at_fork_reinit)  # another thread may hold it
+renew_in_child(_lock)  # another thread may hold it
 _counts: Counter[str] = Counter()
 _seconds: dict[str, float] = {}
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from argand_c10 import logs
+from argand_c10.fork import renew_in_child
 
 Kind = Literal["graph_break", "recompile", "fallback", "cache", "perf_hint", "dynamic"]
 _CHANNELS = {
@@ -49,7 +49,7 @@ class Record:
 
 
 _lock = threading.Lock()
-os.register_at_fork(after_in_child=_lock._at_fork_reinit)  # another thread may hold it
+renew_in_child(_lock)  # another thread may hold it
 _collectors: list[list[Record]] = []
 
 

@@ -6,13 +6,13 @@ called at the first look-up after its registration, so that importing a package 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from argand_c10._C import Operator
+from argand_c10.fork import renew_in_child
 
 __all__ = ["Rules", "register_rules", "rules_of"]
 
@@ -47,7 +47,7 @@ class Rules:
 Provider = Callable[[], Mapping[str, Rules]]
 
 _lock = threading.RLock()
-os.register_at_fork(after_in_child=_lock._at_fork_reinit)  # another thread may hold it
+renew_in_child(_lock)  # another thread may hold it
 _pending: list[Provider] = []
 _rules: dict[str, Rules] = {}
 

@@ -6,7 +6,6 @@ The tracer itself (compile_frame.py) is loaded at the first compilation: a proce
 from __future__ import annotations
 
 import importlib
-import os
 import threading
 import types
 import weakref
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from argand_c10 import metrics
+from argand_c10.fork import renew_in_child
 from argand_c10.records import Record, emit
 from argand_dynamo import _C
 from argand_dynamo._C import CacheEntry, CompiledFunction, GuardTree
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 _lock = threading.RLock()
-os.register_at_fork(after_in_child=_lock._at_fork_reinit)  # type: ignore[attr-defined]  # another thread may hold it
+renew_in_child(_lock)  # another thread may hold it
 
 
 @dataclass(frozen=True)
