@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import threading
 import traceback
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from concurrency import THREADS, in_child, in_threads
 
 import argand as torch
 from argand import nn
 from argand_dynamo import _C, config
 
 BACKENDS = ["eager", "inductor"]
-THREADS = 8
 
 
 @pytest.fixture(autouse=True)
@@ -27,42 +24,6 @@ def fresh() -> Iterator[None]:
     with config.patch(cache_plans=False):
         yield
     torch.compiler.reset()
-
-
-def in_threads(work: Callable[[int], Any], count: int = THREADS) -> list[Any]:
-    """Runs `work(i)` in `count` threads that begin together; raises the first error."""
-    barrier = threading.Barrier(count)
-
-    def run(i: int) -> Any:
-        barrier.wait()
-        return work(i)
-
-    with ThreadPoolExecutor(count) as pool:
-        futures = [pool.submit(run, i) for i in range(count)]
-        return [future.result(timeout=60) for future in futures]
-
-
-def in_child(work: Callable[[], Any], seconds: int = 30) -> None:
-    """Runs `work()` in a forked child; its traceback is this test's failure, and so is a child that hangs."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            os.close(read)
-            signal.alarm(seconds)
-            work()
-            status = 0
-        except BaseException:
-            os.write(write, traceback.format_exc().encode())
-        finally:
-            os._exit(status)
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        message = pipe.read()
-    _, status = os.waitpid(child, 0)
-    assert not os.WIFSIGNALED(status), f"the child was ended by signal {os.WTERMSIG(status)}"
-    assert os.waitstatus_to_exitcode(status) == 0, message
 
 
 # -- threads -----------------------------------------------------------------------------------------

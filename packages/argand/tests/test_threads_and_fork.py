@@ -2,55 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import functools
 import threading
-import traceback
-from concurrent.futures import ThreadPoolExecutor
 
+import concurrency
 import pytest
 
 import argand as torch
 import argand.nn.functional as F
 
-THREADS = 8
-
-
-def in_threads(work, count=THREADS):
-    """Runs `work(i)` in `count` threads that begin together; raises the first error."""
-    barrier = threading.Barrier(count)
-
-    def run(i):
-        barrier.wait()
-        return work(i)
-
-    with ThreadPoolExecutor(count) as pool:
-        return [
-            future.result(timeout=120) for future in [pool.submit(run, i) for i in range(count)]
-        ]
-
-
-def in_child(work, seconds=60):
-    """Runs `work()` in a forked child; its traceback is this test's failure, and so is a child that hangs."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            os.close(read)
-            signal.alarm(seconds)
-            work()
-            status = 0
-        except BaseException:
-            os.write(write, traceback.format_exc().encode())
-        finally:
-            os._exit(status)
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        message = pipe.read()
-    _, status = os.waitpid(child, 0)
-    assert not os.WIFSIGNALED(status), f"the child was ended by signal {os.WTERMSIG(status)}"
-    assert os.waitstatus_to_exitcode(status) == 0, message
+THREADS = concurrency.THREADS
+in_threads = functools.partial(concurrency.in_threads, timeout=120)
+in_child = functools.partial(concurrency.in_child, seconds=60)
 
 
 def training_steps(seed, steps=5):
