@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MISSING",
+    "ExistingObject",
     "Iterator",
     "LazyVariable",
     "MethodVariable",
@@ -143,6 +144,28 @@ class Variable:
     def unary(self, tx: Tracer, operation: str) -> Variable:
         """neg, pos or invert."""
         unknown(f"unary {operation} of {self.describe()}")
+
+
+class ExistingObject(Variable):
+    """An object of the process that stands for itself and is true: a class, module, operator or native function."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any, source: Source | None = None) -> None:
+        super().__init__(source)
+        self.value = value
+
+    def python_type(self) -> type:
+        return type(self.value)
+
+    def key(self) -> Any:
+        return self.value
+
+    def real_object(self) -> Any:
+        return self.value
+
+    def truth(self, tx: Tracer) -> bool:
+        return True
 
 
 class LazyVariable(Variable):

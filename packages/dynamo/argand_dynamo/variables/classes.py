@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from argand_dynamo.exceptions import break_trace
 from argand_dynamo.variables.base import (
     MISSING,
+    ExistingObject,
     Iterator,
     MethodVariable,
-    Source,
     Variable,
     unknown,
 )
@@ -23,32 +23,17 @@ if TYPE_CHECKING:
 __all__ = ["BuiltinVariable", "ClassVariable", "PythonModuleVariable", "SuperVariable"]
 
 
-class ClassVariable(Variable):
+class ClassVariable(ExistingObject):
     """A class."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: type, source: Source | None = None) -> None:
-        self.value = value
-        self.source = source
-
-    def python_type(self) -> type:
-        return type(self.value)
+    __slots__ = ()
+    value: type
 
     def describe(self) -> str:
         return f"class {self.value.__qualname__}"
 
     def raw(self) -> Any:
         return self.value
-
-    def key(self) -> Any:
-        return self.value
-
-    def real_object(self) -> Any:
-        return self.value
-
-    def truth(self, tx: Tracer) -> bool:
-        return True
 
     def getattr(self, tx: Tracer, name: str) -> Variable:
         if name in ("__name__", "__qualname__", "__module__", "__mro__", "__bases__", "__class__"):
@@ -123,62 +108,28 @@ class ClassVariable(Variable):
         return None
 
 
-class PythonModuleVariable(Variable):
+class PythonModuleVariable(ExistingObject):
     """An imported module."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: types.ModuleType, source: Source | None = None) -> None:
-        self.value = value
-        self.source = source
-
-    def python_type(self) -> type:
-        return type(self.value)
+    __slots__ = ()
+    value: types.ModuleType
 
     def describe(self) -> str:
         return f"module {self.value.__name__}"
 
-    def key(self) -> Any:
-        return self.value
-
-    def real_object(self) -> Any:
-        return self.value
-
-    def truth(self, tx: Tracer) -> bool:
-        return True
-
     def getattr(self, tx: Tracer, name: str) -> Variable:
         return tx.module_attribute(self, name)
 
-    def setattr(self, tx: Tracer, name: str, value: Variable) -> None:
-        unknown(f"assignment to attribute {name!r} of {self.describe()}")
 
-
-class BuiltinVariable(Variable):
+class BuiltinVariable(ExistingObject):
     """A function, type or descriptor that is not written in Python; known ones have a handler."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any, source: Source | None = None) -> None:
-        self.value = value
-        self.source = source
-
-    def python_type(self) -> type:
-        return type(self.value)
+    __slots__ = ()
 
     def describe(self) -> str:
         module = getattr(self.value, "__module__", None)
         name = getattr(self.value, "__qualname__", None) or getattr(self.value, "__name__", "?")
         return f"{module}.{name}" if module and module != "builtins" else str(name)
-
-    def key(self) -> Any:
-        return self.value
-
-    def real_object(self) -> Any:
-        return self.value
-
-    def truth(self, tx: Tracer) -> bool:
-        return True
 
     def getattr(self, tx: Tracer, name: str) -> Variable:
         if name in ("__name__", "__qualname__", "__module__"):

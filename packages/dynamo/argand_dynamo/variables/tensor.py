@@ -12,6 +12,7 @@ from argand_c10._C import OperatorMethod
 from argand_dynamo.exceptions import break_trace
 from argand_dynamo.variables.base import (
     MISSING,
+    ExistingObject,
     Iterator,
     MethodVariable,
     Source,
@@ -201,29 +202,13 @@ class TensorVariable(Variable):
         return tx.from_raw(tx.operation(method, *raw_args, **raw_kwargs))
 
 
-class OperatorVariable(Variable):
+class OperatorVariable(ExistingObject):
     """A registered operator, or an unbound operator method of Tensor."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any, source: Source | None = None) -> None:
-        self.value = value
-        self.source = source
-
-    def python_type(self) -> type:
-        return type(self.value)
+    __slots__ = ()
 
     def describe(self) -> str:
         return f"operator {getattr(self.value, 'name', self.value)!r}"
-
-    def real_object(self) -> Any:
-        return self.value
-
-    def key(self) -> Any:
-        return self.value
-
-    def truth(self, tx: Tracer) -> bool:
-        return True
 
     def getattr(self, tx: Tracer, name: str) -> Variable:
         if not hasattr(self.value, name):
