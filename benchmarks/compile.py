@@ -179,10 +179,11 @@ def main(_: list[str]) -> int:
     rows = report.measure_cases(cases, processes, _SECONDS.value)
     for process in processes:
         process.close()
-    for more in (lambda: against_peer(libraries), lambda: our_facts(libraries[0])):
-        found = more()
-        rows += found
-        print("\n".join(render(row) for row in found), flush=True)
+    once = against_peer(libraries)
+    print("\n".join(map(render, once)), flush=True)
+    facts = our_facts(libraries[0])
+    print("\n".join(map(render, facts)), flush=True)
+    rows += once + facts
     path = report.write_report(
         report.describe(_THREADS.value, versions, rows), "compile", _OUT.value
     )
