@@ -10,6 +10,7 @@ from typing import Any
 
 from argand_c10.debug_trace import Compilation
 from argand_c10.records import Record
+from argand_fx.draw import draw_svg
 
 _GRAPHS = {
     "graph": "Traced graph",
@@ -147,8 +148,6 @@ def _graph(title: str, module: Any) -> str:
     nodes = list(module.graph.nodes)
     text = f"<pre>{_escape(module.graph.to_text())}</pre>"
     if len(nodes) <= _LARGEST_PICTURE:
-        from argand_fx.draw import draw_svg
-
         text = f'<div class="graph">{draw_svg(module.graph)}</div>' + text
     return _fold(f"{title} ({len(nodes)} nodes)", text)
 
