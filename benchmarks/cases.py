@@ -19,7 +19,11 @@ MILLION = 1 << 20
 
 @dataclass(frozen=True)
 class Case:
-    """One measurement. `traffic`: bytes that a call must move, where it is compared with a copy's bandwidth."""
+    """One measurement.
+
+    `traffic`: bytes that a call must move, where it is compared with a copy's bandwidth. `device`: where the call's work
+    is queued, unless it is done when the call returns.
+    """
 
     name: str
     statement: str
@@ -27,6 +31,7 @@ class Case:
     target: float
     traffic: int = 0
     bandwidth_target: float = 0.0
+    device: str = "cpu"
 
 
 def _tiny(requires_grad: bool) -> Callable[[ModuleType], Names]:
