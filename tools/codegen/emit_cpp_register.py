@@ -329,10 +329,22 @@ def accumulation(op: Operator, parts: Parts) -> None:
         parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_{key}, {name}_cpu, nullptr}}')
 
 
+def autocast_row(op: Operator, parts: Parts) -> None:
+    """The kernel that casts arguments; its data are the policies."""
+    assert op.autocast is not None
+    cpu, accelerator = (f"AutocastPolicy::k{policy.capitalize()}" for policy in op.autocast)
+    parts.definitions.append(f"constexpr AutocastRule {op.identifier}_autocast = {{{cpu}, {accelerator}}};\n")
+    parts.kernels.append(
+        f'{{"{op.schema.full_name}", ARGAND_KEY_AUTOCAST, autocast_kernel, &{op.identifier}_autocast}}'
+    )
+
+
 def emit_register(registry: Registry, family: str) -> str:
     parts = Parts()
     for op in registry.family(family):
         parts.operators += [operator_row(op, s) for s in op.forms()]
+        if op.autocast is not None:
+            autocast_row(op, parts)
         if op.kind == "pointwise":
             pointwise(op, parts)
             continue
@@ -349,7 +361,7 @@ def emit_register(registry: Registry, family: str) -> str:
         derived_forms(op, parts)
     return (
         HEADER
-        + '#include "packages/aten/csrc/registration.h"\n#include "packages/aten/generated/kernels.h"\n'
+        + '#include "packages/aten/csrc/autocast.h"\n#include "packages/aten/csrc/registration.h"\n#include "packages/aten/generated/kernels.h"\n'
         + '#include "packages/aten/generated/ops.h"\n\n'
         + '#pragma GCC diagnostic ignored "-Wunused-but-set-variable"\n\n'
         + "namespace argand::simd {\n"

@@ -121,7 +121,11 @@ def emit_shapes(registry: Registry, family: str) -> str:
         "SHAPES", "Any", shapes, "operator -> sizes of its results, from its arguments"
     )
     text += _table("DTYPES", "Any", dtypes, "operator -> dtypes of its results, from its arguments")
-    return text + _table("KINDS", "str", kinds, "operator -> its kind in the registry")
+    text += _table("KINDS", "str", kinds, "operator -> its kind in the registry")
+    autocast = {op.name: repr(op.autocast) for op in registry.family(family) if op.autocast}
+    return text + _table(
+        "AUTOCAST", "tuple[str, str]", autocast, "operator -> autocast's policies on the CPU and on other devices"
+    )
 
 
 # ---- derivatives -------------------------------------------------------------------------------------------------------
@@ -262,7 +266,7 @@ def emit_tables(registry: Registry) -> str:
         + "from typing import Any\n\n"
     )
     names = {
-        "shapes": ("SHAPES", "DTYPES", "KINDS"),
+        "shapes": ("SHAPES", "DTYPES", "KINDS", "AUTOCAST"),
         "derivatives": ("DERIVATIVES", "BODIES"),
         "composites": ("COMPOSITES",),
         "lowerings": ("LOWERINGS",),

@@ -17,6 +17,8 @@ from tools.codegen.body_reader import read_body
 from tools.codegen.errors import Diagnostics
 from tools.codegen.expr import Element, ExprError, Name, Number, parse_element, suggest
 from tools.codegen.model import (
+    AUTOCAST_DEVICES,
+    AUTOCAST_POLICIES,
     BACKENDS,
     KINDS,
     PROMOTIONS,
@@ -35,7 +37,7 @@ from tools.codegen.yaml_nodes import Node, read_file
 
 KEYS = (
     "op", "kind", "dtypes", "promote", "result", "expr", "reduce", "scan", "shape", "dtype", "body", "kernel", "grad",
-    "variants", "aliases", "doc", "reference", "samples", "tolerance", "skips",
+    "autocast", "variants", "aliases", "doc", "reference", "samples", "tolerance", "skips",
 )  # fmt: skip
 RESULT_RULES = ("self", "accumulate", "accumulate_float")
 
@@ -122,6 +124,7 @@ class Loader:
             promote=self.one_of(keys, "promote", PROMOTIONS, "default") or "default",
             result_dtype=self.result(keys.get("result"), schema),
             kernel=self.kernel(keys.get("kernel")),
+            autocast=self.autocast(keys.get("autocast"), schema),
             variants=self.names(keys.get("variants"), VARIANTS, "variant") or variants,
             aliases=tuple(n.text for n in keys["aliases"].items()) if "aliases" in keys else (),
             doc=keys["doc"].text.strip() if "doc" in keys else "",
@@ -185,6 +188,20 @@ class Loader:
             )
             return {}
         return {k: v.text for k, v in node.fields(BACKENDS, "kernel", self.diagnostics).items()}
+
+    def autocast(self, node: Node | None, schema: Schema) -> tuple[str, str] | None:
+        """One policy for all devices, or `{cpu: ..., accelerator: ...}`."""
+        if node is None:
+            return None
+        if schema.is_inplace or schema.is_out or not any(a.type.base in ("Tensor", "Operand") for a in schema.arguments):
+            self.diagnostics.add(node.location, "autocast: only functional operators of tensors are cast", 1)
+        both = {device: node for device in AUTOCAST_DEVICES}
+        if node.is_mapping:
+            both = node.fields(AUTOCAST_DEVICES, "autocast", self.diagnostics)
+        found = {d: self.one_of({"autocast": n}, "autocast", AUTOCAST_POLICIES, None) for d, n in both.items()}
+        if node.is_mapping and len(found) < len(AUTOCAST_DEVICES):
+            self.diagnostics.add(node.location, "autocast: needs a policy for each of " + ", ".join(AUTOCAST_DEVICES), 1)
+        return (found.get("cpu") or "none", found.get("accelerator") or "none")
 
     def mapping(self, node: Node | None, what: str) -> dict[str, Any]:
         if node is None:

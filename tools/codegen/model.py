@@ -21,6 +21,10 @@ KINDS: Final = (
 )  # fmt: skip
 VARIANTS: Final = ("function", "method", "inplace", "out")
 PROMOTIONS: Final = ("default", "float", "none", "self")  # self: the first operand's dtype
+# What autocast does with an operator's floating-point tensors: casts them to the region's dtype, to float32, or to the widest of theirs;
+# "none": leaves them, also inside of the body. Without an entry the operators of the body decide.
+AUTOCAST_POLICIES: Final = ("lower", "float32", "promote", "none")
+AUTOCAST_DEVICES: Final = ("cpu", "accelerator")
 BACKENDS: Final = ("cpu", "cuda", "hip", "meta", "composite")
 
 # Base types by their text in schemas.
@@ -317,6 +321,7 @@ class Operator:
     dtype_rule: Body | None = None
     body: Body | None = None
     kernel: Mapping[str, str] = field(default_factory=dict)  # backend -> function name
+    autocast: tuple[str, str] | None = None  # the policies of AUTOCAST_DEVICES
     grad: tuple[Derivative, ...] = ()
     grad_none: bool = False  # `grad: none`: never differentiable
     variants: tuple[str, ...] = ("function", "method")

@@ -31,6 +31,7 @@ def _provide() -> dict[str, rules.Rules]:
             derivative=tables.DERIVATIVES.get(name),
             derivative_body=tables.BODIES.get(name),
             differentiable=name not in tables.NOT_DIFFERENTIABLE,
+            autocast=tables.AUTOCAST.get(name),
             lowering=tables.LOWERINGS.get(name),
         )
         for name, kind in tables.KINDS.items()

@@ -36,8 +36,10 @@ Tensor run_pointwise(const ArgandOperator* op, const ArgandValue* args, const Te
 
 const ArgandOperator* functional_of(const ArgandOperator* op) { return find_operator(static_cast<const char*>(op->key_data[ARGAND_KEY_COMPOSITE])); }
 
-// Calls the functional form; one Tensor per result.
+// Calls the functional form; one Tensor per result. Autocast leaves forms that write into a given tensor alone.
 TensorList call_functional(const ArgandOperator* functional, const ArgandValue* args) {
+  StateGuard state;
+  state->exclude_keys |= ARGAND_KEYBIT(ARGAND_KEY_AUTOCAST);
   ArgandValue rets[8] = {};
   check(api->call(functional, args, rets));
   TensorList results;

@@ -31,6 +31,8 @@ class Rules:
         derivative: `derivative(ops, grads, args, results, needs)` -> a gradient or None per argument.
         derivative_body: like `composite`; the operator is derived by deriving this body in its place.
         differentiable: whether floating results of floating inputs carry gradients.
+        autocast: what autocast does with the tensors on the CPU, and on other devices: "lower" casts them to the region's
+            dtype, "float32" to that, "promote" to the widest of theirs, "none" leaves them, also inside of a body.
         lowering: how a code generator makes loops of it; defined by the code generator.
     """
 
@@ -41,6 +43,7 @@ class Rules:
     derivative: Callable[..., Any] | None = None
     derivative_body: Callable[..., Any] | None = None
     differentiable: bool = True
+    autocast: tuple[str, str] | None = None
     lowering: Any = None
 
 

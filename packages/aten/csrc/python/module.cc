@@ -89,7 +89,33 @@ PyObject* set_tensor_attribute(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+PyObject* autocast_state(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(argand_aten_autocast_state()); }
+
+PyObject* set_autocast_state(PyObject*, PyObject* state) {
+  const unsigned long long value = PyLong_AsUnsignedLongLong(state);
+  if (value == static_cast<unsigned long long>(-1) && PyErr_Occurred()) return nullptr;
+  argand_aten_set_autocast_state(value);
+  Py_RETURN_NONE;
+}
+
+PyObject* clear_autocast_cache(PyObject*, PyObject*) {
+  argand_aten_clear_autocast_cache();
+  Py_RETURN_NONE;
+}
+
+PyObject* device_type_number(PyObject*, PyObject* name) {
+  const ArgandArgDesc desc{"device_type", ARGAND_ARG_DEVICE, 0, 0, {}};
+  ArgandValue device{};
+  void* keep_alive = nullptr;
+  if (python_api->to_value(name, &desc, &device, &keep_alive)) return nullptr;
+  return PyLong_FromLong(ARGAND_DEVICE_TYPE(device.i));
+}
+
 PyMethodDef kMethods[] = {
+    {"device_type_number", device_type_number, METH_O, "device_type_number(name): the ArgandDeviceType of a device's name."},
+    {"autocast_state", autocast_state, METH_NOARGS, "autocast_state(): this thread's ArgandThreadState.autocast, its first byte in the lowest bits."},
+    {"set_autocast_state", set_autocast_state, METH_O, "set_autocast_state(state): what autocast_state() then returns."},
+    {"clear_autocast_cache", clear_autocast_cache, METH_NOARGS, "clear_autocast_cache(): lets go of the cast weights that this thread keeps."},
     {"set_tensor_attribute", set_tensor_attribute, METH_VARARGS, "set_tensor_attribute(name, attribute): adds a method or property to Tensor."},
     {"set_blas", set_blas, METH_O, "set_blas(path): where OpenBLAS's shared library is; it is loaded at its first use."},
     {nullptr, nullptr, 0, nullptr},

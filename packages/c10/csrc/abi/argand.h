@@ -220,7 +220,12 @@ typedef struct ArgandThreadState {
   uint64_t exclude_keys; /* removed from it (after include) */
   int32_t grad_mode;     /* 1: gradients are recorded */
   int32_t inference_mode;
+  /* Autocast, a byte a device type: the dtype of lower precision, plus ARGAND_AUTOCAST_ON. ARGAND_KEY_AUTOCAST is among include_keys exactly
+   * if one of them is on. The last byte is no device's: ARGAND_AUTOCAST_ON there while cast weights are kept for the next use. */
+  uint8_t autocast[8];
 } ArgandThreadState;
+#define ARGAND_AUTOCAST_ON 0x80u
+#define ARGAND_AUTOCAST_CACHE ARGAND_NUM_BACKENDS /* the last byte's index */
 
 typedef void (*ArgandRangeFn)(void* context, int64_t begin, int64_t end);
 

@@ -8,7 +8,8 @@
 
 namespace argand::core {
 
-__thread ArgandThreadState t_state __attribute__((tls_model("initial-exec"))) = {0, 0, 1, 0};
+__thread ArgandThreadState t_state __attribute__((tls_model("initial-exec"))) = {
+    0, 0, 1, 0, {ARGAND_BFLOAT16, ARGAND_FLOAT16, ARGAND_FLOAT16, ARGAND_BFLOAT16, ARGAND_FLOAT16, ARGAND_FLOAT16, ARGAND_FLOAT16, ARGAND_AUTOCAST_ON}};
 
 namespace {
 
