@@ -60,9 +60,23 @@ def _written(state: int, byte: int, value: int) -> int:
     return state & ~(0xFF << 8 * byte) | value << 8 * byte
 
 
-def _is_on(state: int) -> bool:
-    """Whether a device type is in a region."""
-    return bool(state & int.from_bytes([_ON] * _CACHE_BYTE, "little"))
+_ALL_ON = int.from_bytes([_ON] * _CACHE_BYTE, "little")
+
+
+def without_regions(state: int) -> int:
+    """A state in which nothing is cast."""
+    return state & ~_ALL_ON
+
+
+def dtype_in_region(state: int, byte: int) -> argand_c10.dtype | None:
+    """The region's dtype of lower precision for a device type, given by its number; None outside of regions."""
+    value = _read(state, byte)
+    return _DTYPES[value & ~_ON] if value & _ON else None
+
+
+def keeps_casts(state: int) -> bool:
+    """Whether cast weights are kept."""
+    return bool(_read(state, _CACHE_BYTE))
 
 
 def is_autocast_available(device_type: str) -> bool:
@@ -111,7 +125,7 @@ def set_autocast_dtype(device_type: str, dtype: argand_c10.dtype) -> None:
 
 def is_autocast_cache_enabled() -> bool:
     """Whether regions of this thread keep the weights that they have cast."""
-    return bool(_read(_C.autocast_state(), _CACHE_BYTE))
+    return keeps_casts(_C.autocast_state())
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
@@ -182,7 +196,7 @@ class autocast(_Mode):
     def __exit__(self, *exc: object) -> None:
         outer = self._outer.pop()
         _C.set_autocast_state(outer)
-        if not _is_on(outer):
+        if not outer & _ALL_ON:
             _C.clear_autocast_cache()
 
 

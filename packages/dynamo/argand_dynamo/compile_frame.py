@@ -13,6 +13,7 @@ from argand_c10 import debug_trace, logs, metrics
 from argand_c10.records import Record, emit
 from argand_dynamo import _C
 from argand_dynamo._C import GuardTree
+from argand_dynamo.autocast import called_outside, outside_of_regions
 from argand_dynamo.backends import lookup_backend
 from argand_dynamo.configuration import config
 from argand_dynamo.convert_frame import (
@@ -121,7 +122,7 @@ def _compile(
             graph.serialize() if settings.stores and isinstance(graph, BackendArtifact) else None
         )
         plan = replace(plan, graph=replace(plan.graph, backend=settings.backend, artifact=artifact))
-    replacement = assemble_plan(plan, code, RuntimeObjects(graph, resume))
+    replacement = assemble_plan(plan, code, RuntimeObjects(called_outside(graph, plan), resume))
     bytecode = logs.channel("bytecode")
     if bytecode.isEnabledFor(20):
         bytecode.info("%s\n%s\n%s", plan.name, plan, _bytecode_text(replacement.code))
@@ -242,18 +243,16 @@ def _compile_graph(finished: Finished, settings: Settings) -> Callable[..., Any]
         debug_trace.add("graph", module)
     backend = lookup_backend(settings.backend)
     with metrics.timed("backend"):
-        compiled = backend(module, list(finished.inputs), **dict(settings.options))
+        compiled = outside_of_regions(backend)(module, list(finished.inputs), **dict(settings.options))
     note_compiler(backend)
     note_compiler(compiled)
     if not callable(compiled):
         raise TypeError(
             f"compile: the backend {settings.backend!r} returned {type(compiled).__name__}, expected a callable"
         )
-    return (
-        _keep_grad_mode(compiled)
-        if finished.has_modes and settings.backend == "eager"
-        else compiled
-    )
+    if finished.has_modes and settings.backend == "eager":
+        compiled = _keep_grad_mode(compiled)
+    return compiled
 
 
 def _keep_grad_mode(compiled: Callable[..., Any]) -> Callable[..., Any]:

@@ -19,6 +19,7 @@ from argand_c10.fork import renew_in_child
 from argand_c10.records import Record, emit
 from argand_dynamo import _C
 from argand_dynamo._C import CacheEntry, CompiledFunction, GuardTree
+from argand_dynamo.autocast import called_outside
 from argand_dynamo.backends import has_loader, load_artifact
 from argand_dynamo.caches import clear_all
 from argand_dynamo.configuration import config
@@ -342,7 +343,7 @@ def _revive(
         resume = [
             resume_function(c, function.__globals__, settings) for c in resume_codes(plan, code)
         ]
-        replacement = assemble_plan(plan, code, RuntimeObjects(graph, resume))
+        replacement = assemble_plan(plan, code, RuntimeObjects(called_outside(graph, plan), resume))
     except (PlanError, TypeError, ValueError):
         return None
     return Compilation(tree, None, replacement, hooked=isinstance(plan.outcome, Break))

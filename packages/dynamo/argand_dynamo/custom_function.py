@@ -83,6 +83,7 @@ def _own_graph(tx: Tracer) -> Iterator[GraphBuilder]:
     outer = tx.builder
     inner = GraphBuilder(Graph(), outer.shape_env)
     inner.grad_enabled = False
+    inner.autocast = outer.autocast
     changes = (len(tx.changed), len(tx.global_stores))
     tx.builder = inner
     try:
@@ -198,7 +199,7 @@ def _backward_graph(
     kept: list[TensorVariable],
     results: list[TensorVariable],
 ) -> GraphModule:
-    with _own_graph(tx) as builder:
+    with _own_graph(tx) as builder, tx.autocast.suspended():
         inner = {id(v): _placeholder(tx, builder, f"kept{i}", v.fake) for i, v in enumerate(kept)}
         grads: list[Variable] = []
         for i, v in enumerate(results):

@@ -6,6 +6,7 @@ import types
 from dataclasses import dataclass, replace
 from typing import Any
 
+from argand_aten._C import set_autocast_state
 from argand_autograd._C import _set_grad_enabled
 from argand_dynamo.frame_plan import Break, FramePlan, GraphCall, Return
 from argand_dynamo.guards import Guard, shape_guard, state_guards, storage_guards, tensor_guard
@@ -60,6 +61,9 @@ def finish(tx: Tracer, value: Variable | None) -> Finished:
     if tx.builder.grad_enabled != tx.entry_grad_mode:
         mode = ("const", tx.builder.grad_enabled)
         made.effects.append(("do", ("call", ("const", _set_grad_enabled), [mode], [])))
+    if tx.autocast.state != tx.autocast.entry:
+        state = ("const", tx.autocast.state)
+        made.effects.append(("do", ("call", ("const", set_autocast_state), [state], [])))
     call, module, inputs, has_modes = _finish_graph(tx, made)
     plan = FramePlan(
         name=tx.function.__qualname__,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import argand_autograd
 import argand_c10
+from argand_aten import _C as aten_native
 from argand_autograd import _C as autograd_native
 from argand_c10 import _C as native
 from argand_c10 import Tensor
@@ -333,6 +334,28 @@ def _set_inference_mode(tx: Tracer, enabled: Variable) -> Variable:
     if bool(tx.raw(enabled)) != argand_autograd.is_inference_mode_enabled():
         raise break_trace("grad_mode", "inference_mode()")
     return Constant(None)
+
+
+@handles(aten_native.autocast_state)
+def _autocast_state(tx: Tracer) -> Variable:
+    return Constant(tx.autocast.state)
+
+
+@handles(aten_native.set_autocast_state)
+def _set_autocast_state(tx: Tracer, state: Variable) -> Variable:
+    tx.autocast.state = tx.raw(state)
+    return Constant(None)
+
+
+@handles(aten_native.clear_autocast_cache)
+def _clear_autocast_cache(tx: Tracer) -> Variable:
+    tx.autocast.clear()
+    return Constant(None)
+
+
+@handles(aten_native.device_type_number)
+def _device_type_number(tx: Tracer, name: Variable) -> Variable:
+    return tx.call_python(aten_native.device_type_number, [tx.raw(name)], {})
 
 
 @handles(native.get_default_dtype)

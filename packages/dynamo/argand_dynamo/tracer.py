@@ -18,6 +18,7 @@ from argand_dynamo import (  # noqa: F401  (they register handlers)
     opcodes_control,
 )
 from argand_dynamo._C import CompiledFunction
+from argand_dynamo.autocast import Autocast
 from argand_dynamo.builtins import call_builtin, construct, function_handler
 from argand_dynamo.configuration import config
 from argand_dynamo.exceptions import BreakTrace, Raised, break_trace
@@ -78,6 +79,7 @@ class Tracer(Operations, Lookups, Wrapping):
         self.main_builder = self.builder
         self.builder.grad_enabled = is_grad_enabled()
         self.entry_grad_mode = self.builder.grad_enabled
+        self.autocast = self.builder.autocast = Autocast()
         self.inputs: list[GraphInput] = []
         # (source, kind, value), each once, in the order in which they were needed.
         self.guards: dict[tuple[Any, ...], tuple[Source, str, Any]] = {}

@@ -18,7 +18,8 @@ struct GuardTree::StateCheck {
   enum Kind : uint8_t { GradMode, InferenceMode, DefaultDType, Modes } kind;
   int guard;
   int64_t value;
-  uint64_t include_keys = 0, exclude_keys = 0;  // Modes
+  uint64_t include_keys = 0, exclude_keys = 0, autocast = 0;  // Modes
+  bool any_autocast = true;
 };
 
 // A class that TYPE guards name, with what is assumed of its attributes; looked at once a check, however many objects are of it.
@@ -127,8 +128,10 @@ bool GuardTree::add_state(const char* kind, PyObject* value, int guard) {
   } else if (std::strcmp(kind, "MODES") == 0) {
     check.kind = StateCheck::Modes;
     if (PyTuple_Check(value)) {
-      unsigned long long include, exclude;
-      if (!PyArg_ParseTuple(value, "KK:MODES guard", &include, &exclude)) throw PythonError{};
+      unsigned long long include, exclude, autocast;
+      if (!PyArg_ParseTuple(value, "KKK:MODES guard", &include, &exclude, &autocast)) throw PythonError{};
+      check.autocast = autocast;
+      check.any_autocast = false;
       check.include_keys = include;
       check.exclude_keys = exclude;
     }
@@ -225,7 +228,8 @@ bool GuardTree::check_state(Failure* failure) const {
         holds = api->default_dtype() == check.value;
         break;
       case StateCheck::Modes:
-        holds = state->include_keys == check.include_keys && state->exclude_keys == check.exclude_keys;
+        holds = state->include_keys == check.include_keys && state->exclude_keys == check.exclude_keys &&
+                (check.any_autocast || std::memcmp(state->autocast, &check.autocast, sizeof check.autocast) == 0);
         break;
     }
     if (!holds) return fail(failure, check.guard, nullptr);

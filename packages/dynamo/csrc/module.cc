@@ -45,7 +45,9 @@ PyObject* storage_id(PyObject*, PyObject* o) {
 
 PyObject* thread_keys(PyObject*, PyObject*) {
   const ArgandThreadState* state = api->thread_state();
-  return Py_BuildValue("(KK)", static_cast<unsigned long long>(state->include_keys), static_cast<unsigned long long>(state->exclude_keys));
+  unsigned long long autocast;
+  std::memcpy(&autocast, state->autocast, sizeof autocast);
+  return Py_BuildValue("(KKK)", static_cast<unsigned long long>(state->include_keys), static_cast<unsigned long long>(state->exclude_keys), autocast);
 }
 
 PyMethodDef functions[] = {
@@ -56,7 +58,7 @@ PyMethodDef functions[] = {
      "instance_attribute(object, name, default=None)\n--\n\nThe entry of object.__dict__; runs no descriptor and makes no dict."},
     {"storage_id", storage_id, METH_O, "storage_id(tensor)\n--\n\nA number that the tensors of one storage share while it lives."},
     {"thread_keys", thread_keys, METH_NOARGS,
-     "thread_keys()\n--\n\nThe dispatch keys that this thread adds to and removes from every operator call."},
+     "thread_keys()\n--\n\nThe dispatch keys that this thread adds to and removes from every operator call, and its autocast state."},
     {"is_constant", is_constant_function, METH_O, "is_constant(object)\n--\n\nCan it be the value of an EQUALS guard."},
     {nullptr, nullptr, 0, nullptr}};
 PyModuleDef definition = {

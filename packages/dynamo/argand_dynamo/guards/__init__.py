@@ -25,7 +25,7 @@ DISTINCT            sources: pairwise different objects (the guard's own source 
 STORAGE             (sources, pattern[, offsets]): tensors share storage exactly where their numbers in the pattern are equal
 SHAPE               (expressions, {symbol: (source, "size" | "stride" | "offset" | "value", dim)}): every expression is true
 GRAD_MODE           bool        INFERENCE_MODE   bool        DEFAULT_DTYPE   a floating dtype
-MODES               None: no dispatch mode is active in the thread; or its (include_keys, exclude_keys)
+MODES               None: no dispatch mode is active in the thread; or its (include_keys, exclude_keys, autocast)
 ==================  ================================================================================================
 """
 

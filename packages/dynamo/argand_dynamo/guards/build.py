@@ -127,7 +127,7 @@ def state_guards() -> list[Guard]:
         Guard((), "GRAD_MODE", is_grad_enabled()),
         Guard((), "INFERENCE_MODE", is_inference_mode_enabled()),
         Guard((), "DEFAULT_DTYPE", argand_c10.get_default_dtype()),
-        Guard((), "MODES", keys if any(keys) else None),
+        Guard((), "MODES", keys),
     ]
 
 

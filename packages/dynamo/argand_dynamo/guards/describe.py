@@ -141,7 +141,9 @@ _RELATIONS: dict[str, Callable[[Any, CodeType | None], str]] = {
     "INFERENCE_MODE": lambda v, _: f"inference mode is {'on' if v else 'off'}",
     "DEFAULT_DTYPE": lambda v, _: f"the default dtype is {v}",
     "MODES": lambda v, _: (
-        "no dispatch mode is active" if v is None else "the dispatch keys are the same"
+        "the dispatch keys and autocast's dtypes are the same"
+        if v is not None and any(v[:2])
+        else "no dispatch mode is active"
     ),
 }
 

@@ -48,6 +48,7 @@ class _Spec:
 
     __slots__ = (
         "arg_mask",
+        "autocast",
         "composite",
         "differentiable",
         "dtype",
@@ -80,6 +81,7 @@ class _Spec:
         if self.inplace and rules is None:
             functional = rules_of(op.name.partition(".")[0].removesuffix("_"))
         self.kind = rules.kind if rules else "opaque"
+        self.autocast = rules.autocast if rules else None
         self.shape = rules.shape if rules else None
         self.dtype = rules.dtype if rules else None
         derived = rules is not None and (rules.derivative or rules.derivative_body)
@@ -126,6 +128,8 @@ class GraphBuilder:
         shape_env: where symbolic sizes and their guards live, or None.
         ops: the operators as attributes: `builder.ops.add(x, 1)`.
         constants: tensors that the graph reads through `get_attr` nodes, by name; they belong into its module.
+        autocast: None, or `autocast(builder, policies, arguments)`, called for operators with `Rules.autocast`: gives the
+            arguments cast, or None where they and the operators of the body are as without it.
         grad_enabled: whether results carry gradients; nodes made while False say so in their meta.
         location, stack: where the user's code is, for the meta of new nodes: `(file, line, function)`, and a tuple of
             those, outermost first.
@@ -137,6 +141,8 @@ class GraphBuilder:
         self.ops = Operators(self)
         self.constants: dict[str, Tensor] = {}
         self.grad_enabled = True
+        self.autocast: Callable[[GraphBuilder, tuple[str, str], list[Any]], list[Any] | None] | None
+        self.autocast = None
         self.location: tuple[str, int, str] | None = None
         self.stack: tuple[tuple[str, int, str], ...] | None = None
         self._bound: dict[Any, tuple[_Spec, tuple[Any, ...]]] = {}
@@ -388,6 +394,10 @@ class GraphBuilder:
             if spec.out_of is not None and "out" in spec.schema.index:
                 return self._apply_out(spec, values)
             return self._apply_inplace(spec, values)
+        if self.autocast is not None and spec.autocast is not None:
+            cast = self.autocast(self, spec.autocast, values)
+            if cast is not None:
+                return self._apply_without_autocast(spec, cast)
         if spec.composite is not None:
             n = spec.positional
             try:
@@ -410,6 +420,13 @@ class GraphBuilder:
         else:
             self._adopt(result, node)
         return result
+
+    def _apply_without_autocast(self, spec: _Spec, values: list[Any]) -> Any:
+        autocast, self.autocast = self.autocast, None
+        try:
+            return self._apply(spec, values)
+        finally:
+            self.autocast = autocast
 
     def _elementwise(self, spec: _Spec, values: list[Any]) -> FakeTensor | None:
         """The result of a pointwise operator on contiguous tensors of one shape, and numbers; None: not so simple."""
@@ -540,7 +557,7 @@ class GraphBuilder:
         n = len(schema.schema_of(functional).arguments)
         first = _specs.get(functional) or _Spec(functional)
         _specs[functional] = first
-        results = self._apply(first, values[:n])
+        results = self._apply_without_autocast(first, values[:n])
         outs = values[n:]
         for target, result in zip(
             outs, results if isinstance(results, (tuple, list)) else (results,), strict=True
