@@ -5,6 +5,7 @@
 
 #include "packages/aten/csrc/core/iteration.h"
 #include "packages/aten/csrc/kernels/cpu/cast.h"
+#include "packages/aten/generated/ops.h"
 #include "packages/c10/csrc/core/strided.h"
 
 namespace argand::kernels::cpu {
@@ -119,7 +120,7 @@ void copy_(const Tensor& self, const Tensor& src, bool) {
   copy_strided(self, src);
 }
 
-Tensor to_copy(const Tensor& self, int dtype, std::optional<ArgandDevice> device, bool, std::optional<int64_t> memory_format) {
+Tensor to_copy(const Tensor& self, int dtype, std::optional<ArgandDevice> device, bool non_blocking, std::optional<int64_t> memory_format) {
   const int type = dtype == ARGAND_DTYPE_NONE ? self.dtype() : dtype;
   const ArgandDevice to = device ? *device : self.device();
   const bool keep = !memory_format && !self.is_contiguous() && is_non_overlapping_and_dense(self.sizes(), self.strides());
@@ -127,7 +128,9 @@ Tensor to_copy(const Tensor& self, int dtype, std::optional<ArgandDevice> device
   if (out.is_meta() || out.numel() == 0) return out;
   if (self.is_meta())
     fail(ARGAND_DEVICE_ERROR, "to: got a tensor on meta, which has no data; expected one on cpu. Make it anew with empty_like(..., device='cpu')");
-  if (type == self.dtype() && self.is_contiguous() && out.numel() * out.itemsize() <= kGrainBytes)
+  if (ARGAND_DEVICE_TYPE(to) != ARGAND_CPU)
+    ops::copy_(out, self, non_blocking);  // the other device's
+  else if (type == self.dtype() && self.is_contiguous() && out.numel() * out.itemsize() <= kGrainBytes)
     std::memcpy(out->data, self->data, static_cast<size_t>(out.numel()) * out.itemsize());
   else
     copy_strided(out, self);
