@@ -9,7 +9,7 @@ from __future__ import annotations
 import argand_c10
 from argand_c10 import Tensor, as_tensor, from_numpy, tensor
 
-argand_c10.check_abi("argand-aten", built_for=1)
+argand_c10.check_abi("argand-aten", built_for=2)
 
 from argand_aten import _C, _blas  # noqa: E402  (the ABI is checked first)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argand_aten  # noqa: F401  (the operators whose derivatives are registered by _C)
 import argand_c10
 
-argand_c10.check_abi("argand-autograd", built_for=1)
+argand_c10.check_abi("argand-autograd", built_for=2)
 
 from argand_autograd import func, functional, graph  # noqa: E402  (the ABI is checked first)
 from argand_autograd._C import Node, is_grad_enabled, is_inference_mode_enabled  # noqa: E402

@@ -7,7 +7,7 @@ __all__ = ["ABI_VERSION", "__version__", "check_abi"]
 __version__ = "0.1.0"
 
 # ARGAND_ABI_VERSION of csrc/abi/argand.h; a test compares the two.
-ABI_VERSION = 1
+ABI_VERSION = 2
 
 
 def check_abi(package: str, built_for: int) -> None:

@@ -7,7 +7,7 @@ import importlib
 import argand_autograd  # noqa: F401  (completes Tensor)
 import argand_c10
 
-argand_c10.check_abi("argand-dynamo", built_for=1)
+argand_c10.check_abi("argand-dynamo", built_for=2)
 
 from argand_dynamo.api import (  # noqa: E402  (the ABI is checked first)
     OptimizedModule,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import argand_c10
 
-argand_c10.check_abi("argand-inductor", built_for=1)
+argand_c10.check_abi("argand-inductor", built_for=2)
 
 if TYPE_CHECKING:
     from argand_inductor._C import Program

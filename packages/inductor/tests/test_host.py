@@ -23,7 +23,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Path:
     libraries = Path(argand_c10.__file__ or "").parent
     source = Path(__file__).parent / "host.c"
     includes = [f"-I{folder}" for folder in build.include_folders()]
-    library = libraries / "libargand_c10.so.1"
+    library = libraries / "libargand_c10.so.2"
     command = ["gcc", "-O1", *includes, str(source), str(library), f"-Wl,-rpath,{libraries}"]
     subprocess.run([*command, "-ldl", "-o", str(out)], check=True)
     return out
@@ -62,7 +62,7 @@ def test_operators(host: Path) -> None:
         {"r": buffer(6), "o": buffer(6)},
     )
     path = make_program(spec).path
-    aten = Path(argand_aten.__file__ or "").parent / "libargand_aten.so.1"
+    aten = Path(argand_aten.__file__ or "").parent / "libargand_aten.so.2"
     assert run(host, path, str(aten)) == ["1 1 1 1 2 3 ", "0"]
     done = subprocess.run([host, path], capture_output=True, text=True, check=False)
     assert done.returncode == 1

@@ -30,12 +30,12 @@ def test_a_wheel_against_c10_of_another_abi(package: str, tmp_path: Path) -> Non
     _unpack(tmp_path)
     assert _import(package, tmp_path).returncode == 0
     version = tmp_path / "argand_c10" / "_version.py"
-    text, count = re.subn(r"^ABI_VERSION = 1$", "ABI_VERSION = 2", version.read_text(), flags=re.M)
+    text, count = re.subn(r"^ABI_VERSION = 2$", "ABI_VERSION = 3", version.read_text(), flags=re.M)
     assert count == 1
     version.write_text(text)
     done = _import(package, tmp_path)
     assert done.returncode == 1
     error = done.stderr.strip().splitlines()[-1]
     assert error.startswith("ImportError: argand")
-    assert "was built for ABI 1 of argand-c10" in error and "provides ABI 2" in error
+    assert "was built for ABI 2 of argand-c10" in error and "provides ABI 3" in error
     assert "pip install" in error

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define ARGAND_ABI_VERSION 1
+#define ARGAND_ABI_VERSION 2
 #define ARGAND_MAX_DIMS 64
 #define ARGAND_INLINE_DIMS 5
 
@@ -212,6 +212,9 @@ typedef struct ArgandGenerator {
   uint64_t offset; /* next free counter (each gives four 32-bit words) */
   void* pyobject;
   void* mutex;
+  /* While a graph is captured: device memory of two uint64 that each replay sets, {seed, number added to the counter}.
+   * A kernel reads them instead of its own seed when the pointer is not NULL. */
+  const uint64_t* graph_state;
 } ArgandGenerator;
 
 /* ---- thread state -------------------------------------------------------------------------------------------- */
@@ -223,6 +226,7 @@ typedef struct ArgandThreadState {
   /* Autocast, a byte a device type: the dtype of lower precision, plus ARGAND_AUTOCAST_ON. ARGAND_KEY_AUTOCAST is among include_keys exactly
    * if one of them is on. The last byte is no device's: ARGAND_AUTOCAST_ON there while cast weights are kept for the next use. */
   uint8_t autocast[8];
+  const ArgandOperator* device_operator; /* the last operator called on a device other than the CPU: named when a kernel fails */
 } ArgandThreadState;
 #define ARGAND_AUTOCAST_ON 0x80u
 #define ARGAND_AUTOCAST_CACHE ARGAND_NUM_BACKENDS /* the last byte's index */
@@ -238,14 +242,135 @@ typedef struct ArgandMemoryStats {
   uint64_t limit_bytes; /* of cached_bytes */
 } ArgandMemoryStats;
 
-/* A device backend registers this for its type. `allocate` returns NULL when memory is exhausted. */
+/* ---- devices ------------------------------------------------------------------------------------------------ */
+typedef struct ArgandDeviceProperties {
+  char name[256];
+  int32_t major, minor; /* compute capability */
+  int32_t multi_processor_count, warp_size;
+  int32_t max_threads_per_block, max_threads_per_multi_processor, regs_per_multiprocessor;
+  int32_t shared_memory_per_block, shared_memory_per_block_optin, shared_memory_per_multiprocessor; /* bytes */
+  int32_t clock_rate, memory_clock_rate, memory_bus_width;                                          /* kHz, kHz, bits */
+  int32_t pci_domain_id, pci_bus_id, pci_device_id, is_integrated;
+  uint64_t l2_cache_size, total_memory; /* bytes */
+  uint8_t uuid[16];
+} ArgandDeviceProperties;
+
+/* Counters of a caching allocator, each for all blocks, for those of small pools and for those of large pools. */
+typedef enum ArgandCounterKind {
+  ARGAND_COUNT_ALLOCATION = 0, /* blocks in use by storages */
+  ARGAND_COUNT_SEGMENT,        /* regions got from the driver */
+  ARGAND_COUNT_ACTIVE,         /* blocks in use by storages or by work on a stream */
+  ARGAND_COUNT_INACTIVE_SPLIT, /* free parts of regions that are in use elsewhere */
+  ARGAND_COUNT_ALLOCATED_BYTES,
+  ARGAND_COUNT_RESERVED_BYTES,
+  ARGAND_COUNT_ACTIVE_BYTES,
+  ARGAND_COUNT_INACTIVE_SPLIT_BYTES,
+  ARGAND_COUNT_REQUESTED_BYTES, /* before rounding */
+  ARGAND_NUM_COUNTERS
+} ArgandCounterKind;
+typedef struct ArgandCounter {
+  int64_t current, peak, allocated, freed; /* allocated, freed: sums since the last reset */
+} ArgandCounter;
+typedef struct ArgandAllocatorStats {
+  ArgandCounter counters[ARGAND_NUM_COUNTERS][3]; /* all, small pools, large pools */
+  int64_t num_alloc_retries, num_ooms, num_device_alloc, num_device_free;
+  int64_t limit_bytes; /* of reserved bytes; 0: none */
+} ArgandAllocatorStats;
+typedef struct ArgandMemoryBlock { /* one block of a snapshot; blocks of a segment follow one another by address */
+  uint64_t segment_address, segment_size, address, size, requested, pool;
+  void* stream;
+  int32_t large; /* of a large pool */
+  int32_t state; /* 0 free, 1 in use, 2 freed but waiting for work on other streams */
+} ArgandMemoryBlock;
+
+typedef struct ArgandDeviceError { /* written by a kernel that meets an index outside of its dimension; `op` last */
+  int64_t op;                      /* const char*: the operator's name; 0: no error */
+  int64_t index;
+  int64_t where; /* size of the dimension << 6 | the dimension */
+  int64_t reserved;
+} ArgandDeviceError;
+
+#define ARGAND_EVENT_TIMING 1
+#define ARGAND_EVENT_BLOCKING 2     /* event_synchronize sleeps instead of spinning */
+#define ARGAND_EVENT_INTERPROCESS 4 /* never together with TIMING */
+
+typedef enum ArgandCaptureMode { ARGAND_CAPTURE_GLOBAL = 0, ARGAND_CAPTURE_THREAD_LOCAL, ARGAND_CAPTURE_RELAXED } ArgandCaptureMode;
+
+/* A device backend registers this for its type. Streams, events, modules, functions and graphs are the backend's own
+ * handles (CUstream, CUevent, CUmodule, CUfunction; a stream of NULL is the default stream). "Current" is per thread.
+ * The members after `synchronize` may be NULL: the device has no such thing, and works in program order. */
 typedef struct ArgandDeviceInterface {
   const char* name; /* "cpu", "meta", "cuda" */
-  int (*device_count)(void);
+  int (*device_count)(void); /* 0 where there is none, and the thread's error says why; never raises */
+  /* For use on the device's current stream. NULL: exhausted; a backend with `memory_stats` has set the error. */
   void* (*allocate)(int32_t index, size_t nbytes);
-  void (*deallocate)(void* data, int32_t index, size_t nbytes);
+  void (*deallocate)(void* data, int32_t index, size_t nbytes); /* any thread; may be reused on the stream it was allocated for at once */
+  /* Bytes, between memory of this device and of this device, another one of its type or the CPU. Ordered on the current
+   * stream of the device (of dst, if both are devices); when the CPU takes part it returns after completion. */
   int (*copy)(void* dst, ArgandDevice dst_device, const void* src, ArgandDevice src_device, size_t nbytes);
-  int (*synchronize)(int32_t index);
+  int (*synchronize)(int32_t index); /* waits for all work on the device; errors of earlier kernels appear here */
+
+  /* As `copy`, but page-locked CPU memory (host_allocate) is read or written when the stream gets there. */
+  int (*copy_async)(void* dst, ArgandDevice dst_device, const void* src, ArgandDevice src_device, size_t nbytes);
+  int (*fill_bytes)(void* dst, int32_t index, int value, size_t nbytes); /* on the current stream */
+
+  int (*get_device)(int32_t* index); /* the thread's current device */
+  int (*set_device)(int32_t index);
+  int (*properties)(int32_t index, ArgandDeviceProperties* out);
+  int (*can_access_peer)(int32_t index, int32_t peer, int* out);
+
+  int (*stream_current)(int32_t index, void** stream);
+  int (*stream_set)(int32_t index, void* stream);                    /* does not change the current device */
+  int (*stream_new)(int32_t index, int32_t priority, void** stream); /* from a pool, lives forever; lower numbers go first */
+  int (*stream_priority_range)(int32_t index, int32_t* least, int32_t* greatest);
+  int (*stream_synchronize)(int32_t index, void* stream);
+  int (*stream_query)(int32_t index, void* stream, int* done);
+  int (*stream_wait_event)(int32_t index, void* stream, void* event);
+
+  int (*event_new)(int32_t index, uint32_t flags, void** event);
+  int (*event_record)(void* event, int32_t index, void* stream);
+  int (*event_query)(void* event, int* done);
+  int (*event_synchronize)(void* event);
+  int (*event_elapsed)(void* start, void* end, float* milliseconds);
+  int (*event_destroy)(void* event, int32_t index);
+
+  /* The block is used on `stream` too: after deallocate it is reused only when that stream is through what it has now. */
+  int (*record_stream)(void* data, int32_t index, void* stream);
+  int (*memory_stats)(int32_t index, ArgandAllocatorStats* out);
+  int (*memory_reset)(int32_t index, int what);                                       /* 0: peaks; 1: sums */
+  int (*memory_info)(int32_t index, uint64_t* free_bytes, uint64_t* total_bytes);     /* of the whole device */
+  int (*memory_limit)(int32_t index, double fraction);                                /* of the device's bytes */
+  int (*memory_snapshot)(int32_t index, ArgandMemoryBlock** blocks, size_t* n_blocks); /* array: free_array */
+  int (*empty_cache)(int32_t index);
+
+  void* (*host_allocate)(size_t nbytes); /* page-locked CPU memory, cached; NULL: error is set */
+  void (*host_deallocate)(void* data);   /* reused when the copies that copy_async queued on it are done */
+  int (*host_is_pinned)(const void* data, int* out);
+
+  /* Code. An image is an ELF or fat binary for the device's architecture; functions belong to one device. */
+  int (*module_load)(int32_t index, const void* image, size_t nbytes, void** module); /* `image` is not kept */
+  int (*module_unload)(int32_t index, void* module);
+  int (*module_function)(int32_t index, void* module, const char* name, uint32_t shared_bytes, void** function); /* allows `shared_bytes` of dynamic shared memory */
+  int (*function_attributes)(int32_t index, void* function, int32_t* registers, int32_t* local_bytes, int32_t* max_threads);
+  /* On the current device and its current stream. `params`: one pointer per kernel parameter. */
+  int (*launch)(void* function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t threads, uint32_t shared_bytes, void** params);
+
+  /* Graphs. While a stream captures, blocks allocated on it come from `pool`, and nothing else gets them until the pool
+   * is released by its graphs and its maker. */
+  int (*pool_new)(int32_t index, uint64_t* pool); /* one reference */
+  int (*pool_release)(int32_t index, uint64_t pool);
+  int (*pool_begin)(int32_t index, uint64_t pool); /* allocations of this thread come from it, capturing or not */
+  int (*pool_end)(int32_t index, uint64_t pool);
+  int (*capture_begin)(int32_t index, uint64_t pool, int mode /* ArgandCaptureMode */); /* the current stream; takes a reference of pool */
+  int (*capture_end)(int32_t index, void** graph); /* ready to launch; an error leaves no capture behind */
+  int (*capture_status)(int32_t index, void* stream, int* capturing);
+  int (*graph_launch)(int32_t index, void* graph); /* on the current stream */
+  int (*graph_destroy)(int32_t index, void* graph);
+  int (*graph_generator)(int32_t index, ArgandGenerator* generator); /* before capture_begin: further than the device's default one */
+
+  /* Where kernels report a bad index; the address is valid on host and device. Every call that waits for the device reads and
+   * clears it, and fails with ARGAND_INDEX_ERROR. */
+  int (*error_record)(int32_t index, ArgandDeviceError** record);
 } ArgandDeviceInterface;
 
 /* ---- the function table -------------------------------------------------------------------------------------- */
@@ -314,6 +439,12 @@ typedef struct ArgandApi {
   /* memory and devices */
   int (*register_device)(ArgandDeviceType type, const ArgandDeviceInterface* interface);
   const ArgandDeviceInterface* (*device_interface)(ArgandDeviceType type); /* NULL when there is none */
+  int (*resolve_device)(const char* op, ArgandDevice device, ArgandDevice* out); /* index not given: the current one; errors in the name of op */
+  const char* (*device_type_name)(ArgandDeviceType type);
+  int (*rename_device)(ArgandDeviceType type, const char* name); /* PRIVATEUSE1..3, once */
+  /* Called when a device of the type is first asked for, on the thread that asks (perhaps by several at once), until one call
+   * has returned 0: the place to load kernels. A failure is the asking operation's. */
+  void (*set_device_loader)(ArgandDeviceType type, int (*loader)(void));
   void (*memory_stats)(ArgandDevice device, ArgandMemoryStats* out);
   void (*empty_cache)(ArgandDevice device);
   void (*set_cache_limit)(ArgandDevice device, uint64_t nbytes);

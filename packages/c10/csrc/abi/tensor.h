@@ -375,6 +375,40 @@ class StateGuard {
   ArgandThreadState saved_;
 };
 
+// ---- devices -------------------------------------------------------------------------------------------------------
+inline const ArgandDeviceInterface* device_interface(ArgandDevice device) { return api->device_interface(ARGAND_DEVICE_TYPE(device)); }
+
+// Makes a tensor's device the thread's current one for a scope; nothing where devices have no such state (the CPU).
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(ArgandDevice device) {
+    if (ARGAND_DEVICE_TYPE(device) == ARGAND_CPU) return;
+    const ArgandDeviceInterface* interface = device_interface(device);
+    if (!interface || !interface->set_device) return;
+    check(interface->get_device(&previous_));
+    if (previous_ == ARGAND_DEVICE_INDEX(device)) return;
+    check(interface->set_device(ARGAND_DEVICE_INDEX(device)));
+    interface_ = interface;
+  }
+  explicit DeviceGuard(const Tensor& t) : DeviceGuard(t.device()) {}
+  ~DeviceGuard() {
+    if (interface_) interface_->set_device(previous_);
+  }
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+
+ private:
+  const ArgandDeviceInterface* interface_ = nullptr;
+  int32_t previous_ = 0;
+};
+
+inline void* current_stream(ArgandDevice device) {
+  void* stream = nullptr;
+  const ArgandDeviceInterface* interface = device_interface(device);
+  if (interface && interface->stream_current) check(interface->stream_current(ARGAND_DEVICE_INDEX(device), &stream));
+  return stream;
+}
+
 // f(begin, end) on disjoint ranges. The first exception of any of them is thrown again here, after all have ended.
 template <class F>
 inline void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& f) {

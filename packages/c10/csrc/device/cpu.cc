@@ -25,6 +25,15 @@ int copy(void* dst, ArgandDevice dst_device, const void* src, ArgandDevice src_d
 
 }  // namespace
 
-const ArgandDeviceInterface kCpuInterface = {"cpu", device_count, allocate, deallocate, copy, synchronize};
+const ArgandDeviceInterface kCpuInterface = [] {
+  ArgandDeviceInterface i{};
+  i.name = "cpu";
+  i.device_count = device_count;
+  i.allocate = allocate;
+  i.deallocate = deallocate;
+  i.copy = copy;
+  i.synchronize = synchronize;
+  return i;
+}();
 
 }  // namespace argand::core

@@ -18,6 +18,15 @@ int copy(void*, ArgandDevice dst_device, const void*, ArgandDevice src_device, s
 
 }  // namespace
 
-const ArgandDeviceInterface kMetaInterface = {"meta", device_count, allocate, deallocate, copy, synchronize};
+const ArgandDeviceInterface kMetaInterface = [] {
+  ArgandDeviceInterface i{};
+  i.name = "meta";
+  i.device_count = device_count;
+  i.allocate = allocate;
+  i.deallocate = deallocate;
+  i.copy = copy;
+  i.synchronize = synchronize;
+  return i;
+}();
 
 }  // namespace argand::core

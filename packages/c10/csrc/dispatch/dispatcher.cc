@@ -9,7 +9,7 @@
 namespace argand::core {
 
 __thread ArgandThreadState t_state __attribute__((tls_model("initial-exec"))) = {
-    0, 0, 1, 0, {ARGAND_BFLOAT16, ARGAND_FLOAT16, ARGAND_FLOAT16, ARGAND_BFLOAT16, ARGAND_FLOAT16, ARGAND_FLOAT16, ARGAND_FLOAT16, ARGAND_AUTOCAST_ON}};
+    0, 0, 1, 0, {ARGAND_BFLOAT16, ARGAND_FLOAT16, ARGAND_FLOAT16, ARGAND_BFLOAT16, ARGAND_FLOAT16, ARGAND_FLOAT16, ARGAND_FLOAT16, ARGAND_AUTOCAST_ON}, nullptr};
 
 namespace {
 
@@ -40,6 +40,16 @@ __attribute__((noinline)) int no_kernel(const ArgandOperator* op, uint64_t keys)
                op->name, device_type_name(static_cast<ArgandDeviceType>(backend)), present.empty() ? "(none has a kernel)" : present.c_str());
 }
 
+// Failures of kernels show up later; launches made meanwhile carry this operator's name.
+__attribute__((noinline)) int call_on_device(ArgandKernel kernel, const ArgandOperator* op, uint64_t keys, const ArgandValue* args,
+                                             ArgandValue* rets) {
+  const ArgandOperator* outer = t_state.device_operator;
+  t_state.device_operator = op;
+  const int status = kernel(op, keys, args, rets);
+  t_state.device_operator = outer;
+  return status;
+}
+
 }  // namespace
 
 int set_fallback(ArgandDispatchKey key, ArgandKernel kernel) {
@@ -57,7 +67,8 @@ int redispatch(const ArgandOperator* op, uint64_t keys, const ArgandValue* args,
     const bool backend = k < ARGAND_KEY_COMPOSITE;
     if (!kernel && backend) kernel = __atomic_load_n(&op->kernels[ARGAND_KEY_COMPOSITE], __ATOMIC_ACQUIRE);
     if (!kernel && k < ARGAND_NUM_KEYS) kernel = __atomic_load_n(&g_fallbacks[k], __ATOMIC_ACQUIRE);
-    if (kernel) return kernel(op, keys, args, rets);
+    if (kernel && (!backend || k == ARGAND_KEY_CPU)) return kernel(op, keys, args, rets);
+    if (kernel) return call_on_device(kernel, op, keys, args, rets);
     if (backend) break;  // a lower backend must not stand in for the one that was asked for
     keys &= ~ARGAND_KEYBIT(k);
   }

@@ -20,7 +20,7 @@ uint64_t entropy() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000007u ^ static_cast<uint64_t>(now.tv_nsec) << 32;
 }
 
-ArgandGenerator* make(ArgandDevice device, uint64_t seed) { return new ArgandGenerator{1, device, seed, 0, nullptr, nullptr}; }
+ArgandGenerator* make(ArgandDevice device, uint64_t seed) { return new ArgandGenerator{1, device, seed, 0, nullptr, nullptr, nullptr}; }
 
 ArgandGenerator* g_default[ARGAND_NUM_BACKENDS][kMaxIndex];
 
