@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tools.codegen import dtypes
 from tools.codegen.body import Body, of_schema
 from tools.codegen.emit_cpp_kernels import CONDITIONS, row_dtypes, table_name
-from tools.codegen.emit_cpp_ops import HEADER, parameter_type, result_type, safe
+from tools.codegen.emit_cpp_ops import HEADER, SEPARATE_BACKENDS, parameter_type, result_type, safe
 from tools.codegen.expr import Call, Element, walk
 from tools.codegen.model import Argument, Operator, Registry, Schema, Type
 from tools.codegen.print_cpp_body import BodyPrinter, cpp_type
@@ -238,24 +238,33 @@ def meta_kernel(op: Operator, parts: Parts) -> None:
     parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_META, {name}_meta, nullptr}}')
 
 
-def hand_written(op: Operator, parts: Parts) -> None:
-    """Unboxing wrappers of the kernels that the registry names."""
+def unboxed(op: Operator, backend: str, before: tuple[str, ...] = ()) -> tuple[str, str]:
+    """(name, definition) of the wrapper that calls the kernel which the registry names for `backend`; `before`: statements ahead of it."""
     schema = op.schema
-    for backend, function in op.kernel.items():
-        name = f"{op.identifier}_{backend}"
-        call = f"kernels::{backend}::{function}({call_arguments(schema)})"
-        mutable = [i for i, a in enumerate(schema.arguments) if a.type.mutable]
-        if mutable:
-            lines = [f"check_writable(op->name, a[{i}]);" for i in mutable]
-            lines.append(call + ";")
-            if schema.results:
-                lines += [f"bump_versions(a[{i}]);" for i in mutable[1:]]
-                lines.append(f"give_changed(r[0], a[{mutable[0]}]);")
-            else:
-                lines += [f"bump_versions(a[{i}]);" for i in mutable]
+    name = f"{op.identifier}_{backend}"
+    call = f"kernels::{backend}::{op.kernel[backend]}({call_arguments(schema)})"
+    mutable = [i for i, a in enumerate(schema.arguments) if a.type.mutable]
+    if mutable:
+        lines = [f"check_writable(op->name, a[{i}]);" for i in mutable]
+        lines.append(call + ";")
+        if schema.results:
+            lines += [f"bump_versions(a[{i}]);" for i in mutable[1:]]
+            lines.append(f"give_changed(r[0], a[{mutable[0]}]);")
         else:
-            lines = give_results(schema, call)
-        parts.definitions.append(kernel_function(name, lines))
+            lines += [f"bump_versions(a[{i}]);" for i in mutable]
+    else:
+        lines = give_results(schema, call)
+    return name, kernel_function(name, [*before, *lines])
+
+
+def hand_written(op: Operator, parts: Parts) -> None:
+    """Unboxing wrappers of the kernels that the registry names, and the meta kernel."""
+    schema = op.schema
+    for backend in op.kernel:
+        if backend in SEPARATE_BACKENDS:
+            continue
+        name, definition = unboxed(op, backend)
+        parts.definitions.append(definition)
         parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_{backend.upper()}, {name}, nullptr}}')
     if "cpu" in op.kernel and not any(a.type.mutable for a in schema.arguments):
         meta_kernel(op, parts)

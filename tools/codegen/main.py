@@ -5,8 +5,8 @@
     python -m tools.codegen.main --registry packages/aten/registry --emit cpp_family --family activation \
         --index generated/index.json --out generated
 
-What is written: `index`: index.json. `global`: kernels.h, ops.h, families.inc. `python_global`: the modules that generated
-Python shares, _ops.pyi, operators.md. `cpp_family`, `python_family`, `test_family`, `gradient_test_family`: the files of one
+What is written: `index`: index.json. `global`: kernels.h, kernels_cuda.h, ops.h, families.inc. `python_global`: the modules that generated
+Python shares, _ops.pyi, operators.md. `cpp_family`, `cuda_family`, `python_family`, `test_family`, `gradient_test_family`: the files of one
 family, or of all.
 Output is deterministic, and files are written only when their text changes. A faulty registry exits with status 1 and
 every fault on stderr.
@@ -23,7 +23,7 @@ from absl import app, flags
 from tools.codegen import index as index_file
 from tools.codegen import loader
 from tools.codegen.errors import RegistryError
-from tools.codegen.model import Operator, Registry
+from tools.codegen.model import BACKENDS, Operator, Registry
 
 FLAGS = flags.FLAGS
 EMITS = (
@@ -32,6 +32,7 @@ EMITS = (
     "global",
     "python_global",
     "cpp_family",
+    "cuda_family",
     "python_family",
     "test_family",
     "gradient_test_family",
@@ -80,13 +81,21 @@ def cpp_family(registry: Registry, family: str) -> dict[str, str]:
 
 def cpp_global(registry: Registry) -> dict[str, str]:
     from tools.codegen.emit_cpp_bindings import emit_families_header
-    from tools.codegen.emit_cpp_ops import emit_kernels_header, emit_ops_header
+    from tools.codegen.emit_cpp_ops import SEPARATE_BACKENDS, emit_kernels_header, emit_ops_header
 
     return {
-        "kernels.h": emit_kernels_header(registry),
+        "kernels.h": emit_kernels_header(registry, frozenset(BACKENDS) - SEPARATE_BACKENDS),
+        "kernels_cuda.h": emit_kernels_header(registry, frozenset({"cuda"})),
         "ops.h": emit_ops_header(registry),
         "families.inc": emit_families_header(registry.families),
     }
+
+
+def cuda_family(registry: Registry, family: str) -> dict[str, str]:
+    """The registrations of a family's CUDA kernels."""
+    from tools.codegen.emit_cpp_cuda import emit_register_cuda
+
+    return {f"{family}.register_cuda.cc": emit_register_cuda(registry, family)}
 
 
 def python_family(registry: Registry, family: str) -> dict[str, str]:
@@ -148,6 +157,7 @@ def generate(registry: Registry, emit: str, families: Sequence[str]) -> dict[str
             )
         files |= {
             "cpp_family": cpp_family,
+            "cuda_family": cuda_family,
             "python_family": python_family,
             "test_family": test_family,
             "gradient_test_family": gradient_test_family,

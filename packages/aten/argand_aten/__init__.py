@@ -11,9 +11,10 @@ from argand_c10 import Tensor, as_tensor, from_numpy, tensor
 
 argand_c10.check_abi("argand-aten", built_for=2)
 
-from argand_aten import _C, _blas  # noqa: E402  (the ABI is checked first)
+from argand_aten import _C, _backends, _blas  # noqa: E402  (the ABI is checked first)
 
 _C.set_blas(_blas.library_path())
+_C.set_cuda_loader(_backends.load_cuda)
 
 
 class _Operators:

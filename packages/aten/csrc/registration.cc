@@ -121,36 +121,10 @@ int out_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args, Arg
   });
 }
 
-void bump_versions(const ArgandValue& v) {
-  if (v.tag == ARGAND_TAG_TENSOR && v.t) Tensor::borrow(v.t).bump_version();
-  if (v.tag == ARGAND_TAG_TENSOR_LIST)
-    for (uint32_t i = 0; i < v.len; i++)
-      if (v.tensors[i]) Tensor::borrow(v.tensors[i]).bump_version();
-}
-
-void give_changed(ArgandValue& ret, const ArgandValue& self) {
-  bump_versions(self);
-  give(ret, as_tensor(self));
-}
-
-void check_writable(const char* op, const ArgandValue& v) {
-  if (v.tag == ARGAND_TAG_TENSOR && v.t && v.t->storage->flags & ARGAND_STORAGE_READONLY)
-    fail(ARGAND_RUNTIME_ERROR, "%s: got a tensor on read-only memory (a read-only NumPy array), expected a writable one; use .clone() first", op);
-}
-
 void check_one_device(const ArgandOperator* op, const ArgandValue* args) {
   for (int i = 0; i < op->n_args; i++)
     if (args[i].tag == ARGAND_TAG_TENSOR && args[i].t && args[i].t->ndim > 0 && !Tensor::borrow(args[i].t).is_meta())
       fail(ARGAND_DEVICE_ERROR, "%s: got tensors on cpu and meta, expected all on one device; move them with .to(device)", op->name);
-}
-
-void mark_requires_grad(ArgandValue& ret) {
-  if (!is_differentiable(ret.t->dtype)) {
-    take_tensor(ret);
-    builtins::raise(ARGAND_RUNTIME_ERROR, "Only Tensors of floating point and complex dtype can require gradients");
-  }
-  ret.t->flags |= ARGAND_TENSOR_REQUIRES_GRAD;
-  ret.t->keys |= ARGAND_KEYBIT(ARGAND_KEY_AUTOGRAD);
 }
 
 Tensor make_view(const ArgandOperator* op, const Tensor& self, const builtins::Strided& g) {
@@ -172,11 +146,7 @@ int register_family(const Family& family) {
     ArgandOperator* op = nullptr;
     if (int status = api->op_register(row.name, row.schema, row.schema_hash, row.n_args, row.n_rets, row.flags, &op)) return status;
   }
-  for (size_t i = 0; i < family.n_kernels; i++) {
-    const KernelRow& row = family.kernels[i];
-    if (int status = api->op_set_kernel(api->op_find(row.op), row.key, row.kernel, const_cast<void*>(row.data))) return status;
-  }
-  return 0;
+  return register_kernels({family.kernels, family.n_kernels});
 }
 
 }  // namespace argand::registration

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/csrc/core/kernel_rows.h"
 #include "packages/aten/csrc/kernels/cpu/pointwise_driver.h"
 #include "packages/aten/csrc/kernels/cpu/reduce_driver.h"
 #include "packages/aten/csrc/kernels/cpu/scan_driver.h"
@@ -13,13 +14,6 @@ struct OperatorRow {
   const char* schema;
   uint64_t schema_hash;
   uint16_t n_args, n_rets, flags;
-};
-
-struct KernelRow {
-  const char* op;
-  ArgandDispatchKey key;
-  ArgandKernel kernel;
-  const void* data;  // key_data
 };
 
 struct Family {
@@ -48,16 +42,8 @@ int pointwise_out(const ArgandOperator* op, uint64_t keys, const ArgandValue* ar
 int inplace_by_copy(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
 int out_by_copy(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
 
-// Returns the changed first argument of an in-place kernel, after its version is counted.
-void give_changed(ArgandValue& ret, const ArgandValue& self);
-void bump_versions(const ArgandValue& v);  // a tensor or a list of tensors
-void check_writable(const char* op, const ArgandValue& v);
-
 // For meta kernels: every tensor with dimensions must be on meta too.
 void check_one_device(const ArgandOperator* op, const ArgandValue* args);
-
-// `requires_grad=True` of factories: the result is a leaf that requires grad.
-void mark_requires_grad(ArgandValue& ret);
 
 // The view with the given geometry, which must lie inside self's storage.
 Tensor make_view(const ArgandOperator* op, const Tensor& self, const builtins::Strided& geometry);

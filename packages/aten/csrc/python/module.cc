@@ -81,6 +81,24 @@ PyObject* set_blas(PyObject*, PyObject* path) {
   Py_RETURN_NONE;
 }
 
+PyObject* g_cuda_loader = nullptr;
+
+int load_cuda() {
+  const PyGILState_STATE state = PyGILState_Ensure();
+  PyObject* result = PyObject_CallNoArgs(g_cuda_loader);
+  const int status = result ? 0 : argand::api->set_error(ARGAND_PYTHON_ERROR, "a Python exception is set");
+  Py_XDECREF(result);
+  PyGILState_Release(state);
+  return status;
+}
+
+PyObject* set_cuda_loader(PyObject*, PyObject* function) {
+  Py_INCREF(function);
+  Py_XSETREF(g_cuda_loader, function);
+  argand::api->set_device_loader(ARGAND_CUDA, load_cuda);
+  Py_RETURN_NONE;
+}
+
 PyObject* set_tensor_attribute(PyObject*, PyObject* args) {
   const char* name;
   PyObject* attribute;
@@ -117,6 +135,7 @@ PyMethodDef kMethods[] = {
     {"set_autocast_state", set_autocast_state, METH_O, "set_autocast_state(state): what autocast_state() then returns."},
     {"clear_autocast_cache", clear_autocast_cache, METH_NOARGS, "clear_autocast_cache(): lets go of the cast weights that this thread keeps."},
     {"set_tensor_attribute", set_tensor_attribute, METH_VARARGS, "set_tensor_attribute(name, attribute): adds a method or property to Tensor."},
+    {"set_cuda_loader", set_cuda_loader, METH_O, "set_cuda_loader(load): load() registers the CUDA kernels when such a device is first asked for."},
     {"set_blas", set_blas, METH_O, "set_blas(path): where OpenBLAS's shared library is; it is loaded at its first use."},
     {nullptr, nullptr, 0, nullptr},
 };

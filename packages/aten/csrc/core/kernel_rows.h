@@ -1,0 +1,74 @@
+// Rows of kernels that generated registration files consist of, and what their wrappers share. Header-only: each backend's library
+// compiles its own copy.
+#pragma once
+
+#include "packages/aten/csrc/core/builtins.h"
+
+namespace argand::registration {
+
+struct KernelRow {
+  const char* op;
+  ArgandDispatchKey key;
+  ArgandKernel kernel;
+  const void* data;  // key_data
+};
+
+struct KernelRows {
+  const KernelRow* rows;
+  size_t n;
+};
+
+inline int register_kernels(const KernelRows& kernels) {
+  for (size_t i = 0; i < kernels.n; i++) {
+    const KernelRow& row = kernels.rows[i];
+    if (int status = api->op_set_kernel(api->op_find(row.op), row.key, row.kernel, const_cast<void*>(row.data))) return status;
+  }
+  return 0;
+}
+
+inline void bump_versions(const ArgandValue& v) {  // of a tensor or a list of tensors
+  if (v.tag == ARGAND_TAG_TENSOR && v.t) Tensor::borrow(v.t).bump_version();
+  if (v.tag == ARGAND_TAG_TENSOR_LIST)
+    for (uint32_t i = 0; i < v.len; i++)
+      if (v.tensors[i]) Tensor::borrow(v.tensors[i]).bump_version();
+}
+
+// Returns the changed first argument of an in-place kernel, after its version is counted.
+inline void give_changed(ArgandValue& ret, const ArgandValue& self) {
+  bump_versions(self);
+  give(ret, as_tensor(self));
+}
+
+inline void check_writable(const char* op, const ArgandValue& v) {
+  if (v.tag == ARGAND_TAG_TENSOR && v.t && v.t->storage->flags & ARGAND_STORAGE_READONLY)
+    fail(ARGAND_RUNTIME_ERROR, "%s: got a tensor on read-only memory (a read-only NumPy array), expected a writable one; use .clone() first", op);
+}
+
+// The device of a backend's operator call: that of its first tensor there, else its device argument, else the current one.
+inline ArgandDevice device_of_call(const ArgandOperator* op, const ArgandValue* args, ArgandDeviceType type) {
+  const auto there = [&](const ArgandTensor* t) { return t && ARGAND_DEVICE_TYPE(t->storage->device) == type; };
+  ArgandDevice given = ARGAND_DEVICE(type, 0xff);
+  for (int i = 0; i < op->n_args; i++) {
+    const ArgandValue& v = args[i];
+    if (v.tag == ARGAND_TAG_TENSOR && there(v.t)) return v.t->storage->device;
+    if (v.tag == ARGAND_TAG_TENSOR_LIST)
+      for (uint32_t k = 0; k < v.len; k++)
+        if (there(v.tensors[k])) return v.tensors[k]->storage->device;
+    if (v.tag == ARGAND_TAG_DEVICE && ARGAND_DEVICE_TYPE(v.i) == type) given = static_cast<ArgandDevice>(v.i);
+  }
+  ArgandDevice device = given;
+  check(api->resolve_device(op->name, given, &device));
+  return device;
+}
+
+// `requires_grad=True` of factories: the result is a leaf that requires grad.
+inline void mark_requires_grad(ArgandValue& ret) {
+  if (!is_differentiable(ret.t->dtype)) {
+    take_tensor(ret);
+    builtins::raise(ARGAND_RUNTIME_ERROR, "Only Tensors of floating point and complex dtype can require gradients");
+  }
+  ret.t->flags |= ARGAND_TENSOR_REQUIRES_GRAD;
+  ret.t->keys |= ARGAND_KEYBIT(ARGAND_KEY_AUTOGRAD);
+}
+
+}  // namespace argand::registration
