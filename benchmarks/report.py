@@ -25,10 +25,10 @@ def peer_process(threads: int) -> tuple[Process | None, str]:
     python = os.environ.get("ARGAND_PEER_PYTHON", "")
     if python:
         return Process("torch", threads, python, []), ""
-    from tools.build.peer import add_peer_to_path
+    from tools.build.extra_environment import add_to_path
 
     before = list(sys.path)
-    reason = add_peer_to_path()
+    reason = add_to_path("peer")
     site = [path for path in sys.path if path not in before]
     sys.path[:] = before
     if reason is not None:

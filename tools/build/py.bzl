@@ -26,7 +26,7 @@ def argand_py_binary(name, srcs, data = [], visibility = None, **kwargs):
         **kwargs
     )
 
-def argand_pytest(name, srcs, deps = [], data = [], args = [], support = [], peer = False, size = "small", tags = [], **kwargs):
+def argand_pytest(name, srcs, deps = [], data = [], args = [], support = [], environment = None, size = "small", tags = [], **kwargs):
     """py_test that runs pytest on `srcs`.
 
     Args:
@@ -36,7 +36,8 @@ def argand_pytest(name, srcs, deps = [], data = [], args = [], support = [], pee
       data: files that the tests read.
       args: more pytest arguments.
       support: conftest.py and helper modules, importable by the tests beside them.
-      peer: the test also imports the peer from its own environment, and is skipped with a message where that cannot be made.
+      environment: name of an extra environment ("peer", "opencl") whose packages the test also imports; the test is skipped with a
+        message where that cannot be made. It is also a tag.
       size: Bazel's test size.
       tags: Bazel's tags.
       **kwargs: passed on (timeout, shard_count, env, flaky...).
@@ -46,13 +47,13 @@ def argand_pytest(name, srcs, deps = [], data = [], args = [], support = [], pee
         name = name,
         srcs = [runner] + srcs + [file for file in support if file not in srcs],
         main = runner,
-        deps = deps + (["//tools/build:peer"] if peer else []),
+        deps = deps + (["//tools/build:%s_environment" % environment] if environment else []),
         data = data + ["@python_env//:packages"],
-        args = (["--argand-peer"] if peer else []) + args + ["$(rootpath %s)" % src for src in srcs],
+        args = (["--argand-environment=" + environment] if environment else []) + args + ["$(rootpath %s)" % src for src in srcs],
         python_version = "PY3",
         srcs_version = "PY3",
         size = size,
-        tags = tags + (["peer"] if peer else []),
+        tags = tags + ([environment] if environment else []),
         **kwargs
     )
 

@@ -1,4 +1,4 @@
-"""Runs pytest under Bazel: JUnit report, sharding, test filter, and the peer's environment where a target asks for it."""
+"""Runs pytest under Bazel: JUnit report, sharding, test filter, and an extra environment where a target asks for one."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ def main(arguments: list[str]) -> int:
     if temporary:
         os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", f"{temporary}/hypothesis")
         os.environ.setdefault("HOME", temporary)
-    if "--argand-peer" in arguments:
-        arguments.remove("--argand-peer")
-        from tools.build.peer import add_peer_to_path
+    asked = "--argand-environment="
+    for argument in [a for a in arguments if a.startswith(asked)]:
+        arguments.remove(argument)
+        from tools.build.extra_environment import add_to_path
 
-        reason = add_peer_to_path()
+        reason = add_to_path(argument.removeprefix(asked))
         if reason:
             print(f"SKIPPED: {reason}")
             return 0

@@ -1,4 +1,4 @@
-"""Repository rules that make Python environments: `python_env` (the build's) and `peer_env` (the peer's, for comparisons).
+"""Repository rules that make Python environments: `python_env` (the build's) and `extra_env` (what some targets alone need).
 
 The interpreter is `ARGAND_PYTHON` (a name as python3.12, or a path), by default the first of CPython 3.11, 3.12 and 3.13 that has
 its headers; it is looked for on PATH and among pyenv's.
@@ -98,16 +98,18 @@ python_env = repository_rule(
     doc = "The virtual environment of requirements.lock: Python toolchain, headers and libraries of its packages.",
 )
 
-def _peer_env_impl(rctx):
-    rctx.report_progress("making the peer's environment")
+def _extra_env_impl(rctx):
+    name = rctx.attr.environment
+    rctx.report_progress("making the environment '%s'" % name)
 
-    # A peer that takes longer than this (a build for accelerators is gigabytes) is as good as none.
-    result = _make(rctx, ["--name", "peer"], 600)
+    # One that takes longer than this (a build for accelerators is gigabytes) is as good as none.
+    result = _make(rctx, ["--name", name] + (["--require-hashes"] if rctx.attr.hashes else []), 600)
     site = ""
     reason = ""
     if result.return_code:
         lines = [line for line in result.stderr.strip().split("\n") if line]
-        reason = "the peer's environment (%s) could not be made: %s; retry with bazel sync --only=%s" % (
+        reason = "the environment '%s' (%s) could not be made: %s; retry with bazel sync --only=%s" % (
+            name,
             rctx.attr.requirements.name,
             lines[-1] if lines else "no output",
             rctx.name,
@@ -118,15 +120,19 @@ def _peer_env_impl(rctx):
     rctx.file("reason.txt", reason + "\n")
     rctx.file("BUILD.bazel", """
 filegroup(
-    name = "peer",
+    name = "environment",
     srcs = ["reason.txt", "site.txt"],
     visibility = ["//visibility:public"],
 )
 """)
 
-peer_env = repository_rule(
-    implementation = _peer_env_impl,
-    attrs = {"requirements": attr.label(mandatory = True, allow_single_file = True)},
+extra_env = repository_rule(
+    implementation = _extra_env_impl,
+    attrs = {
+        "environment": attr.string(mandatory = True, doc = "Its name."),
+        "hashes": attr.bool(doc = "The requirements have hashes, which are checked."),
+        "requirements": attr.label(mandatory = True, allow_single_file = True),
+    },
     environ = _ENVIRONMENT,
-    doc = "site.txt: the site-packages folder with the peer; empty where it could not be made, and reason.txt says why.",
+    doc = "site.txt: a site-packages folder beside the build's own; empty where it could not be made, and reason.txt says why.",
 )

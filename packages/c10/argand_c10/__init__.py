@@ -61,6 +61,8 @@ from argand_c10.modes import (
     current_modes,
     define,
     find_operator,
+    register_device_backend,
+    register_fallback,
     register_kernel,
 )
 from argand_c10.module import Module
@@ -159,6 +161,8 @@ __all__ = [
     "operator_names",
     "preserve_format",
     "promote_types",
+    "register_device_backend",
+    "register_fallback",
     "register_kernel",
     "result_type",
     "seed",

@@ -5,9 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from argand_c10 import _C
-from argand_c10._C import Operator, define, register_kernel
+from argand_c10._C import (
+    Operator,
+    define,
+    register_device_backend,
+    register_fallback,
+    register_kernel,
+)
 
-__all__ = ["ArgandDispatchMode", "current_modes", "define", "find_operator", "register_kernel"]
+__all__ = [
+    "ArgandDispatchMode",
+    "current_modes",
+    "define",
+    "find_operator",
+    "register_device_backend",
+    "register_fallback",
+    "register_kernel",
+]
 
 
 class ArgandDispatchMode:

@@ -210,6 +210,8 @@ PyObject* dispatch(const ArgandOperator* op, const ArgandValue* args, PyTypeObje
 // ---- modes.cc, python_kernels.cc ----------------------------------------------------------------------------------------
 int init_modes(PyObject* module);
 extern PyMethodDef registration_functions[];
+extern PyMethodDef backend_functions[];
+int dispatch_key_of(const char* function, const char* name);  // of "cpu", "privateuse1", ...; -1 + exception in the name of `function`
 // Positional and keyword objects for an operator's arguments, trailing defaults left out.
 int python_arguments(const ArgandOperator* op, const ArgandValue* args, Ref* positional, Ref* keywords);
 // A Python result into values, by number of results; -1 + exception.

@@ -150,6 +150,8 @@ static int python_kernel(const ArgandOperator* op, uint64_t keys, const ArgandVa
     if (!result || python_results(op, result.get(), rets) < 0) status = api->set_error(ARGAND_PYTHON_ERROR, "a Python exception is set");
   }
   PyGILState_Release(gil);
+  // What a backend's kernel changed in place has a new version.
+  if (!status && key < ARGAND_KEY_COMPOSITE && (op->flags & ARGAND_OP_INPLACE)) Tensor::borrow(args[0].t).bump_version();
   return status;
 }
 
@@ -170,13 +172,13 @@ static const struct {
              {"batched", ARGAND_KEY_BATCHED},
              {"autocast", ARGAND_KEY_AUTOCAST}};
 
-static int key_of(const char* name) {
+int dispatch_key_of(const char* function, const char* name) {
   for (const auto& entry : kKeys)
     if (strcasecmp(name, entry.name) == 0) return entry.key;
   PyErr_Format(PyExc_ValueError,
-               "register_kernel: got the dispatch key '%s', expected a device ('cpu', 'meta', 'cuda', ...), 'composite', 'autograd', "
+               "%s: got the dispatch key '%s', expected a device ('cpu', 'meta', 'cuda', ...), 'composite', 'autograd', "
                "'autocast', 'batched', 'sparse' or 'quantized'",
-               name);
+               function, name);
   return -1;
 }
 
@@ -188,7 +190,7 @@ static PyObject* register_kernel(PyObject*, PyObject* args) {
     return PyErr_Format(PyExc_TypeError, "register_kernel: got %s as the kernel, expected a callable", Py_TYPE(function)->tp_name);
   ArgandOperator* op = api->op_find(name);
   if (!op) return PyErr_Format(PyExc_LookupError, "register_kernel: operator '%s' is not registered; define() it first", name);
-  int key = key_of(key_name);
+  int key = dispatch_key_of("register_kernel", key_name);
   if (key < 0) return nullptr;
   if (key == ARGAND_KEY_COMPOSITE) op->flags |= ARGAND_OP_COMPOSITE;  // gradients go through the operators that it calls
   // The kernel lives as long as the operator; one it replaces may still be running in another thread.
