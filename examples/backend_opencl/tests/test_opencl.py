@@ -15,9 +15,10 @@ pyopencl = pytest.importorskip("pyopencl", reason="needs pyopencl and an OpenCL 
 
 sys.path.insert(0, str(Path(__file__).absolute().parents[1]))
 
+import train_mlp  # noqa: E402
+
 import argand  # noqa: E402
 import argand_opencl  # noqa: E402
-import train_mlp  # noqa: E402
 from argand_c10.lowerings import PointwiseLowering, ReductionLowering  # noqa: E402
 from argand_fx.schema import overload  # noqa: E402
 from argand_opencl import fallback  # noqa: E402
@@ -72,9 +73,7 @@ def call_arguments(name: str, rule: Any, dtype: str) -> dict[str, Any]:
 
 
 def moved(arguments: dict[str, Any]) -> dict[str, Any]:
-    return {
-        k: v.to("opencl") if isinstance(v, argand.Tensor) else v for k, v in arguments.items()
-    }
+    return {k: v.to("opencl") if isinstance(v, argand.Tensor) else v for k, v in arguments.items()}
 
 
 ELEMENTWISE = sorted((n, r) for n, r in lowerings(PointwiseLowering) if n in COVERED)
