@@ -69,6 +69,7 @@ static PyObject* register_device_backend(PyObject*, PyObject* args, PyObject* kw
     backend->interface.copy = function_at<decltype(backend->interface.copy)>(copy);
     backend->interface.synchronize = function_at<decltype(backend->interface.synchronize)>(synchronize);
     backends[type] = backend;
+    check(api->rename_device(static_cast<ArgandDeviceType>(type), name));
     check(api->register_device(static_cast<ArgandDeviceType>(type), &backend->interface));
     Py_RETURN_NONE;
   });
