@@ -35,6 +35,13 @@ int out_of_memory(const char* op, ArgandDevice device, size_t nbytes) {
                bytes_text(stats.cached_bytes).c_str());
 }
 
+// The thread's error in the name of `op`.
+int prefix_error(const char* op) {
+  int kind = ARGAND_OK;
+  const std::string message = last_error(&kind);
+  return error(static_cast<ArgandErrorKind>(kind), "%s: %s", op, message.c_str());
+}
+
 // Memory of a device; NULL without error for 0 bytes and on meta.
 int allocate(const char* op, ArgandDevice device, size_t nbytes, void** out) {
   const ArgandDeviceType type = ARGAND_DEVICE_TYPE(device);
@@ -43,9 +50,11 @@ int allocate(const char* op, ArgandDevice device, size_t nbytes, void** out) {
     if (nbytes && !(*out = cpu_allocate(nbytes))) return out_of_memory(op, device, nbytes);
     return 0;
   }
-  if (nbytes && type != ARGAND_META && !(*out = device_interface(type)->allocate(ARGAND_DEVICE_INDEX(device), nbytes)))
-    return out_of_memory(op, device, nbytes);
-  count_device(type, nbytes);
+  const ArgandDeviceInterface* interface = device_interface(type);
+  const bool counts_itself = interface->memory_stats != nullptr;
+  if (nbytes && type != ARGAND_META && !(*out = interface->allocate(ARGAND_DEVICE_INDEX(device), nbytes)))
+    return counts_itself ? prefix_error(op) : out_of_memory(op, device, nbytes);
+  if (!counts_itself) count_device(type, nbytes);
   return 0;
 }
 
@@ -55,8 +64,9 @@ void deallocate(ArgandDevice device, void* data, size_t nbytes) {
     if (nbytes) cpu_free(data, nbytes);
     return;
   }
-  if (data) device_interface(type)->deallocate(data, ARGAND_DEVICE_INDEX(device), nbytes);
-  g_counters[type].allocated.fetch_sub(nbytes, std::memory_order_relaxed);
+  const ArgandDeviceInterface* interface = device_interface(type);
+  if (data) interface->deallocate(data, ARGAND_DEVICE_INDEX(device), nbytes);
+  if (!interface->memory_stats) g_counters[type].allocated.fetch_sub(nbytes, std::memory_order_relaxed);
 }
 
 // A storage of ours keeps the size of its block in `context`: shrinking lowers nbytes alone.
@@ -136,13 +146,29 @@ void memory_stats(ArgandDevice device, ArgandMemoryStats* out) {
   if (type == ARGAND_CPU) return cpu_memory_stats(out);
   *out = ArgandMemoryStats{};
   if (type >= ARGAND_NUM_BACKENDS) return;
+  const ArgandDeviceInterface* interface = device_interface(ARGAND_DEVICE_TYPE(device));
+  if (interface && interface->memory_stats) {
+    ArgandAllocatorStats stats;
+    if (resolve_device("memory_stats", device, &device) || interface->memory_stats(ARGAND_DEVICE_INDEX(device), &stats)) return;
+    const ArgandCounter &bytes = stats.counters[ARGAND_COUNT_ALLOCATED_BYTES][0], &blocks = stats.counters[ARGAND_COUNT_ALLOCATION][0];
+    out->allocated_bytes = static_cast<uint64_t>(bytes.current);
+    out->peak_allocated_bytes = static_cast<uint64_t>(bytes.peak);
+    out->cached_bytes = static_cast<uint64_t>(stats.counters[ARGAND_COUNT_RESERVED_BYTES][0].current - bytes.current);
+    out->allocations = static_cast<uint64_t>(blocks.allocated);
+    out->cache_hits = static_cast<uint64_t>(blocks.allocated - stats.num_device_alloc);
+    out->limit_bytes = static_cast<uint64_t>(stats.limit_bytes);
+    return;
+  }
   out->allocated_bytes = g_counters[type].allocated.load(std::memory_order_relaxed);
   out->peak_allocated_bytes = g_counters[type].peak.load(std::memory_order_relaxed);
   out->allocations = g_counters[type].allocations.load(std::memory_order_relaxed);
 }
 
 void empty_cache(ArgandDevice device) {
-  if (ARGAND_DEVICE_TYPE(device) == ARGAND_CPU) cpu_empty_cache();
+  const ArgandDeviceType type = ARGAND_DEVICE_TYPE(device);
+  if (type == ARGAND_CPU) return cpu_empty_cache();
+  const ArgandDeviceInterface* interface = device_interface(type);
+  if (interface && interface->empty_cache && !resolve_device("empty_cache", device, &device)) interface->empty_cache(ARGAND_DEVICE_INDEX(device));
 }
 
 void set_cache_limit(ArgandDevice device, uint64_t nbytes) {

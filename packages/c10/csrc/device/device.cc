@@ -30,8 +30,8 @@ int unknown_device(const char* op, ArgandDevice device) {
     if (interface && interface->device_count() > 0)
       known += (known.empty() ? "" : ", ") + std::string(device_type_name(static_cast<ArgandDeviceType>(t)));
   }
-  return error(ARGAND_DEVICE_ERROR, "%s: got device '%s', which no installed package provides; expected one of: %s", op,
-               device_text(device).c_str(), known.c_str());
+  return error(ARGAND_DEVICE_ERROR, "%s: got device '%s', which no installed package provides; expected one of: %s", op, device_text(device).c_str(),
+               known.c_str());
 }
 
 }  // namespace
@@ -44,7 +44,8 @@ const char* device_type_name(ArgandDeviceType type) {
 
 int rename_device(ArgandDeviceType type, const char* name) {
   if (type < ARGAND_PRIVATEUSE1 || type >= ARGAND_NUM_BACKENDS)
-    return error(ARGAND_VALUE_ERROR, "rename_device: got device type '%s', expected one of privateuse1, privateuse2, privateuse3", device_type_name(type));
+    return error(ARGAND_VALUE_ERROR, "rename_device: got device type '%s', expected one of privateuse1, privateuse2, privateuse3",
+                 device_type_name(type));
   bool valid = name && *name;
   for (const char* c = name; valid && *c; c++) valid = (*c >= 'a' && *c <= 'z') || *c == '_' || (c != name && *c >= '0' && *c <= '9');
   if (!valid) return error(ARGAND_VALUE_ERROR, "rename_device: got the name '%s', expected lower-case letters, digits and _", name ? name : "");
@@ -57,7 +58,8 @@ int rename_device(ArgandDeviceType type, const char* name) {
   if (__atomic_compare_exchange_n(&g_names[type], &old, static_cast<const char*>(copy), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return 0;
   free(copy);
   if (std::strcmp(old, name) == 0) return 0;
-  return error(ARGAND_RUNTIME_ERROR, "rename_device: got the name '%s' for the device that is already called '%s'; a device is renamed once", name, old);
+  return error(ARGAND_RUNTIME_ERROR, "rename_device: got the name '%s' for the device that is already called '%s'; a device is renamed once", name,
+               old);
 }
 
 void set_device_loader(ArgandDeviceType type, int (*loader)(void)) {

@@ -9,7 +9,12 @@
 namespace argand::core {
 
 __thread ArgandThreadState t_state __attribute__((tls_model("initial-exec"))) = {
-    0, 0, 1, 0, {ARGAND_BFLOAT16, ARGAND_FLOAT16, ARGAND_FLOAT16, ARGAND_BFLOAT16, ARGAND_FLOAT16, ARGAND_FLOAT16, ARGAND_FLOAT16, ARGAND_AUTOCAST_ON}, nullptr};
+    0,
+    0,
+    1,
+    0,
+    {ARGAND_BFLOAT16, ARGAND_FLOAT16, ARGAND_FLOAT16, ARGAND_BFLOAT16, ARGAND_FLOAT16, ARGAND_FLOAT16, ARGAND_FLOAT16, ARGAND_AUTOCAST_ON},
+    nullptr};
 
 namespace {
 

@@ -59,6 +59,18 @@ class Bound {
   Device* device_;
 };
 
+// Lets this thread allocate, load and ask for events while it captures: such calls are no part of the graph.
+class RelaxedCapture {
+ public:
+  RelaxedCapture() { driver().cuThreadExchangeStreamCaptureMode(&mode_); }
+  ~RelaxedCapture() { driver().cuThreadExchangeStreamCaptureMode(&mode_); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  int mode_ = ARGAND_CAPTURE_RELAXED;
+};
+
 inline CUstream current_stream(int32_t index) { return t_devices.streams[index]; }
 inline CUstream as_stream(void* stream) { return static_cast<CUstream>(stream); }
 inline CUdeviceptr address(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
@@ -86,5 +98,6 @@ int error_record(int32_t index, ArgandDeviceError** record);
 void add_stream_entries(ArgandDeviceInterface& interface);
 void add_memory_entries(ArgandDeviceInterface& interface);
 void add_module_entries(ArgandDeviceInterface& interface);
+void add_graph_entries(ArgandDeviceInterface& interface);
 
 }  // namespace argand::core::cuda

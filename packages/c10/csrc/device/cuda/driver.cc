@@ -18,11 +18,11 @@ Driver load() {
                 "); install NVIDIA's driver, or name the library in the environment variable ARGAND_CUDA_DRIVER";
     return d;
   }
-#define ARGAND_CUDA_LOOKUP(name, symbol, types)                                                                                 \
-  d.name = reinterpret_cast<decltype(d.name)>(dlsym(library, #symbol));                                                         \
-  if (!d.name) {                                                                                                                \
+#define ARGAND_CUDA_LOOKUP(name, symbol, types)                                                                                         \
+  d.name = reinterpret_cast<decltype(d.name)>(dlsym(library, #symbol));                                                                 \
+  if (!d.name) {                                                                                                                        \
     d.problem = std::string("the CUDA driver library ") + path + " has no function " #symbol "; install a driver for CUDA 12 or later"; \
-    return d;                                                                                                                   \
+    return d;                                                                                                                           \
   }
   ARGAND_CUDA_FUNCTIONS(ARGAND_CUDA_LOOKUP)
 #undef ARGAND_CUDA_LOOKUP

@@ -69,58 +69,58 @@ enum : unsigned { kStreamNonBlocking = 1, kEventBlocking = 1, kEventNoTiming = 2
 enum : int { kPointerMemoryType = 2, kMemoryTypeHost = 1 };
 enum : int { kCaptureNone = 0, kCaptureActive = 1, kCaptureInvalidated = 2 };
 
-#define ARGAND_CUDA_FUNCTIONS(F)                                                                                     \
-  F(cuInit, cuInit, (unsigned))                                                                                      \
-  F(cuDriverGetVersion, cuDriverGetVersion, (int*))                                                                  \
-  F(cuGetErrorName, cuGetErrorName, (CUresult, const char**))                                                        \
-  F(cuGetErrorString, cuGetErrorString, (CUresult, const char**))                                                    \
-  F(cuDeviceGetCount, cuDeviceGetCount, (int*))                                                                      \
-  F(cuDeviceGet, cuDeviceGet, (CUdevice*, int))                                                                      \
-  F(cuDeviceGetName, cuDeviceGetName, (char*, int, CUdevice))                                                        \
-  F(cuDeviceGetAttribute, cuDeviceGetAttribute, (int*, int, CUdevice))                                               \
-  F(cuDeviceGetUuid, cuDeviceGetUuid, (uint8_t*, CUdevice))                                                          \
-  F(cuDeviceTotalMem, cuDeviceTotalMem_v2, (size_t*, CUdevice))                                                      \
-  F(cuDeviceCanAccessPeer, cuDeviceCanAccessPeer, (int*, CUdevice, CUdevice))                                        \
-  F(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (CUcontext*, CUdevice))                                      \
-  F(cuCtxSetCurrent, cuCtxSetCurrent, (CUcontext))                                                                   \
-  F(cuCtxSynchronize, cuCtxSynchronize, ())                                                                          \
-  F(cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, (CUcontext, unsigned))                                             \
-  F(cuCtxGetStreamPriorityRange, cuCtxGetStreamPriorityRange, (int*, int*))                                          \
-  F(cuMemAlloc, cuMemAlloc_v2, (CUdeviceptr*, size_t))                                                               \
-  F(cuMemFree, cuMemFree_v2, (CUdeviceptr))                                                                          \
-  F(cuMemGetInfo, cuMemGetInfo_v2, (size_t*, size_t*))                                                               \
-  F(cuMemHostAlloc, cuMemHostAlloc, (void**, size_t, unsigned))                                                      \
-  F(cuMemFreeHost, cuMemFreeHost, (void*))                                                                           \
-  F(cuPointerGetAttribute, cuPointerGetAttribute, (void*, int, CUdeviceptr))                                         \
-  F(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, (CUdeviceptr, const void*, size_t, CUstream))                           \
-  F(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, (void*, CUdeviceptr, size_t, CUstream))                                 \
-  F(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, (CUdeviceptr, CUdeviceptr, size_t, CUstream))                           \
-  F(cuMemcpyPeerAsync, cuMemcpyPeerAsync, (CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream))        \
-  F(cuMemsetD8Async, cuMemsetD8Async, (CUdeviceptr, uint8_t, size_t, CUstream))                                      \
-  F(cuMemsetD32Async, cuMemsetD32Async, (CUdeviceptr, unsigned, size_t, CUstream))                                   \
-  F(cuStreamCreateWithPriority, cuStreamCreateWithPriority, (CUstream*, unsigned, int))                              \
-  F(cuStreamSynchronize, cuStreamSynchronize, (CUstream))                                                            \
-  F(cuStreamQuery, cuStreamQuery, (CUstream))                                                                        \
-  F(cuStreamWaitEvent, cuStreamWaitEvent, (CUstream, CUevent, unsigned))                                             \
-  F(cuStreamBeginCapture, cuStreamBeginCapture_v2, (CUstream, int))                                                  \
-  F(cuStreamEndCapture, cuStreamEndCapture, (CUstream, CUgraph*))                                                    \
-  F(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo, (CUstream, int*, uint64_t*))                                     \
-  F(cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, (int*))                                    \
-  F(cuEventCreate, cuEventCreate, (CUevent*, unsigned))                                                              \
-  F(cuEventRecord, cuEventRecord, (CUevent, CUstream))                                                               \
-  F(cuEventQuery, cuEventQuery, (CUevent))                                                                           \
-  F(cuEventSynchronize, cuEventSynchronize, (CUevent))                                                               \
-  F(cuEventElapsedTime, cuEventElapsedTime, (float*, CUevent, CUevent))                                              \
-  F(cuEventDestroy, cuEventDestroy_v2, (CUevent))                                                                    \
-  F(cuModuleLoadData, cuModuleLoadData, (CUmodule*, const void*))                                                    \
-  F(cuModuleUnload, cuModuleUnload, (CUmodule))                                                                      \
-  F(cuModuleGetFunction, cuModuleGetFunction, (CUfunction*, CUmodule, const char*))                                  \
-  F(cuFuncSetAttribute, cuFuncSetAttribute, (CUfunction, int, int))                                                  \
-  F(cuFuncGetAttribute, cuFuncGetAttribute, (int*, int, CUfunction))                                                 \
+#define ARGAND_CUDA_FUNCTIONS(F)                                                                                                                  \
+  F(cuInit, cuInit, (unsigned))                                                                                                                   \
+  F(cuDriverGetVersion, cuDriverGetVersion, (int*))                                                                                               \
+  F(cuGetErrorName, cuGetErrorName, (CUresult, const char**))                                                                                     \
+  F(cuGetErrorString, cuGetErrorString, (CUresult, const char**))                                                                                 \
+  F(cuDeviceGetCount, cuDeviceGetCount, (int*))                                                                                                   \
+  F(cuDeviceGet, cuDeviceGet, (CUdevice*, int))                                                                                                   \
+  F(cuDeviceGetName, cuDeviceGetName, (char*, int, CUdevice))                                                                                     \
+  F(cuDeviceGetAttribute, cuDeviceGetAttribute, (int*, int, CUdevice))                                                                            \
+  F(cuDeviceGetUuid, cuDeviceGetUuid, (uint8_t*, CUdevice))                                                                                       \
+  F(cuDeviceTotalMem, cuDeviceTotalMem_v2, (size_t*, CUdevice))                                                                                   \
+  F(cuDeviceCanAccessPeer, cuDeviceCanAccessPeer, (int*, CUdevice, CUdevice))                                                                     \
+  F(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (CUcontext*, CUdevice))                                                                   \
+  F(cuCtxSetCurrent, cuCtxSetCurrent, (CUcontext))                                                                                                \
+  F(cuCtxSynchronize, cuCtxSynchronize, ())                                                                                                       \
+  F(cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, (CUcontext, unsigned))                                                                          \
+  F(cuCtxGetStreamPriorityRange, cuCtxGetStreamPriorityRange, (int*, int*))                                                                       \
+  F(cuMemAlloc, cuMemAlloc_v2, (CUdeviceptr*, size_t))                                                                                            \
+  F(cuMemFree, cuMemFree_v2, (CUdeviceptr))                                                                                                       \
+  F(cuMemGetInfo, cuMemGetInfo_v2, (size_t*, size_t*))                                                                                            \
+  F(cuMemHostAlloc, cuMemHostAlloc, (void**, size_t, unsigned))                                                                                   \
+  F(cuMemFreeHost, cuMemFreeHost, (void*))                                                                                                        \
+  F(cuPointerGetAttribute, cuPointerGetAttribute, (void*, int, CUdeviceptr))                                                                      \
+  F(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, (CUdeviceptr, const void*, size_t, CUstream))                                                        \
+  F(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, (void*, CUdeviceptr, size_t, CUstream))                                                              \
+  F(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, (CUdeviceptr, CUdeviceptr, size_t, CUstream))                                                        \
+  F(cuMemcpyPeerAsync, cuMemcpyPeerAsync, (CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream))                                     \
+  F(cuMemsetD8Async, cuMemsetD8Async, (CUdeviceptr, uint8_t, size_t, CUstream))                                                                   \
+  F(cuMemsetD32Async, cuMemsetD32Async, (CUdeviceptr, unsigned, size_t, CUstream))                                                                \
+  F(cuStreamCreateWithPriority, cuStreamCreateWithPriority, (CUstream*, unsigned, int))                                                           \
+  F(cuStreamSynchronize, cuStreamSynchronize, (CUstream))                                                                                         \
+  F(cuStreamQuery, cuStreamQuery, (CUstream))                                                                                                     \
+  F(cuStreamWaitEvent, cuStreamWaitEvent, (CUstream, CUevent, unsigned))                                                                          \
+  F(cuStreamBeginCapture, cuStreamBeginCapture_v2, (CUstream, int))                                                                               \
+  F(cuStreamEndCapture, cuStreamEndCapture, (CUstream, CUgraph*))                                                                                 \
+  F(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo, (CUstream, int*, uint64_t*))                                                                  \
+  F(cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, (int*))                                                                 \
+  F(cuEventCreate, cuEventCreate, (CUevent*, unsigned))                                                                                           \
+  F(cuEventRecord, cuEventRecord, (CUevent, CUstream))                                                                                            \
+  F(cuEventQuery, cuEventQuery, (CUevent))                                                                                                        \
+  F(cuEventSynchronize, cuEventSynchronize, (CUevent))                                                                                            \
+  F(cuEventElapsedTime, cuEventElapsedTime, (float*, CUevent, CUevent))                                                                           \
+  F(cuEventDestroy, cuEventDestroy_v2, (CUevent))                                                                                                 \
+  F(cuModuleLoadData, cuModuleLoadData, (CUmodule*, const void*))                                                                                 \
+  F(cuModuleUnload, cuModuleUnload, (CUmodule))                                                                                                   \
+  F(cuModuleGetFunction, cuModuleGetFunction, (CUfunction*, CUmodule, const char*))                                                               \
+  F(cuFuncSetAttribute, cuFuncSetAttribute, (CUfunction, int, int))                                                                               \
+  F(cuFuncGetAttribute, cuFuncGetAttribute, (int*, int, CUfunction))                                                                              \
   F(cuLaunchKernel, cuLaunchKernel, (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**)) \
-  F(cuGraphInstantiate, cuGraphInstantiateWithFlags, (CUgraphExec*, CUgraph, unsigned long long))                    \
-  F(cuGraphLaunch, cuGraphLaunch, (CUgraphExec, CUstream))                                                           \
-  F(cuGraphExecDestroy, cuGraphExecDestroy, (CUgraphExec))                                                           \
+  F(cuGraphInstantiate, cuGraphInstantiateWithFlags, (CUgraphExec*, CUgraph, unsigned long long))                                                 \
+  F(cuGraphLaunch, cuGraphLaunch, (CUgraphExec, CUstream))                                                                                        \
+  F(cuGraphExecDestroy, cuGraphExecDestroy, (CUgraphExec))                                                                                        \
   F(cuGraphDestroy, cuGraphDestroy, (CUgraph))
 
 struct Driver {

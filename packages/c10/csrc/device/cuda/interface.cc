@@ -16,6 +16,7 @@ const ArgandDeviceInterface kCudaInterface = [] {
   cuda::add_stream_entries(i);
   cuda::add_memory_entries(i);
   cuda::add_module_entries(i);
+  cuda::add_graph_entries(i);
   return i;
 }();
 

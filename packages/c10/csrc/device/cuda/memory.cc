@@ -1,20 +1,76 @@
 // Allocation, copies and fills.
-#include "packages/c10/csrc/device/cuda/context.h"
+#include <algorithm>
+#include <cstdlib>
+
+#include "packages/c10/csrc/device/cuda/allocator.h"
 #include "packages/c10/csrc/device/device.h"
 
 namespace argand::core::cuda {
 namespace {
 
 void* allocate(int32_t index, size_t nbytes) {
-  Bound b(index);
-  CUdeviceptr p = 0;
-  if (!b || check_result(driver().cuMemAlloc(&p, nbytes), "empty", b.get())) return nullptr;
-  return reinterpret_cast<void*>(p);
+  DeviceAllocator* a = allocator(index);
+  return a ? a->allocate(nbytes, current_stream(index)) : nullptr;
 }
 
 void deallocate(void* data, int32_t index, size_t) {
+  DeviceAllocator* a = allocator(index);
+  if (a) a->deallocate(data);
+}
+
+int record_stream(void* data, int32_t index, void* stream) {
+  DeviceAllocator* a = allocator(index);
+  if (!a) return ARGAND_DEVICE_ERROR;
+  a->record_stream(data, as_stream(stream));
+  return 0;
+}
+
+int memory_stats(int32_t index, ArgandAllocatorStats* out) {
+  DeviceAllocator* a = allocator(index);
+  if (!a) return ARGAND_DEVICE_ERROR;
+  a->stats(out);
+  return 0;
+}
+
+int memory_reset(int32_t index, int what) {
+  DeviceAllocator* a = allocator(index);
+  if (!a) return ARGAND_DEVICE_ERROR;
+  a->reset(what);
+  return 0;
+}
+
+int memory_info(int32_t index, uint64_t* free_bytes, uint64_t* total_bytes) {
   Bound b(index);
-  if (b && data) driver().cuMemFree(address(data));
+  if (!b) return ARGAND_DEVICE_ERROR;
+  size_t available = 0, total = 0;
+  const int status = check_result(driver().cuMemGetInfo(&available, &total), "mem_get_info", b.get());
+  *free_bytes = available;
+  *total_bytes = total;
+  return status;
+}
+
+int memory_limit(int32_t index, double fraction) {
+  DeviceAllocator* a = allocator(index);
+  return a ? a->set_limit(fraction) : ARGAND_DEVICE_ERROR;
+}
+
+int memory_snapshot(int32_t index, ArgandMemoryBlock** blocks, size_t* n_blocks) {
+  DeviceAllocator* a = allocator(index);
+  if (!a) return ARGAND_DEVICE_ERROR;
+  std::vector<ArgandMemoryBlock> list;
+  a->snapshot(&list);
+  *n_blocks = list.size();
+  *blocks = static_cast<ArgandMemoryBlock*>(malloc(sizeof(ArgandMemoryBlock) * (list.size() + 1)));  // as alloc_array
+  if (!*blocks) return error(ARGAND_OUT_OF_MEMORY_ERROR, "memory_snapshot: out of host memory for %zu blocks", list.size());
+  std::copy(list.begin(), list.end(), *blocks);
+  return 0;
+}
+
+int empty_cache(int32_t index) {
+  DeviceAllocator* a = opened_device(index) ? allocator(index) : nullptr;  // of a device that was never used there is none
+  if (!a) return 0;
+  host_empty_cache();
+  return a->empty_cache();
 }
 
 // From one device to another: on the source's stream, with the destination's stream waiting before and after.
@@ -47,8 +103,8 @@ int start_copy(void* dst, ArgandDevice dst_device, const void* src, ArgandDevice
   const int32_t to = ARGAND_DEVICE_INDEX(dst_device), from = ARGAND_DEVICE_INDEX(src_device);
   if (is_cuda(dst_device) && is_cuda(src_device) && to != from) return copy_peer(dst, to, src, from, nbytes);
   const int32_t index = is_cuda(dst_device) ? to : from;
-  const bool known = (is_cuda(dst_device) || ARGAND_DEVICE_TYPE(dst_device) == ARGAND_CPU) &&
-                     (is_cuda(src_device) || ARGAND_DEVICE_TYPE(src_device) == ARGAND_CPU);
+  const bool known =
+      (is_cuda(dst_device) || ARGAND_DEVICE_TYPE(dst_device) == ARGAND_CPU) && (is_cuda(src_device) || ARGAND_DEVICE_TYPE(src_device) == ARGAND_CPU);
   if (!known)
     return error(ARGAND_DEVICE_ERROR, "copy: got devices '%s' and '%s', expected cuda and cpu", device_text(src_device).c_str(),
                  device_text(dst_device).c_str());
@@ -59,6 +115,7 @@ int start_copy(void* dst, ArgandDevice dst_device, const void* src, ArgandDevice
   const CUresult result = !is_cuda(src_device)   ? d.cuMemcpyHtoDAsync(address(dst), src, nbytes, stream)
                           : !is_cuda(dst_device) ? d.cuMemcpyDtoHAsync(dst, address(src), nbytes, stream)
                                                  : d.cuMemcpyDtoDAsync(address(dst), address(src), nbytes, stream);
+  if (!is_cuda(src_device) || !is_cuda(dst_device)) host_record(is_cuda(src_device) ? dst : src, index, stream);
   return check_result(result, "copy", b.get());
 }
 
@@ -66,11 +123,15 @@ int copy_async(void* dst, ArgandDevice dst_device, const void* src, ArgandDevice
   return nbytes ? start_copy(dst, dst_device, src, src_device, nbytes) : 0;
 }
 
+// A copy from pageable memory returns when the bytes are in the driver's hands; all others are waited for.
 int copy(void* dst, ArgandDevice dst_device, const void* src, ArgandDevice src_device, size_t nbytes) {
   if (!nbytes) return 0;
   if (int status = start_copy(dst, dst_device, src, src_device, nbytes)) return status;
   if (is_cuda(dst_device) && is_cuda(src_device)) return 0;
   const int32_t index = ARGAND_DEVICE_INDEX(is_cuda(dst_device) ? dst_device : src_device);
+  int pinned = 1;
+  if (is_cuda(dst_device)) host_is_pinned(src, &pinned);
+  if (!pinned) return 0;
   Bound b(index);
   if (!b) return ARGAND_DEVICE_ERROR;
   if (int status = check_result(driver().cuStreamSynchronize(current_stream(index)), "copy", b.get())) return status;
@@ -92,6 +153,16 @@ void add_memory_entries(ArgandDeviceInterface& i) {
   i.copy = copy;
   i.copy_async = copy_async;
   i.fill_bytes = fill_bytes;
+  i.record_stream = record_stream;
+  i.memory_stats = memory_stats;
+  i.memory_reset = memory_reset;
+  i.memory_info = memory_info;
+  i.memory_limit = memory_limit;
+  i.memory_snapshot = memory_snapshot;
+  i.empty_cache = empty_cache;
+  i.host_allocate = host_allocate;
+  i.host_deallocate = host_deallocate;
+  i.host_is_pinned = host_is_pinned;
 }
 
 }  // namespace argand::core::cuda

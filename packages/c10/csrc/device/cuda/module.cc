@@ -19,7 +19,9 @@ bool launch_blocking() {
 
 int module_load(int32_t index, const void* image, size_t, void** module) {
   Bound b(index);
-  return b ? check_result(driver().cuModuleLoadData(reinterpret_cast<CUmodule*>(module), image), "module_load", b.get()) : ARGAND_DEVICE_ERROR;
+  if (!b) return ARGAND_DEVICE_ERROR;
+  RelaxedCapture relaxed;
+  return check_result(driver().cuModuleLoadData(reinterpret_cast<CUmodule*>(module), image), "module_load", b.get());
 }
 
 int module_unload(int32_t index, void* module) {
