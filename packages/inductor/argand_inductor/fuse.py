@@ -56,6 +56,10 @@ class Group:
     def reduces(self) -> bool:
         return any(self.reduced)
 
+    @property
+    def device(self) -> str:
+        return self.members[0].loop.device
+
 
 # ---- index spaces ------------------------------------------------------------------------------------------------------
 
@@ -395,6 +399,8 @@ class Fuser:
         if any(u != second and above >> u & 1 for u in self.users[first]):
             return False
         one, other = self.groups[first], self.groups[second]
+        if one.device != other.device:
+            return False
         made = join(one, other)
         if made is None or not self.worthwhile(made, one, other):
             return False

@@ -50,11 +50,11 @@ def compile_graph(
     from argand_inductor.options import Options
     from argand_inductor.schedule import compile_to_program
 
-    limits = Options.of(options).limits()
+    chosen = Options.of(options)
     with metrics.timed("lower"):
         lowered = lower_graph(gm)
     with metrics.timed("schedule"):
-        spec = compile_to_program(lowered, limits)
+        spec = compile_to_program(lowered, options=chosen)
     try:
         return make_program(spec)
     except CompilerError as error:

@@ -135,6 +135,7 @@ class Loop:
         body: the element; for reductions the mapped element in the accumulator's dtype.
         reduction: how elements are combined, with `final`, a Value over "total" and "count".
         operators: what this computes, for people.
+        device: where the buffer is.
     """
 
     write: Access
@@ -149,6 +150,7 @@ class Loop:
     operators: tuple[str, ...] = ()
     location: Location | None = None
     cost: int = 1
+    device: str = "cpu"
 
     @property
     def name(self) -> str:

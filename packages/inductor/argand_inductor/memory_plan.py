@@ -1,6 +1,7 @@
 """Where each tensor of a program lives, and when it dies.
 
-Buffers that nobody outside can see share one arena, allocated once a call. Within it buffers whose lives do not meet share
+Buffers that nobody outside can see share one arena a device, allocated once a call. On devices it is used in the order of the
+current stream. Within it buffers whose lives do not meet share
 memory: those of known size at fixed offsets (largest first, each at the lowest free place), those of symbolic size in slots
 of equal size expression, behind the others. Lives are counted in steps, both ends included, so that what a step writes
 never lies where it reads, unless the step allows it (`KernelStep.reuse`).
@@ -18,6 +19,7 @@ from argand_inductor.program import (
     Expr,
     ExternStep,
     KernelStep,
+    LaunchStep,
     ProgramSpec,
     names_in,
     reads_of,
@@ -53,7 +55,8 @@ class Place:
     Attributes:
         home: see above.
         offset: bytes from the arena's start; of slot `slot` if that is given.
-        slot: index of the symbolic slot, None for a fixed offset.
+        slot: index of the arena's symbolic slot, None for a fixed offset.
+        device: whose arena it is.
         first, last: the steps of its life; `last` is the number of steps for what the caller gets.
     """
 
@@ -62,6 +65,21 @@ class Place:
     last: int
     offset: int = 0
     slot: int | None = None
+    device: str = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """Memory of one device.
+
+    Attributes:
+        fixed_bytes: the part with offsets known now.
+        slots: sizes of the symbolic slots behind it: a constant and factors whose product is a number of bytes.
+    """
+
+    device: str
+    fixed_bytes: int
+    slots: tuple[tuple[int, tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +88,24 @@ class MemoryPlan:
 
     Attributes:
         places: for each buffer of the spec that a step makes.
-        fixed_bytes: the part of the arena with offsets known now.
-        slots: sizes of the symbolic slots: a constant and factors whose product is a number of bytes.
+        arenas: one a device that needs it.
         needs_tensor: names that are used as tensors, not only as memory.
         last_use: for each name the last step that uses it directly (number of steps for outputs).
     """
 
     places: dict[str, Place]
-    fixed_bytes: int
-    slots: tuple[tuple[int, tuple[str, ...]], ...]
+    arenas: tuple[Arena, ...]
     needs_tensor: frozenset[str]
     last_use: dict[str, int]
 
     def __str__(self) -> str:
-        slots = [" * ".join((str(c), *factors)) for c, factors in self.slots]
-        lines = [f"arena: {self.fixed_bytes} bytes" + "".join(f" + {slot}" for slot in slots)]
+        lines = []
+        for arena in self.arenas:
+            slots = [" * ".join((str(c), *factors)) for c, factors in arena.slots]
+            where = "" if arena.device == "cpu" else f" on {arena.device}"
+            extra = "".join(f" + {slot}" for slot in slots)
+            lines.append(f"arena{where}: {arena.fixed_bytes} bytes{extra}")
+        lines = lines or ["arena: 0 bytes"]
         for name, place in self.places.items():
             where: str = place.home
             if place.home == "arena":
@@ -99,6 +120,7 @@ class _Block:
     """Buffers that take over the same memory one from the other."""
 
     size: tuple[int, tuple[str, ...]]
+    device: str
     first: int
     last: int
     names: list[str] = field(default_factory=list)
@@ -189,13 +211,15 @@ def _blocks(
     for name in arena:
         first, last = spans[lives.root(name)]
         buffer = spec.buffers[name]
-        blocks[name] = _Block(byte_size(buffer.sizes, buffer.dtype), first, last, [name])
+        blocks[name] = _Block(
+            byte_size(buffer.sizes, buffer.dtype), buffer.device, first, last, [name]
+        )
     for index, step in enumerate(spec.steps):
-        if not isinstance(step, KernelStep):
+        if not isinstance(step, KernelStep | LaunchStep):
             continue
         for written, read in step.reuse:
             a, b = blocks.get(read), blocks.get(written)
-            if a is None or b is None or a is b or a.size != b.size:
+            if a is None or b is None or a is b or a.size != b.size or a.device != b.device:
                 continue
             if members[lives.root(read)] > 1 or members[lives.root(written)] > 1:
                 continue
@@ -279,14 +303,15 @@ def plan_memory(
         else:
             arena.append(name)
     blocks = _blocks(spec, lives, arena, spans)
-    fixed, fixed_bytes = _place_fixed([b for b in blocks if not b.size[1]])
-    symbolic, slots = _place_symbolic([b for b in blocks if b.size[1]])
-    for block in blocks:
-        for name in block.names:
-            first, last = spans[lives.root(name)]
-            places[name] = Place(
-                "arena", first, last, fixed.get(id(block), 0), symbolic.get(id(block))
-            )
-    return MemoryPlan(
-        places, fixed_bytes, tuple(slots), frozenset(lives.needs_tensor), lives.last_use
-    )
+    arenas = []
+    for device in dict.fromkeys(block.device for block in blocks):
+        own = [block for block in blocks if block.device == device]
+        fixed, fixed_bytes = _place_fixed([b for b in own if not b.size[1]])
+        symbolic, slots = _place_symbolic([b for b in own if b.size[1]])
+        arenas.append(Arena(device, fixed_bytes, tuple(slots)))
+        for block in own:
+            at, slot = fixed.get(id(block), 0), symbolic.get(id(block))
+            for name in block.names:
+                first, last = spans[lives.root(name)]
+                places[name] = Place("arena", first, last, at, slot, device)
+    return MemoryPlan(places, tuple(arenas), frozenset(lives.needs_tensor), lives.last_use)

@@ -27,10 +27,12 @@ class Options:
     """Options of one compilation. Each may also be set by the environment variable named with it.
 
     Attributes:
-        mode: as in `argand.compile`; on CPUs all modes make the same code.
+        mode: as in `argand.compile`; on CPUs all modes make the same code. "reduce-overhead" and "max-autotune" record CUDA
+            graphs, the two with "max-autotune" try several shapes of each kernel of a device.
         fusion: whether loops share kernels; without it each operator is a kernel of its own.
         max_fusion_size: loops that one kernel may hold.
         max_kernel_cost: additions an element that one kernel may hold.
+        arch: what device code is compiled for, as "sm_90"; by default the architecture of the device.
     """
 
     mode: str = _option("default", "ARGAND_INDUCTOR_MODE", "compilation mode")
@@ -39,6 +41,7 @@ class Options:
     max_kernel_cost: int = _option(
         4000, "ARGAND_INDUCTOR_MAX_KERNEL_COST", "additions an element in one kernel"
     )
+    arch: str = _option("", "ARGAND_INDUCTOR_ARCH", "architecture that device code is compiled for")
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

@@ -16,6 +16,8 @@ A kernel is a C function
 
 that is called on disjoint ranges of at least `step.grain` by the thread pool, or once with the whole range. It calls nothing
 but mathematics. Its macros come from `argand_inductor/artifact/kernel.h`, which every compile unit includes first.
+
+On devices kernels are Triton functions (`TritonKernel`), which are launched.
 """
 
 from __future__ import annotations
@@ -132,6 +134,62 @@ class KernelStep:
 
 
 @dataclass(frozen=True, slots=True)
+class TritonKernel:
+    """A kernel of a device, as a Triton module. Equal names mean equal kernels: the name is the content's hash.
+
+    Attributes:
+        name: of its function.
+        source: the whole module.
+        signature: name and Triton type of each parameter that is not a constant, in order; pointers are to 16-byte aligned memory.
+        constants: name and value of each constant, in order after the other parameters.
+        comment: as KernelSource's.
+    """
+
+    name: str
+    source: str
+    signature: tuple[tuple[str, str], ...]
+    constants: tuple[tuple[str, int], ...]
+    num_warps: int
+    num_stages: int
+    comment: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class HostScalar:
+    """One element of a tensor in host memory, `offset` elements behind its first one, read when a kernel is launched."""
+
+    name: str
+    dtype: str
+    offset: Expr = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchStep:
+    """A launch of a kernel on the current stream of a device.
+
+    Attributes:
+        args: the tensors whose addresses it gets first, in its order.
+        writes: which of `args` it writes; the rest it only reads.
+        grid: how many programs; 0: it is not launched.
+        scalars: what it gets after `args`.
+        sizes: the integers it gets after those, with 64 bits.
+        reuse: as KernelStep's.
+        others: other ways to do the same, for autotuning.
+    """
+
+    kernel: TritonKernel
+    args: tuple[str, ...]
+    writes: tuple[str, ...]
+    grid: Expr
+    scalars: tuple[HostScalar, ...] = ()
+    sizes: tuple[Expr, ...] = ()
+    device: str = "cuda:0"
+    reuse: tuple[tuple[str, str], ...] = ()
+    others: tuple[LaunchStep, ...] = ()
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ExternStep:
     """A call of a registered operator with all its schema's arguments, in the schema's order.
 
@@ -161,15 +219,16 @@ class AliasStep:
 
 @dataclass(frozen=True, slots=True)
 class RandomStep:
-    """Reserves `count` counters of the CPU's default generator; defines the integer names `seed` and `counter`."""
+    """Reserves `count` counters of a device's default generator; defines the integer names `seed` and `counter`."""
 
     seed: str
     counter: str
     count: Expr
+    device: str = "cpu"
     location: Location | None = None
 
 
-Step = KernelStep | ExternStep | AliasStep | RandomStep
+Step = KernelStep | LaunchStep | ExternStep | AliasStep | RandomStep
 # Buf: a tensor (an input is returned as it is); Sym: an int; None, bool, int, float: themselves.
 Output = Buf | Sym | None | bool | int | float
 
@@ -184,6 +243,7 @@ class ProgramSpec:
         steps: in the order of execution.
         buffers: every tensor that a step makes.
         constants: tensors that the program owns; geometry is taken from the tensor.
+        arch: what device code is compiled for, as "sm_90"; "" where there is none.
     """
 
     inputs: tuple[TensorSpec | SymbolSpec, ...]
@@ -191,12 +251,21 @@ class ProgramSpec:
     steps: tuple[Step, ...]
     buffers: dict[str, BufferSpec]
     constants: dict[str, Any] = field(default_factory=dict)
+    arch: str = ""
 
     def kernels(self) -> list[KernelSource]:
         """Each distinct kernel once, in order of first use."""
         found: dict[str, KernelSource] = {}
         for step in self.steps:
             if isinstance(step, KernelStep):
+                found.setdefault(step.kernel.name, step.kernel)
+        return list(found.values())
+
+    def launched(self) -> list[TritonKernel]:
+        """Each distinct kernel of a device once, in order of first use."""
+        found: dict[str, TritonKernel] = {}
+        for step in self.steps:
+            if isinstance(step, LaunchStep):
                 found.setdefault(step.kernel.name, step.kernel)
         return list(found.values())
 
@@ -217,6 +286,9 @@ def reads_of(step: Step) -> tuple[str, ...]:
     """Tensors whose memory the step needs on entry (including those that it changes, for operators)."""
     if isinstance(step, KernelStep):
         return tuple(name for name in step.args if name not in step.writes)
+    if isinstance(step, LaunchStep):
+        read = [name for name in step.args if name not in step.writes]
+        return tuple(dict.fromkeys([*read, *(s.name for s in step.scalars)]))
     if isinstance(step, ExternStep):
         return tuple(dict.fromkeys(names_in(step.args)))
     return (step.source,) if isinstance(step, AliasStep) else ()
@@ -226,7 +298,7 @@ def writes_of(step: Step) -> tuple[str, ...]:
     """Tensors that the step makes or writes."""
     if isinstance(step, ExternStep):
         return tuple(dict.fromkeys((*results_of(step), *step.writes)))
-    if isinstance(step, KernelStep):
+    if isinstance(step, KernelStep | LaunchStep):
         return step.writes
     return (step.out,) if isinstance(step, AliasStep) else ()
 
@@ -257,7 +329,7 @@ def check(spec: ProgramSpec) -> None:
         for name in made:
             if name not in spec.buffers:
                 raise ValueError(f"{place}: writes {name!r}, which has no BufferSpec")
-        if isinstance(step, KernelStep):
+        if isinstance(step, KernelStep | LaunchStep):
             if unknown := set(step.writes) - set(step.args):
                 raise ValueError(f"{place}: writes {sorted(unknown)}, which are no arguments")
             if foreign := given.intersection(step.writes):

@@ -9,18 +9,22 @@ from typing import Any
 
 import argand_c10.logs as logs
 from argand_c10 import debug_trace
+from argand_inductor import _C
 from argand_inductor import sizes as sz
-from argand_inductor.codegen.c import Generator
+from argand_inductor.artifact.texts import device_number
+from argand_inductor.codegen.backend import Backend, backend_class
 from argand_inductor.fuse import Fuser, Group, Limits
 from argand_inductor.loop_ir import Loop, random_words
 from argand_inductor.lowering.graph import ExternCall, LoweredGraph, Reservation
 from argand_inductor.lowering.tensors import TensorRef
+from argand_inductor.options import Options
 from argand_inductor.program import (
     AliasStep,
     Buf,
     BufferSpec,
     ExternStep,
     KernelStep,
+    LaunchStep,
     ProgramSpec,
     RandomStep,
     Step,
@@ -128,10 +132,11 @@ def live_buffers(
 
 
 class ProgramWriter:
-    """Turns a schedule into the program's steps."""
+    """Turns a schedule into the program's steps; each device's groups by its own generator."""
 
-    def __init__(self, graph: LoweredGraph, plan: Schedule) -> None:
-        self.graph, self.plan = graph, plan
+    def __init__(self, graph: LoweredGraph, plan: Schedule, options: Options) -> None:
+        self.graph, self.plan, self.options = graph, plan, options
+        self.generators: dict[str, Backend] = {}
         self.steps: list[Step] = []
         self.specs: dict[str, BufferSpec] = {}
         self.aliases: dict[TensorRef, str] = {}
@@ -165,18 +170,29 @@ class ProgramWriter:
             return tuple(self.argument(v) for v in value)
         return Sym(sz.text(value)) if isinstance(value, sz.Poly) else value
 
+    def generator(self, device: str) -> Backend:
+        """The code generator of a device."""
+        if device not in self.generators:
+            made = backend_class(device)
+            assert made is not None, "loops are made for devices with a generator"
+            self.generators[device] = made(
+                self.graph.buffers, self.plan.live, self.graph.hints, self.options
+            )
+        return self.generators[device]
+
     def write(self) -> ProgramSpec:
-        kernels = Generator(self.graph.buffers, self.plan.live, self.graph.hints)
         for unit in self.plan.units:
             if isinstance(unit, Group):
-                step = kernels.step(unit)
+                step = self.generator(unit.device).step(unit)
                 for name in step.writes:
                     self.buffer(name)
                 self.steps.append(step)
                 continue
             if isinstance(unit, Reservation):
                 count = sz.text(unit.count)
-                self.steps.append(RandomStep(unit.seed, unit.counter, count, unit.location))
+                self.steps.append(
+                    RandomStep(unit.seed, unit.counter, count, unit.device, unit.location)
+                )
                 continue
             args = tuple(self.argument(a) for a in unit.args)
             for name in _output_names(unit.outputs):
@@ -190,7 +206,21 @@ class ProgramWriter:
             tuple(self.steps),
             self.specs,
             dict(self.graph.constants),
+            self.arch(),
         )
+
+    def arch(self) -> str:
+        """What the kernels of devices are compiled for."""
+        devices = {step.device for step in self.steps if isinstance(step, LaunchStep)}
+        if not devices:
+            return ""
+        found = {self.options.arch or _C.device_arch(device_number(d)) for d in devices}
+        if len(found) > 1:
+            raise RuntimeError(
+                f"inductor: got a graph over devices of the architectures {sorted(found)}, expected one; "
+                "compile the parts for each as functions of their own"
+            )
+        return found.pop()
 
     def changed(self, unit: ExternCall, buffer: str) -> str:
         """The name under which a call changes a buffer: the buffer's, or that of the view it is given."""
@@ -204,12 +234,15 @@ def _texts(sizes: tuple[sz.Size, ...]) -> tuple[int | str, ...]:
     return tuple(sz.text(s) for s in sizes)
 
 
-def compile_to_program(graph: LoweredGraph, limits: Limits | None = None) -> ProgramSpec:
+def compile_to_program(
+    graph: LoweredGraph, limits: Limits | None = None, options: Options | None = None
+) -> ProgramSpec:
     """The program of a lowered graph."""
     logs.channel("loop_ir").info("%s", graph)
-    plan = schedule(graph, limits)
+    options = options or Options()
+    plan = schedule(graph, limits or options.limits())
     logs.channel("fusion").info("%s", plan)
-    spec = ProgramWriter(graph, plan).write()
+    spec = ProgramWriter(graph, plan, options).write()
     steps = logs.channel("schedule")
     if steps.isEnabledFor(20):
         for number, (name, computed, _) in enumerate(_describe(plan.units, spec)):
@@ -229,7 +262,9 @@ def _describe(
     for unit, step in zip(units, steps, strict=True):
         loops = [m.loop for m in unit.members] if isinstance(unit, Group) else []
         called = getattr(unit, "operator", "random numbers")
-        name = step.kernel.name if isinstance(step, KernelStep) else f"call of {called}"
+        name = (
+            step.kernel.name if isinstance(step, KernelStep | LaunchStep) else f"call of {called}"
+        )
         operators = [o for loop in loops for o in loop.operators] or [called]
         places = {
             (at[0], at[1]) for at in [step.location, *(loop.location for loop in loops)] if at

@@ -4,6 +4,7 @@
 #include <structmember.h>
 
 #include "packages/c10/csrc/abi/python_api.h"
+#include "packages/inductor/csrc/graph_recorder.h"
 
 namespace {
 
@@ -234,7 +235,20 @@ PyObject* schema_hash(PyObject*, PyObject* name) {
   return PyLong_FromUnsignedLongLong(op->schema_hash);
 }
 
+// The architecture that a device's code is compiled for.
+PyObject* device_arch(PyObject*, PyObject* number) {
+  const long device = PyLong_AsLong(number);
+  if (device == -1 && PyErr_Occurred()) return nullptr;
+  const ArgandDeviceInterface* interface = api->device_interface(ARGAND_DEVICE_TYPE(device));
+  if (!interface || !interface->properties) return PyUnicode_FromString("");
+  ArgandDeviceProperties properties;
+  if (const int status = interface->properties(ARGAND_DEVICE_INDEX(device), &properties)) return python_api->raise(status);
+  return PyUnicode_FromFormat("sm_%d%d", properties.major, properties.minor);
+}
+
 PyMethodDef module_methods[] = {
+    {"device_arch", device_arch, METH_O,
+     "device_arch(device)\n--\n\nThe architecture of a device by its number, as \"sm_90\"; \"\" where it has none."},
     {"schema_hash", schema_hash, METH_O, "schema_hash(operator)\n--\n\nThe hash of a registered overload's schema."},
     {nullptr, nullptr, 0, nullptr},
 };
@@ -257,6 +271,10 @@ PyMODINIT_FUNC PyInit__C() {
   if (!module) return nullptr;
   program_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&program_spec));
   if (!program_type || PyModule_AddObject(module, "Program", reinterpret_cast<PyObject*>(program_type))) {
+    Py_DECREF(module);
+    return nullptr;
+  }
+  if (!argand::inductor::add_graph_recorder(module, api, python_api)) {
     Py_DECREF(module);
     return nullptr;
   }

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from argand_c10 import Tensor, bfloat16, float32
+from argand_c10 import Tensor, bfloat16, device, float32
 from argand_fx import Graph, GraphModule
 from argand_fx.shapes import GraphBuilder, ShapeEnv, from_tensor
 from argand_inductor.artifact.make import make_program
@@ -21,9 +21,13 @@ _INTEGER_OF = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
 def trace(
-    body: Callable[..., Any], inputs: Sequence[Tensor], dynamic: Sequence[Sequence[int]] = ()
+    body: Callable[..., Any],
+    inputs: Sequence[Tensor],
+    dynamic: Sequence[Sequence[int]] = (),
+    devices: Sequence[str] = (),
 ) -> GraphModule:
-    """The graph of `body(ops, *fakes)`; `dynamic`: dimensions with symbolic sizes, an entry an input. Equal sizes share a symbol."""
+    """The graph of `body(ops, *fakes)`; `dynamic`: dimensions with symbolic sizes, an entry an input. Equal sizes share a symbol.
+    `devices`: where the fakes are, an entry an input, by default where the inputs are."""
     env = ShapeEnv()
     builder = GraphBuilder(Graph(), env)
     fakes = []
@@ -42,6 +46,8 @@ def trace(
                 strides.insert(0, step)
                 step = step * s
             fake = type(fake)(sizes, strides, 0, tensor.dtype, tensor.device, False, fake.storage)
+        if devices:
+            fake = type(fake)(fake.shape, fake.stride(), 0, tensor.dtype, device(devices[i]))
         fakes.append(builder.placeholder(f"x{i}", fake))
     outputs = body(builder.ops, *fakes)
     builder.output(tuple(outputs) if isinstance(outputs, (list, tuple)) else (outputs,))

@@ -77,7 +77,7 @@ def test_wrong_inputs_are_refused(host: Path) -> None:
         [host, make_program(spec).path], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert "got float32 [6] with strides [1], expected float32 [7]" in done.stderr
+    assert "got float32 [6] with strides [1] on cpu, expected float32 [7]" in done.stderr
 
 
 def test_the_library_describes_itself() -> None:

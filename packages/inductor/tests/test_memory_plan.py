@@ -28,8 +28,11 @@ def value(size: object) -> int:
 
 def ranges(spec: ProgramSpec, plan: MemoryPlan) -> dict[str, tuple[int, int]]:
     """Addresses of the arena's buffers for the sizes in SYMBOLS."""
-    starts, total = [], plan.fixed_bytes
-    for constant, factors in plan.slots:
+    starts, total = [], 0
+    slots: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    for arena in plan.arenas:
+        total, slots = arena.fixed_bytes, arena.slots
+    for constant, factors in slots:
         starts.append(total)
         for factor in factors:
             constant *= value(factor)
@@ -159,11 +162,11 @@ def chain(n: int, *sizes: int | str, reuse: bool = False) -> ProgramSpec:
 
 
 def test_a_chain_needs_two_buffers_and_with_reuse_one() -> None:
-    assert plan_memory(chain(10, 1000)).fixed_bytes == 2 * 4032
-    assert plan_memory(chain(10, 1000, reuse=True)).fixed_bytes == 4032
+    assert plan_memory(chain(10, 1000)).arenas[0].fixed_bytes == 2 * 4032
+    assert plan_memory(chain(10, 1000, reuse=True)).arenas[0].fixed_bytes == 4032
     plan = plan_memory(chain(10, "s0", 3))
-    assert plan.slots == ((12, ("s0",)),) * 2
-    assert plan_memory(chain(10, "s0", 3, reuse=True)).slots == ((12, ("s0",)),)
+    assert plan.arenas[0].slots == ((12, ("s0",)),) * 2
+    assert plan_memory(chain(10, "s0", 3, reuse=True)).arenas[0].slots == ((12, ("s0",)),)
 
 
 def test_outputs_and_their_bases_are_own_tensors() -> None:
@@ -180,4 +183,4 @@ def test_outputs_and_their_bases_are_own_tensors() -> None:
 
 def test_a_thousand_buffers_are_planned_quickly() -> None:
     plan = plan_memory(chain(1000, 64))
-    assert plan.fixed_bytes == 512
+    assert plan.arenas[0].fixed_bytes == 512

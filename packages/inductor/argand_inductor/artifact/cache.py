@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from argand_c10 import logs, metrics
 from argand_c10.disk_cache import DiskCache, Entry
 from argand_c10.records import Record, emit
 from argand_inductor.artifact import build
+from argand_inductor.artifact import triton_pool as pool
 from argand_inductor.artifact.build import Compiler
 from argand_inductor.artifact.errors import CompilerError
-from argand_inductor.program import KernelSource
+from argand_inductor.program import KernelSource, TritonKernel
 
 FORMAT = 1
 LIBRARY = "program.so"
@@ -52,11 +54,14 @@ class Sources:
         program: the C entry point's compile unit.
         kernels: each kernel once, then the executor.
         manifest: what the library says of itself, plain data.
+        launched: kernels of devices, each once, and `arch`, for which they are compiled ("sm_90"; "" without any).
     """
 
     program: str
     kernels: tuple[KernelSource, ...]
     manifest: dict[str, Any]
+    launched: tuple[TritonKernel, ...] = ()
+    arch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,7 @@ class _Setting:
             str(argand_c10.ABI_VERSION),
             sources.program,
             *(self.kernel_key(kernel) for kernel in sources.kernels),
+            *(pool.key_of(kernel, sources.arch) for kernel in sources.launched),
             *headers,
             *self._flags(build.PROGRAM_FLAGS),
             *build.LINK_FLAGS,
@@ -147,10 +153,12 @@ def _files(sources: Sources, library: bytes) -> dict[str, bytes]:
         for k in sources.kernels
         if k.name != EXECUTOR
     ]
+    launched = [asdict(kernel) for kernel in sources.launched]
     return {
         LIBRARY: library,
         "program.c": sources.program.encode(),
         "kernels.json": json.dumps(kernels).encode(),
+        "launched.json": json.dumps({"arch": sources.arch, "kernels": launched}).encode(),
     }
 
 
@@ -168,7 +176,12 @@ def _build(setting: _Setting, sources: Sources) -> bytes:
     """Compiles what no cache has, in parallel, and links."""
     keys = {kernel.name: setting.kernel_key(kernel) for kernel in sources.kernels}
     ready, missing = _cached_units(sources.kernels, keys)
-    with build.scratch_folder() as folder:
+    with build.scratch_folder() as folder, ThreadPoolExecutor(1) as aside:
+        device_code = (
+            aside.submit(pool.compile_kernels, sources.launched, sources.arch)
+            if sources.launched
+            else None
+        )
         objects = []
         for i, entry in enumerate(ready):
             objects.append(f"cached{i}.o")
@@ -199,9 +212,40 @@ def _build(setting: _Setting, sources: Sources) -> bytes:
         build.run_all(commands, folder)
         for i, unit in enumerate(units):
             _store_unit(_written(folder / f"unit{i}.o"), [keys[k.name] for k in unit])
+        if device_code is not None:
+            found = device_code.result()
+            objects.append("images.o")
+            _write_images(folder, [found[kernel.name] for kernel in sources.launched])
+            build.run_all(
+                [
+                    command(
+                        setting.compiler, build.PROGRAM_FLAGS, setting.tier, "images.c", "images.o"
+                    )
+                ],
+                folder,
+            )
         link = build.link_command(setting.compiler, ["program.o", *objects], LIBRARY)
         build.run_all([link], folder)
         return _written(folder / LIBRARY)
+
+
+def _write_images(folder: Path, found: Sequence[pool.Image]) -> None:
+    """The table of device code, in a compile unit of its own that takes the bytes from files."""
+    lines = ['#include "argand_inductor/artifact/program.h"']
+    rows = []
+    for i, image in enumerate(found):
+        (folder / f"image{i}").write_bytes(image.data)
+        lines.append(
+            f'__asm__(".pushsection .rodata\\n.balign 16\\nargand_image{i}:\\n.incbin \\"image{i}\\"\\n'
+            f'argand_image{i}_end:\\n.popsection");'
+        )
+        hidden = '__attribute__((visibility("hidden")))'
+        lines.append(
+            f"extern const char argand_image{i}[] {hidden}, argand_image{i}_end[] {hidden};"
+        )
+        rows.append(f"{{argand_image{i}, argand_image{i}_end, {image.shared}, {image.threads}}}")
+    lines.append(f"const ArgandImage argand_images[] = {{{', '.join(rows)}}};")
+    (folder / "images.c").write_text("\n".join([*lines, ""]))
 
 
 def _written(path: Path) -> bytes:

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from argand_inductor.artifact.expressions import to_c
-from argand_inductor.artifact.texts import DTYPES, c_string
+from argand_inductor.artifact.texts import DTYPES, c_string, device_number
 from argand_inductor.program import Arg, Buf, Expr, ExternStep, Named, Sym
 from argand_inductor.schemas import SchemaArgument, schema_of
 
-_DEVICES = {"cpu": "ARGAND_DEVICE(ARGAND_CPU, 0)", "meta": "ARGAND_DEVICE(ARGAND_META, 0)"}
 NONE = "{ARGAND_TAG_NONE, 0, {0}}"
 
 
@@ -85,7 +84,7 @@ class CallWriter:
             case Named(kind="dtype", name=name) if argument.type == "ScalarType":
                 return value("DTYPE", f".i = {DTYPES.index(name)}")
             case Named(kind="device", name=name) if argument.type == "Device":
-                return value("DEVICE", f".i = {_DEVICES[name.partition(':')[0]]}")
+                return value("DEVICE", f".i = {device_number(name)}")
             case str() if argument.type == "str":
                 n = len(arg.encode())
                 return value("STRING", f".s = {c_string(arg)}", n)

@@ -78,13 +78,15 @@ def write_sources(spec: ProgramSpec) -> Sources:
         "constants": [_describe_input(entry) for entry in constants_of(spec)],
         "outputs": [_describe_output(spec, entry) for entry in spec.outputs],
         "operators": {name: f"{value:016x}" for name, value in hashes.items()},
-        "kernels": [kernel.name for kernel in spec.kernels()],
+        "arch": spec.arch,
+        "kernels": [kernel.name for kernel in (*spec.kernels(), *spec.launched())],
     }
     plan = plan_memory(spec)
     if debug_trace.enabled():
         debug_trace.add("memory_plan", str(plan))
     writer = ProgramWriter(spec, plan, hashes, manifest)
-    return Sources(writer.source(), (*spec.kernels(), runtime_kernel()), manifest)
+    kernels = (*spec.kernels(), runtime_kernel())
+    return Sources(writer.source(), kernels, manifest, tuple(spec.launched()), spec.arch)
 
 
 def make_program(spec: ProgramSpec) -> _C.Program:
@@ -143,7 +145,8 @@ def _open(library: Library, data: dict[str, Any], constants: list[Any]) -> _C.Pr
 def _log(sources: Sources) -> None:
     log = logs.channel("output_code")
     if log.isEnabledFor(20):
-        log.info("%s\n%s", sources.program, build.unit_source(sources.kernels[:-1]))
+        launched = "\n".join(kernel.source for kernel in sources.launched)
+        log.info("%s\n%s\n%s", sources.program, build.unit_source(sources.kernels[:-1]), launched)
     if debug_trace.enabled():
-        code = [(kernel.name, kernel.source) for kernel in sources.kernels[:-1]]
+        code = [(k.name, k.source) for k in (*sources.kernels[:-1], *sources.launched)]
         debug_trace.add("output_code", [*code, ("program", sources.program)])

@@ -17,7 +17,7 @@ from argand_c10.records import Record, emit
 from argand_inductor.artifact import cache, load
 from argand_inductor.artifact.cache import Sources
 from argand_inductor.artifact.write_program import runtime_kernel
-from argand_inductor.program import KernelSource
+from argand_inductor.program import KernelSource, TritonKernel
 
 FORMAT = "argand-inductor-cache-1"
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
@@ -40,7 +40,7 @@ def export_cache(path: str | os.PathLike[str]) -> int:
             for key in _keys(cache.programs.folder):
                 if entry := cache.programs.get(key):
                     out.writestr(f"programs/{key}/manifest.json", json.dumps(entry.manifest))
-                    for member in ("program.c", "kernels.json"):
+                    for member in ("program.c", "kernels.json", "launched.json"):
                         out.writestr(f"programs/{key}/{member}", entry.read(member))
                     count += 1
             for key in _keys(load._constants.folder):
@@ -123,6 +123,12 @@ def _import_constants(archive: zipfile.ZipFile) -> None:
         load._constants.put(key, {"data": data}, {})
 
 
+def _read_launched(data: dict[str, Any]) -> TritonKernel:
+    signature = tuple((name, kind) for name, kind in data.pop("signature"))
+    constants = tuple((name, int(value)) for name, value in data.pop("constants"))
+    return TritonKernel(signature=signature, constants=constants, **data)
+
+
 def _import_program(archive: zipfile.ZipFile, key: str, manifest: dict[str, Any]) -> None:
     kernels = []
     for data in json.loads(archive.read(f"programs/{key}/kernels.json")):
@@ -136,7 +142,11 @@ def _import_program(archive: zipfile.ZipFile, key: str, manifest: dict[str, Any]
             )
         kernels.append(kernel)
     source = archive.read(f"programs/{key}/program.c").decode()
-    sources = Sources(source, (*kernels, runtime_kernel()), manifest["program"])
+    device = json.loads(archive.read(f"programs/{key}/launched.json"))
+    launched = tuple(_read_launched(data) for data in device["kernels"])
+    sources = Sources(
+        source, (*kernels, runtime_kernel()), manifest["program"], launched, device["arch"]
+    )
     library = cache.obtain(sources)
     # Whoever refers to the program knows it by the key that it had.
     if library.key not in (None, key) and library.path is not None:

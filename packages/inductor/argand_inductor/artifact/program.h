@@ -47,28 +47,51 @@ typedef struct ArgandInput { /* a tensor, or with ndim -1 an int */
   const char* name;
   int32_t dtype, ndim;
   int32_t geometry; /* index of its sizes, then strides, among the integers */
+  ArgandDevice device;
 } ArgandInput;
 
 typedef struct ArgandBinding { /* integer `symbol` is size `dim` of an input; stride `dim - ndim`; or the input itself with dim -1 */
   int32_t symbol, input, dim;
 } ArgandBinding;
 
+typedef struct ArgandArena { /* the slots of all arenas follow one another */
+  ArgandDevice device;
+  int32_t first_slot, n_slots;
+  int64_t fixed_bytes; /* before the slots */
+} ArgandArena;
+
 typedef struct ArgandArenaBuffer {
-  int32_t id, slot; /* slot -1: at a fixed offset */
+  int32_t id, arena, slot; /* slot -1: at a fixed offset */
   int64_t offset;
 } ArgandArenaBuffer;
+
+/* Device code of a kernel: an ELF image in the library. `argand_images` holds one a kernel, in the order of `launched`. */
+typedef struct ArgandImage {
+  const char *begin, *end;
+  uint32_t shared_bytes, threads;
+} ArgandImage;
+extern const ArgandImage argand_images[] __attribute__((weak, visibility("hidden")));
+
+typedef struct ArgandLaunched { /* a kernel of a device; the last two are set when the program is loaded */
+  const char* name;
+  ArgandDevice device;
+  int32_t image;
+  const ArgandDeviceInterface* interface;
+  void* function;
+} ArgandLaunched;
 
 /* Instructions: a code and its operands, all int32. `e` marks an index among the integers. */
 enum {
   ARGAND_END = 0,
   ARGAND_KERNEL_CALL,   /* kernel, e sizes, e extent, e grain, n, n tensors */
-  ARGAND_MAKE_OWN,      /* id, dtype, ndim, e geometry, contiguous, location */
+  ARGAND_LAUNCH,        /* launched, e grid, location, n tensors, n scalars, n sizes, e sizes, tensors, for each scalar: id, dtype, e offset */
+  ARGAND_MAKE_OWN,      /* id, dtype, ndim, e geometry, contiguous, location, device */
   ARGAND_MAKE_ARENA,    /* the same: a tensor over its part of the arena */
   ARGAND_OPERATOR_CALL, /* extern, first argument, n, location, n results, for each: 0 | 1, id | 2, n, n ids (-1: dropped) */
-  ARGAND_ACCEPT,        /* id, dtype, ndim, e geometry, may be a view of the arena, extern */
+  ARGAND_ACCEPT,        /* id, dtype, ndim, e geometry, may be a view of an arena, extern, device */
   ARGAND_ALIAS,         /* id, source, e offset, dtype, ndim, e geometry, location: a tensor */
   ARGAND_ADDRESS,       /* id, source, e offset, item size: only an address */
-  ARGAND_RANDOM,        /* e seed, e counter, e count, stage of the integers to compute after it */
+  ARGAND_RANDOM,        /* e seed, e counter, e count, stage of the integers to compute after it, device */
   ARGAND_DROP           /* id */
 };
 
@@ -77,15 +100,15 @@ enum {
 #define ARGAND_TAG_COMPUTED 0x100u
 
 typedef struct ArgandProgram {
-  int32_t n_inputs, n_values, n_outputs, n_bindings, n_integers, n_slots, n_arena, n_externs;
+  int32_t n_inputs, n_values, n_outputs, n_bindings, n_integers, n_slots, n_arenas, n_arena, n_externs, n_launched;
   int32_t max_args, max_results, max_list;
-  int32_t computed;    /* the integers are copied and computed at each call */
-  int64_t fixed_bytes; /* of the arena, before the slots */
+  int32_t computed; /* the integers are copied and computed at each call */
   const ArgandInput* inputs;
   const ArgandBinding* bindings;
   const int64_t* integers;
   void (*compute)(int64_t* e, int32_t stage);
   const int32_t* slots; /* e bytes */
+  const ArgandArena* arenas;
   const ArgandArenaBuffer* arena;
   const int32_t* code;
   const ArgandValue* arguments;
@@ -93,6 +116,7 @@ typedef struct ArgandProgram {
   const ArgandValue* outputs;
   const ArgandRangeFn* kernels;
   ArgandExtern* externs;
+  ArgandLaunched* launched;
   const ArgandLocation* locations;
 } ArgandProgram;
 

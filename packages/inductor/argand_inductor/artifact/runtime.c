@@ -38,9 +38,17 @@ ARGAND_COLD const char* argand_dtype_name(int dtype) {
   return dtype >= 0 && dtype < ARGAND_NUM_DTYPES ? names[dtype] : "no dtype";
 }
 
+ARGAND_COLD void argand_put_device(ArgandText* t, const ArgandApi* api, ArgandDevice device) {
+  const ArgandDeviceInterface* interface = api->device_interface(ARGAND_DEVICE_TYPE(device));
+  argand_put(t, interface ? interface->name : "an unknown device");
+  if (ARGAND_DEVICE_TYPE(device) == ARGAND_CPU || ARGAND_DEVICE_TYPE(device) == ARGAND_META) return;
+  argand_put(t, ":");
+  argand_put_int(t, ARGAND_DEVICE_INDEX(device));
+}
+
 /* "<name>: got <dtype> <sizes> with strides <strides>, expected ..." */
-ARGAND_COLD int argand_bad_tensor(const ArgandApi* api, const char* name, const ArgandTensor* t, int dtype, int32_t ndim, const int64_t* sizes,
-                                  const int64_t* strides, const char* remedy) {
+ARGAND_COLD int argand_bad_tensor(const ArgandApi* api, const char* name, const ArgandTensor* t, int dtype, ArgandDevice device, int32_t ndim,
+                                  const int64_t* sizes, const int64_t* strides, const char* remedy) {
   ArgandText text = {.n = 0};
   argand_put(&text, "compiled program: ");
   argand_put(&text, name);
@@ -50,7 +58,8 @@ ARGAND_COLD int argand_bad_tensor(const ArgandApi* api, const char* name, const 
   argand_put_ints(&text, t->ndim, t->sizes);
   argand_put(&text, " with strides ");
   argand_put_ints(&text, t->ndim, t->strides);
-  argand_put(&text, t->storage->device == ARGAND_DEVICE(ARGAND_CPU, 0) ? "" : " of another device");
+  argand_put(&text, " on ");
+  argand_put_device(&text, api, t->storage->device);
   argand_put(&text, ", expected ");
   argand_put(&text, argand_dtype_name(dtype));
   if (sizes) {
@@ -63,7 +72,9 @@ ARGAND_COLD int argand_bad_tensor(const ArgandApi* api, const char* name, const 
     argand_put_int(&text, ndim);
     argand_put(&text, " dimensions");
   }
-  argand_put(&text, " on cpu; ");
+  argand_put(&text, " on ");
+  argand_put_device(&text, api, device);
+  argand_put(&text, "; ");
   argand_put(&text, remedy);
   return api->set_error(ARGAND_SHAPE_ERROR, text.s);
 }
@@ -118,8 +129,8 @@ ARGAND_INLINE int argand_same_geometry(const ArgandTensor* t, int32_t ndim, cons
   return !(sizes_differ | (t->numel ? strides_differ : 0));
 }
 
-ARGAND_INLINE int argand_is_cpu(const ArgandTensor* t, int dtype, int32_t ndim) {
-  return t->dtype == dtype && t->ndim == ndim && t->storage->device == ARGAND_DEVICE(ARGAND_CPU, 0);
+ARGAND_INLINE int argand_is(const ArgandTensor* t, int dtype, int32_t ndim, ArgandDevice device) {
+  return t->dtype == dtype && t->ndim == ndim && t->storage->device == device;
 }
 
 /* Replaces *t by a copy with the given strides on memory of its own. */
@@ -127,7 +138,7 @@ ARGAND_COLD int argand_copy(const ArgandApi* api, ArgandTensor** t, int32_t ndim
   const ArgandOperator* op = api->op_find("copy_");
   if (!op) return api->set_error(ARGAND_INTERNAL_ERROR, "compiled program: operator 'copy_' is not registered; import argand_aten");
   ArgandTensor* fresh = NULL;
-  int status = api->tensor_empty_strided(ndim, sizes, strides, (*t)->dtype, ARGAND_DEVICE(ARGAND_CPU, 0), &fresh);
+  int status = api->tensor_empty_strided(ndim, sizes, strides, (*t)->dtype, (*t)->storage->device, &fresh);
   if (status) return status;
   const ArgandValue args[] = {{.tag = ARGAND_TAG_TENSOR, .t = fresh}, {.tag = ARGAND_TAG_TENSOR, .t = *t}, {.tag = ARGAND_TAG_BOOL, .i = 0}};
   ArgandValue result = {.tag = ARGAND_TAG_NONE};
@@ -140,17 +151,6 @@ ARGAND_COLD int argand_copy(const ArgandApi* api, ArgandTensor** t, int32_t ndim
   argand_release(api, *t);
   *t = fresh;
   return 0;
-}
-
-/* A result of an operator: checked against what the graph was compiled for; strides that differ are repaired by a copy, and so is a
- * result that lies in the program's own arena, whose memory is reused. */
-ARGAND_INLINE int argand_accept(const ArgandApi* api, ArgandTensor** t, const ArgandStorage* arena, const char* name, int dtype, int32_t ndim,
-                                const int64_t* sizes, const int64_t* strides) {
-  if (!*t) return argand_bad_input(api, name, "a tensor, got an undefined one");
-  if (__builtin_expect(!argand_is_cpu(*t, dtype, ndim), 0)) return argand_bad_tensor(api, name, *t, dtype, ndim, NULL, NULL, ARGAND_REPORT);
-  if (__builtin_expect(argand_same_geometry(*t, ndim, sizes, strides) && (*t)->storage != arena, 1)) return 0;
-  if (!argand_same_geometry(*t, ndim, sizes, (*t)->strides)) return argand_bad_tensor(api, name, *t, dtype, ndim, sizes, strides, ARGAND_REPORT);
-  return argand_copy(api, t, ndim, sizes, strides);
 }
 
 /* Releases what an operator returned and nobody wants. */
@@ -170,7 +170,7 @@ typedef struct ArgandFrame {
   ArgandTensor** t; /* by number */
   void** data;      /* address of the first element, by number */
   int64_t* e;
-  ArgandStorage* arena;
+  ArgandStorage** arenas;
   int32_t location;
 } ArgandFrame;
 
@@ -186,8 +186,8 @@ static int argand_read_inputs(ArgandFrame* f, const ArgandValue* inputs) {
     }
     ArgandTensor* t = inputs[i].t;
     if (inputs[i].tag != ARGAND_TAG_TENSOR || !t) return argand_bad_input(f->api, spec->name, "a tensor");
-    if (__builtin_expect(!argand_is_cpu(t, spec->dtype, spec->ndim), 0))
-      return argand_bad_tensor(f->api, spec->name, t, spec->dtype, spec->ndim, NULL, NULL, ARGAND_REMEDY);
+    if (__builtin_expect(!argand_is(t, spec->dtype, spec->ndim, spec->device), 0))
+      return argand_bad_tensor(f->api, spec->name, t, spec->dtype, spec->device, spec->ndim, NULL, NULL, ARGAND_REMEDY);
     f->t[i] = t;
     f->data[i] = t->data;
   }
@@ -201,26 +201,36 @@ static int argand_read_inputs(ArgandFrame* f, const ArgandValue* inputs) {
     const ArgandInput* spec = &p->inputs[i];
     const int64_t* sizes = f->e + spec->geometry;
     if (spec->ndim > 0 && __builtin_expect(!argand_same_geometry(f->t[i], spec->ndim, sizes, sizes + spec->ndim), 0))
-      return argand_bad_tensor(f->api, spec->name, f->t[i], spec->dtype, spec->ndim, sizes, sizes + spec->ndim, ARGAND_REMEDY);
+      return argand_bad_tensor(f->api, spec->name, f->t[i], spec->dtype, spec->device, spec->ndim, sizes, sizes + spec->ndim, ARGAND_REMEDY);
   }
   return 0;
 }
 
-static int argand_make_arena(ArgandFrame* f) {
+static int argand_make_arenas(ArgandFrame* f) {
   const ArgandProgram* p = f->program;
   int64_t starts[p->n_slots + 1];
-  int64_t total = p->fixed_bytes;
-  for (int32_t i = 0; i < p->n_slots; i++) {
-    starts[i] = total;
-    total = argand_add(total, argand_align(f->e[p->slots[i]]));
+  for (int32_t a = 0; a < p->n_arenas; a++) {
+    const ArgandArena* arena = &p->arenas[a];
+    int64_t total = arena->fixed_bytes;
+    for (int32_t i = arena->first_slot; i < arena->first_slot + arena->n_slots; i++) {
+      starts[i] = total;
+      total = argand_add(total, argand_align(f->e[p->slots[i]]));
+    }
+    const int status = f->api->storage_new(arena->device, (size_t)total, &f->arenas[a]);
+    if (status) return status;
   }
-  const int status = f->api->storage_new(ARGAND_DEVICE(ARGAND_CPU, 0), (size_t)total, &f->arena);
-  if (status) return status;
   for (int32_t i = 0; i < p->n_arena; i++) {
     const ArgandArenaBuffer* b = &p->arena[i];
-    f->data[b->id] = (char*)f->arena->data + b->offset + (b->slot < 0 ? 0 : starts[b->slot]);
+    const int64_t start = b->slot < 0 ? 0 : starts[p->arenas[b->arena].first_slot + b->slot];
+    f->data[b->id] = (char*)f->arenas[b->arena]->data + b->offset + start;
   }
   return 0;
+}
+
+static ArgandStorage* argand_arena_of(const ArgandFrame* f, ArgandDevice device) {
+  for (int32_t a = 0; a < f->program->n_arenas; a++)
+    if (f->program->arenas[a].device == device) return f->arenas[a];
+  return NULL;
 }
 
 static void argand_call_kernel(ArgandFrame* f, const int32_t* c) {
@@ -237,17 +247,121 @@ static void argand_call_kernel(ArgandFrame* f, const int32_t* c) {
     f->api->parallel_for(0, extent, grain, kernel, &args);
 }
 
+/* ---- kernels of devices ------------------------------------------------------------------------------------- */
+/* A float16 or bfloat16 as a float. */
+static float argand_widen(uint16_t h, int dtype) {
+  union {
+    uint32_t u;
+    float f;
+  } x = {(uint32_t)h << 16};
+  if (dtype == ARGAND_BFLOAT16) return x.f;
+  const uint32_t exponent = h >> 10 & 31, fraction = h & 1023;
+  if (exponent == 0) {
+    x.f = (float)fraction * 0x1p-24f;
+    x.u |= (uint32_t)(h >> 15) << 31;
+    return x.f;
+  }
+  x.u = (uint32_t)(h >> 15) << 31 | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13;
+  return x.f;
+}
+
+/* An element of host memory as a kernel's parameter: floats with 32 or 64 bits, integers with 64. */
+static void argand_scalar(uint64_t* to, const void* from, int dtype) {
+  union {
+    uint64_t u;
+    int64_t i;
+    double d;
+    float f;
+  } v = {0};
+  switch (dtype) {
+    case ARGAND_FLOAT64:
+      v.d = *(const double*)from;
+      break;
+    case ARGAND_FLOAT32:
+      v.f = *(const float*)from;
+      break;
+    case ARGAND_FLOAT16:
+    case ARGAND_BFLOAT16:
+      v.f = argand_widen(*(const uint16_t*)from, dtype);
+      break;
+    case ARGAND_INT64:
+      v.i = *(const int64_t*)from;
+      break;
+    case ARGAND_INT32:
+      v.i = *(const int32_t*)from;
+      break;
+    case ARGAND_INT16:
+      v.i = *(const int16_t*)from;
+      break;
+    case ARGAND_INT8:
+      v.i = *(const int8_t*)from;
+      break;
+    default: /* bool, uint8 */
+      v.u = *(const uint8_t*)from;
+  }
+  *to = v.u;
+}
+
+/* Kernels expect their operands at multiples of 16 bytes: a copy of one that lies elsewhere, for the time of the launch. */
+ARGAND_COLD int argand_realign(ArgandFrame* f, int32_t id, ArgandStorage** copy) {
+  const ArgandTensor* t = f->t[id];
+  int64_t last = 0;
+  for (int32_t d = 0; d < t->ndim; d++) last += (t->sizes[d] - 1) * t->strides[d];
+  const size_t nbytes = (size_t)(last + 1) * argand_item_size[t->dtype];
+  const ArgandDevice device = t->storage->device;
+  const int status = f->api->storage_new(device, nbytes, copy);
+  if (status) return status;
+  return f->api->device_interface(ARGAND_DEVICE_TYPE(device))->copy((*copy)->data, device, t->data, device, nbytes);
+}
+
+static int argand_launch(ArgandFrame* f, const int32_t* c) {
+  const ArgandLaunched* kernel = &f->program->launched[c[0]];
+  const int64_t grid = f->e[c[1]];
+  const int32_t n_tensors = c[3], n_scalars = c[4], n_sizes = c[5], n = n_tensors + n_scalars + n_sizes;
+  const int64_t* sizes = f->e + c[6];
+  const int32_t *tensors = c + 7, *scalars = tensors + n_tensors;
+  uint64_t values[n + 2];
+  void* params[n + 2];
+  ArgandStorage* copies[n_tensors + 1];
+  int32_t n_copies = 0;
+  int status = 0;
+  if (grid <= 0) return 0;
+  f->location = c[2];
+  if (grid > INT32_MAX) return f->api->set_error(ARGAND_RUNTIME_ERROR, "compiled program: a kernel needs more programs than a device can number");
+  for (int32_t i = 0; i < n_tensors; i++) {
+    void* data = f->data[tensors[i]];
+    if (__builtin_expect(((uintptr_t)data & 15) != 0 && f->t[tensors[i]] != NULL, 0)) {
+      copies[n_copies] = NULL;
+      status = argand_realign(f, tensors[i], &copies[n_copies]);
+      if (copies[n_copies]) data = copies[n_copies++]->data;
+      if (status) break;
+    }
+    values[i] = (uint64_t)(uintptr_t)data;
+  }
+  for (int32_t i = 0; i < n_scalars; i++) {
+    const int32_t* s = scalars + 3 * i;
+    argand_scalar(&values[n_tensors + i], (const char*)f->data[s[0]] + f->e[s[2]] * argand_item_size[s[1]], s[1]);
+  }
+  for (int32_t i = 0; i < n_sizes; i++) values[n_tensors + n_scalars + i] = (uint64_t)sizes[i];
+  values[n] = values[n + 1] = 0; /* scratch memory, which no kernel has */
+  for (int32_t i = 0; i < n + 2; i++) params[i] = &values[i];
+  const ArgandImage* image = &argand_images[kernel->image];
+  if (!status) status = kernel->interface->launch(kernel->function, (uint32_t)grid, 1, 1, image->threads, image->shared_bytes, params);
+  while (n_copies) argand_storage_release(f->api, copies[--n_copies]);
+  return status;
+}
+
 static int argand_make(ArgandFrame* f, const int32_t* c, int in_arena) {
   const int64_t* sizes = f->e + c[3];
   const int64_t* strides = c[4] ? NULL : sizes + c[2];
   ArgandTensor** t = &f->t[c[0]];
-  const ArgandDevice cpu = ARGAND_DEVICE(ARGAND_CPU, 0);
   f->location = c[5];
   if (in_arena) {
-    const int64_t offset = ((char*)f->data[c[0]] - (char*)f->arena->data) / argand_item_size[c[1]];
-    return f->api->tensor_from_storage(f->arena, c[2], sizes, strides, offset, c[1], t);
+    ArgandStorage* arena = argand_arena_of(f, c[6]);
+    const int64_t offset = ((char*)f->data[c[0]] - (char*)arena->data) / argand_item_size[c[1]];
+    return f->api->tensor_from_storage(arena, c[2], sizes, strides, offset, c[1], t);
   }
-  const int status = strides ? f->api->tensor_empty_strided(c[2], sizes, strides, c[1], cpu, t) : f->api->tensor_empty(c[2], sizes, c[1], cpu, t);
+  const int status = strides ? f->api->tensor_empty_strided(c[2], sizes, strides, c[1], c[6], t) : f->api->tensor_empty(c[2], sizes, c[1], c[6], t);
   if (!status) f->data[c[0]] = (*t)->data;
   return status;
 }
@@ -320,10 +434,25 @@ static int argand_call_operator(ArgandFrame* f, const int32_t* c, const int32_t*
   return 0;
 }
 
-static int argand_accept_result(ArgandFrame* f, const int32_t* c) {
-  const int64_t* sizes = f->e + c[3];
-  const int status = argand_accept(f->api, &f->t[c[0]], c[4] ? NULL : f->arena, f->program->externs[c[5]].name, c[1], c[2], sizes, sizes + c[2]);
-  if (!status) f->data[c[0]] = f->t[c[0]]->data;
+/* A result of an operator: checked against what the graph was compiled for; strides that differ are repaired by a copy, and so is a
+ * result that lies in one of the program's arenas, whose memory is reused. */
+static int argand_accept(ArgandFrame* f, const int32_t* c) {
+  ArgandTensor** t = &f->t[c[0]];
+  const int32_t dtype = c[1], ndim = c[2];
+  const int64_t *sizes = f->e + c[3], *strides = sizes + ndim;
+  const char* name = f->program->externs[c[5]].name;
+  const ArgandDevice device = c[6];
+  int status = 0;
+  if (!*t) return argand_bad_input(f->api, name, "a tensor, got an undefined one");
+  if (__builtin_expect(!argand_is(*t, dtype, ndim, device), 0))
+    return argand_bad_tensor(f->api, name, *t, dtype, device, ndim, NULL, NULL, ARGAND_REPORT);
+  const int lasting = c[4] || (*t)->storage != argand_arena_of(f, device);
+  if (__builtin_expect(!argand_same_geometry(*t, ndim, sizes, strides) || !lasting, 0)) {
+    if (!argand_same_geometry(*t, ndim, sizes, (*t)->strides))
+      return argand_bad_tensor(f->api, name, *t, dtype, device, ndim, sizes, strides, ARGAND_REPORT);
+    status = argand_copy(f->api, t, ndim, sizes, strides);
+  }
+  if (!status) f->data[c[0]] = (*t)->data;
   return status;
 }
 
@@ -338,7 +467,7 @@ static int argand_make_alias(ArgandFrame* f, const int32_t* c) {
 }
 
 static void argand_reserve(ArgandFrame* f, const int32_t* c) {
-  ArgandGenerator* generator = f->api->default_generator(ARGAND_DEVICE(ARGAND_CPU, 0));
+  ArgandGenerator* generator = f->api->default_generator(c[4]);
   f->e[c[1]] = (int64_t)f->api->generator_reserve(generator, (uint64_t)f->e[c[2]]);
   f->e[c[0]] = (int64_t)generator->seed;
   f->program->compute(f->e, c[3]);
@@ -355,20 +484,24 @@ static int argand_run_code(ArgandFrame* f) {
         argand_call_kernel(f, c);
         c += 5 + c[4];
         break;
+      case ARGAND_LAUNCH:
+        status = argand_launch(f, c);
+        c += 7 + c[3] + 3 * c[4];
+        break;
       case ARGAND_MAKE_OWN:
         status = argand_make(f, c, 0);
-        c += 6;
+        c += 7;
         break;
       case ARGAND_MAKE_ARENA:
         status = argand_make(f, c, 1);
-        c += 6;
+        c += 7;
         break;
       case ARGAND_OPERATOR_CALL:
         status = argand_call_operator(f, c, &c);
         break;
       case ARGAND_ACCEPT:
-        status = argand_accept_result(f, c);
-        c += 6;
+        status = argand_accept(f, c);
+        c += 7;
         break;
       case ARGAND_ALIAS:
         status = argand_make_alias(f, c);
@@ -380,7 +513,7 @@ static int argand_run_code(ArgandFrame* f) {
         break;
       case ARGAND_RANDOM:
         argand_reserve(f, c);
-        c += 4;
+        c += 5;
         break;
       default: /* ARGAND_DROP */
         argand_drop(f->api, &f->t[*c++]);
@@ -388,6 +521,18 @@ static int argand_run_code(ArgandFrame* f) {
     }
     if (__builtin_expect(status, 0)) return status;
   }
+}
+
+/* Kernels are launched on the thread's current device: makes that the program's; *back is the one before, where it was another. */
+static int argand_enter_device(const ArgandProgram* p, int32_t* back) {
+  const ArgandLaunched* kernel = &p->launched[0];
+  const int32_t wanted = ARGAND_DEVICE_INDEX(kernel->device);
+  int32_t current;
+  int status = kernel->interface->get_device(&current);
+  if (status || current == wanted) return status;
+  status = kernel->interface->set_device(wanted);
+  if (!status) *back = current;
+  return status;
 }
 
 static void argand_give_outputs(ArgandFrame* f, ArgandValue* outputs) {
@@ -407,18 +552,20 @@ static void argand_give_outputs(ArgandFrame* f, ArgandValue* outputs) {
 int argand_program_execute(const ArgandApi* api, const ArgandProgram* p, const ArgandValue* inputs, ArgandValue* outputs) {
   ArgandTensor* tensors[p->n_values + 1];
   void* data[p->n_values + 1];
+  ArgandStorage* arenas[p->n_arenas + 1];
   int64_t integers[p->computed ? p->n_integers : 1];
-  ArgandFrame f = {.api = api, .program = p, .t = tensors, .data = data, .e = (int64_t*)p->integers};
+  ArgandFrame f = {.api = api, .program = p, .t = tensors, .data = data, .e = (int64_t*)p->integers, .arenas = arenas};
   if (p->computed) {
     f.e = integers;
     __builtin_memcpy(integers, p->integers, sizeof(int64_t) * (size_t)p->n_integers);
   }
   for (int32_t i = 0; i < p->n_values; i++) tensors[i] = NULL;
+  for (int32_t i = 0; i < p->n_arenas; i++) arenas[i] = NULL;
   int status = argand_read_inputs(&f, inputs);
   if (status) return status;
-  if (p->n_arena) {
-    if ((status = argand_make_arena(&f))) return status;
-  }
+  int32_t device = -1; /* to go back to */
+  if (p->n_launched && (status = argand_enter_device(p, &device))) return status;
+  if ((status = argand_make_arenas(&f))) goto done;
   if (p->n_externs) { /* histories are kept by whoever calls the program, and casts are in the graph */
     ArgandThreadState* const state = api->thread_state();
     const ArgandThreadState saved = *state;
@@ -434,8 +581,30 @@ int argand_program_execute(const ArgandApi* api, const ArgandProgram* p, const A
   else
     argand_give_outputs(&f, outputs);
   for (int32_t i = p->n_inputs; i < p->n_values; i++) argand_release(api, tensors[i]);
-  argand_storage_release(api, f.arena);
+done:
+  for (int32_t i = 0; i < p->n_arenas; i++) argand_storage_release(api, arenas[i]);
+  if (device >= 0) {
+    const int left = p->launched[0].interface->set_device(device);
+    status = status ? status : left;
+  }
   return status;
+}
+
+/* Loads the device code of each kernel once. */
+static int argand_prepare_launched(const ArgandApi* api, const ArgandProgram* p) {
+  for (int32_t i = 0; i < p->n_launched; i++) {
+    ArgandLaunched* k = &p->launched[i];
+    const ArgandImage* image = &argand_images[k->image];
+    const int32_t index = ARGAND_DEVICE_INDEX(k->device);
+    k->interface = api->device_interface(ARGAND_DEVICE_TYPE(k->device));
+    if (!k->interface || !k->interface->launch)
+      return api->set_error(ARGAND_DEVICE_ERROR, "compiled program: its device is not there; load the library that provides it, then the program");
+    void* module;
+    int status = k->interface->module_load(index, image->begin, (size_t)(image->end - image->begin), &module);
+    if (!status) status = k->interface->module_function(index, module, k->name, image->shared_bytes, &k->function);
+    if (status) return status;
+  }
+  return 0;
 }
 
 int argand_program_prepare(const ArgandApi* api, const ArgandProgram* p) {
@@ -454,5 +623,5 @@ int argand_program_prepare(const ArgandApi* api, const ArgandProgram* p) {
                          : "' is not registered; load the library that provides it, then the program");
     return api->set_error(ARGAND_RUNTIME_ERROR, text.s);
   }
-  return 0;
+  return argand_prepare_launched(api, p);
 }

@@ -21,6 +21,24 @@ DTYPES = (
 )
 
 
+# In the order of ArgandDeviceType.
+DEVICES = ("cpu", "cuda", "hip", "meta", "privateuse1", "privateuse2", "privateuse3")
+
+
+def device_number(device: str) -> int:
+    """The ArgandDevice of "cuda:1"; without an index the current one, which the CPU has not.
+
+    Raises:
+        ValueError: for a type that is not known.
+    """
+    kind, _, index = device.partition(":")
+    if kind not in DEVICES:
+        raise ValueError(
+            f"program: got the device {device!r}, expected one of {', '.join(DEVICES)}"
+        )
+    return DEVICES.index(kind) << 8 | int(index or (0 if kind in ("cpu", "meta") else 0xFF))
+
+
 # What is not itself in a string: quotes, backslashes, ? (trigraphs) and bytes outside printable ASCII.
 _ESCAPED = re.compile(rb"[^ !#->@-\[\]-~]")
 

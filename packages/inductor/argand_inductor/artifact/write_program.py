@@ -10,7 +10,7 @@ from typing import Any
 from argand_inductor.artifact.cache import EXECUTOR
 from argand_inductor.artifact.extern import NONE, CallWriter, value
 from argand_inductor.artifact.integers import Integers
-from argand_inductor.artifact.texts import DTYPES, c_string, comment
+from argand_inductor.artifact.texts import DTYPES, c_string, comment, device_number
 from argand_inductor.memory_plan import ITEM_SIZE, MemoryPlan
 from argand_inductor.program import (
     AliasStep,
@@ -19,6 +19,7 @@ from argand_inductor.program import (
     ExternStep,
     KernelSource,
     KernelStep,
+    LaunchStep,
     Location,
     Output,
     ProgramSpec,
@@ -65,6 +66,8 @@ class ProgramWriter:
         self._locations: dict[Location | None, int] = {None: 0}
         self._externs: dict[str, int] = {}
         self._kernels = {kernel.name: i for i, kernel in enumerate(spec.kernels())}
+        self._images = {kernel.name: i for i, kernel in enumerate(spec.launched())}
+        self._launched: dict[tuple[str, str], int] = {}  # (kernel, device)
         self._max = {"args": 1, "results": 1, "list": 1}
 
     # ---- what calls are written with
@@ -122,20 +125,31 @@ class ProgramWriter:
         rows = []
         for i, entry in enumerate(self.given):
             if isinstance(entry, SymbolSpec):
-                rows.append(f"{{{c_string(f'input {i} ({entry.symbol})')}, 0, -1, 0}}")
+                rows.append(f"{{{c_string(f'input {i} ({entry.symbol})')}, 0, -1, 0, 0}}")
                 continue
             at = self._geometry(entry.sizes, entry.strides)
             label, dtype = c_string(f"input {i} ({entry.name})"), DTYPES.index(entry.dtype)
-            rows.append(f"{{{label}, {dtype}, {len(entry.sizes)}, {at}}}")
+            device = device_number(entry.device)
+            rows.append(f"{{{label}, {dtype}, {len(entry.sizes)}, {at}, {device}}}")
         return rows
 
     # ---- memory
     def _slots(self) -> list[str]:
-        return [str(self._ints.bytes(*slot)) for slot in self.plan.slots]
+        return [str(self._ints.bytes(*slot)) for arena in self.plan.arenas for slot in arena.slots]
+
+    def _arenas(self) -> list[str]:
+        rows, first = [], 0
+        for arena in self.plan.arenas:
+            n = len(arena.slots)
+            rows.append(f"{{{device_number(arena.device)}, {first}, {n}, {arena.fixed_bytes}}}")
+            first += n
+        return rows
 
     def _arena(self) -> list[str]:
+        numbers = {arena.device: i for i, arena in enumerate(self.plan.arenas)}
         return [
-            f"{{{self._numbers[name]}, {-1 if place.slot is None else place.slot}, {place.offset}}}"
+            f"{{{self._numbers[name]}, {numbers[place.device]}, "
+            f"{-1 if place.slot is None else place.slot}, {place.offset}}}"
             for name, place in self.plan.places.items()
             if place.home == "arena"
         ]
@@ -153,13 +167,38 @@ class ProgramWriter:
             self._geometry(buffer.sizes, buffer.strides),
             int(buffer.strides == contiguous_strides(buffer.sizes)),
             self._where(location),
+            device_number(buffer.device),
         )
 
     # ---- steps
-    def _kernel(self, step: KernelStep) -> None:
+    def _make_written(self, step: KernelStep | LaunchStep) -> None:
         for name in step.writes:
             if name not in self._made and self.plan.places[name].home == "own":
                 self._make(name, step.location)
+
+    def _launch(self, step: LaunchStep) -> None:
+        self._make_written(step)
+        key = (step.kernel.name, step.device)
+        scalars = [
+            number
+            for s in step.scalars
+            for number in (self._numbers[s.name], DTYPES.index(s.dtype), self.integers([s.offset]))
+        ]
+        self._put(
+            "LAUNCH",
+            self._launched.setdefault(key, len(self._launched)),
+            self.integers([step.grid]),
+            self._where(step.location),
+            len(step.args),
+            len(step.scalars),
+            len(step.sizes),
+            self.integers(step.sizes) if step.sizes else 0,
+            *(self._numbers[name] for name in step.args),
+            *scalars,
+        )
+
+    def _kernel(self, step: KernelStep) -> None:
+        self._make_written(step)
         self._put(
             "KERNEL_CALL",
             self._kernels[step.kernel.name],
@@ -210,9 +249,8 @@ class ProgramWriter:
         self._made.add(name)
         at = self._geometry(buffer.sizes, buffer.strides)
         dtype = DTYPES.index(buffer.dtype)
-        self._put(
-            "ACCEPT", self._numbers[name], dtype, len(buffer.sizes), at, int(is_alias), extern
-        )
+        number, device = self._numbers[name], device_number(buffer.device)
+        self._put("ACCEPT", number, dtype, len(buffer.sizes), at, int(is_alias), extern, device)
 
     def _alias(self, step: AliasStep) -> None:
         buffer, number = self.spec.buffers[step.out], self._numbers[step.out]
@@ -231,7 +269,7 @@ class ProgramWriter:
         count = self.integers([step.count])
         stage = self._ints.next_stage()
         seed, counter = self._ints.symbol(step.seed), self._ints.symbol(step.counter)
-        self._put("RANDOM", seed, counter, count, stage)
+        self._put("RANDOM", seed, counter, count, stage, device_number(step.device))
 
     def _steps(self) -> None:
         dying: dict[int, list[str]] = {}
@@ -242,6 +280,8 @@ class ProgramWriter:
             self._code.append(f"  {comment(_describe(index, step))}")
             if isinstance(step, KernelStep):
                 self._kernel(step)
+            elif isinstance(step, LaunchStep):
+                self._launch(step)
             elif isinstance(step, ExternStep):
                 self._extern(index, step)
             elif isinstance(step, AliasStep):
@@ -285,8 +325,7 @@ class ProgramWriter:
         """
         self._number_all()
         inputs = self._inputs()
-        slots = self._slots()
-        arena = self._arena()
+        slots, arenas, arena = self._slots(), self._arenas(), self._arena()
         self._steps()
         outputs = self._outputs()
         self._put("END")
@@ -301,9 +340,14 @@ class ProgramWriter:
             else f"{{{c_string(at[0])}, {at[1]}, {c_string(at[2])}}}"
             for at in self._locations
         ]
+        launched = [
+            f"{{{c_string(name)}, {device_number(device)}, {self._images[name]}, NULL, NULL}}"
+            for name, device in self._launched
+        ]
         counts = (
             *(len(self.given), len(self.given) + len(self.plan.places), len(outputs)),
-            *(len(self._bindings), len(self._ints), len(slots), len(arena), len(externs)),
+            *(len(self._bindings), len(self._ints), len(slots), len(arenas), len(arena)),
+            *(len(externs), len(launched)),
             *(self._max["args"], self._max["results"], self._max["list"]),
             int(self._ints.computed),
         )
@@ -315,11 +359,13 @@ class ProgramWriter:
             *(_declare(kernel) for kernel in kernels),
             _table("ArgandRangeFn", "kernels", [kernel.name for kernel in kernels], const=True),
             _table("ArgandExtern", "externs", externs, const=False),
+            _table("ArgandLaunched", "launched", launched, const=False),
             _table("ArgandLocation", "locations", locations),
             _table("ArgandInput", "inputs", inputs),
             _table("ArgandBinding", "bindings", self._bindings),
             *self._ints.source(),
             _table("int32_t", "slots", slots),
+            _table("ArgandArena", "arenas", arenas),
             _table("ArgandArenaBuffer", "arena", arena),
             *self._doubles,
             _table("int32_t", "lists", map(str, self._lists)),
@@ -329,8 +375,8 @@ class ProgramWriter:
             *self._code,
             "};",
             f"static const ArgandProgram program = {{{', '.join(map(str, counts))}, "
-            f"{self.plan.fixed_bytes}, inputs, bindings, integers, {compute}, slots, arena, code, "
-            "arguments, lists, outputs, kernels, externs, locations};",
+            f"inputs, bindings, integers, {compute}, slots, arenas, arena, code, "
+            "arguments, lists, outputs, kernels, externs, launched, locations};",
             f"ARGAND_EXPORT const char argand_program_manifest[] = {c_string(manifest)};",
             "ARGAND_EXPORT int argand_program_load(const ArgandApi* api) "
             "{ return argand_program_prepare(api, &program); }",
@@ -357,7 +403,7 @@ def _declare(kernel: KernelSource) -> str:
 
 def _describe(index: int, step: Step) -> str:
     """A step in words, for readers of the generated code."""
-    if isinstance(step, KernelStep):
+    if isinstance(step, KernelStep | LaunchStep):
         text = f"{step.kernel.name} -> {', '.join(step.writes)}"
     elif isinstance(step, ExternStep):
         text = f"{step.operator} -> {', '.join((*results_of(step), *step.writes))}"
@@ -384,6 +430,12 @@ def contiguous_strides(sizes: Sequence[Expr]) -> tuple[Expr, ...] | None:
 def constants_of(spec: ProgramSpec) -> list[TensorSpec]:
     """Geometry of the constants, which follow the inputs in a call."""
     return [
-        TensorSpec(name, str(t.dtype).rpartition(".")[2], tuple(t.shape), tuple(t.stride()))
+        TensorSpec(
+            name,
+            str(t.dtype).rpartition(".")[2],
+            tuple(t.shape),
+            tuple(t.stride()),
+            str(t.device),
+        )
         for name, t in spec.constants.items()
     ]

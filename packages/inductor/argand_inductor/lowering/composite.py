@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 # (ctx, arguments, their fakes, the result's fake) -> the result's TensorRef (tuple of such), or None to call the operator.
 Lowered = Callable[["Lowering", dict[str, Any], dict[str, Any], Any], Any]
 _LOWERINGS: dict[str, Lowered] = {}
+_ROWS: dict[str, Lowered] = {}
 
 
 def lowers(name: str) -> Callable[[Lowered], Lowered]:
@@ -24,9 +25,21 @@ def lowers(name: str) -> Callable[[Lowered], Lowered]:
     return register
 
 
+def lowers_rows(name: str) -> Callable[[Lowered], Lowered]:
+    """As `lowers`, for generators whose `rows_fuse` holds."""
+
+    def register(function: Lowered) -> Lowered:
+        _ROWS[name] = function
+        return function
+
+    return register
+
+
 def lower_composite(
     ctx: Lowering, op: Operator, values: dict[str, Any], fakes: dict[str, Any], result: Any
 ) -> Any:
     """The operator's loops, or None where it has no lowering of this kind."""
     function = _LOWERINGS.get(op.name)
+    if function is None and ctx.target().rows_fuse:
+        function = _ROWS.get(op.name)
     return None if function is None else function(ctx, values, fakes, result)

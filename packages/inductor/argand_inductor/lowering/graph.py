@@ -11,8 +11,9 @@ from argand_c10.lowerings import PointwiseLowering, ReductionLowering
 from argand_c10.rules import rules_of
 from argand_fx.config import config
 from argand_inductor import sizes as sz
+from argand_inductor.codegen.backend import Backend, backend_class
 from argand_inductor.loop_ir import Loop, Value, check
-from argand_inductor.lowering import creation, random  # noqa: F401  (register their lowerings)
+from argand_inductor.lowering import creation, random, rows  # noqa: F401  (register their lowerings)
 from argand_inductor.lowering.arguments import bind, signature_of
 from argand_inductor.lowering.composite import lower_composite
 from argand_inductor.lowering.pointwise import lower_pointwise
@@ -55,11 +56,12 @@ class ExternCall:
 
 @dataclass(slots=True)
 class Reservation:
-    """`count` counters of the default generator: the program's integers `seed` and `counter`."""
+    """`count` counters of a device's default generator: the program's integers `seed` and `counter`."""
 
     seed: str
     counter: str
     count: Size
+    device: str = "cpu"
     location: Location | None = None
 
 
@@ -119,11 +121,15 @@ class Lowering:
         return name
 
     def new_buffer(
-        self, dtype: str, sizes: tuple[Size, ...], strides: tuple[Size, ...], wished: str = "b"
+        self,
+        dtype: str,
+        sizes: tuple[Size, ...],
+        strides: tuple[Size, ...],
+        wished: str = "b",
+        device: str = "",
     ) -> Buffer:
-        buffer = Buffer(
-            self.name(f"{wished}{len(self.graph.buffers)}"), dtype, sizes, strides, self.device
-        )
+        name = self.name(f"{wished}{len(self.graph.buffers)}")
+        buffer = Buffer(name, dtype, sizes, strides, device or self.device)
         self.graph.buffers[buffer.name] = buffer
         return buffer
 
@@ -134,15 +140,22 @@ class Lowering:
     def reserve(self, count: Size) -> tuple[str, str]:
         """Names of the generator's seed and of the first of `count` counters, taken here in program order."""
         seed, counter = self.name("seed"), self.name("counter")
-        self.graph.items.append(Reservation(seed, counter, count, self.location))
+        self.graph.items.append(Reservation(seed, counter, count, self.device, self.location))
         return seed, counter
 
     def emit(self, loop: Loop, operator_name: str) -> TensorRef:
         """Add a loop; its result."""
         loop.operators = loop.operators or (operator_name,)
         loop.location = self.location
+        loop.device = self.graph.buffers[loop.name].device
         self.graph.items.append(loop)
         return self.graph.buffers[loop.name].whole()
+
+    def target(self) -> type[Backend]:
+        """The code generator of the device for which loops are made."""
+        found = backend_class(self.device)
+        assert found is not None, "loops are made for devices with a generator"
+        return found
 
     # ---- nodes
 
@@ -285,7 +298,7 @@ class Lowering:
         self, op: Operator, values: dict[str, Any], fakes: dict[str, Any], result: Any
     ) -> Any:
         """The operator as loops, or None."""
-        if any(device_name(f.device) != "cpu" for f in (result, *fakes.values()) if is_tensor(f)):
+        if not self.enter_device(values, fakes, result):
             return None
         composite = lower_composite(self, op, values, fakes, result)
         if composite is not None:
@@ -298,6 +311,26 @@ class Lowering:
         elif isinstance(rule, ReductionLowering):
             loop = lower_reduction(self, op.name, rule, values, result)
         return None if loop is None else self.emit(loop, op.name)
+
+    def enter_device(self, values: dict[str, Any], fakes: dict[str, Any], result: Any) -> bool:
+        """Go on for the results' device; False where that has no generator, or an operand is elsewhere and is no number."""
+        results = result if isinstance(result, (list, tuple)) else (result,)
+        devices = {device_name(r.device) for r in results if is_tensor(r)}
+        if len(devices) != 1:
+            return False
+        (self.device,) = devices
+        if backend_class(self.device) is None:
+            return False
+        return all(
+            self.device == device_name(fake.device)
+            or (device_name(fake.device) == "cpu" and self.is_number(values[name], fake))
+            for name, fake in fakes.items()
+            if is_tensor(fake)
+        )
+
+    def is_number(self, ref: Any, fake: Any) -> bool:
+        """Whether a tensor on the host has one element, which a kernel of another device can be given."""
+        return isinstance(ref, TensorRef) and not fake.shape and not ref.dtype.startswith("complex")
 
     # ---- operator calls
 
@@ -325,7 +358,8 @@ class Lowering:
             ref = self.aliased_result(fake, values, fakes, bool(writes))
             if ref is None:
                 sizes, strides, _ = geometry(fake)
-                ref = self.new_buffer(dtype_name(fake.dtype), sizes, strides).whole()
+                device = device_name(fake.device)
+                ref = self.new_buffer(dtype_name(fake.dtype), sizes, strides, device=device).whole()
                 names.append(ref.buffer)
             else:
                 names.append(None)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from argand_c10.lowerings import ReductionLowering
 from argand_inductor import sizes as sz
-from argand_inductor.loop_ir import Access, Loop, Value, compute_dtype
+from argand_inductor.loop_ir import INDEX, Access, Guard, Loop, Value, compute_dtype
 from argand_inductor.lowering.elements import (
     Elements,
     convert,
@@ -107,48 +106,33 @@ def lower_reduction(
     return loop
 
 
-def parts_of(ctx: Lowering, loop: Loop) -> tuple[int, int] | None:
-    """(dimension, number of parts) to split a reduction into, where there is too little else to do at once, or where parts that
-    walk through whole rows suit the memory better; None to leave it."""
-    hints = ctx.graph.hints
-    kept = len(loop.sizes) - loop.reduced
-    steps = [sz.evaluate(s, hints) for s in loop.reads[0].strides]
-    counts = [sz.evaluate(s, hints) for s in loop.sizes]
-    rows, columns = math.prod(counts[kept:]), math.prod(counts[:kept])
-    d = max(range(kept, len(counts)), key=lambda k: (steps[k], counts[k]))
-    inner_kept = min((steps[k] for k in range(kept) if counts[k] > 1), default=1 << 62)
-    by_columns = inner_kept < min(
-        (steps[k] for k in range(kept, len(counts)) if counts[k] > 1), default=1 << 62
-    )
-    if rows * columns < 1 << 16 or (columns >= 8 and not by_columns):
-        return None
-    least = 32 if by_columns else 4096  # elements of a part
-    for parts in range(32, 1, -1):
-        if (
-            rows >= parts * least
-            and counts[d] > parts
-            and sz.divide(loop.sizes[d], parts) is not None
-        ):
-            return d, parts
-    return None
-
-
 def split_reduction(ctx: Lowering, name: str, loop: Loop, acc: str) -> Loop:
     """A reduction as one of parts, which is added to the graph, and one of the parts' results, which is returned."""
-    found = parts_of(ctx, loop)
+    found = ctx.target().parts_of(loop, ctx.graph.hints)
     if found is None:
         return loop
-    d, parts = found
+    d, parts = found.dim, found.count
     rule, held = loop.reduction, loop.body.dtype
     assert rule is not None and loop.final is not None
     kept = len(loop.sizes) - loop.reduced
-    length = sz.divide(loop.sizes[d], parts)
-    assert length is not None
+    length = sz.ceil_divide(loop.sizes[d], parts)
     reads = [Access(a.buffer, (a.strides[d] * length, *a.strides), a.offset) for a in loop.reads]
+    read_dtypes, body = list(loop.read_dtypes), loop.body
+    if not found.whole:
+        start = extreme(held, rule.init == "highest") if isinstance(rule.init, str) else rule.init
+        along = (length, *(1 if k == d else 0 for k in range(len(loop.sizes))))
+        guard = Guard(along, 0, loop.sizes[d])
+        reads = [Access(a.buffer, a.strides, a.offset, guard) for a in reads]
+        index = Value("load", (), "int64", len(reads))
+        reads.append(Access(INDEX, along))
+        read_dtypes.append("int64")
+        end = convert(size_value(loop.sizes[d]), "int64")
+        inside = Value("lt", (index, end), "bool")
+        body = Value("where", (inside, body, literal(start, held)), held)
     partial = ctx.scratch("bool" if acc == "bool" else held, (parts, *loop.sizes[:kept]))
     first = Loop(
         Access(partial.name, (*partial.strides, *([0] * loop.reduced))), partial.dtype,
-        (parts, *loop.sizes[:d], length, *loop.sizes[d + 1 :]), reads, loop.read_dtypes, loop.body,
+        (parts, *loop.sizes[:d], length, *loop.sizes[d + 1 :]), reads, read_dtypes, body,
         reduced=loop.reduced, reduction=rule, final=Value("total", (), held),
     )  # fmt: skip
     ctx.emit(first, name)
@@ -157,3 +141,8 @@ def split_reduction(ctx: Lowering, name: str, loop: Loop, acc: str) -> Loop:
         Access("", (*loop.write.strides[:kept], 0)), loop.dtype, (*loop.sizes[:kept], parts), again, [partial.dtype],
         Value("load", (), held, 0), reduced=1, reduction=rule, final=loop.final,
     )  # fmt: skip
+
+
+def size_value(size: sz.Size) -> Value:
+    """A size as an int64."""
+    return literal(size, "int64") if isinstance(size, int) else Value("size", (), "int64", size)

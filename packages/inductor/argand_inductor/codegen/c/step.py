@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from argand_inductor import sizes as sz
+from argand_inductor.codegen.backend import Backend, Parts
 from argand_inductor.codegen.c.kernel import KernelWriter
+from argand_inductor.codegen.groups import comment_of, reuse_pairs, signature
 from argand_inductor.fuse import Group
-from argand_inductor.loop_ir import ITEMSIZE, Access, fingerprint, in_memory
+from argand_inductor.loop_ir import Loop
 from argand_inductor.lowering.tensors import Buffer
+from argand_inductor.options import Options
 from argand_inductor.program import KernelSource, KernelStep, kernel_name
 
 HEADER = "argand_inductor/codegen/c/argand_vec.h"
@@ -30,39 +34,17 @@ def indent(lines: list[str]) -> str:
     return "\n".join(text)
 
 
-def signature(
-    group: Group, buffers: Mapping[str, Buffer], live: set[str]
-) -> tuple[tuple[Any, ...], list[str]]:
-    """(what tells a kernel from kernels with other text, its buffers in order of first occurrence)."""
-    places: dict[str, int] = {}
-
-    def place(access: Access) -> tuple[Any, ...]:
-        buffer = access.buffer
-        if not in_memory(buffer):
-            return (buffer, access.strides, access.offset, access.guard)
-        at = places.setdefault(buffer, len(places))
-        return (at, buffers[buffer].dtype, access.strides, access.offset, access.guard)
-
-    parts: list[Any] = [tuple(group.sizes), tuple(group.reduced)]
-    for m in group.members:
-        loop = m.loop
-        parts.append(
-            (
-                m.level, loop.dtype, loop.name in live, loop.cost, id(loop.reduction), place(m.write),
-                tuple([place(a) for a in m.reads]), fingerprint(loop.body),
-                None if loop.final is None else fingerprint(loop.final),
-            )
-        )  # fmt: skip
-    return tuple(parts), list(places)
-
-
-class Generator:
+class Generator(Backend):
     """Makes the kernels of one program; groups with one signature are written once."""
 
     def __init__(
-        self, buffers: Mapping[str, Buffer], live: set[str], hints: Mapping[str, int]
+        self,
+        buffers: Mapping[str, Buffer],
+        live: set[str],
+        hints: Mapping[str, int],
+        options: Options,
     ) -> None:
-        self.buffers, self.live, self.hints = buffers, live, hints
+        super().__init__(buffers, live, hints, options)
         self.made: dict[tuple[Any, ...], tuple[KernelStep, list[str]]] = {}
 
     def step(self, group: Group) -> KernelStep:
@@ -81,6 +63,30 @@ class Generator:
             location=location,
         )
 
+    @classmethod
+    def parts_of(cls, loop: Loop, hints: Mapping[str, int]) -> Parts | None:
+        """Equal parts where there is too little else to do at once, or where walking through whole rows suits the memory better."""
+        kept = len(loop.sizes) - loop.reduced
+        steps = [sz.evaluate(s, hints) for s in loop.reads[0].strides]
+        counts = [sz.evaluate(s, hints) for s in loop.sizes]
+        rows, columns = math.prod(counts[kept:]), math.prod(counts[:kept])
+        d = max(range(kept, len(counts)), key=lambda k: (steps[k], counts[k]))
+        inner_kept = min((steps[k] for k in range(kept) if counts[k] > 1), default=1 << 62)
+        by_columns = inner_kept < min(
+            (steps[k] for k in range(kept, len(counts)) if counts[k] > 1), default=1 << 62
+        )
+        if rows * columns < 1 << 16 or (columns >= 8 and not by_columns):
+            return None
+        least = 32 if by_columns else 4096  # elements of a part
+        for parts in range(32, 1, -1):
+            if (
+                rows >= parts * least
+                and counts[d] > parts
+                and sz.divide(loop.sizes[d], parts) is not None
+            ):
+                return Parts(d, parts)
+        return None
+
 
 def generate_kernel(
     group: Group, buffers: Mapping[str, Buffer], live: set[str], hints: Mapping[str, int]
@@ -94,47 +100,16 @@ def generate_kernel(
     if writer.stream_used:
         body.append("argand_stream_end();")
     name, source = kernel_name("ARGAND_KERNEL(@NAME@) {\n" + indent([*head, *body]) + "\n}\n")
-    operators = [f"{m.loop.name} = {', '.join(m.loop.operators)}" for m in group.members]
     writes = tuple(a for a in writer.args if a in writer.made)
     draws = "argand_random_words(" in source
     return KernelStep(
         KernelSource(
-            name, source, (HEADER, RANDOM_HEADER) if draws else (HEADER,), "\n".join(operators)
+            name, source, (HEADER, RANDOM_HEADER) if draws else (HEADER,), comment_of(group)
         ),
         args=tuple(writer.args),
         writes=writes,
         sizes=tuple(sz.text(s) for s in writer.parameters),
         extent=sz.text(extent),
         grain=grain,
-        reuse=reuse_pairs(group, live, buffers, writes),
+        reuse=reuse_pairs(group, buffers, writes),
     )
-
-
-def reuse_pairs(
-    group: Group, live: set[str], buffers: Mapping[str, Buffer], writes: tuple[str, ...]
-) -> tuple[tuple[str, str], ...]:
-    """Results that may take the memory of an input: every access of the input is the result's own, in one pass."""
-    if group.reduces:
-        return ()
-    accesses: dict[str, list[Access]] = {}
-    for m in group.members:
-        for a in m.reads:
-            accesses.setdefault(a.buffer, []).append(a)
-    pairs = []
-    for m in group.members:
-        if m.loop.name not in writes:
-            continue
-        for buffer, reads in accesses.items():
-            if not in_memory(buffer):
-                continue
-            same = all(
-                (a.strides, a.offset, a.guard) == (m.write.strides, m.write.offset, None)
-                for a in reads
-            )
-            if (
-                same
-                and buffer not in writes
-                and ITEMSIZE[buffers[buffer].dtype] == ITEMSIZE[m.loop.dtype]
-            ):
-                pairs.append((m.loop.name, buffer))
-    return tuple(pairs)

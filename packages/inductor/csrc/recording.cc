@@ -1,0 +1,119 @@
+#include "packages/inductor/csrc/recording.h"
+
+namespace argand::inductor {
+namespace {
+
+constexpr int64_t kItemSize[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+
+// Bytes from the first element to behind the last one.
+int64_t span(const ArgandTensor* t) {
+  if (!t->numel) return 0;
+  int64_t last = 0;
+  for (int32_t d = 0; d < t->ndim; d++) last += (t->sizes[d] - 1) * t->strides[d];
+  return (last + 1) * kItemSize[t->dtype];
+}
+
+// dst.copy_(src)
+int copy_elements(const ArgandApi* api, ArgandTensor* dst, ArgandTensor* src) {
+  const ArgandOperator* op = api->op_find("copy_");
+  ArgandValue args[3] = {}, result = {};
+  args[0].tag = args[1].tag = ARGAND_TAG_TENSOR;
+  args[0].t = dst;
+  args[1].t = src;
+  args[2].tag = ARGAND_TAG_BOOL;
+  const int status = api->call(op, args, &result);
+  if (!status) release(api, result.t);
+  return status;
+}
+
+struct Loan {
+  Recording* recording;
+  std::atomic<bool>* lent;
+};
+
+void end_loan(void*, void* context, size_t) {
+  Loan* loan = static_cast<Loan*>(context);
+  loan->lent->store(false, std::memory_order_release);
+  loan->recording->drop();
+  delete loan;
+}
+
+}  // namespace
+
+void append_key(CallKey* key, const ArgandValue& value) {
+  if (value.tag != ARGAND_TAG_TENSOR) {
+    key->push_back(value.i);
+    return;
+  }
+  const ArgandTensor* t = value.t;
+  key->push_back(t->dtype | static_cast<int64_t>(t->ndim) << 8 | static_cast<int64_t>(t->storage->device) << 32);
+  key->insert(key->end(), t->sizes, t->sizes + t->ndim);
+  key->insert(key->end(), t->strides, t->strides + t->ndim);
+}
+
+Recording::~Recording() {
+  for (RecordedInput& input : inputs) release(api_, input.buffer);
+  for (RecordedOutput& output : outputs) {
+    release(api_, output.tensor);
+    delete output.lent;
+  }
+  if (graph) interface_->graph_destroy(ARGAND_DEVICE_INDEX(device_), graph);
+}
+
+int Recording::copy_in(const RecordedInput& input, const ArgandTensor* from) {
+  ArgandTensor* to = input.buffer;
+  const int64_t nbytes = span(from);
+  if (nbytes == from->numel * kItemSize[from->dtype])
+    return nbytes ? interface_->copy(to->data, device_, from->data, device_, static_cast<size_t>(nbytes)) : 0;
+  return copy_elements(api_, to, const_cast<ArgandTensor*>(from));
+}
+
+int Recording::replay(const ArgandValue* values) {
+  for (size_t i = 0; i < inputs.size(); i++) {
+    if (!inputs[i].buffer) continue;
+    if (const int status = copy_in(inputs[i], values[i].t)) return status;
+  }
+  return interface_->graph_launch(ARGAND_DEVICE_INDEX(device_), graph);
+}
+
+int Recording::lend(size_t i, ArgandTensor** out) {
+  RecordedOutput& output = outputs[i];
+  ArgandTensor* t = output.tensor;
+  if (output.copied) {
+    const int status = api_->tensor_empty_strided(t->ndim, t->sizes, t->strides, t->dtype, device_, out);
+    return status ? status : copy_elements(api_, *out, t);
+  }
+  Loan* loan = new Loan{this, output.lent};
+  ArgandStorage* storage = nullptr;
+  hold();
+  int status = api_->storage_from_blob(device_, t->storage->data, t->storage->nbytes, end_loan, loan, 0, &storage);
+  if (status) {
+    delete loan;
+    drop();
+    return status;
+  }
+  output.lent->store(true, std::memory_order_release);
+  status = api_->tensor_from_storage(storage, t->ndim, t->sizes, t->strides, t->offset, t->dtype, out);
+  if (__atomic_sub_fetch(&storage->refcount, 1, __ATOMIC_ACQ_REL) == 0) api_->storage_release(storage);
+  return status;
+}
+
+bool Recording::is_held(std::vector<bool>* copied) const {
+  bool found = false;
+  for (size_t i = 0; i < outputs.size(); i++) {
+    if (!outputs[i].lent || !outputs[i].lent->load(std::memory_order_acquire)) continue;
+    (*copied)[i] = found = true;
+  }
+  return found;
+}
+
+bool Recording::has_moved(const ArgandValue* values, std::vector<bool>* moving) const {
+  bool found = false;
+  for (size_t i = 0; i < inputs.size(); i++) {
+    if (values[i].tag != ARGAND_TAG_TENSOR || inputs[i].buffer || values[i].t->data == inputs[i].address) continue;
+    (*moving)[i] = found = true;
+  }
+  return found;
+}
+
+}  // namespace argand::inductor
