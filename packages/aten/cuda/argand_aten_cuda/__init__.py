@@ -8,7 +8,10 @@ argand_c10.check_abi("argand-aten-cuda", built_for=2)
 
 import argand_aten  # noqa: E402, F401  (the ABI is checked first; its operators must be registered)
 
-from argand_aten_cuda import _C  # noqa: E402, F401
+from argand_aten_cuda import _C  # noqa: E402
+from argand_aten_cuda.provider import find  # noqa: E402
+
+_C.set_provider(find)
 
 __version__ = "0.1.0"
 __all__: list[str] = []

@@ -29,13 +29,14 @@ class Kernel:
     Attributes:
         function: the @triton.jit function; the kernel has its name.
         signature: parameter -> type, in the function's order, without its constants: "*float32" or "fp32", "i32", "i64" as they are, and
-            names of `types`, alone ("I") or as a pointer ("*T").
+            names of `types` and of what `derived` gives, alone ("I") or as a pointer ("*T"); "=T": a number for elements of T, in a register.
         types: name -> the dtypes it may stand for. The first ones in `default` are compiled into the wheel.
         constants: constexpr parameter -> the values that are compiled into the wheel; other values are compiled when they are asked for.
         default: type name -> dtypes that are compiled into the wheel; absent: float32 and bfloat16 of the ones it may stand for, or
             the first one where it may be neither.
         num_warps: warps of a block, or a function of the variant.
         num_stages: as in Triton, or a function of the variant.
+        derived: further type names of a variant, from its types and constants.
         divisible: parameters (pointers: addresses) that are multiples of 16, or a function of the variant.
         wheel: whether the variant is compiled into the wheel, beyond what `default` and `constants` say.
     """
@@ -45,6 +46,7 @@ class Kernel:
     types: Mapping[str, Sequence[str]] = field(default_factory=dict)
     constants: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     default: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    derived: Callable[[Variant], Mapping[str, str]] | None = None
     num_warps: int | Callable[[Variant], int] = 4
     num_stages: int | Callable[[Variant], int] = 3
     divisible: Sequence[str] | Callable[[Variant], Sequence[str]] = ()
@@ -88,16 +90,25 @@ class Kernel:
 
     def parameters(self, variant: Variant) -> dict[str, str]:
         """Parameter -> Triton's type, for the parameters that are no constants."""
+        names: dict[str, Any] = {**variant, **(self.derived(variant) if self.derived else {})}
         types: dict[str, str] = {}
         for parameter, t in self.signature.items():
-            star, base = ("*", t[1:]) if t.startswith("*") else ("", t)
-            types[parameter] = star + TRITON_TYPES[str(variant.get(base, base))]
+            mark, base = (t[0], t[1:]) if t[0] in "*=" else ("", t)
+            dtype = str(names.get(base, base))
+            types[parameter] = number_type(dtype) if mark == "=" else mark + TRITON_TYPES[dtype]
         return types
 
     def option(self, what: str, variant: Variant) -> Any:
         """`num_warps`, `num_stages` or `divisible` of a variant."""
         value = getattr(self, what)
         return value(variant) if callable(value) else value
+
+
+def number_type(dtype: str) -> str:
+    """The register type of a number that is used with elements of `dtype`."""
+    if dtype == "float64":
+        return "fp64"
+    return "fp32" if dtype in ("float16", "bfloat16", "float32") else "i64"
 
 
 def _usual(allowed: Sequence[str]) -> Sequence[str]:

@@ -4,12 +4,13 @@
 #include <atomic>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "packages/c10/csrc/abi/tensor.h"
 
 namespace argand::cuda {
 
-inline constexpr int kMaxDevices = 16;
+inline constexpr int kMaxDevices = 32;
 
 // A specialization's code on one device.
 struct Code {
@@ -17,7 +18,7 @@ struct Code {
   uint32_t threads, shared;  // of a block; shared memory in bytes
 };
 
-// A specialization of a Triton kernel: valid for ever, for every device. Its code is loaded at the first launch on a device.
+// A specialization of a Triton kernel: valid for ever, on every device. Its code is loaded at the first launch on a device.
 struct Kernel {
   std::string name;
   mutable std::atomic<const Code*> code[kMaxDevices] = {};
@@ -30,31 +31,34 @@ struct Grid {
 // The specialization of that name ("softmax_forward;T=bfloat16;BLOCK=1024"). Callers on hot paths keep the pointer.
 const Kernel* kernel(std::string_view name);
 
-// Its code on the current device: from the wheel's archive, the disk cache, or compiled now. Throws where it cannot be compiled.
+// Its code on a device: from the wheel's archive, from the disk cache, or compiled now. Throws where it cannot be had.
 const Code& load(const Kernel* kernel, int device);
 
-// Launches with ready parameters (pointers to values), the two scratch pointers included.
+// Launches with ready parameters (addresses of values), the two scratch pointers included. Throws on failure.
 void launch_parameters(const Kernel* kernel, Grid grid, void** parameters);
 
-// Launches with the arguments of the parameters that are no constants, in order: addresses as `const void*` (or any pointer), int32_t,
-// int64_t, float, double, exactly as the signature has them. An empty grid launches nothing.
+// Launches with the arguments of the parameters that are no constants, in order: pointers, int32_t, int64_t, float, double, exactly as
+// the kernel's signature has them. An empty grid launches nothing.
 template <class... A>
 inline void launch(const Kernel* kernel, Grid grid, const A&... arguments) {
-  static_assert(((std::is_pointer_v<A> || std::is_same_v<A, int32_t> || std::is_same_v<A, int64_t> || std::is_same_v<A, uint32_t> ||
+  static_assert(((std::is_pointer_v<A> || std::is_same_v<A, int32_t> || std::is_same_v<A, uint32_t> || std::is_same_v<A, int64_t> ||
                   std::is_same_v<A, uint64_t> || std::is_same_v<A, float> || std::is_same_v<A, double>)&&...),
                 "launch: parameters are pointers, 32- and 64-bit integers, float and double");
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
-  const void* scratch[2] = {nullptr, nullptr};
-  void* parameters[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., &scratch[0], &scratch[1]};
+  const void* scratch = nullptr;
+  void* parameters[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., &scratch, &scratch};
   launch_parameters(kernel, grid, parameters);
 }
 
-// Compiles a specialization for an architecture ("sm_90"): a status, and on success the code object and its description, to be freed by
-// free_array. Set by the Python side.
-using Compile = int (*)(const char* name, const char* architecture, void** image, size_t* nbytes, uint32_t* threads, uint32_t* shared);
-void set_compiler(Compile compile);
-
-// The archive of code objects for an architecture; read when it is first needed.
-void set_archive(const char* architecture, const char* path);
+// Where code comes from: fills in the code object (allocated by alloc_array), its entry's name and launch facts, for an architecture as
+// major * 10 + minor. Returns a status.
+struct Image {
+  void* data;
+  size_t nbytes;
+  char entry[256];
+  uint32_t threads, shared;
+};
+using Provider = int (*)(const char* name, int architecture, Image* out);
+void set_provider(Provider provider);
 
 }  // namespace argand::cuda

@@ -1,13 +1,59 @@
-// The extension argand_aten_cuda._C: registers the CUDA kernels.
+// The extension argand_aten_cuda._C: registers the CUDA kernels and has Python provide their code.
 #include "packages/aten/cuda/csrc/init.h"
+#include "packages/aten/cuda/csrc/launch.h"
 #include "packages/c10/csrc/abi/python_api.h"
 #include "packages/c10/csrc/abi/tensor.h"
 
 namespace {
 
 const ArgandPythonApi* python_api = nullptr;
+PyObject* g_provider = nullptr;
+
+int fill_image(PyObject* found, argand::cuda::Image* out) {
+  const char *data, *entry;
+  Py_ssize_t nbytes;
+  if (!PyArg_ParseTuple(found, "y#sII", &data, &nbytes, &entry, &out->threads, &out->shared)) return -1;
+  if (strlen(entry) >= sizeof out->entry) {
+    PyErr_Format(PyExc_RuntimeError, "kernel: the entry's name '%s' is too long", entry);
+    return -1;
+  }
+  strcpy(out->entry, entry);
+  out->nbytes = static_cast<size_t>(nbytes);
+  out->data = argand::api->alloc_array(out->nbytes);
+  memcpy(out->data, data, out->nbytes);
+  return 0;
+}
+
+int provide(const char* name, int architecture, argand::cuda::Image* out) {
+  const PyGILState_STATE state = PyGILState_Ensure();
+  PyObject* found = PyObject_CallFunction(g_provider, "si", name, architecture);
+  const int failed = found ? fill_image(found, out) : -1;
+  Py_XDECREF(found);
+  const int status = failed ? argand::api->set_error(ARGAND_PYTHON_ERROR, "a Python exception is set") : 0;
+  PyGILState_Release(state);
+  return status;
+}
+
+PyObject* set_provider(PyObject*, PyObject* function) {
+  Py_INCREF(function);
+  Py_XSETREF(g_provider, function);
+  argand::cuda::set_provider(provide);
+  Py_RETURN_NONE;
+}
+
+// Loads a kernel on a device: a way to see whether a specialization can be had.
+PyObject* load_kernel(PyObject*, PyObject* args) {
+  const char* name;
+  int device;
+  if (!PyArg_ParseTuple(args, "si", &name, &device)) return nullptr;
+  const int status = argand::guarded([&] { argand::cuda::load(argand::cuda::kernel(name), device); });
+  if (status) return python_api->raise(status);
+  Py_RETURN_NONE;
+}
 
 PyMethodDef kMethods[] = {
+    {"set_provider", set_provider, METH_O, "set_provider(find): find(name, architecture) -> (code object, entry, threads, shared bytes)."},
+    {"load_kernel", load_kernel, METH_VARARGS, "load_kernel(name, device): loads a specialization's code on a device, compiling it where it is missing."},
     {nullptr, nullptr, 0, nullptr},
 };
 PyModuleDef kModule = {PyModuleDef_HEAD_INIT, "argand_aten_cuda._C", "CUDA kernels of the operators.", -1, kMethods, nullptr, nullptr, nullptr, nullptr};

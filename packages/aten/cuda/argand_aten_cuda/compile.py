@@ -1,0 +1,128 @@
+"""Compiles Triton kernels to code objects. Needs Triton; needs no GPU.
+
+    python -m argand_aten_cuda.compile --module=argand_aten_cuda.kernels.softmax --arch=sm_90 --arch=gfx942 --out=DIR
+    python -m argand_aten_cuda.compile --merge part1.sm_90.bin part2.sm_90.bin --out=kernels_sm_90.bin
+
+The first form writes DIR/<last part of the module's name>.<arch>.bin, an archive a module and architecture; the second one joins archives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from argand_aten_cuda import archive
+from argand_aten_cuda.archive import Compiled
+from argand_aten_cuda.kernel import Kernel, Variant
+
+# Every kernel is compiled with these: products and sums round separately, as eager and compiled programs on all devices do.
+_OPTIONS: Mapping[str, Any] = {"enable_fp_fusion": False}
+
+
+def target_of(arch: str) -> Any:
+    """Triton's target of "sm_90" or "gfx942".
+
+    Raises:
+      ValueError: for another name.
+    """
+    from triton.backends.compiler import GPUTarget
+
+    if arch.startswith("sm_") and arch[3:].isdigit():
+        return GPUTarget("cuda", int(arch[3:]), 32)
+    if arch.startswith("gfx"):
+        return GPUTarget("hip", arch, 64)
+    raise ValueError(f"compile: got architecture '{arch}', expected one as sm_90 or gfx942")
+
+
+def compile_variant(kernel: Kernel, variant: Variant, arch: str) -> Compiled:
+    """Compiles one specialization.
+
+    Raises:
+      ImportError: when Triton is not installed.
+      RuntimeError: when Triton refuses the kernel.
+    """
+    import triton
+    from triton.compiler import ASTSource
+
+    target = target_of(arch)
+    types = kernel.parameters(variant)
+    names = list(kernel.function.arg_names)
+    constants = {n: variant[n] if n in variant else types[n] for n in names if n not in types}
+    signature = {n: types.get(n, "constexpr") for n in names}
+    divisible = kernel.option("divisible", variant)
+    source = ASTSource(
+        kernel.function,
+        signature,
+        {(names.index(n),): v for n, v in constants.items()},
+        {(names.index(n),): [["tt.divisibility", 16]] for n in divisible},
+    )
+    options = {
+        **_OPTIONS,
+        "num_warps": kernel.option("num_warps", variant),
+        "num_stages": kernel.option("num_stages", variant),
+    }
+    name = kernel.text(variant)
+    try:
+        compiled = triton.compile(source, target=target, options=options)
+    except Exception as error:
+        raise RuntimeError(f"{name}: Triton could not compile it for {arch}: {error}") from error
+    metadata = compiled.metadata
+    if metadata.global_scratch_size:
+        raise RuntimeError(f"{name}: needs {metadata.global_scratch_size} bytes of global scratch memory, expected none")
+    image = compiled.asm["hsaco" if target.backend == "hip" else "cubin"]
+    return Compiled(name, image, metadata.name, metadata.num_warps * target.warp_size, metadata.shared)
+
+
+def kernels_of(module: str) -> list[Kernel]:
+    """The kernels that a module lists."""
+    return list(importlib.import_module(module).KERNELS)
+
+
+def _compile_module(module: str, archs: list[str], out: Path, full: bool) -> None:
+    for arch in archs:
+        done = []
+        for kernel in kernels_of(module):
+            done += [compile_variant(kernel, v, arch) for v in kernel.variants(all_types=full)]
+        archive.write(out / f"{module.rsplit('.', 1)[-1]}.{arch}.bin", done)
+
+
+def _merge(parts: list[Path], out: Path) -> None:
+    found: list[Compiled] = []
+    for part in parts:
+        source = archive.Archive(part)
+        found += [k for k in map(source.get, source.names()) if k is not None]
+    names = [k.name for k in found]
+    repeated = {n for n in names if names.count(n) > 1} if len(set(names)) != len(names) else set()
+    if repeated:
+        raise SystemExit(f"compile: several kernels are named {', '.join(sorted(repeated))}")
+    archive.write(out, found)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--module", action="append", default=[])
+    parser.add_argument("--arch", action="append", default=[])
+    parser.add_argument("--full", action="store_true", help="every dtype, not only the wheel's")
+    parser.add_argument("--merge", nargs="+", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args(arguments)
+    if options.merge:
+        _merge(options.merge, options.out)
+        return 0
+    options.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["TRITON_CACHE_DIR"] = cache
+        os.environ["TRITON_DISABLE_LINE_INFO"] = "1"
+        for module in options.module:
+            _compile_module(module, options.arch, options.out, options.full)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,80 @@
+#include "packages/aten/cuda/csrc/launch.h"
+
+#include <map>
+#include <mutex>
+
+namespace argand::cuda {
+namespace {
+
+// Leaked, so that kernels stay valid while the process ends.
+struct Table {
+  std::mutex mutex;
+  std::map<std::string, Kernel, std::less<>> kernels;
+};
+Table& table() {
+  static Table* t = new Table;
+  return *t;
+}
+
+std::atomic<Provider> g_provider{nullptr};
+
+const ArgandDeviceInterface* cuda() {
+  static const ArgandDeviceInterface* const interface = api->device_interface(ARGAND_CUDA);
+  return interface;
+}
+
+// Serializes loading, so that a kernel is compiled once; recursive, since the provider may run operators.
+std::recursive_mutex& loading() {
+  static auto* m = new std::recursive_mutex;
+  return *m;
+}
+
+const Code* load_new(const Kernel* kernel, int device) {
+  std::lock_guard<std::recursive_mutex> lock(loading());
+  if (const Code* code = kernel->code[device].load(std::memory_order_acquire)) return code;
+  const Provider provider = g_provider.load(std::memory_order_acquire);
+  if (!provider) fail(ARGAND_INTERNAL_ERROR, "%s: no provider of code is set; import argand_aten_cuda", kernel->name.c_str());
+  ArgandDeviceProperties properties;
+  check(cuda()->properties(device, &properties));
+  Image image{};
+  check(provider(kernel->name.c_str(), properties.major * 10 + properties.minor, &image));
+  void* module = nullptr;
+  auto* code = new Code{nullptr, image.threads, image.shared};
+  int status = cuda()->module_load(device, image.data, image.nbytes, &module);
+  api->free_array(image.data);
+  if (!status) status = cuda()->module_function(device, module, image.entry, image.shared, &code->function);
+  if (status) delete code;
+  check(status);
+  kernel->code[device].store(code, std::memory_order_release);
+  return code;
+}
+
+}  // namespace
+
+void set_provider(Provider provider) { g_provider.store(provider, std::memory_order_release); }
+
+const Kernel* kernel(std::string_view name) {
+  Table& t = table();
+  std::lock_guard<std::mutex> lock(t.mutex);
+  auto found = t.kernels.find(name);
+  if (found == t.kernels.end()) {
+    found = t.kernels.try_emplace(std::string(name)).first;
+    found->second.name = name;
+  }
+  return &found->second;
+}
+
+const Code& load(const Kernel* kernel, int device) {
+  if (device < 0 || device >= kMaxDevices) fail(ARGAND_DEVICE_ERROR, "%s: got device cuda:%d, expected an index below %d", kernel->name.c_str(), device, kMaxDevices);
+  const Code* code = kernel->code[device].load(std::memory_order_acquire);
+  return __builtin_expect(code != nullptr, 1) ? *code : *load_new(kernel, device);
+}
+
+void launch_parameters(const Kernel* kernel, Grid grid, void** parameters) {
+  int32_t device = 0;
+  cuda()->get_device(&device);
+  const Code& code = load(kernel, device);
+  check(cuda()->launch(code.function, grid.x, grid.y, grid.z, code.threads, code.shared, parameters));
+}
+
+}  // namespace argand::cuda
