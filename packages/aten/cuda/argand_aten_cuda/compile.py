@@ -73,8 +73,9 @@ def compile_variant(kernel: Kernel, variant: Variant, arch: str) -> Compiled:
     except Exception as error:
         raise RuntimeError(f"{name}: Triton could not compile it for {arch}: {error}") from error
     metadata = compiled.metadata
-    if metadata.global_scratch_size:
-        raise RuntimeError(f"{name}: needs {metadata.global_scratch_size} bytes of global scratch memory, expected none")
+    scratch = getattr(metadata, "global_scratch_size", 0)
+    if scratch:
+        raise RuntimeError(f"{name}: needs {scratch} bytes of global scratch memory, expected none")
     image = compiled.asm["hsaco" if target.backend == "hip" else "cubin"]
     return Compiled(name, image, metadata.name, metadata.num_warps * target.warp_size, metadata.shared)
 
