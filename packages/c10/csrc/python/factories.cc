@@ -131,7 +131,7 @@ static bool move_to(ArgandTensor*& t, ArgandDevice device) {
   int status = api->tensor_empty(t->ndim, t->sizes, t->dtype, device, &moved);
   if (!status && ARGAND_DEVICE_TYPE(device) != ARGAND_META) {
     const ArgandDeviceInterface* interface = api->device_interface(ARGAND_DEVICE_TYPE(device));
-    status = interface->copy(moved->data, device, t->data, t->storage->device, static_cast<size_t>(t->numel * item_size(t->dtype)));
+    status = interface->copy(moved->data, moved->storage->device, t->data, t->storage->device, static_cast<size_t>(t->numel * item_size(t->dtype)));
     if (status) release(moved);
   }
   release(t);

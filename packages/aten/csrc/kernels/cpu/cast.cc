@@ -92,51 +92,6 @@ void convert(int64_t n, int dst_dtype, void* dst, int64_t dst_stride, int src_dt
   dispatch_size(size, [&](auto tag) { move_strided<typename decltype(tag)::type>(n, to, dst_stride, from, src_stride); });
 }
 
-void write_number(void* to, int dtype, const ArgandValue& number) {
-  const Scalar s = as_scalar(number);
-  const bool integer = s.tag == ARGAND_TAG_INT || s.tag == ARGAND_TAG_BOOL;
-  switch (dtype) {
-    case ARGAND_FLOAT16: {
-      const f16 h = to_f16(static_cast<float>(s.re));
-      std::memcpy(to, &h, 2);
-      return;
-    }
-    case ARGAND_BFLOAT16: {
-      const bf16 h = to_bf16(static_cast<float>(s.re));
-      std::memcpy(to, &h, 2);
-      return;
-    }
-    case ARGAND_FLOAT32: {
-      const float f = static_cast<float>(s.re);
-      std::memcpy(to, &f, 4);
-      return;
-    }
-    case ARGAND_FLOAT64:
-      std::memcpy(to, &s.re, 8);
-      return;
-    case ARGAND_COMPLEX64: {
-      const float c[] = {static_cast<float>(s.re), static_cast<float>(s.im)};
-      std::memcpy(to, c, 8);
-      return;
-    }
-    case ARGAND_COMPLEX128: {
-      const double c[] = {s.re, s.im};
-      std::memcpy(to, c, 16);
-      return;
-    }
-    case ARGAND_BOOL: {
-      const bool b = integer ? s.i != 0 : s.re != 0 || s.im != 0;
-      std::memcpy(to, &b, 1);
-      return;
-    }
-    default: {
-      const bool fits = s.re > -9.3e18 && s.re < 9.2e18;
-      const int64_t i = integer ? s.i : fits ? static_cast<int64_t>(s.re) : INT64_MIN;
-      std::memcpy(to, &i, kItemSize[dtype]);  // little-endian: the low bytes
-    }
-  }
-}
-
 void gather_tile(char* dst, int64_t dst_row, const char* src, int64_t src_row, int64_t src_column, int64_t rows, int64_t columns, int size) {
   if (src_column == size) {
     for (int64_t r = 0; r < rows; r++) std::memcpy(dst + r * dst_row, src + r * src_row, static_cast<size_t>(columns) * size);

@@ -11,9 +11,6 @@ namespace argand::kernels::cpu {
 using CastLoop = void (*)(int64_t n, char* const* ptrs, const int64_t* strides);
 void convert(int64_t n, int dst_dtype, void* dst, int64_t dst_stride, int src_dtype, const void* src, int64_t src_stride);
 
-// Stores a number as one element of `dtype`; wraps integers around.
-void write_number(void* to, int dtype, const ArgandValue& number);
-
 // dst[r * dst_row + c * size] = src[r * src_row + c * src_column] for r < rows, c < columns: a tile, read in memory order.
 void gather_tile(char* dst, int64_t dst_row, const char* src, int64_t src_row, int64_t src_column, int64_t rows, int64_t columns, int size);
 

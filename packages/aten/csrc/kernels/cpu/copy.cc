@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "packages/aten/csrc/core/copy_shape.h"
 #include "packages/aten/csrc/core/iteration.h"
+#include "packages/aten/csrc/core/number.h"
 #include "packages/aten/csrc/kernels/cpu/cast.h"
 #include "packages/aten/generated/ops.h"
 #include "packages/c10/csrc/core/strided.h"
@@ -97,22 +99,7 @@ void copy_strided(const Tensor& self, const Tensor& src) {
 
 void copy_(const Tensor& self, const Tensor& src, bool) {
   if (self.get() == src.get()) return;
-  Dims target(self.sizes());
-  bool fits = src.dim() <= self.dim();
-  for (int64_t i = 0; fits && i < src.dim(); i++) {
-    const int64_t s = src.size(src.dim() - 1 - i), t = self.size(self.dim() - 1 - i);
-    fits = s == t || s == 1;
-  }
-  for (int64_t i = self.dim(); !fits && i < src.dim() && src.dim() > self.dim(); i++) {  // leading ones may go
-    fits = true;
-    for (int64_t d = 0; d < src.dim(); d++) {
-      const int64_t at = d - (src.dim() - self.dim());
-      fits = fits && (at < 0 ? src.size(d) == 1 : src.size(d) == self.size(at) || src.size(d) == 1);
-    }
-  }
-  if (!fits)
-    fail(ARGAND_SHAPE_ERROR, "copy_: got a source of shape %s, expected one that broadcasts to %s", to_string(src.sizes()).c_str(),
-         to_string(self.sizes()).c_str());
+  check_copy_shape(self, src);
   check_writable("copy_", self);
   if (self.is_meta()) return;
   if (src.is_meta()) fail(ARGAND_DEVICE_ERROR, "copy_: got a source on meta, which has no data; expected one on cpu");

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "packages/aten/csrc/core/iteration.h"
+#include "packages/aten/csrc/core/number.h"
 #include "packages/aten/csrc/kernels/cpu/cast.h"
 #include "packages/aten/csrc/kernels/cpu/copy.h"
 #include "packages/c10/csrc/core/strided.h"
@@ -223,7 +224,7 @@ bool fast_path(const PointwiseOp& op, const Operand* const* operands, const doub
   for (int k = 0; k < op.n_operands; k++) {
     if (operands[k]->get()) continue;
     if (number_category(operands[k]->raw()) > category(first->dtype)) return false;
-    kernels::cpu::write_number(numbers[k], first->dtype, operands[k]->raw());
+    write_number(numbers[k], first->dtype, operands[k]->raw());
     ptrs[k + 1] = numbers[k];
     strides[k + 1] = 0;
   }
@@ -408,7 +409,7 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
     work.into[k + 1] = static_cast<int8_t>(is_bool ? static_cast<int>(ARGAND_BOOL) : dtype);
     held[k] = operands[k]->tensor();
     if (!held[k]) {
-      kernels::cpu::write_number(values[k], dtype, operands[k]->raw());
+      write_number(values[k], dtype, operands[k]->raw());
       it.add_value(values[k]);
       continue;
     }

@@ -1,4 +1,5 @@
 // The extension argand_aten_cuda._C: registers the CUDA kernels and has Python provide their code.
+#define PY_SSIZE_T_CLEAN
 #include "packages/aten/cuda/csrc/init.h"
 #include "packages/aten/cuda/csrc/launch.h"
 #include "packages/c10/csrc/abi/python_api.h"

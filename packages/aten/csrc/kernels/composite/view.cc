@@ -1,10 +1,10 @@
-// Views that change the dtype, and the gradient of as_strided.
+// Views that change the dtype, and the gradient of as_strided, for all backends.
 #include "packages/aten/csrc/core/builtins.h"
-#include "packages/aten/csrc/kernels/cpu/copy.h"
 #include "packages/aten/generated/kernels.h"
 #include "packages/aten/generated/ops.h"
+#include "packages/c10/csrc/core/strided.h"
 
-namespace argand::kernels::cpu {
+namespace argand::kernels::composite {
 namespace {
 
 Tensor typed_view(const Tensor& self, IntList sizes, IntList strides, int64_t offset, int dtype) {
@@ -76,21 +76,20 @@ Tensor as_strided_backward(const Tensor& grad, IntList size, IntList stride, int
   };
   extend(size, stride, offset);
   extend(view_size, view_stride, at);
-  Tensor buffer = argand::empty({high - low}, grad.dtype());
-  zero_(buffer);
-  const Tensor flat = ops::arange_start_step(int64_t{0}, high - low, int64_t{1}, ARGAND_INT64);
+  const ArgandDevice device = grad.device();
+  Tensor buffer = ops::zeros({high - low}, grad.dtype(), device);
+  const Tensor flat = ops::arange_start_step(int64_t{0}, high - low, int64_t{1}, ARGAND_INT64, device);
   if (grad.numel() > 0) {
     const Tensor places = ops::reshape(ops::as_strided(flat, view_size, view_stride, at - low), {int64_t{-1}});
-    index_put_(buffer, {places}, ops::reshape(grad, {int64_t{-1}}), true);
+    ops::index_put_(buffer, {places}, ops::reshape(grad, {int64_t{-1}}), true);
   }
   if (!is_non_overlapping_and_dense(size, stride) && numel_of(size) > 0) {
-    Tensor count = argand::empty({high - low}, grad.dtype());
-    zero_(count);
+    Tensor count = ops::zeros({high - low}, grad.dtype(), device);
     const Tensor places = ops::reshape(ops::as_strided(flat, size, stride, offset - low), {int64_t{-1}});
-    index_put_(count, {places}, ops::ones({places.numel()}, grad.dtype()), true);
+    ops::index_put_(count, {places}, ops::ones({places.numel()}, grad.dtype(), device), true);
     buffer = ops::div(buffer, ops::clamp_min(count, 1));
   }
-  return clone(ops::as_strided(buffer, size, stride, offset - low), 0);
+  return ops::clone(ops::as_strided(buffer, size, stride, offset - low), 0);
 }
 
-}  // namespace argand::kernels::cpu
+}  // namespace argand::kernels::composite

@@ -1,0 +1,138 @@
+"""What depends on an element's position: ranges, triangles, joined tensors."""
+
+import triton
+import triton.language as tl
+
+from argand_aten_cuda.kernel import Kernel
+from argand_aten_cuda.conversion import convert
+
+
+@triton.jit
+def integer_range(out, n, first, step, BLOCK: tl.constexpr, TO_BOOL: tl.constexpr):
+    """first + i * step in 64 bits."""
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, convert(first + i * step, out.dtype.element_ty, TO_BOOL), mask=i < n)
+
+
+@triton.jit
+def float_range(out, n, first, last, step, middle, BLOCK: tl.constexpr, TO_BOOL: tl.constexpr):
+    """first + i * step in float64 for i < middle; from there on last - (n - 1 - i) * step."""
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.where(i < middle, first + i.to(tl.float64) * step, last - (n - 1 - i).to(tl.float64) * step)
+    tl.store(out + i, convert(value, out.dtype.element_ty, TO_BOOL), mask=i < n)
+
+
+@triton.jit
+def triangle(
+    x, out, rows, columns, height, diagonal, tiles_x,
+    BX: tl.constexpr, BY: tl.constexpr, LOWER: tl.constexpr, PARTS: tl.constexpr,
+):  # fmt: skip
+    """Rows of dense matrices of `height` rows: elements with column - row <= diagonal (LOWER) or >= it, else zeros.
+
+    `columns` counts parts of elements, PARTS an element.
+    """
+    tile = tl.program_id(0)
+    column = (tile % tiles_x) * BX + tl.arange(0, BX)[None, :]
+    row = (tile // tiles_x).to(tl.int64) * BY + tl.arange(0, BY)[:, None]
+    inside = (column < columns) & (row < rows)
+    distance = column // PARTS - row % height
+    if LOWER:
+        kept = distance <= diagonal
+    else:
+        kept = distance >= diagonal
+    at = row * columns + column
+    tl.store(out + at, tl.load(x + at, mask=inside & kept, other=0), mask=inside)
+
+
+@triton.jit
+def _pick(j, a, b, c, d, e, f, g, h, MULTIPLE: tl.constexpr):
+    """The j-th value; all are multiples of MULTIPLE."""
+    low = tl.where(j < 2, tl.where(j == 0, a, b), tl.where(j == 2, c, d))
+    high = tl.where(j < 6, tl.where(j == 4, e, f), tl.where(j == 6, g, h))
+    return tl.multiple_of(tl.where(j < 4, low, high), MULTIPLE)
+
+
+@triton.jit
+def join(
+    out, in_0, in_1, in_2, in_3, in_4, in_5, in_6, in_7, n_0, n_1, n_2, n_3, n_4, n_5, n_6, n_7,
+    first, rows, row, tiles_x, BX: tl.constexpr, BY: tl.constexpr, ALIGNED: tl.constexpr,
+):  # fmt: skip
+    """Up to eight dense inputs of n_j elements a row, one behind the other from element `first` of out's rows of `row` elements on.
+
+    program_id(1) is the input. ALIGNED: all pointers and numbers of elements are multiples of 16 bytes.
+    """
+    VECTOR: tl.constexpr = 16 // (out.dtype.element_ty.primitive_bitwidth // 8) if ALIGNED else 1
+    j = tl.program_id(1)
+    n = _pick(j, n_0, n_1, n_2, n_3, n_4, n_5, n_6, n_7, VECTOR)
+    start = first
+    start += tl.where(j > 0, n_0, 0) + tl.where(j > 1, n_1, 0) + tl.where(j > 2, n_2, 0) + tl.where(j > 3, n_3, 0)
+    start += tl.where(j > 4, n_4, 0) + tl.where(j > 5, n_5, 0) + tl.where(j > 6, n_6, 0)
+    tile = tl.program_id(0)
+    first_x = (tile % tiles_x).to(tl.int64) * BX
+    first_y = (tile // tiles_x).to(tl.int64) * BY
+    if first_x >= n:
+        return
+    ADDRESS: tl.constexpr = tl.pointer_type(out.dtype.element_ty)
+    address = _pick(
+        j, in_0.to(tl.int64), in_1.to(tl.int64), in_2.to(tl.int64), in_3.to(tl.int64),
+        in_4.to(tl.int64), in_5.to(tl.int64), in_6.to(tl.int64), in_7.to(tl.int64),
+        16 if ALIGNED else 1,
+    )  # fmt: skip
+    source = address.to(ADDRESS) + first_y * n + first_x
+    target = out + first_y * row + start + first_x
+    if ALIGNED:
+        source = tl.multiple_of(source, 16)
+        target = tl.multiple_of(target, 16)
+    x = tl.arange(0, BX)[None, :]
+    y = tl.arange(0, BY)[:, None]
+    inside = (x < n - first_x) & (y < rows - first_y)
+    below = tl.multiple_of(y * row, [VECTOR, VECTOR])
+    value = tl.load(source + y * n + x, mask=inside)
+    tl.store(target + below + x, value, mask=inside)
+
+
+_REAL = ("float32", "bfloat16", "int64", "uint8", "int8", "int16", "int32", "float16", "float64")
+_MOVED = ("uint8", "int16", "int32", "int64")
+_INPUTS = range(8)
+
+KERNELS = [
+    Kernel(
+        integer_range,
+        signature={"out": "*T", "n": "i64", "first": "i64", "step": "i64"},
+        types={"T": _REAL},
+        constants={"BLOCK": [1024], "TO_BOOL": [False]},
+        default={"T": ["int64", "int32"]},
+    ),
+    Kernel(
+        float_range,
+        signature={"out": "*T", "n": "i64", "first": "fp64", "last": "fp64", "step": "fp64", "middle": "i64"},
+        types={"T": _REAL},
+        constants={"BLOCK": [1024], "TO_BOOL": [False]},
+    ),
+    Kernel(
+        triangle,
+        signature={
+            "x": "*T", "out": "*T", "rows": "i64", "columns": "i64", "height": "i64", "diagonal": "i64", "tiles_x": "i32",
+        },  # fmt: skip
+        types={"T": _MOVED},
+        constants={"BX": [64], "BY": [32], "LOWER": [False, True], "PARTS": [1]},
+        default={"T": ["uint8", "int16", "int32"]},
+    ),
+    Kernel(
+        join,
+        signature={
+            "out": "*T",
+            **{f"in_{j}": "*T" for j in _INPUTS},
+            **{f"n_{j}": "i64" for j in _INPUTS},
+            "first": "i64",
+            "rows": "i64",
+            "row": "i64",
+            "tiles_x": "i32",
+        },
+        types={"T": _MOVED},
+        constants={"BX": [16, 128, 1024], "BY": [4, 32, 256], "ALIGNED": [False, True]},
+        default={"T": ["int16", "int32"]},
+        divisible=lambda v: ("out",) if v["ALIGNED"] else (),
+        wheel=lambda v: v["BX"] * v["BY"] == 4096,
+    ),
+]

@@ -1,0 +1,178 @@
+"""Random fills, dropout and sampling. A program fills BLOCK elements of a dense result; see docs/notes/random.md for the draws."""
+
+import triton
+import triton.language as tl
+
+from argand_aten_cuda.kernel import Kernel
+from argand_aten_cuda.conversion import convert
+from argand_aten_cuda.random import (
+    below,
+    block_counters,
+    block_draws,
+    block_words,
+    interleave4,
+    log_unit,
+    normal_pair,
+    normal_pair64,
+    open_uniform,
+    open_uniform64,
+    philox,
+    stream,
+    uniform,
+    uniform64,
+    wide,
+)
+
+
+@triton.jit
+def _first_element(BLOCK: tl.constexpr):
+    return tl.program_id(0).to(tl.int64) * BLOCK
+
+
+@triton.jit
+def _store(out, value, start, n, BLOCK: tl.constexpr, TO_BOOL: tl.constexpr):
+    lane = tl.arange(0, BLOCK)
+    result = convert(value, out.dtype.element_ty, TO_BOOL)
+    if start + BLOCK <= n:  # without a mask the stores are wide, whatever n
+        tl.store(out + start + lane, result)
+    else:
+        tl.store(out + start + lane, result, mask=lane < n - start)
+
+
+@triton.jit
+def uniform_fill(out, n, seed, first, state, base, span, BLOCK: tl.constexpr):
+    """base + span * u, u in [0, 1)."""
+    start = _first_element(BLOCK)
+    seed, first = stream(seed, first, state)
+    if out.dtype.element_ty == tl.float64:
+        value = base + span * uniform64(block_draws(seed, first, start, BLOCK))
+    else:
+        value = tl.cast(base, tl.float32) + tl.cast(span, tl.float32) * uniform(block_words(seed, first, start, BLOCK))
+    _store(out, value, start, n, BLOCK, False)
+
+
+@triton.jit
+def normal_fill(out, n, seed, first, state, mean, std, BLOCK: tl.constexpr):
+    """mean + std * z, z normally distributed."""
+    start = _first_element(BLOCK)
+    seed, first = stream(seed, first, state)
+    if out.dtype.element_ty == tl.float64:
+        w0, w1, w2, w3 = philox(seed, block_counters(first, start, BLOCK // 2, 2))
+        a, b = normal_pair64(wide(w0, w1), wide(w2, w3))
+        value = mean + std * tl.interleave(a, b)
+    else:
+        w0, w1, w2, w3 = philox(seed, block_counters(first, start, BLOCK // 4, 4))
+        a, b = normal_pair(w0, w1)
+        c, d = normal_pair(w2, w3)
+        value = tl.cast(mean, tl.float32) + tl.cast(std, tl.float32) * interleave4(a, b, c, d)
+    _store(out, value, start, n, BLOCK, False)
+
+
+@triton.jit
+def exponential_fill(out, n, seed, first, state, rate, BLOCK: tl.constexpr):
+    """-log(u) / rate, u in (0, 1]."""
+    start = _first_element(BLOCK)
+    seed, first = stream(seed, first, state)
+    if out.dtype.element_ty == tl.float64:
+        value = -tl.log(open_uniform64(block_draws(seed, first, start, BLOCK))) / rate
+    else:
+        value = tl.cast(-1.0 / rate, tl.float32) * log_unit(open_uniform(block_words(seed, first, start, BLOCK)))
+    _store(out, value, start, n, BLOCK, False)
+
+
+@triton.jit
+def bernoulli_fill(out, n, seed, first, state, p, BLOCK: tl.constexpr):
+    """1 with probability p, else 0."""
+    start = _first_element(BLOCK)
+    seed, first = stream(seed, first, state)
+    value = (uniform(block_words(seed, first, start, BLOCK)) < tl.cast(p, tl.float32)).to(tl.int32)
+    _store(out, value, start, n, BLOCK, False)
+
+
+@triton.jit
+def bernoulli_each(out, probabilities, n, seed, first, state, BLOCK: tl.constexpr):
+    """1 with each element's own probability, else 0."""
+    start = _first_element(BLOCK)
+    seed, first = stream(seed, first, state)
+    lane = tl.arange(0, BLOCK)
+    p = tl.load(probabilities + start + lane, mask=lane < n - start, other=0.0).to(tl.float32)
+    value = (uniform(block_words(seed, first, start, BLOCK)) < p).to(tl.int32)
+    _store(out, value, start, n, BLOCK, False)
+
+
+@triton.jit
+def integer_fill(out, n, seed, first, state, base, span, BLOCK: tl.constexpr, TO_BOOL: tl.constexpr):
+    """base + an integer in [0, span), computed in 64 bits; span is unsigned."""
+    start = _first_element(BLOCK)
+    seed, first = stream(seed, first, state)
+    value = base + below(block_draws(seed, first, start, BLOCK), span.to(tl.uint64)).to(tl.int64)
+    _store(out, value, start, n, BLOCK, TO_BOOL)
+
+
+@triton.jit
+def dropout_forward(x, out, mask, n, seed, first, state, threshold, scale, BLOCK: tl.constexpr):
+    """mask = word >= threshold (of 2^32), out = x * (mask ? scale : 0)."""
+    start = _first_element(BLOCK)
+    seed, first = stream(seed, first, state)
+    lane = tl.arange(0, BLOCK)
+    keep = block_words(seed, first, start, BLOCK).to(tl.int64) >= threshold
+    if x.dtype.element_ty == tl.float64:
+        factor = tl.where(keep, scale, 0.0)
+    else:
+        factor = tl.where(keep, tl.cast(scale, tl.float32), 0.0)
+    if start + BLOCK <= n:
+        value = tl.load(x + start + lane)
+        tl.store(out + start + lane, (value.to(factor.dtype) * factor).to(x.dtype.element_ty))
+        tl.store(mask + start + lane, keep.to(tl.uint8))
+    else:
+        inside = lane < n - start
+        value = tl.load(x + start + lane, mask=inside)
+        tl.store(out + start + lane, (value.to(factor.dtype) * factor).to(x.dtype.element_ty), mask=inside)
+        tl.store(mask + start + lane, keep.to(tl.uint8), mask=inside)
+
+
+_DRAWS = {"n": "i64", "seed": "i64", "first": "i64", "state": "i64"}
+_FLOATING = ("float32", "bfloat16", "float16", "float64")
+_REAL = ("int64", "float32", "bfloat16", "uint8", "int8", "int16", "int32", "float16", "float64")
+
+
+def _fill(function: object, parameters: tuple[str, ...]) -> Kernel:
+    signature = {"out": "*T", **_DRAWS, **dict.fromkeys(parameters, "fp64")}
+    return Kernel(function, signature, types={"T": _FLOATING}, constants={"BLOCK": [1024]}, divisible=("out",))
+
+
+KERNELS = [
+    _fill(uniform_fill, ("base", "span")),
+    _fill(normal_fill, ("mean", "std")),
+    _fill(exponential_fill, ("rate",)),
+    Kernel(
+        bernoulli_fill,
+        signature={"out": "*T", **_DRAWS, "p": "fp64"},
+        types={"T": _REAL},
+        constants={"BLOCK": [1024]},
+        default={"T": ["float32", "bfloat16", "uint8"]},
+        divisible=("out",),
+    ),
+    Kernel(
+        bernoulli_each,
+        signature={"out": "*T", "probabilities": "*T", **_DRAWS},
+        types={"T": _FLOATING},
+        constants={"BLOCK": [1024]},
+        divisible=("out", "probabilities"),
+    ),
+    Kernel(
+        integer_fill,
+        signature={"out": "*T", **_DRAWS, "base": "i64", "span": "i64"},
+        types={"T": _REAL},
+        constants={"BLOCK": [1024], "TO_BOOL": [False]},
+        default={"T": ["int64"]},
+        divisible=("out",),
+    ),
+    Kernel(
+        dropout_forward,
+        signature={"x": "*T", "out": "*T", "mask": "*uint8", **_DRAWS, "threshold": "i64", "scale": "fp64"},
+        types={"T": _FLOATING},
+        constants={"BLOCK": [2048]},
+        divisible=("x", "out", "mask"),
+    ),
+]

@@ -1,0 +1,241 @@
+"""Variance, and extreme values with their positions, along one dimension of (rows, n) with any strides.
+
+A program takes BR rows; where there are few, `pieces` programs share a row and a second kernel joins their results.
+"""
+
+import triton
+import triton.language as tl
+
+from argand_aten_cuda.kernel import Kernel, Variant
+from argand_aten_cuda.conversion import convert
+
+
+@triton.jit
+def _row_offsets(row, n_inner, outer_stride, inner_stride):
+    return (row // n_inner) * outer_stride + (row % n_inner) * inner_stride
+
+
+# ---- variance ------------------------------------------------------------------------------------------------------------
+@triton.jit
+def _join_moments(n_a, mean_a, m2_a, n_b, mean_b, m2_b):
+    """T. Chan, G. Golub, R. LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979."""
+    n = n_a + n_b
+    part = tl.where(n > 0, n_b / tl.where(n > 0, n, 1.0), 0.0)
+    delta = mean_b - mean_a
+    return n, mean_a + delta * part, m2_a + m2_b + delta * delta * n_a * part
+
+
+@triton.jit
+def _tile_moments(x, inside, count):
+    """Count, mean and squared deviations of the rows of a tile; the second pass corrects the rounding of the first one's mean."""
+    center = (tl.sum(tl.where(inside, x, 0.0), axis=1) / count).to(x.dtype)
+    d = tl.where(inside, x - center[:, None], 0.0)
+    deviation = tl.sum(d, axis=1).to(tl.float64)
+    squares = tl.sum(d * d, axis=1).to(tl.float64)
+    return center.to(tl.float64) + deviation / count, squares - deviation * deviation / count
+
+
+@triton.jit
+def _store_variance(out, row, mean, m2, n, divisor, stored):
+    value = tl.where(divisor > 0, m2 / tl.where(divisor > 0, divisor, 1.0), tl.where(m2 == 0, float("nan"), m2 * float("inf")))
+    value = tl.where(n == 0, float("nan"), value)
+    tl.store(out + row, convert(value, out.dtype.element_ty), mask=stored)
+
+
+@triton.jit
+def moments(
+    x, out, parts, rows, n, n_inner, outer_stride, inner_stride, stride, divisor, piece, pieces,
+    BR: tl.constexpr, BN: tl.constexpr, UNIT: tl.constexpr,
+):  # fmt: skip
+    """The variance of each row to `out`, or with several pieces its (mean, m2) to parts[2, pieces, rows].
+
+    UNIT: 1 stride is 1, 2 inner_stride is 1 and n_inner the number of rows.
+    """
+    row = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
+    begin = tl.program_id(1).to(tl.int64) * piece
+    end = tl.minimum(begin + piece, n)
+    if UNIT == 1:
+        stride = 1
+    if UNIT == 2:
+        at = row
+    else:
+        at = _row_offsets(row, n_inner, outer_stride, inner_stride)
+    count = tl.zeros([BR], tl.float64)
+    mean = tl.zeros([BR], tl.float64)
+    m2 = tl.zeros([BR], tl.float64)
+    lane = tl.arange(0, BN).to(tl.int64)
+    for k in range(begin, end, BN):
+        inside = (row < rows)[:, None] & (k + lane < end)[None, :]
+        value = tl.load(x + at[:, None] + ((k + lane) * stride)[None, :], mask=inside, other=0.0)
+        if x.dtype.element_ty != tl.float64:
+            value = value.to(tl.float32)
+        taken = tl.minimum(end - k, BN).to(tl.float64)
+        new_mean, new_m2 = _tile_moments(value, inside, taken)
+        count, mean, m2 = _join_moments(count, mean, m2, taken, new_mean, new_m2)
+    if pieces == 1:
+        _store_variance(out, row, mean, m2, n, divisor, row < rows)
+    else:
+        slot = parts + tl.program_id(1).to(tl.int64) * rows + row
+        tl.store(slot, mean, mask=row < rows)
+        tl.store(slot + pieces.to(tl.int64) * rows, m2, mask=row < rows)
+
+
+@triton.jit
+def join_moments(parts, out, rows, n, divisor, piece, pieces, BR: tl.constexpr):
+    """The variance of each row from the moments of its pieces, joined in their order."""
+    row = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
+    count = tl.zeros([BR], tl.float64)
+    mean = tl.zeros([BR], tl.float64)
+    m2 = tl.zeros([BR], tl.float64)
+    for p in range(0, pieces):
+        slot = parts + p * rows + row
+        taken = tl.minimum(n - p * piece, piece).to(tl.float64)
+        new_mean = tl.load(slot, mask=row < rows, other=0.0)
+        new_m2 = tl.load(slot + pieces.to(tl.int64) * rows, mask=row < rows, other=0.0)
+        count, mean, m2 = _join_moments(count, mean, m2, taken, new_mean, new_m2)
+    _store_variance(out, row, mean, m2, n, divisor, row < rows)
+
+
+# ---- extreme values ------------------------------------------------------------------------------------------------------
+@triton.jit
+def _order(x, SMALLEST: tl.constexpr):
+    """An integer that is the greater, the more extreme x is: NaN above all, zeros of both signs equal."""
+    if x.dtype == tl.float64:
+        bits = (x + 0.0).to(tl.int64, bitcast=True)
+        key = bits ^ ((bits >> 63) & 0x7FFFFFFFFFFFFFFF)
+    elif x.dtype.is_floating():
+        bits = (x.to(tl.float32) + 0.0).to(tl.int32, bitcast=True)
+        key = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+    elif x.dtype.primitive_bitwidth < 32:
+        key = x.to(tl.int32)
+    else:
+        key = x
+    if SMALLEST:
+        key = ~key
+    if x.dtype.is_floating():
+        key = tl.where(x != x, (1 << (key.dtype.primitive_bitwidth - 1)) - 1, key)
+    return key
+
+
+@triton.jit
+def _first_best(key, index, inside):
+    """The greatest key of each row of a tile, and the first index that has it."""
+    LOWEST: tl.constexpr = -(1 << (key.dtype.primitive_bitwidth - 1))
+    best = tl.max(tl.where(inside, key, LOWEST), axis=1)
+    at = tl.min(tl.where(inside & (key == best[:, None]), index, 0x7FFFFFFFFFFFFFFF), axis=1)
+    return best, at
+
+
+@triton.jit
+def _store_extreme(x, values, indices, row, address, best_at, stored, VALUES: tl.constexpr):
+    tl.store(indices + row, best_at, mask=stored)
+    if VALUES:
+        tl.store(values + row, tl.load(x + address, mask=stored), mask=stored)
+
+
+@triton.jit
+def extreme(
+    x, values, indices, parts, rows, n, n_inner, outer_stride, inner_stride, stride, piece, pieces,
+    BR: tl.constexpr, BN: tl.constexpr, UNIT: tl.constexpr, SMALLEST: tl.constexpr, VALUES: tl.constexpr,
+):  # fmt: skip
+    """The first most extreme element of each row, or with several pieces their (key, index) to parts[2, pieces, rows]; UNIT as above."""
+    row = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
+    begin = tl.program_id(1).to(tl.int64) * piece
+    end = tl.minimum(begin + piece, n)
+    if UNIT == 1:
+        stride = 1
+    if UNIT == 2:
+        at = row
+    else:
+        at = _row_offsets(row, n_inner, outer_stride, inner_stride)
+    lane = tl.arange(0, BN).to(tl.int64)
+    inside = (row < rows)[:, None] & (begin + lane < end)[None, :]
+    key = _order(tl.load(x + at[:, None] + ((begin + lane) * stride)[None, :], mask=inside, other=0), SMALLEST)
+    best, best_at = _first_best(key, (begin + lane)[None, :], inside)
+    for k in range(begin + BN, end, BN):
+        inside = (row < rows)[:, None] & (k + lane < end)[None, :]
+        key = _order(tl.load(x + at[:, None] + ((k + lane) * stride)[None, :], mask=inside, other=0), SMALLEST)
+        new, new_at = _first_best(key, (k + lane)[None, :], inside)
+        best_at = tl.where(new > best, new_at, best_at)
+        best = tl.maximum(best, new)
+    if pieces == 1:
+        _store_extreme(x, values, indices, row, at + best_at * stride, best_at, row < rows, VALUES)
+    else:
+        slot = parts + tl.program_id(1).to(tl.int64) * rows + row
+        tl.store(slot, best.to(tl.int64), mask=row < rows)
+        tl.store(slot + pieces.to(tl.int64) * rows, best_at, mask=row < rows)
+
+
+@triton.jit
+def join_extremes(
+    x, values, indices, parts, rows, n_inner, outer_stride, inner_stride, stride, pieces, BR: tl.constexpr, VALUES: tl.constexpr
+):
+    """The first most extreme element of each row from those of its pieces."""
+    row = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
+    stored = row < rows
+    best = tl.load(parts + row, mask=stored, other=0)
+    best_at = tl.load(parts + pieces.to(tl.int64) * rows + row, mask=stored, other=0)
+    for p in range(1, pieces):
+        slot = parts + p * rows + row
+        new = tl.load(slot, mask=stored, other=0)
+        new_at = tl.load(slot + pieces.to(tl.int64) * rows, mask=stored, other=0)
+        best_at = tl.where(new > best, new_at, best_at)
+        best = tl.maximum(best, new)
+    address = _row_offsets(row, n_inner, outer_stride, inner_stride) + best_at * stride
+    _store_extreme(x, values, indices, row, address, best_at, stored, VALUES)
+
+
+_FLOATING = ("float32", "bfloat16", "float16", "float64")
+_REAL = (*_FLOATING, "int64", "uint8", "int8", "int16", "int32")
+_ROWS = {"n_inner": "i64", "outer_stride": "i64", "inner_stride": "i64", "stride": "i64"}
+# (rows, elements) of a program's tile, for UNIT 1 the elements and for 2 and 0 the rows along memory
+_TILES = {1: ((1, 4096), (8, 512), (64, 64)), 2: ((64, 64),), 0: ((64, 64),)}
+_TILE_CONSTANTS = {"BR": [1, 8, 64], "BN": [64, 512, 4096], "UNIT": [0, 1, 2]}
+
+
+def _is_tile(v: Variant) -> bool:
+    return (v["BR"], v["BN"]) in _TILES[v["UNIT"]]
+
+
+KERNELS = [
+    Kernel(
+        moments,
+        signature={
+            "x": "*T", "out": "*T", "parts": "*float64", "rows": "i64", "n": "i64", **_ROWS, "divisor": "fp64", "piece": "i64",
+            "pieces": "i64",
+        },  # fmt: skip
+        types={"T": _FLOATING},
+        constants=_TILE_CONSTANTS,
+        num_warps=8,
+        wheel=_is_tile,
+    ),
+    Kernel(
+        join_moments,
+        signature={
+            "parts": "*float64", "out": "*T", "rows": "i64", "n": "i64", "divisor": "fp64", "piece": "i64", "pieces": "i64",
+        },  # fmt: skip
+        types={"T": _FLOATING},
+        constants={"BR": [128]},
+    ),
+    Kernel(
+        extreme,
+        signature={
+            "x": "*T", "values": "*T", "indices": "*int64", "parts": "*int64", "rows": "i64", "n": "i64", **_ROWS, "piece": "i64",
+            "pieces": "i64",
+        },  # fmt: skip
+        types={"T": _REAL},
+        constants={**_TILE_CONSTANTS, "SMALLEST": [False, True], "VALUES": [False, True]},
+        default={"T": ["float32"]},
+        num_warps=8,
+        wheel=lambda v: _is_tile(v) and v["UNIT"] == 1 and not v["SMALLEST"],
+    ),
+    Kernel(
+        join_extremes,
+        signature={
+            "x": "*T", "values": "*T", "indices": "*int64", "parts": "*int64", "rows": "i64", **_ROWS, "pieces": "i64",
+        },  # fmt: skip
+        types={"T": _REAL},
+        constants={"BR": [128], "VALUES": [False, True]},
+        default={"T": ["float32"]},
+    ),
+]

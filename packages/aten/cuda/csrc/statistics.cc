@@ -1,0 +1,194 @@
+// Variance, and extreme values with their positions.
+#include <algorithm>
+#include <cmath>
+
+#include "packages/aten/cuda/csrc/specialization.h"
+#include "packages/aten/cuda/csrc/strided_copy.h"
+#include "packages/aten/generated/kernels_cuda.h"
+#include "packages/c10/csrc/core/strided.h"
+
+namespace argand::kernels::cuda {
+namespace {
+
+constexpr int64_t kJoinRows = 128;         // rows of a program that joins pieces
+constexpr int64_t kPrograms = 264;         // about two for each multiprocessor: fewer rows are cut into pieces
+constexpr int64_t kSmallestPiece = 16384;  // elements
+
+// A reduction as rows of n elements: row r begins at (r / n_inner) * outer + r % n_inner * inner, its elements lie `stride` apart.
+struct Rows {
+  Tensor owner;  // a rearranged copy, where self's own strides do not fit
+  const void* data;
+  int64_t rows, n, n_inner, outer, inner, stride;
+  int unit;  // as in kernels/statistics.py
+  int64_t tile_rows, tile_n, piece, pieces;
+
+  // Neighbouring dimensions that are one run, as one; false where there are more than `limit`.
+  static bool merge(const Tensor& t, uint64_t mask, bool reduced, int limit, int64_t* sizes, int64_t* strides, int* count) {
+    *count = 0;
+    for (int64_t d = 0; d < t.dim(); d++) {
+      if (static_cast<bool>(mask >> d & 1) != reduced || t.size(d) == 1) continue;
+      if (*count && strides[*count - 1] == t.size(d) * t.stride(d)) {
+        sizes[*count - 1] *= t.size(d);
+        strides[*count - 1] = t.stride(d);
+      } else {
+        if (*count == limit) return false;
+        sizes[*count] = t.size(d);
+        strides[(*count)++] = t.stride(d);
+      }
+    }
+    return true;
+  }
+
+  Rows(const Tensor& self, uint64_t mask) : owner(self) {
+    int64_t kept[2] = {1, 1}, kept_strides[2] = {0, 0}, reduced[1] = {1}, reduced_strides[1] = {1};
+    int n_kept = 0, n_reduced = 0;
+    if (!merge(self, mask, false, 2, kept, kept_strides, &n_kept) || !merge(self, mask, true, 1, reduced, reduced_strides, &n_reduced)) {
+      owner = rearranged(self, mask);
+      n_kept = n_reduced = 1;
+      reduced[0] = reduced_strides[0] = 1;
+      for (int64_t d = 0; d < self.dim(); d++)
+        if (mask >> d & 1) reduced[0] *= self.size(d);
+      kept[0] = self.numel() / reduced[0];
+      kept_strides[0] = reduced[0];
+    }
+    data = owner->data;
+    n = reduced[0];
+    stride = reduced_strides[0];
+    rows = kept[0] * (n_kept == 2 ? kept[1] : 1);
+    n_inner = n_kept == 2 ? kept[1] : n_kept == 1 ? kept[0] : 1;
+    inner = n_kept == 2 ? kept_strides[1] : kept_strides[0];
+    outer = n_kept == 2 ? kept_strides[0] : 0;
+    unit = stride == 1 ? 1 : n_kept == 1 && inner == 1 ? 2 : 0;
+    choose_tile();
+  }
+
+  // The reduced dimensions last, row-major.
+  static Tensor rearranged(const Tensor& self, uint64_t mask) {
+    Dims sizes, strides;
+    for (int pass = 0; pass < 2; pass++)
+      for (int64_t d = 0; d < self.dim(); d++)
+        if (static_cast<int>(mask >> d & 1) == pass) {
+          sizes.push_back(self.size(d));
+          strides.push_back(self.stride(d));
+        }
+    const Tensor out = empty(sizes, self.dtype(), self.device());
+    copy_place(Place(out), Place(self->data, self.dtype(), sizes, strides));
+    return out;
+  }
+
+  void choose_tile() {
+    tile_rows = tile_n = 64;
+    if (unit == 1 && n > 64) tile_rows = n > 512 ? 1 : 8, tile_n = n > 512 ? 4096 : 512;
+    const int64_t programs = divide_up(rows, tile_rows), wanted = divide_up(kPrograms, std::max<int64_t>(programs, 1));
+    pieces = std::clamp<int64_t>(n * tile_rows / kSmallestPiece, 1, wanted);
+    piece = std::max<int64_t>(divide_up(divide_up(n, pieces), tile_n) * tile_n, 1);
+    pieces = std::max<int64_t>(divide_up(n, piece), 1);
+  }
+  Grid grid() const { return grid_of(divide_up(rows, tile_rows), pieces); }
+  Specialization named(const char* name, int dtype) const {
+    Specialization s(name);
+    s.type("T", dtype == ARGAND_BOOL ? static_cast<int>(ARGAND_UINT8) : dtype).constant("BR", tile_rows).constant("BN", tile_n).constant("UNIT", unit);
+    return s;
+  }
+  Tensor parts(int dtype) const { return pieces == 1 ? empty({0}, dtype, owner.device()) : empty({2, pieces, rows}, dtype, owner.device()); }
+};
+
+Dims reduced_sizes(const Tensor& self, uint64_t mask, bool keepdim) {
+  Dims sizes;
+  for (int64_t d = 0; d < self.dim(); d++) {
+    const bool reduced = mask >> d & 1;
+    if (!reduced || keepdim) sizes.push_back(reduced ? 1 : self.size(d));
+  }
+  return sizes;
+}
+
+}  // namespace
+
+Tensor var(const Tensor& self, std::optional<IntList> dim, std::optional<Scalar> correction, bool keepdim) {
+  if (!is_floating(self.dtype()))
+    fail(ARGAND_NOT_IMPLEMENTED_ERROR, "var: got dtype %s, expected a floating dtype; convert with .to(torch.float32)", kDTypeName[self.dtype()]);
+  uint64_t mask = dim ? wrap_dims("var", *dim, self.dim()) : 0;
+  if (mask == 0) mask = ~uint64_t{0};
+  const Tensor out = empty(reduced_sizes(self, mask, keepdim), self.dtype(), self.device());
+  if (out.numel() == 0) return out;
+  const DeviceGuard guard(self);
+  if (self.numel() == 0) {
+    fill_(out, Operand(NAN));
+    return out;
+  }
+  const Rows r(self, mask);
+  const double divisor = static_cast<double>(r.n) - (correction ? correction->to_double() : 1.0);
+  const Tensor parts = r.parts(ARGAND_FLOAT64);
+  launch(kernel(r.named("moments", self.dtype()).text()), r.grid(), r.data, out->data, parts->data, r.rows, r.n, r.n_inner, r.outer, r.inner, r.stride,
+         divisor, r.piece, r.pieces);
+  if (r.pieces > 1) {
+    Specialization s("join_moments");
+    s.type("T", self.dtype()).constant("BR", kJoinRows);
+    launch(kernel(s.text()), grid_of(divide_up(r.rows, kJoinRows)), parts->data, out->data, r.rows, r.n, divisor, r.piece, r.pieces);
+  }
+  return out;
+}
+
+namespace {
+
+// Fills indices, and values where they are defined; self has elements.
+void find_extremes(bool smallest, const Tensor& self, uint64_t mask, const Tensor& values, const Tensor& indices) {
+  const DeviceGuard guard(self);
+  const Rows r(self, mask);
+  const bool wants_values = values.defined();
+  const void* value_data = wants_values ? values->data : nullptr;
+  const Tensor parts = r.parts(ARGAND_INT64);
+  Specialization s = r.named("extreme", self.dtype());
+  s.flag("SMALLEST", smallest).flag("VALUES", wants_values);
+  launch(kernel(s.text()), r.grid(), r.data, value_data, indices->data, parts->data, r.rows, r.n, r.n_inner, r.outer, r.inner, r.stride, r.piece, r.pieces);
+  if (r.pieces == 1) return;
+  Specialization join("join_extremes");
+  join.type("T", self.dtype() == ARGAND_BOOL ? static_cast<int>(ARGAND_UINT8) : self.dtype()).constant("BR", kJoinRows).flag("VALUES", wants_values);
+  launch(kernel(join.text()), grid_of(divide_up(r.rows, kJoinRows)), r.data, value_data, indices->data, parts->data, r.rows, r.n_inner, r.outer, r.inner,
+         r.stride, r.pieces);
+}
+
+void check_ordered(const char* op, const Tensor& self) {
+  if (is_complex(self.dtype()))
+    fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for dtype %s, which has no order; expected a real dtype", op, kDTypeName[self.dtype()]);
+}
+
+uint64_t checked_dim(const char* op, const Tensor& self, int64_t dim, int64_t results) {
+  check_ordered(op, self);
+  const int64_t d = wrap_dim(dim, self.dim());
+  if (results > 0 && self.dim() && self.size(d) == 0)
+    fail(ARGAND_INDEX_ERROR, "%s: Expected reduction dim %lld to have non-zero size, but got a tensor of shape %s", op, static_cast<long long>(dim),
+         to_string(self.sizes()).c_str());
+  return uint64_t{1} << d;
+}
+
+std::tuple<Tensor, Tensor> extreme(const char* op, bool smallest, const Tensor& self, int64_t dim, bool keepdim) {
+  const uint64_t mask = uint64_t{1} << wrap_dim(dim, self.dim());
+  const Dims sizes = reduced_sizes(self, mask, keepdim);
+  const Tensor values = empty(sizes, self.dtype(), self.device()), indices = empty(sizes, ARGAND_INT64, self.device());
+  checked_dim(op, self, dim, values.numel());
+  if (values.numel() > 0) find_extremes(smallest, self, mask, values, indices);
+  return {values, indices};
+}
+
+Tensor arg_extreme(const char* op, bool smallest, const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+  check_ordered(op, self);
+  if (!dim && self.numel() == 0)
+    fail(ARGAND_INDEX_ERROR, "%s: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.", op);
+  const uint64_t mask = dim ? uint64_t{1} << wrap_dim(*dim, self.dim()) : ~uint64_t{0};
+  const Tensor indices = empty(reduced_sizes(self, mask, keepdim), ARGAND_INT64, self.device());
+  if (dim) checked_dim(op, self, *dim, indices.numel());
+  if (indices.numel() == 0) return indices;
+  // a position in the flattened tensor counts in row-major order
+  find_extremes(smallest, dim ? self : dense(self), mask, Tensor(), indices);
+  return indices;
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> max_dim(const Tensor& self, int64_t dim, bool keepdim) { return extreme("max", false, self, dim, keepdim); }
+std::tuple<Tensor, Tensor> min_dim(const Tensor& self, int64_t dim, bool keepdim) { return extreme("min", true, self, dim, keepdim); }
+Tensor argmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim) { return arg_extreme("argmax", false, self, dim, keepdim); }
+Tensor argmin(const Tensor& self, std::optional<int64_t> dim, bool keepdim) { return arg_extreme("argmin", true, self, dim, keepdim); }
+
+}  // namespace argand::kernels::cuda
