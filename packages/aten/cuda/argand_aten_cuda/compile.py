@@ -13,16 +13,12 @@ import importlib
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from argand_aten_cuda import archive
 from argand_aten_cuda.archive import Compiled
 from argand_aten_cuda.kernel import Kernel, Variant
-
-# Every kernel is compiled with these: products and sums round separately, as eager and compiled programs on all devices do.
-_OPTIONS: Mapping[str, Any] = {"enable_fp_fusion": False}
 
 
 def target_of(arch: str) -> Any:
@@ -63,7 +59,7 @@ def compile_variant(kernel: Kernel, variant: Variant, arch: str) -> Compiled:
         {(names.index(n),): [["tt.divisibility", 16]] for n in divisible},
     )
     options = {
-        **_OPTIONS,
+        "enable_fp_fusion": kernel.fp_fusion,
         "num_warps": kernel.option("num_warps", variant),
         "num_stages": kernel.option("num_stages", variant),
     }
@@ -77,7 +73,9 @@ def compile_variant(kernel: Kernel, variant: Variant, arch: str) -> Compiled:
     if scratch:
         raise RuntimeError(f"{name}: needs {scratch} bytes of global scratch memory, expected none")
     image = compiled.asm["hsaco" if target.backend == "hip" else "cubin"]
-    return Compiled(name, image, metadata.name, metadata.num_warps * target.warp_size, metadata.shared)
+    return Compiled(
+        name, image, metadata.name, metadata.num_warps * target.warp_size, metadata.shared
+    )
 
 
 def kernels_of(module: str) -> list[Kernel]:

@@ -37,6 +37,7 @@ class Kernel:
         num_warps: warps of a block, or a function of the variant.
         num_stages: as in Triton, or a function of the variant.
         derived: further type names of a variant, from its types and constants.
+        fp_fusion: whether products and sums may be fused. Not where other devices compute the same bits.
         divisible: parameters (pointers: addresses) that are multiples of 16, or a function of the variant.
         wheel: whether the variant is compiled into the wheel, beyond what `default` and `constants` say.
     """
@@ -50,6 +51,7 @@ class Kernel:
     num_warps: int | Callable[[Variant], int] = 4
     num_stages: int | Callable[[Variant], int] = 3
     divisible: Sequence[str] | Callable[[Variant], Sequence[str]] = ()
+    fp_fusion: bool = False
     wheel: Callable[[Variant], bool] | None = None
 
     @property
@@ -85,7 +87,9 @@ class Kernel:
             raise ValueError(f"kernel: got '{text}', expected '{expected}'")
         for n, allowed in self.types.items():
             if found[n] not in allowed:
-                raise ValueError(f"{name}: got {n}={found[n]}, expected one of {', '.join(allowed)}")
+                raise ValueError(
+                    f"{name}: got {n}={found[n]}, expected one of {', '.join(allowed)}"
+                )
         return {n: v if n in self.types else _constant(v) for n, v in found.items()}
 
     def parameters(self, variant: Variant) -> dict[str, str]:

@@ -57,7 +57,9 @@ def _modules() -> list[str]:
     names = []
     for package in _PACKAGES:
         folder = _FOLDER / package
-        names += [f"argand_aten_cuda.{package}.{m.name}" for m in pkgutil.iter_modules([str(folder)])]
+        names += [
+            f"argand_aten_cuda.{package}.{m.name}" for m in pkgutil.iter_modules([str(folder)])
+        ]
     return names
 
 
@@ -65,7 +67,7 @@ def _modules() -> list[str]:
 def _kernels() -> dict[str, tuple[Kernel, str]]:
     """Kernel name -> the kernel and a hash of the sources it may use."""
     shared = hashlib.sha256()
-    for path in sorted(_FOLDER.glob("*.py")):
+    for path in sorted([*_FOLDER.glob("*.py"), *_FOLDER.glob("kernels/*.py")]):
         shared.update(path.read_bytes())
     found = {}
     for module in _modules():
@@ -89,7 +91,9 @@ def _from_cache(name: str, arch: str) -> Compiled:
     kernels = _kernels()
     kernel, sources = kernels.get(name.split(";")[0], (None, ""))
     if kernel is None:
-        raise RuntimeError(f"{name}: no kernel of this name; expected one of {len(kernels)} known ones, as {next(iter(kernels), 'none')}")
+        raise RuntimeError(
+            f"{name}: no kernel of this name; expected one of {len(kernels)} known ones, as {next(iter(kernels), 'none')}"
+        )
     key = hashlib.sha256("\0".join([name, arch, sources, triton.__version__]).encode()).hexdigest()
     entry = _disk().get(key)
     if entry is not None:

@@ -1,0 +1,34 @@
+// The dense gradient of an embedding (argand_aten_cuda/kernels/embedding.py).
+#include "packages/aten/cuda/csrc/fused.h"
+#include "packages/aten/generated/kernels_cuda.h"
+
+namespace argand::kernels::cuda {
+namespace {
+
+constexpr int kBlock = 256, kRows = 4;
+
+}  // namespace
+
+// Indices are sorted, stably, and each run of equal ones is added up in order: the result is always the same.
+Tensor embedding_backward(const Tensor& grad_output, const Tensor& indices, int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq) {
+  static Slot slots[kFloats][2];
+  const char* op = "embedding_backward";
+  if (indices.dtype() != ARGAND_INT64 && indices.dtype() != ARGAND_INT32)
+    fail(ARGAND_DTYPE_ERROR, "%s: got indices of dtype %s, expected int64 or int32", op, kDTypeName[indices.dtype()]);
+  const Tensor grad = dense(grad_output);
+  const int64_t n = grad.size(-1), count = indices.numel();
+  if (grad.numel() != n * count)
+    fail(ARGAND_SHAPE_ERROR, "%s: got grad of shape %s, expected %s and one more dim", op, to_string(grad.sizes()).c_str(),
+         to_string(indices.sizes()).c_str());
+  const Tensor out = ops::zeros({num_weights, n}, grad.dtype(), grad.device());
+  if (count == 0 || n == 0) return out;
+  const Tensor flat = view_of(dense(indices, ARGAND_INT64), {count}, {1}, 0);
+  const auto [index, order] = ops::sort(flat, 0, false, true);
+  const Kernel* k = slots[float_index(op, grad.dtype())][scale_grad_by_freq].get("embedding_backward_runs;T=%s;BY_COUNT=%d;BLOCK=%d",
+                                                                                 kDTypeName[grad.dtype()], scale_grad_by_freq, kBlock);
+  launch(k, grid(op, count, cdiv(n, kBlock)), address(grad), address(index), address(order), address(out), error_record(grad), operator_name(op),
+         size32(op, count), size32(op, n), size32(op, num_weights), padding_idx);
+  return out;
+}
+
+}  // namespace argand::kernels::cuda

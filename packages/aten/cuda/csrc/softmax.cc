@@ -1,0 +1,81 @@
+// softmax, log_softmax and their gradients over any dim (argand_aten_cuda/kernels/softmax.py).
+#include "packages/aten/cuda/csrc/fused.h"
+#include "packages/aten/generated/kernels_cuda.h"
+
+namespace argand::kernels::cuda {
+namespace {
+
+constexpr int kBlocks[] = {64, 256, 1024, 2048, 4096, 8192};
+constexpr int kLong = 4096, kUnaligned = 1024, kColumnRows = 16, kColumns = 64;
+
+// A dim of a dense tensor as three nested loops: outer x n x inner.
+struct Loops {
+  int64_t outer, n, inner;
+  Loops(const char* op, const Tensor& t, int64_t dim) {
+    const int64_t ndim = t.dim() ? t.dim() : 1;
+    if (dim < -ndim || dim >= ndim)
+      fail(ARGAND_INDEX_ERROR, "%s: Dimension out of range (expected to be in range of [%lld, %lld], but got %lld)", op,
+           static_cast<long long>(-ndim), static_cast<long long>(ndim - 1), static_cast<long long>(dim));
+    const int64_t d = dim < 0 ? dim + ndim : dim;
+    outer = product(t.sizes(), 0, t.dim() ? d : 0);
+    n = t.dim() ? t.size(d) : 1;
+    inner = product(t.sizes(), d + 1, t.dim());
+  }
+};
+
+// Launches `name`_{forward,backward} in the variant for the loops; `pointers` are its tensors.
+template <class... Pointers>
+void run(const char* op, const char* name, Slot (&slots)[2][16], int dtype, bool log, const Loops& l, Pointers... pointers) {
+  if (l.outer * l.n * l.inner == 0) return;
+  const int align = alignment(l.inner == 1 ? l.n : l.inner), block = block_index(kBlocks, l.n);
+  Slot* slot = slots[align == 16];
+  const int32_t n = size32(op, l.n), rows = size32(op, l.outer);
+  if (l.inner > 1) {
+    const Kernel* k =
+        slot[0].get("%s_columns;T=%s;LOG=%d;BLOCK_N=%d;BLOCK_I=%d;ALIGN=%d", name, kDTypeName[dtype], log, kColumnRows, kColumns, align);
+    launch(k, grid(op, l.outer * cdiv(l.inner, kColumns)), pointers..., n, size32(op, l.inner / align));
+  } else if (block < 0 || (align == 1 && l.n > kUnaligned)) {
+    launch(slot[1].get("%s_long;T=%s;LOG=%d;BLOCK=%d;ALIGN=%d", name, kDTypeName[dtype], log, kLong, align), grid(op, l.outer), pointers...,
+           n / align);
+  } else {
+    const int each = kBlocks[block] < 1024 ? 1024 / kBlocks[block] : 1;
+    const Kernel* k = slot[2 + block].get("%s;T=%s;LOG=%d;BLOCK=%d;ROWS=%d;ALIGN=%d", name, kDTypeName[dtype], log, kBlocks[block], each, align);
+    launch(k, grid(op, cdiv(l.outer, each)), pointers..., rows, n / align);
+  }
+}
+
+Tensor forward(const char* op, const Tensor& self, int64_t dim, int dtype, bool log) {
+  static Slot slots[kFloats][2][2][16];
+  const Tensor x = dense(self, dtype == ARGAND_DTYPE_NONE ? self.dtype() : dtype);
+  const int index = float_index(op, x.dtype());
+  const Loops loops(op, x, dim);
+  const Tensor out = empty_on(x, x.sizes(), x.dtype());
+  run(op, "softmax_forward", slots[index][log], x.dtype(), log, loops, address(x), address(out));
+  return out;
+}
+
+Tensor backward(const char* op, const Tensor& grad, const Tensor& output, int64_t dim, int input_dtype, bool log) {
+  static Slot slots[kFloats][2][2][16];
+  if (grad.dtype() != output.dtype() || !(grad.sizes() == output.sizes()))
+    fail(ARGAND_SHAPE_ERROR, "%s: got grad of shape %s (%s) and output of shape %s (%s), expected equal ones", op, to_string(grad.sizes()).c_str(),
+         kDTypeName[grad.dtype()], to_string(output.sizes()).c_str(), kDTypeName[output.dtype()]);
+  const Tensor g = dense(grad), y = dense(output);
+  const int index = float_index(op, y.dtype());
+  const Loops loops(op, y, dim);
+  const Tensor out = empty_on(y, y.sizes(), y.dtype());
+  run(op, "softmax_backward", slots[index][log], y.dtype(), log, loops, address(g), address(y), address(out));
+  return out.dtype() == input_dtype ? out : ops::_to_copy(out, input_dtype);
+}
+
+}  // namespace
+
+Tensor softmax(const Tensor& self, int64_t dim, int dtype) { return forward("softmax", self, dim, dtype, false); }
+Tensor log_softmax(const Tensor& self, int64_t dim, int dtype) { return forward("log_softmax", self, dim, dtype, true); }
+Tensor softmax_backward(const Tensor& grad_output, const Tensor& output, int64_t dim, int input_dtype) {
+  return backward("softmax_backward", grad_output, output, dim, input_dtype, false);
+}
+Tensor log_softmax_backward(const Tensor& grad_output, const Tensor& output, int64_t dim, int input_dtype) {
+  return backward("log_softmax_backward", grad_output, output, dim, input_dtype, true);
+}
+
+}  // namespace argand::kernels::cuda
