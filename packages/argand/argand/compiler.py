@@ -24,6 +24,7 @@ from argand_dynamo import (
 
 # Named by where they are: neither is imported before a graph is there to compile.
 register_backend("aot_eager", "argand_aot:aot_eager", load="argand_aot:load_aot_eager")
+register_backend("cudagraphs", "argand_inductor:cudagraphs")
 register_backend("inductor", "argand_inductor:backend", load="argand_inductor:load_backend")
 
 __all__ = [

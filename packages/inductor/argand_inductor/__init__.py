@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from argand_inductor.artifact.load import load
     from argand_inductor.artifact.make import make_program
     from argand_inductor.artifact.portable import export_cache, import_cache
-    from argand_inductor.graph_compiler import backend, compile_graph, load_backend
+    from argand_inductor.graph_compiler import backend, compile_graph, cudagraphs, load_backend
 
 __version__ = "0.1.0"
 _NAMES = {
@@ -26,6 +26,7 @@ _NAMES = {
     "Program": "argand_inductor._C",
     "backend": "argand_inductor.graph_compiler",
     "compile_graph": "argand_inductor.graph_compiler",
+    "cudagraphs": "argand_inductor.graph_compiler",
     "export_cache": "argand_inductor.artifact.portable",
     "import_cache": "argand_inductor.artifact.portable",
     "load_backend": "argand_inductor.graph_compiler",
@@ -37,6 +38,7 @@ __all__ = [
     "Program",
     "backend",
     "compile_graph",
+    "cudagraphs",
     "export_cache",
     "import_cache",
     "load",

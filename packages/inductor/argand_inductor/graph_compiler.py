@@ -46,6 +46,7 @@ def compile_graph(
     """
     from argand_inductor.artifact.errors import CompilerError
     from argand_inductor.artifact.make import make_program
+    from argand_inductor.autotune import autotuned
     from argand_inductor.lowering import lower_graph
     from argand_inductor.options import Options
     from argand_inductor.schedule import compile_to_program
@@ -56,11 +57,26 @@ def compile_graph(
     with metrics.timed("schedule"):
         spec = compile_to_program(lowered, options=chosen)
     try:
-        return make_program(spec)
+        spec = autotuned(spec, chosen)
+        return make_program(spec, device_to_record(spec, chosen, gm))
     except CompilerError as error:
         message = f"a graph runs operator by operator: {error}"
         emit(Record("fallback", error.code, message, error.fix, *_first_line(gm)))
         return EagerProgram(gm)
+
+
+def device_to_record(spec: Any, options: Any, gm: Any) -> int | None:
+    """The device whose work is recorded and replayed, None where none is, which a record says if the mode asks for it."""
+    if not options.records_graphs:
+        return None
+    from argand_inductor.device_graphs import device_of, note, obstacle_of_program
+
+    obstacle = obstacle_of_program(spec)
+    if not obstacle:
+        return device_of(spec)
+    if spec.launched():
+        note(*_first_line(gm), obstacle)
+    return None
 
 
 def _first_line(gm: Any) -> tuple[str | None, int]:
@@ -85,6 +101,33 @@ def backend(gm: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any
     return argand_aot.compile(
         gm, inputs, forward_compiler=compiler, backward_compiler=compiler, backend="inductor"
     )
+
+
+def cudagraphs(gm: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
+    """Run forward and backward graphs operator by operator, recorded as device graphs where they can be."""
+    import argand_aot
+    from argand_aot.eager_backend import GraphProgram
+
+    def compiler(module: Any, fakes: Sequence[Any]) -> Callable[..., Any]:
+        from argand_inductor.device_graphs import note, obstacle_of_graph, recorded
+
+        program = GraphProgram(module, fakes)
+        obstacle = obstacle_of_graph(module)
+        if obstacle:
+            note(*_first_line(module), obstacle)
+            return program
+        return recorded(program, _device_of(module), *_first_line(module))
+
+    return argand_aot.compile(gm, inputs, forward_compiler=compiler, backend="cudagraphs")
+
+
+def _device_of(module: Any) -> int:
+    from argand_inductor.artifact.texts import device_number
+
+    for node in module.graph.nodes:
+        if hasattr(node.meta.get("val"), "storage_offset"):
+            return device_number(str(node.meta["val"].device))
+    raise AssertionError("a graph without tensors has an obstacle")
 
 
 def load_backend(data: dict[str, Any]) -> Callable[..., Any] | None:

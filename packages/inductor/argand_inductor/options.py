@@ -77,6 +77,16 @@ class Options:
             values[name] = value
         return cls(**values)
 
+    @property
+    def records_graphs(self) -> bool:
+        """Whether work on devices is recorded and replayed."""
+        return self.mode in ("reduce-overhead", "max-autotune")
+
+    @property
+    def autotunes(self) -> bool:
+        """Whether several shapes of a kernel are tried."""
+        return self.mode.startswith("max-autotune")
+
     def limits(self) -> Limits:
         """How large kernels may grow."""
         members = self.max_fusion_size if self.fusion else 1

@@ -5,6 +5,7 @@
 
 #include "packages/c10/csrc/abi/python_api.h"
 #include "packages/inductor/csrc/graph_recorder.h"
+#include "packages/inductor/csrc/measure.h"
 
 namespace {
 
@@ -274,7 +275,7 @@ PyMODINIT_FUNC PyInit__C() {
     Py_DECREF(module);
     return nullptr;
   }
-  if (!argand::inductor::add_graph_recorder(module, api, python_api)) {
+  if (!argand::inductor::add_graph_recorder(module, api, python_api) || !argand::inductor::add_measure(module, api, python_api)) {
     Py_DECREF(module);
     return nullptr;
   }

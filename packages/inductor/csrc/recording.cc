@@ -60,18 +60,16 @@ Recording::~Recording() {
   if (graph) interface_->graph_destroy(ARGAND_DEVICE_INDEX(device_), graph);
 }
 
-int Recording::copy_in(const RecordedInput& input, const ArgandTensor* from) {
-  ArgandTensor* to = input.buffer;
+int Recording::copy(ArgandTensor* to, ArgandTensor* from) {
   const int64_t nbytes = span(from);
-  if (nbytes == from->numel * kItemSize[from->dtype])
-    return nbytes ? interface_->copy(to->data, device_, from->data, device_, static_cast<size_t>(nbytes)) : 0;
-  return copy_elements(api_, to, const_cast<ArgandTensor*>(from));
+  if (nbytes != from->numel * kItemSize[from->dtype]) return copy_elements(api_, to, from);
+  return nbytes ? interface_->copy(to->data, device_, from->data, device_, static_cast<size_t>(nbytes)) : 0;
 }
 
 int Recording::replay(const ArgandValue* values) {
   for (size_t i = 0; i < inputs.size(); i++) {
     if (!inputs[i].buffer) continue;
-    if (const int status = copy_in(inputs[i], values[i].t)) return status;
+    if (const int status = copy(inputs[i].buffer, values[i].t)) return status;
   }
   return interface_->graph_launch(ARGAND_DEVICE_INDEX(device_), graph);
 }
@@ -81,7 +79,7 @@ int Recording::lend(size_t i, ArgandTensor** out) {
   ArgandTensor* t = output.tensor;
   if (output.copied) {
     const int status = api_->tensor_empty_strided(t->ndim, t->sizes, t->strides, t->dtype, device_, out);
-    return status ? status : copy_elements(api_, *out, t);
+    return status ? status : copy(*out, t);
   }
   Loan* loan = new Loan{this, output.lent};
   ArgandStorage* storage = nullptr;

@@ -61,7 +61,7 @@ class Recording {
 
  private:
   ~Recording();
-  int copy_in(const RecordedInput& input, const ArgandTensor* from);
+  int copy(ArgandTensor* to, ArgandTensor* from);  // of one geometry
 
   std::atomic<int> references_{1};
   const ArgandApi* api_;

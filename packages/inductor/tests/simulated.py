@@ -29,7 +29,7 @@ SEED = 1234
 
 def skip_without_triton() -> None:
     """Skip the module's tests where there is no Triton, or not the functions that kernels call."""
-    pytest.importorskip("argand_aten_cuda.math")
+    pytest.importorskip("argand_aten_cuda.generated.primitives")
     done = subprocess.run(
         [triton_pool.python(), "-c", "import triton"], capture_output=True, check=False
     )

@@ -96,8 +96,8 @@ def load(data: dict[str, Any]) -> Program | None:
     return program
 
 
-def open_library(path: str, data: dict[str, Any], constants: Sequence[Any]) -> Program:
-    """A callable over a library.
+def open_library(path: str, data: dict[str, Any], constants: Sequence[Any]) -> Any:
+    """A callable over a library: a Program, or what records one.
 
     Raises:
         ImportError: if it is no such library.
@@ -105,4 +105,10 @@ def open_library(path: str, data: dict[str, Any], constants: Sequence[Any]) -> P
     """
     import argand_aten  # noqa: F401  (its operators may be called)
 
-    return Program(path, data["inputs"], data["outputs"], tuple(constants), data)
+    program = Program(path, data["inputs"], data["outputs"], tuple(constants), data)
+    device = data.get("records")
+    if device is None:
+        return program
+    from argand_inductor.device_graphs import recorded  # few programs are replayed
+
+    return recorded(program, device)

@@ -89,8 +89,11 @@ def write_sources(spec: ProgramSpec) -> Sources:
     return Sources(writer.source(), kernels, manifest, tuple(spec.launched()), spec.arch)
 
 
-def make_program(spec: ProgramSpec) -> _C.Program:
+def make_program(spec: ProgramSpec, records: int | None = None) -> _C.Program:
     """Compile a program, or find it compiled.
+
+    Args:
+        records: the number of a device whose work is recorded and replayed.
 
     Raises:
         ValueError: if the spec breaks a rule.
@@ -102,7 +105,7 @@ def make_program(spec: ProgramSpec) -> _C.Program:
     constants = list(spec.constants.values())
     for attempt in range(2):
         library = cache.obtain(sources)
-        data = _describe(spec, library, constants)
+        data = {**_describe(spec, library, constants), "records": records}
         try:
             with metrics.timed("load"):
                 return _open(library, data, constants)

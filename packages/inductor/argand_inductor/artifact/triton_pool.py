@@ -30,7 +30,7 @@ from argand_inductor.program import TritonKernel
 _INSTALL = "pip install triton==3.6.0, or set ARGAND_TRITON_PYTHON to a Python that has it, or use backend='aot_eager'"
 _IMAGE = "image.bin"
 # What generated kernels import.
-_LIBRARY = ("argand_aten_cuda.math", "argand_aten_cuda.random")
+_LIBRARY = ("conversion", "generated.primitives", "math", "random")
 
 images = DiskCache("inductor-images")
 
@@ -57,7 +57,8 @@ def library() -> tuple[str, str]:
         CompilerError: if it is not installed.
     """
     digest = hashlib.sha256()
-    for name in _LIBRARY:
+    for module in _LIBRARY:
+        name = f"argand_aten_cuda.{module}"
         spec = importlib.util.find_spec(name)
         if spec is None or spec.origin is None:
             raise CompilerError("IN010", f"{name} is missing", "pip install argand-aten-cuda")

@@ -62,7 +62,6 @@ class Reader:
         self.parameters: list[Size] = []
         self.em = Emitter()
         self.wide = self._needs_int64()
-        self.draws = False
         # by dimension: its index and the axes along which that varies
         self.indices: dict[int, Var] = {}
 
@@ -236,11 +235,13 @@ class Reader:
 
     def words(self, access: Access) -> Var:
         """The random word of an element."""
-        self.draws = True
         _, seed, counter = access.buffer.split(":")
-        text, axes, level = self.position(access.strides, access.offset)
+        place, axes, level = self.position(access.strides, access.offset)
+        text = self.em.declare(f"({place}).to(tl.int64)", "int64", axes, level).name
         names = ", ".join(self.parameter(sz.atom(n)) for n in (seed, counter))
-        return self.em.declare(f"argand_word({text}, {names})", "int32", axes, level)
+        word = f"random.word_at({names}, {text})"
+        flipped = f"({word} ^ 0x80000000).to(tl.int32, bitcast=True)"
+        return self.em.declare(flipped, "int32", axes, level)
 
 
 def _product(numbers: Iterable[int]) -> int:

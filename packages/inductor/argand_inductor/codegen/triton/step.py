@@ -22,9 +22,8 @@ from argand_inductor.program import HostScalar, LaunchStep, TritonKernel, kernel
 
 HEAD = """import triton
 import triton.language as tl
-from argand_aten_cuda.math import *
+from argand_aten_cuda import conversion, math, random
 """
-RANDOM = "from argand_aten_cuda.random import argand_word\n"
 # The least number of elements for which a second kernel is worth its launch.
 _SPLIT_FROM = 1 << 15
 _PROGRAMS = 4 * configs.PROCESSORS
@@ -65,7 +64,7 @@ class Generator(Backend):
         """The step of one group, written anew; with autotuning also the other ways to write it."""
         first, *others = self.candidates(group)
         step = self.write(group, *first)
-        if self.options.mode.startswith("max-autotune"):
+        if self.options.autotunes:
             rest = [self.write(group, *c) for c in others]
             found = {(s.kernel.name, s.grid): s for s in (step, *rest)}
             step = replace(step, others=tuple(list(found.values())[1:]))
@@ -179,7 +178,7 @@ def _kernel(writer: KernelWriter, comment: str) -> TritonKernel:
     ]
     blocks = {"x": config.x, "y": config.y, "r": config.r}
     constants = tuple((a.upper(), blocks[a]) for a in writer.axes)
-    lines = [HEAD + (RANDOM if writer.draws else "")]
+    lines = [HEAD]
     for name, body in writer.functions.values():
         lines += ["", "@triton.jit", f"def {name}(a, b):", *("    " + line for line in body), ""]
     parameters = [name for name, _ in signature] + [

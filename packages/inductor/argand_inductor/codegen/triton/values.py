@@ -27,7 +27,9 @@ FUNCTION, LOOP = range(2)
 @functools.cache
 def primitives() -> Mapping[str, str]:
     """Primitive -> format of its Triton text. They come with the device's eager kernels, a wheel that machines without one lack."""
-    found: Mapping[str, str] = importlib.import_module("argand_aten_cuda.math").PRIMITIVES
+    found: Mapping[str, str] = importlib.import_module(
+        "argand_aten_cuda.generated.primitives"
+    ).PRIMITIVES
     return found
 
 
@@ -108,8 +110,14 @@ class Emitter:
         return self.declare(_text(node, args), node.dtype, axes, level)
 
 
+# On other than bools these are the functions' whole bodies, which need no compilation of their own.
+_INFIX = {"add": "+", "sub": "-", "mul": "*"}
+
+
 def _text(node: Value, args: list[Var]) -> str:
     names = [a.name for a in args]
+    if node.op in _INFIX and node.dtype != "bool":
+        return f"({names[0]} {_INFIX[node.op]} {names[1]})"
     if node.op == "convert":
         return convert_text(names[0], args[0].dtype, node.dtype)
     if node.op == "narrow":
@@ -123,6 +131,8 @@ def convert_text(name: str, source: str, dtype: str) -> str:
         return name
     if dtype == "bool":
         return f"({name} != 0)"
+    if source.startswith("float") and not dtype.startswith("float"):
+        return f"conversion.convert({name}, {TYPES[dtype]})"
     return f"{name}.to({TYPES[dtype]})"
 
 

@@ -1,0 +1,118 @@
+"""Tries several shapes of each kernel of a device and keeps the fastest; what was found is kept on disk, by kernel and device."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from argand_c10 import logs, metrics
+from argand_c10.disk_cache import DiskCache
+from argand_inductor import _C
+from argand_inductor.artifact import triton_pool
+from argand_inductor.artifact.errors import CompilerError
+from argand_inductor.artifact.texts import device_number
+from argand_inductor.memory_plan import ITEM_SIZE
+from argand_inductor.options import Options
+from argand_inductor.program import Expr, LaunchStep, ProgramSpec
+
+choices = DiskCache("inductor-autotune")
+# Memory that a kernel's operands may take while it is tried.
+_MOST_BYTES = 4 << 30
+
+
+def autotuned(spec: ProgramSpec, options: Options) -> ProgramSpec:
+    """The program with the fastest of the shapes that its launches allow; sizes that are symbols are not tried."""
+    if not options.autotunes or not any(isinstance(s, LaunchStep) and s.others for s in spec.steps):
+        return spec
+    with metrics.timed("autotune"):
+        chosen: dict[str, int] = {}
+        steps = [_best(spec, s, chosen) if isinstance(s, LaunchStep) else s for s in spec.steps]
+    return replace(spec, steps=tuple(steps))
+
+
+def _best(spec: ProgramSpec, step: LaunchStep, chosen: dict[str, int]) -> LaunchStep:
+    """The step with the shape that is best for its kernel."""
+    ways = [step, *(replace(step, kernel=o.kernel, grid=o.grid) for o in step.others)]
+    ways = [replace(way, others=()) for way in ways]
+    name = step.kernel.name
+    if name not in chosen:
+        found = _known(spec, ways)
+        chosen[name] = _try(spec, ways) if found is None else found
+    return ways[chosen[name]]
+
+
+def _key(spec: ProgramSpec, ways: Sequence[LaunchStep]) -> str:
+    device = _C.device_name(device_number(ways[0].device))
+    text = repr((device, [triton_pool.key_of(way.kernel, spec.arch) for way in ways]))
+    return hashlib.sha256(text.encode()).hexdigest()[:40]
+
+
+def _known(spec: ProgramSpec, ways: Sequence[LaunchStep]) -> int | None:
+    entry = choices.get(_key(spec, ways))
+    return None if entry is None else int(entry.manifest["best"])
+
+
+def _try(spec: ProgramSpec, ways: Sequence[LaunchStep]) -> int:
+    """Measure each way on memory of its own; the first one where that is not possible."""
+    sizes = _operand_bytes(spec, ways[0])
+    if sizes is None or len(ways) == 1 or ways[0].scalars or ways[0].sizes:
+        return 0
+    times: list[float] = []
+    for way, image in zip(ways, _images(spec, ways), strict=True):
+        if image is None or not isinstance(way.grid, int):
+            times.append(float("inf"))
+            continue
+        metrics.count("kernels_tried")
+        times.append(
+            _C.measure_kernel(
+                device_number(way.device), image.data, way.kernel.name, image.shared, image.threads, way.grid, sizes
+            )
+        )  # fmt: skip
+    best = min(range(len(times)), key=times.__getitem__)
+    logs.channel("perf_hints").info(
+        "autotuned %s: %s us, the first one %s us", ways[best].kernel.name, times[best], times[0]
+    )
+    choices.put(_key(spec, ways), {}, {"best": best, "microseconds": times})
+    return best
+
+
+def _images(spec: ProgramSpec, ways: Sequence[LaunchStep]) -> list[triton_pool.Image | None]:
+    """The ways' device code; None where one cannot be compiled (too much shared memory)."""
+    try:
+        found = triton_pool.compile_kernels([way.kernel for way in ways], spec.arch)
+        return [found[way.kernel.name] for way in ways]
+    except CompilerError:
+        made: list[triton_pool.Image | None] = []
+        for way in ways:
+            try:
+                made.append(triton_pool.compile_kernels([way.kernel], spec.arch)[way.kernel.name])
+            except CompilerError:
+                made.append(None)
+        return made
+
+
+def _operand_bytes(spec: ProgramSpec, step: LaunchStep) -> list[int] | None:
+    """Bytes of each operand, None where they are not known."""
+    inputs: dict[str, Any] = {getattr(entry, "name", ""): entry for entry in spec.inputs}
+    found = []
+    for name in step.args:
+        entry = spec.buffers.get(name) or inputs.get(name)
+        if entry is None:
+            return None
+        extent = _extent(entry.sizes, entry.strides)
+        if extent is None:
+            return None
+        found.append(extent * ITEM_SIZE[entry.dtype])
+    return found if sum(found) <= _MOST_BYTES else None
+
+
+def _extent(sizes: Sequence[Expr], strides: Sequence[Expr]) -> int | None:
+    """Elements from the first to behind the last one."""
+    last = 0
+    for size, stride in zip(sizes, strides, strict=True):
+        if not isinstance(size, int) or not isinstance(stride, int):
+            return None
+        last += (size - 1) * stride
+    return max(last + 1, 1)
