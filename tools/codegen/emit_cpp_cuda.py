@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from tools.codegen.dtypes import DTYPES, enum
+from tools.codegen.emit_cpp_kernels import accumulators
 from tools.codegen.emit_cpp_ops import HEADER, safe
-from tools.codegen.emit_cpp_register import Parts, call_arguments, function_of, unboxed
+from tools.codegen.emit_cpp_register import (
+    PROMOTIONS,
+    Parts,
+    bool_operands,
+    call_arguments,
+    function_of,
+    kernel_function,
+    reader,
+    unboxed,
+)
+from tools.codegen.emit_triton import is_generated, kernel_name, triton_dtypes
 from tools.codegen.model import Operator, Registry
 from tools.codegen.print_cpp_body import cpp_type
 
@@ -20,17 +32,77 @@ def hand_written(op: Operator, parts: Parts) -> None:
     parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_CUDA, {name}, nullptr}}')
 
 
+def dtype_mask(op: Operator) -> str:
+    return hex(sum(1 << DTYPES.index(d) for d in triton_dtypes(op)))
+
+
+def pointwise(op: Operator, parts: Parts) -> None:
+    """The binding of a generated expression's kernels, and a row a form."""
+    name, schema = op.identifier, op.schema
+    result = "ARGAND_BOOL" if op.result_dtype == "bool" else "-1"
+    rows = [
+        f'{{"{op.public_name}", "{kernel_name(op, v)}", {dtype_mask(op)}, {PROMOTIONS[op.promote]}, {result}, {bool_operands(op)}}}'
+        for v in op.expr
+    ]
+    assert len(rows) <= 4, f"{op.name}: PointwiseBinding has places for 4 variants"
+    variant_arg, names = -1, "nullptr"
+    if op.variant_argument is not None and None not in op.expr:
+        variant_arg, names = schema.index(op.variant_argument.name), f"{name}_variants"
+        texts = ", ".join(f'"{v}"' for v in op.expr)
+        parts.definitions.append(f"const char* const {names}[] = {{{texts}}};")
+    operands = ", ".join(str(schema.index(a.name)) for a in op.operands)
+    scalars = ", ".join(str(schema.index(a.name)) for a in op.scalars)
+    parts.definitions.append(f"const cuda::PointwiseOp {name}_op[] = {{{', '.join(rows)}}};")
+    parts.definitions.append(
+        f"const cuda::PointwiseBinding {name}_binding = {{{name}_op, {names}, {len(op.expr)}, {variant_arg}, {len(op.operands)}, "
+        f"{len(op.scalars)}, {{{operands}}}, {{{scalars}}}, {len(schema.arguments)}}};"
+    )
+    forms = [(schema, "functional"), (op.inplace_schema, "inplace"), (op.out_schema, "out")]
+    for form, kernel in forms:
+        if form is not None:
+            parts.kernels.append(f'{{"{form.full_name}", ARGAND_KEY_CUDA, cuda::pointwise_{kernel}, &{name}_binding}}')
+
+
+def accumulation(op: Operator, parts: Parts) -> None:
+    """Reductions and scans: a table for the driver, and the kernel that calls it."""
+    name, schema = op.identifier, op.schema
+    kind = "reduce" if op.reduce is not None else "scan"
+    rows = {d: accumulators(op, d) for d in triton_dtypes(op)}
+    dtypes = ", ".join(f"{{{enum(d)}, {enum(acc)}, {enum(out)}}}" for d, (acc, out) in rows.items())
+    nonempty = f", {str(op.reduce.nonempty).lower()}" if op.reduce is not None else ""
+    parts.definitions.append(f"const cuda::AccumulationDtypes {name}_dtypes[] = {{{dtypes}}};")
+    parts.definitions.append(
+        f'const cuda::{kind.capitalize()}Op {name}_op = {{"{op.public_name}", "{name}", {name}_dtypes, {len(rows)}{nonempty}}};'
+    )
+    values = {a.name: reader(a.type, f"a[{i}]") for i, a in enumerate(schema.arguments)}
+    dim = schema.argument("dim")
+    dtype = values.get("dtype", "ARGAND_DTYPE_NONE")
+    if kind == "reduce":
+        dims = values.get("dim", "std::nullopt")
+        if dim is not None and not dim.type.is_list:
+            dims = f"IntList{{{dims}}}"
+        call = f"cuda::reduce({name}_op, as_tensor(a[0]), {dims}, {values.get('keepdim', 'false')}, {dtype})"
+    else:
+        call = f"cuda::scan({name}_op, as_tensor(a[0]), {values['dim']}, {dtype})"
+    lines = ["const DeviceGuard device_guard(device_of_call(op, a, ARGAND_CUDA));", f"give(r[0], {call});"]
+    parts.definitions.append(kernel_function(f"{name}_cuda", lines))
+    parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_CUDA, {name}_cuda, nullptr}}')
+
+
 def emit_register_cuda(registry: Registry, family: str) -> str:
     parts = Parts()
     for op in registry.family(family):
         if "cuda" in op.kernel:
             hand_written(op, parts)
+        elif is_generated(op):
+            (pointwise if op.kind == "pointwise" else accumulation)(op, parts)
     rows = ",\n    ".join(parts.kernels)
     table = f"const KernelRow kKernels[] = {{\n    {rows}}};\n" if rows else ""
     result = "{kKernels, sizeof kKernels / sizeof kKernels[0]}" if rows else "{nullptr, 0}"
     return (
         HEADER
-        + '#include "packages/aten/csrc/core/kernel_rows.h"\n#include "packages/aten/generated/kernels_cuda.h"\n'
+        + '#include "packages/aten/csrc/core/kernel_rows.h"\n#include "packages/aten/cuda/csrc/pointwise.h"\n'
+        + '#include "packages/aten/cuda/csrc/reduction.h"\n#include "packages/aten/generated/kernels_cuda.h"\n'
         + '#include "packages/aten/generated/ops.h"\n\n'
         + '#pragma GCC diagnostic ignored "-Wunused-but-set-variable"\n\n'
         + "namespace argand::registration {\nnamespace {\n\nusing builtins::Ints;\n\n"

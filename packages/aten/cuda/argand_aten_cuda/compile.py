@@ -44,12 +44,14 @@ def compile_variant(kernel: Kernel, variant: Variant, arch: str) -> Compiled:
       RuntimeError: when Triton refuses the kernel.
     """
     import triton
+    import triton.language as tl
     from triton.compiler import ASTSource
 
     target = target_of(arch)
     types = kernel.parameters(variant)
     names = list(kernel.function.arg_names)
-    constants = {n: variant[n] if n in variant else types[n] for n in names if n not in types}
+    dtypes = {n: getattr(tl, "int1" if d == "bool" else d) for n, d in kernel.dtypes(variant).items()}
+    constants = {n: dtypes[n] if n in dtypes else variant[n] for n in names if n not in types}
     signature = {n: types.get(n, "constexpr") for n in names}
     divisible = kernel.option("divisible", variant)
     source = ASTSource(

@@ -29,7 +29,8 @@ class Kernel:
     Attributes:
         function: the @triton.jit function; the kernel has its name.
         signature: parameter -> type, in the function's order, without its constants: "*float32" or "fp32", "i32", "i64" as they are, and
-            names of `types` and of what `derived` gives, alone ("I") or as a pointer ("*T"); "=T": a number for elements of T, in a register.
+            names of `types` and of what `derived` gives, alone ("I") or as a pointer ("*T"); "=T": a number for elements of T, in a register; "!T": the constexpr that is Triton's
+            dtype of that name.
         types: name -> the dtypes it may stand for. The first ones in `default` are compiled into the wheel.
         constants: constexpr parameter -> the values that are compiled into the wheel; other values are compiled when they are asked for.
         default: type name -> dtypes that are compiled into the wheel; absent: float32 and bfloat16 of the ones it may stand for, or
@@ -97,10 +98,17 @@ class Kernel:
         names: dict[str, Any] = {**variant, **(self.derived(variant) if self.derived else {})}
         types: dict[str, str] = {}
         for parameter, t in self.signature.items():
+            if t.startswith("!"):
+                continue
             mark, base = (t[0], t[1:]) if t[0] in "*=" else ("", t)
             dtype = str(names.get(base, base))
             types[parameter] = number_type(dtype) if mark == "=" else mark + TRITON_TYPES[dtype]
         return types
+
+    def dtypes(self, variant: Variant) -> dict[str, str]:
+        """Constexpr parameter -> name of the Triton dtype that it stands for, as "float32"."""
+        names: dict[str, Any] = {**variant, **(self.derived(variant) if self.derived else {})}
+        return {p: str(names.get(t[1:], t[1:])) for p, t in self.signature.items() if t.startswith("!")}
 
     def option(self, what: str, variant: Variant) -> Any:
         """`num_warps`, `num_stages` or `divisible` of a variant."""

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <memory>
 
-#include "packages/aten/csrc/core/iteration.h"
 #include "packages/aten/csrc/core/number.h"
+#include "packages/aten/csrc/core/pointwise_rules.h"
 #include "packages/aten/csrc/kernels/cpu/cast.h"
 #include "packages/aten/csrc/kernels/cpu/copy.h"
 #include "packages/c10/csrc/core/strided.h"
@@ -20,9 +20,6 @@ constexpr int64_t kGrain = 32768;      // additions that are worth a thread
 constexpr int64_t kBlockBytes = 8192;  // an operand's conversion buffer; what all operands need stays in the first cache
 constexpr int64_t kTileRows = 16, kTileColumns = 256;
 constexpr int64_t kShortRow = 64;  // elements; shorter rows are gathered into longer ones
-
-int category(int dtype) { return dtype == ARGAND_BOOL ? 0 : dtype <= ARGAND_INT64 ? 1 : dtype <= ARGAND_FLOAT64 ? 2 : 3; }
-int number_category(const ArgandValue& v) { return v.tag == ARGAND_TAG_BOOL ? 0 : v.tag == ARGAND_TAG_INT ? 1 : v.tag == ARGAND_TAG_FLOAT ? 2 : 3; }
 
 const PointwiseKernel* find_kernel(const PointwiseOp& op, int dtype) {
   const PointwiseKernel* table = op.kernels[api->cpu_tier()];
@@ -223,7 +220,7 @@ bool fast_path(const PointwiseOp& op, const Operand* const* operands, const doub
   if (!kernel) return false;
   for (int k = 0; k < op.n_operands; k++) {
     if (operands[k]->get()) continue;
-    if (number_category(operands[k]->raw()) > category(first->dtype)) return false;
+    if (number_category(operands[k]->raw()) > dtype_category(first->dtype)) return false;
     write_number(numbers[k], first->dtype, operands[k]->raw());
     ptrs[k + 1] = numbers[k];
     strides[k + 1] = 0;
@@ -251,99 +248,9 @@ bool fast_path(const PointwiseOp& op, const Operand* const* operands, const doub
   return true;
 }
 
-// ---- promotion and checks -------------------------------------------------------------------------------------------------
-int common_dtype(const PointwiseOp& op, const Operand* const* operands) {
-  ArgandValue values[kMaxOperands];
-  size_t n = 0;
-  for (int k = 0; k < op.n_operands; k++) {
-    if (op.bool_operands >> k & 1) {
-      const ArgandTensor* t = operands[k]->get();
-      if (!t || t->dtype != ARGAND_BOOL)
-        fail(ARGAND_DTYPE_ERROR, "%s: expected condition to be a boolean tensor, but got a tensor with dtype %s; compare it with 0 first", op.name,
-             t ? kDTypeName[t->dtype] : "of a number");
-      continue;
-    }
-    values[n++] = operands[k]->raw();
-  }
-  int dtype = ARGAND_FLOAT32;
-  if (op.promote == kPromoteSelf && values[0].tag == ARGAND_TAG_TENSOR) {
-    dtype = values[0].t->dtype;
-    for (size_t i = 1; i < n; i++) {
-      const int c = values[i].tag == ARGAND_TAG_TENSOR ? category(values[i].t->dtype) : number_category(values[i]);
-      if (c > category(dtype))
-        fail(ARGAND_RUNTIME_ERROR, "%s: value cannot be converted to type %s without loss; expected a value of its category, or convert self first",
-             op.name, kDTypeName[dtype]);
-    }
-  } else if (op.promote == kPromoteNone) {
-    const ArgandTensor* first = nullptr;
-    for (size_t i = 0; i < n; i++) {
-      if (values[i].tag != ARGAND_TAG_TENSOR) continue;
-      if (!first) first = values[i].t;
-      if (first->dtype != values[i].t->dtype)
-        fail(ARGAND_DTYPE_ERROR, "%s: got tensors of dtypes %s and %s, expected one dtype", op.name, kDTypeName[first->dtype],
-             kDTypeName[values[i].t->dtype]);
-    }
-    if (first) dtype = first->dtype;
-  } else {
-    check(api->result_type(values, n, &dtype));
-  }
-  if (op.promote == kPromoteFloat && dtype <= ARGAND_INT64) dtype = api->default_dtype();
-  return dtype;
-}
-
-Dims common_shape(const PointwiseOp& op, const Operand* const* operands) {
-  Dims shape;
-  for (int k = 0; k < op.n_operands; k++)
-    if (const ArgandTensor* t = operands[k]->get()) shape.n = std::max(shape.n, t->ndim);
-  for (int32_t i = 0; i < shape.n; i++) shape.d[i] = 1;
-  for (int k = 0; k < op.n_operands; k++) {
-    const ArgandTensor* t = operands[k]->get();
-    if (!t) continue;
-    for (int32_t i = 0; i < t->ndim; i++) {
-      int64_t& a = shape.d[i + shape.n - t->ndim];
-      const int64_t b = t->sizes[i];
-      if (a != b && a != 1 && b != 1)
-        fail(ARGAND_SHAPE_ERROR, "%s: The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %d", op.name,
-             static_cast<long long>(a), static_cast<long long>(b), i + shape.n - t->ndim);
-      if (a == 1) a = b;
-    }
-  }
-  return shape;
-}
-
-const char* scalar_type_name(int dtype) {  // as users of out= know them
-  static constexpr const char* names[] = {"Bool", "Byte",     "Char",  "Short",  "Int",          "Long",
-                                          "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
-  return names[dtype];
-}
-
-void prepare_out(const PointwiseOp& op, const Tensor& out, int dtype, IntList shape, bool inplace) {
-  if (category(dtype) > category(out.dtype()))
-    fail(ARGAND_DTYPE_ERROR, "%s: result type %s can't be cast to the desired output type %s", op.name, scalar_type_name(dtype),
-         scalar_type_name(out.dtype()));
-  if (!(out.sizes() == shape)) {
-    if (inplace)
-      fail(ARGAND_SHAPE_ERROR, "%s: output with shape %s doesn't match the broadcast shape %s", op.name, to_string(out.sizes()).c_str(),
-           to_string(shape).c_str());
-    check(api->tensor_resize(out.get(), static_cast<int32_t>(shape.n), shape.ptr));
-  }
-  check_writable(op.name, out);
-}
-
-// A new result whose dimensions lie in memory as the operands' do.
-Tensor make_result(const Iteration& inputs, IntList shape, const int* perm, int dtype, ArgandDevice device) {
-  Dims strides;
-  strides.n = static_cast<int32_t>(shape.n);
-  int64_t stride = 1;
-  for (int d = 0; d < static_cast<int>(shape.n); d++) {
-    strides[shape.n - 1 - perm[d]] = stride;
-    stride *= std::max<int64_t>(inputs.shape[d], 1);
-  }
-  return empty_strided(shape, strides, dtype, device);
-}
-
+// ---- checks and the general case -------------------------------------------------------------------------------------------
 void check_divisor(const PointwiseOp& op, const Operand& divisor, int dtype) {
-  if (category(dtype) > 1) return;
+  if (dtype_category(dtype) > 1) return;
   bool zero = false;
   if (const ArgandTensor* t = divisor.get()) {
     if (t->dtype > ARGAND_INT64 || ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CPU) return;
@@ -372,10 +279,10 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
   Tensor result;
   if (__builtin_expect(fast_path(op, operands, scalars, ints, out, &result), 1)) return result;
 
-  const int dtype = common_dtype(op, operands);
+  const int dtype = pointwise_dtype(op.name, op.n_operands, static_cast<Promotion>(op.promote), op.bool_operands, operands);
   const PointwiseKernel& kernel = require_kernel(op, dtype);
   const int result_dtype = kernel.out_dtype;
-  const Dims shape = common_shape(op, operands);
+  const Dims shape = pointwise_shape(op.name, op.n_operands, operands);
   ArgandDevice device = out ? out.device() : ARGAND_DEVICE(ARGAND_CPU, 0);
   bool meta = out && out.is_meta();
   for (int k = 0; k < op.n_operands; k++)
@@ -387,7 +294,7 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
     if (const ArgandTensor* t = operands[k]->get(); t && t->ndim > 0 && ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_META)
       fail(ARGAND_DEVICE_ERROR, "%s: got tensors on cpu and meta, expected all on one device; move them with .to(device)", op.name);
   if (op.divides_integers && !meta && numel_of(shape) > 0) check_divisor(op, *operands[op.n_operands - 1], dtype);
-  if (out) prepare_out(op, out, result_dtype, shape, inplace);
+  if (out) prepare_pointwise_out(op.name, out, result_dtype, shape, inplace);
 
   // Inputs first: their strides say how a new result is laid out.
   Work work;
@@ -443,7 +350,7 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
   } else {
     int perm[ARGAND_MAX_DIMS];
     it.sort(perm);
-    result = shape.n ? make_result(it, shape, perm, result_dtype, device) : empty(shape, result_dtype, device);
+    result = shape.n ? pointwise_result(it, shape, perm, result_dtype, device) : empty(shape, result_dtype, device);
     if (meta) return result;
     it.data[0] = result.data<char>();
     int64_t stride = kItemSize[result_dtype];

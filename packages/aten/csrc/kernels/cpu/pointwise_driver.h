@@ -2,17 +2,10 @@
 // generated; the loops are in pointwise.h.
 #pragma once
 
-#include "packages/aten/csrc/core/operand.h"
+#include "packages/aten/csrc/core/pointwise_rules.h"
 #include "packages/aten/csrc/kernels/cpu/loops.h"
 
 namespace argand {
-
-enum Promotion : uint8_t {
-  kPromoteDefault = 0,  // result_type of the operands
-  kPromoteFloat = 1,    // ... and integers become the default dtype
-  kPromoteNone = 2,     // all tensors have one dtype
-  kPromoteSelf = 3,     // the first operand that is not in bool_operands decides
-};
 
 struct PointwiseOp {
   const char* name;

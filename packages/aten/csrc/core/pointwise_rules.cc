@@ -1,0 +1,100 @@
+#include "packages/aten/csrc/core/pointwise_rules.h"
+
+#include <algorithm>
+
+namespace argand {
+
+int pointwise_dtype(const char* name, int n_operands, Promotion promote, uint8_t bool_operands, const Operand* const* operands) {
+  ArgandValue values[kMaxOperands] = {};
+  size_t n = 0;
+  for (int k = 0; k < n_operands; k++) {
+    if (bool_operands >> k & 1) {
+      const ArgandTensor* t = operands[k]->get();
+      if (!t || t->dtype != ARGAND_BOOL)
+        fail(ARGAND_DTYPE_ERROR, "%s: expected condition to be a boolean tensor, but got a tensor with dtype %s; compare it with 0 first", name,
+             t ? kDTypeName[t->dtype] : "of a number");
+      continue;
+    }
+    values[n++] = operands[k]->raw();
+  }
+  int dtype = ARGAND_FLOAT32;
+  if (promote == kPromoteSelf && values[0].tag == ARGAND_TAG_TENSOR) {
+    dtype = values[0].t->dtype;
+    for (size_t i = 1; i < n; i++) {
+      const int c = values[i].tag == ARGAND_TAG_TENSOR ? dtype_category(values[i].t->dtype) : number_category(values[i]);
+      if (c > dtype_category(dtype))
+        fail(ARGAND_RUNTIME_ERROR, "%s: value cannot be converted to type %s without loss; expected a value of its category, or convert self first",
+             name, kDTypeName[dtype]);
+    }
+  } else if (promote == kPromoteNone) {
+    const ArgandTensor* first = nullptr;
+    for (size_t i = 0; i < n; i++) {
+      if (values[i].tag != ARGAND_TAG_TENSOR) continue;
+      if (!first) first = values[i].t;
+      if (first->dtype != values[i].t->dtype)
+        fail(ARGAND_DTYPE_ERROR, "%s: got tensors of dtypes %s and %s, expected one dtype", name, kDTypeName[first->dtype],
+             kDTypeName[values[i].t->dtype]);
+    }
+    if (first) dtype = first->dtype;
+  } else {
+    check(api->result_type(values, n, &dtype));
+  }
+  if (promote == kPromoteFloat && dtype <= ARGAND_INT64) dtype = api->default_dtype();
+  return dtype;
+}
+
+Dims pointwise_shape(const char* name, int n_operands, const Operand* const* operands) {
+  Dims shape;
+  for (int k = 0; k < n_operands; k++)
+    if (const ArgandTensor* t = operands[k]->get()) shape.n = std::max(shape.n, t->ndim);
+  for (int32_t i = 0; i < shape.n; i++) shape.d[i] = 1;
+  for (int k = 0; k < n_operands; k++) {
+    const ArgandTensor* t = operands[k]->get();
+    if (!t) continue;
+    for (int32_t i = 0; i < t->ndim; i++) {
+      int64_t& a = shape.d[i + shape.n - t->ndim];
+      const int64_t b = t->sizes[i];
+      if (a != b && a != 1 && b != 1)
+        fail(ARGAND_SHAPE_ERROR, "%s: The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %d", name,
+             static_cast<long long>(a), static_cast<long long>(b), i + shape.n - t->ndim);
+      if (a == 1) a = b;
+    }
+  }
+  return shape;
+}
+
+namespace {
+
+const char* scalar_type_name(int dtype) {  // as users of out= know them
+  static constexpr const char* names[] = {"Bool", "Byte",     "Char",  "Short",  "Int",          "Long",
+                                          "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
+  return names[dtype];
+}
+
+}  // namespace
+
+void prepare_pointwise_out(const char* name, const Tensor& out, int dtype, IntList shape, bool inplace) {
+  if (dtype_category(dtype) > dtype_category(out.dtype()))
+    fail(ARGAND_DTYPE_ERROR, "%s: result type %s can't be cast to the desired output type %s", name, scalar_type_name(dtype),
+         scalar_type_name(out.dtype()));
+  if (!(out.sizes() == shape)) {
+    if (inplace)
+      fail(ARGAND_SHAPE_ERROR, "%s: output with shape %s doesn't match the broadcast shape %s", name, to_string(out.sizes()).c_str(),
+           to_string(shape).c_str());
+    check(api->tensor_resize(out.get(), static_cast<int32_t>(shape.n), shape.ptr));
+  }
+  check_writable(name, out);
+}
+
+Tensor pointwise_result(const Iteration& inputs, IntList shape, const int* perm, int dtype, ArgandDevice device) {
+  Dims strides;
+  strides.n = static_cast<int32_t>(shape.n);
+  int64_t stride = 1;
+  for (int d = 0; d < static_cast<int>(shape.n); d++) {
+    strides[shape.n - 1 - perm[d]] = stride;
+    stride *= std::max<int64_t>(inputs.shape[d], 1);
+  }
+  return empty_strided(shape, strides, dtype, device);
+}
+
+}  // namespace argand

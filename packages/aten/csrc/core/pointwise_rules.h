@@ -1,0 +1,28 @@
+// What pointwise operators of every backend have in common: promotion, broadcasting, the result's layout.
+#pragma once
+
+#include "packages/aten/csrc/core/iteration.h"
+#include "packages/aten/csrc/core/operand.h"
+
+namespace argand {
+
+enum Promotion : uint8_t {
+  kPromoteDefault = 0,  // result_type of the operands
+  kPromoteFloat = 1,    // ... and integers become the default dtype
+  kPromoteNone = 2,     // all tensors have one dtype
+  kPromoteSelf = 3,     // the first operand that is not in bool_operands decides
+};
+
+// bool, integers, floating-point numbers, complex numbers: 0 to 3
+inline int dtype_category(int dtype) { return dtype == ARGAND_BOOL ? 0 : dtype <= ARGAND_INT64 ? 1 : dtype <= ARGAND_FLOAT64 ? 2 : 3; }
+inline int number_category(const ArgandValue& v) { return v.tag == ARGAND_TAG_BOOL ? 0 : v.tag == ARGAND_TAG_INT ? 1 : v.tag == ARGAND_TAG_FLOAT ? 2 : 3; }
+
+// The computation's dtype. bool_operands: bit k: operand k is a bool tensor that takes no part in promotion.
+int pointwise_dtype(const char* name, int n_operands, Promotion promote, uint8_t bool_operands, const Operand* const* operands);
+Dims pointwise_shape(const char* name, int n_operands, const Operand* const* operands);
+// Checks a given result for values of `dtype`, and resizes it unless `inplace`.
+void prepare_pointwise_out(const char* name, const Tensor& out, int dtype, IntList shape, bool inplace);
+// A new result whose dimensions lie in memory as the operands' do: `inputs` was sorted, `perm` as sort gave it.
+Tensor pointwise_result(const Iteration& inputs, IntList shape, const int* perm, int dtype, ArgandDevice device);
+
+}  // namespace argand

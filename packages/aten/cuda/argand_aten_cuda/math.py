@@ -1,0 +1,514 @@
+"""The element language's primitives for Triton: one function a primitive, shared by eager and compiled kernels.
+
+Values are tensors (or scalars) of the computation's dtype: float32 (16-bit dtypes compute in it), float64, an integer dtype, or int1 for bool,
+whose sums and products are logical. Masks are int1. Functions of CUDA's device library are the precise ones; division and square roots round
+correctly. Sources of formulas: docs/notes/cuda_kernels.md.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+from argand_aten_cuda.generated.primitives import PRIMITIVES
+
+__all__ = ["PRIMITIVES"]
+
+
+@triton.jit
+def number(value: tl.constexpr, dtype: tl.constexpr):
+    """A literal in the computation's dtype."""
+    if dtype == tl.int1:
+        return tl.full((), value != 0, tl.int1)
+    else:
+        return tl.full((), value, dtype)
+
+
+@triton.jit
+def cast(x, dtype: tl.constexpr):
+    """x rounded to `dtype`: 16-bit dtypes stay values of their computation."""
+    if dtype == tl.float16 or dtype == tl.bfloat16:
+        return x.to(dtype).to(x.dtype)
+    else:
+        return x.to(dtype)
+
+
+# ---- arithmetic ------------------------------------------------------------------------------------------------------
+@triton.jit
+def argand_add(x, y):
+    if x.dtype == tl.int1:
+        return x | y
+    else:
+        return x + y
+
+
+@triton.jit
+def argand_sub(x, y):
+    return x - y
+
+
+@triton.jit
+def argand_mul(x, y):
+    if x.dtype == tl.int1:
+        return x & y
+    else:
+        return x * y
+
+
+@triton.jit
+def argand_div(x, y):
+    if x.dtype == tl.float32:
+        return tl.div_rn(x, y)
+    else:
+        return x / y
+
+
+@triton.jit
+def argand_neg(x):
+    if x.dtype.is_floating():
+        return -x
+    else:
+        return (x - x) - x
+
+
+@triton.jit
+def argand_bit_not(x):
+    if x.dtype == tl.int1:
+        return x ^ (x == x)
+    else:
+        return ~x
+
+
+@triton.jit
+def argand_abs(x):
+    if x.dtype == tl.int1 or x.dtype.is_int_unsigned():
+        return x
+    else:
+        return tl.abs(x)
+
+
+@triton.jit
+def argand_sqrt(x):
+    if x.dtype == tl.float32:
+        return tl.sqrt_rn(x)
+    else:
+        return tl.sqrt(x)
+
+
+@triton.jit
+def argand_reciprocal(x):
+    return argand_div(number(1, x.dtype), x)
+
+
+@triton.jit
+def argand_rsqrt(x):
+    return argand_reciprocal(argand_sqrt(x))
+
+
+@triton.jit
+def argand_sign(x):
+    if x.dtype == tl.int1:
+        return x
+    else:
+        return (x > 0).to(x.dtype) - (x < 0).to(x.dtype)
+
+
+# ---- comparisons of two values ---------------------------------------------------------------------------------------
+@triton.jit
+def argand_minimum(x, y):
+    if x.dtype == tl.int1:
+        return x & y
+    elif x.dtype.is_floating():
+        return tl.where((x < y) | (x != x), x, y)
+    else:
+        return tl.where(x < y, x, y)
+
+
+@triton.jit
+def argand_maximum(x, y):
+    if x.dtype == tl.int1:
+        return x | y
+    elif x.dtype.is_floating():
+        return tl.where((x > y) | (x != x), x, y)
+    else:
+        return tl.where(x > y, x, y)
+
+
+@triton.jit
+def argand_fmin(x, y):
+    if x.dtype.is_floating():
+        return tl.where((x < y) | (y != y), x, y)
+    else:
+        return argand_minimum(x, y)
+
+
+@triton.jit
+def argand_fmax(x, y):
+    if x.dtype.is_floating():
+        return tl.where((x > y) | (y != y), x, y)
+    else:
+        return argand_maximum(x, y)
+
+
+# ---- properties ------------------------------------------------------------------------------------------------------
+@triton.jit
+def argand_signbit(x):
+    if x.dtype == tl.float32:
+        return x.to(tl.int32, bitcast=True) < 0
+    elif x.dtype == tl.float64:
+        return x.to(tl.int64, bitcast=True) < 0
+    elif x.dtype == tl.int1 or x.dtype.is_int_unsigned():
+        return x != x
+    else:
+        return x < 0
+
+
+@triton.jit
+def argand_isnan(x):
+    return x != x
+
+
+@triton.jit
+def argand_isinf(x):
+    if x.dtype.is_floating():
+        return tl.abs(x) == float("inf")
+    else:
+        return x != x
+
+
+@triton.jit
+def argand_isfinite(x):
+    if x.dtype.is_floating():
+        return tl.abs(x) < float("inf")
+    else:
+        return x == x
+
+
+@triton.jit
+def argand_copysign(x, y):
+    return tl.where(argand_signbit(x) == argand_signbit(y), x, -x)
+
+
+@triton.jit
+def argand_angle(x):
+    zero = number(0, x.dtype)
+    return tl.where(x != x, x, tl.where(x < 0, number(3.14159265358979323846, x.dtype), zero))
+
+
+# ---- rounding --------------------------------------------------------------------------------------------------------
+@triton.jit
+def argand_floor(x):
+    if x.dtype.is_floating():
+        return libdevice.floor(x)
+    else:
+        return x
+
+
+@triton.jit
+def argand_ceil(x):
+    if x.dtype.is_floating():
+        return libdevice.ceil(x)
+    else:
+        return x
+
+
+@triton.jit
+def argand_trunc(x):
+    if x.dtype.is_floating():
+        return libdevice.trunc(x)
+    else:
+        return x
+
+
+@triton.jit
+def argand_round(x):
+    if x.dtype.is_floating():
+        return libdevice.nearbyint(x)  # half to even
+    else:
+        return x
+
+
+@triton.jit
+def argand_frac(x):
+    return x - libdevice.trunc(x)
+
+
+# ---- functions of the device library ---------------------------------------------------------------------------------
+@triton.jit
+def argand_exp(x):
+    return libdevice.exp(x)
+
+
+@triton.jit
+def argand_exp2(x):
+    return libdevice.exp2(x)
+
+
+@triton.jit
+def argand_expm1(x):
+    return libdevice.expm1(x)
+
+
+@triton.jit
+def argand_log(x):
+    return libdevice.log(x)
+
+
+@triton.jit
+def argand_log2(x):
+    return libdevice.log2(x)
+
+
+@triton.jit
+def argand_log10(x):
+    return libdevice.log10(x)
+
+
+@triton.jit
+def argand_log1p(x):
+    return libdevice.log1p(x)
+
+
+@triton.jit
+def argand_sin(x):
+    return libdevice.sin(x)
+
+
+@triton.jit
+def argand_cos(x):
+    return libdevice.cos(x)
+
+
+@triton.jit
+def argand_tan(x):
+    return libdevice.tan(x)
+
+
+@triton.jit
+def argand_asin(x):
+    return libdevice.asin(x)
+
+
+@triton.jit
+def argand_acos(x):
+    return libdevice.acos(x)
+
+
+@triton.jit
+def argand_atan(x):
+    return libdevice.atan(x)
+
+
+@triton.jit
+def argand_sinh(x):
+    return libdevice.sinh(x)
+
+
+@triton.jit
+def argand_cosh(x):
+    return libdevice.cosh(x)
+
+
+@triton.jit
+def argand_tanh(x):
+    return libdevice.tanh(x)
+
+
+@triton.jit
+def argand_asinh(x):
+    return libdevice.asinh(x)
+
+
+@triton.jit
+def argand_acosh(x):
+    return libdevice.acosh(x)
+
+
+@triton.jit
+def argand_atanh(x):
+    return libdevice.atanh(x)
+
+
+@triton.jit
+def argand_erf(x):
+    return libdevice.erf(x)
+
+
+@triton.jit
+def argand_erfc(x):
+    return libdevice.erfc(x)
+
+
+@triton.jit
+def argand_lgamma(x):
+    return libdevice.lgamma(x)
+
+
+@triton.jit
+def argand_erfinv(x):
+    return libdevice.erfinv(x)
+
+
+@triton.jit
+def argand_atan2(x, y):
+    return libdevice.atan2(x, y)
+
+
+@triton.jit
+def argand_hypot(x, y):
+    return libdevice.hypot(x, y)
+
+
+@triton.jit
+def argand_sigmoid(x):
+    one = number(1, x.dtype)
+    return argand_div(one, one + libdevice.exp(-x))
+
+
+# ---- special functions -----------------------------------------------------------------------------------------------
+@triton.jit
+def argand_digamma(x):
+    """Reflection, recurrence to x >= 8, then the asymptotic series, in float64."""
+    wide = x.to(tl.float64)
+    reflected = wide < 0
+    fraction = wide - libdevice.trunc(wide)
+    pole = reflected & (fraction == 0)
+    r = tl.where(reflected, -3.14159265358979323846 / libdevice.tan(3.14159265358979323846 * fraction), 0.0)
+    z = tl.where(reflected, 1 - wide, wide)
+    for _ in tl.static_range(8):
+        small = z < 8
+        r = tl.where(small, r - 1 / z, r)
+        z = tl.where(small, z + 1, z)
+    u = 1 / (z * z)
+    series = u * (
+        1.0 / 12 - u * (1.0 / 120 - u * (1.0 / 252 - u * (1.0 / 240 - u * (1.0 / 132 - u * (691.0 / 32760 - u / 12)))))
+    )
+    r = r + libdevice.log(z) - 0.5 / z - series
+    r = tl.where(wide == float("inf"), wide, r)
+    r = tl.where(pole, float("nan"), r)
+    zero = tl.where(argand_signbit(wide), float("inf"), float("-inf"))
+    return tl.where(wide == 0, zero, r).to(x.dtype)
+
+
+@triton.jit
+def argand_trigamma(x):
+    """As digamma, with the derivatives of its formulas."""
+    wide = x.to(tl.float64)
+    reflected = wide < 0.5
+    s = 3.14159265358979323846 / libdevice.sin(3.14159265358979323846 * wide)
+    r = tl.where(reflected, -s * s, 0.0)
+    z = tl.where(reflected, 1 - wide, wide)
+    sign = tl.where(reflected, -1.0, 1.0)
+    total = z * 0
+    for _ in tl.static_range(8):
+        small = z < 8
+        total = tl.where(small, total + 1 / (z * z), total)
+        z = tl.where(small, z + 1, z)
+    u = 1 / (z * z)
+    series = (1 + (1 / (2 * z) + u * (1.0 / 6 - u * (1.0 / 30 - u * (1.0 / 42 - u * (1.0 / 30 - u * (5.0 / 66))))))) / z
+    return (sign * (total + series) - r).to(x.dtype)
+
+
+# ---- powers and divisions --------------------------------------------------------------------------------------------
+@triton.jit
+def argand_pow(x, y):
+    if x.dtype.is_floating():
+        square = x * x
+        return tl.where(y == 2, square, tl.where(y == 3, square * x, libdevice.pow(x, y)))
+    else:
+        return _integer_pow(x, y)
+
+
+@triton.jit
+def _integer_pow(x, y):
+    """Wraps around; a negative exponent is a division."""
+    base = x.to(tl.int64)
+    left = y.to(tl.int64)
+    negative = left < 0
+    odd = (left & 1) != 0
+    r = base * 0 + 1
+    e = tl.where(negative, 0, left)
+    b = base
+    for _ in tl.static_range(6):  # exponents up to 63; larger ones: powers of 0, 1, -1 and of even numbers (0 modulo 2**64) and odd ones
+        r = tl.where((e & 1) != 0, r * b, r)
+        b = b * b
+        e = e >> 1
+    for _ in tl.range(0, 57):
+        r = tl.where((e & 1) != 0, r * b, r)
+        b = b * b
+        e = e >> 1
+    inverse = tl.where(base == 1, 1, tl.where(base == -1, tl.where(odd, -1, 1), 0))
+    return tl.where(negative, inverse, r).to(x.dtype)
+
+
+@triton.jit
+def argand_trunc_divide(x, y):
+    if x.dtype.is_floating():
+        return libdevice.trunc(argand_div(x, y))
+    elif x.dtype.is_int_unsigned():
+        zero = y == 0
+        return tl.where(zero, ~(x - x), x // tl.where(zero, (y - y) + 1, y))
+    else:
+        # A zero divisor gives -1 as the hardware's sequence does; the most negative value by -1 wraps.
+        zero = y == 0
+        minus = y == -1
+        q = x // tl.where(zero | minus, (y - y) + 1, y)
+        return tl.where(zero, (x - x) - 1, tl.where(minus, (x - x) - x, q))
+
+
+@triton.jit
+def argand_fmod(x, y):
+    if x.dtype.is_floating():
+        return libdevice.fmod(x, y)
+    else:
+        return tl.where(y == 0, x, x - argand_trunc_divide(x, y) * y)
+
+
+@triton.jit
+def argand_remainder(x, y):
+    r = argand_fmod(x, y)
+    if x.dtype.is_floating():
+        return tl.where((r != 0) & ((r < 0) != (y < 0)), r + y, r)
+    elif x.dtype.is_int_unsigned():
+        return r
+    else:
+        return tl.where((r != 0) & (y != 0) & ((r < 0) != (y < 0)), r + y, r)
+
+
+@triton.jit
+def argand_floor_divide(x, y):
+    if x.dtype.is_floating():
+        r = libdevice.fmod(x, y)
+        quotient = argand_div(x, y)
+        q = argand_div(x - r, y)
+        q = tl.where((r != 0) & ((r < 0) != (y < 0)), q - 1, q)
+        whole = libdevice.floor(q)
+        rounded = tl.where(q - whole > 0.5, whole + 1, whole)
+        result = tl.where(q == 0, argand_copysign(q, quotient), rounded)
+        return tl.where(y == 0, quotient, result)
+    elif x.dtype.is_int_unsigned():
+        return argand_trunc_divide(x, y)
+    else:
+        q = argand_trunc_divide(x, y)
+        r = x - q * y
+        return tl.where((y != 0) & (r != 0) & ((r < 0) != (y < 0)), q - 1, q)
+
+
+@triton.jit
+def argand_lshift(x, y):
+    """By the width or more, or by less than 0: all bits leave."""
+    bits: tl.constexpr = x.dtype.primitive_bitwidth
+    inside = (y >= 0) & (y < bits)
+    return tl.where(inside, x << tl.where(inside, y, y - y), x - x)
+
+
+@triton.jit
+def argand_rshift(x, y):
+    """The sign comes in."""
+    bits: tl.constexpr = x.dtype.primitive_bitwidth
+    inside = (y >= 0) & (y < bits)
+    if x.dtype.is_int_unsigned():
+        return tl.where(inside, x >> tl.where(inside, y, y - y), x - x)
+    else:
+        return x >> tl.where(inside, y, (y - y) + (bits - 1))

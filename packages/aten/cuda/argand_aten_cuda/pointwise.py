@@ -1,0 +1,145 @@
+"""What generated pointwise kernels share: contiguous blocks, strided tiles, operands that are tensors or numbers.
+
+An operand is a pointer, a count and a number: where the count is 0 nothing is read and every element is the number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import triton
+import triton.language as tl
+
+from argand_aten_cuda.kernel import Kernel, Variant
+
+BLOCK = 1024
+TILES = ((1, 1024), (32, 32))  # rows x columns of a strided tile
+
+
+@triton.jit
+def computed(x):
+    """A loaded value in the computation's dtype."""
+    if x.dtype == tl.float16 or x.dtype == tl.bfloat16:
+        return x.to(tl.float32)
+    else:
+        return x
+
+
+@triton.jit
+def scalar(value, like):
+    """A number argument in the computation's dtype."""
+    if like.dtype == tl.int1:
+        return value != 0
+    else:
+        return value.to(like.dtype)
+
+
+@triton.jit
+def block(n, BLOCK: tl.constexpr):
+    """This program's offsets, and whether all of them are below n."""
+    first = tl.program_id(0).to(n.dtype) * BLOCK
+    return first + tl.arange(0, BLOCK), first + BLOCK <= n
+
+
+@triton.jit
+def load(pointer, offsets, count, value, full):
+    other = value.to(pointer.dtype.element_ty)
+    if full:  # no mask but whether there is a tensor: vector loads, whatever n is
+        x = tl.load(pointer + offsets, mask=count > 0, other=other)
+    else:
+        x = tl.load(pointer + offsets, mask=offsets < count, other=other)
+    return computed(x)
+
+
+@triton.jit
+def stored(x, dtype: tl.constexpr):
+    """x as it is stored in elements of `dtype`."""
+    if dtype == tl.int1 and x.dtype != tl.int1:
+        return x != 0
+    else:
+        return x.to(dtype)
+
+
+@triton.jit
+def store(out, offsets, x, n, full):
+    result = stored(x, out.dtype.element_ty)
+    if full:
+        tl.store(out + offsets, result)
+    else:
+        tl.store(out + offsets, result, mask=offsets < n)
+
+
+@triton.jit
+def tile(columns, rows, size1, size2, Y: tl.constexpr, X: tl.constexpr):
+    """This program's indices (column, and of the row's dimensions the inner to the outer one), and which are inside."""
+    across = tl.cdiv(columns, X)
+    program = tl.program_id(0).to(columns.dtype)
+    if Y == 1:
+        x = (program % across) * X + tl.arange(0, X)
+        y = program // across
+        inside = x < columns
+    else:
+        x = ((program % across) * X + tl.arange(0, X))[None, :]
+        y = ((program // across) * Y + tl.arange(0, Y))[:, None]
+        inside = (x < columns) & (y < rows)
+    outer = y // size1
+    return (x, y % size1, outer % size2, outer // size2), inside
+
+
+@triton.jit
+def load_at(pointer, place, inside, s0, s1, s2, s3, count, value):
+    offsets = place[0] * s0 + place[1] * s1 + place[2] * s2 + place[3] * s3
+    x = tl.load(pointer + offsets, mask=inside & (count > 0), other=value.to(pointer.dtype.element_ty))
+    return computed(x)
+
+
+@triton.jit
+def store_at(out, place, inside, s0, s1, s2, s3, x):
+    offsets = place[0] * s0 + place[1] * s1 + place[2] * s2 + place[3] * s3
+    tl.store(out + offsets, stored(x, out.dtype.element_ty), mask=inside)
+
+
+def _small(variant: Variant) -> bool:
+    return bool(variant["I"] == "i32")
+
+
+def kernels(
+    contiguous: Any, strided: Any, loaded: Sequence[str], scalars: int, dtypes: Sequence[str], result: str
+) -> list[Kernel]:
+    """The two kernels of one expression.
+
+    Args:
+        contiguous: its kernel for contiguous operands whose addresses are multiples of 16.
+        strided: its kernel for any strides, up to four dimensions.
+        loaded: the operands' dtypes, "T" or "bool".
+        scalars: how many number arguments it has.
+        dtypes: that T may be.
+        result: "T" or "bool".
+    """
+    operands: dict[str, str] = {}
+    for i, dtype in enumerate(loaded):
+        operands |= {f"p{i}": f"*{dtype}", f"n{i}": "I", f"v{i}": f"={dtype}"}
+    numbers = {f"s{i}": "=T" for i in range(scalars)}
+    types = {"T": tuple(dtypes), "I": ("i32", "i64")}
+    default = {"I": ("i32",)}
+    pointers = ("out", *(f"p{i}" for i in range(len(loaded))))
+    flat = Kernel(
+        contiguous,
+        {"out": f"*{result}", **operands, **numbers, "n": "I"},
+        types,
+        {"BLOCK": (BLOCK,)},
+        default,
+        divisible=pointers,
+    )
+    sizes = dict.fromkeys(("columns", "rows", "size1", "size2"), "I")
+    strides = {f"{k}{d}": "I" for k in ("o", *(f"i{i}_" for i in range(len(loaded)))) for d in range(4)}
+    tiled = Kernel(
+        strided,
+        {"out": f"*{result}", **operands, **numbers, **sizes, **strides},
+        types,
+        {"Y": sorted({y for y, _ in TILES}), "X": sorted({x for _, x in TILES})},
+        default,
+        wheel=lambda v: (v["Y"], v["X"]) in TILES,
+    )
+    return [flat, tiled]

@@ -1,0 +1,153 @@
+"""What generated reductions and scans share.
+
+A reduction's program takes Y outputs and walks the elements that are reduced to them, X at a time. Constants of its kernel: STAGE 0: all
+elements, to the result; 1: a part of them, to accumulators; 2: accumulators, to the result. LAYOUT 0: neighbours in memory are reduced
+together; 1: neighbouring outputs are neighbours in memory; 2: neither. D: dimensions, at most, of outputs and of what is reduced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import triton
+import triton.language as tl
+
+from argand_aten_cuda.kernel import Kernel, Variant
+
+# LAYOUT -> (Y, X) that are compiled into the wheel.
+TILES: Mapping[int, tuple[tuple[int, int], ...]] = {0: ((1, 2048), (16, 64)), 1: ((64, 16),), 2: ((32, 32),)}
+
+
+@triton.jit
+def rows(outputs, count, chunk, Y: tl.constexpr):
+    """This program's outputs, which of them exist, and the range of elements that it takes in."""
+    y = tl.program_id(0).to(outputs.dtype) * Y + tl.arange(0, Y)
+    begin = tl.program_id(1).to(outputs.dtype) * chunk
+    return y, y < outputs, begin, tl.minimum(begin + chunk, count)
+
+
+@triton.jit
+def place(index, size1, size2, s0, s1, s2, D: tl.constexpr, UNIT: tl.constexpr):
+    """The offset of flat indices over up to three dimensions, of which size1 and size2 are the inner ones; UNIT: s0 is 1."""
+    if D == 1:
+        if UNIT:
+            return index
+        else:
+            return index * s0
+    else:
+        i0 = index % size1
+        rest = index // size1
+        outer = (rest % size2) * s1 + (rest // size2) * s2
+        if UNIT:
+            return i0 + outer
+        else:
+            return i0 * s0 + outer
+
+
+@triton.jit
+def start(init: tl.constexpr, ACC: tl.constexpr):
+    """The accumulator's start value."""
+    if init == "lowest":
+        if ACC.is_floating():
+            return tl.full((), float("-inf"), ACC)
+        elif ACC.is_int_unsigned():
+            return tl.full((), 0, ACC)
+        else:
+            return tl.full((), -(2 ** (ACC.primitive_bitwidth - 1)), ACC)
+    elif init == "highest":
+        if ACC.is_floating():
+            return tl.full((), float("inf"), ACC)
+        elif ACC.is_int_unsigned():
+            return tl.full((), 2**ACC.primitive_bitwidth - 1, ACC)
+        else:
+            return tl.full((), 2 ** (ACC.primitive_bitwidth - 1) - 1, ACC)
+    else:
+        return tl.full((), init, ACC)
+
+
+@triton.jit
+def element(x, ACC: tl.constexpr):
+    """A loaded element as `map` wants it: of the accumulator's dtype, or as it is where that is bool (int8 here)."""
+    if ACC == tl.int8 and x.dtype != tl.int8:
+        if x.dtype == tl.float16 or x.dtype == tl.bfloat16:
+            return x.to(tl.float32)
+        elif x.dtype == tl.int1:
+            return x.to(tl.int8)
+        else:
+            return x
+    else:
+        return x.to(ACC)
+
+
+@triton.jit
+def accumulated(x, ACC: tl.constexpr):
+    return x.to(ACC)
+
+
+@triton.jit
+def store(pointers, x, mask):
+    if pointers.dtype.element_ty == tl.int1:
+        tl.store(pointers, x != 0, mask=mask)
+    else:
+        tl.store(pointers, x.to(pointers.dtype.element_ty), mask=mask)
+
+
+def _types(accumulators: Mapping[str, tuple[str, str]]) -> Any:
+    def derived(variant: Variant) -> dict[str, str]:
+        acc, out = accumulators[variant["T"]]
+        # Bools are accumulated as bytes of 0 or 1.
+        return {"A": "int8" if acc == "bool" else acc, "O": out}
+
+    return derived
+
+
+def _reduction_in_wheel(v: Variant) -> bool:
+    tiles = TILES[v["LAYOUT"]]
+    if (v["Y"], v["X"]) not in tiles or v["LAYOUT"] == 2:
+        return False
+    if v["STAGE"] == 0:
+        return True
+    if v["STAGE"] == 1:
+        return bool(v["D"] == 1 and (v["Y"], v["X"]) == tiles[0])
+    return bool(v["D"] == 1 and v["LAYOUT"] == 0 and v["Y"] == 1)
+
+
+def kernel(function: Any, accumulators: Mapping[str, tuple[str, str]]) -> Kernel:
+    """A reduction's kernel; `accumulators`: dtype -> (accumulator's, result's)."""
+    signature = {"out": "*O", "part": "*A", "x": "*T", "outputs": "I", "count": "I", "chunk": "I", "total": "fp64"}
+    signature |= dict.fromkeys("k1 k2 kx0 kx1 kx2 ko0 ko1 ko2 r1 r2 rx0 rx1 rx2".split(), "I")
+    return Kernel(
+        function,
+        {**signature, "ACC": "!A"},
+        {"T": tuple(accumulators), "I": ("i32", "i64")},
+        {
+            "STAGE": (0, 1, 2),
+            "LAYOUT": (0, 1, 2),
+            "D": (1, 3),
+            "Y": sorted({y for t in TILES.values() for y, _ in t}),
+            "X": sorted({x for t in TILES.values() for _, x in t}),
+        },
+        {"I": ("i32",)},
+        _types(accumulators),
+        wheel=_reduction_in_wheel,
+    )
+
+
+# (Y, X) of scans: one long row, or several rows at once.
+SCAN_TILES = ((1, 2048), (16, 64))
+
+
+def scan_kernel(function: Any, accumulators: Mapping[str, tuple[str, str]]) -> Kernel:
+    """A scan's kernel. STAGE 0: whole rows; 1: totals of chunks, to `part`; 2: chunks, each from what stands before its place in `part`."""
+    signature = {"out": "*O", "part": "*A", "x": "*T", "rows": "I", "count": "I", "chunk": "I"}
+    signature |= dict.fromkeys("k1 k2 kx0 kx1 kx2 ko0 ko1 ko2 rx ro".split(), "I")
+    return Kernel(
+        function,
+        {**signature, "ACC": "!A"},
+        {"T": tuple(accumulators), "I": ("i32", "i64")},
+        {"STAGE": (0, 1, 2), "Y": sorted({y for y, _ in SCAN_TILES}), "X": sorted({x for _, x in SCAN_TILES})},
+        {"I": ("i32",)},
+        _types(accumulators),
+        wheel=lambda v: v["STAGE"] == 0 and (v["Y"], v["X"]) in SCAN_TILES,
+    )

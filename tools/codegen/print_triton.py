@@ -1,0 +1,81 @@
+"""Prints element expressions as Triton over the functions of argand_aten_cuda/math.py.
+
+Operands are tensors of the computation's dtype (conditions: int1), scalars are numbers of that dtype. Literals become such numbers by
+`math.number(value, like.dtype)`, where `like` is an operand that gives the type.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+from tools.codegen.expr import MASK, PRIMITIVES, Call, Cast, Element, Name, Number, shared_subexpressions, walk
+from tools.codegen.print_python import safe
+
+_WRITTEN: Final[dict[str, str]] = {
+    "where": "tl.where({0}, {1}, {2})", "real": "{0}", "conj": "{0}",
+    "bit_and": "({0} & {1})", "bit_or": "({0} | {1})", "bit_xor": "({0} ^ {1})",
+    "eq": "({0} == {1})", "ne": "({0} != {1})", "lt": "({0} < {1})", "le": "({0} <= {1})", "gt": "({0} > {1})", "ge": "({0} >= {1})",
+}  # fmt: skip
+
+# Primitives of complex numbers alone.
+COMPLEX_ONLY: Final = frozenset({"imag"})
+
+
+def _call_format(name: str, arity: int) -> str:
+    return f"math.argand_{name}({', '.join(f'{{{i}}}' for i in range(arity))})"
+
+
+# primitive -> its call; {0}, {1}, {2} are the arguments.
+FORMATS: Final[Mapping[str, str]] = {
+    name: _WRITTEN.get(name, _call_format(name, len(p.args)))
+    for name, p in PRIMITIVES.items()
+    if name not in COMPLEX_ONLY
+}
+
+
+def _number(value: float, like: str) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        text = 'float("nan")' if math.isnan(value) else f'float("{"-" if value < 0 else ""}inf")'
+    else:
+        text = repr(value)
+    return f"math.number({text}, {like}.dtype)"
+
+
+def triton_element(x: Element, like: str, named: Mapping[Element, str] | None = None) -> str:
+    """One Triton expression; `like` gives literals their dtype."""
+    named = named or {}
+
+    def show(node: Element, top: bool = False) -> str:
+        if not top and node in named:
+            return named[node]
+        if isinstance(node, Number):
+            return _number(node.value, like)
+        if isinstance(node, Name):
+            return safe(node.id)
+        if isinstance(node, Cast):
+            return f"math.cast({show(node.arg)}, tl.{node.dtype})"
+        assert isinstance(node, Call)
+        return FORMATS[node.fn].format(*(show(a) for a in node.args))
+
+    return show(x, top=True)
+
+
+def triton_function(name: str, parameters: list[str], x: Element) -> str:
+    """`@triton.jit def name(...)` that returns x, shared parts computed once."""
+    masks = {n.id for n in walk(x) if isinstance(n, Name) and n.kind == MASK}
+    like = safe(next((p for p in parameters if p not in masks), parameters[0]))
+    named: dict[Element, str] = {}
+    lines: list[str] = []
+    for shared in shared_subexpressions(x):
+        text = triton_element(shared, like, named)
+        named[shared] = f"t{len(named)}"
+        lines.append(f"{named[shared]} = {text}")
+    lines.append(f"return {named[x] if x in named else triton_element(x, like, named)}")
+    header = f"@triton.jit\ndef {name}({', '.join(safe(p) for p in parameters)}):\n"
+    return header + "".join(f"    {line}\n" for line in lines)
+
+
+def is_printable(x: Element) -> bool:
+    return not any(isinstance(n, Call) and n.fn in COMPLEX_ONLY for n in walk(x))
