@@ -41,7 +41,7 @@ void adam(int dtype, bool decoupled, bool amsgrad, bool maximize) {
   for (int turn = 0; turn < 3; turn++) {
     const TensorList g = lists(dtype, -1, 1);
     (decoupled ? cpu::fused_adamw_ : cpu::fused_adam_)(p, g, m, v, amsgrad ? top : TensorList(), steps, lr, beta1, beta2, decay, eps, amsgrad,
-                                                       maximize);
+                                                       maximize, Tensor(), Tensor());
     for (size_t t = 0; t < p.size(); t++) {
       const double step = static_cast<double>(t) + turn + 1;
       CHECK(at(steps[t], 0) == step);
@@ -71,7 +71,7 @@ void sgd(int dtype, double momentum, double dampening, bool nesterov, bool maxim
   auto x = values(p), velocity = values(buffers);
   for (int turn = 0; turn < 3; turn++) {
     const TensorList g = lists(dtype, -1, 1);
-    cpu::fused_sgd_(p, g, buffers, lr, momentum, dampening, nesterov, decay, maximize, turn == 0);
+    cpu::fused_sgd_(p, g, buffers, lr, momentum, dampening, nesterov, decay, maximize, turn == 0, Tensor(), Tensor());
     for (size_t t = 0; t < p.size(); t++)
       for (int64_t i = 0; i < p[t].numel(); i++) {
         double grad = (maximize ? -1 : 1) * at(g[t], i) + decay * x[t][i];
@@ -103,9 +103,9 @@ void errors() {
   const auto before = values(p);
   TensorList steps(p.size(), random_tensor({}, ARGAND_FLOAT32, 1, 1)), bad = steps;
   bad[3] = random_tensor({2}, ARGAND_FLOAT32);
-  CHECK_THROWS("expected the same number", cpu::fused_adamw_(p, other, v, v, {}, steps, 0.1, 0.9, 0.9, 0, 1e-8, false, false));
-  CHECK_THROWS("one element", cpu::fused_adamw_(p, v, v, v, {}, bad, 0.1, 0.9, 0.9, 0, 1e-8, false, false));
-  CHECK_THROWS("expected the same", cpu::fused_sgd_(p, lists(ARGAND_FLOAT64, 0, 1), {}, 0.1, 0, 0, false, 0, false, true));
+  CHECK_THROWS("expected the same number", cpu::fused_adamw_(p, other, v, v, {}, steps, 0.1, 0.9, 0.9, 0, 1e-8, false, false, Tensor(), Tensor()));
+  CHECK_THROWS("one element", cpu::fused_adamw_(p, v, v, v, {}, bad, 0.1, 0.9, 0.9, 0, 1e-8, false, false, Tensor(), Tensor()));
+  CHECK_THROWS("expected the same", cpu::fused_sgd_(p, lists(ARGAND_FLOAT64, 0, 1), {}, 0.1, 0, 0, false, 0, false, true, Tensor(), Tensor()));
   CHECK(values(p) == before && at(steps[0], 0) == 1);  // nothing half-done
 }
 }  // namespace

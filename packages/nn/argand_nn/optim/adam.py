@@ -37,7 +37,7 @@ class Adam(Optimizer):
         maximize: go up the gradient instead of down.
         capturable: must be False.
         differentiable: must be False.
-        fused: update all dense CPU tensors in one operator; None does so where possible.
+        fused: update all dense floating-point tensors in one operator; None does so where possible.
         decoupled_weight_decay: shrink parameters by lr * weight_decay, apart from gradients.
     """
 
@@ -88,21 +88,26 @@ class Adam(Optimizer):
         loss = run_closure(closure)
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
-            for p in params:
-                self._init_state(p, group["amsgrad"])
             together, loop = split_for_fused(params, group["fused"], type(self).__name__)
+            for p in together:
+                self._init_state(p, group["amsgrad"], fused=True)
+            for p in loop:
+                self._init_state(p, group["amsgrad"], fused=False)
             if together:
                 self._step_fused(together, group)
             for p in loop:
                 self._step_one(p, group)
         return loss
 
-    def _init_state(self, parameter: Tensor, amsgrad: bool) -> None:
+    def _init_state(self, parameter: Tensor, amsgrad: bool, fused: bool) -> None:
         state = self.state[parameter]
+        # Beside the parameter where a fused step counts: it may skip itself without asking the CPU.
+        place = parameter.device if fused else "cpu"
         if state:
+            state["step"] = state["step"].to(device=place)
             return
         like = parameter.detach()
-        state["step"] = aten.zeros((), dtype=float32)
+        state["step"] = aten.zeros((), dtype=float32, device=place)
         state["exp_avg"] = aten.zeros_like(like)
         state["exp_avg_sq"] = aten.zeros_like(like)
         if amsgrad:
@@ -128,6 +133,8 @@ class Adam(Optimizer):
             eps=float(group["eps"]),
             amsgrad=group["amsgrad"],
             maximize=group["maximize"],
+            grad_scale=self.grad_scale,
+            found_inf=self.found_inf,
         )
 
     def _step_one(self, parameter: Tensor, group: dict[str, Any]) -> None:

@@ -40,6 +40,9 @@ class Optimizer:
 
     state: defaultdict[Any, dict[str, Any]]
     param_groups: list[dict[str, Any]]
+    # Set by a gradient scaler during a fused step, which unscales gradients and skips itself.
+    grad_scale: Tensor | None = None
+    found_inf: Tensor | None = None
 
     def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
@@ -132,6 +135,11 @@ class Optimizer:
                 raise ValueError(f"{name}: option {option!r} is missing; give it for the group")
             group.setdefault(option, value)
         self.param_groups.append(group)
+
+    @property
+    def _step_supports_amp_scaling(self) -> bool:
+        """Whether steps take `grad_scale` and `found_inf`: those that were asked to be fused."""
+        return all(group.get("fused") for group in self.param_groups)
 
     # State -----------------------------------------------------------------------------------
 
@@ -324,14 +332,14 @@ def split_for_fused(
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Parameters for one fused step and parameters for the loop.
 
-    Fused steps take dense floating-point CPU tensors with gradients of their own dtype.
+    Fused steps take dense floating-point CPU and CUDA tensors with gradients of their own dtype.
     """
     together: list[Tensor] = []
     loop: list[Tensor] = []
     for parameter in params:
         fits = (
             parameter.is_floating_point()
-            and parameter.device.type == "cpu"
+            and parameter.device.type in ("cpu", "cuda")
             and parameter.grad.dtype == parameter.dtype
         )
         if fits and fused is not False:
@@ -339,7 +347,7 @@ def split_for_fused(
         elif fused:
             raise RuntimeError(
                 f"{name}: got fused=True with a {parameter.dtype} parameter on "
-                f"{parameter.device}, expected floating-point CPU tensors; pass fused=None"
+                f"{parameter.device}, expected floating-point CPU or CUDA tensors; pass fused=None"
             )
         else:
             loop.append(parameter)

@@ -34,7 +34,7 @@ class SGD(Optimizer):
         maximize: go up the gradient instead of down.
         foreach: accepted, without effect.
         differentiable: must be False.
-        fused: update all dense CPU tensors in one operator; None does so where possible.
+        fused: update all dense floating-point tensors in one operator; None does so where possible.
     """
 
     def __init__(
@@ -114,6 +114,8 @@ class SGD(Optimizer):
                 weight_decay=float(group["weight_decay"]),
                 maximize=group["maximize"],
                 is_first_step=is_first_step,
+                grad_scale=self.grad_scale,
+                found_inf=self.found_inf,
             )
 
     def _step_one(self, parameter: Tensor, group: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 
 import argand_aten as aten
+import argand_c10
 from argand_autograd import no_grad
 from argand_c10 import Tensor
 
@@ -30,9 +31,14 @@ def get_total_norm(
     """
     norm_type = float(norm_type)
     with no_grad():
-        norms = [aten.norm(tensor.detach(), norm_type) for tensor in tensors]
+        places: dict[argand_c10.device, list[Tensor]] = {}
+        for tensor in tensors:
+            places.setdefault(tensor.device, []).append(tensor.detach())
+        norms = [aten.ops._foreach_total_norm(group, norm_type) for group in places.values()]
         if not norms:
             return aten.tensor(0.0)
+        first = norms[0].device
+        norms = [norm.to(device=first) for norm in norms]
         total = norms[0] if len(norms) == 1 else aten.norm(aten.stack(norms), norm_type)
     if error_if_nonfinite and not math.isfinite(float(total)):
         raise RuntimeError(
@@ -51,8 +57,11 @@ def clip_grads_with_norm_(
     """Scale gradients in place by max_norm / (total_norm + 1e-6) if that is below 1."""
     with no_grad():
         scale = aten.clamp(max_norm / (total_norm + 1e-6), max=1.0)
+        places: dict[argand_c10.device, list[Tensor]] = {}
         for parameter in _with_grads(parameters):
-            parameter.grad.mul_(scale.to(parameter.grad.dtype))
+            places.setdefault(parameter.grad.device, []).append(parameter.grad)
+        for place, grads in places.items():
+            aten.ops._foreach_mul_(grads, scale.to(device=place))
 
 
 def clip_grad_norm_(

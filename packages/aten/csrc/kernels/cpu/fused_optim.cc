@@ -5,6 +5,7 @@
 #include "packages/aten/csrc/kernels/cpu/fused_optim.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
+#include "packages/aten/generated/ops.h"
 
 namespace argand::kernels::cpu {
 namespace {
@@ -55,6 +56,16 @@ void write_step(const Tensor& t, double v) {
     *t.data<float>() = static_cast<float>(v);
 }
 
+double number(const Tensor& t) { return *ops::_to_copy(t, ARGAND_FLOAT64).data<double>(); }
+
+// Whether a gradient scaler lets the step be taken; gradients are then unscaled.
+bool unscaled(const TensorList& grads, const Tensor& grad_scale, const Tensor& found_inf) {
+  if (found_inf && number(found_inf) != 0) return false;
+  if (grad_scale)
+    for (const Tensor& g : grads) ops::div_(g, grad_scale);
+  return true;
+}
+
 template <class T>
 void run_adam(const AdamOptions& o, const AdamCorrection& c, const TensorList& p, const TensorList& g, const TensorList& m, const TensorList& v, const TensorList& vmax, const Piece& piece) {
   const size_t t = piece.tensor;
@@ -79,12 +90,13 @@ void run_adam(const AdamOptions& o, const AdamCorrection& c, const TensorList& p
 }
 
 void adam(const char* name, const AdamOptions& o, const TensorList& params, const TensorList& grads, const TensorList& exp_avgs, const TensorList& exp_avg_sqs, const TensorList& max_exp_avg_sqs,
-          const TensorList& steps) {
+          const TensorList& steps, const Tensor& grad_scale, const Tensor& found_inf) {
   check_lists(name, params, {&grads, &exp_avgs, &exp_avg_sqs});
   if (o.amsgrad) check_lists(name, params, {&max_exp_avg_sqs});
   if (steps.size() != params.size()) fail(ARGAND_RUNTIME_ERROR, "%s: got %zu parameters and %zu steps, expected the same number", name, params.size(), steps.size());
   for (const Tensor& s : steps)  // nothing is changed before all is checked
     if (!s || s.numel() != 1 || (s.dtype() != ARGAND_FLOAT32 && s.dtype() != ARGAND_FLOAT64)) fail(ARGAND_RUNTIME_ERROR, "%s: steps are float32 or float64 tensors of one element", name);
+  if (!unscaled(grads, grad_scale, found_inf)) return;
   std::vector<AdamCorrection> corrections;
   for (const Tensor& s : steps) {
     const double step = read_step(s) + 1;
@@ -108,19 +120,22 @@ void adam(const char* name, const AdamOptions& o, const TensorList& params, cons
 }  // namespace
 
 void fused_adamw_(const TensorList& self, const TensorList& grads, const TensorList& exp_avgs, const TensorList& exp_avg_sqs, const TensorList& max_exp_avg_sqs, const TensorList& state_steps, double lr,
-                  double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize) {
-  adam("fused_adamw_", {lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, true}, self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps);
+                  double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize, const Tensor& grad_scale,
+                  const Tensor& found_inf) {
+  adam("fused_adamw_", {lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, true}, self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, grad_scale, found_inf);
 }
 
 void fused_adam_(const TensorList& self, const TensorList& grads, const TensorList& exp_avgs, const TensorList& exp_avg_sqs, const TensorList& max_exp_avg_sqs, const TensorList& state_steps, double lr,
-                 double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize) {
-  adam("fused_adam_", {lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, false}, self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps);
+                 double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize, const Tensor& grad_scale,
+                  const Tensor& found_inf) {
+  adam("fused_adam_", {lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, false}, self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, grad_scale, found_inf);
 }
 
 void fused_sgd_(const TensorList& self, const TensorList& grads, const TensorList& momentum_buffer_list, double lr, double momentum, double dampening, bool nesterov, double weight_decay, bool maximize,
-                bool is_first_step) {
+                bool is_first_step, const Tensor& grad_scale, const Tensor& found_inf) {
   check_lists("fused_sgd_", self, {&grads});
   if (momentum != 0) check_lists("fused_sgd_", self, {&momentum_buffer_list});
+  if (!unscaled(grads, grad_scale, found_inf)) return;
   const TensorList p = dense(self), g = dense(grads), buffers = momentum != 0 ? dense(momentum_buffer_list) : TensorList();
   const std::vector<Piece> pieces = cut(p);
   argand::parallel_for(0, static_cast<int64_t>(pieces.size()), 1, [&](int64_t begin, int64_t end) {
@@ -148,6 +163,39 @@ void fused_sgd_(const TensorList& self, const TensorList& grads, const TensorLis
   });
   write_back(self, p);
   if (momentum != 0) write_back(momentum_buffer_list, buffers);
+}
+
+void _amp_foreach_non_finite_check_and_unscale_(const TensorList& self, const Tensor& found_inf, const Tensor& inv_scale) {
+  bool finite = true;
+  for (const Tensor& t : self) {
+    finite = finite && number(ops::all(ops::isfinite(t))) != 0;
+    ops::mul_(t, inv_scale);
+  }
+  if (!finite) ops::fill_(found_inf, 1);
+}
+
+void _amp_update_scale_(const Tensor& self, const Tensor& growth_tracker, const Tensor& found_inf, double scale_growth_factor, double scale_backoff_factor, int64_t growth_interval) {
+  float& scale = *self.data<float>();
+  int32_t& successes = *growth_tracker.data<int32_t>();
+  if (*found_inf.data<float>() != 0) {
+    scale *= static_cast<float>(scale_backoff_factor);
+    successes = 0;
+  } else if (++successes >= growth_interval) {
+    const float grown = scale * static_cast<float>(scale_growth_factor);
+    if (std::isfinite(grown)) scale = grown;  // the largest scale there is stays
+    successes = 0;
+  }
+}
+
+Tensor _foreach_total_norm(const TensorList& self, double ord) {
+  if (self.empty()) fail(ARGAND_VALUE_ERROR, "_foreach_total_norm: got no tensors, expected at least one");
+  TensorList norms;
+  for (const Tensor& t : self) norms.push_back(ops::norm(t, Scalar(ord)));
+  return norms.size() == 1 ? norms[0] : ops::norm(ops::stack(norms), Scalar(ord));
+}
+
+void _foreach_mul_(const TensorList& self, const Tensor& other) {
+  for (const Tensor& t : self) ops::mul_(t, other.dtype() == t.dtype() ? other : ops::_to_copy(other, t.dtype()));
 }
 
 }  // namespace argand::kernels::cpu
