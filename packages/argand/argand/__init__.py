@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 _SUBMODULES = frozenset(
     {
         "_dynamo",
+        "amp",
         "autograd",
         "backends",
         "compiler",

@@ -261,7 +261,7 @@ def test_errors():
         optim.Adam([p], betas=(0.9, 1.0))
     strange = nn.Parameter(aten.ones(2, dtype=c10.complex64))
     strange.grad = aten.ones(2, dtype=c10.complex64)
-    with pytest.raises(RuntimeError, match="expected floating-point CPU tensors"):
+    with pytest.raises(RuntimeError, match="expected floating-point CPU or CUDA tensors"):
         optim.SGD([strange], fused=True).step()
     optim.SGD([strange], lr=0.5).step()
     assert strange.tolist() == [0.5, 0.5]

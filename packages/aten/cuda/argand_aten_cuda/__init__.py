@@ -8,10 +8,11 @@ argand_c10.check_abi("argand-aten-cuda", built_for=2)
 
 import argand_aten  # noqa: E402, F401  (the ABI is checked first; its operators must be registered)
 
-from argand_aten_cuda import _C  # noqa: E402
+from argand_aten_cuda import _C, libraries  # noqa: E402
 from argand_aten_cuda.provider import find  # noqa: E402
 
 _C.set_provider(find)
+libraries.install()
 
 __version__ = "0.1.0"
-__all__: list[str] = []
+__all__ = ["libraries"]

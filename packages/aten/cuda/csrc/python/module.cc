@@ -1,5 +1,12 @@
 // The extension argand_aten_cuda._C: registers the CUDA kernels and has Python provide their code.
 #define PY_SSIZE_T_CLEAN
+
+#include <string>
+#include <vector>
+
+#include "packages/aten/cuda/csrc/blas/cublaslt.h"
+#include "packages/aten/cuda/csrc/core/settings.h"
+#include "packages/aten/cuda/csrc/dnn/cudnn.h"
 #include "packages/aten/cuda/csrc/init.h"
 #include "packages/aten/cuda/csrc/launch.h"
 #include "packages/c10/csrc/abi/python_api.h"
@@ -52,7 +59,41 @@ PyObject* load_kernel(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+PyObject* set_library(PyObject*, PyObject* args) {
+  const char* name;
+  PyObject* candidates;
+  if (!PyArg_ParseTuple(args, "sO!", &name, &PyList_Type, &candidates)) return nullptr;
+  std::vector<std::string> found;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(candidates); i++) {
+    const char* text = PyUnicode_AsUTF8(PyList_GET_ITEM(candidates, i));
+    if (!text) return nullptr;
+    found.emplace_back(text);
+  }
+  if (strcmp(name, "cublasLt") != 0 && strcmp(name, "cudnn") != 0) return PyErr_Format(PyExc_ValueError, "set_library: got '%s', expected cublasLt or cudnn", name);
+  (strcmp(name, "cudnn") == 0 ? argand::cuda::dnn::search() : argand::cuda::lt::search()).candidates = std::move(found);
+  Py_RETURN_NONE;
+}
+
+PyObject* library_version(PyObject*, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  if (!text) return nullptr;
+  size_t version = 0;
+  const int status = argand::guarded([&] { version = strcmp(text, "cudnn") == 0 ? argand::cuda::dnn::library().version() : argand::cuda::lt::library().version(); });
+  return status ? python_api->raise(status) : PyLong_FromSize_t(version);
+}
+
+PyObject* set_settings(PyObject*, PyObject* args) {
+  int matmul_tf32, conv_tf32, benchmark, deterministic;
+  if (!PyArg_ParseTuple(args, "pppp", &matmul_tf32, &conv_tf32, &benchmark, &deterministic)) return nullptr;
+  argand::cuda::Settings& s = argand::cuda::settings();
+  s.matmul_tf32 = matmul_tf32, s.conv_tf32 = conv_tf32, s.conv_benchmark = benchmark, s.conv_deterministic = deterministic;
+  Py_RETURN_NONE;
+}
+
 PyMethodDef kMethods[] = {
+    {"set_library", set_library, METH_VARARGS, "set_library(name, candidates): where 'cublasLt' or 'cudnn' may be; it is opened at its first use."},
+    {"library_version", library_version, METH_O, "library_version(name): the version number of 'cublasLt' or 'cudnn', which is opened."},
+    {"set_settings", set_settings, METH_VARARGS, "set_settings(matmul_tf32, conv_tf32, benchmark, deterministic): see csrc/core/settings.h."},
     {"set_provider", set_provider, METH_O, "set_provider(find): find(name, architecture) -> (code object, entry, threads, shared bytes)."},
     {"load_kernel", load_kernel, METH_VARARGS, "load_kernel(name, device): loads a specialization's code on a device, compiling it where it is missing."},
     {nullptr, nullptr, 0, nullptr},

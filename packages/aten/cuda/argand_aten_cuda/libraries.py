@@ -1,0 +1,85 @@
+"""Where NVIDIA's libraries are, and what programs choose for them."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from dataclasses import dataclass
+
+from argand_aten_cuda import _C
+
+__all__ = ["Settings", "install", "set_settings", "version"]
+
+
+@dataclass(frozen=True)
+class _Library:
+    """One library: an environment variable that names its file, its places below the `nvidia` namespace package, its file names."""
+
+    variable: str
+    folders: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def candidates(self, roots: list[str]) -> list[str]:
+        """Paths of files that are there, best first, then names for the loader's own search."""
+        named = os.environ.get(self.variable)
+        if named:
+            return [named]
+        paths = [
+            os.path.join(root, folder, name)
+            for root in roots
+            for folder in self.folders
+            for name in self.names
+        ]
+        return [path for path in paths if os.path.exists(path)] + list(self.names)
+
+
+_LIBRARIES = {
+    "cublasLt": _Library(
+        "ARGAND_CUBLASLT_LIBRARY", ("cu13/lib", "cublas/lib"), ("libcublasLt.so.13", "libcublasLt.so.12")
+    ),
+    "cudnn": _Library("ARGAND_CUDNN_LIBRARY", ("cudnn/lib",), ("libcudnn.so.9",)),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What programs choose; the defaults are PyTorch's.
+
+    Attributes:
+        matmul_tf32: float32 matrix products may round their operands to TF32.
+        conv_tf32: float32 convolutions may.
+        benchmark: each new convolution is measured in several ways, and the fastest one kept.
+        deterministic: only ways that give the same bits in every run are taken.
+    """
+
+    matmul_tf32: bool = False
+    conv_tf32: bool = True
+    benchmark: bool = False
+    deterministic: bool = False
+
+
+def _roots() -> list[str]:
+    spec = importlib.util.find_spec("nvidia")
+    return [] if spec is None or spec.submodule_search_locations is None else list(spec.submodule_search_locations)
+
+
+def install() -> None:
+    """Tells the kernels where the libraries are; each is opened at its first use."""
+    roots = _roots()
+    for name, library in _LIBRARIES.items():
+        _C.set_library(name, library.candidates(roots))
+
+
+def set_settings(settings: Settings) -> None:
+    """Makes the kernels keep to `settings` from their next call on."""
+    _C.set_settings(settings.matmul_tf32, settings.conv_tf32, settings.benchmark, settings.deterministic)
+
+
+def version(name: str) -> int:
+    """The version number of "cublasLt" or "cudnn", as the library says it.
+
+    Raises:
+        RuntimeError: where it cannot be opened.
+    """
+    found: int = _C.library_version(name)
+    return found

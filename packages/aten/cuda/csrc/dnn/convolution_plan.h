@@ -1,0 +1,26 @@
+// One convolution, or the gradient of one, through cuDNN, on addresses; how it is computed is chosen once for each problem.
+#pragma once
+
+#include "packages/c10/csrc/abi/tensor.h"
+
+namespace argand::cuda {
+
+enum class ConvolutionPart : uint8_t { kForward, kData, kFilter };  // y; the gradient of x; the gradient of w
+
+// Dense tensors in the order (batch, channel, height, width); the weight is (out channel, in channel of a group, height, width).
+// All that the choice depends on. No padding: compared and hashed as bytes.
+struct ConvolutionProblem {
+  int64_t x[4], w[4], y[4];
+  int64_t padding[2], stride[2], dilation[2];
+  int32_t device;
+  uint8_t dtype;  // float16, bfloat16, float32 or float64
+  ConvolutionPart part;
+  uint8_t tf32, deterministic;
+};
+static_assert(sizeof(ConvolutionProblem) == 152);
+
+// Queues it on the device's current stream; the device must be current, and addresses aligned to 16 bytes. Two of x, w and y are
+// read, the third is written.
+void run_convolution(const char* op, const ConvolutionProblem& problem, void* x, void* w, void* y);
+
+}  // namespace argand::cuda
