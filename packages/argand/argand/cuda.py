@@ -1,25 +1,17 @@
-"""What programs ask about CUDA before they choose a device: this build has the CPU only."""
+"""CUDA devices under the names of `torch.cuda`: devices, streams, events, memory, graphs, random numbers, and `amp`."""
 
 from __future__ import annotations
 
-__all__ = ["device_count", "is_available", "manual_seed", "manual_seed_all"]
+import importlib
+from typing import Any
+
+from argand_c10 import cuda as _runtime
+from argand_c10.cuda import *  # noqa: F403
+
+__all__ = [*_runtime.__all__]
 
 
-def is_available() -> bool:
-    """Whether a CUDA device can be used."""
-    return False
-
-
-def device_count() -> int:
-    """How many CUDA devices can be used."""
-    return 0
-
-
-def manual_seed(seed: int) -> None:
-    """Seed the current CUDA device's generator; without devices there is none."""
-    int(seed)
-
-
-def manual_seed_all(seed: int) -> None:
-    """Seed the generators of all CUDA devices; without devices there are none."""
-    int(seed)
+def __getattr__(name: str) -> Any:
+    if name == "amp":
+        return importlib.import_module("argand_autograd.amp")
+    raise AttributeError(f"module 'argand.cuda' has no attribute {name!r}")

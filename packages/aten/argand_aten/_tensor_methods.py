@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import argand_c10
-from argand_c10 import Tensor
-
 from argand_aten import _C, _functions
+from argand_c10 import Tensor
 
 _op = _C.operators
 
@@ -52,14 +51,21 @@ def _type(self: Tensor, dtype: Any = None) -> Any:
     return str(self.dtype) if dtype is None else _op["to"](self, dtype)
 
 
-def _cpu(self: Tensor) -> Tensor:
+def _cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     """`self` in host memory."""
-    return _op["to"](self, "cpu")
+    return _op["to"](self, "cpu", memory_format=memory_format)
 
 
-def _cuda(self: Tensor, device: Any = None) -> Tensor:
-    """`self` on a CUDA device, where there is one."""
-    return _op["to"](self, "cuda" if device is None else device)
+def _cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+    """`self` on a CUDA device (default: the current one); `self` itself if it is there.
+
+    Args:
+        device: an index, a name or a device.
+        non_blocking: return before a copy from page-locked memory is done.
+        memory_format: of the copy.
+    """
+    device = argand_c10.device("cuda" if device is None else device)
+    return _op["to"](self, device, non_blocking=non_blocking, memory_format=memory_format)
 
 
 def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
@@ -68,8 +74,10 @@ def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 
 
 def _new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A tensor from data, with the dtype of `self`."""
-    made = argand_c10.tensor(data, dtype=self.dtype if dtype is None else dtype)
+    """A tensor from data, with the dtype and the device of `self`."""
+    made = argand_c10.tensor(
+        data, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device
+    )
     if requires_grad:
         made.requires_grad_()
     return made

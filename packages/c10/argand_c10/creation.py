@@ -23,7 +23,9 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """
     if isinstance(data, Tensor):
         same_dtype = dtype is None or _C.promote_types(dtype, dtype) == data.dtype
-        same_device = device is None or _C.device(device).type == data.device.type
+        target = data.device if device is None else _C.device(device)
+        same_index = target.index is None or target.index == data.device.index
+        same_device = target.type == data.device.type and (same_index or data.is_cpu)
         if same_dtype and same_device:
             return data
         convert = getattr(data, "to", None)

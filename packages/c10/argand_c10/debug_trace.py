@@ -65,7 +65,9 @@ def enabled() -> bool:
 def add(stage: str, payload: Any) -> None:
     """Attach what a stage made to the compilation under way in this context, if any."""
     if stage not in STAGES:
-        raise ValueError(f"debug_trace.add: got stage {stage!r}, expected one of {', '.join(STAGES)}")
+        raise ValueError(
+            f"debug_trace.add: got stage {stage!r}, expected one of {', '.join(STAGES)}"
+        )
     current = _current.get()
     if current is not None:
         current.items.append((stage, payload))

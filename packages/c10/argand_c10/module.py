@@ -417,6 +417,12 @@ class Module:
         """Move all parameters and buffers to the CPU."""
         return self.to(device="cpu")
 
+    def cuda(self: ModuleType, device: Any = None) -> ModuleType:
+        """Move all parameters and buffers to a CUDA device, given as an index or a name (default: the current one)."""
+        if device is None:
+            return self.to(device="cuda")
+        return self.to(device=f"cuda:{device}" if isinstance(device, int) else device)
+
     def train(self: ModuleType, mode: bool = True) -> ModuleType:
         """Set training mode here and below."""
         if not isinstance(mode, bool):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from argand_c10 import _C
 from argand_c10._C import Generator, Tensor, default_generator
 
 __all__ = [
@@ -18,27 +19,36 @@ __all__ = [
 ]
 
 
+def _set_seed(seed: int) -> None:
+    for generator in _C._default_generators():
+        generator.manual_seed(seed)
+
+
 def manual_seed(seed: int) -> Generator:
-    """Start the default generator's stream of this seed from its beginning.
+    """Start the default generators' streams of this seed from their beginning, on the CPU and on all devices.
 
     Args:
         seed: from -2**63 to 2**64 - 1.
     """
-    return default_generator.manual_seed(seed)
+    default_generator.manual_seed(seed)
+    _set_seed(seed)
+    return default_generator
 
 
 def seed() -> int:
-    """Seed the default generator from the operating system's entropy; returns the seed."""
-    return default_generator.seed()
+    """Seed the default generators from the operating system's entropy; returns the seed."""
+    number = default_generator.seed()
+    _set_seed(number)
+    return number
 
 
 def initial_seed() -> int:
-    """The seed of the default generator."""
+    """The seed of the CPU's default generator."""
     return default_generator.initial_seed()
 
 
 def get_rng_state() -> Tensor:
-    """The state of the default generator, a uint8 tensor."""
+    """The state of the CPU's default generator, a uint8 tensor."""
     return default_generator.get_state()
 
 
@@ -48,11 +58,20 @@ def set_rng_state(new_state: Tensor | bytes) -> None:
 
 
 @contextmanager
-def fork_rng(enabled: bool = True) -> Iterator[None]:
-    """Context manager that puts the default generator's state back at its end."""
-    state = get_rng_state()
+def fork_rng(devices: Iterable[str | _C.device] | None = None, enabled: bool = True) -> Iterator[None]:
+    """Context manager that puts the default generators' states back at its end.
+
+    Args:
+        devices: the devices besides the CPU whose states are kept (default: all that drew random numbers so far).
+        enabled: False: nothing is put back.
+    """
+    generators = _C._default_generators()
+    if devices is not None:
+        chosen = {str(_C.device(device)) for device in devices}
+        generators = [g for g in generators if g.device.type == "cpu" or str(g.device) in chosen]
+    states = [(generator, generator.get_state()) for generator in generators if enabled]
     try:
         yield
     finally:
-        if enabled:
-            set_rng_state(state)
+        for generator, state in states:
+            generator.set_state(state)

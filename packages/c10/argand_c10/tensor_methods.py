@@ -60,12 +60,15 @@ def _rebuild_tensor(
     shape: tuple[int, ...],
     requires_grad: bool,
     state: dict[str, Any] | None,
+    device: str | None = None,
 ) -> Tensor:
     """A tensor from what `Tensor.__reduce_ex__` recorded; `data` is None on the meta device."""
     if data is None:
         plain = _C._empty_strided(shape, None, dtype, "meta")
     else:
         plain = _C._tensor_from_bytes(data, dtype, shape)
+        if device is not None:
+            plain = _C.tensor(plain, device=device)
     if cls is not Tensor:
         plain = Tensor._make_subclass(cls, plain)
     if requires_grad:
@@ -96,7 +99,8 @@ def _reduce_ex(self: Tensor, protocol: int) -> tuple[Any, ...]:
     data = None if self.is_meta else _C._tensor_to_bytes(self)
     state = self.__dict__ or None
     args = (type(self), data, self.dtype, tuple(self.shape), self.requires_grad, state)
-    return _rebuild_tensor, args
+    here = self.is_cpu or self.is_meta
+    return _rebuild_tensor, args if here else (*args, str(self.device))
 
 
 def _copied_storage(self: Tensor, memo: dict[int, Any]) -> _C.UntypedStorage:
@@ -135,6 +139,24 @@ def _copy(self: Tensor) -> Tensor:
     return result
 
 
+def _pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """This tensor in page-locked memory, from where copies to a CUDA device can run in the background."""
+    return self if self.is_pinned() else _C._cuda_pin_memory(self)
+
+
+def _is_pinned(self: Tensor, device: Any = None) -> bool:
+    """Whether the memory is page-locked."""
+    return _C._cuda_is_pinned(self)
+
+
+def _record_stream(self: Tensor, stream: Any) -> None:
+    """Keep this tensor's memory from reuse until the work that a stream has when it is freed is done.
+
+    Needed where a tensor is used on another stream than that on which it was made.
+    """
+    _C._cuda_record_stream(self, stream.device_index, stream.cuda_stream)
+
+
 def _dir(self: Tensor) -> list[str]:
     return sorted(set(dir(type(self))) | set(self.__dict__))
 
@@ -148,6 +170,9 @@ def install() -> None:
         "__copy__": _copy,
         "__deepcopy__": _deepcopy,
         "__dir__": _dir,
+        "is_pinned": _is_pinned,
+        "pin_memory": _pin_memory,
+        "record_stream": _record_stream,
         "__array_priority__": 1000,
         "__array_wrap__": _array_wrap,
     }

@@ -70,8 +70,8 @@ def test_bad_device_text(text):
 
 
 def test_device_of_wrong_type():
-    with pytest.raises(TypeError, match="must be str or device, not int"):
-        c10.device(3)
+    with pytest.raises(TypeError, match="must be str or device, not float"):
+        c10.device(3.5)
     with pytest.raises(RuntimeError, match="index"):
         c10.device("cuda:1", 2)
 

@@ -132,7 +132,7 @@ def test_accepts_tensors_and_generators():
         ("bool", 1, "bool, not int"),
         ("str", b"x", "str, not bytes"),
         ("ScalarType", "float31", "dtype, not str"),
-        ("Device", 0, "device, not int"),
+        ("Device", 0.5, "device, not float"),
         ("int[]", [1, True], "tuple of ints, but found element of type bool at pos 1"),
         ("int[]", [1, "a"], "tuple of ints, but found element of type str at pos 1"),
         ("int[]", "ab", "tuple of ints, not str"),

@@ -44,7 +44,7 @@ def test_generator_states():
         with pytest.raises(TypeError, match="uint8 tensor of 16"):
             g.set_state(bad)
     with pytest.raises(TypeError, match="device"):
-        c10.Generator(3)
+        c10.Generator(3.5)
 
 
 def test_default_state_round_trip():

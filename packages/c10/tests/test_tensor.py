@@ -90,7 +90,7 @@ def test_builtin_types_as_dtypes(python_type, dtype):
         (float("nan"), {"dtype": "int32"}, RuntimeError, "int32 without overflow"),
         (1j, {"dtype": "float32"}, TypeError, "complex"),
         ([1], {"dtype": "float31"}, TypeError, "dtype"),
-        ([1], {"device": 3}, TypeError, "device"),
+        ([1], {"device": 3.5}, TypeError, "device"),
         (np.array(["a"]), {}, TypeError, "array"),
     ],
 )

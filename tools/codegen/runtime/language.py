@@ -535,7 +535,11 @@ def as_tensor(ops: Any, x: Any) -> Any:
 
 
 def same_device(t: Any, device: Any) -> bool:
-    return device is None or str(_c10.device(device).type) == str(t.device.type)
+    if device is None:
+        return True
+    (wanted, own) = (_c10.device(device), t.device)
+    same_index = wanted.index is None or own.index is None or wanted.index == own.index
+    return bool(str(wanted.type) == str(own.type) and same_index)
 
 
 def device_of(t: Any) -> Any:

@@ -328,7 +328,9 @@ inline double finfo_max(int dtype) {
 }
 inline double finfo_min(int dtype) { return -finfo_max(dtype); }
 inline bool same_device(const Tensor& t, std::optional<ArgandDevice> device) {
-  return !device || ARGAND_DEVICE_TYPE(*device) == ARGAND_DEVICE_TYPE(t.device());
+  if (!device || *device == t.device()) return true;
+  const bool any = ARGAND_DEVICE_INDEX(*device) == 0xff || ARGAND_DEVICE_TYPE(*device) == ARGAND_CPU;  // there is one CPU
+  return any && ARGAND_DEVICE_TYPE(*device) == ARGAND_DEVICE_TYPE(t.device());
 }
 inline int64_t arange_length(const Scalar& start, const Scalar& end, const Scalar& step) {
   const double s = step.to_double(), span = end.to_double() - start.to_double();

@@ -143,6 +143,7 @@ PyObject* int_tuple(const int64_t* values, Py_ssize_t n);
 
 // ---- generator_type.cc, storage_type.cc --------------------------------------------------------------------------------
 int init_generator(PyObject* module);
+extern PyMethodDef generator_functions[];
 PyObject* generator_object(ArgandGenerator* generator);  // the same object for the same generator
 int init_storage(PyObject* module);
 PyObject* storage_object(ArgandStorage* storage);  // adds a reference
@@ -171,8 +172,12 @@ extern PyMethodDef slot_functions[];  // tensor_slots.cc
 extern PyMethodDef factory_functions[];
 extern PyMethodDef interop_functions[];
 extern PyMethodDef runtime_functions[];
+extern PyMethodDef cuda_functions[];         // cuda.cc
+PyObject* pin_memory_of(PyObject* tensor);  // a copy in page-locked memory
+PyObject* cuda_array_interface(PyObject* tensor, void*);
 extern PyBufferProcs tensor_buffer;
 PyObject* tensor_from_data(PyObject* data, int dtype, ArgandDevice device);  // dtype NONE: inferred; copies
+void gather_elements(const ArgandTensor* t, char* out);                      // of the CPU, in row-major order
 PyObject* tensor_numpy(PyObject* self, bool force);
 PyObject* tensor_array(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 PyObject* tensor_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);

@@ -147,6 +147,16 @@ int device_from(PyObject* o, ArgandDevice* out) {
     *out = device_of(o);
     return 1;
   }
+  if (PyLong_CheckExact(o)) {  // as `x.to(0)`: a CUDA device
+    const long index = PyLong_AsLong(o);
+    if (index == -1 && PyErr_Occurred()) return -1;
+    if (index < 0 || index >= 0xff) {
+      PyErr_Format(PyExc_RuntimeError, "device: got index %ld, expected 0 to 254", index);
+      return -1;
+    }
+    *out = ARGAND_DEVICE(ARGAND_CUDA, index);
+    return 1;
+  }
   if (!PyUnicode_Check(o)) return 0;
   const char* text = PyUnicode_AsUTF8(o);
   if (!text) return -1;

@@ -5,9 +5,10 @@ namespace argand::py {
 namespace {
 
 struct DLDevice {
-  int32_t type;  // 1: CPU
+  int32_t type;
   int32_t id;
 };
+constexpr int32_t kDLCpu = 1, kDLCuda = 2, kDLCudaHost = 3, kDLCudaManaged = 13;
 struct DLDataType {
   uint8_t code, bits;
   uint16_t lanes;
@@ -58,6 +59,11 @@ void delete_exported(Managed* managed) {
   delete exported;
 }
 
+DLDevice dlpack_device(const ArgandTensor* t) {
+  const ArgandDevice device = t->storage->device;
+  return ARGAND_DEVICE_TYPE(device) == ARGAND_CUDA ? DLDevice{kDLCuda, ARGAND_DEVICE_INDEX(device)} : DLDevice{kDLCpu, 0};
+}
+
 template <class Managed>
 Managed* export_tensor(ArgandTensor* t) {
   auto* exported = new Exported<Managed>{};
@@ -67,7 +73,7 @@ Managed* export_tensor(ArgandTensor* t) {
     exported->dims[i] = t->sizes[i];
     exported->dims[ARGAND_MAX_DIMS + i] = t->strides[i];
   }
-  exported->managed.tensor = {t->data, {1, 0}, t->ndim, kTypes[t->dtype], exported->dims, exported->dims + ARGAND_MAX_DIMS, 0};
+  exported->managed.tensor = {t->data, dlpack_device(t), t->ndim, kTypes[t->dtype], exported->dims, exported->dims + ARGAND_MAX_DIMS, 0};
   exported->managed.deleter = delete_exported<Managed>;
   return &exported->managed;
 }
@@ -87,6 +93,7 @@ struct DlpackOptions {
   PyObject* max_version = Py_None;
   PyObject* device = Py_None;
   PyObject* copy = Py_None;
+  PyObject* stream = Py_None;
 };
 
 bool read_options(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, DlpackOptions& options) {
@@ -102,20 +109,37 @@ bool read_options(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Dl
       options.device = args[i];
     } else if (PyUnicode_CompareWithASCIIString(name, "copy") == 0) {
       options.copy = args[i];
-    } else if (PyUnicode_CompareWithASCIIString(name, "stream") != 0) {  // there are no streams on the CPU
+    } else if (PyUnicode_CompareWithASCIIString(name, "stream") == 0) {
+      options.stream = args[i];
+    } else {
       PyErr_Format(PyExc_TypeError, "__dlpack__() got an unexpected keyword argument %R", name);
       return false;
     }
   }
-  if (options.device != Py_None) {
-    int type = 0, id = 0;
-    if (!PyArg_ParseTuple(options.device, "ii;__dlpack__: dl_device must be a tuple (type, id)", &type, &id)) return false;
-    if (type != 1) {
-      PyErr_Format(PyExc_BufferError, "__dlpack__: got device type %d, expected 1 (CPU), where the tensor is", type);
-      return false;
-    }
-  }
   return true;
+}
+
+// What the consumer's stream gets from now on runs after what is on the producer's current one: None and 1 are the default stream,
+// 2 the thread's default stream, -1 asks for no order.
+bool order_streams(ArgandDevice device, PyObject* consumer) {
+  const ArgandDeviceInterface* interface = api->device_interface(ARGAND_DEVICE_TYPE(device));
+  const int32_t index = ARGAND_DEVICE_INDEX(device);
+  const long long number = consumer == Py_None ? 1 : PyLong_AsLongLong(consumer);
+  if (PyErr_Occurred()) return false;
+  if (number == -1) return true;
+  if (number == 0) {
+    PyErr_SetString(PyExc_BufferError, "__dlpack__: got stream 0, which is ambiguous; expected 1 (the default stream), 2, or a stream's address");
+    return false;
+  }
+  void* target = number == 1 ? nullptr : reinterpret_cast<void*>(static_cast<intptr_t>(number));
+  void *source = nullptr, *event = nullptr;
+  int status = interface->stream_current(index, &source);
+  if (status || source == target) return !status || raise(status);
+  status = interface->event_new(index, 0, &event);
+  if (!status) status = interface->event_record(event, index, source);
+  if (!status) status = interface->stream_wait_event(index, target, event);
+  if (event) interface->event_destroy(event, index);
+  return !status || raise(status);
 }
 
 PyObject* export_capsule(ArgandTensor* t, bool versioned, bool copied) {
@@ -165,7 +189,10 @@ PyObject* import_tensor(PyObject* capsule, const char* name, const char* used_na
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
   if (!managed) return nullptr;
   const DLTensor& d = managed->tensor;
-  if (d.device.type != 1) return PyErr_Format(PyExc_BufferError, "from_dlpack: got memory of device type %d, expected 1 (CPU)", d.device.type);
+  const bool on_cuda = d.device.type == kDLCuda || d.device.type == kDLCudaManaged;
+  if (!on_cuda && d.device.type != kDLCpu && d.device.type != kDLCudaHost)
+    return PyErr_Format(PyExc_BufferError, "from_dlpack: got memory of device type %d, expected 1 (CPU) or 2 (CUDA)", d.device.type);
+  const ArgandDevice device = on_cuda ? ARGAND_DEVICE(ARGAND_CUDA, d.device.id) : ARGAND_DEVICE(ARGAND_CPU, 0);
   if (d.ndim < 0 || d.ndim > ARGAND_MAX_DIMS)
     return PyErr_Format(PyExc_BufferError, "from_dlpack: got %d dimensions, expected at most %d", d.ndim, ARGAND_MAX_DIMS);
   int dtype = dtype_of(d.dtype);
@@ -180,8 +207,7 @@ PyObject* import_tensor(PyObject* capsule, const char* name, const char* used_na
   size_t nbytes = numel ? static_cast<size_t>((last + 1) * item_size(dtype)) : 0;
   ArgandStorage* storage = nullptr;
   ArgandTensor* t = nullptr;
-  int status =
-      api->storage_from_blob(ARGAND_DEVICE(ARGAND_CPU, 0), static_cast<char*>(d.data) + d.byte_offset, nbytes, nullptr, managed, flags, &storage);
+  int status = api->storage_from_blob(device, static_cast<char*>(d.data) + d.byte_offset, nbytes, nullptr, managed, flags, &storage);
   if (status) return raise(status);
   status = api->tensor_from_storage(storage, d.ndim, d.shape, strides, 0, dtype, &t);
   if (!status && PyCapsule_SetName(capsule, used_name) == 0) storage->deleter = delete_imported<Managed>;  // it is ours now
@@ -212,23 +238,54 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
     PyErr_SetString(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
     return nullptr;
   }
-  if (ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CPU)
-    return PyErr_Format(PyExc_BufferError, "__dlpack__: got a tensor on %s, expected one on the CPU", device_type_name(t->storage->device));
+  const ArgandDeviceType type = ARGAND_DEVICE_TYPE(t->storage->device);
+  if (type != ARGAND_CPU && type != ARGAND_CUDA)
+    return PyErr_Format(PyExc_BufferError, "__dlpack__: got a tensor on %s, expected one on the CPU or a CUDA device",
+                        device_type_name(t->storage->device));
+  DLDevice wanted = dlpack_device(t);
+  if (options.device != Py_None && !PyArg_ParseTuple(options.device, "ii;__dlpack__: dl_device must be a tuple (type, id)", &wanted.type, &wanted.id))
+    return nullptr;
+  const bool same = wanted.type == dlpack_device(t).type && wanted.id == dlpack_device(t).id;
+  if (!same && (wanted.type != kDLCpu || options.copy == Py_False))
+    return PyErr_Format(PyExc_BufferError, "__dlpack__: got device type %d, expected %d, where the tensor is%s", wanted.type, dlpack_device(t).type,
+                        wanted.type == kDLCpu ? ", or copy=None" : " (or 1, the CPU)");
   int major = 0, minor = 0;
   if (options.max_version != Py_None &&
       !PyArg_ParseTuple(options.max_version, "ii;__dlpack__: max_version must be a tuple (major, minor)", &major, &minor))
     return nullptr;
-  bool copy = options.copy == Py_True;
-  Ref source = copy ? Ref(tensor_from_data(self, ARGAND_DTYPE_NONE, t->storage->device)) : new_ref(self);
+  const bool copy = options.copy == Py_True || !same;
+  Ref source = copy ? Ref(tensor_from_data(self, ARGAND_DTYPE_NONE, same ? t->storage->device : ARGAND_DEVICE(ARGAND_CPU, 0))) : new_ref(self);
+  if (source && type == ARGAND_CUDA && same && !order_streams(t->storage->device, options.stream)) return nullptr;
   return source ? export_capsule(tensor_of(source.get()), major >= 1, copy) : nullptr;
 }
 
 PyObject* tensor_dlpack_device(PyObject* self, PyObject*) {
   ArgandTensor* t = unwrap(self);
   if (!t) return nullptr;
-  if (ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CPU)
-    return PyErr_Format(PyExc_BufferError, "__dlpack_device__: got a tensor on %s, expected one on the CPU", device_type_name(t->storage->device));
-  return Py_BuildValue("(ii)", 1, 0);
+  const ArgandDeviceType type = ARGAND_DEVICE_TYPE(t->storage->device);
+  if (type != ARGAND_CPU && type != ARGAND_CUDA)
+    return PyErr_Format(PyExc_BufferError, "__dlpack_device__: got a tensor on %s, expected one on the CPU or a CUDA device",
+                        device_type_name(t->storage->device));
+  const DLDevice device = dlpack_device(t);
+  return Py_BuildValue("(ii)", device.type, device.id);
+}
+
+// The stream to ask a producer for: None for memory of the CPU, else our current stream of its device; NULL + exception.
+static PyObject* consumer_stream(PyObject* producer) {
+  Ref method(PyObject_GetAttrString(producer, "__dlpack_device__"));
+  if (!method) {
+    PyErr_Clear();
+    Py_RETURN_NONE;
+  }
+  int type = 0, id = 0;
+  Ref device(PyObject_CallNoArgs(method.get()));
+  if (!device || !PyArg_ParseTuple(device.get(), "ii;__dlpack_device__ must return a tuple (type, id)", &type, &id)) return nullptr;
+  if (type != kDLCuda && type != kDLCudaManaged) Py_RETURN_NONE;
+  ArgandDevice ours = 0;
+  void* stream = nullptr;
+  if (int status = api->resolve_device("from_dlpack", ARGAND_DEVICE(ARGAND_CUDA, id), &ours)) return raise(status);
+  if (int status = api->device_interface(ARGAND_CUDA)->stream_current(id, &stream)) return raise(status);
+  return PyLong_FromLongLong(stream ? static_cast<long long>(reinterpret_cast<intptr_t>(stream)) : 1);
 }
 
 PyObject* from_dlpack(PyObject*, PyObject* o) {
@@ -238,12 +295,15 @@ PyObject* from_dlpack(PyObject*, PyObject* o) {
     PyErr_Clear();
     return PyErr_Format(PyExc_TypeError, "from_dlpack: got %s, expected a DLPack capsule or an object with __dlpack__", Py_TYPE(o)->tp_name);
   }
+  Ref stream(consumer_stream(o));
+  if (!stream) return nullptr;
   Ref no_args(PyTuple_New(0)), keywords(Py_BuildValue("{s:(ii)}", "max_version", 1, 0));
-  if (!no_args || !keywords) return nullptr;
+  if (!no_args || !keywords || (stream.get() != Py_None && PyDict_SetItemString(keywords.get(), "stream", stream.get()) < 0)) return nullptr;
   Ref capsule(PyObject_Call(method.get(), no_args.get(), keywords.get()));
   if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // a producer from before DLPack 1.0
     PyErr_Clear();
-    capsule = Ref(PyObject_CallNoArgs(method.get()));
+    if (PyDict_DelItemString(keywords.get(), "max_version") < 0) return nullptr;
+    capsule = Ref(PyObject_Call(method.get(), no_args.get(), keywords.get()));
   }
   return capsule ? import_capsule(capsule.get()) : nullptr;
 }

@@ -125,6 +125,8 @@ static char* gather(const ArgandTensor* t, const char* data, int d, char* out) {
   return out;
 }
 
+void gather_elements(const ArgandTensor* t, char* out) { gather(t, static_cast<const char*>(t->data), 0, out); }
+
 static bool move_to(ArgandTensor*& t, ArgandDevice device) {
   if (device == t->storage->device) return true;
   ArgandTensor* moved = nullptr;
@@ -214,9 +216,9 @@ static bool read_options(const char* function, PyObject* dtype, PyObject* device
   if (status <= 0) return false;
   status = device == Py_None ? 1 : device_from(device, device_out);
   if (status == 0) PyErr_Format(PyExc_TypeError, "%s(): argument 'device' must be device or str, not %s", function, Py_TYPE(device)->tp_name);
-  ArgandDeviceType type = ARGAND_DEVICE_TYPE(*device_out);
-  if (type == ARGAND_CPU || type == ARGAND_META) *device_out = ARGAND_DEVICE(type, 0);
-  return status > 0;
+  if (status <= 0) return false;
+  if (int failed = api->resolve_device(function, *device_out, device_out)) raise(failed);
+  return !PyErr_Occurred();
 }
 
 static PyObject* tensor(PyObject*, PyObject* args, PyObject* kwargs) {
@@ -228,7 +230,13 @@ static PyObject* tensor(PyObject*, PyObject* args, PyObject* kwargs) {
                                    &pin_memory))
     return nullptr;
   if (!read_options("tensor", dtype_arg, device_arg, &dtype, &device)) return nullptr;
+  if (device_arg == Py_None && is_tensor(data)) {
+    ArgandTensor* source = unwrap(data);
+    if (!source) return nullptr;
+    device = source->storage->device;
+  }
   Ref result(tensor_from_data(data, dtype, device));
+  if (result && pin_memory) result = Ref(pin_memory_of(result.get()));
   if (result && requires_grad && PyObject_SetAttr(result.get(), names.requires_grad, Py_True) < 0) return nullptr;
   return result.take();
 }

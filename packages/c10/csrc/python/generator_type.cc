@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "packages/c10/csrc/python/binding.h"
+#include "packages/c10/csrc/random/generator.h"
 
 namespace argand::py {
 
@@ -150,6 +151,20 @@ static PyType_Slot generator_slots[] = {{Py_tp_new, reinterpret_cast<void*>(gene
 static PyType_Spec generator_spec = {"argand_c10.Generator", sizeof(GeneratorObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
                                      generator_slots};
 static PyMethodDef restore_definition = {"_restore_generator", restore_generator, METH_VARARGS, nullptr};
+
+static PyObject* default_generators(PyObject*, PyObject*) {
+  ArgandGenerator* all[256];
+  const size_t n = argand_default_generators(all, 256);
+  Ref list(PyList_New(0));
+  for (size_t i = 0; list && i < n; i++) {
+    Ref entry(generator_object(all[i]));
+    if (!entry || PyList_Append(list.get(), entry.get()) < 0) return nullptr;
+  }
+  return list.take();
+}
+PyMethodDef generator_functions[] = {{"_default_generators", default_generators, METH_NOARGS,
+                                      "The default generators of the devices that drew random numbers so far, the CPU's first."},
+                                     {nullptr, nullptr, 0, nullptr}};
 
 int init_generator(PyObject* module) {
   generator_type = new_type(module, &generator_spec);

@@ -67,6 +67,19 @@ static void release_buffer(PyObject*, Py_buffer* view) {
 }
 PyBufferProcs tensor_buffer = {get_buffer, release_buffer};
 
+// Only with force=True: through a copy.
+static PyObject* numpy_of_device(PyObject* self, bool force) {
+  ArgandTensor* t = unwrap(self);
+  const ArgandDevice device = t->storage->device;
+  if (force && ARGAND_DEVICE_TYPE(device) != ARGAND_META) {
+    Ref copy(tensor_from_data(self, ARGAND_DTYPE_NONE, ARGAND_DEVICE(ARGAND_CPU, 0)));
+    return copy ? tensor_numpy(copy.get(), false) : nullptr;
+  }
+  const std::string index = ARGAND_DEVICE_TYPE(device) == ARGAND_META ? "" : ":" + std::to_string(ARGAND_DEVICE_INDEX(device));
+  return PyErr_Format(PyExc_TypeError, "can't convert %s%s device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",
+                      device_type_name(device), index.c_str());
+}
+
 PyObject* tensor_numpy(PyObject* self, bool force) {
   ArgandTensor* t = unwrap(self);
   if (!t) return nullptr;
@@ -74,9 +87,7 @@ PyObject* tensor_numpy(PyObject* self, bool force) {
     PyErr_SetString(PyExc_RuntimeError, "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
     return nullptr;
   }
-  if (ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CPU)
-    return PyErr_Format(PyExc_TypeError, "can't convert %s device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",
-                        device_type_name(t->storage->device));
+  if (ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CPU) return numpy_of_device(self, force);
   if (!kFormat[t->dtype]) {
     PyErr_SetString(PyExc_TypeError, "numpy(): got a bfloat16 tensor, which NumPy has no dtype for; convert it first, as in tensor.float().numpy()");
     return nullptr;

@@ -39,8 +39,7 @@ static PyObject* memory_format_number(const Call& call, PyObject* value) {
   static PyObject* const zero = PyLong_FromLong(0);
   if (value == contiguous_format) return zero;
   if (value == preserve_format) return Py_None;
-  PyErr_Format(PyExc_NotImplementedError,
-               "%s(): got memory_format %R, expected contiguous_format or preserve_format; permute the dimensions instead",
+  PyErr_Format(PyExc_NotImplementedError, "%s(): got memory_format %R, expected contiguous_format or preserve_format; permute the dimensions instead",
                call.op->binding->name, value);
   return nullptr;
 }
@@ -57,7 +56,11 @@ static Conversion take_extra(const Signature& s, const Call& call, PyObject* nam
     return truth < 0 ? Conversion::kError : Conversion::kOk;
   }
   if (s.is_factory && PyUnicode_Compare(name, names.layout) == 0 && (value == Py_None || value == strided_layout)) return Conversion::kOk;
-  if (s.is_factory && PyUnicode_Compare(name, names.pin_memory) == 0 && (value == Py_None || value == Py_False)) return Conversion::kOk;
+  if (s.is_factory && PyUnicode_Compare(name, names.pin_memory) == 0) {
+    int truth = PyObject_IsTrue(value);
+    extras.pin_memory = truth > 0;
+    return truth < 0 ? Conversion::kError : Conversion::kOk;
+  }
   if (s.takes_memory_format && PyUnicode_Compare(name, names.memory_format) == 0) {
     if (value == Py_None) return Conversion::kOk;
     if (Py_TYPE(value) == memory_format_type) return memory_format_number(call, value) ? Conversion::kOk : Conversion::kError;

@@ -85,7 +85,8 @@ static int init(PyObject* module) {
   if (init_names() < 0 || init_errors(module) < 0 || init_descriptors(module) < 0 || init_constants(module) < 0 || init_size(module) < 0) return -1;
   if (init_generator(module) < 0 || init_storage(module) < 0 || init_operator(module) < 0 || init_tensor_type(module) < 0) return -1;
   if (init_overrides(module) < 0 || init_modes(module) < 0) return -1;
-  for (PyMethodDef* functions : {factory_functions, interop_functions, runtime_functions, registration_functions, backend_functions, slot_functions})
+  for (PyMethodDef* functions : {factory_functions, interop_functions, runtime_functions, cuda_functions, generator_functions, registration_functions,
+                                 backend_functions, slot_functions})
     if (PyModule_AddFunctions(module, functions) < 0) return -1;
   python_api.tensor_type = tensor_type;
   if (PyModule_AddIntConstant(module, "ABI_VERSION", ARGAND_ABI_VERSION) < 0) return -1;

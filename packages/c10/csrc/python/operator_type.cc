@@ -158,6 +158,7 @@ static PyObject* operator_vectorcall(PyObject* self, PyObject* const* args, size
     if (c == Conversion::kMismatch) continue;
     if (c == Conversion::kError) return nullptr;
     Ref result(dispatch(extras.out ? s.out_op : s.op, values, s.result_type));
+    if (extras.pin_memory && result) result = Ref(pin_memory_of(result.get()));
     if (extras.requires_grad && result && PyObject_SetAttr(result.get(), names.requires_grad, Py_True) < 0) return nullptr;
     return result.take();
   }

@@ -43,6 +43,7 @@ struct Call {
 struct Extras {
   PyObject* out = nullptr;
   bool requires_grad = false;
+  bool pin_memory = false;
 };
 
 // Fills values[0..n_args) (and the out tensors after them) or says that the signature does not fit.

@@ -211,6 +211,16 @@ static Conversion set_int(int status, int64_t value, uint32_t tag, ArgandValue* 
   return Conversion::kOk;
 }
 
+// A device without index is the current one of its type.
+static ArgandDevice with_index(ArgandDevice device) {
+  const ArgandDeviceType type = ARGAND_DEVICE_TYPE(device);
+  if (type != ARGAND_CPU && type != ARGAND_META && ARGAND_DEVICE_INDEX(device) != 0xff) return device;
+  const ArgandDeviceInterface* interface = api->device_interface(type);
+  int32_t index = 0;
+  if (interface && interface->get_device) interface->get_device(&index);
+  return ARGAND_DEVICE(type, index);
+}
+
 static Conversion convert_rare(PyObject* o, const ArgandArgDesc& desc, ArgandValue* out, Arena& arena) {
   switch (desc.type) {
     case ARGAND_ARG_STRING: {
@@ -229,8 +239,7 @@ static Conversion convert_rare(PyObject* o, const ArgandArgDesc& desc, ArgandVal
     case ARGAND_ARG_DEVICE: {
       ArgandDevice device = 0;
       int status = device_from(o, &device);
-      ArgandDeviceType type = ARGAND_DEVICE_TYPE(device);
-      if (type == ARGAND_CPU || type == ARGAND_META) device = ARGAND_DEVICE(type, 0);
+      if (status > 0) device = with_index(device);
       return set_int(status, device, ARGAND_TAG_DEVICE, out);
     }
     case ARGAND_ARG_GENERATOR:

@@ -118,25 +118,27 @@ static int set_requires_grad(PyObject* o, PyObject* value, void*) {
 static PyObject* get_none(PyObject*, void*) { Py_RETURN_NONE; }
 static PyObject* get_true(PyObject*, void*) { Py_RETURN_TRUE; }
 
-PyGetSetDef tensor_getset[] = {{"shape", get_shape, nullptr, "The size of each dimension.", nullptr},
-                               {"dtype", get_dtype, nullptr, "The type of the elements.", nullptr},
-                               {"device", get_device, nullptr, "Where the data is.", nullptr},
-                               {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
-                               {"itemsize", get_itemsize, nullptr, "Bytes per element.", nullptr},
-                               {"nbytes", get_nbytes, nullptr, "Bytes of all elements: numel() * itemsize.", nullptr},
-                               {"layout", get_layout, nullptr, "How elements are laid out; always strided.", nullptr},
-                               {"data", get_data, set_data, "The same memory without gradient history; assign to it to swap the memory.", nullptr},
-                               {"is_cpu", get_is_cpu, nullptr, "Is the data on the CPU.", nullptr},
-                               {"is_meta", get_is_meta, nullptr, "Has the tensor a shape but no data.", nullptr},
-                               {"is_cuda", get_is_cuda, nullptr, "Is the data on a CUDA device.", nullptr},
-                               {"is_sparse", get_false, nullptr, "Is the layout sparse.", nullptr},
-                               {"is_quantized", get_false, nullptr, "Are the elements quantized.", nullptr},
-                               {"_version", get_version, nullptr, "Grows with every in-place change of the storage.", nullptr},
-                               {"_base", get_base, nullptr, "The tensor this one is a view of, or None.", nullptr},
-                               {"requires_grad", get_requires_grad, set_requires_grad, "Are gradients wanted for this tensor.", nullptr},
-                               {"grad", get_none, nullptr, "The accumulated gradient, or None.", nullptr},
-                               {"grad_fn", get_none, nullptr, "The operation that made this tensor, or None.", nullptr},
-                               {"is_leaf", get_true, nullptr, "Was the tensor made by the user rather than by a recorded operation.", nullptr},
-                               {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef tensor_getset[] = {
+    {"shape", get_shape, nullptr, "The size of each dimension.", nullptr},
+    {"dtype", get_dtype, nullptr, "The type of the elements.", nullptr},
+    {"device", get_device, nullptr, "Where the data is.", nullptr},
+    {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
+    {"itemsize", get_itemsize, nullptr, "Bytes per element.", nullptr},
+    {"nbytes", get_nbytes, nullptr, "Bytes of all elements: numel() * itemsize.", nullptr},
+    {"layout", get_layout, nullptr, "How elements are laid out; always strided.", nullptr},
+    {"data", get_data, set_data, "The same memory without gradient history; assign to it to swap the memory.", nullptr},
+    {"is_cpu", get_is_cpu, nullptr, "Is the data on the CPU.", nullptr},
+    {"is_meta", get_is_meta, nullptr, "Has the tensor a shape but no data.", nullptr},
+    {"is_cuda", get_is_cuda, nullptr, "Is the data on a CUDA device.", nullptr},
+    {"__cuda_array_interface__", cuda_array_interface, nullptr, "The memory of a CUDA tensor, for other libraries.", nullptr},
+    {"is_sparse", get_false, nullptr, "Is the layout sparse.", nullptr},
+    {"is_quantized", get_false, nullptr, "Are the elements quantized.", nullptr},
+    {"_version", get_version, nullptr, "Grows with every in-place change of the storage.", nullptr},
+    {"_base", get_base, nullptr, "The tensor this one is a view of, or None.", nullptr},
+    {"requires_grad", get_requires_grad, set_requires_grad, "Are gradients wanted for this tensor.", nullptr},
+    {"grad", get_none, nullptr, "The accumulated gradient, or None.", nullptr},
+    {"grad_fn", get_none, nullptr, "The operation that made this tensor, or None.", nullptr},
+    {"is_leaf", get_true, nullptr, "Was the tensor made by the user rather than by a recorded operation.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 }  // namespace argand::py

@@ -42,7 +42,9 @@ ArgandGenerator* default_generator(ArgandDevice device) {
   ArgandGenerator** slot = &g_default[ARGAND_DEVICE_TYPE(device)][index];
   ArgandGenerator* g = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
   if (g) return g;
-  ArgandGenerator* made = make(device, entropy());
+  // Devices start with the CPU's seed: a program seeds them all at once, also those it uses later.
+  const ArgandGenerator* cpu = __atomic_load_n(&g_default[ARGAND_CPU][0], __ATOMIC_ACQUIRE);
+  ArgandGenerator* made = make(device, cpu ? cpu->seed : entropy());
   if (__atomic_compare_exchange_n(slot, &g, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return made;
   delete made;
   return g;
@@ -56,3 +58,14 @@ uint64_t generator_reserve(ArgandGenerator* generator, uint64_t counters) {
 void generator_release(ArgandGenerator* generator) { delete generator; }
 
 }  // namespace argand::core
+
+extern "C" __attribute__((visibility("default"))) size_t argand_default_generators(ArgandGenerator** out, size_t capacity) {
+  size_t n = 0;
+  for (auto& type : argand::core::g_default) {
+    for (ArgandGenerator*& slot : type) {
+      ArgandGenerator* g = __atomic_load_n(&slot, __ATOMIC_ACQUIRE);
+      if (g && n < capacity) out[n++] = g;
+    }
+  }
+  return n;
+}

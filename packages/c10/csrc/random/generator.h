@@ -11,3 +11,6 @@ uint64_t generator_reserve(ArgandGenerator* generator, uint64_t counters);
 void generator_release(ArgandGenerator* generator);
 
 }  // namespace argand::core
+
+// For the Python binding, which links this library: the default generators that exist so far, of all devices; how many.
+extern "C" size_t argand_default_generators(ArgandGenerator** out, size_t capacity);
