@@ -299,7 +299,11 @@ def _device(x: Any) -> Any:
     if not isinstance(x, (str, c10.device)):
         return _NO
     d = c10.device(x) if isinstance(x, str) else x
-    return c10.device(d.type) if d.type in ("cpu", "meta") and d.index is not None else d
+    if d.type in ("cpu", "meta"):
+        return d if d.index is None else c10.device(d.type)
+    if d.index is None:  # the current one
+        return c10._C._empty_strided([0], None, c10.float32, d).device
+    return d
 
 
 _CONVERT: dict[str, Callable[[Any], Any]] = {

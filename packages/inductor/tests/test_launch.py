@@ -1,0 +1,309 @@
+"""Programs that launch kernels, on a stand-in for the CUDA driver: kernels compute nothing there, but every call is counted."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from specs import LOCATION, buffer, tensor
+
+import argand_aten as A
+import argand_c10 as c10
+from argand_c10 import records
+from argand_inductor import _C, load
+from argand_inductor.artifact import triton_pool
+from argand_inductor.artifact.make import make_program
+from argand_inductor.artifact.triton_pool import Image
+from argand_inductor.device_graphs import obstacle_of_program, recorded
+from argand_inductor.program import (
+    Buf,
+    BufferSpec,
+    ExternStep,
+    HostScalar,
+    LaunchStep,
+    ProgramSpec,
+    RandomStep,
+    TensorSpec,
+    TritonKernel,
+)
+
+DEVICE = "cuda:0"
+_NUMBER = 1 << 8
+
+
+@functools.cache
+def driver() -> Any:
+    """The stand-in itself, with its functions for tests."""
+    path = os.environ.get("ARGAND_CUDA_DRIVER", "")
+    if not Path(path).is_file():
+        pytest.skip("needs the stand-in for the driver: set ARGAND_CUDA_DRIVER to it")
+    library = ctypes.CDLL(str(Path(path).resolve()))
+    if not hasattr(library, "fakeLaunches"):
+        pytest.skip("ARGAND_CUDA_DRIVER is a real driver")
+    library.fakeLaunched.restype = ctypes.c_char_p
+    return library
+
+
+@pytest.fixture(autouse=True)
+def images(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Device code that nobody reads."""
+    driver()
+
+    def compiled(kernels: Any, arch: str) -> dict[str, Image]:
+        assert arch == "sm_90"
+        return {k.name: Image(b"\x7fELF" + k.name.encode(), 128, 64) for k in kernels}
+
+    monkeypatch.setattr(triton_pool, "compile_kernels", compiled)
+    monkeypatch.setattr(triton_pool, "library", lambda: ("", ""))
+    yield
+    driver().fakeFail(b"cuLaunchKernel", 0, 0)
+
+
+def launches() -> int:
+    return int(driver().fakeLaunches())
+
+
+def launched_since(n: int) -> list[str]:
+    return [driver().fakeLaunched(i).decode() for i in range(n, launches())]
+
+
+def kernel(
+    name: str, n_pointers: int, scalars: tuple[str, ...] = (), sizes: int = 0
+) -> TritonKernel:
+    signature = [(f"p{i}", "*fp32") for i in range(n_pointers)]
+    signature += [(f"v{i}", kind) for i, kind in enumerate(scalars)]
+    signature += [(f"s{i}", "i64") for i in range(sizes)]
+    return TritonKernel(name, f"# {name}", tuple(signature), (("X", 128),), 2, 1)
+
+
+def on_device(spec: BufferSpec | TensorSpec) -> Any:
+    fields = {f: getattr(spec, f) for f in spec.__dataclass_fields__}
+    return type(spec)(**{**fields, "device": DEVICE})
+
+
+def chain(*sizes: int | str, outputs: tuple[str, ...] = ("o",)) -> ProgramSpec:
+    """x -> a -> o, two kernels."""
+    grid = sizes[0]
+    steps = (
+        LaunchStep(
+            kernel("k_first", 2, sizes=1),
+            ("x", "a"),
+            ("a",),
+            grid,
+            sizes=(grid,),
+            location=LOCATION,
+        ),
+        LaunchStep(kernel("k_second", 2), ("a", "o"), ("o",), grid, location=LOCATION),
+    )
+    return ProgramSpec(
+        (on_device(tensor("x", *sizes)),),
+        tuple(Buf(o) for o in outputs),
+        steps,
+        {"a": on_device(buffer(*sizes)), "o": on_device(buffer(*sizes))},
+        arch="sm_90",
+    )
+
+
+def empty(*sizes: int) -> c10.Tensor:
+    return A.empty(list(sizes), device=DEVICE)
+
+
+def test_kernels_are_launched_in_order() -> None:
+    program = make_program(chain("s0", 4))
+    before = launches()
+    (out,) = program(empty(6, 4))
+    assert launched_since(before) == ["k_first", "k_second"]
+    assert tuple(out.shape) == (6, 4) and str(out.device) == DEVICE
+
+
+def test_an_empty_grid_is_not_launched() -> None:
+    program = make_program(chain("s0", 4))
+    before = launches()
+    (out,) = program(empty(0, 4))
+    assert launches() == before and tuple(out.shape) == (0, 4)
+
+
+def test_inputs_on_another_device_are_refused() -> None:
+    program = make_program(chain("s0", 4))
+    with pytest.raises(
+        RuntimeError, match=r"got float32 \[6, 4\] .* on cpu, expected .* on cuda:0"
+    ):
+        program(A.empty([6, 4]))
+
+
+def test_a_failed_launch_names_the_line() -> None:
+    program = make_program(chain("s0", 4))
+    x = empty(6, 4)
+    driver().fakeFail(b"cuLaunchKernel", 1, 1)
+    with pytest.raises(RuntimeError, match=r"in compiled code of model.py:12 \(forward\)"):
+        program(x)
+    driver().fakeFail(b"cuLaunchKernel", 0, 0)
+    (out,) = program(x)
+    assert tuple(out.shape) == (6, 4)
+
+
+def test_operands_that_are_not_aligned_are_copied() -> None:
+    program = make_program(chain(8))
+    base = empty(16)
+    copies = driver().fakeCalls(b"cuMemcpyDtoDAsync_v2")
+    program(base[0:8])
+    assert driver().fakeCalls(b"cuMemcpyDtoDAsync_v2") == copies
+    program(base[1:9])
+    assert driver().fakeCalls(b"cuMemcpyDtoDAsync_v2") == copies + 1
+
+
+def test_intermediates_share_one_arena() -> None:
+    n = 1 << 20
+    steps, buffers, last = [], {}, "x"
+    for i in range(8):
+        name = f"b{i}"
+        steps.append(LaunchStep(kernel(f"k_{i}", 2), (last, name), (name,), 1))
+        buffers[name] = on_device(buffer(n))
+        last = name
+    spec = ProgramSpec(
+        (on_device(tensor("x", n)),), (Buf(last),), tuple(steps), buffers, arch="sm_90"
+    )
+    program = make_program(spec)
+    x = empty(n)
+    program(x)
+    assert driver().fakeUsed(0) <= 64 << 20
+
+
+def test_host_numbers_are_read_at_the_launch() -> None:
+    spec = ProgramSpec(
+        (on_device(tensor("x", 8)), tensor("s")),
+        (Buf("o"),),
+        (
+            LaunchStep(
+                kernel("k_scale", 2, ("fp32",)),
+                ("x", "o"),
+                ("o",),
+                1,
+                (HostScalar("s", "float32"),),
+            ),
+        ),
+        {"o": on_device(buffer(8))},
+        arch="sm_90",
+    )
+    before = launches()
+    make_program(spec)(empty(8), A.full([], 2.5))
+    assert launched_since(before) == ["k_scale"]
+    assert "host" in obstacle_of_program(spec)
+
+
+def test_a_fresh_process_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = make_program(chain("s0", 4)).serialize()
+    monkeypatch.setattr(triton_pool, "compile_kernels", None)
+    again = load(data)
+    assert again is not None
+    before = launches()
+    again(empty(6, 4))
+    assert launched_since(before) == ["k_first", "k_second"]
+
+
+# ---- recorded graphs ----------------------------------------------------------------------------------------------------
+
+
+def recorder(*sizes: int | str) -> Any:
+    program = make_program(chain(*sizes), records=_NUMBER)
+    assert isinstance(program, _C.GraphRecorder)
+    return program
+
+
+def test_the_second_call_is_recorded_and_replayed() -> None:
+    program = recorder(8)
+    x = empty(8)
+    for _ in range(5):
+        program(x)
+    assert program.recordings == 1
+    assert driver().fakeCalls(b"cuGraphLaunch") >= 4
+
+
+def test_results_stay_valid_while_they_are_held() -> None:
+    program = recorder(8)
+    x = empty(8)
+    held = [program(x)[0] for _ in range(5)]
+    assert len({t.data_ptr() for t in held}) == 5
+    assert program.recordings == 2  # the second one hands out copies
+
+
+def test_results_that_are_gone_are_not_copied() -> None:
+    program = recorder(8)
+    x = empty(8)
+    program(x)
+    assert len({program(x)[0].data_ptr() for _ in range(4)}) == 1
+    assert program.recordings == 1
+
+
+def test_results_outlive_the_recorder() -> None:
+    program = recorder(8)
+    x = empty(8)
+    program(x)
+    (out,) = program(x)
+    del program
+    assert out.data_ptr() != 0 and tuple(out.shape) == (8,)
+
+
+def test_inputs_that_move_are_copied_in() -> None:
+    program = recorder(8)
+    inputs = [empty(8) for _ in range(4)]
+    for x in inputs:
+        program(x)
+    assert program.recordings == 2
+    copies = driver().fakeCalls(b"cuMemcpyDtoDAsync_v2")
+    program(inputs[0])
+    assert driver().fakeCalls(b"cuMemcpyDtoDAsync_v2") == copies + 1
+
+
+def test_each_size_has_a_recording_up_to_a_limit() -> None:
+    program = recorder("s0", 4)
+    with records.collect() as found:
+        for n in range(2, 8):
+            x = empty(n, 4)
+            for _ in range(3):
+                assert tuple(program(x)[0].shape) == (n, 4)
+        assert program.recordings == 6 and not found
+        for n in range(8, 14):
+            assert tuple(program(empty(n, 4))[0].shape) == (n, 4)
+    assert [r.code for r in found] == ["IN012"]
+
+
+def test_what_fails_while_it_is_recorded_runs_plainly() -> None:
+    program = make_program(chain(8))
+    calls = []
+
+    def fails_when_recorded(x: c10.Tensor) -> tuple[Any, ...]:
+        calls.append(x)
+        if len(calls) == 2:
+            raise RuntimeError("not while recording")
+        return program(x)
+
+    wrapped = recorded(fails_when_recorded, _NUMBER)
+    x = empty(8)
+    with records.collect() as found:
+        for _ in range(4):
+            assert tuple(wrapped(x)[0].shape) == (8,)
+    assert len(calls) == 5 and [r.code for r in found] == ["IN012"]
+    assert "not while recording" in found[0].message
+
+
+def test_random_programs_are_not_recorded() -> None:
+    spec = chain(8)
+    draws = ProgramSpec(
+        spec.inputs,
+        spec.outputs,
+        (RandomStep("seed", "counter", 1, DEVICE), *spec.steps),
+        spec.buffers,
+    )
+    assert "random" in obstacle_of_program(draws)
+    on_host = ExternStep("rand", ((2,), None, None), ("r",))
+    calls = ProgramSpec(
+        spec.inputs, spec.outputs, (*spec.steps, on_host), {**spec.buffers, "r": buffer(2)}
+    )
+    assert obstacle_of_program(calls)
+    assert not obstacle_of_program(spec)
