@@ -20,12 +20,25 @@ from tools.codegen.model import Operator, Registry
 from tools.codegen.print_cpp_body import cpp_type
 
 
+def _is_known_before(shape: str) -> bool:
+    """Whether a shape follows from the arguments' shapes alone, so that it can be checked before the kernel runs."""
+    return "depends on data" not in shape and "index_shape(" not in shape
+
+
 def hand_written(op: Operator, parts: Parts) -> None:
     """The wrapper of the kernel that the registry names; the shape function runs first, so that a kernel gets checked shapes."""
     schema = op.schema
-    before: tuple[str, ...] = ("const DeviceGuard device_guard(device_of_call(op, a, ARGAND_CUDA));",)
-    if op.shape is not None and not any(a.type.mutable for a in schema.arguments):
-        parts.definitions.append(function_of(op.shape, f"{op.identifier}_shape", schema, cpp_type(op.shape.result)))
+    before: tuple[str, ...] = (
+        "const DeviceGuard device_guard(device_of_call(op, a, ARGAND_CUDA));",
+    )
+    if (
+        op.shape is not None
+        and _is_known_before(op.shape.text)
+        and not any(a.type.mutable for a in schema.arguments)
+    ):
+        parts.definitions.append(
+            function_of(op.shape, f"{op.identifier}_shape", schema, cpp_type(op.shape.result))
+        )
         before += (f"{op.identifier}_shape({call_arguments(schema)});",)
     name, definition = unboxed(op, "cuda", before)
     parts.definitions.append(definition)

@@ -1,5 +1,6 @@
 // A stand-in for the CUDA driver library, for tests on machines without a GPU. Device memory is host memory; streams are queues;
-// modules take any image; a launch does nothing but count. What a real driver runs in the background runs here at once, or, when
+// modules take any image; a launch does nothing but count, unless `fakeRunKernels` gives it to somebody. What a real driver runs
+// in the background runs here at once, or, when
 // `fakeLazy(1)` (FAKE_CUDA_LAZY=1), not before somebody waits for it.
 //   FAKE_CUDA_DEVICES  how many devices (2)            FAKE_CUDA_MEMORY  bytes of each (4 GiB)
 //   FAKE_CUDA_FAIL     "cuLaunchKernel:700:3": from its 4th call on, the function returns 700
@@ -62,6 +63,7 @@ struct State {
   std::map<std::string, int> calls;
   std::map<std::string, Fault> faults;
   std::vector<std::string> launched;
+  void (*run_kernel)(const char*, unsigned, unsigned, unsigned, void**) = nullptr;
   uint64_t captures = 0;
   State() {
     for (int i = 0; i < 16; i++) contexts[i].device = contexts[i].default_stream.device = i;
@@ -171,6 +173,11 @@ EXPORT fakeCalls(const char* function) {
 extern "C" __attribute__((visibility("default"))) size_t fakeUsed(int device) { return state().used[device]; }
 EXPORT fakeCapacity(size_t bytes) {
   state().capacity = bytes;
+  return 0;
+}
+// From now on a launch calls `run`, which may compute what the kernel would; NULL: no more.
+EXPORT fakeRunKernels(void (*run)(const char* name, unsigned x, unsigned y, unsigned z, void** params)) {
+  state().run_kernel = run;
   return 0;
 }
 EXPORT fakeLaunches() { return static_cast<int>(state().launched.size()); }
@@ -445,10 +452,14 @@ EXPORT cuFuncGetAttribute(int* value, int which, void*) {
   *value = which == 0 ? 1024 : which == 4 ? 32 : 0;
   return 0;
 }
-EXPORT cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned, unsigned, unsigned, unsigned, void* stream, void**, void**) {
+EXPORT cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned, unsigned, unsigned, unsigned, void* stream, void** params, void**) {
   ENTER();
   if (!x || !y || !z) return 1;
   const std::string name = *static_cast<std::string*>(function);
+  if (auto* run = state().run_kernel) {  // parameters are only valid now
+    run_all(stream_of(stream));
+    run(name.c_str(), x, y, z, params);
+  }
   return submit(stream_of(stream), [name] { state().launched.push_back(name); });
 }
 

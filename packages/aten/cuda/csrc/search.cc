@@ -1,0 +1,130 @@
+// Kernels whose results are positions or counts: the host side of argand_aten_cuda/kernels/search.py.
+#include <algorithm>
+#include <bit>
+
+#include "packages/aten/cuda/csrc/places.h"
+#include "packages/aten/generated/kernels_cuda.h"
+
+namespace argand::kernels::cuda {
+namespace {
+
+using namespace places;
+using argand::cuda::kernel;
+using argand::cuda::launch;
+
+constexpr int64_t kBlock = 4096;
+
+// Waits for the device and reads `n` integers.
+void read(const Tensor& t, int64_t at, int64_t n, int64_t* to) {
+  check(api->device_interface(ARGAND_CUDA)
+            ->copy(to, ARGAND_DEVICE(ARGAND_CPU, 0), t.data<int64_t>() + at, t.device(), static_cast<size_t>(n) * sizeof(int64_t)));
+}
+
+// The bits of an element that tell whether it is zero: all but the signs of floats.
+int64_t magnitude_bits(int dtype) {
+  switch (dtype) {
+    case ARGAND_FLOAT16:
+    case ARGAND_BFLOAT16:
+      return 0x7fff;
+    case ARGAND_FLOAT32:
+      return 0x7fffffff;
+    case ARGAND_FLOAT64:
+      return 0x7fffffffffffffff;
+    case ARGAND_COMPLEX64:
+      return 0x7fffffff7fffffff;
+    default:
+      return -1;
+  }
+}
+
+// The coordinates of nonzero elements, up to four columns a launch.
+void write_coordinates(const Tensor& out, const Tensor& x, const Tensor& sums, int64_t keep, int64_t blocks) {
+  const int32_t width = static_cast<int32_t>(x.dim());
+  const Dims strides = contiguous_strides(x.sizes());
+  for (int32_t column = 0; column < width; column += 4) {
+    const int32_t dims = std::min(4, width - column);
+    int64_t d[4] = {1, 1, 1, 1}, n[4] = {1, 1, 1, 1};
+    for (int32_t i = 0; i < dims; i++) d[i] = strides[column + i], n[i] = x.size(column + i);
+    launch(kernel("nonzero_write;T=" + std::string(integer_name(x.itemsize())) + ";DIMS=" + std::to_string(dims) + ";BLOCK=4096"),
+           programs("nonzero", blocks), out->data, x->data, sums->data, x.numel(), keep, width, column, d[0], d[1], d[2], d[3], n[0], n[1], n[2],
+           n[3]);
+  }
+}
+
+}  // namespace
+
+Tensor nonzero(const Tensor& self) {
+  const Below below;
+  const Tensor x = self.dtype() == ARGAND_COMPLEX128 ? ops::ne(self, Scalar(0)) : dense(self);
+  if (x.numel() == 0) return empty({0, self.dim()}, ARGAND_INT64, self.device());
+  const int64_t blocks = divide_up(x.numel(), kBlock), keep = magnitude_bits(x.dtype());
+  const Tensor counts = empty({blocks}, ARGAND_INT32, self.device()), sums = empty({blocks + 1}, ARGAND_INT64, self.device());
+  launch(kernel("nonzero_count;T=" + std::string(integer_name(x.itemsize())) + ";BLOCK=4096"), programs("nonzero", blocks), counts->data, x->data,
+         x.numel(), keep);
+  static const auto* const scan = kernel("exclusive_sums;BLOCK=4096");
+  launch(scan, {1}, sums->data, counts->data, static_cast<int32_t>(blocks));
+  int64_t count = 0;
+  read(sums, blocks, 1, &count);
+  const Tensor out = empty({count, self.dim()}, ARGAND_INT64, self.device());
+  if (out.numel()) write_coordinates(out, x, sums, keep, blocks);
+  return out;
+}
+
+Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right) {
+  const Below below;
+  check_same_dtype("searchsorted", sorted_sequence, self);
+  check_device("searchsorted", "sorted_sequence", sorted_sequence, self);
+  if (is_complex(self.dtype())) fail(ARGAND_DTYPE_ERROR, "searchsorted: got dtype %s, expected a real dtype", kDTypeName[self.dtype()]);
+  const Tensor sequence = dense(sorted_sequence), values = dense(self);
+  const bool shared = sequence.dim() == 1;
+  if (!shared && !(sequence.dim() == values.dim() && std::equal(sequence.sizes().begin(), sequence.sizes().end() - 1, values.sizes().begin())))
+    fail(ARGAND_SHAPE_ERROR,
+         "searchsorted: boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value tensor must match, "
+         "but we got "
+         "boundaries tensor %s and input value tensor %s",
+         to_string(sequence.sizes()).c_str(), to_string(values.sizes()).c_str());
+  const Tensor out = empty(self.sizes(), out_int32 ? ARGAND_INT32 : ARGAND_INT64, self.device());
+  if (out.numel() == 0) return out;
+  const int64_t n = size_of(sequence, sequence.dim() - 1), row = shared ? values.numel() : size_of(values, values.dim() - 1);
+  const auto* k =
+      kernel("searchsorted;T=" + std::string(real_name(self.dtype())) + ";O=" + kDTypeName[out.dtype()] + ";RIGHT=" + flag(right) + ";BLOCK=256");
+  launch(k, programs("searchsorted", divide_up(out.numel(), 256)), out->data, sequence->data, values->data, out.numel(), n, row,
+         static_cast<int32_t>(std::bit_width(static_cast<uint64_t>(n)) + 1));
+  return out;
+}
+
+Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
+  const Below below;
+  if (self.dim() != 1 || !is_integral(self.dtype(), false))
+    fail(ARGAND_RUNTIME_ERROR, "bincount: only 1-d non-negative integral inputs are supported, got %s of shape %s", kDTypeName[self.dtype()],
+         to_string(self.sizes()).c_str());
+  if (minlength < 0) fail(ARGAND_RUNTIME_ERROR, "bincount: minlength should be >= 0");
+  if (weights) {
+    check_device("bincount", "weights", weights, self);
+    if (!(weights.sizes() == self.sizes())) fail(ARGAND_SHAPE_ERROR, "bincount: weights should be 1-d and have the same length as input");
+  }
+  const Tensor x = dense(to_dtype(self, ARGAND_INT64));
+  int64_t bounds[2] = {0, -1};
+  if (x.numel()) {
+    const Tensor both = ops::stack({ops::amin(x), ops::amax(x)});
+    read(both, 0, 2, bounds);
+  }
+  if (bounds[0] < 0)
+    fail(ARGAND_RUNTIME_ERROR, "bincount: only 1-d non-negative integral inputs are supported, got %ld", static_cast<long>(bounds[0]));
+  const int64_t n = std::max(minlength, bounds[1] + 1);
+  const Tensor out = zeros({n}, weights ? ARGAND_FLOAT64 : ARGAND_INT64, self.device());
+  if (x.numel() == 0) return weights && weights.dtype() == ARGAND_FLOAT32 ? to_dtype(out, ARGAND_FLOAT32) : out;
+  if (!weights && n <= 256) {
+    static const auto* const k = kernel("bincount_small;BLOCK=1024;BINS=256");
+    launch(k, programs("bincount", std::min<int64_t>(divide_up(x.numel(), 1024), 1024)), out->data, x->data, x.numel(), static_cast<int32_t>(n));
+    return out;
+  }
+  const Tensor added = weights ? to_dtype(weights, ARGAND_FLOAT64) : ops::full({}, Scalar(1), ARGAND_INT64, self.device());
+  Walk w{"bincount", Dims(x.sizes()), {}, Dims(x.strides()), {}, 1, 0, n, 0};
+  w.x.push_back(0);
+  w.other.push_back(weights ? added.stride(0) : 0);
+  put(w, out, added, x, true);
+  return weights && weights.dtype() == ARGAND_FLOAT32 ? to_dtype(out, ARGAND_FLOAT32) : out;
+}
+
+}  // namespace argand::kernels::cuda

@@ -1,0 +1,149 @@
+// Stable sorting along a dimension, NaN last: the host side of argand_aten_cuda/kernels/sort.py.
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "packages/aten/cuda/csrc/places.h"
+#include "packages/aten/generated/kernels_cuda.h"
+
+namespace argand::kernels::cuda {
+namespace {
+
+using namespace places;
+using argand::cuda::kernel;
+using argand::cuda::launch;
+
+constexpr int64_t kTile = 2048;
+constexpr int64_t kBlock = 1024;
+
+// A dimension of a row-major tensor as three nested loops, and its rows: n elements `inner` apart.
+struct Rows {
+  int64_t outer, n, inner;
+  Rows(const Tensor& t, int64_t dim)
+      : outer(product(t.sizes(), 0, dim)), n(size_of(t, dim)), inner(product(t.sizes(), std::min(dim + 1, t.dim()), t.dim())) {}
+  int64_t rows() const { return outer * inner; }
+  int64_t total() const { return rows() * n; }
+};
+
+Tensor packed_like(const Tensor& t, int64_t n) { return empty({n}, ARGAND_INT64, t.device()); }
+
+// I is int32_t where all offsets fit.
+template <class F>
+void with_offsets(int64_t total, F&& f) {
+  if (total < std::numeric_limits<int32_t>::max() - 2 * kTile)
+    f(int32_t{});
+  else
+    f(int64_t{});
+}
+template <class I>
+constexpr const char* kOffsets = sizeof(I) == 4 ? ";I=int32" : ";I=int64";
+
+// Elements with their positions as one integer each; `part` 1 and 2: by the low and then the high half of a 64-bit key.
+Tensor pack(const char* op, const Tensor& x, const Rows& s, const Tensor& previous, int part, bool descending) {
+  const Tensor packed = packed_like(x, s.total());
+  with_offsets(s.total(), [&](auto tag) {
+    using I = decltype(tag);
+    const auto* k = kernel("sort_pack;T=" + std::string(real_name(x.dtype())) + kOffsets<I> + ";PART=" + std::to_string(part) +
+                           ";DESCENDING=" + flag(descending) + ";BLOCK=1024");
+    launch(k, programs(op, divide_up(s.total(), kBlock)), packed->data, x->data, previous ? previous->data : packed->data, static_cast<I>(s.total()),
+           static_cast<I>(s.n), static_cast<I>(s.inner));
+  });
+  return packed;
+}
+
+int32_t small(const char* op, int64_t n) {
+  if (n > std::numeric_limits<int32_t>::max() - kTile)
+    fail(ARGAND_RUNTIME_ERROR, "%s: got %lld elements along a dimension, expected fewer than 2^31; split the tensor", op, static_cast<long long>(n));
+  return static_cast<int32_t>(n);
+}
+
+// Sorts each row of n integers, which are all different.
+Tensor sort_rows(const char* op, Tensor packed, const Rows& s) {
+  const int64_t block = s.n <= 16 ? 16 : s.n <= 64 ? 64 : s.n <= 256 ? 256 : s.n <= 1024 ? 1024 : kTile;
+  const int64_t together = block < 1024 ? 1024 / block : 1, tiles = divide_up(s.n, block);
+  launch(kernel("sort_tiles;BLOCK=" + std::to_string(block)), programs(op, divide_up(s.rows(), together) * tiles), packed->data, small(op, s.rows()),
+         small(op, s.n));
+  if (tiles == 1) return packed;
+  const int32_t count = small(op, s.rows() * tiles);
+  const Tensor splits = packed_like(packed, count);
+  Tensor merged = packed_like(packed, s.total());
+  static const auto* const split = kernel("merge_splits;TILE=2048;BLOCK=128");
+  static const auto* const merge = kernel("merge_tiles;TILE=2048;LOG=11");
+  for (int64_t run = kTile; run < s.n; run *= 2) {
+    launch(split, programs(op, divide_up(count, 128)), splits->data, packed->data, count, static_cast<int32_t>(tiles), s.n, run,
+           static_cast<int32_t>(std::bit_width(static_cast<uint64_t>(run)) + 1));
+    launch(merge, programs(op, count), merged->data, packed->data, splits->data, static_cast<int32_t>(tiles), s.n, run);
+    std::swap(packed, merged);
+  }
+  return packed;
+}
+
+// The first k of each packed row (`stride` apart) as values and indices.
+void unpack(const char* op, const Tensor& values, const Tensor& indices, const Tensor& x, const Rows& s, const Tensor& packed, const Tensor& previous,
+            int64_t k, int64_t stride) {
+  const int64_t total = s.rows() * k;
+  with_offsets(std::max(s.total(), s.rows() * stride), [&](auto tag) {
+    using I = decltype(tag);
+    const auto* f =
+        kernel("sort_unpack;T=" + std::string(integer_name(x.itemsize())) + kOffsets<I> + ";SECOND=" + flag(previous.defined()) + ";BLOCK=1024");
+    launch(f, programs(op, divide_up(total, kBlock)), values->data, indices->data, x->data, packed->data, previous ? previous->data : packed->data,
+           static_cast<I>(total), static_cast<I>(s.n), static_cast<I>(k), static_cast<I>(stride), static_cast<I>(s.inner));
+  });
+}
+
+// The k (at most `keep`) first elements of each row, by tiles of which each keeps that many, until one tile is left.
+Tensor select_rows(const char* op, const Tensor& x, const Rows& s, bool descending, int64_t keep) {
+  int64_t tiles = divide_up(s.n, kTile);
+  Tensor best = packed_like(x, s.rows() * tiles * keep);
+  const std::string end = ";KEEP=" + std::to_string(keep) + ";BLOCK=2048";
+  launch(kernel("topk_tiles;T=" + std::string(real_name(x.dtype())) + ";FIRST=True;LARGEST=" + flag(descending) + end),
+         programs(op, s.rows() * tiles), best->data, x->data, small(op, s.n), small(op, s.inner));
+  while (tiles > 1) {
+    const int64_t n = tiles * keep;
+    tiles = divide_up(n, kTile);
+    const Tensor next = packed_like(x, s.rows() * tiles * keep);
+    launch(kernel("topk_tiles;T=int64;FIRST=False;LARGEST=False" + end), programs(op, s.rows() * tiles), next->data, best->data, small(op, n),
+           int32_t{1});
+    best = next;
+  }
+  return best;
+}
+
+std::tuple<Tensor, Tensor> order_dim(const char* op, const Tensor& self, int64_t dim, int64_t k, bool descending, IntList sizes) {
+  const Below below;
+  if (is_complex(self.dtype())) fail(ARGAND_DTYPE_ERROR, "%s: got dtype %s, expected a real dtype", op, kDTypeName[self.dtype()]);
+  const Tensor x = dense(self);
+  const Tensor values = empty(sizes, self.dtype(), self.device()), indices = empty(sizes, ARGAND_INT64, self.device());
+  if (values.numel() == 0) return {values, indices};
+  const Rows s(x, dim);
+  if (k <= 128 && k < s.n && x.itemsize() < 8) {
+    const int64_t keep = k <= 16 ? 16 : 128;
+    unpack(op, values, indices, x, s, select_rows(op, x, s, descending, keep), Tensor(), k, keep);
+    return {values, indices};
+  }
+  Tensor previous;
+  if (x.itemsize() == 8) previous = sort_rows(op, pack(op, x, s, Tensor(), 1, descending), s);
+  const Tensor sorted = sort_rows(op, pack(op, x, s, previous, previous ? 2 : 0, descending), s);
+  unpack(op, values, indices, x, s, sorted, previous, k, s.n);
+  return {values, indices};
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim, bool descending, bool) {
+  const int64_t d = wrap_dim(dim, self.dim());
+  return order_dim("sort", self, d, size_of(self, d), descending, self.sizes());
+}
+
+std::tuple<Tensor, Tensor> topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool) {
+  const int64_t d = wrap_dim(dim, self.dim());
+  const int64_t n = size_of(self, d);
+  if (k < 0 || k > n)
+    fail(ARGAND_RUNTIME_ERROR, "topk: selected index k out of range: got k=%ld for a dimension of size %ld", static_cast<long>(k),
+         static_cast<long>(n));
+  Dims sizes(self.sizes());
+  if (sizes.n) sizes[d] = k;
+  return order_dim("topk", self, d, k, largest, sizes);
+}
+
+}  // namespace argand::kernels::cuda
