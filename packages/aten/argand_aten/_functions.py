@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from argand_c10 import Tensor
-
 from argand_aten import _C
+from argand_c10 import Tensor
 
 _op = _C.operators
 

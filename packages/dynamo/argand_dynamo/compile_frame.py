@@ -165,7 +165,7 @@ def _trace(
             pass
         except BreakTrace as stop:
             if settings.fullgraph:
-                raise _fullgraph_error(stop, function) from stop.original
+                raise fullgraph_error(stop, function) from stop.original
             step = tx.root.step - 1
             if stop_at is not None and step >= stop_at:
                 raise SkipFrame(f"tracing is not repeatable: {stop}", stop.cause) from None
@@ -177,15 +177,15 @@ def _trace(
         except NotReconstructible as missing:
             birth = tx.births.get(id(missing.variable))
             end = tx.root.step if stop_at is None else stop_at
-            stopped = _not_reconstructible(missing, tx)
+            stopped = not_reconstructible(missing, tx)
             if settings.fullgraph:
-                raise _fullgraph_error(stopped, function) from None
+                raise fullgraph_error(stopped, function) from None
             if birth is None or birth >= end:
                 raise SkipFrame(str(stopped), stopped.cause) from None
             stop_at = birth
 
 
-def _not_reconstructible(missing: NotReconstructible, tx: Tracer) -> BreakTrace:
+def not_reconstructible(missing: NotReconstructible, tx: Tracer) -> BreakTrace:
     stop = break_trace("not_reconstructible", missing.variable.describe())
     stop.stack.append(tx.root.location)
     return stop
@@ -214,7 +214,7 @@ def _break_record(stop: BreakTrace, function: types.FunctionType) -> Record:
     return Record("graph_break", stop.cause.code, str(stop), stop.cause.fix, file, line)
 
 
-def _fullgraph_error(stop: BreakTrace, function: types.FunctionType) -> BaseException:
+def fullgraph_error(stop: BreakTrace, function: types.FunctionType) -> BaseException:
     if stop.cause.code == "GB0009" and stop.original is not None:
         return _with_note(stop.original, stop, function)
     file, line = _user_location(stop, function)

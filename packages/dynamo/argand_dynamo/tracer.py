@@ -103,6 +103,7 @@ class Tracer(Operations, Lookups, Wrapping):
         self.live_lists: list[ListVariable] = []
         self.jumps = 0
         self.root: RootFrame = self._root_frame()
+        dynamic.shape_env.locate = self.user_location
 
     def _root_frame(self) -> RootFrame:
         function, code = self.function, self.function.__code__
@@ -216,13 +217,16 @@ class Tracer(Operations, Lookups, Wrapping):
             raise break_trace("tensor_attribute", "Tensor.grad of a tensor that is no leaf")
         return self.wrap(grad, (*tensor.source, ("grad",)))
 
+    def user_location(self) -> tuple[str, int, str] | None:
+        """The line of the user's code that is being traced."""
+        stack = tuple([frame.location for frame in self.frames])
+        return _innermost_user_line(stack) if stack else None
+
     def operation(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call something that appends nodes; what operators refuse is a break."""
-        frames = self.frames
         builder = self.builder
-        stack = builder.stack = tuple([frame.location for frame in frames])
-        users = (line for line in reversed(stack) if not is_library_file(line[0]))
-        builder.location = next(users, stack[-1])
+        stack = builder.stack = tuple([frame.location for frame in self.frames])
+        builder.location = _innermost_user_line(stack)
         try:
             return function(*args, **kwargs)
         except (BreakTrace, Raised):
@@ -388,3 +392,7 @@ def _input_name(source: Source) -> str:
     text = "_".join(part for part in parts if part not in ("_parameters", "_buffers", "_modules"))
     name = "".join(c if c.isalnum() or c == "_" else "_" for c in text)
     return f"input_{name}" if not name or name[0].isdigit() else name
+
+
+def _innermost_user_line(stack: tuple[tuple[str, int, str], ...]) -> tuple[str, int, str]:
+    return next((line for line in reversed(stack) if not is_library_file(line[0])), stack[-1])

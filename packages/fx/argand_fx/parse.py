@@ -16,7 +16,7 @@ from argand_fx.namespace import legal_name
 from argand_fx.node import OPCODES, Node
 from argand_fx.symbolic import SymExpr
 
-__all__ = ["ParseError", "parse", "resolve_target"]
+__all__ = ["ParseError", "parse", "parse_symbolic", "resolve_target"]
 
 _STRING = r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\""
 _TOKEN = re.compile(rf"({_STRING})|%([A-Za-z_]\w*)|(    #.*)")
@@ -62,6 +62,15 @@ def parse(
     if parser.at < len(lines):
         raise parser.error("expected the end of the text after the graph")
     return graph
+
+
+def parse_symbolic(text: str, resolve_symbol: Callable[[str], Any]) -> Any:
+    """The value of a symbolic number's text, as "2*s0 + 1".
+
+    Raises:
+        ParseError: if it is more than arithmetic.
+    """
+    return _Parser([text], _default, resolve_symbol).symbolic(text)
 
 
 def resolve_target(name: str) -> Callable[..., Any]:

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from argand.serialization.checkpoint import load, save
-from argand.serialization.safetensors_format import FileFormatError
+from argand_aten.safetensors_format import FileFormatError
 
 __all__ = ["FileFormatError", "load", "save"]

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 import argand_c10 as c10
-from argand.serialization.safetensors_format import FileFormatError, read_tensors, write_tensors
+from argand_aten.safetensors_format import FileFormatError, read_tensors, write_tensors
 from argand_c10 import Module, Tensor
 
 __all__ = ["load", "save"]

@@ -53,14 +53,14 @@ class ShapeEnv:
         atoms: symbols, quotients and remainders, by index.
         sources: where each symbol comes from, by name.
         hints: the example's values, by name.
-        location: what new guards note as their location.
+        locate: tells the place that new guards note as their location.
     """
 
     def __init__(self) -> None:
         self.atoms: list[Atom] = []
         self.sources: dict[str, Any] = {}
         self.hints: dict[str, int] = {}
-        self.location: tuple[str, int, str] | None = None
+        self.locate: Callable[[], tuple[str, int, str] | None] = lambda: None
         self.frozen = False
         # Tables of results; keys hold the operands themselves, which are interned.
         self.sums: dict[Any, Any] = {}
@@ -115,9 +115,9 @@ class ShapeEnv:
         self.sources[name] = source
         self.hints[name] = hint
         if low is not None:
-            self._guards.append(ShapeGuard(("<=", low, name), self.location, True))
+            self._guards.append(ShapeGuard(("<=", low, name), self.locate(), True))
         if high is not None:
-            self._guards.append(ShapeGuard(("<=", name, high), self.location, True))
+            self._guards.append(ShapeGuard(("<=", name, high), self.locate(), True))
         return self.intern((((index,), 1),), 0)
 
     @property
@@ -323,11 +323,22 @@ class ShapeEnv:
             a, b = self._factored_bounds(value.terms)
             low, high = _meet((low, high), (a + value.const, b + value.const))
         fact = self._fact_of(value.terms)
-        return (
-            _meet((low, high), (fact[0] + value.const, fact[1] + value.const))
-            if fact
-            else (low, high)
-        )
+        if fact:
+            low, high = _meet((low, high), (fact[0] + value.const, fact[1] + value.const))
+        if low <= 0 < high and len(value.terms) > 1:  # its sign is open
+            for monomial, c in value.terms:
+                atom = self.atoms[monomial[0]]
+                if len(monomial) == 1 and atom.op == "//" and isinstance(atom.args[1], int):
+                    low, high = _meet((low, high), self._bounds_of_quotient(value, monomial, c))
+        return low, high
+
+    def _bounds_of_quotient(self, value: SymInt, monomial: Monomial, c: int) -> Interval:
+        """Bounds of value = rest + c * (a // k), from a - (k - 1) <= k * (a // k) <= a."""
+        a, k = self.atoms[monomial[0]].args
+        rest = self.make({m: n for m, n in value.terms if m != monomial}, value.const)
+        ends = [self.bounds(k * rest + c * a), self.bounds(k * rest + c * (a - k + 1))]
+        (low, _), (_, high) = (ends[1], ends[0]) if c > 0 else (ends[0], ends[1])
+        return low / k, high / k
 
     def _monomial_bounds(self, monomial: Monomial) -> Interval:
         low, high = self._atom_bounds(monomial[0])
@@ -426,7 +437,7 @@ class ShapeEnv:
             raise LateGuardError(
                 f"ShapeEnv: got the new guard {expr} after the guards were taken; decide it before freeze()"
             )
-        self._guards.append(ShapeGuard(expr, self.location))
+        self._guards.append(ShapeGuard(expr, self.locate()))
         if op == "!=":
             self._nonzero.add(difference)
             return

@@ -88,14 +88,13 @@ def _project(
 
 
 def _check_inputs(query: Tensor, key: Tensor, value: Tensor, width: int, heads: int) -> None:
-    shapes = f"query {list(query.shape)}, key {list(key.shape)} and value {list(value.shape)}"
     if not (query.dim() == key.dim() == value.dim() and query.dim() in (2, 3)):
         raise RuntimeError(
-            f"multi_head_attention: got {shapes}, expected all 3-d (batched) or all 2-d"
+            f"multi_head_attention: got {_shapes(query, key, value)}, expected all 3-d (batched) or all 2-d"
         )
     if query.shape[-1] != width:
         raise RuntimeError(
-            f"multi_head_attention: got {shapes}, expected a query of embed_dim {width}"
+            f"multi_head_attention: got {_shapes(query, key, value)}, expected a query of embed_dim {width}"
         )
     if width % heads:
         raise RuntimeError(
@@ -103,8 +102,12 @@ def _check_inputs(query: Tensor, key: Tensor, value: Tensor, width: int, heads: 
         )
     if key.shape[:-1] != value.shape[:-1]:
         raise RuntimeError(
-            f"multi_head_attention: got {shapes}, expected keys and values of one length and batch"
+            f"multi_head_attention: got {_shapes(query, key, value)}, expected keys and values of one length and batch"
         )
+
+
+def _shapes(query: Tensor, key: Tensor, value: Tensor) -> str:
+    return f"query {list(query.shape)}, key {list(key.shape)} and value {list(value.shape)}"
 
 
 def _joint_mask(

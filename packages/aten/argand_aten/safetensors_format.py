@@ -63,10 +63,10 @@ def write_tensors(
         for name, tensor in kept.items()
     }
     if not isinstance(file, str):
-        file.write(safetensors.serialize(specs, dict(metadata)))
+        file.write(safetensors.serialize(specs, dict(metadata) or None))
         return
     try:
-        safetensors.serialize_file(specs, file, dict(metadata))
+        safetensors.serialize_file(specs, file, dict(metadata) or None)
     except safetensors.SafetensorError as error:
         raise OSError(f"save: {error}") from None
 

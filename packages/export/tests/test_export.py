@@ -1,0 +1,309 @@
+"""Exported programs against their modules."""
+
+from __future__ import annotations
+
+import copy
+from collections import namedtuple
+from typing import Any
+
+import pytest
+
+import argand_aten as aten
+import argand_autograd  # noqa: F401  (gradients)
+import argand_c10 as c10
+import argand_nn as nn
+from argand_c10.errors import ShapeError
+from argand_dynamo import GraphBreak
+from argand_export import ConstraintViolationError, Dim, ExportedProgram, InputKind, dims, export
+from argand_nn import functional as F
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
+        self.register_buffer("calls", aten.zeros(1))
+        self.table = aten.arange(3)
+
+    def forward(self, x: Any, scale: float = 1.0, *, mask: Any = None) -> Any:
+        self.calls.add_(1)
+        y = self.body(x) * scale + self.table
+        if mask is not None:
+            y = y * mask
+        return {"y": y, "pair": (y.mean(), "text"), "x": x}
+
+
+def make(**fields: Any) -> nn.Module:
+    """A module of a forward function."""
+    return type("Made", (nn.Module,), fields)()
+
+
+def test_results_and_buffers_are_the_modules() -> None:
+    net = Net()
+    reference = copy.deepcopy(net)
+    program = export(net, (aten.randn(5, 4),), {"scale": 0.5}, dynamic_shapes={"x": {0: Dim("n")}})
+    for n in (2, 5, 9):
+        x = aten.randn(n, 4)
+        found, wanted = program(x, scale=0.5), reference(x, scale=0.5)
+        assert aten.equal(found["y"], wanted["y"])
+        assert aten.equal(found["pair"][0], wanted["pair"][0]) and found["pair"][1] == "text"
+        assert found["x"] is x
+        for (name, a), (_, b) in zip(net.named_buffers(), reference.named_buffers(), strict=True):
+            assert aten.equal(a, b), name
+
+
+def test_signature() -> None:
+    program = export(Net(), (aten.randn(5, 4),))
+    signature = program.graph_signature
+    assert signature.parameters == (
+        "body.0.weight", "body.0.bias", "body.1.weight", "body.1.bias", "body.3.weight", "body.3.bias",
+    )  # fmt: skip
+    assert set(signature.buffers_to_mutate.values()) == {
+        "calls", "body.1.running_mean", "body.1.running_var", "body.1.num_batches_tracked",
+    }  # fmt: skip
+    assert signature.lifted_tensor_constants == ("constant0",)
+    assert signature.user_inputs == ("x",)
+    placeholders = [n.name for n in program.graph.nodes if n.op == "placeholder"]
+    assert placeholders == [s.arg for s in signature.input_specs]
+    assert not any(getattr(n.target, "is_inplace", False) for n in program.graph.nodes), (
+        "the graph is functional"
+    )
+    assert [s.kind for s in signature.input_specs][-1] is InputKind.USER_INPUT
+
+
+def test_module_has_the_old_names_and_trains() -> None:
+    net = Net().eval()
+    module = export(net, (aten.randn(5, 4),)).module()
+    assert set(module.state_dict()) == set(net.state_dict())
+    x = aten.randn(5, 4)
+    assert aten.equal(module(x)["y"], net(x)["y"])
+    module(x)["y"].sum().backward()
+    assert all(p.grad is not None for p in module.parameters())
+    with pytest.raises(RuntimeError, match="cannot change a program"):
+        module.train()
+
+
+def test_changed_arguments_are_written() -> None:
+    def forward(self: Any, x: Any, y: Any) -> Any:
+        x[1:].mul_(2)
+        return x + y, x
+
+    program = export(make(forward=forward), (aten.ones(3), aten.ones(3)))
+    x = aten.ones(3)
+    total, same = program(x, aten.ones(3))
+    assert x.tolist() == [1.0, 2.0, 2.0]
+    assert total.tolist() == [2.0, 3.0, 3.0] and same.tolist() == x.tolist()
+
+
+def test_buffers_that_get_a_new_tensor() -> None:
+    class Counter(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", aten.zeros(()))
+
+        def forward(self, x: Any) -> Any:
+            self.count = self.count + 1
+            return x * self.count
+
+    counter = Counter()
+    program = export(counter, (aten.ones(2),))
+    assert counter.count.item() == 0.0, "tracing changes nothing"
+    assert program(aten.ones(2)).tolist() == [1.0, 1.0]
+    assert program(aten.ones(2)).tolist() == [2.0, 2.0]
+
+
+def test_views_of_inputs_and_results() -> None:
+    def forward(self: Any, x: Any) -> Any:
+        y = x * 2
+        return x.t(), y[0], y.view(-1), [x.shape[1], None]
+
+    program = export(make(forward=forward), (aten.randn(3, 4),))
+    x = aten.randn(3, 4)
+    a, b, c, rest = program(x)
+    assert aten.equal(a, x.t()) and aten.equal(b, x[0] * 2) and aten.equal(c, (x * 2).view(-1))
+    assert rest == [4, None]
+
+
+Pair = namedtuple("Pair", ["first", "second"])
+
+
+def test_containers() -> None:
+    def forward(self: Any, batch: Any, extra: Any) -> Any:
+        return Pair(batch["a"] + extra[0], {"sum": batch["b"][0] + extra[1]})
+
+    example = ({"a": aten.ones(2), "b": [aten.ones(3)]}, (aten.ones(2), 4.0))
+    n = Dim("n")
+    program = export(
+        make(forward=forward), example,
+        dynamic_shapes={"batch": {"a": {0: n}, "b": [None]}, "extra": ({0: n}, None)},
+    )  # fmt: skip
+    found = program({"a": aten.ones(5), "b": [aten.ones(3)]}, (aten.ones(5), 4.0))
+    assert isinstance(found, Pair) and found.first.tolist() == [2.0] * 5
+    assert found.second["sum"].tolist() == [5.0] * 3
+    with pytest.raises(ValueError, match=r"got 3.0 for args\[1\]\[1\], expected 4.0"):
+        program({"a": aten.ones(5), "b": [aten.ones(3)]}, (aten.ones(5), 3.0))
+    with pytest.raises(TypeError, match="call it as it was exported"):
+        program({"a": aten.ones(5)}, (aten.ones(5), 4.0))
+    with pytest.raises(ValueError, match=r"n is 4, but it is 5 by dimension 0 of args\[0\]\['a'\]"):
+        program({"a": aten.ones(5), "b": [aten.ones(3)]}, (aten.ones(4), 4.0))
+
+
+def halves(self: Any, x: Any) -> Any:
+    if x.shape[0] % 2 == 0:
+        return x.view(x.shape[0] // 2, -1)
+    return x
+
+
+def test_a_violated_constraint_names_line_and_fix() -> None:
+    with pytest.raises(ConstraintViolationError) as raised:
+        export(make(forward=halves), (aten.ones(6, 4),), dynamic_shapes=({0: Dim("n")},))
+    text = str(raised.value)
+    assert "(n % 2) == 0" in text and "2*Dim('_n')" in text
+    assert f"{__file__}:{halves.__code__.co_firstlineno + 1}" in text
+
+
+def test_derived_dims() -> None:
+    half = Dim("half", max=50)
+    program = export(make(forward=halves), (aten.ones(6, 4),), dynamic_shapes=({0: 2 * half},))
+    assert program(aten.ones(10, 4)).shape == (5, 8)
+    assert str(program.range_constraints["half"]) == "[1, 50]"
+    with pytest.raises(
+        ValueError, match=r"got size 7 in dimension 0 of args\[0\], expected 2\*half"
+    ):
+        program(aten.ones(7, 4))
+    with pytest.raises(ValueError, match="half in \\[1, 50\\]"):
+        program(aten.ones(102, 4))
+
+
+def test_two_sizes_that_must_agree() -> None:
+    def forward(self: Any, x: Any, y: Any) -> Any:
+        return x + y
+
+    example = (aten.ones(6), aten.ones(6))
+    with pytest.raises(ConstraintViolationError, match="use one Dim, or one that follows"):
+        export(make(forward=forward), example, dynamic_shapes=({0: Dim("a")}, {0: Dim("b")}))
+    n = Dim("n")
+    program = export(make(forward=forward), example, dynamic_shapes=({0: n}, {0: n}))
+    assert program(aten.ones(3), aten.ones(3)).tolist() == [2.0] * 3
+
+    def pair(self: Any, x: Any, y: Any) -> Any:
+        return x[1:] + y
+
+    program = export(
+        make(forward=pair), (aten.ones(6), aten.ones(5)), dynamic_shapes=({0: n + 1}, {0: n})
+    )
+    assert program(aten.ones(9), aten.ones(8)).shape == (8,)
+
+
+def test_automatic_dims_give_in() -> None:
+    program = export(
+        make(forward=halves), (aten.ones(6, 4),), dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO},)
+    )
+    assert program(aten.ones(6, 9)).shape == (3, 18)
+    with pytest.raises(ValueError, match="got size 8"):
+        program(aten.ones(8, 4))
+
+
+def test_bounds() -> None:
+    def forward(self: Any, x: Any) -> Any:
+        return x * 2 if x.shape[0] <= 16 else x
+
+    with pytest.raises(ConstraintViolationError, match="n <= 16"):
+        export(make(forward=forward), (aten.ones(6),), dynamic_shapes=({0: Dim("n")},))
+    program = export(
+        make(forward=forward), (aten.ones(6),), dynamic_shapes=({0: Dim("n", max=16)},)
+    )
+    assert program(aten.ones(16)).tolist() == [2.0] * 16
+    with pytest.raises(ValueError, match="outside of"):
+        export(make(forward=forward), (aten.ones(6),), dynamic_shapes=({0: Dim("n", max=4)},))
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"z": {0: Dim("n")}}, "expected names among the arguments"),
+        (({0: Dim("n")}, None), "expected one for each"),
+        ({"x": {7: Dim("n")}}, "got dimension 7"),
+        ({"x": {0: 5}}, "got the fixed size 5"),
+        ({"x": [Dim("n")]}, "got 1 dimensions"),
+        ({"x": {0: "n"}}, "expected a Dim"),
+        (3, "expected a dict, tuple or list"),
+    ],
+)  # fmt: skip
+def test_wrong_dynamic_shapes(spec: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        export(make(forward=halves), (aten.ones(6, 4),), dynamic_shapes=spec)
+
+
+def test_dims() -> None:
+    a, b = dims("a", "b", min=2)
+    assert (a.name, a.min, b.name) == ("a", 2, "b")
+    assert repr(3 * a + 1) == "3*a + 1" and repr(2 * (a - 1)) == "2*a - 2"
+    with pytest.raises(ValueError, match="expected an identifier"):
+        Dim("1x")
+    with pytest.raises(ValueError, match="min=3, max=2"):
+        Dim("x", min=3, max=2)
+
+
+def test_breaks_are_errors_with_the_line() -> None:
+    def forward(self: Any, x: Any) -> Any:
+        if x.sum() > 0:
+            return x
+        return -x
+
+    with pytest.raises(GraphBreak, match=f"{__file__}:{forward.__code__.co_firstlineno + 1}"):
+        export(make(forward=forward), (aten.ones(3),))
+
+
+def test_other_side_effects_are_errors() -> None:
+    def forward(self: Any, x: Any) -> Any:
+        self.last = x
+        return x + 1
+
+    with pytest.raises(RuntimeError, match="expected changes of buffers only"):
+        export(make(forward=forward), (aten.ones(3),))
+
+
+def test_wrong_calls() -> None:
+    program = export(make(forward=halves), (aten.ones(6, 4),))
+    with pytest.raises(ValueError, match="expected argand.float32 of 2"):
+        program(aten.ones(6, 4, 1))
+    with pytest.raises(ValueError, match="got argand.float64"):
+        program(aten.ones(6, 4, dtype=c10.float64))
+    with pytest.raises(ValueError, match="expected 6; export with dynamic_shapes"):
+        program(aten.ones(8, 4))
+    with pytest.raises(TypeError, match="got int for args"):
+        program(3)
+
+
+def test_run_decompositions_keeps_results() -> None:
+    def forward(self: Any, x: Any) -> Any:
+        return F.silu(x) + F.hardswish(x), x.square()
+
+    program = export(make(forward=forward), (aten.randn(8),))
+    lower = program.run_decompositions()
+    assert isinstance(lower, ExportedProgram)
+    x = aten.randn(8)
+    for a, b in zip(program(x), lower(x), strict=True):
+        assert aten.equal(a, b)
+
+
+def test_random_programs_draw_as_eager() -> None:
+    drop = nn.Dropout(0.5)
+    program = export(drop, (aten.ones(64),))
+    c10.manual_seed(3)
+    wanted = drop(aten.ones(64))
+    c10.manual_seed(3)
+    assert aten.equal(program(aten.ones(64)), wanted)
+
+
+def test_transformer_with_a_varying_length() -> None:
+    layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True).eval()
+    n = Dim("length", min=2, max=64)
+    try:
+        program = export(layer, (aten.randn(2, 7, 16),), dynamic_shapes=({1: n},))
+    except ShapeError as error:  # pragma: no cover
+        pytest.fail(str(error))
+    for length in (2, 7, 33):
+        x = aten.randn(2, length, 16)
+        assert aten.allclose(program(x), layer(x), rtol=1e-5, atol=1e-6)
