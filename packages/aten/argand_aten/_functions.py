@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from argand_aten import _C
 from argand_c10 import Tensor
+
+from argand_aten import _C
 
 _op = _C.operators
 

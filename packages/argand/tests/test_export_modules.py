@@ -1,0 +1,110 @@
+"""Exported modules of argand.nn against the modules."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+import argand
+import argand.nn.functional as F
+from argand import nn
+from argand.export import Dim, ExportedProgram, InputKind, export
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
+        self.register_buffer("calls", argand.zeros(1))
+        self.table = argand.arange(3)
+
+    def forward(self, x: Any, scale: float = 1.0, *, mask: Any = None) -> Any:
+        self.calls.add_(1)
+        y = self.body(x) * scale + self.table
+        if mask is not None:
+            y = y * mask
+        return {"y": y, "pair": (y.mean(), "text"), "x": x}
+
+
+def make(**fields: Any) -> nn.Module:
+    """A module of a forward function."""
+    return type("Made", (nn.Module,), fields)()
+
+
+def test_results_and_buffers_are_the_modules() -> None:
+    net = Net()
+    reference = copy.deepcopy(net)
+    program = export(
+        net, (argand.randn(5, 4),), {"scale": 0.5}, dynamic_shapes={"x": {0: Dim("n")}}
+    )
+    for n in (2, 5, 9):
+        x = argand.randn(n, 4)
+        found, wanted = program(x, scale=0.5), reference(x, scale=0.5)
+        assert argand.equal(found["y"], wanted["y"])
+        assert argand.equal(found["pair"][0], wanted["pair"][0]) and found["pair"][1] == "text"
+        assert found["x"] is x
+        for (name, a), (_, b) in zip(net.named_buffers(), reference.named_buffers(), strict=True):
+            assert argand.equal(a, b), name
+
+
+def test_signature() -> None:
+    program = export(Net(), (argand.randn(5, 4),))
+    signature = program.graph_signature
+    assert signature.parameters == (
+        "body.0.weight", "body.0.bias", "body.1.weight", "body.1.bias", "body.3.weight", "body.3.bias",
+    )  # fmt: skip
+    assert set(signature.buffers_to_mutate.values()) == {
+        "calls", "body.1.running_mean", "body.1.running_var", "body.1.num_batches_tracked",
+    }  # fmt: skip
+    assert signature.lifted_tensor_constants == ("constant0",)
+    assert signature.user_inputs == ("x",)
+    placeholders = [n.name for n in program.graph.nodes if n.op == "placeholder"]
+    assert placeholders == [s.arg for s in signature.input_specs]
+    assert not any(getattr(n.target, "is_inplace", False) for n in program.graph.nodes), (
+        "the graph is functional"
+    )
+    assert [s.kind for s in signature.input_specs][-1] is InputKind.USER_INPUT
+
+
+def test_module_has_the_old_names_and_trains() -> None:
+    net = Net().eval()
+    module = export(net, (argand.randn(5, 4),)).module()
+    assert set(module.state_dict()) == set(net.state_dict())
+    x = argand.randn(5, 4)
+    assert argand.equal(module(x)["y"], net(x)["y"])
+    module(x)["y"].sum().backward()
+    assert all(p.grad is not None for p in module.parameters())
+    with pytest.raises(RuntimeError, match="cannot change a program"):
+        module.train()
+
+
+def test_run_decompositions_keeps_results() -> None:
+    def forward(self: Any, x: Any) -> Any:
+        return F.silu(x) + F.hardswish(x), x.square()
+
+    program = export(make(forward=forward), (argand.randn(8),))
+    lower = program.run_decompositions()
+    assert isinstance(lower, ExportedProgram)
+    x = argand.randn(8)
+    for a, b in zip(program(x), lower(x), strict=True):
+        assert argand.equal(a, b)
+
+
+def test_random_programs_draw_as_eager() -> None:
+    drop = nn.Dropout(0.5)
+    program = export(drop, (argand.ones(64),))
+    argand.manual_seed(3)
+    wanted = drop(argand.ones(64))
+    argand.manual_seed(3)
+    assert argand.equal(program(argand.ones(64)), wanted)
+
+
+def test_transformer_with_a_varying_length() -> None:
+    layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True).eval()
+    n = Dim("length", min=2, max=64)
+    program = export(layer, (argand.randn(2, 7, 16),), dynamic_shapes=({1: n},))
+    for length in (2, 7, 33):
+        x = argand.randn(2, length, 16)
+        assert argand.allclose(program(x), layer(x), rtol=1e-5, atol=1e-6)
