@@ -7,4 +7,5 @@ def argand_workspace():
     python_env(name = "python_env", requirements = Label("//:requirements.lock"))
     extra_env(name = "peer_env", environment = "peer", requirements = Label("//:requirements-peer.txt"))
     extra_env(name = "opencl_env", environment = "opencl", hashes = True, requirements = Label("//:requirements-opencl.lock"))
+    extra_env(name = "triton_env", environment = "triton", hashes = True, requirements = Label("//:requirements-triton.lock"))
     native.register_toolchains("@python_env//:python_toolchain")

@@ -1,0 +1,20 @@
+"""The operator families: one file of `registry/` each."""
+
+FAMILIES = [
+    "activation",
+    "arithmetic",
+    "comparison",
+    "convolution",
+    "creation",
+    "exponential",
+    "indexing",
+    "joining",
+    "loss",
+    "matrix",
+    "network",
+    "optimizer",
+    "random",
+    "reduction",
+    "trigonometric",
+    "view",
+]
