@@ -5,6 +5,7 @@
 #include "packages/autograd/csrc/accumulate_grad.h"
 #include "packages/autograd/csrc/anomaly.h"
 #include "packages/autograd/csrc/history.h"
+#include "packages/autograd/csrc/node_stream.h"
 #include "packages/autograd/csrc/tensor_ops.h"
 
 namespace argand::autograd {
@@ -267,7 +268,11 @@ class Backward {
     std::vector<Tensor> given;
     if (keep_given) given.assign(in, in + n_in);
     Gradients gradients{in, out.data(), wanted.empty() ? nullptr : wanted.data()};
-    apply(node, gradients);
+    {
+      NodeStream stream(node, in, n_in);
+      apply(node, gradients);
+      stream.leave(out.data(), n_out);
+    }
     if (!call_.retain_graph) node->release_variables();
     for (uint32_t i = 0; i < n_in; i++) in[i] = {};  // so that gradients that were passed on are owned alone
     if (keep_given) {

@@ -117,6 +117,7 @@ void set_history(ArgandTensor* t, const NodeRef& fn, uint32_t output_nr, ViewOri
   meta.grad_fn = fn;
   meta.output_nr = output_nr;
   meta.origin = origin;
+  if (ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CPU) fn->note_device(t->storage->device);
   if (t->base) {
     meta.view_version = storage_version(t);
     t->flags &= ~ARGAND_TENSOR_VIEW_NO_GRAD;

@@ -80,6 +80,14 @@ class Node {
   const TensorFacts& input_facts(uint32_t i) const { return inputs_[i]; }
   uint64_t sequence() const { return sequence_; }
 
+  // Where the forward ran: the device of its result and the current stream of that device; the CPU unless noted.
+  ArgandDevice device() const { return device_; }
+  void* stream() const { return stream_; }
+  void note_device(ArgandDevice device) {
+    device_ = device;
+    stream_ = current_stream(device);
+  }
+
   // Hooks are made on demand; NULL when there are none.
   NodeHooks* hooks() const { return hooks_.get(); }
   NodeHooks& ensure_hooks();
@@ -114,7 +122,9 @@ class Node {
   static void destroy_later(Node* node);
 
   std::atomic<int32_t> refcount_{1};
+  ArgandDevice device_ = ARGAND_DEVICE(ARGAND_CPU, 0);
   uint64_t sequence_;
+  void* stream_ = nullptr;
   std::unique_ptr<NodeHooks> hooks_;
 };
 

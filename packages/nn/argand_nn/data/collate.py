@@ -8,7 +8,7 @@ from typing import Any
 import argand_aten as aten
 from argand_c10 import Tensor, float64
 
-__all__ = ["default_collate", "default_convert"]
+__all__ = ["default_collate", "default_convert", "pin_memory"]
 
 
 def _is_numpy(value: Any) -> bool:
@@ -32,6 +32,19 @@ def default_convert(data: Any) -> Any:
         return [default_convert(value) for value in data]
     if isinstance(data, Sequence) and not isinstance(data, str | bytes):
         return [default_convert(value) for value in data]
+    return data
+
+
+def pin_memory(data: Any) -> Any:
+    """The tensors inside `data`, and what has a method `pin_memory`, in page-locked memory; all else as it is."""
+    if hasattr(data, "pin_memory"):
+        return data.pin_memory()
+    if isinstance(data, Mapping):
+        return {key: pin_memory(value) for key, value in data.items()}
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*(pin_memory(value) for value in data))
+    if isinstance(data, Sequence) and not isinstance(data, str | bytes):
+        return [pin_memory(value) for value in data]
     return data
 
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from argand_c10 import Generator
-from argand_nn.data.collate import default_collate, default_convert
+from argand_c10 import Generator, cuda
+from argand_nn.data.collate import default_collate, default_convert, pin_memory
 from argand_nn.data.dataset import IterableDataset
 from argand_nn.data.fetch import make_fetcher
 from argand_nn.data.sampler import (
@@ -64,7 +64,8 @@ class DataLoader:
         batch_sampler: lists of indices; excludes batch_size, shuffle, sampler and drop_last.
         num_workers: processes that make batches; 0: this process does.
         collate_fn: joins a list of samples; `default_collate` by default.
-        pin_memory: accepted; CPU memory needs no pinning.
+        pin_memory: batches are in page-locked memory, from where copies to a CUDA device can run in the background;
+            nothing where there is no such device.
         drop_last: drop the last batch if it is not full.
         timeout: seconds to wait for a batch of a worker; 0: no limit.
         worker_init_fn: called with the worker's number in each worker, after seeding.
@@ -151,6 +152,10 @@ class DataLoader:
         return self.batch_sampler is not None
 
     def __iter__(self) -> Iterator[Any]:
+        batches = self._batches()
+        return map(pin_memory, batches) if self.pin_memory and cuda.is_available() else batches
+
+    def _batches(self) -> Iterator[Any]:
         if self.num_workers == 0:
             return self._iterate_here()
         workers = self._kept_workers

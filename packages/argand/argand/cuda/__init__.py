@@ -13,5 +13,7 @@ __all__ = [*_runtime.__all__]
 
 def __getattr__(name: str) -> Any:
     if name == "amp":
-        return importlib.import_module("argand_autograd.amp")
+        return importlib.import_module("argand.cuda.amp")
+    if name == "make_graphed_callables":
+        return importlib.import_module("argand.cuda.graphed").make_graphed_callables
     raise AttributeError(f"module 'argand.cuda' has no attribute {name!r}")
