@@ -51,14 +51,18 @@ class _Recorded:
 
     def capture_backward(self, pool: tuple[int, int], allow_unused: bool) -> None:
         outputs = [y for y in self.outputs if y.requires_grad]
-        self.grad_outputs = [argand_aten.empty_like(y) if y.requires_grad else None for y in self.outputs]
+        self.grad_outputs = [
+            argand_aten.empty_like(y) if y.requires_grad else None for y in self.outputs
+        ]
         if not outputs or not self.leaves:
             return
         given = [g for g in self.grad_outputs if g is not None]
         with cuda.graph(self.backward, pool=pool):
             grads = argand_autograd.grad(outputs, self.leaves, given, allow_unused=allow_unused)
         left = iter(grads)
-        self.grads = [next(left) if x.requires_grad else None for x in (*self.inputs, *self.parameters)]
+        self.grads = [
+            next(left) if x.requires_grad else None for x in (*self.inputs, *self.parameters)
+        ]
 
     def replayed(self) -> Callable[..., Any]:
         """The callable that copies its arguments in and launches the graphs."""
