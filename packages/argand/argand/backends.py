@@ -1,43 +1,91 @@
-"""Switches that programs set before they run: for libraries of other devices, which this build does not use.
+"""Switches of numerical libraries that programs set before they run.
 
-They are kept, so that a program can read back what it set, and change nothing on the CPU.
+Those of CUDA's libraries reach their kernels (`argand_c10.math_settings`); the CPU's kernels always compute in float32.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from argand_c10 import math_settings
 
 __all__ = ["cuda", "cudnn", "mps"]
+
+
+class _Setting:
+    """An attribute that stands for a field of the settings."""
+
+    def __init__(self, field: str) -> None:
+        self.field = field
+
+    def __get__(self, owner: Any, cls: Any = None) -> bool:
+        value: bool = getattr(math_settings.current(), self.field)
+        return value
+
+    def __set__(self, owner: Any, value: bool) -> None:
+        math_settings.change(**{self.field: bool(value)})
 
 
 @dataclass
 class _Matmul:
     """Precision of matrix products on CUDA devices."""
 
-    allow_tf32: bool = False
+    allow_tf32 = _Setting("matmul_tf32")
     allow_fp16_reduced_precision_reduction: bool = True
     allow_bf16_reduced_precision_reduction: bool = True
 
 
-@dataclass
 class _Cuda:
-    matmul: _Matmul = field(default_factory=_Matmul)
+    def __init__(self) -> None:
+        self.matmul = _Matmul()
 
     def is_built(self) -> bool:
-        """Whether this build can use CUDA devices."""
-        return False
+        """Whether CUDA devices can be used where there are any: their kernels come in a package of their own."""
+        return True
 
 
-@dataclass
 class _Cudnn:
-    allow_tf32: bool = True
-    benchmark: bool = False
-    deterministic: bool = False
-    enabled: bool = True
+    allow_tf32 = _Setting("conv_tf32")
+    benchmark = _Setting("benchmark")
+    deterministic = _Setting("deterministic")
+    enabled = True
+
+    def version(self) -> int | None:
+        """cuDNN's version number; None where it cannot be used."""
+        try:
+            libraries = importlib.import_module("argand_aten_cuda.libraries")
+            found: int = libraries.version("cudnn")
+        except (ImportError, RuntimeError):
+            return None
+        return found
 
     def is_available(self) -> bool:
         """Whether cuDNN can be used."""
-        return False
+        return self.version() is not None
+
+    @contextmanager
+    def flags(
+        self,
+        enabled: bool = False,
+        benchmark: bool = False,
+        deterministic: bool = False,
+        allow_tf32: bool = True,
+    ) -> Iterator[None]:
+        """Other settings for a block; `enabled` changes nothing: CUDA convolutions have no other library."""
+        before = math_settings.current()
+        math_settings.change(benchmark=benchmark, deterministic=deterministic, conv_tf32=allow_tf32)
+        try:
+            yield
+        finally:
+            math_settings.change(
+                benchmark=before.benchmark,
+                deterministic=before.deterministic,
+                conv_tf32=before.conv_tf32,
+            )
 
 
 class _Mps:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from argand_c10 import math_settings
+
 __all__ = ["get_float32_matmul_precision", "set_float32_matmul_precision"]
 
 _LEVELS = ("highest", "high", "medium")
@@ -11,7 +13,7 @@ _level = "highest"
 def set_float32_matmul_precision(precision: str) -> None:
     """Allow float32 matrix products to be computed less precisely: highest, high or medium.
 
-    It is a permission. CPU kernels make no use of it: they always compute in float32.
+    It is a permission. "high" and "medium" allow CUDA's products TF32; CPU kernels always compute in float32.
     """
     global _level
     if precision not in _LEVELS:
@@ -19,8 +21,11 @@ def set_float32_matmul_precision(precision: str) -> None:
             f"set_float32_matmul_precision: got {precision!r}, expected one of {_LEVELS}"
         )
     _level = precision
+    math_settings.change(matmul_tf32=precision != "highest")
 
 
 def get_float32_matmul_precision() -> str:
     """The least precision that was asked for."""
-    return _level
+    if not math_settings.current().matmul_tf32:
+        return "highest"
+    return "high" if _level == "highest" else _level

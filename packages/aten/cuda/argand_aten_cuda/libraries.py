@@ -1,4 +1,4 @@
-"""Where NVIDIA's libraries are, and what programs choose for them."""
+"""Where NVIDIA's libraries are, and what programs allow them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import os
 from dataclasses import dataclass
 
 from argand_aten_cuda import _C
+from argand_c10 import math_settings
 
-__all__ = ["Settings", "install", "set_settings", "version"]
+__all__ = ["install", "version"]
 
 
 @dataclass(frozen=True)
@@ -41,38 +42,19 @@ _LIBRARIES = {
 }
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What programs choose; the defaults are PyTorch's.
-
-    Attributes:
-        matmul_tf32: float32 matrix products may round their operands to TF32.
-        conv_tf32: float32 convolutions may.
-        benchmark: each new convolution is measured in several ways, and the fastest one kept.
-        deterministic: only ways that give the same bits in every run are taken.
-    """
-
-    matmul_tf32: bool = False
-    conv_tf32: bool = True
-    benchmark: bool = False
-    deterministic: bool = False
-
-
 def _roots() -> list[str]:
     spec = importlib.util.find_spec("nvidia")
     return [] if spec is None or spec.submodule_search_locations is None else list(spec.submodule_search_locations)
 
 
 def install() -> None:
-    """Tells the kernels where the libraries are; each is opened at its first use."""
+    """Tells the kernels where the libraries are, each of which is opened at its first use, and what they are allowed."""
     roots = _roots()
     for name, library in _LIBRARIES.items():
         _C.set_library(name, library.candidates(roots))
-
-
-def set_settings(settings: Settings) -> None:
-    """Makes the kernels keep to `settings` from their next call on."""
-    _C.set_settings(settings.matmul_tf32, settings.conv_tf32, settings.benchmark, settings.deterministic)
+    math_settings.listen(
+        lambda s: _C.set_settings(s.matmul_tf32, s.conv_tf32, s.benchmark, s.deterministic)
+    )
 
 
 def version(name: str) -> int:
