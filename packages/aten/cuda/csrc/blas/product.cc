@@ -52,10 +52,11 @@ struct Plan {
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
   ~Plan() {
+    if (!desc) return;  // the library may be missing
     const lt::Library& l = lt::library();
     for (lt::Layout layout : {a, b, c, d})
       if (layout) l.layout_destroy(layout);
-    if (desc) l.desc_destroy(desc);
+    l.desc_destroy(desc);
   }
 };
 
