@@ -9,7 +9,14 @@ from typing import Any
 from argand_aten._C import set_autocast_state
 from argand_autograd._C import _set_grad_enabled
 from argand_dynamo.frame_plan import Break, FramePlan, GraphCall, Return
-from argand_dynamo.guards import Guard, shape_guard, state_guards, storage_guards, tensor_guard
+from argand_dynamo.guards import (
+    Guard,
+    device_guards,
+    shape_guard,
+    state_guards,
+    storage_guards,
+    tensor_guard,
+)
 from argand_dynamo.plan_store import findable_code
 from argand_dynamo.reconstruct import NotReconstructible, Reconstruction
 from argand_dynamo.resume import needed_locals
@@ -198,6 +205,7 @@ def _symbols(tx: Tracer) -> dict[str, tuple[str, Source, int]]:
 def _guards(tx: Tracer) -> list[Guard]:
     guards = list(state_guards())
     guards[0] = Guard((), "GRAD_MODE", tx.entry_grad_mode)
+    guards += device_guards(_devices(tx))
     for source, kind, value in tx.guards.values():
         guards.append(Guard(source, kind, value))
     for cls, value in tx.class_guards:
@@ -219,6 +227,12 @@ def _guards(tx: Tracer) -> list[Guard]:
     guards += _container_guards(tx)
     guards += _shape_guards(tx, tensors)
     return guards
+
+
+def _devices(tx: Tracer) -> set[Any]:
+    """Where the graph's tensors are."""
+    values = (node.meta.get("val") for node in tx.graph.nodes)
+    return {value.device for value in values if isinstance(value, FakeTensor)}
 
 
 def _container_guards(tx: Tracer) -> list[Guard]:

@@ -15,7 +15,7 @@ struct GuardTree::Node {
 };
 
 struct GuardTree::StateCheck {
-  enum Kind : uint8_t { GradMode, InferenceMode, DefaultDType, Modes } kind;
+  enum Kind : uint8_t { GradMode, InferenceMode, DefaultDType, CudaDevice, Modes } kind;
   int guard;
   int64_t value;
   uint64_t include_keys = 0, exclude_keys = 0, autocast = 0;  // Modes
@@ -125,6 +125,10 @@ bool GuardTree::add_state(const char* kind, PyObject* value, int guard) {
     void* keep_alive = nullptr;
     if (python->to_value(value, &desc, &dtype, &keep_alive)) throw PythonError{};
     check.value = dtype.i;
+  } else if (std::strcmp(kind, "CUDA_DEVICE") == 0) {
+    check.kind = StateCheck::CudaDevice;
+    check.value = PyLong_AsLongLong(value);
+    if (check.value == -1 && PyErr_Occurred()) throw PythonError{};
   } else if (std::strcmp(kind, "MODES") == 0) {
     check.kind = StateCheck::Modes;
     if (PyTuple_Check(value)) {
@@ -227,6 +231,12 @@ bool GuardTree::check_state(Failure* failure) const {
       case StateCheck::DefaultDType:
         holds = api->default_dtype() == check.value;
         break;
+      case StateCheck::CudaDevice: {
+        int32_t current = -1;
+        const ArgandDeviceInterface* cuda = api->device_interface(ARGAND_CUDA);
+        holds = cuda && cuda->get_device && cuda->get_device(&current) == 0 && current == check.value;
+        break;
+      }
       case StateCheck::Modes:
         holds = state->include_keys == check.include_keys && state->exclude_keys == check.exclude_keys &&
                 (check.any_autocast || std::memcmp(state->autocast, &check.autocast, sizeof check.autocast) == 0);

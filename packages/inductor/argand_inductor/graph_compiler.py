@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -97,6 +98,7 @@ def backend(gm: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any
     """
     import argand_aot
 
+    start_device_compilers(inputs)
     compiler = functools.partial(compile_graph, options=options)
     return argand_aot.compile(
         gm, inputs, forward_compiler=compiler, backward_compiler=compiler, backend="inductor"
@@ -128,6 +130,16 @@ def _device_of(module: Any) -> int:
         if hasattr(node.meta.get("val"), "storage_offset"):
             return device_number(str(node.meta["val"].device))
     raise AssertionError("a graph without tensors has an obstacle")
+
+
+def start_device_compilers(inputs: Sequence[Any]) -> None:
+    """Start what compiles kernels of devices while the graph is still being prepared."""
+    if any(getattr(x, "device", None) is not None and x.device.type == "cuda" for x in inputs):
+        from argand_inductor.artifact.errors import CompilerError
+        from argand_inductor.artifact.triton_pool import pool
+
+        with contextlib.suppress(CompilerError):  # the graph may need no kernel
+            pool.start()
 
 
 def load_backend(data: dict[str, Any]) -> Callable[..., Any] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import pickle
 import subprocess
 from collections.abc import Callable, Sequence
@@ -31,7 +30,10 @@ def skip_without_triton() -> None:
     """Skip the module's tests where there is no Triton, or not the functions that kernels call."""
     pytest.importorskip("argand_aten_cuda.generated.primitives")
     done = subprocess.run(
-        [triton_pool.python(), "-c", "import triton"], capture_output=True, check=False
+        [triton_pool.python(), "-c", "import triton"],
+        env=triton_pool.environment(),
+        capture_output=True,
+        check=False,
     )
     if done.returncode:
         pytest.skip("needs Triton: set ARGAND_TRITON_PYTHON", allow_module_level=True)
@@ -39,7 +41,7 @@ def skip_without_triton() -> None:
 
 @functools.cache
 def _child() -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    environment = {**triton_pool.environment(), "TRITON_INTERPRET": "1"}
     return subprocess.Popen(
         [
             triton_pool.python(),

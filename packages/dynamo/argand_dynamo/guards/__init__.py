@@ -25,6 +25,7 @@ DISTINCT            sources: pairwise different objects (the guard's own source 
 STORAGE             (sources, pattern[, offsets]): tensors share storage exactly where their numbers in the pattern are equal
 SHAPE               (expressions, {symbol: (source, "size" | "stride" | "offset" | "value", dim)}): every expression is true
 GRAD_MODE           bool        INFERENCE_MODE   bool        DEFAULT_DTYPE   a floating dtype
+CUDA_DEVICE         the index of the current CUDA device
 MODES               None: no dispatch mode is active in the thread; or its (include_keys, exclude_keys, autocast)
 ==================  ================================================================================================
 """
@@ -36,6 +37,7 @@ from argand_dynamo.guards.build import (
     Source,
     TensorFacts,
     alias_guards,
+    device_guards,
     shape_guard,
     state_guards,
     storage_guards,
@@ -55,6 +57,7 @@ __all__ = [
     "Source",
     "TensorFacts",
     "alias_guards",
+    "device_guards",
     "describe_failure",
     "describe_guard",
     "describe_guards",

@@ -131,6 +131,14 @@ def state_guards() -> list[Guard]:
     ]
 
 
+def device_guards(devices: Iterable[argand_c10.device]) -> list[Guard]:
+    """Where tensors go that are made on "cuda", for a program with tensors on these devices."""
+    native = argand_c10._C
+    if all(d.type != "cuda" for d in devices) or native._cuda_device_count() < 2:
+        return []
+    return [Guard((), "CUDA_DEVICE", native._cuda_get_device())]
+
+
 def shape_guard(
     expressions: Iterable[Any], bindings: Mapping[str, tuple[Source, str, int]]
 ) -> Guard:

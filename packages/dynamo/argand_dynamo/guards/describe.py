@@ -139,6 +139,7 @@ _RELATIONS: dict[str, Callable[[Any, CodeType | None], str]] = {
     "SHAPE": _shape_text,
     "GRAD_MODE": lambda v, _: f"gradients are {'on' if v else 'off'}",
     "INFERENCE_MODE": lambda v, _: f"inference mode is {'on' if v else 'off'}",
+    "CUDA_DEVICE": lambda v, _: f"the current CUDA device is {v}",
     "DEFAULT_DTYPE": lambda v, _: f"the default dtype is {v}",
     "MODES": lambda v, _: (
         "the dispatch keys and autocast's dtypes are the same"

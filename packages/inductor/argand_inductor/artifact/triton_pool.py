@@ -49,6 +49,16 @@ def python() -> str:
     return os.environ.get("ARGAND_TRITON_PYTHON") or sys.executable
 
 
+def environment() -> dict[str, str]:
+    """The variables with which that interpreter finds what this one would import as Triton."""
+    variables = dict(os.environ)
+    if "ARGAND_TRITON_PYTHON" not in variables:
+        found = importlib.util.find_spec("triton")
+        if found is not None and found.origin is not None:
+            variables["PYTHONPATH"] = str(Path(found.origin).parent.parent)
+    return variables
+
+
 @functools.cache
 def library() -> tuple[str, str]:
     """(folder of what kernels import, its content's hash).
@@ -98,8 +108,8 @@ class _Worker:
     """One process; `kernel` is what it compiles now."""
 
     def __init__(self, folder: str) -> None:
-        environment = {
-            **os.environ,
+        variables = {
+            **environment(),
             "TRITON_CACHE_DIR": folder,
             "TRITON_DISABLE_LINE_INFO": "1",
             "OMP_NUM_THREADS": "1",
@@ -109,7 +119,7 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=environment,
+            env=variables,
             start_new_session=True,
         )
         self.kernel: TritonKernel | None = None
