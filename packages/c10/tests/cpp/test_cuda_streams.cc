@@ -232,7 +232,10 @@ void test_failed_capture() {
   char host[8] = {};
   check(cuda->capture_begin(0, pool, ARGAND_CAPTURE_GLOBAL));
   void* p = cuda->allocate(0, 100);
-  CHECK_FAILS(cuda->copy(p, kGpu, host, kCpu, 8), ARGAND_DEVICE_ERROR, "not permitted when stream is capturing");
+  CHECK_FAILS(cuda->copy(p, kGpu, host, kCpu, 8), ARGAND_DEVICE_ERROR, "while a graph is captured");
+  CHECK_FAILS(cuda->copy_async(host, kCpu, p, kGpu, 8), ARGAND_DEVICE_ERROR, "expected page-locked memory");
+  check(cuda->copy(p, kGpu, p, kGpu, 8));
+  CHECK_FAILS(cuda->stream_synchronize(0, s), ARGAND_DEVICE_ERROR, "not permitted when stream is capturing");
   cuda->deallocate(p, 0, 100);
   CHECK(cuda->capture_end(0, &graph) == ARGAND_DEVICE_ERROR && !graph);
   CHECK(!api->default_generator(kGpu)->graph_state);

@@ -364,7 +364,10 @@ EXPORT cuStreamCreateWithPriority(void** stream, unsigned, int) {
 EXPORT cuStreamSynchronize(void* stream) {
   ENTER();
   Stream* s = stream_of(stream);
-  if (s->capture) return 900;
+  if (s->capture) {
+    s->invalidated = true;
+    return 900;
+  }
   run_all(s);
   return 0;
 }
@@ -452,7 +455,8 @@ EXPORT cuFuncGetAttribute(int* value, int which, void*) {
   *value = which == 0 ? 1024 : which == 4 ? 32 : 0;
   return 0;
 }
-EXPORT cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned, unsigned, unsigned, unsigned, void* stream, void** params, void**) {
+EXPORT cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned, unsigned, unsigned, unsigned, void* stream, void** params,
+                      void**) {
   ENTER();
   if (!x || !y || !z) return 1;
   const std::string name = *static_cast<std::string*>(function);

@@ -13,6 +13,12 @@ inline constexpr int kMaxDevices = 16;
 inline constexpr int kStreamsPerPriority = 32;
 inline constexpr int kPriorities = 8;
 
+inline bool is_capturing(CUstream stream) {
+  int capturing = kCaptureNone;
+  uint64_t id = 0;
+  return driver().cuStreamGetCaptureInfo(stream, &capturing, &id) == kSuccess && capturing != kCaptureNone;
+}
+
 // What was launched, for errors that show up at a later call.
 struct Launched {
   std::atomic<const ArgandOperator*> op{nullptr};

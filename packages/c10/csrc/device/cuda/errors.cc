@@ -6,9 +6,12 @@
 namespace argand::core::cuda {
 namespace {
 
-std::mutex g_names_mutex;
-std::unordered_map<CUfunction, std::string>& function_names() {
-  static auto* names = new std::unordered_map<CUfunction, std::string>;
+struct FunctionNames {
+  std::mutex mutex;
+  std::unordered_map<CUfunction, std::string> of;
+};
+FunctionNames& function_names() {
+  static auto* names = new FunctionNames;  // threads may outlive static destructors
   return *names;
 }
 
@@ -34,9 +37,10 @@ bool is_sticky(CUresult r) {
 }
 
 std::string launch_text(const ArgandOperator* op, CUfunction function) {
-  std::lock_guard<std::mutex> lock(g_names_mutex);
-  const auto found = function_names().find(function);
-  const std::string kernel = found == function_names().end() ? "" : found->second;
+  FunctionNames& names = function_names();
+  std::lock_guard<std::mutex> lock(names.mutex);
+  const auto found = names.of.find(function);
+  const std::string kernel = found == names.of.end() ? "" : found->second;
   if (!op) return kernel.empty() ? "a kernel without a name" : "kernel " + kernel;
   return kernel.empty() ? op->name : std::string(op->name) + " (kernel " + kernel + ")";
 }
@@ -76,8 +80,9 @@ int report(CUresult result, const char* what, const Device* device) {
 }
 
 void remember_function(CUfunction function, const char* name) {
-  std::lock_guard<std::mutex> lock(g_names_mutex);
-  function_names()[function] = name;
+  FunctionNames& names = function_names();
+  std::lock_guard<std::mutex> lock(names.mutex);
+  names.of[function] = name;
 }
 
 void forget_launches(Device* device) { device->n_launched.store(0, std::memory_order_release); }

@@ -33,8 +33,14 @@ HostPool& pool() {
   return *p;
 }
 
-std::mutex g_events_mutex;
-std::vector<CUevent> g_events[kMaxDevices];
+struct EventPool {
+  std::mutex mutex;
+  std::vector<CUevent> events[kMaxDevices];
+};
+EventPool& event_pool() {
+  static EventPool* p = new EventPool;
+  return *p;
+}
 
 void make_available(HostPool& p, char* data) { p.available[p.blocks[data].size].push_back(data); }
 
@@ -60,20 +66,15 @@ std::map<char*, HostBlock>::iterator find(HostPool& p, const void* data) {
   return static_cast<const char*>(data) < next->first + next->second.size ? next : p.blocks.end();
 }
 
-bool is_capturing(CUstream stream) {
-  int capturing = kCaptureNone;
-  uint64_t id = 0;
-  return driver().cuStreamGetCaptureInfo(stream, &capturing, &id) == kSuccess && capturing != kCaptureNone;
-}
-
 }  // namespace
 
 CUevent take_event(int32_t index) {
   {
-    std::lock_guard<std::mutex> lock(g_events_mutex);
-    if (!g_events[index].empty()) {
-      CUevent event = g_events[index].back();
-      g_events[index].pop_back();
+    EventPool& p = event_pool();
+    std::lock_guard<std::mutex> lock(p.mutex);
+    if (!p.events[index].empty()) {
+      CUevent event = p.events[index].back();
+      p.events[index].pop_back();
       return event;
     }
   }
@@ -84,8 +85,9 @@ CUevent take_event(int32_t index) {
 }
 
 void give_event(int32_t index, CUevent event) {
-  std::lock_guard<std::mutex> lock(g_events_mutex);
-  g_events[index].push_back(event);
+  EventPool& p = event_pool();
+  std::lock_guard<std::mutex> lock(p.mutex);
+  p.events[index].push_back(event);
 }
 
 void* host_allocate(size_t nbytes) {

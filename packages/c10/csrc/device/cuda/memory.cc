@@ -99,7 +99,18 @@ int copy_peer(void* dst, int32_t to, const void* src, int32_t from, size_t nbyte
 
 bool is_cuda(ArgandDevice device) { return ARGAND_DEVICE_TYPE(device) == ARGAND_CUDA; }
 
-int start_copy(void* dst, ArgandDevice dst_device, const void* src, ArgandDevice src_device, size_t nbytes) {
+// A replay reads or writes the host's memory when nobody looks after it: only what is asked for as such is captured.
+int check_capturable(const Device* device, const void* host, bool waits) {
+  int pinned = 0;
+  if (int status = host_is_pinned(host, &pinned)) return status;
+  if (pinned && !waits) return 0;
+  return error(ARGAND_DEVICE_ERROR,
+               "copy: got a copy between the CPU and device 'cuda:%d' while a graph is captured, which cannot wait; expected page-locked memory and "
+               "non_blocking=True (x.pin_memory(), y.copy_(x, non_blocking=True)), or do it outside of the capture",
+               device->index);
+}
+
+int start_copy(void* dst, ArgandDevice dst_device, const void* src, ArgandDevice src_device, size_t nbytes, bool waits) {
   const int32_t to = ARGAND_DEVICE_INDEX(dst_device), from = ARGAND_DEVICE_INDEX(src_device);
   if (is_cuda(dst_device) && is_cuda(src_device) && to != from) return copy_peer(dst, to, src, from, nbytes);
   const int32_t index = is_cuda(dst_device) ? to : from;
@@ -112,6 +123,9 @@ int start_copy(void* dst, ArgandDevice dst_device, const void* src, ArgandDevice
   if (!b) return ARGAND_DEVICE_ERROR;
   const Driver& d = driver();
   const CUstream stream = current_stream(index);
+  if (is_cuda(src_device) != is_cuda(dst_device) && is_capturing(stream)) {
+    if (int status = check_capturable(b.get(), is_cuda(src_device) ? dst : src, waits)) return status;
+  }
   const CUresult result = !is_cuda(src_device)   ? d.cuMemcpyHtoDAsync(address(dst), src, nbytes, stream)
                           : !is_cuda(dst_device) ? d.cuMemcpyDtoHAsync(dst, address(src), nbytes, stream)
                                                  : d.cuMemcpyDtoDAsync(address(dst), address(src), nbytes, stream);
@@ -120,13 +134,13 @@ int start_copy(void* dst, ArgandDevice dst_device, const void* src, ArgandDevice
 }
 
 int copy_async(void* dst, ArgandDevice dst_device, const void* src, ArgandDevice src_device, size_t nbytes) {
-  return nbytes ? start_copy(dst, dst_device, src, src_device, nbytes) : 0;
+  return nbytes ? start_copy(dst, dst_device, src, src_device, nbytes, false) : 0;
 }
 
 // A copy from pageable memory returns when the bytes are in the driver's hands; all others are waited for.
 int copy(void* dst, ArgandDevice dst_device, const void* src, ArgandDevice src_device, size_t nbytes) {
   if (!nbytes) return 0;
-  if (int status = start_copy(dst, dst_device, src, src_device, nbytes)) return status;
+  if (int status = start_copy(dst, dst_device, src, src_device, nbytes, true)) return status;
   if (is_cuda(dst_device) && is_cuda(src_device)) return 0;
   const int32_t index = ARGAND_DEVICE_INDEX(is_cuda(dst_device) ? dst_device : src_device);
   int pinned = 1;

@@ -63,10 +63,7 @@ int launch(void* function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, ui
   b->launched[at].function.store(f, std::memory_order_relaxed);
   CUresult result = driver().cuLaunchKernel(f, grid_x, grid_y, grid_z, threads, 1, 1, shared_bytes, stream, params, nullptr);
   if (__builtin_expect(launch_blocking(), 0) && result == kSuccess) {
-    int capturing = 0;
-    uint64_t id = 0;
-    driver().cuStreamGetCaptureInfo(stream, &capturing, &id);
-    if (!capturing) result = driver().cuStreamSynchronize(stream);
+    if (!is_capturing(stream)) result = driver().cuStreamSynchronize(stream);
   }
   const char* what = t_state.device_operator ? t_state.device_operator->name : "launch";
   return check_result(result, what, b.get());
