@@ -12,8 +12,10 @@ import pytest
 import argand_c10 as c10
 from argand_c10 import _C, cuda
 
-if os.environ.get("ARGAND_CUDA_DRIVER") or not cuda.is_available():
-    pytest.skip(f"no CUDA device: {_C._cuda_problem()}", allow_module_level=True)
+pytestmark = pytest.mark.skipif(
+    bool(os.environ.get("ARGAND_CUDA_DRIVER")) or not cuda.is_available(),
+    reason=f"no CUDA device: {_C._cuda_problem()}",
+)
 _MIB = 1 << 20
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 from types import TracebackType
 
@@ -176,9 +177,11 @@ class graph:
         traceback: TracebackType | None,
     ) -> None:
         try:
-            self.cuda_graph.capture_end()
-        except Exception:
-            if kind is None:  # else what went wrong inside is the cause, and is raised
-                raise
+            if kind is None:
+                self.cuda_graph.capture_end()
+            else:  # what went wrong inside is the cause, and is raised; half a graph is none
+                with contextlib.suppress(RuntimeError):
+                    self.cuda_graph.capture_end()
+                self.cuda_graph.reset()
         finally:
             self._context.__exit__(kind, value, traceback)
