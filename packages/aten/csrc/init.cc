@@ -1,5 +1,6 @@
 #include "packages/aten/csrc/init.h"
 
+#include "packages/aten/csrc/kernels/cpu/epilogue.h"
 #include "packages/aten/csrc/registration.h"
 
 namespace argand::registration {
@@ -16,5 +17,16 @@ int argand_aten_init(const ArgandApi* table) {
   if (int status = register_family(name##_family())) return status;
 #include "packages/aten/generated/families.inc"
 #undef FAMILY
+  namespace cpu = argand::kernels::cpu;
+  constexpr struct {
+    const char* op;
+    ArgandEpilogueKernel kernel;
+  } epilogues[] = {{"mm", cpu::mm_epilogue},
+                   {"addmm", cpu::addmm_epilogue},
+                   {"bmm", cpu::bmm_epilogue},
+                   {"linear", cpu::linear_epilogue},
+                   {"convolution", cpu::convolution_epilogue}};
+  for (const auto& [op, kernel] : epilogues)
+    if (int status = table->op_set_epilogue(table->op_find(op), kernel)) return status;
   return 0;
 }

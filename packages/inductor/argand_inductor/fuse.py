@@ -229,6 +229,16 @@ def _join_kept(a: Group, b: Group) -> Group | None:
     return Group(a.index, sizes, reduced, members)
 
 
+def refine(group: Group, rows: Size, row: Size) -> tuple[Group, int] | None:
+    """The group with a boundary of dimensions where `rows` indices of `row` elements each meet, and how many dimensions a row has."""
+    found = unify(_Space(group.sizes, list(group.reduced)), _Space([rows, row], [_ANY, _ANY]))
+    if found is None:
+        return None
+    sizes, flags, factors, (_, of_row) = found
+    members = _refine(group.members, factors)
+    return Group(group.index, sizes, [bool(f) for f in flags], members), len(of_row)
+
+
 def join(a: Group, b: Group) -> Group | None:
     """The union of two groups, a's members first, or None where values cannot flow in registers between them."""
     for made in (_join_full(a, b), _join_kept(a, b), _swapped(_join_kept(b, a), len(b.members))):
@@ -264,13 +274,18 @@ def _flows(group: Group) -> bool:
 # ---- the choice of what to join ---------------------------------------------------------------------------------------------
 
 
+# Of a result that would leave the caches before it is read: see docs/notes/loops.md.
+EPILOGUE_BYTES = 16 << 20
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How large kernels may grow."""
+    """How large kernels may grow, and the least bytes of a call's result whose reader becomes an epilogue."""
 
     members: int = 96
     cost: int = 4000
     buffers: int = 24
+    epilogue_bytes: int = EPILOGUE_BYTES
 
 
 def draws(group: Group) -> bool:
@@ -395,8 +410,7 @@ class Fuser:
         first, second = (b, a) if self.ancestors[a] >> b & 1 else (a, b)
         if not self.ancestors[second] >> first & 1:
             first, second = min(a, b), max(a, b)
-        above = self.ancestors[second]
-        if any(u != second and above >> u & 1 for u in self.users[first]):
+        if self.lies_between(first, second):
             return False
         one, other = self.groups[first], self.groups[second]
         if one.device != other.device:
@@ -404,8 +418,15 @@ class Fuser:
         made = join(one, other)
         if made is None or not self.worthwhile(made, one, other):
             return False
-        self._replace(first, second, made)
+        self.absorb(first, second)
+        made.index = first
+        self.groups[first] = made
         return True
+
+    def lies_between(self, first: int, second: int) -> bool:
+        """Whether another unit needs the first and is needed by the second."""
+        above = self.ancestors[second]
+        return any(u != second and above >> u & 1 for u in self.users[first])
 
     def worthwhile(self, made: Group, one: Group, other: Group) -> bool:
         """Whether the joined kernel stays within the limits and no reduction loses its order of memory."""
@@ -431,9 +452,8 @@ class Fuser:
         first = {a for m in made.members[:n] for a in m.reads if in_memory(a.buffer)}
         return any(a in first for m in made.members[n:] for a in m.reads)
 
-    def _replace(self, first: int, second: int, made: Group) -> None:
-        """Group `made` in the place of both; whatever depends on either now depends on all that both depend on."""
-        made.index = first
+    def absorb(self, first: int, second: int) -> None:
+        """Unit `first` takes in group `second`; whatever depends on either now depends on all that both depend on."""
         both = 1 << first | 1 << second
         above = (self.ancestors[first] | self.ancestors.pop(second)) & ~both
         self.ancestors[first] = above
@@ -446,5 +466,4 @@ class Fuser:
                 users.discard(second)
                 users.add(first)
         del self.groups[second]
-        self.groups[first] = made
         self.joined[second] = first

@@ -18,9 +18,9 @@ from argand_inductor.program import (
     Buf,
     Expr,
     ExternStep,
-    KernelStep,
-    LaunchStep,
     ProgramSpec,
+    call_of,
+    kernel_of,
     names_in,
     reads_of,
     results_of,
@@ -156,8 +156,8 @@ class _Lives:
             if isinstance(step, AliasStep):
                 self.alias_outs.add(step.out)
                 self.join(step.out, step.source)
-            elif isinstance(step, ExternStep):
-                self._extern(step, aliases)
+            elif (call := call_of(step)) is not None:
+                self._extern(call, aliases)
         for out in spec.outputs:
             if isinstance(out, Buf):
                 self.last_use[out.name] = self.end
@@ -215,15 +215,15 @@ def _blocks(
             byte_size(buffer.sizes, buffer.dtype), buffer.device, first, last, [name]
         )
     for index, step in enumerate(spec.steps):
-        if not isinstance(step, KernelStep | LaunchStep):
+        if (kernel := kernel_of(step)) is None:
             continue
-        for written, read in step.reuse:
+        for written, read in kernel.reuse:
             a, b = blocks.get(read), blocks.get(written)
             if a is None or b is None or a is b or a.size != b.size or a.device != b.device:
                 continue
             if members[lives.root(read)] > 1 or members[lives.root(written)] > 1:
                 continue
-            if a.last != index or b.first != index or step.args.count(read) != 1:
+            if a.last != index or b.first != index or kernel.args.count(read) != 1:
                 continue
             a.names += b.names
             a.last = b.last

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from argand_inductor.fuse import Limits
+from argand_inductor.fuse import EPILOGUE_BYTES, Limits
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
@@ -31,12 +31,16 @@ class Options:
             graphs, the two with "max-autotune" try several shapes of each kernel of a device.
         fusion: whether loops share kernels; without it each operator is a kernel of its own.
         max_fusion_size: loops that one kernel may hold.
+        epilogues: whether a kernel may run on parts of the result of a matrix product or convolution.
         max_kernel_cost: additions an element that one kernel may hold.
         arch: what device code is compiled for, as "sm_90"; by default the architecture of the device.
     """
 
     mode: str = _option("default", "ARGAND_INDUCTOR_MODE", "compilation mode")
     fusion: bool = _option(True, "ARGAND_INDUCTOR_FUSION", "0: one kernel an operator")
+    epilogues: bool = _option(
+        True, "ARGAND_INDUCTOR_EPILOGUES", "0: matrix products and convolutions by themselves"
+    )
     max_fusion_size: int = _option(96, "ARGAND_INDUCTOR_MAX_FUSION_SIZE", "loops in one kernel")
     max_kernel_cost: int = _option(
         4000, "ARGAND_INDUCTOR_MAX_KERNEL_COST", "additions an element in one kernel"
@@ -90,7 +94,8 @@ class Options:
     def limits(self) -> Limits:
         """How large kernels may grow."""
         members = self.max_fusion_size if self.fusion else 1
-        return Limits(members=members, cost=self.max_kernel_cost)
+        epilogue_bytes = EPILOGUE_BYTES if self.epilogues and self.fusion else 1 << 62
+        return Limits(members, self.max_kernel_cost, epilogue_bytes=epilogue_bytes)
 
 
 def _read(variable: str, text: str, wanted: type) -> Any:

@@ -228,7 +228,28 @@ class RandomStep:
     location: Location | None = None
 
 
-Step = KernelStep | LaunchStep | ExternStep | AliasStep | RandomStep
+@dataclass(frozen=True, slots=True)
+class EpilogueStep:
+    """A call whose result a kernel reads part by part, as soon as each is computed; the result is stored only if a later step needs it.
+
+    Attributes:
+        call: of an operator with one result, which is contiguous and among the kernel's arguments.
+        kernel: its units [u, u + units) read elements [u / units * row, (u / units + 1) * row) of the result, u a multiple of `units`.
+        row: a divisor of the sizes of the parts that the operator hands over (ArgandEpilogue in argand.h).
+    """
+
+    call: ExternStep
+    kernel: KernelStep
+    row: Expr
+    units: Expr
+    location: Location | None = None
+
+    @property
+    def result(self) -> str:
+        return next(results_of(self.call))
+
+
+Step = KernelStep | LaunchStep | ExternStep | EpilogueStep | AliasStep | RandomStep
 # Buf: a tensor (an input is returned as it is); Sym: an int; None, bool, int, float: themselves.
 Output = Buf | Sym | None | bool | int | float
 
@@ -257,8 +278,8 @@ class ProgramSpec:
         """Each distinct kernel once, in order of first use."""
         found: dict[str, KernelSource] = {}
         for step in self.steps:
-            if isinstance(step, KernelStep):
-                found.setdefault(step.kernel.name, step.kernel)
+            if isinstance(run := kernel_of(step), KernelStep):
+                found.setdefault(run.kernel.name, run.kernel)
         return list(found.values())
 
     def launched(self) -> list[TritonKernel]:
@@ -271,6 +292,20 @@ class ProgramSpec:
 
     def input_names(self) -> list[str]:
         return [spec.name for spec in self.inputs if isinstance(spec, TensorSpec)]
+
+
+def kernel_of(step: Step) -> KernelStep | LaunchStep | None:
+    """The kernel that a step runs, if any."""
+    if isinstance(step, EpilogueStep):
+        return step.kernel
+    return step if isinstance(step, KernelStep | LaunchStep) else None
+
+
+def call_of(step: Step) -> ExternStep | None:
+    """The operator that a step calls, if any."""
+    if isinstance(step, EpilogueStep):
+        return step.call
+    return step if isinstance(step, ExternStep) else None
 
 
 def names_in(arg: Arg) -> Iterator[str]:
@@ -291,6 +326,9 @@ def reads_of(step: Step) -> tuple[str, ...]:
         return tuple(dict.fromkeys([*read, *(s.name for s in step.scalars)]))
     if isinstance(step, ExternStep):
         return tuple(dict.fromkeys(names_in(step.args)))
+    if isinstance(step, EpilogueStep):
+        reads = (*reads_of(step.call), *reads_of(step.kernel))
+        return tuple(dict.fromkeys(name for name in reads if name != step.result))
     return (step.source,) if isinstance(step, AliasStep) else ()
 
 
@@ -300,6 +338,8 @@ def writes_of(step: Step) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*results_of(step), *step.writes)))
     if isinstance(step, KernelStep | LaunchStep):
         return step.writes
+    if isinstance(step, EpilogueStep):
+        return (step.result, *step.kernel.writes)
     return (step.out,) if isinstance(step, AliasStep) else ()
 
 
@@ -329,10 +369,12 @@ def check(spec: ProgramSpec) -> None:
         for name in made:
             if name not in spec.buffers:
                 raise ValueError(f"{place}: writes {name!r}, which has no BufferSpec")
-        if isinstance(step, KernelStep | LaunchStep):
-            if unknown := set(step.writes) - set(step.args):
+        if isinstance(step, EpilogueStep) and step.result not in step.kernel.args:
+            raise ValueError(f"{place}: the epilogue does not read {step.result!r}")
+        if (kernel := kernel_of(step)) is not None:
+            if unknown := set(kernel.writes) - set(kernel.args):
                 raise ValueError(f"{place}: writes {sorted(unknown)}, which are no arguments")
-            if foreign := given.intersection(step.writes):
+            if foreign := given.intersection(kernel.writes):
                 raise ValueError(f"{place}: a kernel writes the inputs {sorted(foreign)}")
             allocated |= made
         elif isinstance(step, AliasStep) and step.out in allocated:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import argand_c10.logs as logs
@@ -14,6 +14,7 @@ from argand_inductor import sizes as sz
 from argand_inductor.artifact.texts import device_number
 from argand_inductor.codegen.backend import Backend, backend_class
 from argand_inductor.fuse import Fuser, Group, Limits
+from argand_inductor.fuse_epilogues import Epilogue, fuse_epilogues
 from argand_inductor.loop_ir import Loop, random_words
 from argand_inductor.lowering.graph import ExternCall, LoweredGraph, Reservation
 from argand_inductor.lowering.tensors import TensorRef
@@ -22,6 +23,7 @@ from argand_inductor.program import (
     AliasStep,
     Buf,
     BufferSpec,
+    EpilogueStep,
     ExternStep,
     KernelStep,
     LaunchStep,
@@ -29,35 +31,36 @@ from argand_inductor.program import (
     RandomStep,
     Step,
     Sym,
+    call_of,
+    kernel_of,
 )
+
+Unit = Group | ExternCall | Reservation | Epilogue
 
 
 @dataclass(slots=True)
 class Schedule:
     """Units in the order of execution."""
 
-    units: list[Group | ExternCall | Reservation]
+    units: list[Unit]
     live: set[str] = field(default_factory=set)
 
     def __str__(self) -> str:
-        lines = []
-        for unit in self.units:
-            if isinstance(unit, Group):
-                space = ", ".join(
-                    f"{'+' if r else ''}{sz.text(s)}"
-                    for s, r in zip(unit.sizes, unit.reduced, strict=True)
-                )
-                lines.append(
-                    f"kernel over [{space}]: "
-                    + ", ".join(
-                        f"{m.loop.name} ({'.'.join(m.loop.operators)})" for m in unit.members
-                    )
-                )
-            elif isinstance(unit, Reservation):
-                lines.append(f"reserve {sz.text(unit.count)} counters")
-            else:
-                lines.append(f"call {unit.operator} -> {unit.outputs}")
-        return "\n".join(lines)
+        return "\n".join(_text(unit) for unit in self.units)
+
+
+def _text(unit: Unit) -> str:
+    if isinstance(unit, Group):
+        space = ", ".join(
+            f"{'+' if r else ''}{sz.text(s)}" for s, r in zip(unit.sizes, unit.reduced, strict=True)
+        )
+        members = [f"{m.loop.name} ({'.'.join(m.loop.operators)})" for m in unit.members]
+        return f"kernel over [{space}]: {', '.join(members)}"
+    if isinstance(unit, Epilogue):
+        return f"{_text(unit.call)}, on its parts {_text(unit.group)}"
+    if isinstance(unit, Reservation):
+        return f"reserve {sz.text(unit.count)} counters"
+    return f"call {unit.operator} -> {unit.outputs}"
 
 
 def _output_names(outputs: tuple[Any, ...]) -> list[str]:
@@ -91,9 +94,9 @@ def schedule(graph: LoweredGraph, limits: Limits | None = None) -> Schedule:
         else:
             names = _output_names(item.outputs)
             calls[fuser.add_call(item.reads(), names, item.writes, item.ordered)] = item
-    order = _topological(fuser)
-    units: list[Group | ExternCall | Reservation] = [
-        fuser.groups[i] if i in fuser.groups else calls[i] for i in order
+    epilogues = fuse_epilogues(fuser, calls, graph.buffers)
+    units: list[Unit] = [
+        fuser.groups.get(i) or epilogues.get(i) or calls[i] for i in _topological(fuser)
     ]
     return Schedule(units, live_buffers(graph, units))
 
@@ -118,9 +121,7 @@ def _topological(fuser: Fuser) -> list[int]:
     return order
 
 
-def live_buffers(
-    graph: LoweredGraph, units: Sequence[Group | ExternCall | Reservation]
-) -> set[str]:
+def live_buffers(graph: LoweredGraph, units: Sequence[Unit]) -> set[str]:
     """Buffers that have to be in memory: outputs, and what another unit reads."""
     live = {o.buffer for o in graph.outputs if isinstance(o, TensorRef)}
     for unit in units:
@@ -128,6 +129,8 @@ def live_buffers(
             live |= set(unit.reads())
         elif isinstance(unit, Group):
             live |= set(unit.external_reads())
+        elif isinstance(unit, Epilogue):
+            live |= {*unit.call.reads(), *unit.group.external_reads()}
     return live
 
 
@@ -183,22 +186,16 @@ class ProgramWriter:
     def write(self) -> ProgramSpec:
         for unit in self.plan.units:
             if isinstance(unit, Group):
-                step = self.generator(unit.device).step(unit)
-                for name in step.writes:
-                    self.buffer(name)
-                self.steps.append(step)
-                continue
-            if isinstance(unit, Reservation):
+                self.steps.append(self.kernel(unit))
+            elif isinstance(unit, Epilogue):
+                self.steps.append(self.epilogue(unit))
+            elif isinstance(unit, Reservation):
                 count = sz.text(unit.count)
                 self.steps.append(
                     RandomStep(unit.seed, unit.counter, count, unit.device, unit.location)
                 )
-                continue
-            args = tuple(self.argument(a) for a in unit.args)
-            for name in _output_names(unit.outputs):
-                self.buffer(name)
-            writes = tuple(dict.fromkeys(self.changed(unit, name) for name in unit.writes))
-            self.steps.append(ExternStep(unit.operator, args, unit.outputs, writes, unit.location))
+            else:
+                self.steps.append(self.call(unit))
         outputs = tuple(self.argument(o) for o in self.graph.outputs)
         return ProgramSpec(
             tuple(self.graph.inputs),
@@ -221,6 +218,29 @@ class ProgramWriter:
                 "compile the parts for each as functions of their own"
             )
         return found.pop()
+
+    def kernel(self, group: Group) -> KernelStep | LaunchStep:
+        step = self.generator(group.device).step(group)
+        for name in step.writes:
+            self.buffer(name)
+        return step
+
+    def call(self, unit: ExternCall) -> ExternStep:
+        args = tuple(self.argument(a) for a in unit.args)
+        for name in _output_names(unit.outputs):
+            self.buffer(name)
+        writes = tuple(dict.fromkeys(self.changed(unit, name) for name in unit.writes))
+        return ExternStep(unit.operator, args, unit.outputs, writes, unit.location)
+
+    def epilogue(self, unit: Epilogue) -> EpilogueStep:
+        """The kernel writes while the call still reads: a result may not lie where an operand does, nor where parts come and go."""
+        call = self.call(unit.call)
+        kernel = self.kernel(unit.group)
+        assert isinstance(kernel, KernelStep), "epilogues are the CPU's"
+        read = {*unit.call.reads(), unit.result}
+        kernel = replace(kernel, reuse=tuple(p for p in kernel.reuse if p[1] not in read))
+        row, units = sz.text(unit.row), sz.text(unit.units)
+        return EpilogueStep(call, kernel, row, units, kernel.location or call.location)
 
     def changed(self, unit: ExternCall, buffer: str) -> str:
         """The name under which a call changes a buffer: the buffer's, or that of the view it is given."""
@@ -254,20 +274,22 @@ def compile_to_program(
 
 
 def _describe(
-    units: Sequence[Any], spec: ProgramSpec
+    units: Sequence[Unit], spec: ProgramSpec
 ) -> list[tuple[str, list[str], list[tuple[str, int]]]]:
     """What each step computes and for which of the user's lines."""
     found = []
     steps = [s for s in spec.steps if not isinstance(s, AliasStep)]
     for unit, step in zip(units, steps, strict=True):
-        loops = [m.loop for m in unit.members] if isinstance(unit, Group) else []
-        called = getattr(unit, "operator", "random numbers")
-        name = (
-            step.kernel.name if isinstance(step, KernelStep | LaunchStep) else f"call of {called}"
-        )
-        operators = [o for loop in loops for o in loop.operators] or [called]
-        places = {
-            (at[0], at[1]) for at in [step.location, *(loop.location for loop in loops)] if at
-        }
-        found.append((name, operators, sorted(places)))
+        group = unit.group if isinstance(unit, Epilogue) else unit
+        loops = [m.loop for m in group.members] if isinstance(group, Group) else []
+        call, kernel = call_of(step), kernel_of(step)
+        names = [kernel.kernel.name] if kernel is not None else []
+        operators = [o for loop in loops for o in loop.operators]
+        if call is not None:
+            names.insert(0, f"call of {call.operator}")
+            operators.insert(0, call.operator)
+        name = ", on its parts ".join(names) or "call of random numbers"
+        locations = [step.location, call and call.location, *(loop.location for loop in loops)]
+        places = {(at[0], at[1]) for at in locations if at}
+        found.append((name, operators or ["random numbers"], sorted(places)))
     return found

@@ -172,6 +172,14 @@ def test_elementwise_chain_is_one_kernel() -> None:
     assert len(spec.buffers) == 1
 
 
+@pytest.mark.parametrize("columns", [9001, 9008, 8192])
+def test_large_results_whose_rows_are_not_aligned(columns: int) -> None:
+    """Results of 16 MB go past the caches, vector by vector, where every row starts at a multiple of one."""
+    x, y = whole(500, columns), whole(columns, seed=1)
+    program, _ = program_of(lambda o, a, b: o.relu(o.add(a, b)), [x, y])
+    assert same_bits(program(x, y)[0], at.relu(at.add(x, y)))
+
+
 def test_independent_chains_join() -> None:
     x, y = whole(8, 33), whole(8, 33, seed=1)
     program, spec = program_of(lambda o, a, b: o.add(o.relu(a), o.abs(b)), [x, y])

@@ -186,6 +186,17 @@ typedef struct ArgandOperator ArgandOperator;
  * In-place operators return their `self` with a new reference. `keys` is the key set that selected it. */
 typedef int (*ArgandKernel)(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
 
+/* What reads an operator's one result as soon as a part of it is computed, while that part lies in the caches. */
+typedef struct ArgandEpilogue {
+  /* Elements [begin, end) of the result in row-major order are at `data`, until `run` returns. Called from several threads, once for each element. A
+   * part consists of whole rows: the last dimension of a matrix product, the spatial dimensions of a convolution. */
+  void (*run)(void* context, int64_t begin, int64_t end, const void* data);
+  void* context;
+  int32_t keep; /* 1: the result is given as well */
+  int32_t done; /* set by a kernel that has handed over everything; else it gives the result as ever, and has not called `run` */
+} ArgandEpilogue;
+typedef int (*ArgandEpilogueKernel)(const ArgandOperator* op, const ArgandValue* args, ArgandValue* rets, ArgandEpilogue* epilogue);
+
 struct ArgandOperator {
   const char* name;   /* "add", "add_", "max.dim"; unique */
   const char* schema; /* full schema text, as in the registry */
@@ -197,6 +208,7 @@ struct ArgandOperator {
   ArgandKernel kernels[ARGAND_NUM_KEYS];
   void* key_data[ARGAND_NUM_KEYS]; /* whatever the registrant of a kernel hangs on its key (e.g. a derivative record) */
   const void* binding;             /* owned by the Python binding layer */
+  ArgandEpilogueKernel epilogue;   /* beside the CPU's kernel; NULL: results are given as a whole only */
 };
 #define ARGAND_OP_VIEW 1u      /* results alias self */
 #define ARGAND_OP_INPLACE 2u   /* first argument is changed and returned */
@@ -451,6 +463,11 @@ typedef struct ArgandApi {
 
   /* processor tier chosen at start: 0 baseline (SSE4.2), 1 AVX2+FMA, 2 AVX-512; ARGAND_CPU_TIER overrides */
   int (*cpu_tier)(void);
+
+  /* epilogues: a kernel for key CPU that hands over its result in parts (a new kernel for that key removes it), and the call that makes use of it. A
+   * call that other keys take part in, or an operator without such a kernel, gives the whole result and leaves `done` at 0. */
+  int (*op_set_epilogue)(ArgandOperator* op, ArgandEpilogueKernel kernel);
+  int (*call_epilogue)(const ArgandOperator* op, const ArgandValue* args, ArgandValue* rets, ArgandEpilogue* epilogue);
 } ArgandApi;
 
 /* Exported by libargand_c10.so for programs without Python. */

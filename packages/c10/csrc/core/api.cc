@@ -74,6 +74,8 @@ constexpr ArgandApi kApi = {
     .empty_cache = empty_cache,
     .set_cache_limit = set_cache_limit,
     .cpu_tier = [] { return config().cpu_tier; },
+    .op_set_epilogue = op_set_epilogue,
+    .call_epilogue = call_epilogue,
 };
 
 }  // namespace

@@ -80,7 +80,7 @@ int redispatch(const ArgandOperator* op, uint64_t keys, const ArgandValue* args,
   return no_kernel(op, keys);
 }
 
-int call(const ArgandOperator* op, const ArgandValue* args, ArgandValue* rets) {
+static inline uint64_t keys_of_call(const ArgandOperator* op, const ArgandValue* args) {
   uint64_t keys = 0;
   for (const ArgandValue *v = args, *end = args + op->n_args; v != end; v++) {
     if (v->tag == ARGAND_TAG_TENSOR) {
@@ -96,7 +96,16 @@ int call(const ArgandOperator* op, const ArgandValue* args, ArgandValue* rets) {
   keys = (keys | state.include_keys) & ~state.exclude_keys;
   // Views and in-place operators keep histories consistent even while gradients are off.
   if (!state.grad_mode && !(op->flags & (ARGAND_OP_VIEW | ARGAND_OP_INPLACE))) keys &= ~ARGAND_KEYBIT(ARGAND_KEY_AUTOGRAD);
-  return redispatch(op, keys, args, rets);
+  return keys;
+}
+
+int call(const ArgandOperator* op, const ArgandValue* args, ArgandValue* rets) { return redispatch(op, keys_of_call(op, args), args, rets); }
+
+int call_epilogue(const ArgandOperator* op, const ArgandValue* args, ArgandValue* rets, ArgandEpilogue* epilogue) {
+  const uint64_t keys = keys_of_call(op, args);
+  const ArgandEpilogueKernel kernel = __atomic_load_n(&op->epilogue, __ATOMIC_ACQUIRE);
+  epilogue->done = 0;
+  return kernel && keys == ARGAND_KEYBIT(ARGAND_KEY_CPU) ? kernel(op, args, rets, epilogue) : redispatch(op, keys, args, rets);
 }
 
 }  // namespace argand::core

@@ -6,6 +6,7 @@
 namespace argand::core {
 
 int call(const ArgandOperator* op, const ArgandValue* args, ArgandValue* rets);
+int call_epilogue(const ArgandOperator* op, const ArgandValue* args, ArgandValue* rets, ArgandEpilogue* epilogue);
 int redispatch(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
 int set_fallback(ArgandDispatchKey key, ArgandKernel kernel);
 

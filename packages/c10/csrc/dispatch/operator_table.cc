@@ -104,8 +104,17 @@ int op_set_kernel(ArgandOperator* op, ArgandDispatchKey key, ArgandKernel kernel
     return error(ARGAND_VALUE_ERROR, "op_set_kernel: got %s and dispatch key %d; expected a registered operator and a key below %d",
                  op ? op->name : "no operator", static_cast<int>(key), static_cast<int>(ARGAND_NUM_KEYS));
   std::lock_guard<std::mutex> lock(table().mutex);
+  if (key == ARGAND_KEY_CPU) __atomic_store_n(&op->epilogue, nullptr, __ATOMIC_RELEASE);
   __atomic_store_n(&op->key_data[key], key_data, __ATOMIC_RELEASE);
   __atomic_store_n(&op->kernels[key], kernel, __ATOMIC_RELEASE);
+  return 0;
+}
+
+int op_set_epilogue(ArgandOperator* op, ArgandEpilogueKernel kernel) {
+  if (!op || op->n_rets != 1)
+    return error(ARGAND_VALUE_ERROR, "op_set_epilogue: got %s; expected a registered operator with one result", op ? op->name : "no operator");
+  std::lock_guard<std::mutex> lock(table().mutex);
+  __atomic_store_n(&op->epilogue, kernel, __ATOMIC_RELEASE);
   return 0;
 }
 

@@ -146,6 +146,41 @@ void test_kernel_error_and_key_data() {
   CHECK_EQ(api->set_error(999, "x"), ARGAND_INTERNAL_ERROR);
 }
 
+// A kernel that hands over its result is called unless another key takes part, and goes with the kernel of its key.
+void test_epilogue() {
+  ArgandOperator* op = define("t.parts", 1);
+  check(api->op_set_kernel(op, ARGAND_KEY_CPU, leaf<'c'>, nullptr));
+  check(api->op_set_epilogue(op, [](const ArgandOperator*, const ArgandValue*, ArgandValue*, ArgandEpilogue* e) {
+    const float part[2] = {1, 2};
+    e->run(e->context, 0, 2, part);
+    e->done = 1;
+    return 0;
+  }));
+  float sum = 0;
+  ArgandEpilogue epilogue = {[](void* context, int64_t begin, int64_t end, const void* data) {
+                               for (int64_t i = 0; i < end - begin; i++) *static_cast<float*>(context) += static_cast<const float*>(data)[i];
+                             },
+                             &sum, 0, 0};
+  const Tensor x = empty({2}, ARGAND_FLOAT32);
+  const ArgandValue args[] = {value(x)};
+  auto run = [&] {
+    g_trace.clear();
+    ArgandValue rets[1] = {};
+    check(api->call_epilogue(op, args, rets, &epilogue));
+    return g_trace;
+  };
+  CHECK(run() == "" && epilogue.done == 1 && sum == 3);
+  {
+    StateGuard guard;
+    guard->include_keys = ARGAND_KEYBIT(ARGAND_KEY_PYTHON_MODE);
+    check(api->op_set_kernel(op, ARGAND_KEY_PYTHON_MODE, leaf<'p'>, nullptr));
+    CHECK(run() == "p" && epilogue.done == 0 && sum == 3);
+  }
+  check(api->op_set_kernel(op, ARGAND_KEY_CPU, leaf<'n'>, nullptr));
+  CHECK(run() == "n" && epilogue.done == 0 && sum == 3);
+  CHECK_FAILS(api->op_set_epilogue(nullptr, nullptr), ARGAND_VALUE_ERROR, "op_set_epilogue: got no operator");
+}
+
 // Registration while other threads look operators up and call them.
 void test_threads() {
   ArgandOperator* op = define("t.threads", 1);
@@ -198,6 +233,7 @@ int main() {
   RUN(test_composite_and_fallback);
   RUN(test_no_kernel);
   RUN(test_kernel_error_and_key_data);
+  RUN(test_epilogue);
   RUN(test_threads);
   RUN(test_thread_state_is_per_thread);
   return 0;

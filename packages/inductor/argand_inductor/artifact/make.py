@@ -19,11 +19,11 @@ from argand_inductor.artifact.write_program import (
 from argand_inductor.memory_plan import plan_memory
 from argand_inductor.program import (
     Buf,
-    ExternStep,
     ProgramSpec,
     Sym,
     SymbolSpec,
     TensorSpec,
+    call_of,
     check,
 )
 
@@ -68,7 +68,7 @@ def write_sources(spec: ProgramSpec) -> Sources:
     """
     check(spec)
     metrics.count("codegen_runs")
-    operators = dict.fromkeys(s.operator for s in spec.steps if isinstance(s, ExternStep))
+    operators = dict.fromkeys(c.operator for s in spec.steps if (c := call_of(s)) is not None)
     hashes = {name: _C.schema_hash(name) for name in operators}
     manifest = {
         "format": cache.FORMAT,

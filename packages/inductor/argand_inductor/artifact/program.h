@@ -92,6 +92,8 @@ enum {
   ARGAND_ALIAS,         /* id, source, e offset, dtype, ndim, e geometry, location: a tensor */
   ARGAND_ADDRESS,       /* id, source, e offset, item size: only an address */
   ARGAND_RANDOM,        /* e seed, e counter, e count, stage of the integers to compute after it, device */
+  ARGAND_EPILOGUE,      /* place of the result among the kernel's tensors, e elements and e units of a row, whether the result is needed after it;
+                           OPERATOR_CALL, ACCEPT and KERNEL_CALL follow, and the kernel runs on parts of the result if the operator hands it over */
   ARGAND_DROP           /* id */
 };
 

@@ -399,7 +399,7 @@ static ArgandTensor** argand_fill(const ArgandFrame* f, const ArgandValue* from,
   return scratch;
 }
 
-static int argand_call_operator(ArgandFrame* f, const int32_t* c, const int32_t** next) {
+static int argand_call_operator(ArgandFrame* f, const int32_t* c, const int32_t** next, ArgandEpilogue* epilogue) {
   const ArgandProgram* p = f->program;
   ArgandValue args[p->max_args], results[p->max_results];
   ArgandTensor* lists[p->max_list];
@@ -408,7 +408,8 @@ static int argand_call_operator(ArgandFrame* f, const int32_t* c, const int32_t*
   const int32_t n = c[4];
   for (int32_t i = 0; i < n; i++) results[i].tag = ARGAND_TAG_NONE;
   f->location = c[3];
-  const int status = f->api->call(p->externs[c[0]].op, args, results);
+  const ArgandOperator* op = p->externs[c[0]].op;
+  const int status = epilogue ? f->api->call_epilogue(op, args, results, epilogue) : f->api->call(op, args, results);
   if (status) return status;
   c += 5;
   for (int32_t i = 0; i < n; i++) {
@@ -456,6 +457,35 @@ static int argand_accept(ArgandFrame* f, const int32_t* c) {
   return status;
 }
 
+typedef struct ArgandParts { /* a kernel that runs on parts of an operator's result */
+  const ArgandFrame* f;
+  const int32_t* kernel; /* operands of its call */
+  int32_t place, item;   /* of the result among its tensors; bytes of an element */
+  int64_t row, units;
+} ArgandParts;
+
+static void argand_run_part(void* context, int64_t begin, int64_t end, const void* data) {
+  const ArgandParts* p = (const ArgandParts*)context;
+  const int32_t* c = p->kernel;
+  void* buffers[c[4] + 1];
+  for (int32_t i = 0; i < c[4]; i++) buffers[i] = p->f->data[c[5 + i]];
+  buffers[p->place] = (void*)((uintptr_t)data - (uintptr_t)begin * (uintptr_t)p->item); /* where the whole result would start */
+  ArgandKernelArgs args = {buffers, p->f->e + c[1]};
+  p->f->program->kernels[c[0]](&args, begin / p->row * p->units, end / p->row * p->units);
+}
+
+static int argand_call_with_epilogue(ArgandFrame* f, const int32_t* c, const int32_t** next) {
+  enum { CALL = 4, ACCEPT = CALL + 1 + 5 + 2, KERNEL = ACCEPT + 1 + 7 }; /* the instructions that follow: their codes, then operands */
+  const int32_t *accept = c + ACCEPT + 1, *kernel = c + KERNEL + 1, *end;
+  ArgandParts parts = {f, kernel, c[0], argand_item_size[accept[1]], f->e[c[1]], f->e[c[2]]};
+  ArgandEpilogue epilogue = {argand_run_part, &parts, c[3], 0};
+  int status = argand_call_operator(f, c + CALL + 1, &end, &epilogue);
+  if (!status && (!epilogue.done || c[3])) status = argand_accept(f, accept);
+  if (!status && !epilogue.done) argand_call_kernel(f, kernel);
+  *next = kernel + 5 + kernel[4];
+  return status;
+}
+
 static int argand_make_alias(ArgandFrame* f, const int32_t* c) {
   const ArgandTensor* source = f->t[c[1]];
   const int64_t* sizes = f->e + c[5];
@@ -497,7 +527,10 @@ static int argand_run_code(ArgandFrame* f) {
         c += 7;
         break;
       case ARGAND_OPERATOR_CALL:
-        status = argand_call_operator(f, c, &c);
+        status = argand_call_operator(f, c, &c, NULL);
+        break;
+      case ARGAND_EPILOGUE:
+        status = argand_call_with_epilogue(f, c, &c);
         break;
       case ARGAND_ACCEPT:
         status = argand_accept(f, c);

@@ -15,6 +15,7 @@ from argand_inductor.memory_plan import ITEM_SIZE, MemoryPlan
 from argand_inductor.program import (
     AliasStep,
     Buf,
+    EpilogueStep,
     Expr,
     ExternStep,
     KernelSource,
@@ -36,7 +37,8 @@ from argand_inductor.schemas import aliases_of
 def runtime_kernel() -> KernelSource:
     """The executor, compiled and cached as kernels are."""
     source = (Path(__file__).parent / "runtime.c").read_text()
-    return KernelSource(EXECUTOR, source, ("argand_inductor/artifact/program.h",))
+    headers = ("argand_inductor/artifact/program.h", "packages/c10/csrc/abi/argand.h")
+    return KernelSource(EXECUTOR, source, headers)
 
 
 class ProgramWriter:
@@ -209,7 +211,16 @@ class ProgramWriter:
             *(self._numbers[name] for name in step.args),
         )
 
-    def _extern(self, index: int, step: ExternStep) -> None:
+    def _epilogue(self, index: int, step: EpilogueStep) -> None:
+        """The call and the kernel as they are one after the other, behind an instruction that has the second run within the first."""
+        self._make_written(step.kernel)
+        place = step.kernel.args.index(step.result)
+        keep = int(self.plan.last_use[step.result] > index)
+        row, units = self.integers([step.row]), self.integers([step.units])
+        self._extern(index, step.call, (place, row, units, keep))
+        self._kernel(step.kernel)
+
+    def _extern(self, index: int, step: ExternStep, epilogue: tuple[int, ...] = ()) -> None:
         for name in step.writes:
             self.tensor(name)
         lists = len(self._lists)
@@ -217,7 +228,7 @@ class ProgramWriter:
         extern = self._externs.setdefault(step.operator, len(self._externs))
         results: list[int] = []
         # What nobody uses may be undefined: an operator leaves out results that its mask excludes.
-        wanted = [self._wanted(index, output) for output in step.outputs]
+        wanted = [o if epilogue else self._wanted(index, o) for o in step.outputs]
         for output in wanted:
             if output is None:
                 results.append(0)
@@ -228,6 +239,8 @@ class ProgramWriter:
                 results += (2, len(numbers), *numbers)
         at, where = len(self._arguments), self._where(step.location)
         self._arguments += values
+        if epilogue:
+            self._put("EPILOGUE", *epilogue)
         self._put("OPERATOR_CALL", extern, at, len(values), where, len(step.outputs), *results)
         self._max["args"] = max(self._max["args"], len(values))
         self._max["results"] = max(self._max["results"], len(step.outputs))
@@ -284,6 +297,8 @@ class ProgramWriter:
                 self._launch(step)
             elif isinstance(step, ExternStep):
                 self._extern(index, step)
+            elif isinstance(step, EpilogueStep):
+                self._epilogue(index, step)
             elif isinstance(step, AliasStep):
                 self._alias(step)
             else:
@@ -405,6 +420,9 @@ def _describe(index: int, step: Step) -> str:
     """A step in words, for readers of the generated code."""
     if isinstance(step, KernelStep | LaunchStep):
         text = f"{step.kernel.name} -> {', '.join(step.writes)}"
+    elif isinstance(step, EpilogueStep):
+        called = f"{step.call.operator} -> {step.result}"
+        text = f"{step.kernel.kernel.name} -> {', '.join(step.kernel.writes)} within {called}"
     elif isinstance(step, ExternStep):
         text = f"{step.operator} -> {', '.join((*results_of(step), *step.writes))}"
     elif isinstance(step, AliasStep):

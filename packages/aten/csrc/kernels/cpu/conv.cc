@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "packages/aten/csrc/kernels/cpu/epilogue.h"
 #include "packages/aten/csrc/kernels/cpu/gemm.h"
 #include "packages/aten/csrc/kernels/cpu/norm.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
@@ -167,6 +168,33 @@ void pack(Pass<E>& pass, const Blocks& blocks, int64_t groups, int64_t rows, con
   });
 }
 
+// Where the results of units (an image's channels of one group) go: a tensor, an epilogue that is handed each when it is finished, or both.
+struct Results {
+  int64_t channels, plane;  // of a unit; elements of a channel
+  int dtype;
+  char* whole;                     // null: a unit lies in memory of its own while it is made
+  const ArgandEpilogue* epilogue;  // or null
+
+  Results(const Geometry& g, int dtype_, const Tensor& out, const ArgandEpilogue* e)
+      : Results(g.out, g.oh * g.ow, dtype_, out ? out.data<char>() : nullptr, e) {}
+  Results(int64_t channels_, int64_t plane_, int dtype_, char* whole_, const ArgandEpilogue* e)
+      : channels(channels_), plane(plane_), dtype(dtype_), whole(whole_), epilogue(e) {}
+
+  int64_t bytes() const { return channels * plane * item_size(dtype); }
+  // The memory of units [first, first + count), owned by `own` if not by the tensor.
+  char* place(int64_t first, int64_t count, Tensor* own) const {
+    if (whole) return whole + first * bytes();
+    *own = empty({count * channels * plane}, dtype);
+    return own->data<char>();
+  }
+  void finish(int64_t first, int64_t count, const char* data, bool serial) const {
+    if (!epilogue) return;
+    parallel_for(0, count * channels, serial ? count * channels : row_grain(plane), [&](int64_t begin, int64_t end) {
+      epilogue->run(epilogue->context, (first * channels + begin) * plane, (first * channels + end) * plane, data + begin * plane * item_size(dtype));
+    });
+  }
+};
+
 // The result of passes over planes: `rows` channels per group, each of [result_h, result_w].
 template <class T, class E>
 struct Product {
@@ -174,15 +202,16 @@ struct Product {
   Blocks blocks;
   int64_t rows, height, width;  // pixels computed per channel; width of the planes
   int64_t result_h, result_w, step_h, step_w;
-  T* out;
+  Results results;
   const E* bias = nullptr;
   std::vector<std::unique_ptr<Pass<E>>> passes;
 
-  Product(int64_t rows_, int64_t height_, int64_t width_) : blocks(rows_, conv_loops<E>().rows), rows(rows_), height(height_), width(width_) {}
+  Product(int64_t rows_, int64_t height_, int64_t width_, const Results& results_)
+      : blocks(rows_, conv_loops<E>().rows), rows(rows_), height(height_), width(width_), results(results_) {}
 
-  // Pixel rows [begin, end) of one block of channels; `c` holds its rows of round_up((end - begin) * width) elements.
-  void compute(const Pass<E>& pass, int64_t block, const E* planes, int64_t image, int64_t group, int64_t groups, int64_t begin, int64_t end,
-               E* c) const {
+  // Pixel rows [begin, end) of one block of channels of a unit, whose result is at `out`; `c` holds its rows of round_up((end - begin) * width)
+  // elements.
+  void compute(const Pass<E>& pass, int64_t block, const E* planes, int64_t group, char* out, int64_t begin, int64_t end, E* c) const {
     const int64_t n = round_up((end - begin) * width, loops.lanes), first = blocks.first[static_cast<size_t>(block)];
     const int count = blocks.rows[static_cast<size_t>(block)];
     loops.block(count, pass.k(), pass.packed + (group * rows + first) * pass.k(), planes + begin * width, pass.offsets.data(), n,
@@ -192,7 +221,7 @@ struct Product {
                   bottom = std::min(end, count_inside(result_h, pass.y0, step_h));
     const int64_t left = pass.x0 < 0 ? (-pass.x0 + step_w - 1) / step_w : 0, right = std::min(width, count_inside(result_w, pass.x0, step_w));
     for (int r = 0; r < count; r++) {
-      T* to = out + ((image * groups + group) * rows + first + r) * result_h * result_w + pass.y0 * result_w + pass.x0;
+      T* to = reinterpret_cast<T*>(out) + (first + r) * result_h * result_w + pass.y0 * result_w + pass.x0;
       const E* from = c + r * n - begin * width;
       for (int64_t y = top; y < bottom; y++) store_row(to + y * step_h * result_w, from + y * width, left, right);
     }
@@ -222,12 +251,15 @@ void run_passes(const Product<T, E>& p, int64_t batch, int64_t groups, int64_t c
       Scratch<E> planes(together * size), c(result);
       for (int64_t u = begin; u < end; u += together) {
         const int64_t stop = std::min(u + together, end);
+        Tensor own;
+        char* const out = p.results.place(u, stop - u, &own);
         for (int64_t v = u; v < stop; v++) fill(v / groups, v % groups, planes + (v - u) * size, 0, channels);
         for (const auto& pass : p.passes)
           for (int64_t y = 0; y < p.height; y += chunk)
             for (int64_t b = 0; b < p.blocks.size(); b++)
               for (int64_t v = u; v < stop; v++)
-                p.compute(*pass, b, planes + (v - u) * size, v / groups, v % groups, groups, y, std::min(y + chunk, p.height), c);
+                p.compute(*pass, b, planes + (v - u) * size, v % groups, out + (v - u) * p.results.bytes(), y, std::min(y + chunk, p.height), c);
+        p.results.finish(u, stop - u, out, true);
       }
     });
     return;
@@ -235,25 +267,26 @@ void run_passes(const Product<T, E>& p, int64_t batch, int64_t groups, int64_t c
   Scratch<E> planes(planes_size + kSlack);  // few images: the threads share one
   const int64_t rows = std::max<int64_t>(1, std::min(chunk, (p.height + 2 * threads - 1) / (2 * threads)));
   for (int64_t u = 0; u < units; u++) {
+    Tensor own;
+    char* const out = p.results.place(u, 1, &own);
     parallel_for(0, channels, row_grain(planes_size / std::max<int64_t>(channels, 1)),
                  [&](int64_t begin, int64_t end) { fill(u / groups, u % groups, planes.get(), begin, end); });
     parallel_for(0, (p.height + rows - 1) / rows, row_grain(k * p.rows * rows * p.width, 200000), [&](int64_t begin, int64_t end) {
       Scratch<E> c(result);
       for (const auto& pass : p.passes)
         for (int64_t i = begin; i < end; i++)
-          for (int64_t b = 0; b < p.blocks.size(); b++)
-            p.compute(*pass, b, planes, u / groups, u % groups, groups, i * rows, std::min((i + 1) * rows, p.height), c);
+          for (int64_t b = 0; b < p.blocks.size(); b++) p.compute(*pass, b, planes, u % groups, out, i * rows, std::min((i + 1) * rows, p.height), c);
     });
+    p.results.finish(u, 1, out, false);
   }
 }
 
 template <class T>
-void forward(const Geometry& g, const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& out) {
+void forward(const Geometry& g, const Tensor& input, const Tensor& weight, const Tensor& bias, const Results& results) {
   using E = compute_t<T>;
   const InputPlanes planes(g, sizeof(E));
-  Product<T, E> p(g.out, g.oh, planes.width);
+  Product<T, E> p(g.out, g.oh, planes.width, results);
   p.result_h = g.oh, p.result_w = g.ow, p.step_h = p.step_w = 1;
-  p.out = out.data<T>();
   const Tensor hold_bias = bias ? to_dtype(bias, sizeof(E) == 8 ? ARGAND_FLOAT64 : ARGAND_FLOAT32) : Tensor();
   if (bias) p.bias = hold_bias.data<E>();
   std::vector<int64_t> offsets, source;
@@ -277,9 +310,8 @@ void backward_input(const Geometry& g, const Tensor& grad, const Tensor& weight,
   const int64_t top = g.ph / g.sh, left = g.pw / g.sw;  // the first pixel of a phase that is not padding alone
   const int64_t qh = (g.ph + g.h - 1) / g.sh - top + 1, qw = (g.pw + g.w - 1) / g.sw - left + 1;
   const int64_t height = qh + reach_h, width = qw + reach_w, stride = round_up(height * width, 16) + 16;
-  Product<T, E> p(g.in, qh, width);
+  Product<T, E> p(g.in, qh, width, {g.in, g.h * g.w, out.dtype(), out.data<char>(), nullptr});
   p.result_h = g.h, p.result_w = g.w, p.step_h = g.sh, p.step_w = g.sw;
-  p.out = out.data<T>();
   bool complete = true;  // every phase has a tap
   for (int64_t a = 0; a < g.sh; a++)
     for (int64_t b = 0; b < g.sw; b++) {
@@ -466,15 +498,19 @@ void for_units(const Geometry& g, F&& f) {
   });
 }
 
-void pointwise_forward(const Geometry& g, const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& out) {
+void pointwise_forward(const Geometry& g, const Tensor& input, const Tensor& weight, const Tensor& bias, const Results& results) {
   const int64_t n = g.h * g.w, size = input.itemsize();
-  if (bias) {
-    const int64_t sizes[3] = {g.batch, g.groups * g.out, n}, to[3] = {g.groups * g.out * n, n, 1}, from[3] = {0, bias.stride(0), 0};
-    strided_copy(static_cast<int>(size), 3, sizes, out->data, to, bias->data, from);
-  }
   for_units(g, [&](int64_t u, bool serial) {
-    const char *w = weight.data<char>() + u % g.groups * g.out * g.in * size, *x = input.data<char>() + u * g.in * n * size;
-    gemm(input.dtype(), g.out, n, g.in, 1, {w, g.in, 1}, {x, n, 1}, bias ? 1 : 0, out.data<char>() + u * g.out * n * size, n, serial);
+    const int64_t group = u % g.groups;
+    const char *w = weight.data<char>() + group * g.out * g.in * size, *x = input.data<char>() + u * g.in * n * size;
+    Tensor own;
+    char* const out = results.place(u, 1, &own);
+    if (bias) {
+      const int64_t sizes[2] = {g.out, n}, to[2] = {n, 1}, from[2] = {bias.stride(0), 0};
+      strided_copy(static_cast<int>(size), 2, sizes, out, to, bias.data<char>() + group * g.out * bias.stride(0) * size, from);
+    }
+    gemm(input.dtype(), g.out, n, g.in, 1, {w, g.in, 1}, {x, n, 1}, bias ? 1 : 0, out, n, serial);
+    results.finish(u, 1, out, serial);
   });
 }
 
@@ -510,9 +546,8 @@ Tensor bias_gradient(const Geometry& g, const Tensor& grad) {
   return out;
 }
 
-}  // namespace
-
-Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding, IntList dilation, int64_t groups) {
+Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding, IntList dilation, int64_t groups,
+                   ArgandEpilogue* epilogue) {
   const Geometry g = geometry("convolution", input, weight, stride, padding, dilation, groups);
   if (bias) {
     check_same_dtype("convolution", bias, weight);
@@ -526,15 +561,29 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
   sizes.push_back(weight.size(0));
   if (input.dim() == 4) sizes.push_back(g.oh);
   sizes.push_back(g.ow);
-  Tensor out = empty(sizes, input.dtype());
-  if (out.numel() == 0) return out;
+  const bool empties = product(sizes) == 0, hands_over = epilogue && !empties;
+  const Tensor out = hands_over && !epilogue->keep ? Tensor() : empty(sizes, input.dtype());
+  if (empties) return out;
   const Tensor x = contiguous(input), w = contiguous(weight);
-  if (g.is_pointwise() && g.out >= 4 && g.in > 0) {
-    pointwise_forward(g, x, w, bias, out);
-    return out;
-  }
-  dispatch_floating("convolution", input.dtype(), [&](auto tag) { forward<typename decltype(tag)::type>(g, x, w, bias, out); });
+  const Results results(g, input.dtype(), out, epilogue);
+  if (g.is_pointwise() && g.out >= 4 && g.in > 0)
+    pointwise_forward(g, x, w, bias, results);
+  else
+    dispatch_floating("convolution", input.dtype(), [&](auto tag) { forward<typename decltype(tag)::type>(g, x, w, bias, results); });
+  if (hands_over) epilogue->done = 1;
   return out;
+}
+
+}  // namespace
+
+Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding, IntList dilation, int64_t groups) {
+  return convolution(input, weight, bias, stride, padding, dilation, groups, nullptr);
+}
+
+int convolution_epilogue(const ArgandOperator*, const ArgandValue* a, ArgandValue* r, ArgandEpilogue* e) {
+  return guarded([&] {
+    give(r[0], convolution(as_tensor(a[0]), as_tensor(a[1]), as_tensor(a[2]), as_ints(a[3]), as_ints(a[4]), as_ints(a[5]), as_int(a[6]), e));
+  });
 }
 
 std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, IntList stride,

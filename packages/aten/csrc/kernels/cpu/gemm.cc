@@ -1,8 +1,11 @@
-// mm, bmm, addmm, linear. Floating products go to OpenBLAS in tiles of our own, small ones to the tile kernels.
+// mm, bmm, addmm, linear. Floating products go to OpenBLAS in tiles of our own, small ones to the tile kernels; for an epilogue in blocks of rows.
 #include "packages/aten/csrc/kernels/cpu/gemm.h"
+
+#include <algorithm>
 
 #include "packages/aten/csrc/kernels/cpu/blas.h"
 #include "packages/aten/csrc/kernels/cpu/cast.h"
+#include "packages/aten/csrc/kernels/cpu/epilogue.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
 
@@ -11,6 +14,10 @@ namespace {
 
 constexpr int64_t kSmallProduct = 8192;       // multiply-adds below which a library call costs more than it saves
 constexpr int64_t kParallelProduct = 400000;  // multiply-adds worth more than one thread
+
+// Of the parts that an epilogue is given: bytes that stay in the last-level cache, rows that are worth packing the other matrix again, and
+// multiply-adds below which OpenBLAS takes kernels that sum in another order.
+constexpr int64_t kPartBytes = 4 << 20, kPartRows = 512, kPartProduct = 2 << 20;
 
 constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;
 
@@ -253,24 +260,81 @@ void gemm(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Matrix a, Ma
   }
 }
 
-Tensor mm(const Tensor& self, const Tensor& mat2) {
-  check_product("mm", self, mat2, 2);
-  Tensor out = empty({self.size(0), mat2.size(1)}, self.dtype());
-  gemm(self.dtype(), self.size(0), mat2.size(1), self.size(1), 1, matrix(self), matrix(mat2), 0, out->data, mat2.size(1));
-  return out;
-}
-
-Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
-  check_product("addmm", mat1, mat2, 2);
-  const int64_t m = mat1.size(0), n = mat2.size(1);
-  Tensor out = empty({m, n}, mat1.dtype());
-  const double scale = beta.to_double();
-  if (scale != 0) fill_from("addmm", out, self);
-  gemm(mat1.dtype(), m, n, mat1.size(1), alpha.to_double(), matrix(mat1), matrix(mat2), scale, out->data, n);
-  return out;
-}
-
 namespace {
+
+// Products of one shape: batch x [m, k] [k, n]; in elements, the next product's matrices lie a_step and b_step further.
+struct Products {
+  int dtype;
+  int64_t batch, m, n, k;
+  Matrix a, b;
+  int64_t a_step = 0, b_step = 0;
+  double alpha = 1, beta = 0;
+  const Tensor* addend = nullptr;  // what results start from if beta is not 0, broadcast by these strides along rows and columns
+  int64_t addend_rows = 0, addend_cols = 0;
+};
+
+// Into how many blocks of rows each product is cut, for parts that have the bits of the whole; 0: it cannot be.
+int64_t blocks_of(const Products& p) {
+  Operand2d layout;
+  if ((p.dtype != ARGAND_FLOAT32 && p.dtype != ARGAND_FLOAT64) || !blas() || p.batch * p.m * p.n * p.k == 0 || !blas_layout(p.a, p.m, p.k, &layout) ||
+      !blas_layout(p.b, p.k, p.n, &layout))
+    return 0;
+  const int64_t threads = api->num_threads(), step = p.batch < threads ? threads : 1;  // blocks for every thread
+  const int64_t bytes = p.m * p.n * item_size(p.dtype), wanted = (bytes / kPartBytes + step) / step * step;
+  int64_t blocks = std::min({wanted, p.m / kPartRows, p.m * p.n * p.k / kPartProduct}) / step * step;
+  if (blocks == 0 && p.batch >= std::max<int64_t>(threads, 2)) blocks = 1;
+  return blocks > 0 && bytes / blocks <= 2 * kPartBytes ? blocks : 0;
+}
+
+// Hands the products over to the epilogue, block by block; the result of `sizes` is given only if the epilogue wants it kept. False: nothing is done.
+bool hand_over(const Products& p, IntList sizes, ArgandEpilogue* epilogue, Tensor* out) {
+  const int64_t blocks = epilogue ? blocks_of(p) : 0;
+  if (!blocks) return false;
+  if (epilogue->keep) *out = empty(sizes, p.dtype);
+  const int64_t size = item_size(p.dtype);
+  auto start = [&](int64_t block) { return block == blocks ? p.m : block * p.m / blocks / 16 * 16; };
+  parallel_for(0, p.batch * blocks, 1, [&](int64_t begin, int64_t end) {
+    const Tensor own = epilogue->keep ? Tensor() : empty({(p.m / blocks + 16) * p.n}, p.dtype);
+    for (int64_t i = begin; i < end; i++) {
+      const int64_t entry = i / blocks, top = start(i % blocks), rows = start(i % blocks + 1) - top, first = (entry * p.m + top) * p.n;
+      char* const c = own ? own.data<char>() : out->data<char>() + first * size;
+      if (p.beta != 0) {
+        const int64_t shape[2] = {rows, p.n}, to[2] = {p.n, 1}, from[2] = {p.addend_rows, p.addend_cols};
+        strided_copy(static_cast<int>(size), 2, shape, c, to, p.addend->data<char>() + top * p.addend_rows * size, from);
+      }
+      auto moved = [&](const Matrix& x, int64_t by) { return Matrix{static_cast<const char*>(x.data) + by * size, x.row_stride, x.col_stride}; };
+      gemm(p.dtype, rows, p.n, p.k, p.alpha, moved(p.a, entry * p.a_step + top * p.a.row_stride), moved(p.b, entry * p.b_step), p.beta, c, p.n, true);
+      epilogue->run(epilogue->context, first, first + rows * p.n, c);
+    }
+  });
+  epilogue->done = 1;
+  return true;
+}
+
+Tensor mm(const Tensor& self, const Tensor& mat2, ArgandEpilogue* epilogue) {
+  check_product("mm", self, mat2, 2);
+  const int64_t m = self.size(0), n = mat2.size(1), k = self.size(1);
+  Tensor out;
+  if (hand_over({self.dtype(), 1, m, n, k, matrix(self), matrix(mat2)}, {m, n}, epilogue, &out)) return out;
+  out = empty({m, n}, self.dtype());
+  gemm(self.dtype(), m, n, k, 1, matrix(self), matrix(mat2), 0, out->data, n);
+  return out;
+}
+
+Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, double beta, double alpha, ArgandEpilogue* epilogue) {
+  check_product("addmm", mat1, mat2, 2);
+  const int64_t m = mat1.size(0), n = mat2.size(1), k = mat1.size(1);
+  Tensor out;
+  if (epilogue && self.dtype() == mat1.dtype()) {
+    const Dims from = broadcast_strides("addmm", self, {m, n});
+    if (hand_over({mat1.dtype(), 1, m, n, k, matrix(mat1), matrix(mat2), 0, 0, alpha, beta, &self, from[0], from[1]}, {m, n}, epilogue, &out))
+      return out;
+  }
+  out = empty({m, n}, mat1.dtype());
+  if (beta != 0) fill_from("addmm", out, self);
+  gemm(mat1.dtype(), m, n, k, alpha, matrix(mat1), matrix(mat2), beta, out->data, n);
+  return out;
+}
 
 void batched(const Tensor& out, const Tensor& a, const Tensor& b) {
   const int64_t batch = a.size(0), m = a.size(1), k = a.size(2), n = b.size(2);
@@ -285,17 +349,19 @@ void batched(const Tensor& out, const Tensor& a, const Tensor& b) {
   parallel_for(0, batch, row_grain(m * n * (k + 1), kParallelProduct / 2), [&](int64_t begin, int64_t end) { run(begin, end); });
 }
 
-}  // namespace
-
-Tensor bmm(const Tensor& self, const Tensor& mat2) {
+Tensor bmm(const Tensor& self, const Tensor& mat2, ArgandEpilogue* epilogue) {
   check_product("bmm", self, mat2, 3);
-  Tensor out = empty({self.size(0), self.size(1), mat2.size(2)}, self.dtype());
+  const int64_t batch = self.size(0), m = self.size(1), n = mat2.size(2);
+  Tensor out;
+  if (hand_over({self.dtype(), batch, m, n, self.size(2), matrix(self), matrix(mat2), self.stride(0), mat2.stride(0)}, {batch, m, n}, epilogue, &out))
+    return out;
+  out = empty({batch, m, n}, self.dtype());
   batched(out, self, mat2);
   return out;
 }
 
 // input [..., in] x weight [out, in] -> [..., out].
-Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias, ArgandEpilogue* epilogue) {
   if (weight.dim() != 2 || input.dim() == 0 || input.size(-1) != weight.size(1))
     fail(ARGAND_SHAPE_ERROR, "linear: got input of shape %s and weight of shape %s, expected (..., in_features) and (out_features, in_features)",
          to_string(input.sizes()).c_str(), to_string(weight.sizes()).c_str());
@@ -308,11 +374,14 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   }
   Dims sizes(input.sizes());
   sizes[sizes.n - 1] = n;
-  Tensor out = empty(sizes, weight.dtype());
-  if (out.numel() == 0) return out;
   const bool rows = input.dim() == 2 && input.stride(1) == 1;
   const Tensor x = rows ? input : contiguous(input);
   const Matrix a{x->data, rows ? x.stride(0) : k, 1}, b{weight->data, weight.stride(1), weight.stride(0)};
+  const int64_t bias_step = bias && bias.numel() == n && bias.dim() == 1 ? bias.stride(0) : 0;
+  Tensor out;
+  if (hand_over({weight.dtype(), 1, m, n, k, a, b, 0, 0, 1, bias ? 1. : 0., &bias, 0, bias_step}, sizes, epilogue, &out)) return out;
+  out = empty(sizes, weight.dtype());
+  if (out.numel() == 0) return out;
   const bool dense_bias = !bias || (bias.numel() == n && (n == 1 || bias.stride(0) == 1));
   if (m * n * k <= kSmallProduct && weight.stride(1) == 1 && dense_bias && k > 0) {  // one pass without a library call
     if (weight.dtype() == ARGAND_FLOAT32) {
@@ -327,11 +396,33 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
     }
   }
   if (bias) {
-    const int64_t shape[2] = {m, n}, to[2] = {n, 1}, from[2] = {0, bias.dim() == 1 && bias.numel() == n ? bias.stride(0) : 0};
+    const int64_t shape[2] = {m, n}, to[2] = {n, 1}, from[2] = {0, bias_step};
     strided_copy(out.itemsize(), 2, shape, out->data, to, bias->data, from);
   }
   gemm(weight.dtype(), m, n, k, 1, a, b, bias ? 1 : 0, out->data, n);
   return out;
+}
+
+}  // namespace
+
+Tensor mm(const Tensor& self, const Tensor& mat2) { return mm(self, mat2, nullptr); }
+Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
+  return addmm(self, mat1, mat2, beta.to_double(), alpha.to_double(), nullptr);
+}
+Tensor bmm(const Tensor& self, const Tensor& mat2) { return bmm(self, mat2, nullptr); }
+Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) { return linear(input, weight, bias, nullptr); }
+
+int mm_epilogue(const ArgandOperator*, const ArgandValue* a, ArgandValue* r, ArgandEpilogue* e) {
+  return guarded([&] { give(r[0], mm(as_tensor(a[0]), as_tensor(a[1]), e)); });
+}
+int addmm_epilogue(const ArgandOperator*, const ArgandValue* a, ArgandValue* r, ArgandEpilogue* e) {
+  return guarded([&] { give(r[0], addmm(as_tensor(a[0]), as_tensor(a[1]), as_tensor(a[2]), as_double(a[3]), as_double(a[4]), e)); });
+}
+int bmm_epilogue(const ArgandOperator*, const ArgandValue* a, ArgandValue* r, ArgandEpilogue* e) {
+  return guarded([&] { give(r[0], bmm(as_tensor(a[0]), as_tensor(a[1]), e)); });
+}
+int linear_epilogue(const ArgandOperator*, const ArgandValue* a, ArgandValue* r, ArgandEpilogue* e) {
+  return guarded([&] { give(r[0], linear(as_tensor(a[0]), as_tensor(a[1]), as_tensor(a[2]), e)); });
 }
 
 }  // namespace argand::kernels::cpu

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from argand_c10.lowerings import ReductionLowering
 from argand_inductor import sizes as sz
-from argand_inductor.codegen.c.reads import TILE_COLUMNS, TILE_ROWS, Reader
+from argand_inductor.codegen.c.reads import TILE_COLUMNS, TILE_ROWS, Reader, tile_dimension
 from argand_inductor.codegen.c.values import FUNCTION, INNER, SCALAR, UNIT, Var
 from argand_inductor.fuse import FULL, Group, Member
 from argand_inductor.loop_ir import ITEMSIZE, WORDS, Value
@@ -32,6 +32,24 @@ CHUNK = 2048  # elements that are summed lane by lane
 STREAM_BYTES = 16 << 20  # results from here on are written past the caches
 ROW_BYTES = 32768  # of what a row keeps between passes
 DEAR = 15  # additions: what costs more is kept between passes rather than computed again
+
+
+def cut(n: Size) -> bool:
+    """Whether a row of elements may be longer than a unit."""
+    return not isinstance(n, int) or n > BLOCK
+
+
+def units_of(group: Group, trailing: int, hints: Mapping[str, int]) -> Size | None:
+    """How many units, one after the other, compute what lies in the last `trailing` dimensions; None if units are numbered otherwise."""
+    reduced = sum(group.reduced)
+    first = len(group.sizes) - trailing
+    if reduced:
+        rows = reduced <= trailing and all(group.reduced[-reduced:])
+        return sz.product(group.sizes[first : len(group.sizes) - reduced]) if rows else None
+    if tile_dimension(group, hints) is not None:
+        return None
+    blocks = sz.ceil_divide(group.sizes[-1], BLOCK) if cut(group.sizes[-1]) else 1
+    return sz.product([*group.sizes[first:-1], blocks])
 
 
 @dataclass(slots=True)
@@ -378,14 +396,14 @@ class KernelWriter(Reader):
             numel = (
                 sz.evaluate(self.buffers[m.loop.name].numel(), self.hints) * ITEMSIZE[m.loop.dtype]
             )
-            if numel >= STREAM_BYTES and hint >= 1024:
+            if numel >= STREAM_BYTES and hint >= 1024 and self.is_aligned(m):
                 self.streams.add(m.loop.name)
-        self.tiled = self.tile_dimension()
+        self.tiled = tile_dimension(self.group, self.hints)
         block = TILE_COLUMNS if self.tiled is not None else BLOCK
         units: list[Size] = [sizes[d] for d in outer if d != self.tiled]
         first, end, unit_elements = "0", self.text(n), min(block, hint)
         number = "u"
-        if self.tiled is not None or not isinstance(n, int) or n > block:
+        if self.tiled is not None or cut(n):
             blocks = sz.ceil_divide(n, block)
             units.append(blocks)
             where, number = self.divided(number, blocks, last=not outer)
@@ -416,6 +434,12 @@ class KernelWriter(Reader):
         nest = self.em.close()
         self.nest(self.inner_head(first, end), inner, nest, [], [])
         return sz.product(units), self.grain(unit_elements)
+
+    def is_aligned(self, member: Member) -> bool:
+        """Whether every row of what a member writes starts at a multiple of the longest vector, as buffers do."""
+        strides = [s for d, s in enumerate(member.write.strides) if d != self.inner]
+        size = ITEMSIZE[member.loop.dtype]
+        return all(sz.divide(s * size, 64) is not None for s in (*strides, member.write.offset))
 
     def divided(self, number: str, count: Size, last: bool) -> tuple[str, str]:
         """(index among `count`, what remains of a unit's number)."""

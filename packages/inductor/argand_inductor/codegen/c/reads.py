@@ -25,6 +25,26 @@ def lane_bytes(group: Group) -> int:
     return 2 if "int16" in dtypes else 1
 
 
+def tile_dimension(group: Group, hints: Mapping[str, int]) -> int | None:
+    """The dimension along which a transposed input lies in memory, if that and the inner one are long enough."""
+    sizes, made = group.sizes, group.written()
+    if not sizes or sz.evaluate(sizes[-1], hints) < 8:
+        return None
+    for m in group.members:
+        for a in m.reads:
+            if (
+                a.buffer in made
+                or a.guard is not None
+                or not in_memory(a.buffer)
+                or a.strides[-1] in (0, 1)
+            ):
+                continue
+            for d, stride in enumerate(a.strides[:-1]):
+                if stride == 1 and sz.evaluate(sizes[d], hints) >= 8:
+                    return d
+    return None
+
+
 class Reader:
     """A kernel's parameters, and how its index space reaches into memory."""
 
@@ -199,25 +219,6 @@ class Reader:
             and access.strides[self.tiled] == 1
             and access.strides[self.inner] not in (0, 1)
         )
-
-    def tile_dimension(self) -> int | None:
-        """The dimension along which a transposed input lies in memory, if that and the inner one are long enough."""
-        sizes = self.group.sizes
-        if not sizes or sz.evaluate(sizes[self.inner], self.hints) < 8:
-            return None
-        for m in self.group.members:
-            for a in m.reads:
-                if (
-                    a.buffer in self.made
-                    or a.guard is not None
-                    or not in_memory(a.buffer)
-                    or a.strides[self.inner] in (0, 1)
-                ):
-                    continue
-                for d, stride in enumerate(a.strides[: self.inner]):
-                    if stride == 1 and sz.evaluate(sizes[d], self.hints) >= 8:
-                        return d
-        return None
 
     def from_tile(self, access: Access, dtype: str) -> Var:
         """From a copy of the unit's part that lies along the inner dimension."""
