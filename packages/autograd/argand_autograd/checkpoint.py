@@ -18,7 +18,7 @@ from argand_autograd.differentiate import backward
 from argand_autograd.function import Function
 from argand_autograd.grad_mode import enable_grad, no_grad
 from argand_autograd.graph import saved_tensors_hooks
-from argand_c10 import Tensor
+from argand_c10 import Tensor, random
 
 __all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential"]
 
@@ -68,7 +68,7 @@ class _Frame:
     ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.early_stop, self.check = early_stop, check
-        self.rng_state = argand_c10.get_rng_state() if preserve_rng else None
+        self.rng_state = random.get_rng_states() if preserve_rng else None
         self.placeholders: list[weakref.ref[_Placeholder]] = []
         # By placeholder: an entry goes when the graph lets go of its placeholder.
         self.values: weakref.WeakKeyDictionary[_Placeholder, Tensor] = weakref.WeakKeyDictionary()
@@ -125,7 +125,7 @@ class _Frame:
         restore = argand_c10.fork_rng(enabled=self.rng_state is not None)
         with restore, enable_grad(), self.recompute_context, saved_tensors_hooks(pack, unpack):
             if self.rng_state is not None:
-                argand_c10.set_rng_state(self.rng_state)
+                random.set_rng_states(self.rng_state)
             with contextlib.suppress(_StopRecomputation):
                 self.function(*args, **kwargs)
 
@@ -134,7 +134,7 @@ class _Reentrant(Function):
     @staticmethod
     def forward(ctx: Any, run: Any, preserve_rng: bool, *args: Any) -> Any:
         ctx.run = run
-        ctx.rng_state = argand_c10.get_rng_state() if preserve_rng else None
+        ctx.rng_state = random.get_rng_states() if preserve_rng else None
         ctx.places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
         ctx.others = [None if isinstance(a, Tensor) else a for a in args]
         ctx.save_for_backward(*(args[i] for i in ctx.places))
@@ -148,7 +148,7 @@ class _Reentrant(Function):
             arguments[place] = _detached(t)
         with argand_c10.fork_rng(enabled=ctx.rng_state is not None):
             if ctx.rng_state is not None:
-                argand_c10.set_rng_state(ctx.rng_state)
+                random.set_rng_states(ctx.rng_state)
             with enable_grad():
                 outputs = ctx.run(*arguments)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)

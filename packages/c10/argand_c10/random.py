@@ -12,10 +12,12 @@ __all__ = [
     "default_generator",
     "fork_rng",
     "get_rng_state",
+    "get_rng_states",
     "initial_seed",
     "manual_seed",
     "seed",
     "set_rng_state",
+    "set_rng_states",
 ]
 
 
@@ -57,21 +59,32 @@ def set_rng_state(new_state: Tensor | bytes) -> None:
     default_generator.set_state(new_state)
 
 
+def get_rng_states() -> list[tuple[Generator, Tensor]]:
+    """The default generators of the CPU and of all devices in use, each with its state."""
+    return [(generator, generator.get_state()) for generator in _C._default_generators()]
+
+
+def set_rng_states(states: Iterable[tuple[Generator, Tensor]]) -> None:
+    """Continue from the states of `get_rng_states`."""
+    for generator, state in states:
+        generator.set_state(state)
+
+
 @contextmanager
-def fork_rng(devices: Iterable[str | _C.device] | None = None, enabled: bool = True) -> Iterator[None]:
+def fork_rng(
+    devices: Iterable[str | _C.device] | None = None, enabled: bool = True
+) -> Iterator[None]:
     """Context manager that puts the default generators' states back at its end.
 
     Args:
-        devices: the devices besides the CPU whose states are kept (default: all that drew random numbers so far).
+        devices: the devices besides the CPU whose states are kept (default: all in use).
         enabled: False: nothing is put back.
     """
-    generators = _C._default_generators()
+    states = get_rng_states() if enabled else []
     if devices is not None:
         chosen = {str(_C.device(device)) for device in devices}
-        generators = [g for g in generators if g.device.type == "cpu" or str(g.device) in chosen]
-    states = [(generator, generator.get_state()) for generator in generators if enabled]
+        states = [s for s in states if s[0].device.type == "cpu" or str(s[0].device) in chosen]
     try:
         yield
     finally:
-        for generator, state in states:
-            generator.set_state(state)
+        set_rng_states(states)

@@ -369,6 +369,18 @@ def test_generators():
     assert [s.initial_seed() for s in cuda.default_generators] == [5, 5]
 
 
+def test_states_of_all_generators():
+    c10.tensor([1.0], device="cuda:1")
+    states = c10.random.get_rng_states()
+    assert [str(g.device) for g, _ in states][0] == "cpu" and "cuda:1" in [
+        str(g.device) for g, _ in states
+    ]
+    before = [g.initial_seed() for g, _ in states]
+    c10.manual_seed(before[0] + 1)
+    c10.random.set_rng_states(states)
+    assert [g.initial_seed() for g, _ in states] == before
+
+
 def test_device_seed_before_first_use():
     code = "import argand_c10 as c, argand_c10.cuda; c.manual_seed(42); assert c.cuda.initial_seed() == 42"
     assert _run(code).returncode == 0

@@ -104,9 +104,14 @@ def test_capture_of_nothing_and_of_errors():
         x = _bytes(1000)
     g.replay()
     cuda.synchronize()
-    pool = next(s["segment_pool_id"] for s in cuda.memory_snapshot() if s["address"] == x.data_ptr())
+    pool = next(
+        s["segment_pool_id"] for s in cuda.memory_snapshot() if s["address"] == x.data_ptr()
+    )
     assert pool[1] == g.pool()[1]
-    with pytest.raises(c10.DeviceError, match="while a graph is captured"), cuda.graph(cuda.CUDAGraph()):
+    with (
+        pytest.raises(c10.DeviceError, match="while a graph is captured"),
+        cuda.graph(cuda.CUDAGraph()),
+    ):
         c10.tensor([1.0], device="cuda")
     assert not cuda.is_current_stream_capturing()
     assert c10.tensor([2.0], device="cuda").item() == 2.0

@@ -39,7 +39,11 @@ ArgandGenerator* default_generator(ArgandDevice device) {
     error(ARGAND_DEVICE_ERROR, "default_generator: got device index %d, expected one below %d", index, kMaxIndex);
     return nullptr;
   }
-  ArgandGenerator** slot = &g_default[ARGAND_DEVICE_TYPE(device)][index];
+  return opened_generator(device);
+}
+
+ArgandGenerator* opened_generator(ArgandDevice device) {
+  ArgandGenerator** slot = &g_default[ARGAND_DEVICE_TYPE(device)][ARGAND_DEVICE_INDEX(device)];
   ArgandGenerator* g = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
   if (g) return g;
   // Devices start with the CPU's seed: a program seeds them all at once, also those it uses later.

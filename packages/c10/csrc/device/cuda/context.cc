@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "packages/c10/csrc/random/generator.h"
+
 namespace argand::core::cuda {
 
 __thread ThreadDevices t_devices __attribute__((tls_model("initial-exec"))) = {};
@@ -47,6 +49,7 @@ Device* open(int32_t index) {
   t_devices.bound = index + 1;
   memset(record, 0, sizeof(ArgandDeviceError));
   fresh->error_record = static_cast<ArgandDeviceError*>(record);
+  opened_generator(ARGAND_DEVICE(ARGAND_CUDA, index));
   g_devices[index].store(fresh, std::memory_order_release);
   return fresh;
 }
