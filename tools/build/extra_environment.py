@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def add_to_path(name: str) -> str | None:
-    """Makes the packages of the environment `name` ("peer", "opencl") importable; returns None, or why there are none.
+    """Makes the packages of the environment `name` ("peer", "opencl", "triton") importable; returns None, or why there are none.
 
     Needs `@<name>_env//:environment` among the target's data.
     """

@@ -36,7 +36,7 @@ def argand_pytest(name, srcs, deps = [], data = [], args = [], support = [], env
       data: files that the tests read.
       args: more pytest arguments.
       support: conftest.py and helper modules, importable by the tests beside them.
-      environment: name of an extra environment ("peer", "opencl") whose packages the test also imports; the test is skipped with a
+      environment: name of an extra environment ("peer", "opencl", "triton") whose packages the test also imports; the test is skipped with a
         message where that cannot be made. It is also a tag.
       size: Bazel's test size.
       tags: Bazel's tags.

@@ -36,7 +36,7 @@ def philox(seed, counter):
 def stream(seed, first, state):
     """The seed and the first counter; in a captured graph those of the replay, {seed, added to the counter} at address `state`."""
     if state != 0:
-        replay = state.to(tl.pointer_type(tl.int64))
+        replay = state.to(tl.int64).to(tl.pointer_type(tl.int64))
         seed = tl.load(replay)
         first += tl.load(replay + 1)
     return seed, first

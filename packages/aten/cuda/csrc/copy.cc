@@ -78,9 +78,7 @@ Tensor to_copy(const Tensor& self, int dtype, std::optional<ArgandDevice> device
   return out;
 }
 
-Tensor clone(const Tensor& self, std::optional<int64_t> memory_format) {
-  return to_copy(self, self.dtype(), std::nullopt, false, memory_format);
-}
+Tensor clone(const Tensor& self, std::optional<int64_t> memory_format) { return to_copy(self, self.dtype(), std::nullopt, false, memory_format); }
 
 Tensor flip(const Tensor& self, IntList dims) {
   const uint64_t mask = wrap_dims("flip", dims, self.dim());

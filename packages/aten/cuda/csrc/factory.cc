@@ -59,19 +59,28 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, int dtype
 namespace {
 
 Tensor triangle(const char* name, const Tensor& self, int64_t diagonal, bool lower) {
-  if (self.dim() < 2)
-    fail(ARGAND_RUNTIME_ERROR, "%s: input tensor must have at least 2 dimensions, got %s", name, to_string(self.sizes()).c_str());
+  if (self.dim() < 2) fail(ARGAND_RUNTIME_ERROR, "%s: input tensor must have at least 2 dimensions, got %s", name, to_string(self.sizes()).c_str());
   const Tensor out = empty(self.sizes(), self.dtype(), self.device());
   if (out.numel() == 0) return out;
   const DeviceGuard guard(self);
   const Tensor input = dense(self);
-  constexpr int64_t kWide = 64, kHigh = 32;
-  const int64_t parts = self.itemsize() == 16 ? 2 : 1, columns = self.size(-1) * parts, rows = self.numel() / self.size(-1);
-  const int64_t tiles_x = divide_up(columns, kWide);
+  constexpr int64_t kWide = 128, kHigh = 32;
+  const int parts = self.itemsize() == 16 ? 2 : 1, unit = self.itemsize() / parts;
+  const int64_t columns = self.size(-1) * parts, height = self.size(-2), matrices = self.numel() / (self.size(-1) * height);
+  if (columns >= int64_t{1} << 31 || height >= int64_t{1} << 31)
+    fail(ARGAND_RUNTIME_ERROR, "%s: got matrices of shape [%lld, %lld], expected sizes below 2^31", name, static_cast<long long>(height),
+         static_cast<long long>(self.size(-1)));
+  const int64_t tiles_x = divide_up(columns, kWide), tiles_y = divide_up(height, kHigh);
+  const bool aligned = columns % 16 == 0 && reinterpret_cast<uintptr_t>(input->data) % 16 == 0;
   Specialization s("triangle");
-  s.type("T", integer_of_size(std::min(self.itemsize(), 8))).constant("BX", kWide).constant("BY", kHigh).flag("LOWER", lower).constant("PARTS", parts);
-  launch(kernel(s.text()), grid_of(tiles_x * divide_up(rows, kHigh)), static_cast<const void*>(input->data), static_cast<const void*>(out->data), rows,
-         columns, self.size(-2), diagonal, static_cast<int32_t>(tiles_x));
+  s.type("T", integer_of_size(unit))
+      .constant("BX", kWide)
+      .constant("BY", kHigh)
+      .flag("LOWER", lower)
+      .constant("PARTS", parts)
+      .flag("ALIGNED", aligned);
+  launch(kernel(s.text()), grid_of(tiles_x * tiles_y * matrices), static_cast<const void*>(input->data), static_cast<const void*>(out->data),
+         static_cast<int32_t>(height), static_cast<int32_t>(columns), diagonal, static_cast<int32_t>(tiles_x), static_cast<int32_t>(tiles_y));
   return out;
 }
 
@@ -82,7 +91,7 @@ Tensor triu(const Tensor& self, int64_t diagonal) { return triangle("triu", self
 
 namespace {
 
-constexpr int kInputs = 8;  // of one launch of `join`
+constexpr int kInputs = 16;  // of one launch of `join`
 
 // Dense inputs of out's dtype, side by side in the rows of `out`; lengths in elements of `unit` bytes.
 struct Joined {
@@ -106,8 +115,9 @@ void join_rows(const std::vector<Joined>& inputs, char* out, int64_t first, int6
     const int64_t wide = widest >= 512 ? 1024 : widest > 64 ? 128 : 16, high = 4096 / wide, tiles_x = divide_up(widest, wide);
     Specialization s("join");
     s.type("T", integer_of_size(unit)).constant("BX", wide).constant("BY", high).flag("ALIGNED", aligned);
-    launch(kernel(s.text()), grid_of(tiles_x * divide_up(rows, high), count), static_cast<const void*>(out), data[0], data[1], data[2], data[3], data[4],
-           data[5], data[6], data[7], n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], first, rows, row, static_cast<int32_t>(tiles_x));
+    launch(kernel(s.text()), grid_of(tiles_x * divide_up(rows, high), count), static_cast<const void*>(out), data[0], data[1], data[2], data[3],
+           data[4], data[5], data[6], data[7], data[8], data[9], data[10], data[11], data[12], data[13], data[14], data[15], n[0], n[1], n[2], n[3],
+           n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], n[12], n[13], n[14], n[15], first, rows, row, static_cast<int32_t>(tiles_x));
     first += total;
   }
 }
@@ -126,7 +136,8 @@ Dims joined_shape(const TensorList& tensors, const Tensor& shaped, int64_t d) {
     bool fits = t.dim() == shaped.dim();
     for (int64_t i = 0; fits && i < t.dim(); i++) fits = i == d || t.size(i) == sizes[i];
     if (!fits)
-      fail(ARGAND_SHAPE_ERROR, "cat: Sizes of tensors must match except in dimension %lld. Expected shape %s but got %s for tensor number %zu in the list.",
+      fail(ARGAND_SHAPE_ERROR,
+           "cat: Sizes of tensors must match except in dimension %lld. Expected shape %s but got %s for tensor number %zu in the list.",
            static_cast<long long>(d), to_string(shaped.sizes()).c_str(), to_string(t.sizes()).c_str(), k);
     sizes[d] += t.size(d);
   }

@@ -19,7 +19,8 @@ struct Stream {
     if (!g) g = api->default_generator(t.device());
     if (!g) check(ARGAND_DEVICE_ERROR);
     if (ARGAND_DEVICE_TYPE(g->device) != ARGAND_DEVICE_TYPE(t.device()))
-      fail(ARGAND_RUNTIME_ERROR, "%s: got a generator of another device than the tensor's, expected one on cuda; make it by Generator(device=tensor.device)", op);
+      fail(ARGAND_RUNTIME_ERROR,
+           "%s: got a generator of another device than the tensor's, expected one on cuda; make it by Generator(device=tensor.device)", op);
     seed = static_cast<int64_t>(g->seed);
     first = static_cast<int64_t>(api->generator_reserve(g, static_cast<uint64_t>(divide_up(n, per_counter))));
     state = static_cast<int64_t>(reinterpret_cast<uintptr_t>(g->graph_state));
@@ -103,7 +104,8 @@ Tensor bernoulli(const Tensor& self, ArgandGenerator* g) {
   const Stream stream("bernoulli", self, g, self.numel(), 4);
   fill("bernoulli", "bernoulli_each", out, [&](const Specialization& s, const Tensor& target) {
     const Tensor p = ready(self);
-    launch(kernel(s.text()), grid_of(divide_up(target.numel(), kBlock)), target->data, p->data, target.numel(), stream.seed, stream.first, stream.state);
+    launch(kernel(s.text()), grid_of(divide_up(target.numel(), kBlock)), target->data, p->data, target.numel(), stream.seed, stream.first,
+           stream.state);
   });
   return out;
 }
@@ -183,8 +185,8 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, Argand
     Specialization sums("cumulate_weights");
     sums.type("T", self.dtype()).constant("BLOCK", 2048);
     launch(kernel(sums.text()), grid_of(rows), weights->data, work->data, flag->data, count);
-    launch(kernel("draw_with_replacement;BLOCK=256"), grid_of(divide_up(samples, 256), rows), work->data, out->data, stream.seed, stream.first, stream.state,
-           count, drawn);
+    launch(kernel("draw_with_replacement;BLOCK=256"), grid_of(divide_up(samples, 256), rows), work->data, out->data, stream.seed, stream.first,
+           stream.state, count, drawn);
   } else {
     Specialization s("draw_without_replacement");
     s.type("T", self.dtype()).constant("BLOCK", 2048);
@@ -193,8 +195,7 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, Argand
   int32_t state = 0;
   check(device_interface(self.device())->copy(&state, ARGAND_DEVICE(ARGAND_CPU, 0), flag->data, self.device(), sizeof state));
   if (state == 1) fail(ARGAND_RUNTIME_ERROR, "multinomial: probability tensor contains either `inf`, `nan` or element < 0");
-  if (state == 2)
-    fail(ARGAND_RUNTIME_ERROR, "multinomial: invalid multinomial distribution (sum of probabilities <= 0, or too few nonzero ones)");
+  if (state == 2) fail(ARGAND_RUNTIME_ERROR, "multinomial: invalid multinomial distribution (sum of probabilities <= 0, or too few nonzero ones)");
   return out;
 }
 

@@ -11,7 +11,7 @@ namespace argand::kernels::cuda {
 namespace {
 
 constexpr int64_t kJoinRows = 128;         // rows of a program that joins pieces
-constexpr int64_t kPrograms = 264;         // about two for each multiprocessor: fewer rows are cut into pieces
+constexpr int64_t kPrograms = 1056;        // about eight for each multiprocessor: fewer rows are cut into pieces
 constexpr int64_t kSmallestPiece = 16384;  // elements
 
 // A reduction as rows of n elements: row r begins at (r / n_inner) * outer + r % n_inner * inner, its elements lie `stride` apart.
@@ -87,7 +87,10 @@ struct Rows {
   Grid grid() const { return grid_of(divide_up(rows, tile_rows), pieces); }
   Specialization named(const char* name, int dtype) const {
     Specialization s(name);
-    s.type("T", dtype == ARGAND_BOOL ? static_cast<int>(ARGAND_UINT8) : dtype).constant("BR", tile_rows).constant("BN", tile_n).constant("UNIT", unit);
+    s.type("T", dtype == ARGAND_BOOL ? static_cast<int>(ARGAND_UINT8) : dtype)
+        .constant("BR", tile_rows)
+        .constant("BN", tile_n)
+        .constant("UNIT", unit);
     return s;
   }
   Tensor parts(int dtype) const { return pieces == 1 ? empty({0}, dtype, owner.device()) : empty({2, pieces, rows}, dtype, owner.device()); }
@@ -119,8 +122,8 @@ Tensor var(const Tensor& self, std::optional<IntList> dim, std::optional<Scalar>
   const Rows r(self, mask);
   const double divisor = static_cast<double>(r.n) - (correction ? correction->to_double() : 1.0);
   const Tensor parts = r.parts(ARGAND_FLOAT64);
-  launch(kernel(r.named("moments", self.dtype()).text()), r.grid(), r.data, out->data, parts->data, r.rows, r.n, r.n_inner, r.outer, r.inner, r.stride,
-         divisor, r.piece, r.pieces);
+  launch(kernel(r.named("moments", self.dtype()).constant("STEPS", 16).text()), r.grid(), r.data, out->data, parts->data, r.rows, r.n, r.n_inner,
+         r.outer, r.inner, r.stride, divisor, r.piece, r.pieces);
   if (r.pieces > 1) {
     Specialization s("join_moments");
     s.type("T", self.dtype()).constant("BR", kJoinRows);
@@ -140,12 +143,13 @@ void find_extremes(bool smallest, const Tensor& self, uint64_t mask, const Tenso
   const Tensor parts = r.parts(ARGAND_INT64);
   Specialization s = r.named("extreme", self.dtype());
   s.flag("SMALLEST", smallest).flag("VALUES", wants_values);
-  launch(kernel(s.text()), r.grid(), r.data, value_data, indices->data, parts->data, r.rows, r.n, r.n_inner, r.outer, r.inner, r.stride, r.piece, r.pieces);
+  launch(kernel(s.text()), r.grid(), r.data, value_data, indices->data, parts->data, r.rows, r.n, r.n_inner, r.outer, r.inner, r.stride, r.piece,
+         r.pieces);
   if (r.pieces == 1) return;
   Specialization join("join_extremes");
   join.type("T", self.dtype() == ARGAND_BOOL ? static_cast<int>(ARGAND_UINT8) : self.dtype()).constant("BR", kJoinRows).flag("VALUES", wants_values);
-  launch(kernel(join.text()), grid_of(divide_up(r.rows, kJoinRows)), r.data, value_data, indices->data, parts->data, r.rows, r.n_inner, r.outer, r.inner,
-         r.stride, r.pieces);
+  launch(kernel(join.text()), grid_of(divide_up(r.rows, kJoinRows)), r.data, value_data, indices->data, parts->data, r.rows, r.n_inner, r.outer,
+         r.inner, r.stride, r.pieces);
 }
 
 void check_ordered(const char* op, const Tensor& self) {
@@ -174,7 +178,8 @@ std::tuple<Tensor, Tensor> extreme(const char* op, bool smallest, const Tensor& 
 Tensor arg_extreme(const char* op, bool smallest, const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
   check_ordered(op, self);
   if (!dim && self.numel() == 0)
-    fail(ARGAND_INDEX_ERROR, "%s: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.", op);
+    fail(ARGAND_INDEX_ERROR, "%s: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.",
+         op);
   const uint64_t mask = dim ? uint64_t{1} << wrap_dim(*dim, self.dim()) : ~uint64_t{0};
   const Tensor indices = empty(reduced_sizes(self, mask, keepdim), ARGAND_INT64, self.device());
   if (dim) checked_dim(op, self, *dim, indices.numel());

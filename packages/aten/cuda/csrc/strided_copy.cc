@@ -107,23 +107,21 @@ struct Move {
   }
 
   void tiled() {
-    const bool transposed = choose_plane(), rows = dst(0) == 1 && (fills || src(0) == 1);
+    const bool transposed = choose_plane();
+    if (dst(0) != 1 || (!transposed && !fills && src(0) != 1)) return strided();
     const int64_t x = size(0), y = size(1);
-    int64_t wide = 64;
-    if (rows) wide = x >= 512 ? 1024 : x > 64 ? 128 : 16;
-    if (!rows && x <= 16) wide = 16;
-    if (transposed && y <= 16) wide = 256;
+    const int64_t wide = transposed ? (x <= 16 ? 16 : y <= 16 ? 256 : 64) : (x >= 512 ? 1024 : x > 64 ? 128 : 16);
     const int64_t high = kTile / wide, tiles_x = divide_up(x, wide), tiles_y = divide_up(y, high);
     bool far = false;
     for (int d = 0; d < it.ndim; d++) far = far || size(d) >= kInt32;
     if (far || x * y * 4 < tiles_x * wide * tiles_y * high) return strided();
     if (it.ndim > 5) return each_outer([](Move m) { m.tiled(); });
-    const int64_t span = std::max(std::abs(dst(0)), std::abs(src(0))) * wide + std::max(std::abs(dst(1)), std::abs(src(1))) * high;
+    const int64_t span = std::max(wide, std::abs(src(0)) * wide) + std::max(std::abs(dst(1)), std::abs(src(1))) * high;
     Specialization s = named("copy_tile");
-    s.constant("BX", wide).constant("BY", high).constant("UNIT", transposed ? 2 : rows ? 1 : 0).flag("ALIGNED", (rows || transposed) && is_aligned(transposed));
+    s.constant("BX", wide).constant("BY", high).constant("UNIT", transposed ? 2 : 1).flag("ALIGNED", is_aligned(transposed));
     finish(s.flag("WIDE", span >= kInt32));
     auto i32 = [](int64_t v) { return static_cast<int32_t>(v); };
-    launch(kernel(s.text()), grid_of(tiles_x * tiles_y * size(2) * size(3) * size(4)), dst_data(), src_data(), value, i32(x), i32(y), dst(0), dst(1), src(0),
+    launch(kernel(s.text()), grid_of(tiles_x * tiles_y * size(2) * size(3) * size(4)), dst_data(), src_data(), value, i32(x), i32(y), dst(1), src(0),
            src(1), i32(size(2)), dst(2), src(2), i32(size(3)), dst(3), src(3), dst(4), src(4), i32(tiles_x), i32(tiles_y));
   }
 

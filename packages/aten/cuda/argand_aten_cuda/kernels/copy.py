@@ -3,8 +3,8 @@
 import triton
 import triton.language as tl
 
-from argand_aten_cuda.kernel import Kernel, Variant
 from argand_aten_cuda.conversion import convert
+from argand_aten_cuda.kernel import Kernel, Variant
 
 
 @triton.jit
@@ -34,15 +34,15 @@ def copy_flat(
 
 @triton.jit
 def copy_tile(
-    dst, src, value, n_x, n_y, dst_x, dst_y, src_x, src_y,
+    dst, src, value, n_x, n_y, dst_y, src_x, src_y,
     n_2, dst_2, src_2, n_3, dst_3, src_3, dst_4, src_4, tiles_x, tiles_y,
     BX: tl.constexpr, BY: tl.constexpr, UNIT: tl.constexpr, ALIGNED: tl.constexpr, WIDE: tl.constexpr,
     FILL: tl.constexpr, TO_BOOL: tl.constexpr,
 ):  # fmt: skip
     """A plane x, y in tiles, for each index of three further dimensions; strides in elements.
 
-    UNIT says which strides are 1: 0 none, 1 dst_x and src_x, 2 dst_x and src_y (a transpose), 3 dst_x alone. ALIGNED: pointers,
-    the other strides and n_x (or n_y) are multiples of 16 bytes. WIDE: offsets within a tile need 64 bits.
+    UNIT says which strides are 1: 1 dst_x and src_x, 2 dst_x and src_y (a transpose). ALIGNED: pointers, the other strides and n_x
+    (for a transpose n_y too) are multiples of 16 bytes. WIDE: offsets within a tile need 64 bits.
     """
     tile = tl.program_id(0)
     rest = tile // tiles_x
@@ -55,34 +55,30 @@ def copy_tile(
     i_4 = (outer // n_3).to(tl.int64)
     TO: tl.constexpr = 16 // (dst.dtype.element_ty.primitive_bitwidth // 8)
     FROM: tl.constexpr = 16 // (src.dtype.element_ty.primitive_bitwidth // 8)
-    if UNIT > 0:
-        dst_x = 1
     if UNIT == 1:
         src_x = 1
-    if UNIT == 2:
+    else:
         src_y = 1
-    dst_base = dst_x * first_x + dst_y * first_y + dst_2 * i_2 + dst_3 * i_3 + dst_4 * i_4
+    dst_base = first_x + dst_y * first_y + dst_2 * i_2 + dst_3 * i_3 + dst_4 * i_4
     src_base = src_x * first_x + src_y * first_y + src_2 * i_2 + src_3 * i_3 + src_4 * i_4
     if not WIDE:
         dst_y = dst_y.to(tl.int32)
-        if UNIT == 0:
-            dst_x = dst_x.to(tl.int32)
-        if UNIT != 1:
-            src_x = src_x.to(tl.int32)
-        if UNIT != 2:
+        if UNIT == 1:
             src_y = src_y.to(tl.int32)
+        else:
+            src_x = src_x.to(tl.int32)
     if ALIGNED:
         dst_base = tl.multiple_of(dst_base, TO)
         src_base = tl.multiple_of(src_base, FROM)
         dst_y = tl.multiple_of(dst_y, TO)
         if UNIT == 1:
             src_y = tl.multiple_of(src_y, FROM)
-        if UNIT == 2:
+        else:
             src_x = tl.multiple_of(src_x, FROM)
     x = tl.arange(0, BX)[None, :]
     y = tl.arange(0, BY)[:, None]
     _move(
-        dst + dst_base, src + src_base, value, y * dst_y + x * dst_x, y * src_y + x * src_x,
+        dst + dst_base, src + src_base, value, y * dst_y + x, y * src_y + x * src_x,
         (x < n_x - first_x) & (y < n_y - first_y), FILL, TO_BOOL,
     )  # fmt: skip
 
@@ -108,15 +104,25 @@ def copy_strided(
     dst_at = tl.zeros([BLOCK], INDEX)
     src_at = tl.zeros([BLOCK], INDEX)
     if INNER > 0:
-        at, dst_at, src_at = _outward(at, dst_at, src_at, n_0.to(INDEX), dst_0.to(INDEX), src_0.to(INDEX))
+        at, dst_at, src_at = _outward(
+            at, dst_at, src_at, n_0.to(INDEX), dst_0.to(INDEX), src_0.to(INDEX)
+        )
     if INNER > 1:
-        at, dst_at, src_at = _outward(at, dst_at, src_at, n_1.to(INDEX), dst_1.to(INDEX), src_1.to(INDEX))
+        at, dst_at, src_at = _outward(
+            at, dst_at, src_at, n_1.to(INDEX), dst_1.to(INDEX), src_1.to(INDEX)
+        )
     if INNER > 2:
-        at, dst_at, src_at = _outward(at, dst_at, src_at, n_2.to(INDEX), dst_2.to(INDEX), src_2.to(INDEX))
+        at, dst_at, src_at = _outward(
+            at, dst_at, src_at, n_2.to(INDEX), dst_2.to(INDEX), src_2.to(INDEX)
+        )
     if INNER > 3:
-        at, dst_at, src_at = _outward(at, dst_at, src_at, n_3.to(INDEX), dst_3.to(INDEX), src_3.to(INDEX))
+        at, dst_at, src_at = _outward(
+            at, dst_at, src_at, n_3.to(INDEX), dst_3.to(INDEX), src_3.to(INDEX)
+        )
     if INNER > 4:
-        at, dst_at, src_at = _outward(at, dst_at, src_at, n_4.to(INDEX), dst_4.to(INDEX), src_4.to(INDEX))
+        at, dst_at, src_at = _outward(
+            at, dst_at, src_at, n_4.to(INDEX), dst_4.to(INDEX), src_4.to(INDEX)
+        )
     dst_at += at * dst_outer.to(INDEX)
     src_at += at * src_outer.to(INDEX)
     _move(dst, src, value, dst_at, src_at, inside, FILL, TO_BOOL)
@@ -126,8 +132,18 @@ _MOVED = ("uint8", "int16", "int32", "int64")  # what only moves has one of thes
 _REAL = (*_MOVED, "int8", "float16", "bfloat16", "float32", "float64")
 _TYPES = {"T": _REAL, "S": _REAL}
 _DEFAULT = {"T": (*_MOVED, "float32", "bfloat16"), "S": (*_MOVED, "float32", "bfloat16")}
-_COMMON = (("float32", "bfloat16"), ("bfloat16", "float32"))  # conversions that are compiled into the wheel, to and from
-_COMMON_FLAT = (*_COMMON, ("float32", "int64"), ("int64", "float32"), ("float32", "uint8"), ("int64", "uint8"), ("int64", "int32"))
+_COMMON = (
+    ("float32", "bfloat16"),
+    ("bfloat16", "float32"),
+)  # conversions that are compiled into the wheel, to and from
+_COMMON_FLAT = (
+    *_COMMON,
+    ("float32", "int64"),
+    ("int64", "float32"),
+    ("float32", "uint8"),
+    ("int64", "uint8"),
+    ("int64", "int32"),
+)
 
 
 def _moves(v: Variant) -> bool:
@@ -136,19 +152,28 @@ def _moves(v: Variant) -> bool:
 
 def _flat_in_wheel(v: Variant) -> bool:
     if v["TO_BOOL"]:
-        return bool(v["T"] == "uint8" and v["S"] in ("float32", "int64") and v["ALIGNED"] and not v["FILL"])
+        return bool(
+            v["T"] == "uint8" and v["S"] in ("float32", "int64") and v["ALIGNED"] and not v["FILL"]
+        )
     return _moves(v) or ((v["T"], v["S"]) in _COMMON_FLAT and v["ALIGNED"] and not v["FILL"])
 
 
-_PLANES = {0: ((64, 64), (16, 256)), 1: ((1024, 4), (128, 32), (16, 256)), 2: ((64, 64), (16, 256), (256, 16))}  # UNIT -> BX, BY
+_PLANES = {
+    1: ((1024, 4), (128, 32), (16, 256)),
+    2: ((64, 64), (16, 256), (256, 16)),
+}  # UNIT -> BX, BY
 
 
 def _tile_in_wheel(v: Variant) -> bool:
-    if (v["BX"], v["BY"]) not in _PLANES[v["UNIT"]] or (v["UNIT"] == 0 and v["ALIGNED"]):
+    if (v["BX"], v["BY"]) not in _PLANES[v["UNIT"]]:
         return False
     square = v["BX"] == v["BY"]
-    common = (v["T"], v["S"]) in _COMMON and (v["UNIT"] == 1 and v["BX"] == 1024 or v["UNIT"] == 2 and square)
-    return common or (_moves(v) and (square or v["T"] == "int32" or (v["T"] == "int16" and v["UNIT"] == 1)))
+    common = (v["T"], v["S"]) in _COMMON and (
+        v["UNIT"] == 1 and v["BX"] == 1024 or v["UNIT"] == 2 and square
+    )
+    return common or (
+        _moves(v) and (square or v["T"] == "int32" or (v["T"] == "int16" and v["UNIT"] == 1))
+    )
 
 
 def _tile_divisible(v: Variant) -> tuple[str, ...]:
@@ -165,7 +190,12 @@ KERNELS = [
         copy_flat,
         signature={**_SIDES, "n": "i64"},
         types=_TYPES,
-        constants={"BLOCK": [2048], "ALIGNED": [False, True], "FILL": [False, True], "TO_BOOL": [0, 1]},
+        constants={
+            "BLOCK": [2048],
+            "ALIGNED": [False, True],
+            "FILL": [False, True],
+            "TO_BOOL": [0, 1],
+        },
         default=_DEFAULT,
         divisible=lambda v: ("dst", "src") if v["ALIGNED"] else (),
         wheel=_flat_in_wheel,
@@ -174,13 +204,17 @@ KERNELS = [
         copy_tile,
         signature={
             **_SIDES,
-            **{n: "i32" if n in _TILE_COUNTS else "i64" for n in copy_tile.arg_names[3:] if not n.isupper()},
+            **{
+                n: "i32" if n in _TILE_COUNTS else "i64"
+                for n in copy_tile.arg_names[3:]
+                if not n.isupper()
+            },
         },
         types=_TYPES,
         constants={
             "BX": [16, 64, 128, 256, 1024],
             "BY": [4, 16, 32, 64, 256],
-            "UNIT": [0, 1, 2],
+            "UNIT": [1, 2],
             "ALIGNED": [False, True],
             "WIDE": [False],
             "FILL": [False],
@@ -194,8 +228,16 @@ KERNELS = [
         copy_strided,
         signature={**_SIDES, **{n: "i64" for n in copy_strided.arg_names[3:] if not n.isupper()}},
         types=_TYPES,
-        constants={"BLOCK": [1024], "INNER": [0, 1, 2, 3], "WIDE": [False], "FILL": [False, True], "TO_BOOL": [0]},
+        constants={
+            "BLOCK": [1024],
+            "INNER": [0, 1, 2, 3],
+            "WIDE": [False],
+            "FILL": [False, True],
+            "TO_BOOL": [0],
+        },
         default=_DEFAULT,
-        wheel=lambda v: _moves(v) and v["T"] in ("int16", "int32") and v["INNER"] <= 3 - 3 * v["FILL"],
+        wheel=lambda v: (
+            _moves(v) and v["T"] in ("int16", "int32") and v["INNER"] <= 3 - 3 * v["FILL"]
+        ),
     ),
 ]

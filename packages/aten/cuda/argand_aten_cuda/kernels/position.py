@@ -3,8 +3,8 @@
 import triton
 import triton.language as tl
 
-from argand_aten_cuda.kernel import Kernel
 from argand_aten_cuda.conversion import convert
+from argand_aten_cuda.kernel import Kernel
 
 
 @triton.jit
@@ -18,55 +18,113 @@ def integer_range(out, n, first, step, BLOCK: tl.constexpr, TO_BOOL: tl.constexp
 def float_range(out, n, first, last, step, middle, BLOCK: tl.constexpr, TO_BOOL: tl.constexpr):
     """first + i * step in float64 for i < middle; from there on last - (n - 1 - i) * step."""
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    value = tl.where(i < middle, first + i.to(tl.float64) * step, last - (n - 1 - i).to(tl.float64) * step)
+    value = tl.where(
+        i < middle, first + i.to(tl.float64) * step, last - (n - 1 - i).to(tl.float64) * step
+    )
     tl.store(out + i, convert(value, out.dtype.element_ty, TO_BOOL), mask=i < n)
 
 
 @triton.jit
 def triangle(
-    x, out, rows, columns, height, diagonal, tiles_x,
-    BX: tl.constexpr, BY: tl.constexpr, LOWER: tl.constexpr, PARTS: tl.constexpr,
+    x, out, height, columns, diagonal, tiles_x, tiles_y,
+    BX: tl.constexpr, BY: tl.constexpr, LOWER: tl.constexpr, PARTS: tl.constexpr, ALIGNED: tl.constexpr,
 ):  # fmt: skip
-    """Rows of dense matrices of `height` rows: elements with column - row <= diagonal (LOWER) or >= it, else zeros.
+    """Dense matrices of `height` rows: elements with column - row <= diagonal (LOWER) or >= it, else zeros.
 
-    `columns` counts parts of elements, PARTS an element.
+    `columns` counts parts of elements, PARTS an element. ALIGNED: pointers and columns are multiples of 16 bytes.
     """
     tile = tl.program_id(0)
-    column = (tile % tiles_x) * BX + tl.arange(0, BX)[None, :]
-    row = (tile // tiles_x).to(tl.int64) * BY + tl.arange(0, BY)[:, None]
-    inside = (column < columns) & (row < rows)
-    distance = column // PARTS - row % height
+    rest = tile // tiles_x
+    first_column = (tile % tiles_x) * BX
+    first_row = (rest % tiles_y) * BY
+    first = ((rest // tiles_y).to(tl.int64) * height + first_row) * columns + first_column
+    VECTOR: tl.constexpr = 16 // (x.dtype.element_ty.primitive_bitwidth // 8)
+    if ALIGNED:
+        first = tl.multiple_of(first, VECTOR)
+    column = tl.arange(0, BX)[None, :]
+    row = tl.arange(0, BY)[:, None]
+    at = first + row.to(tl.int64) * columns + column
+    inside = (column < columns - first_column) & (row < height - first_row)
+    distance = (first_column + column) // PARTS - (first_row + row)
     if LOWER:
         kept = distance <= diagonal
+        any_kept = first_column // PARTS - (first_row + BY - 1) <= diagonal
     else:
         kept = distance >= diagonal
-    at = row * columns + column
-    tl.store(out + at, tl.load(x + at, mask=inside & kept, other=0), mask=inside)
+        any_kept = (first_column + BX - 1) // PARTS - first_row >= diagonal
+    value = tl.zeros([BY, BX], x.dtype.element_ty)
+    if any_kept:
+        value = tl.where(kept, tl.load(x + at, mask=inside, other=0), value)
+    tl.store(out + at, value, mask=inside)
 
 
 @triton.jit
-def _pick(j, a, b, c, d, e, f, g, h, MULTIPLE: tl.constexpr):
+def _pick4(j, a, b, c, d):
+    return tl.where(j < 2, tl.where(j == 0, a, b), tl.where(j == 2, c, d))
+
+
+@triton.jit
+def _pick(j, a, b, c, d, e, f, g, h, i, k, l, m, n, o, p, q, MULTIPLE: tl.constexpr):  # noqa: E741
     """The j-th value; all are multiples of MULTIPLE."""
-    low = tl.where(j < 2, tl.where(j == 0, a, b), tl.where(j == 2, c, d))
-    high = tl.where(j < 6, tl.where(j == 4, e, f), tl.where(j == 6, g, h))
-    return tl.multiple_of(tl.where(j < 4, low, high), MULTIPLE)
+    low = tl.where(j < 4, _pick4(j, a, b, c, d), _pick4(j - 4, e, f, g, h))
+    high = tl.where(j < 12, _pick4(j - 8, i, k, l, m), _pick4(j - 12, n, o, p, q))
+    return tl.multiple_of(tl.where(j < 8, low, high), MULTIPLE)
 
 
 @triton.jit
 def join(
-    out, in_0, in_1, in_2, in_3, in_4, in_5, in_6, in_7, n_0, n_1, n_2, n_3, n_4, n_5, n_6, n_7,
-    first, rows, row, tiles_x, BX: tl.constexpr, BY: tl.constexpr, ALIGNED: tl.constexpr,
+    out, in_0, in_1, in_2, in_3, in_4, in_5, in_6, in_7,
+    in_8, in_9, in_10, in_11, in_12, in_13, in_14, in_15,
+    n_0, n_1, n_2, n_3, n_4, n_5, n_6, n_7,
+    n_8, n_9, n_10, n_11, n_12, n_13, n_14, n_15, first, rows, row, tiles_x,
+    BX: tl.constexpr, BY: tl.constexpr, ALIGNED: tl.constexpr,
 ):  # fmt: skip
-    """Up to eight dense inputs of n_j elements a row, one behind the other from element `first` of out's rows of `row` elements on.
+    """Up to 16 dense inputs of n_j elements a row, one behind the other from element `first` of out's rows of `row` elements on.
 
     program_id(1) is the input. ALIGNED: all pointers and numbers of elements are multiples of 16 bytes.
     """
     VECTOR: tl.constexpr = 16 // (out.dtype.element_ty.primitive_bitwidth // 8) if ALIGNED else 1
     j = tl.program_id(1)
-    n = _pick(j, n_0, n_1, n_2, n_3, n_4, n_5, n_6, n_7, VECTOR)
+    n = _pick(
+        j,
+        n_0,
+        n_1,
+        n_2,
+        n_3,
+        n_4,
+        n_5,
+        n_6,
+        n_7,
+        n_8,
+        n_9,
+        n_10,
+        n_11,
+        n_12,
+        n_13,
+        n_14,
+        n_15,
+        VECTOR,
+    )
     start = first
-    start += tl.where(j > 0, n_0, 0) + tl.where(j > 1, n_1, 0) + tl.where(j > 2, n_2, 0) + tl.where(j > 3, n_3, 0)
-    start += tl.where(j > 4, n_4, 0) + tl.where(j > 5, n_5, 0) + tl.where(j > 6, n_6, 0)
+    start += (
+        tl.where(j > 0, n_0, 0)
+        + tl.where(j > 1, n_1, 0)
+        + tl.where(j > 2, n_2, 0)
+        + tl.where(j > 3, n_3, 0)
+    )
+    start += (
+        tl.where(j > 4, n_4, 0)
+        + tl.where(j > 5, n_5, 0)
+        + tl.where(j > 6, n_6, 0)
+        + tl.where(j > 7, n_7, 0)
+    )
+    start += (
+        tl.where(j > 8, n_8, 0)
+        + tl.where(j > 9, n_9, 0)
+        + tl.where(j > 10, n_10, 0)
+        + tl.where(j > 11, n_11, 0)
+    )
+    start += tl.where(j > 12, n_12, 0) + tl.where(j > 13, n_13, 0) + tl.where(j > 14, n_14, 0)
     tile = tl.program_id(0)
     first_x = (tile % tiles_x).to(tl.int64) * BX
     first_y = (tile // tiles_x).to(tl.int64) * BY
@@ -74,8 +132,11 @@ def join(
         return
     ADDRESS: tl.constexpr = tl.pointer_type(out.dtype.element_ty)
     address = _pick(
-        j, in_0.to(tl.int64), in_1.to(tl.int64), in_2.to(tl.int64), in_3.to(tl.int64),
+        j,
+        in_0.to(tl.int64), in_1.to(tl.int64), in_2.to(tl.int64), in_3.to(tl.int64),
         in_4.to(tl.int64), in_5.to(tl.int64), in_6.to(tl.int64), in_7.to(tl.int64),
+        in_8.to(tl.int64), in_9.to(tl.int64), in_10.to(tl.int64), in_11.to(tl.int64),
+        in_12.to(tl.int64), in_13.to(tl.int64), in_14.to(tl.int64), in_15.to(tl.int64),
         16 if ALIGNED else 1,
     )  # fmt: skip
     source = address.to(ADDRESS) + first_y * n + first_x
@@ -93,7 +154,7 @@ def join(
 
 _REAL = ("float32", "bfloat16", "int64", "uint8", "int8", "int16", "int32", "float16", "float64")
 _MOVED = ("uint8", "int16", "int32", "int64")
-_INPUTS = range(8)
+_INPUTS = range(16)
 
 KERNELS = [
     Kernel(
@@ -105,18 +166,38 @@ KERNELS = [
     ),
     Kernel(
         float_range,
-        signature={"out": "*T", "n": "i64", "first": "fp64", "last": "fp64", "step": "fp64", "middle": "i64"},
+        signature={
+            "out": "*T",
+            "n": "i64",
+            "first": "fp64",
+            "last": "fp64",
+            "step": "fp64",
+            "middle": "i64",
+        },
         types={"T": _REAL},
         constants={"BLOCK": [1024], "TO_BOOL": [False]},
     ),
     Kernel(
         triangle,
         signature={
-            "x": "*T", "out": "*T", "rows": "i64", "columns": "i64", "height": "i64", "diagonal": "i64", "tiles_x": "i32",
+            "x": "*T",
+            "out": "*T",
+            "height": "i32",
+            "columns": "i32",
+            "diagonal": "i64",
+            "tiles_x": "i32",
+            "tiles_y": "i32",
         },  # fmt: skip
         types={"T": _MOVED},
-        constants={"BX": [64], "BY": [32], "LOWER": [False, True], "PARTS": [1]},
+        constants={
+            "BX": [128],
+            "BY": [32],
+            "LOWER": [False, True],
+            "PARTS": [1],
+            "ALIGNED": [False, True],
+        },
         default={"T": ["uint8", "int16", "int32"]},
+        divisible=lambda v: ("x", "out", "columns") if v["ALIGNED"] else (),
     ),
     Kernel(
         join,

@@ -3,8 +3,8 @@
 import triton
 import triton.language as tl
 
-from argand_aten_cuda.kernel import Kernel
 from argand_aten_cuda.conversion import convert
+from argand_aten_cuda.kernel import Kernel
 from argand_aten_cuda.random import (
     below,
     block_counters,
@@ -47,7 +47,9 @@ def uniform_fill(out, n, seed, first, state, base, span, BLOCK: tl.constexpr):
     if out.dtype.element_ty == tl.float64:
         value = base + span * uniform64(block_draws(seed, first, start, BLOCK))
     else:
-        value = tl.cast(base, tl.float32) + tl.cast(span, tl.float32) * uniform(block_words(seed, first, start, BLOCK))
+        value = tl.cast(base, tl.float32) + tl.cast(span, tl.float32) * uniform(
+            block_words(seed, first, start, BLOCK)
+        )
     _store(out, value, start, n, BLOCK, False)
 
 
@@ -76,7 +78,9 @@ def exponential_fill(out, n, seed, first, state, rate, BLOCK: tl.constexpr):
     if out.dtype.element_ty == tl.float64:
         value = -tl.log(open_uniform64(block_draws(seed, first, start, BLOCK))) / rate
     else:
-        value = tl.cast(-1.0 / rate, tl.float32) * log_unit(open_uniform(block_words(seed, first, start, BLOCK)))
+        value = tl.cast(-1.0 / rate, tl.float32) * log_unit(
+            open_uniform(block_words(seed, first, start, BLOCK))
+        )
     _store(out, value, start, n, BLOCK, False)
 
 
@@ -101,7 +105,9 @@ def bernoulli_each(out, probabilities, n, seed, first, state, BLOCK: tl.constexp
 
 
 @triton.jit
-def integer_fill(out, n, seed, first, state, base, span, BLOCK: tl.constexpr, TO_BOOL: tl.constexpr):
+def integer_fill(
+    out, n, seed, first, state, base, span, BLOCK: tl.constexpr, TO_BOOL: tl.constexpr
+):
     """base + an integer in [0, span), computed in 64 bits; span is unsigned."""
     start = _first_element(BLOCK)
     seed, first = stream(seed, first, state)
@@ -127,7 +133,11 @@ def dropout_forward(x, out, mask, n, seed, first, state, threshold, scale, BLOCK
     else:
         inside = lane < n - start
         value = tl.load(x + start + lane, mask=inside)
-        tl.store(out + start + lane, (value.to(factor.dtype) * factor).to(x.dtype.element_ty), mask=inside)
+        tl.store(
+            out + start + lane,
+            (value.to(factor.dtype) * factor).to(x.dtype.element_ty),
+            mask=inside,
+        )
         tl.store(mask + start + lane, keep.to(tl.uint8), mask=inside)
 
 
@@ -138,7 +148,9 @@ _REAL = ("int64", "float32", "bfloat16", "uint8", "int8", "int16", "int32", "flo
 
 def _fill(function: object, parameters: tuple[str, ...]) -> Kernel:
     signature = {"out": "*T", **_DRAWS, **dict.fromkeys(parameters, "fp64")}
-    return Kernel(function, signature, types={"T": _FLOATING}, constants={"BLOCK": [1024]}, divisible=("out",))
+    return Kernel(
+        function, signature, types={"T": _FLOATING}, constants={"BLOCK": [1024]}, divisible=("out",)
+    )
 
 
 KERNELS = [
@@ -170,7 +182,14 @@ KERNELS = [
     ),
     Kernel(
         dropout_forward,
-        signature={"x": "*T", "out": "*T", "mask": "*uint8", **_DRAWS, "threshold": "i64", "scale": "fp64"},
+        signature={
+            "x": "*T",
+            "out": "*T",
+            "mask": "*uint8",
+            **_DRAWS,
+            "threshold": "i64",
+            "scale": "fp64",
+        },
         types={"T": _FLOATING},
         constants={"BLOCK": [2048]},
         divisible=("x", "out", "mask"),

@@ -24,7 +24,9 @@ def cumulate_weights(x, sums, flag, n, BLOCK: tl.constexpr):
     for k in range(0, n, BLOCK):
         inside = lane < n - k
         weight = tl.load(x + row * n + k + lane, mask=inside, other=0.0).to(tl.float64)
-        invalid = tl.maximum(invalid, tl.max(((weight >= 0) & (weight < float("inf"))).to(tl.int32) ^ 1, axis=0))
+        invalid = tl.maximum(
+            invalid, tl.max(((weight >= 0) & (weight < float("inf"))).to(tl.int32) ^ 1, axis=0)
+        )
         tl.store(sums + row * n + k + lane, total + tl.cumsum(weight, 0), mask=inside)
         total += tl.sum(weight, axis=0)
     if invalid != 0:
@@ -54,7 +56,9 @@ def draw_with_replacement(sums, out, seed, first, state, n, samples, BLOCK: tl.c
 
 
 @triton.jit
-def draw_without_replacement(x, weights, out, flag, seed, first, state, n, samples, BLOCK: tl.constexpr):
+def draw_without_replacement(
+    x, weights, out, flag, seed, first, state, n, samples, BLOCK: tl.constexpr
+):
     """As above for one sample after the other, which loses its weight; `weights` is room for a float64 copy of x."""
     row = tl.program_id(0).to(tl.int64)
     weights += row * n
@@ -65,7 +69,9 @@ def draw_without_replacement(x, weights, out, flag, seed, first, state, n, sampl
     for k in range(0, n, BLOCK):
         inside = lane < n - k
         weight = tl.load(x + row * n + k + lane, mask=inside, other=0.0).to(tl.float64)
-        invalid = tl.maximum(invalid, tl.max(((weight >= 0) & (weight < float("inf"))).to(tl.int32) ^ 1, axis=0))
+        invalid = tl.maximum(
+            invalid, tl.max(((weight >= 0) & (weight < float("inf"))).to(tl.int32) ^ 1, axis=0)
+        )
         tl.store(weights + k + lane, weight, mask=inside)
         total += tl.sum(weight, axis=0)
     for sample in range(0, samples):
@@ -82,7 +88,9 @@ def draw_without_replacement(x, weights, out, flag, seed, first, state, n, sampl
             chosen = tl.minimum(chosen, tl.min(tl.where(beyond, k + lane, n), axis=0))
             last = tl.maximum(last, tl.max(tl.where(weight > 0, k + lane, 0), axis=0))
             before += tl.sum(weight, axis=0)
-        chosen = tl.where(chosen < n, chosen, last)  # rounding may leave the target just above the sum
+        chosen = tl.where(
+            chosen < n, chosen, last
+        )  # rounding may leave the target just above the sum
         tl.store(out + row * samples + sample, chosen.to(tl.int64))
         tl.store(weights + chosen, tl.zeros([], tl.float64))
         tl.debug_barrier()
@@ -112,7 +120,13 @@ KERNELS = [
     Kernel(
         draw_without_replacement,
         signature={
-            "x": "*T", "weights": "*float64", "out": "*int64", "flag": "*int32", **_DRAWS, "n": "i32", "samples": "i32",
+            "x": "*T",
+            "weights": "*float64",
+            "out": "*int64",
+            "flag": "*int32",
+            **_DRAWS,
+            "n": "i32",
+            "samples": "i32",
         },  # fmt: skip
         types={"T": _WEIGHTS},
         constants={"BLOCK": [2048]},

@@ -6,8 +6,8 @@ A program takes BR rows; where there are few, `pieces` programs share a row and 
 import triton
 import triton.language as tl
 
-from argand_aten_cuda.kernel import Kernel, Variant
 from argand_aten_cuda.conversion import convert
+from argand_aten_cuda.kernel import Kernel, Variant
 
 
 @triton.jit
@@ -26,18 +26,29 @@ def _join_moments(n_a, mean_a, m2_a, n_b, mean_b, m2_b):
 
 
 @triton.jit
-def _tile_moments(x, inside, count):
-    """Count, mean and squared deviations of the rows of a tile; the second pass corrects the rounding of the first one's mean."""
-    center = (tl.sum(tl.where(inside, x, 0.0), axis=1) / count).to(x.dtype)
-    d = tl.where(inside, x - center[:, None], 0.0)
+def _joined(count, mean, m2, d, q, center, taken):
+    """Takes in `taken` elements of each row: sums d and q, by lane, of their deviations from `center` and the squares of these."""
     deviation = tl.sum(d, axis=1).to(tl.float64)
-    squares = tl.sum(d * d, axis=1).to(tl.float64)
-    return center.to(tl.float64) + deviation / count, squares - deviation * deviation / count
+    squares = tl.sum(q, axis=1).to(tl.float64)
+    new_mean = center.to(tl.float64) + deviation / taken
+    return _join_moments(count, mean, m2, taken, new_mean, squares - deviation * deviation / taken)
+
+
+@triton.jit
+def _load_numbers(x, at, inside):
+    value = tl.load(x + at, mask=inside, other=0.0)
+    if x.dtype.element_ty != tl.float64:
+        value = value.to(tl.float32)
+    return value
 
 
 @triton.jit
 def _store_variance(out, row, mean, m2, n, divisor, stored):
-    value = tl.where(divisor > 0, m2 / tl.where(divisor > 0, divisor, 1.0), tl.where(m2 == 0, float("nan"), m2 * float("inf")))
+    value = tl.where(
+        divisor > 0,
+        m2 / tl.where(divisor > 0, divisor, 1.0),
+        tl.where(m2 == 0, float("nan"), m2 * float("inf")),
+    )
     value = tl.where(n == 0, float("nan"), value)
     tl.store(out + row, convert(value, out.dtype.element_ty), mask=stored)
 
@@ -45,11 +56,11 @@ def _store_variance(out, row, mean, m2, n, divisor, stored):
 @triton.jit
 def moments(
     x, out, parts, rows, n, n_inner, outer_stride, inner_stride, stride, divisor, piece, pieces,
-    BR: tl.constexpr, BN: tl.constexpr, UNIT: tl.constexpr,
+    BR: tl.constexpr, BN: tl.constexpr, UNIT: tl.constexpr, STEPS: tl.constexpr,
 ):  # fmt: skip
     """The variance of each row to `out`, or with several pieces its (mean, m2) to parts[2, pieces, rows].
 
-    UNIT: 1 stride is 1, 2 inner_stride is 1 and n_inner the number of rows.
+    UNIT: 1 stride is 1, 2 inner_stride is 1 and n_inner the number of rows. STEPS tiles are summed before their sums are joined.
     """
     row = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
     begin = tl.program_id(1).to(tl.int64) * piece
@@ -61,17 +72,32 @@ def moments(
     else:
         at = _row_offsets(row, n_inner, outer_stride, inner_stride)
     count = tl.zeros([BR], tl.float64)
+    lane = tl.arange(0, BN).to(tl.int64)
+    here = (row < rows)[:, None]
+    # The first tile's mean is the first center. Its own rounding, and that of later centers, is corrected when sums are joined.
+    inside = here & (begin + lane < end)[None, :]
+    value = _load_numbers(x, at[:, None] + ((begin + lane) * stride)[None, :], inside)
+    center = (tl.sum(value, axis=1) / tl.minimum(end - begin, BN).to(tl.float64)).to(value.dtype)
+    d = tl.where(inside, value - center[:, None], 0.0)
+    q = d * d
     mean = tl.zeros([BR], tl.float64)
     m2 = tl.zeros([BR], tl.float64)
-    lane = tl.arange(0, BN).to(tl.int64)
-    for k in range(begin, end, BN):
-        inside = (row < rows)[:, None] & (k + lane < end)[None, :]
-        value = tl.load(x + at[:, None] + ((k + lane) * stride)[None, :], mask=inside, other=0.0)
-        if x.dtype.element_ty != tl.float64:
-            value = value.to(tl.float32)
-        taken = tl.minimum(end - k, BN).to(tl.float64)
-        new_mean, new_m2 = _tile_moments(value, inside, taken)
-        count, mean, m2 = _join_moments(count, mean, m2, taken, new_mean, new_m2)
+    first = begin + BN
+    start = begin
+    while start < end:
+        stop = tl.minimum(start + STEPS * BN, end)
+        for k in range(first, stop, BN):
+            inside = here & (k + lane < end)[None, :]
+            value = _load_numbers(x, at[:, None] + ((k + lane) * stride)[None, :], inside)
+            off = tl.where(inside, value - center[:, None], 0.0)
+            d += off
+            q += off * off
+        count, mean, m2 = _joined(count, mean, m2, d, q, center, (stop - start).to(tl.float64))
+        center = mean.to(center.dtype)
+        d = tl.zeros_like(d)
+        q = tl.zeros_like(q)
+        first = stop
+        start = stop
     if pieces == 1:
         _store_variance(out, row, mean, m2, n, divisor, row < rows)
     else:
@@ -118,15 +144,6 @@ def _order(x, SMALLEST: tl.constexpr):
 
 
 @triton.jit
-def _first_best(key, index, inside):
-    """The greatest key of each row of a tile, and the first index that has it."""
-    LOWEST: tl.constexpr = -(1 << (key.dtype.primitive_bitwidth - 1))
-    best = tl.max(tl.where(inside, key, LOWEST), axis=1)
-    at = tl.min(tl.where(inside & (key == best[:, None]), index, 0x7FFFFFFFFFFFFFFF), axis=1)
-    return best, at
-
-
-@triton.jit
 def _store_extreme(x, values, indices, row, address, best_at, stored, VALUES: tl.constexpr):
     tl.store(indices + row, best_at, mask=stored)
     if VALUES:
@@ -149,15 +166,30 @@ def extreme(
     else:
         at = _row_offsets(row, n_inner, outer_stride, inner_stride)
     lane = tl.arange(0, BN).to(tl.int64)
-    inside = (row < rows)[:, None] & (begin + lane < end)[None, :]
-    key = _order(tl.load(x + at[:, None] + ((begin + lane) * stride)[None, :], mask=inside, other=0), SMALLEST)
-    best, best_at = _first_best(key, (begin + lane)[None, :], inside)
+    here = (row < rows)[:, None]
+    # Each lane keeps its own best; the greatest key of its lane, in the first tile that has it.
+    inside = here & (begin + lane < end)[None, :]
+    x_at = at[:, None] + ((begin + lane) * stride)[None, :]
+    key = _order(tl.load(x + x_at, mask=inside, other=0), SMALLEST)
+    LOWEST: tl.constexpr = -(1 << (key.dtype.primitive_bitwidth - 1))
+    key = tl.where(inside, key, LOWEST)
+    tile = tl.zeros([BR, BN], tl.int32)
+    step = tl.zeros([], tl.int32)
     for k in range(begin + BN, end, BN):
-        inside = (row < rows)[:, None] & (k + lane < end)[None, :]
-        key = _order(tl.load(x + at[:, None] + ((k + lane) * stride)[None, :], mask=inside, other=0), SMALLEST)
-        new, new_at = _first_best(key, (k + lane)[None, :], inside)
-        best_at = tl.where(new > best, new_at, best_at)
-        best = tl.maximum(best, new)
+        step += 1
+        inside = here & (k + lane < end)[None, :]
+        new = _order(
+            tl.load(x + at[:, None] + ((k + lane) * stride)[None, :], mask=inside, other=0),
+            SMALLEST,
+        )
+        better = inside & (new > key)
+        key = tl.where(better, new, key)
+        tile = tl.where(better, step, tile)
+    best = tl.max(key, axis=1)
+    index = begin + tile.to(tl.int64) * BN + lane[None, :]
+    best_at = tl.min(
+        tl.where((key == best[:, None]) & (index < end), index, 0x7FFFFFFFFFFFFFFF), axis=1
+    )
     if pieces == 1:
         _store_extreme(x, values, indices, row, at + best_at * stride, best_at, row < rows, VALUES)
     else:
@@ -168,7 +200,18 @@ def extreme(
 
 @triton.jit
 def join_extremes(
-    x, values, indices, parts, rows, n_inner, outer_stride, inner_stride, stride, pieces, BR: tl.constexpr, VALUES: tl.constexpr
+    x,
+    values,
+    indices,
+    parts,
+    rows,
+    n_inner,
+    outer_stride,
+    inner_stride,
+    stride,
+    pieces,
+    BR: tl.constexpr,
+    VALUES: tl.constexpr,
 ):
     """The first most extreme element of each row from those of its pieces."""
     row = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
@@ -201,18 +244,31 @@ KERNELS = [
     Kernel(
         moments,
         signature={
-            "x": "*T", "out": "*T", "parts": "*float64", "rows": "i64", "n": "i64", **_ROWS, "divisor": "fp64", "piece": "i64",
+            "x": "*T",
+            "out": "*T",
+            "parts": "*float64",
+            "rows": "i64",
+            "n": "i64",
+            **_ROWS,
+            "divisor": "fp64",
+            "piece": "i64",
             "pieces": "i64",
         },  # fmt: skip
         types={"T": _FLOATING},
-        constants=_TILE_CONSTANTS,
+        constants={**_TILE_CONSTANTS, "STEPS": [16]},
         num_warps=8,
         wheel=_is_tile,
     ),
     Kernel(
         join_moments,
         signature={
-            "parts": "*float64", "out": "*T", "rows": "i64", "n": "i64", "divisor": "fp64", "piece": "i64", "pieces": "i64",
+            "parts": "*float64",
+            "out": "*T",
+            "rows": "i64",
+            "n": "i64",
+            "divisor": "fp64",
+            "piece": "i64",
+            "pieces": "i64",
         },  # fmt: skip
         types={"T": _FLOATING},
         constants={"BR": [128]},
@@ -220,7 +276,14 @@ KERNELS = [
     Kernel(
         extreme,
         signature={
-            "x": "*T", "values": "*T", "indices": "*int64", "parts": "*int64", "rows": "i64", "n": "i64", **_ROWS, "piece": "i64",
+            "x": "*T",
+            "values": "*T",
+            "indices": "*int64",
+            "parts": "*int64",
+            "rows": "i64",
+            "n": "i64",
+            **_ROWS,
+            "piece": "i64",
             "pieces": "i64",
         },  # fmt: skip
         types={"T": _REAL},
@@ -232,7 +295,13 @@ KERNELS = [
     Kernel(
         join_extremes,
         signature={
-            "x": "*T", "values": "*T", "indices": "*int64", "parts": "*int64", "rows": "i64", **_ROWS, "pieces": "i64",
+            "x": "*T",
+            "values": "*T",
+            "indices": "*int64",
+            "parts": "*int64",
+            "rows": "i64",
+            **_ROWS,
+            "pieces": "i64",
         },  # fmt: skip
         types={"T": _REAL},
         constants={"BR": [128], "VALUES": [False, True]},
