@@ -299,6 +299,16 @@ def test_tensors():
     assert c10.as_tensor(x, device="cuda:1").device.index == 1
 
 
+def test_a_large_tensor_prints_its_edges_only():
+    values = np.arange(900 * 1000, dtype=np.float32).reshape(900, 1000)
+    x = c10.tensor(values, device="cuda")
+    copies = fake.fakeCalls(b"cuMemcpyDtoHAsync_v2")
+    assert repr(x).replace(", device='cuda:0'", "") == repr(c10.tensor(values))
+    assert 1 <= fake.fakeCalls(b"cuMemcpyDtoHAsync_v2") - copies <= 24
+    transposed = _C._as_strided(x, (1000, 900), (1, 1000), 0)
+    assert _C._edge_list(transposed, 2) == _C._edge_list(c10.tensor(values.T.copy()), 2)
+
+
 def test_pickle_and_copy():
     x = c10.tensor([1.0, 2.0], device="cuda:1")
     for y in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x)):

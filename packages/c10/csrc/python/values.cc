@@ -192,7 +192,36 @@ static PyObject* nested_list(ArgandTensor* t, const char* data, int d, int64_t e
   }
   return list.take();
 }
+// The same of a large tensor on another device: only the elements that are shown travel.
+static PyObject* remote_list(ArgandTensor* t, int64_t skip, int d, int64_t edge) {
+  if (d == t->ndim) {
+    char element[16];
+    return copy_to_host(t, "tolist", skip, static_cast<size_t>(item_size(t->dtype)), element) ? load_element(element, t->dtype) : nullptr;
+  }
+  const int64_t size = t->sizes[d], width = item_size(t->dtype);
+  const bool cut = size > 2 * edge;
+  const int64_t n = cut ? 2 * edge : size;
+  const bool row = d == t->ndim - 1 && t->strides[d] == 1;
+  std::string elements(row ? static_cast<size_t>(n * width) : 0, 0);
+  const int64_t head = cut ? edge : n;
+  if (row && n && !copy_to_host(t, "tolist", skip, static_cast<size_t>(head * width), elements.data())) return nullptr;
+  if (row && cut && !copy_to_host(t, "tolist", skip + (size - edge) * width, static_cast<size_t>(edge * width), elements.data() + head * width))
+    return nullptr;
+  Ref list(PyList_New(static_cast<Py_ssize_t>(n)));
+  if (!list) return nullptr;
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t at = cut && i >= edge ? size - n + i : i;
+    PyObject* entry = row ? load_element(elements.data() + i * width, t->dtype) : remote_list(t, skip + at * t->strides[d] * width, d + 1, edge);
+    if (!entry) return nullptr;
+    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), entry);
+  }
+  return list.take();
+}
+
 PyObject* edge_list(ArgandTensor* t, int64_t edge_items) {
+  constexpr int64_t kWhole = 1 << 20;  // bytes that travel faster as one than as many pieces
+  const ArgandDeviceType type = ARGAND_DEVICE_TYPE(t->storage->device);
+  if (edge_items > 0 && type != ARGAND_CPU && type != ARGAND_META && t->numel * item_size(t->dtype) > kWhole) return remote_list(t, 0, 0, edge_items);
   HostData host;
   return host.open(t, "tolist") ? nested_list(t, host.data(), 0, edge_items) : nullptr;
 }
