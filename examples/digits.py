@@ -79,10 +79,16 @@ class Run:
 
 
 def train(
-    model: DigitNet, dataset: TensorDataset, epochs: int, batch_size: int, compiled: bool
+    model: DigitNet,
+    dataset: TensorDataset,
+    epochs: int,
+    batch_size: int,
+    compiled: bool,
+    device: str,
 ) -> Run:
     """Trains in place. A step is forward, loss, backward and update."""
-    loader = DataLoader(dataset, batch_size=batch_size, shuffle=True)
+    pinned = device.startswith("cuda")  # from page-locked memory copies run in the background
+    loader = DataLoader(dataset, batch_size=batch_size, shuffle=True, pin_memory=pinned)
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=1e-2)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, max_lr=5e-3, total_steps=epochs * len(loader)
@@ -96,66 +102,71 @@ def train(
         for _ in range(epochs):
             for images, labels in loader:
                 start = time.perf_counter()
+                images = images.to(device, non_blocking=True)
+                labels = labels.to(device, non_blocking=True)
                 optimizer.zero_grad()
                 loss = F.cross_entropy(forward(images), labels)
                 loss.backward()
                 optimizer.step()
+                losses.append(loss.item())  # waits for the device
                 times.append(time.perf_counter() - start)
                 schedule.step()
-                losses.append(loss.item())
                 progress.update()
                 progress.set_postfix(loss=f"{losses[-1]:.4f}", refresh=False)
     return Run(times[0], statistics.median(times), losses)
 
 
 @torch.no_grad()
-def predict(model: DigitNet, dataset: TensorDataset) -> tuple[torch.Tensor, float]:
+def predict(model: DigitNet, dataset: TensorDataset, device: str) -> tuple[torch.Tensor, float]:
     """The predicted digits, and the share of right ones."""
     model.eval()
     predictions, right = [], 0
     for images, labels in DataLoader(dataset, batch_size=256):
-        predicted = model(images).argmax(dim=1)
+        predicted = model(images.to(device)).argmax(dim=1).cpu()
         right += int((predicted == labels).sum())
         predictions.append(predicted)
     return torch.cat(predictions), right / len(dataset)
 
 
-def write_report(model: DigitNet, dataset: TensorDataset, folder: Path) -> Path:
+def write_report(model: DigitNet, dataset: TensorDataset, folder: Path, device: str) -> Path:
     """Compiles the network once more with the report on; the path of the report's first page."""
     images, _ = dataset[:64]
     model.train()
     torch.compiler.reset()
     index = torch.compiler.enable_report(folder)
-    torch.compile(model)(images).sum().backward()
+    torch.compile(model)(images.to(device)).sum().backward()
     return index
 
 
-def verify(weights: Path, predictions: Path, batch_size: int) -> None:
+def verify(weights: Path, predictions: Path, batch_size: int, device: str) -> None:
     """In a fresh process: compare predictions of the loaded weights, and start compiled training once more."""
     train_set, test_set = digit_sets()
-    model = DigitNet()
+    model = DigitNet().to(device)
     model.load_state_dict(torch.load(weights))
-    predicted, _ = predict(model, test_set)
+    predicted, _ = predict(model, test_set, device)
     expected = torch.load(predictions)["predictions"]
     if not torch.equal(predicted, expected):
         wrong = int((predicted != expected).sum())
         sys.exit(f"digits: {wrong} of {len(expected)} predictions differ in the fresh process")
     print("loaded in a fresh process: same predictions")
-    run = train(model, train_set, 1, batch_size, compiled=True)
+    run = train(model, train_set, 1, batch_size, True, device)
     runs = torch.compiler.counters().get("compiler_runs", 0)
-    print(f"warm start: {(run.first_step - run.step) * 1e3:.0f} ms more than a step, {runs} compiler runs")
+    print(
+        f"warm start: {(run.first_step - run.step) * 1e3:.0f} ms more than a step, {runs} compiler runs"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=15)
     parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--device", default="cpu", help='where to train, as "cuda"')
     parser.add_argument("--weights", type=Path, default=None, help="where to save the weights")
     parser.add_argument("--report", type=Path, default=None, help="folder for the compile report")
     parser.add_argument("--verify", type=Path, default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.verify is not None:
-        verify(options.weights, options.verify, options.batch_size)
+        verify(options.weights, options.verify, options.batch_size, options.device)
         return
 
     with tempfile.TemporaryDirectory() as cache:
@@ -170,14 +181,15 @@ def train_both(options: argparse.Namespace) -> None:
     runs, accuracies = [], []
     for compiled in (False, True):
         torch.manual_seed(0)
-        model = DigitNet()
+        model = DigitNet().to(options.device)
         if not compiled:
             count = sum(p.numel() for p in model.parameters())
             print(
                 f"digits: {len(train_set)} scans to train on, {len(test_set)} held out, {count} weights"
             )
-        runs.append(train(model, train_set, options.epochs, options.batch_size, compiled))
-        predictions, accuracy = predict(model, test_set)
+        how = (options.epochs, options.batch_size, compiled, options.device)
+        runs.append(train(model, train_set, *how))
+        predictions, accuracy = predict(model, test_set, options.device)
         accuracies.append(accuracy)
     eager, fast = runs
     print(f"accuracy: {accuracies[1]:.1%} compiled, {accuracies[0]:.1%} eager")
@@ -196,12 +208,13 @@ def train_both(options: argparse.Namespace) -> None:
         torch.save({"predictions": predictions}, saved_predictions)
         print(f"saved: {weights.name} ({os.path.getsize(weights) / 1e3:.0f} kB)", flush=True)
         subprocess.run(
-            [sys.executable, __file__, "--weights", weights, "--verify", saved_predictions],
+            [sys.executable, __file__, "--weights", weights, "--verify", saved_predictions]
+            + ["--device", options.device],
             check=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
     folder = options.report or Path(tempfile.gettempdir()) / "argand_digits_report"
-    print(f"compile report: {write_report(model, train_set, folder)}")
+    print(f"compile report: {write_report(model, train_set, folder, options.device)}")
     if min(accuracies) < REQUIRED_ACCURACY:
         sys.exit(f"digits: accuracy {min(accuracies):.1%} is below {REQUIRED_ACCURACY:.0%}")
 
