@@ -117,6 +117,19 @@ def test_capture_of_nothing_and_of_errors():
     assert c10.tensor([2.0], device="cuda").item() == 2.0
 
 
+@pytest.mark.skipif(cuda.device_count() < 2, reason="one CUDA device only")
+def test_two_devices():
+    values = np.arange(4 * _MIB, dtype=np.int32)
+    s = cuda.Stream(0)
+    with cuda.stream(s):
+        x = c10.tensor(values, device="cuda:0")
+        y = c10.tensor(x, device="cuda:1")
+    assert y.device.index == 1 and np.array_equal(y.numpy(force=True), values)
+    with cuda.device(1):
+        assert _bytes(10).device.index == 1 and cuda.current_stream() == cuda.default_stream(1)
+    assert np.array_equal(c10.tensor(y, device="cuda:0").numpy(force=True), values)
+
+
 def test_threads():
     failures = []
 

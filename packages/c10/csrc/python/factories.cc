@@ -127,25 +127,38 @@ static char* gather(const ArgandTensor* t, const char* data, int d, char* out) {
 
 void gather_elements(const ArgandTensor* t, char* out) { gather(t, static_cast<const char*>(t->data), 0, out); }
 
+// A copy of dense elements on another device, or on the same one; NULL + exception.
+static ArgandTensor* copy_dense(ArgandTensor* t, ArgandDevice device) {
+  ArgandTensor* copy = nullptr;
+  int status = api->tensor_empty(t->ndim, t->sizes, t->dtype, device, &copy);
+  if (!status && t->numel && ARGAND_DEVICE_TYPE(device) != ARGAND_META) {
+    const ArgandDevice from = t->storage->device, to = copy->storage->device;
+    const ArgandDeviceType type = ARGAND_DEVICE_TYPE(to) == ARGAND_CPU ? ARGAND_DEVICE_TYPE(from) : ARGAND_DEVICE_TYPE(to);
+    status = api->device_interface(type)->copy(copy->data, to, t->data, from, static_cast<size_t>(t->numel * item_size(t->dtype)));
+    if (status) release(copy);
+  }
+  if (!status) return copy;
+  raise(status);
+  return nullptr;
+}
+
 static bool move_to(ArgandTensor*& t, ArgandDevice device) {
   if (device == t->storage->device) return true;
-  ArgandTensor* moved = nullptr;
-  int status = api->tensor_empty(t->ndim, t->sizes, t->dtype, device, &moved);
-  if (!status && ARGAND_DEVICE_TYPE(device) != ARGAND_META) {
-    const ArgandDeviceInterface* interface = api->device_interface(ARGAND_DEVICE_TYPE(device));
-    status = interface->copy(moved->data, moved->storage->device, t->data, t->storage->device, static_cast<size_t>(t->numel * item_size(t->dtype)));
-    if (status) release(moved);
-  }
+  ArgandTensor* moved = copy_dense(t, device);
   release(t);
-  t = status ? nullptr : moved;
-  if (status) raise(status);
-  return !status;
+  t = moved;
+  return moved != nullptr;
 }
 
 static PyObject* copy_of(ArgandTensor* source, int dtype, ArgandDevice device) {
   HostData host;
   if (dtype == ARGAND_DTYPE_NONE) dtype = source->dtype;
-  bool meta = ARGAND_DEVICE_TYPE(source->storage->device) == ARGAND_META && ARGAND_DEVICE_TYPE(device) == ARGAND_META;
+  const ArgandDeviceType type = ARGAND_DEVICE_TYPE(source->storage->device);
+  const bool meta = type == ARGAND_META && ARGAND_DEVICE_TYPE(device) == ARGAND_META;
+  if (type != ARGAND_CPU && type != ARGAND_META && dtype == source->dtype && (source->flags & ARGAND_TENSOR_CONTIGUOUS)) {
+    ArgandTensor* copy = copy_dense(source, device);
+    return copy ? wrap(copy) : nullptr;
+  }
   if (!meta && !host.open(source, "tensor")) return nullptr;
   ArgandTensor* t = nullptr;
   if (int status = api->tensor_empty(source->ndim, source->sizes, dtype, meta ? device : kCpu, &t)) return raise(status);

@@ -73,11 +73,24 @@ int empty_cache(int32_t index) {
   return a->empty_cache();
 }
 
+// Lets `from` read and write the memory of `to` directly, where the machine can; tried once. Copies work without it, through the host.
+void enable_peer(Device* from, Device* to) {
+  std::lock_guard<std::mutex> lock(from->mutex);
+  if (from->peers_tried & (1u << to->index)) return;
+  from->peers_tried |= 1u << to->index;
+  int can = 0;
+  if (driver().cuDeviceCanAccessPeer(&can, from->handle, to->handle) != kSuccess || !can) return;
+  Bound b(from->index);
+  if (b) driver().cuCtxEnablePeerAccess(to->context, 0);  // fails where another library has done so
+}
+
 // From one device to another: on the source's stream, with the destination's stream waiting before and after.
 int copy_peer(void* dst, int32_t to, const void* src, int32_t from, size_t nbytes) {
   const Driver& d = driver();
   Device *target = device(to), *source = target ? device(from) : nullptr;
   if (!source) return ARGAND_DEVICE_ERROR;
+  enable_peer(source, target);
+  enable_peer(target, source);
   const ArgandDeviceInterface& i = kCudaInterface;
   void *ready = nullptr, *done = nullptr;
   int status = i.event_new(to, 0, &ready);
