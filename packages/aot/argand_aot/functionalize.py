@@ -260,8 +260,12 @@ class Functionalizer:
         return self.emitter.unexpanded(op.name, bound, target.shape, target.dtype, target.device)
 
     def _conformed(self, content: Any, target: Value) -> Any:
-        """`content` in the dtype and shape of `target`."""
-        if content.dtype != target.dtype:
+        """`content` in the dtype and shape of `target`, on its device."""
+        if content.device != target.device:
+            content = self.emitter.named(
+                "_to_copy", content, dtype=target.dtype, device=target.device
+            )
+        elif content.dtype != target.dtype:
             content = self.emitter.named("_to_copy", content, dtype=target.dtype)
         if tuple(content.shape) != target.shape:
             content = self.emitter.named("expand", content, list(target.shape))

@@ -136,7 +136,12 @@ CLOSE: dict[str, tuple[Callable[..., Any], list[c10.Tensor], int]] = {
     "softmax": (lambda o, x: o.softmax(x, -1), [normal(33, 45)], 1),
     "softmax over columns": (lambda o, x: o.softmax(x, 0), [normal(33, 45)], 1),
     "softmax in the middle": (lambda o, x: o.log_softmax(x, 1), [normal(3, 5, 7)], 1),
-    "softmax of a product": (lambda o, x: o.softmax(o.mul(x, 2.0), -1), [normal(3, 9000)], 1),
+    "softmax of a product": (lambda o, x: o.softmax(o.mul(x, 2.0), -1), [normal(3, 4100)], 1),
+    "gradient of long rows": (
+        lambda o, g, y: o.log_softmax_backward(g, y, 1, c10.float32),
+        [normal(2, 9000), normal(2, 9000, seed=1)],
+        1,
+    ),
     "softmax gradient": (
         lambda o, g, y: o.softmax_backward(g, y, 1, c10.float32),
         [normal(3, 5, 7), normal(3, 5, 7, seed=1)],

@@ -22,7 +22,8 @@ Tensor embedding_backward(const Tensor& grad_output, const Tensor& indices, int6
          to_string(indices.sizes()).c_str());
   const Tensor out = ops::zeros({num_weights, n}, grad.dtype(), grad.device());
   if (count == 0 || n == 0) return out;
-  const Tensor flat = view_of(dense(indices, ARGAND_INT64), {count}, {1}, 0);
+  const Tensor packed = dense(indices, ARGAND_INT64);
+  const Tensor flat = view_of(packed, {count}, {1}, packed->offset);
   const auto [index, order] = ops::sort(flat, 0, false, true);
   const Kernel* k = slots[float_index(op, grad.dtype())][scale_grad_by_freq].get("embedding_backward_runs;T=%s;BY_COUNT=%d;BLOCK=%d",
                                                                                  kDTypeName[grad.dtype()], scale_grad_by_freq, kBlock);

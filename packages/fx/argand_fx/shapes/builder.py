@@ -620,7 +620,7 @@ class GraphBuilder:
         first = _first_tensor(values)
         if dtype is None:
             dtype = c10.get_default_dtype() if first is None else first.dtype
-        device = keywords.get("device") or (c10.device("cpu") if first is None else first.device)
+        device = keywords.get("device") or _device_of(first, values)
         grad = (
             grad
             and (dtype.is_floating_point or dtype.is_complex)
@@ -714,6 +714,18 @@ def _first_tensor(values: Sequence[Any]) -> FakeTensor | None:
                 if type(x) is FakeTensor:
                     return x
     return None
+
+
+def _device_of(first: FakeTensor | None, values: Sequence[Any]) -> c10.device:
+    """Where results are: with the first tensor, unless that is a number on the CPU among tensors of a device."""
+    if first is None:
+        return c10.device("cpu")
+    if not first.shape and first.device.type == "cpu":
+        for v in values:
+            for x in v if type(v) is list else (v,):
+                if type(x) is FakeTensor and x.device.type != "cpu":
+                    return x.device
+    return first.device
 
 
 def _tensors_of(value: Any) -> list[FakeTensor]:

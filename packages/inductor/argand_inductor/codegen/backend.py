@@ -30,9 +30,11 @@ class Backend(ABC):
 
     Attributes:
         rows_fuse: softmax and norms are loops, which fuse with their neighbours, rather than calls of the operators.
+        longest_row: elements of a row that kernels hold at once; of longer ones softmax and the losses are called.
     """
 
     rows_fuse: ClassVar[bool] = False
+    longest_row: ClassVar[int] = 0
 
     def __init__(
         self,

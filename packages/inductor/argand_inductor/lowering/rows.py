@@ -35,6 +35,11 @@ class Rows:
         self.ctx, self.name, self.held = ctx, name, held
         self.sizes, self.dims = tuple(sizes), tuple(dims)
 
+    def are_short(self) -> bool:
+        """Whether a kernel holds a row at once; for longer ones the operator's own way is better than several passes."""
+        length = sz.product(self.sizes[d] for d in self.dims)
+        return isinstance(length, int) and length <= self.ctx.target().longest_row
+
     def load(self, reads: Reads, ref: TensorRef) -> Value:
         """A tensor's element, broadcast to the shape."""
         known = self.ctx.constant_values.get(ref.buffer)
@@ -134,7 +139,7 @@ def _softmax(name: str) -> None:
     def lower(ctx: Lowering, values: dict[str, Any], fakes: dict[str, Any], result: Any) -> Any:
         x = values["self"]
         rows = _along(ctx, name, x, values["dim"], result)
-        if rows is None:
+        if rows is None or not rows.are_short():
             return None
         largest = rows.total("amax", lambda r, reads: r.load(reads, x))
         total = rows.total("sum", lambda r, reads: r.op("exp", _shifted(r, reads, x, largest)))
@@ -365,6 +370,8 @@ def lower_nll_loss(
     if found is None:
         return None
     (rows, target), x = found, values["self"]
+    if not rows.are_short():
+        return None
     ignored, reduction = values["ignore_index"], values["reduction"]
 
     def picked(r: Rows, reads: Reads) -> Value:

@@ -59,7 +59,7 @@ def tiled(rows: int, columns: int, itemsize: int) -> list[Config]:
     return chosen
 
 
-def rows(kept: int, length: int, known: bool, transposed: bool) -> list[Config]:
+def rows(kept: int, length: int, known: bool, transposed: bool, itemsize: int) -> list[Config]:
     """Of a reduction along the innermost dimension; `known`: its length is a number. `transposed`: something lies along a kept one."""
     width = power_of_two(length)
     if known and width <= PERSISTENT:
@@ -70,22 +70,21 @@ def rows(kept: int, length: int, known: bool, transposed: bool) -> list[Config]:
             x //= 2
         chosen = [_persistent(x, width)]
         chosen += [_persistent(n, width) for n in (1, 2, 4, 8) if n * width <= 16384]
-        return [*chosen, *_looped(1, min(width, 2048))]
-    return _looped(16 if transposed else 1, 128 if transposed else min(2048, max(width, 64)))
+        return [*chosen, *_looped(1, min(width, 2048), itemsize)]
+    if transposed:
+        return _looped(16, 128, itemsize)
+    return _looped(1, _clamp(width, 64, 8192), itemsize)
 
 
 def _persistent(x: int, width: int) -> Config:
-    return Config(
-        x=x, r=width, persistent=True, num_warps=warps_for(x * width, 8 if width < 4096 else 16)
-    )
+    warps = warps_for(x * width, 8 if width < 4096 else 16)
+    return Config(x=x, r=width, persistent=True, num_warps=warps)
 
 
-def _looped(x: int, r: int) -> list[Config]:
-    first = Config(x=x, r=r, num_warps=warps_for(x * r, 8))
-    return [
-        first,
-        *(Config(x=x, r=n, num_warps=w) for n, w in ((1024, 4), (2048, 8), (4096, 16)) if x == 1),
-    ]
+def _looped(x: int, r: int, itemsize: int) -> list[Config]:
+    first = Config(x=x, r=r, num_warps=warps_for(x * r, 32 if itemsize < 4 else 16))
+    others = ((1024, 4), (2048, 8), (4096, 8), (4096, 16), (8192, 8), (8192, 16))
+    return [first, *(Config(x=x, r=n, num_warps=w) for n, w in others if x == 1)]
 
 
 def columns(kept: int, length: int, known: bool, itemsize: int) -> list[Config]:

@@ -33,6 +33,7 @@ class Generator(Backend):
     """Makes the kernels of one program; groups with one signature are written once."""
 
     rows_fuse: ClassVar[bool] = True
+    longest_row: ClassVar[int] = configs.PERSISTENT
 
     def __init__(
         self,
@@ -106,7 +107,8 @@ class Generator(Backend):
                 return [(c, tiled) for c in configs.tiled(counts[tiled], counts[-1], itemsize)]
             return [(c, None) for c in configs.pointwise(kept, itemsize)]
         if group.reduced[-1]:
-            found = configs.rows(kept, length, known, self.has_kept_rows(group, counts))
+            transposed = self.has_kept_rows(group, counts)
+            found = configs.rows(kept, length, known, transposed, itemsize)
         else:
             found = configs.columns(kept, length, known, itemsize)
         return [(c, None) for c in found]
