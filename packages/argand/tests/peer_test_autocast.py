@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import argand
 import pytest
 import torch
+
+import argand
 
 # Expressions over L (argand or torch), F (its nn.functional) and x(*shape), a tensor of the dtype under test.
 CALLS = """
@@ -81,7 +82,11 @@ def _dtype(library: Any, call: str, dtype: str, lower: str) -> str:
 def test_dtypes(call: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for dtype, lower in (("float32", "bfloat16"), ("bfloat16", "bfloat16"), ("float64", "bfloat16")):
+        for dtype, lower in (
+            ("float32", "bfloat16"),
+            ("bfloat16", "bfloat16"),
+            ("float64", "bfloat16"),
+        ):
             try:
                 want = _dtype(torch, call, dtype, lower)
             except RuntimeError:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-import argand
 import pytest
+
+import argand
 from argand import nn
 from argand_autograd.amp import custom_bwd, custom_fwd
 from argand_c10 import metrics

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import argand
 import pytest
+
+import argand
 from argand_c10 import math_settings
 
 

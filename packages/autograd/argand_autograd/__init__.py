@@ -13,12 +13,6 @@ argand_c10.check_abi("argand-autograd", built_for=2)
 
 from argand_autograd import func, functional, graph  # noqa: E402  (the ABI is checked first)
 from argand_autograd._C import Node, is_grad_enabled, is_inference_mode_enabled  # noqa: E402
-from argand_autograd.anomaly import (  # noqa: E402
-    detect_anomaly,
-    is_anomaly_check_nan_enabled,
-    is_anomaly_enabled,
-    set_detect_anomaly,
-)
 from argand_autograd.amp import (  # noqa: E402
     autocast,
     clear_autocast_cache,
@@ -29,6 +23,12 @@ from argand_autograd.amp import (  # noqa: E402
     set_autocast_cache_enabled,
     set_autocast_dtype,
     set_autocast_enabled,
+)
+from argand_autograd.anomaly import (  # noqa: E402
+    detect_anomaly,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    set_detect_anomaly,
 )
 from argand_autograd.checkpoint import (  # noqa: E402
     CheckpointError,

@@ -48,7 +48,9 @@ def _byte_of(device_type: str) -> int:
             f"autocast: got device_type {device_type!r}, expected a string such as 'cuda' or 'cpu'"
         )
     if device_type == "meta":
-        raise RuntimeError("autocast: got device_type 'meta', whose tensors have no elements to cast")
+        raise RuntimeError(
+            "autocast: got device_type 'meta', whose tensors have no elements to cast"
+        )
     return _C.device_type_number(device_type)
 
 
@@ -116,9 +118,7 @@ def set_autocast_dtype(device_type: str, dtype: argand_c10.dtype) -> None:
     """
     code = _CODES.get(dtype)
     if code is None:
-        raise ValueError(
-            f"set_autocast_dtype: got {dtype}, expected float16, bfloat16 or float32"
-        )
+        raise ValueError(f"set_autocast_dtype: got {dtype}, expected float16, bfloat16 or float32")
     state, byte = _C.autocast_state(), _byte_of(device_type)
     _C.set_autocast_state(_written(state, byte, _read(state, byte) & _ON | code))
 
@@ -210,7 +210,9 @@ def _cast(value: Any, device_type: str, dtype: argand_c10.dtype) -> Any:
         )
         return value.to(dtype) if eligible else value
     if isinstance(value, dict):
-        return {_cast(k, device_type, dtype): _cast(v, device_type, dtype) for k, v in value.items()}
+        return {
+            _cast(k, device_type, dtype): _cast(v, device_type, dtype) for k, v in value.items()
+        }
     if isinstance(value, (list, tuple)):
         items = [_cast(v, device_type, dtype) for v in value]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)

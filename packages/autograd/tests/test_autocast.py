@@ -6,8 +6,9 @@ import threading
 import warnings
 from typing import Any
 
-import argand_aten as aten
 import pytest
+
+import argand_aten as aten
 from argand_autograd import (
     Function,
     autocast,
@@ -161,7 +162,9 @@ def test_the_cache_keeps_one_cast_a_weight() -> None:
     def casts(**options: Any) -> int:
         with autocast("cpu", **options):
             first, second = aten.mm(x, w), aten.mm(x, w)
-        nodes = [next(n for n, _ in y.grad_fn.next_functions if n is not None) for y in (first, second)]
+        nodes = [
+            next(n for n, _ in y.grad_fn.next_functions if n is not None) for y in (first, second)
+        ]
         return 1 if nodes[0] is nodes[1] else 2
 
     assert casts() == 1

@@ -243,7 +243,9 @@ def _compile_graph(finished: Finished, settings: Settings) -> Callable[..., Any]
         debug_trace.add("graph", module)
     backend = lookup_backend(settings.backend)
     with metrics.timed("backend"):
-        compiled = outside_of_regions(backend)(module, list(finished.inputs), **dict(settings.options))
+        compiled = outside_of_regions(backend)(
+            module, list(finished.inputs), **dict(settings.options)
+        )
     note_compiler(backend)
     note_compiler(compiled)
     if not callable(compiled):

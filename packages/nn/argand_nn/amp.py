@@ -90,9 +90,7 @@ class GradScaler:
             return outputs * self._scale_on(outputs.device)
         if isinstance(outputs, (list, tuple)):
             scaled = [self.scale(x) for x in outputs]
-            return (
-                type(outputs)(*scaled) if hasattr(outputs, "_fields") else type(outputs)(scaled)
-            )
+            return type(outputs)(*scaled) if hasattr(outputs, "_fields") else type(outputs)(scaled)
         if isinstance(outputs, Iterable):
             return map(self.scale, outputs)
         raise ValueError(

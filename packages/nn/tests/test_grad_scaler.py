@@ -6,9 +6,10 @@ import copy
 import pickle
 from typing import Any
 
+import pytest
+
 import argand_aten as aten
 import argand_nn as nn
-import pytest
 from argand_c10 import float16
 from argand_nn.amp import GradScaler
 from argand_nn.optim import SGD, Adam, AdamW

@@ -36,7 +36,9 @@ class _Library:
 
 _LIBRARIES = {
     "cublasLt": _Library(
-        "ARGAND_CUBLASLT_LIBRARY", ("cu13/lib", "cublas/lib"), ("libcublasLt.so.13", "libcublasLt.so.12")
+        "ARGAND_CUBLASLT_LIBRARY",
+        ("cu13/lib", "cublas/lib"),
+        ("libcublasLt.so.13", "libcublasLt.so.12"),
     ),
     "cudnn": _Library("ARGAND_CUDNN_LIBRARY", ("cudnn/lib",), ("libcudnn.so.9",)),
 }
@@ -44,7 +46,11 @@ _LIBRARIES = {
 
 def _roots() -> list[str]:
     spec = importlib.util.find_spec("nvidia")
-    return [] if spec is None or spec.submodule_search_locations is None else list(spec.submodule_search_locations)
+    return (
+        []
+        if spec is None or spec.submodule_search_locations is None
+        else list(spec.submodule_search_locations)
+    )
 
 
 def install() -> None:

@@ -37,7 +37,6 @@ Tensor written(const ArgandDeviceInterface* interface, ArgandDevice device, cons
 }  // namespace
 
 void TensorTable::add(std::initializer_list<const Tensor*> operands, int64_t numel) {
-  if (numel == 0) return;
   const int64_t tensor = tensors();
   for (const Tensor* t : operands) {
     const auto address = reinterpret_cast<intptr_t>(*t ? (*t)->data : nullptr);

@@ -15,7 +15,6 @@ class TensorTable {
  public:
   // One row: the operands of one tensor, at most six, all of its number of elements (a step count may be of one).
   void add(std::initializer_list<const Tensor*> operands, int64_t numel);
-  bool is_empty() const { return n_chunks_ == 0; }
   int32_t tensors() const { return static_cast<int32_t>(rows_.size() / kTableRow); }
   int64_t chunks() const { return n_chunks_; }
   bool is_aligned() const { return aligned_; }  // all addresses are multiples of 16

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import argand_aten as aten
 import numpy as np
 import pytest
+
+import argand_aten as aten
 from argand_aten_cuda import libraries
 from argand_c10 import Tensor, bfloat16, float32, float64, from_numpy, math_settings
 
@@ -102,7 +103,9 @@ def _convolution(x: Any, w: Any, *rest: Any) -> Any:
     """The CPU's kernels, as oracle: the result, a gradient for it, and the gradients."""
     y = aten.convolution(from_numpy(x), from_numpy(w), None, *rest).numpy()
     g = _values(*y.shape)
-    grads = aten.convolution_backward(from_numpy(g), from_numpy(x), from_numpy(w), *rest, [True] * 3)
+    grads = aten.convolution_backward(
+        from_numpy(g), from_numpy(x), from_numpy(w), *rest, [True] * 3
+    )
     return y, g, [grad.numpy() for grad in grads[:2]]
 
 
@@ -116,13 +119,17 @@ _CONVOLUTIONS = [
 
 @pytest.mark.parametrize("dtype", [float32, float64])
 @pytest.mark.parametrize("xs,ws,stride,padding,dilation,groups", _CONVOLUTIONS)
-def test_convolution(dtype: Any, xs: Any, ws: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> None:
+def test_convolution(
+    dtype: Any, xs: Any, ws: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> None:
     x, w = _values(*xs), _values(*ws)
     rest = (list(stride), list(padding), list(dilation), groups)
     y, g, grads = _convolution(x, w, *rest)
     for _ in range(2):  # the second time from the cache
         _close(aten.convolution(_put(x, dtype), _put(w, dtype), None, *rest), y)
-        found = aten.convolution_backward(_put(g, dtype), _put(x, dtype), _put(w, dtype), *rest, [True, True, False])
+        found = aten.convolution_backward(
+            _put(g, dtype), _put(x, dtype), _put(w, dtype), *rest, [True, True, False]
+        )
         for got, want in zip(found[:2], grads, strict=True):
             _close(got, want)
 
@@ -133,7 +140,15 @@ def _engine(**changes: bool) -> int:
     math_settings.change(**changes)
     try:
         n = int(_RANDOM.integers(100, 100000))  # a size that was not seen before
-        aten.convolution(_put(_values(1, 1, 1, n), float32), _put(_values(1, 1, 1, 1), float32), None, [1, 1], [0, 0], [1, 1], 1)
+        aten.convolution(
+            _put(_values(1, 1, 1, n), float32),
+            _put(_values(1, 1, 1, 1), float32),
+            None,
+            [1, 1],
+            [0, 0],
+            [1, 1],
+            1,
+        )
     finally:
         math_settings.change(**{name: getattr(before, name) for name in before.__slots__})
     return libraries.version("cudnn") - 90001

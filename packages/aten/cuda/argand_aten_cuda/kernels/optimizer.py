@@ -49,7 +49,16 @@ def chunk_of(table, chunks, CHUNK: tl.constexpr):
 
 @triton.jit
 def adam_prepare(
-    table, corrections, like_step, found, lr, log_beta1, log_beta2, n, FOUND: tl.constexpr, BLOCK: tl.constexpr
+    table,
+    corrections,
+    like_step,
+    found,
+    lr,
+    log_beta1,
+    log_beta2,
+    n,
+    FOUND: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     """Counts every tensor's step up, and computes lr / (1 - beta1^step) and 1 / sqrt(1 - beta2^step)."""
     tensor = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -63,13 +72,34 @@ def adam_prepare(
         tl.store(at, step, mask=inside)
         step = step.to(tl.float64)
         tl.store(corrections + 2 * tensor, lr / (1.0 - tl.exp(step * log_beta1)), mask=inside)
-        tl.store(corrections + 2 * tensor + 1, 1.0 / tl.sqrt(1.0 - tl.exp(step * log_beta2)), mask=inside)
+        tl.store(
+            corrections + 2 * tensor + 1, 1.0 / tl.sqrt(1.0 - tl.exp(step * log_beta2)), mask=inside
+        )
 
 
 @triton.jit
 def adam_block(
-    p, g, m, v, top, at, left, rate, scale, divisor, beta1, rest1, beta2, rest2, shrink, decay, eps,
-    AMSGRAD: tl.constexpr, MAXIMIZE: tl.constexpr, SCALED: tl.constexpr, FULL: tl.constexpr,
+    p,
+    g,
+    m,
+    v,
+    top,
+    at,
+    left,
+    rate,
+    scale,
+    divisor,
+    beta1,
+    rest1,
+    beta2,
+    rest2,
+    shrink,
+    decay,
+    eps,
+    AMSGRAD: tl.constexpr,
+    MAXIMIZE: tl.constexpr,
+    SCALED: tl.constexpr,
+    FULL: tl.constexpr,
 ):
     x = read(p, at, left, FULL)
     grad = read(g, at, left, FULL)
@@ -180,14 +210,44 @@ def sgd_step(
             for offset in range(0, CHUNK, BLOCK):
                 at = offset + tl.arange(0, BLOCK)
                 sgd_block(
-                    p, g, buffer, at, left, divisor, lr, decay, momentum, keep, MOMENTUM, NESTEROV, FIRST, MAXIMIZE, SCALED, True
+                    p,
+                    g,
+                    buffer,
+                    at,
+                    left,
+                    divisor,
+                    lr,
+                    decay,
+                    momentum,
+                    keep,
+                    MOMENTUM,
+                    NESTEROV,
+                    FIRST,
+                    MAXIMIZE,
+                    SCALED,
+                    True,
                 )
         else:
             for offset in range(0, CHUNK, BLOCK):
                 if offset < left:
                     at = offset + tl.arange(0, BLOCK)
                     sgd_block(
-                        p, g, buffer, at, left, divisor, lr, decay, momentum, keep, MOMENTUM, NESTEROV, FIRST, MAXIMIZE, SCALED, False
+                        p,
+                        g,
+                        buffer,
+                        at,
+                        left,
+                        divisor,
+                        lr,
+                        decay,
+                        momentum,
+                        keep,
+                        MOMENTUM,
+                        NESTEROV,
+                        FIRST,
+                        MAXIMIZE,
+                        SCALED,
+                        False,
                     )
 
 
@@ -204,7 +264,15 @@ def scale_block(p, at, left, factor, MARK: tl.constexpr, FULL: tl.constexpr):
 
 @triton.jit
 def scale_all(
-    table, chunks, like_p, factor, found, MARK: tl.constexpr, ALIGNED: tl.constexpr, CHUNK: tl.constexpr, BLOCK: tl.constexpr
+    table,
+    chunks,
+    like_p,
+    factor,
+    found,
+    MARK: tl.constexpr,
+    ALIGNED: tl.constexpr,
+    CHUNK: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     """Multiplies all elements by factor[0]. MARK: found[0] becomes 1 if one of them was infinite or NaN."""
     tensor, start, left = chunk_of(table, chunks, CHUNK)
@@ -240,7 +308,14 @@ def larger(a, b):
 
 @triton.jit
 def norm_chunks(
-    table, chunks, like_p, partial, KIND: tl.constexpr, ALIGNED: tl.constexpr, CHUNK: tl.constexpr, BLOCK: tl.constexpr
+    table,
+    chunks,
+    like_p,
+    partial,
+    KIND: tl.constexpr,
+    ALIGNED: tl.constexpr,
+    CHUNK: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     """partial[i]: the sum of absolute values (KIND 1) or squares (2), or the largest absolute value (0), of chunk i."""
     tensor, start, left = chunk_of(table, chunks, CHUNK)

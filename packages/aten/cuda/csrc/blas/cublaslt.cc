@@ -32,15 +32,24 @@ Library load() {
 
 const char* status_name(int status) {
   switch (status) {
-    case 1: return "NOT_INITIALIZED";
-    case 3: return "ALLOC_FAILED";
-    case 7: return "INVALID_VALUE";
-    case 8: return "ARCH_MISMATCH";
-    case 11: return "MAPPING_ERROR";
-    case 13: return "EXECUTION_FAILED";
-    case 14: return "INTERNAL_ERROR";
-    case 15: return "NOT_SUPPORTED";
-    default: return "unknown status";
+    case 1:
+      return "NOT_INITIALIZED";
+    case 3:
+      return "ALLOC_FAILED";
+    case 7:
+      return "INVALID_VALUE";
+    case 8:
+      return "ARCH_MISMATCH";
+    case 11:
+      return "MAPPING_ERROR";
+    case 13:
+      return "EXECUTION_FAILED";
+    case 14:
+      return "INTERNAL_ERROR";
+    case 15:
+      return "NOT_SUPPORTED";
+    default:
+      return "unknown status";
   }
 }
 
@@ -69,7 +78,8 @@ Handle handle(int device) {
 
 void check_status(const char* op, const char* call, int status) {
   if (__builtin_expect(status != 0, 0))
-    fail(status == 3 ? ARGAND_OUT_OF_MEMORY_ERROR : ARGAND_RUNTIME_ERROR, "%s: %s failed with CUBLAS_STATUS_%s (%d)", op, call, status_name(status), status);
+    fail(status == 3 ? ARGAND_OUT_OF_MEMORY_ERROR : ARGAND_RUNTIME_ERROR, "%s: %s failed with CUBLAS_STATUS_%s (%d)", op, call, status_name(status),
+         status);
 }
 
 }  // namespace argand::cuda::lt

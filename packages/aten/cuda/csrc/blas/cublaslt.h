@@ -14,7 +14,13 @@ enum ComputeType : int32_t { kCompute32F = 68, kCompute64F = 70, kCompute32FFast
 enum Operation : int32_t { kOpN = 0, kOpT = 1 };
 enum DescAttribute : int32_t { kDescTransA = 3, kDescTransB = 4, kDescEpilogue = 7, kDescBiasPointer = 8 };
 enum LayoutAttribute : int32_t { kLayoutBatchCount = 5, kLayoutStridedBatchOffset = 6 };
-enum PreferenceAttribute : int32_t { kPreferenceWorkspace = 1, kPreferenceAlignA = 5, kPreferenceAlignB = 6, kPreferenceAlignC = 7, kPreferenceAlignD = 8 };
+enum PreferenceAttribute : int32_t {
+  kPreferenceWorkspace = 1,
+  kPreferenceAlignA = 5,
+  kPreferenceAlignB = 6,
+  kPreferenceAlignC = 7,
+  kPreferenceAlignD = 8
+};
 enum Epilogue : uint32_t { kEpilogueDefault = 1, kEpilogueBias = 4 };
 
 struct Algorithm {
@@ -47,8 +53,8 @@ struct Library {
   int (*preference_destroy)(Preference);
   int (*preference_set)(Preference, int32_t attribute, const void* value, size_t bytes);
   int (*heuristic)(Handle, Desc, Layout a, Layout b, Layout c, Layout d, Preference, int requested, HeuristicResult*, int* found);
-  int (*matmul)(Handle, Desc, const void* alpha, const void* a, Layout, const void* b, Layout, const void* beta, const void* c, Layout, void* d, Layout,
-                const Algorithm*, void* workspace, size_t workspace_bytes, void* stream);
+  int (*matmul)(Handle, Desc, const void* alpha, const void* a, Layout, const void* b, Layout, const void* beta, const void* c, Layout, void* d,
+                Layout, const Algorithm*, void* workspace, size_t workspace_bytes, void* stream);
   size_t (*version)();
 };
 

@@ -34,13 +34,13 @@ void check_operands(const char* op, std::initializer_list<const Tensor*> tensors
     if (!*t) continue;
     if (t->dtype() != first.dtype())
       fail(ARGAND_DTYPE_ERROR, "%s: expected tensors of one dtype, but got %s and %s", op, kDTypeName[first.dtype()], kDTypeName[t->dtype()]);
-    if (t->device() != first.device())
-      fail(ARGAND_DEVICE_ERROR, "%s: Expected all tensors to be on the same device; move them with .to(device)", op);
+    if (t->device() != first.device()) fail(ARGAND_DEVICE_ERROR, "%s: Expected all tensors to be on the same device; move them with .to(device)", op);
   }
 }
 
 // alpha * a @ b into `out` (row-major), plus beta * c or bias; false: nothing was done, the bias must be added otherwise.
-bool product(const char* op, const Tensor& a, const Tensor& b, const Tensor& out, const Tensor& c, const Tensor& bias, const Scalar& alpha, const Scalar& beta) {
+bool product(const char* op, const Tensor& a, const Tensor& b, const Tensor& out, const Tensor& c, const Tensor& bias, const Scalar& alpha,
+             const Scalar& beta) {
   const int d = a->ndim - 2;
   Tensor a_copy, b_copy;
   Product p{};
@@ -97,7 +97,8 @@ Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const S
     product("addmm", mat1, mat2, out, Tensor(), Tensor(), alpha, beta);
     return out;
   }
-  if (is_one(beta) && is_bias(self, n) && !is_complex(self.dtype()) && product("addmm", mat1, mat2, out, Tensor(), self, alpha, Scalar(0))) return out;
+  if (is_one(beta) && is_bias(self, n) && !is_complex(self.dtype()) && product("addmm", mat1, mat2, out, Tensor(), self, alpha, Scalar(0)))
+    return out;
   const bool rows = leading_dimension(m, n, full.stride(0), full.stride(1)) > 0;
   product("addmm", mat1, mat2, out, rows ? full : ops::contiguous(full), Tensor(), alpha, beta);
   return out;

@@ -69,15 +69,21 @@ struct Types {
 Types types_of(const char* op, int dtype, bool tf32) {
   const lt::ComputeType single = tf32 ? lt::kCompute32FFastTf32 : lt::kCompute32F;
   switch (dtype) {
-    case ARGAND_FLOAT16: return {lt::kR16F, lt::kCompute32F, lt::kR32F};
-    case ARGAND_BFLOAT16: return {lt::kR16BF, lt::kCompute32F, lt::kR32F};
-    case ARGAND_FLOAT32: return {lt::kR32F, single, lt::kR32F};
-    case ARGAND_FLOAT64: return {lt::kR64F, lt::kCompute64F, lt::kR64F};
-    case ARGAND_COMPLEX64: return {lt::kC32F, single, lt::kC32F};
-    case ARGAND_COMPLEX128: return {lt::kC64F, lt::kCompute64F, lt::kC64F};
+    case ARGAND_FLOAT16:
+      return {lt::kR16F, lt::kCompute32F, lt::kR32F};
+    case ARGAND_BFLOAT16:
+      return {lt::kR16BF, lt::kCompute32F, lt::kR32F};
+    case ARGAND_FLOAT32:
+      return {lt::kR32F, single, lt::kR32F};
+    case ARGAND_FLOAT64:
+      return {lt::kR64F, lt::kCompute64F, lt::kR64F};
+    case ARGAND_COMPLEX64:
+      return {lt::kC32F, single, lt::kC32F};
+    case ARGAND_COMPLEX128:
+      return {lt::kC64F, lt::kCompute64F, lt::kC64F};
     default:
-      fail(ARGAND_DTYPE_ERROR, "%s: got %s on a CUDA device, expected a floating-point or complex dtype; convert with .to(), or compute on the CPU", op,
-           kDTypeName[dtype]);
+      fail(ARGAND_DTYPE_ERROR, "%s: got %s on a CUDA device, expected a floating-point or complex dtype; convert with .to(), or compute on the CPU",
+           op, kDTypeName[dtype]);
   }
 }
 
@@ -126,7 +132,10 @@ void choose_algorithm(const Product& p, const Key& key, Plan& plan) {
   const struct {
     lt::PreferenceAttribute attribute;
     uint8_t log2;
-  } alignments[] = {{lt::kPreferenceAlignA, key.align_b}, {lt::kPreferenceAlignB, key.align_a}, {lt::kPreferenceAlignC, key.align_c}, {lt::kPreferenceAlignD, key.align_d}};
+  } alignments[] = {{lt::kPreferenceAlignA, key.align_b},
+                    {lt::kPreferenceAlignB, key.align_a},
+                    {lt::kPreferenceAlignC, key.align_c},
+                    {lt::kPreferenceAlignD, key.align_d}};
   for (const auto& a : alignments) {
     const uint32_t bytes = 1u << a.log2;
     if (!status) status = l.preference_set(preference, a.attribute, &bytes, sizeof bytes);
@@ -191,8 +200,9 @@ bool run_one(const Product& p, ArgandDevice device) {
   Plan& plan = plan_of(p, key);
   if (!plan.usable) {
     if (p.bias) return false;
-    fail(ARGAND_RUNTIME_ERROR, "%s: cuBLASLt has no algorithm for %lld products of %lldx%lld and %lldx%lld in %s", p.op, static_cast<long long>(p.batch),
-         static_cast<long long>(p.m), static_cast<long long>(p.k), static_cast<long long>(p.k), static_cast<long long>(p.n), kDTypeName[p.dtype]);
+    fail(ARGAND_RUNTIME_ERROR, "%s: cuBLASLt has no algorithm for %lld products of %lldx%lld and %lldx%lld in %s", p.op,
+         static_cast<long long>(p.batch), static_cast<long long>(p.m), static_cast<long long>(p.k), static_cast<long long>(p.k),
+         static_cast<long long>(p.n), kDTypeName[p.dtype]);
   }
   const lt::Library& l = lt::library();
   if (p.bias) lt::check_status(p.op, "cublasLtMatmulDescSetAttribute", l.desc_set(plan.desc, lt::kDescBiasPointer, &p.bias, sizeof p.bias));
@@ -200,8 +210,8 @@ bool run_one(const Product& p, ArgandDevice device) {
   if (plan.workspace) workspace = empty({static_cast<int64_t>(plan.workspace)}, ARGAND_UINT8, device);
   const ScaleValue alpha(p.alpha, p.dtype), beta(p.c ? p.beta : Scalar(0), p.dtype);
   lt::check_status(p.op, "cublasLtMatmul",
-                   l.matmul(lt::handle(key.device), plan.desc, &alpha, p.b.data, plan.b, p.a.data, plan.a, &beta, p.c ? p.c : p.d, plan.c, p.d, plan.d, &plan.algorithm,
-                            workspace ? workspace->data : nullptr, plan.workspace, current_stream(device)));
+                   l.matmul(lt::handle(key.device), plan.desc, &alpha, p.b.data, plan.b, p.a.data, plan.a, &beta, p.c ? p.c : p.d, plan.c, p.d,
+                            plan.d, &plan.algorithm, workspace ? workspace->data : nullptr, plan.workspace, current_stream(device)));
   return true;
 }
 

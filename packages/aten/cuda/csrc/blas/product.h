@@ -14,16 +14,16 @@ struct Operand2d {
 };
 
 struct Product {
-  const char* op;      // in errors
-  int dtype;           // of all matrices and of the bias: float16, bfloat16, float32, float64, complex64 or complex128
-  int64_t m, n, k;     // A is m x k, B is k x n
-  int64_t batch;       // at least 1
+  const char* op;   // in errors
+  int dtype;        // of all matrices and of the bias: float16, bfloat16, float32, float64, complex64 or complex128
+  int64_t m, n, k;  // A is m x k, B is k x n
+  int64_t batch;    // at least 1
   Operand2d a, b;
-  const void* c;       // null where beta is 0; read only, may be d
+  const void* c;  // null where beta is 0; read only, may be d
   int64_t ldc, c_batch_stride;
-  void* d;             // row-major
+  void* d;  // row-major
   int64_t ldd, d_batch_stride;
-  const void* bias;    // n elements added to every row, or null
+  const void* bias;  // n elements added to every row, or null
   Scalar alpha, beta;
 };
 

@@ -1,6 +1,7 @@
 // Convolutions on CUDA devices by cuDNN; one spatial dimension is computed as two with a height of 1.
 #include "packages/aten/cuda/csrc/core/settings.h"
 #include "packages/aten/cuda/csrc/dnn/convolution_plan.h"
+#include "packages/aten/cuda/csrc/fused.h"
 #include "packages/aten/generated/kernels_cuda.h"
 #include "packages/aten/generated/ops.h"
 
@@ -21,7 +22,8 @@ void check_alike(const char* op, const Tensor& input, const Tensor& other) {
   if (!other) return;
   if (other.dtype() != input.dtype())
     fail(ARGAND_DTYPE_ERROR, "%s: expected tensors of one dtype, but got %s and %s", op, kDTypeName[input.dtype()], kDTypeName[other.dtype()]);
-  if (other.device() != input.device()) fail(ARGAND_DEVICE_ERROR, "%s: Expected all tensors to be on the same device; move them with .to(device)", op);
+  if (other.device() != input.device())
+    fail(ARGAND_DEVICE_ERROR, "%s: Expected all tensors to be on the same device; move them with .to(device)", op);
 }
 
 void check_spatial(const char* op, const Tensor& input) {
@@ -60,8 +62,28 @@ Tensor prepared(const Tensor& t) {
 Tensor computed(const char* op, ConvolutionPart part, const Tensor& like, IntList shape, const ConvolutionProblem& p, void* x, void* w, void* y) {
   const Tensor out = empty(shape, like.dtype(), like.device());
   void* const target = out->data;
-  run_convolution(op, p, part == ConvolutionPart::kData ? target : x, part == ConvolutionPart::kFilter ? target : w, part == ConvolutionPart::kForward ? target : y);
+  run_convolution(op, p, part == ConvolutionPart::kData ? target : x, part == ConvolutionPart::kFilter ? target : w,
+                  part == ConvolutionPart::kForward ? target : y);
   return out;
+}
+
+// out (batch, channel, ...) += bias (channel), in place.
+void add_bias(const Tensor& out, const Tensor& bias) {
+  constexpr int kBlock = 1024;
+  if (bias->ndim != 1 || bias.numel() != out.size(1))
+    fail(ARGAND_SHAPE_ERROR, "convolution: expected bias to be 1-dimensional with %lld elements, but got bias of size %s instead",
+         static_cast<long long>(out.size(1)), to_string(bias.sizes()).c_str());
+  static Slot slots[kFloats][2];
+  const Tensor values = bias.is_contiguous() ? bias : ops::contiguous(bias);
+  const int64_t n = out.numel();
+  const bool wide = n + kBlock > std::numeric_limits<int32_t>::max();
+  const Kernel* k = slots[float_index("convolution", out.dtype())][wide].get("add_channel_bias;T=%s;I=%s;BLOCK=%d", kDTypeName[out.dtype()],
+                                                                             wide ? "i64" : "i32", kBlock);
+  const int32_t channels = size32("convolution", out.size(1)), inner = size32("convolution", n / out.size(0) / out.size(1));
+  if (wide)
+    launch(k, grid("convolution", cdiv(n, kBlock)), address(out), address(values), n, channels, inner);
+  else
+    launch(k, grid("convolution", cdiv(n, kBlock)), address(out), address(values), static_cast<int32_t>(n), channels, inner);
 }
 
 }  // namespace
@@ -88,14 +110,12 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
     const ConvolutionProblem p = problem_of(ConvolutionPart::kForward, input, input.sizes(), weight.sizes(), shape, spatial);
     out = computed("convolution", ConvolutionPart::kForward, input, shape, p, x->data, w->data, nullptr);
   }
-  if (!bias || out.numel() == 0) return out;
-  Dims channels;
-  for (int64_t i = 0; i < shape.size(); i++) channels.push_back(i == 1 ? shape[1] : 1);
-  return ops::add_(out, ops::reshape(bias, channels));
+  if (bias && out.numel()) add_bias(out, bias);
+  return out;
 }
 
-std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, IntList stride, IntList padding,
-                                                        IntList dilation, int64_t groups, IntList output_mask) {
+std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, IntList stride,
+                                                        IntList padding, IntList dilation, int64_t groups, IntList output_mask) {
   check_spatial("convolution_backward", input);
   check_alike("convolution_backward", input, weight);
   check_alike("convolution_backward", input, grad_output);

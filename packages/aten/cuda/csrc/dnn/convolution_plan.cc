@@ -70,12 +70,17 @@ dnn::Handle handle_of(Shared& s, const char* op, int device) {
 
 dnn::DataType data_type(const char* op, int dtype) {
   switch (dtype) {
-    case ARGAND_FLOAT16: return dnn::kHalf;
-    case ARGAND_BFLOAT16: return dnn::kBFloat16;
-    case ARGAND_FLOAT32: return dnn::kFloat;
-    case ARGAND_FLOAT64: return dnn::kDouble;
+    case ARGAND_FLOAT16:
+      return dnn::kHalf;
+    case ARGAND_BFLOAT16:
+      return dnn::kBFloat16;
+    case ARGAND_FLOAT32:
+      return dnn::kFloat;
+    case ARGAND_FLOAT64:
+      return dnn::kDouble;
     default:
-      fail(ARGAND_DTYPE_ERROR, "%s: got %s on a CUDA device, expected float16, bfloat16, float32 or float64; convert with .to()", op, kDTypeName[dtype]);
+      fail(ARGAND_DTYPE_ERROR, "%s: got %s on a CUDA device, expected float16, bfloat16, float32 or float64; convert with .to()", op,
+           kDTypeName[dtype]);
   }
 }
 
@@ -101,11 +106,15 @@ Graph operation_graph(const char* op, const ConvolutionProblem& p, dnn::Handle h
   convolution.set(dnn::kConvolutionCompType, dnn::kTypeDataType, full ? dnn::kDouble : dnn::kFloat);
   convolution.set(dnn::kConvolutionMode, dnn::kTypeConvolutionMode, dnn::kCrossCorrelation).set(dnn::kConvolutionSpatialDims, 2);
   convolution.set(dnn::kConvolutionDilations, dnn::kTypeInt64, 2, p.dilation).set(dnn::kConvolutionFilterStrides, dnn::kTypeInt64, 2, p.stride);
-  convolution.set(dnn::kConvolutionPrePaddings, dnn::kTypeInt64, 2, p.padding).set(dnn::kConvolutionPostPaddings, dnn::kTypeInt64, 2, p.padding).finalize();
+  convolution.set(dnn::kConvolutionPrePaddings, dnn::kTypeInt64, 2, p.padding)
+      .set(dnn::kConvolutionPostPaddings, dnn::kTypeInt64, 2, p.padding)
+      .finalize();
   static constexpr struct {
     dnn::Kind kind;
     int32_t first;
-  } kParts[] = {{dnn::kConvolutionForward, dnn::kForwardAlpha}, {dnn::kConvolutionBackwardData, dnn::kDataAlpha}, {dnn::kConvolutionBackwardFilter, dnn::kFilterAlpha}};
+  } kParts[] = {{dnn::kConvolutionForward, dnn::kForwardAlpha},
+                {dnn::kConvolutionBackwardData, dnn::kDataAlpha},
+                {dnn::kConvolutionBackwardFilter, dnn::kFilterAlpha}};
   const auto& part = kParts[static_cast<int>(p.part)];
   const auto attribute = [&](int i) { return static_cast<dnn::Attribute>(part.first + i); };
   Descriptor operation(op, part.kind);
@@ -135,7 +144,8 @@ bool is_allowed(const char* op, const ConvolutionProblem& p, const Descriptor& c
   dnn::check_status(op, "cudnnBackendGetAttribute", l.get_attribute(place, dnn::kEngineNumericalNote, dnn::kTypeNumericalNote, 32, &count, notes));
   const bool exact = p.dtype == ARGAND_FLOAT32 && !p.tf32;
   return std::none_of(notes, notes + std::min<int64_t>(count, 32), [&](int32_t note) {
-    return (exact && (note == dnn::kNoteTensorCore || note == dnn::kNoteDownConvertInputs)) || (p.deterministic && note == dnn::kNoteNondeterministic);
+    return (exact && (note == dnn::kNoteTensorCore || note == dnn::kNoteDownConvertInputs)) ||
+           (p.deterministic && note == dnn::kNoteNondeterministic);
   });
 }
 
@@ -228,10 +238,10 @@ Plan choose_plan(const char* op, const ConvolutionProblem& p, dnn::Handle handle
     if (++tried == kMeasured && best_time >= 0) break;
   }
   if (best_time < 0)
-    fail(ARGAND_RUNTIME_ERROR, "%s: cuDNN has no way to compute it in %s with input [%lld, %lld, %lld, %lld] and weight [%lld, %lld, %lld, %lld]%s", op,
-         kDTypeName[p.dtype], static_cast<long long>(p.x[0]), static_cast<long long>(p.x[1]), static_cast<long long>(p.x[2]), static_cast<long long>(p.x[3]),
-         static_cast<long long>(p.w[0]), static_cast<long long>(p.w[1]), static_cast<long long>(p.w[2]), static_cast<long long>(p.w[3]),
-         p.deterministic ? " deterministically; set argand.backends.cudnn.deterministic = False" : "");
+    fail(ARGAND_RUNTIME_ERROR, "%s: cuDNN has no way to compute it in %s with input [%lld, %lld, %lld, %lld] and weight [%lld, %lld, %lld, %lld]%s",
+         op, kDTypeName[p.dtype], static_cast<long long>(p.x[0]), static_cast<long long>(p.x[1]), static_cast<long long>(p.x[2]),
+         static_cast<long long>(p.x[3]), static_cast<long long>(p.w[0]), static_cast<long long>(p.w[1]), static_cast<long long>(p.w[2]),
+         static_cast<long long>(p.w[3]), p.deterministic ? " deterministically; set argand.backends.cudnn.deterministic = False" : "");
   return best;
 }
 

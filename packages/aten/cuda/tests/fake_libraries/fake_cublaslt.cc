@@ -124,8 +124,8 @@ EXPORT int cublasLtMatmulPreferenceSetAttribute(Preference* preference, int attr
     return kInvalid;
   return 0;
 }
-EXPORT int cublasLtMatmulAlgoGetHeuristic(void*, Desc* desc, Layout* a, Layout* b, Layout* c, Layout* d, Preference* preference, int requested, Result* results,
-                                          int* found) {
+EXPORT int cublasLtMatmulAlgoGetHeuristic(void*, Desc* desc, Layout* a, Layout* b, Layout* c, Layout* d, Preference* preference, int requested,
+                                          Result* results, int* found) {
   *found = 0;
   if (!fits(*desc, *a, *b, *c, *d)) return kInvalid;
   if (requested < 1 || preference->workspace < kWorkspace) return kInvalid;
@@ -134,14 +134,17 @@ EXPORT int cublasLtMatmulAlgoGetHeuristic(void*, Desc* desc, Layout* a, Layout* 
   *found = 1;
   return 0;
 }
-EXPORT int cublasLtMatmul(void*, Desc* desc, const void* alpha, const void* a, Layout* al, const void* b, Layout* bl, const void* beta, const void* c, Layout* cl,
-                          void* d, Layout* dl, const uint64_t* algorithm, void* workspace, size_t workspace_bytes, void*) {
-  if (!fits(*desc, *al, *bl, *cl, *dl) || algorithm[0] != kToken || algorithm[1] != desc->epilogue || !workspace || workspace_bytes < kWorkspace) return kInvalid;
+EXPORT int cublasLtMatmul(void*, Desc* desc, const void* alpha, const void* a, Layout* al, const void* b, Layout* bl, const void* beta, const void* c,
+                          Layout* cl, void* d, Layout* dl, const uint64_t* algorithm, void* workspace, size_t workspace_bytes, void*) {
+  if (!fits(*desc, *al, *bl, *cl, *dl) || algorithm[0] != kToken || algorithm[1] != desc->epilogue || !workspace || workspace_bytes < kWorkspace)
+    return kInvalid;
   if ((desc->epilogue == 4) != (desc->bias != nullptr)) return kInvalid;
   const int type = al->type;
   const double x = load(alpha, 0, type == 1), y = load(beta, 0, type == 1);
   const int64_t k = static_cast<int64_t>(desc->trans[0] ? al->rows : al->cols);
-  const auto at = [&](const void* p, const Layout& l, int64_t batch) { return static_cast<const char*>(p) + batch * l.stride * static_cast<int64_t>(item(type)); };
+  const auto at = [&](const void* p, const Layout& l, int64_t batch) {
+    return static_cast<const char*>(p) + batch * l.stride * static_cast<int64_t>(item(type));
+  };
   for (int64_t batch = 0; batch < dl->batch; batch++)
     for (int64_t j = 0; j < static_cast<int64_t>(dl->cols); j++)
       for (int64_t i = 0; i < static_cast<int64_t>(dl->rows); i++) {

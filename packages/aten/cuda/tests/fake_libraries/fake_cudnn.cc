@@ -36,9 +36,20 @@ struct Descriptor {
 
 size_t size_of(int type) {
   switch (type) {
-    case 0: case 3: case 5: case 6: case 15: return 8;  // handle, int64, double, pointer, descriptor
-    case 1: case 4: case 7: case 8: case 11: return 4;  // data type, float, mode, heuristic mode, note
-    default: return 0;
+    case 0:
+    case 3:
+    case 5:
+    case 6:
+    case 15:
+      return 8;  // handle, int64, double, pointer, descriptor
+    case 1:
+    case 4:
+    case 7:
+    case 8:
+    case 11:
+      return 4;  // data type, float, mode, heuristic mode, note
+    default:
+      return 0;
   }
 }
 
@@ -83,7 +94,8 @@ void for_each_product(const Descriptor& c, const Tensor& x, const Tensor& w, con
                 const int64_t r = i * stride[0] - pad[0] + p * dilation[0], s = j * stride[1] - pad[1] + q * dilation[1];
                 if (r < 0 || s < 0 || r >= x.sizes[2] || s >= x.sizes[3]) continue;
                 const int64_t channel = o / out_per_group * per_group + ch;
-                f(n * x.strides[0] + channel * x.strides[1] + r * x.strides[2] + s * x.strides[3], o * w.strides[0] + ch * w.strides[1] + p * w.strides[2] + q * w.strides[3],
+                f(n * x.strides[0] + channel * x.strides[1] + r * x.strides[2] + s * x.strides[3],
+                  o * w.strides[0] + ch * w.strides[1] + p * w.strides[2] + q * w.strides[3],
                   n * y.strides[0] + o * y.strides[1] + i * y.strides[2] + j * y.strides[3]);
               }
 }
