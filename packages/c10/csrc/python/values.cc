@@ -149,7 +149,10 @@ static bool copy_to_host(ArgandTensor* t, const char* what, int64_t skip, size_t
     PyErr_Format(PyExc_RuntimeError, "Tensor.%s() cannot be called on %s tensors: they have no data", what, device_type_name(device));
     return false;
   }
-  int status = interface->copy(out, ARGAND_DEVICE(ARGAND_CPU, 0), static_cast<char*>(t->data) + skip, device, nbytes);
+  const char* from = static_cast<const char*>(t->data) + skip;
+  PyThreadState* thread = interface->stream_current ? PyEval_SaveThread() : nullptr;  // it may wait long for the device
+  int status = interface->copy(out, ARGAND_DEVICE(ARGAND_CPU, 0), from, device, nbytes);
+  if (thread) PyEval_RestoreThread(thread);
   if (status) raise(status);
   return !status;
 }
