@@ -275,7 +275,7 @@ def _flows(group: Group) -> bool:
 
 
 # Of a result that would leave the caches before it is read: see docs/notes/loops.md.
-EPILOGUE_BYTES = 16 << 20
+EPILOGUE_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)

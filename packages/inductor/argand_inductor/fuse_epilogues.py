@@ -21,6 +21,10 @@ from argand_inductor.sizes import Size
 # Leading dimensions of the result that a row is one index of, by operator; negative ones count from the end.
 _ROWS = {"mm": 1, "addmm": 1, "bmm": 2, "linear": -1, "convolution": 2}
 _DTYPES = ("float32", "float64")
+# Of a matrix product: the argument whose last dimension is summed over, how long that may be, and from which length on the result has
+# to be larger in proportion.
+_FACTOR = {"mm": 0, "addmm": 1, "bmm": 0, "linear": 0}
+MAX_DEPTH, DEPTH = 512, 128
 
 
 @dataclass(slots=True)
@@ -58,7 +62,7 @@ def fuse_epilogues(
         if not isinstance(call, ExternCall) or call.operator not in _ROWS:
             continue
         result = buffers[str(call.outputs[0])]
-        if not pays(result, fuser):
+        if not pays(call, result, fuser):
             continue
         for reader in sorted(fuser.users[unit]):
             group = fuser.groups.get(reader)
@@ -72,12 +76,15 @@ def fuse_epilogues(
     return found
 
 
-def pays(result: Buffer, fuser: Fuser) -> bool:
-    """Whether a result is large enough for its parts to be worth it: see "Epilogues" in docs/notes/loops.md."""
+def pays(call: ExternCall, result: Buffer, fuser: Fuser) -> bool:
+    """Whether a call is worth cutting into parts: see "Epilogues" in docs/notes/loops.md."""
     if result.device != "cpu" or result.dtype not in _DTYPES:
         return False
+    depth = 1
+    if call.operator in _FACTOR:
+        depth = sz.evaluate(call.args[_FACTOR[call.operator]].sizes[-1], fuser.hints)
     size = ITEMSIZE[result.dtype] * sz.evaluate(result.numel(), fuser.hints)
-    return size >= fuser.limits.epilogue_bytes
+    return depth <= MAX_DEPTH and size >= fuser.limits.epilogue_bytes * max(1, depth / DEPTH)
 
 
 def fit(

@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from lowered import program_of, same_bits
+from lowered import program_of, same_bits, trace
 
 import argand_aten as at
 import argand_c10 as c10
-from argand_inductor.fuse import Limits
+from argand_inductor.fuse import EPILOGUE_BYTES, Limits
+from argand_inductor.fuse_epilogues import DEPTH, MAX_DEPTH, Epilogue
+from argand_inductor.lowering import lower_graph
 from argand_inductor.memory_plan import plan_memory
+from argand_inductor.options import Options
 from argand_inductor.program import EpilogueStep, ExternStep, KernelStep, ProgramSpec
+from argand_inductor.schedule import ProgramWriter, _describe, schedule
 
 ALWAYS, NEVER = Limits(epilogue_bytes=0), Limits(epilogue_bytes=1 << 62)
 
@@ -177,19 +181,48 @@ def test_other_dtypes_of_the_result() -> None:
 # ---- what is refused ---------------------------------------------------------------------------------------------------
 
 
+def product(o: Any, x: Any, w: Any, b: Any) -> Any:
+    return o.linear(o.slice(x, 1, 0, 64, 1), o.slice(w, 1, 0, 64, 1), b)
+
+
 REFUSED: dict[str, Body] = {
-    "a sum over rows": lambda o, x, w, b: o.sum(o.linear(x, w, b), [0]),
-    "a transposed result": lambda o, x, w, b: o.add(o.transpose(o.linear(x, w, b), 0, 1), x),
-    "a transposed operand": lambda o, x, w, b: o.add(o.linear(x, w, b), o.transpose(x, 0, 1)),
-    "some of the rows": lambda o, x, w, b: o.relu(o.slice(o.linear(x, w, b), 0, 3, 500, 1)),
-    "rows turned round": lambda o, x, w, b: o.relu(o.flip(o.linear(x, w, b), [0])),
-    "more than the result": lambda o, x, w, b: o.relu(o.expand(o.linear(x, w, b), [2, 600, 600])),
+    "a sum over rows": lambda o, *x: o.sum(product(o, *x), [0]),
+    "a transposed result": lambda o, *x: o.add(o.transpose(product(o, *x), 0, 1), x[0]),
+    "a transposed operand": lambda o, *x: o.add(product(o, *x), o.transpose(x[0], 0, 1)),
+    "some of the rows": lambda o, *x: o.relu(o.slice(product(o, *x), 0, 3, 500, 1)),
+    "rows turned round": lambda o, *x: o.relu(o.flip(product(o, *x), [0])),
+    "more than the result": lambda o, *x: o.relu(o.expand(product(o, *x), [2, 600, 600])),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_readers_in_another_order_run_afterwards(name: str) -> None:
     compare(REFUSED[name], [at.randn([600, 600]), at.randn([600, 600]), at.randn([600])], count=0)
+
+
+def test_only_what_pays() -> None:
+    """Large results of short sums, by default."""
+
+    def found(m: int, k: int, n: int) -> int:
+        inputs = [at.empty([m, k]), at.empty([n, k])]
+        graph = lower_graph(trace(lambda o, x, w: o.relu(o.linear(x, w)), inputs))
+        return sum(isinstance(unit, Epilogue) for unit in schedule(graph).units)
+
+    assert found(EPILOGUE_BYTES // 1024, 64, 256) == 1
+    assert found(EPILOGUE_BYTES // 1024 - 1, 64, 256) == 0
+    assert found(EPILOGUE_BYTES // 1024, 2 * DEPTH, 256) == 0
+    assert found(EPILOGUE_BYTES // 1024, 2 * DEPTH, 512) == 1
+    assert found(EPILOGUE_BYTES // 1024, MAX_DEPTH + 1, 4096) == 0
+
+
+def test_the_report_names_the_call_and_the_kernel() -> None:
+    x, w, _ = rows()
+    graph = lower_graph(trace(lambda o, x, w: o.relu(o.linear(x, w)), [x, w]))
+    plan = schedule(graph, ALWAYS)
+    ((name, operators, _),) = _describe(plan.units, ProgramWriter(graph, plan, Options()).write())
+    assert name.startswith("call of linear, on its parts k_")
+    assert operators == ["linear", "relu"]
+    assert str(plan).startswith("call linear -> ('b2',), on its parts kernel over [2100, 48]: ")
 
 
 def test_a_call_between_the_two_keeps_them_apart() -> None:

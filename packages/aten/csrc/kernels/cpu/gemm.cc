@@ -17,7 +17,7 @@ constexpr int64_t kParallelProduct = 400000;  // multiply-adds worth more than o
 
 // Of the parts that an epilogue is given: bytes that stay in the last-level cache, rows that are worth packing the other matrix again, and
 // multiply-adds below which OpenBLAS takes kernels that sum in another order.
-constexpr int64_t kPartBytes = 4 << 20, kPartRows = 512, kPartProduct = 2 << 20;
+constexpr int64_t kPartBytes = 2 << 20, kPartRows = 512, kPartProduct = 2 << 20;
 
 constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;
 
