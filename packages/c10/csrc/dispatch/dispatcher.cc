@@ -72,8 +72,10 @@ int redispatch(const ArgandOperator* op, uint64_t keys, const ArgandValue* args,
     const bool backend = k < ARGAND_KEY_COMPOSITE;
     if (!kernel && backend) kernel = __atomic_load_n(&op->kernels[ARGAND_KEY_COMPOSITE], __ATOMIC_ACQUIRE);
     if (!kernel && k < ARGAND_NUM_KEYS) kernel = __atomic_load_n(&g_fallbacks[k], __ATOMIC_ACQUIRE);
-    if (kernel && (!backend || k == ARGAND_KEY_CPU)) return kernel(op, keys, args, rets);
-    if (kernel) return call_on_device(kernel, op, keys, args, rets);
+    if (kernel) {
+      const bool on_device = static_cast<unsigned>(k - 1) < ARGAND_KEY_COMPOSITE - 1u;  // a backend's key, not the CPU's
+      return __builtin_expect(on_device, 0) ? call_on_device(kernel, op, keys, args, rets) : kernel(op, keys, args, rets);
+    }
     if (backend) break;  // a lower backend must not stand in for the one that was asked for
     keys &= ~ARGAND_KEYBIT(k);
   }
