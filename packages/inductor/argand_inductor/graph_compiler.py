@@ -9,7 +9,7 @@ from typing import Any
 
 from argand_c10 import metrics
 from argand_c10.records import Record, emit
-from argand_inductor._C import Program
+from argand_inductor._C import GraphRecorder, Program
 
 
 class EagerProgram:
@@ -33,7 +33,7 @@ class EagerProgram:
 
 def compile_graph(
     gm: Any, fake_inputs: Sequence[Any], options: Mapping[str, Any] | None = None
-) -> Program | EagerProgram:
+) -> Program | GraphRecorder | EagerProgram:
     """Compile a functional graph whose output is a flat tuple.
 
     Args:

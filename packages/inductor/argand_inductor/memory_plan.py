@@ -102,9 +102,9 @@ class MemoryPlan:
         lines = []
         for arena in self.arenas:
             slots = [" * ".join((str(c), *factors)) for c, factors in arena.slots]
-            where = "" if arena.device == "cpu" else f" on {arena.device}"
+            device = "" if arena.device == "cpu" else f" on {arena.device}"
             extra = "".join(f" + {slot}" for slot in slots)
-            lines.append(f"arena{where}: {arena.fixed_bytes} bytes{extra}")
+            lines.append(f"arena{device}: {arena.fixed_bytes} bytes{extra}")
         lines = lines or ["arena: 0 bytes"]
         for name, place in self.places.items():
             where: str = place.home

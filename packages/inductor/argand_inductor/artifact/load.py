@@ -11,7 +11,7 @@ import argand_c10
 from argand_c10 import logs, metrics
 from argand_c10.disk_cache import DiskCache
 from argand_c10.records import Record, emit
-from argand_inductor._C import Program
+from argand_inductor._C import GraphRecorder, Program
 
 FORMAT = 1
 LIBRARY = "program.so"
@@ -62,7 +62,7 @@ def _refuse(key: str, reason: str) -> None:
     )
 
 
-def load(data: dict[str, Any]) -> Program | None:
+def load(data: dict[str, Any]) -> Program | GraphRecorder | None:
     """The program that `Program.serialize()` described; None if the cache no longer has it or it does not fit this process.
 
     No compiler runs, and nothing that only compiling needs is imported.
@@ -96,7 +96,9 @@ def load(data: dict[str, Any]) -> Program | None:
     return program
 
 
-def open_library(path: str, data: dict[str, Any], constants: Sequence[Any]) -> Any:
+def open_library(
+    path: str, data: dict[str, Any], constants: Sequence[Any]
+) -> Program | GraphRecorder:
     """A callable over a library: a Program, or what records one.
 
     Raises:

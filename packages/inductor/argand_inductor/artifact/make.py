@@ -79,7 +79,7 @@ def write_sources(spec: ProgramSpec) -> Sources:
         "outputs": [_describe_output(spec, entry) for entry in spec.outputs],
         "operators": {name: f"{value:016x}" for name, value in hashes.items()},
         "arch": spec.arch,
-        "kernels": [kernel.name for kernel in (*spec.kernels(), *spec.launched())],
+        "kernels": [k.name for k in spec.kernels()] + [k.name for k in spec.launched()],
     }
     plan = plan_memory(spec)
     if debug_trace.enabled():
@@ -89,7 +89,7 @@ def write_sources(spec: ProgramSpec) -> Sources:
     return Sources(writer.source(), kernels, manifest, tuple(spec.launched()), spec.arch)
 
 
-def make_program(spec: ProgramSpec, records: int | None = None) -> _C.Program:
+def make_program(spec: ProgramSpec, records: int | None = None) -> _C.Program | _C.GraphRecorder:
     """Compile a program, or find it compiled.
 
     Args:
@@ -136,7 +136,9 @@ def _describe(spec: ProgramSpec, library: Library, constants: list[Any]) -> dict
     }
 
 
-def _open(library: Library, data: dict[str, Any], constants: list[Any]) -> _C.Program:
+def _open(
+    library: Library, data: dict[str, Any], constants: list[Any]
+) -> _C.Program | _C.GraphRecorder:
     if library.path is not None:
         return load.open_library(os.fspath(library.path), data, constants)
     with build.scratch_folder() as folder:
@@ -151,5 +153,6 @@ def _log(sources: Sources) -> None:
         launched = "\n".join(kernel.source for kernel in sources.launched)
         log.info("%s\n%s\n%s", sources.program, build.unit_source(sources.kernels[:-1]), launched)
     if debug_trace.enabled():
-        code = [(k.name, k.source) for k in (*sources.kernels[:-1], *sources.launched)]
+        code = [(k.name, k.source) for k in sources.kernels[:-1]]
+        code += [(k.name, k.source) for k in sources.launched]
         debug_trace.add("output_code", [*code, ("program", sources.program)])
