@@ -6,9 +6,10 @@ dispatch key AUTOCAST, and gradients flow through them as through `Tensor.to`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
 import argand_c10
@@ -195,6 +196,25 @@ class autocast(_Mode):
 
     def __exit__(self, *exc: object) -> None:
         outer = self._outer.pop()
+        _C.set_autocast_state(outer)
+        if not outer & _ALL_ON:
+            _C.clear_autocast_cache()
+
+
+def autocast_state() -> int:
+    """All of this thread's autocast state, for `autocast_as`."""
+    state: int = _C.autocast_state()
+    return state
+
+
+@contextlib.contextmanager
+def autocast_as(state: int) -> Iterator[None]:
+    """The state of another time for a block."""
+    outer = _C.autocast_state()
+    _C.set_autocast_state(state)
+    try:
+        yield
+    finally:
         _C.set_autocast_state(outer)
         if not outer & _ALL_ON:
             _C.clear_autocast_cache()

@@ -14,6 +14,7 @@ from typing import Any
 import argand_c10
 from argand_autograd import _C
 from argand_autograd._tree import map_tree
+from argand_autograd.amp import autocast_as, autocast_state
 from argand_autograd.differentiate import backward
 from argand_autograd.function import Function
 from argand_autograd.grad_mode import enable_grad, no_grad
@@ -69,6 +70,7 @@ class _Frame:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.early_stop, self.check = early_stop, check
         self.rng_state = random.get_rng_states() if preserve_rng else None
+        self.autocast = autocast_state()
         self.placeholders: list[weakref.ref[_Placeholder]] = []
         # By placeholder: an entry goes when the graph lets go of its placeholder.
         self.values: weakref.WeakKeyDictionary[_Placeholder, Tensor] = weakref.WeakKeyDictionary()
@@ -123,7 +125,13 @@ class _Frame:
 
         args, kwargs = map_tree(_detached, (self.args, self.kwargs))
         restore = argand_c10.fork_rng(enabled=self.rng_state is not None)
-        with restore, enable_grad(), self.recompute_context, saved_tensors_hooks(pack, unpack):
+        with (
+            restore,
+            enable_grad(),
+            autocast_as(self.autocast),
+            self.recompute_context,
+            saved_tensors_hooks(pack, unpack),
+        ):
             if self.rng_state is not None:
                 random.set_rng_states(self.rng_state)
             with contextlib.suppress(_StopRecomputation):
@@ -135,6 +143,7 @@ class _Reentrant(Function):
     def forward(ctx: Any, run: Any, preserve_rng: bool, *args: Any) -> Any:
         ctx.run = run
         ctx.rng_state = random.get_rng_states() if preserve_rng else None
+        ctx.autocast = autocast_state()
         ctx.places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
         ctx.others = [None if isinstance(a, Tensor) else a for a in args]
         ctx.save_for_backward(*(args[i] for i in ctx.places))
@@ -149,7 +158,7 @@ class _Reentrant(Function):
         with argand_c10.fork_rng(enabled=ctx.rng_state is not None):
             if ctx.rng_state is not None:
                 random.set_rng_states(ctx.rng_state)
-            with enable_grad():
+            with enable_grad(), autocast_as(ctx.autocast):
                 outputs = ctx.run(*arguments)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         pairs = [

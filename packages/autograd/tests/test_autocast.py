@@ -12,6 +12,7 @@ import argand_aten as aten
 from argand_autograd import (
     Function,
     autocast,
+    checkpoint,
     get_autocast_dtype,
     grad,
     is_autocast_available,
@@ -235,3 +236,20 @@ def test_custom_function_in_the_regions_dtype() -> None:
     assert y.dtype is bfloat16
     y.sum().backward()
     assert a.grad.dtype is float32
+
+
+@pytest.mark.parametrize("use_reentrant", [True, False])
+def test_checkpoints_are_computed_again_with_the_same_casts(use_reentrant: bool) -> None:
+    seen: list[Any] = []
+    w = _matrix(requires_grad=True)
+
+    def part(x: Tensor) -> Tensor:
+        y = aten.mm(x, w)
+        seen.append(y.dtype)
+        return y * y
+
+    x = _matrix(1).requires_grad_()
+    with autocast("cpu"):
+        total = checkpoint(part, x, use_reentrant=use_reentrant).float().sum()
+    total.backward()
+    assert seen == [bfloat16, bfloat16] and not is_autocast_enabled("cpu")

@@ -159,3 +159,15 @@ def test_long_lines_are_cut_around_the_caret(tmp_path: Path) -> None:
     head, line, caret = shown.splitlines()
     assert len(line) <= 122
     assert line[caret.index("^") :].startswith("othr")
+
+
+def test_autocast_policies_are_checked(tmp_path: Path) -> None:
+    text = GOOD.replace("d(expr)", "grad")
+    operators = load_text(tmp_path, text + "  autocast: lower\n").operators
+    assert operators["softcap"].autocast == ("lower", "lower")
+    both = text + "  autocast: {cpu: none, accelerator: float32}\n"
+    assert load_text(tmp_path, both).operators["softcap"].autocast == ("none", "float32")
+    shown = errors_of(tmp_path, text + "  autocast: lowr\n")
+    assert "unknown autocast 'lowr'; did you mean 'lower'?" in shown
+    shown = errors_of(tmp_path, text + "  autocast: {cpu: none}\n")
+    assert "autocast: needs a policy for each of cpu, accelerator" in shown
