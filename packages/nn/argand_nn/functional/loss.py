@@ -6,7 +6,8 @@ import math
 import warnings
 
 import argand_aten as aten
-from argand_c10 import Tensor
+from argand_autograd import is_autocast_enabled
+from argand_c10 import Tensor, bfloat16, float16
 from argand_nn.functional.activation import logsigmoid
 from argand_nn.functional.linear_maps import cosine_similarity, pairwise_distance
 
@@ -44,6 +45,14 @@ def _reduce(name: str, loss: Tensor, reduction: str) -> Tensor:
     if number == 0:
         return loss
     return aten.mean(loss) if number == 1 else aten.sum(loss)
+
+
+def _wide(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """In an autocast region, float16 and bfloat16 tensors in float32: what operators with the policy "float32" get."""
+    return tuple(
+        t.float() if t.dtype in (float16, bfloat16) and is_autocast_enabled(t.device.type) else t
+        for t in tensors
+    )
 
 
 def _weighted(name: str, loss: Tensor, weight: Tensor, reduction: str) -> Tensor:
@@ -276,6 +285,7 @@ def hinge_embedding_loss(
 ) -> Tensor:
     """`input` where target is 1, max(0, margin - input) where it is -1."""
     _no_legacy("hinge_embedding_loss", size_average, reduce)
+    input, target = _wide(input, target)
     zeros = aten.zeros_like(input)
     apart = aten.where(target != 1, aten.clamp(margin - input, min=0.0), zeros)
     together = aten.where(target != -1, input, zeros)
@@ -293,6 +303,7 @@ def margin_ranking_loss(
 ) -> Tensor:
     """max(0, -target * (input1 - input2) + margin)."""
     _no_legacy("margin_ranking_loss", size_average, reduce)
+    input1, input2, target = _wide(input1, input2, target)
     loss = aten.clamp(-target * (input1 - input2) + margin, min=0.0)
     return _reduce("margin_ranking_loss", loss, reduction)
 
@@ -306,6 +317,7 @@ def soft_margin_loss(
 ) -> Tensor:
     """log(1 + exp(-target * input))."""
     _no_legacy("soft_margin_loss", size_average, reduce)
+    input, target = _wide(input, target)
     return _reduce("soft_margin_loss", -logsigmoid(target * input), reduction)
 
 
@@ -320,6 +332,7 @@ def cosine_embedding_loss(
 ) -> Tensor:
     """1 - cos where target is 1, max(0, cos - margin) where it is -1."""
     _no_legacy("cosine_embedding_loss", size_average, reduce)
+    input1, input2, target = _wide(input1, input2, target)
     cosine = cosine_similarity(input1, input2, -1)
     zeros = aten.zeros_like(cosine)
     together = aten.where(target == 1, 1 - cosine, zeros)
@@ -341,6 +354,7 @@ def triplet_margin_loss(
 ) -> Tensor:
     """max(0, distance(anchor, positive) - distance(anchor, negative) + margin)."""
     _no_legacy("triplet_margin_loss", size_average, reduce)
+    anchor, positive, negative = _wide(anchor, positive, negative)
     near = pairwise_distance(anchor, positive, p, eps)
     far = pairwise_distance(anchor, negative, p, eps)
     if swap:
@@ -360,6 +374,7 @@ def poisson_nll_loss(
 ) -> Tensor:
     """Negative log likelihood of Poisson counts; `full` adds Stirling's term."""
     _no_legacy("poisson_nll_loss", size_average, reduce)
+    input, target = _wide(input, target)
     if log_input:
         loss = aten.exp(input) - target * input
     else:
