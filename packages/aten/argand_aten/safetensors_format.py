@@ -52,7 +52,7 @@ def write_tensors(
     for name, tensor in tensors.items():
         _check_saved(name, tensor)
     # The library takes addresses: `kept` owns the memory until it has returned.
-    kept = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    kept = {name: tensor.detach().contiguous().to("cpu") for name, tensor in tensors.items()}
     specs = {
         name: safetensors.TensorSpec(
             dtype=str(tensor.dtype).rpartition(".")[2],
@@ -77,10 +77,10 @@ def _check_saved(name: str, tensor: Tensor) -> None:
             f"save: got {tensor.dtype} for {name!r}, which safetensors does not have; save its "
             "real and imaginary parts"
         )
-    if tensor.device.type != "cpu":
+    if tensor.is_meta:
         raise TypeError(
             f"save: got {name!r} on device {tensor.device}, which has no values to save; "
-            "expected a CPU tensor"
+            "expected a tensor with data"
         )
 
 

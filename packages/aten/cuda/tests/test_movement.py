@@ -14,6 +14,7 @@ if emulated.missing:
 
 import argand_aten as aten
 import argand_c10 as c10
+from argand_aten.safetensors_format import read_tensors, write_tensors
 
 emulated.start()
 
@@ -261,3 +262,10 @@ def test_devices_are_told_apart() -> None:
     assert x.to("cuda") is x
     assert x.to("cuda:0") is x
     assert x.cpu().device.type == "cpu"
+
+
+def test_files_of_tensors(tmp_path: Any) -> None:
+    x = sample((3, 4), c10.float32)
+    path = str(tmp_path / "x.safetensors")
+    write_tensors(path, {"x": x.to("cuda").t()}, {})
+    assert read_tensors(path, path)[0]["x"].tolist() == x.t().tolist()
