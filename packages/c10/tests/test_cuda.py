@@ -148,7 +148,7 @@ def test_streams():
         thread.start()
         thread.join()
     assert seen == [default]
-    assert cuda.ExternalStream(a.cuda_stream) == a
+    assert cuda.ExternalStream(a.cuda_stream) == a == cuda.get_stream_from_external(a.cuda_stream)
     assert cuda.Stream.priority_range() == (0, -5)
 
 
@@ -193,6 +193,7 @@ def test_memory_functions():
     assert cuda.memory_allocated() == before and cuda.max_memory_allocated() == before + 4096
     stats = cuda.memory_stats()
     assert stats["allocated_bytes.all.peak"] == before + 4096 and stats["num_ooms"] == 0
+    assert cuda.memory_stats_as_nested_dict()["allocated_bytes"]["all"]["peak"] == before + 4096
     assert stats["requested_bytes.small_pool.current"] >= 0 and len(stats) == 9 * 3 * 4 + 5
     cuda.empty_cache()
     assert fake.fakeUsed(0) == cuda.memory_reserved()
@@ -230,6 +231,7 @@ def test_memory_fraction():
     cuda.set_per_process_memory_fraction(0.001)
     with pytest.raises(c10.OutOfMemoryError, match="limit of this process"):
         _C._empty_strided((40 * _MIB,), None, c10.uint8, "cuda")
+    assert cuda.get_per_process_memory_fraction() == pytest.approx(0.001)
     cuda.set_per_process_memory_fraction(1.0)
     _C._empty_strided((40 * _MIB,), None, c10.uint8, "cuda")
 

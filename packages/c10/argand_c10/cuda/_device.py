@@ -23,6 +23,7 @@ __all__ = [
     "is_available",
     "is_bf16_supported",
     "is_initialized",
+    "is_tf32_supported",
     "set_device",
     "synchronize",
 ]
@@ -168,6 +169,11 @@ def can_device_access_peer(device: Any, peer_device: Any) -> bool:
 def is_bf16_supported(including_emulation: bool = True) -> bool:
     """Whether the current device computes in bfloat16 (in hardware from capability 8.0 on)."""
     return is_available() and (including_emulation or get_device_capability()[0] >= 8)
+
+
+def is_tf32_supported() -> bool:
+    """Whether the current device can round float32 operands of matrix products to TF32 (from capability 8.0 on)."""
+    return is_available() and get_device_capability()[0] >= 8
 
 
 def get_arch_list() -> list[str]:

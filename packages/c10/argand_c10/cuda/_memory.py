@@ -13,6 +13,7 @@ from argand_c10.cuda._device import index_of, is_available
 __all__ = [
     "MemPool",
     "empty_cache",
+    "get_per_process_memory_fraction",
     "max_memory_allocated",
     "max_memory_reserved",
     "mem_get_info",
@@ -20,6 +21,7 @@ __all__ = [
     "memory_reserved",
     "memory_snapshot",
     "memory_stats",
+    "memory_stats_as_nested_dict",
     "memory_summary",
     "reset_accumulated_memory_stats",
     "reset_max_memory_allocated",
@@ -39,6 +41,18 @@ def memory_stats(device: Any = None) -> collections.OrderedDict[str, int]:
     """
     stats = _C._cuda_memory_stats(index_of(device)) if is_available() else {}
     return collections.OrderedDict(sorted(stats.items()))
+
+
+def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
+    """`memory_stats` as dicts in dicts: stats["allocated_bytes"]["all"]["peak"]."""
+    nested: dict[str, Any] = {}
+    for name, value in memory_stats(device).items():
+        (*path, last) = name.split(".")
+        place = nested
+        for part in path:
+            place = place.setdefault(part, {})
+        place[last] = value
+    return nested
 
 
 def memory_allocated(device: Any = None) -> int:
@@ -102,6 +116,12 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
             f"set_per_process_memory_fraction: got {fraction!r}, expected a number from 0 to 1"
         )
     _C._cuda_memory_limit(index_of(device), float(fraction))
+
+
+def get_per_process_memory_fraction(device: Any = None) -> float:
+    """The part of a device's memory that this process may have; 1.0 unless it was set."""
+    limit = _C._cuda_memory_stats(index_of(device))["limit_bytes"]
+    return limit / mem_get_info(device)[1] if limit else 1.0
 
 
 _STATES = ("inactive", "active_allocated", "active_pending_free")

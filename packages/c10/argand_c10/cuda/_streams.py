@@ -15,6 +15,7 @@ __all__ = [
     "StreamContext",
     "current_stream",
     "default_stream",
+    "get_stream_from_external",
     "set_stream",
     "stream",
 ]
@@ -135,6 +136,11 @@ def current_stream(device: Any = None) -> Stream:
 def default_stream(device: Any = None) -> Stream:
     """The stream of a device on which work goes that nobody sent elsewhere."""
     return Stream(device, stream_ptr=0)
+
+
+def get_stream_from_external(data_ptr: int, device: Any = None) -> Stream:
+    """The same as `ExternalStream(data_ptr, device)`."""
+    return ExternalStream(data_ptr, device)
 
 
 def set_stream(stream: Stream | None) -> None:
