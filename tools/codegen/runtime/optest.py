@@ -18,6 +18,17 @@ import pytest
 
 from tools.codegen import dtypes as dt
 from tools.codegen.model import Argument, Schema
+from tools.codegen.runtime.under_test import (
+    DEVICE,
+    array_of,
+    aten,
+    c10,
+    dtype_name,
+    dtype_object,
+    make,
+    no_kernel,
+    on_device,
+)
 from tools.codegen.samples import TensorSample, parse_tensor
 
 Array: TypeAlias = Any  # a NumPy array
@@ -82,44 +93,7 @@ _BY_VALUE = ("sort", "topk")  # where equal elements are, is not defined
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.5, 30.0, -30.0, 1e30, -1e30, np.inf, -np.inf, np.nan)
 
 
-# ---- the library under test ----------------------------------------------------------------------------------------
-
-
-def aten() -> Any:
-    import argand_aten
-
-    return argand_aten
-
-
-def c10() -> Any:
-    import argand_c10
-
-    return argand_c10
-
-
-def dtype_object(name: str) -> Any:
-    return getattr(c10(), name)
-
-
-def dtype_name(t: Any) -> str:
-    return str(t.dtype).rsplit(".", 1)[-1]
-
-
-def make(array: Array, dtype: str) -> Any:
-    """A fresh contiguous tensor with these values."""
-    storable = np.array(
-        array, dtype="float32" if dtype == "bfloat16" else dtype, order="C", copy=True
-    )
-    t = aten().from_numpy(storable)
-    return t.to(dtype_object(dtype)) if dtype == "bfloat16" else t
-
-
-def array_of(t: Any) -> Any:
-    """A result as NumPy (bfloat16 as float32); lists and tuples of tensors too."""
-    if isinstance(t, (list, tuple)):
-        return [array_of(x) for x in t]
-    t = t.detach()
-    return t.to(c10().float32).numpy() if dtype_name(t) == "bfloat16" else t.numpy()
+# ---- the operator under test ---------------------------------------------------------------------------------------
 
 
 def operator(case: Case) -> Callable[..., Any]:
@@ -336,7 +310,7 @@ def tensors(call: Call) -> Call:
 
 
 def run(case: Case, call: Call) -> Any:
-    return operator(case)(*call.args, **call.kwargs)
+    return operator(case)(*call.args, **on_device(case.parsed, call.args, call.kwargs))
 
 
 # ---- comparing -----------------------------------------------------------------------------------------------------
@@ -395,7 +369,7 @@ def parameters(cases: Sequence[Case], check: str) -> list[Any]:
     found = []
     for case in cases:
         for dtype in _dtypes_for(case, check):
-            reason = case.skips.get(check)
+            reason = case.skips.get(check) or no_kernel(case.kind, dtype)
             marks = [pytest.mark.skip(reason=reason)] if reason else []
             found.append(pytest.param(case, dtype, id=f"{case.name}-{dtype}", marks=marks))
     return found
@@ -566,7 +540,7 @@ def check_out(case: Case, dtype: str) -> None:
     call = sample_calls(case, dtype)[0]
     ready = tensors(call)
     expected = as_list(run(case, ready))
-    outs = [aten().empty([0], dtype=e.dtype) for e in expected]
+    outs = [aten().empty([0], dtype=e.dtype, device=e.device) for e in expected]
     given = outs[0] if len(outs) == 1 else tuple(outs)
     returned = as_list(operator(case)(*ready.args, **ready.kwargs, out=given))
     for out, got, want in zip(outs, returned, expected, strict=True):
@@ -575,7 +549,9 @@ def check_out(case: Case, dtype: str) -> None:
         np.testing.assert_array_equal(array_of(out), array_of(want))
     if dtype_name(expected[0]) in dt.FLOATING and len(outs) == 1:
         with pytest.raises((RuntimeError, TypeError)):
-            operator(case)(*ready.args, **ready.kwargs, out=aten().empty([0], dtype=c10().int64))
+            operator(case)(
+                *ready.args, **ready.kwargs, out=aten().empty([0], dtype=c10().int64, device=DEVICE)
+            )
 
 
 def check_inplace(case: Case, dtype: str) -> None:

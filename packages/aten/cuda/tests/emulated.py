@@ -58,13 +58,16 @@ def _patch_interpreter() -> None:
 
 def run_kernel(name: str, grid: tuple[int, int, int], params: Any) -> None:
     """Runs a specialization with the parameters that the driver was given."""
+    import triton.language as tl
+
     from argand_aten_cuda import provider
 
     kernel = provider._kernels()[name.split(";")[0]][0]
     variant = kernel.parse(name)
-    arguments: dict[str, Any] = {n: variant[n] for n in kernel.constants}
+    dtypes = {n: getattr(tl, "int1" if d == "bool" else d) for n, d in kernel.dtypes(variant).items()}
+    arguments: dict[str, Any] = {**{n: variant[n] for n in kernel.constants}, **dtypes}
     types = kernel.parameters(variant)
-    order = [n for n in kernel.function.arg_names if n not in kernel.constants]
+    order = [n for n in kernel.function.arg_names if n in types]
     for i, parameter in enumerate(order):
         text = types[parameter]
         if text.startswith("*"):
@@ -112,9 +115,12 @@ def _launch(name: bytes, x: int, y: int, z: int, params: Any) -> None:
 
 def start() -> None:
     """From now on kernels run in the interpreter."""
+    import device_library
+
     import argand_aten_cuda
 
     _patch_interpreter()
+    device_library.install()
     argand_aten_cuda._C.set_provider(_provide)
     ctypes.CDLL(DRIVER).fakeRunKernels(_launch)
 

@@ -1,0 +1,79 @@
+"""Generated kernels compile for sm_90 without a GPU; names and archives."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+triton = pytest.importorskip("triton")
+
+from argand_aten_cuda import archive, provider
+from argand_aten_cuda.compile import compile_variant, kernels_of, target_of
+from argand_aten_cuda.kernel import Kernel
+
+GENERATED = [m for m in provider._modules() if ".generated.kernels_" in m]
+KERNELS = [k for module in GENERATED for k in kernels_of(module)]
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+
+
+def first_variant(kernel: Kernel, dtype: str) -> dict[str, object]:
+    found = [v for v in kernel.variants(all_types=True) if v["T"] == dtype and v["I"] == "i32"]
+    usual = [v for v in kernel.variants() if v["T"] == dtype]
+    return (usual or found)[0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("number", range(0, len(KERNELS), 12), ids=lambda n: KERNELS[n].name)
+def test_compiles(number: int, dtype: str) -> None:
+    kernel = KERNELS[number]
+    if dtype not in kernel.types["T"]:
+        pytest.skip(f"{kernel.name} does not compute in {dtype}")
+    done = compile_variant(kernel, first_variant(kernel, dtype), "sm_90")
+    assert done.image[:4] == b"\x7fELF" and done.entry == kernel.name and done.threads == 128
+
+
+def test_products_and_sums_are_not_contracted() -> None:
+    """fma would round once where eager rounds twice."""
+    from triton.compiler import ASTSource
+
+    kernel = next(k for k in KERNELS if k.name == "add_contiguous")
+    variant = {"T": "float32", "I": "i32", "BLOCK": 1024}
+    types = kernel.parameters(variant)
+    names = kernel.function.arg_names
+    source = ASTSource(kernel.function, {n: types.get(n, "constexpr") for n in names}, {(names.index("BLOCK"),): 1024})
+    ptx = triton.compile(source, target=target_of("sm_90"), options={"enable_fp_fusion": False}).asm["ptx"]
+    assert "fma." not in ptx and "mul.f32" in ptx
+
+
+def test_hip() -> None:
+    kernel = next(k for k in KERNELS if k.name == "add_contiguous")
+    done = compile_variant(kernel, {"T": "float32", "I": "i32", "BLOCK": 1024}, "gfx942")
+    assert done.image[:4] == b"\x7fELF" and done.threads == 256
+
+
+def test_names_are_unique_and_parse_back() -> None:
+    names = [k.name for m in provider._modules() for k in getattr(importlib.import_module(m), "KERNELS", ())]
+    assert len(names) == len(set(names))
+    for kernel in KERNELS:
+        for variant in kernel.variants():
+            assert kernel.parse(kernel.text(variant)) == variant
+    with pytest.raises(ValueError, match="expected 'add_contiguous;T=...;I=...;BLOCK=...'"):
+        next(k for k in KERNELS if k.name == "add_contiguous").parse("add_contiguous;T=float32")
+
+
+def test_archives(tmp_path: Path) -> None:
+    kernels = [archive.Compiled(f"k{i};T=float32", bytes([i % 3]) * 5000, "k", 128, i) for i in range(7)]
+    path = tmp_path / "kernels.bin"
+    archive.write(path, kernels)
+    found = archive.Archive(path)
+    assert len(found) == 7 and [found.get(k.name) for k in kernels] == kernels and found.get("other") is None
+    assert path.stat().st_size < 2 * 5000, "equal images are stored once"
+    path.write_bytes(b"\0" * 64)
+    with pytest.raises(ValueError, match="expected an archive of kernels"):
+        archive.Archive(path)

@@ -1,0 +1,61 @@
+"""The registry's generated tests of values on an emulated CUDA device: a sample spread over all families and kinds."""
+
+from __future__ import annotations
+
+import os
+
+os.environ["ARGAND_TEST_DEVICE"] = "cuda"  # read when optest is imported
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import emulated
+import pytest
+
+if emulated.missing:
+    pytest.skip(emulated.missing, allow_module_level=True)
+
+from tools.codegen.runtime import optest
+
+emulated.start()
+
+_TESTS = Path(__file__).absolute().parents[2] / "generated" / "tests"
+_KINDS = ("pointwise", "reduction", "scan")
+_DTYPES = ("float32", "bfloat16", "int64", "bool")
+
+
+def _cases() -> list[Any]:
+    sys.path.insert(0, str(_TESTS))
+    found = []
+    for path in sorted(_TESTS.glob("test_*.py")):
+        if path.name.startswith("test_gradients"):
+            continue
+        module = importlib.import_module(path.stem)
+        found += [c for c in module.CASES if c.kind in _KINDS and c.reference is not None]
+    return found
+
+
+CASES = _cases()
+
+
+@pytest.mark.parametrize("number", range(0, len(CASES), 4), ids=lambda n: CASES[n].name)
+def test_reference(number: int) -> None:
+    case = CASES[number]
+    dtype = [d for d in case.dtypes if d in _DTYPES][number % 3 % max(1, sum(d in _DTYPES for d in case.dtypes))]
+    if "reference" in case.skips:
+        pytest.skip(case.skips["reference"])
+    optest.check_reference(case, dtype)
+    emulated.check()
+
+
+@pytest.mark.parametrize("number", range(1, len(CASES), 9), ids=lambda n: CASES[n].name)
+@pytest.mark.parametrize("check", ["broadcast", "noncontiguous", "out", "inplace"])
+def test_layouts(check: str, number: int) -> None:
+    case = CASES[number]
+    dtypes = [p.values[1] for p in optest.parameters([case], check)]
+    if not dtypes or check in case.skips:
+        pytest.skip("the operator has no such form")
+    getattr(optest, f"check_{check}")(case, dtypes[0])
+    emulated.check()
