@@ -10,7 +10,17 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from tools.codegen.expr import MASK, PRIMITIVES, Call, Cast, Element, Name, Number, shared_subexpressions, walk
+from tools.codegen.expr import (
+    MASK,
+    PRIMITIVES,
+    Call,
+    Cast,
+    Element,
+    Name,
+    Number,
+    shared_subexpressions,
+    walk,
+)
 from tools.codegen.print_python import safe
 
 _WRITTEN: Final[dict[str, str]] = {

@@ -7,7 +7,6 @@ import argand_c10
 argand_c10.check_abi("argand-aten-cuda", built_for=2)
 
 import argand_aten  # noqa: E402, F401  (the ABI is checked first; its operators must be registered)
-
 from argand_aten_cuda import _C, libraries  # noqa: E402
 from argand_aten_cuda.provider import find  # noqa: E402
 

@@ -8,10 +8,9 @@ import pkgutil
 from functools import cache
 from pathlib import Path
 
-from argand_c10.disk_cache import DiskCache
-
 from argand_aten_cuda.archive import Archive, Compiled
 from argand_aten_cuda.kernel import Kernel
+from argand_c10.disk_cache import DiskCache
 
 _FOLDER = Path(__file__).parent
 _PACKAGES = ("kernels", "generated")

@@ -48,7 +48,7 @@ def test_products_and_sums_are_not_contracted() -> None:
     names = kernel.function.arg_names
     source = ASTSource(kernel.function, {n: types.get(n, "constexpr") for n in names}, {(names.index("BLOCK"),): 1024})
     ptx = triton.compile(source, target=target_of("sm_90"), options={"enable_fp_fusion": False}).asm["ptx"]
-    assert "fma." not in ptx and "mul.f32" in ptx
+    assert "fma.rn" not in ptx and "mul.rn.f32" in ptx
 
 
 def test_hip() -> None:
