@@ -96,19 +96,20 @@ Tensor probabilities(const Tensor& s, const Tensor& lse) {
 std::tuple<Tensor, Tensor> forward_by_operators(const Problem& p, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, bool causal,
                                                 double scale) {
   const int wide = sum_dtype(q.dtype());
-  const Tensor s = scores(p, dense(q, wide), shared_heads(p, dense(k, wide)), mask, causal, scale);
+  const Tensor s = scores(p, aligned_dense(q, wide), shared_heads(p, aligned_dense(k, wide)), mask, causal, scale);
   const Tensor lse = ops::logsumexp(s, IntList{-1});
-  return {dense(ops::matmul(probabilities(s, lse), shared_heads(p, dense(v, wide))), q.dtype()), lse};
+  return {aligned_dense(ops::matmul(probabilities(s, lse), shared_heads(p, aligned_dense(v, wide))), q.dtype()), lse};
 }
 std::tuple<Tensor, Tensor, Tensor> backward_by_operators(const Problem& p, const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v,
                                                          const Tensor& mask, const Tensor& out, const Tensor& lse, bool causal, double scale) {
   const int wide = sum_dtype(q.dtype());
-  const Tensor qw = dense(q, wide), kw = shared_heads(p, dense(k, wide)), vw = shared_heads(p, dense(v, wide)), g = dense(grad, wide);
+  const Tensor qw = aligned_dense(q, wide), kw = shared_heads(p, aligned_dense(k, wide)), vw = shared_heads(p, aligned_dense(v, wide)),
+               g = aligned_dense(grad, wide);
   const Tensor prob = probabilities(scores(p, qw, kw, mask, causal, scale), lse);
-  const Tensor delta = ops::sum(ops::mul(g, dense(out, wide)), IntList{-1}, true);
+  const Tensor delta = ops::sum(ops::mul(g, aligned_dense(out, wide)), IntList{-1}, true);
   const Tensor ds = ops::mul(ops::mul(prob, ops::sub(ops::matmul(g, ops::transpose(vw, -2, -1)), delta)), Scalar(scale));
   const Tensor gk = ops::matmul(ops::transpose(ds, -2, -1), qw), gv = ops::matmul(ops::transpose(prob, -2, -1), g);
-  return {dense(ops::matmul(ds, kw), q.dtype()), dense(over_groups(p, gk), k.dtype()), dense(over_groups(p, gv), v.dtype())};
+  return {aligned_dense(ops::matmul(ds, kw), q.dtype()), aligned_dense(over_groups(p, gk), k.dtype()), aligned_dense(over_groups(p, gv), v.dtype())};
 }
 bool by_operators(const Problem& p, const Tensor& q, double scale) { return q.dtype() == ARGAND_FLOAT64 || p.block() < 0 || !(scale > 0); }
 
@@ -162,8 +163,8 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad_out, co
     return {ops::fill_(result_like(query, query.sizes()), Scalar(0)), ops::fill_(result_like(key, key.sizes()), Scalar(0)),
             ops::fill_(result_like(value, value.sizes()), Scalar(0))};
   if (by_operators(p, query, scale)) return backward_by_operators(p, grad_out, query, key, value, attn_mask, out, logsumexp, is_causal, scale);
-  const Tensor g = heads_of(grad_out.dtype() == query.dtype() ? grad_out : dense(grad_out, query.dtype())), q = heads_of(query), k = heads_of(key),
-               v = heads_of(value), o = heads_of(out), lse = dense(logsumexp);
+  const Tensor g = heads_of(grad_out.dtype() == query.dtype() ? grad_out : aligned_dense(grad_out, query.dtype())), q = heads_of(query),
+               k = heads_of(key), v = heads_of(value), o = heads_of(out), lse = aligned_dense(logsumexp);
   const Tensor gq = result_like(query, query.sizes()), gk = result_like(key, key.sizes()), gv = result_like(value, value.sizes()),
                delta = empty_on(lse, lse.sizes(), lse.dtype());
   bool align = true;

@@ -13,7 +13,7 @@ struct Channels {
   int64_t channels, space, count;  // count: elements of a channel
   int columns;                     // channels of a tile
   int64_t splits, each;            // the parts of a channel's sums
-  explicit Channels(const Tensor& x) : channels(x.size(1)), space(product(x.sizes(), 2, x.dim())), count(x.size(0) * space) {
+  explicit Channels(const Tensor& x) : channels(x.size(1)), space(elements_in(x.sizes(), 2, x.dim())), count(x.size(0) * space) {
     columns = space < kShortSpace && channels > 1 ? kManyChannels : kFewChannels;
     const int64_t rows = kTile / columns, most = std::max<int64_t>(1, kPrograms / cdiv(std::max<int64_t>(channels, 1), columns));
     each = std::max(rows, cdiv(cdiv(count, most), rows) * rows);
@@ -31,7 +31,7 @@ Tensor channel_vector(const char* argument, const Tensor& t, int64_t channels, i
   if (t && t.numel() != channels)
     fail(ARGAND_SHAPE_ERROR, "batch_norm: %s should contain %lld elements, but got shape %s", argument, static_cast<long long>(channels),
          to_string(t.sizes()).c_str());
-  return dense(t, dtype);
+  return aligned_dense(t, dtype);
 }
 int weights_dtype(int dtype, const Tensor& a, const Tensor& b) {
   return (!a || a.dtype() == dtype) && (!b || b.dtype() == dtype) ? dtype : sum_dtype(dtype);
@@ -85,7 +85,7 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const 
     fail(ARGAND_SHAPE_ERROR, "batch_norm: Expected at least 2 dimensions for input tensor but received shape %s", to_string(input.sizes()).c_str());
   if (!training && (!running_mean || !running_var))
     fail(ARGAND_RUNTIME_ERROR, "batch_norm: expected running_mean and running_var to be defined when training=False");
-  const Tensor x = dense(input);
+  const Tensor x = aligned_dense(input);
   const Channels s(x);
   const int dtype = x.dtype(), stat = sum_dtype(dtype), weights = weights_dtype(dtype, weight, bias);
   const Tensor w = channel_vector("weight", weight, s.channels, weights), b = channel_vector("bias", bias, s.channels, weights);
@@ -101,7 +101,7 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const 
     batch_statistics(x, s, mean, spread, m, v, momentum, eps);
     if (count) write_back(running_mean, m), write_back(running_var, v);
   } else {
-    mean = dense(running_mean, stat), spread = dense(running_var, stat);
+    mean = aligned_dense(running_mean, stat), spread = aligned_dense(running_var, stat);
   }
   const Kernel* k = slots[float_index("batch_norm", dtype)][weights != dtype][wide(x)][training][w.defined()][b.defined()].get(
       "batch_norm_apply;T=%s;A=%s;W=%s;I=%s;TRAINING=%d;HAS_W=%d;HAS_B=%d;BLOCK=%d", kDTypeName[dtype], kDTypeName[stat], kDTypeName[weights],
@@ -126,7 +126,7 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward(const Tensor& grad
   static Slot sums[kFloats][2], finish[kFloats][kFloats][2], slots[kFloats][2][2][2][2];
   if (grad_out.dtype() != input.dtype())
     fail(ARGAND_DTYPE_ERROR, "batch_norm_backward: got dtypes %s and %s, expected the same", kDTypeName[grad_out.dtype()], kDTypeName[input.dtype()]);
-  const Tensor x = dense(input), dy = dense(grad_out);
+  const Tensor x = aligned_dense(input), dy = aligned_dense(grad_out);
   const Channels s(x);
   const int dtype = x.dtype(), stat = sum_dtype(dtype), index = float_index("batch_norm_backward", dtype),
             weights = weights_dtype(dtype, weight, Tensor());

@@ -5,7 +5,7 @@
 namespace argand::kernels::cuda {
 namespace {
 
-constexpr int kBlock = 256, kRows = 4;
+constexpr int kBlock = 256;
 
 }  // namespace
 
@@ -15,14 +15,14 @@ Tensor embedding_backward(const Tensor& grad_output, const Tensor& indices, int6
   const char* op = "embedding_backward";
   if (indices.dtype() != ARGAND_INT64 && indices.dtype() != ARGAND_INT32)
     fail(ARGAND_DTYPE_ERROR, "%s: got indices of dtype %s, expected int64 or int32", op, kDTypeName[indices.dtype()]);
-  const Tensor grad = dense(grad_output);
+  const Tensor grad = aligned_dense(grad_output);
   const int64_t n = grad.size(-1), count = indices.numel();
   if (grad.numel() != n * count)
     fail(ARGAND_SHAPE_ERROR, "%s: got grad of shape %s, expected %s and one more dim", op, to_string(grad.sizes()).c_str(),
          to_string(indices.sizes()).c_str());
   const Tensor out = ops::zeros({num_weights, n}, grad.dtype(), grad.device());
   if (count == 0 || n == 0) return out;
-  const Tensor packed = dense(indices, ARGAND_INT64);
+  const Tensor packed = aligned_dense(indices, ARGAND_INT64);
   const Tensor flat = view_of(packed, {count}, {1}, packed->offset);
   const auto [index, order] = ops::sort(flat, 0, false, true);
   const Kernel* k = slots[float_index(op, grad.dtype())][scale_grad_by_freq].get("embedding_backward_runs;T=%s;BY_COUNT=%d;BLOCK=%d",

@@ -45,15 +45,17 @@ inline int float_index(const char* op, int dtype) {
 inline int sum_dtype(int dtype) { return dtype == ARGAND_FLOAT64 ? ARGAND_FLOAT64 : ARGAND_FLOAT32; }
 
 // `t` in row-major order at an address that kernels may call a multiple of 16 bytes; undefined stays.
-inline Tensor dense(const Tensor& t) {
+inline Tensor aligned_dense(const Tensor& t) {
   if (!t || (t.is_contiguous() && reinterpret_cast<uintptr_t>(t->data) % 16 == 0)) return t;
   return ops::clone(t, 0);
 }
-inline Tensor dense(const Tensor& t, int dtype) { return !t || t.dtype() == dtype ? dense(t) : ops::_to_copy(t, dtype, std::nullopt, false, 0); }
+inline Tensor aligned_dense(const Tensor& t, int dtype) {
+  return !t || t.dtype() == dtype ? aligned_dense(t) : ops::_to_copy(t, dtype, std::nullopt, false, 0);
+}
 inline const void* address(const Tensor& t) { return t ? t->data : nullptr; }
 inline Tensor empty_on(const Tensor& like, IntList sizes, int dtype) { return empty(sizes, dtype, like.device()); }
 
-inline int64_t product(IntList l, int64_t begin, int64_t end) {
+inline int64_t elements_in(IntList l, int64_t begin, int64_t end) {
   int64_t p = 1;
   for (int64_t i = begin; i < end; i++) p *= l[i];
   return p;

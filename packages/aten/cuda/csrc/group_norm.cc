@@ -31,7 +31,7 @@ Tensor weight_of(const char* op, const Tensor& w, int64_t channels, int dtype) {
   if (w && w.numel() != channels)
     fail(ARGAND_SHAPE_ERROR, "%s: got a weight or bias of shape %s, expected %lld elements", op, to_string(w.sizes()).c_str(),
          static_cast<long long>(channels));
-  return dense(w, dtype);
+  return aligned_dense(w, dtype);
 }
 int weights_dtype(int dtype, const Tensor& a, const Tensor& b) {
   return (!a || a.dtype() == dtype) && (!b || b.dtype() == dtype) ? dtype : sum_dtype(dtype);
@@ -43,7 +43,7 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm(const Tensor& input, const 
                                                      int64_t group, double eps) {
   static Slot slots[kFloats][2][2][2][2];
   const char* op = "group_norm";
-  const Tensor x = dense(input);
+  const Tensor x = aligned_dense(input);
   const Groups s(op, x, N, C, HxW, group);
   const int dtype = x.dtype(), stat = sum_dtype(dtype), wide = weights_dtype(dtype, weight, bias);
   const Tensor w = weight_of(op, weight, C, wide), b = weight_of(op, bias, C, wide);
@@ -65,7 +65,7 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm_backward(const Tensor& grad
   const char* op = "group_norm_backward";
   if (grad_out.dtype() != input.dtype())
     fail(ARGAND_DTYPE_ERROR, "%s: got dtypes %s and %s, expected the same", op, kDTypeName[grad_out.dtype()], kDTypeName[input.dtype()]);
-  const Tensor dy = dense(grad_out), x = dense(input), m = dense(mean), r = dense(rstd);
+  const Tensor dy = aligned_dense(grad_out), x = aligned_dense(input), m = aligned_dense(mean), r = aligned_dense(rstd);
   const Groups s(op, x, N, C, HxW, group);
   const int dtype = x.dtype(), stat = sum_dtype(dtype), index = float_index(op, dtype), wide = weights_dtype(dtype, weight, Tensor()),
             aligned = s.align == 16;

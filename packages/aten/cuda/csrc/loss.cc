@@ -22,7 +22,7 @@ struct Problem {
       fail(ARGAND_SHAPE_ERROR, "%s: weight tensor should be defined either for all %lld classes or no classes but got weight tensor of shape: %s", op,
            static_cast<long long>(classes), to_string(w.sizes()).c_str());
     size32(op, rows), size32(op, classes);
-    target = dense(y, ARGAND_INT64), weight = dense(w, sum_dtype(self.dtype()));
+    target = aligned_dense(y, ARGAND_INT64), weight = aligned_dense(w, sum_dtype(self.dtype()));
   }
 };
 
@@ -32,7 +32,7 @@ std::tuple<Tensor, Tensor> nll_loss_forward(const Tensor& self, const Tensor& ta
   static Slot slots[kFloats][3][2], totals[kFloats][3];
   const char* op = "nll_loss";
   const Problem p(op, self, target, weight);
-  const Tensor x = dense(self);
+  const Tensor x = aligned_dense(self);
   const int dtype = x.dtype(), index = float_index(op, dtype), r = static_cast<int>(reduction);
   const Tensor total = empty_on(x, {}, dtype), out = empty_on(x, reduction == 0 ? target.sizes() : IntList(), dtype);
   const int64_t parts = cdiv(p.rows, kRows);
@@ -51,7 +51,7 @@ Tensor nll_loss_backward(const Tensor& grad_output, const Tensor& self, const Te
   static Slot slots[kFloats][3][2][2];
   const char* op = "nll_loss_backward";
   const Problem p(op, self, target, weight);
-  const Tensor grad = dense(grad_output, self.dtype()), out = empty_on(self, self.sizes(), self.dtype());
+  const Tensor grad = aligned_dense(grad_output, self.dtype()), out = empty_on(self, self.sizes(), self.dtype());
   if (out.numel() == 0) return out;
   const int dtype = self.dtype(), r = static_cast<int>(reduction), align = alignment(p.classes);
   const Kernel* k = slots[float_index(op, dtype)][r][p.weight.defined()][align == 16].get(

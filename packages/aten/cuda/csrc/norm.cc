@@ -18,7 +18,7 @@ struct Rows {
     if (shape.n == 0 || lead < 0 || !(IntList(x->sizes + lead, shape.n) == shape))
       fail(ARGAND_SHAPE_ERROR, "%s: Given normalized_shape=%s, expected input with shape [*, %s, but got input of size %s", op,
            to_string(shape).c_str(), to_string(shape).c_str() + 1, to_string(x.sizes()).c_str());
-    n = product(shape, 0, shape.n), rows = product(x.sizes(), 0, lead), align = alignment(n);
+    n = elements_in(shape, 0, shape.n), rows = elements_in(x.sizes(), 0, lead), align = alignment(n);
     const int fit = n > kUnaligned && align == 1 ? -1 : block_index(kBlocks, n);
     block = fit, each = fit == 0 ? 4 : 1;
     size32(op, rows), size32(op, n);
@@ -45,7 +45,7 @@ struct Weights {
              static_cast<long long>(n));
     const bool as_input = (!weight || weight.dtype() == x.dtype()) && (!bias || bias.dtype() == x.dtype());
     dtype = as_input ? x.dtype() : sum_dtype(x.dtype());
-    w = dense(weight, dtype), b = dense(bias, dtype);
+    w = aligned_dense(weight, dtype), b = aligned_dense(bias, dtype);
   }
 };
 
@@ -113,7 +113,7 @@ std::tuple<Tensor, Tensor, Tensor> backward(const char* op, const Tensor& grad, 
                                             const Tensor& rstd, const Tensor& weight, int bias_dtype, bool want_x, bool want_w, bool want_b) {
   if (grad.dtype() != input.dtype())
     fail(ARGAND_DTYPE_ERROR, "%s: got dtypes %s and %s, expected the same", op, kDTypeName[grad.dtype()], kDTypeName[input.dtype()]);
-  const Tensor dy = dense(grad), x = dense(input), m = dense(mean), r = dense(rstd);
+  const Tensor dy = aligned_dense(grad), x = aligned_dense(input), m = aligned_dense(mean), r = aligned_dense(rstd);
   const Rows s(op, x, shape);
   const Weights p(op, x, weight, Tensor(), s.n);
   const bool sums = want_w || want_b;
@@ -135,7 +135,7 @@ std::tuple<Tensor, Tensor, Tensor> backward(const char* op, const Tensor& grad, 
 
 std::tuple<Tensor, Tensor, Tensor> native_layer_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight, const Tensor& bias,
                                                      double eps) {
-  const Tensor x = dense(input);
+  const Tensor x = aligned_dense(input);
   const Rows s("layer_norm", x, normalized_shape);
   const Weights p("layer_norm", x, weight, bias, s.n);
   const Tensor out = empty_on(x, x.sizes(), x.dtype()), mean = statistics(x, normalized_shape), rstd = statistics(x, normalized_shape);
@@ -151,7 +151,7 @@ std::tuple<Tensor, Tensor, Tensor> native_layer_norm_backward(const Tensor& grad
 }
 
 std::tuple<Tensor, Tensor> fused_rms_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight, double eps) {
-  const Tensor x = dense(input);
+  const Tensor x = aligned_dense(input);
   const Rows s("rms_norm", x, normalized_shape);
   const Weights p("rms_norm", x, weight, Tensor(), s.n);
   const Tensor out = empty_on(x, x.sizes(), x.dtype()), rrms = statistics(x, normalized_shape);

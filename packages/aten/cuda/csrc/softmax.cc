@@ -6,7 +6,7 @@ namespace argand::kernels::cuda {
 namespace {
 
 constexpr int kBlocks[] = {64, 256, 1024, 2048, 4096, 8192};
-constexpr int kLong = 4096, kUnaligned = 1024, kColumnRows = 16, kColumns = 64;
+constexpr int kColumnRows = 16, kColumns = 64;
 
 // A dim of a dense tensor as three nested loops: outer x n x inner.
 struct Loops {
@@ -17,9 +17,9 @@ struct Loops {
       fail(ARGAND_INDEX_ERROR, "%s: Dimension out of range (expected to be in range of [%lld, %lld], but got %lld)", op,
            static_cast<long long>(-ndim), static_cast<long long>(ndim - 1), static_cast<long long>(dim));
     const int64_t d = dim < 0 ? dim + ndim : dim;
-    outer = product(t.sizes(), 0, t.dim() ? d : 0);
+    outer = elements_in(t.sizes(), 0, t.dim() ? d : 0);
     n = t.dim() ? t.size(d) : 1;
-    inner = product(t.sizes(), d + 1, t.dim());
+    inner = elements_in(t.sizes(), d + 1, t.dim());
   }
 };
 
@@ -34,8 +34,9 @@ void run(const char* op, const char* name, Slot (&slots)[2][16], int dtype, bool
     const Kernel* k =
         slot[0].get("%s_columns;T=%s;LOG=%d;BLOCK_N=%d;BLOCK_I=%d;ALIGN=%d", name, kDTypeName[dtype], log, kColumnRows, kColumns, align);
     launch(k, grid(op, l.outer * cdiv(l.inner, kColumns)), pointers..., n, size32(op, l.inner / align));
-  } else if (block < 0 || (align == 1 && l.n > kUnaligned)) {
-    launch(slot[1].get("%s_long;T=%s;LOG=%d;BLOCK=%d;ALIGN=%d", name, kDTypeName[dtype], log, kLong, align), grid(op, l.outer), pointers...,
+  } else if (block < 0) {
+    const int most = dtype == ARGAND_FLOAT32 ? 16384 : 8192;
+    launch(slot[1].get("%s_long;T=%s;LOG=%d;BLOCK=%d;ALIGN=%d", name, kDTypeName[dtype], log, most, align), grid(op, l.outer), pointers...,
            n / align);
   } else {
     const int each = kBlocks[block] < 1024 ? 1024 / kBlocks[block] : 1;
@@ -46,7 +47,7 @@ void run(const char* op, const char* name, Slot (&slots)[2][16], int dtype, bool
 
 Tensor forward(const char* op, const Tensor& self, int64_t dim, int dtype, bool log) {
   static Slot slots[kFloats][2][2][16];
-  const Tensor x = dense(self, dtype == ARGAND_DTYPE_NONE ? self.dtype() : dtype);
+  const Tensor x = aligned_dense(self, dtype == ARGAND_DTYPE_NONE ? self.dtype() : dtype);
   const int index = float_index(op, x.dtype());
   const Loops loops(op, x, dim);
   const Tensor out = empty_on(x, x.sizes(), x.dtype());
@@ -59,7 +60,7 @@ Tensor backward(const char* op, const Tensor& grad, const Tensor& output, int64_
   if (grad.dtype() != output.dtype() || !(grad.sizes() == output.sizes()))
     fail(ARGAND_SHAPE_ERROR, "%s: got grad of shape %s (%s) and output of shape %s (%s), expected equal ones", op, to_string(grad.sizes()).c_str(),
          kDTypeName[grad.dtype()], to_string(output.sizes()).c_str(), kDTypeName[output.dtype()]);
-  const Tensor g = dense(grad), y = dense(output);
+  const Tensor g = aligned_dense(grad), y = aligned_dense(output);
   const int index = float_index(op, y.dtype());
   const Loops loops(op, y, dim);
   const Tensor out = empty_on(y, y.sizes(), y.dtype());

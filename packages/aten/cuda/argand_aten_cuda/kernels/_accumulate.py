@@ -16,6 +16,15 @@ def widen(x):
 
 
 @triton.jit
+def narrow(x, pointer):
+    """float64 rounded to what `pointer` points to, by way of float32."""
+    if pointer.dtype.element_ty == tl.float64:
+        return x
+    else:
+        return x.to(tl.float32).to(pointer.dtype.element_ty)
+
+
+@triton.jit
 def report(index, bad, error, op, info):
     """Writes indices that are out of range into the device's error record (docs/notes/cuda_kernels.md); the operator last, which marks it as full."""
     zero = tl.zeros(index.shape, tl.int32)

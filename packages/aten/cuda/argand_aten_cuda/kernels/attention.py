@@ -336,12 +336,19 @@ def attention_backward_query(
 
 @triton.jit
 def key_tiles(
-    acc_k, acc_v, k, v, q, grad, mask, column, lse, delta, begin, end, queries, keys, q_s, g_s, m_q, m_k, width, v_width, scale,
+    acc_k, acc_v, k, v, q, grad, mask, column, lse, delta, head, begin, queries, keys,
+    q_h, q_s, g_h, g_s, m_h, m_q, m_k, width, v_width, scale,
     CAUSAL: tl.constexpr, MASK: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_D: tl.constexpr,
     PAD: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Adds to the gradients of a tile of keys (before scaling) and values what queries [begin, end) give; scores are transposed."""
-    for start in range(begin, end, BLOCK_M):
+    """Adds to the gradients of a tile of keys (before scaling) and values what the queries of `head` from `begin` on give; scores are transposed."""
+    q += head * q_h
+    grad += head * g_h
+    lse += head.to(tl.int64) * queries
+    delta += head.to(tl.int64) * queries
+    if MASK != 0:
+        mask += head * m_h
+    for start in range(begin, queries, BLOCK_M):
         within = tl.arange(0, BLOCK_M)
         row = start + within
         q_tile = load_rows(
@@ -426,39 +433,23 @@ def attention_backward_key(
     acc_v = tl.zeros([BLOCK_N, BLOCK_D], tl.float32)
     log_scale = scale * LOG2E
     start = 0
-    middle = 0
     if CAUSAL:
         start = first
-        middle = tl.minimum(first + BLOCK_N, queries)
+    q += b * q_b
+    grad += b * g_b
+    if MASK != 0:
+        mask += b * m_b
+    line = b * (kv_heads * group) * queries
     if GROUPED:
         for member in range(0, group):
-            one = h * group + member
-            q_head = q + b * q_b + one * q_h
-            g_head = grad + b * g_b + one * g_h
-            line = (b * (kv_heads * group) + one) * queries
-            m_head = mask
-            if MASK != 0:
-                m_head = mask + b * m_b + one * m_h
             acc_k, acc_v = key_tiles(
-                acc_k, acc_v, k_tile, v_tile, q_head, g_head, m_head, column, lse + line, delta + line, start, queries, queries, keys,
-                q_s, g_s, m_q, m_k, width, v_width, log_scale, CAUSAL, MASK, BLOCK_M, BLOCK_D, PAD, PRECISION,
+                acc_k, acc_v, k_tile, v_tile, q, grad, mask, column, lse + line, delta + line, h * group + member, start, queries, keys,
+                q_h, q_s, g_h, g_s, m_h, m_q, m_k, width, v_width, log_scale, CAUSAL, MASK, BLOCK_M, BLOCK_D, PAD, PRECISION,
             )  # fmt: skip
-    else:  # the diagonal's tiles, then those that see every key
-        one = h
-        q_head = q + b * q_b + one * q_h
-        g_head = grad + b * g_b + one * g_h
-        line = (b * (kv_heads * group) + one) * queries
-        m_head = mask
-        if MASK != 0:
-            m_head = mask + b * m_b + one * m_h
-        if CAUSAL:
-            acc_k, acc_v = key_tiles(
-                acc_k, acc_v, k_tile, v_tile, q_head, g_head, m_head, column, lse + line, delta + line, start, middle, queries, keys,
-                q_s, g_s, m_q, m_k, width, v_width, log_scale, True, MASK, BLOCK_M, BLOCK_D, PAD, PRECISION,
-            )  # fmt: skip
+    else:  # a loop around the loop would cost registers
         acc_k, acc_v = key_tiles(
-            acc_k, acc_v, k_tile, v_tile, q_head, g_head, m_head, column, lse + line, delta + line, middle, queries, queries, keys,
-            q_s, g_s, m_q, m_k, width, v_width, log_scale, False, MASK, BLOCK_M, BLOCK_D, PAD, PRECISION,
+            acc_k, acc_v, k_tile, v_tile, q, grad, mask, column, lse + line, delta + line, h, start, queries, keys,
+            q_h, q_s, g_h, g_s, m_h, m_q, m_k, width, v_width, log_scale, CAUSAL, MASK, BLOCK_M, BLOCK_D, PAD, PRECISION,
         )  # fmt: skip
     store_rows(
         grad_k + b * gk_b + h * gk_h + at * (gk_s * ALIGN),

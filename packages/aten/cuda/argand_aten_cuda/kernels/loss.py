@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 
 from argand_aten_cuda.kernel import Kernel
-from argand_aten_cuda.kernels._accumulate import report, widen
+from argand_aten_cuda.kernels._accumulate import narrow, report, widen
 
 
 @triton.jit
@@ -41,11 +41,11 @@ def nll_loss_total(partial, out, total, parts, REDUCTION: tl.constexpr, BLOCK: t
         weight += tl.load(partial + at * 2 + 1, mask=at < parts, other=0.0)
     losses = tl.sum(loss, 0)
     weights = tl.sum(weight, 0)
-    tl.store(total, weights.to(total.dtype.element_ty))
+    tl.store(total, narrow(weights, total))
     if REDUCTION == 1:
-        tl.store(out, (losses / weights).to(out.dtype.element_ty))
+        tl.store(out, narrow(losses / weights, out))
     if REDUCTION == 2:
-        tl.store(out, losses.to(out.dtype.element_ty))
+        tl.store(out, narrow(losses, out))
 
 
 @triton.jit

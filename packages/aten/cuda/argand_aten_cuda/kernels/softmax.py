@@ -47,7 +47,7 @@ def softmax_forward_long(x, y, n, LOG: tl.constexpr, BLOCK: tl.constexpr, ALIGN:
     n = n * ALIGN
     x += tl.program_id(0).to(tl.int64) * n
     y += tl.program_id(0).to(tl.int64) * n
-    top = widen(tl.full([BLOCK], float("-inf"), x.dtype.element_ty))
+    top = widen(tl.zeros([BLOCK], x.dtype.element_ty)) - float("inf")
     total = tl.zeros_like(top)
     for start in range(0, n, BLOCK):
         column = start + tl.arange(0, BLOCK)
@@ -85,7 +85,7 @@ def softmax_forward_columns(
     tiles = tl.cdiv(inner, BLOCK_I)
     base = (tl.program_id(0) // tiles).to(tl.int64) * n * inner
     column = tl.program_id(0) % tiles * BLOCK_I + tl.arange(0, BLOCK_I)
-    top = widen(tl.full([BLOCK_N, BLOCK_I], float("-inf"), x.dtype.element_ty))
+    top = widen(tl.zeros([BLOCK_N, BLOCK_I], x.dtype.element_ty)) - float("inf")
     total = tl.zeros_like(top)
     for start in range(0, n, BLOCK_N):
         row = start + tl.arange(0, BLOCK_N)
@@ -211,7 +211,7 @@ _FIT = {
     "ROWS": [1, 4, 16],
     "ALIGN": [1, 16],
 }
-_LONG = {"LOG": [0, 1], "BLOCK": [4096], "ALIGN": [1, 16]}
+_LONG = {"LOG": [0, 1], "BLOCK": [8192, 16384], "ALIGN": [1, 16]}
 _COLUMNS = {"LOG": [0, 1], "BLOCK_N": [16], "BLOCK_I": [64], "ALIGN": [1, 16]}
 
 
@@ -220,26 +220,25 @@ def _warps(v: Mapping[str, Any]) -> int:
 
 
 def _wheel(v: Mapping[str, Any]) -> bool:
-    fits = v["ROWS"] == max(1, 1024 // v["BLOCK"])
-    return fits and (v["ALIGN"] == 16 or v["BLOCK"] <= 1024)  # others: the long kernels
+    return bool(v["ROWS"] == max(1, 1024 // v["BLOCK"]))
+
+
+def _long(v: Mapping[str, Any]) -> bool:
+    return bool(v["BLOCK"] == (16384 if v["T"] == "float32" else 8192))
 
 
 KERNELS = [
-    Kernel(
-        f,
-        {**pointers, "rows": "i32", "n": "i32"},
-        _T,
-        _FIT,
-        num_warps=_warps,
-        divisible=tuple(pointers),
-        wheel=_wheel,
-    )
+    Kernel(f, {**pointers, "rows": "i32", "n": "i32"}, _T, _FIT, num_warps=_warps, divisible=tuple(pointers), wheel=_wheel)
     for f, pointers in ((softmax_forward, _FORWARD), (softmax_backward, _BACKWARD))
-]
+]  # fmt: skip
+# 32 warps and large blocks: one program keeps a multiprocessor busy, so that the rows being read fit the L2 cache.
 KERNELS += [
-    Kernel(f, {**pointers, "n": "i32"}, _T, _LONG, num_warps=8, divisible=tuple(pointers))
-    for f, pointers in ((softmax_forward_long, _FORWARD), (softmax_backward_long, _BACKWARD))
-]
+    Kernel(
+        softmax_forward_long, {**_FORWARD, "n": "i32"}, _T, _LONG,
+        num_warps=lambda v: 32 if v["T"] == "float32" else 8, divisible=tuple(_FORWARD), wheel=_long,
+    ),
+    Kernel(softmax_backward_long, {**_BACKWARD, "n": "i32"}, _T, _LONG, num_warps=32, divisible=tuple(_BACKWARD), wheel=_long),
+]  # fmt: skip
 KERNELS += [
     Kernel(f, {**pointers, "n": "i32", "inner": "i32"}, _T, _COLUMNS, divisible=tuple(pointers))
     for f, pointers in ((softmax_forward_columns, _FORWARD), (softmax_backward_columns, _BACKWARD))
