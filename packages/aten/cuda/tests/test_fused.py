@@ -67,7 +67,7 @@ def agree(function: Callable[..., Any], *args: Any, tolerance: float | None = No
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
-    ("shape", "dim"), [((5, 7), 1), ((3, 80), -1), ((2, 9, 5), 1), ((2, 5001), 1), ((6,), 0), ((0, 4), 1), ((), 0)]
+    ("shape", "dim"), [((5, 7), 1), ((3, 80), -1), ((2, 9, 5), 1), ((1, 9001), 1), ((6,), 0), ((0, 4), 1), ((), 0)]
 )  # fmt: skip
 def test_softmax(shape: tuple[int, ...], dim: int, dtype: str) -> None:
     x, grad = tensor(*shape, dtype=dtype, scale=3), tensor(*shape, dtype=dtype)
@@ -87,7 +87,7 @@ def test_softmax_converts_and_takes_strided_input() -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("rows", "n"), [(7, 5), (3, 64), (2, 5001), (0, 8), (1, 9000)])
+@pytest.mark.parametrize(("rows", "n"), [(7, 5), (3, 64), (2, 1101), (0, 8)])
 def test_layer_and_rms_norm(rows: int, n: int, dtype: str) -> None:
     x, grad = tensor(rows, n, dtype=dtype), tensor(rows, n, dtype=dtype)
     w, b = tensor(n, dtype=dtype), tensor(n, dtype=dtype)
@@ -145,7 +145,7 @@ def test_batch_norm(dtype: str, shape: tuple[int, ...], training: bool) -> None:
 @pytest.mark.parametrize("reduction", [0, 1, 2])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_nll_loss(dtype: str, reduction: int) -> None:
-    x, y = tensor(300, 9, dtype=dtype), indices(300, limit=9)
+    x, y = tensor(30, 9, dtype=dtype), indices(30, limit=9)
     weight = aten.abs(tensor(9, dtype=dtype)) + 0.1
     for w in (None, weight):
         out, total = agree(lambda x, y, w: aten.nll_loss_forward(x, y, w, reduction, 4), x, y, w)
@@ -165,9 +165,9 @@ def test_a_bad_class_is_an_error_when_the_device_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("by_count", [False, True])
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_embedding_backward(dtype: str, by_count: bool) -> None:
-    grad, index = tensor(4, 5, 7, dtype=dtype), indices(4, 5, limit=6)
+    grad, index = tensor(2, 5, 7, dtype=dtype), indices(2, 5, limit=6)
     agree(lambda g, i: aten.embedding_backward(g, i, 8, 2, by_count), grad, index)
     agree(lambda g, i: aten.embedding_backward(g, i, 8, -1, by_count), grad[:0], index[:0])
 
