@@ -52,7 +52,8 @@ def _byte_of(device_type: str) -> int:
         raise RuntimeError(
             "autocast: got device_type 'meta', whose tensors have no elements to cast"
         )
-    return _C.device_type_number(device_type)
+    number: int = _C.device_type_number(device_type)
+    return number
 
 
 def _read(state: int, byte: int) -> int:

@@ -93,7 +93,8 @@ def _to(builder: GraphBuilder, x: FakeTensor, dtype: argand_c10.dtype) -> FakeTe
 
 
 def _number(x: FakeTensor) -> int:
-    return aten_native.device_type_number(x.device.type)
+    number: int = aten_native.device_type_number(x.device.type)
+    return number
 
 
 def called_outside(graph: Callable[..., Any] | None, plan: FramePlan) -> Callable[..., Any] | None:
