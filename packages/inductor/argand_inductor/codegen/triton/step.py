@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -19,6 +19,7 @@ from argand_inductor.loop_ir import ITEMSIZE, Loop, compute_dtype, in_memory
 from argand_inductor.lowering.tensors import Buffer
 from argand_inductor.options import Options
 from argand_inductor.program import HostScalar, LaunchStep, TritonKernel, kernel_name
+from argand_inductor.sizes import Size
 
 HEAD = """import triton
 import triton.language as tl
@@ -114,13 +115,24 @@ class Generator(Backend):
         return [(c, None) for c in found]
 
     def itemsize(self, group: Group) -> int:
-        """Bytes of the widest operand that varies along the innermost dimension."""
-        found = [ITEMSIZE[m.loop.dtype] for m in group.members if m.loop.name in self.live]
+        """Bytes of the widest operand that varies along the innermost dimension and, in a reduction, along what is reduced."""
+
+        def moves(strides: Sequence[Size]) -> bool:
+            along = [s != 0 for s, r in zip(strides, group.reduced, strict=True) if r]
+            return bool(strides) and strides[-1] != 0 and (any(along) or not along)
+
+        found = []
         for m in group.members:
+            if m.loop.name in self.live and moves(m.write.strides):
+                found.append(ITEMSIZE[m.loop.dtype])
             for a in m.reads:
-                if in_memory(a.buffer) and a.strides and a.strides[-1] != 0:
-                    found.append(ITEMSIZE[self.buffers[a.buffer].dtype])
+                if in_memory(a.buffer) and a.buffer in self.buffers and moves(a.strides):
+                    if a.buffer in self.live or not self.made_inside(group, a.buffer):
+                        found.append(ITEMSIZE[self.buffers[a.buffer].dtype])
         return max(found, default=4)
+
+    def made_inside(self, group: Group, buffer: str) -> bool:
+        return any(m.loop.name == buffer for m in group.members)
 
     def tile_dimension(self, group: Group, counts: list[int]) -> int | None:
         """The dimension along which an operand lies in memory where it is not the innermost one and both are long enough."""
