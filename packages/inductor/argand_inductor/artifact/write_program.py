@@ -331,6 +331,25 @@ class ProgramWriter:
         expr = output.expr if isinstance(output, Sym) else output
         return value("COMPUTED | ARGAND_TAG_INT", f".i = {self.integers([expr])}")
 
+    # ---- what instructions refer to by number
+    def _called(self) -> list[str]:
+        hashes = self.schema_hashes
+        return [f"{{{c_string(name)}, {hashes[name]:#x}ull, NULL}}" for name in self._externs]
+
+    def _launches(self) -> list[str]:
+        return [
+            f"{{{c_string(name)}, {device_number(device)}, {self._images[name]}, NULL, NULL}}"
+            for name, device in self._launched
+        ]
+
+    def _places(self) -> list[str]:
+        return [
+            "{NULL, 0, NULL}"
+            if at is None
+            else f"{{{c_string(at[0])}, {at[1]}, {c_string(at[2])}}}"
+            for at in self._locations
+        ]
+
     # ---- the file
     def source(self) -> str:
         """The whole compile unit.
@@ -345,20 +364,7 @@ class ProgramWriter:
         outputs = self._outputs()
         self._put("END")
         kernels = self.spec.kernels()
-        externs = [
-            f"{{{c_string(name)}, {self.schema_hashes[name]:#x}ull, NULL}}"
-            for name in self._externs
-        ]
-        locations = [
-            "{NULL, 0, NULL}"
-            if at is None
-            else f"{{{c_string(at[0])}, {at[1]}, {c_string(at[2])}}}"
-            for at in self._locations
-        ]
-        launched = [
-            f"{{{c_string(name)}, {device_number(device)}, {self._images[name]}, NULL, NULL}}"
-            for name, device in self._launched
-        ]
+        externs, launched = self._called(), self._launches()
         counts = (
             *(len(self.given), len(self.given) + len(self.plan.places), len(outputs)),
             *(len(self._bindings), len(self._ints), len(slots), len(arenas), len(arena)),
@@ -375,7 +381,7 @@ class ProgramWriter:
             _table("ArgandRangeFn", "kernels", [kernel.name for kernel in kernels], const=True),
             _table("ArgandExtern", "externs", externs, const=False),
             _table("ArgandLaunched", "launched", launched, const=False),
-            _table("ArgandLocation", "locations", locations),
+            _table("ArgandLocation", "locations", self._places()),
             _table("ArgandInput", "inputs", inputs),
             _table("ArgandBinding", "bindings", self._bindings),
             *self._ints.source(),

@@ -74,26 +74,19 @@ def lower_reduction(
         Access(operand.buffer, tuple(operand.strides[d] for d in order), operand.offset),
         operand.dtype,
     )
-    if computed != operand.dtype:
-        x = convert(x, computed)
-    elements = Elements(acc)
-    if acc == "bool":
-        body = convert(rule.map(Elements(computed), x), "bool")
-    else:
-        body = rule.map(elements, convert(x, acc))
-    held = compute_dtype(acc)
-    total, n = (
-        Value("total", (), held),
-        convert(Value("count", (), "float64" if is_float(acc) else "int64", count), acc),
+    body = mapped_element(
+        rule, x if computed == operand.dtype else convert(x, computed), computed, acc
     )
-    final = rule.final(elements, total, n)
+    held = compute_dtype(acc)
+    n = convert(Value("count", (), "float64" if is_float(acc) else "int64", count), acc)
+    final = rule.final(Elements(acc), Value("total", (), held), n)
     final = round_to(convert(final, out), out)
     keepdim = len(sizes) == len(operand.sizes)
     written = tuple(strides[d] for d in kept) if keepdim else strides
     write = (*written, *([0] * len(dims)))
     if all(operand.sizes[d] == 1 for d in dims):  # nothing to combine but the start value
         start = extreme(held, rule.init == "highest") if isinstance(rule.init, str) else rule.init
-        body = replace_total(final, rule.combine(elements, literal(start, held), body))
+        body = replace_total(final, rule.combine(Elements(acc), literal(start, held), body))
         buffer = ctx.new_buffer(out, sizes, strides)
         return Loop(Access(buffer.name, write), out, space, reads.accesses, reads.dtypes, body)
     whole = Loop(
@@ -104,6 +97,13 @@ def lower_reduction(
     buffer = ctx.new_buffer(out, sizes, strides)
     loop.write = Access(buffer.name, loop.write.strides)
     return loop
+
+
+def mapped_element(rule: ReductionLowering, x: Value, computed: str, acc: str) -> Value:
+    """What is combined, in the accumulator's dtype, of an element of dtype `computed`."""
+    if acc == "bool":
+        return convert(rule.map(Elements(computed), x), "bool")
+    return rule.map(Elements(acc), convert(x, acc))
 
 
 def split_reduction(ctx: Lowering, name: str, loop: Loop, acc: str) -> Loop:
