@@ -208,11 +208,12 @@ def test_dropout_draws_eagers_words() -> None:
         assert same_bits(found, wanted)
 
 
-def test_kernels_compile_without_a_device() -> None:
+@pytest.mark.parametrize("arch", ["sm_90", "gfx942"])
+def test_kernels_compile_without_a_device(arch: str) -> None:
     bodies = [EXACT[n] for n in ("chain", "transposed", "centred rows", "parts of columns")]
     bodies += [CLOSE[n][:2] for n in ("layer norm", "softmax of a product")]
     kernels = {k.name: k for b, inputs in bodies for k in spec_of(b, inputs).launched()}
-    images = triton_pool.compile_kernels(kernels.values(), "sm_90")
+    images = triton_pool.compile_kernels(kernels.values(), arch)
     assert set(images) == set(kernels)
     for image in images.values():
         assert image.data.startswith(b"\x7fELF") and image.threads % 32 == 0
