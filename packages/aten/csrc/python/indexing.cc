@@ -199,17 +199,27 @@ Indexed read_index(PyObject* self, PyObject* index) {
   return reader.read(&index, 1);
 }
 
+// The mask in x[mask], where it fits x's leading dimensions; undefined for other indices and for shapes that the reader complains about.
+Tensor sole_mask(const Tensor& self, PyObject* index) {
+  if (!is_tensor(index)) return Tensor();
+  Tensor mask = Tensor::borrow(python_api->unwrap(index));
+  if (mask.dtype() != ARGAND_BOOL || mask.dim() == 0 || mask.dim() > self.dim() || mask.device() != self.device()) return Tensor();
+  for (int64_t i = 0; i < mask.dim(); i++)
+    if (mask.size(i) != self.size(i)) return Tensor();
+  return mask;
+}
+
 PyObject* wrap(Tensor t) { return python_api->wrap(t.take()); }
 
-// The value of an assignment as a tensor of self's dtype; numbers stay out of the way of `fill_`.
+// The value of an assignment as a tensor of self's dtype, and of its device where that spares waiting for it; numbers stay out of the way of `fill_`.
 Tensor value_tensor(PyObject* v, const Tensor& self) {
   if (is_tensor(v)) return Tensor::borrow(python_api->unwrap(v));
-  if (PyBool_Check(v)) return ops::full({}, Scalar(v == Py_True), self.dtype());
-  if (PyLong_Check(v)) return ops::full({}, Scalar(static_cast<int64_t>(as_index(v))), self.dtype());
-  if (PyFloat_Check(v)) return ops::full({}, Scalar(PyFloat_AS_DOUBLE(v)), self.dtype());
+  if (PyBool_Check(v)) return ops::full({}, Scalar(v == Py_True), self.dtype(), self.device());
+  if (PyLong_Check(v)) return ops::full({}, Scalar(static_cast<int64_t>(as_index(v))), self.dtype(), self.device());
+  if (PyFloat_Check(v)) return ops::full({}, Scalar(PyFloat_AS_DOUBLE(v)), self.dtype(), self.device());
   if (PyComplex_Check(v)) {
     const Py_complex c = PyComplex_AsCComplex(v);
-    return ops::full({}, Scalar(c.real, c.imag), self.dtype());
+    return ops::full({}, Scalar(c.real, c.imag), self.dtype(), self.device());
   }
   return tensor_of_sequence(v);
 }
@@ -249,6 +259,13 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* v) {
     return -1;
   }
   return ran([&] {
+           const Tensor x = Tensor::borrow(python_api->unwrap(self));
+           const bool is_number = PyBool_Check(v) || PyLong_Check(v) || PyFloat_Check(v);
+           if (Tensor mask = is_number && ARGAND_DEVICE_TYPE(x.device()) != ARGAND_CPU ? sole_mask(x, index) : Tensor()) {
+             while (mask.dim() < x.dim()) mask = ops::unsqueeze(mask, -1);  // needs no positions, so no waiting for the device
+             ops::masked_fill_(x, mask, value_tensor(v, x));
+             return;
+           }
            Indexed found = read_index(self, index);
            Tensor value = value_tensor(v, found.view);
            if (!found.advanced) {

@@ -37,6 +37,12 @@ int64_t magnitude_bits(int dtype) {
   }
 }
 
+// Of complex128, whose elements no integer holds.
+Tensor is_nonzero(const Tensor& self) {
+  const Tensor parts = ops::ne(ops::view_as_real(self), Scalar(0));
+  return dense(ops::logical_or(ops::select(parts, -1, 0), ops::select(parts, -1, 1)));
+}
+
 // The coordinates of nonzero elements, up to four columns a launch.
 void write_coordinates(const Tensor& out, const Tensor& x, const Tensor& sums, int64_t keep, int64_t blocks) {
   const int32_t width = static_cast<int32_t>(x.dim());
@@ -55,7 +61,7 @@ void write_coordinates(const Tensor& out, const Tensor& x, const Tensor& sums, i
 
 Tensor nonzero(const Tensor& self) {
   const Below below;
-  const Tensor x = self.dtype() == ARGAND_COMPLEX128 ? ops::ne(self, Scalar(0)) : dense(self);
+  const Tensor x = self.dtype() == ARGAND_COMPLEX128 ? is_nonzero(self) : dense(self);
   if (x.numel() == 0) return empty({0, self.dim()}, ARGAND_INT64, self.device());
   const int64_t blocks = divide_up(x.numel(), kBlock), keep = magnitude_bits(x.dtype());
   const Tensor counts = empty({blocks}, ARGAND_INT32, self.device()), sums = empty({blocks + 1}, ARGAND_INT64, self.device());

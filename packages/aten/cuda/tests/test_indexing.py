@@ -33,12 +33,11 @@ SUMMED = [
     "int8",
     "int32",
     "float32",
-    "bfloat16",
     "float64",
     "int64",
     "complex64",
     "complex128",
-]
+]  # the interpreter adds no bfloat16
 SORTED = [
     "bool",
     "int8",
