@@ -111,7 +111,10 @@ std::tuple<Tensor, Tensor, Tensor> backward_by_operators(const Problem& p, const
   const Tensor gk = ops::matmul(ops::transpose(ds, -2, -1), qw), gv = ops::matmul(ops::transpose(prob, -2, -1), g);
   return {aligned_dense(ops::matmul(ds, kw), q.dtype()), aligned_dense(over_groups(p, gk), k.dtype()), aligned_dense(over_groups(p, gv), v.dtype())};
 }
-bool by_operators(const Problem& p, const Tensor& q, double scale) { return q.dtype() == ARGAND_FLOAT64 || p.block() < 0 || !(scale > 0); }
+bool by_operators(const Problem& p, const Tensor& q, double scale) {
+  const bool wide = p.block() < 0 || (p.block() == kWidest && q.dtype() == ARGAND_FLOAT32);
+  return q.dtype() == ARGAND_FLOAT64 || wide || !(scale > 0);
+}
 
 using Slots = Slot[3][2][3][kWidest + 1][2][2];  // dtype, causal, mask, width, padded, aligned
 
