@@ -271,7 +271,8 @@ def hand_written(op: Operator, parts: Parts) -> None:
     elif "cpu" in op.kernel and schema.results:
         name = f"{op.identifier}_meta"
         first = next(i for i, a in enumerate(schema.arguments) if a.type.mutable)
-        parts.definitions.append(kernel_function(name, [f"give_changed(r[0], a[{first}]);"]))
+        lines = [f"check_target_on_meta(op, a[{first}]);", f"give_changed(r[0], a[{first}]);"]
+        parts.definitions.append(kernel_function(name, lines))
         parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_META, {name}, nullptr}}')
 
 

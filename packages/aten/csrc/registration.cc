@@ -121,6 +121,11 @@ int out_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args, Arg
   });
 }
 
+void check_target_on_meta(const ArgandOperator* op, const ArgandValue& target) {
+  if (target.tag == ARGAND_TAG_TENSOR && target.t && !Tensor::borrow(target.t).is_meta())
+    fail(ARGAND_DEVICE_ERROR, "%s: got a tensor on meta, which has no data, for a target on another device; expected all on one device", op->name);
+}
+
 void check_one_device(const ArgandOperator* op, const ArgandValue* args) {
   for (int i = 0; i < op->n_args; i++)
     if (args[i].tag == ARGAND_TAG_TENSOR && args[i].t && args[i].t->ndim > 0 && !Tensor::borrow(args[i].t).is_meta())

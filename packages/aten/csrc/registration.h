@@ -44,6 +44,8 @@ int out_by_copy(const ArgandOperator* op, uint64_t keys, const ArgandValue* args
 
 // For meta kernels: every tensor with dimensions must be on meta too.
 void check_one_device(const ArgandOperator* op, const ArgandValue* args);
+// For meta kernels that change a tensor: nothing can be written from a meta tensor, which has no data.
+void check_target_on_meta(const ArgandOperator* op, const ArgandValue& target);
 
 // The view with the given geometry, which must lie inside self's storage.
 Tensor make_view(const ArgandOperator* op, const Tensor& self, const builtins::Strided& geometry);

@@ -269,3 +269,9 @@ def test_files_of_tensors(tmp_path: Any) -> None:
     path = str(tmp_path / "x.safetensors")
     write_tensors(path, {"x": x.to("cuda").t()}, {})
     assert read_tensors(path, path)[0]["x"].tolist() == x.t().tolist()
+
+
+def test_tensors_without_data_are_no_source() -> None:
+    x = aten.zeros((2,), device="cuda")
+    with pytest.raises(RuntimeError, match="copy_: got a tensor on meta"):
+        x.copy_(aten.empty((2,), device="meta"))
