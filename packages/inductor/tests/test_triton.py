@@ -13,6 +13,7 @@ from simulated import SEED, Simulation, simulate, skip_without_triton, spec_of
 import argand_aten as at
 import argand_c10 as c10
 from argand_inductor.artifact import triton_pool
+from argand_inductor.lowering import matrix
 
 skip_without_triton()
 
@@ -224,3 +225,19 @@ def test_images_are_kept_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     first = triton_pool.compile_kernels(kernels, "sm_90")
     monkeypatch.setattr(triton_pool, "pool", None)
     assert triton_pool.compile_kernels(kernels, "sm_90") == first
+
+
+def test_products_of_unaligned_matrices_are_padded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix, "_WORTH", 1)
+    half = [whole(2, 12, 16, dtype="float16"), whole(21, 16, seed=1, dtype="float16")]
+    grad = whole(24, 21, seed=2, dtype="float16")
+
+    def body(o: Any, x: Any, w: Any, g: Any) -> Any:
+        flat = o.reshape(x, [24, 16])
+        return o.linear(x, w, None), o.mm(g, w), o.mm(o.transpose(g, 0, 1), flat)
+
+    made, expected = run(body, *half, grad)
+    pads = [k for k in made.spec.launched() if "= pad" in k.comment]
+    assert len(pads) == 3  # the weight's rows, the gradient once for both products, the scores
+    for found, wanted in zip(made.results, expected, strict=True):
+        assert same_bits(found, wanted)

@@ -13,7 +13,12 @@ from argand_fx.config import config
 from argand_inductor import sizes as sz
 from argand_inductor.codegen.backend import Backend, backend_class
 from argand_inductor.loop_ir import Loop, Value, check
-from argand_inductor.lowering import creation, random, rows  # noqa: F401  (register their lowerings)
+from argand_inductor.lowering import (  # noqa: F401  (register their lowerings)
+    creation,
+    matrix,
+    random,
+    rows,
+)
 from argand_inductor.lowering.arguments import bind, signature_of
 from argand_inductor.lowering.composite import lower_composite
 from argand_inductor.lowering.pointwise import lower_pointwise
@@ -106,6 +111,7 @@ class Lowering:
         self.graph = LoweredGraph([], {}, {}, [], [])
         self.values: dict[Any, Any] = {}
         self.constant_values: dict[str, Value] = {}  # buffers all of whose elements are one number
+        self.padded: dict[Any, TensorRef] = {}  # copies of matrices with zeros behind them
         self.names: set[str] = set()
         self.location: Location | None = None
         self.device = "cpu"
@@ -142,6 +148,15 @@ class Lowering:
         seed, counter = self.name("seed"), self.name("counter")
         self.graph.items.append(Reservation(seed, counter, count, self.device, self.location))
         return seed, counter
+
+    def call_operator(
+        self, name: str, args: tuple[Any, ...], dtype: str, sizes: tuple[Size, ...]
+    ) -> TensorRef:
+        """Add a call of an operator with one row-major result of its own; the result."""
+        made = contiguous("", dtype, sizes)
+        result = self.new_buffer(dtype, made.sizes, made.strides).whole()
+        self.graph.items.append(ExternCall(name, args, (result.buffer,), (), self.location))
+        return result
 
     def emit(self, loop: Loop, operator_name: str) -> TensorRef:
         """Add a loop; its result."""
