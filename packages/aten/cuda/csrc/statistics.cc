@@ -10,7 +10,6 @@
 namespace argand::kernels::cuda {
 namespace {
 
-constexpr int64_t kJoinRows = 128;         // rows of a program that joins pieces
 constexpr int64_t kPrograms = 1056;        // about eight for each multiprocessor: fewer rows are cut into pieces
 constexpr int64_t kSmallestPiece = 16384;  // elements
 
@@ -84,6 +83,7 @@ struct Rows {
     piece = std::max<int64_t>(divide_up(divide_up(n, pieces), tile_n) * tile_n, 1);
     pieces = std::max<int64_t>(divide_up(n, piece), 1);
   }
+  int64_t join_rows() const { return rows >= 1024 ? 64 : 4; }  // of a program that joins pieces
   Grid grid() const { return grid_of(divide_up(rows, tile_rows), pieces); }
   Specialization named(const char* name, int dtype) const {
     Specialization s(name);
@@ -126,8 +126,8 @@ Tensor var(const Tensor& self, std::optional<IntList> dim, std::optional<Scalar>
          r.outer, r.inner, r.stride, divisor, r.piece, r.pieces);
   if (r.pieces > 1) {
     Specialization s("join_moments");
-    s.type("T", self.dtype()).constant("BR", kJoinRows);
-    launch(kernel(s.text()), grid_of(divide_up(r.rows, kJoinRows)), parts->data, out->data, r.rows, r.n, divisor, r.piece, r.pieces);
+    s.type("T", self.dtype()).constant("BR", r.join_rows()).constant("BP", 1024 / r.join_rows());
+    launch(kernel(s.text()), grid_of(divide_up(r.rows, r.join_rows())), parts->data, out->data, r.rows, r.n, divisor, r.piece, r.pieces);
   }
   return out;
 }
@@ -147,8 +147,11 @@ void find_extremes(bool smallest, const Tensor& self, uint64_t mask, const Tenso
          r.pieces);
   if (r.pieces == 1) return;
   Specialization join("join_extremes");
-  join.type("T", self.dtype() == ARGAND_BOOL ? static_cast<int>(ARGAND_UINT8) : self.dtype()).constant("BR", kJoinRows).flag("VALUES", wants_values);
-  launch(kernel(join.text()), grid_of(divide_up(r.rows, kJoinRows)), r.data, value_data, indices->data, parts->data, r.rows, r.n_inner, r.outer,
+  join.type("T", self.dtype() == ARGAND_BOOL ? static_cast<int>(ARGAND_UINT8) : self.dtype())
+      .constant("BR", r.join_rows())
+      .constant("BP", 1024 / r.join_rows())
+      .flag("VALUES", wants_values);
+  launch(kernel(join.text()), grid_of(divide_up(r.rows, r.join_rows())), r.data, value_data, indices->data, parts->data, r.rows, r.n_inner, r.outer,
          r.inner, r.stride, r.pieces);
 }
 

@@ -36,7 +36,7 @@ def variance(x: np.ndarray, rows: int, n: int, how: tuple, correction: int = 1) 
     if pieces > 1:
         run(
             kernels.join_moments,
-            (-(-rows // 128),),
+            (-(-rows // 4),),
             parts,
             out,
             rows,
@@ -44,7 +44,8 @@ def variance(x: np.ndarray, rows: int, n: int, how: tuple, correction: int = 1) 
             float(n - correction),
             piece,
             pieces,
-            BR=128,
+            BR=4,
+            BP=2,
         )
     return out
 
@@ -93,8 +94,8 @@ def extremes(
     )  # fmt: skip
     if pieces > 1:
         run(
-            kernels.join_extremes, (-(-rows // 128),), x, found, at, parts, rows, n_inner, outer, inner, stride, pieces,
-            BR=128, VALUES=True,
+            kernels.join_extremes, (-(-rows // 4),), x, found, at, parts, rows, n_inner, outer, inner, stride, pieces,
+            BR=4, BP=2, VALUES=True,
         )  # fmt: skip
     return found, at
 

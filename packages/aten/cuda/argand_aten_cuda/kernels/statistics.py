@@ -43,7 +43,7 @@ def _load_numbers(x, at, inside):
 
 
 @triton.jit
-def _store_variance(out, row, mean, m2, n, divisor, stored):
+def _store_variance(out, row, m2, n, divisor, stored):
     value = tl.where(
         divisor > 0,
         m2 / tl.where(divisor > 0, divisor, 1.0),
@@ -99,7 +99,7 @@ def moments(
         first = stop
         start = stop
     if pieces == 1:
-        _store_variance(out, row, mean, m2, n, divisor, row < rows)
+        _store_variance(out, row, m2, n, divisor, row < rows)
     else:
         slot = parts + tl.program_id(1).to(tl.int64) * rows + row
         tl.store(slot, mean, mask=row < rows)
@@ -107,19 +107,28 @@ def moments(
 
 
 @triton.jit
-def join_moments(parts, out, rows, n, divisor, piece, pieces, BR: tl.constexpr):
-    """The variance of each row from the moments of its pieces, joined in their order."""
+def join_moments(parts, out, rows, n, divisor, piece, pieces, BR: tl.constexpr, BP: tl.constexpr):
+    """The variance of each row from the moments of its pieces: their mean first, then what is apart from it."""
     row = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
-    count = tl.zeros([BR], tl.float64)
-    mean = tl.zeros([BR], tl.float64)
+    lane = tl.arange(0, BP).to(tl.int64)
+    here = (row < rows)[:, None]
+    m2_parts = parts + pieces.to(tl.int64) * rows
+    total = tl.zeros([BR], tl.float64)
+    for p in range(0, pieces, BP):
+        inside = here & (p + lane < pieces)[None, :]
+        taken = tl.minimum(n - (p + lane) * piece, piece).to(tl.float64)[None, :]
+        mean = tl.load(parts + (p + lane)[None, :] * rows + row[:, None], mask=inside, other=0.0)
+        total += tl.sum(tl.where(inside, mean * taken, 0.0), axis=1)
+    center = total / n.to(tl.float64)
     m2 = tl.zeros([BR], tl.float64)
-    for p in range(0, pieces):
-        slot = parts + p * rows + row
-        taken = tl.minimum(n - p * piece, piece).to(tl.float64)
-        new_mean = tl.load(slot, mask=row < rows, other=0.0)
-        new_m2 = tl.load(slot + pieces.to(tl.int64) * rows, mask=row < rows, other=0.0)
-        count, mean, m2 = _join_moments(count, mean, m2, taken, new_mean, new_m2)
-    _store_variance(out, row, mean, m2, n, divisor, row < rows)
+    for p in range(0, pieces, BP):
+        inside = here & (p + lane < pieces)[None, :]
+        taken = tl.minimum(n - (p + lane) * piece, piece).to(tl.float64)[None, :]
+        at = (p + lane)[None, :] * rows + row[:, None]
+        d = tl.load(parts + at, mask=inside, other=0.0) - center[:, None]
+        squares = tl.load(m2_parts + at, mask=inside, other=0.0)
+        m2 += tl.sum(tl.where(inside, squares + d * d * taken, 0.0), axis=1)
+    _store_variance(out, row, m2, n, divisor, row < rows)
 
 
 # ---- extreme values ------------------------------------------------------------------------------------------------------
@@ -200,32 +209,29 @@ def extreme(
 
 @triton.jit
 def join_extremes(
-    x,
-    values,
-    indices,
-    parts,
-    rows,
-    n_inner,
-    outer_stride,
-    inner_stride,
-    stride,
-    pieces,
-    BR: tl.constexpr,
-    VALUES: tl.constexpr,
-):
+    x, values, indices, parts, rows, n_inner, outer_stride, inner_stride, stride, pieces,
+    BR: tl.constexpr, BP: tl.constexpr, VALUES: tl.constexpr,
+):  # fmt: skip
     """The first most extreme element of each row from those of its pieces."""
     row = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
-    stored = row < rows
-    best = tl.load(parts + row, mask=stored, other=0)
-    best_at = tl.load(parts + pieces.to(tl.int64) * rows + row, mask=stored, other=0)
-    for p in range(1, pieces):
-        slot = parts + p * rows + row
-        new = tl.load(slot, mask=stored, other=0)
-        new_at = tl.load(slot + pieces.to(tl.int64) * rows, mask=stored, other=0)
-        best_at = tl.where(new > best, new_at, best_at)
-        best = tl.maximum(best, new)
+    lane = tl.arange(0, BP).to(tl.int64)
+    here = (row < rows)[:, None]
+    LOWEST: tl.constexpr = -(1 << 63)
+    FARTHEST: tl.constexpr = 0x7FFFFFFFFFFFFFFF
+    key = tl.full([BR, BP], LOWEST, tl.int64)
+    index = tl.full([BR, BP], FARTHEST, tl.int64)
+    for p in range(0, pieces, BP):
+        inside = here & (p + lane < pieces)[None, :]
+        at = (p + lane)[None, :] * rows + row[:, None]
+        new = tl.load(parts + at, mask=inside, other=LOWEST)
+        new_index = tl.load(parts + pieces.to(tl.int64) * rows + at, mask=inside, other=FARTHEST)
+        better = (new > key) | ((new == key) & (new_index < index))
+        key = tl.where(better, new, key)
+        index = tl.where(better, new_index, index)
+    best = tl.max(key, axis=1)
+    best_at = tl.min(tl.where(key == best[:, None], index, FARTHEST), axis=1)
     address = _row_offsets(row, n_inner, outer_stride, inner_stride) + best_at * stride
-    _store_extreme(x, values, indices, row, address, best_at, stored, VALUES)
+    _store_extreme(x, values, indices, row, address, best_at, row < rows, VALUES)
 
 
 _FLOATING = ("float32", "bfloat16", "float16", "float64")
@@ -234,6 +240,13 @@ _ROWS = {"n_inner": "i64", "outer_stride": "i64", "inner_stride": "i64", "stride
 # (rows, elements) of a program's tile, for UNIT 1 the elements and for 2 and 0 the rows along memory
 _TILES = {1: ((1, 4096), (8, 512), (64, 64)), 2: ((64, 64),), 0: ((64, 64),)}
 _TILE_CONSTANTS = {"BR": [1, 8, 64], "BN": [64, 512, 4096], "UNIT": [0, 1, 2]}
+
+
+_JOINED = {"BR": [4, 64], "BP": [16, 256]}
+
+
+def _is_joined(v: Variant) -> bool:
+    return bool(v["BR"] * v["BP"] == 1024)
 
 
 def _is_tile(v: Variant) -> bool:
@@ -271,7 +284,8 @@ KERNELS = [
             "pieces": "i64",
         },  # fmt: skip
         types={"T": _FLOATING},
-        constants={"BR": [128]},
+        constants=_JOINED,
+        wheel=_is_joined,
     ),
     Kernel(
         extreme,
@@ -304,7 +318,8 @@ KERNELS = [
             "pieces": "i64",
         },  # fmt: skip
         types={"T": _REAL},
-        constants={"BR": [128], "VALUES": [False, True]},
+        constants={**_JOINED, "VALUES": [False, True]},
+        wheel=_is_joined,
         default={"T": ["float32"]},
     ),
 ]
