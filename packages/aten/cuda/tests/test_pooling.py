@@ -1,0 +1,91 @@
+"""Pooling on an emulated CUDA device against the CPU: equal bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import emulated
+import numpy as np
+import pytest
+
+if emulated.missing:
+    pytest.skip(emulated.missing, allow_module_level=True)
+
+import argand_aten as aten
+import argand_c10 as c10
+
+emulated.start()
+
+FLOATING = [
+    c10.float32,
+    c10.float64,
+    c10.float16,
+]  # the interpreter converts to bfloat16 in another way
+
+
+def same(function: Any, *tensors: Any) -> None:
+    expected, got = function(*tensors), function(*(t.to("cuda") for t in tensors))
+    emulated.check()
+    for a, b in (
+        [(expected, got)] if isinstance(expected, c10.Tensor) else zip(expected, got, strict=True)
+    ):
+        assert a.shape == b.shape and a.dtype == b.dtype and str(b.device) == "cuda:0"
+        np.testing.assert_array_equal(
+            b.to("cpu").to(c10.float64).numpy(), a.to(c10.float64).numpy()
+        )
+
+
+def planes(shape: tuple[int, ...], dtype: Any) -> Any:
+    return aten.tensor(np.random.default_rng(0).standard_normal(shape) * 9).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATING, c10.int64, c10.uint8])
+def test_max_pool2d(dtype: Any) -> None:
+    x = planes((2, 3, 9, 7), dtype)
+    if x.dtype.is_floating_point:
+        x[0, 0, 2, 3], x[0, 0, 3, 3], x[1] = float("nan"), float("nan"), float("-inf")
+    same(lambda x: aten.max_pool2d_with_indices(x, [2, 2]), x)
+    same(lambda x: aten.max_pool2d_with_indices(x, [3, 2], [2, 1], [1, 1], [2, 1], True), x)
+    same(lambda x: aten.max_pool2d_with_indices(x[0], [3, 3], [1, 1], [1, 1]), x)
+
+
+def test_max_pool2d_backward() -> None:
+    x, grad = (
+        planes((2, 3, 9, 7), c10.float32),
+        aten.tensor(np.arange(2 * 3 * 4 * 3.0)).to(c10.float32).reshape(2, 3, 4, 3),
+    )
+    _, indices = aten.max_pool2d_with_indices(x, [3, 3], [2, 2])
+    assert indices.shape == grad.shape
+    for dtype in (c10.float32, c10.float16):
+        same(
+            lambda g, i: aten.max_pool2d_with_indices_backward(g, [2, 3, 9, 7], i),
+            grad.to(dtype),
+            indices,
+        )
+
+
+CASES: list[tuple[Any, ...]] = [
+    ([2, 2], [2, 2], [0, 0], False, True, None),
+    ([3, 2], [2, 1], [1, 1], False, True, None),
+    ([3, 2], [2, 1], [1, 1], True, False, None),
+    ([3, 3], [1, 2], [1, 0], True, True, 5),
+]
+
+
+@pytest.mark.parametrize("dtype", FLOATING)
+@pytest.mark.parametrize("case", CASES)
+def test_avg_pool2d(dtype: Any, case: tuple[Any, ...]) -> None:
+    x = planes((2, 3, 9, 7), dtype)
+    same(lambda x: aten.avg_pool2d(x, *case), x)
+    same(lambda x: aten.avg_pool2d(x.permute(0, 1, 3, 2), *case), x)
+    out = aten.avg_pool2d(x, *case)
+    same(
+        lambda g: aten.avg_pool2d_backward(g, [2, 3, 9, 7], *case), planes(tuple(out.shape), dtype)
+    )
+
+
+@pytest.mark.parametrize("dtype", FLOATING)
+@pytest.mark.parametrize("size", [[1, 1], [4, 3], [9, 7], [13, 20]])
+def test_adaptive_avg_pool2d(dtype: Any, size: list[int]) -> None:
+    same(lambda x: aten.adaptive_avg_pool2d(x, size), planes((2, 3, 9, 7), dtype))
+    same(lambda g: aten.adaptive_avg_pool2d_backward(g, [2, 3, 9, 7]), planes((2, 3, *size), dtype))
