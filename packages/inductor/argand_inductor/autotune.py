@@ -65,17 +65,24 @@ def _try(spec: ProgramSpec, ways: Sequence[LaunchStep]) -> int:
             times.append(float("inf"))
             continue
         metrics.count("kernels_tried")
-        times.append(
-            _C.measure_kernel(
-                device_number(way.device), image.data, way.kernel.name, image.shared, image.threads, way.grid, sizes
-            )
-        )  # fmt: skip
+        times.append(_measured(way, image, sizes))
     best = min(range(len(times)), key=times.__getitem__)
     logs.channel("perf_hints").info(
         "autotuned %s: %s us, the first one %s us", ways[best].kernel.name, times[best], times[0]
     )
     choices.put(_key(spec, ways), {}, {"best": best, "microseconds": times})
     return best
+
+
+def _measured(way: LaunchStep, image: triton_pool.Image, sizes: list[int]) -> float:
+    """Microseconds; infinite where the device refuses the kernel or has no memory for its operands."""
+    device = device_number(way.device)
+    launch = (image.shared, image.threads, int(way.grid), sizes)
+    try:
+        return _C.measure_kernel(device, image.data, way.kernel.name, *launch)
+    except RuntimeError as error:
+        logs.channel("perf_hints").info("%s was not measured: %s", way.kernel.name, error)
+        return float("inf")
 
 
 def _images(spec: ProgramSpec, ways: Sequence[LaunchStep]) -> list[triton_pool.Image | None]:
