@@ -471,6 +471,11 @@ def roots(s: Stmt) -> tuple[Expr, ...]:
 GEOMETRY: Final = frozenset({"shape", "strides", "offset", "ndim", "numel", "dtype", "shapes"})
 
 
+def is_device_of(x: Expr) -> bool:
+    """`device_of(name)`: asks for no data."""
+    return isinstance(x, Builtin) and x.fn == "device_of" and isinstance(x.args[0], Var)
+
+
 @dataclass(frozen=True)
 class Uses:
     """What a body reads: `data`: names used as a whole (a tensor's data must be there); `geometry`: (name, attribute) pairs;
@@ -496,6 +501,8 @@ def uses(body: Body) -> Uses:
             and x.name in GEOMETRY
         ):
             geometry.add((x.obj.id, x.name))
+            return
+        if is_device_of(x):
             return
         if isinstance(x, Needs):
             needs.add(x.arg)

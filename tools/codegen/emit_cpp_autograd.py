@@ -20,6 +20,8 @@ def data_uses(op: Operator, body: Body) -> frozenset[str]:
     def visit(x: b.Expr) -> None:
         if isinstance(x, b.Attr) and isinstance(x.obj, b.Var) and x.name in geometry:
             return
+        if b.is_device_of(x):
+            return
         if isinstance(x, b.IsNone) and isinstance(x.obj, b.Var):
             return  # asked of the context
         if isinstance(x, b.Var) and x.id in names:

@@ -25,6 +25,7 @@ class BackwardContext {
   virtual int64_t offset(int arg) const = 0;
   virtual int list_len(int arg) const = 0;
   virtual int dtype(int arg) const = 0;
+  virtual ArgandDevice device(int arg) const = 0;
   virtual IntList result_sizes(int index) const = 0;
   virtual void set(int arg, Tensor grad) = 0;             // summed to the argument's sizes and cast to its dtype by the caller
   virtual void set(int arg, int index, Tensor grad) = 0;  // entry of a tensor list

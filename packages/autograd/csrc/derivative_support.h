@@ -42,6 +42,7 @@ inline int64_t offset_of(const autograd::Geometry& g) { return g.c.offset(g.arg)
 inline int64_t ndim_of(const autograd::Geometry& g) { return g.c.sizes(g.arg).size(); }
 inline int64_t numel_of(const autograd::Geometry& g) { return prod(g.c.sizes(g.arg)); }
 inline int dtype_of(const autograd::Geometry& g) { return g.c.dtype(g.arg); }
+inline std::optional<ArgandDevice> device_of(const autograd::Geometry& g) { return g.c.device(g.arg); }
 inline IntList shape_of(const autograd::ResultGeometry& g) { return g.c.result_sizes(g.index); }
 inline int64_t ndim_of(const autograd::ResultGeometry& g) { return g.c.result_sizes(g.index).size(); }
 inline int64_t numel_of(const autograd::ResultGeometry& g) { return prod(g.c.result_sizes(g.index)); }

@@ -98,6 +98,7 @@ class OpBackward final : public BackwardContext {
   int64_t offset(int arg) const override { return node_.slots_[arg].facts->offset; }
   int list_len(int arg) const override { return static_cast<int>(node_.slots_[arg].count); }
   int dtype(int arg) const override { return node_.slots_[arg].facts->dtype; }
+  ArgandDevice device(int arg) const override { return node_.slots_[arg].facts->device; }
   IntList result_sizes(int index) const override { return node_.inputs_[index].size_list(); }
   void set(int arg, Tensor grad) override { set(arg, 0, std::move(grad)); }
   void set(int arg, int index, Tensor grad) override {
