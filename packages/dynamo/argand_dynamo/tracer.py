@@ -103,7 +103,6 @@ class Tracer(Operations, Lookups, Wrapping):
         self.live_lists: list[ListVariable] = []
         self.jumps = 0
         self.root: RootFrame = self._root_frame()
-        dynamic.shape_env.locate = self.user_location
 
     def _root_frame(self) -> RootFrame:
         function, code = self.function, self.function.__code__
@@ -136,9 +135,12 @@ class Tracer(Operations, Lookups, Wrapping):
         for i, (name, value) in enumerate(zip(frame.code.co_varnames, arguments, strict=False)):
             frame.locals[name] = LazyVariable(value, (("arg", i),))
         self.frames.append(frame)
+        env = self.dynamic.shape_env
+        nowhere, env.locate = env.locate, self.user_location
         try:
             return self.realize(frame.run())
         finally:
+            env.locate = nowhere  # the symbols of a graph outlive its trace
             self.frames.clear()
 
     # Guards ----------------------------------------------------------------------------------
