@@ -20,6 +20,7 @@ from typing import Any
 
 from absl import app, flags
 
+import argand
 from benchmarks import report
 from benchmarks.gpu_cases import GPU_CASES
 from benchmarks.processes import ROOT, Process, own_paths
@@ -135,7 +136,8 @@ def main(_: list[str]) -> int:
     training = gpt2_rows()
     print("\n".join(map(render, training)), flush=True)
     rows += training
-    path = report.write_report(report.describe(1, versions, rows), "gpu", _OUT.value)
+    described = {"device": argand.cuda.get_device_name(), **report.describe(1, versions, rows)}
+    path = report.write_report(described, "gpu", _OUT.value)
     all_hold = report.print_verdict(rows)
     print(f"written: {path}")
     return 1 if _STRICT.value and not all_hold else 0

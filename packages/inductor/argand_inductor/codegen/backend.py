@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -75,8 +76,11 @@ def register_backend_class(device_type: str, where: str) -> None:
 def backend_class(device: str) -> type[Backend] | None:
     """The generator for a device such as "cuda:0", None where there is none: operators are called there."""
     where = _CLASSES.get(device.partition(":")[0])
-    if where is None:
-        return None
+    return None if where is None else _load(where)
+
+
+@functools.cache
+def _load(where: str) -> type[Backend]:
     module, _, name = where.partition(":")
     found: type[Backend] = getattr(importlib.import_module(module), name)
     return found
