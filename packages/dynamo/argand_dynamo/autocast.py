@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import argand_c10
 from argand_aten import _C as aten_native
 from argand_autograd.amp import dtype_in_region, keeps_casts, without_regions
-from argand_dynamo import _C
-from argand_dynamo.frame_plan import FramePlan
 from argand_fx.shapes import FakeTensor, GraphBuilder
 
-__all__ = ["Autocast", "called_outside", "outside_of_regions"]
+__all__ = ["Autocast"]
 
 _WIDE = argand_c10.float64
 _FULL = argand_c10.float32
@@ -95,26 +93,3 @@ def _to(builder: GraphBuilder, x: FakeTensor, dtype: argand_c10.dtype) -> FakeTe
 def _number(x: FakeTensor) -> int:
     number: int = aten_native.device_type_number(x.device.type)
     return number
-
-
-def called_outside(graph: Callable[..., Any] | None, plan: FramePlan) -> Callable[..., Any] | None:
-    """The frame's graph; for frames that are called with autocast on, one that is run without it."""
-    modes = next(value for _, kind, value in plan.guards if kind == "MODES")
-    if graph is None or modes is None or without_regions(modes[2]) == modes[2]:
-        return graph
-    return outside_of_regions(graph)
-
-
-def outside_of_regions(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, run without autocast: the casts are in its graph."""
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        state = aten_native.autocast_state()
-        aten_native.set_autocast_state(without_regions(state))
-        try:
-            return function(*args, **kwargs)
-        finally:
-            aten_native.set_autocast_state(state)
-
-    _C.skip_code(run.__code__)
-    return run

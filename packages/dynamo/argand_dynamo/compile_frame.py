@@ -13,7 +13,7 @@ from argand_c10 import debug_trace, logs, metrics
 from argand_c10.records import Record, emit
 from argand_dynamo import _C
 from argand_dynamo._C import GuardTree
-from argand_dynamo.autocast import called_outside, outside_of_regions
+from argand_dynamo.autocast_calls import called_outside, outside_of_regions
 from argand_dynamo.backends import lookup_backend
 from argand_dynamo.configuration import config
 from argand_dynamo.convert_frame import (

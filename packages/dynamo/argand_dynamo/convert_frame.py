@@ -19,7 +19,7 @@ from argand_c10.fork import renew_in_child
 from argand_c10.records import Record, emit
 from argand_dynamo import _C
 from argand_dynamo._C import CacheEntry, CompiledFunction, GuardTree
-from argand_dynamo.autocast import called_outside
+from argand_dynamo.autocast_calls import called_outside
 from argand_dynamo.backends import has_loader, load_artifact
 from argand_dynamo.caches import clear_all
 from argand_dynamo.configuration import config
