@@ -76,3 +76,14 @@ def test_strided_and_broadcast_operands(function: Any, shape: tuple[int, ...]) -
         want = function(*args)
         got = torch.compile(function)(*args)
         harness.compare(want, got, "result", None)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "uint8"])
+def test_results_that_pass_by_the_caches(dtype: str) -> None:
+    """From 16 MB on results are written past the caches; those of narrow dtypes fill parts of vectors."""
+    kind = getattr(torch, dtype)
+    n = (16 << 20) // torch.empty(0, dtype=kind).element_size() + 5
+    x = (torch.arange(n) % 251).to(kind)
+    compiled = torch.compile(lambda t: (t + t, t > 3))
+    total, mask = compiled(x)
+    assert torch.equal(total, x + x) and torch.equal(mask, x > 3)

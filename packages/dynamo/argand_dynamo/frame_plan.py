@@ -41,7 +41,7 @@ from typing import Any
 from argand_c10.records import Record
 from argand_dynamo.plan_data import NotPlainError, PlainReader, PlainWriter
 
-PLAN_VERSION = 3
+PLAN_VERSION = 4
 
 Source = tuple[tuple[Any, ...], ...]
 Expr = tuple[Any, ...]

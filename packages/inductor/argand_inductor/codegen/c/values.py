@@ -340,7 +340,7 @@ class Emitter:
         vector, suffix, scalar = self.stored(x, dtype)
         if stride != "1":
             self.line(level, f"ARGAND_SCATTER({scalar}, {address}, {stride}, {left}, {vector});")
-        elif streams:
+        elif streams and ITEMSIZE[dtype] >= self.d:  # a narrower dtype fills part of a vector
             lanes = f"ARGAND_VECTOR_BYTES / {self.d}"
             self.line(
                 level,
