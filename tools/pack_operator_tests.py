@@ -4,6 +4,7 @@ The folder then holds the tests, what they import, and a conftest.py with the op
 SciPy and PyYAML:
 
     python -m pytest FOLDER --device=cuda
+    python -m pytest FOLDER --device=cuda --shard=1/4    # every fourth test, from the first one on
 """
 
 from __future__ import annotations
@@ -23,10 +24,16 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 def pytest_addoption(parser):
     parser.addoption("--device", default=os.environ.get("ARGAND_TEST_DEVICE", "cpu"), help="device of the tests' tensors")
+    parser.addoption("--shard", default="1/1", help="K/N: every N-th test, from the K-th one on")
 
 
 def pytest_configure(config):
     os.environ["ARGAND_TEST_DEVICE"] = config.getoption("--device")
+
+
+def pytest_collection_modifyitems(config, items):
+    first, step = map(int, config.getoption("--shard").split("/"))
+    items[:] = items[first - 1 :: step]
 '''
 
 

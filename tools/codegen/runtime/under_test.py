@@ -60,7 +60,8 @@ def no_kernel(kind: str, dtype: str) -> str | None:
 def on_device(schema: Schema, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Keyword arguments that have a factory make its result on the device under test."""
     device = schema.argument("device")
-    made = device is not None and not any(hasattr(a, "storage") for a in (*args, *kwargs.values()))
+    given = (*args, *kwargs.values())
+    made = device is not None and not any(isinstance(a, c10().Tensor) for a in given)
     if DEVICE == "cpu" or not made or "device" in kwargs:
         return dict(kwargs)
     if _missing():
