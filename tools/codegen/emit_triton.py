@@ -51,16 +51,17 @@ def pointwise_kernels(op: Operator, variant: str | None, x: Element) -> tuple[st
     strides = [f"{k}{d}" for k in ["o", *(f"i{i}_" for i in range(n))] for d in range(4)]
     tiled = ", ".join(
         ["out", *(f"p{i}, n{i}, v{i}" for i in range(n)), *scalars, "columns", "rows", "size1", "size2", *strides,
-         "Y: tl.constexpr", "X: tl.constexpr"]
+         "Y: tl.constexpr", "X: tl.constexpr", "TURNED: tl.constexpr"]
     )  # fmt: skip
     lines = [f"@triton.jit\ndef {name}_contiguous({flat}):", "    offsets, full = pointwise.block(n, BLOCK)"]
     lines += [f"    x{i} = pointwise.load(p{i}, offsets, n{i}, v{i}, full)" for i in range(n)]
     lines += [f"    pointwise.store(out, offsets, _{name}({values}), n, full)", "", ""]
-    lines += [f"@triton.jit\ndef {name}_strided({tiled}):", "    place, inside = pointwise.tile(columns, rows, size1, size2, Y, X)"]
+    lines += [f"@triton.jit\ndef {name}_strided({tiled}):", "    place, inside = pointwise.tile(columns, rows, size1, size2, Y, X, TURNED)"]
     for i in range(n):
-        where = ", ".join(f"i{i}_{d}" for d in range(4))
-        lines.append(f"    x{i} = pointwise.load_at(p{i}, place, inside, {where}, n{i}, v{i})")
-    lines.append(f"    pointwise.store_at(out, place, inside, o0, o1, o2, o3, _{name}({values}))")
+        at = f"pointwise.offsets_at(place, {', '.join(f'i{i}_{d}' for d in range(4))}, TURNED, (TURNED >> {i}) & 1)"
+        lines.append(f"    x{i} = pointwise.load_at(p{i}, {at}, inside, n{i}, v{i})")
+    lines.append("    to = pointwise.offsets_at(place, o0, o1, o2, o3, TURNED, 0)")
+    lines.append(f"    pointwise.store_at(out, to, inside, _{name}({values}))")
     loaded = tuple("bool" if a.name in op.conditions else "T" for a in op.operands)
     result = "bool" if op.result_dtype == "bool" else "T"
     row = f"*pointwise.kernels({name}_contiguous, {name}_strided, {literal(loaded)}, {len(scalars)}, {literal(triton_dtypes(op))}, {result!r})"

@@ -15,6 +15,7 @@ from argand_aten_cuda.kernel import Kernel, Variant
 
 BLOCK = 1024
 TILES = ((1, 1024), (32, 32))  # rows x columns of a strided tile
+TURNED_TILE = (32, 64)  # where an operand is a transpose
 
 
 @triton.jit
@@ -71,8 +72,11 @@ def store(out, offsets, x, n, full):
 
 
 @triton.jit
-def tile(columns, rows, size1, size2, Y: tl.constexpr, X: tl.constexpr):
-    """This program's indices (column, and of the row's dimensions the inner to the outer one), and which are inside."""
+def tile(columns, rows, size1, size2, Y: tl.constexpr, X: tl.constexpr, TURNED: tl.constexpr):
+    """This program's indices (column, and of the row's dimensions the inner to the outer one), and which are inside.
+
+    TURNED: some operand is a transpose, and a tile has rows of one plane only.
+    """
     across = tl.cdiv(columns, X)
     program = tl.program_id(0).to(columns.dtype)
     if Y == 1:
@@ -81,22 +85,45 @@ def tile(columns, rows, size1, size2, Y: tl.constexpr, X: tl.constexpr):
         inside = x < columns
     else:
         x = ((program % across) * X + tl.arange(0, X))[None, :]
-        y = ((program // across) * Y + tl.arange(0, Y))[:, None]
-        inside = (x < columns) & (y < rows)
-    outer = y // size1
-    return (x, y % size1, outer % size2, outer // size2), inside
+        row = program // across
+        if TURNED:
+            down = tl.cdiv(size1, Y)
+            plane = row // down
+            y = ((row % down) * Y + tl.arange(0, Y))[:, None]
+            inside = (x < columns) & (y < size1)
+        else:
+            y = (row * Y + tl.arange(0, Y))[:, None]
+            inside = (x < columns) & (y < rows)
+    if TURNED:
+        place = (x, y, plane % size2, plane // size2)
+    else:
+        outer = y // size1
+        place = (x, y % size1, outer % size2, outer // size2)
+    return place, inside
 
 
 @triton.jit
-def load_at(pointer, place, inside, s0, s1, s2, s3, count, value):
-    offsets = place[0] * s0 + place[1] * s1 + place[2] * s2 + place[3] * s3
+def offsets_at(place, s0, s1, s2, s3, TURNED: tl.constexpr, UNIT: tl.constexpr):
+    """Offsets of a tile's elements. In TURNED tiles the stride along dimension UNIT is 1."""
+    if TURNED:
+        offsets = place[2] * s2 + place[3] * s3
+        if UNIT == 1:
+            offsets += place[1] + place[0] * s0
+        else:
+            offsets += place[0] + place[1] * s1
+    else:
+        offsets = place[0] * s0 + place[1] * s1 + place[2] * s2 + place[3] * s3
+    return offsets
+
+
+@triton.jit
+def load_at(pointer, offsets, inside, count, value):
     x = tl.load(pointer + offsets, mask=inside & (count > 0), other=value.to(pointer.dtype.element_ty))
     return computed(x)
 
 
 @triton.jit
-def store_at(out, place, inside, s0, s1, s2, s3, x):
-    offsets = place[0] * s0 + place[1] * s1 + place[2] * s2 + place[3] * s3
+def store_at(out, offsets, inside, x):
     tl.store(out + offsets, stored(x, out.dtype.element_ty), mask=inside)
 
 
@@ -138,8 +165,12 @@ def kernels(
         strided,
         {"out": f"*{result}", **operands, **numbers, **sizes, **strides},
         types,
-        {"Y": sorted({y for y, _ in TILES}), "X": sorted({x for _, x in TILES})},
+        {
+            "Y": sorted({y for y, _ in (*TILES, TURNED_TILE)}),
+            "X": sorted({x for _, x in (*TILES, TURNED_TILE)}),
+            "TURNED": (0, 1, 2) if len(loaded) == 2 else (0,),
+        },
         default,
-        wheel=lambda v: (v["Y"], v["X"]) in TILES,
+        wheel=lambda v: (v["Y"], v["X"]) == TURNED_TILE if v["TURNED"] else (v["Y"], v["X"]) in TILES,
     )
     return [flat, tiled]

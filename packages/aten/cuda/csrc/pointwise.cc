@@ -13,6 +13,7 @@ namespace {
 constexpr int64_t kBlock = 1024;          // pointwise.py: BLOCK, and the elements of a tile
 constexpr int64_t kSmall = (int64_t{1} << 31) - 2 * kBlock;
 constexpr int kTiledDims = 4;
+constexpr int64_t kTurnedRows = 32, kTurnedColumns = 64;  // of a tile where an operand is a transpose
 
 bool is_cuda(const ArgandTensor* t) { return ARGAND_DEVICE_TYPE(t->storage->device) == ARGAND_CUDA; }
 bool is_aligned(const void* p) { return (reinterpret_cast<uintptr_t>(p) & 15) == 0; }
@@ -246,7 +247,28 @@ void run_contiguous(const Call& c, const Prepared& prepared, const Iteration& it
   p.launch(contiguous_kernel(c, prepared.dtype, wide), (it.numel + kBlock - 1) / kBlock);
 }
 
-void run_tiles(const Call& c, const Prepared& prepared, const Iteration& it, const int* itemsizes) {
+// The operands, as bits from 0 on, which are transposes: they run along dimension 1 in memory and all others along dimension 0. Else 0.
+// Dimensions but 0 are in no order: the one along which the first such operand runs becomes dimension 1.
+int turn(Iteration& it, const int* itemsizes) {
+  const auto is_unit = [&](int k, int d) { return it.strides[k][d] == itemsizes[k]; };
+  if (it.ndim < 2 || it.shape[0] < 32 || !is_unit(0, 0)) return 0;
+  int found = 0;
+  for (int k = 1; k < it.n_operands; k++) {
+    if (!it.data[k] || is_unit(k, 0)) continue;
+    for (int d = 1; d < it.ndim && !found; d++)
+      if (is_unit(k, d) && it.shape[d] >= 32) {
+        std::swap(it.shape[1], it.shape[d]);
+        for (int j = 0; j < it.n_operands; j++) std::swap(it.strides[j][1], it.strides[j][d]);
+        found = 1 << (k - 1);
+      }
+    if (!found || !is_unit(k, 1)) return 0;
+    found |= 1 << (k - 1);
+  }
+  return found;
+}
+
+void run_tiles(const Call& c, const Prepared& prepared, Iteration& it, const int* itemsizes) {
+  const int turned = turn(it, itemsizes);
   const bool wide = !is_small(it, itemsizes);
   int64_t size[kTiledDims];
   for (int d = 0; d < kTiledDims; d++) size[d] = d < it.ndim ? it.shape[d] : 1;
@@ -254,16 +276,17 @@ void run_tiles(const Call& c, const Prepared& prepared, const Iteration& it, con
   // Whole rows unless that leaves lanes idle, or some operand is walked across its memory.
   bool square = (columns + kBlock - 1) / kBlock * kBlock > columns + columns / 4;
   for (int k = 0; k < it.n_operands && it.ndim > 1; k++) square = square || (it.strides[k][1] == itemsizes[k] && it.strides[k][0] > itemsizes[k]);
-  const int64_t y = square ? 32 : 1, x = square ? 32 : kBlock;
+  const int64_t y = turned ? kTurnedRows : square ? 32 : 1, x = turned ? kTurnedColumns : square ? 32 : kBlock;
+  const int64_t down = turned ? (size[1] + y - 1) / y * size[2] * size[3] : (rows + y - 1) / y;
   Parameters p;
   add_operands(c, prepared, it, wide, 1, &p);
   for (int64_t v : {columns, rows, size[1], size[2]}) p.size(v, wide);
   for (int k = 0; k < it.n_operands; k++)
     for (int d = 0; d < kTiledDims; d++) p.size(d < it.ndim ? it.strides[k][d] / itemsizes[k] : 0, wide);
   char name[256];
-  snprintf(name, sizeof name, "%s_strided;T=%s;I=%s;Y=%d;X=%d", c.op.kernel, kDTypeName[prepared.dtype], wide ? "i64" : "i32", static_cast<int>(y),
-           static_cast<int>(x));
-  p.launch(kernel(name), ((columns + x - 1) / x) * ((rows + y - 1) / y));
+  snprintf(name, sizeof name, "%s_strided;T=%s;I=%s;Y=%d;X=%d;TURNED=%d", c.op.kernel, kDTypeName[prepared.dtype], wide ? "i64" : "i32",
+           static_cast<int>(y), static_cast<int>(x), turned);
+  p.launch(kernel(name), ((columns + x - 1) / x) * down);
 }
 
 void run(const Call& c, const Prepared& prepared, Iteration& it, const int* itemsizes) {

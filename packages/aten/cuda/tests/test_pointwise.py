@@ -1,0 +1,66 @@
+"""Pointwise operators of strided operands on an emulated CUDA device against the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import emulated
+import numpy as np
+import pytest
+
+if emulated.missing:
+    pytest.skip(emulated.missing, allow_module_level=True)
+
+import argand_aten as aten
+import argand_c10 as c10
+
+emulated.start()
+RNG = np.random.default_rng(0)
+
+
+def make(*shape: int, dtype: str = "float32") -> Any:
+    return aten.tensor(RNG.integers(-9, 9, shape)).to(getattr(c10, dtype))
+
+
+def turned(name: str) -> int:
+    """The constant TURNED of the one launch since the last call, of a kernel of that name."""
+    (launch,) = [n for n in emulated.launches if n.startswith(name)]
+    emulated.launches.clear()
+    return int(launch.rsplit("=", 1)[1])
+
+
+@pytest.mark.parametrize("shape", [(70, 70), (33, 100), (130, 64)])
+def test_add_of_a_transpose(shape: tuple[int, int]) -> None:
+    x, y = make(*shape), make(*shape[::-1])
+    emulated.launches.clear()
+    for operands, bits in (((x, y.t()), 2), ((y.t(), x), 2), ((x.t(), y), 2)):
+        got = aten.add(*(t.to("cuda") for t in operands))
+        emulated.check()
+        assert np.array_equal(got.to("cpu").numpy(), aten.add(*operands).numpy())
+        assert turned("add_strided") in (bits, 3 - bits)
+
+
+def test_planes_and_dtypes() -> None:
+    a, b = make(3, 40, 50, dtype="bfloat16"), make(50, 3, 40, dtype="bfloat16")
+    emulated.launches.clear()
+    got = a.to("cuda") * b.to("cuda").permute(1, 2, 0)
+    emulated.check()
+    assert turned("mul_strided") == 2
+    want = a.to(c10.float32) * b.to(c10.float32).permute(1, 2, 0)
+    assert np.array_equal(got.to(c10.float32).to("cpu").numpy(), want.numpy())
+
+
+def test_numbers_conditions_and_results() -> None:
+    x, y, condition = make(40, 45), make(45, 40), make(40, 45) > 0
+    emulated.launches.clear()
+    got = aten.where(condition.to("cuda"), x.to("cuda"), y.to("cuda").t())
+    emulated.check()
+    assert turned("where_strided") == 4
+    assert np.array_equal(got.to("cpu").numpy(), aten.where(condition, x, y.t()).numpy())
+    into = x.to("cuda")
+    into.add_(y.to("cuda").t(), alpha=2)
+    emulated.check()
+    assert np.array_equal(into.to("cpu").numpy(), (x + 2 * y.t()).numpy())
+    halves = x.to("cuda")[:, ::2] + y.to("cuda")[::2].t()  # no operand runs along the rows
+    emulated.check()
+    assert np.array_equal(halves.to("cpu").numpy(), (x[:, ::2] + y[::2].t()).numpy())
