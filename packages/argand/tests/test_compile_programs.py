@@ -65,3 +65,20 @@ def test_compiled_equals_eager(
 
 def test_there_are_forty_programs() -> None:
     assert len(compile_programs.PROGRAMS) >= 40
+
+
+def test_gradients_of_one_row_are_added() -> None:
+    # The compiled backward may give a gradient whose row stride is 0: it has one element a place only while there is one row.
+    def f(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        s = a.sum().clamp(-9, 9)
+        v = b.sum(0).clamp(-9, 9)
+        b = (b + b).clamp(-9, 9)
+        return a.t().contiguous().t(), b, v, s
+
+    compiled = torch.compile(f)
+    for rows in (2, 2, 1, 1):
+        a, b = (torch.arange(2.0 * rows).view(rows, 2).requires_grad_() for _ in range(2))
+        sum((x * x).sum() for x in compiled(a, b)).backward()
+        want = [x.detach().clone().requires_grad_() for x in (a, b)]
+        sum((x * x).sum() for x in f(*want)).backward()
+        assert (a.grad == want[0].grad).all() and (b.grad == want[1].grad).all()

@@ -4,6 +4,7 @@
 
 #include "packages/autograd/csrc/history.h"
 #include "packages/autograd/csrc/tensor_ops.h"
+#include "packages/c10/csrc/core/strided.h"
 
 namespace argand::autograd {
 
@@ -31,7 +32,7 @@ Tensor copy_with_layout_of(const Tensor& grad, const Tensor& leaf) {
 bool owned_alone(const Tensor& t) {
   return __atomic_load_n(&t->refcount, __ATOMIC_ACQUIRE) == 1 && !t->base && !t->pyobject &&
          __atomic_load_n(&t->storage->refcount, __ATOMIC_ACQUIRE) == 1 && !(t->flags & ARGAND_TENSOR_INFERENCE) &&
-         !(t->storage->flags & ARGAND_STORAGE_READONLY);
+         !(t->storage->flags & ARGAND_STORAGE_READONLY) && (t.is_contiguous() || internal_overlap(t.sizes(), t.strides()) == Overlap::no);
 }
 
 AccumulateGrad::AccumulateGrad(Tensor variable) : Node(kAccumulateSequence), variable_(std::move(variable)) {

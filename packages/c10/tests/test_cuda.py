@@ -101,6 +101,25 @@ def test_import_loads_no_driver():
     assert _run(code).returncode == 0
 
 
+_NO_CACHING = """
+import argand_c10 as c10
+from argand_c10 import cuda
+for _ in range(2):
+    a, b = (c10._C._empty_strided((n,), None, c10.uint8, "cuda") for n in (5, 3 << 20))
+    assert cuda.memory_reserved() == cuda.memory_allocated() == 5 + (3 << 20)
+    del a
+    assert cuda.memory_reserved() == 3 << 20
+    del b
+    assert cuda.memory_reserved() == 0
+assert cuda.memory_stats()["num_device_alloc"] == cuda.memory_stats()["num_device_free"] == 4
+"""
+
+
+def test_memory_without_a_cache():
+    done = _run(_NO_CACHING, ARGAND_CUDA_ALLOC_CONF="caching:off")
+    assert done.returncode == 0 and not done.stderr, done.stderr
+
+
 # ---- devices, streams, events ---------------------------------------------------------------------
 def test_devices():
     assert cuda.is_available() and cuda.device_count() == 2 and cuda.current_device() == 0

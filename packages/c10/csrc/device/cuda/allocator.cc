@@ -8,26 +8,42 @@
 namespace argand::core::cuda {
 namespace {
 
-// Blocks from this size on are neither split nor given to requests much smaller: ARGAND_CUDA_ALLOC_CONF=max_split_size_mb:512.
-size_t max_split_bytes() {
-  static const size_t bytes = [] {
-    const char* text = getenv("ARGAND_CUDA_ALLOC_CONF");
-    constexpr const char kKey[] = "max_split_size_mb:";
-    if (!text || !*text) return SIZE_MAX;
-    char* end = nullptr;
-    const bool known = strncmp(text, kKey, sizeof kKey - 1) == 0;
-    const unsigned long long megabytes = known ? strtoull(text + sizeof kKey - 1, &end, 10) : 0;
-    if (!known || *end || megabytes < 2 || megabytes > (1ull << 40)) {
-      fprintf(stderr,
-              "argand: environment variable ARGAND_CUDA_ALLOC_CONF: got '%s', expected max_split_size_mb:<number from 2>; using the default\n", text);
-      return SIZE_MAX;
-    }
-    return static_cast<size_t>(megabytes) << 20;
-  }();
-  return bytes;
+// ARGAND_CUDA_ALLOC_CONF=max_split_size_mb:512: blocks from this size on are neither split nor given to requests much smaller.
+// ARGAND_CUDA_ALLOC_CONF=caching:off: every tensor has memory of its own from the driver, of exactly its size, so that memory checkers see its ends.
+struct Configuration {
+  size_t max_split_bytes = SIZE_MAX;
+  bool caching = true;
+};
+
+Configuration read_configuration() {
+  const char* text = getenv("ARGAND_CUDA_ALLOC_CONF");
+  constexpr const char kSplit[] = "max_split_size_mb:";
+  Configuration c;
+  if (!text || !*text) return c;
+  if (strcmp(text, "caching:off") == 0) {
+    c.caching = false;
+    return c;
+  }
+  char* end = nullptr;
+  const bool known = strncmp(text, kSplit, sizeof kSplit - 1) == 0;
+  const unsigned long long megabytes = known ? strtoull(text + sizeof kSplit - 1, &end, 10) : 0;
+  if (!known || *end || megabytes < 2 || megabytes > (1ull << 40)) {
+    fprintf(stderr,
+            "argand: environment variable ARGAND_CUDA_ALLOC_CONF: got '%s', expected max_split_size_mb:<number from 2> or caching:off; using the default\n",
+            text);
+    return c;
+  }
+  c.max_split_bytes = static_cast<size_t>(megabytes) << 20;
+  return c;
+}
+
+const Configuration& configuration() {
+  static const Configuration c = read_configuration();
+  return c;
 }
 
 size_t segment_bytes(size_t size, bool small) {
+  if (!configuration().caching) return size;
   if (small) return kSmallSegment;
   if (size < kMiddleBytes) return kMiddleSegment;
   return (size + kLargeRound - 1) / kLargeRound * kLargeRound;
@@ -108,13 +124,14 @@ uint64_t DeviceAllocator::private_pool_for(CUstream stream) {
 
 void* DeviceAllocator::allocate(size_t nbytes, CUstream stream) {
   if (nbytes > static_cast<size_t>(INT64_MAX) - kLargeRound) nbytes = static_cast<size_t>(INT64_MAX) - kLargeRound;  // fails below
-  const size_t size = round_size(nbytes);
+  const Configuration& conf = configuration();
+  const size_t size = conf.caching ? round_size(nbytes) : std::max<size_t>(nbytes, 1);
   const bool small = size <= kSmallBytes;
   std::lock_guard<std::mutex> lock(mutex_);
   if (__builtin_expect(!events_.empty(), 0)) process_events(false);
   StreamPool* pool = pool_for(stream);
-  Block* block = pool->best(size, small);
-  const size_t limit = max_split_bytes();
+  Block* block = conf.caching ? pool->best(size, small) : nullptr;
+  const size_t limit = conf.max_split_bytes;
   const bool wasteful = block && block->size >= limit && (size < limit || block->size - size > kMiddleSegment);
   if (__builtin_expect(block && !wasteful, 1)) {
     pool->remove(block);
@@ -177,7 +194,7 @@ Block* DeviceAllocator::grow(StreamPool* pool, size_t size, bool small, size_t r
     stats_.num_alloc_retries++;
     process_events(true);
     Block* freed = pool->best(size, small);
-    if (freed && freed->size < max_split_bytes()) {
+    if (freed && freed->size < configuration().max_split_bytes) {
       pool->remove(freed);
       return freed;
     }
@@ -269,6 +286,9 @@ void DeviceAllocator::free_block(Block* block) {
     count(ARGAND_COUNT_INACTIVE_SPLIT_BYTES, block, bytes(block->size));
   }
   pool->insert(block);
+  if (__builtin_expect(!configuration().caching, 0)) {
+    if (Bound b(index_); b) release_segments();
+  }
 }
 
 void DeviceAllocator::record_stream(void* data, CUstream stream) {
