@@ -68,7 +68,7 @@ def test_there_are_forty_programs() -> None:
 
 
 def test_gradients_of_one_row_are_added() -> None:
-    # The compiled backward may give a gradient whose row stride is 0: it has one element a place only while there is one row.
+    # The compiled backward gives the gradient of a sum over one row with a stride of 0: its elements are one.
     def f(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
         s = a.sum().clamp(-9, 9)
         v = b.sum(0).clamp(-9, 9)
