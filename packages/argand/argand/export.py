@@ -1,6 +1,15 @@
-"""Programs without Python: `export`, `Dim`, `save`, `load`."""
+"""Programs without Python: `export`, `Dim`, `save`, `load`, `package`, `load_package`."""
 
 from __future__ import annotations
 
-from argand_export import *  # noqa: F403
+from typing import Any
+
+import argand_export
 from argand_export import __all__ as __all__
+
+
+def __getattr__(name: str) -> Any:
+    # What traces and compiles is loaded by the names that need it.
+    if name not in __all__:
+        raise AttributeError(f"module 'argand.export' has no attribute {name!r}")
+    return getattr(argand_export, name)

@@ -16,6 +16,7 @@ from argand_c10 import Operator, Parameter, Tensor
 from argand_export import tree
 from argand_export.constraints import Range
 from argand_export.dims import Relation
+from argand_export.plain import from_plain, to_plain
 from argand_export.program import CallSpec, ExportedProgram, TensorSpec
 from argand_export.signature import (
     ExportGraphSignature,
@@ -48,11 +49,15 @@ def save(program: ExportedProgram, file: str | os.PathLike[str] | BinaryIO) -> N
     Raises:
         TypeError: a constant argument or a tensor's dtype cannot be kept.
     """
-    data = _packed(program_to_files(program))
-    if not isinstance(file, str | os.PathLike):
+    data = packed(program_to_files(program))
+    if isinstance(file, str | os.PathLike):
+        write_at_once(Path(file), data)
+    else:
         file.write(data)
-        return
-    path = Path(file)
+
+
+def write_at_once(path: Path, data: bytes) -> None:
+    """Write a file so that nobody ever sees a part of it."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as opened:
@@ -63,7 +68,8 @@ def save(program: ExportedProgram, file: str | os.PathLike[str] | BinaryIO) -> N
         raise
 
 
-def _packed(files: dict[str, bytes]) -> bytes:
+def packed(files: dict[str, bytes]) -> bytes:
+    """A zip of these files, stored as they are."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, content in files.items():
@@ -143,9 +149,11 @@ def program_to_files(program: ExportedProgram) -> dict[str, bytes]:
         "format": FORMAT,
         "version": VERSION,
         "graph": program.graph.to_text(comments=False),
-        "inputs": [[s.kind.value, s.arg, s.target, _plain(s.value)] for s in signature.input_specs],
+        "inputs": [
+            [s.kind.value, s.arg, s.target, to_plain(s.value)] for s in signature.input_specs
+        ],
         "outputs": [
-            [s.kind.value, s.arg, s.target, _plain(s.value)] for s in signature.output_specs
+            [s.kind.value, s.arg, s.target, to_plain(s.value)] for s in signature.output_specs
         ],
         "placeholders": [
             _layout(n.meta["val"]) for n in program.graph.nodes if n.op == "placeholder"
@@ -159,12 +167,13 @@ def program_to_files(program: ExportedProgram) -> dict[str, bytes]:
     }
     return {
         _PROGRAM: json.dumps(data, indent=1).encode(),
-        _WEIGHTS: _tensors(program.state_dict),
-        _CONSTANTS: _tensors(constants),
+        _WEIGHTS: tensors_to_bytes(program.state_dict),
+        _CONSTANTS: tensors_to_bytes(constants),
     }
 
 
-def _tensors(tensors: dict[str, Tensor]) -> bytes:
+def tensors_to_bytes(tensors: dict[str, Tensor]) -> bytes:
+    """As a safetensors file."""
     buffer = io.BytesIO()
     write_tensors(buffer, tensors, {})
     return buffer.getvalue()
@@ -180,21 +189,6 @@ def _layout(fake: FakeTensor) -> list[Any]:
         [number(s) for s in fake.stride()],
         number(fake.storage_offset()),
     ]
-
-
-def _plain(value: Any) -> Any:
-    """A constant as JSON; floats by their text, which keeps every bit."""
-    if value is None or type(value) in (bool, int, str):
-        return value
-    if type(value) is float:
-        return {"float": value.hex()}
-    if isinstance(value, c10.dtype):
-        return {"dtype": value.name}
-    if isinstance(value, c10.device):
-        return {"device": str(value)}
-    raise TypeError(
-        f"save: got the constant {value!r} of type {type(value).__name__}, expected None, bool, int, float, str, dtype or device"
-    )
 
 
 # ---- reading -----------------------------------------------------------------------------------------------------------
@@ -277,11 +271,11 @@ class _Reader:
     def program(self) -> ExportedProgram:
         data = self.data
         inputs = tuple(
-            InputSpec(InputKind(k), _name(a), _name(t), _constant(v))
+            InputSpec(InputKind(k), _name(a), _name(t), from_plain(v))
             for k, a, t, v in data["inputs"]
         )
         outputs = tuple(
-            OutputSpec(OutputKind(k), _name(a), _name(t), _constant(v))
+            OutputSpec(OutputKind(k), _name(a), _name(t), from_plain(v))
             for k, a, t, v in data["outputs"]
         )
         tree.check(data["in_tree"])
@@ -399,18 +393,3 @@ def _name(x: Any) -> str | None:
     if x is not None and not isinstance(x, str):
         raise ValueError(f"got {x!r}, expected a name")
     return x
-
-
-def _constant(x: Any) -> Any:
-    if not isinstance(x, dict):
-        if x is None or type(x) in (bool, int, str):
-            return x
-        raise ValueError(f"got the constant {x!r}")
-    ((kind, text),) = x.items()
-    if kind == "float":
-        return float.fromhex(text)
-    if kind == "dtype":
-        return c10._C._dtype_by_name(text)
-    if kind == "device":
-        return c10.device(text)
-    raise ValueError(f"got a constant of kind {kind!r}")

@@ -10,6 +10,7 @@ import argand_c10 as c10
 from argand_aot.decompose import decompose, decompositions
 from argand_c10 import Module, Parameter, Tensor
 from argand_export import tree
+from argand_export.calls import TENSOR, argument_names, match_arguments
 from argand_export.constraints import Range, Relations
 from argand_export.dims import Relation
 from argand_export.signature import ExportGraphSignature, InputKind, OutputKind, OutputSpec
@@ -155,41 +156,16 @@ class ExportedProgram:
         Raises:
             TypeError, ValueError: they are not what the program was exported for; the message says where and what.
         """
-        leaves, description = tree.flatten((args, dict(kwargs)))
-        if description != self.call_spec.in_tree:
-            description, leaves = self._reordered(args, kwargs)
-        names = tree.paths(self.call_spec.in_tree[1][0], "args") + tree.paths(
-            self.call_spec.in_tree[1][1], "kwargs"
-        )
-        values: dict[str, tuple[int, str]] = {}
+        call = self.call_spec
         specs = [s for s in self.graph_signature.input_specs if s.kind is InputKind.USER_INPUT]
-        for i, (leaf, tensor, spec) in enumerate(
-            zip(leaves, self.call_spec.tensors, specs, strict=True)
-        ):
-            if tensor is None:
-                if (
-                    isinstance(leaf, Tensor)
-                    or type(leaf) is not type(spec.value)
-                    or leaf != spec.value
-                ):
-                    raise ValueError(
-                        f"exported program: got {leaf!r} for {names[i]}, expected {spec.value!r}, which the program was exported with"
-                    )
-                continue
-            self._check_tensor(i, names[i], leaf, tensor, values)
+        constants = [TENSOR if t else s.value for t, s in zip(call.tensors, specs, strict=True)]
+        leaves = match_arguments(call.in_tree, constants, args, kwargs)
+        names = argument_names(call.in_tree)
+        values: dict[str, tuple[int, str]] = {}
+        for i, (leaf, tensor) in enumerate(zip(leaves, call.tensors, strict=True)):
+            if tensor is not None:
+                self._check_tensor(i, names[i], leaf, tensor, values)
         return leaves
-
-    def _reordered(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, list[Any]]:
-        """Leaves with keywords in the order of the export."""
-        order = [key for key, _ in self.call_spec.in_tree[1][1][1]]
-        if set(order) == set(kwargs):
-            leaves, description = tree.flatten((args, {key: kwargs[key] for key in order}))
-            if description == self.call_spec.in_tree:
-                return description, leaves
-        _, given = tree.flatten((args, dict(kwargs)))
-        raise TypeError(
-            f"exported program: got arguments nested as {given}, expected {self.call_spec.in_tree}; call it as it was exported"
-        )
 
     def _check_tensor(
         self, i: int, name: str, leaf: Any, spec: TensorSpec, values: dict[str, tuple[int, str]]

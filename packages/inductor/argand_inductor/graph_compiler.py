@@ -48,15 +48,10 @@ def compile_graph(
     from argand_inductor.artifact.errors import CompilerError
     from argand_inductor.artifact.make import make_program
     from argand_inductor.autotune import autotuned
-    from argand_inductor.lowering import lower_graph
     from argand_inductor.options import Options
-    from argand_inductor.schedule import compile_to_program
 
     chosen = Options.of(options)
-    with metrics.timed("lower"):
-        lowered = lower_graph(gm)
-    with metrics.timed("schedule"):
-        spec = compile_to_program(lowered, options=chosen)
+    spec = graph_to_spec(gm, chosen)
     try:
         spec = autotuned(spec, chosen)
         return make_program(spec, device_to_record(spec, chosen, gm))
@@ -64,6 +59,17 @@ def compile_graph(
         message = f"a graph runs operator by operator: {error}"
         emit(Record("fallback", error.code, message, error.fix, *_first_line(gm)))
         return EagerProgram(gm)
+
+
+def graph_to_spec(gm: Any, options: Any) -> Any:
+    """What a functional graph with a flat tuple as its output becomes before C: a `program.ProgramSpec`."""
+    from argand_inductor.lowering import lower_graph
+    from argand_inductor.schedule import compile_to_program
+
+    with metrics.timed("lower"):
+        lowered = lower_graph(gm)
+    with metrics.timed("schedule"):
+        return compile_to_program(lowered, options=options)
 
 
 def device_to_record(spec: Any, options: Any, gm: Any) -> int | None:

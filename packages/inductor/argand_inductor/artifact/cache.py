@@ -110,14 +110,20 @@ class Library:
     key: str | None
     data: bytes = b""
 
+    def content(self) -> bytes:
+        return self.data if self.path is None else self.path.read_bytes()
 
-def obtain(sources: Sources) -> Library:
+
+def obtain(sources: Sources, tier: int | None = None) -> Library:
     """The library of these sources, from the cache or built now.
+
+    Args:
+        tier: of the processor that it is for; by default of this process.
 
     Raises:
         CompilerError: if it has to be built and cannot be.
     """
-    setting = _Setting(build.find_compiler(), argand_c10.cpu.tier())
+    setting = _Setting(build.find_compiler(), argand_c10.cpu.tier() if tier is None else tier)
     key = setting.program_key(sources)
     if entry := programs.get(key):
         logs.channel("cache").info("program %s: found", key)
@@ -139,15 +145,17 @@ def obtain(sources: Sources) -> Library:
             return Library(entry.path(LIBRARY), key)
         with metrics.timed("compile"), build.noting_hangs(setting.compiler):
             data = _build(setting, sources)
-        stored = programs.put(key, _files(sources, data), _manifest(setting, sources))
+        stored = programs.put(
+            key, {LIBRARY: data, **source_files(sources)}, _manifest(setting, sources)
+        )
     if stored is None:
         return Library(None, None, data)
     logs.channel("cache").info("program %s: written, %d bytes", key, len(data))
     return Library(stored.path(LIBRARY), key)
 
 
-def _files(sources: Sources, library: bytes) -> dict[str, bytes]:
-    """What an entry holds: the library, and the sources for reports and export."""
+def source_files(sources: Sources) -> dict[str, bytes]:
+    """The sources as files, from which `portable.read_sources` makes them again."""
     kernels = [
         {"name": k.name, "source": k.source, "includes": k.includes, "comment": k.comment}
         for k in sources.kernels
@@ -155,7 +163,6 @@ def _files(sources: Sources, library: bytes) -> dict[str, bytes]:
     ]
     launched = [asdict(kernel) for kernel in sources.launched]
     return {
-        LIBRARY: library,
         "program.c": sources.program.encode(),
         "kernels.json": json.dumps(kernels).encode(),
         "launched.json": json.dumps({"arch": sources.arch, "kernels": launched}).encode(),

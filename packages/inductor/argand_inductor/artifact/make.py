@@ -60,8 +60,11 @@ def _describe_output(spec: ProgramSpec, output: Any) -> Any:
     }
 
 
-def write_sources(spec: ProgramSpec) -> Sources:
+def write_sources(spec: ProgramSpec, tier: int | None = None) -> Sources:
     """The C of a program and its manifest.
+
+    Args:
+        tier: of the processor that it is for; by default of this process.
 
     Raises:
         ValueError: if the spec breaks a rule.
@@ -73,7 +76,7 @@ def write_sources(spec: ProgramSpec) -> Sources:
     manifest = {
         "format": cache.FORMAT,
         "abi": argand_c10.ABI_VERSION,
-        "tier": argand_c10.cpu.tier(),
+        "tier": argand_c10.cpu.tier() if tier is None else tier,
         "inputs": [_describe_input(entry) for entry in spec.inputs],
         "constants": [_describe_input(entry) for entry in constants_of(spec)],
         "outputs": [_describe_output(spec, entry) for entry in spec.outputs],

@@ -8,7 +8,7 @@ import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -129,24 +129,37 @@ def _read_launched(data: dict[str, Any]) -> TritonKernel:
     return TritonKernel(signature=signature, constants=constants, **data)
 
 
-def _import_program(archive: zipfile.ZipFile, key: str, manifest: dict[str, Any]) -> None:
+def read_sources(read: Callable[[str], bytes], manifest: dict[str, Any], name: str) -> Sources:
+    """The sources that `cache.source_files` wrote.
+
+    Args:
+        read: gives a file's content.
+        manifest: the program's.
+        name: of the program in an error.
+
+    Raises:
+        ValueError: kernels have names or headers that none has.
+    """
     kernels = []
-    for data in json.loads(archive.read(f"programs/{key}/kernels.json")):
+    for data in json.loads(read("kernels.json")):
         kernel = KernelSource(
             data["name"], data["source"], tuple(data["includes"]), data["comment"]
         )
         good = _IDENTIFIER.fullmatch(kernel.name) and all(map(_HEADER.fullmatch, kernel.includes))
         if not good:
-            raise ValueError(
-                f"import_cache: program {key} includes {kernel.includes}; export again"
-            )
+            raise ValueError(f"{name} includes {kernel.includes}; export again")
         kernels.append(kernel)
-    source = archive.read(f"programs/{key}/program.c").decode()
-    device = json.loads(archive.read(f"programs/{key}/launched.json"))
+    device = json.loads(read("launched.json"))
     launched = tuple(_read_launched(data) for data in device["kernels"])
-    sources = Sources(
-        source, (*kernels, runtime_kernel()), manifest["program"], launched, device["arch"]
-    )
+    source = read("program.c").decode()
+    return Sources(source, (*kernels, runtime_kernel()), manifest, launched, device["arch"])
+
+
+def _import_program(archive: zipfile.ZipFile, key: str, manifest: dict[str, Any]) -> None:
+    def read(name: str) -> bytes:
+        return archive.read(f"programs/{key}/{name}")
+
+    sources = read_sources(read, manifest["program"], f"import_cache: program {key}")
     library = cache.obtain(sources)
     # Whoever refers to the program knows it by the key that it had.
     if library.key not in (None, key) and library.path is not None:
