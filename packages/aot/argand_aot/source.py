@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from argand_c10 import debug_trace, logs, metrics
 from argand_c10.collection import gc_paused
 from argand_c10.disk_cache import DiskCache
+from argand_c10.source_digest import source_digest
 
 if TYPE_CHECKING:
     from argand_aot.joint import Joint
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "Source"]
 
-FORMAT = "3"  # of what is kept; other versions are compiled again
+# Of what is kept; what other versions or other sources made is compiled again.
+FORMAT = f"3 {source_digest('argand_aot')}"
 _cache = DiskCache("aot")
 
 

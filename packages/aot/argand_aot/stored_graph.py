@@ -10,7 +10,7 @@ import argand_c10 as c10
 from argand_autograd import graph_ops
 from argand_c10 import Tensor
 from argand_fx import GraphModule, parse
-from argand_fx.parse import resolve_target
+from argand_fx.parse import parse_symbolic, resolve_target
 from argand_fx.schema import overload
 from argand_fx.shapes import FakeTensor, GraphBuilder, ShapeEnv
 from argand_fx.symbolic import SymbolicValue
@@ -137,7 +137,7 @@ def graph_from_files(read: Any) -> tuple[GraphModule, list[Any]]:
 
 def _input(builder: GraphBuilder, x: dict[str, Any], symbols: dict[str, Any]) -> Any:
     def number(s: Any) -> Any:
-        return eval(s, {"__builtins__": {}}, symbols) if isinstance(s, str) else s
+        return parse_symbolic(s, symbols.__getitem__) if isinstance(s, str) else s
 
     if x["kind"] == "constant":
         return x["value"]

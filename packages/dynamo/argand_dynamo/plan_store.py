@@ -24,6 +24,7 @@ import argand_c10
 from argand_c10 import logs
 from argand_c10.disk_cache import DiskCache
 from argand_c10.records import Record, emit
+from argand_c10.source_digest import source_digest
 from argand_dynamo import _C
 from argand_dynamo.frame_plan import PLAN_VERSION, FramePlan, InlinedCode, PlanError
 from argand_dynamo.guards.portable import portable
@@ -34,6 +35,8 @@ __all__ = ["findable_code", "hash_code", "inlined_code", "load_plans", "store_pl
 # Plans of one function; as many as a process makes before it gives up on the function. A new one takes the oldest one's place.
 _MOST = 8
 _LOCK_SECONDS = 5.0
+# What traces; backends keep what they made under names of their own sources.
+_SOURCES = ("argand_c10", "argand_aten", "argand_autograd", "argand_fx", "argand_dynamo")
 _hashes: weakref.WeakKeyDictionary[CodeType, str] = weakref.WeakKeyDictionary()
 
 
@@ -79,12 +82,13 @@ def hash_code(code: CodeType) -> str:
 
 @functools.cache
 def _environment() -> str:
-    """All that the plans of this process depend on beside their functions; a rebuilt native library makes other plans."""
+    """All that the plans of this process depend on beside their functions; a rebuilt native library and an edited tracer make other plans."""
     libraries = []
     for name in ("argand_c10", "argand_aten", "argand_autograd", "argand_dynamo"):
         found = os.stat(sys.modules[f"{name}._C"].__file__ or "")
         libraries.append((sys.modules[name].__version__, found.st_size, found.st_mtime_ns))
-    return repr((sys.version, PLAN_VERSION, argand_c10.ABI_VERSION, libraries))
+    sources = [source_digest(name) for name in _SOURCES]
+    return repr((sys.version, PLAN_VERSION, argand_c10.ABI_VERSION, libraries, sources))
 
 
 def _key(code: CodeType, config: str) -> str:

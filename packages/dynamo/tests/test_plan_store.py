@@ -301,6 +301,16 @@ def test_the_environment_is_part_of_the_key(monkeypatch):
     assert load_plans(function.__code__) == []
 
 
+def test_an_edited_tracer_makes_other_plans(monkeypatch):
+    assert store_plan(function.__code__, plan(1))
+    monkeypatch.setattr(plan_store, "source_digest", lambda package: f"edited {package}")
+    plan_store._environment.cache_clear()
+    try:
+        assert load_plans(function.__code__) == []
+    finally:
+        plan_store._environment.cache_clear()
+
+
 def test_names_that_argand_finds_when_asked(monkeypatch):
     def ask(name):
         if name != "found":

@@ -171,7 +171,7 @@ def _narrow(
         return False
     env, (monomial, factor) = open_.difference.env, open_.difference.terms[0]
     atom = env.atoms[monomial[0]]
-    alone = len(open_.difference.terms) == len(monomial) == abs(factor) == 1 and atom.op == "symbol"
+    alone = len(open_.difference.terms) == len(monomial) == 1 and atom.op == "symbol"
     used = dict.fromkeys(names[n] for n in _names(open_.expr) if n in names)
     if not alone:  # a fact that is no bound: all automatic dimensions in it get the example's sizes
         for name in used:
@@ -181,14 +181,15 @@ def _narrow(
         return bool(used)
     root = roots[names[atom.name]]
     low, high = root.range.low, root.range.high
-    limit = -open_.difference.const * factor
-    if open_.op == "!=" and limit == low:
+    # factor * value + constant (op) 0
+    limit, rest = divmod(-open_.difference.const, factor)
+    if open_.op == "!=" and limit == low and not rest:
         low += 1
     elif open_.op == "<=" and factor < 0:
-        low = max(low, limit)
+        low = max(low, limit + (rest != 0))
     elif open_.op == "<=" and root.automatic:
         high = limit if high is None else min(high, limit)
-    elif open_.op == "==" and root.automatic:
+    elif open_.op == "==" and root.automatic and not rest:
         low = high = limit
     else:
         return False

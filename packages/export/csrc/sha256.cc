@@ -1,5 +1,10 @@
 #include "packages/export/csrc/sha256.h"
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -16,9 +21,7 @@ const uint32_t kRound[64] = {0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3
                              0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208,
                              0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-}  // namespace
-
-void Sha256::block(const uint8_t* p) {
+void portable_block(uint32_t* state, const uint8_t* p) {
   uint32_t w[64], v[8];
   for (int i = 0; i < 16; i++) {
     memcpy(&w[i], p + 4 * i, 4);
@@ -28,17 +31,59 @@ void Sha256::block(const uint8_t* p) {
     const uint32_t a = w[i - 15], b = w[i - 2];
     w[i] = w[i - 16] + (std::rotr(a, 7) ^ std::rotr(a, 18) ^ a >> 3) + w[i - 7] + (std::rotr(b, 17) ^ std::rotr(b, 19) ^ b >> 10);
   }
-  memcpy(v, state_, sizeof v);
-  for (int i = 0; i < 64; i++) {
-    const uint32_t a = v[0], e = v[4];
-    const uint32_t one = v[7] + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) + ((e & v[5]) ^ (~e & v[6])) + kRound[i] + w[i];
-    const uint32_t two = (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
-    memmove(v + 1, v, 7 * sizeof *v);
-    v[4] += one;
-    v[0] = one + two;
+  memcpy(v, state, sizeof v);
+  for (int i = 0; i < 64; i += 8) {
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; k++) {  // the roles of the eight words move by one
+      const uint32_t a = v[-k & 7], b = v[(1 - k) & 7], c = v[(2 - k) & 7], e = v[(4 - k) & 7], f = v[(5 - k) & 7], g = v[(6 - k) & 7];
+      uint32_t& h = v[(7 - k) & 7];
+      h += (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) + ((e & f) ^ (~e & g)) + kRound[i + k] + w[i + k];
+      v[(3 - k) & 7] += h;
+      h += (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+    }
   }
-  for (int i = 0; i < 8; i++) state_[i] += v[i];
+  for (int i = 0; i < 8; i++) state[i] += v[i];
 }
+
+#ifdef __x86_64__
+bool has_instructions() {
+  unsigned a, b = 0, c, d;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1);
+}
+
+__attribute__((target("sha,sse4.1"))) void block_by_instructions(uint32_t* state, const uint8_t* p) {
+  const __m128i swap = _mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
+  const auto word = [&](int i) { return static_cast<int>(state[i]); };
+  // The instructions want a, b, e, f and c, d, g, h together.
+  __m128i abef = _mm_set_epi32(word(0), word(1), word(4), word(5)), cdgh = _mm_set_epi32(word(2), word(3), word(6), word(7));
+  const __m128i old_abef = abef, old_cdgh = cdgh;
+  __m128i m[4];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; i++) {  // four rounds each
+    __m128i& now = m[i & 3];
+    if (i < 4) {
+      now = _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p) + i), swap);
+    } else {
+      const __m128i last = m[(i + 3) & 3], seven_ago = _mm_alignr_epi8(last, m[(i + 2) & 3], 4);
+      now = _mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(now, m[(i + 1) & 3]), seven_ago), last);
+    }
+    const __m128i sum = _mm_add_epi32(now, _mm_loadu_si128(reinterpret_cast<const __m128i*>(kRound) + i));
+    cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
+    abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
+  }
+  alignas(16) uint32_t out[8];
+  _mm_store_si128(reinterpret_cast<__m128i*>(out), _mm_add_epi32(abef, old_abef));
+  _mm_store_si128(reinterpret_cast<__m128i*>(out) + 1, _mm_add_epi32(cdgh, old_cdgh));
+  static const int kPlace[8] = {5, 4, 1, 0, 7, 6, 3, 2};
+  for (int i = 0; i < 8; i++) state[kPlace[i]] = out[i];
+}
+
+void (*const one_block)(uint32_t*, const uint8_t*) = has_instructions() ? block_by_instructions : portable_block;
+#else
+constexpr auto one_block = portable_block;
+#endif
+
+}  // namespace
 
 void Sha256::update(const void* data, size_t nbytes) {
   auto* p = static_cast<const uint8_t*>(data);
@@ -48,11 +93,11 @@ void Sha256::update(const void* data, size_t nbytes) {
     const size_t n = std::min(64 - kept, nbytes);
     memcpy(rest_ + kept, p, n);
     if (kept + n < 64) return;
-    block(rest_);
+    one_block(state_, rest_);
     p += n;
     nbytes -= n;
   }
-  for (; nbytes >= 64; p += 64, nbytes -= 64) block(p);
+  for (; nbytes >= 64; p += 64, nbytes -= 64) one_block(state_, p);
   memcpy(rest_, p, nbytes);
 }
 

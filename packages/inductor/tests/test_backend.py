@@ -54,6 +54,7 @@ def test_a_graph_of_kernels_and_operators() -> None:
     assert again is not None
     for got, wanted in zip(again(x, w, b), program(x, w, b), strict=True):
         assert A.equal(got, wanted)
+    assert load({**program.serialize(), "compiler": "of other sources"}) is None
 
 
 def test_gradients() -> None:
@@ -83,6 +84,7 @@ def test_a_fresh_process_loads_forward_and_backward(own_cache: Path) -> None:
     compiled = backend(*trace(loss, x))
     (g,) = argand_autograd.grad(compiled(x)[0], [x])
     data = compiled.serialize()
+    assert load_backend({**data, "format": "of other sources"}) is None
     again = load_backend(data)
     assert again is not None
     assert A.equal(argand_autograd.grad(again(x)[0], [x])[0], g)

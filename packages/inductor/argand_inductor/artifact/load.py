@@ -11,9 +11,12 @@ import argand_c10
 from argand_c10 import logs, metrics
 from argand_c10.disk_cache import DiskCache
 from argand_c10.records import Record, emit
+from argand_c10.source_digest import source_digest
 from argand_inductor._C import GraphRecorder, Program
 
 FORMAT = 1
+# A program that other sources made is compiled again.
+COMPILER = source_digest("argand_inductor")
 LIBRARY = "program.so"
 _programs = DiskCache("inductor-programs")
 _constants = DiskCache("inductor-constants")
@@ -68,7 +71,7 @@ def load(data: dict[str, Any]) -> Program | GraphRecorder | None:
     No compiler runs, and nothing that only compiling needs is imported.
     """
     key = data.get("library")
-    if data.get("format") != FORMAT or not isinstance(key, str):
+    if (data.get("format"), data.get("compiler")) != (FORMAT, COMPILER) or not isinstance(key, str):
         return None
     entry = _programs.get(key)
     if entry is None:

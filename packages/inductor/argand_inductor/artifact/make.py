@@ -132,6 +132,7 @@ def _describe(spec: ProgramSpec, library: Library, constants: list[Any]) -> dict
         stored = load.store_constants(constants) if small else None
     return {
         "format": load.FORMAT,
+        "compiler": load.COMPILER,
         "library": None if stored is None else key,
         "inputs": len(spec.inputs),
         "outputs": len(spec.outputs),

@@ -80,22 +80,29 @@ typedef struct ArgandLaunched { /* a kernel of a device; the last two are set wh
   void* function;
 } ArgandLaunched;
 
-/* Instructions: a code and its operands, all int32. `e` marks an index among the integers. */
-enum {
-  ARGAND_END = 0,
-  ARGAND_KERNEL_CALL,   /* kernel, e sizes, e extent, e grain, n, n tensors */
-  ARGAND_LAUNCH,        /* launched, e grid, location, n tensors, n scalars, n sizes, e sizes, tensors, for each scalar: id, dtype, e offset */
-  ARGAND_MAKE_OWN,      /* id, dtype, ndim, e geometry, contiguous, location, device */
-  ARGAND_MAKE_ARENA,    /* the same: a tensor over its part of the arena */
-  ARGAND_OPERATOR_CALL, /* extern, first argument, n, location, n results, for each: 0 | 1, id | 2, n, n ids (-1: dropped) */
-  ARGAND_ACCEPT,        /* id, dtype, ndim, e geometry, may be a view of an arena, extern, device */
-  ARGAND_ALIAS,         /* id, source, e offset, dtype, ndim, e geometry, location: a tensor */
-  ARGAND_ADDRESS,       /* id, source, e offset, item size: only an address */
-  ARGAND_RANDOM,        /* e seed, e counter, e count, stage of the integers to compute after it, device */
-  ARGAND_EPILOGUE,      /* place of the result among the kernel's tensors, e elements and e units of a row, whether the result is needed after it;
-                           OPERATOR_CALL, ACCEPT and KERNEL_CALL follow, and the kernel runs on parts of the result if the operator hands it over */
-  ARGAND_DROP           /* id */
-};
+/* Instructions: a code and its operands, all int32: as many as stand here, which write_program.py reads, and then those in brackets. `e` marks an
+ * index among the integers.
+ *   END
+ *   KERNEL_CALL    kernel, e sizes, e extent, e grain, n [n tensors]
+ *   LAUNCH         launched, e grid, location, n tensors, n scalars, n sizes, e sizes [tensors, for each scalar: id, dtype, e offset]
+ *   MAKE_OWN       id, dtype, ndim, e geometry, contiguous, location, device
+ *   MAKE_ARENA     the same: a tensor over its part of the arena
+ *   OPERATOR_CALL  extern, first argument, n, location, n results [for each: 0 | 1, id | 2, n, n ids (-1: dropped)]
+ *   ACCEPT         id, dtype, ndim, e geometry, may be a view of an arena, extern, device
+ *   ALIAS          id, source, e offset, dtype, ndim, e geometry, location: a tensor
+ *   ADDRESS        id, source, e offset, item size: only an address
+ *   RANDOM         e seed, e counter, e count, stage of the integers to compute after it, device
+ *   EPILOGUE       place of the result among the kernel's tensors, e elements and e units of a row, whether the result is needed after it;
+ *                  OPERATOR_CALL, ACCEPT and KERNEL_CALL follow, and the kernel runs on parts of the result if the operator hands it over
+ *   DROP           id */
+#define ARGAND_INSTRUCTIONS(X)                                                                                                           \
+  X(END, 0)                                                                                                                              \
+  X(KERNEL_CALL, 5) X(LAUNCH, 7) X(MAKE_OWN, 7) X(MAKE_ARENA, 7) X(OPERATOR_CALL, 5) X(ACCEPT, 7) X(ALIAS, 7) X(ADDRESS, 4) X(RANDOM, 5) \
+      X(EPILOGUE, 4) X(DROP, 1)
+#define ARGAND_INSTRUCTION_CODE(name, operands) ARGAND_##name,
+#define ARGAND_INSTRUCTION_OPERANDS(name, operands) ARGAND_##name##_OPERANDS = operands,
+enum { ARGAND_INSTRUCTIONS(ARGAND_INSTRUCTION_CODE) };
+enum { ARGAND_INSTRUCTIONS(ARGAND_INSTRUCTION_OPERANDS) };
 
 /* Tag of an argument or output whose value is integer number `.i`. Tensors are given by number, lists of tensors by their start in `lists`,
  * lists of integers by their start among the integers. An output with len 1 hands over the program's own reference. */

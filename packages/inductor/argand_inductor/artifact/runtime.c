@@ -237,7 +237,7 @@ static void argand_call_kernel(ArgandFrame* f, const int32_t* c) {
   const int64_t* e = f->e;
   const int64_t extent = e[c[2]], grain = e[c[3]];
   void* buffers[c[4] + 1];
-  for (int32_t i = 0; i < c[4]; i++) buffers[i] = f->data[c[5 + i]];
+  for (int32_t i = 0; i < c[4]; i++) buffers[i] = f->data[c[ARGAND_KERNEL_CALL_OPERANDS + i]];
   ArgandKernelArgs args = {buffers, e + c[1]};
   const ArgandRangeFn kernel = f->program->kernels[c[0]];
   if (extent <= 0) return;
@@ -319,7 +319,7 @@ static int argand_launch(ArgandFrame* f, const int32_t* c) {
   const int64_t grid = f->e[c[1]];
   const int32_t n_tensors = c[3], n_scalars = c[4], n_sizes = c[5], n = n_tensors + n_scalars + n_sizes;
   const int64_t* sizes = f->e + c[6];
-  const int32_t *tensors = c + 7, *scalars = tensors + n_tensors;
+  const int32_t *tensors = c + ARGAND_LAUNCH_OPERANDS, *scalars = tensors + n_tensors;
   uint64_t values[n + 2];
   void* params[n + 2];
   ArgandStorage* copies[n_tensors + 1];
@@ -411,7 +411,7 @@ static int argand_call_operator(ArgandFrame* f, const int32_t* c, const int32_t*
   const ArgandOperator* op = p->externs[c[0]].op;
   const int status = epilogue ? f->api->call_epilogue(op, args, results, epilogue) : f->api->call(op, args, results);
   if (status) return status;
-  c += 5;
+  c += ARGAND_OPERATOR_CALL_OPERANDS;
   for (int32_t i = 0; i < n; i++) {
     const int32_t kind = *c++;
     ArgandValue* v = &results[i];
@@ -468,21 +468,25 @@ static void argand_run_part(void* context, int64_t begin, int64_t end, const voi
   const ArgandParts* p = (const ArgandParts*)context;
   const int32_t* c = p->kernel;
   void* buffers[c[4] + 1];
-  for (int32_t i = 0; i < c[4]; i++) buffers[i] = p->f->data[c[5 + i]];
+  for (int32_t i = 0; i < c[4]; i++) buffers[i] = p->f->data[c[ARGAND_KERNEL_CALL_OPERANDS + i]];
   buffers[p->place] = (void*)((uintptr_t)data - (uintptr_t)begin * (uintptr_t)p->item); /* where the whole result would start */
   ArgandKernelArgs args = {buffers, p->f->e + c[1]};
   p->f->program->kernels[c[0]](&args, begin / p->row * p->units, end / p->row * p->units);
 }
 
 static int argand_call_with_epilogue(ArgandFrame* f, const int32_t* c, const int32_t** next) {
-  enum { CALL = 4, ACCEPT = CALL + 1 + 5 + 2, KERNEL = ACCEPT + 1 + 7 }; /* the instructions that follow: their codes, then operands */
+  enum { /* the instructions that follow: their codes, then operands; the call has one result */
+         CALL = ARGAND_EPILOGUE_OPERANDS,
+         ACCEPT = CALL + 1 + ARGAND_OPERATOR_CALL_OPERANDS + 2,
+         KERNEL = ACCEPT + 1 + ARGAND_ACCEPT_OPERANDS
+  };
   const int32_t *accept = c + ACCEPT + 1, *kernel = c + KERNEL + 1, *end;
   ArgandParts parts = {f, kernel, c[0], argand_item_size[accept[1]], f->e[c[1]], f->e[c[2]]};
   ArgandEpilogue epilogue = {argand_run_part, &parts, c[3], 0};
   int status = argand_call_operator(f, c + CALL + 1, &end, &epilogue);
   if (!status && (!epilogue.done || c[3])) status = argand_accept(f, accept);
   if (!status && !epilogue.done) argand_call_kernel(f, kernel);
-  *next = kernel + 5 + kernel[4];
+  *next = kernel + ARGAND_KERNEL_CALL_OPERANDS + kernel[4];
   return status;
 }
 
@@ -512,19 +516,19 @@ static int argand_run_code(ArgandFrame* f) {
         return 0;
       case ARGAND_KERNEL_CALL:
         argand_call_kernel(f, c);
-        c += 5 + c[4];
+        c += ARGAND_KERNEL_CALL_OPERANDS + c[4];
         break;
       case ARGAND_LAUNCH:
         status = argand_launch(f, c);
-        c += 7 + c[3] + 3 * c[4];
+        c += ARGAND_LAUNCH_OPERANDS + c[3] + 3 * c[4];
         break;
       case ARGAND_MAKE_OWN:
         status = argand_make(f, c, 0);
-        c += 7;
+        c += ARGAND_MAKE_OWN_OPERANDS;
         break;
       case ARGAND_MAKE_ARENA:
         status = argand_make(f, c, 1);
-        c += 7;
+        c += ARGAND_MAKE_ARENA_OPERANDS;
         break;
       case ARGAND_OPERATOR_CALL:
         status = argand_call_operator(f, c, &c, NULL);
@@ -534,19 +538,19 @@ static int argand_run_code(ArgandFrame* f) {
         break;
       case ARGAND_ACCEPT:
         status = argand_accept(f, c);
-        c += 7;
+        c += ARGAND_ACCEPT_OPERANDS;
         break;
       case ARGAND_ALIAS:
         status = argand_make_alias(f, c);
-        c += 7;
+        c += ARGAND_ALIAS_OPERANDS;
         break;
       case ARGAND_ADDRESS:
         f->data[c[0]] = (char*)f->data[c[1]] + f->e[c[2]] * c[3];
-        c += 4;
+        c += ARGAND_ADDRESS_OPERANDS;
         break;
       case ARGAND_RANDOM:
         argand_reserve(f, c);
-        c += 5;
+        c += ARGAND_RANDOM_OPERANDS;
         break;
       default: /* ARGAND_DROP */
         argand_drop(f->api, &f->t[*c++]);

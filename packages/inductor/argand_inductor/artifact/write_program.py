@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,13 @@ def runtime_kernel() -> KernelSource:
     source = (Path(__file__).parent / "runtime.c").read_text()
     headers = ("argand_inductor/artifact/program.h", "packages/c10/csrc/abi/argand.h")
     return KernelSource(EXECUTOR, source, headers)
+
+
+@functools.cache
+def _operand_counts() -> dict[str, int]:
+    """How many operands each instruction has in any case, by program.h."""
+    header = (Path(__file__).parent / "program.h").read_text()
+    return {name: int(n) for name, n in re.findall(r"\bX\((\w+), (\d+)\)", header)}
 
 
 class ProgramWriter:
@@ -91,7 +100,11 @@ class ProgramWriter:
         self._doubles.append(f"static const double {name}[] = {{{', '.join(texts) or '0'}}};")
         return name
 
-    def _put(self, code: str, *operands: int) -> None:
+    def _put(self, code: str, *operands: int, more: Sequence[int] = ()) -> None:
+        """Add an instruction: the operands that each of its kind has, then `more`."""
+        expected = _operand_counts()[code]
+        assert len(operands) == expected, f"{code} has {expected} operands"
+        operands += tuple(more)
         self._code.append(f"  {', '.join((f'ARGAND_{code}', *map(str, operands)))},")
 
     def _where(self, location: Location | None) -> int:
@@ -195,8 +208,7 @@ class ProgramWriter:
             len(step.scalars),
             len(step.sizes),
             self.integers(step.sizes) if step.sizes else 0,
-            *(self._numbers[name] for name in step.args),
-            *scalars,
+            more=[*(self._numbers[name] for name in step.args), *scalars],
         )
 
     def _kernel(self, step: KernelStep) -> None:
@@ -208,7 +220,7 @@ class ProgramWriter:
             self.integers([step.extent]),
             self.integers([step.grain]),
             len(step.args),
-            *(self._numbers[name] for name in step.args),
+            more=[self._numbers[name] for name in step.args],
         )
 
     def _epilogue(self, index: int, step: EpilogueStep) -> None:
@@ -241,7 +253,8 @@ class ProgramWriter:
         self._arguments += values
         if epilogue:
             self._put("EPILOGUE", *epilogue)
-        self._put("OPERATOR_CALL", extern, at, len(values), where, len(step.outputs), *results)
+        count = len(step.outputs)
+        self._put("OPERATOR_CALL", extern, at, len(values), where, count, more=results)
         self._max["args"] = max(self._max["args"], len(values))
         self._max["results"] = max(self._max["results"], len(step.outputs))
         self._max["list"] = max(self._max["list"], len(self._lists) - lists)

@@ -1,0 +1,38 @@
+"""Names for packages' sources."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from argand_c10.source_digest import source_digest
+
+
+def digest_in_new_process(folder: Path) -> str:
+    code = "from argand_c10.source_digest import source_digest; print(source_digest('edited'))"
+    path = os.pathsep.join([str(folder), *sys.path])
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    return done.stdout.strip()
+
+
+def test_edits_give_another_digest(tmp_path: Path) -> None:
+    inner = tmp_path / "edited" / "inner"
+    inner.mkdir(parents=True)
+    (tmp_path / "edited" / "__init__.py").write_text("raise RuntimeError('never imported')")
+    (inner / "passes.py").write_text("x = 1")
+    first = digest_in_new_process(tmp_path)
+    (inner / "notes.txt").write_text("no source")
+    assert digest_in_new_process(tmp_path) == first
+    (inner / "passes.py").write_text("x = 22")
+    second = digest_in_new_process(tmp_path)
+    os.utime(inner / "passes.py", ns=(0, 0))
+    assert len({first, second, digest_in_new_process(tmp_path)}) == 3
+
+
+def test_each_package_has_its_own() -> None:
+    assert source_digest("argand_c10") != source_digest("json") != source_digest("no_such_package")
