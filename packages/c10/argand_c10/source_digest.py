@@ -19,8 +19,9 @@ def source_digest(package: str) -> str:
         package: the name of an installed package, which need not be loaded.
     """
     spec = importlib.util.find_spec(package)
-    folder = os.path.dirname(spec.origin or "") if spec is not None else ""
-    return hashlib.sha256(repr(sorted(_files(folder, ""))).encode()).hexdigest()[:16]
+    assert spec is not None and spec.origin is not None, package
+    found = sorted(_files(os.path.dirname(spec.origin), ""))
+    return hashlib.sha256(repr(found).encode()).hexdigest()[:16]
 
 
 def _files(folder: str, prefix: str) -> Iterator[tuple[str, int, int]]:
