@@ -17,8 +17,6 @@ DOMAINS: dict[str, tuple[float, float]] = {
     "erfinv": (-0.8, 0.8), "pow": (0.3, 2.0), "lgamma": (0.5, 3.0), "digamma": (0.5, 3.0), "tan": (-1.2, 1.2),
     "div": (0.3, 2.0), "reciprocal": (0.3, 2.0),
 }  # fmt: skip
-# ... and of operators whose expression as a whole is narrower.
-OPERATOR_DOMAINS: dict[str, tuple[float, float]] = {"binary_cross_entropy_each": (0.1, 0.9), "logsumexp": (-2.0, 2.0)}
 # Arguments of composites that PyTorch does not differentiate either.
 _NO_GRADIENT = frozenset({"running_mean", "running_var"})
 _LOSS_WEIGHTS = frozenset({"weight", "pos_weight"})
@@ -33,8 +31,8 @@ def primitives(op: Operator) -> frozenset[str]:
 
 
 def domain(op: Operator) -> tuple[float, float]:
-    if op.base_name in OPERATOR_DOMAINS:
-        return OPERATOR_DOMAINS[op.base_name]
+    if op.domain is not None:
+        return op.domain
     used = primitives(op)
     ranges = [r for fn, r in DOMAINS.items() if fn in used]
     if not ranges:

@@ -37,7 +37,7 @@ from tools.codegen.yaml_nodes import Node, read_file
 
 KEYS = (
     "op", "kind", "dtypes", "promote", "result", "expr", "reduce", "scan", "shape", "dtype", "body", "kernel", "grad",
-    "autocast", "variants", "aliases", "doc", "reference", "samples", "tolerance", "skips",
+    "autocast", "variants", "aliases", "doc", "reference", "samples", "domain", "tolerance", "skips",
 )  # fmt: skip
 RESULT_RULES = ("self", "accumulate", "accumulate_float")
 
@@ -130,6 +130,7 @@ class Loader:
             doc=keys["doc"].text.strip() if "doc" in keys else "",
             reference=keys["reference"].text if "reference" in keys else None,
             samples=self.samples(keys.get("samples"), schema),
+            domain=keys["domain"].value() if "domain" in keys else None,
             tolerance=self.mapping(keys.get("tolerance"), "tolerance"),
             skips=self.mapping(keys.get("skips"), "skips"),
             location=node.location,

@@ -329,6 +329,7 @@ class Operator:
     doc: str = ""
     reference: str | None = None
     samples: tuple[Sample, ...] = ()
+    domain: tuple[float, float] | None = None  # of the tests' random floats; None: where the primitives are smooth
     tolerance: Mapping[str, float] = field(default_factory=dict)
     skips: Mapping[str, str] = field(default_factory=dict)
     location: Location = Location()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argand_aten import (
+    entr,
     erf,
     erfc,
     erfinv,
@@ -10,13 +11,19 @@ from argand_aten import (
     expm1,
     log1p,
     log_softmax,
+    logit,
     logsumexp,
+    ndtr,
     round,
+    sinc,
     softmax,
+    xlog1py,
+    xlogy,
 )
 from argand_aten import sigmoid as expit
 
 __all__ = [
+    "entr",
     "erf",
     "erfc",
     "erfinv",
@@ -25,7 +32,12 @@ __all__ = [
     "expm1",
     "log1p",
     "log_softmax",
+    "logit",
     "logsumexp",
+    "ndtr",
     "round",
+    "sinc",
     "softmax",
+    "xlog1py",
+    "xlogy",
 ]

@@ -601,7 +601,7 @@ def check_promotion(case: Case, dtype: str) -> None:
     checked = 0
     for a, b in _PAIRS:
         expected = expected_dtype(case, a if n == 1 else dt.promote_types(a, b))
-        if expected is None:
+        if expected is None or (case.promote == "none" and a != b):
             continue
         call = pointwise_calls(case, a, [(3,)] * n, plain=True)[0]
         other = pointwise_calls(case, b, [(3,)] * n, plain=True)[0]

@@ -37,6 +37,8 @@ lshift, rshift = np.left_shift, np.right_shift
 def sign(x: Array) -> Array:
     """0 for NaN, as PyTorch has it."""
     x = np.asarray(x)
+    if x.dtype == bool:
+        return x
     return np.where(np.isnan(x), 0, np.sign(x)) if x.dtype.kind == "f" else np.sign(x)
 
 

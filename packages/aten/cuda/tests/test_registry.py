@@ -54,7 +54,7 @@ def test_reference(number: int) -> None:
 @pytest.mark.parametrize("check", ["broadcast", "noncontiguous", "out", "inplace"])
 def test_layouts(check: str, number: int) -> None:
     case = CASES[number]
-    dtypes = [p.values[1] for p in optest.parameters([case], check)]
+    dtypes = [p.values[1] for p in optest.parameters([case], check) if p.values[1] in _DTYPES]
     if not dtypes or check in case.skips:
         pytest.skip("the operator has no such form")
     getattr(optest, f"check_{check}")(case, dtypes[0])

@@ -9,34 +9,42 @@ from argand_c10 import Tensor, finfo
 
 __all__ = [
     "celu",
+    "celu_",
     "elu",
+    "elu_",
     "gelu",
     "glu",
     "gumbel_softmax",
+    "hardshrink",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hardtanh_",
     "leaky_relu",
+    "leaky_relu_",
     "log_softmax",
     "logsigmoid",
     "mish",
     "prelu",
     "relu",
     "relu6",
+    "relu_",
+    "rrelu",
+    "rrelu_",
     "selu",
+    "selu_",
     "sigmoid",
     "silu",
     "softmax",
     "softmin",
     "softplus",
+    "softshrink",
     "softsign",
     "tanh",
     "tanhshrink",
     "threshold",
+    "threshold_",
 ]
-
-_SELU_ALPHA = 1.6732632423543772848170429916717
-_SELU_SCALE = 1.0507009873554804934193349852946
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -90,16 +98,18 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Leaky ReLU with a learned slope: one for all channels, or one a channel (dimension 1)."""
-    if weight.numel() > 1:
-        channels = input.shape[1] if input.dim() > 1 else input.shape[0]
-        if weight.numel() != channels:
-            raise ValueError(
-                f"prelu: got {weight.numel()} slopes for an input of {channels} channels, expected "
-                "1 or as many as channels"
-            )
-        if input.dim() > 1:
-            weight = weight.reshape([1, -1] + [1] * (input.dim() - 2))
-    return aten.where(input > 0, input, input * weight)
+    return aten.prelu(input, weight)
+
+
+def rrelu(
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> Tensor:
+    """Leaky ReLU with a slope drawn from [lower, upper) in training, their mean otherwise (Xu et al., 2015)."""
+    return (aten.rrelu_ if inplace else aten.rrelu)(input, lower, upper, training)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -109,12 +119,24 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`input` where positive, `alpha * (exp(input / alpha) - 1)` elsewhere (Barron, 2017)."""
-    return (aten.elu_ if inplace else aten.elu)(input, alpha, 1.0, 1.0 / alpha)
+    return (aten.celu_ if inplace else aten.celu)(input, alpha)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Scaled ELU with the fixed constants of Klambauer et al., 2017."""
-    return (aten.elu_ if inplace else aten.elu)(input, _SELU_ALPHA, _SELU_SCALE)
+    return aten.selu_(input) if inplace else aten.selu(input)
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """0 where |input| <= lambd, `input` elsewhere."""
+    return aten.hardshrink(input, lambd)
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """`input` moved towards 0 by `lambd`, 0 where |input| <= lambd."""
+    if lambd < 0:
+        raise RuntimeError(f"softshrink: got lambd {lambd}, expected a number of at least 0")
+    return aten.softshrink(input, lambd)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -154,14 +176,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """First half of `input` along `dim` times the sigmoid of the second half."""
-    size = input.shape[dim]
-    if size % 2:
-        raise RuntimeError(
-            f"glu: got size {size} in dimension {dim} of shape {list(input.shape)}, expected an "
-            "even size"
-        )
-    first, second = aten.split(input, size // 2, dim)
-    return first * aten.sigmoid(second)
+    return aten.glu(input, dim)
 
 
 def _softmax_dim(name: str, dim: int | None) -> int:
@@ -203,3 +218,15 @@ def gumbel_softmax(
     index = aten.argmax(soft, dim, keepdim=True)
     one_hot = aten.scatter(aten.zeros_like(logits), dim, index, 1.0)
     return one_hot - soft.detach() + soft
+
+
+relu_, celu_, elu_, leaky_relu_, selu_, hardtanh_, rrelu_, threshold_ = (
+    aten.relu_,
+    aten.celu_,
+    aten.elu_,
+    aten.leaky_relu_,
+    aten.selu_,
+    aten.hardtanh_,
+    aten.rrelu_,
+    aten.threshold_,
+)
