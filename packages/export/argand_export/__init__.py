@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from argand_export.dims import Dim, dims
+from argand_export.tree import register_dataclass, register_pytree_node
 
 if TYPE_CHECKING:
     from argand_export.constraints import ConstraintViolationError, Range
@@ -66,6 +67,8 @@ __all__ = [
     "load",
     "load_package",
     "package",
+    "register_dataclass",
+    "register_pytree_node",
     "runtime_files",
     "save",
 ]

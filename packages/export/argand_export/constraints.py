@@ -145,6 +145,22 @@ def check(
             return {name: root.range for name, root in roots.items()}, by_symbol
 
 
+def check_later(
+    guards: Sequence[ShapeGuard], symbols: Mapping[str, Relation], ranges: Mapping[str, Range]
+) -> None:
+    """See that guards which a compiler left hold for all sizes that a program takes.
+
+    Raises:
+        ConstraintViolationError: one does not.
+    """
+    roots = {n: _Root(n, max(r.low, 2), r.low, r.high, False, r) for n, r in ranges.items()}
+    values, _ = _values(roots)
+    bindings = {n: r.factor * values[r.name] + r.offset for n, r in symbols.items()}
+    for guard in guards:
+        if evaluate(guard.expr, bindings) is not True:
+            raise ConstraintViolationError(_violation(guard, symbols, roots))
+
+
 def _values(roots: Mapping[str, _Root]) -> tuple[dict[str, Any], dict[str, str]]:
     """A symbol for each dimension, in an environment that knows their ranges; and dimensions by symbol."""
     env = ShapeEnv()

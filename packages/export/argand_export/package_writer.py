@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import argand_c10 as c10
+from argand_export.constraints import check_later
 from argand_export.files import packed, tensors_to_bytes, write_at_once
 from argand_export.packaged import MANIFEST, SOURCE
 from argand_export.plain import to_plain
@@ -58,14 +59,14 @@ def package(
 
     Raises:
         TypeError, ValueError: the program has what a package cannot hold; the message names it.
+        ConstraintViolationError: the compiler needs sizes that dynamic_shapes does not promise.
         CompilerError: there is no C compiler, or it fails.
     """
     wanted = tuple(tiers) if tiers is not None else (c10.cpu.tier(),)
     if not wanted or any(t not in (0, 1, 2) for t in wanted):
         raise ValueError(f"package: got tiers={tiers!r}, expected numbers of 0, 1 and 2")
     inputs = _inputs(program)
-    _freeze_sizes(program)
-    spec = graph_to_spec(program.graph_module, Options.of(options))
+    spec = _compiled(program, Options.of(options))
     constants = {**program.constants, **{f"graph:{n}": t for n, t in spec.constants.items()}}
     inputs += [_input("constant", f"graph:{n}", t, []) for n, t in spec.constants.items()]
     files: dict[str, bytes] = {}
@@ -97,12 +98,20 @@ def package(
     return hashlib.sha256(text).hexdigest()
 
 
-def _freeze_sizes(program: ExportedProgram) -> None:
-    """Sizes are decided: what would treat more of them apart is an error."""
-    for node in program.graph.nodes:
-        for size in node.meta["val"].shape if node.op == "placeholder" else ():
-            if isinstance(size, SymInt):
-                size.env.freeze()
+def _compiled(program: ExportedProgram, options: Options) -> Any:
+    """The compiler's work for all sizes that the program takes."""
+    sizes = [
+        size
+        for node in program.graph.nodes
+        for size in (node.meta["val"].shape if node.op == "placeholder" else ())
+        if isinstance(size, SymInt)
+    ]
+    env = sizes[0].env if sizes else None
+    known = set(map(id, env.guards)) if env is not None else set()
+    spec = graph_to_spec(program.graph_module, options)
+    later = [] if env is None else [g for g in env.guards if id(g) not in known]
+    check_later(later, program.symbols, program.range_constraints)
+    return spec
 
 
 def _library(tier: int) -> str:

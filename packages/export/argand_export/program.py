@@ -212,7 +212,7 @@ class ExportedProgram:
         (last,) = [n for n in rewritten.graph.nodes if n.op == "output"]
         results = iter(last.args[0])
         outputs = tuple(
-            s if s.arg is None else OutputSpec(s.kind, next(results).name, s.target)
+            s if s.arg is None else OutputSpec(s.kind, _name_of(next(results)), s.target)
             for s in self.graph_signature.output_specs
         )
         signature = ExportGraphSignature(self.graph_signature.input_specs, outputs)
@@ -232,6 +232,11 @@ class ExportedProgram:
             for s in self.graph_signature.output_specs
         )
         return f"ExportedProgram:\n{self.graph.to_text()}Inputs:{inputs}\nResults:{outputs}\nRange constraints:{ranges or ' none'}\n"
+
+
+def _name_of(result: Any) -> str:
+    """Of a node; of a size its text."""
+    return str(getattr(result, "name", result))
 
 
 class ProgramModule(Module):

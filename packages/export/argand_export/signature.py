@@ -49,7 +49,7 @@ class OutputSpec:
 
     Attributes:
         kind: where it goes.
-        arg: the name of the node that computes it; None for a constant result.
+        arg: the name of the node that computes it, or the text of a size; None for a constant result.
         target: the buffer that it becomes the content of, or the placeholder of the user's input.
         value: the constant result.
     """

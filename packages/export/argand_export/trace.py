@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import argand_c10 as c10
@@ -12,7 +12,7 @@ from argand_aot.joint import Joint, build_joint
 from argand_aot.outputs import OutputSpec as Result
 from argand_aot.partition import extract_forward
 from argand_aot.values import UnsupportedGraph
-from argand_c10 import Module, Tensor
+from argand_c10 import Module, Size, Tensor
 from argand_dynamo.capture import Capture, capture
 from argand_dynamo.dynamic import DynamicShapes
 from argand_dynamo.frame_plan import Return
@@ -49,7 +49,8 @@ def export(
 
     Args:
         mod: the module. Its parameters and buffers become named inputs of the graph.
-        args, kwargs: an example call. Tensors are inputs; other values become constants of the program.
+        args, kwargs: an example call. Each tensor is an input, also one that stands there twice; other values become constants of the
+            program. Containers are tuples, lists, dicts, named tuples, and classes that were registered (`register_dataclass`).
         dynamic_shapes: which sizes may vary; a dict by parameter name of `forward`, or a tuple by position, nested as the
             arguments are: for a tensor a dict {dimension: Dim}, or one entry a dimension. What is not named is fixed.
         strict: accepted for PyTorch's sake; tracing is always by bytecode.
@@ -68,10 +69,23 @@ def export(
         raise TypeError(f"export: got args of type {type(args).__name__}, expected a tuple")
     kwargs = dict(kwargs or {})
     leaves, in_tree = tree.flatten((args, kwargs))
+    leaves = _distinct(leaves)
+    args, kwargs = tree.unflatten(iter(leaves), in_tree)
     dims = _dimensions(mod, args, kwargs, dynamic_shapes, leaves)
     dynamic = _ExportShapes(leaves, dims)
     found = capture(_call, (mod, args, kwargs), dynamic)
     return _Builder(mod, leaves, in_tree, dims, found).program()
+
+
+def _distinct(leaves: list[Any]) -> list[Any]:
+    """Leaves with a clone for each further time that a tensor stands among them: it is another input."""
+    seen: set[int] = set()
+    found = []
+    for leaf in leaves:
+        again = isinstance(leaf, Tensor) and id(leaf) in seen
+        found.append(leaf.detach().clone() if again else leaf)
+        seen.add(id(leaf))
+    return found
 
 
 def _call(module: Any, args: Any, kwargs: Any) -> Any:
@@ -169,6 +183,7 @@ class _Builder:
         self.outputs: list[OutputSpec] = []
         self.results: list[Any] = []
         self.specs: list[TensorSpec | None] = []
+        self.unused: dict[str, tuple[int, int]] = {}  # symbols of arguments that nothing reads
 
     def program(self) -> ExportedProgram:
         found = self.found
@@ -206,10 +221,15 @@ class _Builder:
         """Symbol -> (number of the leaf, dimension) of the first tensor that has it as a size."""
         number = {id(leaf): i for i, leaf in reversed(list(enumerate(self.leaves)))}
         real = {e.source: e.variable.real for e in self.found.inputs if e.variable is not None}
-        found = {}
+        found = dict(self.unused)
         for name, (source, kind, d) in self.env.sources.items():
-            if kind == "size" and source in real and id(real[source]) in number:
-                found[name] = (number[id(real[source])], d)
+            if name in found:
+                continue
+            tensor = (
+                real[source] if source in real else _follow(source, (self.mod, *self.arguments))
+            )
+            if kind == "size" and id(tensor) in number:
+                found[name] = (number[id(tensor)], d)
         return found
 
     # ---- inputs
@@ -267,16 +287,29 @@ class _Builder:
                 self.inputs.append(InputSpec(InputKind.USER_INPUT, None, None, leaf))
                 self.specs.append(None)
                 continue
-            i, like = reals.get(id(leaf), (-1, self.builder.from_tensor(leaf)))
-            if i in placed:
-                raise ValueError(
-                    f"export: got the same tensor twice, again at {names[k]}; give a clone"
-                )
+            i, like = reals[id(leaf)] if id(leaf) in reals else (-1, self._unused(k, leaf))
             made = self._place(InputSpec, InputKind.USER_INPUT, names[k], None, like)
             if i >= 0:
                 placed[i] = made
             sizes = tuple(s if type(s) is int else str(s) for s in made.shape)
             self.specs.append(TensorSpec(leaf.dtype, sizes))
+
+    def _unused(self, k: int, leaf: Tensor) -> FakeTensor:
+        """What an argument that the graph does not read looks like; its sizes may be results."""
+        known = {place: name for name, place in self._leaf_symbols().items()}
+        sizes: list[Any] = list(leaf.shape)
+        for d, dim in (self.dims[k] or {}).items():
+            if not _varies(dim):
+                continue
+            if (k, d) in known:
+                sizes[d] = self._number(known[k, d])
+            else:
+                sizes[d] = self.env.create_symbol(leaf.shape[d], (None, "size", d))
+                self.unused[str(sizes[d])] = (k, d)
+        strides: list[Any] = [1] * len(sizes)
+        for d in reversed(range(len(sizes) - 1)):
+            strides[d] = strides[d + 1] * sizes[d + 1]
+        return FakeTensor(sizes, strides, 0, leaf.dtype, leaf.device)
 
     # ---- the graph
 
@@ -387,25 +420,35 @@ class _Builder:
             if kind == "call":
                 called = self._object(e[1])
                 owner = getattr(called, "__self__", called)
-                if isinstance(owner, type) and hasattr(owner, "_fields"):
+                if owner is Size:  # made of numbers only when the program runs
+                    return tree.Sizes(*[value(x) for x in e[2]])
+                if isinstance(owner, type) and (hasattr(owner, "_fields") or tree.is_node(owner)):
                     return called(*[value(x) for x in e[2]], **{n: value(x) for n, x in e[3]})
+            if kind == "new" and tree.is_node(owner := self._object(e[1])):
+                return owner.__new__(owner, *[value(x) for x in e[2]])
             raise TypeError(
                 f"export: got a result that holds a {kind} expression, expected tensors and numbers in tuples, lists and dicts"
             )
 
-        # New containers are made first and filled then, as statements of the plan.
         temps: dict[str, Any] = {}
-        for effect in self.found.plan.effects:
-            if effect[0] == "let":
-                temps[effect[1]] = value(effect[2])
-            elif effect[0] in ("list_replace", "dict_replace") and effect[1][0] == "temp":
-                made = temps[effect[1][1]]
-                made.clear()
-                if effect[0] == "list_replace":
-                    made.extend(value(x) for x in effect[2])
-                else:
-                    made.update({value(k): value(v) for k, v in effect[2]})
+        self._fill_new(temps, value)
         return tree.flatten(value(self.found.plan.outcome.value))  # type: ignore[union-attr]
+
+    def _fill_new(self, temps: dict[str, Any], value: Callable[[Any], Any]) -> None:
+        """New containers are made first and filled then, as statements of the plan."""
+        for effect in self.found.plan.effects:
+            kind, target = effect[0], effect[1]
+            if kind == "let":
+                temps[target] = value(effect[2])
+            elif target[0] != "temp":
+                continue
+            elif kind == "list_replace":
+                temps[target[1]][:] = [value(x) for x in effect[2]]
+            elif kind == "dict_replace":
+                temps[target[1]].clear()
+                temps[target[1]].update({value(k): value(v) for k, v in effect[2]})
+            elif kind in ("store_attr", "store_instance"):
+                object.__setattr__(temps[target[1]], effect[2], value(effect[3]))
 
     def _object(self, e: Any) -> Any:
         """The object that exists outside of the program that an expression means, or None."""
@@ -439,9 +482,9 @@ class _Builder:
                 self.outputs.append(OutputSpec(OutputKind.USER_OUTPUT, leaf.node.name))
                 self.results.append(leaf)
                 return
-            raise TypeError(
-                f"export: got the result {leaf}, a size that varies, expected tensors and fixed numbers; return a tensor's shape from outside"
-            )
+            self.outputs.append(OutputSpec(OutputKind.USER_OUTPUT, str(leaf)))
+            self.results.append(leaf)
+            return
         self.outputs.append(OutputSpec(OutputKind.USER_OUTPUT, None, None, leaf))
 
     def _mutations(self, joint: Joint, values: list[Any], placed: dict[int, FakeTensor]) -> None:
@@ -543,6 +586,8 @@ def _follow(source: Any, arguments: Sequence[Any]) -> Any:
             found = getattr(found, step[1], None)
         elif kind == "item":
             found = found[step[1]]
+        elif kind == "type":
+            found = type(found)
         elif kind == "instance_dict":
             found = found.__dict__.get(step[1])
         else:

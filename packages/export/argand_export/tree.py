@@ -1,16 +1,99 @@
 """Nested containers of arguments and results: their leaves in order, and a description that JSON holds.
 
-A description is None for a leaf, else ["tuple" | "list", [description..]], ["dict", [[key, description]..]] or
-["namedtuple", "module:name", [description..]].
+A description is None for a leaf, else ["tuple" | "list", [description..]], ["dict", [[key, description]..]],
+["namedtuple", "module:name", [description..]] or ["node", "name", context, [description..]] of a registered class.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import sys
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from argand_c10 import Size
+
 Description = Any
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Node:
+    """A class whose instances are containers."""
+
+    kind: type
+    name: str
+    flatten: Callable[[Any], tuple[Sequence[Any], Any]]
+    unflatten: Callable[[Sequence[Any], Any], Any]
+
+
+_by_type: dict[type, _Node] = {}
+_by_name: dict[str, _Node] = {}
+
+
+def register_pytree_node(
+    cls: type,
+    flatten: Callable[[Any], tuple[Sequence[Any], Any]],
+    unflatten: Callable[[Sequence[Any], Any], Any],
+    *,
+    serialized_type_name: str | None = None,
+) -> None:
+    """Let instances of a class be containers among a program's arguments and results.
+
+    Args:
+        cls: the class; subclasses are not meant.
+        flatten: gives the parts of an instance, and whatever else it needs as JSON holds it (None, numbers, strings, lists of them).
+        unflatten: makes an instance of the two.
+        serialized_type_name: what saved programs call it, by default "module.name". A process that loads one has to register it too.
+
+    Raises:
+        ValueError: it is registered already.
+    """
+    name = serialized_type_name or f"{cls.__module__}.{cls.__qualname__}"
+    if cls in _by_type or name in _by_name:
+        raise ValueError(f"register_pytree_node: got {name}, which is registered already")
+    _by_type[cls] = _by_name[name] = _Node(cls, name, flatten, unflatten)
+
+
+def register_dataclass(cls: type, *, serialized_type_name: str | None = None) -> type:
+    """Let instances of a dataclass be containers of their fields; those that are None are left out of them.
+
+    Raises:
+        TypeError: it is no dataclass.
+    """
+    if not dataclasses.is_dataclass(cls):
+        raise TypeError(f"register_dataclass: got {cls!r}, expected a dataclass")
+    fields = [f.name for f in dataclasses.fields(cls)]
+
+    def flatten(value: Any) -> tuple[Sequence[Any], Any]:
+        given = [n for n in fields if getattr(value, n) is not None]
+        return [getattr(value, n) for n in given], given
+
+    def unflatten(parts: Sequence[Any], given: Any) -> Any:
+        return cls(**{**dict.fromkeys(fields), **dict(zip(given, parts, strict=True))})
+
+    register_pytree_node(cls, flatten, unflatten, serialized_type_name=serialized_type_name)
+    return cls
+
+
+def is_node(cls: Any) -> bool:
+    """Whether a class was registered."""
+    return cls in _by_type
+
+
+class Sizes(tuple[Any, ...]):
+    """A Size while a program is traced: its entries may be symbolic."""
+
+    __slots__ = ()
+
+
+register_pytree_node(Size, lambda x: (list(x), None), lambda parts, _: Size(parts))
+_by_type[Sizes] = _by_type[Size]
+register_pytree_node(
+    OrderedDict,
+    lambda x: (list(x.values()), list(x)),
+    lambda parts, keys: OrderedDict(zip(keys, parts, strict=True)),
+)
 
 
 def _is_namedtuple(value: Any) -> bool:
@@ -22,6 +105,9 @@ def flatten(value: Any) -> tuple[list[Any], Description]:
     leaves: list[Any] = []
 
     def visit(x: Any) -> Description:
+        if (node := _by_type.get(type(x))) is not None:
+            parts, context = node.flatten(x)
+            return ["node", node.name, context, [visit(v) for v in parts]]
         if _is_namedtuple(x):
             kind = type(x)
             return ["namedtuple", f"{kind.__module__}:{kind.__qualname__}", [visit(v) for v in x]]
@@ -50,6 +136,13 @@ def unflatten(leaves: Iterator[Any], description: Description) -> Any:
         return items
     if kind == "tuple":
         return tuple(items)
+    if kind == "node":
+        if (node := _by_name.get(description[1])) is None:
+            raise TypeError(
+                f"export: got a container of the class {description[1]}, which is not registered; call register_dataclass or "
+                "register_pytree_node first, as when the program was exported"
+            )
+        return node.unflatten(items, description[2])
     return _namedtuple(description[1], items)
 
 
@@ -85,6 +178,11 @@ def check(description: Description) -> None:
     if isinstance(description, list) and len(description) == 3 and description[0] == "namedtuple":
         if isinstance(description[1], str) and isinstance(description[2], list):
             for x in description[2]:
+                check(x)
+            return
+    if isinstance(description, list) and len(description) == 4 and description[0] == "node":
+        if isinstance(description[1], str) and isinstance(description[3], list):
+            for x in description[3]:
                 check(x)
             return
     raise ValueError(f"got {description!r}, expected a description of containers")
