@@ -9,6 +9,7 @@ FAMILIES = [
     "exponential",
     "indexing",
     "joining",
+    "linalg",
     "loss",
     "matrix",
     "network",

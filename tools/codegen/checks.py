@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tools.codegen import dtypes
 from tools.codegen.body import INTS, LType
 from tools.codegen.expr import INTEGER_PRIMITIVES, Call, Number, suggest, walk
-from tools.codegen.model import Location, Operator, Schema
+from tools.codegen.model import IN_PYTHON, Location, Operator, Schema
 from tools.codegen.samples import looks_like_tensor, parse_tensor
 
 if TYPE_CHECKING:
@@ -284,6 +284,8 @@ def registry_problems(entries: Sequence[Entry], known: Sequence[Operator]) -> It
                 )
             forms[schema.full_name] = op.name
         for backend, function in op.kernel.items():
+            if function == IN_PYTHON:
+                continue
             signature = (
                 backend,
                 function,

@@ -9,7 +9,7 @@ from tools.codegen.body import Body, of_schema
 from tools.codegen.emit_cpp_kernels import CONDITIONS, row_dtypes, table_name
 from tools.codegen.emit_cpp_ops import HEADER, SEPARATE_BACKENDS, parameter_type, result_type, safe
 from tools.codegen.expr import Call, Element, walk
-from tools.codegen.model import Argument, Operator, Registry, Schema, Type
+from tools.codegen.model import IN_PYTHON, Argument, Operator, Registry, Schema, Type
 from tools.codegen.print_cpp_body import BodyPrinter, cpp_type
 
 PROMOTIONS = {"default": "kPromoteDefault", "float": "kPromoteFloat", "none": "kPromoteNone", "self": "kPromoteSelf"}
@@ -261,7 +261,7 @@ def hand_written(op: Operator, parts: Parts) -> None:
     """Unboxing wrappers of the kernels that the registry names, and the meta kernel."""
     schema = op.schema
     for backend in op.kernel:
-        if backend in SEPARATE_BACKENDS:
+        if backend in SEPARATE_BACKENDS or op.kernel[backend] == IN_PYTHON:
             continue
         name, definition = unboxed(op, backend)
         parts.definitions.append(definition)

@@ -25,6 +25,7 @@ PROMOTIONS: Final = ("default", "float", "none", "self")  # self: the first oper
 # "none": leaves them, also inside of the body. Without an entry the operators of the body decide.
 AUTOCAST_POLICIES: Final = ("lower", "float32", "promote", "none")
 AUTOCAST_DEVICES: Final = ("cpu", "accelerator")
+IN_PYTHON: Final = "python"  # a kernel that a module of Python registers when it is imported
 BACKENDS: Final = ("cpu", "cuda", "hip", "meta", "composite")
 
 # Base types by their text in schemas.

@@ -22,6 +22,7 @@ _SUBMODULES = frozenset(
         "export",
         "func",
         "fx",
+        "linalg",
         "nn",
         "optim",
         "random",

@@ -1,11 +1,12 @@
 """Typed exceptions. All are `RuntimeError`s, so that a broad handler catches them too."""
 
-from argand_c10._C import DeviceError, DTypeError, OutOfMemoryError, ShapeError
+from argand_c10._C import DeviceError, DTypeError, LinAlgError, OutOfMemoryError, ShapeError
 
 __all__ = [
     "DTypeError",
     "DataDependentError",
     "DeviceError",
+    "LinAlgError",
     "OutOfMemoryError",
     "ShapeError",
     "UnsupportedError",

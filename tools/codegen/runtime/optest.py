@@ -6,6 +6,7 @@ integer dtype itself) and are compared after rounding to the result's dtype.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 import zlib
@@ -161,6 +162,12 @@ def sample_array(
     floating = dtype if dtype in dt.FLOATING or dtype in dt.COMPLEX else "float32"
     if s.kind == "T":
         return random_array(case, dtype, rng, s.shape, second)
+    if s.kind in "SL":
+        values = random_array(case, floating, rng, s.shape)
+        n = s.shape[-1]
+        if s.kind == "L":
+            return rounded_matrix(0.4 * values + 2 * np.eye(n), floating)
+        return rounded_matrix(values @ values.conj().swapaxes(-1, -2) / max(n, 1) + np.eye(n), floating)
     if s.kind == "I":
         return rng.integers(s.bounds[0], s.bounds[1], s.shape)
     if s.kind == "B":
@@ -174,12 +181,17 @@ def sample_array(
     return values.astype(floating) if floating in dt.COMPLEX else rounded(values, floating)
 
 
+def rounded_matrix(values: Array, dtype: str) -> Array:
+    return values.astype(dtype) if dtype in dt.COMPLEX else rounded(values, dtype)
+
+
 @dataclass(frozen=True)
 class Value:
-    """A tensor argument: values and dtype."""
+    """A tensor argument: values and dtype. `hermitian`: only changes that keep it Hermitian are of interest."""
 
     array: Array
     dtype: str
+    hermitian: bool = False
 
 
 def value_of(array: Array, dtype: str) -> Value:
@@ -199,7 +211,8 @@ def resolve(
     if isinstance(x, str):
         s = parse_tensor(x)
         if s is not None:
-            return value_of(sample_array(case, dtype, rng, s, position > 0), dtype)
+            made = value_of(sample_array(case, dtype, rng, s, position > 0), dtype)
+            return dataclasses.replace(made, hermitian=s.kind == "S")
         if argument is not None and argument.type.base == "dtype":
             return dtype_object(x)
         return x
@@ -692,6 +705,7 @@ def check_errors(case: Case, dtype: str) -> None:
 def _differentiable_call(case: Case, call: Call) -> tuple[Callable[..., Any], list[Any]]:
     """The operator as a function of the tensors that have gradients, and these."""
     inputs: list[Any] = []
+    hermitian: set[int] = set()
     positional = [a.name for a in case.parsed.arguments if not a.kwonly]
 
     def place(name: str, x: Any) -> Any:
@@ -700,6 +714,8 @@ def _differentiable_call(case: Case, call: Call) -> tuple[Callable[..., Any], li
             if name in case.differentiable and (x.dtype in dt.FLOATING or x.dtype in dt.COMPLEX):
                 t.requires_grad_(True)
                 inputs.append(t)
+                if x.hermitian:
+                    hermitian.add(len(inputs) - 1)
                 return len(inputs) - 1, t
             return t
         return [place(name, v) for v in x] if isinstance(x, list) else x
@@ -714,7 +730,8 @@ def _differentiable_call(case: Case, call: Call) -> tuple[Callable[..., Any], li
             and isinstance(x[0], int)
             and hasattr(x[1], "shape")
         ):
-            return given[x[0]]
+            t = given[x[0]]
+            return (t + aten().conj(t.transpose(-2, -1))) * 0.5 if x[0] in hermitian else t
         return [pick(v, given) for v in x] if isinstance(x, list) else x
 
     def function(*given: Any) -> Any:

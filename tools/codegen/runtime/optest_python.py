@@ -143,6 +143,8 @@ def _compare_rule(
             if want is None or got is None:
                 continue
             actual = _reduced(got, part.array.shape)
+            if part.hermitian:
+                actual = (actual + actual.conj().swapaxes(-1, -2)) / 2
             np.testing.assert_allclose(
                 actual, array_of(want), rtol=1e-9, atol=1e-9, err_msg=f"{case.name}: {name}"
             )

@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include "packages/c10/csrc/abi/linalg_error.h"
+
 namespace argand::core {
 namespace {
 
@@ -18,7 +20,7 @@ LastError& state() {
 }  // namespace
 
 int set_error(int kind, const char* message) {
-  if (kind <= ARGAND_OK || kind > ARGAND_PYTHON_ERROR) kind = ARGAND_INTERNAL_ERROR;
+  if (kind <= ARGAND_OK || kind > ARGAND_LINALG_ERROR) kind = ARGAND_INTERNAL_ERROR;
   LastError& last = state();
   last.kind = kind;
   last.message = message ? message : "";

@@ -1,4 +1,5 @@
 // Python exceptions of the ABI's error kinds.
+#include "packages/c10/csrc/abi/linalg_error.h"
 #include "packages/c10/csrc/python/binding.h"
 
 namespace argand::py {
@@ -7,6 +8,7 @@ PyObject* device_error = nullptr;
 PyObject* dtype_error = nullptr;
 static PyObject* shape_error = nullptr;
 static PyObject* out_of_memory_error = nullptr;
+static PyObject* linalg_error = nullptr;
 
 static PyObject* exception_for(int kind) {
   switch (kind) {
@@ -26,6 +28,8 @@ static PyObject* exception_for(int kind) {
       return dtype_error;
     case ARGAND_DEVICE_ERROR:
       return device_error;
+    case ARGAND_LINALG_ERROR:
+      return linalg_error;
     default:
       return PyExc_RuntimeError;
   }
@@ -57,7 +61,8 @@ int init_errors(PyObject* module) {
   dtype_error = add_exception(module, "DTypeError", "The operation does not take these dtypes.");
   device_error = add_exception(module, "DeviceError", "Tensors are on the wrong device, or the device is not there.");
   out_of_memory_error = add_exception(module, "OutOfMemoryError", "A device's memory is exhausted.");
-  return shape_error && dtype_error && device_error && out_of_memory_error ? 0 : -1;
+  linalg_error = add_exception(module, "LinAlgError", "A factorization does not exist or did not converge.");
+  return linalg_error && shape_error && dtype_error && device_error && out_of_memory_error ? 0 : -1;
 }
 
 }  // namespace argand::py

@@ -15,13 +15,18 @@ namespace {
 std::mutex mutex;
 std::string path;
 std::atomic<bool> resolved{false};  // table is final
-bool available = false;
+void* library = nullptr;
 Blas table;
 
+void* find(const char* op, const char* name, void* opened) {
+  const std::string symbol = std::string("scipy_") + name + "64_";
+  void* const f = dlsym(opened, symbol.c_str());
+  if (!f) fail(ARGAND_RUNTIME_ERROR, "%s: OpenBLAS library '%s' has no symbol %s; install scipy-openblas64", op, path.c_str(), symbol.c_str());
+  return f;
+}
 template <class F>
-void find(void* library, const char* name, F& f) {
-  f = reinterpret_cast<F>(dlsym(library, name));
-  if (!f) fail(ARGAND_RUNTIME_ERROR, "gemm: OpenBLAS library '%s' has no symbol %s; install scipy-openblas64", path.c_str(), name);
+void find(void* opened, const char* name, F& f) {
+  f = reinterpret_cast<F>(find("gemm", name, opened));
 }
 
 // Sets an environment variable for a scope: the library reads its settings once, while it is loaded.
@@ -52,16 +57,16 @@ void load() {
   static const char* const kCores[3] = {"Nehalem", "Haswell", "SkylakeX"};
   const ScopedVariable threads("OPENBLAS_NUM_THREADS", "1");
   const ScopedVariable core("OPENBLAS_CORETYPE", kCores[cpu_tier()]);
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) fail(ARGAND_RUNTIME_ERROR, "gemm: cannot load OpenBLAS: %s; reinstall scipy-openblas64", dlerror());
+  void* const opened = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!opened) fail(ARGAND_RUNTIME_ERROR, "gemm: cannot load OpenBLAS: %s; reinstall scipy-openblas64", dlerror());
   void (*set_num_threads)(int) = nullptr;
-  find(library, "scipy_openblas_set_num_threads64_", set_num_threads);
-  find(library, "scipy_cblas_sgemm64_", table.sgemm);
-  find(library, "scipy_cblas_dgemm64_", table.dgemm);
-  find(library, "scipy_cblas_cgemm64_", table.cgemm);
-  find(library, "scipy_cblas_zgemm64_", table.zgemm);
+  find(opened, "openblas_set_num_threads", set_num_threads);
+  find(opened, "cblas_sgemm", table.sgemm);
+  find(opened, "cblas_dgemm", table.dgemm);
+  find(opened, "cblas_cgemm", table.cgemm);
+  find(opened, "cblas_zgemm", table.zgemm);
   set_num_threads(1);
-  available = true;
+  library = opened;
 }
 
 }  // namespace
@@ -74,7 +79,12 @@ const Blas* blas() {
       resolved.store(true, std::memory_order_release);
     }
   }
-  return available ? &table : nullptr;
+  return library ? &table : nullptr;
+}
+
+void* blas_function(const char* op, const char* name) {
+  if (!blas()) fail(ARGAND_RUNTIME_ERROR, "%s: there is no LAPACK: OpenBLAS was not found; install scipy-openblas64", op);
+  return find(op, name, library);
 }
 
 }  // namespace argand::kernels::cpu

@@ -20,6 +20,9 @@ struct Blas {
 // The library named by argand_aten_set_blas; NULL when none was named (own kernels are used then). Throws if it cannot be loaded.
 const Blas* blas();
 
+// A function of the same library by its plain name (cblas_dtrsm, LAPACKE_dpotrf); throws, naming `op`, where there is none.
+void* blas_function(const char* op, const char* name);
+
 }  // namespace argand::kernels::cpu
 
 extern "C" {

@@ -1,0 +1,271 @@
+// Factorizations and what solves with them, matrix by matrix in column-major copies: Cholesky, LU, LDL, QR, triangular systems.
+#include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/csrc/kernels/cpu/lapack.h"
+#include "packages/aten/generated/kernels.h"
+
+namespace argand::kernels::cpu {
+namespace {
+
+constexpr const char* kNotDefinite = "the factorization needs a positive-definite matrix, but the leading minor of order %lld is not";
+constexpr const char* kSingular = "the matrix is singular: diagonal element %lld of U is zero";
+
+// int32 copies of LAPACK's 64-bit pivots.
+void narrow_pivots(const int64_t* from, int64_t n, int32_t* to) {
+  for (int64_t i = 0; i < n; i++) to[i] = static_cast<int32_t>(from[i]);
+}
+
+std::vector<int64_t> wide_pivots(const char* op, const int32_t* from, int64_t n, int64_t rows) {
+  std::vector<int64_t> pivots(from, from + n);
+  for (int64_t p : pivots)
+    if (p == 0 || p > rows || p < -rows)
+      fail(ARGAND_RUNTIME_ERROR, "%s: got pivot %lld, expected 1 to %lld", op, static_cast<long long>(p), static_cast<long long>(rows));
+  return pivots;
+}
+
+void check_pivots(const char* op, const Tensor& pivots) {
+  if (pivots.dtype() != ARGAND_INT32)
+    fail(ARGAND_DTYPE_ERROR, "%s: got pivots of dtype %s, expected int32", op, kDTypeName[pivots.dtype()]);
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> linalg_cholesky_ex(const Tensor& self, bool upper, bool check_errors) {
+  const Tensor work = transposed_copy(self), info = empty(batch_sizes(self), ARGAND_INT32);
+  const int64_t n = self.size(-1);
+  dispatch_lapack("linalg.cholesky", self.dtype(), [&](auto tag) {
+    using E = typename decltype(tag)::type;
+    const Lapack<E>& l = lapack<E>("linalg.cholesky");
+    for_matrices(info.numel(), cubed(n) / 3, [&](int64_t i) {
+      E* const a = work.data<E>() + i * n * n;
+      info.data<int32_t>()[i] = n ? static_cast<int32_t>(l.potrf(kColumnMajor, upper ? 'U' : 'L', n, a, n)) : 0;
+      for (int64_t c = 0; c < n; c++)  // the other triangle of column c
+        std::fill(a + c * n + (upper ? c + 1 : 0), a + c * n + (upper ? n : c), E(0));
+    });
+  });
+  if (check_errors) check_info("linalg.cholesky", info, kNotDefinite);
+  return {transposed_copy(work), info};
+}
+
+std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& self, bool pivot, bool check_errors) {
+  if (!pivot) fail(ARGAND_RUNTIME_ERROR, "linalg.lu_factor: got pivot=False, which is not implemented on the CPU; use pivot=True");
+  const int64_t m = self.size(-2), n = self.size(-1), k = std::min(m, n);
+  const Tensor work = transposed_copy(self), pivots = empty(with_vector(self, k), ARGAND_INT32), info = empty(batch_sizes(self), ARGAND_INT32);
+  dispatch_lapack("linalg.lu_factor", self.dtype(), [&](auto tag) {
+    using E = typename decltype(tag)::type;
+    const Lapack<E>& l = lapack<E>("linalg.lu_factor");
+    for_matrices(info.numel(), static_cast<double>(m) * n * k, [&](int64_t i) {
+      std::vector<int64_t> p(static_cast<size_t>(k));
+      info.data<int32_t>()[i] = k ? static_cast<int32_t>(l.getrf(kColumnMajor, m, n, work.data<E>() + i * m * n, m, p.data())) : 0;
+      narrow_pivots(p.data(), k, pivots.data<int32_t>() + i * k);
+    });
+  });
+  if (check_errors) check_info("linalg.lu_factor", info, kSingular);
+  return {transposed_copy(work), pivots, info};
+}
+
+// All of A and B have the same batch; B is a matrix (n x k, or k x n on the right).
+Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, bool left, bool adjoint) {
+  check_same_dtype("linalg.lu_solve", LU, B);
+  check_pivots("linalg.lu_solve", pivots);
+  const int64_t n = LU.size(-1), k = left ? B.size(-1) : B.size(-2);
+  const Tensor a = transposed_copy(LU), p = contiguous(pivots);
+  Tensor x;
+  dispatch_lapack("linalg.lu_solve", LU.dtype(), [&](auto tag) {
+    using E = typename decltype(tag)::type;
+    const Lapack<E>& l = lapack<E>("linalg.lu_solve");
+    auto conjugate = [](const Tensor& t) {
+      if constexpr (kIsComplex<E>)
+        for (int64_t i = 0; i < t.numel(); i++) t.data<E>()[i] = std::conj(t.data<E>()[i]);
+    };
+    // x A = b is A^T x^T = b^T, and row-major x^T is column-major x; x A^H = b is A conj(x^T) = conj(b^T).
+    x = left ? transposed_copy(B) : dense_copy(B);
+    const bool flip = !left && adjoint;
+    if (flip) conjugate(x);
+    const char trans = left ? (adjoint ? 'C' : 'N') : (adjoint ? 'N' : 'T');
+    if (n && k)
+      for_matrices(matrix_count(LU), static_cast<double>(n) * n * k, [&](int64_t i) {
+        const std::vector<int64_t> wide = wide_pivots("linalg.lu_solve", p.data<int32_t>() + i * n, n, n);
+        l.getrs(kColumnMajor, trans, n, k, a.data<E>() + i * n * n, n, wide.data(), x.data<E>() + i * n * k, n);
+      });
+    if (flip) conjugate(x);
+  });
+  return left ? transposed_copy(x) : x;
+}
+
+// A permutation matrix P of LAPACK's row exchanges: A = P L U.
+Tensor _pivots_to_permutation(const Tensor& pivots, int64_t n, int dtype) {
+  check_pivots("lu_unpack", pivots);
+  const Tensor p = contiguous(pivots);
+  const int64_t k = pivots.size(-1), count = product(pivots.sizes(), 0, pivots.dim() - 1);
+  Dims sizes(pivots.sizes());
+  sizes[sizes.n - 1] = n;
+  sizes.push_back(n);
+  const Tensor out = zeros(sizes, dtype);
+  dispatch_lapack("lu_unpack", dtype, [&](auto tag) {
+    using E = typename decltype(tag)::type;
+    std::vector<int64_t> order(static_cast<size_t>(n));
+    for (int64_t i = 0; i < count; i++) {
+      const std::vector<int64_t> wide = wide_pivots("lu_unpack", p.data<int32_t>() + i * k, k, n);
+      for (int64_t r = 0; r < n; r++) order[r] = r;
+      for (int64_t r = 0; r < k; r++) std::swap(order[r], order[wide[r] - 1]);
+      for (int64_t r = 0; r < n; r++) out.data<E>()[i * n * n + order[r] * n + r] = E(1);
+    }
+  });
+  return out;
+}
+
+std::tuple<Tensor, Tensor> linalg_inv_ex(const Tensor& self, bool check_errors) {
+  const Tensor work = transposed_copy(self), info = empty(batch_sizes(self), ARGAND_INT32);
+  const int64_t n = self.size(-1);
+  dispatch_lapack("linalg.inv", self.dtype(), [&](auto tag) {
+    using E = typename decltype(tag)::type;
+    const Lapack<E>& l = lapack<E>("linalg.inv");
+    for_matrices(info.numel(), 2 * cubed(n), [&](int64_t i) {
+      E* const a = work.data<E>() + i * n * n;
+      std::vector<int64_t> p(static_cast<size_t>(n));
+      int64_t status = n ? l.getrf(kColumnMajor, n, n, a, n, p.data()) : 0;
+      if (status == 0 && n) status = l.getri(kColumnMajor, n, a, n, p.data());
+      info.data<int32_t>()[i] = static_cast<int32_t>(status);
+    });
+  });
+  if (check_errors) check_info("linalg.inv", info, kSingular);
+  return {transposed_copy(work), info};
+}
+
+// self (..., n, n) triangular, B (..., n, k) or (..., k, n) on the right, one batch; in row-major memory as they are.
+Tensor _solve_triangular(const Tensor& self, const Tensor& B, bool upper, bool left, bool unitriangular) {
+  check_same_dtype("linalg.solve_triangular", self, B);
+  constexpr int kLeft = 141, kRight = 142, kUpper = 121, kLower = 122, kNoTrans = 111, kNonUnit = 131, kUnit = 132;
+  const Tensor a = contiguous(self), x = dense_copy(B);
+  const int64_t m = B.size(-2), k = B.size(-1), n = self.size(-1);
+  dispatch_lapack("linalg.solve_triangular", self.dtype(), [&](auto tag) {
+    using E = typename decltype(tag)::type;
+    const Lapack<E>& l = lapack<E>("linalg.solve_triangular");
+    const E one(1);
+    if (m && k)
+      for_matrices(matrix_count(B), static_cast<double>(n) * m * k, [&](int64_t i) {
+        const E* const t = a.data<E>() + i * n * n;
+        E* const b = x.data<E>() + i * m * k;
+        const int side = left ? kLeft : kRight, uplo = upper ? kUpper : kLower, diag = unitriangular ? kUnit : kNonUnit;
+        if constexpr (kIsComplex<E>)
+          l.trsm(kRowMajor, side, uplo, kNoTrans, diag, m, k, &one, t, n, b, k);
+        else
+          l.trsm(kRowMajor, side, uplo, kNoTrans, diag, m, k, one, t, n, b, k);
+      });
+  });
+  return x;
+}
+
+std::tuple<Tensor, Tensor, Tensor> linalg_ldl_factor_ex(const Tensor& self, bool hermitian, bool check_errors) {
+  const int64_t n = self.size(-1);
+  const Tensor work = transposed_copy(self), pivots = empty(with_vector(self, n), ARGAND_INT32), info = empty(batch_sizes(self), ARGAND_INT32);
+  dispatch_lapack("linalg.ldl_factor", self.dtype(), [&](auto tag) {
+    using E = typename decltype(tag)::type;
+    const Lapack<E>& l = lapack<E>("linalg.ldl_factor");
+    for_matrices(info.numel(), cubed(n) / 3, [&](int64_t i) {
+      E* const a = work.data<E>() + i * n * n;
+      std::vector<int64_t> p(static_cast<size_t>(n));
+      info.data<int32_t>()[i] = n ? static_cast<int32_t>((hermitian ? l.hetrf : l.sytrf)(kColumnMajor, 'L', n, a, n, p.data())) : 0;
+      narrow_pivots(p.data(), n, pivots.data<int32_t>() + i * n);
+      for (int64_t c = 0; c < n; c++) std::fill(a + c * n, a + c * n + c, E(0));
+    });
+  });
+  if (check_errors) check_info("linalg.ldl_factor", info, "the matrix is singular: block %lld of D is zero");
+  return {transposed_copy(work), pivots, info};
+}
+
+// LD, pivots and B have the same batch.
+Tensor _ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B, bool hermitian) {
+  check_same_dtype("linalg.ldl_solve", LD, B);
+  check_pivots("linalg.ldl_solve", pivots);
+  const int64_t n = LD.size(-1), k = B.size(-1);
+  const Tensor a = transposed_copy(LD), x = transposed_copy(B), p = contiguous(pivots);
+  dispatch_lapack("linalg.ldl_solve", LD.dtype(), [&](auto tag) {
+    using E = typename decltype(tag)::type;
+    const Lapack<E>& l = lapack<E>("linalg.ldl_solve");
+    if (n && k)
+      for_matrices(matrix_count(LD), static_cast<double>(n) * n * k, [&](int64_t i) {
+        const std::vector<int64_t> wide = wide_pivots("linalg.ldl_solve", p.data<int32_t>() + i * n, n, n);
+        (hermitian ? l.hetrs : l.sytrs)(kColumnMajor, 'L', n, k, a.data<E>() + i * n * n, n, wide.data(), x.data<E>() + i * n * k, n);
+      });
+  });
+  return transposed_copy(x);
+}
+
+// Householder reflectors below the diagonal and R above it, and the reflectors' factors.
+std::tuple<Tensor, Tensor> geqrf(const Tensor& self) {
+  const int64_t m = self.size(-2), n = self.size(-1), k = std::min(m, n);
+  const Tensor work = transposed_copy(self), tau = empty(with_vector(self, k), self.dtype());
+  dispatch_lapack("geqrf", self.dtype(), [&](auto tag) {
+    using E = typename decltype(tag)::type;
+    const Lapack<E>& l = lapack<E>("geqrf");
+    if (k)
+      for_matrices(matrix_count(self), 2.0 * m * n * k,
+                   [&](int64_t i) { l.geqrf(kColumnMajor, m, n, work.data<E>() + i * m * n, m, tau.data<E>() + i * k); });
+  });
+  return {transposed_copy(work), tau};
+}
+
+// The first n columns of the product of the reflectors in `input` (m x n, n <= m).
+Tensor linalg_householder_product(const Tensor& input, const Tensor& tau) {
+  check_same_dtype("linalg.householder_product", input, tau);
+  const int64_t m = input.size(-2), n = input.size(-1), k = tau.size(-1);
+  const Tensor work = transposed_copy(input), t = contiguous(tau);
+  dispatch_lapack("linalg.householder_product", input.dtype(), [&](auto tag) {
+    using E = typename decltype(tag)::type;
+    const Lapack<E>& l = lapack<E>("linalg.householder_product");
+    if (m && n)
+      for_matrices(matrix_count(input), 4.0 * m * n * (k + 1), [&](int64_t i) {
+        E* const a = work.data<E>() + i * m * n;
+        if (k) {
+          l.orgqr(kColumnMajor, m, n, k, a, m, t.data<E>() + i * k);
+        } else {  // no reflectors: the identity
+          std::fill(a, a + m * n, E(0));
+          for (int64_t c = 0; c < n; c++) a[c * m + c] = E(1);
+        }
+      });
+  });
+  return transposed_copy(work);
+}
+
+// Q or its adjoint times `other`, from the left or the right; Q is the product of all reflectors.
+Tensor ormqr(const Tensor& self, const Tensor& input2, const Tensor& input3, bool left, bool transpose) {
+  check_same_dtype("ormqr", self, input2);
+  check_same_dtype("ormqr", self, input3);
+  const int64_t q = self.size(-2), columns = self.size(-1), k = input2.size(-1), m = input3.size(-2), n = input3.size(-1);
+  const Tensor a = transposed_copy(self), tau = contiguous(input2), c = transposed_copy(input3);
+  dispatch_lapack("ormqr", self.dtype(), [&](auto tag) {
+    using E = typename decltype(tag)::type;
+    const Lapack<E>& l = lapack<E>("ormqr");
+    if (m && n && k)
+      for_matrices(matrix_count(self), 4.0 * m * n * k, [&](int64_t i) {
+        l.ormqr(kColumnMajor, left ? 'L' : 'R', transpose ? (kIsComplex<E> ? 'C' : 'T') : 'N', m, n, k, a.data<E>() + i * q * columns, q,
+                tau.data<E>() + i * k, c.data<E>() + i * m * n, m);
+      });
+  });
+  return transposed_copy(c);
+}
+
+std::tuple<Tensor, Tensor> _linalg_qr(const Tensor& A, bool complete, bool compute_q) {
+  const int64_t m = A.size(-2), n = A.size(-1), k = std::min(m, n), columns = complete ? m : k;
+  const auto [reflectors, tau] = geqrf(A);
+  const Tensor R = zeros(with_matrix(A, columns, n), A.dtype()), Q = empty(compute_q ? with_matrix(A, m, columns) : Dims(IntList({0})), A.dtype());
+  dispatch_lapack("linalg.qr", A.dtype(), [&](auto tag) {
+    using E = typename decltype(tag)::type;
+    const Lapack<E>& l = lapack<E>("linalg.qr");
+    for_matrices(matrix_count(A), 4.0 * m * n * columns, [&](int64_t i) {
+      const E* const a = reflectors.data<E>() + i * m * n;
+      for (int64_t r = 0; r < k; r++) std::copy(a + r * n + r, a + (r + 1) * n, R.data<E>() + (i * columns + r) * n + r);
+      if (!compute_q || m == 0) return;
+      E* const q = Q.data<E>() + i * m * columns;
+      std::fill(q, q + m * columns, E(0));
+      if (k == 0)
+        for (int64_t r = 0; r < columns; r++) q[r * columns + r] = E(1);
+      for (int64_t r = 0; r < m; r++) std::copy(a + r * n, a + r * n + std::min(k, columns), q + r * columns);
+      if (k) l.orgqr(kRowMajor, m, columns, k, q, columns, tau.data<E>() + i * k);
+    });
+  });
+  return {Q, R};
+}
+
+}  // namespace argand::kernels::cpu
