@@ -155,6 +155,31 @@ def argand_shared_library(name, abi, package, deps, headers = [], linkopts = [],
         visibility = ["//visibility:private"],
     )
 
+def argand_bundled_library(name, src, package, headers = []):
+    """A shared library of another project, copied to `<package>/<file name>`, to be linked with by the package's extension.
+
+    Args:
+      name: the target that the extension depends on.
+      src: the library; its run path must be $ORIGIN, its SONAME its file's name.
+      package: the folder of the Python package that holds it.
+      headers: header-only C++ libraries that dependents compile against.
+    """
+    output = package + "/" + src.split(":")[-1]
+    native.genrule(
+        name = name + "_copy",
+        srcs = [src],
+        outs = [output],
+        cmd = "cp -f $< $@",
+        visibility = ["//visibility:private"],
+    )
+    _shared_library_import(
+        name = name,
+        library = output,
+        headers = headers,
+        sibling = True,
+        visibility = ["//visibility:private"],
+    )
+
 def argand_extension(
         name,
         package,

@@ -2,6 +2,7 @@
 
 load(
     "//tools/build:cc.bzl",
+    _argand_bundled_library = "argand_bundled_library",
     _argand_cc_library = "argand_cc_library",
     _argand_cc_test = "argand_cc_test",
     _argand_extension = "argand_extension",
@@ -23,6 +24,7 @@ load(
 )
 load("//tools/build:visibility.bzl", _layer_visibility = "layer_visibility")
 
+argand_bundled_library = _argand_bundled_library
 argand_cc_library = _argand_cc_library
 argand_cc_test = _argand_cc_test
 argand_codegen = _argand_codegen

@@ -34,7 +34,8 @@ def _candidates(rctx, version):
         candidates += found.stdout.split("\n")
     return candidates + ["/usr/local/bin/" + name, "/usr/bin/" + name]
 
-def _find_python(rctx):
+def find_python(rctx):
+    """The path of the interpreter that everything is built for."""
     wanted = rctx.os.environ.get("ARGAND_PYTHON", "")
     if wanted.startswith("/"):
         if not rctx.path(wanted).exists:
@@ -49,13 +50,14 @@ def _find_python(rctx):
                 return candidate
     fail("python_env: found no CPython %s with its headers, venv and ensurepip, on PATH or in pyenv; install one (on Debian: python3-dev, python3-venv), or set ARGAND_PYTHON to a path" % " or ".join(versions))
 
-def _cache(rctx):
+def cache_folder(rctx, name):
+    """A folder of the cache that all clones share."""
     cache = rctx.os.environ.get("ARGAND_CACHE", "").split(":")[0]
-    return (cache or rctx.os.environ.get("HOME", "/tmp") + "/.cache/argand-bazel") + "/python"
+    return (cache or rctx.os.environ.get("HOME", "/tmp") + "/.cache/argand-bazel") + "/" + name
 
 def _make(rctx, arguments, timeout):
-    python = _find_python(rctx)
-    command = [python, str(rctx.path(_MAKE)), "--cache", _cache(rctx), "--requirements", str(rctx.path(rctx.attr.requirements))]
+    python = find_python(rctx)
+    command = [python, str(rctx.path(_MAKE)), "--cache", cache_folder(rctx, "python"), "--requirements", str(rctx.path(rctx.attr.requirements))]
     return rctx.execute(command + arguments, timeout = timeout)
 
 def _python_env_impl(rctx):

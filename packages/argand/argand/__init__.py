@@ -19,6 +19,7 @@ _SUBMODULES = frozenset(
         "backends",
         "compiler",
         "cuda",
+        "distributed",
         "export",
         "func",
         "fx",

@@ -1,0 +1,6 @@
+"""Several processes that train together: groups, collectives, data parallelism, checkpoints."""
+
+from __future__ import annotations
+
+from argand_distributed import *  # noqa: F403
+from argand_distributed import __all__ as __all__

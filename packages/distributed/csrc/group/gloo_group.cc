@@ -1,0 +1,417 @@
+#include "packages/distributed/csrc/group/gloo_group.h"
+
+#include <gloo/allgatherv.h>
+#include <gloo/allreduce.h>
+#include <gloo/barrier.h>
+#include <gloo/broadcast.h>
+#include <gloo/reduce.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/tcp/device.h>
+
+#include <cstring>
+
+#include "packages/distributed/csrc/reduce/reduce.h"
+
+namespace argand::distributed {
+
+namespace {
+
+// Gloo's own limit lies behind ours: the monitor ends an operation first, with a report.
+constexpr Millis kNever = std::chrono::hours(24 * 30);
+constexpr uint8_t kExchangePrefix = 0x21, kReduceScatterPrefix = 0x22, kSendPrefix = 0x23;  // Gloo's own ones are below 0x10
+
+class GlooStore : public gloo::rendezvous::Store {
+ public:
+  explicit GlooStore(argand::distributed::Store& store) : store_(store) {}
+  void set(const std::string& key, const std::vector<char>& data) override { store_.set(key, {data.begin(), data.end()}); }
+  std::vector<char> get(const std::string& key) override {
+    const std::string value = store_.get(key);
+    return {value.begin(), value.end()};
+  }
+  void wait(const std::vector<std::string>& keys) override { store_.wait(keys, store_.timeout()); }
+  void wait(const std::vector<std::string>& keys, const Millis& timeout) override { store_.wait(keys, timeout); }
+
+ private:
+  argand::distributed::Store& store_;
+};
+
+std::shared_ptr<gloo::transport::Device> make_device(const GlooOptions& options) {
+  gloo::transport::tcp::attr attributes;
+  attributes.iface = options.interface;
+  if (options.interface.empty()) attributes.hostname = options.address;
+  try {
+    return gloo::transport::tcp::CreateDevice(attributes);
+  } catch (const std::exception&) {
+    if (!options.interface.empty() || options.address == "127.0.0.1")
+      throw DistError(DistErrorKind::kNetwork,
+                      "gloo: there is no network interface " + options.interface + "; GLOO_SOCKET_IFNAME names one that ip addr lists");
+  }
+  attributes.hostname = "127.0.0.1";  // a host whose name resolves to no address of its own
+  return gloo::transport::tcp::CreateDevice(attributes);
+}
+
+struct Complex {
+  double re, im;
+};
+
+size_t bytes_of(const Tensor& t) { return static_cast<size_t>(t.numel()) * t.itemsize(); }
+
+Signature signature_of(OpKind kind, const TensorList& tensors, int root = -1, ReduceOp op = ReduceOp::kNone) {
+  Signature s;
+  s.kind = kind;
+  s.root = root;
+  s.reduce = op;
+  for (const Tensor& t : tensors) {
+    s.dtype = static_cast<uint8_t>(t.dtype());
+    s.add_shape(t.sizes().ptr, static_cast<int32_t>(t.dim()));
+  }
+  return s;
+}
+
+ReduceFn must_reduce(const char* name, int dtype, ReduceOp op) {
+  ReduceFn fn = reduce_function(dtype, op);
+  if (!fn)
+    throw Error{ARGAND_TYPE_ERROR, std::string(name) + ": got ReduceOp." + reduce_name(op) + " of " + kDTypeName[dtype] +
+                                       " tensors, which has no meaning; choose another operation, or convert"};
+  return fn;
+}
+
+// Gloo cuts buffers between elements, so it must know their size; what they are only the reduction function knows.
+template <class Options>
+void set_output(Options& options, const Tensor& t) {
+  const auto n = static_cast<size_t>(t.numel());
+  switch (t.itemsize()) {
+    case 1:
+      return options.setOutput(static_cast<uint8_t*>(t->data), n);
+    case 2:
+      return options.setOutput(static_cast<uint16_t*>(t->data), n);
+    case 4:
+      return options.setOutput(static_cast<uint32_t*>(t->data), n);
+    case 8:
+      return options.setOutput(static_cast<uint64_t*>(t->data), n);
+    default:
+      return options.setOutput(static_cast<Complex*>(t->data), n);
+  }
+}
+
+void average(const Tensor& t, int size) { divide_function(t.dtype())(t->data, size, static_cast<size_t>(t.numel())); }
+
+}  // namespace
+
+GlooGroup::GlooGroup(GroupOptions options, GlooOptions gloo, std::shared_ptr<Store> store, std::shared_ptr<Store> monitor_store)
+    : ProcessGroup(std::move(options), std::move(monitor_store)) {
+  auto device = make_device(gloo);
+  auto context = std::make_shared<gloo::rendezvous::Context>(options_.rank, options_.size);
+  context->setTimeout(options_.timeout);
+  GlooStore adapter(*store);
+  // Gloo has no call that wakes those who wait for a rank that is gone: its sockets are what is new after connecting.
+  static std::mutex one_at_a_time;
+  std::lock_guard connecting(one_at_a_time);
+  const Sockets before = connected_sockets();
+  try {
+    context->connectFullMesh(adapter, device);
+  } catch (const gloo::Exception& e) {
+    throw DistError(DistErrorKind::kNetwork,
+                    std::string("gloo: ranks could not connect to one another: ") + e.what() + "; check firewalls, and GLOO_SOCKET_IFNAME");
+  }
+  for (const auto& [fd, inode] : connected_sockets()) {
+    auto old = before.find(fd);
+    if (old == before.end() || old->second != inode) sockets_[fd] = inode;
+  }
+  context->setTimeout(kNever);
+  context_ = context;
+  worker_ = std::thread([this] { run_tasks(); });
+}
+
+void GlooGroup::stop() {
+  if (!worker_.joinable()) return;
+  ProcessGroup::stop();
+  {
+    std::lock_guard lock(queue_mutex_);
+    stopping_ = true;
+    queue_changed_.notify_all();
+  }
+  disconnect();
+  worker_.join();
+  for (auto& waiter : waiters_) waiter.join();
+}
+
+void GlooGroup::disconnect() {
+  shut_down(sockets_);
+  std::lock_guard lock(queue_mutex_);
+  for (auto* buffer : buffers_) {
+    buffer->abortWaitRecv();
+    buffer->abortWaitSend();
+  }
+}
+
+// ---- the worker ----------------------------------------------------------------------------------------------------
+WorkPtr GlooGroup::submit(const Signature& signature, const CallOptions& call, std::function<void(uint32_t tag)> run) {
+  WorkPtr work = enter(signature, call);
+  // Ranks that call something else wait for other messages: data of different collectives never mixes.
+  const uint64_t mixed = (signature.fingerprint() ^ work->seq * 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
+  const uint32_t tag = static_cast<uint32_t>(mixed >> 32);
+  std::lock_guard lock(queue_mutex_);
+  queue_.push_back({work, [run = std::move(run), tag] { run(tag); }});
+  queue_changed_.notify_all();
+  return work;
+}
+
+void GlooGroup::run_tasks() {
+  api->thread_state()->grad_mode = 0;
+  for (;;) {
+    Task task;
+    {
+      std::unique_lock lock(queue_mutex_);
+      queue_changed_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
+      if (queue_.empty()) return;
+      task = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    if (task.work->is_completed()) continue;  // aborted
+    started(task.work->seq);
+    std::string why;
+    try {
+      task.run();
+    } catch (const std::exception& e) {
+      why = std::string("the connection to another rank failed (") + e.what() + ")";
+    } catch (const Error& e) {
+      why = e.message;
+    }
+    if (why.empty()) {
+      ended(task.work);
+    } else {
+      failed(task.work, why);
+    }
+  }
+}
+
+void GlooGroup::exchange(uint32_t tag, const TensorList& sends, const TensorList& receives) {
+  const uint64_t slot = gloo::Slot::build(kExchangePrefix, tag);
+  std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> in, out;
+  const int size = options_.size, rank = options_.rank;
+  for (int step = 1; step < size; step++) {
+    const int peer = (rank + size - step) % size;
+    if (receives.empty() || !receives[peer] || !bytes_of(receives[peer])) continue;
+    in.push_back(context_->createUnboundBuffer(receives[peer]->data, bytes_of(receives[peer])));
+    in.back()->recv(peer, slot);
+  }
+  for (int step = 1; step < size; step++) {
+    const int peer = (rank + step) % size;
+    if (sends.empty() || !sends[peer] || !bytes_of(sends[peer])) continue;
+    out.push_back(context_->createUnboundBuffer(sends[peer]->data, bytes_of(sends[peer])));
+    out.back()->send(peer, slot);
+  }
+  if (!sends.empty() && !receives.empty() && sends[rank] && receives[rank] && sends[rank]->data != receives[rank]->data)
+    std::memcpy(receives[rank]->data, sends[rank]->data, bytes_of(sends[rank]));
+  for (auto& buffer : in) buffer->waitRecv(kNever);
+  for (auto& buffer : out) buffer->waitSend(kNever);
+}
+
+// ---- collectives ---------------------------------------------------------------------------------------------------
+WorkPtr GlooGroup::all_reduce(const TensorList& tensors, ReduceOp op, const CallOptions& call) {
+  for (const Tensor& t : tensors) must_reduce("all_reduce", t.dtype(), op);
+  return submit(signature_of(OpKind::kAllReduce, tensors, -1, op), call, [this, tensors, op](uint32_t tag) {
+    for (const Tensor& t : tensors) {
+      if (!t.numel()) continue;
+      if (options_.size > 1) {
+        gloo::AllreduceOptions o(context_);
+        set_output(o, t);
+        o.setReduceFunction(reduce_function(t.dtype(), op));
+        o.setTag(tag++);
+        o.setTimeout(kNever);
+        gloo::allreduce(o);
+      }
+      if (op == ReduceOp::kAvg) average(t, options_.size);
+    }
+  });
+}
+
+WorkPtr GlooGroup::reduce(const Tensor& tensor, int root, ReduceOp op, const CallOptions& call) {
+  must_reduce("reduce", tensor.dtype(), op);
+  return submit(signature_of(OpKind::kReduce, {tensor}, root, op), call, [this, tensor, root, op](uint32_t tag) {
+    if (!tensor.numel()) return;
+    if (options_.size > 1) {
+      // Gloo uses the output as scratch on all ranks; others than root must keep their tensor.
+      Tensor result = options_.rank == root ? tensor : empty(tensor.sizes(), tensor.dtype(), tensor.device());
+      if (options_.rank != root) std::memcpy(result->data, tensor->data, bytes_of(tensor));
+      gloo::ReduceOptions o(context_);
+      set_output(o, result);
+      o.setRoot(root);
+      o.setReduceFunction(reduce_function(tensor.dtype(), op));
+      o.setTag(tag);
+      o.setTimeout(kNever);
+      gloo::reduce(o);
+    }
+    if (op == ReduceOp::kAvg && options_.rank == root) average(tensor, options_.size);
+  });
+}
+
+WorkPtr GlooGroup::broadcast(const TensorList& tensors, int root, const CallOptions& call) {
+  return submit(signature_of(OpKind::kBroadcast, tensors, root), call, [this, tensors, root](uint32_t tag) {
+    for (const Tensor& t : tensors) {
+      if (!t.numel() || options_.size == 1) continue;
+      gloo::BroadcastOptions o(context_);
+      o.setOutput(static_cast<char*>(t->data), bytes_of(t));
+      o.setRoot(root);
+      o.setTag(tag++);
+      o.setTimeout(kNever);
+      gloo::broadcast(o);
+    }
+  });
+}
+
+WorkPtr GlooGroup::all_gather(const TensorList& outputs, const Tensor& input, const CallOptions& call) {
+  return submit(signature_of(OpKind::kAllGather, outputs), call, [this, outputs, input](uint32_t tag) {
+    bool adjacent = options_.size > 1;  // parts of one tensor: Gloo's ring
+    for (size_t i = 1; i < outputs.size(); i++)
+      adjacent = adjacent && outputs[i]->data == static_cast<char*>(outputs[i - 1]->data) + bytes_of(outputs[i - 1]) && outputs[i].numel();
+    if (!adjacent || !outputs[0].numel()) return exchange(tag, TensorList(outputs.size(), input), outputs);
+    std::vector<size_t> counts;
+    for (const Tensor& t : outputs) counts.push_back(bytes_of(t));
+    gloo::AllgathervOptions o(context_);
+    if (input->data != outputs[options_.rank]->data) o.setInput(static_cast<char*>(input->data), bytes_of(input));
+    o.setOutput(static_cast<char*>(outputs[0]->data), counts);
+    o.setTag(tag);
+    o.setTimeout(kNever);
+    gloo::allgatherv(o);
+  });
+}
+
+WorkPtr GlooGroup::gather(const TensorList& outputs, const Tensor& input, int root, const CallOptions& call) {
+  return submit(signature_of(OpKind::kGather, {input}, root), call, [this, outputs, input, root](uint32_t tag) {
+    TensorList sends(static_cast<size_t>(options_.size));
+    sends[root] = input;
+    exchange(tag, sends, outputs);
+  });
+}
+
+WorkPtr GlooGroup::scatter(const Tensor& output, const TensorList& inputs, int root, const CallOptions& call) {
+  return submit(signature_of(OpKind::kScatter, {output}, root), call, [this, output, inputs, root](uint32_t tag) {
+    TensorList receives(static_cast<size_t>(options_.size));
+    receives[root] = output;
+    exchange(tag, inputs, receives);
+  });
+}
+
+WorkPtr GlooGroup::reduce_scatter(const Tensor& output, const TensorList& inputs, ReduceOp op, const CallOptions& call) {
+  const ReduceFn fn = must_reduce("reduce_scatter", output.dtype(), op);
+  return submit(signature_of(OpKind::kReduceScatter, inputs, -1, op), call, [this, output, inputs, op, fn](uint32_t tag) {
+    const int size = options_.size, rank = options_.rank;
+    const uint64_t slot = gloo::Slot::build(kReduceScatterPrefix, tag);
+    std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> out;
+    const size_t bytes = bytes_of(output);
+    // Own part first, then what rank-1, rank-2, ... give: a fixed order. Two buffers, so that one fills while the other is added.
+    Tensor parts[2];
+    std::unique_ptr<gloo::transport::UnboundBuffer> in[2];
+    const auto receive = [&](int step) {
+      if (step >= size || !bytes) return;
+      Tensor& part = parts[step & 1];
+      if (!part) part = empty(output.sizes(), output.dtype(), output.device());
+      in[step & 1] = context_->createUnboundBuffer(part->data, bytes);
+      in[step & 1]->recv((rank + size - step) % size, slot);
+    };
+    receive(1);
+    receive(2);
+    for (int step = 1; step < size; step++) {
+      const int peer = (rank + step) % size;
+      if (!bytes_of(inputs[peer])) continue;
+      out.push_back(context_->createUnboundBuffer(inputs[peer]->data, bytes_of(inputs[peer])));
+      out.back()->send(peer, slot);
+    }
+    if (bytes) {
+      const void* first = inputs[rank]->data;
+      for (int step = 1; step < size; step++) {
+        in[step & 1]->waitRecv(kNever);
+        fn(output->data, first, parts[step & 1]->data, static_cast<size_t>(output.numel()));
+        first = output->data;
+        receive(step + 2);
+      }
+      if (size == 1 && output->data != first) std::memcpy(output->data, first, bytes);
+      if (op == ReduceOp::kAvg) average(output, size);
+    }
+    for (auto& buffer : out) buffer->waitSend(kNever);
+  });
+}
+
+WorkPtr GlooGroup::all_to_all(const TensorList& outputs, const TensorList& inputs, bool same_shapes, const CallOptions& call) {
+  Signature signature = signature_of(OpKind::kAllToAll, same_shapes ? inputs : TensorList{});
+  if (!inputs.empty()) signature.dtype = static_cast<uint8_t>(inputs[0].dtype());
+  return submit(signature, call, [this, outputs, inputs](uint32_t tag) { exchange(tag, inputs, outputs); });
+}
+
+WorkPtr GlooGroup::barrier(const CallOptions& call) {
+  return submit(signature_of(OpKind::kBarrier, {}), call, [this](uint32_t tag) {
+    if (options_.size == 1) return;
+    gloo::BarrierOptions o(context_);
+    o.setTag(tag);
+    o.setTimeout(kNever);
+    gloo::barrier(o);
+  });
+}
+
+// ---- point to point ------------------------------------------------------------------------------------------------
+void GlooGroup::run_waiters() {
+  for (;;) {
+    std::function<void()> wait;
+    {
+      std::unique_lock lock(queue_mutex_);
+      idle_++;
+      queue_changed_.wait(lock, [&] { return stopping_ || !waits_.empty(); });
+      idle_--;
+      if (waits_.empty()) return;
+      wait = std::move(waits_.front());
+      waits_.pop_front();
+    }
+    wait();
+  }
+}
+
+WorkPtr GlooGroup::post(OpKind kind, const Tensor& tensor, int peer, int tag, const CallOptions& call) {
+  const Signature signature = signature_of(kind, {tensor});
+  WorkPtr work = enter_point_to_point(signature, peer, tag, call);
+  // Messages of another kind must not meet this buffer: shape and dtype are part of the slot.
+  const uint64_t mixed = (static_cast<uint64_t>(tag) << 8 | signature.dtype) * 0x9e3779b97f4a7c15u ^ signature.hash * 0xbf58476d1ce4e5b9u;
+  const uint64_t slot = gloo::Slot::build(kSendPrefix, static_cast<uint32_t>(mixed >> 32));
+  std::shared_ptr<gloo::transport::UnboundBuffer> buffer = context_->createUnboundBuffer(tensor->data, bytes_of(tensor));
+  if (kind == OpKind::kSend) {
+    buffer->send(peer, slot);
+  } else if (peer >= 0) {
+    buffer->recv(peer, slot);
+  } else {
+    std::vector<int> others;
+    for (int r = 0; r < options_.size; r++)
+      if (r != options_.rank) others.push_back(r);
+    buffer->recv(others, slot);
+  }
+  std::lock_guard lock(queue_mutex_);
+  buffers_.insert(buffer.get());
+  waits_.push_back([this, work, buffer, kind, tensor] {
+    std::string why;
+    int source = -1;
+    try {
+      const bool over = kind == OpKind::kSend ? buffer->waitSend(kNever) : buffer->waitRecv(&source, kNever);
+      if (!over) why = "the operation was aborted";
+    } catch (const std::exception& e) {
+      why = std::string("the connection to another rank failed (") + e.what() + ")";
+    }
+    {
+      std::lock_guard lock(queue_mutex_);
+      buffers_.erase(buffer.get());
+    }
+    if (why.empty()) {
+      ended(work, source);
+    } else {
+      failed(work, why);
+    }
+  });
+  if (idle_ < static_cast<int>(waits_.size())) waiters_.emplace_back([this] { run_waiters(); });
+  queue_changed_.notify_all();
+  return work;
+}
+
+WorkPtr GlooGroup::send(const Tensor& tensor, int peer, int tag, const CallOptions& call) { return post(OpKind::kSend, tensor, peer, tag, call); }
+WorkPtr GlooGroup::recv(const Tensor& tensor, int peer, int tag, const CallOptions& call) { return post(OpKind::kRecv, tensor, peer, tag, call); }
+
+}  // namespace argand::distributed
