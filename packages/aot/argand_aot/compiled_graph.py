@@ -15,6 +15,7 @@ from argand_autograd import enable_grad, grad
 from argand_c10 import debug_trace, logs, metrics
 
 if TYPE_CHECKING:
+    from argand_aot.source import JointPass
     from argand_fx import GraphModule
 
 __all__ = ["CompiledGraph", "Compiler", "inputs_of", "load", "show_graph"]
@@ -175,17 +176,19 @@ def load(
     load_program: Callable[[dict[str, Any]], Callable[..., Any] | None],
     backward_compiler: Compiler,
     backend: str,
+    joint_passes: Sequence[JointPass] = (),
 ) -> CompiledGraph | None:
     """The graph that `serialize` described; None if its forward program is gone, or it is of another version.
 
     Args:
         load_program: gives the program that its own `serialize` described, or None.
         backward_compiler: compiles backward graphs that are not found.
+        joint_passes: those that the graph was compiled with.
     """
     program = load_program(data["forward"]) if data.get("format") == FORMAT else None
     if program is None:
         return None
-    source = Source.stored(data["key"], load_program)
+    source = Source.stored(data["key"], load_program, joint_passes)
     return CompiledGraph(
         GraphPlan.from_data(data["plan"]), program, source, backward_compiler, backend
     )

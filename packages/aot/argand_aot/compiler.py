@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from argand_aot.compiled_graph import CompiledGraph, Compiler, inputs_of, show_graph
 from argand_aot.decompose.table import Decomposition
@@ -18,6 +18,9 @@ from argand_c10.errors import UnsupportedError
 from argand_c10.records import Record, emit
 from argand_fx import GraphModule
 from argand_fx.bindings import symbol_bindings
+
+if TYPE_CHECKING:
+    from argand_aot.source import JointPass
 
 __all__ = ["EagerGraph", "compile"]
 
@@ -89,6 +92,7 @@ def compile(
     backward_compiler: Compiler | None = None,
     backend: str = "aot",
     decompositions: Mapping[str, Decomposition] | None = None,
+    joint_passes: Sequence[JointPass] = (),
 ) -> CompiledGraph | EagerGraph:
     """Compile a traced graph and its derivative.
 
@@ -100,6 +104,8 @@ def compile(
         backend: the name of the backend that the result belongs to.
         decompositions: what the compilers shall get instead of operators, by overload name (`argand_aot.decompose`); none by
             default.
+        joint_passes: each rewrites a joint graph in place, backward graph included, before it is partitioned; `load` needs
+            the same ones.
 
     Returns:
         A callable that returns the tuple of the graph's results. What cannot be compiled runs operator by operator, with
@@ -113,7 +119,7 @@ def compile(
         with gc_paused():
             with metrics.timed("functionalize"):
                 joint = build_joint(module, example_inputs)
-            source = Source(module, example_inputs, joint)
+            source = Source(module, example_inputs, joint, joint_passes)
             joint, chosen = source.partitioned()
             graph = extract_forward(joint, chosen)
     except (UnsupportedGraph, UnsupportedError) as error:

@@ -89,6 +89,24 @@ class Joint:
             self._backwards[key] = self._derive(key)
         return self._backwards[key]
 
+    def replace(self, old: Node, new: Node) -> None:
+        """Let `new` take the place of `old` everywhere but in backward graphs that are derived afterwards."""
+        old.replace_all_uses_with(new)
+        self.results = [new if n is old else n for n in self.results]
+        self.result_set = frozenset(self.results)
+        for backward in self._backwards.values():
+            backward.grads[:] = [new if n is old else n for n in backward.grads]
+
+    def note_forward(self) -> None:
+        """Count what the results are computed from among the nodes of the functional graph."""
+        stack, found = list(self.results), set(self.forward)
+        while stack:
+            node = stack.pop()
+            if node not in found:
+                found.add(node)
+                stack.extend(node.all_input_nodes)
+        self.forward = frozenset(found)
+
     def _derive(self, mask: tuple[bool, ...]) -> Backward:
         pure = Functionalizer(self.emitter)
         chosen = [k for k, wanted in enumerate(mask) if wanted]

@@ -1,6 +1,7 @@
 """Partitioning of a joint graph into a forward and a backward graph: what is kept between them is a minimum cut, by bytes.
 
-Values that are cheap to compute from kept ones are computed again by the backward graph. Inputs and results are kept only
+Values that are cheap to compute from kept ones are computed again by the backward graph, and always those whose node
+says so (`meta["recompute"]`). Inputs and results are kept only
 where eager execution would keep them too: the program may change others before it runs backward.
 """
 
@@ -128,7 +129,9 @@ def _cut(direct: set[Node], weights: _Weights) -> set[Node]:
         weight = weights.of(n)
         network.add_edge(entry[n], leave[n], weight)
         again = _can_repeat(n) and n not in weights.materialized
-        if again and weight < INFINITE:
+        if n.meta.get("recompute"):
+            depth[n] = 0
+        elif again and weight < INFINITE:
             below = [depth.get(i, 0) for i in n.all_input_nodes]
             level = max(below, default=0) + (0 if _is_view(n) else 1)
             again = level <= _MAX_DEPTH
@@ -160,7 +163,7 @@ def _can_repeat(n: Node) -> bool:
         return True
     if n.op != "call_function":
         return False
-    if n.target is operator.getitem:
+    if n.target is operator.getitem or n.meta.get("recompute"):
         return True
     op = n.target
     if not isinstance(op, Operator) or op.is_random:
@@ -198,7 +201,7 @@ class _Weights:
     def of(self, n: Node) -> int:
         """Inputs and results that eager execution keeps are alive anyway; others may be changed by the program."""
         value = n.meta.get("val")
-        if n.op == "get_attr" or not isinstance(value, FakeTensor):
+        if n.op == "get_attr" or not isinstance(value, FakeTensor) or n.meta.get("recompute"):
             return INFINITE
         size = value.dtype.itemsize
         for s in value.shape:
@@ -281,6 +284,8 @@ def extract_backward(
         node.meta["val"] = FakeTensor(
             like.shape, strides, offset, like.dtype, like.device, node=node
         )
+        if "zero_gaps" in n.meta and n not in chosen.copied:
+            node.meta["zero_gaps"] = True
     for n in joint.graph.nodes:
         if n in body:
             env[n] = new.node_copy(n, env.__getitem__)

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from argand_aot.partition import Partition
     from argand_fx import GraphModule
 
+    # Changes nodes of a joint graph between its inputs and results.
+    JointPass = Callable[[Joint], None]
+
 __all__ = ["FORMAT", "Source"]
 
 # Of what is kept; what other versions or other sources made is compiled again.
-FORMAT = f"3 {source_digest('argand_aot')}"
+FORMAT = f"4 {source_digest('argand_aot')}"
 _cache = DiskCache("aot")
 
 
@@ -33,6 +36,7 @@ class Source:
     Args:
         module, example_inputs: the traced graph; None where it lies in the disk cache.
         joint: its joint graph, if that is there already.
+        joint_passes: rewrite the joint graph before it is partitioned.
     """
 
     def __init__(
@@ -40,18 +44,25 @@ class Source:
         module: GraphModule | None = None,
         example_inputs: Sequence[Any] = (),
         joint: Joint | None = None,
+        joint_passes: Sequence[JointPass] = (),
     ) -> None:
         self._module = module
         self._example_inputs = example_inputs
         self._joint = joint
+        self._joint_passes = joint_passes
         self._chosen: Partition | None = None
         self._key: str | None = None
         self._load_program: Callable[[dict[str, Any]], Any] | None = None
 
     @classmethod
-    def stored(cls, key: str | None, load_program: Callable[[dict[str, Any]], Any]) -> Source:
+    def stored(
+        cls,
+        key: str | None,
+        load_program: Callable[[dict[str, Any]], Any],
+        joint_passes: Sequence[JointPass] = (),
+    ) -> Source:
         """A source in the disk cache."""
-        made = cls()
+        made = cls(joint_passes=joint_passes)
         made._key = key
         made._load_program = load_program
         return made
@@ -72,6 +83,8 @@ class Source:
         if self._chosen is None and joint.has_backward:
             with metrics.timed("derive"):
                 everything = joint.backward([True] * len(joint.differentiable_results))
+                for rewrite in self._joint_passes:
+                    rewrite(joint)
             _show_joint(joint)
             with metrics.timed("partition"):
                 self._chosen = partition(joint, everything)

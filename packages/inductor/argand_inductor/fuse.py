@@ -242,9 +242,15 @@ def refine(group: Group, rows: Size, row: Size) -> tuple[Group, int] | None:
 def join(a: Group, b: Group) -> Group | None:
     """The union of two groups, a's members first, or None where values cannot flow in registers between them."""
     for made in (_join_full(a, b), _join_kept(a, b), _swapped(_join_kept(b, a), len(b.members))):
-        if made is not None and _flows(made):
+        if made is not None and _flows(made) and _keeps_rows(made):
             return made
     return None
+
+
+def _keeps_rows(group: Group) -> bool:
+    """Whether rows that have gaps behind them are the innermost dimension, and nothing outside of them is reduced."""
+    rows = [m.loop.sizes[-1] for m in group.members if m.loop.fills_gaps]
+    return not rows or (not any(group.reduced[:-1]) and all(n == group.sizes[-1] for n in rows))
 
 
 def _swapped(group: Group | None, first: int) -> Group | None:

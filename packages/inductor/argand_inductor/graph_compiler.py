@@ -107,8 +107,21 @@ def backend(gm: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any
     start_device_compilers(inputs)
     compiler = functools.partial(compile_graph, options=options)
     return argand_aot.compile(
-        gm, inputs, forward_compiler=compiler, backward_compiler=compiler, backend="inductor"
+        gm,
+        inputs,
+        forward_compiler=compiler,
+        backward_compiler=compiler,
+        backend="inductor",
+        joint_passes=(rewrite_joint,),
     )
+
+
+def rewrite_joint(joint: Any) -> None:
+    """The rewrites of joint graphs, before it is chosen what forward keeps for backward."""
+    from argand_inductor.joint_passes import JOINT_PASSES
+
+    for rewrite in JOINT_PASSES:
+        rewrite(joint)
 
 
 def cudagraphs(gm: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
@@ -155,5 +168,9 @@ def load_backend(data: dict[str, Any]) -> Callable[..., Any] | None:
     from argand_inductor.artifact.load import load
 
     return argand_aot.load(
-        data, load_program=load, backward_compiler=compile_graph, backend="inductor"
+        data,
+        load_program=load,
+        backward_compiler=compile_graph,
+        backend="inductor",
+        joint_passes=(rewrite_joint,),
     )

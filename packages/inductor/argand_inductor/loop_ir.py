@@ -157,6 +157,16 @@ class Loop:
         return self.write.buffer
 
     @property
+    def fills_gaps(self) -> bool:
+        """Whether its rows have gaps behind them, which are to be filled with zeros: the innermost dimension of a kernel must be a row."""
+        if self.reduced or len(self.sizes) < 2 or self.write.strides[-1] != 1:
+            return False
+        size, row = self.sizes[-1], self.write.strides[-2]
+        if not isinstance(size, int) or not isinstance(row, int) or row <= size:
+            return False
+        return self.write.strides == contiguous_strides((*self.sizes[:-1], row))
+
+    @property
     def kept_sizes(self) -> tuple[Size, ...]:
         return self.sizes[: len(self.sizes) - self.reduced]
 

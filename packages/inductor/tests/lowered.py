@@ -47,7 +47,14 @@ def trace(
                 step = step * s
             fake = type(fake)(sizes, strides, 0, tensor.dtype, tensor.device, False, fake.storage)
         if devices:
-            fake = type(fake)(fake.shape, fake.stride(), 0, tensor.dtype, device(devices[i]))
+            fake = type(fake)(
+                fake.shape,
+                fake.stride(),
+                0,
+                tensor.dtype,
+                device(devices[i]),
+                tensor.requires_grad,
+            )
         fakes.append(builder.placeholder(f"x{i}", fake))
     outputs = body(builder.ops, *fakes)
     builder.output(tuple(outputs) if isinstance(outputs, (list, tuple)) else (outputs,))

@@ -148,7 +148,7 @@ class Simulation:
         entry = self.geometry[name]
         sizes = [self.number(s) for s in entry.sizes]
         strides = [self.number(s) for s in entry.strides]
-        return at.as_strided(_tensor(self.memory[name], entry.dtype), sizes, strides, 0).clone()
+        return at.as_strided(_tensor(self.memory[name], entry.dtype), sizes, strides, 0)
 
     def argument(self, value: Any) -> Any:
         if isinstance(value, Buf):
@@ -175,8 +175,8 @@ class Simulation:
 
 
 def _flat(tensor: c10.Tensor) -> Any:
-    """The memory of a tensor from its first element on."""
-    n = 1 + sum((s - 1) * st for s, st in zip(tensor.shape, tensor.stride(), strict=True))
+    """The memory of a tensor from its first element on, gaps behind its rows included."""
+    n = tensor.untyped_storage().nbytes() // tensor.itemsize - tensor.storage_offset()
     if not tensor.numel():
         return np.zeros(1, _NUMPY.get(_name(tensor), _name(tensor)))
     flat = at.as_strided(tensor, [int(n)], [1], tensor.storage_offset())

@@ -228,7 +228,7 @@ def test_images_are_kept_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_products_of_unaligned_matrices_are_padded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix, "_WORTH", 1)
+    monkeypatch.setattr(matrix, "WORTH", 1)
     half = [whole(2, 12, 16, dtype="float16"), whole(21, 16, seed=1, dtype="float16")]
     grad = whole(24, 21, seed=2, dtype="float16")
 

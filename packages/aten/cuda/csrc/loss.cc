@@ -32,7 +32,8 @@ std::tuple<Tensor, Tensor> nll_loss_forward(const Tensor& self, const Tensor& ta
   static Slot slots[kFloats][3][2], totals[kFloats][3];
   const char* op = "nll_loss";
   const Problem p(op, self, target, weight);
-  const Tensor x = aligned_dense(self);
+  // One element a row is read, so that rows may lie anywhere.
+  const Tensor x = self.dim() == 2 && self.size(1) > 1 && self.stride(1) != 1 ? ops::clone(self, 0) : self;
   const int dtype = x.dtype(), index = float_index(op, dtype), r = static_cast<int>(reduction);
   const Tensor total = empty_on(x, {}, dtype), out = empty_on(x, reduction == 0 ? target.sizes() : IntList(), dtype);
   const int64_t parts = cdiv(p.rows, kRows);
@@ -40,7 +41,7 @@ std::tuple<Tensor, Tensor> nll_loss_forward(const Tensor& self, const Tensor& ta
   const Kernel* k = slots[index][r][p.weight.defined()].get("nll_loss_rows;T=%s;A=%s;REDUCTION=%d;HAS_W=%d;BLOCK=%d", kDTypeName[dtype],
                                                             kDTypeName[sum_dtype(dtype)], r, p.weight.defined(), kRows);
   launch(k, grid(op, parts), address(x), address(p.target), address(p.weight), address(out), address(partial), error_record(x), operator_name(op),
-         p.classes << 6 | 1, static_cast<int32_t>(p.rows), static_cast<int32_t>(p.classes), ignore_index);
+         p.classes << 6 | 1, static_cast<int32_t>(p.rows), static_cast<int32_t>(p.classes), x.dim() == 2 ? x.stride(0) : p.classes, ignore_index);
   k = totals[index][r].get("nll_loss_total;T=%s;REDUCTION=%d;BLOCK=%d", kDTypeName[dtype], r, kRows);
   launch(k, Grid{1, 1, 1}, address(partial), address(out), address(total), static_cast<int32_t>(parts));
   return {out, total};

@@ -154,6 +154,11 @@ def test_nll_loss(dtype: str, reduction: int) -> None:
         )  # fmt: skip
 
 
+def test_nll_loss_of_rows_with_gaps() -> None:
+    x, y = tensor(30, 16), indices(30, limit=9)
+    agree(lambda x, y: aten.nll_loss_forward(aten.slice(x, 1, 2, 11), y, None, 0, 4)[0], x, y)
+
+
 def test_a_bad_class_is_an_error_when_the_device_is_waited_for() -> None:
     x, y = tensor(3, 5).to("cuda"), aten.tensor([1, 7, 2]).to("cuda")
     out, _ = aten.nll_loss_forward(x, y, None, 1, -100)

@@ -28,7 +28,7 @@ def test_nll_loss(reduction: int, weighted: bool) -> None:
     partial, error = np.zeros((2, 2)), np.zeros(4, "int64")
     flags = {"REDUCTION": reduction, "HAS_W": int(weighted)}
     run(
-        loss.nll_loss_rows, (2,), x, y, w, out, partial, error, 77, classes << 6 | 1, rows, classes, IGNORED, BLOCK=8, **flags
+        loss.nll_loss_rows, (2,), x, y, w, out, partial, error, 77, classes << 6 | 1, rows, classes, classes, IGNORED, BLOCK=8, **flags
     )  # fmt: skip
     run(loss.nll_loss_total, (1,), partial, out, total, 2, REDUCTION=reduction, BLOCK=16)
     scale = weights.sum() if reduction == 1 else 1
@@ -48,7 +48,7 @@ def test_a_target_that_is_no_class_is_reported() -> None:
     x, y = random(3, 7), np.array([1, 9, 2])
     out, partial, error = np.zeros(3, "float32"), np.zeros((1, 2)), np.zeros(4, "int64")
     run(
-        loss.nll_loss_rows, (1,), x, y, x, out, partial, error, 77, 7 << 6 | 1, 3, 7, IGNORED, REDUCTION=0, HAS_W=0, BLOCK=8
+        loss.nll_loss_rows, (1,), x, y, x, out, partial, error, 77, 7 << 6 | 1, 3, 7, 7, IGNORED, REDUCTION=0, HAS_W=0, BLOCK=8
     )  # fmt: skip
     assert error.tolist() == [77, 9, 7 << 6 | 1, 0]
     np.testing.assert_array_equal(out, [-x[0, 1], 0, -x[2, 2]])

@@ -22,7 +22,15 @@ def signature(
             return (buffer, access.strides, access.offset, access.guard)
         at = places.setdefault(buffer, len(places))
         known = buffers[buffer]
-        return (at, known.dtype, known.device, access.strides, access.offset, access.guard)
+        return (
+            at,
+            known.dtype,
+            known.device,
+            known.row(),
+            access.strides,
+            access.offset,
+            access.guard,
+        )
 
     parts: list[Any] = [tuple(group.sizes), tuple(group.reduced)]
     for m in group.members:

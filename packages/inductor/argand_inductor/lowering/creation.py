@@ -9,7 +9,13 @@ from argand_inductor.loop_ir import INDEX, Access, Guard, Loop, Value, compute_d
 from argand_inductor.lowering.composite import lowers
 from argand_inductor.lowering.elements import convert, literal
 from argand_inductor.lowering.pointwise import Reads
-from argand_inductor.lowering.tensors import TensorRef, dtype_name, geometry, is_dense
+from argand_inductor.lowering.tensors import (
+    TensorRef,
+    can_be_made,
+    dtype_name,
+    geometry,
+    is_dense,
+)
 
 if TYPE_CHECKING:
     from argand_inductor.lowering.graph import Lowering
@@ -51,7 +57,7 @@ def number_value(number: Any, dtype: str) -> Value | None:
 def elementwise(ctx: Lowering, name: str, result: Any, reads: Reads, value: Value) -> TensorRef:
     """A loop over the result."""
     sizes, strides, _ = geometry(result)
-    buffer = ctx.new_buffer(dtype_name(result.dtype), sizes, strides)
+    buffer = ctx.new_result(dtype_name(result.dtype), sizes, strides)
     loop = Loop(
         Access(buffer.name, strides), buffer.dtype, sizes, reads.accesses, reads.dtypes, value
     )
@@ -95,7 +101,7 @@ def _copy(name: str) -> None:
             not isinstance(ref, TensorRef)
             or dtype not in LOOPS
             or ref.dtype not in LOOPS
-            or not is_dense(sizes, strides)
+            or not can_be_made(sizes, strides)
         ):
             return None
         if not in_memory_order(ref, strides, ctx.graph.hints):
@@ -121,7 +127,10 @@ def lower_arange(ctx: Lowering, values: dict[str, Any], fakes: dict[str, Any], r
         return None
     reads = Reads()
     x = reads.load(Access(INDEX, (sz.of(step),), sz.of(start)), "int64")
-    return elementwise(ctx, "arange", result, reads, convert(x, dtype))
+    ref = elementwise(ctx, "arange", result, reads, convert(x, dtype))
+    if dtype == "int64":
+        ctx.ranges[ref.buffer] = (sz.of(start), sz.of(step))
+    return ref
 
 
 def _triangle(name: str) -> None:

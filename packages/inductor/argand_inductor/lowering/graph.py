@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from argand_c10 import Operator
@@ -31,6 +31,7 @@ from argand_inductor.lowering.tensors import (
     dtype_name,
     geometry,
     is_tensor,
+    padded_row,
 )
 from argand_inductor.program import Location, Named, SymbolSpec, TensorSpec
 from argand_inductor.sizes import Size
@@ -111,6 +112,7 @@ class Lowering:
         self.graph = LoweredGraph([], {}, {}, [], [])
         self.values: dict[Any, Any] = {}
         self.constant_values: dict[str, Value] = {}  # buffers all of whose elements are one number
+        self.ranges: dict[str, tuple[Size, Size]] = {}  # buffers of arange: its start and step
         self.padded: dict[Any, TensorRef] = {}  # copies of matrices with zeros behind them
         self.names: set[str] = set()
         self.location: Location | None = None
@@ -139,6 +141,19 @@ class Lowering:
         self.graph.buffers[buffer.name] = buffer
         return buffer
 
+    def new_result(self, dtype: str, sizes: tuple[Size, ...], strides: tuple[Size, ...]) -> Buffer:
+        """A buffer for a tensor of this geometry, with the gaps behind its rows where it has such."""
+        row = padded_row(sizes, strides)
+        if row is None:
+            return self.new_buffer(dtype, sizes, strides)
+        return self.with_gaps(self.new_buffer(dtype, (*sizes[:-1], row), strides), sizes[-1])
+
+    def with_gaps(self, buffer: Buffer, columns: Size) -> Buffer:
+        """Note that rows have so many elements, and zeros behind them."""
+        noted = replace(buffer, columns=int(str(columns)))
+        self.graph.buffers[buffer.name] = noted
+        return noted
+
     def scratch(self, dtype: str, sizes: tuple[Size, ...]) -> Buffer:
         made = contiguous("", dtype, sizes)
         return self.new_buffer(dtype, made.sizes, made.strides, "t")
@@ -164,7 +179,10 @@ class Lowering:
         loop.location = self.location
         loop.device = self.graph.buffers[loop.name].device
         self.graph.items.append(loop)
-        return self.graph.buffers[loop.name].whole()
+        whole = self.graph.buffers[loop.name].whole()
+        if padded_row(loop.sizes, loop.write.strides) is None:
+            return whole
+        return TensorRef(whole.buffer, whole.dtype, loop.sizes, loop.write.strides)
 
     def target(self) -> type[Backend]:
         """The code generator of the device for which loops are made."""
@@ -193,7 +211,8 @@ class Lowering:
                 self.graph.hints.setdefault(name, int(getattr(symbolic, "hint", 2) or 2))
         name = self.name(node.name)
         device = device_name(fake.device)
-        buffer = Buffer(name, dtype_name(fake.dtype), sizes, strides, device)
+        columns = int(str(sizes[-1])) if node.meta.get("zero_gaps") else 0
+        buffer = Buffer(name, dtype_name(fake.dtype), sizes, strides, device, columns)
         self.graph.buffers[name] = buffer
         texts = tuple(sz.text(s) for s in sizes), tuple(sz.text(s) for s in strides)
         self.graph.inputs.append(TensorSpec(name, buffer.dtype, *texts, device=device))

@@ -1,23 +1,25 @@
-"""Matrix products of 16-bit floats on devices whose rows are no multiple of 16 bytes: they are given padded operands, since the
-libraries' fast kernels want aligned rows. Added columns hold zeros, so that results are the same sums."""
+"""Matrix products of 16-bit floats on devices whose sizes are no multiples of 16 bytes: they are given padded operands, since
+the libraries' fast kernels want such. Added columns hold zeros, so that results are the same sums. What has zeros behind its rows
+already (`joint_passes/pad_rows.py`) is read with them, and not copied."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from argand_inductor import sizes as sz
 from argand_inductor.loop_ir import HALF, Access, Guard, contiguous_strides
 from argand_inductor.lowering.composite import lowers_rows
 from argand_inductor.lowering.creation import elementwise
 from argand_inductor.lowering.elements import convert
 from argand_inductor.lowering.pointwise import Reads
-from argand_inductor.lowering.tensors import TensorRef, geometry
+from argand_inductor.lowering.tensors import TensorRef, geometry, padded_row
 
 if TYPE_CHECKING:
     from argand_inductor.lowering.graph import Lowering
 
-_UNIT = 8  # elements of 16 bytes
+UNIT = 8  # elements of 16 bytes
 # Multiplications from which on a copy of the operands costs little.
-_WORTH = 1 << 32
+WORTH = 1 << 32
 
 
 class _Like:
@@ -34,15 +36,19 @@ class _Like:
 
 
 def _up(n: int) -> int:
-    return -(-n // _UNIT) * _UNIT
+    return -(-n // UNIT) * UNIT
 
 
 def _padded(ctx: Lowering, ref: TensorRef, sizes: tuple[int, int]) -> TensorRef:
-    """A matrix with zeros behind one of its dimensions, in the order of memory that it has."""
+    """A matrix with zeros behind its dimensions, in the order of memory that it has."""
     rows, columns = (int(str(s)) for s in ref.sizes)
     if (rows, columns) == sizes:
         return ref
-    if ref.strides[0] == 1 and ref.strides[1] != 1:
+    if rows != sizes[0] and columns != sizes[1]:
+        return _padded(ctx, _padded(ctx, ref, (rows, sizes[1])), sizes)
+    if rows == sizes[0] and sizes[1] <= _wide(ctx, ref, 1):
+        return TensorRef(ref.buffer, ref.dtype, sizes, ref.strides, ref.offset)
+    if _is_turned(ref):
         turned = TensorRef(ref.buffer, ref.dtype, ref.sizes[::-1], ref.strides[::-1], ref.offset)
         made = _padded(ctx, turned, sizes[::-1])
         return TensorRef(made.buffer, made.dtype, sizes, made.strides[::-1], made.offset)
@@ -87,6 +93,31 @@ def _flat(x: TensorRef) -> TensorRef | None:
     return TensorRef(x.buffer, x.dtype, (rows, n), (n, 1), x.offset)
 
 
+def _wide(ctx: Lowering, ref: TensorRef, dim: int) -> int:
+    """The size up to which a dimension of a matrix can be read as zeros, without a copy."""
+    buffer, other = ctx.graph.buffers[ref.buffer], 1 - dim
+    row = buffer.row()
+    if row is None or ref.strides[dim] != 1 or ref.sizes[dim] != buffer.columns:
+        return int(str(ref.sizes[dim]))
+    fits = ref.strides[other] == row and sz.divide(ref.offset, row) is not None
+    return row if fits else buffer.columns
+
+
+def _widened(ctx: Lowering, a: TensorRef, b: TensorRef, row: int) -> tuple[int, int, int]:
+    """The m, k, n for which the libraries' kernels are fast: dimensions along which a matrix lies in memory are multiples of 16 bytes.
+    The result's rows have `row` elements."""
+    m, k, n = int(str(a.sizes[0])), int(str(a.sizes[1])), int(str(b.sizes[1]))
+    if _is_turned(a):
+        m = _up(_wide(ctx, a, 0))
+    if not _is_turned(a) or _is_turned(b):
+        k = _up(max(_wide(ctx, a, 1), _wide(ctx, b, 0)))
+    return m, k, _up(max(n if _is_turned(b) else _wide(ctx, b, 1), row))
+
+
+def _is_turned(ref: TensorRef) -> bool:
+    return ref.strides[0] == 1 and ref.strides[1] != 1
+
+
 def _product(ctx: Lowering, a: TensorRef, b: TensorRef, result: Any) -> TensorRef | None:
     """The product of padded matrices, or None where there is nothing to pad."""
     if a.dtype not in HALF or b.dtype != a.dtype:
@@ -94,14 +125,18 @@ def _product(ctx: Lowering, a: TensorRef, b: TensorRef, result: Any) -> TensorRe
     if not all(isinstance(s, int) for s in (*a.sizes, *b.sizes)):
         return None
     m, k, n = int(str(a.sizes[0])), int(str(a.sizes[1])), int(str(b.sizes[1]))
-    wide = _up(m), _up(k), _up(n)
-    changed = sum(x != y for x, y in zip((m, k, n), wide, strict=True))
     sizes, strides, _ = geometry(result)
-    if changed != 1 or m * k * n < _WORTH or strides != contiguous_strides(sizes):
+    row = padded_row(sizes, strides)
+    if m * k * n < WORTH or (row is None and strides != contiguous_strides(sizes)):
+        return None
+    wide = _widened(ctx, a, b, row or n)
+    if wide == (m, k, n):
         return None
     left, right = _padded(ctx, a, wide[:2]), _padded(ctx, b, wide[1:])
     made = ctx.call_operator("mm", (left, right), a.dtype, (wide[0], wide[2]))
-    if wide[2] == n:  # whole rows, the first ones of what was made
+    if row is not None:
+        ctx.with_gaps(ctx.graph.buffers[made.buffer], n)
+    if wide[2] == (row or n):  # the first rows of what was made
         return TensorRef(made.buffer, made.dtype, sizes, strides)
     reads = Reads()
     lead = contiguous_strides(sizes)

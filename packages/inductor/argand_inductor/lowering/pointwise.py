@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from argand_c10.lowerings import PointwiseLowering
 from argand_inductor import sizes as sz
-from argand_inductor.loop_ir import HALF, Access, Loop, Value, compute_dtype
+from argand_inductor.loop_ir import HALF, INDEX, Access, Loop, Value, compute_dtype
 from argand_inductor.lowering.elements import Elements, convert, literal, round_to
-from argand_inductor.lowering.tensors import TensorRef, dtype_name, geometry, is_dense
+from argand_inductor.lowering.tensors import TensorRef, can_be_made, dtype_name, geometry
 
 if TYPE_CHECKING:
     from argand_inductor.lowering.graph import Lowering
@@ -58,7 +58,13 @@ def operand_value(
             return None
         if operand.buffer in ctx.constant_values:
             return convert(ctx.constant_values[operand.buffer], dtype)
-        return convert(reads.load(operand.broadcast(sizes), operand.dtype), dtype)
+        access = operand.broadcast(sizes)
+        if operand.buffer in ctx.ranges:
+            start, step = ctx.ranges[operand.buffer]
+            access = Access(
+                INDEX, tuple(s * step for s in access.strides), start + access.offset * step
+            )
+        return convert(reads.load(access, operand.dtype), dtype)
     if isinstance(operand, complex):
         return None
     if isinstance(operand, (bool, int, float)):
@@ -85,7 +91,7 @@ def lower_pointwise(
     if rule.divides and computed in _INTEGERS and not (type(divisor) is int and divisor != 0):
         return None  # refuses zeros
     sizes, strides, _ = geometry(result)
-    if not is_dense(sizes, strides):
+    if not can_be_made(sizes, strides):
         return None
     reads = Reads()
     values: list[Value] = []
@@ -114,7 +120,7 @@ def lower_pointwise(
         return None
     else:
         value = round_to(value, dtype)
-    buffer = ctx.new_buffer(dtype, sizes, strides)
+    buffer = ctx.new_result(dtype, sizes, strides)
     return Loop(
         Access(buffer.name, strides), dtype, sizes, reads.accesses, reads.dtypes, value,
         cost=rule.costs.get(variant, 1),

@@ -47,13 +47,15 @@ class TensorRef:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Memory of its own: an input, a constant or an intermediate, dense unless it is an input."""
+    """Memory of its own: an input, a constant or an intermediate, dense unless it is an input. `columns`: where not 0,
+    rows have that many elements and what lies behind them up to the next row, behind the last one too, is its memory and holds zeros."""
 
     name: str
     dtype: str
     sizes: tuple[Size, ...]
     strides: tuple[Size, ...]
     device: str = "cpu"
+    columns: int = 0
 
     def whole(self) -> TensorRef:
         return TensorRef(self.name, self.dtype, self.sizes, self.strides)
@@ -61,6 +63,13 @@ class Buffer:
     def is_whole(self, ref: TensorRef) -> bool:
         """Whether a reference has exactly this tensor's geometry."""
         return ref == self.whole()
+
+    def row(self) -> int | None:
+        """Elements from row to row of a row-major tensor, where all of them are its memory."""
+        n = self.sizes[-1] if self.sizes else None
+        if isinstance(n, int) and self.strides == contiguous_strides(self.sizes):
+            return n
+        return padded_row(self.sizes, self.strides) if self.columns else None
 
     def numel(self) -> Size:
         return sz.product(self.sizes)
@@ -91,6 +100,21 @@ def is_dense(sizes: tuple[Size, ...], strides: tuple[Size, ...]) -> bool:
         dims.remove(found)
         expected = expected * found[0]
     return True
+
+
+def padded_row(sizes: tuple[Size, ...], strides: tuple[Size, ...]) -> int | None:
+    """Elements from row to row of a row-major tensor whose rows have gaps behind them; None for other layouts."""
+    if len(sizes) < 2 or not all(isinstance(s, int) for s in (*sizes, *strides)):
+        return None
+    row = int(str(strides[-2]))
+    if strides[-1] != 1 or row <= int(str(sizes[-1])):
+        return None
+    return row if strides == contiguous_strides((*sizes[:-1], row)) else None
+
+
+def can_be_made(sizes: tuple[Size, ...], strides: tuple[Size, ...]) -> bool:
+    """Whether a loop's result may have this layout."""
+    return is_dense(sizes, strides) or padded_row(sizes, strides) is not None
 
 
 def contiguous(name: str, dtype: str, sizes: tuple[Size, ...]) -> Buffer:

@@ -9,16 +9,16 @@ from argand_aten_cuda.kernels._accumulate import narrow, report, widen
 
 @triton.jit
 def nll_loss_rows(
-    x, target, weight, out, partial, error, op, info, rows, classes, ignore,
+    x, target, weight, out, partial, error, op, info, rows, classes, step, ignore,
     REDUCTION: tl.constexpr, HAS_W: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """A tile of rows: out[row] (REDUCTION 0), and its sums of losses and weights as partial[tile, 2] in float64."""
+    """A tile of rows, `step` elements one behind the other: out[row] (REDUCTION 0), and its sums of losses and weights as partial[tile, 2] in float64."""
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     c = tl.load(target + row, mask=row < rows, other=ignore)
     good = (c >= 0) & (c < classes)
     report(c, (row < rows) & (c != ignore) & ~good, error, op, info)
     counted = (row < rows) & (c != ignore) & good
-    loss = -widen(tl.load(x + row.to(tl.int64) * classes + c, mask=counted, other=0.0))
+    loss = -widen(tl.load(x + row.to(tl.int64) * step + c, mask=counted, other=0.0))
     factor = tl.where(counted, 1.0, 0.0).to(loss.dtype)
     if HAS_W:
         factor = tl.load(weight + c, mask=counted, other=0.0)
@@ -85,7 +85,7 @@ _REPORT = {"error": "*i64", "op": "i64", "info": "i64"}
 KERNELS = [
     Kernel(
         nll_loss_rows,
-        {"x": "*T", "target": "*i64", "weight": "*A", "out": "*T", "partial": "*fp64", **_REPORT, "rows": "i32", "classes": "i32", "ignore": "i64"},
+        {"x": "*T", "target": "*i64", "weight": "*A", "out": "*T", "partial": "*fp64", **_REPORT, "rows": "i32", "classes": "i32", "step": "i64", "ignore": "i64"},
         _T, {**_FLAGS, "BLOCK": [256]}, _USUAL,
     ),
     Kernel(

@@ -48,7 +48,8 @@ class _Reduction:
 
 
 class KernelWriter(Reader):
-    """Writes one group for one config. `live`: buffers that somebody outside needs; `tiled`: the dimension of axis y."""
+    """Writes one group for one config. `live`: buffers that somebody outside needs; `tiled`: the dimension of axis y, or the innermost
+    one where programs handle parts of one row."""
 
     def __init__(
         self,
@@ -104,8 +105,10 @@ class KernelWriter(Reader):
     def store(self, member: Member, var: Var) -> None:
         loop = member.loop
         text, axes, level = self.position(member.write.strides, member.write.offset)
-        mask = self.mask(axes)
+        mask = self.mask_of(member.write, axes)
         value = f"{var.name}.to({TYPES[loop.dtype]})" if loop.dtype in HALF else var.name
+        if loop.fills_gaps:
+            value = f"tl.where({self.mask(axes)}, {value}, 0)"
         arguments = f"{self.pointer(loop.name)} + ({text}), {value}" + (f", {mask}" if mask else "")
         self.em.line(max(level, var.level), f"tl.store({arguments})")
 

@@ -20,6 +20,8 @@ from argand_inductor.loop_ir import HALF, INDEX, Access, compute_dtype, in_memor
 from argand_inductor.lowering.tensors import Buffer
 from argand_inductor.sizes import Size
 
+# Elements to multiples of which masks of padded rows are rounded.
+_LINE = 64
 _INT32_LIMIT = (1 << 31) - (1 << 16)  # leaves room for the last program's elements beyond the end
 
 
@@ -184,6 +186,36 @@ class Reader:
         names = [f"{a.name}m" for a in self.axes.values() if a.name in axes and a.masked]
         return " & ".join(names)
 
+    def mask_of(self, access: Access, axes: frozenset[str]) -> str:
+        """As `mask`; what lies behind the rows of a padded tensor counts as in range, so that whole vectors are moved."""
+        names = []
+        for axis in self.axes.values():
+            if axis.name not in axes or not axis.masked:
+                continue
+            limit = self.padded_limit(access, axis)
+            if limit is None:
+                names.append(f"{axis.name}m")
+            elif limit % axis.block:
+                everything = f"{axis.name} < {limit}"
+                level = LOOP if axis.name == "r" and self.looped else FUNCTION
+                names.append(
+                    self.em.declare(everything, "bool", frozenset(axis.name), level, "m").name
+                )
+        return " & ".join(names)
+
+    def padded_limit(self, access: Access, axis: Axis) -> int | None:
+        """Elements along an axis up to which the tensor's memory reaches, where that is beyond the axis' own end."""
+        buffer = self.buffers[access.buffer]
+        row, d = buffer.row(), axis.dims[0]
+        if row is None or len(axis.dims) != 1 or access.guard is not None:
+            return None
+        if access.strides[d] != 1 or not isinstance(axis.numel, int) or axis.numel >= row:
+            return None
+        steps = [s for k, s in enumerate(access.strides) if k != d]
+        if not all(isinstance(s, int) and s % row == 0 for s in (*steps, access.offset)):
+            return None
+        return min(row, -(-axis.numel // _LINE) * _LINE)
+
     def spread(self, position: str, axes: frozenset[str], wanted: frozenset[str]) -> str:
         """An address that has the shape of a mask along further axes."""
         return position + "".join(f" + {a} * 0" for a in self.axes if a in wanted - axes)
@@ -203,7 +235,7 @@ class Reader:
         if buffer.device != self.device:
             return self.host_scalar(access, buffer)
         text, axes, level = self.position(access.strides, access.offset)
-        mask, wanted = self.mask(axes), axes
+        mask, wanted = self.mask_of(access, axes), axes
         if access.guard is not None:
             guard = access.guard
             at, more, inner = self.position(guard.strides, guard.offset)
@@ -264,7 +296,8 @@ def axes_of(group: Group, config: Config, tiled: int | None) -> tuple[list[Axis]
     if tiled is not None:
         inner = len(sizes) - 1
         rest = [d for d in kept if d not in (tiled, inner)]
-        found = [axis("y", [tiled], config.y), axis("x", [inner], config.x)]
+        found = [axis("y", [tiled], config.y)] if tiled != inner else []
+        found.append(axis("x", [inner], config.x))
         return ([*found, axis("o", rest, 1)] if rest else found), False
     if kept:
         found.append(axis("x", kept, config.x))

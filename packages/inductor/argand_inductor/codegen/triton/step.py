@@ -27,6 +27,8 @@ from argand_aten_cuda import conversion, math, random
 """
 # The least number of elements for which a second kernel is worth its launch.
 _SPLIT_FROM = 1 << 15
+# Elements of a row from which on programs handle parts of one row, with no division by its length.
+_LONG_ROW = 4096
 _PROGRAMS = 4 * configs.PROCESSORS
 
 
@@ -104,8 +106,11 @@ class Generator(Backend):
         itemsize = self.itemsize(group)
         if not group.reduces:
             tiled = self.tile_dimension(group, counts)
-            if tiled is not None:
+            gaps = any(m.loop.fills_gaps for m in group.members)
+            if tiled is not None and not gaps:
                 return [(c, tiled) for c in configs.tiled(counts[tiled], counts[-1], itemsize)]
+            if gaps or (len(counts) > 1 and counts[-1] >= _LONG_ROW):
+                return [(c, len(counts) - 1) for c in configs.pointwise(kept, itemsize)]
             return [(c, None) for c in configs.pointwise(kept, itemsize)]
         if group.reduced[-1]:
             transposed = self.has_kept_rows(group, counts)
