@@ -259,6 +259,7 @@ class _Reader:
             if relation.name not in self.ranges:
                 raise ValueError(f"got the dimension {relation.name!r} without a range")
         self.env = ShapeEnv()
+        self.env.guards_copies = False  # as when it was traced
         self.values: dict[str, Any] = {}
         for i in range(max((int(n[1:]) for n in self.symbols if n[1:].isdigit()), default=-1) + 1):
             if i > 4096:

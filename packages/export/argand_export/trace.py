@@ -112,7 +112,9 @@ def _dimensions(
 
 
 class _ExportEnv(ShapeEnv):
-    """Sizes may be 1 unless the user says otherwise."""
+    """Sizes may be 1 unless the user says otherwise; results need not be views for the size 1 alone."""
+
+    guards_copies = False
 
     def create_symbol(
         self, hint: int, source: Any, positive: bool = True, *, low: Any = None, high: Any = None

@@ -165,12 +165,15 @@ def infer_size(sizes: list[Any], numel: Any) -> list[Any]:
 
 
 def _view_strides(old: list[Any], old_strides: list[Any], new: list[Any]) -> list[Any] | None:
-    """Sizes may be symbolic: they are compared only where no other way is left."""
+    """Sizes may be symbolic: they are compared only where no other way is left, and what is found is right for all sizes for which the
+    comparisons that hold in the example do; where they do not, there is no view."""
     if prod(old) == 0:
         return contiguous_strides(new) if old != new else list(old_strides)
-    chunks: list[tuple[Any, Any]] = []  # (elements, stride) of runs of dimensions that lie together, innermost first
+    chunks: list[
+        tuple[Any, Any]
+    ] = []  # (elements, stride) of runs of dimensions that lie together, innermost first
     for size, stride in zip(reversed(old), reversed(old_strides), strict=True):
-        if chunks and (size == 1 or stride == chunks[-1][0] * chunks[-1][1]):
+        if chunks and (_holds(stride == chunks[-1][0] * chunks[-1][1]) or _holds(size == 1)):
             chunks[-1] = (chunks[-1][0] * size, chunks[-1][1])
         else:
             chunks.append((size, stride))
@@ -181,16 +184,28 @@ def _view_strides(old: list[Any], old_strides: list[Any], new: list[Any]) -> lis
     at = len(new) - 1
     for size, stride in chunks:
         viewed: Any = 1
-        while at >= 0 and (_fills(viewed * new[at], size) or viewed < size or new[at] == 1):
+        while at >= 0 and (
+            _fills(viewed * new[at], size) or _likely(viewed < size) or _likely(new[at] == 1)
+        ):
             found[at] = viewed * stride
             viewed = viewed * new[at]
             at -= 1
-        if viewed != size:
+        if not _holds(viewed == size):
             return None
     while at >= 0:
         found[at] = viewed * stride
         at -= 1
     return found
+
+
+def _likely(condition: Any) -> bool:
+    """As in the example."""
+    return bool(condition.of_example() if hasattr(condition, "of_example") else condition)
+
+
+def _holds(condition: Any) -> bool:
+    """Whether it holds, which is guarded, or does not in the example."""
+    return _likely(condition) and bool(condition)
 
 
 def _fills(viewed: Any, size: Any) -> bool:
@@ -218,7 +233,8 @@ def is_contiguous(t: Any) -> bool:
     if numel(t) == 0:
         return True
     return all(
-        s == 1 or have == want for s, have, want in zip(shape(t), strides(t), expected, strict=True)
+        _holds(s == 1) or _holds(have == want)
+        for s, have, want in zip(shape(t), strides(t), expected, strict=True)
     )
 
 
@@ -430,7 +446,9 @@ def scalar_dtype(s: Any) -> Any:
         return default_dtype()
     if isinstance(s, bool):
         return bool_
-    return complex_dtype(default_dtype()) if isinstance(s, complex) else int64  # also symbolic integers
+    return (
+        complex_dtype(default_dtype()) if isinstance(s, complex) else int64
+    )  # also symbolic integers
 
 
 def _promoted(known: Any, dtype: Any) -> Any:

@@ -54,7 +54,11 @@ class ShapeEnv:
         sources: where each symbol comes from, by name.
         hints: the example's values, by name.
         locate: tells the place that new guards note as their location.
+        guards_copies: whether a size for which a copy could be a view needs a guard. Without, results that eager execution
+            gives as views for some sizes (mostly 1) are copies for all.
     """
+
+    guards_copies = True
 
     def __init__(self) -> None:
         self.atoms: list[Atom] = []

@@ -408,6 +408,10 @@ class SymBool(SymbolicValue):
     def __bool__(self) -> bool:
         return self.env.decide(self.op, self.difference)
 
+    def of_example(self) -> bool:
+        """As in the example, where only a view or a copy is at stake; leaves a guard if the environment guards copies."""
+        return bool(self) if self.env.guards_copies else self.hint
+
     def __invert__(self) -> Any:
         if self.op == "<=":
             return self.env.compare("<=", 1 - self.difference)
