@@ -8,8 +8,12 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from argand_export.dims import Dim, dims
-from argand_export.tree import register_dataclass, register_pytree_node
+import argand_c10
+
+argand_c10.check_abi("argand-export", built_for=2)
+
+from argand_export.dims import Dim, dims  # noqa: E402  (the ABI is checked first)
+from argand_export.tree import register_dataclass, register_pytree_node  # noqa: E402
 
 if TYPE_CHECKING:
     from argand_export.constraints import ConstraintViolationError, Range

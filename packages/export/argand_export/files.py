@@ -264,9 +264,9 @@ class _Reader:
         for i in range(max((int(n[1:]) for n in self.symbols if n[1:].isdigit()), default=-1) + 1):
             if i > 4096:
                 raise ValueError(f"got {i} symbols")
-            relation = self.symbols.get(f"s{i}")
-            low = self.ranges[relation.name].low if relation is not None else 1
-            hint = relation.factor * max(low, 2) + relation.offset if relation is not None else 2
+            known = self.symbols.get(f"s{i}")
+            low = self.ranges[known.name].low if known is not None else 1
+            hint = known.factor * max(low, 2) + known.offset if known is not None else 2
             self.values[f"s{i}"] = self.env.create_symbol(hint, f"s{i}", False, low=1)
 
     def program(self) -> ExportedProgram:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import argand_c10 as c10
 from argand_aot.decompose import decompose, decompositions
@@ -267,7 +267,7 @@ class ProgramModule(Module):
         program: ExportedProgram = self.__dict__["_program"]
         return program.run(state, args, kwargs)
 
-    def train(self, mode: bool = True) -> Module:
+    def train(self, mode: bool = True) -> NoReturn:
         """Not possible: what differs between training and evaluation was decided when the program was exported."""
         raise RuntimeError(
             "exported program: train() and eval() cannot change a program; export the module in the mode that you want"

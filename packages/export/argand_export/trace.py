@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from types import FunctionType
+from typing import Any, cast
 
 import argand_c10 as c10
 from argand_aot.joint import Joint, build_joint
@@ -67,13 +68,12 @@ def export(
         raise TypeError(f"export: got {type(mod).__name__}, expected a Module")
     if not isinstance(args, tuple):
         raise TypeError(f"export: got args of type {type(args).__name__}, expected a tuple")
-    kwargs = dict(kwargs or {})
-    leaves, in_tree = tree.flatten((args, kwargs))
+    leaves, in_tree = tree.flatten((args, dict(kwargs or {})))
     leaves = _distinct(leaves)
-    args, kwargs = tree.unflatten(iter(leaves), in_tree)
-    dims = _dimensions(mod, args, kwargs, dynamic_shapes, leaves)
+    args, keywords = tree.unflatten(iter(leaves), in_tree)
+    dims = _dimensions(mod, args, keywords, dynamic_shapes, leaves)
     dynamic = _ExportShapes(leaves, dims)
-    found = capture(_call, (mod, args, kwargs), dynamic)
+    found = capture(cast(FunctionType, _call), (mod, args, keywords), dynamic)
     return _Builder(mod, leaves, in_tree, dims, found).program()
 
 
@@ -270,8 +270,8 @@ class _Builder:
         self, make: Any, kind: InputKind, name: str, target: str | None, like: Any
     ) -> FakeTensor:
         fake = FakeTensor(like.shape, like.stride(), like.storage_offset(), like.dtype, like.device)
-        made = self.builder.placeholder(name.replace(".", "_"), fake)
-        self.inputs.append(make(kind, made.node.name, target))
+        made: FakeTensor = self.builder.placeholder(name.replace(".", "_"), fake)
+        self.inputs.append(make(kind, _node_name(made), target))
         return made
 
     def _user_inputs(
@@ -479,21 +479,18 @@ class _Builder:
         return next(n.meta["val"] for n in self.graph.nodes if n.name == name)
 
     def _user_output(self, leaf: Any) -> None:
-        if isinstance(leaf, (FakeTensor, SymbolicValue)):
-            if isinstance(leaf, FakeTensor):
-                self.outputs.append(OutputSpec(OutputKind.USER_OUTPUT, leaf.node.name))
-                self.results.append(leaf)
-                return
-            self.outputs.append(OutputSpec(OutputKind.USER_OUTPUT, str(leaf)))
-            self.results.append(leaf)
+        if not isinstance(leaf, (FakeTensor, SymbolicValue)):
+            self.outputs.append(OutputSpec(OutputKind.USER_OUTPUT, None, None, leaf))
             return
-        self.outputs.append(OutputSpec(OutputKind.USER_OUTPUT, None, None, leaf))
+        name = _node_name(leaf) if isinstance(leaf, FakeTensor) else str(leaf)
+        self.outputs.append(OutputSpec(OutputKind.USER_OUTPUT, name))
+        self.results.append(leaf)
 
     def _mutations(self, joint: Joint, values: list[Any], placed: dict[int, FakeTensor]) -> None:
         """Changed inputs, and buffers that were given a new tensor."""
         by_name = {s.arg: s for s in self.inputs}
         for mutation in joint.mutations:
-            spec = by_name[placed[mutation.input].node.name]
+            spec = by_name[_node_name(placed[mutation.input])]
             if spec.kind is InputKind.BUFFER:
                 self._mutation(OutputKind.BUFFER_MUTATION, spec.target, values[mutation.value])
             elif spec.kind is InputKind.USER_INPUT:
@@ -551,6 +548,11 @@ class _Builder:
             ]
             return [(f"{prefix}.{k}" if prefix else str(k), e) for k, e in changed]
         return None
+
+
+def _node_name(x: FakeTensor) -> str:
+    assert x.node is not None
+    return str(x.node.name)
 
 
 def _empty_graph() -> GraphModule:
