@@ -42,5 +42,6 @@ def measure_kernel(
     threads: int,
     grid: int,
     sizes: list[int],
+    integers: list[int],
     /,
 ) -> float: ...

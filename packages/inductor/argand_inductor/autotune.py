@@ -15,11 +15,11 @@ from argand_inductor.artifact.errors import CompilerError
 from argand_inductor.artifact.texts import device_number
 from argand_inductor.memory_plan import ITEM_SIZE
 from argand_inductor.options import Options
-from argand_inductor.program import Expr, LaunchStep, ProgramSpec
+from argand_inductor.program import Expr, LaunchStep, ProgramSpec, RandomStep, ReportStep
 
 choices = DiskCache("inductor-autotune")
 # Memory that a kernel's operands may take while it is tried.
-_MOST_BYTES = 4 << 30
+_MOST_BYTES = 8 << 30
 
 
 def autotuned(spec: ProgramSpec, options: Options) -> ProgramSpec:
@@ -56,8 +56,8 @@ def _known(spec: ProgramSpec, ways: Sequence[LaunchStep]) -> int | None:
 
 def _try(spec: ProgramSpec, ways: Sequence[LaunchStep]) -> int:
     """Measure each way on memory of its own; the first one where that is not possible."""
-    sizes = _operand_bytes(spec, ways[0])
-    if sizes is None or len(ways) == 1 or ways[0].scalars or ways[0].sizes:
+    sizes, integers = _operand_bytes(spec, ways[0]), _integers(spec, ways[0])
+    if sizes is None or integers is None or len(ways) == 1:
         return 0
     times: list[float] = []
     for way, image in zip(ways, _images(spec, ways), strict=True):
@@ -65,7 +65,7 @@ def _try(spec: ProgramSpec, ways: Sequence[LaunchStep]) -> int:
             times.append(float("inf"))
             continue
         metrics.count("kernels_tried")
-        times.append(_measured(way, image, sizes))
+        times.append(_measured(way, image, sizes, integers))
     best = min(range(len(times)), key=times.__getitem__)
     logs.channel("perf_hints").info(
         "autotuned %s: %s us, the first one %s us", ways[best].kernel.name, times[best], times[0]
@@ -74,10 +74,12 @@ def _try(spec: ProgramSpec, ways: Sequence[LaunchStep]) -> int:
     return best
 
 
-def _measured(way: LaunchStep, image: triton_pool.Image, sizes: list[int]) -> float:
+def _measured(
+    way: LaunchStep, image: triton_pool.Image, sizes: list[int], integers: list[int]
+) -> float:
     """Microseconds; infinite where the device refuses the kernel or has no memory for its operands."""
     device = device_number(way.device)
-    launch = (image.shared, image.threads, int(way.grid), sizes)
+    launch = (image.shared, image.threads, int(way.grid), sizes, integers)
     try:
         return _C.measure_kernel(device, image.data, way.kernel.name, *launch)
     except RuntimeError as error:
@@ -98,6 +100,19 @@ def _images(spec: ProgramSpec, ways: Sequence[LaunchStep]) -> list[triton_pool.I
             except CompilerError:
                 made.append(None)
         return made
+
+
+def _integers(spec: ProgramSpec, step: LaunchStep) -> list[int] | None:
+    """What the kernel gets behind its operands: numbers of the host, seeds and addresses of records are 0; None where sizes are symbols."""
+    absent: set[Expr] = set()
+    for other in spec.steps:
+        if isinstance(other, RandomStep):
+            absent |= {other.seed, other.counter, other.state}
+        elif isinstance(other, ReportStep):
+            absent |= {other.record, other.name}
+    if not all(isinstance(s, int) or s in absent for s in step.sizes):
+        return None
+    return [0] * len(step.scalars) + [s if isinstance(s, int) else 0 for s in step.sizes]
 
 
 def _operand_bytes(spec: ProgramSpec, step: LaunchStep) -> list[int] | None:

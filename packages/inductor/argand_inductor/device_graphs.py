@@ -6,12 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from argand_c10 import find_operator
 from argand_c10.records import Record, emit
 from argand_inductor import _C
 from argand_inductor.artifact.texts import device_number
 from argand_inductor.program import (
-    ExternStep,
     KernelStep,
     LaunchStep,
     ProgramSpec,
@@ -28,12 +26,10 @@ def obstacle_of_program(spec: ProgramSpec) -> str:
     devices |= {buffer.device for buffer in spec.buffers.values()}
     devices |= {str(tensor.device) for tensor in spec.constants.values()}
     for step in spec.steps:
-        if isinstance(step, RandomStep):
-            return "it draws random numbers"
+        if isinstance(step, RandomStep) and not step.device.startswith("cuda"):
+            return "it draws random numbers of the host"
         if isinstance(step, KernelStep) or (isinstance(step, LaunchStep) and step.scalars):
             return "it reads tensors of the host"
-        if isinstance(step, ExternStep) and find_operator(step.operator).is_random:
-            return "it draws random numbers"
     return _obstacle_of_devices(devices)
 
 
@@ -45,8 +41,6 @@ def obstacle_of_graph(gm: Any) -> str:
         for fake in value if isinstance(value, (list, tuple)) else (value,):
             if hasattr(fake, "storage_offset"):
                 devices.add(str(fake.device))
-        if getattr(node.target, "is_random", False):
-            return "it draws random numbers"
     return _obstacle_of_devices(devices)
 
 

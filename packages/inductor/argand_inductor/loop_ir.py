@@ -31,10 +31,10 @@ INDEX = "#index"
 WORDS = 4096
 
 
-def random_words(seed: str, counter: str) -> str:
+def random_words(seed: str, counter: str, state: str) -> str:
     """As a read's buffer: the value is the random word of the element whose number is the address, as an int32 with its highest bit
-    flipped. `seed` and `counter` are the program's names of integers."""
-    return f"#words:{seed}:{counter}"
+    flipped. `seed`, `counter` and `state` are the program's names of integers (`RandomStep`)."""
+    return f"#words:{seed}:{counter}:{state}"
 
 
 def in_memory(buffer: str) -> bool:
@@ -55,7 +55,8 @@ class IRError(AssertionError):
 class Value:
     """One node. Compared by identity; shared nodes are computed once.
 
-    ops: "load" (detail: index into the loop's reads), "number" (detail: int, float or bool), "size" (detail: Size), "convert" (to dtype), "narrow" (detail: a 16-bit dtype), "total" (of a reduction, in `final`), "count" (of elements reduced),
+    ops: "load" (detail: index into the loop's reads), "number" (detail: int, float or bool), "size" (detail: Size), "convert" (to dtype), "narrow" (detail: a 16-bit dtype), "total" (of a reduction, in `final`), "count" (of elements reduced), "checked" (an index, and whether it is bad, which the device
+    then reports; detail: a Check),
     or a primitive of the registry's element language.
     """
 
@@ -81,6 +82,18 @@ class Value:
 
 def number(value: float, dtype: str) -> Value:
     return Value("number", (), dtype, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What a bad index is reported with: the operator by the name that errors say, the dimension, its size, and the program's names of
+    two integers (`ReportStep`)."""
+
+    operator: str
+    dim: int
+    size: int
+    record: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)

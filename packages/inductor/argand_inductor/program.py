@@ -219,12 +219,25 @@ class AliasStep:
 
 @dataclass(frozen=True, slots=True)
 class RandomStep:
-    """Reserves `count` counters of a device's default generator; defines the integer names `seed` and `counter`."""
+    """Reserves `count` counters of a device's default generator; defines the integer names `seed`, `counter`, and `state` unless it is
+    empty: the address of the generator's state in replays of a captured graph, 0 outside of captures (docs/notes/devices.md)."""
 
     seed: str
     counter: str
     count: Expr
     device: str = "cpu"
+    state: str = ""
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReportStep:
+    """Defines the integer names `record`, the address of a device's error record, and `name`, that of the text `operator`."""
+
+    record: str
+    name: str
+    operator: str
+    device: str
     location: Location | None = None
 
 
@@ -249,7 +262,7 @@ class EpilogueStep:
         return next(results_of(self.call))
 
 
-Step = KernelStep | LaunchStep | ExternStep | EpilogueStep | AliasStep | RandomStep
+Step = KernelStep | LaunchStep | ExternStep | EpilogueStep | AliasStep | RandomStep | ReportStep
 # Buf: a tensor (an input is returned as it is); Sym: an int; None, bool, int, float: themselves.
 Output = Buf | Sym | None | bool | int | float
 

@@ -29,6 +29,7 @@ from argand_inductor.program import (
     LaunchStep,
     ProgramSpec,
     RandomStep,
+    ReportStep,
     Step,
     Sym,
     call_of,
@@ -89,7 +90,7 @@ def schedule(graph: LoweredGraph, limits: Limits | None = None) -> Schedule:
         if isinstance(item, Loop):
             fuser.add_loop(item)
         elif isinstance(item, Reservation):
-            words = random_words(item.seed, item.counter)
+            words = random_words(item.seed, item.counter, item.state)
             calls[fuser.add_call([], [words], [], ordered=True)] = item
         else:
             names = _output_names(item.outputs)
@@ -184,6 +185,8 @@ class ProgramWriter:
         return self.generators[device]
 
     def write(self) -> ProgramSpec:
+        for device, check in self.graph.checks:
+            self.steps.append(ReportStep(check.record, check.name, check.operator, device))
         for unit in self.plan.units:
             if isinstance(unit, Group):
                 self.steps.append(self.kernel(unit))
@@ -192,7 +195,9 @@ class ProgramWriter:
             elif isinstance(unit, Reservation):
                 count = sz.text(unit.count)
                 self.steps.append(
-                    RandomStep(unit.seed, unit.counter, count, unit.device, unit.location)
+                    RandomStep(
+                        unit.seed, unit.counter, count, unit.device, unit.state, unit.location
+                    )
                 )
             else:
                 self.steps.append(self.call(unit))
@@ -278,7 +283,7 @@ def _describe(
 ) -> list[tuple[str, list[str], list[tuple[str, int]]]]:
     """What each step computes and for which of the user's lines."""
     found = []
-    steps = [s for s in spec.steps if not isinstance(s, AliasStep)]
+    steps = [s for s in spec.steps if not isinstance(s, AliasStep | ReportStep)]
     for unit, step in zip(units, steps, strict=True):
         group = unit.group if isinstance(unit, Epilogue) else unit
         loops = [m.loop for m in group.members] if isinstance(group, Group) else []

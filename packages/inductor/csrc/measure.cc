@@ -38,14 +38,15 @@ struct Kernel {
   unsigned shared, threads, grid;
 };
 
-int run(Bench* b, const Kernel& k, const std::vector<size_t>& sizes, double* microseconds) {
+int run(Bench* b, const Kernel& k, const std::vector<size_t>& sizes, const std::vector<int64_t>& integers, double* microseconds) {
   const ArgandDeviceInterface* i = b->interface;
   void* function = nullptr;
   int status = i->module_load(b->index, k.image, static_cast<size_t>(k.nbytes), &b->module);
   if (!status) status = i->module_function(b->index, b->module, k.name, k.shared, &function);
   if (!status) status = i->event_new(b->index, ARGAND_EVENT_TIMING, &b->begin);
   if (!status) status = i->event_new(b->index, ARGAND_EVENT_TIMING, &b->end);
-  std::vector<void*> values(sizes.size() + 2);
+  std::vector<void*> values(sizes.size() + integers.size() + 2);
+  for (size_t j = 0; j < integers.size(); j++) values[sizes.size() + j] = reinterpret_cast<void*>(integers[j]);
   std::vector<void*> params(values.size());
   for (size_t k2 = 0; k2 < sizes.size() && !status; k2++) {
     ArgandStorage* s = nullptr;
@@ -77,12 +78,18 @@ int run(Bench* b, const Kernel& k, const std::vector<size_t>& sizes, double* mic
 PyObject* measure_kernel(PyObject*, PyObject* args) {
   int device;
   Kernel k;
-  PyObject* sizes;
-  if (!PyArg_ParseTuple(args, "iy#sIIIO!", &device, &k.image, &k.nbytes, &k.name, &k.shared, &k.threads, &k.grid, &PyList_Type, &sizes))
+  PyObject *sizes, *numbers;
+  if (!PyArg_ParseTuple(args, "iy#sIIIO!O!", &device, &k.image, &k.nbytes, &k.name, &k.shared, &k.threads, &k.grid, &PyList_Type, &sizes,
+                        &PyList_Type, &numbers))
     return nullptr;
   std::vector<size_t> bytes;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(sizes); i++) {
     bytes.push_back(PyLong_AsSize_t(PyList_GET_ITEM(sizes, i)));
+    if (PyErr_Occurred()) return nullptr;
+  }
+  std::vector<int64_t> integers;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(numbers); i++) {
+    integers.push_back(PyLong_AsLongLong(PyList_GET_ITEM(numbers, i)));
     if (PyErr_Occurred()) return nullptr;
   }
   Bench bench{api->device_interface(ARGAND_DEVICE_TYPE(device)), ARGAND_DEVICE_INDEX(device), {}};
@@ -92,7 +99,7 @@ PyObject* measure_kernel(PyObject*, PyObject* args) {
   if (!status) status = bench.interface->set_device(bench.index);
   double microseconds = 0;
   if (!status) {
-    status = run(&bench, k, bytes, &microseconds);
+    status = run(&bench, k, bytes, integers, &microseconds);
     const int back = bench.interface->set_device(before);
     status = status ? status : back;
   }
@@ -111,7 +118,8 @@ PyObject* device_name(PyObject*, PyObject* number) {
 
 PyMethodDef methods[] = {
     {"measure_kernel", measure_kernel, METH_VARARGS,
-     "measure_kernel(device, image, name, shared, threads, grid, sizes)\n--\n\nMicroseconds of a kernel over zeros; `sizes`: bytes of its operands."},
+     "measure_kernel(device, image, name, shared, threads, grid, sizes, integers)\n--\n\nMicroseconds of a kernel over zeros; `sizes`: bytes of its "
+     "operands, `integers`: its other arguments."},
     {"device_name", device_name, METH_O, "device_name(device)\n--\n\nThe product's name of a device by its number."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -19,11 +19,21 @@ from argand_inductor.artifact import triton_pool
 from argand_inductor.fuse import Limits
 from argand_inductor.lowering import lower_graph
 from argand_inductor.options import Options
-from argand_inductor.program import AliasStep, Buf, ExternStep, LaunchStep, Named, ProgramSpec, Sym
+from argand_inductor.program import (
+    AliasStep,
+    Buf,
+    ExternStep,
+    LaunchStep,
+    Named,
+    ProgramSpec,
+    ReportStep,
+    Sym,
+)
 from argand_inductor.schedule import compile_to_program
 
 _NUMPY = {"bool": np.uint8, "bfloat16": np.uint16}
 SEED = 1234
+_NAME = 77  # in the place of the address of an operator's name
 
 
 def skip_without_triton() -> None:
@@ -63,6 +73,16 @@ def interpret(job: dict[str, Any]) -> list[Any]:
     status, result = pickle.load(child.stdout)
     assert status == "ok", f"{result}\n{job['source']}"
     return list(result)
+
+
+def error_record() -> int:
+    """The address of the simulated device's error record."""
+    return int(interpret({"what": "address", "source": ""})[0])
+
+
+def reported() -> list[int]:
+    """What the error record holds; it is empty afterwards."""
+    return [int(n) for n in interpret({"what": "errors", "source": ""})]
 
 
 def spec_of(
@@ -107,6 +127,8 @@ class Simulation:
                 self.launch(step)
             elif isinstance(step, ExternStep):
                 self.extern(step)
+            elif isinstance(step, ReportStep):
+                self.symbols[step.record], self.symbols[step.name] = error_record(), _NAME
             elif isinstance(step, AliasStep):
                 self.memory[step.out] = self.memory[step.source][self.number(step.offset) :]
             else:
@@ -117,6 +139,7 @@ class Simulation:
         assert step.device == "cuda:0"
         self.symbols[step.seed] = SEED
         self.symbols[step.counter] = self.counter
+        self.symbols[step.state] = 0
         self.counter += self.number(step.count)
 
     def allocate(self, name: str) -> None:

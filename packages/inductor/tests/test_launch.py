@@ -6,6 +6,7 @@ import ctypes
 import functools
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ from specs import LOCATION, buffer, tensor
 
 import argand_aten as A
 import argand_c10 as c10
-from argand_c10 import records
+from argand_c10 import metrics, records
 from argand_inductor import _C, load
 from argand_inductor.artifact import triton_pool
 from argand_inductor.artifact.make import make_program
 from argand_inductor.artifact.triton_pool import Image
+from argand_inductor.autotune import autotuned
 from argand_inductor.device_graphs import obstacle_of_program, recorded
+from argand_inductor.options import Options
 from argand_inductor.program import (
     Buf,
     BufferSpec,
@@ -206,6 +209,20 @@ def test_a_fresh_process_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     assert launched_since(before) == ["k_first", "k_second"]
 
 
+def test_shapes_of_kernels_with_numbers_are_measured() -> None:
+    first, second = chain(8).steps
+    others = tuple(replace(first, kernel=kernel(f"k_other{i}", 2, sizes=2)) for i in range(2))
+    drawing = replace(first, sizes=("seed", 8), others=others)  # type: ignore[arg-type]
+    steps = (RandomStep("seed", "counter", 1, DEVICE, "state"), drawing, second)
+    spec = replace(chain(8), steps=steps)
+    tried = metrics.counters().get("kernels_tried", 0)
+    tuned = autotuned(spec, Options(mode="max-autotune-no-cudagraphs"))
+    assert metrics.counters()["kernels_tried"] == tried + 3
+    assert all(not getattr(s, "others", ()) for s in tuned.steps)
+    autotuned(spec, Options(mode="max-autotune-no-cudagraphs"))
+    assert metrics.counters()["kernels_tried"] == tried + 3  # the choice is on disk
+
+
 # ---- recorded graphs ----------------------------------------------------------------------------------------------------
 
 
@@ -292,12 +309,35 @@ def test_what_fails_while_it_is_recorded_runs_plainly() -> None:
     assert "not while recording" in found[0].message
 
 
-def test_random_programs_are_not_recorded() -> None:
+def test_random_numbers_go_on_with_every_replay() -> None:
+    spec = chain(8)
+    first = replace(spec.steps[0], sizes=("seed", "counter", "state"))
+    program = make_program(
+        ProgramSpec(
+            spec.inputs,
+            spec.outputs,
+            (RandomStep("seed", "counter", 3, DEVICE, "state"), first, *spec.steps[1:]),
+            spec.buffers,
+            arch="sm_90",
+        ),
+        records=_NUMBER,
+    )
+    x = empty(8)
+    generator = c10._C._cuda_default_generator(0)
+    before = int(generator.get_state().numpy().view("int64")[1])
+    for calls in range(1, 6):
+        program(x)
+        offset = int(generator.get_state().numpy().view("int64")[1])
+        assert offset - before == 3 * calls
+    assert program.recordings == 1
+
+
+def test_programs_that_draw_numbers_of_the_host_are_not_recorded() -> None:
     spec = chain(8)
     draws = ProgramSpec(
         spec.inputs,
         spec.outputs,
-        (RandomStep("seed", "counter", 1, DEVICE), *spec.steps),
+        (RandomStep("seed", "counter", 1), *spec.steps),
         spec.buffers,
     )
     assert "random" in obstacle_of_program(draws)

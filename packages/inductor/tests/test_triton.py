@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from lowered import same_bits
-from simulated import SEED, Simulation, simulate, skip_without_triton, spec_of
+from simulated import SEED, Simulation, reported, simulate, skip_without_triton, spec_of
 
 import argand_aten as at
 import argand_c10 as c10
@@ -183,6 +183,18 @@ def test_rows_fuse(name: str) -> None:
     for found, wanted in zip(made.results, expected, strict=True):
         assert found.dtype is wanted.dtype and tuple(found.shape) == tuple(wanted.shape)
         np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("bad", [-1, 45])
+def test_what_is_no_class_is_reported(bad: int) -> None:
+    target = np.arange(33)
+    target[[4, 20]] = [3, bad]  # 3 is ignored
+    body, inputs = _cross_entropy(1), [normal(33, 45), at.from_numpy(target)]
+    simulate(body, inputs)
+    assert reported() == [77, bad, 45 << 6 | 1, 0]
+    target[20] = 3
+    simulate(body, [inputs[0], at.from_numpy(target)])
+    assert reported() == [0, 0, 0, 0]
 
 
 def test_numbers_of_the_host_are_parameters() -> None:

@@ -1,7 +1,8 @@
 """Runs kernels in Triton's interpreter, in a Python that has Triton (TRITON_INTERPRET=1 is set).
 
 Reads pickled jobs from stdin and writes a pickled result for each: {"source", "name", "constants", "arrays" (1-D, uint16 for
-bfloat16), "types", "scalars", "sizes", "grid"} gives ("ok", the arrays afterwards) or ("error", why).
+bfloat16), "types", "scalars", "sizes", "grid"} gives ("ok", the arrays afterwards) or ("error", why). {"what": "address"} gives the address of an
+error record, {"what": "errors"} its words, which are 0 afterwards.
 """
 
 from __future__ import annotations
@@ -88,8 +89,18 @@ class DeviceLibrary:
         return call
 
 
+ERROR = np.zeros(4, np.int64)  # the device's error record
+
+
 def interpret(job: dict[str, Any]) -> list[Any]:
     import triton.language as tl
+
+    if job.get("what") == "address":
+        return [ERROR.ctypes.data]
+    if job.get("what") == "errors":
+        found = ERROR.tolist()
+        ERROR[:] = 0
+        return found
 
     names = {
         "*i1": tl.int1,

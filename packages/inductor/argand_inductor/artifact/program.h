@@ -91,14 +91,15 @@ typedef struct ArgandLaunched { /* a kernel of a device; the last two are set wh
  *   ACCEPT         id, dtype, ndim, e geometry, may be a view of an arena, extern, device
  *   ALIAS          id, source, e offset, dtype, ndim, e geometry, location: a tensor
  *   ADDRESS        id, source, e offset, item size: only an address
- *   RANDOM         e seed, e counter, e count, stage of the integers to compute after it, device
+ *   RANDOM         e seed, e counter, e state or -1, e count, stage of the integers to compute after it, device
+ *   ERROR_RECORD   e record, e name, number of the name, stage of the integers to compute after it, device: addresses for reports of bad indices
  *   EPILOGUE       place of the result among the kernel's tensors, e elements and e units of a row, whether the result is needed after it;
  *                  OPERATOR_CALL, ACCEPT and KERNEL_CALL follow, and the kernel runs on parts of the result if the operator hands it over
  *   DROP           id */
 #define ARGAND_INSTRUCTIONS(X)                                                                                                           \
   X(END, 0)                                                                                                                              \
-  X(KERNEL_CALL, 5) X(LAUNCH, 7) X(MAKE_OWN, 7) X(MAKE_ARENA, 7) X(OPERATOR_CALL, 5) X(ACCEPT, 7) X(ALIAS, 7) X(ADDRESS, 4) X(RANDOM, 5) \
-      X(EPILOGUE, 4) X(DROP, 1)
+  X(KERNEL_CALL, 5) X(LAUNCH, 7) X(MAKE_OWN, 7) X(MAKE_ARENA, 7) X(OPERATOR_CALL, 5) X(ACCEPT, 7) X(ALIAS, 7) X(ADDRESS, 4) X(RANDOM, 6) \
+      X(ERROR_RECORD, 5) X(EPILOGUE, 4) X(DROP, 1)
 #define ARGAND_INSTRUCTION_CODE(name, operands) ARGAND_##name,
 #define ARGAND_INSTRUCTION_OPERANDS(name, operands) ARGAND_##name##_OPERANDS = operands,
 enum { ARGAND_INSTRUCTIONS(ARGAND_INSTRUCTION_CODE) };
@@ -109,7 +110,7 @@ enum { ARGAND_INSTRUCTIONS(ARGAND_INSTRUCTION_OPERANDS) };
 #define ARGAND_TAG_COMPUTED 0x100u
 
 typedef struct ArgandProgram {
-  int32_t n_inputs, n_values, n_outputs, n_bindings, n_integers, n_slots, n_arenas, n_arena, n_externs, n_launched;
+  int32_t n_inputs, n_values, n_outputs, n_bindings, n_integers, n_slots, n_arenas, n_arena, n_externs, n_launched, n_names;
   int32_t max_args, max_results, max_list;
   int32_t computed; /* the integers are copied and computed at each call */
   const ArgandInput* inputs;
@@ -127,6 +128,7 @@ typedef struct ArgandProgram {
   ArgandExtern* externs;
   ArgandLaunched* launched;
   const ArgandLocation* locations;
+  const char** names; /* copied when the program is loaded: reports outlive it */
 } ArgandProgram;
 
 int argand_program_prepare(const ArgandApi* api, const ArgandProgram* program) __attribute__((weak, visibility("hidden")));

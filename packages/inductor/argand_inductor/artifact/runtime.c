@@ -501,10 +501,21 @@ static int argand_make_alias(ArgandFrame* f, const int32_t* c) {
 }
 
 static void argand_reserve(ArgandFrame* f, const int32_t* c) {
-  ArgandGenerator* generator = f->api->default_generator(c[4]);
-  f->e[c[1]] = (int64_t)f->api->generator_reserve(generator, (uint64_t)f->e[c[2]]);
+  ArgandGenerator* generator = f->api->default_generator(c[5]);
+  f->e[c[1]] = (int64_t)f->api->generator_reserve(generator, (uint64_t)f->e[c[3]]);
   f->e[c[0]] = (int64_t)generator->seed;
+  if (c[2] >= 0) f->e[c[2]] = (int64_t)(uintptr_t)generator->graph_state;
+  f->program->compute(f->e, c[4]);
+}
+
+static int argand_prepare_report(ArgandFrame* f, const int32_t* c) {
+  const ArgandDeviceInterface* interface = f->api->device_interface(ARGAND_DEVICE_TYPE(c[4]));
+  ArgandDeviceError* record = NULL;
+  const int status = interface->error_record ? interface->error_record(ARGAND_DEVICE_INDEX(c[4]), &record) : 0;
+  f->e[c[0]] = (int64_t)(uintptr_t)record;
+  f->e[c[1]] = (int64_t)(uintptr_t)f->program->names[c[2]];
   f->program->compute(f->e, c[3]);
+  return status;
 }
 
 static int argand_run_code(ArgandFrame* f) {
@@ -551,6 +562,10 @@ static int argand_run_code(ArgandFrame* f) {
       case ARGAND_RANDOM:
         argand_reserve(f, c);
         c += ARGAND_RANDOM_OPERANDS;
+        break;
+      case ARGAND_ERROR_RECORD:
+        status = argand_prepare_report(f, c);
+        c += ARGAND_ERROR_RECORD_OPERANDS;
         break;
       default: /* ARGAND_DROP */
         argand_drop(f->api, &f->t[*c++]);
@@ -659,6 +674,12 @@ int argand_program_prepare(const ArgandApi* api, const ArgandProgram* p) {
     argand_put(&text, op ? "' has another schema than when the program was compiled; compile it again"
                          : "' is not registered; load the library that provides it, then the program");
     return api->set_error(ARGAND_RUNTIME_ERROR, text.s);
+  }
+  for (int32_t i = 0; i < p->n_names; i++) { /* never freed: a device may report after the program is gone */
+    const size_t n = __builtin_strlen(p->names[i]) + 1;
+    char* name = api->alloc_array(n);
+    if (!name) return api->set_error(ARGAND_RUNTIME_ERROR, "compiled program: out of memory");
+    p->names[i] = __builtin_memcpy(name, p->names[i], n);
   }
   return argand_prepare_launched(api, p);
 }

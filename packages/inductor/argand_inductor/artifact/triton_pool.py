@@ -30,7 +30,14 @@ from argand_inductor.program import TritonKernel
 _INSTALL = "pip install triton==3.6.0, or set ARGAND_TRITON_PYTHON to a Python that has it, or use backend='aot_eager'"
 _IMAGE = "image.bin"
 # What generated kernels import.
-_LIBRARY = ("conversion", "generated.primitives", "math", "random")
+_LIBRARY = (
+    "conversion",
+    "generated.primitives",
+    "kernel",
+    "kernels._accumulate",
+    "math",
+    "random",
+)
 
 images = DiskCache("inductor-images")
 

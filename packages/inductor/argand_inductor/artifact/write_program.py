@@ -27,6 +27,7 @@ from argand_inductor.program import (
     Output,
     ProgramSpec,
     RandomStep,
+    ReportStep,
     Step,
     Sym,
     SymbolSpec,
@@ -74,6 +75,7 @@ class ProgramWriter:
         self._arguments: list[str] = []
         self._lists: list[int] = []
         self._doubles: list[str] = []
+        self._names: list[str] = []  # that errors of devices begin with
         self._locations: dict[Location | None, int] = {None: 0}
         self._externs: dict[str, int] = {}
         self._kernels = {kernel.name: i for i, kernel in enumerate(spec.kernels())}
@@ -295,7 +297,15 @@ class ProgramWriter:
         count = self.integers([step.count])
         stage = self._ints.next_stage()
         seed, counter = self._ints.symbol(step.seed), self._ints.symbol(step.counter)
-        self._put("RANDOM", seed, counter, count, stage, device_number(step.device))
+        state = self._ints.symbol(step.state) if step.state else -1
+        self._put("RANDOM", seed, counter, state, count, stage, device_number(step.device))
+
+    def _report(self, step: ReportStep) -> None:
+        stage = self._ints.next_stage()
+        record, name = self._ints.symbol(step.record), self._ints.symbol(step.name)
+        self._names.append(c_string(step.operator))
+        number = len(self._names) - 1
+        self._put("ERROR_RECORD", record, name, number, stage, device_number(step.device))
 
     def _steps(self) -> None:
         dying: dict[int, list[str]] = {}
@@ -314,6 +324,8 @@ class ProgramWriter:
                 self._epilogue(index, step)
             elif isinstance(step, AliasStep):
                 self._alias(step)
+            elif isinstance(step, ReportStep):
+                self._report(step)
             else:
                 self._random(step)
             for name in dying.get(index, ()):
@@ -381,7 +393,7 @@ class ProgramWriter:
         counts = (
             *(len(self.given), len(self.given) + len(self.plan.places), len(outputs)),
             *(len(self._bindings), len(self._ints), len(slots), len(arenas), len(arena)),
-            *(len(externs), len(launched)),
+            *(len(externs), len(launched), len(self._names)),
             *(self._max["args"], self._max["results"], self._max["list"]),
             int(self._ints.computed),
         )
@@ -395,6 +407,7 @@ class ProgramWriter:
             _table("ArgandExtern", "externs", externs, const=False),
             _table("ArgandLaunched", "launched", launched, const=False),
             _table("ArgandLocation", "locations", self._places()),
+            _table("const char*", "names", self._names, const=False),
             _table("ArgandInput", "inputs", inputs),
             _table("ArgandBinding", "bindings", self._bindings),
             *self._ints.source(),
@@ -410,7 +423,7 @@ class ProgramWriter:
             "};",
             f"static const ArgandProgram program = {{{', '.join(map(str, counts))}, "
             f"inputs, bindings, integers, {compute}, slots, arenas, arena, code, "
-            "arguments, lists, outputs, kernels, externs, launched, locations};",
+            "arguments, lists, outputs, kernels, externs, launched, locations, names};",
             f"ARGAND_EXPORT const char argand_program_manifest[] = {c_string(manifest)};",
             "ARGAND_EXPORT int argand_program_load(const ArgandApi* api) "
             "{ return argand_program_prepare(api, &program); }",
@@ -446,6 +459,8 @@ def _describe(index: int, step: Step) -> str:
         text = f"{step.operator} -> {', '.join((*results_of(step), *step.writes))}"
     elif isinstance(step, AliasStep):
         text = f"view of {step.source} -> {step.out}"
+    elif isinstance(step, ReportStep):
+        text = f"errors of {step.operator}"
     else:
         text = f"{step.count} random numbers"
     where = f" ({step.location[0]}:{step.location[1]})" if step.location else ""

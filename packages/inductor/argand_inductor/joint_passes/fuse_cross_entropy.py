@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from argand_c10 import Operator
+from argand_c10 import Operator, float32
 from argand_fx import Node
 from argand_fx.shapes import FakeTensor
 from argand_inductor.codegen.backend import backend_class
@@ -90,7 +90,11 @@ class _Rewrite:
                 made = self.gradient(node)
                 for n in set(self.joint.graph.nodes) - before:
                     n.meta["recompute"] = True
-                self.joint.replace(node, made.node)
+                self.replace(node, made)
+
+    def replace(self, old: Node, made: FakeTensor) -> None:
+        assert made.node is not None
+        self.joint.replace(old, made.node)
 
     def locate(self, node: Node) -> None:
         builder = self.joint.builder
@@ -98,9 +102,7 @@ class _Rewrite:
 
     def widened(self, x: FakeTensor) -> FakeTensor:
         """In the dtype of sums."""
-        import argand_c10 as c10
-
-        wide: FakeTensor = self.ops._to_copy(x, dtype=c10.float32) if self.narrow else x
+        wide: FakeTensor = self.ops._to_copy(x, dtype=float32) if self.narrow else x
         return wide
 
     def narrowed(self, x: FakeTensor) -> FakeTensor:
@@ -129,7 +131,7 @@ class _Rewrite:
             loss = self.narrowed(ops.div(total, count) if reduction == _MEAN else total)
         results = {0: loss, 1: self.narrowed(count)}
         for user in list(node.users):
-            self.joint.replace(user, results[user.args[1]].node)
+            self.replace(user, results[user.args[1]])
 
     def gradient(self, node: Node) -> FakeTensor:
         """one-hot * g - softmax * g, g being each row's gradient with respect to its log-probability."""

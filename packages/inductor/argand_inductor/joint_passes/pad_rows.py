@@ -48,8 +48,8 @@ def _is_large(node: Node, places: tuple[int, ...]) -> bool:
         return False
     if values[0].device.type == "cpu" or any(type(s) is not int for v in values for s in v.shape):
         return False
-    k = values[1].shape[-1]
-    return math.prod(values[0].shape) * k >= matrix.WORTH
+    multiplications: int = math.prod(values[0].shape) * values[1].shape[-1]
+    return multiplications >= matrix.WORTH
 
 
 def _is_plain(node: Node) -> bool:

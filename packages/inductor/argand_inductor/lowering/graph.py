@@ -12,7 +12,7 @@ from argand_c10.rules import rules_of
 from argand_fx.config import config
 from argand_inductor import sizes as sz
 from argand_inductor.codegen.backend import Backend, backend_class
-from argand_inductor.loop_ir import Loop, Value, check
+from argand_inductor.loop_ir import Check, Loop, Value, check
 from argand_inductor.lowering import (  # noqa: F401  (register their lowerings)
     creation,
     matrix,
@@ -62,10 +62,11 @@ class ExternCall:
 
 @dataclass(slots=True)
 class Reservation:
-    """`count` counters of a device's default generator: the program's integers `seed` and `counter`."""
+    """`count` counters of a device's default generator: the program's integers `seed`, `counter` and `state` (`RandomStep`)."""
 
     seed: str
     counter: str
+    state: str
     count: Size
     device: str = "cpu"
     location: Location | None = None
@@ -73,7 +74,8 @@ class Reservation:
 
 @dataclass(slots=True)
 class LoweredGraph:
-    """What a graph computes: `items` in program order over `buffers`; `outputs` are TensorRefs, Sizes or constants."""
+    """What a graph computes: `items` in program order over `buffers`; `outputs` are TensorRefs, Sizes or constants; `checks`: an
+    operator that reports bad indices once a device."""
 
     inputs: list[TensorSpec | SymbolSpec]
     buffers: dict[str, Buffer]
@@ -81,6 +83,7 @@ class LoweredGraph:
     items: list[Loop | ExternCall | Reservation]
     outputs: list[Any]
     hints: dict[str, int] = field(default_factory=dict)
+    checks: list[tuple[str, Check]] = field(default_factory=list)
 
     def __str__(self) -> str:
         lines = []
@@ -158,11 +161,20 @@ class Lowering:
         made = contiguous("", dtype, sizes)
         return self.new_buffer(dtype, made.sizes, made.strides, "t")
 
-    def reserve(self, count: Size) -> tuple[str, str]:
-        """Names of the generator's seed and of the first of `count` counters, taken here in program order."""
-        seed, counter = self.name("seed"), self.name("counter")
-        self.graph.items.append(Reservation(seed, counter, count, self.device, self.location))
-        return seed, counter
+    def reserve(self, count: Size) -> tuple[str, str, str]:
+        """Names of the generator's seed, of the first of `count` counters, taken here in program order, and of its state in replays."""
+        names = self.name("seed"), self.name("counter"), self.name("state")
+        self.graph.items.append(Reservation(*names, count, self.device, self.location))
+        return names
+
+    def check(self, operator: str, dim: int, size: int) -> Check:
+        """What bad indices of a dimension are reported with."""
+        for device, known in self.graph.checks:
+            if device == self.device and known.operator == operator:
+                return replace(known, dim=dim, size=size)
+        made = Check(operator, dim, size, self.name("record"), self.name("op_name"))
+        self.graph.checks.append((self.device, made))
+        return made
 
     def call_operator(
         self, name: str, args: tuple[Any, ...], dtype: str, sizes: tuple[Size, ...]

@@ -10,7 +10,15 @@ from argand_c10 import find_operator
 from argand_c10.lowerings import ReductionLowering
 from argand_c10.rules import rules_of
 from argand_inductor import sizes as sz
-from argand_inductor.loop_ir import INDEX, Access, Loop, Value, compute_dtype, contiguous_strides
+from argand_inductor.loop_ir import (
+    INDEX,
+    Access,
+    Check,
+    Loop,
+    Value,
+    compute_dtype,
+    contiguous_strides,
+)
 from argand_inductor.lowering.composite import lowers_rows
 from argand_inductor.lowering.creation import LOOPS, elementwise
 from argand_inductor.lowering.elements import convert, literal
@@ -354,9 +362,16 @@ def _counted(r: Rows, reads: Reads, target: TensorRef, ignored: int) -> tuple[Va
     return chosen, Value("ne", (chosen, literal(ignored, "int64")), "bool")
 
 
-def _is_class(r: Rows, reads: Reads, target: TensorRef, ignored: int) -> Value:
-    """Whether the element is that of its row's class."""
+def _is_class(
+    r: Rows, reads: Reads, target: TensorRef, ignored: int, check: Check | None = None
+) -> Value:
+    """Whether the element is that of its row's class; what is no class may be reported."""
     chosen, counts = _counted(r, reads, target, ignored)
+    if check is not None:
+        low = Value("lt", (chosen, literal(0, "int64")), "bool")
+        high = Value("ge", (chosen, literal(check.size, "int64")), "bool")
+        bad = Value("bit_and", (counts, Value("bit_or", (low, high), "bool")), "bool")
+        chosen = Value("checked", (chosen, bad), "int64", check)
     here = Value("eq", (r.index(reads, 1), chosen), "bool")
     return Value("bit_and", (here, counts), "bool")
 
@@ -373,9 +388,10 @@ def lower_nll_loss(
     if not rows.are_short():
         return None
     ignored, reduction = values["ignore_index"], values["reduction"]
+    check = ctx.check("nll_loss", 1, int(str(x.sizes[1])))
 
     def picked(r: Rows, reads: Reads) -> Value:
-        here = _is_class(r, reads, target, ignored)
+        here = _is_class(r, reads, target, ignored, check)
         return Value("where", (here, r.load(reads, x), r.number(0.0)), r.held)
 
     each = rows.total("sum", picked)

@@ -190,7 +190,7 @@ class Reader:
         """Random words: drawn into an array for the elements of the inner loop."""
         known = self.em.find(("words", access))
         if not isinstance(known, str):
-            _, seed, counter = access.buffer.split(":")
+            _, seed, counter, _ = access.buffer.split(":")
             at, step, _ = self.position_text(access)
             assert step in (0, 1), "random words lie along the inner dimension"
             first, stop = self.span if step == 1 else ("0", "1")

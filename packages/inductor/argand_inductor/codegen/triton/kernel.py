@@ -25,7 +25,7 @@ from argand_inductor.codegen.triton.values import (
     number_text,
 )
 from argand_inductor.fuse import FULL, Group, Member
-from argand_inductor.loop_ir import HALF, Value
+from argand_inductor.loop_ir import HALF, Check, Value
 from argand_inductor.lowering.elements import Elements, extreme
 from argand_inductor.lowering.tensors import Buffer
 from argand_inductor.sizes import Size
@@ -68,6 +68,7 @@ class KernelWriter(Reader):
         self.totals: dict[str, Var] = {}
         self.functions: dict[tuple[int, str], tuple[str, list[str]]] = {}
         self.reductions = 0
+        self.imports: set[str] = set()
 
     # ---- values
 
@@ -89,12 +90,24 @@ class KernelWriter(Reader):
                 var = self.em.number(size, node.dtype)
             else:
                 var = self.em.size(self.parameter(size), node.dtype)
+        elif node.op == "checked":
+            var = self.checked(node.detail, *[self.value(member, a, total) for a in node.args])
         elif node.op == "total":
             assert total is not None
             var = total
         else:
             var = self.em.apply(node, [self.value(member, a, total) for a in node.args])
         return self.em.remember(key, var)
+
+    def checked(self, check: Check, index: Var, bad: Var) -> Var:
+        """The index; a bad one is written into the device's error record."""
+        self.imports.add("from argand_aten_cuda.kernels import _accumulate")
+        record, name = (self.parameter(sz.atom(n)) for n in (check.record, check.name))
+        many = "" if index.axes else " + tl.zeros((1,), tl.int32)"
+        where = f"({record}).to(tl.pointer_type(tl.int64)), {name}, {check.size << 6 | check.dim}"
+        line = f"_accumulate.report({index.name}{many}, {bad.name}{many and ' & tl.full((1,), True, tl.int1)'}, {where})"
+        self.em.line(max(index.level, bad.level), line)
+        return index
 
     def result(self, member: Member) -> Var:
         """What a member computed, at the current index; what an earlier pass computed is computed again."""

@@ -267,11 +267,17 @@ class Reader:
 
     def words(self, access: Access) -> Var:
         """The random word of an element."""
-        _, seed, counter = access.buffer.split(":")
+        _, *stream = access.buffer.split(":")
         place, axes, level = self.position(access.strides, access.offset)
         text = self.em.declare(f"({place}).to(tl.int64)", "int64", axes, level).name
-        names = ", ".join(self.parameter(sz.atom(n)) for n in (seed, counter))
-        word = f"random.word_at({names}, {text})"
+        names = ", ".join(self.parameter(sz.atom(n)) for n in stream)
+        key = ("stream", *stream)
+        found = self.em.find(key)
+        if found is None:
+            found = self.em.remember(key, Var(self.em.fresh("n"), "int64"))
+            pair = f"{found.name}_seed, {found.name}_first"
+            self.em.line(FUNCTION, f"{pair} = random.stream({names})")
+        word = f"random.word_at({found.name}_seed, {found.name}_first, {text})"
         flipped = f"({word} ^ 0x80000000).to(tl.int32, bitcast=True)"
         return self.em.declare(flipped, "int32", axes, level)
 

@@ -197,7 +197,7 @@ def _kernel(writer: KernelWriter, comment: str) -> TritonKernel:
     ]
     blocks = {"x": config.x, "y": config.y, "r": config.r}
     constants = tuple((a.upper(), blocks[a]) for a in writer.axes)
-    lines = [HEAD]
+    lines = [HEAD + "".join(f"{line}\n" for line in sorted(writer.imports))]
     for name, body in writer.functions.values():
         lines += ["", "@triton.jit", f"def {name}(a, b):", *("    " + line for line in body), ""]
     parameters = [name for name, _ in signature] + [
