@@ -19,6 +19,12 @@ from argand_distributed._C import (  # noqa: E402  (the ABI is checked first)
     Store,
     TCPStore,
 )
+from argand_distributed.checkpoint import (  # noqa: E402
+    CheckpointError,
+    latest_checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+)
 from argand_distributed.collectives import (  # noqa: E402
     P2POp,
     ReduceOp,
@@ -43,7 +49,25 @@ from argand_distributed.collectives import (  # noqa: E402
     scatter,
     send,
 )
+from argand_distributed.ddp import (  # noqa: E402
+    DistributedDataParallel,
+    GradBucket,
+    allreduce_hook,
+    bf16_compress_hook,
+    fp16_compress_hook,
+)
+from argand_distributed.error_file import report_errors  # noqa: E402
+from argand_distributed.mesh import DeviceMesh, init_device_mesh  # noqa: E402
+from argand_distributed.objects import (  # noqa: E402
+    all_gather_object,
+    broadcast_object_list,
+    gather_object,
+    recv_object_list,
+    scatter_object_list,
+    send_object_list,
+)
 from argand_distributed.rendezvous import rendezvous  # noqa: E402
+from argand_distributed.sampler import DistributedSampler  # noqa: E402
 from argand_distributed.work import Future, Work  # noqa: E402
 from argand_distributed.world import (  # noqa: E402
     Backend,
@@ -69,16 +93,23 @@ from argand_distributed.world import (  # noqa: E402
     new_subgroups,
 )
 
+report_errors()
+
 __version__ = "0.1.0"
 __all__ = [
     "Backend",
+    "CheckpointError",
+    "DeviceMesh",
     "DistBackendError",
     "DistError",
     "DistNetworkError",
     "DistStoreError",
     "DistTimeoutError",
+    "DistributedDataParallel",
+    "DistributedSampler",
     "FileStore",
     "Future",
+    "GradBucket",
     "GroupMember",
     "HashStore",
     "P2POp",
@@ -90,16 +121,22 @@ __all__ = [
     "Work",
     "all_gather",
     "all_gather_into_tensor",
+    "all_gather_object",
     "all_reduce",
     "all_reduce_coalesced",
     "all_to_all",
     "all_to_all_single",
+    "allreduce_hook",
     "barrier",
     "batch_isend_irecv",
+    "bf16_compress_hook",
     "broadcast",
+    "broadcast_object_list",
     "destroy_process_group",
     "flight_records",
+    "fp16_compress_hook",
     "gather",
+    "gather_object",
     "get_backend",
     "get_global_rank",
     "get_group_rank",
@@ -108,6 +145,7 @@ __all__ = [
     "get_rank",
     "get_world_size",
     "group",
+    "init_device_mesh",
     "init_process_group",
     "irecv",
     "is_available",
@@ -116,15 +154,21 @@ __all__ = [
     "is_nccl_available",
     "is_torchelastic_launched",
     "isend",
+    "latest_checkpoint",
+    "load_checkpoint",
     "monitored_barrier",
     "new_group",
     "new_subgroups",
     "recv",
+    "recv_object_list",
     "reduce",
     "reduce_op",
     "reduce_scatter",
     "reduce_scatter_tensor",
     "rendezvous",
+    "save_checkpoint",
     "scatter",
+    "scatter_object_list",
     "send",
+    "send_object_list",
 ]

@@ -1,0 +1,7 @@
+"""Modules on several processes."""
+
+from __future__ import annotations
+
+from argand_distributed import DistributedDataParallel as DistributedDataParallel
+
+__all__ = ["DistributedDataParallel"]
