@@ -7,6 +7,7 @@ FAMILIES = [
     "convolution",
     "creation",
     "exponential",
+    "fft",
     "indexing",
     "joining",
     "linalg",

@@ -9,7 +9,15 @@ from tools.codegen.body import Body, of_schema
 from tools.codegen.emit_cpp_kernels import CONDITIONS, row_dtypes, table_name
 from tools.codegen.emit_cpp_ops import HEADER, SEPARATE_BACKENDS, parameter_type, result_type, safe
 from tools.codegen.expr import Call, Element, walk
-from tools.codegen.model import IN_PYTHON, Argument, Operator, Registry, Schema, Type
+from tools.codegen.model import (
+    IN_PYTHON,
+    RESULT_FUNCTIONS,
+    Argument,
+    Operator,
+    Registry,
+    Schema,
+    Type,
+)
 from tools.codegen.print_cpp_body import BodyPrinter, cpp_type
 
 PROMOTIONS = {"default": "kPromoteDefault", "float": "kPromoteFloat", "none": "kPromoteNone", "self": "kPromoteSelf"}
@@ -196,7 +204,7 @@ def result_dtypes(op: Operator) -> list[str]:
     found = []
     for rule in rules:
         text = first
-        if rule in ("accumulate", "accumulate_float"):
+        if rule in RESULT_FUNCTIONS:
             text = f"builtins::{rule}_dtype({first})"
         elif rule is not None and rule != "self":
             text = dtypes.enum(rule)
@@ -204,6 +212,10 @@ def result_dtypes(op: Operator) -> list[str]:
             text = f"(dtype != ARGAND_DTYPE_NONE ? dtype : {text})"
         found.append(text)
     return found
+
+
+def shape_function(op: Operator, body: Body) -> str:
+    return function_of(body, f"{op.identifier}_shape", op.schema, cpp_type(body.result))
 
 
 def meta_kernel(op: Operator, parts: Parts) -> None:
@@ -220,8 +232,8 @@ def meta_kernel(op: Operator, parts: Parts) -> None:
         lines.append(f"[[maybe_unused]] const auto {safe(a.name)} = {reader(a.type, f'a[{i}]')};")
     names = ", ".join(safe(a.name) for a in schema.arguments)
     if op.shape is not None:
-        result = cpp_type(op.shape.result)
-        parts.definitions.append(function_of(op.shape, f"{name}_shape", schema, result))
+        if not op.checked:
+            parts.definitions.append(shape_function(op, op.shape))
         lines.append(f"const auto shape = {name}_shape({names});")
         sizes = [f"std::get<{i}>(shape)" for i in range(n)] if op.shape.result.base == "tuple" else ["shape"]
         if op.shape.result.base == "strided":
@@ -263,7 +275,11 @@ def hand_written(op: Operator, parts: Parts) -> None:
     for backend in op.kernel:
         if backend in SEPARATE_BACKENDS or op.kernel[backend] == IN_PYTHON:
             continue
-        name, definition = unboxed(op, backend)
+        before: tuple[str, ...] = ()
+        if op.checked and backend == "cpu" and op.shape is not None:
+            parts.definitions.append(shape_function(op, op.shape))
+            before = (f"{op.identifier}_shape({call_arguments(schema)});",)
+        name, definition = unboxed(op, backend, before)
         parts.definitions.append(definition)
         parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_{backend.upper()}, {name}, nullptr}}')
     if "cpu" in op.kernel and not any(a.type.mutable for a in schema.arguments):

@@ -22,6 +22,7 @@ from tools.codegen.model import (
     BACKENDS,
     KINDS,
     PROMOTIONS,
+    RESULT_RULES,
     VARIANTS,
     Derivative,
     Operator,
@@ -37,9 +38,8 @@ from tools.codegen.yaml_nodes import Node, read_file
 
 KEYS = (
     "op", "kind", "dtypes", "promote", "result", "expr", "reduce", "scan", "shape", "dtype", "body", "kernel", "grad",
-    "autocast", "variants", "aliases", "doc", "reference", "samples", "domain", "tolerance", "skips",
+    "autocast", "checked", "variants", "aliases", "doc", "reference", "samples", "domain", "tolerance", "skips",
 )  # fmt: skip
-RESULT_RULES = ("self", "accumulate", "accumulate_float")
 
 
 @dataclasses.dataclass
@@ -125,6 +125,7 @@ class Loader:
             result_dtype=self.result(keys.get("result"), schema),
             kernel=self.kernel(keys.get("kernel")),
             autocast=self.autocast(keys.get("autocast"), schema),
+            checked="checked" in keys and keys["checked"].value() is True,
             variants=self.names(keys.get("variants"), VARIANTS, "variant") or variants,
             aliases=tuple(n.text for n in keys["aliases"].items()) if "aliases" in keys else (),
             doc=keys["doc"].text.strip() if "doc" in keys else "",

@@ -20,6 +20,9 @@ KINDS: Final = (
     "pointwise", "reduction", "scan", "view", "index", "factory", "random", "contraction", "composite", "opaque",
 )  # fmt: skip
 VARIANTS: Final = ("function", "method", "inplace", "out")
+# Rules for results' dtypes besides dtypes: functions of the first tensor's dtype (`<rule>_dtype` in builtins.h and language.py), and itself.
+RESULT_FUNCTIONS: Final = ("accumulate", "accumulate_float", "real", "complex")
+RESULT_RULES: Final = ("self", *RESULT_FUNCTIONS)
 PROMOTIONS: Final = ("default", "float", "none", "self")  # self: the first operand's dtype
 # What autocast does with an operator's floating-point tensors: casts them to the region's dtype, to float32, or to the widest of theirs;
 # "none": leaves them, also inside of the body. Without an entry the operators of the body decide.
@@ -311,7 +314,7 @@ class Operator:
     dtypes: tuple[str, ...] = ()  # of the computation; empty: any
     promote: str = "default"
     # None: the computation's (or the first tensor's). A dtype; "self"; "accumulate": int64 for integers and bool, else the
-    # computation's (as sums do); "accumulate_float": float32 for half types. Several results: one each.
+    # computation's (as sums do); "accumulate_float": float32 for half types; "real", "complex": the parts' dtype, that of such parts. Several results: one each.
     result_dtype: str | tuple[str, ...] | None = None
     expr: Mapping[str | None, Element] = field(
         default_factory=dict
@@ -322,6 +325,7 @@ class Operator:
     dtype_rule: Body | None = None
     body: Body | None = None
     kernel: Mapping[str, str] = field(default_factory=dict)  # backend -> function name
+    checked: bool = False  # the CPU kernel relies on the checks of `shape`, which runs before it
     autocast: tuple[str, str] | None = None  # the policies of AUTOCAST_DEVICES
     grad: tuple[Derivative, ...] = ()
     grad_none: bool = False  # `grad: none`: never differentiable

@@ -21,6 +21,7 @@ _SUBMODULES = frozenset(
         "cuda",
         "distributed",
         "export",
+        "fft",
         "func",
         "fx",
         "linalg",

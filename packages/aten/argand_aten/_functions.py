@@ -33,6 +33,28 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     return _op["meshgrid"](list(tensors), indexing=indexing)
 
 
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
+    """Products of `a` and `b` summed over pairs of dimensions.
+
+    Args:
+      dims: how many of the last dimensions of `a` and the first of `b`, or two lists of dimensions (also as a tensor of two rows).
+
+    Raises:
+      RuntimeError: when the dimensions do not fit.
+    """
+    if isinstance(dims, Tensor):
+        dims = dims.tolist() if dims.numel() > 1 else int(dims.item())
+    if isinstance(dims, (tuple, list)):
+        first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
+    else:
+        if dims < 0 or dims > min(a.ndim, b.ndim):
+            raise RuntimeError(f"tensordot: got dims={dims} for tensors of {a.ndim} and {b.ndim} dimensions, expected 0 to the fewer")
+        first, second = list(range(a.ndim - dims, a.ndim)), list(range(dims))
+    if out is not None:
+        return _op["tensordot"](a, b, first, second, out=out)
+    return _op["tensordot"](a, b, first, second)
+
+
 def einsum(equation: str, *operands: Any) -> Tensor:
     """Sums of products by Einstein's convention, operands from left to right.
 

@@ -87,3 +87,158 @@ def test_errors():
         run("linalg_lu_factor", np.eye(2), pivot=False)
     with pytest.raises(RuntimeError, match="got pivot 7"):
         run("linalg_lu_solve", np.eye(2), np.array([7, 2], np.int32), np.ones((2, 1)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_qr(shape, dtype):
+    a = matrix(shape, dtype)
+    for mode in ("reduced", "complete"):
+        q, r = run("linalg_qr", a, mode)
+        assert q.shape[-1] == r.shape[-2] == (shape[-2] if mode == "complete" else min(shape[-2:]))
+        close(q @ r, a)
+        close(adjoint(q) @ q, np.broadcast_to(np.eye(q.shape[-1]), (*shape[:-2], q.shape[-1], q.shape[-1])))
+        np.testing.assert_array_equal(np.tril(r, -1), np.zeros_like(r))
+    empty, only = run("linalg_qr", a, "r")
+    assert empty.shape == (0,)
+    np.testing.assert_array_equal(only, run("linalg_qr", a)[1])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [s for s in SHAPES if s[-2] >= s[-1]])
+def test_householder(shape, dtype):
+    a = matrix(shape, dtype)
+    reflectors, tau = run("geqrf", a)
+    q = run("linalg_householder_product", reflectors, tau)
+    close(q @ np.triu(reflectors)[..., : shape[-1], :], a)
+    c = matrix((*shape[:-1], 2), dtype, 1)
+    full = run("linalg_qr", a, "complete")[0]
+    if shape[-1]:
+        close(run("ormqr", reflectors, tau, c), full @ c)
+        close(run("ormqr", reflectors, tau, adjoint(c), False, True), adjoint(c) @ adjoint(full))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_svd(shape, dtype):
+    a = matrix(shape, dtype)
+    k = min(shape[-2:])
+    for full in (False, True):
+        u, s, vh = run("linalg_svd", a, full)
+        assert s.dtype == np.zeros(0, dtype).real.dtype
+        assert u.shape[-1] == (shape[-2] if full else k) and vh.shape[-2] == (shape[-1] if full else k)
+        close((u[..., :k] * s[..., None, :]) @ vh[..., :k, :], a)
+        close(adjoint(u) @ u, np.broadcast_to(np.eye(u.shape[-1]), (*shape[:-2], u.shape[-1], u.shape[-1])))
+        close(vh @ adjoint(vh), np.broadcast_to(np.eye(vh.shape[-2]), (*shape[:-2], vh.shape[-2], vh.shape[-2])))
+        assert (np.diff(s) <= 0).all()
+    u, s, v = run("svd", a)
+    close((u * s[..., None, :]) @ adjoint(v), a)
+    assert run("svd", a, compute_uv=False)[0].shape == (*shape[:-1], shape[-2])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SQUARE)
+def test_eigh(shape, dtype):
+    a = matrix(shape, dtype)
+    a = a + adjoint(a)
+    for uplo in "LU":
+        half = np.tril(a) if uplo == "L" else np.triu(a)
+        w, v = run("linalg_eigh", half, uplo)
+        close((v * w[..., None, :]) @ adjoint(v), a)
+        assert (np.diff(w) >= 0).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SQUARE)
+def test_eig(shape, dtype):
+    a = matrix(shape, dtype)
+    w, v = run("linalg_eig", a)
+    assert w.dtype == v.dtype == (np.complex64 if dtype in ("float32", "complex64") else np.complex128)
+    close(a @ v, v * w[..., None, :])
+    np.testing.assert_allclose(np.linalg.norm(v, axis=-2), np.ones(shape[:-1]), atol=1e-5)
+    close(np.sort_complex(run("linalg_eigvals", a).round(3)), np.sort_complex(w.round(3)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("driver", ["gels", "gelsy", "gelsd", "gelss", None])
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (2, 4, 4), (2, 5, 2)])
+def test_lstsq(shape, driver, dtype):
+    a, b = matrix(shape, dtype), matrix((*shape[:-1], 2), dtype, 1)
+    x, residuals, rank, values = run("linalg_lstsq", a, b, driver=driver)
+    close(x, np.linalg.pinv(a) @ b)
+    if shape[-2] > shape[-1] and driver in ("gels", "gelsd", "gelss"):
+        close(residuals, (np.abs(a @ x - b) ** 2).sum(-2))
+    else:
+        assert residuals.shape == (0,)
+    assert rank.shape == ((0,) if driver == "gels" else shape[:-2]) and (rank == min(shape[-2:])).all()
+    assert values.shape == ((*shape[:-2], min(shape[-2:])) if driver in ("gelsd", "gelss") else (0,))
+    vector = run("linalg_lstsq", a, b[..., 0], driver=driver)[0]
+    close(vector, x[..., 0])
+
+
+def test_lstsq_of_a_low_rank():
+    a = np.array([[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
+    b = np.array([1.0, 2.0, 3.0])
+    for driver in ("gelsy", "gelsd", "gelss"):
+        x, residuals, rank, _ = run("linalg_lstsq", a, b, driver=driver)
+        np.testing.assert_allclose(x, [1.0, 1.0], atol=1e-12)
+        assert rank == 1 and residuals.shape == (0,)
+    with pytest.raises(RuntimeError, match="driver"):
+        run("linalg_lstsq", a, b, driver="gesv")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("hermitian", [True, False])
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4, 4), (0, 0)])
+def test_ldl(shape, hermitian, dtype):
+    a = matrix(shape, dtype)
+    a = a + (adjoint(a) if hermitian else np.swapaxes(a, -1, -2))
+    ld, pivots = run("linalg_ldl_factor", a, hermitian=hermitian)
+    b = matrix((*shape[:-1], 2), dtype, 1)
+    close(a @ run("linalg_ldl_solve", ld, pivots, b, hermitian=hermitian), b)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [1e-3, 0.1, 1.0, 3.0, 30.0])
+def test_matrix_exp(size, dtype):
+    """Against the eigenvectors of a normal matrix, for every degree and number of squarings."""
+    a = matrix((4, 4), dtype)
+    a = a - adjoint(a)  # i times Hermitian: exp is unitary
+    a = (a * (size / np.abs(a).sum(-2).max())).astype(dtype)
+    w, v = np.linalg.eigh(1j * a.astype(np.complex128))
+    expected = (v * np.exp(-1j * w)) @ adjoint(v)
+    close(run("linalg_matrix_exp", a), expected if dtype.startswith("complex") else expected.real)
+    assert np.isnan(run("linalg_matrix_exp", np.full((2, 2), np.nan))).all()
+
+
+def test_values_that_are_not_finite():
+    bad = np.array([[1.0, np.nan], [np.nan, 1.0]])
+    for name in ("linalg_svdvals", "linalg_eigvalsh"):
+        with pytest.raises(c10.errors.LinAlgError, match="not finite"):
+            run(name, bad)
+    with pytest.raises(RuntimeError, match="expected finite"):
+        run("linalg_eigvals", bad)
+
+
+def test_ranks_and_bounds():
+    a = np.diag([4.0, 2.0, 1e-3, 0.0])
+    assert run("linalg_matrix_rank", a) == 3
+    assert run("linalg_matrix_rank", a, 0.5) == 2
+    assert run("linalg_matrix_rank", a, atol=3.0) == 1
+    assert run("linalg_matrix_rank", a, rtol=0.4) == 2
+    assert run("linalg_matrix_rank", a, np.array([0.5, 3.0])).tolist() == [2, 1]
+    np.testing.assert_allclose(run("linalg_pinv", a, 0.01), np.diag([0.25, 0.5, 0, 0]))
+    np.testing.assert_allclose(run("linalg_pinv", a), np.diag([0.25, 0.5, 1e3, 0]))
+    assert run("linalg_cond", np.zeros((2, 2)), 1) == np.inf
+
+
+def test_powers_and_products():
+    a = matrix((3, 3), "float64")
+    close(run("matrix_power", a, -3), np.linalg.matrix_power(a, -3))
+    with pytest.raises(RuntimeError, match="square"):
+        run("matrix_power", np.ones((2, 3)), 2)
+    parts = [matrix(s, "float64", i) for i, s in enumerate([(5, 2), (2, 7), (7, 3), (3, 4), (4, 1)])]
+    found = ops.linalg_multi_dot([c10.from_numpy(p) for p in parts]).numpy()
+    close(found, np.linalg.multi_dot(parts))
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        ops.linalg_multi_dot([c10.from_numpy(parts[0]), c10.from_numpy(parts[0])])

@@ -660,11 +660,15 @@ def pointwise_dtype(
 
 
 def reduction_dtype(rule: Any, given: Any, dtype: Any) -> Any:
-    """`given`: the dtype= argument. `rule`: None, a dtype, accumulate, accumulate_float or self."""
+    """`given`: the dtype= argument. `rule`: None, a dtype, accumulate, accumulate_float, real, complex or self."""
     if given is not None:
         return given
     if rule == "accumulate":
         return accumulate_dtype(dtype)
     if rule == "accumulate_float":
         return accumulate_float_dtype(dtype)
+    if rule == "real":
+        return real_dtype(dtype)
+    if rule == "complex":
+        return complex_dtype(dtype)
     return dtype if rule is None or rule == "self" else rule

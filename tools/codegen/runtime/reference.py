@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import fft as sfft  # noqa: F401
 from scipy import special as special
 
 inf, nan = math.inf, math.nan
@@ -228,3 +229,37 @@ def reduced(loss: Array, reduction: Any) -> Array:
     if reduction in (0, "none"):
         return loss
     return loss.mean() if reduction in (1, "mean") else loss.sum()
+
+
+def vector_norm(x: Array, ord: float = 2, dim: Any = None, keepdim: bool = False) -> Array:
+    over = axes(np.ndim(x), dim)
+    size = np.abs(x)
+    if ord in (inf, -inf):
+        return (np.max if ord > 0 else np.min)(size, axis=over, keepdims=keepdim)
+    if ord == 0:
+        return np.sum(size != 0, axis=over, keepdims=keepdim).astype(size.dtype)
+    return np.sum(size**ord, axis=over, keepdims=keepdim) ** (1 / ord)
+
+
+def matrix_norm(x: Array, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False) -> Array:
+    return np.linalg.norm(x, ord, axis=tuple(dim), keepdims=keepdim)
+
+
+def fftn(transform: Callable[..., Array], x: Array, s: Any, dim: Any, norm: Any) -> Array:
+    """A transform of NumPy or SciPy over several dimensions; -1 in `s` is the size that there is."""
+    x = np.asarray(x)
+    if s is None:
+        return transform(x, axes=None if dim is None else tuple(dim), norm=norm)
+    over = tuple(range(x.ndim - len(s), x.ndim)) if dim is None else tuple(dim)
+    half = transform.__name__ in ("irfftn", "hfftn")
+    sizes = [x.shape[d] if n == -1 else n for n, d in zip(s, over, strict=True)]
+    if half and s[-1] == -1:
+        sizes[-1] = 2 * (x.shape[over[-1]] - 1)
+    return transform(x, tuple(sizes), axes=over, norm=norm)
+
+
+def gamma_grad(a: Array, x: Array) -> Array:
+    """dx/da of the gamma distribution at a constant value of its distribution function."""
+    step = 1e-5 * a
+    slope = (special.gammainc(a + step, x) - special.gammainc(a - step, x)) / (2 * step)
+    return -slope / np.exp((a - 1) * np.log(x) - x - special.gammaln(a))
