@@ -9,6 +9,15 @@ namespace argand::package {
 namespace {
 
 constexpr int64_t kVersion = 1;
+// A larger bound is none, and a product of two stays below 2^63.
+constexpr int64_t kLargest = 1ll << 31;
+
+int64_t small(const Json& number) {
+  const int64_t value = number.integer();
+  if (value < -kLargest || value > kLargest)
+    fail(ARGAND_PACKAGE_DAMAGED, "its manifest is damaged: got %lld in a size", static_cast<long long>(value));
+  return value;
+}
 
 int index(const Json& number, size_t n, const char* what) {
   const int64_t i = number.integer();
@@ -31,8 +40,8 @@ void check_header(const Json& data) {
 Size read_size(const Json& data, size_t n_dimensions) {
   if (data.kind() == Json::Kind::kInteger) return {-1, 0, data.integer()};
   const auto& parts = data.items();
-  if (parts.size() != 3 || parts[1].integer() < 1) fail(ARGAND_PACKAGE_DAMAGED, "its manifest is damaged: got a size that is none");
-  return {std::max(0, index(parts[0], n_dimensions, "dimension")), parts[1].integer(), parts[2].integer()};
+  if (parts.size() != 3 || small(parts[1]) < 1) fail(ARGAND_PACKAGE_DAMAGED, "its manifest is damaged: got a size that is none");
+  return {std::max(0, index(parts[0], n_dimensions, "dimension")), parts[1].integer(), small(parts[2])};
 }
 
 Input read_input(const Json& data, size_t n_dimensions) {
@@ -66,7 +75,8 @@ Manifest read_manifest(std::string_view text) {
   for (const auto& [tier, name] : data["libraries"].members()) made.libraries[tier.empty() ? -1 : tier[0] - '0'] = name.text();
   for (const Json& dimension : data["dimensions"].items()) {
     const Json& high = dimension["high"];
-    made.dimensions.push_back({dimension["name"].text(), dimension["low"].integer(), high.is_null() ? -1 : high.integer()});
+    const bool bounded = !high.is_null() && high.integer() <= kLargest;
+    made.dimensions.push_back({dimension["name"].text(), small(dimension["low"]), bounded ? small(high) : -1});
   }
   for (const Json& input : data["inputs"].items()) made.inputs.push_back(read_input(input, made.dimensions.size()));
   for (const Json& target : data["results"].items()) made.results.push_back({index(target, made.inputs.size(), "input")});

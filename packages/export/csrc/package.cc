@@ -399,17 +399,20 @@ void* load_runtime_library(const char* path, const char* name) {
 }  // namespace
 
 // ---- the C functions -------------------------------------------------------------------------------------------------------
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+#define ABI TEXT(ARGAND_ABI_VERSION)
 #define PUBLIC extern "C" __attribute__((visibility("default")))
 
 PUBLIC const ArgandApi* argand_package_runtime(const char* c10, const char* aten, const char* blas) {
   const ArgandApi* api = nullptr;
   const int status = guarded(nullptr, [&] {
-    void* library = load_runtime_library(c10, "libargand_c10.so.2");
+    void* library = load_runtime_library(c10, "libargand_c10.so." ABI);
     const auto get = reinterpret_cast<const ArgandApi* (*)()>(dlsym(library, "argand_api"));
     const ArgandApi* found = get ? get() : nullptr;
     if (!found || found->abi_version != ARGAND_ABI_VERSION)
       fail(ARGAND_RUNTIME_ERROR, "package: libargand_c10 is of another version, expected ABI %d", ARGAND_ABI_VERSION);
-    library = load_runtime_library(aten, "libargand_aten.so.2");
+    library = load_runtime_library(aten, "libargand_aten.so." ABI);
     const auto init = reinterpret_cast<int (*)(const ArgandApi*)>(dlsym(library, "argand_aten_init"));
     const auto set_blas = reinterpret_cast<int (*)(const char*)>(dlsym(library, "argand_aten_set_blas"));
     if (!init || !set_blas) fail(ARGAND_RUNTIME_ERROR, "package: libargand_aten is of another version");

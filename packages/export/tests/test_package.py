@@ -353,3 +353,11 @@ def test_the_digest_is_of_the_manifest(packed: tuple[Path, str]) -> None:
         assert hashlib.sha256(manifest).hexdigest() == digest
         for name, stated in json.loads(manifest)["files"].items():
             assert hashlib.sha256(archive.read(name)).hexdigest() == stated
+
+
+def test_a_bound_that_is_none(tmp_path: Path) -> None:
+    made = type("Made", (Module,), {"forward": lambda self, x: x + 1})()
+    n = Dim("n", max=sys.maxsize)
+    program = export(made, (aten.ones(4),), dynamic_shapes=({0: 2 * n},))
+    package(program, tmp_path / "p.ag2p")
+    assert load_package(tmp_path / "p.ag2p")(aten.ones(6)).tolist() == [2.0] * 6
