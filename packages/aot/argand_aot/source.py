@@ -85,6 +85,7 @@ class Source:
                 everything = joint.backward([True] * len(joint.differentiable_results))
                 for rewrite in self._joint_passes:
                     rewrite(joint)
+                joint.note_forward()
             _show_joint(joint)
             with metrics.timed("partition"):
                 self._chosen = partition(joint, everything)

@@ -182,6 +182,13 @@ class Simulation:
             return getattr(c10, value.name) if value.kind == "dtype" else c10.device("cpu")
         return [self.argument(v) for v in value] if isinstance(value, tuple) else value
 
+    def laid_out(self, name: str, result: c10.Tensor) -> c10.Tensor:
+        """An operator's result with the strides that the program expects, as the executor brings it there."""
+        strides = [self.number(s) for s in self.geometry[name].strides]
+        if not result.numel() or list(result.stride()) == strides:
+            return result
+        return at.empty_strided(list(result.shape), strides, dtype=result.dtype).copy_(result)
+
     def extern(self, step: ExternStep) -> None:
         from argand_fx.schema import overload, schema_of
 
@@ -194,7 +201,7 @@ class Simulation:
         results = results if isinstance(results, (list, tuple)) else [results]
         for name, result in zip(step.outputs, results, strict=True):
             if isinstance(name, str):
-                self.memory[name] = _flat(result)
+                self.memory[name] = _flat(self.laid_out(name, result))
 
 
 def _flat(tensor: c10.Tensor) -> Any:

@@ -130,3 +130,40 @@ def test_scores_that_the_caller_gets_keep_their_layout() -> None:
     np.testing.assert_array_equal(
         made.detach().to(c10.float32).numpy(), wanted.detach().to(c10.float32).numpy()
     )
+
+
+def heads(o: Any, x: Any, w: Any, out: Any) -> Any:
+    """Attention over two heads of eight features, with what joins them."""
+    parts = [o.slice(o.linear(x, w, None), 2, i * WIDTH, (i + 1) * WIDTH) for i in range(3)]
+    q, k, v = (o.transpose(o.view(p, [2, 3, 2, 8]), 1, 2) for p in parts)
+    y = o.attention(q, k, v, None, True, 0.25)[0]
+    joined = o.view(o.clone(o.transpose(y, 1, 2), memory_format=0), [2, 3, WIDTH])
+    return o.sum(o.mul(o.linear(joined, out, None), x))
+
+
+def test_heads_are_joined_without_copies() -> None:
+    rng = np.random.default_rng(1)
+    shapes = ((2, 3, WIDTH), (3 * WIDTH, WIDTH), (WIDTH, WIDTH))
+    inputs = [
+        at.from_numpy(rng.standard_normal(s).astype(np.float32)).requires_grad_(True)
+        for s in shapes
+    ]
+    loss, specs = run(heads, inputs)
+    wanted = heads(Ops(), *inputs)
+    np.testing.assert_allclose(loss.detach().numpy(), wanted.detach().numpy(), rtol=1e-5)
+    for found, expected in zip(gradients(loss, inputs), gradients(wanted, inputs), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    assert not [k for spec in specs for k in spec.launched() if "clone" in k.comment]
+
+
+def test_results_of_attention_keep_their_layout() -> None:
+    def body(o: Any, x: Any) -> Any:
+        q = o.transpose(x, 1, 2)
+        return o.attention(q, q, q, None, False, 0.5)[0]
+
+    x = at.from_numpy(np.random.default_rng(2).standard_normal((1, 3, 2, 4)).astype(np.float32))
+    made, _ = run(body, [x.requires_grad_(True)])
+    assert made.is_contiguous()
+    np.testing.assert_allclose(
+        made.detach().numpy(), body(Ops(), x).detach().numpy(), rtol=1e-5, atol=1e-6
+    )

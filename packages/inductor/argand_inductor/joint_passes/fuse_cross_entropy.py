@@ -28,7 +28,6 @@ def fuse_cross_entropy(joint: Joint) -> None:
             users = _users_of(joint, node)
             if users is not None:
                 _Rewrite(joint, node).run(*users)
-    joint.note_forward()
 
 
 def _is(node: Node, name: str) -> bool:

@@ -15,6 +15,7 @@ from argand_c10.rules import rules_of
 from argand_fx import Node
 from argand_fx.shapes import FakeTensor
 from argand_inductor.codegen.backend import backend_class
+from argand_inductor.joint_passes.layouts import SAME_ROWS, TURNED, can_follow, lay_out
 from argand_inductor.loop_ir import HALF
 from argand_inductor.lowering import matrix
 from argand_inductor.lowering.tensors import dtype_name
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 _ROW = 64  # elements of which rows become multiples: 128 bytes, a line of the cache; as the kernels' masks (codegen/triton/reads.py)
 _PRODUCTS = {"mm": (0, 1), "linear": (0, 1)}  # operator: places of its operands
-_SAME_ROWS = ("view", "_unsafe_view")  # views that keep rows whole
-_TURNED = ("transpose", "t", "permute")
 
 
 def pad_rows(joint: Joint) -> None:
@@ -63,7 +62,7 @@ def _is_plain(node: Node) -> bool:
 
 def _source(node: Node) -> Node:
     """What a chain of views is a view of."""
-    while getattr(node.target, "name", "") in (*_SAME_ROWS, *_TURNED):
+    while getattr(node.target, "name", "") in (*SAME_ROWS, *TURNED):
         node = node.args[0]
     return node
 
@@ -78,7 +77,7 @@ def _pad(joint: Joint, node: Node) -> None:
     old: FakeTensor = node.meta["val"]
     if not old.shape or old.shape[-1] % matrix.UNIT == 0 or not old.is_contiguous():
         return
-    if dtype_name(old.dtype) not in HALF or not _can_follow(joint, node, old.shape[-1]):
+    if dtype_name(old.dtype) not in HALF or not can_follow(joint, node, old.shape[-1]):
         return
     row = -(-old.shape[-1] // _ROW) * _ROW
     strides, step = [1], row
@@ -86,45 +85,5 @@ def _pad(joint: Joint, node: Node) -> None:
         strides.append(step)
         step *= size
     strides += [step] * (len(old.shape) > 1)
-    builder = joint.builder
-    made = FakeTensor(
-        old.shape, strides[::-1], 0, old.dtype, old.device, node=node, builder=builder
-    )
-    node.meta["val"], node.meta["zero_gaps"] = made, True
-    _rebuild_views(joint, node)
-
-
-def _can_follow(joint: Joint, node: Node, columns: int) -> bool:
-    """Whether no result of the graph, and no view that takes rows apart, depends on the layout."""
-    if node in joint.result_set:
-        return False
-    for user in node.users:
-        if not isinstance(user.target, Operator) or not user.target.is_view:
-            continue
-        name = user.target.name
-        if name in _TURNED and not any(_is_view(n) for n in user.users):
-            if user in joint.result_set:
-                return False
-        elif name not in _SAME_ROWS or user.meta["val"].shape[-1:] != (columns,):
-            return False
-        elif not _can_follow(joint, user, columns):
-            return False
-    return True
-
-
-def _is_view(node: Node) -> bool:
-    return isinstance(node.target, Operator) and node.target.is_view
-
-
-def _rebuild_views(joint: Joint, node: Node) -> None:
-    """Views again, with the strides that they now have."""
-    for user in [n for n in node.users if _is_view(n)]:
-        builder = joint.builder
-        builder.location, builder.stack = user.meta.get("location"), user.meta.get("stack")
-        values = [a.meta["val"] if isinstance(a, Node) else a for a in user.args]
-        with joint.graph.inserting_before(user):
-            made = builder.call(user.target, values, user.kwargs)
-        if user.target.name in _SAME_ROWS:
-            made.node.meta["zero_gaps"] = True
-        joint.replace(user, made.node)
-        _rebuild_views(joint, made.node)
+    node.meta["zero_gaps"] = True
+    lay_out(joint, node, strides[::-1])
