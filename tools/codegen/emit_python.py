@@ -103,7 +103,7 @@ def emit_shapes(registry: Registry, family: str) -> str:
     shapes: dict[str, str] = {}
     dtypes: dict[str, str] = {}
     for op in registry.family(family):
-        if op.is_inplace:
+        if op.is_inplace and op.shape is None:
             continue
         shape, dtype = shape_function(op), dtype_function(op)
         if shape is not None:

@@ -4,9 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from argand_c10 import Tensor
+from argand_c10 import Size, Tensor
 
 from argand_aten import _C
+
+__all__ = [
+    "allclose",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "block_diag",
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "cartesian_prod",
+    "einsum",
+    "equal",
+    "get_device",
+    "is_conj",
+    "is_neg",
+    "is_nonzero",
+    "is_same_size",
+    "is_signed",
+    "meshgrid",
+    "nonzero",
+    "tensordot",
+]
 
 _op = _C.operators
 
@@ -28,9 +50,110 @@ def allclose(
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Coordinate grids from vectors, given one by one or as one list; `indexing` is "ij" or "xy"."""
+    return _op["meshgrid"](_listed(tensors), indexing=indexing)
+
+
+def _listed(tensors: tuple[Any, ...]) -> list[Any]:
+    """Tensors that were given one by one, or as one list."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
-        tensors = tuple(tensors[0])
-    return _op["meshgrid"](list(tensors), indexing=indexing)
+        return list(tensors[0])
+    return list(tensors)
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """A view of a tensor with at least one dimension; of several tensors (or a list), a tuple of such views."""
+    return _op["atleast_1d"](tensors[0] if len(tensors) == 1 else tensors)
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """A view of a tensor with at least two dimensions; of several tensors (or a list), a tuple of such views."""
+    return _op["atleast_2d"](tensors[0] if len(tensors) == 1 else tensors)
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """A view of a tensor with at least three dimensions; of several tensors (or a list), a tuple of such views."""
+    return _op["atleast_3d"](tensors[0] if len(tensors) == 1 else tensors)
+
+
+def block_diag(*tensors: Any) -> Tensor:
+    """A matrix with the given matrices on its diagonal, zeros elsewhere; vectors count as rows."""
+    return _op["block_diag"](list(tensors))
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+    """Views of all tensors, expanded to their common shape."""
+    return _op["broadcast_tensors"](_listed(tensors))
+
+
+def cartesian_prod(*tensors: Any) -> Tensor:
+    """All tuples with one element of each vector, one a row."""
+    return _op["cartesian_prod"](_listed(tensors))
+
+
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that tensors of the given shapes (ints or sequences of ints) have in common.
+
+    Raises:
+      RuntimeError: where sizes differ and neither is 1.
+    """
+    found: list[int] = []
+    for shape in shapes:
+        sizes = [shape] if isinstance(shape, int) else list(shape)
+        found = [1] * (len(sizes) - len(found)) + found
+        for i, n in enumerate(sizes, len(found) - len(sizes)):
+            if n < 0:
+                raise RuntimeError(f"broadcast_shapes: got the size {n}, expected none below 0")
+            if n != found[i] and 1 not in (n, found[i]):
+                raise RuntimeError(
+                    "Shape mismatch: objects cannot be broadcast to a single shape: "
+                    f"got {', '.join(str(s) for s in shapes)}"
+                )
+            found[i] = n if found[i] == 1 else found[i]
+    return Size(found)
+
+
+def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
+    """The indices of the nonzero elements: one row each, or with `as_tuple` one tensor per dimension."""
+    if as_tuple:
+        return _op["nonzero_tuple"](input)
+    return _op["nonzero"](input) if out is None else _op["nonzero"](input, out=out)
+
+
+def is_conj(input: Tensor) -> bool:
+    """False: conjugates are computed at once."""
+    return False
+
+
+def is_neg(input: Tensor) -> bool:
+    """False: negatives are computed at once."""
+    return False
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Whether the one element is not zero.
+
+    Raises:
+      RuntimeError: when there is not exactly one element.
+    """
+    if input.numel() != 1:
+        found = "no values" if input.numel() == 0 else "more than one value"
+        raise RuntimeError(f"is_nonzero: got a tensor with {found}, expected one: its truth is ambiguous")
+    return bool(input.item() != 0)
+
+
+def is_signed(input: Tensor) -> bool:
+    """Whether the tensor's dtype has negative numbers."""
+    return input.dtype.is_signed
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same shape."""
+    return input.shape == other.shape
+
+
+def get_device(input: Tensor) -> int:
+    """The index of the tensor's device; -1 for the CPU."""
+    return input.get_device()
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
@@ -66,8 +189,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     Raises:
       RuntimeError: when the equation does not fit the operands.
     """
-    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
-        operands = tuple(operands[0])
+    operands = tuple(_listed(operands))
     left, _, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(operands):

@@ -83,6 +83,86 @@ def _new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = Non
     return made
 
 
+def _change_geometry(name: str) -> Callable[..., Tensor]:
+    """The in-place form of the view operator `name`."""
+    operator = _op[name]
+
+    def change(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        view = operator(self.detach(), *args, **kwargs)
+        return _op["as_strided_"](self, view.shape, view.stride(), view.storage_offset())
+
+    change.__name__ = name + "_"
+    change.__doc__ = f"`{name}` in place: the tensor itself gets the view's geometry."
+    return change
+
+
+def _nonzero(self: Tensor, *, as_tuple: bool = False) -> Any:
+    """The indices of the nonzero elements: one row each, or with `as_tuple` one tensor per dimension."""
+    return _functions.nonzero(self, as_tuple=as_tuple)
+
+
+def _refuse_history(self: Tensor, name: str) -> None:
+    if self.requires_grad:
+        raise RuntimeError(f"{name}: got a tensor that requires grad, expected one without; use .detach() first")
+    if not self.is_cpu:
+        raise TypeError(f"{name}: got a tensor on {self.device}, expected one in host memory; use .cpu() first")
+
+
+def _apply(self: Tensor, callable: Callable[..., Any]) -> Tensor:
+    """Replaces each element by `callable(element)`, one by one in Python."""
+    return _mapped(self, (), callable, "apply_")
+
+
+def _map(self: Tensor, tensor: Tensor, callable: Callable[..., Any]) -> Tensor:
+    """Replaces each element by `callable(element, element of tensor)`, one by one in Python."""
+    return _mapped(self, (tensor,), callable, "map_")
+
+
+def _map2(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> Tensor:
+    """Replaces each element by `callable(element, element of x, element of y)`, one by one in Python."""
+    return _mapped(self, (x, y), callable, "map2_")
+
+
+def _mapped(self: Tensor, others: tuple[Tensor, ...], callable: Callable[..., Any], name: str) -> Tensor:
+    for t in (self, *others):
+        _refuse_history(t, name)
+        if t.dtype != self.dtype:
+            raise TypeError(f"{name}: got tensors of {self.dtype} and {t.dtype}, expected the same dtype")
+    columns = [t.expand(self.shape).reshape(-1).tolist() for t in (self, *others)]
+    values = [callable(*row) for row in zip(*columns, strict=True)]
+    return self.copy_(argand_c10.tensor(values, dtype=self.dtype).reshape(self.shape))
+
+
+def _reversed(self: Tensor) -> Tensor:
+    """The tensor with its first dimension in reverse order."""
+    return self if self.ndim == 0 else _op["flip"](self, [0])
+
+
+def _dim_order(self: Tensor) -> tuple[int, ...]:
+    """The dimensions as they lie in memory, outermost first."""
+    return tuple(sorted(range(self.ndim), key=lambda d: -self.stride(d)))
+
+
+def _is_set_to(self: Tensor, tensor: Tensor) -> bool:
+    """Whether both tensors are the same elements of the same memory in the same shape."""
+    return (
+        self.data_ptr() == tensor.data_ptr()
+        and self.dtype == tensor.dtype
+        and self.shape == tensor.shape
+        and self.stride() == tensor.stride()
+    )
+
+
+def _new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+    """An uninitialised tensor of the given size, or one of the given data, with the dtype of `self`."""
+    device = self.device if device is None else device
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        return _op["alias"](args[0])
+    if len(args) == 1 and isinstance(args[0], (list, tuple)) and not isinstance(args[0], argand_c10.Size):
+        return argand_c10.tensor(args[0], dtype=self.dtype, device=device)
+    return _op["new_empty"](self, list(args[0]) if args and not isinstance(args[0], int) else list(args or (0,)), device=device)
+
+
 def _contains(self: Tensor, item: Any) -> bool:
     """Whether any element equals `item`."""
     return bool(_op["any"](_op["eq"](self, item)))
@@ -109,4 +189,18 @@ def install(add: Callable[[str, Any], None]) -> None:
     add("equal", _functions.equal)
     add("allclose", _functions.allclose)
     add("new_tensor", _new_tensor)
+    for name in ("transpose", "t", "swapaxes", "swapdims", "squeeze", "unsqueeze"):
+        add(name + "_", _change_geometry(name))
+    for name in ("is_conj", "is_neg", "is_nonzero"):
+        add(name, getattr(_functions, name))
+    for name in ("is_mkldnn", "is_mps", "is_mtia", "is_nested", "is_sparse_csr", "is_vulkan", "is_xla", "is_xpu"):
+        add(name, property(lambda self: False))
+    add("apply_", _apply)
+    add("map_", _map)
+    add("map2_", _map2)
+    add("nonzero", _nonzero)
+    add("dim_order", _dim_order)
+    add("is_set_to", _is_set_to)
+    add("new", _new)
+    add("__reversed__", _reversed)
     add("__contains__", _contains)

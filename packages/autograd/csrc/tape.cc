@@ -6,6 +6,7 @@
 #include "packages/autograd/csrc/history.h"
 #include "packages/autograd/csrc/op_node.h"
 #include "packages/autograd/csrc/tensor_ops.h"
+#include "packages/autograd/csrc/view_nodes.h"
 
 namespace argand::autograd {
 
@@ -246,6 +247,24 @@ int detach_kernel(const ArgandOperator*, uint64_t, const ArgandValue* args, Arga
   return guarded([&] { give(rets[0], detach(args[0].t)); });
 }
 
+// as_strided_ makes its tensor what as_strided gives; the tensor takes that view's place in the history.
+int as_strided_in_place(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets) {
+  return guarded([&] {
+    ArgandTensor* self = args[0].t;
+    ArgandThreadState* state = api->thread_state();
+    if (!state->grad_mode || state->inference_mode || !requires_grad(self)) return check(redispatch_below(op, keys, args, rets, state));
+    check_inplace(op->name, self, false);
+    NodeRef node;
+    if (!self->base) {
+      ArgandValue made[1] = {};
+      check(api->call(api->op_find("as_strided"), args, made));
+      node = NodeRef::borrow(grad_fn(take_tensor(made[0]).get()));
+    }
+    check(redispatch_below(op, keys, args, rets, state));
+    set_history(self, node ? node : make_view_node(self, gradient_edge(self->base)), 0);
+  });
+}
+
 }  // namespace
 
 void register_derivatives(const Derivative* first, size_t n) {
@@ -259,6 +278,8 @@ void register_derivatives(const Derivative* first, size_t n) {
 
 void install_tape() {
   check(api->set_fallback(ARGAND_KEY_AUTOGRAD, tape_fallback));
+  if (ArgandOperator* geometry = api->op_find("as_strided_"))
+    check(api->op_set_kernel(geometry, ARGAND_KEY_AUTOGRAD, as_strided_in_place, nullptr));
   // A detached tensor is no view: it must not follow its source when that gets a history by an in-place change.
   ArgandOperator* op = api->op_find("detach");
   if (!op) return;

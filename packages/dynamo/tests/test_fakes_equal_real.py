@@ -12,6 +12,8 @@ import pytest
 import argand_aten as aten
 import argand_autograd  # noqa: F401  (requires_grad of results)
 import argand_c10 as c10
+from argand_c10.errors import UnsupportedError
+from argand_c10.rules import rules_of
 from argand_fx.shapes import DataDependentError, GraphBuilder, ShapeEnv
 from tools.codegen.runtime import optest
 
@@ -126,11 +128,28 @@ def test_operator(case: optest.Case, symbolic: bool) -> None:
             twins.check(real, fake, (case.name, layout, grad))
 
 
+def resizes(name: str) -> bool:
+    rules = rules_of(name)
+    return rules is not None and rules.shape is not None
+
+
 INPLACE = sorted(
     n
     for n, op in aten.ops.__dict__.items()
-    if op.is_inplace and op.overloads[0].name == n and not n.startswith("fused")
+    if op.is_inplace
+    and op.overloads[0].name == n
+    and not n.startswith("fused")
+    and not resizes(n)
 )
+
+
+def test_a_fake_tensor_keeps_its_sizes() -> None:
+    twins = Twins(False)
+    x = twins.fake(aten.zeros(2, 3))
+    for args in ([(3, 2), (2, 1)], [(6,), (1,), 0]):
+        with pytest.raises(UnsupportedError, match="sizes"):
+            twins.builder.call(aten.ops.as_strided_, [x, *args], {})
+    assert tuple(x.shape) == (2, 3)
 
 
 @pytest.mark.parametrize("name", INPLACE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -83,6 +84,34 @@ def where(c: Array, a: Array, b: Array) -> Array:
 
 def cast(x: Array, dtype: str) -> Array:
     return np.asarray(x).astype("float32" if dtype in ("bfloat16", "float16") else dtype)
+
+
+def along(dim: int, key: Any) -> tuple[Any, ...]:
+    """The index that applies `key` to one dimension and takes all of the others."""
+    every = (slice(None),)
+    return every * dim + (key,) if dim >= 0 else (..., key) + every * (-dim - 1)
+
+
+def scattered(x: Array, dim: int, index: Array, src: Array, op: str, include_self: bool) -> Array:
+    """`x` with the elements of `src` taken into the places along `dim` that `index` names; op: a ufunc's name or mean."""
+    out = x.copy()
+    groups: dict[tuple[int, ...], list[Any]] = {}
+    for at in np.ndindex(*index.shape):
+        place = (*at[:dim], int(index[at]), *at[dim + 1 :])
+        groups.setdefault(place, [x[place]] if include_self else []).append(src[at])
+    for place, values in groups.items():
+        out[place] = np.mean(values) if op == "mean" else getattr(np, op).reduce(values)
+    return out
+
+
+UFUNCS = {"sum": "add", "prod": "multiply", "mean": "mean", "amax": "maximum", "amin": "minimum"}
+
+
+def assigned(x: Array, key: Any, value: Any) -> Array:
+    """A copy of `x` with `value` at `key`."""
+    out = x.copy()
+    out[key] = value
+    return out
 
 
 def axes(ndim: int, dim: Any) -> tuple[int, ...]:

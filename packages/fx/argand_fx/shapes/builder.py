@@ -390,7 +390,7 @@ class GraphBuilder:
         return x
 
     def _apply(self, spec: _Spec, values: list[Any]) -> Any:
-        if spec.inplace:
+        if spec.inplace and spec.composite is None:
             if spec.out_of is not None and "out" in spec.schema.index:
                 return self._apply_out(spec, values)
             return self._apply_inplace(spec, values)
@@ -406,6 +406,10 @@ class GraphBuilder:
                 if str(error).startswith(f"{spec.name}: "):
                     raise
                 raise DataDependentError(f"{spec.name}: {error}") from None
+            for i in spec.schema.written:  # what the body wrote into was a view of it
+                for t in _tensors_of(values[i]):
+                    if t.base is not None and t.base.requires_grad:
+                        _set_requires_grad(t)
             return _as_results(spec.schema, result) if type(result) is not FakeTensor else result
         result = self._elementwise(spec, values) if spec.pointwise else None
         if result is None:
@@ -502,6 +506,10 @@ class GraphBuilder:
         return node
 
     def _apply_inplace(self, spec: _Spec, values: list[Any]) -> Any:
+        if spec.shape is not None:
+            raise UnsupportedError(
+                f"{spec.name}: changes the sizes of its tensor, which graphs do not hold; use the form that returns a new tensor"
+            )
         written = [x for i in spec.schema.written for x in _tensors_of(values[i])]
         self._check_inplace(spec, values, written)
         grad = self.grad_enabled and spec.differentiable and self._any_grad(spec, values)

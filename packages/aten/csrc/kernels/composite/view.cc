@@ -62,6 +62,23 @@ Tensor view_dtype(const Tensor& self, int dtype) {
   return typed_view(self, sizes, strides, self->offset / ratio, dtype);
 }
 
+void as_strided_(const Tensor& self, IntList size, IntList stride, std::optional<int64_t> storage_offset) {
+  if (size.size() != stride.size())
+    builtins::raise(ARGAND_SHAPE_ERROR, builtins::text("mismatch in length of strides and shape: ", stride, " for ", size));
+  for (int64_t i = 0; i < size.size(); i++) {
+    if (size[i] < 0) builtins::raise(ARGAND_SHAPE_ERROR, builtins::text("sizes must be non-negative, but got ", size));
+    if (stride[i] < 0) builtins::raise(ARGAND_SHAPE_ERROR, builtins::text("strides must be non-negative, but got ", stride));
+  }
+  check(api->tensor_set_geometry(self.get(), static_cast<int32_t>(size.size()), size.ptr, stride.ptr, storage_offset.value_or(self->offset)));
+}
+
+void resize_(const Tensor& self, IntList size, std::optional<int64_t>) {
+  if (self.requires_grad()) builtins::raise(ARGAND_RUNTIME_ERROR, "cannot resize variables that require grad");
+  for (int64_t s : size)
+    if (s < 0) builtins::raise(ARGAND_SHAPE_ERROR, builtins::text("sizes must be non-negative, but got ", size));
+  check(api->tensor_resize(self.get(), static_cast<int32_t>(size.size()), size.ptr));
+}
+
 // The gradient flows to each place once per view element that reads it, and is shared by the input elements that lie there.
 Tensor as_strided_backward(const Tensor& grad, IntList size, IntList stride, int64_t offset, IntList view_size, IntList view_stride, std::optional<int64_t> view_offset) {
   const int64_t at = view_offset.value_or(offset);

@@ -188,6 +188,93 @@ void scatter_add_(const Tensor& self, int64_t dim, const Tensor& index, const Te
 
 namespace {
 
+enum class Combine { kSum, kProd, kMean, kMax, kMin };
+
+Combine combine_named(std::string_view name) {
+  static constexpr std::string_view names[] = {"sum", "prod", "mean", "amax", "amin"};
+  for (int i = 0; i < 5; i++)
+    if (name == names[i]) return static_cast<Combine>(i);
+  fail(ARGAND_RUNTIME_ERROR, "scatter_reduce: reduce argument must be either sum, prod, mean, amax or amin, got %.*s.", static_cast<int>(name.size()),
+       name.data());
+}
+
+template <class C>
+C neutral(Combine how) {
+  using Limits = std::numeric_limits<C>;
+  constexpr C low = Limits::has_infinity ? static_cast<C>(-Limits::infinity()) : Limits::lowest();
+  constexpr C high = Limits::has_infinity ? Limits::infinity() : Limits::max();
+  if (how == Combine::kMax) return low;
+  return how == Combine::kMin ? high : how == Combine::kProd ? C(1) : C(0);
+}
+
+template <class C>
+C combined(Combine how, C a, C b) {
+  switch (how) {
+    case Combine::kProd:
+      return static_cast<C>(a * b);
+    case Combine::kMax:
+      return a != a || a > b ? a : b;  // NaN stays
+    case Combine::kMin:
+      return a != a || a < b ? a : b;
+    default:
+      return static_cast<C>(a + b);
+  }
+}
+
+// Sums of `count[s]` elements become means; integers are rounded towards negative infinity.
+template <class T>
+void divide_by_counts(T* to, const int64_t* count, int64_t n) {
+  for (int64_t i = 0; i < n; i++) {
+    if (count[i] < 2) continue;
+    if constexpr (std::is_integral_v<T>) {
+      const int64_t x = to[i], q = x / count[i];
+      to[i] = static_cast<T>(q - (x % count[i] != 0 && x < 0));
+    } else {
+      to[i] = narrow<T>(widen(to[i]) / static_cast<compute_t<T>>(count[i]));
+    }
+  }
+}
+
+}  // namespace
+
+Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self) {
+  const Combine how = combine_named(reduce);
+  const int64_t d = wrap_dim(dim, self.dim());
+  if (self.dtype() != src.dtype())
+    fail(ARGAND_DTYPE_ERROR, "scatter: Expected self.dtype to be equal to src.dtype, got %s and %s", kDTypeName[self.dtype()], kDTypeName[src.dtype()]);
+  const Tensor i64 = checked_index("scatter_reduce", index, self, d, src), out = clone(self, 0);
+  if (index.numel() == 0) return out;
+  Walk w = make_walk(i64, out, d, src->strides);
+  const bool parallel = lead_with_disjoint(w, d);
+  const int64_t* p = i64.data<int64_t>();
+  Tensor counts;
+  if (how == Combine::kMean) {
+    counts = zeros(out.sizes(), ARGAND_INT64);
+    int64_t* count = counts.data<int64_t>();
+    if (include_self) std::fill_n(count, counts.numel(), 1);
+    walk(w, p, parallel, [&](int64_t s, int64_t) { count[s]++; });
+  }
+  dispatch_real("scatter_reduce", self.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = compute_t<T>;
+    T* to = out.data<T>();
+    const T* from = src.data<T>();
+    const bool as_bool = self.dtype() == ARGAND_BOOL;
+    if (!include_self) {
+      const T start = narrow<T>(as_bool && how == Combine::kMin ? C(1) : neutral<C>(how));
+      walk(w, p, parallel, [&](int64_t s, int64_t) { to[s] = start; });
+    }
+    walk(w, p, parallel, [&](int64_t s, int64_t o) {
+      const C x = combined<C>(how, widen(to[s]), widen(from[o]));
+      to[s] = narrow<T>(as_bool ? static_cast<C>(x != 0) : x);
+    });
+    if (how == Combine::kMean) divide_by_counts(to, counts.data<int64_t>(), out.numel());
+  });
+  return out;
+}
+
+namespace {
+
 Tensor checked_vector(const char* op, const Tensor& index, int64_t limit) {
   check_index_dtype(op, index);
   if (index.dim() > 1) fail(ARGAND_SHAPE_ERROR, "%s: Index is supposed to be a vector, but got %s", op, to_string(index.sizes()).c_str());
