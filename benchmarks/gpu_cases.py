@@ -16,6 +16,14 @@ def _vectors(count: int, names: str) -> Callable[[ModuleType], Names]:
     return lambda torch: {name: torch.randn(count, device=DEVICE) for name in names}
 
 
+def _matrix(rows: int, columns: int) -> Callable[[ModuleType], Names]:
+    return lambda torch: {"x": torch.randn(rows, columns, device=DEVICE)}
+
+
+def _mask(*shape: int) -> Callable[[ModuleType], Names]:
+    return lambda torch: {"x": torch.randn(*shape, device=DEVICE) > 0}
+
+
 def _compiled(
     function: Callable[[Any], Callable[..., Any]], make: Callable[[ModuleType], Names]
 ) -> Callable[[ModuleType], Names]:
@@ -59,6 +67,10 @@ def _add_relu(torch: Any) -> Callable[..., Any]:
     return lambda x, y: torch.relu(x + y)
 
 
+def _bfloat16(make: Callable[[ModuleType], Names]) -> Callable[[ModuleType], Names]:
+    return lambda torch: {name: x.to(torch.bfloat16) for name, x in make(torch).items()}
+
+
 def _square(size: int, dtype: str) -> Callable[[ModuleType], Names]:
     def set_up(torch: ModuleType) -> Names:
         kind = getattr(torch, dtype)
@@ -88,7 +100,18 @@ _ATTENTION = "F.scaled_dot_product_attention(q, k, v, is_causal=True)"
 GPU_CASES: tuple[Case, ...] = (
     _gpu("tiny add", "x + y", _vectors(16, "xy"), 0.8),
     _gpu("add of 64 M", "x + y", _vectors(64 * MILLION, "xy"), 1.0),
-    _gpu("sum of 64 M", "x.sum()", _vectors(64 * MILLION, "x"), 1.0),
+    _gpu("sum of 64 M", "x.sum()", _vectors(64 * MILLION, "x"), 1.1),
+    _gpu("sum of 64 M, bfloat16", "x.sum()", _bfloat16(_vectors(64 * MILLION, "x")), 1.1),
+    _gpu("sum of 8192 columns", "x.sum(0)", _matrix(8192, 8192), 1.1),
+    _gpu("sum of 8192 columns, bfloat16", "x.sum(0)", _bfloat16(_matrix(8192, 8192)), 1.1),
+    _gpu("cumsum of 16 M", "x.cumsum(0)", _vectors(16 * MILLION, "x"), 1.1),
+    _gpu("cumsum of 8192 rows", "x.cumsum(1)", _matrix(8192, 8192), 1.1),
+    _gpu("8192 square plus its transpose", "x + x.T", _matrix(8192, 8192), 1.1),
+    _gpu("sort of 16 M", "x.sort()", _vectors(16 * MILLION, "x"), 1.1),
+    _gpu("sort of 4096 rows of 4096", "x.sort()", _matrix(4096, 4096), 1.1),
+    _gpu("topk 50 of 4096 rows of 4096", "x.topk(50)", _matrix(4096, 4096), 1.1),
+    _gpu("nonzero of 16 M", "x.nonzero()", _mask(16 * MILLION), 1.1),
+    _gpu("argmax of 8192 rows", "x.argmax(1)", _matrix(8192, 8192), 1.1),
     *(
         _gpu(f"{size} GEMM, {dtype}", "x @ y", _square(size, dtype), 1.02)
         for size, dtype in ((8192, "bfloat16"), (4096, "bfloat16"), (4096, "float32"))

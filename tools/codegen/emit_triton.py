@@ -89,23 +89,34 @@ def reduction_kernels(op: Operator) -> tuple[str, str]:
     ]
     parameters = (
         "out, part, x, outputs, count, chunk, total, k1, k2, kx0, kx1, kx2, ko0, ko1, ko2, r1, r2, rx0, rx1, rx2, "
-        "STAGE: tl.constexpr, LAYOUT: tl.constexpr, D: tl.constexpr, Y: tl.constexpr, X: tl.constexpr, ACC: tl.constexpr"
+        "STAGE: tl.constexpr, LAYOUT: tl.constexpr, D: tl.constexpr, Y: tl.constexpr, X: tl.constexpr, ALIGNED: tl.constexpr, ACC: tl.constexpr"
     )
+    place = "r1, r2, rx0, rx1, rx2, LAYOUT, D, X"
     body = [
+        f"@triton.jit\ndef _{name}_take(acc, x, base, live, begin, end, r1, r2, rx0, rx1, rx2,",
+        "    LAYOUT: tl.constexpr, D: tl.constexpr, X: tl.constexpr, STAGE: tl.constexpr, VECTOR: tl.constexpr, ACC: tl.constexpr):",
+        "    for first in range(begin, end, X):",
+        "        r = first + tl.arange(0, X)",
+        "        steps = reduction.place(r, r1, r2, rx0, rx1, rx2, D, LAYOUT == 0)",
+        "        at, inside = reduction.tile(base, steps, live, r < end, LAYOUT, VECTOR)",
+        "        value = tl.load(x + at, mask=inside, other=0)",
+        "        if STAGE != 2:",
+        f"            value = reduction.accumulated(_{name}_map(reduction.element(value, ACC)), ACC)",
+        f"        acc = tl.where(inside, _{name}_combine(acc, value), acc)",
+        "    return acc\n\n",
         f"@triton.jit\ndef {name}_reduce({parameters}):",
+        "    VECTOR: tl.constexpr = 16 // ((x.dtype.element_ty.primitive_bitwidth + 7) // 8) if ALIGNED else 1",
         "    y, live, begin, end = reduction.rows(outputs, count, chunk, Y)",
         "    base = reduction.place(y, k1, k2, kx0, kx1, kx2, D, LAYOUT == 1)",
         f"    initial = reduction.start({_start(op.reduce.init)}, ACC)",
         "    acc = tl.full((Y, X), 0, ACC) + initial",
-        "    for first in range(begin, end, X):",
-        "        r = first + tl.arange(0, X)",
-        "        inside = live[:, None] & (r < end)[None, :]",
-        "        at = base[:, None] + reduction.place(r, r1, r2, rx0, rx1, rx2, D, LAYOUT == 0)[None, :]",
-        "        if STAGE == 2:",
-        "            value = tl.load(part + at, mask=inside, other=0)",
-        "        else:",
-        f"            value = reduction.accumulated(_{name}_map(reduction.element(tl.load(x + at, mask=inside, other=0), ACC)), ACC)",
-        f"        acc = tl.where(inside, _{name}_combine(acc, value), acc)",
+        "    if STAGE == 2:",
+        f"        acc = _{name}_take(acc, part, base, live, begin, end, {place}, STAGE, 1, ACC)",
+        "    else:",
+        "        whole = reduction.vector_end(begin, end, LAYOUT, VECTOR)",
+        f"        acc = _{name}_take(acc, x, base, live, begin, whole, {place}, STAGE, VECTOR, ACC)",
+        "        if LAYOUT == 0 and VECTOR > 1:",
+        f"            acc = _{name}_take(acc, x, base, live, whole, end, {place}, STAGE, 1, ACC)",
         f"    result = tl.reduce(acc, 1, _{name}_combine)",
         "    if STAGE == 1:",
         "        tl.store(part + y * tl.num_programs(1) + tl.program_id(1), result, mask=live)",
@@ -123,29 +134,43 @@ def scan_kernels(op: Operator) -> tuple[str, str]:
     name = op.identifier
     parameters = (
         "out, part, x, rows, count, chunk, k1, k2, kx0, kx1, kx2, ko0, ko1, ko2, rx, ro, "
-        "STAGE: tl.constexpr, Y: tl.constexpr, X: tl.constexpr, ACC: tl.constexpr"
+        "STAGE: tl.constexpr, LAYOUT: tl.constexpr, Y: tl.constexpr, X: tl.constexpr, ALIGNED: tl.constexpr, ACC: tl.constexpr"
     )
     body = [
-        f"@triton.jit\ndef {name}_scan({parameters}):",
-        "    y, live, begin, end = reduction.rows(rows, count, chunk, Y)",
-        "    base = reduction.place(y, k1, k2, kx0, kx1, kx2, 3, False)",
-        "    to = reduction.place(y, k1, k2, ko0, ko1, ko2, 3, False)",
-        f"    initial = reduction.start({_start(op.scan.init)}, ACC)",
-        "    carry = tl.full((Y,), 0, ACC) + initial",
-        "    slot = part + y * tl.num_programs(1) + tl.program_id(1)",
-        "    if STAGE == 2:",
-        "        carry = tl.load(slot - 1, mask=live & (tl.program_id(1) > 0), other=initial)",
+        f"@triton.jit\ndef _{name}_walk(carry, out, x, base, to, live, begin, end, rx, ro, initial,",
+        "    STAGE: tl.constexpr, LAYOUT: tl.constexpr, X: tl.constexpr, VECTOR: tl.constexpr, ACC: tl.constexpr):",
+        "    if LAYOUT == 0:",
+        "        rx = 1",
+        "        ro = 1",
         "    for first in range(begin, end, X):",
         "        r = first + tl.arange(0, X)",
-        "        inside = live[:, None] & (r < end)[None, :]",
-        "        value = reduction.element(tl.load(x + base[:, None] + (r * rx)[None, :], mask=inside, other=0), ACC)",
+        "        at, inside = reduction.tile(base, r * rx, live, r < end, LAYOUT, VECTOR)",
+        "        value = reduction.element(tl.load(x + at, mask=inside, other=0), ACC)",
         "        value = tl.where(inside, value, initial)",
         "        if STAGE != 1:",
         f"            scanned = _{name}_combine(carry[:, None], tl.associative_scan(value, 1, _{name}_combine))",
-        "            reduction.store(out + to[:, None] + (r * ro)[None, :], scanned, inside)",
+        "            at, inside = reduction.tile(to, r * ro, live, r < end, LAYOUT, VECTOR)",
+        "            reduction.store(out + at, scanned, inside)",
         f"        carry = _{name}_combine(carry, tl.reduce(value, 1, _{name}_combine))",
+        "    return carry\n\n",
+        f"@triton.jit\ndef {name}_scan({parameters}):",
+        "    VECTOR: tl.constexpr = 16 // ((x.dtype.element_ty.primitive_bitwidth + 7) // 8) if ALIGNED else 1",
+        "    y, live, begin, end = reduction.rows(rows, count, chunk, Y)",
+        "    base = reduction.place(y, k1, k2, kx0, kx1, kx2, 3, LAYOUT == 1)",
+        "    to = reduction.place(y, k1, k2, ko0, ko1, ko2, 3, LAYOUT == 1)",
+        f"    initial = reduction.start({_start(op.scan.init)}, ACC)",
+        "    carry = tl.full((Y,), 0, ACC) + initial",
+        "    slots = part + y * tl.num_programs(1)",
+        "    if STAGE == 2:",
+        "        chunks = tl.arange(0, 2048 // Y)",
+        "        before = live[:, None] & (chunks < tl.program_id(1))[None, :]",
+        f"        carry = tl.reduce(tl.load(slots[:, None] + chunks[None, :], mask=before, other=initial), 1, _{name}_combine)",
+        "    whole = reduction.vector_end(begin, end, LAYOUT, VECTOR)",
+        f"    carry = _{name}_walk(carry, out, x, base, to, live, begin, whole, rx, ro, initial, STAGE, LAYOUT, X, VECTOR, ACC)",
+        "    if LAYOUT == 0 and VECTOR > 1:",
+        f"        carry = _{name}_walk(carry, out, x, base, to, live, whole, end, rx, ro, initial, STAGE, LAYOUT, X, 1, ACC)",
         "    if STAGE == 1:",
-        "        tl.store(slot, carry, mask=live)",
+        "        tl.store(slots + tl.program_id(1), carry, mask=live)",
     ]
     combine = triton_function(f"_{name}_combine", ["a", "b"], op.scan.combine)
     row = f"reduction.scan_kernel({name}_scan, {_accumulators(op)})"

@@ -3,6 +3,11 @@
 A reduction's program takes Y outputs and walks the elements that are reduced to them, X at a time. Constants of its kernel: STAGE 0: all
 elements, to the result; 1: a part of them, to accumulators; 2: accumulators, to the result. LAYOUT 0: neighbours in memory are reduced
 together; 1: neighbouring outputs are neighbours in memory; 2: neither. D: dimensions, at most, of outputs and of what is reduced.
+ALIGNED: the address, the strides but the one of 1, and the size of the dimension of that stride (where outputs run along it, or it is not
+the only reduced one) are multiples of 16 bytes, so that whole vectors are loaded.
+
+A scan's program takes Y rows, X elements of each at a time; LAYOUT and ALIGNED are said of input and output. STAGE 0: whole rows; 1: the
+totals of chunks, to `part`; 2: chunks, each from the totals of those before it, which are at most 2048 // Y.
 """
 
 from __future__ import annotations
@@ -16,7 +21,16 @@ import triton.language as tl
 from argand_aten_cuda.kernel import Kernel, Variant
 
 # LAYOUT -> (Y, X) that are compiled into the wheel.
-TILES: Mapping[int, tuple[tuple[int, int], ...]] = {0: ((1, 2048), (16, 64)), 1: ((64, 16),), 2: ((32, 32),)}
+TILES: Mapping[int, tuple[tuple[int, int], ...]] = {
+    0: ((1, 2048), (1, 8192), (16, 64)),
+    1: ((64, 16),),
+    2: ((32, 32),),
+}
+SCAN_TILES: Mapping[int, tuple[tuple[int, int], ...]] = {
+    0: ((1, 2048), (1, 8192), (16, 64)),
+    1: ((64, 16),),
+    2: ((1, 2048), (16, 64)),
+}
 
 
 @triton.jit
@@ -43,6 +57,29 @@ def place(index, size1, size2, s0, s1, s2, D: tl.constexpr, UNIT: tl.constexpr):
             return i0 + outer
         else:
             return i0 * s0 + outer
+
+
+@triton.jit
+def tile(base, steps, live, inside, LAYOUT: tl.constexpr, VECTOR: tl.constexpr):
+    """Offsets of a tile (rows, elements) and which are inside; VECTOR neighbours in memory are aligned and all inside or none."""
+    at = base[:, None] + steps[None, :]
+    mask = live[:, None] & inside[None, :]
+    if VECTOR > 1:
+        if LAYOUT == 0:
+            at = tl.max_contiguous(tl.multiple_of(at, [1, VECTOR]), [1, VECTOR])
+            mask = tl.max_constancy(mask, [1, VECTOR])
+        else:
+            at = tl.max_contiguous(tl.multiple_of(at, [VECTOR, 1]), [VECTOR, 1])
+            mask = tl.max_constancy(mask, [VECTOR, 1])
+    return at, mask
+
+
+@triton.jit
+def vector_end(begin, end, LAYOUT: tl.constexpr, VECTOR: tl.constexpr):
+    """Where the last whole vector ends."""
+    if LAYOUT == 0 and VECTOR > 1:
+        end -= (end - begin) % VECTOR
+    return end
 
 
 @triton.jit
@@ -102,15 +139,23 @@ def _types(accumulators: Mapping[str, tuple[str, str]]) -> Any:
     return derived
 
 
+def _warps(v: Variant) -> int:
+    return 8 if v["X"] == 8192 else 4
+
+
+def _divisible(v: Variant) -> tuple[str, ...]:
+    return ("x",) if v["ALIGNED"] else ()
+
+
 def _reduction_in_wheel(v: Variant) -> bool:
     tiles = TILES[v["LAYOUT"]]
     if (v["Y"], v["X"]) not in tiles or v["LAYOUT"] == 2:
         return False
     if v["STAGE"] == 0:
-        return True
+        return v["X"] != 8192
     if v["STAGE"] == 1:
-        return bool(v["D"] == 1 and (v["Y"], v["X"]) == tiles[0])
-    return bool(v["D"] == 1 and v["LAYOUT"] == 0 and v["Y"] == 1)
+        return bool(v["D"] == 1 and (v["Y"], v["X"]) in tiles[:2])
+    return bool(v["D"] == 1 and v["LAYOUT"] == 0 and (v["Y"], v["X"]) == (1, 2048) and not v["ALIGNED"])
 
 
 def kernel(function: Any, accumulators: Mapping[str, tuple[str, str]]) -> Kernel:
@@ -127,27 +172,34 @@ def kernel(function: Any, accumulators: Mapping[str, tuple[str, str]]) -> Kernel
             "D": (1, 3),
             "Y": sorted({y for t in TILES.values() for y, _ in t}),
             "X": sorted({x for t in TILES.values() for _, x in t}),
+            "ALIGNED": (False, True),
         },
         {"I": ("i32",)},
         _types(accumulators),
+        num_warps=_warps,
+        divisible=_divisible,
         wheel=_reduction_in_wheel,
     )
 
 
-# (Y, X) of scans: one long row, or several rows at once.
-SCAN_TILES = ((1, 2048), (16, 64))
-
-
 def scan_kernel(function: Any, accumulators: Mapping[str, tuple[str, str]]) -> Kernel:
-    """A scan's kernel. STAGE 0: whole rows; 1: totals of chunks, to `part`; 2: chunks, each from what stands before its place in `part`."""
+    """A scan's kernel; `accumulators` as above."""
     signature = {"out": "*O", "part": "*A", "x": "*T", "rows": "I", "count": "I", "chunk": "I"}
     signature |= dict.fromkeys("k1 k2 kx0 kx1 kx2 ko0 ko1 ko2 rx ro".split(), "I")
     return Kernel(
         function,
         {**signature, "ACC": "!A"},
         {"T": tuple(accumulators), "I": ("i32", "i64")},
-        {"STAGE": (0, 1, 2), "Y": sorted({y for y, _ in SCAN_TILES}), "X": sorted({x for _, x in SCAN_TILES})},
+        {
+            "STAGE": (0, 1, 2),
+            "LAYOUT": (0, 1, 2),
+            "Y": sorted({y for t in SCAN_TILES.values() for y, _ in t}),
+            "X": sorted({x for t in SCAN_TILES.values() for _, x in t}),
+            "ALIGNED": (False, True),
+        },
         {"I": ("i32",)},
         _types(accumulators),
-        wheel=lambda v: v["STAGE"] == 0 and (v["Y"], v["X"]) in SCAN_TILES,
+        num_warps=_warps,
+        divisible=lambda v: ("x", "out") if v["ALIGNED"] else (),
+        wheel=lambda v: (v["Y"], v["X"]) in SCAN_TILES[v["LAYOUT"]] and v["STAGE"] == 0 and v["LAYOUT"] < 2 and v["X"] != 8192,
     )

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kDims = 3;                               // of kept and of reduced dimensions, after merging
 constexpr int64_t kPrograms = 1024;                    // enough to fill a device
+constexpr int64_t kLongTile = 8192;                    // elements of a program's step along long rows
 constexpr int64_t kSmall = (int64_t{1} << 31) - 8192;  // offsets that 32 bits hold, a tile's overhang included
 
 const AccumulationDtypes& dtypes_of(const char* name, const AccumulationDtypes* rows, int n, int dtype) {
@@ -18,8 +19,9 @@ const AccumulationDtypes& dtypes_of(const char* name, const AccumulationDtypes* 
     if (rows[i].in == dtype) return rows[i];
     known += (i ? ", " : "") + std::string(kDTypeName[static_cast<int>(rows[i].in)]);
   }
-  fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for dtype %s on device 'cuda'; expected one of %s; convert the tensor, or move it to the cpu", name,
-       kDTypeName[dtype], known.c_str());
+  fail(ARGAND_NOT_IMPLEMENTED_ERROR,
+       "%s: not implemented for dtype %s on device 'cuda'; expected one of %s; convert the tensor, or move it to the cpu", name, kDTypeName[dtype],
+       known.c_str());
 }
 
 // Bools are accumulated as bytes.
@@ -75,6 +77,17 @@ int64_t last_offset(const Iteration& it, int operand, int itemsize) {
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
+// Whether an operand's address is a multiple of 16 bytes, and its strides, but the innermost one if that is 1, are multiples of `vector` elements.
+bool is_aligned(const Iteration& it, int operand, int itemsize, int64_t vector) {
+  if (reinterpret_cast<uintptr_t>(it.data[operand]) % 16) return false;
+  for (int d = 0; d < it.ndim; d++)
+    if (it.shape[d] != 1 && it.strides[operand][d] % (vector * itemsize) && !(d == 0 && it.strides[operand][d] == itemsize)) return false;
+  return true;
+}
+
+// Whether the innermost dimension is a number of whole vectors.
+bool whole_vectors(const Iteration& it, int itemsize) { return it.shape[0] * itemsize % 16 == 0; }
+
 // ---- reductions ---------------------------------------------------------------------------------------------------------------------
 // The index space in two: kept dimensions (operands: input, output) and reduced ones (operand: input).
 struct Plan {
@@ -88,10 +101,18 @@ struct Plan {
     if (reduced.strides[0][0] == in_size || reduced.numel == 1) return 0;
     return kept.strides[0][0] == in_size ? 1 : 2;
   }
+  // As reduction.py says. Strides of 1 lie in one of the two parts only, unless that is a single element.
+  bool aligned(int layout) const {
+    if (layout == 2 || reduced.numel == 1 || !is_aligned(kept, 0, in_size, 16 / in_size) || !is_aligned(reduced, 0, in_size, 16 / in_size))
+      return false;
+    if (layout == 0) return (kept.numel == 1 || kept.strides[0][0] != in_size) && (reduced.ndim == 1 || whole_vectors(reduced, in_size));
+    return whole_vectors(kept, in_size);
+  }
   const Kernel* kernel_of(int stage, int layout, int d, int64_t y, int64_t x) const {
     char name[256];
-    snprintf(name, sizeof name, "%s_reduce;T=%s;I=%s;STAGE=%d;LAYOUT=%d;D=%d;Y=%d;X=%d", op.kernel, kDTypeName[static_cast<int>(dtypes.in)],
-             wide ? "i64" : "i32", stage, layout, d, static_cast<int>(y), static_cast<int>(x));
+    snprintf(name, sizeof name, "%s_reduce;T=%s;I=%s;STAGE=%d;LAYOUT=%d;D=%d;Y=%d;X=%d;ALIGNED=%s", op.kernel,
+             kDTypeName[static_cast<int>(dtypes.in)], wide ? "i64" : "i32", stage, layout, d, static_cast<int>(y), static_cast<int>(x),
+             stage < 2 && aligned(layout) ? "True" : "False");
     return kernel(name);
   }
   void run_stage(int stage, const Tensor& part, int64_t chunk, int64_t chunks, int layout, int d, int64_t y, int64_t x) const {
@@ -135,9 +156,13 @@ struct Plan {
   void run(ArgandDevice device) const {
     const int l = layout(), d = kept.ndim > 1 || reduced.ndim > 1 ? 3 : 1;
     const int64_t y = l == 0 ? (reduced.numel > 512 ? 1 : 16) : l == 1 ? 64 : 32;
-    const int64_t x = l == 0 ? (reduced.numel > 512 ? 2048 : 64) : l == 1 ? 16 : 32;
-    const int64_t programs = (kept.numel + y - 1) / y, most = reduced.numel / (4 * x);
-    const int64_t wanted = std::min(most, kPrograms / programs);
+    int64_t x = l == 0 ? (reduced.numel > 512 ? 2048 : 64) : l == 1 ? 16 : 32;
+    const int64_t programs = (kept.numel + y - 1) / y, many = kPrograms / programs;
+    int64_t wanted = std::min(reduced.numel / (4 * x), many);
+    if (y == 1 && reduced.numel / (2 * kLongTile) >= many / 2 && many >= 2) {  // few long rows
+      x = kLongTile;
+      wanted = many;
+    }
     if (wanted < 2) return run_stage(0, {}, std::max<int64_t>(reduced.numel, 1), 1, l, d, y, x);
     const int64_t chunk = round_up((reduced.numel + wanted - 1) / wanted, x), chunks = (reduced.numel + chunk - 1) / chunk;
     const Tensor part = empty({kept.numel * chunks}, part_dtype(dtypes), device);
@@ -186,15 +211,27 @@ Tensor gathered(const Tensor& self, uint64_t mask) {
 // ---- scans --------------------------------------------------------------------------------------------------------------------------
 struct ScanPlan {
   const ScanOp& op;
-  Iteration rows;  // the other dimensions; operands: output, input
+  Iteration rows;                    // the other dimensions; operands: output, input
   int64_t count, in_step, out_step;  // along the scanned one, in elements
   int in_size, out_size;
   bool wide;
 
+  // As reduction.py says, of input and output.
+  int layout() const {
+    if (in_step == 1 && out_step == 1) return 0;
+    return rows.strides[0][0] == out_size && rows.strides[1][0] == in_size ? 1 : 2;
+  }
+  bool aligned(int layout) const {
+    const int64_t vector = 16 / in_size;  // of input elements; results are no smaller
+    if (layout == 2 || !is_aligned(rows, 0, out_size, vector) || !is_aligned(rows, 1, in_size, vector)) return false;
+    if (layout == 1) return in_step % vector == 0 && out_step % vector == 0 && whole_vectors(rows, in_size);
+    return rows.numel == 1 || (rows.strides[0][0] != out_size && rows.strides[1][0] != in_size);
+  }
   void run_stage(int stage, int dtype, const void* part, int64_t chunk, int64_t chunks, int64_t y, int64_t x) const {
     char name[256];
-    snprintf(name, sizeof name, "%s_scan;T=%s;I=%s;STAGE=%d;Y=%d;X=%d", op.kernel, kDTypeName[dtype], wide ? "i64" : "i32", stage, static_cast<int>(y),
-             static_cast<int>(x));
+    const int l = layout();
+    snprintf(name, sizeof name, "%s_scan;T=%s;I=%s;STAGE=%d;LAYOUT=%d;Y=%d;X=%d;ALIGNED=%s", op.kernel, kDTypeName[dtype], wide ? "i64" : "i32",
+             stage, l, static_cast<int>(y), static_cast<int>(x), aligned(l) ? "True" : "False");
     Parameters p(wide);
     p.pointer(rows.data[0]);
     p.pointer(part);
@@ -228,16 +265,17 @@ void run_scan(const ScanOp& op, const AccumulationDtypes& dtypes, const Tensor& 
   if (plan.rows.ndim > kDims) return run_scan(op, dtypes, ops::clone(in, int64_t{0}), out, d);
   plan.wide = last_offset(plan.rows, 1, plan.in_size) + plan.in_step * (plan.count - 1) > kSmall ||
               last_offset(plan.rows, 0, plan.out_size) + plan.out_step * (plan.count - 1) > kSmall || plan.rows.numel > kSmall || plan.count > kSmall;
-  const bool several = plan.rows.numel >= kPrograms;
-  const int64_t y = several ? 16 : 1, x = several ? 64 : 2048;
-  const int64_t wanted = several ? 1 : std::min(plan.count / (4 * x), kPrograms / plan.rows.numel);
-  if (wanted < 2) return plan.run_stage(0, dtypes.in, nullptr, plan.count, 1, y, x);
-  // Totals of chunks, their running totals, and every chunk from the one before it.
+  const bool across = plan.layout() == 1, several = plan.rows.numel >= kPrograms || plan.count <= 512;
+  const int64_t y = across ? 64 : several ? 16 : 1;
+  const int64_t x = across ? 16 : several ? 64 : plan.layout() == 0 && plan.rows.numel * plan.count >= kPrograms * kLongTile ? kLongTile : 2048;
+  const int64_t programs = (plan.rows.numel + y - 1) / y;
+  // A program of stage 2 takes in the totals of the chunks before its own, 2048 at most.
+  const int64_t wanted = std::min({plan.count / (y == 1 ? x : 8 * x), 2 * kPrograms / programs, 2048 / y});
+  if (wanted < 4) return plan.run_stage(0, dtypes.in, nullptr, plan.count, 1, y, x);
   const int64_t chunk = round_up((plan.count + wanted - 1) / wanted, x), chunks = (plan.count + chunk - 1) / chunk;
-  const Tensor part = empty({plan.rows.numel, chunks}, dtypes.acc, in.device());
+  const Tensor part = empty({plan.rows.numel, chunks}, part_dtype(dtypes), in.device());
   plan.run_stage(1, dtypes.in, part->data, chunk, chunks, y, x);
-  const Tensor before = scan(op, part, 1, dtypes.acc);
-  plan.run_stage(2, dtypes.in, before->data, chunk, chunks, y, x);
+  plan.run_stage(2, dtypes.in, part->data, chunk, chunks, y, x);
 }
 
 }  // namespace

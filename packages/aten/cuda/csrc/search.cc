@@ -1,6 +1,7 @@
 // Kernels whose results are positions or counts: the host side of argand_aten_cuda/kernels/search.py.
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "packages/aten/cuda/csrc/places.h"
 #include "packages/aten/generated/kernels_cuda.h"
@@ -43,19 +44,47 @@ Tensor is_nonzero(const Tensor& self) {
   return dense(ops::logical_or(ops::select(parts, -1, 0), ops::select(parts, -1, 1)));
 }
 
-// The coordinates of nonzero elements, up to four columns a launch.
-void write_coordinates(const Tensor& out, const Tensor& x, const Tensor& sums, int64_t keep, int64_t blocks) {
-  const int32_t width = static_cast<int32_t>(x.dim());
-  const Dims strides = contiguous_strides(x.sizes());
-  for (int32_t column = 0; column < width; column += 4) {
-    const int32_t dims = std::min(4, width - column);
-    int64_t d[4] = {1, 1, 1, 1}, n[4] = {1, 1, 1, 1};
-    for (int32_t i = 0; i < dims; i++) d[i] = strides[column + i], n[i] = x.size(column + i);
-    launch(kernel("nonzero_write;T=" + std::string(integer_name(x.itemsize())) + ";DIMS=" + std::to_string(dims) + ";BLOCK=4096"),
-           programs("nonzero", blocks), out->data, x->data, sums->data, x.numel(), keep, width, column, d[0], d[1], d[2], d[3], n[0], n[1], n[2],
-           n[3]);
+// A call's launches of nonzero_count and nonzero_write; offsets have 32 bits where they fit.
+struct Nonzero {
+  Tensor x;
+  int64_t keep = magnitude_bits(x.dtype()), blocks = divide_up(x.numel(), kBlock);
+  bool wide = x.numel() > std::numeric_limits<int32_t>::max() - kBlock;
+
+  const argand::cuda::Kernel* named(const char* name, const std::string& constants) const {
+    const bool aligned = reinterpret_cast<uintptr_t>(x->data) % 16 == 0;
+    return kernel(std::string(name) + ";T=" + integer_name(x.itemsize()) + (wide ? ";I=int64" : ";I=int32") + constants +
+                  ";BLOCK=4096;ALIGNED=" + flag(aligned));
   }
-}
+  template <class F>
+  void with_offsets(F&& f) const {
+    if (wide)
+      f(int64_t{});
+    else
+      f(int32_t{});
+  }
+  void count(const Tensor& counts) const {
+    with_offsets([&](auto tag) {
+      launch(named("nonzero_count", ""), programs("nonzero", blocks), counts->data, x->data, static_cast<decltype(tag)>(x.numel()), keep);
+    });
+  }
+  // The coordinates, from the innermost one on, up to four columns a launch.
+  void write(const Tensor& out, const Tensor& sums) const {
+    const int32_t width = static_cast<int32_t>(x.dim());
+    int64_t each = 1;
+    for (int32_t column = width - 1; column >= 0; column -= 4) {
+      const int32_t dims = std::min(4, column + 1);
+      int64_t n[4] = {1, 1, 1, 1};
+      for (int32_t i = 0; i < dims; i++) n[i] = x.size(column - i);
+      with_offsets([&](auto tag) {
+        using I = decltype(tag);
+        launch(named("nonzero_write", ";DIMS=" + std::to_string(dims) + ";WHOLE=" + flag(width <= 4)), programs("nonzero", blocks), out->data,
+               x->data, sums->data, static_cast<I>(x.numel()), keep, width, column, static_cast<I>(each), static_cast<I>(n[0]), static_cast<I>(n[1]),
+               static_cast<I>(n[2]), static_cast<I>(n[3]));
+      });
+      for (int64_t size : n) each *= size;
+    }
+  }
+};
 
 }  // namespace
 
@@ -63,16 +92,16 @@ Tensor nonzero(const Tensor& self) {
   const Below below;
   const Tensor x = self.dtype() == ARGAND_COMPLEX128 ? is_nonzero(self) : dense(self);
   if (x.numel() == 0) return empty({0, self.dim()}, ARGAND_INT64, self.device());
-  const int64_t blocks = divide_up(x.numel(), kBlock), keep = magnitude_bits(x.dtype());
+  const Nonzero call{x};
+  const int64_t blocks = call.blocks;
   const Tensor counts = empty({blocks}, ARGAND_INT32, self.device()), sums = empty({blocks + 1}, ARGAND_INT64, self.device());
-  launch(kernel("nonzero_count;T=" + std::string(integer_name(x.itemsize())) + ";BLOCK=4096"), programs("nonzero", blocks), counts->data, x->data,
-         x.numel(), keep);
+  call.count(counts);
   static const auto* const scan = kernel("exclusive_sums;BLOCK=4096");
   launch(scan, {1}, sums->data, counts->data, static_cast<int32_t>(blocks));
   int64_t count = 0;
   read(sums, blocks, 1, &count);
   const Tensor out = empty({count, self.dim()}, ARGAND_INT64, self.device());
-  if (out.numel()) write_coordinates(out, x, sums, keep, blocks);
+  if (out.numel()) call.write(out, sums);
   return out;
 }
 

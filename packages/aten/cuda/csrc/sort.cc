@@ -1,6 +1,5 @@
-// Stable sorting along a dimension, NaN last: the host side of argand_aten_cuda/kernels/sort.py.
+// Stable sorting along a dimension, NaN last: the host side of argand_aten_cuda/kernels/sort.py and radix.py.
 #include <algorithm>
-#include <bit>
 #include <limits>
 
 #include "packages/aten/cuda/csrc/places.h"
@@ -15,6 +14,8 @@ using argand::cuda::launch;
 
 constexpr int64_t kTile = 2048;
 constexpr int64_t kBlock = 1024;
+constexpr int64_t kMostKept = 1024, kLongestRow = 16384;                      // of topk_rows
+constexpr int64_t kRadixTile = 512, kRadixPrograms = 2048, kMostSteps = 127;  // of radix.py: programs that fill a device, and tiles of one
 
 // A dimension of a row-major tensor as three nested loops, and its rows: n elements `inner` apart.
 struct Rows {
@@ -57,24 +58,12 @@ int32_t small(const char* op, int64_t n) {
   return static_cast<int32_t>(n);
 }
 
-// Sorts each row of n integers, which are all different.
-Tensor sort_rows(const char* op, Tensor packed, const Rows& s) {
+// Sorts each row of n <= 2048 integers, which are all different.
+Tensor sort_rows(const char* op, const Tensor& packed, const Rows& s) {
   const int64_t block = s.n <= 16 ? 16 : s.n <= 64 ? 64 : s.n <= 256 ? 256 : s.n <= 1024 ? 1024 : kTile;
-  const int64_t together = block < 1024 ? 1024 / block : 1, tiles = divide_up(s.n, block);
-  launch(kernel("sort_tiles;BLOCK=" + std::to_string(block)), programs(op, divide_up(s.rows(), together) * tiles), packed->data, small(op, s.rows()),
+  const int64_t together = block < 1024 ? 1024 / block : 1;
+  launch(kernel("sort_tiles;BLOCK=" + std::to_string(block)), programs(op, divide_up(s.rows(), together)), packed->data, small(op, s.rows()),
          small(op, s.n));
-  if (tiles == 1) return packed;
-  const int32_t count = small(op, s.rows() * tiles);
-  const Tensor splits = packed_like(packed, count);
-  Tensor merged = packed_like(packed, s.total());
-  static const auto* const split = kernel("merge_splits;TILE=2048;BLOCK=128");
-  static const auto* const merge = kernel("merge_tiles;TILE=2048;LOG=11");
-  for (int64_t run = kTile; run < s.n; run *= 2) {
-    launch(split, programs(op, divide_up(count, 128)), splits->data, packed->data, count, static_cast<int32_t>(tiles), s.n, run,
-           static_cast<int32_t>(std::bit_width(static_cast<uint64_t>(run)) + 1));
-    launch(merge, programs(op, count), merged->data, packed->data, splits->data, static_cast<int32_t>(tiles), s.n, run);
-    std::swap(packed, merged);
-  }
   return packed;
 }
 
@@ -109,14 +98,74 @@ Tensor select_rows(const char* op, const Tensor& x, const Rows& s, bool descendi
   return best;
 }
 
+// Sorts each of `rows` rows of n elements by digits, into row-major values and indices.
+void radix_sort(const char* op, const Tensor& x, int64_t rows, int64_t n, bool descending, const Tensor& values, const Tensor& indices) {
+  const int64_t row_tiles = divide_up(n, kRadixTile);
+  const int64_t steps = std::clamp<int64_t>(rows * row_tiles / kRadixPrograms, 1, std::min(kMostSteps, row_tiles)),
+                tiles = divide_up(row_tiles, steps);
+  const Tensor counts = empty({rows * tiles * 16}, ARGAND_INT32, x.device()), offsets = empty({rows * tiles * 16}, ARGAND_INT32, x.device());
+  const int digits = x.dtype() == ARGAND_BOOL ? 1 : 2 * x.itemsize();
+  // Elements and indices go back and forth between two places, the last time to the results.
+  Tensor spare[2] = {digits > 1 ? empty({rows * n}, x.dtype(), x.device()) : Tensor(), values};
+  Tensor places[2];
+  for (int k = 0; k < std::min(digits - 1, 2); k++) places[k] = empty({rows * n}, ARGAND_INT32, x.device());
+  const argand::cuda::Grid grid = programs(op, rows * tiles);
+  const int32_t n_tiles = small(op, tiles), n_steps = static_cast<int32_t>(steps);
+  const bool aligned = n % 16 == 0 && reinterpret_cast<uintptr_t>(x->data) % 16 == 0;
+  const std::string type = ";T=" + std::string(real_name(x.dtype())),
+                    order = std::string(";DESCENDING=") + flag(descending) + ";ALIGNED=" + flag(aligned);
+  static const auto* const scan = kernel("radix_offsets;BLOCK=1024");
+  Tensor from = x, previous = counts;
+  for (int digit = 0; digit < digits; digit++) {
+    const bool last = digit == digits - 1;
+    const Tensor &to = spare[(digits - digit) % 2], &index = last ? indices : places[digit % 2];
+    launch(kernel("radix_count" + type + order), grid, counts->data, from->data, small(op, n), n_tiles, n_steps, 4 * digit);
+    launch(scan, programs(op, rows * 16), offsets->data, counts->data, n_tiles);
+    launch(kernel("radix_scatter" + type + (last ? ";O=int64" : ";O=int32") + ";FIRST=" + flag(digit == 0) + order), grid, to->data, index->data,
+           from->data, previous->data, offsets->data, small(op, n), n_tiles, n_steps, 4 * digit);
+    from = to;
+    previous = index;
+  }
+}
+
+// The first k of each row of x (outer, n, inner) by sorting whole rows.
+std::tuple<Tensor, Tensor> sorted_rows(const char* op, const Tensor& x, int64_t dim, int64_t k, bool descending) {
+  const int64_t last = std::max<int64_t>(x.dim() - 1, 0);
+  const Tensor rows = dim == last ? x : dense(ops::transpose(x, dim, last));
+  Tensor values = empty(rows.sizes(), x.dtype(), x.device()), indices = empty(rows.sizes(), ARGAND_INT64, x.device());
+  const int64_t n = size_of(rows, last);
+  radix_sort(op, rows, rows.numel() / n, n, descending, values, indices);
+  for (Tensor* t : {&values, &indices}) {
+    if (k < n) *t = ops::narrow(*t, last, 0, k);
+    if (dim != last) *t = ops::transpose(*t, dim, last);
+    *t = dense(*t);
+  }
+  return {values, indices};
+}
+
+// The first k of rows that a program holds in registers.
+void topk_rows(const char* op, const Tensor& values, const Tensor& indices, const Tensor& x, const Rows& s, bool largest, int64_t k) {
+  const int64_t keep = k <= 16 ? 16 : k <= 128 ? 128 : kMostKept, block = s.n <= 1024 ? 1024 : s.n <= 4096 ? 4096 : kLongestRow;
+  const Tensor scratch = packed_like(x, s.rows() * keep);
+  const auto* f = kernel("topk_rows;T=" + std::string(real_name(x.dtype())) + ";LARGEST=" + flag(largest) + ";KEEP=" + std::to_string(keep) +
+                         ";BLOCK=" + std::to_string(block));
+  launch(f, programs(op, s.rows()), values->data, indices->data, scratch->data, x->data, small(op, s.n), small(op, k), s.inner);
+}
+
 std::tuple<Tensor, Tensor> order_dim(const char* op, const Tensor& self, int64_t dim, int64_t k, bool descending, IntList sizes) {
   const Below below;
   if (is_complex(self.dtype())) fail(ARGAND_DTYPE_ERROR, "%s: got dtype %s, expected a real dtype", op, kDTypeName[self.dtype()]);
   const Tensor x = dense(self);
+  const Rows s(x, dim);
+  const bool few = x.itemsize() < 8 && ((k <= kMostKept && 2 * k < s.n && s.n <= kLongestRow) || (k <= 128 && k < s.n));
+  if (s.n > kTile && s.total() && k && !few) return sorted_rows(op, x, dim, k, descending);
   const Tensor values = empty(sizes, self.dtype(), self.device()), indices = empty(sizes, ARGAND_INT64, self.device());
   if (values.numel() == 0) return {values, indices};
-  const Rows s(x, dim);
-  if (k <= 128 && k < s.n && x.itemsize() < 8) {
+  if (few && s.n <= kLongestRow && s.n > 256) {
+    topk_rows(op, values, indices, x, s, descending, k);
+    return {values, indices};
+  }
+  if (few && k <= 128) {
     const int64_t keep = k <= 16 ? 16 : 128;
     unpack(op, values, indices, x, s, select_rows(op, x, s, descending, keep), Tensor(), k, keep);
     return {values, indices};

@@ -3,20 +3,24 @@
 import triton
 import triton.language as tl
 
-from argand_aten_cuda.kernel import Kernel
+from argand_aten_cuda.kernel import Kernel, Variant
 
 
 @triton.jit
-def _nonzero_flags(x, total, keep, BLOCK: tl.constexpr):
-    e = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    bits = tl.load(x + e, mask=e < total, other=0)
+def _nonzero_flags(x, total, keep, BLOCK: tl.constexpr, ALIGNED: tl.constexpr):
+    first = tl.program_id(0).to(total.dtype) * BLOCK
+    e = first + tl.arange(0, BLOCK)
+    if ALIGNED and first + BLOCK <= total:  # without a mask the loads are wide
+        bits = tl.load(x + e)
+    else:
+        bits = tl.load(x + e, mask=e < total, other=0)
     return e, ((bits & keep.to(bits.dtype)) != 0).to(tl.int32)
 
 
 @triton.jit
-def nonzero_count(counts, x, total, keep, BLOCK: tl.constexpr):
-    """How many elements of each block are not zero; `keep` masks the sign bit of floats, so that -0.0 is zero."""
-    e, flags = _nonzero_flags(x, total, keep, BLOCK)
+def nonzero_count(counts, x, total, keep, BLOCK: tl.constexpr, ALIGNED: tl.constexpr):
+    """How many elements of each block are not zero; `keep` masks the sign bit of floats, so that -0.0 is zero. ALIGNED: x is, to 16 bytes."""
+    e, flags = _nonzero_flags(x, total, keep, BLOCK, ALIGNED)
     tl.store(counts + tl.program_id(0), tl.sum(flags, 0))
 
 
@@ -33,20 +37,39 @@ def exclusive_sums(sums, counts, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def _store_coordinate(to, rest, n, found, LAST: tl.constexpr):
+    """Stores a place's index along a dimension of size n, the LAST one's without a division; returns the place's rest."""
+    if LAST:
+        tl.store(to, rest.to(tl.int64), mask=found)
+        return rest
+    else:
+        outer = rest // n
+        tl.store(to, (rest - outer * n).to(tl.int64), mask=found)
+        return outer
+
+
+@triton.jit
 def nonzero_write(
-    out, x, sums, total, keep, width, column, d0, d1, d2, d3, n0, n1, n2, n3, DIMS: tl.constexpr, BLOCK: tl.constexpr
+    out, x, sums, total, keep, width, column, d, n0, n1, n2, n3, DIMS: tl.constexpr, WHOLE: tl.constexpr, BLOCK: tl.constexpr, ALIGNED: tl.constexpr
 ):  # fmt: skip
-    """Coordinates of the elements that are not zero, DIMS of `width` columns from `column` on: (place // d) % n."""
-    e, flags = _nonzero_flags(x, total, keep, BLOCK)
+    """Coordinates of the elements that are not zero: DIMS of `width` columns, backwards from `column`, whose dimensions' sizes are n0 to n3.
+
+    An index along the first of these takes d elements. WHOLE: these are all columns, and d is 1.
+    """
+    e, flags = _nonzero_flags(x, total, keep, BLOCK, ALIGNED)
+    found = flags == 1
     row = tl.load(sums + tl.program_id(0)) + tl.cumsum(flags, 0) - 1
     to = out + row * width + column
-    tl.store(to, (e // d0) % n0, mask=flags == 1)
+    rest = e
+    if not WHOLE:
+        rest = e // d
+    rest = _store_coordinate(to, rest, n0, found, WHOLE and DIMS == 1)
     if DIMS > 1:
-        tl.store(to + 1, (e // d1) % n1, mask=flags == 1)
+        rest = _store_coordinate(to - 1, rest, n1, found, WHOLE and DIMS == 2)
     if DIMS > 2:
-        tl.store(to + 2, (e // d2) % n2, mask=flags == 1)
+        rest = _store_coordinate(to - 2, rest, n2, found, WHOLE and DIMS == 3)
     if DIMS > 3:
-        tl.store(to + 3, (e // d3) % n3, mask=flags == 1)
+        rest = _store_coordinate(to - 3, rest, n3, found, WHOLE)
 
 
 @triton.jit
@@ -98,28 +121,12 @@ def bincount_small(out, x, total, bins, BLOCK: tl.constexpr, BINS: tl.constexpr)
     tl.atomic_add(out + b, sums.to(tl.int64), mask=(b < bins) & (sums > 0), sem="relaxed")
 
 
+_OFFSETS = ["int32", "int64"]
 _SIZES = ["int8", "int32", "int16", "int64"]
 _REAL = ["float32", "int64", "bfloat16", "float64", "int32", "float16", "int16", "int8", "uint8"]
-_COUNT = {"counts": "*i32", "x": "*T", "total": "i64", "keep": "i64"}
-_WRITE = {
-    "out": "*i64",
-    "x": "*T",
-    "sums": "*i64",
-    "total": "i64",
-    "keep": "i64",
-    "width": "i32",
-    "column": "i32",
-}
-_DIMS = {
-    "d0": "i64",
-    "d1": "i64",
-    "d2": "i64",
-    "d3": "i64",
-    "n0": "i64",
-    "n1": "i64",
-    "n2": "i64",
-    "n3": "i64",
-}
+_COUNT = {"counts": "*i32", "x": "*T", "total": "I", "keep": "i64"}
+_WRITE = {"out": "*i64", "x": "*T", "sums": "*i64", "total": "I", "keep": "i64", "width": "i32", "column": "i32"}
+_DIMS = dict.fromkeys(("d", "n0", "n1", "n2", "n3"), "I")
 _SEARCH = {
     "out": "*O",
     "sequence": "*T",
@@ -130,14 +137,20 @@ _SEARCH = {
     "steps": "i32",
 }
 
+
+def _aligned(v: Variant) -> tuple[str, ...]:
+    return ("x",) if v["ALIGNED"] else ()
+
+
 KERNELS = [
     Kernel(
         nonzero_count,
         signature=_COUNT,
-        types={"T": _SIZES},
-        constants={"BLOCK": [4096]},
+        types={"T": _SIZES, "I": _OFFSETS},
+        constants={"BLOCK": [4096], "ALIGNED": [False, True]},
         default={"T": ["int8", "int32"]},
         num_warps=8,
+        divisible=_aligned,
     ),
     Kernel(
         exclusive_sums,
@@ -148,10 +161,12 @@ KERNELS = [
     Kernel(
         nonzero_write,
         signature={**_WRITE, **_DIMS},
-        types={"T": _SIZES},
-        constants={"DIMS": [1, 2, 3, 4], "BLOCK": [4096]},
+        types={"T": _SIZES, "I": _OFFSETS},
+        constants={"DIMS": [1, 2, 3, 4], "WHOLE": [False, True], "BLOCK": [4096], "ALIGNED": [False, True]},
         default={"T": ["int8", "int32"]},
         num_warps=8,
+        divisible=_aligned,
+        wheel=lambda v: v["WHOLE"],
     ),
     Kernel(
         searchsorted,

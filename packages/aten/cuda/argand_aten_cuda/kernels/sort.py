@@ -1,9 +1,7 @@
-"""Stable sorting of rows, and the first k of them: sort, argsort, topk.
+"""Stable sorting of rows of up to 2048 elements (longer ones: radix.py), and the first k of rows: sort, argsort, topk.
 
 An element's key is a 32-bit integer in the order of the values (NaN above all and all equal, -0.0 equal to 0.0; inverted for descending
-order). Key and position make one 64-bit integer (`packed`), so equal elements keep their order and no two are equal. Tiles of rows are
-sorted in registers, then runs are merged in pairs: `merge_splits` finds for each tile of the result how much of it comes from the first
-run (merge path, Green, McColl and Bader 2012), `merge_tiles` loads that as one bitonic sequence and merges it.
+order). Key and position make one 64-bit integer (`packed`), so equal elements keep their order and no two are equal.
 
 64-bit elements are sorted twice, by the low half of their key and then stably by the high half: digits of a radix sort.
 """
@@ -107,78 +105,13 @@ def sort_unpack(
 
 @triton.jit
 def sort_tiles(packed, rows, n, BLOCK: tl.constexpr):
-    """Sorts runs of BLOCK elements of each row of n, in place; short rows several at a time."""
+    """Sorts rows of n <= BLOCK elements in place; short ones several at a time."""
     ROWS: tl.constexpr = 1024 // BLOCK if BLOCK < 1024 else 1
-    tiles = tl.cdiv(n, BLOCK)
-    pid = tl.program_id(0)
-    r = (pid // tiles) * ROWS + tl.arange(0, ROWS)[:, None]
-    c = (pid % tiles) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    c = tl.arange(0, BLOCK)[None, :]
     live = (r < rows) & (c < n)
     p = packed + r.to(tl.int64) * n + c
     tl.store(p, tl.sort(tl.load(p, mask=live, other=LAST)), mask=live)
-
-
-@triton.jit
-def merge_splits(
-    splits, packed, total, tiles, n, run, steps, TILE: tl.constexpr, BLOCK: tl.constexpr
-):
-    """For each tile of TILE elements of the merged runs: how many elements before it come from the first of its two runs."""
-    e = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    live = e < total
-    start = (e % tiles).to(tl.int64) * TILE
-    first = start - start % (2 * run)
-    a = packed + (e // tiles).to(tl.int64) * n + first
-    len_a = tl.minimum(run, n - first)
-    len_b = tl.minimum(run, n - first - len_a)
-    diagonal = start - first
-    low = tl.maximum(diagonal - len_b, 0)
-    high = tl.minimum(diagonal, len_a)
-    for _ in range(steps):
-        searching = live & (low < high)
-        middle = (low + high) // 2
-        below = tl.load(a + middle, mask=searching, other=0) < tl.load(
-            a + len_a + diagonal - 1 - middle, mask=searching, other=0
-        )
-        low = tl.where(searching & below, middle + 1, low)
-        high = tl.where(searching & ~below, middle, high)
-    tl.store(splits + e, low, mask=live)
-
-
-@triton.jit
-def _ascending(bitonic, LOG: tl.constexpr):
-    """Sorts a bitonic sequence of 2**LOG elements: halves, quarters, ... are compared element by element."""
-    h = tl.reshape(bitonic, [2] * LOG)
-    for i in tl.static_range(LOG):
-        partner = h ^ tl.xor_sum(h, i, keep_dims=True)
-        second = tl.reshape(tl.arange(0, 2), [1] * i + [2] + [1] * (LOG - 1 - i))
-        h = tl.where(second == 1, tl.maximum(h, partner), tl.minimum(h, partner))
-    return tl.reshape(h, bitonic.shape)
-
-
-@triton.jit
-def merge_tiles(out, packed, splits, tiles, n, run, TILE: tl.constexpr, LOG: tl.constexpr):
-    """Merges pairs of sorted runs of each row, a tile of the result a program."""
-    pid = tl.program_id(0)
-    tile = pid % tiles
-    row = (pid // tiles).to(tl.int64) * n
-    start = tile.to(tl.int64) * TILE
-    first = start - start % (2 * run)
-    len_a = tl.minimum(run, n - first)
-    len_b = tl.minimum(run, n - first - len_a)
-    count = tl.minimum(TILE, first + len_a + len_b - start)
-    from_a = tl.load(splits + pid)
-    last = start + TILE >= first + len_a + len_b
-    until_a = tl.load(splits + pid + 1, mask=~last, other=0)
-    in_a = tl.where(last, len_a, until_a) - from_a
-    from_b = start - first - from_a
-    j = tl.arange(0, TILE)
-    a = packed + row + first + from_a + j
-    b = (
-        packed + row + first + len_a + from_b + (TILE - 1 - j)
-    )  # from the back: ascending, then descending
-    h = tl.load(a, mask=j < in_a, other=LAST)
-    h = tl.minimum(h, tl.load(b, mask=TILE - 1 - j < count - in_a, other=LAST))
-    tl.store(out + row + start + j, _ascending(h, LOG), mask=j < count)
 
 
 @triton.jit
@@ -206,6 +139,55 @@ def topk_tiles(
     tl.store(out + pid.to(tl.int64) * KEEP + tl.arange(0, KEEP), ~tl.topk(~packed, KEEP))
 
 
+@triton.jit
+def _least_of_first(key, k, BITS: tl.constexpr):
+    """The k-th greatest of a tile of keys of BITS bits, bit by bit from the highest one."""
+    least = tl.full([], -(1 << (BITS - 1)), tl.int64)
+    for i in range(BITS):
+        bit = tl.full([], 1, tl.int64) << (BITS - 1 - i)
+        enough = tl.sum((key >= (least + bit).to(tl.int32)).to(tl.int32), 0) >= k
+        least += tl.where(enough, bit, 0)
+    return least.to(tl.int32)
+
+
+@triton.jit
+def topk_rows(
+    values, indices, scratch, x, n, k, inner, LARGEST: tl.constexpr, KEEP: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """The first k of each row of n <= BLOCK elements of `x` (outer, n, inner): those above the k-th key, and as many equal ones as are missing.
+
+    `scratch` has room for KEEP packed elements a row, which are sorted in registers.
+    """
+    r = tl.program_id(0).to(tl.int64)
+    x += (r // inner) * n * inner + r % inner
+    j = tl.arange(0, BLOCK)
+    live = j < n
+    key = ordered_key(tl.load(x + j.to(tl.int64) * inner, mask=live, other=0))
+    BITS: tl.constexpr = x.dtype.element_ty.primitive_bitwidth
+    if x.dtype.element_ty.is_floating() and BITS == 16:
+        key = key >> 16
+    if x.dtype.element_ty == tl.uint8:
+        key -= 128
+    if not LARGEST:
+        key = ~key
+    key = tl.where(live, key, -(1 << (BITS - 1)))  # behind those of the row, which come first among equals
+    least = _least_of_first(key, k, BITS)
+    # Counts of greater and of equal keys in one scan.
+    ones = tl.where(key > least, 1, tl.where(key == least, 65536, 0))
+    upto = tl.cumsum(ones, 0)
+    above = tl.sum(ones, 0) & 0xFFFF
+    slot = tl.where(key > least, upto & 0xFFFF, above + (upto >> 16)) - 1
+    scratch += r * KEEP
+    tl.store(scratch + slot, ((~key).to(tl.int64) << 32) | j, mask=(key >= least) & (slot < k))
+    tl.debug_barrier()
+    lane = tl.arange(0, KEEP)
+    first = lane < k
+    at = tl.sort(tl.load(scratch + lane, mask=first, other=LAST)) & 0xFFFFFFFF
+    to = (r // inner * k + lane) * inner + r % inner
+    tl.store(values + to, tl.load(x + at * inner, mask=first), mask=first)
+    tl.store(indices + to, at, mask=first)
+
+
 _NARROW = ["float32", "bfloat16", "int32", "float16", "int16", "int8", "uint8"]
 _WIDE = ["int64", "float64"]
 _SIZES = ["int32", "int16", "int64", "int8"]
@@ -223,22 +205,14 @@ _UNPACK = {
     "stride": "I",
     "inner": "I",
 }
-_SPLITS = {
-    "splits": "*i64",
-    "packed": "*i64",
-    "total": "i32",
-    "tiles": "i32",
-    "n": "i64",
-    "run": "i64",
-    "steps": "i32",
-}
-_MERGE = {
-    "out": "*i64",
-    "packed": "*i64",
-    "splits": "*i64",
-    "tiles": "i32",
-    "n": "i64",
-    "run": "i64",
+_TOPK_ROWS = {
+    "values": "*T",
+    "indices": "*i64",
+    "scratch": "*i64",
+    "x": "*T",
+    "n": "i32",
+    "k": "i32",
+    "inner": "i64",
 }
 _TOPK = {"out": "*i64", "x": "*T", "n": "i32", "inner": "i32"}
 
@@ -279,8 +253,13 @@ KERNELS = [
         constants={"BLOCK": [2048, 1024, 256, 64, 16]},
         num_warps=8,
     ),
-    Kernel(merge_splits, signature=_SPLITS, constants={"TILE": [2048], "BLOCK": [128]}),
-    Kernel(merge_tiles, signature=_MERGE, constants={"TILE": [2048], "LOG": [11]}, num_warps=8),
+    Kernel(
+        topk_rows,
+        signature=_TOPK_ROWS,
+        types={"T": _NARROW},
+        constants={"LARGEST": [True, False], "KEEP": [16, 128, 1024], "BLOCK": [1024, 4096, 16384]},
+        num_warps=lambda v: 16 if v["BLOCK"] == 16384 else 4,
+    ),
     Kernel(
         topk_tiles,
         signature=_TOPK,

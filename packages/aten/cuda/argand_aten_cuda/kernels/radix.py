@@ -1,0 +1,175 @@
+"""Stable sorting of long rows by digits of four bits, the lowest first: each pass counts, sums and scatters.
+
+A program takes `steps` tiles of 64 x 8 elements of one row. How often each digit occurs so far is kept in packed counters: sixteen of
+four bits along the eight elements of a line, four times four of sixteen bits over the lines, so a program takes less than 2**16 elements.
+Elements are moved as they are, and their digits are those of `sort.ordered_key`: zeros of both signs are equal, and so is every NaN.
+"""
+
+import triton
+import triton.language as tl
+
+from argand_aten_cuda.kernel import Kernel
+from argand_aten_cuda.kernels.sort import ordered_key
+
+LINES = tl.constexpr(64)
+LINE = tl.constexpr(8)
+TILE = tl.constexpr(512)
+FIELDS = tl.constexpr(0x000F000F000F000F)  # every fourth counter of four bits
+
+
+@triton.jit
+def _digit(x, shift, DESCENDING: tl.constexpr):
+    """The four bits of each element's key at `shift`, which is 0 for the lowest digit."""
+    key = ordered_key(x)
+    BITS: tl.constexpr = x.dtype.primitive_bitwidth
+    if x.dtype.is_floating() and BITS == 16:
+        key = key >> 16
+    if x.dtype != tl.uint8:
+        key = key ^ -(1 << (BITS - 1))
+    if DESCENDING:
+        key = ~key
+    return ((key >> shift) & 15).to(tl.int32)
+
+
+@triton.jit
+def _ones(x, at, live, shift, DESCENDING: tl.constexpr):
+    """Elements, their digits, and a one in the counter of each element's digit."""
+    value = tl.load(x + at, mask=live, other=0)
+    digit = _digit(value, shift, DESCENDING)
+    return value, digit, tl.where(live, (digit >= 0).to(tl.int64) << (digit * 4), 0)
+
+
+@triton.jit
+def _tile(first, n):
+    j = first + tl.arange(0, LINES)[:, None] * LINE + tl.arange(0, LINE)[None, :]
+    return j, j < n
+
+
+@triton.jit
+def _counter(digit, c0, c1, c2, c3):
+    """A digit's counter of sixteen bits."""
+    k = digit & 3
+    c = tl.where(k < 2, tl.where(k == 0, c0, c1), tl.where(k == 2, c2, c3))
+    return ((c >> ((digit >> 2) * 16)) & 0xFFFF).to(tl.int32)
+
+
+@triton.jit
+def radix_count(counts, x, n, tiles, steps, shift, DESCENDING: tl.constexpr, ALIGNED: tl.constexpr):
+    """How often each digit occurs in each program's elements: counts[row, digit, tile]. ALIGNED: all pointers and n are multiples of 16."""
+    row = tl.program_id(0) // tiles
+    tile = tl.program_id(0) % tiles
+    x += row.to(tl.int64) * n
+    c0 = tl.zeros([LINES], tl.int64)
+    c1 = c0
+    c2 = c0
+    c3 = c0
+    for s in range(tile * steps, (tile + 1) * steps):
+        at, live = _tile(s * TILE, n)
+        _, _, ones = _ones(x, at, live, shift, DESCENDING)
+        line = tl.sum(ones, 1)
+        c0 += line & FIELDS
+        c1 += (line >> 4) & FIELDS
+        c2 += (line >> 8) & FIELDS
+        c3 += (line >> 12) & FIELDS
+    digit = tl.arange(0, 16)
+    found = _counter(digit, tl.sum(c0, 0), tl.sum(c1, 0), tl.sum(c2, 0), tl.sum(c3, 0))
+    tl.store(counts + (row * 16 + digit) * tiles + tile, found)
+
+
+@triton.jit
+def radix_offsets(offsets, counts, tiles, BLOCK: tl.constexpr):
+    """Where the elements of each digit and tile begin in their row: offsets[row, tile, digit]. A program takes a row's digit."""
+    row = tl.program_id(0) // 16
+    digit = tl.program_id(0) % 16
+    counts += row.to(tl.int64) * tiles * 16
+    lane = tl.arange(0, BLOCK)
+    smaller = tl.zeros([BLOCK], tl.int32)
+    for first in range(0, digit * tiles, BLOCK):
+        smaller += tl.load(counts + first + lane, mask=first + lane < digit * tiles, other=0)
+    total = tl.sum(smaller, 0)
+    for first in range(0, tiles, BLOCK):
+        tile = first + lane
+        c = tl.load(counts + digit * tiles + tile, mask=tile < tiles, other=0)
+        to = (row.to(tl.int64) * tiles + tile) * 16 + digit
+        tl.store(offsets + to, total + tl.cumsum(c, 0) - c, mask=tile < tiles)
+        total += tl.sum(c, 0)
+
+
+@triton.jit
+def radix_scatter(
+    values, indices, x, previous, offsets, n, tiles, steps, shift, FIRST: tl.constexpr, DESCENDING: tl.constexpr, ALIGNED: tl.constexpr
+):  # fmt: skip
+    """Moves each element and its index to its place by the digit; FIRST: indices are the places in the row."""
+    row = tl.program_id(0) // tiles
+    tile = tl.program_id(0) % tiles
+    base = row.to(tl.int64) * n
+    offsets += tl.program_id(0).to(tl.int64) * 16
+    c0 = tl.zeros([], tl.int64)
+    c1 = c0
+    c2 = c0
+    c3 = c0
+    for s in range(tile * steps, (tile + 1) * steps):
+        at, live = _tile(s * TILE, n)
+        value, digit, ones = _ones(x + base, at, live, shift, DESCENDING)
+        if FIRST:
+            index = at
+        else:
+            index = tl.load(previous + base + at, mask=live, other=0)
+        upto = tl.cumsum(ones, 1)
+        line = tl.sum(ones, 1)
+        l0 = line & FIELDS
+        l1 = (line >> 4) & FIELDS
+        l2 = (line >> 8) & FIELDS
+        l3 = (line >> 12) & FIELDS
+        b0 = (c0 + tl.cumsum(l0, 0) - l0)[:, None]
+        b1 = (c1 + tl.cumsum(l1, 0) - l1)[:, None]
+        b2 = (c2 + tl.cumsum(l2, 0) - l2)[:, None]
+        b3 = (c3 + tl.cumsum(l3, 0) - l3)[:, None]
+        before = _counter(digit, b0, b1, b2, b3) + (((upto - ones) >> (digit * 4)) & 15).to(
+            tl.int32
+        )
+        to = base + tl.load(offsets + digit) + before
+        tl.store(values + to, value, mask=live)
+        tl.store(indices + to, index.to(indices.dtype.element_ty), mask=live)
+        c0 += tl.sum(l0, 0)
+        c1 += tl.sum(l1, 0)
+        c2 += tl.sum(l2, 0)
+        c3 += tl.sum(l3, 0)
+
+
+_REAL = ["float32", "bfloat16", "int64", "float64", "int32", "float16", "int16", "int8", "uint8"]
+_WALK = {"n": "i32", "tiles": "i32", "steps": "i32", "shift": "i32"}
+
+KERNELS = [
+    Kernel(
+        radix_count,
+        signature={"counts": "*i32", "x": "*T", **_WALK},
+        types={"T": _REAL},
+        constants={"DESCENDING": [False, True], "ALIGNED": [False, True]},
+        default={"T": ["float32", "bfloat16", "int64"]},
+        num_warps=2,
+        divisible=lambda v: ("x", "n") if v["ALIGNED"] else (),
+    ),
+    Kernel(
+        radix_offsets,
+        signature={"offsets": "*i32", "counts": "*i32", "tiles": "i32"},
+        constants={"BLOCK": [1024]},
+    ),
+    Kernel(
+        radix_scatter,
+        signature={
+            "values": "*T",
+            "indices": "*O",
+            "x": "*T",
+            "previous": "*i32",
+            "offsets": "*i32",
+            **_WALK,
+        },
+        types={"T": _REAL, "O": ["int32", "int64"]},
+        constants={"FIRST": [False, True], "DESCENDING": [False, True], "ALIGNED": [False, True]},
+        default={"T": ["float32", "bfloat16", "int64"], "O": ["int32", "int64"]},
+        num_warps=2,
+        divisible=lambda v: ("x", "previous", "n") if v["ALIGNED"] else (),
+        wheel=lambda v: not (v["FIRST"] and v["O"] == "int64"),
+    ),
+]

@@ -1,0 +1,91 @@
+"""Sorting long rows by digits, and the first k of rows held in registers, on an emulated CUDA device against the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import emulated
+import numpy as np
+import pytest
+from interpreter import run
+
+if emulated.missing:
+    pytest.skip(emulated.missing, allow_module_level=True)
+
+import argand_aten as aten
+import argand_c10 as c10
+from argand_aten_cuda.kernels import radix
+
+emulated.start()
+RNG = np.random.default_rng(0)
+
+
+def make(shape: tuple[int, ...], dtype: str) -> Any:
+    """Many equal elements, and those that need care."""
+    x = aten.tensor(RNG.integers(-40, 40, shape))
+    if dtype in ("int64", "float64"):
+        x = x * 2**33 + aten.tensor(RNG.integers(-3, 3, shape))
+    x = (x > 0) if dtype == "bool" else x.to(getattr(c10, dtype))
+    if x.dtype.is_floating_point:
+        row = x.view(-1)
+        for i, value in enumerate((np.nan, -0.0, 0.0, np.inf, -np.inf, -np.nan)):
+            row[7 * i + 1] = value
+            row[-7 * i - 2] = value
+    return x
+
+
+def same(f: Any, x: Any) -> None:
+    got, want = f(x.to("cuda")), f(x)
+    emulated.check()
+    for a, b in zip(got, want, strict=True):
+        a = a.to("cpu")
+        if a.dtype == c10.bfloat16:
+            a, b = a.to(c10.float32), b.to(c10.float32)
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+@pytest.mark.parametrize(
+    ("dtype", "descending"),
+    [("bool", True), ("uint8", False), ("int8", True), ("int64", False), ("bfloat16", False), ("float16", True), ("float32", True)],
+)  # fmt: skip
+def test_long_rows(dtype: str, descending: bool) -> None:
+    same(lambda x: aten.sort(x, 1, descending), make((1, 2100 + 12 * descending), dtype))
+
+
+def test_rows_of_several_dimensions() -> None:
+    emulated.launches.clear()
+    same(lambda x: aten.sort(x, 1), make((1, 2049, 2), "int8"))
+    same(lambda x: aten.sort(x.t(), 0, True), make((2, 2100), "uint8"))
+    same(lambda x: aten.topk(x, 1500, 0), make((2300, 2), "uint8"))
+    names = {n.split(";")[0] for n in emulated.launches}
+    assert names >= {"radix_count", "radix_offsets", "radix_scatter"}
+
+
+def test_programs_of_several_tiles() -> None:
+    """Counts run on from tile to tile."""
+    x = RNG.integers(0, 256, (2, 2600)).astype("uint8")
+    n, tiles, steps = x.shape[1], 2, 3
+    counts, offsets = np.zeros(2 * tiles * 16, "int32"), np.zeros(2 * tiles * 16, "int32")
+    values, indices = np.zeros_like(x), np.zeros(x.shape, "int64")
+    run(radix.radix_count, (2 * tiles,), counts, x, n, tiles, steps, 4, DESCENDING=False, ALIGNED=False)
+    run(radix.radix_offsets, (32,), offsets, counts, tiles, BLOCK=16)
+    run(
+        radix.radix_scatter, (2 * tiles,), values, indices, x, counts, offsets, n, tiles, steps, 4,
+        FIRST=True, DESCENDING=False,
+        ALIGNED=False,
+    )  # fmt: skip
+    np.testing.assert_array_equal(indices, np.argsort(x >> 4, axis=1, kind="stable"))
+    np.testing.assert_array_equal(values, np.take_along_axis(x, indices, 1))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "bfloat16", "float32"])
+def test_first_of_rows(dtype: str) -> None:
+    emulated.launches.clear()
+    x = make((3, 300), dtype)
+    for k, largest in ((1, True), (9, False), (140, True)):
+        same(lambda x, k=k, largest=largest: aten.topk(x, k, 1, largest), x)
+    same(lambda x: aten.topk(x, 20, 1), make((1, 1100), dtype))
+    same(lambda x: aten.topk(x, 5, 0, False), make((300, 3), dtype))
+    assert {n.split(";")[0] for n in emulated.launches} & {"topk_rows", "sort_pack"} == {
+        "topk_rows"
+    }
