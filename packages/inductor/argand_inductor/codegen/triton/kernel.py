@@ -104,7 +104,7 @@ class KernelWriter(Reader):
         self.imports.add("from argand_aten_cuda.kernels import _accumulate")
         record, name = (self.parameter(sz.atom(n)) for n in (check.record, check.name))
         many = "" if index.axes else " + tl.zeros((1,), tl.int32)"
-        where = f"({record}).to(tl.pointer_type(tl.int64)), {name}, {check.size << 6 | check.dim}"
+        where = f"{record}.to(tl.int64).to(tl.pointer_type(tl.int64)), {name}, {check.size << 6 | check.dim}"
         line = f"_accumulate.report({index.name}{many}, {bad.name}{many and ' & tl.full((1,), True, tl.int1)'}, {where})"
         self.em.line(max(index.level, bad.level), line)
         return index
