@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -16,8 +17,12 @@ def build_training_step(
     batch: int = 8,
     vocabulary: int = 512,
     compiled: bool = False,
+    wrap: Callable[[Any], Any] = lambda model: model,
 ) -> Any:
-    """Returns `step() -> loss`: one AdamW step on a fixed batch of random token sequences; `compiled`: of the model compiled."""
+    """Returns `step() -> loss`: one AdamW step on a fixed batch of random token sequences; `compiled`: of the model compiled.
+
+    `wrap` gives what is called in the model's place.
+    """
     nn: Any = torch.nn
     F: Any = torch.nn.functional
 
@@ -53,7 +58,7 @@ def build_training_step(
             return self.head(self.norm(x))
 
     torch.manual_seed(0)
-    model = GPT()
+    model = wrap(GPT())
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     forward = torch.compile(model) if compiled else model
     data = torch.randint(0, vocabulary, (batch, length + 1))

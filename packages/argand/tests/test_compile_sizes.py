@@ -26,9 +26,14 @@ def loss(x: Any) -> Any:
 
 def rotate(x: Any) -> Any:
     _, t, d = x.shape
-    angle = torch.arange(t).float()[:, None] * (1.0 / (10000 ** (torch.arange(0, d, 2).float() / d)))[None]
+    angle = (
+        torch.arange(t).float()[:, None]
+        * (1.0 / (10000 ** (torch.arange(0, d, 2).float() / d)))[None]
+    )
     even, odd = x[..., ::2], x[..., 1::2]
-    return torch.stack([even * angle.cos() - odd * angle.sin(), even * angle.sin() + odd * angle.cos()], -1).flatten(-2)
+    return torch.stack(
+        [even * angle.cos() - odd * angle.sin(), even * angle.sin() + odd * angle.cos()], -1
+    ).flatten(-2)
 
 
 def causal(x: Any) -> Any:
@@ -95,7 +100,9 @@ def outcome(f: Any, x: Any) -> list[Any]:
 
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 @pytest.mark.parametrize(("program", "shape"), PROGRAMS, ids=[p.__name__ for p, _ in PROGRAMS])
-def test_two_compilations(program: Any, shape: Callable[[int], tuple[int, ...]], backend: str) -> None:
+def test_two_compilations(
+    program: Any, shape: Callable[[int], tuple[int, ...]], backend: str
+) -> None:
     plain, other = (program(), program()) if program is network else (program, program)
     compiled = torch.compile(other, backend=backend)
     metrics.reset()
@@ -103,11 +110,17 @@ def test_two_compilations(program: Any, shape: Callable[[int], tuple[int, ...]],
         for n in (2, 3, 4, 5, 7, 9):
             x = torch.randn(shape(n)).requires_grad_()
             for got, want in zip(outcome(compiled, x), outcome(plain, x), strict=True):
-                assert got.shape == want.shape and got.stride() == want.stride() and got.dtype == want.dtype
+                assert (
+                    got.shape == want.shape
+                    and got.stride() == want.stride()
+                    and got.dtype == want.dtype
+                )
                 torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
     breaks = [str(r) for r in found if r.kind in ("graph_break", "fallback")]
     assert not breaks
-    assert metrics.counters().get("graphs", 0) <= 2, [str(r) for r in found if r.kind == "recompile"]
+    assert metrics.counters().get("graphs", 0) <= 2, [
+        str(r) for r in found if r.kind == "recompile"
+    ]
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])

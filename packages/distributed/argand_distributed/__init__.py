@@ -7,6 +7,7 @@ import argand_c10
 
 argand_c10.check_abi("argand-distributed", built_for=2)
 
+from argand_distributed import functional  # noqa: E402
 from argand_distributed._C import (  # noqa: E402  (the ABI is checked first)
     DistBackendError,
     DistError,
@@ -134,6 +135,7 @@ __all__ = [
     "broadcast_object_list",
     "destroy_process_group",
     "flight_records",
+    "functional",
     "fp16_compress_hook",
     "gather",
     "gather_object",

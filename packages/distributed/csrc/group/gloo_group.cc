@@ -11,15 +11,15 @@
 
 #include <cstring>
 
-#include "packages/distributed/csrc/reduce/reduce.h"
-
 namespace argand::distributed {
 
 namespace {
 
 // Gloo's own limit lies behind ours: the monitor ends an operation first, with a report.
 constexpr Millis kNever = std::chrono::hours(24 * 30);
-constexpr uint8_t kExchangePrefix = 0x21, kReduceScatterPrefix = 0x22, kSendPrefix = 0x23;  // Gloo's own ones are below 0x10
+constexpr uint8_t kExchangePrefix = 0x21, kReduceScatterPrefix = 0x22, kSendPrefix = 0x23, kAllReducePrefix = 0x24;  // Gloo's own ones are below 0x10
+
+constexpr size_t kOneStepBytes = 32 << 10, kTwoStepBytes = 8 << 20;
 
 class GlooStore : public gloo::rendezvous::Store {
  public:
@@ -189,7 +189,7 @@ void GlooGroup::run_tasks() {
 
 void GlooGroup::exchange(uint32_t tag, const TensorList& sends, const TensorList& receives) {
   const uint64_t slot = gloo::Slot::build(kExchangePrefix, tag);
-  std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> in, out;
+  Buffers in, out;
   const int size = options_.size, rank = options_.rank;
   for (int step = 1; step < size; step++) {
     const int peer = (rank + size - step) % size;
@@ -209,20 +209,89 @@ void GlooGroup::exchange(uint32_t tag, const TensorList& sends, const TensorList
   for (auto& buffer : out) buffer->waitSend(kNever);
 }
 
+// ---- all-reduce ----------------------------------------------------------------------------------------------------
+// Three ways, by size: everything to everybody, one step; each rank reduces its share and gives it to all, two steps; Gloo's ring, which has more
+// steps, but sends while it adds. The first two add in the order of ranks.
+void GlooGroup::all_reduce_one(const Tensor& t, ReduceFn fn, uint32_t tag) {
+  const auto n = static_cast<size_t>(t.numel()), size = static_cast<size_t>(options_.size);
+  const size_t bytes = bytes_of(t);
+  if (bytes * (size - 1) <= kOneStepBytes) return add_all(static_cast<char*>(t->data), n, static_cast<size_t>(t.itemsize()), fn, tag);
+  if (bytes <= kTwoStepBytes && size <= 16) return add_shares(t, fn, tag);
+  gloo::AllreduceOptions o(context_);
+  set_output(o, t);
+  o.setReduceFunction(fn);
+  o.setTag(tag);
+  o.setTimeout(kNever);
+  gloo::allreduce(o);
+}
+
+// `data` of all ranks, added in their order.
+void GlooGroup::add_all(char* data, size_t n, size_t item, ReduceFn fn, uint32_t tag) {
+  const int size = options_.size, rank = options_.rank;
+  const size_t bytes = n * item;
+  const uint64_t slot = gloo::Slot::build(kAllReducePrefix, tag);
+  Buffers in, out;
+  std::vector<char> parts(bytes * static_cast<size_t>(size));
+  for (int step = 1; step < size; step++) {
+    const int from = (rank + size - step) % size;
+    in.push_back(context_->createUnboundBuffer(&parts[bytes * from], bytes));
+    in.back()->recv(from, slot);
+  }
+  for (int step = 1; step < size; step++) {
+    out.push_back(context_->createUnboundBuffer(data, bytes));
+    out.back()->send((rank + step) % size, slot);
+  }
+  for (auto& buffer : in) buffer->waitRecv(kNever);
+  for (auto& buffer : out) buffer->waitSend(kNever);
+  std::memcpy(&parts[bytes * rank], data, bytes);
+  fn(data, &parts[0], &parts[bytes], n);
+  for (int r = 2; r < size; r++) fn(data, data, &parts[bytes * r], n);
+}
+
+void GlooGroup::add_shares(const Tensor& t, ReduceFn fn, uint32_t tag) {
+  const auto size = static_cast<size_t>(options_.size), rank = static_cast<size_t>(options_.rank);
+  const auto n = static_cast<size_t>(t.numel()), item = static_cast<size_t>(t.itemsize());
+  const gloo::Slot slot = gloo::Slot::build(kAllReducePrefix, tag);
+  char* data = static_cast<char*>(t->data);
+  const auto begin = [&](size_t r) { return n * r / size * item; };
+  const size_t own = begin(rank + 1) - begin(rank);
+  Tensor scratch = empty({static_cast<int64_t>(own * size)}, ARGAND_UINT8);
+  char* parts = static_cast<char*>(scratch->data);
+  Buffers in, final_in, out;
+  for (size_t step = 1; step < size; step++) {
+    const size_t from = (rank + size - step) % size;
+    in.push_back(context_->createUnboundBuffer(parts + own * from, own));
+    in.back()->recv(static_cast<int>(from), slot);
+    // A final share comes only after its owner has all of this rank's part of it: what it overwrites has been sent.
+    final_in.push_back(context_->createUnboundBuffer(data + begin(from), begin(from + 1) - begin(from)));
+    final_in.back()->recv(static_cast<int>(from), slot + uint8_t{1});
+  }
+  for (size_t step = 1; step < size; step++) {
+    const size_t to = (rank + step) % size;
+    out.push_back(context_->createUnboundBuffer(data + begin(to), begin(to + 1) - begin(to)));
+    out.back()->send(static_cast<int>(to), slot);
+  }
+  for (auto& buffer : in) buffer->waitRecv(kNever);
+  char* mine = data + begin(rank);
+  const auto part = [&](size_t r) { return r == rank ? mine : parts + own * r; };
+  char* sum = size > 2 ? parts + own * rank : mine;  // not over this rank's part before its turn
+  fn(sum, part(0), part(1), own / item);
+  for (size_t r = 2; r < size; r++) fn(r + 1 == size ? mine : sum, sum, part(r), own / item);
+  for (size_t step = 1; step < size; step++) {
+    out.push_back(context_->createUnboundBuffer(mine, own));
+    out.back()->send(static_cast<int>((rank + step) % size), slot + uint8_t{1});
+  }
+  for (auto& buffer : final_in) buffer->waitRecv(kNever);
+  for (auto& buffer : out) buffer->waitSend(kNever);
+}
+
 // ---- collectives ---------------------------------------------------------------------------------------------------
 WorkPtr GlooGroup::all_reduce(const TensorList& tensors, ReduceOp op, const CallOptions& call) {
   for (const Tensor& t : tensors) must_reduce("all_reduce", t.dtype(), op);
   return submit(signature_of(OpKind::kAllReduce, tensors, -1, op), call, [this, tensors, op](uint32_t tag) {
     for (const Tensor& t : tensors) {
       if (!t.numel()) continue;
-      if (options_.size > 1) {
-        gloo::AllreduceOptions o(context_);
-        set_output(o, t);
-        o.setReduceFunction(reduce_function(t.dtype(), op));
-        o.setTag(tag++);
-        o.setTimeout(kNever);
-        gloo::allreduce(o);
-      }
+      if (options_.size > 1) all_reduce_one(t, reduce_function(t.dtype(), op), tag++);
       if (op == ReduceOp::kAvg) average(t, options_.size);
     }
   });
@@ -300,7 +369,7 @@ WorkPtr GlooGroup::reduce_scatter(const Tensor& output, const TensorList& inputs
   return submit(signature_of(OpKind::kReduceScatter, inputs, -1, op), call, [this, output, inputs, op, fn](uint32_t tag) {
     const int size = options_.size, rank = options_.rank;
     const uint64_t slot = gloo::Slot::build(kReduceScatterPrefix, tag);
-    std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> out;
+    Buffers out;
     const size_t bytes = bytes_of(output);
     // Own part first, then what rank-1, rank-2, ... give: a fixed order. Two buffers, so that one fills while the other is added.
     Tensor parts[2];

@@ -6,6 +6,7 @@
 
 #include "packages/distributed/csrc/group/group.h"
 #include "packages/distributed/csrc/group/sockets.h"
+#include "packages/distributed/csrc/reduce/reduce.h"
 
 namespace gloo {
 class Context;
@@ -53,6 +54,10 @@ class GlooGroup : public ProcessGroup {
   void run_tasks();
   WorkPtr post(OpKind kind, const Tensor& tensor, int peer, int tag, const CallOptions& call);
   void run_waiters();
+  using Buffers = std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>>;
+  void all_reduce_one(const Tensor& t, ReduceFn fn, uint32_t tag);
+  void add_all(char* data, size_t n, size_t item, ReduceFn fn, uint32_t tag);
+  void add_shares(const Tensor& t, ReduceFn fn, uint32_t tag);
   // Sends parts[i] of `sends` to rank i and receives `receives` from there; undefined or empty tensors are left out.
   void exchange(uint32_t tag, const TensorList& sends, const TensorList& receives);
 
