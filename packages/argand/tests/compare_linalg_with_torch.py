@@ -69,9 +69,36 @@ def transform_calls() -> list[str]:
     found = []
     for name in TRANSFORMS:
         one, two, several = f"torch.fft.{name}", f"torch.fft.{name}2", f"torch.fft.{name}n"
-        found += [f"{one}(x{a})" for a in ("", ", 5", ", n=9", ", dim=0", ", 4, 0, 'ortho'", ", norm='forward'", ", norm='backward'", ", 0", ", norm='x'", ", dim=2")]
-        found += [f"{two}(x{a})" for a in ("", ", (4, 5)", ", s=(2, -1)", ", dim=(1, 0)", ", norm='ortho'")] + [f"{two}(v)"]
-        found += [f"{several}(w{a})" for a in ("", ", (4, 5)", ", dim=(0, 2)", ", s=(3, 3), dim=(0, 1), norm='ortho'", ", dim=(0, 0)", ", (2, 2, 2, 2)")]
+        found += [
+            f"{one}(x{a})"
+            for a in (
+                "",
+                ", 5",
+                ", n=9",
+                ", dim=0",
+                ", 4, 0, 'ortho'",
+                ", norm='forward'",
+                ", norm='backward'",
+                ", 0",
+                ", norm='x'",
+                ", dim=2",
+            )
+        ]
+        found += [
+            f"{two}(x{a})"
+            for a in ("", ", (4, 5)", ", s=(2, -1)", ", dim=(1, 0)", ", norm='ortho'")
+        ] + [f"{two}(v)"]
+        found += [
+            f"{several}(w{a})"
+            for a in (
+                "",
+                ", (4, 5)",
+                ", dim=(0, 2)",
+                ", s=(3, 3), dim=(0, 1), norm='ortho'",
+                ", dim=(0, 0)",
+                ", (2, 2, 2, 2)",
+            )
+        ]
     return [*found, *(f"torch.fft.{n}" for n in ("fftfreq(5)", "fftfreq(6, d=0.5)", "rfftfreq(6, 2.0)", "rfftfreq(5, dtype=torch.float64)")),
             *(f"torch.fft.{n}({a})" for n in ("fftshift", "ifftshift") for a in ("x", "w", "w, dim=1", "x, (0, 1)"))]  # fmt: skip
 
@@ -96,7 +123,9 @@ def operands(dtype: str) -> dict[str, np.ndarray]:
     return found
 
 
-def run(library: ModuleType, expression: str, given: dict[str, np.ndarray], dtype: str) -> tuple[Any, Any]:
+def run(
+    library: ModuleType, expression: str, given: dict[str, np.ndarray], dtype: str
+) -> tuple[Any, Any]:
     floating = dtype != "int64" and "_(" not in expression and "out=" not in expression
     names = [n for n in given if re.search(rf"\b{n}\b", expression)]
     leaves = {}
@@ -119,7 +148,11 @@ def compare(expression: str, dtype: str) -> str | None:
     (theirs, their_error), (ours, our_error) = outcome
     if their_error is not None:
         if our_error is None:
-            return None if MAY_ACCEPT.search(str(their_error)) else f"accepted; the peer raises {their_error!r:.150}"
+            return (
+                None
+                if MAY_ACCEPT.search(str(their_error))
+                else f"accepted; the peer raises {their_error!r:.150}"
+            )
         if MAY_ACCEPT.search(str(their_error)) or isinstance(our_error, builtin_kind(their_error)):
             return None
         return f"got {our_error!r:.150}, the peer raises {their_error!r:.150}"
@@ -127,7 +160,9 @@ def compare(expression: str, dtype: str) -> str | None:
         return f"refused: {our_error!r:.250}"
     loosest = RTOL.get(dtype, 0.0)
     return difference(ours[0], theirs[0], loosest) or (
-        None if isinstance(theirs[1], str) or (found := difference(ours[1], theirs[1], loosest)) is None else f"gradient: {found}"
+        None
+        if isinstance(theirs[1], str) or (found := difference(ours[1], theirs[1], loosest)) is None
+        else f"gradient: {found}"
     )
 
 

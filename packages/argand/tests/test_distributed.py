@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ranks
-
 import argand as torch
 import argand.distributed as dist
 import argand.nn as nn
 from argand.distributed import functional as fc
 from argand.nn.parallel import DistributedDataParallel
+from argand_distributed import testing as ranks
 
 
 def graphs(rank: int, size: int) -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import ranks
 
 import argand_aten as aten
 import argand_c10 as c10
 import argand_distributed as dist
 import argand_nn as nn
+from argand_distributed import testing as ranks
 from argand_nn.optim import AdamW
 
 

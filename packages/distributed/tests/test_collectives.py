@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import ranks
 
 import argand_aten as aten
 import argand_c10 as c10
 import argand_distributed as dist
+from argand_distributed import testing as ranks
 
 SIZE = 4
 DTYPES = [

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import ranks
 
 import argand_aten as aten
 import argand_c10 as c10
 import argand_distributed as dist
 import argand_nn as nn
+from argand_distributed import testing as ranks
 from argand_nn import functional as F
 from argand_nn.optim import SGD, AdamW
 

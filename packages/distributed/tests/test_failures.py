@@ -7,10 +7,10 @@ import signal
 import time
 
 import pytest
-import ranks
 
 import argand_aten as aten
 import argand_distributed as dist
+from argand_distributed import testing as ranks
 
 
 def differ(rank: int, size: int, what: str) -> str:

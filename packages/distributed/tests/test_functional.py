@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import ranks
 
 import argand_aten as aten
 import argand_c10 as c10
 import argand_distributed as dist
 from argand_distributed import functional as fc
+from argand_distributed import testing as ranks
 
 
 def values(rank: int, size: int) -> None:

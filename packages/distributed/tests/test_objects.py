@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 import pytest
-import ranks
 
 import argand_aten as aten
 import argand_c10 as c10
 import argand_distributed as dist
+from argand_distributed import testing as ranks
 from argand_distributed.objects import decode, encode
 
 VALUES: list[Any] = [

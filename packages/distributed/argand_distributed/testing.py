@@ -1,4 +1,4 @@
-"""Runs a function as the ranks of a group, in forked processes, and gives what each returned."""
+"""For tests: runs a function as the ranks of a group, in forked processes, and gives what each returned."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import argand_c10 as c10
-import argand_distributed as dist
+from argand_distributed.world import (
+    destroy_process_group,
+    init_process_group,
+    is_initialized,
+)
 
 _FORK = multiprocessing.get_context("fork")
 
@@ -35,10 +39,10 @@ def _rank(
     try:
         if path:
             timeout = datetime.timedelta(seconds=seconds)
-            dist.init_process_group("gloo", f"file://{path}", timeout, size, rank)
+            init_process_group("gloo", f"file://{path}", timeout, size, rank)
         value = function(rank, size, *arguments)
-        if path and dist.is_initialized():
-            dist.destroy_process_group()
+        if path and is_initialized():
+            destroy_process_group()
         connection.send((True, value))
     except BaseException:
         connection.send((False, traceback.format_exc()))
