@@ -33,9 +33,8 @@ def autotuned(spec: ProgramSpec, options: Options) -> ProgramSpec:
 
 
 def _best(spec: ProgramSpec, step: LaunchStep, chosen: dict[str, int]) -> LaunchStep:
-    """The step with the shape that is best for its kernel."""
-    ways = [step, *(replace(step, kernel=o.kernel, grid=o.grid) for o in step.others)]
-    ways = [replace(way, others=()) for way in ways]
+    """The step with the shape that is best for its kernel; each has an order of operands of its own."""
+    ways = [replace(step, others=()), *step.others]
     name = step.kernel.name
     if name not in chosen:
         found = _known(spec, ways)
@@ -56,17 +55,19 @@ def _known(spec: ProgramSpec, ways: Sequence[LaunchStep]) -> int | None:
 
 def _try(spec: ProgramSpec, ways: Sequence[LaunchStep]) -> int:
     """Measure each way on memory of its own; the first one where that is not possible."""
-    sizes, integers = _operand_bytes(spec, ways[0]), _integers(spec, ways[0])
-    if sizes is None or integers is None or len(ways) == 1:
+    if len(ways) == 1 or _operand_bytes(spec, ways[0]) is None:
         return 0
     times: list[float] = []
     for way, image in zip(ways, _images(spec, ways), strict=True):
-        if image is None or not isinstance(way.grid, int):
+        sizes, integers = _operand_bytes(spec, way), _integers(spec, way)
+        if image is None or sizes is None or integers is None or not isinstance(way.grid, int):
             times.append(float("inf"))
             continue
         metrics.count("kernels_tried")
         times.append(_measured(way, image, sizes, integers))
     best = min(range(len(times)), key=times.__getitem__)
+    if times[best] == float("inf"):
+        return 0
     logs.channel("perf_hints").info(
         "autotuned %s: %s us, the first one %s us", ways[best].kernel.name, times[best], times[0]
     )

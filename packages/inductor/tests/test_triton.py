@@ -13,7 +13,9 @@ from simulated import SEED, Simulation, reported, simulate, skip_without_triton,
 import argand_aten as at
 import argand_c10 as c10
 from argand_inductor.artifact import triton_pool
+from argand_inductor.codegen.triton.values import POINTERS
 from argand_inductor.lowering import matrix
+from argand_inductor.options import Options
 
 skip_without_triton()
 
@@ -195,6 +197,28 @@ def test_what_is_no_class_is_reported(bad: int) -> None:
     target[20] = 3
     simulate(body, [inputs[0], at.from_numpy(target)])
     assert reported() == [0, 0, 0, 0]
+
+
+def test_every_shape_of_a_kernel_has_its_own_order_of_operands() -> None:
+    x, y, w, b = normal(33, 45), normal(33, 45), whole(45, dtype="float16"), normal(45)
+
+    def body(o: Any, x: Any, y: Any, w: Any, b: Any) -> Any:
+        given = [o.add(t, 1.0) for t in (x, y)]
+        return [
+            (t, *o.native_layer_norm(t, [45], o._to_copy(w, dtype=c10.float32), b, 1e-5))
+            for t in given
+        ][1]
+
+    options = Options(mode="max-autotune-no-cudagraphs", arch="sm_90")
+    spec = spec_of(body, [x, y, w, b], options=options)
+    dtypes = {n: e.dtype for n, e in spec.buffers.items()} | {e.name: e.dtype for e in spec.inputs}  # type: ignore[union-attr]
+    orders = set()
+    for step in spec.steps:
+        for way in (step, *step.others):
+            kinds = [kind for _, kind in way.kernel.signature if kind.startswith("*")]
+            assert kinds == [POINTERS[dtypes[a]] for a in way.args]
+            orders.add(way.args)
+    assert len(orders) > len(spec.steps)
 
 
 def test_numbers_of_the_host_are_parameters() -> None:

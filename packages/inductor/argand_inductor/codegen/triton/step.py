@@ -18,7 +18,7 @@ from argand_inductor.fuse import Group
 from argand_inductor.loop_ir import ITEMSIZE, Loop, compute_dtype, in_memory
 from argand_inductor.lowering.tensors import Buffer
 from argand_inductor.options import Options
-from argand_inductor.program import HostScalar, LaunchStep, TritonKernel, kernel_name
+from argand_inductor.program import HostScalar, LaunchStep, Location, TritonKernel, kernel_name
 from argand_inductor.sizes import Size
 
 HEAD = """import triton
@@ -55,14 +55,8 @@ class Generator(Backend):
             self.made[key] = self.generate(group), names
         step, others = self.made[key]
         renamed = dict(zip(others, names, strict=True))
-        return replace(
-            step,
-            args=tuple([renamed[a] for a in step.args]),
-            writes=tuple([renamed[a] for a in step.writes]),
-            scalars=tuple([replace(s, name=renamed[s.name]) for s in step.scalars]),
-            reuse=tuple([(renamed[w], renamed[r]) for w, r in step.reuse]),
-            location=location,
-        )
+        made = _renamed(step, renamed, location)
+        return replace(made, others=tuple(_renamed(o, renamed, location) for o in step.others))
 
     def generate(self, group: Group) -> LaunchStep:
         """The step of one group, written anew; with autotuning also the other ways to write it."""
@@ -185,6 +179,18 @@ class Generator(Backend):
             return None
         count = 1 << (wanted.bit_length() - 1)
         return Parts(d, count, sz.divide(loop.sizes[d], count) is not None)
+
+
+def _renamed(step: LaunchStep, names: Mapping[str, str], location: Location | None) -> LaunchStep:
+    """A launch of the same kernel on other tensors."""
+    return replace(
+        step,
+        args=tuple([names[a] for a in step.args]),
+        writes=tuple([names[a] for a in step.writes]),
+        scalars=tuple([replace(s, name=names[s.name]) for s in step.scalars]),
+        reuse=tuple([(names[w], names[r]) for w, r in step.reuse]),
+        location=location,
+    )
 
 
 def _kernel(writer: KernelWriter, comment: str) -> TritonKernel:
