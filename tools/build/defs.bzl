@@ -12,6 +12,7 @@ load(
 load(
     "//tools/build:py.bzl",
     _argand_codegen = "argand_codegen",
+    _argand_output = "argand_output",
     _argand_py_binary = "argand_py_binary",
     _argand_py_library = "argand_py_library",
     _argand_pytest = "argand_pytest",
@@ -29,6 +30,7 @@ argand_cc_library = _argand_cc_library
 argand_cc_test = _argand_cc_test
 argand_codegen = _argand_codegen
 argand_extension = _argand_extension
+argand_output = _argand_output
 argand_py_binary = _argand_py_binary
 argand_py_library = _argand_py_library
 argand_pytest = _argand_pytest

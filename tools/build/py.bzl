@@ -66,6 +66,27 @@ def argand_pytest_files(srcs, **kwargs):
             **kwargs
         )
 
+def _argand_output_impl(ctx):
+    ctx.actions.run(
+        executable = ctx.executable.program,
+        arguments = [ctx.outputs.out.path],
+        outputs = [ctx.outputs.out],
+        mnemonic = "ArgandOutput",
+        progress_message = "Running %s" % ctx.label,
+        use_default_shell_env = True,
+    )
+    return [DefaultInfo(files = depset([ctx.outputs.out]))]
+
+argand_output = rule(
+    implementation = _argand_output_impl,
+    attrs = {
+        "out": attr.output(mandatory = True, doc = "The program's only argument."),
+        # Of the target configuration: a program that imports the extensions would otherwise build all of them twice.
+        "program": attr.label(mandatory = True, executable = True, cfg = "target"),
+    },
+    doc = "What a program of the tree writes.",
+)
+
 def _argand_codegen_impl(ctx):
     out_dir = "/".join([part for part in [
         ctx.outputs.outs[0].root.path,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tools.codegen.dtypes import DTYPES, enum
-from tools.codegen.emit_cpp_kernels import accumulators
+from tools.codegen.dtypes import COMPLEX, DTYPES, enum
+from tools.codegen.emit_cpp_kernels import accumulators, row_dtypes
 from tools.codegen.emit_cpp_ops import HEADER, safe
 from tools.codegen.emit_cpp_register import (
     PROMOTIONS,
@@ -15,7 +15,8 @@ from tools.codegen.emit_cpp_register import (
     reader,
     unboxed,
 )
-from tools.codegen.emit_triton import is_generated, kernel_name, triton_dtypes
+from tools.codegen.emit_triton import complex_dtypes, is_generated, kernel_name, triton_dtypes
+from tools.codegen.expr import source
 from tools.codegen.model import Operator, Registry
 from tools.codegen.print_cpp_body import cpp_type
 
@@ -46,7 +47,7 @@ def hand_written(op: Operator, parts: Parts) -> None:
 
 
 def dtype_mask(op: Operator) -> str:
-    return hex(sum(1 << DTYPES.index(d) for d in triton_dtypes(op)))
+    return hex(sum(1 << DTYPES.index(d) for d in cuda_dtypes(op)))
 
 
 def pointwise(op: Operator, parts: Parts) -> None:
@@ -76,6 +77,28 @@ def pointwise(op: Operator, parts: Parts) -> None:
             parts.kernels.append(f'{{"{form.full_name}", ARGAND_KEY_CUDA, cuda::pointwise_{kernel}, &{name}_binding}}')
 
 
+def complex_accumulation(op: Operator) -> str | None:
+    """How a reduction or scan computes complex tensors by real ones: "parts" (both alike: sums, means), "nonzero" (any, all), or not."""
+    if not any(d in COMPLEX for d in row_dtypes(op)):
+        return None
+    if op.reduce is None:
+        assert op.scan is not None
+        return "parts" if source(op.scan.combine) == "a + b" else None
+    assert op.reduce.final is not None
+    first, combine, final = map(source, (op.reduce.map, op.reduce.combine, op.reduce.final))
+    if first == "x != 0":
+        return "nonzero"
+    return "parts" if (first, combine) == ("x", "a + b") and final in ("acc", "acc / n") else None
+
+
+def cuda_dtypes(op: Operator) -> tuple[str, ...]:
+    """The dtypes that an operator's generated CUDA kernels take."""
+    wide = complex_dtypes(op) if op.kind == "pointwise" else ()
+    if op.kind != "pointwise" and complex_accumulation(op):
+        wide = tuple(d for d in row_dtypes(op) if d in COMPLEX)
+    return (*triton_dtypes(op), *wide)
+
+
 def accumulation(op: Operator, parts: Parts) -> None:
     """Reductions and scans: a table for the driver, and the kernel that calls it."""
     name, schema = op.identifier, op.schema
@@ -90,13 +113,16 @@ def accumulation(op: Operator, parts: Parts) -> None:
     values = {a.name: reader(a.type, f"a[{i}]") for i, a in enumerate(schema.arguments)}
     dim = schema.argument("dim")
     dtype = values.get("dtype", "ARGAND_DTYPE_NONE")
+    arguments = values["dim"] if kind == "scan" else values.get("dim", "std::nullopt")
+    if kind == "reduce" and dim is not None and not dim.type.is_list:
+        arguments = f"IntList{{{arguments}}}"
     if kind == "reduce":
-        dims = values.get("dim", "std::nullopt")
-        if dim is not None and not dim.type.is_list:
-            dims = f"IntList{{{dims}}}"
-        call = f"cuda::reduce({name}_op, as_tensor(a[0]), {dims}, {values.get('keepdim', 'false')}, {dtype})"
-    else:
-        call = f"cuda::scan({name}_op, as_tensor(a[0]), {values['dim']}, {dtype})"
+        arguments += f", {values.get('keepdim', 'false')}"
+    by = complex_accumulation(op)
+    self = "cuda::nonzero_elements(as_tensor(a[0]))" if by == "nonzero" else "as_tensor(a[0])"
+    call = f"cuda::{kind}({name}_op, {self}, {arguments}, {dtype})"
+    if by == "parts":
+        call = f"cuda::computes_complex(as_tensor(a[0]), {dtype}) ? cuda::{kind}_parts({name}_op, as_tensor(a[0]), {arguments}, {dtype}) : {call}"
     lines = ["const DeviceGuard device_guard(device_of_call(op, a, ARGAND_CUDA));", f"give(r[0], {call});"]
     parts.definitions.append(kernel_function(f"{name}_cuda", lines))
     parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_CUDA, {name}_cuda, nullptr}}')
@@ -109,6 +135,7 @@ def emit_register_cuda(registry: Registry, family: str) -> str:
             hand_written(op, parts)
         elif is_generated(op):
             (pointwise if op.kind == "pointwise" else accumulation)(op, parts)
+    definitions = "\n".join(parts.definitions)
     rows = ",\n    ".join(parts.kernels)
     table = f"const KernelRow kKernels[] = {{\n    {rows}}};\n" if rows else ""
     result = "{kKernels, sizeof kKernels / sizeof kKernels[0]}" if rows else "{nullptr, 0}"
@@ -116,10 +143,11 @@ def emit_register_cuda(registry: Registry, family: str) -> str:
         HEADER
         + '#include "packages/aten/csrc/core/kernel_rows.h"\n#include "packages/aten/cuda/csrc/pointwise.h"\n'
         + '#include "packages/aten/cuda/csrc/reduction.h"\n#include "packages/aten/generated/kernels_cuda.h"\n'
+        + ('#include "packages/aten/cuda/csrc/complex_reduction.h"\n' if "_parts(" in definitions else "")
         + '#include "packages/aten/generated/ops.h"\n\n'
         + '#pragma GCC diagnostic ignored "-Wunused-but-set-variable"\n\n'
         + "namespace argand::registration {\nnamespace {\n\nusing builtins::Ints;\n\n"
-        + "\n".join(parts.definitions)
+        + definitions
         + table
         + "\n}  // namespace\n\n"
         + f"KernelRows {safe(family)}_cuda() {{ return {result}; }}\n"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tools.codegen.emit_cpp_cuda import cuda_dtypes
+from tools.codegen.emit_triton import is_generated
 from tools.codegen.expr import Call, Element, walk
 from tools.codegen.model import Operator, Registry
 from tools.codegen.print_numpy import reference_function
@@ -61,6 +63,14 @@ def differentiable(op: Operator) -> tuple[str, ...]:
     return tuple(a for d in op.grad if not d.is_none for a in d.args)
 
 
+def refused(op: Operator) -> dict[str, tuple[str, ...]]:
+    """Backend -> the tested dtypes that its generated kernels do not compute."""
+    if "cuda" in op.kernel or not is_generated(op):
+        return {}
+    missing = tuple(d for d in tested_dtypes(op) if d not in cuda_dtypes(op))
+    return {"cuda": missing} if missing else {}
+
+
 def record(op: Operator, references: str) -> str:
     """The table row of one operator."""
     used = primitives(op)
@@ -83,6 +93,7 @@ def record(op: Operator, references: str) -> str:
         "traits": tuple(traits),
         "tolerance": dict(op.tolerance),
         "skips": dict(op.skips),
+        "refused": refused(op),
         "ruled": any(d.body is not None for d in op.grad),
     }
     rows = "".join(

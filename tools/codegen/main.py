@@ -6,7 +6,7 @@
         --index generated/index.json --out generated
 
 What is written: `index`: index.json. `global`: kernels.h, kernels_cuda.h, ops.h, families.inc. `python_global`: the modules that generated
-Python shares, _ops.pyi, operators.md. `cpp_family`, `cuda_family`, `python_family`, `test_family`, `gradient_test_family`: the files of one
+Python shares, _ops.pyi, operators.md. `coverage`: coverage.md. `cpp_family`, `cuda_family`, `python_family`, `test_family`, `gradient_test_family`: the files of one
 family, or of all.
 Output is deterministic, and files are written only when their text changes. A faulty registry exits with status 1 and
 every fault on stderr.
@@ -14,6 +14,7 @@ every fault on stderr.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -31,6 +32,7 @@ EMITS = (
     "index",
     "global",
     "python_global",
+    "coverage",
     "triton_global",
     "cpp_family",
     "cuda_family",
@@ -46,6 +48,7 @@ flags.DEFINE_multi_string("family", [], "Families to generate, by default all.")
 flags.DEFINE_multi_string(
     "index", [], "Index of all operators: only the files of --family are then read."
 )
+flags.DEFINE_string("facts", "", "For coverage: what docs/coverage_facts.py wrote.")
 flags.DEFINE_string("out", ".", "Folder to write into; made if missing.")
 
 
@@ -132,6 +135,13 @@ def gradient_test_family(registry: Registry, family: str) -> dict[str, str]:
     return family_gradient_tests(registry, family)
 
 
+def coverage(registry: Registry) -> dict[str, str]:
+    from tools.codegen.emit_coverage import emit_coverage
+
+    with open(FLAGS.facts, encoding="utf-8") as f:
+        return {"coverage.md": emit_coverage(registry, json.load(f))}
+
+
 def python_global(registry: Registry) -> dict[str, str]:
     from tools.codegen.emit_python import python_global as emit
 
@@ -162,6 +172,7 @@ def generate(registry: Registry, emit: str, families: Sequence[str]) -> dict[str
         "index": lambda r: {"index.json": index_file.dump(r)},
         "global": cpp_global,
         "python_global": python_global,
+        "coverage": coverage,
         "triton_global": triton_global,
     }
     if emit in whole:

@@ -52,6 +52,7 @@ class Case:
     traits: tuple[str, ...] = ()
     tolerance: Mapping[str, float] = field(default_factory=dict)
     skips: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     reference: Callable[..., Any] | None = None
     ruled: bool = False  # has a derivative rule of its own
 
@@ -382,7 +383,7 @@ def parameters(cases: Sequence[Case], check: str) -> list[Any]:
     found = []
     for case in cases:
         for dtype in _dtypes_for(case, check):
-            reason = case.skips.get(check) or no_kernel(case.kind, dtype)
+            reason = case.skips.get(check) or no_kernel(case.kind, case.refused, dtype)
             marks = [pytest.mark.skip(reason=reason)] if reason else []
             found.append(pytest.param(case, dtype, id=f"{case.name}-{dtype}", marks=marks))
     return found

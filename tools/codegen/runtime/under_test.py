@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
+from tools.codegen.dtypes import COMPLEX
 from tools.codegen.model import Schema
 
 DEVICE: Final = os.environ.get("ARGAND_TEST_DEVICE", "cpu")
@@ -46,14 +47,15 @@ def place(t: Any) -> Any:
     return t.to(DEVICE)
 
 
-def no_kernel(kind: str, dtype: str) -> str | None:
-    """Why an operator of this kind refuses the dtype on the device under test."""
-    if (
-        DEVICE != "cpu"
-        and dtype.startswith("complex")
-        and kind in ("pointwise", "reduction", "scan", "contraction")
-    ):
-        return f"{kind} operators refuse complex dtypes on '{DEVICE}'"
+def no_kernel(kind: str, refused: Mapping[str, Sequence[str]], dtype: str) -> str | None:
+    """Why an operator refuses the dtype on the device under test; `refused`: by backend."""
+    backend = DEVICE.split(":")[0]
+    known = backend in ("cpu", "cuda")
+    of_kind = (
+        not known and dtype in COMPLEX and kind in ("pointwise", "reduction", "scan", "contraction")
+    )
+    if of_kind or dtype in refused.get(backend, ()):
+        return f"has no kernel for {dtype} on '{backend}'"
     return None
 
 

@@ -18,7 +18,7 @@ Variant = Mapping[str, Any]
 TRITON_TYPES: Mapping[str, str] = {
     "bool": "i1", "uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "float16": "fp16",
     "bfloat16": "bf16", "float32": "fp32", "float64": "fp64", "i32": "i32", "i64": "i64", "u32": "u32", "u64": "u64",
-    "fp32": "fp32", "fp64": "fp64",
+    "fp32": "fp32", "fp64": "fp64", "complex64": "fp32", "complex128": "fp64",  # complex: of the parts
 }  # fmt: skip
 
 
@@ -118,9 +118,9 @@ class Kernel:
 
 def number_type(dtype: str) -> str:
     """The register type of a number that is used with elements of `dtype`."""
-    if dtype == "float64":
+    if dtype in ("float64", "complex128"):
         return "fp64"
-    return "fp32" if dtype in ("float16", "bfloat16", "float32") else "i64"
+    return "fp32" if dtype in ("float16", "bfloat16", "float32", "complex64") else "i64"
 
 
 def _usual(allowed: Sequence[str]) -> Sequence[str]:

@@ -67,7 +67,7 @@ def argand_div(x, y):
 @triton.jit
 def argand_neg(x):
     if x.dtype.is_floating():
-        return -x
+        return x * -1  # `-x` is 0 - x, which loses the sign of 0
     else:
         return (x - x) - x
 
@@ -187,7 +187,7 @@ def argand_isfinite(x):
 
 @triton.jit
 def argand_copysign(x, y):
-    return tl.where(argand_signbit(x) == argand_signbit(y), x, -x)
+    return tl.where(argand_signbit(x) == argand_signbit(y), x, argand_neg(x))
 
 
 @triton.jit

@@ -71,6 +71,21 @@ def store(out, offsets, x, n, full):
         tl.store(out + offsets, result, mask=offsets < n)
 
 
+# Complex elements: a pointer to their parts, which lie side by side; as a number the parts are `re` and `im`.
+@triton.jit
+def load_pair(pointer, offsets, inside, count, re, im):
+    both = tl.expand_dims(offsets, -1) * 2 + tl.arange(0, 2)
+    given = tl.expand_dims(inside & (count > 0), -1)
+    x, y = tl.split(tl.load(pointer + both, mask=given, other=0))
+    return tl.where(count > 0, x, re.to(x.dtype)), tl.where(count > 0, y, im.to(y.dtype))
+
+
+@triton.jit
+def store_pair(out, offsets, inside, x):
+    both = tl.expand_dims(offsets, -1) * 2 + tl.arange(0, 2)
+    tl.store(out + both, tl.join(x[0], x[1]), mask=tl.expand_dims(inside, -1))
+
+
 @triton.jit
 def tile(columns, rows, size1, size2, Y: tl.constexpr, X: tl.constexpr, TURNED: tl.constexpr):
     """This program's indices (column, and of the row's dimensions the inner to the outer one), and which are inside.
@@ -127,10 +142,6 @@ def store_at(out, offsets, inside, x):
     tl.store(out + offsets, stored(x, out.dtype.element_ty), mask=inside)
 
 
-def _small(variant: Variant) -> bool:
-    return bool(variant["I"] == "i32")
-
-
 def kernels(
     contiguous: Any, strided: Any, loaded: Sequence[str], scalars: int, dtypes: Sequence[str], result: str
 ) -> list[Kernel]:
@@ -141,23 +152,27 @@ def kernels(
         strided: its kernel for any strides, up to four dimensions.
         loaded: the operands' dtypes, "T" or "bool".
         scalars: how many number arguments it has.
-        dtypes: that T may be.
+        dtypes: that T may be, real ones or complex ones.
         result: "T" or "bool".
     """
     operands: dict[str, str] = {}
+    is_complex = dtypes[0] in ("complex64", "complex128")
     for i, dtype in enumerate(loaded):
         operands |= {f"p{i}": f"*{dtype}", f"n{i}": "I", f"v{i}": f"={dtype}"}
+        if is_complex and dtype == "T":
+            operands[f"w{i}"] = "=T"
     numbers = {f"s{i}": "=T" for i in range(scalars)}
     types = {"T": tuple(dtypes), "I": ("i32", "i64")}
-    default = {"I": ("i32",)}
+    usual = [d for d in ("float32", "bfloat16", "int64") if d in dtypes] or dtypes[:1]
     pointers = ("out", *(f"p{i}" for i in range(len(loaded))))
     flat = Kernel(
         contiguous,
         {"out": f"*{result}", **operands, **numbers, "n": "I"},
         types,
         {"BLOCK": (BLOCK,)},
-        default,
+        {"T": usual, "I": ("i32",)},
         divisible=pointers,
+        wheel=lambda v: not is_complex,
     )
     sizes = dict.fromkeys(("columns", "rows", "size1", "size2"), "I")
     strides = {f"{k}{d}": "I" for k in ("o", *(f"i{i}_" for i in range(len(loaded)))) for d in range(4)}
@@ -170,7 +185,7 @@ def kernels(
             "X": sorted({x for _, x in (*TILES, TURNED_TILE)}),
             "TURNED": (0, 1, 2) if len(loaded) == 2 else (0,),
         },
-        default,
-        wheel=lambda v: (v["Y"], v["X"]) == TURNED_TILE if v["TURNED"] else (v["Y"], v["X"]) in TILES,
+        {"T": usual[:2], "I": ("i32",)},
+        wheel=lambda v: not v["TURNED"] and not is_complex and (v["Y"], v["X"]) in (TILES if len(loaded) > 1 else TILES[:1]),
     )
     return [flat, tiled]

@@ -12,7 +12,7 @@ totals of chunks, to `part`; 2: chunks, each from the totals of those before it,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import triton
@@ -20,6 +20,7 @@ import triton.language as tl
 
 from argand_aten_cuda.kernel import Kernel, Variant
 
+_COUNTS = ("bool", "int64")  # of the wheel only along rows
 # LAYOUT -> (Y, X) that are compiled into the wheel.
 TILES: Mapping[int, tuple[tuple[int, int], ...]] = {
     0: ((1, 2048), (1, 8192), (16, 64)),
@@ -147,14 +148,23 @@ def _divisible(v: Variant) -> tuple[str, ...]:
     return ("x",) if v["ALIGNED"] else ()
 
 
+def _defaults(accumulators: Mapping[str, tuple[str, str]]) -> dict[str, Sequence[str]]:
+    """What the wheel holds: masks where the result is one, else the usual floats, and counts."""
+    if all(out == "bool" for _, out in accumulators.values()):
+        return {"T": ("bool",), "I": ("i32",)}
+    return {"T": [d for d in ("float32", "bfloat16", *_COUNTS) if d in accumulators], "I": ("i32",)}
+
+
 def _reduction_in_wheel(v: Variant) -> bool:
     tiles = TILES[v["LAYOUT"]]
     if (v["Y"], v["X"]) not in tiles or v["LAYOUT"] == 2:
         return False
+    if v["T"] in _COUNTS and (v["LAYOUT"] or v["D"] > 1) or (v["D"] > 1 and v["ALIGNED"]):
+        return False
     if v["STAGE"] == 0:
         return v["X"] != 8192
     if v["STAGE"] == 1:
-        return bool(v["D"] == 1 and (v["Y"], v["X"]) in tiles[:2])
+        return bool(v["D"] == 1 and (v["Y"], v["X"]) in tiles[:2] and v["ALIGNED"])
     return bool(v["D"] == 1 and v["LAYOUT"] == 0 and (v["Y"], v["X"]) == (1, 2048) and not v["ALIGNED"])
 
 
@@ -174,12 +184,18 @@ def kernel(function: Any, accumulators: Mapping[str, tuple[str, str]]) -> Kernel
             "X": sorted({x for t in TILES.values() for _, x in t}),
             "ALIGNED": (False, True),
         },
-        {"I": ("i32",)},
+        _defaults(accumulators),
         _types(accumulators),
         num_warps=_warps,
         divisible=_divisible,
         wheel=_reduction_in_wheel,
     )
+
+
+def _scan_in_wheel(v: Variant) -> bool:
+    if v["STAGE"] or v["LAYOUT"] == 2 or (v["T"] in _COUNTS and (v["LAYOUT"] or v["T"] == "bool")):
+        return False
+    return (v["Y"], v["X"]) in SCAN_TILES[v["LAYOUT"]] and v["X"] != 8192
 
 
 def scan_kernel(function: Any, accumulators: Mapping[str, tuple[str, str]]) -> Kernel:
@@ -197,9 +213,9 @@ def scan_kernel(function: Any, accumulators: Mapping[str, tuple[str, str]]) -> K
             "X": sorted({x for t in SCAN_TILES.values() for _, x in t}),
             "ALIGNED": (False, True),
         },
-        {"I": ("i32",)},
+        _defaults(accumulators),
         _types(accumulators),
         num_warps=_warps,
         divisible=lambda v: ("x", "out") if v["ALIGNED"] else (),
-        wheel=lambda v: (v["Y"], v["X"]) in SCAN_TILES[v["LAYOUT"]] and v["STAGE"] == 0 and v["LAYOUT"] < 2 and v["X"] != 8192,
+        wheel=_scan_in_wheel,
     )

@@ -18,7 +18,7 @@ constexpr int64_t kTurnedRows = 32, kTurnedColumns = 64;  // of a tile where an 
 bool is_cuda(const ArgandTensor* t) { return ARGAND_DEVICE_TYPE(t->storage->device) == ARGAND_CUDA; }
 bool is_aligned(const void* p) { return (reinterpret_cast<uintptr_t>(p) & 15) == 0; }
 
-// A number in the register type of elements of some dtype (kernel.py: number_type).
+// A number in the register type of elements of some dtype, or of their parts (kernel.py: number_type).
 union Number {
   int64_t i;
   float f;
@@ -27,7 +27,7 @@ union Number {
 Number number_of(int dtype, double value, int64_t integer) {
   Number n;
   n.i = 0;
-  if (dtype == ARGAND_FLOAT64)
+  if (dtype == ARGAND_FLOAT64 || dtype == ARGAND_COMPLEX128)
     n.d = value;
   else if (dtype <= ARGAND_INT64)
     n.i = dtype == ARGAND_BOOL ? (value != 0 || integer != 0) : integer;
@@ -41,11 +41,24 @@ Number number_of(int dtype, const ArgandValue& v) {
   return number_of(dtype, static_cast<double>(v.i), v.i);
 }
 
+// An operand that is a number: complex ones have two parts.
+struct Value {
+  Number re, im;
+};
+Value value_of(int dtype, const ArgandValue& v) {
+  return {number_of(dtype, v), number_of(dtype, v.tag == ARGAND_TAG_COMPLEX && is_complex(dtype) ? v.c.im : 0, 0)};
+}
+
 // The value of a 0-d tensor on the CPU, converted to `dtype`.
-Number number_of(int dtype, const Tensor& t) {
+Value value_of(int dtype, const Tensor& t) {
+  if (is_complex(dtype)) {
+    const Tensor wide = ops::_to_copy(t, static_cast<int>(ARGAND_COMPLEX128));
+    return {number_of(dtype, wide.data<double>()[0], 0), number_of(dtype, wide.data<double>()[1], 0)};
+  }
   const Tensor wide = ops::_to_copy(t, dtype <= ARGAND_INT64 ? ARGAND_INT64 : ARGAND_FLOAT64);
-  return dtype <= ARGAND_INT64 ? number_of(dtype, static_cast<double>(*wide.data<int64_t>()), *wide.data<int64_t>())
-                               : number_of(dtype, *wide.data<double>(), 0);
+  return {dtype <= ARGAND_INT64 ? number_of(dtype, static_cast<double>(*wide.data<int64_t>()), *wide.data<int64_t>())
+                                : number_of(dtype, *wide.data<double>(), 0),
+          {}};
 }
 
 // Parameters of a launch, in order; each has its own place.
@@ -69,7 +82,7 @@ class Parameters {
   }
 
  private:
-  static constexpr int kMost = 3 * kMaxOperands + kMaxOperands + 4 * (kMaxOperands + 1) + 8;
+  static constexpr int kMost = 4 * kMaxOperands + kMaxOperands + 4 * (kMaxOperands + 1) + 8;
   union Slot {
     const void* p;
     Number v;
@@ -86,6 +99,9 @@ struct Call {
   int64_t ints[kMaxOperands];
 };
 
+// The expression's kernels for a dtype: complex ones have their own.
+std::string kernel_base(const PointwiseOp& op, int dtype) { return std::string(op.kernel) + (is_complex(dtype) ? "_complex" : ""); }
+
 int result_dtype(const PointwiseOp& op, int dtype) { return op.result_dtype < 0 ? dtype : op.result_dtype; }
 
 const Kernel* contiguous_kernel(const Call& c, int dtype, bool wide) {
@@ -93,7 +109,7 @@ const Kernel* contiguous_kernel(const Call& c, int dtype, bool wide) {
   if (!wide)
     if (const Kernel* known = place.load(std::memory_order_acquire)) return known;
   const Kernel* found =
-      kernel(std::string(c.op.kernel) + "_contiguous;T=" + kDTypeName[dtype] + (wide ? ";I=i64" : ";I=i32") + ";BLOCK=" + std::to_string(kBlock));
+      kernel(kernel_base(c.op, dtype) + "_contiguous;T=" + kDTypeName[dtype] + (wide ? ";I=i64" : ";I=i32") + ";BLOCK=" + std::to_string(kBlock));
   if (!wide) place.store(found, std::memory_order_release);
   return found;
 }
@@ -115,7 +131,9 @@ bool fast_path(const Call& c, const Tensor& out, Tensor* result) {
   if (op.bool_operands) return false;
   const ArgandTensor* first = nullptr;
   for (int k = 0; k < n && !first; k++) first = c.operands[k].get();
-  if (!first || (op.promote == kPromoteFloat && first->dtype <= ARGAND_INT64) || !(op.dtypes >> first->dtype & 1) || first->numel > kSmall) return false;
+  if (!first || (op.promote == kPromoteFloat && first->dtype <= ARGAND_INT64) || !(op.dtypes >> first->dtype & 1) || first->numel > kSmall ||
+      is_complex(first->dtype))
+    return false;
   const ArgandDevice device = first->storage->device;
   if (ARGAND_DEVICE_TYPE(device) != ARGAND_CUDA) return false;
   for (int k = 0; k < n; k++) {
@@ -166,7 +184,7 @@ struct Prepared {
   int dtype = 0;
   ArgandDevice device = -1;
   Tensor tensors[kMaxOperands];  // undefined: a number
-  Number numbers[kMaxOperands] = {};
+  Value values[kMaxOperands] = {};
 };
 
 ArgandDevice common_device(const Call& c, const Tensor& out) {
@@ -198,9 +216,9 @@ void prepare(const Call& c, const Tensor& out, Prepared* p) {
     const int wanted = c.op.bool_operands >> k & 1 ? static_cast<int>(ARGAND_BOOL) : p->dtype;
     Tensor t = c.operands[k].tensor();
     if (!t) {
-      p->numbers[k] = number_of(wanted, c.operands[k].raw());
+      p->values[k] = value_of(wanted, c.operands[k].raw());
     } else if (!is_cuda(t.get())) {
-      p->numbers[k] = number_of(wanted, t);
+      p->values[k] = value_of(wanted, t);
     } else {
       if (t.dtype() != wanted)
         t = ops::_to_copy(t, wanted);
@@ -218,13 +236,15 @@ bool is_dense(const Iteration& it, const int* itemsizes) {
   return true;
 }
 
-// Whether every offset fits 31 bits.
-bool is_small(const Iteration& it, const int* itemsizes) {
-  if (it.numel > kSmall) return false;
+// Offsets below this fit 31 bits; those of complex elements count parts.
+int64_t most_offsets(int dtype) { return is_complex(dtype) ? kSmall / 2 : kSmall; }
+
+bool is_small(const Iteration& it, const int* itemsizes, int64_t most) {
+  if (it.numel > most) return false;
   for (int k = 0; k < it.n_operands; k++) {
     int64_t last = 0;
     for (int d = 0; d < it.ndim; d++) last += std::abs(it.strides[k][d] / itemsizes[k]) * (it.shape[d] - 1);
-    if (last > kSmall) return false;
+    if (last > most) return false;
   }
   return true;
 }
@@ -234,13 +254,14 @@ void add_operands(const Call& c, const Prepared& prepared, const Iteration& it, 
   for (int k = 0; k < c.binding.n_operands; k++) {
     p->pointer(it.data[k + 1]);
     p->size(it.data[k + 1] ? count : 0, wide);
-    p->number(prepared.numbers[k]);
+    p->number(prepared.values[k].re);
+    if (is_complex(prepared.dtype) && !(c.op.bool_operands >> k & 1)) p->number(prepared.values[k].im);
   }
   for (int i = 0; i < c.binding.n_scalars; i++) p->number(number_of(prepared.dtype, c.scalars[i], c.ints[i]));
 }
 
 void run_contiguous(const Call& c, const Prepared& prepared, const Iteration& it) {
-  const bool wide = it.numel > kSmall;
+  const bool wide = it.numel > most_offsets(prepared.dtype);
   Parameters p;
   add_operands(c, prepared, it, wide, it.numel, &p);
   p.size(it.numel, wide);
@@ -269,7 +290,7 @@ int turn(Iteration& it, const int* itemsizes) {
 
 void run_tiles(const Call& c, const Prepared& prepared, Iteration& it, const int* itemsizes) {
   const int turned = turn(it, itemsizes);
-  const bool wide = !is_small(it, itemsizes);
+  const bool wide = !is_small(it, itemsizes, most_offsets(prepared.dtype));
   int64_t size[kTiledDims];
   for (int d = 0; d < kTiledDims; d++) size[d] = d < it.ndim ? it.shape[d] : 1;
   const int64_t columns = size[0], rows = size[1] * size[2] * size[3];
@@ -284,8 +305,8 @@ void run_tiles(const Call& c, const Prepared& prepared, Iteration& it, const int
   for (int k = 0; k < it.n_operands; k++)
     for (int d = 0; d < kTiledDims; d++) p.size(d < it.ndim ? it.strides[k][d] / itemsizes[k] : 0, wide);
   char name[256];
-  snprintf(name, sizeof name, "%s_strided;T=%s;I=%s;Y=%d;X=%d;TURNED=%d", c.op.kernel, kDTypeName[prepared.dtype], wide ? "i64" : "i32",
-           static_cast<int>(y), static_cast<int>(x), turned);
+  snprintf(name, sizeof name, "%s_strided;T=%s;I=%s;Y=%d;X=%d;TURNED=%d", kernel_base(c.op, prepared.dtype).c_str(), kDTypeName[prepared.dtype],
+           wide ? "i64" : "i32", static_cast<int>(y), static_cast<int>(x), turned);
   p.launch(kernel(name), ((columns + x - 1) / x) * down);
 }
 

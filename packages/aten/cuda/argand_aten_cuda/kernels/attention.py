@@ -502,13 +502,12 @@ def _kernel(
         usual = (
             v["ALIGN"] == 16
             and not v["PAD"]
-            and v["BLOCK_D"] in (64, 128)
-            and not (v["CAUSAL"] and v["MASK"])
-            and v["MASK"] < 2
+            and v["BLOCK_D"] in ((64,) if v["T"] == "float32" else (64, 128))
+            and not v["MASK"]
         )
         return (
             usual
-            and (v["MASK"] == 1) == (v["M"] == "uint8")
+            and v["M"] == "float32"
             and (v["BLOCK_M"], v["BLOCK_N"]) == tile(v)[:2]
             and not v.get("GROUPED")
         )

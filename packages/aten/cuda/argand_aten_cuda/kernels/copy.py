@@ -131,7 +131,7 @@ def copy_strided(
 _MOVED = ("uint8", "int16", "int32", "int64")  # what only moves has one of these on both sides
 _REAL = (*_MOVED, "int8", "float16", "bfloat16", "float32", "float64")
 _TYPES = {"T": _REAL, "S": _REAL}
-_DEFAULT = {"T": (*_MOVED, "float32", "bfloat16"), "S": (*_MOVED, "float32", "bfloat16")}
+_DEFAULT = {"T": _REAL, "S": _REAL}
 _COMMON = (
     ("float32", "bfloat16"),
     ("bfloat16", "float32"),
@@ -143,6 +143,11 @@ _COMMON_FLAT = (
     ("float32", "uint8"),
     ("int64", "uint8"),
     ("int64", "int32"),
+    ("int64", "bfloat16"),
+    ("float16", "float32"),
+    ("float32", "float16"),
+    ("float64", "float32"),
+    ("float32", "float64"),
 )
 
 

@@ -163,7 +163,8 @@ KERNELS = [
         signature=_GATHER,
         types={"T": _SIZES, "I": _OFFSETS},
         constants=_WALK,
-        default={"T": ["int32", "int64"], "I": ["int32"]},
+        default={"T": ["int32", "int64", "int16"], "I": ["int32"]},
+        wheel=lambda v: v["T"] != "int16" or v["RANK"] == 2,
     ),
     Kernel(
         put_elements,

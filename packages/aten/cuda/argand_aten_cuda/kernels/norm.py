@@ -237,10 +237,11 @@ _FLAGS = {"RMS": [0, 1], "HAS_W": [0, 1]}
 
 
 def _wheel(v: Mapping[str, Any]) -> bool:
-    """Equal dtypes, weights all or none (RMS: always a weight, never a bias), four short rows or a long one at a time."""
-    weights = (
-        v["HAS_W"] and not v.get("HAS_B") if v["RMS"] else v["HAS_W"] == v.get("HAS_B", v["HAS_W"])
-    )
+    """Equal dtypes, all weights (RMS: without a bias), four short rows or a long one at a time; short rows also without weights."""
+    if v["HAS_W"]:
+        weights = v.get("HAS_B", not v["RMS"]) == (not v["RMS"])
+    else:
+        weights = v["BLOCK"] == 256 and not v.get("HAS_B")
     rows = v.get("ROWS", 1) == (4 if v["BLOCK"] == 256 else 1)
     return bool(
         v["T"] == v["W"]

@@ -220,7 +220,7 @@ def _warps(v: Mapping[str, Any]) -> int:
 
 
 def _wheel(v: Mapping[str, Any]) -> bool:
-    return bool(v["ROWS"] == max(1, 1024 // v["BLOCK"]))
+    return bool(v["ROWS"] == max(1, 1024 // v["BLOCK"]) and (v["ALIGN"] == 16 or v["BLOCK"] <= 1024))
 
 
 def _long(v: Mapping[str, Any]) -> bool:

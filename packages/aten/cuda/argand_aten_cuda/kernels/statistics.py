@@ -302,7 +302,7 @@ KERNELS = [
         },  # fmt: skip
         types={"T": _REAL},
         constants={**_TILE_CONSTANTS, "SMALLEST": [False, True], "VALUES": [False, True]},
-        default={"T": ["float32"]},
+        default={"T": ["float32", "bfloat16"]},
         num_warps=8,
         wheel=lambda v: _is_tile(v) and v["UNIT"] == 1 and not v["SMALLEST"],
     ),
@@ -320,6 +320,6 @@ KERNELS = [
         types={"T": _REAL},
         constants={**_JOINED, "VALUES": [False, True]},
         wheel=_is_joined,
-        default={"T": ["float32"]},
+        default={"T": ["float32", "bfloat16"]},
     ),
 ]

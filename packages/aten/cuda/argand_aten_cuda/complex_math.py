@@ -1,0 +1,297 @@
+"""The element language on complex numbers for Triton: a value is the pair (real part, imaginary part), the formulas are the CPU's.
+
+Masks are int1. What is simple (sums, products, quotients, roots, comparisons) has the CPU's bits; the rest goes through the device library.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from argand_aten_cuda import math
+
+
+@triton.jit
+def number(value: tl.constexpr, like):
+    """A literal with the parts of `like`'s dtype."""
+    return math.number(value, like[0].dtype), math.number(0, like[0].dtype)
+
+
+@triton.jit
+def scalar(value, like):
+    """A real number argument."""
+    return value.to(like[0].dtype), math.number(0, like[0].dtype)
+
+
+# ---- arithmetic ------------------------------------------------------------------------------------------------------
+@triton.jit
+def argand_add(x, y):
+    return x[0] + y[0], x[1] + y[1]
+
+
+@triton.jit
+def argand_sub(x, y):
+    return x[0] - y[0], x[1] - y[1]
+
+
+@triton.jit
+def argand_mul(x, y):
+    return x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]
+
+
+@triton.jit
+def argand_div(x, y):
+    """R. Smith, CACM 5 (1962): scaled by the larger part of the divisor."""
+    re = tl.abs(y[0])
+    im = tl.abs(y[1])
+    first = re >= im
+    ratio = math.argand_div(tl.where(first, y[1], y[0]), tl.where(first, y[0], y[1]))
+    scale = math.argand_reciprocal(tl.where(first, y[0], y[1]) + tl.where(first, y[1], y[0]) * ratio)
+    zero = (re == 0) & (im == 0)
+    real = (tl.where(first, x[0], x[1]) + tl.where(first, x[1], x[0]) * ratio) * scale
+    imag = tl.where(first, x[1] - x[0] * ratio, x[1] * ratio - x[0]) * scale
+    return tl.where(zero, math.argand_div(x[0], re), real), tl.where(zero, math.argand_div(x[1], re), imag)
+
+
+@triton.jit
+def argand_neg(x):
+    return math.argand_neg(x[0]), math.argand_neg(x[1])
+
+
+@triton.jit
+def argand_conj(x):
+    return x[0], math.argand_neg(x[1])
+
+
+@triton.jit
+def argand_reciprocal(x):
+    return argand_div(number(1, x), x)
+
+
+@triton.jit
+def times(x, factor):
+    """By a real number."""
+    return x[0] * factor, x[1] * factor
+
+
+@triton.jit
+def argand_where(mask, x, y):
+    return tl.where(mask, x[0], y[0]), tl.where(mask, x[1], y[1])
+
+
+# ---- comparisons and properties --------------------------------------------------------------------------------------
+@triton.jit
+def argand_eq(x, y):
+    return (x[0] == y[0]) & (x[1] == y[1])
+
+
+@triton.jit
+def argand_ne(x, y):
+    return (x[0] != y[0]) | (x[1] != y[1])
+
+
+@triton.jit
+def argand_isnan(x):
+    return (x[0] != x[0]) | (x[1] != x[1])
+
+
+@triton.jit
+def argand_isinf(x):
+    return math.argand_isinf(x[0]) | math.argand_isinf(x[1])
+
+
+@triton.jit
+def argand_isfinite(x):
+    return math.argand_isfinite(x[0]) & math.argand_isfinite(x[1])
+
+
+@triton.jit
+def magnitude(x):
+    return math.argand_hypot(x[0], x[1])
+
+
+@triton.jit
+def argand_sign(x):
+    """x / |x|, and 0 of 0."""
+    r = magnitude(x)
+    zero = r - r
+    return (
+        tl.where(r == 0, zero, math.argand_div(x[0], r)),
+        tl.where(r == 0, zero, math.argand_div(x[1], r)),
+    )
+
+
+# ---- exponentials, logarithms, powers --------------------------------------------------------------------------------
+@triton.jit
+def argand_exp(x):
+    r = math.argand_exp(x[0])
+    real = x[1] == 0
+    return (
+        tl.where(real, r, r * math.argand_cos(x[1])),
+        tl.where(real, x[1], r * math.argand_sin(x[1])),
+    )
+
+
+@triton.jit
+def argand_exp2(x):
+    return argand_exp(times(x, math.number(0.69314718055994530942, x[0].dtype)))
+
+
+@triton.jit
+def argand_expm1(x):
+    s = math.argand_sin(x[1] * 0.5)
+    e = math.argand_expm1(x[0])
+    return e * math.argand_cos(x[1]) - 2 * s * s, (e + 1) * math.argand_sin(x[1])
+
+
+@triton.jit
+def argand_log(x):
+    return math.argand_log(magnitude(x)), math.argand_atan2(x[1], x[0])
+
+
+@triton.jit
+def argand_log2(x):
+    return times(argand_log(x), math.number(1.44269504088896340736, x[0].dtype))
+
+
+@triton.jit
+def argand_log10(x):
+    return times(argand_log(x), math.number(0.43429448190325182765, x[0].dtype))
+
+
+@triton.jit
+def argand_log1p(x):
+    return math.argand_log1p(x[0] * (2 + x[0]) + x[1] * x[1]) * 0.5, math.argand_atan2(x[1], 1 + x[0])
+
+
+@triton.jit
+def argand_sqrt(x):
+    """The root with a positive real part; parts are added, never subtracted."""
+    r = math.argand_sqrt((tl.abs(x[0]) + magnitude(x)) * 0.5)
+    other = math.argand_div(tl.abs(x[1]), 2 * r)
+    right = x[0] >= 0
+    real = tl.where(right, r, other)
+    imag = math.argand_copysign(tl.where(right, other, r), x[1])
+    zero = (x[0] == 0) & (x[1] == 0)
+    infinite = math.argand_isinf(x[1])
+    real = tl.where(zero, tl.abs(x[0]), tl.where(infinite, tl.abs(x[1]), real))
+    return real, tl.where(zero | infinite, x[1], imag)
+
+
+@triton.jit
+def argand_rsqrt(x):
+    return argand_reciprocal(argand_sqrt(x))
+
+
+@triton.jit
+def argand_pow(x, y):
+    """Squares are products; 0 to a power with a negative real or any imaginary part is NaN."""
+    power = argand_exp(argand_mul(y, argand_log(x)))
+    power = argand_where((y[1] == 0) & (y[0] == 2), argand_mul(x, x), power)
+    undefined = (y[1] != 0) | (y[0] < 0)
+    nan = math.number(float("nan"), x[0].dtype)
+    zero = math.number(0, x[0].dtype)
+    of_zero = tl.where(undefined, nan, tl.where(y[0] == 0, math.number(1, x[0].dtype), zero))
+    return argand_where((x[0] == 0) & (x[1] == 0), (of_zero, tl.where(undefined, nan, zero)), power)
+
+
+@triton.jit
+def argand_sigmoid(x):
+    e = argand_exp(argand_neg(x))
+    return argand_reciprocal((e[0] + 1, e[1]))
+
+
+# ---- trigonometric and hyperbolic functions --------------------------------------------------------------------------
+@triton.jit
+def times_i(x):
+    return math.argand_neg(x[1]), x[0]
+
+
+@triton.jit
+def over_i(x):
+    return x[1], math.argand_neg(x[0])
+
+
+@triton.jit
+def argand_sinh(x):
+    return (
+        math.argand_sinh(x[0]) * math.argand_cos(x[1]),
+        math.argand_cosh(x[0]) * math.argand_sin(x[1]),
+    )
+
+
+@triton.jit
+def argand_cosh(x):
+    return (
+        math.argand_cosh(x[0]) * math.argand_cos(x[1]),
+        math.argand_sinh(x[0]) * math.argand_sin(x[1]),
+    )
+
+
+@triton.jit
+def argand_tanh(x):
+    far = tl.abs(x[0]) > 20
+    t = math.argand_tan(x[1])
+    s = math.argand_sinh(x[0])
+    b = 1 + t * t
+    d = 1 + b * s * s
+    tail = 4 * math.argand_sin(x[1]) * math.argand_cos(x[1]) * math.argand_exp(-2 * tl.abs(x[0]))
+    one = math.argand_copysign(math.number(1, x[0].dtype), x[0])
+    near = math.argand_div(b * math.argand_cosh(x[0]) * s, d)
+    return tl.where(far, one, near), tl.where(far, tail, math.argand_div(t, d))
+
+
+@triton.jit
+def argand_sin(x):
+    return over_i(argand_sinh(times_i(x)))
+
+
+@triton.jit
+def argand_cos(x):
+    return argand_cosh(times_i(x))
+
+
+@triton.jit
+def argand_tan(x):
+    return over_i(argand_tanh(times_i(x)))
+
+
+# Inverse functions by W. Kahan, "Branch cuts for complex elementary functions" (1987).
+@triton.jit
+def argand_asinh(x):
+    a = argand_sqrt((1 + x[1], math.argand_neg(x[0])))
+    b = argand_sqrt((1 - x[1], x[0]))
+    return math.argand_asinh(a[0] * b[1] - a[1] * b[0]), math.argand_atan2(x[1], a[0] * b[0] - a[1] * b[1])
+
+
+@triton.jit
+def argand_acosh(x):
+    a = argand_sqrt((x[0] - 1, x[1]))
+    b = argand_sqrt((x[0] + 1, x[1]))
+    return math.argand_asinh(a[0] * b[0] + a[1] * b[1]), 2 * math.argand_atan2(a[1], b[0])
+
+
+@triton.jit
+def argand_acos(x):
+    a = argand_sqrt((1 - x[0], math.argand_neg(x[1])))
+    b = argand_sqrt((1 + x[0], x[1]))
+    return 2 * math.argand_atan2(a[0], b[0]), math.argand_asinh(b[0] * a[1] - b[1] * a[0])
+
+
+@triton.jit
+def argand_asin(x):
+    return over_i(argand_asinh(times_i(x)))
+
+
+@triton.jit
+def argand_atanh(x):
+    d = (1 - x[0]) * (1 - x[0]) + x[1] * x[1]
+    return (
+        math.argand_log1p(math.argand_div(4 * x[0], d)) * 0.25,
+        math.argand_atan2(2 * x[1], (1 - x[0]) * (1 + x[0]) - x[1] * x[1]) * 0.5,
+    )
+
+
+@triton.jit
+def argand_atan(x):
+    return over_i(argand_atanh(times_i(x)))
