@@ -22,8 +22,6 @@ def _digit(x, shift, DESCENDING: tl.constexpr):
     """The four bits of each element's key at `shift`, which is 0 for the lowest digit."""
     key = ordered_key(x)
     BITS: tl.constexpr = x.dtype.primitive_bitwidth
-    if x.dtype.is_floating() and BITS == 16:
-        key = key >> 16
     if x.dtype != tl.uint8:
         key = key ^ -(1 << (BITS - 1))
     if DESCENDING:

@@ -16,11 +16,16 @@ LAST = tl.constexpr((1 << 63) - 1)  # above every packed element
 
 @triton.jit
 def ordered_key(x):
-    """Integers in the order of the values: int32, or int64 for 64-bit elements."""
+    """Integers of the elements' width in the order of the values, as int32, or int64 for 64-bit elements."""
     if x.dtype == tl.float64:
         bits = x.to(tl.int64, bitcast=True)
         key = tl.where(x == 0, 0, bits ^ ((bits >> 63) & 0x7FFFFFFFFFFFFFFF))
         key = tl.where(x != x, 0x7FFFFFFFFFFFFFFF, key)
+    elif x.dtype.is_floating() and x.dtype.primitive_bitwidth == 16:
+        bits = x.to(tl.int16, bitcast=True).to(tl.int32)
+        wide = x.to(tl.float32)
+        key = tl.where(wide == 0, 0, bits ^ ((bits >> 15) & 0x7FFF))
+        key = tl.where(wide != wide, 0x7FFF, key)
     elif x.dtype.is_floating():
         wide = x.to(tl.float32)
         bits = wide.to(tl.int32, bitcast=True)
@@ -164,8 +169,6 @@ def topk_rows(
     live = j < n
     key = ordered_key(tl.load(x + j.to(tl.int64) * inner, mask=live, other=0))
     BITS: tl.constexpr = x.dtype.element_ty.primitive_bitwidth
-    if x.dtype.element_ty.is_floating() and BITS == 16:
-        key = key >> 16
     if x.dtype.element_ty == tl.uint8:
         key -= 128
     if not LARGEST:
