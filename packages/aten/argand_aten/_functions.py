@@ -17,6 +17,7 @@ __all__ = [
     "broadcast_shapes",
     "broadcast_tensors",
     "cartesian_prod",
+    "chain_matmul",
     "einsum",
     "equal",
     "get_device",
@@ -25,6 +26,7 @@ __all__ = [
     "is_nonzero",
     "is_same_size",
     "is_signed",
+    "lu",
     "meshgrid",
     "nonzero",
     "tensordot",
@@ -178,17 +180,35 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     return _op["tensordot"](a, b, first, second)
 
 
-def einsum(equation: str, *operands: Any) -> Tensor:
+def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
+    """The product of matrices in the cheapest order, as linalg.multi_dot of a list."""
+    return _op["chain_matmul"](list(matrices)) if out is None else _op["chain_matmul"](list(matrices), out=out)
+
+
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+    """L and U in one matrix and LAPACK's row exchanges, as linalg.lu_factor; with `get_infos` also LAPACK's status of each matrix, instead of an error.
+
+    Raises:
+      LinAlgError: when a matrix is singular, without `get_infos`.
+    """
+    found = _op["linalg_lu_factor_ex"](A, pivot=pivot, check_errors=not get_infos)
+    return tuple(found) if get_infos else tuple(found)[:2]
+
+
+def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sums of products by Einstein's convention, operands from left to right.
 
     Args:
       equation: as "bij,bjk->bik"; "..." stands for broadcast dimensions; without "->" the result has the indices that
         occur once, in alphabetical order.
-      operands: tensors, or one list of tensors.
+      operands: tensors, or one list of tensors. Without an equation each operand is followed by the list of its indices (numbers from 0 to 51, or
+        ... for broadcast dimensions), at the end perhaps those of the result: einsum(a, [0, 1], b, [1, 2], [0, 2]).
 
     Raises:
       RuntimeError: when the equation does not fit the operands.
     """
+    if not isinstance(equation, str):
+        equation, operands = _equation((equation, *operands))
     operands = tuple(_listed(operands))
     left, _, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
@@ -216,6 +236,22 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         total = _op["sum"](total, extra)
         total_names = "".join(c for c in total_names if c in output)
     return _op["permute"](total, [total_names.index(c) for c in output])
+
+
+def _equation(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """The equation and the operands of einsum(a, [0, 1], b, [1, 2], [0, 2])."""
+    terms = []
+    for indices in [*given[1::2], *(given[-1:] if len(given) % 2 else [])]:
+        if isinstance(indices, Tensor) or not isinstance(indices, (list, tuple)):
+            raise RuntimeError(f"einsum: got {type(indices).__name__} for indices of an operand, expected a list of numbers; or give an equation first")
+        term = ""
+        for i in indices:
+            if i is not ... and not (isinstance(i, int) and 0 <= i < 52):
+                raise RuntimeError(f"einsum: got the index {i!r}, expected a number from 0 to 51 or ...")
+            term += "..." if i is ... else chr((65 if i < 26 else 71) + i)
+        terms.append(term)
+    count = len(given) // 2
+    return ",".join(terms[:count]) + ("->" + terms[count] if len(given) % 2 else ""), given[: 2 * count : 2]
 
 
 _DOTS = [chr(0xE000 + k) for k in range(64)]  # names of the dimensions of "...": private characters, one a dimension

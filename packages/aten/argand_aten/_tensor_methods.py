@@ -187,6 +187,7 @@ def install(add: Callable[[str, Any], None]) -> None:
     add("cuda", _cuda)
     add("where", _where)
     add("equal", _functions.equal)
+    add("lu", _functions.lu)
     add("allclose", _functions.allclose)
     add("new_tensor", _new_tensor)
     for name in ("transpose", "t", "swapaxes", "swapdims", "squeeze", "unsqueeze"):

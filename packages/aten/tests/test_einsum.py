@@ -37,6 +37,16 @@ def test_values(equation):
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
+def test_lists_of_indices():
+    a, b = torch.rand(2, 3, 4), torch.rand(4, 5)
+    expected = torch.einsum("abc,cd->dab", a, b)
+    assert torch.equal(torch.einsum(a, [0, 1, 2], b, [2, 3], [3, 0, 1]), expected)
+    assert torch.equal(torch.einsum(a, [..., 30], b, [30, 3]), torch.einsum("...c,cd", a, b))
+    for wrong in ((a, b), (a, [0, 1, 52]), (a, "abc")):
+        with pytest.raises(RuntimeError, match="einsum: got"):
+            torch.einsum(*wrong)
+
+
 @pytest.mark.parametrize(
     ("equation", "shapes", "message"),
     [

@@ -23,8 +23,8 @@ struct ResultGeometry {
 inline Tensor grad_or_zeros(const BackwardContext& c, int index) {
   Tensor g = c.grad(index);
   if (g) return g;
-  for (int i = 0; !g; i++) g = c.grad(i);  // one is defined; it tells dtype and device
-  return ops::new_zeros(g, c.result_sizes(index));
+  for (int i = 0; !g; i++) g = c.grad(i);  // one is defined; it tells the device
+  return ops::new_zeros(g, c.result_sizes(index), c.result_dtype(index));
 }
 
 inline void set_list(BackwardContext& c, int arg, TensorList grads) {

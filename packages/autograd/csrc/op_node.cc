@@ -100,6 +100,7 @@ class OpBackward final : public BackwardContext {
   int dtype(int arg) const override { return node_.slots_[arg].facts->dtype; }
   ArgandDevice device(int arg) const override { return node_.slots_[arg].facts->device; }
   IntList result_sizes(int index) const override { return node_.inputs_[index].size_list(); }
+  int result_dtype(int index) const override { return node_.inputs_[index].dtype; }
   void set(int arg, Tensor grad) override { set(arg, 0, std::move(grad)); }
   void set(int arg, int index, Tensor grad) override {
     if (needs(arg, index)) g_.out[node_.slots_[arg].first_edge + index] = std::move(grad);

@@ -234,6 +234,7 @@ void exponential(int dtype, const Lapack<E>& l, int64_t n, E* a) {
 }  // namespace
 
 Tensor linalg_matrix_exp(const Tensor& self) {
+  if (self.dtype() == ARGAND_FLOAT16 || self.dtype() == ARGAND_BFLOAT16) return to_dtype(linalg_matrix_exp(to_dtype(self, ARGAND_FLOAT32)), self.dtype());
   const int64_t n = self.size(-1);
   const Tensor out = dense_copy(self);
   dispatch_lapack("linalg.matrix_exp", self.dtype(), [&](auto tag) {

@@ -1,0 +1,120 @@
+"""Derivatives of linear algebra that the generated tests do not reach: complex matrices, vectors up to their phase, factors of a factorization."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import argand_c10 as c10
+from argand_aten import ops
+from argand_autograd import gradcheck
+
+
+def matrix(shape: tuple[int, ...], dtype: str, seed: int = 0) -> c10.Tensor:
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(shape)
+    values = x + 1j * rng.standard_normal(shape) if dtype == "complex128" else x
+    return c10.from_numpy(values).requires_grad_(True)
+
+
+def adjoint(x: c10.Tensor) -> c10.Tensor:
+    return ops.conj(x.transpose(-2, -1))
+
+
+def definite(x: c10.Tensor) -> c10.Tensor:
+    return ops.matmul(x, adjoint(x)) + c10.from_numpy(np.eye(x.shape[-1]))
+
+
+def weighted(x: c10.Tensor) -> c10.Tensor:
+    """A real number that sees every element."""
+    parts = ops.view_as_real(x) if "complex" in str(x.dtype) else x
+    return (parts * c10.from_numpy(np.linspace(0.5, 1.5, parts.numel()).reshape(tuple(parts.shape)))).sum()
+
+
+def squares(x: c10.Tensor) -> c10.Tensor:
+    return ops.real(x * ops.conj(x))
+
+
+def projectors(v: c10.Tensor) -> c10.Tensor:
+    """v_k v_k^H of each column: what a phase does not change."""
+    columns = v.transpose(-2, -1).unsqueeze(-1)
+    return ops.matmul(columns, adjoint(columns))
+
+
+def of_svd(a: c10.Tensor, full: bool = False) -> c10.Tensor:
+    u, s, vh = ops.linalg_svd(a, full)
+    k = s.shape[-1]
+    return weighted(projectors(u[..., :k])) + weighted(projectors(adjoint(vh)[..., :k])) + weighted(s)
+
+
+def of_eigh(a: c10.Tensor) -> c10.Tensor:
+    values, vectors = ops.linalg_eigh(a + adjoint(a))
+    return weighted(projectors(vectors)) + weighted(values)
+
+
+def of_eig(a: c10.Tensor) -> c10.Tensor:
+    values, vectors = ops.linalg_eig(a)
+    return weighted(squares(vectors)) + weighted(values)
+
+
+SQUARE = {
+    "cholesky": lambda a: weighted(ops.linalg_cholesky(definite(a))),
+    "cholesky upper": lambda a: weighted(ops.linalg_cholesky(definite(a), upper=True)),
+    "cholesky_solve": lambda a: weighted(ops.cholesky_solve(a, ops.linalg_cholesky(definite(a)))),
+    "cholesky_solve upper": lambda a: weighted(ops.cholesky_solve(a, ops.linalg_cholesky(definite(a), upper=True), True)),
+    "cholesky_inverse": lambda a: weighted(ops.cholesky_inverse(ops.linalg_cholesky(definite(a)))),
+    "solve": lambda a: weighted(ops.linalg_solve(a, a[:, :2] * 2)) + weighted(ops.linalg_solve(a, a[:2] * 3, left=False)),
+    "solve_triangular": lambda a: weighted(ops.linalg_solve_triangular(definite(a), a, upper=False)),
+    "inv": lambda a: weighted(ops.linalg_inv(a)),
+    "det": lambda a: weighted(ops.linalg_det(a)),
+    "slogdet": lambda a: sum(weighted(x) for x in ops.linalg_slogdet(a)),
+    "lu": lambda a: sum(weighted(x) for x in ops.linalg_lu(a)[1:]),
+    "lu_solve": lambda a: weighted(ops.linalg_lu_solve(*ops.linalg_lu_factor(a), a, adjoint=True)),
+    "eigh": of_eigh,
+    "eigvalsh": lambda a: weighted(ops.linalg_eigvalsh(a + adjoint(a))),
+    "eig": of_eig,
+    "eigvals": lambda a: weighted(ops.linalg_eigvals(a)),
+    "matrix_exp": lambda a: weighted(ops.linalg_matrix_exp(a)),
+    "matrix_power": lambda a: weighted(ops.matrix_power(a, -2)) + weighted(ops.matrix_power(a, 3)),
+    "norms": lambda a: ops.linalg_vector_norm(a) + ops.linalg_vector_norm(a, 3) + ops.linalg_matrix_norm(a, "nuc") + ops.linalg_matrix_norm(a, 1),
+}
+ANY = {
+    "qr": lambda a: sum(weighted(x) for x in ops.linalg_qr(a)),
+    "svd": of_svd,
+    "svd with full matrices": lambda a: of_svd(a, True),
+    "svdvals": lambda a: weighted(ops.linalg_svdvals(a)),
+    "pinv": lambda a: weighted(ops.linalg_pinv(a)),
+    "lstsq": lambda a: weighted(ops.linalg_lstsq(a, a[:, :2] * 2 + 1).solution),
+    "lu": lambda a: sum(weighted(x) for x in ops.linalg_lu(a)[1:]),
+    "fft": lambda a: weighted(ops.fft_fft(a, 5)) + weighted(ops.fft_ifftn(a, norm="ortho")) + ops.fft_hfft(a, 5).sin().sum() + ops.fft_irfft2(a).cos().sum(),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("name", SQUARE)
+def test_square(name, dtype):
+    assert gradcheck(SQUARE[name], (matrix((3, 3), dtype),))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("shape", [(4, 3), (3, 4), (2, 3, 3)])
+@pytest.mark.parametrize("name", ANY)
+def test_any_shape(name, shape, dtype):
+    if len(shape) == 3 and name == "lstsq":
+        shape = (3, 3)
+    assert gradcheck(ANY[name], (matrix(shape, dtype),))
+
+
+def test_determinant_of_singular_matrices():
+    """The adjugate, transposed."""
+    a = c10.from_numpy(np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [0.0, 1.0, 5.0]])).requires_grad_(True)
+    ops.linalg_det(a).backward()
+    minors = [[np.linalg.det(np.delete(np.delete(a.detach().numpy(), i, 0), j, 1)) * (-1) ** (i + j) for j in range(3)] for i in range(3)]
+    np.testing.assert_allclose(a.grad.numpy(), minors, atol=1e-9)
+
+
+def test_what_is_not_differentiable():
+    a = matrix((4, 3), "float64")
+    for mode in ("complete", "r"):
+        with pytest.raises(RuntimeError, match="not differentiable"):
+            ops.linalg_qr(a, mode)[1].sum().backward()
