@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from argand_c10._C import _cuda_device_count
 from argand_distributed import _C
 from argand_distributed.error_file import ERROR_FILE
 
@@ -118,9 +119,7 @@ def _workers(text: str) -> int:
     if text == "cpu":
         return len(os.sched_getaffinity(0))
     if text == "gpu":
-        from argand_c10 import cuda  # loads the driver only when asked
-
-        return int(cuda.device_count())
+        return int(_cuda_device_count())
     if not text.isdigit() or int(text) < 1:
         raise SystemExit(
             f"argand-run: got --nproc-per-node={text}, expected a positive number, cpu or gpu"

@@ -39,10 +39,10 @@ ProcessGroup::Entry* ProcessGroup::Log::find(uint64_t seq) {
   return at < entries.size() ? &entries[at] : nullptr;
 }
 
-ProcessGroup::Entry& ProcessGroup::Log::append(const Signature& signature, const CallOptions& call, Millis timeout) {
+ProcessGroup::Entry& ProcessGroup::Log::append(WorkPtr work, const Signature& signature, const CallOptions& call, Millis timeout) {
   if (entries.size() >= kKept && !entries.front().work) entries.pop_front();
   Entry& entry = entries.emplace_back();
-  entry.work = std::make_shared<Work>();
+  entry.work = std::move(work);
   entry.work->seq = entry.record.seq = next++;
   entry.record.signature = signature;
   entry.record.site = call.site;
@@ -59,14 +59,14 @@ WorkPtr ProcessGroup::enter(const Signature& signature, const CallOptions& call)
   std::lock_guard lock(mutex_);
   must_be_alive();
   unfinished_++;
-  return collectives_.append(signature, call, Millis{timeout_ms_.load()}).work;
+  return collectives_.append(make_work(), signature, call, Millis{timeout_ms_.load()}).work;
 }
 
 WorkPtr ProcessGroup::enter_point_to_point(const Signature& signature, int peer, int tag, const CallOptions& call) {
   std::lock_guard lock(mutex_);
   must_be_alive();
   unfinished_++;
-  Entry& entry = point_to_point_.append(signature, call, Millis{timeout_ms_.load()});
+  Entry& entry = point_to_point_.append(make_work(), signature, call, Millis{timeout_ms_.load()});
   entry.record.peer = peer;
   if (peer >= 0) {
     const bool sends = signature.kind == OpKind::kSend;

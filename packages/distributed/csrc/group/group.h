@@ -47,6 +47,9 @@ class ProcessGroup {
   virtual WorkPtr barrier(const CallOptions& call) = 0;
   virtual WorkPtr send(const Tensor& tensor, int peer, int tag, const CallOptions& call) = 0;
   virtual WorkPtr recv(const Tensor& tensor, int peer, int tag, const CallOptions& call) = 0;  // peer -1: any
+  // Point-to-point operations between these start together.
+  virtual void group_start() {}
+  virtual void group_end() {}
 
   std::vector<Record> records();  // oldest first
   uint64_t last_seq();
@@ -54,7 +57,7 @@ class ProcessGroup {
   void abort(const std::string& why);  // fails everything under way and everything after
   void set_timeout(Millis timeout) { timeout_ms_ = timeout.count(); }
   // Looks after operations that take long; called by the monitor's thread.
-  void watch();
+  virtual void watch();
   // Ends connections and threads; nothing may be called afterwards. Must be called before the last reference goes, without locks that kernels or
   // deallocation may want.
   virtual void stop();
@@ -69,7 +72,7 @@ class ProcessGroup {
     std::deque<Entry> entries;
     uint64_t next;
     Entry* find(uint64_t seq);
-    Entry& append(const Signature& signature, const CallOptions& call, Millis timeout);
+    Entry& append(WorkPtr work, const Signature& signature, const CallOptions& call, Millis timeout);
   };
   static constexpr uint64_t kPointToPoint = uint64_t{1} << 48;  // the first number of those calls
 
@@ -79,8 +82,9 @@ class ProcessGroup {
   void started(uint64_t seq);
   void ended(const WorkPtr& work, int source_rank = -1);     // finish, and its record
   void failed(const WorkPtr& work, const std::string& why);  // asks the other ranks what they know first
-  virtual void disconnect() {}                               // after a failure; other ranks' waits should end
-  void must_be_alive() const;                                // with mutex_ held
+  virtual WorkPtr make_work() { return std::make_shared<Work>(); }
+  virtual void disconnect() {}  // after a failure; other ranks' waits should end
+  void must_be_alive() const;   // with mutex_ held
 
   GroupOptions options_;
 

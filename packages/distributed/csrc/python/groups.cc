@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "packages/distributed/csrc/group/gloo_group.h"
+#include "packages/distributed/csrc/group/nccl_group.h"
 #include "packages/distributed/csrc/python/binding.h"
 
 namespace argand::distributed {
@@ -155,7 +156,11 @@ void bind_collectives(py::class_<ProcessGroup, std::shared_ptr<ProcessGroup>>& g
              written(list);
              return work;
            })
-      .def("barrier", [](ProcessGroup& self, const Timeout& timeout) { return self.barrier(call_options(timeout)); })
+      .def("barrier", [](ProcessGroup& self, const Timeout& timeout) {
+        const CallOptions call = call_options(timeout);
+        WithoutGil released;
+        return self.barrier(call);
+      })
       .def("send",
            [](ProcessGroup& self, py::handle tensor, int peer, int tag) { return self.send(tensor_of("send", tensor), peer, tag, call_options({})); })
       .def("recv", [](ProcessGroup& self, py::handle tensor, int peer, int tag) {
@@ -172,6 +177,16 @@ std::shared_ptr<ProcessGroup> make_gloo_group(const std::string& name, int rank,
   WithoutGil released;
   auto group = std::make_shared<GlooGroup>(GroupOptions{name, rank, size, global_ranks, timeout}, GlooOptions{interface, address}, std::move(store),
                                            std::move(monitor_store));
+  watch_group(group);
+  return group;
+}
+
+std::shared_ptr<ProcessGroup> make_nccl_group(const std::string& name, int rank, int size, const std::vector<int>& global_ranks, Millis timeout,
+                                              const std::vector<std::string>& libraries, std::shared_ptr<Store> store,
+                                              std::shared_ptr<Store> monitor_store) {
+  WithoutGil released;
+  auto group =
+      std::make_shared<NcclGroup>(GroupOptions{name, rank, size, global_ranks, timeout}, libraries, std::move(store), std::move(monitor_store));
   watch_group(group);
   return group;
 }
@@ -205,9 +220,12 @@ void bind_groups(py::module_& m) {
       .def("last_seq", &ProcessGroup::last_seq)
       .def("abort", &ProcessGroup::abort, "why"_a, py::call_guard<WithoutGil>())
       .def("set_timeout", &ProcessGroup::set_timeout)
+      .def("group_start", &ProcessGroup::group_start)
+      .def("group_end", &ProcessGroup::group_end)
       .def("stop", &ProcessGroup::stop, py::call_guard<WithoutGil>());
   bind_collectives(group);
   m.def("gloo_group", &make_gloo_group);
+  m.def("nccl_group", &make_nccl_group);
   m.def("register_group", &register_group);
   m.def("unregister_group", &unregister_group);
 }
