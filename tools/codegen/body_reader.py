@@ -30,6 +30,7 @@ from tools.codegen.model import Schema
 # check functions -> error kinds
 CHECKS: Final = {
     "check": "shape", "check_index": "index", "check_type": "type", "check_value": "value", "check_dtype": "dtype",
+    "check_supported": "supported",
 }  # fmt: skip
 
 ATTRIBUTES: Final[dict[str, LType]] = {

@@ -20,7 +20,7 @@ from tools.codegen.model import Argument
 
 _KINDS: Final = {
     "shape": "ARGAND_SHAPE_ERROR", "index": "ARGAND_INDEX_ERROR", "type": "ARGAND_TYPE_ERROR",
-    "value": "ARGAND_VALUE_ERROR", "dtype": "ARGAND_DTYPE_ERROR",
+    "value": "ARGAND_VALUE_ERROR", "dtype": "ARGAND_DTYPE_ERROR", "supported": "ARGAND_NOT_IMPLEMENTED_ERROR",
 }  # fmt: skip
 _SCALARS: Final = {
     "int": "int64_t", "float": "double", "bool": "bool", "str": "std::string_view", "Scalar": "Scalar",

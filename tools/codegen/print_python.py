@@ -16,6 +16,7 @@ from tools.codegen.model import Argument, Schema
 
 ERRORS: Final = {
     "shape": "ShapeError", "index": "IndexError", "type": "TypeError", "value": "ValueError", "dtype": "DTypeError",
+    "supported": "NotImplementedError",
 }  # fmt: skip
 KEYWORDS: Final = frozenset({"from", "lambda", "in", "is", "not", "and", "or", "if", "ops", "lang"})
 

@@ -84,7 +84,7 @@ def block_diag(*tensors: Any) -> Tensor:
 
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """Views of all tensors, expanded to their common shape."""
-    return _op["broadcast_tensors"](_listed(tensors))
+    return _op["broadcast_tensors"](list(tensors))
 
 
 def cartesian_prod(*tensors: Any) -> Tensor:

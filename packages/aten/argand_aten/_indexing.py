@@ -24,7 +24,7 @@ def _consumed_dims(item: Any) -> int:
     if item is None or item is Ellipsis or isinstance(item, bool):
         return 0
     if _is_tensor(item):
-        return item.ndim if item.dtype is argand_c10.bool else 1
+        return item.ndim if item.dtype in (argand_c10.bool, argand_c10.uint8) else 1
     return 1
 
 
@@ -40,8 +40,6 @@ class _Reader:
         self._selected = 0  # dimensions that integers took away
 
     def read(self, items: tuple[Any, ...]) -> _Reader:
-        if sum(1 for x in items if x is Ellipsis) > 1:
-            raise IndexError("index: got two ellipses ('...'), expected at most one")
         if sum(map(_consumed_dims, items)) > self.view.ndim:
             raise IndexError(f"too many indices for tensor of dimension {self.view.ndim}")
         for i, item in enumerate(items):
@@ -96,6 +94,8 @@ class _Reader:
         self._dim += 1
 
     def _tensor(self, t: Any) -> None:
+        if t.dtype is argand_c10.uint8:  # as masks were before there was bool
+            t = self.ops._to_copy(t, dtype=argand_c10.bool)
         if t.dtype is argand_c10.bool:
             shape = self.view.shape
             for i in range(t.ndim):
@@ -109,7 +109,7 @@ class _Reader:
                 t = self.ops.reshape(t, [1])
             self._mask(t)
             return
-        if t.dtype.is_floating_point or t.dtype.is_complex:
+        if t.dtype not in (argand_c10.int64, argand_c10.int32):
             raise IndexError(
                 f"tensors used as indices must be long, int, byte or bool tensors, but got {t.dtype.name}"
             )
@@ -175,15 +175,18 @@ def setitem(ops: Any, self: Any, index: Any, value: Any) -> None:
     """`self[index] = value`; leading dimensions of size 1 of the value are dropped, one value fills where a mask holds."""
     found = _read(ops, self, index)
     view = found.view
-    if not _is_tensor(value):
+    converts = not _is_tensor(value)
+    if value is None:
+        raise TypeError("index: got None to assign, expected a number, a tensor or a sequence")
+    if converts:
         if isinstance(value, (bool, int, float, complex)) or not _is_sequence(value):
             value = ops.full([], value, dtype=view.dtype)
         else:
             value = argand_c10.tensor(value)
     if found.indices:
-        if value.dtype is not view.dtype:
-            value = ops._to_copy(value, dtype=view.dtype)
         mask = found.only_mask() if value.ndim == 0 else None
+        if (converts or mask is not None) and value.dtype is not view.dtype:
+            value = ops._to_copy(value, dtype=view.dtype)
         if mask is not None:  # needs no look at the mask's elements
             ops.masked_fill_(view, mask, value)
         else:

@@ -14,6 +14,7 @@ import argand_c10 as _c10
 
 inf, nan = math.inf, math.nan
 IndexError, TypeError, ValueError = IndexError, TypeError, ValueError  # raised by generated code
+NotImplementedError = NotImplementedError
 ShapeError = _c10.errors.ShapeError
 DTypeError = _c10.errors.DTypeError
 DataDependentError = _c10.errors.DataDependentError

@@ -64,9 +64,15 @@ int64_t consumed_dims(PyObject* item) {
   if (item == Py_None || item == Py_Ellipsis || PyBool_Check(item)) return 0;
   if (is_tensor(item)) {
     const ArgandTensor* t = python_api->unwrap(item);
-    return t->dtype == ARGAND_BOOL ? t->ndim : 1;
+    return t->dtype == ARGAND_BOOL || t->dtype == ARGAND_UINT8 ? t->ndim : 1;
   }
   return 1;
+}
+
+// Bytes as indices are masks, as they were before there was bool.
+Tensor byte_mask(const Tensor& t) {
+  if (PyErr_WarnEx(PyExc_UserWarning, "index: got a mask of dtype uint8, expected bool; convert it with .bool()", 1) < 0) python_error();
+  return ops::_to_copy(t, ARGAND_BOOL);
 }
 
 class Reader {
@@ -74,15 +80,7 @@ class Reader {
   explicit Reader(const Tensor& self) { r_.view = self; }
 
   Indexed read(PyObject* const* items, Py_ssize_t n) {
-    int64_t specified = 0;
-    bool seen = false;
-    for (Py_ssize_t i = 0; i < n; i++) {
-      if (items[i] == Py_Ellipsis) {
-        if (seen) fail(ARGAND_INDEX_ERROR, "index: got two ellipses ('...'), expected at most one");
-        seen = true;
-      }
-      specified += consumed_dims(items[i]);
-    }
+    const int64_t specified = remaining(items, 0, n);
     if (specified > r_.view.dim())
       fail(ARGAND_INDEX_ERROR, "too many indices for tensor of dimension %lld", static_cast<long long>(r_.view.dim()));
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -141,6 +139,7 @@ class Reader {
   }
 
   void tensor(const Tensor& t) {
+    if (t.dtype() == ARGAND_UINT8) return tensor(byte_mask(t));
     if (t.dtype() == ARGAND_BOOL) {
       for (int64_t i = 0; i < t.dim(); i++)
         if (t.size(i) != r_.view.size(dim_ + i))
@@ -154,7 +153,7 @@ class Reader {
       }
       return;
     }
-    if (!is_integral(t.dtype(), false))
+    if (t.dtype() != ARGAND_INT64 && t.dtype() != ARGAND_INT32)
       fail(ARGAND_INDEX_ERROR, "tensors used as indices must be long, int, byte or bool tensors, but got %s", kDTypeName[t.dtype()]);
     set(t);
   }
@@ -214,6 +213,7 @@ PyObject* wrap(Tensor t) { return python_api->wrap(t.take()); }
 // The value of an assignment as a tensor of self's dtype, and of its device where that spares waiting for it; numbers stay out of the way of `fill_`.
 Tensor value_tensor(PyObject* v, const Tensor& self) {
   if (is_tensor(v)) return Tensor::borrow(python_api->unwrap(v));
+  if (v == Py_None) fail(ARGAND_TYPE_ERROR, "index: got None to assign, expected a number, a tensor or a sequence");
   if (PyBool_Check(v)) return ops::full({}, Scalar(v == Py_True), self.dtype(), self.device());
   if (PyLong_Check(v)) return ops::full({}, Scalar(static_cast<int64_t>(as_index(v))), self.dtype(), self.device());
   if (PyFloat_Check(v)) return ops::full({}, Scalar(PyFloat_AS_DOUBLE(v)), self.dtype(), self.device());
@@ -272,7 +272,8 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* v) {
              ops::copy_(found.view, drop_leading(value, found.view.dim()));
              return;
            }
-           if (value.dtype() != found.view.dtype()) value = ops::_to_copy(value, found.view.dtype());
+           const bool converts = !is_tensor(v) || (value.dim() == 0 && sole_mask(x, index));
+           if (converts && value.dtype() != found.view.dtype()) value = ops::_to_copy(value, found.view.dtype());
            ops::index_put_(found.view, found.indices, value, false);
          })
              ? 0

@@ -156,7 +156,7 @@ void masks_and_values() {
   const Tensor y = cpu::index(x, {mask});
   CHECK(y.sizes() == IntList({4}));
   for (int64_t i = 0; i < 4; i++) CHECK(at(y, i) == at(x, 3 * i + 1));
-  cpu::index_put_(x, {mask}, random_tensor({}, ARGAND_INT64, 9, 9), false);  // a number of another dtype, broadcast
+  cpu::index_put_(x, {mask}, random_tensor({}, ARGAND_FLOAT32, 9, 9), false);  // one value, broadcast
   for (int64_t i = 0; i < 4; i++) CHECK(at(x, 3 * i + 1) == 9);
   for (int yes : {0, 1}) {  // a 0-d mask is a new dimension of size 0 or 1
     const Tensor bit = empty(IntList{}, ARGAND_BOOL);

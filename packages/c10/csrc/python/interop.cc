@@ -273,7 +273,7 @@ static PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
   int64_t width = item_size(dtype), available = view->len - offset;
   int64_t size = count < 0 ? available / width : count, stride = 1;
   ArgandTensor* t = nullptr;
-  if (offset < 0 || available < 0 || size > available / width || (count < 0 && available % width)) {
+  if (offset < 0 || available < 0 || size > available / width || (count < 0 && available % width) || !view->len || !count) {
     PyErr_Format(PyExc_ValueError, "frombuffer: got a buffer of %zd bytes, offset %lld and count %lld of %s, expected whole elements inside of it",
                  view->len, offset, count, kDTypeName[dtype]);
   } else {

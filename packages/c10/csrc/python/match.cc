@@ -103,6 +103,13 @@ static Conversion take_out(const Signature& s, const Call& call, PyObject* out, 
     std::string wanted = n == 1 ? "Tensor" : "tuple of " + std::to_string(n) + " Tensors";
     return mismatch(call, function_name(call) + ": argument 'out' must be " + wanted + ", not " + Py_TYPE(out)->tp_name);
   }
+  for (int i = 0; s.is_factory && i < s.desc->n_args; i++) {  // made as the target is
+    const ArgandArgType type = s.desc->args[i].type;
+    const ArgandTensor* target = tensor_of(items[0]);
+    if (values[i].tag != ARGAND_TAG_NONE) continue;
+    if (type == ARGAND_ARG_DTYPE) values[i].tag = ARGAND_TAG_DTYPE, values[i].i = target->dtype;
+    if (type == ARGAND_ARG_DEVICE) values[i].tag = ARGAND_TAG_DEVICE, values[i].i = target->storage->device;
+  }
   for (int i = 0; i < n; i++) {
     values[s.desc->n_args + i].tag = ARGAND_TAG_TENSOR;
     values[s.desc->n_args + i].len = 0;

@@ -26,6 +26,8 @@ void fill_range(const Tensor& out, int dtype, F at) {
 }  // namespace
 
 Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, int dtype, std::optional<ArgandDevice>, bool) {
+  if (dtype == ARGAND_INT64 && (start.is_floating() || end.is_floating() || step.is_floating()))
+    return arange(start.to_int(), end.to_int(), step.to_int(), dtype, std::nullopt, false);
   const Tensor out = argand::empty({builtins::arange_length(start, end, step)}, dtype == ARGAND_DTYPE_NONE ? builtins::arange_dtype(start, end, step) : dtype);
   if (is_integral(out.dtype(), true) && !start.is_floating() && !step.is_floating()) {
     const int64_t first = start.to_int(), by = step.to_int();

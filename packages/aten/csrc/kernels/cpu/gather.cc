@@ -105,7 +105,7 @@ Tensor checked_index(const char* op, const Tensor& index, const Tensor& self, in
   w.dim_stride = 1;  // the offset in self is then the index itself
   walk(w, p, false, [&](int64_t value, int64_t) {
     if (value < 0 || value >= limit)
-      fail(ARGAND_INDEX_ERROR, "%s: index %ld is out of bounds for dimension %ld with size %ld", op, static_cast<long>(value), static_cast<long>(dim),
+      fail(ARGAND_RUNTIME_ERROR, "%s: index %ld is out of bounds for dimension %ld with size %ld", op, static_cast<long>(value), static_cast<long>(dim),
            static_cast<long>(limit));
   });
   return i64;
@@ -275,13 +275,13 @@ Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, cons
 
 namespace {
 
-Tensor checked_vector(const char* op, const Tensor& index, int64_t limit) {
+Tensor checked_vector(const char* op, const Tensor& index, int64_t limit, ArgandErrorKind kind) {
   check_index_dtype(op, index);
-  if (index.dim() > 1) fail(ARGAND_SHAPE_ERROR, "%s: Index is supposed to be a vector, but got %s", op, to_string(index.sizes()).c_str());
+  if (index.dim() > 1) fail(ARGAND_INDEX_ERROR, "%s: Index is supposed to be a vector, but got %s", op, to_string(index.sizes()).c_str());
   const Tensor t = to_dtype(index, ARGAND_INT64);
   for (int64_t i = 0; i < t.numel(); i++)
     if (t.data<int64_t>()[i] < 0 || t.data<int64_t>()[i] >= limit)
-      fail(ARGAND_INDEX_ERROR, "%s: index out of range: got index %ld, expected 0 <= index < %ld", op, static_cast<long>(t.data<int64_t>()[i]),
+      fail(kind, "%s: index out of range: got index %ld, expected 0 <= index < %ld", op, static_cast<long>(t.data<int64_t>()[i]),
            static_cast<long>(limit));
   return t;
 }
@@ -292,7 +292,7 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
   const int64_t d = wrap_dim(dim, self.dim());
   const Tensor x = contiguous(self);
   const DimSplit s(x, d);
-  const Tensor i64 = checked_vector("index_select", index, s.n);
+  const Tensor i64 = checked_vector("index_select", index, s.n, ARGAND_INDEX_ERROR);
   const int64_t count = i64.numel(), *p = i64.data<int64_t>();
   Dims sizes(x.sizes());
   if (x.dim())
@@ -322,7 +322,7 @@ void index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tens
   check_same_dtype("index_add", self, source);
   const Tensor work = contiguous(self), from = contiguous(source);
   const DimSplit s(work, d);
-  const Tensor i64 = checked_vector("index_add", index, s.n);
+  const Tensor i64 = checked_vector("index_add", index, s.n, ARGAND_RUNTIME_ERROR);
   const int64_t count = i64.numel(), *p = i64.data<int64_t>();
   bool fits = self.dim() == source.dim() || count == source.numel();
   for (int64_t k = 0; fits && k < self.dim() && k < source.dim(); k++) fits = source.size(k) == (k == d ? count : self.size(k));

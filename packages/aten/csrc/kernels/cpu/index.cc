@@ -1,4 +1,7 @@
 // Advanced indexing: index and index_put_ with integer and bool tensors, one per dimension or None.
+#include <atomic>
+#include <optional>
+
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
 
@@ -56,7 +59,19 @@ void expand_masks(Tensor& self, TensorList& indices) {
 void add_offsets(IndexPlan& plan, const Tensor& index, int64_t dim, int64_t size, int64_t stride) {
   const Tensor i64 = to_dtype(index, ARGAND_INT64);
   const Dims strides = broadcast_strides("index", i64, plan.shape);
-  const int64_t* p = i64.data<int64_t>();
+  const int64_t *p = i64.data<int64_t>(), n = static_cast<int64_t>(plan.table.size());
+  if (i64.numel() == n) {  // the usual, good case; a bad index is found again below for its message
+    std::atomic<bool> bad{false};
+    parallel_for(0, n, 32768, [&](int64_t begin, int64_t end) {
+      bool outside = false;
+      for (int64_t k = begin; k < end; k++) {
+        outside |= p[k] < -size || p[k] >= size;
+        plan.table[static_cast<size_t>(k)] += (p[k] < 0 ? p[k] + size : p[k]) * stride;
+      }
+      if (outside) bad.store(true, std::memory_order_relaxed);
+    });
+    if (!bad.load(std::memory_order_relaxed)) return;
+  }
   int64_t at[ARGAND_MAX_DIMS] = {}, offset = 0;
   for (size_t k = 0; k < plan.table.size(); k++) {
     int64_t i = p[offset];
@@ -155,15 +170,33 @@ bool is_dense(const Dims& sizes, const int64_t* strides) {
   return true;
 }
 
+// The distance in `other` between places that follow each other, where it is always the same.
+std::optional<int64_t> even_step(const IndexPlan& plan, const int64_t* other) {
+  Dims places = plan.pre;
+  for (int64_t i = 0; i < plan.shape.n; i++) places.push_back(plan.shape[i]);
+  int64_t step = -1, expected = 0;
+  for (int64_t d = places.n - 1; d >= 0; d--) {
+    if (places[d] == 1) continue;
+    if (step < 0) step = expected = other[d];
+    if (other[d] != expected) return std::nullopt;
+    expected *= places[d];
+  }
+  return step < 0 ? 0 : step;
+}
+
 // Runs f(place in [pre x indexed], offset in self, offset in other) over all places, whose other strides follow the result's dims.
 template <class F>
 void for_places(const IndexPlan& plan, const int64_t* other, bool parallel, F&& f) {
   const int64_t indexed = static_cast<int64_t>(plan.table.size()), places = product(plan.pre) * indexed, block = product(plan.post);
   if (places == 0 || block == 0) return;
+  const std::optional<int64_t> step = even_step(plan, other);
   auto run = [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; k++)
-      f(offset_of(k / indexed, plan.pre, plan.pre_strides.d) + plan.table[static_cast<size_t>(k % indexed)],
-        offset_of(k / indexed, plan.pre, other) + offset_of(k % indexed, plan.shape, other + plan.pre.n));
+    int64_t p = begin / indexed, t = begin % indexed, base = offset_of(p, plan.pre, plan.pre_strides.d);
+    for (int64_t k = begin; k < end; k++) {
+      f(base + plan.table[static_cast<size_t>(t)],
+        step ? k * *step : offset_of(p, plan.pre, other) + offset_of(t, plan.shape, other + plan.pre.n));
+      if (++t == indexed) t = 0, base = offset_of(++p, plan.pre, plan.pre_strides.d);
+    }
   };
   if (parallel)
     parallel_for(0, places, row_grain(block, 8192), run);
@@ -210,12 +243,7 @@ void index_put_(const Tensor& self, const TensorList& indices, const Tensor& val
   Tensor x = self;
   const IndexPlan plan = make_plan(x, indices);
   Tensor from = values;
-  if (values.dtype() != self.dtype()) {
-    if (values.dim() != 0)
-      fail(ARGAND_DTYPE_ERROR, "index_put: got self of dtype %s and values of dtype %s, expected the same dtype; convert with .to()",
-           kDTypeName[self.dtype()], kDTypeName[values.dtype()]);
-    from = to_dtype(values, self.dtype());
-  }
+  check_same_dtype("index_put", self, values);
   if (from->storage == self->storage) {  // values may be read after they were overwritten
     Tensor copy = empty(from.sizes(), from.dtype());
     strided_copy(from.itemsize(), from.dim(), from->sizes, copy->data, copy->strides, from->data, from->strides);

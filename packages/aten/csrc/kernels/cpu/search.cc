@@ -1,5 +1,6 @@
 // Kernels whose results are positions or counts.
 #include <algorithm>
+#include <vector>
 
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
@@ -40,19 +41,35 @@ Tensor nonzero(const Tensor& self) {
   const Tensor input = contiguous(self);
   Tensor out;
   with_nonzero(input, [&](auto is_nonzero) {
-    int64_t count = 0;
-    for (int64_t i = 0; i < input.numel(); i++) count += is_nonzero(i);
-    out = argand::empty({count, self.dim()}, ARGAND_INT64);
-    int64_t* o = out.template data<int64_t>();
-    for (int64_t i = 0; i < input.numel(); i++) {
-      if (!is_nonzero(i)) continue;
-      int64_t rest = i;
-      for (int64_t d = self.dim() - 1; d >= 0; d--) {
-        o[d] = rest % self.size(d);
-        rest /= self.size(d);
+    constexpr int64_t kChunk = 16384;
+    const int64_t n = input.numel(), ndim = self.dim(), chunks = (n + kChunk - 1) / kChunk;
+    std::vector<int64_t> first(static_cast<size_t>(chunks) + 1);  // rows before each chunk
+    argand::parallel_for(0, chunks, 4, [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; c++) {
+        int64_t count = 0;
+        for (int64_t i = c * kChunk, last = std::min(n, i + kChunk); i < last; i++) count += is_nonzero(i);
+        first[static_cast<size_t>(c) + 1] = count;
       }
-      o += self.dim();
-    }
+    });
+    for (int64_t c = 0; c < chunks; c++) first[static_cast<size_t>(c) + 1] += first[static_cast<size_t>(c)];
+    out = argand::empty({first.back(), ndim}, ARGAND_INT64);
+    argand::parallel_for(0, chunks, 4, [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; c++) {
+        int64_t* o = out.template data<int64_t>() + first[static_cast<size_t>(c)] * ndim;
+        const int64_t last = std::min(n, (c + 1) * kChunk), columns = ndim ? self.size(-1) : 1;
+        for (int64_t i = c * kChunk; i < last;) {  // what is left of a row
+          int64_t lead[ARGAND_MAX_DIMS], rest = i / columns;
+          for (int64_t d = ndim - 2; d >= 0; d--) lead[d] = rest % self.size(d), rest /= self.size(d);
+          const int64_t row = i / columns * columns, stop = std::min(last, row + columns);
+          for (; i < stop; i++) {
+            if (!is_nonzero(i)) continue;
+            for (int64_t d = 0; d < ndim - 1; d++) o[d] = lead[d];
+            if (ndim) o[ndim - 1] = i - row;
+            o += ndim;
+          }
+        }
+      }
+    });
   });
   return out;
 }

@@ -1,6 +1,7 @@
 // Sorting along a dimension: rows in parallel, stable, NaN last (greatest).
 #include <algorithm>
-#include <numeric>
+#include <utility>
+#include <vector>
 
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
@@ -9,24 +10,95 @@
 namespace argand::kernels::cpu {
 namespace {
 
+// Numbers as unsigned integers in the same order: -0 equals 0, NaN is the greatest.
 template <class T>
-inline bool less(T a, T b) {  // NaN is the greatest
-  return a < b || (b != b && a == a);
+auto ordered(T x) {
+  if constexpr (std::is_same_v<T, f16> || std::is_same_v<T, bf16>) {
+    return ordered(widen(x));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    using U = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    constexpr U sign = U{1} << (8 * sizeof(U) - 1);
+    if (x != x) return static_cast<U>(~U{0});
+    U bits;
+    const T positive_zero = x + T(0);
+    std::memcpy(&bits, &positive_zero, sizeof bits);
+    return static_cast<U>(bits & sign ? ~bits : bits | sign);
+  } else if constexpr (std::is_signed_v<T>) {
+    using U = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
+    return static_cast<U>(static_cast<U>(static_cast<std::make_signed_t<U>>(x)) ^ (U{1} << (8 * sizeof(U) - 1)));
+  } else {
+    return static_cast<uint32_t>(x);
+  }
 }
 
-// Indices of the first `k` elements of one row in order; `values` has n entries.
-template <class C>
-void order_row(const C* values, int64_t n, int64_t k, bool descending, int64_t* order) {
-  std::iota(order, order + n, int64_t{0});
-  auto before = [=](int64_t a, int64_t b) {
-    const bool first = descending ? less(values[b], values[a]) : less(values[a], values[b]);
-    const bool second = descending ? less(values[a], values[b]) : less(values[b], values[a]);
-    return first || (!second && a < b);
-  };
-  if (k < n)
-    std::partial_sort(order, order + k, order + n, before);
+// A key and its place, compared together: equal keys keep their order.
+struct Wide {
+  uint64_t key;
+  int64_t at;
+  bool operator<(const Wide& o) const { return key < o.key || (key == o.key && at < o.at); }
+};
+template <class E, class K>
+E entry(K key, int64_t at) {
+  if constexpr (std::is_same_v<E, Wide>)
+    return {key, at};
   else
-    std::sort(order, order + n, before);
+    return uint64_t{key} << 32 | static_cast<uint64_t>(at);
+}
+inline int64_t place(uint64_t e) { return static_cast<int64_t>(e & 0xffffffffu); }
+inline int64_t place(const Wide& e) { return e.at; }
+inline uint64_t key_of(uint64_t e) { return e >> 32; }
+inline uint64_t key_of(const Wide& e) { return e.key; }
+
+// Least significant byte first; bytes that are the same everywhere are skipped. Entries come in the order of their places.
+template <class E>
+void radix_sort(E* entries, E* other, int64_t n) {
+  constexpr int kBytes = sizeof(E) == 8 ? 4 : 8;
+  std::vector<int64_t> counts(kBytes * 256);
+  for (int64_t i = 0; i < n; i++)
+    for (int b = 0; b < kBytes; b++) counts[static_cast<size_t>(b * 256) + (key_of(entries[i]) >> (8 * b) & 255)]++;
+  E *from = entries, *to = other;
+  for (int b = 0; b < kBytes; b++) {
+    int64_t* count = &counts[static_cast<size_t>(b) * 256];
+    if (count[key_of(from[0]) >> (8 * b) & 255] == n) continue;
+    int64_t start = 0;
+    for (int d = 0; d < 256; d++) start += std::exchange(count[d], start);
+    for (int64_t i = 0; i < n; i++) to[count[key_of(from[i]) >> (8 * b) & 255]++] = from[i];
+    std::swap(from, to);
+  }
+  if (from != entries) std::copy_n(from, n, entries);
+}
+
+// Brings the first k entries into order.
+template <class E>
+void order_entries(E* entries, E* other, int64_t n, int64_t k) {
+  if (k == n) return n < 512 ? std::sort(entries, entries + n) : radix_sort(entries, other, n);
+  if (k * 64 <= n) return std::partial_sort(entries, entries + k, entries + n);
+  std::nth_element(entries, entries + k - 1, entries + n);
+  std::sort(entries, entries + k);
+}
+
+template <class T, class E>
+void order_rows(const Tensor& input, const DimSplit& s, int64_t k, bool descending, const Tensor& values, const Tensor& indices) {
+  const T* in = input.data<T>();
+  T* out = values.data<T>();
+  int64_t* at = indices.data<int64_t>();
+  argand::parallel_for(0, s.outer * s.inner, row_grain(s.n * 8), [&](int64_t begin, int64_t end) {
+    Scratch<E> row(s.n), other(k == s.n && s.n >= 512 ? s.n : 0);
+    for (int64_t r = begin; r < end; r++) {
+      const int64_t o = r / s.inner, i = r % s.inner;
+      const T* from = in + o * s.n * s.inner + i;
+      for (int64_t j = 0; j < s.n; j++) {
+        const auto key = ordered(from[j * s.inner]);
+        row[j] = entry<E>(static_cast<std::remove_const_t<decltype(key)>>(descending ? ~key : key), j);
+      }
+      order_entries<E>(row, other, s.n, k);
+      for (int64_t j = 0; j < k; j++) {
+        const int64_t found = place(row[j]), to = (o * k + j) * s.inner + i;
+        out[to] = from[found * s.inner];
+        at[to] = found;
+      }
+    }
+  });
 }
 
 std::tuple<Tensor, Tensor> order_dim(const char* name, const Tensor& self, int64_t dim, int64_t k, bool descending, IntList sizes) {
@@ -36,24 +108,10 @@ std::tuple<Tensor, Tensor> order_dim(const char* name, const Tensor& self, int64
   const DimSplit s(input, dim);
   dispatch_real(name, self.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    using C = compute_t<T>;
-    const T* in = input.data<T>();
-    T* out = values.data<T>();
-    int64_t* at = indices.data<int64_t>();
-    argand::parallel_for(0, s.outer * s.inner, row_grain(s.n * 8), [&](int64_t begin, int64_t end) {
-      Scratch<C> row(s.n);
-      Scratch<int64_t> order(s.n);
-      for (int64_t r = begin; r < end; r++) {
-        const int64_t o = r / s.inner, i = r % s.inner;
-        const T* from = in + o * s.n * s.inner + i;
-        for (int64_t j = 0; j < s.n; j++) row[j] = widen(from[j * s.inner]);
-        order_row<C>(row, s.n, k, descending, order);
-        for (int64_t j = 0; j < k; j++) {
-          out[(o * k + j) * s.inner + i] = from[order[j] * s.inner];
-          at[(o * k + j) * s.inner + i] = order[j];
-        }
-      }
-    });
+    if constexpr (sizeof(ordered(T{})) == 4) {
+      if (s.n <= int64_t{0xffffffff}) return order_rows<T, uint64_t>(input, s, k, descending, values, indices);
+    }
+    order_rows<T, Wide>(input, s, k, descending, values, indices);
   });
   return {values, indices};
 }
