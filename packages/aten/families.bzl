@@ -17,6 +17,7 @@ FAMILIES = [
     "network",
     "optimizer",
     "random",
+    "rearrangement",
     "reduction",
     "spectral",
     "trigonometric",
