@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import operator_calls
 import pytest
+import shape_calls
 import torch
 
 import argand
@@ -57,7 +58,7 @@ DIFFERENT = {
     r"torch\.tensor\(\['a'\]\)": "text is of the wrong type: a TypeError",
 }
 
-ALL_CALLS = list(operator_calls.calls())
+ALL_CALLS = [*operator_calls.calls(), *shape_calls.calls()]
 
 
 def array_of(spec: str) -> tuple[str, np.ndarray, bool]:
