@@ -72,6 +72,10 @@ void as_strided_(const Tensor& self, IntList size, IntList stride, std::optional
   check(api->tensor_set_geometry(self.get(), static_cast<int32_t>(size.size()), size.ptr, stride.ptr, storage_offset.value_or(self->offset)));
 }
 
+Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self) {
+  return ops::scatter_reduce_sorted(self, dim, index, src, reduce, include_self);
+}
+
 void resize_(const Tensor& self, IntList size, std::optional<int64_t>) {
   if (self.requires_grad()) builtins::raise(ARGAND_RUNTIME_ERROR, "cannot resize variables that require grad");
   for (int64_t s : size)
