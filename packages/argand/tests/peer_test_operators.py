@@ -52,6 +52,8 @@ DIFFERENT = {
     r"index_put\(\(None": "None stands for a whole dimension",
     r"\] = ([\[(]1, 2|np\.)": "sequences and NumPy's values are taken as tensors",
     r"x\[:, 1:\] = x\[:, :-1\]": "overlapping copies: ours reads all before it writes",
+    r"as_strided_scatter": "the peer's gradient is not that of its result",
+    r"index_reduce\(0, torch\.tensor\(\[5\]": "a bad index is reported as by scatter_reduce",
     r"dtype='float32'": "names of dtypes stand for them",
     r"masked_fill\(x > 0, torch\.tensor\(2\.0\)\) \| x=i8": "values of a wider category are refused",
     r"masked_fill\(x > 0, torch\.tensor\(\[2\.0\]\)\)": "values are broadcast",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from argand_c10 import Size, Tensor
-
 from argand_aten import _C
+from argand_c10 import Size, Tensor
 
 __all__ = [
     "allclose",

@@ -20,9 +20,10 @@ def cases() -> list[optest.Case]:
     """One case per operator that has tests of its own."""
     registry = loader.load([os.path.join(_ROOT, "packages", "aten", "registry")])
     found = []
+    names = {"Case": optest.Case, "inf": float("inf"), "nan": float("nan")}
     for family in registry.families:
         for op in tested(registry, family):
-            found.append(eval(record(op, "None").strip().rstrip(","), {"Case": optest.Case}))
+            found.append(eval(record(op, "None").strip().rstrip(","), names))
     return found
 
 

@@ -1,6 +1,7 @@
 // Indexing in PyTorch's terms: integers, slices, None, Ellipsis and bools are views; tensors and sequences gather (operator `index`).
 #include "packages/aten/csrc/python/indexing.h"
 
+#include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/generated/ops.h"
 
 namespace argand::python {
@@ -140,6 +141,7 @@ class Reader {
 
   void tensor(const Tensor& t) {
     if (t.dtype() == ARGAND_UINT8) return tensor(byte_mask(t));
+    if (t.dim() == 0 && is_integral(t.dtype(), false)) return select(builtins::item_int(t));
     if (t.dtype() == ARGAND_BOOL) {
       for (int64_t i = 0; i < t.dim(); i++)
         if (t.size(i) != r_.view.size(dim_ + i))

@@ -105,8 +105,8 @@ Tensor checked_index(const char* op, const Tensor& index, const Tensor& self, in
   w.dim_stride = 1;  // the offset in self is then the index itself
   walk(w, p, false, [&](int64_t value, int64_t) {
     if (value < 0 || value >= limit)
-      fail(ARGAND_RUNTIME_ERROR, "%s: index %ld is out of bounds for dimension %ld with size %ld", op, static_cast<long>(value), static_cast<long>(dim),
-           static_cast<long>(limit));
+      fail(ARGAND_RUNTIME_ERROR, "%s: index %ld is out of bounds for dimension %ld with size %ld", op, static_cast<long>(value),
+           static_cast<long>(dim), static_cast<long>(limit));
   });
   return i64;
 }
@@ -241,7 +241,8 @@ Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, cons
   const Combine how = combine_named(reduce);
   const int64_t d = wrap_dim(dim, self.dim());
   if (self.dtype() != src.dtype())
-    fail(ARGAND_DTYPE_ERROR, "scatter: Expected self.dtype to be equal to src.dtype, got %s and %s", kDTypeName[self.dtype()], kDTypeName[src.dtype()]);
+    fail(ARGAND_DTYPE_ERROR, "scatter: Expected self.dtype to be equal to src.dtype, got %s and %s", kDTypeName[self.dtype()],
+         kDTypeName[src.dtype()]);
   const Tensor i64 = checked_index("scatter_reduce", index, self, d, src), out = clone(self, 0);
   if (index.numel() == 0) return out;
   Walk w = make_walk(i64, out, d, src->strides);

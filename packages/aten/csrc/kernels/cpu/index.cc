@@ -193,8 +193,7 @@ void for_places(const IndexPlan& plan, const int64_t* other, bool parallel, F&& 
   auto run = [&](int64_t begin, int64_t end) {
     int64_t p = begin / indexed, t = begin % indexed, base = offset_of(p, plan.pre, plan.pre_strides.d);
     for (int64_t k = begin; k < end; k++) {
-      f(base + plan.table[static_cast<size_t>(t)],
-        step ? k * *step : offset_of(p, plan.pre, other) + offset_of(t, plan.shape, other + plan.pre.n));
+      f(base + plan.table[static_cast<size_t>(t)], step ? k * *step : offset_of(p, plan.pre, other) + offset_of(t, plan.shape, other + plan.pre.n));
       if (++t == indexed) t = 0, base = offset_of(++p, plan.pre, plan.pre_strides.d);
     }
   };
@@ -243,7 +242,9 @@ void index_put_(const Tensor& self, const TensorList& indices, const Tensor& val
   Tensor x = self;
   const IndexPlan plan = make_plan(x, indices);
   Tensor from = values;
-  check_same_dtype("index_put", self, values);
+  if (values.dim() == 0 && indices.size() == 1 && indices[0] && indices[0].dtype() == ARGAND_BOOL)  // fills where a mask holds
+    from = to_dtype(values, self.dtype());
+  check_same_dtype("index_put", self, from);
   if (from->storage == self->storage) {  // values may be read after they were overwritten
     Tensor copy = empty(from.sizes(), from.dtype());
     strided_copy(from.itemsize(), from.dim(), from->sizes, copy->data, copy->strides, from->data, from->strides);

@@ -79,7 +79,8 @@ Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_
   const Tensor sequence = contiguous(sorted_sequence), values = contiguous(self);
   const bool shared = sequence.dim() == 1;
   if (!shared && !(sequence.dim() == values.dim() && std::equal(sequence.sizes().begin(), sequence.sizes().end() - 1, values.sizes().begin())))
-    builtins::raise(ARGAND_SHAPE_ERROR, builtins::text("boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value tensor must match, but we got boundaries tensor ",
+    builtins::raise(ARGAND_SHAPE_ERROR, builtins::text("boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and "
+                                                       "input value tensor must match, but we got boundaries tensor ",
                                                        sequence.sizes(), " and input value tensor ", values.sizes()));
   const Tensor out = argand::empty(self.sizes(), out_int32 ? ARGAND_INT32 : ARGAND_INT64);
   const int64_t n = sequence.dim() ? sequence.size(-1) : 1, row = shared ? std::max<int64_t>(values.numel(), 1) : values.size(-1);
@@ -101,7 +102,8 @@ Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_
 
 Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   if (self.dim() != 1 || !is_integral(self.dtype(), false))
-    builtins::raise(ARGAND_RUNTIME_ERROR, builtins::text("bincount only supports 1-d non-negative integral inputs, got ", self.dtype(), " of shape ", self.sizes()));
+    builtins::raise(ARGAND_RUNTIME_ERROR,
+                    builtins::text("bincount only supports 1-d non-negative integral inputs, got ", self.dtype(), " of shape ", self.sizes()));
   if (minlength < 0) builtins::raise(ARGAND_RUNTIME_ERROR, "minlength should be >= 0");
   if (weights && !(weights.sizes() == self.sizes())) builtins::raise(ARGAND_SHAPE_ERROR, "weights should be 1-d and have the same length as input");
   const Tensor input = to_dtype(contiguous(self), ARGAND_INT64);

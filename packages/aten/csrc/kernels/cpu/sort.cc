@@ -126,7 +126,8 @@ std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim, bool descending
 std::tuple<Tensor, Tensor> topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool) {
   const int64_t d = wrap_dim(dim, self.dim());
   const int64_t n = self.dim() ? self.size(d) : 1;
-  if (k < 0 || k > n) builtins::raise(ARGAND_RUNTIME_ERROR, builtins::text("selected index k out of range: got k=", k, " for a dimension of size ", n));
+  if (k < 0 || k > n)
+    builtins::raise(ARGAND_RUNTIME_ERROR, builtins::text("selected index k out of range: got k=", k, " for a dimension of size ", n));
   builtins::Ints sizes = self.sizes().vec();
   if (!sizes.empty()) sizes[d] = k;
   return order_dim("topk", self, d, k, largest, sizes);
