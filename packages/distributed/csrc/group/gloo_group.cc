@@ -19,7 +19,7 @@ namespace {
 constexpr Millis kNever = std::chrono::hours(24 * 30);
 constexpr uint8_t kExchangePrefix = 0x21, kReduceScatterPrefix = 0x22, kSendPrefix = 0x23, kAllReducePrefix = 0x24;  // Gloo's own ones are below 0x10
 
-constexpr size_t kOneStepBytes = 32 << 10, kTwoStepBytes = 8 << 20;
+constexpr size_t kOneStepBytes = 32 << 10, kTwoStepBytes = 8 << 20, kSegment = 512 << 10, kTwoStepRanks = 16;
 
 class GlooStore : public gloo::rendezvous::Store {
  public:
@@ -210,13 +210,13 @@ void GlooGroup::exchange(uint32_t tag, const TensorList& sends, const TensorList
 }
 
 // ---- all-reduce ----------------------------------------------------------------------------------------------------
-// Three ways, by size: everything to everybody, one step; each rank reduces its share and gives it to all, two steps; Gloo's ring, which has more
-// steps, but sends while it adds. The first two add in the order of ranks.
+// Three ways: everything to everybody, one step, for few bytes; each rank adds up its share and gives it to all, two steps; Gloo's ring for many
+// bytes or ranks, which keeps few messages under way at once. The first two add in the order of ranks.
 void GlooGroup::all_reduce_one(const Tensor& t, ReduceFn fn, uint32_t tag) {
   const auto n = static_cast<size_t>(t.numel()), size = static_cast<size_t>(options_.size);
   const size_t bytes = bytes_of(t);
   if (bytes * (size - 1) <= kOneStepBytes) return add_all(static_cast<char*>(t->data), n, static_cast<size_t>(t.itemsize()), fn, tag);
-  if (bytes <= kTwoStepBytes && size <= 16) return add_shares(t, fn, tag);
+  if (bytes <= kTwoStepBytes && size <= kTwoStepRanks) return add_shares(t, fn, tag);
   gloo::AllreduceOptions o(context_);
   set_output(o, t);
   o.setReduceFunction(fn);
@@ -248,38 +248,50 @@ void GlooGroup::add_all(char* data, size_t n, size_t item, ReduceFn fn, uint32_t
   for (int r = 2; r < size; r++) fn(data, data, &parts[bytes * r], n);
 }
 
+// Each rank adds up its share of the elements, segment by segment as they come, and gives each to all as soon as it is done.
 void GlooGroup::add_shares(const Tensor& t, ReduceFn fn, uint32_t tag) {
   const auto size = static_cast<size_t>(options_.size), rank = static_cast<size_t>(options_.rank);
   const auto n = static_cast<size_t>(t.numel()), item = static_cast<size_t>(t.itemsize());
   const gloo::Slot slot = gloo::Slot::build(kAllReducePrefix, tag);
+  const uint64_t first = slot, final = slot + uint8_t{1};
   char* data = static_cast<char*>(t->data);
   const auto begin = [&](size_t r) { return n * r / size * item; };
-  const size_t own = begin(rank + 1) - begin(rank);
+  const auto bytes = [&](size_t r) { return begin(r + 1) - begin(r); };
+  const size_t own = bytes(rank);
   Tensor scratch = empty({static_cast<int64_t>(own * size)}, ARGAND_UINT8);
   char* parts = static_cast<char*>(scratch->data);
-  Buffers in, final_in, out;
+  std::vector<Buffers> in(size);  // by sender, its segments of this rank's share
+  Buffers final_in, out;
+  const auto receive = [&](Buffers& buffers, size_t from, uint64_t at, char* to, size_t count) {
+    for (size_t i = 0; i < count; i += kSegment) {
+      buffers.push_back(context_->createUnboundBuffer(to + i, std::min(kSegment, count - i)));
+      buffers.back()->recv(static_cast<int>(from), at);
+    }
+  };
+  const auto send = [&](size_t to, uint64_t at, char* from, size_t count) {
+    out.push_back(context_->createUnboundBuffer(from, count));
+    out.back()->send(static_cast<int>(to), at);
+  };
   for (size_t step = 1; step < size; step++) {
     const size_t from = (rank + size - step) % size;
-    in.push_back(context_->createUnboundBuffer(parts + own * from, own));
-    in.back()->recv(static_cast<int>(from), slot);
-    // A final share comes only after its owner has all of this rank's part of it: what it overwrites has been sent.
-    final_in.push_back(context_->createUnboundBuffer(data + begin(from), begin(from + 1) - begin(from)));
-    final_in.back()->recv(static_cast<int>(from), slot + uint8_t{1});
+    receive(in[from], from, first, parts + own * from, own);
+    // A final segment comes only after its owner has this rank's part of it: what it overwrites has been sent.
+    receive(final_in, from, final, data + begin(from), bytes(from));
   }
   for (size_t step = 1; step < size; step++) {
     const size_t to = (rank + step) % size;
-    out.push_back(context_->createUnboundBuffer(data + begin(to), begin(to + 1) - begin(to)));
-    out.back()->send(static_cast<int>(to), slot);
+    for (size_t i = 0; i < bytes(to); i += kSegment) send(to, first, data + begin(to) + i, std::min(kSegment, bytes(to) - i));
   }
-  for (auto& buffer : in) buffer->waitRecv(kNever);
   char* mine = data + begin(rank);
-  const auto part = [&](size_t r) { return r == rank ? mine : parts + own * r; };
-  char* sum = size > 2 ? parts + own * rank : mine;  // not over this rank's part before its turn
-  fn(sum, part(0), part(1), own / item);
-  for (size_t r = 2; r < size; r++) fn(r + 1 == size ? mine : sum, sum, part(r), own / item);
-  for (size_t step = 1; step < size; step++) {
-    out.push_back(context_->createUnboundBuffer(mine, own));
-    out.back()->send(static_cast<int>((rank + step) % size), slot + uint8_t{1});
+  for (size_t i = 0; i < own; i += kSegment) {
+    const size_t length = std::min(kSegment, own - i);
+    for (size_t r = 0; r < size; r++)
+      if (r != rank) in[r][i / kSegment]->waitRecv(kNever);
+    const auto part = [&](size_t r) { return (r == rank ? mine : parts + own * r) + i; };
+    char* sum = size > 2 ? parts + own * rank + i : mine + i;  // not over this rank's part before its turn
+    fn(sum, part(0), part(1), length / item);
+    for (size_t r = 2; r < size; r++) fn(r + 1 == size ? mine + i : sum, sum, part(r), length / item);
+    for (size_t step = 1; step < size; step++) send((rank + step) % size, final, mine + i, length);
   }
   for (auto& buffer : final_in) buffer->waitRecv(kNever);
   for (auto& buffer : out) buffer->waitSend(kNever);
