@@ -301,17 +301,20 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
   else if (count != 1)
     fail(ARGAND_SHAPE_ERROR, "index_select: got %ld indices for a 0-d tensor, expected one", static_cast<long>(count));
   Tensor out = empty(sizes, x.dtype());
+  if (out.numel() == 0) return out;
   dispatch_size(x.itemsize(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* from = x.data<T>();
     T* to = out.data<T>();
     parallel_for(0, s.outer * count, row_grain(s.inner), [&](int64_t begin, int64_t end) {
+      int64_t k = begin % count;  // of the index
+      const T* slice = from + begin / count * s.n * s.inner;
       for (int64_t i = begin; i < end; i++) {
-        const T* row = from + (i / count * s.n + p[i % count]) * s.inner;
         if (s.inner == 1)
-          to[i] = *row;
+          to[i] = slice[p[k]];
         else
-          std::memcpy(to + i * s.inner, row, sizeof(T) * static_cast<size_t>(s.inner));
+          std::memcpy(to + i * s.inner, slice + p[k] * s.inner, sizeof(T) * static_cast<size_t>(s.inner));
+        if (++k == count) k = 0, slice += s.n * s.inner;
       }
     });
   });
