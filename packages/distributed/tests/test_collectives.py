@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,31 @@ def every_size(rank: int, size: int, dtype: str, sizes: list[int]) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_collectives_equal_the_model(dtype: str) -> None:
     ranks.run(SIZE, every_size, dtype, SIZES)
+
+
+def large(rank: int, size: int, dtype: str) -> None:
+    """64 MB: a pattern of which the sum over the ranks is known."""
+    kind = getattr(c10, dtype)
+    n = (64 << 20) // aten.empty(1, dtype=kind).element_size()
+    pattern = (aten.arange(n) % 5).to(kind)
+    x = pattern + (pattern * 0 + rank)
+    dist.all_reduce(x)
+    assert aten.equal(x, pattern * size + (pattern * 0 + sum(range(size))))
+    dist.broadcast(x, 1)
+    part = aten.empty(n // size, dtype=kind)
+    dist.reduce_scatter_tensor(part, pattern)
+    assert aten.equal(part, pattern[rank * (n // size) : (rank + 1) * (n // size)] * size)
+    dist.all_gather_into_tensor(x, part)
+    assert aten.equal(x, pattern * size)
+
+
+@pytest.mark.skipif(
+    "ARGAND_TEST_LARGE" not in os.environ,
+    reason="takes gigabytes; run by hand with ARGAND_TEST_LARGE=1",
+)
+@pytest.mark.parametrize("dtype", DTYPES[1:])
+def test_sixty_four_megabytes(dtype: str) -> None:
+    ranks.run(SIZE, large, dtype, seconds=60.0)
 
 
 def uneven(rank: int, size: int) -> None:
