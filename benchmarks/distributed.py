@@ -2,8 +2,8 @@
 
     ./bazelw run //benchmarks:distributed -- --rounds 15
 
-Rows: all-reduce of 4 KiB to 64 MiB, the small GPT's training step with DistributedDataParallel, and the same without the recorder's call
-site and record (what they cost). A time is that of the slower rank; a ratio is ours over the peer's, in medians over rounds.
+Rows: all-reduce of 4 KiB to 64 MiB, and the small GPT's training step with DistributedDataParallel. A time is that of the slower rank; a
+ratio is ours over the peer's, in medians over rounds.
 """
 
 from __future__ import annotations

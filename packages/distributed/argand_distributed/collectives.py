@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import argand_autograd as autograd
-from argand_aten import cat, empty_like
+from argand_aten import empty_like
 from argand_c10 import Tensor
 from argand_distributed import _C
 from argand_distributed.work import Work
@@ -590,8 +590,3 @@ class _grouped:
     def __exit__(self, *error: object) -> None:
         for backend in self.backends.values():
             backend.group_end()
-
-
-def flatten(tensors: Sequence[Tensor]) -> Tensor:
-    """One vector of all elements."""
-    return cat([t.reshape(-1) for t in tensors])
