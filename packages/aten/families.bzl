@@ -19,7 +19,9 @@ FAMILIES = [
     "random",
     "rearrangement",
     "reduction",
+    "special",
     "spectral",
+    "statistics",
     "trigonometric",
     "view",
 ]

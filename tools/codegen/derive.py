@@ -104,6 +104,8 @@ _RULES: Final[dict[str, _Rule]] = {
     "sigmoid": lambda y, a: (y * (1 - y),),
     "lgamma": lambda y, a: (make("digamma", a),),
     "digamma": lambda y, a: (make("trigamma", a),),
+    "trigamma": lambda y, a: (-2 * make("zeta", Number(3), a),),
+    "erfcx": lambda y, a: (2 * a * y - CONSTANTS["M_2_SQRTPI"],),
     "frac": lambda y, a: (Number(1),),
     "minimum": _extremum("gt"),
     "maximum": _extremum("lt"),
@@ -122,6 +124,8 @@ _RULES: Final[dict[str, _Rule]] = {
     "trunc": _zero,
     "round": _zero,
     "sign": _zero,
+    "nextafter": lambda y, a, b: (Number(1), None),
+    "frexp_exponent": _zero,
 }
 
 # On real numbers only: they have no complex derivative.

@@ -41,6 +41,11 @@ def enum(dtype: str) -> str:
     return "ARGAND_" + dtype.upper()
 
 
+def real_dtype(dtype: str) -> str:
+    """Of the parts of a complex dtype; real ones are their own."""
+    return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
+
+
 def is_differentiable(dtype: str) -> bool:
     return dtype in FLOATING or dtype in COMPLEX
 

@@ -6,7 +6,7 @@ from tools.codegen import dtypes
 from tools.codegen.emit_cpp_ops import HEADER, safe
 from tools.codegen.expr import Element, Name, Number, free_names
 from tools.codegen.model import Operator, Registry
-from tools.codegen.print_cpp import cpp_lambda
+from tools.codegen.print_cpp import cpp_lambda, cpp_number
 
 # Storage types of dtypes in tiered code (loops.h).
 C_TYPES = {
@@ -32,7 +32,7 @@ def pointwise_loop(op: Operator, variant: str | None, expr: Element) -> str:
     operands = [safe(a.name) for a in op.operands]
     scalars = [a.name for a in op.scalars]
     name = f"{op.identifier}{'_' + variant if variant else ''}"
-    out = "bool" if op.result_dtype == "bool" else "T"
+    out = {"bool": "bool", "real": "typename RealOf<T>::type"}.get(str(op.result_dtype), "T")
     used = free_names(expr)
     lines = [
         "template <class T>",
@@ -48,7 +48,7 @@ def pointwise_loop(op: Operator, variant: str | None, expr: Element) -> str:
     lines.append("}")
     rows = []
     for d in row_dtypes(op):
-        result = "bool" if op.result_dtype == "bool" else d
+        result = "bool" if op.result_dtype == "bool" else dtypes.real_dtype(d) if op.result_dtype == "real" else d
         rows.append(f"{{{dtypes.enum(d)}, {dtypes.enum(result)}, {name}_loop<{C_TYPES[d]}>}}")
     lines.append(f"extern const PointwiseKernel {table_name(op, variant)}[];")
     lines.append(f"const PointwiseKernel {table_name(op, variant)}[] = {{\n    " + ",\n    ".join(rows) + "};")
@@ -73,7 +73,7 @@ def init_lambda(init: Element) -> str:
     if isinstance(init, Name):
         return f"[](auto like) {{ return {init.id}(like); }}"
     assert isinstance(init, Number)
-    return f"[](auto like) {{ return lit(like, {init.value}); }}"
+    return f"[](auto like) {{ return lit(like, {cpp_number(init.value)}); }}"
 
 
 def accumulation_loops(op: Operator) -> str:

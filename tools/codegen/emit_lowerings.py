@@ -88,7 +88,7 @@ def pointwise_lowering(op: Operator) -> tuple[str, str]:
         fields.append(f"conditions={_set(op.conditions)}")
     if None not in op.expr and op.variant_argument is not None:
         fields.append(f'variant="{op.variant_argument.name}"')
-    if isinstance(op.result_dtype, str):
+    if op.result_dtype == "bool":
         fields.append(f'result="{op.result_dtype}"')
     if divides_integers(op):
         fields.append("divides=True")

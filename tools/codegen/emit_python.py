@@ -34,6 +34,8 @@ def _table(name: str, value_type: str, entries: dict[str, str], doc: str) -> str
 def _dtype_literal(name: str | None) -> str:
     if name is None:
         return "None"
+    if name == "real":
+        return '"real"'
     return "lang.bool_" if name == "bool" else f"lang.{name}"
 
 

@@ -67,11 +67,14 @@ def _table() -> dict[str, Primitive]:
         found.append(Primitive(name, "vv", MASK, symbol))
     unary = (
         "abs exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh "
-        "acosh atanh erf erfc floor ceil trunc round frac sign sigmoid lgamma digamma trigamma erfinv real imag conj angle"
+        "acosh atanh erf erfc floor ceil trunc round frac sign sigmoid lgamma digamma trigamma erfinv real imag conj angle "
+        "erfcx ndtri i0 i0e i1 i1e bessel_j0 bessel_j1 bessel_y0 bessel_y1 bessel_k0 bessel_k0e bessel_k1 bessel_k1e airy_ai "
+        "frexp_mantissa frexp_exponent"
     )
-    binary = "minimum maximum fmin fmax pow atan2 fmod remainder floor_divide trunc_divide hypot copysign"
+    binary = "minimum maximum fmin fmax pow atan2 fmod remainder floor_divide trunc_divide hypot copysign nextafter gcd zeta igamma igammac"
     found += [Primitive(name, "v") for name in unary.split()]
     found += [Primitive(name, "vv") for name in binary.split()]
+    found.append(Primitive("polynomial", "vvv"))  # of x, degree, kind (special.h)
     found += [Primitive(name, "v", MASK) for name in ("signbit", "isnan", "isinf", "isfinite")]
     return {p.name: p for p in found}
 
@@ -81,7 +84,7 @@ PRIMITIVES: Final[Mapping[str, Primitive]] = _table()
 # Primitives whose result on integers is an integer: only these may appear where an operator computes in integers.
 INTEGER_PRIMITIVES: Final = frozenset(
     "add sub mul neg bit_and bit_or bit_xor bit_not where eq ne lt le gt ge abs sign signbit isnan isinf isfinite minimum "
-    "maximum fmin fmax pow fmod remainder floor_divide trunc_divide lshift rshift floor ceil trunc round real conj".split()
+    "maximum fmin fmax pow fmod remainder floor_divide trunc_divide lshift rshift floor ceil trunc round real conj gcd".split()
 )
 
 

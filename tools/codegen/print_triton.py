@@ -29,8 +29,8 @@ _WRITTEN: Final[dict[str, str]] = {
     "eq": "({0} == {1})", "ne": "({0} != {1})", "lt": "({0} < {1})", "le": "({0} <= {1})", "gt": "({0} > {1})", "ge": "({0} >= {1})",
 }  # fmt: skip
 
-# Primitives of complex numbers alone.
-COMPLEX_ONLY: Final = frozenset({"imag"})
+# Primitives that Triton has not: of complex numbers, or loops of any length.
+HOST_ONLY: Final = frozenset({"imag", "airy_ai", "polynomial"})
 
 # Primitives of complex numbers (complex_math.py) whose results are complex, and those whose results are masks.
 _COMPLEX: Final = frozenset(
@@ -47,7 +47,7 @@ def _call_format(name: str, arity: int) -> str:
 FORMATS: Final[Mapping[str, str]] = {
     name: _WRITTEN.get(name, _call_format(name, len(p.args)))
     for name, p in PRIMITIVES.items()
-    if name not in COMPLEX_ONLY
+    if name not in HOST_ONLY
 }
 
 
@@ -101,7 +101,7 @@ def triton_function(name: str, parameters: list[str], x: Element, is_complex: bo
 
 
 def is_printable(x: Element) -> bool:
-    return not any(isinstance(n, Call) and n.fn in COMPLEX_ONLY for n in walk(x))
+    return not any(isinstance(n, Call) and n.fn in HOST_ONLY for n in walk(x))
 
 
 def is_complex_printable(x: Element) -> bool:

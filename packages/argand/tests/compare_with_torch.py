@@ -251,11 +251,7 @@ def compare(expression: str, layout: str, first: str, second: str) -> tuple[str,
     if our_error is not None:
         return "refuses", f"{our_error!r:.200}"
     used = [d for _, d in given.values()]
-    loosest = (
-        max((RTOL.get(d, 0.0) for d in used if d != "float64"), default=0.0)
-        if "float64" not in used
-        else 0.0
-    )
+    loosest = max((RTOL.get(d, 0.0) for d in used), default=0.0)
     found = difference(ours[0], theirs[0], loosest)
     if found:
         return found.split(":")[0], found

@@ -16,7 +16,8 @@ UNARY = {
     "log2": "@0.1..4", "log10": "@0.1..4", "log1p": "@0.1..4", "reciprocal": "@0.5..3", "sigmoid": "", "erf": "",
     "erfc": "", "erfinv": "@-0.9..0.9", "floor": "@-4.4..4.4", "ceil": "@-4.4..4.4", "trunc": "@-4.4..4.4",
     "round": "@-4.4..4.4", "frac": "@-4.4..4.4", "logical_not": "@0..1", "isnan": "", "isinf": "", "isfinite": "",
-    "signbit": "", "relu": "", "nan_to_num": "", "bitwise_not": "",
+    "signbit": "", "relu": "", "nan_to_num": "", "bitwise_not": "", "sinc": "", "deg2rad": "", "rad2deg": "",
+    "logit": "@0.1..0.9", "lgamma": "@0.3..4", "digamma": "@0.5..4", "i0": "",
 }  # fmt: skip
 UNARY_DTYPES = ("f4", "f8", "f2", "bf", "i8", "i4", "i2", "u1", "b", "c8", "c16")
 
@@ -33,7 +34,7 @@ BINARY = {
     "pow": "@1..3", "maximum": "", "minimum": "", "atan2": "@1..4", "hypot": "", "logaddexp": "", "eq": "@0..2",
     "ne": "@0..2", "lt": "@0..2", "le": "@0..2", "gt": "@0..2", "ge": "@0..2", "logical_and": "@0..1",
     "logical_or": "@0..1", "logical_xor": "@0..1", "bitwise_and": "@0..7", "bitwise_or": "@0..7",
-    "bitwise_xor": "@0..7", "bitwise_left_shift": "@0..3", "bitwise_right_shift": "@0..3",
+    "bitwise_xor": "@0..7", "fmax": "", "fmin": "", "copysign": "", "logaddexp2": "", "xlogy": "@0.1..3", "gcd": "@1..9", "bitwise_left_shift": "@0..3", "bitwise_right_shift": "@0..3",
 }  # fmt: skip
 BINARY_DTYPES = (
     ("f4", "f4"), ("f8", "f8"), ("i8", "i8"), ("b", "b"), ("f4", "f8"), ("f4", "i8"), ("i4", "i8"), ("u1", "i1"),
@@ -67,7 +68,7 @@ SCALAR_OPERATORS = (
 )  # fmt: skip
 
 REDUCTIONS = ("sum", "mean", "amax", "amin", "any", "all", "var", "std", "argmax", "argmin", "max", "min", "prod",
-              "cumsum", "cumprod", "logsumexp", "count_nonzero")  # fmt: skip
+              "cumsum", "cumprod", "logsumexp", "count_nonzero", "nansum", "cummax", "cummin")  # fmt: skip
 REDUCTION_ARGUMENTS = (
     "",
     "0",

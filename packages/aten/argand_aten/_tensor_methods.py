@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import argand_c10
-from argand_aten import _C, _functions
+from argand_aten import _C, _functions, _statistics
 from argand_c10 import Tensor
 
 _op = _C.operators
@@ -168,6 +168,16 @@ def _contains(self: Tensor, item: Any) -> bool:
     return bool(_op["any"](_op["eq"](self, item)))
 
 
+def _polygamma(self: Tensor, n: int) -> Tensor:
+    """The derivative of order `n` of digamma."""
+    return _op["polygamma"](n, self)
+
+
+def _polygamma_in_place(self: Tensor, n: int) -> Tensor:
+    """`polygamma` in place."""
+    return self.copy_(_op["polygamma"](n, self))
+
+
 def install(add: Callable[[str, Any], None]) -> None:
     """Adds everything to Tensor."""
     for name, dtype in {
@@ -189,6 +199,11 @@ def install(add: Callable[[str, Any], None]) -> None:
     add("equal", _functions.equal)
     add("lu", _functions.lu)
     add("allclose", _functions.allclose)
+    add("is_same_size", _functions.is_same_size)
+    add("polygamma", _polygamma)
+    add("polygamma_", _polygamma_in_place)
+    add("unique", _statistics.unique)
+    add("unique_consecutive", _statistics.unique_consecutive)
     add("new_tensor", _new_tensor)
     for name in ("transpose", "t", "swapaxes", "swapdims", "squeeze", "unsqueeze"):
         add(name + "_", _change_geometry(name))

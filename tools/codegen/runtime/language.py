@@ -650,13 +650,16 @@ def _computation_dtype(promote: str, name: str, given: list[Any]) -> Any:
 def pointwise_dtype(
     promote: str, result: Any, *operands: Any, name: str = "", dtypes: tuple[str, ...] = ()
 ) -> Any:
-    """The dtype of a pointwise operator's result: `result` if given, else that of the computation, one of `dtypes`."""
+    """The dtype of a pointwise operator's result: `result` if given ("real": of complex numbers' parts), else that of the computation, one of
+    `dtypes`."""
     given = [x for x in operands if x is not None]
     dtype = _computation_dtype(promote, name, given)
     if dtypes and dtype.name not in dtypes:
         raise NotImplementedError(
             f"{name}: not implemented for dtype {dtype.name}; expected one of {', '.join(dtypes)}"
         )
+    if result == "real":
+        return real_dtype(dtype)
     return dtype if result is None else result
 
 

@@ -433,7 +433,7 @@ def check_reference(case: Case, dtype: str) -> None:
         actual = run(case, tensors(call))
         compare(case, actual, reference_result(case, call), dtype)
         if case.pointwise:
-            expected = "bool" if case.result == "bool" else dtype
+            expected = result_dtype(case, dtype)
             assert dtype_name(actual) == expected, (
                 f"{case.name}: {dtype_name(actual)}, expected {expected}"
             )
@@ -607,6 +607,13 @@ def expected_dtype(case: Case, computation: str) -> str | None:
         computation = "float32"
     if computation not in case.dtypes:
         return None
+    return result_dtype(case, computation)
+
+
+def result_dtype(case: Case, computation: str) -> str:
+    """Of a pointwise operator."""
+    if case.result == "real":
+        return dt.real_dtype(computation)
     return "bool" if case.result == "bool" else computation
 
 

@@ -21,7 +21,22 @@ asin, acos, atan, atan2 = np.arcsin, np.arccos, np.arctan, np.arctan2
 sinh, cosh, tanh = np.sinh, np.cosh, np.tanh
 asinh, acosh, atanh = np.arcsinh, np.arccosh, np.arctanh
 erf, erfc, erfinv = special.erf, special.erfc, special.erfinv
-lgamma, digamma, sigmoid = special.gammaln, special.digamma, special.expit
+erfcx, ndtri, zeta, igamma, igammac = special.erfcx, special.ndtri, special.zeta, special.gammainc, special.gammaincc
+i0, i0e, i1, i1e = special.i0, special.i0e, special.i1, special.i1e
+bessel_j0, bessel_j1, bessel_y0, bessel_y1 = special.j0, special.j1, special.y0, special.y1
+bessel_k0, bessel_k0e, bessel_k1, bessel_k1e = special.k0, special.k0e, special.k1, special.k1e
+nextafter, gcd = np.nextafter, np.gcd
+
+
+def frexp_mantissa(x: Array) -> Array:
+    return np.frexp(x)[0]
+
+
+def frexp_exponent(x: Array) -> Array:
+    return np.where(np.isfinite(x), np.frexp(x)[1], 0).astype(float)
+
+
+lgamma, digamma = special.gammaln, special.digamma
 floor, ceil, trunc, round = np.floor, np.ceil, np.trunc, np.rint
 isnan, isinf, isfinite = np.isnan, np.isinf, np.isfinite
 minimum, maximum, fmin, fmax = np.minimum, np.maximum, np.fmin, np.fmax
@@ -42,6 +57,32 @@ def sign(x: Array) -> Array:
     if x.dtype == bool:
         return x
     return np.where(np.isnan(x), 0, np.sign(x)) if x.dtype.kind == "f" else np.sign(x)
+
+
+def airy_ai(x: Array) -> Array:
+    return special.airy(x)[0]
+
+
+_POLYNOMIALS = (
+    special.eval_chebyt,
+    special.eval_chebyu,
+    lambda n, x: special.eval_jacobi(n, -0.5, 0.5, x) / special.eval_jacobi(n, -0.5, 0.5, 1.0),
+    lambda n, x: special.eval_jacobi(n, 0.5, -0.5, x) / special.eval_jacobi(n, 0.5, -0.5, 1.0) * (2 * n + 1),
+    special.eval_hermite,
+    special.eval_hermitenorm,
+    special.eval_laguerre,
+    special.eval_legendre,
+)
+
+
+def polynomial(x: Array, degree: Array, kind: int) -> Array:
+    """Orthogonal polynomials of whole degrees; 0 for negative ones."""
+    n = np.trunc(degree).astype(int)
+    return np.where(n < 0, 0.0, _POLYNOMIALS[int(kind)](np.maximum(n, 0), x))
+
+
+def sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x)) if np.iscomplexobj(x) else special.expit(x)
 
 
 def rsqrt(x: Array) -> Array:

@@ -346,6 +346,68 @@ def argand_lgamma(x):
 
 
 @triton.jit
+def argand_erfcx(x):
+    return libdevice.erfcx(x)
+
+
+@triton.jit
+def argand_ndtri(x):
+    return libdevice.normcdfinv(x)
+
+
+@triton.jit
+def argand_i0(x):
+    return libdevice.cyl_bessel_i0(x)
+
+
+@triton.jit
+def argand_i1(x):
+    return libdevice.cyl_bessel_i1(x)
+
+
+@triton.jit
+def argand_bessel_j0(x):
+    return libdevice.j0(x)
+
+
+@triton.jit
+def argand_bessel_j1(x):
+    return libdevice.j1(x)
+
+
+@triton.jit
+def argand_bessel_y0(x):
+    return libdevice.y0(x)
+
+
+@triton.jit
+def argand_bessel_y1(x):
+    return libdevice.y1(x)
+
+
+@triton.jit
+def argand_nextafter(x, y):
+    return libdevice.nextafter(x, y)
+
+
+@triton.jit
+def _exponent(x):
+    """The power of 2 above |x|; 0 for 0, infinities and NaN."""
+    ordinary = (x != 0) & (tl.abs(x) < float("inf"))
+    return tl.where(ordinary, libdevice.ilogb(x) + 1, 0)
+
+
+@triton.jit
+def argand_frexp_exponent(x):
+    return _exponent(x).to(x.dtype)
+
+
+@triton.jit
+def argand_frexp_mantissa(x):
+    return libdevice.ldexp(x, -_exponent(x))
+
+
+@triton.jit
 def argand_erfinv(x):
     return libdevice.erfinv(x)
 
@@ -408,6 +470,198 @@ def argand_trigamma(x):
     u = 1 / (z * z)
     series = (1 + (1 / (2 * z) + u * (1.0 / 6 - u * (1.0 / 30 - u * (1.0 / 42 - u * (1.0 / 30 - u * (5.0 / 66))))))) / z
     return (sign * (total + series) - r).to(x.dtype)
+
+
+@triton.jit
+def _zeta_positive(s, q):
+    """As argand_zeta_positive of special.h."""
+    total = q * 0
+    for _ in tl.static_range(10):
+        total += libdevice.pow(q, -s)
+        q += 1
+    last = libdevice.pow(q, -s)
+    u = 1 / (q * q)
+    tail = last * (q / (s - 1) + 0.5)
+    factor = s / q * last
+    tail += factor * (1.0 / 12)
+    factor *= (s + 1) * (s + 2) * u
+    tail -= factor * (1.0 / 720)
+    factor *= (s + 3) * (s + 4) * u
+    tail += factor * (1.0 / 30240)
+    factor *= (s + 5) * (s + 6) * u
+    tail -= factor * (1.0 / 1209600)
+    factor *= (s + 7) * (s + 8) * u
+    tail += factor * (1.0 / 47900160)
+    factor *= (s + 9) * (s + 10) * u
+    tail -= factor * (691.0 / 1307674368000)
+    factor *= (s + 11) * (s + 12) * u
+    tail += factor * (1.0 / 74724249600)
+    # Beyond them the terms count only where `last` does not.
+    return total + tl.where(last > total * 1e-18, tail, 0.0)
+
+
+@triton.jit
+def argand_zeta(x, y):
+    """Hurwitz's, as argand_zeta_one of special.h, in float64."""
+    s = x.to(tl.float64)
+    q = y.to(tl.float64)
+    valid = s > 1
+    below = q <= 0
+    safe = tl.where(valid, s, 2.0)
+    steps = tl.where(below, libdevice.ceil(-q), 0.0)
+    pole = below & (q == libdevice.floor(q))
+    start = tl.where(pole, 1.0, q + steps)
+    r = _zeta_positive(safe, start)
+    half = safe * 0.5
+    sign = tl.where(half == libdevice.floor(half), 1.0, -1.0)
+    mirrored = tl.where(below & (q != steps), 1 - start, 1.0)
+    mirrored = tl.where(pole, 1.0, mirrored)
+    others = _zeta_positive(safe, mirrored) - _zeta_positive(safe, tl.where(below, 1 - q, 1.0))
+    r = tl.where(below, r + sign * others, r)
+    r = tl.where(below & (safe != libdevice.floor(safe)), float("nan"), r)
+    r = tl.where(pole, float("inf"), r)
+    r = tl.where(q == float("inf"), 0.0, r)
+    r = tl.where(valid & (q == q), r, float("nan"))
+    return tl.where(s == 1, float("inf"), r).to(x.dtype)
+
+
+@triton.jit
+def _bessel_ie(x, order: tl.constexpr):
+    """As argand_bessel_ie of special.h."""
+    wide = x.to(tl.float64)
+    z = tl.abs(wide)
+    inner = tl.minimum(z, 30.0)
+    term = z * 0 + 1
+    near = term
+    for k in tl.static_range(1, 71):
+        term *= inner * inner / (4.0 * k * (k + order))
+        near += term
+    near *= libdevice.exp(-inner)
+    if order == 1:
+        near *= inner / 2
+    outer = tl.maximum(z, 30.0)
+    term = z * 0 + 1
+    far = term
+    for k in tl.static_range(1, 21):
+        term *= ((2 * k - 1) * (2 * k - 1) - 4.0 * order) / (8 * k * outer)
+        far += term
+    far /= tl.sqrt(2 * 3.14159265358979323846 * outer)
+    r = tl.where(z <= 30, near, far)
+    r = tl.where(z == float("inf"), 0.0, r)
+    if order == 1:
+        r = tl.where(wide < 0, -r, r)
+    return tl.where(z != z, z, r).to(x.dtype)
+
+
+@triton.jit
+def argand_i0e(x):
+    return _bessel_ie(x, 0)
+
+
+@triton.jit
+def argand_i1e(x):
+    return _bessel_ie(x, 1)
+
+
+@triton.jit
+def _bessel_ke(x, order: tl.constexpr):
+    """As argand_bessel_ke of special.h; x above 1e-12."""
+    z = x.to(tl.float64)
+    h = tl.minimum(0.7 / tl.sqrt(z), 0.25)
+    total = z * 0 + 0.5
+    for k in tl.range(1, 140):
+        s = libdevice.sinh(k * h / 2)
+        term = libdevice.exp(-2 * z * s * s)
+        if order == 1:
+            term *= libdevice.cosh(k * h)
+        total += tl.where(term == term, term, 0.0)
+    r = tl.where(z == float("inf"), 0.0, h * total)
+    return tl.where(z > 0, r, tl.where(z == 0, float("inf"), float("nan")))
+
+
+@triton.jit
+def argand_bessel_k0e(x):
+    return _bessel_ke(x, 0).to(x.dtype)
+
+
+@triton.jit
+def argand_bessel_k1e(x):
+    return _bessel_ke(x, 1).to(x.dtype)
+
+
+@triton.jit
+def argand_bessel_k0(x):
+    return (_bessel_ke(x, 0) * libdevice.exp(-x.to(tl.float64))).to(x.dtype)
+
+
+@triton.jit
+def argand_bessel_k1(x):
+    return (_bessel_ke(x, 1) * libdevice.exp(-x.to(tl.float64))).to(x.dtype)
+
+
+@triton.jit
+def _gamma_ratio(first, second, upper: tl.constexpr):
+    """The incomplete gamma functions as argand_gamma_ratio of special.h, both formulas with a fixed number of terms."""
+    a = first.to(tl.float64)
+    x = second.to(tl.float64)
+    inside = (a > 0) & (x > 0) & (a < float("inf")) & (x < float("inf"))
+    sa = tl.where(inside, a, 1.0)
+    sx = tl.where(inside, x, 1.0)
+    density = libdevice.exp(sa * libdevice.log(sx) - sx - libdevice.lgamma(sa + 1))
+    series = (sx <= 1) | (sx < sa)
+    ratio = tl.where(series, sx, 0.0)
+    term = sx * 0 + 1
+    total = term
+    for n in tl.range(1, 2000):
+        term *= ratio / (sa + n)
+        total += term
+    cx = tl.where(series, sa + 2, sx)
+    b = cx + 1 - sa
+    d = 1 / b
+    c = b * 0 + 1e300
+    fraction = d
+    for i in tl.range(1, 2000):
+        an = -i * (i - sa)
+        b += 2
+        d = an * d + b
+        d = 1 / tl.where(d == 0, 1e-300, d)
+        c = b + an / c
+        c = tl.where(c == 0, 1e-300, c)
+        fraction *= d * c
+    low = density * total
+    high = density * sa * fraction
+    if upper:
+        r = tl.where(series, 1 - low, high)
+        at_zero, at_infinity = 1.0, 0.0
+    else:
+        r = tl.where(series, low, 1 - high)
+        at_zero, at_infinity = 0.0, 1.0
+    r = tl.where(inside, r, tl.where((x == 0) | (a == float("inf")), at_zero, at_infinity))
+    bad = ~((a >= 0) & (x >= 0)) | ((a == 0) & (x == 0)) | ((a == float("inf")) & (x == float("inf")))
+    return tl.where(bad, float("nan"), r).to(first.dtype)
+
+
+@triton.jit
+def argand_igamma(x, y):
+    return _gamma_ratio(x, y, False)
+
+
+@triton.jit
+def argand_igammac(x, y):
+    return _gamma_ratio(x, y, True)
+
+
+@triton.jit
+def argand_gcd(x, y):
+    """Euclid's; 92 divisions are enough for 64 bits."""
+    a = argand_abs(x).to(tl.int64)
+    b = argand_abs(y).to(tl.int64)
+    for _ in tl.range(0, 92):
+        done = b == 0
+        rest = a % tl.where(done, 1, b)
+        a = tl.where(done, a, b)
+        b = tl.where(done, 0, rest)
+    return a.to(x.dtype)
 
 
 # ---- powers and divisions --------------------------------------------------------------------------------------------

@@ -92,12 +92,7 @@ ARGAND_DECLARE(atan2)
 ARGAND_DECLARE(hypot)
 #undef ARGAND_DECLARE
 #ifdef __cplusplus
-double lgamma_r(double, int*) noexcept;
-float lgammaf_r(float, int*) noexcept;
 }
-#else
-double lgamma_r(double, int*);
-float lgammaf_r(float, int*);
 #endif
 
 #define ARGAND_DEFINE(name)                                                            \
@@ -302,6 +297,20 @@ ARGAND_DEFINE_FLOORED(vf64, vi64, double, f64)
       r[i] = (__typeof__(r[0] + 0))result;                                                                              \
     }                                                                                                                   \
     return r;                                                                                                           \
+  }                                                                                                                     \
+  ARGAND_MATH V argand_gcd_##s(V x, V y) { /* Euclid's; of the absolute values */                                       \
+    V r = x;                                                                                                            \
+    for (unsigned i = 0; i < sizeof(V) / sizeof(x[0]); i++) {                                                           \
+      unsigned long a = x[i] < 0 ? -(unsigned long)x[i] : (unsigned long)x[i];                                          \
+      unsigned long b = y[i] < 0 ? -(unsigned long)y[i] : (unsigned long)y[i];                                          \
+      while (b) {                                                                                                       \
+        const unsigned long rest = a % b;                                                                               \
+        a = b;                                                                                                          \
+        b = rest;                                                                                                       \
+      }                                                                                                                 \
+      r[i] = (__typeof__(r[0] + 0))a;                                                                                   \
+    }                                                                                                                   \
+    return r;                                                                                                           \
   }
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wtype-limits"
@@ -314,43 +323,16 @@ ARGAND_DEFINE_INTEGER(vu8, vu8, u8)
 #undef ARGAND_DEFINE_INTEGER
 
 /* ---- special functions ------------------------------------------------------------------------------------------- */
-ARGAND_MATH vf32 argand_lgamma_f32(vf32 x) {
-  vf32 r;
-  int sign;
-  for (int i = 0; i < ARGAND_LANES_F32; i++) r[i] = lgammaf_r(x[i], &sign);
-  return r;
-}
-ARGAND_MATH vf64 argand_lgamma_f64(vf64 x) {
-  vf64 r;
-  int sign;
-  for (int i = 0; i < ARGAND_LANES_F64; i++) r[i] = lgamma_r(x[i], &sign);
-  return r;
-}
+#include "packages/aten/csrc/kernels/cpu/special.h"
 
-/* Reflection, recurrence to x >= 8, then the asymptotic series (Abramowitz and Stegun 6.3.5, 6.3.7, 6.3.18). */
-static __attribute__((unused, noinline)) double ARGAND_TIER_SUFFIX(argand_digamma)(double x) {
-  if (x == 0) return -__builtin_copysign(__builtin_inf(), x);
-  double r = 0;
-  if (x < 0) {
-    if (x == __builtin_trunc(x)) return __builtin_nan("");
-    const double fraction = x - __builtin_trunc(x);
-    r = -3.14159265358979323846 / __builtin_tan(3.14159265358979323846 * fraction);
-    x = 1 - x;
-  }
-  for (; x < 8; x += 1) r -= 1 / x;
-  if (x == __builtin_inf()) return x;
-  const double u = 1 / (x * x);
-  const double series = u * (1.0 / 12 - u * (1.0 / 120 - u * (1.0 / 252 - u * (1.0 / 240 - u * (1.0 / 132 - u * (691.0 / 32760 - u / 12))))));
-  return r + __builtin_log(x) - 0.5 / x - series;
-}
-ARGAND_MATH vf32 argand_digamma_f32(vf32 x) {
+ARGAND_MATH vf32 argand_nextafter_f32(vf32 x, vf32 y) {
   vf32 r;
-  for (int i = 0; i < ARGAND_LANES_F32; i++) r[i] = (float)ARGAND_TIER_SUFFIX(argand_digamma)(x[i]);
+  for (int i = 0; i < ARGAND_LANES_F32; i++) r[i] = __builtin_nextafterf(x[i], y[i]);
   return r;
 }
-ARGAND_MATH vf64 argand_digamma_f64(vf64 x) {
+ARGAND_MATH vf64 argand_nextafter_f64(vf64 x, vf64 y) {
   vf64 r;
-  for (int i = 0; i < ARGAND_LANES_F64; i++) r[i] = ARGAND_TIER_SUFFIX(argand_digamma)(x[i]);
+  for (int i = 0; i < ARGAND_LANES_F64; i++) r[i] = __builtin_nextafter(x[i], y[i]);
   return r;
 }
 

@@ -18,6 +18,15 @@ template <class T>
 inline constexpr bool kIsComplex = false;
 template <class T>
 inline constexpr bool kIsComplex<cx<T>> = true;
+// Of the parts of complex elements.
+template <class T>
+struct RealOf {
+  using type = T;
+};
+template <class T>
+struct RealOf<cx<T>> {
+  using type = T;
+};
 // Tails are padded with values that no function is slow at or traps on: 0.5, or 1 for integers. Eight bytes of them:
 template <class T>
 inline constexpr long kPadding = sizeof(T) == 1   ? 0x0101010101010101

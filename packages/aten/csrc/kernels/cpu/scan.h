@@ -7,6 +7,24 @@
 namespace argand::simd {
 inline namespace ARGAND_TIER {
 
+// Running extremes on scalars; `maximum` and `minimum` of floats are vec.h's.
+#define ARGAND_ENDS(T, low, high)       \
+  ARGAND_FN T lowest(T) { return low; } \
+  ARGAND_FN T highest(T) { return high; }
+#define ARGAND_EXTREMES(T, low, high)                     \
+  ARGAND_ENDS(T, low, high)                               \
+  ARGAND_FN T maximum(T x, T y) { return x > y ? x : y; } \
+  ARGAND_FN T minimum(T x, T y) { return x < y ? x : y; }
+ARGAND_ENDS(float, -__builtin_inff(), __builtin_inff())
+ARGAND_ENDS(double, -__builtin_inf(), __builtin_inf())
+ARGAND_EXTREMES(unsigned char, 0, 255)
+ARGAND_EXTREMES(signed char, -128, 127)
+ARGAND_EXTREMES(short, -32768, 32767)
+ARGAND_EXTREMES(int, -0x7fffffff - 1, 0x7fffffff)
+ARGAND_EXTREMES(long, -0x7fffffffffffffffL - 1, 0x7fffffffffffffffL)
+#undef ARGAND_EXTREMES
+#undef ARGAND_ENDS
+
 // In, Acc, Out: storage types; Init(like), Combine(a, b): captureless functors on scalars and vectors of Acc's compute type.
 template <class Acc, class In, class Out, class Init, class Combine>
 struct Scan {

@@ -6,6 +6,7 @@
 #include "packages/aten/csrc/core/iteration.h"
 #include "packages/aten/csrc/kernels/cpu/copy.h"
 #include "packages/aten/csrc/kernels/cpu/tiers.h"
+#include "packages/aten/generated/ops.h"
 #include "packages/c10/csrc/core/strided.h"
 
 namespace argand::kernels::cpu {
@@ -116,6 +117,8 @@ std::tuple<Tensor, Tensor> var_mean(const Tensor& self, std::optional<IntList> d
 }
 
 Tensor var(const Tensor& self, std::optional<IntList> dim, std::optional<Scalar> correction, bool keepdim) {
+  if (self.dtype() >= ARGAND_COMPLEX64)  // the sum of the parts'
+    return ops::add(var(ops::real(self), dim, correction, keepdim), var(ops::imag(self), dim, correction, keepdim));
   return std::get<0>(var_mean(self, dim, correction, keepdim));
 }
 

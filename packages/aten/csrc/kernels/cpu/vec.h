@@ -91,7 +91,7 @@ ARGAND_UNARY(exp2) ARGAND_UNARY(expm1) ARGAND_UNARY(log) ARGAND_UNARY(log2) ARGA
         ARGAND_UNARY(tanh) ARGAND_UNARY(asinh) ARGAND_UNARY(acosh) ARGAND_UNARY(atanh) ARGAND_UNARY(erf) ARGAND_UNARY(erfc) ARGAND_UNARY(sqrt)
             ARGAND_UNARY(rsqrt) ARGAND_UNARY(reciprocal) ARGAND_UNARY(floor) ARGAND_UNARY(ceil) ARGAND_UNARY(trunc) ARGAND_UNARY(round)
                 ARGAND_UNARY(frac) ARGAND_UNARY(sign) ARGAND_UNARY(abs) ARGAND_UNARY(neg) ARGAND_UNARY(sigmoid) ARGAND_UNARY(lgamma)
-                    ARGAND_UNARY(digamma) ARGAND_UNARY(erfinv) ARGAND_UNARY(angle)
+                    ARGAND_UNARY(erfinv) ARGAND_UNARY(angle) ARGAND_SPECIAL_UNARY(ARGAND_UNARY)
 #undef ARGAND_UNARY
 
 #define ARGAND_BINARY(name)                                                                                           \
@@ -101,8 +101,11 @@ ARGAND_UNARY(exp2) ARGAND_UNARY(expm1) ARGAND_UNARY(log) ARGAND_UNARY(log2) ARGA
   ARGAND_FN double name(double x, double y) { return argand_##name##_f64(argand_splat_f64(x), argand_splat_f64(y))[0]; }
                         ARGAND_BINARY(pow) ARGAND_BINARY(atan2) ARGAND_BINARY(hypot) ARGAND_BINARY(fmod) ARGAND_BINARY(remainder)
                             ARGAND_BINARY(floor_divide) ARGAND_BINARY(copysign) ARGAND_BINARY(minimum) ARGAND_BINARY(maximum) ARGAND_BINARY(fmin)
-                                ARGAND_BINARY(fmax)
+                                ARGAND_BINARY(fmax) ARGAND_BINARY(nextafter) ARGAND_SPECIAL_BINARY(ARGAND_BINARY)
 #undef ARGAND_BINARY
+
+ARGAND_FN vf32 polynomial(vf32 x, vf32 degree, vf32 kind) { return argand_polynomial_f32(x, degree, kind); }
+ARGAND_FN vf64 polynomial(vf64 x, vf64 degree, vf64 kind) { return argand_polynomial_f64(x, degree, kind); }
 
 #define ARGAND_TEST(name)                                                              \
   ARGAND_FN vi32 name(vf32 x) { return argand_##name##_f32(x); }                       \
@@ -134,6 +137,7 @@ ARGAND_FN double where(bool m, double a, double b) { return m ? a : b; }
   ARGAND_FN V remainder(V x, V y) { return argand_remainder_##s(x, y); }       \
   ARGAND_FN V fmod(V x, V y) { return argand_fmod_##s(x, y); }                 \
   ARGAND_FN V pow(V x, V y) { return argand_pow_##s(x, y); }                   \
+  ARGAND_FN V gcd(V x, V y) { return argand_gcd_##s(x, y); }                   \
   ARGAND_FN V neg(V x) { return (V)(U{} - (U)x); }                             \
   ARGAND_FN V abs(V x) { return x < 0 ? neg(x) : x; }                          \
   ARGAND_FN V sign(V x) { return (V)(x < 0) + (V)((x > 0) & 1); }              \

@@ -126,6 +126,18 @@ ARGAND_MATH void argand_stream_end(void) { __builtin_ia32_sfence(); }
     __builtin_memcpy(&r_, q_, sizeof r_);                                                                    \
     r_;                                                                                                      \
   })
+#define ARGAND_MAP3(R, V, Q, P, f, x, y, z)                                                                         \
+  ({                                                                                                                \
+    P p_[ARGAND_PARTS(V, P)] = {}, o_[ARGAND_PARTS(V, P)] = {}, s_[ARGAND_PARTS(V, P)] = {};                        \
+    Q q_[ARGAND_PARTS(V, P)];                                                                                       \
+    R r_;                                                                                                           \
+    __builtin_memcpy(p_, &(x), sizeof(V));                                                                          \
+    __builtin_memcpy(o_, &(y), sizeof(V));                                                                          \
+    __builtin_memcpy(s_, &(z), sizeof(V));                                                                          \
+    _Pragma("GCC unroll 8") for (unsigned k_ = 0; k_ < ARGAND_PARTS(V, P); k_++) q_[k_] = f(p_[k_], o_[k_], s_[k_]); \
+    __builtin_memcpy(&r_, q_, sizeof r_);                                                                           \
+    r_;                                                                                                             \
+  })
 #define ARGAND_SCATTER(T, p, stride, left, v)                                      \
   ({                                                                               \
     T t_[sizeof(v) / sizeof(T)];                                                   \

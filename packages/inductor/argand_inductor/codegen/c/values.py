@@ -29,12 +29,14 @@ _INFIX = {
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _FLOAT_UNARY = frozenset(
     "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc "
-    "floor ceil trunc round frac sign sigmoid lgamma digamma erfinv angle abs".split()
+    "floor ceil trunc round frac sign sigmoid lgamma digamma trigamma erfinv angle abs "
+    "erfcx ndtri i0 i0e i1 i1e bessel_j0 bessel_j1 bessel_y0 bessel_y1 bessel_k0 bessel_k0e bessel_k1 bessel_k1e airy_ai "
+    "frexp_mantissa frexp_exponent".split()
 )
 _BINARY = frozenset(
-    "pow atan2 hypot fmod remainder floor_divide copysign minimum maximum fmin fmax".split()
+    "pow atan2 hypot fmod remainder floor_divide copysign minimum maximum fmin fmax nextafter zeta igamma igammac".split()
 )
-_INTEGER_BINARY = frozenset("pow fmod remainder floor_divide trunc_divide".split())
+_INTEGER_BINARY = frozenset("pow fmod remainder floor_divide trunc_divide gcd".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +192,7 @@ class Emitter:
             if fn == "trunc_divide":
                 quotient = self.declare(level, dtype, f"{names[0]} / {names[1]}")
                 return self.function("trunc", [quotient], level)
-            if (fn in _FLOAT_UNARY and len(args) == 1) or (fn in _BINARY and len(args) == 2):
+            if (fn in _FLOAT_UNARY and len(args) == 1) or (fn in _BINARY and len(args) == 2) or fn == "polynomial":
                 return self.function(fn, args, level)
         else:
             text = self.integer(fn, names, v, dtype)

@@ -1,0 +1,169 @@
+"""Distinct elements, and derivatives on grids: results whose number depends on the arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from argand_aten import _C
+from argand_c10 import Tensor, get_default_dtype, int64
+
+__all__ = ["gradient", "unique", "unique_consecutive"]
+
+_op = _C.operators
+
+
+def unique(
+    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The distinct elements in ascending order, or the distinct slices along `dim`, in lexicographic order.
+
+    Args:
+      sorted: kept for callers of PyTorch's; the result is always sorted.
+      return_inverse: also where each element went.
+      return_counts: also how often each occurs.
+
+    Returns:
+      values, or (values[, inverse][, counts]).
+    """
+    x = _slices("unique", input, dim)
+    if dim is None:
+        order = _op["sort"](x, 0)[1]
+    else:
+        order = _op["arange"](x.shape[0], dtype=int64, device=x.device)
+        for column in range(x.shape[1] - 1, -1, -1):
+            keys = _op["index_select"](_op["select"](x, 1, column), 0, order)
+            order = _op["index_select"](order, 0, _op["sort"](keys, 0, stable=True)[1])
+    return _runs(input, x, order, return_inverse, return_counts, dim)
+
+
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The first of every run of equal elements, or of equal slices along `dim`.
+
+    Args:
+      return_inverse: also to which run each element belongs.
+      return_counts: also the lengths of the runs.
+
+    Returns:
+      values, or (values[, inverse][, counts]).
+    """
+    x = _slices("unique_consecutive", input, dim)
+    order = _op["arange"](x.shape[0], dtype=int64, device=x.device)
+    return _runs(input, x, order, return_inverse, return_counts, dim)
+
+
+def _slices(name: str, input: Tensor, dim: int | None) -> Tensor:
+    """The elements in one dimension, or slices along `dim` as rows."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}: got {type(input).__name__}, expected a Tensor")
+    x = input.detach()
+    if dim is None:
+        return _op["reshape"](x, [-1])
+    x = _op["transpose"](x, dim, 0)
+    if 0 in x.shape[1:]:
+        raise RuntimeError(f"{name}: got shape {tuple(input.shape)}, expected no empty dimension besides dim {dim}")
+    return _op["flatten"](x, 1) if x.ndim > 1 else _op["unsqueeze"](x, 1)
+
+
+def _runs(input: Tensor, x: Tensor, order: Tensor, return_inverse: bool, return_counts: bool, dim: int | None) -> Any:
+    n = x.shape[0]
+    ordered = _op["index_select"](x, 0, order)
+    starts = _op["ones"]([n], dtype=int64, device=x.device)
+    if n > 1:
+        changed = _op["ne"](_op["narrow"](ordered, 0, 1, n - 1), _op["narrow"](ordered, 0, 0, n - 1))
+        if dim is not None:
+            changed = _op["any"](changed, [1])
+        _op["narrow"](starts, 0, 1, n - 1).copy_(changed)
+    at = _op["reshape"](_op["nonzero"](starts), [-1])
+    first = _op["index_select"](order, 0, at)
+    found = [_op["index_select"](x, 0, first) if dim is None else _op["index_select"](input.detach(), dim, first)]
+    if return_inverse:
+        inverse = _op["scatter"](_op["zeros_like"](order), 0, order, _op["cumsum"](starts, 0) - 1)
+        found.append(_op["reshape"](inverse, list(input.shape)) if dim is None else inverse)
+    if return_counts:
+        end = _op["full"]([1], n, dtype=int64, device=x.device)
+        found.append(_op["diff"](_op["cat"]([at, end])))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
+    """Derivatives along dimensions by central differences, and one-sided ones at the ends.
+
+    Args:
+      spacing: the distance of neighbours, one for each dimension, or their coordinates as tensors.
+      dim: one or several dimensions; all by default.
+      edge_order: 1 or 2, the order of accuracy at the ends.
+    """
+    if edge_order not in (1, 2):
+        raise RuntimeError(f"gradient: got edge_order {edge_order}, expected 1 or 2")
+    if dim is None:
+        dims = list(range(input.ndim))
+    else:
+        dims = [dim] if isinstance(dim, int) else list(dim)
+        for d in dims:
+            if not -input.ndim <= d < input.ndim:
+                raise IndexError(f"gradient: got dim {d}, expected one of the {input.ndim} dimensions of the input")
+        dims = [d % input.ndim for d in dims]
+    spacings: Sequence[Any] = spacing if isinstance(spacing, (tuple, list)) else [spacing] * len(dims)
+    if len(spacings) != len(dims):
+        raise RuntimeError(f"gradient: got {len(spacings)} spacings for {len(dims)} dimensions, expected as many")
+    x = input if input.is_floating_point() or input.is_complex() else input.to(get_default_dtype())
+    found = []
+    for d, step in zip(dims, spacings, strict=True):
+        if x.shape[d] < edge_order + 1:
+            raise RuntimeError(f"gradient: got size {x.shape[d]} in dimension {d}, expected at least edge_order + 1")
+        if isinstance(step, Tensor) and step.ndim == 1:
+            if step.shape[0] != x.shape[d]:
+                raise RuntimeError(f"gradient: got {step.shape[0]} coordinates for size {x.shape[d]} of dimension {d}, expected as many")
+            found.append(_derivative(x, d, _op["diff"](step), edge_order))
+        else:
+            found.append(_even_derivative(x, d, float(step), edge_order))
+    return tuple(found)
+
+
+def _even_derivative(x: Tensor, d: int, step: float, edge_order: int) -> Tensor:
+    """Of neighbours `step` apart."""
+    n = x.shape[d]
+
+    def part(start: int, count: int = 1) -> Tensor:
+        return _op["narrow"](x, d, start, count)
+
+    if edge_order == 1:
+        first, last = part(1) - part(0), part(n - 1) - part(n - 2)
+    else:
+        first = part(0) * -1.5 + part(1) * 2 - part(2) * 0.5
+        last = part(n - 1) * 1.5 - part(n - 2) * 2 + part(n - 3) * 0.5
+    parts = [first / step]
+    if n > 2:
+        parts.append((part(2, n - 2) - part(0, n - 2)) / (2 * step))
+    return _op["cat"]([*parts, last / step], d)
+
+
+def _derivative(x: Tensor, d: int, steps: Tensor, edge_order: int) -> Tensor:
+    n, shape = x.shape[d], [-1 if i == d else 1 for i in range(x.ndim)]
+
+    def part(start: int, count: int) -> Tensor:
+        return _op["narrow"](x, d, start, count)
+
+    h = _op["reshape"](steps, shape)
+
+    def step(start: int, count: int) -> Tensor:
+        return _op["narrow"](h, d, start, count)
+
+    def end(first: int, towards: int) -> Tensor:
+        """The derivative at one end, whose neighbours lie in the direction `towards`."""
+        a = step(first if towards > 0 else first - 1, 1)
+        if edge_order == 1:
+            return (part(first + towards, 1) - part(first, 1)) / a * towards
+        b = step(first + 1 if towards > 0 else first - 2, 1)
+        near, far = part(first + towards, 1), part(first + 2 * towards, 1)
+        return ((near - part(first, 1)) * (a + b) / (a * b) - (far - part(first, 1)) * a / (b * (a + b))) * towards
+
+    parts = [end(0, 1)]
+    if n > 2:
+        a, b = step(0, n - 2), step(1, n - 2)
+        parts.append((part(2, n - 2) * (a / b) - part(0, n - 2) * (b / a) + part(1, n - 2) * (b / a - a / b)) / (a + b))
+    parts.append(end(n - 1, -1))
+    return _op["cat"](parts, d)
