@@ -152,7 +152,7 @@ bool record(RecorderObject* self, Case* c, PyObject* const* args, const ArgandVa
     if (values[i].tag != ARGAND_TAG_TENSOR) continue;
     const ArgandTensor* t = values[i].t;
     recording->inputs[i].address = t->data;
-    if (c->moving[i]) status = api->tensor_empty_strided(t->ndim, t->sizes, t->strides, t->dtype, self->device, &recording->inputs[i].buffer);
+    if (c->moving[i]) status = recording->new_like(t, &recording->inputs[i].buffer);
   }
   if (status) {
     recording->drop();

@@ -13,6 +13,22 @@ int64_t span(const ArgandTensor* t) {
   return (last + 1) * kItemSize[t->dtype];
 }
 
+// Gaps behind rows that count as the tensor's own memory, in elements: less than a line of the cache (joint_passes/pad_rows.py).
+constexpr int64_t kGap = 64;
+
+// Elements of a row-major tensor with such gaps behind its rows, the last one's included; 0 for others.
+int64_t with_gaps(const ArgandTensor* t) {
+  if (t->ndim < 2 || !t->numel || t->strides[t->ndim - 1] != 1) return 0;
+  const int64_t gap = t->strides[t->ndim - 2] - t->sizes[t->ndim - 1];
+  if (gap <= 0 || gap >= kGap) return 0;
+  int64_t step = t->strides[t->ndim - 2];
+  for (int32_t d = t->ndim - 2; d >= 0; d--) {
+    if (t->strides[d] != step) return 0;
+    step *= t->sizes[d];
+  }
+  return static_cast<size_t>(t->offset + step) * kItemSize[t->dtype] <= t->storage->nbytes ? step : 0;
+}
+
 // dst.copy_(src)
 int copy_elements(const ArgandApi* api, ArgandTensor* dst, ArgandTensor* src) {
   const ArgandOperator* op = api->op_find("copy_");
@@ -60,9 +76,21 @@ Recording::~Recording() {
   if (graph) interface_->graph_destroy(ARGAND_DEVICE_INDEX(device_), graph);
 }
 
+int Recording::new_like(const ArgandTensor* t, ArgandTensor** out) {
+  const int64_t n = with_gaps(t);
+  if (!n) return api_->tensor_empty_strided(t->ndim, t->sizes, t->strides, t->dtype, device_, out);
+  ArgandStorage* storage = nullptr;
+  int status = api_->storage_new(device_, static_cast<size_t>(n * kItemSize[t->dtype]), &storage);
+  if (status) return status;
+  status = api_->tensor_from_storage(storage, t->ndim, t->sizes, t->strides, 0, t->dtype, out);
+  if (__atomic_sub_fetch(&storage->refcount, 1, __ATOMIC_ACQ_REL) == 0) api_->storage_release(storage);
+  return status;
+}
+
 int Recording::copy(ArgandTensor* to, ArgandTensor* from) {
-  const int64_t nbytes = span(from);
-  if (nbytes != from->numel * kItemSize[from->dtype]) return copy_elements(api_, to, from);
+  const int64_t gapped = with_gaps(to) == with_gaps(from) ? with_gaps(from) : 0;
+  const int64_t nbytes = gapped ? gapped * kItemSize[from->dtype] : span(from);
+  if (!gapped && nbytes != from->numel * kItemSize[from->dtype]) return copy_elements(api_, to, from);
   return nbytes ? interface_->copy(to->data, device_, from->data, device_, static_cast<size_t>(nbytes)) : 0;
 }
 
@@ -78,7 +106,7 @@ int Recording::lend(size_t i, ArgandTensor** out) {
   RecordedOutput& output = outputs[i];
   ArgandTensor* t = output.tensor;
   if (output.copied) {
-    const int status = api_->tensor_empty_strided(t->ndim, t->sizes, t->strides, t->dtype, device_, out);
+    const int status = new_like(t, out);
     return status ? status : copy(*out, t);
   }
   Loan* loan = new Loan{this, output.lent};

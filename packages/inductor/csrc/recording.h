@@ -47,6 +47,8 @@ class Recording {
 
   // Brings the inputs to where the graph reads them, runs it on the current stream. A status.
   int replay(const ArgandValue* values);
+  // An empty tensor of one geometry, with what lies behind the rows of a padded one.
+  int new_like(const ArgandTensor* t, ArgandTensor** out);
   // A result for the caller: a tensor over the graph's memory, or a copy. A status.
   int lend(size_t i, ArgandTensor** out);
   // Whether the caller still holds memory that the graph writes; marks those results in `copied`.
@@ -61,7 +63,7 @@ class Recording {
 
  private:
   ~Recording();
-  int copy(ArgandTensor* to, ArgandTensor* from);  // of one geometry
+  int copy(ArgandTensor* to, ArgandTensor* from);  // of one geometry; also what lies behind the rows of padded ones
 
   std::atomic<int> references_{1};
   const ArgandApi* api_;

@@ -277,6 +277,20 @@ def test_inputs_that_move_are_copied_in() -> None:
     assert driver().fakeCalls(b"cuMemcpyDtoDAsync_v2") == copies + 1
 
 
+def test_zeros_behind_the_rows_of_padded_inputs_are_copied_with_them() -> None:
+    spec = chain(3, 50)
+    padded = replace(spec.inputs[0], strides=(64, 1))
+    program = make_program(replace(spec, inputs=(padded,)), records=_NUMBER)
+    inputs = [A.as_strided(empty(3, 64), (3, 50), (64, 1), 0) for _ in range(4)]
+    for x in inputs:
+        program(x)
+    copies = driver().fakeCalls(b"cuMemcpyDtoDAsync_v2")
+    launches = driver().fakeCalls(b"cuLaunchKernel")
+    program(inputs[0])
+    assert driver().fakeCalls(b"cuMemcpyDtoDAsync_v2") == copies + 1
+    assert driver().fakeCalls(b"cuLaunchKernel") == launches
+
+
 def test_each_size_has_a_recording_up_to_a_limit() -> None:
     program = recorder("s0", 4)
     with records.collect() as found:

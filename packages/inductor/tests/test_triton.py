@@ -221,6 +221,13 @@ def test_every_shape_of_a_kernel_has_its_own_order_of_operands() -> None:
     assert len(orders) > len(spec.steps)
 
 
+def test_rows_beyond_32_bits_are_walked_with_64_bits() -> None:
+    x = at.empty([1 << 17, 1 << 15], dtype=c10.float16, device="meta")
+    spec = spec_of(lambda o, x: o.sum(x, [0]), [x])
+    (step,) = spec.steps
+    assert "r = (r0 + tl.arange(0, R))[None, :].to(tl.int64)" in step.kernel.source
+
+
 def test_numbers_of_the_host_are_parameters() -> None:
     scale = at.from_numpy(np.array(2.5, np.float32))
     made, expected = run(lambda o, x, s: o.mul(x, s), normal(50), scale, devices=["cuda:0", "cpu"])

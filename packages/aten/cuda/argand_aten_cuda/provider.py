@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import pkgutil
+import threading
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from argand_c10.disk_cache import DiskCache
 
 _FOLDER = Path(__file__).parent
 _PACKAGES = ("kernels", "generated")
+# So that a kernel is compiled once; reentrant, since compiling may run operators.
+_lock = threading.RLock()
 
 
 def find(name: str, architecture: int) -> tuple[bytes, str, int, int]:
@@ -29,7 +32,8 @@ def find(name: str, architecture: int) -> tuple[bytes, str, int, int]:
     Raises:
       RuntimeError: when it must be compiled and cannot be.
     """
-    found = _from_archive(name, architecture) or _from_cache(name, f"sm_{architecture}")
+    with _lock:
+        found = _from_archive(name, architecture) or _from_cache(name, f"sm_{architecture}")
     return found.image, found.entry, found.threads, found.shared
 
 

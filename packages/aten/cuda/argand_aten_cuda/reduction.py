@@ -39,7 +39,8 @@ def rows(outputs, count, chunk, Y: tl.constexpr):
     """This program's outputs, which of them exist, and the range of elements that it takes in."""
     y = tl.program_id(0).to(outputs.dtype) * Y + tl.arange(0, Y)
     begin = tl.program_id(1).to(outputs.dtype) * chunk
-    return y, y < outputs, begin, tl.minimum(begin + chunk, count)
+    # begin + chunk may be beyond what the type of sizes holds
+    return y, y < outputs, begin, begin + tl.minimum(chunk, count - begin)
 
 
 @triton.jit

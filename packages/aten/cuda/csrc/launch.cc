@@ -23,21 +23,24 @@ const ArgandDeviceInterface* cuda() {
   return interface;
 }
 
-// Serializes loading, so that a kernel is compiled once; recursive, since the provider may run operators.
-std::recursive_mutex& loading() {
-  static auto* m = new std::recursive_mutex;
+// Serializes what the driver does. The provider runs outside: it may wait for Python's lock, which waiting threads may hold.
+std::mutex& loading() {
+  static auto* m = new std::mutex;
   return *m;
 }
 
 const Code* load_new(const Kernel* kernel, int device) {
-  std::lock_guard<std::recursive_mutex> lock(loading());
-  if (const Code* code = kernel->code[device].load(std::memory_order_acquire)) return code;
   const Provider provider = g_provider.load(std::memory_order_acquire);
   if (!provider) fail(ARGAND_INTERNAL_ERROR, "%s: no provider of code is set; import argand_aten_cuda", kernel->name.c_str());
   ArgandDeviceProperties properties;
   check(cuda()->properties(device, &properties));
   Image image{};
   check(provider(kernel->name.c_str(), properties.major * 10 + properties.minor, &image));
+  std::lock_guard<std::mutex> lock(loading());
+  if (const Code* code = kernel->code[device].load(std::memory_order_acquire)) {  // another thread was first
+    api->free_array(image.data);
+    return code;
+  }
   void* module = nullptr;
   auto* code = new Code{nullptr, image.threads, image.shared};
   int status = cuda()->module_load(device, image.data, image.nbytes, &module);

@@ -33,7 +33,7 @@ std::tuple<Tensor, Tensor> nll_loss_forward(const Tensor& self, const Tensor& ta
   const char* op = "nll_loss";
   const Problem p(op, self, target, weight);
   // One element a row is read, so that rows may lie anywhere.
-  const Tensor x = self.dim() == 2 && self.size(1) > 1 && self.stride(1) != 1 ? ops::clone(self, 0) : self;
+  const Tensor x = self.size(-1) > 1 && self.stride(-1) != 1 ? ops::clone(self, 0) : self;
   const int dtype = x.dtype(), index = float_index(op, dtype), r = static_cast<int>(reduction);
   const Tensor total = empty_on(x, {}, dtype), out = empty_on(x, reduction == 0 ? target.sizes() : IntList(), dtype);
   const int64_t parts = cdiv(p.rows, kRows);

@@ -146,7 +146,7 @@ std::tuple<Tensor, Tensor> sorted_rows(const char* op, const Tensor& x, int64_t 
 // The first k of rows that a program holds in registers.
 void topk_rows(const char* op, const Tensor& values, const Tensor& indices, const Tensor& x, const Rows& s, bool largest, int64_t k) {
   const int64_t keep = k <= 16 ? 16 : k <= 128 ? 128 : kMostKept, block = s.n <= 1024 ? 1024 : s.n <= 4096 ? 4096 : kLongestRow;
-  const Tensor scratch = packed_like(x, s.rows() * keep);
+  const Tensor scratch = packed_like(x, s.rows() * k);
   const auto* f = kernel("topk_rows;T=" + std::string(real_name(x.dtype())) + ";LARGEST=" + flag(largest) + ";KEEP=" + std::to_string(keep) +
                          ";BLOCK=" + std::to_string(block));
   launch(f, programs(op, s.rows()), values->data, indices->data, scratch->data, x->data, small(op, s.n), small(op, k), s.inner);

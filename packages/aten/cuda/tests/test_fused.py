@@ -157,6 +157,8 @@ def test_nll_loss(dtype: str, reduction: int) -> None:
 def test_nll_loss_of_rows_with_gaps() -> None:
     x, y = tensor(30, 16), indices(30, limit=9)
     agree(lambda x, y: aten.nll_loss_forward(aten.slice(x, 1, 2, 11), y, None, 0, 4)[0], x, y)
+    one = indices(limit=9)
+    agree(lambda x, y: aten.nll_loss_forward(aten.select(x, 1, 3), y, None, 2, -100)[0], x, one)
 
 
 def test_a_bad_class_is_an_error_when_the_device_is_waited_for() -> None:

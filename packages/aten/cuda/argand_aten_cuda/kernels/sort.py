@@ -161,7 +161,7 @@ def topk_rows(
 ):  # fmt: skip
     """The first k of each row of n <= BLOCK elements of `x` (outer, n, inner): those above the k-th key, and as many equal ones as are missing.
 
-    `scratch` has room for KEEP packed elements a row, which are sorted in registers.
+    `scratch` has room for k packed elements a row, which are sorted in registers.
     """
     r = tl.program_id(0).to(tl.int64)
     x += (r // inner) * n * inner + r % inner
@@ -180,7 +180,7 @@ def topk_rows(
     upto = tl.cumsum(ones, 0)
     above = tl.sum(ones, 0) & 0xFFFF
     slot = tl.where(key > least, upto & 0xFFFF, above + (upto >> 16)) - 1
-    scratch += r * KEEP
+    scratch += r * k
     tl.store(scratch + slot, ((~key).to(tl.int64) << 32) | j, mask=(key >= least) & (slot < k))
     tl.debug_barrier()
     lane = tl.arange(0, KEEP)

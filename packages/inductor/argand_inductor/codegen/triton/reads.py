@@ -145,7 +145,7 @@ class Reader:
         """The index along what is reduced: of the whole row, or of a block that begins at r0."""
         axis = self.axes["r"]
         start = "r0 + " if level == LOOP else ""
-        wide = ".to(tl.int64)" if self.wide and level == FUNCTION else ""
+        wide = ".to(tl.int64)" if self.wide else ""
         self.em.line(level, f"r = ({start}tl.arange(0, R)){self.place('r')}{wide}")
         self.axis_indices(axis, Var("r", "int64", frozenset("r"), level))
 
