@@ -11,7 +11,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from argand_aten_cuda.kernel import Kernel, Variant
+from argand_aten_cuda.kernel import Kernel
 
 BLOCK = 1024
 TILES = ((1, 1024), (32, 32))  # rows x columns of a strided tile

@@ -68,7 +68,8 @@ const Kernel* kernel(std::string_view name) {
 }
 
 const Code& load(const Kernel* kernel, int device) {
-  if (device < 0 || device >= kMaxDevices) fail(ARGAND_DEVICE_ERROR, "%s: got device cuda:%d, expected an index below %d", kernel->name.c_str(), device, kMaxDevices);
+  if (device < 0 || device >= kMaxDevices)
+    fail(ARGAND_DEVICE_ERROR, "%s: got device cuda:%d, expected an index below %d", kernel->name.c_str(), device, kMaxDevices);
   const Code* code = kernel->code[device].load(std::memory_order_acquire);
   return __builtin_expect(code != nullptr, 1) ? *code : *load_new(kernel, device);
 }

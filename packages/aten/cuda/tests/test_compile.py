@@ -9,9 +9,9 @@ import pytest
 
 triton = pytest.importorskip("triton")
 
-from argand_aten_cuda import archive, provider
-from argand_aten_cuda.compile import compile_variant, kernels_of, target_of
-from argand_aten_cuda.kernel import Kernel
+from argand_aten_cuda import archive, provider  # noqa: E402
+from argand_aten_cuda.compile import compile_variant, kernels_of, target_of  # noqa: E402
+from argand_aten_cuda.kernel import Kernel  # noqa: E402
 
 GENERATED = [m for m in provider._modules() if ".generated.kernels_" in m]
 KERNELS = [k for module in GENERATED for k in kernels_of(module)]

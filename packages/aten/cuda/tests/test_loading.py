@@ -1,0 +1,45 @@
+"""Where kernels' code comes from, asked by several threads at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import emulated
+import pytest
+
+pytestmark = pytest.mark.skipif(bool(emulated.missing), reason=emulated.missing)
+
+_SCRIPT = """
+import threading, time
+import emulated
+import argand_aten as aten
+import argand_aten_cuda
+
+emulated.start()
+
+def slow(name, architecture):
+    time.sleep(0.05)  # without Python's lock
+    return emulated._provide(name, architecture)
+
+argand_aten_cuda._C.set_provider(slow)
+aten.ones([3], device="cuda")
+names = [f"neg_contiguous;T={t};I=i32;BLOCK=1024" for t in ("float32", "int64", "float32", "bfloat16")]
+threads = [threading.Thread(target=argand_aten_cuda._C.load_kernel, args=(n, 0)) for n in names]
+for t in threads: t.start()
+for t in threads: t.join()
+print("all done")
+"""
+
+
+def test_threads_that_load_kernels_do_not_block_each_other() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT],
+        cwd=Path(__file__).parent,
+        timeout=20,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "all done\n", done.stderr
