@@ -491,8 +491,8 @@ def to_float(s: Any) -> float:
     return s.real if isinstance(s, complex) else float(s)
 
 
-def to_int(s: Any) -> int:
-    return int(to_float(s)) if not isinstance(s, int) else int(s)
+def to_int(s: Any) -> Any:
+    return int(to_float(s)) if isinstance(s, (bool, float, complex)) else s  # symbols stay
 
 
 def sqrt_float(x: float) -> float:

@@ -93,8 +93,9 @@ class _Spec:
         mark = getattr(functional.derivative if functional else None, "differentiable", None)
         self.arg_mask: frozenset[int] | None = None
         self.result_mask: frozenset[int] | None = None
-        if mark is not None and not self.inplace:
-            self.arg_mask, self.result_mask = frozenset(mark[0]), frozenset(mark[1])
+        if mark is not None:
+            self.arg_mask = frozenset(mark[0])
+            self.result_mask = None if self.inplace else frozenset(mark[1])
 
     def keywords(self, values: list[Any]) -> dict[str, Any]:
         """The keyword-only arguments among all."""
@@ -676,6 +677,12 @@ class GraphBuilder:
         twin.grad_enabled = self.grad_enabled
         result = body(twin.ops, *values[: spec.positional], **keywords)
         self._adopt(result, None)
+        if self.grad_enabled and spec.differentiable and self._any_grad(spec, values):
+            # The derivative is the operator's own: its results depend on its arguments whatever the body says.
+            for i, t in enumerate((result,) if type(result) is FakeTensor else result):
+                if type(t) is FakeTensor and (spec.result_mask is None or i in spec.result_mask):
+                    if t.dtype.is_floating_point or t.dtype.is_complex:
+                        _set_requires_grad(t)
         return result if type(result) is FakeTensor else _as_results(spec.schema, result)
 
 
