@@ -65,8 +65,11 @@ def differentiable(op: Operator) -> tuple[str, ...]:
 
 def refused(op: Operator) -> dict[str, tuple[str, ...]]:
     """Backend -> the tested dtypes that its generated kernels do not compute."""
-    if "cuda" in op.kernel or not is_generated(op):
+    if "cuda" in op.kernel:
         return {}
+    if not is_generated(op):
+        loops = op.kind in ("pointwise", "reduction", "scan")
+        return {"cuda": tested_dtypes(op)} if loops else {}
     missing = tuple(d for d in tested_dtypes(op) if d not in cuda_dtypes(op))
     return {"cuda": missing} if missing else {}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tools.codegen.dtypes import COMPLEX, DTYPES
 from tools.codegen.emit_cpp_kernels import accumulators, row_dtypes
 from tools.codegen.expr import Element, Name, Number
@@ -88,7 +90,7 @@ def _start(init: Element) -> str:
     if isinstance(init, Name):
         return repr(init.id)
     assert isinstance(init, Number)
-    return repr(init.value)
+    return repr(init.value) if math.isfinite(init.value) else f'float("{init.value}")'
 
 
 def _accumulators(op: Operator) -> str:
