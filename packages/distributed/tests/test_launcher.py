@@ -63,9 +63,9 @@ def test_exit_codes_and_signals_of_workers(tmp_path: Path) -> None:
 def test_signals_are_passed_on(tmp_path: Path) -> None:
     program = script(
         tmp_path,
-        "import signal, sys, time\n"
-        "signal.signal(signal.SIGTERM, lambda *_: (print('ended', flush=True), sys.exit(0)))\n"
-        "print('ready', flush=True)\ntime.sleep(60)\n",
+        "import os, signal, sys, time\n"  # each line is one write: two processes share the pipe
+        "signal.signal(signal.SIGTERM, lambda *_: (os.write(1, b'ended\\n'), sys.exit(0)))\n"
+        "os.write(1, b'ready\\n')\ntime.sleep(60)\n",
     )
     process = subprocess.Popen(
         command("--nproc-per-node=2", program), env=environment(), stdout=subprocess.PIPE, text=True
