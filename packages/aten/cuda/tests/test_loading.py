@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from pathlib import Path
 
 import emulated
 import pytest
@@ -36,7 +36,7 @@ print("all done")
 def test_threads_that_load_kernels_do_not_block_each_other() -> None:
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT],
-        cwd=Path(__file__).parent,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         timeout=20,
         capture_output=True,
         text=True,
