@@ -13,12 +13,13 @@ from argand_aot.source import FORMAT, Source
 from argand_aten import ops
 from argand_autograd import enable_grad, grad
 from argand_c10 import debug_trace, logs, metrics
+from argand_c10.rules import graph_passes
 
 if TYPE_CHECKING:
     from argand_aot.source import JointPass
     from argand_fx import GraphModule
 
-__all__ = ["CompiledGraph", "Compiler", "inputs_of", "load", "show_graph"]
+__all__ = ["CompiledGraph", "Compiler", "finish_graph", "inputs_of", "load"]
 
 # compiler(graph, inputs) -> a function of as many inputs that returns a flat tuple
 Compiler = Callable[["GraphModule", Sequence[Any]], Callable[..., Any]]
@@ -110,7 +111,7 @@ class CompiledGraph:
             )
         file, line = self._source.location()
         with debug_trace.compilation("backward", file or "", line):
-            show_graph("backward", graph)
+            finish_graph("backward", graph)
             return self._backward_compiler(graph, inputs_of(graph))
 
     def _store_backward(self, pattern: bytes, program: Any) -> None:
@@ -161,8 +162,10 @@ def inputs_of(module: GraphModule) -> list[Any]:
     return [n.meta["val"] for n in module.graph.nodes if n.op == "placeholder"]
 
 
-def show_graph(which: str, module: GraphModule) -> None:
-    """Tell logs and debug trace of a "forward" or "backward" graph."""
+def finish_graph(which: str, module: GraphModule) -> None:
+    """Let packages with operators complete a "forward" or "backward" graph, and tell logs and debug trace of it."""
+    for run in graph_passes():
+        run(module.graph)
     channel = logs.channel("aot_graphs")
     if channel.isEnabledFor(logging.INFO):
         channel.info("%s %s", which, module.graph)

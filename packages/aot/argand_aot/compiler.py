@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from argand_aot.compiled_graph import CompiledGraph, Compiler, inputs_of, show_graph
+from argand_aot.compiled_graph import CompiledGraph, Compiler, finish_graph, inputs_of
 from argand_aot.decompose.table import Decomposition
 from argand_aot.joint import Joint, build_joint
 from argand_aot.partition import Partition, extract_forward
@@ -127,7 +127,7 @@ def compile(
         fix = getattr(error, "fix", "") or "see the message"
         emit(Record("fallback", "AOT001", message, fix, *Source(module).location()))
         return EagerGraph(module, backend)
-    show_graph("forward", graph)
+    finish_graph("forward", graph)
     program = forward_compiler(graph, inputs_of(graph))
     plan = _plan(joint, chosen)
     made = CompiledGraph(plan, program, source, backward_compiler or forward_compiler, backend)

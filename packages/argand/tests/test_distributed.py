@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import time
+
+import pytest
+
 import argand as torch
 import argand.distributed as dist
 import argand.nn as nn
 from argand.distributed import functional as fc
 from argand.nn.parallel import DistributedDataParallel
+from argand_c10 import agreement
 from argand_distributed import testing as ranks
 
 
@@ -33,6 +39,69 @@ def graphs(rank: int, size: int) -> None:
 
 def test_collectives_compile_and_derive() -> None:
     ranks.run(2, graphs)
+
+
+def differ(rank: int, size: int, more: bool) -> tuple[str, float]:
+    """Rank 1 compiles another program: an error that names it, on both."""
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = fc.all_reduce(x, "SUM")
+        if rank == 1:
+            return fc.all_reduce(y, "MAX") if more else y
+        return fc.all_gather_tensor(y)
+
+    start = time.monotonic()
+    try:
+        torch.compile(program, fullgraph=True)(torch.ones(4))
+        dist.barrier()
+    except dist.DistBackendError as error:
+        return str(error), time.monotonic() - start
+    return "", 0.0
+
+
+@pytest.mark.parametrize("more", [True, False])
+def test_programs_that_differ_are_named(more: bool) -> None:
+    for rank, (message, seconds) in enumerate(ranks.run(2, differ, more)):
+        assert "would run different collectives, from call 2" in message, rank
+        theirs = r"all_reduce\(float32\[4\], MAX\)" if more else "nothing more"
+        assert re.search(f"rank 1: {theirs}", message)
+        assert re.search(r"rank 0: all_gather\(float32\[4\]\) at test_distributed.py:", message)
+        assert seconds < 15
+
+
+def once_more(rank: int, size: int) -> list[dict[str, object]]:
+    """A program that only one rank compiles again, and one that a rank runs without the compiler."""
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return fc.all_reduce(x * 2, "SUM")
+
+    compiled = torch.compile(program)
+    for n in (3, 3, 4, 5, 3):
+        x = torch.ones(n, requires_grad=n == 5 and rank == 0)
+        assert compiled(x).tolist() == [4.0] * n
+    assert (program if rank else compiled)(torch.ones(2, 2)).sum().item() == 16.0
+    return dist.flight_records()
+
+
+def test_programs_may_differ_in_all_else() -> None:
+    ranks.run(2, once_more)
+
+
+def choose(rank: int, size: int) -> tuple[int, int]:
+    """The rank that asks first finds out for all; one that fails leaves the others to themselves."""
+    if rank == 0:
+        found = agreement.decide("fastest", lambda: 7)
+        with pytest.raises(ZeroDivisionError):
+            agreement.decide("broken", lambda: 1 // 0)
+        dist.barrier()
+        return found, 0
+    dist.barrier()
+    return agreement.decide("fastest", lambda: 8), agreement.decide("broken", lambda: 9)
+
+
+def test_one_rank_measures_for_all() -> None:
+    assert ranks.run(2, choose) == [(7, 0), (7, 9)]
+    assert agreement.decide("fastest", lambda: 8) == 8
 
 
 def network() -> nn.Module:

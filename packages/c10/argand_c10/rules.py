@@ -14,7 +14,7 @@ from typing import Any
 from argand_c10._C import Operator
 from argand_c10.fork import renew_in_child
 
-__all__ = ["Rules", "register_rules", "rules_of"]
+__all__ = ["Rules", "graph_passes", "register_graph_pass", "register_rules", "rules_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,14 @@ class Rules:
 
 
 Provider = Callable[[], Mapping[str, Rules]]
+# Changes arguments of a package's own operators in a graph: anything with `nodes`, each with `op`, `target`, `args` and `meta`.
+GraphPass = Callable[[Any], Any]
 
 _lock = threading.RLock()
 renew_in_child(_lock)  # another thread may hold it
 _pending: list[Provider] = []
 _rules: dict[str, Rules] = {}
+_graph_passes: list[GraphPass] = []
 
 
 def register_rules(provider: Provider) -> None:
@@ -73,3 +76,14 @@ def rules_of(op: Operator | str) -> Rules | None:
     if _pending:
         _load()
     return _rules.get(op if isinstance(op, str) else op.name)
+
+
+def register_graph_pass(run: GraphPass) -> None:
+    """Have `run(graph)` called with every functional graph before it is compiled; it may change what its package's operators
+    are called with."""
+    _graph_passes.append(run)
+
+
+def graph_passes() -> tuple[GraphPass, ...]:
+    """What packages with operators want to do with graphs that are to be compiled."""
+    return tuple(_graph_passes)

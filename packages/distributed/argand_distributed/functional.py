@@ -1,7 +1,8 @@
 """Collectives as operators: functions of tensors that change nothing, which graphs hold, derive and compile.
 
 The operators come from `registry/collectives.yaml`. Their kernels start the operation on a copy of the input; `collective_wait` gives the
-complete result. Every rank must call them in the same order, so a compiled program's order of operators is its order of calls.
+complete result. Every rank must call them in the same order, so a compiled program's order of operators is its order of calls; compiled ranks
+compare what they will call before they do.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from argand_aten import cat, empty
 from argand_autograd import Function, no_grad
 from argand_c10 import Tensor, rules
 from argand_distributed import collectives
+from argand_distributed.agreement import compare_plans, parameters, write_plans
 from argand_distributed.collectives import ReduceOp
 from argand_distributed.work import Work
 from argand_distributed.world import ProcessGroup, find_group, resolve
@@ -40,16 +42,25 @@ def _op(name: str) -> Any:
     return found
 
 
-def _all_reduce(input: Tensor, reduce_op: str, group: str) -> Tensor:
-    result = input.clone().contiguous()
-    return _started(
-        result, collectives.all_reduce(result, _op(reduce_op), find_group(group), async_op=True)
-    )
-
-
-def _broadcast(input: Tensor, src: int, group: str) -> Tensor:
-    result = input.clone().contiguous()
+def _group_for(input: Tensor, group: str, plan: str, size: int | None = None) -> ProcessGroup:
+    """The group of this name, when the ranks' programs have been found alike."""
     pg = find_group(group)
+    if size is not None and pg.size() != size:
+        raise ValueError(f"collective: got group_size {size}, expected {pg.size()} as in {pg}")
+    if plan:
+        compare_plans(pg, pg.backend_for(input, "collective"), plan)
+    return pg
+
+
+def _all_reduce(input: Tensor, reduce_op: str, group: str, plan: str = "") -> Tensor:
+    result = input.clone().contiguous()
+    pg = _group_for(input, group, plan)
+    return _started(result, collectives.all_reduce(result, _op(reduce_op), pg, async_op=True))
+
+
+def _broadcast(input: Tensor, src: int, group: str, plan: str = "") -> Tensor:
+    result = input.clone().contiguous()
+    pg = _group_for(input, group, plan)
     return _started(result, collectives.broadcast(result, group=pg, group_src=src, async_op=True))
 
 
@@ -57,35 +68,35 @@ def _result(input: Tensor, rows: int) -> Tensor:
     return empty([rows, *input.shape[1:]], dtype=input.dtype, device=input.device)
 
 
-def _all_gather(input: Tensor, group_size: int, group: str) -> Tensor:
-    pg = _sized(group, group_size)
+def _all_gather(input: Tensor, group_size: int, group: str, plan: str = "") -> Tensor:
+    pg = _group_for(input, group, plan, group_size)
     result = _result(input, input.shape[0] * group_size)
     work = collectives.all_gather_into_tensor(result, input.clone().contiguous(), pg, async_op=True)
     return _started(result, work)
 
 
-def _reduce_scatter(input: Tensor, reduce_op: str, group_size: int, group: str) -> Tensor:
-    pg = _sized(group, group_size)
+def _reduce_scatter(
+    input: Tensor, reduce_op: str, group_size: int, group: str, plan: str = ""
+) -> Tensor:
+    pg = _group_for(input, group, plan, group_size)
     result = _result(input, input.shape[0] // group_size)
     given = input.clone().contiguous()
     work = collectives.reduce_scatter_tensor(result, given, _op(reduce_op), pg, async_op=True)
     return _started(result, work)
 
 
-def _sized(group: str, size: int) -> ProcessGroup:
-    pg = find_group(group)
-    if pg.size() != size:
-        raise ValueError(f"collective: got group_size {size}, expected {pg.size()} as in {pg}")
-    return pg
-
-
 def _all_to_all(
-    input: Tensor, output_split_sizes: list[int], input_split_sizes: list[int], group: str
+    input: Tensor,
+    output_split_sizes: list[int],
+    input_split_sizes: list[int],
+    group: str,
+    plan: str = "",
 ) -> Tensor:
+    pg = _group_for(input, group, plan)
     result = _result(input, sum(output_split_sizes))
     given = input.clone().contiguous()
     splits = (list(output_split_sizes), list(input_split_sizes))
-    work = collectives.all_to_all_single(result, given, *splits, find_group(group), async_op=True)
+    work = collectives.all_to_all_single(result, given, *splits, pg, async_op=True)
     return _started(result, work)
 
 
@@ -96,15 +107,17 @@ def _derivable(reduce_op: str) -> None:
         )
 
 
-def _reduce_gradient(input: Tensor, reduce_op: str, group: str) -> Tensor:
+def _reduce_gradient(input: Tensor, reduce_op: str, group: str, plan: str = "") -> Tensor:
     _derivable(reduce_op)
-    return _all_reduce(input, reduce_op, group)
+    return _all_reduce(input, reduce_op, group, plan)
 
 
-def _gather_gradient(input: Tensor, reduce_op: str, group_size: int, group: str) -> Tensor:
+def _gather_gradient(
+    input: Tensor, reduce_op: str, group_size: int, group: str, plan: str = ""
+) -> Tensor:
     _derivable(reduce_op)
     average = reduce_op.upper() == "AVG"
-    return _all_gather(input / group_size if average else input, group_size, group)
+    return _all_gather(input / group_size if average else input, group_size, group, plan)
 
 
 def _wait(input: Tensor) -> Tensor:
@@ -170,7 +183,7 @@ class _Derived(Function):
         return (None, *given)
 
 
-def _with_history(name: str, differentiable: bool) -> Callable[..., Tensor]:
+def _with_history(name: str, schema: str, differentiable: bool) -> Callable[..., Tensor]:
     if not differentiable:
 
         def constant(*arguments: Any) -> Any:
@@ -178,7 +191,13 @@ def _with_history(name: str, differentiable: bool) -> Callable[..., Tensor]:
                 return getattr(operators, name)(arguments[0].detach(), *arguments[1:])
 
         return constant
-    return lambda *arguments: _Derived.apply(name, *arguments)
+    n = len(parameters(schema))
+
+    def derived(*arguments: Any) -> Any:
+        without = [""] * (n - len(arguments))  # plans are all that calls leave out
+        return _Derived.apply(name, *arguments, *without)
+
+    return derived
 
 
 def _register() -> SimpleNamespace:
@@ -192,8 +211,10 @@ def _register() -> SimpleNamespace:
         for key in ("cpu", "cuda"):
             c10.register_kernel(name, key, _KERNELS[name])
         c10.register_kernel(name, "meta", _meta(name))
-        c10.register_kernel(name, "autograd", _with_history(name, entry["differentiable"]))
+        history = _with_history(name, entry["schema"], entry["differentiable"])
+        c10.register_kernel(name, "autograd", history)
     rules.register_rules(_provide)
+    rules.register_graph_pass(write_plans)
     return SimpleNamespace(**made)
 
 

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from argand_c10 import Tensor
+from argand_c10 import Tensor, agreement
 from argand_distributed import _C, nccl
+from argand_distributed.agreement import Choices
 from argand_distributed.rendezvous import rendezvous
 
 DEFAULT_TIMEOUT: Final = datetime.timedelta(minutes=30)
@@ -41,6 +42,9 @@ class ProcessGroup:
         self.ranks = list(ranks)
         self.backends = backends  # device type -> backend
         self.store = store
+        self.plans: set[str] = (
+            set()
+        )  # of compiled programs that were compared with the other ranks'
         self._rank = self.ranks.index(global_rank)
 
     def rank(self) -> int:
@@ -267,12 +271,14 @@ def init_process_group(
         _reset()
         raise
     group.WORLD = _world.default
+    agreement.share_by(Choices(_world.store, rank))
 
 
 def _reset() -> None:
     global _world
     _world = _World()
     group.WORLD = None
+    agreement.share_by(None)
 
 
 def new_group(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from argand_c10 import logs, metrics
+from argand_c10.agreement import decide
 from argand_c10.disk_cache import DiskCache
 from argand_inductor import _C
 from argand_inductor.artifact import triton_pool
@@ -34,12 +35,19 @@ def autotuned(spec: ProgramSpec, options: Options) -> ProgramSpec:
 
 def _best(spec: ProgramSpec, step: LaunchStep, chosen: dict[str, int]) -> LaunchStep:
     """The step with the shape that is best for its kernel; each has an order of operands of its own."""
+    if not step.others:
+        return step
     ways = [replace(step, others=()), *step.others]
     name = step.kernel.name
     if name not in chosen:
-        found = _known(spec, ways)
-        chosen[name] = _try(spec, ways) if found is None else found
+        key = _key(spec, ways)
+        chosen[name] = int(decide(f"autotune/{key}", lambda: _choose(spec, ways, key)))
     return ways[chosen[name]]
+
+
+def _choose(spec: ProgramSpec, ways: Sequence[LaunchStep], key: str) -> int:
+    entry = choices.get(key)
+    return int(entry.manifest["best"]) if entry is not None else _try(spec, ways, key)
 
 
 def _key(spec: ProgramSpec, ways: Sequence[LaunchStep]) -> str:
@@ -48,14 +56,9 @@ def _key(spec: ProgramSpec, ways: Sequence[LaunchStep]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:40]
 
 
-def _known(spec: ProgramSpec, ways: Sequence[LaunchStep]) -> int | None:
-    entry = choices.get(_key(spec, ways))
-    return None if entry is None else int(entry.manifest["best"])
-
-
-def _try(spec: ProgramSpec, ways: Sequence[LaunchStep]) -> int:
+def _try(spec: ProgramSpec, ways: Sequence[LaunchStep], key: str) -> int:
     """Measure each way on memory of its own; the first one where that is not possible."""
-    if len(ways) == 1 or _operand_bytes(spec, ways[0]) is None:
+    if _operand_bytes(spec, ways[0]) is None:
         return 0
     times: list[float] = []
     for way, image in zip(ways, _images(spec, ways), strict=True):
@@ -71,7 +74,7 @@ def _try(spec: ProgramSpec, ways: Sequence[LaunchStep]) -> int:
     logs.channel("perf_hints").info(
         "autotuned %s: %s us, the first one %s us", ways[best].kernel.name, times[best], times[0]
     )
-    choices.put(_key(spec, ways), {}, {"best": best, "microseconds": times})
+    choices.put(key, {}, {"best": best, "microseconds": times})
     return best
 
 

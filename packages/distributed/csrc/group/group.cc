@@ -20,6 +20,8 @@ std::string seconds(Millis t) {
 
 std::string say_key(uint64_t seq, int rank) { return "say/" + std::to_string(seq) + "/" + std::to_string(rank); }
 
+std::string gave_up_key(int rank) { return "gave up/" + std::to_string(rank); }
+
 }  // namespace
 
 ProcessGroup::ProcessGroup(GroupOptions options, std::shared_ptr<Store> monitor_store)
@@ -116,6 +118,15 @@ void ProcessGroup::abort(const std::string& why) {
   disconnect();
 }
 
+void ProcessGroup::give_up(const std::string& why) {
+  std::lock_guard lock(store_mutex_);
+  try {
+    if (store_) store_->set(gave_up_key(options_.rank), why);
+  } catch (const DistError&) {  // then they will see that the connection ended
+  }
+  abort(why);
+}
+
 std::vector<Record> ProcessGroup::records() {
   std::lock_guard lock(mutex_);
   std::vector<Record> out;
@@ -181,8 +192,14 @@ void ProcessGroup::answer_questions() {
 std::map<int, std::string> ProcessGroup::answers(uint64_t seq) {
   std::map<int, std::string> out;
   std::string text;
-  for (int rank = 0; rank < options_.size; rank++)
-    if (rank != options_.rank && store_->fetch(say_key(seq, rank), &text)) out[rank] = text;
+  for (int rank = 0; rank < options_.size; rank++) {
+    if (rank == options_.rank) continue;
+    if (store_->fetch(say_key(seq, rank), &text)) {
+      out[rank] = text;
+    } else if (store_->fetch(gave_up_key(rank), &text)) {
+      out[rank] = std::string("none") + kField + "gave up: " + text;
+    }
+  }
   return out;
 }
 

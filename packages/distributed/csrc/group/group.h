@@ -55,6 +55,7 @@ class ProcessGroup {
   uint64_t last_seq();
   bool is_dead();
   void abort(const std::string& why);  // fails everything under way and everything after
+  void give_up(const std::string& why);  // abort, which the other ranks will read about
   void set_timeout(Millis timeout) { timeout_ms_ = timeout.count(); }
   // Looks after operations that take long; called by the monitor's thread.
   virtual void watch();

@@ -218,7 +218,7 @@ void bind_groups(py::module_& m) {
            })
       .def("is_dead", &ProcessGroup::is_dead)
       .def("last_seq", &ProcessGroup::last_seq)
-      .def("abort", &ProcessGroup::abort, "why"_a, py::call_guard<WithoutGil>())
+      .def("give_up", &ProcessGroup::give_up, "why"_a, py::call_guard<WithoutGil>())
       .def("set_timeout", &ProcessGroup::set_timeout)
       .def("group_start", &ProcessGroup::group_start)
       .def("group_end", &ProcessGroup::group_end)
