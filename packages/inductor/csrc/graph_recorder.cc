@@ -21,9 +21,11 @@ constexpr int kRecordings = 12;
 struct Case {
   CallKey key;
   int calls = 0, recordings = 0;
-  std::vector<bool> moving;  // inputs that do not stay where they are
-  std::vector<bool> copied;  // results that the caller keeps beyond the next call
-  Recording* recording = nullptr;
+  std::vector<void*> first_inputs;                     // where the inputs of the first call lay
+  std::vector<std::shared_ptr<Result>> first_results;  // of the first call; NULL: not lent
+  std::vector<Moves> moves;                            // of the inputs
+  std::vector<bool> copied;                            // results that the caller keeps beyond the next call
+  std::unique_ptr<Recording> recording;
   std::vector<PyObject*> plain;  // results that are no tensors, owned; NULL for tensors
 };
 
@@ -41,41 +43,14 @@ RecorderObject* recorder_of(PyObject* o) { return reinterpret_cast<RecorderObjec
 
 // ---- recording -------------------------------------------------------------------------------------------------------------
 
-// The current stream of a device, replaced by one of its own in which a graph can be recorded.
-class OwnStream {
- public:
-  OwnStream(const ArgandDeviceInterface* interface, int32_t index) : interface_(interface), index_(index) {}
-  int enter() {
-    if (const int status = interface_->stream_current(index_, &before_)) return status;
-    void* stream = nullptr;
-    if (const int status = interface_->stream_new(index_, 0, &stream)) return status;
-    // What the caller has queued goes before what the recording reads while it is made (nothing: a recording does not run).
-    const int status = interface_->stream_set(index_, stream);
-    entered_ = !status;
-    return status;
-  }
-  ~OwnStream() {
-    if (entered_) interface_->stream_set(index_, before_);
-  }
-
- private:
-  const ArgandDeviceInterface* interface_;
-  int32_t index_;
-  void* before_ = nullptr;
-  bool entered_ = false;
-};
-
 void clear(Case* c) {
-  if (c->recording) c->recording->drop();
-  c->recording = nullptr;
+  c->recording.reset();
   for (PyObject* o : c->plain) Py_XDECREF(o);
   c->plain.clear();
 }
 
 // Runs the callable on the recording's inputs while the device records; its results, or NULL with an exception.
 PyObject* run_recorded(RecorderObject* self, Recording* recording, PyObject* const* args, size_t n) {
-  const ArgandDeviceInterface* interface = api->device_interface(ARGAND_DEVICE_TYPE(self->device));
-  const int32_t index = ARGAND_DEVICE_INDEX(self->device);
   std::vector<PyObject*> given(args, args + n);
   std::vector<PyObject*> made;
   for (size_t i = 0; i < n; i++) {
@@ -85,24 +60,17 @@ PyObject* run_recorded(RecorderObject* self, Recording* recording, PyObject* con
     if (!given[i]) return nullptr;
     made.push_back(given[i]);
   }
-  uint64_t pool = 0;
   PyObject* result = nullptr;
-  int status = interface->pool_new(index, &pool);
+  int status = recording->pool->begin();
   if (!status) {
-    OwnStream stream(interface, index);
-    status = stream.enter();
-    if (!status) status = interface->capture_begin(index, pool, ARGAND_CAPTURE_THREAD_LOCAL);
-    if (!status) {
-      result = PyObject_Vectorcall(self->callable, given.data(), n, nullptr);
-      PyObject *type, *value, *traceback;
-      PyErr_Fetch(&type, &value, &traceback);
-      status = interface->capture_end(index, &recording->graph);
-      if (type) {
-        status = 0;
-        PyErr_Restore(type, value, traceback);
-      }
+    result = PyObject_Vectorcall(self->callable, given.data(), n, nullptr);
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    status = recording->pool->end(&recording->graph);
+    if (type) {
+      status = 0;
+      PyErr_Restore(type, value, traceback);
     }
-    interface->pool_release(index, pool);
   }
   for (PyObject* o : made) Py_DECREF(o);
   if (status) {
@@ -112,7 +80,7 @@ PyObject* run_recorded(RecorderObject* self, Recording* recording, PyObject* con
   return result;
 }
 
-bool keep_results(Case* c, Recording* recording, const ArgandValue* values, size_t n_inputs, PyObject* results) {
+void keep_results(Case* c, Recording* recording, const ArgandValue* values, size_t n_inputs, PyObject* results) {
   const Py_ssize_t n = PyTuple_GET_SIZE(results);
   recording->outputs.resize(static_cast<size_t>(n));
   c->copied.resize(static_cast<size_t>(n));
@@ -134,46 +102,54 @@ bool keep_results(Case* c, Recording* recording, const ArgandValue* values, size
     if (output.input >= 0) continue;
     retain(t);
     output.tensor = t;
-    output.copied = c->copied[static_cast<size_t>(k)];
-    output.lent = new std::atomic<bool>(false);
+    output.result = recording->pool->add_result(recording->number);
+    output.result->copied = c->copied[static_cast<size_t>(k)];
   }
-  return true;
+}
+
+// What the calls so far tell of the next recording.
+void learn(Case* c, const ArgandValue* values, size_t n) {
+  for (size_t k = 0; k < c->first_results.size(); k++) {
+    const Result* first = c->first_results[k].get();
+    if (first && first->held.load(std::memory_order_acquire)) c->copied[k] = true;
+  }
+  for (size_t i = 0; i < n && !c->first_inputs.empty(); i++) {
+    if (values[i].tag == ARGAND_TAG_TENSOR && values[i].t->data != c->first_inputs[i]) c->moves[i].add(values[i].t);
+  }
+  c->first_results.clear();
+  c->first_inputs.clear();
+  for (size_t k = 0; c->recording && k < c->copied.size(); k++) {
+    const Result* result = c->recording->outputs[k].result.get();
+    if (result && result->copied) c->copied[k] = true;
+  }
 }
 
 // Records a call; false with an exception.
 bool record(RecorderObject* self, Case* c, PyObject* const* args, const ArgandValue* values, size_t n) {
+  learn(c, values, n);
   clear(c);
   c->recordings++;
-  Recording* recording = new Recording(api, self->device);
-  recording->key = c->key;
+  auto recording = std::make_unique<Recording>(api, self->device);
   recording->inputs = std::vector<RecordedInput>(n);
-  int status = 0;
-  for (size_t i = 0; i < n && !status; i++) {
+  for (size_t i = 0; i < n; i++) {
     if (values[i].tag != ARGAND_TAG_TENSOR) continue;
     const ArgandTensor* t = values[i].t;
     recording->inputs[i].address = t->data;
-    if (c->moving[i]) status = recording->new_like(t, &recording->inputs[i].buffer);
+    if (!c->moves[i].is_moving()) continue;
+    if (const int status = recording->new_like(t, &recording->inputs[i].buffer)) return python_api->raise(status);
   }
-  if (status) {
-    recording->drop();
-    python_api->raise(status);
-    return false;
-  }
-  PyObject* results = run_recorded(self, recording, args, n);
-  if (!results || !keep_results(c, recording, values, n, results)) {
-    Py_XDECREF(results);
-    recording->drop();
-    return false;
-  }
+  PyObject* results = run_recorded(self, recording.get(), args, n);
+  if (!results) return false;
+  keep_results(c, recording.get(), values, n, results);
   Py_DECREF(results);
-  c->recording = recording;
+  c->recording = std::move(recording);
   return true;
 }
 
 // ---- calls -----------------------------------------------------------------------------------------------------------------
 
-PyObject* replay(RecorderObject* self, Case* c, PyObject* const* args, const ArgandValue* values) {
-  Recording* recording = c->recording;
+PyObject* replay(Case* c, PyObject* const* args, const ArgandValue* values) {
+  Recording* recording = c->recording.get();
   if (const int status = recording->replay(values)) return python_api->raise(status);
   const size_t n = recording->outputs.size();
   PyObject* results = PyTuple_New(static_cast<Py_ssize_t>(n));
@@ -183,7 +159,7 @@ PyObject* replay(RecorderObject* self, Case* c, PyObject* const* args, const Arg
     PyObject* entry = nullptr;
     if (output.tensor) {
       ArgandTensor* t = nullptr;
-      const int status = recording->lend(k, &t);
+      const int status = recording->hand_out(k, &t);
       entry = status ? python_api->raise(status) : python_api->wrap(t);
     } else {
       entry = output.input >= 0 ? args[output.input] : c->plain[k];
@@ -195,7 +171,6 @@ PyObject* replay(RecorderObject* self, Case* c, PyObject* const* args, const Arg
     }
     PyTuple_SET_ITEM(results, static_cast<Py_ssize_t>(k), entry);
   }
-  (void)self;
   return results;
 }
 
@@ -229,11 +204,46 @@ Case* find_case(RecorderObject* self, CallKey key, size_t n) {
   self->cases->emplace_back();
   Case& c = self->cases->back();
   c.key = std::move(key);
-  c.moving.resize(n);
+  c.moves.resize(n);
   return &c;
 }
 
 PyObject* call_plainly(RecorderObject* self, PyObject* const* args, size_t n) { return PyObject_Vectorcall(self->callable, args, n, nullptr); }
+
+// Whether a tensor lies in memory of an input.
+bool is_of_input(const ArgandTensor* t, const std::vector<ArgandValue>& values) {
+  for (const ArgandValue& v : values)
+    if (v.tag == ARGAND_TAG_TENSOR && v.t->storage == t->storage) return true;
+  return false;
+}
+
+// A warm-up: libraries choose their kernels, memory is laid aside. Its results are lent, which tells at the next call whether they are kept.
+PyObject* call_first(RecorderObject* self, Case* c, PyObject* const* args, const std::vector<ArgandValue>& values) {
+  PyObject* results = call_plainly(self, args, values.size());
+  if (!results) return nullptr;
+  for (const ArgandValue& v : values) c->first_inputs.push_back(v.tag == ARGAND_TAG_TENSOR ? v.t->data : nullptr);
+  const Py_ssize_t n = PyTuple_GET_SIZE(results);
+  c->first_results.resize(static_cast<size_t>(n));
+  c->copied.resize(static_cast<size_t>(n));
+  PyObject* given = PyTuple_New(n);
+  for (Py_ssize_t k = 0; given && k < n; k++) {
+    PyObject* entry = PyTuple_GET_ITEM(results, k);
+    ArgandTensor* t = python_api->unwrap(entry);
+    if (!t || is_of_input(t, values)) {
+      PyErr_Clear();
+      Py_INCREF(entry);
+    } else {
+      auto& result = c->first_results[static_cast<size_t>(k)] = std::make_shared<Result>();
+      ArgandTensor* lent = nullptr;
+      const int status = lend(api, t, result, &lent);
+      entry = status ? python_api->raise(status) : python_api->wrap(lent);
+      if (!entry) Py_CLEAR(given);
+    }
+    if (given) PyTuple_SET_ITEM(given, k, entry);
+  }
+  Py_DECREF(results);
+  return given;
+}
 
 // A recorder is at work in another thread, or on the way to this call: recordings are for one caller at a time.
 struct Busy {
@@ -242,11 +252,22 @@ struct Busy {
   RecorderObject* self;
 };
 
+// Whether another recorder is at work, or the caller records the current stream.
+bool is_recording(ArgandDevice device) {
+  if (RecordingPool::of(api, device)->busy()) return true;
+  const ArgandDeviceInterface* interface = api->device_interface(ARGAND_DEVICE_TYPE(device));
+  void* stream = nullptr;
+  int capturing = 0;
+  return !interface->stream_current(ARGAND_DEVICE_INDEX(device), &stream) &&
+         !interface->capture_status(ARGAND_DEVICE_INDEX(device), stream, &capturing) && capturing;
+}
+
 PyObject* recorder_call(PyObject* o, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   RecorderObject* self = recorder_of(o);
   const size_t n = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
   if (self->recording_failed || self->busy || (kwnames && PyTuple_GET_SIZE(kwnames)))
     return PyObject_Vectorcall(self->callable, args, nargsf, kwnames);
+  if (is_recording(self->device)) return call_plainly(self, args, n);
   const Busy busy(self);
   std::vector<ArgandValue> values(n);
   CallKey key;
@@ -270,18 +291,15 @@ PyObject* recorder_call(PyObject* o, PyObject* const* args, size_t nargsf, PyObj
     if (!give_up(self, "the inputs have had more than 8 different shapes")) return nullptr;
     return call_plainly(self, args, n);
   }
-  // The first call is a warm-up: libraries choose their kernels, memory is laid aside.
-  if (c->calls++ == 0) return call_plainly(self, args, n);
-  const bool moved = c->recording && c->recording->has_moved(values.data(), &c->moving);
-  const bool held = c->recording && c->recording->is_held(&c->copied);
-  if (!c->recording || moved || held) {
+  if (c->calls++ == 0) return call_first(self, c, args, values);
+  if (!c->recording || !c->recording->fits(values.data(), &c->moves)) {
     if (c->recordings == kRecordings) {
       if (!give_up(self, "its inputs or results lie elsewhere in every call")) return nullptr;
       return call_plainly(self, args, n);
     }
     if (!record(self, c, args, values.data(), n)) return give_up_for_exception(self) ? call_plainly(self, args, n) : nullptr;
   }
-  return replay(self, c, args, values.data());
+  return replay(c, args, values.data());
 }
 
 // ---- the type --------------------------------------------------------------------------------------------------------------

@@ -1,5 +1,8 @@
 #include "packages/inductor/csrc/recording.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace argand::inductor {
 namespace {
 
@@ -43,15 +46,23 @@ int copy_elements(const ArgandApi* api, ArgandTensor* dst, ArgandTensor* src) {
 }
 
 struct Loan {
-  Recording* recording;
-  std::atomic<bool>* lent;
+  const ArgandApi* api;
+  ArgandTensor* tensor;  // owned
+  std::shared_ptr<Result> result;
 };
 
 void end_loan(void*, void* context, size_t) {
   Loan* loan = static_cast<Loan*>(context);
-  loan->lent->store(false, std::memory_order_release);
-  loan->recording->drop();
+  loan->result->held.store(false, std::memory_order_release);
+  release(loan->api, loan->tensor);
   delete loan;
+}
+
+// Whether a result is an input that is read where it lies.
+bool is_staying_input(const Result* result, const ArgandValue* values, const std::vector<Moves>& moves) {
+  for (size_t i = 0; i < moves.size(); i++)
+    if (values[i].tag == ARGAND_TAG_TENSOR && lent_result(values[i].t) == result) return !moves[i].is_moving();
+  return false;
 }
 
 }  // namespace
@@ -67,13 +78,40 @@ void append_key(CallKey* key, const ArgandValue& value) {
   key->insert(key->end(), t->strides, t->strides + t->ndim);
 }
 
+const Result* lent_result(const ArgandTensor* t) {
+  return t->storage->deleter == end_loan ? static_cast<const Loan*>(t->storage->context)->result.get() : nullptr;
+}
+
+int lend(const ArgandApi* api, ArgandTensor* t, std::shared_ptr<Result> result, ArgandTensor** out) {
+  Loan* loan = new Loan{api, t, std::move(result)};
+  retain(t);
+  ArgandStorage* storage = nullptr;
+  int status = api->storage_from_blob(t->storage->device, t->storage->data, t->storage->nbytes, end_loan, loan, 0, &storage);
+  if (status) {
+    release(api, t);
+    delete loan;
+    return status;
+  }
+  loan->result->held.store(true, std::memory_order_release);
+  status = api->tensor_from_storage(storage, t->ndim, t->sizes, t->strides, t->offset, t->dtype, out);
+  if (__atomic_sub_fetch(&storage->refcount, 1, __ATOMIC_ACQ_REL) == 0) api->storage_release(storage);
+  return status;
+}
+
+void Moves::add(const ArgandTensor* t) { count += lent_result(t) ? 1 : kLentMoves + 1; }
+
+Recording::Recording(const ArgandApi* api, ArgandDevice device)
+    : number(RecordingPool::of(api, device)->add()),
+      pool(RecordingPool::of(api, device)),
+      api_(api),
+      interface_(api->device_interface(ARGAND_DEVICE_TYPE(device))),
+      device_(device) {}
+
 Recording::~Recording() {
   for (RecordedInput& input : inputs) release(api_, input.buffer);
-  for (RecordedOutput& output : outputs) {
-    release(api_, output.tensor);
-    delete output.lent;
-  }
+  for (RecordedOutput& output : outputs) release(api_, output.tensor);
   if (graph) interface_->graph_destroy(ARGAND_DEVICE_INDEX(device_), graph);
+  pool->remove();
 }
 
 int Recording::new_like(const ArgandTensor* t, ArgandTensor** out) {
@@ -99,45 +137,33 @@ int Recording::replay(const ArgandValue* values) {
     if (!inputs[i].buffer) continue;
     if (const int status = copy(inputs[i].buffer, values[i].t)) return status;
   }
-  return interface_->graph_launch(ARGAND_DEVICE_INDEX(device_), graph);
+  return pool->replay(graph);
 }
 
-int Recording::lend(size_t i, ArgandTensor** out) {
-  RecordedOutput& output = outputs[i];
-  ArgandTensor* t = output.tensor;
-  if (output.copied) {
-    const int status = new_like(t, out);
-    return status ? status : copy(*out, t);
-  }
-  Loan* loan = new Loan{this, output.lent};
-  ArgandStorage* storage = nullptr;
-  hold();
-  int status = api_->storage_from_blob(device_, t->storage->data, t->storage->nbytes, end_loan, loan, 0, &storage);
-  if (status) {
-    delete loan;
-    drop();
-    return status;
-  }
-  output.lent->store(true, std::memory_order_release);
-  status = api_->tensor_from_storage(storage, t->ndim, t->sizes, t->strides, t->offset, t->dtype, out);
-  if (__atomic_sub_fetch(&storage->refcount, 1, __ATOMIC_ACQ_REL) == 0) api_->storage_release(storage);
-  return status;
+int Recording::hand_out(size_t i, ArgandTensor** out) {
+  const RecordedOutput& output = outputs[i];
+  if (!output.result->copied) return lend(api_, output.tensor, output.result, out);
+  const int status = new_like(output.tensor, out);
+  return status ? status : copy(*out, output.tensor);
 }
 
-bool Recording::is_held(std::vector<bool>* copied) const {
-  bool found = false;
-  for (size_t i = 0; i < outputs.size(); i++) {
-    if (!outputs[i].lent || !outputs[i].lent->load(std::memory_order_acquire)) continue;
-    (*copied)[i] = found = true;
-  }
-  return found;
-}
-
-bool Recording::has_moved(const ArgandValue* values, std::vector<bool>* moving) const {
-  bool found = false;
+bool Recording::fits(const ArgandValue* values, std::vector<Moves>* moves) {
+  const auto others = pool->overwritten_by(number);
+  bool found = others.empty();
   for (size_t i = 0; i < inputs.size(); i++) {
-    if (values[i].tag != ARGAND_TAG_TENSOR || inputs[i].buffer || values[i].t->data == inputs[i].address) continue;
-    (*moving)[i] = found = true;
+    if (values[i].tag != ARGAND_TAG_TENSOR) continue;
+    const Result* lent = others.empty() ? nullptr : lent_result(values[i].t);
+    const auto other = std::find_if(others.begin(), others.end(), [lent](const auto& result) { return result.get() == lent; });
+    const bool moved = !inputs[i].buffer && values[i].t->data != inputs[i].address;
+    if (!moved && other == others.end()) continue;
+    (*moves)[i].add(values[i].t);
+    found = false;
+  }
+  for (const auto& result : others) result->copied |= !is_staying_input(result.get(), values, *moves);
+  for (const RecordedOutput& output : outputs) {
+    if (!output.result || !output.result->held.load(std::memory_order_acquire)) continue;
+    output.result->copied = true;
+    found = false;
   }
   return found;
 }

@@ -64,6 +64,8 @@ struct State {
   std::map<std::string, Fault> faults;
   std::vector<std::string> launched;
   void (*run_kernel)(const char*, unsigned, unsigned, unsigned, void**) = nullptr;
+  uint64_t (*note_launch)(const char*, void**) = nullptr;
+  void (*run_noted)(uint64_t) = nullptr;
   uint64_t captures = 0;
   State() {
     for (int i = 0; i < 16; i++) contexts[i].device = contexts[i].default_stream.device = i;
@@ -178,6 +180,12 @@ EXPORT fakeCapacity(size_t bytes) {
 // From now on a launch calls `run`, which may compute what the kernel would; NULL: no more.
 EXPORT fakeRunKernels(void (*run)(const char* name, unsigned x, unsigned y, unsigned z, void** params)) {
   state().run_kernel = run;
+  return 0;
+}
+// From now on a launch calls `note` with its parameters, and `run` with what that returned whenever the work runs, in each replay of a graph.
+EXPORT fakeDeferKernels(uint64_t (*note)(const char* name, void** params), void (*run)(uint64_t launch)) {
+  state().note_launch = note;
+  state().run_noted = run;
   return 0;
 }
 EXPORT fakeLaunches() { return static_cast<int>(state().launched.size()); }
@@ -464,7 +472,11 @@ EXPORT cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsign
     run_all(stream_of(stream));
     run(name.c_str(), x, y, z, params);
   }
-  return submit(stream_of(stream), [name] { state().launched.push_back(name); });
+  const uint64_t noted = state().note_launch ? state().note_launch(name.c_str(), params) : 0;
+  return submit(stream_of(stream), [name, noted, run = state().run_noted] {
+    state().launched.push_back(name);
+    if (run) run(noted);
+  });
 }
 
 // ---- graphs ----------------------------------------------------------------------------------------------------------------
