@@ -94,8 +94,7 @@ def safe(name: str) -> str:
 
 def function_name(schema: Schema) -> str:
     """The C++ name of an operator: its full name as an identifier (`max_dim`, `add_`)."""
-    name = schema.full_name.replace(".", "_")
-    return safe(name)
+    return safe(schema.identifier)
 
 
 def parameters(schema: Schema, defaults: bool) -> str:

@@ -365,7 +365,8 @@ def autocast_row(op: Operator, parts: Parts) -> None:
     )
 
 
-def emit_register(registry: Registry, family: str) -> str:
+def emit_register(registry: Registry, family: str, headers: str) -> str:
+    """`headers`: the folder of the registry's own kernels.h."""
     parts = Parts()
     for op in registry.family(family):
         parts.operators += [operator_row(op, s) for s in op.forms()]
@@ -387,8 +388,8 @@ def emit_register(registry: Registry, family: str) -> str:
         derived_forms(op, parts)
     return (
         HEADER
-        + '#include "packages/aten/csrc/autocast.h"\n#include "packages/aten/csrc/registration.h"\n#include "packages/aten/generated/kernels.h"\n'
-        + '#include "packages/aten/generated/ops.h"\n\n'
+        + '#include "packages/aten/csrc/autocast.h"\n#include "packages/aten/csrc/registration.h"\n'
+        + f'#include "{headers}/kernels.h"\n#include "packages/aten/generated/ops.h"\n\n'
         + '#pragma GCC diagnostic ignored "-Wunused-but-set-variable"\n\n'
         + "namespace argand::simd {\n"
         + "\n".join(parts.tables)

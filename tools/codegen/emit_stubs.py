@@ -38,7 +38,7 @@ def has_named_results(schema: Schema) -> bool:
 
 
 def result_class(schema: Schema) -> str:
-    return f"{schema.full_name.replace('.', '_')}_result"
+    return f"{schema.identifier}_result"
 
 
 def single_type(is_list: bool) -> str:

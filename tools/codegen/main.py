@@ -49,6 +49,9 @@ flags.DEFINE_multi_string(
     "index", [], "Index of all operators: only the files of --family are then read."
 )
 flags.DEFINE_string("facts", "", "For coverage: what docs/coverage_facts.py wrote.")
+flags.DEFINE_string(
+    "headers", "packages/aten/generated", "Folder of the kernels.h that C++ files include."
+)
 flags.DEFINE_string("out", ".", "Folder to write into; made if missing.")
 
 
@@ -78,7 +81,7 @@ def cpp_family(registry: Registry, family: str) -> dict[str, str]:
 
     return {
         f"{family}.kernels.cc": emit_kernels(registry, family),
-        f"{family}.register.cc": emit_register(registry, family),
+        f"{family}.register.cc": emit_register(registry, family, FLAGS.headers),
         f"{family}.bindings.cc": emit_bindings(registry, family),
         f"{family}.autograd.cc": emit_autograd(registry, family),
     }

@@ -188,6 +188,11 @@ class Schema:
         return f"{self.name}.{self.overload}" if self.overload else self.name
 
     @property
+    def identifier(self) -> str:
+        """The full name as an identifier: max_dim, collective_wait for collective::wait."""
+        return self.full_name.replace("::", "_").replace(".", "_")
+
+    @property
     def hash(self) -> int:
         """A stable uint64 of the canonical text."""
         return int.from_bytes(hashlib.sha256(str(self).encode()).digest()[:8], "little")
@@ -357,7 +362,7 @@ class Operator:
     @property
     def identifier(self) -> str:
         """A C++ and Python identifier: max_dim."""
-        return self.schema.full_name.replace(".", "_")
+        return self.schema.identifier
 
     @property
     def is_inplace(self) -> bool:

@@ -1,6 +1,6 @@
 """Parses PyTorch's schema grammar into model.Schema.
 
-schema   = name ["." overload] "(" arguments ")" "->" results
+schema   = [namespace "::"] name ["." overload] "(" arguments ")" "->" results
 argument = type name ["=" default] | "*"
 type     = base ["(" alias ["!"] ")"] ["?"] ["[" [size] "]"] ["?"]
 """
@@ -159,6 +159,9 @@ class _Parser:
 
     def schema(self) -> Schema:
         name = self.name("an operator name")
+        if self.text.startswith("::", self.pos):
+            self.pos += 2
+            name += "::" + self.name("an operator name")
         overload = ""
         if self.text.startswith(".", self.pos):
             self.pos += 1

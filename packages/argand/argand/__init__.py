@@ -15,6 +15,7 @@ _SUBMODULES = frozenset(
     {
         "_dynamo",
         "amp",
+        "ao",
         "autograd",
         "backends",
         "compiler",
@@ -27,6 +28,7 @@ _SUBMODULES = frozenset(
         "linalg",
         "nn",
         "optim",
+        "quantization",
         "random",
         "serialization",
         "special",

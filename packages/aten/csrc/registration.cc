@@ -121,17 +121,6 @@ int out_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args, Arg
   });
 }
 
-void check_target_on_meta(const ArgandOperator* op, const ArgandValue& target) {
-  if (target.tag == ARGAND_TAG_TENSOR && target.t && !Tensor::borrow(target.t).is_meta())
-    fail(ARGAND_DEVICE_ERROR, "%s: got a tensor on meta, which has no data, for a target on another device; expected all on one device", op->name);
-}
-
-void check_one_device(const ArgandOperator* op, const ArgandValue* args) {
-  for (int i = 0; i < op->n_args; i++)
-    if (args[i].tag == ARGAND_TAG_TENSOR && args[i].t && args[i].t->ndim > 0 && !Tensor::borrow(args[i].t).is_meta())
-      fail(ARGAND_DEVICE_ERROR, "%s: got tensors on cpu and meta, expected all on one device; move them with .to(device)", op->name);
-}
-
 Tensor make_view(const ArgandOperator* op, const Tensor& self, const builtins::Strided& g) {
   int64_t last = g.offset;
   bool is_empty = false;
@@ -143,15 +132,6 @@ Tensor make_view(const ArgandOperator* op, const Tensor& self, const builtins::S
     fail(ARGAND_RUNTIME_ERROR, "%s: setStorage: sizes %s, strides %s, storage offset %lld and itemsize %d need more than the storage of %zu bytes", op->name,
          to_string(g.sizes).c_str(), to_string(g.strides).c_str(), static_cast<long long>(g.offset), self.itemsize(), self->storage->nbytes);
   return view_of(self, g.sizes, g.strides, g.offset);
-}
-
-int register_family(const Family& family) {
-  for (size_t i = 0; i < family.n_operators; i++) {
-    const OperatorRow& row = family.operators[i];
-    ArgandOperator* op = nullptr;
-    if (int status = api->op_register(row.name, row.schema, row.schema_hash, row.n_args, row.n_rets, row.flags, &op)) return status;
-  }
-  return register_kernels({family.kernels, family.n_kernels});
 }
 
 }  // namespace argand::registration

@@ -19,6 +19,7 @@ SCHEMAS = [
     "conv(Tensor x, int[2] padding=0, int[] stride=[], ScalarType? dtype=None, float eps=1e-05) -> Tensor",
     "step_(Tensor(a!)[] params, Tensor[] grads, *, float lr) -> ()",
     "clamp(Tensor self, Tensor|Scalar? min=None, int[1]? dim=[0, 1], Device? device=None) -> Tensor",
+    "ns::decode.tensor(Tensor x, Tensor scale) -> Tensor",
 ]
 
 
@@ -33,6 +34,7 @@ def test_parts() -> None:
     assert schema.arguments[2] == Argument("keepdim", Type("bool"), False)
     assert schema.arguments[1].default is REQUIRED
     assert [r.name for r in schema.results] == ["values", "indices"]
+    assert Schema.parse(SCHEMAS[-1]).identifier == "ns_decode_tensor"
     sized = Schema.parse(SCHEMAS[6]).argument("padding")
     assert sized is not None and (sized.type.list_size, sized.default) == (2, 0)
 

@@ -1,0 +1,114 @@
+#include "packages/quant/csrc/quantize/loops.h"
+
+namespace argand::quant::ARGAND_NAMESPACE(ARGAND_TIER) {
+namespace {
+
+// The integer of x, not yet clamped. A sum that is not exact lies far outside of any range of 16 bits; 32 bits take float64.
+template <class Real>
+inline Real integer_of(float x, float inverse, int32_t zero_point) {
+  return static_cast<Real>(__builtin_rintf(x * inverse)) + static_cast<Real>(zero_point);
+}
+
+// NaN becomes the lower end.
+template <class Real>
+inline Real clamp(Real v, Real low, Real high) {
+  v = v > low ? v : low;
+  return v < high ? v : high;
+}
+
+template <class T>
+struct Wide {
+  using type = float;
+};
+template <>
+struct Wide<int32_t> {
+  using type = double;
+};
+
+template <class T, int kStride>
+inline void quantize_run(int64_t n, const float* __restrict x, T* __restrict q, Parameters p, Range range) {
+  using Real = typename Wide<T>::type;
+  const Real low = static_cast<Real>(range.low), high = static_cast<Real>(range.high);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; i++) {
+    const Real v = integer_of<Real>(x[i], p.factor[i * kStride], p.zero_point[i * kStride]);
+    q[i] = static_cast<T>(static_cast<int32_t>(clamp(v, low, high)));
+  }
+}
+
+template <class T>
+void quantize(int64_t n, const float* x, void* q, Parameters p, Range range) {
+  p.stride ? quantize_run<T, 1>(n, x, static_cast<T*>(q), p, range) : quantize_run<T, 0>(n, x, static_cast<T*>(q), p, range);
+}
+
+template <class T, int kStride>
+inline void dequantize_run(int64_t n, const T* __restrict q, float* __restrict x, Parameters p) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; i++) x[i] = (static_cast<float>(q[i]) - static_cast<float>(p.zero_point[i * kStride])) * p.factor[i * kStride];
+}
+
+template <class T>
+void dequantize(int64_t n, const void* q, float* x, Parameters p) {
+  p.stride ? dequantize_run<T, 1>(n, static_cast<const T*>(q), x, p) : dequantize_run<T, 0>(n, static_cast<const T*>(q), x, p);
+}
+
+template <int kStride>
+inline void fake_quantize_run(int64_t n, const float* __restrict x, float* __restrict y, Parameters p, const float* scale, Range range) {
+  const float low = static_cast<float>(range.low), high = static_cast<float>(range.high);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; i++) {
+    const float v = clamp(integer_of<float>(x[i], p.factor[i * kStride], p.zero_point[i * kStride]), low, high);
+    y[i] = (v - static_cast<float>(p.zero_point[i * kStride])) * scale[i * kStride];
+  }
+}
+
+void fake_quantize(int64_t n, const float* x, float* y, Parameters p, const float* scale, Range range) {
+  p.stride ? fake_quantize_run<1>(n, x, y, p, scale, range) : fake_quantize_run<0>(n, x, y, p, scale, range);
+}
+
+template <int kStride>
+inline void fake_quantize_backward_run(int64_t n, const float* __restrict dy, const float* __restrict x, float* __restrict dx, Parameters p, Range range) {
+  const float low = static_cast<float>(range.low), high = static_cast<float>(range.high);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; i++) {
+    const float v = integer_of<float>(x[i], p.factor[i * kStride], p.zero_point[i * kStride]);
+    dx[i] = (v >= low) & (v <= high) ? dy[i] : 0.0f;
+  }
+}
+
+void fake_quantize_backward(int64_t n, const float* dy, const float* x, float* dx, Parameters p, Range range) {
+  p.stride ? fake_quantize_backward_run<1>(n, dy, x, dx, p, range) : fake_quantize_backward_run<0>(n, dy, x, dx, p, range);
+}
+
+// Several running extremes, so that none waits for the one before.
+void extend_range(int64_t n, const float* x, float* low, float* high) {
+  constexpr int kLanes = 64;
+  float lows[kLanes], highs[kLanes];
+  for (int k = 0; k < kLanes; k++) lows[k] = *low, highs[k] = *high;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int k = 0; k < kLanes; k++) {
+      lows[k] = x[i + k] < lows[k] ? x[i + k] : lows[k];
+      highs[k] = x[i + k] > highs[k] ? x[i + k] : highs[k];
+    }
+  for (int k = 0; i + k < n; k++) {
+    lows[k] = x[i + k] < lows[k] ? x[i + k] : lows[k];
+    highs[k] = x[i + k] > highs[k] ? x[i + k] : highs[k];
+  }
+  for (int k = 0; k < kLanes; k++) {
+    *low = lows[k] < *low ? lows[k] : *low;
+    *high = highs[k] > *high ? highs[k] : *high;
+  }
+}
+
+}  // namespace
+
+const QuantizeLoops quantize_loops = {
+    {quantize<uint8_t>, quantize<int8_t>, quantize<int16_t>, quantize<int32_t>},
+    {dequantize<uint8_t>, dequantize<int8_t>, dequantize<int16_t>, dequantize<int32_t>},
+    fake_quantize,
+    fake_quantize_backward,
+    extend_range,
+};
+
+}  // namespace argand::quant::ARGAND_NAMESPACE(ARGAND_TIER)
