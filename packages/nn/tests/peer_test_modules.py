@@ -1,4 +1,4 @@
-"""Modules, losses and optimizers against PyTorch, from equal weights and inputs."""
+"""Modules and losses against PyTorch, from equal weights and inputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import torch
 import argand_aten as aten
 import argand_nn as nn
 import argand_nn.functional as F
-import argand_nn.optim as optim
 
 RNG = np.random.default_rng(0)
 
@@ -288,96 +287,6 @@ def test_pad(mode):
     if mode == "constant":
         close(F.pad(x, (-1, 2), value=3.0), torch.nn.functional.pad(tx, (-1, 2), value=3.0))
         close(F.pad(x, (-1, -2)), torch.nn.functional.pad(tx, (-1, -2)))
-
-
-OPTIMIZERS = [
-    ("SGD", {"lr": 0.05}),
-    ("SGD", {"lr": 0.05, "momentum": 0.9}),
-    ("SGD", {"lr": 0.05, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
-    ("SGD", {"lr": 0.05, "momentum": 0.9, "dampening": 0.2, "maximize": True}),
-    ("Adam", {"lr": 0.01}),
-    ("Adam", {"lr": 0.01, "weight_decay": 0.1, "amsgrad": True}),
-    ("AdamW", {"lr": 0.01, "weight_decay": 0.1}),
-    ("AdamW", {"lr": 0.01, "amsgrad": True, "maximize": True, "betas": (0.8, 0.95)}),
-]
-
-
-@pytest.mark.parametrize("case", OPTIMIZERS, ids=str)
-@pytest.mark.parametrize("fused", [None, False, True])
-def test_optimizer(case, fused):
-    name, options = case
-    ours = nn.Sequential(nn.Linear(4, 37), nn.Tanh(), nn.Linear(37, 3))
-    theirs = torch.nn.Sequential(torch.nn.Linear(4, 37), torch.nn.Tanh(), torch.nn.Linear(37, 3))
-    copy_weights(ours, theirs)
-    step = getattr(optim, name)(ours.parameters(), fused=fused, **options)
-    their_step = getattr(torch.optim, name)(theirs.parameters(), foreach=False, **options)
-    for _ in range(10):
-        x, tx = both(normal(8, 4))
-        for model, optimizer, data in ((ours, step, x), (theirs, their_step, tx)):
-            optimizer.zero_grad()
-            out = model(data)
-            (out * out).mean().backward()
-            optimizer.step()
-    for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
-        close(mine, other, rtol=1e-4, atol=2e-6)
-
-
-SCHEDULERS = {
-    "lambda": lambda m, o: m.LambdaLR(o, lambda e: 0.9**e),
-    "multiplicative": lambda m, o: m.MultiplicativeLR(o, lambda e: 0.9),
-    "step": lambda m, o: m.StepLR(o, 3),
-    "multi step": lambda m, o: m.MultiStepLR(o, [3, 3, 10]),
-    "exponential": lambda m, o: m.ExponentialLR(o, 0.9),
-    "constant": lambda m, o: m.ConstantLR(o, 0.5, 4),
-    "linear": lambda m, o: m.LinearLR(o, 0.5, 1.0, 4),
-    "polynomial": lambda m, o: m.PolynomialLR(o, 7, 2.0),
-    "cosine": lambda m, o: m.CosineAnnealingLR(o, 7, 0.01),
-    "warm restarts": lambda m, o: m.CosineAnnealingWarmRestarts(o, 3, 2, 0.01),
-    "one cycle": lambda m, o: m.OneCycleLR(o, 1.0, 41),
-    "one cycle, three phases": lambda m, o: m.OneCycleLR(
-        o, 1.0, 41, three_phase=True, anneal_strategy="linear"
-    ),
-    "sequential": lambda m, o: m.SequentialLR(
-        o,
-        [m.LinearLR(o, 0.1, 1.0, 5), m.CosineAnnealingLR(o, 20), m.ExponentialLR(o, 0.9)],
-        [5, 25],
-    ),
-    "chained": lambda m, o: m.ChainedScheduler([m.ConstantLR(o, 0.1, 3), m.ExponentialLR(o, 0.9)]),
-}
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", SCHEDULERS)
-@pytest.mark.parametrize("optimizer", ["SGD", "AdamW"])
-def test_scheduler(name, optimizer):
-    def run(library, parameter):
-        options = {"momentum": 0.9} if optimizer == "SGD" else {}
-        chosen = getattr(library, optimizer)([parameter], lr=0.1, **options)
-        scheduler = SCHEDULERS[name](library.lr_scheduler, chosen)
-        rows = []
-        for _ in range(40):
-            group = chosen.param_groups[0]
-            rows.append([group["lr"], group.get("momentum", 0.0), *group.get("betas", ())])
-            assert scheduler.get_last_lr() == [group["lr"]]
-            chosen.step()
-            scheduler.step()
-        return rows
-
-    ours = run(optim, nn.Parameter(aten.ones(2)))
-    theirs = run(torch.optim, torch.nn.Parameter(torch.ones(2)))
-    np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
-
-
-def test_reduce_on_plateau():
-    a = optim.SGD([nn.Parameter(aten.ones(2))], lr=0.1)
-    b = torch.optim.SGD([torch.nn.Parameter(torch.ones(2))], lr=0.1)
-    options = {"patience": 2, "cooldown": 1, "min_lr": 1e-5}
-    ours = optim.lr_scheduler.ReduceLROnPlateau(a, **options)
-    theirs = torch.optim.lr_scheduler.ReduceLROnPlateau(b, **options)
-    for epoch in range(30):
-        ours.step(max(5, 20 - epoch))
-        theirs.step(max(5, 20 - epoch))
-        assert a.param_groups[0]["lr"] == pytest.approx(b.param_groups[0]["lr"], rel=1e-9)
 
 
 def test_clipping():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argand.optim import lr_scheduler
-from argand_nn.optim import SGD, Adam, AdamW, Optimizer
-
-__all__ = ["SGD", "Adam", "AdamW", "Optimizer", "lr_scheduler"]
+from argand.optim import lr_scheduler, swa_utils
+from argand_nn.optim import *  # noqa: F403
+from argand_nn.optim import __all__ as __all__

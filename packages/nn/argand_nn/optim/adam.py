@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import argand_aten as aten
-from argand_autograd import no_grad
-from argand_c10 import Tensor, float32
-from argand_nn.optim.optimizer import (
-    Closure,
-    Optimizer,
-    ParamsT,
-    check_options,
-    run_closure,
-    split_for_fused,
+from argand_c10 import Tensor
+from argand_nn.optim.loop import (
+    LoopOptimizer,
+    average,
+    average_square,
+    count_step,
+    learning_rate,
+    move_ratio,
+    new_step,
+    root,
+    with_decay,
 )
+from argand_nn.optim.optimizer import ParamsT, check_options, split_for_fused
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
 __all__ = ["Adam", "AdamW"]
 
 
-class Adam(Optimizer):
+class Adam(LoopOptimizer):
     """Adam (Kingma and Ba, 2014).
 
     Args:
@@ -35,8 +37,8 @@ class Adam(Optimizer):
         amsgrad: divide by the largest running mean so far (Reddi et al., 2018).
         foreach: accepted, without effect.
         maximize: go up the gradient instead of down.
-        capturable: must be False.
-        differentiable: must be False.
+        capturable: keep step counts beside the parameters, for CUDA graphs.
+        differentiable: record the step for autograd.
         fused: update all dense floating-point tensors in one operator; None does so where possible.
         decoupled_weight_decay: shrink parameters by lr * weight_decay, apart from gradients.
     """
@@ -44,7 +46,7 @@ class Adam(Optimizer):
     def __init__(
         self,
         params: ParamsT,
-        lr: float = 1e-3,
+        lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -64,8 +66,7 @@ class Adam(Optimizer):
             beta2=(betas[1], 0 <= betas[1] < 1, "one in [0, 1)"),
             eps=(eps, eps >= 0, "at least 0"),
             weight_decay=(weight_decay, weight_decay >= 0, "at least 0"),
-            capturable=(capturable, not capturable, "False"),
-            differentiable=(differentiable, not differentiable, "False"),
+            differentiable=(differentiable, not (differentiable and fused), "False with fused"),
         )
         defaults = {
             "lr": lr,
@@ -82,36 +83,29 @@ class Adam(Optimizer):
         }
         super().__init__(params, defaults)
 
-    @no_grad()
-    def step(self, closure: Closure | None = None) -> Any:
-        """Change the parameters by their gradients; see `Optimizer.step`."""
-        loss = run_closure(closure)
-        for group in self.param_groups:
-            params = [p for p in group["params"] if p.grad is not None]
-            together, loop = split_for_fused(params, group["fused"], type(self).__name__)
+    def _step_group(self, params: list[Tensor], group: dict[str, Any]) -> None:
+        together, loop = split_for_fused(params, _fused(group), type(self).__name__)
+        if together:
             for p in together:
-                self._init_state(p, group["amsgrad"], fused=True)
-            for p in loop:
-                self._init_state(p, group["amsgrad"], fused=False)
-            if together:
-                self._step_fused(together, group)
-            for p in loop:
-                self._step_one(p, group)
-        return loss
+                self._count_at(p, p.device, group)
+            self._step_fused(together, group)
+        for p in loop:
+            self._count_at(p, p.device if group["capturable"] else "cpu", group)
+            self._update_one(p, group)
 
-    def _init_state(self, parameter: Tensor, amsgrad: bool, fused: bool) -> None:
+    def init_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        names = ["exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else [])]
+        return {
+            "step": new_step(parameter, group),
+            **{name: aten.zeros_like(parameter) for name in names},
+        }
+
+    def _count_at(self, parameter: Tensor, place: Any, group: dict[str, Any]) -> None:
+        """Keep the step count where it is needed: a fused step may skip itself without asking the CPU."""
         state = self.state[parameter]
-        # Beside the parameter where a fused step counts: it may skip itself without asking the CPU.
-        place = parameter.device if fused else "cpu"
-        if state:
-            state["step"] = state["step"].to(device=place)
-            return
-        like = parameter.detach()
-        state["step"] = aten.zeros((), dtype=float32, device=place)
-        state["exp_avg"] = aten.zeros_like(like)
-        state["exp_avg_sq"] = aten.zeros_like(like)
-        if amsgrad:
-            state["max_exp_avg_sq"] = aten.zeros_like(like)
+        if not state:
+            state.update(self.init_state(parameter.detach(), group))
+        state["step"] = state["step"].to(device=place)
 
     def _step_fused(self, params: list[Tensor], group: dict[str, Any]) -> None:
         states = [self.state[p] for p in params]
@@ -137,28 +131,35 @@ class Adam(Optimizer):
             found_inf=self.found_inf,
         )
 
-    def _step_one(self, parameter: Tensor, group: dict[str, Any]) -> None:
-        state = self.state[parameter]
-        lr, eps, decay = float(group["lr"]), float(group["eps"]), float(group["weight_decay"])
+    def update(
+        self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> None:
+        lr, decay = learning_rate(group), group["weight_decay"]
         beta1, beta2 = group["betas"]
-        state["step"].add_(1)
-        step = float(state["step"])
-        grad = -parameter.grad if group["maximize"] else parameter.grad
-        if decay != 0:
-            if group["decoupled_weight_decay"]:
+        step = count_step(state, group)
+        if group["decoupled_weight_decay"]:
+            if decay != 0:
                 parameter.mul_(1 - lr * decay)
-            else:
-                grad = grad + decay * parameter
+        else:
+            grad = with_decay(parameter, grad, group)
         mean, square = state["exp_avg"], state["exp_avg_sq"]
-        mean.mul_(beta1).add_(grad, alpha=1 - beta1)
-        square.mul_(beta2).add_(grad * grad, alpha=1 - beta2)
+        average(mean, grad, beta1)
+        average_square(square, grad, beta2)
         if group["amsgrad"]:
             largest = state["max_exp_avg_sq"]
             largest.copy_(aten.maximum(largest, square))
             square = largest
         # Both running means start at 0; these factors take that bias out.
-        denominator = aten.sqrt(square) / math.sqrt(1 - beta2**step) + eps
-        parameter.sub_(mean / denominator * (lr / (1 - beta1**step)))
+        denominator = aten.sqrt(square) / root(1 - beta2**step) + group["eps"]
+        move_ratio(parameter, mean, denominator, lr / (1 - beta1**step))
+
+
+def _fused(group: dict[str, Any]) -> bool | None:
+    """Whether to fuse: the operator records nothing for autograd and takes rates as numbers."""
+    by_tensors = group["differentiable"] or (
+        group["capturable"] and isinstance(group["lr"], Tensor)
+    )
+    return False if by_tensors and not group["fused"] else group["fused"]
 
 
 class AdamW(Adam):
@@ -170,7 +171,7 @@ class AdamW(Adam):
     def __init__(
         self,
         params: ParamsT,
-        lr: float = 1e-3,
+        lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 1e-2,

@@ -121,7 +121,7 @@ class Optimizer:
                 raise TypeError(
                     f"{name}: got {type(member).__name__}, expected parameters (Tensors)"
                 )
-            if not (member.is_leaf or member.retains_grad):
+            if not (member.is_leaf or member.retains_grad or self.defaults.get("differentiable")):
                 raise ValueError(
                     f"{name}: got a tensor computed from others, expected a leaf; optimize what it "
                     "was computed from"

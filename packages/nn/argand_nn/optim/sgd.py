@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import argand_aten as aten
-from argand_autograd import no_grad
+from argand_autograd import set_grad_enabled
 from argand_c10 import Tensor
 from argand_nn.optim.optimizer import (
     Closure,
@@ -33,14 +33,14 @@ class SGD(Optimizer):
         nesterov: look ahead by the momentum.
         maximize: go up the gradient instead of down.
         foreach: accepted, without effect.
-        differentiable: must be False.
+        differentiable: record the step for autograd.
         fused: update all dense floating-point tensors in one operator; None does so where possible.
     """
 
     def __init__(
         self,
         params: ParamsT,
-        lr: float = 1e-3,
+        lr: float | Tensor = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
         weight_decay: float = 0,
@@ -56,7 +56,7 @@ class SGD(Optimizer):
             lr=(lr, float(lr) >= 0, "at least 0"),
             momentum=(momentum, momentum >= 0, "at least 0"),
             weight_decay=(weight_decay, weight_decay >= 0, "at least 0"),
-            differentiable=(differentiable, not differentiable, "False"),
+            differentiable=(differentiable, not (differentiable and fused), "False with fused"),
             nesterov=(
                 nesterov,
                 not nesterov or (momentum > 0 and dampening == 0),
@@ -76,22 +76,23 @@ class SGD(Optimizer):
         }
         super().__init__(params, defaults)
 
-    @no_grad()
     def step(self, closure: Closure | None = None) -> Any:
         """Change the parameters by their gradients; see `Optimizer.step`."""
-        loss = run_closure(closure)
-        for group in self.param_groups:
-            params = [p for p in group["params"] if p.grad is not None]
-            together, loop = split_for_fused(params, group["fused"], "SGD")
-            if together:
-                self._step_fused(together, group)
-            for p in loop:
-                self._step_one(p, group)
+        with set_grad_enabled(self.defaults["differentiable"]):
+            loss = run_closure(closure)
+            for group in self.param_groups:
+                params = [p for p in group["params"] if p.grad is not None]
+                fused = False if group["differentiable"] else group["fused"]
+                together, loop = split_for_fused(params, fused, "SGD")
+                if together:
+                    self._step_fused(together, group)
+                for p in loop:
+                    self._step_one(p, group)
         return loss
 
     def _step_fused(self, params: list[Tensor], group: dict[str, Any]) -> None:
         with_momentum = group["momentum"] != 0
-        started = [self.state[p].get("momentum_buffer") is not None for p in params]
+        started = [with_momentum and "momentum_buffer" in self.state[p] for p in params]
         for is_first_step in (False, True) if with_momentum else (False,):
             chosen = [
                 p
@@ -126,7 +127,7 @@ class SGD(Optimizer):
             state = self.state[parameter]
             buffer = state.get("momentum_buffer")
             if buffer is None:
-                buffer = state["momentum_buffer"] = grad.detach().clone()
+                buffer = state["momentum_buffer"] = grad.clone()
             else:
                 buffer.mul_(group["momentum"]).add_(grad, alpha=1 - group["dampening"])
             grad = grad + group["momentum"] * buffer if group["nesterov"] else buffer

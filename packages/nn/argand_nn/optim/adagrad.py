@@ -1,0 +1,98 @@
+"""Adagrad."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import argand_aten as aten
+from argand_c10 import Tensor
+from argand_nn.optim.loop import (
+    LoopOptimizer,
+    count_step,
+    learning_rate,
+    move_ratio,
+    new_step,
+    with_decay,
+)
+from argand_nn.optim.optimizer import ParamsT, check_options
+
+# Compilers run these functions as they are.
+__argand_plain__ = True
+__all__ = ["Adagrad"]
+
+
+class Adagrad(LoopOptimizer):
+    """Adagrad (Duchi et al., 2011): divides gradients by the root of the sum of their squares.
+
+    Args:
+        params: parameters or groups of them.
+        lr: learning rate.
+        lr_decay: the rate is divided by 1 + steps before * lr_decay.
+        weight_decay: factor of the parameter added to its gradient.
+        initial_accumulator_value: where the sums of squares begin.
+        eps: added to the denominator.
+        foreach: accepted, without effect.
+        maximize: go up the gradient instead of down.
+        differentiable: record the step for autograd.
+        fused: accepted, without effect.
+    """
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        start = initial_accumulator_value
+        check_options(
+            "Adagrad",
+            lr=(lr, float(lr) >= 0, "at least 0"),
+            lr_decay=(lr_decay, lr_decay >= 0, "at least 0"),
+            weight_decay=(weight_decay, weight_decay >= 0, "at least 0"),
+            initial_accumulator_value=(start, start >= 0, "at least 0"),
+            eps=(eps, eps >= 0, "at least 0"),
+        )
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": start,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                self.state[parameter] = self.init_state(parameter.detach(), group)
+
+    @property
+    def _step_supports_amp_scaling(self) -> bool:
+        return False
+
+    def init_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        start = group["initial_accumulator_value"]
+        value = complex(start, start) if parameter.is_complex() else start
+        return {
+            "step": new_step(parameter, group),
+            "sum": aten.full_like(parameter, value),
+        }
+
+    def update(
+        self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> None:
+        step = count_step(state, group)
+        grad = with_decay(parameter, grad, group)
+        rate = learning_rate(group) / (1 + (step - 1) * group["lr_decay"])
+        state["sum"].addcmul_(grad, grad, value=1)
+        move_ratio(parameter, grad, aten.sqrt(state["sum"]) + group["eps"], rate)

@@ -1,0 +1,89 @@
+"""Adamax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import argand_aten as aten
+from argand_c10 import Tensor
+from argand_nn.optim.loop import (
+    LoopOptimizer,
+    average,
+    count_step,
+    learning_rate,
+    move_ratio,
+    new_step,
+    with_decay,
+)
+from argand_nn.optim.optimizer import ParamsT, check_options
+
+# Compilers run these functions as they are.
+__argand_plain__ = True
+__all__ = ["Adamax"]
+
+
+class Adamax(LoopOptimizer):
+    """Adam by the infinity norm (Kingma and Ba, 2014).
+
+    Args:
+        params: parameters or groups of them.
+        lr: learning rate.
+        betas: decay of the running mean of the gradient and of its running maximum.
+        eps: added to the gradient's size.
+        weight_decay: factor of the parameter added to its gradient.
+        foreach: accepted, without effect.
+        maximize: go up the gradient instead of down.
+        differentiable: record the step for autograd.
+        capturable: keep step counts beside the parameters, for CUDA graphs.
+    """
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        check_options(
+            "Adamax",
+            lr=(lr, float(lr) >= 0, "at least 0"),
+            beta1=(betas[0], 0 <= betas[0] < 1, "one in [0, 1)"),
+            beta2=(betas[1], 0 <= betas[1] < 1, "one in [0, 1)"),
+            eps=(eps, eps >= 0, "at least 0"),
+            weight_decay=(weight_decay, weight_decay >= 0, "at least 0"),
+        )
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def init_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "step": new_step(parameter, group),
+            "exp_avg": aten.zeros_like(parameter),
+            "exp_inf": aten.zeros_like(parameter),
+        }
+
+    def update(
+        self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> None:
+        beta1, beta2 = group["betas"]
+        step = count_step(state, group)
+        grad = with_decay(parameter, grad, group)
+        average(state["exp_avg"], grad, beta1)
+        largest = state["exp_inf"]
+        largest.copy_(aten.maximum(largest * beta2, aten.abs(grad) + group["eps"]))
+        move_ratio(parameter, state["exp_avg"], largest, learning_rate(group) / (1 - beta1**step))

@@ -1,0 +1,131 @@
+"""`LoopOptimizer`: optimizers that update one parameter after the other by operators on tensors.
+
+Their formulas take numbers and 0-d tensors alike. A step count is a number in Python, except with
+`capturable` or `differentiable`: then it stays a tensor beside its parameter, so that a CUDA graph
+replays the counting, or autograd sees it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import argand_aten as aten
+from argand_autograd import set_grad_enabled
+from argand_c10 import Tensor, float32
+from argand_nn.optim.optimizer import Closure, Optimizer, run_closure
+
+# Compilers run these functions as they are.
+__argand_plain__ = True
+__all__ = ["LoopOptimizer", "Number"]
+
+Number = float | Tensor
+
+
+class LoopOptimizer(Optimizer):
+    """A subclass defines `init_state` and `update`."""
+
+    def init_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        """The state of a parameter before its first update."""
+        raise NotImplementedError(
+            f"{type(self).__name__}.init_state: not defined; a LoopOptimizer must define it"
+        )
+
+    def update(
+        self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> None:
+        """Change `parameter` and the tensors of `state` in place; complex ones come as pairs of reals."""
+        raise NotImplementedError(
+            f"{type(self).__name__}.update: not defined; a LoopOptimizer must define it"
+        )
+
+    def step(self, closure: Closure | None = None) -> Any:
+        """Change the parameters by their gradients; see `Optimizer.step`."""
+        with set_grad_enabled(self.defaults.get("differentiable", False)):
+            loss = run_closure(closure)
+            for group in self.param_groups:
+                self._step_group([p for p in group["params"] if p.grad is not None], group)
+        return loss
+
+    def _step_group(self, params: list[Tensor], group: dict[str, Any]) -> None:
+        for parameter in params:
+            self._update_one(parameter, group)
+
+    def _update_one(self, parameter: Tensor, group: dict[str, Any]) -> None:
+        state = self.state[parameter]
+        if not state:
+            state.update(self.init_state(parameter.detach(), group))
+        elif group.get("differentiable"):
+            # The graph of the steps before keeps the tensors that it read.
+            state.update({k: v.clone() for k, v in state.items()})
+        grad = -parameter.grad if group["maximize"] else parameter.grad
+        if parameter.is_complex():
+            views = {key: _as_real(value) for key, value in state.items()}
+            self.update(_as_real(parameter), _as_real(grad), views, group)
+        else:
+            self.update(parameter, grad, state, group)
+
+
+def _as_real(value: Any) -> Any:
+    return aten.view_as_real(value) if isinstance(value, Tensor) and value.is_complex() else value
+
+
+def new_step(parameter: Tensor, group: dict[str, Any]) -> Tensor:
+    """A step count of 0: on the CPU, or beside the parameter where it must not be read."""
+    place = parameter.device if group.get("capturable") else "cpu"
+    return aten.zeros((), dtype=float32, device=place)
+
+
+def count_step(state: dict[str, Any], group: dict[str, Any]) -> Number:
+    """The count of this step, beginning with 1; a tensor where the group's options ask for it."""
+    step = state["step"]
+    step.add_(1)
+    return step if stays_on_device(group) else float(step)
+
+
+def stays_on_device(group: dict[str, Any]) -> bool:
+    """Whether the group's scalars stay tensors."""
+    return bool(group.get("capturable") or group.get("differentiable"))
+
+
+def learning_rate(group: dict[str, Any]) -> Number:
+    """The group's rate; a tensor where the group's options ask for it and it is one."""
+    lr = group["lr"]
+    return lr if isinstance(lr, Tensor) and stays_on_device(group) else float(lr)
+
+
+def with_decay(parameter: Tensor, grad: Tensor, group: dict[str, Any]) -> Tensor:
+    """The gradient with that of weight_decay / 2 * parameter**2."""
+    decay = group["weight_decay"]
+    return grad if decay == 0 else grad + decay * parameter
+
+
+def move(parameter: Tensor, direction: Tensor, rate: Number) -> None:
+    """parameter -= rate * direction, in place."""
+    if isinstance(rate, Tensor):
+        parameter.sub_(rate * direction)
+    else:
+        parameter.add_(direction, alpha=-rate)
+
+
+def move_ratio(parameter: Tensor, direction: Tensor, scale: Tensor, rate: Number) -> None:
+    """parameter -= rate * direction / scale, in place."""
+    if isinstance(rate, Tensor):
+        parameter.sub_(rate * direction / scale)
+    else:
+        parameter.addcdiv_(direction, scale, value=-rate)
+
+
+def root(value: Number) -> Number:
+    """Square root of a number or tensor."""
+    return aten.sqrt(value) if isinstance(value, Tensor) else math.sqrt(value)
+
+
+def average(mean: Tensor, value: Tensor, decay: float) -> None:
+    """mean = decay * mean + (1 - decay) * value, in place."""
+    mean.lerp_(value, 1 - decay)
+
+
+def average_square(mean: Tensor, value: Tensor, decay: float) -> None:
+    """mean = decay * mean + (1 - decay) * value**2, in place."""
+    mean.mul_(decay).addcmul_(value, value, value=1 - decay)
