@@ -1,0 +1,143 @@
+"""Converted programs: what they compute, and that they are programs as others."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from networks import default_quantizer, mixed, mixed_inputs, operators, quantized
+
+import argand_aten as aten
+import argand_nn as nn
+from argand_c10 import Module, Tensor, manual_seed
+from argand_export import Dim, export, load, load_package, package, save
+from argand_quant import X86InductorQuantizer, get_default_x86_inductor_quantization_config
+
+
+def same(got: Any, wanted: Any) -> None:
+    for a, b in zip(got, wanted, strict=True):
+        assert a.dtype == b.dtype and a.tolist() == b.tolist()
+
+
+def near(got: Tensor, wanted: Tensor, decibels: float) -> None:
+    noise, signal = float(((got - wanted) ** 2).sum()), float((wanted**2).sum())
+    assert 10 * np.log10(signal / noise) > decibels
+
+
+@pytest.fixture(scope="module")
+def converted() -> Any:
+    return quantized(mixed(), [mixed_inputs() for _ in range(8)], default_quantizer())
+
+
+def test_near_the_float_program(converted: Any) -> None:
+    module = mixed()
+    for _ in range(4):
+        call = mixed_inputs()
+        for got, wanted in zip(converted(*call), module(*call), strict=True):
+            near(got, wanted, 30)
+
+
+def test_weights_are_integers(converted: Any) -> None:
+    assert sorted(converted.state_dict) == ["conv1.bias", "conv2.bias", "scores.bias"]
+    weight = mixed().scores.weight.detach().numpy()
+    constants = converted.graph_module.state_dict()
+    scales = np.maximum(np.abs(weight).max(1) / np.float32(127.5), np.float32(2**-12))
+    integers = np.clip(np.rint(weight * (np.float32(1) / scales)[:, None]), -128, 127)
+    np.testing.assert_array_equal(constants["scores_weight_int8"].numpy(), integers)
+    np.testing.assert_array_equal(constants["scores_weight_scales"].numpy(), scales)
+    assert sum(n.startswith("scores_weight_int8") for n in constants) == 1  # used twice, kept once
+
+
+def test_saves_and_loads(converted: Any) -> None:
+    file = io.BytesIO()
+    save(converted, file)
+    file.seek(0)
+    again = load(file)
+    assert str(again.graph) == str(load(io.BytesIO(file.getvalue())).graph)
+    call = mixed_inputs()
+    same(again(*call), converted(*call))
+    assert len(file.getvalue()) < 64_000
+
+
+def test_packages(converted: Any, tmp_path: Path) -> None:
+    package(converted, tmp_path / "mixed.ag2p")
+    call = mixed_inputs()
+    same(load_package(tmp_path / "mixed.ag2p")(*call), converted(*call))
+
+
+def test_module_and_sizes_that_vary() -> None:
+    manual_seed(0)
+    module = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 5)).eval()
+    shapes = ({0: Dim("batch", max=64)},)
+    program = export(module, (aten.randn(3, 1, 6, 6),), dynamic_shapes=shapes)
+    calls = [(aten.randn(n, 1, 6, 6),) for n in (2, 64)]
+    converted = quantized(program, calls, default_quantizer())
+    for n in (1, 5, 64):
+        x = aten.randn(n, 1, 6, 6)
+        near(converted(x), module(x), 30)
+        same([converted.module()(x)], [converted(x)])
+    with pytest.raises(ValueError, match="batch"):
+        converted(aten.randn(65, 1, 6, 6))
+
+
+def test_movement_is_of_integers(converted: Any) -> None:
+    """Between quantize and dequantize with equal parameters nothing is left in float but the pooling."""
+    for node in converted.graph.nodes:
+        if getattr(node.target, "name", "") in ("cat", "slice", "view"):
+            assert node.meta["val"].dtype.name == "uint8"
+
+
+class Attend(Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.project = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.project(x)
+        return aten.softmax(y @ x.transpose(-1, -2), -1) @ x
+
+
+def test_matmul() -> None:
+    manual_seed(0)
+    module, calls = Attend(), [(aten.randn(2, 6, 8),) for _ in range(4)]
+    config = get_default_x86_inductor_quantization_config()
+    quantizer = X86InductorQuantizer().set_function_type_qconfig(aten.matmul, config)
+    converted = quantized(module, calls, quantizer)
+    near(converted(*calls[0]), module(*calls[0]), 25)
+
+
+def test_dynamic() -> None:
+    manual_seed(0)
+    module = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+    converted = quantized(module, [(aten.randn(3, 16),)], default_quantizer(is_dynamic=True))
+    assert sum("choose_qparams" in name for name in operators(converted)) == 2
+    for scale in (1e-3, 1.0, 1e3):  # each input has a scale of its own
+        x = aten.randn(3, 16) * scale
+        layer = module[0](x)
+        assert layer.shape == (3, 32)
+        near(converted(x), module(x), 25)
+
+
+class Counts(Module):
+    """A buffer that changes is no constant."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("calls", aten.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls.add_(1)
+        return self.layer(x) * self.calls
+
+
+def test_buffers_that_change() -> None:
+    module, x = Counts(), aten.randn(2, 4)
+    program = export(module, (x,))
+    converted = quantized(program, [(x,), (x,)], default_quantizer())
+    before = converted.state_dict["calls"].item()
+    near(converted(x), module.layer(x) * (before + 1), 30)
+    assert converted.state_dict["calls"].item() == before + 1
