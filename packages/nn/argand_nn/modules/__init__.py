@@ -16,6 +16,7 @@ from argand_nn.modules import (
     loss,
     normalization,
     pooling,
+    rnn,
     transformer,
 )
 from argand_nn.modules.activation import *  # noqa: F403
@@ -30,6 +31,7 @@ from argand_nn.modules.linear import *  # noqa: F403
 from argand_nn.modules.loss import *  # noqa: F403
 from argand_nn.modules.normalization import *  # noqa: F403
 from argand_nn.modules.pooling import *  # noqa: F403
+from argand_nn.modules.rnn import *  # noqa: F403
 from argand_nn.modules.transformer import *  # noqa: F403
 
 __all__ = ["Module"] + sorted(
@@ -47,6 +49,7 @@ __all__ = ["Module"] + sorted(
         loss,
         normalization,
         pooling,
+        rnn,
         transformer,
     )
     for name in family.__all__

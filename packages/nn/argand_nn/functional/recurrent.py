@@ -1,0 +1,128 @@
+"""Recurrent layers: cells, and their run over the steps of sequences.
+
+A state is a tuple of tensors (batch, size): (h,) or, of LSTMs, (h, c).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import argand_aten as aten
+from argand_c10 import Tensor
+from argand_nn.functional.linear_maps import linear
+
+__all__: list[str] = []
+
+State = tuple[Tensor, ...]
+
+
+class CellWeights(NamedTuple):
+    """Weights of one layer in one direction: gates are rows."""
+
+    input: Tensor
+    hidden: Tensor
+    input_bias: Tensor | None = None
+    hidden_bias: Tensor | None = None
+    projection: Tensor | None = None  # of LSTM's h, (proj_size, hidden_size)
+
+
+# (projected input of a step (batch, gates), state) -> next state
+Cell = Callable[[Tensor, State], State]
+
+
+def _plain_cell(weights: CellWeights, activation: Callable[[Tensor], Tensor]) -> Cell:
+    recurrent = weights.hidden.t()
+
+    def cell(x: Tensor, state: State) -> State:
+        return (activation(aten.addmm(x, state[0], recurrent)),)
+
+    return cell
+
+
+def _lstm_cell(weights: CellWeights) -> Cell:
+    recurrent = weights.hidden.t()
+    projection = weights.projection
+
+    def cell(x: Tensor, state: State) -> State:
+        hidden, memory = state
+        gates = aten.addmm(x, hidden, recurrent)
+        enter, keep, new, leave = aten.chunk(gates, 4, 1)
+        memory = aten.sigmoid(keep) * memory + aten.sigmoid(enter) * aten.tanh(new)
+        hidden = aten.sigmoid(leave) * aten.tanh(memory)
+        return (hidden if projection is None else linear(hidden, projection)), memory
+
+    return cell
+
+
+def _gru_cell(weights: CellWeights) -> Cell:
+    def cell(x: Tensor, state: State) -> State:
+        (hidden,) = state
+        x_reset, x_update, x_new = aten.chunk(x, 3, 1)
+        h_reset, h_update, h_new = aten.chunk(
+            linear(hidden, weights.hidden, weights.hidden_bias), 3, 1
+        )
+        update = aten.sigmoid(x_update + h_update)
+        new = aten.tanh(x_new + aten.sigmoid(x_reset + h_reset) * h_new)
+        return (new + update * (hidden - new),)
+
+    return cell
+
+
+def make_cell(mode: str, weights: CellWeights) -> Cell:
+    """The cell of a mode: LSTM, GRU, RNN_TANH or RNN_RELU."""
+    if mode == "LSTM":
+        return _lstm_cell(weights)
+    if mode == "GRU":
+        return _gru_cell(weights)
+    return _plain_cell(weights, aten.tanh if mode == "RNN_TANH" else aten.relu)
+
+
+def project_input(mode: str, input: Tensor, weights: CellWeights) -> Tensor:
+    """What the input (*, features) gives the gates, with the biases that do not depend on the state."""
+    bias = weights.input_bias
+    if bias is not None and weights.hidden_bias is not None and mode != "GRU":
+        bias = bias + weights.hidden_bias
+    return linear(input, weights.input, bias)
+
+
+def scan_steps(
+    cell: Cell, inputs: Sequence[Tensor], state: State, reverse: bool
+) -> tuple[list[Tensor], State]:
+    """Run a cell over projected inputs (batch of the step, gates), whose batches do not grow.
+
+    Returns:
+        The outputs by step, and the last state of every sequence.
+    """
+    outputs: list[Tensor] = []
+    if reverse:
+        initial, count = state, inputs[-1].shape[0]
+        state = _rows(initial, 0, count)
+        for x in reversed(inputs):
+            if x.shape[0] > count:  # these sequences end here, so they begin here
+                state = _join([state, _rows(initial, count, x.shape[0])])
+                count = x.shape[0]
+            state = cell(x, state)
+            outputs.append(state[0])
+        outputs.reverse()
+        return outputs, state
+    ended: list[State] = []
+    count = state[0].shape[0]
+    for x in inputs:
+        if x.shape[0] < count:
+            ended.insert(0, _rows(state, x.shape[0], count))
+            count = x.shape[0]
+            state = _rows(state, 0, count)
+        state = cell(x, state)
+        outputs.append(state[0])
+    return outputs, (_join([state, *ended]) if ended else state)
+
+
+def _rows(state: State, start: int, end: int) -> State:
+    if start == 0 and end == state[0].shape[0]:
+        return state
+    return tuple(part[start:end] for part in state)
+
+
+def _join(states: list[State]) -> State:
+    return tuple(aten.cat(list(parts)) for parts in zip(*states, strict=True))
