@@ -42,3 +42,47 @@ def choose_affine(x: Array, low: int, high: int, eps: float) -> tuple[np.float32
     scale = max((most - least) / np.float32(high - low), np.float32(eps))
     zero = np.clip(np.float32(low) - np.rint(least / scale), low, high)
     return np.float32(scale), int(zero)
+
+
+def product(sums: Array, factor: Array, bias: Array | None) -> Array:
+    """float32 of int64 sums [..., columns]."""
+    y = sums.astype(np.float32) * factor.astype(np.float32)
+    return y + (np.float32(0) if bias is None else bias)
+
+
+def finish(y: Array, dtype: str, scale: float = 1.0, zero_point: int = 0, relu: bool = False) -> Array:
+    """The last steps of a product: relu, then integers of `dtype`, or float32 as it is."""
+    if relu:
+        y = np.maximum(y, np.float32(0))
+    if dtype == "float32":
+        return y
+    low = 0 if dtype == "uint8" else -128
+    return quantize(y, scale, zero_point, low, low + 255)
+
+
+def linear_sums(x: Array, zero_point: int, weight: Array) -> Array:
+    """int64 [..., columns]."""
+    return (x.astype(np.int64) - zero_point) @ weight.astype(np.int64).T
+
+
+def conv_sums(
+    x: Array, zero_point: int, weight: Array, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Array:
+    """int64 [batch, columns, height, width]; padding adds nothing."""
+    centred = x.astype(np.int64) - zero_point
+    (top, left), (down, right) = padding, stride
+    centred = np.pad(centred, ((0, 0), (0, 0), (top, top), (left, left)))
+    columns, per_group, kh, kw = weight.shape
+    height = (centred.shape[2] - dilation[0] * (kh - 1) - 1) // down + 1
+    width = (centred.shape[3] - dilation[1] * (kw - 1) - 1) // right + 1
+    result = np.zeros((x.shape[0], columns, height, width), np.int64)
+    each = columns // groups
+    for g in range(groups):
+        part = centred[:, g * per_group : (g + 1) * per_group]
+        kernel = weight[g * each : (g + 1) * each].astype(np.int64)
+        for i in range(kh):
+            for j in range(kw):
+                rows = part[:, :, i * dilation[0] :: down, j * dilation[1] :: right]
+                window = rows[:, :, :height, :width]
+                result[:, g * each : (g + 1) * each] += np.einsum("nchw,oc->nohw", window, kernel[:, :, i, j])
+    return result

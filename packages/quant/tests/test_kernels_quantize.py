@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import simulation
+from tiers import lower_tiers, run_again
 
 import argand_aten as aten
 import argand_c10 as c10
 from argand_autograd import grad
-from argand_c10 import cpu
 from argand_quant import operators as ops
 
 KINDS = [
@@ -176,10 +172,6 @@ def test_bad_channels() -> None:
         ops.dequantize_per_tensor(aten.ones(3, dtype=c10.int32), 0.1, 0, 0, 255, c10.uint8)
 
 
-@pytest.mark.skipif("ARGAND_CPU_TIER" in os.environ, reason="already run for one tier")
-@pytest.mark.parametrize("tier", range(cpu.tier()))
-def test_lower_tiers(tier) -> None:
-    environment = {**os.environ, "ARGAND_CPU_TIER": str(tier)}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stdout[-2000:]
+@lower_tiers
+def test_in_a_lower_tier(tier) -> None:
+    run_again(__file__, tier)

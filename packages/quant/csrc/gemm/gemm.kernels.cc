@@ -1,0 +1,188 @@
+#if defined(ARGAND_TIER_AVX512)
+#pragma GCC target("avx512vnni")
+#endif
+
+#include "packages/quant/csrc/gemm/gemm.h"
+
+#if defined(ARGAND_TIER_AVX512) || defined(ARGAND_TIER_AVX2)
+#include <immintrin.h>
+#endif
+
+namespace argand::quant::ARGAND_NAMESPACE(ARGAND_TIER) {
+namespace {
+
+// ---- tiles -------------------------------------------------------------------------------------------------------------
+#if defined(ARGAND_TIER_AVX512)  // bytes times bytes, four at a time, into 32 bits
+
+constexpr int kRows = 6, kPanels = 4;
+
+template <int R, int V>
+void tile_of(const Tile& t) {
+  __m512i sums[R][V];
+  for (int r = 0; r < R; r++)
+    for (int v = 0; v < V; v++) sums[r][v] = _mm512_setzero_si512();
+  const int8_t* panels = t.panels;
+  const int64_t stride = t.panel_stride;
+  for (int64_t tap = 0; tap < t.n_taps; tap++) {
+    const uint8_t* rows[R];
+    for (int r = 0; r < R; r++) rows[r] = t.rows[r] + t.taps[tap];
+    for (int64_t k = 0; k < t.depth; k++, panels += kPanelStep) {
+      __m512i columns[V];
+      for (int v = 0; v < V; v++) columns[v] = _mm512_loadu_si512(panels + v * stride);
+      for (int r = 0; r < R; r++) {
+        int32_t four;
+        __builtin_memcpy(&four, rows[r] + k * kStep, 4);
+        const __m512i row = _mm512_set1_epi32(four);
+        for (int v = 0; v < V; v++) sums[r][v] = _mm512_dpbusd_epi32(sums[r][v], row, columns[v]);
+      }
+    }
+  }
+  for (int r = 0; r < R; r++)
+    for (int v = 0; v < V; v++) _mm512_storeu_si512(t.sums + r * kTileColumns + v * kPanel, sums[r][v]);
+}
+
+#elif defined(ARGAND_TIER_AVX2)  // bytes widened to 16 bits: exact, where products of bytes in 16 bits would saturate
+
+constexpr int kRows = 3, kPanels = 1;
+
+template <int R, int V>
+void tile_of(const Tile& t) {
+  static_assert(V == 1);
+  __m256i sums[R][4];  // four columns each, two sums a column
+  for (int r = 0; r < R; r++)
+    for (int v = 0; v < 4; v++) sums[r][v] = _mm256_setzero_si256();
+  const int8_t* panel = t.panels;
+  for (int64_t tap = 0; tap < t.n_taps; tap++) {
+    const uint8_t* rows[R];
+    for (int r = 0; r < R; r++) rows[r] = t.rows[r] + t.taps[tap];
+    for (int64_t k = 0; k < t.depth; k++, panel += kPanelStep) {
+      __m256i row[R];
+      for (int r = 0; r < R; r++) {
+        int32_t four;
+        __builtin_memcpy(&four, rows[r] + k * kStep, 4);
+        row[r] = _mm256_cvtepu8_epi16(_mm_set1_epi32(four));
+      }
+      for (int v = 0; v < 4; v++) {
+        const __m256i columns = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(panel + 16 * v)));
+        for (int r = 0; r < R; r++) sums[r][v] = _mm256_add_epi32(sums[r][v], _mm256_madd_epi16(row[r], columns));
+      }
+    }
+  }
+  for (int r = 0; r < R; r++)
+    for (int v = 0; v < 4; v++) {
+      int32_t parts[8];
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(parts), sums[r][v]);
+      for (int c = 0; c < 4; c++) t.sums[r * kTileColumns + 4 * v + c] = parts[2 * c] + parts[2 * c + 1];
+    }
+}
+
+#else
+
+constexpr int kRows = 2, kPanels = 1;
+
+template <int R, int V>
+void tile_of(const Tile& t) {
+  static_assert(V == 1);
+  int32_t sums[R][kPanel] = {};
+  const int8_t* panel = t.panels;
+  for (int64_t tap = 0; tap < t.n_taps; tap++)
+    for (int64_t k = 0; k < t.depth; k++, panel += kPanelStep)
+      for (int r = 0; r < R; r++) {
+        const uint8_t* row = t.rows[r] + t.taps[tap] + k * kStep;
+        for (int c = 0; c < kPanel; c++)
+          sums[r][c] += row[0] * panel[4 * c] + row[1] * panel[4 * c + 1] + row[2] * panel[4 * c + 2] + row[3] * panel[4 * c + 3];
+      }
+  for (int r = 0; r < R; r++)
+    for (int c = 0; c < kPanel; c++) t.sums[r * kTileColumns + c] = sums[r][c];
+}
+
+#endif
+
+template <int R, int V>
+inline void choose_panels(const Tile& t) {
+  if (t.n_panels == V) return tile_of<R, V>(t);
+  if constexpr (V > 1) choose_panels<R, V - 1>(t);
+}
+
+template <int R>
+inline void choose_rows(const Tile& t) {
+  if (t.n_rows == R) return choose_panels<R, kPanels>(t);
+  if constexpr (R > 1) choose_rows<R - 1>(t);
+}
+
+void tile(const Tile& t) { choose_rows<kRows>(t); }
+
+// ---- results -----------------------------------------------------------------------------------------------------------
+struct BFloat16 {
+  uint16_t bits;
+};
+
+template <class T>
+inline T stored(float y, const Finish& f) {
+  float v = __builtin_rintf(y * f.inverse) + f.zero_point;
+  v = v > f.low ? v : f.low;  // NaN becomes the lower end
+  v = v < f.high ? v : f.high;
+  return static_cast<T>(static_cast<int32_t>(v));
+}
+template <>
+inline float stored<float>(float y, const Finish&) {
+  return y;
+}
+template <>
+inline BFloat16 stored<BFloat16>(float y, const Finish&) {
+  uint32_t wide;
+  __builtin_memcpy(&wide, &y, 4);
+  const uint32_t rounded = (wide + 0x7fff + ((wide >> 16) & 1)) >> 16;
+  return {static_cast<uint16_t>(y == y ? rounded : (wide >> 16) | 0x40)};
+}
+
+template <class Other, class Out>
+void finish(const int32_t* sums, int rows, int columns, const Finish& given) {
+  const Finish f = given;  // so that stores cannot change it
+  for (int r = 0; r < rows; r++) {
+    const int32_t* __restrict row = sums + r * kTileColumns;
+    const int32_t term = f.row_term ? f.row_term[r] : 0;
+    Out* __restrict out = static_cast<Out*>(f.out) + r * f.out_stride;
+#pragma GCC ivdep
+    for (int c = 0; c < columns; c++) {
+      const uint32_t sum = static_cast<uint32_t>(row[c]) - static_cast<uint32_t>(f.column_term[c]) - static_cast<uint32_t>(term);
+      float y = static_cast<float>(static_cast<int32_t>(sum)) * f.factor[c] + f.bias[c];
+      if constexpr (!__is_same(Other, void)) {
+        const float o = static_cast<float>(static_cast<const Other*>(f.other)[r * f.out_stride + c]);
+        y = y + (o - f.other_zero_point) * f.other_scale;
+      }
+      y = f.floor > y ? f.floor : y;  // NaN stays
+      out[c] = stored<Out>(y, f);
+    }
+  }
+}
+
+void depthwise(const uint8_t* const* rows, int n_rows, const int64_t* taps, int64_t n_taps, const int8_t* weights, int32_t* sums) {
+  for (int r = 0; r < n_rows; r++) {
+    int32_t total[kPanel] = {};
+    for (int64_t t = 0; t < n_taps; t++) {
+      const uint8_t* row = rows[r] + taps[t];
+      for (int c = 0; c < kPanel; c++) total[c] += row[c] * weights[t * kPanel + c];
+    }
+    for (int c = 0; c < kPanel; c++) sums[r * kTileColumns + c] = total[c];
+  }
+}
+
+int32_t copy_row(int64_t n, const uint8_t* __restrict from, uint8_t* __restrict to, int flip) {
+  const uint8_t mask = flip ? 0x80 : 0;
+  uint32_t sum = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const uint8_t byte = from[i] ^ mask;
+    to[i] = byte;
+    sum += byte;
+  }
+  return static_cast<int32_t>(sum);
+}
+
+}  // namespace
+
+#define ROW(Other) {finish<Other, uint8_t>, finish<Other, int8_t>, finish<Other, float>, finish<Other, BFloat16>}
+const GemmKernels gemm_kernels = {kRows, kPanels, tile, {ROW(void), ROW(uint8_t), ROW(int8_t), ROW(float)}, depthwise, copy_row};
+#undef ROW
+
+}  // namespace argand::quant::ARGAND_NAMESPACE(ARGAND_TIER)
