@@ -50,7 +50,9 @@ def product(sums: Array, factor: Array, bias: Array | None) -> Array:
     return y + (np.float32(0) if bias is None else bias)
 
 
-def finish(y: Array, dtype: str, scale: float = 1.0, zero_point: int = 0, relu: bool = False) -> Array:
+def finish(
+    y: Array, dtype: str, scale: float = 1.0, zero_point: int = 0, relu: bool = False
+) -> Array:
     """The last steps of a product: relu, then integers of `dtype`, or float32 as it is."""
     if relu:
         y = np.maximum(y, np.float32(0))
@@ -84,5 +86,7 @@ def conv_sums(
             for j in range(kw):
                 rows = part[:, :, i * dilation[0] :: down, j * dilation[1] :: right]
                 window = rows[:, :, :height, :width]
-                result[:, g * each : (g + 1) * each] += np.einsum("nchw,oc->nohw", window, kernel[:, :, i, j])
+                result[:, g * each : (g + 1) * each] += np.einsum(
+                    "nchw,oc->nohw", window, kernel[:, :, i, j]
+                )
     return result

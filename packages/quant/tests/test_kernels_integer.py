@@ -38,13 +38,17 @@ def linear(x, zero, w, w_scales, bias, dtype, scale=0.07, out_zero=3, **options)
     return result.numpy()
 
 
-def expected_linear(x, zero, w, w_scales, bias, dtype, scale=0.07, out_zero=3, relu=False, added=None) -> np.ndarray:
+def expected_linear(
+    x, zero, w, w_scales, bias, dtype, scale=0.07, out_zero=3, relu=False, added=None
+) -> np.ndarray:
     y = simulation.product(simulation.linear_sums(x, zero, w), np.float32(0.05) * w_scales, bias)
     return simulation.finish(y if added is None else y + added, dtype, scale, out_zero, relu)
 
 
 @pytest.mark.parametrize("m", [0, 1, 2, 3, 5, 6, 7, 13])
-@pytest.mark.parametrize(("n", "k"), [(1, 1), (15, 3), (16, 4), (17, 5), (64, 64), (65, 31), (100, 130), (1, 257)])
+@pytest.mark.parametrize(
+    ("n", "k"), [(1, 1), (15, 3), (16, 4), (17, 5), (64, 64), (65, 31), (100, 130), (1, 257)]
+)
 def test_linear_sizes(m, n, k) -> None:
     x, w, bias = integers(m, "uint8", m, k), integers(n, "int8", n, k), normal(n)
     for dtype in ("uint8", "int8", "float32"):
@@ -83,10 +87,14 @@ def test_linear_saturates_results() -> None:
 def test_linear_post_ops_and_layouts() -> None:
     x, w, bias = integers(1, "int8", 3, 5, 20), integers(2, "int8", 24, 20), normal(24)
     given = (x, -7, w, scales(24), bias, "uint8")
-    np.testing.assert_array_equal(linear(*given, post_op="relu"), expected_linear(*given, relu=True))
+    np.testing.assert_array_equal(
+        linear(*given, post_op="relu"), expected_linear(*given, relu=True)
+    )
     other = integers(3, "uint8", 3, 5, 24)
     added = (other.astype(np.float32) - np.float32(9)) * np.float32(0.3)
-    summed = linear(*given, other=aten.from_numpy(other), other_scale=0.3, other_zero_point=9, post_op="relu")
+    summed = linear(
+        *given, other=aten.from_numpy(other), other_scale=0.3, other_zero_point=9, post_op="relu"
+    )
     np.testing.assert_array_equal(summed, expected_linear(*given, relu=True, added=added))
     real = normal(3, 5, 24)
     summed = linear(*given, other=aten.from_numpy(real))
@@ -94,7 +102,15 @@ def test_linear_post_ops_and_layouts() -> None:
     rows = aten.from_numpy(np.ascontiguousarray(x.transpose(2, 1, 0))).permute(2, 1, 0)
     packed = ops.qlinear_prepack(aten.from_numpy(np.ascontiguousarray(w.T)).t())
     result = ops.qlinear(
-        rows, 0.05, -7, packed, aten.from_numpy(scales(24)), aten.from_numpy(bias), 0.07, 3, c10.uint8
+        rows,
+        0.05,
+        -7,
+        packed,
+        aten.from_numpy(scales(24)),
+        aten.from_numpy(bias),
+        0.07,
+        3,
+        c10.uint8,
     )
     np.testing.assert_array_equal(result.numpy(), expected_linear(*given))
 
@@ -115,7 +131,15 @@ def test_dynamic_linear(dtype) -> None:
     low, high = LIMITS[dtype]
     packed, factors = ops.qlinear_prepack(aten.from_numpy(w)), aten.from_numpy(scales(40))
     result = ops.qlinear_dynamic(
-        aten.from_numpy(x), low, high, 1e-5, DTYPES[dtype], packed, factors, aten.from_numpy(bias), c10.float32
+        aten.from_numpy(x),
+        low,
+        high,
+        1e-5,
+        DTYPES[dtype],
+        packed,
+        factors,
+        aten.from_numpy(bias),
+        c10.float32,
     )
     scale, zero = simulation.choose_affine(x, low, high, 1e-5)
     q = simulation.quantize(x, scale, zero, low, high)
@@ -123,7 +147,9 @@ def test_dynamic_linear(dtype) -> None:
     np.testing.assert_array_equal(result.numpy(), y)
     chosen = ops.choose_qparams_tensor(aten.from_numpy(x), low, high, 1e-5, DTYPES[dtype])
     given = aten.from_numpy(q.astype(dtype))
-    same = ops.qlinear_tensor(given, *chosen, packed, factors, aten.from_numpy(bias), c10.float32, post_op="relu")
+    same = ops.qlinear_tensor(
+        given, *chosen, packed, factors, aten.from_numpy(bias), c10.float32, post_op="relu"
+    )
     np.testing.assert_array_equal(same.numpy(), np.maximum(y, 0))
 
 
@@ -143,7 +169,9 @@ CONVOLUTIONS = [
 
 
 @pytest.mark.parametrize("case", CONVOLUTIONS, ids=str)
-@pytest.mark.parametrize(("dtype", "zero"), [("uint8", 0), ("uint8", 255), ("int8", -128), ("int8", 5)])
+@pytest.mark.parametrize(
+    ("dtype", "zero"), [("uint8", 0), ("uint8", 255), ("int8", -128), ("int8", 5)]
+)
 @pytest.mark.parametrize("last", [False, True])
 def test_convolutions(case, dtype, zero, last) -> None:
     batch, channels, height, width, columns, kernel, *window, groups = case
@@ -158,7 +186,9 @@ def test_convolutions(case, dtype, zero, last) -> None:
     sums = simulation.conv_sums(x, zero, w, *window, groups)
     shape = (1, columns, 1, 1)
     y = simulation.product(sums, (np.float32(0.05) * factors).reshape(shape), bias.reshape(shape))
-    result = ops.qconv2d(given, 0.05, zero, *common, 0.4, 100, c10.uint8, post_op="relu", channels_last=last)
+    result = ops.qconv2d(
+        given, 0.05, zero, *common, 0.4, 100, c10.uint8, post_op="relu", channels_last=last
+    )
     assert result.is_contiguous() or last
     np.testing.assert_array_equal(result.numpy(), simulation.finish(y, "uint8", 0.4, 100, True))
     other = integers(3, "int8", *sums.shape)
@@ -170,7 +200,16 @@ def test_convolutions(case, dtype, zero, last) -> None:
     np.testing.assert_array_equal(result.numpy(), y + added)
 
 
-@pytest.mark.parametrize("shapes", [((5, 7), (7, 9)), ((2, 3, 6, 32), (2, 3, 32, 6)), ((1, 4, 64), (1, 64, 80)), ((2, 0, 3), (2, 3, 4))], ids=str)
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((5, 7), (7, 9)),
+        ((2, 3, 6, 32), (2, 3, 32, 6)),
+        ((1, 4, 64), (1, 64, 80)),
+        ((2, 0, 3), (2, 3, 4)),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("left", ["uint8", "int8"])
 @pytest.mark.parametrize("right", ["uint8", "int8"])
 def test_products_of_activations(shapes, left, right) -> None:
@@ -180,7 +219,9 @@ def test_products_of_activations(shapes, left, right) -> None:
         y = simulation.product(sums, np.float32(0.05) * np.float32(0.02), None)
         mat2 = aten.from_numpy(np.ascontiguousarray(b.swapaxes(-1, -2))).transpose(-1, -2)
         for given in (aten.from_numpy(b), mat2):
-            result = ops.qmatmul(aten.from_numpy(a), 0.05, zeros[0], given, 0.02, zeros[1], 0.3, 7, c10.int8)
+            result = ops.qmatmul(
+                aten.from_numpy(a), 0.05, zeros[0], given, 0.02, zeros[1], 0.3, 7, c10.int8
+            )
             np.testing.assert_array_equal(result.numpy(), simulation.finish(y, "int8", 0.3, 7))
 
 
@@ -190,7 +231,9 @@ def test_embedding(dtype) -> None:
     indices = np.array([[1, 9, 0], [3, 3, 2]])
     given = (aten.from_numpy(table), aten.from_numpy(scales(10)), aten.from_numpy(zeros))
     result = ops.qembedding(*given, aten.from_numpy(indices))
-    np.testing.assert_array_equal(result.numpy(), simulation.dequantize(table, scales(10), zeros)[indices])
+    np.testing.assert_array_equal(
+        result.numpy(), simulation.dequantize(table, scales(10), zeros)[indices]
+    )
     with pytest.raises(IndexError, match=r"got index 10, expected one in 0\.\.9"):
         ops.qembedding(*given, aten.tensor([10]))
 
@@ -209,9 +252,21 @@ def test_packed_weights_are_kept_until_the_weight_changes() -> None:
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        ({"input": aten.ones(2, 20)}, c10.DTypeError, "got an input of float32, expected uint8 or int8"),
-        ({"input": aten.ones(2, 25, dtype=c10.uint8)}, c10.ShapeError, "which do not fit; pack the weight"),
-        ({"input_zero_point": 256}, ValueError, "got zero point 256, expected one in the range of uint8"),
+        (
+            {"input": aten.ones(2, 20)},
+            c10.DTypeError,
+            "got an input of float32, expected uint8 or int8",
+        ),
+        (
+            {"input": aten.ones(2, 25, dtype=c10.uint8)},
+            c10.ShapeError,
+            "which do not fit; pack the weight",
+        ),
+        (
+            {"input_zero_point": 256},
+            ValueError,
+            "got zero point 256, expected one in the range of uint8",
+        ),
         ({"input_scale": -1.0}, ValueError, "expected a positive finite number"),
         ({"output_scale": 0.0}, ValueError, "got scale 0, expected a positive"),
         ({"output_dtype": c10.int32}, c10.DTypeError, "expected uint8, int8, float32 or bfloat16"),
