@@ -63,11 +63,14 @@ void batches() {
 }
 
 void large_and_parallel() {
-  for (int threads : {1, 3}) {
-    api->set_num_threads(threads);
-    const Tensor a = matrix(150, 270, ARGAND_FLOAT32, 0), b = matrix(270, 130, ARGAND_FLOAT32, 1), ab = cpu::mm(a, b);
-    for (int64_t i = 0; i < ab.numel(); i += 7) CHECK(at(ab, i) == product(a, b, i / 130, i % 130));
-  }
+  for (int threads : {1, 3})
+    for (int dtype : {ARGAND_FLOAT32, ARGAND_BFLOAT16})
+      for (int layout = 0; layout < 4; layout++) {
+        api->set_num_threads(threads);
+        const int64_t m = 131, n = 1117, k = 783;  // more than a block of each
+        const Tensor a = matrix(m, k, dtype, layout & 1), b = matrix(k, n, dtype, layout >> 1), ab = cpu::mm(a, b);
+        for (int64_t i = 0; i < ab.numel(); i += 397) CHECK(at(ab, i) == stored(product(a, b, i / n, i % n), dtype));
+      }
 }
 
 void ignored_and_empty() {

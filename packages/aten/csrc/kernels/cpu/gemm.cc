@@ -6,6 +6,7 @@
 #include "packages/aten/csrc/kernels/cpu/blas.h"
 #include "packages/aten/csrc/kernels/cpu/cast.h"
 #include "packages/aten/csrc/kernels/cpu/epilogue.h"
+#include "packages/aten/csrc/kernels/cpu/gemm_bf16.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
 
@@ -204,9 +205,21 @@ struct Widened {
   }
 };
 
+// False if the processor cannot or the product is too small to pack its matrices for it.
+bool gemm_bf16(int64_t m, int64_t n, int64_t k, double alpha, const Matrix& a, const Matrix& b, double beta, uint16_t* c, int64_t ldc, bool serial) {
+  Operand2d layout;
+  if (!has_bf16_dots() || k == 0 || m * n * k < kSmallProduct || !blas_layout(a, m, k, &layout) || !blas_layout(b, k, n, &layout)) return false;
+  auto part = [](const Matrix& x, int64_t row, int64_t col) { return Bf16Matrix{at<uint16_t>(x, row, col), x.row_stride, x.col_stride}; };
+  for_tiles(m, n, k, serial, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {
+    gemm_bf16(rows, cols, k, static_cast<float>(alpha), part(a, i, 0), part(b, 0, j), static_cast<float>(beta), c + i * ldc + j, ldc);
+  });
+  return true;
+}
+
 // 16-bit floats: widened as a whole, multiplied in float32, rounded once.
 void gemm_half(int dtype, int64_t m, int64_t n, int64_t k, double alpha, const Matrix& a, const Matrix& b, double beta, uint16_t* c, int64_t ldc,
                bool serial) {
+  if (dtype == ARGAND_BFLOAT16 && gemm_bf16(m, n, k, alpha, a, b, beta, c, ldc, serial)) return;
   const Widened x(dtype, a, m, k, serial), y(dtype, b, k, n, serial);
   Scratch<float> sum(m * n);
   if (beta != 0)
