@@ -21,6 +21,7 @@ MILLION = 1 << 20
 class Case:
     """One measurement.
 
+    `group`: cases of one group are judged by the geometric mean of their ratios.
     `traffic`: bytes that a call must move, where it is compared with a copy's bandwidth. `device`: where the call's work
     is queued, unless it is done when the call returns.
     """
@@ -32,6 +33,7 @@ class Case:
     traffic: int = 0
     bandwidth_target: float = 0.0
     device: str = "cpu"
+    group: str = ""
 
 
 def _tiny(requires_grad: bool) -> Callable[[ModuleType], Names]:
@@ -45,8 +47,10 @@ def _tiny(requires_grad: bool) -> Callable[[ModuleType], Names]:
             "x": x,
             "y": y,
             "layer": layer,
+            "linear": torch.nn.functional.linear,
             "seed": torch.ones(4, 4),
             "view_seed": torch.ones(16),
+            "row_seed": torch.ones(4),
         }
 
     return set_up
@@ -58,60 +62,135 @@ def _tiny_cases() -> list[Case]:
         "add": "x + y",
         "mul": "x * y",
         "view": "x.view(16)",
+        "indexing": "x[1]",
+        "linear": "linear(x, y)",
         "linear layer": "layer(x)",
     }.items():
-        cases.append(Case(f"tiny {name}", call, _tiny(False), 0.6))
-        cases.append(Case(f"tiny {name}, with gradient", call, _tiny(True), 0.6))
-        seed = "view_seed" if name == "view" else "seed"
+        cases.append(Case(f"tiny {name}", call, _tiny(False), 0.4))
+        cases.append(Case(f"tiny {name}, with gradient", call, _tiny(True), 0.4))
+        seed = {"view": "view_seed", "indexing": "row_seed"}.get(name, "seed")
         backward = f"({call}).backward({seed})"
-        cases.append(Case(f"tiny {name}, forward and backward", backward, _tiny(True), 0.6))
-    return cases
+        cases.append(Case(f"tiny {name}, forward and backward", backward, _tiny(True), 0.4))
+    cases.append(Case("tiny add_", "x.add_(y)", _tiny(False), 0.4))
+    return [*cases, Case("MLP of 12 tiny layers, backward", "step()", _tiny_mlp, 0.5)]
 
 
-def _vectors(n: int) -> Callable[[ModuleType], Names]:
-    return lambda torch: {"x": torch.randn(n), "y": torch.randn(n)}
+def _tiny_mlp(torch: ModuleType) -> Names:
+    """Overhead alone: gradients of 24 parameters of 8 x 8 and 8 elements."""
+    nn: Any = torch.nn
+    layers = [layer for _ in range(12) for layer in (nn.Linear(8, 8), nn.Tanh())]
+    network, x = nn.Sequential(*layers), torch.randn(4, 8)
+    loss = network(x).sum()
+    return {"step": lambda: loss.backward(retain_graph=True)}
 
 
-def _rows(torch: ModuleType) -> Names:
-    return {
-        "x": torch.randn(1024, 1024),
-        "F": torch.nn.functional,
-        "weight": torch.randn(1024),
-        "bias": torch.randn(1024),
-    }
+def _rows(rows: int, dtype: str) -> Callable[[ModuleType], Names]:
+    """`rows` rows of 1,024 elements, and what the calls below read with them."""
 
-
-def _million_cases() -> list[Case]:
-    calls = {
-        "gelu": "F.gelu(x)",
-        "softmax": "F.softmax(x, dim=-1)",
-        "layer_norm": "F.layer_norm(x, (1024,), weight, bias)",
-        "sum": "x.sum()",
-    }
-    return [Case(f"{name} of 1 M", call, _rows, 1.0) for name, call in calls.items()]
-
-
-def _gemm(n: int) -> Case:
     def set_up(torch: ModuleType) -> Names:
-        return {"x": torch.randn(n, n), "y": torch.randn(n, n)}
-
-    return Case(f"gemm {n}", "x @ y", set_up, 0.6)
-
-
-def _conv(requires_grad: bool) -> Callable[[ModuleType], Names]:
-    def set_up(torch: ModuleType) -> Names:
-        x = torch.randn(8, 64, 56, 56).requires_grad_(requires_grad)
-        weight = torch.randn(64, 64, 3, 3).requires_grad_(requires_grad)
-        seed = torch.ones(8, 64, 56, 56)
-        return {"conv2d": torch.nn.functional.conv2d, "x": x, "weight": weight, "seed": seed}
+        as_dtype = {"dtype": getattr(torch, dtype)}
+        return {
+            "torch": torch,
+            "F": torch.nn.functional,
+            "x": torch.randn(rows, 1024).to(**as_dtype),
+            "y": torch.randn(rows, 1024).to(**as_dtype),
+            "weight": torch.randn(1024).to(**as_dtype),
+            "bias": torch.randn(1024).to(**as_dtype),
+            "table": torch.randn(4096, 1024).to(**as_dtype),
+            "index": torch.randint(0, 4096, (rows,)),
+        }
 
     return set_up
 
 
+def _bandwidth_cases() -> list[Case]:
+    calls = {
+        "add": "x + y",
+        "gelu": "F.gelu(x)",
+        "softmax": "F.softmax(x, dim=-1)",
+        "layer_norm": "F.layer_norm(x, (1024,), weight, bias)",
+        "sum": "x.sum()",
+        "transpose and copy": "x.t().contiguous()",
+        "cat": "torch.cat([x, y])",
+        "embedding": "F.embedding(index, table)",
+    }
+    cases = []
+    for name, call in calls.items():
+        for rows in (1024, 16384):
+            for dtype, size in {"float32": 4, "bfloat16": 2}.items():
+                # An addition reads two tensors and writes one: what a copy of one and a half times a tensor moves.
+                compared = name == "add" and rows == 16384
+                case = Case(
+                    f"{name} of {rows // 1024} M, {dtype}",
+                    call,
+                    _rows(rows, dtype),
+                    0.8,
+                    traffic=3 * size * rows * 1024 if compared else 0,
+                    bandwidth_target=0.85 if compared else 0.0,
+                )
+                cases.append(case)
+    return cases
+
+
+def _gemm(n: int, dtype: str, target: float) -> Case:
+    def set_up(torch: ModuleType) -> Names:
+        return {name: torch.randn(n, n).to(dtype=getattr(torch, dtype)) for name in "xy"}
+
+    return Case(f"gemm {n}, {dtype}", "x @ y", set_up, target)
+
+
+# Convolutions of ResNet-50 at 224 x 224: channels in and out, size of the kernel, stride, input's height and width.
+_RESNET50 = (
+    (3, 64, 7, 2, 224),
+    (64, 64, 1, 1, 56),
+    (64, 64, 3, 1, 56),
+    (64, 256, 1, 1, 56),
+    (256, 64, 1, 1, 56),
+    (256, 128, 1, 1, 56),
+    (128, 128, 3, 2, 56),
+    (256, 512, 1, 2, 56),
+    (128, 512, 1, 1, 28),
+    (512, 128, 1, 1, 28),
+    (128, 128, 3, 1, 28),
+    (512, 256, 1, 1, 28),
+    (256, 256, 3, 2, 28),
+    (512, 1024, 1, 2, 28),
+    (256, 1024, 1, 1, 14),
+    (1024, 256, 1, 1, 14),
+    (256, 256, 3, 1, 14),
+    (1024, 512, 1, 1, 14),
+    (512, 512, 3, 2, 14),
+    (1024, 2048, 1, 2, 14),
+    (512, 2048, 1, 1, 7),
+    (2048, 512, 1, 1, 7),
+    (512, 512, 3, 1, 7),
+)
+
+
+def _conv(
+    inputs: int, outputs: int, kernel: int, stride: int, size: int, requires_grad: bool = False
+) -> Case:
+    out = (size - 1) // stride + 1
+
+    def set_up(torch: ModuleType) -> Names:
+        return {
+            "conv2d": torch.nn.functional.conv2d,
+            "x": torch.randn(8, inputs, size, size).requires_grad_(requires_grad),
+            "weight": torch.randn(outputs, inputs, kernel, kernel).requires_grad_(requires_grad),
+            "seed": torch.ones(8, outputs, out, out),
+        }
+
+    call = f"conv2d(x, weight, stride={stride}, padding={kernel // 2})"
+    name = f"conv2d {inputs}x{size}x{size} to {outputs}, {kernel}x{kernel} by {stride}"
+    if requires_grad:
+        return Case(f"{name}, with backward", f"{call}.backward(seed)", set_up, 1.2)
+    return Case(name, call, set_up, 1.05, group="convolutions of ResNet-50")
+
+
 def _attention(requires_grad: bool) -> Callable[[ModuleType], Names]:
     def set_up(torch: ModuleType) -> Names:
-        q, k, v = (torch.randn(8, 4, 256, 64).requires_grad_(requires_grad) for _ in range(3))
-        seed = torch.ones(8, 4, 256, 64)
+        q, k, v = (torch.randn(8, 8, 1024, 64).requires_grad_(requires_grad) for _ in range(3))
+        seed = torch.ones(8, 8, 1024, 64)
         return {
             "attention": torch.nn.functional.scaled_dot_product_attention,
             "q": q,
@@ -127,34 +206,28 @@ def _attention_cases() -> list[Case]:
     cases = []
     for name, option in {"attention": "", "causal attention": ", is_causal=True"}.items():
         call = f"attention(q, k, v{option})"
-        cases.append(Case(f"{name}, forward", call, _attention(False), 1.1))
+        cases.append(Case(f"{name}, forward", call, _attention(False), 0.9))
         backward = f"{call}.backward(seed)"
-        cases.append(Case(f"{name}, forward and backward", backward, _attention(True), 1.1))
+        cases.append(Case(f"{name}, forward and backward", backward, _attention(True), 0.9))
     return cases
 
 
-# An addition reads two tensors and writes one: what a copy of one and a half times a tensor moves.
-ADD_16M = Case(
-    "add of 16 M",
-    "x + y",
-    _vectors(16 * MILLION),
-    0.5,
-    traffic=3 * 4 * 16 * MILLION,
-    bandwidth_target=0.8,
-)
+def _optimizer(torch: ModuleType) -> Names:
+    """A step of AdamW over 10 M parameters in 100 tensors."""
+    parameters = [torch.randn(100_000).requires_grad_() for _ in range(100)]
+    for parameter in parameters:
+        parameter.grad = torch.randn(100_000)
+    return {"step": torch.optim.AdamW(parameters, fused=True).step}
+
 
 CASES: tuple[Case, ...] = (
     *_tiny_cases(),
-    ADD_16M,
-    *_million_cases(),
-    *(_gemm(n) for n in (512, 1024, 2048, 4096)),
-    Case("conv2d 8x64x56x56 3x3", "conv2d(x, weight, padding=1)", _conv(False), 1.2),
-    Case(
-        "conv2d 8x64x56x56 3x3, forward and backward",
-        "conv2d(x, weight, padding=1).backward(seed)",
-        _conv(True),
-        1.2,
-    ),
+    *_bandwidth_cases(),
+    *(_gemm(n, "float32", 0.5) for n in (512, 1024, 2048, 4096)),
+    *(_gemm(n, "bfloat16", 1.3) for n in (512, 1024, 2048, 4096)),
+    *(_conv(*shape) for shape in _RESNET50),
+    _conv(64, 64, 3, 1, 56, requires_grad=True),
     *_attention_cases(),
+    Case("AdamW step of 10 M parameters, fused", "step()", _optimizer, 0.8),
     Case("GPT training step", "step()", lambda torch: {"step": build_training_step(torch)}, 0.8),
 )

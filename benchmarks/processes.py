@@ -87,11 +87,15 @@ class Samples:
 def take_turns(
     processes: list[Process], case: str, seconds: float, least_rounds: int = 7
 ) -> dict[str, dict[str, float]]:
-    """Measures `case` in every process, in alternating rounds for about `seconds` each; summaries by namespace."""
+    """Measures `case` in every process, in alternating rounds for about `seconds` each; summaries by namespace.
+
+    `memory`: bytes of the process at its peak above those before the case.
+    """
     samples = {p.namespace: Samples() for p in processes}
+    memory = {}
     try:
         for process in processes:
-            process.ask(prepare=case)
+            memory[process.namespace] = process.ask(prepare=case)["memory"]
         begin, rounds = time.perf_counter(), 0
         while rounds < least_rounds or time.perf_counter() - begin < seconds * len(processes):
             # Every other round goes backwards, so that none is always first.
@@ -102,7 +106,7 @@ def take_turns(
     finally:
         for process in processes:
             process.ask(release=True)
-    return {name: s.summary() for name, s in samples.items()}
+    return {name: {**s.summary(), "memory": memory[name]} for name, s in samples.items()}
 
 
 def own_paths() -> list[str]:

@@ -1,7 +1,7 @@
 """One process that measures on request: `python -m benchmarks.worker NAMESPACE THREADS`.
 
 It reads one JSON object a line from standard input and answers each with one on standard output:
-{"prepare": case} -> {"calls": calls a round}; {"round": true} -> {"seconds": time of one call}; {"release": true} -> {}.
+{"prepare": case} -> {"calls": calls a round, "memory": bytes at the peak}; {"round": true} -> {"seconds": time of one call}; {"release": true} -> {}.
 NAMESPACE is a module that plays `torch`, or `copy` for a plain memory copy by THREADS threads.
 """
 
@@ -12,11 +12,13 @@ import gc
 import importlib
 import json
 import os
+import re
 import sys
 import time
 import timeit
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from benchmarks.cases import CASES
@@ -50,6 +52,23 @@ def make_copy(traffic: int, threads: int) -> Callable[[], None]:
     return copy
 
 
+def _status(name: str) -> int:
+    """A size in bytes from the kernel's account of this process."""
+    found = re.search(rf"^{name}:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.M)
+    assert found is not None
+    return int(found.group(1)) * 1024
+
+
+def reset_peak() -> int:
+    """Bytes in memory now, from which the peak is counted anew."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return _status("VmRSS")
+
+
+def peak() -> int:
+    return _status("VmHWM")
+
+
 class Worker:
     """Holds the case in preparation, as a timer and its number of calls a round."""
 
@@ -64,6 +83,7 @@ class Worker:
 
     def prepare(self, name: str) -> dict[str, Any]:
         self.release()
+        before = reset_peak()
         case = next(case for case in (*CASES, *COMPILED_CASES, *GPU_CASES) if case.name == name)
         if self.torch is None:
             self.timer = timeit.Timer(
@@ -78,7 +98,7 @@ class Worker:
             self.calls = max(
                 self.calls + 1, int(self.calls * min(10.0, 1.2 * ROUND_SECONDS / seconds))
             )
-        return {"calls": self.calls}
+        return {"calls": self.calls, "memory": max(peak() - before, 0)}
 
     def seconds(self, calls: int) -> float:
         """Of so many calls, until their work is done."""
@@ -96,6 +116,9 @@ class Worker:
     def release(self) -> dict[str, Any]:
         self.timer = None
         gc.collect()
+        if hasattr(getattr(self.torch, "cpu", None), "empty_cache"):
+            self.torch.cpu.empty_cache()  # type: ignore[union-attr]
+        ctypes.CDLL(None).malloc_trim(0)
         if self.device != "cpu":
             assert self.torch is not None
             self.torch.cuda.empty_cache()
