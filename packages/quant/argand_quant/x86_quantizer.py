@@ -121,8 +121,9 @@ class X86InductorQuantizer(Quantizer):
         self, function_type: Callable[..., Any], config: QuantizationConfig | None
     ) -> X86InductorQuantizer:
         """For calls of a function: linear, conv2d, matmul, embedding, add."""
-        name = function_type.name if isinstance(function_type, Operator) else None
-        return self._set_kind(name or getattr(function_type, "__name__", "?"), config)
+        known = isinstance(function_type, Operator)
+        name = function_type.name if known else getattr(function_type, "__name__", "?")
+        return self._set_kind(str(name), config)
 
     def set_module_type_qconfig(
         self, module_type: Callable[..., Any], config: QuantizationConfig | None
@@ -192,7 +193,8 @@ class _Annotator:
     def _layer(self, node: Node, kind: str) -> None:
         args = [a for a in node.args if isinstance(a, Node)]
         weight = next((a for a in args[:2] if is_constant(a)), None)
-        config = self.quantizer.config_of(kind, weight and weight.meta.get(CONSTANT))
+        name = weight.meta.get(CONSTANT) if weight is not None else None
+        config = self.quantizer.config_of(kind, name)
         if config is None or not all(map(is_float, args[: 1 if kind == "embedding" else 2])):
             return
         if kind == "embedding":
@@ -216,10 +218,11 @@ class _Annotator:
         if len(args) > 2 and config.bias is not None:
             specs[args[2]] = config.bias
         _annotate(node, specs)
+        result = self._fused(node, kind, activation)
         if activation is not None and not activation.is_dynamic:
-            self.results.add(self._fused(node, kind, activation))
+            self.results.add(result)
 
-    def _fused(self, node: Node, kind: str, activation: QuantizationSpec) -> Node:
+    def _fused(self, node: Node, kind: str, activation: QuantizationSpec | None) -> Node:
         """Annotate what follows a layer and is computed with it; the last such node."""
         user = sole_user(node)
         if kind == "conv2d" and user is not None and (other := _addend(user, node)) is not None:
