@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from argand_c10._C import Tensor, dtype
 from argand_c10.module_hooks import (
@@ -356,7 +356,8 @@ class Module:
             if data.device.type == parameter.device.type:
                 parameter.data = data
             else:
-                parameter = type(parameter)(data, parameter.requires_grad)
+                made = Tensor._make_subclass(type(parameter), data, parameter.requires_grad)
+                parameter = cast(Parameter, made)
                 self._parameters[name] = parameter
             if grad is not None:
                 parameter.grad = None

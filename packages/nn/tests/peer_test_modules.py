@@ -75,6 +75,12 @@ MODULES = [
     ("BatchNorm2d", (4,), {}, [(6, 4, 3, 3)]),
     ("BatchNorm2d", (4,), {"affine": False, "momentum": None}, [(6, 4, 3, 3)]),
     ("InstanceNorm2d", (4,), {"affine": True}, [(2, 4, 5, 5)]),
+    ("BatchNorm1d", (4,), {}, [(3, 4, 5)]),
+    ("BatchNorm3d", (4,), {}, [(2, 4, 2, 3, 2)]),
+    ("InstanceNorm1d", (4,), {}, [(4, 5)]),
+    ("InstanceNorm1d", (4,), {"affine": True, "track_running_stats": True}, [(3, 4, 5)]),
+    ("InstanceNorm2d", (4,), {"track_running_stats": True, "momentum": 0.3}, [(3, 4, 5, 2)]),
+    ("InstanceNorm3d", (4,), {"affine": True}, [(2, 4, 5, 2, 3)]),
     ("LayerNorm", (6,), {}, [(3, 4, 6)]),
     ("LayerNorm", ((4, 6),), {"bias": False}, [(3, 4, 6)]),
     ("RMSNorm", (6,), {"eps": 1e-6}, [(3, 4, 6)]),
@@ -134,6 +140,17 @@ MODULES = [
         [(5, 3, 8)],
     ),
     ("TransformerDecoderLayer", (8, 2, 16), {"dropout": 0.0}, [(5, 3, 8), (4, 3, 8)]),
+    ("Transformer", (8, 2, 2, 1, 16), {"dropout": 0.0}, [(5, 3, 8), (4, 3, 8)]),
+    (
+        "Transformer",
+        (8, 2, 1, 2, 16),
+        {"dropout": 0.0, "norm_first": True, "batch_first": True, "bias": False},
+        [(3, 5, 8), (3, 4, 8)],
+    ),
+    ("Hardshrink", (), {}, [(4, 5)]),
+    ("Softshrink", (0.3,), {}, [(4, 5)]),
+    ("Softmax2d", (), {}, [(2, 4, 3, 3)]),
+    ("Identity", (3,), {"unused": 1}, [(4, 5)]),
 ]
 
 
@@ -198,6 +215,10 @@ LOSSES = [
     ("HingeEmbeddingLoss", {}, "scores", "signs"),
     ("SoftMarginLoss", {}, "scores", "signs"),
     ("PoissonNLLLoss", {"full": True}, "scores", "counts"),
+    ("MultiMarginLoss", {}, "scores", "classes"),
+    ("MultiMarginLoss", {"p": 2, "margin": 0.5}, "scores", "classes"),
+    ("MultiLabelMarginLoss", {}, "scores", "label lists"),
+    ("MultiLabelSoftMarginLoss", {}, "scores", "probabilities"),
 ]
 
 
@@ -211,6 +232,12 @@ def loss_data(kind):
     if kind == "probabilities":
         scores = np.exp(normal(6, 5))
         return scores / scores.sum(1, keepdims=True)
+    if kind == "label lists":
+        lists = np.full((6, 5), -1)
+        for row in lists:
+            count = RNG.integers(0, 6)
+            row[:count] = RNG.permutation(5)[:count]
+        return lists
     if kind == "signs":
         return np.sign(normal(6, 5))
     if kind == "counts":
@@ -218,7 +245,14 @@ def loss_data(kind):
     return normal(6, 5)
 
 
-WEIGHTED = ("CrossEntropyLoss", "NLLLoss", "BCELoss", "BCEWithLogitsLoss")
+WEIGHTED = (
+    "CrossEntropyLoss",
+    "NLLLoss",
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "MultiMarginLoss",
+    "MultiLabelSoftMarginLoss",
+)
 LOSS_CASES = [(*case, False) for case in LOSSES]
 LOSS_CASES += [(*case, True) for case in LOSSES if case[0] in WEIGHTED]
 
@@ -315,3 +349,111 @@ def test_initialiser_statistics():
         theirs = getattr(torch.nn.init, name)(torch.empty(200, 300), **args).numpy()
         np.testing.assert_allclose(ours.std(), theirs.std(), rtol=0.03)
         np.testing.assert_allclose(ours.mean(), theirs.mean(), atol=0.02)
+
+
+@pytest.mark.parametrize("cutoffs", [[4], [3, 7], [2, 4, 9]])
+@pytest.mark.parametrize("head_bias", [False, True])
+def test_adaptive_softmax(cutoffs, head_bias):
+    args = (16, 12, cutoffs, 2.0, head_bias)
+    ours = nn.AdaptiveLogSoftmaxWithLoss(*args)
+    theirs = torch.nn.AdaptiveLogSoftmaxWithLoss(*args)
+    copy_weights(ours, theirs)
+    assert repr(ours) == repr(theirs)
+    (x, tx), (y, ty) = both(normal(20, 16), True), both(np.arange(20) % 12)
+    mine, other = ours(x, y), theirs(tx, ty)
+    close(mine.output, other.output)
+    (mine.output.sum() + mine.loss).backward()
+    (other.output.sum() + other.loss).backward()
+    close(x.grad, tx.grad)
+    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+        close(a.grad, b.grad)
+    close(ours.log_prob(x), theirs.log_prob(tx))
+    assert ours.predict(x).tolist() == theirs.predict(tx).tolist()
+    close(ours(x[3], y[3]).output, theirs(tx[3], ty[3]).output)
+
+
+def test_triplets_with_a_distance():
+    (a, ta), (b, tb), (c, tc) = (both(normal(6, 5), True) for _ in range(3))
+    for options in ({}, {"swap": True, "margin": 2.0, "reduction": "none"}):
+        out = nn.TripletMarginWithDistanceLoss(
+            distance_function=lambda x, y: (x - y).abs().amax(-1), **options
+        )(a, b, c)
+        expected = torch.nn.TripletMarginWithDistanceLoss(
+            distance_function=lambda x, y: (x - y).abs().amax(-1), **options
+        )(ta, tb, tc)
+        close(out, expected)
+        default = nn.TripletMarginWithDistanceLoss(**options)(a, b, c)
+        close(default, torch.nn.TripletMarginWithDistanceLoss(**options)(ta, tb, tc))
+
+
+@pytest.mark.parametrize("out_features", [(), (4, 3)])
+def test_linear_cross_entropy(out_features):
+    settings = {"out_features": out_features, "bias": True, "label_smoothing": 0.1}
+    ours = nn.LinearCrossEntropyLoss(5, 7, **settings)
+    theirs = torch.nn.LinearCrossEntropyLoss(5, 7, **settings)
+    copy_weights(ours, theirs)
+    (x, tx), (y, ty) = both(normal(6, 5), True), both(RNG.integers(0, 7, (6, *out_features)))
+    loss, expected = ours(x, y), theirs(tx, ty)
+    close(loss, expected)
+    loss.backward()
+    expected.backward()
+    close(x.grad, tx.grad)
+    close(ours.linear.weight.grad, theirs.linear.weight.grad)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_deprecated_reductions():
+    (x, tx), (y, ty) = both(normal(4, 3)), both(normal(4, 3))
+    for average, reduce in (
+        (True, None),
+        (False, None),
+        (None, False),
+        (None, True),
+        (True, False),
+    ):
+        close(
+            F.mse_loss(x, y, average, reduce), torch.nn.functional.mse_loss(tx, ty, average, reduce)
+        )
+
+
+LAZY = [
+    ("LazyLinear", (3,), {}, (2, 5)),
+    ("LazyConv1d", (4, 3), {"stride": 2}, (2, 6, 9)),
+    ("LazyConv2d", (4, 3), {"groups": 2, "bias": False}, (2, 6, 9, 9)),
+    ("LazyBatchNorm1d", (), {}, (3, 6)),
+    ("LazyBatchNorm2d", (), {"affine": False}, (3, 6, 4, 4)),
+    ("LazyInstanceNorm1d", (), {}, (3, 6, 4)),
+    ("LazyInstanceNorm2d", (), {"track_running_stats": False}, (3, 6, 4, 4)),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", LAZY, ids=lambda c: c[0])
+def test_lazy(case):
+    name, args, kwargs, shape = case
+    ours, theirs = getattr(nn, name)(*args, **kwargs), getattr(torch.nn, name)(*args, **kwargs)
+    assert repr(ours) == repr(theirs)
+    x = normal(*shape)
+    mine, other = both(x)
+    ours(mine)
+    theirs(other)
+    assert type(ours).__name__ == type(theirs).__name__
+    if "Norm" in name:  # the first call has changed the statistics
+        for a, b in zip(ours.buffers(), theirs.buffers(), strict=True):
+            close(a, b)
+    check(ours, theirs, x)
+
+
+CONTAINERS = {
+    "sequence": lambda m: m.Sequential(m.Linear(2, 2), m.ReLU()) * 2,
+    "names": lambda m: m.ModuleDict({"a": m.Linear(2, 3), "b": m.Identity()}),
+    "list": lambda m: m.ModuleList([m.Linear(2, 2), m.Linear(2, 2), m.Tanh()]),
+}
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_containers(name):
+    ours, theirs = CONTAINERS[name](nn), CONTAINERS[name](torch.nn)
+    assert repr(ours) == repr(theirs)
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    assert len(list(ours.parameters())) == len(list(theirs.parameters()))

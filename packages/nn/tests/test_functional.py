@@ -273,6 +273,22 @@ def test_other_normalizations():
         nn.GroupNorm(2, 5)
 
 
+def test_instance_norm_statistics():
+    module = nn.InstanceNorm1d(2, momentum=0.25, affine=True, track_running_stats=True)
+    x = RNG.standard_normal((3, 2, 5)).astype(np.float32)
+    means, variances = x.mean(2).mean(0), x.var(2, ddof=1).mean(0)
+    out = module(tensor(x))
+    expected = (x - x.mean(2, keepdims=True)) / np.sqrt(x.var(2, keepdims=True) + 1e-5)
+    close(out, expected, 1e-4, 1e-5)
+    close(module.running_mean, 0.25 * means, 1e-4, 1e-6)
+    close(module.running_var, 0.75 + 0.25 * variances, 1e-4, 1e-6)
+    module.eval()
+    expected = (x - 0.25 * means[:, None]) / np.sqrt(0.75 + 0.25 * variances + 1e-5)[:, None]
+    close(module(tensor(x)), expected, 1e-4, 1e-5)
+    with pytest.raises(ValueError, match="expected more than 1 place per channel"):
+        F.instance_norm(tensor(x[:, :, :1]))
+
+
 def test_dropout():
     x = aten.ones(200, 100)
     c10.manual_seed(1)
@@ -287,7 +303,13 @@ def test_dropout():
     channels = F.dropout2d(aten.ones(8, 16, 3, 3), 0.5).numpy()
     assert set(channels.reshape(8 * 16, 9).std(1).tolist()) == {0.0}
     assert 0.2 < (channels[:, :, 0, 0] == 0).mean() < 0.8
+    places = F.dropout3d(aten.ones(8, 16, 2, 2, 2), 0.5).numpy().reshape(8, 16, 8)
+    assert (places.min(2) == places.max(2)).all() and 40 < (places[:, :, 0] == 0).sum() < 88
     kept = F.alpha_dropout(aten.randn(100, 100), 0.3, training=True)
+    channels = F.feature_alpha_dropout(aten.ones(8, 16, 3), 0.5, training=True).numpy()
+    assert (channels.min(2) == channels.max(2)).all() and len(np.unique(channels)) == 2
+    with pytest.raises(RuntimeError, match="feature_alpha_dropout: got input of shape"):
+        F.feature_alpha_dropout(x[0], 0.5, training=True)
     assert abs(float(kept.mean())) < 0.05
     assert abs(float(kept.std()) - 1) < 0.05
     for wrong in (-0.1, 1.5):
@@ -392,5 +414,14 @@ def test_transformer_stacks():
         nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0, batch_first=True), 2
     )
     assert tuple(decoder(x[:, :4], x).shape) == (2, 4, 8)
+    c10.manual_seed(0)
+    model = nn.Transformer(8, 2, 1, 1, 16, dropout=0.0, batch_first=True)
+    tgt = x[:, :4]
+    close(model(x, tgt), model.decoder(tgt, model.encoder(x)).detach().numpy())
+    mask = model.generate_square_subsequent_mask(4)
+    seen = model(x, tgt, tgt_mask=mask)[:, :2].detach().numpy()
+    close(model(x, tgt[:, :2], tgt_mask=mask[:2, :2]), seen, 1e-4, 1e-5)
+    with pytest.raises(RuntimeError, match="expected equal batches"):
+        model(x, tgt[:1])
     with pytest.raises(ValueError, match="activation 'swish'"):
         nn.TransformerEncoderLayer(8, 2, activation="swish")

@@ -200,3 +200,31 @@ def test_parameter_lists_and_dicts():
     assert "x" not in table
     with pytest.raises(KeyError, match="name of an attribute"):
         table["forward"] = aten.ones(1)
+
+
+def test_parameter_dict_is_a_mapping():
+    table = nn.ParameterDict({"a": aten.ones(1), "b": 3})
+    other = nn.ParameterDict([("b", 4), ("c", aten.zeros(2))])
+    joined = table | other
+    assert list(joined) == ["a", "b", "c"] and joined["b"] == 4 and joined["a"] is table["a"]
+    assert list(reversed(joined)) == ["c", "b", "a"]
+    assert table.get("z") is None and table.get("z", 1) == 1 and table.setdefault("d", 5) == 5
+    assert table.popitem() == ("d", 5) and list(table.fromkeys("xy", 0).items()) == [
+        ("x", 0),
+        ("y", 0),
+    ]
+    table |= other
+    assert len(table) == 3
+    table.clear()
+    assert not list(table.parameters()) and "a" not in table
+    with pytest.raises(KeyError, match="ParameterDict.popitem: it is empty"):
+        table.popitem()
+
+
+def test_sequential_products():
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    assert [type(m).__name__ for m in 2 * model] == ["Linear", "ReLU"] * 2
+    model *= 3
+    assert len(model) == 6 and model[4] is model[0]
+    with pytest.raises(ValueError, match="got 0 times"):
+        model * 0

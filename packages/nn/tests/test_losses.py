@@ -145,15 +145,93 @@ def test_losses_of_pairs():
         F.gaussian_nll_loss(tensor(X), tensor(Y), -1.0)
 
 
+def margins(x, y, p, margin, weight):
+    rows = [
+        sum(max(0.0, margin - row[t] + v) ** p for c, v in enumerate(row) if c != t) * weight[t]
+        for row, t in zip(x, y, strict=True)
+    ]
+    return np.array(rows) / x.shape[1]
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_margins(reduction):
+    reduce = {"none": lambda v: v, "mean": np.mean, "sum": np.sum}[reduction]
+    for p, weight in ((1, None), (2, WEIGHT)):
+        loss = nn.MultiMarginLoss(
+            p, 0.7, None if weight is None else tensor(weight), reduction=reduction
+        )
+        expected = margins(X, CLASSES, p, 0.7, np.ones(5) if weight is None else weight)
+        close(loss(tensor(X), tensor(CLASSES)), reduce(expected))
+    labels = np.array([[3, 0, -1, 1, 2], [-1] * 5, [4, 2, 1, 0, 3], [1, -1, 1, -1, 1], [0, 1, -1, 0, 0],
+                       [2, 2, -1, 3, 3]])  # fmt: skip
+    rows = []
+    for row, label in zip(X, labels, strict=True):
+        end = list(label).index(-1) if -1 in label else 5
+        others = [c for c in range(5) if c not in label[:end]]
+        rows.append(sum(max(0.0, 1 - row[t] + row[c]) for t in label[:end] for c in others) / 5)
+    loss = nn.MultiLabelMarginLoss(reduction=reduction)
+    close(loss(tensor(X), tensor(labels)), reduce(np.array(rows)))
+    expected = -(T * np.log(P) + (1 - T) * np.log(1 - P)) * WEIGHT
+    loss = nn.MultiLabelSoftMarginLoss(tensor(WEIGHT), reduction=reduction)
+    close(loss(tensor(X), tensor(T)), reduce(expected.mean(1)))
+
+
+def test_triplets_with_a_distance():
+    def distance(a, b):
+        return (a - b).abs().amax(-1)
+
+    d = [np.abs(a - b).max(-1) for a, b in ((X, Y), (X, T), (Y, T))]
+    loss = nn.TripletMarginWithDistanceLoss(distance_function=distance, margin=0.5, swap=True)
+    expected = np.maximum(d[0] - np.minimum(d[1], d[2]) + 0.5, 0).mean()
+    close(loss(tensor(X), tensor(Y), tensor(T)), expected)
+    with pytest.raises(ValueError, match="got margin 0, expected a positive one"):
+        nn.TripletMarginWithDistanceLoss(margin=0)
+
+
+def test_linear_cross_entropy():
+    loss = nn.LinearCrossEntropyLoss(5, 4, out_features=(2,), bias=True, ignore_index=3)
+    target = np.array([[0, 3], [1, 2], [3, 3], [2, 0], [1, 1], [0, 2]])
+    scores = X @ loss.linear.weight.detach().numpy().T + loss.linear.bias.detach().numpy()
+    logs = np.log(np.exp(scores.reshape(6, 4, 2)) / np.exp(scores.reshape(6, 4, 2)).sum(1)[:, None])
+    chosen = [logs[i, t, j] for i, row in enumerate(target) for j, t in enumerate(row) if t != 3]
+    close(loss(tensor(X), tensor(target)), -np.mean(chosen))
+
+
+def test_adaptive_softmax_is_a_distribution():
+    module = nn.AdaptiveLogSoftmaxWithLoss(5, 9, [2, 5], div_value=2.0, head_bias=True)
+    logs = module.log_prob(tensor(X)).detach().numpy()
+    np.testing.assert_allclose(np.exp(logs).sum(1), np.ones(6), rtol=1e-5)
+    target = np.array([8, 0, 3, 4, 1, 5])
+    output, loss = module(tensor(X), tensor(target))
+    close(output, logs[np.arange(6), target])
+    close(loss, -logs[np.arange(6), target].mean())
+    assert module.predict(tensor(X)).tolist() == logs.argmax(1).tolist()
+    loss.backward()
+    assert all(abs(p.grad.numpy()).max() > 0 for p in module.parameters())
+    with pytest.raises(RuntimeError, match="got targets from 0 to 9, expected class numbers"):
+        module(tensor(X), tensor(np.array([0, 9, 1, 1, 1, 1])))
+    with pytest.raises(ValueError, match=r"got cutoffs \[5, 2\]"):
+        nn.AdaptiveLogSoftmaxWithLoss(5, 9, [5, 2])
+
+
+def test_deprecated_reductions():
+    squares = (X - Y) ** 2
+    for average, reduce, expected in (
+        (True, None, squares.mean()),
+        (False, None, squares.sum()),
+        (None, False, squares),
+    ):
+        with pytest.warns(UserWarning, match="size_average and reduce are deprecated"):
+            close(F.mse_loss(tensor(X), tensor(Y), average, reduce), expected)
+        with pytest.warns(UserWarning, match="deprecated"):
+            close(nn.MSELoss(average, reduce)(tensor(X), tensor(Y)), expected)
+
+
 def test_errors():
     with pytest.raises(ValueError, match="reduction 'avg'"):
         F.mse_loss(tensor(X), tensor(X), reduction="avg")
     with pytest.raises(ValueError, match="MSELoss: got reduction 'avg'"):
         nn.MSELoss(reduction="avg")
-    with pytest.raises(TypeError, match="got size_average or reduce"):
-        nn.MSELoss(size_average=False)
-    with pytest.raises(TypeError, match="nll_loss: got size_average"):
-        F.nll_loss(tensor(X), tensor(CLASSES), size_average=True)
     with pytest.raises(ValueError, match=r"cross_entropy: got input of shape \[6, 5\] and target"):
         F.cross_entropy(tensor(X), tensor(CLASSES[:5]))
     with pytest.raises(ValueError, match="label_smoothing 2"):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 
 import argand_aten as aten
 from argand_autograd import is_autocast_enabled
-from argand_c10 import Tensor, bfloat16, float16
+from argand_c10 import Tensor, bfloat16, float16, int64
 from argand_nn.functional.activation import logsigmoid
-from argand_nn.functional.linear_maps import cosine_similarity, pairwise_distance
+from argand_nn.functional.linear_maps import cosine_similarity, linear, pairwise_distance
 
 __all__ = [
     "binary_cross_entropy",
@@ -21,13 +22,18 @@ __all__ = [
     "huber_loss",
     "kl_div",
     "l1_loss",
+    "linear_cross_entropy",
     "margin_ranking_loss",
     "mse_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
     "nll_loss",
     "poisson_nll_loss",
     "smooth_l1_loss",
     "soft_margin_loss",
     "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
 ]
 
 _REDUCTIONS = ("none", "mean", "sum")
@@ -38,6 +44,19 @@ def reduction_number(name: str, reduction: str) -> int:
     if reduction not in _REDUCTIONS:
         raise ValueError(f"{name}: got reduction {reduction!r}, expected one of {_REDUCTIONS}")
     return _REDUCTIONS.index(reduction)
+
+
+def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+    """The reduction that the deprecated arguments mean, if one of them is given."""
+    if size_average is None and reduce is None:
+        return reduction
+    warnings.warn(
+        "size_average and reduce are deprecated; use reduction='none', 'mean' or 'sum'",
+        stacklevel=3,
+    )
+    if reduce is False:
+        return "none"
+    return "sum" if size_average is False else "mean"
 
 
 def _reduce(name: str, loss: Tensor, reduction: str) -> Tensor:
@@ -83,13 +102,13 @@ def _warn_broadcast(name: str, input: Tensor, target: Tensor) -> None:
 def mse_loss(
     input: Tensor,
     target: Tensor,
-    size_average: None = None,
-    reduce: None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
     """(input - target) ** 2."""
-    _no_legacy("mse_loss", size_average, reduce)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     _warn_broadcast("mse_loss", input, target)
     number = reduction_number("mse_loss", reduction)
     if weight is None:
@@ -100,13 +119,13 @@ def mse_loss(
 def l1_loss(
     input: Tensor,
     target: Tensor,
-    size_average: None = None,
-    reduce: None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
     """|input - target|."""
-    _no_legacy("l1_loss", size_average, reduce)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     _warn_broadcast("l1_loss", input, target)
     number = reduction_number("l1_loss", reduction)
     if weight is None:
@@ -117,13 +136,13 @@ def l1_loss(
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
-    size_average: None = None,
-    reduce: None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
     """Quadratic below `beta`, linear above: 0.5 d**2 / beta, or d - 0.5 beta, with d = |error|."""
-    _no_legacy("smooth_l1_loss", size_average, reduce)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     if beta < 0:
         raise ValueError(f"smooth_l1_loss: got beta {beta}, expected one that is not negative")
     _warn_broadcast("smooth_l1_loss", input, target)
@@ -153,12 +172,12 @@ def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: None = None,
-    reduce: None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """-(target * log(input) + (1 - target) * log(1 - input)); logarithms are at least -100."""
-    _no_legacy("binary_cross_entropy", size_average, reduce)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     _check_same_shape("binary_cross_entropy", input, target)
     number = reduction_number("binary_cross_entropy", reduction)
     return aten.binary_cross_entropy(input, target, weight, number)
@@ -168,13 +187,13 @@ def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: None = None,
-    reduce: None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
     """Binary cross entropy of sigmoid(input), without overflow; `pos_weight` scales positives."""
-    _no_legacy("binary_cross_entropy_with_logits", size_average, reduce)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     _check_same_shape("binary_cross_entropy_with_logits", input, target)
     number = reduction_number("binary_cross_entropy_with_logits", reduction)
     return aten.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
@@ -183,8 +202,8 @@ def binary_cross_entropy_with_logits(
 def kl_div(
     input: Tensor,
     target: Tensor,
-    size_average: None = None,
-    reduce: None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
@@ -192,7 +211,7 @@ def kl_div(
 
     `reduction` may also be batchmean: the sum divided by the size of dimension 0.
     """
-    _no_legacy("kl_div", size_average, reduce)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     if reduction == "batchmean":
         total = aten.kl_div(input, target, 2, log_target=log_target)
         return total / input.shape[0] if input.dim() else total
@@ -204,9 +223,9 @@ def nll_loss(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: None = None,
+    size_average: bool | None = None,
     ignore_index: int = -100,
-    reduce: None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """Negative log likelihood of the target classes.
@@ -218,7 +237,7 @@ def nll_loss(
         ignore_index: a class number that counts nothing.
         reduction: none, mean or sum.
     """
-    _no_legacy("nll_loss", size_average, reduce)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     _check_class_shapes("nll_loss", input, target)
     number = reduction_number("nll_loss", reduction)
     return aten.nll_loss_nd(input, target, weight, number, ignore_index)
@@ -228,9 +247,9 @@ def cross_entropy(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: None = None,
+    size_average: bool | None = None,
     ignore_index: int = -100,
-    reduce: None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
@@ -244,7 +263,7 @@ def cross_entropy(
         reduction: none, mean or sum.
         label_smoothing: share of the target spread evenly over all classes, in [0, 1].
     """
-    _no_legacy("cross_entropy", size_average, reduce)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(
             f"cross_entropy: got label_smoothing {label_smoothing}, expected one in [0, 1]"
@@ -267,24 +286,16 @@ def _check_class_shapes(name: str, input: Tensor, target: Tensor) -> None:
         )
 
 
-def _no_legacy(name: str, size_average: object, reduce: object) -> None:
-    if size_average is not None or reduce is not None:
-        raise TypeError(
-            f"{name}: got size_average or reduce, expected neither; use reduction='none', 'mean' or "
-            "'sum'"
-        )
-
-
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
     margin: float = 1.0,
-    size_average: None = None,
-    reduce: None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """`input` where target is 1, max(0, margin - input) where it is -1."""
-    _no_legacy("hinge_embedding_loss", size_average, reduce)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     input, target = _wide(input, target)
     zeros = aten.zeros_like(input)
     apart = aten.where(target != 1, aten.clamp(margin - input, min=0.0), zeros)
@@ -297,12 +308,12 @@ def margin_ranking_loss(
     input2: Tensor,
     target: Tensor,
     margin: float = 0.0,
-    size_average: None = None,
-    reduce: None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """max(0, -target * (input1 - input2) + margin)."""
-    _no_legacy("margin_ranking_loss", size_average, reduce)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     input1, input2, target = _wide(input1, input2, target)
     loss = aten.clamp(-target * (input1 - input2) + margin, min=0.0)
     return _reduce("margin_ranking_loss", loss, reduction)
@@ -311,12 +322,12 @@ def margin_ranking_loss(
 def soft_margin_loss(
     input: Tensor,
     target: Tensor,
-    size_average: None = None,
-    reduce: None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """log(1 + exp(-target * input))."""
-    _no_legacy("soft_margin_loss", size_average, reduce)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     input, target = _wide(input, target)
     return _reduce("soft_margin_loss", -logsigmoid(target * input), reduction)
 
@@ -326,12 +337,12 @@ def cosine_embedding_loss(
     input2: Tensor,
     target: Tensor,
     margin: float = 0.0,
-    size_average: None = None,
-    reduce: None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """1 - cos where target is 1, max(0, cos - margin) where it is -1."""
-    _no_legacy("cosine_embedding_loss", size_average, reduce)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     input1, input2, target = _wide(input1, input2, target)
     cosine = cosine_similarity(input1, input2, -1)
     zeros = aten.zeros_like(cosine)
@@ -348,12 +359,12 @@ def triplet_margin_loss(
     p: float = 2.0,
     eps: float = 1e-6,
     swap: bool = False,
-    size_average: None = None,
-    reduce: None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """max(0, distance(anchor, positive) - distance(anchor, negative) + margin)."""
-    _no_legacy("triplet_margin_loss", size_average, reduce)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     anchor, positive, negative = _wide(anchor, positive, negative)
     near = pairwise_distance(anchor, positive, p, eps)
     far = pairwise_distance(anchor, negative, p, eps)
@@ -362,18 +373,162 @@ def triplet_margin_loss(
     return _reduce("triplet_margin_loss", aten.clamp(near - far + margin, min=0.0), reduction)
 
 
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """max(0, distance(anchor, positive) - distance(anchor, negative) + margin).
+
+    `distance_function` is the Euclidean distance by default; with `swap`, the distance of positive
+    and negative counts if it is the smaller one.
+    """
+    if margin <= 0:
+        raise ValueError(
+            f"triplet_margin_with_distance_loss: got margin {margin}, expected a positive one"
+        )
+    distance = pairwise_distance if distance_function is None else distance_function
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = aten.minimum(far, distance(positive, negative))
+    loss = aten.clamp(near - far + margin, min=0.0)
+    return _reduce("triplet_margin_with_distance_loss", loss, reduction)
+
+
+def multi_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Mean over classes other than the target's of max(0, margin - score of target + score)**p.
+
+    Args:
+        input: scores (N, C) or (C).
+        target: class numbers (N) or ().
+        p: 1 or 2.
+        margin: by which the target's score should be the highest.
+        weight: a factor for each target class (C).
+        reduction: none, mean or sum.
+    """
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if p not in (1, 2):
+        raise ValueError(f"multi_margin_loss: got p={p}, expected 1 or 2")
+    _check_class_shapes("multi_margin_loss", input, target)
+    input = _wide(input)[0]
+    classes = input.shape[-1]
+    place = target.unsqueeze(-1)
+    excess = aten.clamp(margin - aten.gather(input, -1, place) + input, min=0.0)
+    if p == 2:
+        excess = excess * excess
+    if weight is not None:
+        excess = excess * aten.index_select(weight, 0, target.reshape(-1)).reshape(place.shape)
+    own = aten.arange(classes, device=input.device) == place
+    loss = aten.sum(aten.masked_fill(excess, own, 0.0), -1) / classes
+    return _reduce("multi_margin_loss", loss, reduction)
+
+
+def multilabel_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Sum over target classes t and others c of max(0, 1 - score t + score c), divided by C.
+
+    Args:
+        input: scores (N, C) or (C).
+        target: class numbers of the same shape; those from the first -1 on do not count.
+        reduction: none, mean or sum.
+    """
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_same_shape("multilabel_margin_loss", input, target)
+    input = _wide(input)[0]
+    counted = aten.cumprod((target >= 0).to(dtype=int64), -1)
+    places = aten.clamp(target, min=0)
+    hits = aten.scatter_add(aten.zeros_like(target), -1, places, counted)
+    scores = aten.gather(input, -1, places)
+    # (..., targets, classes)
+    excess = aten.clamp(1 - scores.unsqueeze(-1) + input.unsqueeze(-2), min=0.0)
+    left_out = (counted == 0).unsqueeze(-1) | (hits > 0).unsqueeze(-2)
+    loss = aten.sum(aten.masked_fill(excess, left_out, 0.0), [-2, -1]) / input.shape[-1]
+    return _reduce("multilabel_margin_loss", loss, reduction)
+
+
+def multilabel_soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Mean over classes of the binary cross entropy of sigmoid(input), times `weight`."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    input, target = _wide(input, target)
+    loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
+    if weight is not None:
+        loss = loss * weight
+    return _reduce("multilabel_soft_margin_loss", aten.mean(loss, -1), reduction)
+
+
+def linear_cross_entropy(
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    *,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """Cross entropy of the scores that a linear map gives.
+
+    Args:
+        input: (N, features) or (features).
+        linear_weight: (C, d1, ..., features).
+        target: class numbers (N, d1, ...) or probabilities (N, C, d1, ...).
+        linear_bias: (C, d1, ...).
+        ignore_index: a class number that counts nothing; -100 by default.
+
+    The others are those of `cross_entropy`.
+    """
+    outputs = list(linear_weight.shape[:-1])
+    flat = linear_weight.reshape(-1, linear_weight.shape[-1])
+    scores = linear(input, flat, None if linear_bias is None else linear_bias.reshape(-1))
+    return cross_entropy(
+        scores.reshape([*input.shape[:-1], *outputs]),
+        target,
+        weight,
+        ignore_index=-100 if ignore_index is None else ignore_index,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+    )
+
+
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
     log_input: bool = True,
     full: bool = False,
-    size_average: None = None,
+    size_average: bool | None = None,
     eps: float = 1e-8,
-    reduce: None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """Negative log likelihood of Poisson counts; `full` adds Stirling's term."""
-    _no_legacy("poisson_nll_loss", size_average, reduce)
+    reduction = legacy_reduction(size_average, reduce, reduction)
     input, target = _wide(input, target)
     if log_input:
         loss = aten.exp(input) - target * input

@@ -14,6 +14,8 @@ __all__ = [
     "dropout",
     "dropout1d",
     "dropout2d",
+    "dropout3d",
+    "feature_alpha_dropout",
     "group_norm",
     "instance_norm",
     "layer_norm",
@@ -62,12 +64,29 @@ def instance_norm(
     """Normalise each channel of each sample over its places (Ulyanov et al., 2016)."""
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
-    if running_mean is not None or running_var is not None:
+    if math.prod(input.shape[2:]) == 1:
         raise ValueError(
-            "instance_norm: got running statistics together with use_input_stats=True, expected "
-            "None for both"
+            f"instance_norm: got input of shape {list(input.shape)} in training, expected more than "
+            "1 place per channel"
         )
-    return aten.group_norm(input, input.shape[1], weight, bias, eps)
+    if running_mean is None or running_var is None:
+        return aten.group_norm(input, input.shape[1], weight, bias, eps)
+    # Each sample's channels as channels of one sample, with running statistics of their own.
+    batch, channels = input.shape[:2]
+    means, variances = running_mean.repeat(batch), running_var.repeat(batch)
+    result = batch_norm(
+        input.reshape(1, batch * channels, *input.shape[2:]),
+        means,
+        variances,
+        None if weight is None else weight.repeat(batch),
+        None if bias is None else bias.repeat(batch),
+        True,
+        momentum,
+        eps,
+    )
+    running_mean.copy_(aten.mean(means.reshape(batch, channels), 0))
+    running_var.copy_(aten.mean(variances.reshape(batch, channels), 0))
+    return result.reshape(input.shape)
 
 
 def layer_norm(
@@ -102,9 +121,12 @@ def group_norm(
     return aten.group_norm(input, num_groups, weight, bias, eps)
 
 
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+def normalize(
+    input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
     """Divide by the p-norm along `dim`, which counts as at least `eps`."""
-    return input / aten.clamp(aten.norm(input, p, dim, True), min=eps)
+    size = aten.clamp(aten.norm(input, p, dim, True), min=eps)
+    return input / size if out is None else aten.div(input, size, out=out)
 
 
 def _check_probability(name: str, p: float) -> None:
@@ -147,6 +169,14 @@ def dropout2d(
     return _feature_dropout(input, p, 2, inplace) if training and p > 0.0 else input
 
 
+def dropout3d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
+    _check_probability("dropout3d", p)
+    return _feature_dropout(input, p, 3, inplace) if training and p > 0.0 else input
+
+
 def alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
@@ -154,11 +184,32 @@ def alpha_dropout(
     _check_probability("alpha_dropout", p)
     if not training or p == 0.0:
         return input
+    return _alpha_dropout(input, p, list(input.shape), inplace)
+
+
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """`alpha_dropout` of whole channels (dimension 1)."""
+    _check_probability("feature_alpha_dropout", p)
+    if not training or p == 0.0:
+        return input
+    if input.dim() < 2:
+        raise RuntimeError(
+            f"feature_alpha_dropout: got input of shape {list(input.shape)}, expected at least 2 "
+            "dimensions"
+        )
+    shape = list(input.shape[:2]) + [1] * (input.dim() - 2)
+    return _alpha_dropout(input, p, shape, inplace)
+
+
+def _alpha_dropout(input: Tensor, p: float, shape: list[int], inplace: bool) -> Tensor:
+    """`shape` is that of the decisions, which broadcast to the input."""
     saturation = -1.7580993408473766  # -(scale * alpha) of SELU
-    keep = aten.bernoulli(aten.full_like(input.detach(), 1.0 - p))
     if p == 1.0:
         result = input * 0.0
     else:
+        keep = aten.bernoulli(aten.full(shape, 1.0 - p, dtype=input.dtype, device=input.device))
         scale = ((1.0 - p) * (1.0 + p * saturation**2)) ** -0.5
         shift = -scale * saturation * p
         result = (input * keep + saturation * (1.0 - keep)) * scale + shift

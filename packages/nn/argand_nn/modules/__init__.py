@@ -5,6 +5,7 @@ from __future__ import annotations
 from argand_c10 import Module
 from argand_nn.modules import (
     activation,
+    adaptive,
     attention,
     batchnorm,
     container,
@@ -12,6 +13,7 @@ from argand_nn.modules import (
     dropout,
     embedding,
     flatten,
+    lazy,
     linear,
     loss,
     normalization,
@@ -20,6 +22,7 @@ from argand_nn.modules import (
     transformer,
 )
 from argand_nn.modules.activation import *  # noqa: F403
+from argand_nn.modules.adaptive import *  # noqa: F403
 from argand_nn.modules.attention import *  # noqa: F403
 from argand_nn.modules.batchnorm import *  # noqa: F403
 from argand_nn.modules.container import *  # noqa: F403
@@ -27,6 +30,7 @@ from argand_nn.modules.conv import *  # noqa: F403
 from argand_nn.modules.dropout import *  # noqa: F403
 from argand_nn.modules.embedding import *  # noqa: F403
 from argand_nn.modules.flatten import *  # noqa: F403
+from argand_nn.modules.lazy import *  # noqa: F403
 from argand_nn.modules.linear import *  # noqa: F403
 from argand_nn.modules.loss import *  # noqa: F403
 from argand_nn.modules.normalization import *  # noqa: F403
@@ -38,6 +42,7 @@ __all__ = ["Module"] + sorted(
     name
     for family in (
         activation,
+        adaptive,
         attention,
         batchnorm,
         container,
@@ -45,6 +50,7 @@ __all__ = ["Module"] + sorted(
         dropout,
         embedding,
         flatten,
+        lazy,
         linear,
         loss,
         normalization,

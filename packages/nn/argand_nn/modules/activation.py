@@ -103,11 +103,25 @@ class Hardswish(_InplaceActivation):
 
 
 class Hardtanh(Module):
-    """`input` limited to [min_val, max_val]."""
+    """`input` limited to [min_val, max_val]; min_value and max_value are older names of the limits."""
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
         super().__init__()
-        self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
+        self.min_val = min_val if min_value is None else min_value
+        self.max_val = max_val if max_value is None else max_value
+        self.inplace = inplace
+        if self.min_val >= self.max_val:
+            raise ValueError(
+                f"Hardtanh: got min_val {self.min_val} and max_val {self.max_val}, expected a "
+                "smaller and a larger one"
+            )
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)

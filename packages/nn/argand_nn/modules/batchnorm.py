@@ -10,7 +10,14 @@ from argand_c10 import Module, Parameter, Tensor, int64
 from argand_nn import functional as F
 from argand_nn import init
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "InstanceNorm2d"]
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+]
 
 
 class _NormBase(Module):
@@ -174,11 +181,6 @@ class _InstanceNorm(_NormBase):
         *,
         bias: bool = True,
     ) -> None:
-        if track_running_stats:
-            raise ValueError(
-                f"{type(self).__name__}: got track_running_stats=True, expected False; use BatchNorm "
-                "for running statistics"
-            )
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
@@ -188,9 +190,13 @@ class _InstanceNorm(_NormBase):
         batched = input.dim() == self.input_dims[-1]
         result = F.instance_norm(
             input if batched else input.unsqueeze(0),
-            weight=self.weight,
-            bias=self.bias,
-            eps=self.eps,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            0.0 if self.momentum is None else self.momentum,
+            self.eps,
         )
         return result if batched else result.squeeze(0)
 
@@ -203,3 +209,8 @@ class InstanceNorm1d(_InstanceNorm):
 class InstanceNorm2d(_InstanceNorm):
     __doc__ = _InstanceNorm.__doc__
     input_dims = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    __doc__ = _InstanceNorm.__doc__
+    input_dims = (4, 5)

@@ -125,6 +125,22 @@ class Sequential(_ModuleSequence):
     def __iadd__(self, other: Iterable[Module]) -> Self:
         return self.extend(other)
 
+    def __mul__(self, times: int) -> Sequential:
+        return type(self)(*self._repeated(times))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times: int) -> Self:
+        self._renumber(self._repeated(times))
+        return self
+
+    def _repeated(self, times: int) -> list[Module]:
+        if not isinstance(times, int) or isinstance(times, bool):
+            raise TypeError(f"Sequential: got {type(times).__name__} times, expected int")
+        if times <= 0:
+            raise ValueError(f"Sequential: got {times} times, expected a positive number")
+        return list(self) * times
+
     def forward(self, input: Any) -> Any:
         for module in self._modules.values():
             input = module(input)
@@ -295,8 +311,25 @@ class ParameterDict(Module):
     def __iter__(self) -> Iterator[str]:
         return iter(self._keys)
 
-    def __contains__(self, key: str) -> bool:
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(list(self._keys))
+
+    def __contains__(self, key: object) -> bool:
         return key in self._keys
+
+    def __or__(self, other: ParameterDict) -> ParameterDict:
+        return self.copy().__ior__(other)
+
+    def __ror__(self, other: ParameterDict) -> ParameterDict:
+        return other.copy().__ior__(self)
+
+    def __ior__(self, other: Any) -> Self:
+        self.update(other)
+        return self
+
+    def copy(self) -> ParameterDict:
+        """Another mapping of the same parameters."""
+        return ParameterDict(dict(self.items()))
 
     def keys(self) -> Iterable[str]:
         """The names."""
@@ -310,11 +343,37 @@ class ParameterDict(Module):
         """Names and parameters."""
         return ((key, self[key]) for key in self._keys)
 
+    def get(self, key: str, default: Any = None) -> Any:
+        """The parameter of this name, or `default`."""
+        return self[key] if key in self else default
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The parameter of this name, which is `default` from now on if there was none."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+        """A new mapping of these names, each to `default`."""
+        return ParameterDict(dict.fromkeys(keys, default))
+
+    def clear(self) -> None:
+        """Remove all parameters."""
+        for key in list(self._keys):
+            del self[key]
+
     def pop(self, key: str) -> Any:
         """Remove a parameter and return it."""
         value = self[key]
         del self[key]
         return value
+
+    def popitem(self) -> tuple[str, Any]:
+        """Remove the last parameter and return its name and it."""
+        if not self._keys:
+            raise KeyError("ParameterDict.popitem: it is empty")
+        key = next(reversed(self))
+        return key, self.pop(key)
 
     def update(self, parameters: Any) -> None:
         """Add or replace parameters from a mapping or from pairs."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 from argand_c10 import Module, Tensor
 from argand_nn import functional as F
+from argand_nn.functional.loss import legacy_reduction
+from argand_nn.modules.linear import Linear
 
 __all__ = [
     "BCELoss",
@@ -19,13 +23,19 @@ __all__ = [
     "KLDivLoss",
     "L1Loss",
     "MSELoss",
+    "LinearCrossEntropyLoss",
     "MarginRankingLoss",
+    "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss",
     "NLLLoss",
+    "NLLLoss2d",
     "PairwiseDistance",
     "PoissonNLLLoss",
     "SmoothL1Loss",
     "SoftMarginLoss",
     "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
 ]
 
 _REDUCTIONS = ("none", "mean", "sum")
@@ -41,8 +51,7 @@ class _Loss(Module):
     ) -> None:
         super().__init__()
         name = type(self).__name__
-        if size_average is not None or reduce is not None:
-            raise TypeError(f"{name}: got size_average or reduce, expected neither; use reduction=")
+        reduction = legacy_reduction(size_average, reduce, reduction)
         if reduction not in self.reductions:
             raise ValueError(
                 f"{name}: got reduction {reduction!r}, expected one of {self.reductions}"
@@ -178,6 +187,10 @@ class NLLLoss(_WeightedLoss):
         )
 
 
+class NLLLoss2d(NLLLoss):
+    """`NLLLoss` under an older name."""
+
+
 class CrossEntropyLoss(_WeightedLoss):
     """Cross entropy of softmax(input) and class numbers or probabilities.
 
@@ -297,6 +310,129 @@ class TripletMarginLoss(_Loss):
             self.eps,
             self.swap,
             reduction=self.reduction,
+        )
+
+
+class TripletMarginWithDistanceLoss(_Loss):
+    """`TripletMarginLoss` with a distance of one's own: a function or module of two tensors."""
+
+    def __init__(
+        self,
+        *,
+        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(reduction=reduction)
+        if margin <= 0:
+            raise ValueError(
+                f"TripletMarginWithDistanceLoss: got margin {margin}, expected a positive one"
+            )
+        self.distance_function = (
+            PairwiseDistance() if distance_function is None else distance_function
+        )
+        self.margin, self.swap = margin, swap
+
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        return F.triplet_margin_with_distance_loss(
+            anchor,
+            positive,
+            negative,
+            distance_function=self.distance_function,
+            margin=self.margin,
+            swap=self.swap,
+            reduction=self.reduction,
+        )
+
+
+class MultiMarginLoss(_WeightedLoss):
+    """Mean over classes other than the target's of max(0, margin - score of target + score)**p."""
+
+    def __init__(
+        self,
+        p: int = 1,
+        margin: float = 1.0,
+        weight: Tensor | None = None,
+        size_average: Any = None,
+        reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(weight, size_average, reduce, reduction)
+        if p not in (1, 2):
+            raise ValueError(f"MultiMarginLoss: got p={p}, expected 1 or 2")
+        self.p, self.margin = p, margin
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.multi_margin_loss(
+            input, target, self.p, self.margin, self.weight, reduction=self.reduction
+        )
+
+
+class MultiLabelMarginLoss(_Loss):
+    """Sum over target classes t and others c of max(0, 1 - score t + score c), divided by C."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
+
+
+class MultiLabelSoftMarginLoss(_WeightedLoss):
+    """Mean over classes of the binary cross entropy of sigmoid(input), times `weight`."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
+
+
+class LinearCrossEntropyLoss(Module):
+    """Cross entropy of the scores that a learned linear map gives.
+
+    Args:
+        in_features: features of the input.
+        num_classes: number of classes C.
+        out_features: sizes (d1, ...) of further dimensions of the target.
+        bias: whether the map adds a learned vector.
+        reduction: none, mean or sum.
+        weight: a factor for each class.
+        ignore_index: a class number that counts nothing; -100 by default.
+        label_smoothing: share of the target spread evenly over all classes.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.in_features, self.num_classes = in_features, num_classes
+        self.out_features = tuple(out_features)
+        self.linear = Linear(
+            in_features, num_classes * math.prod(self.out_features), bias, device, dtype
+        )
+        self.register_buffer("weight", weight)
+        self.reduction, self.ignore_index = reduction, ignore_index
+        self.label_smoothing = label_smoothing
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        shape = [self.num_classes, *self.out_features]
+        bias = self.linear.bias
+        return F.linear_cross_entropy(
+            input,
+            self.linear.weight.reshape([*shape, self.in_features]),
+            target,
+            linear_bias=None if bias is None else bias.reshape(shape),
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
         )
 
 

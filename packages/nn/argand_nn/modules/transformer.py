@@ -10,6 +10,7 @@ from typing import Any
 import argand_aten as aten
 from argand_c10 import Module, Tensor
 from argand_nn import functional as F
+from argand_nn import init
 from argand_nn.modules.attention import MultiheadAttention
 from argand_nn.modules.container import ModuleList
 from argand_nn.modules.dropout import Dropout
@@ -17,6 +18,7 @@ from argand_nn.modules.linear import Linear
 from argand_nn.modules.normalization import LayerNorm
 
 __all__ = [
+    "Transformer",
     "TransformerDecoder",
     "TransformerDecoderLayer",
     "TransformerEncoder",
@@ -271,3 +273,119 @@ class TransformerDecoder(Module):
                 memory_is_causal=memory_is_causal,
             )
         return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer(Module):
+    """An encoder and a decoder that attends to the encoder's output.
+
+    Args:
+        d_model: size E of the features.
+        nhead: number of attention heads.
+        num_encoder_layers: layers of the encoder.
+        num_decoder_layers: layers of the decoder.
+        dim_feedforward: inner size of the feed-forward networks.
+        dropout: probability, in training.
+        activation: relu, gelu or a function.
+        custom_encoder: replaces the encoder.
+        custom_decoder: replaces the decoder.
+        layer_norm_eps: added to variances.
+        batch_first: inputs are (N, L, E) instead of (L, N, E).
+        norm_first: normalise before each block instead of after its residual.
+        bias: whether linear maps and norms add a learned vector.
+    """
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = F.relu,
+        custom_encoder: Module | None = None,
+        custom_decoder: Module | None = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        options = {"bias": bias, "device": device, "dtype": dtype}
+        settings = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
+
+        def norm() -> LayerNorm:
+            return LayerNorm(d_model, eps=layer_norm_eps, **options)
+
+        if custom_encoder is not None:
+            self.encoder = custom_encoder
+        else:
+            encoder_layer = TransformerEncoderLayer(*settings, batch_first, norm_first, **options)
+            self.encoder = TransformerEncoder(encoder_layer, num_encoder_layers, norm())
+        if custom_decoder is not None:
+            self.decoder = custom_decoder
+        else:
+            decoder_layer = TransformerDecoderLayer(*settings, batch_first, norm_first, **options)
+            self.decoder = TransformerDecoder(decoder_layer, num_decoder_layers, norm())
+        self._reset_parameters()
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+
+    def _reset_parameters(self) -> None:
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                init.xavier_uniform_(parameter)
+
+    def forward(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """The decoder's output (T, N, E) for `src` (S, N, E) and `tgt` (T, N, E).
+
+        Masks as in `MultiheadAttention`.
+        """
+        place = 0 if self.batch_first else 1
+        batched = src.dim() == 3
+        if batched and src.shape[place] != tgt.shape[place]:
+            raise RuntimeError(
+                f"Transformer: got src of shape {list(src.shape)} and tgt of shape "
+                f"{list(tgt.shape)}, expected equal batches"
+            )
+        if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
+            raise RuntimeError(
+                f"Transformer: got src of shape {list(src.shape)} and tgt of shape "
+                f"{list(tgt.shape)}, expected {self.d_model} features"
+            )
+        memory = self.encoder(
+            src,
+            mask=src_mask,
+            src_key_padding_mask=src_key_padding_mask,
+            is_causal=src_is_causal,
+        )
+        result: Tensor = self.decoder(
+            tgt,
+            memory,
+            tgt_mask=tgt_mask,
+            memory_mask=memory_mask,
+            tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask,
+            tgt_is_causal=tgt_is_causal,
+            memory_is_causal=memory_is_causal,
+        )
+        return result
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+        """An additive causal mask (sz, sz): 0 at and below the diagonal, -inf above."""
+        return generate_square_subsequent_mask(sz, device, dtype)
