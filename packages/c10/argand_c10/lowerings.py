@@ -22,10 +22,10 @@ class PointwiseLowering:
         arguments: names of the schema's arguments in order.
         operands: the arguments that are tensors or numbers of the computation's dtype, in the functions' order.
         scalars: number arguments that the functions take after the operands; they are not rounded to a 16-bit dtype.
-        functions: by value of the argument `variant`; {None: f} where there is none.
+        functions: by value of the argument `variant`, a string or a dtype; {None: f} where there is none.
         conditions: operands that are bool whatever the dtype of the computation.
         computation: of the operands that are no conditions -> the dtype that is computed in.
-        result: the result's dtype where it is not the computation's.
+        result: the result's dtype where it is not the computation's: "bool", or "named" where the functions convert to it.
         dtypes: that the computation may have.
         costs: of one element in additions, by variant.
         divides: the last operand is a divisor: zeros among integers are an error.
@@ -33,14 +33,14 @@ class PointwiseLowering:
 
     arguments: tuple[str, ...]
     operands: tuple[str, ...]
-    functions: Mapping[str | None, ElementFunction]
+    functions: Mapping[Any, ElementFunction]
     dtypes: frozenset[str]
     computation: Callable[..., Any]
     scalars: tuple[str, ...] = ()
     conditions: frozenset[str] = frozenset()
     variant: str | None = None
     result: str | None = None
-    costs: Mapping[str | None, int] = field(default_factory=dict)
+    costs: Mapping[Any, int] = field(default_factory=dict)
     divides: bool = False
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from argand_inductor.artifact.make import make_program
     from argand_inductor.artifact.portable import export_cache, import_cache
     from argand_inductor.graph_compiler import backend, compile_graph, cudagraphs, load_backend
+    from argand_inductor.graph_passes import register_graph_pass
 
 __version__ = "0.1.0"
 _NAMES = {
@@ -32,6 +33,7 @@ _NAMES = {
     "load_backend": "argand_inductor.graph_compiler",
     "load": "argand_inductor.artifact.load",
     "make_program": "argand_inductor.artifact.make",
+    "register_graph_pass": "argand_inductor.graph_passes",
 }
 __all__ = [
     "CompilerError",
@@ -44,6 +46,7 @@ __all__ = [
     "load",
     "load_backend",
     "make_program",
+    "register_graph_pass",
 ]
 
 

@@ -63,11 +63,12 @@ def compile_graph(
 
 def graph_to_spec(gm: Any, options: Any) -> Any:
     """What a functional graph with a flat tuple as its output becomes before C: a `program.ProgramSpec`."""
+    from argand_inductor.graph_passes import run_graph_passes
     from argand_inductor.lowering import lower_graph
     from argand_inductor.schedule import compile_to_program
 
     with metrics.timed("lower"):
-        lowered = lower_graph(gm)
+        lowered = lower_graph(run_graph_passes(gm))
     with metrics.timed("schedule"):
         return compile_to_program(lowered, options=options)
 

@@ -13,6 +13,7 @@ import argand_aten  # noqa: F401  (its operators are called by the kernels)
 import argand_c10 as c10
 from argand_autograd import Function, no_grad
 from argand_c10 import Operator, rules
+from argand_inductor import register_graph_pass
 from argand_quant import _C  # noqa: F401  (registers operators and kernels)
 from argand_quant.generated import tables
 
@@ -23,6 +24,8 @@ def attribute_of(name: str) -> str:
 
 
 def _provide() -> dict[str, rules.Rules]:
+    from argand_quant.lowering_rules import LOWERINGS
+
     return {
         name: rules.Rules(
             kind=kind,
@@ -30,6 +33,7 @@ def _provide() -> dict[str, rules.Rules]:
             dtype=tables.DTYPES.get(name),
             derivative=tables.DERIVATIVES.get(name),
             differentiable=name not in tables.NOT_DIFFERENTIABLE,
+            lowering=LOWERINGS.get(name),
         )
         for name, kind in tables.KINDS.items()
     }
@@ -67,6 +71,12 @@ def _with_history(name: str) -> Callable[..., Any]:
     return lambda *arguments: _Derived.apply(name, *arguments)
 
 
+def _lower(gm: Any) -> None:
+    from argand_quant.lowering import lower_quantized
+
+    lower_quantized(gm)
+
+
 def _register() -> dict[str, Operator]:
     made = {}
     for name in tables.KINDS:
@@ -74,6 +84,7 @@ def _register() -> dict[str, Operator]:
         setattr(_Namespace, attribute_of(name), staticmethod(operator))
         c10.register_kernel(name, "autograd", _with_history(name))
     rules.register_rules(_provide)
+    register_graph_pass("quantized_decomposed", _lower)
     return made
 
 
