@@ -22,7 +22,14 @@ from typing import Any
 from benchmarks.processes import PAUSE_SECONDS, ROOT, own_paths
 
 RANKS = 2
-SIZES = {"4 KiB": 1 << 10, "1 MiB": 1 << 18, "16 MiB": 1 << 22, "64 MiB": 1 << 24}
+SIZES = {
+    "4 B": 1,
+    "4 KiB": 1 << 10,
+    "64 KiB": 1 << 14,
+    "1 MiB": 1 << 18,
+    "16 MiB": 1 << 22,
+    "64 MiB": 1 << 24,
+}
 TARGETS = {"all_reduce 64 MiB": 1.0, "GPT step": 1.0}
 
 

@@ -122,7 +122,7 @@ def all_reduce(
     if not is_member(group):
         return None
     staged = _Staged(resolve(group).backend_for(tensor, "all_reduce"))
-    handle = staged.backend.all_reduce([staged.write(tensor)], op, None)
+    handle = staged.backend.all_reduce([staged.write(tensor)], op, not async_op)
     return _over(staged.work(handle, [tensor]), async_op)
 
 
@@ -133,7 +133,7 @@ def all_reduce_coalesced(
     if not is_member(group):
         return None
     staged = _Staged(resolve(group).backend_for(tensors[0], "all_reduce_coalesced"))
-    handle = staged.backend.all_reduce([staged.write(t) for t in tensors], op, None)
+    handle = staged.backend.all_reduce([staged.write(t) for t in tensors], op, not async_op)
     return _over(staged.work(handle, tensors), async_op)
 
 
@@ -152,14 +152,16 @@ def broadcast(
     root = _root("broadcast", pg, src, group_src)
     staged = _Staged(pg.backend_for(tensor, "broadcast"))
     given = staged.read(tensor) if pg.rank() == root else staged.write(tensor, keep=False)
-    return _over(staged.work(staged.backend.broadcast([given], root, None), [tensor]), async_op)
+    return _over(
+        staged.work(staged.backend.broadcast([given], root, not async_op), [tensor]), async_op
+    )
 
 
 def broadcast_tensors(tensors: Sequence[Tensor], group: ProcessGroup, root: int) -> Work:
     """`broadcast` of several tensors of one device as one operation; `root` is a rank of the group."""
     staged = _Staged(group.backend_for(tensors[0], "broadcast"))
     take = staged.read if group.rank() == root else staged.write
-    return staged.work(staged.backend.broadcast([take(t) for t in tensors], root, None), tensors)
+    return staged.work(staged.backend.broadcast([take(t) for t in tensors], root, False), tensors)
 
 
 def reduce(
@@ -178,7 +180,9 @@ def reduce(
     root = _root("reduce", pg, dst, group_dst)
     staged = _Staged(pg.backend_for(tensor, "reduce"))
     given = staged.write(tensor) if pg.rank() == root else staged.read(tensor)
-    return _over(staged.work(staged.backend.reduce(given, root, op, None), [tensor]), async_op)
+    return _over(
+        staged.work(staged.backend.reduce(given, root, op, not async_op), [tensor]), async_op
+    )
 
 
 def all_gather(
@@ -198,7 +202,7 @@ def all_gather(
         )
     staged = _Staged(pg.backend_for(tensor, "all_gather"))
     outputs = [staged.write(t, keep=False) for t in tensor_list]
-    handle = staged.backend.all_gather(outputs, staged.read(tensor), None)
+    handle = staged.backend.all_gather(outputs, staged.read(tensor), not async_op)
     return _over(staged.work(handle, tensor_list), async_op)
 
 
@@ -243,7 +247,7 @@ def all_gather_into_tensor(
     staged = _Staged(pg.backend_for(input_tensor, op))
     whole = staged.write(output_tensor, keep=False)
     handle = staged.backend.all_gather(
-        _parts(whole, pg.size(), op), staged.read(input_tensor), None
+        _parts(whole, pg.size(), op), staged.read(input_tensor), not async_op
     )
     return _over(staged.work(handle, [output_tensor]), async_op)
 
@@ -275,7 +279,7 @@ def gather(
         )
     staged = _Staged(pg.backend_for(tensor, "gather"))
     written = [staged.write(t, keep=False) for t in outputs]
-    handle = staged.backend.gather(written, staged.read(tensor), root, None)
+    handle = staged.backend.gather(written, staged.read(tensor), root, not async_op)
     return _over(staged.work(handle, outputs), async_op)
 
 
@@ -311,7 +315,7 @@ def scatter(
         )
     staged = _Staged(pg.backend_for(tensor, "scatter"))
     read = [staged.read(t) for t in inputs]
-    handle = staged.backend.scatter(staged.write(tensor, keep=False), read, root, None)
+    handle = staged.backend.scatter(staged.write(tensor, keep=False), read, root, not async_op)
     return _over(staged.work(handle, [tensor]), async_op)
 
 
@@ -335,7 +339,9 @@ def reduce_scatter(
         )
     staged = _Staged(pg.backend_for(output, "reduce_scatter"))
     inputs = [staged.read(t) for t in input_list]
-    handle = staged.backend.reduce_scatter(staged.write(output, keep=False), inputs, op, None)
+    handle = staged.backend.reduce_scatter(
+        staged.write(output, keep=False), inputs, op, not async_op
+    )
     return _over(staged.work(handle, [output]), async_op)
 
 
@@ -354,7 +360,9 @@ def reduce_scatter_tensor(
         )
     staged = _Staged(pg.backend_for(output, name))
     inputs = _parts(staged.read(input), pg.size(), name)
-    handle = staged.backend.reduce_scatter(staged.write(output, keep=False), inputs, op, None)
+    handle = staged.backend.reduce_scatter(
+        staged.write(output, keep=False), inputs, op, not async_op
+    )
     return _over(staged.work(handle, [output]), async_op)
 
 
@@ -384,7 +392,7 @@ def all_to_all(
     staged = _Staged(pg.backend_for(input_tensor_list[0], "all_to_all"))
     outputs = [staged.write(t, keep=False) for t in output_tensor_list]
     inputs = [staged.read(t) for t in input_tensor_list]
-    handle = staged.backend.all_to_all(outputs, inputs, False, None)
+    handle = staged.backend.all_to_all(outputs, inputs, False, not async_op)
     return _over(staged.work(handle, output_tensor_list), async_op)
 
 
@@ -407,7 +415,7 @@ def all_to_all_single(
     outputs = _parts(staged.write(output, keep=False), pg.size(), name, output_split_sizes or None)
     inputs = _parts(staged.read(input), pg.size(), name, input_split_sizes or None)
     equal = not output_split_sizes and not input_split_sizes
-    handle = staged.backend.all_to_all(outputs, inputs, equal, None)
+    handle = staged.backend.all_to_all(outputs, inputs, equal, not async_op)
     return _over(staged.work(handle, [output]), async_op)
 
 
@@ -415,7 +423,7 @@ def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -
     """Waits until every rank of the group is here. `device_ids` is accepted for programs that give it."""
     if not is_member(group):
         return None
-    return _over(Work([resolve(group).any_backend().barrier(None)], []), async_op)
+    return _over(Work([resolve(group).any_backend().barrier(not async_op)], []), async_op)
 
 
 def monitored_barrier(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 
 import pytest
@@ -126,3 +127,25 @@ def test_the_recorder_keeps_every_call_with_the_users_line() -> None:
             str(r["file"]).endswith("test_failures.py") and r["state"] == "done" for r in kept
         )
         assert int(str(kept[1]["line"])) == int(str(kept[0]["line"])) + 1
+
+
+def interrupted(rank: int, size: int) -> str:
+    """Ctrl-C while this rank waits for the other one."""
+    x = aten.ones(2)
+    if rank:
+        with pytest.raises(dist.DistBackendError) as error:
+            time.sleep(1.0)
+            dist.all_reduce(x)
+        return str(error.value)
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        dist.all_reduce(x)
+    assert time.monotonic() - began < 2
+    with pytest.raises(dist.DistBackendError, match="a signal interrupted rank 0"):
+        dist.all_reduce(x)
+    return ""
+
+
+def test_an_interrupt_ends_a_wait_and_others_are_told() -> None:
+    assert "gave up: a signal interrupted rank 0" in ranks.run(2, interrupted)[1]

@@ -9,17 +9,22 @@
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace argand::distributed {
 
 namespace {
 
-// Gloo's own limit lies behind ours: the monitor ends an operation first, with a report.
-constexpr Millis kNever = std::chrono::hours(24 * 30);
 constexpr uint8_t kExchangePrefix = 0x21, kReduceScatterPrefix = 0x22, kSendPrefix = 0x23, kAllReducePrefix = 0x24;  // Gloo's own ones are below 0x10
 
 constexpr size_t kOneStepBytes = 32 << 10, kTwoStepBytes = 8 << 20, kSegment = 512 << 10, kTwoStepRanks = 16;
+
+constexpr int kDirectRanks = 8;  // among so few everybody sends to everybody
+
+struct Interrupted {
+  std::exception_ptr cause;
+};
 
 class GlooStore : public gloo::rendezvous::Store {
  public:
@@ -121,6 +126,7 @@ GlooGroup::GlooGroup(GroupOptions options, GlooOptions gloo, std::shared_ptr<Sto
   }
   context->setTimeout(kNever);
   context_ = context;
+  loop_ = std::make_unique<LoopCalls>(std::dynamic_pointer_cast<gloo::transport::tcp::Device>(device));
   worker_ = std::thread([this] { run_tasks(); });
 }
 
@@ -131,6 +137,7 @@ void GlooGroup::stop() {
     std::lock_guard lock(queue_mutex_);
     stopping_ = true;
     queue_changed_.notify_all();
+    waits_changed_.notify_all();
   }
   disconnect();
   worker_.join();
@@ -144,79 +151,144 @@ void GlooGroup::disconnect() {
     buffer->abortWaitRecv();
     buffer->abortWaitSend();
   }
+  wake_caller();
+}
+
+void GlooGroup::watch() {
+  ProcessGroup::watch();
+  std::lock_guard lock(queue_mutex_);
+  wake_caller();
+}
+
+// A caller's thread that waits looks at signals, and whether the group has failed; with queue_mutex_ held.
+void GlooGroup::wake_caller() {
+  if (!waited_here_) return;
+  waited_here_->abortWaitRecv();
+  waited_here_->abortWaitSend();
 }
 
 // ---- the worker ----------------------------------------------------------------------------------------------------
-WorkPtr GlooGroup::submit(const Signature& signature, const CallOptions& call, std::function<void(uint32_t tag)> run) {
+WorkPtr GlooGroup::submit(const Signature& signature, const CallOptions& call, std::function<void(uint32_t tag)> run, bool may_run_here) {
   WorkPtr work = enter(signature, call);
   // Ranks that call something else wait for other messages: data of different collectives never mixes.
   const uint64_t mixed = (signature.fingerprint() ^ work->seq * 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
   const uint32_t tag = static_cast<uint32_t>(mixed >> 32);
-  std::lock_guard lock(queue_mutex_);
-  queue_.push_back({work, [run = std::move(run), tag] { run(tag); }});
-  queue_changed_.notify_all();
+  Task task{work, [run = std::move(run), tag] { run(tag); }};
+  {
+    std::lock_guard lock(queue_mutex_);
+    may_run_here = may_run_here && call.sync && queue_.empty() && !running_;
+    if (may_run_here) {
+      running_ = true;
+    } else {
+      queue_.push_back(std::move(task));
+    }
+  }
+  if (may_run_here) {
+    run_here(task);
+  } else {
+    queue_changed_.notify_one();
+  }
   return work;
+}
+
+void GlooGroup::run_here(const Task& task) {
+  struct Ended {
+    GlooGroup& group;
+    ~Ended() {
+      std::lock_guard lock(group.queue_mutex_);
+      group.running_ = false;
+      if (!group.queue_.empty()) group.queue_changed_.notify_one();
+    }
+  } ended{*this};
+  try {
+    run_task(task);
+  } catch (const Interrupted& interrupted) {  // half of it has been sent
+    give_up("a signal interrupted rank " + std::to_string(options_.global_ranks[options_.rank]) + " in an operation");
+    std::rethrow_exception(interrupted.cause);
+  }
 }
 
 void GlooGroup::run_tasks() {
   api->thread_state()->grad_mode = 0;
+  bool ran = false;
   for (;;) {
     Task task;
     {
       std::unique_lock lock(queue_mutex_);
-      queue_changed_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
+      if (ran) running_ = false;
+      queue_changed_.wait(lock, [&] { return stopping_ || (!queue_.empty() && !running_); });
       if (queue_.empty()) return;
       task = std::move(queue_.front());
       queue_.pop_front();
+      ran = running_ = true;
     }
-    if (task.work->is_completed()) continue;  // aborted
-    started(task.work->seq);
-    std::string why;
-    try {
-      task.run();
-    } catch (const std::exception& e) {
-      why = std::string("the connection to another rank failed (") + e.what() + ")";
-    } catch (const Error& e) {
-      why = e.message;
-    }
-    if (why.empty()) {
-      ended(task.work);
-    } else {
-      failed(task.work, why);
-    }
+    run_task(task);
+  }
+}
+
+void GlooGroup::run_task(const Task& task) {
+  if (task.work->is_completed()) return;  // aborted
+  started(task.work->seq);
+  std::string why;
+  try {
+    task.run();
+  } catch (const std::exception& e) {
+    why = std::string("the connection to another rank failed (") + e.what() + ")";
+  } catch (const Error& e) {
+    why = e.message;
+  }
+  if (why.empty()) {
+    ended(task.work);
+  } else {
+    failed(task.work, why);
+  }
+}
+
+void GlooGroup::waits_for(UnboundBuffer* buffer) {
+  if (std::this_thread::get_id() == worker_.get_id()) return;
+  std::lock_guard lock(queue_mutex_);
+  waited_here_ = buffer;
+}
+
+void GlooGroup::look_around() {
+  if (is_dead()) throw std::runtime_error("the operation was aborted");
+  try {
+    check_interrupt();
+  } catch (...) {
+    throw Interrupted{std::current_exception()};
   }
 }
 
 void GlooGroup::exchange(uint32_t tag, const TensorList& sends, const TensorList& receives) {
   const uint64_t slot = gloo::Slot::build(kExchangePrefix, tag);
-  Buffers in, out;
+  Transfers transfers(context_, *loop_, *this);
   const int size = options_.size, rank = options_.rank;
   for (int step = 1; step < size; step++) {
     const int peer = (rank + size - step) % size;
     if (receives.empty() || !receives[peer] || !bytes_of(receives[peer])) continue;
-    in.push_back(context_->createUnboundBuffer(receives[peer]->data, bytes_of(receives[peer])));
-    in.back()->recv(peer, slot);
+    transfers.recv(receives[peer]->data, bytes_of(receives[peer]), peer, slot);
   }
   for (int step = 1; step < size; step++) {
     const int peer = (rank + step) % size;
     if (sends.empty() || !sends[peer] || !bytes_of(sends[peer])) continue;
-    out.push_back(context_->createUnboundBuffer(sends[peer]->data, bytes_of(sends[peer])));
-    out.back()->send(peer, slot);
+    transfers.send(sends[peer]->data, bytes_of(sends[peer]), peer, slot);
   }
+  transfers.start();
   if (!sends.empty() && !receives.empty() && sends[rank] && receives[rank] && sends[rank]->data != receives[rank]->data)
     std::memcpy(receives[rank]->data, sends[rank]->data, bytes_of(sends[rank]));
-  for (auto& buffer : in) buffer->waitRecv(kNever);
-  for (auto& buffer : out) buffer->waitSend(kNever);
+  transfers.wait();
 }
 
 // ---- all-reduce ----------------------------------------------------------------------------------------------------
 // Three ways: everything to everybody, one step, for few bytes; each rank adds up its share and gives it to all, two steps; Gloo's ring for many
 // bytes or ranks, which keeps few messages under way at once. The first two add in the order of ranks.
+bool GlooGroup::has_own_way(size_t bytes) const { return bytes <= kTwoStepBytes && options_.size <= static_cast<int>(kTwoStepRanks); }
+
 void GlooGroup::all_reduce_one(const Tensor& t, ReduceFn fn, uint32_t tag) {
   const auto n = static_cast<size_t>(t.numel()), size = static_cast<size_t>(options_.size);
   const size_t bytes = bytes_of(t);
   if (bytes * (size - 1) <= kOneStepBytes) return add_all(static_cast<char*>(t->data), n, static_cast<size_t>(t.itemsize()), fn, tag);
-  if (bytes <= kTwoStepBytes && size <= kTwoStepRanks) return add_shares(t, fn, tag);
+  if (has_own_way(bytes)) return add_shares(t, fn, tag);
   gloo::AllreduceOptions o(context_);
   set_output(o, t);
   o.setReduceFunction(fn);
@@ -230,20 +302,18 @@ void GlooGroup::add_all(char* data, size_t n, size_t item, ReduceFn fn, uint32_t
   const int size = options_.size, rank = options_.rank;
   const size_t bytes = n * item;
   const uint64_t slot = gloo::Slot::build(kAllReducePrefix, tag);
-  Buffers in, out;
   std::vector<char> parts(bytes * static_cast<size_t>(size));
-  for (int step = 1; step < size; step++) {
-    const int from = (rank + size - step) % size;
-    in.push_back(context_->createUnboundBuffer(&parts[bytes * from], bytes));
-    in.back()->recv(from, slot);
+  {
+    Transfers transfers(context_, *loop_, *this);
+    for (int step = 1; step < size; step++) {
+      const int from = (rank + size - step) % size;
+      transfers.recv(&parts[bytes * from], bytes, from, slot);
+    }
+    for (int step = 1; step < size; step++) transfers.send(data, bytes, (rank + step) % size, slot);
+    transfers.start();
+    std::memcpy(&parts[bytes * rank], data, bytes);
+    transfers.wait();
   }
-  for (int step = 1; step < size; step++) {
-    out.push_back(context_->createUnboundBuffer(data, bytes));
-    out.back()->send((rank + step) % size, slot);
-  }
-  for (auto& buffer : in) buffer->waitRecv(kNever);
-  for (auto& buffer : out) buffer->waitSend(kNever);
-  std::memcpy(&parts[bytes * rank], data, bytes);
   fn(data, &parts[0], &parts[bytes], n);
   for (int r = 2; r < size; r++) fn(data, data, &parts[bytes * r], n);
 }
@@ -260,58 +330,56 @@ void GlooGroup::add_shares(const Tensor& t, ReduceFn fn, uint32_t tag) {
   const size_t own = bytes(rank);
   Tensor scratch = empty({static_cast<int64_t>(own * size)}, ARGAND_UINT8);
   char* parts = static_cast<char*>(scratch->data);
-  std::vector<Buffers> in(size);  // by sender, its segments of this rank's share
-  Buffers final_in, out;
-  const auto receive = [&](Buffers& buffers, size_t from, uint64_t at, char* to, size_t count) {
-    for (size_t i = 0; i < count; i += kSegment) {
-      buffers.push_back(context_->createUnboundBuffer(to + i, std::min(kSegment, count - i)));
-      buffers.back()->recv(static_cast<int>(from), at);
-    }
-  };
-  const auto send = [&](size_t to, uint64_t at, char* from, size_t count) {
-    out.push_back(context_->createUnboundBuffer(from, count));
-    out.back()->send(static_cast<int>(to), at);
-  };
+  Transfers transfers(context_, *loop_, *this);
+  std::vector<std::vector<UnboundBuffer*>> in(size);  // by sender, its segments of this rank's share
   for (size_t step = 1; step < size; step++) {
     const size_t from = (rank + size - step) % size;
-    receive(in[from], from, first, parts + own * from, own);
+    const int peer = static_cast<int>(from);
+    for (size_t i = 0; i < own; i += kSegment) in[from].push_back(&transfers.recv(parts + own * from + i, std::min(kSegment, own - i), peer, first));
     // A final segment comes only after its owner has this rank's part of it: what it overwrites has been sent.
-    receive(final_in, from, final, data + begin(from), bytes(from));
+    for (size_t i = 0; i < bytes(from); i += kSegment) transfers.recv(data + begin(from) + i, std::min(kSegment, bytes(from) - i), peer, final);
   }
   for (size_t step = 1; step < size; step++) {
     const size_t to = (rank + step) % size;
-    for (size_t i = 0; i < bytes(to); i += kSegment) send(to, first, data + begin(to) + i, std::min(kSegment, bytes(to) - i));
+    for (size_t i = 0; i < bytes(to); i += kSegment)
+      transfers.send(data + begin(to) + i, std::min(kSegment, bytes(to) - i), static_cast<int>(to), first);
   }
+  transfers.start();
   char* mine = data + begin(rank);
   for (size_t i = 0; i < own; i += kSegment) {
     const size_t length = std::min(kSegment, own - i);
     for (size_t r = 0; r < size; r++)
-      if (r != rank) in[r][i / kSegment]->waitRecv(kNever);
+      if (r != rank) transfers.wait_recv(*in[r][i / kSegment]);
     const auto part = [&](size_t r) { return (r == rank ? mine : parts + own * r) + i; };
     char* sum = size > 2 ? parts + own * rank + i : mine + i;  // not over this rank's part before its turn
     fn(sum, part(0), part(1), length / item);
     for (size_t r = 2; r < size; r++) fn(r + 1 == size ? mine + i : sum, sum, part(r), length / item);
-    for (size_t step = 1; step < size; step++) send((rank + step) % size, final, mine + i, length);
+    for (size_t step = 1; step < size; step++) transfers.send(mine + i, length, static_cast<int>((rank + step) % size), final);
+    transfers.start();
   }
-  for (auto& buffer : final_in) buffer->waitRecv(kNever);
-  for (auto& buffer : out) buffer->waitSend(kNever);
+  transfers.wait();
 }
 
 // ---- collectives ---------------------------------------------------------------------------------------------------
 WorkPtr GlooGroup::all_reduce(const TensorList& tensors, ReduceOp op, const CallOptions& call) {
-  for (const Tensor& t : tensors) must_reduce("all_reduce", t.dtype(), op);
-  return submit(signature_of(OpKind::kAllReduce, tensors, -1, op), call, [this, tensors, op](uint32_t tag) {
+  bool may_run_here = true;
+  for (const Tensor& t : tensors) {
+    must_reduce("all_reduce", t.dtype(), op);
+    may_run_here = may_run_here && has_own_way(bytes_of(t));
+  }
+  const auto run = [this, tensors, op](uint32_t tag) {
     for (const Tensor& t : tensors) {
       if (!t.numel()) continue;
       if (options_.size > 1) all_reduce_one(t, reduce_function(t.dtype(), op), tag++);
       if (op == ReduceOp::kAvg) average(t, options_.size);
     }
-  });
+  };
+  return submit(signature_of(OpKind::kAllReduce, tensors, -1, op), call, run, may_run_here);
 }
 
 WorkPtr GlooGroup::reduce(const Tensor& tensor, int root, ReduceOp op, const CallOptions& call) {
   must_reduce("reduce", tensor.dtype(), op);
-  return submit(signature_of(OpKind::kReduce, {tensor}, root, op), call, [this, tensor, root, op](uint32_t tag) {
+  const auto run = [this, tensor, root, op](uint32_t tag) {
     if (!tensor.numel()) return;
     if (options_.size > 1) {
       // Gloo uses the output as scratch on all ranks; others than root must keep their tensor.
@@ -326,13 +394,22 @@ WorkPtr GlooGroup::reduce(const Tensor& tensor, int root, ReduceOp op, const Cal
       gloo::reduce(o);
     }
     if (op == ReduceOp::kAvg && options_.rank == root) average(tensor, options_.size);
-  });
+  };
+  return submit(signature_of(OpKind::kReduce, {tensor}, root, op), call, run, false);
 }
 
 WorkPtr GlooGroup::broadcast(const TensorList& tensors, int root, const CallOptions& call) {
-  return submit(signature_of(OpKind::kBroadcast, tensors, root), call, [this, tensors, root](uint32_t tag) {
+  const auto direct = [this](const Tensor& t) { return options_.size <= kDirectRanks && bytes_of(t) <= kOneStepBytes; };
+  const auto run = [this, tensors, root, direct](uint32_t tag) {
     for (const Tensor& t : tensors) {
       if (!t.numel() || options_.size == 1) continue;
+      if (direct(t)) {
+        const auto size = static_cast<size_t>(options_.size);
+        TensorList receives(size);
+        receives[root] = t;
+        options_.rank == root ? exchange(tag++, TensorList(size, t), {}) : exchange(tag++, {}, receives);
+        continue;
+      }
       gloo::BroadcastOptions o(context_);
       o.setOutput(static_cast<char*>(t->data), bytes_of(t));
       o.setRoot(root);
@@ -340,24 +417,39 @@ WorkPtr GlooGroup::broadcast(const TensorList& tensors, int root, const CallOpti
       o.setTimeout(kNever);
       gloo::broadcast(o);
     }
-  });
+  };
+  return submit(signature_of(OpKind::kBroadcast, tensors, root), call, run, std::all_of(tensors.begin(), tensors.end(), direct));
 }
 
 WorkPtr GlooGroup::all_gather(const TensorList& outputs, const Tensor& input, const CallOptions& call) {
-  return submit(signature_of(OpKind::kAllGather, outputs), call, [this, outputs, input](uint32_t tag) {
-    bool adjacent = options_.size > 1;  // parts of one tensor: Gloo's ring
-    for (size_t i = 1; i < outputs.size(); i++)
-      adjacent = adjacent && outputs[i]->data == static_cast<char*>(outputs[i - 1]->data) + bytes_of(outputs[i - 1]) && outputs[i].numel();
-    if (!adjacent || !outputs[0].numel()) return exchange(tag, TensorList(outputs.size(), input), outputs);
+  // Among many ranks Gloo's ring, which keeps few messages under way. All ranks must choose alike, so by what they have in common.
+  bool ring = options_.size > kDirectRanks;
+  for (const Tensor& t : outputs) ring = ring && t.numel();
+  const auto run = [this, outputs, input, ring](uint32_t tag) {
+    if (!ring) return exchange(tag, TensorList(outputs.size(), input), outputs);
     std::vector<size_t> counts;
-    for (const Tensor& t : outputs) counts.push_back(bytes_of(t));
+    bool adjacent = true;  // parts of one tensor
+    const char* end = static_cast<char*>(outputs[0]->data);
+    for (const Tensor& t : outputs) {
+      adjacent = adjacent && t->data == end;
+      end += bytes_of(t);
+      counts.push_back(bytes_of(t));
+    }
+    const auto total = static_cast<size_t>(end - static_cast<char*>(outputs[0]->data));
+    const Tensor whole = adjacent ? outputs[0] : empty({static_cast<int64_t>(total)}, ARGAND_UINT8);
     gloo::AllgathervOptions o(context_);
-    if (input->data != outputs[options_.rank]->data) o.setInput(static_cast<char*>(input->data), bytes_of(input));
-    o.setOutput(static_cast<char*>(outputs[0]->data), counts);
+    if (!adjacent || input->data != outputs[options_.rank]->data) o.setInput(static_cast<char*>(input->data), bytes_of(input));
+    o.setOutput(static_cast<char*>(whole->data), counts);
     o.setTag(tag);
     o.setTimeout(kNever);
     gloo::allgatherv(o);
-  });
+    const char* from = static_cast<char*>(whole->data);
+    for (const Tensor& t : outputs) {
+      if (!adjacent) std::memcpy(t->data, from, bytes_of(t));
+      from += bytes_of(t);
+    }
+  };
+  return submit(signature_of(OpKind::kAllGather, outputs), call, run, !ring);
 }
 
 WorkPtr GlooGroup::gather(const TensorList& outputs, const Tensor& input, int root, const CallOptions& call) {
@@ -381,38 +473,38 @@ WorkPtr GlooGroup::reduce_scatter(const Tensor& output, const TensorList& inputs
   return submit(signature_of(OpKind::kReduceScatter, inputs, -1, op), call, [this, output, inputs, op, fn](uint32_t tag) {
     const int size = options_.size, rank = options_.rank;
     const uint64_t slot = gloo::Slot::build(kReduceScatterPrefix, tag);
-    Buffers out;
     const size_t bytes = bytes_of(output);
     // Own part first, then what rank-1, rank-2, ... give: a fixed order. Two buffers, so that one fills while the other is added.
     Tensor parts[2];
-    std::unique_ptr<gloo::transport::UnboundBuffer> in[2];
+    UnboundBuffer* in[2];
+    Transfers transfers(context_, *loop_, *this);
     const auto receive = [&](int step) {
       if (step >= size || !bytes) return;
       Tensor& part = parts[step & 1];
       if (!part) part = empty(output.sizes(), output.dtype(), output.device());
-      in[step & 1] = context_->createUnboundBuffer(part->data, bytes);
-      in[step & 1]->recv((rank + size - step) % size, slot);
+      in[step & 1] = &transfers.recv(part->data, bytes, (rank + size - step) % size, slot);
     };
     receive(1);
     receive(2);
     for (int step = 1; step < size; step++) {
       const int peer = (rank + step) % size;
       if (!bytes_of(inputs[peer])) continue;
-      out.push_back(context_->createUnboundBuffer(inputs[peer]->data, bytes_of(inputs[peer])));
-      out.back()->send(peer, slot);
+      transfers.send(inputs[peer]->data, bytes_of(inputs[peer]), peer, slot);
     }
+    transfers.start();
     if (bytes) {
       const void* first = inputs[rank]->data;
       for (int step = 1; step < size; step++) {
-        in[step & 1]->waitRecv(kNever);
+        transfers.wait_recv(*in[step & 1]);
         fn(output->data, first, parts[step & 1]->data, static_cast<size_t>(output.numel()));
         first = output->data;
         receive(step + 2);
+        transfers.start();
       }
       if (size == 1 && output->data != first) std::memcpy(output->data, first, bytes);
       if (op == ReduceOp::kAvg) average(output, size);
     }
-    for (auto& buffer : out) buffer->waitSend(kNever);
+    transfers.wait();
   });
 }
 
@@ -423,13 +515,21 @@ WorkPtr GlooGroup::all_to_all(const TensorList& outputs, const TensorList& input
 }
 
 WorkPtr GlooGroup::barrier(const CallOptions& call) {
-  return submit(signature_of(OpKind::kBarrier, {}), call, [this](uint32_t tag) {
+  const bool direct = options_.size <= kDirectRanks;
+  const auto run = [this, direct](uint32_t tag) {
     if (options_.size == 1) return;
+    if (direct) {
+      const auto size = static_cast<size_t>(options_.size);
+      TensorList receives;
+      for (size_t r = 0; r < size; r++) receives.push_back(empty({1}, ARGAND_UINT8));
+      return exchange(tag, TensorList(size, receives[options_.rank]), receives);
+    }
     gloo::BarrierOptions o(context_);
     o.setTag(tag);
     o.setTimeout(kNever);
     gloo::barrier(o);
-  });
+  };
+  return submit(signature_of(OpKind::kBarrier, {}), call, run, direct);
 }
 
 // ---- point to point ------------------------------------------------------------------------------------------------
@@ -439,7 +539,7 @@ void GlooGroup::run_waiters() {
     {
       std::unique_lock lock(queue_mutex_);
       idle_++;
-      queue_changed_.wait(lock, [&] { return stopping_ || !waits_.empty(); });
+      waits_changed_.wait(lock, [&] { return stopping_ || !waits_.empty(); });
       idle_--;
       if (waits_.empty()) return;
       wait = std::move(waits_.front());
@@ -455,7 +555,7 @@ WorkPtr GlooGroup::post(OpKind kind, const Tensor& tensor, int peer, int tag, co
   // Messages of another kind must not meet this buffer: shape and dtype are part of the slot.
   const uint64_t mixed = (static_cast<uint64_t>(tag) << 8 | signature.dtype) * 0x9e3779b97f4a7c15u ^ signature.hash * 0xbf58476d1ce4e5b9u;
   const uint64_t slot = gloo::Slot::build(kSendPrefix, static_cast<uint32_t>(mixed >> 32));
-  std::shared_ptr<gloo::transport::UnboundBuffer> buffer = context_->createUnboundBuffer(tensor->data, bytes_of(tensor));
+  std::shared_ptr<UnboundBuffer> buffer = context_->createUnboundBuffer(tensor->data, bytes_of(tensor));
   if (kind == OpKind::kSend) {
     buffer->send(peer, slot);
   } else if (peer >= 0) {
@@ -488,7 +588,7 @@ WorkPtr GlooGroup::post(OpKind kind, const Tensor& tensor, int peer, int tag, co
     }
   });
   if (idle_ < static_cast<int>(waits_.size())) waiters_.emplace_back([this] { run_waiters(); });
-  queue_changed_.notify_all();
+  waits_changed_.notify_one();
   return work;
 }
 

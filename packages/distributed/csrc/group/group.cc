@@ -49,7 +49,7 @@ ProcessGroup::Entry& ProcessGroup::Log::append(WorkPtr work, const Signature& si
   entry.record.signature = signature;
   entry.record.site = call.site;
   entry.record.queued = Clock::now();
-  entry.record.deadline = entry.record.queued + (call.timeout.count() >= 0 ? call.timeout : timeout);
+  entry.record.deadline = entry.record.queued + timeout;
   return entry;
 }
 

@@ -23,7 +23,7 @@ struct GroupOptions {
 
 struct CallOptions {
   CallSite site;
-  Millis timeout{-1};  // negative: the group's
+  bool sync = false;  // the caller will wait for it at once
 };
 
 // Tensors are contiguous; results are written into them. Operations of a group run in the order of their calls.
@@ -54,7 +54,7 @@ class ProcessGroup {
   std::vector<Record> records();  // oldest first
   uint64_t last_seq();
   bool is_dead();
-  void abort(const std::string& why);  // fails everything under way and everything after
+  void abort(const std::string& why);    // fails everything under way and everything after
   void give_up(const std::string& why);  // abort, which the other ranks will read about
   void set_timeout(Millis timeout) { timeout_ms_ = timeout.count(); }
   // Looks after operations that take long; called by the monitor's thread.

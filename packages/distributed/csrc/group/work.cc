@@ -20,19 +20,24 @@ void Work::wait(Millis timeout) {
   if (error_) throw *error_;
 }
 
+// Those who wait are woken without the lock that they want.
 void Work::finish(int source_rank) {
-  std::lock_guard lock(mutex_);
-  if (done_) return;
-  done_ = true;
-  source_rank_ = source_rank;
+  {
+    std::lock_guard lock(mutex_);
+    if (done_) return;
+    done_ = true;
+    source_rank_ = source_rank;
+  }
   changed_.notify_all();
 }
 
 void Work::fail(const DistError& error) {
-  std::lock_guard lock(mutex_);
-  if (done_) return;
-  done_ = true;
-  error_ = error;
+  {
+    std::lock_guard lock(mutex_);
+    if (done_) return;
+    done_ = true;
+    error_ = error;
+  }
   changed_.notify_all();
 }
 

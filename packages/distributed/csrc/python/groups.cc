@@ -65,7 +65,14 @@ CallSite call_site() {
   return site;
 }
 
-CallOptions call_options(const std::optional<Millis>& timeout) { return {call_site(), timeout.value_or(Millis{-1})}; }
+// Starts an operation; one that the caller will wait for may run in this thread.
+template <class Start>
+WorkPtr run(bool sync, Start start) {
+  const CallOptions call{call_site(), sync};
+  if (!sync) return start(call);
+  WithoutGil released;
+  return start(call);
+}
 
 using Timeout = std::optional<Millis>;
 
@@ -101,71 +108,72 @@ void bind_collectives(py::class_<ProcessGroup, std::shared_ptr<ProcessGroup>>& g
   using namespace py::literals;
   group
       .def("all_reduce",
-           [](ProcessGroup& self, const py::sequence& tensors, ReduceOp op, const Timeout& timeout) {
+           [](ProcessGroup& self, const py::sequence& tensors, ReduceOp op, bool sync) {
              const TensorList list = tensors_of("all_reduce", tensors);
-             WorkPtr work = self.all_reduce(list, op, call_options(timeout));
+             WorkPtr work = run(sync, [&](const CallOptions& call) { return self.all_reduce(list, op, call); });
              written(list);
              return work;
            })
       .def("reduce",
-           [](ProcessGroup& self, py::handle tensor, int root, ReduceOp op, const Timeout& timeout) {
+           [](ProcessGroup& self, py::handle tensor, int root, ReduceOp op, bool sync) {
              const Tensor t = tensor_of("reduce", tensor);
-             WorkPtr work = self.reduce(t, root, op, call_options(timeout));
+             WorkPtr work = run(sync, [&](const CallOptions& call) { return self.reduce(t, root, op, call); });
              if (self.options().rank == root) written({t});
              return work;
            })
       .def("broadcast",
-           [](ProcessGroup& self, const py::sequence& tensors, int root, const Timeout& timeout) {
+           [](ProcessGroup& self, const py::sequence& tensors, int root, bool sync) {
              const TensorList list = tensors_of("broadcast", tensors);
-             WorkPtr work = self.broadcast(list, root, call_options(timeout));
+             WorkPtr work = run(sync, [&](const CallOptions& call) { return self.broadcast(list, root, call); });
              if (self.options().rank != root) written(list);
              return work;
            })
       .def("all_gather",
-           [](ProcessGroup& self, const py::sequence& outputs, py::handle input, const Timeout& timeout) {
+           [](ProcessGroup& self, const py::sequence& outputs, py::handle input, bool sync) {
              const TensorList list = tensors_of("all_gather", outputs);
-             WorkPtr work = self.all_gather(list, tensor_of("all_gather", input), call_options(timeout));
+             const Tensor given = tensor_of("all_gather", input);
+             WorkPtr work = run(sync, [&](const CallOptions& call) { return self.all_gather(list, given, call); });
              written(list);
              return work;
            })
       .def("gather",
-           [](ProcessGroup& self, const py::sequence& outputs, py::handle input, int root, const Timeout& timeout) {
+           [](ProcessGroup& self, const py::sequence& outputs, py::handle input, int root, bool sync) {
              const TensorList list = tensors_of("gather", outputs);
-             WorkPtr work = self.gather(list, tensor_of("gather", input), root, call_options(timeout));
+             const Tensor given = tensor_of("gather", input);
+             WorkPtr work = run(sync, [&](const CallOptions& call) { return self.gather(list, given, root, call); });
              written(list);
              return work;
            })
       .def("scatter",
-           [](ProcessGroup& self, py::handle output, const py::sequence& inputs, int root, const Timeout& timeout) {
+           [](ProcessGroup& self, py::handle output, const py::sequence& inputs, int root, bool sync) {
              const Tensor t = tensor_of("scatter", output);
-             WorkPtr work = self.scatter(t, tensors_of("scatter", inputs), root, call_options(timeout));
+             const TensorList given = tensors_of("scatter", inputs);
+             WorkPtr work = run(sync, [&](const CallOptions& call) { return self.scatter(t, given, root, call); });
              written({t});
              return work;
            })
       .def("reduce_scatter",
-           [](ProcessGroup& self, py::handle output, const py::sequence& inputs, ReduceOp op, const Timeout& timeout) {
+           [](ProcessGroup& self, py::handle output, const py::sequence& inputs, ReduceOp op, bool sync) {
              const Tensor t = tensor_of("reduce_scatter", output);
-             WorkPtr work = self.reduce_scatter(t, tensors_of("reduce_scatter", inputs), op, call_options(timeout));
+             const TensorList given = tensors_of("reduce_scatter", inputs);
+             WorkPtr work = run(sync, [&](const CallOptions& call) { return self.reduce_scatter(t, given, op, call); });
              written({t});
              return work;
            })
       .def("all_to_all",
-           [](ProcessGroup& self, const py::sequence& outputs, const py::sequence& inputs, bool same_shapes, const Timeout& timeout) {
+           [](ProcessGroup& self, const py::sequence& outputs, const py::sequence& inputs, bool same_shapes, bool sync) {
              const TensorList list = tensors_of("all_to_all", outputs);
-             WorkPtr work = self.all_to_all(list, tensors_of("all_to_all", inputs), same_shapes, call_options(timeout));
+             const TensorList given = tensors_of("all_to_all", inputs);
+             WorkPtr work = run(sync, [&](const CallOptions& call) { return self.all_to_all(list, given, same_shapes, call); });
              written(list);
              return work;
            })
-      .def("barrier", [](ProcessGroup& self, const Timeout& timeout) {
-        const CallOptions call = call_options(timeout);
-        WithoutGil released;
-        return self.barrier(call);
-      })
+      .def("barrier", [](ProcessGroup& self, bool sync) { return run(sync, [&](const CallOptions& call) { return self.barrier(call); }); })
       .def("send",
-           [](ProcessGroup& self, py::handle tensor, int peer, int tag) { return self.send(tensor_of("send", tensor), peer, tag, call_options({})); })
+           [](ProcessGroup& self, py::handle tensor, int peer, int tag) { return self.send(tensor_of("send", tensor), peer, tag, {call_site()}); })
       .def("recv", [](ProcessGroup& self, py::handle tensor, int peer, int tag) {
         const Tensor t = tensor_of("recv", tensor);
-        WorkPtr work = self.recv(t, peer, tag, call_options({}));
+        WorkPtr work = self.recv(t, peer, tag, {call_site()});
         written({t});
         return work;
       });
