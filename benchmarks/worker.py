@@ -24,6 +24,7 @@ from typing import Any
 from benchmarks.cases import CASES
 from benchmarks.compile_cases import COMPILED_CASES
 from benchmarks.gpu_cases import GPU_CASES
+from benchmarks.quant_cases import QUANT_CASES
 
 # A round lasts at least this long, so that the clock and the loop do not show.
 ROUND_SECONDS = 0.02
@@ -84,7 +85,11 @@ class Worker:
     def prepare(self, name: str) -> dict[str, Any]:
         self.release()
         before = reset_peak()
-        case = next(case for case in (*CASES, *COMPILED_CASES, *GPU_CASES) if case.name == name)
+        case = next(
+            case
+            for case in (*CASES, *COMPILED_CASES, *GPU_CASES, *QUANT_CASES)
+            if case.name == name
+        )
         if self.torch is None:
             self.timer = timeit.Timer(
                 "copy()", globals={"copy": make_copy(case.traffic, self.threads)}

@@ -35,6 +35,7 @@ void fill_row(const Filling& f, const Image& image, int64_t batch, int64_t y, ui
   to += f.window.padding[1] * image.pixel_stride;
   const uint8_t* from = t.data<const uint8_t>() + batch * t.stride(0) + inside * t.stride(2);
   const int64_t step = t.stride(3), plane = t.stride(1);
+  if (step == 1 && per_group == image.group) return gemm_kernels().transpose(channels, width, from, plane, to, image.pixel_stride, f.mask);
   for (int64_t c = 0; c < channels; c++) {
     const uint8_t* source = from + c * plane;
     uint8_t* target = to + c / per_group * image.group + c % per_group;
@@ -91,6 +92,22 @@ void add_taps(const Image& image, const Window& w, bool is_depthwise, Product& p
       product.taps.push_back(y * w.dilation[0] * image.row_stride + x * w.dilation[1] * image.pixel_stride);
 }
 
+// [batch, pixels, columns] to [batch, columns, ...].
+Tensor channels_first(const Tensor& t, IntList sizes) {
+  if (t.itemsize() != 1) return ops::contiguous(ops::permute(t, {0, 3, 1, 2}));
+  const Tensor out = empty(sizes, t.dtype());
+  const int64_t columns = sizes[1], pixels = sizes[2] * sizes[3], parts = (columns + kPanel - 1) / kPanel;
+  const auto transpose = gemm_kernels().transpose;
+  parallel_for(0, sizes[0] * parts, std::max<int64_t>(1, (1 << 16) / (pixels * kPanel)), [&](int64_t b, int64_t e) {
+    for (int64_t i = b; i < e; i++) {
+      // The last columns may be those of the part before, too: the same bytes again.
+      const int64_t image = i / parts * pixels * columns, width = std::min<int64_t>(columns, kPanel), first = std::min(i % parts * kPanel, columns - width);
+      transpose(pixels, width, t.data<uint8_t>() + image + first, columns, out.data<uint8_t>() + image + first * pixels, pixels, 0);
+    }
+  });
+  return out;
+}
+
 Tensor channels_last(const Tensor& t) { return ops::contiguous(ops::permute(t, {0, 2, 3, 1})); }
 
 int64_t extent(const Tensor& input, const Window& w, int i) {
@@ -135,7 +152,7 @@ Tensor qconv2d(const Tensor& input, double input_scale, int64_t input_zero_point
     product.rows.data += image.group;
     product.panels += part_panels * steps * kPanelStep;
   }
-  return is_last ? out : ops::contiguous(ops::permute(out, {0, 3, 1, 2}));
+  return is_last ? out : channels_first(out, {batch, n, height, width});
 }
 
 }  // namespace kernels::cpu

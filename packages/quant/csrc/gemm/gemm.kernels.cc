@@ -179,10 +179,42 @@ int32_t copy_row(int64_t n, const uint8_t* __restrict from, uint8_t* __restrict 
   return static_cast<int32_t>(sum);
 }
 
+using Bytes = uint8_t __attribute__((vector_size(16)));
+
+// Sixteen rows of sixteen bytes: four perfect shuffles of the rows are a transposition.
+inline void transpose_block(const uint8_t* from, int64_t from_stride, uint8_t* to, int64_t to_stride, uint8_t mask) {
+  constexpr Bytes kLow = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23}, kHigh = kLow + 8;
+  Bytes a[16], b[16];
+  for (int i = 0; i < 16; i++) {
+    __builtin_memcpy(&a[i], from + i * from_stride, 16);
+    a[i] ^= mask;
+  }
+  for (int half = 0; half < 2; half++) {
+    for (int i = 0; i < 8; i++) b[2 * i] = __builtin_shuffle(a[i], a[i + 8], kLow), b[2 * i + 1] = __builtin_shuffle(a[i], a[i + 8], kHigh);
+    for (int i = 0; i < 8; i++) a[2 * i] = __builtin_shuffle(b[i], b[i + 8], kLow), a[2 * i + 1] = __builtin_shuffle(b[i], b[i + 8], kHigh);
+  }
+  for (int i = 0; i < 16; i++) __builtin_memcpy(to + i * to_stride, &a[i], 16);
+}
+
+void transpose(int64_t rows, int64_t columns, const uint8_t* from, int64_t from_stride, uint8_t* to, int64_t to_stride, uint8_t mask) {
+  if (rows < 16 || columns < 16) {
+    for (int64_t r = 0; r < rows; r++)
+      for (int64_t c = 0; c < columns; c++) to[c * to_stride + r] = from[r * from_stride + c] ^ mask;
+    return;
+  }
+  for (int64_t r = 0; r < rows; r += 16) {
+    const int64_t row = r + 16 <= rows ? r : rows - 16;  // the last blocks overlap those before
+    for (int64_t c = 0; c < columns; c += 16) {
+      const int64_t column = c + 16 <= columns ? c : columns - 16;
+      transpose_block(from + row * from_stride + column, from_stride, to + column * to_stride + row, to_stride, mask);
+    }
+  }
+}
+
 }  // namespace
 
 #define ROW(Other) {finish<Other, uint8_t>, finish<Other, int8_t>, finish<Other, float>, finish<Other, BFloat16>}
-const GemmKernels gemm_kernels = {kRows, kPanels, tile, {ROW(void), ROW(uint8_t), ROW(int8_t), ROW(float)}, depthwise, copy_row};
+const GemmKernels gemm_kernels = {kRows, kPanels, tile, {ROW(void), ROW(uint8_t), ROW(int8_t), ROW(float)}, depthwise, copy_row, transpose};
 #undef ROW
 
 }  // namespace argand::quant::ARGAND_NAMESPACE(ARGAND_TIER)
