@@ -108,3 +108,30 @@ def test_transformer_with_a_varying_length() -> None:
     for length in (2, 7, 33):
         x = argand.randn(2, length, 16)
         assert argand.allclose(program(x), layer(x), rtol=1e-5, atol=1e-6)
+
+
+class Counting(nn.Module):
+    """A changing buffer, a container, a size, a number that is part of the program."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+        self.register_buffer("calls", argand.zeros(()))
+
+    def forward(self, x: argand.Tensor, more: dict[str, argand.Tensor], *, k: int = 2) -> Any:
+        self.calls.add_(1)
+        return {"y": self.layer(x) * k + more["b"], "rows": (x.shape[0], self.calls * 1)}
+
+
+def test_a_program_compiles_as_one_graph() -> None:
+    arguments = (argand.randn(4, 4), {"b": argand.ones(3)})
+    shapes = {"x": {0: Dim("rows", max=64)}, "more": None}
+    program = export(Counting(), arguments, {"k": 3}, dynamic_shapes=shapes)
+    module = program.module()
+    compiled = argand.compile(module, fullgraph=True)
+    with argand.no_grad():
+        for calls, rows in enumerate((4, 5, 9)):
+            x = argand.randn(rows, 4)
+            got = compiled(x, {"b": argand.ones(3)}, k=3)
+            assert got["rows"][0] == rows and got["rows"][1].item() == calls + 1
+            assert argand.allclose(got["y"], module.layer(x) * 3 + 1)

@@ -245,6 +245,7 @@ class ProgramModule(Module):
     def __init__(self, program: ExportedProgram) -> None:
         super().__init__()
         self.__dict__["_program"] = program
+        program.graph_module.recompile()  # what compiles this module meets finished code
         parameters = set(program.graph_signature.parameters)
         for name, value in program.state_dict.items():
             owner: Module = self

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from argand_c10 import Size
+from argand_c10 import Size, Tensor
 
 Description = Any
 
@@ -105,14 +105,19 @@ def flatten(value: Any) -> tuple[list[Any], Description]:
     leaves: list[Any] = []
 
     def visit(x: Any) -> Description:
-        if (node := _by_type.get(type(x))) is not None:
+        if (
+            isinstance(x, (Tensor, int, float, str)) or x is None
+        ):  # a compiled call looks no class up
+            leaves.append(x)
+            return None
+        if type(x) in (tuple, list):
+            return ["tuple" if type(x) is tuple else "list", [visit(v) for v in x]]
+        if type(x) is not dict and (node := _by_type.get(type(x))) is not None:
             parts, context = node.flatten(x)
             return ["node", node.name, context, [visit(v) for v in parts]]
         if _is_namedtuple(x):
             kind = type(x)
             return ["namedtuple", f"{kind.__module__}:{kind.__qualname__}", [visit(v) for v in x]]
-        if type(x) in (tuple, list):
-            return ["tuple" if type(x) is tuple else "list", [visit(v) for v in x]]
         if isinstance(x, dict):
             for key in x:
                 if not isinstance(key, (str, int)) or isinstance(key, bool):
