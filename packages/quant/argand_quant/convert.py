@@ -212,8 +212,12 @@ class _Converter:
                 source, observer.dtype.name, quantize(self._constant(source), *rest)
             )
             if observer.qscheme.per_channel:
-                parts = zip(("scales", "zero_points"), rest[:2], strict=True)
-                rest = (*[self._named(source, n, t) for n, t in parts], *rest[2:])
+                shifted = bool((zeros != 0).any())
+                rest = (
+                    self._named(source, "scales", scales),
+                    self._named(source, "zero_points", zeros) if shifted else None,
+                    *rest[2:],
+                )
         else:
             integers = build(quantize, (self.env[source], *rest))
         made: FakeTensor = build(dequantize, (integers, *rest))
