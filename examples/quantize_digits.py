@@ -84,17 +84,15 @@ def compare(
     program: ExportedProgram, quantized: ConvertedProgram, test_set: TensorDataset, folder: Path
 ) -> None:
     """Prints how the two programs differ."""
-    plain, reduced = accuracy(program, test_set), accuracy(quantized, test_set)
-    print(f"accuracy: {plain:.1f}% in float32, {reduced:.1f}% in 8 bits")
-    print(f"file: {size(program, folder):.0f} KiB and {size(quantized, folder):.0f} KiB")
     packed = []
     for label, each in (("float", program), ("integers", quantized)):
         package(each, folder / f"{label}.ag2p")
         packed.append(load_package(folder / f"{label}.ag2p"))
+    plain, reduced = (accuracy(each, test_set) for each in packed)
+    print(f"accuracy: {plain:.1f}% in float32, {reduced:.1f}% in 8 bits")
+    print(f"file: {size(program, folder):.0f} KiB and {size(quantized, folder):.0f} KiB")
     first, second = times(packed, test_set[:256][0])
     print(f"a batch of 256, packaged: {first * 1e3:.2f} ms and {second * 1e3:.2f} ms")
-    if accuracy(packed[1], test_set) != reduced:
-        sys.exit("quantize_digits: the package classifies otherwise")
     print(f"\nlayers, the noisiest first:\n{quantized.report}")
     if reduced < plain - ALLOWED_LOSS:
         sys.exit(f"quantize_digits: 8 bits cost {plain - reduced:.1f} points")

@@ -14,6 +14,7 @@ from argand_export import ExportedProgram
 from argand_fx import Interpreter, Node
 from argand_quant.layer_modules import float_module, quantized_module, quantized_result
 from argand_quant.layers import LAYER, layers_of
+from argand_quant.lowering import lower_quantized
 from argand_quant.prepare import PreparedProgram
 
 __all__ = ["LayerReport", "Limits", "QuantizationReport", "make_report", "warn_of"]
@@ -121,6 +122,7 @@ def make_report(
         module, inputs = quantized_module(
             converted.graph_module, group, floats, converted.state_dict
         )
+        lower_quantized(module)
         own = signal_to_noise(expected, quantized_result(group[-1], module(*inputs)[0]))
         times = _times((float_module(group, floats), (module, inputs)))
         total = signal_to_noise(expected, quantized[group[-1]])
