@@ -1,8 +1,8 @@
-"""Gradient clipping and parameter vectors."""
+"""Tools for modules: limits of gradients, parametrizations, pruning, fusion, packed sequences."""
 
 from __future__ import annotations
 
-from argand_nn.utils import rnn
+from argand_nn.utils import parametrizations, parametrize, prune, rnn, stateless
 from argand_nn.utils.clip_grad import (
     clip_grad_norm_,
     clip_grad_value_,
@@ -10,13 +10,35 @@ from argand_nn.utils.clip_grad import (
     get_total_norm,
 )
 from argand_nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
+from argand_nn.utils.fusion import (
+    fuse_conv_bn_eval,
+    fuse_conv_bn_weights,
+    fuse_linear_bn_eval,
+    fuse_linear_bn_weights,
+)
+from argand_nn.utils.init import skip_init
+from argand_nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
+from argand_nn.utils.weight_norm import remove_weight_norm, weight_norm
 
 __all__ = [
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",
+    "fuse_conv_bn_eval",
+    "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval",
+    "fuse_linear_bn_weights",
     "get_total_norm",
     "parameters_to_vector",
+    "parametrizations",
+    "parametrize",
+    "prune",
+    "remove_spectral_norm",
+    "remove_weight_norm",
     "rnn",
+    "skip_init",
+    "spectral_norm",
+    "stateless",
     "vector_to_parameters",
+    "weight_norm",
 ]

@@ -1,6 +1,14 @@
-"""Gradient clipping and parameter vectors."""
+"""Tools for modules: limits of gradients, parametrizations, pruning, fusion, packed sequences."""
 
 from __future__ import annotations
 
 from argand_nn.utils import *  # noqa: F403
 from argand_nn.utils import __all__ as __all__
+
+# isort: split
+# This package's own submodules take the place of the layer's.
+from argand.nn.utils import parametrizations as parametrizations
+from argand.nn.utils import parametrize as parametrize
+from argand.nn.utils import prune as prune
+from argand.nn.utils import rnn as rnn
+from argand.nn.utils import stateless as stateless
