@@ -10,12 +10,13 @@ import argand_autograd as autograd
 from argand_c10 import Tensor
 from argand_export import ExportedProgram, ExportGraphSignature, InputKind, InputSpec, OutputSpec
 from argand_fx import Graph, GraphModule, Node
-from argand_fx.shapes import FakeTensor, GraphBuilder, ShapeEnv, SymInt
+from argand_fx.shapes import FakeTensor, GraphBuilder
 from argand_quant import operators as ops
 from argand_quant.layers import LAYER, layers_of
-from argand_quant.patterns import CONSTANT, DEQUANTIZE, MOVEMENT, QUANTIZE, name_of
+from argand_quant.patterns import CONSTANT
 from argand_quant.prepare import PreparedProgram
 from argand_quant.report import Limits, QuantizationReport, make_report, warn_of
+from argand_quant.simplify import shape_env, simplify
 
 __all__ = ["ConvertedProgram", "convert_pt2e"]
 
@@ -65,7 +66,7 @@ def convert_pt2e(
         converted = converter.program()
         if report and model.example is not None:
             converted.report = make_report(model, converted, converter.origins)
-        sink_movement(converted.graph_module)
+        simplify(converted.graph_module)
     if converted.report is not None:
         warn_of(converted.report, limits)
     return converted
@@ -82,7 +83,7 @@ class _Converter:
         self.prepared = prepared
         self.module = prepared.graph_module
         self.graph = Graph()
-        self.builder = GraphBuilder(self.graph, _shape_env(self.module))
+        self.builder = GraphBuilder(self.graph, shape_env(self.module))
         self.env: dict[Node, Any] = {}
         self.integers: dict[tuple[Node, str], FakeTensor] = {}
         self.origins: dict[Node, Node] = {}
@@ -235,15 +236,6 @@ class _Converter:
         return fake
 
 
-def _shape_env(module: GraphModule) -> ShapeEnv | None:
-    """Where the program's symbolic sizes live."""
-    for node in module.graph.nodes:
-        for size in node.meta["val"].shape if node.op == "placeholder" else ():
-            if isinstance(size, SymInt):
-                return size.env
-    return None
-
-
 def _frozen(spec: InputSpec) -> InputSpec:
     """A parameter as a buffer: what is left of the parameters is no longer trained."""
     kind = InputKind.BUFFER if spec.kind is InputKind.PARAMETER else spec.kind
@@ -257,37 +249,3 @@ def _mark(made: Any, layer: str) -> None:
         node.meta[LAYER] = layer
         if node.target is operator.getitem:
             node.args[0].meta[LAYER] = layer
-
-
-def sink_movement(module: GraphModule) -> None:
-    """Move integers where numbers were moved: dequantize, movement, quantize with the same parameters is that movement of the integers."""
-    graph = module.graph
-    builder = GraphBuilder(graph, _shape_env(module))
-    for node in list(graph.nodes):
-        moved: Any = node.args[0] if name_of(node) == QUANTIZE else None
-        if moved is None or name_of(moved) not in MOVEMENT:
-            continue
-        sources = moved.all_input_nodes
-        if any(name_of(s) != DEQUANTIZE or s.args[1:] != node.args[1:] for s in sources):
-            continue
-        with graph.inserting_before(node):
-            made = builder.call(moved.target, _integers(moved.args), _integers(moved.kwargs))
-        made.node.meta |= {k: v for k, v in moved.meta.items() if k in ("location", "stack", LAYER)}
-        node.replace_all_uses_with(made.node)
-    graph.eliminate_dead_code()
-    module.recompile()
-
-
-def _integers(x: Any) -> Any:
-    """Arguments with the integers in the place of dequantized tensors, as fake tensors."""
-    if isinstance(x, Node):
-        found: Any = x.args[0]
-        fake: FakeTensor = found.meta["val"]
-        fake.node = found
-        return fake
-    if isinstance(x, dict):
-        return {k: _integers(v) for k, v in x.items()}
-    if isinstance(x, (list, tuple)):
-        items = [_integers(v) for v in x]
-        return tuple(items) if isinstance(x, tuple) else items
-    return x

@@ -10,6 +10,7 @@ from argand_fx import Node
 from argand_fx.shapes import FakeTensor
 
 __all__ = [
+    "CLAMPS",
     "CONSTANT",
     "DEQUANTIZE",
     "MOVEMENT",
@@ -49,6 +50,7 @@ MOVEMENT = frozenset(
         "view",
     )
 )
+CLAMPS = frozenset(("hardtanh", "relu"))
 POOLING = frozenset(("adaptive_avg_pool2d", "avg_pool2d", "max_pool2d_with_indices"))
 
 

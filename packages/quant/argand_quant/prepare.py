@@ -12,7 +12,7 @@ from argand_export.program import ProgramModule
 from argand_fx import GraphModule, Node
 from argand_quant.fold_batch_norm import fold_batch_norm
 from argand_quant.observers import FixedQParamsObserver, ObserverBase
-from argand_quant.patterns import CONSTANT
+from argand_quant.patterns import CONSTANT, name_of
 from argand_quant.quantizer import Quantizer
 from argand_quant.specs import (
     ANNOTATION,
@@ -89,9 +89,13 @@ def prepare_pt2e(model: ExportedProgram | Module, quantizer: Quantizer) -> Prepa
         A module that is called as the program is, computes what it computes, and observes.
 
     Raises:
-        TypeError, ValueError: the annotations do not fit the graph, or a spec refers to one that is not there.
+        TypeError, ValueError: the program was exported for training; the annotations do not fit the graph; a spec refers to one that is not there.
     """
     program = _copy(_program_of(model))
+    if any(name_of(n) == "native_batch_norm_functional" for n in program.graph.nodes):
+        raise ValueError(
+            "prepare_pt2e: got batch normalization in training mode, expected a program for inference; export model.eval()"
+        )
     fold_batch_norm(program)
     program.graph_module = quantizer.transform_for_annotation(program.graph_module)
     quantizer.annotate(program.graph_module)

@@ -16,6 +16,7 @@ from argand_quant.layer_modules import float_module, quantized_module, quantized
 from argand_quant.layers import LAYER, layers_of
 from argand_quant.lowering import lower_quantized
 from argand_quant.prepare import PreparedProgram
+from argand_quant.simplify import simplify
 
 __all__ = ["LayerReport", "Limits", "QuantizationReport", "make_report", "warn_of"]
 
@@ -122,6 +123,7 @@ def make_report(
         module, inputs = quantized_module(
             converted.graph_module, group, floats, converted.state_dict
         )
+        simplify(module)
         lower_quantized(module)
         own = signal_to_noise(expected, quantized_result(group[-1], module(*inputs)[0]))
         times = _times((float_module(group, floats), (module, inputs)))

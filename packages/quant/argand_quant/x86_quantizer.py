@@ -17,6 +17,7 @@ from argand_quant.observers import (
     PlaceholderObserver,
 )
 from argand_quant.patterns import (
+    CLAMPS,
     CONSTANT,
     MOVEMENT,
     POOLING,
@@ -97,7 +98,7 @@ def get_default_x86_inductor_quantization_config(
 
 
 class X86InductorQuantizer(Quantizer):
-    """Quantizes linear layers, convolutions (with relu, with add and relu), embeddings (weights only), and, where both sides are quantized anyway,
+    """Quantizes linear layers, convolutions (with relu or hardtanh, with add and relu), embeddings (weights only), and, where both sides are quantized anyway,
     adds, pooling and what moves elements; matmul when it is asked for.
 
     Settings by name come before settings by type, and those before the global ones:
@@ -228,7 +229,7 @@ class _Annotator:
         if kind == "conv2d" and user is not None and (other := _addend(user, node)) is not None:
             _annotate(user, {other: activation})
             node, user = user, sole_user(user)
-        if user is not None and name_of(user) == "relu":
+        if user is not None and name_of(user) in CLAMPS:
             _annotate(user, {})
             node = user
         return node
@@ -254,7 +255,7 @@ class _Annotator:
         if name == "add":
             alike = len(list(inputs_of(node))) == 2 and _addend(node, node.args[0]) is not None
             return node if alike and self.quantizer.config_of("add") is not None else None
-        if name == "relu" or name in MOVEMENT or name in POOLING:
+        if name in CLAMPS or name in MOVEMENT or name in POOLING:
             return result_of(node)
         return None
 

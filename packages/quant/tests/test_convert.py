@@ -11,10 +11,18 @@ import pytest
 from networks import default_quantizer, mixed, mixed_inputs, operators, quantized
 
 import argand_aten as aten
+import argand_autograd as autograd
 import argand_nn as nn
-from argand_c10 import Module, Tensor, manual_seed
+from argand_c10 import Module, Tensor, manual_seed, uint8
 from argand_export import Dim, export, load, load_package, package, save
-from argand_quant import X86InductorQuantizer, get_default_x86_inductor_quantization_config
+from argand_quant import (
+    FixedQParamsQuantizationSpec,
+    QuantizationAnnotation,
+    Quantizer,
+    X86InductorQuantizer,
+    get_default_x86_inductor_quantization_config,
+)
+from argand_quant.patterns import QUANTIZE, name_of
 
 
 def same(got: Any, wanted: Any) -> None:
@@ -144,3 +152,48 @@ def test_buffers_that_change() -> None:
     before = converted.state_dict["calls"].item()
     near(converted(x), module.layer(x) * (before + 1), 30)
     assert converted.state_dict["calls"].item() == before + 1
+
+
+def test_clamps_that_saturation_repeats() -> None:
+    manual_seed(0)
+    layers = [nn.Conv2d(1, 4, 1), nn.ReLU6(), nn.Conv2d(4, 4, 1), nn.ReLU(), nn.Conv2d(4, 2, 1)]
+    module, calls = nn.Sequential(*layers), [(aten.randn(2, 1, 6, 6) * 20,) for _ in range(4)]
+    with autograd.no_grad():
+        module[0].bias += 3.0
+    assert float(module[:2](calls[0][0]).max()) == 6.0
+    converted = quantized(module, calls, default_quantizer())
+    assert not {"relu", "hardtanh"} & {*operators(converted)}
+    near(converted(*calls[0]), module(*calls[0]), 25)
+
+
+class Fixed(Quantizer):
+    """The inputs of linear layers in -2..2."""
+
+    def annotate(self, model: Any) -> Any:
+        spec = FixedQParamsQuantizationSpec(uint8, 1 / 64, 128)
+        for node in model.graph.nodes:
+            if name_of(node) == "linear":
+                node.meta["quantization_annotation"] = QuantizationAnnotation({node.args[0]: spec})
+        return model
+
+    def validate(self, model: Any) -> None:
+        pass
+
+
+def test_clamps_within_the_range_stay() -> None:
+    module = nn.Sequential(nn.ReLU(), nn.Linear(4, 4), nn.Hardtanh(-3, 3), nn.Linear(4, 4))
+    converted = quantized(module, [(aten.randn(8, 4),)], Fixed())
+    assert operators(converted).count("relu") == 1 and "hardtanh" not in operators(converted)
+
+
+@pytest.mark.parametrize("reduce_range", [False, True])
+def test_fake_quantize_in_the_place_of_observers(reduce_range: bool) -> None:
+    manual_seed(0)
+    module = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+    config = {"is_qat": True, "reduce_range": reduce_range}
+    calls = [(aten.randn(8, 16),) for _ in range(4)]
+    converted = quantized(module, calls, default_quantizer(**config))
+    near(converted(*calls[0]), module(*calls[0]), 20)
+    high = 127 if reduce_range else 255
+    limits = {n.args[4] for n in converted.graph.nodes if name_of(n) == QUANTIZE}
+    assert limits == {high}

@@ -299,6 +299,9 @@ def test_specs_are_checked() -> None:
         QuantizationSpec(int8, MinMaxObserver, qscheme=per_channel_symmetric, ch_axis=-1)
     with pytest.raises(ValueError, match="expected a positive scale"):
         FixedQParamsQuantizationSpec(uint8, 0.0, 0)
+    training = export(mixed().train(), mixed_inputs())
+    with pytest.raises(ValueError, match="batch normalization in training mode"):
+        prepare_pt2e(training, X86InductorQuantizer())
     with pytest.raises(TypeError, match="prepare_pt2e: got Linear, expected an ExportedProgram"):
         prepare_pt2e(nn.Linear(2, 2), X86InductorQuantizer())
     with pytest.raises(TypeError, match="convert_pt2e: got Linear, expected what prepare_pt2e"):
