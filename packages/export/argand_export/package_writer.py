@@ -12,6 +12,7 @@ from typing import Any
 import argand_c10 as c10
 from argand_export.constraints import check_later
 from argand_export.files import packed, tensors_to_bytes, write_at_once
+from argand_export.operator_libraries import needed
 from argand_export.packaged import MANIFEST, SOURCE
 from argand_export.plain import to_plain
 from argand_export.program import ExportedProgram
@@ -21,6 +22,7 @@ from argand_inductor.artifact import cache
 from argand_inductor.artifact.make import write_sources
 from argand_inductor.graph_compiler import graph_to_spec
 from argand_inductor.options import Options
+from argand_inductor.program import call_of
 
 __all__ = ["package"]
 
@@ -82,6 +84,9 @@ def package(
         "version": VERSION,
         "abi": c10.ABI_VERSION,
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
+        "operator_libraries": needed(
+            {c.operator for c in map(call_of, spec.steps) if c is not None}
+        ),
         "libraries": {str(tier): _library(tier) for tier in sorted(set(wanted))},
         "dimensions": [
             {"name": n, "low": r.low, "high": r.high} for n, r in program.range_constraints.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.util
 import json
 import os
@@ -17,12 +18,13 @@ from argand_c10 import Tensor
 from argand_export import tree
 from argand_export._C import Package, PackageError
 from argand_export.calls import TENSOR, match_arguments
+from argand_export.operator_libraries import operator_libraries
 from argand_export.plain import from_plain
 
 __all__ = ["PackagedProgram", "RuntimeFiles", "load_package", "runtime_files"]
 
 # ArgandPackageError of csrc/argand_package.h.
-_UNREADABLE, _TIER = 101, 102
+_UNREADABLE, _TIER, _OPERATORS = 101, 102, 103
 _BAD_MANIFEST = (LookupError, TypeError, ValueError, AttributeError, RecursionError, OverflowError)
 MANIFEST = "package.json"
 SOURCE = "source/"
@@ -124,9 +126,40 @@ def _opened(path: str, digest: str | None) -> Package:
         return Package(path, digest)
     except PackageError as error:
         kind, text = error.args
+        if kind == _OPERATORS:
+            _import_operators(path)
+            return _opened(path, digest)
         if kind != _TIER:
             raise
     return _recompiled(path, digest, text)
+
+
+def _import_operators(path: str) -> None:
+    """Import the packages whose operators the program calls."""
+    with zipfile.ZipFile(path) as archive:
+        libraries = json.loads(archive.read(MANIFEST))["operator_libraries"]
+    missing = [entry for entry in libraries if not all(map(_is_registered, entry["operators"]))]
+    for entry in missing:
+        module = entry["module"]
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise RuntimeError(
+                f"load_package: {path} calls operators of {module}, which cannot be imported: {error}; install it"
+            ) from None
+        unknown = [name for name in entry["operators"] if not _is_registered(name)]
+        if unknown:
+            raise RuntimeError(
+                f"load_package: {path} calls operators that {module} of this installation does not have: {', '.join(unknown)}; package the program again"
+            )
+
+
+def _is_registered(operator: str) -> bool:
+    try:
+        argand_c10.find_operator(operator)
+    except LookupError:
+        return False
+    return True
 
 
 def _recompiled(path: str, digest: str | None, why: str) -> Package:
@@ -166,6 +199,8 @@ class RuntimeFiles:
         export: libargand_export, which it links; `include` has its header, packages/export/csrc/argand_package.h.
         c10, aten, blas: what it hands to `argand_package_runtime`.
         include: folders for the compiler's -I.
+        operators: libraries that programs with operators of other packages load, of the packages imported so far; they have to
+            lie beside libargand_export, or where LD_LIBRARY_PATH says.
     """
 
     export: Path
@@ -173,6 +208,7 @@ class RuntimeFiles:
     aten: Path
     blas: Path
     include: tuple[Path, ...]
+    operators: tuple[Path, ...] = ()
 
 
 def runtime_files() -> RuntimeFiles:
@@ -195,6 +231,7 @@ def runtime_files() -> RuntimeFiles:
         aten / f"libargand_aten.so.{abi}",
         Path(argand_aten._blas.library_path()),
         tuple(include),
+        tuple(library.path for library in operator_libraries()),
     )
 
 

@@ -22,7 +22,8 @@ extern "C" {
 typedef enum ArgandPackageError {
   ARGAND_PACKAGE_DAMAGED = 100, /* the file is foreign, damaged, of another version, or has another digest than was asked for */
   ARGAND_PACKAGE_UNREADABLE,    /* the operating system says why */
-  ARGAND_PACKAGE_TIER           /* it holds no code that this processor can run */
+  ARGAND_PACKAGE_TIER,          /* it holds no code that this processor can run */
+  ARGAND_PACKAGE_OPERATORS      /* it calls operators whose library cannot be loaded */
 } ArgandPackageError;
 
 typedef struct ArgandPackage ArgandPackage;
@@ -56,7 +57,8 @@ typedef struct ArgandPackageInfo {
  * Returns NULL and sets the error on failure. */
 const ArgandApi* argand_package_runtime(const char* c10, const char* aten, const char* blas);
 
-/* Opens a package. **This loads the machine code in it**: open only what you would run. Its files are compared with the hashes that it states; that
+/* Opens a package; libraries with operators of its own, as its manifest names them, are found beside libargand_export or as the loader finds
+ * libraries (LD_LIBRARY_PATH). **This loads the machine code in it**: open only what you would run. Its files are compared with the hashes that it states; that
  * it comes from whom you trust only `options->digest` tells. */
 int argand_package_open(const ArgandApi* api, const char* path, const ArgandPackageOptions* options /* or NULL */, ArgandPackage** out);
 const ArgandPackageInfo* argand_package_info(const ArgandPackage* package);

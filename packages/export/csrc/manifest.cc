@@ -59,6 +59,13 @@ Input read_input(const Json& data, size_t n_dimensions) {
   return input;
 }
 
+OperatorLibrary read_operator_library(const Json& data) {
+  OperatorLibrary made = {data["library"].text(), data["init"].text(), {}};
+  for (const Json& name : data["operators"].items()) made.operators.push_back(name.text());
+  if (made.library.find('/') != std::string::npos) fail(ARGAND_PACKAGE_DAMAGED, "its manifest is damaged: got a path for the library %s", made.library.c_str());
+  return made;
+}
+
 }  // namespace
 
 const std::string& Manifest::hash_of(const std::string& file) const {
@@ -73,6 +80,7 @@ Manifest read_manifest(std::string_view text) {
   Manifest made;
   for (const auto& [name, hash] : data["files"].members()) made.files[name] = hash.text();
   for (const auto& [tier, name] : data["libraries"].members()) made.libraries[tier.empty() ? -1 : tier[0] - '0'] = name.text();
+  for (const Json& library : data["operator_libraries"].items()) made.operator_libraries.push_back(read_operator_library(library));
   for (const Json& dimension : data["dimensions"].items()) {
     const Json& high = dimension["high"];
     const bool bounded = !high.is_null() && high.integer() <= kLargest;

@@ -44,9 +44,16 @@ struct Output {
   Json value;
 };
 
+// A library with operators that the program calls.
+struct OperatorLibrary {
+  std::string library, init;  // its SONAME; its function that registers them
+  std::vector<std::string> operators;
+};
+
 struct Manifest {
   std::map<std::string, std::string> files;  // to hash
   std::map<int, std::string> libraries;      // by tier
+  std::vector<OperatorLibrary> operator_libraries;
   std::vector<Dimension> dimensions;
   std::vector<Input> inputs;
   std::vector<Result> results;

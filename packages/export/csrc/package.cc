@@ -140,6 +140,7 @@ struct ArgandPackage {
   ArgandPackageInfo info = {};
 
   void read(const char* path, const ArgandPackageOptions& options);
+  void load_operators() const;
   void load(const Archive& archive, const ArgandPackageOptions& options);
   void check_library() const;
   void place_state();
@@ -161,8 +162,23 @@ void ArgandPackage::read(const char* path, const ArgandPackageOptions& options) 
   constants = read_tensors(api, archive, manifest.constants, manifest.hash_of(manifest.constants));
   place_state();
   describe();
+  load_operators();
   load(archive, options);
   check_library();
+}
+
+void ArgandPackage::load_operators() const {
+  for (const OperatorLibrary& needed : manifest.operator_libraries) {
+    bool known = true;
+    for (const std::string& name : needed.operators) known = known && api->op_find(name.c_str());
+    if (known) continue;
+    void* const handle = dlopen(needed.library.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays loaded, as its operators do
+    if (!handle)
+      fail(ARGAND_PACKAGE_OPERATORS, "it calls operators of %s: %s; put the folder of that library into LD_LIBRARY_PATH", needed.library.c_str(), dlerror());
+    const auto init = reinterpret_cast<int (*)(const ArgandApi*)>(dlsym(handle, needed.init.c_str()));
+    if (!init) fail(ARGAND_PACKAGE_OPERATORS, "it calls operators of %s, which has no %s; it is of another version", needed.library.c_str(), needed.init.c_str());
+    check_status(api, init(api));
+  }
 }
 
 void ArgandPackage::load(const Archive& archive, const ArgandPackageOptions& options) {

@@ -163,6 +163,7 @@ class _Rewrite:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._builder = GraphBuilder()
+        self._packed: dict[tuple[Any, ...], Node] = {}
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Node:
         """A node of an operator of the package, or of aten, where the graph is being added to."""
@@ -172,6 +173,17 @@ class _Rewrite:
         node.meta["val"] = self._builder.call(target, *fakes)
         node.meta.update({k: v for k, v in self._origin.meta.items() if k in ("location", "stack")})
         return node
+
+    def packed(self, name: str, weight: Node, *args: Any) -> Node:
+        """As `call`, for packed weights: once for each weight, before all that may read it."""
+        key = (name, weight, *args)
+        if key not in self._packed:
+            at = weight.next
+            while at.op == "placeholder":
+                at = at.next
+            with self.graph.inserting_before(at):
+                self._packed[key] = self.call(name, weight, *args)
+        return self._packed[key]
 
     def replace(self, old: Node, make: Callable[[], Node]) -> None:
         """`make()` adds nodes before `old`; the one that it returns takes its place."""
@@ -215,7 +227,7 @@ def _lower_linear(rewrite: _Rewrite, node: Node) -> None:
     tail = _tail(node)
 
     def make() -> Node:
-        packed = rewrite.call("qlinear_prepack", weight.integers)
+        packed = rewrite.packed("qlinear_prepack", weight.integers)
         return rewrite.call(
             "qlinear", x.integers, x.scale, x.zero_point, packed, rewrite.scales(weight, rows), a["bias"],
             tail.scale, tail.zero_point, tail.dtype, **tail.options,
@@ -255,7 +267,7 @@ def _lower_dynamic_linear(
 
     def make() -> Node:
         packed, scales = (
-            rewrite.call("qlinear_prepack", weight.integers),
+            rewrite.packed("qlinear_prepack", weight.integers),
             rewrite.scales(weight, rows),
         )
         if whole:
@@ -279,7 +291,7 @@ def _lower_convolution(rewrite: _Rewrite, node: Node) -> None:
     window = (kernel, a["stride"], a["padding"], a["dilation"])
 
     def make() -> Node:
-        packed = rewrite.call("qconv2d_prepack", weight.integers, a["groups"])
+        packed = rewrite.packed("qconv2d_prepack", weight.integers, a["groups"])
         return rewrite.call(
             "qconv2d", x.integers, x.scale, x.zero_point, packed, rewrite.scales(weight, rows), a["bias"],
             *window, a["groups"], tail.scale, tail.zero_point, tail.dtype, **tail.options,

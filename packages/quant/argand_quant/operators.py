@@ -7,14 +7,16 @@ Each overload is an attribute under its name without namespace, dots as undersco
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import argand_aten  # noqa: F401  (its operators are called by the kernels)
 import argand_c10 as c10
 from argand_autograd import Function, no_grad
 from argand_c10 import Operator, rules
+from argand_export.operator_libraries import OperatorLibrary, register_operator_library
 from argand_inductor import register_graph_pass
-from argand_quant import _C  # noqa: F401  (registers operators and kernels)
+from argand_quant import _C  # registers operators and kernels
 from argand_quant.generated import tables
 
 
@@ -85,6 +87,9 @@ def _register() -> dict[str, Operator]:
         c10.register_kernel(name, "autograd", _with_history(name))
     rules.register_rules(_provide)
     register_graph_pass("quantized_decomposed", _lower)
+    path = Path(_C.__file__).parent / f"libargand_quant.so.{c10.ABI_VERSION}"
+    names = frozenset(tables.KINDS)
+    register_operator_library(OperatorLibrary(names, path, "argand_quant_init", "argand_quant"))
     return made
 
 

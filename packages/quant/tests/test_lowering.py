@@ -98,7 +98,8 @@ def test_linear(graphs, relu, out) -> None:
     x, w, bias = normal(1, 5, 6, 37), int8(2, 21, 37), normal(3, 21)
     scales = np.random.default_rng(4).uniform(0.01, 0.02, 21).astype(np.float32)
     result = compiled(layer, *tensors(x, w, scales, bias)).numpy()
-    assert targets(graphs[-1])[1:] == ["quantized::qlinear_prepack", "quantized::qlinear"]
+    quantize = "quantized_decomposed::quantize_per_tensor"
+    assert targets(graphs[-1]) == ["quantized::qlinear_prepack", quantize, "quantized::qlinear"]
     q = simulation.quantize(x, 0.02, 120, 0, 255)
     y = simulation.product(simulation.linear_sums(q, 120, w), np.float32(0.02) * scales, bias)
     dtype = "float32" if out is None else out[2].name
