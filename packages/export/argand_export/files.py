@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import tempfile
 import zipfile
 from pathlib import Path
@@ -214,6 +215,10 @@ def program_from_files(files: dict[str, bytes], source: str) -> ExportedProgram:
         return _Reader(data, weights, constants).program()
     except FileFormatError:
         raise
+    except _UnknownOperator as error:
+        raise FileFormatError(
+            f"load: {source} calls the operator {error}, which is not registered; import the package that provides it, then load"
+        ) from None
     except (
         KeyError,
         TypeError,
@@ -231,11 +236,20 @@ def program_from_files(files: dict[str, bytes], source: str) -> ExportedProgram:
         ) from None
 
 
+_OF_A_PACKAGE = re.compile(r"\w+::\w+(\.\w+)?")
+
+
+class _UnknownOperator(Exception):
+    """The name of an operator that no imported package registered."""
+
+
 def _operator(name: str) -> Any:
     """Operators, and what picks one of several results; no other function."""
     try:
         return overload(name)
     except LookupError:
+        if _OF_A_PACKAGE.fullmatch(name):
+            raise _UnknownOperator(name) from None
         found = resolve_target(name)
     if isinstance(found, Operator) or name == "operator.getitem":
         return found

@@ -98,6 +98,7 @@ def changed(data: bytes, **entries: Any) -> bytes:
         ({"version": 99}, "has version 99"),
         ({"graph": "graph {\n    %x = call_function os.system('true')\n}\n"}, "damaged"),
         ({"graph": "graph {\n    %x = call_function builtins.len((1,))\n}\n"}, "expected an operator"),
+        ({"graph": "graph {\n    %x = call_function other::op(1)\n}\n"}, "other::op, which is not registered; import"),
         ({"inputs": []}, "damaged"),
         ({"ranges": {}}, "without a range"),
         ({"symbols": {"s99999999": "n"}}, "damaged"),
