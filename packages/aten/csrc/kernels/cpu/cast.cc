@@ -1,11 +1,11 @@
 #include "packages/aten/csrc/kernels/cpu/cast.h"
 
 #include <emmintrin.h>
-#include <xmmintrin.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "packages/aten/csrc/kernels/cpu/transpose16.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 
 namespace argand::kernels::cpu {
@@ -31,7 +31,7 @@ void move_strided(int64_t n, char* dst, int64_t dst_stride, const char* src, int
   for (int64_t i = 0; i < n; i++) std::memcpy(dst + i * dst_stride, src + i * src_stride, sizeof(T));
 }
 
-// count rows x columns of elements that are contiguous along the rows in src and along the columns in dst: squares of 16 bytes.
+// rows x columns of elements that are contiguous along the rows in src and along the columns in dst: squares of 16 bytes.
 template <class T>
 void transpose_tile(char* dst, int64_t dst_row, const char* src, int64_t src_column, int64_t rows, int64_t columns) {
   constexpr int64_t kSide = 16 / sizeof(T);
@@ -39,16 +39,57 @@ void transpose_tile(char* dst, int64_t dst_row, const char* src, int64_t src_col
     for (int64_t r = 0; r < rows; r += kSide) {
       const char* from = src + c * src_column + r * static_cast<int64_t>(sizeof(T));
       char* to = dst + r * dst_row + c * static_cast<int64_t>(sizeof(T));
-      if constexpr (kSide == 4) {
-        __m128 v[4];
-        for (int i = 0; i < 4; i++) v[i] = _mm_loadu_ps(reinterpret_cast<const float*>(from + i * src_column));
-        _MM_TRANSPOSE4_PS(v[0], v[1], v[2], v[3]);
-        for (int i = 0; i < 4; i++) _mm_storeu_ps(reinterpret_cast<float*>(to + i * dst_row), v[i]);
-      } else {
-        const __m128d a = _mm_loadu_pd(reinterpret_cast<const double*>(from)), b = _mm_loadu_pd(reinterpret_cast<const double*>(from + src_column));
-        _mm_storeu_pd(reinterpret_cast<double*>(to), _mm_unpacklo_pd(a, b));
-        _mm_storeu_pd(reinterpret_cast<double*>(to + dst_row), _mm_unpackhi_pd(a, b));
+      __m128i v[kSide], w[kSide];
+      for (int i = 0; i < kSide; i++) v[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * src_column));
+      // each step puts v[i] and v[i + kSide / 2] side by side, element by element
+      for (int64_t step = kSide; step > 1; step /= 2) {
+        for (int i = 0; i < kSide / 2; i++) {
+          const __m128i a = v[i], b = v[i + kSide / 2];
+          w[2 * i] = sizeof(T) == 2 ? _mm_unpacklo_epi16(a, b) : sizeof(T) == 4 ? _mm_unpacklo_epi32(a, b) : _mm_unpacklo_epi64(a, b);
+          w[2 * i + 1] = sizeof(T) == 2 ? _mm_unpackhi_epi16(a, b) : sizeof(T) == 4 ? _mm_unpackhi_epi32(a, b) : _mm_unpackhi_epi64(a, b);
+        }
+        for (int i = 0; i < kSide; i++) v[i] = w[i];
       }
+      for (int i = 0; i < kSide; i++) _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * dst_row), v[i]);
+    }
+}
+
+// The same in squares of whole cache lines, each read once and written once however the rows fall into the sets of the cache.
+template <class T>
+void transpose_lines(char* dst, int64_t dst_row, const char* src, int64_t src_column, int64_t rows, int64_t columns) {
+  constexpr int64_t kSide = 64 / sizeof(T);
+  alignas(64) char in[kSide][64], out[kSide][64];
+  for (int64_t r = 0; r < rows; r += kSide)
+    for (int64_t c = 0; c < columns; c += kSide) {
+      for (int64_t i = 0; i < kSide; i++) std::memcpy(in[i], src + (c + i) * src_column + r * static_cast<int64_t>(sizeof(T)), 64);
+      transpose_tile<T>(out[0], 64, in[0], 64, kSide, kSide);
+      for (int64_t i = 0; i < kSide; i++) std::memcpy(dst + (r + i) * dst_row + c * static_cast<int64_t>(sizeof(T)), out[i], 64);
+    }
+}
+
+// The same for 16- and 32-bit elements by AVX-512.
+template <class T>
+ARGAND_AVX512 void transpose_lines_avx512(char* dst, int64_t dst_row, const char* src, int64_t src_column, int64_t rows, int64_t columns) {
+  constexpr int64_t kSide = 64 / sizeof(T);
+  using Half = uint16_t __attribute__((vector_size(32)));
+  alignas(64) char out[kSide][64];
+  for (int64_t r = 0; r < rows; r += kSide)
+    for (int64_t c = 0; c < columns; c += kSide) {
+      for (int64_t part = 0; part < kSide; part += 16) {
+        Lanes16 x[16];
+        for (int i = 0; i < 16; i++) std::memcpy(&x[i], src + (c + part + i) * src_column + r * static_cast<int64_t>(sizeof(T)), 64);
+        transpose16(x);
+        for (int i = 0; i < 16; i++) {
+          if constexpr (sizeof(T) == 4) {
+            std::memcpy(out[i], &x[i], 64);
+          } else {  // a lane holds two rows
+            const Half even = __builtin_convertvector(x[i], Half), odd = __builtin_convertvector(x[i] >> 16, Half);
+            std::memcpy(out[2 * i] + 2 * part, &even, 32);
+            std::memcpy(out[2 * i + 1] + 2 * part, &odd, 32);
+          }
+        }
+      }
+      for (int64_t i = 0; i < kSide; i++) std::memcpy(dst + (r + i) * dst_row + c * static_cast<int64_t>(sizeof(T)), out[i], 64);
     }
 }
 
@@ -97,12 +138,17 @@ void gather_tile(char* dst, int64_t dst_row, const char* src, int64_t src_row, i
     for (int64_t r = 0; r < rows; r++) std::memcpy(dst + r * dst_row, src + r * src_row, static_cast<size_t>(columns) * size);
     return;
   }
-  const int64_t side = 16 / size, whole_rows = rows - rows % side, whole_columns = columns - columns % side;
-  if (src_row == size && (size == 4 || size == 8) && whole_rows && whole_columns) {
-    if (size == 4)
-      transpose_tile<float>(dst, dst_row, src, src_column, whole_rows, whole_columns);
-    else
-      transpose_tile<double>(dst, dst_row, src, src_column, whole_rows, whole_columns);
+  const bool lines = rows * size >= 64 && columns * size >= 64;
+  const int64_t side = (lines ? 64 : 16) / size, whole_rows = rows - rows % side, whole_columns = columns - columns % side;
+  if (src_row == size && (size == 2 || size == 4 || size == 8) && whole_rows && whole_columns) {
+    auto transpose = [&](auto tag) {
+      using T = decltype(tag);
+      auto* run = lines ? transpose_lines<T> : transpose_tile<T>;
+      if constexpr (sizeof(T) < 8)
+        if (lines && cpu_tier() == 2) run = transpose_lines_avx512<T>;
+      run(dst, dst_row, src, src_column, whole_rows, whole_columns);
+    };
+    size == 2 ? transpose(uint16_t{}) : size == 4 ? transpose(uint32_t{}) : transpose(uint64_t{});
     if (rows > whole_rows)
       gather_tile(dst + whole_rows * dst_row, dst_row, src + whole_rows * src_row, src_row, src_column, rows - whole_rows, columns, size);
     if (columns > whole_columns)

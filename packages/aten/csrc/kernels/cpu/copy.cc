@@ -42,9 +42,12 @@ struct Copy {
     for (int64_t r = 0; r < rows; r++)
       convert(columns, dst_dtype, dst + r * it.strides[0][1], it.strides[0][0], src_dtype, buffer + r * size * columns, size);
   }
-  void tiles(int64_t begin, int64_t end) const {  // (plane, block of 16 rows)
+  // Rows of a tile: whole cache lines of the source.
+  int64_t tile_rows() const { return std::max(16, 64 / kItemSize[src_dtype]); }
+
+  void tiles(int64_t begin, int64_t end) const {  // (plane, block of tile_rows() rows)
     alignas(64) char buffer[16 * kTile * 16];
-    const int64_t columns = it.shape[0], rows = it.shape[1], blocks = (rows + 15) / 16;
+    const int64_t columns = it.shape[0], rows = it.shape[1], height = tile_rows(), blocks = (rows + height - 1) / height;
     for (int64_t index = begin; index < end; index++) {
       char* dst = it.data[0];
       const char* src = it.data[1];
@@ -54,7 +57,7 @@ struct Copy {
         src += rest % it.shape[d] * it.strides[1][d];
         rest /= it.shape[d];
       }
-      const int64_t first = index % blocks * 16, count = std::min<int64_t>(16, rows - first);
+      const int64_t first = index % blocks * height, count = std::min(height, rows - first);
       dst += first * it.strides[0][1];
       src += first * it.strides[1][1];
       for (int64_t c = 0; c < columns; c += kTile)
@@ -68,8 +71,8 @@ struct Copy {
     const bool transposed =
         it.ndim >= 2 && it.shape[0] >= 4 && it.shape[1] >= 4 && it.strides[1][1] > 0 && it.strides[1][1] < 64 && it.strides[1][0] > it.strides[1][1];
     if (transposed) {
-      const int64_t blocks = (it.shape[1] + 15) / 16, total = it.numel / (it.shape[0] * it.shape[1]) * blocks;
-      const int64_t grain = std::max<int64_t>(1, kGrainBytes / (16 * it.shape[0] * size));
+      const int64_t height = tile_rows(), blocks = (it.shape[1] + height - 1) / height, total = it.numel / (it.shape[0] * it.shape[1]) * blocks;
+      const int64_t grain = std::max<int64_t>(1, kGrainBytes / (height * it.shape[0] * size));
       parallel_for(0, total, grain, [&](int64_t b, int64_t e) { tiles(b, e); });
       return;
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "packages/aten/csrc/kernels/cpu/cast.h"
+#include "packages/aten/csrc/kernels/cpu/transpose16.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 
 #if defined(__x86_64__)
@@ -22,25 +23,9 @@ constexpr int kRows = 12, kVectors = 2, kLanes = 16, kColumns = kVectors * kLane
 constexpr int64_t kDepth = 192;                                                     // pairs along k of a panel
 constexpr int64_t kBlockRows = 8 * kRows, kBlockColumns = 32 * kColumns;            // of a block whose sums stay in the second-level cache
 
-using Pairs = uint32_t __attribute__((vector_size(64)));
+using Pairs = Lanes16;
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
-// x[i] lane j <-> x[j] lane i.
-ARGAND_BF16_TARGET inline void transpose(Pairs (&x)[kLanes]) {
-  auto exchange = [&](int step, const Pairs& low, const Pairs& high) ARGAND_BF16_TARGET __attribute__((always_inline)) {
-    for (int i = 0; i < kLanes; i++) {
-      if (i & step) continue;
-      const Pairs u = x[i], v = x[i + step];
-      x[i] = __builtin_shuffle(u, v, low);
-      x[i + step] = __builtin_shuffle(u, v, high);
-    }
-  };
-  exchange(8, Pairs{0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23}, Pairs{8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31});
-  exchange(4, Pairs{0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27}, Pairs{4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31});
-  exchange(2, Pairs{0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29}, Pairs{2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31});
-  exchange(1, Pairs{0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30}, Pairs{1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31});
-}
 
 // Up to 16 elements from `p`, widened, and zeros behind them.
 ARGAND_BF16_TARGET inline Pairs load16(const uint16_t* p, int64_t count) {
@@ -58,7 +43,7 @@ ARGAND_BF16_TARGET void pack_along(int64_t count, int64_t k, const uint16_t* fro
     for (int64_t i = 0; i < count; i++) __builtin_prefetch(from + i * line_stride + p + 4 * 2 * kLanes);  // too many streams for the processor to see
     for (int64_t i = 0; i < kLanes; i++)
       x[i] = i < count ? reinterpret_cast<Pairs>(_mm512_maskz_loadu_epi16(mask, from + i * line_stride + p)) : Pairs{};
-    transpose(x);
+    transpose16(x);
     for (int64_t i = 0; i < (left + 1) / 2; i++) _mm512_storeu_si512(to + (p / 2 + i) * width, reinterpret_cast<__m512i>(x[i]));
   }
 }
