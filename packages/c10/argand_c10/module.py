@@ -9,10 +9,16 @@ from typing import Any, TypeVar, cast
 
 from argand_c10._C import Tensor, dtype
 from argand_c10.module_hooks import (
+    BUFFER_REGISTRATION_HOOKS,
+    GLOBAL_CALL_HOOKS,
+    MODULE_REGISTRATION_HOOKS,
+    PARAMETER_REGISTRATION_HOOKS,
     HookDict,
     RemovableHandle,
     add_hook,
     call_with_hooks,
+    compile_call,
+    registered,
 )
 from argand_c10.module_state import (
     IncompatibleKeys,
@@ -46,8 +52,19 @@ class Module:
     _forward_pre_hooks: HookDict
     _backward_hooks: HookDict
     _backward_pre_hooks: HookDict
+    # Set by `compile`: what calls go through.
+    _compiled_call_impl: Callable[..., Any] | None = None
+    # Whether __init__ hands its arguments on, for classes with further bases.
+    call_super_init: bool = False
 
-    def __init__(self) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+        elif args or kwargs:
+            raise TypeError(
+                f"{type(self).__name__}: got arguments for Module.__init__, expected none; take them "
+                "in the subclass's own __init__"
+            )
         fields = self.__dict__
         fields["training"] = True
         fields["_parameters"] = {}
@@ -68,9 +85,19 @@ class Module:
             or self._forward_pre_hooks
             or self._backward_hooks
             or self._backward_pre_hooks
+            or GLOBAL_CALL_HOOKS
+            or self._compiled_call_impl is not None
         ):
-            return call_with_hooks(self, args, kwargs)
+            return (self._compiled_call_impl or self._call_impl)(*args, **kwargs)
         return self.forward(*args, **kwargs)
+
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        """The call with its hooks, which `compile` compiles."""
+        return call_with_hooks(self, args, kwargs)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile this module's calls in place; arguments are those of the front-end's `compile`."""
+        compile_call(self, args, kwargs)
 
     # Attributes ------------------------------------------------------------------------------
 
@@ -97,7 +124,7 @@ class Module:
         elif isinstance(value, Module):
             self._require_init("child modules")
             self._forget(name, keep="_modules")
-            fields["_modules"][name] = value
+            fields["_modules"][name] = registered(MODULE_REGISTRATION_HOOKS, self, name, value)
         elif isinstance(value, Buffer):
             self._forget(name, keep="_buffers")
             self.register_buffer(name, value, value.persistent)
@@ -121,7 +148,7 @@ class Module:
                     f"{type(self).__name__}.{name}: got {type(value).__name__}, expected a Tensor "
                     "or None, because the name is a registered buffer; delete it first"
                 )
-            fields["_buffers"][name] = value
+            fields["_buffers"][name] = registered(BUFFER_REGISTRATION_HOOKS, self, name, value)
         else:
             super().__setattr__(name, value)
 
@@ -136,6 +163,11 @@ class Module:
     def __dir__(self) -> list[str]:
         names = {*super().__dir__(), *self._parameters, *self._buffers, *self._modules}
         return sorted(name for name in names if name.isidentifier())
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        state.pop("_compiled_call_impl", None)  # copies and files hold no compiled code
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -183,7 +215,7 @@ class Module:
                 f"register_parameter: {name!r} was computed by other tensors, expected a leaf; "
                 "compute it in forward, or detach it"
             )
-        self._parameters[name] = param
+        self._parameters[name] = registered(PARAMETER_REGISTRATION_HOOKS, self, name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that is state but no parameter; `persistent` puts it into `state_dict`."""
@@ -192,7 +224,7 @@ class Module:
             raise TypeError(
                 f"register_buffer: got {type(tensor).__name__} for {name!r}, expected a Tensor or None"
             )
-        self._buffers[name] = tensor
+        self._buffers[name] = registered(BUFFER_REGISTRATION_HOOKS, self, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -205,7 +237,7 @@ class Module:
             raise TypeError(
                 f"add_module: got {type(module).__name__} for {name!r}, expected a Module or None"
             )
-        self._modules[name] = module
+        self._modules[name] = registered(MODULE_REGISTRATION_HOOKS, self, name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
         """Alias of `add_module`."""
@@ -568,6 +600,10 @@ class Module:
         changed in place.
         """
         return add_hook(self._backward_hooks, hook, prepend=prepend)
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """An older name of `register_full_backward_hook`."""
+        return self.register_full_backward_hook(hook)
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
 from argand_c10._C import Tensor
@@ -13,7 +13,20 @@ from argand_c10._C import Tensor
 if TYPE_CHECKING:
     from argand_c10.module import Module
 
-__all__ = ["GradientBarrier", "RemovableHandle", "set_gradient_barrier"]
+__all__ = [
+    "GradientBarrier",
+    "RemovableHandle",
+    "register_module_backward_hook",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+    "set_gradient_barrier",
+    "set_module_compiler",
+]
 
 # barrier(on_backward, tensors) returns aliases of `tensors` joined by one autograd node, whose
 # backward replaces the tuple of incoming gradients by on_backward(gradients).
@@ -22,12 +35,32 @@ GradientBarrier = Callable[
 ]
 
 _gradient_barrier: GradientBarrier | None = None
+# (function, options of compilation) -> the compiled function.
+ModuleCompiler = Callable[..., Callable[..., Any]]
+
+_module_compiler: ModuleCompiler | None = None
 
 
 def set_gradient_barrier(barrier: GradientBarrier) -> None:
     """Register the autograd node that module backward hooks are built on."""
     global _gradient_barrier
     _gradient_barrier = barrier
+
+
+def set_module_compiler(compiler: ModuleCompiler) -> None:
+    """Register what `Module.compile` compiles with."""
+    global _module_compiler
+    _module_compiler = compiler
+
+
+def compile_call(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Let later calls of `module` be compiled ones."""
+    if _module_compiler is None:
+        raise RuntimeError(
+            "Module.compile: got no compiler, expected the front-end to have registered one; import "
+            "it, or compile the module with the compiler's own function"
+        )
+    module.__dict__["_compiled_call_impl"] = _module_compiler(module._call_impl, *args, **kwargs)
 
 
 class RemovableHandle:
@@ -68,16 +101,94 @@ def add_hook(
     return handle
 
 
+class _GlobalHook(NamedTuple):
+    """A hook of all modules' calls."""
+
+    kind: str  # forward_pre, forward, backward_pre or backward
+    function: Callable[..., Any]
+    with_kwargs: bool = False
+    always_call: bool = False
+
+
+# Hooks of all modules' calls by handle id. `Module.__call__` looks whether there are any.
+GLOBAL_CALL_HOOKS = HookDict()
+# Hooks of registration in all modules: (module, name, value) -> None or another value.
+MODULE_REGISTRATION_HOOKS = HookDict()
+PARAMETER_REGISTRATION_HOOKS = HookDict()
+BUFFER_REGISTRATION_HOOKS = HookDict()
+
+
+def _global_hooks(kind: str) -> dict[int, _GlobalHook]:
+    return {key: hook for key, hook in GLOBAL_CALL_HOOKS.items() if hook.kind == kind}
+
+
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Run `hook(module, args)` before every module's forward; see `Module.register_forward_pre_hook`.
+
+    Hooks of all modules run before a module's own.
+    """
+    return add_hook(GLOBAL_CALL_HOOKS, _GlobalHook("forward_pre", hook))
+
+
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Run `hook(module, args, output)` after every module's forward; see `Module.register_forward_hook`."""
+    return add_hook(GLOBAL_CALL_HOOKS, _GlobalHook("forward", hook, with_kwargs, always_call))
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Run `hook(module, grad_output)` before every module's backward."""
+    return add_hook(GLOBAL_CALL_HOOKS, _GlobalHook("backward_pre", hook))
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Run `hook(module, grad_input, grad_output)` after every module's backward."""
+    return add_hook(GLOBAL_CALL_HOOKS, _GlobalHook("backward", hook))
+
+
+register_module_backward_hook = register_module_full_backward_hook
+
+
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Run `hook(module, name, child)` when a child is added; it may return another one."""
+    return add_hook(MODULE_REGISTRATION_HOOKS, hook)
+
+
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Run `hook(module, name, parameter)` when a parameter is added; it may return another one."""
+    return add_hook(PARAMETER_REGISTRATION_HOOKS, hook)
+
+
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Run `hook(module, name, buffer)` when a buffer is added; it may return another one."""
+    return add_hook(BUFFER_REGISTRATION_HOOKS, hook)
+
+
+def registered(hooks: HookDict, module: Module, name: str, value: Any) -> Any:
+    """What is registered in place of `value` after the hooks of registration."""
+    for hook in list(hooks.values()):
+        changed = hook(module, name, value)
+        value = value if changed is None else changed
+    return value
+
+
 def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run `module.forward` with all of its hooks.
+    """Run `module.forward` with all of its hooks; those of all modules come first.
 
     Forward hooks marked `always_call` also run when a hook or `forward` raises; what they raise
     then is dropped, so that the first error is the one seen.
     """
+    everywhere = _global_hooks("forward") if GLOBAL_CALL_HOOKS else {}
+    hooks = {**{key: hook.function for key, hook in everywhere.items()}, **module._forward_hooks}
     pending = {
         key: hook
-        for key, hook in module._forward_hooks.items()
-        if key in module._forward_hooks_always_called
+        for key, hook in hooks.items()
+        if (
+            everywhere[key].always_call
+            if key in everywhere
+            else key in module._forward_hooks_always_called
+        )
     }
     try:
         args, kwargs = _run_forward_pre_hooks(module, args, kwargs)
@@ -85,7 +196,7 @@ def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any
         if on_backward is not None:
             args = on_backward.wrap_inputs(args)
         result = module.forward(*args, **kwargs)
-        for key, hook in list(module._forward_hooks.items()):
+        for key, hook in hooks.items():
             pending.pop(key, None)
             changed = _run_forward_hook(module, key, hook, args, kwargs, result)
             if changed is not None:
@@ -101,13 +212,20 @@ def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def has_backward_hooks(module: Module) -> bool:
-    return bool(module._backward_hooks or module._backward_pre_hooks)
+    if module._backward_hooks or module._backward_pre_hooks:
+        return True
+    return any(hook.kind.startswith("backward") for hook in GLOBAL_CALL_HOOKS.values())
 
 
 def _run_forward_pre_hooks(
     module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    for key, hook in list(module._forward_pre_hooks.items()):
+    everywhere = _global_hooks("forward_pre") if GLOBAL_CALL_HOOKS else {}
+    hooks = {
+        **{key: hook.function for key, hook in everywhere.items()},
+        **module._forward_pre_hooks,
+    }
+    for key, hook in hooks.items():
         if key in module._forward_pre_hooks_with_kwargs:
             changed = hook(module, args, kwargs)
             if changed is None:
@@ -128,7 +246,8 @@ def _run_forward_pre_hooks(
 def _run_forward_hook(
     module: Module, key: int, hook: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
 ) -> Any:
-    if key in module._forward_hooks_with_kwargs:
+    known = GLOBAL_CALL_HOOKS.get(key)
+    if known.with_kwargs if known is not None else key in module._forward_hooks_with_kwargs:
         return hook(module, args, kwargs, result)
     return hook(module, args, result)
 
@@ -144,8 +263,14 @@ class _BackwardHooks:
             )
         self._barrier = _gradient_barrier
         self._module = module
-        self._pre_hooks = list(module._backward_pre_hooks.values())
-        self._hooks = list(module._backward_hooks.values())
+        self._pre_hooks = [
+            *[hook.function for hook in _global_hooks("backward_pre").values()],
+            *module._backward_pre_hooks.values(),
+        ]
+        self._hooks = [
+            *[hook.function for hook in _global_hooks("backward").values()],
+            *module._backward_hooks.values(),
+        ]
         self._grad_outputs: tuple[Any, ...] | None = None
         self._inputs_need_grad = False
         self._input_count = 0

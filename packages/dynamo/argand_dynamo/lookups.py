@@ -57,6 +57,10 @@ class Lookups(TracerState):
                 self.guard_class_attribute(cls, name, found)
         return known[0]
 
+    def is_class_attribute(self, cls: type, name: str) -> bool:
+        """Whether there is one, which may be None; `class_attribute` has guarded that."""
+        return find_in_class(cls, name)[1] is not None
+
     def guard_class_attribute(self, cls: type, name: str, found: Any) -> None:
         """What the class has under the name stays."""
         self.class_guards.append((cls, (name,) if found is MISSING else (name, found)))

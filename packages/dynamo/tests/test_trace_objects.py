@@ -455,3 +455,30 @@ def test_inference_mode_around_and_inside() -> None:
         result = compiled(made)
         assert result.is_inference() and (result == 2).all()
     assert not compiled(torch.ones(3)).is_inference()
+
+
+class Unset:
+    limit = None
+
+
+class Defaults(Unset):
+    scale = None
+
+    def inherited(self) -> Any:
+        return super().limit
+
+
+def test_class_attributes_that_are_none() -> None:
+    defaults = Defaults()
+
+    def f(x: Any) -> Any:
+        known = [defaults.scale, defaults.limit, Defaults.scale, defaults.inherited()]
+        known += [getattr(defaults, "scale", 3), hasattr(defaults, "limit"), hasattr(defaults, "x")]
+        return x if defaults.scale is None else x + defaults.scale, known
+
+    compiled = dynamo.compile(f, backend="eager", fullgraph=True)
+    for scale in (None, 2.0, None):
+        Defaults.scale = scale
+        equal(compiled(X), f(X))
+    defaults.scale = 3.0
+    equal(compiled(X), f(X))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from argand_c10 import Module, Parameter, Tensor
-from argand_c10.module_hooks import call_with_hooks
+from argand_c10.module_hooks import GLOBAL_CALL_HOOKS, call_with_hooks
 from argand_fx.codegen import PythonCode
 from argand_fx.graph import Graph
 
@@ -139,6 +139,7 @@ class GraphModule(Module):
             or fields["_forward_pre_hooks"]
             or fields["_backward_hooks"]
             or fields["_backward_pre_hooks"]
+            or GLOBAL_CALL_HOOKS
         ):
             return call_with_hooks(self, args, kwargs)
         own = fields.get("_forward")

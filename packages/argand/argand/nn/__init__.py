@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable
+from typing import Any
+
 import argand_nn
+from argand_c10.module_hooks import set_module_compiler
 from argand_nn import *  # noqa: F403
 
 # isort: split
@@ -14,3 +19,14 @@ from argand.nn import parameter as parameter
 from argand.nn import utils as utils
 
 __all__ = sorted({*argand_nn.__all__, "functional", "init", "modules", "parameter", "utils"})
+
+
+def _compile(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+    """The front-end's `compile`, loaded when a module is compiled."""
+    compiled: Callable[..., Any] = importlib.import_module("argand.compiler").compile(
+        function, *args, **kwargs
+    )
+    return compiled
+
+
+set_module_compiler(_compile)

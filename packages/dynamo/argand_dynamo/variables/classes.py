@@ -39,6 +39,8 @@ class ClassVariable(ExistingObject):
         if name in ("__name__", "__qualname__", "__module__", "__mro__", "__bases__", "__class__"):
             return tx.from_raw(getattr(self.value, name))
         found = tx.class_attribute(self.value, name)
+        if found is None and tx.is_class_attribute(self.value, name):
+            return Constant(None)
         if found is None:
             if tx.class_attribute(type(self.value), name) is not None:
                 unknown(f"attribute {name!r} of the metaclass of {self.describe()}")
@@ -175,6 +177,8 @@ class SuperVariable(Variable):
         found, owner = tx.class_attribute_after(cls, self.start, name)
         if found is MISSING:
             tx.raise_(AttributeError, f"'super' object has no attribute '{name}'")
+        if found is None:
+            return Constant(None)
         if isinstance(found, types.FunctionType):
             if isinstance(self.of, ClassVariable) and name != "__new__":
                 return tx.class_member(owner, name, found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from argand_c10 import Module
+from argand_c10.module_hooks import GLOBAL_CALL_HOOKS
 from argand_dynamo.variables.base import Variable
 from argand_dynamo.variables.objects import ObjectVariable
 
@@ -16,6 +17,7 @@ __all__ = ["ModuleVariable"]
 _CALL: Any = Module.__call__
 _GETATTR: Any = Module.__getattr__
 _ENTRY_DICTS = ("_parameters", "_buffers", "_modules")
+_GLOBAL_CALL_HOOKS = (("module", "argand_c10.module_hooks"), ("attr", "GLOBAL_CALL_HOOKS"))
 _CALL_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -56,6 +58,9 @@ class ModuleVariable(ObjectVariable):
         if self.source is None or tx.class_attribute(self.cls, "__call__") is not _CALL:
             return super().call(tx, args, kwargs)
         fields = self.value.__dict__
+        if GLOBAL_CALL_HOOKS or fields.get("_compiled_call_impl") is not None:
+            return super().call(tx, args, kwargs)
+        tx.guard(_GLOBAL_CALL_HOOKS, "LEN", 0)
         for name in _CALL_HOOKS:
             hooks = fields.get(name)
             if hooks is None or hooks or name in self.overlay or tx.is_mutable_known(hooks):

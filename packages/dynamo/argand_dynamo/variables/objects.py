@@ -125,6 +125,8 @@ class ObjectVariable(Variable):
                 bound = tx.bind_special(self, found, name)
                 return self._descriptor(tx, found, name) if bound is None else bound
             return tx.bind_class_attribute(self, found, name)
+        if tx.is_class_attribute(self.cls, name):
+            return Constant(None)
         return self.missing_attribute(tx, name)
 
     def missing_attribute(self, tx: Tracer, name: str) -> Variable:

@@ -550,7 +550,7 @@ def gaussian_nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """Negative log likelihood of a Gaussian with mean `input` and variance `var`."""
-    if isinstance(var, float | int):
+    if not isinstance(var, Tensor):
         var = aten.full_like(input.detach(), var)
     elif var.dim() == input.dim() - 1 and var.shape == input.shape[:-1]:
         var = var.unsqueeze(-1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argand_c10 import Module
 from argand_nn.modules import (
     activation,
     adaptive,
@@ -33,6 +32,7 @@ from argand_nn.modules.flatten import *  # noqa: F403
 from argand_nn.modules.lazy import *  # noqa: F403
 from argand_nn.modules.linear import *  # noqa: F403
 from argand_nn.modules.loss import *  # noqa: F403
+from argand_nn.modules.module import Module
 from argand_nn.modules.normalization import *  # noqa: F403
 from argand_nn.modules.pooling import *  # noqa: F403
 from argand_nn.modules.rnn import *  # noqa: F403
