@@ -8,7 +8,7 @@ from typing import Any
 
 import argand_aten as aten
 from argand_autograd import no_grad
-from argand_c10 import Tensor, device, float16, float32, float64, int32
+from argand_c10 import Tensor, device, float16, float32, int32
 from argand_nn.optim.optimizer import Optimizer
 
 # Compilers run these functions as they are.
@@ -122,7 +122,7 @@ class GradScaler:
         if progress.stage is _Stage.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         scale = self._known_scale("unscale_")
-        inverse = (1.0 / scale.to(float64)).to(float32)
+        inverse = 1.0 / scale
         progress.found_inf = self._unscale(optimizer, inverse, allow_float16=False)
         progress.stage = _Stage.UNSCALED
 
