@@ -41,7 +41,7 @@ __attribute__((noinline)) int no_kernel(const ArgandOperator* op, uint64_t keys)
   }
   const uint64_t backends = keys & kBackendKeys;
   const int backend = backends ? 63 - __builtin_clzll(backends) : ARGAND_NUM_BACKENDS;
-  return error(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: no kernel for device '%s'; expected a device among: %s; move the tensors, or register a kernel",
+  return error(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: no kernel for device '%s'; expected a device among: %s; move the tensors, as with .cpu(), or register a kernel",
                op->name, device_type_name(static_cast<ArgandDeviceType>(backend)), present.empty() ? "(none has a kernel)" : present.c_str());
 }
 
