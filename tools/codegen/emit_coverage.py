@@ -9,6 +9,7 @@ from tools.codegen import dtypes
 from tools.codegen.emit_cpp_cuda import cuda_dtypes
 from tools.codegen.emit_cpp_kernels import row_dtypes
 from tools.codegen.emit_triton import is_generated
+from tools.codegen.lacking import is_made_of_others
 from tools.codegen.model import Operator, Registry
 
 HEAD = """# Coverage
@@ -53,8 +54,7 @@ def _without_kernel(op: Operator) -> str | None:
     """What to say of operators that need no kernel of a backend."""
     if op.kind == "view":
         return _VIEW
-    is_composite = op.kind == "composite" or "composite" in op.kernel
-    return _PARTS if is_composite else None
+    return _PARTS if is_made_of_others(op) else None
 
 
 def cpu_cell(op: Operator) -> str:

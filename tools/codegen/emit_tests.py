@@ -7,6 +7,7 @@ from typing import Any
 from tools.codegen.emit_cpp_cuda import cuda_dtypes
 from tools.codegen.emit_triton import is_generated
 from tools.codegen.expr import Call, Element, walk
+from tools.codegen.lacking import has_cuda_kernel, lacking
 from tools.codegen.model import Operator, Registry
 from tools.codegen.print_numpy import reference_function
 from tools.codegen.runtime.references import REFERENCES
@@ -65,16 +66,13 @@ def differentiable(op: Operator) -> tuple[str, ...]:
 
 def refused(op: Operator) -> dict[str, tuple[str, ...]]:
     """Backend -> the tested dtypes that its generated kernels do not compute."""
-    if "cuda" in op.kernel:
-        return {}
     if not is_generated(op):
-        loops = op.kind in ("pointwise", "reduction", "scan")
-        return {"cuda": tested_dtypes(op)} if loops else {}
+        return {} if has_cuda_kernel(op) else {"cuda": tested_dtypes(op)}
     missing = tuple(d for d in tested_dtypes(op) if d not in cuda_dtypes(op))
     return {"cuda": missing} if missing else {}
 
 
-def record(op: Operator, references: str) -> str:
+def record(registry: Registry, op: Operator, references: str) -> str:
     """The table row of one operator."""
     used = primitives(op)
     traits = [t for t, on in {
@@ -97,6 +95,7 @@ def record(op: Operator, references: str) -> str:
         "tolerance": dict(op.tolerance),
         "skips": dict(op.skips),
         "refused": refused(op),
+        "lacks": lacking(registry, op),
         "ruled": any(d.body is not None for d in op.grad),
     }
     rows = "".join(
@@ -154,7 +153,7 @@ def module(doc: str, imports: str, records: list[str], checks: tuple[str, ...]) 
     for check in checks:
         text += (
             f'\n\n@pytest.mark.parametrize("case,dtype", optest.parameters(CASES, "{check}"))\n'
-            f"def test_{check}(case: Case, dtype: str) -> None:\n    optest.check_{check}(case, dtype)\n"
+            f"def test_{check}(case: Case, dtype: str) -> None:\n    optest.run_check(optest.check_{check}, case, dtype)\n"
         )
     return text
 
@@ -167,7 +166,7 @@ def emit_family_tests(registry: Registry, family: str) -> str:
             name = f"references.{op.identifier}"
         else:
             name = f'REFERENCES["{op.name}"]' if op.name in REFERENCES else "None"
-        records.append(record(op, name))
+        records.append(record(registry, op, name))
     imports = (
         "import os\nimport sys\n\nimport pytest\n\n"
         "sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))\n\n"
@@ -181,14 +180,16 @@ def emit_family_tests(registry: Registry, family: str) -> str:
         text += (
             f'\n\n@pytest.mark.parametrize("case,dtype", optest.parameters(CASES, "{check}"))\n'
             f"def test_{check}(case: Case, dtype: str) -> None:\n"
-            f"    optest_python.check_{check}(case, dtype)\n"
+            f"    optest.run_check(optest_python.check_{check}, case, dtype)\n"
         )
     return text
 
 
 def emit_gradient_tests(registry: Registry, family: str) -> str:
     """First and second derivatives against finite differences; for the layer that differentiates."""
-    records = [record(op, "None") for op in tested(registry, family) if differentiable(op)]
+    records = [
+        record(registry, op, "None") for op in tested(registry, family) if differentiable(op)
+    ]
     imports = (
         "import pytest\n\nfrom tools.codegen.runtime import optest, optest_python\n"
         "from tools.codegen.runtime.optest import Case"

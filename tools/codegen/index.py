@@ -6,10 +6,11 @@ import json
 import os
 from typing import Any
 
+from tools.codegen.lacking import lacking
 from tools.codegen.model import Location, Operator, Registry, Schema
 
 
-def _facts(op: Operator) -> dict[str, Any]:
+def _facts(registry: Registry, op: Operator) -> dict[str, Any]:
     # Nothing that changes with an expression, a body or a doc text: other families must not be rebuilt for those.
     facts: dict[str, Any] = {
         "schema": str(op.schema),
@@ -22,12 +23,17 @@ def _facts(op: Operator) -> dict[str, Any]:
     }
     if op.backward_of:
         facts["backward_of"] = op.backward_of
+    lacks = lacking(registry, op)
+    if lacks:
+        facts["lacks"] = lacks
     return facts
 
 
 def dump(registry: Registry) -> str:
     """The index as JSON text, one operator a line."""
-    lines = ",\n".join(json.dumps(_facts(op), sort_keys=True) for op in registry.operators.values())
+    lines = ",\n".join(
+        json.dumps(_facts(registry, op), sort_keys=True) for op in registry.operators.values()
+    )
     return (
         '{"families": '
         + json.dumps(list(registry.families))
@@ -51,6 +57,7 @@ def load(path: str) -> tuple[list[Operator], tuple[str, ...]]:
             variants=tuple(o["variants"]),
             aliases=tuple(o["aliases"]),
             backward_of=o.get("backward_of"),
+            lacks={backend: tuple(names) for backend, names in o.get("lacks", {}).items()},
             location=where,
         )
         for o in data["operators"]

@@ -344,6 +344,7 @@ class Operator:
     skips: Mapping[str, str] = field(default_factory=dict)
     location: Location = Location()
     backward_of: str | None = None  # set on synthesized backward operators
+    lacks: Mapping[str, tuple[str, ...]] | None = None  # of an index: see lacking.py
 
     @property
     def name(self) -> str:

@@ -26,6 +26,7 @@ from tools.codegen.runtime.under_test import (
     c10,
     dtype_name,
     dtype_object,
+    lacking_kernel,
     make,
     no_kernel,
     on_device,
@@ -52,7 +53,8 @@ class Case:
     traits: tuple[str, ...] = ()
     tolerance: Mapping[str, float] = field(default_factory=dict)
     skips: Mapping[str, str] = field(default_factory=dict)
-    refused: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    refused: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # backend -> dtypes
+    lacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # backend -> operators
     reference: Callable[..., Any] | None = None
     ruled: bool = False  # has a derivative rule of its own
 
@@ -387,6 +389,17 @@ def parameters(cases: Sequence[Case], check: str) -> list[Any]:
             marks = [pytest.mark.skip(reason=reason)] if reason else []
             found.append(pytest.param(case, dtype, id=f"{case.name}-{dtype}", marks=marks))
     return found
+
+
+def run_check(check: Callable[[Case, str], None], case: Case, dtype: str) -> None:
+    """Runs a check; it is skipped where it reaches an operator that has no kernel on the device under test by the registry."""
+    try:
+        check(case, dtype)
+    except NotImplementedError as e:
+        reason = lacking_kernel(case.lacks, str(e))
+        if reason is None:
+            raise
+        pytest.skip(reason)
 
 
 def _first(case: Case, *wanted: str) -> tuple[str, ...]:

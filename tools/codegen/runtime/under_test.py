@@ -59,6 +59,17 @@ def no_kernel(kind: str, refused: Mapping[str, Sequence[str]], dtype: str) -> st
     return None
 
 
+def lacking_kernel(lacks: Mapping[str, Sequence[str]], error: str) -> str | None:
+    """Why a call could not be: the error names an operator of those that have no kernel on the device under test; `lacks`: by backend."""
+    backend = DEVICE.split(":")[0]
+    name = error.split(":")[0]
+    return (
+        f"calls {name}, which has no kernel on '{backend}'"
+        if name in lacks.get(backend, ())
+        else None
+    )
+
+
 def on_device(schema: Schema, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Keyword arguments that have a factory make its result on the device under test."""
     device = schema.argument("device")
