@@ -1,4 +1,5 @@
 // Matrix products on CUDA devices: operands are laid out for cuBLASLt without copies where their strides allow it.
+#include "packages/aten/cuda/csrc/blas/integer_product.h"
 #include "packages/aten/cuda/csrc/blas/product.h"
 #include "packages/aten/generated/kernels_cuda.h"
 #include "packages/aten/generated/ops.h"
@@ -42,6 +43,11 @@ void check_operands(const char* op, std::initializer_list<const Tensor*> tensors
 bool product(const char* op, const Tensor& a, const Tensor& b, const Tensor& out, const Tensor& c, const Tensor& bias, const Scalar& alpha,
              const Scalar& beta) {
   const int d = a->ndim - 2;
+  if (is_integral(a.dtype(), false)) {
+    const Tensor added = bias ? view_of(bias, {a.size(d), b.size(d + 1)}, {0, 1}, bias->offset) : c;
+    integer_product(op, a, b, out, added, alpha, bias ? Scalar(1) : beta);
+    return true;
+  }
   Tensor a_copy, b_copy;
   Product p{};
   p.op = op;

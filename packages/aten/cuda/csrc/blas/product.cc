@@ -82,8 +82,7 @@ Types types_of(const char* op, int dtype, bool tf32) {
     case ARGAND_COMPLEX128:
       return {lt::kC64F, lt::kCompute64F, lt::kC64F};
     default:
-      fail(ARGAND_DTYPE_ERROR, "%s: got %s on a CUDA device, expected a floating-point or complex dtype; convert with .to(), or compute on the CPU",
-           op, kDTypeName[dtype]);
+      fail(ARGAND_DTYPE_ERROR, "%s: got %s, expected a dtype of numbers; convert with .to()", op, kDTypeName[dtype]);
   }
 }
 
