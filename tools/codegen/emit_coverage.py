@@ -63,7 +63,7 @@ def cpu_cell(op: Operator) -> str:
 
 def cuda_cell(op: Operator) -> str:
     if "cuda" in op.kernel:
-        libraries = op.kind == "contraction"  # cuBLASLt and cuDNN, which have no integers
+        libraries = op.family == "convolution"  # cuDNN, which has no integers
         return dtypes_text(
             [d for d in row_dtypes(op) if not libraries or dtypes.is_differentiable(d)]
         )

@@ -18,7 +18,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from argand_aten_cuda import complex_math, math, pointwise, reduction
+from argand_aten_cuda import {imports}
 from argand_aten_cuda.kernel import Kernel
 
 
@@ -211,7 +211,8 @@ def emit_triton(registry: Registry, family: str) -> str:
         rows += [row for _, row in found]
     body = "\n\n".join([*functions, ""])
     table = "KERNELS: list[Kernel] = [\n" + "".join(f"    {row},\n" for row in rows) + "]\n"
-    return HEAD.format(family=family) + body + ("\n" if functions else "") + table
+    used = [name for name in ("complex_math", "math", "pointwise", "reduction") if f"{name}." in body + table]
+    return HEAD.format(family=family, imports=", ".join(used or ["math"])) + body + ("\n" if functions else "") + table
 
 
 def emit_primitives() -> str:

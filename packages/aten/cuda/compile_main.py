@@ -21,7 +21,7 @@ def add_triton() -> None:
         return
     reason = add_to_path("triton")
     if reason:
-        raise SystemExit(f"compile: {reason}")
+        raise SystemExit(f"compile: {reason}; --define=archives=no makes a wheel without code objects")
 
 
 def main() -> int:

@@ -90,7 +90,7 @@ def _compile_module(module: str, archs: list[str], out: Path, full: bool) -> Non
         done = []
         for kernel in kernels_of(module):
             done += [compile_variant(kernel, v, arch) for v in kernel.variants(all_types=full)]
-        archive.write(out / f"{module.rsplit('.', 1)[-1]}.{arch}.bin", done)
+        archive.write(out / f"{module.rsplit('.', 1)[-1]}.{arch}.bin", done, preset=0)
 
 
 def _merge(parts: list[Path], out: Path) -> None:

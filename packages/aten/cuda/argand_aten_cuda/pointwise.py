@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 
 from argand_aten_cuda.kernel import Kernel
+from argand_aten_cuda.usual import is_usual
 
 BLOCK = 1024
 TILES = ((1, 1024), (32, 32))  # rows x columns of a strided tile
@@ -163,16 +164,17 @@ def kernels(
             operands[f"w{i}"] = "=T"
     numbers = {f"s{i}": "=T" for i in range(scalars)}
     types = {"T": tuple(dtypes), "I": ("i32", "i64")}
-    usual = [d for d in ("float32", "bfloat16", "int64") if d in dtypes] or dtypes[:1]
+    usual = is_usual(contiguous.__name__) and not is_complex
+    held = [d for d in ("float32", "bfloat16", "int64") if d in dtypes] or dtypes[:1]
     pointers = ("out", *(f"p{i}" for i in range(len(loaded))))
     flat = Kernel(
         contiguous,
         {"out": f"*{result}", **operands, **numbers, "n": "I"},
         types,
         {"BLOCK": (BLOCK,)},
-        {"T": usual, "I": ("i32",)},
+        {"T": held, "I": ("i32",)},
         divisible=pointers,
-        wheel=lambda v: not is_complex,
+        wheel=lambda v: usual,
     )
     sizes = dict.fromkeys(("columns", "rows", "size1", "size2"), "I")
     strides = {f"{k}{d}": "I" for k in ("o", *(f"i{i}_" for i in range(len(loaded)))) for d in range(4)}
@@ -185,7 +187,7 @@ def kernels(
             "X": sorted({x for _, x in (*TILES, TURNED_TILE)}),
             "TURNED": (0, 1, 2) if len(loaded) == 2 else (0,),
         },
-        {"T": usual[:2], "I": ("i32",)},
-        wheel=lambda v: not v["TURNED"] and not is_complex and (v["Y"], v["X"]) in (TILES if len(loaded) > 1 else TILES[:1]),
+        {"T": held[:2], "I": ("i32",)},
+        wheel=lambda v: usual and not v["TURNED"] and (v["Y"], v["X"]) in (TILES if len(loaded) > 1 else TILES[:1]),
     )
     return [flat, tiled]

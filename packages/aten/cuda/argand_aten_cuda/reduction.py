@@ -19,6 +19,7 @@ import triton
 import triton.language as tl
 
 from argand_aten_cuda.kernel import Kernel, Variant
+from argand_aten_cuda.usual import is_usual
 
 _COUNTS = ("bool", "int64")  # of the wheel only along rows
 # LAYOUT -> (Y, X) that are compiled into the wheel.
@@ -150,17 +151,18 @@ def _divisible(v: Variant) -> tuple[str, ...]:
 
 
 def _defaults(accumulators: Mapping[str, tuple[str, str]]) -> dict[str, Sequence[str]]:
-    """What the wheel holds: masks where the result is one, else the usual floats, and counts."""
+    """What the wheel holds: masks where the result is one, else the usual floats, and where bools are counted those and int64."""
     if all(out == "bool" for _, out in accumulators.values()):
         return {"T": ("bool",), "I": ("i32",)}
-    return {"T": [d for d in ("float32", "bfloat16", *_COUNTS) if d in accumulators], "I": ("i32",)}
+    counts = _COUNTS if accumulators.get("bool", ("", ""))[1] == "int64" else ()
+    return {"T": [d for d in ("float32", "bfloat16", *counts) if d in accumulators], "I": ("i32",)}
 
 
 def _reduction_in_wheel(v: Variant) -> bool:
     tiles = TILES[v["LAYOUT"]]
     if (v["Y"], v["X"]) not in tiles or v["LAYOUT"] == 2:
         return False
-    if v["T"] in _COUNTS and (v["LAYOUT"] or v["D"] > 1) or (v["D"] > 1 and v["ALIGNED"]):
+    if v["T"] in _COUNTS and (v["LAYOUT"] or v["D"] > 1) or (v["D"] > 1 and v["ALIGNED"] and v["LAYOUT"]):
         return False
     if v["STAGE"] == 0:
         return v["X"] != 8192
@@ -189,7 +191,7 @@ def kernel(function: Any, accumulators: Mapping[str, tuple[str, str]]) -> Kernel
         _types(accumulators),
         num_warps=_warps,
         divisible=_divisible,
-        wheel=_reduction_in_wheel,
+        wheel=lambda v: is_usual(function.__name__) and _reduction_in_wheel(v),
     )
 
 
@@ -218,5 +220,5 @@ def scan_kernel(function: Any, accumulators: Mapping[str, tuple[str, str]]) -> K
         _types(accumulators),
         num_warps=_warps,
         divisible=lambda v: ("x", "out") if v["ALIGNED"] else (),
-        wheel=_scan_in_wheel,
+        wheel=lambda v: is_usual(function.__name__) and _scan_in_wheel(v),
     )

@@ -144,6 +144,9 @@ _COMMON_FLAT = (
     ("int64", "uint8"),
     ("int64", "int32"),
     ("int64", "bfloat16"),
+    ("bfloat16", "int64"),
+    ("float16", "bfloat16"),
+    ("float64", "bfloat16"),
     ("float16", "float32"),
     ("float32", "float16"),
     ("float64", "float32"),
@@ -242,7 +245,7 @@ KERNELS = [
         },
         default=_DEFAULT,
         wheel=lambda v: (
-            _moves(v) and v["T"] in ("int16", "int32") and v["INNER"] <= 3 - 3 * v["FILL"]
+            _moves(v) and v["T"] in ("int16", "int32", "int64") and v["INNER"] <= 3 - 3 * v["FILL"]
         ),
     ),
 ]

@@ -153,7 +153,7 @@ def _is_usual(variant: Variant) -> bool:
     return (
         variant["T"] in ("float32", "bfloat16", "int64")
         if variant["ADD"]
-        else variant["T"] in _SIZES
+        else variant["T"] in _SIZES and variant["RANK"] == 2
     )
 
 

@@ -378,7 +378,7 @@ def _usual_adam(v):
 
 def _usual_sgd(v):
     plain = not v["MAXIMIZE"] and v["SCALED"] == v["FOUND"] and v["ALIGNED"]
-    return plain and v["MOMENTUM"] >= max(v["NESTEROV"], v["FIRST"])
+    return plain and not v["NESTEROV"] and v["MOMENTUM"] >= v["FIRST"]
 
 
 KERNELS = [
@@ -407,7 +407,7 @@ KERNELS = [
     ),
     Kernel(
         scale_all, {**_WORDS, "like_p": "*T", "factor": "*F", "found": "*float32"}, {"T": _FLOATS, "F": _FLOATS},
-        {"MARK": _BOTH, "ALIGNED": _BOTH, **_SIZES},
+        {"MARK": _BOTH, "ALIGNED": _BOTH, **_SIZES}, wheel=lambda v: v["ALIGNED"] and v["F"] in ("float32", v["T"]),
     ),
     Kernel(
         norm_chunks, {**_WORDS, "like_p": "*T", "partial": "*A"}, {"T": _FLOATS, "A": ["float32", "float64"]},

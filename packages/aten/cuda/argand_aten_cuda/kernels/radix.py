@@ -144,14 +144,15 @@ KERNELS = [
         signature={"counts": "*i32", "x": "*T", **_WALK},
         types={"T": _REAL},
         constants={"DESCENDING": [False, True], "ALIGNED": [False, True]},
-        default={"T": ["float32", "bfloat16", "int64"]},
         num_warps=2,
         divisible=lambda v: ("x", "n") if v["ALIGNED"] else (),
+        wheel=lambda v: False,
     ),
     Kernel(
         radix_offsets,
         signature={"offsets": "*i32", "counts": "*i32", "tiles": "i32"},
         constants={"BLOCK": [1024]},
+        wheel=lambda v: False,
     ),
     Kernel(
         radix_scatter,
@@ -165,9 +166,8 @@ KERNELS = [
         },
         types={"T": _REAL, "O": ["int32", "int64"]},
         constants={"FIRST": [False, True], "DESCENDING": [False, True], "ALIGNED": [False, True]},
-        default={"T": ["float32", "bfloat16", "int64"], "O": ["int32", "int64"]},
         num_warps=2,
         divisible=lambda v: ("x", "previous", "n") if v["ALIGNED"] else (),
-        wheel=lambda v: not (v["FIRST"] and v["O"] == "int64"),
+        wheel=lambda v: False,
     ),
 ]

@@ -166,7 +166,7 @@ KERNELS = [
         default={"T": ["int8", "int32"]},
         num_warps=8,
         divisible=_aligned,
-        wheel=lambda v: v["WHOLE"],
+        wheel=lambda v: v["T"] == "int8" and v["WHOLE"] and v["DIMS"] < 3,
     ),
     Kernel(
         searchsorted,

@@ -240,6 +240,6 @@ KERNELS += [
     Kernel(softmax_backward_long, {**_BACKWARD, "n": "i32"}, _T, _LONG, num_warps=32, divisible=tuple(_BACKWARD), wheel=_long),
 ]  # fmt: skip
 KERNELS += [
-    Kernel(f, {**pointers, "n": "i32", "inner": "i32"}, _T, _COLUMNS, divisible=tuple(pointers))
+    Kernel(f, {**pointers, "n": "i32", "inner": "i32"}, _T, _COLUMNS, divisible=tuple(pointers), wheel=lambda v: False)
     for f, pointers in ((softmax_forward_columns, _FORWARD), (softmax_backward_columns, _BACKWARD))
 ]

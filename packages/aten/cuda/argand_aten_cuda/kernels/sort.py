@@ -226,12 +226,10 @@ def _packs(variant: Variant) -> bool:
 
 
 def _selects(variant: Variant) -> bool:
-    """Elements are packed at first, and int64 afterwards."""
-    return (
-        variant["T"] != "int64"
-        if variant["FIRST"]
-        else variant["T"] == "int64" and not variant["LARGEST"]
-    )
+    """Elements are packed at first, and int64 afterwards; usually a few of the largest floats are asked for, or many in float32."""
+    if variant["FIRST"]:
+        return variant["LARGEST"] and (variant["T"] == "float32" or (variant["T"] == "bfloat16" and variant["KEEP"] == 16))
+    return variant["T"] == "int64" and not variant["LARGEST"] and variant["KEEP"] == 128
 
 
 KERNELS = [
@@ -262,6 +260,7 @@ KERNELS = [
         types={"T": _NARROW},
         constants={"LARGEST": [True, False], "KEEP": [16, 128, 1024], "BLOCK": [1024, 4096, 16384]},
         num_warps=lambda v: 16 if v["BLOCK"] == 16384 else 4,
+        wheel=lambda v: v["LARGEST"] and v["KEEP"] == 16 and v["BLOCK"] < 16384,
     ),
     Kernel(
         topk_tiles,

@@ -270,7 +270,7 @@ KERNELS = [
         types={"T": _FLOATING},
         constants={**_TILE_CONSTANTS, "STEPS": [16]},
         num_warps=8,
-        wheel=_is_tile,
+        wheel=lambda v: _is_tile(v) and v["UNIT"] == 1,
     ),
     Kernel(
         join_moments,

@@ -1,0 +1,22 @@
+"""The generated operators whose kernels the wheel's archives hold. Those of the others are compiled at their first use."""
+
+from __future__ import annotations
+
+# Kernels' names (argand_aten_cuda/generated) without the ends "_contiguous", "_strided", "_reduce" and "_scan".
+OPERATORS = frozenset(
+    """
+    add sub rsub mul div floor_divide remainder neg abs sign sqrt rsqrt reciprocal square pow floor ceil round maximum minimum
+    clamp_min clamp_max lerp addcmul addcdiv
+    exp expm1 log log1p erf sigmoid sin cos tanh
+    relu threshold leaky_relu elu elu_backward softplus hardtanh hardswish log_sigmoid
+    gelu_none gelu_tanh gelu_backward_none gelu_backward_tanh silu silu_backward
+    eq ne lt le gt ge isnan isinf isfinite logical_not logical_and logical_or bitwise_and bitwise_or bitwise_not where masked_fill
+    binary_cross_entropy_each
+    sum mean amax amin norm2 any any_dim all all_dim cumsum
+    """.split()
+)
+
+
+def is_usual(kernel: str) -> bool:
+    """Whether a generated kernel, "add_contiguous" for one, belongs to these operators."""
+    return kernel.rsplit("_", 1)[0] in OPERATORS
