@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -63,14 +64,24 @@ def set_weights(torch: ModuleType, model: Any) -> None:
 
 
 def build_training_step(
-    torch: ModuleType, *, device: str, batch: int, compiled: bool, length: int = LENGTH
+    torch: ModuleType,
+    *,
+    device: str,
+    batch: int,
+    compiled: bool,
+    length: int = LENGTH,
+    wrap: Callable[[Any], Any] = lambda model: model,
 ) -> Any:
-    """Returns `step(k) -> loss`, a tensor of `device`: one fused AdamW step on the k-th batch of a fixed sequence."""
+    """Returns `step(k) -> loss`, a tensor of `device`: one fused AdamW step on the k-th batch of a fixed sequence.
+
+    `wrap` gives what is called, or compiled, in the model's place.
+    """
     model = build_model(torch)
     set_weights(torch, model)
     model = model.to(device=device, dtype=torch.bfloat16)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
-    forward = torch.compile(model) if compiled else model
+    called = wrap(model)
+    forward = torch.compile(called) if compiled else called
     # A sequence that can be learned: every token follows from the last one, with some noise.
     generator = numpy.random.default_rng(1)
     tokens = numpy.empty((4, batch, length + 1), numpy.int64)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from argand_aot.runtime import GraphPlan, build_callable
 from argand_aot.source import FORMAT, Source
 from argand_aten import ops
-from argand_autograd import enable_grad, grad
+from argand_autograd import early_gradients, enable_grad, grad
 from argand_c10 import debug_trace, logs, metrics
 from argand_c10.rules import graph_passes
 
@@ -33,7 +33,7 @@ class CompiledGraph:
         call: the same as calling the object, faster.
         plan: what a call does besides running programs.
         forward: the forward program.
-        backwards: the backward programs so far, by pattern of gradients.
+        backwards: the backward programs so far, by pattern of gradients; and whether they tell of gradients that are ready.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class CompiledGraph:
         self.plan = plan
         self.forward = forward
         self.backend = backend
-        self.backwards: dict[bytes, Callable[..., Any]] = {}
+        self.backwards: dict[bytes, tuple[Callable[..., Any], bool]] = {}
         self._source = source
         self._backward_compiler = backward_compiler
         self._lock = threading.RLock()
@@ -72,8 +72,8 @@ class CompiledGraph:
         needed = self.plan.differentiable_values or self.plan.mutations
         key = self._source.store(json.dumps(program, sort_keys=True)) if needed else None
         with self._lock:
-            for pattern, backward in self.backwards.items():
-                self._store_backward(pattern, backward)
+            for pattern, (backward, early) in self.backwards.items():
+                self._store_backward(pattern, early, backward)
         return {"format": FORMAT, "plan": self.plan.to_data(), "forward": program, "key": key}
 
     def _backward_for(self, pattern: bytes) -> Callable[..., Any]:
@@ -81,42 +81,43 @@ class CompiledGraph:
         with self._lock:
             found = self.backwards.get(pattern)
             if found is None:
-                found = self._source.load_backward(pattern)
-                if found is None:
-                    found = self._compile_backward(pattern)
-                    self._store_backward(pattern, found)
-                self.backwards[pattern] = found
-            return found
+                early = early_gradients.wanted()
+                program = self._source.load_backward(pattern, early)
+                if program is None:
+                    program = self._compile_backward(pattern, early)
+                    self._store_backward(pattern, early, program)
+                found = self.backwards[pattern] = program, early
+            return found[0]
 
     def prepare_backward(self) -> None:
         """Compile the backward program that is most likely wanted, so that the guards on sizes that it leaves are known."""
         if self.plan.likely_pattern is not None:
             self._backward_for(bytes(self.plan.likely_pattern))
 
-    def _compile_backward(self, pattern: bytes) -> Callable[..., Any]:
+    def _compile_backward(self, pattern: bytes, early: bool) -> Callable[..., Any]:
         from argand_fx.shapes import LateGuardError
 
         try:
-            return self._compile_pattern(pattern)
+            return self._compile_pattern(pattern, early)
         except LateGuardError as error:
             raise RuntimeError(
                 f"backward: gradients arrived for results {[i for i, b in enumerate(pattern) if b]} only, which needs a fact on "
                 f"sizes that the compiled graph does not guard ({error}); compile the function with dynamic=False"
             ) from error
 
-    def _compile_pattern(self, pattern: bytes) -> Callable[..., Any]:
+    def _compile_pattern(self, pattern: bytes, early: bool) -> Callable[..., Any]:
         with metrics.timed("derive"):
             graph = self._source.backward_graph(
-                pattern, [name for name, _ in self.plan.named_symbols]
+                pattern, [name for name, _ in self.plan.named_symbols], early
             )
         file, line = self._source.location()
         with debug_trace.compilation("backward", file or "", line):
             finish_graph("backward", graph)
             return self._backward_compiler(graph, inputs_of(graph))
 
-    def _store_backward(self, pattern: bytes, program: Any) -> None:
+    def _store_backward(self, pattern: bytes, early: bool, program: Any) -> None:
         if hasattr(program, "serialize"):
-            self._source.store_backward(pattern, program.serialize())
+            self._source.store_backward(pattern, early, program.serialize())
 
     def _again(self, inputs: tuple[Any, ...], grads: tuple[Any, ...]) -> tuple[Any, ...]:
         """Gradients with a history: the functional graph is run and differentiated by the engine."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from argand_aot.joint import Backward, Joint
 from argand_aot.min_cut import INFINITE, FlowNetwork
+from argand_autograd.early_gradients import GRADIENT_READY
 from argand_c10 import Operator
 from argand_c10.rules import rules_of
 from argand_fx import Graph, GraphModule, Node
@@ -261,12 +262,16 @@ def _copy(graph: Graph, node: Node) -> Node:
 
 
 def extract_backward(
-    joint: Joint, chosen: Partition, backward: Backward, symbols: Sequence[str]
+    joint: Joint,
+    chosen: Partition,
+    backward: Backward,
+    symbols: Sequence[str],
+    early: bool = False,
 ) -> GraphModule:
     """The backward graph.
 
     Its inputs are these symbols, kept inputs, kept values, and tangents; it returns a gradient or None per differentiable
-    input.
+    input. With `early` it also calls `gradient_ready` with each gradient of a leaf as soon as that is final.
     """
     new = Graph()
     env: dict[Node, Node] = {}
@@ -302,9 +307,36 @@ def extract_backward(
             storage = node.meta["val"].storage
         taken.add(storage)
         returned.append(node)
+    if early:
+        leaves = [joint.placeholders[i] in joint.leaves for i in joint.differentiable_inputs]
+        returned += _tell_of_gradients(new, returned, leaves)
     out = new.output(tuple(returned))
     out.meta["val"] = tuple(None if n is None else n.meta["val"] for n in returned)
     return GraphModule(_used(joint.root, new), new, "Backward")
+
+
+def _tell_of_gradients(graph: Graph, grads: Sequence[Any], leaves: Sequence[bool]) -> list[Node]:
+    """Calls of `gradient_ready`, each behind a gradient of a leaf that nothing else in the graph reads: it may be changed from then on."""
+    calls = []
+    for index, (node, is_leaf) in enumerate(zip(grads, leaves, strict=True)):
+        if node is None or not is_leaf or not _is_read_by_none(node):
+            continue
+        with graph.inserting_after(node):
+            call = graph.call_function(overload(GRADIENT_READY), (node, index))
+        like: FakeTensor = node.meta["val"]
+        call.meta = dict(node.meta)
+        call.meta["val"] = FakeTensor([0], None, 0, like.dtype, like.device, node=call)
+        calls.append(call)
+    return calls
+
+
+def _is_read_by_none(node: Node) -> bool:
+    """Is the memory of a value that is not used read under another name?"""
+    while _is_view(node):
+        node = node.args[0]
+        if len(node.users) != 1:
+            return False
+    return True
 
 
 def _views_input(node: Node) -> bool:

@@ -93,15 +93,18 @@ class Source:
             joint.builder.shape_env.freeze()  # the process that traced the graph has taken the guards
         return joint, self._chosen
 
-    def backward_graph(self, pattern: bytes, symbols: Sequence[str]) -> GraphModule:
-        """The backward graph for a pattern of gradients; its first inputs are these symbols."""
+    def backward_graph(
+        self, pattern: bytes, symbols: Sequence[str], early: bool = False
+    ) -> GraphModule:
+        """The backward graph for a pattern of gradients; its first inputs are these symbols. `early`: it tells of gradients that are
+        ready."""
         from argand_aot.partition import extract_backward
 
         with gc_paused():
             joint, chosen = self.partitioned()
             assert chosen is not None, "only graphs with gradients have a backward graph"
             derived = joint.backward([bool(b) for b in pattern])
-            return extract_backward(joint, chosen, derived, symbols)
+            return extract_backward(joint, chosen, derived, symbols, early)
 
     def functional_graph(self) -> GraphModule:
         """The functional forward graph that keeps nothing."""
@@ -156,20 +159,23 @@ class Source:
             self._key = key
         return self._key
 
-    def load_backward(self, pattern: bytes) -> Callable[..., Any] | None:
+    def load_backward(self, pattern: bytes, early: bool) -> Callable[..., Any] | None:
         """A backward program that an earlier process has kept."""
         if self._key is None or self._load_program is None:
             return None
-        entry = _cache.get(f"{self._key}-{pattern.hex()}")
+        entry = _cache.get(self._backward_key(pattern, early))
         found: Callable[..., Any] | None = (
             None if entry is None else self._load_program(entry.manifest["program"])
         )
         return found
 
-    def store_backward(self, pattern: bytes, program: dict[str, Any]) -> None:
+    def _backward_key(self, pattern: bytes, early: bool) -> str:
+        return f"{self._key}-{pattern.hex()}{'-early' if early else ''}"
+
+    def store_backward(self, pattern: bytes, early: bool, program: dict[str, Any]) -> None:
         """Keep a backward program, if the graph itself is kept."""
         if self._key is not None:
-            _cache.put(f"{self._key}-{pattern.hex()}", {}, {"program": program})
+            _cache.put(self._backward_key(pattern, early), {}, {"program": program})
 
 
 def _show_joint(joint: Joint) -> None:

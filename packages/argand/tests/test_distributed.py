@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import time
 
@@ -13,6 +14,7 @@ import argand.nn as nn
 from argand.distributed import functional as fc
 from argand.nn.parallel import DistributedDataParallel
 from argand_c10 import agreement
+from argand_c10.records import collect
 from argand_distributed import testing as ranks
 
 
@@ -137,3 +139,101 @@ def test_compiled_data_parallel_training_equals_eager() -> None:
     for how in ("outside", "inside"):
         for got in ranks.run(2, train, how):
             assert max(abs(a - b) / a for a, b in zip(got, expected[0], strict=True)) < 1e-6
+
+
+class Tied(nn.Module):
+    """One weight is used twice in the compiled part, another in it and outside of it; one gradient passes a hook."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = nn.ModuleList([nn.Linear(16, 16) for _ in range(4)])
+        self.shift = nn.Parameter(torch.randn(8, 16))
+        self.layers[1].weight.register_hook(lambda grad: grad * 2)
+
+    def inner(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = torch.tanh(layer(x)) + self.shift
+        return self.layers[0](x)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x) * self.layers[2].weight.sum()
+
+
+def gradients(rank: int, size: int, compiled: bool, as_view: bool) -> list[list[float]]:
+    """Of steps with one and two backwards, and with gradients that are zeros or none before."""
+    network = Tied()
+    if compiled:
+        network.inner = torch.compile(network.inner, fullgraph=True)
+    model = DistributedDataParallel(
+        network, bucket_cap_mb=0.001, gradient_as_bucket_view=as_view, find_unused_parameters=True
+    )
+    found = []
+    for step in range(4):
+        model.zero_grad(set_to_none=step < 2)
+        x = torch.sin(torch.arange(128.0) * (step + rank + 1)).reshape(8, 16)
+        if step % 2:
+            with model.no_sync():
+                model(x.cos()).sum().backward()
+        model(x).sum().backward()
+        found.append([g for p in network.parameters() for g in p.grad.flatten().tolist()])
+    return found
+
+
+@pytest.mark.parametrize("as_view", [False, True])
+def test_gradients_of_compiled_parts_equal_eager(as_view: bool) -> None:
+    expected = ranks.run(2, gradients, False, as_view)
+    found = ranks.run(2, gradients, True, as_view)
+    assert found[0] == found[1]
+    for got, want in zip(found[0], expected[0], strict=True):
+        assert max(abs(a - b) for a, b in zip(got, want, strict=True)) < 1e-4
+
+
+def overlap(rank: int, size: int, broken: bool) -> tuple[list[int], int, list[str]]:
+    """How many buckets were under way when each gradient reached its parameter, buckets, and records of breaks."""
+    torch.manual_seed(0)
+    blocks = [nn.Sequential(nn.Linear(32, 32), nn.GELU()) for _ in range(6)]
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.blocks = nn.ModuleList(blocks)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for i, block in enumerate(self.blocks):
+                x = block(x)
+                if broken and i == 2:
+                    gc.collect()
+            return x
+
+    model = DistributedDataParallel(Model(), bucket_cap_mb=0.004)
+    forward = torch.compile(model)
+    x = torch.ones(4, 32)
+    with collect() as records:
+        forward(x).sum().backward()
+    under_way: list[int] = []
+
+    def count(parameter: torch.Tensor) -> None:
+        sent = [r for r in dist.flight_records() if r["op"] == "all_reduce"]
+        under_way.append(len(sent) - len(model._reducer.buckets))
+
+    for parameter in model.parameters():
+        parameter.register_post_accumulate_grad_hook(count)
+    model.zero_grad()
+    forward(x).sum().backward()
+    return (
+        under_way,
+        len(model._reducer.buckets),
+        [r.code for r in records if r.kind == "graph_break"],
+    )
+
+
+def test_buckets_are_averaged_while_a_compiled_backward_runs() -> None:
+    for under_way, buckets, records in ranks.run(2, overlap, False):
+        assert buckets > 3
+        assert under_way == [buckets] * 12
+        assert not records
+    for under_way, buckets, records in ranks.run(2, overlap, True):
+        assert records
+        assert under_way[0] < buckets == under_way[-1]
+        assert len(under_way) == 12

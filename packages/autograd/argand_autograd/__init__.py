@@ -11,7 +11,7 @@ import argand_c10
 
 argand_c10.check_abi("argand-autograd", built_for=2)
 
-from argand_autograd import func, functional, graph  # noqa: E402  (the ABI is checked first)
+from argand_autograd import early_gradients, func, functional, graph  # noqa: E402  (the ABI is checked first)
 from argand_autograd._C import Node, is_grad_enabled, is_inference_mode_enabled  # noqa: E402
 from argand_autograd.amp import (  # noqa: E402
     autocast,
@@ -65,6 +65,7 @@ __all__ = [
     "checkpoint_sequential",
     "clear_autocast_cache",
     "detect_anomaly",
+    "early_gradients",
     "enable_grad",
     "func",
     "functional",

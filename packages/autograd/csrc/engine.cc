@@ -12,7 +12,9 @@ namespace argand::autograd {
 
 namespace {
 
+class Backward;
 thread_local Node* t_current = nullptr;
+thread_local Backward* t_backward = nullptr;  // that runs t_current
 
 constexpr uint32_t kNone = UINT32_MAX;
 
@@ -105,6 +107,18 @@ class Backward {
       execute(number);
     }
     return std::move(results_);
+  }
+
+  Tensor leaf_of_gradient(Node* node, uint32_t index) {
+    if (!call_.accumulate || call_.create_graph || index >= node->num_edges() || (node->hooks() && !node->hooks()->post.empty())) return {};
+    Node* next = node->edges()[index].fn.get();
+    if (!next || !next->is_accumulate_grad() || next->hooks()) return {};
+    NodeState& s = states_[table_.find(next)];
+    const Tensor& leaf = static_cast<AccumulateGrad*>(next)->variable();
+    const AutogradMeta* meta = meta_of(leaf.get());
+    const bool changed = meta->hooks && !meta->hooks->on_grad.empty();
+    const bool arrived = s.buffer.data(1)[0] ? true : false;
+    return s.executes && s.dependencies == 1 && !arrived && !changed ? leaf : Tensor();
   }
 
  private:
@@ -239,11 +253,14 @@ class Backward {
     const uint32_t n_in = node->num_inputs(), n_out = node->num_edges();
     GradBuffer buffer = std::move(states_[number].buffer);
     Tensor* in = buffer.data(n_in);
-    Node* const outer = std::exchange(t_current, node);
     struct Restore {
-      Node* outer;
-      ~Restore() { t_current = outer; }
-    } restore{outer};
+      Node* node;
+      Backward* backward;
+      ~Restore() {
+        t_current = node;
+        t_backward = backward;
+      }
+    } restore{std::exchange(t_current, node), std::exchange(t_backward, this)};
 
     run_tensor_hooks(node, in);
     if (states_[number].captures) {
@@ -334,6 +351,8 @@ bool expandable(IntList from, IntList to) {
 }  // namespace
 
 Node* current_node() { return t_current; }
+
+Tensor leaf_of_gradient(uint32_t index) { return t_backward ? t_backward->leaf_of_gradient(t_current, index) : Tensor(); }
 
 void validate_gradient(const TensorFacts& facts, Tensor& grad, const char* producer, uint32_t index) {
   if (!facts.defined()) return;

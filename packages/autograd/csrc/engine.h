@@ -26,4 +26,7 @@ void validate_gradient(const TensorFacts& facts, Tensor& grad, const char* produ
 // The node that this thread's engine is running, NULL outside of one.
 Node* current_node();
 
+// The leaf that gradient `index` of this thread's running node goes to, if nothing will be added to it or done with it on the way; else undefined.
+Tensor leaf_of_gradient(uint32_t index);
+
 }  // namespace argand::autograd

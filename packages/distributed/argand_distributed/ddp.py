@@ -10,6 +10,7 @@ from typing import Any
 
 import argand_autograd as autograd
 from argand_aten import empty
+from argand_autograd import early_gradients
 from argand_c10 import Module, Parameter, Tensor, bfloat16, float16
 from argand_distributed.collectives import ReduceOp, all_reduce, broadcast_tensors
 from argand_distributed.objects import all_gather_object
@@ -31,6 +32,7 @@ class _Bucket:
     waiting: int = 0
     future: Future[Any] | None = None
     touched: list[bool] = field(default_factory=list)  # by this backward
+    early: list[bool] = field(default_factory=list)  # touched before `.grad` has the gradient
 
 
 class GradBucket:
@@ -186,6 +188,10 @@ class _Reducer:
         }
         # Kept, so that a node is the same object whenever it is met.
         self.accumulators = {id(p): _accumulator(p) for p in parameters}
+        self.accumulating = (
+            0  # parameters whose gradients are in their buckets, and not in `.grad` yet
+        )
+        early_gradients.listen(list(parameters), self.ready_early)
         self.handles = [
             p.register_post_accumulate_grad_hook(_weak_method(self, "ready")) for p in parameters
         ]
@@ -197,8 +203,10 @@ class _Reducer:
         for bucket in self.buckets:
             bucket.waiting = len(bucket.parameters)
             bucket.touched = [False] * len(bucket.parameters)
+            bucket.early = [False] * len(bucket.parameters)
             bucket.future = None
         self.next = 0
+        self.accumulating = 0
         self.active = True
 
     def _fail_unfinished(self) -> None:
@@ -225,12 +233,40 @@ class _Reducer:
                     self._touch(bucket, i, p)
         self._send()
 
+    def expects(self) -> bool:
+        """Whether a gradient that comes now is to be averaged."""
+        owner = self.owner()
+        return self.active and owner is not None and owner.require_backward_grad_sync
+
+    def ready_early(self, parameter: Tensor, gradient: Tensor) -> None:
+        """A compiled backward has a gradient, which `.grad` will get when all of it has run."""
+        bucket, i = self.places[id(parameter)]
+        view, before = bucket.views[i], parameter.grad
+        if not self.expects() or bucket.touched[i]:
+            return
+        if before is not None and before.data_ptr() == view.data_ptr():
+            return  # what is added to `.grad` goes into the bucket
+        with autograd.no_grad():
+            view.copy_(gradient)
+            if before is not None:
+                view.add_(before)
+        bucket.early[i] = bucket.touched[i] = True
+        bucket.waiting -= 1
+        self.accumulating += 1
+        self._send()
+
     def ready(self, parameter: Parameter) -> None:
         """`.grad` of a parameter is complete. Runs on the thread of backward."""
-        owner = self.owner()
-        if not self.active or owner is None or not owner.require_backward_grad_sync:
+        if not self.expects():
             return
+        owner = self.owner()
+        assert owner is not None
         bucket, i = self.places[id(parameter)]
+        if bucket.early[i]:
+            bucket.early[i] = False
+            self.accumulating -= 1
+            self._send()
+            return
         if bucket.touched[i]:
             raise RuntimeError(
                 f"DistributedDataParallel: {owner._names[id(parameter)]} got a gradient twice since the last forward; call forward once for "
@@ -255,7 +291,7 @@ class _Reducer:
             bucket = self.buckets[self.next]
             self.next += 1
             bucket.future = self._reduce(bucket, self.next == len(self.buckets))
-        if self.next == len(self.buckets):
+        if self.next == len(self.buckets) and not self.accumulating:
             self._finish()
 
     def _reduce(self, bucket: _Bucket, last: bool) -> Future[Any]:

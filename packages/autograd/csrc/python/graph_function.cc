@@ -100,8 +100,8 @@ class GraphNode final : public VectorNode {
     if (released_) fail_released();
     Gil gil;
     Object grads = api->thread_state()->grad_mode ? run_again(g) : run_backward(g);
-    if (!PyTuple_Check(grads.get()) || PyTuple_GET_SIZE(grads.get()) != static_cast<Py_ssize_t>(n_edges_))
-      fail(ARGAND_RUNTIME_ERROR, "%s: the backward function returned something else than a tuple of %u gradients", name(), n_edges_);
+    if (!PyTuple_Check(grads.get()) || PyTuple_GET_SIZE(grads.get()) < static_cast<Py_ssize_t>(n_edges_))
+      fail(ARGAND_RUNTIME_ERROR, "%s: the backward function returned something else than a tuple that begins with %u gradients", name(), n_edges_);
     for (uint32_t i = 0; i < n_edges_; i++) {
       PyObject* item = PyTuple_GET_ITEM(grads.get(), i);
       if (item != Py_None) g.out[i] = unwrap(item);

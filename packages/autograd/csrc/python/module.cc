@@ -85,6 +85,15 @@ PyObject* current_node_object(PyObject*, PyObject*) {
 
 PyCFunction fast(PyObject* (*f)(PyObject*, PyObject* const*, Py_ssize_t)) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f)); }
 
+PyObject* leaf_of_gradient_object(PyObject*, PyObject* index) {
+  return guard<PyObject*>(nullptr, [&]() -> PyObject* {
+    const unsigned long number = PyLong_AsUnsignedLong(index);
+    if (number == static_cast<unsigned long>(-1) && PyErr_Occurred()) throw_python();
+    Tensor leaf = leaf_of_gradient(static_cast<uint32_t>(number));
+    return leaf ? wrap(std::move(leaf)).take() : Py_NewRef(Py_None);
+  });
+}
+
 PyMethodDef functions[] = {
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "is_grad_enabled()\n\nAre gradients recorded in this thread."},
     {"_set_grad_enabled", set_grad_enabled, METH_O, nullptr},
@@ -100,6 +109,7 @@ PyMethodDef functions[] = {
     {"is_anomaly_check_nan_enabled", is_anomaly_check_nan_enabled, METH_NOARGS,
      "is_anomaly_check_nan_enabled()\n\nDoes anomaly detection look for NaN."},
     {"_current_node", current_node_object, METH_NOARGS, nullptr},
+    {"_leaf_of_gradient", leaf_of_gradient_object, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 PyModuleDef module_definition = {
@@ -130,8 +140,7 @@ PyMODINIT_FUNC PyInit__C() {
     install_tape();
     binding::Object module = binding::checked(PyModule_Create(&binding::module_definition));
     if (binding::init_node_type(module.get()) || binding::init_handle_type(module.get()) || binding::init_function_type(module.get()) ||
-        binding::init_graph_function_type(module.get()) ||
-        binding::init_tensor_attributes())
+        binding::init_graph_function_type(module.get()) || binding::init_tensor_attributes())
       binding::throw_python();
     return module.take();
   });

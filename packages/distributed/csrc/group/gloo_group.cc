@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint8_t kExchangePrefix = 0x21, kReduceScatterPrefix = 0x22, kSendPrefix = 0x23, kAllReducePrefix = 0x24;  // Gloo's own ones are below 0x10
 
-constexpr size_t kOneStepBytes = 32 << 10, kTwoStepBytes = 8 << 20, kSegment = 512 << 10, kTwoStepRanks = 16;
+constexpr size_t kOneStepBytes = 32 << 10, kTwoStepBytes = 256 << 20, kSegment = 512 << 10, kTwoStepRanks = 16;
 
 constexpr int kDirectRanks = 8;  // among so few everybody sends to everybody
 
@@ -280,7 +280,7 @@ void GlooGroup::exchange(uint32_t tag, const TensorList& sends, const TensorList
 }
 
 // ---- all-reduce ----------------------------------------------------------------------------------------------------
-// Three ways: everything to everybody, one step, for few bytes; each rank adds up its share and gives it to all, two steps; Gloo's ring for many
+// Three ways: everything to everybody, one step, for few bytes; each rank adds up its share and gives it to all, two steps; Gloo's ring for very many
 // bytes or ranks, which keeps few messages under way at once. The first two add in the order of ranks.
 bool GlooGroup::has_own_way(size_t bytes) const { return bytes <= kTwoStepBytes && options_.size <= static_cast<int>(kTwoStepRanks); }
 
