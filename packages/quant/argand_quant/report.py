@@ -20,7 +20,8 @@ from argand_quant.simplify import simplify
 
 __all__ = ["LayerReport", "Limits", "QuantizationReport", "make_report", "warn_of"]
 
-_RUNS = 7  # of a layer, for its time
+# Of a layer, for its time: runs, and the seconds after which two are enough.
+_RUNS, _ENOUGH = 7, 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +136,10 @@ def make_report(
 def _times(calls: Sequence[tuple[Module, list[Tensor]]]) -> list[float]:
     """Seconds of each, the shortest of several runs that take turns."""
     best = [math.inf] * len(calls)
+    begin = time.perf_counter()
     for run in range(_RUNS + 1):
+        if run > 2 and time.perf_counter() - begin > _ENOUGH:
+            break
         for i, (module, inputs) in enumerate(calls):
             start = time.perf_counter()
             module(*inputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -66,6 +67,12 @@ def quantized(module: Module | ExportedProgram, calls: list[Any], quantizer: Any
         warnings.simplefilter("ignore")
         converted: ConvertedProgram = convert_pt2e(prepared)
     return converted
+
+
+def noise_ratio(got: Tensor, wanted: Tensor) -> float:
+    """Signal to noise in dB; infinite where both are equal."""
+    noise, signal = float(((got - wanted) ** 2).sum()), float((wanted**2).sum())
+    return 10 * math.log10(signal / noise) if noise else math.inf
 
 
 def operators(program: ExportedProgram) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from networks import default_quantizer, mixed, mixed_inputs, operators, quantized
+from networks import default_quantizer, mixed, mixed_inputs, noise_ratio, operators, quantized
 
 import argand_aten as aten
 import argand_autograd as autograd
@@ -31,8 +31,7 @@ def same(got: Any, wanted: Any) -> None:
 
 
 def near(got: Tensor, wanted: Tensor, decibels: float) -> None:
-    noise, signal = float(((got - wanted) ** 2).sum()), float((wanted**2).sum())
-    assert 10 * np.log10(signal / noise) > decibels
+    assert noise_ratio(got, wanted) > decibels
 
 
 @pytest.fixture(scope="module")

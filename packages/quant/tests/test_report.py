@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 import pytest
-from networks import default_quantizer, mixed, mixed_inputs, quantized
+from networks import default_quantizer, mixed, mixed_inputs, noise_ratio, quantized
 
 import argand_aten as aten
 import argand_autograd as autograd
@@ -57,8 +57,7 @@ def test_numbers_are_those_of_the_layer() -> None:
     (call,) = [(aten.randn(4, 16),)]
     converted = quantized(module, [call], default_quantizer())
     (layer,) = converted.report.layers
-    wanted, got = module(*call), converted(*call)
-    noise = 10 * math.log10(float((wanted**2).sum()) / float(((wanted - got) ** 2).sum()))
+    noise = noise_ratio(converted(*call), module(*call))
     assert layer.signal_to_noise == pytest.approx(noise, abs=1e-3)
     assert layer.accumulated_signal_to_noise == pytest.approx(noise, abs=1e-3)
     assert 0 < layer.float_time < 1 and 0 < layer.quantized_time < 1
