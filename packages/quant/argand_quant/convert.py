@@ -27,7 +27,7 @@ class ConvertedProgram(ExportedProgram):
     Quantized weights are constants of the graph (`graph_module.state_dict()`); what was left in float are buffers (`state_dict`).
 
     Attributes:
-        report: noise and times of each layer; None where they were not measured.
+        report: noise and times of each layer; None where they were not measured. Files do not keep it.
     """
 
     report: QuantizationReport | None = None

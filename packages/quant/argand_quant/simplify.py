@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import argand_aten as aten
+from argand_c10 import float32
 from argand_fx import GraphModule, Node
 from argand_fx.shapes import FakeTensor, GraphBuilder, ShapeEnv, SymInt
 from argand_quant.layers import LAYER
@@ -39,7 +40,8 @@ def _drop_clamps(module: GraphModule) -> None:
         if limits is None or user is None or name_of(user) != QUANTIZE:
             continue
         quantize: Any = user.target
-        if quantize(aten.tensor(limits), *user.args[1:]).tolist() == list(user.args[3:5]):
+        ends = quantize(aten.tensor(limits, dtype=float32), *user.args[1:])
+        if ends.tolist() == list(user.args[3:5]):
             node.replace_all_uses_with(node.args[0])
 
 

@@ -143,7 +143,7 @@ class X86InductorQuantizer(Quantizer):
     def set_module_name_qconfig(
         self, module_name: str, config: QuantizationConfig | None
     ) -> X86InductorQuantizer:
-        """For the module of this dotted name and those inside it."""
+        """For the layers whose weights are of the module of this dotted name, or of those inside it."""
         self._by_name[module_name] = config
         return self
 
@@ -193,13 +193,12 @@ class _Annotator:
 
     def _layer(self, node: Node, kind: str) -> None:
         args = [a for a in node.args if isinstance(a, Node)]
-        weight = next((a for a in args[:2] if is_constant(a)), None)
-        name = weight.meta.get(CONSTANT) if weight is not None else None
-        config = self.quantizer.config_of(kind, name)
-        if config is None or not all(map(is_float, args[: 1 if kind == "embedding" else 2])):
+        weight = args[0 if kind == "embedding" else 1]
+        config = self.quantizer.config_of(kind, weight.meta.get(CONSTANT))
+        if config is None or not is_float(args[0]) or not is_float(weight):
             return
         if kind == "embedding":
-            if weight is args[0] and config.weight is not None:
+            if is_constant(weight) and config.weight is not None:
                 _annotate(node, {weight: config.weight})
             return
         if kind == "matmul":
@@ -207,7 +206,7 @@ class _Annotator:
                 _annotate(node, dict.fromkeys(args[:2], config.input_activation))
                 self.results.add(node)
             return
-        if weight is None or weight is not args[1] or config.weight is None:
+        if not is_constant(weight) or config.weight is None:
             return
         if kind == "conv2d" and weight.meta["val"].ndim != 4:
             return
