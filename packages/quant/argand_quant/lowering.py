@@ -322,20 +322,23 @@ def _lower_matmul(rewrite: _Rewrite, node: Node) -> None:
 
 def _lower_max_pool(rewrite: _Rewrite, node: Node) -> None:
     """The greatest integer stands for the greatest number: the pooling moves before the dequantize."""
-    x = _dequantized(node.args[0])
+    a = _arguments(node)
+    source, x = a["self"], _dequantized(a["self"])
+    integers = source if x is None else x.integers
     values = [u for u in node.users if u.target is operator.getitem and u.args[1] == 0]
-    if x is None or len(values) != len(node.users):
+    if (
+        _value(integers).dtype not in _BYTES
+        or _value(integers).ndim != 4
+        or len(values) != len(node.users)
+    ):
         return
+    window = [a[n] for n in ("kernel_size", "stride", "padding", "dilation", "ceil_mode")]
 
     def make() -> Node:
-        pooled = rewrite.call(node.target.name, x.integers, *node.args[1:], **node.kwargs)
-        first = rewrite.graph.create_node("call_function", operator.getitem, (pooled, 0))
-        first.meta.update(pooled.meta)
-        first.meta["val"] = _value(pooled)[0]
-        dequantize = node.args[0]
-        return rewrite.call(
-            "dequantize_per_tensor", first, *dequantize.args[1:], **dequantize.kwargs
-        )
+        pooled = rewrite.call("qmax_pool2d", integers, *window)
+        if x is None:
+            return pooled
+        return rewrite.call("dequantize_per_tensor", pooled, *source.args[1:], **source.kwargs)
 
     for value in values:
         rewrite.replace(value, make)
@@ -386,13 +389,14 @@ _RULES: dict[str, Callable[[_Rewrite, Node], None]] = {
 
 
 # ---- layouts -------------------------------------------------------------------------------------------------------------
-_ANY_LAYOUT = frozenset({"quantized::qconv2d", "dequantize_per_tensor", "quantize_per_tensor"})
+_CHANNELS_LAST = frozenset({"quantized::qconv2d", "quantized::qmax_pool2d"})
+_ANY_LAYOUT = _CHANNELS_LAST | {"dequantize_per_tensor", "quantize_per_tensor"}
 
 
 def _keep_channels_last(graph: Graph) -> None:
-    """Results of convolutions lie channels last, as the kernels make them, where all that reads them takes any layout."""
+    """Images lie channels last, as the kernels make them, where all that reads them takes any layout."""
     for node in graph.nodes:
-        if _name(node) == "quantized::qconv2d" and all(_name(u) in _ANY_LAYOUT for u in node.users):
+        if _name(node) in _CHANNELS_LAST and all(_name(u) in _ANY_LAYOUT for u in node.users):
             node.kwargs = {**node.kwargs, "channels_last": True}
             sizes = node.meta["val"].shape
             _, c, h, w = sizes

@@ -203,6 +203,29 @@ def test_convolutions(case, dtype, zero, last) -> None:
 
 
 @pytest.mark.parametrize(
+    "window",
+    [
+        ((2, 2), (), (0, 0), (1, 1), False),
+        ((3, 3), (2, 2), (1, 1), (1, 1), False),
+        ((3, 2), (2, 1), (1, 0), (1, 2), True),
+        ((2, 2), (3, 3), (1, 1), (3, 3), True),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("size", [(2, 5, 9, 8), (1, 33, 17, 20), (0, 3, 8, 8)], ids=str)
+def test_max_pooling(window, dtype, size) -> None:
+    x = integers(1, dtype, *size)
+    expected = aten.max_pool2d(aten.from_numpy(x), *window).numpy()
+    last = aten.from_numpy(np.ascontiguousarray(x.transpose(0, 2, 3, 1))).permute(0, 3, 1, 2)
+    for given in (aten.from_numpy(x), last):
+        for flag in (False, True):
+            result = ops.qmax_pool2d(given, *window, channels_last=flag)
+            assert result.is_contiguous() or flag
+            np.testing.assert_array_equal(result.numpy(), expected)
+
+
+@pytest.mark.parametrize(
     "shapes",
     [
         ((5, 7), (7, 9)),

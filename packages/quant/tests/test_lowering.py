@@ -197,8 +197,24 @@ def test_pooling_moves_before_dequantize(graphs) -> None:
 
     x = normal(1, 2, 5, 9, 8)
     result = compiled(pool, *tensors(x))
-    assert targets(graphs[-1])[1:] == ["max_pool2d_with_indices"]
+    assert targets(graphs[-1])[1:] == ["quantized::qmax_pool2d"]
     np.testing.assert_array_equal(result.numpy(), pool(*tensors(x)).numpy())
+
+
+def test_pooling_between_convolutions_keeps_the_layout(graphs) -> None:
+    def net(x: Any, w1: Any, w2: Any, s: Any) -> Any:
+        y = quantized(aten.relu(aten.conv2d(quantized(x, 0.02, 120), weight(w1, s))), 0.3, 0)
+        y = quantized(aten.max_pool2d(y, 2), 0.3, 0)
+        return aten.conv2d(y, weight(w2, s))
+
+    x, w1, w2 = normal(1, 2, 3, 10, 10), int8(2, 16, 3, 3, 3), int8(3, 16, 16, 3, 3)
+    given = tensors(x, w1, w2, np.full(16, 0.01, np.float32))
+    result, expected = compiled(net, *given), net(*given)
+    called = [n for n in graphs[-1].nodes if "prepack" not in n.name and "q" in n.name[:2]]
+    names = [n.target.name.partition("::")[2] for n in called]
+    assert names == ["quantize_per_tensor", "qconv2d", "qmax_pool2d", "qconv2d"]
+    assert [n.kwargs.get("channels_last", False) for n in called[1:]] == [True, True, False]
+    assert (result - expected).abs().max() <= 1e-4 * expected.abs().max()
 
 
 def test_products_of_activations(graphs) -> None:

@@ -1,5 +1,6 @@
 // qconv2d: products whose rows are read from the image at the kernel's taps, channels last.
 #include "packages/aten/generated/ops.h"
+#include "packages/quant/csrc/gemm/layout.h"
 #include "packages/quant/csrc/gemm/product.h"
 #include "packages/quant/csrc/quantize/parameters.h"
 #include "packages/quant/generated/kernels.h"
@@ -92,24 +93,6 @@ void add_taps(const Image& image, const Window& w, bool is_depthwise, Product& p
       product.taps.push_back(y * w.dilation[0] * image.row_stride + x * w.dilation[1] * image.pixel_stride);
 }
 
-// [batch, pixels, columns] to [batch, columns, ...].
-Tensor channels_first(const Tensor& t, IntList sizes) {
-  if (t.itemsize() != 1) return ops::contiguous(ops::permute(t, {0, 3, 1, 2}));
-  const Tensor out = empty(sizes, t.dtype());
-  const int64_t columns = sizes[1], pixels = sizes[2] * sizes[3], parts = (columns + kPanel - 1) / kPanel;
-  const auto transpose = gemm_kernels().transpose;
-  parallel_for(0, sizes[0] * parts, std::max<int64_t>(1, (1 << 16) / (pixels * kPanel)), [&](int64_t b, int64_t e) {
-    for (int64_t i = b; i < e; i++) {
-      // The last columns may be those of the part before, too: the same bytes again.
-      const int64_t image = i / parts * pixels * columns, width = std::min<int64_t>(columns, kPanel), first = std::min(i % parts * kPanel, columns - width);
-      transpose(pixels, width, t.data<uint8_t>() + image + first, columns, out.data<uint8_t>() + image + first * pixels, pixels, 0);
-    }
-  });
-  return out;
-}
-
-Tensor channels_last(const Tensor& t) { return ops::contiguous(ops::permute(t, {0, 2, 3, 1})); }
-
 int64_t extent(const Tensor& input, const Window& w, int i) {
   return (input.size(2 + i) + 2 * w.padding[i] - w.dilation[i] * (w.kernel[i] - 1) - 1) / w.stride[i] + 1;
 }
@@ -138,8 +121,7 @@ Tensor qconv2d(const Tensor& input, double input_scale, int64_t input_zero_point
   }
   const Image image = image_of(input, w, activation, is_depthwise);
   const Tensor panels = ops::contiguous(weight);
-  const Tensor out = is_last ? empty_strided({batch, n, height, width}, {height * width * n, 1, width * n, n}, output_dtype)
-                             : empty({batch, height, width, n}, output_dtype);
+  const Tensor out = empty_image({batch, n, height, width}, output_dtype, is_last);
   const int64_t steps = panels.size(1), parts = is_depthwise ? 1 : groups, per_part = n / parts, part_panels = (per_part + kPanel - 1) / kPanel;
   Product product{{image.data, width, height, {w.stride[1] * image.pixel_stride, w.stride[0] * image.row_stride, image.batch_stride}},
                   batch * height * width, per_part, {}, 0, panels.data<int8_t>(), {}, 0, 0};

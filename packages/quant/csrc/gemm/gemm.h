@@ -54,6 +54,8 @@ struct GemmKernels {
   void (*depthwise)(const uint8_t* const* rows, int n_rows, const int64_t* taps, int64_t n_taps, const int8_t* weights, int32_t* sums);
   // Rows of bytes with 128 added modulo 256 (from int8 to uint8) if `flip`, and their sums.
   int32_t (*copy_row)(int64_t n, const uint8_t* from, uint8_t* to, int flip);
+  // out[i] = the greatest of rows[..][i], as uint8 and as int8; the least number of the type without rows.
+  void (*largest[2])(int64_t n, const uint8_t* const* rows, int64_t n_rows, uint8_t* out);
   // to[c][r] = from[r][c], by exclusive or with `mask`; strides in bytes from row to row of each.
   void (*transpose)(int64_t rows, int64_t columns, const uint8_t* from, int64_t from_stride, uint8_t* to, int64_t to_stride, uint8_t mask);
 };

@@ -179,6 +179,17 @@ int32_t copy_row(int64_t n, const uint8_t* __restrict from, uint8_t* __restrict 
   return static_cast<int32_t>(sum);
 }
 
+template <class T>
+void largest(int64_t n, const uint8_t* const* rows, int64_t n_rows, uint8_t* to) {
+  T* __restrict out = reinterpret_cast<T*>(to);
+  if (n_rows == 0) __builtin_memset(out, static_cast<T>(-1) < 0 ? 0x80 : 0, n);
+  if (n_rows > 0) __builtin_memcpy(out, rows[0], n);
+  for (int64_t r = 1; r < n_rows; r++) {
+    const T* row = reinterpret_cast<const T*>(rows[r]);
+    for (int64_t i = 0; i < n; i++) out[i] = row[i] > out[i] ? row[i] : out[i];
+  }
+}
+
 using Bytes = uint8_t __attribute__((vector_size(16)));
 
 // Sixteen rows of sixteen bytes: four perfect shuffles of the rows are a transposition.
@@ -214,7 +225,7 @@ void transpose(int64_t rows, int64_t columns, const uint8_t* from, int64_t from_
 }  // namespace
 
 #define ROW(Other) {finish<Other, uint8_t>, finish<Other, int8_t>, finish<Other, float>, finish<Other, BFloat16>}
-const GemmKernels gemm_kernels = {kRows, kPanels, tile, {ROW(void), ROW(uint8_t), ROW(int8_t), ROW(float)}, depthwise, copy_row, transpose};
+const GemmKernels gemm_kernels = {kRows, kPanels, tile, {ROW(void), ROW(uint8_t), ROW(int8_t), ROW(float)}, depthwise, copy_row, {largest<uint8_t>, largest<int8_t>}, transpose};
 #undef ROW
 
 }  // namespace argand::quant::ARGAND_NAMESPACE(ARGAND_TIER)

@@ -38,11 +38,12 @@ struct Packed {
   Tensor weight;
   uint32_t version;
   Tensor panels;
+
+  bool is_of(const Tensor& t) const { return version == t.version() && weight.sizes() == t.sizes() && weight.strides() == t.strides(); }
 };
 struct Key {
   const ArgandStorage* storage;
   int64_t offset, groups;
-  std::vector<int64_t> geometry;
   auto operator<=>(const Key&) const = default;
 };
 
@@ -50,18 +51,17 @@ class PackedWeights {
  public:
   template <class Pack>
   Tensor get(const Tensor& weight, int64_t groups, const Pack& pack) {
-    Key key = {weight->storage, weight->offset, groups, weight.sizes().vec()};
-    for (int64_t stride : weight.strides()) key.geometry.push_back(stride);
+    const Key key = {weight->storage, weight->offset, groups};
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       const auto found = entries_.find(key);
-      if (found != entries_.end() && found->second.version == weight.version()) return found->second.panels;
+      if (found != entries_.end() && found->second.is_of(weight)) return found->second.panels;
     }
     Packed made = {alias(weight), weight.version(), pack()};
     const Tensor panels = made.panels;
     const std::lock_guard<std::mutex> lock(mutex_);
     std::erase_if(entries_, [](const auto& entry) { return __atomic_load_n(&entry.second.weight->storage->refcount, __ATOMIC_RELAXED) == 1; });
-    entries_.insert_or_assign(std::move(key), std::move(made));
+    entries_.insert_or_assign(key, std::move(made));
     return panels;
   }
 
