@@ -236,13 +236,20 @@ def _lower_linear(rewrite: _Rewrite, node: Node) -> None:
     rewrite.replace(tail.last, make)
 
 
-def _chosen(scale: Any, zero_point: Any) -> Node | None:
-    """The choose_qparams that gave both."""
+def _quantized_by_range(d: dict[str, Any]) -> dict[str, Any] | None:
+    """The arguments of choose_qparams if it gave the parameters of this dequantize, whose input was quantized by them."""
+    scale, zero_point, q = d["scale"], d["zero_point"], d["input"]
     if not all(isinstance(n, Node) and n.target is operator.getitem for n in (scale, zero_point)):
         return None
     source = scale.args[0]
-    pair = (scale.args[1], zero_point.args) == (0, (source, 1))
-    return source if pair and _name(source) == "choose_qparams.tensor" else None
+    if scale.args[1] != 0 or zero_point.args != (source, 1):
+        return None
+    if _name(source) != "choose_qparams.tensor" or _name(q) != "quantize_per_tensor.tensor":
+        return None
+    chosen, quantize = _arguments(source), _arguments(q)
+    same = all(chosen[n] == quantize[n] for n in ("quant_min", "quant_max", "dtype"))
+    same &= quantize["scale"] is scale and quantize["zero_point"] is zero_point
+    return chosen if same and quantize["input"] is chosen["input"] else None
 
 
 def _lower_dynamic_linear(
@@ -252,29 +259,20 @@ def _lower_dynamic_linear(
     d = _arguments(a["input"])
     if _value(d["input"]).dtype not in _BYTES or d["out_dtype"] not in (None, c10.float32):
         return
-    chosen = _chosen(d["scale"], d["zero_point"])
     tail = _Tail(node)
     if (user := _only_user(node)) is not None and _name(user) == "relu":
         tail = _Tail(user, {"post_op": "relu"})
     rows = _value(weight.integers).shape[0]
-    rest = (a["bias"], c10.float32)
-    q = d["input"]
-    whole = chosen is not None and _name(q) == "quantize_per_tensor.tensor"
-    if whole:
-        c, quantize = _arguments(chosen), _arguments(q)
-        limits = [(n["quant_min"], n["quant_max"], n["dtype"]) for n in (c, quantize)]
-        whole = quantize["input"] is c["input"] and limits[0] == limits[1]
+    found = _quantized_by_range(d)
 
     def make() -> Node:
-        packed, scales = (
-            rewrite.packed("qlinear_prepack", weight.integers),
-            rewrite.scales(weight, rows),
-        )
-        if whole:
-            given = (c["input"], c["quant_min"], c["quant_max"], c["eps"], c["dtype"])
-            return rewrite.call("qlinear_dynamic", *given, packed, scales, *rest, **tail.options)
-        given = (q, d["scale"], d["zero_point"])
-        return rewrite.call("qlinear_tensor", *given, packed, scales, *rest, **tail.options)
+        packed = rewrite.packed("qlinear_prepack", weight.integers)
+        name, given = "qlinear_tensor", [d["input"], d["scale"], d["zero_point"]]
+        if found is not None:
+            name = "qlinear_dynamic"
+            given = [found[n] for n in ("input", "quant_min", "quant_max", "eps", "dtype")]
+        rest = (packed, rewrite.scales(weight, rows), a["bias"], c10.float32)
+        return rewrite.call(name, *given, *rest, **tail.options)
 
     rewrite.replace(tail.last, make)
 

@@ -1,0 +1,1 @@
+# Registers operators when it is imported; has no names.
