@@ -625,6 +625,14 @@ class Module:
         """Run `hook(module, state_dict, prefix, ...)` before the module's own state is loaded."""
         return add_hook(self._load_state_dict_pre_hooks, hook)
 
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        """As `register_load_state_dict_pre_hook`, for hooks that do not take the module."""
+        if with_module:
+            return self.register_load_state_dict_pre_hook(hook)
+        return self.register_load_state_dict_pre_hook(lambda module, *args: hook(*args))
+
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Run `hook(module, incompatible_keys)` after loading; it may edit the lists of keys."""
         return add_hook(self._load_state_dict_post_hooks, hook)

@@ -69,6 +69,7 @@ from argand_distributed.objects import (  # noqa: E402
 )
 from argand_distributed.rendezvous import rendezvous  # noqa: E402
 from argand_distributed.sampler import DistributedSampler  # noqa: E402
+from argand_distributed.sync_batchnorm import SyncBatchNorm  # noqa: E402
 from argand_distributed.work import Future, Work  # noqa: E402
 from argand_distributed.world import (  # noqa: E402
     Backend,
@@ -118,6 +119,7 @@ __all__ = [
     "ProcessGroup",
     "ReduceOp",
     "Store",
+    "SyncBatchNorm",
     "TCPStore",
     "Work",
     "all_gather",

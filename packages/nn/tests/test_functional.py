@@ -425,3 +425,12 @@ def test_transformer_stacks():
         model(x, tgt[:1])
     with pytest.raises(ValueError, match="activation 'swish'"):
         nn.TransformerEncoderLayer(8, 2, activation="swish")
+
+
+def test_shuffles():
+    x = normal(2, 12, 3, 4)
+    places = x.reshape(2, 3, 2, 2, 3, 4).transpose(0, 1, 4, 2, 5, 3).reshape(2, 3, 6, 8)
+    close(nn.PixelShuffle(2)(tensor(x)), places)
+    close(nn.PixelUnshuffle(2)(tensor(places)), x)
+    mixed = x.reshape(2, 3, 4, 3, 4).transpose(0, 2, 1, 3, 4).reshape(x.shape)
+    close(nn.ChannelShuffle(3)(tensor(x)), mixed)

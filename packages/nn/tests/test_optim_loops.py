@@ -336,6 +336,29 @@ def test_muon_steps_by_orthogonal_matrices(shape):
         optim.Muon([nn.Parameter(aten.ones(3))])
 
 
+def test_other_parameters_for_a_while():
+    p, other = nn.Parameter(aten.ones(2)), nn.Parameter(aten.zeros(2))
+    optimizer = optim.RMSprop([p], lr=0.1)
+    p.grad = aten.ones(2)
+    optimizer.step()
+    kept = p.detach().numpy().copy()
+    twin = optim.RMSprop([nn.Parameter(aten.zeros(2))], lr=1.0)
+    twin.param_groups[0]["params"][0].grad = aten.ones(2)
+    twin.step()
+    state = twin.state_dict()
+    other.grad = aten.ones(2)
+    with optim.swap_in_optimizer_params_and_state(optimizer, {"w": other}, state):
+        assert optimizer.param_groups[0]["lr"] == 1.0
+        optimizer.step()
+        assert state["state"][0]["step"].item() == 2
+    assert abs(other.detach().numpy()).min() > 1
+    np.testing.assert_array_equal(p.detach().numpy(), kept)
+    assert optimizer.param_groups[0]["lr"] == 0.1 and optimizer.state[p]["step"].item() == 1
+    with pytest.raises(ValueError, match="got 0 parameters"):
+        with optim.swap_in_optimizer_params_and_state(optimizer, {}, state):
+            pass
+
+
 def test_errors():
     p = [nn.Parameter(aten.ones(2))]
     for kind, options, text in [

@@ -30,3 +30,10 @@ def _compile(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Callabl
 
 
 set_module_compiler(_compile)
+
+
+def __getattr__(name: str) -> Any:
+    # Of a layer that is loaded when it is used.
+    if name == "SyncBatchNorm":
+        return importlib.import_module("argand.distributed").SyncBatchNorm
+    raise AttributeError(f"module 'argand.nn' has no attribute {name!r}")

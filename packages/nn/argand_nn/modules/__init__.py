@@ -16,6 +16,7 @@ from argand_nn.modules import (
     linear,
     loss,
     normalization,
+    pixelshuffle,
     pooling,
     rnn,
     transformer,
@@ -34,6 +35,7 @@ from argand_nn.modules.linear import *  # noqa: F403
 from argand_nn.modules.loss import *  # noqa: F403
 from argand_nn.modules.module import Module
 from argand_nn.modules.normalization import *  # noqa: F403
+from argand_nn.modules.pixelshuffle import *  # noqa: F403
 from argand_nn.modules.pooling import *  # noqa: F403
 from argand_nn.modules.rnn import *  # noqa: F403
 from argand_nn.modules.transformer import *  # noqa: F403
@@ -54,6 +56,7 @@ __all__ = ["Module"] + sorted(
         linear,
         loss,
         normalization,
+        pixelshuffle,
         pooling,
         rnn,
         transformer,
