@@ -104,9 +104,10 @@ namespace kernels::cpu {
 
 using namespace quant;
 
-Tensor qconv2d(const Tensor& input, double input_scale, int64_t input_zero_point, const Tensor& weight, const Tensor& weight_scales, const Tensor& bias,
-               IntList kernel_size, IntList stride, IntList padding, IntList dilation, int64_t groups, double output_scale, int64_t output_zero_point,
-               int output_dtype, const Tensor& other, double other_scale, int64_t other_zero_point, std::string_view post_op, bool is_last) {
+Tensor qconv2d(const Tensor& input, double input_scale, int64_t input_zero_point, const Tensor& weight, const Tensor& weight_scales,
+               const Tensor& bias, IntList kernel_size, IntList stride, IntList padding, IntList dilation, int64_t groups, double output_scale,
+               int64_t output_zero_point, int output_dtype, const Tensor& other, double other_scale, int64_t other_zero_point,
+               std::string_view post_op, bool is_last) {
   const char* op = "qconv2d";
   const Window w{{kernel_size[0], kernel_size[1]}, {stride[0], stride[1]}, {padding[0], padding[1]}, {dilation[0], dilation[1]}, groups};
   const Activation activation = activation_of(op, input, input_scale, input_zero_point);
@@ -115,8 +116,9 @@ Tensor qconv2d(const Tensor& input, double input_scale, int64_t input_zero_point
   Outcome outcome{output_scale, output_zero_point, output_dtype, other, other_scale, other_zero_point, post_op};
   if (other) {
     if (!(other.sizes() == IntList{batch, n, height, width}))
-      fail(ARGAND_SHAPE_ERROR, "%s: got the other summand of shape %s, expected the result's, [%lld, %lld, %lld, %lld]", op, to_string(other.sizes()).c_str(),
-           static_cast<long long>(batch), static_cast<long long>(n), static_cast<long long>(height), static_cast<long long>(width));
+      fail(ARGAND_SHAPE_ERROR, "%s: got the other summand of shape %s, expected the result's, [%lld, %lld, %lld, %lld]", op,
+           to_string(other.sizes()).c_str(), static_cast<long long>(batch), static_cast<long long>(n), static_cast<long long>(height),
+           static_cast<long long>(width));
     outcome.other = channels_last(other);
   }
   const Image image = image_of(input, w, activation, is_depthwise);
@@ -124,7 +126,14 @@ Tensor qconv2d(const Tensor& input, double input_scale, int64_t input_zero_point
   const Tensor out = empty_image({batch, n, height, width}, output_dtype, is_last);
   const int64_t steps = panels.size(1), parts = is_depthwise ? 1 : groups, per_part = n / parts, part_panels = (per_part + kPanel - 1) / kPanel;
   Product product{{image.data, width, height, {w.stride[1] * image.pixel_stride, w.stride[0] * image.row_stride, image.batch_stride}},
-                  batch * height * width, per_part, {}, 0, panels.data<int8_t>(), {}, 0, 0};
+                  batch * height * width,
+                  per_part,
+                  {},
+                  0,
+                  panels.data<int8_t>(),
+                  {},
+                  0,
+                  0};
   add_taps(image, w, is_depthwise, product);
   Columns columns(op, activation, weight_scales, bias, n);
   for (int64_t g = 0; g < parts; g++) {

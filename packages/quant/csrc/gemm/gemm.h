@@ -10,11 +10,11 @@
 
 namespace argand::quant {
 
-constexpr int kPanel = 16;          // columns of a panel
-constexpr int kStep = 4;            // k of a step
-constexpr int kPanelStep = 64;      // bytes of a step of a panel
-constexpr int kMaxRows = 6;         // of a tile
-constexpr int kMaxPanels = 4;       // of a tile
+constexpr int kPanel = 16;      // columns of a panel
+constexpr int kStep = 4;        // k of a step
+constexpr int kPanelStep = 64;  // bytes of a step of a panel
+constexpr int kMaxRows = 6;     // of a tile
+constexpr int kMaxPanels = 4;   // of a tile
 constexpr int kTileColumns = kMaxPanels * kPanel;
 
 // sums[r][c] = sum over k of row r's bytes (unsigned) times column c's (signed), modulo 2^32.

@@ -225,7 +225,8 @@ void transpose(int64_t rows, int64_t columns, const uint8_t* from, int64_t from_
 }  // namespace
 
 #define ROW(Other) {finish<Other, uint8_t>, finish<Other, int8_t>, finish<Other, float>, finish<Other, BFloat16>}
-const GemmKernels gemm_kernels = {kRows, kPanels, tile, {ROW(void), ROW(uint8_t), ROW(int8_t), ROW(float)}, depthwise, copy_row, {largest<uint8_t>, largest<int8_t>}, transpose};
+const GemmKernels gemm_kernels = {
+    kRows, kPanels, tile, {ROW(void), ROW(uint8_t), ROW(int8_t), ROW(float)}, depthwise, copy_row, {largest<uint8_t>, largest<int8_t>}, transpose};
 #undef ROW
 
 }  // namespace argand::quant::ARGAND_NAMESPACE(ARGAND_TIER)

@@ -29,7 +29,8 @@ Tensor channels_first(const Tensor& t, IntList sizes) {
   parallel_for(0, sizes[0] * parts, std::max<int64_t>(1, (1 << 16) / (pixels * kPanel)), [&](int64_t b, int64_t e) {
     for (int64_t i = b; i < e; i++) {
       // The last columns may be those of the part before, too: the same bytes again.
-      const int64_t image = i / parts * pixels * columns, width = std::min<int64_t>(columns, kPanel), first = std::min(i % parts * kPanel, columns - width);
+      const int64_t image = i / parts * pixels * columns, width = std::min<int64_t>(columns, kPanel),
+                    first = std::min(i % parts * kPanel, columns - width);
       transpose(pixels, width, t.data<uint8_t>() + image + first, columns, out.data<uint8_t>() + image + first * pixels, pixels, 0);
     }
   });
@@ -38,7 +39,8 @@ Tensor channels_first(const Tensor& t, IntList sizes) {
 
 Tensor empty_image(IntList sizes, int dtype, bool is_last) {
   const int64_t channels = sizes[1], height = sizes[2], width = sizes[3];
-  return is_last ? empty_strided(sizes, {height * width * channels, 1, width * channels, channels}, dtype) : empty({sizes[0], height, width, channels}, dtype);
+  return is_last ? empty_strided(sizes, {height * width * channels, 1, width * channels, channels}, dtype)
+                 : empty({sizes[0], height, width, channels}, dtype);
 }
 
 }  // namespace argand::quant

@@ -45,8 +45,8 @@ int64_t rows_of(IntList sizes) {
   return n;
 }
 
-Tensor linear(const char* op, const Tensor& input, double scale, int64_t zero_point, const Tensor& weight, const Tensor& weight_scales, const Tensor& bias,
-              Outcome outcome) {
+Tensor linear(const char* op, const Tensor& input, double scale, int64_t zero_point, const Tensor& weight, const Tensor& weight_scales,
+              const Tensor& bias, Outcome outcome) {
   const Activation activation = activation_of(op, input, scale, zero_point);
   const int64_t n = weight_scales.size(0), steps = weight.size(1);
   const Tensor out = empty(result_sizes(input, n), outcome.dtype);
@@ -67,7 +67,8 @@ Tensor linear(const char* op, const Tensor& input, double scale, int64_t zero_po
 }
 
 void check_real(const char* op, int dtype) {
-  if (!is_floating(dtype)) fail(ARGAND_DTYPE_ERROR, "%s: got output_dtype %s, expected float32 or bfloat16; qlinear gives integers", op, kDTypeName[dtype]);
+  if (!is_floating(dtype))
+    fail(ARGAND_DTYPE_ERROR, "%s: got output_dtype %s, expected float32 or bfloat16; qlinear gives integers", op, kDTypeName[dtype]);
 }
 
 }  // namespace
@@ -77,15 +78,15 @@ namespace kernels::cpu {
 
 using namespace quant;
 
-Tensor qlinear(const Tensor& input, double input_scale, int64_t input_zero_point, const Tensor& weight, const Tensor& weight_scales, const Tensor& bias,
-               double output_scale, int64_t output_zero_point, int output_dtype, const Tensor& other, double other_scale, int64_t other_zero_point,
-               std::string_view post_op) {
+Tensor qlinear(const Tensor& input, double input_scale, int64_t input_zero_point, const Tensor& weight, const Tensor& weight_scales,
+               const Tensor& bias, double output_scale, int64_t output_zero_point, int output_dtype, const Tensor& other, double other_scale,
+               int64_t other_zero_point, std::string_view post_op) {
   return linear("qlinear", input, input_scale, input_zero_point, weight, weight_scales, bias,
                 {output_scale, output_zero_point, output_dtype, other, other_scale, other_zero_point, post_op});
 }
 
-Tensor qlinear_tensor(const Tensor& input, const Tensor& input_scale, const Tensor& input_zero_point, const Tensor& weight, const Tensor& weight_scales,
-                      const Tensor& bias, int output_dtype, std::string_view post_op) {
+Tensor qlinear_tensor(const Tensor& input, const Tensor& input_scale, const Tensor& input_zero_point, const Tensor& weight,
+                      const Tensor& weight_scales, const Tensor& bias, int output_dtype, std::string_view post_op) {
   check_real("qlinear", output_dtype);
   const double scale = only_number("qlinear", "input_scale", input_scale), zero_point = only_number("qlinear", "input_zero_point", input_zero_point);
   Outcome outcome;
@@ -153,7 +154,8 @@ Tensor qembedding(const Tensor& weight, const Tensor& scales, const Tensor& zero
   for (int64_t i = 0; i < at.numel(); i++) {
     const int64_t index = at.data<int64_t>()[i];
     if (index < 0 || index >= count)
-      fail(ARGAND_INDEX_ERROR, "qembedding: got index %lld, expected one in 0..%lld", static_cast<long long>(index), static_cast<long long>(count - 1));
+      fail(ARGAND_INDEX_ERROR, "qembedding: got index %lld, expected one in 0..%lld", static_cast<long long>(index),
+           static_cast<long long>(count - 1));
   }
   Dims sizes(indices.sizes());
   sizes.push_back(width);

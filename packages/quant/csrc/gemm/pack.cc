@@ -99,7 +99,9 @@ Tensor qlinear_prepack(const Tensor& weight) {
   check_int8("qlinear_prepack", weight);
   return packed_weights().get(weight, 0, [&] {
     const int64_t columns = weight.size(0), k = weight.size(1);
-    if (k > kMaxProducts) fail(ARGAND_SHAPE_ERROR, "qlinear_prepack: got k = %lld, expected at most %lld", static_cast<long long>(k), static_cast<long long>(kMaxProducts));
+    if (k > kMaxProducts)
+      fail(ARGAND_SHAPE_ERROR, "qlinear_prepack: got k = %lld, expected at most %lld", static_cast<long long>(k),
+           static_cast<long long>(kMaxProducts));
     const Tensor panels = empty_panels((columns + kPanel - 1) / kPanel, (k + kStep - 1) / kStep + 1);
     pack_panels(weight.data<uint8_t>(), columns, k, weight.stride(0), weight.stride(1), 0, panels.data<int8_t>());
     return panels;
@@ -120,8 +122,7 @@ Tensor qconv2d_prepack(const Tensor& weight, int64_t groups) {
     const Tensor dense = ops::contiguous(weight);
     for (int64_t o = 0; o < weight.size(0); o++)
       for (int64_t c = 0; c < channels; c++)
-        for (int64_t t = 0; t < taps; t++)
-          rows.data<int8_t>()[(o * taps + t) * padded + c] = dense.data<int8_t>()[(o * channels + c) * taps + t];
+        for (int64_t t = 0; t < taps; t++) rows.data<int8_t>()[(o * taps + t) * padded + c] = dense.data<int8_t>()[(o * channels + c) * taps + t];
     const int64_t parts = is_depthwise ? 1 : groups, size = weight.size(0) / parts, k = taps * padded;
     const int64_t n_panels = (size + kPanel - 1) / kPanel, steps = (k + kStep - 1) / kStep + 1;
     const Tensor panels = empty_panels(parts * n_panels, steps);

@@ -21,19 +21,21 @@ Tensor qmax_pool2d(const Tensor& input, IntList kernel, IntList stride, IntList 
   const int64_t height = sizes[2], width = sizes[3];
   const Tensor out = empty_image(sizes, input.dtype(), is_last);
   const auto largest = gemm_kernels().largest[input.dtype() == ARGAND_INT8];
-  parallel_for(0, batch * height, std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(1, width * channels * kernel[0] * kernel[1])), [&](int64_t b, int64_t e) {
-    std::vector<const uint8_t*> window(kernel[0] * kernel[1]);
-    for (int64_t line = b; line < e; line++)
-      for (int64_t column = 0; column < width; column++) {
-        int64_t n = 0;
-        for (int64_t i = 0; i < kernel[0]; i++)
-          for (int64_t j = 0; j < kernel[1]; j++) {
-            const int64_t y = line % height * steps[0] - padding[0] + i * dilation[0], z = column * steps[1] - padding[1] + j * dilation[1];
-            if (y >= 0 && y < rows && z >= 0 && z < columns) window[n++] = x.data<uint8_t>() + ((line / height * rows + y) * columns + z) * channels;
+  parallel_for(
+      0, batch * height, std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(1, width * channels * kernel[0] * kernel[1])), [&](int64_t b, int64_t e) {
+        std::vector<const uint8_t*> window(kernel[0] * kernel[1]);
+        for (int64_t line = b; line < e; line++)
+          for (int64_t column = 0; column < width; column++) {
+            int64_t n = 0;
+            for (int64_t i = 0; i < kernel[0]; i++)
+              for (int64_t j = 0; j < kernel[1]; j++) {
+                const int64_t y = line % height * steps[0] - padding[0] + i * dilation[0], z = column * steps[1] - padding[1] + j * dilation[1];
+                if (y >= 0 && y < rows && z >= 0 && z < columns)
+                  window[n++] = x.data<uint8_t>() + ((line / height * rows + y) * columns + z) * channels;
+              }
+            largest(channels, window.data(), n, out.data<uint8_t>() + (line * width + column) * channels);
           }
-        largest(channels, window.data(), n, out.data<uint8_t>() + (line * width + column) * channels);
-      }
-  });
+      });
   return is_last ? out : channels_first(out, sizes);
 }
 

@@ -109,14 +109,15 @@ Activation activation_of(const char* op, const Tensor& t, double scale, int64_t 
   const bool flip = t.dtype() == ARGAND_INT8;
   const int64_t low = flip ? -128 : 0;
   if (zero_point < low || zero_point > low + 255)
-    fail(ARGAND_VALUE_ERROR, "%s: got zero point %lld, expected one in the range of %s", op, static_cast<long long>(zero_point), kDTypeName[t.dtype()]);
+    fail(ARGAND_VALUE_ERROR, "%s: got zero point %lld, expected one in the range of %s", op, static_cast<long long>(zero_point),
+         kDTypeName[t.dtype()]);
   return {checked_scale(op, scale), static_cast<int32_t>(zero_point) + (flip ? 128 : 0), flip};
 }
 
 Columns::Columns(const char* op, const Activation& input, const Tensor& scales, const Tensor& bias, int64_t n) : term_(n), factor_(n), bias_(n) {
   if ((scales.numel() != n && scales.numel() != 1) || (bias && bias.numel() != n))
-    fail(ARGAND_SHAPE_ERROR, "%s: got %lld scales of the weight and a bias of %lld, expected %lld of each", op, static_cast<long long>(scales.numel()),
-         static_cast<long long>(bias ? bias.numel() : n), static_cast<long long>(n));
+    fail(ARGAND_SHAPE_ERROR, "%s: got %lld scales of the weight and a bias of %lld, expected %lld of each", op,
+         static_cast<long long>(scales.numel()), static_cast<long long>(bias ? bias.numel() : n), static_cast<long long>(n));
   const Tensor s = as_float32(scales), b = bias ? as_float32(bias) : Tensor();
   for (int64_t i = 0; i < n; i++) factor_[i] = input.scale * s.data<float>()[scales.numel() == 1 ? 0 : i];
   if (b) std::copy_n(b.data<float>(), n, bias_.begin());
@@ -163,7 +164,8 @@ int other_kind(const char* op, const Tensor& other) {
 
 float floor_of(const char* op, std::string_view post_op) {
   if (post_op == "relu") return 0.0f;
-  if (post_op != "none") fail(ARGAND_VALUE_ERROR, "%s: got post_op '%.*s', expected 'none' or 'relu'", op, static_cast<int>(post_op.size()), post_op.data());
+  if (post_op != "none")
+    fail(ARGAND_VALUE_ERROR, "%s: got post_op '%.*s', expected 'none' or 'relu'", op, static_cast<int>(post_op.size()), post_op.data());
   return -std::numeric_limits<float>::infinity();
 }
 

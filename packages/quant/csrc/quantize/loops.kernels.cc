@@ -67,7 +67,8 @@ void fake_quantize(int64_t n, const float* x, float* y, Parameters p, const floa
 }
 
 template <int kStride>
-inline void fake_quantize_backward_run(int64_t n, const float* __restrict dy, const float* __restrict x, float* __restrict dx, Parameters p, Range range) {
+inline void fake_quantize_backward_run(int64_t n, const float* __restrict dy, const float* __restrict x, float* __restrict dx, Parameters p,
+                                       Range range) {
   const float low = static_cast<float>(range.low), high = static_cast<float>(range.high);
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; i++) {

@@ -35,8 +35,8 @@ Range checked_range(const char* op, int64_t quant_min, int64_t quant_max, int dt
   const int kind = integer_kind(op, dtype);
   if (quant_min > quant_max || quant_min < kLow[kind] || quant_max > kHigh[kind])
     fail(ARGAND_VALUE_ERROR, "%s: got quant_min %lld and quant_max %lld, expected a range within %lld..%lld, that of %s", op,
-         static_cast<long long>(quant_min), static_cast<long long>(quant_max), static_cast<long long>(kLow[kind]), static_cast<long long>(kHigh[kind]),
-         kDTypeName[dtype]);
+         static_cast<long long>(quant_min), static_cast<long long>(quant_max), static_cast<long long>(kLow[kind]),
+         static_cast<long long>(kHigh[kind]), kDTypeName[dtype]);
   return {static_cast<int32_t>(quant_min), static_cast<int32_t>(quant_max)};
 }
 
@@ -77,12 +77,13 @@ class Channels {
     const int64_t dim = axis < 0 ? axis + t.dim() : axis;
     const bool one = t.dim() == 0 || scales.numel() == 1;
     if (!one && (dim < 0 || dim >= t.dim()))
-      fail(ARGAND_INDEX_ERROR, "%s: got axis %lld for a tensor of %lld dimensions", op, static_cast<long long>(axis), static_cast<long long>(t.dim()));
+      fail(ARGAND_INDEX_ERROR, "%s: got axis %lld for a tensor of %lld dimensions", op, static_cast<long long>(axis),
+           static_cast<long long>(t.dim()));
     channels = one ? 1 : t.size(dim);
     if (scales.numel() != channels || (zero_points && zero_points.numel() != channels))
       fail(ARGAND_SHAPE_ERROR, "%s: got %lld scales and %lld zero points, expected %lld of each, the size along axis %lld", op,
-           static_cast<long long>(scales.numel()), static_cast<long long>(zero_points ? zero_points.numel() : scales.numel()), static_cast<long long>(channels),
-           static_cast<long long>(axis));
+           static_cast<long long>(scales.numel()), static_cast<long long>(zero_points ? zero_points.numel() : scales.numel()),
+           static_cast<long long>(channels), static_cast<long long>(axis));
     for (int64_t i = one ? 0 : dim + 1; i < t.dim(); i++) inner *= t.size(i);
     const Tensor s = ops::contiguous(ops::_to_copy(scales, ARGAND_FLOAT64));
     const Tensor z = zero_points ? ops::contiguous(ops::_to_copy(zero_points, ARGAND_INT64)) : Tensor();
@@ -120,8 +121,8 @@ class Channels {
   std::vector<int32_t> zero_;
 };
 
-Tensor quantized(const char* op, const Tensor& input, const Tensor& scales, const Tensor& zero_points, int64_t axis, int64_t quant_min, int64_t quant_max,
-                 int dtype) {
+Tensor quantized(const char* op, const Tensor& input, const Tensor& scales, const Tensor& zero_points, int64_t axis, int64_t quant_min,
+                 int64_t quant_max, int dtype) {
   if (!is_floating(input.dtype())) fail(ARGAND_DTYPE_ERROR, "%s: got %s, expected a floating-point tensor", op, kDTypeName[input.dtype()]);
   const Range range = checked_range(op, quant_min, quant_max, dtype);
   const Channels channels(op, input, scales, zero_points, axis);
@@ -149,7 +150,8 @@ Tensor dequantized(const char* op, const Tensor& input, const Tensor& scales, co
 
 Range integer_range(const char* op, int64_t quant_min, int64_t quant_max) { return checked_range(op, quant_min, quant_max, ARGAND_INT32); }
 
-Tensor faked(const char* op, const Tensor& self, const Tensor& scales, const Tensor& zero_points, int64_t axis, int64_t quant_min, int64_t quant_max) {
+Tensor faked(const char* op, const Tensor& self, const Tensor& scales, const Tensor& zero_points, int64_t axis, int64_t quant_min,
+             int64_t quant_max) {
   const Range range = integer_range(op, quant_min, quant_max);
   const Channels channels(op, self, scales, zero_points, axis);
   const Tensor x = as_float32(self), y = empty(self.sizes(), ARGAND_FLOAT32);
@@ -160,8 +162,8 @@ Tensor faked(const char* op, const Tensor& self, const Tensor& scales, const Ten
   return self.dtype() == ARGAND_FLOAT32 ? y : ops::_to_copy(y, self.dtype());
 }
 
-Tensor faked_backward(const char* op, const Tensor& grad, const Tensor& self, const Tensor& scales, const Tensor& zero_points, int64_t axis, int64_t quant_min,
-                      int64_t quant_max) {
+Tensor faked_backward(const char* op, const Tensor& grad, const Tensor& self, const Tensor& scales, const Tensor& zero_points, int64_t axis,
+                      int64_t quant_min, int64_t quant_max) {
   const Range range = integer_range(op, quant_min, quant_max);
   const Channels channels(op, self, scales, zero_points, axis);
   const Tensor x = as_float32(self), dy = as_float32(grad), dx = empty(self.sizes(), ARGAND_FLOAT32);
@@ -200,7 +202,8 @@ Tensor quantize_per_tensor(const Tensor& input, double scale, int64_t zero_point
   return quantized(kQuantize, input, number(scale), number(zero_point), 0, quant_min, quant_max, dtype);
 }
 
-Tensor quantize_per_tensor_tensor(const Tensor& input, const Tensor& scale, const Tensor& zero_point, int64_t quant_min, int64_t quant_max, int dtype) {
+Tensor quantize_per_tensor_tensor(const Tensor& input, const Tensor& scale, const Tensor& zero_point, int64_t quant_min, int64_t quant_max,
+                                  int dtype) {
   check_single(kQuantize, scale, zero_point);
   return quantized(kQuantize, input, scale, zero_point, 0, quant_min, quant_max, dtype);
 }
@@ -219,7 +222,8 @@ Tensor dequantize_per_tensor_tensor(const Tensor& input, const Tensor& scale, co
   return dequantized(kDequantize, input, scale, zero_point, 0, dtype, out_dtype);
 }
 
-Tensor dequantize_per_channel(const Tensor& input, const Tensor& scales, const Tensor& zero_points, int64_t axis, int64_t, int64_t, int dtype, int out_dtype) {
+Tensor dequantize_per_channel(const Tensor& input, const Tensor& scales, const Tensor& zero_points, int64_t axis, int64_t, int64_t, int dtype,
+                              int out_dtype) {
   return dequantized("dequantize_per_channel", input, scales, zero_points, axis, dtype, out_dtype);
 }
 
