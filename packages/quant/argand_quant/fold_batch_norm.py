@@ -1,4 +1,4 @@
-"""Batch normalization of a convolution's result, folded into its weights."""
+"""Batch normalization of a layer's result, folded into its weights."""
 
 from __future__ import annotations
 
@@ -16,53 +16,57 @@ __all__ = ["fold_batch_norm"]
 
 
 def fold_batch_norm(program: ExportedProgram) -> None:
-    """Compute conv(x) -> batch_norm in evaluation mode as one convolution with other weights.
+    """Compute convolutions and linear layers with batch normalization in evaluation mode after them as such layers with other weights.
 
-    With g = weight / sqrt(running_var + eps), the convolution's weights become w * g for each output channel and its bias
+    With g = weight / sqrt(running_var + eps), the layer's weights become w * g for each output channel and its bias
     (bias - running_mean) * g + the normalization's bias. The program's graph, signature and `state_dict` change; the tensors that
     `state_dict` held do not.
     """
     for node in list(program.graph.nodes):
         if name_of(node) == "native_batch_norm" and (result := result_of(node)) is not None:
-            conv = node.args[0]
-            if _foldable(node, conv):
-                _fold(program, conv, node, result)
+            layer = node.args[0]
+            if _foldable(node, layer):
+                _fold(program, layer, node, result)
     _drop_unused_inputs(program)
 
 
-def _foldable(norm: Node, conv: Any) -> bool:
-    """Whether the statistics are constants, and nothing else needs the convolution's result or weights."""
-    if not isinstance(conv, Node) or name_of(conv) != "convolution" or sole_user(conv) is not norm:
+def _foldable(norm: Node, layer: Any) -> bool:
+    """Whether the statistics are constants, and nothing else needs the layer's result or weights."""
+    if not isinstance(layer, Node) or sole_user(layer) is not norm:
         return False
-    constants = [*conv.args[1:3], *norm.args[1:5]]
+    channels_second = name_of(layer) == "linear" and layer.meta["val"].ndim == 2
+    if name_of(layer) != "convolution" and not channels_second:
+        return False
+    constants = [*layer.args[1:3], *norm.args[1:5]]
     known = all(x is None or (isinstance(x, Node) and CONSTANT in x.meta) for x in constants)
-    own = all(x is None or sole_user(x) is conv for x in conv.args[1:3])
+    own = all(x is None or sole_user(x) is layer for x in layer.args[1:3])
     return norm.args[5] is False and norm.args[3] is not None and known and own
 
 
-def _fold(program: ExportedProgram, conv: Node, norm: Node, result: Node) -> None:
+def _fold(program: ExportedProgram, layer: Node, norm: Node, result: Node) -> None:
     state = program.state_dict
 
     def tensor(x: Any, default: Tensor) -> Tensor:
         return state[x.meta[CONSTANT]] if isinstance(x, Node) else default
 
+    weight_node, bias_node, *rest = (*layer.args[1:], *[None] * (3 - len(layer.args)))
+    assert isinstance(weight_node, Node)
     with autograd.no_grad():
         mean, variance = tensor(norm.args[3], aten.zeros(1)), tensor(norm.args[4], aten.ones(1))
         gain = tensor(norm.args[1], aten.ones_like(mean)) / aten.sqrt(variance + norm.args[7])
-        weight = tensor(conv.args[1], mean)
-        bias = tensor(conv.args[2], aten.zeros_like(mean))
+        weight = tensor(weight_node, mean)
+        bias = tensor(bias_node, aten.zeros_like(mean))
         shift = tensor(norm.args[2], aten.zeros_like(mean))
         weight = weight * gain.reshape([-1] + [1] * (weight.ndim - 1))
         bias = (bias - mean) * gain + shift
-    weight_node: Any = conv.args[1]
     weight_name = weight_node.meta[CONSTANT]
-    if conv.args[2] is None:
+    if not isinstance(bias_node, Node):
         name = weight_name.rpartition(".")[0] + ".bias"
-        conv.update_arg(2, _add_parameter(program, weight_node, name.lstrip("."), bias))
-    bias_node: Any = conv.args[2]
+        bias_node = _add_parameter(program, weight_node, name.lstrip("."), bias)
+        layer.args = (*layer.args[:2], bias_node, *rest)
     state[weight_name] = Parameter(weight)
     state[bias_node.meta[CONSTANT]] = Parameter(bias)
-    result.replace_all_uses_with(conv)
+    result.replace_all_uses_with(layer)
     for user in list(norm.users):
         program.graph.erase_node(user)
     program.graph.erase_node(norm)

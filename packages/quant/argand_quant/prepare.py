@@ -79,7 +79,7 @@ class DerivedObserver(ObserverBase):
 def prepare_pt2e(model: ExportedProgram | Module, quantizer: Quantizer) -> PreparedProgram:
     """Put observers on the values of a program that a quantizer chooses.
 
-    Batch normalization in evaluation mode that follows a convolution is folded into it first.
+    Batch normalization in evaluation mode that follows a convolution or a linear layer is folded into it first.
 
     Args:
         model: what `export` gave, exported in evaluation mode, or its `module()`. It stays as it is.

@@ -80,19 +80,32 @@ def test_the_program_stays_as_it_is() -> None:
 
 @pytest.mark.parametrize("affine", [True, False])
 @pytest.mark.parametrize("bias", [True, False])
-def test_batch_norm_folds(affine: bool, bias: bool) -> None:
+@pytest.mark.parametrize("kind", ["conv", "linear"])
+def test_batch_norm_folds(kind: str, affine: bool, bias: bool) -> None:
     manual_seed(1)
-    module = nn.Sequential(
-        nn.Conv2d(3, 4, 3, groups=1, bias=bias), nn.BatchNorm2d(4, affine=affine)
-    )
+    if kind == "conv":
+        layers = (nn.Conv2d(3, 4, 3, bias=bias), nn.BatchNorm2d(4, affine=affine))
+        shape: tuple[int, ...] = (8, 3, 6, 6)
+    else:
+        layers, shape = (nn.Linear(6, 4, bias=bias), nn.BatchNorm1d(4, affine=affine)), (8, 6)
+    module = nn.Sequential(*layers)
     for _ in range(3):
-        module(aten.randn(8, 3, 6, 6) * 2 + 1)
+        module(aten.randn(shape) * 2 + 1)
     module.eval()
-    prepared = prepare_pt2e(export(module, (aten.randn(1, 3, 6, 6),)), X86InductorQuantizer())
-    x = aten.randn(5, 3, 6, 6)[:1]
-    assert operators(prepared.program) == ["convolution"]
+    x = aten.randn(shape)
+    prepared = prepare_pt2e(export(module, (x,)), X86InductorQuantizer())
+    assert operators(prepared.program) == ["convolution" if kind == "conv" else "linear"]
     assert {*prepared.program.state_dict} == {"0.weight", "0.bias"}
     assert float((prepared(x) - module(x)).abs().max()) < 2e-6
+
+
+def test_batch_norm_of_rows_stays() -> None:
+    """Of (N, C, L) the channels are second, those of a linear layer last."""
+    module = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(5)).eval()
+    x = aten.randn(2, 5, 6)
+    prepared = prepare_pt2e(export(module, (x,)), X86InductorQuantizer())
+    assert "native_batch_norm" in operators(prepared.program)
+    assert prepared(x).tolist() == module(x).tolist()
 
 
 class Shared(Module):
