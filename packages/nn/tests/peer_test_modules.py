@@ -198,6 +198,42 @@ def test_attention_masks(mask_type, need_weights):
         close(weights, their_weights)
 
 
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_transformer_masks(norm_first, batch_first):
+    args = (8, 2, 2, 2, 16, 0.0)
+    options = {"norm_first": norm_first, "batch_first": batch_first, "activation": "gelu"}
+    ours, theirs = nn.Transformer(*args, **options), torch.nn.Transformer(*args, **options)
+    copy_weights(ours, theirs)
+    assert repr(ours) == repr(theirs).replace("NonDynamicallyQuantizable", "")
+    shapes = ((3, 5, 8), (3, 4, 8)) if batch_first else ((5, 3, 8), (4, 3, 8))
+    (src, other_src), (tgt, other_tgt) = (both(normal(*shape), True) for shape in shapes)
+    padding = np.zeros((3, 5), bool)
+    padding[1, 3:] = True
+    tgt_padding = np.zeros((3, 4), bool)
+    tgt_padding[2, 3:] = True
+    memory_mask = np.triu(np.ones((4, 5), bool), 3)
+    results = []
+    for model, library, a, b in ((ours, aten, src, tgt), (theirs, torch, other_src, other_tgt)):
+        causal = model.generate_square_subsequent_mask(4)
+        out = model(
+            a,
+            b,
+            tgt_mask=causal,
+            memory_mask=library.tensor(memory_mask),
+            src_key_padding_mask=library.tensor(padding),
+            tgt_key_padding_mask=library.tensor(np.where(tgt_padding, -np.inf, 0).astype("f")),
+            memory_key_padding_mask=library.tensor(padding),
+            tgt_is_causal=True,
+        )
+        (out * out).sum().backward()
+        results.append((out, a.grad, b.grad, [p.grad for p in model.parameters()]))
+    for mine, theirs_ in zip(results[0][:3], results[1][:3], strict=True):
+        close(mine, theirs_, 1e-3, 1e-4)
+    for mine, theirs_ in zip(results[0][3], results[1][3], strict=True):
+        close(mine, theirs_, 1e-3, 1e-4)
+
+
 CLASSES = np.array([0, 2, 1, 4, 3, 2])
 LOSSES = [
     ("CrossEntropyLoss", {}, "scores", "classes"),

@@ -11,6 +11,7 @@ import argand_aten as aten
 import argand_c10 as c10
 import argand_nn as nn
 import argand_nn.functional as F
+from argand_nn.attention import SDPBackend, sdpa_kernel
 
 RNG = np.random.default_rng(0)
 
@@ -434,3 +435,14 @@ def test_shuffles():
     close(nn.PixelUnshuffle(2)(tensor(places)), x)
     mixed = x.reshape(2, 3, 4, 3, 4).transpose(0, 2, 1, 3, 4).reshape(x.shape)
     close(nn.ChannelShuffle(3)(tensor(x)), mixed)
+
+
+def test_choice_of_attention():
+    x = tensor(normal(1, 2, 3, 4))
+    with sdpa_kernel([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION], set_priority=True):
+        out = F.scaled_dot_product_attention(x, x, x)
+    assert aten.equal(out, F.scaled_dot_product_attention(x, x, x))
+    for wrong in ([], ["math"]):
+        with pytest.raises(AssertionError, match="expected one or more of SDPBackend"):
+            with sdpa_kernel(wrong):
+                pass

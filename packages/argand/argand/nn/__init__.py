@@ -12,6 +12,7 @@ from argand_nn import *  # noqa: F403
 
 # isort: split
 # This package's own submodules take the place of the layer's.
+from argand.nn import attention as attention
 from argand.nn import functional as functional
 from argand.nn import init as init
 from argand.nn import modules as modules

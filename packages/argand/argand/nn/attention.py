@@ -1,0 +1,6 @@
+"""The choice among implementations of scaled dot-product attention."""
+
+from __future__ import annotations
+
+from argand_nn.attention import *  # noqa: F403
+from argand_nn.attention import __all__ as __all__
