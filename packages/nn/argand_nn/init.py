@@ -32,11 +32,12 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """The factor by which a nonlinearity wants its weights' deviation enlarged.
 
     Args:
-        nonlinearity: a function's name: linear, conv1d..., sigmoid, tanh, relu, leaky_relu, selu.
+        nonlinearity: a function's name: linear, conv1d..., conv_transpose1d..., sigmoid, tanh, relu,
+            leaky_relu, selu.
         param: the negative slope for leaky_relu (0.01 by default).
     """
-    linear = ("linear", "conv1d", "conv2d", "conv3d")
-    if nonlinearity in (*linear, "sigmoid"):
+    maps = [f"{kind}{n}d" for kind in ("conv", "conv_transpose") for n in (1, 2, 3)]
+    if nonlinearity in ("linear", "sigmoid", *maps):
         return 1.0
     if nonlinearity == "tanh":
         return 5.0 / 3.0
@@ -206,8 +207,8 @@ def kaiming_normal_(
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
     """Fill with a (semi-)orthogonal matrix (rows, rest), uniformly distributed, times `gain`.
 
-    It is the Q of a normal matrix's QR decomposition by Householder reflections, in float64, with
-    signs that make R's diagonal positive (Mezzadri, 2007).
+    It is the Q of a normal matrix's QR decomposition, in float64 on the CPU, with signs that make R's
+    diagonal positive (Mezzadri, 2007).
     """
     if tensor.dim() < 2:
         raise ValueError(
@@ -220,34 +221,11 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
         tall = (max(rows, columns), min(rows, columns))
         normal = aten.empty(tall, dtype=float64, device=tensor.device)
         normal.normal_(0.0, 1.0, generator=generator)
-        result = _orthonormal_columns(normal) * gain
+        q, r = aten.ops.linalg_qr(normal.cpu())
+        result = q * (gain * aten.sgn(aten.diagonal(r)))
         if rows < columns:
             result = result.t()
         return tensor.copy_(result.reshape(tensor.shape))
-
-
-def _orthonormal_columns(matrix: Tensor) -> Tensor:
-    """Q of the QR decomposition of `matrix` (m, n), m >= n; `matrix` is overwritten."""
-    m, n = matrix.shape
-    reflectors: list[Tensor] = []
-    signs: list[float] = []
-    for k in range(n):
-        vector = matrix[k:, k].clone()
-        norm = math.sqrt(float((vector * vector).sum()))
-        sign = 1.0 if float(vector[0]) >= 0 else -1.0
-        vector[0] += sign * norm
-        length = math.sqrt(float((vector * vector).sum()))
-        vector = vector / (length if length > 0 else 1.0)
-        # H = I - 2 v v^T maps the column to -sign * norm * e_k.
-        block = matrix[k:, k:]
-        block -= 2.0 * aten.outer(vector, aten.matmul(vector, block))
-        reflectors.append(vector)
-        signs.append(-sign)
-    q = aten.eye(m, n, dtype=matrix.dtype, device=matrix.device)
-    for k in reversed(range(n)):
-        block = q[k:, k:]
-        block -= 2.0 * aten.outer(reflectors[k], aten.matmul(reflectors[k], block))
-    return q * aten.tensor(signs, dtype=matrix.dtype, device=matrix.device)
 
 
 def sparse_(

@@ -11,6 +11,10 @@ import argand_aten as aten
 import argand_c10 as c10
 import argand_nn as nn
 import argand_nn.optim as optim
+from argand_nn.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 
 RNG = np.random.default_rng(0)
 SIZES = [(3, 5), (7,), (1,), (130,)]
@@ -207,6 +211,21 @@ def test_closure_and_hooks():
     handle.remove()
     optimizer.step()
     assert log[3:] == ["pre"]
+
+
+def test_hooks_of_all_optimizers():
+    seen = []
+    first, second = (optim.SGD([nn.Parameter(aten.ones(1))], lr=0.1) for _ in range(2))
+    first.register_step_pre_hook(lambda *_: seen.append("own"))
+    with (
+        register_optimizer_step_pre_hook(lambda o, args, kwargs: seen.append(o is first)),
+        register_optimizer_step_post_hook(lambda *_: seen.append("after")),
+    ):
+        first.step()
+        second.step()
+    assert seen == [True, "own", "after", False, "after"]
+    second.step()
+    assert len(seen) == 5
 
 
 def test_zero_grad():

@@ -14,7 +14,12 @@ from argand_c10.module_hooks import HookDict, RemovableHandle, add_hook
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
-__all__ = ["Optimizer", "required"]
+__all__ = [
+    "Optimizer",
+    "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook",
+    "required",
+]
 
 
 class _Required:
@@ -25,6 +30,21 @@ class _Required:
 
 
 required = _Required()
+
+# Hooks of the steps of all optimizers, which run before an optimizer's own.
+_STEP_PRE_HOOKS = HookDict()
+_STEP_POST_HOOKS = HookDict()
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Run `hook(optimizer, args, kwargs)` before each step of every optimizer."""
+    return add_hook(_STEP_PRE_HOOKS, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Run `hook(optimizer, args, kwargs)` after each step of every optimizer."""
+    return add_hook(_STEP_POST_HOOKS, hook)
+
 
 Closure = Callable[[], Any]
 ParamsT = Iterable[Any]
@@ -276,7 +296,7 @@ def _with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        for hook in list(self._step_pre_hooks.values()):
+        for hook in [*_STEP_PRE_HOOKS.values(), *self._step_pre_hooks.values()]:
             changed = hook(self, args, kwargs)
             if changed is not None:
                 if not (isinstance(changed, tuple) and len(changed) == 2):
@@ -287,7 +307,7 @@ def _with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                 args, kwargs = changed
         result = step(self, *args, **kwargs)
         self._step_calls += 1
-        for hook in list(self._step_post_hooks.values()):
+        for hook in [*_STEP_POST_HOOKS.values(), *self._step_post_hooks.values()]:
             hook(self, args, kwargs)
         return result
 
