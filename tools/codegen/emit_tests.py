@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tools.codegen.emit_cpp_cuda import cuda_dtypes
-from tools.codegen.emit_triton import is_generated
 from tools.codegen.expr import Call, Element, walk
-from tools.codegen.lacking import has_cuda_kernel, lacking
+from tools.codegen.lacking import lacking, missing_dtypes
 from tools.codegen.model import Operator, Registry
 from tools.codegen.print_numpy import reference_function
 from tools.codegen.runtime.references import REFERENCES
@@ -65,10 +63,8 @@ def differentiable(op: Operator) -> tuple[str, ...]:
 
 
 def refused(op: Operator) -> dict[str, tuple[str, ...]]:
-    """Backend -> the tested dtypes that its generated kernels do not compute."""
-    if not is_generated(op):
-        return {} if has_cuda_kernel(op) else {"cuda": tested_dtypes(op)}
-    missing = tuple(d for d in tested_dtypes(op) if d not in cuda_dtypes(op))
+    """Backend -> the tested dtypes that its kernels do not compute."""
+    missing = tuple(d for d in tested_dtypes(op) if d in missing_dtypes(op))
     return {"cuda": missing} if missing else {}
 
 
@@ -198,7 +194,7 @@ def emit_gradient_tests(registry: Registry, family: str) -> str:
     return module(doc, imports, records, GRADIENT_CHECKS) + (
         '\n\n@pytest.mark.parametrize("case,dtype", optest_python.rule_parameters(CASES))\n'
         "def test_rule(case: Case, dtype: str) -> None:\n"
-        "    optest_python.check_rule(case, dtype)\n"
+        "    optest.run_check(optest_python.check_rule, case, dtype)\n"
     )
 
 

@@ -57,7 +57,7 @@ def load(path: str) -> tuple[list[Operator], tuple[str, ...]]:
             variants=tuple(o["variants"]),
             aliases=tuple(o["aliases"]),
             backward_of=o.get("backward_of"),
-            lacks={backend: tuple(names) for backend, names in o.get("lacks", {}).items()},
+            lacks={b: {n: tuple(d) for n, d in found.items()} for b, found in o.get("lacks", {}).items()},
             location=where,
         )
         for o in data["operators"]

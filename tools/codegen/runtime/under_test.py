@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tools.codegen.dtypes import COMPLEX
-from tools.codegen.model import Schema
+from tools.codegen.model import Lacks, Schema
 
 DEVICE: Final = os.environ.get("ARGAND_TEST_DEVICE", "cpu")
 
@@ -59,15 +59,16 @@ def no_kernel(kind: str, refused: Mapping[str, Sequence[str]], dtype: str) -> st
     return None
 
 
-def lacking_kernel(lacks: Mapping[str, Sequence[str]], error: str) -> str | None:
-    """Why a call could not be: the error names an operator of those that have no kernel on the device under test; `lacks`: by backend."""
-    backend = DEVICE.split(":")[0]
-    name = error.split(":")[0]
-    return (
-        f"calls {name}, which has no kernel on '{backend}'"
-        if name in lacks.get(backend, ())
-        else None
+def lacking_kernel(lacks: Lacks, error: str) -> str | None:
+    """Why a call could not be, where the error names what has no kernel on the device under test, an operator or its dtype."""
+    backend, name = DEVICE.split(":")[0], error.split(":")[0]
+    named = [d for n, d in lacks.get(backend, {}).items() if name in (n, n.split(".")[0])]
+    known = any(
+        "no kernel for device" in error or f"for dtype {d} " in error
+        for dtypes in named
+        for d in dtypes
     )
+    return f"calls {name}, which has no such kernel on '{backend}'" if known else None
 
 
 def on_device(schema: Schema, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:

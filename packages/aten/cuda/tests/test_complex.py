@@ -99,6 +99,8 @@ def test_reductions(dtype: Any) -> None:
         lambda t: aten.sum(t, [0]),
         lambda t: aten.mean(t, [-1], True),
         lambda t: aten.cumsum(t, 1),
+        aten.var,
+        lambda t: aten.var(t, [1], keepdim=True),
     ):
         got = call(on).to("cpu").numpy()
         emulated.check()
