@@ -79,13 +79,16 @@ class _NormBase(Module):
                 f"{type(self).__name__}: got input of shape {list(input.shape)}, expected {dims}"
             )
 
-    def _update_factor(self) -> float:
-        """Weight of the present batch in the running statistics; counts the batch in training."""
+    def _update_factor(self) -> float | Tensor:
+        """Weight of the present batch in the running statistics; counts the batch in training.
+
+        Of a cumulative average it is a 0-d tensor, so that the count need not be read.
+        """
         if not (self.training and self.track_running_stats):
             return 0.0 if self.momentum is None else self.momentum
         self.num_batches_tracked.add_(1)
-        if self.momentum is None:  # cumulative average
-            return 1.0 / float(self.num_batches_tracked)
+        if self.momentum is None:
+            return 1.0 / self.num_batches_tracked.to(dtype=self.running_mean.dtype)
         return self.momentum
 
     def extra_repr(self) -> str:
@@ -134,6 +137,8 @@ class _BatchNorm(_NormBase):
     def forward(self, input: Tensor) -> Tensor:
         self._check_input(input)
         factor = self._update_factor()
+        if isinstance(factor, Tensor):
+            return self._cumulative(input, factor)
         use_batch = self.training or self.running_mean is None
         keep = not self.training or self.track_running_stats
         return F.batch_norm(
@@ -146,6 +151,14 @@ class _BatchNorm(_NormBase):
             factor,
             self.eps,
         )
+
+    def _cumulative(self, input: Tensor, share: Tensor) -> Tensor:
+        """A step in training whose batch enters the running statistics with a share that is a tensor."""
+        mean, variance = aten.zeros_like(self.running_mean), aten.zeros_like(self.running_var)
+        result = F.batch_norm(input, mean, variance, self.weight, self.bias, True, 1.0, self.eps)
+        self.running_mean.lerp_(mean, share)
+        self.running_var.lerp_(variance, share)
+        return result
 
 
 class BatchNorm1d(_BatchNorm):
