@@ -68,7 +68,7 @@ def test_programs_that_differ_are_named(more: bool) -> None:
         theirs = r"all_reduce\(float32\[4\], MAX\)" if more else "nothing more"
         assert re.search(f"rank 1: {theirs}", message)
         assert re.search(r"rank 0: all_gather\(float32\[4\]\) at test_distributed.py:", message)
-        assert seconds < 15
+        assert seconds < 30
 
 
 def once_more(rank: int, size: int) -> list[dict[str, object]]:

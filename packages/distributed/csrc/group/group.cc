@@ -194,11 +194,11 @@ std::map<int, std::string> ProcessGroup::answers(uint64_t seq) {
   std::string text;
   for (int rank = 0; rank < options_.size; rank++) {
     if (rank == options_.rank) continue;
-    if (store_->fetch(say_key(seq, rank), &text)) {
-      out[rank] = text;
-    } else if (store_->fetch(gave_up_key(rank), &text)) {
+    const bool said = store_->fetch(say_key(seq, rank), &text);
+    if (said) out[rank] = text;
+    // A rank that had not come when it was asked may have given up since.
+    if ((!said || !text.compare(0, text.find(kField), "none")) && store_->fetch(gave_up_key(rank), &text))
       out[rank] = std::string("none") + kField + "gave up: " + text;
-    }
   }
   return out;
 }
