@@ -18,6 +18,18 @@ from argand_c10.records import collect
 from argand_distributed import testing as ranks
 
 
+def test_names_of_the_front_end() -> None:
+    from argand.distributed.algorithms.ddp_comm_hooks import default_hooks
+    from argand.distributed.algorithms.join import Join
+    from argand.distributed.device_mesh import init_device_mesh
+    from argand.distributed.optim import ZeroRedundancyOptimizer
+
+    assert default_hooks.fp16_compress_hook is dist.fp16_compress_hook
+    assert Join is dist.Join
+    assert init_device_mesh is dist.init_device_mesh
+    assert ZeroRedundancyOptimizer is dist.ZeroRedundancyOptimizer
+
+
 def graphs(rank: int, size: int) -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         y = fc.all_reduce(x * 2, "SUM")

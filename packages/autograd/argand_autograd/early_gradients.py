@@ -48,10 +48,9 @@ def wanted() -> bool:
 
 
 def _gradient_ready(gradient: Tensor, index: int) -> Tensor:
-    if _listeners:
-        leaf = _C._leaf_of_gradient(index)
-        method = None if leaf is None else _listeners.get(id(leaf))
-        listener = None if method is None else method()
+    leaf = _C._leaf_of_gradient(index) if _listeners else None
+    if leaf is not None and (method := _listeners.get(id(leaf))) is not None:
+        listener = method()
         if listener is not None:
             listener(leaf, gradient)
     return _token(gradient, index)

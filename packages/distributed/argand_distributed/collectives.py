@@ -7,8 +7,10 @@ returns None at once.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,11 +67,67 @@ class _Staged:
         return Work([handle], list(result), self.finish if self.pending else None)
 
 
+class _Coalesced(threading.local):
+    """Of this thread: the works of the innermost `_coalescing_manager`."""
+
+    works: list[Work] | None = None
+
+
+_coalesced = _Coalesced()
+
+
+def _runs_alone(async_op: bool) -> bool:
+    """Whether the caller waits for this operation at once, so that it may run in its thread."""
+    return not async_op and _coalesced.works is None
+
+
 def _over(work: Work, async_op: bool) -> Work | None:
     if async_op:
         return work
-    work.wait()
+    if _coalesced.works is not None:
+        _coalesced.works.append(work)
+    else:
+        work.wait()
     return None
+
+
+class _CoalescingManager:
+    """What `with _coalescing_manager(...) as manager` gives."""
+
+    def __init__(self) -> None:
+        self.works: list[Work] = []
+
+    def wait(self) -> None:
+        """Waits for all operations that were started within."""
+        works, self.works = self.works, []
+        for work in works:
+            work.wait()
+
+
+@contextlib.contextmanager
+def _coalescing_manager(
+    group: Any = None, device: Any = None, async_ops: bool = False
+) -> Iterator[_CoalescingManager]:
+    """Collectives of the group that are called within start together, and are over behind it.
+
+    Args:
+        group: the process group; None: the default one.
+        device: accepted for programs that give it; a backend is found by the tensors.
+        async_ops: leave without waiting; the manager's `wait` does that.
+    """
+    manager = _CoalescingManager()
+    if not is_member(group):
+        yield manager
+        return
+    backends = [b for b in resolve(group).backends.values() if b.backend == "nccl"]
+    before, _coalesced.works = _coalesced.works, manager.works
+    try:
+        with _Started(backends):
+            yield manager
+    finally:
+        _coalesced.works = before
+    if not async_ops:
+        manager.wait()
 
 
 def _check_tensor(op: str, name: str, value: Any) -> None:
@@ -122,7 +180,7 @@ def all_reduce(
     if not is_member(group):
         return None
     staged = _Staged(resolve(group).backend_for(tensor, "all_reduce"))
-    handle = staged.backend.all_reduce([staged.write(tensor)], op, not async_op)
+    handle = staged.backend.all_reduce([staged.write(tensor)], op, _runs_alone(async_op))
     return _over(staged.work(handle, [tensor]), async_op)
 
 
@@ -133,7 +191,9 @@ def all_reduce_coalesced(
     if not is_member(group):
         return None
     staged = _Staged(resolve(group).backend_for(tensors[0], "all_reduce_coalesced"))
-    handle = staged.backend.all_reduce([staged.write(t) for t in tensors], op, not async_op)
+    handle = staged.backend.all_reduce(
+        [staged.write(t) for t in tensors], op, _runs_alone(async_op)
+    )
     return _over(staged.work(handle, tensors), async_op)
 
 
@@ -153,7 +213,8 @@ def broadcast(
     staged = _Staged(pg.backend_for(tensor, "broadcast"))
     given = staged.read(tensor) if pg.rank() == root else staged.write(tensor, keep=False)
     return _over(
-        staged.work(staged.backend.broadcast([given], root, not async_op), [tensor]), async_op
+        staged.work(staged.backend.broadcast([given], root, _runs_alone(async_op)), [tensor]),
+        async_op,
     )
 
 
@@ -181,7 +242,8 @@ def reduce(
     staged = _Staged(pg.backend_for(tensor, "reduce"))
     given = staged.write(tensor) if pg.rank() == root else staged.read(tensor)
     return _over(
-        staged.work(staged.backend.reduce(given, root, op, not async_op), [tensor]), async_op
+        staged.work(staged.backend.reduce(given, root, op, _runs_alone(async_op)), [tensor]),
+        async_op,
     )
 
 
@@ -202,7 +264,7 @@ def all_gather(
         )
     staged = _Staged(pg.backend_for(tensor, "all_gather"))
     outputs = [staged.write(t, keep=False) for t in tensor_list]
-    handle = staged.backend.all_gather(outputs, staged.read(tensor), not async_op)
+    handle = staged.backend.all_gather(outputs, staged.read(tensor), _runs_alone(async_op))
     return _over(staged.work(handle, tensor_list), async_op)
 
 
@@ -247,7 +309,7 @@ def all_gather_into_tensor(
     staged = _Staged(pg.backend_for(input_tensor, op))
     whole = staged.write(output_tensor, keep=False)
     handle = staged.backend.all_gather(
-        _parts(whole, pg.size(), op), staged.read(input_tensor), not async_op
+        _parts(whole, pg.size(), op), staged.read(input_tensor), _runs_alone(async_op)
     )
     return _over(staged.work(handle, [output_tensor]), async_op)
 
@@ -279,7 +341,7 @@ def gather(
         )
     staged = _Staged(pg.backend_for(tensor, "gather"))
     written = [staged.write(t, keep=False) for t in outputs]
-    handle = staged.backend.gather(written, staged.read(tensor), root, not async_op)
+    handle = staged.backend.gather(written, staged.read(tensor), root, _runs_alone(async_op))
     return _over(staged.work(handle, outputs), async_op)
 
 
@@ -315,7 +377,9 @@ def scatter(
         )
     staged = _Staged(pg.backend_for(tensor, "scatter"))
     read = [staged.read(t) for t in inputs]
-    handle = staged.backend.scatter(staged.write(tensor, keep=False), read, root, not async_op)
+    handle = staged.backend.scatter(
+        staged.write(tensor, keep=False), read, root, _runs_alone(async_op)
+    )
     return _over(staged.work(handle, [tensor]), async_op)
 
 
@@ -340,7 +404,7 @@ def reduce_scatter(
     staged = _Staged(pg.backend_for(output, "reduce_scatter"))
     inputs = [staged.read(t) for t in input_list]
     handle = staged.backend.reduce_scatter(
-        staged.write(output, keep=False), inputs, op, not async_op
+        staged.write(output, keep=False), inputs, op, _runs_alone(async_op)
     )
     return _over(staged.work(handle, [output]), async_op)
 
@@ -361,7 +425,7 @@ def reduce_scatter_tensor(
     staged = _Staged(pg.backend_for(output, name))
     inputs = _parts(staged.read(input), pg.size(), name)
     handle = staged.backend.reduce_scatter(
-        staged.write(output, keep=False), inputs, op, not async_op
+        staged.write(output, keep=False), inputs, op, _runs_alone(async_op)
     )
     return _over(staged.work(handle, [output]), async_op)
 
@@ -392,7 +456,7 @@ def all_to_all(
     staged = _Staged(pg.backend_for(input_tensor_list[0], "all_to_all"))
     outputs = [staged.write(t, keep=False) for t in output_tensor_list]
     inputs = [staged.read(t) for t in input_tensor_list]
-    handle = staged.backend.all_to_all(outputs, inputs, False, not async_op)
+    handle = staged.backend.all_to_all(outputs, inputs, False, _runs_alone(async_op))
     return _over(staged.work(handle, output_tensor_list), async_op)
 
 
@@ -415,7 +479,7 @@ def all_to_all_single(
     outputs = _parts(staged.write(output, keep=False), pg.size(), name, output_split_sizes or None)
     inputs = _parts(staged.read(input), pg.size(), name, input_split_sizes or None)
     equal = not output_split_sizes and not input_split_sizes
-    handle = staged.backend.all_to_all(outputs, inputs, equal, not async_op)
+    handle = staged.backend.all_to_all(outputs, inputs, equal, _runs_alone(async_op))
     return _over(staged.work(handle, [output]), async_op)
 
 
@@ -423,7 +487,7 @@ def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -
     """Waits until every rank of the group is here. `device_ids` is accepted for programs that give it."""
     if not is_member(group):
         return None
-    return _over(Work([resolve(group).any_backend().barrier(not async_op)], []), async_op)
+    return _over(Work([resolve(group).any_backend().barrier(_runs_alone(async_op))], []), async_op)
 
 
 def monitored_barrier(
@@ -567,7 +631,12 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     if not p2p_op_list or not all(isinstance(p, P2POp) for p in p2p_op_list):
         raise ValueError("batch_isend_irecv: expected a list of at least one P2POp")
     started: dict[int, Work] = {}
-    with _grouped(p2p_op_list):
+    found = [
+        resolve(p.group).backend_for(p.tensor, "batch_isend_irecv")
+        for p in p2p_op_list
+        if is_member(p.group)
+    ]
+    with _Started(list({id(b): b for b in found if b.backend == "nccl"}.values())):
         # Receives first: their buffers wait for the messages.
         for receives in (True, False):
             for i, p in enumerate(p2p_op_list):
@@ -579,22 +648,16 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     return [started[i] for i in sorted(started)]
 
 
-class _grouped:
-    """NCCL starts the calls of a group together; Gloo needs nothing."""
+class _Started:
+    """NCCL starts the calls within together; Gloo needs nothing."""
 
-    def __init__(self, operations: Sequence[P2POp]) -> None:
-        self.backends = {
-            id(b): b
-            for p in operations
-            if is_member(p.group)
-            for b in [resolve(p.group).backend_for(p.tensor, "batch_isend_irecv")]
-            if b.backend == "nccl"
-        }
+    def __init__(self, backends: Sequence[Any]) -> None:
+        self.backends = backends
 
     def __enter__(self) -> None:
-        for backend in self.backends.values():
+        for backend in self.backends:
             backend.group_start()
 
     def __exit__(self, *error: object) -> None:
-        for backend in self.backends.values():
+        for backend in self.backends:
             backend.group_end()

@@ -11,10 +11,11 @@ from typing import Any
 import argand_autograd as autograd
 from argand_aten import empty
 from argand_autograd import early_gradients
-from argand_c10 import Module, Parameter, Tensor, bfloat16, float16
+from argand_c10 import Module, Parameter, Tensor, bfloat16, float16, tensor
 from argand_distributed.collectives import ReduceOp, all_reduce, broadcast_tensors
+from argand_distributed.join import Join, Joinable, JoinHook
 from argand_distributed.objects import all_gather_object
-from argand_distributed.work import Future
+from argand_distributed.work import Future, Work
 from argand_distributed.world import ProcessGroup, resolve
 
 _MIB = 1 << 20
@@ -41,17 +42,18 @@ class GradBucket:
     def __init__(self, bucket: _Bucket, last: bool) -> None:
         self._bucket = bucket
         self._last = last
+        self._buffer = bucket.buffer
 
     def index(self) -> int:
         return self._bucket.index
 
     def buffer(self) -> Tensor:
         """All gradients of the bucket, one after the other, in one vector."""
-        return self._bucket.buffer
+        return self._buffer
 
     def set_buffer(self, buffer: Tensor) -> None:
-        with autograd.no_grad():
-            self._bucket.buffer.copy_(buffer)
+        """Replaces what `buffer` gives; the hook's result becomes the gradients in any case."""
+        self._buffer = buffer
 
     def gradients(self) -> list[Tensor]:
         """The gradients; views of the buffer."""
@@ -64,7 +66,7 @@ class GradBucket:
         return self._last
 
 
-class DistributedDataParallel(Module):
+class DistributedDataParallel(Module, Joinable):
     """Wraps a module for training on several processes.
 
     Parameters and buffers are rank 0's at the start. In backward, gradients are put into buckets as they come; a bucket that is full
@@ -78,7 +80,7 @@ class DistributedDataParallel(Module):
         bucket_cap_mb: size of a bucket in MiB; the first one, which is the first to be ready, has 1 MiB.
         find_unused_parameters: parameters that a forward's result does not depend on are found, and count as zero gradients.
         gradient_as_bucket_view: `.grad` of parameters are views of the buckets, which saves memory and copies.
-        static_graph: accepted; which parameters are used may always vary with find_unused_parameters.
+        static_graph: the same parameters are used in every iteration; those that are not used are found as with find_unused_parameters.
 
     Raises:
         RuntimeError: the ranks have different parameters, or no parameter needs gradients.
@@ -103,7 +105,8 @@ class DistributedDataParallel(Module):
         self.module = module
         self.process_group = resolve(process_group)
         self.broadcast_buffers = broadcast_buffers
-        self.find_unused_parameters = find_unused_parameters
+        self.find_unused_parameters = find_unused_parameters or static_graph
+        self.static_graph = static_graph
         self.gradient_as_bucket_view = gradient_as_bucket_view
         self.require_backward_grad_sync = True
         ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
@@ -134,19 +137,27 @@ class DistributedDataParallel(Module):
                     f"DistributedDataParallel: ranks 0 and {rank} have different modules: {different}; every rank must build the same one"
                 )
 
-    def _broadcast(self, tensors: Sequence[Tensor]) -> None:
+    def _broadcast(self, tensors: Sequence[Tensor], root: int = 0) -> None:
         by_device: dict[str, list[Tensor]] = {}
         for t in tensors:
             by_device.setdefault(str(t.device), []).append(t.detach())
         for group in by_device.values():
-            broadcast_tensors(group, self.process_group, 0).wait()
+            broadcast_tensors(group, self.process_group, root).wait()
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        if not autograd.is_grad_enabled() or not self.require_backward_grad_sync:
+        averages = autograd.is_grad_enabled() and self.require_backward_grad_sync
+        sends = bool(
+            averages and self.broadcast_buffers and self.training and self._buffers_to_send
+        )
+        root = 0
+        if self._join_config.enable:
+            self._reducer.ranks_with_inputs = Join.notify_join_context(self)
+            root = self._agree(averages, sends).root
+        if not averages:
             return self.module(*inputs, **kwargs)
         self._reducer.prepare()
-        if self.broadcast_buffers and self.training and self._buffers_to_send:
-            self._broadcast(self._buffers_to_send)
+        if sends:
+            self._broadcast(self._buffers_to_send, root)
         result = self.module(*inputs, **kwargs)
         if self.find_unused_parameters:
             self._reducer.mark_unused(result)
@@ -162,12 +173,73 @@ class DistributedDataParallel(Module):
         finally:
             self.require_backward_grad_sync = before
 
+    # ---- uneven inputs
+    def join(
+        self,
+        divide_by_initial_world_size: bool = True,
+        enable: bool = True,
+        throw_on_early_termination: bool = False,
+    ) -> Join:
+        """A context in which ranks may have different numbers of inputs: `Join([self], ...)`."""
+        return Join(
+            [self],
+            enable,
+            throw_on_early_termination,
+            divide_by_initial_world_size=divide_by_initial_world_size,
+        )
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """What this rank does when it has no inputs left; `divide_by_initial_world_size=False` averages over those that have some."""
+        self._reducer.divides_by_all = kwargs.get("divide_by_initial_world_size", True)
+        return _DDPJoinHook(self)
+
+    @property
+    def join_device(self) -> Any:
+        return self._reducer.buckets[0].buffer.device
+
+    @property
+    def join_process_group(self) -> ProcessGroup:
+        return self.process_group
+
+    def _agree(self, averages: bool, sends: bool, has_inputs: bool = True) -> _Agreed:
+        """What the ranks that have inputs do in this iteration, and the last one of them."""
+        rank = self.process_group.rank() + 1 if has_inputs else 0
+        values = tensor([float(averages), float(sends), float(rank)], device=self.join_device)
+        all_reduce(values, ReduceOp.MAX, self.process_group)
+        found = values.tolist()
+        return _Agreed(bool(found[0]), bool(found[1]), int(found[2]) - 1)
+
     def register_comm_hook(self, state: Any, hook: CommHook) -> None:
         """Replaces the averaging: hook(state, bucket) gives a Future of the vector that the bucket becomes."""
         if self._reducer.hook is not None:
             raise RuntimeError("register_comm_hook: there is one already; a module has at most one")
         self._reducer.hook = hook
         self._reducer.hook_state = state
+
+
+@dataclass(frozen=True)
+class _Agreed:
+    averages: bool
+    sends: bool  # buffers
+    root: int
+
+
+class _DDPJoinHook(JoinHook):
+    def __init__(self, ddp: DistributedDataParallel) -> None:
+        self.ddp = ddp
+
+    def main_hook(self) -> None:
+        agreed = self.ddp._agree(False, False, has_inputs=False)
+        if agreed.sends:
+            self.ddp._broadcast(self.ddp._buffers_to_send, agreed.root)
+        if agreed.averages:
+            self.ddp._reducer.shadow(self.ddp._join_config.ranks_with_inputs)
+
+    def post_hook(self, is_last_joiner: bool) -> None:
+        """All ranks get the weights of one that has had the most iterations."""
+        root = self.ddp._agree(False, False, has_inputs=is_last_joiner).root
+        parameters = [p for b in self.ddp._reducer.buckets for p in b.parameters]
+        self.ddp._broadcast([*parameters, *self.ddp._buffers_to_send], root)
 
 
 class _Reducer:
@@ -180,6 +252,8 @@ class _Reducer:
         self.owner = weakref.ref(owner)
         self.hook: CommHook | None = None
         self.hook_state: Any = None
+        self.ranks_with_inputs: Work | None = None
+        self.divides_by_all = True
         self.active = False  # a backward with averaging is expected, or under way
         self.next = 0  # bucket to be sent: all ranks send them in the same order
         self.buckets = _make_buckets(parameters, capacity)
@@ -299,9 +373,29 @@ class _Reducer:
             return self.hook(self.hook_state, GradBucket(bucket, last))
         return allreduce_hook(self.group, GradBucket(bucket, last))
 
+    def shadow(self, ranks_with_inputs: int) -> None:
+        """Takes part in the others' averages without a gradient of this rank."""
+        for bucket in self.buckets:
+            bucket.buffer.zero_()
+            bucket.future = self._reduce(bucket, bucket is self.buckets[-1])
+        self._hand_out(self._scale(ranks_with_inputs))
+
+    def _scale(self, ranks_with_inputs: float) -> float:
+        """What averages over all ranks are multiplied by where some have no inputs."""
+        return 1.0 if self.divides_by_all else self.group.size() / ranks_with_inputs
+
     def _finish(self) -> None:
-        """All buckets are under way: waits for them, and hands out the averages."""
+        """All buckets are under way."""
         self.active = False
+        scale = 1.0
+        work, self.ranks_with_inputs = self.ranks_with_inputs, None
+        if work is not None:
+            work.wait()
+            scale = self._scale(work.result()[0].item())
+        self._hand_out(scale)
+
+    def _hand_out(self, scale: float) -> None:
+        """Waits for the averages, and makes them the gradients."""
         owner = self.owner()
         as_view = owner is not None and owner.gradient_as_bucket_view
         for bucket in self.buckets:
@@ -313,6 +407,8 @@ class _Reducer:
             with autograd.no_grad():
                 if result.data_ptr() != bucket.buffer.data_ptr():
                     bucket.buffer.copy_(result.reshape(-1))
+                if scale != 1.0:
+                    bucket.buffer.mul_(scale)
                 for parameter, view in zip(bucket.parameters, bucket.views, strict=True):
                     if as_view:
                         parameter.grad = view
@@ -424,3 +520,27 @@ def fp16_compress_hook(group: ProcessGroup | None, bucket: GradBucket) -> Future
 def bf16_compress_hook(group: ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
     """Averages in bfloat16: half the bytes."""
     return _compressed(group, bucket, bfloat16)
+
+
+def _compressing(hook: CommHook, dtype: Any) -> CommHook:
+    def compressed(state: Any, bucket: GradBucket) -> Future[Any]:
+        full = bucket.buffer()
+        bucket.set_buffer(full.to(dtype))
+
+        def decompress(f: Future[Any]) -> Tensor:
+            value = f.value()
+            return full.copy_(value[0] if isinstance(value, (list, tuple)) else value)
+
+        return hook(state, bucket).then(decompress)
+
+    return compressed
+
+
+def fp16_compress_wrapper(hook: CommHook) -> CommHook:
+    """The hook, on gradients in float16."""
+    return _compressing(hook, float16)
+
+
+def bf16_compress_wrapper(hook: CommHook) -> CommHook:
+    """The hook, on gradients in bfloat16."""
+    return _compressing(hook, bfloat16)

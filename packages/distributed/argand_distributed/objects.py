@@ -131,14 +131,25 @@ def _all_gather(obj: Any, pg: ProcessGroup, op: str) -> list[Any]:
     return [decode(_bytes(part)) for part in parts]
 
 
+def _root(pg: ProcessGroup, root: int | None, group_root: int | None) -> int:
+    """The rank in the group; by default its first."""
+    if group_root is not None:
+        return group_root
+    return 0 if root is None else get_group_rank(pg, root)
+
+
 def gather_object(
-    obj: Any, object_gather_list: list[Any] | None = None, dst: int | None = None, group: Any = None
+    obj: Any,
+    object_gather_list: list[Any] | None = None,
+    dst: int | None = None,
+    group: Any = None,
+    group_dst: int | None = None,
 ) -> None:
-    """Puts `obj` of each rank into `object_gather_list[rank]` on the global rank `dst` (default 0)."""
+    """Puts `obj` of each rank into `object_gather_list[rank]` on the global rank `dst`, or the group's rank `group_dst` (default 0)."""
     if not is_member(group):
         return
     pg = resolve(group)
-    root = get_group_rank(pg, pg.ranks[0] if dst is None else dst)
+    root = _root(pg, dst, group_dst)
     values = _all_gather(obj, pg, "gather_object")
     if pg.rank() == root:
         if object_gather_list is None:
@@ -147,13 +158,17 @@ def gather_object(
 
 
 def broadcast_object_list(
-    object_list: list[Any], src: int | None = None, group: Any = None, device: Any = None
+    object_list: list[Any],
+    src: int | None = None,
+    group: Any = None,
+    device: Any = None,
+    group_src: int | None = None,
 ) -> None:
-    """Replaces the elements of `object_list` by those of the global rank `src` (default 0)."""
+    """Replaces the elements of `object_list` by those of the global rank `src`, or the group's rank `group_src` (default 0)."""
     if not is_member(group):
         return
     pg = resolve(group)
-    root = get_group_rank(pg, pg.ranks[0] if src is None else src)
+    root = _root(pg, src, group_src)
     where = pg.default_device()
     own = (
         _vector(encode(object_list, "broadcast_object_list"), where) if pg.rank() == root else None
@@ -171,19 +186,22 @@ def scatter_object_list(
     scatter_object_input_list: list[Any] | None = None,
     src: int | None = None,
     group: Any = None,
+    group_src: int | None = None,
 ) -> None:
-    """Puts `scatter_object_input_list[rank]` of the global rank `src` (default 0) into `scatter_object_output_list[0]`."""
+    """Puts `scatter_object_input_list[rank]` of the global rank `src`, or the group's rank `group_src` (default 0), into
+    `scatter_object_output_list[0]`."""
     if not is_member(group):
         return
     pg = resolve(group)
+    root = _root(pg, src, group_src)
     given: list[Any] = [None]
-    if pg.ranks[0 if src is None else get_group_rank(pg, src)] == pg.ranks[pg.rank()]:
+    if root == pg.rank():
         if not scatter_object_input_list or len(scatter_object_input_list) != pg.size():
             raise ValueError(
                 f"scatter_object_list: got {len(scatter_object_input_list or [])} objects, expected one for each of {pg.size()} ranks"
             )
         given = [scatter_object_input_list]
-    broadcast_object_list(given, src, pg)
+    broadcast_object_list(given, group=pg, group_src=root)
     scatter_object_output_list[0] = given[0][pg.rank()]
 
 

@@ -123,6 +123,26 @@ def is_available() -> bool:
     return True
 
 
+def is_backend_available(backend: str) -> bool:
+    """Whether a backend of this name can be used here."""
+    return {"gloo": is_gloo_available, "nccl": is_nccl_available}.get(
+        backend.lower(), lambda: False
+    )()
+
+
+def is_mpi_available() -> bool:
+    return False
+
+
+def is_ucc_available() -> bool:
+    return False
+
+
+def get_pg_count() -> int:
+    """How many groups this process is in."""
+    return len(_world.groups)
+
+
 def is_gloo_available() -> bool:
     return True
 
@@ -321,22 +341,38 @@ def new_subgroups(
     group: ProcessGroup | None = None,
     timeout: datetime.timedelta | None = None,
     backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
 ) -> tuple[Any, list[Any]]:
-    """Groups of `group_size` neighbouring ranks each. Returns this process's, and all."""
+    """Groups of `group_size` neighbouring ranks each, by default those of a node. Returns this process's, and all."""
     world = resolve(group)
     size = group_size or int(os.environ.get("LOCAL_WORLD_SIZE", world.size()))
     if world.size() % size:
         raise ValueError(
             f"new_subgroups: got group_size {size}, expected a divisor of {world.size()} ranks"
         )
-    own: Any = None
-    groups = []
-    for first in range(0, world.size(), size):
-        ranks = world.ranks[first : first + size]
-        groups.append(new_group(ranks, timeout, backend))
-        if _world.rank in ranks:
-            own = groups[-1]
-    return own, groups
+    lists = [world.ranks[first : first + size] for first in range(0, world.size(), size)]
+    return new_subgroups_by_enumeration(lists, timeout, backend, pg_options, group_desc)
+
+
+def new_subgroups_by_enumeration(
+    ranks_per_subgroup_list: Sequence[Sequence[int]],
+    timeout: datetime.timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[Any, list[Any]]:
+    """A group for each list of global ranks; no rank is in two. Returns this process's (None: it is in no list), and all."""
+    every = [rank for ranks in ranks_per_subgroup_list for rank in ranks]
+    if not every or len(set(every)) != len(every):
+        raise ValueError(
+            f"new_subgroups_by_enumeration: got {ranks_per_subgroup_list}, expected lists in which no rank appears twice"
+        )
+    groups = [
+        new_group(ranks, timeout, backend, pg_options, group_desc=group_desc)
+        for ranks in ranks_per_subgroup_list
+    ]
+    return next((g for g in groups if is_member(g)), None), groups
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:

@@ -264,12 +264,43 @@ def groups(rank: int, size: int) -> None:
     mine, all_groups = dist.new_subgroups(2)
     assert len(all_groups) == 2
     assert dist.get_process_group_ranks(mine) == [rank // 2 * 2, rank // 2 * 2 + 1]
+    pair, pairs = dist.new_subgroups_by_enumeration([[3, 0], [2]])
+    assert len(pairs) == 2
+    assert dist.get_process_group_ranks(pair) == [0, 3] if rank in (0, 3) else pair is not mine
+    assert (pair is None) == (rank == 1)
+    with pytest.raises(ValueError, match="no rank appears twice"):
+        dist.new_subgroups_by_enumeration([[0, 1], [1]])
+    assert dist.is_backend_available("gloo")
+    assert not dist.is_backend_available("smoke signals")
+    assert dist.get_pg_count() == {0: 4, 1: 3, 2: 4, 3: 4}[rank]
     dist.monitored_barrier()
     dist.barrier()
 
 
 def test_groups() -> None:
     ranks.run(SIZE, groups)
+
+
+def coalesced(rank: int, size: int) -> None:
+    """Calls within a manager are under way together, and over behind it or its wait."""
+    xs = [aten.full((n,), float(rank)) for n in (1, 1000, 100_000)]
+    with dist._coalescing_manager() as manager:
+        for x in xs:
+            assert dist.all_reduce(x) is None
+        assert len(manager.works) == 3
+    assert [x[0].item() for x in xs] == [6.0] * 3
+    whole = aten.empty(size, 2)
+    with dist._coalescing_manager(async_ops=True) as manager:
+        dist.all_gather_into_tensor(whole, xs[1][:2] * rank)
+        dist.broadcast(xs[0], 2)
+    manager.wait()
+    assert whole[:, 0].tolist() == [0.0, 6.0, 12.0, 18.0]
+    dist.all_reduce(xs[0])  # alone again
+    assert xs[0].item() == 24.0
+
+
+def test_coalesced_calls() -> None:
+    ranks.run(SIZE, coalesced)
 
 
 def wrong_arguments(rank: int, size: int) -> None:

@@ -143,6 +143,8 @@ def hooks(rank: int, size: int) -> None:
 
     assert aten.allclose(gradient(twice, seen), expected * 2)
     assert seen == [(0, True)]
+    halved = dist.fp16_compress_wrapper(dist.allreduce_hook)
+    assert aten.allclose(gradient(halved), expected, rtol=2e-3, atol=2e-3)
     for hook, tolerance in ((dist.fp16_compress_hook, 2e-3), (dist.bf16_compress_hook, 2e-2)):
         assert aten.allclose(gradient(hook), expected, rtol=tolerance, atol=tolerance)
 

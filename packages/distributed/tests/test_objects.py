@@ -73,6 +73,16 @@ def objects(rank: int, size: int) -> None:
     out: list[Any] = [None]
     dist.scatter_object_list(out, [f"for {r}" for r in range(size)] if rank == 0 else None)
     assert out == [f"for {rank}"]
+    pair = dist.new_group([1, 2])
+    if rank:
+        sent = [rank]
+        dist.broadcast_object_list(sent, group=pair, group_src=1)
+        assert sent == [2]
+        found: list[Any] | None = [None] * 2 if rank == 2 else None
+        dist.gather_object(rank, found, group=pair, group_dst=1)
+        assert found in (None, [1, 2])
+        dist.scatter_object_list(out, ["a", "b"] if rank == 1 else None, src=1, group=pair)
+        assert out == ["a" if rank == 1 else "b"]
     if rank == 0:
         dist.send_object_list([1, "two"], 1)
     elif rank == 1:

@@ -4,3 +4,4 @@ from __future__ import annotations
 
 from argand_distributed import *  # noqa: F403
 from argand_distributed import __all__ as __all__
+from argand_distributed import _coalescing_manager as _coalescing_manager

@@ -1,0 +1,1 @@
+"""Ways to average the gradients of `DistributedDataParallel`."""
