@@ -17,7 +17,8 @@ def _quantize(dtype: str) -> Any:
         inverse = v.number(1.0 / scale.detail)  # rounded once
         q = v.call("add", v.call("round", v.call("mul", x, inverse)), zero_point)
         q = v.call("where", v.call("gt", q, low), q, low)  # NaN becomes the lower end
-        return v.cast(v.call("where", v.call("lt", q, high), q, high), dtype)
+        q = v.call("where", v.call("lt", q, high), q, high)
+        return v.cast(v.cast(q, "int32"), dtype)  # vectors convert in these steps
 
     return element
 

@@ -172,6 +172,18 @@ ARGAND_DEFINE_TILE(4, unsigned int)
 ARGAND_DEFINE_TILE(8, unsigned long)
 #undef ARGAND_DEFINE_TILE
 
+/* x in a vector register: GCC converts narrow integers that come from memory element by element. */
+#if defined(__x86_64__)
+#define ARGAND_IN_REGISTER(x)                          \
+  ({                                                   \
+    __auto_type t_ = (x);                              \
+    if (sizeof t_ >= 16) __asm__("" : "+x"(t_));       \
+    t_;                                                \
+  })
+#else
+#define ARGAND_IN_REGISTER(x) (x)
+#endif
+
 /* ---- the vectors of one D --------------------------------------------------------------------------------------------------- */
 #define ARGAND_DEFINE_VECTOR(D, T, s)                                                                                                  \
   typedef T w##D##_##s __attribute__((vector_size(ARGAND_VECTOR_BYTES / D * sizeof(T))));                                              \

@@ -26,6 +26,7 @@ _INFIX = {
     "bit_or": "|",
     "bit_xor": "^",
 }
+_NARROW = frozenset({"uint8", "int8", "int16"})
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _FLOAT_UNARY = frozenset(
     "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc "
@@ -192,7 +193,11 @@ class Emitter:
             if fn == "trunc_divide":
                 quotient = self.declare(level, dtype, f"{names[0]} / {names[1]}")
                 return self.function("trunc", [quotient], level)
-            if (fn in _FLOAT_UNARY and len(args) == 1) or (fn in _BINARY and len(args) == 2) or fn == "polynomial":
+            if (
+                (fn in _FLOAT_UNARY and len(args) == 1)
+                or (fn in _BINARY and len(args) == 2)
+                or fn == "polynomial"
+            ):
                 return self.function(fn, args, level)
         else:
             text = self.integer(fn, names, v, dtype)
@@ -272,6 +277,11 @@ class Emitter:
         v = self.type_of(dtype)
         if x.dtype == "bool":
             return self.declare(x.level, dtype, f"__builtin_convertvector({x.name} & 1, {v})")
+        if x.dtype in _NARROW and dtype in ("float32", "float64"):
+            whole = (
+                f"__builtin_convertvector(ARGAND_IN_REGISTER({x.name}), {self.type_of('int32')})"
+            )
+            x = self.declare(x.level, "int32", whole)  # exact
         return self.declare(x.level, dtype, f"__builtin_convertvector({x.name}, {v})")
 
     # ---- memory
