@@ -62,7 +62,8 @@ Input read_input(const Json& data, size_t n_dimensions) {
 OperatorLibrary read_operator_library(const Json& data) {
   OperatorLibrary made = {data["library"].text(), data["init"].text(), {}};
   for (const Json& name : data["operators"].items()) made.operators.push_back(name.text());
-  if (made.library.find('/') != std::string::npos) fail(ARGAND_PACKAGE_DAMAGED, "its manifest is damaged: got a path for the library %s", made.library.c_str());
+  if (made.library.find('/') != std::string::npos)
+    fail(ARGAND_PACKAGE_DAMAGED, "its manifest is damaged: got a path for the library %s", made.library.c_str());
   return made;
 }
 

@@ -174,9 +174,12 @@ void ArgandPackage::load_operators() const {
     if (known) continue;
     void* const handle = dlopen(needed.library.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays loaded, as its operators do
     if (!handle)
-      fail(ARGAND_PACKAGE_OPERATORS, "it calls operators of %s: %s; put the folder of that library into LD_LIBRARY_PATH", needed.library.c_str(), dlerror());
+      fail(ARGAND_PACKAGE_OPERATORS, "it calls operators of %s: %s; put the folder of that library into LD_LIBRARY_PATH", needed.library.c_str(),
+           dlerror());
     const auto init = reinterpret_cast<int (*)(const ArgandApi*)>(dlsym(handle, needed.init.c_str()));
-    if (!init) fail(ARGAND_PACKAGE_OPERATORS, "it calls operators of %s, which has no %s; it is of another version", needed.library.c_str(), needed.init.c_str());
+    if (!init)
+      fail(ARGAND_PACKAGE_OPERATORS, "it calls operators of %s, which has no %s; it is of another version", needed.library.c_str(),
+           needed.init.c_str());
     check_status(api, init(api));
   }
 }
