@@ -23,7 +23,7 @@ def cases() -> list[optest.Case]:
     names = {"Case": optest.Case, "inf": float("inf"), "nan": float("nan")}
     for family in registry.families:
         for op in tested(registry, family):
-            found.append(eval(record(op, "None").strip().rstrip(","), names))
+            found.append(eval(record(registry, op, "None").strip().rstrip(","), names))
     return found
 
 

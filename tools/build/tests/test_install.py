@@ -17,7 +17,9 @@ def _run(*command: str) -> None:
 
 
 def test_one_wheel_a_layer() -> None:
-    names = "aot argand aten aten_cuda autograd c10 distributed dynamo export fx inductor nn".split()
+    names = (
+        "aot argand aten aten_cuda autograd c10 distributed dynamo export fx inductor nn quant"
+    ).split()
     found = sorted("_".join(wheel.relative_to(Path.cwd()).parts[1:-2]) for wheel in WHEELS)
     assert found == names
     assert all(PYTHON_TAG in wheel.name or "py3-none-any" in wheel.name for wheel in WHEELS)
