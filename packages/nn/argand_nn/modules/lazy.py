@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from argand_c10 import Module, Tensor
+from argand_nn.modules import conv
 from argand_nn.modules.batchnorm import (
     BatchNorm1d,
     BatchNorm2d,
@@ -14,7 +15,6 @@ from argand_nn.modules.batchnorm import (
     InstanceNorm2d,
     InstanceNorm3d,
 )
-from argand_nn.modules.conv import Conv1d, Conv2d
 from argand_nn.modules.linear import Linear
 from argand_nn.parameter import UninitializedBuffer, UninitializedParameter, is_lazy
 
@@ -22,12 +22,11 @@ __all__ = [
     "LazyBatchNorm1d",
     "LazyBatchNorm2d",
     "LazyBatchNorm3d",
-    "LazyConv1d",
-    "LazyConv2d",
     "LazyInstanceNorm1d",
     "LazyInstanceNorm2d",
     "LazyInstanceNorm3d",
     "LazyLinear",
+    *[f"Lazy{name}" for name in conv.__all__],
 ]
 
 
@@ -129,7 +128,7 @@ class _LazySized(LazyModuleMixin):
         """Shapes of parameters and buffers for that size."""
         raise NotImplementedError(f"{type(self).__name__}.parameter_shapes: not defined; define it")
 
-    def initialize_parameters(self, input: Tensor, *args: Any) -> None:
+    def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
         """Take the size from `input`, or from parameters that were loaded."""
         if not self.has_uninitialized_params():
             setattr(self, self.size_name, self.loaded_size())
@@ -220,14 +219,14 @@ class _LazyConv(_LazySized):
         return {"weight": weight, "bias": (self.out_channels,)}
 
 
-class LazyConv1d(_LazyConv, Conv1d):
-    __doc__ = _LazyConv.__doc__
-    cls_to_become = Conv1d
+def _lazy_conv(kind: type[Module]) -> type[Module]:
+    """The lazy form of a convolution."""
+    fields = {"__doc__": _LazyConv.__doc__, "__module__": __name__, "cls_to_become": kind}
+    return type(f"Lazy{kind.__name__}", (_LazyConv, kind), fields)
 
 
-class LazyConv2d(_LazyConv, Conv2d):
-    __doc__ = _LazyConv.__doc__
-    cls_to_become = Conv2d
+_LAZY_CONVS = {f"Lazy{name}": _lazy_conv(getattr(conv, name)) for name in conv.__all__}
+globals().update(_LAZY_CONVS)
 
 
 class _LazyNorm(_LazySized):
