@@ -14,6 +14,7 @@ import argand_c10 as c10
 from argand_aten import empty
 from argand_autograd import _C
 from argand_c10 import Tensor, rules
+from argand_c10.cuda import is_current_stream_capturing
 
 __all__ = ["GRADIENT_READY", "Listener", "listen", "wanted"]
 
@@ -48,7 +49,9 @@ def wanted() -> bool:
 
 
 def _gradient_ready(gradient: Tensor, index: int) -> Tensor:
-    leaf = _C._leaf_of_gradient(index) if _listeners else None
+    # Work that is recorded for replays, which do not come here, leaves gradients to their usual way.
+    heard = _listeners and not (gradient.is_cuda and is_current_stream_capturing())
+    leaf = _C._leaf_of_gradient(index) if heard else None
     if leaf is not None and (method := _listeners.get(id(leaf))) is not None:
         listener = method()
         if listener is not None:

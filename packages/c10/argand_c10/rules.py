@@ -34,6 +34,7 @@ class Rules:
         autocast: what autocast does with the tensors on the CPU, and on other devices: "lower" casts them to the region's
             dtype, "float32" to that, "promote" to the widest of theirs, "none" leaves them, also inside of a body.
         lowering: how a code generator makes loops of it; defined by the code generator.
+        host_work: a call does something on the host that matters each time, so that a recording of its device's work cannot stand for it.
     """
 
     kind: str
@@ -45,6 +46,7 @@ class Rules:
     differentiable: bool = True
     autocast: tuple[str, str] | None = None
     lowering: Any = None
+    host_work: bool = False
 
 
 Provider = Callable[[], Mapping[str, Rules]]

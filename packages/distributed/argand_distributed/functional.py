@@ -150,6 +150,7 @@ def _provide() -> dict[str, rules.Rules]:
             dtype=tables.DTYPES.get(name),
             derivative=tables.DERIVATIVES.get(name),
             differentiable=name not in tables.NOT_DIFFERENTIABLE,
+            host_work=True,
         )
         for name, kind in tables.KINDS.items()
     }

@@ -6,10 +6,13 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from argand_c10 import Operator
 from argand_c10.records import Record, emit
+from argand_c10.rules import rules_of
 from argand_inductor import _C
 from argand_inductor.artifact.texts import device_number
 from argand_inductor.program import (
+    ExternStep,
     KernelStep,
     LaunchStep,
     ProgramSpec,
@@ -30,13 +33,22 @@ def obstacle_of_program(spec: ProgramSpec) -> str:
             return "it draws random numbers of the host"
         if isinstance(step, KernelStep) or (isinstance(step, LaunchStep) and step.scalars):
             return "it reads tensors of the host"
+        if isinstance(step, ExternStep) and _works_on_host(step.operator):
+            return f"{step.operator} works on the host too"
     return _obstacle_of_devices(devices)
+
+
+def _works_on_host(operator: str) -> bool:
+    rules = rules_of(operator)
+    return rules is not None and rules.host_work
 
 
 def obstacle_of_graph(gm: Any) -> str:
     """Why a graph that runs operator by operator cannot be replayed; "" if it can."""
     devices: set[str] = set()
     for node in gm.graph.nodes:
+        if isinstance(node.target, Operator) and _works_on_host(node.target.name):
+            return f"{node.target.name} works on the host too"
         value = node.meta.get("val")
         for fake in value if isinstance(value, (list, tuple)) else (value,):
             if hasattr(fake, "storage_offset"):

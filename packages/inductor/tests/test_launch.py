@@ -18,7 +18,7 @@ from specs import LOCATION, buffer, tensor
 
 import argand_aten as A
 import argand_c10 as c10
-from argand_c10 import metrics, records
+from argand_c10 import metrics, records, rules
 from argand_inductor import _C, load
 from argand_inductor.artifact import triton_pool
 from argand_inductor.artifact.make import make_program
@@ -474,6 +474,15 @@ def test_random_numbers_go_on_with_every_replay() -> None:
         offset = int(generator.get_state().numpy().view("int64")[1])
         assert offset - before == 3 * calls
     assert program.recordings == 1
+
+
+def test_programs_with_work_of_the_host_are_not_recorded() -> None:
+    spec = chain(8)
+    rules.register_rules(lambda: {"host_clock": rules.Rules(kind="opaque", host_work=True)})
+    for name in ("host_clock", "clone"):
+        steps = (*spec.steps, ExternStep(name, (), (None,)))
+        calls = ProgramSpec(spec.inputs, spec.outputs, steps, spec.buffers)
+        assert ("host_clock works on the host" in obstacle_of_program(calls)) == (name != "clone")
 
 
 def test_programs_that_draw_numbers_of_the_host_are_not_recorded() -> None:
