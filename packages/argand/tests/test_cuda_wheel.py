@@ -165,7 +165,7 @@ def lower(dtype: torch.dtype) -> None:
 
 def calls(dtype: torch.dtype) -> None:
     x, y, rows = (torch.randn(*s).to("cuda", dtype) for s in ((33, 70), (70,), (16384, 768)))
-    i = torch.randint(0, 70, (5,)).to("cuda")
+    i, tokens = torch.randint(0, 70, (5,)).to("cuda"), torch.randint(0, 70, (16, 1025)).to("cuda")
     zeros = torch.zeros(33, 2, dtype=torch.int64, device="cuda")
     for call in (
         lambda: (x + y, x - y, x * y, x / y, 1 / x, -x, x**2, x.pow(3), x + 1, x * 2, x[1:, ::2] + 1),
@@ -174,12 +174,12 @@ def calls(dtype: torch.dtype) -> None:
         lambda: (rows.sum(), rows.sum(0), rows.sum(1), rows.mean(), rows.amax(), rows.softmax(1), rows.view(16, 1024, 768).sum((0, 1)), rows + rows[0]),
         lambda: (x.max(), x.max(1), x.argmax(1), (x > 0).any(), (x == x).all(), x.isnan().any(), (i == 3).sum(), i.sum()),
         lambda: (torch.softmax(x, 1), torch.log_softmax(x, -1), F.layer_norm(x, (70,)), F.rms_norm(x, (70,)), F.dropout(x, 0.5)),
-        lambda: (x.t().contiguous(), torch.cat([x, x], 1), torch.stack([x, x]), x.flip(0), x.roll(1, 0), F.pad(x, (1, 1))),
+        lambda: (tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous(), x.t().contiguous(), torch.cat([x, x], 1), torch.stack([x, x]), x.flip(0), x.roll(1, 0), F.pad(x, (1, 1))),
         lambda: (x[:, i], x.gather(1, zeros), x.masked_fill(x > 0, 1), torch.where(x > 0, x, 0), torch.tril(x)),
         lambda: (x.float(), x.half(), x.bfloat16(), x.long(), x.double(), i.to(dtype), i.to("cpu")),
         lambda: (torch.arange(10, device="cuda") * 2 + 1, torch.linspace(0, 1, 5, device="cuda"), torch.eye(4, device="cuda")),
         lambda: (F.mse_loss(x, x * 2), F.cross_entropy(x, zeros[:, 0]), F.one_hot(i, 70), x @ x.t()),
-        lambda: (i.sort(), x.sort(1), x.argsort(1, descending=True), x.topk(5, 1), x.view(-1)[:1000].topk(5)),
+        lambda: (i.sort(), tokens.sort(), tokens.view(-1).sort(), x.sort(1), x.argsort(1, descending=True), x.topk(5, 1), x.view(-1)[:1000].topk(5)),
         lambda: (x.fill_(2), x.zero_(), x.new_ones(3, 3), x.uniform_(), torch.bernoulli(x)),
     ):  # fmt: skip
         call()

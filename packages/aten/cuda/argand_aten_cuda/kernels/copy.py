@@ -180,7 +180,7 @@ def _tile_in_wheel(v: Variant) -> bool:
         v["UNIT"] == 1 and v["BX"] == 1024 or v["UNIT"] == 2 and square
     )
     return common or (
-        _moves(v) and (square or v["T"] == "int32" or (v["T"] == "int16" and v["UNIT"] == 1))
+        _moves(v) and (square or v["T"] == "int32" or (v["T"] in ("int16", "int64") and v["UNIT"] == 1))
     )
 
 

@@ -138,21 +138,24 @@ def radix_scatter(
 _REAL = ["float32", "bfloat16", "int64", "float64", "int32", "float16", "int16", "int8", "uint8"]
 _WALK = {"n": "i32", "tiles": "i32", "steps": "i32", "shift": "i32"}
 
+# Indices are sorted by every gradient of a large embedding.
+_DEFAULT = {"T": ["int64"], "O": ["int32", "int64"]}
+
 KERNELS = [
     Kernel(
         radix_count,
         signature={"counts": "*i32", "x": "*T", **_WALK},
         types={"T": _REAL},
         constants={"DESCENDING": [False, True], "ALIGNED": [False, True]},
+        default=_DEFAULT,
         num_warps=2,
         divisible=lambda v: ("x", "n") if v["ALIGNED"] else (),
-        wheel=lambda v: False,
+        wheel=lambda v: not v["DESCENDING"],
     ),
     Kernel(
         radix_offsets,
         signature={"offsets": "*i32", "counts": "*i32", "tiles": "i32"},
         constants={"BLOCK": [1024]},
-        wheel=lambda v: False,
     ),
     Kernel(
         radix_scatter,
@@ -168,6 +171,7 @@ KERNELS = [
         constants={"FIRST": [False, True], "DESCENDING": [False, True], "ALIGNED": [False, True]},
         num_warps=2,
         divisible=lambda v: ("x", "previous", "n") if v["ALIGNED"] else (),
-        wheel=lambda v: False,
+        default=_DEFAULT,
+        wheel=lambda v: not v["DESCENDING"] and not (v["FIRST"] and v["O"] == "int64"),
     ),
 ]
