@@ -8,7 +8,14 @@ from typing import Any
 
 import argand_autograd as autograd
 from argand_c10 import Tensor
-from argand_export import ExportedProgram, ExportGraphSignature, InputKind, InputSpec, OutputSpec
+from argand_export import (
+    ExportedProgram,
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+)
 from argand_fx import Graph, GraphModule, Node
 from argand_fx.shapes import FakeTensor, GraphBuilder
 from argand_quant import operators as ops
@@ -53,6 +60,7 @@ def convert_pt2e(
 
     Raises:
         RuntimeError: an observer has seen nothing.
+        ValueError: an observer has seen infinite values or NaN.
 
     Warns:
         UserWarning: layers are slower on integers than in float, or noisier than the limit.
@@ -104,10 +112,15 @@ class _Converter:
             tuple(self._outputs()),
         )
         gone = set(folded.values())
+        changed = {s.target for s in signature.output_specs if s.kind is OutputKind.BUFFER_MUTATION}
         return ConvertedProgram(
             GraphModule(self.builder.constants, self.graph, "Converted"),
             signature,
-            {n: t.detach() for n, t in old.state_dict.items() if n not in gone},
+            {
+                n: t.clone() if n in changed else t.detach()
+                for n, t in old.state_dict.items()
+                if n not in gone
+            },
             dict(old.constants),
             old.call_spec,
             old.range_constraints,
@@ -201,7 +214,11 @@ class _Converter:
             return build(ops.dequantize_per_tensor_tensor, (integers, scale, zero, *limits))
         if constant:
             observer(self._constant(source))  # also where nothing was run
-        scales, zeros = observer.calculate_qparams()
+        try:
+            scales, zeros = observer.calculate_qparams()
+        except (RuntimeError, ValueError) as error:
+            value = source.meta.get(CONSTANT, source.name)
+            raise type(error)(f"convert_pt2e: {value}: {error}") from None
         if observer.qscheme.per_channel:
             rest = (scales, zeros, observer.ch_axis, *limits)
             quantize, dequantize = ops.quantize_per_channel, ops.dequantize_per_channel

@@ -152,6 +152,10 @@ class UniformQuantizationObserverBase(ObserverBase):
             raise RuntimeError(
                 f"{type(self).__name__}: has seen no values; run the prepared program on calibration data first"
             )
+        if not bool((aten.isfinite(self.min_val) & aten.isfinite(self.max_val)).all()):
+            raise ValueError(
+                f"{type(self).__name__}: got values from {self.min_val.min().item()} to {self.max_val.max().item()}, expected finite ones"
+            )
         return self.qparams_of(self.min_val, self.max_val)
 
     def qparams_of(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from typing import Any
 
 import argand_autograd as autograd
@@ -88,10 +89,17 @@ def prepare_pt2e(model: ExportedProgram | Module, quantizer: Quantizer) -> Prepa
     Returns:
         A module that is called as the program is, computes what it computes, and observes.
 
+    Warns:
+        UserWarning: the quantizer chose nothing.
+
     Raises:
         TypeError, ValueError: the program was exported for training; the annotations do not fit the graph; a spec refers to one that is not there.
     """
     program = _copy(_program_of(model))
+    if not isinstance(quantizer, Quantizer):
+        raise TypeError(
+            f"prepare_pt2e: got a quantizer of type {type(quantizer).__name__}, expected a Quantizer, as X86InductorQuantizer()"
+        )
     if any(name_of(n) == "native_batch_norm_functional" for n in program.graph.nodes):
         raise ValueError(
             "prepare_pt2e: got batch normalization in training mode, expected a program for inference; export model.eval()"
@@ -100,7 +108,14 @@ def prepare_pt2e(model: ExportedProgram | Module, quantizer: Quantizer) -> Prepa
     program.graph_module = quantizer.transform_for_annotation(program.graph_module)
     quantizer.annotate(program.graph_module)
     quantizer.validate(program.graph_module)
-    _Inserter(program).run()
+    inserter = _Inserter(program)
+    inserter.run()
+    if not inserter.observers:
+        warnings.warn(
+            f"prepare_pt2e: {type(quantizer).__name__} chose nothing, and all stays in float; "
+            "expected layers of float32 with constant weights, and settings that cover them",
+            stacklevel=2,
+        )
     program.graph.lint()
     return PreparedProgram(program)
 
@@ -115,7 +130,7 @@ def _program_of(model: Any) -> ExportedProgram:
 
 
 def _copy(program: ExportedProgram) -> ExportedProgram:
-    """A program with a graph of its own, on the same tensors; placeholders of what never changes are marked."""
+    """A program with a graph of its own, on the same tensors but for buffers that it changes; placeholders of what never changes are marked."""
     graph = copy.deepcopy(program.graph)
     module = GraphModule(program.graph_module, graph, "Prepared")
     signature = program.graph_signature
@@ -129,8 +144,9 @@ def _copy(program: ExportedProgram) -> ExportedProgram:
         node.meta.pop(ANNOTATION, None)
         if node.op == "placeholder" and node.name in names:
             node.meta[CONSTANT] = names[node.name]
+    state = {n: t.clone() if n in changed else t for n, t in program.state_dict.items()}
     return ExportedProgram(
-        module, signature, dict(program.state_dict), dict(program.constants), program.call_spec,
+        module, signature, state, dict(program.constants), program.call_spec,
         program.range_constraints, program.symbols,
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from argand_c10 import Module, Tensor
+from argand_c10 import Module, Tensor, float64
 from argand_export import ExportedProgram
 from argand_fx import Interpreter, Node
 from argand_quant.layer_modules import float_module, quantized_module, quantized_result
@@ -149,12 +149,14 @@ def _times(calls: Sequence[tuple[Module, list[Tensor]]]) -> list[float]:
 
 
 def signal_to_noise(expected: Tensor, got: Tensor) -> float:
-    """In dB; infinite where both are equal, and minus infinity where noise is all there is."""
+    """In dB; infinite where both are equal, and minus infinity where noise is all there is or not finite."""
+    expected, got = expected.to(float64), got.to(float64)  # whose squares do not overflow
     noise = float(((expected - got) ** 2).sum())
     signal = float((expected**2).sum())
     if noise == 0:
         return math.inf
-    return 10 * math.log10(signal / noise) if signal else -math.inf
+    ratio = signal / noise
+    return 10 * math.log10(ratio) if ratio > 0 else -math.inf
 
 
 class _Recorder(Interpreter):

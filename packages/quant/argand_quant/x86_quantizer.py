@@ -143,7 +143,7 @@ class X86InductorQuantizer(Quantizer):
     def set_module_name_qconfig(
         self, module_name: str, config: QuantizationConfig | None
     ) -> X86InductorQuantizer:
-        """For the layers whose weights are of the module of this dotted name, or of those inside it."""
+        """For the layers whose weights are of the module of this dotted name, or of those inside it; tied weights have their first name."""
         self._by_name[module_name] = config
         return self
 
@@ -187,7 +187,19 @@ class _Annotator:
                 "X86InductorQuantizer: convolutions have no dynamic quantization; they stay in float",
                 stacklevel=4,
             )
+        self._check_names()
         self._between()
+
+    def _check_names(self) -> None:
+        """Warn of settings for modules without weights."""
+        names = [n.meta[CONSTANT] for n in self.nodes if CONSTANT in n.meta]
+        for module in self.quantizer._by_name:
+            if not any(name.startswith(module + ".") for name in names):
+                warnings.warn(
+                    f"X86InductorQuantizer: got settings for the module {module}, which has no parameters in the program; "
+                    "expected a module with a weight (tied weights have their first name)",
+                    stacklevel=5,
+                )
 
     # ---- layers
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from networks import default_quantizer, mixed, mixed_inputs, operators, quantize
 import argand_aten as aten
 import argand_nn as nn
 import argand_nn.functional as F
-from argand_c10 import Module, Tensor, int8, int32, manual_seed, uint8
+from argand_c10 import Module, Tensor, bfloat16, int8, int32, manual_seed, uint8
 from argand_export import export
 from argand_quant import (
     DerivedQuantizationSpec,
@@ -18,6 +19,7 @@ from argand_quant import (
     HistogramObserver,
     MinMaxObserver,
     QuantizationAnnotation,
+    QuantizationConfig,
     QuantizationSpec,
     Quantizer,
     SharedQuantizationSpec,
@@ -319,6 +321,38 @@ def test_specs_are_checked() -> None:
         prepare_pt2e(nn.Linear(2, 2), X86InductorQuantizer())
     with pytest.raises(TypeError, match="convert_pt2e: got Linear, expected what prepare_pt2e"):
         convert_pt2e(nn.Linear(2, 2))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_values_that_are_not_finite_are_named(bad: float) -> None:
+    module, x = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2)), aten.randn(2, 4)
+    spec = QuantizationSpec(uint8, MinMaxObserver)
+    config = QuantizationConfig(spec, spec, get_default_x86_inductor_quantization_config().weight)
+    prepared = prepare_pt2e(export(module, (x,)), X86InductorQuantizer().set_global(config))
+    x[0, 0] = bad
+    prepared(x)
+    with pytest.raises(ValueError, match="convert_pt2e: input_1: MinMaxObserver: got values from"):
+        convert_pt2e(prepared)
+    module[1].weight.data[0, 0] = bad
+    prepared = prepare_pt2e(export(module, (x,)), default_quantizer(is_dynamic=True))
+    with pytest.raises(ValueError, match="1.weight: PerChannelMinMaxObserver: got values from"):
+        convert_pt2e(prepared)
+
+
+def test_settings_that_choose_nothing_warn() -> None:
+    module, x = nn.Sequential(nn.Linear(4, 4)), aten.randn(2, 4)
+    program = export(module, (x,))
+    with pytest.warns(UserWarning, match="settings for the module head, which has no parameters"):
+        prepare_pt2e(program, default_quantizer().set_module_name_qconfig("head", None))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        config = get_default_x86_inductor_quantization_config()
+        prepare_pt2e(program, X86InductorQuantizer().set_module_name_qconfig("0", config))
+    half = export(module.to(bfloat16), (x.to(bfloat16),))
+    with pytest.warns(UserWarning, match="prepare_pt2e: X86InductorQuantizer chose nothing"):
+        prepare_pt2e(half, default_quantizer())
+    with pytest.raises(TypeError, match="prepare_pt2e: got a quantizer of type NoneType"):
+        prepare_pt2e(program, None)  # type: ignore[arg-type]
 
 
 def test_conversion_needs_calibration() -> None:

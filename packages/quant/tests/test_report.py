@@ -15,6 +15,7 @@ import argand_nn as nn
 from argand_c10 import manual_seed
 from argand_export import export
 from argand_quant import Limits, convert_pt2e, prepare_pt2e
+from argand_quant.report import signal_to_noise
 
 
 def chain(bad: int | None = None) -> Any:
@@ -61,6 +62,16 @@ def test_numbers_are_those_of_the_layer() -> None:
     assert layer.signal_to_noise == pytest.approx(noise, abs=1e-3)
     assert layer.accumulated_signal_to_noise == pytest.approx(noise, abs=1e-3)
     assert 0 < layer.float_time < 1 and 0 < layer.quantized_time < 1
+
+
+def test_noise_of_any_size() -> None:
+    huge, nothing = aten.full((3,), 1e30), aten.zeros(3)
+    assert signal_to_noise(huge, huge * 0.9) == pytest.approx(20, abs=1e-3)
+    assert signal_to_noise(huge, huge) == math.inf
+    assert signal_to_noise(nothing, huge) == -math.inf
+    for bad in (math.inf, math.nan):
+        assert signal_to_noise(huge, aten.full((3,), bad)) == -math.inf
+        assert signal_to_noise(aten.full((3,), bad), huge) == -math.inf
 
 
 def test_layers_and_their_operators() -> None:
