@@ -157,7 +157,7 @@ def large(rank: int, size: int, dtype: str) -> None:
 )
 @pytest.mark.parametrize("dtype", DTYPES[1:])
 def test_sixty_four_megabytes(dtype: str) -> None:
-    ranks.run(SIZE, large, dtype, seconds=60.0)
+    ranks.run(SIZE, large, dtype, seconds=120.0, limit=240.0)
 
 
 def uneven(rank: int, size: int) -> None:
