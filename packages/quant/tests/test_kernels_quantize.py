@@ -121,6 +121,16 @@ def test_choose_qparams_equals_numpy(n, shift, dtype, low, high) -> None:
     assert zero.item() == (0 if low < 0 else (high + 1) // 2)
 
 
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize(("n", "at"), [(1, 0), (65, 64), (200, 70), (200_000, 199_999)])
+def test_choose_qparams_refuses_what_is_not_finite(n, at, bad) -> None:
+    x = aten.ones(n)
+    x[at] = bad
+    for op in (ops.choose_qparams_tensor, ops.choose_qparams_symmetric_tensor):
+        with pytest.raises(ValueError, match="choose_qparams.*: got values from .*expected finite"):
+            op(x, 0, 255, 1e-5, c10.uint8)
+
+
 def test_gradients_pass_where_nothing_was_clamped() -> None:
     x = aten.tensor([-3.0, -1.0, 0.04, 1.0, 30.0], requires_grad=True)
     weights = aten.tensor([1.0, 2.0, 3.0, 4.0, 5.0])

@@ -100,7 +100,7 @@ Tensor qlinear_dynamic(const Tensor& input, int64_t quant_min, int64_t quant_max
   check_real("qlinear_dynamic", output_dtype);
   const Range range = checked_range("qlinear_dynamic", quant_min, quant_max, input_dtype);
   const Tensor x = as_float32(input);
-  const ScaleAndZero p = choose_affine(x, range, eps);
+  const ScaleAndZero p = choose_affine("qlinear_dynamic", x, range, eps);
   Outcome outcome;
   outcome.dtype = output_dtype;
   outcome.post_op = post_op;

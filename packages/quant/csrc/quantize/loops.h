@@ -28,7 +28,7 @@ struct QuantizeLoops {
   void (*fake_quantize)(int64_t n, const float* x, float* y, Parameters inverse, const float* scale, Range range);
   // dx = dy where x's integer lies in the range, else 0.
   void (*fake_quantize_backward)(int64_t n, const float* dy, const float* x, float* dx, Parameters inverse, Range range);
-  // Lowers *low and raises *high to the least and the greatest element; NaN is passed over.
+  // Lowers *low and raises *high to the least and the greatest element; NaN takes both to infinity.
   void (*extend_range)(int64_t n, const float* x, float* low, float* high);
 };
 

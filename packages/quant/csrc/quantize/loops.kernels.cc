@@ -85,20 +85,24 @@ void fake_quantize_backward(int64_t n, const float* dy, const float* x, float* d
 void extend_range(int64_t n, const float* x, float* low, float* high) {
   constexpr int kLanes = 64;
   float lows[kLanes], highs[kLanes];
-  for (int k = 0; k < kLanes; k++) lows[k] = *low, highs[k] = *high;
+  int32_t nans[kLanes];
+  for (int k = 0; k < kLanes; k++) lows[k] = *low, highs[k] = *high, nans[k] = 0;
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
     for (int k = 0; k < kLanes; k++) {
       lows[k] = x[i + k] < lows[k] ? x[i + k] : lows[k];
       highs[k] = x[i + k] > highs[k] ? x[i + k] : highs[k];
+      nans[k] |= x[i + k] != x[i + k];
     }
   for (int k = 0; i + k < n; k++) {
     lows[k] = x[i + k] < lows[k] ? x[i + k] : lows[k];
     highs[k] = x[i + k] > highs[k] ? x[i + k] : highs[k];
+    nans[k] |= x[i + k] != x[i + k];
   }
   for (int k = 0; k < kLanes; k++) {
     *low = lows[k] < *low ? lows[k] : *low;
     *high = highs[k] > *high ? highs[k] : *high;
+    if (nans[k]) *low = -__builtin_inff(), *high = __builtin_inff();
   }
 }
 

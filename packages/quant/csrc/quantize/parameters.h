@@ -18,7 +18,7 @@ struct ScaleAndZero {
   float scale;
   int32_t zero_point;
 };
-// As choose_qparams.tensor; `x` is contiguous float32.
-ScaleAndZero choose_affine(const Tensor& x, Range range, double eps);
+// As choose_qparams.tensor; `x` is contiguous float32. Fails in the name of `op` where a value is not finite.
+ScaleAndZero choose_affine(const char* op, const Tensor& x, Range range, double eps);
 
 }  // namespace argand::quant
