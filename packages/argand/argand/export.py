@@ -6,6 +6,11 @@ from typing import Any
 
 import argand_export
 from argand_export import __all__ as __all__
+from argand_export.operator_libraries import register_operator_module
+
+# Saved programs may call operators of packages that nothing has imported yet.
+for _namespace in ("quantized", "quantized_decomposed"):
+    register_operator_module(_namespace, "argand_quant.operators")
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -48,6 +52,19 @@ def test_tutorial(tmp_path: Path) -> None:
     torch.export.package(converted, tmp_path / "net.ag2p")
     packed = torch.export.load_package(tmp_path / "net.ag2p")(x)
     assert torch.equal(packed, compiled)
+    torch.export.save(converted, tmp_path / "net.ag2")
+    code = (
+        "import sys, argand\n"
+        f"program = argand.export.load({str(tmp_path / 'net.ag2')!r})\n"
+        "assert 'argand_quant.operators' in sys.modules\n"
+        "print(program(argand.ones(4, 3, 8, 8)).tolist())"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout) == converted(torch.ones(4, 3, 8, 8)).tolist()
 
 
 def test_names() -> None:

@@ -17,6 +17,7 @@ from argand_c10 import Operator, Parameter, Tensor
 from argand_export import tree
 from argand_export.constraints import Range
 from argand_export.dims import Relation
+from argand_export.operator_libraries import import_operators
 from argand_export.plain import from_plain, to_plain
 from argand_export.program import CallSpec, ExportedProgram, TensorSpec
 from argand_export.signature import (
@@ -245,15 +246,26 @@ class _UnknownOperator(Exception):
 
 def _operator(name: str) -> Any:
     """Operators, and what picks one of several results; no other function."""
+    if _OF_A_PACKAGE.fullmatch(name):
+        return _operator_of_a_package(name)
     try:
         return overload(name)
     except LookupError:
-        if _OF_A_PACKAGE.fullmatch(name):
-            raise _UnknownOperator(name) from None
         found = resolve_target(name)
     if isinstance(found, Operator) or name == "operator.getitem":
         return found
     raise ParseError(f"got a call of {name}, expected an operator")
+
+
+def _operator_of_a_package(name: str) -> Any:
+    try:
+        return overload(name)
+    except LookupError:
+        import_operators(name.partition("::")[0])
+    try:
+        return overload(name)
+    except LookupError:
+        raise _UnknownOperator(name) from None
 
 
 class _Reader:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["OperatorLibrary", "operator_libraries", "register_operator_library"]
+__all__ = [
+    "OperatorLibrary",
+    "import_operators",
+    "operator_libraries",
+    "register_operator_library",
+    "register_operator_module",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,20 @@ def register_operator_library(library: OperatorLibrary) -> None:
 def operator_libraries() -> tuple[OperatorLibrary, ...]:
     """Those registered in this process."""
     return tuple(_libraries)
+
+
+_modules: dict[str, str] = {}
+
+
+def register_operator_module(namespace: str, module: str) -> None:
+    """Have `load` import this module when a program calls operators of the namespace that are not registered."""
+    _modules[namespace] = module
+
+
+def import_operators(namespace: str) -> None:
+    """Import the module that was registered for a namespace, if one was. Files do not name modules: loading one runs no code of its choice."""
+    if namespace in _modules:
+        importlib.import_module(_modules[namespace])
 
 
 def needed(operators: set[str]) -> list[dict[str, object]]:
