@@ -1,31 +1,42 @@
 #include "packages/aten/csrc/kernels/cpu/fused_optim.h"
-
-#pragma GCC optimize("O3", "no-math-errno")  // the loops below are vectorised by the compiler
+#include "packages/aten/csrc/kernels/cpu/simd.h"
 
 namespace argand::kernels::cpu {
+namespace ARGAND_TIER_NS {
 namespace {
 
-template <class T>
-inline T root(T x) {
-  if constexpr (sizeof(T) == 4)
-    return __builtin_sqrtf(x);
-  else
-    return __builtin_sqrt(x);
-}
+#if ARGAND_TIER_LEVEL == 2
+ARGAND_INLINE vf root(vf x) { return _mm512_maskz_sqrt_ps(0xffff, x); }
+ARGAND_INLINE vd root(vd x) { return _mm512_maskz_sqrt_pd(0xff, x); }
+#elif ARGAND_TIER_LEVEL == 1
+ARGAND_INLINE vf root(vf x) { return _mm256_sqrt_ps(x); }
+ARGAND_INLINE vd root(vd x) { return _mm256_sqrt_pd(x); }
+#else
+ARGAND_INLINE vf root(vf x) { return _mm_sqrt_ps(x); }
+ARGAND_INLINE vd root(vd x) { return _mm_sqrt_pd(x); }
+#endif
 
 // D. Kingma, J. Ba, "Adam", 2015; I. Loshchilov, F. Hutter, "Decoupled weight decay regularization", 2019.
 template <class T, bool kMax>
-void adam(int64_t n, T* __restrict p, const T* __restrict g, T* __restrict m, T* __restrict v, [[maybe_unused]] T* __restrict vmax, const AdamOptions& o, const AdamCorrection& c) {
-  const T beta1 = static_cast<T>(o.beta1), beta2 = static_cast<T>(o.beta2), rest1 = static_cast<T>(1 - o.beta1), rest2 = static_cast<T>(1 - o.beta2);
-  const T shrink = o.decoupled ? static_cast<T>(1 - o.lr * o.weight_decay) : T(1), decay = o.decoupled ? T(0) : static_cast<T>(o.weight_decay);
-  const T sign = o.maximize ? T(-1) : T(1), rate = static_cast<T>(o.lr / c.first), scale = static_cast<T>(1 / c.root_second), eps = static_cast<T>(o.eps);
-  for (int64_t i = 0; i < n; i++) {
-    const T x = p[i] * shrink, grad = sign * g[i] + decay * p[i];
-    m[i] = beta1 * m[i] + rest1 * grad;
-    v[i] = beta2 * v[i] + rest2 * grad * grad;
-    T second = v[i];
-    if constexpr (kMax) vmax[i] = second = vmax[i] > second ? vmax[i] : second;
-    p[i] = x - rate * m[i] / (root(second) * scale + eps);
+void adam(int64_t n, T* p, const T* g, T* m, T* v, [[maybe_unused]] T* vmax, const AdamOptions& o, const AdamCorrection& c) {
+  using V = vec_t<T>;
+  constexpr int64_t kLanes = Lanes<V>::n;
+  const V beta1 = splat<V>(static_cast<T>(o.beta1)), beta2 = splat<V>(static_cast<T>(o.beta2));
+  const V rest1 = splat<V>(static_cast<T>(1 - o.beta1)), rest2 = splat<V>(static_cast<T>(1 - o.beta2));
+  const V shrink = splat<V>(o.decoupled ? static_cast<T>(1 - o.lr * o.weight_decay) : T(1));
+  const V decay = splat<V>(o.decoupled ? T(0) : static_cast<T>(o.weight_decay)), sign = splat<V>(o.maximize ? T(-1) : T(1));
+  const V rate = splat<V>(static_cast<T>(o.lr / c.first)), scale = splat<V>(static_cast<T>(1 / c.root_second)), eps = splat<V>(static_cast<T>(o.eps));
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const int64_t left = n - i;
+    auto read = [&](const T* from) { return left >= kLanes ? load(from + i) : load_n(from + i, left); };
+    auto write = [&](T* to, V x) { left >= kLanes ? store(to + i, x) : store_n(to + i, x, left); };
+    const V old = read(p), grad = sign * read(g) + decay * old;
+    const V first = beta1 * read(m) + rest1 * grad, raw = beta2 * read(v) + rest2 * grad * grad;
+    V second = raw;
+    if constexpr (kMax) write(vmax, second = max(read(vmax), raw));
+    write(m, first);
+    write(v, raw);
+    write(p, old * shrink - rate * first / (root(second) * scale + eps));
   }
 }
 
@@ -39,8 +50,6 @@ void adam_any(int64_t n, T* p, const T* g, T* m, T* v, T* vmax, const AdamOption
 
 }  // namespace
 
-namespace ARGAND_TIER_NS {
-extern const FusedOptim fused_optim;
 const FusedOptim fused_optim = {adam_any<float>, adam_any<double>};
 }  // namespace ARGAND_TIER_NS
 
