@@ -160,6 +160,17 @@ def test_a_failed_launch_names_the_line() -> None:
     assert tuple(out.shape) == (6, 4)
 
 
+def test_a_module_without_its_kernel_is_unloaded() -> None:
+    unloaded = driver().fakeCalls(b"cuModuleUnload")
+    driver().fakeFail(b"cuModuleGetFunction", 500, 1)  # the second of two kernels
+    try:
+        with pytest.raises(RuntimeError):
+            make_program(chain("s0", 5))
+    finally:
+        driver().fakeFail(b"cuModuleGetFunction", 0, 0)
+    assert driver().fakeCalls(b"cuModuleUnload") == unloaded + 1
+
+
 def test_operands_that_are_not_aligned_are_copied() -> None:
     program = make_program(chain(8))
     base = empty(16)

@@ -63,12 +63,19 @@ inline int64_t elements_in(IntList l, int64_t begin, int64_t end) {
 inline int64_t cdiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // 16 where `n` is a multiple of it: rows are aligned, and kernels load vectors.
 inline int alignment(int64_t n) { return n % 16 == 0 ? 16 : 1; }
+// Kernels count elements in 32 bits and in blocks of up to this many, the last of which may end behind the last element.
+constexpr int64_t kLargestBlock = 1 << 15;
 inline int32_t size32(const char* op, int64_t n) {
-  if (n > std::numeric_limits<int32_t>::max())
-    fail(ARGAND_RUNTIME_ERROR, "%s: got a size of %lld, expected less than 2^31 on a CUDA device; split the tensor", op, static_cast<long long>(n));
+  if (n > std::numeric_limits<int32_t>::max() - kLargestBlock)
+    fail(ARGAND_RUNTIME_ERROR, "%s: got a size of %lld, expected less than 2^31 - 2^15 on a CUDA device; split the tensor", op,
+         static_cast<long long>(n));
   return static_cast<int32_t>(n);
 }
-inline Grid grid(const char* op, int64_t x, int64_t y = 1) { return {static_cast<uint32_t>(size32(op, x)), static_cast<uint32_t>(y), 1}; }
+inline Grid grid(const char* op, int64_t x, int64_t y = 1) {
+  if (x > std::numeric_limits<int32_t>::max())
+    fail(ARGAND_RUNTIME_ERROR, "%s: got a size that needs %lld programs, expected fewer than 2^31; split the tensor", op, static_cast<long long>(x));
+  return {static_cast<uint32_t>(x), static_cast<uint32_t>(y), 1};
+}
 
 // The smallest of ascending `blocks` that holds n, as its index; -1 where none does.
 template <size_t N>

@@ -42,12 +42,15 @@ const Code* load_new(const Kernel* kernel, int device) {
     return code;
   }
   void* module = nullptr;
-  auto* code = new Code{nullptr, image.threads, image.shared};
-  int status = cuda()->module_load(device, image.data, image.nbytes, &module);
+  const int status = cuda()->module_load(device, image.data, image.nbytes, &module);
   api->free_array(image.data);
-  if (!status) status = cuda()->module_function(device, module, image.entry, image.shared, &code->function);
-  if (status) delete code;
   check(status);
+  void* function = nullptr;
+  if (const int missing = cuda()->module_function(device, module, image.entry, image.shared, &function)) {
+    cuda()->module_unload(device, module);
+    check(missing);
+  }
+  const auto* code = new Code{function, image.threads, image.shared};
   kernel->code[device].store(code, std::memory_order_release);
   return code;
 }

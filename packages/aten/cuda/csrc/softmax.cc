@@ -10,7 +10,8 @@ constexpr int kColumnRows = 16, kColumns = 64;
 
 // A dim of a dense tensor as three nested loops: outer x n x inner.
 struct Loops {
-  int64_t outer, n, inner;
+  int64_t outer;
+  int32_t n, inner;
   Loops(const char* op, const Tensor& t, int64_t dim) {
     const int64_t ndim = t.dim() ? t.dim() : 1;
     if (dim < -ndim || dim >= ndim)
@@ -18,8 +19,8 @@ struct Loops {
            static_cast<long long>(-ndim), static_cast<long long>(ndim - 1), static_cast<long long>(dim));
     const int64_t d = dim < 0 ? dim + ndim : dim;
     outer = elements_in(t.sizes(), 0, t.dim() ? d : 0);
-    n = t.dim() ? t.size(d) : 1;
-    inner = elements_in(t.sizes(), d + 1, t.dim());
+    n = size32(op, t.dim() ? t.size(d) : 1);
+    inner = size32(op, elements_in(t.sizes(), d + 1, t.dim()));
   }
 };
 
@@ -29,19 +30,18 @@ void run(const char* op, const char* name, Slot (&slots)[2][16], int dtype, bool
   if (l.outer * l.n * l.inner == 0) return;
   const int align = alignment(l.inner == 1 ? l.n : l.inner), block = block_index(kBlocks, l.n);
   Slot* slot = slots[align == 16];
-  const int32_t n = size32(op, l.n), rows = size32(op, l.outer);
   if (l.inner > 1) {
     const Kernel* k =
         slot[0].get("%s_columns;T=%s;LOG=%d;BLOCK_N=%d;BLOCK_I=%d;ALIGN=%d", name, kDTypeName[dtype], log, kColumnRows, kColumns, align);
-    launch(k, grid(op, l.outer * cdiv(l.inner, kColumns)), pointers..., n, size32(op, l.inner / align));
+    launch(k, grid(op, l.outer * cdiv(l.inner, kColumns)), pointers..., l.n, l.inner / align);
   } else if (block < 0) {
     const int most = dtype == ARGAND_FLOAT32 ? 16384 : 8192;
     launch(slot[1].get("%s_long;T=%s;LOG=%d;BLOCK=%d;ALIGN=%d", name, kDTypeName[dtype], log, most, align), grid(op, l.outer), pointers...,
-           n / align);
+           l.n / align);
   } else {
     const int each = kBlocks[block] < 1024 ? 1024 / kBlocks[block] : 1;
     const Kernel* k = slot[2 + block].get("%s;T=%s;LOG=%d;BLOCK=%d;ROWS=%d;ALIGN=%d", name, kDTypeName[dtype], log, kBlocks[block], each, align);
-    launch(k, grid(op, cdiv(l.outer, each)), pointers..., rows, n / align);
+    launch(k, grid(op, cdiv(l.outer, each)), pointers..., size32(op, l.outer), l.n / align);
   }
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import Any
 
@@ -75,6 +76,18 @@ def test_softmax(shape: tuple[int, ...], dim: int, dtype: str) -> None:
         y = agree(lambda x, name=name: getattr(aten, name)(x, dim), x)
         backward = getattr(aten, name + "_backward")
         agree(lambda g, y, backward=backward: backward(g, y, dim, g.dtype), grad, y)
+
+
+@pytest.mark.parametrize("shape", [(1, (1 << 31) - 10), (1, 1, 1 << 31)])
+def test_softmax_refuses_rows_that_do_not_fit_32_bits(shape: tuple[int, ...]) -> None:
+    driver = ctypes.CDLL(emulated.DRIVER)
+    driver.fakeCapacity(ctypes.c_size_t(16 << 30))  # of memory that nobody touches
+    try:
+        x = aten.empty(list(shape), dtype=c10.float16, device="cuda")
+        with pytest.raises(RuntimeError, match=r"expected less than 2\^31 - 2\^15"):
+            aten.softmax(x, 1)
+    finally:
+        driver.fakeCapacity(ctypes.c_size_t(4 << 30))
 
 
 def test_softmax_converts_and_takes_strided_input() -> None:

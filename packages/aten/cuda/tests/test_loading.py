@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -43,3 +44,21 @@ def test_threads_that_load_kernels_do_not_block_each_other() -> None:
         check=False,
     )
     assert done.stdout == "all done\n", done.stderr
+
+
+def test_a_module_without_the_kernel_is_unloaded() -> None:
+    import argand_aten as aten
+    import argand_aten_cuda
+
+    emulated.start()
+    aten.empty([1], device="cuda")
+    driver = ctypes.CDLL(emulated.DRIVER)
+    name = "neg_contiguous;T=float64;I=i32;BLOCK=1024"
+    unloaded = driver.fakeCalls(b"cuModuleUnload")
+    driver.fakeFail(b"cuModuleGetFunction", 500, 0)
+    with pytest.raises(RuntimeError):
+        argand_aten_cuda._C.load_kernel(name, 0)
+    assert driver.fakeCalls(b"cuModuleUnload") == unloaded + 1
+    driver.fakeFail(b"cuModuleGetFunction", 0, 0)
+    argand_aten_cuda._C.load_kernel(name, 0)
+    assert driver.fakeCalls(b"cuModuleUnload") == unloaded + 1

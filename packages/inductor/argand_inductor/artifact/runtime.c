@@ -653,8 +653,12 @@ static int argand_prepare_launched(const ArgandApi* api, const ArgandProgram* p)
       return api->set_error(ARGAND_DEVICE_ERROR, "compiled program: its device is not there; load the library that provides it, then the program");
     void* module;
     int status = k->interface->module_load(index, image->begin, (size_t)(image->end - image->begin), &module);
-    if (!status) status = k->interface->module_function(index, module, k->name, image->shared_bytes, &k->function);
     if (status) return status;
+    status = k->interface->module_function(index, module, k->name, image->shared_bytes, &k->function);
+    if (status) {
+      k->interface->module_unload(index, module);
+      return status;
+    }
   }
   return 0;
 }
