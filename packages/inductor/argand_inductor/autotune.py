@@ -135,10 +135,11 @@ def _operand_bytes(spec: ProgramSpec, step: LaunchStep) -> list[int] | None:
 
 
 def _extent(sizes: Sequence[Expr], strides: Sequence[Expr]) -> int | None:
-    """Elements from the first to behind the last one."""
-    last = 0
+    """Elements from the first to behind the last one, and what lies behind a last row as behind the others, which kernels read and write too."""
+    last, rows = 0, 0
     for size, stride in zip(sizes, strides, strict=True):
         if not isinstance(size, int) or not isinstance(stride, int):
             return None
         last += (size - 1) * stride
-    return max(last + 1, 1)
+        rows = max(rows, size * stride)
+    return max(last + 1, rows, 1)

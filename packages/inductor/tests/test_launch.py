@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from argand_inductor import _C, load
 from argand_inductor.artifact import triton_pool
 from argand_inductor.artifact.make import make_program
 from argand_inductor.artifact.triton_pool import Image
-from argand_inductor.autotune import autotuned
+from argand_inductor.autotune import _operand_bytes, autotuned
 from argand_inductor.device_graphs import obstacle_of_program, recorded
 from argand_inductor.options import Options
 from argand_inductor.program import (
@@ -181,6 +181,33 @@ def test_operands_that_are_not_aligned_are_copied() -> None:
     assert driver().fakeCalls(b"cuMemcpyDtoDAsync_v2") == copies + 1
 
 
+def test_what_lies_behind_a_last_row_is_copied_with_operands_that_are_not_aligned() -> None:
+    spec = chain(3, 50)
+    padded = replace(spec.inputs[0], strides=(64, 1))
+    program = make_program(replace(spec, inputs=(padded,)))
+    base = A.full([200], 7.0).to(DEVICE)
+    seen = []
+
+    def note(name: bytes, params: Any) -> int:
+        if name == b"k_first":
+            source = ctypes.c_uint64.from_address(params[0]).value
+            seen.append(list((ctypes.c_float * 192).from_address(source)))
+        return 0
+
+    with deferred(note, lambda launch: None):
+        program(A.as_strided(base, (3, 50), (64, 1), 1))
+        program(A.as_strided(base, (3, 50), (64, 1), 9))  # whose memory ends in the last gap
+    assert seen[0] == [7.0] * 192 and seen[1][:191] == [7.0] * 191
+
+
+def test_operands_of_kernels_that_are_measured_have_their_last_gap() -> None:
+    spec = chain(3, 50)
+    padded = replace(spec, inputs=(replace(spec.inputs[0], strides=(64, 1)),))
+    (first, _) = padded.steps
+    assert isinstance(first, LaunchStep)
+    assert _operand_bytes(padded, first) == [4 * 3 * 64, 4 * 150]
+
+
 def test_intermediates_share_one_arena() -> None:
     n = 1 << 20
     steps, buffers, last = [], {}, "x"
@@ -258,6 +285,18 @@ def numbered(n: int, first: float) -> c10.Tensor:
 
 
 @contextmanager
+def deferred(note: Callable[[bytes, Any], int], run: Callable[[int], None]) -> Iterator[None]:
+    """Launches call `note` with their parameters, and `run` with what that returned when the stream gets there."""
+    kinds = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p))
+    hooks = kinds(note), ctypes.CFUNCTYPE(None, ctypes.c_uint64)(run)
+    driver().fakeDeferKernels(*hooks)
+    try:
+        yield
+    finally:
+        driver().fakeDeferKernels(None, None)
+
+
+@contextmanager
 def running_kernels() -> Iterator[None]:
     """Kernels add 1 to what their first operand holds, when the stream gets there; replays too."""
     noted: list[tuple[int, int, int]] = []
@@ -272,13 +311,8 @@ def running_kernels() -> Iterator[None]:
         values = np.ctypeslib.as_array((ctypes.c_float * n).from_address(source)) + 1
         ctypes.memmove(target, values.ctypes.data, 4 * n)
 
-    kinds = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p))
-    hooks = kinds(note), ctypes.CFUNCTYPE(None, ctypes.c_uint64)(run)
-    driver().fakeDeferKernels(*hooks)
-    try:
+    with deferred(note, run):
         yield
-    finally:
-        driver().fakeDeferKernels(None, None)
 
 
 def test_the_second_call_is_recorded_and_replayed() -> None:

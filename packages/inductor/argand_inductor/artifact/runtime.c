@@ -302,16 +302,21 @@ static void argand_scalar(uint64_t* to, const void* from, int dtype) {
   *to = v.u;
 }
 
-/* Kernels expect their operands at multiples of 16 bytes: a copy of one that lies elsewhere, for the time of the launch. */
+/* Kernels expect their operands at multiples of 16 bytes: a copy of one that lies elsewhere, for the time of the launch. They read what lies
+ * behind a last row too, as behind the others, which is copied as far as there is memory. */
 ARGAND_COLD int argand_realign(ArgandFrame* f, int32_t id, ArgandStorage** copy) {
   const ArgandTensor* t = f->t[id];
-  int64_t last = 0;
-  for (int32_t d = 0; d < t->ndim; d++) last += (t->sizes[d] - 1) * t->strides[d];
-  const size_t nbytes = (size_t)(last + 1) * argand_item_size[t->dtype];
+  int64_t n = 1, rows = 0;
+  for (int32_t d = 0; d < t->ndim; d++) {
+    n += (t->sizes[d] - 1) * t->strides[d];
+    rows = argand_max(rows, t->sizes[d] * t->strides[d]);
+  }
+  const size_t there = t->storage->nbytes - (size_t)((char*)t->data - (char*)t->storage->data);
+  const size_t nbytes = (size_t)argand_max(n, rows) * argand_item_size[t->dtype];
   const ArgandDevice device = t->storage->device;
   const int status = f->api->storage_new(device, nbytes, copy);
   if (status) return status;
-  return f->api->device_interface(ARGAND_DEVICE_TYPE(device))->copy((*copy)->data, device, t->data, device, nbytes);
+  return f->api->device_interface(ARGAND_DEVICE_TYPE(device))->copy((*copy)->data, device, t->data, device, nbytes < there ? nbytes : there);
 }
 
 static int argand_launch(ArgandFrame* f, const int32_t* c) {
