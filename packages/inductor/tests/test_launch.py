@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,7 +21,7 @@ import argand_aten as A
 import argand_c10 as c10
 from argand_c10 import metrics, records, rules
 from argand_inductor import _C, load
-from argand_inductor.artifact import triton_pool
+from argand_inductor.artifact import device_compiler, triton_pool
 from argand_inductor.artifact.make import make_program
 from argand_inductor.artifact.triton_pool import Image
 from argand_inductor.autotune import _operand_bytes, autotuned
@@ -66,6 +67,7 @@ def images(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr(triton_pool, "compile_kernels", compiled)
     monkeypatch.setattr(triton_pool, "library", lambda: ("", ""))
+    monkeypatch.setattr(triton_pool, "triton_version", lambda: "3.6.0")
     yield
     driver().fakeFail(b"cuLaunchKernel", 0, 0)
 
@@ -255,6 +257,32 @@ def test_a_fresh_process_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     before = launches()
     again(empty(6, 4))
     assert launched_since(before) == ["k_first", "k_second"]
+
+
+def test_another_triton_compiles_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ARGAND_TRITON_PYTHON", raising=False)
+    monkeypatch.setattr(device_compiler, "own_triton", lambda: "3.6.0")
+    data = make_program(chain("s0", 4)).serialize()
+    assert load(data) is not None
+    monkeypatch.setattr(
+        device_compiler, "own_triton", lambda: ""
+    )  # nothing here could make it anew
+    assert load(data) is not None
+    monkeypatch.setattr(device_compiler, "own_triton", lambda: "3.7.0")
+    assert load(data) is None
+    old = triton_pool.key_of(kernel("k", 1), "sm_90")
+    monkeypatch.setattr(triton_pool, "triton_version", lambda: "3.7.0")
+    assert triton_pool.key_of(kernel("k", 1), "sm_90") != old
+
+
+def test_the_version_of_triton_is_found_without_importing_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "triton").mkdir()
+    (tmp_path / "triton" / "__init__.py").write_text("__version__ = '9.1'\nraise ImportError\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "triton", raising=False)
+    assert device_compiler.own_triton() == "9.1"
 
 
 def test_shapes_of_kernels_with_numbers_are_measured() -> None:

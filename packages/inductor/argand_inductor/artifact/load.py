@@ -13,6 +13,7 @@ from argand_c10.disk_cache import DiskCache
 from argand_c10.records import Record, emit
 from argand_c10.source_digest import source_digest
 from argand_inductor._C import GraphRecorder, Program
+from argand_inductor.artifact.device_compiler import is_current
 
 FORMAT = 1
 # A program that other sources made is compiled again.
@@ -72,6 +73,8 @@ def load(data: dict[str, Any]) -> Program | GraphRecorder | None:
     """
     key = data.get("library")
     if (data.get("format"), data.get("compiler")) != (FORMAT, COMPILER) or not isinstance(key, str):
+        return None
+    if not is_current(data["arch"], data["device_compiler"]):
         return None
     entry = _programs.get(key)
     if entry is None:

@@ -10,6 +10,7 @@ from argand_c10 import debug_trace, logs, metrics
 from argand_inductor import _C
 from argand_inductor.artifact import build, cache, load
 from argand_inductor.artifact.cache import Library, Sources
+from argand_inductor.artifact.device_compiler import device_compiler
 from argand_inductor.artifact.errors import CompilerError
 from argand_inductor.artifact.write_program import (
     ProgramWriter,
@@ -133,6 +134,8 @@ def _describe(spec: ProgramSpec, library: Library, constants: list[Any]) -> dict
     return {
         "format": load.FORMAT,
         "compiler": load.COMPILER,
+        "arch": spec.arch,
+        "device_compiler": device_compiler(spec.arch),
         "library": None if stored is None else key,
         "inputs": len(spec.inputs),
         "outputs": len(spec.outputs),

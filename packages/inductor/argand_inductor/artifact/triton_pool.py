@@ -24,11 +24,13 @@ from typing import Any
 from argand_c10 import metrics
 from argand_c10.disk_cache import DiskCache
 from argand_inductor.artifact import build
+from argand_inductor.artifact.device_compiler import other_python, own_triton, version_of
 from argand_inductor.artifact.errors import CompilerError
 from argand_inductor.program import TritonKernel
 
 _INSTALL = "pip install triton==3.6.0, or set ARGAND_TRITON_PYTHON to a Python that has it, or use backend='aot_eager'"
 _IMAGE = "image.bin"
+_FIND_TRITON = "import importlib.util as u; s = u.find_spec('triton'); print(s.origin if s else '')"
 # What generated kernels import.
 _LIBRARY = (
     "conversion",
@@ -53,17 +55,32 @@ class Image:
 
 def python() -> str:
     """The interpreter that has Triton: ARGAND_TRITON_PYTHON, by default this one."""
-    return os.environ.get("ARGAND_TRITON_PYTHON") or sys.executable
+    return other_python() or sys.executable
 
 
 def environment() -> dict[str, str]:
     """The variables with which that interpreter finds what this one would import as Triton."""
     variables = dict(os.environ)
-    if "ARGAND_TRITON_PYTHON" not in variables:
+    if not other_python():
         found = importlib.util.find_spec("triton")
         if found is not None and found.origin is not None:
             variables["PYTHONPATH"] = str(Path(found.origin).parent.parent)
     return variables
+
+
+@functools.cache
+def triton_version() -> str:
+    """Of the Triton that compiles kernels; "" where there is none. Another interpreter is asked, once a process (50 ms)."""
+    if not other_python():
+        return own_triton()
+    try:
+        done = subprocess.run(
+            [python(), "-c", _FIND_TRITON], capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return ""
+    found = done.stdout.strip()
+    return version_of(found) if found else ""
 
 
 @functools.cache
@@ -95,6 +112,7 @@ def key_of(kernel: TritonKernel, arch: str) -> str:
             kernel.constants,
             arch,
             library()[1],
+            triton_version(),
             _worker_hash(),
         )
     )
