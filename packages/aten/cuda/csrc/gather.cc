@@ -34,6 +34,7 @@ Walk walk_of(const char* op, const Tensor& self, int64_t dim, const Tensor& inde
   w.step = stride_of(self, dim);
   w.limit = size_of(self, dim);
   w.dim = dim;
+  w.is_runtime_error = true;
   return w;
 }
 
@@ -136,6 +137,7 @@ void index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tens
   if (!is_one) from = to_dtype(ops::mul(from, alpha), self.dtype());
   if (from->storage == self->storage) from = ops::clone(from);
   Walk w = self.dim() ? select_walk("index_add", self, d, i64) : Walk{"index_add", {}, {}, {}, {}, 1, 0, 1, 0};
+  w.is_runtime_error = true;
   for (int64_t k = 0; k < w.sizes.n; k++) w.other.push_back(from.dim() ? from.stride(k) : 0);
   add(w, self, from, i64, d);
 }

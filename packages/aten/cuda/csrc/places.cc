@@ -131,7 +131,11 @@ int64_t* error_record(const Tensor& t) {
   return &record->op;
 }
 int64_t name_of(const char* op) { return static_cast<int64_t>(reinterpret_cast<intptr_t>(op)); }
-int64_t info_of(const Walk& w) { return w.limit > (int64_t{1} << 56) ? 0 : w.limit << 6 | w.dim; }
+// ArgandDeviceError::where; its complement asks for a RuntimeError.
+int64_t info_of(const Walk& w) {
+  const int64_t where = w.limit > (int64_t{1} << 56) ? 0 : w.limit << 6 | w.dim;
+  return w.is_runtime_error ? ~where : where;
+}
 
 bool is_small(const Merged& m, int64_t reach_x, int64_t reach_index, int64_t reach_other, int64_t per_element) {
   int64_t places = 1;
@@ -251,7 +255,7 @@ void offsets(Walk w, const Tensor& table, const Tensor& index, bool first) {
     launch_offsets<int64_t>(w, m, table, index, first);
 }
 
-// ---- helpers -----------------------------------------------------------------------------------------------------------
+// ---- what kernels share ------------------------------------------------------------------------------------------------
 Grid programs(const char* op, int64_t n) {
   if (n > std::numeric_limits<int32_t>::max())
     fail(ARGAND_RUNTIME_ERROR, "%s: got a tensor that needs %lld programs, expected fewer than 2^31; split it", op, static_cast<long long>(n));

@@ -18,9 +18,10 @@ struct Walk {
   const char* op;  // static text: errors name it
   Dims sizes;
   Dims x, index, other;
-  int64_t step = 1;              // stride of x's indexed dimension
-  int64_t lower = 0, limit = 0;  // indices lie in [lower, limit)
-  int64_t dim = 0;               // the indexed dimension, for errors
+  int64_t step = 1;               // stride of x's indexed dimension
+  int64_t lower = 0, limit = 0;   // indices lie in [lower, limit)
+  int64_t dim = 0;                // the indexed dimension, for errors
+  bool is_runtime_error = false;  // the kind of a bad index' error, which is the CPU's; else an IndexError
 };
 
 // out[place] = x[place + index[place] * step]; `out` is row-major over the walk's sizes.
@@ -30,7 +31,7 @@ void put(const Walk& walk, const Tensor& x, const Tensor& src, const Tensor& ind
 // table[place] = (first), or +=, index[place] * step, invalid once an index is out of range; indices count from the end if negative.
 void offsets(Walk walk, const Tensor& table, const Tensor& index, bool first);
 
-// ---- helpers of the kernels --------------------------------------------------------------------------------------------
+// ---- what their kernels share --------------------------------------------------------------------------------------------
 // Operators called in this scope keep no history and are not cast: they are steps of a kernel.
 class Below {
  public:

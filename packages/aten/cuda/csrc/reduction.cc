@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "packages/aten/csrc/core/reduced_dims.h"
 #include "packages/aten/generated/ops.h"
 #include "packages/c10/csrc/core/strided.h"
 
@@ -172,29 +173,8 @@ struct Plan {
 };
 
 void split(const Tensor& self, const Tensor& out, uint64_t mask, bool keepdim, Plan* plan) {
-  Dims kept_sizes, kept_strides, out_strides, reduced_sizes, reduced_strides;
-  int64_t to = 0;
-  for (int64_t d = 0; d < self.dim(); d++) {
-    if (mask >> d & 1) {
-      reduced_sizes.push_back(self.size(d));
-      reduced_strides.push_back(self.stride(d));
-      to += keepdim;
-    } else {
-      kept_sizes.push_back(self.size(d));
-      kept_strides.push_back(self.stride(d));
-      out_strides.push_back(out.stride(to++));
-    }
-  }
   plan->kept = plan->reduced = Iteration();
-  plan->kept.set_shape(kept_sizes);
-  plan->kept.add(self->data, kept_sizes, kept_strides, self.itemsize());
-  plan->kept.add(out->data, kept_sizes, out_strides, out.itemsize());
-  plan->kept.sort(nullptr);
-  plan->kept.coalesce();
-  plan->reduced.set_shape(reduced_sizes);
-  plan->reduced.add(self->data, reduced_sizes, reduced_strides, self.itemsize());
-  plan->reduced.sort(nullptr);
-  plan->reduced.coalesce();
+  split_dims(self, out, mask, keepdim, &plan->kept, &plan->reduced);
   plan->wide = last_offset(plan->kept, 0, plan->in_size) + last_offset(plan->reduced, 0, plan->in_size) > kSmall ||
                last_offset(plan->kept, 1, plan->out_size) > kSmall || plan->kept.numel > kSmall || plan->reduced.numel > kSmall;
 }

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <memory>
 
-#include "packages/aten/csrc/core/iteration.h"
+#include "packages/aten/csrc/core/reduced_dims.h"
 #include "packages/aten/csrc/kernels/cpu/cast.h"
 #include "packages/aten/csrc/kernels/cpu/copy.h"
 #include "packages/c10/csrc/core/strided.h"
@@ -170,37 +170,12 @@ const ReduceKernel& require_kernel(const ReduceOp& op, int dtype) {
   fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for dtype %s; expected one of %s", op.name, kDTypeName[dtype], known.c_str());
 }
 
-void split(const Tensor& self, const Tensor& out, uint64_t mask, bool keepdim, Plan* plan) {
-  Dims kept_sizes, kept_strides, out_strides, reduced_sizes, reduced_strides;
-  int64_t to = 0;
-  for (int64_t d = 0; d < self.dim(); d++) {
-    if (mask >> d & 1) {
-      reduced_sizes.push_back(self.size(d));
-      reduced_strides.push_back(self.stride(d));
-      to += keepdim;
-    } else {
-      kept_sizes.push_back(self.size(d));
-      kept_strides.push_back(self.stride(d));
-      out_strides.push_back(out.stride(to++));
-    }
-  }
-  plan->kept.set_shape(kept_sizes);
-  plan->kept.add(self->data, kept_sizes, kept_strides, self.itemsize());
-  plan->kept.add(out->data, kept_sizes, out_strides, out.itemsize());
-  plan->kept.sort(nullptr);
-  plan->kept.coalesce();
-  plan->reduced.set_shape(reduced_sizes);
-  plan->reduced.add(self->data, reduced_sizes, reduced_strides, self.itemsize());
-  plan->reduced.sort(nullptr);
-  plan->reduced.coalesce();
-}
-
 void run_plan(const ReduceKernel& kernel, const Tensor& input, const Tensor& result, uint64_t mask, bool keepdim) {
   Plan plan;
   plan.kernel = &kernel;
   plan.in_size = input.itemsize();
   plan.acc_size = kItemSize[static_cast<int>(kernel.acc_dtype)];
-  split(input, result, mask, keepdim, &plan);
+  split_dims(input, result, mask, keepdim, &plan.kept, &plan.reduced);
   const int64_t outputs = plan.kept.numel, count = plan.reduced.numel, n0 = plan.kept.shape[0], r0 = plan.reduced.shape[0];
   const bool dense_rows = plan.reduced.strides[0][0] == plan.in_size, dense_columns = plan.kept.strides[0][0] == plan.in_size;
   plan.columns = outputs > 1 && n0 > 1 && (dense_columns ? true : n0 >= 8 && (!dense_rows || r0 < 32));

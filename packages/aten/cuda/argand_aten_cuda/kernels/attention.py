@@ -27,12 +27,38 @@ def precision_of(pointer):
 
 
 @triton.jit
+def program_place(rows, heads, BLOCK: tl.constexpr, REVERSED: tl.constexpr):
+    """(number of its head, batch, head in the batch, tile of rows) of a program; REVERSED: the last rows first, which see the most keys."""
+    tiles = tl.cdiv(rows, BLOCK)
+    tile = tl.program_id(0) % tiles
+    head = tl.program_id(0) // tiles
+    if REVERSED:
+        tile = tiles - 1 - tile
+    return head, (head // heads).to(tl.int64), head % heads, tile
+
+
+@triton.jit
+def key_ranges(first, keys, CAUSAL: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    """What a tile of queries sees: keys up to the first bound in whole tiles, then keys up to the second one."""
+    if CAUSAL:
+        end = tl.minimum(keys, first + BLOCK_M)
+        return tl.minimum(keys, first) // BLOCK_N * BLOCK_N, end
+    else:
+        return keys // BLOCK_N * BLOCK_N, keys
+
+
+@triton.jit
 def load_rows(
-    base, row, rows, stride, width, BLOCK: tl.constexpr, EVEN: tl.constexpr, PAD: tl.constexpr
-):
-    """A tile of rows `row`, zero beyond `rows` (unless EVEN) and beyond `width` features (if PAD)."""
+    base, first, rows, stride, width,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, EVEN: tl.constexpr, PAD: tl.constexpr,
+):  # fmt: skip
+    """ROWS rows from `first` on, zero beyond `rows` (unless EVEN) and beyond `width` features (if PAD)."""
+    base += tl.cast(first, tl.int64) * stride
+    left = rows - first
+    row = tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)
     pointers = base + row[:, None] * stride + column[None, :]
+    inside = row[:, None] < left
     if EVEN:
         if PAD:
             return tl.load(pointers, mask=column[None, :] < width, other=0.0)
@@ -40,20 +66,22 @@ def load_rows(
             return tl.load(pointers)
     else:
         if PAD:
-            return tl.load(
-                pointers, mask=(row[:, None] < rows) & (column[None, :] < width), other=0.0
-            )
+            return tl.load(pointers, mask=inside & (column[None, :] < width), other=0.0)
         else:
-            return tl.load(pointers, mask=row[:, None] < rows, other=0.0)
+            return tl.load(pointers, mask=inside, other=0.0)
 
 
 @triton.jit
-def store_rows(base, row, rows, stride, width, tile, BLOCK: tl.constexpr):
+def store_rows(
+    base, first, rows, stride, width, tile, ROWS: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    base += tl.cast(first, tl.int64) * stride
+    left = rows - first
+    row = tl.arange(0, ROWS)
     column = tl.arange(0, BLOCK)
-    keep = (row[:, None] < rows) & (column[None, :] < width)
-    tl.store(
-        base + row[:, None] * stride + column[None, :], tile.to(base.dtype.element_ty), mask=keep
-    )
+    keep = (row[:, None] < left) & (column[None, :] < width)
+    pointers = base + row[:, None] * stride + column[None, :]
+    tl.store(pointers, tile.to(base.dtype.element_ty), mask=keep)
 
 
 @triton.jit
@@ -79,16 +107,7 @@ def forward_tiles(
     """Folds keys [begin, end) into the running maximum, sum and weighted values of a tile of queries."""
     for start in range(begin, end, BLOCK_N):
         column = start + tl.arange(0, BLOCK_N)
-        keys_tile = load_rows(
-            k + tl.cast(start, tl.int64) * k_s,
-            tl.arange(0, BLOCK_N),
-            keys - start,
-            k_s,
-            width,
-            BLOCK_D,
-            EVEN,
-            PAD,
-        )
+        keys_tile = load_rows(k, start, keys, k_s, width, BLOCK_N, BLOCK_D, EVEN, PAD)
         s = tl.dot(q, tl.trans(keys_tile), input_precision=PRECISION)
         if MASK != 0:
             s = add_mask(
@@ -111,16 +130,7 @@ def forward_tiles(
         keep = tl.exp2(top - shift)
         total = total * keep + tl.sum(p, 1)
         acc = acc * keep[:, None]
-        values_tile = load_rows(
-            v + tl.cast(start, tl.int64) * v_s,
-            tl.arange(0, BLOCK_N),
-            keys - start,
-            v_s,
-            v_width,
-            BLOCK_D,
-            EVEN,
-            PAD,
-        )
+        values_tile = load_rows(v, start, keys, v_s, v_width, BLOCK_N, BLOCK_D, EVEN, PAD)
         acc = tl.dot(p.to(values_tile.dtype), values_tile, acc, input_precision=PRECISION)
         top = new_top
     return acc, total, top
@@ -135,13 +145,7 @@ def attention_forward(
 ):  # fmt: skip
     """One tile of BLOCK_M queries of one head; grid: tiles * batch * heads. out and lse[batch, heads, queries]."""
     PRECISION: tl.constexpr = precision_of(q)
-    tiles = tl.cdiv(queries, BLOCK_M)
-    tile = tl.program_id(0) % tiles
-    head = tl.program_id(0) // tiles
-    if CAUSAL:  # the longest first
-        tile = tiles - 1 - tile
-    b = (head // heads).to(tl.int64)
-    h = head % heads
+    head, b, h, tile = program_place(queries, heads, BLOCK_M, CAUSAL)
     k_s = k_s * ALIGN
     v_s = v_s * ALIGN
     q += b * q_b + h * q_h
@@ -151,27 +155,12 @@ def attention_forward(
     if MASK != 0:
         mask += b * m_b + h * m_h
     first = tile * BLOCK_M
-    within = tl.arange(0, BLOCK_M)
-    row = first + within
-    q_tile = load_rows(
-        q + first.to(tl.int64) * (q_s * ALIGN),
-        within,
-        queries - first,
-        q_s * ALIGN,
-        width,
-        BLOCK_D,
-        False,
-        PAD,
-    )
+    row = first + tl.arange(0, BLOCK_M)
+    q_tile = load_rows(q, first, queries, q_s * ALIGN, width, BLOCK_M, BLOCK_D, False, PAD)
     acc = tl.zeros([BLOCK_M, BLOCK_D], tl.float32)
     total = tl.zeros([BLOCK_M], tl.float32)
     top = tl.full([BLOCK_M], float("-inf"), tl.float32)
-    end = keys
-    if CAUSAL:
-        end = tl.minimum(keys, first + BLOCK_M)
-        whole = tl.minimum(keys, first) // BLOCK_N * BLOCK_N
-    else:
-        whole = keys // BLOCK_N * BLOCK_N
+    whole, end = key_ranges(first, keys, CAUSAL, BLOCK_M, BLOCK_N)
     log_scale = scale * LOG2E
     acc, total, top = forward_tiles(
         acc, total, top, q_tile, k, v, mask, row, 0, whole, queries, keys, k_s, v_s, m_q, m_k, width, v_width, log_scale,
@@ -185,18 +174,9 @@ def attention_forward(
         acc = acc / tl.where(total == 0.0, 1.0, total)[:, None]
     else:
         acc = acc / total[:, None]
-    tl.store(
-        lse + head.to(tl.int64) * queries + row, (top + tl.log2(total)) * LN2, mask=row < queries
-    )
-    store_rows(
-        out + first.to(tl.int64) * (o_s * ALIGN),
-        within,
-        queries - first,
-        o_s * ALIGN,
-        v_width,
-        acc,
-        BLOCK_D,
-    )
+    at = head.to(tl.int64) * queries + row
+    tl.store(lse + at, (top + tl.log2(total)) * LN2, mask=row < queries)
+    store_rows(out, first, queries, o_s * ALIGN, v_width, acc, BLOCK_M, BLOCK_D)
 
 
 @triton.jit
@@ -208,26 +188,8 @@ def query_tiles(
     """Adds to the query's gradient (before scaling) what keys [begin, end) give."""
     for start in range(begin, end, BLOCK_N):
         column = start + tl.arange(0, BLOCK_N)
-        keys_tile = load_rows(
-            k + tl.cast(start, tl.int64) * k_s,
-            tl.arange(0, BLOCK_N),
-            keys - start,
-            k_s,
-            width,
-            BLOCK_D,
-            EVEN,
-            PAD,
-        )
-        values_tile = load_rows(
-            v + tl.cast(start, tl.int64) * v_s,
-            tl.arange(0, BLOCK_N),
-            keys - start,
-            v_s,
-            v_width,
-            BLOCK_D,
-            EVEN,
-            PAD,
-        )
+        keys_tile = load_rows(k, start, keys, k_s, width, BLOCK_N, BLOCK_D, EVEN, PAD)
+        values_tile = load_rows(v, start, keys, v_s, v_width, BLOCK_N, BLOCK_D, EVEN, PAD)
         s = tl.dot(q, tl.trans(keys_tile), input_precision=PRECISION) * scale
         if MASK != 0:
             s = add_mask(s, mask, row[:, None], column[None, :], m_q, m_k, queries, keys, MASK)
@@ -251,69 +213,29 @@ def attention_backward_query(
 ):  # fmt: skip
     """The query's gradient, and delta[batch, heads, queries]; grid: tiles of BLOCK_M queries * batch * heads."""
     PRECISION: tl.constexpr = precision_of(q)
-    tiles = tl.cdiv(queries, BLOCK_M)
-    tile = tl.program_id(0) % tiles
-    head = tl.program_id(0) // tiles
-    if CAUSAL:
-        tile = tiles - 1 - tile
-    b = (head // heads).to(tl.int64)
-    h = head % heads
+    head, b, h, tile = program_place(queries, heads, BLOCK_M, CAUSAL)
     k_s = k_s * ALIGN
     v_s = v_s * ALIGN
+    q += b * q_b + h * q_h
     k += b * k_b + (h // group) * k_h
     v += b * v_b + (h // group) * v_h
+    grad += b * g_b + h * g_h
+    out += b * o_b + h * o_h
     if MASK != 0:
         mask += b * m_b + h * m_h
     first = tile * BLOCK_M
-    at = first.to(tl.int64)
-    within = tl.arange(0, BLOCK_M)
-    row = first + within
-    left = queries - first
-    q_tile = load_rows(
-        q + b * q_b + h * q_h + at * (q_s * ALIGN),
-        within,
-        left,
-        q_s * ALIGN,
-        width,
-        BLOCK_D,
-        False,
-        PAD,
-    )
-    g_tile = load_rows(
-        grad + b * g_b + h * g_h + at * (g_s * ALIGN),
-        within,
-        left,
-        g_s * ALIGN,
-        v_width,
-        BLOCK_D,
-        False,
-        PAD,
-    )
-    o_tile = load_rows(
-        out + b * o_b + h * o_h + at * (o_s * ALIGN),
-        within,
-        left,
-        o_s * ALIGN,
-        v_width,
-        BLOCK_D,
-        False,
-        PAD,
-    )
+    row = first + tl.arange(0, BLOCK_M)
+    q_tile = load_rows(q, first, queries, q_s * ALIGN, width, BLOCK_M, BLOCK_D, False, PAD)
+    g_tile = load_rows(grad, first, queries, g_s * ALIGN, v_width, BLOCK_M, BLOCK_D, False, PAD)
+    o_tile = load_rows(out, first, queries, o_s * ALIGN, v_width, BLOCK_M, BLOCK_D, False, PAD)
     sums = tl.sum(g_tile.to(tl.float32) * o_tile.to(tl.float32), 1)
-    tl.store(delta + head.to(tl.int64) * queries + row, sums, mask=row < queries)
-    logs = (
-        tl.load(lse + head.to(tl.int64) * queries + row, mask=row < queries, other=float("inf"))
-        * LOG2E
-    )
+    at = head.to(tl.int64) * queries + row
+    tl.store(delta + at, sums, mask=row < queries)
+    logs = tl.load(lse + at, mask=row < queries, other=float("inf")) * LOG2E
     if MASK != 0:
         logs = tl.where(logs == float("-inf"), float("inf"), logs)
     acc = tl.zeros([BLOCK_M, BLOCK_D], tl.float32)
-    end = keys
-    if CAUSAL:
-        end = tl.minimum(keys, first + BLOCK_M)
-        whole = tl.minimum(keys, first) // BLOCK_N * BLOCK_N
-    else:
-        whole = keys // BLOCK_N * BLOCK_N
+    whole, end = key_ranges(first, keys, CAUSAL, BLOCK_M, BLOCK_N)
     log_scale = scale * LOG2E
     acc = query_tiles(
         acc, q_tile, g_tile, k, v, mask, row, logs, sums, 0, whole, queries, keys, k_s, v_s, m_q, m_k, width, v_width, log_scale,
@@ -323,15 +245,8 @@ def attention_backward_query(
         acc, q_tile, g_tile, k, v, mask, row, logs, sums, whole, end, queries, keys, k_s, v_s, m_q, m_k, width, v_width, log_scale,
         CAUSAL, MASK, False, BLOCK_N, BLOCK_D, PAD, PRECISION,
     )  # fmt: skip
-    store_rows(
-        grad_q + b * gq_b + h * gq_h + at * (gq_s * ALIGN),
-        within,
-        left,
-        gq_s * ALIGN,
-        width,
-        acc * scale,
-        BLOCK_D,
-    )
+    grad_q += b * gq_b + h * gq_h
+    store_rows(grad_q, first, queries, gq_s * ALIGN, width, acc * scale, BLOCK_M, BLOCK_D)
 
 
 @triton.jit
@@ -349,18 +264,8 @@ def key_tiles(
     if MASK != 0:
         mask += head * m_h
     for start in range(begin, queries, BLOCK_M):
-        within = tl.arange(0, BLOCK_M)
-        row = start + within
-        q_tile = load_rows(
-            q + tl.cast(start, tl.int64) * q_s,
-            within,
-            queries - start,
-            q_s,
-            width,
-            BLOCK_D,
-            False,
-            PAD,
-        )
+        row = start + tl.arange(0, BLOCK_M)
+        q_tile = load_rows(q, start, queries, q_s, width, BLOCK_M, BLOCK_D, False, PAD)
         logs = tl.load(lse + row, mask=row < queries, other=float("inf")) * LOG2E
         sums = tl.load(delta + row, mask=row < queries, other=0.0)
         if MASK != 0:
@@ -371,16 +276,7 @@ def key_tiles(
         p = tl.exp2(s - logs[None, :])
         if CAUSAL:
             p = tl.where(row[None, :] >= column[:, None], p, 0.0)
-        g_tile = load_rows(
-            grad + tl.cast(start, tl.int64) * g_s,
-            within,
-            queries - start,
-            g_s,
-            v_width,
-            BLOCK_D,
-            False,
-            PAD,
-        )
+        g_tile = load_rows(grad, start, queries, g_s, v_width, BLOCK_M, BLOCK_D, False, PAD)
         acc_v = tl.dot(p.to(g_tile.dtype), g_tile, acc_v, input_precision=PRECISION)
         dp = tl.dot(v, tl.trans(g_tile), input_precision=PRECISION)
         ds = (p * (dp - sums[None, :])).to(q_tile.dtype)
@@ -397,38 +293,15 @@ def attention_backward_key(
 ):  # fmt: skip
     """The gradients of key and value; grid: tiles of BLOCK_N keys * batch * kv_heads. BLOCK_N is a multiple of BLOCK_M."""
     PRECISION: tl.constexpr = precision_of(q)
-    tiles = tl.cdiv(keys, BLOCK_N)
-    tile = tl.program_id(0) % tiles
-    head = tl.program_id(0) // tiles
-    b = (head // kv_heads).to(tl.int64)
-    h = head % kv_heads
+    _, b, h, tile = program_place(keys, kv_heads, BLOCK_N, False)
     q_s = q_s * ALIGN
     g_s = g_s * ALIGN
+    k += b * k_b + h * k_h
+    v += b * v_b + h * v_h
     first = tile * BLOCK_N
-    at = first.to(tl.int64)
-    within = tl.arange(0, BLOCK_N)
-    column = first + within
-    left = keys - first
-    k_tile = load_rows(
-        k + b * k_b + h * k_h + at * (k_s * ALIGN),
-        within,
-        left,
-        k_s * ALIGN,
-        width,
-        BLOCK_D,
-        False,
-        PAD,
-    )
-    v_tile = load_rows(
-        v + b * v_b + h * v_h + at * (v_s * ALIGN),
-        within,
-        left,
-        v_s * ALIGN,
-        v_width,
-        BLOCK_D,
-        False,
-        PAD,
-    )
+    column = first + tl.arange(0, BLOCK_N)
+    k_tile = load_rows(k, first, keys, k_s * ALIGN, width, BLOCK_N, BLOCK_D, False, PAD)
+    v_tile = load_rows(v, first, keys, v_s * ALIGN, v_width, BLOCK_N, BLOCK_D, False, PAD)
     acc_k = tl.zeros([BLOCK_N, BLOCK_D], tl.float32)
     acc_v = tl.zeros([BLOCK_N, BLOCK_D], tl.float32)
     log_scale = scale * LOG2E
@@ -451,24 +324,10 @@ def attention_backward_key(
             acc_k, acc_v, k_tile, v_tile, q, grad, mask, column, lse + line, delta + line, h, start, queries, keys,
             q_h, q_s, g_h, g_s, m_h, m_q, m_k, width, v_width, log_scale, CAUSAL, MASK, BLOCK_M, BLOCK_D, PAD, PRECISION,
         )  # fmt: skip
-    store_rows(
-        grad_k + b * gk_b + h * gk_h + at * (gk_s * ALIGN),
-        within,
-        left,
-        gk_s * ALIGN,
-        width,
-        acc_k * scale,
-        BLOCK_D,
-    )
-    store_rows(
-        grad_v + b * gv_b + h * gv_h + at * (gv_s * ALIGN),
-        within,
-        left,
-        gv_s * ALIGN,
-        v_width,
-        acc_v,
-        BLOCK_D,
-    )
+    grad_k += b * gk_b + h * gk_h
+    grad_v += b * gv_b + h * gv_h
+    store_rows(grad_k, first, keys, gk_s * ALIGN, width, acc_k * scale, BLOCK_N, BLOCK_D)
+    store_rows(grad_v, first, keys, gv_s * ALIGN, v_width, acc_v, BLOCK_N, BLOCK_D)
 
 
 _HEAD = {"scale": "fp32"}

@@ -210,45 +210,15 @@ def sgd_step(
             for offset in range(0, CHUNK, BLOCK):
                 at = offset + tl.arange(0, BLOCK)
                 sgd_block(
-                    p,
-                    g,
-                    buffer,
-                    at,
-                    left,
-                    divisor,
-                    lr,
-                    decay,
-                    momentum,
-                    keep,
-                    MOMENTUM,
-                    NESTEROV,
-                    FIRST,
-                    MAXIMIZE,
-                    SCALED,
-                    True,
-                )
+                    p, g, buffer, at, left, divisor, lr, decay, momentum, keep, MOMENTUM, NESTEROV, FIRST, MAXIMIZE, SCALED, True,
+                )  # fmt: skip
         else:
             for offset in range(0, CHUNK, BLOCK):
                 if offset < left:
                     at = offset + tl.arange(0, BLOCK)
                     sgd_block(
-                        p,
-                        g,
-                        buffer,
-                        at,
-                        left,
-                        divisor,
-                        lr,
-                        decay,
-                        momentum,
-                        keep,
-                        MOMENTUM,
-                        NESTEROV,
-                        FIRST,
-                        MAXIMIZE,
-                        SCALED,
-                        False,
-                    )
+                        p, g, buffer, at, left, divisor, lr, decay, momentum, keep, MOMENTUM, NESTEROV, FIRST, MAXIMIZE, SCALED, False,
+                    )  # fmt: skip
 
 
 @triton.jit

@@ -86,44 +86,18 @@ def join(
     VECTOR: tl.constexpr = 16 // (out.dtype.element_ty.primitive_bitwidth // 8) if ALIGNED else 1
     j = tl.program_id(1)
     n = _pick(
-        j,
-        n_0,
-        n_1,
-        n_2,
-        n_3,
-        n_4,
-        n_5,
-        n_6,
-        n_7,
-        n_8,
-        n_9,
-        n_10,
-        n_11,
-        n_12,
-        n_13,
-        n_14,
-        n_15,
-        VECTOR,
-    )
+        j, n_0, n_1, n_2, n_3, n_4, n_5, n_6, n_7, n_8, n_9, n_10, n_11, n_12, n_13, n_14, n_15, VECTOR
+    )  # fmt: skip
     start = first
     start += (
-        tl.where(j > 0, n_0, 0)
-        + tl.where(j > 1, n_1, 0)
-        + tl.where(j > 2, n_2, 0)
-        + tl.where(j > 3, n_3, 0)
-    )
+        tl.where(j > 0, n_0, 0) + tl.where(j > 1, n_1, 0) + tl.where(j > 2, n_2, 0) + tl.where(j > 3, n_3, 0)
+    )  # fmt: skip
     start += (
-        tl.where(j > 4, n_4, 0)
-        + tl.where(j > 5, n_5, 0)
-        + tl.where(j > 6, n_6, 0)
-        + tl.where(j > 7, n_7, 0)
-    )
+        tl.where(j > 4, n_4, 0) + tl.where(j > 5, n_5, 0) + tl.where(j > 6, n_6, 0) + tl.where(j > 7, n_7, 0)
+    )  # fmt: skip
     start += (
-        tl.where(j > 8, n_8, 0)
-        + tl.where(j > 9, n_9, 0)
-        + tl.where(j > 10, n_10, 0)
-        + tl.where(j > 11, n_11, 0)
-    )
+        tl.where(j > 8, n_8, 0) + tl.where(j > 9, n_9, 0) + tl.where(j > 10, n_10, 0) + tl.where(j > 11, n_11, 0)
+    )  # fmt: skip
     start += tl.where(j > 12, n_12, 0) + tl.where(j > 13, n_13, 0) + tl.where(j > 14, n_14, 0)
     tile = tl.program_id(0)
     first_x = (tile % tiles_x).to(tl.int64) * BX

@@ -1,10 +1,10 @@
 #include "packages/aten/cuda/csrc/blas/product.h"
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_map>
 
 #include "packages/aten/cuda/csrc/blas/cublaslt.h"
+#include "packages/aten/cuda/csrc/core/plain_key.h"
 #include "packages/aten/cuda/csrc/core/settings.h"
 
 namespace argand::cuda {
@@ -25,21 +25,6 @@ struct Key {
   uint8_t unused[5];
 };
 static_assert(sizeof(Key) == 112);
-
-struct KeyHash {
-  size_t operator()(const Key& key) const {
-    uint64_t words[sizeof(Key) / 8], h = 0x9e3779b97f4a7c15u;
-    std::memcpy(words, &key, sizeof key);
-    for (const uint64_t w : words) {
-      h = (h ^ w) * 0xff51afd7ed558ccdu;
-      h ^= h >> 32;
-    }
-    return h;
-  }
-};
-struct KeyEqual {
-  bool operator()(const Key& a, const Key& b) const { return std::memcmp(&a, &b, sizeof a) == 0; }
-};
 
 struct Plan {
   lt::Desc desc = nullptr;
@@ -168,7 +153,7 @@ void make_plan(const Product& p, const Key& key, Plan& plan) {
 
 // Plans are a thread's own: a bias pointer is part of its plan's description while a call is queued.
 Plan& plan_of(const Product& p, const Key& key) {
-  static thread_local std::unordered_map<Key, Plan, KeyHash, KeyEqual> plans;
+  static thread_local std::unordered_map<Key, Plan, PlainHash<Key>, PlainEqual<Key>> plans;
   const auto known = plans.find(key);
   if (known != plans.end()) return known->second;
   if (plans.size() >= kMaxPlans) plans.clear();

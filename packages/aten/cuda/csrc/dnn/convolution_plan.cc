@@ -1,11 +1,11 @@
 #include "packages/aten/cuda/csrc/dnn/convolution_plan.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 
+#include "packages/aten/cuda/csrc/core/plain_key.h"
 #include "packages/aten/cuda/csrc/core/settings.h"
 #include "packages/aten/cuda/csrc/dnn/cudnn.h"
 
@@ -27,27 +27,12 @@ struct Plan {
   int64_t workspace = 0;
 };
 
-struct ProblemHash {
-  size_t operator()(const ConvolutionProblem& p) const {
-    uint64_t words[sizeof(p) / 8], h = 0x9e3779b97f4a7c15u;
-    std::memcpy(words, &p, sizeof p);
-    for (const uint64_t w : words) {
-      h = (h ^ w) * 0xff51afd7ed558ccdu;
-      h ^= h >> 32;
-    }
-    return h;
-  }
-};
-struct ProblemEqual {
-  bool operator()(const ConvolutionProblem& a, const ConvolutionProblem& b) const { return std::memcmp(&a, &b, sizeof a) == 0; }
-};
-
 // Handles and plans are shared by all threads, and used by one at a time: a handle has one stream.
 struct Shared {
   std::mutex mutex;
   dnn::Handle handles[kMaxDevices] = {};
   void* streams[kMaxDevices] = {};
-  std::unordered_map<ConvolutionProblem, Plan, ProblemHash, ProblemEqual> plans;
+  std::unordered_map<ConvolutionProblem, Plan, PlainHash<ConvolutionProblem>, PlainEqual<ConvolutionProblem>> plans;
 };
 
 Shared& shared() {

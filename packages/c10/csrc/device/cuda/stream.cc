@@ -85,7 +85,7 @@ int event_synchronize(void* event) {
     return status;
   for (int i = 0; i < kMaxDevices; i++) {
     Device* d = opened_device(i);
-    if (d && check_error_record(d)) return ARGAND_INDEX_ERROR;
+    if (const int status = d ? check_error_record(d) : 0) return status;
   }
   return 0;
 }

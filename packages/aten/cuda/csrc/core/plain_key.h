@@ -1,0 +1,28 @@
+// Keys of caches that are compared and hashed as bytes: structs without padding, whose size is a multiple of 8.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace argand::cuda {
+
+template <class Key>
+struct PlainHash {
+  static_assert(std::is_trivially_copyable_v<Key> && sizeof(Key) % 8 == 0);
+  size_t operator()(const Key& key) const {
+    uint64_t words[sizeof(Key) / 8], h = 0x9e3779b97f4a7c15u;
+    std::memcpy(words, &key, sizeof key);
+    for (const uint64_t w : words) {
+      h = (h ^ w) * 0xff51afd7ed558ccdu;
+      h ^= h >> 32;
+    }
+    return h;
+  }
+};
+template <class Key>
+struct PlainEqual {
+  bool operator()(const Key& a, const Key& b) const { return std::memcmp(&a, &b, sizeof a) == 0; }
+};
+
+}  // namespace argand::cuda
