@@ -7,22 +7,9 @@ from types import ModuleType
 from typing import Any
 
 
-def build_training_step(
-    torch: ModuleType,
-    *,
-    width: int = 256,
-    layers: int = 4,
-    heads: int = 4,
-    length: int = 256,
-    batch: int = 8,
-    vocabulary: int = 512,
-    compiled: bool = False,
-    wrap: Callable[[Any], Any] = lambda model: model,
+def _build_model(
+    torch: ModuleType, width: int, layers: int, heads: int, length: int, vocabulary: int
 ) -> Any:
-    """Returns `step() -> loss`: one AdamW step on a fixed batch of random token sequences; `compiled`: of the model compiled.
-
-    `wrap` gives what is called in the model's place.
-    """
     nn: Any = torch.nn
     F: Any = torch.nn.functional
 
@@ -57,8 +44,27 @@ def build_training_step(
                 x = block(x)
             return self.head(self.norm(x))
 
+    return GPT()
+
+
+def build_training_step(
+    torch: ModuleType,
+    *,
+    width: int = 256,
+    layers: int = 4,
+    heads: int = 4,
+    length: int = 256,
+    batch: int = 8,
+    vocabulary: int = 512,
+    compiled: bool = False,
+    wrap: Callable[[Any], Any] = lambda model: model,
+) -> Any:
+    """Returns `step() -> loss`: one AdamW step on a fixed batch of random token sequences; `compiled`: of the model compiled.
+
+    `wrap` gives what is called in the model's place.
+    """
     torch.manual_seed(0)
-    model = wrap(GPT())
+    model = wrap(_build_model(torch, width, layers, heads, length, vocabulary))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     forward = torch.compile(model) if compiled else model
     data = torch.randint(0, vocabulary, (batch, length + 1))
@@ -66,7 +72,7 @@ def build_training_step(
 
     def step() -> float:
         optimizer.zero_grad()
-        loss = F.cross_entropy(forward(inputs).reshape(-1, vocabulary), targets)
+        loss = torch.nn.functional.cross_entropy(forward(inputs).reshape(-1, vocabulary), targets)
         loss.backward()
         optimizer.step()
         return float(loss.item())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -210,15 +210,18 @@ def load_own_state(
     elif extra_key in state_dict:
         unexpected_keys.append(extra_key)
 
+    unexpected_keys += _unknown_keys(module, state_dict, prefix, own)
+
+
+def _unknown_keys(
+    module: Module, state_dict: Mapping[str, Any], prefix: str, own: Container[str]
+) -> Iterator[str]:
+    """Keys below a prefix that neither `own` nor a submodule has."""
     for key in state_dict:
-        if key.startswith(prefix) and key != extra_key:
-            first = key[len(prefix) :].split(".", 1)[0]
-            if "." in key[len(prefix) :]:
-                known = first in module._modules
-            else:
-                known = first in own
-            if not known:
-                unexpected_keys.append(key)
+        if key.startswith(prefix) and key != prefix + EXTRA_STATE_KEY:
+            first, dot, _ = key[len(prefix) :].partition(".")
+            if first not in (module._modules if dot else own):
+                yield key
 
 
 def _write_tensor(module: Module, name: str, current: Tensor, value: Tensor, assign: bool) -> None:

@@ -135,7 +135,7 @@ def live_buffers(graph: LoweredGraph, units: Sequence[Unit]) -> set[str]:
     return live
 
 
-class ProgramWriter:
+class StepWriter:
     """Turns a schedule into the program's steps; each device's groups by its own generator."""
 
     def __init__(self, graph: LoweredGraph, plan: Schedule, options: Options) -> None:
@@ -267,7 +267,7 @@ def compile_to_program(
     options = options or Options()
     plan = schedule(graph, limits or options.limits())
     logs.channel("fusion").info("%s", plan)
-    spec = ProgramWriter(graph, plan, options).write()
+    spec = StepWriter(graph, plan, options).write()
     steps = logs.channel("schedule")
     if steps.isEnabledFor(20):
         for number, (name, computed, _) in enumerate(_describe(plan.units, spec)):

@@ -18,7 +18,7 @@ from argand_inductor.lowering import lower_graph
 from argand_inductor.memory_plan import plan_memory
 from argand_inductor.options import Options
 from argand_inductor.program import EpilogueStep, ExternStep, KernelStep, ProgramSpec
-from argand_inductor.schedule import ProgramWriter, _describe, schedule
+from argand_inductor.schedule import StepWriter, _describe, schedule
 
 ALWAYS, NEVER = Limits(epilogue_bytes=0), Limits(epilogue_bytes=1 << 62)
 
@@ -219,7 +219,7 @@ def test_the_report_names_the_call_and_the_kernel() -> None:
     x, w, _ = rows()
     graph = lower_graph(trace(lambda o, x, w: o.relu(o.linear(x, w)), [x, w]))
     plan = schedule(graph, ALWAYS)
-    ((name, operators, _),) = _describe(plan.units, ProgramWriter(graph, plan, Options()).write())
+    ((name, operators, _),) = _describe(plan.units, StepWriter(graph, plan, Options()).write())
     assert name.startswith("call of linear, on its parts k_")
     assert operators == ["linear", "relu"]
     assert str(plan).startswith("call linear -> ('b2',), on its parts kernel over [2100, 48]: ")

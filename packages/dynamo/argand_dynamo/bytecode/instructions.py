@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import opcode
 from bisect import bisect_left
+from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
@@ -177,56 +178,50 @@ def _exception_entries(data: bytes) -> list[tuple[int, int, int, int, bool]]:
     return found
 
 
+def _decode(raw: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """Of every instruction: the code unit that it begins at with its prefixes, the unit of its opcode, the opcode, the argument."""
+    begin = unit = high = 0
+    units = len(raw) // 2
+    while unit < units:
+        op, arg = raw[2 * unit], raw[2 * unit + 1] | high
+        if op == _EXTENDED_ARG:
+            high = arg << 8
+            unit += 1
+            continue
+        yield begin, unit, op, arg
+        begin = unit = unit + 1 + _CACHES[op]
+        high = 0
+
+
 def disassemble(code: CodeType) -> list[Instruction]:
     """The instructions of a code object, normalised (see the module)."""
-    raw = code.co_code
     slots = slot_names(code)
     positions = list(code.co_positions())
     found: list[Instruction] = []
     at: dict[int, int] = {}  # code unit -> index of the instruction that begins there
     jumps: list[tuple[Instruction, int]] = []
-    high = unit = 0
     names: tuple[str, ...] = ()
-    start = -1
-    units = len(raw) // 2
-    while unit < units:
-        op, arg = raw[2 * unit], raw[2 * unit + 1] | high
-        if start < 0:
-            start = unit
-        if op == _EXTENDED_ARG:
-            high = arg << 8
-            unit += 1
-            continue
-        high = 0
-        after = unit + 1 + _CACHES[op]
+    folded = -1  # where what is folded into the next instruction began
+    for start, unit, op, arg in _decode(code.co_code):
+        begin = start if folded < 0 else folded
         if op in _FOLDED:
             if _OPNAMES[op] == "KW_NAMES":
                 names = code.co_consts[arg]
-            unit = after
+            folded = begin
             continue  # the call begins where its first part does
-        begin, start = start, -1
+        folded = -1
         at[begin] = len(found)
-        kind, name = _KINDS[op], _OPNAMES[op]
+        kind, name, place = _KINDS[op], _OPNAMES[op], positions[unit]
         if kind == _PAIR:
             for part, slot in zip(table.PAIRS[name], (arg >> 4, arg & 15), strict=True):
-                found.append(
-                    Instruction(part, slot, slots[slot], None, positions[unit], None, len(found))
-                )
-            unit = after
+                found.append(Instruction(part, slot, slots[slot], None, place, None, len(found)))
             continue
-        instruction = Instruction(
-            name,
-            arg if op >= _HAVE_ARGUMENT else None,
-            None,
-            None,
-            positions[unit],
-            None,
-            len(found),
-        )
+        given = arg if op >= _HAVE_ARGUMENT else None
+        instruction = Instruction(name, given, None, None, place, None, len(found))
         if kind == _FORWARD:
-            jumps.append((instruction, after + arg))
+            jumps.append((instruction, unit + 1 + _CACHES[op] + arg))
         elif kind == _BACKWARD:
-            jumps.append((instruction, after - arg))
+            jumps.append((instruction, unit + 1 + _CACHES[op] - arg))
         elif kind != _PLAIN:
             instruction.argval = _value(kind, name, arg, code, slots)
         elif op == _CALL:
@@ -239,7 +234,6 @@ def disassemble(code: CodeType) -> list[Instruction]:
             instruction.index = load.index
             del at[begin]
         found.append(instruction)
-        unit = after
     for instruction, target in jumps:
         instruction.target = found[at[target]]
     _attach_handlers(found, at, _exception_entries(code.co_exceptiontable))

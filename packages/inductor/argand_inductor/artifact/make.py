@@ -13,7 +13,7 @@ from argand_inductor.artifact.cache import Library, Sources
 from argand_inductor.artifact.device_compiler import device_compiler
 from argand_inductor.artifact.errors import CompilerError
 from argand_inductor.artifact.write_program import (
-    ProgramWriter,
+    SourceWriter,
     constants_of,
     runtime_kernel,
 )
@@ -88,7 +88,7 @@ def write_sources(spec: ProgramSpec, tier: int | None = None) -> Sources:
     plan = plan_memory(spec)
     if debug_trace.enabled():
         debug_trace.add("memory_plan", str(plan))
-    writer = ProgramWriter(spec, plan, hashes, manifest)
+    writer = SourceWriter(spec, plan, hashes, manifest)
     kernels = (*spec.kernels(), runtime_kernel())
     return Sources(writer.source(), kernels, manifest, tuple(spec.launched()), spec.arch)
 

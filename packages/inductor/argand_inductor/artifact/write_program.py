@@ -51,7 +51,7 @@ def _operand_counts() -> dict[str, int]:
     return {name: int(n) for name, n in re.findall(r"\bX\((\w+), (\d+)\)", header)}
 
 
-class ProgramWriter:
+class SourceWriter:
     """Writes one program. `schema_hashes` gives the hash of each operator that it calls."""
 
     def __init__(

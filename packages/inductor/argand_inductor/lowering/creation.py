@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from argand_inductor import sizes as sz
-from argand_inductor.loop_ir import INDEX, Access, Guard, Loop, Value, compute_dtype
+from argand_inductor.loop_ir import (
+    COMPUTE_DTYPES,
+    HALF,
+    INDEX,
+    Access,
+    Guard,
+    Loop,
+    Value,
+    compute_dtype,
+)
 from argand_inductor.lowering.composite import lowers
 from argand_inductor.lowering.elements import convert, literal
 from argand_inductor.lowering.pointwise import Reads
@@ -20,20 +29,8 @@ from argand_inductor.lowering.tensors import (
 if TYPE_CHECKING:
     from argand_inductor.lowering.graph import Lowering
 
-LOOPS = frozenset(
-    {
-        "bool",
-        "uint8",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "float16",
-        "bfloat16",
-        "float32",
-        "float64",
-    }
-)
+# Dtypes of what loops compute; complex elements are the operators' own.
+LOOPS = frozenset((*COMPUTE_DTYPES, *HALF))
 _FILLS = {
     "full": "fill_value", "full_like": "fill_value", "new_full": "fill_value", "scalar_tensor": "s", "zeros": 0, "zeros_like": 0,
     "new_zeros": 0, "ones": 1, "ones_like": 1, "new_ones": 1,
