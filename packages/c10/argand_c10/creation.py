@@ -35,8 +35,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
         return _C.tensor(data, dtype=dtype, device=device or data.device)
     if type(data).__module__ == "numpy" and hasattr(data, "flags"):
         wanted = None if dtype is None else _C.promote_types(dtype, dtype).name
+        device = _C.get_default_device() if device is None else device
         if (wanted is None or data.dtype.name == wanted) and device in (
-            None,
             "cpu",
             _C.device("cpu"),
         ):

@@ -154,4 +154,10 @@ CAUSES = _table(
         "an autograd.Function cannot be traced",
         "write forward and backward with operators on tensors only",
     ),
+    (
+        "default_device",
+        "GB0023",
+        "tensors are made on a default device other than the CPU",
+        "give device= to what makes tensors, and call the compiled function outside of `with device(...)`",
+    ),
 )

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import argand_c10
 from argand_autograd import is_grad_enabled, set_grad_enabled
 from argand_c10 import debug_trace, logs, metrics
 from argand_c10.records import Record, emit
@@ -15,6 +16,7 @@ from argand_dynamo import _C
 from argand_dynamo._C import GuardTree
 from argand_dynamo.autocast_calls import called_outside, outside_of_regions
 from argand_dynamo.backends import lookup_backend
+from argand_dynamo.causes import CAUSES
 from argand_dynamo.configuration import config
 from argand_dynamo.convert_frame import (
     CodeState,
@@ -34,6 +36,7 @@ from argand_dynamo.exceptions import (
 from argand_dynamo.finish import Finished, finish, with_backend_guards
 from argand_dynamo.frame_plan import Break
 from argand_dynamo.guards import describe_guards, describe_source
+from argand_dynamo.guards.build import state_guards
 from argand_dynamo.interpreter import StopTrace
 from argand_dynamo.plan_code import RuntimeObjects, assemble_plan
 from argand_dynamo.reconstruct import NotReconstructible
@@ -93,7 +96,7 @@ def _skip(function: types.FunctionType, skip: SkipFrame, settings: Settings) -> 
         else "move the construct into a function of its own"
     )
     emit(Record("fallback", "FB0001", message, fix, code.co_filename, code.co_firstlineno))
-    return Compilation(GuardTree([]), None, None, hooked=True)
+    return Compilation(GuardTree(list(skip.guards)), None, None, hooked=True)
 
 
 def _compile(
@@ -102,6 +105,9 @@ def _compile(
     code = function.__code__
     if code.co_flags & 0x2A0:
         raise SkipFrame("it is a generator or coroutine")
+    if argand_c10.get_default_device().type != "cpu":
+        cause = CAUSES["default_device"]
+        raise SkipFrame(cause.summary, cause, state_guards())
     finished, stopped, tx = _trace(function, values, state, settings)
     metrics.count("traces")
     plan = finished.plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from argand_dynamo.causes import CAUSES, Cause
@@ -51,9 +52,10 @@ class BreakTrace(Exception):
 class SkipFrame(Exception):
     """The whole frame is left to Python."""
 
-    def __init__(self, reason: str, cause: Cause | None = None) -> None:
+    def __init__(self, reason: str, cause: Cause | None = None, guards: Sequence[Any] = ()) -> None:
         super().__init__(reason)
         self.cause = cause
+        self.guards = guards  # while they hold
 
 
 class Raised(Exception):

@@ -1,4 +1,4 @@
-"""CUDA devices under the names of `torch.cuda`: devices, streams, events, memory, graphs, random numbers, and `amp`."""
+"""CUDA devices under the names of `torch.cuda`: devices, streams, events, memory, graphs, random numbers, `amp` and `nvtx`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = [*_runtime.__all__]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "amp":
-        return importlib.import_module("argand.cuda.amp")
+    if name in ("amp", "nvtx"):
+        return importlib.import_module(f"argand.cuda.{name}")
     if name == "make_graphed_callables":
         return importlib.import_module("argand.cuda.graphed").make_graphed_callables
     raise AttributeError(f"module 'argand.cuda' has no attribute {name!r}")

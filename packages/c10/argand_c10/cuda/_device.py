@@ -71,7 +71,12 @@ def index_of(device: Any = None, *, optional: bool = True) -> int:
 
 
 def current_device() -> int:
-    """The index of this thread's current device."""
+    """The index of this thread's current device.
+
+    Raises:
+        DeviceError: where there is no driver or no device, saying which.
+    """
+    init()
     return _C._cuda_get_device()
 
 

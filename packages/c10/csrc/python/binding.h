@@ -136,6 +136,11 @@ int dtype_from(PyObject* o, int* out);
 int device_from(PyObject* o, ArgandDevice* out);
 const char* device_type_name(ArgandDevice device);
 
+// ---- modes.cc --------------------------------------------------------------------------------------------------------
+// Where this thread makes tensors when nothing else says it.
+ArgandDevice default_device();
+void set_default_device(ArgandDevice device);
+
 // ---- size_type.cc ----------------------------------------------------------------------------------------------------
 int init_size(PyObject* module);
 PyObject* size_object(const int64_t* sizes, Py_ssize_t n);
@@ -172,7 +177,7 @@ extern PyMethodDef slot_functions[];  // tensor_slots.cc
 extern PyMethodDef factory_functions[];
 extern PyMethodDef interop_functions[];
 extern PyMethodDef runtime_functions[];
-extern PyMethodDef cuda_functions[];         // cuda.cc
+extern PyMethodDef cuda_functions[];        // cuda.cc
 PyObject* pin_memory_of(PyObject* tensor);  // a copy in page-locked memory
 PyObject* cuda_array_interface(PyObject* tensor, void*);
 extern PyBufferProcs tensor_buffer;

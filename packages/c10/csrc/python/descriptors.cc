@@ -1,6 +1,7 @@
 // The dtype and device types. A dtype is one of twelve objects that live forever.
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "packages/c10/csrc/python/binding.h"
 
@@ -208,7 +209,25 @@ static PyObject* device_reduce(PyObject* self, PyObject*) {
   return text ? Py_BuildValue("O(O)", reinterpret_cast<PyObject*>(device_type), text.get()) : nullptr;
 }
 
-static PyMethodDef device_methods[] = {{"__reduce__", device_reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+// Devices that were the thread's default ones before those that are entered now.
+static thread_local std::vector<ArgandDevice> devices_before;
+
+static PyObject* device_enter(PyObject* self, PyObject*) {
+  devices_before.push_back(default_device());
+  set_default_device(device_of(self));
+  return Py_NewRef(self);
+}
+static PyObject* device_exit(PyObject*, PyObject* const*, Py_ssize_t) {
+  if (devices_before.empty()) return PyErr_Format(PyExc_RuntimeError, "device.__exit__(): got no device that was entered; use `with device(...):`");
+  set_default_device(devices_before.back());
+  devices_before.pop_back();
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef device_methods[] = {{"__enter__", device_enter, METH_NOARGS, "Makes it the device of tensors that are made with no other given."},
+                                       {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(device_exit)), METH_FASTCALL, nullptr},
+                                       {"__reduce__", device_reduce, METH_NOARGS, nullptr},
+                                       {nullptr, nullptr, 0, nullptr}};
 static PyGetSetDef device_getset[] = {{"type", device_get_type, nullptr, "The kind of device, as in 'cpu'.", nullptr},
                                       {"index", device_get_index, nullptr, "Which device of its kind; None for the current one.", nullptr},
                                       {nullptr, nullptr, nullptr, nullptr, nullptr}};

@@ -247,6 +247,8 @@ static PyObject* tensor(PyObject*, PyObject* args, PyObject* kwargs) {
     ArgandTensor* source = unwrap(data);
     if (!source) return nullptr;
     device = source->storage->device;
+  } else if (device_arg == Py_None) {
+    if (int failed = api->resolve_device("tensor", default_device(), &device)) return raise(failed);
   }
   Ref result(tensor_from_data(data, dtype, device));
   if (result && pin_memory) result = Ref(pin_memory_of(result.get()));

@@ -140,6 +140,14 @@ static Conversion too_many(const Signature& s, const Call& call) {
                             std::to_string(got) + (got == 1 ? " was given" : " were given"));
 }
 
+static void fill_device(const Signature& s, ArgandValue* values) {
+  for (int i = 0; i < s.desc->n_args; i++) {
+    if (s.desc->args[i].type != ARGAND_ARG_DEVICE || values[i].tag != ARGAND_TAG_NONE) continue;
+    values[i].tag = ARGAND_TAG_DEVICE;
+    values[i].i = with_index(default_device());
+  }
+}
+
 Conversion match(const Signature& s, const Call& call, ArgandValue* values, Arena& arena, Extras& extras) {
   const ArgandSignature& d = *s.desc;
   PyObject* given[kMaxArguments];
@@ -179,6 +187,7 @@ Conversion match(const Signature& s, const Call& call, ArgandValue* values, Aren
     return mismatch(call, mismatch_text(call.op->binding->name, desc, shown_name(desc.name, call), position, o));
   }
   if (taken < call.nargs && !varargs) return too_many(s, call);
+  if (s.uses_default_device && !extras.out && ARGAND_DEVICE_TYPE(default_device()) != ARGAND_CPU) fill_device(s, values);
   return extras.out ? take_out(s, call, extras.out, values) : Conversion::kOk;
 }
 

@@ -7,10 +7,36 @@ namespace argand::py {
 
 static thread_local std::vector<PyObject*> modes;  // owned; the last is the innermost
 
+static thread_local ArgandDevice makes_on = ARGAND_DEVICE(ARGAND_CPU, 0);
+
+// A default device counts as a mode, so that programs that were traced without it are not used.
 static void update_key() {
   uint64_t bit = ARGAND_KEYBIT(ARGAND_KEY_PYTHON_MODE);
   ArgandThreadState* state = api->thread_state();
-  state->include_keys = modes.empty() ? state->include_keys & ~bit : state->include_keys | bit;
+  const bool active = !modes.empty() || ARGAND_DEVICE_TYPE(makes_on) != ARGAND_CPU;
+  state->include_keys = active ? state->include_keys | bit : state->include_keys & ~bit;
+}
+
+ArgandDevice default_device() { return makes_on; }
+void set_default_device(ArgandDevice device) {
+  makes_on = device;
+  update_key();
+}
+
+static PyObject* set_default_device_of(PyObject*, PyObject* o) {
+  ArgandDevice device = ARGAND_DEVICE(ARGAND_CPU, 0);
+  const int status = o == Py_None ? 1 : device_from(o, &device);
+  if (status == 0) PyErr_Format(PyExc_TypeError, "set_default_device(): got %s, expected a device, str or None", Py_TYPE(o)->tp_name);
+  if (status <= 0) return nullptr;
+  set_default_device(device);
+  Py_RETURN_NONE;
+}
+static PyObject* get_default_device(PyObject*, PyObject*) {
+  ArgandDevice device = makes_on;
+  const ArgandDeviceType type = ARGAND_DEVICE_TYPE(device);
+  if (type == ARGAND_CPU || type == ARGAND_META) return device_object(ARGAND_DEVICE(type, 0xff));
+  if (int failed = api->resolve_device("get_default_device", device, &device)) return raise(failed);
+  return device_object(device);
 }
 
 static PyObject* push_mode(PyObject*, PyObject* mode) {
@@ -84,10 +110,13 @@ static int mode_kernel(const ArgandOperator* op, uint64_t keys, const ArgandValu
   return status;
 }
 
-static PyMethodDef mode_functions[] = {{"_push_mode", push_mode, METH_O, nullptr},
-                                       {"_pop_mode", pop_mode, METH_O, nullptr},
-                                       {"_mode_stack", mode_stack, METH_NOARGS, "The modes of this thread, innermost last."},
-                                       {nullptr, nullptr, 0, nullptr}};
+static PyMethodDef mode_functions[] = {
+    {"_push_mode", push_mode, METH_O, nullptr},
+    {"_pop_mode", pop_mode, METH_O, nullptr},
+    {"_mode_stack", mode_stack, METH_NOARGS, "The modes of this thread, innermost last."},
+    {"set_default_device", set_default_device_of, METH_O, "Sets where this thread makes tensors when no device is given; None: on the CPU."},
+    {"get_default_device", get_default_device, METH_NOARGS, "Where this thread makes tensors when no device is given."},
+    {nullptr, nullptr, 0, nullptr}};
 
 int init_modes(PyObject* module) {
   if (api->set_fallback(ARGAND_KEY_PYTHON_MODE, mode_kernel)) return -1;

@@ -2,6 +2,8 @@
 #include "packages/c10/csrc/python/operator_type.h"
 
 #include <cstring>
+#include <string>
+#include <string_view>
 
 namespace argand::py {
 
@@ -47,6 +49,15 @@ static PyObject* wrap_results(ArgandValue* rets, int n, PyTypeObject* result_typ
   return failed ? nullptr : tuple.take();
 }
 
+// The thread's error; what an operator's memory is refused with names the operator.
+static PyObject* raise_of(const ArgandOperator* op, int status) {
+  int kind = status;
+  const std::string message = api->last_error(&kind);
+  const std::string_view name = std::string_view(op->name).substr(0, std::string_view(op->name).find('.'));
+  if (message.starts_with("empty: ") && name != "empty") api->set_error(kind, (std::string(name) + message.substr(5)).c_str());
+  return raise(status);
+}
+
 PyObject* dispatch(const ArgandOperator* op, const ArgandValue* args, PyTypeObject* result_type) {
   ArgandValue rets[kMaxResults];
   int n = op->n_rets;
@@ -60,7 +71,7 @@ PyObject* dispatch(const ArgandOperator* op, const ArgandValue* args, PyTypeObje
   } else {
     status = api->call(op, args, rets);
   }
-  return status ? raise(status) : wrap_results(rets, n, result_type);
+  return status ? raise_of(op, status) : wrap_results(rets, n, result_type);
 }
 
 // "argand.return_types.max(\nvalues=tensor(...),\nindices=tensor(...))"
@@ -116,7 +127,7 @@ static Signature* make_signatures(const ArgandBinding* binding) {
     s.desc = &binding->signatures[k];
     s.names = static_cast<PyObject**>(PyMem_Calloc(s.desc->n_args + 1u, sizeof(PyObject*)));
     if (!s.names) return reinterpret_cast<Signature*>(PyErr_NoMemory());
-    bool has_dtype = false, has_device = false, has_memory_format = false;
+    bool has_dtype = false, has_device = false, has_memory_format = false, has_tensor = false;
     for (int i = 0; i < s.desc->n_args; i++) {
       const ArgandArgDesc& arg = s.desc->args[i];
       s.names[i] = PyUnicode_InternFromString(arg.name);
@@ -124,12 +135,14 @@ static Signature* make_signatures(const ArgandBinding* binding) {
       if (!(arg.flags & ARGAND_ARG_KWONLY)) s.n_positional = static_cast<uint16_t>(i + 1);
       has_dtype = has_dtype || arg.type == ARGAND_ARG_DTYPE;
       has_device = has_device || arg.type == ARGAND_ARG_DEVICE;
+      has_tensor = has_tensor || arg.type == ARGAND_ARG_TENSOR || arg.type == ARGAND_ARG_TENSOR_LIST;
       has_memory_format = has_memory_format || std::strcmp(arg.name, "memory_format") == 0;
     }
     const char* name = binding->name;
     size_t length = std::strlen(name);
     bool is_like = length > 5 && std::strcmp(name + length - 5, "_like") == 0;
     s.is_factory = has_dtype && has_device && std::strcmp(name, "to") != 0;
+    s.uses_default_device = s.is_factory && !has_tensor;
     s.takes_memory_format = !has_memory_format && (is_like || !std::strcmp(name, "to") || !std::strcmp(name, "clone") ||
                                                    !std::strcmp(name, "contiguous") || !std::strcmp(name, "empty"));
   }

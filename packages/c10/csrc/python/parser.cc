@@ -211,8 +211,7 @@ static Conversion set_int(int status, int64_t value, uint32_t tag, ArgandValue* 
   return Conversion::kOk;
 }
 
-// A device without index is the current one of its type.
-static ArgandDevice with_index(ArgandDevice device) {
+ArgandDevice with_index(ArgandDevice device) {
   const ArgandDeviceType type = ARGAND_DEVICE_TYPE(device);
   if (type != ARGAND_CPU && type != ARGAND_META && ARGAND_DEVICE_INDEX(device) != 0xff) return device;
   const ArgandDeviceInterface* interface = api->device_interface(type);

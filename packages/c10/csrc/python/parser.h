@@ -41,6 +41,7 @@ class Arena {
 };
 
 // One argument. kMismatch leaves no exception.
+ArgandDevice with_index(ArgandDevice device);  // one without index becomes the current one of its type
 Conversion convert(PyObject* o, const ArgandArgDesc& desc, ArgandValue* out, Arena& arena);
 // A run of positional arguments as one list, as in x.view(2, 3).
 Conversion convert_varargs(PyObject* const* items, Py_ssize_t n, const ArgandArgDesc& desc, ArgandValue* out, Arena& arena);
