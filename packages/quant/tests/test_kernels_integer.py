@@ -47,7 +47,8 @@ def expected_linear(
 
 @pytest.mark.parametrize("m", [0, 1, 2, 3, 5, 6, 7, 13])
 @pytest.mark.parametrize(
-    ("n", "k"), [(1, 1), (15, 3), (16, 4), (17, 5), (64, 64), (65, 31), (100, 130), (1, 257)]
+    ("n", "k"),
+    [(1, 1), (15, 3), (16, 4), (17, 5), (64, 64), (65, 31), (100, 130), (1, 257), (5, 0)],
 )
 def test_linear_sizes(m, n, k) -> None:
     x, w, bias = integers(m, "uint8", m, k), integers(n, "int8", n, k), normal(n)
@@ -232,6 +233,7 @@ def test_max_pooling(window, dtype, size) -> None:
         ((2, 3, 6, 32), (2, 3, 32, 6)),
         ((1, 4, 64), (1, 64, 80)),
         ((2, 0, 3), (2, 3, 4)),
+        ((2, 3, 0), (2, 0, 4)),
     ],
     ids=str,
 )

@@ -116,16 +116,17 @@ Tensor qmatmul(const Tensor& input, double input_scale, int64_t input_zero_point
   const Activation left = activation_of(op, input, input_scale, input_zero_point);
   const Activation right = activation_of(op, mat2, mat2_scale, mat2_zero_point);
   const int32_t right_zero = right.zero_point - 128;
-  const int64_t m = input.size(-2), k = input.size(-1), n = mat2.size(-1), batch = m && k ? input.numel() / (m * k) : 0;
+  const int64_t m = input.size(-2), k = input.size(-1), n = mat2.size(-1), batch = m ? rows_of(input.sizes()) / m : 0;
   if (k > kMaxProducts / 2)  // the differences take nine bits on both sides
     fail(ARGAND_SHAPE_ERROR, "%s: got k = %lld, expected at most %lld", op, static_cast<long long>(k), static_cast<long long>(kMaxProducts / 2));
   Outcome outcome;
   outcome.scale = output_scale;
   outcome.zero_point = output_zero_point;
   outcome.dtype = output_dtype;
-  const Tensor out = k ? empty(result_sizes(input, n), output_dtype) : ops::zeros(result_sizes(input, n), output_dtype);
+  const Tensor out = empty(result_sizes(input, n), output_dtype);
   std::vector<int32_t> terms;
   const ByteRows bytes = byte_rows(input, left.flip, &terms);
+  terms.resize(batch * m);  // without k there are no rows of bytes
   for (int32_t& sum : terms) sum = right_zero * (sum - static_cast<int32_t>(k) * left.zero_point);
   const Tensor scale = empty({1}, ARGAND_FLOAT32);
   *scale.data<float>() = right.scale;

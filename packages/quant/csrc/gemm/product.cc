@@ -70,7 +70,7 @@ void run(const Product& p) {
   // Columns first: a group's panels stay in the second cache while all rows pass.
   const int64_t wanted = (4 * api->num_threads() + groups - 1) / groups;
   const int64_t blocks = std::clamp<int64_t>(wanted, 1, tiles), rows = (tiles + blocks - 1) / blocks * kernels.rows;
-  const int64_t products = rows * width * static_cast<int64_t>(p.taps.size()) * p.depth * kStep;
+  const int64_t products = rows * width * static_cast<int64_t>(p.taps.size()) * std::max<int64_t>(p.depth, 1) * kStep;
   parallel_for(0, groups * blocks, std::max<int64_t>(1, kGrain / products), [&](int64_t b, int64_t e) {
     for (int64_t unit = b; unit < e; unit++) {
       const int64_t begin = unit % blocks * rows;
