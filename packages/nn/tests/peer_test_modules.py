@@ -71,6 +71,13 @@ MODULES = [
     ("Conv2d", (2, 3, 3), {"padding": 1, "padding_mode": "reflect"}, [(2, 2, 6, 6)]),
     ("Conv2d", (2, 3, 3), {"padding": 1, "padding_mode": "replicate"}, [(2, 2, 6, 6)]),
     ("Conv2d", (2, 3, 3), {"padding": (1, 2), "padding_mode": "circular"}, [(2, 2, 6, 6)]),
+    ("Conv3d", (2, 4, (2, 3, 1)), {"stride": (1, 2, 1), "padding": 1}, [(2, 2, 5, 6, 3)]),
+    ("Conv3d", (2, 4, 2), {"padding": "same", "groups": 2, "bias": False}, [(2, 2, 4, 3, 5)]),
+    ("Conv3d", (2, 3, 3), {"padding": 1, "padding_mode": "circular"}, [(2, 2, 3, 4, 4)]),
+    ("ConvTranspose1d", (4, 6, 3), {"stride": 2, "padding": 1, "groups": 2}, [(2, 4, 5)]),
+    ("ConvTranspose2d", (3, 5, 3), {"stride": 2, "output_padding": 1}, [(2, 3, 4, 5)]),
+    ("ConvTranspose2d", (4, 4, (3, 2)), {"dilation": 2, "bias": False}, [(4, 4, 5)]),
+    ("ConvTranspose3d", (2, 3, 2), {"stride": (1, 2, 1), "padding": (0, 1, 0)}, [(2, 2, 3, 3, 4)]),
     ("BatchNorm1d", (4,), {}, [(6, 4)]),
     ("BatchNorm2d", (4,), {}, [(6, 4, 3, 3)]),
     ("BatchNorm2d", (4,), {"affine": False, "momentum": None}, [(6, 4, 3, 3)]),
@@ -94,6 +101,37 @@ MODULES = [
     ("AdaptiveAvgPool2d", ((None, 1),), {}, [(2, 3, 7, 8)]),
     ("AdaptiveAvgPool1d", (3,), {}, [(2, 3, 8)]),
     ("AdaptiveMaxPool2d", ((3, 2),), {}, [(2, 3, 7, 8)]),
+    ("MaxPool3d", (2,), {"stride": 1, "padding": 1}, [(2, 2, 3, 4, 5)]),
+    ("AvgPool3d", ((2, 1, 3),), {"count_include_pad": False, "padding": (1, 0, 1)}, [(2, 4, 4, 6)]),
+    ("LPPool1d", (2, 2), {"ceil_mode": True}, [(2, 3, 7)]),
+    ("LPPool2d", (2, (2, 3)), {"stride": 1}, [(2, 3, 5, 6)]),
+    ("LPPool3d", (2, 2), {}, [(1, 2, 4, 4, 5)]),
+    ("AdaptiveAvgPool3d", ((2, None, 1),), {}, [(2, 3, 5, 4, 3)]),
+    ("AdaptiveMaxPool1d", (3,), {}, [(2, 3, 7)]),
+    ("AdaptiveMaxPool3d", (2,), {"return_indices": True}, [(2, 3, 5, 4, 3)]),
+    ("ConstantPad1d", (2, 0.5), {}, [(2, 3, 4)]),
+    ("ConstantPad3d", ((1, 0, 2, 1, 0, 1), -1.0), {}, [(2, 1, 3, 4, 2)]),
+    ("ZeroPad2d", ((1, 2, 0, 1),), {}, [(2, 3, 4, 5)]),
+    ("ReflectionPad1d", (2,), {}, [(2, 3, 4)]),
+    ("ReflectionPad2d", ((1, 2, 0, 1),), {}, [(3, 4, 5)]),
+    ("ReflectionPad3d", (1,), {}, [(2, 1, 3, 4, 2)]),
+    ("ReplicationPad2d", (2,), {}, [(2, 3, 4, 5)]),
+    ("ReplicationPad3d", ((0, 1, 2, 0, 1, 1),), {}, [(2, 1, 3, 4, 2)]),
+    ("CircularPad1d", ((1, 3),), {}, [(2, 3, 4)]),
+    ("CircularPad3d", (1,), {}, [(2, 1, 3, 4, 2)]),
+    ("Upsample", (), {"scale_factor": 2}, [(2, 3, 4)]),
+    ("Upsample", (), {"size": (7, 5), "mode": "bilinear"}, [(2, 3, 4, 6)]),
+    (
+        "Upsample",
+        (),
+        {"scale_factor": (1.5, 2), "mode": "bicubic", "align_corners": True},
+        [(2, 3, 4, 6)],
+    ),
+    ("UpsamplingBilinear2d", (), {"scale_factor": 2}, [(2, 3, 4, 6)]),
+    ("UpsamplingNearest2d", (), {"size": 6}, [(2, 3, 4, 6)]),
+    ("Fold", ((4, 5), 2), {"padding": 1}, [(2, 8, 30)]),
+    ("Unfold", ((2, 3),), {"stride": (1, 2), "dilation": (2, 1)}, [(2, 3, 6, 7)]),
+    ("LocalResponseNorm", (3,), {"alpha": 0.1}, [(2, 5, 4, 3)]),
     ("Flatten", (), {}, [(2, 3, 4)]),
     ("Unflatten", (1, (2, 3)), {}, [(2, 6, 4)]),
     ("ReLU", (), {}, [(4, 5)]),
@@ -173,6 +211,14 @@ def test_embedding():
     mine, other = both(np.array([1, 5, 5]))
     close(ours(mine), theirs(other))
     close(ours.weight, theirs.weight)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_embedding_bag(mode):
+    arguments = {"mode": mode, "padding_idx": 2, "norm_type": 1.0, "max_norm": 3.0}
+    ours, theirs = nn.EmbeddingBag(7, 4, **arguments), torch.nn.EmbeddingBag(7, 4, **arguments)
+    check(ours, theirs, np.array([[1, 2, 3], [6, 0, 2]]))
+    check(ours, theirs, np.array([1, 2, 3, 6, 0]), np.array([0, 3, 3]))
 
 
 @pytest.mark.parametrize("mask_type", ["bool", "float"])

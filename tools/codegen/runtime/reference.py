@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,13 @@ asin, acos, atan, atan2 = np.arcsin, np.arccos, np.arctan, np.arctan2
 sinh, cosh, tanh = np.sinh, np.cosh, np.tanh
 asinh, acosh, atanh = np.arcsinh, np.arccosh, np.arctanh
 erf, erfc, erfinv = special.erf, special.erfc, special.erfinv
-erfcx, ndtri, zeta, igamma, igammac = special.erfcx, special.ndtri, special.zeta, special.gammainc, special.gammaincc
+erfcx, ndtri, zeta, igamma, igammac = (
+    special.erfcx,
+    special.ndtri,
+    special.zeta,
+    special.gammainc,
+    special.gammaincc,
+)
 i0, i0e, i1, i1e = special.i0, special.i0e, special.i1, special.i1e
 bessel_j0, bessel_j1, bessel_y0, bessel_y1 = special.j0, special.j1, special.y0, special.y1
 bessel_k0, bessel_k0e, bessel_k1, bessel_k1e = special.k0, special.k0e, special.k1, special.k1e
@@ -67,7 +73,9 @@ _POLYNOMIALS = (
     special.eval_chebyt,
     special.eval_chebyu,
     lambda n, x: special.eval_jacobi(n, -0.5, 0.5, x) / special.eval_jacobi(n, -0.5, 0.5, 1.0),
-    lambda n, x: special.eval_jacobi(n, 0.5, -0.5, x) / special.eval_jacobi(n, 0.5, -0.5, 1.0) * (2 * n + 1),
+    lambda n, x: (
+        special.eval_jacobi(n, 0.5, -0.5, x) / special.eval_jacobi(n, 0.5, -0.5, 1.0) * (2 * n + 1)
+    ),
     special.eval_hermite,
     special.eval_hermitenorm,
     special.eval_laguerre,
@@ -257,6 +265,333 @@ def pool2d(
             ]
         )
     return y
+
+
+def ints(value: Any, n: int = 1) -> list[int]:
+    """One number, or a list of one, for each of `n` dimensions."""
+    found = [value] if isinstance(value, int) else list(value)
+    return found * n if len(found) == 1 else found
+
+
+def convolution_padded(
+    x: Array, w: Array, bias: Array | None, stride: Any, padding: str, dilation: Any, groups: int
+) -> Array:
+    """Cross-correlation with padding same or valid."""
+    n = w.ndim - 2
+    if padding == "same":
+        total = [d * (k - 1) for d, k in zip(ints(dilation, n), w.shape[2:], strict=True)]
+        x = np.pad(x, [(0, 0), (0, 0), *((t // 2, t - t // 2) for t in total)])
+    return convolution(x, w, bias, stride, 0, dilation, groups)
+
+
+def convolution_transposed(
+    x: Array,
+    w: Array,
+    bias: Array | None,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: int,
+    dilation: Any,
+) -> Array:
+    """Every element of (batch, channels, *spatial) times the kernel, added where it falls."""
+    n = w.ndim - 2
+    if x.ndim == n + 1:
+        one = convolution_transposed(
+            x[None], w, bias, stride, padding, output_padding, groups, dilation
+        )
+        return np.asarray(one[0])
+    stride, padding, extra, dilation = (
+        ints(v, n) for v in (stride, padding, output_padding, dilation)
+    )
+    full = [
+        (x.shape[i + 2] - 1) * stride[i] + dilation[i] * (w.shape[i + 2] - 1) + 1 + extra[i]
+        for i in range(n)
+    ]
+    y = np.zeros((x.shape[0], w.shape[1] * groups, *full), dtype=x.dtype)
+    per, width = w.shape[0] // groups, w.shape[1]
+    for c in range(w.shape[0]):
+        channels = slice(c // per * width, (c // per + 1) * width)
+        for tap in np.ndindex(*w.shape[2:]):
+            places = tuple(
+                slice(
+                    tap[i] * dilation[i],
+                    tap[i] * dilation[i] + (x.shape[i + 2] - 1) * stride[i] + 1,
+                    stride[i],
+                )
+                for i in range(n)
+            )
+            taps = w[(c, slice(None), *tap)].reshape(1, -1, *[1] * n)
+            y[(slice(None), channels, *places)] += x[:, c : c + 1] * taps
+    kept = tuple(slice(p, size - p) for p, size in zip(padding, full, strict=True))
+    y = y[(slice(None), slice(None), *kept)]
+    return y if bias is None else y + bias.reshape(-1, *[1] * n)
+
+
+def max_of(x: Array, windows: Iterable[tuple[tuple[int, ...], tuple[slice, ...]]], out: Any) -> Any:
+    """Largest element of each window of the last dimensions, and its flat index in them."""
+    lead, size = x.shape[: x.ndim - len(out)], x.shape[x.ndim - len(out) :]
+    best, where = np.zeros((*lead, *out), x.dtype), np.zeros((*lead, *out), np.int64)
+    place = np.arange(int(np.prod(size))).reshape(size)
+    for at, window in windows:
+        flat = x[(..., *window)].reshape(*lead, -1)
+        first = flat.argmax(-1)
+        best[(..., *at)] = np.take_along_axis(flat, first[..., None], -1)[..., 0]
+        where[(..., *at)] = place[window].reshape(-1)[first]
+    return best, where
+
+
+def max_pool(x: Array, kernel: Any, stride: Any, padding: Any) -> Any:
+    """`max_of` windows of a fixed size; one number for `kernel` means volumes."""
+    n = 3 if isinstance(kernel, int) else len(kernel)
+    kernel, stride, padding = ints(kernel, n), ints(stride or kernel, n), ints(padding, n)
+    size = x.shape[x.ndim - n :]
+    out = [(size[i] + 2 * padding[i] - kernel[i]) // stride[i] + 1 for i in range(n)]
+    windows = []
+    for at in np.ndindex(*out):
+        begin = [at[i] * stride[i] - padding[i] for i in range(n)]
+        window = tuple(
+            slice(max(b, 0), min(b + k, s)) for b, k, s in zip(begin, kernel, size, strict=True)
+        )
+        windows.append((at, window))
+    return max_of(x, windows, out)
+
+
+def avg_pool(
+    x: Array,
+    kernel: list[int],
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor: int | None = None,
+) -> Array:
+    """Mean of each window of the last dimensions."""
+    n = len(kernel)
+    stride, padding = ints(stride or kernel, n), ints(padding, n)
+    size = x.shape[x.ndim - n :]
+    out = []
+    for i in range(n):
+        span = size[i] + 2 * padding[i] - kernel[i]
+        count = (-(-span // stride[i]) if ceil_mode else span // stride[i]) + 1
+        out.append(count - (ceil_mode and (count - 1) * stride[i] >= size[i] + padding[i]))
+    y = np.zeros((*x.shape[: x.ndim - n], *out))
+    for at in np.ndindex(*out):
+        begin = [at[i] * stride[i] - padding[i] for i in range(n)]
+        inside = tuple(slice(max(begin[i], 0), begin[i] + kernel[i]) for i in range(n))
+        extent = [min(begin[i] + kernel[i], size[i] + padding[i]) - begin[i] for i in range(n)]
+        part = x[(..., *inside)].reshape(*x.shape[: x.ndim - n], -1)
+        area = int(np.prod(extent)) if count_include_pad else part.shape[-1]
+        y[(..., *at)] = part.sum(-1) / (divisor or area)
+    return y
+
+
+def adaptive_windows(size: Any, out: Any) -> list[tuple[tuple[int, ...], tuple[slice, ...]]]:
+    """The windows that divide `size` into `out` parts, which may overlap by one."""
+    return [
+        (
+            at,
+            tuple(
+                slice(at[i] * size[i] // out[i], -(-(at[i] + 1) * size[i] // out[i]))
+                for i in range(len(out))
+            ),
+        )
+        for at in np.ndindex(*out)
+    ]
+
+
+def adaptive_pool(x: Array, out: list[int], how: Callable[..., Array]) -> Array:
+    lead = x.shape[: x.ndim - len(out)]
+    y = np.zeros((*lead, *out))
+    for at, window in adaptive_windows(x.shape[x.ndim - len(out) :], out):
+        y[(..., *at)] = how(x[(..., *window)].reshape(*lead, -1), axis=-1)
+    return y
+
+
+def adaptive_max_pool(x: Array, out: list[int]) -> Any:
+    return max_of(x, adaptive_windows(x.shape[x.ndim - len(out) :], out), out)
+
+
+def fractional_max_pool(x: Array, kernel: Any, out: Any, samples: Array) -> Any:
+    """Windows at int((i + u) * a) - int(u * a), the last at the end; u for each plane and dimension."""
+    n = samples.shape[-1]
+    kernel, out = ints(kernel, n), ints(out, n)
+    size = x.shape[x.ndim - n :]
+    flat, drawn = x.reshape(-1, *size), samples.reshape(-1, n)
+    best, where = [], []
+    for plane, u in zip(flat, drawn, strict=True):
+        begin = []
+        for i in range(n):
+            alpha = (size[i] - kernel[i]) / max(out[i] - 1, 1)
+            starts = [int((k + u[i]) * alpha) - int(u[i] * alpha) for k in range(out[i] - 1)]
+            begin.append([*starts, size[i] - kernel[i]])
+        windows = [
+            (at, tuple(slice(begin[i][at[i]], begin[i][at[i]] + kernel[i]) for i in range(n)))
+            for at in np.ndindex(*out)
+        ]
+        values, places = max_of(plane, windows, out)
+        best.append(values)
+        where.append(places)
+    shape = (*x.shape[: x.ndim - n], *out)
+    return np.stack(best).reshape(shape), np.stack(where).reshape(shape)
+
+
+def unpooled(x: Array, indices: Array, out: list[int]) -> Array:
+    lead = x.shape[: x.ndim - len(out)]
+    y = np.zeros((int(np.prod(lead)), int(np.prod(out))), x.dtype)
+    np.put_along_axis(y, indices.reshape(len(y), -1), x.reshape(len(y), -1), -1)
+    return y.reshape(*lead, *out)
+
+
+def _source(o: int, size: int, out: int, align_corners: bool) -> float:
+    """Where the middle of output `o` lies among the elements of the input."""
+    if align_corners:
+        return o * (size - 1) / (out - 1) if out > 1 else 0.0
+    return (o + 0.5) * size / out - 0.5
+
+
+def _keys(x: float, a: float) -> float:
+    x = math.fabs(x)
+    if x < 1:
+        return (a + 2) * x**3 - (a + 3) * x**2 + 1
+    return a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a if x < 2 else 0.0
+
+
+def _resize_matrix(size: int, out: int, mode: str, align_corners: bool) -> Array:
+    """(out, size): what each element gives to each result."""
+    m = np.zeros((out, size))
+    for o in range(out):
+        middle = _source(o, size, out, align_corners)
+        if mode == "nearest":
+            m[o, min(o * size // out, size - 1)] = 1
+        elif mode == "nearest-exact":
+            m[o, min(int((o + 0.5) * size / out), size - 1)] = 1
+        elif mode.endswith("_aa"):
+            wide = max(size / out, 1.0)
+            reach = wide * (1 if mode == "linear_aa" else 2)
+            first, last = int(max(middle + 1 - reach, 0)), int(min(middle + 1 + reach, size))
+            for i in range(first, last):
+                d = (i - middle) / wide
+                m[o, i] = max(1 - math.fabs(d), 0.0) if mode == "linear_aa" else _keys(d, -0.5)
+            m[o] /= m[o].sum()
+        elif mode == "cubic":
+            low = math.floor(middle)
+            for i in range(low - 1, low + 3):
+                m[o, min(max(i, 0), size - 1)] += _keys(middle - i, -0.75)
+        else:
+            middle = max(middle, 0.0)
+            low = min(int(middle), size - 1)
+            m[o, low] += 1 - (middle - low)
+            m[o, min(low + 1, size - 1)] += middle - low
+    return m
+
+
+def resized(x: Array, out: Any, mode: str, align_corners: bool = False) -> Array:
+    for i, n in enumerate(ints(out, x.ndim - 2)):
+        m = _resize_matrix(x.shape[i + 2], n, mode, align_corners)
+        x = np.moveaxis(np.tensordot(m, x, (1, i + 2)), 0, i + 2)
+    return x
+
+
+def affine_grid(theta: Array, size: Any, align_corners: bool) -> Array:
+    n = len(size) - 2
+    y = np.zeros((theta.shape[0], *size[2:], n))
+    for at in np.ndindex(*size[2:]):
+        place = []
+        for o, s in zip(reversed(at), reversed(size[2:]), strict=True):
+            line = (2 * o / (s - 1) - 1) if s > 1 else 0.0
+            place.append(line if align_corners or s == 1 else line * (s - 1) / s)
+        y[(slice(None), *at)] = theta @ np.array([*place, 1.0])
+    return y
+
+
+def _inside(p: float, size: int, padding: int, align_corners: bool) -> float:
+    if padding == 2:
+        low, high = (0.0, size - 1.0) if align_corners else (-0.5, size - 0.5)
+        if high == low:
+            return 0.0
+        while not low <= p <= high:
+            p = 2 * low - p if p < low else 2 * high - p
+    return min(max(p, 0.0), size - 1.0) if padding else p
+
+
+def grid_sample(x: Array, grid: Array, mode: int, padding: int, align_corners: bool) -> Array:
+    n, size = x.ndim - 2, x.shape[2:]
+    y = np.zeros((*x.shape[:2], *grid.shape[1:-1]))
+
+    def element(b: int, at: Any) -> Array:
+        if all(0 <= p < s for p, s in zip(at, size, strict=True)):
+            return x[(b, slice(None), *(int(p) for p in at))]
+        return np.zeros(x.shape[1])
+
+    for b, *o in np.ndindex(*grid.shape[:-1]):
+        at = []
+        for p, s in zip(grid[(b, *o)][::-1], size, strict=True):
+            place = (p + 1) / 2 * (s - 1) if align_corners else ((p + 1) * s - 1) / 2
+            at.append(place if mode == 2 else _inside(place, s, padding, align_corners))
+        low = [math.floor(p) for p in at]
+        total = np.zeros(x.shape[1])
+        if mode == 1:
+            total = element(b, [np.rint(p) for p in at])
+        for step in itertools.product(*[range(-1, 3) if mode == 2 else range(2)] * n):
+            places = [i + k for i, k in zip(low, step, strict=True)]
+            distance = [p - q for p, q in zip(at, places, strict=True)]
+            if mode == 0:
+                total = total + math.prod(1 - math.fabs(d) for d in distance) * element(b, places)
+            elif mode == 2:
+                moved = [
+                    _inside(float(q), s, padding, align_corners)
+                    for q, s in zip(places, size, strict=True)
+                ]
+                total = total + math.prod(_keys(d, -0.75) for d in distance) * element(b, moved)
+        y[(b, slice(None), *o)] = total
+    return y
+
+
+def columns(x: Array, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Array:
+    if x.ndim == 3:
+        return columns(x[None], kernel, dilation, padding, stride)[0]
+    kernel, dilation, padding, stride = (ints(v, 2) for v in (kernel, dilation, padding, stride))
+    x = np.pad(x, [(0, 0), (0, 0), *((p, p) for p in padding)])
+    span = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
+    found = []
+    for i in range(0, x.shape[2] - span[0] + 1, stride[0]):
+        for j in range(0, x.shape[3] - span[1] + 1, stride[1]):
+            window = x[:, :, i : i + span[0] : dilation[0], j : j + span[1] : dilation[1]]
+            found.append(window.reshape(x.shape[0], -1))
+    return np.stack(found, -1)
+
+
+def from_columns(
+    x: Array, size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any
+) -> Array:
+    """The transpose of `columns`, by its definition: which element each entry of a column came from."""
+    area = math.prod(ints(kernel, 2))
+    lead = (*x.shape[:-2], x.shape[-2] // area)
+    place = np.arange(1, math.prod(lead) * math.prod(size) + 1).reshape(*lead, *size)
+    source = columns(place, kernel, dilation, padding, stride)
+    flat = np.zeros(place.size + 1, x.dtype)
+    np.add.at(flat, source.reshape(-1), x.reshape(-1))
+    return flat[1:].reshape(place.shape)
+
+
+def ctc_loss(
+    log_probs: Array, targets: Array, inputs: Any, lengths: Any, blank: int, reduction: int
+) -> Array:
+    """Minus the log of the summed probabilities of all paths that spell the target, path by path."""
+    losses, begin = [], 0
+    for b, (steps, n) in enumerate(zip(map(int, inputs), map(int, lengths), strict=True)):
+        target = targets[b, :n] if targets.ndim == 2 else targets[begin : begin + n]
+        begin += n
+        total = 0.0
+        for path in itertools.product(range(log_probs.shape[2]), repeat=steps):
+            spelt = [c for c, _ in itertools.groupby(path) if c != blank]
+            if spelt == [int(c) for c in target]:
+                total += math.exp(math.fsum(log_probs[t, b, c] for t, c in enumerate(path)))
+        losses.append(-math.log(total) if total else inf)
+    if reduction == 1:
+        return np.mean([a / max(int(n), 1) for a, n in zip(losses, lengths, strict=True)])
+    return np.asarray(np.sum(losses) if reduction == 2 else losses)
 
 
 def attention(

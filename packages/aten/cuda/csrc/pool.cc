@@ -127,6 +127,24 @@ std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& self, IntList k
   return {out, indices};
 }
 
+std::tuple<Tensor, Tensor> adaptive_max_pool2d(const Tensor& self, IntList output_size) {
+  const Below below;
+  if (is_complex(self.dtype())) fail(ARGAND_DTYPE_ERROR, "adaptive_max_pool2d: got dtype %s, expected a real dtype", kDTypeName[self.dtype()]);
+  builtins::Ints sizes(self.sizes().begin(), self.sizes().end() - 2);
+  sizes.insert(sizes.end(), output_size.begin(), output_size.end());
+  const Tensor x = dense(self), out = empty(sizes, self.dtype(), self.device()), indices = empty(sizes, ARGAND_INT64, self.device());
+  if (out.numel() == 0) return {out, indices};
+  Windows g("adaptive_max_pool2d", x.sizes(), sizes);
+  g.set_adaptive();
+  const bool wide = is_wide(out.numel(), x.numel());
+  const auto* k = kernel("adaptive_max_pool2d;T=" + std::string(real_name(self.dtype())) + (wide ? ";I=int64" : ";I=int32") + ";BLOCK=256");
+  with_total(out.numel(), wide, [&](auto total) {
+    launch(k, programs("adaptive_max_pool2d", divide_up(out.numel(), kBlock)), out->data, indices->data, x->data, total, g.h, g.w, g.oh, g.ow,
+           g.kernel[0], g.kernel[1]);
+  });
+  return {out, indices};
+}
+
 // Windows that overlap meet in one element: its sum is taken in float32 for 16-bit floats, in no fixed order.
 Tensor max_pool2d_with_indices_backward(const Tensor& grad_output, IntList input_size, const Tensor& indices) {
   const Below below;

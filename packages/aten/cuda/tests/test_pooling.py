@@ -89,3 +89,20 @@ def test_avg_pool2d(dtype: Any, case: tuple[Any, ...]) -> None:
 def test_adaptive_avg_pool2d(dtype: Any, size: list[int]) -> None:
     same(lambda x: aten.adaptive_avg_pool2d(x, size), planes((2, 3, 9, 7), dtype))
     same(lambda g: aten.adaptive_avg_pool2d_backward(g, [2, 3, 9, 7]), planes((2, 3, *size), dtype))
+
+
+@pytest.mark.parametrize("dtype", [*FLOATING, c10.int64])
+@pytest.mark.parametrize("size", [[1, 1], [4, 3], [13, 20]])
+def test_adaptive_max_pool2d(dtype: Any, size: list[int]) -> None:
+    x = planes((2, 3, 9, 7), dtype)
+    if x.dtype.is_floating_point:
+        x[0, 0, 2, 3], x[0, 0, 3, 3], x[1] = float("nan"), float("nan"), float("-inf")
+    same(lambda x: aten.adaptive_max_pool2d(x, size), x)
+
+
+def test_volumes() -> None:
+    x = planes((2, 2, 5, 7, 6), c10.float32)
+    same(lambda x: aten.max_pool3d_with_indices(x, [2, 3, 2], [2, 1, 2], [1, 1, 0]), x)
+    same(lambda x: aten.avg_pool3d(x, [2, 3, 2], [2, 1, 2], [1, 1, 0]), x)
+    same(lambda x: aten.adaptive_max_pool3d(x, [2, 3, 4]), x)
+    same(lambda x: aten.adaptive_avg_pool3d(x, [2, 3, 4]), x)

@@ -6,21 +6,35 @@ from argand_nn.functional import (
     activation,
     attention,
     conv,
+    folding,
     linear_maps,
     loss,
     normalization,
     pooling,
+    upsampling,
 )
 from argand_nn.functional.activation import *  # noqa: F403
 from argand_nn.functional.attention import *  # noqa: F403
 from argand_nn.functional.conv import *  # noqa: F403
+from argand_nn.functional.folding import *  # noqa: F403
 from argand_nn.functional.linear_maps import *  # noqa: F403
 from argand_nn.functional.loss import *  # noqa: F403
 from argand_nn.functional.normalization import *  # noqa: F403
 from argand_nn.functional.pooling import *  # noqa: F403
+from argand_nn.functional.upsampling import *  # noqa: F403
 
 __all__ = sorted(
     name
-    for family in (activation, attention, conv, linear_maps, loss, normalization, pooling)
+    for family in (
+        activation,
+        attention,
+        conv,
+        folding,
+        linear_maps,
+        loss,
+        normalization,
+        pooling,
+        upsampling,
+    )
     for name in family.__all__
 )

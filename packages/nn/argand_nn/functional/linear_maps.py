@@ -9,9 +9,11 @@ __all__ = [
     "bilinear",
     "cosine_similarity",
     "embedding",
+    "embedding_bag",
     "linear",
     "one_hot",
     "pairwise_distance",
+    "pdist",
 ]
 
 
@@ -22,15 +24,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Sum over i and j of input1[*, i] * weight[o, i, j] * input2[*, j], plus bias[o]."""
-    if input1.shape[:-1] != input2.shape[:-1]:
-        raise ValueError(
-            f"bilinear: got inputs of shapes {list(input1.shape)} and {list(input2.shape)}, "
-            "expected equal sizes in all dimensions but the last"
-        )
-    # (*, 1, 1, i) @ (o, i, j) -> (*, o, 1, j); times (*, 1, j, 1) -> (*, o, 1, 1).
-    left = aten.matmul(input1.unsqueeze(-2).unsqueeze(-2), weight)
-    result = aten.matmul(left, input2.unsqueeze(-1).unsqueeze(-3)).squeeze(-1).squeeze(-1)
-    return result if bias is None else result + bias
+    return aten.bilinear(input1, input2, weight, bias)
 
 
 def embedding(
@@ -66,19 +60,86 @@ def embedding(
             )
         index = padding_idx % rows
     if max_norm is not None:
-        _shorten_rows(weight, input, max_norm, norm_type)
+        aten.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
     return aten.embedding(weight, input, index, scale_grad_by_freq, False)
 
 
-def _shorten_rows(weight: Tensor, index: Tensor, max_norm: float, norm_type: float) -> None:
-    table = weight.detach()
-    places = sorted(set(index.reshape(-1).tolist()))
-    if not places:
-        return
-    used = aten.tensor(places, device=table.device)
-    rows = aten.index_select(table, 0, used)
-    norms = aten.norm(rows, norm_type, 1, True)
-    table[used] = rows * aten.clamp(max_norm / (norms + 1e-7), max=1.0)
+_BAG_MODES = ("sum", "mean", "max")
+
+
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """Sums, means or maxima of rows of `weight` (rows, features), as (bags, features).
+
+    Args:
+        input: row numbers, int32 or int64: (bags, length), or of all bags in one dimension.
+        weight: the table.
+        offsets: where in a one-dimensional `input` the bags begin.
+        max_norm: rows looked up are first shortened in place to this norm.
+        norm_type: the p of that norm.
+        scale_grad_by_freq: divide gradients by how often a row occurs in `input`.
+        mode: sum, mean or max; that of an empty bag is 0.
+        sparse: not supported; gradients are dense.
+        per_sample_weights: factors of the rows, of the shape of `input` (mode sum).
+        include_last_offset: the last of `offsets` is the end of the last bag.
+        padding_idx: rows of this number are left out.
+    """
+    if mode not in _BAG_MODES:
+        raise ValueError(
+            f"embedding_bag: got mode {mode!r}, expected one of {', '.join(_BAG_MODES)}"
+        )
+    if per_sample_weights is not None:
+        if per_sample_weights.shape != input.shape:
+            raise ValueError(
+                f"embedding_bag: got per_sample_weights {list(per_sample_weights.shape)}, expected "
+                f"the shape of input {list(input.shape)}"
+            )
+        if mode != "sum":
+            raise NotImplementedError(
+                f"embedding_bag: got per_sample_weights with mode {mode!r}, expected mode 'sum'"
+            )
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError(
+                "embedding_bag: got offsets with an input of two dimensions, whose rows are the "
+                "bags; expected none"
+            )
+        step = input.shape[1]
+        offsets = aten.arange(input.shape[0], dtype=input.dtype, device=input.device) * step
+        input = input.reshape(-1)
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights.reshape(-1)
+        include_last_offset = False
+    elif input.dim() != 1 or offsets is None or offsets.dim() != 1:
+        raise ValueError(
+            f"embedding_bag: got input of shape {list(input.shape)}, expected two dimensions, or "
+            "one and offsets of one dimension"
+        )
+    if max_norm is not None:
+        aten.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
+    result, _, _, _ = aten.embedding_bag(
+        weight,
+        input,
+        offsets,
+        scale_grad_by_freq,
+        _BAG_MODES.index(mode),
+        sparse,
+        per_sample_weights,
+        include_last_offset,
+        padding_idx,
+    )
+    return result
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
@@ -88,14 +149,16 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Cosine of the angle between `x1` and `x2` along `dim`; each norm is at least `eps`."""
-    product = aten.sum(x1 * x2, dim)
-    norm1 = aten.sqrt(aten.clamp(aten.sum(x1 * x1, dim), min=eps * eps))
-    norm2 = aten.sqrt(aten.clamp(aten.sum(x2 * x2, dim), min=eps * eps))
-    return product / (norm1 * norm2)
+    return aten.cosine_similarity(x1, x2, dim, eps)
 
 
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
     """p-norm of x1 - x2 + eps along the last dimension."""
-    return aten.norm(x1 - x2 + eps, p, -1, keepdim)
+    return aten.pairwise_distance(x1, x2, p, eps, keepdim)
+
+
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """p-norm distances of all pairs of different rows of (rows, features)."""
+    return aten.pdist(input, p)

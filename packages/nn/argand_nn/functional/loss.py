@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import argand_aten as aten
 from argand_autograd import is_autocast_enabled
@@ -17,6 +17,7 @@ __all__ = [
     "binary_cross_entropy_with_logits",
     "cosine_embedding_loss",
     "cross_entropy",
+    "ctc_loss",
     "gaussian_nll_loss",
     "hinge_embedding_loss",
     "huber_loss",
@@ -284,6 +285,37 @@ def _check_class_shapes(name: str, input: Tensor, target: Tensor) -> None:
             f"{name}: got input of shape {shape} and target of shape {list(target.shape)}, expected "
             "scores (N, C, ...) and class numbers (N, ...)"
         )
+
+
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor | Sequence[int],
+    target_lengths: Tensor | Sequence[int],
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """Connectionist temporal classification (Graves et al. 2006).
+
+    Args:
+        log_probs: logarithms of probabilities of the classes, (T, N, C) or (T, C).
+        targets: class numbers without blanks, (N, S), or of all targets in one row.
+        input_lengths: how many of the T steps count, (N).
+        target_lengths: lengths of the targets, (N).
+        blank: the class that stands for no label.
+        reduction: none, mean (of losses divided by the targets' lengths) or sum.
+        zero_infinity: the loss and the gradient of targets that do not fit are 0.
+    """
+    return aten.ctc_loss(
+        log_probs,
+        targets,
+        input_lengths,
+        target_lengths,
+        blank,
+        reduction_number("ctc_loss", reduction),
+        zero_infinity,
+    )
 
 
 def hinge_embedding_loss(

@@ -19,6 +19,7 @@ __all__ = [
     "group_norm",
     "instance_norm",
     "layer_norm",
+    "local_response_norm",
     "normalize",
     "rms_norm",
 ]
@@ -214,3 +215,22 @@ def _alpha_dropout(input: Tensor, p: float, shape: list[int], inplace: bool) -> 
         shift = -scale * saturation * p
         result = (input * keep + saturation * (1.0 - keep)) * scale + shift
     return input.copy_(result) if inplace else result
+
+
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """(N, C, ...) divided by (k + alpha * mean of squares over `size` near channels) ** beta.
+
+    The channels outside count as zeros (Krizhevsky et al. 2012).
+    """
+    if input.dim() < 3:
+        raise ValueError(
+            f"local_response_norm: got input of shape {list(input.shape)}, expected (N, C, ...)"
+        )
+    if input.numel() == 0:
+        return input
+    squares = aten.flatten(input * input, 2)
+    padded = aten.constant_pad_nd(squares, [0, 0, size // 2, (size - 1) // 2], 0.0)
+    means = aten.avg_pool2d(padded, [size, 1], [1, 1]).reshape(input.shape)
+    return input / (means * alpha + k) ** beta

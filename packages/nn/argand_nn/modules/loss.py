@@ -12,6 +12,7 @@ from argand_nn.functional.loss import legacy_reduction
 from argand_nn.modules.linear import Linear
 
 __all__ = [
+    "CTCLoss",
     "BCELoss",
     "BCEWithLogitsLoss",
     "CosineEmbeddingLoss",
@@ -221,6 +222,29 @@ class CrossEntropyLoss(_WeightedLoss):
             ignore_index=self.ignore_index,
             reduction=self.reduction,
             label_smoothing=self.label_smoothing,
+        )
+
+
+class CTCLoss(_Loss):
+    """Connectionist temporal classification; see `functional.ctc_loss`."""
+
+    def __init__(
+        self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+    ) -> None:
+        super().__init__(reduction=reduction)
+        self.blank, self.zero_infinity = blank, zero_infinity
+
+    def forward(
+        self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any
+    ) -> Tensor:
+        return F.ctc_loss(
+            log_probs,
+            targets,
+            input_lengths,
+            target_lengths,
+            self.blank,
+            self.reduction,
+            self.zero_infinity,
         )
 
 

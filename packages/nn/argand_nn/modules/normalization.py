@@ -10,7 +10,7 @@ from argand_c10 import Module, Parameter, Tensor
 from argand_nn import functional as F
 from argand_nn import init
 
-__all__ = ["GroupNorm", "LayerNorm", "RMSNorm"]
+__all__ = ["GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
 def _shape(value: int | Sequence[int]) -> tuple[int, ...]:
@@ -151,3 +151,24 @@ class GroupNorm(Module):
             f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
             f"bias={self.bias is not None}"
         )
+
+
+class LocalResponseNorm(Module):
+    """Divides by a power of the squares of near channels (Krizhevsky et al. 2012).
+
+    Args:
+        size: how many channels count.
+        alpha: factor of the mean of their squares.
+        beta: the power.
+        k: added before the power is taken.
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

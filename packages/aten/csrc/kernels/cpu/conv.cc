@@ -1,8 +1,10 @@
-// Convolution over one or two spatial dimensions, and its gradients, on padded planes (conv.h). 1x1 convolutions are matrix products.
+// Convolution over one or two spatial dimensions, and its gradients, on padded planes (conv.h). 1x1 convolutions are matrix products. Three dimensions
+// are made of two (conv3d.h).
 #include "packages/aten/csrc/kernels/cpu/conv.h"
 
 #include <algorithm>
 
+#include "packages/aten/csrc/kernels/cpu/conv3d.h"
 #include "packages/aten/csrc/kernels/cpu/epilogue.h"
 #include "packages/aten/csrc/kernels/cpu/gemm.h"
 #include "packages/aten/csrc/kernels/cpu/norm.h"
@@ -35,8 +37,8 @@ Geometry geometry(const char* op, const Tensor& input, const Tensor& weight, Int
   const int64_t n = input.dim() - 2;
   if (n < 1 || n > 2 || weight.dim() != input.dim())
     fail(n > 2 ? ARGAND_NOT_IMPLEMENTED_ERROR : ARGAND_SHAPE_ERROR,
-         "%s: got input of shape %s and weight of shape %s, expected (batch, channels, [height,] width) and (out_channels, channels / groups, "
-         "[height,] width)",
+         "%s: got input of shape %s and weight of shape %s, expected (batch, channels, [[depth,] height,] width) and (out_channels, channels / "
+         "groups, [[depth,] height,] width)",
          op, to_string(input.sizes()).c_str(), to_string(weight.sizes()).c_str());
   if (stride.n != n || padding.n != n || dilation.n != n)
     fail(ARGAND_VALUE_ERROR, "%s: got stride %s, padding %s and dilation %s, expected %ld numbers each", op, to_string(stride).c_str(),
@@ -548,6 +550,7 @@ Tensor bias_gradient(const Geometry& g, const Tensor& grad) {
 
 Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding, IntList dilation, int64_t groups,
                    ArgandEpilogue* epilogue) {
+  if (input.dim() == 5) return convolution3d(input, weight, bias, stride, padding, dilation, groups);  // the caller applies the epilogue
   const Geometry g = geometry("convolution", input, weight, stride, padding, dilation, groups);
   if (bias) {
     check_same_dtype("convolution", bias, weight);
@@ -588,6 +591,7 @@ int convolution_epilogue(const ArgandOperator*, const ArgandValue* a, ArgandValu
 
 std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, IntList stride,
                                                         IntList padding, IntList dilation, int64_t groups, IntList output_mask) {
+  if (input.dim() == 5) return convolution3d_backward(grad_output, input, weight, stride, padding, dilation, groups, output_mask);
   const Geometry g = geometry("convolution_backward", input, weight, stride, padding, dilation, groups);
   check_same_dtype("convolution_backward", grad_output, input);
   if (grad_output.numel() != g.batch * g.groups * g.out * g.oh * g.ow)

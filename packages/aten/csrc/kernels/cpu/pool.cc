@@ -236,6 +236,36 @@ Tensor adaptive_avg_pool2d(const Tensor& self, IntList output_size) {
   return average("adaptive_avg_pool2d", self, sizes, [](const Planes& from, const Planes& to, auto f) { adaptive_windows(from, to, f); });
 }
 
+std::tuple<Tensor, Tensor> adaptive_max_pool2d(const Tensor& self, IntList output_size) {
+  const Tensor input = contiguous(self);
+  builtins::Ints sizes(self.sizes().begin(), self.sizes().end() - 2);
+  sizes.insert(sizes.end(), output_size.begin(), output_size.end());
+  const Tensor out = argand::empty(sizes, self.dtype()), indices = argand::empty(sizes, ARGAND_INT64);
+  const Planes from(input.sizes()), to(sizes);
+  dispatch_real("adaptive_max_pool2d", self.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    argand::parallel_for(0, to.n, row_grain(from.size()), [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; p++) {
+        const T* in = input.data<T>() + p * from.size();
+        T* o = out.data<T>() + p * to.size();
+        int64_t* at = indices.data<int64_t>() + p * to.size();
+        adaptive_windows(from, to, [&](int64_t y, int64_t x, int64_t h0, int64_t h1, int64_t w0, int64_t w1, int64_t) {
+          int64_t where = h0 * from.w + w0;
+          auto best = widen(in[where]);
+          for (int64_t r = h0; r < h1; r++)
+            for (int64_t i = r * from.w + w0; i < r * from.w + w1; i++) {
+              const auto v = widen(in[i]);
+              if (v > best || v != v) best = v, where = i;  // the last NaN wins, else the first maximum
+            }
+          o[y * to.w + x] = in[where];
+          at[y * to.w + x] = where;
+        });
+      }
+    });
+  });
+  return {out, indices};
+}
+
 Tensor adaptive_avg_pool2d_backward(const Tensor& grad_output, IntList input_size) {
   return average_backward("adaptive_avg_pool2d_backward", grad_output, input_size, [](const Planes& from, const Planes& to, auto f) { adaptive_windows(from, to, f); });
 }

@@ -63,6 +63,26 @@ def _window(o, n, out, k, s, p, ADAPTIVE: tl.constexpr):
 
 
 @triton.jit
+def adaptive_max_pool2d(out, at, x, total, h, w, oh, ow, kh, kw, BLOCK: tl.constexpr):
+    """`max_pool2d` of the oh x ow windows that divide a plane, at most kh x kw large."""
+    e, live, plane, y, c0 = _place(total, oh, ow, BLOCK)
+    h0, h1 = _window(y, h, oh, kh, 1, 0, True)
+    w0, w1 = _window(c0, w, ow, kw, 1, 0, True)
+    base = x + plane * h * w
+    best = tl.zeros([BLOCK], x.dtype.element_ty)
+    where = tl.full([BLOCK], -1, tl.int32)
+    for i in range(kh):
+        for j in range(kw):
+            inside = live & (h0 + i < h1) & (w0 + j < w1)
+            v = tl.load(base + (h0 + i) * w + w0 + j, mask=inside, other=0)
+            take = inside & ((where < 0) | (_wide(v) > _wide(best)) | (v != v))
+            best = tl.where(take, v, best)
+            where = tl.where(take, (h0 + i) * w + w0 + j, where)
+    tl.store(out + e, best, mask=live)
+    tl.store(at + e, where.to(tl.int64), mask=live)
+
+
+@triton.jit
 def _extent(o, n, k, s, p):
     """Length of window `o` with its padding, of which at most `p` behind the end counts."""
     return tl.minimum(o * s - p + k, n + p) - (o * s - p)
@@ -152,6 +172,7 @@ _GEOMETRY = {
     "ph": "i32",
     "pw": "i32",
 }
+_ADAPTIVE_MAX = {"out": "*T", "at": "*i64", "x": "*T", "total": "I", "h": "i32", "w": "i32", "oh": "i32", "ow": "i32", "kh": "i32", "kw": "i32"}  # fmt: skip
 _MAX = {"out": "*T", "at": "*i64", "x": "*T", "total": "I", **_GEOMETRY, "dh": "i32", "dw": "i32"}
 _MEAN = {"out": "*T", "x": "*T", "total": "I", **_GEOMETRY, "override": "i32"}
 _SHARES = {
@@ -173,6 +194,12 @@ def _is_used(variant: Variant) -> bool:
 KERNELS = [
     Kernel(
         max_pool2d, signature=_MAX, types={"T": _REAL, "I": _OFFSETS}, constants={"BLOCK": [256]}
+    ),
+    Kernel(
+        adaptive_max_pool2d,
+        signature=_ADAPTIVE_MAX,
+        types={"T": _REAL, "I": _OFFSETS},
+        constants={"BLOCK": [256]},
     ),
     Kernel(
         avg_pool2d,

@@ -27,27 +27,30 @@ void check_alike(const char* op, const Tensor& input, const Tensor& other) {
 }
 
 void check_spatial(const char* op, const Tensor& input) {
-  if (input->ndim != 3 && input->ndim != 4)
-    fail(ARGAND_SHAPE_ERROR, "%s: got an input of shape %s, expected one or two spatial dimensions", op, to_string(input.sizes()).c_str());
+  if (input->ndim < 3 || input->ndim > 5)
+    fail(ARGAND_SHAPE_ERROR, "%s: got an input of shape %s, expected one to three spatial dimensions", op, to_string(input.sizes()).c_str());
 }
 
-// Four sizes: a missing height is 1.
-void fill_sizes(int64_t out[4], IntList sizes) {
+// All sizes of a tensor; a missing height is 1.
+void fill_sizes(int64_t out[5], IntList sizes) {
   const bool one = sizes.size() == 3;
-  out[0] = sizes[0], out[1] = sizes[1], out[2] = one ? 1 : sizes[2], out[3] = sizes[one ? 2 : 3];
+  for (int64_t i = 0; i < sizes.size(); i++) out[one && i == 2 ? 3 : i] = sizes[i];
+  if (one) out[2] = 1;
 }
-void fill_pair(int64_t out[2], IntList values, int64_t otherwise) {
+void fill_spatial(int64_t out[3], IntList values, int64_t otherwise) {
   const bool one = values.size() == 1;
-  out[0] = one ? otherwise : values[0], out[1] = values[one ? 0 : 1];
+  for (int64_t i = 0; i < values.size(); i++) out[one ? 1 : i] = values[i];
+  if (one) out[0] = otherwise;
 }
 
 ConvolutionProblem problem_of(ConvolutionPart part, const Tensor& like, IntList x, IntList w, IntList y, const Spatial& s) {
   ConvolutionProblem p{};
   p.part = part;
   p.dtype = static_cast<uint8_t>(like.dtype());
-  p.device = ARGAND_DEVICE_INDEX(like.device());
+  p.spatial = like->ndim == 5 ? 3 : 2;
+  p.device = static_cast<int16_t>(ARGAND_DEVICE_INDEX(like.device()));
   fill_sizes(p.x, x), fill_sizes(p.w, w), fill_sizes(p.y, y);
-  fill_pair(p.padding, s.padding, 0), fill_pair(p.stride, s.stride, 1), fill_pair(p.dilation, s.dilation, 1);
+  fill_spatial(p.padding, s.padding, 0), fill_spatial(p.stride, s.stride, 1), fill_spatial(p.dilation, s.dilation, 1);
   p.tf32 = like.dtype() == ARGAND_FLOAT32 && settings().conv_tf32.load(std::memory_order_relaxed);
   p.deterministic = settings().conv_deterministic.load(std::memory_order_relaxed);
   return p;

@@ -69,11 +69,12 @@ dnn::DataType data_type(const char* op, int dtype) {
   }
 }
 
-Descriptor tensor(const char* op, dnn::DataType type, const int64_t sizes[4], int64_t id) {
-  const int64_t strides[4] = {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1};
+Descriptor tensor(const char* op, dnn::DataType type, int ndim, const int64_t* sizes, int64_t id) {
+  int64_t strides[5];
+  for (int i = ndim - 1; i >= 0; i--) strides[i] = i == ndim - 1 ? 1 : strides[i + 1] * sizes[i + 1];
   Descriptor t(op, dnn::kTensor);
-  t.set(dnn::kTensorDataType, dnn::kTypeDataType, type).set(dnn::kTensorDimensions, dnn::kTypeInt64, 4, sizes);
-  t.set(dnn::kTensorStrides, dnn::kTypeInt64, 4, strides).set(dnn::kTensorUniqueId, id).set(dnn::kTensorByteAlignment, 16).finalize();
+  t.set(dnn::kTensorDataType, dnn::kTypeDataType, type).set(dnn::kTensorDimensions, dnn::kTypeInt64, ndim, sizes);
+  t.set(dnn::kTensorStrides, dnn::kTypeInt64, ndim, strides).set(dnn::kTensorUniqueId, id).set(dnn::kTensorByteAlignment, 16).finalize();
   return t;
 }
 
@@ -89,10 +90,10 @@ Graph operation_graph(const char* op, const ConvolutionProblem& p, dnn::Handle h
   const bool full = type == dnn::kDouble;
   Descriptor convolution(op, dnn::kConvolution);
   convolution.set(dnn::kConvolutionCompType, dnn::kTypeDataType, full ? dnn::kDouble : dnn::kFloat);
-  convolution.set(dnn::kConvolutionMode, dnn::kTypeConvolutionMode, dnn::kCrossCorrelation).set(dnn::kConvolutionSpatialDims, 2);
-  convolution.set(dnn::kConvolutionDilations, dnn::kTypeInt64, 2, p.dilation).set(dnn::kConvolutionFilterStrides, dnn::kTypeInt64, 2, p.stride);
-  convolution.set(dnn::kConvolutionPrePaddings, dnn::kTypeInt64, 2, p.padding)
-      .set(dnn::kConvolutionPostPaddings, dnn::kTypeInt64, 2, p.padding)
+  convolution.set(dnn::kConvolutionMode, dnn::kTypeConvolutionMode, dnn::kCrossCorrelation).set(dnn::kConvolutionSpatialDims, static_cast<int64_t>(p.spatial));
+  convolution.set(dnn::kConvolutionDilations, dnn::kTypeInt64, p.spatial, p.dilation).set(dnn::kConvolutionFilterStrides, dnn::kTypeInt64, p.spatial, p.stride);
+  convolution.set(dnn::kConvolutionPrePaddings, dnn::kTypeInt64, p.spatial, p.padding)
+      .set(dnn::kConvolutionPostPaddings, dnn::kTypeInt64, p.spatial, p.padding)
       .finalize();
   static constexpr struct {
     dnn::Kind kind;
@@ -111,7 +112,8 @@ Graph operation_graph(const char* op, const ConvolutionProblem& p, dnn::Handle h
     else
       operation.set(attribute(i), dnn::kTypeFloat, 1, &single_scale[i]);
   }
-  Descriptor w = tensor(op, type, p.w, kW), x = tensor(op, type, p.x, kX), y = tensor(op, type, p.y, kY);
+  const int ndim = p.spatial + 2;
+  Descriptor w = tensor(op, type, ndim, p.w, kW), x = tensor(op, type, ndim, p.x, kX), y = tensor(op, type, ndim, p.y, kY);
   operation.set(attribute(2), convolution).set(attribute(3), w).set(attribute(4), x).set(attribute(5), y).finalize();
   Descriptor graph(op, dnn::kOperationGraph);
   graph.set(dnn::kGraphOps, operation).set(dnn::kGraphHandle, dnn::kTypeHandle, 1, &handle).finalize();
@@ -223,10 +225,9 @@ Plan choose_plan(const char* op, const ConvolutionProblem& p, dnn::Handle handle
     if (++tried == kMeasured && best_time >= 0) break;
   }
   if (best_time < 0)
-    fail(ARGAND_RUNTIME_ERROR, "%s: cuDNN has no way to compute it in %s with input [%lld, %lld, %lld, %lld] and weight [%lld, %lld, %lld, %lld]%s",
-         op, kDTypeName[p.dtype], static_cast<long long>(p.x[0]), static_cast<long long>(p.x[1]), static_cast<long long>(p.x[2]),
-         static_cast<long long>(p.x[3]), static_cast<long long>(p.w[0]), static_cast<long long>(p.w[1]), static_cast<long long>(p.w[2]),
-         static_cast<long long>(p.w[3]), p.deterministic ? " deterministically; set argand.backends.cudnn.deterministic = False" : "");
+    fail(ARGAND_RUNTIME_ERROR, "%s: cuDNN has no way to compute it in %s with input %s and weight %s%s", op, kDTypeName[p.dtype],
+         to_string(IntList(p.x, p.spatial + 2)).c_str(), to_string(IntList(p.w, p.spatial + 2)).c_str(),
+         p.deterministic ? " deterministically; set argand.backends.cudnn.deterministic = False" : "");
   return best;
 }
 

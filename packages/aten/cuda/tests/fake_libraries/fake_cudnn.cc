@@ -76,7 +76,16 @@ bool tensor_of(const Descriptor* d, const Descriptor* pack, Tensor& out) {
   const auto pointers = pack->list<char*>(1001);
   for (size_t i = 0; i < ids.size(); i++)
     if (ids[i] == d->one<int64_t>(906)) out.data = pointers[i];
-  return out.data && out.sizes.size() == 4 && out.strides.size() == 4 && (out.type == 0 || out.type == 1);
+  return out.data && (out.sizes.size() == 4 || out.sizes.size() == 5) && out.strides.size() == out.sizes.size() && (out.type == 0 || out.type == 1);
+}
+
+// The index after `at` in a box of `sizes`; false past the last.
+bool advance(std::vector<int64_t>& at, const std::vector<int64_t>& sizes) {
+  for (size_t i = at.size(); i-- > 0;) {
+    if (++at[i] < sizes[i]) return true;
+    at[i] = 0;
+  }
+  return false;
 }
 
 // Calls f(x index, w index, y index) for every product of the convolution.
@@ -84,20 +93,25 @@ template <class F>
 void for_each_product(const Descriptor& c, const Tensor& x, const Tensor& w, const Tensor& y, F&& f) {
   const auto pad = c.list<int64_t>(105), stride = c.list<int64_t>(103), dilation = c.list<int64_t>(102);
   const int64_t per_group = w.sizes[1], groups = x.sizes[1] / per_group, out_per_group = w.sizes[0] / groups;
-  for (int64_t n = 0; n < y.sizes[0]; n++)
-    for (int64_t o = 0; o < y.sizes[1]; o++)
-      for (int64_t i = 0; i < y.sizes[2]; i++)
-        for (int64_t j = 0; j < y.sizes[3]; j++)
-          for (int64_t ch = 0; ch < per_group; ch++)
-            for (int64_t p = 0; p < w.sizes[2]; p++)
-              for (int64_t q = 0; q < w.sizes[3]; q++) {
-                const int64_t r = i * stride[0] - pad[0] + p * dilation[0], s = j * stride[1] - pad[1] + q * dilation[1];
-                if (r < 0 || s < 0 || r >= x.sizes[2] || s >= x.sizes[3]) continue;
-                const int64_t channel = o / out_per_group * per_group + ch;
-                f(n * x.strides[0] + channel * x.strides[1] + r * x.strides[2] + s * x.strides[3],
-                  o * w.strides[0] + ch * w.strides[1] + p * w.strides[2] + q * w.strides[3],
-                  n * y.strides[0] + o * y.strides[1] + i * y.strides[2] + j * y.strides[3]);
-              }
+  std::vector<int64_t> to(y.sizes.size(), 0);  // batch, out channel, place
+  do {
+    const std::vector<int64_t> taps(w.sizes.begin() + 1, w.sizes.end());
+    std::vector<int64_t> tap(taps.size(), 0);  // in channel, tap
+    do {
+      const int64_t channel = to[1] / out_per_group * per_group + tap[0];
+      int64_t from = to[0] * x.strides[0] + channel * x.strides[1], weight = to[1] * w.strides[0] + tap[0] * w.strides[1];
+      int64_t result = to[0] * y.strides[0] + to[1] * y.strides[1];
+      bool inside = true;
+      for (size_t i = 0; i + 2 < to.size(); i++) {
+        const int64_t r = to[i + 2] * stride[i] - pad[i] + tap[i + 1] * dilation[i];
+        inside = inside && r >= 0 && r < x.sizes[i + 2];
+        from += r * x.strides[i + 2];
+        weight += tap[i + 1] * w.strides[i + 2];
+        result += to[i + 2] * y.strides[i + 2];
+      }
+      if (inside) f(from, weight, result);
+    } while (advance(tap, taps));
+  } while (advance(to, y.sizes));
 }
 
 void clear(const Tensor& t) {
@@ -182,7 +196,7 @@ EXPORT int cudnnBackendExecute(void*, Descriptor* plan, Descriptor* pack) {
   const int first = operation->kind == 10 ? 700 : operation->kind == 12 ? 706 : 712;
   const Descriptor* convolution = operation->one<Descriptor*>(first + 2);
   Tensor w, x, y;
-  if (!convolution || convolution->one<int64_t>(106) != 2 || convolution->one<int32_t>(101) != 1) return kBadParam;
+  if (!convolution || (convolution->one<int64_t>(106) != 2 && convolution->one<int64_t>(106) != 3) || convolution->one<int32_t>(101) != 1) return kBadParam;
   if (!tensor_of(operation->one<Descriptor*>(first + 3), pack, w) || !tensor_of(operation->one<Descriptor*>(first + 4), pack, x) ||
       !tensor_of(operation->one<Descriptor*>(first + 5), pack, y))
     return kBadParam;

@@ -1,0 +1,48 @@
+"""Resizing and sampling at a grid on an emulated CUDA device, by gathers, against the CPU's kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import emulated
+import numpy as np
+import pytest
+
+if emulated.missing:
+    pytest.skip(emulated.missing, allow_module_level=True)
+
+import argand_aten as aten
+import argand_c10 as c10
+
+emulated.start()
+
+
+def close(function: Any, *tensors: Any) -> None:
+    expected, got = function(*tensors), function(*(t.to("cuda") for t in tensors))
+    emulated.check()
+    assert got.shape == expected.shape and str(got.device) == "cuda:0"
+    np.testing.assert_allclose(got.to("cpu").numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def values(*shape: int) -> Any:
+    return aten.tensor(np.random.default_rng(0).standard_normal(shape)).to(c10.float32)
+
+
+def test_resampling() -> None:
+    starts, weights = aten.tensor([0, 0, 1, 3]), values(4, 2)
+    for dim, shape in ((2, (2, 3, 5)), (1, (2, 5, 3))):
+        close(
+            lambda x, s, w, d=dim: aten.ops._resample(x, s, w, d), values(*shape), starts, weights
+        )
+        grad = values(*(4 if i == dim else n for i, n in enumerate(shape)))
+        close(
+            lambda g, s, w, d=dim: aten.ops._resample_backward(g, s, w, d, 5), grad, starts, weights
+        )
+
+
+def test_weighted_gathers() -> None:
+    index = aten.tensor(np.random.default_rng(1).integers(-1, 6, (2, 4, 3)))
+    x, weights, grad = values(2, 3, 6), values(2, 4, 3), values(2, 3, 4)
+    close(aten.ops._weighted_gather, x, index, weights)
+    close(lambda g, i, w: aten.ops._weighted_scatter(g, i, w, 6), grad, index, weights)
+    close(aten.ops._weighted_gather_weights, grad, x, index)

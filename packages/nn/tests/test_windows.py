@@ -1,0 +1,181 @@
+"""Convolutions, poolings, resampling and embedding bags: what needs no peer, and their error texts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import argand_aten as aten
+import argand_c10 as c10
+import argand_nn as nn
+import argand_nn.functional as F
+from argand_autograd import gradcheck
+
+RNG = np.random.default_rng(0)
+
+
+def normal(*shape, dtype=np.float32, requires_grad=False):
+    values = aten.tensor(RNG.standard_normal(shape).tolist(), dtype=c10.float64)
+    return values.to(c10.float32 if dtype is np.float32 else c10.float64).requires_grad_(
+        requires_grad
+    )
+
+
+def close(ours, expected, rtol=1e-4, atol=1e-5):
+    expected = expected.detach().numpy() if isinstance(expected, c10.Tensor) else expected
+    np.testing.assert_allclose(ours.detach().numpy(), expected, rtol=rtol, atol=atol)
+
+
+@pytest.mark.parametrize("dtype", [c10.float16, c10.bfloat16])
+def test_convolutions_of_16_bits_sum_in_32(dtype):
+    x, w = normal(2, 8, 4, 5, 5).to(dtype), normal(6, 8, 3, 3, 3).to(dtype)
+    exact = F.conv3d(x.to(c10.float32), w.to(c10.float32), padding=1)
+    close(F.conv3d(x, w, padding=1).to(c10.float32), exact, rtol=1e-2, atol=2e-2)
+    exact = F.avg_pool3d(x.to(c10.float32), 2)
+    close(F.avg_pool3d(x, 2).to(c10.float32), exact, rtol=1e-2, atol=1e-2)
+
+
+def test_conv3d_of_one_plane_is_conv2d():
+    x, w = normal(2, 4, 7, 6), normal(6, 2, 3, 3)
+    flat = F.conv2d(x, w, None, 2, 1, 1, 2)
+    deep = F.conv3d(x.unsqueeze(2), w.unsqueeze(2), None, (1, 2, 2), (0, 1, 1), 1, 2)
+    close(deep.squeeze(2), flat)
+
+
+def test_transposed_convolution_is_the_transpose():
+    x, w = normal(2, 4, 6, 5, 7, dtype=float), normal(3, 4, 3, 2, 3, dtype=float)
+    y = F.conv3d(x, w, None, (2, 1, 2), (1, 0, 1), (1, 2, 1))
+    g = normal(*y.shape, dtype=float)
+    back = nn.ConvTranspose3d(3, 4, (3, 2, 3), (2, 1, 2), (1, 0, 1), dilation=(1, 2, 1), bias=False)
+    back.to(dtype=c10.float64)
+    back.weight.detach().copy_(w)
+    close((back(g, output_size=x.shape) * x).sum(), (y * g).sum())
+    close((back(g, output_size=(6, 5, 7)) * x).sum(), (y * g).sum())
+    with pytest.raises(ValueError, match=r"ConvTranspose3d: got output_size \(9, 5, 7\)"):
+        back(g, output_size=(9, 5, 7))
+
+
+def test_lazy_convolutions_take_their_channels_from_the_input():
+    for name in ("LazyConv3d", "LazyConvTranspose3d"):
+        lazy = getattr(nn, name)(4, 2)
+        out = lazy(normal(2, 6, 3, 4, 5))
+        assert type(lazy) is getattr(nn, name.removeprefix("Lazy")) and lazy.in_channels == 6
+        assert out.shape[1] == 4 and sorted(lazy.weight.shape[:2]) == [4, 6]
+
+
+def test_settings_that_do_not_fit():
+    with pytest.raises(ValueError, match="ConvTranspose1d: got padding_mode 'reflect'"):
+        nn.ConvTranspose1d(2, 2, 3, padding_mode="reflect")
+    with pytest.raises(RuntimeError, match="output padding must be smaller"):
+        F.conv_transpose2d(normal(1, 2, 3, 3), normal(2, 2, 3, 3), output_padding=1)
+    with pytest.raises(ValueError, match="ReflectionPad2d: got 3 amounts"):
+        nn.ReflectionPad2d((1, 2, 3))
+    with pytest.raises(ValueError, match="FractionalMaxPool2d: got output_size None"):
+        nn.FractionalMaxPool2d(2)
+    with pytest.raises(ValueError, match="expected numbers between 0 and 1"):
+        nn.FractionalMaxPool2d(2, output_ratio=1.5)
+    with pytest.raises(ValueError, match="interpolate: got size 3 and scale_factor 2"):
+        F.interpolate(normal(1, 1, 4), 3, 2)
+    with pytest.raises(NotImplementedError, match="mode 'bilinear' and an input of 3 dimensions"):
+        F.interpolate(normal(1, 1, 4), 3, mode="bilinear")
+    with pytest.raises(ValueError, match="grid_sample: got mode 'linear'"):
+        F.grid_sample(normal(1, 1, 4, 4), normal(1, 2, 2, 2), "linear")
+    with pytest.raises(ValueError, match="embedding_bag: got offsets with an input of two"):
+        F.embedding_bag(aten.tensor([[0]]), normal(2, 2), aten.tensor([0]))
+
+
+def test_fractional_pooling_draws_windows_inside():
+    c10.manual_seed(0)
+    x = aten.arange(2 * 3 * 81, dtype=c10.float32).reshape(2, 3, 9, 9)
+    values, places = nn.FractionalMaxPool2d(2, output_ratio=0.6, return_indices=True)(x)
+    assert values.shape == (2, 3, 5, 5)
+    close(values, aten.gather(x.flatten(2), 2, places.flatten(2)).reshape(values.shape))
+    assert (values[:, :, 1:] > values[:, :, :-1]).all()
+    close(values[:, :, -1, -1], x[:, :, -1, -1])
+
+
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+def test_unpooling_puts_the_maxima_back(spatial):
+    x = normal(2, 3, *(4, 6, 4)[:spatial], requires_grad=True)
+    pool = getattr(F, f"max_pool{spatial}d")
+    values, places = pool(x, 2, return_indices=True)
+    back = getattr(nn, f"MaxUnpool{spatial}d")(2)(values, places)
+    kept = back != 0
+    assert back.shape == x.shape and int(kept.sum()) == values.numel()
+    close(back, x.detach().numpy() * kept.numpy())
+    back.sum().backward()
+    close(x.grad, kept.to(c10.float32))
+
+
+def test_interpolation_of_a_line_is_the_line():
+    x = aten.arange(6, dtype=c10.float32).reshape(1, 1, 6)
+    out = F.interpolate(x, 11, mode="linear", align_corners=True)
+    close(out[0, 0], np.arange(11) / 2)
+    plane = x[..., None] * 2 + aten.arange(5, dtype=c10.float32)
+    for mode in ("bilinear", "bicubic"):
+        out = F.interpolate(plane, (11, 9), mode=mode, align_corners=True)
+        inner = np.arange(11)[:, None] + np.arange(9) / 2
+        close(out[0, 0, 3:-3, 3:-3], inner[3:-3, 3:-3])
+    means = F.interpolate(plane, (3, 5), mode="bilinear", antialias=True)
+    close(means[0, 0, 1, 1:-1], plane[0, 0, 2:4, 1:-1].mean(0))
+
+
+def test_identity_grid_gives_the_image():
+    x = normal(2, 3, 5, 4)
+    theta = aten.tensor([[[1.0, 0, 0], [0, 1.0, 0]]] * 2)
+    for corners in (True, False):
+        grid = F.affine_grid(theta, x.shape, corners)
+        for mode in ("bilinear", "nearest", "bicubic"):
+            close(F.grid_sample(x, grid, mode, align_corners=corners), x)
+    with pytest.warns(UserWarning, match="align_corners"):
+        F.affine_grid(theta, x.shape)
+
+
+def test_embedding_renorm():
+    table = aten.tensor([[3.0, 4.0], [0.3, 0.4], [6.0, 8.0]])
+    aten.embedding_renorm_(table, aten.tensor([0, 1, 0]), 1.0, 2.0)
+    close(table, [[0.6, 0.8], [0.3, 0.4], [6.0, 8.0]])
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_embedding_bag(mode):
+    table = normal(6, 3, requires_grad=True)
+    rows = table.detach().numpy()
+    bags = [[4, 1, 1], [], [0, 2, 5, 1]]
+    offsets = aten.tensor([0, 3, 3])
+    out = F.embedding_bag(aten.tensor([i for bag in bags for i in bag]), table, offsets, mode=mode)
+    how = {"sum": np.sum, "mean": np.mean, "max": np.max}[mode]
+    expected = [how(rows[bag], axis=0) if bag else np.zeros(3) for bag in bags]
+    close(out, np.array(expected))
+    out.sum().backward()
+    counts = np.zeros((6, 3))
+    for bag in filter(None, bags):
+        if mode == "max":
+            counts[np.array(bag)[rows[bag].argmax(0)], np.arange(3)] += 1
+        else:
+            np.add.at(counts, bag, 1 if mode == "sum" else 1 / len(bag))
+    close(table.grad, counts)
+
+
+def test_ctc_gradient():
+    scores = normal(6, 2, 4, dtype=float, requires_grad=True)
+    targets = aten.tensor([[1, 2, 2], [3, 1, 0]])
+    for reduction in ("mean", "sum", "none"):
+        assert gradcheck(
+            lambda x, r=reduction: F.ctc_loss(
+                x.log_softmax(2), targets, (6, 5), (3, 2), reduction=r
+            ),
+            scores,
+        )
+    loss = F.ctc_loss(scores.log_softmax(2), targets, (2, 5), (3, 2), reduction="none")
+    assert loss[0] == float("inf") and loss[1] < 100
+    loss = nn.CTCLoss(zero_infinity=True)(scores.log_softmax(2), targets, (2, 2), (3, 2))
+    loss.backward()
+    assert not scores.grad[:, 0].any() and scores.grad[:, 1].any()
+
+
+def test_local_response_norm():
+    x = normal(2, 5, 3, 2)
+    squares = np.pad(x.numpy() ** 2, [(0, 0), (1, 1), (0, 0), (0, 0)])
+    means = sum(squares[:, i : i + 5] for i in range(3)) / 3
+    close(nn.LocalResponseNorm(3, 0.5, 0.75, 2.0)(x), x.numpy() / (2 + 0.5 * means) ** 0.75)
