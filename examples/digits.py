@@ -213,8 +213,8 @@ def train_both(options: argparse.Namespace) -> None:
             check=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
-    folder = options.report or Path(tempfile.gettempdir()) / "argand_digits_report"
-    print(f"compile report: {write_report(model, train_set, folder, options.device)}")
+    pages = options.report or Path(tempfile.gettempdir()) / "argand_digits_report"
+    print(f"compile report: {write_report(model, train_set, pages, options.device)}")
     if min(accuracies) < REQUIRED_ACCURACY:
         sys.exit(f"digits: accuracy {min(accuracies):.1%} is below {REQUIRED_ACCURACY:.0%}")
 

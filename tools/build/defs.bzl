@@ -18,6 +18,7 @@ load(
     _argand_pytest = "argand_pytest",
     _argand_pytest_files = "argand_pytest_files",
 )
+load("//tools/build:generated.bzl", _argand_generated_files = "argand_generated_files")
 load(
     "//tools/build:wheel.bzl",
     _argand_wheel = "argand_wheel",
@@ -31,6 +32,7 @@ argand_cc_test = _argand_cc_test
 argand_codegen = _argand_codegen
 argand_extension = _argand_extension
 argand_output = _argand_output
+argand_generated_files = _argand_generated_files
 argand_py_binary = _argand_py_binary
 argand_py_library = _argand_py_library
 argand_pytest = _argand_pytest

@@ -18,7 +18,7 @@ def _argand_wheel_impl(ctx):
     members = {
         file.short_path[len(root):]: file
         for file in depset(transitive = files).to_list()
-        if _within(file, prefix)
+        if _within(file, prefix) or _is_stub(file, root)
     }
     for target, folder in ctx.attr.headers.items():
         for file in _headers(target):
@@ -51,6 +51,11 @@ def _headers(target):
 def _within(file, prefix):
     path = file.short_path
     return path.startswith(prefix) or (path.startswith("../") and path.split("/", 2)[2].startswith(prefix))
+
+def _is_stub(file, root):
+    """Whether a file belongs to a stub-only package (PEP 561) of this layer's."""
+    path = file.short_path
+    return path.startswith(root) and path[len(root):].split("/")[0].endswith("-stubs")
 
 def _header_path(file):
     path = file.short_path

@@ -1,4 +1,4 @@
-"""Emits `_ops.pyi`: typed signatures of every function, and of the Tensor methods, with overloads."""
+"""Emits `_ops.pyi`: typed signatures of every function, of the Tensor methods, and of operators that are functions of a namespace, with overloads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tools.codegen.print_python import literal, safe
 
 _BASES: Final = {
     "Tensor": "Tensor", "Operand": "Tensor | Number", "Scalar": "Number", "int": "int", "float": "float", "bool": "bool",
-    "str": "str", "dtype": "dtype", "device": "device | str", "generator": "Generator",
+    "str": "str", "dtype": "dtype", "device": "device | str | int", "generator": "Generator",
 }  # fmt: skip
 
 # Builtin names that functions of this module hide.
@@ -20,7 +20,7 @@ _BUILTINS: Final = frozenset(
 
 
 def argument_type(t: Type) -> str:
-    text = _builtin(_BASES[t.base])
+    text = " | ".join(_builtin(part) for part in _BASES[t.base].split(" | "))
     if t.is_list:
         element = f"{text} | None" if t.optional_elements else text
         text = f"Sequence[{element}]" + (f" | {element}" if t.list_size is not None else "")
@@ -83,7 +83,8 @@ def signature(name: str, schema: Schema, method: bool, out: bool) -> str:
         if a.kwonly and not keyword:
             parts.append("*")
             keyword = True
-        parts.append(f"{safe(a.name)}: {argument_type(a.type)}{default(a)}")
+        name_here = "input" if a.name == "self" and not method else safe(a.name)  # as PyTorch's functions call it
+        parts.append(f"{name_here}: {argument_type(a.type)}{default(a)}")
     if out:
         if not keyword:
             parts.append("*")
@@ -95,9 +96,10 @@ def signature(name: str, schema: Schema, method: bool, out: bool) -> str:
     return f"def {name}({', '.join(parts)}) -> {result_type(schema)}: ..."
 
 
-def varargs_signature(name: str, schema: Schema) -> str | None:
-    """x.view(2, 3): the form with the numbers one by one."""
-    rest = [a for a in schema.arguments[1:] if not a.kwonly]
+def varargs_signature(name: str, schema: Schema, method: bool) -> str | None:
+    """x.view(2, 3), zeros(2, 3): the form with the numbers one by one."""
+    arguments = schema.arguments[1:] if method else schema.arguments
+    rest = [a for a in arguments if not a.kwonly]
     if (
         len(rest) != 1
         or rest[0].type.base != "int"
@@ -107,10 +109,10 @@ def varargs_signature(name: str, schema: Schema) -> str | None:
         return None
     keywords = "".join(
         f", {safe(a.name)}: {argument_type(a.type)}{default(a)}"
-        for a in schema.arguments[1:]
+        for a in arguments
         if a.kwonly
     )
-    return f"def {name}(self, *{safe(rest[0].name)}: builtins.int{keywords}) -> {result_type(schema)}: ..."
+    return f"def {name}({'self, ' if method else ''}*{safe(rest[0].name)}: builtins.int{keywords}) -> {result_type(schema)}: ..."
 
 
 def definitions(name: str, overloads: list[tuple[Operator, Schema]], method: bool) -> list[str]:
@@ -125,7 +127,7 @@ def definitions(name: str, overloads: list[tuple[Operator, Schema]], method: boo
         found.append(
             signature(name, schema, method, out=op.out_schema is not None and schema is op.schema)
         )
-        extra = varargs_signature(name, schema) if method else None
+        extra = varargs_signature(name, schema, method)
         if extra is not None:
             found.append(extra)
     unique = list(dict.fromkeys(found))
@@ -135,14 +137,17 @@ def definitions(name: str, overloads: list[tuple[Operator, Schema]], method: boo
 
 
 def emit_stubs(registry: Registry) -> str:
-    """Functions at module level; `class TensorMethods` for the generated methods."""
+    """Functions at module level; `class TensorMethods` for the generated methods; `class Operators` for what has no function of its own."""
     functions: list[str] = []
     methods: list[str] = []
+    others: list[str] = []
     for name, overloads, places in callables(list(registry.operators.values())):
         if not name.isidentifier():
             continue
         if "function" in places:
             functions += definitions(safe(name), overloads, method=False)
+        elif not name.startswith("_"):
+            others += definitions(safe(name), overloads, method=False)
         if "method" in places:
             methods += definitions(safe(name), overloads, method=True)
     return (
@@ -151,9 +156,11 @@ def emit_stubs(registry: Registry) -> str:
         "from argand_c10 import Generator, Tensor, device, dtype\n\n"
         "Number: TypeAlias = builtins.int | builtins.float | builtins.bool | builtins.complex\n\n"
         + "\n".join(result_classes(registry))
-        + "\n"
+        + "\n# Functions\n"
         + "\n".join(functions)
         + "\n\nclass TensorMethods:\n"
         + "\n".join("    " + m for m in methods)
+        + "\n\nclass Operators:\n"
+        + "\n".join("    " + ("@staticmethod\n    " + f if f.startswith("def ") else f) for f in others)
         + "\n"
     )

@@ -14,18 +14,24 @@ __version__ = "0.1.0"
 _SUBMODULES = frozenset(
     {
         "_dynamo",
+        "accelerator",
         "amp",
         "ao",
+        "array_api",
         "autograd",
         "backends",
         "compiler",
+        "cpu",
         "cuda",
         "distributed",
         "export",
         "fft",
         "func",
+        "functional",
         "fx",
         "linalg",
+        "mps",
+        "multiprocessing",
         "nn",
         "optim",
         "quantization",
@@ -33,14 +39,24 @@ _SUBMODULES = frozenset(
         "serialization",
         "special",
         "testing",
+        "types",
         "utils",
+        "version",
+        "xpu",
     }
 )
 _OWN = {
+    "GradScaler": "argand.amp",
+    "are_deterministic_algorithms_enabled": "argand.global_settings",
     "compile": "argand.compiler",
     "e": "argand.constants",
+    "get_deterministic_debug_mode": "argand.global_settings",
     "get_float32_matmul_precision": "argand.precision",
+    "get_num_interop_threads": "argand.global_settings",
     "inf": "argand.constants",
+    "is_deterministic_algorithms_warn_only_enabled": "argand.global_settings",
+    "is_vulkan_available": "argand.global_settings",
+    "is_warn_always_enabled": "argand.global_settings",
     "load": "argand.serialization",
     "nan": "argand.constants",
     "newaxis": "argand.constants",
@@ -50,7 +66,21 @@ _OWN = {
     "per_tensor_symmetric": "argand.quantization",
     "pi": "argand.constants",
     "save": "argand.serialization",
+    "set_deterministic_debug_mode": "argand.global_settings",
     "set_float32_matmul_precision": "argand.precision",
+    "set_flush_denormal": "argand.global_settings",
+    "set_num_interop_threads": "argand.global_settings",
+    "set_warn_always": "argand.global_settings",
+    "sym_float": "argand.symbolic",
+    "sym_int": "argand.symbolic",
+    "sym_ite": "argand.symbolic",
+    "sym_max": "argand.symbolic",
+    "sym_min": "argand.symbolic",
+    "sym_not": "argand.symbolic",
+    "sym_sqrt": "argand.symbolic",
+    "sym_sum": "argand.symbolic",
+    "typename": "argand.global_settings",
+    "use_deterministic_algorithms": "argand.global_settings",
 }
 # Layers whose public names are also names of this module; the first that has a name gives it.
 _LAYERS = ("argand_c10", "argand_autograd", "argand_aten")
@@ -73,7 +103,9 @@ def __getattr__(name: str) -> Any:
         globals()[name] = value
         return value
     # All layers are loaded together: a Tensor is complete only with its operators and gradients.
-    for layer in [importlib.import_module(layer) for layer in _LAYERS]:
+    layers = [importlib.import_module(layer) for layer in _LAYERS]
+    layers[0].Tensor.__array_namespace__ = _array_namespace
+    for layer in layers:
         value = getattr(layer, name, None)
         if value is not None and not isinstance(value, ModuleType):
             globals()[name] = value
@@ -81,8 +113,22 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'argand' has no attribute {name!r}")
 
 
+def _array_namespace(self: Any, *, api_version: str | None = None) -> ModuleType:
+    """The functions of the Python array API standard.
+
+    Args:
+        api_version: the version of the standard that is wanted.
+
+    Raises:
+        ValueError: for versions that are not followed.
+    """
+    namespace = importlib.import_module("argand.array_api")
+    namespace.check_version(api_version)
+    return namespace
+
+
 def __dir__() -> list[str]:
-    names = {*globals(), *_SUBMODULES, *_OWN}
+    names = {*_SUBMODULES, *_OWN}
     for layer in _LAYERS:
         names.update(_public_names(importlib.import_module(layer)))
     return sorted(name for name in names if not name.startswith("_"))

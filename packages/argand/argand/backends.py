@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from argand_aten.contraction_path import settings as opt_einsum
 from argand_c10 import math_settings
 
-__all__ = ["cuda", "cudnn", "mps"]
+__all__ = ["cuda", "cudnn", "mps", "opt_einsum"]
 
 
 class _Setting:

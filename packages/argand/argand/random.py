@@ -1,7 +1,16 @@
-"""The default random generator."""
+"""The default random generators, and regions that leave them as they were."""
 
 from __future__ import annotations
 
-from argand_c10 import default_generator, get_rng_state, manual_seed, set_rng_state
+from argand_c10 import (
+    Generator,
+    default_generator,
+    fork_rng,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
 
-__all__ = ["default_generator", "get_rng_state", "manual_seed", "set_rng_state"]
+__all__ = ["Generator", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]

@@ -8,7 +8,7 @@ from typing import Any
 import argand_c10 as c10
 from argand_c10 import Tensor
 
-__all__ = ["assert_close"]
+__all__ = ["assert_close", "make_tensor"]
 
 # (rtol, atol) by dtype name; other dtypes must be equal.
 _TOLERANCES = {
@@ -230,3 +230,61 @@ def _place_of_greatest(values: Any) -> tuple[int, ...]:
 
     flat = np.where(np.isnan(values), np.inf, values).argmax()
     return tuple(int(i) for i in np.unravel_index(flat, values.shape))
+
+
+def make_tensor(
+    *shape: Any,
+    dtype: c10.dtype,
+    device: Any,
+    low: float | None = None,
+    high: float | None = None,
+    requires_grad: bool = False,
+    noncontiguous: bool = False,
+    exclude_zero: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """A tensor of random values from [low, high), by default from -9 to 9 (bool: both; unsigned: from 0).
+
+    Args:
+        shape: the sizes, one by one or as one sequence.
+        dtype: of the values; complex ones have such parts.
+        device: where it lies.
+        low: the least value.
+        high: above the greatest value.
+        requires_grad: whether it collects a gradient.
+        noncontiguous: leave a gap between elements, where there is more than one.
+        exclude_zero: zeros become the smallest number that the dtype tells from zero.
+        memory_format: contiguous_format or channels_last.
+
+    Raises:
+        ValueError: when low is not below high, or for a memory format of a tensor that is to have gaps.
+    """
+    import argand_aten as aten
+
+    sizes = list(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else list(shape)
+    if noncontiguous and memory_format is not None:
+        raise ValueError("make_tensor: got noncontiguous and a memory format, expected one of the two")
+    whole = not dtype.is_floating_point and not dtype.is_complex
+    if dtype == c10.bool:
+        least, limit = 0, 2
+    else:
+        least = (0 if dtype == c10.uint8 else -9) if low is None else low
+        limit = (10 if whole else 9) if high is None else high
+    if least >= limit:
+        raise ValueError(f"make_tensor: got low={least} and high={limit}, expected low below high")
+    if whole:
+        made = aten.randint(int(least), int(limit), sizes, dtype=dtype, device=device)
+    else:
+        parts = [
+            aten.rand(sizes, dtype=dtype.to_real(), device=device) * (limit - least) + least
+            for _ in range(2 if dtype.is_complex else 1)
+        ]
+        made = aten.complex(*parts) if dtype.is_complex else parts[0]
+    if exclude_zero:
+        smallest = 1 if whole else c10.finfo(dtype).tiny
+        made = aten.where(made == 0, aten.full([], smallest, dtype=dtype, device=device), made)
+    if noncontiguous and made.numel() > 1:
+        made = aten.repeat_interleave(made, 2, -1)[..., ::2]
+    elif memory_format in (c10.channels_last, c10.channels_last_3d):
+        made = aten.movedim(aten.movedim(made, 1, -1).contiguous(), -1, 1)
+    return made.requires_grad_() if requires_grad else made

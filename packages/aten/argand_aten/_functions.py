@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from argand_aten import _C
+from argand_aten.contraction_path import contraction_path
 from argand_c10 import Size, Tensor
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "equal",
     "get_device",
     "is_conj",
+    "is_distributed",
+    "is_inference",
     "is_neg",
     "is_nonzero",
     "is_same_size",
@@ -125,6 +128,16 @@ def is_conj(input: Tensor) -> bool:
     return False
 
 
+def is_distributed(input: Tensor) -> bool:
+    """False: a tensor lies in one place."""
+    return False
+
+
+def is_inference(input: Tensor) -> bool:
+    """Whether the tensor was made in inference mode."""
+    return input.is_inference()
+
+
 def is_neg(input: Tensor) -> bool:
     """False: negatives are computed at once."""
     return False
@@ -195,7 +208,8 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, 
 
 
 def einsum(equation: Any, *operands: Any) -> Tensor:
-    """Sums of products by Einstein's convention, operands from left to right.
+    """Sums of products by Einstein's convention; three or more operands in the order that the package opt_einsum finds, where it is installed,
+    else from left to right.
 
     Args:
       equation: as "bij,bjk->bik"; "..." stands for broadcast dimensions; without "->" the result has the indices that
@@ -226,10 +240,13 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
             raise RuntimeError(f"einsum: output index '{c}' of '{equation}' is in no operand")
         if output.count(c) > 1:
             raise RuntimeError(f"einsum: output index '{c}' of '{equation}' appears more than once")
-    total, total_names = _diagonals(operands[0], names[0])
-    for k in range(1, len(operands)):
-        later = output + "".join(names[k + 1 :])
-        total, total_names = _contract(total, total_names, *_diagonals(operands[k], names[k]), later)
+    left_over = [_diagonals(x, n) for x, n in zip(operands, names, strict=True)]
+    for places in contraction_path([n for _, n in left_over], output, [x.shape for x, _ in left_over]):
+        chosen = [left_over[i] for i in places]
+        left_over = [rest for i, rest in enumerate(left_over) if i not in places]
+        later = output + "".join(n for _, n in left_over)
+        left_over.append(_contract(*chosen[0], *chosen[1], later))
+    total, total_names = left_over[0]
     extra = [i for i, c in enumerate(total_names) if c not in output]
     if extra:
         total = _op["sum"](total, extra)

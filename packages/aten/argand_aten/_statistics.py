@@ -8,9 +8,10 @@ from typing import Any
 from argand_aten import _C
 from argand_c10 import Tensor, get_default_dtype, int64
 
-__all__ = ["gradient", "unique", "unique_consecutive"]
+__all__ = ["gradient", "histogramdd", "unique", "unique_consecutive"]
 
 _op = _C.operators
+_range = range  # where an argument has that name
 
 
 def unique(
@@ -86,6 +87,59 @@ def _runs(input: Tensor, x: Tensor, order: Tensor, return_inverse: bool, return_
         end = _op["full"]([1], n, dtype=int64, device=x.device)
         found.append(_op["diff"](_op["cat"]([at, end])))
     return found[0] if len(found) == 1 else tuple(found)
+
+
+def histogramdd(
+    input: Tensor, bins: Any, *, range: Sequence[float] | None = None, weight: Tensor | None = None, density: bool = False
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The (weighted) number of points in each cell of a grid.
+
+    Args:
+      input: points of N coordinates, (..., N).
+      bins: the number of intervals, one for all or one for each dimension; or the edges of the intervals in each dimension.
+      range: the least and the greatest edge of each dimension, 2 N numbers; those of the points by default.
+      weight: of each point, (...).
+      density: divide by the total and by the cells' volumes.
+
+    Returns:
+      (hist, bin_edges): a tensor of N dimensions, and the edges in each.
+
+    Raises:
+      RuntimeError: when sizes or dtypes do not fit.
+    """
+    if input.ndim < 2:
+        raise RuntimeError(f"histogramdd: got shape {tuple(input.shape)}, expected points in rows (at least 2 dimensions)")
+    n = input.shape[-1]
+    points = _op["reshape"](input.detach(), [-1, n])
+    given = [bins] * n if isinstance(bins, int) else list(bins)
+    if len(given) != n or (range is not None and len(range) != 2 * n):
+        raise RuntimeError(f"histogramdd: got {len(given)} bins and range {range} for {n} dimensions, expected one of bins and two numbers of range for each")
+    if weight is not None and tuple(weight.shape) != tuple(input.shape[:-1]):
+        raise RuntimeError(f"histogramdd: got weights of shape {tuple(weight.shape)}, expected {tuple(input.shape[:-1])}, one for each point")
+    amount = _op["ones"]([points.shape[0]], dtype=input.dtype, device=input.device) if weight is None else _op["reshape"](weight, [-1])
+    cell = _op["zeros"]([points.shape[0]], dtype=int64, device=input.device)
+    edges: list[Tensor] = []
+    for d in _range(n):
+        x = _op["contiguous"](_op["select"](points, 1, d))
+        here = None if range is None else list(range[2 * d : 2 * d + 2])
+        wanted = given[d] if isinstance(given[d], Tensor) else _op["histogram"](x, given[d], range=here)[1]
+        parts = wanted.shape[0] - 1
+        inside = _op["logical_and"](_op["ge"](x, wanted[0]), _op["le"](x, wanted[-1]))
+        at = _op["clamp"](_op["searchsorted"](wanted, x, right=True) - 1, 0, max(parts - 1, 0))
+        cell = cell * parts + at
+        amount = _op["where"](inside, amount, 0)
+        edges.append(wanted)
+    sizes = [e.shape[0] - 1 for e in edges]
+    total = 1
+    for size in sizes:
+        total *= size
+    hist = _op["index_add"](_op["zeros"]([total], dtype=input.dtype, device=input.device), 0, cell, amount)
+    hist = _op["reshape"](hist, sizes)
+    if density:
+        hist = hist / _op["sum"](hist)
+        for d, e in enumerate(edges):
+            hist = hist / _op["reshape"](_op["diff"](e), [-1 if i == d else 1 for i in _range(n)])
+    return hist, tuple(edges)
 
 
 def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:

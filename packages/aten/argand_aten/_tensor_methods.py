@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import argand_c10
-from argand_aten import _C, _functions, _statistics
+from argand_aten import _C, _functions, _statistics, _tensor_types
 from argand_c10 import Tensor
 
 _op = _C.operators
@@ -46,9 +46,27 @@ def _adjoint(self: Tensor) -> Tensor:
     return _op["conj"](self) if self.ndim == 0 else _op["conj"](_op["transpose"](self, 0, 1))
 
 
-def _type(self: Tensor, dtype: Any = None) -> Any:
-    """`self` in another dtype; without one, the name of the tensor's type."""
-    return str(self.dtype) if dtype is None else _op["to"](self, dtype)
+def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """`self` in another dtype, which may also be a class as LongTensor or its name; without one, the name of the tensor's type."""
+    if dtype is None:
+        return _tensor_types.type_name(self)
+    dtype, device = _tensor_types.type_target(dtype)
+    return _op["to"](self, dtype) if device is None else _op["to"](self, device, dtype, non_blocking=non_blocking)
+
+
+def _to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool = True) -> Tensor:
+    """`self`, which is dense as every tensor is, in `dtype` if that is given."""
+    return self if dtype is None else _op["to"](self, dtype)
+
+
+def _resize(self: Tensor, *sizes: Any) -> Tensor:
+    """A view with other sizes of as many elements."""
+    return _op["view"](self, list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes))
+
+
+def _resize_as(self: Tensor, tensor: Tensor) -> Tensor:
+    """A view with the sizes of `tensor`, which has as many elements."""
+    return _op["view"](self, list(tensor.shape))
 
 
 def _cpu(self: Tensor, memory_format: Any = None) -> Tensor:
@@ -193,6 +211,9 @@ def install(add: Callable[[str, Any], None]) -> None:
     add("real", property(lambda self: _op["real"](self)))
     add("imag", property(lambda self: _op["imag"](self)))
     add("type", _type)
+    add("to_dense", _to_dense)
+    add("resize", _resize)
+    add("resize_as", _resize_as)
     add("cpu", _cpu)
     add("cuda", _cuda)
     add("where", _where)
@@ -207,9 +228,11 @@ def install(add: Callable[[str, Any], None]) -> None:
     add("new_tensor", _new_tensor)
     for name in ("transpose", "t", "swapaxes", "swapdims", "squeeze", "unsqueeze"):
         add(name + "_", _change_geometry(name))
+    add("name", property(lambda self: None))
+    add("is_distributed", lambda self: False)
     for name in ("is_conj", "is_neg", "is_nonzero"):
         add(name, getattr(_functions, name))
-    for name in ("is_mkldnn", "is_mps", "is_mtia", "is_nested", "is_sparse_csr", "is_vulkan", "is_xla", "is_xpu"):
+    for name in ("is_ipu", "is_maia", "is_mkldnn", "is_mps", "is_mtia", "is_nested", "is_sparse_csr", "is_vulkan", "is_xla", "is_xpu"):
         add(name, property(lambda self: False))
     add("apply_", _apply)
     add("map_", _map)

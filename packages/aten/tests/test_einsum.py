@@ -7,6 +7,7 @@ import pytest
 
 import argand_aten as torch
 import argand_c10 as c10
+from argand_aten import contraction_path
 
 CASES = {
     "...ij->...ji": [(2, 3, 4)],
@@ -62,3 +63,29 @@ def test_lists_of_indices():
 def test_errors(equation, shapes, message):
     with pytest.raises(RuntimeError, match=message.replace("->", ".>")):
         torch.einsum(equation, *[torch.ones(s) for s in shapes])
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_several_operands_in_any_order_of_products(enabled, monkeypatch):
+    monkeypatch.setattr(contraction_path.settings, "enabled", enabled)
+    rng = np.random.default_rng(5)
+    for equation, shapes in {
+        "ij,jk,kl,lm->im": [(20, 3), (3, 30), (30, 2), (2, 10)],
+        "a,ab,bc,cd,d->": [(2,), (2, 3), (3, 4), (4, 5), (5,)],
+        "...ij,...jk,kl->...il": [(2, 3, 4), (1, 4, 5), (5, 2)],
+        "ab,cd,ef->ace": [(2, 3), (3, 2), (2, 2)],
+    }.items():
+        arrays = [rng.standard_normal(s) for s in shapes]
+        found = torch.einsum(equation, *map(torch.tensor, arrays))
+        np.testing.assert_allclose(found.numpy(), np.einsum(equation, *arrays), rtol=1e-10, atol=1e-12)
+    with pytest.raises(RuntimeError, match="sizes 5 and 6"):
+        torch.einsum("ij,jk,kl->il", torch.ones(3, 4), torch.ones(4, 5), torch.ones(6, 2))
+
+
+def test_the_order_is_the_librarys_where_it_is_installed():
+    shapes = [(300, 4), (4, 500), (500, 2)]
+    by_hand = [(0, 1), (1, 0)]
+    with_library = contraction_path.contraction_path(["ij", "jk", "kl"], "il", shapes)
+    assert with_library == ([(1, 2), (0, 1)] if contraction_path.settings.is_available() else by_hand)
+    assert contraction_path.contraction_path(["ij", "jk"], "ik", shapes[:2]) == [(0, 1)]
+    assert contraction_path.contraction_path(["ij"], "ij", shapes[:1]) == []

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import argand_autograd
 import argand_c10
 from argand_aten import _C as aten_native
+from argand_aten.contraction_path import contraction_path
 from argand_autograd import _C as autograd_native
 from argand_c10 import _C as native
 from argand_c10 import Tensor
@@ -36,7 +37,7 @@ from argand_dynamo.variables.iterators import (
     SequenceIterator,
     ZipIterator,
 )
-from argand_dynamo.variables.sequences import SequenceVariable, TupleVariable
+from argand_dynamo.variables.sequences import ListVariable, SequenceVariable, TupleVariable
 from argand_dynamo.variables.tensor import TensorVariable
 
 if TYPE_CHECKING:
@@ -454,7 +455,21 @@ def _wraps(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variab
     return wrapper
 
 
+def _contraction_path(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
+    """Of the sizes at hand: other sizes of a dynamic graph keep the order, which changes results in rounding only."""
+
+    def hint(size: Variable) -> int:
+        size = tx.realize(size)
+        return int(size.value.hint if isinstance(size, SymIntVariable) else tx.raw(size))
+
+    terms, output, shapes = args
+    sizes = [[hint(size) for size in tx.unpack(tx.realize(shape))] for shape in tx.unpack(shapes)]
+    path = contraction_path([tx.raw(term) for term in tx.unpack(terms)], tx.raw(output), sizes)
+    return ListVariable([TupleVariable([Constant(place) for place in pair]) for pair in path])
+
+
 FUNCTION_HANDLERS[api.graph_break] = _graph_break
+FUNCTION_HANDLERS[contraction_path] = _contraction_path
 FUNCTION_HANDLERS[api.is_compiling] = lambda tx, args, kwargs: Constant(True)
 FUNCTION_HANDLERS[history.mark_dynamic] = _mark
 FUNCTION_HANDLERS[history.mark_static] = _mark

@@ -287,6 +287,25 @@ Tensor checked_vector(const char* op, const Tensor& index, int64_t limit, Argand
   return t;
 }
 
+template <class T>
+void select_elements(int64_t n, const T* from, const int64_t* index, T* to) {
+  int64_t j = 0;
+  for (; j + 4 <= n; j += 4) {  // loads first: they do not wait for stores
+    const T a = from[index[j]], b = from[index[j + 1]], c = from[index[j + 2]], d = from[index[j + 3]];
+    to[j] = a, to[j + 1] = b, to[j + 2] = c, to[j + 3] = d;
+  }
+  for (; j < n; j++) to[j] = from[index[j]];
+}
+
+// Rows of neighbouring indices are copied at once.
+template <class T>
+void select_rows(int64_t n, int64_t inner, const T* from, const int64_t* index, T* to) {
+  for (int64_t j = 0, run; j < n; j += run) {
+    for (run = 1; j + run < n && index[j + run] == index[j] + run;) run++;
+    std::memcpy(to + j * inner, from + index[j] * inner, sizeof(T) * static_cast<size_t>(run * inner));
+  }
+}
+
 }  // namespace
 
 Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
@@ -307,14 +326,14 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
     const T* from = x.data<T>();
     T* to = out.data<T>();
     parallel_for(0, s.outer * count, row_grain(s.inner), [&](int64_t begin, int64_t end) {
-      int64_t k = begin % count;  // of the index
-      const T* slice = from + begin / count * s.n * s.inner;
-      for (int64_t i = begin; i < end; i++) {
+      for (int64_t i = begin, n; i < end; i += n) {  // n places of one slice
+        const int64_t k = i % count;
+        n = std::min(count - k, end - i);
+        const T* const slice = from + i / count * s.n * s.inner;
         if (s.inner == 1)
-          to[i] = slice[p[k]];
+          select_elements(n, slice, p + k, to + i);
         else
-          std::memcpy(to + i * s.inner, slice + p[k] * s.inner, sizeof(T) * static_cast<size_t>(s.inner));
-        if (++k == count) k = 0, slice += s.n * s.inner;
+          select_rows(n, s.inner, slice, p + k, to + i * s.inner);
       }
     });
   });

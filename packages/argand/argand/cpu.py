@@ -1,0 +1,46 @@
+"""The CPU as a device: one, always there, with nothing to wait for; and its allocator's counters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argand_c10.cpu import *  # noqa: F403
+from argand_c10.cpu import __all__ as _allocator
+
+__all__ = [
+    *_allocator,
+    "current_device",
+    "device_count",
+    "is_available",
+    "is_initialized",
+    "set_device",
+    "synchronize",
+]
+
+
+def is_available() -> bool:
+    """True."""
+    return True
+
+
+def is_initialized() -> bool:
+    """True."""
+    return True
+
+
+def device_count() -> int:
+    """1."""
+    return 1
+
+
+def current_device() -> str:
+    """The CPU's name."""
+    return "cpu"
+
+
+def set_device(device: Any) -> None:
+    """Nothing: there is one CPU device."""
+
+
+def synchronize(device: Any = None) -> None:
+    """Nothing: CPU operators are done when they return."""

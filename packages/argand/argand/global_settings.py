@@ -1,0 +1,106 @@
+"""Switches for the whole process: determinism, repeated warnings, threads, and names for objects."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from argand_c10 import Tensor, get_num_threads, math_settings
+
+__all__ = [
+    "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode", "get_num_interop_threads", "is_deterministic_algorithms_warn_only_enabled",
+    "is_vulkan_available", "is_warn_always_enabled", "set_deterministic_debug_mode", "set_flush_denormal", "set_num_interop_threads",
+    "set_warn_always", "typename", "use_deterministic_algorithms",
+]  # fmt: skip
+
+_MODES = ("default", "warn", "error")
+_deterministic = "default"
+_warn_always = False
+_interop_threads: int | None = None
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Ask that the same program on the same device gives the same bits.
+
+    Argand's own kernels always do; what it changes is that CUDA's libraries choose among their deterministic algorithms only.
+    """
+    global _deterministic
+    _deterministic = ("warn" if warn_only else "error") if mode else "default"
+    math_settings.change(deterministic=bool(mode))
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Whether deterministic algorithms were asked for."""
+    return _deterministic != "default"
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Whether they were asked for with `warn_only`."""
+    return _deterministic == "warn"
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """`use_deterministic_algorithms` by a number or a name: 0 or "default", 1 or "warn", 2 or "error".
+
+    Raises:
+        RuntimeError: for other modes.
+    """
+    if debug_mode not in (*_MODES, 0, 1, 2):
+        raise RuntimeError(
+            f"set_deterministic_debug_mode: got {debug_mode!r}, expected one of {_MODES}, or 0, 1, 2"
+        )
+    mode = debug_mode if isinstance(debug_mode, str) else _MODES[debug_mode]
+    use_deterministic_algorithms(mode != "default", warn_only=mode == "warn")
+
+
+def get_deterministic_debug_mode() -> int:
+    """0, 1 or 2: see `set_deterministic_debug_mode`."""
+    return _MODES.index(_deterministic)
+
+
+def set_warn_always(b: bool) -> None:
+    """Show warnings every time, not once a place."""
+    global _warn_always
+    _warn_always = b
+    warnings.simplefilter("always" if b else "default", UserWarning)
+
+
+def is_warn_always_enabled() -> bool:
+    """Whether `set_warn_always` is on."""
+    return _warn_always
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Whether numbers too small for a normal form are flushed to zero on the CPU: False, that is not supported."""
+    return False
+
+
+def get_num_interop_threads() -> int:
+    """How many operators may run at once; they share one pool of threads."""
+    return get_num_threads() if _interop_threads is None else _interop_threads
+
+
+def set_num_interop_threads(num: int) -> None:
+    """Remembers a number: operators called by different threads share one pool, whatever it is.
+
+    Raises:
+        RuntimeError: for numbers below 1.
+    """
+    global _interop_threads
+    if num < 1:
+        raise RuntimeError(f"set_num_interop_threads: got {num}, expected a positive number")
+    _interop_threads = num
+
+
+def is_vulkan_available() -> bool:
+    """False: there are no Vulkan kernels."""
+    return False
+
+
+def typename(obj: Any, /) -> str:
+    """The name of an object's type with its module; of a tensor that of `Tensor.type`."""
+    if isinstance(obj, Tensor):
+        return str(obj.type())
+    kind = obj if isinstance(obj, type) or hasattr(obj, "__qualname__") else type(obj)
+    module = getattr(kind, "__module__", None) or ""
+    return kind.__qualname__ if module in ("", "builtins") else f"{module}.{kind.__qualname__}"

@@ -1,0 +1,15 @@
+"""Metal devices, of which there are none here: programs that choose a device ask for them."""
+
+from __future__ import annotations
+
+__all__ = ["device_count", "is_available"]
+
+
+def is_available() -> bool:
+    """False."""
+    return False
+
+
+def device_count() -> int:
+    """0."""
+    return 0

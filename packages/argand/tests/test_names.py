@@ -1,0 +1,150 @@
+"""Names of PyTorch's that are no operators: tensor types, symbolic helpers, switches, devices, processes."""
+
+import pytest
+
+import argand as torch
+import argand.multiprocessing as mp
+
+
+def test_tensor_types_construct_and_are_recognised():
+    x = torch.FloatTensor([1, 2])
+    assert x.dtype == torch.float32 and x.tolist() == [1, 2]
+    assert (
+        torch.LongTensor(2, 3).shape == (2, 3)
+        and torch.ByteTensor(torch.Size([2])).shape == (2,)
+        and torch.HalfTensor().numel() == 0
+    )
+    assert (
+        isinstance(x, torch.FloatTensor)
+        and not isinstance(x, torch.DoubleTensor)
+        and not isinstance(1.0, torch.FloatTensor)
+    )
+    assert x.type() == "argand.FloatTensor" and torch.typename(x) == "argand.FloatTensor"
+    for target in (
+        torch.DoubleTensor,
+        "argand.DoubleTensor",
+        "torch.DoubleTensor",
+        torch.float64,
+        "float64",
+    ):
+        assert x.type(target).dtype == torch.float64
+    with pytest.raises(ValueError, match="type"):
+        x.type("argand.FancyTensor")
+    with pytest.raises(TypeError, match="LongTensor"):
+        torch.LongTensor(x)
+    torch.set_default_tensor_type(torch.DoubleTensor)
+    try:
+        assert torch.zeros(1).dtype == torch.float64
+    finally:
+        torch.set_default_tensor_type("argand.FloatTensor")
+    assert torch.zeros(1).dtype == torch.float32
+    assert (
+        x.to_dense() is x
+        and x.resize(2, 1).shape == (2, 1)
+        and x.resize_as(torch.ones(1, 2)).shape == (1, 2)
+    )
+    assert torch.typename([]) == "list" and torch.typename(torch.nn.Linear).endswith("Linear")
+
+
+def test_symbolic_helpers_work_on_numbers_and_in_traces():
+    assert (torch.sym_int(3.7), torch.sym_int(-3.7), torch.sym_int(5)) == (3, -3, 5)
+    assert (
+        torch.sym_max(2, 3) == 3
+        and type(torch.sym_max(4, 3.0)) is float
+        and torch.sym_min(2, 3) == 2
+    )
+    assert (
+        torch.sym_not(False)
+        and torch.sym_ite(True, 1, 2) == 1
+        and torch.sym_sum([1, 2, 3]) == 6
+        and torch.sym_sqrt(4) == 2.0
+    )
+    assert type(torch.sym_float(3)) is float
+
+    def f(x):
+        return x.view(torch.sym_int(x.shape[0]), -1) * torch.sym_max(x.shape[0], 3)
+
+    compiled = torch.compile(f, fullgraph=True, dynamic=True)
+    for n in (2, 5):
+        assert torch.equal(compiled(torch.ones(n, 4)), f(torch.ones(n, 4)))
+
+
+def test_determinism_and_other_switches():
+    assert (
+        not torch.are_deterministic_algorithms_enabled()
+        and torch.get_deterministic_debug_mode() == 0
+    )
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    assert (
+        torch.is_deterministic_algorithms_warn_only_enabled() and torch.backends.cudnn.deterministic
+    )
+    torch.set_deterministic_debug_mode("error")
+    assert (
+        torch.get_deterministic_debug_mode() == 2 and torch.are_deterministic_algorithms_enabled()
+    )
+    torch.set_deterministic_debug_mode(0)
+    assert not torch.backends.cudnn.deterministic
+    with pytest.raises(RuntimeError, match="set_deterministic_debug_mode"):
+        torch.set_deterministic_debug_mode(7)
+    torch.set_num_interop_threads(3)
+    assert torch.get_num_interop_threads() == 3
+    with pytest.raises(RuntimeError, match="positive"):
+        torch.set_num_interop_threads(0)
+    assert (
+        torch.set_flush_denormal(True) is False
+        and not torch.is_vulkan_available()
+        and not torch.is_warn_always_enabled()
+    )
+
+
+def test_devices_that_programs_ask_for():
+    assert (
+        torch.cpu.is_available()
+        and torch.cpu.device_count() == 1
+        and torch.cpu.current_device() == "cpu"
+    )
+    torch.cpu.synchronize()
+    assert (
+        not torch.mps.is_available()
+        and not torch.xpu.is_available()
+        and torch.xpu.device_count() == 0
+    )
+    assert (
+        torch.accelerator.is_available() == torch.cuda.is_available()
+        and torch.accelerator.device_count() == torch.cuda.device_count()
+    )
+    assert (
+        torch.version.__version__ == torch.__version__ and torch.functional.einsum is torch.einsum
+    )
+    assert (
+        torch.random.initial_seed() == torch.initial_seed()
+        and torch.GradScaler is torch.amp.GradScaler
+    )
+
+
+def send(index, queue):
+    queue.put((index, torch.full((2,), index)))
+
+
+def fail(index):
+    if index == 1:
+        raise ValueError("no good")
+
+
+def leave(index):
+    raise SystemExit(3)
+
+
+def test_spawn_runs_sends_and_names_the_process_that_failed():
+    queue = mp.get_context("fork").SimpleQueue()
+    context = mp.spawn(send, (queue,), nprocs=2, join=False, start_method="fork")
+    found = sorted((queue.get() for _ in range(2)), key=lambda item: item[0])
+    assert [(i, t.tolist()) for i, t in found] == [(0, [0, 0]), (1, [1, 1])]
+    while not context.join():
+        pass
+    with pytest.raises(mp.ProcessRaisedException, match="no good") as raised:
+        mp.spawn(fail, nprocs=2, start_method="fork")
+    assert raised.value.error_index == 1
+    with pytest.raises(mp.ProcessExitedException, match="exit code 3") as exited:
+        mp.spawn(leave, start_method="fork")
+    assert exited.value.exit_code == 3

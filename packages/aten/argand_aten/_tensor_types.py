@@ -1,0 +1,99 @@
+"""PyTorch's names of tensors of one dtype: FloatTensor, LongTensor... as constructors, in `isinstance` and in `Tensor.type`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import argand_c10
+from argand_aten import _C
+from argand_c10 import Tensor
+
+_DTYPES = {
+    "BFloat16Tensor": "bfloat16", "BoolTensor": "bool", "ByteTensor": "uint8", "CharTensor": "int8", "DoubleTensor": "float64",
+    "FloatTensor": "float32", "HalfTensor": "float16", "IntTensor": "int32", "LongTensor": "int64", "ShortTensor": "int16",
+}  # fmt: skip
+_NAMES = {dtype: name for name, dtype in _DTYPES.items()} | {
+    "complex64": "ComplexFloatTensor",
+    "complex128": "ComplexDoubleTensor",
+}
+
+__all__ = [*_DTYPES, "set_default_tensor_type"]
+
+
+class _TensorType(type):
+    """The type of such names: a tensor is an instance by its dtype, on the CPU."""
+
+    dtype: argand_c10.dtype
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype == cls.dtype and instance.is_cpu
+
+    def __call__(cls, *args: Any) -> Tensor:
+        """An uninitialised tensor of the given sizes, or a tensor of the given values."""
+        if len(args) == 1 and isinstance(args[0], Tensor):
+            if args[0].dtype != cls.dtype:
+                raise TypeError(
+                    f"{cls.__name__}: got a tensor of {args[0].dtype}, expected {cls.dtype}; use .to({cls.dtype})"
+                )
+            return args[0].view_as(args[0])
+        if len(args) == 1 and not isinstance(args[0], (int, argand_c10.Size)):
+            return argand_c10.tensor(args[0], dtype=cls.dtype)
+        sizes = (
+            list(args[0]) if args and isinstance(args[0], argand_c10.Size) else list(args or (0,))
+        )
+        return _C.operators["empty"](sizes, dtype=cls.dtype)
+
+
+globals().update(
+    {
+        name: _TensorType(
+            name,
+            (),
+            {
+                "dtype": getattr(argand_c10, dtype),
+                "__doc__": f"CPU tensors of {dtype}.",
+                "__module__": "argand",
+            },
+        )
+        for name, dtype in _DTYPES.items()
+    }
+)
+
+
+def type_name(tensor: Tensor) -> str:
+    """As "argand.FloatTensor", "argand.cuda.LongTensor"."""
+    name = str(tensor.dtype).rpartition(".")[2]
+    place = "" if tensor.is_cpu else tensor.device.type + "."
+    return f"argand.{place}{_NAMES.get(name, name)}"
+
+
+def type_target(given: Any) -> tuple[argand_c10.dtype, str | None]:
+    """The dtype, and the device if it is said, of a dtype, of a class above, or of a name that `type_name` gives.
+
+    Raises:
+      ValueError: for other names.
+    """
+    if isinstance(given, _TensorType):
+        return given.dtype, "cpu"
+    if not isinstance(given, str):
+        return given, None
+    *path, name = given.split(".")
+    for dtype, known in _NAMES.items():
+        if name == known:
+            return getattr(argand_c10, dtype), path[-1] if path and path[-1] not in (
+                "argand",
+                "torch",
+            ) else "cpu"
+    found = getattr(argand_c10, name, None)
+    if not isinstance(found, argand_c10.dtype):
+        raise ValueError(f"type: got {given!r}, expected a dtype or a name as 'argand.FloatTensor'")
+    return found, None
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """The dtype of new tensors from a class or a name: `set_default_dtype` of its dtype.
+
+    Raises:
+      TypeError: where it is not of a floating-point dtype.
+    """
+    argand_c10.set_default_dtype(type_target(t)[0])
