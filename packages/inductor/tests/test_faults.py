@@ -151,6 +151,7 @@ def test_a_compiler_that_hung_is_not_waited_for_again(
             make_program(spec(body))
         assert caught.value.code == "IN003"
     assert len(log.read_text().split()) <= build.processes()
+    monkeypatch.setenv("ARGAND_COMPILE_TIMEOUT", "60")
     script(tmp_path / "cc", 'exec gcc "$@"')  # another file is another compiler
     assert works(make_program(spec()))
 

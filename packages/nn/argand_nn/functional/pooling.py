@@ -239,8 +239,7 @@ def _output_size(input: Tensor, output_size: OutputSize, n: int, name: str) -> l
         sizes = sizes * n
     if len(sizes) != n:
         raise ValueError(f"{name}: got output_size {tuple(sizes)}, expected 1 or {n} values")
-    given = input.shape[input.dim() - n :]
-    return [have if want is None else want for want, have in zip(sizes, given, strict=True)]
+    return [input.shape[i - n] if size is None else size for i, size in enumerate(sizes)]
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: IntOrInts) -> Tensor:
