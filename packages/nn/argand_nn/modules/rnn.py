@@ -241,7 +241,21 @@ def _check_settings(
         )
 
 
-class RNN(RNNBase):
+class _OneState(RNNBase):
+    """Networks whose state is one tensor."""
+
+    def forward(self, input: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
+        """Outputs of the last layer, and the last state of every layer.
+
+        Args:
+            input: (steps, batch, input_size), (steps, input_size) or packed.
+            hx: the first state (layers * directions, batch, hidden_size); zeros by default.
+        """
+        output, last = self._forward_state(input, None if hx is None else (hx,))
+        return output, last[0]
+
+
+class RNN(_OneState):
     """h' = activation(W_ih x + b_ih + W_hh h + b_hh) at each step (Elman, 1990).
 
     Args:
@@ -284,18 +298,8 @@ class RNN(RNNBase):
             dtype=dtype,
         )
 
-    def forward(self, input: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
-        """Outputs of the last layer, and the last state of every layer.
 
-        Args:
-            input: (steps, batch, input_size), (steps, input_size) or packed.
-            hx: the first state (layers * directions, batch, hidden_size); zeros by default.
-        """
-        output, last = self._forward_state(input, None if hx is None else (hx,))
-        return output, last[0]
-
-
-class GRU(RNNBase):
+class GRU(_OneState):
     """Gated recurrent units: h' = (1 - z) * n + z * h, with gates r, z and n.
 
     Arguments as `RNN`, without `nonlinearity`.
@@ -325,11 +329,6 @@ class GRU(RNNBase):
             device=device,
             dtype=dtype,
         )
-
-    def forward(self, input: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
-        """See `RNN.forward`."""
-        output, last = self._forward_state(input, None if hx is None else (hx,))
-        return output, last[0]
 
 
 class LSTM(RNNBase):
