@@ -13,7 +13,9 @@ import argand_c10 as c10
 import argand_distributed as dist
 from argand_distributed import testing as ranks
 
+# Four processes and Gloo here; `check_nccl.py` runs the same on a host's GPUs.
 SIZE = 4
+DEVICE = "cpu"
 DTYPES = [
     "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
 ]  # fmt: skip
@@ -34,10 +36,15 @@ def numbers(rank: int, n: int, dtype: str, seed: int = 0) -> Any:
 
 
 def tensor(array: Any, dtype: str) -> c10.Tensor:
-    return c10.from_numpy(np.array(array)).to(getattr(c10, dtype))
+    return c10.from_numpy(np.array(array)).to(getattr(c10, dtype)).to(DEVICE)
+
+
+def blank(*shape: int, dtype: str) -> c10.Tensor:
+    return aten.empty(*shape, dtype=getattr(c10, dtype), device=DEVICE)
 
 
 def array(t: c10.Tensor) -> Any:
+    t = t.cpu()
     return t.to(c10.float32).numpy() if t.dtype == c10.bfloat16 else t.numpy()
 
 
@@ -62,8 +69,13 @@ REDUCE: dict[str, Any] = {
 
 
 def operations(dtype: str) -> list[str]:
+    on_gpu = (
+        DEVICE != "cpu"
+    )  # NCCL has no bitwise reductions, no products of complex numbers, no averages of bool
     if dtype.startswith("complex"):
-        return ["SUM", "AVG", "PRODUCT"]
+        return ["SUM", "AVG"] if on_gpu else ["SUM", "AVG", "PRODUCT"]
+    if on_gpu:
+        return [n for n in ("SUM", "AVG", "PRODUCT", "MIN", "MAX") if dtype != "bool" or n != "AVG"]
     if dtype == "bool":
         return [name for name in REDUCE if name != "AVG"]
     return list(REDUCE) if dtype in INTEGERS else ["SUM", "AVG", "PRODUCT", "MIN", "MAX"]
@@ -82,44 +94,43 @@ def check_reductions(rank: int, n: int, dtype: str) -> None:
         dist.all_reduce(t, op)
         equal(t, expected)
         t = tensor(stack[rank], dtype)
-        dist.reduce(t, 2, op)
-        equal(t, expected if rank == 2 else stack[rank])
+        dist.reduce(t, SIZE - 2, op)
+        equal(t, expected if rank == SIZE - 2 else stack[rank])
         parts = np.stack([numbers(r, n * SIZE, dtype, 1) for r in range(SIZE)])
-        out = aten.empty(n, dtype=getattr(c10, dtype))
+        out = blank(n, dtype=dtype)
         mine = REDUCE[name](parts)[rank * n : (rank + 1) * n]
         dist.reduce_scatter_tensor(out, tensor(parts[rank], dtype), op)
         equal(out, mine)
-        out = aten.empty(n, dtype=getattr(c10, dtype))
+        out = blank(n, dtype=dtype)
         dist.reduce_scatter(out, [tensor(p, dtype) for p in np.split(parts[rank], SIZE)], op)
         equal(out, mine)
 
 
 def check_moves(rank: int, n: int, dtype: str) -> None:
     all_of = [numbers(r, n, dtype) for r in range(SIZE)]
-    kind = getattr(c10, dtype)
     t = tensor(all_of[rank], dtype)
     dist.broadcast(t, 1)
     equal(t, all_of[1])
-    outs = [aten.empty(n, dtype=kind) for _ in range(SIZE)]
+    outs = [blank(n, dtype=dtype) for _ in range(SIZE)]
     dist.all_gather(outs, tensor(all_of[rank], dtype))
     for out, expected in zip(outs, all_of, strict=True):
         equal(out, expected)
-    whole = aten.empty(SIZE, n, dtype=kind)
+    whole = blank(SIZE, n, dtype=dtype)
     dist.all_gather_into_tensor(whole, tensor(all_of[rank], dtype))
     equal(whole, np.stack(all_of))
-    outs = [aten.empty(n, dtype=kind) for _ in range(SIZE)] if rank == 3 else None
-    dist.gather(tensor(all_of[rank], dtype), outs, dst=3)
+    outs = [blank(n, dtype=dtype) for _ in range(SIZE)] if rank == SIZE - 1 else None
+    dist.gather(tensor(all_of[rank], dtype), outs, dst=SIZE - 1)
     for out, expected in zip(outs or [], all_of, strict=False):
         equal(out, expected)
-    t = aten.empty(n, dtype=kind)
+    t = blank(n, dtype=dtype)
     dist.scatter(t, [tensor(a, dtype) for a in all_of] if rank == 0 else None)
     equal(t, all_of[rank])
     table = [[numbers(r * SIZE + to, n, dtype, 2) for to in range(SIZE)] for r in range(SIZE)]
-    outs = [aten.empty(n, dtype=kind) for _ in range(SIZE)]
+    outs = [blank(n, dtype=dtype) for _ in range(SIZE)]
     dist.all_to_all(outs, [tensor(a, dtype) for a in table[rank]])
     for r, out in enumerate(outs):
         equal(out, table[r][rank])
-    single = aten.empty(SIZE * n, dtype=kind)
+    single = blank(SIZE * n, dtype=dtype)
     dist.all_to_all_single(single, tensor(np.concatenate(table[rank]), dtype))
     equal(single, np.concatenate([table[r][rank] for r in range(SIZE)]))
 
