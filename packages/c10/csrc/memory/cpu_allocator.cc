@@ -4,11 +4,14 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <mutex>
-#include <unordered_map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "packages/c10/csrc/core/config.h"
@@ -56,23 +59,27 @@ void system_free(void* p, size_t size) {
     munmap(p, size);
 }
 
+// A large block. Mapped ones (of kMapBytes and more) are split for smaller requests, and merge with free neighbours; others are malloc's.
 struct Block {
   size_t size;
-  uint64_t stamp;  // when it was freed: the key in Central::by_age
+  uint64_t stamp;  // when it was freed, its key in Central::by_age; 0 in use
 };
+using Blocks = std::map<char*, Block>;
 
 // What threads share, under one mutex. Never destroyed: threads may outlive static destructors.
 struct Central {
   std::mutex mutex;
   std::vector<ThreadCache*> threads;
   std::vector<void*> small[kSmallClasses];
-  std::multimap<size_t, void*> by_size;  // free large blocks
-  std::map<uint64_t, std::multimap<size_t, void*>::iterator> by_age;
-  std::unordered_map<void*, Block> large;  // every large block, in use or free
+  Blocks large;                                // every large block, in use or free, by address
+  std::set<std::pair<size_t, char*>> by_size;  // the free ones
+  std::map<uint64_t, char*> by_age;
   uint64_t clock = 0;
   uint64_t limit = config().cpu_cache_limit;
   uint64_t small_cached = 0, large_cached = 0;  // bytes
   int64_t allocated = 0, peak = 0;              // bytes, without the threads' deltas
+  int64_t highest = 0;                          // of `allocated` since the cache was emptied
+  uint64_t slack = 0;                           // bytes that may be held above `highest`
   uint64_t allocations = 0, misses = 0;         // without the threads' counters
   pthread_key_t exit_key;
 
@@ -80,6 +87,7 @@ struct Central {
   uint64_t cached() const { return small_cached + large_cached; }
   void note_peak(int64_t extra) {
     if (allocated + extra > peak) peak = allocated + extra;
+    if (allocated + extra > highest) highest = allocated + extra;
   }
   void flush_counters(ThreadCache* tc) {
     note_peak(tc->high);
@@ -109,17 +117,38 @@ struct Central {
     while (n > keep) give_small(c, tc->slots[c][--n]);
     tc->count[c] = static_cast<uint16_t>(n);
   }
-  void drop_oldest() {
-    const auto oldest = by_age.begin();
-    const auto [size, p] = *oldest->second;
-    by_size.erase(oldest->second);
-    by_age.erase(oldest);
-    large.erase(p);
-    large_cached -= size;
-    system_free(p, size);
+  void mark_free(Blocks::iterator it, uint64_t stamp) {
+    it->second.stamp = stamp;
+    by_size.emplace(it->second.size, it->first);
+    by_age.emplace(stamp, it->first);
+    large_cached += it->second.size;
+  }
+  void mark_used(Blocks::iterator it) {
+    by_size.erase({it->second.size, it->first});
+    by_age.erase(it->second.stamp);
+    large_cached -= it->second.size;
+    it->second.stamp = 0;
+  }
+  void* take_large(size_t size);
+  void keep_large(Blocks::iterator it);
+  void make_room(size_t size);
+  // Gives the block that was idle longest back, or as much of its end as is too much.
+  void shrink_oldest(uint64_t excess) {
+    const auto it = large.find(by_age.begin()->second);
+    const auto [size, stamp] = it->second;
+    const uint64_t cut = (excess + kHugePage - 1) & ~(kHugePage - 1);
+    mark_used(it);
+    if (cut + kMapBytes <= size) {
+      it->second.size = size - cut;
+      mark_free(it, stamp);
+      munmap(it->first + size - cut, cut);
+    } else {
+      system_free(it->first, size);
+      large.erase(it);
+    }
   }
   void trim(uint64_t target) {
-    while (cached() > target && !by_age.empty()) drop_oldest();
+    while (cached() > target && !by_age.empty()) shrink_oldest(cached() - target);
     for (int c = kSmallClasses - 1; c >= 0 && cached() > target; c--) {
       while (!small[c].empty() && cached() > target) {
         system_free(small[c].back(), class_bytes(c));
@@ -245,14 +274,55 @@ void count_slow(int64_t change, uint64_t allocations) {
 }
 
 // ---- large blocks ----------------------------------------------------------------------------------------------------
-static void* take_large(Central& c, size_t size) {  // the smallest free block of at most 12.5% more; mutex held
-  const auto found = c.by_size.lower_bound(size);
-  if (found == c.by_size.end() || found->first - size > size / 8) return nullptr;
-  void* p = found->second;
-  c.by_age.erase(c.large[p].stamp);
-  c.large_cached -= found->first;
-  c.by_size.erase(found);
-  return p;
+// The smallest free block of at most 12.5% and less than kMapBytes more, else the beginning of the smallest mapped one that leaves a mapped block.
+void* Central::take_large(size_t size) {
+  auto found = by_size.lower_bound({size, nullptr});
+  if (found == by_size.end()) return nullptr;
+  const size_t rest = found->first - size;
+  const bool split = rest >= kMapBytes || rest > size / 8;
+  if (split) {
+    if (size < kMapBytes || (found = by_size.lower_bound({size + kMapBytes, nullptr})) == by_size.end()) return nullptr;
+  }
+  const auto it = large.find(found->second);
+  const auto [whole, stamp] = it->second;
+  mark_used(it);
+  if (split) {
+    it->second.size = size;
+    mark_free(large.emplace_hint(std::next(it), it->first + size, Block{whole - size, 0}), stamp);
+  }
+  return it->first;
+}
+
+// Before `size` new bytes are mapped: idle blocks go back as far as the memory held would exceed the most ever in use, so that the cache costs time
+// at most, not memory. A program that misses again and again, since its free blocks have other sizes, is allowed more each time, until they stay.
+void Central::make_room(size_t size) {
+  const uint64_t in_use = static_cast<uint64_t>(std::max<int64_t>(allocated, 0)) + size;
+  const uint64_t most = std::max(in_use, static_cast<uint64_t>(std::max<int64_t>(highest, 0))) + slack;
+  const uint64_t before = cached();
+  if (in_use + before <= most) return;
+  trim(most - in_use);
+  slack += (before - cached()) / 8;
+}
+
+void Central::keep_large(Blocks::iterator it) {
+  const auto joins = [](Blocks::iterator low, Blocks::iterator high) {
+    return low->first + low->second.size == high->first && low->second.size >= kMapBytes && high->second.size >= kMapBytes;
+  };
+  if (const auto next = std::next(it); next != large.end() && next->second.stamp && joins(it, next)) {
+    mark_used(next);
+    it->second.size += next->second.size;
+    large.erase(next);
+  }
+  if (it != large.begin()) {
+    if (const auto previous = std::prev(it); previous->second.stamp && joins(previous, it)) {
+      mark_used(previous);
+      previous->second.size += it->second.size;
+      large.erase(it);
+      it = previous;
+    }
+  }
+  mark_free(it, ++clock);
+  if (cached() > limit) trim(limit);
 }
 
 void* large_allocate(size_t nbytes) {
@@ -262,11 +332,13 @@ void* large_allocate(size_t nbytes) {
   void* p = nullptr;
   {
     std::lock_guard<std::mutex> lock(c.mutex);
-    p = take_large(c, size);
-    if (p)
+    p = c.take_large(size);
+    if (p) {
       c.count(static_cast<int64_t>(nbytes), 1);
-    else
+    } else {
       c.misses++;
+      if (size >= kMapBytes) c.make_room(size);
+    }
   }
   if (p) return p;
   p = system_allocate(size);
@@ -276,7 +348,7 @@ void* large_allocate(size_t nbytes) {
   }
   if (!p) return nullptr;
   std::lock_guard<std::mutex> lock(c.mutex);
-  c.large.emplace(p, Block{size, 0});
+  c.large.emplace(static_cast<char*>(p), Block{size, 0});
   c.count(static_cast<int64_t>(nbytes), 1);
   return p;
 }
@@ -285,17 +357,14 @@ void large_free(void* data, size_t nbytes) {
   Central& c = central();
   std::lock_guard<std::mutex> lock(c.mutex);
   c.count(-static_cast<int64_t>(nbytes), 0);
-  const auto found = c.large.find(data);
+  const auto found = c.large.find(static_cast<char*>(data));
   const size_t size = found->second.size;
   if (kBypassCache || size > c.limit) {
     c.large.erase(found);
     system_free(data, size);
-    return;
+  } else {
+    c.keep_large(found);
   }
-  found->second.stamp = ++c.clock;
-  c.by_age.emplace(c.clock, c.by_size.emplace(size, data));
-  c.large_cached += size;
-  if (c.cached() > c.limit) c.trim(c.limit);
 }
 
 void no_memory_for_record(size_t nbytes) {
@@ -332,6 +401,8 @@ void cpu_empty_cache() {
     if (++g_cache_epoch == 0) ++g_cache_epoch;
     current_cache(c);  // this thread's at once, the others' at their next call
     c.trim(0);
+    c.highest = c.allocated;
+    c.slack = 0;
   }
   malloc_trim(0);
 }

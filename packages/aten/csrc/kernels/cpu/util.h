@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <new>
 #include <type_traits>
 
 #include "packages/aten/csrc/kernels/cpu/tiers.h"
@@ -168,19 +169,23 @@ struct DimSplit {
       : outer(product(t.sizes(), 0, dim)), n(t.dim() ? t.size(dim) : 1), inner(product(t.sizes(), dim + 1 < t.dim() ? dim + 1 : t.dim(), t.dim())) {}
 };
 
-// Uninitialised scratch memory of a kernel.
+// Uninitialised scratch memory of a kernel, from the allocator of tensors: what one kernel gives back serves the next.
 template <class T>
 class Scratch {
  public:
-  explicit Scratch(int64_t n) : p_(static_cast<T*>(::operator new(static_cast<size_t>(n > 0 ? n : 1) * sizeof(T), std::align_val_t(64)))) {}
-  ~Scratch() { ::operator delete(p_, std::align_val_t(64)); }
+  explicit Scratch(int64_t n) : bytes_(static_cast<size_t>(n > 0 ? n : 1) * sizeof(T)), p_(static_cast<T*>(cpu()->allocate(0, bytes_))) {
+    if (!p_) throw std::bad_alloc();
+  }
+  ~Scratch() { cpu()->deallocate(p_, 0, bytes_); }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
   operator T*() const { return p_; }
   T* get() const { return p_; }
 
  private:
-  T* p_;
+  static const ArgandDeviceInterface* cpu() { return api->device_interface(ARGAND_CPU); }
+  const size_t bytes_;
+  T* const p_;
 };
 
 // The smallest number of rows of `row` elements that is worth a thread.
