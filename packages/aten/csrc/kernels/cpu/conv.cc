@@ -1,5 +1,5 @@
-// Convolution over one or two spatial dimensions, and its gradients, on padded planes (conv.h). 1x1 convolutions are matrix products. Three dimensions
-// are made of two (conv3d.h).
+// Convolution over one or two spatial dimensions, and its gradients, on padded planes (conv.h). 1x1 convolutions are matrix products. Three
+// dimensions are made of two (conv3d.h).
 #include "packages/aten/csrc/kernels/cpu/conv.h"
 
 #include <algorithm>
@@ -423,7 +423,7 @@ class WeightGradient {
             fill(i, group, source, 0, g.in);
             fill_plane<T, E>(grad, g.oh, planes.width, dy + (i * g.groups * g.out + channel) * g.oh * g.ow, g.oh, g.ow, 1, 1, 0, 0);
             for (int64_t q = 0; q < k; q++) {
-              kernels.dots(1, 1, length, grad, length, source + offsets[static_cast<size_t>(q)], length, nullptr, part, 1);
+              kernels.dots(1, 1, length, grad, length, source + offsets[static_cast<size_t>(q)], length, nullptr, false, part, 1);
               sum[q] += part[0];
             }
           }

@@ -20,6 +20,10 @@ constexpr int64_t kParallelProduct = 400000;  // multiply-adds worth more than o
 // multiply-adds below which OpenBLAS takes kernels that sum in another order.
 constexpr int64_t kPartBytes = 2 << 20, kPartRows = 512, kPartProduct = 2 << 20;
 
+// Products for which packing a matrix costs OpenBLAS more than our tiles lose: dot products of few rows, and few rows by a matrix whose rows are
+// short. Below kLibraryProduct multiply-adds it does not pack.
+constexpr int64_t kFewRows = 64, kFewTileRows = 32, kTileColumns = 1024, kLibraryProduct = 1000000;
+
 constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;
 
 struct Operand2d {
@@ -120,9 +124,15 @@ void gemm_floating(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Mat
     if (b_rows && (beta == 0 || beta == 1))
       return tile_kernels<E>().multiply(m, n, k, static_cast<E>(alpha), at<E>(a, 0, 0), a.row_stride, a.col_stride, at<E>(b, 0, 0), b.row_stride,
                                         beta == 1, c, ldc);
-    if ((b.row_stride == 1 || k == 1) && (a.col_stride == 1 || k == 1) && alpha == 1 && beta == 0)
-      return tile_kernels<E>().dots(m, n, k, at<E>(a, 0, 0), a.row_stride, at<E>(b, 0, 0), b.col_stride, nullptr, c, ldc);
   }
+  const bool along_k = (b.row_stride == 1 || k == 1) && (a.col_stride == 1 || k == 1), adds = beta == 0 || beta == 1;
+  const int64_t few = std::min(m, n);
+  if (along_k && adds && alpha == 1 && (m * n * k <= kSmallProduct || (few <= kFewRows && k >= std::max<int64_t>(16, 2 * few))))
+    return for_tiles(m, n, k, serial, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {
+      tile_kernels<E>().dots(rows, cols, k, at<E>(a, i, 0), a.row_stride, at<E>(b, 0, j), b.col_stride, nullptr, beta == 1, c + i * ldc + j, ldc);
+    });
+  if (b_rows && m * n * k > kLibraryProduct && (m == 1 || (m <= kFewTileRows && n <= kTileColumns)))
+    return tile_gemm<E>(m, n, k, static_cast<E>(alpha), a, b, static_cast<E>(beta), c, ldc, serial);
   Tensor hold_a, hold_b;
   Operand2d x, y;
   if (!blas_layout(a, m, k, &x)) {
@@ -399,12 +409,12 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Arg
   if (m * n * k <= kSmallProduct && weight.stride(1) == 1 && dense_bias && k > 0) {  // one pass without a library call
     if (weight.dtype() == ARGAND_FLOAT32) {
       tile_kernels<float>().dots(m, n, k, x.data<float>(), a.row_stride, weight.data<float>(), weight.stride(0), bias ? bias.data<float>() : nullptr,
-                                 out.data<float>(), n);
+                                 false, out.data<float>(), n);
       return out;
     }
     if (weight.dtype() == ARGAND_FLOAT64) {
       tile_kernels<double>().dots(m, n, k, x.data<double>(), a.row_stride, weight.data<double>(), weight.stride(0),
-                                  bias ? bias.data<double>() : nullptr, out.data<double>(), n);
+                                  bias ? bias.data<double>() : nullptr, false, out.data<double>(), n);
       return out;
     }
   }

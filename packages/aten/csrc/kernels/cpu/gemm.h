@@ -12,8 +12,9 @@ struct TileKernels {
   // c[m, n] = alpha * a[m, k] b[k, n] + (accumulate ? c : 0); b and c have column stride 1, a any strides.
   void (*multiply)(int64_t m, int64_t n, int64_t k, E alpha, const E* a, int64_t a_ms, int64_t a_ks, const E* b, int64_t ldb, bool accumulate, E* c,
                    int64_t ldc);
-  // Products with rows of b along k (weights of a linear layer): c[i * ldc + j] = dot(a + i * lda, b + j * ldb) + (bias ? bias[j] : 0).
-  void (*dots)(int64_t m, int64_t n, int64_t k, const E* a, int64_t lda, const E* b, int64_t ldb, const E* bias, E* c, int64_t ldc);
+  // Products with rows of b along k > 0 (weights of a linear layer), without packing, for few rows of a or b:
+  // c[i * ldc + j] = dot(a + i * lda, b + j * ldb) + (accumulate ? c[i * ldc + j] : bias ? bias[j] : 0).
+  void (*dots)(int64_t m, int64_t n, int64_t k, const E* a, int64_t lda, const E* b, int64_t ldb, const E* bias, bool accumulate, E* c, int64_t ldc);
 };
 struct GemmKernels {
   TileKernels<float> f32;

@@ -4,8 +4,31 @@
 namespace argand::kernels::cpu::ARGAND_TIER_NS {
 namespace {
 
+constexpr int kDotRows = ARGAND_TIER_LEVEL == 2 ? 4 : 2;  // by 4: 16 or 8 accumulators
+
+// The sum of each vector's lanes.
+template <class V, class E>
+ARGAND_INLINE void sum_each(const V (&v)[4], E* out) {
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; j++) out[j] = sum_lanes(v[j]);
+}
+#if ARGAND_TIER_LEVEL == 2
+ARGAND_INLINE void sum_each(const vf (&v)[4], float* out) {  // by transposing: a quarter of the additions
+  const vf x = _mm512_unpacklo_ps(v[0], v[1]) + _mm512_unpackhi_ps(v[0], v[1]), y = _mm512_unpacklo_ps(v[2], v[3]) + _mm512_unpackhi_ps(v[2], v[3]);
+  const vd low = _mm512_unpacklo_pd(_mm512_castps_pd(x), _mm512_castps_pd(y)), high = _mm512_unpackhi_pd(_mm512_castps_pd(x), _mm512_castps_pd(y));
+  const vf z = _mm512_castpd_ps(low) + _mm512_castpd_ps(high);
+  const __m256 half = _mm512_castps512_ps256(z) + _mm512_extractf32x8_ps(z, 1);
+  _mm_storeu_ps(out, _mm256_castps256_ps128(half) + _mm256_extractf128_ps(half, 1));
+}
+#endif
+template <class V, class E>
+ARGAND_INLINE void sum_each(const V (&v)[1], E* out) {
+  out[0] = sum_lanes(v[0]);
+}
+
+// MR rows of a times NR rows of b: their vectors are read once each.
 template <class E, int MR, int NR>
-void dot_block(int64_t k, const E* a, int64_t lda, const E* b, int64_t ldb, const E* bias, E* c, int64_t ldc) {
+void dot_block(int64_t k, const E* a, int64_t lda, const E* b, int64_t ldb, const E* bias, bool accumulate, E* c, int64_t ldc) {
   using V = vec_t<E>;
   constexpr int L = Lanes<V>::n;
   V acc[MR][NR];
@@ -13,23 +36,26 @@ void dot_block(int64_t k, const E* a, int64_t lda, const E* b, int64_t ldb, cons
   for (int i = 0; i < MR; i++)
 #pragma GCC unroll 4
     for (int j = 0; j < NR; j++) acc[i][j] = V{};
+  const auto step = [&](int64_t p, auto read) {
+    V y[NR];
+#pragma GCC unroll 4
+    for (int j = 0; j < NR; j++) y[j] = read(b + j * ldb + p);
+#pragma GCC unroll 4
+    for (int i = 0; i < MR; i++) {
+      const V x = read(a + i * lda + p);
+#pragma GCC unroll 4
+      for (int j = 0; j < NR; j++) acc[i][j] = fma(x, y[j], acc[i][j]);
+    }
+  };
   int64_t p = 0;
-  for (; p < k; p += L) {
-    const bool full = p + L <= k;
-    V x[MR], y[NR];
+  for (; p + L <= k; p += L) step(p, [](const E* q) __attribute__((always_inline)) { return load(q); });
+  if (p < k) step(p, [&](const E* q) __attribute__((always_inline)) { return load_n(q, k - p); });
 #pragma GCC unroll 4
-    for (int i = 0; i < MR; i++) x[i] = full ? load(a + i * lda + p) : load_n(a + i * lda + p, k - p);
-#pragma GCC unroll 4
-    for (int j = 0; j < NR; j++) y[j] = full ? load(b + j * ldb + p) : load_n(b + j * ldb + p, k - p);
-#pragma GCC unroll 4
-    for (int i = 0; i < MR; i++)
-#pragma GCC unroll 4
-      for (int j = 0; j < NR; j++) acc[i][j] = fma(x[i], y[j], acc[i][j]);
+  for (int i = 0; i < MR; i++) {
+    E sums[NR];
+    sum_each(acc[i], sums);
+    for (int j = 0; j < NR; j++) c[i * ldc + j] = sums[j] + (accumulate ? c[i * ldc + j] : bias ? bias[j] : E(0));
   }
-#pragma GCC unroll 4
-  for (int i = 0; i < MR; i++)
-#pragma GCC unroll 4
-    for (int j = 0; j < NR; j++) c[i * ldc + j] = sum_lanes(acc[i][j]) + (bias ? bias[j] : E(0));
 }
 
 // One dot product, with enough accumulators to hide the latency.
@@ -47,23 +73,57 @@ E dot(int64_t k, const E* a, const E* b) {
   return sum_lanes((acc[0] + acc[1]) + (acc[2] + acc[3]));
 }
 
-template <class E, int MR>
-void dot_rows(int64_t n, int64_t k, const E* a, int64_t lda, const E* b, int64_t ldb, const E* bias, E* c, int64_t ldc) {
-  int64_t j = 0;
-  for (; j + 4 <= n; j += 4) dot_block<E, MR, 4>(k, a, lda, b + j * ldb, ldb, bias ? bias + j : nullptr, c + j, ldc);
-  for (; j < n; j++) {
-    if (MR == 1)
-      c[j] = dot(k, a, b + j * ldb) + (bias ? bias[j] : E(0));
+// Rows of a by MR rows of b, or the other way round: the few rows that stay in the first-level cache are gone through in the inner loop.
+template <class E>
+struct Dots {
+  int64_t m, n, k;
+  const E* a;
+  int64_t lda;
+  const E* b;
+  int64_t ldb;
+  const E* bias;
+  bool accumulate;
+  E* c;
+  int64_t ldc;
+
+  template <int MR, int NR>
+  void block(int64_t i, int64_t j) const {
+    E* const to = c + i * ldc + j;
+    if constexpr (MR == 1 && NR == 1)
+      *to = dot(k, a + i * lda, b + j * ldb) + (accumulate ? *to : bias ? bias[j] : E(0));
     else
-      dot_block<E, MR, 1>(k, a, lda, b + j * ldb, ldb, bias ? bias + j : nullptr, c + j, ldc);
+      dot_block<E, MR, NR>(k, a + i * lda, lda, b + j * ldb, ldb, bias ? bias + j : nullptr, accumulate, to, ldc);
   }
-}
+  template <int NR>
+  void columns(int64_t j) const {  // all rows of a
+    int64_t i = 0;
+    for (; i + kDotRows <= m; i += kDotRows) block<kDotRows, NR>(i, j);
+    for (; i < m; i++) block<1, NR>(i, j);
+  }
+  template <int MR>
+  void rows(int64_t i) const {  // all rows of b
+    int64_t j = 0;
+    for (; j + 4 <= n; j += 4) block<MR, 4>(i, j);
+    for (; j < n; j++) block<MR, 1>(i, j);
+  }
+  void run() const {
+    if (m <= n) {
+      int64_t j = 0;
+      for (; j + 4 <= n; j += 4) columns<4>(j);
+      for (; j < n; j++) columns<1>(j);
+    } else {
+      int64_t i = 0;
+      for (; i + kDotRows <= m; i += kDotRows) rows<kDotRows>(i);
+      for (; i < m; i++) rows<1>(i);
+    }
+  }
+};
 
 template <class E>
-void dots(int64_t m, int64_t n, int64_t k, const E* a, int64_t lda, const E* b, int64_t ldb, const E* bias, E* c, int64_t ldc) {
-  int64_t i = 0;
-  for (; i + 4 <= m; i += 4) dot_rows<E, 4>(n, k, a + i * lda, lda, b, ldb, bias, c + i * ldc, ldc);
-  for (; i < m; i++) dot_rows<E, 1>(n, k, a + i * lda, lda, b, ldb, bias, c + i * ldc, ldc);
+void dots(int64_t m, int64_t n, int64_t k, const E* a, int64_t lda, const E* b, int64_t ldb, const E* bias, bool accumulate, E* c, int64_t ldc) {
+  constexpr int64_t kDepth = 4096 / sizeof(E);  // of rows that stay in the first-level cache
+  for (int64_t p = 0; p < k; p += kDepth)
+    Dots<E>{m, n, k - p < kDepth ? k - p : kDepth, a + p, lda, b + p, ldb, bias, accumulate || p > 0, c, ldc}.run();
 }
 
 }  // namespace

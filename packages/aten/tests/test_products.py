@@ -1,0 +1,41 @@
+"""Matrix products of few rows or columns, which own kernels compute without packing, against float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import argand_aten as aten
+from argand_c10 import tensor
+
+# Rows, columns and depth: whole and partial blocks and vectors, several depth blocks, fewer rows or fewer columns, more than a thread's work.
+SHAPES = [
+    *[(m, n, k) for m in (1, 2, 5, 32, 64) for n in (1, 3, 130) for k in (16, 33, 129, 1100, 2055)],
+    (517, 10, 300),
+    (1, 1030, 1000),
+    (31, 515, 2050),
+    (64, 1025, 129),
+    (65, 1025, 130),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("m, n, k", SHAPES)
+def test_few_rows(m: int, n: int, k: int, dtype: str) -> None:
+    rng = np.random.default_rng(m * n * k)
+    a, w, c = (rng.standard_normal(s).astype(dtype) for s in ((m, k), (n, k), (m, n)))
+    product = a.astype(np.float64) @ w.T.astype(np.float64)
+    bound = k * np.finfo(dtype).eps * 4
+
+    def check(got: Any, expected: Any) -> None:
+        assert np.abs(got.numpy() - expected).max() <= bound
+
+    x, weight, addend = tensor(a), tensor(w), tensor(c)
+    wide = tensor(np.concatenate([w, w], 1))[:, :k]  # rows that lie further apart
+    for matrix in (weight.t(), wide.t(), weight.t().contiguous()):
+        check(aten.mm(x, matrix), product)
+        check(aten.addmm(addend, x, matrix), c + product)
+        check(aten.addmm(addend, x, matrix, beta=0.5, alpha=2.0), 0.5 * c + 2 * product)
+    check(aten.linear(x, weight, addend[0]), product + c[0])
