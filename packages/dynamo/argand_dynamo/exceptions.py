@@ -59,11 +59,12 @@ class SkipFrame(Exception):
 
 
 class Raised(Exception):
-    """The traced program raises; `variable` is the exception object."""
+    """The traced program raises; `variable` is the exception object, `stack` the lines of the inlined frames that it has left."""
 
     def __init__(self, variable: Variable) -> None:
         super().__init__()
         self.variable: Any = variable
+        self.stack: list[tuple[str, int, str]] = []
 
 
 def break_trace(cause: str, detail: str = "", original: BaseException | None = None) -> BreakTrace:

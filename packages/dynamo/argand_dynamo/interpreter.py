@@ -178,6 +178,7 @@ class SymbolicFrame:
         """Go to the handler of an exception, or leave the frame."""
         target = instruction.handler
         if target is None:
+            raised.stack.append(self.location)
             raise raised
         del self.stack[target.depth :]
         if target.lasti:
@@ -224,7 +225,7 @@ class RootFrame(SymbolicFrame):
                     # Python runs what raised, so that the traceback has its line, not that of a cleanup.
                     self.step, self.current = step, place
                     stop = break_trace("raises", raised.variable.describe())
-                    stop.stack.append(self.location)
+                    stop.stack += [*raised.stack, self.location]
                     raise stop from None
                 self.unwind(instruction, raised)
                 continue

@@ -16,11 +16,12 @@ from argand_export.dims import Dim, dims  # noqa: E402  (the ABI is checked firs
 from argand_export.tree import register_dataclass, register_pytree_node  # noqa: E402
 
 if TYPE_CHECKING:
-    from argand_export.constraints import ConstraintViolationError, Range
+    from argand_export.constraints import ConstraintViolationError
     from argand_export.files import load, save
     from argand_export.package_writer import package
     from argand_export.packaged import PackagedProgram, RuntimeFiles, load_package, runtime_files
     from argand_export.program import CallSpec, ExportedProgram, TensorSpec
+    from argand_export.roots import Range
     from argand_export.signature import (
         ExportGraphSignature,
         InputKind,
@@ -42,7 +43,7 @@ _NAMES = {
     "OutputKind": "signature",
     "OutputSpec": "signature",
     "PackagedProgram": "packaged",
-    "Range": "constraints",
+    "Range": "roots",
     "RuntimeFiles": "packaged",
     "TensorSpec": "program",
     "export": "trace",

@@ -3,54 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from argand_export.dims import DerivedDim, Dim, DimHint, Relation
+from argand_export.roots import Range, Root, as_multiple, linear, symbols_of
+from argand_export.violations import describe
 from argand_fx.shapes import ShapeEnv, ShapeGuard
 from argand_fx.shapes.sym_int import SymBool, evaluate
 
-__all__ = ["ConstraintViolationError", "Range", "Relations", "check", "relations_of"]
+__all__ = [
+    "ConstraintViolationError",
+    "Relations",
+    "check",
+    "check_later",
+    "relations_of",
+]
 
 # (number of the leaf, dimension) -> what its size is.
 Relations = dict[tuple[int, int], Relation]
+
+_FEW = 10_000  # sizes that are tried one by one
 
 
 class ConstraintViolationError(ValueError):
     """The program treats sizes apart that dynamic_shapes says may vary."""
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """The values that a dimension may have, both ends included; `high` None: any."""
-
-    low: int
-    high: int | None = None
-
-    def __contains__(self, value: int) -> bool:
-        return self.low <= value and (self.high is None or value <= self.high)
-
-    def __str__(self) -> str:
-        return f"[{self.low}, {'inf' if self.high is None else self.high}]"
-
-
-@dataclass
-class _Root:
-    """A named dimension: bounds that the user gave, the example's value, and the bounds that hold so far."""
-
-    name: str
-    value: int
-    low: int | None
-    high: int | None
-    automatic: bool
-    range: Range
-
-
 def relations_of(
-    leaves: Sequence[Any], dims: Sequence[Any], symbols: Mapping[str, tuple[int, int]]
+    leaves: Sequence[Any],
+    dims: Sequence[Any],
+    symbols: Mapping[str, tuple[int, int]],
+    paths: Sequence[str],
 ) -> Relations:
-    """The dimension that each varying size follows from; unnamed ones are called after their symbol."""
+    """The dimension that each varying size follows from; unnamed ones are called after their symbol.
+
+    Args:
+        leaves, paths: the arguments' leaves, and how a user writes them.
+        dims: what the user said of each.
+        symbols: the leaf and dimension of each symbol.
+    """
     names = {place: name for name, place in symbols.items()}
+    taken = {_root_of(dim).name for spec in dims for dim in (spec or {}).values() if _is_named(dim)}
     found: Relations = {}
     for i, spec in enumerate(dims):
         for d, dim in (spec or {}).items():
@@ -59,47 +52,68 @@ def relations_of(
             elif isinstance(dim, DerivedDim):
                 found[i, d] = Relation(dim.root.name, dim.factor, dim.offset)
             elif isinstance(dim, DimHint) and dim.kind != "static":
-                found[i, d] = Relation(names.get((i, d), f"s{i}_{d}"))
-    _check_examples(leaves, dims, found)
+                found[i, d] = Relation(_unused(names.get((i, d), f"s{i}_{d}"), taken))
+    _check_examples(leaves, dims, found, paths)
     return found
 
 
-def _check_examples(leaves: Sequence[Any], dims: Sequence[Any], relations: Relations) -> None:
+def _is_named(dim: Any) -> bool:
+    return isinstance(dim, (Dim, DerivedDim))
+
+
+def _root_of(dim: Any) -> Any:
+    return dim.root if isinstance(dim, DerivedDim) else dim
+
+
+def _unused(name: str, taken: Any) -> str:
+    while name in taken:
+        name = f"_{name}"
+    return name
+
+
+def _check_examples(
+    leaves: Sequence[Any], dims: Sequence[Any], relations: Relations, paths: Sequence[str]
+) -> None:
     seen: dict[str, tuple[int, str]] = {}
     for (i, d), relation in relations.items():
         size = leaves[i].shape[d]
-        where = f"dimension {d} of input {i}"
+        where = f"{paths[i]}.shape[{d}]"
         value = relation.solve(size)
         if value is None:
-            raise ValueError(
+            raise ConstraintViolationError(
                 f"export: got the example size {size} at {where}, expected one that is {relation}"
             )
         known, first = seen.setdefault(relation.name, (value, where))
         if known != value:
-            raise ValueError(
-                f"export: got Dim {relation.name!r} = {known} at {first} and {value} at {where}, expected equal sizes in the example"
+            raise ConstraintViolationError(
+                f"export: got Dim {relation.name!r} = {known} at {first} and {value} at {where}, expected equal sizes in the example; "
+                "give sizes that differ two Dims"
             )
-        dim = dims[i][d]
-        root = dim.root if isinstance(dim, DerivedDim) else dim
-        if isinstance(root, Dim) and value not in Range(root.min or 0, root.max):
-            raise ValueError(f"export: got the example size {size} at {where}, outside of {root}")
+        root = _root_of(dims[i][d])
+        if value not in Range(root.min or 0, root.max):
+            raise ConstraintViolationError(
+                f"export: got the example size {size} at {where}, outside of {root}; give an example or bounds that fit"
+            )
 
 
-def _roots(leaves: Sequence[Any], dims: Sequence[Any], relations: Relations) -> dict[str, _Root]:
-    roots: dict[str, _Root] = {}
+def _roots(
+    leaves: Sequence[Any], dims: Sequence[Any], relations: Relations, paths: Sequence[str]
+) -> dict[str, Root]:
+    roots: dict[str, Root] = {}
     for (i, d), relation in relations.items():
-        dim = dims[i][d]
-        root = dim.root if isinstance(dim, DerivedDim) else dim
+        root = _root_of(dims[i][d])
         value = relation.solve(leaves[i].shape[d])
         assert value is not None
-        low = root.min if isinstance(root, Dim) else None
-        high = root.max if isinstance(root, Dim) else None
-        made = _Root(
-            relation.name, value, low, high, isinstance(root, DimHint) and root.kind == "auto",
-            Range(1 if low is None else low, high),
+        where = f"{paths[i]}.shape[{d}]"
+        text, given, kind = where, f"{root} at {where}", getattr(root, "kind", "named")
+        if isinstance(root, Dim):
+            text, given = root.name, f"Dim({root.name!r})"
+        made = Root(
+            relation.name, text, given, value, root.min, root.max, kind,
+            Range(1 if root.min is None else root.min, root.max),
         )  # fmt: skip
         known = roots.setdefault(relation.name, made)
-        if (known.low, known.high) != (low, high):
+        if (known.low, known.high) != (root.min, root.max):
             raise ValueError(
                 f"export: got two Dims called {relation.name!r} with other bounds, expected one"
             )
@@ -112,14 +126,18 @@ def check(
     relations: Relations,
     leaves: Sequence[Any],
     dims: Sequence[Any],
+    paths: Sequence[str],
 ) -> tuple[dict[str, Range], dict[str, Relation]]:
     """Compare the guards of a trace with the user's dimensions.
+
+    Args:
+        relations: of the varying sizes; unnamed dimensions that must follow from others do so afterwards.
 
     Returns:
         The range of each dimension, and what each symbol of the graph is in terms of them.
 
     Raises:
-        ConstraintViolationError: a guard does not hold for all sizes that the user allows.
+        ConstraintViolationError: guards do not hold for all sizes that the user allows.
     """
     by_symbol = {name: relations[place] for name, place in symbols.items() if place in relations}
     unknown = [name for name in env.sources if name not in by_symbol]
@@ -128,21 +146,11 @@ def check(
             f"export: the sizes {unknown} come from tensors that are not laid out row by row, or that are no arguments; "
             "give contiguous example tensors"
         )
-    roots = _roots(leaves, dims, relations)
-    while True:
-        narrowed = False
-        values, names = _values(roots)
-        bindings = {n: r.factor * values[r.name] + r.offset for n, r in by_symbol.items()}
-        for guard in env.guards:
-            open_ = evaluate(guard.expr, bindings)
-            if open_ is True:
-                continue
-            if not _narrow(guard, open_, roots, names):
-                raise ConstraintViolationError(_violation(guard, by_symbol, roots))
-            narrowed = True
-            break
-        if not narrowed:
-            return {name: root.range for name, root in roots.items()}, by_symbol
+    solver = _Solver(by_symbol, relations, _roots(leaves, dims, relations, paths))
+    violated = solver.run(env.guards)
+    if violated:
+        raise ConstraintViolationError(describe(violated, solver.symbols, solver.roots))
+    return {name: root.range for name, root in solver.roots.items()}, solver.symbols
 
 
 def check_later(
@@ -153,125 +161,179 @@ def check_later(
     Raises:
         ConstraintViolationError: one does not.
     """
-    roots = {n: _Root(n, max(r.low, 2), r.low, r.high, False, r) for n, r in ranges.items()}
-    values, _ = _values(roots)
-    bindings = {n: r.factor * values[r.name] + r.offset for n, r in symbols.items()}
-    for guard in guards:
-        if evaluate(guard.expr, bindings) is not True:
-            raise ConstraintViolationError(_violation(guard, symbols, roots))
+    roots = {
+        n: Root(n, n, f"Dim({n!r})", max(r.low, 2), r.low, r.high, "named", r)
+        for n, r in ranges.items()
+    }
+    solver = _Solver(dict(symbols), {}, roots)
+    violated = [g for g in guards if solver.status(g) is not True]
+    if violated:
+        raise ConstraintViolationError(describe(violated, symbols, roots))
 
 
-def _values(roots: Mapping[str, _Root]) -> tuple[dict[str, Any], dict[str, str]]:
-    """A symbol for each dimension, in an environment that knows their ranges; and dimensions by symbol."""
-    env = ShapeEnv()
-    values: dict[str, Any] = {}
-    names: dict[str, str] = {}
-    for root in roots.values():
-        if root.range.low == root.range.high:
-            values[root.name] = root.range.low
-            continue
-        made = env.create_symbol(
-            root.value, root.name, False, low=root.range.low, high=root.range.high
-        )
-        values[root.name] = made
-        names[str(made)] = root.name
-    return values, names
+class _Solver:
+    """Narrows what the user left open until the guards hold.
 
+    Attributes:
+        symbols, relations: what symbols and varying sizes are in terms of the roots.
+        roots: by name.
+        names: the roots of the symbols that stand for them.
+    """
 
-def _narrow(
-    guard: ShapeGuard, open_: Any, roots: Mapping[str, _Root], names: Mapping[str, str]
-) -> bool:
-    """Narrow the range of an automatic dimension, or the least size of one whose bounds the user left open, to what a guard on it alone
-    demands; False where that is not allowed."""
-    if not isinstance(open_, SymBool):
-        return False
-    env, (monomial, factor) = open_.difference.env, open_.difference.terms[0]
-    atom = env.atoms[monomial[0]]
-    alone = len(open_.difference.terms) == len(monomial) == 1 and atom.op == "symbol"
-    used = dict.fromkeys(names[n] for n in _names(open_.expr) if n in names)
-    if not alone:  # a fact that is no bound: all automatic dimensions in it get the example's sizes
-        for name in used:
-            if not roots[name].automatic:
+    def __init__(
+        self, symbols: dict[str, Relation], relations: Relations, roots: dict[str, Root]
+    ) -> None:
+        self.symbols, self.relations, self.roots = symbols, relations, roots
+        self.names: dict[str, str] = {}
+        self._bind()
+
+    def _bind(self) -> None:
+        """Stand for the roots by symbols of an environment that knows their ranges."""
+        env = ShapeEnv()
+        self.names = {}
+        self.values: dict[str, Any] = {}
+        for root in self.roots.values():
+            low, high = root.range.low, root.range.high
+            if low == high:
+                self.values[root.name] = low
+                continue
+            made = env.create_symbol(root.value, root.name, False, low=low, high=high)
+            self.values[root.name] = made
+            self.names[str(made)] = root.name
+
+    def run(self, guards: Sequence[ShapeGuard]) -> list[ShapeGuard]:
+        """The guards that cannot be met."""
+        violated: list[ShapeGuard] = []
+        pending = list(guards)
+        while pending:
+            guard = pending.pop(0)
+            status = self.status(guard)
+            if status is True:
+                continue
+            if isinstance(status, SymBool) and self._give_in(guard, status):
+                self._bind()
+                pending = [g for g in guards if g not in violated]
+            else:
+                violated.append(guard)
+        return violated
+
+    def status(self, guard: ShapeGuard) -> Any:
+        """Whether it holds: True, False, or what remains of it."""
+        values = self.values
+        bindings = {n: r.factor * values[r.name] + r.offset for n, r in self.symbols.items()}
+        found = evaluate(guard.expr, bindings)
+        if not isinstance(found, SymBool):
+            return bool(found)
+        used = self._used(found)
+        if len(used) == 1 and used[0].range.high is not None:
+            low, high = used[0].range.low, used[0].range.high
+            if high - low < _FEW:
+                (name,) = {n for n, root in self.names.items() if root == used[0].name}
+                if all(evaluate(found.expr, {name: v}) for v in range(low, high + 1)):
+                    return True
+        return found
+
+    def _used(self, fact: SymBool) -> list[Root]:
+        return [self.roots[n] for n in dict.fromkeys(self.names[s] for s in symbols_of(fact.expr))]
+
+    def _give_in(self, guard: ShapeGuard, fact: SymBool) -> bool:
+        """Narrow or relate the roots of a guard that does not hold for all values; False where the user's word stands against it."""
+        used = self._used(fact)
+        if len(used) == 1:
+            return (
+                self._narrow(used[0], fact) or self._as_multiple(guard.expr, used[0]) or _fix(used)
+            )
+        return self._equal(fact) or _fix(used)
+
+    def _narrow(self, root: Root, fact: SymBool) -> bool:
+        """The root's bounds from a comparison of it alone with a number."""
+        alone = linear(fact)
+        if alone is None:
+            return False
+        ((_, factor),) = alone
+        low, high = root.range.low, root.range.high
+        # factor * value + constant (op) 0
+        limit, rest = divmod(-fact.difference.const, factor)
+        if fact.op == "<=":
+            if factor < 0:
+                low = max(low, limit + (rest != 0))
+            else:
+                high = limit if high is None else min(high, limit)
+        elif fact.op == "==" or rest:
+            return False
+        elif limit < root.value:
+            low = max(low, limit + 1)
+        else:
+            high = limit - 1 if high is None else min(high, limit - 1)
+        return self._limit(root, Range(low, high))
+
+    def _limit(self, root: Root, wanted: Range) -> bool:
+        """Take this range if the user left it open: a named dimension may need 2 or more, others whatever is said."""
+        if root.value not in wanted or wanted.low == wanted.high:
+            return False
+        if root.kind == "named":
+            if wanted.high != root.range.high or wanted.low > 2 or root.low is not None:
                 return False
-            roots[name].range = Range(roots[name].value, roots[name].value)
-        return bool(used)
-    root = roots[names[atom.name]]
-    low, high = root.range.low, root.range.high
-    # factor * value + constant (op) 0
-    limit, rest = divmod(-open_.difference.const, factor)
-    if open_.op == "!=" and limit == low and not rest:
-        low += 1
-    elif open_.op == "<=" and factor < 0:
-        low = max(low, limit + (rest != 0))
-    elif open_.op == "<=" and root.automatic:
-        high = limit if high is None else min(high, limit)
-    elif open_.op == "==" and root.automatic and not rest:
-        low = high = limit
-    else:
-        return False
-    if not root.automatic and (root.low is not None or low > 2):
-        return False
-    root.range = Range(low, high)
-    return root.value in root.range
+        elif (root.low is not None and wanted.low > root.low) or (
+            root.high is not None and wanted.high != root.high
+        ):
+            return False
+        root.range = wanted
+        return True
 
-
-def _violation(
-    guard: ShapeGuard, symbols: Mapping[str, Relation], roots: Mapping[str, _Root]
-) -> str:
-    used = [r.name for n, r in symbols.items() if n in _names(guard.expr)]
-    ranges = ", ".join(f"{n} in {roots[n].range}" for n in dict.fromkeys(used))
-    where = ""
-    if guard.location is not None:
-        file, line, function = guard.location
-        where = f"\n  at {file}:{line}, in {function}"
-    return (
-        f"export: the program needs {_text(guard.expr, symbols)}, which does not hold for all sizes ({ranges}){where}\n"
-        f"  fix: {_fix(guard.expr, symbols, roots)}"
-    )
-
-
-def _fix(expr: Any, symbols: Mapping[str, Relation], roots: Mapping[str, _Root]) -> str:
-    op, a, b = expr
-    used = list(dict.fromkeys(symbols[n].name for n in _names(expr) if n in symbols))
-    if len(used) == 1:
-        root = roots[used[0]]
-        if op == "==" and _remainder(a, b):
-            k = _remainder(a, b)
-            return f"say so: use {k}*Dim({'_' + root.name!r}) in place of Dim({root.name!r})"
-        if op == "==":
-            return f"fix the size: use {root.value} or Dim.STATIC in place of Dim({root.name!r}), or write the program without a case for that size"
-        bound = f"a min= or max= that keeps {_text(expr, symbols)} true"
-        return f"give Dim({root.name!r}) {bound}"
-    if op == "==":
-        return (
-            f"use one Dim, or one that follows from the other, for {' and '.join(map(repr, used))}"
+    def _as_multiple(self, expr: Any, root: Root) -> bool:
+        """An unnamed root as a multiple of another one, with which the guard holds."""
+        if root.kind == "named":
+            return False
+        found = as_multiple(expr, self.symbols, self.roots, root)
+        if found is None:
+            return False
+        name = _unused(f"_{root.name}", self.roots)
+        relation = Relation(name, found.factor, found.offset)
+        value = relation.solve(root.value)
+        assert value is not None
+        text = f"{name} of {root.text}"
+        self.roots[name] = Root(
+            name, text, root.given, value, None, None, root.kind, Range(1, None)
         )
-    return (
-        f"give the Dims {', '.join(map(repr, used))} bounds that keep it true, or fix their sizes"
-    )
+        return self._replace(root, relation)
+
+    def _equal(self, fact: SymBool) -> bool:
+        """One of two roots from the other, by an equation."""
+        terms = linear(fact)
+        if fact.op != "==" or terms is None or len(terms) != 2:
+            return False
+        for (y, one), (x, factor) in (terms, terms[::-1]):
+            root = self.roots[self.names[y]]
+            if root.kind == "named" or abs(one) != 1 or one * factor > 0:
+                continue
+            relation = Relation(self.names[x], abs(factor), -one * fact.difference.const)
+            if self._replace(root, relation):
+                return True
+        return False
+
+    def _replace(self, root: Root, relation: Relation) -> bool:
+        """Let a root follow from another one."""
+        other = self.roots[relation.name]
+        low = max(other.range.low, -((relation.offset - root.range.low) // relation.factor))
+        high = other.range.high
+        if root.range.high is not None:
+            most = (root.range.high - relation.offset) // relation.factor
+            high = most if high is None else min(high, most)
+        if (low, high) != (other.range.low, other.range.high):
+            if not self._limit(other, Range(low, high)):
+                return False
+        for table in (self.symbols, self.relations):
+            for key, known in list(table.items()):  # type: ignore[attr-defined]
+                if known.name == root.name:
+                    table[key] = known.of(relation)  # type: ignore[index]
+        del self.roots[root.name]
+        return True
 
 
-def _remainder(a: Any, b: Any) -> int:
-    """k of `x % k == 0`."""
-    for x, zero in ((a, b), (b, a)):
-        if isinstance(x, tuple) and x[0] == "%" and zero == 0 and isinstance(x[2], int):
-            return x[2]
-    return 0
-
-
-def _names(expr: Any) -> list[str]:
-    if isinstance(expr, str):
-        return [expr]
-    if isinstance(expr, tuple):
-        return [n for x in expr[1:] for n in _names(x)]
-    return []
-
-
-def _text(expr: Any, symbols: Mapping[str, Relation]) -> str:
-    if isinstance(expr, str):
-        return str(symbols[expr]) if expr in symbols else expr
-    if isinstance(expr, tuple):
-        parts = [_text(x, symbols) for x in expr[1:]]
-        text = f" {expr[0]} ".join(parts)
-        return text if expr[0] in ("==", "!=", "<=", "<") else f"({text})"
-    return str(expr)
+def _fix(used: Sequence[Root]) -> bool:
+    """Give all automatic roots the example's sizes."""
+    automatic = [root for root in used if root.kind == "auto"]
+    for root in automatic:
+        root.range = Range(root.value, root.value)
+    return bool(automatic)

@@ -12,12 +12,20 @@ __all__ = ["Dim", "DimHint", "dims"]
 
 @dataclass(frozen=True, slots=True)
 class DimHint:
-    """`Dim.AUTO`, `Dim.DYNAMIC` or `Dim.STATIC`: whether a dimension varies, without a name for it."""
+    """`Dim.AUTO`, `Dim.DYNAMIC` or `Dim.STATIC`: whether a dimension varies, without a name for it; `Dim.AUTO(min=2, max=64)` with bounds."""
 
     kind: str
+    min: int | None = None
+    max: int | None = None
+
+    def __call__(self, min: int | None = None, max: int | None = None) -> DimHint:
+        """The same with bounds, both included."""
+        _check_bounds(repr(self), min, max)
+        return DimHint(self.kind, min, max)
 
     def __repr__(self) -> str:
-        return f"Dim.{self.kind.upper()}"
+        given = _bounds_text(self.min, self.max)
+        return f"Dim.{self.kind.upper()}" + (f"({', '.join(given)})" if given else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +51,7 @@ class Dim:
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
             raise ValueError(f"Dim: got the name {self.name!r}, expected an identifier")
-        low = 0 if self.min is None else self.min
-        if low < 0 or (self.max is not None and self.max < low):
-            raise ValueError(
-                f"Dim {self.name!r}: got min={self.min}, max={self.max}, expected 0 <= min <= max"
-            )
+        _check_bounds(f"Dim {self.name!r}", self.min, self.max)
 
     def __mul__(self, factor: int) -> DerivedDim:
         return DerivedDim(self, factor, 0) if _is_int(factor) else NotImplemented
@@ -63,12 +67,7 @@ class Dim:
         return DerivedDim(self, 1, -offset) if _is_int(offset) else NotImplemented
 
     def __repr__(self) -> str:
-        bounds = [
-            f", {name}={value}"
-            for name, value in (("min", self.min), ("max", self.max))
-            if value is not None
-        ]
-        return f"Dim({self.name!r}{''.join(bounds)})"
+        return f"Dim({', '.join([repr(self.name), *_bounds_text(self.min, self.max)])})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +109,27 @@ def _is_int(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def _check_bounds(what: str, low: int | None, high: int | None) -> None:
+    least = 0 if low is None else low
+    if least < 0 or (high is not None and high < least):
+        raise ValueError(f"{what}: got min={low}, max={high}, expected 0 <= min <= max")
+
+
+def _bounds_text(low: int | None, high: int | None) -> list[str]:
+    return [f"{name}={x}" for name, x in (("min", low), ("max", high)) if x is not None]
+
+
+def bounds_of(dim: Any) -> tuple[int | None, int | None]:
+    """The least and the largest size of a dimension that the user stated."""
+    if isinstance(dim, DerivedDim):
+        low, high = dim.root.min, dim.root.max
+        return (
+            None if low is None else dim.factor * low + dim.offset,
+            None if high is None else dim.factor * high + dim.offset,
+        )
+    return (dim.min, dim.max) if isinstance(dim, (Dim, DimHint)) else (None, None)
+
+
 def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[Dim, ...]:
     """Several dimensions with the same bounds."""
     return tuple(Dim(name, min=min, max=max) for name in names)
@@ -125,6 +145,12 @@ class Relation:
 
     def __str__(self) -> str:
         return DerivedDim(Dim(self.name), self.factor, self.offset).name
+
+    def of(self, other: Relation) -> Relation:
+        """This one's size where its dimension is the size `other`."""
+        return Relation(
+            other.name, self.factor * other.factor, self.factor * other.offset + self.offset
+        )
 
     def solve(self, size: int) -> int | None:
         """The dimension's value for a size; None where there is none."""

@@ -15,11 +15,11 @@ import argand_c10 as c10
 from argand_aten.safetensors_format import FileFormatError, read_tensors, write_tensors
 from argand_c10 import Operator, Parameter, Tensor
 from argand_export import tree
-from argand_export.constraints import Range
 from argand_export.dims import Relation
 from argand_export.operator_libraries import import_operators
 from argand_export.plain import from_plain, to_plain
 from argand_export.program import CallSpec, ExportedProgram, TensorSpec
+from argand_export.roots import Range
 from argand_export.signature import (
     ExportGraphSignature,
     InputKind,
@@ -152,7 +152,8 @@ def program_to_files(program: ExportedProgram) -> dict[str, bytes]:
         "version": VERSION,
         "graph": program.graph.to_text(comments=False),
         "inputs": [
-            [s.kind.value, s.arg, s.target, to_plain(s.value)] for s in signature.input_specs
+            [s.kind.value, s.arg, s.target, to_plain(s.value), s.persistent]
+            for s in signature.input_specs
         ],
         "outputs": [
             [s.kind.value, s.arg, s.target, to_plain(s.value)] for s in signature.output_specs
@@ -293,13 +294,14 @@ class _Reader:
             known = self.symbols.get(f"s{i}")
             low = self.ranges[known.name].low if known is not None else 1
             hint = known.factor * max(low, 2) + known.offset if known is not None else 2
-            self.values[f"s{i}"] = self.env.create_symbol(hint, f"s{i}", False, low=1)
+            least = known.factor * low + known.offset if known is not None else 1
+            self.values[f"s{i}"] = self.env.create_symbol(hint, f"s{i}", False, low=least)
 
     def program(self) -> ExportedProgram:
         data = self.data
         inputs = tuple(
-            InputSpec(InputKind(k), _name(a), _name(t), from_plain(v))
-            for k, a, t, v in data["inputs"]
+            InputSpec(InputKind(k), _name(a), _name(t), from_plain(v), _flag(persistent))
+            for k, a, t, v, persistent in data["inputs"]
         )
         outputs = tuple(
             OutputSpec(OutputKind(k), _name(a), _name(t), from_plain(v))
@@ -413,6 +415,12 @@ def _values(env: dict[Any, Any], x: Any) -> Any:
 def _int(x: Any) -> int:
     if type(x) is not int:
         raise ValueError(f"got {x!r}, expected an integer")
+    return x
+
+
+def _flag(x: Any) -> bool | None:
+    if x is not None and type(x) is not bool:
+        raise ValueError(f"got {x!r}, expected true, false or null")
     return x
 
 

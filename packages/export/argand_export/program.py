@@ -11,8 +11,9 @@ from argand_aot.decompose import decompose, decompositions
 from argand_c10 import Module, Parameter, Tensor
 from argand_export import tree
 from argand_export.calls import TENSOR, argument_names, match_arguments
-from argand_export.constraints import Range, Relations
+from argand_export.constraints import Relations
 from argand_export.dims import Relation
+from argand_export.roots import Range
 from argand_export.signature import ExportGraphSignature, InputKind, OutputKind, OutputSpec
 from argand_fx import Graph, GraphModule
 
@@ -247,6 +248,7 @@ class ProgramModule(Module):
         self.__dict__["_program"] = program
         program.graph_module.recompile()  # what compiles this module meets finished code
         parameters = set(program.graph_signature.parameters)
+        passing = program.graph_signature.non_persistent_buffers
         for name, value in program.state_dict.items():
             owner: Module = self
             *path, last = name.split(".")
@@ -261,7 +263,7 @@ class ProgramModule(Module):
                     last, value if isinstance(value, Parameter) else Parameter(value)
                 )
             else:
-                owner.register_buffer(last, value)
+                owner.register_buffer(last, value, persistent=name not in passing)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         state = {**dict(self.named_parameters()), **dict(self.named_buffers())}

@@ -35,12 +35,14 @@ class InputSpec:
         arg: the placeholder's name; None for a constant argument.
         target: the parameter's, buffer's or constant's name; None for the user's arguments.
         value: the constant argument.
+        persistent: of a buffer, whether it is a part of the module's `state_dict()`; else None.
     """
 
     kind: InputKind
     arg: str | None
     target: str | None = None
     value: Any = None
+    persistent: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,11 @@ class ExportGraphSignature:
     def buffers(self) -> tuple[str, ...]:
         """Names of the buffers."""
         return tuple(str(s.target) for s in self._inputs(InputKind.BUFFER))
+
+    @property
+    def non_persistent_buffers(self) -> tuple[str, ...]:
+        """Names of the buffers that are no part of the module's `state_dict()`."""
+        return tuple(str(s.target) for s in self._inputs(InputKind.BUFFER) if s.persistent is False)
 
     @property
     def lifted_tensor_constants(self) -> tuple[str, ...]:

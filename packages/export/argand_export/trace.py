@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
@@ -20,7 +21,7 @@ from argand_dynamo.frame_plan import Return
 from argand_dynamo.guards import describe_source
 from argand_dynamo.history import FrameHistory
 from argand_export import constraints, tree
-from argand_export.dims import DerivedDim, Dim, DimHint, spec_of
+from argand_export.dims import DerivedDim, Dim, DimHint, bounds_of, spec_of
 from argand_export.program import CallSpec, ExportedProgram, TensorSpec
 from argand_export.signature import (
     ExportGraphSignature,
@@ -71,10 +72,12 @@ def export(
     leaves, in_tree = tree.flatten((args, dict(kwargs or {})))
     leaves = _distinct(leaves)
     args, keywords = tree.unflatten(iter(leaves), in_tree)
+    paths = _argument_paths(mod, in_tree)
     dims = _dimensions(mod, args, keywords, dynamic_shapes, leaves)
+    dims = [_settled(*entry) for entry in zip(leaves, dims, paths, strict=True)]
     dynamic = _ExportShapes(leaves, dims)
     found = capture(cast(FunctionType, _call), (mod, args, keywords), dynamic)
-    return _Builder(mod, leaves, in_tree, dims, found).program()
+    return _Builder(mod, leaves, in_tree, dims, paths, found).program()
 
 
 def _distinct(leaves: list[Any]) -> list[Any]:
@@ -111,16 +114,36 @@ def _dimensions(
     return [by_leaf.get(id(leaf)) for leaf in leaves]
 
 
+def _settled(leaf: Any, spec: dict[int, Any] | None, path: str) -> dict[int, Any] | None:
+    """The dimensions of a leaf, without automatic ones of a size below 2, which is a case of its own."""
+    found = {}
+    for d, dim in (spec or {}).items():
+        if _varies(dim) and leaf.shape[d] < 2:
+            if isinstance(dim, DimHint) and dim.kind == "auto":
+                continue
+            raise ValueError(
+                f"export: got the example size {leaf.shape[d]} at {path}.shape[{d}], which shall vary; give an example with 2 or more"
+            )
+        found[d] = dim
+    return found or None
+
+
 class _ExportEnv(ShapeEnv):
     """Sizes may be 1 unless the user says otherwise; results need not be views for the size 1 alone."""
 
     guards_copies = False
 
+    def __init__(self) -> None:
+        super().__init__()
+        # By source: bounds that the user stated.
+        self.stated: dict[Any, tuple[int | None, int | None]] = {}
+
     def create_symbol(
         self, hint: int, source: Any, positive: bool = True, *, low: Any = None, high: Any = None
     ) -> Any:
         if positive and hint > 1 and low is None:
-            low = 1
+            low, high = self.stated.get(source, (None, None))
+            low = 1 if low is None else low
         return super().create_symbol(hint, source, positive, low=low, high=high)
 
 
@@ -129,19 +152,16 @@ class _ExportShapes(DynamicShapes):
 
     def __init__(self, leaves: Sequence[Any], dims: Sequence[Any]) -> None:
         super().__init__(FrameHistory(), False)
-        self.shape_env = _ExportEnv()
-        self._dims: dict[int, tuple[int, ...]] = {}
+        self.shape_env = self._env = _ExportEnv()
+        self._dims: dict[int, dict[int, Any]] = {}
         for leaf, spec in zip(leaves, dims, strict=True):
-            wanted = [d for d, dim in (spec or {}).items() if _varies(dim)]
-            for d in wanted:
-                if leaf.shape[d] < 2:
-                    raise ValueError(
-                        f"export: got an example with size {leaf.shape[d]} in dimension {d}, which may vary; give one with 2 or more"
-                    )
-            self._dims[id(leaf)] = tuple(sorted(wanted))
+            self._dims[id(leaf)] = {d: dim for d, dim in (spec or {}).items() if _varies(dim)}
 
     def _choose(self, tensor: Tensor, source: Any) -> tuple[int, ...]:
-        return self._dims.get(id(tensor), ())
+        found = self._dims.get(id(tensor), {})
+        for d, dim in found.items():
+            self._env.stated[source, "size", d] = bounds_of(dim)
+        return tuple(sorted(found))
 
     def symbol_of(self, value: int, source: Any) -> Any:
         return None
@@ -162,15 +182,11 @@ class _Builder:
         leaves: list[Any],
         in_tree: Any,
         dims: list[Any],
+        paths: list[str],
         found: Capture,
     ) -> None:
-        self.mod, self.leaves, self.in_tree, self.dims, self.found = (
-            mod,
-            leaves,
-            in_tree,
-            dims,
-            found,
-        )
+        self.mod, self.leaves, self.in_tree = mod, leaves, in_tree
+        self.dims, self.paths, self.found = dims, paths, found
         self.env = found.dynamic.shape_env
         self.graph = Graph()
         self.builder = GraphBuilder(self.graph, self.env)
@@ -180,6 +196,7 @@ class _Builder:
             **dict(mod.named_parameters()),
             **dict(mod.named_buffers()),
         }
+        self.passing = {n for n, _ in mod.named_buffers()} - set(mod.state_dict())
         self.constants: dict[str, Tensor] = {}
         self.inputs: list[InputSpec] = []
         self.outputs: list[OutputSpec] = []
@@ -191,7 +208,9 @@ class _Builder:
         found = self.found
         if not isinstance(found.plan.outcome, Return):
             raise AssertionError("a captured frame returns")
-        relations = constraints.relations_of(self.leaves, self.dims, self._leaf_symbols())
+        relations = constraints.relations_of(
+            self.leaves, self.dims, self._leaf_symbols(), self.paths
+        )
         module = found.module if found.module is not None else _empty_graph()
         try:
             joint = build_joint(module, [entry.value for entry in found.inputs])
@@ -207,7 +226,7 @@ class _Builder:
             self._user_output(leaf)
         self.builder.output(tuple(self.results))
         ranges, symbols = constraints.check(
-            self.env, self._leaf_symbols(), relations, self.leaves, self.dims
+            self.env, self._leaf_symbols(), relations, self.leaves, self.dims, self.paths
         )
         return ExportedProgram(
             GraphModule(dict(self.builder.constants), self.graph, "Exported"),
@@ -251,46 +270,51 @@ class _Builder:
             for key, name in names.items():
                 i, like = reals.get(key, (-1, None))
                 like = like if like is not None else self.builder.from_tensor(self.state[name])
-                placed[i] = self._place(InputSpec, kind, f"{prefix}_{name}", name, like)
+                placed[i] = self._place(kind, f"{prefix}_{name}", name, like)
         placed.pop(-1, None)
         user = {id(leaf) for leaf in self.leaves}
         for i, entry in enumerate(self.found.inputs):
             real = entry.variable.real if entry.variable is not None else None
             if i not in placed and real is not None and id(real) not in user:
-                name = f"constant{len(self.constants)}"
+                name = self._constant_name(real)
                 self.constants[name] = real.detach()
                 like = joint.placeholders[i].meta["val"]
-                placed[i] = self._place(
-                    InputSpec, InputKind.CONSTANT_TENSOR, f"c_{name}", name, like
-                )
+                placed[i] = self._place(InputKind.CONSTANT_TENSOR, f"c_{name}", name, like)
         self._user_inputs(reals, placed)
         return placed
 
-    def _place(
-        self, make: Any, kind: InputKind, name: str, target: str | None, like: Any
-    ) -> FakeTensor:
+    def _constant_name(self, real: Tensor) -> str:
+        """The attribute that holds a tensor, else a number."""
+        for prefix, part in self.mod.named_modules():
+            for key, value in part.__dict__.items():
+                if value is real:
+                    return f"{prefix}.{key}" if prefix else key
+        return f"lifted_tensor_{len(self.constants)}"
+
+    def _place(self, kind: InputKind, name: str, target: str | None, like: Any) -> FakeTensor:
         fake = FakeTensor(like.shape, like.stride(), like.storage_offset(), like.dtype, like.device)
         made: FakeTensor = self.builder.placeholder(name.replace(".", "_"), fake)
-        self.inputs.append(make(kind, _node_name(made), target))
+        persistent = target not in self.passing if kind is InputKind.BUFFER else None
+        self.inputs.append(InputSpec(kind, _node_name(made), target, persistent=persistent))
         return made
 
     def _user_inputs(
         self, reals: dict[int, tuple[int, FakeTensor]], placed: dict[int, FakeTensor]
     ) -> None:
-        names = _argument_names(self.mod, self.in_tree)
+        names = _placeholder_names(self.mod, self.in_tree)
         for k, leaf in enumerate(self.leaves):
             if not isinstance(leaf, Tensor):
                 if not (
                     leaf is None or isinstance(leaf, (bool, int, float, str, c10.dtype, c10.device))
                 ):
                     raise TypeError(
-                        f"export: got {type(leaf).__name__} at {names[k]}, expected tensors, numbers, strings and containers of them"
+                        f"export: got {type(leaf).__name__} at {self.paths[k]}, expected tensors, numbers, strings and containers of them"
                     )
                 self.inputs.append(InputSpec(InputKind.USER_INPUT, None, None, leaf))
                 self.specs.append(None)
                 continue
             i, like = reals[id(leaf)] if id(leaf) in reals else (-1, self._unused(k, leaf))
-            made = self._place(InputSpec, InputKind.USER_INPUT, names[k], None, like)
+            made = self._place(InputKind.USER_INPUT, names[k], None, like)
             if i >= 0:
                 placed[i] = made
             sizes = tuple(s if type(s) is int else str(s) for s in made.shape)
@@ -306,7 +330,10 @@ class _Builder:
             if (k, d) in known:
                 sizes[d] = self._number(known[k, d])
             else:
-                sizes[d] = self.env.create_symbol(leaf.shape[d], (None, "size", d))
+                low, high = bounds_of(dim)
+                sizes[d] = self.env.create_symbol(
+                    leaf.shape[d], (None, "size", d), low=1 if low is None else low, high=high
+                )
                 self.unused[str(sizes[d])] = (k, d)
         strides: list[Any] = [1] * len(sizes)
         for d in reversed(range(len(sizes) - 1)):
@@ -388,7 +415,8 @@ class _Builder:
     ) -> tuple[list[Any], Any]:
         by_source = {e.source: placed.get(i) for i, e in enumerate(self.found.inputs)}
         mutated = {m.input: m.value for m in joint.mutations}
-        leaf_of = {
+        leaf_of = {id(self.state[s.target]): s.arg for s in self.inputs if s.target in self.state}
+        leaf_of |= {
             id(leaf): spec.arg for leaf, spec in zip(self.leaves, self._user_specs(), strict=True)
         }
 
@@ -473,8 +501,8 @@ class _Builder:
         name = leaf_of.get(id(real))
         if name is None:
             raise TypeError(
-                "export: got a result that is a parameter or buffer the program does nothing with, expected one that is computed; "
-                "return it from the module's attributes instead"
+                "export: got a result that is a tensor the program does nothing with, expected one that is computed, an argument, a "
+                "parameter or a buffer; register it as a buffer"
             )
         return next(n.meta["val"] for n in self.graph.nodes if n.name == name)
 
@@ -614,17 +642,33 @@ def _text(expression: Any) -> str:
     return str(expression)
 
 
-def _argument_names(mod: Module, in_tree: Any) -> list[str]:
-    """A name for each leaf of (args, kwargs), from `forward`'s parameters."""
+def _arguments_by_name(mod: Module, in_tree: Any) -> list[tuple[str, Any]]:
+    """How the body of `forward` writes each argument, and its description."""
     args_tree, kwargs_tree = in_tree[1]
     parameters = list(inspect.signature(mod.forward).parameters.values())
-    names: list[str] = []
-    for i, inner in enumerate(args_tree[1]):
-        known = i < len(parameters) and parameters[i].kind in (
-            inspect.Parameter.POSITIONAL_ONLY,
-            inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        )
-        names += tree.paths(inner, parameters[i].name if known else f"args_{i}")
-    for key, inner in kwargs_tree[1]:
-        names += tree.paths(inner, str(key))
-    return ["".join(c if c.isalnum() else "_" for c in name).strip("_") for name in names]
+    rest = next((p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL), "args")
+    named = [
+        p.name
+        for p in parameters
+        if p.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    found = [
+        (named[i] if i < len(named) else f"{rest}[{i - len(named)}]", inner)
+        for i, inner in enumerate(args_tree[1])
+    ]
+    return found + [(str(key), inner) for key, inner in kwargs_tree[1]]
+
+
+def _argument_paths(mod: Module, in_tree: Any) -> list[str]:
+    """How the body of `forward` writes each leaf of (args, kwargs): "batch['x'][0]"."""
+    return [
+        p for start, inner in _arguments_by_name(mod, in_tree) for p in tree.paths(inner, start)
+    ]
+
+
+def _placeholder_names(mod: Module, in_tree: Any) -> list[str]:
+    """The same as identifiers: "batch_x_0"."""
+    return [
+        re.sub(r"\W+", "_", path.replace("'", "")).strip("_")
+        for path in _argument_paths(mod, in_tree)
+    ]

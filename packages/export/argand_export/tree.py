@@ -25,6 +25,7 @@ class _Node:
     name: str
     flatten: Callable[[Any], tuple[Sequence[Any], Any]]
     unflatten: Callable[[Sequence[Any], Any], Any]
+    step: Callable[[Any, int], str]  # from the context, how a user writes part i
 
 
 _by_type: dict[type, _Node] = {}
@@ -50,9 +51,13 @@ def register_pytree_node(
         ValueError: it is registered already.
     """
     name = serialized_type_name or f"{cls.__module__}.{cls.__qualname__}"
-    if cls in _by_type or name in _by_name:
-        raise ValueError(f"register_pytree_node: got {name}, which is registered already")
-    _by_type[cls] = _by_name[name] = _Node(cls, name, flatten, unflatten)
+    _register(_Node(cls, name, flatten, unflatten, lambda context, i: f"[{i}]"))
+
+
+def _register(node: _Node) -> None:
+    if node.kind in _by_type or node.name in _by_name:
+        raise ValueError(f"register_pytree_node: got {node.name}, which is registered already")
+    _by_type[node.kind] = _by_name[node.name] = node
 
 
 def register_dataclass(cls: type, *, serialized_type_name: str | None = None) -> type:
@@ -72,7 +77,8 @@ def register_dataclass(cls: type, *, serialized_type_name: str | None = None) ->
     def unflatten(parts: Sequence[Any], given: Any) -> Any:
         return cls(**{**dict.fromkeys(fields), **dict(zip(given, parts, strict=True))})
 
-    register_pytree_node(cls, flatten, unflatten, serialized_type_name=serialized_type_name)
+    name = serialized_type_name or f"{cls.__module__}.{cls.__qualname__}"
+    _register(_Node(cls, name, flatten, unflatten, lambda given, i: f".{given[i]}"))
     return cls
 
 
@@ -89,10 +95,14 @@ class Sizes(tuple[Any, ...]):
 
 register_pytree_node(Size, lambda x: (list(x), None), lambda parts, _: Size(parts))
 _by_type[Sizes] = _by_type[Size]
-register_pytree_node(
-    OrderedDict,
-    lambda x: (list(x.values()), list(x)),
-    lambda parts, keys: OrderedDict(zip(keys, parts, strict=True)),
+_register(
+    _Node(
+        OrderedDict,
+        "collections.OrderedDict",
+        lambda x: (list(x.values()), list(x)),
+        lambda parts, keys: OrderedDict(zip(keys, parts, strict=True)),
+        lambda keys, i: f"[{keys[i]!r}]",
+    )
 )
 
 
@@ -153,15 +163,22 @@ def unflatten(leaves: Iterator[Any], description: Description) -> Any:
 
 def _namedtuple(name: str, items: list[Any]) -> Any:
     """Of a type in a module that is loaded already: files name types, and never have them imported."""
-    module, _, qualname = name.partition(":")
-    found: Any = sys.modules.get(module)
-    for part in qualname.split("."):
-        found = getattr(found, part, None)
-    if not (isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_fields")):
+    found = _loaded(name)
+    if found is None:
         raise TypeError(
             f"export: got a result of the named tuple {name}, which is not loaded; import its module first"
         )
     return found(*items)
+
+
+def _loaded(name: str) -> Any:
+    """The named tuple's type, None where its module is not loaded."""
+    module, _, qualname = name.partition(":")
+    found: Any = sys.modules.get(module)
+    for part in qualname.split("."):
+        found = getattr(found, part, None)
+    known = isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_fields")
+    return found if known else None
 
 
 def check(description: Description) -> None:
@@ -194,9 +211,21 @@ def check(description: Description) -> None:
 
 
 def paths(description: Description, start: str) -> list[str]:
-    """How a user writes each leaf: "args[0]['x']"."""
+    """How a user writes each leaf: "args[0]['x'].mask"."""
     if description is None:
         return [start]
     if description[0] == "dict":
         return [p for key, inner in description[1] for p in paths(inner, f"{start}[{key!r}]")]
-    return [p for i, inner in enumerate(description[-1]) for p in paths(inner, f"{start}[{i}]")]
+    return [
+        p
+        for i, inner in enumerate(description[-1])
+        for p in paths(inner, start + _step(description, i))
+    ]
+
+
+def _step(description: Description, i: int) -> str:
+    if description[0] == "namedtuple" and (found := _loaded(description[1])) is not None:
+        return f".{found._fields[i]}"
+    if description[0] == "node" and (node := _by_name.get(description[1])) is not None:
+        return node.step(description[2], i)
+    return f"[{i}]"

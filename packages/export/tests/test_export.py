@@ -117,7 +117,7 @@ def test_two_sizes_that_must_agree() -> None:
         return x + y
 
     example = (aten.ones(6), aten.ones(6))
-    with pytest.raises(ConstraintViolationError, match="use one Dim, or one that follows"):
+    with pytest.raises(ConstraintViolationError, match=r"use Dim\('a'\) in place of Dim\('b'\)"):
         export(make(forward=forward), example, dynamic_shapes=({0: Dim("a")}, {0: Dim("b")}))
     n = Dim("n")
     program = export(make(forward=forward), example, dynamic_shapes=({0: n}, {0: n}))
@@ -136,9 +136,147 @@ def test_automatic_dims_give_in() -> None:
     program = export(
         make(forward=halves), (aten.ones(6, 4),), dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO},)
     )
-    assert program(aten.ones(6, 9)).shape == (3, 18)
+    assert program(aten.ones(8, 9)).shape == (4, 18)
+    with pytest.raises(ValueError, match=r"got size 7 in dimension 0 .* expected 2\*"):
+        program(aten.ones(7, 4))
+
+    def fixed(self: Any, x: Any) -> Any:
+        return x.view(24) if x.shape[0] != 9 else x
+
+    program = export(make(forward=fixed), (aten.ones(6, 4),), dynamic_shapes=({0: Dim.AUTO},))
     with pytest.raises(ValueError, match="got size 8"):
         program(aten.ones(8, 4))
+    program = export(
+        make(forward=lambda self, x: x * 2), (aten.ones(1, 4),), dynamic_shapes=({0: Dim.AUTO},)
+    )
+    with pytest.raises(ValueError, match="got size 2"):
+        program(aten.ones(2, 4))
+
+
+def added(self: Any, x: Any, y: Any) -> Any:
+    return x[1:] + y
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        (Dim.AUTO, Dim.AUTO),
+        (Dim.DYNAMIC, Dim.DYNAMIC),
+        (Dim.AUTO, Dim("s0", max=50)),
+        (Dim("n", min=3, max=51), Dim.DYNAMIC),
+    ],
+    ids=str,
+)
+def test_unnamed_dims_follow_from_others(x: Any, y: Any) -> None:
+    program = export(
+        make(forward=added), (aten.ones(7), aten.ones(6)), dynamic_shapes=({0: x}, {0: y})
+    )
+    assert len(program.range_constraints) == 1
+    for n in (2, 6, 31):
+        assert program(aten.ones(n + 1), aten.ones(n)).tolist() == [2.0] * n
+    with pytest.raises(ValueError, match="expected equal sizes"):
+        program(aten.ones(7), aten.ones(7))
+
+
+def test_unnamed_dims_with_bounds() -> None:
+    def forward(self: Any, x: Any) -> Any:
+        return x * 2 if x.shape[0] <= 16 else x
+
+    for dim, expected in (
+        (Dim.DYNAMIC, "[1, 16]"),
+        (Dim.AUTO(min=3), "[3, 16]"),
+        (Dim.DYNAMIC(min=2, max=9), "[2, 9]"),
+    ):
+        program = export(make(forward=forward), (aten.ones(6),), dynamic_shapes=({0: dim},))
+        assert [str(r) for r in program.range_constraints.values()] == [expected]
+    with pytest.raises(ConstraintViolationError, match=r"Dim.DYNAMIC\(max=40\) at x.shape\[0\]"):
+        export(make(forward=forward), (aten.ones(6),), dynamic_shapes=({0: Dim.DYNAMIC(max=40)},))
+    with pytest.raises(ValueError, match="min=3, max=2"):
+        Dim.AUTO(min=3, max=2)
+    with pytest.raises(ConstraintViolationError, match="in place of Dim.DYNAMIC at x.shape"):
+        export(
+            make(forward=lambda self, x: x.view(6)),
+            (aten.ones(6),),
+            dynamic_shapes=({0: Dim.DYNAMIC},),
+        )
+
+
+def test_sizes_may_be_zero_where_that_is_said() -> None:
+    program = export(
+        make(forward=lambda self, x: x * 2), (aten.ones(6),), dynamic_shapes=({0: Dim("n", min=0)},)
+    )
+    assert program(aten.ones(0)).shape == (0,)
+
+
+def test_halves_by_chunk() -> None:
+    def forward(self: Any, x: Any) -> Any:
+        a, b = x.chunk(2)
+        return a * b
+
+    for dim in (2 * Dim("half"), Dim.DYNAMIC):
+        program = export(make(forward=forward), (aten.ones(6),), dynamic_shapes=({0: dim},))
+        assert program(aten.ones(10)).tolist() == [1.0] * 5
+
+
+def two_lines(self: Any, x: Any, y: Any) -> Any:
+    first = x[:4] * 2
+    second = y.view(6)
+    return first.sum() + second.sum() + x.chunk(2)[1].sum()
+
+
+@pytest.mark.parametrize(
+    ("forward", "shapes", "fixes"),
+    [
+        (lambda self, x: x * 2 if x.shape[0] <= 10 else x, [(6,)], ["use Dim('d0', max=10) in place of Dim('d0')"]),
+        (lambda self, x: x[4:] * 2, [(6,)], ["use Dim('d0', min=4) in place of Dim('d0')"]),
+        (lambda self, x: x.view(-1, 3).sum(0), [(6,)], ["use 3*Dim('_d0') in place of Dim('d0')"]),
+        (lambda self, x: x[1:].view(-1, 2), [(7,)], ["use 2*Dim('_d0') + 1 in place of Dim('d0')"]),
+        (lambda self, x, y: x[2:] + y, [(6,), (4,)], ["use d1 + 2 in place of Dim('d0')"]),
+        (lambda self, x, y: x.view(-1, 2).sum(1) + y, [(6,), (3,)], ["use 2*Dim('_d0') in place of Dim('d0')"]),
+        (lambda self, x: x.view(6), [(6,)], ["use 6 or Dim.STATIC in place of Dim('d0')"]),
+        (two_lines, [(6,), (6,)], ["use Dim('d0', min=4) in place of Dim('d0')", "use 6 or Dim.STATIC in place of Dim('d1')"]),
+    ],
+)  # fmt: skip
+def test_fixes_of_violated_constraints(forward: Any, shapes: Any, fixes: list[str]) -> None:
+    """Every violated dimension has its line and a fix that can be written as it stands."""
+    example = tuple(aten.ones(*s) for s in shapes)
+    names = tuple({0: Dim(f"d{i}")} for i in range(len(shapes)))
+    with pytest.raises(ConstraintViolationError) as raised:
+        export(make(forward=forward), example, dynamic_shapes=names)
+    text = str(raised.value)
+    assert [fix for fix in fixes if fix not in text] == []
+    assert text.count("fix: ") == len(fixes)
+    lines = [int(part.split(",")[0]) for part in text.split(f"{__file__}:")[1:]]
+    first = forward.__code__.co_firstlineno
+    assert lines == ([first + 1, first + 2] if forward is two_lines else [first] * len(fixes))
+
+
+def test_names_in_the_signature() -> None:
+    """As PyTorch's."""
+
+    class Net(Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("kept", aten.ones(2))
+            self.register_buffer("passing", aten.ones(2), persistent=False)
+            self.shift = aten.full((2,), 2.0)
+
+        def forward(self, pair: Any, named: Any, *rest: Any, **options: Any) -> Any:
+            total = pair["a"] + pair["b"][0] + named.first + named.second + rest[0] + options["z"]
+            return total * self.passing + self.shift, self.kept
+
+    one = aten.ones(2)
+    made = Net()
+    program = export(made, ({"a": one, "b": [one]}, Pair(one, one), one), {"z": one})
+    signature = program.graph_signature
+    assert [s.arg for s in signature.input_specs] == [
+        "b_kept", "b_passing", "c_shift", "pair_a", "pair_b_0", "named_first", "named_second", "rest_0", "z",
+    ]  # fmt: skip
+    assert signature.non_persistent_buffers == ("passing",)
+    assert signature.user_outputs[1] == "b_kept"
+    assert list(program.module().state_dict()) == list(made.state_dict()) == ["kept"]
+    total, kept = program({"a": one, "b": [one]}, Pair(one, one), one, z=one)
+    assert total.tolist() == [8.0, 8.0] and kept.tolist() == [1.0, 1.0]
 
 
 def test_bounds() -> None:
@@ -187,6 +325,14 @@ def test_breaks_are_errors_with_the_line() -> None:
         if x.sum() > 0:
             return x
         return -x
+
+    with pytest.raises(GraphBreak, match=f"{__file__}:{forward.__code__.co_firstlineno + 1}"):
+        export(make(forward=forward), (aten.ones(3),))
+
+
+def test_the_line_of_an_exception() -> None:
+    def forward(self: Any, x: Any) -> Any:
+        raise ValueError("no")
 
     with pytest.raises(GraphBreak, match=f"{__file__}:{forward.__code__.co_firstlineno + 1}"):
         export(make(forward=forward), (aten.ones(3),))

@@ -229,7 +229,20 @@ class ShapeEnv:
             and self.known_less(a, b)
         ):
             return 0
-        return self._atom("//", a, b)
+        near = self._near_quotient(a, b)
+        return self._atom("//", a, b) if near is None else near
+
+    def _near_quotient(self, a: Any, b: SymInt) -> Any:
+        """The number q for which a lies between q * b and (q + 1) * b by what is known, as of (3 * n - 1) // n; None: there is none."""
+        if not isinstance(a, SymInt):
+            return None
+        lead, lead_c = max(b.terms, key=lambda t: (len(t[0]), t[0]))
+        most = dict(a.terms).get(lead, 0) // lead_c
+        for q in (most, most - 1):
+            rest = a - b * q
+            if _true(self, rest) and self.known_less(rest, b):
+                return q
+        return None
 
     def remainder(self, a: Any, b: Any) -> Any:
         """a % b with the sign of b, as in Python."""
