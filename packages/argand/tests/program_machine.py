@@ -1,7 +1,8 @@
-"""A machine that runs one random program of views, in-place operations and broadcasting on tensors and on NumPy arrays.
+"""A machine that runs one random program of operators on tensors and on NumPy arrays: views and writes through them.
 
-A program is a list of steps, a step an operation's name and bytes from which the operation takes its choices. Values are
-small integers in every dtype, so that results are compared exactly.
+A program is a list of steps, a step an operation's name and bytes from which the operation takes its choices. What an operator
+computes is compared with NumPy's in double precision, and from there the array goes on with the tensor's own values: each step is judged by
+itself, and all memory is compared bit for bit after every one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import program_values as values
 
 import argand
 
@@ -37,43 +39,102 @@ class Choices:
 
 @dataclass
 class Pair:
-    """A tensor and the array that it must equal."""
+    """A tensor and the array, in its dtype's carrier, that it must equal."""
 
     tensor: Any
     array: np.ndarray
+    dtype: str
+
+    @property
+    def category(self) -> int:
+        return values.category(self.dtype)
+
+    @property
+    def operand(self) -> tuple[str, int]:
+        """As `result_type` asks for it."""
+        return self.dtype, self.array.ndim
 
 
 @dataclass
 class Machine:
     """All values made so far; every one is compared after every step."""
 
-    dtype: str
+    dtypes: Sequence[str]
     values: list[Pair] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
 
     def start(self, choices: Choices) -> None:
-        self.new_value([choices.below(5) for _ in range(choices.below(4))], 1)
+        for dtype in self.dtypes:
+            self.new_value([choices.below(5) for _ in range(choices.below(4))], 1, dtype, choices)
 
-    def new_value(self, shape: Sequence[int], begin: int) -> Pair:
-        numbers = (np.arange(int(np.prod(shape, dtype=int))) + begin) % 7 - 3
-        array = numbers.reshape(shape).astype(self.dtype)
-        pair = Pair(argand.tensor(array.tolist(), dtype=getattr(argand, self.dtype)), array)
+    def new_value(self, shape: Sequence[int], begin: int, dtype: str, choices: Choices) -> None:
+        numbers = ((np.arange(int(np.prod(shape, dtype=int))) * 3 + begin) % 14 - 6) / 2
+        special = choices.below(4) == 0 and values.category(dtype) == 2
+        if values.category(dtype) == 0:
+            numbers = numbers > 0
+        elif values.category(dtype) == 1:
+            numbers = np.abs(numbers * 2) if dtype == "uint8" else numbers * 2
+        elif values.category(dtype) == 3:
+            numbers = numbers + 1j * np.roll(numbers, 1)
+        elif special and numbers.size:
+            numbers[::5] = choices.one_of([np.nan, np.inf, -np.inf, -0.0])
+        array = numbers.reshape(shape).astype(values.CARRIERS[dtype])
+        tensor = argand.tensor(array.tolist(), dtype=values.argand_dtype(dtype))
         # An empty list has no inner sizes.
-        pair.tensor = pair.tensor.reshape(list(shape))
-        self.values.append(pair)
-        return pair
+        self.values.append(Pair(tensor.reshape(list(shape)), array, dtype))
+        self.log.append(f"new {dtype} {list(shape)} {begin} {'special' if special else ''}")
 
-    def pick(self, choices: Choices) -> Pair:
-        # The latest values first: that is where chains of views are.
-        return self.values[-1 - choices.below(min(len(self.values), 6))]
+    def pick(self, choices: Choices, categories: Sequence[int] = (0, 1, 2, 3)) -> Pair:
+        """Of the latest values first: that is where chains of views are. A value of other categories is converted."""
+        p = self.values[-1 - choices.below(min(len(self.values), 6))]
+        if p.category in categories:
+            return p
+        fitting = [q for q in self.values if q.category in categories]
+        if fitting:
+            return fitting[-1 - choices.below(min(len(fitting), 6))]
+        self.new_value(
+            [2, 3], 1, {0: "bool", 1: "int32", 2: "float32", 3: "complex64"}[categories[0]], choices
+        )
+        return self.values[-1]
 
-    def add(self, text: str, tensor: Any, array: Any) -> None:
+    def add(self, text: str, tensor: Any, array: Any, dtype: str) -> None:
+        """A view: the array is the same view of its memory."""
         self.log.append(text)
-        self.values.append(Pair(tensor, np.asarray(array)))
+        self.values.append(Pair(tensor, np.asarray(array), dtype))
 
-    def add_result(self, text: str, tensor: Any, array: Any) -> None:
-        """Adds a value of its own memory, in C order: the two need not agree on a new result's layout."""
-        self.add(text, tensor.contiguous(), np.array(array, dtype=self.dtype, order="C", copy=True))
+    def expect(self, text: str, tensor: Any, expected: Any, dtype: str, scale: float = 1.0) -> bool:
+        """Compares a result with the reference's; whether its values are such that a program goes on with them."""
+        expected = np.asarray(expected)
+        where = f"{text} after: {'; '.join(self.log)}"
+        assert values.name_of(tensor.dtype) == dtype, (
+            f"got {tensor.dtype}, expected {dtype} from {where}"
+        )
+        assert tuple(tensor.shape) == expected.shape, (
+            f"got {tuple(tensor.shape)}, expected {expected.shape} from {where}"
+        )
+        actual = values.values_of(tensor)
+        assert values.close(actual, expected, dtype, scale), (
+            f"got {actual}, expected {expected} from {where}"
+        )
+        return values.is_tame(actual, dtype)
+
+    def add_result(
+        self, text: str, tensor: Any, expected: Any, dtype: str, scale: float = 1.0
+    ) -> None:
+        """Adds a value of its own memory, laid out as the operator laid it out."""
+        if self.expect(text, tensor, expected, dtype, scale) and tensor.numel() <= MAX_ELEMENTS:
+            tensor = tensor.clone()
+            array = values.values_of(tensor)
+            room = np.empty(tensor.numel(), dtype=array.dtype)
+            steps = [step * array.itemsize for step in tensor.stride()]
+            laid_out = np.ndarray(array.shape, array.dtype, room, strides=steps)
+            extent = sum(
+                (n - 1) * step for n, step in zip(array.shape, tensor.stride(), strict=True)
+            )
+            if array.size == 0 or extent != array.size - 1 or overlaps_itself(laid_out):
+                tensor, laid_out = tensor.contiguous(), np.empty(array.shape, dtype=array.dtype)
+            laid_out[...] = array
+            self.add(text, tensor, laid_out, dtype)
 
     def run(self, program: Sequence[Step]) -> None:
         for name, data in program:
@@ -82,17 +143,18 @@ class Machine:
 
     def check(self) -> None:
         for i, pair in enumerate(self.values):
-            where = f"value {i} after: {'; '.join(self.log)}"
-            assert tuple(pair.tensor.shape) == pair.array.shape, where
-            assert str(pair.tensor.dtype) == f"argand.{pair.array.dtype}", where
-            if pair.array.size:
-                steps = [s * pair.tensor.element_size() for s in pair.tensor.stride()]
-                for size, ours, theirs in zip(
-                    pair.array.shape, steps, pair.array.strides, strict=True
+            array = values.values_of(pair.tensor)
+            if array.shape == pair.array.shape and values.same(array, pair.array):
+                steps = [step * pair.array.itemsize for step in pair.tensor.stride()]
+                if not array.size or all(
+                    n == 1 or ours == theirs
+                    for n, ours, theirs in zip(array.shape, steps, pair.array.strides, strict=True)
                 ):
-                    assert size == 1 or ours == theirs, f"strides of {where}"
-            expected = pair.array.tolist()
-            assert pair.tensor.tolist() == expected, where
+                    continue
+            raise AssertionError(
+                f"value {i}: got {pair.tensor} strides {pair.tensor.stride()}, expected {pair.array} bytes {pair.array.strides}"
+                f" after: {'; '.join(self.log)}"
+            )
 
 
 OPERATIONS: dict[str, Callable[[Machine, Choices], None]] = {}
@@ -110,7 +172,7 @@ def permute(m: Machine, c: Choices) -> None:
     dims, left = [], list(range(p.array.ndim))
     while left:
         dims.append(left.pop(c.below(len(left))))
-    m.add(f"permute {dims}", p.tensor.permute(dims), p.array.transpose(dims))
+    m.add(f"permute {dims}", p.tensor.permute(dims), p.array.transpose(dims), p.dtype)
 
 
 @operation
@@ -118,7 +180,7 @@ def transpose(m: Machine, c: Choices) -> None:
     p = m.pick(c)
     if p.array.ndim:
         a, b = (c.between(-p.array.ndim, p.array.ndim - 1) for _ in range(2))
-        m.add(f"transpose {a} {b}", p.tensor.transpose(a, b), np.swapaxes(p.array, a, b))
+        m.add(f"transpose {a} {b}", p.tensor.transpose(a, b), np.swapaxes(p.array, a, b), p.dtype)
 
 
 @operation
@@ -130,7 +192,7 @@ def select(m: Machine, c: Choices) -> None:
         n = p.array.shape[dim]
         index = c.between(-n, n - 1)
         key = (slice(None),) * dim + (index,)
-        m.add(f"select {dim} {index}", p.tensor.select(dim, index), p.array[(*key, ...)])
+        m.add(f"select {dim} {index}", p.tensor.select(dim, index), p.array[(*key, ...)], p.dtype)
 
 
 @operation
@@ -149,9 +211,8 @@ def subscript(m: Machine, c: Choices) -> None:
             key.append(slice(c.between(-n - 1, n + 1), c.between(-n - 1, n + 1), c.between(1, 3)))
     if c.below(3) == 0:
         key.append(Ellipsis)
-    m.add(
-        f"[{key}]", p.tensor[tuple(key)], p.array[(*key, ...)[: len(key) + (Ellipsis not in key)]]
-    )
+    array = p.array[(*key, ...)[: len(key) + (Ellipsis not in key)]]
+    m.add(f"[{key}]", p.tensor[tuple(key)], array, p.dtype)
 
 
 @operation
@@ -163,7 +224,12 @@ def narrow(m: Machine, c: Choices) -> None:
         begin = c.between(0, n)
         length = c.between(0, n - begin)
         key = (slice(None),) * dim + (slice(begin, begin + length),)
-        m.add(f"narrow {dim} {begin} {length}", p.tensor.narrow(dim, begin, length), p.array[key])
+        m.add(
+            f"narrow {dim} {begin} {length}",
+            p.tensor.narrow(dim, begin, length),
+            p.array[key],
+            p.dtype,
+        )
 
 
 @operation
@@ -171,13 +237,13 @@ def unsqueeze(m: Machine, c: Choices) -> None:
     p = m.pick(c)
     if p.array.ndim < 5:
         dim = c.between(-p.array.ndim - 1, p.array.ndim)
-        m.add(f"unsqueeze {dim}", p.tensor.unsqueeze(dim), np.expand_dims(p.array, dim))
+        m.add(f"unsqueeze {dim}", p.tensor.unsqueeze(dim), np.expand_dims(p.array, dim), p.dtype)
 
 
 @operation
 def squeeze(m: Machine, c: Choices) -> None:
     p = m.pick(c)
-    m.add("squeeze", p.tensor.squeeze(), p.array.squeeze())
+    m.add("squeeze", p.tensor.squeeze(), p.array.squeeze(), p.dtype)
 
 
 @operation
@@ -187,7 +253,9 @@ def expand(m: Machine, c: Choices) -> None:
     if c.below(2) and p.array.ndim < 4:
         sizes.insert(0, c.between(0, 3))
     if np.prod(sizes, dtype=int) <= MAX_ELEMENTS:
-        m.add(f"expand {sizes}", p.tensor.expand(sizes), np.broadcast_to(p.array, sizes))
+        steps = np.broadcast_to(p.array, sizes).strides
+        array = np.lib.stride_tricks.as_strided(p.array, sizes, steps)
+        m.add(f"expand {sizes}", p.tensor.expand(sizes), array, p.dtype)
 
 
 @operation
@@ -197,11 +265,12 @@ def diagonal(m: Machine, c: Choices) -> None:
         offset = c.between(-2, 2)
         a = c.below(p.array.ndim)
         b = (a + c.between(1, p.array.ndim - 1)) % p.array.ndim
-        # NumPy's array is read-only by convention, not in memory.
-        array = np.diagonal(p.array, offset, a, b)
-        if p.array.flags.writeable:
-            array.flags.writeable = True
-        m.add(f"diagonal {offset} {a} {b}", p.tensor.diagonal(offset, a, b), array)
+        # Not by np.diagonal, whose result may not be written to.
+        x = np.moveaxis(p.array, (a, b), (-2, -1))[..., max(-offset, 0) :, max(offset, 0) :]
+        shape = (*x.shape[:-2], min(x.shape[-2:]))
+        steps = (*x.strides[:-2], x.strides[-2] + x.strides[-1])
+        array = np.lib.stride_tricks.as_strided(x, shape, steps)
+        m.add(f"diagonal {offset} {a} {b}", p.tensor.diagonal(offset, a, b), array, p.dtype)
 
 
 @operation
@@ -213,8 +282,8 @@ def unfold(m: Machine, c: Choices) -> None:
         size, step = c.between(1, p.array.shape[dim]), c.between(1, 3)
         windows = np.lib.stride_tricks.sliding_window_view(p.array, size, dim, writeable=True)
         array = windows[(slice(None),) * dim + (slice(None, None, step),)]
-        if p.array.flags.writeable and array.size <= MAX_ELEMENTS:
-            m.add(f"unfold {dim} {size} {step}", p.tensor.unfold(dim, size, step), array)
+        if array.size <= MAX_ELEMENTS:
+            m.add(f"unfold {dim} {size} {step}", p.tensor.unfold(dim, size, step), array, p.dtype)
 
 
 @operation
@@ -228,7 +297,7 @@ def split(m: Machine, c: Choices) -> None:
             assert len(parts) == -(-n // size)
             i = c.below(len(parts))
             key = (slice(None),) * dim + (slice(i * size, (i + 1) * size),)
-            m.add(f"split {size} {dim} part {i}", parts[i], p.array[key])
+            m.add(f"split {size} {dim} part {i}", parts[i], p.array[key], p.dtype)
 
 
 @operation
@@ -246,7 +315,7 @@ def view(m: Machine, c: Choices) -> None:
             assert "view" in str(error)
             return
         raise AssertionError(f"view {sizes} of {p.array.shape} strides {p.array.strides}") from None
-    m.add(f"view {sizes}", p.tensor.view(sizes), array)
+    m.add(f"view {sizes}", p.tensor.view(sizes), array, p.dtype)
 
 
 def other_sizes(count: int, c: Choices) -> list[int]:
@@ -262,77 +331,23 @@ def other_sizes(count: int, c: Choices) -> list[int]:
     return sizes
 
 
-# ---- new values, with broadcasting ----------------------------------------------------------------------------------
-BINARY: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = {
-    "add": (lambda a, b: a + b, np.add),
-    "sub": (lambda a, b: a - b, np.subtract),
-    "maximum": (lambda a, b: argand.maximum(a, b), np.maximum),
-    "minimum": (lambda a, b: argand.minimum(a, b), np.minimum),
-}
-
-
-def broadcastable(a: np.ndarray, b: np.ndarray) -> tuple[int, ...] | None:
+# ---- writes ---------------------------------------------------------------------------------------------------------
+def broadcastable(*arrays: np.ndarray) -> tuple[int, ...] | None:
     try:
-        return np.broadcast_shapes(a.shape, b.shape)
+        return np.broadcast_shapes(*(array.shape for array in arrays))
     except ValueError:
         return None
 
 
 def refuses(call: Callable[[], Any]) -> bool:
-    """Whether the call raises the error for sizes or memory that do not fit."""
+    """Whether the call raises the error for sizes, memory or dtypes that do not fit."""
     try:
         call()
-    except RuntimeError:
+    except (RuntimeError, TypeError):
         return True
     return False
 
 
-@operation
-def binary(m: Machine, c: Choices) -> None:
-    a, b = m.pick(c), m.pick(c)
-    name = c.one_of(sorted(BINARY))
-    ours, theirs = BINARY[name]
-    shape = broadcastable(a.array, b.array)
-    if shape is None:
-        assert refuses(lambda: ours(a.tensor, b.tensor)), f"{name} {a.array.shape} {b.array.shape}"
-    elif np.prod(shape, dtype=int) <= MAX_ELEMENTS:
-        m.add_result(name, ours(a.tensor, b.tensor), theirs(a.array, b.array))
-
-
-@operation
-def where(m: Machine, c: Choices) -> None:
-    a, b = m.pick(c), m.pick(c)
-    if broadcastable(a.array, b.array) is not None:
-        array = np.where(a.array > 0, a.array, b.array)
-        if array.size <= MAX_ELEMENTS:
-            m.add_result("where", argand.where(a.tensor > 0, a.tensor, b.tensor), array)
-
-
-@operation
-def reduce(m: Machine, c: Choices) -> None:
-    p = m.pick(c)
-    if p.array.ndim:
-        dim, keepdim = c.below(p.array.ndim), bool(c.below(2))
-        if p.array.shape[dim]:
-            m.add_result(
-                f"amax {dim}", p.tensor.amax(dim, keepdim), p.array.max(dim, keepdims=keepdim)
-            )
-
-
-@operation
-def clone(m: Machine, c: Choices) -> None:
-    p = m.pick(c)
-    m.add_result("clone", p.tensor.clone(), p.array)
-
-
-@operation
-def fresh(m: Machine, c: Choices) -> None:
-    shape = [c.one_of([1, 2, 3, 4, 0]) for _ in range(c.below(4))]
-    m.log.append(f"new {shape}")
-    m.new_value(shape, c.below(7))
-
-
-# ---- in place -------------------------------------------------------------------------------------------------------
 def overlaps_itself(array: np.ndarray) -> bool:
     """Whether two elements lie at one address."""
     if array.size < 2:
@@ -345,9 +360,9 @@ def overlaps_itself(array: np.ndarray) -> bool:
 
 
 def write(
-    m: Machine, text: str, p: Pair, ours: Callable[[], Any], theirs: Callable[[], Any]
+    m: Machine, text: str, p: Pair, ours: Callable[[], Any], expected: Any, scale: float = 1.0
 ) -> None:
-    """An in-place operation; on expanded memory it must be refused, with nothing changed."""
+    """An in-place operation, after which `p` has the values `expected`; on expanded memory it must be refused, with nothing changed."""
     if overlaps_itself(p.array):
         # Windows that overlap are not detected in general: what a write to them does is not defined.
         expanded = any(
@@ -357,55 +372,69 @@ def write(
             f"{text} on overlapping memory after: {'; '.join(m.log)}"
         )
         return
-    m.log.append(text)
+    expected = np.array(expected)  # before the memory changes
+    if not values.is_tame(values.round_to(expected, p.dtype), p.dtype):
+        return  # others' values live in this memory
     ours()
-    if p.array.size:
-        p.array.flags.writeable = True
-        theirs()
+    m.expect(text, p.tensor, np.broadcast_to(expected, p.array.shape), p.dtype, scale)
+    m.log.append(text)
+    p.array[...] = values.values_of(p.tensor)
 
 
 @operation
-def scalar_in_place(m: Machine, c: Choices) -> None:
-    p, n = m.pick(c), c.between(-2, 2)
-    t, a = p.tensor, p.array
-    name, ours, theirs = c.one_of(
+def fresh(m: Machine, c: Choices) -> None:
+    shape = [c.one_of([1, 2, 3, 4, 0]) for _ in range(c.below(4))]
+    m.new_value(shape, c.below(7), c.one_of(sorted(values.CARRIERS)), c)
+
+
+@operation
+def fill_in_place(m: Machine, c: Choices) -> None:
+    p, n = m.pick(c), c.between(0, 3)
+    name, ours, number = c.one_of(
         [
-            ("add_", lambda: t.add_(n), lambda: np.add(a, n, out=a, casting="unsafe")),
-            ("sub_", lambda: t.sub_(n), lambda: np.subtract(a, n, out=a, casting="unsafe")),
-            ("fill_", lambda: t.fill_(n), lambda: a.fill(n)),
-            ("zero_", lambda: t.zero_(), lambda: a.fill(0)),
-            ("neg_", lambda: t.neg_(), lambda: np.negative(a, out=a)),
-            ("clamp_", lambda: t.clamp_(-1, 2), lambda: np.clip(a, -1, 2, out=a)),
+            ("fill_", lambda: p.tensor.fill_(n), n),
+            ("zero_", lambda: p.tensor.zero_(), 0),
         ]
     )
-    write(m, f"{name} {n}", p, ours, theirs)
+    write(m, f"{name} {n}", p, ours, np.full(p.array.shape, number))
 
 
 @operation
-def binary_in_place(m: Machine, c: Choices) -> None:
+def copy_in_place(m: Machine, c: Choices) -> None:
     """A source may have memory in common with the target; it is read first."""
     p, q = m.pick(c), m.pick(c)
-    name = c.one_of(["add_", "sub_", "copy_"])
-    ours = getattr(p.tensor, name)
-    if name == "copy_" and q.array.ndim > p.array.ndim:
+    if q.array.ndim > p.array.ndim:
         return  # dimensions of size one in front may go there, as in assignments
-    if name == "copy_" and p is q:
+    if p is q:
         return  # nothing to do, which expanded memory allows
     if broadcastable(p.array, q.array) != p.array.shape:
-        assert refuses(lambda: ours(q.tensor)), f"{name} {p.array.shape} {q.array.shape}"
-        return
-    numpy_function = {
-        "add_": np.add,
-        "sub_": np.subtract,
-        "copy_": lambda a, b, out: np.copyto(out, b),
-    }[name]
-    # NumPy too reads a source in common memory first.
-    write(m, name, p, lambda: ours(q.tensor), lambda: numpy_function(p.array, q.array, out=p.array))
+        assert refuses(lambda: p.tensor.copy_(q.tensor)), f"{p.array.shape} {q.array.shape}"
+    elif is_castable(q.array, p.dtype):
+        write(
+            m,
+            "copy_",
+            p,
+            lambda: p.tensor.copy_(q.tensor),
+            values.round_to(np.broadcast_to(q.array, p.array.shape), p.dtype),
+        )
+
+
+def is_castable(array: np.ndarray, dtype: str) -> bool:
+    """Whether conversion to `dtype` is defined: floating values must fit an integer type."""
+    if values.category(dtype) != 1 or array.dtype.kind not in "fc":
+        return True
+    array = array.real
+    limits = np.iinfo(values.CARRIERS[dtype])
+    return bool(
+        np.isfinite(array).all()
+        and (array >= limits.min).all()
+        and (array <= 0.99 * limits.max).all()
+    )
 
 
 @operation
 def assign_item(m: Machine, c: Choices) -> None:
-    p, n = m.pick(c), c.between(-3, 3)
+    p, n = m.pick(c), c.between(0, 3)
     if p.array.ndim and p.array.shape[0]:
         size = p.array.shape[0]
         key = c.one_of([0, -1, slice(c.below(size), None), slice(None, None, 2), Ellipsis])
@@ -413,21 +442,21 @@ def assign_item(m: Machine, c: Choices) -> None:
         def ours() -> None:
             p.tensor[key] = n
 
-        def theirs() -> None:
-            p.array[key] = n
-
         # Only the part that is written must not overlap itself; the whole tensor is the simpler rule to test.
         if not overlaps_itself(p.array):
-            write(m, f"[{key}] = {n}", p, ours, theirs)
+            expected = p.array.copy()
+            expected[key] = n
+            write(m, f"[{key}] = {n}", p, ours, expected)
 
 
 @operation
 def masked_fill_in_place(m: Machine, c: Choices) -> None:
-    p, n = m.pick(c), c.between(-3, 3)
-    mask = p.array > 0
-    tensor_mask = p.tensor > 0
-
-    def theirs() -> None:
-        p.array[mask] = n
-
-    write(m, f"masked_fill_ {n}", p, lambda: p.tensor.masked_fill_(tensor_mask, n), theirs)
+    p, n = m.pick(c, (1, 2)), c.between(0, 3)
+    tensor_mask, mask = p.tensor > 0, p.array > 0
+    write(
+        m,
+        f"masked_fill_ {n}",
+        p,
+        lambda: p.tensor.masked_fill_(tensor_mask, n),
+        np.where(mask, np.array(n, p.array.dtype), p.array),
+    )

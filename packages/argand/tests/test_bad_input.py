@@ -87,6 +87,9 @@ CALLS = [
     ("torch.zeros(3).expand(2, 3).add_(1)", RuntimeError, ["add", "clone()"]),
     ("torch.multinomial(torch.tensor([-1.0, 1.0]), 1)", RuntimeError, ["multinomial"]),
     ("torch.load('no such file')", FileNotFoundError, ["no such file"]),
+    ("torch.zeros(0, 0).amax(1)", IndexError, ["amax", "non-zero size", "[0, 0]"]),
+    ("torch.zeros(0, 0).max(0)", IndexError, ["max", "non-zero size", "[0, 0]"]),
+    ("torch.zeros(0, 0).amin()", RuntimeError, ["amin", "non-zero size", "[0, 0]"]),
 ]  # fmt: skip
 
 SCOPE = {"torch": torch, "nn": nn, "F": F, "np": np}

@@ -1,6 +1,7 @@
 #include "packages/aten/csrc/kernels/cpu/blas.h"
 
 #include <dlfcn.h>
+#include <sys/mman.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -24,6 +25,19 @@ void* find(const char* op, const char* name, void* opened) {
   if (!f) fail(ARGAND_RUNTIME_ERROR, "%s: OpenBLAS library '%s' has no symbol %s; install scipy-openblas64", op, path.c_str(), symbol.c_str());
   return f;
 }
+constexpr size_t kLibraryBytes = size_t{160} << 20;  // of address space: the library, those it needs, its first work buffer
+constexpr size_t kBufferBytes = size_t{64} << 20;    // two work buffers: routines of LAPACK call others
+
+std::atomic<int> running{0}, most_running{0};
+
+void require_memory(const char* op, size_t bytes) {
+  void* const p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED)
+    fail(ARGAND_OUT_OF_MEMORY_ERROR, "%s: could not reserve %zu MiB for OpenBLAS and its work memory; free memory, or raise the process's limit", op,
+         bytes >> 20);
+  munmap(p, bytes);
+}
+
 template <class F>
 void find(void* opened, const char* name, F& f) {
   f = reinterpret_cast<F>(find("gemm", name, opened));
@@ -52,6 +66,7 @@ class ScopedVariable {
 };
 
 void load() {
+  require_memory("gemm", kLibraryBytes);
   // One thread, since the library would else start a pool of its own; and the kernels of our tier (ARGAND_CPU_TIER), whatever OPENBLAS_CORETYPE
   // tells other users of OpenBLAS in this process.
   static const char* const kCores[3] = {"Nehalem", "Haswell", "SkylakeX"};
@@ -81,6 +96,22 @@ const Blas* blas() {
   }
   return library ? &table : nullptr;
 }
+
+BlasCall::BlasCall(const char* op) {
+  const int now = running.fetch_add(1, std::memory_order_relaxed) + 1;
+  int most = most_running.load(std::memory_order_relaxed);
+  if (now <= most) return;
+  try {
+    require_memory(op, kBufferBytes);
+  } catch (...) {
+    running.fetch_sub(1, std::memory_order_relaxed);
+    throw;
+  }
+  while (most < now && !most_running.compare_exchange_weak(most, now, std::memory_order_relaxed)) {
+  }
+}
+
+BlasCall::~BlasCall() { running.fetch_sub(1, std::memory_order_relaxed); }
 
 void* blas_function(const char* op, const char* name) {
   if (!blas()) fail(ARGAND_RUNTIME_ERROR, "%s: there is no LAPACK: OpenBLAS was not found; install scipy-openblas64", op);

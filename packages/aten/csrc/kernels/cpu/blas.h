@@ -20,6 +20,16 @@ struct Blas {
 // The library named by argand_aten_set_blas; NULL when none was named (own kernels are used then). Throws if it cannot be loaded.
 const Blas* blas();
 
+// Held while the library computes. Every call that runs at the same time as others takes a work buffer, which the library keeps; where there is
+// no memory for one it ends the process, so a call that may need a new one asks for that memory first, and throws.
+class BlasCall {
+ public:
+  explicit BlasCall(const char* op);
+  ~BlasCall();
+  BlasCall(const BlasCall&) = delete;
+  BlasCall& operator=(const BlasCall&) = delete;
+};
+
 // A function of the same library by its plain name (cblas_dtrsm, LAPACKE_dpotrf); throws, naming `op`, where there is none.
 void* blas_function(const char* op, const char* name);
 

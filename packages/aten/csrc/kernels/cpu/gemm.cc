@@ -83,6 +83,7 @@ void for_tiles(int64_t m, int64_t n, int64_t k, bool serial, F&& f) {
 template <class E>
 void call_blas(const Blas& lib, int ta, int tb, int64_t m, int64_t n, int64_t k, double alpha, const E* a, int64_t lda, const E* b, int64_t ldb,
                double beta, E* c, int64_t ldc) {
+  const BlasCall call("gemm");
   if constexpr (std::is_same_v<E, float>) {
     lib.sgemm(kRowMajor, ta, tb, m, n, k, static_cast<float>(alpha), a, lda, b, ldb, static_cast<float>(beta), c, ldc);
   } else if constexpr (std::is_same_v<E, double>) {

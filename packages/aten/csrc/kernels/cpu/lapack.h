@@ -98,6 +98,7 @@ template <class F>
 inline void for_matrices(int64_t count, double work, F&& f) {
   const int64_t grain = std::max<int64_t>(1, static_cast<int64_t>(1e5 / (work + 1)));
   argand::parallel_for(0, count, grain, [&](int64_t begin, int64_t end) {
+    const BlasCall call("linalg");
     for (int64_t i = begin; i < end; i++) f(i);
   });
 }

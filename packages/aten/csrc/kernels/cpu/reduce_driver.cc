@@ -217,14 +217,15 @@ Tensor reduce(const ReduceOp& op, const Tensor& self, std::optional<IntList> dim
     if (is_reduced) count *= self.size(d);
     if (!is_reduced || keepdim) sizes.push_back(is_reduced ? 1 : self.size(d));
   }
+  if (count == 0 && op.nonempty)
+    fail(dims && dims->n ? ARGAND_INDEX_ERROR : ARGAND_RUNTIME_ERROR,
+         "%s: expected reduction dim to have non-zero size, but got a tensor of shape %s; the operation has no identity", op.name,
+         to_string(self.sizes()).c_str());
   const bool direct = !out || (out.dtype() == kernel.out_dtype && partial_overlap(out, input) == Overlap::no && out.get() != input.get());
   if (out && !(out.sizes() == IntList(sizes))) check(api->tensor_resize(out.get(), sizes.n, sizes.d));
   if (out) check_writable(op.name, out);
   const Tensor result = out && direct ? out : empty(sizes, kernel.out_dtype, self.device());
   if (!self.is_meta() && result.numel() > 0) {
-    if (count == 0 && op.nonempty)
-      fail(ARGAND_RUNTIME_ERROR, "%s: expected reduction dim to have non-zero size, but got a tensor of shape %s; the operation has no identity",
-           op.name, to_string(self.sizes()).c_str());
     if (result.numel() == 1 && input.is_contiguous() && count > 0 && count <= kGroup / 4) {  // one row
       alignas(16) char acc[16];
       kernel.rows(1, 0, count, input.data<char>(), input.itemsize(), acc);

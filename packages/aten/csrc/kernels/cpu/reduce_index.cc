@@ -81,12 +81,12 @@ std::tuple<Tensor, Tensor> extreme(const char* op, bool smallest, const Tensor& 
     if (i != d) sizes.push_back(self.size(i));
     if (i == d && keepdim) sizes.push_back(1);
   }
-  Tensor values = empty(sizes, self.dtype(), self.device()), indices = empty(sizes, ARGAND_INT64, self.device());
-  if (self.is_meta() || values.numel() == 0) return {values, indices};
   const int64_t n = self.dim() ? self.size(d) : 1;
   if (n == 0)
     fail(ARGAND_INDEX_ERROR, "%s: Expected reduction dim %lld to have non-zero size, but got a tensor of shape %s", op, static_cast<long long>(dim),
          to_string(self.sizes()).c_str());
+  Tensor values = empty(sizes, self.dtype(), self.device()), indices = empty(sizes, ARGAND_INT64, self.device());
+  if (self.is_meta() || values.numel() == 0) return {values, indices};
   find_rows(find, self.dim() ? as_rows(self, d) : self, values.numel(), n, values.data<char>(), indices.data<int64_t>());
   return {values, indices};
 }
