@@ -87,30 +87,40 @@ def _float_linear(torch: ModuleType) -> Names:
     }
 
 
-def _conv(torch: ModuleType) -> Names:
-    def apply(x: Any, w: Any, bias: Any) -> Any:
-        return torch.nn.functional.conv2d(x, w, bias, 1, 1)
+def _conv(groups: int = 1) -> Callable[[ModuleType], Names]:
+    def set_up(torch: ModuleType) -> Names:
+        def apply(x: Any, w: Any, bias: Any) -> Any:
+            return torch.nn.functional.conv2d(x, w, bias, 1, 1, 1, groups)
 
-    model = program(torch, (64, 64, 3, 3), apply)
-    return {"model": model, "x": torch.randn(8, 64, 56, 56), "no_grad": torch.no_grad}
+        model = program(torch, (64, 64 // groups, 3, 3), apply)
+        return {"model": model, "x": torch.randn(8, 64, 56, 56), "no_grad": torch.no_grad}
+
+    return set_up
 
 
-def _float_conv(torch: ModuleType) -> Names:
-    layer = torch.nn.Sequential(torch.nn.Conv2d(64, 64, 3, 1, 1), torch.nn.ReLU())
-    return {
-        "model": torch.compile(layer.eval()),
-        "x": torch.randn(8, 64, 56, 56),
-        "no_grad": torch.no_grad,
-    }
+def _float_conv(groups: int = 1) -> Callable[[ModuleType], Names]:
+    def set_up(torch: ModuleType) -> Names:
+        conv = torch.nn.Conv2d(64, 64, 3, 1, 1, groups=groups)
+        return {
+            "model": torch.compile(torch.nn.Sequential(conv, torch.nn.ReLU()).eval()),
+            "x": torch.randn(8, 64, 56, 56),
+            "no_grad": torch.no_grad,
+        }
+
+    return set_up
 
 
 _CALL = "with no_grad(): model(x)"
 INT8_LINEAR, FLOAT_LINEAR = "int8 linear 256 x 4096 -> 4096", "float32 linear 256 x 4096 -> 4096"
 INT8_CONV, FLOAT_CONV = "int8 conv 8x64x56x56, 3x3 to 64", "float32 conv 8x64x56x56, 3x3 to 64"
+INT8_DEPTHWISE = "int8 depthwise conv 8x64x56x56, 3x3"
+FLOAT_DEPTHWISE = "float32 depthwise conv 8x64x56x56, 3x3"
 QUANT_CASES: tuple[Case, ...] = (
     Case(INT8_LINEAR, _CALL, _linear(), 1.1),
     Case("int8 linear 256 x 4096 -> 4096, dynamic", _CALL, _linear(dynamic=True), 1.1),
-    Case(INT8_CONV, _CALL, _conv, 1.1),
+    Case(INT8_CONV, _CALL, _conv(), 1.1),
+    Case(INT8_DEPTHWISE, _CALL, _conv(groups=64), 1.1),
     Case(FLOAT_LINEAR, _CALL, _float_linear, 1.1),
-    Case(FLOAT_CONV, _CALL, _float_conv, 1.1),
+    Case(FLOAT_CONV, _CALL, _float_conv(), 1.1),
+    Case(FLOAT_DEPTHWISE, _CALL, _float_conv(groups=64), 1.1),
 )

@@ -201,6 +201,55 @@ def test_gradients_of_compiled_parts_equal_eager(as_view: bool) -> None:
         assert max(abs(a - b) for a, b in zip(got, want, strict=True)) < 1e-4
 
 
+class Branches(nn.Module):
+    """Uses one of two layers; one parameter is never used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.last = nn.Linear(8, 2)
+        self.never = nn.Parameter(torch.ones(3))
+
+    def forward(self, x: torch.Tensor, second: bool) -> torch.Tensor:
+        return self.last(torch.tanh((self.second if second else self.first)(x)))
+
+
+def partly_used(rank: int, size: int, mode: str, how: dict[str, bool]) -> list[list[float]]:
+    """Gradients of steps, every other one of which has a backward that is not sent."""
+    network = Branches()
+    model = DistributedDataParallel(network, bucket_cap_mb=0.0002, **how)
+    assert len(model._reducer.buckets) > 1
+    forward = torch.compile(model, mode=mode) if mode else model
+    found = []
+    for step in range(4):
+        second = "static_graph" not in how and (rank + step) % 3 == 0
+        x = torch.sin(torch.arange(32.0) * (step + rank + 1)).reshape(4, 8)
+        model.zero_grad()
+        if step % 2:
+            with model.no_sync():
+                forward(x.cos(), second).sum().backward()
+        forward(x, second).sum().backward()
+        kept = [torch.zeros(1) if p.grad is None else p.grad for p in network.parameters()]
+        found.append([g for grad in kept for g in grad.flatten().tolist()])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("how", "mode"),
+    [({"find_unused_parameters": True}, "reduce-overhead"), ({"static_graph": True}, "default")],
+    ids=str,
+)
+def test_compiled_models_with_unused_parameters_equal_eager(
+    how: dict[str, bool], mode: str
+) -> None:
+    expected = ranks.run(2, partly_used, "", how)
+    found = ranks.run(2, partly_used, mode, how)
+    assert expected[0] == expected[1] and found[0] == found[1]
+    for got, want in zip(found[0], expected[0], strict=True):
+        assert max(abs(a - b) for a, b in zip(got, want, strict=True)) < 1e-5
+
+
 def overlap(rank: int, size: int, broken: bool) -> tuple[list[int], int, list[str]]:
     """How many buckets were under way when each gradient reached its parameter, buckets, and records of breaks."""
     torch.manual_seed(0)

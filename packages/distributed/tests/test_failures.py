@@ -129,6 +129,21 @@ def test_the_recorder_keeps_every_call_with_the_users_line() -> None:
         assert int(str(kept[1]["line"])) == int(str(kept[0]["line"])) + 1
 
 
+def recorded(rank: int, size: int) -> list[dict[str, object]]:
+    from argand_distributed.world import resolve
+
+    (backend,) = resolve(None).backends.values()
+    backend.record_only(3)
+    dist.all_reduce(aten.ones(3))
+    return dist.flight_records()
+
+
+def test_calls_that_are_recorded_only() -> None:
+    for kept in ranks.run(2, recorded):
+        assert [(r["seq"], r["state"]) for r in kept] == [(i, "done") for i in range(1, 5)]
+        assert str(kept[0]["file"]).endswith("test_failures.py")
+
+
 def interrupted(rank: int, size: int) -> str:
     """Ctrl-C while this rank waits for the other one."""
     x = aten.ones(2)

@@ -7,10 +7,11 @@ import warnings
 from typing import Any
 
 import argand_autograd as autograd
-from argand_c10 import Module, Tensor
+from argand_c10 import Module, Operator, Tensor
 from argand_export import ExportedProgram, ExportGraphSignature, InputKind, OutputKind, OutputSpec
 from argand_export.program import ProgramModule
 from argand_fx import GraphModule, Node
+from argand_fx.effects import draws_random
 from argand_quant.fold_batch_norm import fold_batch_norm
 from argand_quant.observers import FixedQParamsObserver, ObserverBase
 from argand_quant.patterns import CONSTANT, name_of
@@ -90,7 +91,7 @@ def prepare_pt2e(model: ExportedProgram | Module, quantizer: Quantizer) -> Prepa
         A module that is called as the program is, computes what it computes, and observes.
 
     Warns:
-        UserWarning: the quantizer chose nothing.
+        UserWarning: the quantizer chose nothing; the program draws random numbers, as dropout does in training.
 
     Raises:
         TypeError, ValueError: the program was exported for training; the annotations do not fit the graph; a spec refers to one that is not there.
@@ -103,6 +104,13 @@ def prepare_pt2e(model: ExportedProgram | Module, quantizer: Quantizer) -> Prepa
     if any(name_of(n) == "native_batch_norm_functional" for n in program.graph.nodes):
         raise ValueError(
             "prepare_pt2e: got batch normalization in training mode, expected a program for inference; export model.eval()"
+        )
+    random = sorted({name_of(n) for n in program.graph.nodes if _draws_random(n)})
+    if random:
+        warnings.warn(
+            f"prepare_pt2e: got a program that draws random numbers ({', '.join(random)}), as modules in training mode do, expected one for "
+            "inference; export model.eval()",
+            stacklevel=2,
         )
     fold_batch_norm(program)
     program.graph_module = quantizer.transform_for_annotation(program.graph_module)
@@ -118,6 +126,10 @@ def prepare_pt2e(model: ExportedProgram | Module, quantizer: Quantizer) -> Prepa
         )
     program.graph.lint()
     return PreparedProgram(program)
+
+
+def _draws_random(node: Node) -> bool:
+    return isinstance(node.target, Operator) and draws_random(node.target)
 
 
 def _program_of(model: Any) -> ExportedProgram:

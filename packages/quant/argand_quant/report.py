@@ -31,10 +31,12 @@ class Limits:
     Attributes:
         signal_to_noise: a layer's own, in dB, that is still good.
         slowdown: quantized time over float time that is still good.
+        least_difference: seconds by which a layer must be slower to be named: times of small layers are mostly those of the calls.
     """
 
     signal_to_noise: float = 15.0
     slowdown: float = 1.2
+    least_difference: float = 50e-6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +89,11 @@ def warn_of(report: QuantizationReport, limits: Limits) -> None:
             lines.append(
                 f"{x.name}: signal to noise {x.signal_to_noise:.1f} dB, below {limits.signal_to_noise:g}"
             )
-        if x.quantized_time > limits.slowdown * x.float_time:
+        difference = x.quantized_time - x.float_time
+        if (
+            difference > limits.least_difference
+            and x.quantized_time > limits.slowdown * x.float_time
+        ):
             lines.append(
                 f"{x.name}: {x.quantized_time * 1e3:.3f} ms on integers, {x.float_time * 1e3:.3f} ms in float"
             )

@@ -323,6 +323,15 @@ def test_specs_are_checked() -> None:
         convert_pt2e(nn.Linear(2, 2))  # type: ignore[arg-type]
 
 
+def test_programs_that_draw_random_numbers() -> None:
+    module = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5))
+    with pytest.warns(UserWarning, match="draws random numbers .*dropout.*export model.eval"):
+        prepare_pt2e(export(module.train(), (aten.randn(2, 4),)), default_quantizer())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        prepare_pt2e(export(module.eval(), (aten.randn(2, 4),)), default_quantizer())
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_values_that_are_not_finite_are_named(bad: float) -> None:
     module, x = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2)), aten.randn(2, 4)

@@ -97,8 +97,9 @@ def test_warnings() -> None:
     assert "1: signal to noise" in message and "below 30" in message
     assert "2: signal" not in message
     with pytest.warns(UserWarning, match="0: .* ms on integers, .* ms in float"):
-        convert_pt2e(prepared, limits=Limits(signal_to_noise=-math.inf, slowdown=0))
+        convert_pt2e(prepared, limits=Limits(-math.inf, slowdown=0, least_difference=-1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         convert_pt2e(prepared, limits=Limits(signal_to_noise=-math.inf, slowdown=math.inf))
+        convert_pt2e(prepared, limits=Limits(-math.inf, slowdown=0, least_difference=60.0))
         assert convert_pt2e(prepared, report=False).report is None

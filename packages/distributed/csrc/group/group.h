@@ -52,6 +52,8 @@ class ProcessGroup {
   virtual void group_end() {}
 
   std::vector<Record> records();  // oldest first
+  // Keeps the record of a call that does nothing, all of it: what the recorder costs a call. As a collective, it is numbered on every rank.
+  void record_only(const Signature& signature, const CallOptions& call);
   uint64_t last_seq();
   bool is_dead();
   void abort(const std::string& why);    // fails everything under way and everything after

@@ -49,6 +49,8 @@ const SeenCode& seen(PyCodeObject* code) {
   return all->emplace(code, SeenCode{own ? nullptr : file}).first->second;
 }
 
+constexpr int64_t kAnySize = 1;
+
 CallSite call_site() {
   PyFrameObject* frame = PyEval_GetFrame();
   Py_XINCREF(frame);
@@ -223,6 +225,14 @@ void bind_groups(py::module_& m) {
              py::list out;
              for (const Record& r : self.records()) out.append(to_dict(r));
              return out;
+           })
+      .def("record_only",
+           [](ProcessGroup& self, int calls) {
+             for (int i = 0; i < calls; i++) {
+               Signature signature;
+               signature.add_shape(&kAnySize, 1);
+               self.record_only(signature, {call_site()});
+             }
            })
       .def("is_dead", &ProcessGroup::is_dead)
       .def("last_seq", &ProcessGroup::last_seq)

@@ -16,6 +16,7 @@ constexpr int kPanelStep = 64;  // bytes of a step of a panel
 constexpr int kMaxRows = 6;     // of a tile
 constexpr int kMaxPanels = 4;   // of a tile
 constexpr int kTileColumns = kMaxPanels * kPanel;
+constexpr int kDepthwiseRows = 8;  // at most, of a call of `depthwise`
 
 // sums[r][c] = sum over k of row r's bytes (unsigned) times column c's (signed), modulo 2^32.
 struct Tile {
@@ -50,8 +51,9 @@ struct GemmKernels {
   int panels;  // of a whole tile
   void (*tile)(const Tile& tile);
   void (*finish[kNumOtherKinds][kNumOutKinds])(const int32_t* sums, int rows, int columns, const Finish& f);
-  // sums[r][c] of 16 columns, each with a row of bytes of its own: the sum over taps of rows[r][taps[t] + c] * weights[t][c].
-  void (*depthwise)(const uint8_t* const* rows, int n_rows, const int64_t* taps, int64_t n_taps, const int8_t* weights, int32_t* sums);
+  // sums[r][c] of 16 columns, each with bytes of its own: the sum over taps of row[r * stride + taps[t] + c] * weights[t][c]. Weights are
+  // numbers of 8 bits, widened.
+  void (*depthwise)(const uint8_t* row, int64_t stride, int n_rows, const int64_t* taps, int64_t n_taps, const int32_t* weights, int32_t* sums);
   // Rows of bytes with 128 added modulo 256 (from int8 to uint8) if `flip`, and their sums.
   int32_t (*copy_row)(int64_t n, const uint8_t* from, uint8_t* to, int flip);
   // out[i] = the greatest of rows[..][i], as uint8 and as int8; the least number of the type without rows.

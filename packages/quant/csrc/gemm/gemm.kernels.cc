@@ -117,54 +117,134 @@ struct BFloat16 {
   uint16_t bits;
 };
 
+// What is stored of y, in 32 bits: the last step to fewer is a loop of its own, so that those before it have whole vectors.
 template <class T>
-inline T stored(float y, const Finish& f) {
+inline int32_t wide(float y, const Finish& f) {
   float v = __builtin_rintf(y * f.inverse) + f.zero_point;
   v = v > f.low ? v : f.low;  // NaN becomes the lower end
   v = v < f.high ? v : f.high;
-  return static_cast<T>(static_cast<int32_t>(v));
+  return static_cast<int32_t>(v);
 }
 template <>
-inline float stored<float>(float y, const Finish&) {
-  return y;
+inline int32_t wide<float>(float y, const Finish&) {
+  int32_t bits;
+  __builtin_memcpy(&bits, &y, 4);
+  return bits;
 }
 template <>
-inline BFloat16 stored<BFloat16>(float y, const Finish&) {
-  uint32_t wide;
-  __builtin_memcpy(&wide, &y, 4);
-  const uint32_t rounded = (wide + 0x7fff + ((wide >> 16) & 1)) >> 16;
-  return {static_cast<uint16_t>(y == y ? rounded : (wide >> 16) | 0x40)};
+inline int32_t wide<BFloat16>(float y, const Finish&) {
+  uint32_t bits;
+  __builtin_memcpy(&bits, &y, 4);
+  const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  return static_cast<int32_t>(y == y ? rounded : (bits >> 16) | 0x40);
+}
+
+template <class T>
+struct Bits {
+  using Type = T;
+};
+template <>
+struct Bits<float> {
+  using Type = int32_t;
+};
+template <>
+struct Bits<BFloat16> {
+  using Type = uint16_t;
+};
+
+// N results of a row, from column c on; `at` is the first one's place among all.
+template <class Other, class Out, int N>
+inline void finish_columns(const int32_t* __restrict row, int32_t term, int c, int64_t at, const Finish& f, Out* __restrict out) {
+  int32_t results[N];
+  for (int i = 0; i < N; i++) {
+    const uint32_t sum = static_cast<uint32_t>(row[c + i]) - static_cast<uint32_t>(f.column_term[c + i]) - static_cast<uint32_t>(term);
+    float y = static_cast<float>(static_cast<int32_t>(sum)) * f.factor[c + i] + f.bias[c + i];
+    if constexpr (!__is_same(Other, void)) {
+      const float o = static_cast<float>(static_cast<const Other*>(f.other)[at + i]);
+      y = y + (o - f.other_zero_point) * f.other_scale;
+    }
+    y = f.floor > y ? f.floor : y;  // NaN stays
+    results[i] = wide<Out>(y, f);
+  }
+  typename Bits<Out>::Type last[N];
+  for (int i = 0; i < N; i++) last[i] = static_cast<typename Bits<Out>::Type>(results[i]);
+  __builtin_memcpy(out + at, last, sizeof last);
 }
 
 template <class Other, class Out>
 void finish(const int32_t* sums, int rows, int columns, const Finish& given) {
   const Finish f = given;  // so that stores cannot change it
+  Out* out = static_cast<Out*>(f.out);
   for (int r = 0; r < rows; r++) {
-    const int32_t* __restrict row = sums + r * kTileColumns;
+    const int32_t* row = sums + r * kTileColumns;
     const int32_t term = f.row_term ? f.row_term[r] : 0;
-    Out* __restrict out = static_cast<Out*>(f.out) + r * f.out_stride;
-#pragma GCC ivdep
-    for (int c = 0; c < columns; c++) {
-      const uint32_t sum = static_cast<uint32_t>(row[c]) - static_cast<uint32_t>(f.column_term[c]) - static_cast<uint32_t>(term);
-      float y = static_cast<float>(static_cast<int32_t>(sum)) * f.factor[c] + f.bias[c];
-      if constexpr (!__is_same(Other, void)) {
-        const float o = static_cast<float>(static_cast<const Other*>(f.other)[r * f.out_stride + c]);
-        y = y + (o - f.other_zero_point) * f.other_scale;
-      }
-      y = f.floor > y ? f.floor : y;  // NaN stays
-      out[c] = stored<Out>(y, f);
-    }
+    int c = 0;
+    for (; c + kPanel <= columns; c += kPanel) finish_columns<Other, Out, kPanel>(row, term, c, r * f.out_stride + c, f, out);
+    for (; c < columns; c++) finish_columns<Other, Out, 1>(row, term, c, r * f.out_stride + c, f, out);
   }
 }
 
-void depthwise(const uint8_t* const* rows, int n_rows, const int64_t* taps, int64_t n_taps, const int8_t* weights, int32_t* sums) {
-  for (int r = 0; r < n_rows; r++) {
-    int32_t total[kPanel] = {};
-    for (int64_t t = 0; t < n_taps; t++) {
-      const uint8_t* row = rows[r] + taps[t];
-      for (int c = 0; c < kPanel; c++) total[c] += row[c] * weights[t * kPanel + c];
+// ---- columns with bytes of their own ------------------------------------------------------------------------------------
+// Bytes are widened to 32 bits, whose upper halves are 0: products of pairs of 16 bits are then those of the lower halves.
+#if defined(ARGAND_TIER_AVX512)
+
+struct Sums16 {
+  __m512i v;
+  void clear() { v = _mm512_setzero_si512(); }
+  void add(const uint8_t* bytes, const int32_t* weights) {
+    const __m512i wide = _mm512_maskz_cvtepu8_epi32(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)));
+    v = _mm512_dpwssd_epi32(v, wide, _mm512_loadu_si512(weights));
+  }
+  void store(int32_t* to) const { _mm512_storeu_si512(to, v); }
+};
+
+#elif defined(ARGAND_TIER_AVX2)
+
+struct Sums16 {
+  __m256i v[2];
+  void clear() { v[0] = v[1] = _mm256_setzero_si256(); }
+  void add(const uint8_t* bytes, const int32_t* weights) {
+    for (int i = 0; i < 2; i++) {
+      const __m256i wide = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes + 8 * i)));
+      const __m256i w = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weights + 8 * i));
+      v[i] = _mm256_add_epi32(v[i], _mm256_madd_epi16(wide, w));
     }
-    for (int c = 0; c < kPanel; c++) sums[r * kTileColumns + c] = total[c];
+  }
+  void store(int32_t* to) const {
+    for (int i = 0; i < 2; i++) _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 8 * i), v[i]);
+  }
+};
+
+#else
+
+struct Sums16 {
+  int32_t v[kPanel];
+  void clear() { __builtin_memset(v, 0, sizeof v); }
+  void add(const uint8_t* bytes, const int32_t* weights) {
+    for (int c = 0; c < kPanel; c++) v[c] += bytes[c] * weights[c];
+  }
+  void store(int32_t* to) const { __builtin_memcpy(to, v, sizeof v); }
+};
+
+#endif
+
+template <int R>
+void depthwise_of(const uint8_t* row, int64_t stride, int n_rows, const int64_t* taps, int64_t n_taps, const int32_t* weights, int32_t* sums) {
+  if constexpr (R > 1) {
+    if (n_rows < R) return depthwise_of<R - 1>(row, stride, n_rows, taps, n_taps, weights, sums);
+  }
+  Sums16 total[R];
+  for (int r = 0; r < R; r++) total[r].clear();
+  for (int64_t t = 0; t < n_taps; t++)
+    for (int r = 0; r < R; r++) total[r].add(row + taps[t] + r * stride, weights + t * kPanel);
+  for (int r = 0; r < R; r++) total[r].store(sums + r * kTileColumns);
+}
+
+void depthwise(const uint8_t* row, int64_t stride, int n_rows, const int64_t* taps, int64_t n_taps, const int32_t* weights, int32_t* sums) {
+  constexpr int kAtOnce = kPanels > 1 ? 8 : 4;  // as many as the registers hold
+  for (int r = 0; r < n_rows; r += kAtOnce) {
+    const int n = n_rows - r < kAtOnce ? n_rows - r : kAtOnce;
+    depthwise_of<kAtOnce>(row + r * stride, stride, n, taps, n_taps, weights, sums + r * kTileColumns);
   }
 }
 

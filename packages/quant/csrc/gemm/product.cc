@@ -79,26 +79,44 @@ void run(const Product& p) {
   });
 }
 
+namespace {
+
+// [panels][taps][16], from panels of steps of four taps.
+std::vector<int32_t> widened(const Product& p) {
+  const auto n_taps = static_cast<int64_t>(p.taps.size());
+  const int64_t steps = (n_taps + kStep - 1) / kStep + 1, panels = (p.n_columns + kPanel - 1) / kPanel;
+  std::vector<int32_t> weights(panels * n_taps * kPanel);
+  for (int64_t panel = 0; panel < panels; panel++)
+    for (int64_t t = 0; t < n_taps; t++) {
+      const int8_t* from = p.panels + (panel * steps + t / kStep) * kPanelStep + t % kStep;
+      for (int c = 0; c < kPanel; c++) weights[(panel * n_taps + t) * kPanel + c] = from[c * kStep];
+    }
+  return weights;
+}
+
+}  // namespace
+
 void run_depthwise(const Product& p) {
+  if (p.n_rows == 0) return;
   const GemmKernels& kernels = gemm_kernels();
   const auto n_taps = static_cast<int64_t>(p.taps.size());
-  const int64_t steps = (n_taps + kStep - 1) / kStep + 1, groups = (p.n_columns + kPanel - 1) / kPanel;
+  const std::vector<int32_t> weights = widened(p);
   const auto finish = kernels.finish[p.other_kind][p.out_kind];
-  const int64_t blocks = (p.n_rows + kMaxRows - 1) / kMaxRows;
-  parallel_for(0, groups * blocks, std::max<int64_t>(1, kGrain / (n_taps * kPanel * kMaxRows * kStep)), [&](int64_t b, int64_t e) {
-    alignas(64) int32_t sums[kMaxRows * kTileColumns];
-    std::vector<int8_t> weights(n_taps * kPanel);
-    for (int64_t unit = b; unit < e; unit++) {
-      const int64_t group = unit / blocks, column = group * kPanel, begin = unit % blocks * kMaxRows;
-      if (unit == b || begin == 0)
-        for (int64_t t = 0; t < n_taps; t++)
-          for (int c = 0; c < kPanel; c++) weights[t * kPanel + c] = p.panels[(group * steps + t / kStep) * kPanelStep + c * kStep + t % kStep];
-      const uint8_t* rows[kMaxRows];
-      const int n = static_cast<int>(std::min<int64_t>(kMaxRows, p.n_rows - begin));
-      for (int r = 0; r < n; r++) rows[r] = row_at(p.rows, begin + r) + column;
-      kernels.depthwise(rows, n, p.taps.data(), n_taps, weights.data(), sums);
-      finish(sums, n, static_cast<int>(std::min<int64_t>(kPanel, p.n_columns - column)), at(p, begin, column));
-    }
+  const int64_t lines = p.n_rows / p.rows.inner;
+  parallel_for(0, lines, std::max<int64_t>(1, kGrain / (n_taps * p.n_columns * p.rows.inner * kStep)), [&](int64_t b, int64_t e) {
+    alignas(64) int32_t sums[kDepthwiseRows * kTileColumns];
+    for (int64_t line = b; line < e; line++)
+      for (int64_t x = 0; x < p.rows.inner; x += kDepthwiseRows) {
+        const int64_t row = line * p.rows.inner + x;
+        const uint8_t* from = row_at(p.rows, row);
+        const int n = static_cast<int>(std::min<int64_t>(kDepthwiseRows, p.rows.inner - x));
+        for (int64_t column = 0; column < p.n_columns; column += kTileColumns) {
+          const int columns = static_cast<int>(std::min<int64_t>(kTileColumns, p.n_columns - column));
+          for (int c = 0; c < columns; c += kPanel)
+            kernels.depthwise(from + column + c, p.rows.strides[0], n, p.taps.data(), n_taps, weights.data() + (column + c) * n_taps, sums + c);
+          finish(sums, n, columns, at(p, row, column));
+        }
+      }
   });
 }
 

@@ -28,7 +28,7 @@ struct Product {
 };
 
 void run(const Product& product);
-// Each of the 16 columns of a panel has bytes of its own, at `data` + column of each row; a step of a panel holds four taps.
+// Each column has bytes of its own, at `data` + column of each row; a step of a panel holds four taps.
 void run_depthwise(const Product& product);
 
 // What results are made from, as the operators' arguments say.

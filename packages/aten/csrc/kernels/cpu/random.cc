@@ -169,7 +169,8 @@ Tensor bernoulli(const Tensor& self, ArgandGenerator* g) {
 
 void random_(const Tensor& self, int64_t from, int64_t to, ArgandGenerator* g) {
   if (from >= to) fail(ARGAND_RUNTIME_ERROR, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld", static_cast<long long>(from), static_cast<long long>(to));
-  const Tensor out = argand::empty(self.sizes(), ARGAND_INT64);
+  const bool is_wide = self.dtype() == ARGAND_INT64;
+  const Tensor out = is_wide ? dense_target(self) : argand::empty(self.sizes(), ARGAND_INT64);
   const uint64_t span = static_cast<uint64_t>(to) - static_cast<uint64_t>(from);
   int64_t* o = out.data<int64_t>();
   const int64_t n = self.numel();
@@ -177,7 +178,7 @@ void random_(const Tensor& self, int64_t from, int64_t to, ArgandGenerator* g) {
     // The high half of a 128-bit product is even to 2^-64 * span.
     for (int64_t k = 0; k < count; k++) o[i + k] = from + static_cast<int64_t>(static_cast<unsigned __int128>(wide(b, k)) * span >> 64);
   });
-  copy_(self, out, false);
+  is_wide ? write_back(self, out) : copy_(self, out, false);
 }
 
 Tensor randperm(int64_t n, ArgandGenerator* g, int dtype, std::optional<ArgandDevice>, bool) {
