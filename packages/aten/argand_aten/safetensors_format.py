@@ -31,6 +31,8 @@ _DTYPES = {
     "F32": c10.float32,
     "F64": c10.float64,
     "C64": c10.complex64,
+    "F8_E4M3": c10.float8_e4m3fn,
+    "F8_E5M2": c10.float8_e5m2,
 }
 _SAVED_DTYPES = frozenset(_DTYPES.values())
 _PICKLE_STARTS = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")

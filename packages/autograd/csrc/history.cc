@@ -231,8 +231,9 @@ void retain_grad(ArgandTensor* t) {
 }
 
 std::string dtype_title(int dtype) {
-  static constexpr const char* titles[ARGAND_NUM_DTYPES] = {"Bool", "Byte",     "Char",  "Short",  "Int",          "Long",
-                                                            "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
+  static constexpr const char* titles[ARGAND_NUM_DTYPES] = {"Bool",         "Byte",          "Char",          "Short",      "Int",
+                                                            "Long",         "Half",          "BFloat16",      "Float",      "Double",
+                                                            "ComplexFloat", "ComplexDouble", "Float8_e4m3fn", "Float8_e5m2"};
   return dtype < ARGAND_NUM_DTYPES ? titles[dtype] : "Undefined";
 }
 

@@ -44,6 +44,8 @@ float16: dtype
 bfloat16: dtype
 float32: dtype
 float64: dtype
+float8_e4m3fn: dtype
+float8_e5m2: dtype
 complex64: dtype
 complex128: dtype
 double: dtype

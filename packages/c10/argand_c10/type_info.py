@@ -13,6 +13,8 @@ _FLOATS = {
     "bfloat16": (7, -126, 127, 2),
     "float32": (23, -126, 127, 6),
     "float64": (52, -1022, 1023, 15),
+    "float8_e4m3fn": (3, -6, 8, 0),
+    "float8_e5m2": (2, -14, 15, 0),
 }
 _INTEGERS = {"uint8": (8, False), "int8": (8, True), "int16": (16, True), "int32": (32, True)}
 _INTEGERS["int64"] = (64, True)
@@ -48,7 +50,8 @@ class finfo:
         mantissa, least, greatest, digits = _FLOATS[self.dtype]
         self.bits = type.to_real().itemsize * 8
         self.eps = 2.0**-mantissa
-        self.max = (2.0 - self.eps) * 2.0**greatest
+        highest = 1.75 if self.dtype == "float8_e4m3fn" else 2.0 - self.eps  # its last number is NaN
+        self.max = highest * 2.0**greatest
         self.min = -self.max
         self.tiny = self.smallest_normal = 2.0**least
         self.resolution = float(f"1e-{digits}")

@@ -8,7 +8,7 @@ import pytest
 
 import argand_c10 as c10
 
-DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
+DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128 float8_e4m3fn float8_e5m2".split()
 
 
 @pytest.mark.parametrize("name", DTYPES)
@@ -16,7 +16,8 @@ def test_dtype_object(name):
     dtype = getattr(c10, name)
     assert repr(dtype) == f"argand.{name}"
     assert dtype.name == name
-    expected = 2 if name == "bfloat16" else np.dtype(name).itemsize
+    unknown = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}  # to NumPy
+    expected = unknown.get(name) or np.dtype(name).itemsize
     assert dtype.itemsize == expected
     assert dtype.is_floating_point == ("float" in name)
     assert dtype.is_complex == name.startswith("complex")

@@ -13,9 +13,20 @@ namespace {
 const struct {
   const char *name, *stored;  // stored: the file format's name
   int64_t size;
-} kDTypes[ARGAND_NUM_DTYPES] = {{"bool", "BOOL", 1},   {"uint8", "U8", 1},    {"int8", "I8", 1},       {"int16", "I16", 2},
-                                {"int32", "I32", 4},   {"int64", "I64", 8},   {"float16", "F16", 2},   {"bfloat16", "BF16", 2},
-                                {"float32", "F32", 4}, {"float64", "F64", 8}, {"complex64", "C64", 8}, {"complex128", "", 16}};
+} kDTypes[ARGAND_NUM_DTYPES] = {{"bool", "BOOL", 1},
+                                {"uint8", "U8", 1},
+                                {"int8", "I8", 1},
+                                {"int16", "I16", 2},
+                                {"int32", "I32", 4},
+                                {"int64", "I64", 8},
+                                {"float16", "F16", 2},
+                                {"bfloat16", "BF16", 2},
+                                {"float32", "F32", 4},
+                                {"float64", "F64", 8},
+                                {"complex64", "C64", 8},
+                                {"complex128", "", 16},
+                                {"float8_e4m3fn", "F8_E4M3", 1},
+                                {"float8_e5m2", "F8_E5M2", 1}};
 
 struct Entry {
   std::string name;

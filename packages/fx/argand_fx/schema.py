@@ -23,7 +23,7 @@ _DTYPES: dict[Any, c10.dtype] = {builtins.int: c10.int64, builtins.bool: c10.boo
 _DTYPES.update({
     name: getattr(c10, name)
     for name in (
-        "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128 "
+        "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128 float8_e4m3fn float8_e5m2 "
         "double float half long int short cfloat cdouble"
     ).split()
 })  # fmt: skip

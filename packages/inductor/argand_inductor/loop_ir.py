@@ -20,7 +20,7 @@ from argand_inductor.sizes import Size
 COMPUTE_DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64")
 ITEMSIZE = {
     "bool": 1, "uint8": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8,
-    "complex64": 8, "complex128": 16,
+    "complex64": 8, "complex128": 16, "float8_e4m3fn": 1, "float8_e5m2": 1,
 }  # fmt: skip
 HALF = ("float16", "bfloat16")
 # As a read's buffer: the value is the address itself, an int64.

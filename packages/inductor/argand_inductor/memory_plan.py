@@ -42,6 +42,8 @@ ITEM_SIZE = {
     "float64": 8,
     "complex64": 8,
     "complex128": 16,
+    "float8_e4m3fn": 1,
+    "float8_e5m2": 1,
 }
 
 # "arena": part of the arena; "own": a tensor with memory of its own; "result": an operator's; "alias": another's memory.

@@ -29,16 +29,26 @@ bool_, uint8, int8, int16, int32, int64 = (
 )
 float16, bfloat16, float32, float64 = _c10.float16, _c10.bfloat16, _c10.float32, _c10.float64
 complex64, complex128 = _c10.complex64, _c10.complex128
+float8_e4m3fn, float8_e5m2 = _c10.float8_e4m3fn, _c10.float8_e5m2
 
 _INTEGRAL = (uint8, int8, int16, int32, int64)
-_FLOATING = (float16, bfloat16, float32, float64)
+_FLOATING = (float16, bfloat16, float32, float64, float8_e4m3fn, float8_e5m2)
 _COMPLEX = (complex64, complex128)
-_EPSILON = {float16: 2.0**-10, bfloat16: 2.0**-7, float32: 2.0**-23, float64: 2.0**-52}
+_EPSILON = {
+    float16: 2.0**-10,
+    bfloat16: 2.0**-7,
+    float32: 2.0**-23,
+    float64: 2.0**-52,
+    float8_e4m3fn: 2.0**-3,
+    float8_e5m2: 2.0**-2,
+}
 _LARGEST = {
     float16: 65504.0,
     bfloat16: 3.3895313892515355e38,
     float32: 3.4028234663852886e38,
     float64: 1.7976931348623157e308,
+    float8_e4m3fn: 448.0,
+    float8_e5m2: 57344.0,
 }
 
 
@@ -430,6 +440,10 @@ def accumulate_dtype(dtype: Any) -> Any:
     return int64 if dtype == bool_ or dtype in _INTEGRAL else dtype
 
 
+def truth_dtype(dtype: Any) -> Any:
+    return dtype if dtype == uint8 else bool_
+
+
 def accumulate_float_dtype(dtype: Any) -> Any:
     return float32 if dtype in (float16, bfloat16) else dtype
 
@@ -648,25 +662,41 @@ def _computation_dtype(promote: str, name: str, given: list[Any]) -> Any:
 
 
 def pointwise_dtype(
-    promote: str, result: Any, *operands: Any, name: str = "", dtypes: tuple[str, ...] = ()
+    promote: str,
+    result: Any,
+    *operands: Any,
+    name: str = "",
+    dtypes: tuple[str, ...] = (),
+    numbers: tuple[Any, ...] = (),
 ) -> Any:
     """The dtype of a pointwise operator's result: `result` if given ("real": of complex numbers' parts), else that of the computation, one of
-    `dtypes`."""
+    `dtypes`. `numbers` that scale operands are of its category or a lower one."""
     given = [x for x in operands if x is not None]
     dtype = _computation_dtype(promote, name, given)
     if dtypes and dtype.name not in dtypes:
         raise NotImplementedError(
             f"{name}: not implemented for dtype {dtype.name}; expected one of {', '.join(dtypes)}"
         )
+    for x in numbers:
+        if (
+            _category(scalar_dtype(x)) > max(_category(dtype), 1)
+            or (x is True or x is False)
+            and dtype != bool_
+        ):
+            raise RuntimeError(
+                f"{name}: got alpha={x}, expected a number of the result's kind, {dtype.name}; convert the tensors first"
+            )
     if result == "real":
         return real_dtype(dtype)
     return dtype if result is None else result
 
 
 def reduction_dtype(rule: Any, given: Any, dtype: Any) -> Any:
-    """`given`: the dtype= argument. `rule`: None, a dtype, accumulate, accumulate_float, real, complex or self."""
+    """`given`: the dtype= argument. `rule`: None, a dtype, accumulate, accumulate_float, truth, real, complex or self."""
     if given is not None:
         return given
+    if rule == "truth":
+        return truth_dtype(dtype)
     if rule == "accumulate":
         return accumulate_dtype(dtype)
     if rule == "accumulate_float":

@@ -102,12 +102,16 @@ def evaluate(x: Element, values: Mapping[str, Any]) -> Any:
         return eval(numpy_element(x), {"R": R}, numbers)
 
 
+FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
+
+
 class Dtype:
     """A dtype of the stand-in for argand_c10."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.itemsize = np.dtype("uint16" if name == "bfloat16" else name).itemsize
+        unknown = {"bfloat16": 2, **dict.fromkeys(FLOAT8, 1)}  # to NumPy
+        self.itemsize = unknown.get(name) or np.dtype(name).itemsize
 
     def __repr__(self) -> str:
         return self.name
@@ -117,7 +121,7 @@ class Dtype:
 def fake_c10() -> types.ModuleType:
     """dtypes, promotion and errors, without the library."""
     module: Any = types.ModuleType("argand_c10")
-    kinds = {name: Dtype(name) for name in dt.DTYPES}
+    kinds = {name: Dtype(name) for name in (*dt.DTYPES, *FLOAT8)}
     for name, kind in kinds.items():
         setattr(module, name, kind)
     module.errors = types.SimpleNamespace(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "packages/c10/csrc/abi/tensor.h"
+#include "packages/c10/csrc/core/float8.h"
 
 namespace argand {
 
@@ -21,6 +22,16 @@ inline void write_number(void* to, int dtype, const ArgandValue& number) {
       std::memcpy(&u, &f, 4);
       const auto h = static_cast<uint16_t>(f != f ? u >> 16 | 0x40 : (u + 0x7fffu + (u >> 16 & 1)) >> 16);
       std::memcpy(to, &h, 2);
+      return;
+    }
+    case ARGAND_FLOAT8_E4M3FN: {
+      const uint8_t bits = Float8E4M3::encode(static_cast<float>(s.re));
+      std::memcpy(to, &bits, 1);
+      return;
+    }
+    case ARGAND_FLOAT8_E5M2: {
+      const uint8_t bits = Float8E5M2::encode(static_cast<float>(s.re));
+      std::memcpy(to, &bits, 1);
       return;
     }
     case ARGAND_FLOAT32: {

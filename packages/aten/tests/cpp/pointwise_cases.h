@@ -137,7 +137,7 @@ void check_result(const Tensor& r, std::initializer_list<Tensor> in, const std::
 double sum_of(const double* x) { return x[0] + x[1]; }
 
 void dtypes_and_lengths() {
-  for (int dtype = 0; dtype < ARGAND_NUM_DTYPES; dtype++)
+  for (int dtype = 0; dtype < kComputed; dtype++)
     for (int64_t n = 0; n <= 130; n += n < 70 ? 1 : 7) {
       const Tensor a = random_tensor({n}, dtype), b = random_tensor({n}, dtype), c = random_tensor({n}, ARGAND_BOOL);
       check_result(call(add_op, {a, b}), {a, b}, dtype == ARGAND_BOOL ? [](const double* x) { return x[0] || x[1] ? 1.0 : 0.0; } : sum_of);
@@ -175,8 +175,8 @@ void layouts() {
 }
 
 void mixed_dtypes() {
-  for (int a_dtype = 0; a_dtype < ARGAND_NUM_DTYPES; a_dtype++)
-    for (int b_dtype = 0; b_dtype < ARGAND_NUM_DTYPES; b_dtype++) {
+  for (int a_dtype = 0; a_dtype < kComputed; a_dtype++)
+    for (int b_dtype = 0; b_dtype < kComputed; b_dtype++) {
       const Tensor a = random_tensor({3, 41}, a_dtype), b = transposed(random_tensor({41, 3}, b_dtype), 0, 1);
       const Tensor r = call(add_op, {a, b});
       CHECK(r.dtype() == api->promote_types(a_dtype, b_dtype));

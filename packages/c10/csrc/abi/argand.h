@@ -32,6 +32,8 @@ typedef enum ArgandDType {
   ARGAND_FLOAT64,
   ARGAND_COMPLEX64,
   ARGAND_COMPLEX128,
+  ARGAND_FLOAT8_E4M3FN, /* stored and converted; nothing is computed in it */
+  ARGAND_FLOAT8_E5M2,   /* the same */
   ARGAND_NUM_DTYPES,
   ARGAND_DTYPE_NONE = 0xff /* "not given" in optional arguments */
 } ArgandDType;

@@ -59,11 +59,13 @@ inline int guarded(Body&& body) noexcept {
 }
 
 // ---- dtypes --------------------------------------------------------------------------------------------------------
-inline constexpr int kItemSize[ARGAND_NUM_DTYPES] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+inline constexpr int kItemSize[ARGAND_NUM_DTYPES] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 1, 1};
 inline constexpr const char* kDTypeName[ARGAND_NUM_DTYPES] = {"bool",    "uint8",    "int8",    "int16",   "int32",     "int64",
-                                                              "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
+                                                              "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+                                                              "float8_e4m3fn", "float8_e5m2"};
 inline int item_size(int dtype) { return kItemSize[dtype]; }
-inline bool is_floating(int dtype) { return dtype >= ARGAND_FLOAT16 && dtype <= ARGAND_FLOAT64; }
+inline constexpr bool is_float8(int dtype) { return dtype == ARGAND_FLOAT8_E4M3FN || dtype == ARGAND_FLOAT8_E5M2; }
+inline bool is_floating(int dtype) { return (dtype >= ARGAND_FLOAT16 && dtype <= ARGAND_FLOAT64) || is_float8(dtype); }
 inline bool is_complex(int dtype) { return dtype == ARGAND_COMPLEX64 || dtype == ARGAND_COMPLEX128; }
 inline bool is_integral(int dtype, bool include_bool) { return dtype <= ARGAND_INT64 && (include_bool || dtype != ARGAND_BOOL); }
 inline bool is_differentiable(int dtype) { return dtype >= ARGAND_FLOAT16; }

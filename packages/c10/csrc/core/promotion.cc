@@ -7,13 +7,14 @@ namespace argand::core {
 namespace {
 
 constexpr bool complex_dtype(int d) { return d == ARGAND_COMPLEX64 || d == ARGAND_COMPLEX128; }
-constexpr bool floating_dtype(int d) { return d >= ARGAND_FLOAT16 && d <= ARGAND_FLOAT64; }
+constexpr bool floating_dtype(int d) { return (d >= ARGAND_FLOAT16 && d <= ARGAND_FLOAT64) || is_float8(d); }
 
 // There is no complex of half precision: narrower types go to complex64.
 constexpr int to_complex(int d) { return d == ARGAND_FLOAT64 || d == ARGAND_COMPLEX128 ? ARGAND_COMPLEX128 : ARGAND_COMPLEX64; }
 
 constexpr int promote(int a, int b) {
-  const int low = a < b ? a : b, high = a < b ? b : a;  // the order of ArgandDType is the order of generality, but for three cases
+  if (a != b && (is_float8(a) || is_float8(b))) return ARGAND_DTYPE_NONE;  // which of the two to round to is the program's to say
+  const int low = a < b ? a : b, high = a < b ? b : a;                     // the order of ArgandDType is the order of generality, but for three cases
   if (complex_dtype(high) && floating_dtype(low)) return high == ARGAND_COMPLEX128 ? high : to_complex(low);
   if (low == ARGAND_UINT8 && high == ARGAND_INT8) return ARGAND_INT16;
   if (low == ARGAND_FLOAT16 && high == ARGAND_BFLOAT16) return ARGAND_FLOAT32;
@@ -33,7 +34,12 @@ int combine(int higher, int lower) {
 
 struct Categories {
   int dim = ARGAND_DTYPE_NONE, zero = ARGAND_DTYPE_NONE, number = ARGAND_DTYPE_NONE;
-  static void add(int& category, int dtype) { category = category == ARGAND_DTYPE_NONE ? dtype : promote(category, dtype); }
+  bool mixed = false;  // float8 beside another dtype
+  void add(int& category, int dtype) {
+    const bool first = category == ARGAND_DTYPE_NONE;
+    category = first ? dtype : promote(category, dtype);
+    mixed |= category == ARGAND_DTYPE_NONE;
+  }
 
   void add_number(int dtype) {  // of a kind, not a width: the default dtype gives that
     const int standard = default_dtype();
@@ -80,6 +86,8 @@ int result_type(const ArgandValue* values, size_t n, int* out) {
   Categories c;
   for (size_t i = 0; i < n; i++) c.add_value(values[i]);
   const int dtype = combine(c.dim, combine(c.zero, c.number));
+  if (c.mixed || (dtype == ARGAND_DTYPE_NONE && (is_float8(c.dim) || is_float8(c.zero))))
+    return error(ARGAND_RUNTIME_ERROR, "result_type: got float8 beside another dtype, which are not promoted to each other; convert one with .to()");
   if (dtype == ARGAND_DTYPE_NONE) return error(ARGAND_TYPE_ERROR, "result_type: got no tensor and no number; expected at least one");
   *out = dtype;
   return 0;

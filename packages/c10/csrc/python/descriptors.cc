@@ -1,4 +1,4 @@
-// The dtype and device types. A dtype is one of twelve objects that live forever.
+// The dtype and device types. A dtype is an object that lives forever.
 #include <cstdlib>
 #include <cstring>
 #include <vector>

@@ -6,7 +6,7 @@
 namespace argand::py {
 
 // struct-module format codes by dtype; NULL: the buffer protocol has none.
-static const char* const kFormat[ARGAND_NUM_DTYPES] = {"?", "B", "b", "h", "i", "q", "e", nullptr, "f", "d", "Zf", "Zd"};
+static const char* const kFormat[ARGAND_NUM_DTYPES] = {"?", "B", "b", "h", "i", "q", "e", nullptr, "f", "d", "Zf", "Zd", nullptr, nullptr};
 
 static bool has_history(ArgandTensor* t) { return argand::Tensor::borrow(t).requires_grad(); }
 
@@ -24,7 +24,7 @@ static int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   if (!t) return -1;
   const char* fault = has_history(t)                                         ? "a tensor that requires grad; use tensor.detach()"
                       : ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CPU ? "a tensor that is not on the CPU; use tensor.cpu()"
-                      : !kFormat[t->dtype]                                   ? "a bfloat16 tensor; use tensor.float()"
+                      : !kFormat[t->dtype]                                   ? "a bfloat16 or float8 tensor; use tensor.float()"
                       : (flags & PyBUF_WRITABLE) && (t->storage->flags & ARGAND_STORAGE_READONLY) ? "read-only memory for writing; use tensor.clone()"
                       : (flags & PyBUF_STRIDES) != PyBUF_STRIDES && !(t->flags & ARGAND_TENSOR_CONTIGUOUS)
                           ? "a tensor that is not contiguous as a plain block; use tensor.contiguous()"
@@ -89,7 +89,8 @@ PyObject* tensor_numpy(PyObject* self, bool force) {
   }
   if (ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CPU) return numpy_of_device(self, force);
   if (!kFormat[t->dtype]) {
-    PyErr_SetString(PyExc_TypeError, "numpy(): got a bfloat16 tensor, which NumPy has no dtype for; convert it first, as in tensor.float().numpy()");
+    PyErr_SetString(PyExc_TypeError,
+                    "numpy(): got a bfloat16 or float8 tensor, which NumPy has no dtype for; convert it first, as in tensor.float().numpy()");
     return nullptr;
   }
   Ref plain = new_ref(self);

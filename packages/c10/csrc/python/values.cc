@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "packages/c10/csrc/core/float8.h"
 #include "packages/c10/csrc/python/binding.h"
 #include "packages/c10/csrc/python/half.h"
 
@@ -40,6 +41,10 @@ PyObject* load_element(const void* p, int dtype) {
       return PyFloat_FromDouble(read<float>(p));
     case ARGAND_FLOAT64:
       return PyFloat_FromDouble(read<double>(p));
+    case ARGAND_FLOAT8_E4M3FN:
+      return PyFloat_FromDouble(Float8E4M3::decode(read<uint8_t>(p)));
+    case ARGAND_FLOAT8_E5M2:
+      return PyFloat_FromDouble(Float8E5M2::decode(read<uint8_t>(p)));
     case ARGAND_COMPLEX64:
       return PyComplex_FromDoubles(read<float>(p), read<float>(static_cast<const char*>(p) + 4));
     default:
@@ -96,7 +101,7 @@ int store_element(void* p, int dtype, PyObject* number) {
     if (truth >= 0) write(p, static_cast<uint8_t>(truth));
     return truth < 0 ? -1 : 0;
   }
-  if (dtype >= ARGAND_COMPLEX64) {
+  if (is_complex(dtype)) {
     Py_complex c = PyComplex_AsCComplex(number);
     if (c.real == -1.0 && PyErr_Occurred()) return -1;
     if (dtype == ARGAND_COMPLEX64) {
@@ -124,6 +129,12 @@ int store_element(void* p, int dtype, PyObject* number) {
       break;
     case ARGAND_FLOAT32:
       write(p, static_cast<float>(d));
+      break;
+    case ARGAND_FLOAT8_E4M3FN:
+      write(p, Float8E4M3::encode(static_cast<float>(d)));
+      break;
+    case ARGAND_FLOAT8_E5M2:
+      write(p, Float8E5M2::encode(static_cast<float>(d)));
       break;
     default:
       write(p, d);

@@ -5,7 +5,7 @@ using namespace argand;
 
 namespace {
 
-constexpr int kN = ARGAND_NUM_DTYPES;
+constexpr int kN = ARGAND_FLOAT8_E4M3FN;  // float8 is promoted to nothing
 
 constexpr int kPromote[kN][kN] = {
     {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {1, 1, 3, 3, 4, 5, 6, 7, 8, 9, 10, 11},           {2, 3, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
@@ -49,6 +49,19 @@ void test_tables() {
     }
   }
   CHECK_EQ(api->promote_types(ARGAND_DTYPE_NONE, ARGAND_FLOAT32), ARGAND_DTYPE_NONE);
+}
+
+void test_float8() {
+  for (int f8 : {ARGAND_FLOAT8_E4M3FN, ARGAND_FLOAT8_E5M2}) {
+    const Tensor x = empty({2}, f8);
+    for (int other = 0; other < ARGAND_NUM_DTYPES; other++) CHECK_EQ(api->promote_types(f8, other), other == f8 ? f8 : ARGAND_DTYPE_NONE);
+    CHECK_EQ(result_type({value(x), value(x)}), f8);
+    CHECK_EQ(result_type({value(x), value(1.0)}), f8);
+    const Tensor y = empty({2}, ARGAND_FLOAT32);
+    const ArgandValue pair[] = {value(x), value(y)};
+    int out = -1;
+    CHECK(api->result_type(pair, 2, &out) != 0);
+  }
 }
 
 void test_numbers_alone() {
@@ -95,6 +108,7 @@ void test_lists_and_errors() {
 int main() {
   api = argand_api();
   RUN(test_tables);
+  RUN(test_float8);
   RUN(test_numbers_alone);
   RUN(test_wrapped_numbers);
   RUN(test_default_dtype);

@@ -3,10 +3,12 @@
 #include <emmintrin.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "packages/aten/csrc/kernels/cpu/transpose16.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
+#include "packages/c10/csrc/core/float8.h"
 
 namespace argand::kernels::cpu {
 
@@ -113,11 +115,44 @@ void gather_tile_of(char* dst, int64_t dst_row, const char* src, int64_t src_row
   }
 }
 
+// Decoded numbers, and through float32 by blocks: conversions of float8 are bound by neither.
+template <class F8>
+const float* decoded() {
+  static const auto table = [] {
+    std::array<float, 256> values;
+    for (int i = 0; i < 256; i++) values[i] = F8::decode(static_cast<uint8_t>(i));
+    return values;
+  }();
+  return table.data();
+}
+
+void convert_float8(int64_t n, int dst_dtype, char* dst, int64_t dst_stride, int src_dtype, const char* src, int64_t src_stride) {
+  float block[256];
+  for (int64_t i = 0; i < n; i += 256) {
+    const int64_t count = std::min<int64_t>(256, n - i);
+    if (is_float8(src_dtype)) {
+      const float* table = src_dtype == ARGAND_FLOAT8_E4M3FN ? decoded<Float8E4M3>() : decoded<Float8E5M2>();
+      for (int64_t k = 0; k < count; k++) block[k] = table[static_cast<uint8_t>(src[(i + k) * src_stride])];
+    } else {
+      convert(count, ARGAND_FLOAT32, block, 4, src_dtype, src + i * src_stride, src_stride);
+    }
+    char* const to = dst + i * dst_stride;
+    if (!is_float8(dst_dtype)) {
+      convert(count, dst_dtype, to, dst_stride, ARGAND_FLOAT32, block, 4);
+      continue;
+    }
+    for (int64_t k = 0; k < count; k++)
+      to[k * dst_stride] = static_cast<char>(dst_dtype == ARGAND_FLOAT8_E4M3FN ? Float8E4M3::encode(block[k]) : Float8E5M2::encode(block[k]));
+  }
+}
+
 }  // namespace
 
 void convert(int64_t n, int dst_dtype, void* dst, int64_t dst_stride, int src_dtype, const void* src, int64_t src_stride) {
   char* const to = static_cast<char*>(dst);
   const char* const from = static_cast<const char*>(src);
+  if (dst_dtype != src_dtype && (is_float8(dst_dtype) || is_float8(src_dtype)))
+    return convert_float8(n, dst_dtype, to, dst_stride, src_dtype, from, src_stride);
   if (dst_dtype != src_dtype) {
     char* const ptrs[] = {to, const_cast<char*>(from)};
     const int64_t strides[] = {dst_stride, src_stride};

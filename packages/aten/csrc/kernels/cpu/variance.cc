@@ -117,7 +117,7 @@ std::tuple<Tensor, Tensor> var_mean(const Tensor& self, std::optional<IntList> d
 }
 
 Tensor var(const Tensor& self, std::optional<IntList> dim, std::optional<Scalar> correction, bool keepdim) {
-  if (self.dtype() >= ARGAND_COMPLEX64)  // the sum of the parts'
+  if (is_complex(self.dtype()))  // the sum of the parts'
     return ops::add(var(ops::real(self), dim, correction, keepdim), var(ops::imag(self), dim, correction, keepdim));
   return std::get<0>(var_mean(self, dim, correction, keepdim));
 }
