@@ -22,6 +22,7 @@ FAMILIES = [
     "rearrangement",
     "reduction",
     "resampling",
+    "signal",
     "special",
     "spectral",
     "statistics",

@@ -48,6 +48,7 @@ is_integral(dtype) -> bool
 real_dtype(dtype) -> dtype
 complex_dtype(dtype) -> dtype
 accumulate_dtype(dtype) -> dtype
+truth_dtype(dtype) -> dtype
 default_dtype() -> dtype
 promote_types(dtype, dtype) -> dtype
 scalar_dtype(Scalar) -> dtype

@@ -11,6 +11,7 @@ from tools.codegen.emit_cpp_register import (
     bool_operands,
     call_arguments,
     function_of,
+    has_alpha,
     kernel_function,
     reader,
     unboxed,
@@ -69,7 +70,7 @@ def pointwise(op: Operator, parts: Parts) -> None:
     parts.definitions.append(f"const cuda::PointwiseOp {name}_op[] = {{{', '.join(rows)}}};")
     parts.definitions.append(
         f"const cuda::PointwiseBinding {name}_binding = {{{name}_op, {names}, {len(op.expr)}, {variant_arg}, {len(op.operands)}, "
-        f"{len(op.scalars)}, {{{operands}}}, {{{scalars}}}, {len(schema.arguments)}}};"
+        f"{len(op.scalars)}, {{{operands}}}, {{{scalars}}}, {len(schema.arguments)}, {str(has_alpha(op)).lower()}}};"
     )
     forms = [(schema, "functional"), (op.inplace_schema, "inplace"), (op.out_schema, "out")]
     for form, kernel in forms:

@@ -59,6 +59,8 @@ def accumulators(op: Operator, dtype: str) -> tuple[str, str]:
     """(accumulator dtype, result dtype) of a reduction or scan of `dtype`."""
     if op.result_dtype == "bool":
         return "bool", "bool"
+    if op.result_dtype == "truth":
+        return "bool", "uint8" if dtype == "uint8" else "bool"
     out = dtype
     if op.result_dtype == "accumulate" and not dtypes.is_differentiable(dtype):
         out = "int64"

@@ -151,13 +151,27 @@ def divides_integers(op: Operator) -> bool:
     )  # fmt: skip
 
 
+def raises_integers(op: Operator) -> bool:
+    """Whether the last operand is an exponent of integers."""
+    last = op.operands[-1].name if op.operands else ""
+    return any(d in dtypes.INTEGRAL for d in row_dtypes(op)) and any(
+        isinstance(x, Call) and x.fn == "pow" and getattr(x.args[1], "id", None) == last for x in op.expr.values()
+    )
+
+
+def has_alpha(op: Operator) -> bool:
+    """Whether the operator's number is an `alpha`, which must not widen integers."""
+    integers = any(d in dtypes.INTEGRAL for d in row_dtypes(op))
+    return integers and [a.name for a in op.scalars] == ["alpha"]
+
+
 def pointwise(op: Operator, parts: Parts) -> None:
     name = op.identifier
     result = "-1"
     if op.result_dtype == "bool":
         result = "ARGAND_BOOL"
     promote = PROMOTIONS[op.promote]
-    divides = divides_integers(op)
+    rule = "kDivisor" if divides_integers(op) else "kExponent" if raises_integers(op) else "kAnyIntegers"
     rows = []
     for variant, expr in op.expr.items():
         table = table_name(op, variant)
@@ -166,7 +180,7 @@ def pointwise(op: Operator, parts: Parts) -> None:
         tables = ", ".join(f"simd::{tier}::generated::{table}" for tier in TIERS)
         rows.append(
             f'{{"{op.public_name}", {len(op.operands)}, {{{tables}}}, {len(row_dtypes(op))}, {promote}, {result}, {cost(expr)}, '
-            f"{bool_operands(op)}, {str(divides).lower()}}}"
+            f"{bool_operands(op)}, {rule}}}"
         )
     schema = op.schema
     variant_arg = -1
@@ -180,7 +194,7 @@ def pointwise(op: Operator, parts: Parts) -> None:
     parts.definitions.append(f"const PointwiseOp {name}_op[] = {{{', '.join(rows)}}};")
     parts.definitions.append(
         f"const PointwiseBinding {name}_binding = {{{name}_op, {names}, {len(op.expr)}, {variant_arg}, {len(op.operands)}, "
-        f"{len(op.scalars)}, {{{operand_args}}}, {{{scalar_args}}}, {len(schema.arguments)}}};"
+        f"{len(op.scalars)}, {{{operand_args}}}, {{{scalar_args}}}, {len(schema.arguments)}, {str(has_alpha(op)).lower()}}};"
     )
     forms = [(schema, "pointwise_functional"), (op.inplace_schema, "pointwise_inplace"), (op.out_schema, "pointwise_out")]
     for form, kernel in forms:

@@ -10,6 +10,7 @@ import os
 
 from tools.codegen.body import Body
 from tools.codegen.dtypes import DTYPES
+from tools.codegen.emit_cpp_register import has_alpha
 from tools.codegen.emit_docs import emit_docs
 from tools.codegen.emit_lowerings import emit_lowerings
 from tools.codegen.emit_stubs import emit_stubs
@@ -75,7 +76,8 @@ def dtype_function(op: Operator) -> str | None:
         rule = op.result_dtype if isinstance(op.result_dtype, str) else None
         known = f", dtypes={tuple(op.dtypes)!r}" if op.dtypes and len(op.dtypes) < len(DTYPES) else ""
         lines = [f'lang.check_condition("{op.base_name}", {safe(c)})' for c in op.conditions]
-        call = f'"{op.promote}", {_dtype_literal(rule)}, {operands}, name="{op.base_name}"{known}'
+        numbers = ", numbers=(alpha,)" if has_alpha(op) else ""
+        call = f'"{op.promote}", {_dtype_literal(rule)}, {operands}, name="{op.base_name}"{known}{numbers}'
         lines.append(f"return lang.pointwise_dtype({call})")
         return f"def {name}({header}):\n" + "".join(f"    {line}\n" for line in lines)
     tensors = [a for a in op.schema.arguments if a.type.is_tensor and not a.type.optional]

@@ -21,7 +21,7 @@ KINDS: Final = (
 )  # fmt: skip
 VARIANTS: Final = ("function", "method", "inplace", "out")
 # Rules for results' dtypes besides dtypes: functions of the first tensor's dtype (`<rule>_dtype` in builtins.h and language.py), and itself.
-RESULT_FUNCTIONS: Final = ("accumulate", "accumulate_float", "real", "complex")
+RESULT_FUNCTIONS: Final = ("accumulate", "accumulate_float", "real", "complex", "truth")
 RESULT_RULES: Final = ("self", *RESULT_FUNCTIONS)
 PROMOTIONS: Final = ("default", "float", "none", "self")  # self: the first operand's dtype
 # What autocast does with an operator's floating-point tensors: casts them to the region's dtype, to float32, or to the widest of theirs;
@@ -321,7 +321,7 @@ class Operator:
     dtypes: tuple[str, ...] = ()  # of the computation; empty: any
     promote: str = "default"
     # None: the computation's (or the first tensor's). A dtype; "self"; "accumulate": int64 for integers and bool, else the
-    # computation's (as sums do); "accumulate_float": float32 for half types; "real", "complex": the parts' dtype, that of such parts. Several results: one each.
+    # computation's (as sums do); "accumulate_float": float32 for half types; "truth": bool, of uint8 uint8; "real", "complex": the parts' dtype, that of such parts. Several results: one each.
     result_dtype: str | tuple[str, ...] | None = None
     expr: Mapping[str | None, Element] = field(
         default_factory=dict

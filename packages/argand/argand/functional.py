@@ -13,10 +13,12 @@ from argand_aten import (
     cdist,
     chain_matmul,
     einsum,
+    istft,
     lu,
     meshgrid,
     norm,
     split,
+    stft,
     tensordot,
     unique,
     unique_consecutive,
@@ -25,5 +27,5 @@ from argand_aten import (
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors", "cartesian_prod", "cdist", "chain_matmul",
-    "einsum", "lu", "meshgrid", "norm", "split", "tensordot", "unique", "unique_consecutive", "unravel_index",
+    "einsum", "istft", "lu", "meshgrid", "norm", "split", "stft", "tensordot", "unique", "unique_consecutive", "unravel_index",
 ]  # fmt: skip

@@ -174,6 +174,17 @@ JOINING = (
     "x.add(y, z=1)", "x.add(torch.zeros(4, 7))", "torch.zeros(2, 3) + torch.zeros(3, 2)", "torch.relu('x')", "x.nothing()",
 )  # fmt: skip
 
+SIGNAL = (
+    "torch.view_as_real(torch.stft(x, 8, 4, window=w, return_complex=True))", "torch.stft(x, 8, window=w, onesided=False, return_complex=False)",
+    "torch.view_as_real(x.stft(10, 3, 8, w, center=False, normalized=True, return_complex=True))",
+    "torch.istft(torch.stft(x, 8, 2, window=w, return_complex=True), 8, 2, window=w)",
+    "torch.istft(torch.stft(x, 8, 4, window=w, return_complex=True), 8, 4, window=w, length=40)", "torch.norm(x, 'nuc')", "x.norm('nuc', (0, 1), True)",
+    "torch.hann_window(7)", "torch.hann_window(7, False)", "torch.hamming_window(6, True, 0.5, 0.4)", "torch.blackman_window(9)", "torch.bartlett_window(8)",
+    "torch.kaiser_window(6, False, 8.0)", "torch.histogramdd(x[:, :2].detach(), [2, 3])[0]", "torch.any(x, dim=[])", "torch.all(x.detach().byte(), 1)",
+    "torch.linalg.matrix_power(x[:, :2], 0)", "torch.nextafter(x.detach().half(), torch.zeros(1).half())",
+)  # fmt: skip
+SIGNAL_INPUTS = "x=f4:2,32 w!=f4:8@0.5..1"
+
 CREATION = (
     "torch.zeros(2, 3)", "torch.zeros((2, 3), dtype=torch.int32)", "torch.ones(0)", "torch.ones([])", "torch.full((2,), 7)",
     "torch.full((2,), 7.5)", "torch.full([1], True)", "torch.arange(5)", "torch.arange(1, 6, 2)", "torch.arange(0.0, 1.0, 0.3)",
@@ -288,3 +299,5 @@ def calls() -> Iterator[tuple[str, str]]:
         yield expression, ""
     for expression in NETWORK:
         yield expression, NETWORK_INPUTS
+    for expression in SIGNAL:
+        yield expression, SIGNAL_INPUTS

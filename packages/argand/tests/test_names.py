@@ -148,3 +148,15 @@ def test_spawn_runs_sends_and_names_the_process_that_failed():
     with pytest.raises(mp.ProcessExitedException, match="exit code 3") as exited:
         mp.spawn(leave, start_method="fork")
     assert exited.value.exit_code == 3
+
+
+def test_complex_random_numbers_have_unit_variance():
+    torch.manual_seed(0)
+    z = torch.randn(20000, dtype=torch.complex64)
+    assert (
+        abs(z.abs().square().mean().item() - 1) < 0.05
+        and abs(z.real.square().mean().item() - 0.5) < 0.05
+    )
+    u = torch.rand(1000, dtype=torch.complex128)
+    assert 0 <= u.imag.min() and u.real.max() < 1 and abs(u.imag.mean().item() - 0.5) < 0.05
+    assert torch.randn_like(z).dtype == z.dtype and torch.rand_like(u).shape == u.shape

@@ -30,6 +30,8 @@ Tensor run_pointwise(const ArgandOperator* op, const ArgandValue* args, const Te
     const Scalar s = as_scalar(args[b.scalar_args[i]]);
     scalars[i] = s.to_double();
     ints[i] = s.to_int();
+    if (b.has_alpha && args[b.scalar_args[i]].tag != ARGAND_TAG_INT)
+      check_alpha(op->name, pointwise_dtype(op->name, b.n_operands, kPromoteDefault, 0, pointers), args[b.scalar_args[i]]);
   }
   return pointwise(pick_variant(b, op, args), pointers, scalars, ints, out, inplace);
 }

@@ -280,6 +280,7 @@ inline bool attention_is_fused(const Tensor& q, const Tensor& k, const Tensor& v
 }
 // Sums of integers and bools are int64; float16 and bfloat16 statistics are float32.
 inline int accumulate_dtype(int dtype) { return dtype <= ARGAND_INT64 ? ARGAND_INT64 : dtype; }
+inline int truth_dtype(int dtype) { return dtype == ARGAND_UINT8 ? ARGAND_UINT8 : ARGAND_BOOL; }
 inline int accumulate_float_dtype(int dtype) { return dtype == ARGAND_FLOAT16 || dtype == ARGAND_BFLOAT16 ? ARGAND_FLOAT32 : dtype; }
 inline double finfo_eps(int dtype) { return dtype == ARGAND_FLOAT64 ? DBL_EPSILON : dtype == ARGAND_FLOAT32 ? FLT_EPSILON : dtype == ARGAND_FLOAT16 ? 0x1p-10 : 0x1p-7; }
 inline double to_float(const Scalar& s) { return s.to_double(); }

@@ -43,6 +43,22 @@ int pointwise_dtype(const char* name, int n_operands, Promotion promote, uint8_t
   return dtype;
 }
 
+void check_alpha(const char* name, int dtype, const ArgandValue& alpha) {
+  const int got = number_category(alpha), wanted = dtype_category(dtype);
+  if (got == 0 && wanted > 0) fail(ARGAND_RUNTIME_ERROR, "%s: got a bool for alpha, expected a number for a result of %s", name, kDTypeName[dtype]);
+  if (got == 2 && wanted < 2)
+    fail(ARGAND_RUNTIME_ERROR, "%s: got a floating-point number for alpha, expected an integer for a result of %s; convert the tensors first", name,
+         kDTypeName[dtype]);
+  if (got == 3) fail(ARGAND_RUNTIME_ERROR, "%s: got a complex number for alpha, expected a real one; multiply by it first", name);
+}
+
+void check_exponent(const char* name, int dtype, const Operand& exponent) {
+  if (exponent.get() || dtype_category(dtype) != 1 || exponent.raw().tag != ARGAND_TAG_INT || exponent.raw().i >= 0) return;
+  fail(ARGAND_RUNTIME_ERROR,
+       "%s: got the exponent %lld for integers, expected none that is negative; convert the tensor to a floating-point dtype first", name,
+       static_cast<long long>(exponent.raw().i));
+}
+
 Dims pointwise_shape(const char* name, int n_operands, const Operand* const* operands) {
   Dims shape;
   for (int k = 0; k < n_operands; k++)

@@ -14,7 +14,7 @@ enum Promotion : uint8_t {
 };
 
 // bool, integers, floating-point numbers, complex numbers: 0 to 3
-inline int dtype_category(int dtype) { return dtype == ARGAND_BOOL ? 0 : dtype <= ARGAND_INT64 ? 1 : dtype <= ARGAND_FLOAT64 ? 2 : 3; }
+inline int dtype_category(int dtype) { return dtype == ARGAND_BOOL ? 0 : dtype <= ARGAND_INT64 ? 1 : is_complex(dtype) ? 3 : 2; }
 inline int number_category(const ArgandValue& v) { return v.tag == ARGAND_TAG_BOOL ? 0 : v.tag == ARGAND_TAG_INT ? 1 : v.tag == ARGAND_TAG_FLOAT ? 2 : 3; }
 
 // The computation's dtype. bool_operands: bit k: operand k is a bool tensor that takes no part in promotion.
@@ -22,6 +22,10 @@ int pointwise_dtype(const char* name, int n_operands, Promotion promote, uint8_t
 Dims pointwise_shape(const char* name, int n_operands, const Operand* const* operands);
 // Checks a given result for values of `dtype`, and resizes it unless `inplace`.
 void prepare_pointwise_out(const char* name, const Tensor& out, int dtype, IntList shape, bool inplace);
+// A number that scales an operand must be of the computation's category or a lower one.
+void check_alpha(const char* name, int dtype, const ArgandValue& alpha);
+// Integers have no negative integer powers.
+void check_exponent(const char* name, int dtype, const Operand& exponent);
 // A new result whose dimensions lie in memory as the operands' do: `inputs` was sorted, `perm` as sort gave it.
 Tensor pointwise_result(const Iteration& inputs, IntList shape, const int* perm, int dtype, ArgandDevice device);
 

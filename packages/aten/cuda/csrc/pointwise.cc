@@ -397,6 +397,11 @@ Tensor run_pointwise(const ArgandOperator* op, const ArgandValue* args, const Te
     const Scalar s = as_scalar(args[b.scalar_args[i]]);
     c.scalars[i] = s.to_double();
     c.ints[i] = s.to_int();
+    if (b.has_alpha && args[b.scalar_args[i]].tag != ARGAND_TAG_INT) {
+      const Operand* operands[kMaxOperands];
+      for (int k = 0; k < b.n_operands; k++) operands[k] = &c.operands[k];
+      check_alpha(op->name, pointwise_dtype(op->name, b.n_operands, kPromoteDefault, 0, operands), args[b.scalar_args[i]]);
+    }
   }
   const DeviceGuard guard(registration::device_of_call(op, args, ARGAND_CUDA));
   Tensor result;

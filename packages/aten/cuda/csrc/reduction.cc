@@ -275,8 +275,9 @@ Tensor reduce(const ReduceOp& op, const Tensor& self, std::optional<IntList> dim
   const Tensor result = empty(sizes, dtypes.out, self.device());
   if (result.numel() > 0) {
     if (count == 0 && op.nonempty)
-      fail(ARGAND_RUNTIME_ERROR, "%s: expected reduction dim to have non-zero size, but got a tensor of shape %s; the operation has no identity",
-           op.name, to_string(self.sizes()).c_str());
+      fail(dims && dims->size() > 0 ? ARGAND_INDEX_ERROR : ARGAND_RUNTIME_ERROR,
+           "%s: expected reduction dim to have non-zero size, but got a tensor of shape %s; the operation has no identity", op.name,
+           to_string(self.sizes()).c_str());
     Plan plan{op, dtypes, {}, {}, input.itemsize(), result.itemsize(), false};
     split(input, result, mask, keepdim, &plan);
     if (plan.kept.ndim > kDims || plan.reduced.ndim > kDims) {

@@ -198,12 +198,12 @@ bool fast_path(const PointwiseOp& op, const Operand* const* operands, const doub
   alignas(16) char numbers[kMaxOperands][16];
   char* ptrs[kMaxOperands + 1];
   int64_t strides[kMaxOperands + 1];
-  if (op.bool_operands || op.divides_integers) return false;
+  if (op.bool_operands || op.integer_rule == kDivisor) return false;
   for (int k = 0; k < op.n_operands; k++) {
     const ArgandTensor* t = operands[k]->get();
     if (t && (!first || first->ndim == 0)) first = t;
   }
-  if (!first || (op.promote == kPromoteFloat && first->dtype <= ARGAND_INT64)) return false;
+  if (!first || ((op.promote == kPromoteFloat || op.integer_rule) && first->dtype <= ARGAND_INT64)) return false;
   for (int k = 0; k < op.n_operands; k++) {
     const ArgandTensor* t = operands[k]->get();
     if (!t) continue;
@@ -293,7 +293,8 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
   for (int k = 0; meta && k < op.n_operands; k++)
     if (const ArgandTensor* t = operands[k]->get(); t && t->ndim > 0 && ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_META)
       fail(ARGAND_DEVICE_ERROR, "%s: got tensors on cpu and meta, expected all on one device; move them with .to(device)", op.name);
-  if (op.divides_integers && !meta && numel_of(shape) > 0) check_divisor(op, *operands[op.n_operands - 1], dtype);
+  if (op.integer_rule == kDivisor && !meta && numel_of(shape) > 0) check_divisor(op, *operands[op.n_operands - 1], dtype);
+  if (op.integer_rule == kExponent) check_exponent(op.name, dtype, *operands[op.n_operands - 1]);
   if (out) prepare_pointwise_out(op.name, out, result_dtype, shape, inplace);
 
   // Inputs first: their strides say how a new result is laid out.

@@ -7,6 +7,12 @@
 
 namespace argand {
 
+enum IntegerRule : uint8_t {
+  kAnyIntegers = 0,
+  kDivisor = 1,   // the last operand is a divisor: a zero in it is an error for integers
+  kExponent = 2,  // the last operand is an exponent: a negative number is an error for integers
+};
+
 struct PointwiseOp {
   const char* name;
   int n_operands;
@@ -15,8 +21,8 @@ struct PointwiseOp {
   uint8_t promote;                // Promotion
   int8_t result_dtype;            // -1: the kernel's
   uint8_t cost;                   // of an element, in additions
-  uint8_t bool_operands = 0;      // bit k: operand k is a bool tensor that takes no part in promotion (conditions, masks)
-  bool divides_integers = false;  // the last operand is a divisor: a zero in it is an error for integers
+  uint8_t bool_operands = 0;  // bit k: operand k is a bool tensor that takes no part in promotion (conditions, masks)
+  uint8_t integer_rule = kAnyIntegers;
 };
 
 // Computes the operator. `out` undefined: a new tensor, laid out as the operands are; else the result is written into it (resized

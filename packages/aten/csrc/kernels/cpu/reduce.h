@@ -197,7 +197,11 @@ struct Reduction {
   static void finish(long n, char* out, long out_stride, const char* acc, long count) {
     char* const ptrs[] = {out, (char*)acc};
     const long strides[] = {out_stride, sizeof(Acc)};
-    map<Out, Acc>(n, ptrs, strides, [=](auto a) { return Final{}(a, lit(a, (double)count)); });
+    const auto final = [=](auto a) { return Final{}(a, lit(a, (double)count)); };
+    if constexpr (is_same<Acc, bool> && is_same<Out, unsigned char>)  // truth as a byte
+      map<bool, Acc>(n, ptrs, strides, final);
+    else
+      map<Out, Acc>(n, ptrs, strides, final);
   }
 };
 

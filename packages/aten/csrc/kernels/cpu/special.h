@@ -381,7 +381,7 @@ enum {
 };
 ARGAND_SCALAR argand_polynomial_one(double x, double degree, double kind) {
   const int which = (int)kind;
-  if (!(degree >= 0)) return 0;
+  if (!(degree >= 0 && degree < 0x1p63)) return 0; /* as degrees that are no 64-bit integers */
   const double n = __builtin_trunc(degree);
   if (which <= ARGAND_CHEBYSHEV_W && n > 6 && __builtin_fabs(x) < 1) {
     const double t = __builtin_acos(x);
@@ -390,6 +390,7 @@ ARGAND_SCALAR argand_polynomial_one(double x, double degree, double kind) {
     return which == ARGAND_CHEBYSHEV_V ? __builtin_cos((n + 0.5) * t) / __builtin_cos(t / 2) : __builtin_sin((n + 0.5) * t) / __builtin_sin(t / 2);
   }
   if (n == 0) return 1;
+  if (n > 0x1p24) return __builtin_nan(""); /* the recurrences below lose every digit by then */
   double before = 1, p = x;
   if (which == ARGAND_CHEBYSHEV_U || which == ARGAND_HERMITE_H) p = 2 * x;
   if (which == ARGAND_CHEBYSHEV_V) p = 2 * x - 1;

@@ -1,0 +1,129 @@
+"""Small matters in which PyTorch 2.13 has its own rules: each call gives the dtype, the values or the kind of error that were recorded from it."""
+
+import numpy as np
+import pytest
+
+import argand as torch
+from argand import inf, tensor
+
+U8 = torch.uint8
+RESULTS = [
+    (lambda: torch.any(tensor([1, 0], dtype=U8)), U8, 1),
+    (lambda: torch.all(tensor([[1, 0]], dtype=U8), dim=1), U8, [0]),
+    (lambda: tensor([[1, 0]], dtype=U8).all(dim=(0, 1)), U8, 0),
+    (lambda: torch.any(tensor([1, 0], dtype=torch.int8)), torch.bool, True),
+    (lambda: torch.any(tensor([[1, 0], [0, 0]]), dim=[]), torch.bool, [[True, False], [False, False]]),
+    (lambda: torch.all(tensor([[1, 0], [0, 0]]), dim=(), keepdim=True), torch.bool, [[True, False], [False, False]]),
+    (lambda: torch.any(tensor([[1, 0], [0, 0]], dtype=U8), dim=()), U8, [[1, 0], [0, 0]]),
+    (lambda: torch.lerp(tensor([1 + 1j, 2.0]), tensor([3 + 1j, 4.0]), 0.25 + 1j), torch.complex64, [1.5 + 3j, 2.5 + 2j]),
+    (lambda: torch.lerp(tensor([1 + 1j, 2.0]), tensor([3 + 1j, 4.0]), tensor([0.25 + 1j, 0.75])), torch.complex64, [1.5 + 3j, 3.5 + 0j]),
+    (
+        lambda: torch.logcumsumexp(tensor([1 + 1j, 2.0, 3 - 2j]), 0),
+        torch.complex64,
+        [1 + 1j, 2.2135701179504395 + 0.25271138548851013j, 2.7715988159179688 - 1.539559245109558j],
+    ),
+    (lambda: torch.nextafter(tensor([1.0, 0.0, -2.0, inf]).bfloat16(), tensor([2.0, 1.0, 0.0, 0.0]).bfloat16()), torch.bfloat16, [1.0078125, 9.183549615799121e-41, -1.9921875, 3.3895313892515355e38]),
+    (lambda: torch.nextafter(tensor([1.0, 0.0, -2.0, 0.0]).half(), tensor([2.0, 1.0, 0.0, -1.0]).half()), torch.float16, [1.0009765625, 5.960464477539063e-08, -1.9990234375, -5.960464477539063e-08]),
+    (lambda: torch.nextafter(tensor([1.0, -inf]).half(), tensor(1.0).half()), torch.float16, [1.0, -65504.0]),
+    (lambda: torch.norm(torch.arange(6.0).reshape(2, 3), "nuc"), torch.float32, 8.348468780517578),
+    (lambda: torch.norm(torch.arange(24.0).reshape(2, 3, 4), "nuc", dim=(0, 2)), torch.float32, [29.246044158935547, 38.25351333618164, 48.242427825927734]),
+    (lambda: torch.special.laguerre_polynomial_l(tensor([0.3, 1.5]), tensor([1e30, 3.0])), torch.float32, [0.0, -0.6875]),
+    (lambda: torch.special.hermite_polynomial_h(tensor([0.3, 1.5]), tensor([1e30, 3.0])), torch.float32, [0.0, 9.0]),
+    (lambda: torch.special.legendre_polynomial_p(tensor([0.3]), tensor([1e15])).isnan(), torch.bool, [True]),
+    (lambda: 2 ** tensor([-1, 2, -3]), torch.int64, [0, 4, 0]),
+    (lambda: tensor([2, 1, -1]) ** tensor([-1]), torch.int64, [0, 1, -1]),
+    (lambda: tensor([2, 4]) ** -1.0, torch.float32, [0.5, 0.25]),
+    (lambda: torch.add(tensor([True]), tensor([True]), alpha=True), torch.bool, [True]),
+    (lambda: torch.logdet(tensor([[-1.0, 0.0], [0.0, 1.0]])).isnan(), torch.bool, True),
+    (lambda: torch.hann_window(4), torch.float32, [0.0, 0.5, 1.0, 0.5]),
+    (lambda: torch.hamming_window(4, periodic=False), torch.float32, [0.08, 0.77, 0.77, 0.08]),
+    (lambda: torch.bartlett_window(5), torch.float32, [0.0, 0.4, 0.8, 0.8, 0.4]),
+    (lambda: torch.kaiser_window(5, False, 8.0), torch.float32, [0.002338829915970564, 0.36897262930870056, 1.0, 0.36897262930870056, 0.002338829915970564]),
+    (lambda: torch.istft(torch.stft(torch.arange(16.0), 8, window=torch.hann_window(8), return_complex=True), 8, window=torch.hann_window(8))[2:5], torch.float32, [2.0, 3.0, 4.0]),
+]  # fmt: skip
+ERRORS = [
+    (lambda: torch.sub(tensor([1, 2]), tensor([1, 1]), alpha=0.5), RuntimeError, "alpha"),
+    (lambda: torch.rsub(tensor([1, 2]), 1, alpha=0.5), RuntimeError, "alpha"),
+    (lambda: tensor([1]).add_(1, alpha=0.5), RuntimeError, "alpha"),
+    (lambda: torch.add(tensor([1.0]), tensor([1.0]), alpha=1j), RuntimeError, "alpha"),
+    (lambda: torch.add(tensor([1]), tensor([1]), alpha=True), RuntimeError, "alpha"),
+    (lambda: tensor([2, 1]) ** -1, RuntimeError, "exponent"),
+    (lambda: tensor([2, 1]).pow_(-1), RuntimeError, "exponent"),
+    (lambda: torch.amax(torch.empty(0)), RuntimeError, "amax"),
+    (lambda: torch.amax(torch.empty(0, 3), 0), IndexError, "amax"),
+    (lambda: torch.kthvalue(torch.empty(0, 2), 1, 0), IndexError, "kthvalue"),
+    (lambda: torch.norm(torch.ones(2, 2), "fancy"), RuntimeError, "norm"),
+    (lambda: torch.norm(torch.ones(2), "nuc"), RuntimeError, "matrix"),
+]
+
+
+@pytest.mark.parametrize("call, dtype, expected", RESULTS)
+def test_results_are_as_recorded(call, dtype, expected):
+    found = call()
+    assert found.dtype == dtype
+    values = found.double() if found.is_floating_point() else found
+    np.testing.assert_allclose(
+        values.numpy(),
+        np.array(expected),
+        rtol=1e-5,
+        atol=1e-6 if abs(np.max(np.abs(expected))) > 1e-3 else 0,
+    )
+
+
+@pytest.mark.parametrize("call, error, text", ERRORS)
+def test_errors_are_of_the_recorded_kind(call, error, text):
+    with pytest.raises(error, match=text) as raised:
+        call()
+    assert raised.type is not IndexError or error is IndexError
+
+
+def test_power_zero_of_a_matrix_has_a_gradient_of_zeros():
+    x = torch.eye(2).requires_grad_()
+    result = torch.linalg.matrix_power(x, 0)
+    assert result.tolist() == [[1, 0], [0, 1]]
+    result.sum().backward()
+    assert x.grad.tolist() == [[0, 0], [0, 0]]
+
+
+def test_logdet_has_no_gradient_where_it_is_nan():
+    x = tensor([[[-1.0, 0.0], [0.0, 1.0]], [[2.0, 1.0], [1.0, 3.0]]]).requires_grad_()
+    found = torch.logdet(x)
+    assert found[0].isnan() and found[1].item() == pytest.approx(np.log(5))
+    found.sum().backward()
+    np.testing.assert_allclose(
+        x.grad.numpy(), [[[0, 0], [0, 0]], [[0.6, -0.2], [-0.2, 0.4]]], atol=1e-6
+    )
+
+
+def test_complex_lerp_and_logcumsumexp_have_gradients():
+    rng = np.random.default_rng(0)
+    a, b, w = (
+        tensor(rng.standard_normal(4) + 1j * rng.standard_normal(4)).requires_grad_()
+        for _ in range(3)
+    )
+    assert torch.gradcheck(torch.lerp, (a, b, w))
+
+
+def test_compiled_calls_refuse_and_agree_too():
+    def f(x):
+        return (
+            torch.any(x, dim=[]),
+            torch.all(x, 0),
+            torch.nextafter(x.half(), torch.zeros(3).half()),
+        )
+
+    x = tensor([[1.0, 0.0, 2.0], [3.0, 4.0, 0.0]])
+    for a, b in zip(torch.compile(f)(x), f(x), strict=True):
+        assert a.dtype == b.dtype and a.tolist() == b.tolist()
+    with pytest.raises(RuntimeError, match="alpha"):
+        torch.compile(lambda x: torch.add(x, x, alpha=0.5))(tensor([1, 2]))
+
+
+@pytest.mark.parametrize("shape, dim", [((5, 37), 1), ((3, 20, 4), 1), ((2, 9, 1), 1), ((50,), 0), ((4, 1000), 1)])
+def test_index_select_of_runs_and_of_single_elements(shape, dim):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(shape)
+    n = shape[dim]
+    for index in (rng.integers(0, n, 2 * n + 3), np.arange(n), np.arange(n)[::-1].copy(), np.repeat(np.arange(n), 2), np.array([], int)):
+        found = torch.index_select(tensor(x), dim, tensor(index))
+        np.testing.assert_array_equal(found.numpy(), np.take(x, index, axis=dim))
