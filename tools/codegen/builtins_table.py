@@ -37,6 +37,9 @@ cat_shape(Tensor[], int) -> int[]
 cat_dtype(Tensor[]) -> dtype
 index_shape(Tensor, Tensor?[]) -> int[]
 clone_shape(int[], int[], int?) -> strided
+format_strides(int[], int) -> int[]
+has_format(int[], int[], int) -> bool
+suggested_format(int[], int[]) -> int
 strided(int[], int[], int) -> strided
 view_dtype_shape(int[], dtype, dtype) -> int[]
 to_float(Scalar) -> float

@@ -15,7 +15,7 @@ _op = _C.operators
 
 def _to(dtype: Any) -> Callable[..., Tensor]:
     def convert(self: Tensor, *, memory_format: Any = None) -> Tensor:
-        return _op["to"](self, dtype)
+        return _op["to"](self, dtype, memory_format=memory_format)
 
     convert.__doc__ = f"`self` as {dtype}."
     return convert

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar, cast
 
-from argand_c10._C import Tensor, dtype
+from argand_c10._C import Tensor, channels_last_3d, dtype
 from argand_c10.module_hooks import (
     BUFFER_REGISTRATION_HOOKS,
     GLOBAL_CALL_HOOKS,
@@ -400,11 +400,14 @@ class Module:
         return self
 
     def to(self: ModuleType, *args: Any, **kwargs: Any) -> ModuleType:
-        """Convert in place: `to(device)`, `to(dtype)`, `to(device, dtype)` or `to(tensor)`.
+        """Convert in place: `to(device)`, `to(dtype)`, `to(device, dtype)`, `to(tensor)` or `to(memory_format=...)`.
 
-        A dtype applies to floating-point and complex parameters and buffers only.
+        A dtype applies to floating-point and complex parameters and buffers only, a memory format to those of 4 (channels_last_3d: 5)
+        dimensions.
         """
         device, dtype = _parse_to(args, kwargs)
+        memory_format = kwargs.get("memory_format")
+        formatted = 5 if memory_format is channels_last_3d else 4
 
         def convert(tensor: Tensor) -> Tensor:
             floating = tensor.is_floating_point() or tensor.is_complex()
@@ -413,6 +416,8 @@ class Module:
                 options["device"] = device
             if dtype is not None and floating:
                 options["dtype"] = dtype
+            if memory_format is not None and tensor.ndim == formatted:
+                options["memory_format"] = memory_format
             return tensor.to(**options) if options else tensor
 
         return self._apply(convert)

@@ -67,7 +67,6 @@ class Schema:
         result_names: names of several results, or None.
         positional: number of arguments that may be given by position.
         is_factory: takes `requires_grad=`, `layout=` and `pin_memory=` besides its arguments.
-        takes_memory_format: takes `memory_format=` besides its arguments.
         written: indices of the arguments that are changed.
     """
 
@@ -78,7 +77,6 @@ class Schema:
     result_names: tuple[str, ...] | None
     positional: int
     is_factory: bool
-    takes_memory_format: bool
     written: tuple[int, ...]
     index: Mapping[str, int]
 
@@ -177,7 +175,6 @@ def parse_schema(text: str) -> Schema:
     names = tuple(r["name"] or "" for r in results if r is not None)
     public = name.strip().partition(".")[0]
     kinds = {a.type for a in arguments if not a.is_list}
-    has_format = any(a.name == "memory_format" for a in arguments)
     return Schema(
         name=name.strip(),
         arguments=tuple(arguments),
@@ -186,8 +183,6 @@ def parse_schema(text: str) -> Schema:
         result_names=names if len(names) > 1 and any(names) else None,
         positional=star,
         is_factory="dtype" in kinds and "Device" in kinds and public != "to",
-        takes_memory_format=not has_format
-        and ((public.endswith("_like")) or public in ("to", "clone", "contiguous", "empty")),
         written=tuple(i for i, a in enumerate(arguments) if a.written),
         index={a.name: i for i, a in enumerate(arguments)},
     )
@@ -365,15 +360,13 @@ class _Mismatch(Exception):
     """Why a signature does not fit."""
 
 
-def _memory_format(name: str, value: Any) -> int | None:
-    if value is c10.contiguous_format:
-        return 0
-    if value is c10.preserve_format:
-        return None
-    raise NotImplementedError(
-        f"{name}(): got memory_format {value!r}, expected contiguous_format or preserve_format; "
-        "permute the dimensions instead"
-    )
+# As the operators take them: PyTorch's numbers, None for preserve_format.
+_MEMORY_FORMATS = {
+    c10.contiguous_format: 0,
+    c10.preserve_format: None,
+    c10.channels_last: 2,
+    c10.channels_last_3d: 3,
+}
 
 
 def _take_extra(s: Schema, name: str, key: str, value: Any, out: bool) -> None:
@@ -388,10 +381,6 @@ def _take_extra(s: Schema, name: str, key: str, value: Any, out: bool) -> None:
                 f"{name}(): got requires_grad=True, expected False where a graph is built: "
                 "make leaf tensors outside of it"
             )
-        return
-    if s.takes_memory_format and key == "memory_format":
-        if value is not None:
-            _memory_format(name, value)
         return
     raise _Mismatch(f"{name}() got an unexpected keyword argument '{key}'")
 
@@ -410,7 +399,7 @@ def _keyword_values(s: Schema, name: str, nargs: int, kwargs: Mapping[str, Any])
             shown = "input" if s.arguments[i].name == "self" else s.arguments[i].name
             raise _Mismatch(f"{name}() got multiple values for argument '{shown}'")
         if isinstance(value, c10.memory_format):
-            value = _memory_format(name, value)
+            value = _MEMORY_FORMATS[value]
         given[i] = value
     return given
 

@@ -253,10 +253,55 @@ def strided(sizes: list[Any], strides: list[Any], offset: Any) -> Strided:
     return Strided(list(sizes), list(strides), offset)
 
 
+def _channels_last_order(n: int) -> list[int]:
+    """Dimensions from the innermost to the outermost."""
+    return [1, *range(n - 1, 1, -1), 0]
+
+
+def format_strides(sizes: list[Any], format: int) -> list[Any]:
+    """Strides of a memory format by PyTorch's number: 0 row-major, 2 channels_last, 3 channels_last_3d."""
+    if format == 0:
+        return contiguous_strides(sizes)
+    n = format + 2
+    if len(sizes) != n:
+        name = "channels_last" if n == 4 else "channels_last_3d"
+        raise RuntimeError(f"required rank {n} tensor to use {name} format, got shape {sizes}")
+    found: list[Any] = [1] * n
+    step: Any = 1
+    for d in _channels_last_order(n):
+        found[d] = step
+        step = step * sizes[d]
+    return found
+
+
+def has_format(sizes: list[Any], strides: list[Any], format: int) -> bool:
+    if len(sizes) != format + 2:
+        return False
+    return all(
+        _holds(s == 1) or _holds(have == want)
+        for s, have, want in zip(sizes, strides, format_strides(sizes, format), strict=True)
+    )
+
+
+def suggested_format(sizes: list[Any], strides: list[Any]) -> int:
+    """The format that results take over from a tensor: channels last where its strides rise from C over W, H (and D) to N."""
+    n = len(sizes)
+    if n not in (4, 5) or strides[1] == 0:
+        return 0
+    least: Any = 0
+    for d in _channels_last_order(n):
+        if _holds(sizes[d] == 0) or _holds(strides[d] < least):
+            return 0
+        if d == 0 and _holds(least == strides[1]):
+            return 0
+        least = strides[d] * sizes[d]
+    return n - 2
+
+
 def clone_shape(sizes: list[Any], old_strides: list[Any], memory_format: int | None) -> Strided:
     if memory_format is None and _is_dense(sizes, old_strides):
         return Strided(list(sizes), list(old_strides), 0)
-    return Strided(list(sizes), contiguous_strides(sizes), 0)
+    return Strided(list(sizes), format_strides(sizes, memory_format or 0), 0)
 
 
 def _is_dense(sizes: list[Any], old_strides: list[Any]) -> bool:

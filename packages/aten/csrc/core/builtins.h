@@ -263,10 +263,43 @@ inline int cat_dtype(const TensorList& tensors) {
   if (!values.empty()) check(api->result_type(values.data(), values.size(), &dtype));
   return dtype;
 }
-// Strides of a copy that keeps a dense layout, as clone and empty_like make them; memory_format 0 asks for row-major.
+// Memory formats have PyTorch's numbers: 0 is row-major, 2 has the channels (dimension 1) innermost of 4 dimensions, 3 of 5.
+inline Ints format_strides(IntList shape, int64_t format) {
+  if (format == 0) return builtins::contiguous_strides(shape);
+  const int64_t n = format + 2;
+  if (len(shape) != n) raise(ARGAND_RUNTIME_ERROR, text("required rank ", n, " tensor to use channels_last", n == 4 ? "" : "_3d", " format, got shape ", shape));
+  Ints strides(n);
+  int64_t step = 1;
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t d = i == 0 ? 1 : i + 1 < n ? n - i : 0;
+    strides[d] = step;
+    step *= shape[d];
+  }
+  return strides;
+}
+inline bool has_format(IntList shape, IntList strides, int64_t format) {
+  if (len(shape) != format + 2) return false;
+  const Ints wanted = format_strides(shape, format);
+  for (int64_t d = 0; d < len(shape); d++)
+    if (shape[d] != 1 && strides[d] != wanted[d]) return false;
+  return true;
+}
+// The format that results take over from a tensor: channels last where its strides rise from C over W, H (and D) to N, with or without gaps.
+inline int64_t suggested_format(IntList shape, IntList strides) {
+  const int64_t n = len(shape);
+  if ((n != 4 && n != 5) || strides[1] == 0) return 0;
+  int64_t least = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t d = i == 0 ? 1 : i + 1 < n ? n - i : 0;
+    if (shape[d] == 0 || strides[d] < least || (d == 0 && least == strides[1])) return 0;  // the last: sizes of 1 that say nothing
+    least = strides[d] * shape[d];
+  }
+  return n - 2;
+}
+// Strides of a copy that keeps a dense layout, as clone and empty_like make them, or of a memory format.
 inline Strided clone_shape(IntList shape, IntList strides, std::optional<int64_t> memory_format) {
   if (!memory_format && is_non_overlapping_and_dense(shape, strides)) return {shape.vec(), strides.vec(), 0};
-  return {shape.vec(), builtins::contiguous_strides(shape), 0};
+  return {shape.vec(), format_strides(shape, memory_format.value_or(0)), 0};
 }
 
 // ---- dtypes and numbers ----------------------------------------------------------------------------------------------

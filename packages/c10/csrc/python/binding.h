@@ -88,7 +88,7 @@ inline Ref new_ref(PyObject* o) {
 // Names that are looked up often, interned once.
 struct Names {
   PyObject *argand_function, *argand_dispatch, *item, *out, *self, *input, *dim, *axis, *keepdim, *keepdims, *requires_grad, *layout, *pin_memory,
-      *memory_format, *dtype, *device;
+      *dtype, *device;
 };
 extern Names names;
 

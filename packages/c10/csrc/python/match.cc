@@ -34,14 +34,10 @@ static int find_argument(const Signature& s, PyObject* name) {
   return -1;
 }
 
-// A memory_format as the operators take it: 0 for contiguous_format, None for preserve_format. Borrowed; NULL with an error for others.
-static PyObject* memory_format_number(const Call& call, PyObject* value) {
-  static PyObject* const zero = PyLong_FromLong(0);
-  if (value == contiguous_format) return zero;
-  if (value == preserve_format) return Py_None;
-  PyErr_Format(PyExc_NotImplementedError, "%s(): got memory_format %R, expected contiguous_format or preserve_format; permute the dimensions instead",
-               call.op->binding->name, value);
-  return nullptr;
+// A memory_format as the operators take it: PyTorch's number, None for preserve_format. Borrowed.
+static PyObject* memory_format_number(PyObject* value) {
+  static PyObject* const numbers[] = {PyLong_FromLong(0), PyLong_FromLong(2), PyLong_FromLong(3)};
+  return value == preserve_format ? Py_None : numbers[value == channels_last ? 1 : value == channels_last_3d ? 2 : 0];
 }
 
 // A keyword outside the schema. kMismatch: unknown or not acceptable.
@@ -61,10 +57,6 @@ static Conversion take_extra(const Signature& s, const Call& call, PyObject* nam
     extras.pin_memory = truth > 0;
     return truth < 0 ? Conversion::kError : Conversion::kOk;
   }
-  if (s.takes_memory_format && PyUnicode_Compare(name, names.memory_format) == 0) {
-    if (value == Py_None) return Conversion::kOk;
-    if (Py_TYPE(value) == memory_format_type) return memory_format_number(call, value) ? Conversion::kOk : Conversion::kError;
-  }
   return mismatch(call, function_name(call) + " got an unexpected keyword argument '" + text_of(name) + "'");
 }
 
@@ -81,7 +73,7 @@ static Conversion sort_keywords(const Signature& s, const Call& call, PyObject**
     } else if (given[i] || i < (call.nargs < s.n_positional ? call.nargs : s.n_positional)) {
       return mismatch(call, function_name(call) + " got multiple values for argument '" + shown_name(s.desc->args[i].name, call) + "'");
     } else {
-      if (Py_TYPE(value) == memory_format_type && !(value = memory_format_number(call, value))) return Conversion::kError;
+      if (Py_TYPE(value) == memory_format_type) value = memory_format_number(value);
       given[i] = value;
     }
   }

@@ -23,7 +23,6 @@ static int init_names() {
                      {&names.requires_grad, "requires_grad"},
                      {&names.layout, "layout"},
                      {&names.pin_memory, "pin_memory"},
-                     {&names.memory_format, "memory_format"},
                      {&names.dtype, "dtype"},
                      {&names.device, "device"}};
   for (const auto& entry : table) {

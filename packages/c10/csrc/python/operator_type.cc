@@ -127,7 +127,7 @@ static Signature* make_signatures(const ArgandBinding* binding) {
     s.desc = &binding->signatures[k];
     s.names = static_cast<PyObject**>(PyMem_Calloc(s.desc->n_args + 1u, sizeof(PyObject*)));
     if (!s.names) return reinterpret_cast<Signature*>(PyErr_NoMemory());
-    bool has_dtype = false, has_device = false, has_memory_format = false, has_tensor = false;
+    bool has_dtype = false, has_device = false, has_tensor = false;
     for (int i = 0; i < s.desc->n_args; i++) {
       const ArgandArgDesc& arg = s.desc->args[i];
       s.names[i] = PyUnicode_InternFromString(arg.name);
@@ -136,15 +136,9 @@ static Signature* make_signatures(const ArgandBinding* binding) {
       has_dtype = has_dtype || arg.type == ARGAND_ARG_DTYPE;
       has_device = has_device || arg.type == ARGAND_ARG_DEVICE;
       has_tensor = has_tensor || arg.type == ARGAND_ARG_TENSOR || arg.type == ARGAND_ARG_TENSOR_LIST;
-      has_memory_format = has_memory_format || std::strcmp(arg.name, "memory_format") == 0;
     }
-    const char* name = binding->name;
-    size_t length = std::strlen(name);
-    bool is_like = length > 5 && std::strcmp(name + length - 5, "_like") == 0;
-    s.is_factory = has_dtype && has_device && std::strcmp(name, "to") != 0;
+    s.is_factory = has_dtype && has_device && std::strcmp(binding->name, "to") != 0;
     s.uses_default_device = s.is_factory && !has_tensor;
-    s.takes_memory_format = !has_memory_format && (is_like || !std::strcmp(name, "to") || !std::strcmp(name, "clone") ||
-                                                   !std::strcmp(name, "contiguous") || !std::strcmp(name, "empty"));
   }
   return signatures;
 }

@@ -21,7 +21,6 @@ struct Signature {
   uint16_t n_positional;
   bool is_factory;           // takes requires_grad=, layout=, pin_memory= besides its schema
   bool uses_default_device;  // a factory without tensors, on whose device its result would be
-  bool takes_memory_format;  // accepts contiguous_format and preserve_format besides its schema
 };
 
 struct OperatorObject {

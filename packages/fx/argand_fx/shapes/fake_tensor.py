@@ -224,9 +224,11 @@ class FakeTensor:
         return self.offset
 
     def is_contiguous(self, memory_format: Any = c10.contiguous_format) -> bool:
-        if memory_format is not c10.contiguous_format:
-            raise UnsupportedError(
-                f"is_contiguous: got {memory_format!r}, expected contiguous_format where a graph is built"
+        if memory_format in (c10.channels_last, c10.channels_last_3d):
+            n = 4 if memory_format is c10.channels_last else 5
+            order = (0, *range(2, n), 1)
+            return self.ndim == n and is_contiguous(
+                [self.shape[d] for d in order], [self.strides[d] for d in order]
             )
         if self._contiguous is None:
             self._contiguous = is_contiguous(self.shape, self.strides)

@@ -9,8 +9,10 @@ int dtype_or_default(int dtype) { return dtype == ARGAND_DTYPE_NONE ? builtins::
 
 }  // namespace
 
-Tensor empty(IntList size, int dtype, std::optional<ArgandDevice> device, bool) {
-  return argand::empty(size, dtype_or_default(dtype), device.value_or(ARGAND_DEVICE(ARGAND_CPU, 0)));
+Tensor empty(IntList size, int dtype, std::optional<ArgandDevice> device, bool, std::optional<int64_t> memory_format) {
+  const ArgandDevice on = device.value_or(ARGAND_DEVICE(ARGAND_CPU, 0));
+  if (memory_format.value_or(0) == 0) return argand::empty(size, dtype_or_default(dtype), on);
+  return argand::empty_strided(size, builtins::format_strides(size, *memory_format), dtype_or_default(dtype), on);
 }
 
 Tensor empty_strided(IntList size, IntList stride, int dtype, std::optional<ArgandDevice> device) {

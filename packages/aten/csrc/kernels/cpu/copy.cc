@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/core/copy_shape.h"
 #include "packages/aten/csrc/core/iteration.h"
 #include "packages/aten/csrc/core/number.h"
@@ -114,13 +115,15 @@ Tensor to_copy(const Tensor& self, int dtype, std::optional<ArgandDevice> device
   const int type = dtype == ARGAND_DTYPE_NONE ? self.dtype() : dtype;
   const ArgandDevice to = device ? *device : self.device();
   const bool keep = !memory_format && !self.is_contiguous() && is_non_overlapping_and_dense(self.sizes(), self.strides());
-  Tensor out = keep ? empty_strided(self.sizes(), self.strides(), type, to) : empty(self.sizes(), type, to);
+  const Tensor out = keep                             ? empty_strided(self.sizes(), self.strides(), type, to)
+                     : memory_format.value_or(0) == 0 ? empty(self.sizes(), type, to)
+                                                      : empty_strided(self.sizes(), builtins::format_strides(self.sizes(), *memory_format), type, to);
   if (out.is_meta() || out.numel() == 0) return out;
   if (self.is_meta())
     fail(ARGAND_DEVICE_ERROR, "to: got a tensor on meta, which has no data; expected one on cpu. Make it anew with empty_like(..., device='cpu')");
   if (ARGAND_DEVICE_TYPE(to) != ARGAND_CPU)
     ops::copy_(out, self, non_blocking);  // the other device's
-  else if (type == self.dtype() && self.is_contiguous() && out.numel() * out.itemsize() <= kGrainBytes)
+  else if (type == self.dtype() && self.is_contiguous() && out.is_contiguous() && out.numel() * out.itemsize() <= kGrainBytes)
     std::memcpy(out->data, self->data, static_cast<size_t>(out.numel()) * out.itemsize());
   else
     copy_strided(out, self);
