@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from argand_export.dims import DerivedDim, Dim, DimHint, Relation
-from argand_export.roots import Range, Root, as_multiple, linear, symbols_of
+from argand_export.roots import Range, Root, as_multiple, least_value, linear, symbols_of
 from argand_export.violations import describe
 from argand_fx.shapes import ShapeEnv, ShapeGuard
 from argand_fx.shapes.sym_int import SymBool, evaluate
@@ -229,8 +229,7 @@ class _Solver:
             low, high = used[0].range.low, used[0].range.high
             if high - low < _FEW:
                 (name,) = {n for n, root in self.names.items() if root == used[0].name}
-                if all(evaluate(found.expr, {name: v}) for v in range(low, high + 1)):
-                    return True
+                return _holds_for_all(found, name, range(low, high + 1)) or found
         return found
 
     def _used(self, fact: SymBool) -> list[Root]:
@@ -240,8 +239,12 @@ class _Solver:
         """Narrow or relate the roots of a guard that does not hold for all values; False where the user's word stands against it."""
         used = self._used(fact)
         if len(used) == 1:
+            root, expr = used[0], guard.expr
             return (
-                self._narrow(used[0], fact) or self._as_multiple(guard.expr, used[0]) or _fix(used)
+                self._narrow(root, fact)
+                or self._from_least(expr, root)
+                or self._as_multiple(expr, root)
+                or _fix(used)
             )
         return self._equal(fact) or _fix(used)
 
@@ -266,6 +269,11 @@ class _Solver:
         else:
             high = limit - 1 if high is None else min(high, limit - 1)
         return self._limit(root, Range(low, high))
+
+    def _from_least(self, expr: Any, root: Root) -> bool:
+        """The root from the least value on for which a guard holds that is no comparison of it alone, as `1 <= n // 2`."""
+        low = least_value(expr, self.symbols, self.roots, root)
+        return low is not None and self._limit(root, Range(low, root.range.high))
 
     def _limit(self, root: Root, wanted: Range) -> bool:
         """Take this range if the user left it open: a named dimension may need 2 or more, others whatever is said."""
@@ -329,6 +337,13 @@ class _Solver:
                     table[key] = known.of(relation)  # type: ignore[index]
         del self.roots[root.name]
         return True
+
+
+def _holds_for_all(fact: SymBool, name: str, values: range) -> bool:
+    try:
+        return all(evaluate(fact.expr, {name: v}) for v in values)
+    except ZeroDivisionError:
+        return False
 
 
 def _fix(used: Sequence[Root]) -> bool:

@@ -10,7 +10,7 @@ from argand_export.dims import Relation
 from argand_fx.shapes import ShapeEnv
 from argand_fx.shapes.sym_int import SymBool, evaluate
 
-__all__ = ["Range", "Root", "as_multiple", "linear", "symbols_of"]
+__all__ = ["Range", "Root", "as_multiple", "least_value", "linear", "symbols_of"]
 
 _FACTORS = range(2, 65)  # that a size is tried as a multiple of
 
@@ -79,10 +79,27 @@ def as_multiple(
         value, rest = divmod(root.value, factor)
         if value < 1:
             return None
-        env = ShapeEnv()
-        made = env.create_symbol(value, root.name, False, low=1)
-        values = {name: r.value for name, r in roots.items()} | {root.name: factor * made + rest}
-        bindings = {n: r.factor * values[r.name] + r.offset for n, r in symbols.items()}
-        if evaluate(expr, bindings) is True:
+        made = ShapeEnv().create_symbol(value, root.name, False, low=1)
+        if _holds(expr, symbols, roots, root, factor * made + rest):
             return Relation(root.name, factor, rest)
     return None
+
+
+def least_value(
+    expr: Any, symbols: Mapping[str, Relation], roots: Mapping[str, Root], root: Root
+) -> int | None:
+    """The least value from which on an expression holds, if that is not above the example's; None: there is none."""
+    for low in range(root.range.low + 1, min(root.value, _FACTORS.stop) + 1):
+        made = ShapeEnv().create_symbol(root.value, root.name, False, low=low, high=root.range.high)
+        if low != root.range.high and _holds(expr, symbols, roots, root, made):
+            return low
+    return None
+
+
+def _holds(
+    expr: Any, symbols: Mapping[str, Relation], roots: Mapping[str, Root], root: Root, size: Any
+) -> bool:
+    """Whether an expression holds for all that `size` may be, with the example's values of the other roots."""
+    values = {name: r.value for name, r in roots.items()} | {root.name: size}
+    bindings = {n: r.factor * values[r.name] + r.offset for n, r in symbols.items()}
+    return evaluate(expr, bindings) is True

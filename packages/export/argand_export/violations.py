@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from argand_export.dims import DerivedDim, Dim, Relation
-from argand_export.roots import Root, as_multiple, linear, symbols_of
+from argand_export.roots import Root, as_multiple, least_value, linear, symbols_of
 from argand_fx.shapes import ShapeEnv, ShapeGuard
 from argand_fx.shapes.sym_int import SymBool, evaluate
 
@@ -48,6 +48,9 @@ def _fix(expr: Any, symbols: Mapping[str, Relation], roots: Mapping[str, Root]) 
         root = roots[used[0]]
         if terms is not None and (bounds := _bounds(root, fact, terms[0][1])) is not None:
             return f"use {_with_bounds(root, *bounds)} in place of {root.given}"
+        low = least_value(expr, symbols, roots, root)
+        if low is not None:
+            return f"use {_with_bounds(root, low, root.high)} in place of {root.given}"
         multiple = as_multiple(expr, symbols, roots, root)
         if multiple is not None and root.kind == "named":
             new = DerivedDim(Dim(f"_{root.name}"), multiple.factor, multiple.offset)

@@ -208,6 +208,15 @@ def test_sizes_may_be_zero_where_that_is_said() -> None:
     assert program(aten.ones(0)).shape == (0,)
 
 
+def test_divisions_by_sizes_that_may_be_zero() -> None:
+    with pytest.raises(ConstraintViolationError, match=r"use Dim\('n', min=1, max=40\)"):
+        export(
+            make(forward=lambda self, x: x.view(x.shape[0], -1)),
+            (aten.ones(6, 4),),
+            dynamic_shapes=({0: Dim("n", min=0, max=40)},),
+        )
+
+
 def test_halves_by_chunk() -> None:
     def forward(self: Any, x: Any) -> Any:
         a, b = x.chunk(2)
@@ -229,6 +238,7 @@ def two_lines(self: Any, x: Any, y: Any) -> Any:
     [
         (lambda self, x: x * 2 if x.shape[0] <= 10 else x, [(6,)], ["use Dim('d0', max=10) in place of Dim('d0')"]),
         (lambda self, x: x[4:] * 2, [(6,)], ["use Dim('d0', min=4) in place of Dim('d0')"]),
+        (lambda self, x: aten.max_pool1d(x.view(1, 1, -1), 4), [(9,)], ["use Dim('d0', min=4) in place of Dim('d0')"]),
         (lambda self, x: x.view(-1, 3).sum(0), [(6,)], ["use 3*Dim('_d0') in place of Dim('d0')"]),
         (lambda self, x: x[1:].view(-1, 2), [(7,)], ["use 2*Dim('_d0') + 1 in place of Dim('d0')"]),
         (lambda self, x, y: x[2:] + y, [(6,), (4,)], ["use d1 + 2 in place of Dim('d0')"]),
