@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from interpreter import run
+from interpreter import Array, run
 
 from argand_aten_cuda.kernels import copy as kernels
 from argand_aten_cuda.kernels import position
@@ -35,6 +35,55 @@ def test_conversions(source: str, to: str) -> None:
     x, out = values(source, 300), np.zeros(300, to)
     run(kernels.copy_flat, (2,), out, x, 0, 300, BLOCK=256, ALIGNED=False, FILL=False, TO_BOOL=0)
     np.testing.assert_array_equal(out, converted(x, to))
+
+
+# Every number of the formats, from their definitions.
+FLOAT8 = {"fp8e4nv": (3, 7), "fp8e5": (2, 15)}
+
+
+def float8_values(name: str) -> np.ndarray:
+    mantissa, bias = FLOAT8[name]
+    code = np.arange(128)
+    exponent, fraction = code >> mantissa, (code & ((1 << mantissa) - 1)) / (1 << mantissa)
+    x = np.where(exponent > 0, 1 + fraction, fraction) * 2.0 ** (np.maximum(exponent, 1) - bias)
+    if name == "fp8e4nv":
+        x[127] = np.nan
+    else:
+        x[124:] = np.inf, np.nan, np.nan, np.nan
+    return np.concatenate([x, -x])
+
+
+@pytest.mark.parametrize("name", FLOAT8)
+def test_float8(name: str) -> None:
+    table = float8_values(name)
+    codes, out = np.arange(256, dtype=np.uint8), np.zeros(256, "float32")
+    plain = dict(BLOCK=1024, ALIGNED=False, FILL=False, TO_BOOL=0)
+    run(kernels.copy_flat, (1,), out, Array(codes, name), 0, 256, **plain)
+    np.testing.assert_array_equal(out, table)
+    finite = table[:128][np.isfinite(table[:128])]
+    middles = (finite[1:] + finite[:-1]) / 2  # go to the even code
+    end = finite[-1] + middles[-1] - finite[-2]  # from here on there is nothing finite
+    x = np.concatenate(
+        [finite, middles, finite * 1.01, RNG.standard_normal(300) * 3, [end, 1e30, np.inf]]
+    )
+    x = np.concatenate([x, -x, [np.nan]]).astype("float32")
+    run(
+        kernels.copy_flat,
+        (2,),
+        Array(out := np.zeros(len(x), "uint8"), name),
+        x,
+        0,
+        len(x),
+        **plain,
+    )
+    assert np.isnan(table[out[-1]])
+    x, out = x[:-1], out[:-1]
+    distance = np.abs(np.abs(x)[:, None] - finite)
+    expected = np.array(
+        [min(np.flatnonzero(d == d.min()), key=lambda code: code % 2) for d in distance]
+    )
+    expected[np.abs(x) >= end] = len(finite) - (name == "fp8e4nv")
+    np.testing.assert_array_equal(out, np.where(np.signbit(x), expected + 128, expected))
 
 
 def test_to_bool() -> None:

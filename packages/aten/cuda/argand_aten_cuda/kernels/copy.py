@@ -129,7 +129,7 @@ def copy_strided(
 
 
 _MOVED = ("uint8", "int16", "int32", "int64")  # what only moves has one of these on both sides
-_REAL = (*_MOVED, "int8", "float16", "bfloat16", "float32", "float64")
+_REAL = (*_MOVED, "int8", "float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2")
 _TYPES = {"T": _REAL, "S": _REAL}
 _DEFAULT = {"T": _REAL, "S": _REAL}
 _COMMON = (
