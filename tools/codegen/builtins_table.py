@@ -40,6 +40,7 @@ clone_shape(int[], int[], int?) -> strided
 format_strides(int[], int) -> int[]
 has_format(int[], int[], int) -> bool
 suggested_format(int[], int[]) -> int
+common_format(Tensor[]) -> int
 strided(int[], int[], int) -> strided
 view_dtype_shape(int[], dtype, dtype) -> int[]
 to_float(Scalar) -> float

@@ -1,8 +1,9 @@
-"""Memory formats: strides of copies and of new tensors are PyTorch's, eager and compiled."""
+"""Memory formats: strides of copies, new tensors and the results of network operators are PyTorch's, eager and compiled, and values do not depend on them."""
 
 import pytest
 
 import argand as torch
+from argand.nn import functional as F
 
 LAST, LAST_3D = torch.channels_last, torch.channels_last_3d
 N, C, H, W = 2, 3, 4, 6
@@ -102,6 +103,81 @@ def test_modules_convert_their_weights():
     assert conv.weight.stride() == (27, 1, 9, 3) and conv.bias.stride() == (1,)
     conv3d = torch.nn.Conv3d(C, 4, 2).to(memory_format=LAST_3D)
     assert conv3d.weight.is_contiguous(memory_format=LAST_3D)
+
+
+torch.manual_seed(1)
+KERNEL, DEPTHWISE, BIAS = torch.randn(4, C, 3, 3), torch.randn(C, 1, 3, 3), torch.randn(4)
+NETWORK = {
+    "conv2d": lambda x: F.conv2d(x, KERNEL, BIAS, padding=1),
+    "conv2d strided": lambda x: F.conv2d(x, KERNEL, stride=2),
+    "conv2d same": lambda x: F.conv2d(x, KERNEL, padding="same"),
+    "conv2d depthwise": lambda x: F.conv2d(x, DEPTHWISE, groups=C),
+    "conv2d to one pixel": lambda x: F.conv2d(x, torch.ones(4, C, H, W)),
+    "conv_transpose2d": lambda x: F.conv_transpose2d(x, KERNEL.transpose(0, 1).contiguous(), BIAS),
+    "max_pool2d": lambda x: F.max_pool2d(x, 2),
+    "max_pool2d indices": lambda x: F.max_pool2d(x, 2, return_indices=True)[1],
+    "avg_pool2d": lambda x: F.avg_pool2d(x, 2, 1, 1),
+    "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, 1),
+    "adaptive_max_pool2d": lambda x: F.adaptive_max_pool2d(x, 2),
+    "batch_norm": lambda x: F.batch_norm(x, torch.zeros(C), torch.ones(C)),
+    "batch_norm training": lambda x: F.batch_norm(x, None, None, training=True),
+    "group_norm": lambda x: F.group_norm(x, 3),
+    "interpolate": lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
+    "pad": lambda x: F.pad(x, (1, 1, 2, 0), value=1.0),
+    "reflect": lambda x: F.pad(x, (1, 1), mode="reflect"),
+    "pixel_unshuffle": lambda x: F.pixel_unshuffle(x, 2),
+    "dropout": lambda x: F.dropout(x, 0.0),
+    "mean of channels kept": lambda x: x * x.mean(1, keepdim=True),
+}
+
+
+@pytest.mark.parametrize("name", NETWORK)
+def test_operators_of_networks_keep_the_format(name):
+    f, x = NETWORK[name], image()
+    row_major, y = f(x), f(last(x))
+    assert row_major.is_contiguous() and y.stride() == strides_of(y.shape)
+    torch.testing.assert_close(y, row_major)
+    compiled = torch.compile(f)(last(x))
+    assert compiled.stride() == y.stride()
+    torch.testing.assert_close(compiled, y)
+
+
+def test_volumes():
+    x = image(2, C, 3, H, W)
+    for f in (
+        lambda x: F.conv3d(x, torch.ones(4, C, 2, 2, 2)),
+        lambda x: F.max_pool3d(x, 2),
+        lambda x: F.batch_norm(x, None, None, training=True),
+    ):
+        y = f(last(x))
+        assert y.stride() == strides_of(y.shape)
+        torch.testing.assert_close(y, f(x))
+
+
+def test_weights_with_the_format_make_such_results():
+    conv = torch.nn.Conv2d(C, 4, 3, padding=1).to(memory_format=LAST)
+    assert conv.weight.stride() == (27, 1, 9, 3) and conv.bias.stride() == (1,)
+    assert conv(image()).stride() == strides_of((N, 4, H, W))
+
+
+def test_gradients_are_laid_out_as_their_leaves_are():
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(C, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU(), torch.nn.MaxPool2d(2)
+    )
+    plain = image().requires_grad_()
+    model(plain).square().sum().backward()
+    wanted = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    model.to(memory_format=LAST)
+    for f in (model, torch.compile(model)):
+        x = last(image()).requires_grad_()
+        model.zero_grad()
+        f(x).square().sum().backward()
+        assert x.grad.stride() == x.stride()
+        torch.testing.assert_close(x.grad, plain.grad, rtol=1e-4, atol=1e-5)
+        for p, g in zip(model.parameters(), wanted, strict=True):
+            assert p.grad.stride() == p.stride()
+            torch.testing.assert_close(p.grad, g, rtol=1e-4, atol=1e-4)
 
 
 def test_compiled_programs_ask_for_the_format():

@@ -21,8 +21,9 @@ bool has_layout_for(const Tensor& grad, const Tensor& leaf) {
 }
 
 Tensor copy_with_layout_of(const Tensor& grad, const Tensor& leaf) {
-  if (leaf.is_contiguous() || api->thread_state()->grad_mode) return tensor_ops::clone(grad);
-  Tensor out = empty(leaf.sizes(), grad.dtype(), grad.device());
+  if ((leaf.is_contiguous() && grad.is_contiguous()) || api->thread_state()->grad_mode) return tensor_ops::clone(grad);
+  const bool dense = is_non_overlapping_and_dense(leaf.sizes(), leaf.strides());
+  Tensor out = dense ? empty_strided(leaf.sizes(), leaf.strides(), grad.dtype(), grad.device()) : empty(leaf.sizes(), grad.dtype(), grad.device());
   tensor_ops::copy_(out, grad);
   return out;
 }

@@ -283,11 +283,17 @@ def has_format(sizes: list[Any], strides: list[Any], format: int) -> bool:
     )
 
 
+def _is_one(x: Any) -> bool:
+    return type(x) is int and x == 1
+
+
 def suggested_format(sizes: list[Any], strides: list[Any]) -> int:
     """The format that results take over from a tensor: channels last where its strides rise from C over W, H (and D) to N."""
     n = len(sizes)
     if n not in (4, 5) or strides[1] == 0:
         return 0
+    if _is_one(strides[-1]) and not (_is_one(strides[1]) and _is_one(sizes[1])):
+        return 0  # as row-major tensors are, without comparing symbols
     least: Any = 0
     for d in _channels_last_order(n):
         if _holds(sizes[d] == 0) or _holds(strides[d] < least):
@@ -296,6 +302,12 @@ def suggested_format(sizes: list[Any], strides: list[Any]) -> int:
             return 0
         least = strides[d] * sizes[d]
     return n - 2
+
+
+def common_format(tensors: Any) -> int:
+    """The format that all suggest; row-major where they differ."""
+    found = {suggested_format(shape(t), strides(t)) for t in tensors}
+    return found.pop() if len(found) == 1 else 0
 
 
 def clone_shape(sizes: list[Any], old_strides: list[Any], memory_format: int | None) -> Strided:

@@ -267,7 +267,8 @@ inline int cat_dtype(const TensorList& tensors) {
 inline Ints format_strides(IntList shape, int64_t format) {
   if (format == 0) return builtins::contiguous_strides(shape);
   const int64_t n = format + 2;
-  if (len(shape) != n) raise(ARGAND_RUNTIME_ERROR, text("required rank ", n, " tensor to use channels_last", n == 4 ? "" : "_3d", " format, got shape ", shape));
+  if (len(shape) != n)
+    raise(ARGAND_RUNTIME_ERROR, text("required rank ", n, " tensor to use channels_last", n == 4 ? "" : "_3d", " format, got shape ", shape));
   Ints strides(n);
   int64_t step = 1;
   for (int64_t i = 0; i < n; i++) {
@@ -295,6 +296,16 @@ inline int64_t suggested_format(IntList shape, IntList strides) {
     least = strides[d] * shape[d];
   }
   return n - 2;
+}
+// The format that all suggest; row-major where they differ.
+inline int64_t common_format(const TensorList& tensors) {
+  int64_t format = -1;
+  for (const Tensor& t : tensors) {
+    const int64_t own = suggested_format(t.sizes(), t.strides());
+    if (own == 0 || (format >= 0 && own != format)) return 0;
+    format = own;
+  }
+  return std::max<int64_t>(format, 0);
 }
 // Strides of a copy that keeps a dense layout, as clone and empty_like make them, or of a memory format.
 inline Strided clone_shape(IntList shape, IntList strides, std::optional<int64_t> memory_format) {

@@ -153,7 +153,9 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
   if (shaped == tensors.end()) return empty(tensors[0].sizes(), dtype, tensors[0].device());
   if (shaped->dim() == 0) fail(ARGAND_RUNTIME_ERROR, "cat: zero-dimensional tensor (at position 0) cannot be concatenated");
   const int64_t d = wrap_dim(dim, shaped->dim());
-  const Tensor out = empty(joined_shape(tensors, *shaped, d), dtype, shaped->device());
+  const auto sizes = joined_shape(tensors, *shaped, d);
+  const int64_t format = builtins::common_format(tensors);
+  const Tensor out = empty_strided(sizes, builtins::format_strides(sizes, format), dtype, shaped->device());
   if (out.numel() == 0) return out;
   const DeviceGuard guard(out);
   const int64_t row = out.stride(d) * out.size(d), rows = out.numel() / row;
@@ -167,7 +169,7 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
   for (const Tensor& t : tensors) {
     if (t.numel() == 0) continue;
     const int64_t n = t.size(d) * out.stride(d);
-    if (t.dtype() == dtype && t.is_contiguous()) {
+    if (format == 0 && t.dtype() == dtype && t.is_contiguous()) {
       if (run.empty()) run_start = start;
       run.push_back({t.data<const char>(), n * parts});
     } else {

@@ -4,6 +4,7 @@
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/cuda/csrc/places.h"
 #include "packages/aten/generated/kernels_cuda.h"
+#include "packages/aten/generated/ops.h"
 
 namespace argand::kernels::cuda {
 namespace {
@@ -85,7 +86,7 @@ Tensor average(const char* op, const Tensor& self, IntList sizes, const Windows&
     launch(k, programs(op, divide_up(out.numel(), kBlock)), out->data, x->data, total, g.h, g.w, g.oh, g.ow, g.kernel[0], g.kernel[1], g.stride[0],
            g.stride[1], g.padding[0], g.padding[1], mean.divisor);
   });
-  return out;
+  return self.is_contiguous() ? out : ops::_in_format_of(out, self);
 }
 
 Tensor average_backward(const char* op, const Tensor& grad_output, IntList input_size, const Windows& g, const Mean& mean) {

@@ -44,6 +44,13 @@ __all__ = [
 OutputSize = int | None | Sequence[int | None]
 
 
+def _in_format_of(values: Tensor, indices: Tensor, input: Tensor) -> tuple[Tensor, Tensor]:
+    """Both with the channels last where `input` has them."""
+    if input.is_contiguous():
+        return values, indices
+    return aten.ops._in_format_of(values, input), aten.ops._in_format_of(indices, input)
+
+
 # ---- maxima and means of windows -------------------------------------------------------------------------------------
 
 
@@ -78,7 +85,7 @@ def max_pool2d_with_indices(
     values, indices = aten.max_pool2d_with_indices(
         input, kernel_size, step, padding, dilation, ceil_mode
     )
-    return values, indices
+    return _in_format_of(values, indices, input)
 
 
 def max_pool3d_with_indices(
@@ -95,7 +102,7 @@ def max_pool3d_with_indices(
     values, indices = aten.max_pool3d_with_indices(
         input, kernel_size, step, padding, dilation, ceil_mode
     )
-    return values, indices
+    return _in_format_of(values, indices, input)
 
 
 def max_pool1d(
@@ -275,7 +282,7 @@ def adaptive_max_pool2d_with_indices(
     """`adaptive_max_pool2d` and the flat place (in H x W) of each maximum."""
     sizes = _output_size(input, output_size, 2, "adaptive_max_pool2d")
     values, indices = aten.adaptive_max_pool2d(input, sizes)
-    return values, indices
+    return _in_format_of(values, indices, input)
 
 
 def adaptive_max_pool3d_with_indices(

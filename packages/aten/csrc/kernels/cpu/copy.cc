@@ -161,7 +161,9 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
              static_cast<long long>(d), static_cast<long long>(sizes[i]), static_cast<long long>(t.size(i)), k);
     sizes[d] += t.size(d);
   }
-  Tensor out = empty(sizes, dtype, shaped->device());
+  const int64_t format = builtins::common_format(tensors);
+  const Tensor out =
+      format == 0 ? empty(sizes, dtype, shaped->device()) : empty_strided(sizes, builtins::format_strides(sizes, format), dtype, shaped->device());
   if (out.is_meta()) return out;
   int64_t start = 0;
   const int size = kItemSize[dtype];

@@ -21,7 +21,7 @@ struct PointwiseOp {
   uint8_t promote;                // Promotion
   int8_t result_dtype;            // -1: the kernel's
   uint8_t cost;                   // of an element, in additions
-  uint8_t bool_operands = 0;  // bit k: operand k is a bool tensor that takes no part in promotion (conditions, masks)
+  uint8_t bool_operands = 0;      // bit k: operand k is a bool tensor that takes no part in promotion (conditions, masks)
   uint8_t integer_rule = kAnyIntegers;
 };
 

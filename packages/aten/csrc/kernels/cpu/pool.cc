@@ -3,6 +3,7 @@
 #include "packages/aten/csrc/kernels/cpu/pool.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
+#include "packages/aten/generated/ops.h"
 
 namespace argand::kernels::cpu {
 namespace {
@@ -137,7 +138,7 @@ Tensor average(const char* name, const Tensor& self, IntList out_sizes, W window
         });
     });
   });
-  return out;
+  return self.is_contiguous() ? out : ops::_in_format_of(out, self);
 }
 
 template <class W>
