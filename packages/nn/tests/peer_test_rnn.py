@@ -57,14 +57,14 @@ def test_network(case, kind):
     name, options = case
     modules = pair(name, 5, 7, **options)
     batch_first = options.get("batch_first", False)
-    shape = (6, 5) if kind == "unbatched" else (4, 6, 5) if batch_first else (6, 4, 5)
+    shape = (11, 5) if kind == "unbatched" else (4, 11, 5) if batch_first else (11, 4, 5)
     inputs, states = both(*shape), [None, None]
     if "state" in kind:
         layers = options.get("num_layers", 1) * (2 if options.get("bidirectional") else 1)
         sizes = (options.get("proj_size", 7), 7) if name == "LSTM" else (7,)
         parts = list(zip(*[both(layers, 4, size) for size in sizes], strict=True))
         states = parts if name == "LSTM" else [part[0] for part in parts]
-    lengths = [4, 1, 6, 4] if "unsorted" in kind else [6, 4, 4, 1]
+    lengths = [4, 1, 11, 4] if "unsorted" in kind else [11, 4, 4, 1]
     results = []
     for library, module, x, state in zip((nn, torch.nn), modules, inputs, states, strict=True):
         if "packed" in kind or "unsorted" in kind:

@@ -32,21 +32,19 @@ Cell = Callable[[Tensor, State], State]
 
 
 def _plain_cell(weights: CellWeights, activation: Callable[[Tensor], Tensor]) -> Cell:
-    recurrent = weights.hidden.t()
-
     def cell(x: Tensor, state: State) -> State:
-        return (activation(aten.addmm(x, state[0], recurrent)),)
+        return (activation(x + linear(state[0], weights.hidden)),)
 
     return cell
 
 
 def _lstm_cell(weights: CellWeights) -> Cell:
-    recurrent = weights.hidden.t()
     projection = weights.projection
 
     def cell(x: Tensor, state: State) -> State:
         hidden, memory = state
-        gates = aten.addmm(x, hidden, recurrent)
+        # linear's gradient has the weight's layout: it is added to the other steps' without a transposition
+        gates = x + linear(hidden, weights.hidden)
         enter, keep, new, leave = aten.chunk(gates, 4, 1)
         memory = aten.sigmoid(keep) * memory + aten.sigmoid(enter) * aten.tanh(new)
         hidden = aten.sigmoid(leave) * aten.tanh(memory)
@@ -84,6 +82,21 @@ def project_input(mode: str, input: Tensor, weights: CellWeights) -> Tensor:
     if bias is not None and weights.hidden_bias is not None and mode != "GRU":
         bias = bias + weights.hidden_bias
     return linear(input, weights.input, bias)
+
+
+def split_steps(projected: Tensor, sizes: Sequence[int] | None) -> list[Tensor]:
+    """The steps of (steps, batch, gates), or of packed (places, gates) with places by step.
+
+    By halves: the gradient of a view is as large as what it views, and n views of n steps would
+    cost n * n.
+    """
+    count = projected.shape[0] if sizes is None else len(sizes)
+    if count <= 8:
+        return list(projected.unbind(0) if sizes is None else aten.split(projected, sizes, 0))
+    half = count // 2
+    begin, end = (None, None) if sizes is None else (sizes[:half], sizes[half:])
+    rows = half if begin is None else sum(begin)
+    return split_steps(projected[:rows], begin) + split_steps(projected[rows:], end)
 
 
 def scan_steps(

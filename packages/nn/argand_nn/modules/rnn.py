@@ -16,6 +16,7 @@ from argand_nn.functional.recurrent import (
     make_cell,
     project_input,
     scan_steps,
+    split_steps,
 )
 from argand_nn.packed_sequence import PackedSequence
 
@@ -124,10 +125,9 @@ class RNNBase(Module):
                 index = layer * directions + direction
                 weights = self._cell_weights(index)
                 projected = project_input(self.mode, data, weights)
-                inputs = projected.unbind(0) if sizes is None else aten.split(projected, sizes, 0)
                 outputs, final = scan_steps(
                     make_cell(self.mode, weights),
-                    inputs,
+                    split_steps(projected, sizes),
                     tuple(part[index] for part in state),
                     direction == 1,
                 )
