@@ -6,9 +6,15 @@
 
 /* Loads as many 16-bit elements as vf32 has lanes from an address of any alignment. */
 ARGAND_MATH vu32 argand_load_u16_u32(const void* p) {
-  vu16_half bits;
+  vi16_half bits;
   __builtin_memcpy(&bits, p, sizeof bits);
-  return __builtin_convertvector(bits, vu32);
+#if defined(ARGAND_TIER_AVX512)
+  return (vu32)__builtin_ia32_pmovzxwd512_mask(bits, (vi32){}, -1);
+#elif defined(ARGAND_TIER_AVX2)
+  return (vu32)__builtin_ia32_pmovzxwd256(bits);
+#else
+  return __builtin_convertvector((vu16_half)bits, vu32);
+#endif
 }
 ARGAND_MATH void argand_store_u32_u16(void* p, vu32 x) {
   const vu16_half bits = __builtin_convertvector(x, vu16_half);
@@ -18,9 +24,18 @@ ARGAND_MATH void argand_store_u32_u16(void* p, vu32 x) {
 ARGAND_MATH vf32 argand_load_bf16(const void* p) { return (vf32)(argand_load_u16_u32(p) << 16); }
 ARGAND_MATH void argand_store_bf16(void* p, vf32 x) {
   const vu32 u = (vu32)x;
-  const vu32 rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-  const vu32 quiet = (u >> 16) | 0x40u;
-  argand_store_u32_u16(p, (vu32)ARGAND_SELECT(vu32, x != x, quiet, rounded));
+  const vu32 rounded = u + 0x7fffu + ((u >> 16) & 1u); /* in the upper halves */
+#if defined(ARGAND_TIER_AVX512)
+  typedef short v32hi __attribute__((vector_size(64)));
+  const v32hi upper = {1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31};
+  /* the table's answer to both kinds of NaN is x itself, quiet; all else keeps what it is */
+  const v32hi bits = (v32hi)__builtin_ia32_fixupimmps512_mask((vf32)rounded, x, (vi32){} + 0x22, 0, -1, 4);
+  const v32hi packed = (v32hi)__builtin_ia32_permvarhi512_mask(bits, upper, bits, -1);
+  __builtin_memcpy(p, &packed, 32);
+#else
+  const vu32 quiet = u | 0x400000u;
+  argand_store_u32_u16(p, (vu32)ARGAND_SELECT(vu32, x != x, quiet, rounded) >> 16);
+#endif
 }
 
 #if defined(ARGAND_TIER_AVX512)

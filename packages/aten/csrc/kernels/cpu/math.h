@@ -133,6 +133,7 @@ ARGAND_DEFINE_LOG(argand_log10_f64, vf64, double, ARGAND_MVEC_F64(log10, v))
 #define ARGAND_FMA_F32(x, y, z) ((vf32)__builtin_ia32_vfmaddps512_mask(x, y, z, -1, 4))
 /* y where either is NaN */
 #define ARGAND_MIN_F32(x, y) ((vf32)__builtin_ia32_minps512_mask(x, y, x, -1, 4))
+#define ARGAND_MAX_F32(x, y) ((vf32)__builtin_ia32_maxps512_mask(x, y, x, -1, 4))
 #define ARGAND_SQRT_F64(x) ((vf64)__builtin_ia32_sqrtpd512_mask(x, x, -1, 4))
 #elif defined(ARGAND_TIER_AVX2)
 #define ARGAND_ROUND_F32(x, mode) ((vf32)__builtin_ia32_roundps256(x, mode))
@@ -140,6 +141,7 @@ ARGAND_DEFINE_LOG(argand_log10_f64, vf64, double, ARGAND_MVEC_F64(log10, v))
 #define ARGAND_SQRT_F32(x) ((vf32)__builtin_ia32_sqrtps256(x))
 #define ARGAND_FMA_F32(x, y, z) ((vf32)__builtin_ia32_vfmaddps256(x, y, z))
 #define ARGAND_MIN_F32(x, y) ((vf32)__builtin_ia32_minps256(x, y))
+#define ARGAND_MAX_F32(x, y) ((vf32)__builtin_ia32_maxps256(x, y))
 #define ARGAND_SQRT_F64(x) ((vf64)__builtin_ia32_sqrtpd256(x))
 #else
 #define ARGAND_ROUND_F32(x, mode) ((vf32)__builtin_ia32_roundps(x, mode))
@@ -147,6 +149,7 @@ ARGAND_DEFINE_LOG(argand_log10_f64, vf64, double, ARGAND_MVEC_F64(log10, v))
 #define ARGAND_SQRT_F32(x) ((vf32)__builtin_ia32_sqrtps(x))
 #define ARGAND_FMA_F32(x, y, z) ((x) * (y) + (z)) /* two roundings: for polynomials only */
 #define ARGAND_MIN_F32(x, y) ((vf32)__builtin_ia32_minps(x, y))
+#define ARGAND_MAX_F32(x, y) ((vf32)__builtin_ia32_maxps(x, y))
 #define ARGAND_SQRT_F64(x) ((vf64)__builtin_ia32_sqrtpd(x))
 #endif
 
@@ -182,11 +185,17 @@ ARGAND_DEFINE_BOTH(vf32, vi32, float, f32, (-0x7fffffff - 1), ARGAND_ROUND_F32, 
 ARGAND_DEFINE_BOTH(vf64, vi64, double, f64, (-0x7fffffffffffffffL - 1), ARGAND_ROUND_F64, ARGAND_SQRT_F64)
 #undef ARGAND_DEFINE_BOTH
 
-/* ---- erf in float32: a p(a^2) / q(a^2) for a = |x| <= 3.92, where erf rounds to 1. A minimax fit (2e-8) of our own whose coefficients were
- * chosen after rounding; with the rounding of its evaluation the error is at most 2.8e-7 of the value (4.6 ulp, in [3, 3.9]). */
+/* ---- erf in float32: x p(x^2) / q(x^2) up to the last number before which it never exceeds 1 and where it is 1. A minimax fit (2e-8) of our own
+ * whose coefficients were chosen after rounding; with the rounding of its evaluation the error is at most 2.8e-7 of the value (4.6 ulp, in [3, 3.9]).
+ */
 #define ARGAND_C(c) argand_splat_f32(c)
+#if defined(ARGAND_TIER_AVX512) || defined(ARGAND_TIER_AVX2)
+#define ARGAND_ERF_END ARGAND_C(3.66573024f)
+#else
+#define ARGAND_ERF_END ARGAND_C(3.63694096f) /* without fused operations it is reached earlier */
+#endif
 ARGAND_MATH vf32 argand_erf_f32(vf32 x) {
-  const vf32 a = ARGAND_MIN_F32(ARGAND_C(3.92f), argand_abs_f32(x)), t = a * a; /* NaN stays NaN */
+  const vf32 a = ARGAND_MAX_F32(-ARGAND_ERF_END, ARGAND_MIN_F32(ARGAND_ERF_END, x)), t = a * a; /* NaN stays NaN */
   vf32 p = ARGAND_FMA_F32(ARGAND_C(3.97716e-06f), t, ARGAND_C(5.526705e-04f));
   p = ARGAND_FMA_F32(p, t, ARGAND_C(0.0073052584f));
   p = ARGAND_FMA_F32(p, t, ARGAND_C(0.10233426f));
@@ -197,9 +206,9 @@ ARGAND_MATH vf32 argand_erf_f32(vf32 x) {
   q = ARGAND_FMA_F32(q, t, ARGAND_C(0.22137523f));
   q = ARGAND_FMA_F32(q, t, ARGAND_C(0.9740472f));
   q = ARGAND_FMA_F32(q, t, ARGAND_C(1.9400451f));
-  const vf32 result = ARGAND_MIN_F32(ARGAND_C(1.0f), a * p / q);
-  return (vf32)((vi32)result | ((vi32)x & (-0x7fffffff - 1)));
+  return a * p / q;
 }
+#undef ARGAND_ERF_END
 #undef ARGAND_C
 
 /* ---- pow: squares and cubes are exact products wherever they occur -------------------------------------------- */

@@ -89,9 +89,9 @@ ARGAND_INLINE __m256i to_bits(vf v, bf16) {
   const __m512i u = _mm512_castps_si512(v);
   const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
   const __m512i rounded = _mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-  const __m512i quiet = _mm512_or_si512(u, _mm512_set1_epi32(0x400000));
-  const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
-  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_mask_mov_epi32(rounded, nan, quiet), 16));
+  // The table's answer to both kinds of NaN is v itself, quiet; all else keeps what it is.
+  const __m512i bits = _mm512_castps_si512(_mm512_fixupimm_ps(_mm512_castsi512_ps(rounded), v, _mm512_set1_epi32(0x22), 0));
+  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(bits, 16));
 }
 template <class H>
 ARGAND_INLINE vf load_half(const H* p) {
