@@ -37,6 +37,7 @@ _SUBMODULES = frozenset(
         "quantization",
         "random",
         "serialization",
+        "signal",
         "special",
         "testing",
         "types",

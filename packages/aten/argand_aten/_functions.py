@@ -17,6 +17,7 @@ __all__ = [
     "broadcast_shapes",
     "broadcast_tensors",
     "cartesian_prod",
+    "cdist",
     "chain_matmul",
     "einsum",
     "equal",
@@ -197,14 +198,43 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     return _op["chain_matmul"](list(matrices)) if out is None else _op["chain_matmul"](list(matrices), out=out)
 
 
-def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+_DISTANCE_MODES = (
+    "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist",
+)  # fmt: skip
+
+
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _DISTANCE_MODES[0]) -> Tensor:
+    """The p-norm distances of all pairs of rows of (..., P, M) and (..., R, M), as (..., P, R).
+
+    Args:
+      compute_mode: "use_mm_for_euclid_dist" takes a matrix product for p = 2, "donot_use_mm_for_euclid_dist" differences, which are more exact;
+        "use_mm_for_euclid_dist_if_necessary" the product where there are more than 25 rows.
+
+    Raises:
+      ValueError: for another mode.
+    """
+    if compute_mode not in _DISTANCE_MODES:
+        raise ValueError(f"cdist: got compute_mode {compute_mode!r}, expected one of {', '.join(_DISTANCE_MODES)}")
+    return _op["cdist"](x1, x2, p, _DISTANCE_MODES.index(compute_mode))
+
+
+def lu(
+    A: Tensor, pivot: bool = True, get_infos: bool = False, out: tuple[Tensor, ...] | None = None
+) -> tuple[Tensor, ...]:
     """L and U in one matrix and LAPACK's row exchanges, as linalg.lu_factor; with `get_infos` also LAPACK's status of each matrix, instead of an error.
 
     Raises:
       LinAlgError: when a matrix is singular, without `get_infos`.
     """
     found = _op["linalg_lu_factor_ex"](A, pivot=pivot, check_errors=not get_infos)
-    return tuple(found) if get_infos else tuple(found)[:2]
+    result = found if get_infos else tuple(found)[:2]
+    if out is None:
+        return result
+    if len(out) != len(result):
+        raise TypeError(f"lu: got {len(out)} tensors as out, expected {len(result)}")
+    for to, value in zip(out, result, strict=True):
+        to.resize_(value.shape).copy_(value)
+    return out
 
 
 def einsum(equation: Any, *operands: Any) -> Tensor:

@@ -215,7 +215,7 @@ def test_pooling():
     line = normal(2, 3, 6)
     close(F.max_pool1d(tensor(line), 2), line.reshape(2, 3, 3, 2).max(3))
     close(F.avg_pool1d(tensor(line), 3), line.reshape(2, 3, 2, 3).mean(3), 1e-5)
-    with pytest.raises(ValueError, match="output_size"):
+    with pytest.raises(RuntimeError, match="output_size"):
         F.adaptive_avg_pool2d(tensor(x), (1, 2, 3))
 
 
@@ -446,3 +446,84 @@ def test_choice_of_attention():
         with pytest.raises(AssertionError, match="expected one or more of SDPBackend"):
             with sdpa_kernel(wrong):
                 pass
+
+
+CONVOLUTIONS = {
+    1: (F.conv1d, F.conv_transpose1d, (2, 4, 9), (6, 2, 3)),
+    2: (F.conv2d, F.conv_transpose2d, (2, 4, 7, 6), (6, 2, 3, 2)),
+    3: (F.conv3d, F.conv_transpose3d, (1, 4, 4, 5, 6), (6, 2, 2, 3, 2)),
+}
+
+
+@pytest.mark.parametrize("n", CONVOLUTIONS)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_convolutions_of_integers(n, transposed):
+    """Those of float64, as far as it is exact; sums wrap."""
+    plain, transpose, shape, kernel = CONVOLUTIONS[n]
+    x = RNG.integers(-99, 99, (2, 6, *shape[2:]) if transposed else shape)
+    w = RNG.integers(-99, 99, kernel)
+    b = RNG.integers(-99, 99, 4 if transposed else 6)
+    settings = {"stride": 2, "padding": 1, "dilation": 2 if n < 3 else 1, "groups": 2}
+    of = transpose if transposed else plain
+    args = [aten.from_numpy(v) for v in (x, w, b)]
+    exact = of(*(v.double() for v in args), **settings)
+    found = of(*args, **settings)
+    assert found.dtype == c10.int64 and found.tolist() == exact.tolist()
+    large = aten.full(x.shape, 2**62, dtype=c10.int64)
+    large = aten.full(x.shape, 2**62, dtype=c10.int64)
+    whole = of(large, args[1] * 4, **settings)  # multiples of 2**64
+    assert not whole.any()
+
+
+@pytest.mark.parametrize("n", CONVOLUTIONS)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_convolutions_of_complex_numbers(n, transposed):
+    """A product of sums is a sum of products: by real convolutions, also for gradients."""
+    plain, transpose, shape, kernel = CONVOLUTIONS[n]
+    x = [RNG.standard_normal((2, 6, *shape[2:]) if transposed else shape) for _ in range(2)]
+    w = [RNG.standard_normal(kernel) for _ in range(2)]
+    settings = {"stride": 2, "padding": 1, "groups": 2}
+    of = transpose if transposed else plain
+
+    def real(a, b):
+        return of(aten.from_numpy(a), aten.from_numpy(b), **settings).numpy()
+
+    args = [aten.from_numpy(v[0] + 1j * v[1]).requires_grad_() for v in (x, w)]
+    found = of(*args, **settings)
+    expected = real(x[0], w[0]) - real(x[1], w[1]) + 1j * (real(x[0], w[1]) + real(x[1], w[0]))
+    close(found, expected)
+    # The derivative along x itself of |y|**2 is twice it.
+    aten.sum(aten.real(found * found.conj())).backward()
+    size = np.sum(np.abs(expected) ** 2)
+    for v in args:
+        along = np.sum(np.conj(v.grad.numpy()) * v.detach().numpy()).real
+        np.testing.assert_allclose(along, 2 * size)
+
+
+@pytest.mark.parametrize("ceil_mode", [False, True])
+@pytest.mark.parametrize("count_include_pad", [False, True])
+def test_means_of_integers_are_rounded_towards_zero(ceil_mode, count_include_pad):
+    x = aten.from_numpy(RNG.integers(-9, 9, (2, 3, 5, 6, 7)))
+    settings = {"ceil_mode": ceil_mode, "count_include_pad": count_include_pad}
+    for of, planes in ((F.avg_pool3d, x), (F.avg_pool2d, x[0]), (F.avg_pool1d, x[0, 0])):
+        exact = of(planes.double(), 3, 2, 1, **settings)
+        found = of(planes, 3, 2, 1, **settings)
+        assert found.dtype == c10.int64
+        # One rounding of a sum of thirds and halves: never off where it is not near an integer.
+        np.testing.assert_array_equal(found.numpy(), np.trunc(np.round(exact.numpy(), 9)))
+
+
+def test_gradients_of_complex_linear_maps():
+    """A real loss's gradient g gives its slope along d as Re(sum(conj(g) * d))."""
+    x, w, b = (
+        aten.from_numpy(RNG.standard_normal(shape) + 1j * RNG.standard_normal(shape))
+        for shape in ((4, 3), (5, 3), 5)
+    )
+    for v in (x, w, b):
+        v.requires_grad_()
+    y = F.linear(x, w, b)
+    aten.sum(aten.real(y * y.conj())).backward()
+    residual = y.detach().numpy()
+    close(x.grad, 2 * residual @ w.detach().numpy().conj())
+    close(w.grad, 2 * residual.T @ x.detach().numpy().conj())
+    close(b.grad, 2 * residual.sum(0))

@@ -8,6 +8,7 @@ import pytest
 import argand_aten as aten
 import argand_nn as nn
 import argand_nn.functional as F
+from argand_nn.functional.linear_loss import rows_of_chunk
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((6, 5)).astype(np.float32)
@@ -197,6 +198,35 @@ def test_linear_cross_entropy():
     close(loss(tensor(X), tensor(target)), -np.mean(chosen))
 
 
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("rows", [1, 2, 4, 9])
+def test_linear_cross_entropy_in_chunks(reduction, rows):
+    """The same losses and gradients, of scores of no more than `rows` rows at a time."""
+    settings = {"weight": tensor(WEIGHT), "ignore_index": 2, "reduction": reduction}
+    options = nn.LinearCrossEntropyOptions(batch_chunk_size=rows)
+    found = []
+    for chunks in (None, options):
+        x, weight, bias = (tensor(v).requires_grad_() for v in (X, Y[:5], Y[5]))
+        loss = F.linear_cross_entropy(
+            x, weight, tensor(CLASSES), linear_bias=bias, options=chunks, **settings
+        )
+        aten.sum(loss * loss).backward()
+        found.append([loss.detach(), x.grad, weight.grad, bias.grad])
+    for plain, chunked in zip(*found, strict=True):
+        close(chunked, plain.numpy())
+
+
+def test_rows_of_a_chunk():
+    options = nn.LinearCrossEntropyOptions
+    assert rows_of_chunk(options(batch_chunk_size=3), 10, 4, 100) == 3
+    assert rows_of_chunk(options(chunking_method=None), 10, 4, 100) == 10
+    # Scores (32, 1024) are as many numbers as the input (1024, 32).
+    assert rows_of_chunk(options(), 1024, 32, 1024) == 32
+    assert rows_of_chunk(options(chunking_method="aspect_ratio:2"), 1024, 32, 1024) == 64
+    with pytest.raises(ValueError, match="got chunking_method 'best'"):
+        rows_of_chunk(options(chunking_method="best"), 8, 8, 8)
+
+
 def test_adaptive_softmax_is_a_distribution():
     module = nn.AdaptiveLogSoftmaxWithLoss(5, 9, [2, 5], div_value=2.0, head_bias=True)
     logs = module.log_prob(tensor(X)).detach().numpy()
@@ -238,7 +268,7 @@ def test_errors():
         F.cross_entropy(tensor(X), tensor(CLASSES), label_smoothing=2)
     with pytest.raises(ValueError, match="expected equal shapes"):
         F.binary_cross_entropy(tensor(P), tensor(T[:1]))
-    with pytest.raises(ValueError, match="delta 0"):
+    with pytest.raises(RuntimeError, match="delta 0"):
         F.huber_loss(tensor(X), tensor(Y), delta=0)
     with pytest.warns(UserWarning, match="broadcast"):
         F.mse_loss(tensor(X), tensor(Y[:1]))

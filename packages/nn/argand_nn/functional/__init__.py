@@ -7,6 +7,7 @@ from argand_nn.functional import (
     attention,
     conv,
     folding,
+    linear_loss,
     linear_maps,
     loss,
     normalization,
@@ -17,6 +18,7 @@ from argand_nn.functional.activation import *  # noqa: F403
 from argand_nn.functional.attention import *  # noqa: F403
 from argand_nn.functional.conv import *  # noqa: F403
 from argand_nn.functional.folding import *  # noqa: F403
+from argand_nn.functional.linear_loss import *  # noqa: F403
 from argand_nn.functional.linear_maps import *  # noqa: F403
 from argand_nn.functional.loss import *  # noqa: F403
 from argand_nn.functional.normalization import *  # noqa: F403
@@ -30,6 +32,7 @@ __all__ = sorted(
         attention,
         conv,
         folding,
+        linear_loss,
         linear_maps,
         loss,
         normalization,

@@ -66,13 +66,16 @@ def hardtanh(
     return (aten.hardtanh_ if inplace else aten.hardtanh)(input, min_val, max_val)
 
 
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
     """Gaussian error linear unit (Hendrycks and Gimpel, 2016); `approximate` is none or tanh."""
-    return aten.gelu(input, approximate=approximate)
+    return aten.gelu(input, approximate=approximate, out=out)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """input * sigmoid(input), elementwise."""
+    if input.is_complex():
+        result = input * aten.sigmoid(input)
+        return input.copy_(result) if inplace else result
     return aten.silu_(input) if inplace else aten.silu(input)
 
 
@@ -127,21 +130,23 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     return aten.selu_(input) if inplace else aten.selu(input)
 
 
-def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """0 where |input| <= lambd, `input` elsewhere."""
-    return aten.hardshrink(input, lambd)
+    return aten.hardshrink(input, lambd, out=out)
 
 
-def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """`input` moved towards 0 by `lambd`, 0 where |input| <= lambd."""
     if lambd < 0:
         raise RuntimeError(f"softshrink: got lambd {lambd}, expected a number of at least 0")
-    return aten.softshrink(input, lambd)
+    return aten.softshrink(input, lambd, out=out)
 
 
-def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+def softplus(
+    input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None
+) -> Tensor:
     """log(1 + exp(beta * input)) / beta; linear where beta * input exceeds `threshold`."""
-    return aten.softplus(input, beta, threshold)
+    return aten.softplus(input, beta, threshold, out=out)
 
 
 def softsign(input: Tensor) -> Tensor:
@@ -159,9 +164,9 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return (aten.threshold_ if inplace else aten.threshold)(input, threshold, value)
 
 
-def logsigmoid(input: Tensor) -> Tensor:
+def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """log(sigmoid(input)), without overflow."""
-    return aten.log_sigmoid(input)
+    return aten.log_sigmoid(input, out=out)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:

@@ -17,9 +17,11 @@ __all__ = [
 ]
 
 
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def linear(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """input @ weight.T + bias, with input (*, in), weight (out, in) and bias (out)."""
-    return aten.linear(input, weight, bias)
+    return aten.linear(input, weight, bias, out=out)
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -50,6 +52,10 @@ def embedding(
     if sparse:
         raise ValueError(
             "embedding: got sparse=True, expected False; sparse gradients do not exist"
+        )
+    if weight.dim() != 2:
+        raise RuntimeError(
+            f"embedding: got a weight of shape {list(weight.shape)}, expected (rows, features)"
         )
     rows = weight.shape[0]
     index = -1

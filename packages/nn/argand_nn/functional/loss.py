@@ -10,7 +10,7 @@ import argand_aten as aten
 from argand_autograd import is_autocast_enabled
 from argand_c10 import Tensor, bfloat16, float16, int64
 from argand_nn.functional.activation import logsigmoid
-from argand_nn.functional.linear_maps import cosine_similarity, linear, pairwise_distance
+from argand_nn.functional.linear_maps import pairwise_distance
 
 __all__ = [
     "binary_cross_entropy",
@@ -23,7 +23,6 @@ __all__ = [
     "huber_loss",
     "kl_div",
     "l1_loss",
-    "linear_cross_entropy",
     "margin_ranking_loss",
     "mse_loss",
     "multi_margin_loss",
@@ -160,7 +159,7 @@ def huber_loss(
 ) -> Tensor:
     """Quadratic below `delta`, linear above: 0.5 d**2, or delta * (d - 0.5 delta)."""
     if delta <= 0:
-        raise ValueError(f"huber_loss: got delta {delta}, expected a positive one")
+        raise RuntimeError(f"huber_loss: got delta {delta}, expected a positive one")
     _warn_broadcast("huber_loss", input, target)
     number = reduction_number("huber_loss", reduction)
     if weight is None:
@@ -239,7 +238,7 @@ def nll_loss(
         reduction: none, mean or sum.
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_class_shapes("nll_loss", input, target)
+    target = _class_numbers("nll_loss", input, target)
     number = reduction_number("nll_loss", reduction)
     return aten.nll_loss_nd(input, target, weight, number, ignore_index)
 
@@ -272,19 +271,23 @@ def cross_entropy(
     if target.is_floating_point():
         _check_same_shape("cross_entropy", input, target)
     else:
-        _check_class_shapes("cross_entropy", input, target)
+        target = _class_numbers("cross_entropy", input, target)
     number = reduction_number("cross_entropy", reduction)
     return aten.cross_entropy_loss(input, target, weight, number, ignore_index, label_smoothing)
 
 
-def _check_class_shapes(name: str, input: Tensor, target: Tensor) -> None:
-    shape = list(input.shape)
-    expected = shape[1:] if len(shape) == 1 else shape[:1] + shape[2:]
-    if not shape or list(target.shape) != expected:
-        raise ValueError(
-            f"{name}: got input of shape {shape} and target of shape {list(target.shape)}, expected "
-            "scores (N, C, ...) and class numbers (N, ...)"
+def _class_numbers(name: str, input: Tensor, target: Tensor) -> Tensor:
+    """`target` as (N, ...) for scores (N, C, ...), as () for scores (C), which may go with (1)."""
+    shape, given = list(input.shape), list(target.shape)
+    if len(shape) == 1 and given == [1]:
+        return target.reshape([])
+    if not shape or given != (shape[1:] if len(shape) == 1 else shape[:1] + shape[2:]):
+        batches_differ = len(given) == 1 if len(shape) == 1 else not shape or given[:1] != shape[:1]
+        raise (ValueError if batches_differ else RuntimeError)(
+            f"{name}: got input of shape {shape} and target of shape {given}, expected scores "
+            "(N, C, ...) and class numbers (N, ...)"
         )
+    return target
 
 
 def ctc_loss(
@@ -376,7 +379,9 @@ def cosine_embedding_loss(
     """1 - cos where target is 1, max(0, cos - margin) where it is -1."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     input1, input2, target = _wide(input1, input2, target)
-    cosine = cosine_similarity(input1, input2, -1)
+    tiny = 1e-12
+    squares = (aten.sum(input1 * input1, -1) + tiny) * (aten.sum(input2 * input2, -1) + tiny)
+    cosine = aten.sum(input1 * input2, -1) / aten.sqrt(squares)
     zeros = aten.zeros_like(cosine)
     together = aten.where(target == 1, 1 - cosine, zeros)
     apart = aten.where(target == -1, aten.clamp(cosine - margin, min=0.0), zeros)
@@ -397,6 +402,8 @@ def triplet_margin_loss(
 ) -> Tensor:
     """max(0, distance(anchor, positive) - distance(anchor, negative) + margin)."""
     reduction = legacy_reduction(size_average, reduce, reduction)
+    if margin <= 0:
+        raise ValueError(f"triplet_margin_loss: got margin {margin}, expected a positive one")
     anchor, positive, negative = _wide(anchor, positive, negative)
     near = pairwise_distance(anchor, positive, p, eps)
     far = pairwise_distance(anchor, negative, p, eps)
@@ -445,8 +452,8 @@ def multi_margin_loss(
     """Mean over classes other than the target's of max(0, margin - score of target + score)**p.
 
     Args:
-        input: scores (N, C) or (C).
-        target: class numbers (N) or ().
+        input: scores (N, C), (C) or ().
+        target: class numbers (N), or of one class.
         p: 1 or 2.
         margin: by which the target's score should be the highest.
         weight: a factor for each target class (C).
@@ -455,10 +462,11 @@ def multi_margin_loss(
     reduction = legacy_reduction(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: got p={p}, expected 1 or 2")
-    _check_class_shapes("multi_margin_loss", input, target)
-    input = _wide(input)[0]
-    classes = input.shape[-1]
-    place = target.unsqueeze(-1)
+    number = reduction_number("multi_margin_loss", reduction)
+    _check_rows("multi_margin_loss", input, target, target.dim() < 2)
+    classes = input.shape[-1] if input.dim() else 1
+    input = _wide(input)[0].reshape(-1, classes)
+    place = target.reshape(-1, 1)
     excess = aten.clamp(margin - aten.gather(input, -1, place) + input, min=0.0)
     if p == 2:
         excess = excess * excess
@@ -466,7 +474,19 @@ def multi_margin_loss(
         excess = excess * aten.index_select(weight, 0, target.reshape(-1)).reshape(place.shape)
     own = aten.arange(classes, device=input.device) == place
     loss = aten.sum(aten.masked_fill(excess, own, 0.0), -1) / classes
-    return _reduce("multi_margin_loss", loss, reduction)
+    return _reduce("multi_margin_loss", loss if number else loss.reshape(target.shape), reduction)
+
+
+def _check_rows(name: str, input: Tensor, target: Tensor, fits: bool) -> None:
+    """Scores are (N, C), (C) or () with C > 0, and `target` has a number a row."""
+    rows = input.shape[0] if input.dim() == 2 else 1
+    if input.dim() > 2 or (input.dim() and not input.shape[-1]) or not fits:
+        rows = -1
+    if target.numel() != rows:
+        raise RuntimeError(
+            f"{name}: got input of shape {list(input.shape)} and target of shape "
+            f"{list(target.shape)}, expected scores (N, C) or (C) and class numbers of each row"
+        )
 
 
 def multilabel_margin_loss(
@@ -479,13 +499,26 @@ def multilabel_margin_loss(
     """Sum over target classes t and others c of max(0, 1 - score t + score c), divided by C.
 
     Args:
-        input: scores (N, C) or (C).
+        input: scores (N, C), (C) or ().
         target: class numbers of the same shape; those from the first -1 on do not count.
         reduction: none, mean or sum.
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_same_shape("multilabel_margin_loss", input, target)
+    reduction_number("multilabel_margin_loss", reduction)
+    if (
+        input.dim() > 2
+        or input.shape != target.shape
+        and not (input.dim() < 2 and target.dim() < 2 and input.numel() == target.numel())
+        or input.dim()
+        and not input.shape[-1]
+    ):
+        raise RuntimeError(
+            f"multilabel_margin_loss: got input of shape {list(input.shape)} and target of shape "
+            f"{list(target.shape)}, expected scores (N, C) or (C) and as many class numbers"
+        )
     input = _wide(input)[0]
+    if input.dim() < 2:
+        input, target = input.reshape(-1), target.reshape(-1)
     counted = aten.cumprod((target >= 0).to(dtype=int64), -1)
     places = aten.clamp(target, min=0)
     hits = aten.scatter_add(aten.zeros_like(target), -1, places, counted)
@@ -512,41 +545,6 @@ def multilabel_soft_margin_loss(
     if weight is not None:
         loss = loss * weight
     return _reduce("multilabel_soft_margin_loss", aten.mean(loss, -1), reduction)
-
-
-def linear_cross_entropy(
-    input: Tensor,
-    linear_weight: Tensor,
-    target: Tensor,
-    *,
-    linear_bias: Tensor | None = None,
-    weight: Tensor | None = None,
-    reduction: str = "mean",
-    ignore_index: int | None = None,
-    label_smoothing: float = 0.0,
-) -> Tensor:
-    """Cross entropy of the scores that a linear map gives.
-
-    Args:
-        input: (N, features) or (features).
-        linear_weight: (C, d1, ..., features).
-        target: class numbers (N, d1, ...) or probabilities (N, C, d1, ...).
-        linear_bias: (C, d1, ...).
-        ignore_index: a class number that counts nothing; -100 by default.
-
-    The others are those of `cross_entropy`.
-    """
-    outputs = list(linear_weight.shape[:-1])
-    flat = linear_weight.reshape(-1, linear_weight.shape[-1])
-    scores = linear(input, flat, None if linear_bias is None else linear_bias.reshape(-1))
-    return cross_entropy(
-        scores.reshape([*input.shape[:-1], *outputs]),
-        target,
-        weight,
-        ignore_index=-100 if ignore_index is None else ignore_index,
-        reduction=reduction,
-        label_smoothing=label_smoothing,
-    )
 
 
 def poisson_nll_loss(
@@ -584,8 +582,16 @@ def gaussian_nll_loss(
     """Negative log likelihood of a Gaussian with mean `input` and variance `var`."""
     if not isinstance(var, Tensor):
         var = aten.full_like(input.detach(), var)
-    elif var.dim() == input.dim() - 1 and var.shape == input.shape[:-1]:
-        var = var.unsqueeze(-1)
+    elif var.shape != input.shape:
+        if var.shape == input.shape[:-1]:
+            var = var.unsqueeze(-1)
+        elif var.dim() != input.dim() or 1 != sum(
+            v for v, n in zip(var.shape, input.shape, strict=True) if v != n
+        ):
+            raise ValueError(
+                f"gaussian_nll_loss: got var of shape {list(var.shape)}, expected {list(input.shape)}, "
+                "or the same with one dimension of size 1 or without the last"
+            )
     if bool(aten.any(var < 0)):
         raise ValueError("gaussian_nll_loss: got a negative variance, expected none")
     # The floor changes the value of the variance, not its gradient.

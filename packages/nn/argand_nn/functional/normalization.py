@@ -41,7 +41,8 @@ def batch_norm(
     running ones are used.
     """
     if training:
-        size = math.prod(input.shape) // input.shape[1] if input.shape[1] else 0
+        channels = input.shape[1] if input.dim() > 1 or input.numel() else 0
+        size = math.prod(input.shape) // channels if channels else 0
         if size == 1:
             raise ValueError(
                 f"batch_norm: got input of shape {list(input.shape)} in training, expected more "

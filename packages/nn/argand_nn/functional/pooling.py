@@ -168,11 +168,13 @@ def avg_pool2d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Mean over windows of (N, C, H, W) or (C, H, W)."""
     step = [] if stride is None else stride
     return aten.avg_pool2d(
-        input, kernel_size, step, padding, ceil_mode, count_include_pad, divisor_override
+        input, kernel_size, step, padding, ceil_mode, count_include_pad, divisor_override, out=out
     )
 
 
@@ -184,11 +186,13 @@ def avg_pool3d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Mean over windows of (N, C, D, H, W) or (C, D, H, W)."""
     step = [] if stride is None else stride
     return aten.avg_pool3d(
-        input, kernel_size, step, padding, ceil_mode, count_include_pad, divisor_override
+        input, kernel_size, step, padding, ceil_mode, count_include_pad, divisor_override, out=out
     )
 
 
@@ -242,10 +246,14 @@ def _output_size(input: Tensor, output_size: OutputSize, n: int, name: str) -> l
         if output_size is None or isinstance(output_size, int)
         else list(output_size)
     )
+    if sizes and input.dim() <= n:
+        raise ValueError(
+            f"{name}: got input of shape {list(input.shape)}, expected at least {n + 1} dimensions"
+        )
     if len(sizes) == 1:
         sizes = sizes * n
     if len(sizes) != n:
-        raise ValueError(f"{name}: got output_size {tuple(sizes)}, expected 1 or {n} values")
+        raise RuntimeError(f"{name}: got output_size {tuple(sizes)}, expected 1 or {n} values")
     return [input.shape[i - n] if size is None else size for i, size in enumerate(sizes)]
 
 

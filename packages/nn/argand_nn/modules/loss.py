@@ -8,6 +8,7 @@ from typing import Any
 
 from argand_c10 import Module, Tensor
 from argand_nn import functional as F
+from argand_nn.functional.linear_loss import LinearCrossEntropyOptions
 from argand_nn.functional.loss import legacy_reduction
 from argand_nn.modules.linear import Linear
 
@@ -25,6 +26,7 @@ __all__ = [
     "L1Loss",
     "MSELoss",
     "LinearCrossEntropyLoss",
+    "LinearCrossEntropyOptions",
     "MarginRankingLoss",
     "MultiLabelMarginLoss",
     "MultiLabelSoftMarginLoss",
@@ -419,6 +421,7 @@ class LinearCrossEntropyLoss(Module):
         weight: a factor for each class.
         ignore_index: a class number that counts nothing; -100 by default.
         label_smoothing: share of the target spread evenly over all classes.
+        options: go through the rows in chunks.
     """
 
     def __init__(
@@ -434,8 +437,10 @@ class LinearCrossEntropyLoss(Module):
         weight: Tensor | None = None,
         ignore_index: int | None = None,
         label_smoothing: float = 0.0,
+        options: LinearCrossEntropyOptions | None = None,
     ) -> None:
         super().__init__()
+        self.options = options
         self.in_features, self.num_classes = in_features, num_classes
         self.out_features = tuple(out_features)
         self.linear = Linear(
@@ -457,6 +462,7 @@ class LinearCrossEntropyLoss(Module):
             reduction=self.reduction,
             ignore_index=self.ignore_index,
             label_smoothing=self.label_smoothing,
+            options=self.options,
         )
 
 

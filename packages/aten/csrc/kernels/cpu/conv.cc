@@ -41,11 +41,11 @@ Geometry geometry(const char* op, const Tensor& input, const Tensor& weight, Int
          "groups, [[depth,] height,] width)",
          op, to_string(input.sizes()).c_str(), to_string(weight.sizes()).c_str());
   if (stride.n != n || padding.n != n || dilation.n != n)
-    fail(ARGAND_VALUE_ERROR, "%s: got stride %s, padding %s and dilation %s, expected %ld numbers each", op, to_string(stride).c_str(),
+    fail(ARGAND_SHAPE_ERROR, "%s: got stride %s, padding %s and dilation %s, expected %ld numbers each", op, to_string(stride).c_str(),
          to_string(padding).c_str(), to_string(dilation).c_str(), static_cast<long>(n));
   for (int64_t i = 0; i < n; i++)
     if (stride[i] < 1 || dilation[i] < 1 || padding[i] < 0)
-      fail(ARGAND_VALUE_ERROR, "%s: got stride %s, padding %s and dilation %s, expected positive strides and dilations and no negative padding", op,
+      fail(ARGAND_SHAPE_ERROR, "%s: got stride %s, padding %s and dilation %s, expected positive strides and dilations and no negative padding", op,
            to_string(stride).c_str(), to_string(padding).c_str(), to_string(dilation).c_str());
   if (groups < 1 || input.size(1) != weight.size(1) * groups || weight.size(0) % groups)
     fail(ARGAND_SHAPE_ERROR, "%s: Given groups=%ld, weight of size %s, expected input%s to have %ld channels, but got %ld channels instead", op,
@@ -548,6 +548,46 @@ Tensor bias_gradient(const Geometry& g, const Tensor& grad) {
   return out;
 }
 
+// Convolution of int64 is rare: plain loops, unsigned sums, which wrap.
+Tensor integer_forward(const Geometry& g, const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& out) {
+  const Tensor b = bias ? contiguous(bias) : bias;
+  parallel_for(0, g.batch * g.groups * g.out, row_grain(g.oh * g.ow * g.in * g.taps()), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; p++) {
+      const int64_t channel = p % (g.groups * g.out), first = (p / g.out) * g.in;  // p / out is image * groups + group
+      for (int64_t at = 0; at < g.oh * g.ow; at++) {
+        uint64_t sum = b ? static_cast<uint64_t>(b.data<int64_t>()[channel]) : 0;
+        for (int64_t i = 0; i < g.in * g.taps(); i++) {
+          const int64_t c = i / g.taps(), y = at / g.ow * g.sh - g.ph + i % g.taps() / g.kw * g.dh, x0 = at % g.ow * g.sw - g.pw + i % g.kw * g.dw;
+          if (y < 0 || y >= g.h || x0 < 0 || x0 >= g.w) continue;
+          sum += static_cast<uint64_t>(x.data<int64_t>()[((first + c) * g.h + y) * g.w + x0]) *
+                 static_cast<uint64_t>(w.data<int64_t>()[channel * g.in * g.taps() + i]);
+        }
+        out.data<int64_t>()[p * g.oh * g.ow + at] = static_cast<int64_t>(sum);
+      }
+    }
+  });
+  return out;
+}
+
+Tensor integer_backward_input(const Geometry& g, const Tensor& dy, const Tensor& w, IntList sizes) {
+  const Tensor dx = zeros(sizes, ARGAND_INT64);
+  parallel_for(0, g.batch * g.groups, row_grain(g.oh * g.ow * g.out * g.in * g.taps()), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; p++) {
+      auto* planes = reinterpret_cast<uint64_t*>(dx.data<int64_t>()) + p * g.in * g.h * g.w;
+      for (int64_t o = 0; o < g.out; o++)
+        for (int64_t at = 0; at < g.oh * g.ow; at++) {
+          const auto dv = static_cast<uint64_t>(dy.data<int64_t>()[(p * g.out + o) * g.oh * g.ow + at]);
+          const int64_t* row = w.data<int64_t>() + (p % g.groups * g.out + o) * g.in * g.taps();
+          for (int64_t i = 0; i < g.in * g.taps(); i++) {
+            const int64_t c = i / g.taps(), y = at / g.ow * g.sh - g.ph + i % g.taps() / g.kw * g.dh, x = at % g.ow * g.sw - g.pw + i % g.kw * g.dw;
+            if (y >= 0 && y < g.h && x >= 0 && x < g.w) planes[(c * g.h + y) * g.w + x] += dv * static_cast<uint64_t>(row[i]);
+          }
+        }
+    }
+  });
+  return dx;
+}
+
 Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding, IntList dilation, int64_t groups,
                    ArgandEpilogue* epilogue) {
   if (input.dim() == 5) return convolution3d(input, weight, bias, stride, padding, dilation, groups);  // the caller applies the epilogue
@@ -564,9 +604,10 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
   sizes.push_back(weight.size(0));
   if (input.dim() == 4) sizes.push_back(g.oh);
   sizes.push_back(g.ow);
-  const bool empties = product(sizes) == 0, hands_over = epilogue && !empties;
+  const bool empties = product(sizes) == 0, hands_over = epilogue && !empties && input.dtype() != ARGAND_INT64;
   const Tensor out = hands_over && !epilogue->keep ? Tensor() : empty(sizes, input.dtype());
   if (empties) return out;
+  if (input.dtype() == ARGAND_INT64) return integer_forward(g, contiguous(input), contiguous(weight), bias, out);
   const Tensor x = contiguous(input), w = contiguous(weight);
   const Results results(g, input.dtype(), out, epilogue);
   if (g.is_pointwise() && g.out >= 4 && g.in > 0)
@@ -597,6 +638,8 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_outpu
   if (grad_output.numel() != g.batch * g.groups * g.out * g.oh * g.ow)
     fail(ARGAND_SHAPE_ERROR, "convolution_backward: got grad of shape %s, expected (%ld, %ld, %ld, %ld)", to_string(grad_output.sizes()).c_str(),
          static_cast<long>(g.batch), static_cast<long>(g.groups * g.out), static_cast<long>(g.oh), static_cast<long>(g.ow));
+  if (input.dtype() == ARGAND_INT64 && !output_mask[1] && !output_mask[2])
+    return {integer_backward_input(g, contiguous(grad_output), contiguous(weight), input.sizes()), Tensor(), Tensor()};
   const Tensor dy = contiguous(grad_output), x = contiguous(input), w = contiguous(weight);
   Tensor dx, dw, db;
   const bool products = g.is_pointwise() && g.out >= 4 && g.in >= 4 && x.itemsize() > 2;  // 16-bit sums would be rounded at every image

@@ -20,7 +20,7 @@ Depth depth_of(const char* op, const Tensor& input, const Tensor& weight, IntLis
     fail(ARGAND_SHAPE_ERROR, "%s: got input of shape %s and weight of shape %s, expected (out_channels, channels / groups, depth, height, width)", op,
          to_string(input.sizes()).c_str(), to_string(weight.sizes()).c_str());
   if (stride.n != 3 || padding.n != 3 || dilation.n != 3 || stride[0] < 1 || dilation[0] < 1 || padding[0] < 0)
-    fail(ARGAND_VALUE_ERROR, "%s: got stride %s, padding %s and dilation %s, expected three numbers each, positive, paddings from 0", op,
+    fail(ARGAND_SHAPE_ERROR, "%s: got stride %s, padding %s and dilation %s, expected three numbers each, positive, paddings from 0", op,
          to_string(stride).c_str(), to_string(padding).c_str(), to_string(dilation).c_str());
   if (groups < 1 || input.size(1) != weight.size(1) * groups)
     fail(ARGAND_SHAPE_ERROR, "%s: Given groups=%ld, weight of size %s, expected input%s to have %ld channels, but got %ld channels instead", op,
@@ -60,7 +60,7 @@ Tensor gathered(const Depth& d, const Tensor& input) {
 // The transpose of `gathered`: what each input plane gets from the windows that meet it.
 Tensor scattered(const Depth& d, const Tensor& planes, IntList sizes) {
   const Tensor out = empty(sizes, planes.dtype());
-  dispatch_floating("convolution_backward", planes.dtype(), [&](auto tag) {
+  dispatch_real("convolution_backward", planes.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     using E = compute_t<T>;
     const int64_t n = d.plane / static_cast<int64_t>(sizeof(T));

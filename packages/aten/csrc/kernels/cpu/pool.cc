@@ -117,14 +117,14 @@ void adaptive_windows(const Planes& from, const Planes& to, F f) {
     }
 }
 
-// out = means over the windows that `windows(from, to, f)` walks.
+// out = means over the windows that `windows(from, to, f)` walks; of int64 too where `integers` says so, rounded towards zero.
 template <class W>
-Tensor average(const char* name, const Tensor& self, IntList out_sizes, W windows) {
+Tensor average(const char* name, const Tensor& self, IntList out_sizes, bool integers, W windows) {
   const Tensor input = contiguous(self);
   const Tensor out = argand::empty(out_sizes, self.dtype());
   if (out.numel() == 0) return out;
   const Planes from(input.sizes()), to(out_sizes);
-  dispatch_floating(name, self.dtype(), [&](auto tag) {
+  const auto kernel = [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* in = input.data<T>();
     T* o = out.data<T>();
@@ -137,7 +137,11 @@ Tensor average(const char* name, const Tensor& self, IntList out_sizes, W window
           o[p * to.size() + y * to.w + x] = narrow<T>(sum / static_cast<compute_t<T>>(n));
         });
     });
-  });
+  };
+  if (integers && self.dtype() == ARGAND_INT64)
+    kernel(Tag<int64_t>{});
+  else
+    dispatch_floating(name, self.dtype(), kernel);
   return self.is_contiguous() ? out : ops::_in_format_of(out, self);
 }
 
@@ -221,7 +225,7 @@ Tensor avg_pool2d(const Tensor& self, IntList kernel_size, IntList stride, IntLi
   if (divisor_override && *divisor_override == 0) builtins::raise(ARGAND_RUNTIME_ERROR, "divisor must be not zero");
   const Window win(kernel_size, stride, padding, {1, 1});
   const builtins::Ints sizes = builtins::pool2d_shape(self.sizes(), kernel_size, stride, padding, {1, 1}, ceil_mode);
-  return average("avg_pool2d", self, sizes, [&](const Planes& from, const Planes& to, auto f) { average_windows(from, to, win, count_include_pad, divisor_override, f); });
+  return average("avg_pool2d", self, sizes, true, [&](const Planes& from, const Planes& to, auto f) { average_windows(from, to, win, count_include_pad, divisor_override, f); });
 }
 
 Tensor avg_pool2d_backward(const Tensor& grad_output, IntList input_size, IntList kernel_size, IntList stride, IntList padding, bool, bool count_include_pad,
@@ -234,7 +238,7 @@ Tensor avg_pool2d_backward(const Tensor& grad_output, IntList input_size, IntLis
 Tensor adaptive_avg_pool2d(const Tensor& self, IntList output_size) {
   builtins::Ints sizes(self.sizes().begin(), self.sizes().end() - 2);
   sizes.insert(sizes.end(), output_size.begin(), output_size.end());
-  return average("adaptive_avg_pool2d", self, sizes, [](const Planes& from, const Planes& to, auto f) { adaptive_windows(from, to, f); });
+  return average("adaptive_avg_pool2d", self, sizes, false, [](const Planes& from, const Planes& to, auto f) { adaptive_windows(from, to, f); });
 }
 
 std::tuple<Tensor, Tensor> adaptive_max_pool2d(const Tensor& self, IntList output_size) {
