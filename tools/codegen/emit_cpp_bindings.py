@@ -48,9 +48,17 @@ def default_value(argument: Argument, arrays: list[str]) -> str:
     return f"{{ARGAND_TAG_FLOAT, 0, {{.d = {float(value)!r}}}}}"
 
 
-def argument_row(schema: Schema, index: int, arrays: list[str]) -> str:
+def ends_tensors(schema: Schema, index: int) -> bool:
+    """Whether the argument is the last of several that may be numbers, and nothing else is a tensor."""
+    of_tensors = [i for i, a in enumerate(schema.arguments) if a.type.base in ("Tensor", "Operand")]
+    return len(of_tensors) > 1 and of_tensors[-1] == index and all(schema.arguments[i].type.is_operand for i in of_tensors)
+
+
+def argument_row(op: Operator, schema: Schema, index: int, arrays: list[str]) -> str:
     a = schema.arguments[index]
     flags = []
+    if not op.numbers and ends_tensors(schema, index):
+        flags.append("ARGAND_ARG_NEEDS_TENSOR")
     if a.type.optional:
         flags.append("ARGAND_ARG_OPTIONAL")
     if a.has_default:
@@ -95,7 +103,7 @@ def emit_bindings(registry: Registry, family: str) -> str:
         signatures = []
         for k, (op, schema) in enumerate(overloads):
             args = f"kArgs{number}_{k}"
-            table = ", ".join(argument_row(schema, i, arrays) for i in range(len(schema.arguments)))
+            table = ", ".join(argument_row(op, schema, i, arrays) for i in range(len(schema.arguments)))
             if schema.arguments:
                 rows.append(f"constexpr ArgandArgDesc {args}[] = {{{table}}};")
             names = "nullptr"

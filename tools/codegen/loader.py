@@ -38,7 +38,7 @@ from tools.codegen.yaml_nodes import Node, read_file
 
 KEYS = (
     "op", "kind", "dtypes", "promote", "result", "expr", "reduce", "scan", "shape", "dtype", "body", "kernel", "grad",
-    "autocast", "checked", "variants", "aliases", "doc", "reference", "samples", "domain", "tolerance", "skips",
+    "autocast", "checked", "numbers", "variants", "aliases", "doc", "reference", "samples", "domain", "tolerance", "skips",
 )  # fmt: skip
 
 
@@ -54,6 +54,15 @@ class Entry:
 
 def family_of(path: str) -> str:
     return os.path.splitext(os.path.basename(path))[0]
+
+
+def takes_out(schema: Schema, kind: str) -> bool:
+    """Whether a function also has its `out=` form: results that are new tensors can be written into given ones. Parts of other operators, named
+    with an underscore or as their derivatives, have none."""
+    if kind == "view" or "::" in schema.name or schema.name.startswith("_") or schema.name.endswith("_backward") or not schema.results:
+        return False
+    new = all(r.type.base == "Tensor" and not r.type.is_list and r.type.alias is None for r in schema.results)
+    return new and not any(a.type.mutable or a.name == "out" for a in schema.arguments)
 
 
 def registry_files(folders: Sequence[str]) -> list[str]:
@@ -116,6 +125,9 @@ class Loader:
         )
         if schema.is_inplace:
             variants = ("function", "method")
+        variants = self.names(keys.get("variants"), VARIANTS, "variant") or variants
+        if takes_out(schema, kind) and "function" in variants and "out" not in variants:
+            variants = (*variants, "out")
         op = Operator(
             schema=schema,
             kind=kind,
@@ -126,7 +138,8 @@ class Loader:
             kernel=self.kernel(keys.get("kernel")),
             autocast=self.autocast(keys.get("autocast"), schema),
             checked="checked" in keys and keys["checked"].value() is True,
-            variants=self.names(keys.get("variants"), VARIANTS, "variant") or variants,
+            numbers="numbers" in keys and keys["numbers"].value() is True,
+            variants=variants,
             aliases=tuple(n.text for n in keys["aliases"].items()) if "aliases" in keys else (),
             doc=keys["doc"].text.strip() if "doc" in keys else "",
             reference=keys["reference"].text if "reference" in keys else None,

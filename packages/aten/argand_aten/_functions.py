@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from argand_aten import _C
@@ -32,7 +33,10 @@ __all__ = [
     "lu",
     "meshgrid",
     "nonzero",
+    "split_copy",
+    "split_with_sizes_copy",
     "tensordot",
+    "unbind_copy",
 ]
 
 _op = _C.operators
@@ -122,6 +126,34 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
     if as_tuple:
         return _op["nonzero_tuple"](input)
     return _op["nonzero"](input) if out is None else _op["nonzero"](input, out=out)
+
+
+def _written(results: tuple[Tensor, ...], out: Sequence[Tensor] | None, name: str) -> tuple[Tensor, ...] | None:
+    """`results`; or None after they were written into `out`."""
+    if out is None:
+        return results
+    if len(out) != len(results):
+        raise RuntimeError(f"{name}: expected an out= argument of size {len(results)}, got size {len(out)}")
+    for target, result in zip(out, results, strict=True):
+        _op["clone"](result, out=target)
+    return None
+
+
+def unbind_copy(input: Tensor, dim: int = 0, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...] | None:
+    """Copies of what `unbind` gives; with `out`, they are written into these tensors."""
+    return _written(_op["unbind_copy"](input, dim), out, "unbind_copy")
+
+
+def split_copy(input: Tensor, split_size: int, dim: int = 0, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...] | None:
+    """Copies of what `split` gives; with `out`, they are written into these tensors."""
+    return _written(_op["split_copy"](input, split_size, dim), out, "split_copy")
+
+
+def split_with_sizes_copy(
+    input: Tensor, split_sizes: Sequence[int], dim: int = 0, *, out: Sequence[Tensor] | None = None
+) -> tuple[Tensor, ...] | None:
+    """Copies of what `split_with_sizes` gives; with `out`, they are written into these tensors."""
+    return _written(_op["split_with_sizes_copy"](input, split_sizes, dim), out, "split_with_sizes_copy")
 
 
 def is_conj(input: Tensor) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from argand_aten import _C
 from argand_c10 import Tensor, get_default_dtype, int64
@@ -89,9 +89,16 @@ def _runs(input: Tensor, x: Tensor, order: Tensor, return_inverse: bool, return_
     return found[0] if len(found) == 1 else tuple(found)
 
 
+class Histogram(NamedTuple):
+    """The result of histogramdd."""
+
+    hist: Tensor
+    bin_edges: tuple[Tensor, ...]
+
+
 def histogramdd(
     input: Tensor, bins: Any, *, range: Sequence[float] | None = None, weight: Tensor | None = None, density: bool = False
-) -> tuple[Tensor, tuple[Tensor, ...]]:
+) -> Histogram:
     """The (weighted) number of points in each cell of a grid.
 
     Args:
@@ -139,7 +146,7 @@ def histogramdd(
         hist = hist / _op["sum"](hist)
         for d, e in enumerate(edges):
             hist = hist / _op["reshape"](_op["diff"](e), [-1 if i == d else 1 for i in _range(n)])
-    return hist, tuple(edges)
+    return Histogram(hist, tuple(edges))
 
 
 def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
@@ -160,6 +167,9 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
             if not -input.ndim <= d < input.ndim:
                 raise IndexError(f"gradient: got dim {d}, expected one of the {input.ndim} dimensions of the input")
         dims = [d % input.ndim for d in dims]
+    if len(set(dims)) < len(dims):
+        raise RuntimeError(f"gradient: dim {next(d for d in dims if dims.count(d) > 1)} appears multiple times in the list of dims")
+    spacing = 1 if spacing is None else spacing
     spacings: Sequence[Any] = spacing if isinstance(spacing, (tuple, list)) else [spacing] * len(dims)
     if len(spacings) != len(dims):
         raise RuntimeError(f"gradient: got {len(spacings)} spacings for {len(dims)} dimensions, expected as many")

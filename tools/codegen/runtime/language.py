@@ -698,10 +698,9 @@ def _computation_dtype(promote: str, name: str, given: list[Any]) -> Any:
     if promote == "self" and is_tensor(given[0]):
         dtype = given[0].dtype
         for x in given[1:]:
-            if _category(x.dtype if is_tensor(x) else scalar_dtype(x)) > _category(dtype):
+            if _category(x.dtype if is_tensor(x) else scalar_dtype(x)) == 3 > _category(dtype):
                 raise RuntimeError(
-                    f"{name}: value cannot be converted to type {dtype.name} without loss; expected a value of its category, "
-                    "or convert self first"
+                    f"{name}: value cannot be converted to type {dtype.name} without overflow; expected a real value, or convert self first"
                 )
         return dtype
     if promote == "none":

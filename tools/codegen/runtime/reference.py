@@ -141,6 +141,14 @@ def along(dim: int, key: Any) -> tuple[Any, ...]:
     return every * dim + (key,) if dim >= 0 else (..., key) + every * (-dim - 1)
 
 
+def tensordot(x: Array, y: Array, first: Any, second: Any) -> Array:
+    """np.tensordot, where a size of 1 is expanded to that of its partner."""
+    for i, j in zip(first, second, strict=True):
+        n = max(x.shape[i], y.shape[j])
+        x, y = (np.broadcast_to(a, [n if k == d else s for k, s in enumerate(a.shape)]) for a, d in ((x, i), (y, j)))
+    return np.asarray(np.tensordot(x, y, (tuple(first), tuple(second))))
+
+
 def scattered(x: Array, dim: int, index: Array, src: Array, op: str, include_self: bool) -> Array:
     """`x` with the elements of `src` taken into the places along `dim` that `index` names; op: a ufunc's name or mean."""
     out = x.copy()

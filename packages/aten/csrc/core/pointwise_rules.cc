@@ -22,9 +22,9 @@ int pointwise_dtype(const char* name, int n_operands, Promotion promote, uint8_t
     dtype = values[0].t->dtype;
     for (size_t i = 1; i < n; i++) {
       const int c = values[i].tag == ARGAND_TAG_TENSOR ? dtype_category(values[i].t->dtype) : number_category(values[i]);
-      if (c > dtype_category(dtype))
-        fail(ARGAND_RUNTIME_ERROR, "%s: value cannot be converted to type %s without loss; expected a value of its category, or convert self first",
-             name, kDTypeName[dtype]);
+      if (c == 3 && dtype_category(dtype) < 3)
+        fail(ARGAND_RUNTIME_ERROR, "%s: value cannot be converted to type %s without overflow; expected a real value, or convert self first", name,
+             kDTypeName[dtype]);
     }
   } else if (promote == kPromoteNone) {
     const ArgandTensor* first = nullptr;

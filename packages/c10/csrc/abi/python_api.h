@@ -32,7 +32,7 @@ enum ArgandArgFlags : uint8_t {
   ARGAND_ARG_HAS_DEFAULT = 2,
   ARGAND_ARG_KWONLY = 4,
   ARGAND_ARG_VARARGS = 8,     // int[]: may be given as x.view(2, 3) when it is the last positional argument
-  ARGAND_ARG_OUT = 16,        // out=: Tensor (or tuple of tensors), not passed to the kernel
+  ARGAND_ARG_NEEDS_TENSOR = 16, // the last of the operands, of which one at least must be a tensor
 };
 
 struct ArgandArgDesc {

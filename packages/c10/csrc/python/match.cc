@@ -140,6 +140,12 @@ static void fill_device(const Signature& s, ArgandValue* values) {
   }
 }
 
+static bool any_tensor(const ArgandValue* values, int n) {
+  for (int i = 0; i < n; i++)
+    if (values[i].tag == ARGAND_TAG_TENSOR) return true;
+  return false;
+}
+
 Conversion match(const Signature& s, const Call& call, ArgandValue* values, Arena& arena, Extras& extras) {
   const ArgandSignature& d = *s.desc;
   PyObject* given[kMaxArguments];
@@ -173,6 +179,7 @@ Conversion match(const Signature& s, const Call& call, ArgandValue* values, Aren
       return missing_arguments(s, call, given);
     }
     Conversion c = convert(o, desc, &values[i], arena);
+    if ((desc.flags & ARGAND_ARG_NEEDS_TENSOR) && c == Conversion::kOk && !any_tensor(values, i + 1)) c = Conversion::kMismatch;
     if (__builtin_expect(c == Conversion::kOk, 1)) continue;
     if (c == Conversion::kError || !call.why) return c;
     Py_ssize_t position = i < taken ? i + 1 - call.is_method : 0;

@@ -77,7 +77,7 @@ void walk(const Walk& w, const int64_t* index, bool parallel, F&& f) {
 
 // Checks the index against self (and src): every dim but `dim` must fit; values in [0, self.size(dim)). Returns int64 indices.
 Tensor checked_index(const char* op, const Tensor& index, const Tensor& self, int64_t dim, const Tensor& src) {
-  check_index_dtype(op, index);
+  if (index.numel() > 0) check_index_dtype(op, index);
   const Tensor i64 = index.dtype() == ARGAND_INT64 ? index : to_dtype(index, ARGAND_INT64);
   if (index.numel() == 0) return i64;
   auto rank = [](const Tensor& t) { return t.dim() ? t.dim() : 1; };
@@ -347,7 +347,7 @@ void index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tens
   const DimSplit s(work, d);
   const Tensor i64 = checked_vector("index_add", index, s.n, ARGAND_RUNTIME_ERROR);
   const int64_t count = i64.numel(), *p = i64.data<int64_t>();
-  bool fits = self.dim() == source.dim() || count == source.numel();
+  bool fits = self.dim() == source.dim() || ((self.dim() == 0 || source.dim() == 0) && count == source.numel());
   for (int64_t k = 0; fits && k < self.dim() && k < source.dim(); k++) fits = source.size(k) == (k == d ? count : self.size(k));
   if (!fits)
     fail(ARGAND_SHAPE_ERROR,
