@@ -24,6 +24,7 @@ FAMILIES = [
     "resampling",
     "signal",
     "special",
+    "signal",
     "spectral",
     "statistics",
     "trigonometric",

@@ -168,7 +168,7 @@ def emit_family_tests(registry: Registry, family: str) -> str:
         "sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))\n\n"
         f"import references_{family} as references  # noqa: E402, F401\n\n"
         "from tools.codegen.runtime import optest, optest_python  # noqa: E402\n"
-        "from tools.codegen.runtime.optest import Case  # noqa: E402\n"
+        "from tools.codegen.runtime.optest_calls import Case  # noqa: E402\n"
         "from tools.codegen.runtime.references import REFERENCES  # noqa: E402, F401"
     )
     text = module(f"Tests of the {family} operators against NumPy.", imports, records, CHECKS)
@@ -188,7 +188,7 @@ def emit_gradient_tests(registry: Registry, family: str) -> str:
     ]
     imports = (
         "import pytest\n\nfrom tools.codegen.runtime import optest, optest_python\n"
-        "from tools.codegen.runtime.optest import Case"
+        "from tools.codegen.runtime.optest_calls import Case"
     )
     doc = f"Derivatives of the {family} operators against finite differences."
     return module(doc, imports, records, GRADIENT_CHECKS) + (

@@ -14,7 +14,7 @@ from typing import Any
 from argand_aten.contraction_path import settings as opt_einsum
 from argand_c10 import math_settings
 
-__all__ = ["cuda", "cudnn", "mps", "opt_einsum"]
+__all__ = ["cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
 
 
 class _Setting:
@@ -43,6 +43,60 @@ class _Matmul:
 class _Cuda:
     def __init__(self) -> None:
         self.matmul = _Matmul()
+        self._attention = dict.fromkeys(("flash", "mem_efficient", "math", "cudnn"), True)
+
+    def enable_flash_sdp(self, enabled: bool) -> None:
+        """Kept for `flash_sdp_enabled`: a device has one implementation of attention here. The same of the other three."""
+        self._attention["flash"] = bool(enabled)
+
+    def flash_sdp_enabled(self) -> bool:
+        """What `enable_flash_sdp` was told last."""
+        return self._attention["flash"]
+
+    def enable_mem_efficient_sdp(self, enabled: bool) -> None:
+        """See `enable_flash_sdp`."""
+        self._attention["mem_efficient"] = bool(enabled)
+
+    def mem_efficient_sdp_enabled(self) -> bool:
+        """What `enable_mem_efficient_sdp` was told last."""
+        return self._attention["mem_efficient"]
+
+    def enable_math_sdp(self, enabled: bool) -> None:
+        """See `enable_flash_sdp`."""
+        self._attention["math"] = bool(enabled)
+
+    def math_sdp_enabled(self) -> bool:
+        """What `enable_math_sdp` was told last."""
+        return self._attention["math"]
+
+    def enable_cudnn_sdp(self, enabled: bool) -> None:
+        """See `enable_flash_sdp`."""
+        self._attention["cudnn"] = bool(enabled)
+
+    def cudnn_sdp_enabled(self) -> bool:
+        """What `enable_cudnn_sdp` was told last."""
+        return self._attention["cudnn"]
+
+    @contextmanager
+    def sdp_kernel(
+        self,
+        enable_flash: bool = True,
+        enable_math: bool = True,
+        enable_mem_efficient: bool = True,
+        enable_cudnn: bool = True,
+    ) -> Iterator[None]:
+        """Other switches for a block; see `enable_flash_sdp`."""
+        before = dict(self._attention)
+        self._attention.update(
+            flash=enable_flash,
+            math=enable_math,
+            mem_efficient=enable_mem_efficient,
+            cudnn=enable_cudnn,
+        )
+        try:
+            yield
+        finally:
+            self._attention.update(before)
 
     def is_built(self) -> bool:
         """Whether CUDA devices can be used where there are any: their kernels come in a package of their own."""
@@ -99,6 +153,17 @@ class _Mps:
         return False
 
 
+class _Missing:
+    """A library that is not used here."""
+
+    def is_available(self) -> bool:
+        """Whether it can be used."""
+        return False
+
+
 cuda = _Cuda()
 cudnn = _Cudnn()
+mkl = _Missing()
+mkldnn = _Missing()
 mps = _Mps()
+openmp = _Missing()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,10 +17,10 @@ from argand_dynamo import (
     explain,
     graph_break,
     is_compiling,
-    list_backends,
     mark_dynamic,
     register_backend,
 )
+from argand_dynamo import list_backends as _list_backends
 
 # Named by where they are: neither is imported before a graph is there to compile.
 register_backend("aot_eager", "argand_aot:aot_eager", load="argand_aot:load_aot_eager")
@@ -38,6 +38,7 @@ __all__ = [
     "explain",
     "graph_break",
     "is_compiling",
+    "is_dynamo_compiling",
     "list_backends",
     "mark_dynamic",
     "phase_times",
@@ -47,8 +48,14 @@ __all__ = [
 ]
 
 compile = argand_dynamo.compile
+is_dynamo_compiling = is_compiling
 counters = metrics.counters
 phase_times = metrics.phase_times
+
+
+def list_backends(exclude_tags: Sequence[str] | None = ("debug", "experimental")) -> list[str]:
+    """The names that `compile(..., backend=...)` takes, in alphabetical order; none of them has a tag that could be excluded."""
+    return _list_backends()
 
 
 def reset() -> None:

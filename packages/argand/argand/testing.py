@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import argand_c10 as c10
 from argand_c10 import Tensor
 
-__all__ = ["assert_close", "make_tensor"]
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]
 
 # (rtol, atol) by dtype name; other dtypes must be equal.
 _TOLERANCES = {
@@ -263,7 +264,9 @@ def make_tensor(
 
     sizes = list(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else list(shape)
     if noncontiguous and memory_format is not None:
-        raise ValueError("make_tensor: got noncontiguous and a memory format, expected one of the two")
+        raise ValueError(
+            "make_tensor: got noncontiguous and a memory format, expected one of the two"
+        )
     whole = not dtype.is_floating_point and not dtype.is_complex
     if dtype == c10.bool:
         least, limit = 0, 2
@@ -288,3 +291,26 @@ def make_tensor(
     elif memory_format in (c10.channels_last, c10.channels_last_3d):
         made = aten.movedim(aten.movedim(made, 1, -1).contiguous(), -1, 1)
     return made.requires_grad_() if requires_grad else made
+
+
+def assert_allclose(
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: Message = "",
+) -> None:
+    """`assert_close` under its old name, which compares no dtypes and warns."""
+    warnings.warn(
+        "testing.assert_allclose is deprecated; use assert_close", FutureWarning, stacklevel=2
+    )
+    assert_close(
+        actual,
+        expected,
+        rtol=rtol,
+        atol=atol,
+        equal_nan=equal_nan,
+        check_dtype=False,
+        msg=msg or None,
+    )

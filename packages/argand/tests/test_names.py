@@ -160,3 +160,64 @@ def test_complex_random_numbers_have_unit_variance():
     u = torch.rand(1000, dtype=torch.complex128)
     assert 0 <= u.imag.min() and u.real.max() < 1 and abs(u.imag.mean().item() - 0.5) < 0.05
     assert torch.randn_like(z).dtype == z.dtype and torch.rand_like(u).shape == u.shape
+
+
+def test_names_of_older_programs():
+    x = torch.ones(2, 3)
+    variable = torch.autograd.Variable(x, requires_grad=True)
+    assert variable.requires_grad and not x.requires_grad and variable.data_ptr() == x.data_ptr()
+    assert isinstance(x, torch.autograd.Variable) and not isinstance(1, torch.autograd.Variable)
+    assert not isinstance(x, torch.cuda.FloatTensor) and isinstance(x, torch.FloatTensor)
+    assert torch.cuda.memory_cached is torch.cuda.memory_reserved
+    with pytest.warns(FutureWarning, match="constant_"):
+        assert torch.equal(torch.nn.init.constant(torch.empty(2), 3.0), torch.tensor([3.0, 3.0]))
+    with pytest.warns(FutureWarning, match="clip_grad_norm_"):
+        torch.nn.utils.clip_grad_norm([variable], 1.0)
+    with pytest.warns(FutureWarning, match="assert_close"):
+        torch.testing.assert_allclose(x, x.double())
+    assert torch.backends.cuda.flash_sdp_enabled()
+    with torch.backends.cuda.sdp_kernel(enable_flash=False):
+        assert not torch.backends.cuda.flash_sdp_enabled()
+    assert torch.backends.cuda.flash_sdp_enabled() and not torch.backends.mkl.is_available()
+    assert torch.equal(torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(x)), x)
+    assert torch.utils.data.DistributedSampler is torch.distributed.DistributedSampler
+
+
+def test_older_orders_of_arguments():
+    x, y, z = torch.ones(3), torch.full((3,), 2.0), torch.full((3,), 4.0)
+    assert torch.equal(torch.add(x, 0.5, y), y) and torch.equal(x.clone().add_(0.5, y), y)
+    assert torch.equal(x.sub(0.5, y), x - 1) and torch.equal(torch.sub(x, 2, 3), x - 6)
+    assert torch.equal(x.clone().addcmul_(0.5, y, z), x + 4)
+    assert torch.equal(x.clone().addcdiv_(-1, y, z), x - 0.5)
+    assert torch.equal(torch.subtract(x, 2, 3), x - 6) and torch.equal(torch.rsub(x, 2, 3), -x)
+
+    def step(p, grad, square):
+        p.add_(-0.1, grad)
+        return p.addcdiv_(-0.5, grad, square)
+
+    expected = step(x.clone(), y, z)
+    assert torch.equal(torch.compile(step, fullgraph=True)(x.clone(), y, z), expected)
+
+
+def test_arguments_by_pytorch_names_and_results_in_given_tensors():
+    x = torch.arange(6.0).reshape(1, 2, 1, 3)
+    assert x.squeeze(0, 2).shape == (2, 3) and x.squeeze(dim=(0, 2)).shape == (2, 3)
+    assert torch.equal(torch.zeros(3).copy_(other=torch.ones(3)), torch.ones(3))
+    assert torch.special.chebyshev_polynomial_t(x=torch.ones(1), n=3).item() == 1
+    assert torch.divide(torch.ones(1), 2, rounding_mode="floor").item() == 0
+    assert torch.mm(torch.ones(2, 2).half(), torch.ones(2, 2).half(), out_dtype=torch.float32).dtype == torch.float32
+    plane = x[0, :, 0]
+    for call, shape in (
+        (lambda out: torch.max(plane, out=out), ()),
+        (lambda out: torch.std(plane, 0, False, out=out), (3,)),
+        (lambda out: torch.index_add(plane, 0, torch.tensor([0]), plane[:1], out=out), (2, 3)),
+        (lambda out: torch.norm(plane, "nuc", out=out), ()),
+        (lambda out: torch.slice_scatter(plane, plane[:1], 0, 0, 1, out=out), (2, 3)),
+        (lambda out: torch.threshold(plane, 1.0, 0.0, out=out), (2, 3)),
+    ):
+        out = torch.empty(0)
+        assert call(out) is out and out.shape == shape
+    assert torch.equal(torch.max_pool2d(x, (1, 2), None), torch.max_pool2d(x, (1, 2)))
+    assert torch.layer_norm(plane, (3,), None, None, 1e-5, False).shape == (2, 3)
+    hist, edges = torch.histogramdd(torch.rand(5, 2), [2, 2], [0.0, 1.0, 0.0, 1.0])
+    assert hist.sum() == 5 and len(edges) == 2

@@ -20,6 +20,7 @@ __all__ = [
     "cartesian_prod",
     "cdist",
     "chain_matmul",
+    "detach_",
     "einsum",
     "equal",
     "get_device",
@@ -154,6 +155,11 @@ def split_with_sizes_copy(
 ) -> tuple[Tensor, ...] | None:
     """Copies of what `split_with_sizes` gives; with `out`, they are written into these tensors."""
     return _written(_op["split_with_sizes_copy"](input, split_sizes, dim), out, "split_with_sizes_copy")
+
+
+def detach_(input: Tensor) -> Tensor:
+    """Forgets the tensor's history, in place."""
+    return input.detach_()
 
 
 def is_conj(input: Tensor) -> bool:

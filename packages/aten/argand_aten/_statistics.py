@@ -97,7 +97,7 @@ class Histogram(NamedTuple):
 
 
 def histogramdd(
-    input: Tensor, bins: Any, *, range: Sequence[float] | None = None, weight: Tensor | None = None, density: bool = False
+    input: Tensor, bins: Any, range: Sequence[float] | None = None, weight: Tensor | None = None, density: bool = False
 ) -> Histogram:
     """The (weighted) number of points in each cell of a grid.
 

@@ -54,7 +54,7 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     return _op["to"](self, dtype) if device is None else _op["to"](self, device, dtype, non_blocking=non_blocking)
 
 
-def _to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool = True) -> Tensor:
+def _to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
     """`self`, which is dense as every tensor is, in `dtype` if that is given."""
     return self if dtype is None else _op["to"](self, dtype)
 
@@ -131,9 +131,9 @@ def _apply(self: Tensor, callable: Callable[..., Any]) -> Tensor:
     return _mapped(self, (), callable, "apply_")
 
 
-def _map(self: Tensor, tensor: Tensor, callable: Callable[..., Any]) -> Tensor:
-    """Replaces each element by `callable(element, element of tensor)`, one by one in Python."""
-    return _mapped(self, (tensor,), callable, "map_")
+def _map(self: Tensor, other: Tensor, callable: Callable[..., Any]) -> Tensor:
+    """Replaces each element by `callable(element, element of other)`, one by one in Python."""
+    return _mapped(self, (other,), callable, "map_")
 
 
 def _map2(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> Tensor:

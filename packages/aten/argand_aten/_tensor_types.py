@@ -21,12 +21,17 @@ __all__ = [*_DTYPES, "set_default_tensor_type"]
 
 
 class _TensorType(type):
-    """The type of such names: a tensor is an instance by its dtype, on the CPU."""
+    """The type of such names: a tensor is an instance by its dtype and its device's type."""
 
     dtype: argand_c10.dtype
+    place: str
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, Tensor) and instance.dtype == cls.dtype and instance.is_cpu
+        return (
+            isinstance(instance, Tensor)
+            and instance.dtype == cls.dtype
+            and instance.device.type == cls.place
+        )
 
     def __call__(cls, *args: Any) -> Tensor:
         """An uninitialised tensor of the given sizes, or a tensor of the given values."""
@@ -37,27 +42,31 @@ class _TensorType(type):
                 )
             return args[0].view_as(args[0])
         if len(args) == 1 and not isinstance(args[0], (int, argand_c10.Size)):
-            return argand_c10.tensor(args[0], dtype=cls.dtype)
+            return argand_c10.tensor(args[0], dtype=cls.dtype, device=cls.place)
         sizes = (
             list(args[0]) if args and isinstance(args[0], argand_c10.Size) else list(args or (0,))
         )
-        return _C.operators["empty"](sizes, dtype=cls.dtype)
+        return _C.operators["empty"](sizes, dtype=cls.dtype, device=cls.place)
 
 
-globals().update(
-    {
+def _types(place: str, module: str) -> dict[str, _TensorType]:
+    return {
         name: _TensorType(
             name,
             (),
             {
                 "dtype": getattr(argand_c10, dtype),
-                "__doc__": f"CPU tensors of {dtype}.",
-                "__module__": "argand",
+                "place": place,
+                "__doc__": f"Tensors of {dtype} on {place} devices.",
+                "__module__": module,
             },
         )
         for name, dtype in _DTYPES.items()
     }
-)
+
+
+globals().update(_types("cpu", "argand"))
+cuda_types = _types("cuda", "argand.cuda")
 
 
 def type_name(tensor: Tensor) -> str:
@@ -74,7 +83,7 @@ def type_target(given: Any) -> tuple[argand_c10.dtype, str | None]:
       ValueError: for other names.
     """
     if isinstance(given, _TensorType):
-        return given.dtype, "cpu"
+        return given.dtype, given.place
     if not isinstance(given, str):
         return given, None
     *path, name = given.split(".")

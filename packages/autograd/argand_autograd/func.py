@@ -14,7 +14,17 @@ from argand_autograd.differentiate import grad as _gradients
 from argand_autograd.grad_mode import enable_grad
 from argand_c10 import Tensor
 
-__all__ = ["grad", "grad_and_value", "hessian", "jacrev", "value_and_grad", "vjp"]
+__all__ = [
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "value_and_grad",
+    "vjp",
+]
 
 
 class _Levels(threading.local):
@@ -148,19 +158,25 @@ def grad(
     return wrapper
 
 
-def vjp(
-    func: Callable[..., Any], *primals: Tensor
-) -> tuple[Any, Callable[..., tuple[Tensor, ...]]]:
-    """`func`'s results, and a function from their gradients to those of the arguments.
+def _outer(*values: Any) -> bool:
+    """Whether results keep their history: a transform around this one is at work, or the caller records."""
+    leaves = flatten(values)[0]
+    return _levels.depth > 0 or any(isinstance(t, Tensor) and t.requires_grad for t in leaves)
+
+
+def vjp(func: Callable[..., Any], *primals: Tensor, has_aux: bool = False) -> tuple[Any, ...]:
+    """`func`'s results, and a function from their gradients to those of the arguments; with `has_aux` also what else `func` returned.
 
     Args:
-        func: takes tensors, returns a tensor or a tuple of tensors.
+        func: takes tensors, returns a tensor or a tuple of tensors, or with `has_aux` a pair of that and anything else.
         primals: where to differentiate.
+        has_aux: whether `func` returns such a pair.
     """
+    outer = _outer(*primals)
     with enable_grad():
         arguments = tuple(_enter(p) for p in primals)
         results = func(*arguments)
-    outer = any(p.requires_grad for p in primals)
+    results, aux = results if has_aux else (results, None)
 
     def pull_back(*gradients: Any) -> tuple[Tensor, ...]:
         given = gradients[0] if len(gradients) == 1 else gradients
@@ -176,32 +192,114 @@ def vjp(
         )
         return tuple(g for g in made if g is not None)
 
-    return map_tree(lambda t: _leave(t, outer), results), pull_back
+    value = map_tree(lambda t: _leave(t, outer), results)
+    return (
+        (value, pull_back, map_tree(lambda t: _leave(t, outer), aux))
+        if has_aux
+        else (value, pull_back)
+    )
 
 
-def jacrev(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
-    """A function that returns `func`'s Jacobian with respect to one argument.
+def jvp(
+    func: Callable[..., Any],
+    primals: Any,
+    tangents: Any,
+    *,
+    strict: bool = False,
+    has_aux: bool = False,
+) -> tuple[Any, ...]:
+    """`func`'s results and their derivatives along `tangents`; with `has_aux` also what else `func` returned.
 
     Args:
-        func: takes tensors, returns a tensor or a tuple of tensors.
-        argnums: the position of the argument.
+        func: takes tensors, returns a tensor or a tuple of tensors, or with `has_aux` a pair of that and anything else.
+        primals: a tuple of tensors, where to differentiate.
+        tangents: a tuple of tensors, the direction.
+        strict: whether independent inputs or outputs are an error instead of zeros.
+        has_aux: whether `func` returns such a pair.
+    """
+    outer, aux = _outer(primals, tangents), []
+
+    def value_of(*arguments: Tensor) -> Any:
+        found = func(*arguments)
+        if not has_aux:
+            return found
+        aux.append(found[1])
+        return found[0]
+
+    _levels.depth += 1
+    try:
+        value, made = functional.jvp(
+            value_of, tuple(primals), tuple(tangents), create_graph=outer, strict=strict
+        )
+    finally:
+        _levels.depth -= 1
+    return (value, made, map_tree(lambda t: _leave(t, outer), aux[0])) if has_aux else (value, made)
+
+
+def linearize(func: Callable[..., Any], *primals: Tensor) -> tuple[Any, Callable[..., Any]]:
+    """`func`'s results at `primals`, and the function from tangents to its derivatives there."""
+
+    def push_forward(*tangents: Tensor) -> Any:
+        return jvp(func, primals, tangents)[1]
+
+    return func(*primals), push_forward
+
+
+def jacrev(
+    func: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """A function that returns `func`'s Jacobian; with `has_aux` the pair of it and what else `func` returned.
+
+    Args:
+        func: takes tensors, returns a tensor or a tuple of tensors, or with `has_aux` a pair of that and anything else.
+        argnums: the position of the argument to differentiate, or several: then there is a tuple over them.
+        has_aux: whether `func` returns such a pair.
+        chunk_size: accepted; rows are made one by one.
     """
 
     @functools.wraps(func)
-    def wrapper(*args: Any) -> Any:
-        def of_one(x: Tensor) -> Any:
-            return func(*args[:argnums], x, *args[argnums + 1 :])
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        aux = []
 
+        def value_of(*chosen: Tensor) -> Any:
+            arguments = list(args)
+            for place, x in zip(
+                argnums if isinstance(argnums, tuple) else (argnums,), chosen, strict=True
+            ):
+                arguments[place] = x
+            found = func(*arguments, **kwargs)
+            if not has_aux:
+                return found
+            aux.append(found[1])
+            return found[0]
+
+        inputs = tuple(args[i] for i in argnums) if isinstance(argnums, tuple) else args[argnums]
+        outer = _outer(inputs)
         _levels.depth += 1
         try:
-            again = _levels.depth > 1 or args[argnums].requires_grad
-            return functional.jacobian(of_one, args[argnums], create_graph=again)
+            found = functional.jacobian(value_of, inputs, create_graph=outer)
         finally:
             _levels.depth -= 1
+        return (found, map_tree(lambda t: _leave(t, outer), aux[0])) if has_aux else found
 
     return wrapper
 
 
-def hessian(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
-    """A function that returns `func`'s second derivatives with respect to one argument."""
+def jacfwd(
+    func: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    has_aux: bool = False,
+    *,
+    randomness: str = "error",
+) -> Callable[..., Any]:
+    """As `jacrev`: the tape runs backwards only. `randomness` is accepted, without effect."""
+    return jacrev(func, argnums, has_aux=has_aux)
+
+
+def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
+    """A function that returns `func`'s second derivatives with respect to the arguments at `argnums`."""
     return jacrev(jacrev(func, argnums), argnums)

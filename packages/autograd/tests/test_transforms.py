@@ -194,3 +194,28 @@ def test_checkpoint_sequential():
     assert close(x.grad, expected.tolist())
     with pytest.raises(ValueError, match="expected 1 to 4"):
         checkpoint_sequential(layers, 5, x)
+
+
+def test_forward_products_and_auxiliary_results():
+    x = aten.tensor([0.5, -1.0, 2.0]).double()
+    v = aten.tensor([1.0, 2.0, -1.0]).double()
+
+    def f(x):
+        return aten.sin(x) * aten.sum(x), x + 1
+
+    expected = aten.cos(x) * aten.sum(x) * v + aten.sin(x) * aten.sum(v)
+    value, along, aux = func.jvp(f, (x,), (v,), has_aux=True)
+    assert aten.allclose(along, expected) and aten.equal(value, f(x)[0]) and aten.equal(aux, x + 1)
+    assert not along.requires_grad and not aux.requires_grad
+    only = lambda x: f(x)[0]  # noqa: E731
+    assert aten.allclose(func.linearize(only, x)[1](v), expected)
+    jacobian, aux = func.jacrev(f, has_aux=True)(x)
+    assert aten.allclose(aten.mv(jacobian, v), expected) and aten.equal(aux, x + 1)
+    assert aten.equal(func.jacfwd(only)(x), jacobian)
+    value, pull_back, aux = func.vjp(f, x, has_aux=True)
+    assert aten.allclose(pull_back(v)[0], aten.mv(aten.transpose(jacobian, 0, 1), v))
+    assert aten.equal(aux, x + 1)
+    both = func.jacrev(lambda x, y, z=1.0: x * y * z, argnums=(0, 1))(x, v, z=2.0)
+    assert aten.allclose(both[0], aten.diag(2 * v)) and aten.allclose(both[1], aten.diag(2 * x))
+    second = func.jvp(func.grad(lambda x: aten.sum(x**3)), (x,), (v,))[1]
+    assert aten.allclose(second, 6 * x * v)

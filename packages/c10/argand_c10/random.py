@@ -72,17 +72,22 @@ def set_rng_states(states: Iterable[tuple[Generator, Tensor]]) -> None:
 
 @contextmanager
 def fork_rng(
-    devices: Iterable[str | _C.device] | None = None, enabled: bool = True
+    devices: Iterable[str | int | _C.device] | None = None,
+    enabled: bool = True,
+    *,
+    device_type: str | None = None,
 ) -> Iterator[None]:
     """Context manager that puts the default generators' states back at its end.
 
     Args:
         devices: the devices besides the CPU whose states are kept (default: all in use).
         enabled: False: nothing is put back.
+        device_type: which devices numbers among `devices` mean (default: CUDA's).
     """
     states = get_rng_states() if enabled else []
     if devices is not None:
-        chosen = {str(_C.device(device)) for device in devices}
+        kind = device_type or "cuda"
+        chosen = {str(_C.device(kind, d) if isinstance(d, int) else _C.device(d)) for d in devices}
         states = [s for s in states if s[0].device.type == "cpu" or str(s[0].device) in chosen]
     try:
         yield

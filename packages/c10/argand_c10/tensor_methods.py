@@ -149,12 +149,12 @@ def _is_pinned(self: Tensor, device: Any = None) -> bool:
     return _C._cuda_is_pinned(self)
 
 
-def _record_stream(self: Tensor, stream: Any) -> None:
+def _record_stream(self: Tensor, s: Any) -> None:
     """Keep this tensor's memory from reuse until the work that a stream has when it is freed is done.
 
     Needed where a tensor is used on another stream than that on which it was made.
     """
-    _C._cuda_record_stream(self, stream.device_index, stream.cuda_stream)
+    _C._cuda_record_stream(self, s.device_index, s.cuda_stream)
 
 
 def _dir(self: Tensor) -> list[str]:

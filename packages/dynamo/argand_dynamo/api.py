@@ -32,11 +32,11 @@ _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagra
 
 
 def compile(
-    fn: Any = None,
+    model: Any = None,
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,
-    backend: str | Callable[..., Any] = "inductor",
+    backend: str | Callable[..., Any] | None = None,
     mode: str | None = None,
     options: Mapping[str, Any] | None = None,
     disable: bool = False,
@@ -44,31 +44,31 @@ def compile(
     """Compile a function, method or module at its first call; also a decorator, with or without arguments.
 
     Args:
-        fn: what to compile. A `Module` gives an `OptimizedModule` that shares its parameters; the module stays as it is.
+        model: the function or module to compile. A `Module` gives an `OptimizedModule` that shares its parameters; the module stays as it is.
         fullgraph: raise `GraphBreak` where the function is not one graph, instead of running parts of it as plain Python.
         dynamic: True: sizes are symbolic from the start; False: never; None: a size becomes symbolic when it has changed.
         backend: a name in `list_backends()`, or `backend(graph_module, example_inputs, **options)` that returns a callable
-            from the graph's inputs to a tuple.
+            from the graph's inputs to a tuple; by default "inductor".
         mode: "default", "reduce-overhead", "max-autotune" or "max-autotune-no-cudagraphs".
         options: for the backend; not together with `mode`.
-        disable: return `fn` as it is.
+        disable: return `model` as it is.
 
     Raises:
         ValueError: if the backend or mode does not exist.
-        TypeError: if `fn` cannot be called.
+        TypeError: if `model` cannot be called.
     """
-    if fn is None:
+    if model is None:
         return functools.partial(
             compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable
         )  # fmt: skip
     if disable:
-        return fn
-    if not callable(fn):
-        raise TypeError(f"compile: got {type(fn).__name__}, expected a function or a Module")
-    settings = _settings(fullgraph, dynamic, backend, mode, options)
-    if isinstance(fn, Module):
-        return fn if isinstance(fn, OptimizedModule) else OptimizedModule(fn, settings)
-    return _compiled(fn, settings)
+        return model
+    if not callable(model):
+        raise TypeError(f"compile: got {type(model).__name__}, expected a function or a Module")
+    settings = _settings(fullgraph, dynamic, "inductor" if backend is None else backend, mode, options)
+    if isinstance(model, Module):
+        return model if isinstance(model, OptimizedModule) else OptimizedModule(model, settings)
+    return _compiled(model, settings)
 
 
 def _settings(
@@ -195,12 +195,13 @@ def _module_call(module: Module, settings: Settings) -> Any:
     return _compiled(module, settings)
 
 
-def disable(fn: Any = None, recursive: bool = True) -> Any:
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Have a function run as plain Python, also where compiled functions call it; also a decorator.
 
     Args:
         fn: a function, or a Module, whose calls are disabled then.
         recursive: whether functions that it calls stay plain too; if not, they are compiled on their own.
+        reason: for readers of the program.
     """
     if fn is None:
         return functools.partial(disable, recursive=recursive)

@@ -10,27 +10,29 @@ from typing import Any
 import tools.codegen
 from tools.codegen import loader
 from tools.codegen.emit_tests import record, tested
-from tools.codegen.runtime import optest
+from tools.codegen.runtime import optest_calls, under_test
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(tools.codegen.__file__))))
 
 
 @lru_cache(None)
-def cases() -> list[optest.Case]:
+def cases() -> list[optest_calls.Case]:
     """One case per operator that has tests of its own."""
     registry = loader.load([os.path.join(_ROOT, "packages", "aten", "registry")])
     found = []
-    names = {"Case": optest.Case, "inf": float("inf"), "nan": float("nan")}
+    names = {"Case": optest_calls.Case, "inf": float("inf"), "nan": float("nan")}
     for family in registry.families:
         for op in tested(registry, family):
             found.append(eval(record(registry, op, "None").strip().rstrip(","), names))
     return found
 
 
-def calls(case: optest.Case, dtype: str, seed: int = 0) -> Iterator[optest.Call]:
+def calls(case: optest_calls.Case, dtype: str, seed: int = 0) -> Iterator[optest_calls.Call]:
     """The calls of a case with real tensors. Odd seeds make operands of two and more dimensions non-contiguous."""
-    for call in optest.sample_calls(case, dtype):
-        yield optest.with_tensors(call, lambda v: _laid_out(optest.make(v.array, v.dtype), seed))
+    for call in optest_calls.sample_calls(case, dtype):
+        yield optest_calls.with_tensors(
+            call, lambda v: _laid_out(under_test.make(v.array, v.dtype), seed)
+        )
 
 
 def _laid_out(t: Any, seed: int) -> Any:

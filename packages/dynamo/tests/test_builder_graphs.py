@@ -20,7 +20,7 @@ from argand_fx.shapes import (
     ShapeEnv,
     simplify_symbols,
 )
-from tools.codegen.runtime import optest
+from tools.codegen.runtime import optest, optest_calls, under_test
 
 
 def build(
@@ -44,7 +44,7 @@ def values(x: Any) -> Any:
     if isinstance(x, (list, tuple)):
         return [values(y) for y in x]
     if isinstance(x, c10.Tensor):
-        return (str(x.dtype), tuple(x.shape), optest.array_of(x).tobytes())
+        return (str(x.dtype), tuple(x.shape), under_test.array_of(x).tobytes())
     return x
 
 
@@ -57,7 +57,7 @@ CASES = [
 
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_operator(case: optest.Case, dynamic: bool) -> None:
+def test_operator(case: optest_calls.Case, dynamic: bool) -> None:
     op = optest.operator(case)
     dtype = optest._first(case, "float32", "float64", "complex64", "int64", "bool")[0]
     for call in operator_cases.calls(case, dtype):

@@ -15,7 +15,7 @@ import argand_c10 as c10
 from argand_c10.errors import UnsupportedError
 from argand_c10.rules import rules_of
 from argand_fx.shapes import DataDependentError, GraphBuilder, ShapeEnv
-from tools.codegen.runtime import optest
+from tools.codegen.runtime import optest, optest_calls
 
 CASES = operator_cases.cases()
 SYMBOLIC_SIZES = (False, True)
@@ -103,7 +103,7 @@ def outcome(f: Any, *args: Any, **kwargs: Any) -> Any:
 
 @pytest.mark.parametrize("symbolic", SYMBOLIC_SIZES)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_operator(case: optest.Case, symbolic: bool) -> None:
+def test_operator(case: optest_calls.Case, symbolic: bool) -> None:
     op = optest.operator(case)
     dtype = optest._first(case, "float32", "float64", "complex64", "int64", "bool")[0]
     for layout, grad in itertools.product((0, 1, 2), (False, True)):

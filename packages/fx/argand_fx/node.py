@@ -28,10 +28,10 @@ _IMPURE: set[Any] = {operator.setitem, operator.delitem, setattr, delattr, print
 _IMPURE.update(getattr(operator, "i" + name) for name in _IN_PLACE.split())
 
 
-def has_side_effect(function: _Function) -> _Function:
+def has_side_effect(fn: _Function) -> _Function:
     """Mark a function whose calls must stay in a graph though nothing uses their results; returns it."""
-    _IMPURE.add(function)
-    return function
+    _IMPURE.add(fn)
+    return fn
 
 
 def map_aggregate(value: Argument, function: Callable[[Any], Any]) -> Any:
@@ -56,13 +56,13 @@ def map_aggregate(value: Argument, function: Callable[[Any], Any]) -> Any:
     return function(value)
 
 
-def map_arg(value: Argument, function: Callable[[Node], Any]) -> Any:
-    """A copy of `value` in which each Node is replaced by `function(node)`."""
-    if type(value) is Node:
-        return function(value)
-    if type(value) in _ATOMS:
-        return value
-    return map_aggregate(value, lambda item: function(item) if isinstance(item, Node) else item)
+def map_arg(a: Argument, fn: Callable[[Node], Any]) -> Any:
+    """A copy of `a` in which each Node is replaced by `fn(node)`."""
+    if type(a) is Node:
+        return fn(a)
+    if type(a) in _ATOMS:
+        return a
+    return map_aggregate(a, lambda item: fn(item) if isinstance(item, Node) else item)
 
 
 def target_name(target: Target) -> str:
@@ -208,24 +208,24 @@ class Node:
         """The distinct nodes among the arguments, in order of first occurrence."""
         return list(self._inputs)
 
-    def update_arg(self, index: int, value: Argument) -> None:
-        """Replace `args[index]`."""
+    def update_arg(self, idx: int, arg: Argument) -> None:
+        """Replace `args[idx]`."""
         args = list(self._args)
-        args[index] = value
+        args[idx] = arg
         self.args = tuple(args)
 
-    def insert_arg(self, index: int, value: Argument) -> None:
-        """Put `value` before `args[index]`."""
-        if not 0 <= index <= len(self._args):
+    def insert_arg(self, idx: int, arg: Argument) -> None:
+        """Put `arg` before `args[idx]`."""
+        if not 0 <= idx <= len(self._args):
             raise ValueError(
-                f"insert_arg: got index {index} for {self.name} with {len(self._args)} arguments, "
+                f"insert_arg: got idx {idx} for {self.name} with {len(self._args)} arguments, "
                 f"expected one from 0 to {len(self._args)}"
             )
-        self.args = (*self._args[:index], value, *self._args[index:])
+        self.args = (*self._args[:idx], arg, *self._args[idx:])
 
-    def update_kwarg(self, key: str, value: Argument) -> None:
+    def update_kwarg(self, key: str, arg: Argument) -> None:
         """Set `kwargs[key]`."""
-        self.kwargs = {**self._kwargs, key: value}
+        self.kwargs = {**self._kwargs, key: arg}
 
     def replace_input_with(self, old_input: Node, new_input: Argument) -> None:
         """Put `new_input` wherever `old_input` stands among this node's arguments."""
@@ -274,26 +274,26 @@ class Node:
         """The node before this one; before the first stands the graph's root."""
         return self._prev
 
-    def prepend(self, node: Node) -> None:
-        """Move `node` to just before this one."""
-        if node is self:
+    def prepend(self, x: Node) -> None:
+        """Move `x` to just before this one."""
+        if x is self:
             return
-        if node.graph is not self.graph:
+        if x.graph is not self.graph:
             raise ValueError(
-                f"Node.prepend: {node.name} belongs to another graph than {self.name}; "
+                f"Node.prepend: {x.name} belongs to another graph than {self.name}; "
                 "copy it with Graph.node_copy"
             )
-        node._unlink()
+        x._unlink()
         before = self._prev
-        before._next = node
-        node._prev = before
-        node._next = self
-        self._prev = node
+        before._next = x
+        x._prev = before
+        x._next = self
+        self._prev = x
 
-    def append(self, node: Node) -> None:
-        """Move `node` to just after this one."""
-        if node is not self._next:
-            self._next.prepend(node)
+    def append(self, x: Node) -> None:
+        """Move `x` to just after this one."""
+        if x is not self._next:
+            self._next.prepend(x)
 
     def _unlink(self) -> None:
         self._prev._next = self._next

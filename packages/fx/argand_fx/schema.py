@@ -340,7 +340,9 @@ def _convert_list(items: Sequence[Any], a: Argument) -> Any:
 def _convert(x: Any, a: Argument) -> Any:
     """The value for the argument, or _NO."""
     if x is None:
-        return None if a.optional else _NO
+        if a.optional:
+            return None
+        return [] if a.has_default and a.default == [] else _NO  # a window's stride
     if not a.is_list:
         return _CONVERT[a.type](x)
     if isinstance(x, (tuple, list)):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import argand_aten as aten
 from argand_autograd import no_grad
@@ -11,18 +14,29 @@ from argand_c10 import Generator, Tensor, float64
 
 __all__ = [
     "calculate_gain",
+    "constant",
     "constant_",
+    "dirac",
     "dirac_",
+    "eye",
     "eye_",
+    "kaiming_normal",
     "kaiming_normal_",
+    "kaiming_uniform",
     "kaiming_uniform_",
+    "normal",
     "normal_",
     "ones_",
+    "orthogonal",
     "orthogonal_",
+    "sparse",
     "sparse_",
     "trunc_normal_",
+    "uniform",
     "uniform_",
+    "xavier_normal",
     "xavier_normal_",
+    "xavier_uniform",
     "xavier_uniform_",
     "zeros_",
 ]
@@ -243,3 +257,30 @@ def sparse_(
         for column in range(columns):
             tensor[aten.randperm(rows, generator=generator)[:zeros], column] = 0
     return tensor
+
+
+def _old_name(initialiser: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The initialiser under its name without the underscore, which warns."""
+    name = initialiser.__name__
+
+    @functools.wraps(initialiser)
+    def fill(*args: Any, **kwargs: Any) -> Tensor:
+        warnings.warn(
+            f"nn.init.{name[:-1]} is deprecated; use nn.init.{name}", FutureWarning, stacklevel=2
+        )
+        return initialiser(*args, **kwargs)
+
+    return fill
+
+
+constant = _old_name(constant_)
+dirac = _old_name(dirac_)
+eye = _old_name(eye_)
+kaiming_normal = _old_name(kaiming_normal_)
+kaiming_uniform = _old_name(kaiming_uniform_)
+normal = _old_name(normal_)
+orthogonal = _old_name(orthogonal_)
+sparse = _old_name(sparse_)
+uniform = _old_name(uniform_)
+xavier_normal = _old_name(xavier_normal_)
+xavier_uniform = _old_name(xavier_uniform_)

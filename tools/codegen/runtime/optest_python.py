@@ -10,21 +10,14 @@ import pytest
 
 from tools.codegen.runtime.optest import (
     TOLERANCE,
-    Call,
-    Case,
-    Value,
     _differentiable_call,
     _gradient_calls,
     _sizes,
-    array_of,
     as_list,
-    aten,
-    dtype_name,
-    make,
     run,
-    sample_calls,
-    tensors,
 )
+from tools.codegen.runtime.optest_calls import Call, Case, Value, sample_calls, tensors
+from tools.codegen.runtime.under_test import array_of, aten, dtype_name, make
 
 
 def tables() -> Any:

@@ -11,7 +11,7 @@ from tools.codegen import index, loader
 from tools.codegen.dtypes import DTYPES
 from tools.codegen.emit_tests import emit_family_tests
 from tools.codegen.lacking import lacking
-from tools.codegen.runtime import optest, under_test
+from tools.codegen.runtime import optest, optest_calls, under_test
 from tools.codegen.tests.support import load_text, registry
 
 SOLVERS = """\
@@ -120,10 +120,10 @@ def test_a_check_is_skipped_only_for_what_is_known_to_be_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lacks = {"cuda": {"factor": DTYPES, "size": ("complex64",)}}
-    case = optest.Case("solve(Tensor self) -> Tensor", "composite", ("float32",), lacks=lacks)
+    case = optest_calls.Case("solve(Tensor self) -> Tensor", "composite", ("float32",), lacks=lacks)
 
     def refused(error: str) -> None:
-        def check(case: optest.Case, dtype: str) -> None:
+        def check(case: optest_calls.Case, dtype: str) -> None:
             raise NotImplementedError(error)
 
         optest.run_check(check, case, "float32")

@@ -8,6 +8,8 @@ from argand_autograd import *  # noqa: F403
 # isort: split
 # This package's own submodules take the place of the layer's.
 from argand.autograd import functional as functional
+from argand.autograd import grad_mode as grad_mode
 from argand.autograd import graph as graph
+from argand.autograd.variable import Variable as Variable
 
-__all__ = [name for name in argand_autograd.__all__ if name != "func"]
+__all__ = [*(name for name in argand_autograd.__all__ if name != "func"), "Variable", "grad_mode"]

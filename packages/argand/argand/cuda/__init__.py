@@ -10,10 +10,22 @@ from argand_c10.cuda import *  # noqa: F403
 
 __all__ = [*_runtime.__all__]
 
+_OLD_NAMES = {
+    "max_memory_cached": "max_memory_reserved",
+    "memory_cached": "memory_reserved",
+    "reset_max_memory_cached": "reset_peak_memory_stats",
+}
+
 
 def __getattr__(name: str) -> Any:
-    if name in ("amp", "nvtx"):
+    if name in ("amp", "memory", "nvtx", "random", "streams"):
         return importlib.import_module(f"argand.cuda.{name}")
     if name == "make_graphed_callables":
         return importlib.import_module("argand.cuda.graphed").make_graphed_callables
+    if name in _OLD_NAMES:
+        return getattr(_runtime, _OLD_NAMES[name])
+    if name.endswith("Tensor"):
+        types = importlib.import_module("argand_aten._tensor_types").cuda_types
+        if name in types:
+            return types[name]
     raise AttributeError(f"module 'argand.cuda' has no attribute {name!r}")

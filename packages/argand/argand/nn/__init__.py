@@ -14,12 +14,15 @@ from argand_nn import *  # noqa: F403
 # This package's own submodules take the place of the layer's.
 from argand.nn import attention as attention
 from argand.nn import functional as functional
+from argand.nn import grad as grad
 from argand.nn import init as init
 from argand.nn import modules as modules
 from argand.nn import parameter as parameter
 from argand.nn import utils as utils
 
-__all__ = sorted({*argand_nn.__all__, "functional", "init", "modules", "parameter", "utils"})
+__all__ = sorted(
+    {*argand_nn.__all__, "functional", "grad", "init", "modules", "parameter", "utils"}
+)
 
 
 def _compile(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:

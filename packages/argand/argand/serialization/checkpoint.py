@@ -25,7 +25,13 @@ _MAX_DEPTH = 100
 File = str | os.PathLike[str] | BinaryIO
 
 
-def save(obj: Any, f: File) -> None:
+def save(
+    obj: Any,
+    f: File,
+    pickle_module: Any = None,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+) -> None:
     """Save tensors in nested dicts, lists and tuples, together with numbers, strings and None.
 
     Tensors that share all of their memory (tied weights) are stored once and tied again by `load`.
@@ -34,6 +40,7 @@ def save(obj: Any, f: File) -> None:
     Args:
         obj: for example `model.state_dict()`, or a dict of several states.
         f: a path, or a binary file object.
+        pickle_module: accepted as the two others are, without effect: nothing is pickled.
 
     Raises:
         TypeError: for anything else inside `obj`; nothing is written then.
@@ -76,6 +83,7 @@ def _file_mode(path: str) -> int:
 def load(
     f: File,
     map_location: Any = None,
+    pickle_module: Any = None,
     *,
     weights_only: bool | None = None,
     mmap: bool | None = None,
@@ -85,6 +93,7 @@ def load(
     Args:
         f: a path, or a binary file object.
         map_location: the device of the tensors; the CPU by default.
+        pickle_module: accepted, without effect: nothing is unpickled.
         weights_only: accepted; loading is always safe.
         mmap: accepted, without effect.
 

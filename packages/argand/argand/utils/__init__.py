@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from argand.utils import checkpoint, data
+from argand.utils import checkpoint, data, dlpack, hooks
 
-__all__ = ["checkpoint", "data"]
+__all__ = ["checkpoint", "data", "dlpack", "hooks"]

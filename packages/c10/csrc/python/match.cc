@@ -146,6 +146,11 @@ static bool any_tensor(const ArgandValue* values, int n) {
   return false;
 }
 
+// None stands for a list that is empty by default, as a window's stride.
+static bool is_default_list(PyObject* o, const ArgandArgDesc& desc) {
+  return o == Py_None && (desc.flags & ARGAND_ARG_HAS_DEFAULT) && desc.default_value.tag == ARGAND_TAG_INT_LIST && desc.default_value.len == 0;
+}
+
 Conversion match(const Signature& s, const Call& call, ArgandValue* values, Arena& arena, Extras& extras) {
   const ArgandSignature& d = *s.desc;
   PyObject* given[kMaxArguments];
@@ -181,6 +186,10 @@ Conversion match(const Signature& s, const Call& call, ArgandValue* values, Aren
     Conversion c = convert(o, desc, &values[i], arena);
     if ((desc.flags & ARGAND_ARG_NEEDS_TENSOR) && c == Conversion::kOk && !any_tensor(values, i + 1)) c = Conversion::kMismatch;
     if (__builtin_expect(c == Conversion::kOk, 1)) continue;
+    if (is_default_list(o, desc)) {
+      values[i] = desc.default_value;
+      continue;
+    }
     if (c == Conversion::kError || !call.why) return c;
     Py_ssize_t position = i < taken ? i + 1 - call.is_method : 0;
     return mismatch(call, mismatch_text(call.op->binding->name, desc, shown_name(desc.name, call), position, o));

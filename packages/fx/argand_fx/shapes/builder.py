@@ -537,11 +537,13 @@ class GraphBuilder:
                     raise RuntimeError(
                         "a view of a leaf Variable that requires grad is being used in an in-place operation."
                     )
-        functional = rules_of(spec.name.partition(".")[0].removesuffix("_"))
+        base, dot, rest = spec.name.partition(".")
+        name = base.removesuffix("_") + dot + rest
+        functional = rules_of(name)
         if functional is None or functional.kind != "pointwise" or not spec.schema.results:
             return
         assert functional.shape is not None and functional.dtype is not None
-        other = schema.overload(spec.name.removesuffix("_"))
+        other = schema.overload(name)
         n = schema.schema_of(other).positional
         names = schema.schema_of(other).arguments
         keywords = {a.name: v for a, v in zip(names[n:], values[n:], strict=False)}

@@ -64,9 +64,8 @@ def max_pool1d_with_indices(
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """`max_pool1d` and the place of each maximum."""
-    step = [] if stride is None else stride
     values, indices = aten.max_pool1d_with_indices(
-        input, kernel_size, step, padding, dilation, ceil_mode
+        input, kernel_size, stride, padding, dilation, ceil_mode
     )
     return values, indices
 
@@ -81,9 +80,8 @@ def max_pool2d_with_indices(
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """`max_pool2d` and the flat place (in H x W) of each maximum."""
-    step = [] if stride is None else stride
     values, indices = aten.max_pool2d_with_indices(
-        input, kernel_size, step, padding, dilation, ceil_mode
+        input, kernel_size, stride, padding, dilation, ceil_mode
     )
     return _in_format_of(values, indices, input)
 
@@ -98,9 +96,8 @@ def max_pool3d_with_indices(
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """`max_pool3d` and the flat place (in D x H x W) of each maximum."""
-    step = [] if stride is None else stride
     values, indices = aten.max_pool3d_with_indices(
-        input, kernel_size, step, padding, dilation, ceil_mode
+        input, kernel_size, stride, padding, dilation, ceil_mode
     )
     return _in_format_of(values, indices, input)
 
@@ -156,8 +153,7 @@ def avg_pool1d(
     count_include_pad: bool = True,
 ) -> Tensor:
     """Mean over windows of (N, C, L) or (C, L)."""
-    step = [] if stride is None else stride
-    return aten.avg_pool1d(input, kernel_size, step, padding, ceil_mode, count_include_pad)
+    return aten.avg_pool1d(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
 def avg_pool2d(
@@ -172,9 +168,8 @@ def avg_pool2d(
     out: Tensor | None = None,
 ) -> Tensor:
     """Mean over windows of (N, C, H, W) or (C, H, W)."""
-    step = [] if stride is None else stride
     return aten.avg_pool2d(
-        input, kernel_size, step, padding, ceil_mode, count_include_pad, divisor_override, out=out
+        input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=out
     )
 
 
@@ -190,9 +185,8 @@ def avg_pool3d(
     out: Tensor | None = None,
 ) -> Tensor:
     """Mean over windows of (N, C, D, H, W) or (C, D, H, W)."""
-    step = [] if stride is None else stride
     return aten.avg_pool3d(
-        input, kernel_size, step, padding, ceil_mode, count_include_pad, divisor_override, out=out
+        input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=out
     )
 
 

@@ -11,14 +11,15 @@ from argand_nn.optim.loop import (
     LoopOptimizer,
     average,
     average_square,
+    check_adam_options,
     count_step,
     learning_rate,
     move_ratio,
-    new_step,
     root,
     with_decay,
+    zero_averages,
 )
-from argand_nn.optim.optimizer import ParamsT, check_options, split_for_fused
+from argand_nn.optim.optimizer import ParamsT, split_for_fused
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
@@ -59,15 +60,6 @@ class Adam(LoopOptimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        check_options(
-            type(self).__name__,
-            lr=(lr, float(lr) >= 0, "at least 0"),
-            beta1=(betas[0], 0 <= betas[0] < 1, "one in [0, 1)"),
-            beta2=(betas[1], 0 <= betas[1] < 1, "one in [0, 1)"),
-            eps=(eps, eps >= 0, "at least 0"),
-            weight_decay=(weight_decay, weight_decay >= 0, "at least 0"),
-            differentiable=(differentiable, not (differentiable and fused), "False with fused"),
-        )
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -81,6 +73,11 @@ class Adam(LoopOptimizer):
             "fused": fused,
             "decoupled_weight_decay": decoupled_weight_decay,
         }
+        check_adam_options(
+            type(self).__name__,
+            defaults,
+            differentiable=(differentiable, not (differentiable and fused), "False with fused"),
+        )
         super().__init__(params, defaults)
 
     def _step_group(self, params: list[Tensor], group: dict[str, Any]) -> None:
@@ -95,10 +92,7 @@ class Adam(LoopOptimizer):
 
     def init_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         names = ["exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else [])]
-        return {
-            "step": new_step(parameter, group),
-            **{name: aten.zeros_like(parameter) for name in names},
-        }
+        return zero_averages(parameter, group, *names)
 
     def _count_at(self, parameter: Tensor, place: Any, group: dict[str, Any]) -> None:
         """Keep the step count where it is needed: a fused step may skip itself without asking the CPU."""
@@ -134,14 +128,10 @@ class Adam(LoopOptimizer):
     def update(
         self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
     ) -> None:
-        lr, decay = learning_rate(group), group["weight_decay"]
+        lr = learning_rate(group)
         beta1, beta2 = group["betas"]
         step = count_step(state, group)
-        if group["decoupled_weight_decay"]:
-            if decay != 0:
-                parameter.mul_(1 - lr * decay)
-        else:
-            grad = with_decay(parameter, grad, group)
+        grad = with_decay(parameter, grad, group)
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         average(mean, grad, beta1)
         average_square(square, grad, beta2)

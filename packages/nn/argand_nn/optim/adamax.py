@@ -9,13 +9,14 @@ from argand_c10 import Tensor
 from argand_nn.optim.loop import (
     LoopOptimizer,
     average,
+    check_adam_options,
     count_step,
     learning_rate,
     move_ratio,
-    new_step,
     with_decay,
+    zero_averages,
 )
-from argand_nn.optim.optimizer import ParamsT, check_options
+from argand_nn.optim.optimizer import ParamsT
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
@@ -50,14 +51,6 @@ class Adamax(LoopOptimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        check_options(
-            "Adamax",
-            lr=(lr, float(lr) >= 0, "at least 0"),
-            beta1=(betas[0], 0 <= betas[0] < 1, "one in [0, 1)"),
-            beta2=(betas[1], 0 <= betas[1] < 1, "one in [0, 1)"),
-            eps=(eps, eps >= 0, "at least 0"),
-            weight_decay=(weight_decay, weight_decay >= 0, "at least 0"),
-        )
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -68,14 +61,11 @@ class Adamax(LoopOptimizer):
             "differentiable": differentiable,
             "capturable": capturable,
         }
+        check_adam_options(type(self).__name__, defaults)
         super().__init__(params, defaults)
 
     def init_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "step": new_step(parameter, group),
-            "exp_avg": aten.zeros_like(parameter),
-            "exp_inf": aten.zeros_like(parameter),
-        }
+        return zero_averages(parameter, group, "exp_avg", "exp_inf")
 
     def update(
         self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]

@@ -13,7 +13,7 @@ from typing import Any
 import argand_aten as aten
 from argand_autograd import set_grad_enabled
 from argand_c10 import Tensor, float32
-from argand_nn.optim.optimizer import Closure, Optimizer, run_closure
+from argand_nn.optim.optimizer import Closure, Optimizer, check_options, run_closure
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
@@ -70,6 +70,30 @@ def _as_real(value: Any) -> Any:
     return aten.view_as_real(value) if isinstance(value, Tensor) and value.is_complex() else value
 
 
+def check_adam_options(
+    optimizer: str, options: dict[str, Any], **more: tuple[float, bool, str]
+) -> None:
+    """Check what the optimizers of Adam's family share, and `more` as `check_options` does."""
+    lr, (beta1, beta2) = options["lr"], options["betas"]
+    check_options(
+        optimizer,
+        lr=(lr, float(lr) >= 0, "at least 0"),
+        beta1=(beta1, 0 <= beta1 < 1, "one in [0, 1)"),
+        beta2=(beta2, 0 <= beta2 < 1, "one in [0, 1)"),
+        eps=(options["eps"], options["eps"] >= 0, "at least 0"),
+        weight_decay=(options["weight_decay"], options["weight_decay"] >= 0, "at least 0"),
+        **more,
+    )
+
+
+def zero_averages(parameter: Tensor, group: dict[str, Any], *names: str) -> dict[str, Any]:
+    """The state of a parameter before its first update: a step count and running averages."""
+    return {
+        "step": new_step(parameter, group),
+        **{name: aten.zeros_like(parameter) for name in names},
+    }
+
+
 def new_step(parameter: Tensor, group: dict[str, Any]) -> Tensor:
     """A step count of 0: on the CPU, or beside the parameter where it must not be read."""
     place = parameter.device if group.get("capturable") else "cpu"
@@ -95,9 +119,14 @@ def learning_rate(group: dict[str, Any]) -> Number:
 
 
 def with_decay(parameter: Tensor, grad: Tensor, group: dict[str, Any]) -> Tensor:
-    """The gradient with that of weight_decay / 2 * parameter**2."""
+    """The gradient with that of weight_decay / 2 * parameter**2; with `decoupled_weight_decay` the parameter is shrunk instead."""
     decay = group["weight_decay"]
-    return grad if decay == 0 else grad + decay * parameter
+    if decay == 0:
+        return grad
+    if not group.get("decoupled_weight_decay"):
+        return grad + decay * parameter
+    parameter.mul_(1 - learning_rate(group) * decay)
+    return grad
 
 
 def move(parameter: Tensor, direction: Tensor, rate: Number) -> None:

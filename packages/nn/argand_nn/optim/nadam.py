@@ -10,15 +10,16 @@ from argand_nn.optim.loop import (
     LoopOptimizer,
     average,
     average_square,
+    check_adam_options,
     count_step,
     learning_rate,
     move_ratio,
-    new_step,
     root,
     stays_on_device,
     with_decay,
+    zero_averages,
 )
-from argand_nn.optim.optimizer import ParamsT, check_options
+from argand_nn.optim.optimizer import ParamsT
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
@@ -57,15 +58,6 @@ class NAdam(LoopOptimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_options(
-            "NAdam",
-            lr=(lr, float(lr) >= 0, "at least 0"),
-            beta1=(betas[0], 0 <= betas[0] < 1, "one in [0, 1)"),
-            beta2=(betas[1], 0 <= betas[1] < 1, "one in [0, 1)"),
-            eps=(eps, eps >= 0, "at least 0"),
-            weight_decay=(weight_decay, weight_decay >= 0, "at least 0"),
-            momentum_decay=(momentum_decay, momentum_decay >= 0, "at least 0"),
-        )
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -78,16 +70,17 @@ class NAdam(LoopOptimizer):
             "capturable": capturable,
             "differentiable": differentiable,
         }
+        check_adam_options(
+            type(self).__name__,
+            defaults,
+            momentum_decay=(momentum_decay, momentum_decay >= 0, "at least 0"),
+        )
         super().__init__(params, defaults)
 
     def init_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        step = new_step(parameter, group)
-        return {
-            "step": step,
-            "mu_product": aten.ones((), dtype=float32, device=step.device),
-            "exp_avg": aten.zeros_like(parameter),
-            "exp_avg_sq": aten.zeros_like(parameter),
-        }
+        state = zero_averages(parameter, group, "exp_avg", "exp_avg_sq")
+        state["mu_product"] = aten.ones((), dtype=float32, device=state["step"].device)
+        return state
 
     def update(
         self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
@@ -95,10 +88,7 @@ class NAdam(LoopOptimizer):
         beta1, beta2 = group["betas"]
         lr = learning_rate(group)
         step = count_step(state, group)
-        if group["decoupled_weight_decay"]:
-            parameter.mul_(1 - lr * group["weight_decay"])
-        else:
-            grad = with_decay(parameter, grad, group)
+        grad = with_decay(parameter, grad, group)
         decay = group["momentum_decay"]
         momentum = beta1 * (1 - 0.5 * 0.96 ** (step * decay))
         next_momentum = beta1 * (1 - 0.5 * 0.96 ** ((step + 1) * decay))

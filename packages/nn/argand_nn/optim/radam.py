@@ -11,14 +11,15 @@ from argand_nn.optim.loop import (
     Number,
     average,
     average_square,
+    check_adam_options,
     count_step,
     learning_rate,
     move,
-    new_step,
     root,
     with_decay,
+    zero_averages,
 )
-from argand_nn.optim.optimizer import ParamsT, check_options
+from argand_nn.optim.optimizer import ParamsT
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
@@ -55,14 +56,6 @@ class RAdam(LoopOptimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_options(
-            "RAdam",
-            lr=(lr, float(lr) >= 0, "at least 0"),
-            beta1=(betas[0], 0 <= betas[0] < 1, "one in [0, 1)"),
-            beta2=(betas[1], 0 <= betas[1] < 1, "one in [0, 1)"),
-            eps=(eps, eps >= 0, "at least 0"),
-            weight_decay=(weight_decay, weight_decay >= 0, "at least 0"),
-        )
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -74,14 +67,11 @@ class RAdam(LoopOptimizer):
             "decoupled_weight_decay": decoupled_weight_decay,
             "differentiable": differentiable,
         }
+        check_adam_options(type(self).__name__, defaults)
         super().__init__(params, defaults)
 
     def init_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "step": new_step(parameter, group),
-            "exp_avg": aten.zeros_like(parameter),
-            "exp_avg_sq": aten.zeros_like(parameter),
-        }
+        return zero_averages(parameter, group, "exp_avg", "exp_avg_sq")
 
     def update(
         self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
@@ -89,10 +79,7 @@ class RAdam(LoopOptimizer):
         beta1, beta2 = group["betas"]
         lr = learning_rate(group)
         step = count_step(state, group)
-        if group["decoupled_weight_decay"]:
-            parameter.mul_(1 - lr * group["weight_decay"])
-        else:
-            grad = with_decay(parameter, grad, group)
+        grad = with_decay(parameter, grad, group)
         average(state["exp_avg"], grad, beta1)
         average_square(state["exp_avg_sq"], grad, beta2)
         mean = state["exp_avg"] / (1 - beta1**step)

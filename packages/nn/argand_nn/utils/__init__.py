@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argand_nn.utils import parametrizations, parametrize, prune, rnn, stateless
 from argand_nn.utils.clip_grad import (
+    clip_grad_norm,
     clip_grad_norm_,
     clip_grad_value_,
     clip_grads_with_norm_,
@@ -21,6 +22,7 @@ from argand_nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
 from argand_nn.utils.weight_norm import remove_weight_norm, weight_norm
 
 __all__ = [
+    "clip_grad_norm",
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",

@@ -2,5 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from argand_nn.data import *  # noqa: F403
 from argand_nn.data import __all__ as __all__
+
+
+def __getattr__(name: str) -> Any:
+    # Of a layer that is loaded when it is used.
+    if name == "DistributedSampler":
+        return importlib.import_module("argand.distributed").DistributedSampler
+    if name == "distributed":
+        return importlib.import_module("argand.utils.data.distributed")
+    raise AttributeError(f"module 'argand.utils.data' has no attribute {name!r}")

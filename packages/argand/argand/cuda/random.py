@@ -1,0 +1,6 @@
+"""Random numbers of CUDA devices."""
+
+from __future__ import annotations
+
+from argand_c10.cuda._random import *  # noqa: F403
+from argand_c10.cuda._random import __all__ as __all__

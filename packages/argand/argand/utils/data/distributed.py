@@ -1,0 +1,7 @@
+"""Sampling for several processes."""
+
+from __future__ import annotations
+
+from argand_distributed import DistributedSampler
+
+__all__ = ["DistributedSampler"]
