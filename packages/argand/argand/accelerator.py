@@ -8,9 +8,25 @@ import argand_c10
 from argand_c10 import cuda
 
 __all__ = [
-    "current_accelerator", "current_device_index", "current_stream", "device_count", "is_available", "set_device_index",
-    "set_stream", "synchronize",
-]  # fmt: skip
+    "current_accelerator",
+    "current_device_idx",
+    "current_device_index",
+    "current_stream",
+    "device_count",
+    "empty_cache",
+    "get_memory_info",
+    "is_available",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "reset_peak_memory_stats",
+    "set_device_idx",
+    "set_device_index",
+    "set_stream",
+    "synchronize",
+]
 
 
 def is_available() -> bool:
@@ -51,3 +67,47 @@ def set_stream(stream: Any) -> None:
 def synchronize(device: Any = None) -> None:
     """Wait until a device has done its work."""
     cuda.synchronize(device)
+
+
+def empty_cache() -> None:
+    """Give back device memory that no tensor uses."""
+    cuda.empty_cache()
+
+
+def get_memory_info(device: Any = None) -> tuple[int, int]:
+    """Free and total bytes of a device."""
+    return cuda.mem_get_info(device)
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """The most bytes that tensors took on a device."""
+    return cuda.max_memory_allocated(device)
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """The most bytes that were held of a device."""
+    return cuda.max_memory_reserved(device)
+
+
+def memory_allocated(device: Any = None) -> int:
+    """Bytes that tensors take on a device."""
+    return cuda.memory_allocated(device)
+
+
+def memory_reserved(device: Any = None) -> int:
+    """Bytes that are held of a device."""
+    return cuda.memory_reserved(device)
+
+
+def memory_stats(device: Any = None) -> Any:
+    """The counters of a device's allocator."""
+    return cuda.memory_stats(device)
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Begin anew with the most that was in use."""
+    cuda.reset_peak_memory_stats(device)
+
+
+current_device_idx = current_device_index
+set_device_idx = set_device_index

@@ -1,9 +1,23 @@
-"""Numbers that programs name through the front-end, and the index of a new dimension."""
+"""Numbers that programs name through the front-end, the index of a new dimension, and what the CPU's kernels are made of."""
 
 from __future__ import annotations
 
 from math import e, inf, nan, pi
 
-__all__ = ["e", "inf", "nan", "newaxis", "pi"]
+__all__ = [
+    "e",
+    "has_lapack",
+    "has_mkl",
+    "has_openmp",
+    "has_spectral",
+    "inf",
+    "nan",
+    "newaxis",
+    "pi",
+]
 
 newaxis = None
+has_lapack = True  # OpenBLAS's
+has_mkl = False
+has_openmp = False  # threads are the pool's
+has_spectral = True

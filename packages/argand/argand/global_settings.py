@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
+from types import ModuleType
 from typing import Any
 
+import argand_autograd
+import argand_c10
 from argand_c10 import Tensor, get_num_threads, math_settings
 
 __all__ = [
-    "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode", "get_num_interop_threads", "is_deterministic_algorithms_warn_only_enabled",
-    "is_vulkan_available", "is_warn_always_enabled", "set_deterministic_debug_mode", "set_flush_denormal", "set_num_interop_threads",
-    "set_warn_always", "typename", "use_deterministic_algorithms",
-]  # fmt: skip
+    "are_deterministic_algorithms_enabled",
+    "get_autocast_cpu_dtype",
+    "get_autocast_gpu_dtype",
+    "get_deterministic_debug_mode",
+    "get_device_module",
+    "get_num_interop_threads",
+    "is_autocast_cpu_enabled",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "is_vulkan_available",
+    "is_warn_always_enabled",
+    "set_autocast_cpu_dtype",
+    "set_autocast_cpu_enabled",
+    "set_autocast_gpu_dtype",
+    "set_deterministic_debug_mode",
+    "set_flush_denormal",
+    "set_num_interop_threads",
+    "set_warn_always",
+    "typename",
+    "use_deterministic_algorithms",
+]
 
 _MODES = ("default", "warn", "error")
 _deterministic = "default"
@@ -104,3 +124,44 @@ def typename(obj: Any, /) -> str:
     kind = obj if isinstance(obj, type) or hasattr(obj, "__qualname__") else type(obj)
     module = getattr(kind, "__module__", None) or ""
     return kind.__qualname__ if module in ("", "builtins") else f"{module}.{kind.__qualname__}"
+
+
+def get_device_module(device: Any = None) -> ModuleType:
+    """The module of a device's kind, as `argand.cuda`; without a device, the accelerator's, or the CPU's where there is none."""
+    if device is None:
+        kind = "cuda" if argand_c10.cuda.is_available() else "cpu"
+    else:
+        kind = argand_c10.device(device).type
+    if kind not in ("cpu", "cuda"):
+        raise RuntimeError(f"get_device_module: got {device}, expected a device of the CPU or CUDA")
+    return importlib.import_module(f"argand.{kind}")
+
+
+def get_autocast_cpu_dtype() -> Any:
+    """`get_autocast_dtype("cpu")`."""
+    return argand_autograd.get_autocast_dtype("cpu")
+
+
+def set_autocast_cpu_dtype(dtype: Any) -> None:
+    """`set_autocast_dtype("cpu", dtype)`."""
+    argand_autograd.set_autocast_dtype("cpu", dtype)
+
+
+def get_autocast_gpu_dtype() -> Any:
+    """`get_autocast_dtype("cuda")`."""
+    return argand_autograd.get_autocast_dtype("cuda")
+
+
+def set_autocast_gpu_dtype(dtype: Any) -> None:
+    """`set_autocast_dtype("cuda", dtype)`."""
+    argand_autograd.set_autocast_dtype("cuda", dtype)
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """`is_autocast_enabled("cpu")`."""
+    return argand_autograd.is_autocast_enabled("cpu")
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """`set_autocast_enabled("cpu", enabled)`."""
+    argand_autograd.set_autocast_enabled("cpu", enabled)

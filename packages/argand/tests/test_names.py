@@ -221,3 +221,16 @@ def test_arguments_by_pytorch_names_and_results_in_given_tensors():
     assert torch.layer_norm(plane, (3,), None, None, 1e-5, False).shape == (2, 3)
     hist, edges = torch.histogramdd(torch.rand(5, 2), [2, 2], [0.0, 1.0, 0.0, 1.0])
     assert hist.sum() == 5 and len(edges) == 2
+
+
+def test_devices_modules_and_autocast_of_one_kind():
+    assert torch.get_device_module("cpu") is torch.cpu and torch.get_device_module("cuda:0") is torch.cuda
+    assert torch.get_device_module() is (torch.cuda if torch.cuda.is_available() else torch.cpu)
+    assert torch.has_lapack and not torch.has_mkl and not torch.is_autocast_cpu_enabled()
+    with torch.autocast("cpu", dtype=torch.float16):
+        assert torch.is_autocast_cpu_enabled() and torch.get_autocast_cpu_dtype() == torch.float16
+    before = torch.get_autocast_gpu_dtype()
+    torch.set_autocast_gpu_dtype(torch.bfloat16)
+    assert torch.get_autocast_dtype("cuda") == torch.bfloat16
+    torch.set_autocast_gpu_dtype(before)
+    assert torch.accelerator.current_device_idx is torch.accelerator.current_device_index
