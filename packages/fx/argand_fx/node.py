@@ -218,7 +218,7 @@ class Node:
         """Put `arg` before `args[idx]`."""
         if not 0 <= idx <= len(self._args):
             raise ValueError(
-                f"insert_arg: got idx {idx} for {self.name} with {len(self._args)} arguments, "
+                f"insert_arg: got index {idx} for {self.name} with {len(self._args)} arguments, "
                 f"expected one from 0 to {len(self._args)}"
             )
         self.args = (*self._args[:idx], arg, *self._args[idx:])
