@@ -24,7 +24,6 @@ FAMILIES = [
     "resampling",
     "signal",
     "special",
-    "signal",
     "spectral",
     "statistics",
     "trigonometric",
