@@ -148,7 +148,7 @@ def module(doc: str, imports: str, records: list[str], checks: tuple[str, ...]) 
     )
     for check in checks:
         text += (
-            f'\n\n@pytest.mark.parametrize("case,dtype", optest.parameters(CASES, "{check}"))\n'
+            f'\n\n@optest.each(CASES, "{check}")\n'
             f"def test_{check}(case: Case, dtype: str) -> None:\n    optest.run_check(optest.check_{check}, case, dtype)\n"
         )
     return text
@@ -164,7 +164,7 @@ def emit_family_tests(registry: Registry, family: str) -> str:
             name = f'REFERENCES["{op.name}"]' if op.name in REFERENCES else "None"
         records.append(record(registry, op, name))
     imports = (
-        "import os\nimport sys\n\nimport pytest\n\n"
+        "import os\nimport sys\n\n"
         "sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))\n\n"
         f"import references_{family} as references  # noqa: E402, F401\n\n"
         "from tools.codegen.runtime import optest, optest_python  # noqa: E402\n"
@@ -174,7 +174,7 @@ def emit_family_tests(registry: Registry, family: str) -> str:
     text = module(f"Tests of the {family} operators against NumPy.", imports, records, CHECKS)
     for check in PYTHON_CHECKS:
         text += (
-            f'\n\n@pytest.mark.parametrize("case,dtype", optest.parameters(CASES, "{check}"))\n'
+            f'\n\n@optest.each(CASES, "{check}")\n'
             f"def test_{check}(case: Case, dtype: str) -> None:\n"
             f"    optest.run_check(optest_python.check_{check}, case, dtype)\n"
         )

@@ -127,6 +127,12 @@ def parameters(cases: Sequence[Case], check: str) -> list[Any]:
     return found
 
 
+def each(cases: Sequence[Case], check: str) -> Callable[[Callable[..., None]], Any]:
+    """Decorates the test of a check, which is run with each of its parameters; where there are none it is no test."""
+    found = parameters(cases, check)
+    return pytest.mark.parametrize("case,dtype", found) if found else lambda test: None
+
+
 def run_check(check: Callable[[Case, str], None], case: Case, dtype: str) -> None:
     """Runs a check; it is skipped where it reaches what has no kernel on the device under test by the registry."""
     try:
