@@ -75,7 +75,7 @@ def programs(draw: st.DrawFn) -> list[tuple[Any, ...]]:
 
 
 def _bounded(o: Any, x: Any) -> Any:
-    return o.minimum(o.maximum(x, -8.0), 8.0)
+    return o.clamp_max(o.clamp_min(x, -8.0), 8.0)
 
 
 def _view(o: Any, name: str, x: Any, b: int) -> Any:
