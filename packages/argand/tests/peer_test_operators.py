@@ -34,7 +34,7 @@ DIFFERENTIABLE = ("f4", "f8", "c8", "c16", "f2", "bf")
 # What the peer refuses for want of a kernel, a form or an overload, ours may have.
 MAY_ACCEPT = re.compile(
     r"not implemented for|does not support|not supported|unsupported|derivative for"
-    r"|unexpected keyword argument 'out'|INTERNAL ASSERT|must be Tensor, not (int|float|bool)|has no attribute '\w+[a-z]_'"
+    r"|unexpected keyword argument 'out'|INTERNAL ASSERT|Expected isFloatingType|must be Tensor, not (int|float|bool)|has no attribute '\w+[a-z]_'"
 )
 
 # Agreed differences, as patterns of "expression | inputs", with their reasons.

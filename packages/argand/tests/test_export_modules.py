@@ -58,7 +58,7 @@ def test_signature() -> None:
     assert set(signature.buffers_to_mutate.values()) == {
         "calls", "body.1.running_mean", "body.1.running_var", "body.1.num_batches_tracked",
     }  # fmt: skip
-    assert signature.lifted_tensor_constants == ("constant0",)
+    assert signature.lifted_tensor_constants == ("table",)
     assert signature.user_inputs == ("x",)
     placeholders = [n.name for n in program.graph.nodes if n.op == "placeholder"]
     assert placeholders == [s.arg for s in signature.input_specs]

@@ -152,7 +152,7 @@ def _divisible(v: Variant) -> tuple[str, ...]:
 
 def _defaults(accumulators: Mapping[str, tuple[str, str]]) -> dict[str, Sequence[str]]:
     """What the wheel holds: masks where the result is one, else the usual floats, and where bools are counted those and int64."""
-    if all(out == "bool" for _, out in accumulators.values()):
+    if all(out == "bool" for dtype, (_, out) in accumulators.items() if dtype != "uint8"):
         return {"T": ("bool",), "I": ("i32",)}
     counts = _COUNTS if accumulators.get("bool", ("", ""))[1] == "int64" else ()
     return {"T": [d for d in ("float32", "bfloat16", *counts) if d in accumulators], "I": ("i32",)}

@@ -5,14 +5,14 @@ from __future__ import annotations
 # Kernels' names (argand_aten_cuda/generated) without the ends "_contiguous", "_strided", "_reduce" and "_scan".
 OPERATORS = frozenset(
     """
-    add sub rsub mul div floor_divide remainder neg abs sign sqrt rsqrt reciprocal square pow floor ceil round maximum minimum
+    add sub rsub mul div floor_divide remainder neg abs sign sqrt rsqrt reciprocal pow floor ceil round maximum minimum
     clamp_min clamp_max lerp addcmul addcdiv
     exp expm1 log log1p erf sigmoid sin cos tanh
     relu threshold leaky_relu elu elu_backward softplus hardtanh hardswish log_sigmoid
     gelu_none gelu_tanh gelu_backward_none gelu_backward_tanh silu silu_backward
     eq ne lt le gt ge isnan isinf isfinite logical_not logical_and logical_or bitwise_and bitwise_or bitwise_not where masked_fill
     binary_cross_entropy_each
-    sum mean amax amin norm2 any any_dim all all_dim cumsum
+    sum mean amax amin norm2 any _any_dim all _all_dim cumsum
     """.split()
 )
 

@@ -46,8 +46,6 @@ OutputSize = int | None | Sequence[int | None]
 
 def _in_format_of(values: Tensor, indices: Tensor, input: Tensor) -> tuple[Tensor, Tensor]:
     """Both with the channels last where `input` has them."""
-    if input.is_contiguous():
-        return values, indices
     return aten.ops._in_format_of(values, input), aten.ops._in_format_of(indices, input)
 
 
@@ -240,7 +238,7 @@ def _output_size(input: Tensor, output_size: OutputSize, n: int, name: str) -> l
         if output_size is None or isinstance(output_size, int)
         else list(output_size)
     )
-    if sizes and input.dim() <= n:
+    if sizes and isinstance(input, Tensor) and input.dim() <= n:  # a traced value has no size yet
         raise ValueError(
             f"{name}: got input of shape {list(input.shape)}, expected at least {n + 1} dimensions"
         )
