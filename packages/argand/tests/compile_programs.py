@@ -359,7 +359,7 @@ def higher_order_functions() -> Any:
 
     def f(a):
         g = compose(torch.sin, functools.partial(torch.add, other=1), lambda z: z * math.pi)
-        return g(a), max(map(lambda k: k * 2, (1, 2, 3))), [i for i, _ in zip(range(3), "ab")]
+        return g(a), max(map(lambda k: k * 2, (1, 2, 3))), [i for i, _ in zip(range(3), "ab")]  # noqa: B905
 
     return f
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from argand_c10 import metrics, records
 
 import argand as torch
 from argand import nn
 from argand.nn import functional as F
+from argand_c10 import metrics, records
 
 
 @pytest.fixture(autouse=True)

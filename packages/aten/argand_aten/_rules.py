@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from argand_c10 import protocol, rules
-
 from argand_aten import _indexing
+from argand_c10 import protocol, rules
 
 _PROTOCOL = {
     "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide", "mod": "remainder", "pow": "pow",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import argand_aten as aten
 import argand_dynamo as dynamo
-import pytest
 
 
 def test_decisions_of_the_backend_are_guarded() -> None:

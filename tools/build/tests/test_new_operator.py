@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 
 import pytest
+
 from tools.build.workspace_copy import WorkspaceCopy
 
 ENTRY = """
