@@ -24,15 +24,19 @@ def _listed(value: IntOrInts, n: int) -> list[int]:
 
 
 def _gradient(
-    n: int, place: int, input: Tensor, weight: Tensor, grad_output: Tensor,
+    n: int, input: Tensor | Sequence[int], weight: Tensor | Sequence[int], grad_output: Tensor,
     stride: IntOrInts, padding: IntOrInts, dilation: IntOrInts, groups: int,
 ) -> Tensor:  # fmt: skip
-    """The gradient for the input (`place` 0) or the weight (1)."""
-    wanted = [place == 0, place == 1, False]
+    """The gradient for that of `input` and `weight` of which only the size is given."""
+    of_input = not isinstance(input, Tensor)
+    x, w = (
+        t if isinstance(t, Tensor) else grad_output.new_empty([1]).expand(list(t))  # not read
+        for t in (input, weight)
+    )
     made: Tensor = aten.ops.convolution_backward(
-        grad_output, input, weight, _listed(stride, n), _listed(padding, n), _listed(dilation, n),
-        groups, wanted,
-    )[place]  # fmt: skip
+        grad_output, x, w, _listed(stride, n), _listed(padding, n), _listed(dilation, n),
+        groups, [of_input, not of_input, False],
+    )[0 if of_input else 1]  # fmt: skip
     return made
 
 
@@ -46,8 +50,7 @@ def conv1d_input(
     groups: int = 1,
 ) -> Tensor:
     """The gradient of `conv1d` for its input, of size `input_size`, from that of its result."""
-    unread = grad_output.new_empty([1]).expand(list(input_size))
-    return _gradient(1, 0, unread, weight, grad_output, stride, padding, dilation, groups)
+    return _gradient(1, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
 def conv1d_weight(
@@ -60,8 +63,7 @@ def conv1d_weight(
     groups: int = 1,
 ) -> Tensor:
     """The gradient of `conv1d` for its weight, of size `weight_size`, from that of its result."""
-    unread = grad_output.new_empty([1]).expand(list(weight_size))
-    return _gradient(1, 1, input, unread, grad_output, stride, padding, dilation, groups)
+    return _gradient(1, input, weight_size, grad_output, stride, padding, dilation, groups)
 
 
 def conv2d_input(
@@ -74,8 +76,7 @@ def conv2d_input(
     groups: int = 1,
 ) -> Tensor:
     """The gradient of `conv2d` for its input, of size `input_size`, from that of its result."""
-    unread = grad_output.new_empty([1]).expand(list(input_size))
-    return _gradient(2, 0, unread, weight, grad_output, stride, padding, dilation, groups)
+    return _gradient(2, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
 def conv2d_weight(
@@ -88,8 +89,7 @@ def conv2d_weight(
     groups: int = 1,
 ) -> Tensor:
     """The gradient of `conv2d` for its weight, of size `weight_size`, from that of its result."""
-    unread = grad_output.new_empty([1]).expand(list(weight_size))
-    return _gradient(2, 1, input, unread, grad_output, stride, padding, dilation, groups)
+    return _gradient(2, input, weight_size, grad_output, stride, padding, dilation, groups)
 
 
 def conv3d_input(
@@ -102,8 +102,7 @@ def conv3d_input(
     groups: int = 1,
 ) -> Tensor:
     """The gradient of `conv3d` for its input, of size `input_size`, from that of its result."""
-    unread = grad_output.new_empty([1]).expand(list(input_size))
-    return _gradient(3, 0, unread, weight, grad_output, stride, padding, dilation, groups)
+    return _gradient(3, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
 def conv3d_weight(
@@ -116,5 +115,4 @@ def conv3d_weight(
     groups: int = 1,
 ) -> Tensor:
     """The gradient of `conv3d` for its weight, of size `weight_size`, from that of its result."""
-    unread = grad_output.new_empty([1]).expand(list(weight_size))
-    return _gradient(3, 1, input, unread, grad_output, stride, padding, dilation, groups)
+    return _gradient(3, input, weight_size, grad_output, stride, padding, dilation, groups)

@@ -12,7 +12,48 @@ from argand_nn import init
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
-class Embedding(Module):
+def _row(name: str, padding_idx: int | None, rows: int) -> int | None:
+    """The padding row, counted from the first one; ValueError where the table has no such row."""
+    if padding_idx is None:
+        return None
+    if not -rows <= padding_idx < rows:
+        raise ValueError(
+            f"{name}: got padding_idx {padding_idx}, expected one in [{-rows}, {rows})"
+        )
+    return padding_idx % rows
+
+
+class _Table(Module):
+    """What both kinds of embeddings share: the table, and how it begins."""
+
+    num_embeddings: int
+    embedding_dim: int
+    padding_idx: int | None
+    weight: Parameter
+
+    def _make_table(
+        self, name: str, given: Tensor | None, freeze: bool, device: Any, dtype: Any
+    ) -> None:
+        shape = (self.num_embeddings, self.embedding_dim)
+        if given is None:
+            table = aten.empty(shape, device=device, dtype=dtype)
+            self.weight = Parameter(table, requires_grad=not freeze)
+            self.reset_parameters()
+        else:
+            if tuple(given.shape) != shape:
+                raise ValueError(
+                    f"{name}: got a table of shape {list(given.shape)}, expected {list(shape)}"
+                )
+            self.weight = Parameter(given, requires_grad=not freeze)
+
+    def reset_parameters(self) -> None:
+        """Fill from the standard normal distribution; the padding row with zeros."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            self.weight.detach()[self.padding_idx].fill_(0)
+
+
+class Embedding(_Table):
     """A table of vectors, looked up by integers.
 
     Args:
@@ -39,33 +80,11 @@ class Embedding(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ValueError(
-                    f"Embedding: got padding_idx {padding_idx}, expected one in "
-                    f"[{-num_embeddings}, {num_embeddings})"
-                )
-            padding_idx %= num_embeddings
+        padding_idx = _row("Embedding", padding_idx, num_embeddings)
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx, self.max_norm, self.norm_type = padding_idx, max_norm, norm_type
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
-        shape = (num_embeddings, embedding_dim)
-        if _weight is None:
-            table = aten.empty(shape, device=device, dtype=dtype)
-            self.weight = Parameter(table, requires_grad=not _freeze)
-            self.reset_parameters()
-        else:
-            if tuple(_weight.shape) != shape:
-                raise ValueError(
-                    f"Embedding: got a table of shape {list(_weight.shape)}, expected {list(shape)}"
-                )
-            self.weight = Parameter(_weight, requires_grad=not _freeze)
-
-    def reset_parameters(self) -> None:
-        """Fill from the standard normal distribution; the padding row with zeros."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            self.weight.detach()[self.padding_idx].fill_(0)
+        self._make_table("Embedding", _weight, _freeze, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.embedding(
@@ -118,7 +137,7 @@ class Embedding(Module):
         return text
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(_Table):
     """Sums, means or maxima of rows of a table, bag by bag of integers.
 
     Args:
@@ -149,35 +168,12 @@ class EmbeddingBag(Module):
         _freeze: bool = False,
     ) -> None:
         super().__init__()
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ValueError(
-                    f"EmbeddingBag: got padding_idx {padding_idx}, expected one in "
-                    f"[{-num_embeddings}, {num_embeddings})"
-                )
-            padding_idx %= num_embeddings
+        padding_idx = _row("EmbeddingBag", padding_idx, num_embeddings)
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.max_norm, self.norm_type = max_norm, norm_type
         self.scale_grad_by_freq, self.mode, self.sparse = scale_grad_by_freq, mode, sparse
         self.include_last_offset, self.padding_idx = include_last_offset, padding_idx
-        shape = (num_embeddings, embedding_dim)
-        if _weight is None:
-            table = aten.empty(shape, device=device, dtype=dtype)
-            self.weight = Parameter(table, requires_grad=not _freeze)
-            self.reset_parameters()
-        else:
-            if tuple(_weight.shape) != shape:
-                raise ValueError(
-                    f"EmbeddingBag: got a table of shape {list(_weight.shape)}, expected "
-                    f"{list(shape)}"
-                )
-            self.weight = Parameter(_weight, requires_grad=not _freeze)
-
-    def reset_parameters(self) -> None:
-        """Fill from the standard normal distribution; the padding row with zeros."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            self.weight.detach()[self.padding_idx].fill_(0)
+        self._make_table("EmbeddingBag", _weight, _freeze, device, dtype)
 
     def forward(
         self,
