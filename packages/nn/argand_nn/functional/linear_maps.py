@@ -21,6 +21,8 @@ def linear(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None
 ) -> Tensor:
     """input @ weight.T + bias, with input (*, in), weight (out, in) and bias (out)."""
+    if out is None:  # 40 ns of a small product's 215 less
+        return aten.linear(input, weight, bias)
     return aten.linear(input, weight, bias, out=out)
 
 
