@@ -8,6 +8,7 @@
 #include "packages/aten/csrc/core/iteration.h"
 #include "packages/aten/csrc/core/number.h"
 #include "packages/aten/csrc/kernels/cpu/cast.h"
+#include "packages/aten/csrc/kernels/sweep.h"
 #include "packages/aten/generated/ops.h"
 #include "packages/c10/csrc/core/strided.h"
 
@@ -66,7 +67,8 @@ struct Copy {
     }
   }
 
-  void run() const {
+  void run() const { run(Sweep(2 * it.numel * kItemSize[dst_dtype])); }
+  void run(const Sweep& sweep) const {
     if (it.numel == 0) return;
     const int size = std::max(kItemSize[dst_dtype], kItemSize[src_dtype]);
     const bool transposed =
@@ -74,7 +76,7 @@ struct Copy {
     if (transposed) {
       const int64_t height = tile_rows(), blocks = (it.shape[1] + height - 1) / height, total = it.numel / (it.shape[0] * it.shape[1]) * blocks;
       const int64_t grain = std::max<int64_t>(1, kGrainBytes / (height * it.shape[0] * size));
-      parallel_for(0, total, grain, [&](int64_t b, int64_t e) { tiles(b, e); });
+      sweep.run(total, grain, 2 * height * it.shape[0] * size, [&](int64_t b, int64_t e) { tiles(b, e); });
       return;
     }
     auto range = [&](int64_t b, int64_t e) { for_each_row(it, b, e, [&](int64_t n, char* const* p) { row(n, p); }); };
@@ -82,7 +84,7 @@ struct Copy {
     if (it.numel <= grain)
       range(0, it.numel);
     else
-      parallel_for(0, it.numel, grain, [&](int64_t b, int64_t e) { range(b, e); });
+      sweep.run(it.numel, grain, 2 * size, range);
   }
 };
 
@@ -165,10 +167,13 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
   const Tensor out =
       format == 0 ? empty(sizes, dtype, shaped->device()) : empty_strided(sizes, builtins::format_strides(sizes, format), dtype, shaped->device());
   if (out.is_meta()) return out;
-  int64_t start = 0;
   const int size = kItemSize[dtype];
-  for (const Tensor& t : tensors) {
+  const Sweep sweep(2 * out.numel() * size);
+  int64_t start = sweep.backward() ? sizes[d] : 0;
+  for (size_t k = 0; k < tensors.size(); k++) {
+    const Tensor& t = tensors[sweep.backward() ? tensors.size() - 1 - k : k];
     if (skipped(t) || t.numel() == 0) continue;
+    if (sweep.backward()) start -= t.size(d);
     Copy copy;
     copy.it.set_shape(t.sizes());
     copy.it.add(out.data<char>() + start * out.stride(d) * size, t.sizes(), out.strides(), size);
@@ -178,8 +183,8 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
     copy.dst_dtype = dtype;
     copy.src_dtype = t.dtype();
     copy.streams = out.numel() * size >= kStreamBytes && copy.it.shape[0] >= 1024;
-    copy.run();
-    start += t.size(d);
+    copy.run(sweep);
+    if (!sweep.backward()) start += t.size(d);
   }
   return out;
 }

@@ -4,6 +4,7 @@
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/kernels/cpu/fused_optim.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
+#include "packages/aten/csrc/kernels/sweep.h"
 #include "packages/aten/generated/kernels.h"
 #include "packages/aten/generated/ops.h"
 
@@ -11,6 +12,7 @@ namespace argand::kernels::cpu {
 namespace {
 
 constexpr int64_t kChunk = 16384;  // elements of one task
+constexpr int64_t kPieceBytes = kChunk * 16;  // that it reads, about
 
 // Pieces of at most kChunk elements of all tensors, so that threads share small and large tensors evenly.
 struct Piece {
@@ -105,7 +107,8 @@ void adam(const char* name, const AdamOptions& o, const TensorList& params, cons
   }
   const TensorList p = dense(params), g = dense(grads), m = dense(exp_avgs), v = dense(exp_avg_sqs), top = o.amsgrad ? dense(max_exp_avg_sqs) : TensorList();
   const std::vector<Piece> pieces = cut(p);
-  argand::parallel_for(0, static_cast<int64_t>(pieces.size()), 1, [&](int64_t begin, int64_t end) {
+  const auto n_pieces = static_cast<int64_t>(pieces.size());
+  Sweep(n_pieces * kPieceBytes).run(n_pieces, 1, kPieceBytes, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
       const Piece& piece = pieces[i];
       dispatch_floating(name, p[piece.tensor].dtype(), [&](auto tag) { run_adam<typename decltype(tag)::type>(o, corrections[piece.tensor], p, g, m, v, top, piece); });
@@ -138,7 +141,8 @@ void fused_sgd_(const TensorList& self, const TensorList& grads, const TensorLis
   if (!unscaled(grads, grad_scale, found_inf)) return;
   const TensorList p = dense(self), g = dense(grads), buffers = momentum != 0 ? dense(momentum_buffer_list) : TensorList();
   const std::vector<Piece> pieces = cut(p);
-  argand::parallel_for(0, static_cast<int64_t>(pieces.size()), 1, [&](int64_t begin, int64_t end) {
+  const auto n_pieces = static_cast<int64_t>(pieces.size());
+  Sweep(n_pieces * kPieceBytes).run(n_pieces, 1, kPieceBytes, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
       const Piece& piece = pieces[i];
       dispatch_floating("fused_sgd_", p[piece.tensor].dtype(), [&](auto tag) {

@@ -8,6 +8,7 @@
 #include "packages/aten/csrc/core/pointwise_rules.h"
 #include "packages/aten/csrc/kernels/cpu/cast.h"
 #include "packages/aten/csrc/kernels/cpu/copy.h"
+#include "packages/aten/csrc/kernels/sweep.h"
 #include "packages/c10/csrc/core/strided.h"
 
 namespace argand {
@@ -188,7 +189,9 @@ void Work::run_all(int cost) {
   } else if (it.numel <= grain) {
     run_range(0, it.numel);
   } else {
-    parallel_for(0, it.numel, grain, [&](int64_t b, int64_t e) { run_range(b, e); });
+    int64_t bytes = 0;
+    for (int k = 0; k < it.n_operands; k++) bytes += size_of(k);
+    Sweep(it.numel * bytes).run(it.numel, grain, bytes, [&](int64_t b, int64_t e) { run_range(b, e); });
   }
 }
 

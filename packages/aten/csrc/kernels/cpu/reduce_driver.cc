@@ -7,6 +7,7 @@
 #include "packages/aten/csrc/core/reduced_dims.h"
 #include "packages/aten/csrc/kernels/cpu/cast.h"
 #include "packages/aten/csrc/kernels/cpu/copy.h"
+#include "packages/aten/csrc/kernels/sweep.h"
 #include "packages/c10/csrc/core/strided.h"
 
 namespace argand {
@@ -99,7 +100,7 @@ void Plan::run() const {
     if (tiles * work <= kGrain)
       range(0, tiles);
     else
-      parallel_for(0, tiles, std::max<int64_t>(1, kGrain / work), range);
+      Sweep(tiles * work * in_size).run(tiles, std::max<int64_t>(1, kGrain / work), work * in_size, range);
     return;
   }
   // Groups in parallel, then pairwise sums of groups: the same tree however many threads there are.
@@ -114,7 +115,7 @@ void Plan::run() const {
       accumulate(in, n, i % groups, part(i / groups, i % groups));
     }
   };
-  parallel_for(0, tiles * groups, std::max<int64_t>(1, kGrain / work), fill);
+  Sweep(tiles * groups * work * in_size).run(tiles * groups, std::max<int64_t>(1, kGrain / work), work * in_size, fill);
   auto join = [&](int64_t begin, int64_t end) {
     for (int64_t index = begin; index < end; index++) {
       const char* in;

@@ -2,6 +2,7 @@
 #include "packages/aten/csrc/kernels/cpu/softmax.h"
 
 #include "packages/aten/csrc/kernels/cpu/util.h"
+#include "packages/aten/csrc/kernels/sweep.h"
 #include "packages/aten/generated/kernels.h"
 
 namespace argand::kernels::cpu {
@@ -29,7 +30,8 @@ const SoftmaxLoops& loops_of(const char* op, int dtype) {
 template <class Rows, class Columns>
 void split(const DimSplit& s, Rows&& by_rows, Columns&& by_columns) {
   if (s.outer * s.n * s.inner == 0) return;
-  if (s.inner == 1) return parallel_for(0, s.outer, row_grain(s.n), by_rows);
+  const int64_t row_bytes = 2 * s.n * 4;
+  if (s.inner == 1) return Sweep(s.outer * row_bytes).run(s.outer, row_grain(s.n), row_bytes, by_rows);
   const int64_t blocks = (s.inner + kColumnBlock - 1) / kColumnBlock;
   parallel_for(0, s.outer * blocks, row_grain(s.n * (s.inner < kColumnBlock ? s.inner : kColumnBlock)), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {

@@ -1,0 +1,83 @@
+"""Operators on more than the caches hold: every other pass over memory goes backward, which results must not show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import argand_aten as aten
+from argand_c10 import tensor
+
+ROWS, COLUMNS = 1031, 509  # threads' parts and their pieces end inside rows
+rng = np.random.default_rng(7)
+X, Y = (rng.standard_normal((ROWS, COLUMNS)).astype(np.float32) for _ in "xy")
+INDEX = rng.integers(0, ROWS, 2000)
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def layer_norm(x: Any) -> Any:
+    x = x.astype(np.float64)
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+
+
+CALLS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "add": (lambda x, y: x + y, lambda x, y: x + y),
+    "add in place": (lambda x, y: x.clone().add_(y), lambda x, y: x + y),
+    "add of a column": (lambda x, y: x + y[:, :1], lambda x, y: x + y[:, :1]),
+    "add of a transposed": (lambda x, y: x.t() + y.t(), lambda x, y: x.T + y.T),
+    "widened": (lambda x, y: x.double(), lambda x, y: x.astype(np.float64)),
+    "transposed": (lambda x, y: x.t().contiguous(), lambda x, y: x.T),
+    "cat": (
+        lambda x, y: aten.cat([x, y[:0], y, x[:3]]),
+        lambda x, y: np.concatenate([x, y, x[:3]]),
+    ),
+    "cat of columns": (
+        lambda x, y: aten.cat([x, y, x[:, :5]], 1),
+        lambda x, y: np.concatenate([x, y, x[:, :5]], 1),
+    ),
+    "sum": (lambda x, y: x.sum(), lambda x, y: x.sum(dtype=np.float64)),
+    "sums of rows": (lambda x, y: x.sum(1), lambda x, y: x.sum(1, dtype=np.float64)),
+    "sums of columns": (lambda x, y: x.sum(0), lambda x, y: x.sum(0, dtype=np.float64)),
+    "maxima": (lambda x, y: x.amax(1), lambda x, y: x.max(1)),
+    "softmax": (lambda x, y: aten.softmax(x, -1), lambda x, y: softmax(x)),
+    "layer_norm": (lambda x, y: aten.layer_norm(x, [COLUMNS]), lambda x, y: layer_norm(x)),
+    "embedding": (lambda x, y: aten.embedding(x, tensor(INDEX)), lambda x, y: x[INDEX]),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_pass_gives_the_same(name: str) -> None:
+    call, reference = CALLS[name]
+    x, y = tensor(X), tensor(Y)
+    first, second = call(x, y).numpy(), call(x, y).numpy()
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_allclose(first, reference(X, Y), rtol=2e-5, atol=2e-5)
+
+
+def test_fused_optimizer_steps() -> None:
+    shapes = [(300_000,), (17,), (70_001,), (500, 500)]
+
+    def stepped(passes_before: int) -> list[Any]:
+        source = np.random.default_rng(3)
+        params, grads = (
+            [tensor(source.standard_normal(s).astype(np.float32)) for s in shapes] for _ in "pg"
+        )
+        m, v = ([p.mul(0) for p in params] for _ in "mv")
+        steps = [tensor(np.zeros((), np.float32)) for _ in shapes]
+        for _ in range(passes_before):
+            tensor(X).sum()
+        options = dict(lr=0.1, beta1=0.9, beta2=0.99, weight_decay=0.1, eps=1e-8)
+        aten.ops.fused_adamw_(
+            params, grads, m, v, [], steps, amsgrad=False, maximize=False, **options
+        )
+        return [t.numpy() for t in params + m + v]
+
+    for a, b in zip(stepped(0), stepped(1), strict=True):
+        np.testing.assert_array_equal(a, b)
