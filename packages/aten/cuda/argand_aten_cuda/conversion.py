@@ -45,7 +45,7 @@ def convert(x, dtype: tl.constexpr, TO_BOOL: tl.constexpr = False):
     if TO_BOOL:
         result = x != 0
     elif dtype.is_fp8():
-        return _to_float8(x.to(tl.float32), dtype)
+        result = _to_float8(x.to(tl.float32), dtype)
     elif dtype == tl.float16 or dtype == tl.bfloat16:
         result = x.to(tl.float32)
     elif x.dtype == tl.float16 or x.dtype == tl.bfloat16:

@@ -9,8 +9,10 @@ import pytest
 
 triton = pytest.importorskip("triton")
 
+import triton.language as tl  # noqa: E402
 from argand_aten_cuda import archive, provider  # noqa: E402
 from argand_aten_cuda.compile import compile_variant, kernels_of, target_of  # noqa: E402
+from argand_aten_cuda.conversion import convert  # noqa: E402
 from argand_aten_cuda.kernel import Kernel  # noqa: E402
 
 GENERATED = [m for m in provider._modules() if ".generated.kernels_" in m]
@@ -49,6 +51,22 @@ def test_products_and_sums_are_not_contracted() -> None:
     source = ASTSource(kernel.function, {n: types.get(n, "constexpr") for n in names}, {(names.index("BLOCK"),): 1024})
     ptx = triton.compile(source, target=target_of("sm_90"), options={"enable_fp_fusion": False}).asm["ptx"]
     assert "fma.rn" not in ptx and "mul.rn.f32" in ptx
+
+
+@triton.jit
+def converted(source, target):
+    tl.store(target, convert(tl.load(source), target.dtype.element_ty))
+
+
+@pytest.mark.parametrize("source", ["fp32", "fp16", "bf16", "fp64", "i64", "u8", "fp8e5", "fp8e4nv"])
+def test_conversions_compile(source: str) -> None:
+    """The interpreter takes branches that the compiler rejects."""
+    from triton.compiler import ASTSource
+
+    for target in ("fp32", "fp16", "bf16", "i8", "u8", "i64", "fp8e5", "fp8e4nv"):
+        types = {"source": f"*{source}", "target": f"*{target}"}
+        done = triton.compile(ASTSource(converted, types, {}), target=target_of("sm_90"))
+        assert done.asm["cubin"][:4] == b"\x7fELF", (source, target)
 
 
 def test_hip() -> None:
