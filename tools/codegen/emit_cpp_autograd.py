@@ -100,6 +100,12 @@ def mask(bits: list[int]) -> str:
     return f"UINT64_C({sum(1 << i for i in set(bits)):#x})"
 
 
+def scatters(op: Operator, given: list[Derivative]) -> bool:
+    """Whether the gradient is put back where a view came from: the view `f(self, a, b)` has `f_backward(grad, self.shape, a, b)`."""
+    own = ", ".join(a.name for a in op.schema.arguments[1:])
+    return op.is_view and [d.body.text for d in given if d.body] == [f"{op.schema.name}_backward(grad, self.shape, {own})"]
+
+
 class FamilyEmitter:
     def __init__(self) -> None:
         self.definitions: list[str] = []
@@ -140,7 +146,8 @@ class FamilyEmitter:
         self.rows.append(
             f'{{"{op.name}", {name}_backward, {mask(differentiable)}, '
             f"{mask(sorted(used_grads) or list(range(len(schema.results))))}, {mask([i for x in args_for for i in x])}, "
-            f"{mask([i for x in results_for for i in x])}, {name}_args, {name}_results}}"
+            f"{mask([i for x in results_for for i in x])}, {name}_args, {name}_results"
+            f"{', true' if scatters(op, given) else ''}}}"
         )
 
 

@@ -287,7 +287,7 @@ class Backward {
     Gradients gradients{in, out.data(), wanted.empty() ? nullptr : wanted.data()};
     {
       NodeStream stream(node, in, n_in);
-      apply(node, gradients);
+      if (keep_given || stream.switched() || !add_into_arrived(node, in)) apply(node, gradients);
       stream.leave(out.data(), n_out);
     }
     if (!call_.retain_graph) node->release_variables();
@@ -297,6 +297,15 @@ class Backward {
       for (const auto& hook : post) hook->call(out.data(), n_out, given.data(), n_in);
     }
     pass_on(node, out.data(), n_out);
+  }
+
+  // Slices of one tensor: all but the first to arrive add to its gradient in their place, instead of making one of its size each.
+  bool add_into_arrived(Node* node, const Tensor* in) {
+    if (node->num_inputs() != 1 || node->num_edges() != 1 || !in[0] || api->thread_state()->grad_mode || anomaly_mode()) return false;
+    const Edge& edge = node->edges()[0];
+    if (!is_wanted(edge.fn.get())) return false;
+    const Tensor& sum = states_[table_.find(edge.fn.get())].buffer.data(edge.fn->num_inputs())[edge.input_nr];
+    return sum && sum.dtype() == in[0].dtype() && sum.device() == in[0].device() && owned_alone(sum) && node->add_into(sum, in[0]);
   }
 
   static void apply(Node* node, Gradients& gradients) {

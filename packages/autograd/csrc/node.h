@@ -69,6 +69,11 @@ class Node {
   virtual const char* name() const = 0;  // "MulBackward"
   virtual void release_variables() {}    // drops what was saved; a second backward is then an error
   virtual bool is_accumulate_grad() const { return false; }
+  // Adds what apply() would give for its one edge to `sum`, and touches only what is not zero; false: it can't, nothing was done.
+  virtual bool add_into(const Tensor& sum, const Tensor& grad) {
+    (void)sum, (void)grad;
+    return false;
+  }
   // In-place nodes that changed a view belong to the node of its base, which knows the history that their result has now.
   virtual void set_owner(Node*) {}
   virtual Edge owned_result_edge() { return {}; }

@@ -11,6 +11,7 @@ class NodeStream {
     if (__builtin_expect(ARGAND_DEVICE_TYPE(device_) == ARGAND_CPU, 1)) return;
     enter(node->stream(), in, n_in);
   }
+  bool switched() const { return switched_; }
   // Gradients made on the node's stream are read on the caller's; an error leaves that to the destructor.
   void leave(const Tensor* out, uint32_t n_out) {
     if (!switched_) return;

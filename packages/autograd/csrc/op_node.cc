@@ -5,10 +5,14 @@
 #include <unordered_map>
 
 #include "packages/autograd/csrc/history.h"
+#include "packages/autograd/csrc/tensor_ops.h"
+#include "packages/c10/csrc/core/strided.h"
 
 namespace argand::autograd {
 
 namespace {
+
+constexpr int kMaxViewArgs = 8;
 
 constexpr size_t aligned(size_t n) { return (n + 15) & ~size_t{15}; }
 
@@ -258,6 +262,20 @@ void OpNode::apply(Gradients& g) {
   if (!any || !record_->backward) return;
   OpBackward context(*this, g);
   record_->backward(context);
+}
+
+// The view of a gradient lies in it as the view of the argument did.
+bool OpNode::add_into(const Tensor& sum, const Tensor& grad) {
+  if (!record_->scatters || sum.sizes() != slots_[0].facts->size_list()) return false;
+  ArgandValue args[kMaxViewArgs], ret{};
+  if (op_->n_args > kMaxViewArgs) return false;
+  args[0] = argand::value(sum);
+  for (int i = 1; i < op_->n_args; i++) args[i] = slots_[i].value;
+  check(api->call(op_, args, &ret));
+  const Tensor place = take_tensor(ret);
+  if (internal_overlap(place.sizes(), place.strides()) != Overlap::no) return false;
+  tensor_ops::add_(place, grad);
+  return true;
 }
 
 void OpNode::release_variables() {

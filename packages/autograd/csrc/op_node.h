@@ -16,6 +16,7 @@ class OpNode final : public Node {
   ~OpNode() override;
 
   void apply(Gradients& g) override;
+  bool add_into(const Tensor& sum, const Tensor& grad) override;
   const char* name() const override;
   void release_variables() override;
   void set_owner(Node* owner) override { owner_ = owner; }

@@ -87,8 +87,8 @@ def project_input(mode: str, input: Tensor, weights: CellWeights) -> Tensor:
 def split_steps(projected: Tensor, sizes: Sequence[int] | None) -> list[Tensor]:
     """The steps of (steps, batch, gates), or of packed (places, gates) with places by step.
 
-    By halves: the gradient of a view is as large as what it views, and n views of n steps would
-    cost n * n.
+    By halves: where gradients of slices are not added in place (compiled, or differentiated again),
+    each is as large as what it is a slice of, and n of n steps would cost n * n.
     """
     count = projected.shape[0] if sizes is None else len(sizes)
     if count <= 8:
