@@ -299,7 +299,7 @@ const char* backward_name(const ArgandOperator* op) {
         upper = false;
       }
     }
-    it->second += "Backward";
+    it->second += "Backward0";
   }
   return it->second.c_str();
 }

@@ -70,7 +70,7 @@ class AsStridedBackward final : public VectorNode {
     inputs.push_back(std::move(view));
     set_inputs(std::move(inputs));
   }
-  const char* name() const override { return "AsStridedBackward"; }
+  const char* name() const override { return "AsStridedBackward0"; }
   void apply(Gradients& g) override {
     if (g.in[0] && g.wants(edges_, 0)) g.out[0] = geometry_.to_base(g.in[0]);
   }

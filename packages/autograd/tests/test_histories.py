@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 from helpers import close, leaf
 
@@ -15,12 +18,15 @@ def test_attributes():
     y = x * x
     assert x.is_leaf and x.requires_grad and x.grad_fn is None
     assert (
-        not y.is_leaf and y.requires_grad and y.grad_fn.name() == "MulBackward" and y.output_nr == 0
+        not y.is_leaf
+        and y.requires_grad
+        and y.grad_fn.name() == "MulBackward0"
+        and y.output_nr == 0
     )
     assert y.grad_fn is y.grad_fn
     ((accumulate, nr), _) = y.grad_fn.next_functions
     assert accumulate.name() == "AccumulateGrad" and nr == 0
-    assert "grad_fn=<MulBackward>" in repr(y) and "requires_grad=True" in repr(x)
+    assert "grad_fn=<MulBackward0>" in repr(y) and "requires_grad=True" in repr(x)
     y.grad_fn.metadata["key"] = 1
     assert y.grad_fn.metadata == {"key": 1}
 
@@ -139,7 +145,7 @@ def test_version_errors():
     y.add_(1)
     with pytest.raises(
         RuntimeError,
-        match=r"modified by an inplace operation: \[Double \[2\]\], which is output 0 of AddBackward, is at version 1; expected version 0",
+        match=r"modified by an inplace operation: \[Double \[2\]\], which is output 0 of AddBackward0, is at version 1; expected version 0",
     ):
         z.sum().backward()
     e = x.exp()
@@ -283,6 +289,35 @@ def test_indexing():
     y[0, index[1:]] = x[1, 0] * 2  # columns 0 and 2 of row 0
     (g,) = autograd.grad(y.sum(), x)
     assert close(g, [[0, 1, 0], [5, 1, 1]])
+
+
+def test_one_element_fills_where_a_mask_holds():
+    """A value of one element takes part in its own dtype beside one mask and views, and only there."""
+    x, mask = leaf([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), argand_c10.tensor([True, False, True])
+    value = argand_c10.tensor([[7.0]], dtype=argand_c10.float32, requires_grad=True)
+    y = x * 1
+    y[1, mask] = value
+    gx, gv = autograd.grad(y.sum(), [x, value])
+    assert close(y, [[1, 2, 3], [7, 5, 7]]) and close(gx, [[1, 1, 1], [0, 1, 0]])
+    assert gv.dtype is argand_c10.float32 and close(gv, [[2]])
+    z = aten.index_put(x, [argand_c10.tensor([False, True])], argand_c10.tensor([3]))
+    assert close(z, [[1, 2, 3], [3, 3, 3]])
+    for index in (argand_c10.tensor([0]), (argand_c10.tensor([True, False]), mask[:1].long())):
+        with pytest.raises(RuntimeError, match="expected the same dtype"):
+            y[index] = value
+
+
+def test_copies_and_histories():
+    x = leaf([1.0, 2.0])
+    y = x * 2
+    for other in (copy.copy(y), pickle.loads(pickle.dumps(y))):
+        assert other.is_leaf and other.requires_grad and close(other, [2, 4])
+    with pytest.raises(RuntimeError, match="deepcopy protocol"):
+        copy.deepcopy(y)
+    parameter = argand_c10.Parameter(x)
+    for tensor, kept in ((x, True), (parameter, False)):
+        tensor.grad = aten.ones(2, dtype=tensor.dtype)
+        assert (copy.deepcopy(tensor).grad is not None) == kept
 
 
 def test_complex_gradients():

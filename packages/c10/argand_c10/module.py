@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar, cast
 
-from argand_c10._C import Tensor, channels_last_3d, dtype
+from argand_c10._C import Tensor, channels_last_3d, dtype, promote_types
 from argand_c10.module_hooks import (
     BUFFER_REGISTRATION_HOOKS,
     GLOBAL_CALL_HOOKS,
@@ -691,7 +691,7 @@ def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     for position, arg in enumerate(itertools.islice(args, 2)):
         if isinstance(arg, Tensor):
             device, dtype = arg.device, arg.dtype
-        elif isinstance(arg, _DTYPE):
+        elif isinstance(arg, (_DTYPE, type)):
             dtype = arg
         elif arg is not None and not isinstance(arg, bool):
             if position != 0:
@@ -700,6 +700,8 @@ def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
                     "dtype"
                 )
             device = arg
+    if isinstance(dtype, type):
+        dtype = promote_types(dtype, dtype)
     if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
         raise TypeError(
             f"Module.to: got {dtype}, expected a floating-point or complex dtype; "

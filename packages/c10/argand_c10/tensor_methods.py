@@ -7,6 +7,7 @@ from typing import Any
 
 from argand_c10 import _C
 from argand_c10._C import Tensor
+from argand_c10.parameter import Parameter
 from argand_c10.printing import tensor_text
 
 __all__ = ["install", "is_complex", "is_floating_point", "is_storage", "is_tensor", "numel"]
@@ -60,15 +61,18 @@ def _rebuild_tensor(
     shape: tuple[int, ...],
     requires_grad: bool,
     state: dict[str, Any] | None,
+    strides: tuple[int, ...] | None = None,
     device: str | None = None,
 ) -> Tensor:
     """A tensor from what `Tensor.__reduce_ex__` recorded; `data` is None on the meta device."""
     if data is None:
-        plain = _C._empty_strided(shape, None, dtype, "meta")
+        plain = _C._empty_strided(shape, strides, dtype, "meta")
     else:
         plain = _C._tensor_from_bytes(data, dtype, shape)
         if device is not None:
             plain = _C.tensor(plain, device=device)
+        if strides is not None:
+            plain.set_(plain.untyped_storage(), 0, shape, strides)
     if cls is not Tensor:
         plain = Tensor._make_subclass(cls, plain)
     if requires_grad:
@@ -85,22 +89,43 @@ def _array_wrap(
     return _C.from_numpy(array) if array.ndim else _C.tensor(array)
 
 
-def _refuse_history(self: Tensor, what: str) -> None:
-    if self.requires_grad and not self.is_leaf:
-        raise RuntimeError(
-            f"Only Tensors created explicitly by the user (graph leaves) support {what} at the moment: "
-            "got a tensor with a gradient history; detach() it first"
-        )
+def _is_permuted(self: Tensor) -> bool:
+    """Are the elements dense in memory, in another order than that of the dimensions."""
+    if self.is_contiguous():
+        return False
+    span = 1
+    for stride, size in sorted(
+        (st, s) for st, s in zip(self.stride(), self.shape, strict=True) if s != 1
+    ):
+        if stride != span:
+            return False
+        span *= size
+    return True
 
 
 def _reduce_ex(self: Tensor, protocol: int) -> tuple[Any, ...]:
-    """Values, dtype and shape; gradients and their histories stay behind."""
-    _refuse_history(self, "pickling")
-    data = None if self.is_meta else _C._tensor_to_bytes(self)
+    """Values, dtype, shape and the order of dimensions in memory; gradients and their histories stay behind."""
+    strides = tuple(self.stride()) if _is_permuted(self) else None
+    data = None
+    if not self.is_meta:
+        stored = self
+        if strides is not None:
+            stored = _C._empty_strided((0,), None, self.dtype, self.device)
+            stored.set_(self.untyped_storage(), self.storage_offset(), (self.numel(),), (1,))
+        data = _C._tensor_to_bytes(stored)
+    device = None if self.is_cpu or self.is_meta else str(self.device)
     state = self.__dict__ or None
-    args = (type(self), data, self.dtype, tuple(self.shape), self.requires_grad, state)
-    here = self.is_cpu or self.is_meta
-    return _rebuild_tensor, args if here else (*args, str(self.device))
+    shape = tuple(self.shape)
+    return _rebuild_tensor, (
+        type(self),
+        data,
+        self.dtype,
+        shape,
+        self.requires_grad,
+        state,
+        strides,
+        device,
+    )
 
 
 def _copied_storage(self: Tensor, memo: dict[int, Any]) -> _C.UntypedStorage:
@@ -113,10 +138,15 @@ def _copied_storage(self: Tensor, memo: dict[int, Any]) -> _C.UntypedStorage:
 
 
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A copy of values, attributes and, as in PyTorch of all but parameters, the gradient."""
     if id(self) in memo:
         known: Tensor = memo[id(self)]
         return known
-    _refuse_history(self, "the deepcopy protocol")
+    if self.requires_grad and not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
+            "at the moment: got a tensor with a gradient history; detach() it first"
+        )
     plain = _C._empty_strided((0,), None, self.dtype, self.device)
     plain.set_(_copied_storage(self, memo), self.storage_offset(), self.shape, self.stride())
     result = plain if type(self) is Tensor else Tensor._make_subclass(type(self), plain)
@@ -125,14 +155,13 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     memo[id(self)] = result
     if self.__dict__:
         result.__dict__.update(copy.deepcopy(self.__dict__, memo))
-    if self.grad is not None:
+    if self.grad is not None and not isinstance(self, Parameter):
         result.grad = copy.deepcopy(self.grad, memo)
     return result
 
 
 def _copy(self: Tensor) -> Tensor:
-    """A second tensor on the same memory."""
-    _refuse_history(self, "copying")
+    """A second tensor on the same memory, without history."""
     result = Tensor._make_subclass(type(self), self, self.requires_grad)
     if self.__dict__:
         result.__dict__.update(self.__dict__)

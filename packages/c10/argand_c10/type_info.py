@@ -39,9 +39,11 @@ class finfo:
     resolution: float
     dtype: str
 
-    def __init__(self, type: DType | None = None) -> None:
+    def __init__(self, type: DType | type[float] | type[complex] | None = None) -> None:
         if type is None:
             type = _C.get_default_dtype()
+        if type is float or type is complex:
+            type = _C.promote_types(type, type)
         if not isinstance(type, DType) or not (type.is_floating_point or type.is_complex):
             raise TypeError(
                 f"finfo(): got {type!r}, expected a floating-point dtype; use iinfo for integers"
@@ -50,7 +52,9 @@ class finfo:
         mantissa, least, greatest, digits = _FLOATS[self.dtype]
         self.bits = type.to_real().itemsize * 8
         self.eps = 2.0**-mantissa
-        highest = 1.75 if self.dtype == "float8_e4m3fn" else 2.0 - self.eps  # its last number is NaN
+        highest = (
+            1.75 if self.dtype == "float8_e4m3fn" else 2.0 - self.eps
+        )  # its last number is NaN
         self.max = highest * 2.0**greatest
         self.min = -self.max
         self.tiny = self.smallest_normal = 2.0**least

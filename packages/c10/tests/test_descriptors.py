@@ -113,6 +113,7 @@ def test_finfo(name):
 
 
 def test_finfo_others():
+    assert c10.finfo(float) == c10.finfo(complex) == c10.finfo(c10.float64)
     assert c10.finfo().dtype == "float32"
     assert c10.finfo(c10.complex128).dtype == "float64"
     assert c10.finfo(c10.bfloat16).eps == 0.0078125

@@ -69,7 +69,7 @@ def test_tensor_with_dtype(name):
 
 @pytest.mark.parametrize(
     "python_type, dtype",
-    [(float, "float32"), (int, "int64"), (bool, "bool"), (complex, "complex64")],
+    [(float, "float64"), (int, "int64"), (bool, "bool"), (complex, "complex128")],
 )
 def test_builtin_types_as_dtypes(python_type, dtype):
     assert c10.tensor([1], dtype=python_type).dtype is getattr(c10, dtype)
@@ -136,7 +136,8 @@ def test_as_tensor_shares():
     a = np.zeros(3)
     assert c10.as_tensor(a).data_ptr() == a.ctypes.data
     x = c10.tensor([1.0])
-    assert c10.as_tensor(x) is x and c10.as_tensor(x, dtype=float) is x
+    assert c10.as_tensor(x) is x and c10.as_tensor(x, dtype=c10.float32) is x
+    assert c10.as_tensor(x, dtype=float).dtype is c10.float64
     assert c10.as_tensor(x, dtype=c10.int32).tolist() == [1]
     assert c10.as_tensor(a[::-1]).tolist() == [0, 0, 0]
     assert c10.asarray(a, copy=True).data_ptr() != a.ctypes.data
@@ -374,7 +375,14 @@ def test_pickle_keeps_class_and_state():
     assert pickle.loads(pickle.dumps(c10.tensor([1.0], device="meta"))).is_meta
     transposed = strided((2, 3), (1, 2))
     transposed.numpy()[...] = [[1, 2, 3], [4, 5, 6]]
-    assert pickle.loads(pickle.dumps(transposed)).tolist() == [[1, 2, 3], [4, 5, 6]]
+    unpickled = pickle.loads(pickle.dumps(transposed))
+    assert unpickled.tolist() == [[1, 2, 3], [4, 5, 6]] and unpickled.stride() == (1, 2)
+    spread = strided((2, 3), (4, 1))  # with gaps: stored without them
+    spread.numpy()[...] = [[1, 2, 3], [4, 5, 6]]
+    unpickled = pickle.loads(pickle.dumps(spread))
+    assert unpickled.tolist() == [[1, 2, 3], [4, 5, 6]] and unpickled.stride() == (3, 1)
+    meta = c10._C._empty_strided((2, 3), (1, 2), c10.float32, "meta")
+    assert pickle.loads(pickle.dumps(meta)).stride() == (1, 2)
 
 
 def test_deepcopy():

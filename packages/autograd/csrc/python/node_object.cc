@@ -80,7 +80,7 @@ PyObject* node_getattro(PyObject* o, PyObject* name) {
 }
 
 PyMethodDef methods[] = {
-    {"name", node_name, METH_NOARGS, "name()\n\nThe node's name, as \"MulBackward\"."},
+    {"name", node_name, METH_NOARGS, "name()\n\nThe node's name, as \"MulBackward0\"."},
     {"register_hook", node_register_hook, METH_O,
      "register_hook(fn)\n\nCalls fn(grad_inputs, grad_outputs) after the node ran; a tuple it returns replaces grad_inputs. Returns a handle with "
      "remove()."},

@@ -128,7 +128,7 @@ void test_version() {
   const Tensor a = leaf({1, 2, 3}), x = mul(a, a), y = mul(x, a);
   call("add_", {value(x), value(1.0), value(1)});
   CHECK_THROWS(ARGAND_RUNTIME_ERROR,
-               "modified by an inplace operation: [Double [3]], which is output 0 of AddBackward, is at version 1; expected version 0 instead",
+               "modified by an inplace operation: [Double [3]], which is output 0 of AddBackward0, is at version 1; expected version 0 instead",
                run(sum(y)));
   const Tensor e = exp(a);
   mul_(e, e);

@@ -41,13 +41,13 @@ int dtype_from(PyObject* o, int* out) {
     return 1;
   }
   if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) {
-    *out = api->default_dtype();
+    *out = ARGAND_FLOAT64;
   } else if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) {
     *out = ARGAND_INT64;
   } else if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) {
     *out = ARGAND_BOOL;
   } else if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) {
-    *out = api->default_dtype() == ARGAND_FLOAT64 ? ARGAND_COMPLEX128 : ARGAND_COMPLEX64;
+    *out = ARGAND_COMPLEX128;
   } else if (PyUnicode_Check(o)) {
     const char* text = PyUnicode_AsUTF8(o);
     if (!text) return -1;
