@@ -340,6 +340,19 @@ def test_embedding():
         F.embedding(index, table.weight, sparse=True)
 
 
+def test_attention_refuses_what_does_not_fit():
+    q, kv = aten.ones(2, 4, 3, 8), aten.ones(2, 2, 5, 8)
+    with pytest.raises(RuntimeError):  # fewer heads are shared only when asked for
+        F.scaled_dot_product_attention(q, kv, kv)
+    shared = F.scaled_dot_product_attention(q, kv, kv, enable_gqa=True)
+    assert shared.shape == F.scaled_dot_product_attention(q, kv[:, :1], kv[:, :1]).shape == q.shape
+    k = aten.ones(2, 4, 5, 8)
+    with pytest.raises(IndexError, match="at least 2 dimensional"):
+        F.scaled_dot_product_attention(q, k, k, aten.ones(5))
+    with pytest.raises(RuntimeError, match="bool or float or to match query dtype"):
+        F.scaled_dot_product_attention(q, k, k, aten.ones(3, 5, dtype=int))
+
+
 def test_attention():
     q, k, v = normal(2, 3, 4, 8), normal(2, 3, 5, 8), normal(2, 3, 5, 6)
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(8)

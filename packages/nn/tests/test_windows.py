@@ -120,6 +120,12 @@ def test_interpolation_of_a_line_is_the_line():
     close(means[0, 0, 1, 1:-1], plane[0, 0, 2:4, 1:-1].mean(0))
 
 
+def test_nearest_elements_have_a_gradient_of_zero_by_their_places():
+    x, grid = aten.ones(1, 1, 3, 3), aten.tensor([[[[0.2, float("nan")]]]], requires_grad=True)
+    F.grid_sample(x, grid, "nearest", align_corners=False).sum().backward()
+    assert grid.grad.tolist() == [[[[0.0, 0.0]]]]
+
+
 def test_identity_grid_gives_the_image():
     x = normal(2, 3, 5, 4)
     theta = aten.tensor([[[1.0, 0, 0], [0, 1.0, 0]]] * 2)

@@ -59,6 +59,9 @@ struct Indexed {
   Tensor view;            // after all views
   TensorList indices;     // advanced indices by dimension of `view`, undefined where there is none
   bool advanced = false;
+  int masks = 0, gathers = 0;  // advanced indices by kind
+
+  bool fills() const { return masks == 1 && gathers == 0; }  // as masked_fill does
 };
 
 int64_t consumed_dims(PyObject* item) {
@@ -157,10 +160,12 @@ class Reader {
     }
     if (t.dtype() != ARGAND_INT64 && t.dtype() != ARGAND_INT32)
       fail(ARGAND_INDEX_ERROR, "tensors used as indices must be long, int, byte or bool tensors, but got %s", kDTypeName[t.dtype()]);
+    r_.gathers++;
     set(t);
   }
 
   void put(const Tensor& rows, int64_t dims) {  // columns of nonzero()
+    r_.masks++;
     for (int64_t i = 0; i < dims; i++) set(ops::select(rows, 1, i));
   }
 
@@ -274,9 +279,9 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* v) {
              ops::copy_(found.view, drop_leading(value, found.view.dim()));
              return;
            }
-           const bool converts = !is_tensor(v) || (value.dim() == 0 && sole_mask(x, index));
+           const bool converts = !is_tensor(v) || (value.numel() == 1 && found.fills());
            if (converts && value.dtype() != found.view.dtype()) value = ops::_to_copy(value, found.view.dtype());
-           ops::index_put_(found.view, found.indices, value, false);
+           ops::index_put_(found.view, found.indices, drop_leading(value, 0), false);
          })
              ? 0
              : -1;

@@ -238,12 +238,19 @@ Tensor index(const Tensor& self, const TensorList& indices) {
   return out;
 }
 
+// One mask and no other index.
+static bool is_sole_mask(const TensorList& indices) {
+  int masks = 0;
+  for (const Tensor& index : indices)
+    if (index && (index.dtype() != ARGAND_BOOL || masks++)) return false;
+  return masks == 1;
+}
+
 void index_put_(const Tensor& self, const TensorList& indices, const Tensor& values, bool accumulate_values) {
   Tensor x = self;
   const IndexPlan plan = make_plan(x, indices);
   Tensor from = values;
-  if (values.dim() == 0 && indices.size() == 1 && indices[0] && indices[0].dtype() == ARGAND_BOOL)  // fills where a mask holds
-    from = to_dtype(values, self.dtype());
+  if (values.numel() == 1 && !accumulate_values && is_sole_mask(indices)) from = to_dtype(values, self.dtype());  // fills where the mask holds
   check_same_dtype("index_put", self, from);
   if (from->storage == self->storage) {  // values may be read after they were overwritten
     Tensor copy = empty(from.sizes(), from.dtype());
