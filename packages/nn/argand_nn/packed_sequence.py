@@ -116,6 +116,10 @@ class PackedSequence(_Fields):
         """Whether the data are on a CUDA device."""
         return self.data.device.type == "cuda"
 
+    def is_pinned(self) -> bool:
+        """Whether the data lie in page-locked memory."""
+        return self.data.is_pinned()
+
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """The inverse of a permutation of 0, 1, ..., as int64; None of None."""

@@ -278,6 +278,10 @@ def test_errors():
         optim.SGD([p], nesterov=True)
     with pytest.raises(ValueError, match="beta2=1.0"):
         optim.Adam([p], betas=(0.9, 1.0))
+    for kind in (optim.SGD, optim.Adam):
+        for other in ("foreach", "differentiable"):
+            with pytest.raises(RuntimeError, match=f"got fused=True and {other}=True"):
+                kind([p], fused=True, **{other: True})
     strange = nn.Parameter(aten.ones(2, dtype=c10.complex64))
     strange.grad = aten.ones(2, dtype=c10.complex64)
     with pytest.raises(RuntimeError, match="expected floating-point CPU or CUDA tensors"):

@@ -367,7 +367,6 @@ def test_errors():
         (optim.Rprop, {"etas": (1.0, 2.0)}, "Rprop: got shrinking=1.0"),
         (optim.NAdam, {"betas": (0.9, 1.0)}, "NAdam: got beta2=1.0"),
         (optim.Muon, {"adjust_lr_fn": "none"}, "Muon: got adjust_lr_fn 'none'"),
-        (optim.Adam, {"differentiable": True, "fused": True}, "Adam: got differentiable=True"),
     ]:
         with pytest.raises(ValueError, match=text):
             kind(p, **options)

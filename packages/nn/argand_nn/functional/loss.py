@@ -76,10 +76,19 @@ def _wide(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 def _weighted(name: str, loss: Tensor, weight: Tensor, reduction: str) -> Tensor:
     """`loss` times `weight`, reduced; the mean is divided by the sum of the weights."""
+    _check_weight(name, loss, weight)
     loss = loss * weight
     if reduction == "mean":
-        return aten.sum(loss) / aten.sum(weight.expand(loss.shape))
+        return aten.sum(loss) / aten.sum(weight)
     return _reduce(name, loss, reduction)
+
+
+def _check_weight(name: str, loss: Tensor, weight: Tensor) -> None:
+    if weight.shape != loss.shape:
+        raise ValueError(
+            f"{name}: got weight of shape {list(weight.shape)}, expected {list(loss.shape)}, one "
+            "number an element"
+        )
 
 
 def _check_same_shape(name: str, input: Tensor, target: Tensor) -> None:
@@ -165,7 +174,9 @@ def huber_loss(
     if weight is None:
         return aten.huber_loss(input, target, number, delta)
     # Unlike the other losses' weights, these do not enter the mean's divisor, as in PyTorch.
-    return _reduce("huber_loss", aten.huber_loss(input, target, 0, delta) * weight, reduction)
+    loss = aten.huber_loss(input, target, 0, delta)
+    _check_weight("huber_loss", loss, weight)
+    return _reduce("huber_loss", loss * weight, reduction)
 
 
 def binary_cross_entropy(

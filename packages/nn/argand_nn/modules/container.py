@@ -393,5 +393,6 @@ def _as_parameter(value: Any) -> Any:
 
 def _describe(value: Any) -> str:
     if isinstance(value, Tensor):
-        return f"{type(value).__name__} of shape {list(value.shape)}, {value.dtype}"
-    return repr(value)
+        kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
+        return f"{kind} containing: [{value.dtype} of size {'x'.join(map(str, value.shape))}]"
+    return f"Object of type: {type(value).__name__}"

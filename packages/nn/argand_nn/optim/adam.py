@@ -73,11 +73,7 @@ class Adam(LoopOptimizer):
             "fused": fused,
             "decoupled_weight_decay": decoupled_weight_decay,
         }
-        check_adam_options(
-            type(self).__name__,
-            defaults,
-            differentiable=(differentiable, not (differentiable and fused), "False with fused"),
-        )
+        check_adam_options(type(self).__name__, defaults)
         super().__init__(params, defaults)
 
     def _step_group(self, params: list[Tensor], group: dict[str, Any]) -> None:

@@ -70,6 +70,11 @@ class Optimizer:
                 f"{type(self).__name__}: got one Tensor, expected an iterable of tensors or dicts; "
                 "pass [tensor]"
             )
+        for other in ("foreach", "differentiable"):
+            if defaults.get("fused") and defaults.get(other):
+                raise RuntimeError(
+                    f"{type(self).__name__}: got fused=True and {other}=True, expected at most one of them"
+                )
         self.defaults = defaults
         self.state = defaultdict(dict)
         self.param_groups = []

@@ -56,7 +56,6 @@ class SGD(Optimizer):
             lr=(lr, float(lr) >= 0, "at least 0"),
             momentum=(momentum, momentum >= 0, "at least 0"),
             weight_decay=(weight_decay, weight_decay >= 0, "at least 0"),
-            differentiable=(differentiable, not (differentiable and fused), "False with fused"),
             nesterov=(
                 nesterov,
                 not nesterov or (momentum > 0 and dampening == 0),
