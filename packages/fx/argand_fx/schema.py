@@ -19,7 +19,12 @@ from argand_fx.symbolic import SymbolicValue
 __all__ = ["Argument", "Schema", "bind", "overload", "schema_of"]
 
 _MISSING: Any = object()  # "no default"
-_DTYPES: dict[Any, c10.dtype] = {builtins.int: c10.int64, builtins.bool: c10.bool}
+_DTYPES: dict[Any, c10.dtype] = {
+    builtins.int: c10.int64,
+    builtins.bool: c10.bool,
+    builtins.float: c10.float64,
+    builtins.complex: c10.complex128,
+}
 _DTYPES.update({
     name: getattr(c10, name)
     for name in (
@@ -279,11 +284,6 @@ def _bool(x: Any) -> Any:
 def _dtype(x: Any) -> Any:
     if isinstance(x, c10.dtype):
         return x
-    if x is float:
-        return c10.get_default_dtype()
-    if x is complex:
-        wide = c10.get_default_dtype() == c10.float64
-        return c10.complex128 if wide else c10.complex64
     try:
         return _DTYPES.get(x, _NO)
     except TypeError:
