@@ -19,6 +19,7 @@ A cell names the dtypes. *parts*: the operator is made of others, and goes where
 names the operator, the device and what to do.
 
 * **CPU**, **CUDA**: kernels of this project; those of CUDA run on NVIDIA GPUs of compute capability 8.0, 9.0 and 10.0, matrix products and convolutions through cuBLASLt and cuDNN.
+  *CPU*: runs there on copies (LAPACK's decompositions, FFTs, CTC, some samplers), and says so once.
 * **HIP** (gfx942): the same Triton kernels, **compiled, not run**.
 * **OpenCL**: the example backend outside the tree (`examples/backend_opencl`); for what it lacks it goes to the CPU and back.
 * **gradient**: the arguments that are differentiated; *parts*: through its parts.
@@ -30,7 +31,7 @@ SHORT = {
     "bool": "b", "uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
     "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "complex64": "c64", "complex128": "c128",
 }  # fmt: skip
-_PARTS, _VIEW, _NONE = "*parts*", "*view*", "-"
+_PARTS, _VIEW, _HOST, _NONE = "*parts*", "*view*", "*CPU*", "-"
 
 
 def dtypes_text(found: Sequence[str]) -> str:
@@ -67,12 +68,13 @@ def cuda_cell(op: Operator) -> str:
         return dtypes_text(
             [d for d in row_dtypes(op) if not libraries or dtypes.is_differentiable(d)]
         )
-    return _without_kernel(op) or (dtypes_text(cuda_dtypes(op)) if is_generated(op) else _NONE)
+    return _without_kernel(op) or (dtypes_text(cuda_dtypes(op)) if is_generated(op) else _HOST)
 
 
 def hip_cell(op: Operator) -> str:
     """Contractions are calls of NVIDIA's libraries."""
-    return _NONE if op.kind == "contraction" else cuda_cell(op)
+    cell = _NONE if op.kind == "contraction" else cuda_cell(op)
+    return _NONE if cell == _HOST else cell
 
 
 def gradient_cell(op: Operator) -> str:

@@ -15,10 +15,11 @@ def is_made_of_others(op: Operator) -> bool:
 
 
 def missing_dtypes(op: Operator) -> tuple[str, ...]:
-    """The operator's dtypes that its CUDA kernels do not take. Kernels that are written by hand are taken to take all."""
-    if is_made_of_others(op) or op.kind == "view" or "cuda" in op.kernel:
+    """The operator's dtypes that its CUDA kernels do not take. Kernels that are written by hand are taken to take all, and what has none
+    runs on the CPU."""
+    if not is_generated(op) or is_made_of_others(op) or op.kind == "view" or "cuda" in op.kernel:
         return ()
-    return tuple(d for d in row_dtypes(op) if not is_generated(op) or d not in cuda_dtypes(op))
+    return tuple(d for d in row_dtypes(op) if d not in cuda_dtypes(op))
 
 
 def lacking(registry: Registry, op: Operator) -> Lacks:

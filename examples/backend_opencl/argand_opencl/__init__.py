@@ -7,8 +7,9 @@ registry says of them (`argand_c10.rules`), so operators that are added there la
 from __future__ import annotations
 
 import argand_aten  # noqa: F401  (brings the operators)
-from argand_opencl import contraction, elementwise, fallback, movement, reduction
-from argand_opencl.device import DEVICE_NAME, memory_in_use, start, synchronize
+import argand_c10
+from argand_opencl import contraction, elementwise, movement, reduction
+from argand_opencl.device import DEVICE_KEY, DEVICE_NAME, memory_in_use, start, synchronize
 
 __all__ = ["DEVICE_NAME", "covered_operators", "memory_in_use", "synchronize"]
 
@@ -19,7 +20,7 @@ _covered = [
     *movement.register(),
     *contraction.register(),
 ]
-fallback.register()
+argand_c10.register_fallback(DEVICE_KEY, argand_c10.run_on_cpu)
 
 
 def covered_operators() -> tuple[str, ...]:

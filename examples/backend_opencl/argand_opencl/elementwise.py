@@ -9,13 +9,12 @@ from typing import Any
 import numpy
 
 import argand_c10
-from argand_c10 import Tensor
+from argand_c10 import Tensor, run_on_cpu
 from argand_c10.lowerings import PointwiseLowering
 from argand_c10.rules import rules_of
 from argand_fx.schema import overload
 from argand_opencl.arguments import Arguments, dtype_name, forms, lowerings
 from argand_opencl.device import DEVICE_KEY, DEVICE_NAME, Address, launch
-from argand_opencl.fallback import on_cpu
 from argand_opencl.layout import broadcast_shape, expanded_strides, merge, offsets_text, parameters
 from argand_opencl.printer import (
     PRELUDE,
@@ -126,7 +125,7 @@ def _prints(rule: PointwiseLowering, dtype: str) -> bool:
 
 
 def _on_cpu(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], out: Tensor | None) -> Tensor:
-    result: Tensor = on_cpu(overload(name), *args, **kwargs)
+    result: Tensor = run_on_cpu(overload(name), *args, **kwargs)
     return result if out is None else out.resize_(result.shape).copy_(result)
 
 

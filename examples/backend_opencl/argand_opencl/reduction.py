@@ -8,12 +8,11 @@ from typing import Any
 import numpy
 
 import argand_c10
-from argand_c10 import Tensor
+from argand_c10 import Tensor, run_on_cpu
 from argand_c10.lowerings import ReductionLowering, ScanLowering
 from argand_fx.schema import overload
 from argand_opencl.arguments import Arguments, dtype_name, forms, lowerings
 from argand_opencl.device import DEVICE_KEY, DEVICE_NAME, Address, launch
-from argand_opencl.fallback import on_cpu
 from argand_opencl.layout import merge, offsets_text, parameters
 from argand_opencl.printer import (
     PRELUDE,
@@ -105,7 +104,7 @@ class Reduction:
         x: Tensor = bound["self"]
         converted = dtype_name(bound["dtype"] if bound.get("dtype") is not None else x.dtype)
         if converted not in self.rule.accumulators or converted not in TYPES:
-            result = on_cpu(overload(self.name), *args, **kwargs)
+            result = run_on_cpu(overload(self.name), *args, **kwargs)
             return result if out is None else out.resize_(result.shape).copy_(result)
         acc, result_dtype = self.rule.accumulators[converted]
         dims = _dims(bound.get("dim"), x.ndim)
@@ -188,7 +187,7 @@ class Scan:
         given = bound.get("dtype")
         x = x.to(given) if given is not None and given != x.dtype else x
         if dtype_name(x.dtype) not in self.rule.accumulators or dtype_name(x.dtype) not in TYPES:
-            result: Tensor = on_cpu(overload(self.name), *args, **kwargs)
+            result: Tensor = run_on_cpu(overload(self.name), *args, **kwargs)
             return result
         acc, result_dtype = self.rule.accumulators[dtype_name(x.dtype)]
         dtype = getattr(argand_c10, result_dtype)

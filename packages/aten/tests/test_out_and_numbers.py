@@ -148,3 +148,10 @@ def test_defaults_and_fields() -> None:
     assert aten.histogramdd(x(), [1, 1, 1]).bin_edges[0].tolist() == [1.0, 4.0]
     half = c10.tensor([17.97]).to(c10.bfloat16)
     assert aten.div(half, c10.tensor([1.0]).to(c10.bfloat16), rounding_mode="trunc").item() == 18.0
+
+
+def test_out_of_an_overload() -> None:
+    x, out = c10.tensor([1.0, 2.0]), c10.tensor([0.0])
+    for name, arguments in (("add.out", (x, x)), ("laguerre_polynomial_l.out", (x, 2))):
+        assert c10.find_operator(name)(*arguments, out=out) is out
+        assert out.shape == (2,)

@@ -58,6 +58,7 @@ from argand_c10._C import (
     tensor,
     uint8,
 )
+from argand_c10.cpu_fallback import run_on_cpu
 from argand_c10.creation import as_tensor, asarray
 from argand_c10.errors import DeviceError, DTypeError, OutOfMemoryError, ShapeError
 from argand_c10.modes import (
@@ -170,6 +171,7 @@ __all__ = [
     "promote_types",
     "register_device_backend",
     "register_fallback",
+    "run_on_cpu",
     "register_kernel",
     "result_type",
     "seed",

@@ -12,6 +12,7 @@ from argand_aten_cuda.provider import find  # noqa: E402
 
 _C.set_provider(find)
 libraries.install()
+argand_c10.register_fallback("cuda", argand_c10.run_on_cpu)
 
 __version__ = "0.1.0"
 __all__ = ["libraries"]

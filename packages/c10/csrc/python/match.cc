@@ -66,7 +66,7 @@ static Conversion sort_keywords(const Signature& s, const Call& call, PyObject**
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(call.kwnames); k++) {
     PyObject* name = PyTuple_GET_ITEM(call.kwnames, k);
     PyObject* value = call.args[call.nargs + k];
-    int i = name == names.out ? -1 : find_argument(s, name);
+    int i = s.out_op && name == names.out ? -1 : find_argument(s, name);
     if (i < 0) {
       Conversion c = take_extra(s, call, name, value, extras);
       if (c != Conversion::kOk) return c;
