@@ -10,6 +10,7 @@ import pytest
 triton = pytest.importorskip("triton")
 
 import triton.language as tl  # noqa: E402
+
 from argand_aten_cuda import archive, provider  # noqa: E402
 from argand_aten_cuda.compile import compile_variant, kernels_of, target_of  # noqa: E402
 from argand_aten_cuda.conversion import convert  # noqa: E402
