@@ -75,7 +75,7 @@ void fill_floating(const char* op, const char* kernel_name, const Tensor& self, 
 
 void uniform_(const Tensor& self, double from, double to, ArgandGenerator* g) {
   if (!(from <= to)) fail(ARGAND_RUNTIME_ERROR, "uniform_: expects to return a [from, to) range, but found from=%g > to=%g", from, to);
-  fill_floating("uniform_", "uniform_fill", self, g, from, to - from);
+  fill_floating("uniform_", "uniform_fill", self, g, from, to - from, to);
 }
 
 void normal_(const Tensor& self, double mean, double std, ArgandGenerator* g) {

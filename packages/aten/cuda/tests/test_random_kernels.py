@@ -14,7 +14,7 @@ from argand_aten_cuda.kernels import sampling
 SEED, FIRST = 0x123456789ABCDEF, 2**32 - 100  # the counter crosses 32 bits
 N = 1500
 FILLS = {
-    "uniform_": (kernels.uniform_fill, (-1.5, 2.25), (-1.5, 3.75)),
+    "uniform_": (kernels.uniform_fill, (-1.5, 2.25), (-1.5, 3.75, 2.25)),
     "normal_": (kernels.normal_fill, (0.5, 2.0), (0.5, 2.0)),
     "exponential_": (kernels.exponential_fill, (1.5,), (1.5,)),
     "bernoulli_": (kernels.bernoulli_fill, (0.3,), (0.3,)),

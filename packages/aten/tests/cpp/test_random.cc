@@ -39,7 +39,7 @@ void tiers() {
       const long n = cpu::kDrawWords;
       tables[tier]->words(n, seed, counter, words);
       for (long i = 0; i < n; i++) CHECK(words[i] == philox(seed, counter + i / 4).word[i % 4], "tier %d, word %ld", tier, i);
-      tables[tier]->uniform(n, out[0], words, -2, 5);
+      tables[tier]->uniform(n, out[0], words, -2, 5, 3);
       tables[tier]->normal(n, out[1], words, 1, 3);
       tables[tier]->exponential(n, out[2], words, -0.5f);
       tables[tier]->dropout(n, out[3], mask, out[1], words, 0x40000000u, 2);
@@ -51,11 +51,30 @@ void tiers() {
         const double u = ((words[i & ~1L] >> 8) + 1.0) * 0x1p-24, v = philox_uniform(words[i | 1]);
         const double z = std::sqrt(-2 * std::log(u)) * (i % 2 ? std::sin(2 * M_PI * v) : std::cos(2 * M_PI * v));
         CHECK(std::fabs(out[1][i] - (1 + 3 * z)) < 1e-5, "normal %ld: %g, expected %g", i, out[1][i], 1 + 3 * z);
-        const double e = -0.5 * std::log(((words[i] >> 8) + 1.0) * 0x1p-24);
+        const double e = -0.5 * std::log(std::min((words[i] >> 8) + 1.0, 0x1p24 - 1) * 0x1p-24);
         CHECK(std::fabs(out[2][i] - e) <= 1e-6 * e, "exponential %ld: %g, expected %g", i, out[2][i], e);
         CHECK(mask[i] == (words[i] >= 0x40000000u) && out[3][i] == (mask[i] ? 2 * out[1][i] : 0 * out[1][i]));
       }
     }
+  }
+}
+
+// The ends of ranges: 1 is no uniform number, 0 no exponential one, whatever they are rounded to.
+void ends() {
+  alignas(64) uint32_t words[cpu::kDrawWords];
+  alignas(64) float out[cpu::kDrawWords];
+  std::memset(words, 0xff, sizeof words);
+  cpu::random_draw().uniform(cpu::kDrawWords, out, words, 3, 1, 4);  // 3 + (1 - 2^-24) rounds to 4
+  CHECK(out[0] == 3);
+  cpu::random_draw().exponential(cpu::kDrawWords, out, words, -1);
+  CHECK(out[0] > 0);
+  for (int dtype : {ARGAND_BFLOAT16, ARGAND_FLOAT16}) {
+    reseed(7);
+    const Tensor u = empty({100000}, dtype);
+    cpu::uniform_(u, 0, 1, nullptr);
+    double greatest = 0;
+    for (int64_t i = 0; i < u.numel(); i++) greatest = std::max(greatest, at(u, i));
+    CHECK(greatest == (dtype == ARGAND_FLOAT16 ? 1 - 0x1p-11 : 1 - 0x1p-8), "dtype %d: %.9g", dtype, greatest);
   }
 }
 
@@ -149,6 +168,7 @@ void distributions() {
 int main() {
   argand::api = argand_api();
   RUN(tiers);
+  RUN(ends);
   RUN(positions);
   RUN(distributions);
   return 0;

@@ -68,9 +68,14 @@ void write_back(const Tensor& self, const Tensor& dense) {
 }
 Tensor dense_target(const Tensor& self) { return self.is_contiguous() ? self : argand::empty(self.sizes(), self.dtype()); }
 
-// float32: run; 16-bit floats: float32 by run, rounded; float64: draw64(high, low) of two words.
+// What rounds to the upper end becomes the lower one.
+struct HalfOpen {
+  double from, to;
+};
+
+// float32: run; 16-bit floats: float32 by run, rounded, within `range` if given; float64: draw64(high, low) of two words.
 template <class Run, class F64>
-void fill(const char* name, const Tensor& self, ArgandGenerator* g, Run run, F64 draw64) {
+void fill(const char* name, const Tensor& self, ArgandGenerator* g, Run run, F64 draw64, const HalfOpen* range = nullptr) {
   const Tensor out = dense_target(self);
   const int64_t n = self.numel();
   dispatch_floating(name, self.dtype(), [&](auto tag) {
@@ -86,6 +91,11 @@ void fill(const char* name, const Tensor& self, ArgandGenerator* g, Run run, F64
       const Tensor wide = argand::empty({n}, ARGAND_FLOAT32);
       fill_float(Stream(g, n, 4), n, wide.data<float>(), run);
       for (int64_t i = 0; i < n; i++) o[i] = narrow<T>(wide.data<float>()[i]);
+      if (!range) return;
+      const T from = narrow<T>(static_cast<float>(range->from));
+      const float to = widen(narrow<T>(static_cast<float>(range->to)));
+      for (int64_t i = 0; i < n; i++)
+        if (widen(o[i]) >= to) o[i] = from;
     }
   });
   write_back(self, out);
@@ -112,14 +122,19 @@ void check_probability(const char* name, double p) {
 
 void uniform_(const Tensor& self, double from, double to, ArgandGenerator* g) {
   if (!(from <= to)) fail(ARGAND_RUNTIME_ERROR, "uniform_: expects to return a [from, to) range, but found from=%g > to=%g", from, to);
-  const float base = static_cast<float>(from), span = static_cast<float>(to - from);
-  fill("uniform_", self, g, [=](int64_t n, float* out, const uint32_t* words) { random_draw().uniform(n, out, words, base, span); }, [=](uint32_t h, uint32_t l) { return from + (to - from) * philox_uniform64(h, l); });
+  const float base = static_cast<float>(from), span = static_cast<float>(to - from), top = static_cast<float>(to);
+  const HalfOpen range{from, to};
+  const auto draw64 = [=](uint32_t h, uint32_t l) {
+    const double v = from + (to - from) * philox_uniform64(h, l);
+    return v < to ? v : from;
+  };
+  fill("uniform_", self, g, [=](int64_t n, float* out, const uint32_t* words) { random_draw().uniform(n, out, words, base, span, top); }, draw64, &range);
 }
 
 void exponential_(const Tensor& self, double lambd, ArgandGenerator* g) {
   if (!(lambd > 0)) fail(ARGAND_RUNTIME_ERROR, "exponential_: expects lambda > 0.0, but found lambda=%g", lambd);
   const float scale = static_cast<float>(-1.0 / lambd);
-  fill("exponential_", self, g, [=](int64_t n, float* out, const uint32_t* words) { random_draw().exponential(n, out, words, scale); }, [=](uint32_t h, uint32_t l) { return -std::log(open_uniform64(h, l)) / lambd; });
+  fill("exponential_", self, g, [=](int64_t n, float* out, const uint32_t* words) { random_draw().exponential(n, out, words, scale); }, [=](uint32_t h, uint32_t l) { return std::max(-std::log(open_uniform64(h, l)), 0x1p-53) / lambd; });
 }
 
 void normal_(const Tensor& self, double mean, double std, ArgandGenerator* g) {

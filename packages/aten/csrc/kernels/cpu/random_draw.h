@@ -13,7 +13,7 @@ struct RandomDraw {
   // words[4 * i + k] = word k of counter `counter` + i, for n words. In all of these n is a multiple of kDrawRound.
   void (*words)(long n, unsigned long seed, unsigned long counter, unsigned* words);
   // n elements from as many words.
-  void (*uniform)(long n, float* out, const unsigned* words, float from, float span);
+  void (*uniform)(long n, float* out, const unsigned* words, float from, float span, float to);
   void (*normal)(long n, float* out, const unsigned* words, float mean, float std);
   void (*exponential)(long n, float* out, const unsigned* words, float scale);  // scale: -1 / rate
   // out[i] = in[i] * (scale or 0), mask[i] = words[i] >= threshold.

@@ -76,9 +76,10 @@ void words(long n, unsigned long seed, unsigned long counter, unsigned* out) {
 }
 [[gnu::always_inline]] inline vf32 to_float(vu32 bits24) { return __builtin_convertvector((vi32)bits24, vf32); }
 
-void uniform(long n, float* out, const unsigned* words, float from, float span) {
+void uniform(long n, float* out, const unsigned* words, float from, float span, float to) {
   for (long i = 0; i < n; i += W) {
-    const vf32 v = from + span * (to_float(load_words(words + i) >> 8) * 0x1p-24f);
+    vf32 v = from + span * (to_float(load_words(words + i) >> 8) * 0x1p-24f);
+    v = v < to ? v : vf32{} + from;
     __builtin_memcpy(out + i, &v, sizeof v);
   }
 }
@@ -137,7 +138,9 @@ void normal(long n, float* out, const unsigned* words, float mean, float std) {
 
 void exponential(long n, float* out, const unsigned* words, float scale) {
   for (long i = 0; i < n; i += W) {
-    const vf32 v = scale * log_unit((to_float(load_words(words + i) >> 8) + 1.0f) * 0x1p-24f);
+    vf32 u = (to_float(load_words(words + i) >> 8) + 1.0f) * 0x1p-24f;
+    u = u < 1.0f ? u : vf32{} + (1 - 0x1p-24f);  // never 0
+    const vf32 v = scale * log_unit(u);
     __builtin_memcpy(out + i, &v, sizeof v);
   }
 }

@@ -40,8 +40,17 @@ def _store(out, value, start, n, BLOCK: tl.constexpr, TO_BOOL: tl.constexpr):
 
 
 @triton.jit
-def uniform_fill(out, n, seed, first, state, base, span, BLOCK: tl.constexpr):
-    """base + span * u, u in [0, 1)."""
+def _below(value, base, to, T: tl.constexpr):
+    """`value` as T in [base, to), a range of float64 numbers."""
+    wide = tl.float64 if T == tl.float64 else tl.float32
+    result = convert(value, T, False)
+    low, high = convert(tl.cast(base, wide), T, False), convert(tl.cast(to, wide), T, False)
+    return tl.where(result.to(wide) < high.to(wide), result, low)
+
+
+@triton.jit
+def uniform_fill(out, n, seed, first, state, base, span, to, BLOCK: tl.constexpr):
+    """base + span * u, u in [0, 1); what rounds to `to` or beyond becomes `base`."""
     start = _first_element(BLOCK)
     seed, first = stream(seed, first, state)
     if out.dtype.element_ty == tl.float64:
@@ -50,7 +59,7 @@ def uniform_fill(out, n, seed, first, state, base, span, BLOCK: tl.constexpr):
         value = tl.cast(base, tl.float32) + tl.cast(span, tl.float32) * uniform(
             block_words(seed, first, start, BLOCK)
         )
-    _store(out, value, start, n, BLOCK, False)
+    _store(out, _below(value, base, to, out.dtype.element_ty), start, n, BLOCK, False)
 
 
 @triton.jit
@@ -72,15 +81,15 @@ def normal_fill(out, n, seed, first, state, mean, std, BLOCK: tl.constexpr):
 
 @triton.jit
 def exponential_fill(out, n, seed, first, state, rate, BLOCK: tl.constexpr):
-    """-log(u) / rate, u in (0, 1]."""
+    """-log(u) / rate, u in (0, 1)."""
     start = _first_element(BLOCK)
     seed, first = stream(seed, first, state)
     if out.dtype.element_ty == tl.float64:
-        value = -tl.log(open_uniform64(block_draws(seed, first, start, BLOCK))) / rate
+        u64 = open_uniform64(block_draws(seed, first, start, BLOCK))
+        value = tl.maximum(-tl.log(u64), 2.0**-53) / rate
     else:
-        value = tl.cast(-1.0 / rate, tl.float32) * log_unit(
-            open_uniform(block_words(seed, first, start, BLOCK))
-        )
+        u = open_uniform(block_words(seed, first, start, BLOCK))
+        value = tl.cast(-1.0 / rate, tl.float32) * log_unit(tl.minimum(u, 1 - 2.0**-24))
     _store(out, value, start, n, BLOCK, False)
 
 
@@ -154,7 +163,7 @@ def _fill(function: object, parameters: tuple[str, ...]) -> Kernel:
 
 
 KERNELS = [
-    _fill(uniform_fill, ("base", "span")),
+    _fill(uniform_fill, ("base", "span", "to")),
     _fill(normal_fill, ("mean", "std")),
     _fill(exponential_fill, ("rate",)),
     Kernel(
