@@ -166,7 +166,10 @@ Tensor avg_pool2d(const Tensor& self, IntList kernel_size, IntList stride, IntLi
   const builtins::Ints sizes = builtins::pool2d_shape(self.sizes(), kernel_size, stride, padding, {1, 1}, ceil_mode);
   Windows g("avg_pool2d", self.sizes(), sizes);
   g.set(kernel_size, stride, padding);
-  return average("avg_pool2d", self, sizes, g, {false, count_include_pad, static_cast<int32_t>(divisor_override.value_or(0))});
+  const bool whole = self.dtype() == ARGAND_INT64;  // sums below 2^53 are exact, and what is left of a quotient is cut off
+  const Tensor x = whole ? ops::_to_copy(self, ARGAND_FLOAT64) : self;
+  const Tensor mean = average("avg_pool2d", x, sizes, g, {false, count_include_pad, static_cast<int32_t>(divisor_override.value_or(0))});
+  return whole ? ops::_to_copy(mean, ARGAND_INT64) : mean;
 }
 
 Tensor avg_pool2d_backward(const Tensor& grad_output, IntList input_size, IntList kernel_size, IntList stride, IntList padding, bool,
