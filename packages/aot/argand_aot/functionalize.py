@@ -176,7 +176,8 @@ class Functionalizer:
         source: Value = bound[0]
         needed = self._records(rules, bound)
         geometry = geometry_of(like) if like is not None else view_steps.geometry(op, rules, bound)
-        step = ViewStep(op, tuple(bound[1:]), geometry, self.recording)
+        args = tuple(map_values(x, self.frozen) for x in bound[1:])
+        step = ViewStep(op, args, geometry, self.recording)
         steps = (step,) if op.name == "as_strided" else (*source.steps, step)
         detached = op.name == "detach"
         base = None if detached else source.base or source
@@ -189,7 +190,7 @@ class Functionalizer:
         if detached or self.tape is None:
             return result
         if needed:
-            self.tape.record(op, rules, bound, [self.frozen(source), *bound[1:]], result, needed)
+            self.tape.record(op, rules, bound, [self.frozen(source), *args], result, needed)
         elif not self.recording or source.no_grad_view:
             result.no_grad_view = True
         return result
@@ -202,6 +203,8 @@ class Functionalizer:
             return self._write_out(op, bound)
         target: Value = bound[0]
         rules = rules_of(op)
+        if rules is not None and rules.composite is not None and rules.derivative is None:
+            return self._expand(op, rules.composite, bound)
         functional = _functional_form(op)
         if rules is None or rules.derivative is None and rules.kind == "composite":
             if functional is None:

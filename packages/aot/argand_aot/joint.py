@@ -336,13 +336,29 @@ class _Finish:
                 "clone it after detach()",
             )
         if storage.input is not None:
-            return OutputSpec("input", storage.input, steps=_plain_steps(x))
+            return OutputSpec("input", storage.input, steps=self._plain_steps(x))
         if storage.root in self.walk.constants:
             raise UnsupportedGraph("got a result that is a constant of the graph")
         root = storage.root
         if x is root or (sharing == 1 and _is_dense(x.geometry)):
             return OutputSpec("value", self._slot(x))
-        return OutputSpec("value", self._slot(root), steps=_plain_steps(x))
+        return OutputSpec("value", self._slot(root), steps=self._plain_steps(x))
+
+    def _plain_steps(self, x: Value) -> tuple[Step, ...]:
+        return tuple(
+            Step(s.op.name, tuple(self._plain(a) for a in s.args), s.recorded) for s in x.steps
+        )
+
+    def _plain(self, x: Any) -> Any:
+        if isinstance(x, SymbolicValue):
+            return ("symbolic", str(x))
+        if isinstance(x, Value):
+            return ("value", self._slot(x))
+        if isinstance(x, (list, tuple)):
+            return [self._plain(item) for item in x]
+        if x is None or isinstance(x, (bool, int, float, str)):
+            return x
+        return ("dtype", x.name)
 
     def _slot(self, x: Value) -> int:
         """The number of the forward result that holds `x`."""
@@ -403,17 +419,3 @@ def _is_dense(g: Geometry) -> bool:
 
 def _number(x: Any) -> int:
     return int(getattr(x, "hint", x))
-
-
-def _plain_steps(x: Value) -> tuple[Step, ...]:
-    return tuple(Step(s.op.name, tuple(_plain(a) for a in s.args), s.recorded) for s in x.steps)
-
-
-def _plain(x: Any) -> Any:
-    if isinstance(x, SymbolicValue):
-        return ("symbolic", str(x))
-    if isinstance(x, (list, tuple)):
-        return [_plain(item) for item in x]
-    if x is None or isinstance(x, (bool, int, float, str)):
-        return x
-    return ("dtype", x.name)

@@ -14,7 +14,8 @@ class Step:
 
     Attributes:
         op: the overload's name.
-        args: arguments after the tensor; symbolic ones as `("symbolic", expression)`, dtypes as `("dtype", name)`.
+        args: arguments after the tensor; symbolic ones as `("symbolic", expression)`, dtypes as `("dtype", name)`, tensors as
+            `("value", number)` of the forward graph's results.
         recorded: whether gradients were recorded when it ran.
     """
 

@@ -207,7 +207,7 @@ def _maker(o: OutputSpec) -> Maker:
     def make(values: Any, inputs: Any, results: Any, symbols: dict[str, int]) -> Any:
         x = inputs[index] if from_input else values[index]
         for step in steps:
-            x = step(x, symbols)
+            x = step(x, values, symbols)
         return x
 
     return make
@@ -216,7 +216,7 @@ def _maker(o: OutputSpec) -> Maker:
 _ALLOWED = {"min": min, "max": max, "abs": abs, "int": int, "float": float, "bool": bool}
 
 
-def _replay(step: Step) -> Callable[[Any, dict[str, int]], Any]:
+def _replay(step: Step) -> Callable[[Any, Any, dict[str, int]], Any]:
     from argand_fx.schema import overload, schema_of  # few graphs return views
 
     op = overload(step.op)
@@ -226,9 +226,9 @@ def _replay(step: Step) -> Callable[[Any, dict[str, int]], Any]:
     positional = [_argument(a) for a in step.args[:n]]
     keywords = {name: _argument(a) for name, a in zip(names, step.args[n:], strict=True)}
 
-    def run(x: Any, symbols: dict[str, int]) -> Any:
-        args = [a(symbols) for a in positional]
-        kwargs = {k: a(symbols) for k, a in keywords.items()}
+    def run(x: Any, values: Any, symbols: dict[str, int]) -> Any:
+        args = [a(values, symbols) for a in positional]
+        kwargs = {k: a(values, symbols) for k, a in keywords.items()}
         mode = _C.is_grad_enabled()
         if step.recorded == mode:
             return op(x, *args, **kwargs)
@@ -241,14 +241,18 @@ def _replay(step: Step) -> Callable[[Any, dict[str, int]], Any]:
     return run
 
 
-def _argument(x: Any) -> Callable[[dict[str, int]], Any]:
+def _argument(x: Any) -> Callable[[Any, dict[str, int]], Any]:
+    """Of the forward program's results and the symbols."""
     if isinstance(x, (list, tuple)):
         if len(x) == 2 and x[0] == "symbolic":
             code = compile(x[1], "<symbolic>", "eval")
-            return lambda symbols: eval(code, {"__builtins__": _ALLOWED}, symbols)
+            return lambda values, symbols: eval(code, {"__builtins__": _ALLOWED}, symbols)
+        if len(x) == 2 and x[0] == "value":
+            number = x[1]
+            return lambda values, symbols: values[number]
         if len(x) == 2 and x[0] == "dtype":
             found = getattr(c10, x[1])
-            return lambda symbols: found
+            return lambda values, symbols: found
         items = [_argument(item) for item in x]
-        return lambda symbols: [item(symbols) for item in items]
-    return lambda symbols: x
+        return lambda values, symbols: [item(values, symbols) for item in items]
+    return lambda values, symbols: x

@@ -55,6 +55,8 @@ def apply(f: Functionalizer, step: ViewStep, content: Any, source: Geometry) -> 
     emit, name = f.emitter, step.op.name
     if name in ("alias", "detach"):
         return content
+    if name == "_select_at":
+        return emit.named("index", content, _place(f, content, step))
     if name == "view":
         return emit.named("reshape", content, list(step.result.shape))
     if name == "as_strided":
@@ -151,6 +153,19 @@ def _selected(f: Functionalizer, content: Any, step: ViewStep, new: Any) -> Any:
     )
 
 
+def _place(f: Functionalizer, content: Any, step: ViewStep) -> list[Any]:
+    """The indices by which `index` reads what `_select_at` shows."""
+    dim, index = step.args
+    return [None] * (dim % len(content.shape)) + [f.read(index)]
+
+
+def _selected_at(f: Functionalizer, content: Any, step: ViewStep, new: Any) -> Any:
+    given = [content, _place(f, content, step), new, False]
+    return f.emitter.unexpanded(
+        "index_put", given, list(content.shape), content.dtype, content.device
+    )
+
+
 def _sliced(f: Functionalizer, content: Any, step: ViewStep, new: Any) -> Any:
     dim, start, end, stride = step.args
     if content.shape[dim] == new.shape[dim]:
@@ -211,6 +226,7 @@ _INVERSES: dict[str, Callable[..., Any]] = {
     "permute": _permuted,
     "transpose": lambda f, content, step, new: f.emitter.named("transpose", new, *step.args),
     "select": _selected,
+    "_select_at": _selected_at,
     "slice": _sliced,
     "diagonal": _diagonal,
     "unfold": _unfolded,

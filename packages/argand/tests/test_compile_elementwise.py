@@ -87,3 +87,14 @@ def test_results_that_pass_by_the_caches(dtype: str) -> None:
     compiled = torch.compile(lambda t: (t + t, t > 3))
     total, mask = compiled(x)
     assert torch.equal(total, x + x) and torch.equal(mask, x > 3)
+
+
+def test_a_complex_number_without_dimensions() -> None:
+    """Its sizes are no sizes, in the rule of the view that makes it, too."""
+    torch.compiler.reset()
+    args = (torch.tensor(1.5).requires_grad_(), torch.tensor(-2.0).requires_grad_())
+    f = torch.compile(torch.complex, fullgraph=True)
+    got = f(*args)
+    assert got.shape == () and got.item() == 1.5 - 2j
+    got.backward(torch.tensor(3 + 4j))
+    assert [a.grad.item() for a in args] == [3.0, 4.0]

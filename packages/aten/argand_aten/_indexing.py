@@ -1,6 +1,6 @@
 """Indexing in terms of operators, for objects that stand for tensors; `Tensor` does the same in C++ (csrc/python/indexing.cc).
 
-Integers, slices, None, Ellipsis and bools are views; tensors and sequences gather (operator `index`).
+Integers, slices, None, Ellipsis and bools are views, so are 0-d integer tensors; others and sequences gather (operator `index`).
 """
 
 from __future__ import annotations
@@ -8,6 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import argand_c10
+
+_MASKS = (argand_c10.bool, argand_c10.uint8)
+
+
+def _is_integral(dtype: Any) -> bool:
+    return not (dtype.is_floating_point or dtype.is_complex)
 
 
 def _is_tensor(x: Any) -> bool:
@@ -24,7 +30,7 @@ def _consumed_dims(item: Any) -> int:
     if item is None or item is Ellipsis or isinstance(item, bool):
         return 0
     if _is_tensor(item):
-        return item.ndim if item.dtype in (argand_c10.bool, argand_c10.uint8) else 1
+        return item.ndim if item.dtype in _MASKS else 1
     return 1
 
 
@@ -94,6 +100,11 @@ class _Reader:
         self._dim += 1
 
     def _tensor(self, t: Any) -> None:
+        if t.ndim == 0 and t.dtype not in _MASKS and _is_integral(t.dtype):
+            index = t if t.dtype is argand_c10.int64 else self.ops._to_copy(t, dtype=argand_c10.int64)
+            self.view = self.ops._select_at(self.view, self._dim, index)
+            self._selected += 1
+            return
         if t.dtype is argand_c10.uint8:  # as masks were before there was bool
             t = self.ops._to_copy(t, dtype=argand_c10.bool)
         if t.dtype is argand_c10.bool:

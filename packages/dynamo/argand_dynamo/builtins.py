@@ -284,6 +284,8 @@ def issubclass_of(tx: Tracer, kind: type, wanted: Any) -> bool:
     """issubclass without running user code."""
     found = False
     for want in wanted if isinstance(wanted, tuple) else (wanted,):
+        if isinstance(want, types.UnionType):
+            want = want.__args__
         if isinstance(want, tuple):
             found = found or issubclass_of(tx, kind, want)
             continue

@@ -160,4 +160,10 @@ CAUSES = _table(
         "tensors are made on a default device other than the CPU",
         "give device= to what makes tensors, and call the compiled function outside of `with device(...)`",
     ),
+    (
+        "saved_tensors",
+        "GB0024",
+        "what backward keeps is replaced by hooks, or computed again",
+        "compile the function that is checkpointed, in place of the one around it",
+    ),
 )

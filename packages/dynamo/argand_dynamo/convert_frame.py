@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from argand_autograd._C import _has_saved_tensor_hooks as has_saved_tensor_hooks
 from argand_c10 import metrics
 from argand_c10.fork import renew_in_child
 from argand_c10.records import Record, emit
@@ -369,6 +370,8 @@ def _frame_callback(
         return None
     if code is _active.passing:
         _active.passing = None
+        return None
+    if has_saved_tensor_hooks():  # they see what eager keeps, as it is when a checkpoint runs again
         return None
     if (
         _is_plain(code, globals_)

@@ -445,6 +445,10 @@ def _backward(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Var
     raise break_trace("backward", "backward() or grad()")
 
 
+def _checkpoint(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
+    raise break_trace("saved_tensors", "checkpoint()")
+
+
 def _wraps(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
     """functools.update_wrapper(wrapper, wrapped)"""
     wrapper, wrapped = args[0], args[1]
@@ -475,6 +479,7 @@ FUNCTION_HANDLERS[history.mark_dynamic] = _mark
 FUNCTION_HANDLERS[history.mark_static] = _mark
 FUNCTION_HANDLERS[argand_autograd.backward] = _backward
 FUNCTION_HANDLERS[argand_autograd.grad] = _backward
+FUNCTION_HANDLERS[argand_autograd.checkpoint] = _checkpoint
 FUNCTION_HANDLERS[functools.update_wrapper] = _wraps
 
 

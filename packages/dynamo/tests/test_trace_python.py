@@ -284,7 +284,7 @@ def test_builtin_functions() -> None:
         return (
             x * max(values) + min(*values) - sum(values),
             abs(-3), divmod(7, 2), round(2.567, 2), pow(2, 5), int("12"), float("2.5"), str(12), bool([]), isinstance(x, Tensor),
-            isinstance(values, (tuple, list)), type(values) is list, callable(len), list(map(lambda v: v + 1, values)),
+            isinstance(values, (tuple, list)), isinstance(values, str | list | None), isinstance(None, None | int), type(values) is list, callable(len), list(map(lambda v: v + 1, values)),
             list(filter(None, [0, 1, 2])), list(reversed(values)), any(v > 2 for v in values), all(values), tuple(range(3)), hasattr(x, "relu"),
             getattr(x, "nothing", 5), list(zip(values, "ab", strict=False)), dict(a=1), max(values, key=lambda v: -v), ord("a"), chr(98), next(iter(values)),
         )  # fmt: skip

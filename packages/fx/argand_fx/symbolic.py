@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Any, NoReturn
 
-__all__ = ["SymExpr", "SymbolicValue", "symbol_names"]
+from argand_c10.errors import DataDependentError
+
+__all__ = ["UNKNOWN", "SymExpr", "SymbolicValue", "UnknownInteger", "symbol_names"]
 
 _SYMBOL = re.compile(r"\bs\d+\b")
 
@@ -34,6 +37,30 @@ class SymExpr(SymbolicValue):
 
     def __hash__(self) -> int:
         return hash(self.text)
+
+
+class UnknownInteger:
+    """An integer that no expression gives: arithmetic with it gives it again, everything else raises `DataDependentError`."""
+
+    __slots__ = ()
+
+    def _same(self, *_: Any) -> UnknownInteger:
+        return self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __mod__ = _same
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise DataDependentError("a tensor's offset depends on the elements of another")
+
+    __bool__ = __int__ = __index__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __eq__ = _refuse
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return "?"
+
+
+UNKNOWN = UnknownInteger()
 
 
 def symbol_names(value: object) -> list[str]:

@@ -401,11 +401,11 @@ def cat_shape(tensors: Any, dim: int) -> list[Any]:
 
 def index_shape(t: Any, indices: Any) -> list[Any]:
     """Advanced indexing by integer tensors; the indexed dimensions go in front unless they are adjacent."""
+    given = [i for i, x in enumerate(indices) if x is not None]
+    if any(indices[i].dtype in (bool_, uint8) for i in given):  # of as many dimensions as it has
+        raise DataDependentError("index: a mask's result shape depends on its values")
     if len(indices) > t.ndim:
         raise IndexError(f"too many indices for tensor of dimension {t.ndim}")
-    given = [i for i, x in enumerate(indices) if x is not None]
-    if any(indices[i].dtype in (bool_, uint8) for i in given):
-        raise DataDependentError("index: a mask's result shape depends on its values")
     picked: list[Any] = []
     try:
         for i in given:

@@ -110,6 +110,7 @@ Object add_leaf_hook(ArgandTensor* t, PyObject* function);
 Object add_node_hook(Node* node, PyObject* function, bool before);
 PyObject* push_saved_tensor_hooks(PyObject*, PyObject* args);
 PyObject* pop_saved_tensor_hooks(PyObject*, PyObject*);
+PyObject* has_saved_tensor_hooks(PyObject*, PyObject*);
 
 // ---- function.cc ---------------------------------------------------------------------------------------------------
 int init_function_type(PyObject* module);

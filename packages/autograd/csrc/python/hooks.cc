@@ -265,4 +265,6 @@ PyObject* pop_saved_tensor_hooks(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
+PyObject* has_saved_tensor_hooks(PyObject*, PyObject*) { return PyBool_FromLong(!t_saved_hooks.empty()); }
+
 }  // namespace argand::autograd::binding

@@ -103,6 +103,7 @@ PyMethodDef functions[] = {
     {"_function_apply", fast(function_apply), METH_FASTCALL, nullptr},
     {"_push_saved_tensor_hooks", push_saved_tensor_hooks, METH_VARARGS, nullptr},
     {"_pop_saved_tensor_hooks", pop_saved_tensor_hooks, METH_NOARGS, nullptr},
+    {"_has_saved_tensor_hooks", has_saved_tensor_hooks, METH_NOARGS, "_has_saved_tensor_hooks()\n\nIs this thread inside of saved_tensors_hooks."},
     {"_set_anomaly", set_anomaly, METH_VARARGS, nullptr},
     {"_set_anomaly_hooks", set_anomaly_hooks, METH_VARARGS, nullptr},
     {"is_anomaly_enabled", is_anomaly_enabled, METH_NOARGS, "is_anomaly_enabled()\n\nIs anomaly detection on."},

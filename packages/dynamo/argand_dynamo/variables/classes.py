@@ -20,7 +20,13 @@ from argand_dynamo.variables.iterators import SequenceIterator
 if TYPE_CHECKING:
     from argand_dynamo.tracer import Tracer
 
-__all__ = ["BuiltinVariable", "ClassVariable", "PythonModuleVariable", "SuperVariable"]
+__all__ = [
+    "BuiltinVariable",
+    "ClassVariable",
+    "PythonModuleVariable",
+    "SuperVariable",
+    "UnionVariable",
+]
 
 
 class ClassVariable(ExistingObject):
@@ -104,10 +110,33 @@ class ClassVariable(ExistingObject):
     def binary(
         self, tx: Tracer, operation: str, other: Variable, reflected: bool = False
     ) -> Variable | None:
-        if operation == "or" and isinstance(other, ClassVariable | Constant):
-            a, b = self.value, other.value
-            return tx.from_raw(b | a if reflected else a | b)
+        return _union(self.value, operation, other, reflected)
+
+
+class UnionVariable(ExistingObject):
+    """`int | str`, into which `isinstance` looks."""
+
+    __slots__ = ()
+    value: types.UnionType
+
+    def describe(self) -> str:
+        return f"the union {self.value}"
+
+    def raw(self) -> Any:
+        return self.value
+
+    def binary(
+        self, tx: Tracer, operation: str, other: Variable, reflected: bool = False
+    ) -> Variable | None:
+        return _union(self.value, operation, other, reflected)
+
+
+def _union(value: Any, operation: str, other: Variable, reflected: bool) -> Variable | None:
+    if operation != "or" or not isinstance(other, ClassVariable | Constant | UnionVariable):
         return None
+    if isinstance(other, Constant) and other.value is not None:
+        return None
+    return UnionVariable(other.value | value if reflected else value | other.value)
 
 
 class PythonModuleVariable(ExistingObject):

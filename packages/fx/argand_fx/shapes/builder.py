@@ -18,7 +18,7 @@ from argand_fx.graph import Graph
 from argand_fx.node import Node
 from argand_fx.shapes.fake_tensor import FakeStorage, FakeTensor
 from argand_fx.shapes.layout import pointwise_strides, reinterpreted
-from argand_fx.symbolic import SymbolicValue
+from argand_fx.symbolic import UNKNOWN, SymbolicValue
 
 __all__ = ["FakeTensorMode", "GraphBuilder"]
 
@@ -57,6 +57,7 @@ class _Spec:
         "name",
         "op",
         "out_of",
+        "placed",
         "pointwise",
         "positional",
         "result_mask",
@@ -76,6 +77,8 @@ class _Spec:
         self.positional = s.positional
         self.inplace = bool(s.written)
         self.view = op.is_view
+        tensors = [a for a in s.arguments if a.type == "Tensor"]
+        self.placed = self.view and len(tensors) > 1  # another tensor's elements say where it lies
         self.out_of = _functional_of_out(op.name)
         functional = rules
         if self.inplace and rules is None:
@@ -655,6 +658,8 @@ class GraphBuilder:
                     first.dtype.itemsize,
                     dtype.itemsize,
                 )
+            if spec.placed:
+                offset = UNKNOWN
             base: FakeTensor | None = first.base if first.base is not None else first
             if (
                 not spec.differentiable

@@ -1,4 +1,4 @@
-// Views that change the dtype, and the gradient of as_strided, for all backends.
+// Views that change the dtype or whose place a tensor holds, and the gradient of as_strided, for all backends.
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/generated/kernels.h"
 #include "packages/aten/generated/ops.h"
@@ -43,6 +43,8 @@ Tensor view_as_complex(const Tensor& self) {
   const IntList lead(self->strides, self.dim() - 1);
   return typed_view(self, {self->sizes, self.dim() - 1}, divide("Tensor's strides but the last", lead, 2), self->offset / 2, builtins::complex_dtype(self.dtype()));
 }
+
+Tensor select_at(const Tensor& self, int64_t dim, const Tensor& index) { return ops::select(self, dim, builtins::item_int(index)); }
 
 Tensor view_dtype(const Tensor& self, int dtype) {
   const builtins::Ints sizes = builtins::view_dtype_shape(self.sizes(), self.dtype(), dtype);

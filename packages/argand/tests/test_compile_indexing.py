@@ -1,0 +1,159 @@
+"""A 0-d integer tensor as an index is a view of what it names in compiled code too, and its value may change from call to call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import compile_harness as harness
+import pytest
+
+import argand as torch
+
+BACKENDS = ["eager", "aot_eager", "inductor"]
+
+
+def changed_through(x: Any, i: Any) -> Any:
+    y = x.clone()
+    y[i].add_(1)
+    y[:, i, 1:].mul_(2)
+    return y
+
+
+def assigned(x: Any, i: Any) -> Any:
+    y = x.clone()
+    y[i, :, [0, 2]] = 5.0
+    y[:, i] = y[:, 0]
+    return y
+
+
+def base_changed(x: Any, i: Any) -> Any:
+    y = x * 1
+    v = y[i]
+    y.mul_(2)
+    return v + 1, v.sin(), y
+
+
+def index_changed(x: Any, i: Any) -> Any:
+    j, y = i.clone(), x * 1
+    v = y[j]
+    j.add_(-1)
+    v.mul_(3)
+    return v, y, j
+
+
+# The result has the place that eager gives it: an index that is an integer does not take part in gathering.
+READS: dict[str, Callable[..., Any]] = {
+    "first": lambda x, i: x[i],
+    "second": lambda x, i: x[:, i],
+    "twice": lambda x, i: x[i, 1:, i],
+    "chained": lambda x, i: x[i][i],
+    "with a gather": lambda x, i: x[i, :, [0, 1, 2]],
+    "with a new dimension": lambda x, i: x[i, None, ..., -1],
+    "computed": lambda x, i: x[x[0, 0].argmax() - 2],
+    "of a result": lambda x, i: (x.transpose(0, 2) + 0)[i],
+    "int32": lambda x, i: x[i.int()],
+    "int16": lambda x, i: x[i.to(torch.int16)],
+    "negative": lambda x, i: x[-i - 1],
+}
+
+
+def arguments(i: int) -> tuple[Any, Any]:
+    return torch.arange(24.0).reshape(2, 3, 4).requires_grad_(), torch.tensor(i)
+
+
+def check(f: Callable[..., Any], backend: str) -> None:
+    torch.compiler.reset()
+    compiled = torch.compile(f, backend=backend, fullgraph=True)
+    with torch.compiler.collect_records() as records:
+        for i in (1, 0, 1):
+            want = harness.run_once(f, arguments(i), 0, True)
+            got = harness.run_once(compiled, arguments(i), 0, True)
+            assert got.pop("aliases") == want.pop("aliases"), "tensors share memory otherwise"
+            for name in want:
+                harness.compare(want[name], got[name], f"{i}: {name}", None)
+    assert not [r for r in records if not r.code.startswith("FP")], records
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", READS)
+def test_a_read_is_a_view(name: str, backend: str) -> None:
+    f = READS[name]
+    check(f, backend)
+    x, i = arguments(1)
+    x = x.detach()
+    view = torch.compile(f, backend=backend, fullgraph=True)(x, i)
+    shares = view.untyped_storage() == x.untyped_storage()
+    assert shares is (f(x, i).untyped_storage() == x.untyped_storage())
+    if shares:  # what is written into the result is written into what was indexed
+        other = x.clone()
+        f(other, i).fill_(-1.0)
+        view.fill_(-1.0)
+        assert torch.equal(x, other)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "f", [changed_through, assigned, base_changed, index_changed], ids=lambda f: f.__name__
+)
+def test_changes_and_their_gradients(f: Callable[..., Any], backend: str) -> None:
+    check(f, backend)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_argument_is_changed_where_the_index_says(backend: str) -> None:
+    def f(x: Any, i: Any) -> Any:
+        v = x[i]
+        v[0] = 9.0
+        return v * 2
+
+    compiled = torch.compile(f, backend=backend, fullgraph=True)
+    for i in (0, 1):
+        x, y = (torch.arange(24.0).reshape(2, 3, 4) for _ in range(2))
+        assert torch.equal(compiled(x, torch.tensor(i)), f(y, torch.tensor(i)))
+        assert torch.equal(x, y)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_index_out_of_range(backend: str) -> None:
+    compiled = torch.compile(lambda x, i: x[i] * 2, backend=backend)
+    with pytest.raises(IndexError, match="index 5 is out of bounds for dimension 0 with size 2"):
+        compiled(torch.ones(2, 3), torch.tensor(5))
+
+
+def test_the_offset_is_not_known_while_tracing() -> None:
+    def f(x: Any, i: Any) -> Any:
+        return x[i].view(torch.int16), x[i].as_strided((2,), (1,)), x[i].storage_offset()
+
+    x, i = torch.arange(12.0).reshape(3, 4), torch.tensor(2)
+    for backend in BACKENDS:
+        torch.compiler.reset()
+        got, want = torch.compile(f, backend=backend)(x, i), f(x, i)
+        assert got[2] == want[2] == 8
+        for u, v in zip(got[:2], want[:2], strict=True):
+            assert torch.equal(u, v) and u.storage_offset() == v.storage_offset()
+
+
+def test_copies_in_place_by_indices_in_derivatives() -> None:
+    """index_copy_ has no derivative of its own: in graphs its body is."""
+
+    def f(x: Any, i: Any, s: Any) -> Any:
+        return x.clone().index_copy_(0, i, s), x.index_copy(0, i, s), x.index_fill(0, i, 2.0)
+
+    torch.compiler.reset()
+    args = (torch.ones(3, 2), torch.tensor([2, 0]), torch.zeros(2, 2))
+    calls = [tuple(a.clone().requires_grad_(a.is_floating_point()) for a in args) for _ in "ab"]
+    want = harness.run_once(f, calls[0], 0, True)
+    got = harness.run_once(torch.compile(f, backend="aot_eager", fullgraph=True), calls[1], 0, True)
+    for name in ("result", "gradients"):
+        harness.compare(want[name], got[name], name, None)
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_a_mask_breaks(shape: tuple[int, ...]) -> None:
+    x, mask = torch.full(shape, 2.0), torch.ones(shape, dtype=torch.bool)
+    torch.compiler.reset()
+    with torch.compiler.collect_records() as records:
+        got = torch.compile(lambda x, m: x.masked_select(m) * 2)(x, mask)
+    assert torch.equal(got, x.masked_select(mask) * 2)
+    assert [r.code for r in records] == ["GB0005"]
