@@ -203,17 +203,18 @@ class Functionalizer:
             return self._write_out(op, bound)
         target: Value = bound[0]
         rules = rules_of(op)
-        if rules is not None and rules.composite is not None and rules.derivative is None:
-            return self._expand(op, rules.composite, bound)
         functional = _functional_form(op)
         if rules is None or rules.derivative is None and rules.kind == "composite":
-            if functional is None:
-                raise _no_functional_form(op)
-            pure = rules_of(functional)
-            if pure is not None and pure.composite is not None and pure.derivative is None:
-                result = self.run(functional, self._functional_arguments(functional, bound))
-                return self.ops.copy_(target, result)
-            rules = rules or pure
+            pure = None if functional is None else rules_of(functional)
+            if pure is None or pure.derivative is None:
+                if rules is not None and rules.composite is not None:
+                    return self._expand(op, rules.composite, bound)
+                if functional is None:
+                    raise _no_functional_form(op)
+                if pure is not None and pure.composite is not None:
+                    result = self.run(functional, self._functional_arguments(functional, bound))
+                    return self.ops.copy_(target, result)
+            rules = pure or rules
         before = self._begin_write(op, rules, bound)
         content = self._changed(op, functional, bound)
         self.write(target, self._conformed(content, target))

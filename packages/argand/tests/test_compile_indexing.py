@@ -157,3 +157,14 @@ def test_a_mask_breaks(shape: tuple[int, ...]) -> None:
         got = torch.compile(lambda x, m: x.masked_select(m) * 2)(x, mask)
     assert torch.equal(got, x.masked_select(mask) * 2)
     assert [r.code for r in records] == ["GB0005"]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_place_that_is_filled_twice_counts_once(backend: str) -> None:
+    """The gradient of the value is that of index_fill, which its body's operators do not give."""
+    torch.compiler.reset()
+    f = lambda x, v, i: x.clone().index_fill_(1, i, v)  # noqa: E731
+    for g in (f, torch.compile(f, backend=backend, fullgraph=True)):
+        v = torch.tensor(2.0).requires_grad_()
+        g(torch.zeros(3, 4).requires_grad_(), v, torch.tensor([2, 0, 2])).sum().backward()
+        assert v.grad.item() == 6.0

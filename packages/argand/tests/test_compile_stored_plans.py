@@ -70,3 +70,20 @@ def test_options_that_do_not_exist_are_errors():
     for options in ({"zoom": 1}, {"max_fusion_size": 0}, {"fusion": "yes"}):
         with pytest.raises(ValueError, match="options: got"):
             torch.compile(scaled, options=options)(torch.ones(3))
+
+
+def several_results(x):
+    found = torch.max(x, 1), x.sort(0), torch.histogram(x, 2)
+    return *found, torch.meshgrid(x[0], x[1], indexing="ij"), x[0].expand_as(x)
+
+
+def test_named_results_and_operators_are_found_again():
+    x = torch.arange(6.0).reshape(2, 3)
+    want = several_results(x)
+    for known in ({}, {"plans_loaded": 1, "artifacts_loaded": 1}):
+        got, counts, found = in_a_new_process(lambda: torch.compile(several_results)(x))
+        assert not found and counts.items() >= known.items()
+        for a, b in zip(got, want, strict=True):
+            assert type(a) is type(b)
+            for u, v in zip(a, b, strict=True):
+                assert torch.equal(u, v)

@@ -14,6 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 import argand_c10
+from argand_c10 import Operator, Tensor
+from argand_c10._C import OperatorMethod
+from argand_dynamo.result_types import find_result_type, name_of_result_type
 
 
 class NotPlainError(ValueError):
@@ -133,6 +136,8 @@ class PlainWriter:
         tagged = _TAGGED.get(kind)
         if tagged is not None:
             return tagged(self, value)
+        if kind is type and (result := name_of_result_type(value)) is not None:
+            return {"results": list(result)}
         name = global_name(value)
         if name is None:
             raise NotPlainError(
@@ -169,7 +174,37 @@ _TAGGED: dict[type, Callable[[PlainWriter, Any], Any]] = {
     type(Ellipsis): lambda w, v: {"ellipsis": 0},
     argand_c10.dtype: lambda w, v: {"dtype": str(v).rpartition(".")[2]},
     argand_c10.device: lambda w, v: {"device": str(v)},
+    Operator: lambda w, v: {"operator": _operator_name(v, _operator)},
+    OperatorMethod: lambda w, v: {"method": _operator_name(v, _method)},
 }
+
+
+def _operator_name(value: Any, find: Callable[[str], Any]) -> str:
+    name = str(value.name)
+    if find(name) is not value:
+        raise NotPlainError(f"{value!r} exists only in this process")
+    return name
+
+
+def _operator(name: Any) -> Any:
+    try:
+        return argand_c10.find_operator(str(name))
+    except LookupError as error:
+        raise UnknownNameError(str(error)) from None
+
+
+def _method(name: Any) -> Any:
+    found = vars(Tensor).get(str(name))
+    if not isinstance(found, OperatorMethod):
+        raise UnknownNameError(f"tensors have no operator {name!r} as a method")
+    return found
+
+
+def _results(data: Any) -> Any:
+    try:
+        return find_result_type(*data)
+    except LookupError as error:
+        raise UnknownNameError(str(error)) from None
 
 
 def _dtype(name: Any) -> Any:
@@ -236,5 +271,8 @@ _READERS: dict[str, Callable[[PlainReader, Any], Any]] = {
     "ellipsis": lambda r, d: ...,
     "dtype": lambda r, d: _dtype(d),
     "device": lambda r, d: argand_c10.device(d),
+    "operator": lambda r, d: _operator(d),
+    "method": lambda r, d: _method(d),
+    "results": lambda r, d: _results(d),
     "global": lambda r, d: find_global(*d),
 }

@@ -148,7 +148,7 @@ class Reconstruction:
             cls = result_type(variable.cls)
             if cls is None:
                 raise NotReconstructible(variable)
-            return self.let(variable, ("call", ("object", cls), [("tuple", items)], []))
+            return self.let(variable, ("call", ("const", cls), [("tuple", items)], []))
         maker = ("attr", self.class_expression(variable.cls), "_make")
         return self.let(variable, ("call", maker, [("tuple", items)], []))
 

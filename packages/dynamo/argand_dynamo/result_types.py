@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import argand_c10
-from argand_fx.shapes import FakeTensor
 
-__all__ = ["RESULT_TYPES", "learn_result_type", "result_type"]
+__all__ = ["RESULT_TYPES", "find_result_type", "learn_result_type", "name_of_result_type", "result_type"]
 
 # The module that both name as theirs.
 RESULT_TYPES = "argand.return_types"
-_real: dict[type, type | None] = {}
+_real: dict[type, type] = {}
+_names: dict[type, tuple[str, int]] = {}
 
 
-def learn_result_type(
-    traced: type, op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> None:
-    """Find the type of what `op` really returns: by a call on tensors of the same shapes without data."""
+def learn_result_type(traced: type, op: Any) -> None:
+    """Note which type `op` really returns where a trace has `traced`: that with the same fields."""
     if traced in _real:
         return
-    try:
-        found = type(
-            op(*map(_without_data, args), **{k: _without_data(v) for k, v in kwargs.items()})
-        )
-    except Exception:  # an operator without a kernel for tensors without data
-        found = tuple
-    _real[traced] = found if found.__module__ == RESULT_TYPES else None
+    fields: tuple[str, ...] = traced._fields  # type: ignore[attr-defined]
+    for number, found in enumerate(op.result_types):
+        if found is not None and found.__match_args__ == fields:
+            _real[traced] = found
+            _names[found] = op.name, number
+            return
 
 
 def result_type(traced: type) -> type | None:
@@ -35,10 +31,19 @@ def result_type(traced: type) -> type | None:
     return _real.get(traced)
 
 
-def _without_data(value: Any) -> Any:
-    if isinstance(value, FakeTensor):
-        shape = tuple([int(getattr(n, "hint", n)) for n in value.shape])
-        return argand_c10._C._empty_strided(shape, None, value.dtype, "meta")
-    if isinstance(value, list | tuple):
-        return [_without_data(item) for item in value]
-    return value
+def name_of_result_type(found: type) -> tuple[str, int] | None:
+    """The operator and the overload's number by which another process finds a real type."""
+    return _names.get(found)
+
+
+def find_result_type(name: str, number: int) -> type:
+    """What `name_of_result_type` named.
+
+    Raises:
+        LookupError: there is no such operator or overload, or it has no named results.
+    """
+    found: type | None = argand_c10.find_operator(name).result_types[number]
+    if found is None:
+        raise LookupError(f"{name} has no named results")
+    _names[found] = name, number
+    return found

@@ -246,7 +246,7 @@ class Tracer(Operations, Lookups, Wrapping):
             op = argand_c10.find_operator(op)
         result = self.operation(self.builder.call, op, args, kwargs)
         if isinstance(result, tuple) and type(result) is not tuple:
-            learn_result_type(type(result), op, args, kwargs)
+            learn_result_type(type(result), op)
         return result
 
     def set_grad_mode(self, enabled: bool) -> None:

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 namespace argand::py {
 
@@ -86,9 +87,13 @@ static PyObject* result_repr(PyObject* self) {
   return text ? PyUnicode_FromFormat("%s(\n%U)", Py_TYPE(self)->tp_name, text.get()) : nullptr;
 }
 
-// The named tuple of a signature with several named results.
+// The named tuple of a signature with several named results; one for all overloads of a name that have the same fields.
 static PyTypeObject* result_type_of(const char* function, const ArgandSignature& signature) {
-  std::string name = std::string("argand.return_types.") + function;
+  static std::unordered_map<std::string, PyTypeObject*> made;
+  std::string name = std::string("argand.return_types.") + function, key = name;
+  for (int i = 0; i < signature.n_rets; i++) key.append(1, ' ').append(signature.ret_names[i]);
+  PyTypeObject*& known = made[key];
+  if (known) return known;
   auto* fields = static_cast<PyStructSequence_Field*>(PyMem_Calloc(signature.n_rets + 1u, sizeof(PyStructSequence_Field)));
   auto* kept_name = static_cast<char*>(PyMem_Malloc(name.size() + 1));
   if (!fields || !kept_name) return reinterpret_cast<PyTypeObject*>(PyErr_NoMemory());
@@ -97,7 +102,7 @@ static PyTypeObject* result_type_of(const char* function, const ArgandSignature&
   PyStructSequence_Desc desc = {kept_name, "Results of an operator.", fields, signature.n_rets};
   PyTypeObject* type = PyStructSequence_NewType(&desc);
   if (type) type->tp_repr = result_repr;
-  return type;
+  return known = type;
 }
 
 // ---- signatures --------------------------------------------------------------------------------------------------------------
@@ -264,6 +269,18 @@ static PyObject* get_is_random(PyObject* self, void*) { return flag_of_first(sel
 
 static PyObject* get_is_composite(PyObject* self, void*) { return flag_of_first(self, ARGAND_OP_COMPOSITE); }
 
+static PyObject* get_result_types(PyObject* self, void*) {
+  OperatorObject* op = operator_of(self);
+  Ref types(PyTuple_New(op->binding->n_signatures));
+  for (int k = 0; types && k < op->binding->n_signatures; k++) {
+    Signature& s = op->signatures[k];
+    if (!s.op && !resolve(s, op->binding->name)) return nullptr;
+    PyObject* type = s.result_type ? reinterpret_cast<PyObject*>(s.result_type) : Py_None;
+    PyTuple_SET_ITEM(types.get(), k, Py_NewRef(type));
+  }
+  return types.take();
+}
+
 static PyObject* operator_same(PyObject* self, PyObject*) { return Py_NewRef(self); }
 static PyObject* operator_reduce(PyObject* self, PyObject*) {
   Ref module(PyImport_ImportModule("argand_c10._C"));
@@ -303,6 +320,7 @@ static PyGetSetDef operator_getset[] = {
     {"is_inplace", get_is_inplace, nullptr, "Is the first argument changed and returned.", nullptr},
     {"is_composite", get_is_composite, nullptr, "Is it made of other operators, through which its gradients go.", nullptr},
     {"is_random", get_is_random, nullptr, "Does it draw from a generator.", nullptr},
+    {"result_types", get_result_types, nullptr, "The named tuple that each overload returns, None where it returns none.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 static void operator_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);

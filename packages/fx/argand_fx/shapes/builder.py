@@ -81,8 +81,14 @@ class _Spec:
         self.placed = self.view and len(tensors) > 1  # another tensor's elements say where it lies
         self.out_of = _functional_of_out(op.name)
         functional = rules
-        if self.inplace and rules is None:
-            functional = rules_of(op.name.partition(".")[0].removesuffix("_"))
+        if self.inplace:
+            base, dot, rest = op.name.partition(".")
+            if rules is None:
+                functional = rules_of(base.removesuffix("_"))
+            elif rules.composite is not None:
+                found = rules_of(base.removesuffix("_") + dot + rest)
+                if found is not None and found.derivative is not None:  # no body has that
+                    rules, functional = None, found
         self.kind = rules.kind if rules else "opaque"
         self.autocast = rules.autocast if rules else None
         self.shape = rules.shape if rules else None
