@@ -93,6 +93,7 @@ _OWN = {
     "sym_sum": "argand.symbolic",
     "typename": "argand.global_settings",
     "use_deterministic_algorithms": "argand.global_settings",
+    "vmap": "argand_autograd.vmap",
 }
 # Layers whose public names are also names of this module; the first that has a name gives it.
 _LAYERS = ("argand_c10", "argand_autograd", "argand_aten")

@@ -12,6 +12,7 @@ from argand_autograd import functional
 from argand_autograd._tree import flatten, map_tree, unflatten
 from argand_autograd.differentiate import grad as _gradients
 from argand_autograd.grad_mode import enable_grad
+from argand_autograd.vmap import vmap
 from argand_c10 import Tensor
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "linearize",
     "value_and_grad",
     "vjp",
+    "vmap",
 ]
 
 

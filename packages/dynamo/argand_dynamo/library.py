@@ -17,6 +17,7 @@ import argand_c10
 from argand_aten import _C as aten_native
 from argand_aten.contraction_path import contraction_path
 from argand_autograd import _C as autograd_native
+from argand_autograd.vmap import random_states
 from argand_c10 import _C as native
 from argand_c10 import Tensor
 from argand_dynamo import api, history
@@ -450,13 +451,20 @@ def _checkpoint(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> V
 
 
 def _wraps(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
-    """functools.update_wrapper(wrapper, wrapped)"""
-    wrapper, wrapped = args[0], args[1]
-    for name in ("__name__", "__qualname__", "__module__"):
-        if name != "__module__":
-            wrapper.setattr(tx, name, wrapped.getattr(tx, name))
+    """functools.update_wrapper(wrapper, wrapped), and what functools.wraps(wrapped) calls"""
+    wrapper = args[0]
+    wrapped = args[1] if len(args) > 1 else tx.realize(kwargs["wrapped"])
+    for name in ("__name__", "__qualname__"):
+        wrapper.setattr(tx, name, wrapped.getattr(tx, name))
     wrapper.setattr(tx, "__wrapped__", wrapped)
     return wrapper
+
+
+def _random_states(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
+    """Of vmap, which looks for random numbers between entries."""
+    if tx.raw(args[0]) == "same":
+        raise break_trace("unknown_operation", "vmap(randomness='same')")
+    return ListVariable([])
 
 
 def _contraction_path(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
@@ -481,6 +489,7 @@ FUNCTION_HANDLERS[argand_autograd.backward] = _backward
 FUNCTION_HANDLERS[argand_autograd.grad] = _backward
 FUNCTION_HANDLERS[argand_autograd.checkpoint] = _checkpoint
 FUNCTION_HANDLERS[functools.update_wrapper] = _wraps
+FUNCTION_HANDLERS[random_states] = _random_states
 
 
 def _random_state(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:

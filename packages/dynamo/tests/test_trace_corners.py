@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from tracing import fresh, run, torch  # noqa: F401
 
+from argand_autograd.vmap import vmap
+
 X = torch.arange(12, dtype=torch.float32).reshape(3, 4) / 7
 PROGRAMS: list[Callable[..., Any]] = []
 
@@ -110,6 +112,23 @@ class Cnt:
 
 
 gl = [0]
+
+
+@p
+def wraps_inside(x):
+    def plain(t):
+        return t + 1
+
+    @functools.wraps(plain)
+    def around(*args):
+        return plain(*args) * 2
+
+    return around(x), around.__name__
+
+
+@p
+def vmapped(x):
+    return vmap(lambda t: (t * 2).sin().sum())(x)
 
 
 @p
