@@ -168,3 +168,31 @@ def test_a_place_that_is_filled_twice_counts_once(backend: str) -> None:
         v = torch.tensor(2.0).requires_grad_()
         g(torch.zeros(3, 4).requires_grad_(), v, torch.tensor([2, 0, 2])).sum().backward()
         assert v.grad.item() == 6.0
+
+
+class Indexed(torch.nn.Module):
+    def forward(self, x: Any, i: Any) -> Any:
+        y = x * 2
+        y[i] = 0.0
+        y[i].add_(1)
+        return x[i] * 3, y, y[:, i], x[i]
+
+
+def test_an_exported_program_indexes(tmp_path: Any) -> None:
+    x, i = torch.arange(12.0).reshape(3, 4), torch.tensor(1)
+    made = torch.export.export(Indexed(), (x, i))
+    torch.export.save(made, tmp_path / "indexed.pt2")
+    for program in (made, torch.export.load(tmp_path / "indexed.pt2")):
+        for k in (1, 2):
+            got, want = program.module()(x, torch.tensor(k)), Indexed()(x, torch.tensor(k))
+            assert all(torch.equal(u, v) for u, v in zip(got, want, strict=True))
+
+
+def test_a_stored_plan_indexes(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARGAND_CACHE_DIR", str(tmp_path))
+    for _ in range(2):  # the second time as another process does: from the disk
+        check(READS["second"], "inductor")
+        check(changed_through, "inductor")
+    assert (
+        torch.compiler.counters().get("plans_loaded") and "traces" not in torch.compiler.counters()
+    )

@@ -382,18 +382,23 @@ class _Builder:
             op = overload(step.op)
             positional = schema_of(op).positional - 1
             names = [a.name for a in schema_of(op).arguments[positional + 1 :]]
-            rest = [self._argument(a) for a in step.args]
+            rest = [self._argument(a, values) for a in step.args]
+            if step.op == "_select_at":  # a file needs offsets that are known: a copy
+                x = self.builder.ops.index(x, [None] * (rest[0] % x.ndim) + [rest[1]])
+                continue
             keywords = dict(zip(names, rest[positional:], strict=True))
             x = self.builder.call(op, [x, *rest[:positional]], keywords)
         return x
 
-    def _argument(self, x: Any) -> Any:
+    def _argument(self, x: Any, values: list[Any]) -> Any:
         if isinstance(x, (list, tuple)):
             if len(x) == 2 and x[0] == "symbolic":
                 return self._number(x[1])
+            if len(x) == 2 and x[0] == "value":
+                return values[x[1]]
             if len(x) == 2 and x[0] == "dtype":
                 return getattr(c10, x[1])
-            return [self._argument(item) for item in x]
+            return [self._argument(item, values) for item in x]
         return x
 
     def _number(self, text: str) -> Any:
