@@ -207,6 +207,20 @@ def test_limited_memory(cases: Callable[[], dict[str, Callable[[], Any]]]) -> No
     concurrency.in_child(lambda: run_under_limits(made), 120)
 
 
+def run_out_of_records() -> None:
+    """Many small tensors: neither their records nor the lists of freed blocks find memory."""
+    x = torch.ones(1)
+    for call in (lambda: x.expand(1 << 22).split(1), lambda: x.expand(1 << 22).unbind()):
+        with Limit(16 * MIB), pytest.raises(ERRORS):
+            call()
+    assert (torch.ones(10) + 1).sum().item() == 20
+
+
+@limits
+def test_no_memory_for_records() -> None:
+    concurrency.in_child(run_out_of_records, 60)
+
+
 def first_use(name: str) -> None:
     x = torch.ones(300, 300)
 

@@ -1,6 +1,7 @@
 #include "packages/c10/csrc/core/errors.h"
 
 #include <cstdio>
+#include <new>
 
 #include "packages/c10/csrc/abi/linalg_error.h"
 
@@ -22,9 +23,13 @@ LastError& state() {
 int set_error(int kind, const char* message) {
   if (kind <= ARGAND_OK || kind > ARGAND_LINALG_ERROR) kind = ARGAND_INTERNAL_ERROR;
   LastError& last = state();
-  last.kind = kind;
-  last.message = message ? message : "";
-  return kind;
+  try {
+    last.message = message ? message : "";
+  } catch (const std::bad_alloc&) {
+    kind = ARGAND_OUT_OF_MEMORY_ERROR;
+    last.message = "out of memory";  // fits a string without memory of its own
+  }
+  return last.kind = kind;
 }
 
 const char* last_error(int* kind) {
@@ -34,16 +39,12 @@ const char* last_error(int* kind) {
 }
 
 int error(ArgandErrorKind kind, const char* format, ...) {
+  char text[4096];  // on the stack: there may be no memory for a string
   va_list list;
   va_start(list, format);
-  va_list again;
-  va_copy(again, list);
-  const int length = vsnprintf(nullptr, 0, format, list);
+  vsnprintf(text, sizeof text, format, list);
   va_end(list);
-  std::string text(length < 0 ? 0 : static_cast<size_t>(length), '\0');
-  vsnprintf(text.data(), text.size() + 1, format, again);
-  va_end(again);
-  return set_error(kind, text.c_str());
+  return set_error(kind, text);
 }
 
 std::string shape_text(int32_t ndim, const int64_t* values) {

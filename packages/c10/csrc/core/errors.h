@@ -12,7 +12,7 @@ namespace argand::core {
 int set_error(int kind, const char* message);
 const char* last_error(int* kind);
 
-// Sets the thread's error from a printf format and returns `kind`.
+// Sets the thread's error from a printf format and returns `kind`; without memory for the text, ARGAND_OUT_OF_MEMORY_ERROR.
 __attribute__((format(printf, 2, 3))) int error(ArgandErrorKind kind, const char* format, ...);
 
 std::string shape_text(int32_t ndim, const int64_t* values);  // "[2, 3]"

@@ -75,10 +75,19 @@ inline bool owns_block(const ArgandStorage* s) { return !s->deleter && (s->flags
 
 }  // namespace
 
+int no_memory_for_record(const char* op, size_t nbytes) {
+  return error(ARGAND_OUT_OF_MEMORY_ERROR, "%s: could not allocate %zu bytes for a tensor's record; free some tensors and call empty_cache()", op,
+               nbytes);
+}
+
 int storage_make(const char* op, ArgandDevice device, size_t nbytes, ArgandStorage** out) {
   void* data;
   if (int status = allocate(op, device, nbytes, &data)) return status;
   auto* s = static_cast<ArgandStorage*>(record_allocate(sizeof(ArgandStorage)));
+  if (__builtin_expect(!s, 0)) {
+    deallocate(device, data, nbytes);
+    return no_memory_for_record(op, sizeof(ArgandStorage));
+  }
   *s = ArgandStorage{1, device, data, nbytes, 0, ARGAND_STORAGE_RESIZABLE, nullptr, reinterpret_cast<void*>(nbytes)};
   *out = s;
   return 0;
@@ -95,6 +104,7 @@ int storage_from_blob(ArgandDevice device, void* data, size_t nbytes, void (*del
   if (!data && nbytes && ARGAND_DEVICE_TYPE(device) != ARGAND_META)
     return error(ARGAND_VALUE_ERROR, "from_blob: got a null pointer for %zu bytes; expected the address of the data", nbytes);
   auto* s = static_cast<ArgandStorage*>(record_allocate(sizeof(ArgandStorage)));
+  if (!s) return no_memory_for_record("from_blob", sizeof(ArgandStorage));
   *s = ArgandStorage{1, device, data, nbytes, 0, flags & ~ARGAND_STORAGE_RESIZABLE, deleter, context};
   *out = s;
   return 0;

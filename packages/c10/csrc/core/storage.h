@@ -8,6 +8,9 @@ namespace argand::core {
 // `device` must be resolved. `op` names the operation in errors.
 int storage_make(const char* op, ArgandDevice device, size_t nbytes, ArgandStorage** out);
 
+// The error of a tensor's or storage's own record that cannot be had.
+int no_memory_for_record(const char* op, size_t nbytes);
+
 int storage_new(ArgandDevice device, size_t nbytes, ArgandStorage** out);
 int storage_from_blob(ArgandDevice device, void* data, size_t nbytes, void (*deleter)(void*, void*, size_t), void* context, uint32_t flags,
                       ArgandStorage** out);

@@ -74,19 +74,23 @@ int check_bounds(const char* op, int32_t ndim, const int64_t* sizes, const int64
 
 inline size_t dims_bytes(int32_t ndim) { return 2 * sizeof(int64_t) * static_cast<size_t>(ndim); }
 
-inline void free_dims(ArgandTensor* t) {
-  if (t->sizes != t->inline_dims) record_free(t->sizes, dims_bytes(t->ndim));
+inline void free_dims(const ArgandTensor* t, int64_t* sizes, int32_t ndim) {
+  if (sizes != t->inline_dims) record_free(sizes, dims_bytes(ndim));
 }
 
-inline void place_dims(ArgandTensor* t, int32_t ndim) {
-  t->ndim = ndim;
+// Fails, without a change, for want of memory; never for ARGAND_INLINE_DIMS and fewer.
+inline bool place_dims(ArgandTensor* t, int32_t ndim) {
   if (__builtin_expect(ndim <= ARGAND_INLINE_DIMS, 1)) {
     t->sizes = t->inline_dims;
     t->strides = t->inline_dims + ARGAND_INLINE_DIMS;
   } else {
-    t->sizes = static_cast<int64_t*>(record_allocate(dims_bytes(ndim)));
-    t->strides = t->sizes + ndim;
+    auto* sizes = static_cast<int64_t*>(record_allocate(dims_bytes(ndim)));
+    if (!sizes) return false;
+    t->sizes = sizes;
+    t->strides = sizes + ndim;
   }
+  t->ndim = ndim;
+  return true;
 }
 
 inline void set_data(ArgandTensor* t) {
@@ -111,9 +115,14 @@ inline void fill_geometry(ArgandTensor* t, const int64_t* sizes, const int64_t* 
   set_data(t);
 }
 
-// A tensor of refcount 1 that takes over one reference of `storage`; geometry is still to be filled.
-inline ArgandTensor* new_tensor(ArgandStorage* storage, int32_t ndim, int dtype, uint64_t keys, uint32_t flags) {
+// A tensor of refcount 1 that takes over one reference of `storage`, which goes if there is no memory; geometry is still to be filled.
+inline int new_tensor(const char* op, ArgandStorage* storage, int32_t ndim, int dtype, uint64_t keys, uint32_t flags, ArgandTensor** out) {
   auto* t = static_cast<ArgandTensor*>(record_allocate(sizeof(ArgandTensor)));
+  if (__builtin_expect(!t || !place_dims(t, ndim), 0)) {
+    if (t) record_free(t, sizeof *t);
+    storage_drop(storage);
+    return no_memory_for_record(op, sizeof *t + dims_bytes(ndim));
+  }
   t->refcount = 1;
   t->flags = flags;
   t->keys = keys;
@@ -123,8 +132,8 @@ inline ArgandTensor* new_tensor(ArgandStorage* storage, int32_t ndim, int dtype,
   t->base = nullptr;
   t->meta = nullptr;
   t->pyobject = nullptr;
-  place_dims(t, ndim);
-  return t;
+  *out = t;
+  return 0;
 }
 
 // Of tensors on new memory; views and aliases inherit.
@@ -133,15 +142,18 @@ inline uint32_t fresh_flags() { return t_state.inference_mode ? ARGAND_TENSOR_IN
 inline uint64_t backend_key(ArgandDevice device) { return ARGAND_KEYBIT(ARGAND_DEVICE_TYPE(device)); }
 
 // Changes geometry in place. The new values may lie in the tensor's own arrays, so dims move only after they were copied.
-void change_geometry(ArgandTensor* t, int32_t ndim, const int64_t* sizes, const int64_t* strides, int64_t offset, int64_t numel) {
+int change_geometry(const char* op, ArgandTensor* t, int32_t ndim, const int64_t* sizes, const int64_t* strides, int64_t offset, int64_t numel) {
   int64_t copy[2 * ARGAND_MAX_DIMS];
   if (ndim) memcpy(copy, sizes, sizeof(int64_t) * static_cast<size_t>(ndim));
   if (ndim && strides) memcpy(copy + ndim, strides, sizeof(int64_t) * static_cast<size_t>(ndim));
   if (ndim != t->ndim) {
-    free_dims(t);
-    place_dims(t, ndim);
+    int64_t* const old_sizes = t->sizes;
+    const int32_t old_ndim = t->ndim;
+    if (!place_dims(t, ndim)) return no_memory_for_record(op, dims_bytes(ndim));
+    free_dims(t, old_sizes, old_ndim);
   }
   fill_geometry(t, copy, strides ? copy + ndim : nullptr, offset, numel);
+  return 0;
 }
 
 // What a view or alias takes over from its source; its own history is not among it.
@@ -159,7 +171,8 @@ int tensor_empty(int32_t ndim, const int64_t* sizes, int dtype, ArgandDevice dev
   }
   ArgandStorage* storage = nullptr;
   if (int status = storage_make("empty", device, static_cast<size_t>(numel) * static_cast<size_t>(kItemSize[dtype]), &storage)) return status;
-  ArgandTensor* t = new_tensor(storage, ndim, dtype, backend_key(device), fresh_flags());
+  ArgandTensor* t = nullptr;
+  if (int status = new_tensor("empty", storage, ndim, dtype, backend_key(device), fresh_flags(), &t)) return status;
   fill_geometry(t, sizes, nullptr, 0, numel);
   *out = t;
   return 0;
@@ -174,7 +187,8 @@ int tensor_empty_strided(int32_t ndim, const int64_t* sizes, const int64_t* stri
   if (int status = resolve_device(op, device, &device)) return status;
   ArgandStorage* storage = nullptr;
   if (int status = storage_make(op, device, static_cast<size_t>(end) * static_cast<size_t>(kItemSize[dtype]), &storage)) return status;
-  ArgandTensor* t = new_tensor(storage, ndim, dtype, backend_key(device), fresh_flags());
+  ArgandTensor* t = nullptr;
+  if (int status = new_tensor(op, storage, ndim, dtype, backend_key(device), fresh_flags(), &t)) return status;
   fill_geometry(t, sizes, strides, 0, numel);
   *out = t;
   return 0;
@@ -193,7 +207,8 @@ int tensor_from_storage(ArgandStorage* storage, int32_t ndim, const int64_t* siz
   }
   if (int status = check_bounds(op, ndim, sizes, strides, offset, numel, dtype, storage)) return status;
   storage_retain(storage);
-  ArgandTensor* t = new_tensor(storage, ndim, dtype, backend_key(storage->device), fresh_flags());
+  ArgandTensor* t = nullptr;
+  if (int status = new_tensor(op, storage, ndim, dtype, backend_key(storage->device), fresh_flags(), &t)) return status;
   fill_geometry(t, sizes, strides, offset, numel);
   *out = t;
   return 0;
@@ -206,7 +221,8 @@ int tensor_view(ArgandTensor* self, int32_t ndim, const int64_t* sizes, const in
   if (int status = count_elements(op, ndim, sizes, dtype, &numel)) return status;
   if (int status = check_bounds(op, ndim, sizes, strides, offset, numel, dtype, self->storage)) return status;
   storage_retain(self->storage);
-  ArgandTensor* t = new_tensor(self->storage, ndim, dtype, self->keys & ~kHistoryKeys, self->flags & kInheritedFlags);
+  ArgandTensor* t = nullptr;
+  if (int status = new_tensor(op, self->storage, ndim, dtype, self->keys & ~kHistoryKeys, self->flags & kInheritedFlags, &t)) return status;
   t->base = self->base ? self->base : self;
   Tensor::retain(t->base);
   fill_geometry(t, sizes, strides, offset, numel);
@@ -216,7 +232,9 @@ int tensor_view(ArgandTensor* self, int32_t ndim, const int64_t* sizes, const in
 
 int tensor_alias(ArgandTensor* self, ArgandTensor** out) {
   storage_retain(self->storage);
-  ArgandTensor* t = new_tensor(self->storage, self->ndim, self->dtype, self->keys & ~kHistoryKeys, self->flags & kInheritedFlags);
+  ArgandTensor* t = nullptr;
+  if (int status = new_tensor("alias", self->storage, self->ndim, self->dtype, self->keys & ~kHistoryKeys, self->flags & kInheritedFlags, &t))
+    return status;
   fill_geometry(t, self->sizes, self->strides, self->offset, self->numel);
   *out = t;
   return 0;
@@ -232,8 +250,7 @@ int tensor_set_geometry(ArgandTensor* self, int32_t ndim, const int64_t* sizes, 
     strides = dense;
   }
   if (int status = check_bounds(op, ndim, sizes, strides, offset, numel, self->dtype, self->storage)) return status;
-  change_geometry(self, ndim, sizes, strides, offset, numel);
-  return 0;
+  return change_geometry(op, self, ndim, sizes, strides, offset, numel);
 }
 
 // A geometry that the new storage cannot hold becomes one dimension over all of it; the caller sets another one afterwards.
@@ -256,7 +273,7 @@ int tensor_set_storage(ArgandTensor* self, ArgandStorage* storage, int dtype) {
     set_data(self);
   } else {
     const auto all = static_cast<int64_t>(storage->nbytes / static_cast<size_t>(kItemSize[dtype]));
-    change_geometry(self, 1, &all, nullptr, 0, all);
+    (void)change_geometry("set_storage", self, 1, &all, nullptr, 0, all);  // one dimension needs no memory
   }
   storage_drop(old);
   if (old_base && drop_reference(&old_base->refcount)) tensor_release(old_base);
@@ -273,8 +290,7 @@ int tensor_resize(ArgandTensor* self, int32_t ndim, const int64_t* sizes) {
   if (needed > self->storage->nbytes) {
     if (int status = storage_resize(self->storage, needed)) return status;
   }
-  change_geometry(self, ndim, sizes, nullptr, self->offset, numel);
-  return 0;
+  return change_geometry("resize", self, ndim, sizes, nullptr, self->offset, numel);
 }
 
 // Teardown may run Python code (weak references, finalizers) that takes the tensor up again: during it the tensor holds a
@@ -289,7 +305,7 @@ void tensor_release(ArgandTensor* self) {
   if (self->meta) self->meta->destroy(self->meta);
   ArgandTensor* base = self->base;
   storage_drop(self->storage);
-  free_dims(self);
+  free_dims(self, self->sizes, self->ndim);
   record_free(self, sizeof *self);
   if (base && drop_reference(&base->refcount)) tensor_release(base);
 }

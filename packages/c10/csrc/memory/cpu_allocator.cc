@@ -66,6 +66,17 @@ struct Block {
 };
 using Blocks = std::map<char*, Block>;
 
+// Runs note(), which adds to a list; false: there is no memory for that, so that what was to be noted cannot be kept.
+template <class Note>
+bool noted(Note&& note) {
+  try {
+    note();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 // What threads share, under one mutex. Never destroyed: threads may outlive static destructors.
 struct Central {
   std::mutex mutex;
@@ -104,12 +115,10 @@ struct Central {
     note_peak(0);
   }
   void give_small(int c, void* p) {
-    if (cached() + class_bytes(c) > limit) {
+    if (cached() + class_bytes(c) > limit || !noted([&] { small[c].push_back(p); }))
       system_free(p, class_bytes(c));
-      return;
-    }
-    small[c].push_back(p);
-    small_cached += class_bytes(c);
+    else
+      small_cached += class_bytes(c);
   }
   // Gives the newest blocks of a class back until `keep` remain.
   void drain(ThreadCache* tc, int c, int keep) {
@@ -117,10 +126,16 @@ struct Central {
     while (n > keep) give_small(c, tc->slots[c][--n]);
     tc->count[c] = static_cast<uint16_t>(n);
   }
+  // A block that cannot be noted goes back to the system.
   void mark_free(Blocks::iterator it, uint64_t stamp) {
+    const std::pair key{it->second.size, it->first};
+    if (!noted([&] { by_size.insert(key); }) || !noted([&] { by_age.emplace(stamp, it->first); })) {
+      by_size.erase(key);
+      system_free(it->first, it->second.size);
+      large.erase(it);
+      return;
+    }
     it->second.stamp = stamp;
-    by_size.emplace(it->second.size, it->first);
-    by_age.emplace(stamp, it->first);
     large_cached += it->second.size;
   }
   void mark_used(Blocks::iterator it) {
@@ -139,9 +154,9 @@ struct Central {
     const uint64_t cut = (excess + kHugePage - 1) & ~(kHugePage - 1);
     mark_used(it);
     if (cut + kMapBytes <= size) {
+      munmap(it->first + size - cut, cut);
       it->second.size = size - cut;
       mark_free(it, stamp);
-      munmap(it->first + size - cut, cut);
     } else {
       system_free(it->first, size);
       large.erase(it);
@@ -202,14 +217,17 @@ Central::Central() {
   pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-// The calling thread's cache, up to date with the epoch; NULL while the thread is exiting or nothing is to be cached.
+// The calling thread's cache, up to date with the epoch; NULL while the thread is exiting, nothing is to be cached, or memory is exhausted.
 // Called with the mutex held.
 ThreadCache* current_cache(Central& c) {
   ThreadCache* tc = t_cache;
   if (!tc) {
     if (t_exited) return nullptr;
-    tc = new ThreadCache;
-    c.threads.push_back(tc);
+    tc = new (std::nothrow) ThreadCache;
+    if (!tc || !noted([&] { c.threads.push_back(tc); })) {
+      delete tc;
+      return nullptr;
+    }
     pthread_setspecific(c.exit_key, tc);
     t_cache = tc;
   }
@@ -286,9 +304,10 @@ void* Central::take_large(size_t size) {
   const auto it = large.find(found->second);
   const auto [whole, stamp] = it->second;
   mark_used(it);
-  if (split) {
+  Blocks::iterator end;
+  if (split && noted([&] { end = large.emplace_hint(std::next(it), it->first + size, Block{whole - size, 0}); })) {
     it->second.size = size;
-    mark_free(large.emplace_hint(std::next(it), it->first + size, Block{whole - size, 0}), stamp);
+    mark_free(end, stamp);
   }
   return it->first;
 }
@@ -348,7 +367,10 @@ void* large_allocate(size_t nbytes) {
   }
   if (!p) return nullptr;
   std::lock_guard<std::mutex> lock(c.mutex);
-  c.large.emplace(static_cast<char*>(p), Block{size, 0});
+  if (!noted([&] { c.large.emplace(static_cast<char*>(p), Block{size, 0}); })) {
+    system_free(p, size);
+    return nullptr;
+  }
   c.count(static_cast<int64_t>(nbytes), 1);
   return p;
 }
@@ -365,11 +387,6 @@ void large_free(void* data, size_t nbytes) {
   } else {
     c.keep_large(found);
   }
-}
-
-void no_memory_for_record(size_t nbytes) {
-  fprintf(stderr, "argand: out of host memory for a record of %zu bytes\n", nbytes);
-  abort();
 }
 
 void cpu_memory_stats(ArgandMemoryStats* out) {

@@ -26,13 +26,8 @@ inline void cpu_free(void* data, size_t nbytes) {
   count_small(-static_cast<int64_t>(nbytes), 0);
 }
 
-// The core's own records (tensors, storages): same caches, not in the statistics. nbytes in [1, kSmallLimit]; aborts when exhausted.
-[[noreturn]] void no_memory_for_record(size_t nbytes);
-inline void* record_allocate(size_t nbytes) {
-  void* p = small_allocate(nbytes);
-  if (__builtin_expect(!p, 0)) no_memory_for_record(nbytes);
-  return p;
-}
+// The core's own records (tensors, storages): same caches, not in the statistics. nbytes in [1, kSmallLimit]; NULL as above.
+inline void* record_allocate(size_t nbytes) { return small_allocate(nbytes); }
 inline void record_free(void* record, size_t nbytes) { small_free(record, nbytes); }
 
 void cpu_memory_stats(ArgandMemoryStats* out);

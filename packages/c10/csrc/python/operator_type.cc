@@ -1,6 +1,7 @@
 // Operator: the callable of a binding. It matches arguments to signatures, dispatches and wraps results.
 #include "packages/c10/csrc/python/operator_type.h"
 
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -53,9 +54,15 @@ static PyObject* wrap_results(ArgandValue* rets, int n, PyTypeObject* result_typ
 // The thread's error; what an operator's memory is refused with names the operator.
 static PyObject* raise_of(const ArgandOperator* op, int status) {
   int kind = status;
-  const std::string message = api->last_error(&kind);
+  std::string_view message = api->last_error(&kind);
   const std::string_view name = std::string_view(op->name).substr(0, std::string_view(op->name).find('.'));
-  if (message.starts_with("empty: ") && name != "empty") api->set_error(kind, (std::string(name) + message.substr(5)).c_str());
+  const bool of_result = message.starts_with("empty: ") && name != "empty", unnamed = message.starts_with("out of ");
+  if (of_result) message.remove_prefix(strlen("empty: "));
+  if (of_result || (unnamed && kind == ARGAND_OUT_OF_MEMORY_ERROR)) {
+    char text[2048];  // there may be no memory for a string
+    snprintf(text, sizeof text, "%.*s: %.*s", static_cast<int>(name.size()), name.data(), static_cast<int>(message.size()), message.data());
+    api->set_error(kind, text);
+  }
   return raise(status);
 }
 

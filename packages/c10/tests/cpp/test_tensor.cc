@@ -1,5 +1,10 @@
 // Storages and tensors: geometry, views, aliases, resizing, limits and errors.
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "packages/c10/tests/cpp/check.h"
 
@@ -81,6 +86,48 @@ void test_out_of_memory() {
   Tensor t = empty({100}, ARGAND_FLOAT32);  // later work is unaffected
   fill(t);
 }
+
+#if !defined(__SANITIZE_ADDRESS__)  // which needs the address space
+// Views until there is no memory for another record: an error, after which all is as before.
+void test_out_of_memory_for_records() {
+  Tensor t = empty({1, 1, 1, 1, 1, 100}, ARGAND_FLOAT32);
+  std::vector<ArgandTensor*> aliases;
+  aliases.reserve(1 << 18);
+  rlimit before;
+  CHECK(getrlimit(RLIMIT_AS, &before) == 0);
+  FILE* statm = fopen("/proc/self/statm", "r");
+  unsigned long pages = 0;
+  CHECK(statm && fscanf(statm, "%lu", &pages) == 1);
+  fclose(statm);
+  rlimit limited = before;
+  limited.rlim_cur = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (4 << 20);
+  CHECK(setrlimit(RLIMIT_AS, &limited) == 0);
+  int status = 0;
+  while (!status && aliases.size() < aliases.capacity()) {
+    ArgandTensor* alias = nullptr;
+    status = api->tensor_alias(t.get(), &alias);
+    if (alias) aliases.push_back(alias);
+  }
+  ArgandTensor* made = nullptr;
+  const int64_t none[] = {0};
+  while (!api->tensor_empty(1, none, ARGAND_FLOAT32, kCpu, &made)) aliases.push_back(made);
+  const std::string of_empty = api->last_error(nullptr);
+  const int64_t more[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 100};
+  int grown = 0;
+  size_t i = 0;
+  while (!grown && i + 1 < aliases.size()) grown = api->tensor_set_geometry(aliases[i++], 12, more, nullptr, 0);
+  CHECK_EQ(grown, ARGAND_OUT_OF_MEMORY_ERROR);
+  CHECK_EQ(aliases[i - 1]->ndim, 6);
+  CHECK_EQ(aliases[i - 1]->sizes[5], 100);
+  for (ArgandTensor* alias : aliases) Tensor::steal(alias);  // freed blocks are kept in lists, which have no memory either
+  CHECK(setrlimit(RLIMIT_AS, &before) == 0);
+  CHECK_EQ(status, ARGAND_OUT_OF_MEMORY_ERROR);
+  CHECK(of_empty.starts_with("empty: could not allocate"));
+  CHECK_EQ(t->storage->refcount, 1);
+  Tensor after = empty({100}, ARGAND_FLOAT32);
+  fill(after);
+}
+#endif
 
 void test_meta() {
   ArgandMemoryStats before, during, after;
@@ -275,6 +322,9 @@ int main() {
   RUN(test_many_dims);
   RUN(test_bad_sizes);
   RUN(test_out_of_memory);
+#if !defined(__SANITIZE_ADDRESS__)
+  RUN(test_out_of_memory_for_records);
+#endif
   RUN(test_meta);
   RUN(test_views);
   RUN(test_view_as_dtype);
