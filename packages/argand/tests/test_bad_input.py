@@ -140,6 +140,43 @@ def test_out_of_memory_is_typed_and_leaves_the_rest_alone():
     works()
 
 
+@pytest.mark.parametrize("huge", [1 << 31, 1 << 40, 1 << 62, (1 << 63) - 1])
+def test_arguments_that_no_size_reaches(huge):
+    """Sizes computed from them would not fit 64 bits, and loops over them would not end."""
+    x = torch.arange(36.0).view(1, 1, 6, 6)
+    cube = torch.ones(1, 1, 3, 4, 4)
+    for call in (
+        lambda: F.max_pool2d(x, huge, ceil_mode=True),
+        lambda: F.max_pool2d(x.double(), 2, padding=1, stride=1, dilation=huge),
+        lambda: F.avg_pool2d(x, huge, ceil_mode=True),
+        lambda: F.conv2d(x, torch.ones(1, 1, 3, 3), padding=(2, huge)),
+        lambda: F.conv2d(x, torch.ones(1, 1, 3, 3), dilation=huge),
+        lambda: F.conv3d(cube, torch.ones(1, 1, 2, 2, 2), padding=(huge, 0, 0)),
+        lambda: F.pixel_shuffle(x, huge),
+    ):
+        with pytest.raises(RuntimeError):
+            call()
+    x.requires_grad_()
+    weight = torch.ones(1, 1, 3, 3, requires_grad=True)
+    far, near = (F.conv2d(x, weight, stride=(stride, 2), padding=1) for stride in (huge, 100))
+    assert torch.equal(far, near)
+    grads = [torch.autograd.grad(y.square().sum(), (x, weight)) for y in (far, near)]
+    assert all(torch.equal(a, b) for a, b in zip(*grads, strict=True))
+    works()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_pooling_windows_that_see_padding_alone(dtype):
+    x = torch.arange(81.0, dtype=dtype).view(1, 1, 9, 9).requires_grad_()
+    y, indices = F.max_pool2d(x, 2, padding=1, dilation=10, stride=1, return_indices=True)
+    assert y.shape == (1, 1, 1, 1)
+    assert indices.item() == -1
+    y.sum().backward()
+    assert torch.equal(x.grad, torch.zeros_like(x))
+    z = F.max_pool2d(x, 100, stride=3, padding=50)  # far larger than its input
+    assert torch.equal(z, torch.full_like(z, 80.0))
+
+
 def test_saved_tensor_changed_in_place():
     x = torch.ones(3, requires_grad=True)
     y = x.exp()

@@ -44,9 +44,11 @@ Geometry geometry(const char* op, const Tensor& input, const Tensor& weight, Int
     fail(ARGAND_SHAPE_ERROR, "%s: got stride %s, padding %s and dilation %s, expected %ld numbers each", op, to_string(stride).c_str(),
          to_string(padding).c_str(), to_string(dilation).c_str(), static_cast<long>(n));
   for (int64_t i = 0; i < n; i++)
-    if (stride[i] < 1 || dilation[i] < 1 || padding[i] < 0)
-      fail(ARGAND_SHAPE_ERROR, "%s: got stride %s, padding %s and dilation %s, expected positive strides and dilations and no negative padding", op,
-           to_string(stride).c_str(), to_string(padding).c_str(), to_string(dilation).c_str());
+    if (stride[i] < 1 || dilation[i] < 1 || padding[i] < 0 || std::max(padding[i], dilation[i]) > INT32_MAX)
+      fail(
+          ARGAND_SHAPE_ERROR,
+          "%s: got stride %s, padding %s and dilation %s, expected positive strides and dilations, no negative padding, and the last two below 2**31",
+          op, to_string(stride).c_str(), to_string(padding).c_str(), to_string(dilation).c_str());
   if (groups < 1 || input.size(1) != weight.size(1) * groups || weight.size(0) % groups)
     fail(ARGAND_SHAPE_ERROR, "%s: Given groups=%ld, weight of size %s, expected input%s to have %ld channels, but got %ld channels instead", op,
          static_cast<long>(groups), to_string(weight.sizes()).c_str(), to_string(input.sizes()).c_str(), static_cast<long>(weight.size(1) * groups),
@@ -64,6 +66,7 @@ Geometry geometry(const char* op, const Tensor& input, const Tensor& weight, Int
          op, static_cast<long>(g.h + 2 * g.ph), static_cast<long>(g.w + 2 * g.pw), static_cast<long>(eh), static_cast<long>(ew));
   g.oh = (g.h + 2 * g.ph - eh) / g.sh + 1;
   g.ow = (g.w + 2 * g.pw - ew) / g.sw + 1;
+  g.sh = std::min(g.sh, std::max<int64_t>(g.h + 2 * g.ph, 1)), g.sw = std::min(g.sw, std::max<int64_t>(g.w + 2 * g.pw, 1));  // enough for one output
   return g;
 }
 

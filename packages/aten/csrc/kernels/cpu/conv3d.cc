@@ -19,8 +19,9 @@ Depth depth_of(const char* op, const Tensor& input, const Tensor& weight, IntLis
   if (weight.dim() != 5)
     fail(ARGAND_SHAPE_ERROR, "%s: got input of shape %s and weight of shape %s, expected (out_channels, channels / groups, depth, height, width)", op,
          to_string(input.sizes()).c_str(), to_string(weight.sizes()).c_str());
-  if (stride.n != 3 || padding.n != 3 || dilation.n != 3 || stride[0] < 1 || dilation[0] < 1 || padding[0] < 0)
-    fail(ARGAND_SHAPE_ERROR, "%s: got stride %s, padding %s and dilation %s, expected three numbers each, positive, paddings from 0", op,
+  if (stride.n != 3 || padding.n != 3 || dilation.n != 3 || stride[0] < 1 || dilation[0] < 1 || padding[0] < 0 ||
+      std::max(padding[0], dilation[0]) > INT32_MAX)
+    fail(ARGAND_SHAPE_ERROR, "%s: got stride %s, padding %s and dilation %s, expected three numbers each, positive, paddings from 0, below 2**31", op,
          to_string(stride).c_str(), to_string(padding).c_str(), to_string(dilation).c_str());
   if (groups < 1 || input.size(1) != weight.size(1) * groups)
     fail(ARGAND_SHAPE_ERROR, "%s: Given groups=%ld, weight of size %s, expected input%s to have %ld channels, but got %ld channels instead", op,

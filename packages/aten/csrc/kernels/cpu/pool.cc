@@ -11,7 +11,12 @@ namespace {
 struct Window {
   int64_t kernel[2], stride[2], padding[2], dilation[2];
   Window(IntList k, IntList s, IntList p, IntList d)
-      : kernel{k[0], k[1]}, stride{s.size() ? s[0] : k[0], s.size() ? s[1] : k[1]}, padding{p[0], p[1]}, dilation{d[0], d[1]} {}
+      : kernel{k[0], k[1]}, stride{s.size() ? s[0] : k[0], s.size() ? s[1] : k[1]}, padding{p[0], p[1]}, dilation{d[0], d[1]} {
+    for (int i = 0; i < 2; i++)
+      if (std::max({kernel[i], stride[i], padding[i], dilation[i]}) > INT32_MAX)
+        builtins::raise(ARGAND_RUNTIME_ERROR,
+                        builtins::text("kernel size, stride, padding and dilation should be below 2**31, but got ", k, ", ", s, ", ", p, ", ", d));
+  }
 };
 
 struct Planes {  // geometry of a contiguous (..., h, w) tensor
@@ -27,18 +32,27 @@ inline void clip(int64_t o, int64_t stride, int64_t padding, int64_t kernel, int
   begin = std::max<int64_t>(begin, 0);
 }
 
+// The taps of a window, at first, first + dilation, ..., that lie inside [0, n): the first one and the end.
+inline void taps_inside(int64_t first, int64_t dilation, int64_t kernel, int64_t n, int64_t& begin, int64_t& end) {
+  begin = first < 0 ? (-first + dilation - 1) / dilation : 0;
+  end = first < n ? std::min(kernel, (n - 1 - first) / dilation + 1) : 0;
+}
+
 template <class T>
 void max_plane(const T* in, T* out, int64_t* at, const Planes& from, const Planes& to, const Window& win) {
   for (int64_t y = 0; y < to.h; y++) {
+    const int64_t top = y * win.stride[0] - win.padding[0];
+    int64_t i0, i1, j0, j1;
+    taps_inside(top, win.dilation[0], win.kernel[0], from.h, i0, i1);
     for (int64_t x = 0; x < to.w; x++) {
+      const int64_t left = x * win.stride[1] - win.padding[1];
+      taps_inside(left, win.dilation[1], win.kernel[1], from.w, j0, j1);
       compute_t<T> best = 0;
       int64_t where = -1;
-      for (int64_t i = 0; i < win.kernel[0]; i++) {
-        const int64_t r = y * win.stride[0] - win.padding[0] + i * win.dilation[0];
-        if (r < 0 || r >= from.h) continue;
-        for (int64_t j = 0; j < win.kernel[1]; j++) {
-          const int64_t c = x * win.stride[1] - win.padding[1] + j * win.dilation[1];
-          if (c < 0 || c >= from.w) continue;
+      for (int64_t i = i0; i < i1; i++) {
+        const int64_t r = top + i * win.dilation[0];
+        for (int64_t j = j0; j < j1; j++) {
+          const int64_t c = left + j * win.dilation[1];
           const auto v = widen(in[r * from.w + c]);
           if (where < 0 || v > best || v != v) {  // the last NaN wins, else the first maximum
             best = v;
@@ -56,14 +70,18 @@ void max_plane(const T* in, T* out, int64_t* at, const Planes& from, const Plane
 void max_plane_rows(const float* in, float* out, int64_t* at, const Planes& from, const Planes& to, const Window& win) {
   const PoolKernels& kernels = pick_pool_kernels();
   Scratch<int32_t> where(to.w);
+  int64_t i0, i1, j0, j1, unused;  // columns that lie inside for any output
+  taps_inside((to.w - 1) * win.stride[1] - win.padding[1], win.dilation[1], win.kernel[1], from.w, j0, unused);
+  taps_inside(-win.padding[1], win.dilation[1], win.kernel[1], from.w, unused, j1);
   for (int64_t y = 0; y < to.h; y++) {
     float* best = out + y * to.w;
     std::fill_n(best, to.w, 0.0f);
     std::fill_n(where.get(), to.w, -1);
-    for (int64_t i = 0; i < win.kernel[0]; i++) {
-      const int64_t r = y * win.stride[0] - win.padding[0] + i * win.dilation[0];
-      if (r < 0 || r >= from.h) continue;
-      for (int64_t j = 0; j < win.kernel[1]; j++) {
+    const int64_t top = y * win.stride[0] - win.padding[0];
+    taps_inside(top, win.dilation[0], win.kernel[0], from.h, i0, i1);
+    for (int64_t i = i0; i < i1; i++) {
+      const int64_t r = top + i * win.dilation[0];
+      for (int64_t j = j0; j < j1; j++) {
         // Outputs x whose column x * stride + shift lies inside of the plane.
         const int64_t shift = j * win.dilation[1] - win.padding[1], s = win.stride[1];
         const int64_t begin = shift < 0 ? (-shift + s - 1) / s : 0;
@@ -175,27 +193,28 @@ Tensor average_backward(const char* name, const Tensor& grad_output, IntList inp
 }  // namespace
 
 std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& self, IntList kernel_size, IntList stride, IntList padding, IntList dilation, bool ceil_mode) {
+  const Window win(kernel_size, stride, padding, dilation);
   const builtins::Ints sizes = builtins::pool2d_shape(self.sizes(), kernel_size, stride, padding, dilation, ceil_mode);
   const Tensor input = contiguous(self);
   const Tensor out = argand::empty(sizes, self.dtype()), indices = argand::empty(sizes, ARGAND_INT64);
   if (out.numel() == 0) return {out, indices};
-  const Window win(kernel_size, stride, padding, dilation);
   const Planes from(input.sizes()), to(sizes);
   dispatch_real("max_pool2d", self.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* in = input.data<T>();
     T* o = out.data<T>();
     int64_t* at = indices.data<int64_t>();
-    argand::parallel_for(0, to.n, row_grain(to.size() * win.kernel[0] * win.kernel[1]), [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; p++) {
-        if constexpr (std::is_same_v<T, float>)
-          if (from.size() <= INT32_MAX) {
-            max_plane_rows(in + p * from.size(), o + p * to.size(), at + p * to.size(), from, to, win);
-            continue;
-          }
-        max_plane(in + p * from.size(), o + p * to.size(), at + p * to.size(), from, to, win);
-      }
-    });
+    argand::parallel_for(0, to.n, row_grain(to.size() * std::min(win.kernel[0], from.h) * std::min(win.kernel[1], from.w)),
+                         [&](int64_t begin, int64_t end) {
+                           for (int64_t p = begin; p < end; p++) {
+                             if constexpr (std::is_same_v<T, float>)
+                               if (from.size() <= INT32_MAX) {
+                                 max_plane_rows(in + p * from.size(), o + p * to.size(), at + p * to.size(), from, to, win);
+                                 continue;
+                               }
+                             max_plane(in + p * from.size(), o + p * to.size(), at + p * to.size(), from, to, win);
+                           }
+                         });
   });
   return {out, indices};
 }
@@ -213,6 +232,7 @@ Tensor max_pool2d_with_indices_backward(const Tensor& grad_output, IntList input
     argand::parallel_for(0, to.n, row_grain(to.size()), [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; p++)
         for (int64_t i = p * to.size(); i < (p + 1) * to.size(); i++) {
+          if (static_cast<uint64_t>(where[i]) >= static_cast<uint64_t>(from.size())) continue;  // -1: the window saw padding alone
           T& place = o[p * from.size() + where[i]];
           place = narrow<T>(widen(place) + widen(g[i]));
         }
