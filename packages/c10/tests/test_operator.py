@@ -70,7 +70,7 @@ def accepted(declared, value):
         ("str?", None, None),
         ("ScalarType", c10.int32, c10.int32),
         ("ScalarType", "float64", c10.float64),
-        ("ScalarType", float, c10.float32),
+        ("ScalarType", float, c10.float64),
         ("ScalarType", bool, c10.bool),
         ("ScalarType?", None, None),
         ("Device", "cpu", c10.device("cpu", 0)),
