@@ -26,6 +26,7 @@ class SyncBatchNorm(_BatchNorm):
         affine: whether to scale each channel by a learned number and shift it by another.
         track_running_stats: whether to keep running statistics for evaluation.
         process_group: the ranks; all by default.
+        bias: whether an affine layer has the shift too.
     """
 
     def __init__(
@@ -38,8 +39,12 @@ class SyncBatchNorm(_BatchNorm):
         process_group: Any = None,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
         self.process_group = process_group
 
     def _check_input(self, input: Tensor) -> None:

@@ -69,5 +69,8 @@ def test_conversion_and_one_process() -> None:
     )
     single = dist.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm1d(3))
     assert isinstance(single, dist.SyncBatchNorm)
+    unshifted = dist.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm1d(3, bias=False))
+    assert [n for n, _ in unshifted.named_parameters()] == ["weight"]
+    assert [n for n, _ in dist.SyncBatchNorm(3, bias=False).named_parameters()] == ["weight"]
     with pytest.raises(ValueError, match=r"SyncBatchNorm: got input of shape \[4\]"):
         single.train()._check_input(x[0])

@@ -264,8 +264,13 @@ def test_errors():
         nn.MSELoss(reduction="avg")
     with pytest.raises(ValueError, match=r"cross_entropy: got input of shape \[6, 5\] and target"):
         F.cross_entropy(tensor(X), tensor(CLASSES[:5]))
-    with pytest.raises(ValueError, match="label_smoothing 2"):
+    with pytest.raises(RuntimeError, match="label_smoothing 2"):
         F.cross_entropy(tensor(X), tensor(CLASSES), label_smoothing=2)
+    with pytest.raises(RuntimeError, match="beta -1"):
+        F.smooth_l1_loss(tensor(X), tensor(Y), beta=-1)
+    for loss in (F.mse_loss, F.l1_loss, F.huber_loss):
+        with pytest.raises(ValueError, match=r"got weight of shape \[6, 1\]"):
+            loss(tensor(X), tensor(Y), weight=aten.ones(6, 1))
     with pytest.raises(ValueError, match="expected equal shapes"):
         F.binary_cross_entropy(tensor(P), tensor(T[:1]))
     with pytest.raises(RuntimeError, match="delta 0"):

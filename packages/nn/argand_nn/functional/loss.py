@@ -153,7 +153,7 @@ def smooth_l1_loss(
     """Quadratic below `beta`, linear above: 0.5 d**2 / beta, or d - 0.5 beta, with d = |error|."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     if beta < 0:
-        raise ValueError(f"smooth_l1_loss: got beta {beta}, expected one that is not negative")
+        raise RuntimeError(f"smooth_l1_loss: got beta {beta}, expected one that is not negative")
     _warn_broadcast("smooth_l1_loss", input, target)
     number = reduction_number("smooth_l1_loss", reduction)
     return aten.smooth_l1_loss(input, target, number, beta)
@@ -276,7 +276,7 @@ def cross_entropy(
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
     if not 0.0 <= label_smoothing <= 1.0:
-        raise ValueError(
+        raise RuntimeError(
             f"cross_entropy: got label_smoothing {label_smoothing}, expected one in [0, 1]"
         )
     if target.is_floating_point():
