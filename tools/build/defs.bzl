@@ -8,6 +8,7 @@ load(
     _argand_extension = "argand_extension",
     _argand_shared_library = "argand_shared_library",
     _argand_tiered_library = "argand_tiered_library",
+    _sanitizer_settings = "sanitizer_settings",
 )
 load(
     "//tools/build:py.bzl",
@@ -42,3 +43,4 @@ argand_tiered_library = _argand_tiered_library
 argand_wheel = _argand_wheel
 argand_wheel_test = _argand_wheel_test
 layer_visibility = _layer_visibility
+sanitizer_settings = _sanitizer_settings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -29,7 +30,22 @@ class Seeded:
                 sys.modules[name].manual_seed(0)
 
 
+def load_runtime(name: str) -> None:
+    """Start again with a sanitizer's runtime loaded before all else, as instrumented extensions need it."""
+    libraries = [
+        subprocess.check_output(["gcc", f"-print-file-name={library}"], text=True).strip()
+        for library in (name, "libstdc++.so")  # whose exceptions the runtime follows
+    ]
+    os.environ["LD_PRELOAD"] = ":".join(libraries)
+    # Python keeps much until the process ends.
+    os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+    # A process that the runtime ends keeps no captured output, the runtime's report among it.
+    os.execv(sys.executable, [*sys.orig_argv, "--capture=sys"])
+
+
 def main(arguments: list[str]) -> int:
+    if runtime := os.environ.pop("ARGAND_TEST_RUNTIME", ""):
+        load_runtime(runtime)
     os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
     sys.dont_write_bytecode = True
     temporary = os.environ.get("TEST_TMPDIR")

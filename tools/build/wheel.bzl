@@ -152,5 +152,5 @@ def argand_wheel_test(name, wheel, package, siblings = [], readme = "README.md",
         python_version = "PY3",
         srcs_version = "PY3",
         size = size,
-        tags = tags,
+        tags = tags + ["uninstrumented"],
     )
