@@ -154,6 +154,8 @@ class PythonBody:
     def op_call(self, x: b.OpCall) -> str:
         parts: list[str] = []
         by_name = False
+        if x.schema.name == "conj" and x.args[0] is not None and x.args[0].type.base == "Operand":
+            return f"lang.conj(ops, {self.expr(x.args[0], top=True)})"
         for argument, value in zip(x.schema.arguments, x.args, strict=True):
             by_name = by_name or argument.kwonly
             if value is None:

@@ -98,3 +98,25 @@ def test_a_complex_number_without_dimensions() -> None:
     assert got.shape == () and got.item() == 1.5 - 2j
     got.backward(torch.tensor(3 + 4j))
     assert [a.grad.item() for a in args] == [3.0, 4.0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64"])
+def test_gradients_of_numbers_without_dimensions(dtype: str) -> None:
+    """A number beside a 0-d tensor has no dtype of its own in derivatives either."""
+
+    def f(a: Any, b: Any) -> Any:
+        return torch.lerp(a, b, 0.4), a * 0.3, b / 0.7, 1.1 * (a * b)
+
+    torch.compiler.reset()
+    rng = np.random.default_rng(0)
+    for compiled in [torch.compile(f, backend=b) for b in ("aot_eager", "inductor")]:
+        for _ in range(5):
+            values = torch.from_numpy(rng.standard_normal(2)).to(getattr(torch, dtype))
+            found = []
+            for g in (f, compiled):
+                a, b = (v.clone().requires_grad_() for v in values)
+                outputs = g(a, b)
+                seeds = [values[0] * (k + 1) for k in range(4)]
+                found.append(torch.autograd.grad(outputs, [a, b], seeds))
+            for want, got in zip(*found, strict=True):
+                assert want.dtype == got.dtype and want.item() == got.item()

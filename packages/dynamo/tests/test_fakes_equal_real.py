@@ -128,6 +128,33 @@ def test_operator(case: optest_calls.Case, symbolic: bool) -> None:
             twins.check(real, fake, (case.name, layout, grad))
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "int64"])
+def test_dtypes_of_results(dtype: str) -> None:
+    """Whatever dtypes an operator declares, it says the dtypes of the results that it gives."""
+    compared = 0
+    for case in CASES:
+        if case.parsed.name == "attention":  # called with what its wrapper has checked
+            continue
+        op = optest.operator(case)
+        for call in operator_cases.calls(case, dtype):
+            twins = Twins(False)
+            args, kwargs = (
+                twins.fake(list(call.args)),
+                {k: twins.fake(v) for k, v in call.kwargs.items()},
+            )
+            real = outcome(op, *call.args, **call.kwargs)
+            fake = outcome(twins.builder.call, op, args, kwargs)
+            if isinstance(real, Exception) or isinstance(fake, DataDependentError):
+                continue
+            assert not isinstance(fake, Exception), (case.name, fake)
+            several = (real, fake) if isinstance(real, (list, tuple)) else ((real,), (fake,))
+            for r, f in zip(*several, strict=True):
+                if isinstance(r, c10.Tensor):
+                    assert r.dtype == f.dtype and tuple(r.shape) == tuple(f.shape), case.name
+                    compared += 1
+    assert compared > 500
+
+
 def resizes(name: str) -> bool:
     rules = rules_of(name)
     return rules is not None and rules.shape is not None
@@ -136,10 +163,7 @@ def resizes(name: str) -> bool:
 INPLACE = sorted(
     n
     for n, op in aten.ops.__dict__.items()
-    if op.is_inplace
-    and op.overloads[0].name == n
-    and not n.startswith("fused")
-    and not resizes(n)
+    if op.is_inplace and op.overloads[0].name == n and not n.startswith("fused") and not resizes(n)
 )
 
 

@@ -624,6 +624,13 @@ def as_tensor(ops: Any, x: Any) -> Any:
     return ops.scalar_tensor(x, dtype=wide)
 
 
+def conj(ops: Any, x: Any) -> Any:
+    """The conjugate of an operand; of a number it is one, which does not take part in promotion as a tensor does."""
+    if is_tensor(x):
+        return ops.conj(x)
+    return x.conjugate() if isinstance(x, complex) else x
+
+
 def same_device(t: Any, device: Any) -> bool:
     if device is None:
         return True
