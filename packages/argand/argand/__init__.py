@@ -108,7 +108,7 @@ def _public_names(module: ModuleType) -> list[str]:
 
 def __getattr__(name: str) -> Any:
     if name.startswith("_") and name not in _SUBMODULES:
-        raise AttributeError(f"module 'argand' has no attribute {name!r}")
+        return _private_operator(name)
     if name in _SUBMODULES:
         return importlib.import_module(f"argand.{name}")
     if name in _OWN:
@@ -124,6 +124,18 @@ def __getattr__(name: str) -> Any:
             globals()[name] = value
             return value
     raise AttributeError(f"module 'argand' has no attribute {name!r}")
+
+
+def _private_operator(name: str) -> Any:
+    """An operator that is no public function, as `_softmax`."""
+    aten = importlib.import_module("argand_aten")
+    value = getattr(aten.ops, name, None) if name[1:2] != "_" else None
+    if name in aten.__all__:
+        value = getattr(aten, name)
+    if value is None:
+        raise AttributeError(f"module 'argand' has no attribute {name!r}")
+    globals()[name] = value
+    return value
 
 
 def _array_namespace(self: Any, *, api_version: str | None = None) -> ModuleType:

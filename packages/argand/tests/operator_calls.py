@@ -202,6 +202,16 @@ CREATION = (
     "torch.randn((4,)).dtype", "torch.randint(5, (3,)).dtype", "torch.randint(2, 3, (4,))", "torch.randperm(6).sort().values",
     "torch.rand(2, dtype=torch.float64).dtype", "torch.randint(0, (2,))", "torch.normal(0.0, 1.0, (2,)).shape",
     "torch.zeros(5).bernoulli_(0.0)", "torch.ones(3).uniform_(2, 2)", "torch.multinomial(torch.tensor([0.0, 1.0]), 1)",
+    "torch.arange(-0.9, 2.1, 2.0, dtype=torch.int32)", "torch.arange(2.1, -2.9, -1.0, dtype=torch.uint8)", "torch.arange(0, 2, 0.5, dtype=torch.int64)",
+    "torch.linspace(4.9, 0.5, 6, dtype=torch.int64)", "torch.linspace(-3.7, 0.5, 6, dtype=torch.int32)", "torch.logspace(4.9, 0.5, 6, 2.5, dtype=torch.int64)",
+    "torch.linspace(torch.tensor(1.5), 3, 4)", "torch.linspace(torch.tensor([1]), 3, 4)", "torch.logspace(1, torch.tensor([1, 2]), 3)",
+    "torch.unravel_index(torch.tensor([5, 7], dtype=torch.uint8), (4, 5))", "torch.zeros(2, dtype=torch.complex64).uniform_(2, 2)",
+    "torch.ones(2).float_power_(2)", "torch.ones(2, dtype=torch.float64).float_power_(torch.tensor(2))", "torch.tensor([1, 2]).polygamma_(1)",
+    "torch.nonzero(torch.ones(2), as_tuple=True, out=torch.empty(0, dtype=torch.int64))", "torch.tensor([1.0, 2.0]).__rdiv__(3.0)",
+    "torch.linalg.vector_norm(torch.tensor([-8.5]).half(), 6)", "torch.dist(torch.tensor([30.0]).half(), torch.tensor([1.0]).half(), 4)",
+    "torch.ones(2, 2).masked_fill(torch.tensor(True), torch.ones(1))", "torch._unsafe_masked_index(torch.arange(4.0), torch.tensor([True, False]), [torch.tensor([2, 9])], 7.0)",
+    "torch._unsafe_masked_index_put_accumulate(torch.arange(4.0), torch.tensor([True, False]), [torch.tensor([2, 9])], torch.tensor([1.0, 2.0]))",
+    "torch._int_mm(torch.ones(32, 32, dtype=torch.int8), torch.ones(32, 32, dtype=torch.int8))",
     "torch.tensor([1.0, 2.0]).device", "torch.device('cpu')", "torch.device('meta').type", "torch.zeros(2, device='meta').shape",
 )  # fmt: skip
 
@@ -230,7 +240,14 @@ NETWORK = (
     "F.smooth_l1_loss(x, x * 2, beta=0.5)", "F.huber_loss(x, x * 3)", "F.binary_cross_entropy(torch.sigmoid(x), (x > 0).float())",
     "F.binary_cross_entropy_with_logits(x, (x > 0).float())", "F.binary_cross_entropy_with_logits(x, (x > 0).float(), pos_weight=c6)",
     "F.kl_div(F.log_softmax(l, 1), F.softmax(l * 2, 1), reduction='batchmean')", "F.embedding(t, l)", "F.embedding(t, l, padding_idx=1)",
-    "F.normalize(x, dim=1)", "F.pad(x, (1, 2))", "F.one_hot(t)", "torch.nn.functional.linear(l, l)",
+    "torch._softmax(l, 1, False)", "torch._log_softmax(l, 0, False)", "torch._softmax_backward_data(l, torch.softmax(l, 1).detach(), 1, torch.float32)",
+    "torch._native_batch_norm_legit(x, w4, b4, r4, s4, True, 0.1, 1e-5)", "torch._native_batch_norm_legit(x, w4, b4, True, 0.1, 1e-5)",
+    "torch._native_batch_norm_legit_no_training(x, w4, b4, r4, s4, 0.1, 1e-5)[0]",
+    "torch.native_layer_norm(x.bfloat16(), [6], None, None, 1e-5)[1:]", "torch.native_layer_norm(x.bfloat16(), [6], w6, b6, 1e-5)[1:]",
+    "torch.native_group_norm(x.detach().bfloat16(), None, None, 2, 4, 36, 2, 1e-5)[2]", "torch.native_batch_norm(x.bfloat16(), None, None, None, None, True, 0.1, 1e-5)[1]",
+    "F.interpolate((l * 50 + 128).byte()[None, None], (3, 7), mode='bilinear')", "F.interpolate((l * 50 + 128).byte()[None, None], (7, 4), mode='bicubic', align_corners=True)",
+    "F.interpolate((l * 90 + 128).byte()[None, None], (2, 3), mode='bilinear', antialias=True)", "F.interpolate((l * 90 + 128).byte()[None, None], (3, 4), mode='bicubic', antialias=True)",
+    "F.multi_margin_loss(l, t, weight=c6[None])", "F.normalize(x, dim=1)", "F.pad(x, (1, 2))", "F.one_hot(t)", "torch.nn.functional.linear(l, l)",
 )  # fmt: skip
 NETWORK_INPUTS = (
     "x=f4:2,4,6,6 k=f4:5,4,3,3 g=f4:6,2,3,3 b5=f4:5 w6=f4:6@0.5..2 b6=f4:6 w4=f4:4@0.5..2 b4=f4:4 r4!=f4:4 s4!=f4:4@0.5..2 c6!=f4:6@0.5..2 "

@@ -135,6 +135,23 @@ def test_files_and_other_libraries(dtype, tmp_path):
     assert again.dtype == dtype and torch.equal(again.view(torch.uint8), x.view(torch.uint8))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_float8_numbers_are_compared_chosen_and_multiplied(dtype):
+    x = torch.tensor([[1.0, -2.0, np.nan], [0.5, 3.0, 0.0]])
+    y = x.to(dtype)
+    assert (y == y).tolist() == (x == x).tolist() and (y != 3.0).tolist() == (x != 3.0).tolist()
+    assert torch.isnan(y).tolist() == torch.isnan(x).tolist()
+    assert torch.equal(y.abs()[1], x.abs()[1].to(dtype)) and y.abs().dtype == dtype
+    chosen = torch.where(x > 0, y, y[1])
+    assert chosen.dtype == dtype and chosen.double().tolist() == [[1, 3, 0], [0.5, 3, 0]]
+    a, b = y[:, :2], y[:, :2].t()
+    expected = x[:, :2] @ x[:, :2].t()
+    assert (a @ b).dtype == dtype and (a @ b).double().tolist() == expected.to(dtype).double().tolist()
+    assert torch.nn.functional.linear(a, a).double().tolist() == expected.to(dtype).double().tolist()
+    scaled = torch._scaled_mm(a, b, torch.tensor(2.0), torch.tensor(0.5), bias=torch.ones(2), out_dtype=torch.float32)
+    assert torch.equal(scaled, expected + 1)
+
+
 def test_nothing_is_computed_in_float8():
     x = torch.ones(2).to(torch.float8_e5m2)
     for call in (lambda: x + x, lambda: x.sum(), lambda: torch.exp(x)):

@@ -34,13 +34,14 @@ from argand_aten import (  # noqa: E402  (use the operators)
     _fft_kernels,
     _functions,
     _low_rank,
+    _native,
     _rules,
     _statistics,
     _tensor_methods,
     _tensor_types,
 )
 
-for _module in (_functions, _low_rank, _statistics, _tensor_types):
+for _module in (_functions, _low_rank, _native, _statistics, _tensor_types):
     globals().update({name: getattr(_module, name) for name in _module.__all__})
 
 _tensor_methods.install(_C.set_tensor_attribute)
@@ -49,6 +50,6 @@ _fft_kernels.install()
 
 __version__ = "0.1.0"
 __all__ = [
-    "Tensor", "as_tensor", "from_numpy", "ops", "tensor", *_functions.__all__, *_low_rank.__all__, *_statistics.__all__, *_tensor_types.__all__,
+    "Tensor", "as_tensor", "from_numpy", "ops", "tensor", *_functions.__all__, *_low_rank.__all__, *_native.__all__, *_statistics.__all__, *_tensor_types.__all__,
     *(n for n in _C.functions if not n.startswith("_")),
 ]  # fmt: skip

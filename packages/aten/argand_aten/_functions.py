@@ -125,6 +125,8 @@ def broadcast_shapes(*shapes: Any) -> Size:
 def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
     """The indices of the nonzero elements: one row each, or with `as_tuple` one tensor per dimension."""
     if as_tuple:
+        if out is not None:
+            raise RuntimeError("nonzero: got out= with as_tuple=True, expected one of them")
         return _op["nonzero_tuple"](input)
     return _op["nonzero"](input) if out is None else _op["nonzero"](input, out=out)
 

@@ -193,7 +193,10 @@ def _polygamma(self: Tensor, n: int) -> Tensor:
 
 def _polygamma_in_place(self: Tensor, n: int) -> Tensor:
     """`polygamma` in place."""
-    return self.copy_(_op["polygamma"](n, self))
+    result = _op["polygamma"](n, self)
+    if not self.is_floating_point():
+        raise RuntimeError(f"polygamma_: result type {result.dtype} can't be cast to the desired output type {self.dtype}")
+    return self.copy_(result)
 
 
 def install(add: Callable[[str, Any], None]) -> None:
@@ -238,6 +241,10 @@ def install(add: Callable[[str, Any], None]) -> None:
     add("map_", _map)
     add("map2_", _map2)
     add("nonzero", _nonzero)
+    for name in ("div", "idiv", "rdiv"):  # division's names of old
+        add(f"__{name}__", getattr(argand_c10.Tensor, f"__{name.replace('div', 'truediv')}__"))
+    add("__nonzero__", argand_c10.Tensor.__bool__)
+    add("__long__", argand_c10.Tensor.__int__)
     add("dim_order", _dim_order)
     add("is_set_to", _is_set_to)
     add("new", _new)

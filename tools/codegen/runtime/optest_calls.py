@@ -219,9 +219,10 @@ def pointwise_calls(
             value: Any
             if a.type.is_tensor or a.type.is_operand:
                 kind = "bool" if a.name in ("condition", "mask") else dtype
-                value = value_of(
-                    random_array(case, kind, rng, remaining.pop(0), second=len(args) > 0), kind
-                )
+                shape = remaining.pop(0)
+                if case.promote == "self" and a.type.is_operand:
+                    shape = ()  # a number, of whatever type
+                value = value_of(random_array(case, kind, rng, shape, second=len(args) > 0), kind)
             elif a.type.base == "str":
                 value = choice if choice is not None else a.default
             elif a.has_default:

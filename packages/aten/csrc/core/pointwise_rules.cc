@@ -22,6 +22,9 @@ int pointwise_dtype(const char* name, int n_operands, Promotion promote, uint8_t
     dtype = values[0].t->dtype;
     for (size_t i = 1; i < n; i++) {
       const int c = values[i].tag == ARGAND_TAG_TENSOR ? dtype_category(values[i].t->dtype) : number_category(values[i]);
+      if (values[i].tag == ARGAND_TAG_TENSOR && values[i].t->ndim > 0)
+        fail(ARGAND_RUNTIME_ERROR, "%s: only supports a 0-dimensional value tensor, but got tensor with %d dimension(s); use where", name,
+             values[i].t->ndim);
       if (c == 3 && dtype_category(dtype) < 3)
         fail(ARGAND_RUNTIME_ERROR, "%s: value cannot be converted to type %s without overflow; expected a real value, or convert self first", name,
              kDTypeName[dtype]);

@@ -1,5 +1,6 @@
 // Ranges, triangles, joined tensors.
 #include <algorithm>
+#include <cmath>
 
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/cuda/csrc/specialization.h"
@@ -31,6 +32,9 @@ Tensor range(const Tensor& out, const char* kernel_name, F run) {
   return out;
 }
 
+// Integers are made of integers.
+double range_end(const Scalar& value, int dtype) { return is_integral(dtype, true) ? std::trunc(value.to_double()) : value.to_double(); }
+
 Tensor float_range(const Tensor& out, double first, double last, double step, int64_t middle) {
   return range(out, "float_range", [&](const Kernel* k, Grid grid, const Tensor& real) {
     launch(k, grid, static_cast<const void*>(real->data), real.numel(), first, last, step, middle);
@@ -43,7 +47,7 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, int dt
   const int type = dtype == ARGAND_DTYPE_NONE ? builtins::arange_dtype(start, end, step) : dtype;
   const Tensor out = cuda_vector(builtins::arange_length(start, end, step), type, device);
   if (!is_integral(type, true) || start.is_floating() || step.is_floating())
-    return float_range(out, start.to_double(), 0, step.to_double(), out.numel());
+    return float_range(out, range_end(start, type), 0, range_end(step, type), out.numel());
   return range(out, "integer_range", [&](const Kernel* k, Grid grid, const Tensor& real) {
     launch(k, grid, static_cast<const void*>(real->data), real.numel(), start.to_int(), step.to_int());
   });
@@ -52,7 +56,7 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, int dt
 // Both halves count from their own end, so that the last element is exactly `end`.
 Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, int dtype, std::optional<ArgandDevice> device, bool) {
   const Tensor out = cuda_vector(steps, dtype == ARGAND_DTYPE_NONE ? builtins::default_dtype() : dtype, device);
-  const double a = start.to_double(), b = end.to_double(), by = steps > 1 ? (b - a) / static_cast<double>(steps - 1) : 0;
+  const double a = range_end(start, out.dtype()), b = range_end(end, out.dtype()), by = steps > 1 ? (b - a) / static_cast<double>(steps - 1) : 0;
   return float_range(out, a, b, by, (steps + 1) / 2);
 }
 

@@ -75,6 +75,7 @@ void fill_floating(const char* op, const char* kernel_name, const Tensor& self, 
 
 void uniform_(const Tensor& self, double from, double to, ArgandGenerator* g) {
   if (!(from <= to)) fail(ARGAND_RUNTIME_ERROR, "uniform_: expects to return a [from, to) range, but found from=%g > to=%g", from, to);
+  if (is_complex(self.dtype())) return uniform_(ops::view_as_real(self), from, to, g);
   fill_floating("uniform_", "uniform_fill", self, g, from, to - from, to);
 }
 

@@ -473,6 +473,8 @@ def multi_margin_loss(
     reduction = legacy_reduction(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: got p={p}, expected 1 or 2")
+    if weight is not None and weight.dim() != 1:
+        raise ValueError(f"multi_margin_loss: got weight of shape {list(weight.shape)}, expected one dimension")
     number = reduction_number("multi_margin_loss", reduction)
     _check_rows("multi_margin_loss", input, target, target.dim() < 2)
     classes = input.shape[-1] if input.dim() else 1

@@ -335,8 +335,17 @@ bool hand_over(const Products& p, IntList sizes, ArgandEpilogue* epilogue, Tenso
   return true;
 }
 
+// float8 matrices are multiplied as float32 ones, whose products are rounded once.
+Tensor converted(const Tensor& t, int dtype) {
+  const Tensor out = empty(t.sizes(), dtype);
+  copy_(out, t, false);
+  return out;
+}
+Tensor in_float32(const Tensor& t) { return converted(t, ARGAND_FLOAT32); }
+
 Tensor mm(const Tensor& self, const Tensor& mat2, ArgandEpilogue* epilogue) {
   check_product("mm", self, mat2, 2);
+  if (is_float8(self.dtype())) return converted(mm(in_float32(self), in_float32(mat2), nullptr), self.dtype());
   const int64_t m = self.size(0), n = mat2.size(1), k = self.size(1);
   Tensor out;
   if (hand_over({self.dtype(), 1, m, n, k, matrix(self), matrix(mat2)}, {m, n}, epilogue, &out)) return out;
@@ -347,6 +356,10 @@ Tensor mm(const Tensor& self, const Tensor& mat2, ArgandEpilogue* epilogue) {
 
 Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, double beta, double alpha, ArgandEpilogue* epilogue) {
   check_product("addmm", mat1, mat2, 2);
+  if (is_float8(mat1.dtype())) {
+    check_same_dtype("addmm", self, mat1);
+    return converted(addmm(in_float32(self), in_float32(mat1), in_float32(mat2), beta, alpha, nullptr), mat1.dtype());
+  }
   const int64_t m = mat1.size(0), n = mat2.size(1), k = mat1.size(1);
   Tensor out;
   if (epilogue && self.dtype() == mat1.dtype()) {
@@ -386,6 +399,8 @@ Tensor bmm(const Tensor& self, const Tensor& mat2, ArgandEpilogue* epilogue) {
 
 // input [..., in] x weight [out, in] -> [..., out].
 Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias, ArgandEpilogue* epilogue) {
+  if (is_float8(weight.dtype()) && input.dtype() == weight.dtype() && (!bias || bias.dtype() == weight.dtype()))
+    return converted(linear(in_float32(input), in_float32(weight), bias ? in_float32(bias) : bias, nullptr), weight.dtype());
   if (weight.dim() != 2 || input.dim() == 0 || input.size(-1) != weight.size(1))
     fail(ARGAND_SHAPE_ERROR, "linear: got input of shape %s and weight of shape %s, expected (..., in_features) and (out_features, in_features)",
          to_string(input.sizes()).c_str(), to_string(weight.sizes()).c_str());

@@ -36,6 +36,13 @@ const PointwiseKernel& require_kernel(const PointwiseOp& op, int dtype) {
   fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for dtype %s; expected one of %s", op.name, kDTypeName[dtype], known.c_str());
 }
 
+// What float8 numbers can do without a cast: by float32 numbers, whose results they hold exactly.
+bool takes_float8(const char* name) {
+  for (const char* known : {"eq", "ne", "isnan", "where", "abs"})
+    if (!std::strcmp(name, known)) return true;
+  return false;
+}
+
 // What one computation is: the kernel, its operands in the kernel's order (0 is the result), and how they get there.
 struct Work {
   const PointwiseKernel* kernel;
@@ -282,9 +289,11 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
   Tensor result;
   if (__builtin_expect(fast_path(op, operands, scalars, ints, out, &result), 1)) return result;
 
-  const int dtype = pointwise_dtype(op.name, op.n_operands, static_cast<Promotion>(op.promote), op.bool_operands, operands);
+  const int promoted = pointwise_dtype(op.name, op.n_operands, static_cast<Promotion>(op.promote), op.bool_operands, operands);
+  const bool float8 = is_float8(promoted) && takes_float8(op.name);
+  const int dtype = float8 ? ARGAND_FLOAT32 : promoted;
   const PointwiseKernel& kernel = require_kernel(op, dtype);
-  const int result_dtype = kernel.out_dtype;
+  const int result_dtype = float8 && kernel.out_dtype == dtype ? promoted : kernel.out_dtype;
   const Dims shape = pointwise_shape(op.name, op.n_operands, operands);
   ArgandDevice device = out ? out.device() : ARGAND_DEVICE(ARGAND_CPU, 0);
   bool meta = out && out.is_meta();
@@ -315,7 +324,11 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
   it.data[0] = nullptr;
   std::memset(it.strides[0], 0, sizeof(int64_t) * it.ndim);
   work.from[0] = -1;
-  work.into[0] = static_cast<int8_t>(result_dtype);
+  work.into[0] = static_cast<int8_t>(kernel.out_dtype);
+  if (kernel.out_dtype != result_dtype) {
+    work.from[0] = static_cast<int8_t>(result_dtype);
+    work.converts = true;
+  }
   for (int k = 0; k < op.n_operands; k++) {
     const bool is_bool = op.bool_operands >> k & 1;
     work.from[k + 1] = -1;
@@ -347,7 +360,8 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
     it.n_operands = 0;
     it.add(out->data, out.sizes(), out.strides(), out.itemsize());
     it.n_operands = kept;
-    if (out.dtype() != result_dtype) {
+    work.from[0] = -1;
+    if (out.dtype() != kernel.out_dtype) {
       work.from[0] = static_cast<int8_t>(out.dtype());
       work.converts = true;
     }

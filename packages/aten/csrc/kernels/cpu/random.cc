@@ -7,6 +7,7 @@
 #include "packages/aten/csrc/kernels/cpu/random_draw.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
+#include "packages/aten/generated/ops.h"
 #include "packages/c10/csrc/random/philox.h"
 
 namespace argand::kernels::cpu {
@@ -122,6 +123,7 @@ void check_probability(const char* name, double p) {
 
 void uniform_(const Tensor& self, double from, double to, ArgandGenerator* g) {
   if (!(from <= to)) fail(ARGAND_RUNTIME_ERROR, "uniform_: expects to return a [from, to) range, but found from=%g > to=%g", from, to);
+  if (is_complex(self.dtype())) return uniform_(ops::view_as_real(self), from, to, g);
   const float base = static_cast<float>(from), span = static_cast<float>(to - from), top = static_cast<float>(to);
   const HalfOpen range{from, to};
   const auto draw64 = [=](uint32_t h, uint32_t l) {
