@@ -77,18 +77,16 @@ class _Spec:
         self.positional = s.positional
         self.inplace = bool(s.written)
         self.view = op.is_view
-        tensors = [a for a in s.arguments if a.type == "Tensor"]
-        self.placed = self.view and len(tensors) > 1  # another tensor's elements say where it lies
+        self.placed = self.view and [a.type for a in s.arguments].count("Tensor") > 1
         self.out_of = _functional_of_out(op.name)
         functional = rules
-        if self.inplace:
-            base, dot, rest = op.name.partition(".")
-            if rules is None:
-                functional = rules_of(base.removesuffix("_"))
-            elif rules.composite is not None:
-                found = rules_of(base.removesuffix("_") + dot + rest)
-                if found is not None and found.derivative is not None:  # no body has that
-                    rules, functional = None, found
+        base, dot, rest = op.name.partition(".")
+        if self.inplace and rules is None:
+            functional = rules_of(base.removesuffix("_"))
+        elif self.inplace and rules and rules.composite:
+            found = rules_of(base.removesuffix("_") + dot + rest)
+            if found and found.derivative:  # which its body's operators do not give
+                rules, functional = None, found
         self.kind = rules.kind if rules else "opaque"
         self.autocast = rules.autocast if rules else None
         self.shape = rules.shape if rules else None
@@ -100,11 +98,8 @@ class _Spec:
             self.inplace and (functional is None or functional.differentiable)
         )
         mark = getattr(functional.derivative if functional else None, "differentiable", None)
-        self.arg_mask: frozenset[int] | None = None
-        self.result_mask: frozenset[int] | None = None
-        if mark is not None:
-            self.arg_mask = frozenset(mark[0])
-            self.result_mask = None if self.inplace else frozenset(mark[1])
+        self.arg_mask = None if mark is None else frozenset(mark[0])
+        self.result_mask = None if mark is None or self.inplace else frozenset(mark[1])
 
     def keywords(self, values: list[Any]) -> dict[str, Any]:
         """The keyword-only arguments among all."""
@@ -664,8 +659,7 @@ class GraphBuilder:
                     first.dtype.itemsize,
                     dtype.itemsize,
                 )
-            if spec.placed:
-                offset = UNKNOWN
+            offset = UNKNOWN if spec.placed else offset  # another tensor's elements say it
             base: FakeTensor | None = first.base if first.base is not None else first
             if (
                 not spec.differentiable
