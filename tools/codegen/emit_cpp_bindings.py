@@ -67,7 +67,9 @@ def argument_row(op: Operator, schema: Schema, index: int, arrays: list[str]) ->
         flags.append("ARGAND_ARG_KWONLY")
     positional = [x for x in schema.arguments if not x.kwonly]
     rest = positional[index + 1 :] if index < len(positional) else ()
-    if a.type.base == "int" and a.type.is_list and a.type.list_size is None and not a.kwonly and not rest:
+    # The only positional argument, besides a tensor whose method it is.
+    alone = not rest and not a.kwonly and (index == 0 or (index == 1 and positional[0].type.base == "Tensor"))
+    if alone and a.type.base == "int" and a.type.is_list and a.type.list_size is None:
         flags.append("ARGAND_ARG_VARARGS")
     size = a.type.list_size or 0
     value = default_value(a, arrays)

@@ -42,7 +42,7 @@ def result_class(schema: Schema) -> str:
 
 
 def single_type(is_list: bool) -> str:
-    return "builtins.list[Tensor]" if is_list else "Tensor"
+    return "builtins.tuple[Tensor, ...]" if is_list else "Tensor"
 
 
 def result_type(schema: Schema) -> str:

@@ -74,39 +74,39 @@ def empty_cache() -> None:
     cuda.empty_cache()
 
 
-def get_memory_info(device: Any = None) -> tuple[int, int]:
+def get_memory_info(device_index: Any = None) -> tuple[int, int]:
     """Free and total bytes of a device."""
-    return cuda.mem_get_info(device)
+    return cuda.mem_get_info(device_index)
 
 
-def max_memory_allocated(device: Any = None) -> int:
+def max_memory_allocated(device_index: Any = None) -> int:
     """The most bytes that tensors took on a device."""
-    return cuda.max_memory_allocated(device)
+    return cuda.max_memory_allocated(device_index)
 
 
-def max_memory_reserved(device: Any = None) -> int:
+def max_memory_reserved(device_index: Any = None) -> int:
     """The most bytes that were held of a device."""
-    return cuda.max_memory_reserved(device)
+    return cuda.max_memory_reserved(device_index)
 
 
-def memory_allocated(device: Any = None) -> int:
+def memory_allocated(device_index: Any = None) -> int:
     """Bytes that tensors take on a device."""
-    return cuda.memory_allocated(device)
+    return cuda.memory_allocated(device_index)
 
 
-def memory_reserved(device: Any = None) -> int:
+def memory_reserved(device_index: Any = None) -> int:
     """Bytes that are held of a device."""
-    return cuda.memory_reserved(device)
+    return cuda.memory_reserved(device_index)
 
 
-def memory_stats(device: Any = None) -> Any:
+def memory_stats(device_index: Any = None) -> Any:
     """The counters of a device's allocator."""
-    return cuda.memory_stats(device)
+    return cuda.memory_stats(device_index)
 
 
-def reset_peak_memory_stats(device: Any = None) -> None:
+def reset_peak_memory_stats(device_index: Any = None) -> None:
     """Begin anew with the most that was in use."""
-    cuda.reset_peak_memory_stats(device)
+    cuda.reset_peak_memory_stats(device_index)
 
 
 current_device_idx = current_device_index

@@ -63,6 +63,6 @@ def sym_sqrt(a: Any) -> Any:
     return math.sqrt(a)
 
 
-def sym_sum(args: Any) -> Any:
-    """The sum of a sequence of numbers."""
-    return builtins.sum(args)
+def sym_sum(*args: Any) -> Any:
+    """The sum of numbers, given one by one or as one sequence."""
+    return builtins.sum(args[0] if len(args) == 1 else args)

@@ -178,8 +178,22 @@ def c10_stub(head: str, methods: str) -> str:
     )
 
 
+def without(functions: str, names: set[str]) -> str:
+    """The stubs of functions, less those of the given names."""
+    found = re.findall(r"(?:^@overload\n)?^def (\w+)\(.*\n?", functions, re.M)
+    pieces = re.findall(r"(?:^@overload\n)?^def \w+\(.*\n?", functions, re.M)
+    return "".join(p for p, name in zip(pieces, found, strict=True) if name not in names)
+
+
 def aten_stub(head: str, functions: str) -> str:
-    """argand_aten: its operators, and its functions in Python."""
+    """argand_aten: its operators, and its functions in Python, which take the place of operators of the same name."""
+    written = {
+        name
+        for name in argand_aten.__all__
+        if isinstance(getattr(argand_aten, name), FunctionType)
+        and getattr(argand_aten, name).__module__.startswith("argand_aten")
+    }
+    functions = without(functions, written)
     lines = [
         _HEADER + "# mypy: ignore-errors",
         "from typing import Any",
@@ -190,13 +204,9 @@ def aten_stub(head: str, functions: str) -> str:
     lines.append(
         "from argand_c10 import Size, as_tensor as as_tensor, from_numpy as from_numpy, tensor as tensor\nops: Any\n"
     )
-    for name in argand_aten.__all__:
+    for name in dict.fromkeys(argand_aten.__all__):
         value = getattr(argand_aten, name)
-        if (
-            isinstance(value, FunctionType)
-            and value.__module__.startswith("argand_aten")
-            and not re.search(rf"^def {name}\(", functions, re.M)
-        ):
+        if name in written:
             lines.append(signature(name, value))
         elif isinstance(value, type) and value.__module__ == "argand":
             lines.append(f"class {name}(Tensor): ...")

@@ -48,7 +48,6 @@ DIFFERENT = {
     r"x\['[ab]'\]": "an index of the wrong type is an IndexError",
     r"F\.batch_norm\(x, None, None\) ": "a missing argument is a ValueError",
     r"x\[\[\[": "the peer warns that nested lists will be tensors, as ours are",
-    r"rounding_mode='up'": "an unknown word is a ValueError",
     r"tensor_split\(torch\.tensor\(2, dtype=torch\.int32": "numbers in tensors are numbers",
     r"take_along_dim\(k \+ 5": "the peer reads out of bounds",
     r"index_put\(\(None": "None stands for a whole dimension",

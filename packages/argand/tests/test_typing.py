@@ -1,4 +1,4 @@
-"""User programs under mypy: what is right passes --strict, what is wrong is found, and types are exact."""
+"""User programs under mypy: what is right passes --strict and runs, what is wrong is found, and types are exact."""
 
 import os
 import re
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import typed_program
 
 import argand
 
@@ -72,6 +73,13 @@ _TYPES = {
     "torch.fft.fftshift(x)": "Tensor",
     "F.relu(x)": "Tensor",
     "torch.float32": "dtype",
+    "torch.split(x, 1)": "tuple",
+    "x.unbind(0)[0]": "Tensor",
+    "torch.meshgrid(x, x, indexing='ij')[0]": "Tensor",
+    "torch.max(x, 0).indices": "Tensor",
+    "x.tolist()": "Any",
+    "x.requires_grad": "bool",
+    "x.numel()": "int",
 }
 _EXAMPLES = ("digits.py", "ddp_digits.py")
 _WRONG = {
@@ -82,6 +90,12 @@ _WRONG = {
     'torch.linalg.inv(x, "a", 3)': "inv",
     'x + "a"': "Unsupported operand",
     "torch.zeros([1.5])": "List item",
+    "torch.stack(1)": "incompatible type",
+    "torch.sort(x, dim='a')": "incompatible type",
+    "x.view('a')": "incompatible type",
+    "torch.nn.functional.relu(x, inplac=True)": "Unexpected keyword",
+    "torch.optim.SGD(lr=0.1)": "Missing positional argument",
+    "torch.cat([1, 2])": "List item",
 }
 
 
@@ -106,6 +120,7 @@ def said(tmp_path_factory) -> list[str]:
     programs = [
         str(folder / "program.py"),
         str(folder / "mistakes.py"),
+        typed_program.__file__,
         *(str(example(name)) for name in _EXAMPLES),
     ]
     built = [p for p in sys.path if (Path(p) / "argand_c10-stubs").is_dir()] or [
@@ -139,6 +154,15 @@ def test_programs_pass_and_types_are_exact(said):
         if "Revealed type" in line
     ]
     assert dict(zip(_TYPES, revealed, strict=True)) == _TYPES
+
+
+def test_a_program_of_many_parts_passes_and_runs(said, tmp_path, monkeypatch):
+    assert [line for line in said if "typed_program.py" in line and ": error:" in line] == []
+    monkeypatch.chdir(tmp_path)
+    typed_program.train()
+    assert len(typed_program.operators()) > 20
+    assert typed_program.recurrent().shape == (2, 5, 12)
+    typed_program.average(typed_program.conv_net(), typed_program.conv_net(), 0.1)
 
 
 def test_mistakes_are_found(said):

@@ -8,6 +8,7 @@ from typing import Any
 from argand_aten import _C
 from argand_aten.contraction_path import contraction_path
 from argand_c10 import Size, Tensor
+from argand_c10.errors import require_tensors
 
 __all__ = [
     "allclose",
@@ -58,9 +59,9 @@ def allclose(
     return bool(_op["all"](_op["isclose"](input, other, rtol, atol, equal_nan)))
 
 
-def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
-    """Coordinate grids from vectors, given one by one or as one list; `indexing` is "ij" or "xy"."""
-    return _op["meshgrid"](_listed(tensors), indexing=indexing)
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
+    """Coordinate grids from vectors, given one by one or as one list; `indexing` is "ij" (the default) or "xy"."""
+    return _op["meshgrid"](_listed(tensors), indexing=indexing or "ij")
 
 
 def _listed(tensors: tuple[Any, ...]) -> list[Any]:
@@ -161,26 +162,31 @@ def split_with_sizes_copy(
 
 def detach_(input: Tensor) -> Tensor:
     """Forgets the tensor's history, in place."""
+    require_tensors("detach_", input=input)
     return input.detach_()
 
 
 def is_conj(input: Tensor) -> bool:
     """False: conjugates are computed at once."""
+    require_tensors("is_conj", input=input)
     return False
 
 
 def is_distributed(input: Tensor) -> bool:
     """False: a tensor lies in one place."""
+    require_tensors("is_distributed", input=input)
     return False
 
 
 def is_inference(input: Tensor) -> bool:
     """Whether the tensor was made in inference mode."""
+    require_tensors("is_inference", input=input)
     return input.is_inference()
 
 
 def is_neg(input: Tensor) -> bool:
     """False: negatives are computed at once."""
+    require_tensors("is_neg", input=input)
     return False
 
 
@@ -190,6 +196,7 @@ def is_nonzero(input: Tensor) -> bool:
     Raises:
       RuntimeError: when there is not exactly one element.
     """
+    require_tensors("is_nonzero", input=input)
     if input.numel() != 1:
         found = "no values" if input.numel() == 0 else "more than one value"
         raise RuntimeError(f"is_nonzero: got a tensor with {found}, expected one: its truth is ambiguous")
@@ -198,16 +205,19 @@ def is_nonzero(input: Tensor) -> bool:
 
 def is_signed(input: Tensor) -> bool:
     """Whether the tensor's dtype has negative numbers."""
+    require_tensors("is_signed", input=input)
     return input.dtype.is_signed
 
 
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape."""
+    require_tensors("is_same_size", input=input, other=other)
     return input.shape == other.shape
 
 
 def get_device(input: Tensor) -> int:
     """The index of the tensor's device; -1 for the CPU."""
+    require_tensors("get_device", input=input)
     return input.get_device()
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from argand_aten import _C
 from argand_c10 import Tensor, get_default_dtype, int64
+from argand_c10.errors import require_tensors
 
 __all__ = ["gradient", "histogramdd", "unique", "unique_consecutive"]
 
@@ -114,6 +115,7 @@ def histogramdd(
     Raises:
       RuntimeError: when sizes or dtypes do not fit.
     """
+    require_tensors("histogramdd", input=input)
     if input.ndim < 2:
         raise RuntimeError(f"histogramdd: got shape {tuple(input.shape)}, expected points in rows (at least 2 dimensions)")
     n = input.shape[-1]
@@ -157,6 +159,7 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
       dim: one or several dimensions; all by default.
       edge_order: 1 or 2, the order of accuracy at the ends.
     """
+    require_tensors("gradient", input=input)
     if edge_order not in (1, 2):
         raise RuntimeError(f"gradient: got edge_order {edge_order}, expected 1 or 2")
     if dim is None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import argand_c10
 from argand_aten import _C, _functions, _statistics, _tensor_types
-from argand_c10 import Tensor
+from argand_c10 import Tensor, memory_format
+from argand_c10.errors import require_tensors
 
 _op = _C.operators
 
@@ -156,13 +157,37 @@ def _reversed(self: Tensor) -> Tensor:
     return self if self.ndim == 0 else _op["flip"](self, [0])
 
 
-def _dim_order(self: Tensor) -> tuple[int, ...]:
-    """The dimensions as they lie in memory, outermost first."""
+def _dim_order(self: Tensor, *, ambiguity_check: bool | list[memory_format] = False) -> tuple[int, ...]:
+    """The dimensions as they lie in memory, outermost first.
+
+    Args:
+        ambiguity_check: True refuses strides that fit several orders; a list refuses them unless exactly one of its
+            memory formats fits.
+
+    Raises:
+        TypeError: if `ambiguity_check` is neither a bool nor a list of memory formats.
+        RuntimeError: if the order is ambiguous.
+    """
+    formats = [] if isinstance(ambiguity_check, bool) else ambiguity_check
+    if not isinstance(formats, list) or not all(isinstance(f, memory_format) for f in formats):
+        raise TypeError(
+            f"dim_order: got {ambiguity_check!r} for ambiguity_check, expected a bool or a list of memory formats"
+        )
+    strides = self.stride()
+    several = 1 in self.shape or len(set(strides)) < len(strides)
+    if ambiguity_check is not False and several:
+        fitting = [f for f in formats if self.is_contiguous(memory_format=f)]
+        if len(fitting) != 1:
+            raise RuntimeError(
+                f"dim_order: got shape {list(self.shape)} with strides {list(strides)}, which fit several orders, "
+                "expected one; name one memory format that fits"
+            )
     return tuple(sorted(range(self.ndim), key=lambda d: -self.stride(d)))
 
 
 def _is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Whether both tensors are the same elements of the same memory in the same shape."""
+    require_tensors("is_set_to", tensor=tensor)
     return (
         self.data_ptr() == tensor.data_ptr()
         and self.dtype == tensor.dtype

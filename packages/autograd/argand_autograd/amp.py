@@ -97,11 +97,17 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
     return bool(_read(_C.autocast_state(), _byte_of(device_type)) & _ON)
 
 
-def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
+def set_autocast_enabled(
+    device_type: str | bool | None = None, enabled: bool | None = None
+) -> None:
     """Turn autocast on or off for a device type in this thread (for "cuda" with one argument)."""
     if enabled is None:
-        device_type, enabled = "cuda", bool(device_type)
-    assert isinstance(device_type, str)
+        device_type, enabled = None, device_type  # type: ignore[assignment]
+    device_type = "cuda" if device_type is None else device_type
+    if not isinstance(device_type, str) or not isinstance(enabled, bool):
+        raise TypeError(
+            f"set_autocast_enabled: got {device_type!r} and {enabled!r}, expected a device type and a bool"
+        )
     state, byte = _C.autocast_state(), _byte_of(device_type)
     value = _read(state, byte)
     _C.set_autocast_state(_written(state, byte, value | _ON if enabled else value & ~_ON))
@@ -116,8 +122,11 @@ def set_autocast_dtype(device_type: str, dtype: argand_c10.dtype) -> None:
     """Set the dtype of lower precision for a device type in this thread.
 
     Raises:
+        TypeError: if it is no dtype.
         ValueError: if the dtype is not float16, bfloat16 or float32.
     """
+    if not isinstance(dtype, argand_c10.dtype):
+        raise TypeError(f"set_autocast_dtype: got {dtype!r}, expected a dtype")
     code = _CODES.get(dtype)
     if code is None:
         raise ValueError(f"set_autocast_dtype: got {dtype}, expected float16, bfloat16 or float32")

@@ -34,6 +34,7 @@ def backward(
     grad_tensors: TensorOrTensors | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    grad_variables: TensorOrTensors | None = None,
     inputs: TensorOrTensors | None = None,
 ) -> None:
     """Add the gradients of `tensors` to `.grad` of the leaves they were made from.
@@ -43,11 +44,18 @@ def backward(
         grad_tensors: the gradient of each (its shape); None for tensors of one element.
         retain_graph: whether what the graph saved is kept for another backward. Default: `create_graph`.
         create_graph: whether the gradients are recorded themselves.
+        grad_variables: an old name of `grad_tensors`.
         inputs: the tensors whose `.grad` to fill. Default: all leaves.
 
     Raises:
         RuntimeError: if a tensor has no history, a shape does not match, or the graph was already freed.
     """
+    if grad_variables is not None:
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "backward: got both grad_tensors and grad_variables, expected grad_tensors alone"
+            )
+        grad_tensors = grad_variables
     outputs = _as_tuple(tensors)
     wanted = None if inputs is None else _as_tuple(inputs)
     if wanted is not None and not wanted:

@@ -60,19 +60,19 @@ class _Mode:
     def __exit__(self, *exc: object) -> None:
         raise AssertionError("overridden by every mode")
 
-    def __call__(self, function: F) -> F:
-        if inspect.isclass(function):
+    def __call__(self, func: F) -> F:
+        if inspect.isclass(func):
             raise TypeError(
-                f"{type(self).__name__}: got the class {function.__name__}, expected a function; "
+                f"{type(self).__name__}: got the class {func.__name__}, expected a function; "
                 "decorate its methods"
             )
-        if inspect.isgeneratorfunction(function):
-            return cast(F, _wrap_generator(self.clone, function))
+        if inspect.isgeneratorfunction(func):
+            return cast(F, _wrap_generator(self.clone, func))
 
-        @functools.wraps(function)
+        @functools.wraps(func)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             with self.clone():
-                return function(*args, **kwargs)
+                return func(*args, **kwargs)
 
         return cast(F, wrapper)
 
@@ -82,12 +82,12 @@ class _FlagMode(_Mode):
 
     _value: bool
 
-    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+    def __new__(cls, orig_func: Callable[..., Any] | None = None) -> Any:
         mode = super().__new__(cls)
         mode._outer = []
-        return mode if function is None else mode(function)
+        return mode if orig_func is None else mode(orig_func)
 
-    def __init__(self, function: Callable[..., Any] | None = None) -> None:
+    def __init__(self, orig_func: Callable[..., Any] | None = None) -> None:
         self._outer: list[bool] = []
 
     def __enter__(self) -> None:
@@ -125,9 +125,9 @@ class set_grad_enabled(_Mode):
     def clone(self) -> set_grad_enabled:
         return type(self)(self._mode)
 
-    def __call__(self, function: F) -> F:
+    def __call__(self, func: F) -> F:
         _C._set_grad_enabled(self._previous)
-        return super().__call__(function)
+        return super().__call__(func)
 
     def __enter__(self) -> None:
         _C._set_grad_enabled(self._mode)

@@ -46,12 +46,30 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return _C.tensor(data, dtype=dtype, device=device)
 
 
-def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
+def asarray(
+    obj: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    copy: bool | None = None,
+    requires_grad: bool | None = None,
+) -> Tensor:
     """A tensor of `obj` by whatever it offers: DLPack, a buffer, or its values.
 
     Args:
         copy: True: always; False: never, or ValueError; None: where needed.
+        requires_grad: True: of the result, which may be `obj` itself; False: it has no history; None: as `obj`.
     """
+    result = _as_array(obj, dtype, device, copy)
+    if requires_grad is not None and result.requires_grad != requires_grad:
+        if requires_grad:
+            result.requires_grad = True
+        else:
+            result = Tensor._make_subclass(Tensor, result)
+    return result
+
+
+def _as_array(obj: Any, dtype: Any, device: Any, copy: bool | None) -> Tensor:
     if copy:
         return _C.tensor(obj, dtype=dtype, device=device)
     if (

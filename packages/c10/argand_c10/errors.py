@@ -1,6 +1,15 @@
 """Typed exceptions. All are `RuntimeError`s, so that a broad handler catches them too."""
 
-from argand_c10._C import DeviceError, DTypeError, LinAlgError, OutOfMemoryError, ShapeError
+from typing import Any
+
+from argand_c10._C import (
+    DeviceError,
+    DTypeError,
+    LinAlgError,
+    OutOfMemoryError,
+    ShapeError,
+    Tensor,
+)
 
 __all__ = [
     "DTypeError",
@@ -10,6 +19,7 @@ __all__ = [
     "OutOfMemoryError",
     "ShapeError",
     "UnsupportedError",
+    "require_tensors",
 ]
 
 
@@ -19,3 +29,13 @@ class UnsupportedError(RuntimeError):
 
 class DataDependentError(UnsupportedError):
     """A Python value or a shape was asked for that depends on the elements of a tensor without data."""
+
+
+def require_tensors(function: str, **arguments: Any) -> None:
+    """Raise TypeError for an argument that is neither a tensor nor an object that takes part in calls, as a proxy."""
+    for position, (name, value) in enumerate(arguments.items(), 1):
+        if not isinstance(value, Tensor) and not hasattr(type(value), "__argand_function__"):
+            raise TypeError(
+                f"{function}(): argument '{name}' (position {position}) must be Tensor, "
+                f"not {type(value).__name__}"
+            )

@@ -13,14 +13,15 @@ class Parameter(Tensor):
     """A tensor that a `Module` lists among its parameters when assigned as an attribute.
 
     Args:
-        data: the tensor to hold; its storage is shared, its autograd history is not.
+        data: the tensor to hold; its storage is shared, its autograd history is not. None: an empty one.
         requires_grad: whether gradients are accumulated into `.grad`.
 
     Raises:
         TypeError: if `data` is not a tensor.
     """
 
-    def __new__(cls, data: Tensor, requires_grad: bool = True) -> Parameter:
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
+        data = Tensor() if data is None else data
         if not isinstance(data, Tensor):
             raise TypeError(
                 f"{cls.__name__}: got data of type {type(data).__name__}, expected a Tensor; "
@@ -37,7 +38,7 @@ class Buffer(Tensor):
     """A tensor that a `Module` registers as a buffer when assigned as an attribute.
 
     Args:
-        data: the tensor to hold; its storage is shared.
+        data: the tensor to hold; its storage is shared. None: an empty one.
         persistent: whether the buffer belongs to the module's `state_dict`.
 
     Raises:
@@ -46,7 +47,8 @@ class Buffer(Tensor):
 
     persistent: bool
 
-    def __new__(cls, data: Tensor, *, persistent: bool = True) -> Buffer:
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
+        data = Tensor() if data is None else data
         if not isinstance(data, Tensor):
             raise TypeError(
                 f"{cls.__name__}: got data of type {type(data).__name__}, expected a Tensor; "

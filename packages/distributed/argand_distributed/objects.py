@@ -206,26 +206,39 @@ def scatter_object_list(
 
 
 def send_object_list(
-    object_list: list[Any], dst: int, group: Any = None, device: Any = None
+    object_list: list[Any],
+    dst: int | None = None,
+    group: Any = None,
+    device: Any = None,
+    group_dst: int | None = None,
 ) -> None:
-    """Sends a list of values to the global rank `dst`."""
+    """Sends a list of values to the global rank `dst`, or the rank `group_dst` of the group."""
     if not is_member(group):
         return
     pg = resolve(group)
     data = _vector(encode(object_list, "send_object_list"), pg.default_device())
-    collectives.send(c10.tensor([data.numel()], dtype=c10.int64, device=data.device), dst, pg)
-    collectives.send(data, dst, pg)
+    collectives.send(
+        c10.tensor([data.numel()], dtype=c10.int64, device=data.device),
+        dst,
+        pg,
+        group_dst=group_dst,
+    )
+    collectives.send(data, dst, pg, group_dst=group_dst)
 
 
 def recv_object_list(
-    object_list: list[Any], src: int | None = None, group: Any = None, device: Any = None
+    object_list: list[Any],
+    src: int | None = None,
+    group: Any = None,
+    device: Any = None,
+    group_src: int | None = None,
 ) -> int:
-    """Receives a list of values from the global rank `src`, or any; returns the sender."""
+    """Receives a list of values from the global rank `src`, the rank `group_src` of the group, or any; returns the sender."""
     if not is_member(group):
         return -1
     pg = resolve(group)
     size = empty(1, dtype=c10.int64, device=pg.default_device())
-    sender = collectives.recv(size, src, pg)
+    sender = collectives.recv(size, src, pg, group_src=group_src)
     data = empty(int(size.item()), dtype=c10.uint8, device=size.device)
     collectives.recv(data, sender, pg)
     object_list[:] = decode(_bytes(data))

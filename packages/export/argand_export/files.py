@@ -41,21 +41,21 @@ _PROGRAM, _WEIGHTS, _CONSTANTS = "program.json", "weights.safetensors", "constan
 _LARGEST_TEXT = 1 << 28
 
 
-def save(program: ExportedProgram, file: str | os.PathLike[str] | BinaryIO) -> None:
+def save(ep: ExportedProgram, f: str | os.PathLike[str] | BinaryIO) -> None:
     """Write a program to a path (at once, or not at all) or a binary file object.
 
     Args:
-        program: what `export` gave.
-        file: by convention with the ending .ag2.
+        ep: what `export` gave.
+        f: by convention with the ending .ag2.
 
     Raises:
         TypeError: a constant argument or a tensor's dtype cannot be kept.
     """
-    data = packed(program_to_files(program))
-    if isinstance(file, str | os.PathLike):
-        write_at_once(Path(file), data)
+    data = packed(program_to_files(ep))
+    if isinstance(f, str | os.PathLike):
+        write_at_once(Path(f), data)
     else:
-        file.write(data)
+        f.write(data)
 
 
 def write_at_once(path: Path, data: bytes) -> None:
@@ -80,15 +80,15 @@ def packed(files: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def load(file: str | os.PathLike[str] | BinaryIO) -> ExportedProgram:
+def load(f: str | os.PathLike[str] | BinaryIO) -> ExportedProgram:
     """Read what `save` wrote.
 
     Raises:
         FileFormatError: the file is foreign, damaged, or of a later version; nothing of it has run.
         OSError: it cannot be read.
     """
-    source = str(file) if isinstance(file, str | os.PathLike) else "the file"
-    return program_from_files(read_archive(file, (_PROGRAM, _WEIGHTS, _CONSTANTS)), source)
+    source = str(f) if isinstance(f, str | os.PathLike) else "the file"
+    return program_from_files(read_archive(f, (_PROGRAM, _WEIGHTS, _CONSTANTS)), source)
 
 
 def read_archive(

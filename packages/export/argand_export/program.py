@@ -201,13 +201,15 @@ class ExportedProgram:
                     f"{known} by {first}; expected equal sizes"
                 )
 
-    def run_decompositions(self, table: Mapping[str, Any] | None = None) -> ExportedProgram:
+    def run_decompositions(self, decomp_table: Mapping[str, Any] | None = None) -> ExportedProgram:
         """The program with operators replaced by more basic ones.
 
         Args:
-            table: decompositions by overload name; by default all that are registered (`argand_aot.decompose`).
+            decomp_table: decompositions by overload name; by default all that are registered (`argand_aot.decompose`).
         """
-        rewritten = decompose(self.graph_module, decompositions() if table is None else table)
+        rewritten = decompose(
+            self.graph_module, decompositions() if decomp_table is None else decomp_table
+        )
         if rewritten is self.graph_module:
             return self
         (last,) = [n for n in rewritten.graph.nodes if n.op == "output"]

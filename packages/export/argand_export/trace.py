@@ -45,7 +45,7 @@ def export(
     kwargs: Mapping[str, Any] | None = None,
     *,
     dynamic_shapes: Any = None,
-    strict: bool = True,
+    strict: bool = False,
 ) -> ExportedProgram:
     """Trace a module into one functional graph that runs without its Python code.
 

@@ -71,9 +71,17 @@ class PackedSequence(_Fields):
         place = self.data.new_empty([0]).cuda(*args, **kwargs).device
         return self.to(device=place)
 
-    def cpu(self) -> PackedSequence:
+    def cpu(self, *args: Any, **kwargs: Any) -> PackedSequence:
         """The same on the CPU."""
-        return self.to(device="cpu")
+        return self.to(*args, device="cpu", **kwargs)
+
+    def pin_memory(self) -> PackedSequence:
+        """The same in page-locked memory."""
+        order, inverse = (
+            None if t is None else t.pin_memory()
+            for t in (self.sorted_indices, self.unsorted_indices)
+        )
+        return type(self)(self.data.pin_memory(), self.batch_sizes, order, inverse)
 
     def _in_dtype(self, name: str) -> PackedSequence:
         data = getattr(self.data, name)()

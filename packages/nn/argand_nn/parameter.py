@@ -109,6 +109,6 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
         return result
 
 
-def is_lazy(value: Any) -> bool:
-    """Whether `value` is a parameter or buffer without a shape yet."""
-    return isinstance(value, UninitializedTensorMixin)
+def is_lazy(param: Any) -> bool:
+    """Whether `param` is a parameter or buffer without a shape yet."""
+    return isinstance(param, UninitializedTensorMixin)

@@ -9,11 +9,16 @@ constexpr int kTile = 1024, kFewChannels = 1, kManyChannels = 32, kFinish = 16;
 constexpr int64_t kShortSpace = 64;  // a shorter run of a channel is read across channels
 constexpr int64_t kPrograms = 1056;  // that sums are cut into, about: eight for each multiprocessor of an H200
 
+int64_t channels_of(const Tensor& x) {
+  if (x.dim() < 2) fail(ARGAND_SHAPE_ERROR, "batch_norm: expected input of at least 2 dimensions, got %d", static_cast<int>(x.dim()));
+  return x.size(1);
+}
+
 struct Channels {
   int64_t channels, space, count;  // count: elements of a channel
   int columns;                     // channels of a tile
   int64_t splits, each;            // the parts of a channel's sums
-  explicit Channels(const Tensor& x) : channels(x.size(1)), space(elements_in(x.sizes(), 2, x.dim())), count(x.size(0) * space) {
+  explicit Channels(const Tensor& x) : channels(channels_of(x)), space(elements_in(x.sizes(), 2, x.dim())), count(x.size(0) * space) {
     columns = space < kShortSpace && channels > 1 ? kManyChannels : kFewChannels;
     const int64_t rows = kTile / columns, most = std::max<int64_t>(1, kPrograms / cdiv(std::max<int64_t>(channels, 1), columns));
     each = std::max(rows, cdiv(cdiv(count, most), rows) * rows);

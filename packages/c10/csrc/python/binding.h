@@ -87,8 +87,7 @@ inline Ref new_ref(PyObject* o) {
 
 // Names that are looked up often, interned once.
 struct Names {
-  PyObject *argand_function, *argand_dispatch, *item, *out, *self, *input, *dim, *axis, *keepdim, *keepdims, *requires_grad, *layout, *pin_memory,
-      *dtype, *device;
+  PyObject *argand_function, *argand_dispatch, *item, *out, *requires_grad, *layout, *pin_memory, *dtype, *device;
 };
 extern Names names;
 

@@ -49,16 +49,16 @@ PyObject* raise(int status) {
   return nullptr;
 }
 
-static PyObject* add_exception(PyObject* module, const char* name, const char* doc) {
+static PyObject* add_exception(PyObject* module, const char* name, const char* doc, PyObject* base = PyExc_RuntimeError) {
   std::string full = std::string("argand_c10.errors.") + name;
-  PyObject* type = PyErr_NewExceptionWithDoc(full.c_str(), doc, PyExc_RuntimeError, nullptr);
+  PyObject* type = PyErr_NewExceptionWithDoc(full.c_str(), doc, base, nullptr);
   if (type && PyModule_AddObjectRef(module, name, type) < 0) Py_CLEAR(type);
   return type;
 }
 
 int init_errors(PyObject* module) {
   shape_error = add_exception(module, "ShapeError", "Sizes or dimensions do not fit the operation.");
-  dtype_error = add_exception(module, "DTypeError", "The operation does not take these dtypes.");
+  dtype_error = add_exception(module, "DTypeError", "The operation does not take these dtypes.", PyExc_NotImplementedError);
   device_error = add_exception(module, "DeviceError", "Tensors are on the wrong device, or the device is not there.");
   out_of_memory_error = add_exception(module, "OutOfMemoryError", "A device's memory is exhausted.");
   linalg_error = add_exception(module, "LinAlgError", "A factorization does not exist or did not converge.");

@@ -19,18 +19,23 @@ static std::string text_of(PyObject* name) {
 static const char* shown_name(const char* name, const Call& call) { return !call.is_method && std::strcmp(name, "self") == 0 ? "input" : name; }
 
 // ---- keywords -------------------------------------------------------------------------------------------------------------------
-// The schema argument that a keyword names; the spellings of NumPy are known too. -1: none.
+// Further spellings of arguments: of functions, NumPy's, and a word that no schema may contain.
+struct Spelling {
+  const char *keyword, *argument;
+};
+constexpr Spelling kSpellings[] = {{"input", "self"}, {"tensor", "self"}, {"axis", "dim"}, {"keepdims", "keepdim"}, {"from", "from_"}};
+
+// The schema argument that a keyword names. -1: none.
 static int find_argument(const Signature& s, PyObject* name) {
   for (int i = 0; i < s.desc->n_args; i++)
     if (s.names[i] == name) return i;
-  PyObject* alias = nullptr;
-  if (PyUnicode_Compare(name, names.input) == 0) alias = names.self;
-  if (PyUnicode_Compare(name, names.axis) == 0) alias = names.dim;
-  if (PyUnicode_Compare(name, names.keepdims) == 0) alias = names.keepdim;
   for (int i = 0; i < s.desc->n_args; i++)
     if (PyUnicode_Compare(s.names[i], name) == 0) return i;
-  for (int i = 0; alias && i < s.desc->n_args; i++)
-    if (s.names[i] == alias || PyUnicode_Compare(s.names[i], alias) == 0) return i;
+  for (const Spelling& spelling : kSpellings) {
+    if (PyUnicode_CompareWithASCIIString(name, spelling.keyword) != 0) continue;
+    for (int i = 0; i < s.desc->n_args; i++)
+      if (std::strcmp(s.desc->args[i].name, spelling.argument) == 0) return i;
+  }
   return -1;
 }
 
@@ -40,23 +45,23 @@ static PyObject* memory_format_number(PyObject* value) {
   return value == preserve_format ? Py_None : numbers[value == channels_last ? 1 : value == channels_last_3d ? 2 : 0];
 }
 
+// A flag outside the schema; None is False.
+static Conversion take_flag(const Call& call, PyObject* name, PyObject* value, bool& flag) {
+  if (!PyBool_Check(value) && value != Py_None)
+    return mismatch(call, function_name(call) + ": argument '" + text_of(name) + "' must be bool, not " + Py_TYPE(value)->tp_name);
+  flag = value == Py_True;
+  return Conversion::kOk;
+}
+
 // A keyword outside the schema. kMismatch: unknown or not acceptable.
 static Conversion take_extra(const Signature& s, const Call& call, PyObject* name, PyObject* value, Extras& extras) {
-  if (s.out_op && PyUnicode_Compare(name, names.out) == 0) {
+  if (s.out_op && !call.is_method && PyUnicode_Compare(name, names.out) == 0) {
     if (value != Py_None) extras.out = value;
     return Conversion::kOk;
   }
-  if (s.is_factory && PyUnicode_Compare(name, names.requires_grad) == 0) {
-    int truth = PyObject_IsTrue(value);
-    extras.requires_grad = truth > 0;
-    return truth < 0 ? Conversion::kError : Conversion::kOk;
-  }
+  if (s.is_factory && PyUnicode_Compare(name, names.requires_grad) == 0) return take_flag(call, name, value, extras.requires_grad);
   if (s.is_factory && PyUnicode_Compare(name, names.layout) == 0 && (value == Py_None || value == strided_layout)) return Conversion::kOk;
-  if (s.is_factory && PyUnicode_Compare(name, names.pin_memory) == 0) {
-    int truth = PyObject_IsTrue(value);
-    extras.pin_memory = truth > 0;
-    return truth < 0 ? Conversion::kError : Conversion::kOk;
-  }
+  if (s.is_factory && PyUnicode_Compare(name, names.pin_memory) == 0) return take_flag(call, name, value, extras.pin_memory);
   return mismatch(call, function_name(call) + " got an unexpected keyword argument '" + text_of(name) + "'");
 }
 
@@ -85,7 +90,7 @@ static Conversion take_out(const Signature& s, const Call& call, PyObject* out, 
   int n = s.desc->n_rets;
   PyObject* const* items = &out;
   Py_ssize_t size = 1;
-  if (!is_tensor(out) && (PyTuple_Check(out) || PyList_Check(out))) {
+  if (n > 1 && !is_tensor(out) && (PyTuple_Check(out) || PyList_Check(out))) {
     size = PySequence_Fast_GET_SIZE(out);
     items = PySequence_Fast_ITEMS(out);
   }
@@ -146,9 +151,11 @@ static bool any_tensor(const ArgandValue* values, int n) {
   return false;
 }
 
-// None stands for a list that is empty by default, as a window's stride.
-static bool is_default_list(PyObject* o, const ArgandArgDesc& desc) {
-  return o == Py_None && (desc.flags & ARGAND_ARG_HAS_DEFAULT) && desc.default_value.tag == ARGAND_TAG_INT_LIST && desc.default_value.len == 0;
+// None stands for a list that is empty by default, as a window's stride, and for requires_grad's.
+static bool none_is_default(PyObject* o, const Signature& s, int i) {
+  const ArgandArgDesc& desc = s.desc->args[i];
+  if (o != Py_None || !(desc.flags & ARGAND_ARG_HAS_DEFAULT)) return false;
+  return (desc.default_value.tag == ARGAND_TAG_INT_LIST && desc.default_value.len == 0) || s.names[i] == names.requires_grad;
 }
 
 Conversion match(const Signature& s, const Call& call, ArgandValue* values, Arena& arena, Extras& extras) {
@@ -186,7 +193,7 @@ Conversion match(const Signature& s, const Call& call, ArgandValue* values, Aren
     Conversion c = convert(o, desc, &values[i], arena);
     if ((desc.flags & ARGAND_ARG_NEEDS_TENSOR) && c == Conversion::kOk && !any_tensor(values, i + 1)) c = Conversion::kMismatch;
     if (__builtin_expect(c == Conversion::kOk, 1)) continue;
-    if (is_default_list(o, desc)) {
+    if (none_is_default(o, s, i)) {
       values[i] = desc.default_value;
       continue;
     }
@@ -232,7 +239,7 @@ static std::string signature_text(const Signature& s, const Call& call) {
     text += expected_type(desc) + " " + shown_name(desc.name, call);
     if (desc.flags & ARGAND_ARG_HAS_DEFAULT) text += default_text(desc);
   }
-  if (s.out_op)
+  if (s.out_op && !call.is_method)
     text += std::string(first ? "" : ", ") + (in_keywords ? "" : "*, ") + (s.desc->n_rets == 1 ? "Tensor out = None" : "tuple of Tensors out = None");
   return text + ")";
 }

@@ -62,29 +62,48 @@ static PyObject* set_cache_limit(PyObject*, PyObject* args) {
 }
 
 // ---- promotion ----------------------------------------------------------------------------------------------------------------
-static bool dtype_pair(PyObject* args, const char* format, int* a, int* b) {
+static bool dtype_pair(PyObject* args, PyObject* kwargs, const char* format, const char* const* keywords, int* a, int* b) {
   PyObject *first, *second;
-  if (!PyArg_ParseTuple(args, format, &first, &second)) return false;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char**>(keywords), &first, &second)) return false;
   int status = dtype_from(first, a);
   if (status > 0) status = dtype_from(second, b);
   if (status == 0) PyErr_SetString(PyExc_TypeError, "expected two dtypes");
   return status > 0;
 }
-static PyObject* promote_types(PyObject*, PyObject* args) {
+static PyObject* promote_types(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* const keywords[] = {"type1", "type2", nullptr};
   int a, b;
-  return dtype_pair(args, "OO:promote_types", &a, &b) ? dtype_object(api->promote_types(a, b)) : nullptr;
+  return dtype_pair(args, kwargs, "OO:promote_types", keywords, &a, &b) ? dtype_object(api->promote_types(a, b)) : nullptr;
 }
-static PyObject* can_cast(PyObject*, PyObject* args) {
+static PyObject* can_cast(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* const keywords[] = {"from_", "to", nullptr};
   int from, to;
-  if (!dtype_pair(args, "OO:can_cast", &from, &to)) return nullptr;
+  if (!dtype_pair(args, kwargs, "OO:can_cast", keywords, &from, &to)) return nullptr;
   bool loses =
       (is_complex(from) && !is_complex(to)) || (!is_integral(from, true) && is_integral(to, true)) || (from != ARGAND_BOOL && to == ARGAND_BOOL);
   return PyBool_FromLong(!loses);
 }
-static PyObject* result_type(PyObject*, PyObject* args) {
+// The operands, also by PyTorch's names: the order of two does not matter.
+static PyObject* operands_of(PyObject* args, PyObject* kwargs) {
+  if (!kwargs || PyDict_GET_SIZE(kwargs) == 0) return Py_NewRef(args);
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, &key, &value);) {
+    bool known = false;
+    for (const char* name : {"tensor", "other", "scalar", "scalar1", "scalar2", "tensor1", "tensor2"})
+      known = known || PyUnicode_CompareWithASCIIString(key, name) == 0;
+    if (!known) return PyErr_Format(PyExc_TypeError, "result_type() got an unexpected keyword argument '%U'", key);
+  }
+  Ref values(PyDict_Values(kwargs));
+  Ref tuple(values ? PyList_AsTuple(values.get()) : nullptr);
+  return tuple ? PySequence_Concat(args, tuple.get()) : nullptr;
+}
+static PyObject* result_type(PyObject*, PyObject* positional, PyObject* kwargs) {
   static const ArgandArgDesc operand = {"tensor", ARGAND_ARG_OPERAND, 0, 0, {}};
   ArgandValue values[16];
   Arena arena;
+  Ref all(operands_of(positional, kwargs));
+  if (!all) return nullptr;
+  PyObject* args = all.get();
   Py_ssize_t n = PyTuple_GET_SIZE(args);
   if (n < 1 || n > 16) return PyErr_Format(PyExc_TypeError, "result_type() takes 1 to 16 arguments but %zd were given", n);
   for (Py_ssize_t i = 0; i < n; i++) {
@@ -134,9 +153,12 @@ PyMethodDef runtime_functions[] = {
     {"memory_stats", memory_stats, METH_VARARGS, "memory_stats(device='cpu')\n\nA dict of byte and call counts of a device's allocator."},
     {"empty_cache", empty_cache, METH_VARARGS, "empty_cache(device='cpu')\n\nGives cached blocks back to the system."},
     {"set_cache_limit", set_cache_limit, METH_VARARGS, "set_cache_limit(nbytes, device='cpu')\n\nHow many free bytes the allocator keeps at most."},
-    {"promote_types", promote_types, METH_VARARGS, "promote_types(type1, type2)\n\nThe smallest dtype that holds both."},
-    {"can_cast", can_cast, METH_VARARGS, "can_cast(from_, to)\n\nIs the conversion within the categories of promotion."},
-    {"result_type", result_type, METH_VARARGS, "result_type(*operands)\n\nThe dtype of an arithmetic operation on tensors and numbers."},
+    {"promote_types", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(promote_types)), METH_VARARGS | METH_KEYWORDS,
+     "promote_types(type1, type2)\n\nThe smallest dtype that holds both."},
+    {"can_cast", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(can_cast)), METH_VARARGS | METH_KEYWORDS,
+     "can_cast(from_, to)\n\nIs the conversion within the categories of promotion."},
+    {"result_type", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(result_type)), METH_VARARGS | METH_KEYWORDS,
+     "result_type(*operands)\n\nThe dtype of an arithmetic operation on tensors and numbers."},
     {"_dtype_by_name", dtype_by_name, METH_O, nullptr},
     {"_constant_by_name", constant_by_name, METH_O, nullptr},
     {"_operator_by_name", operator_by_name, METH_VARARGS, "The callable of a name: a binding's, or a registered operator's."},

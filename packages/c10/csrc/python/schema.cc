@@ -236,7 +236,10 @@ class SchemaParser {
     size_t last = args_.size();
     for (size_t i = 0; i < args_.size(); i++)
       if (!(args_[i].flags & ARGAND_ARG_KWONLY)) last = i;
-    if (last < args_.size() && args_[last].type == ARGAND_ARG_INT_LIST && args_[last].list_size == 0) args_[last].flags |= ARGAND_ARG_VARARGS;
+    // The only positional argument, besides a tensor whose method it is.
+    const bool alone = last == 0 || (last == 1 && args_[0].type == ARGAND_ARG_TENSOR);
+    if (alone && last < args_.size() && args_[last].type == ARGAND_ARG_INT_LIST && args_[last].list_size == 0)
+      args_[last].flags |= ARGAND_ARG_VARARGS;
     ArgandSignature signature{};
     signature.operator_name = keep(name);
     signature.n_args = static_cast<uint16_t>(args_.size());

@@ -12,11 +12,11 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, Generic
 
 from argand_c10 import Generator, cuda
 from argand_nn.data.collate import default_collate, default_convert, pin_memory
-from argand_nn.data.dataset import IterableDataset
+from argand_nn.data.dataset import Dataset, IterableDataset, SampleT
 from argand_nn.data.fetch import make_fetcher
 from argand_nn.data.sampler import (
     BatchSampler,
@@ -53,7 +53,7 @@ class _Endless(Sampler[None]):
         return itertools.repeat(None)
 
 
-class DataLoader:
+class DataLoader(Generic[SampleT]):
     """Iterates over a dataset in batches.
 
     Args:
@@ -80,7 +80,7 @@ class DataLoader:
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Dataset[SampleT],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Iterable[Any] | None = None,
@@ -221,7 +221,7 @@ def _check_worker_options(
 class _Workers:
     """The worker processes, one pipe each, and the folder of their batch files."""
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: DataLoader[Any]) -> None:
         context = loader.multiprocessing_context
         self.folder = make_folder()
         self.processes: list[Any] = []
@@ -349,7 +349,7 @@ def _shut_down(
 class _WorkerIterator:
     """One epoch over workers: tasks go round-robin, answers are taken in the order of the tasks."""
 
-    def __init__(self, loader: DataLoader, workers: _Workers) -> None:
+    def __init__(self, loader: DataLoader[Any], workers: _Workers) -> None:
         self._loader, self._workers = loader, workers
         self._indices = loader._indices()
         self._numbers = itertools.count()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import argand_aten as aten
-from argand_c10 import Tensor, finfo
+from argand_c10 import Tensor, finfo, is_complex
 
 __all__ = [
     "celu",
@@ -73,7 +74,7 @@ def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None)
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """input * sigmoid(input), elementwise."""
-    if input.is_complex():
+    if is_complex(input):
         result = input * aten.sigmoid(input)
         return input.copy_(result) if inplace else result
     return aten.silu_(input) if inplace else aten.silu(input)
@@ -184,31 +185,37 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return aten.glu(input, dim)
 
 
-def _softmax_dim(name: str, dim: int | None) -> int:
-    if dim is None:
-        raise TypeError(f"{name}: got dim=None, expected the dimension to normalise; pass dim=-1")
-    return dim
+def _softmax_dim(name: str, input: Tensor, dim: int | None, stacklevel: int) -> int:
+    if dim is not None:
+        return dim
+    warnings.warn(
+        f"{name}: got dim=None, which is deprecated; pass the dimension to normalise",
+        stacklevel=stacklevel + 1,
+    )
+    return 0 if input.dim() in (0, 1, 3) else 1
 
 
 def softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
     """exp(input) normalised to sum 1 along `dim`; computed in `dtype` if that is given."""
-    return aten.softmax(input, _softmax_dim("softmax", dim), dtype=dtype)
+    return aten.softmax(input, _softmax_dim("softmax", input, dim, _stacklevel), dtype=dtype)
 
 
 def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
     """softmax(-input) along `dim`."""
-    return aten.softmax(-input, _softmax_dim("softmin", dim), dtype=dtype)
+    return aten.softmax(-input, _softmax_dim("softmin", input, dim, _stacklevel), dtype=dtype)
 
 
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
     """Logarithm of softmax along `dim`; computed in `dtype` if that is given."""
-    return aten.log_softmax(input, _softmax_dim("log_softmax", dim), dtype=dtype)
+    return aten.log_softmax(
+        input, _softmax_dim("log_softmax", input, dim, _stacklevel), dtype=dtype
+    )
 
 
 def gumbel_softmax(

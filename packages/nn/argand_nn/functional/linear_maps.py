@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argand_aten as aten
 from argand_c10 import Tensor
+from argand_c10.errors import require_tensors
 
 __all__ = [
     "bilinear",
@@ -51,6 +52,7 @@ def embedding(
         scale_grad_by_freq: divide gradients by how often a row occurs in `input`.
         sparse: not supported; gradients are dense.
     """
+    require_tensors("embedding", input=input, weight=weight)
     if sparse:
         raise ValueError(
             "embedding: got sparse=True, expected False; sparse gradients do not exist"
@@ -150,9 +152,9 @@ def embedding_bag(
     return result
 
 
-def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     """Integers (*) as int64 vectors (*, num_classes) that are 1 at that place and 0 elsewhere."""
-    return aten.one_hot(tensor, num_classes)
+    return aten.one_hot(input, num_classes)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:

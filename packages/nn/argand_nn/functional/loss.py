@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import argand_aten as aten
 from argand_autograd import is_autocast_enabled
 from argand_c10 import Tensor, bfloat16, float16, int64
+from argand_c10.errors import require_tensors
 from argand_nn.functional.activation import logsigmoid
 from argand_nn.functional.linear_maps import pairwise_distance
 
@@ -66,11 +67,12 @@ def _reduce(name: str, loss: Tensor, reduction: str) -> Tensor:
     return aten.mean(loss) if number == 1 else aten.sum(loss)
 
 
-def _wide(*tensors: Tensor) -> tuple[Tensor, ...]:
+def _wide(name: str, **tensors: Tensor) -> tuple[Tensor, ...]:
     """In an autocast region, float16 and bfloat16 tensors in float32: what operators with the policy "float32" get."""
+    require_tensors(name, **tensors)
     return tuple(
         t.float() if t.dtype in (float16, bfloat16) and is_autocast_enabled(t.device.type) else t
-        for t in tensors
+        for t in tensors.values()
     )
 
 
@@ -96,6 +98,13 @@ def _check_same_shape(name: str, input: Tensor, target: Tensor) -> None:
         raise ValueError(
             f"{name}: got input of shape {list(input.shape)} and target of shape "
             f"{list(target.shape)}, expected equal shapes"
+        )
+
+
+def _check_same_dims(name: str, *tensors: Tensor) -> None:
+    if len({t.dim() for t in tensors}) > 1:
+        raise RuntimeError(
+            f"{name}: got tensors of {', '.join(str(t.dim()) for t in tensors)} dimensions, expected as many in each"
         )
 
 
@@ -248,6 +257,7 @@ def nll_loss(
         ignore_index: a class number that counts nothing.
         reduction: none, mean or sum.
     """
+    require_tensors("nll_loss", input=input, target=target)
     reduction = legacy_reduction(size_average, reduce, reduction)
     target = _class_numbers("nll_loss", input, target)
     number = reduction_number("nll_loss", reduction)
@@ -274,6 +284,7 @@ def cross_entropy(
         reduction: none, mean or sum.
         label_smoothing: share of the target spread evenly over all classes, in [0, 1].
     """
+    require_tensors("cross_entropy", input=input, target=target)
     reduction = legacy_reduction(size_average, reduce, reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(
@@ -342,7 +353,7 @@ def hinge_embedding_loss(
 ) -> Tensor:
     """`input` where target is 1, max(0, margin - input) where it is -1."""
     reduction = legacy_reduction(size_average, reduce, reduction)
-    input, target = _wide(input, target)
+    input, target = _wide("hinge_embedding_loss", input=input, target=target)
     zeros = aten.zeros_like(input)
     apart = aten.where(target != 1, aten.clamp(margin - input, min=0.0), zeros)
     together = aten.where(target != -1, input, zeros)
@@ -360,7 +371,10 @@ def margin_ranking_loss(
 ) -> Tensor:
     """max(0, -target * (input1 - input2) + margin)."""
     reduction = legacy_reduction(size_average, reduce, reduction)
-    input1, input2, target = _wide(input1, input2, target)
+    input1, input2, target = _wide(
+        "margin_ranking_loss", input1=input1, input2=input2, target=target
+    )
+    _check_same_dims("margin_ranking_loss", input1, input2, target)
     loss = aten.clamp(-target * (input1 - input2) + margin, min=0.0)
     return _reduce("margin_ranking_loss", loss, reduction)
 
@@ -374,7 +388,7 @@ def soft_margin_loss(
 ) -> Tensor:
     """log(1 + exp(-target * input))."""
     reduction = legacy_reduction(size_average, reduce, reduction)
-    input, target = _wide(input, target)
+    input, target = _wide("soft_margin_loss", input=input, target=target)
     return _reduce("soft_margin_loss", -logsigmoid(target * input), reduction)
 
 
@@ -389,7 +403,9 @@ def cosine_embedding_loss(
 ) -> Tensor:
     """1 - cos where target is 1, max(0, cos - margin) where it is -1."""
     reduction = legacy_reduction(size_average, reduce, reduction)
-    input1, input2, target = _wide(input1, input2, target)
+    input1, input2, target = _wide(
+        "cosine_embedding_loss", input1=input1, input2=input2, target=target
+    )
     tiny = 1e-12
     squares = (aten.sum(input1 * input1, -1) + tiny) * (aten.sum(input2 * input2, -1) + tiny)
     cosine = aten.sum(input1 * input2, -1) / aten.sqrt(squares)
@@ -415,7 +431,10 @@ def triplet_margin_loss(
     reduction = legacy_reduction(size_average, reduce, reduction)
     if margin <= 0:
         raise ValueError(f"triplet_margin_loss: got margin {margin}, expected a positive one")
-    anchor, positive, negative = _wide(anchor, positive, negative)
+    anchor, positive, negative = _wide(
+        "triplet_margin_loss", anchor=anchor, positive=positive, negative=negative
+    )
+    _check_same_dims("triplet_margin_loss", anchor, positive, negative)
     near = pairwise_distance(anchor, positive, p, eps)
     far = pairwise_distance(anchor, negative, p, eps)
     if swap:
@@ -442,6 +461,7 @@ def triplet_margin_with_distance_loss(
         raise ValueError(
             f"triplet_margin_with_distance_loss: got margin {margin}, expected a positive one"
         )
+    _check_same_dims("triplet_margin_with_distance_loss", anchor, positive, negative)
     distance = pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
@@ -470,6 +490,7 @@ def multi_margin_loss(
         weight: a factor for each target class (C).
         reduction: none, mean or sum.
     """
+    require_tensors("multi_margin_loss", input=input, target=target)
     reduction = legacy_reduction(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: got p={p}, expected 1 or 2")
@@ -478,7 +499,8 @@ def multi_margin_loss(
     number = reduction_number("multi_margin_loss", reduction)
     _check_rows("multi_margin_loss", input, target, target.dim() < 2)
     classes = input.shape[-1] if input.dim() else 1
-    input = _wide(input)[0].reshape(-1, classes)
+    (input,) = _wide("multi_margin_loss", input=input)
+    input = input.reshape(-1, classes)
     place = target.reshape(-1, 1)
     excess = aten.clamp(margin - aten.gather(input, -1, place) + input, min=0.0)
     if p == 2:
@@ -516,6 +538,7 @@ def multilabel_margin_loss(
         target: class numbers of the same shape; those from the first -1 on do not count.
         reduction: none, mean or sum.
     """
+    require_tensors("multilabel_margin_loss", input=input, target=target)
     reduction = legacy_reduction(size_average, reduce, reduction)
     reduction_number("multilabel_margin_loss", reduction)
     if (
@@ -529,7 +552,7 @@ def multilabel_margin_loss(
             f"multilabel_margin_loss: got input of shape {list(input.shape)} and target of shape "
             f"{list(target.shape)}, expected scores (N, C) or (C) and as many class numbers"
         )
-    input = _wide(input)[0]
+    (input,) = _wide("multilabel_margin_loss", input=input)
     if input.dim() < 2:
         input, target = input.reshape(-1), target.reshape(-1)
     counted = aten.cumprod((target >= 0).to(dtype=int64), -1)
@@ -553,7 +576,7 @@ def multilabel_soft_margin_loss(
 ) -> Tensor:
     """Mean over classes of the binary cross entropy of sigmoid(input), times `weight`."""
     reduction = legacy_reduction(size_average, reduce, reduction)
-    input, target = _wide(input, target)
+    input, target = _wide("multilabel_soft_margin_loss", input=input, target=target)
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
@@ -572,7 +595,7 @@ def poisson_nll_loss(
 ) -> Tensor:
     """Negative log likelihood of Poisson counts; `full` adds Stirling's term."""
     reduction = legacy_reduction(size_average, reduce, reduction)
-    input, target = _wide(input, target)
+    input, target = _wide("poisson_nll_loss", input=input, target=target)
     if log_input:
         loss = aten.exp(input) - target * input
     else:

@@ -145,9 +145,10 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return input.copy_(result) if inplace else result
 
 
-def _feature_dropout(input: Tensor, p: float, spatial: int, inplace: bool) -> Tensor:
+def _feature_dropout(input: Tensor, p: float, kept: int, inplace: bool) -> Tensor:
+    """One draw for each place of the first `kept` dimensions."""
     ones = aten.ones(
-        list(input.shape[: input.dim() - spatial]) + [1] * spatial,
+        list(input.shape[:kept]) + [1] * (input.dim() - kept),
         dtype=input.dtype,
         device=input.device,
     )
@@ -155,19 +156,31 @@ def _feature_dropout(input: Tensor, p: float, spatial: int, inplace: bool) -> Te
     return input.copy_(result) if inplace else result
 
 
+def _check_channels(name: str, input: Tensor, least: int) -> None:
+    if input.dim() < least:
+        raise RuntimeError(
+            f"{name}: got input of shape {list(input.shape)}, expected at least {least} dimensions"
+        )
+
+
 def dropout1d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
     """Dropout of whole channels of (N, C, L) or (C, L)."""
     _check_probability("dropout1d", p)
-    return _feature_dropout(input, p, 1, inplace) if training and p > 0.0 else input
+    if input.dim() not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: got input of shape {list(input.shape)}, expected 2 or 3 dimensions"
+        )
+    return _feature_dropout(input, p, input.dim() - 1, inplace) if training and p > 0.0 else input
 
 
 def dropout2d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
-    """Dropout of whole channels of (N, C, H, W) or (C, H, W)."""
+    """Dropout of whole channels of (N, C, H, W) or (N, C, L)."""
     _check_probability("dropout2d", p)
+    _check_channels("dropout2d", input, 2)
     return _feature_dropout(input, p, 2, inplace) if training and p > 0.0 else input
 
 
@@ -176,7 +189,9 @@ def dropout3d(
 ) -> Tensor:
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
     _check_probability("dropout3d", p)
-    return _feature_dropout(input, p, 3, inplace) if training and p > 0.0 else input
+    kept = 2 if input.dim() == 5 else 1
+    _check_channels("dropout3d", input, kept)
+    return _feature_dropout(input, p, kept, inplace) if training and p > 0.0 else input
 
 
 def alpha_dropout(

@@ -78,25 +78,25 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             if isinstance(module, Linear):
                 module.reset_parameters()
 
-    def forward(self, input: Tensor, target: Tensor) -> _AdaptiveOutput:
+    def forward(self, input_: Tensor, target_: Tensor) -> _AdaptiveOutput:
         """Log-probabilities of the targets (N), and their negative mean.
 
         Args:
-            input: (N, in_features) or (in_features).
-            target: class numbers (N) or ().
+            input_: (N, in_features) or (in_features).
+            target_: class numbers (N) or ().
         """
-        batched = target.dim() > 0
-        if input.dim() != target.dim() + 1 or target.dim() > 1:
+        batched = target_.dim() > 0
+        if input_.dim() != target_.dim() + 1 or target_.dim() > 1:
             raise RuntimeError(
-                f"AdaptiveLogSoftmaxWithLoss: got input of shape {list(input.shape)} and target of "
-                f"shape {list(target.shape)}, expected (N, features) and (N)"
+                f"AdaptiveLogSoftmaxWithLoss: got input of shape {list(input_.shape)} and target of "
+                f"shape {list(target_.shape)}, expected (N, features) and (N)"
             )
-        if batched and input.shape[0] != target.shape[0]:
+        if batched and input_.shape[0] != target_.shape[0]:
             raise RuntimeError(
-                f"AdaptiveLogSoftmaxWithLoss: got {input.shape[0]} inputs and {target.shape[0]} "
+                f"AdaptiveLogSoftmaxWithLoss: got {input_.shape[0]} inputs and {target_.shape[0]} "
                 "targets, expected as many"
             )
-        x, classes = (input, target) if batched else (input.unsqueeze(0), target.unsqueeze(0))
+        x, classes = (input_, target_) if batched else (input_.unsqueeze(0), target_.unsqueeze(0))
         self._check_classes(classes)
         log_head = F.log_softmax(self.head(x), 1)
         short = aten.clamp(classes, max=self.shortlist_size - 1)

@@ -71,10 +71,10 @@ class _ModuleSequence(Module):
             self.append(module)
         return self
 
-    def pop(self, index: int = -1) -> Module:
+    def pop(self, key: int = -1) -> Module:
         """Remove a module and return it."""
         modules = list(self._modules.values())
-        module = modules.pop(_place(index, len(modules), type(self).__name__))
+        module = modules.pop(_place(key, len(modules), type(self).__name__))
         self._renumber(modules)
         return module
 
@@ -118,6 +118,10 @@ class Sequential(_ModuleSequence):
         )
         for key in chosen:
             del self._modules[key]
+
+    def extend(self, sequential: Iterable[Module]) -> Self:
+        """Add modules at the end."""
+        return super().extend(sequential)
 
     def __add__(self, other: Iterable[Module]) -> Sequential:
         return Sequential(*self, *other)

@@ -38,7 +38,7 @@ class Dropout1d(_DropoutNd):
 
 
 class Dropout2d(_DropoutNd):
-    """Dropout of whole channels of (N, C, H, W) or (C, H, W)."""
+    """Dropout of whole channels of (N, C, H, W) or (N, C, L)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout2d(input, self.p, self.training, self.inplace)

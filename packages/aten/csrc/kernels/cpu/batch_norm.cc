@@ -16,6 +16,7 @@ struct Channels {
   int64_t channels, pieces, length, piece_stride, channel_stride;
 
   explicit Channels(const Tensor& t) {
+    if (t.dim() < 2) fail(ARGAND_SHAPE_ERROR, "batch_norm: expected input of at least 2 dimensions, got %d", static_cast<int>(t.dim()));
     const int64_t batch = t.size(0), space = product(t.sizes(), 2, t.dim());
     channels = t.size(1);
     if (space >= kShortSpace || batch == 1) {
@@ -125,8 +126,8 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const 
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> native_batch_norm_functional(const Tensor& input, const Tensor& weight, const Tensor& bias,
-                                                                                const Tensor& running_mean, const Tensor& running_var,
-                                                                                bool training, double momentum, double eps) {
+                                                                                const Tensor& running_mean, const Tensor& running_var, bool training,
+                                                                                double momentum, double eps) {
   const int stat = statistics_dtype(input.dtype());
   const Tensor mean = clone(to_dtype(running_mean, stat), std::nullopt), var = clone(to_dtype(running_var, stat), std::nullopt);
   auto [out, save_mean, save_rstd] = native_batch_norm(input, weight, bias, mean, var, training, momentum, eps);

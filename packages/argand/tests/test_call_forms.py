@@ -1,0 +1,150 @@
+"""Forms of calls and kinds of errors that were recorded from PyTorch 2.13: keywords, one value for a list, named results, wrong arguments."""
+
+import numpy as np
+import pytest
+
+import argand as torch
+import argand.nn.functional as F
+from argand import nn, tensor
+
+M = torch.arange(9.0).reshape(3, 3)
+K = torch.arange(3)
+RESULTS = [
+    (lambda: torch.split(tensor=M, split_size_or_sections=[1, 2])[1], [[3, 4, 5], [6, 7, 8]]),
+    (lambda: M.split(split_size=2)[1], [[6, 7, 8]]),
+    (lambda: M.count_nonzero(0, 1), 8),
+    (lambda: torch.zeros(3).uniform_(**{"from": 2.0, "to": 2.0}), [2, 2, 2]),
+    (lambda: torch.zeros(3).random_(**{"from": 4, "to": 5}), [4, 4, 4]),
+    (lambda: torch.norm(M, dtype=None), 14.282856),
+    (lambda: M.norm("fro", dim=0, keepdim=False, dtype=torch.float64), [6.70820393, 8.1240384, 9.64365076]),
+    (lambda: torch.view_copy(tensor([1.0]), torch.int32), [1065353216]),
+    (lambda: torch.view_copy(input=M, size=(9,))[4], 4),
+    (lambda: F.one_hot(input=K, num_classes=3), np.eye(3)),
+    (lambda: torch.stft(torch.ones(6), 4, 2, 2, center=False, return_complex=True, align_to_window=True).real[0], [2, 2, 2]),
+    (lambda: torch.unravel_index(tensor([5], dtype=torch.uint8), (3, 3))[0], [1]),
+    (lambda: torch.meshgrid(K, K, indexing=None)[0][2], [2, 2, 2]),
+    (lambda: torch.sort(M[0], descending=True).values, [2, 1, 0]),
+    (lambda: torch.func.functional_call(nn.Linear(1, 1), {"weight": torch.ones(1, 1), "bias": torch.ones(1)}, tensor([2.0])), [3]),
+    (lambda: nn.Parameter(), []),
+    (lambda: nn.Sequential(nn.ReLU()).extend(sequential=[nn.Identity()])(M[1]), [3, 4, 5]),
+    (lambda: nn.RMSNorm(2)(x=tensor([3.0, 3.0])), [1, 1]),
+]  # fmt: skip
+ERRORS = [
+    (lambda: torch.add(M, M, out=(torch.zeros(3, 3),)), TypeError, "out"),
+    (lambda: M.add(M, out=torch.zeros(3, 3)), TypeError, "unexpected keyword"),
+    (lambda: torch.zeros(2, pin_memory="yes"), TypeError, "pin_memory"),
+    (lambda: torch.randint(0, 5, 3), TypeError, "randint"),
+    (lambda: M.unflatten(1, 3, 1), TypeError, "unflatten"),
+    (lambda: torch.linalg.inv(torch.eye(2).half()), NotImplementedError, "float16"),
+    (lambda: torch.linalg.inv(torch.eye(2).half()), RuntimeError, "float16"),
+    (lambda: F.avg_pool2d(torch.zeros(1, 4, 4, dtype=torch.complex64), 2), NotImplementedError, "complex64"),
+    (lambda: torch.div(M, M, rounding_mode="up"), RuntimeError, "rounding_mode"),
+    (lambda: torch.round(K, decimals=1), NotImplementedError, "decimals"),
+    (lambda: torch.split(tensor(1.0), 1), RuntimeError, "1-dimensional"),
+    (lambda: torch.chunk(tensor(1.0), 1), RuntimeError, "1-dimensional"),
+    (lambda: torch.index_fill(M, 0, K.reshape(1, 3), 1.0), RuntimeError, "vector"),
+    (lambda: torch.dropout(M, 1.5, True), RuntimeError, "probability"),
+    (lambda: F.dropout(M, 1.5), ValueError, "probability"),
+    (lambda: F.rms_norm(M[0], (3, 3)), ValueError, "at least 2"),
+    (lambda: F.dropout1d(M[0]), RuntimeError, "dropout1d"),
+    (lambda: F.dropout2d(M[0]), RuntimeError, "dropout2d"),
+    (lambda: F.avg_pool1d(M, 2, stride=(2, 1)), RuntimeError, "one int"),
+    (lambda: torch.repeat_interleave(M, 2, dim=0, output_size=2), RuntimeError, "output_size=6"),
+    (lambda: torch.histogram(M, torch.zeros(2, 2)), RuntimeError, "bins"),
+    (lambda: torch.lu_unpack(torch.eye(3), torch.ones(5, 7, dtype=torch.int32)), RuntimeError, "LU_pivots"),
+    (lambda: torch.native_batch_norm(torch.zeros(0), None, None, None, None, True, 0.1, 1e-5), RuntimeError, "at least 2"),
+    (lambda: torch.stft(torch.ones(8), 4, align_to_window=True, return_complex=True), RuntimeError, "align_to_window"),
+    (lambda: F.cross_entropy(M, K, label_smoothing=2), RuntimeError, "label_smoothing"),
+    (lambda: F.cross_entropy("a", K), TypeError, "argument 'input'"),
+    (lambda: F.nll_loss(M, [0, 1, 2]), TypeError, "argument 'target'"),
+    (lambda: F.embedding(K, "a"), TypeError, "argument 'weight'"),
+    (lambda: F.silu("a"), TypeError, "Tensor"),
+    (lambda: F.soft_margin_loss(2, M), TypeError, "argument 'input'"),
+    (lambda: F.triplet_margin_loss(M[0], M, M), RuntimeError, "dimensions"),
+    (lambda: F.margin_ranking_loss(M[0], M, M), RuntimeError, "dimensions"),
+    (lambda: torch.is_nonzero(None), TypeError, "must be Tensor"),
+    (lambda: torch.gradient("a"), TypeError, "must be Tensor"),
+    (lambda: M.dim_order(ambiguity_check="a"), TypeError, "ambiguity_check"),
+    (lambda: M[:1].dim_order(ambiguity_check=True), RuntimeError, "several orders"),
+    (lambda: torch.set_autocast_enabled("cpu", 2), TypeError, "bool"),
+    (lambda: torch.result_type(M, third=M), TypeError, "third"),
+    (lambda: torch.autograd.backward(M, grad_tensors=M, grad_variables=M), RuntimeError, "both"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call, expected", RESULTS)
+def test_forms_are_taken(call, expected):
+    np.testing.assert_allclose(call().detach().numpy(), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("call, error, text", ERRORS)
+def test_errors_are_of_the_recorded_kind(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_dtypes_by_keyword():
+    assert torch.promote_types(type1=torch.int64, type2=torch.float32) == torch.float32
+    assert torch.result_type(tensor=M, other=1j) == torch.complex64
+    assert torch.can_cast(from_=torch.int64, to=torch.float32)
+
+
+def test_flags_may_be_none():
+    assert not torch.zeros(2, requires_grad=None).requires_grad
+    assert not torch.arange(3.0, requires_grad=None, pin_memory=None).requires_grad
+
+
+def test_asarray_and_its_history():
+    x, y = torch.ones(2, requires_grad=True), torch.ones(2)
+    assert torch.asarray(x) is x
+    plain = torch.asarray(x, requires_grad=False)
+    assert not plain.requires_grad and plain.data_ptr() == x.data_ptr()
+    assert torch.asarray(y, requires_grad=True) is y and y.requires_grad
+    assert not torch.asarray(x * 2, dtype=torch.float64, requires_grad=False).requires_grad
+
+
+def test_dimension_order():
+    image = torch.zeros(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    assert image.dim_order() == image.dim_order(ambiguity_check=True) == (0, 2, 3, 1)
+    formats = [torch.contiguous_format, torch.channels_last]
+    assert M[:1].dim_order(ambiguity_check=[torch.contiguous_format]) == (0, 1)
+    with pytest.raises(RuntimeError, match="name one"):
+        torch.zeros(1, 1, 4, 4).dim_order(ambiguity_check=formats)
+
+
+def test_softmax_chooses_a_dimension_with_a_warning():
+    for shape, dim in (((4,), 0), ((3, 4), 1), ((2, 3, 4), 0), ((2, 2, 3, 4), 1)):
+        x = torch.rand(shape)
+        with pytest.warns(UserWarning, match="dim=None"):
+            assert F.softmax(x).tolist() == F.softmax(x, dim).tolist()
+
+
+@pytest.mark.parametrize(
+    "dropout, shape, kept",
+    [(F.dropout1d, (40, 5), 1), (F.dropout1d, (8, 9, 5), 2), (F.dropout2d, (8, 9, 5), 2), (F.dropout2d, (8, 9, 3, 5), 2),
+     (F.dropout3d, (40, 2, 3, 5), 1), (F.dropout3d, (8, 9, 2, 3, 5), 2)],
+)  # fmt: skip
+def test_dropout_of_channels(dropout, shape, kept):
+    found = dropout(torch.ones(shape), 0.5).numpy().reshape(*shape[:kept], -1)
+    assert (found == found[..., :1]).all()
+    assert set(np.unique(found)) == {0.0, 2.0}
+
+
+def test_gradients_by_the_old_name():
+    x = torch.ones(2, requires_grad=True)
+    torch.autograd.backward([x * 2], grad_variables=[tensor([1.0, 3.0])])
+    assert x.grad.tolist() == [2, 6]
+
+
+def test_scaler_of_cuda_takes_its_scale_first():
+    assert torch.cuda.amp.GradScaler(16.0, enabled=False).get_scale() == 1.0
+    assert issubclass(torch.cuda.amp.GradScaler, torch.amp.GradScaler)
+
+
+def test_autocast_is_set_by_keyword():
+    try:
+        torch.set_autocast_enabled(enabled=True)
+        assert torch.is_autocast_enabled()
+    finally:
+        torch.set_autocast_enabled(False)
+    assert not torch.is_autocast_enabled()
