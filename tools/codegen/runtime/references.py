@@ -471,7 +471,9 @@ REFERENCES: Final[dict[str, Callable[..., Any]]] = {
         else x
     ),
     # indexing
-    "gather": lambda x, dim, index, *_, **__: np.take_along_axis(x, index, dim),
+    "gather": lambda x, dim, index, *_, **__: (
+        np.take_along_axis(x, index, dim) if index.size else np.empty(index.shape, x.dtype)
+    ),
     "index_select": lambda x, dim, index: np.take(x, index, axis=dim),
     "index_add": _index_add,
     "scatter": _scatter,
