@@ -61,6 +61,7 @@ finfo_min(dtype) -> float
 finfo_eps(dtype) -> float
 sqrt_float(float) -> float
 item_int(Tensor) -> int
+holds(Tensor) -> bool
 pool2d_shape(int[], int[], int[], int[], int[], bool) -> int[]
 with_geometry(Tensor, int[], int[], int) -> Tensor
 same_device(Tensor, device?) -> bool

@@ -56,7 +56,7 @@ def pointwise(op: Operator, parts: Parts) -> None:
     name, schema = op.identifier, op.schema
     result = "ARGAND_BOOL" if op.result_dtype == "bool" else "-1"
     rows = [
-        f'{{"{op.public_name}", "{kernel_name(op, v)}", {dtype_mask(op)}, {PROMOTIONS[op.promote]}, {result}, {bool_operands(op)}}}'
+        f'{{"{op.public_name}", "{kernel_name(op, v)}", {dtype_mask(op)}, {PROMOTIONS[op.promote]}, {result}, {bool_operands(op)}, {str(op.exact_out).lower()}}}'
         for v in op.expr
     ]
     assert len(rows) <= 4, f"{op.name}: PointwiseBinding has places for 4 variants"

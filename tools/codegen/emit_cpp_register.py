@@ -180,7 +180,7 @@ def pointwise(op: Operator, parts: Parts) -> None:
         tables = ", ".join(f"simd::{tier}::generated::{table}" for tier in TIERS)
         rows.append(
             f'{{"{op.public_name}", {len(op.operands)}, {{{tables}}}, {len(row_dtypes(op))}, {promote}, {result}, {cost(expr)}, '
-            f"{bool_operands(op)}, {rule}}}"
+            f"{bool_operands(op)}, {rule}, {str(op.exact_out).lower()}}}"
         )
     schema = op.schema
     variant_arg = -1
@@ -336,9 +336,16 @@ def body_under_autograd(op: Operator, parts: Parts) -> None:
 
 def derived_forms(op: Operator, parts: Parts) -> None:
     """In-place and out= forms through the functional one."""
-    for form, kernel in ((op.inplace_schema, "inplace_by_copy"), (op.out_schema, "out_by_copy")):
-        if form is not None:
-            parts.kernels.append(f'{{"{form.full_name}", ARGAND_KEY_COMPOSITE, {kernel}, "{op.schema.full_name}"}}')
+    found = [(f, k) for f, k in ((op.inplace_schema, "inplace_by_copy"), (op.out_schema, "out_by_copy")) if f is not None]
+    if not found:
+        return
+    schema = op.schema
+    # Factories make what `out` is where no dtype is given.
+    dtype = schema.index("dtype") if schema.argument("dtype") is not None and schema.argument("requires_grad") is not None else -1
+    apart = sum(1 << schema.index(a) for a in op.apart)
+    data = f"{op.identifier}_form"
+    parts.definitions.append(f'constexpr CopiedForm {data} = {{"{schema.full_name}", {str(op.exact_out).lower()}, {dtype}, {apart:#x}}};')
+    parts.kernels += [f'{{"{form.full_name}", ARGAND_KEY_COMPOSITE, {kernel}, &{data}}}' for form, kernel in found]
 
 
 def accumulation(op: Operator, parts: Parts) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 from tools.codegen import checks, dtypes
@@ -21,6 +22,7 @@ from tools.codegen.model import (
     AUTOCAST_POLICIES,
     BACKENDS,
     KINDS,
+    OUT_RULES,
     PROMOTIONS,
     RESULT_RULES,
     VARIANTS,
@@ -38,7 +40,7 @@ from tools.codegen.yaml_nodes import Node, read_file
 
 KEYS = (
     "op", "kind", "dtypes", "promote", "result", "expr", "reduce", "scan", "shape", "dtype", "body", "kernel", "grad",
-    "autocast", "checked", "numbers", "variants", "aliases", "doc", "reference", "samples", "domain", "tolerance", "skips",
+    "autocast", "checked", "numbers", "variants", "out", "apart", "aliases", "doc", "reference", "samples", "domain", "tolerance", "skips",
 )  # fmt: skip
 
 
@@ -140,6 +142,8 @@ class Loader:
             checked="checked" in keys and keys["checked"].value() is True,
             numbers="numbers" in keys and keys["numbers"].value() is True,
             variants=variants,
+            out=self.one_of(keys, "out", OUT_RULES, None),
+            apart=self.names(keys.get("apart"), tuple(a.name for a in schema.arguments), "argument"),
             aliases=tuple(n.text for n in keys["aliases"].items()) if "aliases" in keys else (),
             doc=keys["doc"].text.strip() if "doc" in keys else "",
             reference=keys["reference"].text if "reference" in keys else None,
@@ -434,8 +438,9 @@ class Loader:
         self, node: Node, parameters: dict[str, LType], schema: Schema, wanted: LType | None
     ) -> None:
         """Of several results some may get no gradient: `Tensor?` where the text copes with None; zeros elsewhere."""
-        for name in gradient_names(schema):
-            trial = parameters | {name: parameters[name].maybe()}
+        names = gradient_names(schema)
+        for missing in (c for n in range(len(names), 0, -1) for c in combinations(names, n)):
+            trial = parameters | {name: parameters[name].maybe() for name in missing}
             try:
                 read_body(
                     node.text,
@@ -446,7 +451,8 @@ class Loader:
                 )
             except ExprError:
                 continue
-            parameters[name] = trial[name]
+            parameters.update(trial)
+            return
 
     def synthesized(
         self, op: Operator, names: tuple[str, ...], text: str, node: Node

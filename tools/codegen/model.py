@@ -23,6 +23,7 @@ VARIANTS: Final = ("function", "method", "inplace", "out")
 # Rules for results' dtypes besides dtypes: functions of the first tensor's dtype (`<rule>_dtype` in builtins.h and language.py), and itself.
 RESULT_FUNCTIONS: Final = ("accumulate", "accumulate_float", "real", "complex", "truth")
 RESULT_RULES: Final = ("self", *RESULT_FUNCTIONS)
+OUT_RULES: Final = ("cast", "exact")  # of dtypes that out= may have
 PROMOTIONS: Final = ("default", "float", "none", "self")  # self: the first operand's dtype
 # What autocast does with an operator's floating-point tensors: casts them to the region's dtype, to float32, or to the widest of theirs;
 # "none": leaves them, also inside of the body. Without an entry the operators of the body decide.
@@ -338,6 +339,8 @@ class Operator:
     grad: tuple[Derivative, ...] = ()
     grad_none: bool = False  # `grad: none`: never differentiable
     variants: tuple[str, ...] = ("function", "method")
+    out: str | None = None  # OUT_RULES: what dtype out= has; None: as the kind says
+    apart: tuple[str, ...] = ()  # arguments with which out= shares no memory, not even all of it
     aliases: tuple[str, ...] = ()
     doc: str = ""
     reference: str | None = None
@@ -367,6 +370,11 @@ class Operator:
     def identifier(self) -> str:
         """A C++ and Python identifier: max_dim."""
         return self.schema.identifier
+
+    @property
+    def exact_out(self) -> bool:
+        """Whether out= has the result's dtype, not one of its category or a wider one."""
+        return (self.out or ("cast" if self.kind in ("pointwise", "reduction", "scan") else "exact")) == "exact"
 
     @property
     def is_inplace(self) -> bool:

@@ -39,7 +39,13 @@ int pointwise_functional(const ArgandOperator* op, uint64_t keys, const ArgandVa
 int pointwise_inplace(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
 int pointwise_out(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
 
-// In-place and out= forms made from the functional one, which key_data of ARGAND_KEY_COMPOSITE names (const char*).
+// How in-place and out= forms are made from the functional one; key_data of ARGAND_KEY_COMPOSITE.
+struct CopiedForm {
+  const char* functional;
+  bool exact;      // out has the result's dtype; else any of its category or a wider one
+  int8_t dtype;    // position of the dtype that is out's where none is given; -1 without
+  uint64_t apart;  // bit k: out shares no memory with argument k, not even all of it
+};
 int inplace_by_copy(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
 int out_by_copy(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
 

@@ -7,7 +7,7 @@
 namespace argand::registration {
 namespace {
 
-const ArgandOperator* functional_of(const ArgandOperator* op) { return find_operator(static_cast<const char*>(op->key_data[ARGAND_KEY_COMPOSITE])); }
+const CopiedForm& form_of(const ArgandOperator* op) { return *static_cast<const CopiedForm*>(op->key_data[ARGAND_KEY_COMPOSITE]); }
 
 // Calls the functional form; one Tensor per result. Autocast leaves forms that write into a given tensor alone.
 TensorList call_functional(const ArgandOperator* functional, const ArgandValue* args) {
@@ -27,6 +27,32 @@ void check_castable(const char* op, int from, int to) {
     fail(ARGAND_DTYPE_ERROR, "%s: result type %s can't be cast to the desired output type %s", op, kDTypeName[from], kDTypeName[to]);
 }
 
+// As what is true, bool and uint8 are one.
+void check_exact(const char* op, int from, int to) {
+  const auto is_truth = [](int dtype) { return dtype == ARGAND_BOOL || dtype == ARGAND_UINT8; };
+  if (from != to && !(is_truth(from) && is_truth(to)))
+    fail(ARGAND_DTYPE_ERROR, "%s: Expected out tensor to have dtype %s, but got %s instead", op, kDTypeName[from], kDTypeName[to]);
+}
+
+// `apart`: the output may not be the input, either.
+void check_overlap(const char* op, const Tensor& out, ArgandTensor* in, bool apart) {
+  if (!in) return;
+  const Tensor t = Tensor::borrow(in);
+  check_no_partial_overlap(op, out, t);
+  if (!apart || out->storage != in->storage || out.is_meta()) return;
+  const ByteRange a = byte_range(out), b = byte_range(t);
+  if (a.first < b.last && b.first < a.last)
+    fail(ARGAND_RUNTIME_ERROR, "%s: unsupported operation: the written-to tensor and an input tensor refer to a single memory location; clone() one of them first", op);
+}
+
+// A result of another shape takes its memory and its strides anew.
+void fit_out(const Tensor& out, const Tensor& result) {
+  if (out.sizes() == result.sizes()) return;
+  check(api->tensor_resize(out.get(), result->ndim, result->sizes));
+  if (!result.is_contiguous() && is_non_overlapping_and_dense(result.sizes(), result.strides()))
+    check(api->tensor_set_geometry(out.get(), result->ndim, result->sizes, result->strides, out->offset));
+}
+
 // Whether the call is seen by an engine that differentiates.
 bool is_recorded(const ArgandOperator* op, const ArgandValue* args) {
   const ArgandThreadState* state = api->thread_state();
@@ -42,7 +68,7 @@ int inplace_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args,
   return guarded([&] {
     const Tensor self = as_tensor(args[0]);
     check_writable(op->name, args[0]);
-    const ArgandOperator* functional = functional_of(op);
+    const ArgandOperator* functional = find_operator(form_of(op).functional);
     std::vector<ArgandValue> values(args, args + functional->n_args);
     Tensor before;  // what the functional form keeps of self must outlive the copy
     if (is_recorded(functional, args)) {
@@ -60,16 +86,23 @@ int inplace_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args,
 
 int out_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args, ArgandValue* rets) {
   return guarded([&] {
-    const ArgandOperator* functional = functional_of(op);
-    const TensorList results = call_functional(functional, args);
+    const CopiedForm& form = form_of(op);
+    const ArgandOperator* functional = find_operator(form.functional);
+    std::vector<ArgandValue> values(args, args + functional->n_args);
+    if (form.dtype >= 0 && values[form.dtype].tag == ARGAND_TAG_NONE) values[form.dtype] = int_value(as_tensor(args[functional->n_args]).dtype(), ARGAND_TAG_DTYPE);
+    const TensorList results = call_functional(functional, values.data());
     for (size_t i = 0; i < results.size(); i++) {
       const Tensor out = as_tensor(args[functional->n_args + i]);
       check_writable(op->name, args[functional->n_args + i]);
-      check_castable(op->name, results[i].dtype(), out.dtype());
+      (form.exact ? check_exact : check_castable)(op->name, results[i].dtype(), out.dtype());
       check_no_internal_overlap(op->name, out);
-      for (int k = 0; k < functional->n_args; k++)
-        if (args[k].tag == ARGAND_TAG_TENSOR && args[k].t) check_no_partial_overlap(op->name, out, Tensor::borrow(args[k].t));
-      if (!(out.sizes() == results[i].sizes())) check(api->tensor_resize(out.get(), results[i]->ndim, results[i]->sizes));
+      for (int k = 0; k < functional->n_args; k++) {
+        const bool apart = form.apart >> k & 1;
+        if (args[k].tag == ARGAND_TAG_TENSOR) check_overlap(op->name, out, args[k].t, apart);
+        if (args[k].tag == ARGAND_TAG_TENSOR_LIST)
+          for (uint32_t j = 0; j < args[k].len; j++) check_overlap(op->name, out, args[k].tensors[j], apart);
+      }
+      fit_out(out, results[i]);
       give(rets[i], ops::copy_(out, results[i]));
     }
   });

@@ -65,6 +65,64 @@ def test_out_that_overlaps_is_refused() -> None:
         aten.roll(both[:-1], 1, out=both[1:])
 
 
+def test_dtypes_of_out() -> None:
+    wide, ints = aten.empty([2, 3], dtype=c10.float64), aten.empty([2, 3], dtype=c10.int64)
+    # Sums and elementwise arithmetic are stored in a wider dtype; products, copies and sorted elements in their own.
+    assert aten.exp(x(), out=wide) is wide
+    assert aten.cumsum(x(), 1, out=wide)[0, 2].item() == 2
+    assert aten.stack([x()], out=aten.empty([0], dtype=c10.float64)).tolist() == [X]
+    for call in (
+        lambda: aten.mm(x(), x().T, out=aten.empty([2, 2], dtype=c10.float64)),
+        lambda: aten.sort(x(), out=(wide, ints)),
+        lambda: aten.gather(x(), 1, c10.tensor([[0], [0]]), out=wide),
+        lambda: aten.topk(x(), 2, out=(aten.empty([2, 2]), aten.empty([2, 2], dtype=c10.int32))),
+        lambda: aten.aminmax(x(), out=(c10.tensor(0.0).to(c10.float64), c10.tensor(0.0))),
+        lambda: aten.neg(x(), out=wide),
+        lambda: aten.where(x() > 0, x(), x(), out=wide),
+        lambda: aten.zeros([2, 3], dtype=c10.float32, out=wide),
+    ):
+        with pytest.raises(RuntimeError, match="[Dd]type|expected"):
+            call()
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        aten.exp(x(), out=ints)
+    # A factory without a dtype makes what it is given.
+    assert aten.ones([2, 3], out=ints).tolist() == [[1, 1, 1], [1, 1, 1]]
+    assert aten.full([2], 7.5, out=aten.empty([2], dtype=c10.float64)).tolist() == [7.5, 7.5]
+    assert aten.any(c10.tensor([2, 0]).to(c10.uint8), out=aten.empty([], dtype=c10.bool)).item() is True
+
+
+def test_out_keeps_its_strides_unless_it_is_resized() -> None:
+    turned = aten.empty([3, 2]).T
+    assert aten.add(x(), x(), out=turned).stride() == (1, 2)
+    assert aten.cumsum(x(), 0, out=turned).stride() == (1, 2)
+    assert turned.tolist() == [X[0], [5.0, -2.0, -3.0]]
+    columns = x().T.contiguous().T
+    assert aten.flip(columns, [0]).stride() == (1, 2)
+    assert aten.flip(columns, [0], out=aten.empty([0])).stride() == (1, 2)
+
+
+def test_out_that_is_an_input_read_elsewhere_is_refused() -> None:
+    a, index = aten.ones([3, 3]), aten.zeros([3, 3], dtype=c10.int64)
+    for call in (
+        lambda: aten.gather(a, 0, index, out=a),
+        lambda: aten.gather(index, 0, index, out=index),
+        lambda: aten.index_select(a, 0, index[0], out=a),
+        lambda: aten.take(index, index, out=index),
+        lambda: aten.scatter(a, 0, index, a, out=a),
+        lambda: aten.cross(a, aten.ones([3, 3]), out=a),
+        lambda: aten.cat([a, a], out=a),
+        lambda: aten.masked_select(a, a > 0, out=a),
+    ):
+        with pytest.raises(RuntimeError, match="single memory location"):
+            call()
+    assert aten.mul(a, 2, out=a) is a  # each element is read where it is written
+    both = aten.arange(6.0)
+    for call in (lambda: aten.exp(both[:-1], out=both[1:]), lambda: both[1:].add_(both[:-1]), lambda: both.mul_(both[2])):
+        with pytest.raises(RuntimeError, match="single memory location"):
+            call()
+    assert both.tolist() == [0, 1, 2, 3, 4, 5]
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -128,7 +186,27 @@ def test_nextafter_of_half_types(dtype: Any) -> None:
     assert np.isnan(got[7].item())
 
 
+def test_complex_factors_of_products() -> None:
+    a = c10.tensor([[1 + 2j, -1j], [0.5, 3 - 1j]])
+    b = a @ a
+    for beta, alpha in ((1 + 2j, 2 + 3j), (2j, 1.0), (0.5, 1 - 1j)):
+        want = beta * a.numpy() + alpha * b.numpy()
+        np.testing.assert_allclose(aten.addmm(a, a, a, beta=beta, alpha=alpha).numpy(), want, rtol=1e-5)
+        batches = aten.baddbmm(a[None], a[None], a[None], beta=beta, alpha=alpha)
+        np.testing.assert_allclose(batches.numpy()[0], want, rtol=1e-5)
+        outer = beta * a.numpy() + alpha * np.outer(a[0].numpy(), a[1].numpy())
+        np.testing.assert_allclose(aten.addr(a, a[0], a[1], beta=beta, alpha=alpha).numpy(), outer, rtol=1e-5)
+
+
 def test_what_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="negative"):
+        aten.cov(aten.ones([2]), fweights=c10.tensor([1, -1]))
+    with pytest.raises(RuntimeError, match="Expected dim"):
+        aten.narrow_copy(aten.ones([2]), 1, 0, 0)
+    with pytest.raises(RuntimeError, match="as_tuple"):
+        aten.nonzero(x(), as_tuple=True, out=(aten.empty([0], dtype=c10.int64),))
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        c10.tensor([1, 2]).polygamma_(1)
     empty = aten.ones([5, 0, 5])
     with pytest.raises(IndexError):
         aten.amax(empty, 1)

@@ -126,6 +126,33 @@ def test_nearest_elements_have_a_gradient_of_zero_by_their_places():
     assert grid.grad.tolist() == [[[[0.0, 0.0]]]]
 
 
+def test_interpolated_bytes_are_rounded_after_each_dimension():
+    # Worked out with weights of 16 bits: columns first, each pass to the nearest byte.
+    x = (aten.arange(9) * 13).to(c10.uint8).reshape(1, 1, 3, 3)
+    for mode, antialias, expected in (
+        ("bilinear", False, [[10, 18, 28, 36], [68, 76, 86, 94]]),
+        ("bilinear", True, [[15, 23, 33, 41], [63, 71, 81, 89]]),
+        ("bicubic", False, [[7, 14, 26, 34], [70, 78, 90, 98]]),
+        ("bicubic", True, [[12, 19, 31, 39], [65, 73, 85, 93]]),
+    ):
+        out = F.interpolate(x, (2, 4), mode=mode, antialias=antialias)
+        assert out.dtype is c10.uint8
+        assert out.tolist() == [[expected]]
+
+
+def test_transposed_convolution_of_one_image_with_channels_last():
+    weight = normal(3, 2, 3, 3)
+    last = weight.contiguous(memory_format=c10.channels_last)
+    image, volume = normal(3, 4, 4), normal(3, 4, 4, 4)
+    expected = F.conv_transpose2d(image, weight, stride=2)
+    assert expected.shape == (2, 9, 9)
+    close(F.conv_transpose2d(image, last, stride=2), expected)
+    kernel = normal(3, 3, 1, 1, 1)
+    turned = volume.contiguous(memory_format=c10.channels_last)
+    close(F.conv3d(turned, kernel, padding="same"), F.conv3d(volume, kernel, padding="same"))
+    close(F.conv_transpose3d(turned, kernel), F.conv_transpose3d(volume, kernel))
+
+
 def test_identity_grid_gives_the_image():
     x = normal(2, 3, 5, 4)
     theta = aten.tensor([[[1.0, 0, 0], [0, 1.0, 0]]] * 2)

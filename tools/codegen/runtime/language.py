@@ -647,6 +647,11 @@ def item_int(t: Any) -> int:
     return int(t.item())
 
 
+def holds(t: Any) -> bool:
+    """Of one bool; where its value is not known, it is taken to be true."""
+    return not isinstance(t, _c10.Tensor) or t.is_meta or bool(t.item())
+
+
 def attention_is_fused(query: Any, key: Any, value: Any, mask: Any) -> bool:
     """Can the fused kernel take these (batch, heads, length, width) tensors? Else attention is composed of products."""
     q, k, v = query.shape, key.shape, value.shape

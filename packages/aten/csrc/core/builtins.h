@@ -363,6 +363,8 @@ inline int64_t item_int(const Tensor& t) {
   check(api->call(op, args, rets));
   return *take_tensor(rets[0]).data<int64_t>();
 }
+// Of one bool; where its value is not known, it is taken to be true.
+inline bool holds(const Tensor& t) { return t.is_meta() || item_int(t) != 0; }
 inline double finfo_max(int dtype) {
   switch (dtype) {
     case ARGAND_FLOAT16: return 65504.0;

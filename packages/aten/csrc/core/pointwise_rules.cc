@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "packages/c10/csrc/core/strided.h"
+
 namespace argand {
 
 int pointwise_dtype(const char* name, int n_operands, Promotion promote, uint8_t bool_operands, const Operand* const* operands) {
@@ -92,7 +94,10 @@ const char* scalar_type_name(int dtype) {  // as users of out= know them
 
 }  // namespace
 
-void prepare_pointwise_out(const char* name, const Tensor& out, int dtype, IntList shape, bool inplace) {
+void prepare_pointwise_out(const char* name, const Tensor& out, int dtype, IntList shape, bool inplace, bool exact, int n_operands,
+                           const Operand* const* operands) {
+  if (exact && !inplace && out.dtype() != dtype)
+    fail(ARGAND_DTYPE_ERROR, "%s: Found dtype %s but expected %s for out", name, scalar_type_name(out.dtype()), scalar_type_name(dtype));
   if (dtype_category(dtype) > dtype_category(out.dtype()))
     fail(ARGAND_DTYPE_ERROR, "%s: result type %s can't be cast to the desired output type %s", name, scalar_type_name(dtype),
          scalar_type_name(out.dtype()));
@@ -103,6 +108,8 @@ void prepare_pointwise_out(const char* name, const Tensor& out, int dtype, IntLi
     check(api->tensor_resize(out.get(), static_cast<int32_t>(shape.n), shape.ptr));
   }
   check_writable(name, out);
+  for (int k = 0; k < n_operands; k++)
+    if (operands[k]->get()) check_no_partial_overlap(name, out, operands[k]->tensor());
 }
 
 Tensor pointwise_result(const Iteration& inputs, IntList shape, const int* perm, int dtype, ArgandDevice device) {

@@ -21,7 +21,7 @@ inline int number_category(const ArgandValue& v) { return v.tag == ARGAND_TAG_BO
 int pointwise_dtype(const char* name, int n_operands, Promotion promote, uint8_t bool_operands, const Operand* const* operands);
 Dims pointwise_shape(const char* name, int n_operands, const Operand* const* operands);
 // Checks a given result for values of `dtype`, and resizes it unless `inplace`.
-void prepare_pointwise_out(const char* name, const Tensor& out, int dtype, IntList shape, bool inplace);
+void prepare_pointwise_out(const char* name, const Tensor& out, int dtype, IntList shape, bool inplace, bool exact, int n_operands, const Operand* const* operands);
 // A number that scales an operand must be of the computation's category or a lower one.
 void check_alpha(const char* name, int dtype, const ArgandValue& alpha);
 // Integers have no negative integer powers.

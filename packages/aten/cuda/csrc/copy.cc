@@ -82,7 +82,8 @@ Tensor clone(const Tensor& self, std::optional<int64_t> memory_format) { return 
 
 Tensor flip(const Tensor& self, IntList dims) {
   const uint64_t mask = wrap_dims("flip", dims, self.dim());
-  const Tensor out = empty(self.sizes(), self.dtype(), self.device());
+  const builtins::Strided like = builtins::clone_shape(self.sizes(), self.strides(), std::nullopt);
+  const Tensor out = empty_strided(like.sizes, like.strides, self.dtype(), self.device());
   if (out.numel() == 0) return out;
   const DeviceGuard guard(self);
   Place from(self);

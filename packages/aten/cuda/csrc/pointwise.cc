@@ -330,7 +330,7 @@ Tensor general(const Call& c, const Tensor& out, bool inplace) {
   const Operand* pointers[kMaxOperands];
   for (int k = 0; k < n; k++) pointers[k] = &c.operands[k];
   const Dims shape = pointwise_shape(c.op.name, n, pointers);
-  if (out) prepare_pointwise_out(c.op.name, out, to_dtype, shape, inplace);
+  if (out) prepare_pointwise_out(c.op.name, out, to_dtype, shape, inplace, c.op.exact_out, n, pointers);
   const bool direct = out && out.dtype() == to_dtype;
   int itemsizes[kMaxOperands + 1] = {kItemSize[to_dtype]};
   Iteration it;

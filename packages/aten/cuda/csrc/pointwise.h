@@ -14,6 +14,7 @@ struct PointwiseOp {
   Promotion promote;
   int8_t result_dtype;    // -1: the computation's
   uint8_t bool_operands;  // bit k: operand k is a bool tensor that takes no part in promotion
+  bool exact_out;         // out= has the result's dtype
 };
 
 // How an operator's values map to its kernels; one per operator group, shared by its forms.

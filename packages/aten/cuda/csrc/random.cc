@@ -1,4 +1,6 @@
 // Random numbers on Philox (docs/notes/random.md): the numbers of the CPU's kernels for the same seed and offset.
+#include <cmath>
+
 #include "packages/aten/csrc/core/iteration.h"
 #include "packages/aten/cuda/csrc/specialization.h"
 #include "packages/aten/cuda/csrc/strided_copy.h"
@@ -81,6 +83,7 @@ void uniform_(const Tensor& self, double from, double to, ArgandGenerator* g) {
 
 void normal_(const Tensor& self, double mean, double std, ArgandGenerator* g) {
   if (!(std >= 0)) fail(ARGAND_RUNTIME_ERROR, "normal_: expects std >= 0.0, but found std %g", std);
+  if (is_complex(self.dtype())) return normal_(ops::view_as_real(self), mean, std / std::sqrt(2.0), g);  // of variance std^2 in all
   fill_floating("normal_", "normal_fill", self, g, mean, std);
 }
 

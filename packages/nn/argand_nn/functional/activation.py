@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 import argand_aten as aten
-from argand_c10 import Tensor, finfo, is_complex
+from argand_c10 import Tensor, finfo, is_complex, uint8
 
 __all__ = [
     "celu",
@@ -64,6 +64,10 @@ def hardtanh(
     """`input` limited to [min_val, max_val]."""
     if min_val > max_val:
         raise ValueError(f"hardtanh: got min_val {min_val} above max_val {max_val}; swap them")
+    if input.dtype is uint8:
+        if min_val < 0:
+            raise RuntimeError(f"hardtanh: got min_val {min_val} for uint8, expected at least 0")
+        return (aten.clamp_ if inplace else aten.clamp)(input, int(min_val), int(max_val))
     return (aten.hardtanh_ if inplace else aten.hardtanh)(input, min_val, max_val)
 
 

@@ -9,6 +9,7 @@
 #include "packages/aten/csrc/kernels/cpu/gemm_bf16.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
+#include "packages/aten/generated/ops.h"
 
 namespace argand::kernels::cpu {
 namespace {
@@ -446,7 +447,8 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Arg
 
 Tensor mm(const Tensor& self, const Tensor& mat2) { return mm(self, mat2, nullptr); }
 Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
-  return addmm(self, mat1, mat2, beta.to_double(), alpha.to_double(), nullptr);
+  if (beta.im == 0 && alpha.im == 0) return addmm(self, mat1, mat2, beta.to_double(), alpha.to_double(), nullptr);
+  return ops::add(ops::mul(self, beta), ops::mul(mm(mat1, mat2), alpha));
 }
 Tensor bmm(const Tensor& self, const Tensor& mat2) { return bmm(self, mat2, nullptr); }
 Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) { return linear(input, weight, bias, nullptr); }

@@ -23,6 +23,7 @@ struct PointwiseOp {
   uint8_t cost;                   // of an element, in additions
   uint8_t bool_operands = 0;      // bit k: operand k is a bool tensor that takes no part in promotion (conditions, masks)
   uint8_t integer_rule = kAnyIntegers;
+  bool exact_out = false;         // out= has the result's dtype
 };
 
 // Computes the operator. `out` undefined: a new tensor, laid out as the operands are; else the result is written into it (resized

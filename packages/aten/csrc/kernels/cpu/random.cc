@@ -141,6 +141,7 @@ void exponential_(const Tensor& self, double lambd, ArgandGenerator* g) {
 
 void normal_(const Tensor& self, double mean, double std, ArgandGenerator* g) {
   if (!(std >= 0)) fail(ARGAND_RUNTIME_ERROR, "normal_: expects std >= 0.0, but found std %g", std);
+  if (is_complex(self.dtype())) return normal_(ops::view_as_real(self), mean, std / std::sqrt(2.0), g);  // of variance std^2 in all
   const float m = static_cast<float>(mean), s = static_cast<float>(std);
   auto vectors = [=](int64_t n, float* out, const uint32_t* words) { random_draw().normal(n, out, words, m, s); };
   if (self.dtype() != ARGAND_FLOAT64) return fill("normal_", self, g, vectors, [](uint32_t, uint32_t) { return 0.0; });

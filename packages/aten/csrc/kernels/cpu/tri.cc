@@ -40,7 +40,8 @@ Tensor triu(const Tensor& self, int64_t diagonal) { return triangle("triu", self
 
 Tensor flip(const Tensor& self, IntList dims) {
   const uint64_t mask = wrap_dims("flip", dims, self.dim());
-  const Tensor out = argand::empty(self.sizes(), self.dtype());
+  const builtins::Strided like = builtins::clone_shape(self.sizes(), self.strides(), std::nullopt);
+  const Tensor out = empty_strided(like.sizes, like.strides, self.dtype(), self.device());
   if (out.numel() == 0) return out;
   Dims strides(self.strides());
   const char* from = self.data<char>();
