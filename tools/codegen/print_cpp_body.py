@@ -333,8 +333,9 @@ class BodyPrinter:
     def arith(self, x: b.Arith) -> str:
         floating = x.type.base == "float"
         args = [self.as_float(a) if floating else self.expr(a) for a in x.args]
+        checked = {"+": "plus", "-": "minus", "*": "times"}
         if x.op == "neg":
-            return f"(-{args[0]})"
+            return f"(-{args[0]})" if floating else f"builtins::minus(0, {_bare(args[0])})"
         if x.op == "**":
             power = f"std::pow({_bare(args[0])}, {_bare(args[1])})"
             return power if floating else f"static_cast<int64_t>({power})"
@@ -343,6 +344,8 @@ class BodyPrinter:
                 quotient = f"std::floor({args[0]} / {args[1]})"
                 return quotient if x.op == "//" else f"({args[0]} - {quotient} * {args[1]})"
             return f"builtins::{'floordiv' if x.op == '//' else 'mod'}({_bare(args[0])}, {_bare(args[1])})"
+        if x.type.base == "int" and x.op in checked:
+            return f"builtins::{checked[x.op]}({_bare(args[0])}, {_bare(args[1])})"
         return f"({args[0]} {x.op} {args[1]})"
 
     def concat(self, x: b.Concat) -> str:
@@ -445,6 +448,8 @@ class BodyPrinter:
         if x.fn == "float":
             return self.as_float(x.args[0])
         source = _bare(self.as_float(x.args[0])) if x.args[0].type.base == "Scalar" else first
+        if x.fn == "int" and x.args[0].type.base in ("float", "Scalar"):
+            return f"builtins::truncated({source})"
         return f"static_cast<{_SCALARS[x.fn]}>({source})"
 
     def list_literal(self, x: b.ListLit, wanted: LType | None = None) -> str:

@@ -153,6 +153,8 @@ def test_arguments_that_no_size_reaches(huge):
         lambda: F.conv2d(x, torch.ones(1, 1, 3, 3), dilation=huge),
         lambda: F.conv3d(cube, torch.ones(1, 1, 2, 2, 2), padding=(huge, 0, 0)),
         lambda: F.pixel_shuffle(x, huge),
+        lambda: torch.linalg.matrix_power(torch.eye(2), -(1 << 63)),
+        lambda: F.unfold(x, (huge, 2), dilation=2, padding=1),
     ):
         with pytest.raises(RuntimeError):
             call()

@@ -139,7 +139,7 @@ return ops::add(ops::sum(self, *dims), s);
         ("return sum(self, dtype=dtype)", "return ops::sum(self, std::nullopt, false, dtype);"),
         ("return self.shape == size", "return IntList(builtins::shape_of(self)) == IntList(size);"),
         ("return [1] * dim", "return builtins::Ints(std::max<int64_t>(dim, 0), 1);"),
-        ("return dim % 3 - -2", "return builtins::mod(dim, 3) - (-2);"),
+        ("return dim % 3 - -2", "return builtins::minus(builtins::mod(dim, 3), -2);"),
         ("return 1 / s", "return 1.0 / builtins::to_float(s);"),
         ("return dtype is None", "return dtype == ARGAND_DTYPE_NONE;"),
         ("return bias is not None", "return bias.defined();"),

@@ -67,6 +67,28 @@ inline std::string text(const Parts&... parts) {
 }
 // check(condition, "message") is printed as `if (!(condition)) raise(ARGAND_SHAPE_ERROR, text(...));`
 
+// ---- integers: sizes that do not fit are an error ----------------------------------------------------------------------
+[[noreturn]] __attribute__((noinline)) inline void overflow() { raise(ARGAND_RUNTIME_ERROR, "an integer computed from sizes and arguments overflows 64 bits; use smaller ones"); }
+inline int64_t plus(int64_t a, int64_t b) {
+  int64_t r = 0;
+  if (__builtin_expect(__builtin_add_overflow(a, b, &r), 0)) overflow();
+  return r;
+}
+inline int64_t minus(int64_t a, int64_t b) {
+  int64_t r = 0;
+  if (__builtin_expect(__builtin_sub_overflow(a, b, &r), 0)) overflow();
+  return r;
+}
+inline int64_t times(int64_t a, int64_t b) {
+  int64_t r = 0;
+  if (__builtin_expect(__builtin_mul_overflow(a, b, &r), 0)) overflow();
+  return r;
+}
+inline int64_t truncated(double x) {
+  if (!(std::abs(x) < 0x1p63)) overflow();
+  return static_cast<int64_t>(x);
+}
+
 // ---- attributes of tensors (derivatives add overloads for tensors of which only the geometry is kept) ------------------
 inline IntList shape_of(const Tensor& t) { return t.sizes(); }
 inline IntList strides_of(const Tensor& t) { return t.strides(); }
@@ -132,10 +154,11 @@ inline int64_t at(IntList a, int64_t i) {
 }
 inline int64_t len(IntList a) { return a.size(); }
 inline int64_t len(const TensorList& a) { return static_cast<int64_t>(a.size()); }
-inline int64_t sum(IntList a) { return std::accumulate(a.begin(), a.end(), int64_t{0}); }
-inline int64_t prod(IntList a) { return std::accumulate(a.begin(), a.end(), int64_t{1}, std::multiplies<>()); }
+inline int64_t sum(IntList a) { return std::accumulate(a.begin(), a.end(), int64_t{0}, plus); }
+inline int64_t prod(IntList a) { return std::accumulate(a.begin(), a.end(), int64_t{1}, times); }
 inline int64_t floordiv(int64_t a, int64_t b) {
   if (b == 0) raise(ARGAND_RUNTIME_ERROR, "integer division by zero");
+  if (b == -1) return minus(0, a);
   const int64_t q = a / b;
   return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
 }
@@ -184,7 +207,7 @@ inline Ints full_reduced_shape(IntList shape, bool keepdim) { return keepdim ? I
 inline int64_t reduced_count(IntList shape, std::optional<IntList> dims) {
   int64_t n = 1;
   for (int64_t i = 0; i < shape.size(); i++)
-    if (is_reduced(i, dims, shape.size())) n *= shape[i];
+    if (is_reduced(i, dims, shape.size())) n = times(n, shape[i]);
   return n;
 }
 inline Ints all_dims(int64_t ndim) {
@@ -210,7 +233,7 @@ inline Ints cat_shape(const TensorList& tensors, int64_t dim) {
     for (int64_t i = 0; i < t.dim(); i++)
       if (i != d && t.size(i) != r[i])
         raise(ARGAND_SHAPE_ERROR, text("Sizes of tensors must match except in dimension ", d, ". Expected size ", r[i], " but got size ", t.size(i), " for tensor number ", static_cast<int64_t>(k), " in the list."));
-    r[d] += t.size(d);
+    r[d] = plus(r[d], t.size(d));
   }
   return r;
 }
@@ -221,8 +244,9 @@ inline Ints pool2d_shape(IntList shape, IntList kernel, IntList stride, IntList 
     const int64_t k = kernel[i], s = stride.size() ? stride[i] : k, p = padding[i], d = dilation[i], n = shape[shape.size() - 2 + i];
     if (k <= 0 || s <= 0 || d <= 0) raise(ARGAND_RUNTIME_ERROR, text("kernel size, stride and dilation should be greater than zero, but got ", kernel, ", ", stride, ", ", dilation));
     if (p < 0 || p > k / 2) raise(ARGAND_RUNTIME_ERROR, text("pad should be at most half of kernel size, but got pad=", p, " and kernel_size=", k));
-    int64_t out = floordiv(n + 2 * p - d * (k - 1) - 1 + (ceil_mode ? s - 1 : 0), s) + 1;
-    if (ceil_mode && (out - 1) * s >= n + p) out--;  // the last window starts inside the input or its left padding
+    const int64_t span = minus(plus(n, 2 * p), times(d, k - 1)) - 1;  // p is at most k / 2
+    int64_t out = floordiv(plus(span, ceil_mode ? s - 1 : 0), s) + 1;
+    if (ceil_mode && times(out - 1, s) >= plus(n, p)) out--;  // the last window starts inside the input or its left padding
     if (out < 1) raise(ARGAND_SHAPE_ERROR, text("Given input size: ", shape, ". Calculated output size would be too small"));
     r.push_back(out);
   }
@@ -252,8 +276,8 @@ inline Ints view_dtype_shape(IntList shape, int from, int to) {
   const int a = item_size(from), b = item_size(to);
   if (a == b) return r;
   if (r.empty()) raise(ARGAND_RUNTIME_ERROR, text("self.dim() cannot be 0 to view ", from, " as ", to, " (different element sizes)"));
-  if (a < b && (r.back() * a) % b) raise(ARGAND_RUNTIME_ERROR, text("self.size(-1) must be divisible by ", int64_t{b / a}, " to view ", from, " as ", to));
-  r.back() = r.back() * a / b;
+  if (a < b && r.back() % (b / a)) raise(ARGAND_RUNTIME_ERROR, text("self.size(-1) must be divisible by ", int64_t{b / a}, " to view ", from, " as ", to));
+  r.back() = a < b ? r.back() / (b / a) : times(r.back(), a / b);
   return r;
 }
 inline int cat_dtype(const TensorList& tensors) {
@@ -274,7 +298,7 @@ inline Ints format_strides(IntList shape, int64_t format) {
   for (int64_t i = 0; i < n; i++) {
     const int64_t d = i == 0 ? 1 : i + 1 < n ? n - i : 0;
     strides[d] = step;
-    step *= shape[d];
+    step = times(step, shape[d]);
   }
   return strides;
 }
@@ -293,7 +317,7 @@ inline int64_t suggested_format(IntList shape, IntList strides) {
   for (int64_t i = 0; i < n; i++) {
     const int64_t d = i == 0 ? 1 : i + 1 < n ? n - i : 0;
     if (shape[d] == 0 || strides[d] < least || (d == 0 && least == strides[1])) return 0;  // the last: sizes of 1 that say nothing
-    least = strides[d] * shape[d];
+    if (__builtin_mul_overflow(strides[d], shape[d], &least)) return 0;
   }
   return n - 2;
 }
@@ -385,10 +409,10 @@ inline int64_t arange_length(const Scalar& start, const Scalar& end, const Scala
   if (!std::isfinite(span)) raise(ARGAND_RUNTIME_ERROR, text("unsupported range: ", start.to_double(), " -> ", end.to_double()));
   if ((span > 0 && s < 0) || (span < 0 && s > 0)) raise(ARGAND_RUNTIME_ERROR, "upper bound and lower bound inconsistent with step sign");
   if (start.tag != ARGAND_TAG_FLOAT && end.tag != ARGAND_TAG_FLOAT && step.tag != ARGAND_TAG_FLOAT) {
-    const int64_t n = end.to_int() - start.to_int(), k = step.to_int();
-    return (n + k - (k > 0 ? 1 : -1)) / k;
+    const int64_t n = minus(end.to_int(), start.to_int()), k = step.to_int();
+    return floordiv(plus(n, k - (k > 0 ? 1 : -1)), k);
   }
-  return static_cast<int64_t>(std::ceil(span / s));
+  return truncated(std::ceil(span / s));
 }
 inline int arange_dtype(const Scalar& start, const Scalar& end, const Scalar& step) {
   const bool any = start.is_floating() || end.is_floating() || step.is_floating();
