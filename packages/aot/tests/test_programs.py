@@ -138,7 +138,7 @@ def write_through_two_views(o: Ops, x: Any) -> Any:
     a = o.slice(y, 0, 0, 3)
     b = o.slice(y, 0, 1, 4)
     o.mul_(a, 2)
-    o.add_(b, a)
+    o.add_(b, o.clone(a))
     o.mul_(o.select(a, 0, 1), o.clone(o.select(b, 0, 0)))
     return y, o.mul(a, b)
 

@@ -86,7 +86,8 @@ def _call(
         if a in rule.conditions:
             args[a] = condition
         elif a in rule.operands:
-            args[a] = next(operands)
+            one = name.startswith("masked_fill") and a == "value"  # has no dimensions
+            args[a] = True if one else next(operands)
         elif a in rule.scalars:
             args[a] = next(numbers)
         elif a == rule.variant:

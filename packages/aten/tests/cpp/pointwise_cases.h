@@ -200,18 +200,11 @@ void outputs() {
   const Tensor whole = empty({64, 100}, ARGAND_FLOAT32), view = sliced(whole, 0, 2);
   call(add_op, {a, b}, 1, view, true);
   check_result(view, {a, b}, sum_of);
-  const Tensor square = random_tensor({40, 40}, ARGAND_FLOAT32), before = call(add_op, {square, Operand(0)});
-  call(add_op, {square, transposed(square, 0, 1)}, 1, square, true);  // overlapping: as if read first
-  check_result(square, {before, transposed(before, 0, 1)}, sum_of);
-  const Tensor line = random_tensor({100}, ARGAND_FLOAT32), copy = call(add_op, {line, Operand(0)});
+  const char* shared = "refer to a single memory location";
+  const Tensor square = random_tensor({40, 40}, ARGAND_FLOAT32), line = random_tensor({100}, ARGAND_FLOAT32);
+  CHECK_THROWS(shared, call(add_op, {square, transposed(square, 0, 1)}, 1, square, true));
   const Tensor head = view_of(line, {99}, {1}, 0), tail = view_of(line, {99}, {1}, 1);
-  call(add_op, {tail, head}, 1, tail, true);
-  for (int64_t i = 1; i < 100; i++) CHECK(at(line, i) == at(copy, i) + at(copy, i - 1));
-  for (int dtype : {ARGAND_FLOAT32, ARGAND_COMPLEX64}) {  // an element of the target as operand
-    const Tensor z = random_tensor({50}, dtype, 1, 8), was = call(add_op, {z, Operand(0)});
-    call(add_op, {z, view_of(z, {}, {}, 0)}, 1, z, true);
-    for (int64_t i = 0; i < 50; i++) CHECK(at(z, i) == at(was, i) + at(was, 0));
-  }
+  CHECK_THROWS(shared, call(add_op, {tail, head}, 1, tail, true));
   const Tensor longs = random_tensor({3}, ARGAND_INT64), floats = random_tensor({3}, ARGAND_FLOAT32), three = random_tensor({2, 3}, ARGAND_FLOAT32);
   CHECK_THROWS("result type Float can't be cast to the desired output type Long", call(add_op, {longs, Operand(1.5)}, 1, longs, true));
   CHECK_THROWS("doesn't match the broadcast shape [2, 3]", call(add_op, {floats, three}, 1, floats, true));
