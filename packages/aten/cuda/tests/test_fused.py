@@ -104,7 +104,7 @@ def test_softmax_converts_and_takes_strided_input() -> None:
 def test_layer_and_rms_norm(rows: int, n: int, dtype: str) -> None:
     x, grad = tensor(rows, n, dtype=dtype), tensor(rows, n, dtype=dtype)
     w, b = tensor(n, dtype=dtype), tensor(n, dtype=dtype)
-    _, mean, rstd = agree(lambda x, w, b: aten.native_layer_norm(x, [n], w, b, 1e-5), x, w, b)
+    _, mean, rstd = agree(lambda x, w, b: aten.ops.native_layer_norm(x, [n], w, b, 1e-5), x, w, b)
     agree(
         lambda g, x, m, r, w, b: aten.native_layer_norm_backward(g, x, [n], m, r, w, b, [True, True, True]), grad, x, mean, rstd, w, b
     )  # fmt: skip
@@ -116,8 +116,8 @@ def test_layer_and_rms_norm(rows: int, n: int, dtype: str) -> None:
 
 def test_layer_norm_of_mixed_dtypes_and_without_weights() -> None:
     x, w, b = tensor(5, 48, dtype="bfloat16"), tensor(48), tensor(48)
-    agree(lambda x, w, b: aten.native_layer_norm(x, [48], w, b, 1e-5), x, w, b)
-    _, mean, rstd = agree(lambda x: aten.native_layer_norm(x, [48], None, None, 1e-5), x)
+    agree(lambda x, w, b: aten.ops.native_layer_norm(x, [48], w, b, 1e-5), x, w, b)
+    _, mean, rstd = agree(lambda x: aten.ops.native_layer_norm(x, [48], None, None, 1e-5), x)
     agree(
         lambda g, x, m, r: aten.native_layer_norm_backward(g, x, [48], m, r, None, None, [True, False, False]), x, x, mean, rstd
     )  # fmt: skip
@@ -131,7 +131,7 @@ def test_group_norm(dtype: str) -> None:
     x, grad = tensor(2, 6, 4, 4, dtype=dtype), tensor(2, 6, 4, 4, dtype=dtype)
     w, b = tensor(6, dtype=dtype), tensor(6, dtype=dtype)
     _, mean, rstd = agree(
-        lambda x, w, b: aten.native_group_norm(x, w, b, 2, 6, 16, 3, 1e-5), x, w, b
+        lambda x, w, b: aten.ops.native_group_norm(x, w, b, 2, 6, 16, 3, 1e-5), x, w, b
     )
     agree(
         lambda g, x, m, r, w: aten.native_group_norm_backward(g, x, m, r, w, 2, 6, 16, 3, [True, True, True]), grad, x, mean, rstd, w
@@ -146,7 +146,7 @@ def test_batch_norm(dtype: str, shape: tuple[int, ...], training: bool) -> None:
     w, b = tensor(channels, dtype=dtype), tensor(channels, dtype=dtype)
     running = tensor(channels), aten.abs(tensor(channels)) + 0.5
     _, mean, rstd = agree(
-        lambda x, w, b, m, v: aten.native_batch_norm(x, w, b, m, v, training, 0.1, 1e-5), x, w, b, *running
+        lambda x, w, b, m, v: aten.ops.native_batch_norm(x, w, b, m, v, training, 0.1, 1e-5), x, w, b, *running
     )  # fmt: skip
     agree(
         lambda g, x, w, m, v, sm, sr: aten.native_batch_norm_backward(g, x, w, m, v, sm, sr, training, 1e-5, [True, True, True]),

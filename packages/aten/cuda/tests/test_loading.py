@@ -46,6 +46,32 @@ def test_threads_that_load_kernels_do_not_block_each_other() -> None:
     assert done.stdout == "all done\n", done.stderr
 
 
+_FIRST = """
+import sys
+import emulated
+import argand_aten as aten
+try:
+    aten.arange(0, 3, device="cuda")
+except NotImplementedError:
+    raise
+except Exception:
+    pass  # the stand-in runs no kernel
+print("argand_aten_cuda" in sys.modules)
+"""
+
+
+def test_a_factory_may_be_the_first_to_name_the_device() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _FIRST],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=20,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "True\n", done.stderr
+
+
 def test_a_module_without_the_kernel_is_unloaded() -> None:
     import argand_aten as aten
     import argand_aten_cuda

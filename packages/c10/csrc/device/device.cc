@@ -66,6 +66,10 @@ void set_device_loader(ArgandDeviceType type, int (*loader)(void)) {
   if (static_cast<unsigned>(type) < ARGAND_NUM_BACKENDS) __atomic_store_n(&g_loaders[type], loader, __ATOMIC_RELEASE);
 }
 
+bool awaits_loader(ArgandDeviceType type) {
+  return static_cast<unsigned>(type) < ARGAND_NUM_BACKENDS && __atomic_load_n(&g_loaders[type], __ATOMIC_ACQUIRE);
+}
+
 std::string device_text(ArgandDevice device) {
   std::string s = device_type_name(ARGAND_DEVICE_TYPE(device));
   const int index = ARGAND_DEVICE_INDEX(device);

@@ -12,6 +12,7 @@ const ArgandDeviceInterface* device_interface(ArgandDeviceType type);
 
 int rename_device(ArgandDeviceType type, const char* name);
 void set_device_loader(ArgandDeviceType type, int (*loader)(void));
+bool awaits_loader(ArgandDeviceType type);  // no device of this type has been asked for yet
 
 const char* device_type_name(ArgandDeviceType type);  // "cpu"
 std::string device_text(ArgandDevice device);         // "cuda:1"

@@ -45,6 +45,16 @@ __attribute__((noinline)) int no_kernel(const ArgandOperator* op, uint64_t keys)
                op->name, device_type_name(static_cast<ArgandDeviceType>(backend)), present.empty() ? "(none has a kernel)" : present.c_str());
 }
 
+// A factory may be the first to name a device whose kernels come in a package of their own.
+__attribute__((noinline)) int without_kernel(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets) {
+  const uint64_t backends = keys & kBackendKeys;
+  const auto type = static_cast<ArgandDeviceType>(backends ? 63 - __builtin_clzll(backends) : ARGAND_NUM_BACKENDS);
+  if (!awaits_loader(type)) return no_kernel(op, keys);
+  ArgandDevice device = 0;
+  if (int status = resolve_device(op->name, ARGAND_DEVICE(type, 0xff), &device)) return status;
+  return redispatch(op, keys, args, rets);
+}
+
 // Failures of kernels show up later; launches made meanwhile carry this operator's name.
 __attribute__((noinline)) int call_on_device(ArgandKernel kernel, const ArgandOperator* op, uint64_t keys, const ArgandValue* args,
                                              ArgandValue* rets) {
@@ -79,7 +89,7 @@ int redispatch(const ArgandOperator* op, uint64_t keys, const ArgandValue* args,
     if (backend) break;  // a lower backend must not stand in for the one that was asked for
     keys &= ~ARGAND_KEYBIT(k);
   }
-  return no_kernel(op, keys);
+  return without_kernel(op, keys, args, rets);
 }
 
 static inline uint64_t keys_of_call(const ArgandOperator* op, const ArgandValue* args) {
