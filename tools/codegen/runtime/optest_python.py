@@ -17,7 +17,7 @@ from tools.codegen.runtime.optest import (
     run,
 )
 from tools.codegen.runtime.optest_calls import Call, Case, Value, sample_calls, tensors
-from tools.codegen.runtime.under_test import array_of, aten, dtype_name, make
+from tools.codegen.runtime.under_test import array_of, aten, dtype_name, make, on_device
 
 
 def tables() -> Any:
@@ -69,7 +69,8 @@ def check_composite(case: Case, dtype: str) -> None:
     for call in sample_calls(case, dtype):
         ready = tensors(call)
         expected = as_list(array_of(run(case, ready)))
-        actual = as_list(array_of(body(aten().ops, *ready.args, **ready.kwargs)))
+        given = on_device(case.parsed, ready.args, ready.kwargs)
+        actual = as_list(array_of(body(aten().ops, *ready.args, **given)))
         assert len(actual) == len(expected)
         for a, e in zip(actual, expected, strict=True):
             assert a.dtype == e.dtype and a.shape == e.shape, case.name
