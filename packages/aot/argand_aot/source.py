@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "Source"]
 
 # Of what is kept; what other versions or other sources made is compiled again.
-FORMAT = f"4 {source_digest('argand_aot')}"
+# Backward programs are kept under their forward graphs: the rules of derivatives are argand_aten's.
+FORMAT = f"4 {source_digest('argand_aot')} {source_digest('argand_aten')}"
 _cache = DiskCache("aot")
 
 
