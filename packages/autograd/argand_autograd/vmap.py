@@ -27,7 +27,8 @@ def vmap(
     """A function that applies `func` to every entry of a dimension of its arguments and stacks the results.
 
     `func` runs once an entry, so it may do whatever Python does, `.item()` and branches on values included; compiled,
-    the runs are one graph, whose loops are fused, and random numbers are not looked for. It nests, and goes with `grad` and its like in either order.
+    the runs are one graph, whose loops are fused, and random numbers are not looked for. It nests, and goes with `grad`
+    and its like in either order.
 
     Args:
         func: takes tensors, or dicts, lists and tuples of them; returns such. It sees its arguments without the dimension.
@@ -62,9 +63,16 @@ def vmap(
         def run(i: int) -> Any:
             return call([p if d is None else p[i] for p, d in zip(parts, dims, strict=True)])
 
-        if count == 0:
-            return _of_no_entry(call, leaves, dims, out_dims)
-        return _stack(_runs(run, count, randomness), out_dims)
+        if count == 0:  # shapes follow from an entry of zeros
+            zeros = [
+                t
+                if d is None
+                else t.new_zeros([n for k, n in enumerate(t.shape) if k != d % t.ndim])
+                for t, d in zip(leaves, dims, strict=True)
+            ]
+            with no_grad():
+                return _stack([call(zeros)], out_dims, 0)
+        return _stack(_runs(run, count, randomness), out_dims, count)
 
     return wrapper
 
@@ -153,8 +161,8 @@ def random_states(randomness: str) -> list[tuple[Generator, list[int]]]:
     return [(generator, state.tolist()) for generator, state in random.get_rng_states()]
 
 
-def _stack(results: list[Any], out_dims: Any) -> Any:
-    """The entries' results as one, with the new dimension at `out_dims`; that of None is the first entry's."""
+def _stack(results: list[Any], out_dims: Any, count: int) -> Any:
+    """The results of `count` entries, or of one in place of none, with the new dimension at `out_dims`; that of None is the first's."""
     flat = [flatten(result)[0] for result in results]
     for x in flat[0]:
         if not isinstance(x, Tensor):
@@ -168,26 +176,8 @@ def _stack(results: list[Any], out_dims: Any) -> Any:
         raise ValueError(
             f"vmap: out_dims {out_dims!r} is not structured as the results; expected an int or a structure like theirs"
         )
-    columns = zip(*flat, strict=True)
-    leaves = [
-        c[0] if d is None else aten.stack(list(c), d) for d, c in zip(dims, columns, strict=True)
-    ]
+    leaves = []
+    for d, column in zip(dims, zip(*flat, strict=True), strict=True):
+        whole = column[0] if d is None else aten.stack(list(column), d)
+        leaves.append(whole if d is None or count else whole.narrow(d, 0, 0))
     return unflatten(flatten(results[0])[1], leaves)
-
-
-def _of_no_entry(
-    func: Callable[[list[Any]], Any], leaves: list[Any], dims: list[int | None], out_dims: Any
-) -> Any:
-    """Results of no entries: shapes follow from one of zeros."""
-    with no_grad():
-        zeros = [
-            t if d is None else t.new_zeros([n for k, n in enumerate(t.shape) if k != d % t.ndim])
-            for t, d in zip(leaves, dims, strict=True)
-        ]
-        stacked = _stack([func(zeros)], out_dims)
-    found, structure = flatten(stacked)
-    along = _spread(out_dims, stacked) or [0] * len(found)
-    return unflatten(
-        structure,
-        [x if d is None else x.narrow(d, 0, 0) for x, d in zip(found, along, strict=True)],
-    )

@@ -67,6 +67,8 @@ def test_gradients():
 def test_no_entries():
     found = vmap(lambda a: (a.sum(), a.expand(2, 4)), out_dims=(0, 1))(c10.tensor(np.zeros((0, 4))))
     assert [tuple(t.shape) for t in found] == [(0,), (2, 0, 4)]
+    none = c10.tensor(np.zeros((0, 4)))
+    assert vmap(lambda a: a.expand(2, 4), out_dims=(1,))(none).shape == (2, 0, 4)
 
 
 def test_random_numbers():
