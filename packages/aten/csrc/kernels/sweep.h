@@ -41,4 +41,10 @@ class Sweep {
   bool backward_ = false;
 };
 
+// One pass of its own.
+template <class F>
+void parallel_sweep(int64_t units, int64_t grain, int64_t bytes_per_unit, F&& f) {
+  Sweep(units * bytes_per_unit).run(units, grain, bytes_per_unit, std::forward<F>(f));
+}
+
 }  // namespace argand

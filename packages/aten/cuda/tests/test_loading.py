@@ -34,15 +34,19 @@ print("all done")
 """
 
 
-def test_threads_that_load_kernels_do_not_block_each_other() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT],
+def run_script(text: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", text],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         timeout=20,
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def test_threads_that_load_kernels_do_not_block_each_other() -> None:
+    done = run_script(_SCRIPT)
     assert done.stdout == "all done\n", done.stderr
 
 
@@ -61,14 +65,7 @@ print("argand_aten_cuda" in sys.modules)
 
 
 def test_a_factory_may_be_the_first_to_name_the_device() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _FIRST],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        timeout=20,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_script(_FIRST)
     assert done.stdout == "True\n", done.stderr
 
 

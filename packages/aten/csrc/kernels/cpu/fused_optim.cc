@@ -107,8 +107,7 @@ void adam(const char* name, const AdamOptions& o, const TensorList& params, cons
   }
   const TensorList p = dense(params), g = dense(grads), m = dense(exp_avgs), v = dense(exp_avg_sqs), top = o.amsgrad ? dense(max_exp_avg_sqs) : TensorList();
   const std::vector<Piece> pieces = cut(p);
-  const auto n_pieces = static_cast<int64_t>(pieces.size());
-  Sweep(n_pieces * kPieceBytes).run(n_pieces, 1, kPieceBytes, [&](int64_t begin, int64_t end) {
+  parallel_sweep(static_cast<int64_t>(pieces.size()), 1, kPieceBytes, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
       const Piece& piece = pieces[i];
       dispatch_floating(name, p[piece.tensor].dtype(), [&](auto tag) { run_adam<typename decltype(tag)::type>(o, corrections[piece.tensor], p, g, m, v, top, piece); });
@@ -141,8 +140,7 @@ void fused_sgd_(const TensorList& self, const TensorList& grads, const TensorLis
   if (!unscaled(grads, grad_scale, found_inf)) return;
   const TensorList p = dense(self), g = dense(grads), buffers = momentum != 0 ? dense(momentum_buffer_list) : TensorList();
   const std::vector<Piece> pieces = cut(p);
-  const auto n_pieces = static_cast<int64_t>(pieces.size());
-  Sweep(n_pieces * kPieceBytes).run(n_pieces, 1, kPieceBytes, [&](int64_t begin, int64_t end) {
+  parallel_sweep(static_cast<int64_t>(pieces.size()), 1, kPieceBytes, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
       const Piece& piece = pieces[i];
       dispatch_floating("fused_sgd_", p[piece.tensor].dtype(), [&](auto tag) {

@@ -112,7 +112,7 @@ std::tuple<Tensor, Tensor, Tensor> native_layer_norm(const Tensor& input, IntLis
     using E = compute_t<T>;
     const auto loops = norm_loops<T>();
     const Weight w("layer_norm", weight, s.n, x.dtype()), b("layer_norm", bias, s.n, x.dtype());
-    Sweep(2 * s.rows * s.n * x.itemsize()).run(s.rows, row_grain(s.n), 2 * s.n * x.itemsize(), [&](int64_t begin, int64_t end) {
+    parallel_sweep(s.rows, row_grain(s.n), 2 * s.n * x.itemsize(), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; i++) {
         const T* row = x.data<T>() + i * s.n;
         const E m = loops.sum(s.n, row) / static_cast<E>(s.n);
@@ -142,7 +142,7 @@ std::tuple<Tensor, Tensor> fused_rms_norm(const Tensor& input, IntList normalize
     using E = compute_t<T>;
     const auto loops = norm_loops<T>();
     const Weight w("rms_norm", weight, s.n, x.dtype());
-    Sweep(2 * s.rows * s.n * x.itemsize()).run(s.rows, row_grain(s.n), 2 * s.n * x.itemsize(), [&](int64_t begin, int64_t end) {
+    parallel_sweep(s.rows, row_grain(s.n), 2 * s.n * x.itemsize(), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; i++) {
         const T* row = x.data<T>() + i * s.n;
         const E r = 1 / std::sqrt(loops.squares(s.n, row, E(0)) / static_cast<E>(s.n) + static_cast<E>(eps));

@@ -198,7 +198,7 @@ void Work::run_all(int cost) {
   } else {
     int64_t bytes = 0;
     for (int k = 0; k < it.n_operands; k++) bytes += size_of(k);
-    Sweep(it.numel * bytes).run(it.numel, grain, bytes, [&](int64_t b, int64_t e) { run_range(b, e); });
+    parallel_sweep(it.numel, grain, bytes, [&](int64_t b, int64_t e) { run_range(b, e); });
   }
 }
 

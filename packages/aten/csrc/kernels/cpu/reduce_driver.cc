@@ -100,7 +100,7 @@ void Plan::run() const {
     if (tiles * work <= kGrain)
       range(0, tiles);
     else
-      Sweep(tiles * work * in_size).run(tiles, std::max<int64_t>(1, kGrain / work), work * in_size, range);
+      parallel_sweep(tiles, std::max<int64_t>(1, kGrain / work), work * in_size, range);
     return;
   }
   // Groups in parallel, then pairwise sums of groups: the same tree however many threads there are.
@@ -115,7 +115,7 @@ void Plan::run() const {
       accumulate(in, n, i % groups, part(i / groups, i % groups));
     }
   };
-  Sweep(tiles * groups * work * in_size).run(tiles * groups, std::max<int64_t>(1, kGrain / work), work * in_size, fill);
+  parallel_sweep(tiles * groups, std::max<int64_t>(1, kGrain / work), work * in_size, fill);
   auto join = [&](int64_t begin, int64_t end) {
     for (int64_t index = begin; index < end; index++) {
       const char* in;

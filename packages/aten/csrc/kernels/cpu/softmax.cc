@@ -31,7 +31,7 @@ template <class Rows, class Columns>
 void split(const DimSplit& s, Rows&& by_rows, Columns&& by_columns) {
   if (s.outer * s.n * s.inner == 0) return;
   const int64_t row_bytes = 2 * s.n * 4;
-  if (s.inner == 1) return Sweep(s.outer * row_bytes).run(s.outer, row_grain(s.n), row_bytes, by_rows);
+  if (s.inner == 1) return parallel_sweep(s.outer, row_grain(s.n), row_bytes, by_rows);
   const int64_t blocks = (s.inner + kColumnBlock - 1) / kColumnBlock;
   parallel_for(0, s.outer * blocks, row_grain(s.n * (s.inner < kColumnBlock ? s.inner : kColumnBlock)), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
