@@ -287,7 +287,7 @@ class Backward {
     Gradients gradients{in, out.data(), wanted.empty() ? nullptr : wanted.data()};
     {
       NodeStream stream(node, in, n_in);
-      if (keep_given || stream.switched() || !add_into_arrived(node, in)) apply(node, gradients);
+      if (!node->scatters() || keep_given || stream.switched() || !add_into_arrived(node, in)) apply(node, gradients);
       stream.leave(out.data(), n_out);
     }
     if (!call_.retain_graph) node->release_variables();
@@ -301,7 +301,7 @@ class Backward {
 
   // Slices of one tensor: all but the first to arrive add to its gradient in their place, instead of making one of its size each.
   bool add_into_arrived(Node* node, const Tensor* in) {
-    if (node->num_inputs() != 1 || node->num_edges() != 1 || !in[0] || api->thread_state()->grad_mode || anomaly_mode()) return false;
+    if (!in[0] || api->thread_state()->grad_mode || anomaly_mode()) return false;
     const Edge& edge = node->edges()[0];
     if (!is_wanted(edge.fn.get())) return false;
     const Tensor& sum = states_[table_.find(edge.fn.get())].buffer.data(edge.fn->num_inputs())[edge.input_nr];

@@ -69,7 +69,9 @@ class Node {
   virtual const char* name() const = 0;  // "MulBackward"
   virtual void release_variables() {}    // drops what was saved; a second backward is then an error
   virtual bool is_accumulate_grad() const { return false; }
-  // Adds what apply() would give for its one edge to `sum`, and touches only what is not zero; false: it can't, nothing was done.
+  // Of a view: apply() gives zeros but for the gradient where the view lies in its argument.
+  bool scatters() const { return scatters_; }
+  // Then: adds what apply() would give to `sum`, and touches only where the view lies; false: it can't, nothing was done.
   virtual bool add_into(const Tensor& sum, const Tensor& grad) {
     (void)sum, (void)grad;
     return false;
@@ -122,6 +124,7 @@ class Node {
   TensorFacts* inputs_ = nullptr;
   uint32_t n_edges_ = 0;
   uint32_t n_inputs_ = 0;
+  bool scatters_ = false;
 
  private:
   static void destroy_later(Node* node);

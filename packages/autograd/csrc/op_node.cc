@@ -154,6 +154,7 @@ Ref<OpNode> OpNode::make(const ArgandOperator* op, const Derivative* record, con
   auto node = Ref<OpNode>::steal(::new (block) OpNode);
   node->op_ = op;
   node->record_ = record;
+  node->scatters_ = record->scatters;
   node->slots_ = reinterpret_cast<ArgSlot*>(block + slots_at);
   node->edges_ = reinterpret_cast<Edge*>(block + edges_at);
   node->saved_ = reinterpret_cast<SavedTensor*>(block + saved_at);
@@ -266,7 +267,7 @@ void OpNode::apply(Gradients& g) {
 
 // The view of a gradient lies in it as the view of the argument did.
 bool OpNode::add_into(const Tensor& sum, const Tensor& grad) {
-  if (!record_->scatters || sum.sizes() != slots_[0].facts->size_list()) return false;
+  if (sum.sizes() != slots_[0].facts->size_list()) return false;
   ArgandValue args[kMaxViewArgs], ret{};
   if (op_->n_args > kMaxViewArgs) return false;
   args[0] = argand::value(sum);
