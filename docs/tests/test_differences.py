@@ -5,14 +5,12 @@ docs/pytorch_names/<namespace>.txt: names as PyTorch 2.13's interpreter lists th
 
 from __future__ import annotations
 
-import importlib
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-import argand
+from namespaces import namespace
 
 DOCS = Path(__file__).resolve().parents[1]
 NAMESPACES = sorted(p.name.removesuffix(".txt") for p in (DOCS / "pytorch_names").glob("*.txt"))
@@ -31,23 +29,17 @@ def listed() -> dict[str, list[str]]:
 LISTED = listed()
 
 
-def namespace(path: str) -> Any:
+def found(path: str) -> Any:
     """The namespace `torch.x` of argand; an object without attributes where there is none."""
-    here: Any = argand
-    for i, part in enumerate(path.split(".")[1:], 2):
-        try:
-            here = getattr(here, part)
-        except AttributeError:
-            try:
-                here = importlib.import_module("argand." + ".".join(path.split(".")[1:i]))
-            except ImportError:
-                return object()
-    return here
+    try:
+        return namespace(path)
+    except ImportError:
+        return object()
 
 
 @pytest.mark.parametrize("path", NAMESPACES)
 def test_names_are_here_or_listed(path: str) -> None:
-    here, absent = namespace(path), LISTED.get(path, [])
+    here, absent = found(path), LISTED.get(path, [])
     names = (DOCS / "pytorch_names" / f"{path}.txt").read_text().split()
     assert names == sorted(set(names)) and absent == sorted(set(absent), key=absent.index)
     missing = {name for name in names if not hasattr(here, name)}

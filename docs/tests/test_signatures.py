@@ -7,7 +7,6 @@ factories take and `out`. `...` is a default that is no literal. What differs is
 from __future__ import annotations
 
 import ast
-import importlib
 import inspect
 import re
 from dataclasses import dataclass
@@ -15,8 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-
-import argand
+from namespaces import namespace
 
 DOCS = Path(__file__).resolve().parents[1]
 NAMESPACES = sorted(
@@ -189,17 +187,6 @@ def listed() -> dict[str, set[str]]:
 
 
 LISTED = listed()
-
-
-def namespace(path: str) -> Any:
-    """The namespace `torch.x` of argand."""
-    here: Any = argand
-    for i, part in enumerate(path.split(".")[1:], 2):
-        try:
-            here = getattr(here, part)
-        except AttributeError:
-            here = importlib.import_module("argand." + ".".join(path.split(".")[1:i]))
-    return here
 
 
 def compared(path: str) -> dict[str, set[str]]:
