@@ -96,7 +96,8 @@ def argand_tiered_library(name, srcs, hdrs = [], deps = [], copts = [], visibili
             name = name + "_" + tier,
             srcs = srcs,
             hdrs = hdrs,
-            copts = COPTS + flags + copts + _sanitizer_copts("_" + tier),
+            # Integers of kernels wrap around, as NumPy's and PyTorch's do.
+            copts = COPTS + ["-fwrapv"] + flags + copts + _sanitizer_copts("_" + tier),
             local_defines = ["ARGAND_TIER=" + tier, "ARGAND_TIER_" + tier.upper() + "=1"],
             deps = deps,
             alwayslink = True,

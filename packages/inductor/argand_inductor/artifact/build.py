@@ -51,6 +51,7 @@ _COMMON = (
     "-fno-math-errno",
     "-fno-trapping-math",
     "-fno-strict-aliasing",
+    "-fwrapv",
     "-fno-asynchronous-unwind-tables",
     "-fno-stack-protector",
     "-fno-ident",
