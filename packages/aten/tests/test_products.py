@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -39,3 +42,15 @@ def test_few_rows(m: int, n: int, k: int, dtype: str) -> None:
         check(aten.addmm(addend, x, matrix), c + product)
         check(aten.addmm(addend, x, matrix, beta=0.5, alpha=2.0), 0.5 * c + 2 * product)
     check(aten.linear(x, weight, addend[0]), product + c[0])
+
+
+def test_deep_blocks_of_avx2_on_a_processor_with_avx512() -> None:
+    environment = {**os.environ, "ARGAND_CPU_TIER": "1"}
+    environment.pop("OPENBLAS_L2_SIZE", None)
+    program = """
+import argand_aten as aten
+from argand_c10 import float64
+x, y = (aten.ones(shape, dtype=float64) for shape in ((40, 1100), (1100, 70)))
+assert (aten.mm(x, y) == 1100).all()
+"""
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)

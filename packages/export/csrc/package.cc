@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -386,7 +387,7 @@ void run(const ArgandPackage& p, const ArgandValue* inputs, ArgandValue* outputs
   Room<ArgandValue> values(m.inputs.size());
   Room<Seen> seen(m.dimensions.size());
   std::vector<TensorRef> copies;
-  memcpy(values.data(), p.values.data(), sizeof(ArgandValue) * p.values.size());
+  std::copy(p.values.begin(), p.values.end(), values.data());
   const ArgandValue* next = inputs;
   for (size_t i = 0; i < m.inputs.size(); i++) {
     const Input& input = m.inputs[i];

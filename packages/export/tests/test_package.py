@@ -79,7 +79,7 @@ def test_as_the_program(program: ExportedProgram, packed: tuple[Path, str]) -> N
         assert aten.allclose(a["y"], b["y"], rtol=1e-6, atol=1e-7)
         assert aten.allclose(a["rows"][0], b["rows"][0], rtol=1e-6)
         assert (b["rows"][1], b["none"], b["half"]) == (3, None, 0.5)
-        assert aten.allclose(first, second, rtol=1e-6) and not aten.equal(second, aten.zeros(2))
+        assert aten.allclose(first, second, rtol=1e-5) and not aten.equal(second, aten.zeros(2))
     assert made.state_dict["count"].item() == state["count"].item() == 3.0
     made.state_dict["weight"].zero_()
     made.state_dict["bias"].zero_()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -60,6 +63,20 @@ def test_linear(dtype: c10.dtype) -> None:
     x, w, b = rows(dtype=dtype)
     compare(lambda o, x, w, b: o.gelu(o.linear(x, w, b)), [x, w, b])
     compare(lambda o, x, w: o.relu(o.linear(x, w)), [x, w])
+
+
+def test_linear_of_more_columns_than_rows() -> None:
+    for columns in (1500, 1536):
+        x, w, b = rows(1100, 64, columns)
+        compare(lambda o, x, w, b: o.relu(o.linear(x, w, b)), [x, w, b])
+
+
+def test_products_of_processors_with_avx2_alone() -> None:
+    environment = {**os.environ, "ARGAND_CPU_TIER": "1"}
+    chosen = "test_linear or test_mm or test_bmm"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", chosen]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout[-2000:]
 
 
 def test_linear_over_more_dimensions_and_strided_inputs() -> None:

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 
 #include "packages/aten/csrc/kernels/cpu/tiers.h"
 #include "packages/c10/csrc/abi/tensor.h"
@@ -72,6 +73,9 @@ void load() {
   static const char* const kCores[3] = {"Nehalem", "Haswell", "SkylakeX"};
   const ScopedVariable threads("OPENBLAS_NUM_THREADS", "1");
   const ScopedVariable core("OPENBLAS_CORETYPE", kCores[cpu_tier()]);
+  // OpenBLAS 0.3.34 gives Haswell's kernels deeper blocks than their buffers on the stack hold, where it finds AVX-512 and 1 MiB of second-level cache.
+  std::optional<ScopedVariable> cache;
+  if (cpu_tier() == 1 && __builtin_cpu_supports("avx512f")) cache.emplace("OPENBLAS_L2_SIZE", "512");
   void* const opened = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!opened) fail(ARGAND_RUNTIME_ERROR, "gemm: cannot load OpenBLAS: %s; reinstall scipy-openblas64", dlerror());
   void (*set_num_threads)(int) = nullptr;

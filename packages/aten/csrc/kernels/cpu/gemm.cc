@@ -25,6 +25,8 @@ constexpr int64_t kPartBytes = 2 << 20, kPartRows = 512, kPartProduct = 2 << 20;
 // short. Below kLibraryProduct multiply-adds it does not pack.
 constexpr int64_t kFewRows = 64, kFewTileRows = 32, kTileColumns = 1024, kLibraryProduct = 1000000;
 
+constexpr int64_t kTileStep = 48;  // rows and columns of tiles are multiples of it
+
 constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;
 
 struct Operand2d {
@@ -58,11 +60,15 @@ Tensor dense_matrix(int dtype, const Matrix& x, int64_t rows, int64_t cols) {
   return t;
 }
 
-// Splits [m, n] into about `threads` tiles that are as square as possible and calls f(i, rows, j, cols) for each, in parallel.
-template <class F>
-void for_tiles(int64_t m, int64_t n, int64_t k, bool serial, F&& f) {
+struct Tiles {
+  int64_t rows, cols;
+};
+
+// Of [m, n] cut into about `threads` tiles that are as square as possible. Multiples of 48, the columns that OpenBLAS's kernels of any tier take at once, so
+// that only a matrix's own last rows and columns are summed by the kernels for remainders.
+Tiles tiles_of(int64_t m, int64_t n, int64_t k, bool serial) {
   const int64_t threads = serial || m * n * k < kParallelProduct ? 1 : api->num_threads();
-  if (threads <= 1) return f(0, m, 0, n);
+  if (threads <= 1) return {m, n};
   int64_t grid_m = 1;
   double best = 1e300;
   for (int64_t g = 1; g <= threads; g++) {
@@ -70,13 +76,20 @@ void for_tiles(int64_t m, int64_t n, int64_t k, bool serial, F&& f) {
     const double cost = static_cast<double>(m) / static_cast<double>(g) + static_cast<double>(n) / static_cast<double>(threads / g);
     if (cost < best) best = cost, grid_m = g;
   }
-  auto piece = [](int64_t size, int64_t parts) { return (((size + parts - 1) / parts) + 15) / 16 * 16; };
-  const int64_t rows = piece(m, grid_m), cols = piece(n, threads / grid_m);
-  const int64_t tiles_m = (m + rows - 1) / rows, tiles_n = (n + cols - 1) / cols;
+  auto piece = [](int64_t size, int64_t parts) { return ((size + parts - 1) / parts + kTileStep - 1) / kTileStep * kTileStep; };
+  return {std::min(m, piece(m, grid_m)), std::min(n, piece(n, threads / grid_m))};
+}
+
+// Calls f(i, rows, j, cols) for each tile, in parallel.
+template <class F>
+void for_tiles(int64_t m, int64_t n, int64_t k, bool serial, F&& f) {
+  const Tiles tile = tiles_of(m, n, k, serial);
+  const int64_t tiles_m = (m + tile.rows - 1) / tile.rows, tiles_n = (n + tile.cols - 1) / tile.cols;
+  if (tiles_m * tiles_n == 1) return f(0, m, 0, n);
   parallel_for(0, tiles_m * tiles_n, 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; t++) {
-      const int64_t i = t / tiles_n * rows, j = t % tiles_n * cols;
-      f(i, i + rows < m ? rows : m - i, j, j + cols < n ? cols : n - j);
+      const int64_t i = t / tiles_n * tile.rows, j = t % tiles_n * tile.cols;
+      f(i, std::min(tile.rows, m - i), j, std::min(tile.cols, n - j));
     }
   });
 }
@@ -298,28 +311,32 @@ struct Products {
   int64_t addend_rows = 0, addend_cols = 0;
 };
 
-// Into how many blocks of rows each product is cut, for parts that have the bits of the whole; 0: it cannot be.
-int64_t blocks_of(const Products& p) {
+// Into how many blocks of rows each product is cut, for parts that have the bits of the whole, which is computed in `tile`s; 0: it cannot be.
+int64_t blocks_of(const Products& p, const Tiles& tile) {
   Operand2d layout;
   if ((p.dtype != ARGAND_FLOAT32 && p.dtype != ARGAND_FLOAT64) || !blas() || p.batch * p.m * p.n * p.k == 0 || !blas_layout(p.a, p.m, p.k, &layout) ||
       !blas_layout(p.b, p.k, p.n, &layout))
     return 0;
+  const int64_t last_rows = (p.m - 1) % tile.rows + 1, last_cols = (p.n - 1) % tile.cols + 1;
+  if (last_cols < p.n && (last_cols <= kFewRows || last_rows * last_cols * p.k < kPartProduct)) return 0;
   const int64_t threads = api->num_threads(), step = p.batch < threads ? threads : 1;  // blocks for every thread
   const int64_t bytes = p.m * p.n * item_size(p.dtype), wanted = (bytes / kPartBytes + step) / step * step;
-  int64_t blocks = std::min({wanted, p.m / kPartRows, p.m * p.n * p.k / kPartProduct}) / step * step;
+  int64_t blocks = std::min({wanted, p.m / kPartRows, p.m * last_cols * p.k / kPartProduct}) / step * step;
   if (blocks == 0 && p.batch >= std::max<int64_t>(threads, 2)) blocks = 1;
   return blocks > 0 && bytes / blocks <= 2 * kPartBytes ? blocks : 0;
 }
 
 // Hands the products over to the epilogue, block by block; the result of `sizes` is given only if the epilogue wants it kept. False: nothing is done.
 bool hand_over(const Products& p, IntList sizes, ArgandEpilogue* epilogue, Tensor* out) {
-  const int64_t blocks = epilogue ? blocks_of(p) : 0;
+  if (!epilogue || p.m == 0 || p.n == 0) return false;
+  const Tiles tile = tiles_of(p.m, p.n, p.k, p.batch >= api->num_threads());
+  const int64_t blocks = blocks_of(p, tile);
   if (!blocks) return false;
   if (epilogue->keep) *out = empty(sizes, p.dtype);
   const int64_t size = item_size(p.dtype);
-  auto start = [&](int64_t block) { return block == blocks ? p.m : block * p.m / blocks / 16 * 16; };
+  auto start = [&](int64_t block) { return block == blocks ? p.m : block * p.m / blocks / kTileStep * kTileStep; };
   parallel_for(0, p.batch * blocks, 1, [&](int64_t begin, int64_t end) {
-    const Tensor own = epilogue->keep ? Tensor() : empty({(p.m / blocks + 16) * p.n}, p.dtype);
+    const Tensor own = epilogue->keep ? Tensor() : empty({(p.m / blocks + kTileStep) * p.n}, p.dtype);
     for (int64_t i = begin; i < end; i++) {
       const int64_t entry = i / blocks, top = start(i % blocks), rows = start(i % blocks + 1) - top, first = (entry * p.m + top) * p.n;
       char* const c = own ? own.data<char>() : out->data<char>() + first * size;
@@ -328,7 +345,10 @@ bool hand_over(const Products& p, IntList sizes, ArgandEpilogue* epilogue, Tenso
         strided_copy(static_cast<int>(size), 2, shape, c, to, p.addend->data<char>() + top * p.addend_rows * size, from);
       }
       auto moved = [&](const Matrix& x, int64_t by) { return Matrix{static_cast<const char*>(x.data) + by * size, x.row_stride, x.col_stride}; };
-      gemm(p.dtype, rows, p.n, p.k, p.alpha, moved(p.a, entry * p.a_step + top * p.a.row_stride), moved(p.b, entry * p.b_step), p.beta, c, p.n, true);
+      const Matrix a = moved(p.a, entry * p.a_step + top * p.a.row_stride);
+      for (int64_t j = 0; j < p.n; j += tile.cols)
+        gemm(p.dtype, rows, std::min(tile.cols, p.n - j), p.k, p.alpha, a, moved(p.b, entry * p.b_step + j * p.b.col_stride), p.beta, c + j * size, p.n,
+             true);
       epilogue->run(epilogue->context, first, first + rows * p.n, c);
     }
   });
