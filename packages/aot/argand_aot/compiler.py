@@ -12,6 +12,7 @@ from argand_aot.partition import Partition, extract_forward
 from argand_aot.runtime import GraphPlan, SymbolSource
 from argand_aot.source import Source
 from argand_aot.values import UnsupportedGraph
+from argand_autograd.graph_ops import keep_grad_mode
 from argand_c10 import metrics
 from argand_c10.collection import gc_paused
 from argand_c10.errors import UnsupportedError
@@ -31,14 +32,14 @@ class EagerGraph:
     def __init__(self, module: GraphModule, backend: str) -> None:
         self.module = module
         self.backend = backend
-        self.call = module.forward
+        self.call = keep_grad_mode(module.forward)
 
     def serialize(self) -> dict[str, Any]:
         """Data that `load` finds nothing for: the next process tries to compile again."""
         return {"format": None}
 
     def __call__(self, *inputs: Any) -> Any:
-        return self.module(*inputs)
+        return self.call(*inputs)
 
 
 def _plan(joint: Joint, chosen: Partition | None) -> GraphPlan:

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from argand_autograd.graph_ops import keep_grad_mode
 from argand_c10 import debug_trace, logs, metrics
 from argand_c10.collection import gc_paused
 from argand_c10.disk_cache import DiskCache
@@ -117,7 +118,7 @@ class Source:
         """Run the traced graph itself, operator by operator."""
         if self._module is None:
             self._module, self._example_inputs = self._read()
-        found = self._module(*inputs)
+        found = keep_grad_mode(self._module)(*inputs)
         return tuple(found) if isinstance(found, (list, tuple)) else (found,)
 
     def location(self) -> tuple[str | None, int]:

@@ -178,7 +178,8 @@ def unary(m: Machine, c: Choices) -> None:
     scale = values.largest(x)
     if function.in_place and c.below(4) == 0 and name not in CALLS:
         method = getattr(p.tensor, name + "_")
-        if values.category(result) <= p.category:
+        # abs_ of complex numbers is refused although its result would fit.
+        if values.category(result) <= p.category and (p.category < 3 or result == p.dtype):
             write(m, f"{name}_", p, method, expected, scale)
         else:
             assert refuses(method), f"{name}_ of {p.dtype}"

@@ -148,6 +148,9 @@ class _Reader:
         """The mask over `view`, if that is all besides views."""
         if len(self.masks) != 1 or any(x is not None for x in self.indices):
             return None
+        view = self.view
+        if any(n != 1 and s == 0 for n, s in zip(view.shape, view.stride(), strict=True)):
+            return None  # pointwise operators refuse to write there
         at, mask = self.masks[0]
         behind = self.view.ndim - at - mask.ndim
         return self.ops.reshape(mask, [*mask.shape, *[1] * behind]) if behind else mask

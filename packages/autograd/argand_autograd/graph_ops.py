@@ -9,12 +9,26 @@ from argand_autograd import _C
 from argand_autograd.function import Function
 from argand_c10 import Tensor
 
-__all__ = ["apply_function", "set_grad_mode"]
+__all__ = ["apply_function", "keep_grad_mode", "set_grad_mode"]
 
 
 def set_grad_mode(enabled: bool) -> None:
     """Record operations from here on, or do not."""
     _C._set_grad_enabled(enabled)
+
+
+def keep_grad_mode(run: Callable[..., Any], left: bool | None = None) -> Callable[..., Any]:
+    """`run`, which may call `set_grad_mode`; where it raises, the mode is `left`, by default as it was before."""
+
+    def kept(*inputs: Any) -> Any:
+        mode = _C.is_grad_enabled() if left is None else left
+        try:
+            return run(*inputs)
+        except BaseException:
+            _C._set_grad_enabled(mode)
+            raise
+
+    return kept
 
 
 def apply_function(

@@ -10,6 +10,7 @@ from typing import Any
 
 import argand_c10
 from argand_autograd import is_grad_enabled, set_grad_enabled
+from argand_autograd.graph_ops import keep_grad_mode
 from argand_c10 import debug_trace, logs, metrics
 from argand_c10.records import Record, emit
 from argand_dynamo import _C
@@ -258,21 +259,11 @@ def _compile_graph(finished: Finished, settings: Settings) -> Callable[..., Any]
         raise TypeError(
             f"compile: the backend {settings.backend!r} returned {type(compiled).__name__}, expected a callable"
         )
-    if finished.has_modes and settings.backend == "eager":
-        compiled = _keep_grad_mode(compiled)
+    if finished.grad_modes is not None:
+        begin, left = finished.grad_modes
+        # A backend of the user may run the graph itself, switches and all.
+        if begin != left or not isinstance(compiled, BackendArtifact):
+            compiled = keep_grad_mode(compiled, left)
+            assert isinstance(compiled, types.FunctionType)
+            _C.skip_code(compiled.__code__)
     return compiled
-
-
-def _keep_grad_mode(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """A graph that fails inside of a no_grad block leaves the mode as it was."""
-
-    def run(*inputs: Any) -> Any:
-        mode = is_grad_enabled()
-        try:
-            return compiled(*inputs)
-        except BaseException:
-            set_grad_enabled(mode)
-            raise
-
-    _C.skip_code(run.__code__)
-    return run

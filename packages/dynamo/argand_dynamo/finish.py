@@ -42,13 +42,14 @@ class Finished:
         plan: without the graph's artifact.
         module: the graph, None if the frame needs none.
         inputs: the example inputs of the graph: fake tensors and symbols.
-        has_modes: whether the graph switches the recording of gradients.
+        grad_modes: where the graph switches the recording of gradients: whether it is on where the graph begins, and where the frame's
+            `with` blocks have left it should the graph raise.
     """
 
     plan: FramePlan
     module: GraphModule | None
     inputs: tuple[Any, ...]
-    has_modes: bool
+    grad_modes: tuple[bool, bool] | None
 
 
 def finish(tx: Tracer, value: Variable | None) -> Finished:
@@ -72,6 +73,8 @@ def finish(tx: Tracer, value: Variable | None) -> Finished:
         state = ("const", tx.autocast.state)
         made.effects.append(("do", ("call", ("const", set_autocast_state), [state], [])))
     call, module, inputs, has_modes = _finish_graph(tx, made)
+    # A resume function begins inside of blocks that the graph may leave; a block that is open at its end was entered in it.
+    left = tx.entry_grad_mode or tx.builder.grad_enabled
     plan = FramePlan(
         name=tx.function.__qualname__,
         guards=tuple(_guards(tx)),
@@ -82,7 +85,7 @@ def finish(tx: Tracer, value: Variable | None) -> Finished:
         inlined=findable_code(_library_functions(tx)),
     )
     tx.builder.forget_storages()
-    return Finished(plan, module, inputs, has_modes)
+    return Finished(plan, module, inputs, (tx.entry_grad_mode, left) if has_modes else None)
 
 
 def _check_generators(tx: Tracer) -> None:

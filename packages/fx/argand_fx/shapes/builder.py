@@ -16,8 +16,8 @@ from argand_c10.rules import Rules, rules_of
 from argand_fx import schema
 from argand_fx.graph import Graph
 from argand_fx.node import Node
-from argand_fx.shapes.fake_tensor import FakeStorage, FakeTensor
-from argand_fx.shapes.layout import pointwise_strides, reinterpreted
+from argand_fx.shapes.fake_tensor import FakeStorage, FakeTensor, identical, pointwise_layout
+from argand_fx.shapes.layout import reinterpreted
 from argand_fx.symbolic import UNKNOWN, SymbolicValue
 
 __all__ = ["FakeTensorMode", "GraphBuilder"]
@@ -395,6 +395,8 @@ class GraphBuilder:
         return x
 
     def _apply(self, spec: _Spec, values: list[Any]) -> Any:
+        if spec.out_of is not None and self.grad_enabled:
+            _check_out(spec.name, values)
         if spec.inplace and spec.composite is None:
             if spec.out_of is not None and "out" in spec.schema.index:
                 return self._apply_out(spec, values)
@@ -449,7 +451,7 @@ class GraphBuilder:
                     first = v
                     if not v._contiguous or not v.shape:
                         return None
-                elif v is not first and (not v._contiguous or not _identical(v.shape, first.shape)):
+                elif v is not first and (not v._contiguous or not identical(v.shape, first.shape)):
                     return None
                 grad = grad or v.requires_grad
                 key.append(v.dtype)
@@ -647,7 +649,7 @@ class GraphBuilder:
             strides, offset = shape.strides, shape.offset
         else:
             sizes = shape
-            strides = _pointwise_layout(sizes, values) if spec.pointwise else None
+            strides = pointwise_layout(sizes, values) if spec.pointwise else None
         if spec.view:
             assert first is not None
             if strides is None:
@@ -756,35 +758,19 @@ def _tensors_of(value: Any) -> list[FakeTensor]:
     return [x for x in value if type(x) is FakeTensor] if type(value) is list else []
 
 
+def _check_out(name: str, values: Sequence[Any]) -> None:
+    if any(t.requires_grad for v in values for t in _tensors_of(v)):
+        raise RuntimeError(
+            f"{name}: functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
+        )
+
+
 def _category(dtype: c10.dtype) -> int:
     if dtype.is_complex:
         return 3
     if dtype.is_floating_point:
         return 2
     return 0 if dtype == c10.bool else 1
-
-
-def _pointwise_layout(sizes: Sequence[Any], values: Sequence[Any]) -> Sequence[Any] | None:
-    """Strides of a pointwise result; None: contiguous."""
-    tensors = [v for v in values if type(v) is FakeTensor]
-    n = len(sizes)
-    if n < 2 or all(t._contiguous and (not t.shape or _identical(t.shape, sizes)) for t in tensors):
-        return None
-    return pointwise_strides(sizes, [(t.shape, t.strides) for t in tensors])
-
-
-def _identical(have: Sequence[Any], sizes: Sequence[Any]) -> bool:
-    """Whether sizes are equal without a decision."""
-    if have is sizes or type(have) is type(sizes) is c10.Size:
-        return have == sizes
-    if len(have) != len(sizes):
-        return False
-    return all(
-        [
-            a is b or (type(a) is int and type(b) is int and a == b)
-            for a, b in zip(have, sizes, strict=True)
-        ]
-    )
 
 
 def _set_requires_grad(t: FakeTensor) -> None:

@@ -11,7 +11,12 @@ import argand_c10 as c10
 from argand_c10 import Operator, Size, Tensor, protocol
 from argand_c10._C import OperatorMethod
 from argand_c10.errors import DataDependentError, UnsupportedError
-from argand_fx.shapes.layout import contiguous_strides, element_span, is_contiguous
+from argand_fx.shapes.layout import (
+    contiguous_strides,
+    element_span,
+    is_contiguous,
+    pointwise_strides,
+)
 from argand_fx.symbolic import SymbolicValue
 
 if TYPE_CHECKING:
@@ -19,7 +24,7 @@ if TYPE_CHECKING:
     from argand_fx.shapes.builder import GraphBuilder
     from argand_fx.shapes.shape_env import ShapeEnv
 
-__all__ = ["FakeStorage", "FakeTensor", "SymSize"]
+__all__ = ["FakeStorage", "FakeTensor", "SymSize", "identical", "pointwise_layout"]
 
 _TensorOrNumber = (int, float, complex, Tensor, SymbolicValue)
 
@@ -410,6 +415,29 @@ def _is_operand(x: Any) -> bool:
     )
 
 
+def pointwise_layout(sizes: Sequence[Any], values: Sequence[Any]) -> Sequence[Any] | None:
+    """Strides of a pointwise result; None: contiguous."""
+    tensors = [v for v in values if type(v) is FakeTensor]
+    n = len(sizes)
+    if n < 2 or all(t._contiguous and (not t.shape or identical(t.shape, sizes)) for t in tensors):
+        return None
+    return pointwise_strides(sizes, [(t.shape, t.strides) for t in tensors])
+
+
+def identical(have: Sequence[Any], sizes: Sequence[Any]) -> bool:
+    """Whether sizes are equal without a decision."""
+    if have is sizes or type(have) is type(sizes) is c10.Size:
+        return have == sizes
+    if len(have) != len(sizes):
+        return False
+    return all(
+        [
+            a is b or (type(a) is int and type(b) is int and a == b)
+            for a, b in zip(have, sizes, strict=True)
+        ]
+    )
+
+
 def _binary(method: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     def forward(self: FakeTensor, other: Any) -> Any:
         if not _is_operand(other):
@@ -440,6 +468,10 @@ def _install() -> None:
             setattr(FakeTensor, f"__i{name}__", _binary(f"__i{name}__")[0])
     for name in "eq ne lt le gt ge".split():
         setattr(FakeTensor, f"__{name}__", _binary(f"__{name}__")[0])
+    for name in ("div", "idiv", "rdiv"):  # division's names of old
+        setattr(
+            FakeTensor, f"__{name}__", getattr(FakeTensor, f"__{name.replace('div', 'truediv')}__")
+        )
     for name in "neg pos abs invert".split():
         setattr(FakeTensor, f"__{name}__", _unary(f"__{name}__"))
 
