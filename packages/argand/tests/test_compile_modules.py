@@ -15,6 +15,7 @@ from compile_harness import compare, duplicate, run_once
 
 import argand as torch
 from argand import nn
+from argand.nn.attention.bias import causal_lower_right, causal_upper_left
 from argand.nn.utils import parametrizations, prune
 
 
@@ -178,3 +179,15 @@ def test_compilation_in_place() -> None:
     twin = copy.deepcopy(module)
     compare(before, twin(x), "a copy", None)
     assert list(module.state_dict()) == ["0.weight", "0.bias"]
+
+
+def test_masks_that_handle_operators_by_themselves_break() -> None:
+    torch.compiler.reset()
+    q, k = torch.randn(2, 2, 3, 8), torch.randn(2, 2, 5, 8)
+
+    def attend(q: torch.Tensor, k: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return nn.functional.scaled_dot_product_attention(q * 2, k, k, mask)
+
+    for mask in (causal_lower_right(3, 5), causal_upper_left(3, 5)):
+        found, expected = torch.compile(attend)(q, k, mask), attend(q, k, mask)
+        assert torch.equal(found, expected)

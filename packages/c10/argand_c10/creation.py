@@ -57,6 +57,9 @@ def asarray(
     """A tensor of `obj` by whatever it offers: DLPack, a buffer, or its values.
 
     Args:
+        obj: a tensor, a NumPy array, an object with `__dlpack__`, with a buffer (its bytes are elements of
+            `dtype`), a number or nested sequence.
+        dtype: of the result; that of `obj` if it is None, of buffers the default dtype.
         copy: True: always; False: never, or ValueError; None: where needed.
         requires_grad: True: of the result, which may be `obj` itself; False: it has no history; None: as `obj`.
     """
@@ -70,18 +73,30 @@ def asarray(
 
 
 def _as_array(obj: Any, dtype: Any, device: Any, copy: bool | None) -> Tensor:
+    if not isinstance(obj, Tensor) and type(obj).__module__ != "numpy":
+        if hasattr(obj, "__dlpack__"):
+            obj = _C.from_dlpack(obj)
+        elif _has_buffer(obj):
+            obj = _C.frombuffer(obj, dtype=dtype or _C.get_default_dtype())
     if copy:
         return _C.tensor(obj, dtype=dtype, device=device)
-    if (
-        not isinstance(obj, Tensor)
-        and hasattr(obj, "__dlpack__")
-        and type(obj).__module__ != "numpy"
-    ):
-        obj = _C.from_dlpack(obj)
     result = as_tensor(obj, dtype=dtype, device=device)
-    shares = isinstance(obj, Tensor) and result.data_ptr() == obj.data_ptr()
-    if copy is False and not shares and type(obj).__module__ != "numpy":
+    if copy is False and not _shares(result, obj):
         raise ValueError(
             f"asarray: got copy=False for {type(obj).__name__}, which cannot be shared with this dtype and device"
         )
     return result
+
+
+def _has_buffer(obj: Any) -> bool:
+    try:
+        memoryview(obj)
+    except TypeError:
+        return False
+    return True
+
+
+def _shares(result: Tensor, obj: Any) -> bool:
+    if isinstance(obj, Tensor):
+        return result.data_ptr() == obj.data_ptr()
+    return hasattr(obj, "ctypes") and result.data_ptr() == obj.ctypes.data

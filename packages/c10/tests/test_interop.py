@@ -182,6 +182,24 @@ def test_frombuffer():
         c10.frombuffer(data, dtype=3)
 
 
+def test_asarray_of_buffers():
+    data = bytearray(b"abcd")
+    x = c10.asarray(data, dtype=c10.uint8, copy=False)
+    data[0] = 5
+    assert x.tolist() == [5, 98, 99, 100]
+    assert c10.asarray(data, dtype=c10.int16).tolist() == [5 + 98 * 256, 99 + 100 * 256]
+    copied = c10.asarray(data, dtype=c10.uint8, copy=True)
+    data[0] = 6
+    assert copied.tolist() == [5, 98, 99, 100]
+    assert c10.asarray(array.array("d", [1, 2]), dtype=c10.float64).tolist() == [1, 2]
+    x = c10.asarray(np.float32([1, 2]).tobytes())
+    assert x.dtype == c10.float32 and x.tolist() == [1, 2]
+    with pytest.raises(ValueError, match="frombuffer: got a buffer of 5 bytes"):
+        c10.asarray(b"abcde")
+    with pytest.raises(ValueError, match="asarray: got copy=False for ndarray"):
+        c10.asarray(np.ones(2), dtype=c10.float32, copy=False)
+
+
 # ---- DLPack --------------------------------------------------------------------------------------------
 
 

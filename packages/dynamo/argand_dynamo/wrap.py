@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import inspect
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
@@ -40,6 +41,7 @@ _DICTS: dict[type, type] = {
     defaultdict: defaultdict,
     HookDict: HookDict,
 }
+_TENSOR_FUNCTION = vars(Tensor)["__argand_function__"]
 _PLAIN_KEYS = frozenset({str, int, bool, type(None), float, bytes})
 _LASTING = (types.BuiltinFunctionType, type, types.ModuleType, Operator, OperatorMethod)
 _NATIVE_CALLABLES = (
@@ -94,6 +96,8 @@ class Wrapping(TracerState):
         if maker is not None:
             return maker(self, value, source)
         if isinstance(value, Tensor):
+            if inspect.getattr_static(kind, "__argand_function__") is not _TENSOR_FUNCTION:
+                unknown(f"a {kind.__name__}, whose class handles operators by itself")
             return self.tx.tensor_input(value, source)
         if isinstance(value, Module):
             self._guard_object(value, source)

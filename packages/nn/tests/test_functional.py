@@ -12,6 +12,12 @@ import argand_c10 as c10
 import argand_nn as nn
 import argand_nn.functional as F
 from argand_nn.attention import SDPBackend, sdpa_kernel
+from argand_nn.attention.bias import (
+    CausalBias,
+    CausalVariant,
+    causal_lower_right,
+    causal_upper_left,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -182,6 +188,13 @@ def test_pad(mode, numpy_mode):
     close(F.pad(tensor(x), (2, 1, 0, 3), mode), expected)
 
 
+def test_pad_modules():
+    assert isinstance(nn.ZeroPad2d(1), nn.ConstantPad2d) and nn.ZeroPad2d(1).value == 0.0
+    assert repr(nn.ZeroPad2d(1)) == "ZeroPad2d((1, 1, 1, 1))"
+    with pytest.raises(ValueError, match="CircularPad2d: got input of shape"):
+        nn.CircularPad2d(1)(aten.ones([3, 4]))
+
+
 def test_pad_amounts():
     x = normal(3, 4)
     close(
@@ -249,6 +262,9 @@ def test_batch_norm_options():
     close(free(tensor(x)), (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5), 1e-4, 1e-5)
     with pytest.raises(ValueError, match="BatchNorm2d: got input of shape"):
         nn.BatchNorm2d(3)(tensor(x))
+    for eps, train in ((0.0, True), (-1.0, True), (-1.0, False)):
+        with pytest.raises(ValueError, match="batch_norm: got eps"):
+            nn.BatchNorm1d(3, eps=eps).train(train)(aten.ones([2, 3]))
     with pytest.raises(ValueError, match="more than 1 value per channel"):
         nn.BatchNorm1d(3)(tensor(x[:1]))
 
@@ -448,6 +464,31 @@ def test_shuffles():
     close(nn.PixelUnshuffle(2)(tensor(places)), x)
     mixed = x.reshape(2, 3, 4, 3, 4).transpose(0, 2, 1, 3, 4).reshape(x.shape)
     close(nn.ChannelShuffle(3)(tensor(x)), mixed)
+
+
+@pytest.mark.parametrize(("length", "source"), [(3, 5), (4, 4)])
+def test_causal_biases(length, source):
+    q = aten.randn([2, 2, length, 8])
+    k, v = aten.randn([2, 2, source, 8]), aten.randn([2, 2, source, 8])
+    seen = np.tri(length, source, source - length, dtype=bool)
+    lower, upper = causal_lower_right(length, source), causal_upper_left(length, source)
+    attend = F.scaled_dot_product_attention
+    close(attend(q, k, v, lower), attend(q, k, v, aten.tensor(seen.tolist())))
+    close(attend(q, k, v, upper), attend(q, k, v, is_causal=True))
+    assert lower.shape == (length, source) and lower.variant is CausalVariant.LOWER_RIGHT
+    assert (lower & True).tolist() == seen.tolist()
+    assert repr(lower) == repr(aten.tensor(seen.tolist()))
+    with pytest.raises(ValueError, match="is_causal=True and a CausalBias"):
+        attend(q, k, v, lower, is_causal=True)
+
+
+def test_causal_bias_errors():
+    with pytest.raises(AssertionError, match="expected two"):
+        causal_upper_left(3)
+    with pytest.raises(AssertionError, match="got variant 'x'"):
+        CausalBias("x", 3, 4)
+    with pytest.warns(UserWarning, match="the first queries see no key"):
+        causal_lower_right(4, 3)
 
 
 def test_choice_of_attention():

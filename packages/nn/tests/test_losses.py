@@ -277,3 +277,23 @@ def test_errors():
         F.huber_loss(tensor(X), tensor(Y), delta=0)
     with pytest.warns(UserWarning, match="broadcast"):
         F.mse_loss(tensor(X), tensor(Y[:1]))
+
+
+def test_targets_and_settings_that_do_not_fit():
+    x, classes = tensor(X), tensor(CLASSES)
+    for target, options, error in [
+        (tensor(Y[:, 0]), {}, "got a target of dtype"),
+        (classes.int(), {}, "got a target of dtype"),
+        (aten.zeros([6, 5], dtype=classes.dtype), {}, "in the shape of the input"),
+        (tensor(T), {"ignore_index": 1}, "got ignore_index 1 and probabilities"),
+    ]:
+        with pytest.raises(RuntimeError, match=error):
+            F.cross_entropy(x, target, **options)
+    with pytest.raises(RuntimeError, match="got a target of dtype"):
+        F.nll_loss(x, classes.int())
+    for make in (lambda: nn.HuberLoss(delta=1j), lambda: F.huber_loss(x, x, delta=1j)):
+        with pytest.raises(TypeError, match="got delta of type complex"):
+            make()
+    for options in ({"weight": aten.ones(3)}, {"label_smoothing": 2.0}):
+        with pytest.raises(RuntimeError, match="LinearCrossEntropyLoss: got"):
+            nn.LinearCrossEntropyLoss(3, 2, **options)

@@ -191,6 +191,15 @@ def test_packing():
 def test_errors():
     with pytest.raises(ValueError, match="LSTM: got proj_size 4, expected one from 0"):
         nn.LSTM(3, 4, proj_size=4)
+    for kind in (nn.RNN, nn.GRU):
+        with pytest.raises(ValueError, match="got proj_size 2"):
+            kind(3, 4, proj_size=2)
+        with pytest.raises(TypeError, match="got bias of type int, expected bool"):
+            kind(3, 4, bias=0)
+        with pytest.raises(ValueError, match="got input_size 0"):
+            kind(0, 4)
+    with pytest.raises(ValueError, match="GRU: got input of dtype"):
+        nn.GRU(3, 4)(aten.zeros([5, 2, 3], dtype=c10.float64))
     with pytest.raises(ValueError, match="GRU: got dropout 1.5"):
         nn.GRU(3, 4, 2, dropout=1.5)
     with pytest.raises(ValueError, match="RNN: got nonlinearity 'gelu'"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import argand
@@ -33,6 +34,8 @@ def asarray(
     obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
 ) -> Tensor:
     """A tensor of numbers, sequences, or of what shares its memory; `copy=False` refuses to copy."""
+    if isinstance(obj, (bytes, bytearray, memoryview, array)):
+        obj = memoryview(obj).tolist()  # its numbers, where `argand.asarray` takes its bytes
     return argand.asarray(obj, dtype=dtype, device=device, copy=copy)
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 import argand_aten as aten
 from argand_autograd import is_autocast_enabled
-from argand_c10 import Tensor, bfloat16, float16, int64
-from argand_c10.errors import require_tensors
+from argand_c10 import Tensor, bfloat16, float16, int64, uint8
+from argand_c10.errors import DTypeError, require_tensors
 from argand_nn.functional.activation import logsigmoid
 from argand_nn.functional.linear_maps import pairwise_distance
 
@@ -168,6 +168,14 @@ def smooth_l1_loss(
     return aten.smooth_l1_loss(input, target, number, beta)
 
 
+def check_delta(name: str, delta: float) -> None:
+    """Raise TypeError unless it is a real number."""
+    if not isinstance(delta, (float, int)):
+        raise TypeError(
+            f"{name}: got delta of type {type(delta).__name__}, expected a float or int"
+        )
+
+
 def huber_loss(
     input: Tensor,
     target: Tensor,
@@ -176,6 +184,7 @@ def huber_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """Quadratic below `delta`, linear above: 0.5 d**2, or delta * (d - 0.5 delta)."""
+    check_delta("huber_loss", delta)
     if delta <= 0:
         raise RuntimeError(f"huber_loss: got delta {delta}, expected a positive one")
     _warn_broadcast("huber_loss", input, target)
@@ -290,10 +299,17 @@ def cross_entropy(
         raise RuntimeError(
             f"cross_entropy: got label_smoothing {label_smoothing}, expected one in [0, 1]"
         )
-    if target.is_floating_point():
-        _check_same_shape("cross_entropy", input, target)
-    else:
+    if target.shape != input.shape:
         target = _class_numbers("cross_entropy", input, target)
+    elif not target.is_floating_point():
+        raise RuntimeError(
+            f"cross_entropy: got a target of dtype {target.dtype} in the shape of the input, expected "
+            "probabilities, which have a floating-point dtype"
+        )
+    elif ignore_index >= 0:
+        raise RuntimeError(
+            f"cross_entropy: got ignore_index {ignore_index} and probabilities, expected class numbers"
+        )
     number = reduction_number("cross_entropy", reduction)
     return aten.cross_entropy_loss(input, target, weight, number, ignore_index, label_smoothing)
 
@@ -302,13 +318,15 @@ def _class_numbers(name: str, input: Tensor, target: Tensor) -> Tensor:
     """`target` as (N, ...) for scores (N, C, ...), as () for scores (C), which may go with (1)."""
     shape, given = list(input.shape), list(target.shape)
     if len(shape) == 1 and given == [1]:
-        return target.reshape([])
-    if not shape or given != (shape[1:] if len(shape) == 1 else shape[:1] + shape[2:]):
+        target = target.reshape([])
+    elif not shape or given != (shape[1:] if len(shape) == 1 else shape[:1] + shape[2:]):
         batches_differ = len(given) == 1 if len(shape) == 1 else not shape or given[:1] != shape[:1]
         raise (ValueError if batches_differ else RuntimeError)(
             f"{name}: got input of shape {shape} and target of shape {given}, expected scores "
             "(N, C, ...) and class numbers (N, ...)"
         )
+    if target.dtype not in (int64, uint8):
+        raise DTypeError(f"{name}: got a target of dtype {target.dtype}, expected int64 or uint8")
     return target
 
 
@@ -495,7 +513,9 @@ def multi_margin_loss(
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: got p={p}, expected 1 or 2")
     if weight is not None and weight.dim() != 1:
-        raise ValueError(f"multi_margin_loss: got weight of shape {list(weight.shape)}, expected one dimension")
+        raise ValueError(
+            f"multi_margin_loss: got weight of shape {list(weight.shape)}, expected one dimension"
+        )
     number = reduction_number("multi_margin_loss", reduction)
     _check_rows("multi_margin_loss", input, target, target.dim() < 2)
     classes = input.shape[-1] if input.dim() else 1

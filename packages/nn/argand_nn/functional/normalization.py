@@ -50,6 +50,10 @@ def batch_norm(
             )
     elif running_mean is None or running_var is None:
         raise ValueError("batch_norm: got no running statistics, expected them with training=False")
+    if eps < 0 or (training and eps == 0):
+        raise ValueError(
+            f"batch_norm: got eps {eps}, expected a positive one (outside of training 0 will do)"
+        )
     return aten.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 

@@ -60,13 +60,6 @@ class ReLU(_InplaceActivation):
         return F.relu(input, self.inplace)
 
 
-class ReLU6(_InplaceActivation):
-    """min(max(input, 0), 6), elementwise."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.relu6(input, self.inplace)
-
-
 class SiLU(_InplaceActivation):
     """input * sigmoid(input), elementwise."""
 
@@ -128,6 +121,16 @@ class Hardtanh(Module):
 
     def extra_repr(self) -> str:
         return f"min_val={self.min_val}, max_val={self.max_val}" + _inplace(self.inplace)
+
+
+class ReLU6(Hardtanh):
+    """min(max(input, 0), 6), elementwise."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(0.0, 6.0, inplace)
+
+    def extra_repr(self) -> str:
+        return "inplace=True" if self.inplace else ""
 
 
 class LeakyReLU(Module):

@@ -8,7 +8,7 @@ import argand_aten as aten
 from argand_c10 import Module, Parameter, Tensor
 from argand_nn import functional as F
 from argand_nn import init
-from argand_nn.modules.linear import Linear
+from argand_nn.modules.linear import NonDynamicallyQuantizableLinear
 
 __all__ = ["MultiheadAttention"]
 
@@ -79,7 +79,7 @@ class MultiheadAttention(Module):
             self.v_proj_weight = weight(embed_dim, self.vdim)
         if bias:
             self.in_proj_bias = weight(3 * embed_dim)
-        self.out_proj = Linear(embed_dim, embed_dim, bias, device, dtype)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias, device, dtype)
         if add_bias_kv:
             self.bias_k = weight(1, 1, embed_dim)
             self.bias_v = weight(1, 1, embed_dim)

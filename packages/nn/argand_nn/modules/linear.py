@@ -71,6 +71,10 @@ class Linear(Module):
         )
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """A `Linear` whose type tells that quantization by kinds of modules leaves it as it is."""
+
+
 class Bilinear(Module):
     """Sum over i and j of input1[i] * weight[o, i, j] * input2[j], plus bias[o]."""
 

@@ -9,7 +9,7 @@ from typing import Any
 from argand_c10 import Module, Tensor
 from argand_nn import functional as F
 from argand_nn.functional.linear_loss import LinearCrossEntropyOptions
-from argand_nn.functional.loss import legacy_reduction
+from argand_nn.functional.loss import check_delta, legacy_reduction
 from argand_nn.modules.linear import Linear
 
 __all__ = [
@@ -114,6 +114,7 @@ class HuberLoss(_Loss):
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
+        check_delta("HuberLoss", delta)
         self.delta = delta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -409,7 +410,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
         return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
 
 
-class LinearCrossEntropyLoss(Module):
+class LinearCrossEntropyLoss(_WeightedLoss):
     """Cross entropy of the scores that a learned linear map gives.
 
     Args:
@@ -439,23 +440,29 @@ class LinearCrossEntropyLoss(Module):
         label_smoothing: float = 0.0,
         options: LinearCrossEntropyOptions | None = None,
     ) -> None:
-        super().__init__()
-        self.options = options
-        self.in_features, self.num_classes = in_features, num_classes
-        self.out_features = tuple(out_features)
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            raise RuntimeError(
+                f"LinearCrossEntropyLoss: got weight of shape {list(weight.shape)}, expected "
+                f"[{num_classes}], a factor for each class"
+            )
+        if not 0.0 <= label_smoothing <= 1.0:
+            raise RuntimeError(
+                f"LinearCrossEntropyLoss: got label_smoothing {label_smoothing}, expected one in [0, 1]"
+            )
+        super().__init__(weight, reduction=reduction)
+        self.num_classes, self.out_features = num_classes, out_features
+        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
         self.linear = Linear(
-            in_features, num_classes * math.prod(self.out_features), bias, device, dtype
+            in_features, num_classes * math.prod(out_features), bias, device, dtype
         )
-        self.register_buffer("weight", weight)
-        self.reduction, self.ignore_index = reduction, ignore_index
-        self.label_smoothing = label_smoothing
+        self.options = options
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         shape = [self.num_classes, *self.out_features]
         bias = self.linear.bias
         return F.linear_cross_entropy(
             input,
-            self.linear.weight.reshape([*shape, self.in_features]),
+            self.linear.weight.reshape([*shape, self.linear.in_features]),
             target,
             linear_bias=None if bias is None else bias.reshape(shape),
             weight=self.weight,
@@ -463,6 +470,14 @@ class LinearCrossEntropyLoss(Module):
             ignore_index=self.ignore_index,
             label_smoothing=self.label_smoothing,
             options=self.options,
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"in_features={self.linear.in_features}, num_classes={self.num_classes}, "
+            f"out_features={self.out_features}, bias={self.linear.bias is not None}, "
+            f"reduction={self.reduction}, ignore_index={self.ignore_index}, "
+            f"label_smoothing={self.label_smoothing}, options={self.options}"
         )
 
 

@@ -80,22 +80,24 @@ class ConstantPad3d(_ConstantPad):
     spatial = 3
 
 
-class ZeroPad1d(_Pad):
+class _Zeros(_ConstantPad):
+    def __init__(self, padding: IntOrInts) -> None:
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class ZeroPad1d(_Zeros, ConstantPad1d):
     """Zeros around the last dimension."""
 
-    spatial = 1
 
-
-class ZeroPad2d(_Pad):
+class ZeroPad2d(_Zeros, ConstantPad2d):
     """Zeros around the last two dimensions."""
 
-    spatial = 2
 
-
-class ZeroPad3d(_Pad):
+class ZeroPad3d(_Zeros, ConstantPad3d):
     """Zeros around the last three dimensions."""
-
-    spatial = 3
 
 
 class ReflectionPad1d(_Pad):
@@ -140,22 +142,31 @@ class ReplicationPad3d(_Pad):
     mode = "replicate"
 
 
-class CircularPad1d(_Pad):
+class _CircularPad(_Pad):
+    mode = "circular"
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() not in (self.spatial + 1, self.spatial + 2):
+            raise ValueError(
+                f"{type(self).__name__}: got input of shape {list(input.shape)}, expected "
+                f"{self.spatial + 1} or {self.spatial + 2} dimensions"
+            )
+        return super().forward(input)
+
+
+class CircularPad1d(_CircularPad):
     """The last dimension continued as if it were a circle."""
 
     spatial = 1
-    mode = "circular"
 
 
-class CircularPad2d(_Pad):
+class CircularPad2d(_CircularPad):
     """The last two dimensions continued as if they were circles."""
 
     spatial = 2
-    mode = "circular"
 
 
-class CircularPad3d(_Pad):
+class CircularPad3d(_CircularPad):
     """The last three dimensions continued as if they were circles."""
 
     spatial = 3
-    mode = "circular"

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 import argand_aten as aten
+from argand_autograd import is_autocast_enabled
 from argand_c10 import Module, Parameter, Tensor
 from argand_nn import functional as F
 from argand_nn import init
@@ -60,6 +61,10 @@ class RNNBase(Module):
         name = type(self).__name__
         if mode not in _GATES:
             raise ValueError(f"{name}: got mode {mode!r}, expected one of {list(_GATES)}")
+        _check_types(name, int, input_size=input_size, hidden_size=hidden_size)
+        _check_types(name, bool, bias=bias, batch_first=batch_first)
+        if input_size <= 0:
+            raise ValueError(f"{name}: got input_size {input_size}, expected a positive one")
         _check_settings(name, mode, hidden_size, num_layers, dropout, proj_size)
         self.mode, self.input_size, self.hidden_size = mode, input_size, hidden_size
         self.num_layers, self.bias, self.batch_first = num_layers, bias, batch_first
@@ -152,7 +157,13 @@ class RNNBase(Module):
                 )
         return hx
 
-    def _check_features(self, input: Tensor) -> None:
+    def _check_input(self, input: Tensor) -> None:
+        dtype = getattr(self, self._all_weights[0][0]).dtype
+        if input.dtype != dtype and not is_autocast_enabled(input.device.type):
+            raise ValueError(
+                f"{type(self).__name__}: got input of dtype {input.dtype} and weights of {dtype}, "
+                f"expected one dtype; convert by input.to({dtype}) or model.to({input.dtype})"
+            )
         if input.shape[-1] != self.input_size:
             raise RuntimeError(
                 f"{type(self).__name__}: got input of shape {list(input.shape)}, expected "
@@ -161,7 +172,7 @@ class RNNBase(Module):
 
     def _forward_packed(self, input: PackedSequence, hx: State | None) -> Any:
         data, batch_sizes, order, inverse = input
-        self._check_features(data)
+        self._check_input(data)
         sizes: list[int] = batch_sizes.tolist()
         if hx is not None and order is not None:
             hx = tuple(aten.index_select(part, 1, order) for part in hx)
@@ -179,7 +190,7 @@ class RNNBase(Module):
                 f"{type(self).__name__}: got input of shape {list(input.shape)}, expected 2 or 3 "
                 "dimensions"
             )
-        self._check_features(input)
+        self._check_input(input)
         batched = input.dim() == 3
         for part in hx or ():
             if part.dim() != input.dim():
@@ -216,19 +227,23 @@ class RNNBase(Module):
         return text
 
 
+def _check_types(name: str, kind: type, **arguments: Any) -> None:
+    for what, value in arguments.items():
+        if not isinstance(value, kind):
+            raise TypeError(
+                f"{name}: got {what} of type {type(value).__name__}, expected {kind.__name__}"
+            )
+
+
 def _check_settings(
     name: str, mode: str, hidden_size: int, num_layers: int, dropout: float, proj_size: int
 ) -> None:
-    if isinstance(dropout, bool) or not 0 <= dropout <= 1:
+    if isinstance(dropout, bool | str) or not 0 <= dropout <= 1:
         raise ValueError(f"{name}: got dropout {dropout}, expected a probability between 0 and 1")
     if dropout > 0 and num_layers == 1:
         warnings.warn(
             f"{name}: got dropout {dropout} with one layer, but dropout acts between layers",
             stacklevel=4,
-        )
-    if not isinstance(hidden_size, int):
-        raise TypeError(
-            f"{name}: got hidden_size of type {type(hidden_size).__name__}, expected int"
         )
     if hidden_size <= 0 or num_layers <= 0:
         raise ValueError(
@@ -267,6 +282,7 @@ class RNN(_OneState):
         batch_first: dense inputs and outputs are (batch, steps, features).
         dropout: probability between layers, in training.
         bidirectional: a second run over each layer from the end, whose outputs are appended.
+        proj_size: 0; `LSTM` takes others.
     """
 
     def __init__(
@@ -281,6 +297,8 @@ class RNN(_OneState):
         bidirectional: bool = False,
         device: Any = None,
         dtype: Any = None,
+        *,
+        proj_size: int = 0,
     ) -> None:
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"RNN: got nonlinearity {nonlinearity!r}, expected 'tanh' or 'relu'")
@@ -294,8 +312,9 @@ class RNN(_OneState):
             batch_first,
             dropout,
             bidirectional,
-            device=device,
-            dtype=dtype,
+            proj_size,
+            device,
+            dtype,
         )
 
 
@@ -316,6 +335,8 @@ class GRU(_OneState):
         bidirectional: bool = False,
         device: Any = None,
         dtype: Any = None,
+        *,
+        proj_size: int = 0,
     ) -> None:
         super().__init__(
             "GRU",
@@ -326,8 +347,9 @@ class GRU(_OneState):
             batch_first,
             dropout,
             bidirectional,
-            device=device,
-            dtype=dtype,
+            proj_size,
+            device,
+            dtype,
         )
 
 

@@ -4,3 +4,6 @@ from __future__ import annotations
 
 from argand_nn.attention import *  # noqa: F403
 from argand_nn.attention import __all__ as __all__
+
+# isort: split
+from argand.nn.attention import bias as bias
