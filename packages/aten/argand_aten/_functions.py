@@ -162,31 +162,36 @@ def split_with_sizes_copy(
 
 def detach_(input: Tensor) -> Tensor:
     """Forgets the tensor's history, in place."""
-    require_tensors("detach_", input=input)
+    if type(input) is not Tensor:
+        require_tensors("detach_", input=input)
     return input.detach_()
 
 
 def is_conj(input: Tensor) -> bool:
     """False: conjugates are computed at once."""
-    require_tensors("is_conj", input=input)
+    if type(input) is not Tensor:
+        require_tensors("is_conj", input=input)
     return False
 
 
 def is_distributed(input: Tensor) -> bool:
     """False: a tensor lies in one place."""
-    require_tensors("is_distributed", input=input)
+    if type(input) is not Tensor:
+        require_tensors("is_distributed", input=input)
     return False
 
 
 def is_inference(input: Tensor) -> bool:
     """Whether the tensor was made in inference mode."""
-    require_tensors("is_inference", input=input)
+    if type(input) is not Tensor:
+        require_tensors("is_inference", input=input)
     return input.is_inference()
 
 
 def is_neg(input: Tensor) -> bool:
     """False: negatives are computed at once."""
-    require_tensors("is_neg", input=input)
+    if type(input) is not Tensor:
+        require_tensors("is_neg", input=input)
     return False
 
 
@@ -196,7 +201,8 @@ def is_nonzero(input: Tensor) -> bool:
     Raises:
       RuntimeError: when there is not exactly one element.
     """
-    require_tensors("is_nonzero", input=input)
+    if type(input) is not Tensor:
+        require_tensors("is_nonzero", input=input)
     if input.numel() != 1:
         found = "no values" if input.numel() == 0 else "more than one value"
         raise RuntimeError(f"is_nonzero: got a tensor with {found}, expected one: its truth is ambiguous")
@@ -205,7 +211,8 @@ def is_nonzero(input: Tensor) -> bool:
 
 def is_signed(input: Tensor) -> bool:
     """Whether the tensor's dtype has negative numbers."""
-    require_tensors("is_signed", input=input)
+    if type(input) is not Tensor:
+        require_tensors("is_signed", input=input)
     return input.dtype.is_signed
 
 
@@ -217,7 +224,8 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 def get_device(input: Tensor) -> int:
     """The index of the tensor's device; -1 for the CPU."""
-    require_tensors("get_device", input=input)
+    if type(input) is not Tensor:
+        require_tensors("get_device", input=input)
     return input.get_device()
 
 

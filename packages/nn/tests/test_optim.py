@@ -135,9 +135,9 @@ def test_training_lowers_the_loss():
 def test_groups():
     a, b, c, _ = parameters()
     optimizer = optim.SGD([{"params": [a]}, {"params": b, "lr": 1.0}], lr=0.1)
-    optimizer.add_param_group({"params": [("c", c)], "momentum": 0.5})
+    optimizer.add_param_group({"params": [c], "momentum": 0.5})
     assert [g["lr"] for g in optimizer.param_groups] == [0.1, 1.0, 0.1]
-    assert optimizer.param_groups[2]["param_names"] == ["c"]
+    assert optim.SGD([("c", c)]).param_groups[0]["param_names"] == ["c"]
     before = [p.detach().numpy().copy() for p in (a, b)]
     set_grads([a, b], 3)
     optimizer.step()
@@ -268,8 +268,21 @@ def test_errors():
         optim.SGD([3])
     with pytest.raises(ValueError, match="expected a leaf"):
         optim.SGD([p * 2])
-    with pytest.raises(ValueError, match="more than once"):
+    with pytest.raises(ValueError, match="in more than one group"):
+        optim.SGD([{"params": [p]}, {"params": [p]}])
+    with pytest.warns(UserWarning, match="more than once in a group"):
         optim.SGD([p, p])
+    q, named = nn.Parameter(aten.ones(2)), ("p", p)
+    for mixed in ([named, q], [q, named], [{"params": [q]}, {"params": [named]}]):
+        with pytest.raises(ValueError, match="expected names for all parameters"):
+            optim.SGD(mixed)
+    for kind in (optim.SGD, optim.Adam, optim.Muon):
+        with pytest.raises(ValueError):
+            kind([nn.Parameter(aten.ones(2, 2))], lr=aten.tensor([0.1, 0.2]))
+    rate = aten.tensor(0.9)
+    for options in ({"betas": (0.9, rate)}, {"lr": rate, "foreach": True}):
+        with pytest.raises(ValueError, match=r"Adam: got .*Tensor"):
+            optim.Adam([p], **options)
     with pytest.raises(TypeError, match="got a set"):
         optim.SGD([{"params": {p}}])
     with pytest.raises(ValueError, match="got lr=-1, expected at least 0; got momentum=-1"):

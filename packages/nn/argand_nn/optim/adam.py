@@ -26,6 +26,21 @@ __argand_plain__ = True
 __all__ = ["Adam", "AdamW"]
 
 
+def _check_tensor_options(name: str, options: dict[str, Any]) -> None:
+    """Raise ValueError for tensors among the rates that do not go with the other options."""
+    betas = [isinstance(beta, Tensor) for beta in options["betas"]]
+    if len(set(betas)) > 1:
+        raise ValueError(f"{name}: got a float and a Tensor as betas, expected two of one kind")
+    rates = (options["lr"], *options["betas"])
+    if any(isinstance(rate, Tensor) and rate.numel() != 1 for rate in rates):
+        raise ValueError(f"{name}: got lr or betas with several elements, expected one in each")
+    together = options["foreach"] and not options["capturable"]
+    if together and any(isinstance(rate, Tensor) for rate in rates):
+        raise ValueError(
+            f"{name}: got lr or betas as Tensors with foreach=True, expected floats, or capturable=True"
+        )
+
+
 class Adam(LoopOptimizer):
     """Adam (Kingma and Ba, 2014).
 
@@ -66,14 +81,15 @@ class Adam(LoopOptimizer):
             "eps": eps,
             "weight_decay": weight_decay,
             "amsgrad": amsgrad,
-            "foreach": foreach,
             "maximize": maximize,
+            "foreach": foreach,
             "capturable": capturable,
             "differentiable": differentiable,
             "fused": fused,
             "decoupled_weight_decay": decoupled_weight_decay,
         }
         check_adam_options(type(self).__name__, defaults)
+        _check_tensor_options(type(self).__name__, defaults)
         super().__init__(params, defaults)
 
     def _step_group(self, params: list[Tensor], group: dict[str, Any]) -> None:

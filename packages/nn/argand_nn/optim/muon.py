@@ -52,7 +52,7 @@ class Muon(Optimizer):
     ) -> None:
         check_options(
             "Muon",
-            lr=(lr, lr >= 0, "at least 0"),
+            lr=(lr, float(lr) >= 0, "at least 0"),
             momentum=(momentum, momentum >= 0, "at least 0"),
             weight_decay=(weight_decay, weight_decay >= 0, "at least 0"),
             ns_steps=(ns_steps, ns_steps < 100, "below 100"),

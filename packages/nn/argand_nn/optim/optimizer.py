@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
@@ -138,7 +139,16 @@ class Optimizer:
         if isinstance(params, set):
             raise TypeError(f"{name}: got a set of parameters, expected an ordered collection")
         members = [params] if isinstance(params, Tensor) else list(params)
-        if members and isinstance(members[0], tuple):
+        named = sum(isinstance(member, tuple) for member in members)
+        others = any(
+            "param_names" not in g if named else "param_names" in g for g in self.param_groups
+        )
+        if others or named not in (0, len(members)):
+            raise ValueError(
+                f"{name}: got parameters with names and parameters without, expected names for all "
+                "parameters of all groups, or for none"
+            )
+        if named:
             group["param_names"] = [pair[0] for pair in members]
             members = [pair[1] for pair in members]
         for member in members:
@@ -152,8 +162,17 @@ class Optimizer:
                     "was computed from"
                 )
         known = {id(p) for existing in self.param_groups for p in existing["params"]}
-        if len({id(p) for p in members} | known) != len(members) + len(known):
-            raise ValueError(f"{name}: a parameter occurs more than once; pass each only once")
+        own = {id(p) for p in members}
+        if own & known:
+            raise ValueError(
+                f"{name}: a parameter occurs in more than one group; pass each only once"
+            )
+        if len(own) != len(members):
+            warnings.warn(
+                f"{name}: a parameter occurs more than once in a group and is changed as often; "
+                "pass each only once",
+                stacklevel=3,
+            )
         group["params"] = members
         for option, value in self.defaults.items():
             if value is required and option not in group:
