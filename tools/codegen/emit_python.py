@@ -245,8 +245,9 @@ def emit_composites(registry: Registry, family: str) -> str:
     for op in registry.family(family):
         if op.kind == "composite" and op.body is not None:
             header = "ops, " + parameters(op.schema.arguments)
-            functions.append(python_function(op.identifier, op.name, header, op.body))
-            table[op.name] = op.identifier
+            name = f"{op.identifier}_body"  # the operator's own name may be that of a built-in: range
+            functions.append(python_function(name, op.name, header, op.body))
+            table[op.name] = name
     text = (
         HEADER.format(doc=f"Bodies of the composite {family} operators over an `ops` namespace.")
         + _IMPORTS
