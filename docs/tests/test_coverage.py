@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import argand_aten  # noqa: F401  (brings the operators)
@@ -19,6 +20,14 @@ def test_rows() -> None:
     assert all(len(cells) == 6 and all(cells) for cells in ROWS.values())
     assert len(ROWS) > 300
     assert set(ROWS) <= set(operator_names())
+
+
+def test_few_tests_are_skipped() -> None:
+    tests, skipped = re.search(
+        r"Of ([0-9,]+) generated tests the registry skips ([0-9]+)", PAGE
+    ).groups()  # type: ignore[union-attr]
+    assert int(tests.replace(",", "")) > 9000
+    assert int(skipped) < 0.03 * int(tests.replace(",", ""))
 
 
 def test_what_is_said() -> None:

@@ -33,7 +33,7 @@ REQUIRED: Final[dict[str, tuple[str, ...]]] = {
 _OWNED: Final = {"expr": ("pointwise",), "reduce": ("reduction",), "scan": ("scan",)}
 TESTS: Final = (
     "all", "reference", "broadcast", "empty", "zero_dim", "noncontiguous", "special", "out", "inplace", "promotion",
-    "meta", "errors", "shapes", "composite", "gradcheck", "gradgradcheck",
+    "meta", "errors", "shapes", "composite", "seeds", "moments", "gradcheck", "gradgradcheck",
 )  # fmt: skip
 
 
@@ -68,6 +68,8 @@ def operator_problems(op: Operator, keys: Mapping[str, Node], node: Node) -> Ite
     yield from _alias_problems(op, here)
     yield from _grad_problems(op, keys, here)
     yield from _form_problems(op, keys)
+    if "moments" in keys and set(op.moments) != {"mean", "var"}:
+        yield keys["moments"].location, f"{op.name}: moments are {{mean: ..., var: ...}}", 7
     for test in op.skips:
         if test not in TESTS:
             hint = suggest(test, TESTS) or "; known are " + ", ".join(TESTS)

@@ -8,6 +8,7 @@ from typing import Any
 from tools.codegen import dtypes
 from tools.codegen.emit_cpp_cuda import cuda_dtypes
 from tools.codegen.emit_cpp_kernels import row_dtypes
+from tools.codegen.emit_tests import counted
 from tools.codegen.emit_triton import is_generated
 from tools.codegen.lacking import is_made_of_others
 from tools.codegen.model import Operator, Registry
@@ -24,6 +25,8 @@ names the operator, the device and what to do.
 * **OpenCL**: the example backend outside the tree (`examples/backend_opencl`); for what it lacks it goes to the CPU and back.
 * **gradient**: the arguments that are differentiated; *parts*: through its parts.
 * **compiled**: *fused* with its neighbours into generated kernels, *decomposed* into other operators, or *called* as it is (on complex numbers: always).
+
+Of {tests:,} generated tests the registry skips {skipped} ({percent:.1f}%), each with its reason; an operator that skips all of them counts with every test that it would have.
 
 Short names: {names}.
 """
@@ -110,7 +113,14 @@ def emit_coverage(registry: Registry, facts: Mapping[str, Any]) -> str:
         op for op in registry.operators.values() if op.backward_of is None and not op.is_inplace
     ]
     names = ", ".join(f"{short} {name}" for name, short in SHORT.items())
-    text = HEAD.format(operators=len(public), names=names)
+    tests, skipped = counted(registry)
+    text = HEAD.format(
+        operators=len(public),
+        names=names,
+        tests=tests,
+        skipped=skipped,
+        percent=100 * skipped / tests,
+    )
     for family in registry.families:
         ops = [op for op in public if op.family == family]
         if not ops:

@@ -40,7 +40,7 @@ from tools.codegen.yaml_nodes import Node, read_file
 
 KEYS = (
     "op", "kind", "dtypes", "promote", "result", "expr", "reduce", "scan", "shape", "dtype", "body", "kernel", "grad",
-    "autocast", "checked", "numbers", "variants", "out", "apart", "aliases", "doc", "reference", "samples", "domain", "tolerance", "skips",
+    "autocast", "checked", "numbers", "variants", "out", "apart", "aliases", "doc", "reference", "moments", "samples", "domain", "tolerance", "skips",
 )  # fmt: skip
 
 
@@ -147,6 +147,7 @@ class Loader:
             aliases=tuple(n.text for n in keys["aliases"].items()) if "aliases" in keys else (),
             doc=keys["doc"].text.strip() if "doc" in keys else "",
             reference=keys["reference"].text if "reference" in keys else None,
+            moments=self.mapping(keys.get("moments"), "moments"),
             samples=self.samples(keys.get("samples"), schema),
             domain=keys["domain"].value() if "domain" in keys else None,
             tolerance=self.mapping(keys.get("tolerance"), "tolerance"),

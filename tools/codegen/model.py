@@ -344,6 +344,7 @@ class Operator:
     aliases: tuple[str, ...] = ()
     doc: str = ""
     reference: str | None = None
+    moments: Mapping[str, str] = field(default_factory=dict)  # of random numbers: mean and var, in NumPy
     samples: tuple[Sample, ...] = ()
     domain: tuple[float, float] | None = None  # of the tests' random floats; None: where the primitives are smooth
     tolerance: Mapping[str, float] = field(default_factory=dict)

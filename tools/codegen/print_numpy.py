@@ -70,6 +70,14 @@ def reference_function(op: Operator) -> str | None:
     return None
 
 
+def moments_function(op: Operator) -> str | None:
+    """`def <identifier>_moments(...)`, which returns the mean and the variance of each result; None where the registry states none."""
+    if not op.moments:
+        return None
+    header = f"def {op.identifier}_moments({parameters(op.schema.arguments)}):\n"
+    return header + f"    return {op.moments['mean']}, {op.moments['var']}\n"
+
+
 def _pointwise(op: Operator) -> str:
     if None in op.expr or op.variant_argument is None:
         return f"    return {numpy_element(next(iter(op.expr.values())))}\n"

@@ -1,8 +1,8 @@
 """Sample arguments: what the registry's `samples:` may say, and samples for operators that give none.
 
-A tensor is a text: `T(2,3)` random numbers of the tested dtype, `U(2,3)` in (0, 1), `P(2,3)` positive, `B(2,3)` booleans,
-`I(2,3;0,5)` int64 in [0, 5), `P(2,3;5)` int64, distinct along the last dimension, from range(5), `S(2,3,3)` Hermitian positive-definite matrices (gradients are
-those of a Hermitian argument), `L(3,3)` matrices with large diagonals. `T()` is 0-d. Anything else is itself: numbers, lists, None, texts; the name of a dtype where the schema wants one.
+A tensor is a text: `T(2,3)` random numbers of the tested dtype, `A(2,3)` such numbers, ascending along the last dimension, `R(2,3)` real ones of its parts' dtype, `U(2,3)` in (0, 1), `P(2,3)` positive, `B(2,3)` booleans,
+`I(2,3;0,5)` int64 in [0, 5), `J(2,3;0,5)` such numbers of int32, `W(2,3;0,5)` of the tested dtype, `P(2,3;5)` int64, distinct along the last dimension, from range(5), `S(2,3,3)` Hermitian positive-definite matrices (gradients are
+those of a Hermitian argument), `L(3,3)` matrices with large diagonals. `T()` is 0-d. Anything else is itself: numbers, lists, None, texts; where the schema wants a dtype, its name, or `T` for the tested one.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from typing import Any, Final
 
 from tools.codegen.model import Operator, Sample
 
-_TENSOR: Final = re.compile(r"^([TUPBISL])\(([0-9, ]*)(?:;([-0-9, ]*))?\)$")
+_TENSOR: Final = re.compile(r"^([TARUPBIJWSL])\(([0-9, ]*)(?:;([-0-9, ]*))?\)$")
+
+# How texts of floating-point tensors begin.
+FLOAT_TENSORS: Final = tuple(f"{kind}(" for kind in "TARUPSL")
 
 
 @dataclass(frozen=True)
 class TensorSample:
-    """How to make one tensor. `kind`: T, U, P, B, I, S, L, or D (distinct integers); `bounds`: (low, high) of I, (count,) of D."""
+    """How to make one tensor. `kind`: T, A, R, U, P, B, I, J, W, S, L, or D (distinct integers); `bounds`: (low, high) of I, J and W, (count,) of D."""
 
     kind: str
     shape: tuple[int, ...]
@@ -36,14 +39,14 @@ def parse_tensor(text: str) -> TensorSample | None:
     limits = tuple(int(d) for d in (bounds or "").split(",") if d.strip())
     if kind == "P" and limits:
         kind = "D"
-    if (kind == "I" and len(limits) != 2) or (kind in "TUBSL" and limits):
+    if (kind in "IJW" and len(limits) != 2) or (kind in "TARUBSL" and limits):
         return None
     return TensorSample(kind, shape, limits)
 
 
 def looks_like_tensor(text: str) -> bool:
     """Was a tensor meant? (To report texts that parse_tensor refuses.)"""
-    return bool(re.match(r"^[TUPBISL]\(.*\)$", text))
+    return bool(re.match(r"^[TARUPBIJWSL]\(.*\)$", text))
 
 
 def _s(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], Mapping[str, Any]]:

@@ -1,4 +1,4 @@
-"""Few generated tests are skipped, each with a reason that the registry states."""
+"""Few generated tests are skipped, each with a reason that the registry states; who skips all counts with every test it would have."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ def test_fewer_than_three_in_a_hundred_are_skipped(monkeypatch: pytest.MonkeyPat
     for parameter in parameters():
         count += 1
         reasons.update(m.kwargs["reason"] for m in parameter.marks if m.name == "skip")
-    assert count > 5000
+    assert count > 9000
     assert all(reasons), reasons
     assert sum(reasons.values()) < 0.03 * count, reasons

@@ -9,7 +9,7 @@ from typing import Any
 
 import tools.codegen
 from tools.codegen import loader
-from tools.codegen.emit_tests import record, tested
+from tools.codegen.emit_tests import facts, tested
 from tools.codegen.runtime import optest_calls, under_test
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(tools.codegen.__file__))))
@@ -17,14 +17,14 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(tools.co
 
 @lru_cache(None)
 def cases() -> list[optest_calls.Case]:
-    """One case per operator that has tests of its own."""
+    """One case per operator that has samples; in-place ones change them, and have tests of their own."""
     registry = loader.load([os.path.join(_ROOT, "packages", "aten", "registry")])
-    found = []
-    names = {"Case": optest_calls.Case, "inf": float("inf"), "nan": float("nan")}
-    for family in registry.families:
-        for op in tested(registry, family):
-            found.append(eval(record(registry, op, "None").strip().rstrip(","), names))
-    return found
+    return [
+        optest_calls.Case(**facts(registry, op))
+        for family in registry.families
+        for op in tested(registry, family)
+        if "all" not in op.skips and not op.is_inplace
+    ]
 
 
 def calls(case: optest_calls.Case, dtype: str, seed: int = 0) -> Iterator[optest_calls.Call]:

@@ -102,7 +102,11 @@ def outcome(f: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 @pytest.mark.parametrize("symbolic", SYMBOLIC_SIZES)
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "case",
+    [c for c in CASES if c.name != "_select_at"],  # whose offset is data
+    ids=lambda c: c.name,
+)
 def test_operator(case: optest_calls.Case, symbolic: bool) -> None:
     op = optest.operator(case)
     dtype = optest._first(case, "float32", "float64", "complex64", "int64", "bool")[0]
@@ -133,7 +137,9 @@ def test_dtypes_of_results(dtype: str) -> None:
     """Whatever dtypes an operator declares, it says the dtypes of the results that it gives."""
     compared = 0
     for case in CASES:
-        if case.parsed.name == "attention":  # called with what its wrapper has checked
+        if case.name == "attention" or case.name.startswith(
+            "_"
+        ):  # called with what has been checked
             continue
         op = optest.operator(case)
         for call in operator_cases.calls(case, dtype):

@@ -36,6 +36,7 @@ from tools.codegen.runtime.under_test import (
     no_kernel,
     on_device,
 )
+from tools.codegen.samples import FLOAT_TENSORS
 
 Array: TypeAlias = Any  # a NumPy array
 
@@ -61,11 +62,34 @@ def operator(case: Case) -> Callable[..., Any]:
     return getattr(aten().ops, case.parsed.name)  # type: ignore[no-any-return]
 
 
-def run(case: Case, call: Call) -> Any:
-    return operator(case)(*call.args, **on_device(case.parsed, call.args, call.kwargs))
+def run(case: Case, call: Call, seed: int = 0) -> Any:
+    """The operator's results; where it has none, the tensors that it changed."""
+    given = on_device(case.parsed, call.args, call.kwargs)
+    found = drawn(case, operator(case), *call.args, seed=seed, **given)
+    return found if case.parsed.results else changed(case, call)
+
+
+def drawn(
+    case: Case, function: Callable[..., Any], *args: Any, seed: int = 0, **kwargs: Any
+) -> Any:
+    """What the function returns, its random numbers from the start of `seed`: so are forms of one operator comparable."""
+    if case.random:
+        c10().manual_seed(seed)
+    return function(*args, **kwargs)
+
+
+def changed(case: Case, call: Call) -> list[Any]:
+    """The tensors of the call that the operator writes to."""
+    given = zip(case.parsed.arguments, call.args, strict=False)
+    return [t for a, x in given if a.type.mutable for t in as_list(x)]
 
 
 # ---- comparing -----------------------------------------------------------------------------------------------------
+
+
+def wide(v: Value) -> Array:
+    """The values in the type that references compute in."""
+    return v.array.astype(_COMPUTE.get(v.dtype, v.dtype))
 
 
 def reference_result(case: Case, call: Call, exact: bool = True) -> Any:
@@ -73,10 +97,7 @@ def reference_result(case: Case, call: Call, exact: bool = True) -> Any:
     overflows where the operator's own arithmetic does."""
     assert case.reference is not None
 
-    def wide(v: Value) -> Array:
-        return v.array.astype(_COMPUTE.get(v.dtype, v.dtype) if exact else v.dtype)
-
-    inputs = with_tensors(call, wide)
+    inputs = with_tensors(call, wide if exact else lambda v: v.array.astype(v.dtype))
     with np.errstate(all="ignore"):
         return case.reference(*inputs.args, **inputs.kwargs)
 
@@ -121,7 +142,8 @@ def parameters(cases: Sequence[Case], check: str) -> list[Any]:
     found = []
     for case in cases:
         for dtype in _dtypes_for(case, check):
-            reason = case.skips.get(check) or no_kernel(case.kind, case.refused, dtype)
+            stated = case.skips.get("all") or case.skips.get(check)
+            reason = stated or no_kernel(case.kind, case.refused, dtype)
             marks = [pytest.mark.skip(reason=reason)] if reason else []
             found.append(pytest.param(case, dtype, id=f"{case.name}-{dtype}", marks=marks))
     return found
@@ -150,7 +172,7 @@ def _first(case: Case, *wanted: str) -> tuple[str, ...]:
 
 def _dtypes_for(case: Case, check: str) -> tuple[str, ...]:
     one = _first(case, "float32", "float64", "complex64", "int64", "bool")
-    has_calls = case.pointwise or bool(case.samples)
+    has_calls = case.pointwise or bool(case.samples) or "all" in case.skips
     if check == "reference":
         return case.dtypes if case.reference is not None and has_calls else ()
     if check in ("broadcast", "empty", "zero_dim"):
@@ -159,24 +181,41 @@ def _dtypes_for(case: Case, check: str) -> tuple[str, ...]:
         floats = tuple(d for d in case.dtypes if d in ("float32", "float64"))
         return floats if case.pointwise and case.reference is not None else ()
     if check == "noncontiguous":
-        return one if has_calls and "random" not in case.traits and case.kind != "factory" else ()
+        return one if has_calls and case.kind != "factory" else ()
     if check == "out":
         return one if "out" in case.variants and has_calls else ()
     if check == "inplace":
-        return one if "inplace" in case.variants and has_calls else ()
+        return one if ("inplace" in case.variants or case.inplace) and has_calls else ()
     if check == "promotion":
         return one if case.pointwise and case.promote != "self" else ()
     if check in ("meta", "errors", "shapes"):
         return one if has_calls else ()
     if check == "composite":
-        return one if case.kind == "composite" and has_calls and "random" not in case.traits else ()
-    if not case.differentiable or not has_calls or "random" in case.traits:
+        return one if case.kind == "composite" and has_calls else ()
+    if check == "seeds":
+        return case.dtypes if case.random and has_calls and case.reference is None else ()
+    if check == "moments":
+        return one if case.moments is not None else ()
+    if not has_calls or not _differentiates(case):
         return ()
     return tuple(
         d
         for d in ("float64", "complex128")
         if d in case.dtypes and (d == "float64" or case.pointwise)
     ) or (("float64",) if not case.pointwise and "float32" in case.dtypes else ())
+
+
+def _differentiates(case: Case) -> bool:
+    """Has it a differentiable argument that is a tensor of floats in some sample?"""
+    if case.pointwise or "all" in case.skips:
+        return bool(case.differentiable)
+    positional = [a.name for a in case.parsed.arguments if not a.kwonly]
+    return any(
+        name in case.differentiable and isinstance(text, str) and text[:2] in FLOAT_TENSORS
+        for args, kwargs in case.samples
+        for name, x in [*zip(positional, args, strict=False), *kwargs.items()]
+        for text in as_list(x)
+    )
 
 
 # ---- the checks --------------------------------------------------------------------------------------------------------
@@ -195,7 +234,9 @@ def check_reference(case: Case, dtype: str) -> None:
         first = tensors(call)
         if "method" in case.variants and first.args and isinstance(call.args[0], Value):
             method = getattr(first.args[0], case.parsed.name)
-            by_method = method(*first.args[1:], **first.kwargs) if callable(method) else method
+            by_method = (
+                drawn(case, method, *first.args[1:], **first.kwargs) if callable(method) else method
+            )
             for a, b in zip(as_list(array_of(by_method)), as_list(array_of(actual)), strict=True):
                 np.testing.assert_array_equal(a, b)
 
@@ -313,7 +354,7 @@ def check_out(case: Case, dtype: str) -> None:
     expected = as_list(run(case, ready))
     outs = [aten().empty([0], dtype=e.dtype, device=e.device) for e in expected]
     given = outs[0] if len(outs) == 1 else tuple(outs)
-    returned = as_list(operator(case)(*ready.args, **ready.kwargs, out=given))
+    returned = as_list(drawn(case, operator(case), *ready.args, **ready.kwargs, out=given))
     for out, got, want in zip(outs, returned, expected, strict=True):
         assert got is out
         assert tuple(out.shape) == tuple(want.shape)
@@ -328,12 +369,15 @@ def check_out(case: Case, dtype: str) -> None:
 
 def check_inplace(case: Case, dtype: str) -> None:
     """x.op_() changes x to the functional result, returns x and counts a version; a result that is too large is refused."""
+    if case.inplace:
+        _check_changes(case, dtype)
+        return
     call = sample_calls(case, dtype)[0]
     ready = tensors(call)
     expected = array_of(run(case, ready))
     x = ready.args[0]
     version = x._version
-    returned = getattr(x, case.parsed.name + "_")(*ready.args[1:], **ready.kwargs)
+    returned = drawn(case, getattr(x, case.parsed.name + "_"), *ready.args[1:], **ready.kwargs)
     assert returned is x
     assert x._version == version + 1
     np.testing.assert_array_equal(array_of(x), expected.astype(array_of(x).dtype))
@@ -349,6 +393,22 @@ def check_inplace(case: Case, dtype: str) -> None:
         with pytest.raises(RuntimeError):
             getattr(small.args[0], case.parsed.name + "_")(*small.args[1:], **small.kwargs)
         np.testing.assert_array_equal(array_of(small.args[0]), before)
+
+
+def _check_changes(case: Case, dtype: str) -> None:
+    """An operator that is in-place itself returns its first argument, counts versions, and leaves what it only reads."""
+    for call in sample_calls(case, dtype):
+        ready = tensors(call)
+        written = changed(case, ready)
+        given = [t for x in (*ready.args, *ready.kwargs.values()) for t in as_list(x)]
+        inputs = [t for t in given if isinstance(t, c10().Tensor)]
+        read = [t for t in inputs if not any(t is w for w in written)]
+        versions, before = [w._version for w in written], array_of(read)
+        returned = drawn(case, operator(case), *ready.args, **ready.kwargs)
+        assert returned is (written[0] if case.parsed.results else None)
+        assert all(w._version > v for w, v in zip(written, versions, strict=True)), case.name
+        for a, b in zip(array_of(read), before, strict=True):
+            np.testing.assert_array_equal(a, b, err_msg=case.name)
 
 
 _PAIRS = (
@@ -430,7 +490,7 @@ def check_meta(case: Case, dtype: str) -> None:
     """On the meta device: the same shapes, dtypes and (for views) strides, without data."""
     for call in sample_calls(case, dtype):
         real = as_list(run(case, tensors(call)))
-        if not _sizes(call):
+        if not sizes(call):
             if case.parsed.argument("device") is None:
                 return
             meta = as_list(operator(case)(*call.args, **call.kwargs, device="meta"))
@@ -476,6 +536,7 @@ def _differentiable_call(case: Case, call: Call) -> tuple[Callable[..., Any], li
     inputs: list[Any] = []
     hermitian: set[int] = set()
     positional = [a.name for a in case.parsed.arguments if not a.kwonly]
+    written = [a.name for a in case.parsed.arguments if a.type.mutable]
 
     def place(name: str, x: Any) -> Any:
         if isinstance(x, Value):
@@ -485,7 +546,7 @@ def _differentiable_call(case: Case, call: Call) -> tuple[Callable[..., Any], li
                 inputs.append(t)
                 if x.hermitian:
                     hermitian.add(len(inputs) - 1)
-                return len(inputs) - 1, t
+                return len(inputs) - 1, t, name in written
             return t
         return [place(name, v) for v in x] if isinstance(x, list) else x
 
@@ -493,20 +554,19 @@ def _differentiable_call(case: Case, call: Call) -> tuple[Callable[..., Any], li
     kwargs = {k: place(k, v) for k, v in call.kwargs.items()}
 
     def pick(x: Any, given: Sequence[Any]) -> Any:
-        if (
-            isinstance(x, tuple)
-            and len(x) == 2
-            and isinstance(x[0], int)
-            and hasattr(x[1], "shape")
-        ):
-            t = given[x[0]]
+        if isinstance(x, tuple):
+            t = given[x[0]].clone() if x[2] else given[x[0]]
             return (t + aten().conj(t.transpose(-2, -1))) * 0.5 if x[0] in hermitian else t
         return [pick(v, given) for v in x] if isinstance(x, list) else x
 
     def function(*given: Any) -> Any:
         results = as_list(
-            operator(case)(
-                *(pick(a, given) for a in args), **{k: pick(v, given) for k, v in kwargs.items()}
+            run(
+                case,
+                Call(
+                    tuple(pick(a, given) for a in args),
+                    {k: pick(v, given) for k, v in kwargs.items()},
+                ),
             )
         )
         floating = [
@@ -524,10 +584,10 @@ def _gradient_calls(case: Case, dtype: str) -> list[Call]:
         return pointwise_calls(case, dtype, shapes) + pointwise_calls(
             case, dtype, broadcast, plain=True
         )
-    return [c for c in sample_calls(case, dtype) if sum(_sizes(c)) <= 300]
+    return [c for c in sample_calls(case, dtype) if sum(sizes(c)) <= 300]
 
 
-def _sizes(call: Call) -> list[int]:
+def sizes(call: Call) -> list[int]:
     """Numbers of elements of the tensors."""
     found: list[int] = []
     with_tensors(call, lambda v: found.append(v.array.size))
@@ -538,16 +598,32 @@ def _check_gradients(case: Case, dtype: str, check: Callable[..., Any]) -> None:
     checked = 0
     for call in _gradient_calls(case, dtype):
         function, inputs = _differentiable_call(case, call)
-        if not inputs or 0 in _sizes(call):
+        if not inputs or 0 in sizes(call):
             continue
-        outputs = function(*inputs)
-        if not as_list(outputs) or any(o.numel() == 0 for o in as_list(outputs)):
+        outputs = as_list(function(*inputs))
+        if any(o.numel() == 0 for o in outputs):
             continue
-        assert check(function, tuple(inputs))
+        if outputs:
+            assert check(function, tuple(inputs))
+        else:
+            assert case.kind == "composite", f"{case.name}: nothing was differentiated"
+            _check_constant(case, call)
         checked += 1
-    if not checked:
-        assert case.kind == "composite", f"{case.name}: nothing was differentiated"
-        pytest.skip("the results are not differentiable")
+    assert checked, f"{case.name}: no sample was differentiated"
+
+
+def _check_constant(case: Case, call: Call) -> None:
+    """Results without a gradient do not change with the arguments: no gradient is zero."""
+
+    def moved(v: Value) -> Value:
+        changes = v.dtype in dt.FLOATING or v.dtype in dt.COMPLEX
+        return Value(v.array + 1e-6, v.dtype) if changes else v
+
+    before, after = (
+        array_of(as_list(run(case, tensors(c)))) for c in (call, with_tensors(call, moved))
+    )
+    for a, b in zip(before, after, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=case.name)
 
 
 def check_gradcheck(case: Case, dtype: str) -> None:

@@ -6,6 +6,7 @@ Random numbers are seeded by operator, dtype and sample, so that everything is d
 from __future__ import annotations
 
 import dataclasses
+import functools
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,9 +42,10 @@ class Case:
     refused: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # backend -> dtypes
     lacks: Lacks = field(default_factory=dict)
     reference: Callable[..., Any] | None = None
+    moments: Callable[..., Any] | None = None  # mean and variance of the random numbers
     ruled: bool = False  # has a derivative rule of its own
 
-    @property
+    @functools.cached_property
     def parsed(self) -> Schema:
         return Schema.parse(self.schema)
 
@@ -54,6 +56,15 @@ class Case:
     @property
     def operands(self) -> list[Argument]:
         return [a for a in self.parsed.arguments if a.type.is_tensor or a.type.is_operand]
+
+    @property
+    def inplace(self) -> bool:
+        """Is an in-place operator itself, not only has such a form."""
+        return self.parsed.is_inplace
+
+    @property
+    def random(self) -> bool:
+        return "random" in self.traits
 
     @property
     def pointwise(self) -> bool:
@@ -124,8 +135,11 @@ def sample_array(
     case: Case, dtype: str, rng: np.random.Generator, s: TensorSample, second: bool
 ) -> Array:
     floating = dtype if dtype in dt.FLOATING or dtype in dt.COMPLEX else "float32"
-    if s.kind == "T":
-        return random_array(case, dtype, rng, s.shape, second)
+    if s.kind in "TA":
+        values = random_array(case, dtype, rng, s.shape, second)
+        return np.sort(values) if s.kind == "A" else values
+    if s.kind == "R":
+        return random_array(case, dt.real_dtype(dtype), rng, s.shape, second)
     if s.kind in "SL":
         values = random_array(case, floating, rng, s.shape)
         n = s.shape[-1]
@@ -134,8 +148,9 @@ def sample_array(
         return rounded_matrix(
             values @ values.conj().swapaxes(-1, -2) / max(n, 1) + np.eye(n), floating
         )
-    if s.kind == "I":
-        return rng.integers(s.bounds[0], s.bounds[1], s.shape)
+    if s.kind in "IJW":
+        whole = rng.integers(s.bounds[0], s.bounds[1], s.shape)
+        return whole if s.kind == "I" else whole.astype("int32" if s.kind == "J" else _held(dtype))
     if s.kind == "B":
         return rng.integers(0, 2, s.shape).astype(bool)
     if s.kind == "D":
@@ -145,6 +160,11 @@ def sample_array(
     low, high = (0.05, 0.95) if s.kind == "U" else (0.4, 2.0)
     values = spread(rng, s.shape, low, high)
     return values.astype(floating) if floating in dt.COMPLEX else rounded(values, floating)
+
+
+def _held(dtype: str) -> str:
+    """The NumPy dtype that holds values of a dtype."""
+    return "float64" if dtype == "bfloat16" else dtype
 
 
 def rounded_matrix(values: Array, dtype: str) -> Array:
@@ -162,7 +182,8 @@ class Value:
 
 def value_of(array: Array, dtype: str) -> Value:
     kind = np.asarray(array).dtype
-    return Value(np.asarray(array), dtype if kind.kind in "fc" else str(kind))
+    held = kind == _held(dtype) or kind.kind == "c"
+    return Value(np.asarray(array), dtype if held else str(kind))
 
 
 def resolve(
@@ -180,7 +201,7 @@ def resolve(
             made = value_of(sample_array(case, dtype, rng, s, position > 0), dtype)
             return dataclasses.replace(made, hermitian=s.kind == "S")
         if argument is not None and argument.type.base == "dtype":
-            return dtype_object(x)
+            return dtype_object(dtype if x == "T" else x)
         return x
     if isinstance(x, (tuple, list)):
         return [resolve(case, dtype, rng, v, argument, position) for v in x]

@@ -12,9 +12,10 @@ from tools.codegen.runtime.optest import (
     TOLERANCE,
     _differentiable_call,
     _gradient_calls,
-    _sizes,
     as_list,
+    drawn,
     run,
+    sizes,
 )
 from tools.codegen.runtime.optest_calls import Call, Case, Value, sample_calls, tensors
 from tools.codegen.runtime.under_test import array_of, aten, dtype_name, make, on_device
@@ -67,10 +68,10 @@ def check_composite(case: Case, dtype: str) -> None:
     """A composite's Python body over the library's operators computes what the library does."""
     body = tables().COMPOSITES[case.name]
     for call in sample_calls(case, dtype):
+        expected = as_list(array_of(run(case, tensors(call))))
         ready = tensors(call)
-        expected = as_list(array_of(run(case, ready)))
         given = on_device(case.parsed, ready.args, ready.kwargs)
-        actual = as_list(array_of(body(aten().ops, *ready.args, **given)))
+        actual = as_list(array_of(drawn(case, body, aten().ops, *ready.args, **given)))
         assert len(actual) == len(expected)
         for a, e in zip(actual, expected, strict=True):
             assert a.dtype == e.dtype and a.shape == e.shape, case.name
@@ -93,7 +94,7 @@ def check_rule(case: Case, dtype: str) -> None:
     rule = tables().DERIVATIVES[case.name]
     checked = 0
     for call in _gradient_calls(case, dtype):
-        if 0 in _sizes(call):
+        if 0 in sizes(call):
             continue
         function, inputs = _differentiable_call(case, call)
         outputs = as_list(function(*inputs))
@@ -154,6 +155,6 @@ def rule_parameters(cases: Sequence[Case]) -> list[Any]:
         if "float64" in case.dtypes
         and case.ruled
         and (case.pointwise or case.samples)
-        and "random" not in case.traits
-        and not case.skips.get("gradcheck")
+        and not case.random
+        and not {"all", "gradcheck"} & set(case.skips)
     ]

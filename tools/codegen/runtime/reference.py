@@ -671,6 +671,59 @@ def fftn(transform: Callable[..., Array], x: Array, s: Any, dim: Any, norm: Any)
     return transform(x, tuple(sizes), axes=over, norm=norm)
 
 
+def numpy_dtype(dtype: object) -> Any:
+    """NumPy's dtype of the same name."""
+    return np.dtype(str(dtype).rsplit(".", maxsplit=1)[-1])
+
+
+def index_put(x: Array, indices: list[Array | None], values: Array, accumulate: bool) -> Array:
+    """A copy of `x` whose elements at the indices (None: all of a dimension) are `values`, or are increased by them."""
+    out = np.array(x)
+    at = tuple(slice(None) if i is None else i for i in indices)
+    if accumulate:
+        np.add.at(out, at, values)
+    else:
+        out[at] = values
+    return out
+
+
+def solve_triangular(a: Array, b: Array, upper: bool, left: bool, unitriangular: bool) -> Array:
+    """x of a x = b, or of x a = b; of `a` only one triangle counts."""
+    part = np.triu(a) if upper else np.tril(a)
+    if unitriangular:
+        part = part + np.eye(a.shape[-1]) * (1 - part)
+    if left:
+        return np.linalg.solve(part, b)
+    return np.swapaxes(np.linalg.solve(np.swapaxes(part, -1, -2), np.swapaxes(b, -1, -2)), -1, -2)
+
+
+def fft_norm(normalization: int, forward: bool) -> str:
+    """NumPy's name of a transform's scale: 0 none, 1 by the root of the size, 2 by the size."""
+    if normalization == 1:
+        return "ortho"
+    return "backward" if (normalization == 0) == forward else "forward"
+
+
+def reflected(x: Array, size: int, align_corners: bool) -> Array:
+    """Places that left 0 to size - 1, mirrored at the ends (at half a place beyond them)."""
+    low, span = (0.0, size - 1.0) if align_corners else (-0.5, float(size))
+    turn = np.abs(x - low) % (2 * span)
+    return np.clip(np.minimum(turn, 2 * span - turn) + low, 0, size - 1)
+
+
+def index_moments(weights: Array) -> tuple[Array, Array]:
+    """Mean and variance of an index that is drawn with these weights along the last dimension."""
+    p, i = weights / weights.sum(-1, keepdims=True), np.arange(weights.shape[-1])
+    mean = (p * i).sum(-1, keepdims=True)
+    return mean, (p * i**2).sum(-1, keepdims=True) - mean**2
+
+
+def dirichlet_moments(a: Array) -> tuple[Array, Array]:
+    """Means and variances of Dirichlet's distribution along the last dimension."""
+    total = a.sum(-1, keepdims=True)
+    return a / total, a * (total - a) / (total**2 * (total + 1))
+
+
 def gamma_grad(a: Array, x: Array) -> Array:
     """dx/da of the gamma distribution at a constant value of its distribution function."""
     step = 1e-5 * a
