@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from argand.import_paths import publish
 from argand_aten.contraction_path import settings as opt_einsum
 from argand_c10 import math_settings
 
@@ -167,3 +168,4 @@ mkl = _Missing()
 mkldnn = _Missing()
 mps = _Mps()
 openmp = _Missing()
+publish(__name__, {name: globals()[name] for name in __all__})

@@ -1,5 +1,8 @@
 """Names of PyTorch's that are no operators: tensor types, symbolic helpers, switches, devices, processes."""
 
+import subprocess
+import sys
+
 import pytest
 
 import argand as torch
@@ -205,7 +208,10 @@ def test_arguments_by_pytorch_names_and_results_in_given_tensors():
     assert torch.equal(torch.zeros(3).copy_(other=torch.ones(3)), torch.ones(3))
     assert torch.special.chebyshev_polynomial_t(x=torch.ones(1), n=3).item() == 1
     assert torch.divide(torch.ones(1), 2, rounding_mode="floor").item() == 0
-    assert torch.mm(torch.ones(2, 2).half(), torch.ones(2, 2).half(), out_dtype=torch.float32).dtype == torch.float32
+    assert (
+        torch.mm(torch.ones(2, 2).half(), torch.ones(2, 2).half(), out_dtype=torch.float32).dtype
+        == torch.float32
+    )
     plane = x[0, :, 0]
     for call, shape in (
         (lambda out: torch.max(plane, out=out), ()),
@@ -224,7 +230,10 @@ def test_arguments_by_pytorch_names_and_results_in_given_tensors():
 
 
 def test_devices_modules_and_autocast_of_one_kind():
-    assert torch.get_device_module("cpu") is torch.cpu and torch.get_device_module("cuda:0") is torch.cuda
+    assert (
+        torch.get_device_module("cpu") is torch.cpu
+        and torch.get_device_module("cuda:0") is torch.cuda
+    )
     assert torch.get_device_module() is (torch.cuda if torch.cuda.is_available() else torch.cpu)
     assert torch.has_lapack and not torch.has_mkl and not torch.is_autocast_cpu_enabled()
     with torch.autocast("cpu", dtype=torch.float16):
@@ -234,3 +243,35 @@ def test_devices_modules_and_autocast_of_one_kind():
     assert torch.get_autocast_dtype("cuda") == torch.bfloat16
     torch.set_autocast_gpu_dtype(before)
     assert torch.accelerator.current_device_idx is torch.accelerator.current_device_index
+
+
+@pytest.mark.parametrize(
+    "path, name",
+    [
+        ("amp.autocast_mode", "autocast"),
+        ("amp.grad_scaler", "GradScaler"),
+        ("autograd.anomaly_mode", "detect_anomaly"),
+        ("autograd.function", "once_differentiable"),
+        ("autograd.gradcheck", "gradcheck"),
+        ("backends.cuda", "matmul"),
+        ("backends.cudnn", "benchmark"),
+        ("fx.graph", "Graph"),
+        ("fx.graph_module", "GraphModule"),
+        ("fx.node", "Node"),
+        ("nn.modules.batchnorm", "_BatchNorm"),
+        ("nn.modules.conv", "_ConvNd"),
+        ("nn.modules.distance", "CosineSimilarity"),
+        ("nn.modules.instancenorm", "InstanceNorm1d"),
+        ("nn.modules.module", "Module"),
+        ("nn.modules.sparse", "Embedding"),
+        ("optim.adamw", "AdamW"),
+        ("optim.sgd", "SGD"),
+        ("utils.data.dataloader", "DataLoader"),
+        ("utils.data.dataset", "Dataset"),
+        ("utils.data.sampler", "Sampler"),
+    ],
+)
+def test_modules_are_imported_by_pytorchs_paths(path, name):
+    """In a process that has not loaded the parent."""
+    script = f"import argand.{path}; from argand.{path} import {name}; argand.{path}"
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -2,6 +2,7 @@
 
 #include "packages/autograd/csrc/accumulate_grad.h"
 #include "packages/autograd/csrc/anomaly.h"
+#include "packages/autograd/csrc/tensor_ops.h"
 #include "packages/autograd/csrc/view_nodes.h"
 
 namespace argand::autograd {
@@ -67,7 +68,7 @@ void RetainedGrad::store(const Tensor& grad) {
     if (n <= 0) return;
     target = Tensor::steal(target_);
   }
-  set_grad(target.get(), grad);
+  set_grad(target.get(), tensor_ops::clone(grad));  // other gradients may share its memory, or its own elements do (expanded)
 }
 
 void RetainedGrad::forget() {

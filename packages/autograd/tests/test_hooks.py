@@ -74,6 +74,16 @@ def test_retain_grad():
     assert close(z.grad, [1, 1])
 
 
+def test_retained_gradients_have_memory_of_their_own():
+    y = leaf([1.0, 2.0]) * 2
+    z = y + 0
+    y.retain_grad()
+    z.retain_grad()
+    z.sum().backward()
+    z.grad.add_(1)
+    assert close(z.grad, [2, 2]) and close(y.grad, [1, 1])
+
+
 def test_node_hooks():
     x = leaf([1.0, 2.0])
     y = x * x

@@ -179,12 +179,13 @@ def test_lbfgs(search, history):
         assert step.state_dict()["state"][0][key] == their_step.state_dict()["state"][0][key]
 
 
-def test_lbfgs_rosenbrock():
-    """A curved valley, where the line search has to bracket and to zoom."""
+@pytest.mark.parametrize("directions", [4, 10])
+def test_lbfgs_rosenbrock(directions):
+    """A curved valley, where the line search has to bracket and to zoom, and calls run out within it."""
     paths = []
     for library, module in ((aten, optim), (torch, torch.optim)):
         p = library.tensor(np.array([-1.2, 1.0])).requires_grad_()
-        optimizer = module.LBFGS([p], max_iter=4, line_search_fn="strong_wolfe")
+        optimizer = module.LBFGS([p], max_iter=directions, line_search_fn="strong_wolfe")
         losses = []
 
         def closure(p=p, optimizer=optimizer):

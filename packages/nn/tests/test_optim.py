@@ -144,6 +144,8 @@ def test_groups():
     np.testing.assert_allclose(a.detach().numpy(), before[0] - 0.1 * a.grad.numpy(), rtol=1e-12)
     np.testing.assert_allclose(b.detach().numpy(), before[1] - b.grad.numpy(), rtol=1e-12)
     assert "Parameter Group 2" in repr(optimizer)
+    two = repr(optim.Adagrad([{"params": [a]}, {"params": b}]))
+    assert "    weight_decay: 0\n\nParameter Group 1\n" in two and two.endswith("decay: 0\n)")
 
 
 @pytest.mark.parametrize("kind", [optim.SGD, optim.AdamW])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import argand_autograd
 from argand_autograd import *  # noqa: F403
 
@@ -11,5 +13,15 @@ from argand.autograd import functional as functional
 from argand.autograd import grad_mode as grad_mode
 from argand.autograd import graph as graph
 from argand.autograd.variable import Variable as Variable
+from argand.import_paths import publish
 
 __all__ = [*(name for name in argand_autograd.__all__ if name != "func"), "Variable", "grad_mode"]
+
+publish(
+    __name__,
+    {
+        "anomaly_mode": sys.modules["argand_autograd.anomaly"],
+        "function": sys.modules["argand_autograd.function"],
+        "gradcheck": sys.modules["argand_autograd.gradcheck"],
+    },
+)

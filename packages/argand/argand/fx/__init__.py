@@ -2,5 +2,19 @@
 
 from __future__ import annotations
 
+from argand.import_paths import publish
 from argand_fx import *  # noqa: F403
 from argand_fx import __all__ as __all__
+from argand_fx import graph, graph_module, interpreter, node, passes, proxy
+
+publish(
+    __name__,
+    {
+        "graph": graph,
+        "graph_module": graph_module,
+        "interpreter": interpreter,
+        "node": node,
+        "passes": passes,
+        "proxy": proxy,
+    },
+)

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import sys
+
+import argand_nn.optim as _optim
 from argand_nn.optim import *  # noqa: F403
 from argand_nn.optim import __all__ as __all__
 
 # isort: split
 # This package's own submodules take the place of the layer's.
+from argand.import_paths import publish
 from argand.optim import lr_scheduler as lr_scheduler
 from argand.optim import optimizer as optimizer
 from argand.optim import swa_utils as swa_utils
+
+# A module an optimizer (`optim.sgd`), the one that has it.
+publish(
+    __name__,
+    {
+        name.lower(): sys.modules[value.__module__]
+        for name, value in vars(_optim).items()
+        if isinstance(value, type)
+    },
+)

@@ -19,7 +19,6 @@ __all__ = ["LBFGS"]
 _SMALLEST_CURVATURE = 1e-10
 # Of the strong Wolfe conditions: sufficient decrease, and curvature.
 _DECREASE, _CURVATURE = 1e-4, 0.9
-_MOST_SEARCHES = 25
 
 
 class LBFGS(Optimizer):
@@ -104,7 +103,8 @@ class LBFGS(Optimizer):
                 break
             if group["line_search_fn"] is not None:
                 start = _Point(0.0, loss, grad, slope)
-                end, calls = self._search(closure, start, length, direction)
+                left = group["max_eval"] - evaluations
+                end, calls = self._search(closure, start, length, direction, left)
                 loss, grad, length = end.loss, end.grad, end.length
                 self._move(length, direction)
             else:
@@ -139,9 +139,12 @@ class LBFGS(Optimizer):
             place += count
 
     def _search(
-        self, closure: Closure, start: _Point, length: float, direction: Tensor
+        self, closure: Closure, start: _Point, length: float, direction: Tensor, left: int
     ) -> tuple[_Point, int]:
-        """A point along `direction` that fulfils the strong Wolfe conditions, and the calls it took."""
+        """A point along `direction` that fulfils the strong Wolfe conditions, and the calls it took.
+
+        After more than `left` calls no other place is tried.
+        """
         kept = [p.detach().clone() for p in self._params]
 
         def evaluate(length: float) -> _Point:
@@ -152,7 +155,7 @@ class LBFGS(Optimizer):
             return _Point(length, loss, grad, float(aten.dot(grad, direction)))
 
         tolerance = self.param_groups[0]["tolerance_change"]
-        return _strong_wolfe(evaluate, start, length, _largest(direction), tolerance)
+        return _strong_wolfe(evaluate, start, length, _largest(direction), tolerance, left)
 
 
 def _largest(vector: Tensor) -> float:
@@ -202,10 +205,12 @@ def _strong_wolfe(
     length: float,
     size: float,
     tolerance: float,
+    left: int,
 ) -> tuple[_Point, int]:
     """Bracket a minimum, then narrow the bracket (Nocedal and Wright, 2006, algorithms 3.5 and 3.6).
 
-    `size` is the direction's largest element: brackets shorter than `tolerance` end the search.
+    `size` is the direction's largest element: brackets shorter than `tolerance` end the search, as do more
+    than `left` calls.
     """
 
     def too_high(point: _Point) -> bool:
@@ -216,7 +221,7 @@ def _strong_wolfe(
 
     previous, point = start, evaluate(length)
     calls = 1
-    while calls <= _MOST_SEARCHES:
+    while calls <= left:
         if too_high(point) or (calls > 2 and point.loss >= previous.loss):
             break
         if flat_enough(point):
@@ -231,7 +236,7 @@ def _strong_wolfe(
         previous = start
     low, high = (previous, point) if previous.loss <= point.loss else (point, previous)
     crowded = False
-    while calls <= _MOST_SEARCHES and abs(high.length - low.length) * size >= tolerance:
+    while calls <= left and abs(high.length - low.length) * size >= tolerance:
         least, most = sorted((low.length, high.length))
         length = _cubic_minimum(low, high, (least, most))
         margin = 0.1 * (most - least)

@@ -298,11 +298,11 @@ class Optimizer:
         return add_hook(self._load_state_dict_post_hooks, hook, prepend=prepend)
 
     def __repr__(self) -> str:
-        lines = [f"{type(self).__name__} ("]
+        groups = []
         for i, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {i}")
-            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
-        return "\n".join([*lines, ")"])
+            lines = [f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params"]
+            groups.append(f"Parameter Group {i}\n" + "".join(lines))
+        return f"{type(self).__name__} (\n" + "\n".join(groups) + ")"
 
 
 _HOOK_DICTS = (

@@ -5,8 +5,12 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from argand.import_paths import publish
 from argand_nn.data import *  # noqa: F403
 from argand_nn.data import __all__ as __all__
+from argand_nn.data import dataloader, dataset, sampler
+
+publish(__name__, {"dataloader": dataloader, "dataset": dataset, "sampler": sampler})
 
 
 def __getattr__(name: str) -> Any:
