@@ -145,7 +145,10 @@ def tensordot(x: Array, y: Array, first: Any, second: Any) -> Array:
     """np.tensordot, where a size of 1 is expanded to that of its partner."""
     for i, j in zip(first, second, strict=True):
         n = max(x.shape[i], y.shape[j])
-        x, y = (np.broadcast_to(a, [n if k == d else s for k, s in enumerate(a.shape)]) for a, d in ((x, i), (y, j)))
+        x, y = (
+            np.broadcast_to(a, [n if k == d else s for k, s in enumerate(a.shape)])
+            for a, d in ((x, i), (y, j))
+        )
     return np.asarray(np.tensordot(x, y, (tuple(first), tuple(second))))
 
 
