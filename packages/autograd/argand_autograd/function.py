@@ -43,7 +43,7 @@ class Function:
     _context_type: type[FunctionCtx] = FunctionCtx
 
     def __init__(self) -> None:
-        raise TypeError(
+        raise RuntimeError(
             f"{type(self).__name__}: functions are not instantiated; call {type(self).__name__}.apply(...)"
         )
 
@@ -69,7 +69,7 @@ class Function:
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """Turn the gradients of the results into those of the arguments."""
-        raise TypeError(
+        raise NotImplementedError(
             "Function: got no backward, expected the subclass to define the static method backward "
             "(or vjp) to be differentiable"
         )

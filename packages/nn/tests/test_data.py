@@ -401,6 +401,12 @@ def test_random_split():
         random_split(range(10), [7, 2])
 
 
+def test_collate_joins_strings_as_they_came():
+    numbers, names = default_collate([(1, "a"), (2, "b")])
+    assert numbers.tolist() == [1, 2] and names == ("a", "b")
+    assert default_collate(["a", "b"]) == ["a", "b"]
+
+
 def test_collate_errors():
     with pytest.raises(RuntimeError, match=r"shapes \[\[2\], \[3\]\]"):
         default_collate([aten.zeros(2), aten.zeros(3)])

@@ -299,7 +299,7 @@ def test_lbfgs_solves_a_quadratic(search):
     np.testing.assert_allclose(
         np.concatenate([p.detach().numpy() for p in parts]), np.linalg.solve(a, b), rtol=2e-3
     )
-    with pytest.raises(ValueError, match="LBFGS.step: got no closure"):
+    with pytest.raises(TypeError, match="LBFGS.step: got no closure"):
         optimizer.step()
 
 

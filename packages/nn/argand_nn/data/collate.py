@@ -70,7 +70,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
     if isinstance(first, int):
         return aten.tensor(list(batch))
     if isinstance(first, str | bytes):
-        return list(batch)
+        return batch
     if isinstance(first, Mapping):
         return {key: default_collate([sample[key] for sample in batch]) for key in first}
     if isinstance(first, Sequence):
@@ -80,7 +80,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
                 f"default_collate: got samples of lengths {lengths}, expected equal ones; "
                 "pass a collate_fn of your own"
             )
-        fields = [default_collate(list(field)) for field in zip(*batch, strict=True)]
+        fields = [default_collate(field) for field in zip(*batch, strict=True)]
         return type(first)(*fields) if hasattr(first, "_fields") else fields
     raise TypeError(
         f"default_collate: got samples of type {type(first).__name__}, expected tensors, NumPy "

@@ -78,7 +78,7 @@ class LBFGS(Optimizer):
             The loss before the step.
         """
         if closure is None:
-            raise ValueError("LBFGS.step: got no closure, expected one that returns the loss")
+            raise TypeError("LBFGS.step: got no closure, expected one that returns the loss")
         group = self.param_groups[0]
         # One state for all parameters, at the first.
         state = self.state[self._params[0]]
