@@ -141,7 +141,7 @@ WRITES = [
     "{x}.data.add_({n})",
     "{x}.detach().sub_(1)",
     "torch.clamp({x}, -3, 3, out={x})",
-    "torch.neg({o}, out={x})",
+    "torch.neg({x}, out={x})",
     "{x}.swapaxes_(0, 0)",
 ]
 ROW_WRITES = [  # where there is a dimension

@@ -20,17 +20,20 @@ def facts(tensor: torch.Tensor, everything: list[torch.Tensor]) -> dict[str, Any
     """What a program can see of a tensor besides its elements."""
     memory = tensor.untyped_storage().data_ptr()
     base = tensor._base
+    sharing = [
+        i
+        for i, t in enumerate(everything)
+        if t.numel() and tensor.numel() and t.untyped_storage().data_ptr() == memory
+    ]
     return {
         "strides": [s for s, n in zip(tensor.stride(), tensor.shape, strict=True) if n > 1],
-        "offset": tensor.storage_offset() if tensor.numel() else 0,
+        "offset": tensor.storage_offset() - everything[sharing[0]].storage_offset()
+        if sharing
+        else 0,
         "requires_grad": tensor.requires_grad,
         "is_leaf": tensor.is_leaf,
         "is": next(i for i, t in enumerate(everything) if t is tensor),
-        "shares memory with": [
-            i
-            for i, t in enumerate(everything)
-            if t.numel() and tensor.numel() and t.untyped_storage().data_ptr() == memory
-        ],
+        "shares memory with": sharing,
         "is a view of": next((i for i, t in enumerate(everything) if t is base), None),
     }
 
