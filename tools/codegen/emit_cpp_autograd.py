@@ -51,8 +51,13 @@ def fetch(op: Operator, argument: Argument, data: frozenset[str]) -> list[str]:
             f"[[maybe_unused]] const Tensor {name}_held = c.is_tensor({i}) ? c.tensor({i}) : Tensor();",
             f"[[maybe_unused]] const Operand {name} = c.is_tensor({i}) ? Operand({name}_held) : Operand(c.value({i}));",
         ]
-    if t.base == "Tensor":
+    if t.base == "Tensor" and argument.name in data:
         return [f"[[maybe_unused]] const TensorList {name} = c.tensors({i});"]
+    if t.base == "Tensor":
+        return [
+            f"std::vector<builtins::Ints> {name}_shapes;",
+            f"for (int i = 0; i < c.list_len({i}); i++) {name}_shapes.push_back(c.list_sizes({i}, i).vec());",
+        ]
     return [f"[[maybe_unused]] const auto {name} = {reader(t, f'c.value({i})')};"]
 
 
@@ -78,7 +83,8 @@ def gradient_function(op: Operator, derivative: Derivative, name: str) -> str:
         if a.name in body.reassigned:
             lines.append(f"auto {safe(a.name)}_local = {safe(a.name)};")
     renamed = {a: f"{safe(a)}_local" for a in body.reassigned}
-    printer = BodyPrinter(renamed, needs=lambda a: f"c.needs({op.schema.index(a)})")
+    lists = {a.name for a in op.schema.arguments if a.type.base == "Tensor" and a.type.is_list}
+    printer = BodyPrinter(renamed, lambda a: f"c.needs({op.schema.index(a)})", lists - data)
     declared = "".join(f"  {line}\n" for line in lines)
     return f"{cpp_type(body.result)} {name}([[maybe_unused]] BackwardContext& c) {{\n{declared}{printer.body(body)}}}\n"
 

@@ -8,7 +8,7 @@ ARGAND_DTYPE_NONE and nullptr stand for None. The operator's name in messages co
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from tools.codegen import body as b
@@ -71,16 +71,21 @@ class BodyPrinter:
     Args:
       names: other C++ text for parameters.
       needs: the C++ condition of needs(arg).
+      shape_lists: parameters that are lists of tensors of which there are the shapes alone, under their name and `_shapes`.
 
     A parameter that the body assigns to must be declared by the caller under its own name, owning its value.
     `finish` turns a returned value into a statement.
     """
 
     def __init__(
-        self, names: Mapping[str, str] | None = None, needs: Callable[[str], str] | None = None
+        self,
+        names: Mapping[str, str] | None = None,
+        needs: Callable[[str], str] | None = None,
+        shape_lists: Collection[str] = (),
     ) -> None:
         self.names = dict(names or {})
         self.needs = needs
+        self.shape_lists = shape_lists
         self.finish: Callable[[str], str] = lambda value: f"return {value};"
         self.result: LType | None = None
         self.types: dict[str, LType] = {}
@@ -322,6 +327,8 @@ class BodyPrinter:
 
     def attr(self, x: b.Attr) -> str:
         if x.name == "shapes":
+            if isinstance(x.obj, b.Var) and x.obj.id in self.shape_lists:
+                return f"{safe(x.obj.id)}_shapes"
             each = "r.push_back(builtins::list(builtins::shape_of(t)));"
             return f"[&] {{ std::vector<builtins::Ints> r; for (const auto& t : {self.expr(x.obj)}) {each} return r; }}()"
         return f"builtins::{x.name}_of({self.top(x.obj)})"

@@ -170,6 +170,16 @@ def test_unneeded_data_is_not_saved():
     assert close(x.grad, [2])
 
 
+def test_joining_keeps_only_the_lengths_of_its_tensors():
+    x = leaf([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
+    y = aten.mul(x, 1)
+    joined = aten.cat([y, aten.stack([y, y])[0]], 1)
+    with autograd.no_grad():
+        y.zero_()
+    joined.sum().backward()
+    assert x.grad.tolist() == [[2, 2, 2], [2, 2, 2]]
+
+
 def test_detach():
     x = leaf([1.0, 2.0])
     y = x * x
