@@ -37,6 +37,7 @@ cat_shape(Tensor[], int) -> int[]
 cat_dtype(Tensor[]) -> dtype
 index_shape(Tensor, Tensor?[]) -> int[]
 clone_shape(int[], int[], int?) -> strided
+column_major(int[]) -> strided
 format_strides(int[], int) -> int[]
 has_format(int[], int[], int) -> bool
 suggested_format(int[], int[]) -> int

@@ -250,16 +250,10 @@ def meta_kernel(op: Operator, parts: Parts) -> None:
             parts.definitions.append(shape_function(op, op.shape))
         lines.append(f"const auto shape = {name}_shape({names});")
         sizes = [f"std::get<{i}>(shape)" for i in range(n)] if op.shape.result.base == "tuple" else ["shape"]
-        if op.shape.result.base == "strided":
-            sizes = ["shape.sizes"]
     if op.dtype_rule is not None:
         parts.definitions.append(function_of(op.dtype_rule, f"{name}_dtype", schema, "int"))
-    strided = op.shape is not None and op.shape.result.base == "strided"
     for i, dtype in enumerate(result_dtypes(op)):
-        if strided:
-            lines.append(f"give(r[{i}], empty_strided(shape.sizes, shape.strides, {dtype}, ARGAND_DEVICE(ARGAND_META, 0)));")
-        else:
-            lines.append(f"give(r[{i}], meta_result({sizes[i]}, {dtype}));")
+        lines.append(f"give(r[{i}], meta_result({sizes[i]}, {dtype}));")
     parts.definitions.append(kernel_function(f"{name}_meta", lines))
     parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_META, {name}_meta, nullptr}}')
 

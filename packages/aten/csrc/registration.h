@@ -59,6 +59,7 @@ Tensor make_view(const ArgandOperator* op, const Tensor& self, const builtins::S
 
 // Result of a kernel for the meta device.
 inline Tensor meta_result(IntList sizes, int dtype) { return empty(sizes, dtype, ARGAND_DEVICE(ARGAND_META, 0)); }
+inline Tensor meta_result(const builtins::Strided& g, int dtype) { return empty_strided(g.sizes, g.strides, dtype, ARGAND_DEVICE(ARGAND_META, 0)); }
 
 int register_family(const Family& family);
 

@@ -9,7 +9,18 @@ import argand_c10 as c10
 from argand_aten import ops
 
 DTYPES = ("float32", "float64", "complex64", "complex128")
-SHAPES = ((3, 3), (5, 3), (3, 5), (2, 4, 4), (2, 1, 4, 2), (1, 1), (0, 3), (3, 0), (0, 2, 2), (40, 40))
+SHAPES = (
+    (3, 3),
+    (5, 3),
+    (3, 5),
+    (2, 4, 4),
+    (2, 1, 4, 2),
+    (1, 1),
+    (0, 3),
+    (3, 0),
+    (0, 2, 2),
+    (40, 40),
+)
 SQUARE = tuple(s for s in SHAPES if s[-1] == s[-2])
 
 
@@ -29,13 +40,17 @@ def definite(shape: tuple[int, ...], dtype: str) -> np.ndarray:
 
 
 def run(name: str, *args, **kwargs):
-    found = getattr(ops, name)(*[c10.from_numpy(a) if isinstance(a, np.ndarray) else a for a in args], **kwargs)
+    found = getattr(ops, name)(
+        *[c10.from_numpy(a) if isinstance(a, np.ndarray) else a for a in args], **kwargs
+    )
     return [x.numpy() for x in found] if isinstance(found, tuple) else found.numpy()
 
 
 def close(found: np.ndarray, expected: np.ndarray) -> None:
     single = found.dtype in (np.float32, np.complex64)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=(2e-4 if single else 1e-11) * max(1, *found.shape[-2:]))
+    np.testing.assert_allclose(
+        found, expected, rtol=0, atol=(2e-4 if single else 1e-11) * max(1, *found.shape[-2:])
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -55,18 +70,28 @@ def test_lu(shape, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SQUARE)
 def test_lu_solve(shape, dtype):
-    a, b = matrix(shape, dtype) + 3 * np.eye(shape[-1], dtype=dtype), matrix((*shape[:-1], 2), dtype, 1)
+    a, b = (
+        matrix(shape, dtype) + 3 * np.eye(shape[-1], dtype=dtype),
+        matrix((*shape[:-1], 2), dtype, 1),
+    )
     lu, pivots = run("linalg_lu_factor", a)
     close(a @ run("linalg_lu_solve", lu, pivots, b), b)
     close(adjoint(a) @ run("linalg_lu_solve", lu, pivots, b, adjoint=True), b)
     close(run("linalg_lu_solve", lu, pivots, adjoint(b), left=False) @ a, adjoint(b))
-    close(run("linalg_lu_solve", lu, pivots, adjoint(b), left=False, adjoint=True) @ adjoint(a), adjoint(b))
+    close(
+        run("linalg_lu_solve", lu, pivots, adjoint(b), left=False, adjoint=True) @ adjoint(a),
+        adjoint(b),
+    )
     close(a @ run("lu_solve", b, lu, pivots), b)
 
 
 def test_errors():
     singular = np.array([np.eye(2), [[1.0, 2.0], [2.0, 4.0]]])
-    for name, args in (("linalg_inv", ()), ("linalg_solve", (np.ones((2, 2)),)), ("linalg_lu_factor", ())):
+    for name, args in (
+        ("linalg_inv", ()),
+        ("linalg_solve", (np.ones((2, 2)),)),
+        ("linalg_lu_factor", ()),
+    ):
         with pytest.raises(c10.errors.LinAlgError, match=r"Batch element 1.*singular"):
             run(name, singular, *args)
     with pytest.raises(c10.errors.LinAlgError, match="order 2 is not"):
@@ -97,7 +122,10 @@ def test_qr(shape, dtype):
         q, r = run("linalg_qr", a, mode)
         assert q.shape[-1] == r.shape[-2] == (shape[-2] if mode == "complete" else min(shape[-2:]))
         close(q @ r, a)
-        close(adjoint(q) @ q, np.broadcast_to(np.eye(q.shape[-1]), (*shape[:-2], q.shape[-1], q.shape[-1])))
+        close(
+            adjoint(q) @ q,
+            np.broadcast_to(np.eye(q.shape[-1]), (*shape[:-2], q.shape[-1], q.shape[-1])),
+        )
         np.testing.assert_array_equal(np.tril(r, -1), np.zeros_like(r))
     empty, only = run("linalg_qr", a, "r")
     assert empty.shape == (0,)
@@ -126,10 +154,18 @@ def test_svd(shape, dtype):
     for full in (False, True):
         u, s, vh = run("linalg_svd", a, full)
         assert s.dtype == np.zeros(0, dtype).real.dtype
-        assert u.shape[-1] == (shape[-2] if full else k) and vh.shape[-2] == (shape[-1] if full else k)
+        assert u.shape[-1] == (shape[-2] if full else k) and vh.shape[-2] == (
+            shape[-1] if full else k
+        )
         close((u[..., :k] * s[..., None, :]) @ vh[..., :k, :], a)
-        close(adjoint(u) @ u, np.broadcast_to(np.eye(u.shape[-1]), (*shape[:-2], u.shape[-1], u.shape[-1])))
-        close(vh @ adjoint(vh), np.broadcast_to(np.eye(vh.shape[-2]), (*shape[:-2], vh.shape[-2], vh.shape[-2])))
+        close(
+            adjoint(u) @ u,
+            np.broadcast_to(np.eye(u.shape[-1]), (*shape[:-2], u.shape[-1], u.shape[-1])),
+        )
+        close(
+            vh @ adjoint(vh),
+            np.broadcast_to(np.eye(vh.shape[-2]), (*shape[:-2], vh.shape[-2], vh.shape[-2])),
+        )
         assert (np.diff(s) <= 0).all()
     u, s, v = run("svd", a)
     close((u * s[..., None, :]) @ adjoint(v), a)
@@ -153,7 +189,9 @@ def test_eigh(shape, dtype):
 def test_eig(shape, dtype):
     a = matrix(shape, dtype)
     w, v = run("linalg_eig", a)
-    assert w.dtype == v.dtype == (np.complex64 if dtype in ("float32", "complex64") else np.complex128)
+    assert (
+        w.dtype == v.dtype == (np.complex64 if dtype in ("float32", "complex64") else np.complex128)
+    )
     close(a @ v, v * w[..., None, :])
     np.testing.assert_allclose(np.linalg.norm(v, axis=-2), np.ones(shape[:-1]), atol=1e-5)
     close(np.sort_complex(run("linalg_eigvals", a).round(3)), np.sort_complex(w.round(3)))
@@ -170,8 +208,12 @@ def test_lstsq(shape, driver, dtype):
         close(residuals, (np.abs(a @ x - b) ** 2).sum(-2))
     else:
         assert residuals.shape == (0,)
-    assert rank.shape == ((0,) if driver == "gels" else shape[:-2]) and (rank == min(shape[-2:])).all()
-    assert values.shape == ((*shape[:-2], min(shape[-2:])) if driver in ("gelsd", "gelss") else (0,))
+    assert (
+        rank.shape == ((0,) if driver == "gels" else shape[:-2]) and (rank == min(shape[-2:])).all()
+    )
+    assert values.shape == (
+        (*shape[:-2], min(shape[-2:])) if driver in ("gelsd", "gelss") else (0,)
+    )
     vector = run("linalg_lstsq", a, b[..., 0], driver=driver)[0]
     close(vector, x[..., 0])
 
@@ -237,8 +279,45 @@ def test_powers_and_products():
     close(run("matrix_power", a, -3), np.linalg.matrix_power(a, -3))
     with pytest.raises(RuntimeError, match="square"):
         run("matrix_power", np.ones((2, 3)), 2)
-    parts = [matrix(s, "float64", i) for i, s in enumerate([(5, 2), (2, 7), (7, 3), (3, 4), (4, 1)])]
+    parts = [
+        matrix(s, "float64", i) for i, s in enumerate([(5, 2), (2, 7), (7, 3), (3, 4), (4, 1)])
+    ]
     found = ops.linalg_multi_dot([c10.from_numpy(p) for p in parts]).numpy()
     close(found, np.linalg.multi_dot(parts))
     with pytest.raises(RuntimeError, match="cannot be multiplied"):
         ops.linalg_multi_dot([c10.from_numpy(parts[0]), c10.from_numpy(parts[0])])
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4, 3), (2, 3, 4), (2, 3, 3)])
+def test_results_lie_column_by_column(shape):
+    a = c10.from_numpy(matrix(shape, "float64"))
+    batch, m, n, b = (
+        shape[:-2],
+        shape[-2],
+        shape[-1],
+        c10.from_numpy(matrix((*shape[:-1], 2), "float64")),
+    )
+    found = [
+        *ops.linalg_qr(a), ops.linalg_qr(a, "r")[1], *ops.linalg_svd(a)[::2], *ops.linalg_svd(a, False)[::2],
+        ops.linalg_lu_factor(a)[0], ops.geqrf(a)[0], ops.linalg_lstsq(a, b)[0],
+    ]  # fmt: skip
+    if m == n:
+        p = c10.from_numpy(definite(shape, "float64"))
+        right = c10.from_numpy(matrix((*batch, 2, n), "float64"))
+        lu, pivots = ops.linalg_lu_factor(p)
+        found += [
+            ops.linalg_cholesky(p), ops.linalg_cholesky(p, upper=True), ops.linalg_inv(p), ops.linalg_solve(p, b),
+            ops.linalg_eigh(p)[1], ops.linalg_eig(p)[1], ops.linalg_ldl_factor(p)[0], ops.cholesky_inverse(p),
+            ops.linalg_solve_triangular(p, b, upper=True), ops.linalg_solve_triangular(p, right, upper=False, left=False),
+            ops.linalg_lu_solve(lu, pivots, b),
+        ]  # fmt: skip
+        assert ops.linalg_solve(p, right, left=False).is_contiguous()
+    for t in found:
+        assert ops.transpose(t, -2, -1).is_contiguous() and not t._is_view(), (
+            tuple(t.shape),
+            t.stride(),
+        )
+
+
+def test_inverses_have_no_negative_zeros():
+    assert not np.signbit(run("linalg_inv", np.eye(3))).any()

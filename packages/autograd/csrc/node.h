@@ -66,7 +66,7 @@ class Node {
   Node& operator=(const Node&) = delete;
 
   virtual void apply(Gradients& gradients) = 0;
-  virtual const char* name() const = 0;  // "MulBackward"
+  virtual const char* name() const = 0;  // "MulBackward0"
   virtual void release_variables() {}    // drops what was saved; a second backward is then an error
   virtual bool is_accumulate_grad() const { return false; }
   // Of a view: apply() gives zeros but for the gradient where the view lies in its argument.

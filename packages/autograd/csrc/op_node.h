@@ -54,6 +54,6 @@ class OpNode final : public Node {
   uint32_t n_saved_ = 0;
 };
 
-const char* backward_name(const ArgandOperator* op);  // "MulBackward" for mul and mul_
+const char* backward_name(const ArgandOperator* op);  // "MulBackward0" for mul and mul_
 
 }  // namespace argand::autograd

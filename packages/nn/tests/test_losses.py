@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import argand_aten as aten
+import argand_c10 as c10
 import argand_nn as nn
 import argand_nn.functional as F
 from argand_nn.functional.linear_loss import rows_of_chunk
@@ -297,3 +298,16 @@ def test_targets_and_settings_that_do_not_fit():
     for options in ({"weight": aten.ones(3)}, {"label_smoothing": 2.0}):
         with pytest.raises(RuntimeError, match="LinearCrossEntropyLoss: got"):
             nn.LinearCrossEntropyLoss(3, 2, **options)
+
+
+def test_kl_div_of_targets_that_are_no_probabilities():
+    loss = F.kl_div(tensor([-1.0, -1.0, 2.0]), tensor([0.0, -0.5, 0.5]), reduction="none")
+    np.testing.assert_allclose(loss.numpy(), [0.0, np.nan, 0.5 * np.log(0.5) - 1.0], rtol=1e-6)
+
+
+def test_weights_have_the_dtype_of_the_input():
+    weight = aten.ones(5, dtype=c10.float64)
+    for x, classes in ((X, CLASSES), (X[:0], CLASSES[:0])):
+        classes = aten.tensor(classes.tolist(), dtype=c10.int64)
+        with pytest.raises(RuntimeError, match="a weight of dtype"):
+            F.nll_loss(tensor(x).reshape(-1, 5), classes, weight)

@@ -94,6 +94,17 @@ def test_fractional_pooling_draws_windows_inside():
     close(values[:, :, -1, -1], x[:, :, -1, -1])
 
 
+def test_fractional_pooling_by_given_samples():
+    x, samples = normal(4, 5, 5, 5), aten.rand([2, 4, 3])
+    pool = F.fractional_max_pool3d
+    alone = pool(x, 2, output_ratio=0.5, _random_samples=samples)  # the first batch's
+    close(alone, pool(x[None], 2, output_ratio=0.5, _random_samples=samples[:1])[0])
+    empty = pool(aten.empty([0, 4, 5, 5, 5]), 2, output_size=2, _random_samples=samples)
+    assert empty.shape == (0, 4, 2, 2, 2)
+    with pytest.raises(RuntimeError, match="expected _random_samples of shape"):
+        pool(aten.empty([3, 4, 5, 5, 5]), 2, output_size=2, _random_samples=samples)
+
+
 @pytest.mark.parametrize("spatial", [1, 2, 3])
 def test_unpooling_puts_the_maxima_back(spatial):
     x = normal(2, 3, *(4, 6, 4)[:spatial], requires_grad=True)

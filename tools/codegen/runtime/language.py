@@ -310,6 +310,14 @@ def common_format(tensors: Any) -> int:
     return found.pop() if len(found) == 1 else 0
 
 
+def column_major(sizes: list[Any]) -> Strided:
+    """Dense matrices (the last two dimensions) that lie column by column; of one dimension as they are."""
+    found = contiguous_strides(sizes)
+    if len(sizes) >= 2:
+        found[-2:] = [1, max(sizes[-2], 1)]
+    return Strided(list(sizes), found, 0)
+
+
 def clone_shape(sizes: list[Any], old_strides: list[Any], memory_format: int | None) -> Strided:
     if memory_format is None and _is_dense(sizes, old_strides):
         return Strided(list(sizes), list(old_strides), 0)

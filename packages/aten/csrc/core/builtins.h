@@ -331,6 +331,16 @@ inline int64_t common_format(const TensorList& tensors) {
   }
   return std::max<int64_t>(format, 0);
 }
+// Dense matrices (the last two dimensions) that lie column by column; of one dimension as they are.
+inline Strided column_major(IntList shape) {
+  const int64_t n = len(shape);
+  Ints strides = builtins::contiguous_strides(shape);
+  if (n >= 2) {
+    strides[n - 2] = 1;
+    strides[n - 1] = std::max<int64_t>(shape[n - 2], 1);
+  }
+  return {shape.vec(), std::move(strides), 0};
+}
 // Strides of a copy that keeps a dense layout, as clone and empty_like make them, or of a memory format.
 inline Strided clone_shape(IntList shape, IntList strides, std::optional<int64_t> memory_format) {
   if (!memory_format && is_non_overlapping_and_dense(shape, strides)) return {shape.vec(), strides.vec(), 0};

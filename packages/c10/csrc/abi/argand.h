@@ -396,7 +396,7 @@ typedef struct ArgandApi {
   int (*set_error)(int kind, const char* message); /* returns kind */
   const char* (*last_error)(int* kind);            /* message of this thread's last error */
 
-  /* arrays for result lists */
+  /* arrays for result lists; NULL, with the error set, where there is no memory */
   void* (*alloc_array)(size_t nbytes);
   void (*free_array)(void* array);
 

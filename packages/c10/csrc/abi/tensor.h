@@ -335,6 +335,7 @@ inline void give(ArgandValue& ret, Tensor t) {
 }
 inline void give(ArgandValue& ret, TensorList list) {  // hands over a list result
   auto** array = static_cast<ArgandTensor**>(api->alloc_array(sizeof(void*) * (list.size() + 1)));
+  if (!array) check(ARGAND_OUT_OF_MEMORY_ERROR);
   for (size_t i = 0; i < list.size(); i++) array[i] = list[i].take();
   ret = ArgandValue{};
   ret.tag = ARGAND_TAG_TENSOR_LIST;

@@ -20,7 +20,7 @@ namespace {
 
 void* alloc_array(size_t nbytes) {
   void* p = malloc(nbytes ? nbytes : 1);
-  if (!p) abort();  // a list of pointers: the process has no memory left for its own records
+  if (!p) error(ARGAND_OUT_OF_MEMORY_ERROR, "could not allocate %zu bytes for a list of results; free some tensors and call empty_cache()", nbytes);
   return p;
 }
 

@@ -66,6 +66,10 @@ static int list_result(PyObject* o, ArgandValue* out) {
   Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence.get());
   bool ints = n > 0 && PyLong_Check(PySequence_Fast_GET_ITEM(sequence.get(), 0));
   auto* words = static_cast<int64_t*>(api->alloc_array(sizeof(int64_t) * static_cast<size_t>(n + 1)));
+  if (!words) {
+    raise(ARGAND_OUT_OF_MEMORY_ERROR);
+    return -1;
+  }
   for (Py_ssize_t i = 0; i < n; i++) {
     PyObject* entry = PySequence_Fast_GET_ITEM(sequence.get(), i);
     if (ints) words[i] = PyLong_AsLongLong(entry);

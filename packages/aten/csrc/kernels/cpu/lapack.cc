@@ -1,6 +1,9 @@
 #include "packages/aten/csrc/kernels/cpu/lapack.h"
 
+#include <cstring>
 #include <string>
+
+#include "packages/aten/csrc/core/builtins.h"
 
 namespace argand::kernels::cpu {
 namespace {
@@ -66,13 +69,20 @@ Dims with_vector(const Tensor& t, int64_t n) {
   return sizes;
 }
 
-Tensor transposed_copy(const Tensor& t) {
-  const int64_t n = t.dim();
-  Dims sizes(t.sizes()), strides(t.strides());
-  std::swap(sizes[n - 1], sizes[n - 2]);
-  std::swap(strides[n - 1], strides[n - 2]);
-  const Tensor out = empty(sizes, t.dtype());
-  strided_copy(t.itemsize(), n, sizes.d, out->data, out->strides, t->data, strides.d);
+Tensor column_major(IntList sizes, int dtype) {
+  const builtins::Strided g = builtins::column_major(sizes);
+  return empty_strided(g.sizes, g.strides, dtype);
+}
+
+Tensor column_major_zeros(IntList sizes, int dtype) {
+  const Tensor out = column_major(sizes, dtype);
+  if (out.numel()) std::memset(out->data, 0, static_cast<size_t>(out.numel() * out.itemsize()));
+  return out;
+}
+
+Tensor column_major_copy(const Tensor& t) {
+  const Tensor out = column_major(t.sizes(), t.dtype());
+  strided_copy(t.itemsize(), t.dim(), t->sizes, out->data, out->strides, t->data, t->strides);
   return out;
 }
 

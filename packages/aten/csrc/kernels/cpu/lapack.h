@@ -88,9 +88,11 @@ Dims batch_sizes(const Tensor& t);                             // the leading si
 Dims with_matrix(const Tensor& t, int64_t rows, int64_t cols);  // they and two more
 Dims with_vector(const Tensor& t, int64_t n);
 
-// A new dense tensor of the transposed matrices: row-major to LAPACK's column-major (ld = rows) and back.
-Tensor transposed_copy(const Tensor& t);
-// A new dense tensor of the values of t.
+// New dense tensors whose matrices lie column by column, as LAPACK wants them (ld = rows): not set, zeros, or the values of t.
+Tensor column_major(IntList sizes, int dtype);
+Tensor column_major_zeros(IntList sizes, int dtype);
+Tensor column_major_copy(const Tensor& t);
+// A new row-major tensor of the values of t.
 Tensor dense_copy(const Tensor& t);
 
 // f(i) for each matrix; `work` is the number of operations of one.

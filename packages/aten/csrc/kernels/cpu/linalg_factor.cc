@@ -30,7 +30,7 @@ void check_pivots(const char* op, const Tensor& pivots) {
 }  // namespace
 
 std::tuple<Tensor, Tensor> linalg_cholesky_ex(const Tensor& self, bool upper, bool check_errors) {
-  const Tensor work = transposed_copy(self), info = empty(batch_sizes(self), ARGAND_INT32);
+  const Tensor work = column_major_copy(self), info = empty(batch_sizes(self), ARGAND_INT32);
   const int64_t n = self.size(-1);
   dispatch_lapack("linalg.cholesky", self.dtype(), [&](auto tag) {
     using E = typename decltype(tag)::type;
@@ -43,13 +43,13 @@ std::tuple<Tensor, Tensor> linalg_cholesky_ex(const Tensor& self, bool upper, bo
     });
   });
   if (check_errors) check_info("linalg.cholesky", info, kNotDefinite);
-  return {transposed_copy(work), info};
+  return {work, info};
 }
 
 std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& self, bool pivot, bool check_errors) {
   if (!pivot) fail(ARGAND_RUNTIME_ERROR, "linalg.lu_factor: got pivot=False, which is not implemented on the CPU; use pivot=True");
   const int64_t m = self.size(-2), n = self.size(-1), k = std::min(m, n);
-  const Tensor work = transposed_copy(self), pivots = empty(with_vector(self, k), ARGAND_INT32), info = empty(batch_sizes(self), ARGAND_INT32);
+  const Tensor work = column_major_copy(self), pivots = empty(with_vector(self, k), ARGAND_INT32), info = empty(batch_sizes(self), ARGAND_INT32);
   dispatch_lapack("linalg.lu_factor", self.dtype(), [&](auto tag) {
     using E = typename decltype(tag)::type;
     const Lapack<E>& l = lapack<E>("linalg.lu_factor");
@@ -60,7 +60,7 @@ std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& self, bool 
     });
   });
   if (check_errors) check_info("linalg.lu_factor", info, kSingular);
-  return {transposed_copy(work), pivots, info};
+  return {work, pivots, info};
 }
 
 // All of A and B have the same batch; B is a matrix (n x k, or k x n on the right).
@@ -68,7 +68,7 @@ Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, 
   check_same_dtype("linalg.lu_solve", LU, B);
   check_pivots("linalg.lu_solve", pivots);
   const int64_t n = LU.size(-1), k = left ? B.size(-1) : B.size(-2);
-  const Tensor a = transposed_copy(LU), p = contiguous(pivots);
+  const Tensor a = column_major_copy(LU), p = contiguous(pivots);
   Tensor x;
   dispatch_lapack("linalg.lu_solve", LU.dtype(), [&](auto tag) {
     using E = typename decltype(tag)::type;
@@ -77,8 +77,8 @@ Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, 
       if constexpr (kIsComplex<E>)
         for (int64_t i = 0; i < t.numel(); i++) t.data<E>()[i] = std::conj(t.data<E>()[i]);
     };
-    // x A = b is A^T x^T = b^T, and row-major x^T is column-major x; x A^H = b is A conj(x^T) = conj(b^T).
-    x = left ? transposed_copy(B) : dense_copy(B);
+    // x A = b is A^T x^T = b^T, and column-major x^T is row-major x; x A^H = b is A conj(x^T) = conj(b^T).
+    x = left ? column_major_copy(B) : dense_copy(B);
     const bool flip = !left && adjoint;
     if (flip) conjugate(x);
     const char trans = left ? (adjoint ? 'C' : 'N') : (adjoint ? 'N' : 'T');
@@ -89,7 +89,7 @@ Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, 
       });
     if (flip) conjugate(x);
   });
-  return left ? transposed_copy(x) : x;
+  return x;
 }
 
 // A permutation matrix P of LAPACK's row exchanges: A = P L U.
@@ -115,7 +115,7 @@ Tensor _pivots_to_permutation(const Tensor& pivots, int64_t n, int dtype) {
 }
 
 std::tuple<Tensor, Tensor> linalg_inv_ex(const Tensor& self, bool check_errors) {
-  const Tensor work = transposed_copy(self), info = empty(batch_sizes(self), ARGAND_INT32);
+  const Tensor work = column_major_copy(self), info = empty(batch_sizes(self), ARGAND_INT32);
   const int64_t n = self.size(-1);
   dispatch_lapack("linalg.inv", self.dtype(), [&](auto tag) {
     using E = typename decltype(tag)::type;
@@ -125,18 +125,19 @@ std::tuple<Tensor, Tensor> linalg_inv_ex(const Tensor& self, bool check_errors) 
       std::vector<int64_t> p(static_cast<size_t>(n));
       int64_t status = n ? l.getrf(kColumnMajor, n, n, a, n, p.data()) : 0;
       if (status == 0 && n) status = l.getri(kColumnMajor, n, a, n, p.data());
+      for (int64_t j = 0; j < n * n; j++) a[j] += E(0);  // -0 becomes 0
       info.data<int32_t>()[i] = static_cast<int32_t>(status);
     });
   });
   if (check_errors) check_info("linalg.inv", info, kSingular);
-  return {transposed_copy(work), info};
+  return {work, info};
 }
 
-// self (..., n, n) triangular, B (..., n, k) or (..., k, n) on the right, one batch; in row-major memory as they are.
+// self (..., n, n) triangular, B (..., n, k) or (..., k, n) on the right, one batch.
 Tensor _solve_triangular(const Tensor& self, const Tensor& B, bool upper, bool left, bool unitriangular) {
   check_same_dtype("linalg.solve_triangular", self, B);
   constexpr int kLeft = 141, kRight = 142, kUpper = 121, kLower = 122, kNoTrans = 111, kNonUnit = 131, kUnit = 132;
-  const Tensor a = contiguous(self), x = dense_copy(B);
+  const Tensor a = column_major_copy(self), x = column_major_copy(B);
   const int64_t m = B.size(-2), k = B.size(-1), n = self.size(-1);
   dispatch_lapack("linalg.solve_triangular", self.dtype(), [&](auto tag) {
     using E = typename decltype(tag)::type;
@@ -148,9 +149,9 @@ Tensor _solve_triangular(const Tensor& self, const Tensor& B, bool upper, bool l
         E* const b = x.data<E>() + i * m * k;
         const int side = left ? kLeft : kRight, uplo = upper ? kUpper : kLower, diag = unitriangular ? kUnit : kNonUnit;
         if constexpr (kIsComplex<E>)
-          l.trsm(kRowMajor, side, uplo, kNoTrans, diag, m, k, &one, t, n, b, k);
+          l.trsm(kColumnMajor, side, uplo, kNoTrans, diag, m, k, &one, t, n, b, m);
         else
-          l.trsm(kRowMajor, side, uplo, kNoTrans, diag, m, k, one, t, n, b, k);
+          l.trsm(kColumnMajor, side, uplo, kNoTrans, diag, m, k, one, t, n, b, m);
       });
   });
   return x;
@@ -158,7 +159,7 @@ Tensor _solve_triangular(const Tensor& self, const Tensor& B, bool upper, bool l
 
 std::tuple<Tensor, Tensor, Tensor> linalg_ldl_factor_ex(const Tensor& self, bool hermitian, bool check_errors) {
   const int64_t n = self.size(-1);
-  const Tensor work = transposed_copy(self), pivots = empty(with_vector(self, n), ARGAND_INT32), info = empty(batch_sizes(self), ARGAND_INT32);
+  const Tensor work = column_major_copy(self), pivots = empty(with_vector(self, n), ARGAND_INT32), info = empty(batch_sizes(self), ARGAND_INT32);
   dispatch_lapack("linalg.ldl_factor", self.dtype(), [&](auto tag) {
     using E = typename decltype(tag)::type;
     const Lapack<E>& l = lapack<E>("linalg.ldl_factor");
@@ -171,7 +172,7 @@ std::tuple<Tensor, Tensor, Tensor> linalg_ldl_factor_ex(const Tensor& self, bool
     });
   });
   if (check_errors) check_info("linalg.ldl_factor", info, "the matrix is singular: block %lld of D is zero");
-  return {transposed_copy(work), pivots, info};
+  return {work, pivots, info};
 }
 
 // LD, pivots and B have the same batch.
@@ -179,7 +180,7 @@ Tensor _ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B, bool 
   check_same_dtype("linalg.ldl_solve", LD, B);
   check_pivots("linalg.ldl_solve", pivots);
   const int64_t n = LD.size(-1), k = B.size(-1);
-  const Tensor a = transposed_copy(LD), x = transposed_copy(B), p = contiguous(pivots);
+  const Tensor a = column_major_copy(LD), x = column_major_copy(B), p = contiguous(pivots);
   dispatch_lapack("linalg.ldl_solve", LD.dtype(), [&](auto tag) {
     using E = typename decltype(tag)::type;
     const Lapack<E>& l = lapack<E>("linalg.ldl_solve");
@@ -189,13 +190,13 @@ Tensor _ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B, bool 
         (hermitian ? l.hetrs : l.sytrs)(kColumnMajor, 'L', n, k, a.data<E>() + i * n * n, n, wide.data(), x.data<E>() + i * n * k, n);
       });
   });
-  return transposed_copy(x);
+  return x;
 }
 
 // Householder reflectors below the diagonal and R above it, and the reflectors' factors.
 std::tuple<Tensor, Tensor> geqrf(const Tensor& self) {
   const int64_t m = self.size(-2), n = self.size(-1), k = std::min(m, n);
-  const Tensor work = transposed_copy(self), tau = empty(with_vector(self, k), self.dtype());
+  const Tensor work = column_major_copy(self), tau = empty(with_vector(self, k), self.dtype());
   dispatch_lapack("geqrf", self.dtype(), [&](auto tag) {
     using E = typename decltype(tag)::type;
     const Lapack<E>& l = lapack<E>("geqrf");
@@ -203,14 +204,14 @@ std::tuple<Tensor, Tensor> geqrf(const Tensor& self) {
       for_matrices(matrix_count(self), 2.0 * m * n * k,
                    [&](int64_t i) { l.geqrf(kColumnMajor, m, n, work.data<E>() + i * m * n, m, tau.data<E>() + i * k); });
   });
-  return {transposed_copy(work), tau};
+  return {work, tau};
 }
 
 // The first n columns of the product of the reflectors in `input` (m x n, n <= m).
 Tensor linalg_householder_product(const Tensor& input, const Tensor& tau) {
   check_same_dtype("linalg.householder_product", input, tau);
   const int64_t m = input.size(-2), n = input.size(-1), k = tau.size(-1);
-  const Tensor work = transposed_copy(input), t = contiguous(tau);
+  const Tensor work = column_major_copy(input), t = contiguous(tau);
   dispatch_lapack("linalg.householder_product", input.dtype(), [&](auto tag) {
     using E = typename decltype(tag)::type;
     const Lapack<E>& l = lapack<E>("linalg.householder_product");
@@ -225,7 +226,7 @@ Tensor linalg_householder_product(const Tensor& input, const Tensor& tau) {
         }
       });
   });
-  return transposed_copy(work);
+  return contiguous(work);
 }
 
 // Q or its adjoint times `other`, from the left or the right; Q is the product of all reflectors.
@@ -233,7 +234,7 @@ Tensor ormqr(const Tensor& self, const Tensor& input2, const Tensor& input3, boo
   check_same_dtype("ormqr", self, input2);
   check_same_dtype("ormqr", self, input3);
   const int64_t q = self.size(-2), columns = self.size(-1), k = input2.size(-1), m = input3.size(-2), n = input3.size(-1);
-  const Tensor a = transposed_copy(self), tau = contiguous(input2), c = transposed_copy(input3);
+  const Tensor a = column_major_copy(self), tau = contiguous(input2), c = column_major_copy(input3);
   dispatch_lapack("ormqr", self.dtype(), [&](auto tag) {
     using E = typename decltype(tag)::type;
     const Lapack<E>& l = lapack<E>("ormqr");
@@ -243,26 +244,26 @@ Tensor ormqr(const Tensor& self, const Tensor& input2, const Tensor& input3, boo
                 tau.data<E>() + i * k, c.data<E>() + i * m * n, m);
       });
   });
-  return transposed_copy(c);
+  return contiguous(c);
 }
 
 std::tuple<Tensor, Tensor> _linalg_qr(const Tensor& A, bool complete, bool compute_q) {
   const int64_t m = A.size(-2), n = A.size(-1), k = std::min(m, n), columns = complete ? m : k;
   const auto [reflectors, tau] = geqrf(A);
-  const Tensor R = zeros(with_matrix(A, columns, n), A.dtype()), Q = empty(compute_q ? with_matrix(A, m, columns) : Dims(IntList({0})), A.dtype());
+  const Tensor R = column_major_zeros(with_matrix(A, columns, n), A.dtype());
+  const Tensor Q = column_major_zeros(compute_q ? with_matrix(A, m, columns) : Dims(IntList({0})), A.dtype());
   dispatch_lapack("linalg.qr", A.dtype(), [&](auto tag) {
     using E = typename decltype(tag)::type;
     const Lapack<E>& l = lapack<E>("linalg.qr");
     for_matrices(matrix_count(A), 4.0 * m * n * columns, [&](int64_t i) {
       const E* const a = reflectors.data<E>() + i * m * n;
-      for (int64_t r = 0; r < k; r++) std::copy(a + r * n + r, a + (r + 1) * n, R.data<E>() + (i * columns + r) * n + r);
+      for (int64_t c = 0; c < n; c++) std::copy_n(a + c * m, std::min(c + 1, k), R.data<E>() + (i * n + c) * columns);
       if (!compute_q || m == 0) return;
       E* const q = Q.data<E>() + i * m * columns;
-      std::fill(q, q + m * columns, E(0));
       if (k == 0)
-        for (int64_t r = 0; r < columns; r++) q[r * columns + r] = E(1);
-      for (int64_t r = 0; r < m; r++) std::copy(a + r * n, a + r * n + std::min(k, columns), q + r * columns);
-      if (k) l.orgqr(kRowMajor, m, columns, k, q, columns, tau.data<E>() + i * k);
+        for (int64_t r = 0; r < columns; r++) q[r * m + r] = E(1);
+      std::copy_n(a, m * k, q);
+      if (k) l.orgqr(kColumnMajor, m, columns, k, q, m, tau.data<E>() + i * k);
     });
   });
   return {Q, R};

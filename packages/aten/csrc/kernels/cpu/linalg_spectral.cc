@@ -20,11 +20,11 @@ bool all_finite(const E* a, int64_t n) {
 
 std::tuple<Tensor, Tensor, Tensor> _linalg_svd(const Tensor& A, bool full_matrices, bool compute_uv) {
   const int64_t m = A.size(-2), n = A.size(-1), k = std::min(m, n), count = matrix_count(A);
-  const int64_t rows = full_matrices ? m : k, columns = full_matrices ? n : k;  // of U^T, of V^H's rows
-  const Tensor work = transposed_copy(A), S = empty(with_vector(A, k), real_dtype(A.dtype())), info = empty(batch_sizes(A), ARGAND_INT32);
-  // Column-major U is a row-major rows x m tensor.
+  const int64_t rows = full_matrices ? m : k, columns = full_matrices ? n : k;  // of U^T, of V^H
+  const Tensor work = column_major_copy(A), S = empty(with_vector(A, k), real_dtype(A.dtype())), info = empty(batch_sizes(A), ARGAND_INT32);
   const Dims none(IntList({0}));
-  const Tensor U = empty(compute_uv ? with_matrix(A, rows, m) : none, A.dtype()), V = empty(compute_uv ? with_matrix(A, n, columns) : none, A.dtype());
+  const Tensor U = column_major(compute_uv ? with_matrix(A, m, rows) : none, A.dtype());
+  const Tensor V = column_major(compute_uv ? with_matrix(A, columns, n) : none, A.dtype());
   dispatch_lapack("linalg.svd", A.dtype(), [&](auto tag) {
     using E = typename decltype(tag)::type;
     const Lapack<E>& l = lapack<E>("linalg.svd");
@@ -43,12 +43,12 @@ std::tuple<Tensor, Tensor, Tensor> _linalg_svd(const Tensor& A, bool full_matric
     });
   });
   check_info("linalg.svd", info, kNotConverged);
-  return {compute_uv ? transposed_copy(U) : U, S, compute_uv ? transposed_copy(V) : V};
+  return {U, S, V};
 }
 
 std::tuple<Tensor, Tensor> _linalg_eigh(const Tensor& A, std::string_view uplo, bool compute_v) {
   const int64_t n = A.size(-1);
-  const Tensor work = transposed_copy(A), values = empty(with_vector(A, n), real_dtype(A.dtype())), info = empty(batch_sizes(A), ARGAND_INT32);
+  const Tensor work = column_major_copy(A), values = empty(with_vector(A, n), real_dtype(A.dtype())), info = empty(batch_sizes(A), ARGAND_INT32);
   dispatch_lapack("linalg.eigh", A.dtype(), [&](auto tag) {
     using E = typename decltype(tag)::type;
     const Lapack<E>& l = lapack<E>("linalg.eigh");
@@ -61,14 +61,14 @@ std::tuple<Tensor, Tensor> _linalg_eigh(const Tensor& A, std::string_view uplo, 
     });
   });
   check_info("linalg.eigh", info, kNotConverged);
-  return {values, compute_v ? transposed_copy(work) : empty({0}, A.dtype())};
+  return {values, compute_v ? work : empty({0}, A.dtype())};
 }
 
 std::tuple<Tensor, Tensor> _linalg_eig(const Tensor& self, bool compute_v) {
   const int64_t n = self.size(-1);
   const int dtype = complex_dtype(self.dtype());
-  const Tensor work = transposed_copy(self), values = empty(with_vector(self, n), dtype), info = empty(batch_sizes(self), ARGAND_INT32);
-  const Tensor vectors = empty(compute_v ? Dims(self.sizes()) : Dims(IntList({0})), dtype);
+  const Tensor work = column_major_copy(self), values = empty(with_vector(self, n), dtype), info = empty(batch_sizes(self), ARGAND_INT32);
+  const Tensor vectors = column_major(compute_v ? Dims(self.sizes()) : Dims(IntList({0})), dtype);
   dispatch_lapack("linalg.eig", self.dtype(), [&](auto tag) {
     using E = typename decltype(tag)::type;
     using C = std::complex<real_t<E>>;
@@ -101,7 +101,7 @@ std::tuple<Tensor, Tensor> _linalg_eig(const Tensor& self, bool compute_v) {
     });
   });
   check_info("linalg.eig", info, kNotConverged);
-  return {values, compute_v ? transposed_copy(vectors) : vectors};
+  return {values, vectors};
 }
 
 // self (..., m, n), b (..., m, k) of one batch; driver "gels" (no ranks), "gelsy", "gelsd" or "gelss" (with singular values).
@@ -109,7 +109,7 @@ std::tuple<Tensor, Tensor, Tensor> _linalg_lstsq(const Tensor& self, const Tenso
   check_same_dtype("linalg.lstsq", self, b);
   const int64_t m = self.size(-2), n = self.size(-1), k = b.size(-1), count = matrix_count(self), ld = std::max<int64_t>({m, n, 1});
   const bool values = driver == "gelsd" || driver == "gelss", ranks = driver != "gels";
-  const Tensor a = transposed_copy(self), rhs = transposed_copy(b), x = zeros(with_matrix(b, k, n), b.dtype());
+  const Tensor a = column_major_copy(self), rhs = column_major_copy(b), x = column_major_zeros(with_matrix(b, n, k), b.dtype());
   const Dims none(IntList({0}));
   const Tensor rank = ranks ? zeros(batch_sizes(self), ARGAND_INT64) : zeros(none, ARGAND_INT64), info = empty(batch_sizes(self), ARGAND_INT32);
   const Tensor S = values ? zeros(with_vector(self, std::min(m, n)), real_dtype(self.dtype())) : zeros(none, real_dtype(self.dtype()));
@@ -139,7 +139,7 @@ std::tuple<Tensor, Tensor, Tensor> _linalg_lstsq(const Tensor& self, const Tenso
     });
   });
   check_info("linalg.lstsq", info, "the matrix has no full rank, or its singular values did not converge (error code %lld); driver='gelsd' takes any rank");
-  return {transposed_copy(x), rank, S};
+  return {x, rank, S};
 }
 
 namespace {
