@@ -682,7 +682,7 @@ def numpy_dtype(dtype: object) -> Any:
 def index_put(x: Array, indices: list[Array | None], values: Array, accumulate: bool) -> Array:
     """A copy of `x` whose elements at the indices (None: all of a dimension) are `values`, or are increased by them."""
     out = np.array(x)
-    at = tuple(slice(None) if i is None else i for i in indices)
+    at: Any = tuple(slice(None) if i is None else i for i in indices)
     if accumulate:
         np.add.at(out, at, values)
     else:
