@@ -83,8 +83,8 @@ def run_on_cpu(op: Operator, *args: Any, **kwargs: Any) -> Any:
         return copies[id(x)][1]
 
     on_cpu, named = _map(to_cpu, args), _map(to_cpu, kwargs)
-    _report(op, found[0].type)
     result = op(*on_cpu, **named)
+    _report(op, found[0].type)
     changed = [kwargs[name] for name in _CHANGED.findall(op.schema) if name in kwargs]
     for target in [args[0], *changed] if op.is_inplace else changed:
         if target.shape != to_cpu(target).shape:

@@ -48,6 +48,21 @@ def test_values(name: str) -> None:
     np.testing.assert_allclose(result.to("cpu").numpy(), call(*args).numpy(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:.*has no kernel for 'cuda'")
+def test_dtypes_that_a_kernel_does_not_take() -> None:
+    x = aten.complex(numbers(3, 5), numbers(3, 5))
+    on = x.to("cuda")
+    for call in (aten.abs, aten.angle, aten.prod, lambda t: aten.prod(t, 1)):
+        got = call(on)
+        assert got.device.type == "cuda"
+        np.testing.assert_allclose(got.to("cpu").numpy(), call(x).numpy(), rtol=1e-5)
+    out = aten.empty([3, 5], device="cuda")
+    assert aten.abs(on, out=out) is out
+    np.testing.assert_allclose(out.to("cpu").numpy(), np.abs(x.numpy()), rtol=1e-6)
+    with pytest.raises(NotImplementedError, match="max"):
+        aten.max(on)
+
+
 def test_the_users_line_is_named_once() -> None:
     x = numbers(3, 3).to("cuda")
     with warnings.catch_warnings(record=True) as said, records.collect() as found:

@@ -55,12 +55,17 @@ __attribute__((noinline)) int without_kernel(const ArgandOperator* op, uint64_t 
   return redispatch(op, keys, args, rets);
 }
 
-// Failures of kernels show up later; launches made meanwhile carry this operator's name.
-__attribute__((noinline)) int call_on_device(ArgandKernel kernel, const ArgandOperator* op, uint64_t keys, const ArgandValue* args,
+// Failures of kernels show up later; launches made meanwhile carry this operator's name. A kernel that is not for the arguments' dtypes says so before
+// it does anything: the device's fallback gets the call.
+__attribute__((noinline)) int call_on_device(ArgandKernel kernel, int key, const ArgandOperator* op, uint64_t keys, const ArgandValue* args,
                                              ArgandValue* rets) {
   const ArgandOperator* outer = t_state.device_operator;
   t_state.device_operator = op;
-  const int status = kernel(op, keys, args, rets);
+  int status = kernel(op, keys, args, rets);
+  if (__builtin_expect(status == ARGAND_NOT_IMPLEMENTED_ERROR, 0) && kernel == __atomic_load_n(&op->kernels[key], __ATOMIC_ACQUIRE)) {
+    const ArgandKernel fallback = __atomic_load_n(&g_fallbacks[key], __ATOMIC_ACQUIRE);
+    if (fallback) status = fallback(op, keys, args, rets);
+  }
   t_state.device_operator = outer;
   return status;
 }
@@ -84,7 +89,7 @@ int redispatch(const ArgandOperator* op, uint64_t keys, const ArgandValue* args,
     if (!kernel && k < ARGAND_NUM_KEYS) kernel = __atomic_load_n(&g_fallbacks[k], __ATOMIC_ACQUIRE);
     if (kernel) {
       const bool on_device = static_cast<unsigned>(k - 1) < ARGAND_KEY_COMPOSITE - 1u;  // a backend's key, not the CPU's
-      return __builtin_expect(on_device, 0) ? call_on_device(kernel, op, keys, args, rets) : kernel(op, keys, args, rets);
+      return __builtin_expect(on_device, 0) ? call_on_device(kernel, k, op, keys, args, rets) : kernel(op, keys, args, rets);
     }
     if (backend) break;  // a lower backend must not stand in for the one that was asked for
     keys &= ~ARGAND_KEYBIT(k);
