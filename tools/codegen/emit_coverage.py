@@ -10,7 +10,6 @@ from tools.codegen.emit_cpp_cuda import cuda_dtypes
 from tools.codegen.emit_cpp_kernels import row_dtypes
 from tools.codegen.emit_tests import counted
 from tools.codegen.emit_triton import is_generated
-from tools.codegen.lacking import is_made_of_others
 from tools.codegen.model import Operator, Registry
 
 HEAD = """# Coverage
@@ -35,6 +34,10 @@ SHORT = {
     "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "complex64": "c64", "complex128": "c128",
 }  # fmt: skip
 _PARTS, _VIEW, _HOST, _NONE = "*parts*", "*view*", "*CPU*", "-"
+
+
+def is_made_of_others(op: Operator) -> bool:
+    return op.kind == "composite" or "composite" in op.kernel
 
 
 def dtypes_text(found: Sequence[str]) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from tools.codegen.expr import Call, Element, walk
-from tools.codegen.lacking import lacking, missing_dtypes
 from tools.codegen.model import Operator, Registry
 from tools.codegen.print_numpy import moments_function, reference_function
 from tools.codegen.runtime.optest import parameters
@@ -65,13 +64,7 @@ def differentiable(op: Operator) -> tuple[str, ...]:
     return tuple(a for d in op.grad if not d.is_none for a in d.args)
 
 
-def refused(op: Operator) -> dict[str, tuple[str, ...]]:
-    """Backend -> the tested dtypes that its kernels do not compute."""
-    missing = tuple(d for d in tested_dtypes(op) if d in missing_dtypes(op))
-    return {"cuda": missing} if missing else {}
-
-
-def facts(registry: Registry, op: Operator) -> dict[str, Any]:
+def facts(op: Operator) -> dict[str, Any]:
     """The fields of an operator's Case, but for NumPy functions."""
     used = primitives(op)
     traits = [t for t, on in {
@@ -93,17 +86,15 @@ def facts(registry: Registry, op: Operator) -> dict[str, Any]:
         "traits": tuple(traits),
         "tolerance": dict(op.tolerance),
         "skips": dict(op.skips),
-        "refused": refused(op),
-        "lacks": lacking(registry, op),
         "ruled": any(d.body is not None for d in op.grad),
     }
 
 
-def record(registry: Registry, op: Operator, references: bool) -> str:
+def record(op: Operator, references: bool) -> str:
     """The table row of one operator. `references`: with the names of its NumPy functions, which the row's module imports."""
     rows = "".join(
         f"        {key}={value!r},\n"
-        for key, value in facts(registry, op).items()
+        for key, value in facts(op).items()
         if value not in ((), {}, None, False)
     )
     for key, function in functions(op).items() if references else ():
@@ -178,14 +169,14 @@ def module(
             text += (
                 f'\n\n@optest.each(CASES, "{check}")\n'
                 f"def test_{check}(case: Case, dtype: str) -> None:\n"
-                f"    optest.run_check({logic}.check_{check}, case, dtype)\n"
+                f"    {logic}.check_{check}(case, dtype)\n"
             )
     return text
 
 
 def emit_family_tests(registry: Registry, family: str) -> str:
     """Everything but gradients."""
-    records = [record(registry, op, references=True) for op in tested(registry, family)]
+    records = [record(op, references=True) for op in tested(registry, family)]
     imports = (
         "import os\nimport sys\n\n"
         "sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))\n\n"
@@ -200,9 +191,7 @@ def emit_family_tests(registry: Registry, family: str) -> str:
 def emit_gradient_tests(registry: Registry, family: str) -> str:
     """First and second derivatives against finite differences; for the layer that differentiates."""
     records = [
-        record(registry, op, references=False)
-        for op in tested(registry, family)
-        if differentiable(op)
+        record(op, references=False) for op in tested(registry, family) if differentiable(op)
     ]
     imports = (
         "import pytest\n\nfrom tools.codegen.runtime import optest, optest_python\n"
@@ -212,7 +201,7 @@ def emit_gradient_tests(registry: Registry, family: str) -> str:
     return module(doc, imports, records, GRADIENT_CHECKS) + (
         '\n\n@pytest.mark.parametrize("case,dtype", optest_python.rule_parameters(CASES))\n'
         "def test_rule(case: Case, dtype: str) -> None:\n"
-        "    optest.run_check(optest_python.check_rule, case, dtype)\n"
+        "    optest_python.check_rule(case, dtype)\n"
     )
 
 
@@ -236,7 +225,7 @@ def counted(registry: Registry) -> tuple[int, int]:
         if op.backward_of is None:
             given = functions(op)  # which there are is all that counts
             reference, moments = (print if n in given else None for n in ("reference", "moments"))
-            cases.append(Case(**facts(registry, op), reference=reference, moments=moments))
+            cases.append(Case(**facts(op), reference=reference, moments=moments))
     checks = [c for table in (CHECKS, GRADIENT_CHECKS) for names in table.values() for c in names]
     marks = [p.marks for check in checks for p in parameters(cases, check)]
     return len(marks), sum(map(bool, marks))

@@ -6,11 +6,10 @@ import json
 import os
 from typing import Any
 
-from tools.codegen.lacking import lacking
 from tools.codegen.model import Location, Operator, Registry, Schema
 
 
-def _facts(registry: Registry, op: Operator) -> dict[str, Any]:
+def _facts(op: Operator) -> dict[str, Any]:
     # Nothing that changes with an expression, a body or a doc text: other families must not be rebuilt for those.
     facts: dict[str, Any] = {
         "schema": str(op.schema),
@@ -23,17 +22,12 @@ def _facts(registry: Registry, op: Operator) -> dict[str, Any]:
     }
     if op.backward_of:
         facts["backward_of"] = op.backward_of
-    lacks = lacking(registry, op)
-    if lacks:
-        facts["lacks"] = lacks
     return facts
 
 
 def dump(registry: Registry) -> str:
     """The index as JSON text, one operator a line."""
-    lines = ",\n".join(
-        json.dumps(_facts(registry, op), sort_keys=True) for op in registry.operators.values()
-    )
+    lines = ",\n".join(json.dumps(_facts(op), sort_keys=True) for op in registry.operators.values())
     return (
         '{"families": '
         + json.dumps(list(registry.families))
@@ -57,7 +51,6 @@ def load(path: str) -> tuple[list[Operator], tuple[str, ...]]:
             variants=tuple(o["variants"]),
             aliases=tuple(o["aliases"]),
             backward_of=o.get("backward_of"),
-            lacks={b: {n: tuple(d) for n, d in found.items()} for b, found in o.get("lacks", {}).items()},
             location=where,
         )
         for o in data["operators"]

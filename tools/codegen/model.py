@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from tools.codegen.body import Body
@@ -29,8 +29,6 @@ PROMOTIONS: Final = ("default", "float", "none", "self")  # self: the first oper
 # "none": leaves them, also inside of the body. Without an entry the operators of the body decide.
 AUTOCAST_POLICIES: Final = ("lower", "float32", "promote", "none")
 AUTOCAST_DEVICES: Final = ("cpu", "accelerator")
-# What backends cannot run: backend -> operator -> dtypes.
-Lacks: TypeAlias = Mapping[str, Mapping[str, tuple[str, ...]]]
 IN_PYTHON: Final = "python"  # a kernel that a module of Python registers when it is imported
 BACKENDS: Final = ("cpu", "cuda", "hip", "meta", "composite")
 
@@ -351,7 +349,6 @@ class Operator:
     skips: Mapping[str, str] = field(default_factory=dict)
     location: Location = Location()
     backward_of: str | None = None  # set on synthesized backward operators
-    lacks: Lacks | None = None  # of an index: see lacking.py
 
     @property
     def name(self) -> str:

@@ -20,7 +20,7 @@ def cases() -> list[optest_calls.Case]:
     """One case per operator that has samples; in-place ones change them, and have tests of their own."""
     registry = loader.load([os.path.join(_ROOT, "packages", "aten", "registry")])
     return [
-        optest_calls.Case(**facts(registry, op))
+        optest_calls.Case(**facts(op))
         for family in registry.families
         for op in tested(registry, family)
         if "all" not in op.skips and not op.is_inplace

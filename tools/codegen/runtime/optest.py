@@ -31,9 +31,7 @@ from tools.codegen.runtime.under_test import (
     c10,
     dtype_name,
     dtype_object,
-    lacking_kernel,
     make,
-    no_kernel,
     on_device,
 )
 from tools.codegen.samples import FLOAT_TENSORS
@@ -142,8 +140,7 @@ def parameters(cases: Sequence[Case], check: str) -> list[Any]:
     found = []
     for case in cases:
         for dtype in _dtypes_for(case, check):
-            stated = case.skips.get("all") or case.skips.get(check)
-            reason = stated or no_kernel(case.kind, case.refused, dtype)
+            reason = case.skips.get("all") or case.skips.get(check)
             marks = [pytest.mark.skip(reason=reason)] if reason else []
             found.append(pytest.param(case, dtype, id=f"{case.name}-{dtype}", marks=marks))
     return found
@@ -153,17 +150,6 @@ def each(cases: Sequence[Case], check: str) -> Callable[[Callable[..., None]], A
     """Decorates the test of a check, which is run with each of its parameters; where there are none it is no test."""
     found = parameters(cases, check)
     return pytest.mark.parametrize("case,dtype", found) if found else lambda test: None
-
-
-def run_check(check: Callable[[Case, str], None], case: Case, dtype: str) -> None:
-    """Runs a check; it is skipped where it reaches what has no kernel on the device under test by the registry."""
-    try:
-        check(case, dtype)
-    except NotImplementedError as e:
-        reason = lacking_kernel(case.lacks, str(e))
-        if reason is None:
-            raise
-        pytest.skip(reason)
 
 
 def _first(case: Case, *wanted: str) -> tuple[str, ...]:
@@ -445,8 +431,6 @@ def check_promotion(case: Case, dtype: str) -> None:
         computed = a if n == 1 else dt.promote_types(a, b)
         expected = expected_dtype(case, computed)
         if expected is None or (case.promote == "none" and a != b):
-            continue
-        if no_kernel(case.kind, case.refused, computed):
             continue
         call = pointwise_calls(case, a, [(3,)] * n, plain=True)[0]
         other = pointwise_calls(case, b, [(3,)] * n, plain=True)[0]

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tools.codegen import dtypes as dt
-from tools.codegen.model import Argument, Lacks, Schema
+from tools.codegen.model import Argument, Schema
 from tools.codegen.runtime.under_test import dtype_object, make
 from tools.codegen.samples import TensorSample, parse_tensor
 
@@ -39,8 +39,6 @@ class Case:
     traits: tuple[str, ...] = ()
     tolerance: Mapping[str, float] = field(default_factory=dict)
     skips: Mapping[str, str] = field(default_factory=dict)
-    refused: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # backend -> dtypes
-    lacks: Lacks = field(default_factory=dict)
     reference: Callable[..., Any] | None = None
     moments: Callable[..., Any] | None = None  # mean and variance of the random numbers
     ruled: bool = False  # has a derivative rule of its own

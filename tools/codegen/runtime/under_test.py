@@ -10,8 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from tools.codegen.dtypes import COMPLEX
-from tools.codegen.model import Lacks, Schema
+from tools.codegen.model import Schema
 
 DEVICE: Final = os.environ.get("ARGAND_TEST_DEVICE", "cpu")
 
@@ -45,26 +44,6 @@ def place(t: Any) -> Any:
     if _missing():
         pytest.skip(_missing())
     return t.to(DEVICE)
-
-
-def no_kernel(kind: str, refused: Mapping[str, Sequence[str]], dtype: str) -> str | None:
-    """Why an operator refuses the dtype on the device under test; `refused`: by backend."""
-    backend = DEVICE.split(":")[0]
-    known = backend in ("cpu", "cuda")
-    of_kind = (
-        not known and dtype in COMPLEX and kind in ("pointwise", "reduction", "scan", "contraction")
-    )
-    if of_kind or dtype in refused.get(backend, ()):
-        return f"has no kernel for {dtype} on '{backend}'"
-    return None
-
-
-def lacking_kernel(lacks: Lacks, error: str) -> str | None:
-    """Why a call could not be, where the error names an operator and a dtype that it has no kernel for on the device under test."""
-    backend, name = DEVICE.split(":")[0], error.split(":")[0]
-    named = [d for n, d in lacks.get(backend, {}).items() if name in (n, n.split(".")[0])]
-    known = any(f"for dtype {d} " in error for dtypes in named for d in dtypes)
-    return f"calls {name}, which has no such kernel on '{backend}'" if known else None
 
 
 def on_device(schema: Schema, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,13 +33,7 @@ def _cases() -> list[Any]:
         if path.name.startswith("test_gradients"):
             continue
         module = importlib.import_module(path.stem)
-        found += [
-            c
-            for c in module.CASES
-            if c.kind in _KINDS
-            and c.reference is not None
-            and not set(c.dtypes) <= set(c.refused.get("cuda", ()))
-        ]
+        found += [c for c in module.CASES if c.kind in _KINDS and c.reference is not None]
     return found
 
 
