@@ -188,6 +188,22 @@ def test_an_error_behind_a_block_that_was_broken_leaves_the_outer_mode(backend: 
         assert torch.is_grad_enabled()
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_index_that_is_a_symbol_may_count_from_the_end(backend: str) -> None:
+    def f(x: torch.Tensor, i: int) -> torch.Tensor:
+        y = x.clone()
+        y.select(0, i).fill_(7)
+        return y * 1 + x.select(0, i)
+
+    compiled = torch.compile(f, backend=backend, dynamic=True)
+    for n, i in ((3, -1), (4, -2), (5, 2), (4, -3)):
+        x, z = (torch.ones(n, 3).requires_grad_() for _ in range(2))
+        u, v = f(x, i), compiled(z, i)
+        (u * u).sum().backward()
+        (v * v).sum().backward()
+        assert torch.equal(u, v) and torch.equal(x.grad, z.grad)
+
+
 @pytest.fixture(autouse=True)
 def fresh_compiler() -> Any:
     yield

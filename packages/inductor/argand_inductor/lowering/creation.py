@@ -224,7 +224,9 @@ def lower_select_backward(
     ref: TensorRef = values["grad_output"]
     sizes = geometry(result)[0]
     d, index = values["dim"] % len(sizes), sz.of(values["index"])
-    if isinstance(index, int) and index < 0:
+    if not isinstance(index, int):
+        return None  # it may count from the end
+    if index < 0:
         index = index + sizes[d]
     one = TensorRef(
         ref.buffer,
