@@ -119,7 +119,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], list[tuple[int, ...]], float | N
     "losses": (
         lambda: Heads(
             Given(nn.MultiLabelMarginLoss(), LISTS), Given(nn.MultiLabelSoftMarginLoss(), SIGNS), Given(nn.HuberLoss(), SIGNS),
-            Given(nn.HingeEmbeddingLoss(), SIGNS), Given(nn.PoissonNLLLoss(full=True), SIGNS), Given(nn.KLDivLoss(), SIGNS),
+            Given(nn.HingeEmbeddingLoss(), SIGNS), Given(nn.PoissonNLLLoss(full=True), SIGNS), Given(nn.KLDivLoss(), SIGNS.relu()),
         ),
         [(6, 5)], 1e-5,
     ),
