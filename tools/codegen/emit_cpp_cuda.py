@@ -14,6 +14,7 @@ from tools.codegen.emit_cpp_register import (
     has_alpha,
     kernel_function,
     reader,
+    scaled_operand,
     unboxed,
 )
 from tools.codegen.emit_triton import complex_dtypes, is_generated, kernel_name, triton_dtypes
@@ -70,7 +71,7 @@ def pointwise(op: Operator, parts: Parts) -> None:
     parts.definitions.append(f"const cuda::PointwiseOp {name}_op[] = {{{', '.join(rows)}}};")
     parts.definitions.append(
         f"const cuda::PointwiseBinding {name}_binding = {{{name}_op, {names}, {len(op.expr)}, {variant_arg}, {len(op.operands)}, "
-        f"{len(op.scalars)}, {{{operands}}}, {{{scalars}}}, {len(schema.arguments)}, {str(has_alpha(op)).lower()}}};"
+        f"{len(op.scalars)}, {{{operands}}}, {{{scalars}}}, {len(schema.arguments)}, {str(has_alpha(op)).lower()}, {scaled_operand(op)}}};"
     )
     forms = [(schema, "functional"), (op.inplace_schema, "inplace"), (op.out_schema, "out")]
     for form, kernel in forms:

@@ -8,7 +8,7 @@ from tools.codegen import dtypes
 from tools.codegen.body import Body, of_schema
 from tools.codegen.emit_cpp_kernels import CONDITIONS, row_dtypes, table_name
 from tools.codegen.emit_cpp_ops import HEADER, SEPARATE_BACKENDS, parameter_type, result_type, safe
-from tools.codegen.expr import Call, Element, walk
+from tools.codegen.expr import Call, Element, Name, walk
 from tools.codegen.model import (
     IN_PYTHON,
     RESULT_FUNCTIONS,
@@ -20,7 +20,7 @@ from tools.codegen.model import (
 )
 from tools.codegen.print_cpp_body import BodyPrinter, cpp_type
 
-PROMOTIONS = {"default": "kPromoteDefault", "float": "kPromoteFloat", "none": "kPromoteNone", "self": "kPromoteSelf"}
+PROMOTIONS = {"default": "kPromoteDefault", "float": "kPromoteFloat", "none": "kPromoteNone", "self": "kPromoteSelf", "numbers": "kPromoteNumbers"}
 CHEAP = frozenset(
     "add sub mul neg bit_and bit_or bit_xor bit_not where eq ne lt le gt ge abs minimum maximum fmin fmax floor ceil "
     "trunc round sign signbit isnan isinf isfinite real conj".split()
@@ -165,6 +165,19 @@ def has_alpha(op: Operator) -> bool:
     return integers and [a.name for a in op.scalars] == ["alpha"]
 
 
+def scaled_operand(op: Operator) -> int:
+    """The place of the operand that the operator's number multiplies, if elements may be complex; -1 where none is."""
+    names = [a.name for a in op.operands]
+    if not any(d in dtypes.COMPLEX for d in row_dtypes(op)) or len(op.scalars) != 1:
+        return -1
+    for x in op.expr.values():
+        for call in walk(x):
+            if isinstance(call, Call) and call.fn == "mul" and getattr(call.args[0], "id", None) == op.scalars[0].name:
+                factor = next((n.id for n in walk(call.args[1]) if isinstance(n, Name) and n.id in names), None)
+                return -1 if factor is None else names.index(factor)
+    return -1
+
+
 def pointwise(op: Operator, parts: Parts) -> None:
     name = op.identifier
     result = "-1"
@@ -194,7 +207,7 @@ def pointwise(op: Operator, parts: Parts) -> None:
     parts.definitions.append(f"const PointwiseOp {name}_op[] = {{{', '.join(rows)}}};")
     parts.definitions.append(
         f"const PointwiseBinding {name}_binding = {{{name}_op, {names}, {len(op.expr)}, {variant_arg}, {len(op.operands)}, "
-        f"{len(op.scalars)}, {{{operand_args}}}, {{{scalar_args}}}, {len(schema.arguments)}, {str(has_alpha(op)).lower()}}};"
+        f"{len(op.scalars)}, {{{operand_args}}}, {{{scalar_args}}}, {len(schema.arguments)}, {str(has_alpha(op)).lower()}, {scaled_operand(op)}}};"
     )
     forms = [(schema, "pointwise_functional"), (op.inplace_schema, "pointwise_inplace"), (op.out_schema, "pointwise_out")]
     for form, kernel in forms:

@@ -21,7 +21,7 @@ _PROMOTIONS = (
     "\n\n".join(
         f"def _{promote}_promotion(*operands: Any) -> Any:\n"
         f'    return lang.pointwise_dtype("{promote}", None, *operands)\n'
-        for promote in ("default", "float", "none", "self")
+        for promote in ("default", "float", "none", "self", "numbers")
     )
     + "\n\n"
 )

@@ -10,7 +10,7 @@ import os
 
 from tools.codegen.body import Body
 from tools.codegen.dtypes import DTYPES
-from tools.codegen.emit_cpp_register import has_alpha
+from tools.codegen.emit_cpp_register import has_alpha, scaled_operand
 from tools.codegen.emit_docs import emit_docs
 from tools.codegen.emit_lowerings import emit_lowerings
 from tools.codegen.emit_stubs import emit_stubs
@@ -77,6 +77,8 @@ def dtype_function(op: Operator) -> str | None:
         known = f", dtypes={tuple(op.dtypes)!r}" if op.dtypes and len(op.dtypes) < len(DTYPES) else ""
         lines = [f'lang.check_condition("{op.base_name}", {safe(c)})' for c in op.conditions]
         numbers = ", numbers=(alpha,)" if has_alpha(op) else ""
+        if not numbers and scaled_operand(op) >= 0:
+            numbers = f", factor={safe(op.scalars[0].name)}"
         call = f'"{op.promote}", {_dtype_literal(rule)}, {operands}, name="{op.base_name}"{known}{numbers}'
         lines.append(f"return lang.pointwise_dtype({call})")
         return f"def {name}({header}):\n" + "".join(f"    {line}\n" for line in lines)

@@ -24,7 +24,7 @@ VARIANTS: Final = ("function", "method", "inplace", "out")
 RESULT_FUNCTIONS: Final = ("accumulate", "accumulate_float", "real", "complex", "truth")
 RESULT_RULES: Final = ("self", *RESULT_FUNCTIONS)
 OUT_RULES: Final = ("cast", "exact")  # of dtypes that out= may have
-PROMOTIONS: Final = ("default", "float", "none", "self")  # self: the first operand's dtype
+PROMOTIONS: Final = ("default", "float", "none", "self", "numbers")  # self: the first operand's dtype; numbers: no operand is a bool
 # What autocast does with an operator's floating-point tensors: casts them to the region's dtype, to float32, or to the widest of theirs;
 # "none": leaves them, also inside of the body. Without an entry the operators of the body decide.
 AUTOCAST_POLICIES: Final = ("lower", "float32", "promote", "none")

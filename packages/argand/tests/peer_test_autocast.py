@@ -90,6 +90,18 @@ F.max_pool3d(x(1,1,4,4,4), 2)
 F.adaptive_avg_pool3d(x(1,1,4,4,4), 2)
 F.max_unpool2d(*F.max_pool2d(x(1,1,4,4), 2, return_indices=True), 2)
 F.fractional_max_pool2d(x(1,1,6,6), 2, output_size=2)
+F.pad(x(1,2,4), (1,1), mode="reflect")
+F.pad(x(1,2,4,4), (1,1,1,1), mode="reflect")
+F.pad(x(1,2,4,4,4), (1,1,1,1,1,1), mode="reflect")
+F.pad(x(1,2,4,4,4), (1,1,1,1,1,1), mode="replicate")
+F.pad(x(1,2,4), (1,1), mode="circular")
+F.pad(x(1,2,4), (1,1))
+L.nn.LSTM(3, 4, 2, bidirectional=True)(x(2,2,3))[0]
+L.nn.LSTM(3, 4)(x(2,2,3))[1][1]
+L.nn.LSTM(3, 4, proj_size=2)(x(2,2,3))[1][1]
+L.nn.LSTM(3, 4)(L.nn.utils.rnn.pack_sequence([x(2,3), x(1,3)]))[1][1]
+L.nn.GRU(3, 4)(x(2,2,3))[0]
+L.nn.RNN(3, 4)(x(2,2,3))[0]
 """.strip().splitlines()
 
 

@@ -1,5 +1,7 @@
 #include "packages/aten/csrc/registration.h"
 
+#include "packages/aten/csrc/core/scaled_operand.h"
+
 namespace argand::registration {
 namespace {
 
@@ -24,12 +26,22 @@ Tensor run_pointwise(const ArgandOperator* op, const ArgandValue* args, const Te
     operands[i] = Operand(args[b.operand_args[i]]);
     pointers[i] = &operands[i];
   }
+  Tensor product;
   for (int i = 0; i < b.n_scalars; i++) {
-    const Scalar s = as_scalar(args[b.scalar_args[i]]);
+    const ArgandValue& number = args[b.scalar_args[i]];
+    Scalar s = as_scalar(number);
+    if (number.tag == ARGAND_TAG_COMPLEX || (b.has_alpha && number.tag != ARGAND_TAG_INT)) {
+      const int dtype = pointwise_dtype(op->name, b.n_operands, kPromoteDefault, 0, pointers);
+      check_number(op->name, dtype, number);
+      if (b.has_alpha) check_alpha(op->name, dtype, number);
+      if (number.tag == ARGAND_TAG_COMPLEX && b.scaled >= 0) {
+        product = scaled_operand(operands[b.scaled], s, dtype);
+        operands[b.scaled] = Operand(product);
+        s = Scalar(1);
+      }
+    }
     scalars[i] = s.to_double();
     ints[i] = s.to_int();
-    if (b.has_alpha && args[b.scalar_args[i]].tag != ARGAND_TAG_INT)
-      check_alpha(op->name, pointwise_dtype(op->name, b.n_operands, kPromoteDefault, 0, pointers), args[b.scalar_args[i]]);
   }
   return pointwise(pick_variant(b, op, args), pointers, scalars, ints, out, inplace);
 }

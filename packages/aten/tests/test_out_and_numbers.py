@@ -198,6 +198,70 @@ def test_complex_factors_of_products() -> None:
         np.testing.assert_allclose(aten.addr(a, a[0], a[1], beta=beta, alpha=alpha).numpy(), outer, rtol=1e-5)
 
 
+def test_complex_numbers_scale_operands() -> None:
+    a, b = c10.tensor([1 + 2j, -1j]), c10.tensor([2.0, -3.0])
+    x, y = a.numpy(), b.numpy()
+    np.testing.assert_allclose(aten.add(a, b, alpha=2 - 1j).numpy(), x + (2 - 1j) * y, rtol=1e-6)
+    np.testing.assert_allclose(aten.rsub(b, a, alpha=1j).numpy(), x - 1j * y, rtol=1e-6)
+    np.testing.assert_allclose(aten.add(b, 2j, alpha=1j).numpy(), y - 2, rtol=1e-6)
+    np.testing.assert_allclose(aten.addcmul(a, b, a, value=1j).numpy(), x + 1j * y * x, rtol=1e-6)
+    np.testing.assert_allclose(aten.addcdiv(a, b, a, value=1j).numpy(), x + 1j * y / x, rtol=1e-6)
+    np.testing.assert_allclose(a.clone().sub_(b, alpha=3j).numpy(), x - 3j * y, rtol=1e-6)
+    for call in (
+        lambda: aten.add(b, b, alpha=1j),
+        lambda: aten.addcmul(b, b, b, value=1j),
+        lambda: aten.leaky_relu(b, 1j),
+        lambda: aten.addmm(x_real(), x_real(), x_real(), beta=1j),
+        lambda: aten.baddbmm(x_real()[None], x_real()[None], x_real()[None], alpha=1j),
+        lambda: aten.addr(x_real(), b, b, alpha=1j),
+    ):
+        with pytest.raises(RuntimeError, match="complex"):
+            call()
+
+
+def x_real() -> Any:
+    return aten.ones([2, 2])
+
+
+def test_zeros_to_complex_powers() -> None:
+    zeros = aten.zeros([4], dtype=c10.complex64)
+    got = aten.pow(zeros, c10.tensor([2 - 1j, 0.5 + 0j, 0j, -1 + 1j])).numpy()
+    assert got[:3].tolist() == [0, 0, 1] and np.isnan(got[3])
+
+
+def test_subtraction_takes_no_bools() -> None:
+    numbers, mask = aten.ones([2]), c10.tensor([True, False])
+    for call in (
+        lambda: numbers - mask,
+        lambda: mask - numbers,
+        lambda: 1 - mask,
+        lambda: mask - 1,
+        lambda: numbers - True,
+        lambda: True - numbers,
+        lambda: aten.rsub(numbers, mask),
+        lambda: aten.empty([2], device="meta") - aten.empty([2], device="meta", dtype=c10.bool),
+    ):
+        with pytest.raises(RuntimeError, match="got a bool"):
+            call()
+
+
+@pytest.mark.parametrize("dtype", [c10.float8_e4m3fn, c10.float8_e5m2])
+def test_truth_of_float8(dtype: Any) -> None:
+    t = c10.tensor([[1.0, 0.0], [0.0, 0.0]]).to(dtype)
+    assert aten.any(t).item() is True and aten.all(t).item() is False
+    assert aten.any(t, 1).tolist() == [True, False] and aten.all(t, 0).tolist() == [False, False]
+
+
+@pytest.mark.parametrize("dtype", [c10.uint8, c10.int8, c10.int16, c10.int32])
+def test_convolutions_of_narrow_integers_wrap_around(dtype: Any) -> None:
+    image = c10.tensor(np.arange(50).reshape(1, 2, 25)).to(dtype)
+    kernel = c10.tensor(np.arange(6).reshape(1, 2, 3)).to(dtype)
+    got = aten.conv1d(image, kernel)
+    assert got.dtype == dtype
+    wide = aten.conv1d(image.to(c10.int64), kernel.to(c10.int64))
+    assert got.tolist() == wide.to(dtype).tolist()
+
+
 def test_what_is_refused() -> None:
     with pytest.raises(RuntimeError, match="negative"):
         aten.cov(aten.ones([2]), fweights=c10.tensor([1, -1]))

@@ -1,4 +1,4 @@
-"""Typed exceptions. All are `RuntimeError`s, so that a broad handler catches them too."""
+"""Typed exceptions. All are `RuntimeError`s, so that a broad handler catches them too; a `DTypeError` is a `NotImplementedError` and a `TypeError`."""
 
 from typing import Any
 

@@ -169,6 +169,7 @@ def test_can_cast():
 def test_error_types():
     for error in (c10.ShapeError, c10.DTypeError, c10.DeviceError, c10.OutOfMemoryError):
         assert issubclass(error, RuntimeError) and error.__module__ == "argand_c10.errors"
+    assert issubclass(c10.DTypeError, NotImplementedError) and issubclass(c10.DTypeError, TypeError)
     with pytest.raises(c10.ShapeError, match="negative dimension"):
         _C._empty_strided((-1,))
     with pytest.raises(ValueError, match="65 dimensions"):

@@ -730,7 +730,18 @@ def _computation_dtype(promote: str, name: str, given: list[Any]) -> Any:
                 raise DTypeError(
                     f"{name}: got tensors of dtypes {tensors[0].dtype.name} and {x.dtype.name}, expected one dtype"
                 )
-        return tensors[0].dtype if tensors else float32
+        dtype = tensors[0].dtype if tensors else float32
+        if any(isinstance(x, complex) for x in given) and dtype not in _COMPLEX:
+            raise RuntimeError(
+                f"{name}: got a complex number with tensors of {dtype.name}, expected a real one; convert the tensors first"
+            )
+        return dtype
+    if promote == "numbers" and any(
+        x.dtype == bool_ if is_tensor(x) else x is True or x is False for x in given
+    ):
+        raise DTypeError(
+            f"{name}: got a bool, expected numbers; use ~ or logical_xor, or convert it first"
+        )
     dtype = result_type(given)
     return (
         default_dtype() if promote == "float" and (dtype in _INTEGRAL or dtype == bool_) else dtype
@@ -744,9 +755,10 @@ def pointwise_dtype(
     name: str = "",
     dtypes: tuple[str, ...] = (),
     numbers: tuple[Any, ...] = (),
+    factor: Any = 1,
 ) -> Any:
     """The dtype of a pointwise operator's result: `result` if given ("real": of complex numbers' parts), else that of the computation, one of
-    `dtypes`. `numbers` that scale operands are of its category or a lower one."""
+    `dtypes`. `numbers` that scale operands are of its category or a lower one; a `factor` is only not complex where the computation is not."""
     given = [x for x in operands if x is not None]
     dtype = _computation_dtype(promote, name, given)
     if dtypes and dtype.name not in dtypes:
@@ -762,6 +774,10 @@ def pointwise_dtype(
             raise RuntimeError(
                 f"{name}: got alpha={x}, expected a number of the result's kind, {dtype.name}; convert the tensors first"
             )
+    if isinstance(factor, complex) and _category(dtype) < 3:
+        raise RuntimeError(
+            f"{name}: got a complex number with tensors of {dtype.name}, expected a real one; convert the tensors first"
+        )
     if result == "real":
         return real_dtype(dtype)
     return dtype if result is None else result

@@ -432,6 +432,8 @@ def check_promotion(case: Case, dtype: str) -> None:
         expected = expected_dtype(case, computed)
         if expected is None or (case.promote == "none" and a != b):
             continue
+        if case.promote == "numbers" and "bool" in (a, b):
+            continue
         call = pointwise_calls(case, a, [(3,)] * n, plain=True)[0]
         other = pointwise_calls(case, b, [(3,)] * n, plain=True)[0]
         args = tuple(

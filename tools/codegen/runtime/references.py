@@ -534,7 +534,7 @@ REFERENCES: Final[dict[str, Callable[..., Any]]] = {
     "binary_cross_entropy": lambda p, y, weight=None, reduction=1: R.reduced(
         -(y * np.log(p) + (1 - y) * np.log(1 - p)) * (1 if weight is None else weight), reduction
     ),
-    "binary_cross_entropy_with_logits": lambda x, y, weight=None, pos_weight=None, reduction=1: (
+    "binary_cross_entropy_with_logits": lambda x, y, weight=None, pos_weight=None, reduction=0: (
         R.reduced(
             -(
                 (1 if pos_weight is None else pos_weight) * y * np.log(R.sigmoid(x))
@@ -544,7 +544,7 @@ REFERENCES: Final[dict[str, Callable[..., Any]]] = {
             reduction,
         )
     ),
-    "kl_div": lambda x, y, reduction=1, *, log_target=False: R.reduced(
+    "kl_div": lambda x, y, reduction=0, *, log_target=False: R.reduced(
         np.exp(y) * (y - x) if log_target else y * (np.log(y) - x), reduction
     ),
 }

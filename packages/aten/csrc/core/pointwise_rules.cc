@@ -41,7 +41,12 @@ int pointwise_dtype(const char* name, int n_operands, Promotion promote, uint8_t
              kDTypeName[values[i].t->dtype]);
     }
     if (first) dtype = first->dtype;
+    for (size_t i = 0; i < n; i++)
+      if (values[i].tag != ARGAND_TAG_TENSOR) check_number(name, dtype, values[i]);
   } else {
+    for (size_t i = 0; i < n && promote == kPromoteNumbers; i++)
+      if (values[i].tag == ARGAND_TAG_TENSOR ? values[i].t->dtype == ARGAND_BOOL : number_category(values[i]) == 0)
+        fail(ARGAND_DTYPE_ERROR, "%s: got a bool, expected numbers; use ~ or logical_xor, or convert it first", name);
     check(api->result_type(values, n, &dtype));
   }
   if (promote == kPromoteFloat && dtype <= ARGAND_INT64) dtype = api->default_dtype();
@@ -54,7 +59,12 @@ void check_alpha(const char* name, int dtype, const ArgandValue& alpha) {
   if (got == 2 && wanted < 2)
     fail(ARGAND_RUNTIME_ERROR, "%s: got a floating-point number for alpha, expected an integer for a result of %s; convert the tensors first", name,
          kDTypeName[dtype]);
-  if (got == 3) fail(ARGAND_RUNTIME_ERROR, "%s: got a complex number for alpha, expected a real one; multiply by it first", name);
+}
+
+void check_number(const char* name, int dtype, const ArgandValue& number) {
+  if (number_category(number) == 3 && dtype_category(dtype) < 3)
+    fail(ARGAND_RUNTIME_ERROR, "%s: got a complex number with tensors of %s, expected a real one; convert the tensors first", name,
+         kDTypeName[dtype]);
 }
 
 void check_exponent(const char* name, int dtype, const Operand& exponent) {

@@ -11,6 +11,7 @@ enum Promotion : uint8_t {
   kPromoteFloat = 1,    // ... and integers become the default dtype
   kPromoteNone = 2,     // all tensors have one dtype
   kPromoteSelf = 3,     // the first operand that is not in bool_operands decides
+  kPromoteNumbers = 4,  // result_type of the operands, none of which is a bool
 };
 
 // bool, integers, floating-point numbers, complex numbers: 0 to 3
@@ -24,6 +25,8 @@ Dims pointwise_shape(const char* name, int n_operands, const Operand* const* ope
 void prepare_pointwise_out(const char* name, const Tensor& out, int dtype, IntList shape, bool inplace, bool exact, int n_operands, const Operand* const* operands);
 // A number that scales an operand must be of the computation's category or a lower one.
 void check_alpha(const char* name, int dtype, const ArgandValue& alpha);
+// A complex number is none of the elements of a real dtype.
+void check_number(const char* name, int dtype, const ArgandValue& number);
 // Integers have no negative integer powers.
 void check_exponent(const char* name, int dtype, const Operand& exponent);
 // A new result whose dimensions lie in memory as the operands' do: `inputs` was sorted, `perm` as sort gave it.

@@ -185,14 +185,15 @@ def argand_rsqrt(x):
 
 @triton.jit
 def argand_pow(x, y):
-    """Squares are products; 0 to a power with a negative real or any imaginary part is NaN."""
+    """Squares are products; 0 is 0 to a power with a positive real part, 1 to the power 0, and else NaN."""
     power = argand_exp(argand_mul(y, argand_log(x)))
     power = argand_where((y[1] == 0) & (y[0] == 2), argand_mul(x, x), power)
-    undefined = (y[1] != 0) | (y[0] < 0)
     nan = math.number(float("nan"), x[0].dtype)
     zero = math.number(0, x[0].dtype)
-    of_zero = tl.where(undefined, nan, tl.where(y[0] == 0, math.number(1, x[0].dtype), zero))
-    return argand_where((x[0] == 0) & (x[1] == 0), (of_zero, tl.where(undefined, nan, zero)), power)
+    none = (y[0] == 0) & (y[1] == 0)
+    positive = y[0] > 0
+    of_zero = tl.where(positive, zero, tl.where(none, math.number(1, x[0].dtype), nan))
+    return argand_where((x[0] == 0) & (x[1] == 0), (of_zero, tl.where(positive | none, zero, nan)), power)
 
 
 @triton.jit

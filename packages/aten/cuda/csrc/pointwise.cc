@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "packages/aten/csrc/core/kernel_rows.h"
+#include "packages/aten/csrc/core/scaled_operand.h"
 #include "packages/aten/generated/kernels_cuda.h"
-#include "packages/aten/generated/ops.h"
 #include "packages/c10/csrc/core/strided.h"
 
 namespace argand::cuda {
@@ -139,7 +139,8 @@ bool fast_path(const Call& c, const Tensor& out, Tensor* result) {
   for (int k = 0; k < n; k++) {
     const ArgandTensor* t = c.operands[k].get();
     if (!t) {
-      if (number_category(c.operands[k].raw()) > dtype_category(first->dtype)) return false;
+      const int category = number_category(c.operands[k].raw());
+      if (category > dtype_category(first->dtype) || (category == 0 && op.promote == kPromoteNumbers)) return false;
       continue;
     }
     if (t->dtype != first->dtype || t->storage->device != device || !same_shape(t, first) || !is_aligned(t->data) ||
@@ -393,15 +394,24 @@ Tensor run_pointwise(const ArgandOperator* op, const ArgandValue* args, const Te
   const PointwiseBinding& b = binding_of(op);
   Call c{b, pick_variant(b, op, args), {}, {}, {}};
   for (int i = 0; i < b.n_operands; i++) c.operands[i] = Operand(args[b.operand_args[i]]);
+  Tensor product;
   for (int i = 0; i < b.n_scalars; i++) {
-    const Scalar s = as_scalar(args[b.scalar_args[i]]);
-    c.scalars[i] = s.to_double();
-    c.ints[i] = s.to_int();
-    if (b.has_alpha && args[b.scalar_args[i]].tag != ARGAND_TAG_INT) {
+    const ArgandValue& number = args[b.scalar_args[i]];
+    Scalar s = as_scalar(number);
+    if (number.tag == ARGAND_TAG_COMPLEX || (b.has_alpha && number.tag != ARGAND_TAG_INT)) {
       const Operand* operands[kMaxOperands];
       for (int k = 0; k < b.n_operands; k++) operands[k] = &c.operands[k];
-      check_alpha(op->name, pointwise_dtype(op->name, b.n_operands, kPromoteDefault, 0, operands), args[b.scalar_args[i]]);
+      const int dtype = pointwise_dtype(op->name, b.n_operands, kPromoteDefault, 0, operands);
+      check_number(op->name, dtype, number);
+      if (b.has_alpha) check_alpha(op->name, dtype, number);
+      if (number.tag == ARGAND_TAG_COMPLEX && b.scaled >= 0) {
+        product = scaled_operand(c.operands[b.scaled], s, dtype);
+        c.operands[b.scaled] = Operand(product);
+        s = Scalar(1);
+      }
     }
+    c.scalars[i] = s.to_double();
+    c.ints[i] = s.to_int();
   }
   const DeviceGuard guard(registration::device_of_call(op, args, ARGAND_CUDA));
   Tensor result;

@@ -26,6 +26,7 @@ struct PointwiseBinding {
   int8_t operand_args[kMaxOperands], scalar_args[kMaxOperands];
   int8_t n_args;                    // of the functional form; out= forms have `out` behind them
   bool has_alpha;                   // the number is `alpha`: see check_alpha
+  int8_t scaled;                    // the operand that takes a complex number in as a factor; -1 without
   mutable std::atomic<const Kernel*> contiguous[4][ARGAND_NUM_DTYPES] = {};  // a variant and dtype, looked up once
 };
 

@@ -58,7 +58,9 @@ static PyObject* add_exception(PyObject* module, const char* name, const char* d
 
 int init_errors(PyObject* module) {
   shape_error = add_exception(module, "ShapeError", "Sizes or dimensions do not fit the operation.");
-  dtype_error = add_exception(module, "DTypeError", "The operation does not take these dtypes.", PyExc_NotImplementedError);
+  const Ref dtype_bases(PyTuple_Pack(2, PyExc_NotImplementedError, PyExc_TypeError));
+  if (!dtype_bases) return -1;
+  dtype_error = add_exception(module, "DTypeError", "The operation does not take these dtypes.", dtype_bases.get());
   device_error = add_exception(module, "DeviceError", "Tensors are on the wrong device, or the device is not there.");
   out_of_memory_error = add_exception(module, "OutOfMemoryError", "A device's memory is exhausted.");
   linalg_error = add_exception(module, "LinAlgError", "A factorization does not exist or did not converge.");

@@ -7,8 +7,8 @@ import warnings
 from typing import Any
 
 import argand_aten as aten
-from argand_autograd import is_autocast_enabled
-from argand_c10 import Module, Parameter, Tensor
+from argand_autograd import get_autocast_dtype, is_autocast_enabled
+from argand_c10 import Module, Parameter, Tensor, float32
 from argand_nn import functional as F
 from argand_nn import init
 from argand_nn.functional.recurrent import (
@@ -157,6 +157,20 @@ class RNNBase(Module):
                 )
         return hx
 
+    def _autocast_state(self, state: State, input: Tensor, packed: bool) -> State:
+        """`state` in autocast's dtype, which decides that of all results, where PyTorch's fused networks have it.
+
+        Those are all of an accelerator's, and on the CPU LSTMs without `proj_size` over dense sequences.
+        """
+        device = input.device.type
+        narrow = device != "cpu" or (self.mode == "LSTM" and self.proj_size == 0 and not packed)
+        if not narrow or not is_autocast_enabled(device):
+            return state
+        dtype = get_autocast_dtype(device)
+        if input.dtype not in (float32, dtype):
+            return state
+        return tuple(part.to(dtype) for part in state)
+
     def _check_input(self, input: Tensor) -> None:
         dtype = getattr(self, self._all_weights[0][0]).dtype
         if input.dtype != dtype and not is_autocast_enabled(input.device.type):
@@ -176,7 +190,8 @@ class RNNBase(Module):
         sizes: list[int] = batch_sizes.tolist()
         if hx is not None and order is not None:
             hx = tuple(aten.index_select(part, 1, order) for part in hx)
-        output, last = self._run(data, self._initial_state(hx, sizes[0], data), sizes)
+        state = self._autocast_state(self._initial_state(hx, sizes[0], data), data, True)
+        output, last = self._run(data, state, sizes)
         if inverse is not None:
             last = tuple(aten.index_select(part, 1, inverse) for part in last)
         return PackedSequence(output, batch_sizes, order, inverse), last
@@ -205,7 +220,8 @@ class RNNBase(Module):
             input = input.transpose(0, 1)
         if input.shape[0] == 0:
             raise RuntimeError(f"{type(self).__name__}: got no steps, expected at least one")
-        output, last = self._run(input, self._initial_state(hx, input.shape[1], input), None)
+        state = self._autocast_state(self._initial_state(hx, input.shape[1], input), input, False)
+        output, last = self._run(input, state, None)
         if not batched:
             return output.squeeze(1), tuple(part.squeeze(1) for part in last)
         return (output.transpose(0, 1) if self.batch_first else output), last

@@ -82,7 +82,7 @@ ARGAND_CX cx<T> rsqrt(cx<T> x) { return reciprocal(sqrt(x)); }
 ARGAND_CX cx<T> pow(cx<T> x, cx<T> y) {
   if (x.re == 0 && x.im == 0) {
     const T nan = __builtin_nan("");
-    return y.im != 0 || y.re < 0 ? cx<T>{nan, nan} : y.re == 0 ? cx<T>{1, 0} : cx<T>{0, 0};
+    return y.re > 0 ? cx<T>{0, 0} : y.re == 0 && y.im == 0 ? cx<T>{1, 0} : cx<T>{nan, nan};
   }
   if (y.im == 0 && y.re == 2) return x * x;
   return exp(y * log(x));

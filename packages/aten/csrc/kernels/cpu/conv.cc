@@ -593,6 +593,11 @@ Tensor integer_backward_input(const Geometry& g, const Tensor& dy, const Tensor&
 
 Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding, IntList dilation, int64_t groups,
                    ArgandEpilogue* epilogue) {
+  if (is_integral(input.dtype(), false) && input.dtype() != ARGAND_INT64 && weight.dtype() == input.dtype()) {  // by int64, which wraps around alike
+    const Tensor wide_bias = bias ? to_dtype(bias, ARGAND_INT64) : bias;
+    const Tensor sum = convolution(to_dtype(input, ARGAND_INT64), to_dtype(weight, ARGAND_INT64), wide_bias, stride, padding, dilation, groups, nullptr);
+    return to_dtype(sum, input.dtype());
+  }
   if (input.dim() == 5) return convolution3d(input, weight, bias, stride, padding, dilation, groups);  // the caller applies the epilogue
   const Geometry g = geometry("convolution", input, weight, stride, padding, dilation, groups);
   if (bias) {

@@ -230,7 +230,8 @@ bool fast_path(const PointwiseOp& op, const Operand* const* operands, const doub
   if (!kernel) return false;
   for (int k = 0; k < op.n_operands; k++) {
     if (operands[k]->get()) continue;
-    if (number_category(operands[k]->raw()) > dtype_category(first->dtype)) return false;
+    const int category = number_category(operands[k]->raw());
+    if (category > dtype_category(first->dtype) || (category == 0 && op.promote == kPromoteNumbers)) return false;
     write_number(numbers[k], first->dtype, operands[k]->raw());
     ptrs[k + 1] = numbers[k];
     strides[k + 1] = 0;

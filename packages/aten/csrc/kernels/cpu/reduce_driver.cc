@@ -202,11 +202,18 @@ void run_plan(const ReduceKernel& kernel, const Tensor& input, const Tensor& res
   plan.run();
 }
 
+// Whether results are bools whatever the elements are: float8 elements are asked as float32 ones.
+bool tells_truth(const ReduceOp& op) {
+  for (int i = 0; i < op.n_kernels; i++)
+    if (op.kernels[0][i].in_dtype == ARGAND_FLOAT32) return op.kernels[0][i].out_dtype == ARGAND_BOOL;
+  return false;
+}
+
 }  // namespace
 
 Tensor reduce(const ReduceOp& op, const Tensor& self, std::optional<IntList> dims, bool keepdim, int dtype, const Tensor& out) {
-  const Tensor input =
-      dtype != ARGAND_DTYPE_NONE && dtype != self.dtype() ? kernels::cpu::to_copy(self, dtype, std::nullopt, false, std::nullopt) : self;
+  const int from = dtype != ARGAND_DTYPE_NONE ? dtype : is_float8(self.dtype()) && tells_truth(op) ? ARGAND_FLOAT32 : self.dtype();
+  const Tensor input = from != self.dtype() ? kernels::cpu::to_copy(self, from, std::nullopt, false, std::nullopt) : self;
   const ReduceKernel& kernel = require_kernel(op, input.dtype());
   const int result_dtype = dtype != ARGAND_DTYPE_NONE ? dtype : kernel.out_dtype;
   uint64_t mask = dims ? wrap_dims(op.name, *dims, self.dim()) : 0;

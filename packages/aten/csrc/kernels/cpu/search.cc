@@ -101,8 +101,9 @@ Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_
 }
 
 Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
-  if (self.dim() != 1 || !is_integral(self.dtype(), false))
-    builtins::raise(ARGAND_RUNTIME_ERROR,
+  const bool integral = is_integral(self.dtype(), false);
+  if (self.dim() != 1 || !integral)
+    builtins::raise(integral ? ARGAND_RUNTIME_ERROR : ARGAND_NOT_IMPLEMENTED_ERROR,
                     builtins::text("bincount only supports 1-d non-negative integral inputs, got ", self.dtype(), " of shape ", self.sizes()));
   if (minlength < 0) builtins::raise(ARGAND_RUNTIME_ERROR, "minlength should be >= 0");
   if (weights && !(weights.sizes() == self.sizes())) builtins::raise(ARGAND_SHAPE_ERROR, "weights should be 1-d and have the same length as input");
