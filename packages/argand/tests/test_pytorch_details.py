@@ -45,7 +45,7 @@ ERRORS = [
     (lambda: torch.sub(tensor([1, 2]), tensor([1, 1]), alpha=0.5), RuntimeError, "alpha"),
     (lambda: torch.rsub(tensor([1, 2]), 1, alpha=0.5), RuntimeError, "alpha"),
     (lambda: tensor([1]).add_(1, alpha=0.5), RuntimeError, "alpha"),
-    (lambda: torch.add(tensor([1.0]), tensor([1.0]), alpha=1j), RuntimeError, "alpha"),
+    (lambda: torch.add(tensor([1.0]), tensor([1.0]), alpha=1j), RuntimeError, "complex number"),
     (lambda: torch.add(tensor([1]), tensor([1]), alpha=True), RuntimeError, "alpha"),
     (lambda: tensor([2, 1]) ** -1, RuntimeError, "exponent"),
     (lambda: tensor([2, 1]).pow_(-1), RuntimeError, "exponent"),
