@@ -98,7 +98,10 @@ def deliver(op: Operator, derivative: Derivative, function: str) -> list[str]:
             return [f"  if ({condition}) set_list(c, {indices[0]}, {function}(c));"]
         return [f"  if ({condition}) c.set({indices[0]}, {function}(c));"]
     lines = [f"  if ({condition}) {{", f"    auto grads = {function}(c);"]
-    lines += [f"    if (c.needs({i})) c.set({i}, std::move(std::get<{k}>(grads)));" for k, i in enumerate(indices)]
+    lines += [
+        f"    if (c.needs({i})) c.set({i}, std::move(std::get<{k}>(grads)));"
+        for k, i in enumerate(indices)
+    ]
     return [*lines, "  }"]
 
 
@@ -109,7 +112,9 @@ def mask(bits: list[int]) -> str:
 def scatters(op: Operator, given: list[Derivative]) -> bool:
     """Whether the gradient is put back where a view came from: the view `f(self, a, b)` has `f_backward(grad, self.shape, a, b)`."""
     own = ", ".join(a.name for a in op.schema.arguments[1:])
-    return op.is_view and [d.body.text for d in given if d.body] == [f"{op.schema.name}_backward(grad, self.shape, {own})"]
+    return op.is_view and [d.body.text for d in given if d.body] == [
+        f"{op.schema.name}_backward(grad, self.shape, {own})"
+    ]
 
 
 class FamilyEmitter:
@@ -145,9 +150,15 @@ class FamilyEmitter:
                 # Non-tensor arguments are always kept; a bit for them does no harm.
                 args_for[i] = [schema.index(x) for x in data if schema.argument(x) is not None]
                 results_for[i] = [results.index(x) for x in data if x in results]
-        self.definitions.append(f"void {name}_backward(BackwardContext& c) {{\n" + "\n".join(lines) + "\n}\n")
-        self.definitions.append(f"constexpr uint64_t {name}_args[] = {{{', '.join(mask(x) for x in args_for)}}};")
-        self.definitions.append(f"constexpr uint64_t {name}_results[] = {{{', '.join(mask(x) for x in results_for)}}};")
+        self.definitions.append(
+            f"void {name}_backward(BackwardContext& c) {{\n" + "\n".join(lines) + "\n}\n"
+        )
+        self.definitions.append(
+            f"constexpr uint64_t {name}_args[] = {{{', '.join(mask(x) for x in args_for)}}};"
+        )
+        self.definitions.append(
+            f"constexpr uint64_t {name}_results[] = {{{', '.join(mask(x) for x in results_for)}}};"
+        )
         differentiable = [schema.index(a) for d in given for a in d.args]
         self.rows.append(
             f'{{"{op.name}", {name}_backward, {mask(differentiable)}, '
@@ -163,7 +174,11 @@ def emit_autograd(registry: Registry, family: str) -> str:
         emitter.operator(op)
     rows = ",\n    ".join(emitter.rows)
     table = f"const Derivative kDerivatives[] = {{\n    {rows}}};\n" if emitter.rows else ""
-    register = "register_derivatives(kDerivatives, sizeof kDerivatives / sizeof kDerivatives[0]);" if emitter.rows else ""
+    register = (
+        "register_derivatives(kDerivatives, sizeof kDerivatives / sizeof kDerivatives[0]);"
+        if emitter.rows
+        else ""
+    )
     return (
         HEADER
         + '#include "packages/autograd/csrc/derivative_support.h"\n\n'
@@ -172,6 +187,3 @@ def emit_autograd(registry: Registry, family: str) -> str:
         + "\n".join(emitter.definitions)
         + f"\n{table}\n}}  // namespace\n\nvoid register_{family}_derivatives() {{ {register} }}\n\n}}  // namespace argand::autograd\n"
     )
-
-
-

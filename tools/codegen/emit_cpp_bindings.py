@@ -31,12 +31,19 @@ def default_value(argument: Argument, arrays: list[str]) -> str:
         return "{}"
     if isinstance(value, tuple) or (t.is_list and isinstance(value, int)):
         items = value if isinstance(value, tuple) else (value,) * (t.list_size or 1)
-        tag = {"int": "INT_LIST", "bool": "BOOL_LIST", "float": "FLOAT_LIST", "Tensor": "TENSOR_LIST"}[t.base]
+        tag = {
+            "int": "INT_LIST",
+            "bool": "BOOL_LIST",
+            "float": "FLOAT_LIST",
+            "Tensor": "TENSOR_LIST",
+        }[t.base]
         pointer = "{.p = nullptr}"
         if items:
             name = f"kList{len(arrays)}"
             kind, field = ("double", "floats") if t.base == "float" else ("int64_t", "ints")
-            arrays.append(f"constexpr {kind} {name}[] = {{{', '.join(str(int(i)) if kind != 'double' else repr(i) for i in items)}}};")
+            arrays.append(
+                f"constexpr {kind} {name}[] = {{{', '.join(str(int(i)) if kind != 'double' else repr(i) for i in items)}}};"
+            )
             pointer = f"{{.{field} = {name}}}"
         return f"{{ARGAND_TAG_{tag}, {len(items)}, {pointer}}}"
     if isinstance(value, str):
@@ -51,7 +58,11 @@ def default_value(argument: Argument, arrays: list[str]) -> str:
 def ends_tensors(schema: Schema, index: int) -> bool:
     """Whether the argument is the last of several that may be numbers, and nothing else is a tensor."""
     of_tensors = [i for i, a in enumerate(schema.arguments) if a.type.base in ("Tensor", "Operand")]
-    return len(of_tensors) > 1 and of_tensors[-1] == index and all(schema.arguments[i].type.is_operand for i in of_tensors)
+    return (
+        len(of_tensors) > 1
+        and of_tensors[-1] == index
+        and all(schema.arguments[i].type.is_operand for i in of_tensors)
+    )
 
 
 def argument_row(op: Operator, schema: Schema, index: int, arrays: list[str]) -> str:
@@ -68,7 +79,11 @@ def argument_row(op: Operator, schema: Schema, index: int, arrays: list[str]) ->
     positional = [x for x in schema.arguments if not x.kwonly]
     rest = positional[index + 1 :] if index < len(positional) else ()
     # The only positional argument, besides a tensor whose method it is.
-    alone = not rest and not a.kwonly and (index == 0 or (index == 1 and positional[0].type.base == "Tensor"))
+    alone = (
+        not rest
+        and not a.kwonly
+        and (index == 0 or (index == 1 and positional[0].type.base == "Tensor"))
+    )
     if alone and a.type.base == "int" and a.type.is_list and a.type.list_size is None:
         flags.append("ARGAND_ARG_VARARGS")
     size = a.type.list_size or 0
@@ -105,7 +120,9 @@ def emit_bindings(registry: Registry, family: str) -> str:
         signatures = []
         for k, (op, schema) in enumerate(overloads):
             args = f"kArgs{number}_{k}"
-            table = ", ".join(argument_row(op, schema, i, arrays) for i in range(len(schema.arguments)))
+            table = ", ".join(
+                argument_row(op, schema, i, arrays) for i in range(len(schema.arguments))
+            )
             if schema.arguments:
                 rows.append(f"constexpr ArgandArgDesc {args}[] = {{{table}}};")
             names = "nullptr"
@@ -114,15 +131,21 @@ def emit_bindings(registry: Registry, family: str) -> str:
                 quoted = ", ".join(f'"{r.name}"' for r in schema.results)
                 rows.append(f"constexpr const char* {names}[] = {{{quoted}}};")
             out = op.out_schema
-            out_name = f'"{out.full_name}"' if out is not None and schema is op.schema else "nullptr"
+            out_name = (
+                f'"{out.full_name}"' if out is not None and schema is op.schema else "nullptr"
+            )
             signatures.append(
                 f'{{"{schema.full_name}", {out_name}, {len(schema.arguments)}, {len(schema.results)}, '
                 f"{args if schema.arguments else 'nullptr'}, {names}}}"
             )
-        rows.append(f"constexpr ArgandSignature kSignatures{number}[] = {{{', '.join(signatures)}}};")
+        rows.append(
+            f"constexpr ArgandSignature kSignatures{number}[] = {{{', '.join(signatures)}}};"
+        )
         doc = overloads[0][0].doc.replace("\\", "\\\\").replace('"', '\\"')
         mask = ("function" in places) | ("method" in places) << 1
-        bindings.append(f'{{{{"{name}", "{doc}", {len(signatures)}, kSignatures{number}}}, {mask}}}')
+        bindings.append(
+            f'{{{{"{name}", "{doc}", {len(signatures)}, kSignatures{number}}}, {mask}}}'
+        )
     return (
         HEADER
         + '#include "packages/aten/csrc/python/bindings.h"\n\nnamespace argand::bindings {\nnamespace {\n'

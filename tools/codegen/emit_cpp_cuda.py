@@ -76,7 +76,9 @@ def pointwise(op: Operator, parts: Parts) -> None:
     forms = [(schema, "functional"), (op.inplace_schema, "inplace"), (op.out_schema, "out")]
     for form, kernel in forms:
         if form is not None:
-            parts.kernels.append(f'{{"{form.full_name}", ARGAND_KEY_CUDA, cuda::pointwise_{kernel}, &{name}_binding}}')
+            parts.kernels.append(
+                f'{{"{form.full_name}", ARGAND_KEY_CUDA, cuda::pointwise_{kernel}, &{name}_binding}}'
+            )
 
 
 def complex_accumulation(op: Operator) -> str | None:
@@ -125,7 +127,10 @@ def accumulation(op: Operator, parts: Parts) -> None:
     call = f"cuda::{kind}({name}_op, {self}, {arguments}, {dtype})"
     if by == "parts":
         call = f"cuda::computes_complex(as_tensor(a[0]), {dtype}) ? cuda::{kind}_parts({name}_op, as_tensor(a[0]), {arguments}, {dtype}) : {call}"
-    lines = ["const DeviceGuard device_guard(device_of_call(op, a, ARGAND_CUDA));", f"give(r[0], {call});"]
+    lines = [
+        "const DeviceGuard device_guard(device_of_call(op, a, ARGAND_CUDA));",
+        f"give(r[0], {call});",
+    ]
     parts.definitions.append(kernel_function(f"{name}_cuda", lines))
     parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_CUDA, {name}_cuda, nullptr}}')
 
@@ -145,7 +150,11 @@ def emit_register_cuda(registry: Registry, family: str) -> str:
         HEADER
         + '#include "packages/aten/csrc/core/kernel_rows.h"\n#include "packages/aten/cuda/csrc/pointwise.h"\n'
         + '#include "packages/aten/cuda/csrc/reduction.h"\n#include "packages/aten/generated/kernels_cuda.h"\n'
-        + ('#include "packages/aten/cuda/csrc/complex_reduction.h"\n' if "_parts(" in definitions else "")
+        + (
+            '#include "packages/aten/cuda/csrc/complex_reduction.h"\n'
+            if "_parts(" in definitions
+            else ""
+        )
         + '#include "packages/aten/generated/ops.h"\n\n'
         + '#pragma GCC diagnostic ignored "-Wunused-but-set-variable"\n\n'
         + "namespace argand::registration {\nnamespace {\n\nusing builtins::Ints;\n\n"

@@ -40,7 +40,9 @@ def pointwise_loop(op: Operator, variant: str | None, expr: Element) -> str:
         "[[maybe_unused]] const long* ints) {",
     ]
     lines += [
-        f"  const auto {safe(s)} = number<T>(scalars[{i}], ints[{i}]);" for i, s in enumerate(scalars) if s in used
+        f"  const auto {safe(s)} = number<T>(scalars[{i}], ints[{i}]);"
+        for i, s in enumerate(scalars)
+        if s in used
     ]
     function = cpp_lambda(expr, operands, scalars, indent="  ")
     loaded = ["bool" if a.name in op.conditions else "T" for a in op.operands]
@@ -48,10 +50,20 @@ def pointwise_loop(op: Operator, variant: str | None, expr: Element) -> str:
     lines.append("}")
     rows = []
     for d in row_dtypes(op):
-        result = "bool" if op.result_dtype == "bool" else dtypes.real_dtype(d) if op.result_dtype == "real" else d
+        result = (
+            "bool"
+            if op.result_dtype == "bool"
+            else dtypes.real_dtype(d)
+            if op.result_dtype == "real"
+            else d
+        )
         rows.append(f"{{{dtypes.enum(d)}, {dtypes.enum(result)}, {name}_loop<{C_TYPES[d]}>}}")
     lines.append(f"extern const PointwiseKernel {table_name(op, variant)}[];")
-    lines.append(f"const PointwiseKernel {table_name(op, variant)}[] = {{\n    " + ",\n    ".join(rows) + "};")
+    lines.append(
+        f"const PointwiseKernel {table_name(op, variant)}[] = {{\n    "
+        + ",\n    ".join(rows)
+        + "};"
+    )
     return "\n".join(lines)
 
 
@@ -90,7 +102,10 @@ def accumulation_loops(op: Operator) -> str:
         }  # fmt: skip
     else:
         assert op.scan is not None
-        functors = {"init": init_lambda(op.scan.init), "combine": cpp_lambda(op.scan.combine, ["a", "b"])}
+        functors = {
+            "init": init_lambda(op.scan.init),
+            "combine": cpp_lambda(op.scan.combine, ["a", "b"]),
+        }
     lines = [f"constexpr auto {name}_{k} = {v};" for k, v in functors.items()]
     arguments = ", ".join(f"{name}_{k}" for k in functors)
     rows = []

@@ -57,7 +57,11 @@ def default_cpp(t: Type, value: Any) -> str:
     if isinstance(value, tuple):
         if t.base == "Tensor" or not value:
             return "{}"
-        return "{" + ", ".join(f"int64_t{{{v}}}" if t.base != "float" else repr(v) for v in value) + "}"
+        return (
+            "{"
+            + ", ".join(f"int64_t{{{v}}}" if t.base != "float" else repr(v) for v in value)
+            + "}"
+        )
     if isinstance(value, str):
         return '"' + value + '"'
     if t.base in ("Scalar", "Operand"):
@@ -73,7 +77,11 @@ def to_value(argument: Argument) -> str:
     if t.base == "dtype":
         return f"dtype_value({safe(name)})"
     if t.base == "device":
-        return f"({safe(name)} ? device_value(*{safe(name)}) : none())" if t.optional else f"device_value({safe(name)})"
+        return (
+            f"({safe(name)} ? device_value(*{safe(name)}) : none())"
+            if t.optional
+            else f"device_value({safe(name)})"
+        )
     if t.base == "generator":
         return f"generator_value({safe(name)})"
     if t.base == "str":
@@ -127,7 +135,10 @@ def caller(schema: Schema) -> str:
         f"  ArgandValue rets[{max(m, 1)}];",
         "  check(api->call(op, args, rets));",
     ]
-    takes = [f"take_tensor{'s' if r.type.is_list else ''}(rets[{i}])" for i, r in enumerate(schema.results)]
+    takes = [
+        f"take_tensor{'s' if r.type.is_list else ''}(rets[{i}])"
+        for i, r in enumerate(schema.results)
+    ]
     if m == 1:
         lines.append(f"  return {takes[0]};")
     elif m > 1:
@@ -165,5 +176,9 @@ def emit_kernels_header(registry: Registry, backends: frozenset[str]) -> str:
     text = HEADER + "#pragma once\n\n#include <string_view>\n#include <tuple>\n\n"
     text += '#include "packages/aten/csrc/core/operand.h"\n'
     for backend, declarations in sorted(by_backend.items()):
-        text += f"\nnamespace argand::kernels::{backend} {{\n" + "\n".join(declarations.values()) + "\n}\n"
+        text += (
+            f"\nnamespace argand::kernels::{backend} {{\n"
+            + "\n".join(declarations.values())
+            + "\n}\n"
+        )
     return text

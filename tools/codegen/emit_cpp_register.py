@@ -20,7 +20,13 @@ from tools.codegen.model import (
 )
 from tools.codegen.print_cpp_body import BodyPrinter, cpp_type
 
-PROMOTIONS = {"default": "kPromoteDefault", "float": "kPromoteFloat", "none": "kPromoteNone", "self": "kPromoteSelf", "numbers": "kPromoteNumbers"}
+PROMOTIONS = {
+    "default": "kPromoteDefault",
+    "float": "kPromoteFloat",
+    "none": "kPromoteNone",
+    "self": "kPromoteSelf",
+    "numbers": "kPromoteNumbers",
+}
 CHEAP = frozenset(
     "add sub mul neg bit_and bit_or bit_xor bit_not where eq ne lt le gt ge abs minimum maximum fmin fmax floor ceil "
     "trunc round sign signbit isnan isinf isfinite real conj".split()
@@ -78,7 +84,11 @@ def function_of(body: Body, name: str, schema: Schema, result: str) -> str:
     for a in schema.arguments:
         if a.name in body.reassigned:
             t = of_schema(a.type)
-            value = f"builtins::list({safe(a.name)}_in)" if t.is_list and not t.optional else f"{safe(a.name)}_in"
+            value = (
+                f"builtins::list({safe(a.name)}_in)"
+                if t.is_list and not t.optional
+                else f"{safe(a.name)}_in"
+            )
             text += f"  {cpp_type(t)} {safe(a.name)} = {value};\n"
     return text + BodyPrinter().body(body) + "}\n"
 
@@ -95,9 +105,16 @@ def give_results(schema: Schema, call: str) -> list[str]:
     n = len(schema.results)
     if n == 1:
         flag = schema.argument("requires_grad")
-        mark = [] if flag is None else [f"if (as_bool(a[{schema.index('requires_grad')}])) mark_requires_grad(r[0]);"]
+        mark = (
+            []
+            if flag is None
+            else [f"if (as_bool(a[{schema.index('requires_grad')}])) mark_requires_grad(r[0]);"]
+        )
         return [f"give(r[0], {call});", *mark]
-    return [f"auto results = {call};", *(f"give(r[{i}], std::move(std::get<{i}>(results)));" for i in range(n))]
+    return [
+        f"auto results = {call};",
+        *(f"give(r[{i}], std::move(std::get<{i}>(results)));" for i in range(n)),
+    ]
 
 
 def flags(op: Operator, schema: Schema) -> str:
@@ -128,7 +145,15 @@ def operator_row(op: Operator, schema: Schema) -> str:
 
 def cost(x: Element) -> int:
     """Of one element, in additions."""
-    return min(200, sum(1 if n.fn in CHEAP else 4 if n.fn == "div" else 20 for n in walk(x) if isinstance(n, Call)) + 1)
+    return min(
+        200,
+        sum(
+            1 if n.fn in CHEAP else 4 if n.fn == "div" else 20
+            for n in walk(x)
+            if isinstance(n, Call)
+        )
+        + 1,
+    )
 
 
 def bool_operands(op: Operator) -> int:
@@ -155,7 +180,8 @@ def raises_integers(op: Operator) -> bool:
     """Whether the last operand is an exponent of integers."""
     last = op.operands[-1].name if op.operands else ""
     return any(d in dtypes.INTEGRAL for d in row_dtypes(op)) and any(
-        isinstance(x, Call) and x.fn == "pow" and getattr(x.args[1], "id", None) == last for x in op.expr.values()
+        isinstance(x, Call) and x.fn == "pow" and getattr(x.args[1], "id", None) == last
+        for x in op.expr.values()
     )
 
 
@@ -172,8 +198,15 @@ def scaled_operand(op: Operator) -> int:
         return -1
     for x in op.expr.values():
         for call in walk(x):
-            if isinstance(call, Call) and call.fn == "mul" and getattr(call.args[0], "id", None) == op.scalars[0].name:
-                factor = next((n.id for n in walk(call.args[1]) if isinstance(n, Name) and n.id in names), None)
+            if (
+                isinstance(call, Call)
+                and call.fn == "mul"
+                and getattr(call.args[0], "id", None) == op.scalars[0].name
+            ):
+                factor = next(
+                    (n.id for n in walk(call.args[1]) if isinstance(n, Name) and n.id in names),
+                    None,
+                )
                 return -1 if factor is None else names.index(factor)
     return -1
 
@@ -184,12 +217,20 @@ def pointwise(op: Operator, parts: Parts) -> None:
     if op.result_dtype == "bool":
         result = "ARGAND_BOOL"
     promote = PROMOTIONS[op.promote]
-    rule = "kDivisor" if divides_integers(op) else "kExponent" if raises_integers(op) else "kAnyIntegers"
+    rule = (
+        "kDivisor"
+        if divides_integers(op)
+        else "kExponent"
+        if raises_integers(op)
+        else "kAnyIntegers"
+    )
     rows = []
     for variant, expr in op.expr.items():
         table = table_name(op, variant)
         for tier in TIERS:
-            parts.tables.append(f"namespace {tier} {{ namespace generated {{ extern const PointwiseKernel {table}[]; }} }}")
+            parts.tables.append(
+                f"namespace {tier} {{ namespace generated {{ extern const PointwiseKernel {table}[]; }} }}"
+            )
         tables = ", ".join(f"simd::{tier}::generated::{table}" for tier in TIERS)
         rows.append(
             f'{{"{op.public_name}", {len(op.operands)}, {{{tables}}}, {len(row_dtypes(op))}, {promote}, {result}, {cost(expr)}, '
@@ -201,7 +242,9 @@ def pointwise(op: Operator, parts: Parts) -> None:
     if op.variant_argument is not None and None not in op.expr:
         variant_arg = schema.index(op.variant_argument.name)
         names = f"{name}_variants"
-        parts.definitions.append(f"const char* const {names}[] = {{{', '.join(chr(34) + str(v) + chr(34) for v in op.expr)}}};")
+        parts.definitions.append(
+            f"const char* const {names}[] = {{{', '.join(chr(34) + str(v) + chr(34) for v in op.expr)}}};"
+        )
     operand_args = ", ".join(str(schema.index(a.name)) for a in op.operands)
     scalar_args = ", ".join(str(schema.index(a.name)) for a in op.scalars)
     parts.definitions.append(f"const PointwiseOp {name}_op[] = {{{', '.join(rows)}}};")
@@ -209,11 +252,17 @@ def pointwise(op: Operator, parts: Parts) -> None:
         f"const PointwiseBinding {name}_binding = {{{name}_op, {names}, {len(op.expr)}, {variant_arg}, {len(op.operands)}, "
         f"{len(op.scalars)}, {{{operand_args}}}, {{{scalar_args}}}, {len(schema.arguments)}, {str(has_alpha(op)).lower()}, {scaled_operand(op)}}};"
     )
-    forms = [(schema, "pointwise_functional"), (op.inplace_schema, "pointwise_inplace"), (op.out_schema, "pointwise_out")]
+    forms = [
+        (schema, "pointwise_functional"),
+        (op.inplace_schema, "pointwise_inplace"),
+        (op.out_schema, "pointwise_out"),
+    ]
     for form, kernel in forms:
         if form is not None:
             for key in ("CPU", "META"):
-                parts.kernels.append(f'{{"{form.full_name}", ARGAND_KEY_{key}, {kernel}, &{name}_binding}}')
+                parts.kernels.append(
+                    f'{{"{form.full_name}", ARGAND_KEY_{key}, {kernel}, &{name}_binding}}'
+                )
 
 
 # ---- shapes ----------------------------------------------------------------------------------------------------------
@@ -225,7 +274,9 @@ def result_dtypes(op: Operator) -> list[str]:
     first = f"{safe(tensors[0].name)}.dtype()" if tensors else "builtins::default_dtype()"
     n = len(op.schema.results)
     if op.dtype_rule is not None:
-        return [f"{op.identifier}_dtype({', '.join(safe(a.name) for a in op.schema.arguments)})"] * n
+        return [
+            f"{op.identifier}_dtype({', '.join(safe(a.name) for a in op.schema.arguments)})"
+        ] * n
     rules = op.result_dtype if isinstance(op.result_dtype, tuple) else (op.result_dtype,) * n
     given = op.schema.argument("dtype")
     found = []
@@ -262,7 +313,11 @@ def meta_kernel(op: Operator, parts: Parts) -> None:
         if not op.checked:
             parts.definitions.append(shape_function(op, op.shape))
         lines.append(f"const auto shape = {name}_shape({names});")
-        sizes = [f"std::get<{i}>(shape)" for i in range(n)] if op.shape.result.base == "tuple" else ["shape"]
+        sizes = (
+            [f"std::get<{i}>(shape)" for i in range(n)]
+            if op.shape.result.base == "tuple"
+            else ["shape"]
+        )
     if op.dtype_rule is not None:
         parts.definitions.append(function_of(op.dtype_rule, f"{name}_dtype", schema, "int"))
     for i, dtype in enumerate(result_dtypes(op)):
@@ -302,7 +357,9 @@ def hand_written(op: Operator, parts: Parts) -> None:
             before = (f"{op.identifier}_shape({call_arguments(schema)});",)
         name, definition = unboxed(op, backend, before)
         parts.definitions.append(definition)
-        parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_{backend.upper()}, {name}, nullptr}}')
+        parts.kernels.append(
+            f'{{"{schema.full_name}", ARGAND_KEY_{backend.upper()}, {name}, nullptr}}'
+        )
     if "cpu" in op.kernel and not any(a.type.mutable for a in schema.arguments):
         meta_kernel(op, parts)
     elif "cpu" in op.kernel and schema.results:
@@ -328,7 +385,9 @@ def composite(op: Operator, parts: Parts) -> None:
     parts.definitions.append(function_of(op.body, f"{name}_body", schema, result_type(schema)))
     lines = give_results(schema, f"{name}_body({call_arguments(schema)})")
     parts.definitions.append(kernel_function(f"{name}_composite", lines))
-    parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_COMPOSITE, {name}_composite, nullptr}}')
+    parts.kernels.append(
+        f'{{"{schema.full_name}", ARGAND_KEY_COMPOSITE, {name}_composite, nullptr}}'
+    )
 
 
 def body_under_autograd(op: Operator, parts: Parts) -> None:
@@ -343,16 +402,28 @@ def body_under_autograd(op: Operator, parts: Parts) -> None:
 
 def derived_forms(op: Operator, parts: Parts) -> None:
     """In-place and out= forms through the functional one."""
-    found = [(f, k) for f, k in ((op.inplace_schema, "inplace_by_copy"), (op.out_schema, "out_by_copy")) if f is not None]
+    found = [
+        (f, k)
+        for f, k in ((op.inplace_schema, "inplace_by_copy"), (op.out_schema, "out_by_copy"))
+        if f is not None
+    ]
     if not found:
         return
     schema = op.schema
     # Factories make what `out` is where no dtype is given.
-    dtype = schema.index("dtype") if schema.argument("dtype") is not None and schema.argument("requires_grad") is not None else -1
+    dtype = (
+        schema.index("dtype")
+        if schema.argument("dtype") is not None and schema.argument("requires_grad") is not None
+        else -1
+    )
     apart = sum(1 << schema.index(a) for a in op.apart)
     data = f"{op.identifier}_form"
-    parts.definitions.append(f'constexpr CopiedForm {data} = {{"{schema.full_name}", {str(op.exact_out).lower()}, {dtype}, {apart:#x}}};')
-    parts.kernels += [f'{{"{form.full_name}", ARGAND_KEY_COMPOSITE, {kernel}, &{data}}}' for form, kernel in found]
+    parts.definitions.append(
+        f'constexpr CopiedForm {data} = {{"{schema.full_name}", {str(op.exact_out).lower()}, {dtype}, {apart:#x}}};'
+    )
+    parts.kernels += [
+        f'{{"{form.full_name}", ARGAND_KEY_COMPOSITE, {kernel}, &{data}}}' for form, kernel in found
+    ]
 
 
 def accumulation(op: Operator, parts: Parts) -> None:
@@ -387,7 +458,9 @@ def autocast_row(op: Operator, parts: Parts) -> None:
     """The kernel that casts arguments; its data are the policies."""
     assert op.autocast is not None
     cpu, accelerator = (f"AutocastPolicy::k{policy.capitalize()}" for policy in op.autocast)
-    parts.definitions.append(f"constexpr AutocastRule {op.identifier}_autocast = {{{cpu}, {accelerator}}};\n")
+    parts.definitions.append(
+        f"constexpr AutocastRule {op.identifier}_autocast = {{{cpu}, {accelerator}}};\n"
+    )
     parts.kernels.append(
         f'{{"{op.schema.full_name}", ARGAND_KEY_AUTOCAST, autocast_kernel, &{op.identifier}_autocast}}'
     )
@@ -432,4 +505,3 @@ def emit_register(registry: Registry, family: str, headers: str) -> str:
         + f"Family {family}_family() {{ return {{kOperators, sizeof kOperators / sizeof kOperators[0], kKernels, sizeof kKernels / sizeof kKernels[0]}}; }}\n"
         + "\n}  // namespace argand::registration\n"
     )
-

@@ -74,7 +74,9 @@ def dtype_function(op: Operator) -> str | None:
     if op.kind == "pointwise":
         operands = ", ".join(safe(a.name) for a in op.operands if a.name not in op.conditions)
         rule = op.result_dtype if isinstance(op.result_dtype, str) else None
-        known = f", dtypes={tuple(op.dtypes)!r}" if op.dtypes and len(op.dtypes) < len(DTYPES) else ""
+        known = (
+            f", dtypes={tuple(op.dtypes)!r}" if op.dtypes and len(op.dtypes) < len(DTYPES) else ""
+        )
         lines = [f'lang.check_condition("{op.base_name}", {safe(c)})' for c in op.conditions]
         numbers = ", numbers=(alpha,)" if has_alpha(op) else ""
         if not numbers and scaled_operand(op) >= 0:
@@ -94,11 +96,7 @@ def dtype_function(op: Operator) -> str | None:
     rules = op.result_dtype if isinstance(op.result_dtype, tuple) else (op.result_dtype,) * results
     values = []
     for rule in rules:
-        text = (
-            f'"{rule}"'
-            if rule in RESULT_RULES
-            else _dtype_literal(rule)
-        )
+        text = f'"{rule}"' if rule in RESULT_RULES else _dtype_literal(rule)
         values.append(f"lang.reduction_dtype({text}, {given}, {first})")
     value = values[0] if results == 1 else "(" + ", ".join(values) + ")"
     return f"def {name}({header}):\n    return {value}\n"
@@ -130,7 +128,10 @@ def emit_shapes(registry: Registry, family: str) -> str:
     text += _table("KINDS", "str", kinds, "operator -> its kind in the registry")
     autocast = {op.name: repr(op.autocast) for op in registry.family(family) if op.autocast}
     return text + _table(
-        "AUTOCAST", "tuple[str, str]", autocast, "operator -> autocast's policies on the CPU and on other devices"
+        "AUTOCAST",
+        "tuple[str, str]",
+        autocast,
+        "operator -> autocast's policies on the CPU and on other devices",
     )
 
 
@@ -247,7 +248,9 @@ def emit_composites(registry: Registry, family: str) -> str:
     for op in registry.family(family):
         if op.kind == "composite" and op.body is not None:
             header = "ops, " + parameters(op.schema.arguments)
-            name = f"{op.identifier}_body"  # the operator's own name may be that of a built-in: range
+            name = (
+                f"{op.identifier}_body"  # the operator's own name may be that of a built-in: range
+            )
             functions.append(python_function(name, op.name, header, op.body))
             table[op.name] = name
     text = (

@@ -83,7 +83,9 @@ def signature(name: str, schema: Schema, method: bool, out: bool) -> str:
         if a.kwonly and not keyword:
             parts.append("*")
             keyword = True
-        name_here = "input" if a.name == "self" and not method else safe(a.name)  # as PyTorch's functions call it
+        name_here = (
+            "input" if a.name == "self" and not method else safe(a.name)
+        )  # as PyTorch's functions call it
         parts.append(f"{name_here}: {argument_type(a.type)}{default(a)}")
     if out:
         if not keyword:
@@ -108,9 +110,7 @@ def varargs_signature(name: str, schema: Schema, method: bool) -> str | None:
     ):
         return None
     keywords = "".join(
-        f", {safe(a.name)}: {argument_type(a.type)}{default(a)}"
-        for a in arguments
-        if a.kwonly
+        f", {safe(a.name)}: {argument_type(a.type)}{default(a)}" for a in arguments if a.kwonly
     )
     return f"def {name}({'self, ' if method else ''}*{safe(rest[0].name)}: builtins.int{keywords}) -> {result_type(schema)}: ..."
 
@@ -161,6 +161,8 @@ def emit_stubs(registry: Registry) -> str:
         + "\n\nclass TensorMethods:\n"
         + "\n".join("    " + m for m in methods)
         + "\n\nclass Operators:\n"
-        + "\n".join("    " + ("@staticmethod\n    " + f if f.startswith("def ") else f) for f in others)
+        + "\n".join(
+            "    " + ("@staticmethod\n    " + f if f.startswith("def ") else f) for f in others
+        )
         + "\n"
     )

@@ -49,16 +49,24 @@ def is_generated(op: Operator) -> bool:
     return op.reduce is not None or op.scan is not None
 
 
-def pointwise_kernels(op: Operator, variant: str | None, x: Element, is_complex: bool = False) -> tuple[str, str]:
+def pointwise_kernels(
+    op: Operator, variant: str | None, x: Element, is_complex: bool = False
+) -> tuple[str, str]:
     """(functions, row) of one expression. Complex operands are numbers of two parts: pointer, count, real part, imaginary part."""
     name = kernel_name(op, variant) + ("_complex" if is_complex else "")
-    element = triton_function(f"_{name}", [a.name for a in (*op.operands, *op.scalars)], x, is_complex)
+    element = triton_function(
+        f"_{name}", [a.name for a in (*op.operands, *op.scalars)], x, is_complex
+    )
     pairs = [is_complex and a.name not in op.conditions for a in op.operands]
     scalars = [f"s{i}" for i in range(len(op.scalars))]
     like = next((f"x{i}" for i, a in enumerate(op.operands) if a.name not in op.conditions), "x0")
     number = "complex_math.scalar" if is_complex else "pointwise.scalar"
-    values = ", ".join([*(f"x{i}" for i in range(len(pairs))), *(f"{number}({s}, {like})" for s in scalars)])
-    operands = ", ".join(f"p{i}, n{i}, v{i}, w{i}" if pair else f"p{i}, n{i}, v{i}" for i, pair in enumerate(pairs))
+    values = ", ".join(
+        [*(f"x{i}" for i in range(len(pairs))), *(f"{number}({s}, {like})" for s in scalars)]
+    )
+    operands = ", ".join(
+        f"p{i}, n{i}, v{i}, w{i}" if pair else f"p{i}, n{i}, v{i}" for i, pair in enumerate(pairs)
+    )
     strides = [f"{k}{d}" for k in ["o", *(f"i{i}_" for i in range(len(pairs)))] for d in range(4)]
     flat = ", ".join(["out", operands, *scalars, "n", "BLOCK: tl.constexpr"])
     tiled = ", ".join(
@@ -66,19 +74,39 @@ def pointwise_kernels(op: Operator, variant: str | None, x: Element, is_complex:
          "Y: tl.constexpr", "X: tl.constexpr", "TURNED: tl.constexpr"]
     )  # fmt: skip
     is_pair = is_complex and op.result_dtype != "bool"
-    lines = [f"@triton.jit\ndef {name}_contiguous({flat}):", "    offsets, full = pointwise.block(n, BLOCK)"]
+    lines = [
+        f"@triton.jit\ndef {name}_contiguous({flat}):",
+        "    offsets, full = pointwise.block(n, BLOCK)",
+    ]
     for i, pair in enumerate(pairs):
-        how = f"load_pair(p{i}, offsets, offsets < n{i}, n{i}, v{i}, w{i})" if pair else f"load(p{i}, offsets, n{i}, v{i}, full)"
+        how = (
+            f"load_pair(p{i}, offsets, offsets < n{i}, n{i}, v{i}, w{i})"
+            if pair
+            else f"load(p{i}, offsets, n{i}, v{i}, full)"
+        )
         lines.append(f"    x{i} = pointwise.{how}")
-    store = f"_pair(out, offsets, offsets < n, _{name}({values}))" if is_pair else f"(out, offsets, _{name}({values}), n, full)"
+    store = (
+        f"_pair(out, offsets, offsets < n, _{name}({values}))"
+        if is_pair
+        else f"(out, offsets, _{name}({values}), n, full)"
+    )
     lines += [f"    pointwise.store{store}", "", ""]
-    lines += [f"@triton.jit\ndef {name}_strided({tiled}):", "    place, inside = pointwise.tile(columns, rows, size1, size2, Y, X, TURNED)"]
+    lines += [
+        f"@triton.jit\ndef {name}_strided({tiled}):",
+        "    place, inside = pointwise.tile(columns, rows, size1, size2, Y, X, TURNED)",
+    ]
     for i, pair in enumerate(pairs):
         at = f"pointwise.offsets_at(place, {', '.join(f'i{i}_{d}' for d in range(4))}, TURNED, (TURNED >> {i}) & 1)"
-        how = f"load_pair(p{i}, {at}, inside, n{i}, v{i}, w{i})" if pair else f"load_at(p{i}, {at}, inside, n{i}, v{i})"
+        how = (
+            f"load_pair(p{i}, {at}, inside, n{i}, v{i}, w{i})"
+            if pair
+            else f"load_at(p{i}, {at}, inside, n{i}, v{i})"
+        )
         lines.append(f"    x{i} = pointwise.{how}")
     lines.append("    to = pointwise.offsets_at(place, o0, o1, o2, o3, TURNED, 0)")
-    lines.append(f"    pointwise.{'store_pair' if is_pair else 'store_at'}(out, to, inside, _{name}({values}))")
+    lines.append(
+        f"    pointwise.{'store_pair' if is_pair else 'store_at'}(out, to, inside, _{name}({values}))"
+    )
     loaded = tuple("bool" if a.name in op.conditions else "T" for a in op.operands)
     result = "bool" if op.result_dtype == "bool" else "T"
     dtypes = complex_dtypes(op) if is_complex else triton_dtypes(op)
@@ -94,7 +122,9 @@ def _start(init: Element) -> str:
 
 
 def _accumulators(op: Operator) -> str:
-    return "{" + ", ".join(f'"{d}": {literal(accumulators(op, d))}' for d in triton_dtypes(op)) + "}"
+    return (
+        "{" + ", ".join(f'"{d}": {literal(accumulators(op, d))}' for d in triton_dtypes(op)) + "}"
+    )
 
 
 def reduction_kernels(op: Operator) -> tuple[str, str]:
@@ -203,16 +233,33 @@ def emit_triton(registry: Registry, family: str) -> str:
         if not is_generated(op):
             continue
         if op.kind == "pointwise":
-            forms = [form for form, dtypes in ((False, triton_dtypes(op)), (True, complex_dtypes(op))) if dtypes]
-            found = [pointwise_kernels(op, variant, x, form) for form in forms for variant, x in op.expr.items()]
+            forms = [
+                form
+                for form, dtypes in ((False, triton_dtypes(op)), (True, complex_dtypes(op)))
+                if dtypes
+            ]
+            found = [
+                pointwise_kernels(op, variant, x, form)
+                for form in forms
+                for variant, x in op.expr.items()
+            ]
         else:
             found = [reduction_kernels(op) if op.reduce is not None else scan_kernels(op)]
         functions += [text for text, _ in found]
         rows += [row for _, row in found]
     body = "\n\n".join([*functions, ""])
     table = "KERNELS: list[Kernel] = [\n" + "".join(f"    {row},\n" for row in rows) + "]\n"
-    used = [name for name in ("complex_math", "math", "pointwise", "reduction") if f"{name}." in body + table]
-    return HEAD.format(family=family, imports=", ".join(used or ["math"])) + body + ("\n" if functions else "") + table
+    used = [
+        name
+        for name in ("complex_math", "math", "pointwise", "reduction")
+        if f"{name}." in body + table
+    ]
+    return (
+        HEAD.format(family=family, imports=", ".join(used or ["math"]))
+        + body
+        + ("\n" if functions else "")
+        + table
+    )
 
 
 def emit_primitives() -> str:

@@ -61,9 +61,18 @@ def family_of(path: str) -> str:
 def takes_out(schema: Schema, kind: str) -> bool:
     """Whether a function also has its `out=` form: results that are new tensors can be written into given ones. Parts of other operators, named
     with an underscore or as their derivatives, have none."""
-    if kind == "view" or "::" in schema.name or schema.name.startswith("_") or schema.name.endswith("_backward") or not schema.results:
+    if (
+        kind == "view"
+        or "::" in schema.name
+        or schema.name.startswith("_")
+        or schema.name.endswith("_backward")
+        or not schema.results
+    ):
         return False
-    new = all(r.type.base == "Tensor" and not r.type.is_list and r.type.alias is None for r in schema.results)
+    new = all(
+        r.type.base == "Tensor" and not r.type.is_list and r.type.alias is None
+        for r in schema.results
+    )
     return new and not any(a.type.mutable or a.name == "out" for a in schema.arguments)
 
 
@@ -143,7 +152,9 @@ class Loader:
             numbers="numbers" in keys and keys["numbers"].value() is True,
             variants=variants,
             out=self.one_of(keys, "out", OUT_RULES, None),
-            apart=self.names(keys.get("apart"), tuple(a.name for a in schema.arguments), "argument"),
+            apart=self.names(
+                keys.get("apart"), tuple(a.name for a in schema.arguments), "argument"
+            ),
             aliases=tuple(n.text for n in keys["aliases"].items()) if "aliases" in keys else (),
             doc=keys["doc"].text.strip() if "doc" in keys else "",
             reference=keys["reference"].text if "reference" in keys else None,
@@ -213,14 +224,27 @@ class Loader:
         """One policy for all devices, or `{cpu: ..., accelerator: ...}`."""
         if node is None:
             return None
-        if schema.is_inplace or schema.is_out or not any(a.type.base in ("Tensor", "Operand") for a in schema.arguments):
-            self.diagnostics.add(node.location, "autocast: only functional operators of tensors are cast", 1)
+        if (
+            schema.is_inplace
+            or schema.is_out
+            or not any(a.type.base in ("Tensor", "Operand") for a in schema.arguments)
+        ):
+            self.diagnostics.add(
+                node.location, "autocast: only functional operators of tensors are cast", 1
+            )
         both = {device: node for device in AUTOCAST_DEVICES}
         if node.is_mapping:
             both = node.fields(AUTOCAST_DEVICES, "autocast", self.diagnostics)
-        found = {d: self.one_of({"autocast": n}, "autocast", AUTOCAST_POLICIES, None) for d, n in both.items()}
+        found = {
+            d: self.one_of({"autocast": n}, "autocast", AUTOCAST_POLICIES, None)
+            for d, n in both.items()
+        }
         if node.is_mapping and len(found) < len(AUTOCAST_DEVICES):
-            self.diagnostics.add(node.location, "autocast: needs a policy for each of " + ", ".join(AUTOCAST_DEVICES), 1)
+            self.diagnostics.add(
+                node.location,
+                "autocast: needs a policy for each of " + ", ".join(AUTOCAST_DEVICES),
+                1,
+            )
         return (found.get("cpu") or "none", found.get("accelerator") or "none")
 
     def mapping(self, node: Node | None, what: str) -> dict[str, Any]:

@@ -24,7 +24,13 @@ VARIANTS: Final = ("function", "method", "inplace", "out")
 RESULT_FUNCTIONS: Final = ("accumulate", "accumulate_float", "real", "complex", "truth")
 RESULT_RULES: Final = ("self", *RESULT_FUNCTIONS)
 OUT_RULES: Final = ("cast", "exact")  # of dtypes that out= may have
-PROMOTIONS: Final = ("default", "float", "none", "self", "numbers")  # self: the first operand's dtype; numbers: no operand is a bool
+PROMOTIONS: Final = (
+    "default",
+    "float",
+    "none",
+    "self",
+    "numbers",
+)  # self: the first operand's dtype; numbers: no operand is a bool
 # What autocast does with an operator's floating-point tensors: casts them to the region's dtype, to float32, or to the widest of theirs;
 # "none": leaves them, also inside of the body. Without an entry the operators of the body decide.
 AUTOCAST_POLICIES: Final = ("lower", "float32", "promote", "none")
@@ -342,9 +348,13 @@ class Operator:
     aliases: tuple[str, ...] = ()
     doc: str = ""
     reference: str | None = None
-    moments: Mapping[str, str] = field(default_factory=dict)  # of random numbers: mean and var, in NumPy
+    moments: Mapping[str, str] = field(
+        default_factory=dict
+    )  # of random numbers: mean and var, in NumPy
     samples: tuple[Sample, ...] = ()
-    domain: tuple[float, float] | None = None  # of the tests' random floats; None: where the primitives are smooth
+    domain: tuple[float, float] | None = (
+        None  # of the tests' random floats; None: where the primitives are smooth
+    )
     tolerance: Mapping[str, float] = field(default_factory=dict)
     skips: Mapping[str, str] = field(default_factory=dict)
     location: Location = Location()
@@ -372,7 +382,9 @@ class Operator:
     @property
     def exact_out(self) -> bool:
         """Whether out= has the result's dtype, not one of its category or a wider one."""
-        return (self.out or ("cast" if self.kind in ("pointwise", "reduction", "scan") else "exact")) == "exact"
+        return (
+            self.out or ("cast" if self.kind in ("pointwise", "reduction", "scan") else "exact")
+        ) == "exact"
 
     @property
     def is_inplace(self) -> bool:

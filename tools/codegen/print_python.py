@@ -94,7 +94,9 @@ class PythonBody:
             return [self.expr(s.value, top=True)]
         if isinstance(s, b.Check):
             text = self.message(s.message)
-            if isinstance(s.condition, b.Lit) and s.condition.value is False:  # no shape without data
+            if (
+                isinstance(s.condition, b.Lit) and s.condition.value is False
+            ):  # no shape without data
                 return [f"raise lang.DataDependentError({text})"]
             return [
                 f"if not ({self.expr(s.condition, top=True)}):",

@@ -56,7 +56,11 @@ def _number(value: float, like: str, is_complex: bool) -> str:
         text = 'float("nan")' if math.isnan(value) else f'float("{"-" if value < 0 else ""}inf")'
     else:
         text = repr(value)
-    return f"complex_math.number({text}, {like})" if is_complex else f"math.number({text}, {like}.dtype)"
+    return (
+        f"complex_math.number({text}, {like})"
+        if is_complex
+        else f"math.number({text}, {like}.dtype)"
+    )
 
 
 def _format(node: Call, is_complex: bool) -> str:
@@ -66,7 +70,9 @@ def _format(node: Call, is_complex: bool) -> str:
     return FORMATS[node.fn]
 
 
-def triton_element(x: Element, like: str, named: Mapping[Element, str] | None = None, is_complex: bool = False) -> str:
+def triton_element(
+    x: Element, like: str, named: Mapping[Element, str] | None = None, is_complex: bool = False
+) -> str:
     """One Triton expression; `like` gives literals their dtype. `is_complex`: values are pairs."""
     named = named or {}
 
@@ -108,4 +114,6 @@ def is_complex_printable(x: Element) -> bool:
     """Whether x has a printed form on complex numbers: neither casts nor real-valued parts."""
     calls = [n for n in walk(x) if isinstance(n, Call)]
     of_values = [n for n in calls if any(a.kind != MASK for a in n.args)]
-    return all(n.fn in _COMPLEX for n in of_values) and not any(isinstance(n, Cast) for n in walk(x))
+    return all(n.fn in _COMPLEX for n in of_values) and not any(
+        isinstance(n, Cast) for n in walk(x)
+    )

@@ -11,7 +11,12 @@ INTEGERS = (
 )  # fmt: skip
 INTEGER_INPUTS = "s=i8:2,4,7@-9..9 a=i8:6,4,3@-9..9 x=i8:2,4,6,6@-9..9 k=i8:6,4,3,3@-9..9 bias=i8:6 v=i8:2,2,4,5,4@-9..9 w=i8:3,2,3,2,3@-9..9 b3=i8:3"
 
-NARROW_INTEGERS = ("F.conv1d(s, a, bias, 2, 1)", "F.conv2d(x, k, bias, (2, 1), 1, 2)", "F.conv3d(v, w, b3, 2, 1)", "F.conv2d(x, k.to(torch.int16))")
+NARROW_INTEGERS = (
+    "F.conv1d(s, a, bias, 2, 1)",
+    "F.conv2d(x, k, bias, (2, 1), 1, 2)",
+    "F.conv3d(v, w, b3, 2, 1)",
+    "F.conv2d(x, k.to(torch.int16))",
+)
 
 MEANS = (
     "F.avg_pool1d(s, 3, 2, 1)", "F.avg_pool1d(s[0], 3, 2, 1, True, False)", "F.avg_pool2d(x, (2, 3), divisor_override=5)", "F.avg_pool2d(x, 3, 2, 1, True, False)",

@@ -8,7 +8,9 @@ import argand as torch
 
 LINALG = {
     "solve": lambda a, s: torch.linalg.solve(s, a).sum(),
-    "inverse and determinant": lambda a, s: torch.linalg.inv(s).sum() + torch.linalg.slogdet(s).logabsdet,
+    "inverse and determinant": lambda a, s: (
+        torch.linalg.inv(s).sum() + torch.linalg.slogdet(s).logabsdet
+    ),
     "cholesky": lambda a, s: torch.linalg.cholesky(s).sum() * torch.linalg.det(s),
     "qr": lambda a, s: torch.linalg.qr(a).R.abs().sum(),
     "lu": lambda a, s: torch.linalg.lu(a)[2].sum(),
@@ -17,8 +19,14 @@ LINALG = {
     "pinv": lambda a, s: torch.linalg.pinv(a).square().sum(),
     "lstsq": lambda a, s: torch.linalg.lstsq(s, a).solution.sum(),
     "matrix_exp": lambda a, s: torch.matrix_exp(a * 0.1).sum(),
-    "norms": lambda a, s: torch.linalg.norm(a) + torch.linalg.norm(a, "nuc") + torch.linalg.matrix_norm(s, 1),
-    "products": lambda a, s: torch.linalg.multi_dot([a, s, a.mT]).sum() + torch.kron(a, s).sum() + torch.cdist(a, s).sum(),
+    "norms": lambda a, s: (
+        torch.linalg.norm(a) + torch.linalg.norm(a, "nuc") + torch.linalg.matrix_norm(s, 1)
+    ),
+    "products": lambda a, s: (
+        torch.linalg.multi_dot([a, s, a.mT]).sum()
+        + torch.kron(a, s).sum()
+        + torch.cdist(a, s).sum()
+    ),
     "power": lambda a, s: torch.matrix_power(s, -2).sum() + torch.tensordot(a, s, 1).sum(),
 }
 TRANSFORMS = {
@@ -42,7 +50,9 @@ SAMPLERS = {
 def inputs() -> tuple[torch.Tensor, torch.Tensor]:
     torch.manual_seed(3)
     a = torch.randn(4, 4, dtype=torch.float64)
-    return a.requires_grad_(), (a.detach() @ a.detach().mT + 2 * torch.eye(4, dtype=torch.float64)).requires_grad_()
+    return a.requires_grad_(), (
+        a.detach() @ a.detach().mT + 2 * torch.eye(4, dtype=torch.float64)
+    ).requires_grad_()
 
 
 def agree(function, *leaves) -> None:
@@ -51,7 +61,9 @@ def agree(function, *leaves) -> None:
     for f in (function, compiled):
         value = f(*leaves)
         value.backward()
-        outcomes.append([value.detach(), *(None if t.grad is None else t.grad.clone() for t in leaves)])
+        outcomes.append(
+            [value.detach(), *(None if t.grad is None else t.grad.clone() for t in leaves)]
+        )
         for t in leaves:
             t.grad = None
     for x, y in zip(*outcomes, strict=True):

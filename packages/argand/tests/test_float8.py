@@ -146,9 +146,15 @@ def test_float8_numbers_are_compared_chosen_and_multiplied(dtype):
     assert chosen.dtype == dtype and chosen.double().tolist() == [[1, 3, 0], [0.5, 3, 0]]
     a, b = y[:, :2], y[:, :2].t()
     expected = x[:, :2] @ x[:, :2].t()
-    assert (a @ b).dtype == dtype and (a @ b).double().tolist() == expected.to(dtype).double().tolist()
-    assert torch.nn.functional.linear(a, a).double().tolist() == expected.to(dtype).double().tolist()
-    scaled = torch._scaled_mm(a, b, torch.tensor(2.0), torch.tensor(0.5), bias=torch.ones(2), out_dtype=torch.float32)
+    assert (a @ b).dtype == dtype and (a @ b).double().tolist() == expected.to(
+        dtype
+    ).double().tolist()
+    assert (
+        torch.nn.functional.linear(a, a).double().tolist() == expected.to(dtype).double().tolist()
+    )
+    scaled = torch._scaled_mm(
+        a, b, torch.tensor(2.0), torch.tensor(0.5), bias=torch.ones(2), out_dtype=torch.float32
+    )
     assert torch.equal(scaled, expected + 1)
 
 

@@ -119,11 +119,19 @@ def test_compiled_calls_refuse_and_agree_too():
         torch.compile(lambda x: torch.add(x, x, alpha=0.5))(tensor([1, 2]))
 
 
-@pytest.mark.parametrize("shape, dim", [((5, 37), 1), ((3, 20, 4), 1), ((2, 9, 1), 1), ((50,), 0), ((4, 1000), 1)])
+@pytest.mark.parametrize(
+    "shape, dim", [((5, 37), 1), ((3, 20, 4), 1), ((2, 9, 1), 1), ((50,), 0), ((4, 1000), 1)]
+)
 def test_index_select_of_runs_and_of_single_elements(shape, dim):
     rng = np.random.default_rng(0)
     x = rng.standard_normal(shape)
     n = shape[dim]
-    for index in (rng.integers(0, n, 2 * n + 3), np.arange(n), np.arange(n)[::-1].copy(), np.repeat(np.arange(n), 2), np.array([], int)):
+    for index in (
+        rng.integers(0, n, 2 * n + 3),
+        np.arange(n),
+        np.arange(n)[::-1].copy(),
+        np.repeat(np.arange(n), 2),
+        np.array([], int),
+    ):
         found = torch.index_select(tensor(x), dim, tensor(index))
         np.testing.assert_array_equal(found.numpy(), np.take(x, index, axis=dim))

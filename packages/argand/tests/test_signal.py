@@ -80,7 +80,10 @@ def test_istft_inverts_stft(hop, length, center):
 def test_stft_gradients_and_errors():
     x = torch.randn(20, dtype=torch.float64, requires_grad=True)
     torch.autograd.gradcheck(lambda x: torch.stft(x, 8, return_complex=False), (x,))
-    torch.autograd.gradcheck(lambda x: torch.istft(torch.view_as_complex(x), 8), (torch.randn(5, 4, 2, dtype=torch.float64, requires_grad=True),))
+    torch.autograd.gradcheck(
+        lambda x: torch.istft(torch.view_as_complex(x), 8),
+        (torch.randn(5, 4, 2, dtype=torch.float64, requires_grad=True),),
+    )
     with pytest.raises(RuntimeError, match="return_complex"):
         torch.stft(x, 8)
     with pytest.raises(RuntimeError, match="window"):

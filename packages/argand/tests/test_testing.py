@@ -64,15 +64,33 @@ def test_wrong_use():
 
 
 def test_make_tensor_keeps_to_its_range_dtype_and_layout():
-    for dtype in (torch.bool, torch.uint8, torch.int64, torch.float16, torch.float64, torch.complex64):
+    for dtype in (
+        torch.bool,
+        torch.uint8,
+        torch.int64,
+        torch.float16,
+        torch.float64,
+        torch.complex64,
+    ):
         x = make_tensor(20, 30, dtype=dtype, device="cpu", exclude_zero=True)
         assert x.shape == (20, 30) and x.dtype == dtype and bool((x != 0).all())
         parts = torch.view_as_real(x) if dtype.is_complex else x
         assert parts.double().abs().max().item() <= 9
-    y = make_tensor((4, 5), dtype=torch.float32, device="cpu", low=2, high=3, noncontiguous=True, requires_grad=True)
+    y = make_tensor(
+        (4, 5),
+        dtype=torch.float32,
+        device="cpu",
+        low=2,
+        high=3,
+        noncontiguous=True,
+        requires_grad=True,
+    )
     assert not y.is_contiguous() and y.requires_grad and 2 <= y.min().item() and y.max().item() < 3
     z = make_tensor(1, 2, 3, 4, dtype=torch.int8, device="cpu", memory_format=torch.channels_last)
     assert z.is_contiguous(memory_format=torch.channels_last)
-    for wrong in ({"low": 3, "high": 2}, {"noncontiguous": True, "memory_format": torch.channels_last}):
+    for wrong in (
+        {"low": 3, "high": 2},
+        {"noncontiguous": True, "memory_format": torch.channels_last},
+    ):
         with pytest.raises(ValueError, match="make_tensor"):
             make_tensor(2, dtype=torch.float32, device="cpu", **wrong)

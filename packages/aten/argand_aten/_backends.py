@@ -16,4 +16,6 @@ def load_cuda() -> None:
     except ModuleNotFoundError as error:
         if error.name != "argand_aten_cuda":
             raise
-        raise ImportError("argand: got device 'cuda', whose kernels are not installed; pip install argand-aten-cuda") from None
+        raise ImportError(
+            "argand: got device 'cuda', whose kernels are not installed; pip install argand-aten-cuda"
+        ) from None

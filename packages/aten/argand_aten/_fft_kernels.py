@@ -17,7 +17,9 @@ def _numpy(x: Tensor) -> tuple[Any, Any]:
     try:
         import numpy
     except ImportError:
-        raise ImportError("fft: transforms on the CPU are NumPy's, which is not installed; pip install numpy") from None
+        raise ImportError(
+            "fft: transforms on the CPU are NumPy's, which is not installed; pip install numpy"
+        ) from None
     return numpy, x.detach().numpy()
 
 
@@ -41,7 +43,9 @@ def _r2c(self: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -
 def _c2r(self: Tensor, dim: Sequence[int], normalization: int, last_dim_size: int) -> Tensor:
     numpy, x = _numpy(self)
     sizes = [*(x.shape[d] for d in dim[:-1]), last_dim_size]
-    return _tensor(numpy, numpy.fft.irfftn(x, sizes, axes=tuple(dim), norm=_BACKWARD[normalization]))
+    return _tensor(
+        numpy, numpy.fft.irfftn(x, sizes, axes=tuple(dim), norm=_BACKWARD[normalization])
+    )
 
 
 def install() -> None:

@@ -132,23 +132,31 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
     return _op["nonzero"](input) if out is None else _op["nonzero"](input, out=out)
 
 
-def _written(results: tuple[Tensor, ...], out: Sequence[Tensor] | None, name: str) -> tuple[Tensor, ...] | None:
+def _written(
+    results: tuple[Tensor, ...], out: Sequence[Tensor] | None, name: str
+) -> tuple[Tensor, ...] | None:
     """`results`; or None after they were written into `out`."""
     if out is None:
         return results
     if len(out) != len(results):
-        raise RuntimeError(f"{name}: expected an out= argument of size {len(results)}, got size {len(out)}")
+        raise RuntimeError(
+            f"{name}: expected an out= argument of size {len(results)}, got size {len(out)}"
+        )
     for target, result in zip(out, results, strict=True):
         _op["clone"](result, out=target)
     return None
 
 
-def unbind_copy(input: Tensor, dim: int = 0, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...] | None:
+def unbind_copy(
+    input: Tensor, dim: int = 0, *, out: Sequence[Tensor] | None = None
+) -> tuple[Tensor, ...] | None:
     """Copies of what `unbind` gives; with `out`, they are written into these tensors."""
     return _written(_op["unbind_copy"](input, dim), out, "unbind_copy")
 
 
-def split_copy(input: Tensor, split_size: int, dim: int = 0, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...] | None:
+def split_copy(
+    input: Tensor, split_size: int, dim: int = 0, *, out: Sequence[Tensor] | None = None
+) -> tuple[Tensor, ...] | None:
     """Copies of what `split` gives; with `out`, they are written into these tensors."""
     return _written(_op["split_copy"](input, split_size, dim), out, "split_copy")
 
@@ -157,7 +165,9 @@ def split_with_sizes_copy(
     input: Tensor, split_sizes: Sequence[int], dim: int = 0, *, out: Sequence[Tensor] | None = None
 ) -> tuple[Tensor, ...] | None:
     """Copies of what `split_with_sizes` gives; with `out`, they are written into these tensors."""
-    return _written(_op["split_with_sizes_copy"](input, split_sizes, dim), out, "split_with_sizes_copy")
+    return _written(
+        _op["split_with_sizes_copy"](input, split_sizes, dim), out, "split_with_sizes_copy"
+    )
 
 
 def detach_(input: Tensor) -> Tensor:
@@ -205,7 +215,9 @@ def is_nonzero(input: Tensor) -> bool:
         require_tensors("is_nonzero", input=input)
     if input.numel() != 1:
         found = "no values" if input.numel() == 0 else "more than one value"
-        raise RuntimeError(f"is_nonzero: got a tensor with {found}, expected one: its truth is ambiguous")
+        raise RuntimeError(
+            f"is_nonzero: got a tensor with {found}, expected one: its truth is ambiguous"
+        )
     return bool(input.item() != 0)
 
 
@@ -244,7 +256,9 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
         first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
     else:
         if dims < 0 or dims > min(a.ndim, b.ndim):
-            raise RuntimeError(f"tensordot: got dims={dims} for tensors of {a.ndim} and {b.ndim} dimensions, expected 0 to the fewer")
+            raise RuntimeError(
+                f"tensordot: got dims={dims} for tensors of {a.ndim} and {b.ndim} dimensions, expected 0 to the fewer"
+            )
         first, second = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     if out is not None:
         return _op["tensordot"](a, b, first, second, out=out)
@@ -253,7 +267,11 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
 
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """The product of matrices in the cheapest order, as linalg.multi_dot of a list."""
-    return _op["chain_matmul"](list(matrices)) if out is None else _op["chain_matmul"](list(matrices), out=out)
+    return (
+        _op["chain_matmul"](list(matrices))
+        if out is None
+        else _op["chain_matmul"](list(matrices), out=out)
+    )
 
 
 _DISTANCE_MODES = (
@@ -272,7 +290,9 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _DISTANCE_
       ValueError: for another mode.
     """
     if compute_mode not in _DISTANCE_MODES:
-        raise ValueError(f"cdist: got compute_mode {compute_mode!r}, expected one of {', '.join(_DISTANCE_MODES)}")
+        raise ValueError(
+            f"cdist: got compute_mode {compute_mode!r}, expected one of {', '.join(_DISTANCE_MODES)}"
+        )
     return _op["cdist"](x1, x2, p, _DISTANCE_MODES.index(compute_mode))
 
 
@@ -314,7 +334,9 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     left, _, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(operands):
-        raise RuntimeError(f"einsum: got {len(operands)} operands, expected {len(terms)} as in '{equation}'")
+        raise RuntimeError(
+            f"einsum: got {len(operands)} operands, expected {len(terms)} as in '{equation}'"
+        )
     names = [_expand(term, x, equation) for term, x in zip(terms, operands, strict=True)]
     ellipsis = max(sum(1 for n in term if n in _DOTS) for term in names)
     dots = "".join(_DOTS[-ellipsis:]) if ellipsis else ""
@@ -329,7 +351,9 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
         if output.count(c) > 1:
             raise RuntimeError(f"einsum: output index '{c}' of '{equation}' appears more than once")
     left_over = [_diagonals(x, n) for x, n in zip(operands, names, strict=True)]
-    for places in contraction_path([n for _, n in left_over], output, [x.shape for x, _ in left_over]):
+    for places in contraction_path(
+        [n for _, n in left_over], output, [x.shape for x, _ in left_over]
+    ):
         chosen = [left_over[i] for i in places]
         left_over = [rest for i, rest in enumerate(left_over) if i not in places]
         later = output + "".join(n for _, n in left_over)
@@ -347,18 +371,26 @@ def _equation(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     terms = []
     for indices in [*given[1::2], *(given[-1:] if len(given) % 2 else [])]:
         if isinstance(indices, Tensor) or not isinstance(indices, (list, tuple)):
-            raise RuntimeError(f"einsum: got {type(indices).__name__} for indices of an operand, expected a list of numbers; or give an equation first")
+            raise RuntimeError(
+                f"einsum: got {type(indices).__name__} for indices of an operand, expected a list of numbers; or give an equation first"
+            )
         term = ""
         for i in indices:
             if i is not ... and not (isinstance(i, int) and 0 <= i < 52):
-                raise RuntimeError(f"einsum: got the index {i!r}, expected a number from 0 to 51 or ...")
+                raise RuntimeError(
+                    f"einsum: got the index {i!r}, expected a number from 0 to 51 or ..."
+                )
             term += "..." if i is ... else chr((65 if i < 26 else 71) + i)
         terms.append(term)
     count = len(given) // 2
-    return ",".join(terms[:count]) + ("->" + terms[count] if len(given) % 2 else ""), given[: 2 * count : 2]
+    return ",".join(terms[:count]) + ("->" + terms[count] if len(given) % 2 else ""), given[
+        : 2 * count : 2
+    ]
 
 
-_DOTS = [chr(0xE000 + k) for k in range(64)]  # names of the dimensions of "...": private characters, one a dimension
+_DOTS = [
+    chr(0xE000 + k) for k in range(64)
+]  # names of the dimensions of "...": private characters, one a dimension
 
 
 def _expand(term: str, x: Tensor, equation: str) -> str:
@@ -366,10 +398,14 @@ def _expand(term: str, x: Tensor, equation: str) -> str:
     head, dots, tail = term.partition("...")
     for c in head + tail:
         if not (c.isascii() and c.isalpha()):
-            raise RuntimeError(f"einsum: got the index '{c}' in '{equation}', expected letters and one '...' a term")
+            raise RuntimeError(
+                f"einsum: got the index '{c}' in '{equation}', expected letters and one '...' a term"
+            )
     n = x.ndim - len(head) - len(tail)
     if n < 0 or (n > 0 and not dots):
-        raise RuntimeError(f"einsum: operand of shape {tuple(x.shape)} does not fit '{term}' in '{equation}'")
+        raise RuntimeError(
+            f"einsum: operand of shape {tuple(x.shape)} does not fit '{term}' in '{equation}'"
+        )
     return head + ("".join(_DOTS[-n:]) if n else "") + tail
 
 
@@ -379,7 +415,9 @@ def _diagonals(x: Tensor, names: str) -> tuple[Tensor, str]:
         while names.count(c) > 1:
             i, j = names.index(c), names.rindex(c)
             if x.shape[i] != x.shape[j]:
-                raise RuntimeError(f"einsum: index '{c}' of one operand has sizes {x.shape[i]} and {x.shape[j]}")
+                raise RuntimeError(
+                    f"einsum: index '{c}' of one operand has sizes {x.shape[i]} and {x.shape[j]}"
+                )
             x = _op["diagonal"](x, 0, i, j)
             names = names[:i] + names[i + 1 : j] + names[j + 1 :] + c
     return x, names
@@ -397,8 +435,12 @@ def _contract(x: Tensor, xn: str, y: Tensor, yn: str, later: str) -> tuple[Tenso
             if size.setdefault(c, n) != n and 1 not in (size[c], n):
                 raise RuntimeError(f"einsum: index '{c}' has sizes {size[c]} and {n}")
             size[c] = max(size[c], n) if n != 0 else 0
-    x = _op["permute"](x, [xn.index(c) for c in batch + only_x + inner]).expand([size[c] for c in batch + only_x + inner])
-    y = _op["permute"](y, [yn.index(c) for c in batch + inner + only_y]).expand([size[c] for c in batch + inner + only_y])
+    x = _op["permute"](x, [xn.index(c) for c in batch + only_x + inner]).expand(
+        [size[c] for c in batch + only_x + inner]
+    )
+    y = _op["permute"](y, [yn.index(c) for c in batch + inner + only_y]).expand(
+        [size[c] for c in batch + inner + only_y]
+    )
 
     def count(names: list[str]) -> int:
         n = 1
@@ -407,7 +449,8 @@ def _contract(x: Tensor, xn: str, y: Tensor, yn: str, later: str) -> tuple[Tenso
         return n
 
     product = _op["bmm"](
-        x.reshape([count(batch), count(only_x), count(inner)]), y.reshape([count(batch), count(inner), count(only_y)])
+        x.reshape([count(batch), count(only_x), count(inner)]),
+        y.reshape([count(batch), count(inner), count(only_y)]),
     )
     names = batch + only_x + only_y
     return product.reshape([size[c] for c in names]), "".join(names)

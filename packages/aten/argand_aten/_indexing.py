@@ -22,7 +22,10 @@ def _is_tensor(x: Any) -> bool:
 
 def _is_sequence(x: Any) -> bool:
     return isinstance(x, (list, tuple)) or (
-        hasattr(x, "__len__") and hasattr(x, "__getitem__") and not _is_tensor(x) and not isinstance(x, str)
+        hasattr(x, "__len__")
+        and hasattr(x, "__getitem__")
+        and not _is_tensor(x)
+        and not isinstance(x, str)
     )
 
 
@@ -101,7 +104,9 @@ class _Reader:
 
     def _tensor(self, t: Any) -> None:
         if t.ndim == 0 and t.dtype not in _MASKS and _is_integral(t.dtype):
-            index = t if t.dtype is argand_c10.int64 else self.ops._to_copy(t, dtype=argand_c10.int64)
+            index = (
+                t if t.dtype is argand_c10.int64 else self.ops._to_copy(t, dtype=argand_c10.int64)
+            )
             self.view = self.ops._select_at(self.view, self._dim, index)
             self._selected += 1
             return
@@ -172,8 +177,16 @@ def _read(ops: Any, self: Any, index: Any) -> _Reader:
         return _Reader(ops, self).read(index)
     if isinstance(index, list) and len(index) < 32:
         for x in index:
-            if _is_tensor(x) or _is_sequence(x) or isinstance(x, slice) or x is None or x is Ellipsis:
-                return _Reader(ops, self).read(tuple(index))  # a short list of more than numbers stands for a tuple
+            if (
+                _is_tensor(x)
+                or _is_sequence(x)
+                or isinstance(x, slice)
+                or x is None
+                or x is Ellipsis
+            ):
+                return _Reader(ops, self).read(
+                    tuple(index)
+                )  # a short list of more than numbers stands for a tuple
     return _Reader(ops, self).read((index,))
 
 

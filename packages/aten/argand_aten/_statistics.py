@@ -16,7 +16,11 @@ _range = range  # where an argument has that name
 
 
 def unique(
-    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
 ) -> Any:
     """The distinct elements in ascending order, or the distinct slices along `dim`, in lexicographic order.
 
@@ -65,22 +69,37 @@ def _slices(name: str, input: Tensor, dim: int | None) -> Tensor:
         return _op["reshape"](x, [-1])
     x = _op["transpose"](x, dim, 0)
     if 0 in x.shape[1:]:
-        raise RuntimeError(f"{name}: got shape {tuple(input.shape)}, expected no empty dimension besides dim {dim}")
+        raise RuntimeError(
+            f"{name}: got shape {tuple(input.shape)}, expected no empty dimension besides dim {dim}"
+        )
     return _op["flatten"](x, 1) if x.ndim > 1 else _op["unsqueeze"](x, 1)
 
 
-def _runs(input: Tensor, x: Tensor, order: Tensor, return_inverse: bool, return_counts: bool, dim: int | None) -> Any:
+def _runs(
+    input: Tensor,
+    x: Tensor,
+    order: Tensor,
+    return_inverse: bool,
+    return_counts: bool,
+    dim: int | None,
+) -> Any:
     n = x.shape[0]
     ordered = _op["index_select"](x, 0, order)
     starts = _op["ones"]([n], dtype=int64, device=x.device)
     if n > 1:
-        changed = _op["ne"](_op["narrow"](ordered, 0, 1, n - 1), _op["narrow"](ordered, 0, 0, n - 1))
+        changed = _op["ne"](
+            _op["narrow"](ordered, 0, 1, n - 1), _op["narrow"](ordered, 0, 0, n - 1)
+        )
         if dim is not None:
             changed = _op["any"](changed, [1])
         _op["narrow"](starts, 0, 1, n - 1).copy_(changed)
     at = _op["reshape"](_op["nonzero"](starts), [-1])
     first = _op["index_select"](order, 0, at)
-    found = [_op["index_select"](x, 0, first) if dim is None else _op["index_select"](input.detach(), dim, first)]
+    found = [
+        _op["index_select"](x, 0, first)
+        if dim is None
+        else _op["index_select"](input.detach(), dim, first)
+    ]
     if return_inverse:
         inverse = _op["scatter"](_op["zeros_like"](order), 0, order, _op["cumsum"](starts, 0) - 1)
         found.append(_op["reshape"](inverse, list(input.shape)) if dim is None else inverse)
@@ -98,7 +117,11 @@ class Histogram(NamedTuple):
 
 
 def histogramdd(
-    input: Tensor, bins: Any, range: Sequence[float] | None = None, weight: Tensor | None = None, density: bool = False
+    input: Tensor,
+    bins: Any,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
 ) -> Histogram:
     """The (weighted) number of points in each cell of a grid.
 
@@ -117,21 +140,35 @@ def histogramdd(
     """
     require_tensors("histogramdd", input=input)
     if input.ndim < 2:
-        raise RuntimeError(f"histogramdd: got shape {tuple(input.shape)}, expected points in rows (at least 2 dimensions)")
+        raise RuntimeError(
+            f"histogramdd: got shape {tuple(input.shape)}, expected points in rows (at least 2 dimensions)"
+        )
     n = input.shape[-1]
     points = _op["reshape"](input.detach(), [-1, n])
     given = [bins] * n if isinstance(bins, int) else list(bins)
     if len(given) != n or (range is not None and len(range) != 2 * n):
-        raise RuntimeError(f"histogramdd: got {len(given)} bins and range {range} for {n} dimensions, expected one of bins and two numbers of range for each")
+        raise RuntimeError(
+            f"histogramdd: got {len(given)} bins and range {range} for {n} dimensions, expected one of bins and two numbers of range for each"
+        )
     if weight is not None and tuple(weight.shape) != tuple(input.shape[:-1]):
-        raise RuntimeError(f"histogramdd: got weights of shape {tuple(weight.shape)}, expected {tuple(input.shape[:-1])}, one for each point")
-    amount = _op["ones"]([points.shape[0]], dtype=input.dtype, device=input.device) if weight is None else _op["reshape"](weight, [-1])
+        raise RuntimeError(
+            f"histogramdd: got weights of shape {tuple(weight.shape)}, expected {tuple(input.shape[:-1])}, one for each point"
+        )
+    amount = (
+        _op["ones"]([points.shape[0]], dtype=input.dtype, device=input.device)
+        if weight is None
+        else _op["reshape"](weight, [-1])
+    )
     cell = _op["zeros"]([points.shape[0]], dtype=int64, device=input.device)
     edges: list[Tensor] = []
     for d in _range(n):
         x = _op["contiguous"](_op["select"](points, 1, d))
         here = None if range is None else list(range[2 * d : 2 * d + 2])
-        wanted = given[d] if isinstance(given[d], Tensor) else _op["histogram"](x, given[d], range=here)[1]
+        wanted = (
+            given[d]
+            if isinstance(given[d], Tensor)
+            else _op["histogram"](x, given[d], range=here)[1]
+        )
         parts = wanted.shape[0] - 1
         inside = _op["logical_and"](_op["ge"](x, wanted[0]), _op["le"](x, wanted[-1]))
         at = _op["clamp"](_op["searchsorted"](wanted, x, right=True) - 1, 0, max(parts - 1, 0))
@@ -142,7 +179,9 @@ def histogramdd(
     total = 1
     for size in sizes:
         total *= size
-    hist = _op["index_add"](_op["zeros"]([total], dtype=input.dtype, device=input.device), 0, cell, amount)
+    hist = _op["index_add"](
+        _op["zeros"]([total], dtype=input.dtype, device=input.device), 0, cell, amount
+    )
     hist = _op["reshape"](hist, sizes)
     if density:
         hist = hist / _op["sum"](hist)
@@ -151,7 +190,9 @@ def histogramdd(
     return Histogram(hist, tuple(edges))
 
 
-def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
+def gradient(
+    input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1
+) -> tuple[Tensor, ...]:
     """Derivatives along dimensions by central differences, and one-sided ones at the ends.
 
     Args:
@@ -168,22 +209,34 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
         dims = [dim] if isinstance(dim, int) else list(dim)
         for d in dims:
             if not -input.ndim <= d < input.ndim:
-                raise IndexError(f"gradient: got dim {d}, expected one of the {input.ndim} dimensions of the input")
+                raise IndexError(
+                    f"gradient: got dim {d}, expected one of the {input.ndim} dimensions of the input"
+                )
         dims = [d % input.ndim for d in dims]
     if len(set(dims)) < len(dims):
-        raise RuntimeError(f"gradient: dim {next(d for d in dims if dims.count(d) > 1)} appears multiple times in the list of dims")
+        raise RuntimeError(
+            f"gradient: dim {next(d for d in dims if dims.count(d) > 1)} appears multiple times in the list of dims"
+        )
     spacing = 1 if spacing is None else spacing
-    spacings: Sequence[Any] = spacing if isinstance(spacing, (tuple, list)) else [spacing] * len(dims)
+    spacings: Sequence[Any] = (
+        spacing if isinstance(spacing, (tuple, list)) else [spacing] * len(dims)
+    )
     if len(spacings) != len(dims):
-        raise RuntimeError(f"gradient: got {len(spacings)} spacings for {len(dims)} dimensions, expected as many")
+        raise RuntimeError(
+            f"gradient: got {len(spacings)} spacings for {len(dims)} dimensions, expected as many"
+        )
     x = input if input.is_floating_point() or input.is_complex() else input.to(get_default_dtype())
     found = []
     for d, step in zip(dims, spacings, strict=True):
         if x.shape[d] < edge_order + 1:
-            raise RuntimeError(f"gradient: got size {x.shape[d]} in dimension {d}, expected at least edge_order + 1")
+            raise RuntimeError(
+                f"gradient: got size {x.shape[d]} in dimension {d}, expected at least edge_order + 1"
+            )
         if isinstance(step, Tensor) and step.ndim == 1:
             if step.shape[0] != x.shape[d]:
-                raise RuntimeError(f"gradient: got {step.shape[0]} coordinates for size {x.shape[d]} of dimension {d}, expected as many")
+                raise RuntimeError(
+                    f"gradient: got {step.shape[0]} coordinates for size {x.shape[d]} of dimension {d}, expected as many"
+                )
             found.append(_derivative(x, d, _op["diff"](step), edge_order))
         else:
             found.append(_even_derivative(x, d, float(step), edge_order))
@@ -226,11 +279,16 @@ def _derivative(x: Tensor, d: int, steps: Tensor, edge_order: int) -> Tensor:
             return (part(first + towards, 1) - part(first, 1)) / a * towards
         b = step(first + 1 if towards > 0 else first - 2, 1)
         near, far = part(first + towards, 1), part(first + 2 * towards, 1)
-        return ((near - part(first, 1)) * (a + b) / (a * b) - (far - part(first, 1)) * a / (b * (a + b))) * towards
+        return (
+            (near - part(first, 1)) * (a + b) / (a * b) - (far - part(first, 1)) * a / (b * (a + b))
+        ) * towards
 
     parts = [end(0, 1)]
     if n > 2:
         a, b = step(0, n - 2), step(1, n - 2)
-        parts.append((part(2, n - 2) * (a / b) - part(0, n - 2) * (b / a) + part(1, n - 2) * (b / a - a / b)) / (a + b))
+        parts.append(
+            (part(2, n - 2) * (a / b) - part(0, n - 2) * (b / a) + part(1, n - 2) * (b / a - a / b))
+            / (a + b)
+        )
     parts.append(end(n - 1, -1))
     return _op["cat"](parts, d)

@@ -43,7 +43,9 @@ def _matrix_transposed(self: Tensor) -> Tensor:
 def _adjoint(self: Tensor) -> Tensor:
     """The conjugate transpose of a matrix."""
     if self.ndim not in (0, 2):
-        raise RuntimeError(f"Tensor.H: got {self.ndim} dimensions, expected 2; use .mH for batches of matrices")
+        raise RuntimeError(
+            f"Tensor.H: got {self.ndim} dimensions, expected 2; use .mH for batches of matrices"
+        )
     return _op["conj"](self) if self.ndim == 0 else _op["conj"](_op["transpose"](self, 0, 1))
 
 
@@ -52,7 +54,11 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     if dtype is None:
         return _tensor_types.type_name(self)
     dtype, device = _tensor_types.type_target(dtype)
-    return _op["to"](self, dtype) if device is None else _op["to"](self, device, dtype, non_blocking=non_blocking)
+    return (
+        _op["to"](self, dtype)
+        if device is None
+        else _op["to"](self, device, dtype, non_blocking=non_blocking)
+    )
 
 
 def _to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
@@ -62,7 +68,9 @@ def _to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = Non
 
 def _resize(self: Tensor, *sizes: Any) -> Tensor:
     """A view with other sizes of as many elements."""
-    return _op["view"](self, list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes))
+    return _op["view"](
+        self, list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes)
+    )
 
 
 def _resize_as(self: Tensor, tensor: Tensor) -> Tensor:
@@ -75,7 +83,9 @@ def _cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     return _op["to"](self, "cpu", memory_format=memory_format)
 
 
-def _cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+def _cuda(
+    self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
+) -> Tensor:
     """`self` on a CUDA device (default: the current one); `self` itself if it is there.
 
     Args:
@@ -92,10 +102,14 @@ def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     return _op["where"](condition, self, other)
 
 
-def _new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def _new_tensor(
+    self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """A tensor from data, with the dtype and the device of `self`."""
     made = argand_c10.tensor(
-        data, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device
+        data,
+        dtype=self.dtype if dtype is None else dtype,
+        device=self.device if device is None else device,
     )
     if requires_grad:
         made.requires_grad_()
@@ -122,9 +136,13 @@ def _nonzero(self: Tensor, *, as_tuple: bool = False) -> Any:
 
 def _refuse_history(self: Tensor, name: str) -> None:
     if self.requires_grad:
-        raise RuntimeError(f"{name}: got a tensor that requires grad, expected one without; use .detach() first")
+        raise RuntimeError(
+            f"{name}: got a tensor that requires grad, expected one without; use .detach() first"
+        )
     if not self.is_cpu:
-        raise TypeError(f"{name}: got a tensor on {self.device}, expected one in host memory; use .cpu() first")
+        raise TypeError(
+            f"{name}: got a tensor on {self.device}, expected one in host memory; use .cpu() first"
+        )
 
 
 def _apply(self: Tensor, callable: Callable[..., Any]) -> Tensor:
@@ -142,11 +160,15 @@ def _map2(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> T
     return _mapped(self, (x, y), callable, "map2_")
 
 
-def _mapped(self: Tensor, others: tuple[Tensor, ...], callable: Callable[..., Any], name: str) -> Tensor:
+def _mapped(
+    self: Tensor, others: tuple[Tensor, ...], callable: Callable[..., Any], name: str
+) -> Tensor:
     for t in (self, *others):
         _refuse_history(t, name)
         if t.dtype != self.dtype:
-            raise TypeError(f"{name}: got tensors of {self.dtype} and {t.dtype}, expected the same dtype")
+            raise TypeError(
+                f"{name}: got tensors of {self.dtype} and {t.dtype}, expected the same dtype"
+            )
     columns = [t.expand(self.shape).reshape(-1).tolist() for t in (self, *others)]
     values = [callable(*row) for row in zip(*columns, strict=True)]
     return self.copy_(argand_c10.tensor(values, dtype=self.dtype).reshape(self.shape))
@@ -157,7 +179,9 @@ def _reversed(self: Tensor) -> Tensor:
     return self if self.ndim == 0 else _op["flip"](self, [0])
 
 
-def _dim_order(self: Tensor, *, ambiguity_check: bool | list[memory_format] = False) -> tuple[int, ...]:
+def _dim_order(
+    self: Tensor, *, ambiguity_check: bool | list[memory_format] = False
+) -> tuple[int, ...]:
     """The dimensions as they lie in memory, outermost first.
 
     Args:
@@ -201,9 +225,17 @@ def _new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
     device = self.device if device is None else device
     if len(args) == 1 and isinstance(args[0], Tensor):
         return _op["alias"](args[0])
-    if len(args) == 1 and isinstance(args[0], (list, tuple)) and not isinstance(args[0], argand_c10.Size):
+    if (
+        len(args) == 1
+        and isinstance(args[0], (list, tuple))
+        and not isinstance(args[0], argand_c10.Size)
+    ):
         return argand_c10.tensor(args[0], dtype=self.dtype, device=device)
-    return _op["new_empty"](self, list(args[0]) if args and not isinstance(args[0], int) else list(args or (0,)), device=device)
+    return _op["new_empty"](
+        self,
+        list(args[0]) if args and not isinstance(args[0], int) else list(args or (0,)),
+        device=device,
+    )
 
 
 def _contains(self: Tensor, item: Any) -> bool:
@@ -220,7 +252,9 @@ def _polygamma_in_place(self: Tensor, n: int) -> Tensor:
     """`polygamma` in place."""
     result = _op["polygamma"](n, self)
     if not self.is_floating_point():
-        raise RuntimeError(f"polygamma_: result type {result.dtype} can't be cast to the desired output type {self.dtype}")
+        raise RuntimeError(
+            f"polygamma_: result type {result.dtype} can't be cast to the desired output type {self.dtype}"
+        )
     return self.copy_(result)
 
 
@@ -260,7 +294,18 @@ def install(add: Callable[[str, Any], None]) -> None:
     add("is_distributed", lambda self: False)
     for name in ("is_conj", "is_neg", "is_nonzero"):
         add(name, getattr(_functions, name))
-    for name in ("is_ipu", "is_maia", "is_mkldnn", "is_mps", "is_mtia", "is_nested", "is_sparse_csr", "is_vulkan", "is_xla", "is_xpu"):
+    for name in (
+        "is_ipu",
+        "is_maia",
+        "is_mkldnn",
+        "is_mps",
+        "is_mtia",
+        "is_nested",
+        "is_sparse_csr",
+        "is_vulkan",
+        "is_xla",
+        "is_xpu",
+    ):
         add(name, property(lambda self: False))
     add("apply_", _apply)
     add("map_", _map)

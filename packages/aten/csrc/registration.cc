@@ -78,8 +78,9 @@ Tensor make_view(const ArgandOperator* op, const Tensor& self, const builtins::S
     last += (g.sizes[i] - 1) * g.strides[i];
   }
   if (!is_empty && (g.offset < 0 || static_cast<uint64_t>(last + 1) * self.itemsize() > self->storage->nbytes))
-    fail(ARGAND_RUNTIME_ERROR, "%s: setStorage: sizes %s, strides %s, storage offset %lld and itemsize %d need more than the storage of %zu bytes", op->name,
-         to_string(g.sizes).c_str(), to_string(g.strides).c_str(), static_cast<long long>(g.offset), self.itemsize(), self->storage->nbytes);
+    fail(ARGAND_RUNTIME_ERROR, "%s: setStorage: sizes %s, strides %s, storage offset %lld and itemsize %d need more than the storage of %zu bytes",
+         op->name, to_string(g.sizes).c_str(), to_string(g.strides).c_str(), static_cast<long long>(g.offset), self.itemsize(),
+         self->storage->nbytes);
   return view_of(self, g.sizes, g.strides, g.offset);
 }
 

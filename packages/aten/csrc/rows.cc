@@ -42,7 +42,8 @@ void check_overlap(const char* op, const Tensor& out, ArgandTensor* in, bool apa
   if (!apart || out->storage != in->storage || out.is_meta()) return;
   const ByteRange a = byte_range(out), b = byte_range(t);
   if (a.first < b.last && b.first < a.last)
-    fail(ARGAND_RUNTIME_ERROR, "%s: unsupported operation: the written-to tensor and an input tensor refer to a single memory location; clone() one of them first", op);
+    fail(ARGAND_RUNTIME_ERROR,
+         "%s: unsupported operation: the written-to tensor and an input tensor refer to a single memory location; clone() one of them first", op);
 }
 
 // A result of another shape takes its memory and its strides anew.
@@ -89,7 +90,8 @@ int out_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args, Arg
     const CopiedForm& form = form_of(op);
     const ArgandOperator* functional = find_operator(form.functional);
     std::vector<ArgandValue> values(args, args + functional->n_args);
-    if (form.dtype >= 0 && values[form.dtype].tag == ARGAND_TAG_NONE) values[form.dtype] = int_value(as_tensor(args[functional->n_args]).dtype(), ARGAND_TAG_DTYPE);
+    if (form.dtype >= 0 && values[form.dtype].tag == ARGAND_TAG_NONE)
+      values[form.dtype] = int_value(as_tensor(args[functional->n_args]).dtype(), ARGAND_TAG_DTYPE);
     const TensorList results = call_functional(functional, values.data());
     for (size_t i = 0; i < results.size(); i++) {
       const Tensor out = as_tensor(args[functional->n_args + i]);

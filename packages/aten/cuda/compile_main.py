@@ -21,7 +21,9 @@ def add_triton() -> None:
         return
     reason = add_to_path("triton")
     if reason:
-        raise SystemExit(f"compile: {reason}; --define=archives=no makes a wheel without code objects")
+        raise SystemExit(
+            f"compile: {reason}; --define=archives=no makes a wheel without code objects"
+        )
 
 
 def main() -> int:
@@ -30,7 +32,9 @@ def main() -> int:
     while arguments and not arguments[0].startswith("-"):
         folders.append(os.path.abspath(arguments.pop(0)))
     package = types.ModuleType("argand_aten_cuda")
-    package.__path__ = folders or [os.path.join(os.path.dirname(os.path.abspath(__file__)), "argand_aten_cuda")]
+    package.__path__ = folders or [
+        os.path.join(os.path.dirname(os.path.abspath(__file__)), "argand_aten_cuda")
+    ]
     sys.modules["argand_aten_cuda"] = package
     add_triton()
     return int(importlib.import_module("argand_aten_cuda.compile").main(arguments))

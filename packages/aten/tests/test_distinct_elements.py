@@ -21,7 +21,9 @@ def check(got, want):
 @pytest.mark.parametrize("dtype", [np.int64, np.float32, bool])
 def test_unique(dtype, dim):
     x = (INTEGERS % 2 if dtype is bool else INTEGERS).astype(dtype)
-    values, inverse, counts = torch.unique(torch.from_numpy(x), return_inverse=True, return_counts=True, dim=dim)
+    values, inverse, counts = torch.unique(
+        torch.from_numpy(x), return_inverse=True, return_counts=True, dim=dim
+    )
     want = np.unique(x, return_inverse=True, return_counts=True, axis=dim)
     check(values, want[0])
     check(counts, want[2])
@@ -53,7 +55,9 @@ def test_unique_consecutive():
 @pytest.mark.parametrize("spacing", [1, 0.5, [2.0, 0.25]])
 def test_gradient(spacing, edge_order):
     got = torch.gradient(torch.from_numpy(FLOATS), spacing=spacing, edge_order=edge_order)
-    want = np.gradient(FLOATS, *(spacing if isinstance(spacing, list) else [spacing]), edge_order=edge_order)
+    want = np.gradient(
+        FLOATS, *(spacing if isinstance(spacing, list) else [spacing]), edge_order=edge_order
+    )
     for a, b in zip(got, want, strict=True):
         check(a, b)
 
@@ -61,7 +65,9 @@ def test_gradient(spacing, edge_order):
 def test_gradient_at_coordinates():
     at = np.array([0.0, 1.0, 1.5, 4.0])
     for edge_order in (1, 2):
-        (got,) = torch.gradient(torch.from_numpy(FLOATS), spacing=(torch.from_numpy(at),), dim=0, edge_order=edge_order)
+        (got,) = torch.gradient(
+            torch.from_numpy(FLOATS), spacing=(torch.from_numpy(at),), dim=0, edge_order=edge_order
+        )
         check(got, np.gradient(FLOATS, at, axis=0, edge_order=edge_order))
     with pytest.raises(RuntimeError, match="coordinates"):
         torch.gradient(torch.from_numpy(FLOATS), spacing=(torch.from_numpy(at),), dim=1)
@@ -77,7 +83,9 @@ def test_histogram():
         check(hist, want)
         check(edges, want_edges)
     edges = np.array([-1.0, -0.5, 0.0, 2.0])
-    hist, same = torch.histogram(torch.from_numpy(x), torch.from_numpy(edges), weight=torch.from_numpy(weights))
+    hist, same = torch.histogram(
+        torch.from_numpy(x), torch.from_numpy(edges), weight=torch.from_numpy(weights)
+    )
     check(hist, np.histogram(x, edges, weights=weights)[0])
     check(same, edges)
 
@@ -112,7 +120,9 @@ def test_nonzero_and_sizes():
 def test_ties_and_missing_values_of_order_statistics():
     nan = float("nan")
     x = torch.tensor([[1.0, nan, 3.0, 2.0], [5.0, 4.0, 4.0, 1.0]])
-    assert torch.median(x, 1).values.tolist()[1] == 4.0 and bool(torch.isnan(torch.median(x, 1).values[0]))
+    assert torch.median(x, 1).values.tolist()[1] == 4.0 and bool(
+        torch.isnan(torch.median(x, 1).values[0])
+    )
     assert torch.nanmedian(x, 1).values.tolist() == [2.0, 4.0]
     assert torch.nanmedian(x).item() == 3.0
     assert bool(torch.isnan(torch.quantile(x, 0.5)))

@@ -33,7 +33,9 @@ def matches(found: np.ndarray, distribution) -> None:
         gap = stats.kstest(found, distribution.cdf).statistic
     assert gap < 1.63 / np.sqrt(found.size)  # 1%, of fixed seeds
     if np.isfinite(distribution.var()) and distribution.dist.name != "lognorm":
-        assert abs(found.mean() - distribution.mean()) < 4 * distribution.std() / np.sqrt(found.size)
+        assert abs(found.mean() - distribution.mean()) < 4 * distribution.std() / np.sqrt(
+            found.size
+        )
         assert abs(found.var() / distribution.var() - 1) < 0.1
 
 
@@ -74,7 +76,9 @@ def test_gamma_gradient(shape):
     q = np.array([0.01, 0.2, 0.5, 0.9, 0.999])
     x, step = stats.gamma(shape).ppf(q), 1e-4 * shape
     expected = (stats.gamma(shape + step).ppf(q) - stats.gamma(shape - step).ppf(q)) / (2 * step)
-    found = torch.ops._standard_gamma_grad(torch.full((5,), shape, dtype=c10.float64), c10.from_numpy(x))
+    found = torch.ops._standard_gamma_grad(
+        torch.full((5,), shape, dtype=c10.float64), c10.from_numpy(x)
+    )
     np.testing.assert_allclose(values(found), expected, rtol=1e-5)
 
 
@@ -91,12 +95,21 @@ def test_binomial(n, p):
 
 def test_edges_of_counts():
     assert values(torch.poisson(torch.zeros(3))).tolist() == [0, 0, 0]
-    assert values(torch.binomial(torch.tensor([3.0, 0.0, 5.0]), torch.tensor([0.0, 0.5, 1.0]))).tolist() == [0, 0, 5]
-    for call in (lambda: torch.poisson(torch.tensor([-1.0])), lambda: torch.binomial(torch.tensor([1.0]), torch.tensor([1.5]))):
+    assert values(
+        torch.binomial(torch.tensor([3.0, 0.0, 5.0]), torch.tensor([0.0, 0.5, 1.0]))
+    ).tolist() == [0, 0, 5]
+    for call in (
+        lambda: torch.poisson(torch.tensor([-1.0])),
+        lambda: torch.binomial(torch.tensor([1.0]), torch.tensor([1.5])),
+    ):
         with pytest.raises(RuntimeError, match="expected"):
             call()
     x = torch.empty(2)
-    for call in (lambda: x.log_normal_(0.0, -1.0), lambda: x.cauchy_(0.0, 0.0), lambda: x.geometric_(1.5)):
+    for call in (
+        lambda: x.log_normal_(0.0, -1.0),
+        lambda: x.cauchy_(0.0, 0.0),
+        lambda: x.geometric_(1.5),
+    ):
         with pytest.raises(RuntimeError, match="expects"):
             call()
 
@@ -132,7 +145,8 @@ def test_bernoulli_forms():
 
 
 @pytest.mark.parametrize(
-    ("dtype", "high"), [("bool", 1), ("uint8", 255), ("int8", 127), ("int32", 2**31 - 1), ("float32", 2**24)]
+    ("dtype", "high"),
+    [("bool", 1), ("uint8", 255), ("int8", 127), ("int32", 2**31 - 1), ("float32", 2**24)],
 )
 def test_integers_of_a_dtype(dtype, high):
     x = values(torch.empty(N, dtype=getattr(c10, dtype)).random_(generator=generator()))

@@ -77,7 +77,9 @@ def test_several_operands_in_any_order_of_products(enabled, monkeypatch):
     }.items():
         arrays = [rng.standard_normal(s) for s in shapes]
         found = torch.einsum(equation, *map(torch.tensor, arrays))
-        np.testing.assert_allclose(found.numpy(), np.einsum(equation, *arrays), rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(
+            found.numpy(), np.einsum(equation, *arrays), rtol=1e-10, atol=1e-12
+        )
     with pytest.raises(RuntimeError, match="sizes 5 and 6"):
         torch.einsum("ij,jk,kl->il", torch.ones(3, 4), torch.ones(4, 5), torch.ones(6, 2))
 
@@ -86,6 +88,8 @@ def test_the_order_is_the_librarys_where_it_is_installed():
     shapes = [(300, 4), (4, 500), (500, 2)]
     by_hand = [(0, 1), (1, 0)]
     with_library = contraction_path.contraction_path(["ij", "jk", "kl"], "il", shapes)
-    assert with_library == ([(1, 2), (0, 1)] if contraction_path.settings.is_available() else by_hand)
+    assert with_library == (
+        [(1, 2), (0, 1)] if contraction_path.settings.is_available() else by_hand
+    )
     assert contraction_path.contraction_path(["ij", "jk"], "ik", shapes[:2]) == [(0, 1)]
     assert contraction_path.contraction_path(["ij"], "ij", shapes[:1]) == []

@@ -21,7 +21,9 @@ def test_inverses(name, n, norm):
         there = getattr(ops, f"fft_{name}")(x, norm=norm)
         back = getattr(ops, f"fft_{PAIRS[name]}")(there, n, norm=norm)
         assert there.dtype == (c10.complex64 if dtype == "float32" else c10.complex128)
-        np.testing.assert_allclose(back.numpy(), x.numpy(), atol=1e-5 if dtype == "float32" else 1e-12)
+        np.testing.assert_allclose(
+            back.numpy(), x.numpy(), atol=1e-5 if dtype == "float32" else 1e-12
+        )
         assert back.dtype == (x.dtype if name != "fft" else there.dtype)
 
 

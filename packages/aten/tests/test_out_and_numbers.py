@@ -39,7 +39,9 @@ def test_out_of_composites(name: str) -> None:
     results = want if isinstance(want, tuple) else (want,)
     outs = tuple(aten.empty([0], dtype=r.dtype) for r in results)
     got = call(out=outs if isinstance(want, tuple) else outs[0])
-    for result, out, returned in zip(results, outs, got if isinstance(got, tuple) else (got,), strict=True):
+    for result, out, returned in zip(
+        results, outs, got if isinstance(got, tuple) else (got,), strict=True
+    ):
         assert returned is out
         np.testing.assert_array_equal(out.numpy(), result.numpy())
 
@@ -57,7 +59,10 @@ def test_out_of_lists() -> None:
 
 
 def test_out_that_overlaps_is_refused() -> None:
-    for call in (lambda out: aten.index_select(x(), 0, c10.tensor([0, 1]), out=out), lambda out: aten.add(x(), 1, out=out)):
+    for call in (
+        lambda out: aten.index_select(x(), 0, c10.tensor([0, 1]), out=out),
+        lambda out: aten.add(x(), 1, out=out),
+    ):
         with pytest.raises(RuntimeError, match="unsupported operation"):
             call(aten.expand(c10.tensor([1.0]), [2, 3]))
     both = aten.arange(6.0)
@@ -88,7 +93,10 @@ def test_dtypes_of_out() -> None:
     # A factory without a dtype makes what it is given.
     assert aten.ones([2, 3], out=ints).tolist() == [[1, 1, 1], [1, 1, 1]]
     assert aten.full([2], 7.5, out=aten.empty([2], dtype=c10.float64)).tolist() == [7.5, 7.5]
-    assert aten.any(c10.tensor([2, 0]).to(c10.uint8), out=aten.empty([], dtype=c10.bool)).item() is True
+    assert (
+        aten.any(c10.tensor([2, 0]).to(c10.uint8), out=aten.empty([], dtype=c10.bool)).item()
+        is True
+    )
 
 
 def test_out_keeps_its_strides_unless_it_is_resized() -> None:
@@ -117,7 +125,11 @@ def test_out_that_is_an_input_read_elsewhere_is_refused() -> None:
             call()
     assert aten.mul(a, 2, out=a) is a  # each element is read where it is written
     both = aten.arange(6.0)
-    for call in (lambda: aten.exp(both[:-1], out=both[1:]), lambda: both[1:].add_(both[:-1]), lambda: both.mul_(both[2])):
+    for call in (
+        lambda: aten.exp(both[:-1], out=both[1:]),
+        lambda: both[1:].add_(both[:-1]),
+        lambda: both.mul_(both[2]),
+    ):
         with pytest.raises(RuntimeError, match="single memory location"):
             call()
     assert both.tolist() == [0, 1, 2, 3, 4, 5]
@@ -164,9 +176,13 @@ def test_dtypes_of_results() -> None:
     assert bools.sum_to_size(1, 3).tolist() == [[2, 2, 2]]
     assert aten.square(bools).dtype is c10.int64
     ones = aten.ones([1, 2, 2], dtype=c10.int64)
-    assert aten.baddbmm(ones, ones * 3, ones * 2, beta=1.7, alpha=1.6).tolist() == [[[13, 13], [13, 13]]]
+    assert aten.baddbmm(ones, ones * 3, ones * 2, beta=1.7, alpha=1.6).tolist() == [
+        [[13, 13], [13, 13]]
+    ]
     true = c10.tensor([True])
-    assert aten.addr(c10.tensor([[True, False]]), true, c10.tensor([False, True])).tolist() == [[True, True]]
+    assert aten.addr(c10.tensor([[True, False]]), true, c10.tensor([False, True])).tolist() == [
+        [True, True]
+    ]
     with pytest.raises(RuntimeError, match="In-place abs"):
         c10.tensor([1j]).abs_()
 
@@ -191,11 +207,15 @@ def test_complex_factors_of_products() -> None:
     b = a @ a
     for beta, alpha in ((1 + 2j, 2 + 3j), (2j, 1.0), (0.5, 1 - 1j)):
         want = beta * a.numpy() + alpha * b.numpy()
-        np.testing.assert_allclose(aten.addmm(a, a, a, beta=beta, alpha=alpha).numpy(), want, rtol=1e-5)
+        np.testing.assert_allclose(
+            aten.addmm(a, a, a, beta=beta, alpha=alpha).numpy(), want, rtol=1e-5
+        )
         batches = aten.baddbmm(a[None], a[None], a[None], beta=beta, alpha=alpha)
         np.testing.assert_allclose(batches.numpy()[0], want, rtol=1e-5)
         outer = beta * a.numpy() + alpha * np.outer(a[0].numpy(), a[1].numpy())
-        np.testing.assert_allclose(aten.addr(a, a[0], a[1], beta=beta, alpha=alpha).numpy(), outer, rtol=1e-5)
+        np.testing.assert_allclose(
+            aten.addr(a, a[0], a[1], beta=beta, alpha=alpha).numpy(), outer, rtol=1e-5
+        )
 
 
 def test_complex_numbers_scale_operands() -> None:
@@ -285,7 +305,9 @@ def test_what_is_refused() -> None:
 
 
 def test_defaults_and_fields() -> None:
-    assert [g.tolist() for g in aten.gradient(x(), spacing=None)] == [g.tolist() for g in aten.gradient(x())]
+    assert [g.tolist() for g in aten.gradient(x(), spacing=None)] == [
+        g.tolist() for g in aten.gradient(x())
+    ]
     assert aten.diff(x(), 0, 0, x()).tolist() == X
     assert aten.histogramdd(x(), [1, 1, 1]).bin_edges[0].tolist() == [1.0, 4.0]
     half = c10.tensor([17.97]).to(c10.bfloat16)

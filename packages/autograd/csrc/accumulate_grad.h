@@ -21,7 +21,8 @@ class AccumulateGrad final : public Node {
   std::unique_ptr<int64_t[]> many_sizes_;  // beyond that
 };
 
-// Whether nobody but the holder of this one reference can see the tensor or its memory, which has one place for each element, so that it may be changed or given away.
+// Whether nobody but the holder of this one reference can see the tensor or its memory, which has one place for each element, so that it may be
+// changed or given away.
 bool owned_alone(const Tensor& t);
 
 }  // namespace argand::autograd

@@ -27,7 +27,7 @@ class BackwardContext {
   virtual int dtype(int arg) const = 0;
   virtual ArgandDevice device(int arg) const = 0;
   virtual IntList result_sizes(int index) const = 0;
-  virtual int result_dtype(int index) const = 0;  // ARGAND_DTYPE_NONE where no gradient flows in
+  virtual int result_dtype(int index) const = 0;          // ARGAND_DTYPE_NONE where no gradient flows in
   virtual void set(int arg, Tensor grad) = 0;             // summed to the argument's sizes and cast to its dtype by the caller
   virtual void set(int arg, int index, Tensor grad) = 0;  // entry of a tensor list
 };

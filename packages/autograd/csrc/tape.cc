@@ -278,8 +278,7 @@ void register_derivatives(const Derivative* first, size_t n) {
 
 void install_tape() {
   check(api->set_fallback(ARGAND_KEY_AUTOGRAD, tape_fallback));
-  if (ArgandOperator* geometry = api->op_find("as_strided_"))
-    check(api->op_set_kernel(geometry, ARGAND_KEY_AUTOGRAD, as_strided_in_place, nullptr));
+  if (ArgandOperator* geometry = api->op_find("as_strided_")) check(api->op_set_kernel(geometry, ARGAND_KEY_AUTOGRAD, as_strided_in_place, nullptr));
   // A detached tensor is no view: it must not follow its source when that gets a history by an in-place change.
   ArgandOperator* op = api->op_find("detach");
   if (!op) return;

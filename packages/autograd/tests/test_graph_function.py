@@ -145,7 +145,9 @@ def test_faults_of_the_programs() -> None:
     with pytest.raises(RuntimeError, match="expected|something else than a tuple of 3"):
         make(forward=lambda x, w: (x, w))[0](x, w)
     function, _ = make(backward_for=lambda pattern: lambda *args: None)
-    with pytest.raises(RuntimeError, match="something else than a tuple that begins with 2 gradients"):
+    with pytest.raises(
+        RuntimeError, match="something else than a tuple that begins with 2 gradients"
+    ):
         function(x, w)[0].sum().backward()
 
     def fail(*args: Any) -> Any:

@@ -28,7 +28,9 @@ def definite(x: c10.Tensor) -> c10.Tensor:
 def weighted(x: c10.Tensor) -> c10.Tensor:
     """A real number that sees every element."""
     parts = ops.view_as_real(x) if "complex" in str(x.dtype) else x
-    return (parts * c10.from_numpy(np.linspace(0.5, 1.5, parts.numel()).reshape(tuple(parts.shape)))).sum()
+    return (
+        parts * c10.from_numpy(np.linspace(0.5, 1.5, parts.numel()).reshape(tuple(parts.shape)))
+    ).sum()
 
 
 def squares(x: c10.Tensor) -> c10.Tensor:
@@ -44,7 +46,9 @@ def projectors(v: c10.Tensor) -> c10.Tensor:
 def of_svd(a: c10.Tensor, full: bool = False) -> c10.Tensor:
     u, s, vh = ops.linalg_svd(a, full)
     k = s.shape[-1]
-    return weighted(projectors(u[..., :k])) + weighted(projectors(adjoint(vh)[..., :k])) + weighted(s)
+    return (
+        weighted(projectors(u[..., :k])) + weighted(projectors(adjoint(vh)[..., :k])) + weighted(s)
+    )
 
 
 def of_eigh(a: c10.Tensor) -> c10.Tensor:
@@ -61,10 +65,17 @@ SQUARE = {
     "cholesky": lambda a: weighted(ops.linalg_cholesky(definite(a))),
     "cholesky upper": lambda a: weighted(ops.linalg_cholesky(definite(a), upper=True)),
     "cholesky_solve": lambda a: weighted(ops.cholesky_solve(a, ops.linalg_cholesky(definite(a)))),
-    "cholesky_solve upper": lambda a: weighted(ops.cholesky_solve(a, ops.linalg_cholesky(definite(a), upper=True), True)),
+    "cholesky_solve upper": lambda a: weighted(
+        ops.cholesky_solve(a, ops.linalg_cholesky(definite(a), upper=True), True)
+    ),
     "cholesky_inverse": lambda a: weighted(ops.cholesky_inverse(ops.linalg_cholesky(definite(a)))),
-    "solve": lambda a: weighted(ops.linalg_solve(a, a[:, :2] * 2)) + weighted(ops.linalg_solve(a, a[:2] * 3, left=False)),
-    "solve_triangular": lambda a: weighted(ops.linalg_solve_triangular(definite(a), a, upper=False)),
+    "solve": lambda a: (
+        weighted(ops.linalg_solve(a, a[:, :2] * 2))
+        + weighted(ops.linalg_solve(a, a[:2] * 3, left=False))
+    ),
+    "solve_triangular": lambda a: weighted(
+        ops.linalg_solve_triangular(definite(a), a, upper=False)
+    ),
     "inv": lambda a: weighted(ops.linalg_inv(a)),
     "det": lambda a: weighted(ops.linalg_det(a)),
     "slogdet": lambda a: sum(weighted(x) for x in ops.linalg_slogdet(a)),
@@ -76,7 +87,12 @@ SQUARE = {
     "eigvals": lambda a: weighted(ops.linalg_eigvals(a)),
     "matrix_exp": lambda a: weighted(ops.linalg_matrix_exp(a)),
     "matrix_power": lambda a: weighted(ops.matrix_power(a, -2)) + weighted(ops.matrix_power(a, 3)),
-    "norms": lambda a: ops.linalg_vector_norm(a) + ops.linalg_vector_norm(a, 3) + ops.linalg_matrix_norm(a, "nuc") + ops.linalg_matrix_norm(a, 1),
+    "norms": lambda a: (
+        ops.linalg_vector_norm(a)
+        + ops.linalg_vector_norm(a, 3)
+        + ops.linalg_matrix_norm(a, "nuc")
+        + ops.linalg_matrix_norm(a, 1)
+    ),
 }
 ANY = {
     "qr": lambda a: sum(weighted(x) for x in ops.linalg_qr(a)),
@@ -86,7 +102,12 @@ ANY = {
     "pinv": lambda a: weighted(ops.linalg_pinv(a)),
     "lstsq": lambda a: weighted(ops.linalg_lstsq(a, a[:, :2] * 2 + 1).solution),
     "lu": lambda a: sum(weighted(x) for x in ops.linalg_lu(a)[1:]),
-    "fft": lambda a: weighted(ops.fft_fft(a, 5)) + weighted(ops.fft_ifftn(a, norm="ortho")) + ops.fft_hfft(a, 5).sin().sum() + ops.fft_irfft2(a).cos().sum(),
+    "fft": lambda a: (
+        weighted(ops.fft_fft(a, 5))
+        + weighted(ops.fft_ifftn(a, norm="ortho"))
+        + ops.fft_hfft(a, 5).sin().sum()
+        + ops.fft_irfft2(a).cos().sum()
+    ),
 }
 
 
@@ -107,9 +128,17 @@ def test_any_shape(name, shape, dtype):
 
 def test_determinant_of_singular_matrices():
     """The adjugate, transposed."""
-    a = c10.from_numpy(np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [0.0, 1.0, 5.0]])).requires_grad_(True)
+    a = c10.from_numpy(
+        np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [0.0, 1.0, 5.0]])
+    ).requires_grad_(True)
     ops.linalg_det(a).backward()
-    minors = [[np.linalg.det(np.delete(np.delete(a.detach().numpy(), i, 0), j, 1)) * (-1) ** (i + j) for j in range(3)] for i in range(3)]
+    minors = [
+        [
+            np.linalg.det(np.delete(np.delete(a.detach().numpy(), i, 0), j, 1)) * (-1) ** (i + j)
+            for j in range(3)
+        ]
+        for i in range(3)
+    ]
     np.testing.assert_allclose(a.grad.numpy(), minors, atol=1e-9)
 
 

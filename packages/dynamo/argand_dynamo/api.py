@@ -65,7 +65,9 @@ def compile(
         return model
     if not callable(model):
         raise TypeError(f"compile: got {type(model).__name__}, expected a function or a Module")
-    settings = _settings(fullgraph, dynamic, "inductor" if backend is None else backend, mode, options)
+    settings = _settings(
+        fullgraph, dynamic, "inductor" if backend is None else backend, mode, options
+    )
     if isinstance(model, Module):
         return model if isinstance(model, OptimizedModule) else OptimizedModule(model, settings)
     return _compiled(model, settings)

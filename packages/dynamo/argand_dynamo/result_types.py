@@ -6,7 +6,13 @@ from typing import Any
 
 import argand_c10
 
-__all__ = ["RESULT_TYPES", "find_result_type", "learn_result_type", "name_of_result_type", "result_type"]
+__all__ = [
+    "RESULT_TYPES",
+    "find_result_type",
+    "learn_result_type",
+    "name_of_result_type",
+    "result_type",
+]
 
 # The module that both name as theirs.
 RESULT_TYPES = "argand.return_types"

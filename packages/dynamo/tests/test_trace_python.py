@@ -274,7 +274,14 @@ def test_text() -> None:
     def f(x: Any, name: str) -> Any:
         key = f"{name}_{x.shape[0]:03d}_{3.14159:.2f}_{name!r}"
         parts, template = key.split("_"), "{} {k}"
-        return x * len(parts), key, "%s-%d" % (name, 3), ",".join(parts), template.format(1, k=2), key.upper()  # noqa: UP031
+        return (
+            x * len(parts),
+            key,
+            "%s-%d" % (name, 3),
+            ",".join(parts),
+            template.format(1, k=2),
+            key.upper(),
+        )  # noqa: UP031
 
     check(f, X, "layer")
 

@@ -58,8 +58,8 @@ typedef struct ArgandPackageInfo {
 const ArgandApi* argand_package_runtime(const char* c10, const char* aten, const char* blas);
 
 /* Opens a package; libraries with operators of its own, as its manifest names them, are found beside libargand_export or as the loader finds
- * libraries (LD_LIBRARY_PATH). **This loads the machine code in it**: open only what you would run. Its files are compared with the hashes that it states; that
- * it comes from whom you trust only `options->digest` tells. */
+ * libraries (LD_LIBRARY_PATH). **This loads the machine code in it**: open only what you would run. Its files are compared with the hashes that it
+ * states; that it comes from whom you trust only `options->digest` tells. */
 int argand_package_open(const ArgandApi* api, const char* path, const ArgandPackageOptions* options /* or NULL */, ArgandPackage** out);
 const ArgandPackageInfo* argand_package_info(const ArgandPackage* package);
 

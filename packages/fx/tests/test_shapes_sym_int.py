@@ -61,7 +61,9 @@ def test_divisors_are_guarded() -> None:
     env, (a, b) = symbols(4, 6)
     assert a // b == 0 and not [g for g in env.guards if g.expr[0] == "!="]
     assert (a * (b - 3)) // (b - 3) is a
-    assert (3 * a - 1) // a == 2 and (2 * a + 1) // a == 2 and str((3 * a - 5) // a).startswith("(3")
+    assert (
+        (3 * a - 1) // a == 2 and (2 * a + 1) // a == 2 and str((3 * a - 5) // a).startswith("(3")
+    )
     assert [g.expr for g in env.guards if g.expr[0] == "!="] == [("!=", "s1", 3)]
 
 

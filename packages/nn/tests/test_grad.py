@@ -17,6 +17,9 @@ def test_gradients_of_convolutions(n):
         g = aten.randn(list(y.shape), dtype=x.dtype)
         expected = autograd.grad(y, (x, w), g)
         of_input, of_weight = getattr(grad, f"conv{n}d_input"), getattr(grad, f"conv{n}d_weight")
-        found = of_input(x.shape, w, g, groups=2, **options), of_weight(x, w.shape, g, groups=2, **options)
+        found = (
+            of_input(x.shape, w, g, groups=2, **options),
+            of_weight(x, w.shape, g, groups=2, **options),
+        )
         for a, b in zip(found, expected, strict=True):
             assert a.shape == b.shape and aten.allclose(a, b)

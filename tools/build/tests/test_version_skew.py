@@ -20,7 +20,9 @@ def _unpack(target: Path) -> None:
 def _import(package: str, site: Path) -> subprocess.CompletedProcess[str]:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     environment["PYTHONPATH"] = str(site)
-    environment["PYTHONDONTWRITEBYTECODE"] = "1"  # the edit below keeps the size, and may keep the time stamp
+    environment["PYTHONDONTWRITEBYTECODE"] = (
+        "1"  # the edit below keeps the size, and may keep the time stamp
+    )
     command = [sys.executable, "-c", f"import {package}"]
     return subprocess.run(command, env=environment, capture_output=True, text=True)
 

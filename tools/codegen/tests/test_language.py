@@ -108,14 +108,19 @@ def test_dtypes() -> None:
     assert lang.pointwise_dtype("float", None, Stub(lang.int64)) is lang.float32
     assert lang.pointwise_dtype("default", None, Stub(lang.int32), 2.5) is lang.float32
     assert lang.pointwise_dtype("default", lang.bool_, Stub(lang.int32)) is lang.bool_
-    with pytest.raises(NotImplementedError, match="f: not implemented for dtype int32; expected one of float32"):
+    with pytest.raises(
+        NotImplementedError, match="f: not implemented for dtype int32; expected one of float32"
+    ):
         lang.pointwise_dtype("default", None, Stub(lang.int32), name="f", dtypes=("float32",))
     with pytest.raises(RuntimeError, match="without overflow"):
         lang.pointwise_dtype("self", None, Stub(lang.int32), 2.5j, name="f")
     assert lang.pointwise_dtype("self", None, Stub(lang.int32), 2.5) is lang.int32
     with pytest.raises(lang.DTypeError, match="expected condition to be a boolean tensor"):
         lang.check_condition("f", Stub(lang.int32))
-    assert lang.result_type([Stub(lang.int32, ()), Stub(lang.int64, ()), Stub(lang.int32), 3]) is lang.int32
+    assert (
+        lang.result_type([Stub(lang.int32, ()), Stub(lang.int64, ()), Stub(lang.int32), 3])
+        is lang.int32
+    )
     assert lang.result_type([Stub(lang.int32), Stub(lang.float64, ())]) is lang.float64
     assert lang.reduction_dtype("accumulate", None, lang.uint8) is lang.int64
     assert lang.complex_dtype(lang.float64) is lang.complex128

@@ -68,7 +68,9 @@ inline std::string text(const Parts&... parts) {
 // check(condition, "message") is printed as `if (!(condition)) raise(ARGAND_SHAPE_ERROR, text(...));`
 
 // ---- integers: sizes that do not fit are an error ----------------------------------------------------------------------
-[[noreturn]] __attribute__((noinline)) inline void overflow() { raise(ARGAND_RUNTIME_ERROR, "an integer computed from sizes and arguments overflows 64 bits; use smaller ones"); }
+[[noreturn]] __attribute__((noinline)) inline void overflow() {
+  raise(ARGAND_RUNTIME_ERROR, "an integer computed from sizes and arguments overflows 64 bits; use smaller ones");
+}
 inline int64_t plus(int64_t a, int64_t b) {
   int64_t r = 0;
   if (__builtin_expect(__builtin_add_overflow(a, b, &r), 0)) overflow();
@@ -121,8 +123,12 @@ auto max_of(A a, B b) {
 }
 inline int64_t min_entry(IntList l) { return *std::min_element(l.begin(), l.end()); }
 inline int64_t max_entry(IntList l) { return *std::max_element(l.begin(), l.end()); }
-inline bool any(IntList l) { return std::any_of(l.begin(), l.end(), [](int64_t x) { return x != 0; }); }
-inline bool all(IntList l) { return std::all_of(l.begin(), l.end(), [](int64_t x) { return x != 0; }); }
+inline bool any(IntList l) {
+  return std::any_of(l.begin(), l.end(), [](int64_t x) { return x != 0; });
+}
+inline bool all(IntList l) {
+  return std::all_of(l.begin(), l.end(), [](int64_t x) { return x != 0; });
+}
 inline Ints reversed(IntList l) { return {std::make_reverse_iterator(l.end()), std::make_reverse_iterator(l.begin())}; }
 inline Ints concat(const Ints& a, const Ints& b) {
   Ints r(a);
@@ -174,9 +180,11 @@ inline Ints infer_size(IntList shape, int64_t numel) { return IntList(argand::in
 inline Ints view_strides(IntList shape, IntList strides, IntList sizes) {
   auto found = argand::view_strides(shape, strides, sizes);
   if (!found)
-    raise(ARGAND_RUNTIME_ERROR,
-          "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous subspaces): got shape " + to_string(shape) + " with strides " +
-              to_string(strides) + ", expected one that can be seen as " + to_string(sizes) + ". Use .reshape(...) instead.");
+    raise(
+        ARGAND_RUNTIME_ERROR,
+        "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous subspaces): got shape " +
+            to_string(shape) + " with strides " + to_string(strides) + ", expected one that can be seen as " + to_string(sizes) +
+            ". Use .reshape(...) instead.");
   return IntList(*found).vec();
 }
 inline bool can_view(const Tensor& t, IntList sizes) { return argand::view_strides(t.sizes(), t.strides(), sizes).has_value(); }
@@ -228,21 +236,24 @@ inline Ints cat_shape(const TensorList& tensors, int64_t dim) {
   for (size_t k = 0; k < tensors.size(); k++) {
     const Tensor& t = tensors[k];
     if (t.dim() == 1 && t.numel() == 0) continue;
-    if (t.dim() != first->dim())
-      raise(ARGAND_SHAPE_ERROR, text("Tensors must have same number of dimensions: got ", first->dim(), " and ", t.dim()));
+    if (t.dim() != first->dim()) raise(ARGAND_SHAPE_ERROR, text("Tensors must have same number of dimensions: got ", first->dim(), " and ", t.dim()));
     for (int64_t i = 0; i < t.dim(); i++)
       if (i != d && t.size(i) != r[i])
-        raise(ARGAND_SHAPE_ERROR, text("Sizes of tensors must match except in dimension ", d, ". Expected size ", r[i], " but got size ", t.size(i), " for tensor number ", static_cast<int64_t>(k), " in the list."));
+        raise(ARGAND_SHAPE_ERROR, text("Sizes of tensors must match except in dimension ", d, ". Expected size ", r[i], " but got size ", t.size(i),
+                                       " for tensor number ", static_cast<int64_t>(k), " in the list."));
     r[d] = plus(r[d], t.size(d));
   }
   return r;
 }
 inline Ints pool2d_shape(IntList shape, IntList kernel, IntList stride, IntList padding, IntList dilation, bool ceil_mode) {
-  if (shape.size() != 3 && shape.size() != 4) raise(ARGAND_SHAPE_ERROR, "Expected 3D or 4D (batch mode) tensor for input, but got " + to_string(shape));
+  if (shape.size() != 3 && shape.size() != 4)
+    raise(ARGAND_SHAPE_ERROR, "Expected 3D or 4D (batch mode) tensor for input, but got " + to_string(shape));
   Ints r(shape.begin(), shape.end() - 2);
   for (int64_t i = 0; i < 2; i++) {
     const int64_t k = kernel[i], s = stride.size() ? stride[i] : k, p = padding[i], d = dilation[i], n = shape[shape.size() - 2 + i];
-    if (k <= 0 || s <= 0 || d <= 0) raise(ARGAND_RUNTIME_ERROR, text("kernel size, stride and dilation should be greater than zero, but got ", kernel, ", ", stride, ", ", dilation));
+    if (k <= 0 || s <= 0 || d <= 0)
+      raise(ARGAND_RUNTIME_ERROR,
+            text("kernel size, stride and dilation should be greater than zero, but got ", kernel, ", ", stride, ", ", dilation));
     if (p < 0 || p > k / 2) raise(ARGAND_RUNTIME_ERROR, text("pad should be at most half of kernel size, but got pad=", p, " and kernel_size=", k));
     const int64_t span = minus(plus(n, 2 * p), times(d, k - 1)) - 1;  // p is at most k / 2
     int64_t out = floordiv(plus(span, ceil_mode ? s - 1 : 0), s) + 1;
@@ -276,7 +287,8 @@ inline Ints view_dtype_shape(IntList shape, int from, int to) {
   const int a = item_size(from), b = item_size(to);
   if (a == b) return r;
   if (r.empty()) raise(ARGAND_RUNTIME_ERROR, text("self.dim() cannot be 0 to view ", from, " as ", to, " (different element sizes)"));
-  if (a < b && r.back() % (b / a)) raise(ARGAND_RUNTIME_ERROR, text("self.size(-1) must be divisible by ", int64_t{b / a}, " to view ", from, " as ", to));
+  if (a < b && r.back() % (b / a))
+    raise(ARGAND_RUNTIME_ERROR, text("self.size(-1) must be divisible by ", int64_t{b / a}, " to view ", from, " as ", to));
   r.back() = a < b ? r.back() / (b / a) : times(r.back(), a / b);
   return r;
 }
@@ -353,14 +365,17 @@ inline bool is_tensor(const Operand& o) { return o.is_tensor(); }
 inline bool is_integral(int dtype) { return argand::is_integral(dtype, false); }
 // The fused attention kernel's conditions; its mask gets no gradient.
 inline bool attention_is_fused(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) {
-  return q.dtype() == k.dtype() && k.dtype() == v.dtype() && argand::is_floating(q.dtype()) && k.size(1) > 0 && q.size(1) % k.size(1) == 0 && k.size(1) == v.size(1) &&
-         q.size(0) == k.size(0) && k.size(0) == v.size(0) && k.size(2) == v.size(2) && q.size(3) == k.size(3) && !(mask && mask.requires_grad());
+  return q.dtype() == k.dtype() && k.dtype() == v.dtype() && argand::is_floating(q.dtype()) && k.size(1) > 0 && q.size(1) % k.size(1) == 0 &&
+         k.size(1) == v.size(1) && q.size(0) == k.size(0) && k.size(0) == v.size(0) && k.size(2) == v.size(2) && q.size(3) == k.size(3) &&
+         !(mask && mask.requires_grad());
 }
 // Sums of integers and bools are int64; float16 and bfloat16 statistics are float32.
 inline int accumulate_dtype(int dtype) { return dtype <= ARGAND_INT64 ? ARGAND_INT64 : dtype; }
 inline int truth_dtype(int dtype) { return dtype == ARGAND_UINT8 ? ARGAND_UINT8 : ARGAND_BOOL; }
 inline int accumulate_float_dtype(int dtype) { return dtype == ARGAND_FLOAT16 || dtype == ARGAND_BFLOAT16 ? ARGAND_FLOAT32 : dtype; }
-inline double finfo_eps(int dtype) { return dtype == ARGAND_FLOAT64 ? DBL_EPSILON : dtype == ARGAND_FLOAT32 ? FLT_EPSILON : dtype == ARGAND_FLOAT16 ? 0x1p-10 : 0x1p-7; }
+inline double finfo_eps(int dtype) {
+  return dtype == ARGAND_FLOAT64 ? DBL_EPSILON : dtype == ARGAND_FLOAT32 ? FLT_EPSILON : dtype == ARGAND_FLOAT16 ? 0x1p-10 : 0x1p-7;
+}
 inline double to_float(const Scalar& s) { return s.to_double(); }
 inline bool is_complex(int dtype) { return argand::is_complex(dtype); }
 inline bool is_floating(int dtype) { return argand::is_floating(dtype); }
@@ -401,10 +416,14 @@ inline int64_t item_int(const Tensor& t) {
 inline bool holds(const Tensor& t) { return t.is_meta() || item_int(t) != 0; }
 inline double finfo_max(int dtype) {
   switch (dtype) {
-    case ARGAND_FLOAT16: return 65504.0;
-    case ARGAND_BFLOAT16: return 3.3895313892515355e38;
-    case ARGAND_FLOAT32: return FLT_MAX;
-    default: return DBL_MAX;
+    case ARGAND_FLOAT16:
+      return 65504.0;
+    case ARGAND_BFLOAT16:
+      return 3.3895313892515355e38;
+    case ARGAND_FLOAT32:
+      return FLT_MAX;
+    default:
+      return DBL_MAX;
   }
 }
 inline double finfo_min(int dtype) { return -finfo_max(dtype); }

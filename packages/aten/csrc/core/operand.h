@@ -18,9 +18,9 @@ class Operand {
 
   bool defined() const { return !is_none(v_); }
   bool is_tensor() const { return v_.tag == ARGAND_TAG_TENSOR && v_.t; }
-  Tensor tensor() const { return as_tensor(v_); }       // undefined for numbers
+  Tensor tensor() const { return as_tensor(v_); }  // undefined for numbers
   ArgandTensor* get() const { return is_tensor() ? v_.t : nullptr; }
-  Scalar scalar() const { return as_scalar(v_); }       // numbers only
+  Scalar scalar() const { return as_scalar(v_); }  // numbers only
   const ArgandValue& raw() const { return v_; }
 
  private:

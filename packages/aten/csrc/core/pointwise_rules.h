@@ -16,13 +16,16 @@ enum Promotion : uint8_t {
 
 // bool, integers, floating-point numbers, complex numbers: 0 to 3
 inline int dtype_category(int dtype) { return dtype == ARGAND_BOOL ? 0 : dtype <= ARGAND_INT64 ? 1 : is_complex(dtype) ? 3 : 2; }
-inline int number_category(const ArgandValue& v) { return v.tag == ARGAND_TAG_BOOL ? 0 : v.tag == ARGAND_TAG_INT ? 1 : v.tag == ARGAND_TAG_FLOAT ? 2 : 3; }
+inline int number_category(const ArgandValue& v) {
+  return v.tag == ARGAND_TAG_BOOL ? 0 : v.tag == ARGAND_TAG_INT ? 1 : v.tag == ARGAND_TAG_FLOAT ? 2 : 3;
+}
 
 // The computation's dtype. bool_operands: bit k: operand k is a bool tensor that takes no part in promotion.
 int pointwise_dtype(const char* name, int n_operands, Promotion promote, uint8_t bool_operands, const Operand* const* operands);
 Dims pointwise_shape(const char* name, int n_operands, const Operand* const* operands);
 // Checks a given result for values of `dtype`, and resizes it unless `inplace`.
-void prepare_pointwise_out(const char* name, const Tensor& out, int dtype, IntList shape, bool inplace, bool exact, int n_operands, const Operand* const* operands);
+void prepare_pointwise_out(const char* name, const Tensor& out, int dtype, IntList shape, bool inplace, bool exact, int n_operands,
+                           const Operand* const* operands);
 // A number that scales an operand must be of the computation's category or a lower one.
 void check_alpha(const char* name, int dtype, const ArgandValue& alpha);
 // A complex number is none of the elements of a real dtype.

@@ -56,8 +56,8 @@ Tensor tensor_of_sequence(PyObject* o) {
 bool is_sequence(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o) || (PySequence_Check(o) && !is_tensor(o) && !PyUnicode_Check(o)); }
 
 struct Indexed {
-  Tensor view;            // after all views
-  TensorList indices;     // advanced indices by dimension of `view`, undefined where there is none
+  Tensor view;         // after all views
+  TensorList indices;  // advanced indices by dimension of `view`, undefined where there is none
   bool advanced = false;
   int masks = 0, gathers = 0;  // advanced indices by kind
 
@@ -85,8 +85,7 @@ class Reader {
 
   Indexed read(PyObject* const* items, Py_ssize_t n) {
     const int64_t specified = remaining(items, 0, n);
-    if (specified > r_.view.dim())
-      fail(ARGAND_INDEX_ERROR, "too many indices for tensor of dimension %lld", static_cast<long long>(r_.view.dim()));
+    if (specified > r_.view.dim()) fail(ARGAND_INDEX_ERROR, "too many indices for tensor of dimension %lld", static_cast<long long>(r_.view.dim()));
     for (Py_ssize_t i = 0; i < n; i++) {
       if (items[i] == Py_Ellipsis)
         dim_ += r_.view.dim() - dim_ - remaining(items, i + 1, n);
@@ -121,15 +120,16 @@ class Reader {
     } else if (PyIndex_Check(item)) {
       select(as_index(item));
     } else {
-      fail(ARGAND_INDEX_ERROR, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got %s)", Py_TYPE(item)->tp_name);
+      fail(ARGAND_INDEX_ERROR, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got %s)",
+           Py_TYPE(item)->tp_name);
     }
   }
 
   void select(int64_t i) {
     const int64_t size = r_.view.size(dim_);
     if (i < -size || i >= size)  // dimensions are counted in the indexed tensor
-      fail(ARGAND_INDEX_ERROR, "index %lld is out of bounds for dimension %lld with size %lld", static_cast<long long>(i), static_cast<long long>(dim_ + selected_),
-           static_cast<long long>(size));
+      fail(ARGAND_INDEX_ERROR, "index %lld is out of bounds for dimension %lld with size %lld", static_cast<long long>(i),
+           static_cast<long long>(dim_ + selected_), static_cast<long long>(size));
     r_.view = ops::select(r_.view, dim_, i);
     selected_++;
   }
@@ -148,8 +148,8 @@ class Reader {
     if (t.dtype() == ARGAND_BOOL) {
       for (int64_t i = 0; i < t.dim(); i++)
         if (t.size(i) != r_.view.size(dim_ + i))
-          fail(ARGAND_INDEX_ERROR, "The shape of the mask %s at index %lld does not match the shape of the indexed tensor %s at index %lld", to_string(t.sizes()).c_str(),
-               static_cast<long long>(i), to_string(r_.view.sizes()).c_str(), static_cast<long long>(dim_ + i));
+          fail(ARGAND_INDEX_ERROR, "The shape of the mask %s at index %lld does not match the shape of the indexed tensor %s at index %lld",
+               to_string(t.sizes()).c_str(), static_cast<long long>(i), to_string(r_.view.sizes()).c_str(), static_cast<long long>(dim_ + i));
       if (t.dim() == 0) {  // a bool scalar: a new dimension of size 1 or 0
         r_.view = ops::unsqueeze(r_.view, dim_);
         put(ops::nonzero(ops::reshape(t, {1})), 1);
@@ -266,23 +266,23 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* v) {
     return -1;
   }
   return ran([&] {
-           const Tensor x = Tensor::borrow(python_api->unwrap(self));
-           const bool is_number = PyBool_Check(v) || PyLong_Check(v) || PyFloat_Check(v);
-           if (Tensor mask = is_number && ARGAND_DEVICE_TYPE(x.device()) != ARGAND_CPU ? sole_mask(x, index) : Tensor()) {
-             while (mask.dim() < x.dim()) mask = ops::unsqueeze(mask, -1);  // needs no positions, so no waiting for the device
-             ops::masked_fill_(x, mask, value_tensor(v, x));
-             return;
-           }
-           Indexed found = read_index(self, index);
-           Tensor value = value_tensor(v, found.view);
-           if (!found.advanced) {
-             ops::copy_(found.view, drop_leading(value, found.view.dim()));
-             return;
-           }
-           const bool converts = !is_tensor(v) || (value.numel() == 1 && found.fills());
-           if (converts && value.dtype() != found.view.dtype()) value = ops::_to_copy(value, found.view.dtype());
-           ops::index_put_(found.view, found.indices, drop_leading(value, 0), false);
-         })
+    const Tensor x = Tensor::borrow(python_api->unwrap(self));
+    const bool is_number = PyBool_Check(v) || PyLong_Check(v) || PyFloat_Check(v);
+    if (Tensor mask = is_number && ARGAND_DEVICE_TYPE(x.device()) != ARGAND_CPU ? sole_mask(x, index) : Tensor()) {
+      while (mask.dim() < x.dim()) mask = ops::unsqueeze(mask, -1);  // needs no positions, so no waiting for the device
+      ops::masked_fill_(x, mask, value_tensor(v, x));
+      return;
+    }
+    Indexed found = read_index(self, index);
+    Tensor value = value_tensor(v, found.view);
+    if (!found.advanced) {
+      ops::copy_(found.view, drop_leading(value, found.view.dim()));
+      return;
+    }
+    const bool converts = !is_tensor(v) || (value.numel() == 1 && found.fills());
+    if (converts && value.dtype() != found.view.dtype()) value = ops::_to_copy(value, found.view.dtype());
+    ops::index_put_(found.view, found.indices, drop_leading(value, 0), false);
+  })
              ? 0
              : -1;
 }

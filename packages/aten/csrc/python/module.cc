@@ -18,25 +18,41 @@ const struct {
   const char* name;
   ArgandTensorSlot slot;
 } kSlots[] = {
-    {"add", ARGAND_SLOT_ADD},           {"sub", ARGAND_SLOT_SUB},
-    {"mul", ARGAND_SLOT_MUL},           {"div", ARGAND_SLOT_TRUEDIV},
-    {"floor_divide", ARGAND_SLOT_FLOORDIV}, {"remainder", ARGAND_SLOT_MOD},
-    {"pow", ARGAND_SLOT_POW},           {"matmul", ARGAND_SLOT_MATMUL},
-    {"bitwise_and", ARGAND_SLOT_AND},   {"bitwise_or", ARGAND_SLOT_OR},
-    {"bitwise_xor", ARGAND_SLOT_XOR},   {"bitwise_left_shift", ARGAND_SLOT_LSHIFT},
+    {"add", ARGAND_SLOT_ADD},
+    {"sub", ARGAND_SLOT_SUB},
+    {"mul", ARGAND_SLOT_MUL},
+    {"div", ARGAND_SLOT_TRUEDIV},
+    {"floor_divide", ARGAND_SLOT_FLOORDIV},
+    {"remainder", ARGAND_SLOT_MOD},
+    {"pow", ARGAND_SLOT_POW},
+    {"matmul", ARGAND_SLOT_MATMUL},
+    {"bitwise_and", ARGAND_SLOT_AND},
+    {"bitwise_or", ARGAND_SLOT_OR},
+    {"bitwise_xor", ARGAND_SLOT_XOR},
+    {"bitwise_left_shift", ARGAND_SLOT_LSHIFT},
     {"bitwise_right_shift", ARGAND_SLOT_RSHIFT},
-    {"add_", ARGAND_SLOT_IADD},         {"sub_", ARGAND_SLOT_ISUB},
-    {"mul_", ARGAND_SLOT_IMUL},         {"div_", ARGAND_SLOT_ITRUEDIV},
-    {"floor_divide_", ARGAND_SLOT_IFLOORDIV}, {"remainder_", ARGAND_SLOT_IMOD},
-    {"pow_", ARGAND_SLOT_IPOW},         {"bitwise_and_", ARGAND_SLOT_IAND},
-    {"bitwise_or_", ARGAND_SLOT_IOR},   {"bitwise_xor_", ARGAND_SLOT_IXOR},
-    {"bitwise_left_shift_", ARGAND_SLOT_ILSHIFT}, {"bitwise_right_shift_", ARGAND_SLOT_IRSHIFT},
-    {"neg", ARGAND_SLOT_NEG},           {"positive", ARGAND_SLOT_POS},
+    {"add_", ARGAND_SLOT_IADD},
+    {"sub_", ARGAND_SLOT_ISUB},
+    {"mul_", ARGAND_SLOT_IMUL},
+    {"div_", ARGAND_SLOT_ITRUEDIV},
+    {"floor_divide_", ARGAND_SLOT_IFLOORDIV},
+    {"remainder_", ARGAND_SLOT_IMOD},
+    {"pow_", ARGAND_SLOT_IPOW},
+    {"bitwise_and_", ARGAND_SLOT_IAND},
+    {"bitwise_or_", ARGAND_SLOT_IOR},
+    {"bitwise_xor_", ARGAND_SLOT_IXOR},
+    {"bitwise_left_shift_", ARGAND_SLOT_ILSHIFT},
+    {"bitwise_right_shift_", ARGAND_SLOT_IRSHIFT},
+    {"neg", ARGAND_SLOT_NEG},
+    {"positive", ARGAND_SLOT_POS},
     {"abs", ARGAND_SLOT_ABS},
     {"bitwise_not", ARGAND_SLOT_INVERT},
-    {"eq", ARGAND_SLOT_EQ},             {"ne", ARGAND_SLOT_NE},
-    {"lt", ARGAND_SLOT_LT},             {"le", ARGAND_SLOT_LE},
-    {"gt", ARGAND_SLOT_GT},             {"ge", ARGAND_SLOT_GE},
+    {"eq", ARGAND_SLOT_EQ},
+    {"ne", ARGAND_SLOT_NE},
+    {"lt", ARGAND_SLOT_LT},
+    {"le", ARGAND_SLOT_LE},
+    {"gt", ARGAND_SLOT_GT},
+    {"ge", ARGAND_SLOT_GE},
 };
 
 // Makes one callable; files it under `ops` (all), `functions` (public) and on Tensor (methods).
@@ -54,11 +70,11 @@ int add_all(PyObject* module) {
   PyObject* ops = PyDict_New();
   PyObject* functions = PyDict_New();
   if (!ops || !functions) return -1;
-#define FAMILY(name)                                                        \
-  {                                                                         \
-    const auto table = argand::bindings::name();                            \
-    for (size_t i = 0; i < table.n; i++)                                    \
-      if (add_binding(table.rows[i], ops, functions)) return -1;            \
+#define FAMILY(name)                                             \
+  {                                                              \
+    const auto table = argand::bindings::name();                 \
+    for (size_t i = 0; i < table.n; i++)                         \
+      if (add_binding(table.rows[i], ops, functions)) return -1; \
   }
 #include "packages/aten/generated/families.inc"
 #undef FAMILY

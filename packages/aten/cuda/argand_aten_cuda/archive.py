@@ -54,7 +54,9 @@ class Archive:
         with open(path, "rb") as f:
             magic, length = struct.unpack("<8sQ", f.read(16))
             if magic != _MAGIC:
-                raise ValueError(f"{path}: got {magic!r}, expected an archive of kernels ({_MAGIC!r}); reinstall the package")
+                raise ValueError(
+                    f"{path}: got {magic!r}, expected an archive of kernels ({_MAGIC!r}); reinstall the package"
+                )
             index = json.loads(f.read(length))
         self._start = 16 + length
         self._chunks: list[list[int]] = index["chunks"]

@@ -50,7 +50,9 @@ def compile_variant(kernel: Kernel, variant: Variant, arch: str) -> Compiled:
     target = target_of(arch)
     types = kernel.parameters(variant)
     names = list(kernel.function.arg_names)
-    dtypes = {n: getattr(tl, "int1" if d == "bool" else d) for n, d in kernel.dtypes(variant).items()}
+    dtypes = {
+        n: getattr(tl, "int1" if d == "bool" else d) for n, d in kernel.dtypes(variant).items()
+    }
     constants = {n: dtypes[n] if n in dtypes else variant[n] for n in names if n not in types}
     signature = {n: types.get(n, "constexpr") for n in names}
     divisible = kernel.option("divisible", variant)

@@ -46,11 +46,15 @@ def argand_div(x, y):
     im = tl.abs(y[1])
     first = re >= im
     ratio = math.argand_div(tl.where(first, y[1], y[0]), tl.where(first, y[0], y[1]))
-    scale = math.argand_reciprocal(tl.where(first, y[0], y[1]) + tl.where(first, y[1], y[0]) * ratio)
+    scale = math.argand_reciprocal(
+        tl.where(first, y[0], y[1]) + tl.where(first, y[1], y[0]) * ratio
+    )
     zero = (re == 0) & (im == 0)
     real = (tl.where(first, x[0], x[1]) + tl.where(first, x[1], x[0]) * ratio) * scale
     imag = tl.where(first, x[1] - x[0] * ratio, x[1] * ratio - x[0]) * scale
-    return tl.where(zero, math.argand_div(x[0], re), real), tl.where(zero, math.argand_div(x[1], re), imag)
+    return tl.where(zero, math.argand_div(x[0], re), real), tl.where(
+        zero, math.argand_div(x[1], re), imag
+    )
 
 
 @triton.jit
@@ -161,7 +165,9 @@ def argand_log10(x):
 
 @triton.jit
 def argand_log1p(x):
-    return math.argand_log1p(x[0] * (2 + x[0]) + x[1] * x[1]) * 0.5, math.argand_atan2(x[1], 1 + x[0])
+    return math.argand_log1p(x[0] * (2 + x[0]) + x[1] * x[1]) * 0.5, math.argand_atan2(
+        x[1], 1 + x[0]
+    )
 
 
 @triton.jit
@@ -193,7 +199,9 @@ def argand_pow(x, y):
     none = (y[0] == 0) & (y[1] == 0)
     positive = y[0] > 0
     of_zero = tl.where(positive, zero, tl.where(none, math.number(1, x[0].dtype), nan))
-    return argand_where((x[0] == 0) & (x[1] == 0), (of_zero, tl.where(positive | none, zero, nan)), power)
+    return argand_where(
+        (x[0] == 0) & (x[1] == 0), (of_zero, tl.where(positive | none, zero, nan)), power
+    )
 
 
 @triton.jit
@@ -262,7 +270,9 @@ def argand_tan(x):
 def argand_asinh(x):
     a = argand_sqrt((1 + x[1], math.argand_neg(x[0])))
     b = argand_sqrt((1 - x[1], x[0]))
-    return math.argand_asinh(a[0] * b[1] - a[1] * b[0]), math.argand_atan2(x[1], a[0] * b[0] - a[1] * b[1])
+    return math.argand_asinh(a[0] * b[1] - a[1] * b[0]), math.argand_atan2(
+        x[1], a[0] * b[0] - a[1] * b[1]
+    )
 
 
 @triton.jit

@@ -108,7 +108,9 @@ class Kernel:
     def dtypes(self, variant: Variant) -> dict[str, str]:
         """Constexpr parameter -> name of the Triton dtype that it stands for, as "float32"."""
         names: dict[str, Any] = {**variant, **(self.derived(variant) if self.derived else {})}
-        return {p: str(names.get(t[1:], t[1:])) for p, t in self.signature.items() if t.startswith("!")}
+        return {
+            p: str(names.get(t[1:], t[1:])) for p, t in self.signature.items() if t.startswith("!")
+        }
 
     def option(self, what: str, variant: Variant) -> Any:
         """`num_warps`, `num_stages` or `divisible` of a variant."""

@@ -436,7 +436,9 @@ def argand_digamma(x):
     reflected = wide < 0
     fraction = wide - libdevice.trunc(wide)
     pole = reflected & (fraction == 0)
-    r = tl.where(reflected, -3.14159265358979323846 / libdevice.tan(3.14159265358979323846 * fraction), 0.0)
+    r = tl.where(
+        reflected, -3.14159265358979323846 / libdevice.tan(3.14159265358979323846 * fraction), 0.0
+    )
     z = tl.where(reflected, 1 - wide, wide)
     for _ in tl.static_range(8):
         small = z < 8
@@ -444,7 +446,12 @@ def argand_digamma(x):
         z = tl.where(small, z + 1, z)
     u = 1 / (z * z)
     series = u * (
-        1.0 / 12 - u * (1.0 / 120 - u * (1.0 / 252 - u * (1.0 / 240 - u * (1.0 / 132 - u * (691.0 / 32760 - u / 12)))))
+        1.0 / 12
+        - u
+        * (
+            1.0 / 120
+            - u * (1.0 / 252 - u * (1.0 / 240 - u * (1.0 / 132 - u * (691.0 / 32760 - u / 12))))
+        )
     )
     r = r + libdevice.log(z) - 0.5 / z - series
     r = tl.where(wide == float("inf"), wide, r)
@@ -468,7 +475,13 @@ def argand_trigamma(x):
         total = tl.where(small, total + 1 / (z * z), total)
         z = tl.where(small, z + 1, z)
     u = 1 / (z * z)
-    series = (1 + (1 / (2 * z) + u * (1.0 / 6 - u * (1.0 / 30 - u * (1.0 / 42 - u * (1.0 / 30 - u * (5.0 / 66))))))) / z
+    series = (
+        1
+        + (
+            1 / (2 * z)
+            + u * (1.0 / 6 - u * (1.0 / 30 - u * (1.0 / 42 - u * (1.0 / 30 - u * (5.0 / 66)))))
+        )
+    ) / z
     return (sign * (total + series) - r).to(x.dtype)
 
 
@@ -637,7 +650,9 @@ def _gamma_ratio(first, second, upper: tl.constexpr):
         r = tl.where(series, low, 1 - high)
         at_zero, at_infinity = 0.0, 1.0
     r = tl.where(inside, r, tl.where((x == 0) | (a == float("inf")), at_zero, at_infinity))
-    bad = ~((a >= 0) & (x >= 0)) | ((a == 0) & (x == 0)) | ((a == float("inf")) & (x == float("inf")))
+    bad = (
+        ~((a >= 0) & (x >= 0)) | ((a == 0) & (x == 0)) | ((a == float("inf")) & (x == float("inf")))
+    )
     return tl.where(bad, float("nan"), r).to(first.dtype)
 
 
@@ -684,7 +699,9 @@ def _integer_pow(x, y):
     r = base * 0 + 1
     e = tl.where(negative, 0, left)
     b = base
-    for _ in tl.static_range(6):  # exponents up to 63; larger ones: powers of 0, 1, -1 and of even numbers (0 modulo 2**64) and odd ones
+    for _ in tl.static_range(
+        6
+    ):  # exponents up to 63; larger ones: powers of 0, 1, -1 and of even numbers (0 modulo 2**64) and odd ones
         r = tl.where((e & 1) != 0, r * b, r)
         b = b * b
         e = e >> 1

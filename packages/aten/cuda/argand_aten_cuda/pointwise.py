@@ -134,7 +134,9 @@ def offsets_at(place, s0, s1, s2, s3, TURNED: tl.constexpr, UNIT: tl.constexpr):
 
 @triton.jit
 def load_at(pointer, offsets, inside, count, value):
-    x = tl.load(pointer + offsets, mask=inside & (count > 0), other=value.to(pointer.dtype.element_ty))
+    x = tl.load(
+        pointer + offsets, mask=inside & (count > 0), other=value.to(pointer.dtype.element_ty)
+    )
     return computed(x)
 
 
@@ -144,7 +146,12 @@ def store_at(out, offsets, inside, x):
 
 
 def kernels(
-    contiguous: Any, strided: Any, loaded: Sequence[str], scalars: int, dtypes: Sequence[str], result: str
+    contiguous: Any,
+    strided: Any,
+    loaded: Sequence[str],
+    scalars: int,
+    dtypes: Sequence[str],
+    result: str,
 ) -> list[Kernel]:
     """The two kernels of one expression.
 
@@ -177,7 +184,9 @@ def kernels(
         wheel=lambda v: usual,
     )
     sizes = dict.fromkeys(("columns", "rows", "size1", "size2"), "I")
-    strides = {f"{k}{d}": "I" for k in ("o", *(f"i{i}_" for i in range(len(loaded)))) for d in range(4)}
+    strides = {
+        f"{k}{d}": "I" for k in ("o", *(f"i{i}_" for i in range(len(loaded)))) for d in range(4)
+    }
     tiled = Kernel(
         strided,
         {"out": f"*{result}", **operands, **numbers, **sizes, **strides},
@@ -188,6 +197,10 @@ def kernels(
             "TURNED": (0, 1, 2) if len(loaded) == 2 else (0,),
         },
         {"T": held[:2], "I": ("i32",)},
-        wheel=lambda v: usual and not v["TURNED"] and (v["Y"], v["X"]) in (TILES if len(loaded) > 1 else TILES[:1]),
+        wheel=lambda v: (
+            usual
+            and not v["TURNED"]
+            and (v["Y"], v["X"]) in (TILES if len(loaded) > 1 else TILES[:1])
+        ),
     )
     return [flat, tiled]

@@ -162,18 +162,32 @@ def _reduction_in_wheel(v: Variant) -> bool:
     tiles = TILES[v["LAYOUT"]]
     if (v["Y"], v["X"]) not in tiles or v["LAYOUT"] == 2:
         return False
-    if v["T"] in _COUNTS and (v["LAYOUT"] or v["D"] > 1) or (v["D"] > 1 and v["ALIGNED"] and v["LAYOUT"]):
+    if (
+        v["T"] in _COUNTS
+        and (v["LAYOUT"] or v["D"] > 1)
+        or (v["D"] > 1 and v["ALIGNED"] and v["LAYOUT"])
+    ):
         return False
     if v["STAGE"] == 0:
         return v["X"] != 8192
     if v["STAGE"] == 1:
         return bool(v["D"] == 1 and (v["Y"], v["X"]) in tiles[:2] and v["ALIGNED"])
-    return bool(v["D"] == 1 and v["LAYOUT"] == 0 and (v["Y"], v["X"]) == (1, 2048) and not v["ALIGNED"])
+    return bool(
+        v["D"] == 1 and v["LAYOUT"] == 0 and (v["Y"], v["X"]) == (1, 2048) and not v["ALIGNED"]
+    )
 
 
 def kernel(function: Any, accumulators: Mapping[str, tuple[str, str]]) -> Kernel:
     """A reduction's kernel; `accumulators`: dtype -> (accumulator's, result's)."""
-    signature = {"out": "*O", "part": "*A", "x": "*T", "outputs": "I", "count": "I", "chunk": "I", "total": "fp64"}
+    signature = {
+        "out": "*O",
+        "part": "*A",
+        "x": "*T",
+        "outputs": "I",
+        "count": "I",
+        "chunk": "I",
+        "total": "fp64",
+    }
     signature |= dict.fromkeys("k1 k2 kx0 kx1 kx2 ko0 ko1 ko2 r1 r2 rx0 rx1 rx2".split(), "I")
     return Kernel(
         function,

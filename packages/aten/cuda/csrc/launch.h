@@ -42,7 +42,8 @@ void launch_parameters(const Kernel* kernel, Grid grid, void** parameters);
 template <class... A>
 inline void launch(const Kernel* kernel, Grid grid, const A&... arguments) {
   static_assert(((std::is_pointer_v<A> || std::is_same_v<A, int32_t> || std::is_same_v<A, uint32_t> || std::is_same_v<A, int64_t> ||
-                  std::is_same_v<A, uint64_t> || std::is_same_v<A, float> || std::is_same_v<A, double>)&&...),
+                  std::is_same_v<A, uint64_t> || std::is_same_v<A, float> || std::is_same_v<A, double>) &&
+                 ...),
                 "launch: parameters are pointers, 32- and 64-bit integers, float and double");
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
   const void* scratch = nullptr;

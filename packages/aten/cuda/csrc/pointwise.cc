@@ -10,7 +10,7 @@
 namespace argand::cuda {
 namespace {
 
-constexpr int64_t kBlock = 1024;          // pointwise.py: BLOCK, and the elements of a tile
+constexpr int64_t kBlock = 1024;  // pointwise.py: BLOCK, and the elements of a tile
 constexpr int64_t kSmall = (int64_t{1} << 31) - 2 * kBlock;
 constexpr int kTiledDims = 4;
 constexpr int64_t kTurnedRows = 32, kTurnedColumns = 64;  // of a tile where an operand is a transpose
@@ -116,8 +116,9 @@ const Kernel* contiguous_kernel(const Call& c, int dtype, bool wide) {
 
 void require_dtype(const PointwiseOp& op, int dtype) {
   if (!(op.dtypes >> dtype & 1))
-    fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for dtype %s on device 'cuda'; expected one of %s; convert the tensors, or move them to the cpu",
-         op.name, kDTypeName[dtype], dtype_names(op.dtypes).c_str());
+    fail(ARGAND_NOT_IMPLEMENTED_ERROR,
+         "%s: not implemented for dtype %s on device 'cuda'; expected one of %s; convert the tensors, or move them to the cpu", op.name,
+         kDTypeName[dtype], dtype_names(op.dtypes).c_str());
 }
 
 // ---- the common case: aligned contiguous tensors of one shape and dtype, and numbers that do not change it ------------------------------
@@ -194,7 +195,8 @@ ArgandDevice common_device(const Call& c, const Tensor& out) {
     const ArgandDevice d = t->storage->device;
     if (may_be_elsewhere && ARGAND_DEVICE_TYPE(d) == ARGAND_CPU) return;
     if (device >= 0 && d != device)
-      fail(ARGAND_DEVICE_ERROR, "%s: Expected all tensors to be on the same device, but found at least two devices, %s:%d and %s:%d; move them with .to(device)",
+      fail(ARGAND_DEVICE_ERROR,
+           "%s: Expected all tensors to be on the same device, but found at least two devices, %s:%d and %s:%d; move them with .to(device)",
            c.op.name, api->device_type_name(ARGAND_DEVICE_TYPE(device)), ARGAND_DEVICE_INDEX(device), api->device_type_name(ARGAND_DEVICE_TYPE(d)),
            ARGAND_DEVICE_INDEX(d));
     device = d;

@@ -10,7 +10,7 @@ namespace argand::cuda {
 struct PointwiseOp {
   const char* name;
   const char* kernel;
-  uint16_t dtypes;        // bit d: there are kernels that compute in dtype d
+  uint16_t dtypes;  // bit d: there are kernels that compute in dtype d
   Promotion promote;
   int8_t result_dtype;    // -1: the computation's
   uint8_t bool_operands;  // bit k: operand k is a bool tensor that takes no part in promotion
@@ -19,14 +19,14 @@ struct PointwiseOp {
 
 // How an operator's values map to its kernels; one per operator group, shared by its forms.
 struct PointwiseBinding {
-  const PointwiseOp* variants;      // one, or one per name in variant_names
-  const char* const* variant_names; // values of the str argument
-  int8_t n_variants, variant_arg;   // variant_arg: its position, -1 without
+  const PointwiseOp* variants;       // one, or one per name in variant_names
+  const char* const* variant_names;  // values of the str argument
+  int8_t n_variants, variant_arg;    // variant_arg: its position, -1 without
   int8_t n_operands, n_scalars;
   int8_t operand_args[kMaxOperands], scalar_args[kMaxOperands];
-  int8_t n_args;                    // of the functional form; out= forms have `out` behind them
-  bool has_alpha;                   // the number is `alpha`: see check_alpha
-  int8_t scaled;                    // the operand that takes a complex number in as a factor; -1 without
+  int8_t n_args;                                                             // of the functional form; out= forms have `out` behind them
+  bool has_alpha;                                                            // the number is `alpha`: see check_alpha
+  int8_t scaled;                                                             // the operand that takes a complex number in as a factor; -1 without
   mutable std::atomic<const Kernel*> contiguous[4][ARGAND_NUM_DTYPES] = {};  // a variant and dtype, looked up once
 };
 

@@ -109,8 +109,7 @@ Dims reduced_sizes(const Tensor& self, uint64_t mask, bool keepdim) {
 }  // namespace
 
 Tensor var(const Tensor& self, std::optional<IntList> dim, std::optional<Scalar> correction, bool keepdim) {
-  if (is_complex(self.dtype()))
-    return ops::add(var(ops::real(self), dim, correction, keepdim), var(ops::imag(self), dim, correction, keepdim));
+  if (is_complex(self.dtype())) return ops::add(var(ops::real(self), dim, correction, keepdim), var(ops::imag(self), dim, correction, keepdim));
   if (!is_floating(self.dtype()))
     fail(ARGAND_NOT_IMPLEMENTED_ERROR, "var: got dtype %s, expected a floating dtype; convert with .to(torch.float32)", kDTypeName[self.dtype()]);
   uint64_t mask = dim ? wrap_dims("var", *dim, self.dim()) : 0;

@@ -17,16 +17,23 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def _elementwise(function: Callable[..., Any], computation: type | None = np.float64) -> Callable[..., Any]:
+def _elementwise(
+    function: Callable[..., Any], computation: type | None = np.float64
+) -> Callable[..., Any]:
     def call(*args: Any, **_: Any) -> Any:
         import triton.language as tl
         from triton.runtime.interpreter import TensorHandle
 
-        dtype, block = args[0].dtype, next((a.type for a in args if a.type.is_block()), args[0].type)
+        dtype, block = (
+            args[0].dtype,
+            next((a.type for a in args if a.type.is_block()), args[0].type),
+        )
         arrays = np.broadcast_arrays(*(a.handle.data for a in args))
         with np.errstate(all="ignore"):
             # In float64, then rounded: the library's error is at most a few units in the last place.
-            result = np.asarray(function(*(a.astype(computation or a.dtype) for a in arrays))).astype(arrays[0].dtype)
+            result = np.asarray(
+                function(*(a.astype(computation or a.dtype) for a in arrays))
+            ).astype(arrays[0].dtype)
         return tl.tensor(TensorHandle(result, dtype), block)
 
     return call

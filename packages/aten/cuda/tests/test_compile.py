@@ -49,8 +49,14 @@ def test_products_and_sums_are_not_contracted() -> None:
     variant = {"T": "float32", "I": "i32", "BLOCK": 1024}
     types = kernel.parameters(variant)
     names = kernel.function.arg_names
-    source = ASTSource(kernel.function, {n: types.get(n, "constexpr") for n in names}, {(names.index("BLOCK"),): 1024})
-    ptx = triton.compile(source, target=target_of("sm_90"), options={"enable_fp_fusion": False}).asm["ptx"]
+    source = ASTSource(
+        kernel.function,
+        {n: types.get(n, "constexpr") for n in names},
+        {(names.index("BLOCK"),): 1024},
+    )
+    ptx = triton.compile(
+        source, target=target_of("sm_90"), options={"enable_fp_fusion": False}
+    ).asm["ptx"]
     assert "fma.rn" not in ptx and "mul.rn.f32" in ptx
 
 
@@ -59,7 +65,9 @@ def converted(source, target):
     tl.store(target, convert(tl.load(source), target.dtype.element_ty))
 
 
-@pytest.mark.parametrize("source", ["fp32", "fp16", "bf16", "fp64", "i64", "u8", "fp8e5", "fp8e4nv"])
+@pytest.mark.parametrize(
+    "source", ["fp32", "fp16", "bf16", "fp64", "i64", "u8", "fp8e5", "fp8e4nv"]
+)
 def test_conversions_compile(source: str) -> None:
     """The interpreter takes branches that the compiler rejects."""
     from triton.compiler import ASTSource
@@ -77,7 +85,11 @@ def test_hip() -> None:
 
 
 def test_names_are_unique_and_parse_back() -> None:
-    names = [k.name for m in provider._modules() for k in getattr(importlib.import_module(m), "KERNELS", ())]
+    names = [
+        k.name
+        for m in provider._modules()
+        for k in getattr(importlib.import_module(m), "KERNELS", ())
+    ]
     assert len(names) == len(set(names))
     for kernel in KERNELS:
         for variant in kernel.variants():
@@ -87,11 +99,17 @@ def test_names_are_unique_and_parse_back() -> None:
 
 
 def test_archives(tmp_path: Path) -> None:
-    kernels = [archive.Compiled(f"k{i};T=float32", bytes([i % 3]) * 5000, "k", 128, i) for i in range(7)]
+    kernels = [
+        archive.Compiled(f"k{i};T=float32", bytes([i % 3]) * 5000, "k", 128, i) for i in range(7)
+    ]
     path = tmp_path / "kernels.bin"
     archive.write(path, kernels)
     found = archive.Archive(path)
-    assert len(found) == 7 and [found.get(k.name) for k in kernels] == kernels and found.get("other") is None
+    assert (
+        len(found) == 7
+        and [found.get(k.name) for k in kernels] == kernels
+        and found.get("other") is None
+    )
     assert path.stat().st_size < 2 * 5000, "equal images are stored once"
     path.write_bytes(b"\0" * 64)
     with pytest.raises(ValueError, match="expected an archive of kernels"):

@@ -12,7 +12,9 @@ import pytest
 if emulated.missing:
     pytest.skip(emulated.missing, allow_module_level=True)
 if not os.environ.get("ARGAND_CUDNN_LIBRARY"):
-    pytest.skip("ARGAND_CUDNN_LIBRARY does not name the stand-in for cuDNN", allow_module_level=True)
+    pytest.skip(
+        "ARGAND_CUDNN_LIBRARY does not name the stand-in for cuDNN", allow_module_level=True
+    )
 
 import argand_aten as aten
 from argand_c10 import float32, float64, from_numpy

@@ -42,7 +42,9 @@ def _number(value: float) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("dtype", [float32, bfloat16, float64])
-@pytest.mark.parametrize("operator,amsgrad,maximize", [("fused_adam_", True, True), ("fused_adamw_", False, False)])
+@pytest.mark.parametrize(
+    "operator,amsgrad,maximize", [("fused_adam_", True, True), ("fused_adamw_", False, False)]
+)
 def test_adam(operator: str, amsgrad: bool, maximize: bool, dtype: Any) -> None:
     lists = [_lists(dtype), _lists(dtype), _lists(dtype), _lists(dtype, 0.1), _lists(dtype, 0.1)]
     steps = [aten.full((), float(i)) for i in range(len(SHAPES))]

@@ -43,7 +43,9 @@ CASES = _cases()
 @pytest.mark.parametrize("number", range(0, len(CASES), 4), ids=lambda n: CASES[n].name)
 def test_reference(number: int) -> None:
     case = CASES[number]
-    dtype = [d for d in case.dtypes if d in _DTYPES][number % 3 % max(1, sum(d in _DTYPES for d in case.dtypes))]
+    dtype = [d for d in case.dtypes if d in _DTYPES][
+        number % 3 % max(1, sum(d in _DTYPES for d in case.dtypes))
+    ]
     if "reference" in case.skips:
         pytest.skip(case.skips["reference"])
     optest.check_reference(case, dtype)

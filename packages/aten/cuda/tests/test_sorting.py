@@ -68,7 +68,18 @@ def test_programs_of_several_tiles() -> None:
     n, tiles, steps = x.shape[1], 2, 3
     counts, offsets = np.zeros(2 * tiles * 16, "int32"), np.zeros(2 * tiles * 16, "int32")
     values, indices = np.zeros_like(x), np.zeros(x.shape, "int64")
-    run(radix.radix_count, (2 * tiles,), counts, x, n, tiles, steps, 4, DESCENDING=False, ALIGNED=False)
+    run(
+        radix.radix_count,
+        (2 * tiles,),
+        counts,
+        x,
+        n,
+        tiles,
+        steps,
+        4,
+        DESCENDING=False,
+        ALIGNED=False,
+    )
     run(radix.radix_offsets, (32,), offsets, counts, tiles, BLOCK=16)
     run(
         radix.radix_scatter, (2 * tiles,), values, indices, x, counts, offsets, n, tiles, steps, 4,

@@ -77,7 +77,13 @@ def test_zeta_of_negative_arguments():
     out = np.zeros_like(x)
     run(binary, (1,), out, x, y, len(x), math.argand_zeta, BLOCK=8)
     k = np.arange(400000)
-    agree(out[:3], [np.sum((b + k) ** -a) + (b + len(k) - 0.5) ** (1 - a) / (a - 1) for a, b in zip(x[:3], y[:3], strict=True)])
+    agree(
+        out[:3],
+        [
+            np.sum((b + k) ** -a) + (b + len(k) - 0.5) ** (1 - a) / (a - 1)
+            for a, b in zip(x[:3], y[:3], strict=True)
+        ],
+    )
     assert np.isnan(out[3]) and np.isposinf(out[4]) and np.isposinf(out[5])
 
 

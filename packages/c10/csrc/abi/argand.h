@@ -52,9 +52,9 @@ typedef enum ArgandDeviceType {
 
 /* A device as one integer: type << 8 | index (index 0xff: not given). */
 typedef int32_t ArgandDevice;
-#define ARGAND_DEVICE(type, index) ((ArgandDevice)(((type) << 8) | ((index)&0xff)))
+#define ARGAND_DEVICE(type, index) ((ArgandDevice)(((type) << 8) | ((index) & 0xff)))
 #define ARGAND_DEVICE_TYPE(device) ((ArgandDeviceType)((device) >> 8))
-#define ARGAND_DEVICE_INDEX(device) ((device)&0xff)
+#define ARGAND_DEVICE_INDEX(device) ((device) & 0xff)
 
 /* ---- dispatch keys: the highest set bit whose table entry is not empty wins ---------------------------------- */
 typedef enum ArgandDispatchKey {
@@ -139,9 +139,9 @@ struct ArgandTensor {
 #define ARGAND_TENSOR_WRAPPED_NUMBER 4u /* 0-d tensor that came from a Python number: weak in promotion */
 #define ARGAND_TENSOR_INFERENCE 8u      /* made in inference mode: no version tracking */
 #define ARGAND_TENSOR_OWNS_PYOBJECT 16u
-#define ARGAND_TENSOR_NO_VERSION 32u    /* `.data`: in-place changes do not bump the storage's version */
-#define ARGAND_TENSOR_VIEW_NO_GRAD 64u  /* view made in no_grad of a tensor with history: in-place with grad is refused */
-#define ARGAND_TENSOR_CONJ 128u         /* reserved */
+#define ARGAND_TENSOR_NO_VERSION 32u   /* `.data`: in-place changes do not bump the storage's version */
+#define ARGAND_TENSOR_VIEW_NO_GRAD 64u /* view made in no_grad of a tensor with history: in-place with grad is refused */
+#define ARGAND_TENSOR_CONJ 128u        /* reserved */
 
 /* ---- values: one calling convention ------------------------------------------------------------------------- */
 typedef enum ArgandTag {
@@ -314,7 +314,7 @@ typedef enum ArgandCaptureMode { ARGAND_CAPTURE_GLOBAL = 0, ARGAND_CAPTURE_THREA
  * handles (CUstream, CUevent, CUmodule, CUfunction; a stream of NULL is the default stream). "Current" is per thread.
  * The members after `synchronize` may be NULL: the device has no such thing, and works in program order. */
 typedef struct ArgandDeviceInterface {
-  const char* name; /* "cpu", "meta", "cuda" */
+  const char* name;          /* "cpu", "meta", "cuda" */
   int (*device_count)(void); /* 0 where there is none, and the thread's error says why; never raises */
   /* For use on the device's current stream. NULL: exhausted; a backend with `memory_stats` has set the error. */
   void* (*allocate)(int32_t index, size_t nbytes);
@@ -351,9 +351,9 @@ typedef struct ArgandDeviceInterface {
   /* The block is used on `stream` too: after deallocate it is reused only when that stream is through what it has now. */
   int (*record_stream)(void* data, int32_t index, void* stream);
   int (*memory_stats)(int32_t index, ArgandAllocatorStats* out);
-  int (*memory_reset)(int32_t index, int what);                                       /* 0: peaks; 1: sums */
-  int (*memory_info)(int32_t index, uint64_t* free_bytes, uint64_t* total_bytes);     /* of the whole device */
-  int (*memory_limit)(int32_t index, double fraction);                                /* of the device's bytes */
+  int (*memory_reset)(int32_t index, int what);                                        /* 0: peaks; 1: sums */
+  int (*memory_info)(int32_t index, uint64_t* free_bytes, uint64_t* total_bytes);      /* of the whole device */
+  int (*memory_limit)(int32_t index, double fraction);                                 /* of the device's bytes */
   int (*memory_snapshot)(int32_t index, ArgandMemoryBlock** blocks, size_t* n_blocks); /* array: free_array */
   int (*empty_cache)(int32_t index);
 
@@ -364,7 +364,8 @@ typedef struct ArgandDeviceInterface {
   /* Code. An image is an ELF or fat binary for the device's architecture; functions belong to one device. */
   int (*module_load)(int32_t index, const void* image, size_t nbytes, void** module); /* `image` is not kept */
   int (*module_unload)(int32_t index, void* module);
-  int (*module_function)(int32_t index, void* module, const char* name, uint32_t shared_bytes, void** function); /* allows `shared_bytes` of dynamic shared memory */
+  int (*module_function)(int32_t index, void* module, const char* name, uint32_t shared_bytes,
+                         void** function); /* allows `shared_bytes` of dynamic shared memory */
   int (*function_attributes)(int32_t index, void* function, int32_t* registers, int32_t* local_bytes, int32_t* max_threads);
   /* On the current device and its current stream. `params`: one pointer per kernel parameter. */
   int (*launch)(void* function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t threads, uint32_t shared_bytes, void** params);
@@ -376,7 +377,7 @@ typedef struct ArgandDeviceInterface {
   int (*pool_begin)(int32_t index, uint64_t pool); /* allocations of this thread come from it, capturing or not */
   int (*pool_end)(int32_t index, uint64_t pool);
   int (*capture_begin)(int32_t index, uint64_t pool, int mode /* ArgandCaptureMode */); /* the current stream; takes a reference of pool */
-  int (*capture_end)(int32_t index, void** graph); /* ready to launch; an error leaves no capture behind */
+  int (*capture_end)(int32_t index, void** graph);                                      /* ready to launch; an error leaves no capture behind */
   int (*capture_status)(int32_t index, void* stream, int* capturing);
   int (*graph_launch)(int32_t index, void* graph); /* on the current stream */
   int (*graph_destroy)(int32_t index, void* graph);
@@ -402,8 +403,8 @@ typedef struct ArgandApi {
 
   /* storages */
   int (*storage_new)(ArgandDevice device, size_t nbytes, ArgandStorage** out); /* uninitialised */
-  int (*storage_from_blob)(ArgandDevice device, void* data, size_t nbytes, void (*deleter)(void*, void*, size_t), void* context,
-                           uint32_t flags, ArgandStorage** out);
+  int (*storage_from_blob)(ArgandDevice device, void* data, size_t nbytes, void (*deleter)(void*, void*, size_t), void* context, uint32_t flags,
+                           ArgandStorage** out);
   void (*storage_release)(ArgandStorage* storage); /* when refcount has reached 0 */
   int (*storage_resize)(ArgandStorage* storage, size_t nbytes);
 
@@ -413,17 +414,17 @@ typedef struct ArgandApi {
   int (*tensor_from_storage)(ArgandStorage* storage /* new reference taken */, int32_t ndim, const int64_t* sizes, const int64_t* strides,
                              int64_t offset, int dtype, ArgandTensor** out); /* not a view: no base */
   int (*tensor_view)(ArgandTensor* self, int32_t ndim, const int64_t* sizes, const int64_t* strides, int64_t offset, int dtype,
-                     ArgandTensor** out); /* shares storage; base = self->base or self */
+                     ArgandTensor** out);                      /* shares storage; base = self->base or self */
   int (*tensor_alias)(ArgandTensor* self, ArgandTensor** out); /* same storage and geometry, no base, no history: detach */
   int (*tensor_set_geometry)(ArgandTensor* self, int32_t ndim, const int64_t* sizes, const int64_t* strides, int64_t offset);
-  int (*tensor_set_storage)(ArgandTensor* self, ArgandStorage* storage, int dtype);  /* `x.data = y` */
+  int (*tensor_set_storage)(ArgandTensor* self, ArgandStorage* storage, int dtype); /* `x.data = y` */
   int (*tensor_resize)(ArgandTensor* self, int32_t ndim, const int64_t* sizes);     /* for out=: contiguous, grows its storage */
-  void (*tensor_release)(ArgandTensor* self); /* when refcount has reached 0 */
+  void (*tensor_release)(ArgandTensor* self);                                       /* when refcount has reached 0 */
   void (*set_pyobject_hooks)(void (*release)(ArgandTensor*), void (*last_cpp_owner_gone)(ArgandTensor*));
 
   /* dispatcher */
   int (*op_register)(const char* name, const char* schema, uint64_t schema_hash, uint16_t n_args, uint16_t n_rets, uint16_t flags,
-                     ArgandOperator** out); /* the same name and hash again: the existing one; another hash: an error */
+                     ArgandOperator** out);     /* the same name and hash again: the existing one; another hash: an error */
   ArgandOperator* (*op_find)(const char* name); /* NULL when unknown */
   int (*op_set_kernel)(ArgandOperator* op, ArgandDispatchKey key, ArgandKernel kernel, void* key_data);
   int (*set_fallback)(ArgandDispatchKey key, ArgandKernel kernel); /* boxed fallback for every operator without an own kernel at key */
@@ -435,7 +436,7 @@ typedef struct ArgandApi {
   /* promotion (PyTorch's rules) */
   int (*promote_types)(int a, int b);
   int (*result_type)(const ArgandValue* values, size_t n, int* out); /* tensors and scalars, with their categories */
-  int (*default_dtype)(void); /* of new floating-point tensors, in all threads; float32 at start */
+  int (*default_dtype)(void);                                        /* of new floating-point tensors, in all threads; float32 at start */
   void (*set_default_dtype)(int dtype);
 
   /* threads: calls fn on disjoint ranges that cover [begin, end), each of at least `grain` but the last; returns when all are done.
@@ -446,13 +447,13 @@ typedef struct ArgandApi {
 
   /* random */
   int (*generator_new)(ArgandDevice device, ArgandGenerator** out);
-  ArgandGenerator* (*default_generator)(ArgandDevice device); /* borrowed */
+  ArgandGenerator* (*default_generator)(ArgandDevice device);                   /* borrowed */
   uint64_t (*generator_reserve)(ArgandGenerator* generator, uint64_t counters); /* the first counter; NULL: the CPU's default one */
   void (*generator_release)(ArgandGenerator* generator);
 
   /* memory and devices */
   int (*register_device)(ArgandDeviceType type, const ArgandDeviceInterface* interface);
-  const ArgandDeviceInterface* (*device_interface)(ArgandDeviceType type); /* NULL when there is none */
+  const ArgandDeviceInterface* (*device_interface)(ArgandDeviceType type);       /* NULL when there is none */
   int (*resolve_device)(const char* op, ArgandDevice device, ArgandDevice* out); /* index not given: the current one; errors in the name of op */
   const char* (*device_type_name)(ArgandDeviceType type);
   int (*rename_device)(ArgandDeviceType type, const char* name); /* PRIVATEUSE1..3, once */

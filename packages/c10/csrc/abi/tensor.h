@@ -60,9 +60,9 @@ inline int guarded(Body&& body) noexcept {
 
 // ---- dtypes --------------------------------------------------------------------------------------------------------
 inline constexpr int kItemSize[ARGAND_NUM_DTYPES] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 1, 1};
-inline constexpr const char* kDTypeName[ARGAND_NUM_DTYPES] = {"bool",    "uint8",    "int8",    "int16",   "int32",     "int64",
-                                                              "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
-                                                              "float8_e4m3fn", "float8_e5m2"};
+inline constexpr const char* kDTypeName[ARGAND_NUM_DTYPES] = {"bool",      "uint8",      "int8",          "int16",      "int32",
+                                                              "int64",     "float16",    "bfloat16",      "float32",    "float64",
+                                                              "complex64", "complex128", "float8_e4m3fn", "float8_e5m2"};
 inline int item_size(int dtype) { return kItemSize[dtype]; }
 inline constexpr bool is_float8(int dtype) { return dtype == ARGAND_FLOAT8_E4M3FN || dtype == ARGAND_FLOAT8_E5M2; }
 inline bool is_floating(int dtype) { return (dtype >= ARGAND_FLOAT16 && dtype <= ARGAND_FLOAT64) || is_float8(dtype); }
@@ -143,7 +143,8 @@ class Tensor {
   }
   static void release(ArgandTensor* p) {
     // A sole owner needs no locked decrement.
-    if (p && (__atomic_load_n(&p->refcount, __ATOMIC_ACQUIRE) == 1 || __atomic_sub_fetch(&p->refcount, 1, __ATOMIC_ACQ_REL) == 0)) api->tensor_release(p);
+    if (p && (__atomic_load_n(&p->refcount, __ATOMIC_ACQUIRE) == 1 || __atomic_sub_fetch(&p->refcount, 1, __ATOMIC_ACQ_REL) == 0))
+      api->tensor_release(p);
   }
 
   ArgandTensor* get() const { return p_; }
@@ -163,7 +164,9 @@ class Tensor {
   ArgandDevice device() const { return p_->storage->device; }
   bool is_meta() const { return ARGAND_DEVICE_TYPE(p_->storage->device) == ARGAND_META; }
   bool is_contiguous() const { return p_->flags & ARGAND_TENSOR_CONTIGUOUS; }
-  bool requires_grad() const { return has_key(ARGAND_KEY_AUTOGRAD) && !(p_->flags & ARGAND_TENSOR_VIEW_NO_GRAD && !(p_->keys & ARGAND_KEYBIT(ARGAND_KEY_AUTOGRAD))); }
+  bool requires_grad() const {
+    return has_key(ARGAND_KEY_AUTOGRAD) && !(p_->flags & ARGAND_TENSOR_VIEW_NO_GRAD && !(p_->keys & ARGAND_KEYBIT(ARGAND_KEY_AUTOGRAD)));
+  }
   bool has_key(ArgandDispatchKey key) const { return (p_->keys | (p_->base ? p_->base->keys : 0)) & ARGAND_KEYBIT(key); }
   uint32_t version() const { return __atomic_load_n(&p_->storage->version, __ATOMIC_RELAXED); }
   void bump_version() const {
@@ -301,7 +304,9 @@ inline ArgandValue value(const std::optional<T>& o) {
 inline bool is_none(const ArgandValue& v) { return v.tag == ARGAND_TAG_NONE || (v.tag == ARGAND_TAG_TENSOR && !v.t); }
 inline Tensor as_tensor(const ArgandValue& v) { return v.tag == ARGAND_TAG_TENSOR ? Tensor::borrow(v.t) : Tensor(); }
 inline IntList as_ints(const ArgandValue& v) { return {v.ints, v.tag == ARGAND_TAG_NONE ? 0 : static_cast<int64_t>(v.len)}; }
-inline double as_double(const ArgandValue& v) { return v.tag == ARGAND_TAG_FLOAT ? v.d : v.tag == ARGAND_TAG_COMPLEX ? v.c.re : static_cast<double>(v.i); }
+inline double as_double(const ArgandValue& v) {
+  return v.tag == ARGAND_TAG_FLOAT ? v.d : v.tag == ARGAND_TAG_COMPLEX ? v.c.re : static_cast<double>(v.i);
+}
 inline Scalar as_scalar(const ArgandValue& v) {
   if (v.tag == ARGAND_TAG_FLOAT) return Scalar(v.d);
   if (v.tag == ARGAND_TAG_COMPLEX) return Scalar(v.c.re, v.c.im);
@@ -320,7 +325,9 @@ inline bool as_bool(const ArgandValue& v) { return v.i != 0; }
 inline int64_t as_int(const ArgandValue& v) { return v.tag == ARGAND_TAG_FLOAT ? static_cast<int64_t>(v.d) : v.i; }
 inline std::string_view as_view(const ArgandValue& v) { return {v.s, v.len}; }
 inline ArgandGenerator* as_generator(const ArgandValue& v) { return v.tag == ARGAND_TAG_GENERATOR ? static_cast<ArgandGenerator*>(v.p) : nullptr; }
-inline std::vector<double> as_doubles(const ArgandValue& v) { return v.tag == ARGAND_TAG_FLOAT_LIST ? std::vector<double>(v.floats, v.floats + v.len) : std::vector<double>(); }
+inline std::vector<double> as_doubles(const ArgandValue& v) {
+  return v.tag == ARGAND_TAG_FLOAT_LIST ? std::vector<double>(v.floats, v.floats + v.len) : std::vector<double>();
+}
 template <class T, class F>
 inline std::optional<T> as_optional(const ArgandValue& v, F read) {
   return v.tag == ARGAND_TAG_NONE ? std::nullopt : std::optional<T>(read(v));

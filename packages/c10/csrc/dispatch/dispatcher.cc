@@ -41,8 +41,9 @@ __attribute__((noinline)) int no_kernel(const ArgandOperator* op, uint64_t keys)
   }
   const uint64_t backends = keys & kBackendKeys;
   const int backend = backends ? 63 - __builtin_clzll(backends) : ARGAND_NUM_BACKENDS;
-  return error(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: no kernel for device '%s'; expected a device among: %s; move the tensors, as with .cpu(), or register a kernel",
-               op->name, device_type_name(static_cast<ArgandDeviceType>(backend)), present.empty() ? "(none has a kernel)" : present.c_str());
+  return error(ARGAND_NOT_IMPLEMENTED_ERROR,
+               "%s: no kernel for device '%s'; expected a device among: %s; move the tensors, as with .cpu(), or register a kernel", op->name,
+               device_type_name(static_cast<ArgandDeviceType>(backend)), present.empty() ? "(none has a kernel)" : present.c_str());
 }
 
 // A factory may be the first to name a device whose kernels come in a package of their own.
@@ -55,8 +56,8 @@ __attribute__((noinline)) int without_kernel(const ArgandOperator* op, uint64_t 
   return redispatch(op, keys, args, rets);
 }
 
-// Failures of kernels show up later; launches made meanwhile carry this operator's name. A kernel that is not for the arguments' dtypes says so before
-// it does anything: the device's fallback gets the call.
+// Failures of kernels show up later; launches made meanwhile carry this operator's name. A kernel that is not for the arguments' dtypes says so
+// before it does anything: the device's fallback gets the call.
 __attribute__((noinline)) int call_on_device(ArgandKernel kernel, int key, const ArgandOperator* op, uint64_t keys, const ArgandValue* args,
                                              ArgandValue* rets) {
   const ArgandOperator* outer = t_state.device_operator;

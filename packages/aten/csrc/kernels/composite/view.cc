@@ -38,10 +38,12 @@ Tensor view_as_complex(const Tensor& self) {
   if (self.dtype() != ARGAND_FLOAT32 && self.dtype() != ARGAND_FLOAT64)
     builtins::raise(ARGAND_DTYPE_ERROR, builtins::text("expected float32 or float64, got ", self.dtype()));
   if (self.dim() == 0 || self.size(-1) != 2 || self.stride(-1) != 1)
-    builtins::raise(ARGAND_SHAPE_ERROR, builtins::text("Tensor must have a last dimension of size 2 with stride 1, got ", self.sizes(), " with strides ", self.strides()));
+    builtins::raise(ARGAND_SHAPE_ERROR, builtins::text("Tensor must have a last dimension of size 2 with stride 1, got ", self.sizes(),
+                                                       " with strides ", self.strides()));
   if (self->offset % 2) builtins::raise(ARGAND_RUNTIME_ERROR, "Tensor must have a storage_offset divisible by 2");
   const IntList lead(self->strides, self.dim() - 1);
-  return typed_view(self, {self->sizes, self.dim() - 1}, divide("Tensor's strides but the last", lead, 2), self->offset / 2, builtins::complex_dtype(self.dtype()));
+  return typed_view(self, {self->sizes, self.dim() - 1}, divide("Tensor's strides but the last", lead, 2), self->offset / 2,
+                    builtins::complex_dtype(self.dtype()));
 }
 
 Tensor select_at(const Tensor& self, int64_t dim, const Tensor& index) { return ops::select(self, dim, builtins::item_int(index)); }
@@ -50,7 +52,9 @@ Tensor view_dtype(const Tensor& self, int dtype) {
   const builtins::Ints sizes = builtins::view_dtype_shape(self.sizes(), self.dtype(), dtype);
   const int from = item_size(self.dtype()), to = item_size(dtype);
   if (from == to) return typed_view(self, sizes, self.strides(), self->offset, dtype);
-  if (self.stride(-1) != 1) builtins::raise(ARGAND_RUNTIME_ERROR, builtins::text("self.stride(-1) must be 1 to view ", self.dtype(), " as ", dtype, " (different element sizes), but got ", self.stride(-1)));
+  if (self.stride(-1) != 1)
+    builtins::raise(ARGAND_RUNTIME_ERROR, builtins::text("self.stride(-1) must be 1 to view ", self.dtype(), " as ", dtype,
+                                                         " (different element sizes), but got ", self.stride(-1)));
   builtins::Ints strides;
   if (from > to) {
     for (int64_t s : self.strides()) strides.push_back(s * (from / to));
@@ -86,7 +90,8 @@ void resize_(const Tensor& self, IntList size, std::optional<int64_t>) {
 }
 
 // The gradient flows to each place once per view element that reads it, and is shared by the input elements that lie there.
-Tensor as_strided_backward(const Tensor& grad, IntList size, IntList stride, int64_t offset, IntList view_size, IntList view_stride, std::optional<int64_t> view_offset) {
+Tensor as_strided_backward(const Tensor& grad, IntList size, IntList stride, int64_t offset, IntList view_size, IntList view_stride,
+                           std::optional<int64_t> view_offset) {
   const int64_t at = view_offset.value_or(offset);
   int64_t low = std::min(offset, at), high = low;
   auto extend = [&](IntList sizes, IntList strides, int64_t start) {

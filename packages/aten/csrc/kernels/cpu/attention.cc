@@ -35,9 +35,19 @@ struct Problem {
   int64_t batch, heads, kv_heads, queries, keys, features, value_features;
   bool causal;
   Problem(const Tensor& q, const Tensor& k, const Tensor& v, bool is_causal)
-      : batch(q.size(0)), heads(q.size(1)), kv_heads(k.size(1)), queries(q.size(2)), keys(k.size(2)), features(q.size(3)), value_features(v.size(3)), causal(is_causal) {
-    if (k.size(0) != batch || v.size(0) != batch || v.size(1) != kv_heads || v.size(2) != keys || k.size(3) != features || kv_heads == 0 || heads % kv_heads)
-      fail(ARGAND_SHAPE_ERROR, "attention: got query %s, key %s, value %s, expected (batch, heads, positions, features) with heads of key and value dividing those of query",
+      : batch(q.size(0)),
+        heads(q.size(1)),
+        kv_heads(k.size(1)),
+        queries(q.size(2)),
+        keys(k.size(2)),
+        features(q.size(3)),
+        value_features(v.size(3)),
+        causal(is_causal) {
+    if (k.size(0) != batch || v.size(0) != batch || v.size(1) != kv_heads || v.size(2) != keys || k.size(3) != features || kv_heads == 0 ||
+        heads % kv_heads)
+      fail(ARGAND_SHAPE_ERROR,
+           "attention: got query %s, key %s, value %s, expected (batch, heads, positions, features) with heads of key and value dividing those of "
+           "query",
            to_string(q.sizes()).c_str(), to_string(k.sizes()).c_str(), to_string(v.sizes()).c_str());
   }
   int64_t group() const { return heads / kv_heads; }
@@ -70,7 +80,9 @@ class Mask {
     tensor_ = t;
     strides_ = broadcast_strides("attention", t, {p.batch, p.heads, p.queries, p.keys});
   }
-  const E* row(int64_t b, int64_t h, int64_t i) const { return tensor_ ? tensor_.data<E>() + b * strides_[0] + h * strides_[1] + i * strides_[2] : nullptr; }
+  const E* row(int64_t b, int64_t h, int64_t i) const {
+    return tensor_ ? tensor_.data<E>() + b * strides_[0] + h * strides_[1] + i * strides_[2] : nullptr;
+  }
 
  private:
   Tensor tensor_;
@@ -84,7 +96,8 @@ Tensor result_like(const Tensor& like, IntList sizes, int dtype) {
 }
 
 template <class E>
-void forward(int dtype, const Problem& p, const Heads<E>& q, const Heads<E>& k, const Heads<E>& v, const Mask<E>& mask, double scale, const Heads<E>& out, E* lse) {
+void forward(int dtype, const Problem& p, const Heads<E>& q, const Heads<E>& k, const Heads<E>& v, const Mask<E>& mask, double scale,
+             const Heads<E>& out, E* lse) {
   argand::parallel_for(0, p.batch * p.heads * p.tiles(), 1, [&](int64_t begin, int64_t end) {
     Scratch<E> scores(kTile * p.keys);
     for (int64_t task = begin; task < end; task++) {
@@ -92,15 +105,16 @@ void forward(int dtype, const Problem& p, const Heads<E>& q, const Heads<E>& k, 
       const int64_t rows = std::min(kTile, p.queries - first), width = p.visible(first + rows - 1);
       gemm(dtype, rows, width, p.features, scale, q.rows(b, h, first), k.columns(b, kv), 0, scores, width, true);
       for (int64_t i = 0; i < rows; i++)
-        lse[(b * p.heads + h) * p.queries + first + i] = loops<E>().softmax(p.visible(first + i), width, scores + i * width, mask.row(b, h, first + i));
+        lse[(b * p.heads + h) * p.queries + first + i] =
+            loops<E>().softmax(p.visible(first + i), width, scores + i * width, mask.row(b, h, first + i));
       gemm(dtype, rows, p.value_features, width, 1, {scores.get(), width, 1}, v.rows(b, kv), 0, out.at(b, h, first), out.ld(), true);
     }
   });
 }
 
 template <class E>
-void backward(int dtype, const Problem& p, const Heads<E>& go, const Heads<E>& q, const Heads<E>& k, const Heads<E>& v, const Mask<E>& mask, const Heads<E>& out, const E* lse, double scale,
-              const Heads<E>& gq, const Heads<E>& gk, const Heads<E>& gv) {
+void backward(int dtype, const Problem& p, const Heads<E>& go, const Heads<E>& q, const Heads<E>& k, const Heads<E>& v, const Mask<E>& mask,
+              const Heads<E>& out, const E* lse, double scale, const Heads<E>& gq, const Heads<E>& gk, const Heads<E>& gv) {
   argand::parallel_for(0, p.batch * p.kv_heads, 1, [&](int64_t begin, int64_t end) {
     Scratch<E> scores(kTile * p.keys), grads(kTile * p.keys);
     for (int64_t task = begin; task < end; task++) {
@@ -116,8 +130,8 @@ void backward(int dtype, const Problem& p, const Heads<E>& go, const Heads<E>& q
           gemm(dtype, rows, width, p.value_features, 1, go.rows(b, h, first), v.columns(b, kv), 0, grads, width, true);
           for (int64_t i = 0; i < rows; i++) {
             const E delta = loops<E>().dot(p.value_features, go.at(b, h, first + i), out.at(b, h, first + i));
-            loops<E>().backward(p.visible(first + i), width, scores + i * width, mask.row(b, h, first + i), lse[(b * p.heads + h) * p.queries + first + i], grads + i * width, delta,
-                                static_cast<E>(scale));
+            loops<E>().backward(p.visible(first + i), width, scores + i * width, mask.row(b, h, first + i),
+                                lse[(b * p.heads + h) * p.queries + first + i], grads + i * width, delta, static_cast<E>(scale));
           }
           gemm(dtype, width, p.value_features, rows, 1, {scores.get(), 1, width}, go.rows(b, h, first), 1, gv.at(b, kv), gv.ld(), true);
           gemm(dtype, rows, p.features, width, 1, {grads.get(), width, 1}, k.rows(b, kv), 0, gq.at(b, h, first), gq.ld(), true);
@@ -134,7 +148,8 @@ int compute_dtype(int dtype) { return dtype == ARGAND_FLOAT64 ? ARGAND_FLOAT64 :
 
 }  // namespace
 
-std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, bool is_causal, double scale) {
+std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, bool is_causal,
+                                     double scale) {
   const Problem p(query, key, value, is_causal);
   const int dtype = compute_dtype(query.dtype());
   const Tensor lse = argand::empty({p.batch, p.heads, p.queries}, dtype);
@@ -150,15 +165,18 @@ std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor& key, con
   return {converted(out, query.dtype()), lse};
 }
 
-std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad_out, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, const Tensor& out,
-                                                      const Tensor& logsumexp, bool is_causal, double scale) {
+std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad_out, const Tensor& query, const Tensor& key, const Tensor& value,
+                                                      const Tensor& attn_mask, const Tensor& out, const Tensor& logsumexp, bool is_causal,
+                                                      double scale) {
   const Problem p(query, key, value, is_causal);
   const int dtype = compute_dtype(query.dtype());
-  const Tensor gq = result_like(query, query.sizes(), dtype), gk = result_like(key, key.sizes(), dtype), gv = result_like(value, value.sizes(), dtype);
+  const Tensor gq = result_like(query, query.sizes(), dtype), gk = result_like(key, key.sizes(), dtype),
+               gv = result_like(value, value.sizes(), dtype);
   const Tensor lse = contiguous(logsumexp);
   dispatch_floating("attention_backward", dtype, [&](auto tag) {
     using E = compute_t<typename decltype(tag)::type>;
-    backward<E>(dtype, p, {grad_out, dtype}, {query, dtype}, {key, dtype}, {value, dtype}, {attn_mask, p, dtype}, {out, dtype}, lse.data<E>(), scale, {gq, dtype}, {gk, dtype}, {gv, dtype});
+    backward<E>(dtype, p, {grad_out, dtype}, {query, dtype}, {key, dtype}, {value, dtype}, {attn_mask, p, dtype}, {out, dtype}, lse.data<E>(), scale,
+                {gq, dtype}, {gk, dtype}, {gv, dtype});
   });
   return {converted(gq, query.dtype()), converted(gk, key.dtype()), converted(gv, value.dtype())};
 }

@@ -73,7 +73,8 @@ void load() {
   static const char* const kCores[3] = {"Nehalem", "Haswell", "SkylakeX"};
   const ScopedVariable threads("OPENBLAS_NUM_THREADS", "1");
   const ScopedVariable core("OPENBLAS_CORETYPE", kCores[cpu_tier()]);
-  // OpenBLAS 0.3.34 gives Haswell's kernels deeper blocks than their buffers on the stack hold, where it finds AVX-512 and 1 MiB of second-level cache.
+  // OpenBLAS 0.3.34 gives Haswell's kernels deeper blocks than their buffers on the stack hold, where it finds AVX-512 and 1 MiB of second-level
+  // cache.
   std::optional<ScopedVariable> cache;
   if (cpu_tier() == 1 && __builtin_cpu_supports("avx512f")) cache.emplace("OPENBLAS_L2_SIZE", "512");
   void* const opened = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

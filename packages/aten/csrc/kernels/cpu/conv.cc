@@ -595,7 +595,8 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
                    ArgandEpilogue* epilogue) {
   if (is_integral(input.dtype(), false) && input.dtype() != ARGAND_INT64 && weight.dtype() == input.dtype()) {  // by int64, which wraps around alike
     const Tensor wide_bias = bias ? to_dtype(bias, ARGAND_INT64) : bias;
-    const Tensor sum = convolution(to_dtype(input, ARGAND_INT64), to_dtype(weight, ARGAND_INT64), wide_bias, stride, padding, dilation, groups, nullptr);
+    const Tensor sum =
+        convolution(to_dtype(input, ARGAND_INT64), to_dtype(weight, ARGAND_INT64), wide_bias, stride, padding, dilation, groups, nullptr);
     return to_dtype(sum, input.dtype());
   }
   if (input.dim() == 5) return convolution3d(input, weight, bias, stride, padding, dilation, groups);  // the caller applies the epilogue

@@ -114,13 +114,13 @@ std::tuple<Tensor, Tensor, Tensor> convolution3d_backward(const Tensor& grad_out
   if (grad_output.dim() != 5 || grad_output.size(0) != d.batch || grad_output.size(1) != weight.size(0) || grad_output.size(2) != d.out)
     fail(ARGAND_SHAPE_ERROR, "convolution_backward: got grad of shape %s, expected (%ld, %ld, %ld, height, width)",
          to_string(grad_output.sizes()).c_str(), static_cast<long>(d.batch), static_cast<long>(weight.size(0)), static_cast<long>(d.out));
-  const Tensor dy = swapped(contiguous(grad_output), d.batch, weight.size(0), d.out,
-                            {d.batch * d.out, weight.size(0), grad_output.size(3), grad_output.size(4)});
+  const Tensor dy =
+      swapped(contiguous(grad_output), d.batch, weight.size(0), d.out, {d.batch * d.out, weight.size(0), grad_output.size(3), grad_output.size(4)});
   // The input's elements only count for the weight's gradient.
-  const Tensor planes = output_mask[1] ? gathered(d, contiguous(input))
-                                       : empty({d.batch * d.out, d.channels * d.taps, input.size(3), input.size(4)}, input.dtype());
-  auto [dx, dw, db] = convolution_backward(dy, planes, flat_weight(weight), {stride.ptr + 1, 2}, {padding.ptr + 1, 2}, {dilation.ptr + 1, 2},
-                                           groups, output_mask);
+  const Tensor planes =
+      output_mask[1] ? gathered(d, contiguous(input)) : empty({d.batch * d.out, d.channels * d.taps, input.size(3), input.size(4)}, input.dtype());
+  auto [dx, dw, db] =
+      convolution_backward(dy, planes, flat_weight(weight), {stride.ptr + 1, 2}, {padding.ptr + 1, 2}, {dilation.ptr + 1, 2}, groups, output_mask);
   if (dx) dx = scattered(d, dx, input.sizes());
   if (dw) dw = swapped(dw, 1, 1, 1, weight.sizes());
   return {dx, dw, db};

@@ -8,7 +8,8 @@
 namespace argand::kernels::cpu {
 
 // Of (batch, channel, depth, height, width); as `convolution` and `convolution_backward`.
-Tensor convolution3d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding, IntList dilation, int64_t groups);
+Tensor convolution3d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding, IntList dilation,
+                     int64_t groups);
 std::tuple<Tensor, Tensor, Tensor> convolution3d_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, IntList stride,
                                                           IntList padding, IntList dilation, int64_t groups, IntList output_mask);
 

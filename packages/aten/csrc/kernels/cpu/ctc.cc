@@ -26,20 +26,24 @@ struct Batch {
   Batch(const Tensor& log_probs, const Tensor& targets, const Tensor& inputs, const Tensor& lengths, int64_t blank_)
       : steps(log_probs.size(0)), count(log_probs.size(1)), classes(log_probs.size(2)), blank(blank_) {
     if (blank < 0 || blank >= classes)
-      fail(ARGAND_RUNTIME_ERROR, "ctc_loss: blank must be in label range, got %ld of %ld classes", static_cast<long>(blank), static_cast<long>(classes));
+      fail(ARGAND_RUNTIME_ERROR, "ctc_loss: blank must be in label range, got %ld of %ld classes", static_cast<long>(blank),
+           static_cast<long>(classes));
     labels = to_dtype(targets, ARGAND_INT64);
     input_lengths = to_dtype(inputs, ARGAND_INT64);
     target_lengths = to_dtype(lengths, ARGAND_INT64);
     const bool padded = targets.dim() == 2;
     if (input_lengths.numel() != count || target_lengths.numel() != count || targets.dim() < 1 || targets.dim() > 2 ||
         (padded && targets.size(0) != count))
-      fail(ARGAND_RUNTIME_ERROR, "ctc_loss: got targets %s, %ld input lengths and %ld target lengths, expected (batch, length) or (all labels) for a batch of %ld",
-           to_string(targets.sizes()).c_str(), static_cast<long>(input_lengths.numel()), static_cast<long>(target_lengths.numel()), static_cast<long>(count));
+      fail(ARGAND_RUNTIME_ERROR,
+           "ctc_loss: got targets %s, %ld input lengths and %ld target lengths, expected (batch, length) or (all labels) for a batch of %ld",
+           to_string(targets.sizes()).c_str(), static_cast<long>(input_lengths.numel()), static_cast<long>(target_lengths.numel()),
+           static_cast<long>(count));
     int64_t at = 0;
     for (int64_t b = 0; b < count; b++) {
       const int64_t n = target(b);
       if (input(b) < 0 || input(b) > steps)
-        fail(ARGAND_RUNTIME_ERROR, "ctc_loss: Expected input_lengths to have value at most %ld, but got value %ld", static_cast<long>(steps), static_cast<long>(input(b)));
+        fail(ARGAND_RUNTIME_ERROR, "ctc_loss: Expected input_lengths to have value at most %ld, but got value %ld", static_cast<long>(steps),
+             static_cast<long>(input(b)));
       first.push_back(padded ? b * targets.size(1) : at);
       at += n;
       if (n < 0 || (padded ? n > targets.size(1) : at > labels.numel()))
@@ -135,11 +139,12 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
   return out;
 }
 
-Tensor ctc_loss_backward(const Tensor& grad, const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths, const Tensor& target_lengths,
-                         int64_t blank, bool zero_infinity) {
+Tensor ctc_loss_backward(const Tensor& grad, const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                         const Tensor& target_lengths, int64_t blank, bool zero_infinity) {
   const Batch batch(log_probs, targets, input_lengths, target_lengths, blank);
   if (grad.numel() != batch.count)
-    fail(ARGAND_SHAPE_ERROR, "ctc_loss_backward: got grad of shape %s, expected (%ld)", to_string(grad.sizes()).c_str(), static_cast<long>(batch.count));
+    fail(ARGAND_SHAPE_ERROR, "ctc_loss_backward: got grad of shape %s, expected (%ld)", to_string(grad.sizes()).c_str(),
+         static_cast<long>(batch.count));
   Tensor out;
   dispatch_floating("ctc_loss_backward", log_probs.dtype(), [&](auto tag) {
     using E = compute_t<typename decltype(tag)::type>;

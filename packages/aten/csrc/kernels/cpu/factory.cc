@@ -32,7 +32,8 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, int dt
     fail(ARGAND_VALUE_ERROR, "arange: step must be nonzero, got %g for int64", step.to_double());
   if (dtype == ARGAND_INT64 && (start.is_floating() || end.is_floating() || step.is_floating()))
     return arange(start.to_int(), end.to_int(), step.to_int(), dtype, std::nullopt, false);
-  const Tensor out = argand::empty({builtins::arange_length(start, end, step)}, dtype == ARGAND_DTYPE_NONE ? builtins::arange_dtype(start, end, step) : dtype);
+  const Tensor out =
+      argand::empty({builtins::arange_length(start, end, step)}, dtype == ARGAND_DTYPE_NONE ? builtins::arange_dtype(start, end, step) : dtype);
   if (is_integral(out.dtype(), true) && !start.is_floating() && !step.is_floating()) {
     const int64_t first = start.to_int(), by = step.to_int();
     fill_range<int64_t>(out, ARGAND_INT64, [=](int64_t i) { return first + i * by; });

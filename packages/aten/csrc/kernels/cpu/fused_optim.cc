@@ -11,7 +11,7 @@
 namespace argand::kernels::cpu {
 namespace {
 
-constexpr int64_t kChunk = 16384;  // elements of one task
+constexpr int64_t kChunk = 16384;             // elements of one task
 constexpr int64_t kPieceBytes = kChunk * 16;  // that it reads, about
 
 // Pieces of at most kChunk elements of all tensors, so that threads share small and large tensors evenly.
@@ -69,7 +69,8 @@ bool unscaled(const TensorList& grads, const Tensor& grad_scale, const Tensor& f
 }
 
 template <class T>
-void run_adam(const AdamOptions& o, const AdamCorrection& c, const TensorList& p, const TensorList& g, const TensorList& m, const TensorList& v, const TensorList& vmax, const Piece& piece) {
+void run_adam(const AdamOptions& o, const AdamCorrection& c, const TensorList& p, const TensorList& g, const TensorList& m, const TensorList& v,
+              const TensorList& vmax, const Piece& piece) {
   const size_t t = piece.tensor;
   const int64_t b = piece.begin, n = piece.end - piece.begin;
   T* top = o.amsgrad ? vmax[t].data<T>() + b : nullptr;
@@ -91,13 +92,16 @@ void run_adam(const AdamOptions& o, const AdamCorrection& c, const TensorList& p
   }
 }
 
-void adam(const char* name, const AdamOptions& o, const TensorList& params, const TensorList& grads, const TensorList& exp_avgs, const TensorList& exp_avg_sqs, const TensorList& max_exp_avg_sqs,
-          const TensorList& steps, const Tensor& grad_scale, const Tensor& found_inf) {
+void adam(const char* name, const AdamOptions& o, const TensorList& params, const TensorList& grads, const TensorList& exp_avgs,
+          const TensorList& exp_avg_sqs, const TensorList& max_exp_avg_sqs, const TensorList& steps, const Tensor& grad_scale,
+          const Tensor& found_inf) {
   check_lists(name, params, {&grads, &exp_avgs, &exp_avg_sqs});
   if (o.amsgrad) check_lists(name, params, {&max_exp_avg_sqs});
-  if (steps.size() != params.size()) fail(ARGAND_RUNTIME_ERROR, "%s: got %zu parameters and %zu steps, expected the same number", name, params.size(), steps.size());
+  if (steps.size() != params.size())
+    fail(ARGAND_RUNTIME_ERROR, "%s: got %zu parameters and %zu steps, expected the same number", name, params.size(), steps.size());
   for (const Tensor& s : steps)  // nothing is changed before all is checked
-    if (!s || s.numel() != 1 || (s.dtype() != ARGAND_FLOAT32 && s.dtype() != ARGAND_FLOAT64)) fail(ARGAND_RUNTIME_ERROR, "%s: steps are float32 or float64 tensors of one element", name);
+    if (!s || s.numel() != 1 || (s.dtype() != ARGAND_FLOAT32 && s.dtype() != ARGAND_FLOAT64))
+      fail(ARGAND_RUNTIME_ERROR, "%s: steps are float32 or float64 tensors of one element", name);
   if (!unscaled(grads, grad_scale, found_inf)) return;
   std::vector<AdamCorrection> corrections;
   for (const Tensor& s : steps) {
@@ -105,12 +109,14 @@ void adam(const char* name, const AdamOptions& o, const TensorList& params, cons
     corrections.push_back({1 - std::pow(o.beta1, step), std::sqrt(1 - std::pow(o.beta2, step))});
     write_step(s, step);
   }
-  const TensorList p = dense(params), g = dense(grads), m = dense(exp_avgs), v = dense(exp_avg_sqs), top = o.amsgrad ? dense(max_exp_avg_sqs) : TensorList();
+  const TensorList p = dense(params), g = dense(grads), m = dense(exp_avgs), v = dense(exp_avg_sqs),
+                   top = o.amsgrad ? dense(max_exp_avg_sqs) : TensorList();
   const std::vector<Piece> pieces = cut(p);
   parallel_sweep(static_cast<int64_t>(pieces.size()), 1, kPieceBytes, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
       const Piece& piece = pieces[i];
-      dispatch_floating(name, p[piece.tensor].dtype(), [&](auto tag) { run_adam<typename decltype(tag)::type>(o, corrections[piece.tensor], p, g, m, v, top, piece); });
+      dispatch_floating(name, p[piece.tensor].dtype(),
+                        [&](auto tag) { run_adam<typename decltype(tag)::type>(o, corrections[piece.tensor], p, g, m, v, top, piece); });
     }
   });
   write_back(params, p);
@@ -121,20 +127,22 @@ void adam(const char* name, const AdamOptions& o, const TensorList& params, cons
 
 }  // namespace
 
-void fused_adamw_(const TensorList& self, const TensorList& grads, const TensorList& exp_avgs, const TensorList& exp_avg_sqs, const TensorList& max_exp_avg_sqs, const TensorList& state_steps, double lr,
-                  double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize, const Tensor& grad_scale,
-                  const Tensor& found_inf) {
-  adam("fused_adamw_", {lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, true}, self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, grad_scale, found_inf);
+void fused_adamw_(const TensorList& self, const TensorList& grads, const TensorList& exp_avgs, const TensorList& exp_avg_sqs,
+                  const TensorList& max_exp_avg_sqs, const TensorList& state_steps, double lr, double beta1, double beta2, double weight_decay,
+                  double eps, bool amsgrad, bool maximize, const Tensor& grad_scale, const Tensor& found_inf) {
+  adam("fused_adamw_", {lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, true}, self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs,
+       state_steps, grad_scale, found_inf);
 }
 
-void fused_adam_(const TensorList& self, const TensorList& grads, const TensorList& exp_avgs, const TensorList& exp_avg_sqs, const TensorList& max_exp_avg_sqs, const TensorList& state_steps, double lr,
-                 double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize, const Tensor& grad_scale,
-                  const Tensor& found_inf) {
-  adam("fused_adam_", {lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, false}, self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, grad_scale, found_inf);
+void fused_adam_(const TensorList& self, const TensorList& grads, const TensorList& exp_avgs, const TensorList& exp_avg_sqs,
+                 const TensorList& max_exp_avg_sqs, const TensorList& state_steps, double lr, double beta1, double beta2, double weight_decay,
+                 double eps, bool amsgrad, bool maximize, const Tensor& grad_scale, const Tensor& found_inf) {
+  adam("fused_adam_", {lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, false}, self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs,
+       state_steps, grad_scale, found_inf);
 }
 
-void fused_sgd_(const TensorList& self, const TensorList& grads, const TensorList& momentum_buffer_list, double lr, double momentum, double dampening, bool nesterov, double weight_decay, bool maximize,
-                bool is_first_step, const Tensor& grad_scale, const Tensor& found_inf) {
+void fused_sgd_(const TensorList& self, const TensorList& grads, const TensorList& momentum_buffer_list, double lr, double momentum, double dampening,
+                bool nesterov, double weight_decay, bool maximize, bool is_first_step, const Tensor& grad_scale, const Tensor& found_inf) {
   check_lists("fused_sgd_", self, {&grads});
   if (momentum != 0) check_lists("fused_sgd_", self, {&momentum_buffer_list});
   if (!unscaled(grads, grad_scale, found_inf)) return;
@@ -176,7 +184,8 @@ void _amp_foreach_non_finite_check_and_unscale_(const TensorList& self, const Te
   if (!finite) ops::fill_(found_inf, 1);
 }
 
-void _amp_update_scale_(const Tensor& self, const Tensor& growth_tracker, const Tensor& found_inf, double scale_growth_factor, double scale_backoff_factor, int64_t growth_interval) {
+void _amp_update_scale_(const Tensor& self, const Tensor& growth_tracker, const Tensor& found_inf, double scale_growth_factor,
+                        double scale_backoff_factor, int64_t growth_interval) {
   float& scale = *self.data<float>();
   int32_t& successes = *growth_tracker.data<int32_t>();
   if (*found_inf.data<float>() != 0) {

@@ -65,8 +65,8 @@ struct Tiles {
   int64_t rows, cols;
 };
 
-// Of [m, n] cut into about `threads` tiles that are as square as possible. Multiples of 48, the columns that OpenBLAS's kernels of any tier take at once, so
-// that only a matrix's own last rows and columns are summed by the kernels for remainders.
+// Of [m, n] cut into about `threads` tiles that are as square as possible. Multiples of 48, the columns that OpenBLAS's kernels of any tier take at
+// once, so that only a matrix's own last rows and columns are summed by the kernels for remainders.
 Tiles tiles_of(int64_t m, int64_t n, int64_t k, bool serial) {
   const int64_t threads = serial || m * n * k < kParallelProduct ? 1 : api->num_threads();
   if (threads <= 1) return {m, n};
@@ -348,8 +348,8 @@ bool hand_over(const Products& p, IntList sizes, ArgandEpilogue* epilogue, Tenso
       auto moved = [&](const Matrix& x, int64_t by) { return Matrix{static_cast<const char*>(x.data) + by * size, x.row_stride, x.col_stride}; };
       const Matrix a = moved(p.a, entry * p.a_step + top * p.a.row_stride);
       for (int64_t j = 0; j < p.n; j += tile.cols)
-        gemm(p.dtype, rows, std::min(tile.cols, p.n - j), p.k, p.alpha, a, moved(p.b, entry * p.b_step + j * p.b.col_stride), p.beta, c + j * size, p.n,
-             true);
+        gemm(p.dtype, rows, std::min(tile.cols, p.n - j), p.k, p.alpha, a, moved(p.b, entry * p.b_step + j * p.b.col_stride), p.beta, c + j * size,
+             p.n, true);
       epilogue->run(epilogue->context, first, first + rows * p.n, c);
     }
   });

@@ -10,10 +10,7 @@ namespace {
 
 template <class E>
 Lapack<E> load(const char* op) {
-  static const char kLetter = std::is_same_v<E, float>                 ? 's'
-                              : std::is_same_v<E, double>              ? 'd'
-                              : std::is_same_v<E, std::complex<float>> ? 'c'
-                                                                       : 'z';
+  static const char kLetter = std::is_same_v<E, float> ? 's' : std::is_same_v<E, double> ? 'd' : std::is_same_v<E, std::complex<float>> ? 'c' : 'z';
   Lapack<E> t;
   auto find = [&](auto& f, const char* prefix, const char* real, const char* complex) {
     const std::string name = std::string(prefix) + kLetter + (kIsComplex<E> ? complex : real);

@@ -78,13 +78,11 @@ inline void dispatch_lapack(const char* op, int dtype, F&& f) {
 }
 
 inline int real_dtype(int dtype) { return dtype == ARGAND_COMPLEX64 ? ARGAND_FLOAT32 : dtype == ARGAND_COMPLEX128 ? ARGAND_FLOAT64 : dtype; }
-inline int complex_dtype(int dtype) {
-  return dtype == ARGAND_FLOAT32 ? ARGAND_COMPLEX64 : dtype == ARGAND_FLOAT64 ? ARGAND_COMPLEX128 : dtype;
-}
+inline int complex_dtype(int dtype) { return dtype == ARGAND_FLOAT32 ? ARGAND_COMPLEX64 : dtype == ARGAND_FLOAT64 ? ARGAND_COMPLEX128 : dtype; }
 
 // Batches of matrices (..., rows, columns).
 inline int64_t matrix_count(const Tensor& t) { return product(t.sizes(), 0, t.dim() - 2); }
-Dims batch_sizes(const Tensor& t);                             // the leading sizes
+Dims batch_sizes(const Tensor& t);                              // the leading sizes
 Dims with_matrix(const Tensor& t, int64_t rows, int64_t cols);  // they and two more
 Dims with_vector(const Tensor& t, int64_t n);
 

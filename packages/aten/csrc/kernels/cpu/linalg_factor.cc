@@ -23,8 +23,7 @@ std::vector<int64_t> wide_pivots(const char* op, const int32_t* from, int64_t n,
 }
 
 void check_pivots(const char* op, const Tensor& pivots) {
-  if (pivots.dtype() != ARGAND_INT32)
-    fail(ARGAND_DTYPE_ERROR, "%s: got pivots of dtype %s, expected int32", op, kDTypeName[pivots.dtype()]);
+  if (pivots.dtype() != ARGAND_INT32) fail(ARGAND_DTYPE_ERROR, "%s: got pivots of dtype %s, expected int32", op, kDTypeName[pivots.dtype()]);
 }
 
 }  // namespace

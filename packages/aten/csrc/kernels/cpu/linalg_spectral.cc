@@ -34,8 +34,8 @@ std::tuple<Tensor, Tensor, Tensor> _linalg_svd(const Tensor& A, bool full_matric
       E* const v = compute_uv ? V.data<E>() + i * n * columns : nullptr;
       info.data<int32_t>()[i] = 0;
       if (k) {
-        info.data<int32_t>()[i] = static_cast<int32_t>(l.gesdd(kColumnMajor, job, m, n, work.data<E>() + i * m * n, m,
-                                                               S.data<real_t<E>>() + i * k, u, m, v, std::max<int64_t>(columns, 1)));
+        info.data<int32_t>()[i] = static_cast<int32_t>(
+            l.gesdd(kColumnMajor, job, m, n, work.data<E>() + i * m * n, m, S.data<real_t<E>>() + i * k, u, m, v, std::max<int64_t>(columns, 1)));
       } else if (compute_uv) {
         for (int64_t j = 0; j < m * rows; j++) u[j] = E(j / m == j % m);
         for (int64_t j = 0; j < n * columns; j++) v[j] = E(j / n == j % n);
@@ -73,7 +73,8 @@ std::tuple<Tensor, Tensor> _linalg_eig(const Tensor& self, bool compute_v) {
     using E = typename decltype(tag)::type;
     using C = std::complex<real_t<E>>;
     const Lapack<E>& l = lapack<E>("linalg.eig");
-    if (!all_finite(work.data<E>(), work.numel())) fail(ARGAND_RUNTIME_ERROR, "linalg.eig: got a matrix with infinite or NaN elements, expected finite ones");
+    if (!all_finite(work.data<E>(), work.numel()))
+      fail(ARGAND_RUNTIME_ERROR, "linalg.eig: got a matrix with infinite or NaN elements, expected finite ones");
     for_matrices(matrix_count(self), 25 * cubed(n), [&](int64_t i) {
       info.data<int32_t>()[i] = 0;
       if (n == 0) return;
@@ -138,7 +139,8 @@ std::tuple<Tensor, Tensor, Tensor> _linalg_lstsq(const Tensor& self, const Tenso
       for (int64_t c = 0; c < k; c++) std::copy_n(both + c * ld, n, x.data<E>() + (i * k + c) * n);
     });
   });
-  check_info("linalg.lstsq", info, "the matrix has no full rank, or its singular values did not converge (error code %lld); driver='gelsd' takes any rank");
+  check_info("linalg.lstsq", info,
+             "the matrix has no full rank, or its singular values did not converge (error code %lld); driver='gelsd' takes any rank");
   return {x, rank, S};
 }
 
@@ -155,8 +157,20 @@ constexpr double kPade3[] = {120, 60, 12, 1};
 constexpr double kPade5[] = {30240, 15120, 3360, 420, 30, 1};
 constexpr double kPade7[] = {17297280, 8648640, 1995840, 277200, 25200, 1512, 56, 1};
 constexpr double kPade9[] = {17643225600., 8821612800., 2075673600., 302702400., 30270240., 2162160., 110880., 3960., 90., 1.};
-constexpr double kPade13[] = {64764752532480000., 32382376266240000., 7771770303897600., 1187353796428800., 129060195264000., 10559470521600., 670442572800.,
-                              33522128640.,       1323241920.,        40840800.,         960960.,           16380.,           182.,            1.};
+constexpr double kPade13[] = {64764752532480000.,
+                              32382376266240000.,
+                              7771770303897600.,
+                              1187353796428800.,
+                              129060195264000.,
+                              10559470521600.,
+                              670442572800.,
+                              33522128640.,
+                              1323241920.,
+                              40840800.,
+                              960960.,
+                              16380.,
+                              182.,
+                              1.};
 struct Pade {
   int degree;
   const double* coefficients;
@@ -234,7 +248,8 @@ void exponential(int dtype, const Lapack<E>& l, int64_t n, E* a) {
 }  // namespace
 
 Tensor linalg_matrix_exp(const Tensor& self) {
-  if (self.dtype() == ARGAND_FLOAT16 || self.dtype() == ARGAND_BFLOAT16) return to_dtype(linalg_matrix_exp(to_dtype(self, ARGAND_FLOAT32)), self.dtype());
+  if (self.dtype() == ARGAND_FLOAT16 || self.dtype() == ARGAND_BFLOAT16)
+    return to_dtype(linalg_matrix_exp(to_dtype(self, ARGAND_FLOAT32)), self.dtype());
   const int64_t n = self.size(-1);
   const Tensor out = dense_copy(self);
   dispatch_lapack("linalg.matrix_exp", self.dtype(), [&](auto tag) {

@@ -19,7 +19,8 @@ Problem checked(const Tensor& self, const Tensor& target, const Tensor& weight) 
   if (target.dtype() != ARGAND_INT64 && target.dtype() != ARGAND_INT32 && target.dtype() != ARGAND_UINT8)
     builtins::raise(ARGAND_DTYPE_ERROR, builtins::text("expected target of dtype int64, got ", target.dtype()));
   if (weight && (weight.dim() != 1 || weight.numel() != self.size(-1)))
-    builtins::raise(ARGAND_SHAPE_ERROR, builtins::text("weight tensor should be defined either for all ", self.size(-1), " classes or no classes but got weight tensor of shape: ", weight.sizes()));
+    builtins::raise(ARGAND_SHAPE_ERROR, builtins::text("weight tensor should be defined either for all ", self.size(-1),
+                                                       " classes or no classes but got weight tensor of shape: ", weight.sizes()));
   const int compute = self.dtype() == ARGAND_FLOAT64 ? ARGAND_FLOAT64 : ARGAND_FLOAT32;
   return {rows, self.size(-1), to_dtype(contiguous(target), ARGAND_INT64), weight ? to_dtype(contiguous(weight), compute) : Tensor()};
 }
@@ -60,7 +61,8 @@ std::tuple<Tensor, Tensor> nll_loss_forward(const Tensor& self, const Tensor& ta
   return {out, total};
 }
 
-Tensor nll_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignore_index, const Tensor& total_weight) {
+Tensor nll_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
+                         int64_t ignore_index, const Tensor& total_weight) {
   const Problem p = checked(self, target, weight);
   const Tensor grad = contiguous(grad_output);
   const Tensor out = zeros(self.sizes(), self.dtype());

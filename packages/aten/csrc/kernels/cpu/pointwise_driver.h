@@ -18,12 +18,12 @@ struct PointwiseOp {
   int n_operands;
   const PointwiseKernel* kernels[3];  // a table a tier (baseline, AVX2, AVX-512), each of n_kernels
   int n_kernels;
-  uint8_t promote;                // Promotion
-  int8_t result_dtype;            // -1: the kernel's
-  uint8_t cost;                   // of an element, in additions
-  uint8_t bool_operands = 0;      // bit k: operand k is a bool tensor that takes no part in promotion (conditions, masks)
+  uint8_t promote;            // Promotion
+  int8_t result_dtype;        // -1: the kernel's
+  uint8_t cost;               // of an element, in additions
+  uint8_t bool_operands = 0;  // bit k: operand k is a bool tensor that takes no part in promotion (conditions, masks)
   uint8_t integer_rule = kAnyIntegers;
-  bool exact_out = false;         // out= has the result's dtype
+  bool exact_out = false;  // out= has the result's dtype
 };
 
 // Computes the operator. `out` undefined: a new tensor, laid out as the operands are; else the result is written into it (resized

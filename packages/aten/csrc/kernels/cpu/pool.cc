@@ -1,6 +1,6 @@
 // Two-dimensional pooling on (..., height, width); planes in parallel.
-#include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/kernels/cpu/pool.h"
+#include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
 #include "packages/aten/generated/ops.h"
@@ -192,7 +192,8 @@ Tensor average_backward(const char* name, const Tensor& grad_output, IntList inp
 
 }  // namespace
 
-std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& self, IntList kernel_size, IntList stride, IntList padding, IntList dilation, bool ceil_mode) {
+std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& self, IntList kernel_size, IntList stride, IntList padding, IntList dilation,
+                                                   bool ceil_mode) {
   const Window win(kernel_size, stride, padding, dilation);
   const builtins::Ints sizes = builtins::pool2d_shape(self.sizes(), kernel_size, stride, padding, dilation, ceil_mode);
   const Tensor input = contiguous(self);
@@ -241,18 +242,21 @@ Tensor max_pool2d_with_indices_backward(const Tensor& grad_output, IntList input
   return out;
 }
 
-Tensor avg_pool2d(const Tensor& self, IntList kernel_size, IntList stride, IntList padding, bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override) {
+Tensor avg_pool2d(const Tensor& self, IntList kernel_size, IntList stride, IntList padding, bool ceil_mode, bool count_include_pad,
+                  std::optional<int64_t> divisor_override) {
   if (divisor_override && *divisor_override == 0) builtins::raise(ARGAND_RUNTIME_ERROR, "divisor must be not zero");
   const Window win(kernel_size, stride, padding, {1, 1});
   const builtins::Ints sizes = builtins::pool2d_shape(self.sizes(), kernel_size, stride, padding, {1, 1}, ceil_mode);
-  return average("avg_pool2d", self, sizes, true, [&](const Planes& from, const Planes& to, auto f) { average_windows(from, to, win, count_include_pad, divisor_override, f); });
+  return average("avg_pool2d", self, sizes, true,
+                 [&](const Planes& from, const Planes& to, auto f) { average_windows(from, to, win, count_include_pad, divisor_override, f); });
 }
 
-Tensor avg_pool2d_backward(const Tensor& grad_output, IntList input_size, IntList kernel_size, IntList stride, IntList padding, bool, bool count_include_pad,
-                           std::optional<int64_t> divisor_override) {
+Tensor avg_pool2d_backward(const Tensor& grad_output, IntList input_size, IntList kernel_size, IntList stride, IntList padding, bool,
+                           bool count_include_pad, std::optional<int64_t> divisor_override) {
   const Window win(kernel_size, stride, padding, {1, 1});
-  return average_backward("avg_pool2d_backward", grad_output, input_size,
-                          [&](const Planes& from, const Planes& to, auto f) { average_windows(from, to, win, count_include_pad, divisor_override, f); });
+  return average_backward("avg_pool2d_backward", grad_output, input_size, [&](const Planes& from, const Planes& to, auto f) {
+    average_windows(from, to, win, count_include_pad, divisor_override, f);
+  });
 }
 
 Tensor adaptive_avg_pool2d(const Tensor& self, IntList output_size) {
@@ -292,7 +296,8 @@ std::tuple<Tensor, Tensor> adaptive_max_pool2d(const Tensor& self, IntList outpu
 }
 
 Tensor adaptive_avg_pool2d_backward(const Tensor& grad_output, IntList input_size) {
-  return average_backward("adaptive_avg_pool2d_backward", grad_output, input_size, [](const Planes& from, const Planes& to, auto f) { adaptive_windows(from, to, f); });
+  return average_backward("adaptive_avg_pool2d_backward", grad_output, input_size,
+                          [](const Planes& from, const Planes& to, auto f) { adaptive_windows(from, to, f); });
 }
 
 }  // namespace argand::kernels::cpu

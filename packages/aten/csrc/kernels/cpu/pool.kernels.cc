@@ -5,7 +5,8 @@ namespace {
 
 // kStride 0: any. Comparisons and choices only, so that the compiler's own vectors give the scalar loop's bits.
 template <int64_t kStride>
-__attribute__((optimize("O3"))) void step(const float* __restrict in, int64_t stride, int64_t n, int32_t at, float* __restrict best, int32_t* __restrict where) {
+__attribute__((optimize("O3"))) void step(const float* __restrict in, int64_t stride, int64_t n, int32_t at, float* __restrict best,
+                                          int32_t* __restrict where) {
   const int64_t s = kStride ? kStride : stride;
   for (int64_t x = 0; x < n; x++) {
     const float v = in[x * s], b = best[x];

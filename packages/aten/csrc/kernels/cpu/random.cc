@@ -111,7 +111,8 @@ void box_muller(double u, double v, double* out) {
   out[1] = r * std::sin(a);
 }
 inline double open_uniform64(uint32_t h, uint32_t l) {  // (0, 1]
-  return (static_cast<double>((static_cast<uint64_t>(h) << 32 | l) >> 11) + 1.0) * 0x1p-53; }
+  return (static_cast<double>((static_cast<uint64_t>(h) << 32 | l) >> 11) + 1.0) * 0x1p-53;
+}
 
 uint64_t wide(const PhiloxBlock& b, int64_t k) { return static_cast<uint64_t>(b.word[2 * k]) << 32 | b.word[2 * k + 1]; }
 
@@ -130,13 +131,17 @@ void uniform_(const Tensor& self, double from, double to, ArgandGenerator* g) {
     const double v = from + (to - from) * philox_uniform64(h, l);
     return v < to ? v : from;
   };
-  fill("uniform_", self, g, [=](int64_t n, float* out, const uint32_t* words) { random_draw().uniform(n, out, words, base, span, top); }, draw64, &range);
+  fill(
+      "uniform_", self, g, [=](int64_t n, float* out, const uint32_t* words) { random_draw().uniform(n, out, words, base, span, top); }, draw64,
+      &range);
 }
 
 void exponential_(const Tensor& self, double lambd, ArgandGenerator* g) {
   if (!(lambd > 0)) fail(ARGAND_RUNTIME_ERROR, "exponential_: expects lambda > 0.0, but found lambda=%g", lambd);
   const float scale = static_cast<float>(-1.0 / lambd);
-  fill("exponential_", self, g, [=](int64_t n, float* out, const uint32_t* words) { random_draw().exponential(n, out, words, scale); }, [=](uint32_t h, uint32_t l) { return std::max(-std::log(open_uniform64(h, l)), 0x1p-53) / lambd; });
+  fill(
+      "exponential_", self, g, [=](int64_t n, float* out, const uint32_t* words) { random_draw().exponential(n, out, words, scale); },
+      [=](uint32_t h, uint32_t l) { return std::max(-std::log(open_uniform64(h, l)), 0x1p-53) / lambd; });
 }
 
 void normal_(const Tensor& self, double mean, double std, ArgandGenerator* g) {
@@ -179,14 +184,17 @@ Tensor bernoulli(const Tensor& self, ArgandGenerator* g) {
     T* o = out.data<T>();
     for (int64_t i = 0; i < p.numel(); i++) check_probability("bernoulli", static_cast<double>(widen(in[i])));
     each_block(Stream(g, p.numel(), 4), p.numel(), 4, [&](const PhiloxBlock& b, int64_t i, int64_t count) {
-      for (int64_t k = 0; k < count; k++) o[i + k] = narrow<T>(static_cast<compute_t<T>>(philox_uniform(b.word[k]) < static_cast<float>(widen(in[i + k])) ? 1 : 0));
+      for (int64_t k = 0; k < count; k++)
+        o[i + k] = narrow<T>(static_cast<compute_t<T>>(philox_uniform(b.word[k]) < static_cast<float>(widen(in[i + k])) ? 1 : 0));
     });
   });
   return out;
 }
 
 void random_(const Tensor& self, int64_t from, int64_t to, ArgandGenerator* g) {
-  if (from >= to) fail(ARGAND_RUNTIME_ERROR, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld", static_cast<long long>(from), static_cast<long long>(to));
+  if (from >= to)
+    fail(ARGAND_RUNTIME_ERROR, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld", static_cast<long long>(from),
+         static_cast<long long>(to));
   const bool is_wide = self.dtype() == ARGAND_INT64;
   const Tensor out = is_wide ? dense_target(self) : argand::empty(self.sizes(), ARGAND_INT64);
   const uint64_t span = static_cast<uint64_t>(to) - static_cast<uint64_t>(from);
@@ -213,11 +221,13 @@ Tensor randperm(int64_t n, ArgandGenerator* g, int dtype, std::optional<ArgandDe
 }
 
 Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, ArgandGenerator* g) {
-  if (self.dim() != 1 && self.dim() != 2) fail(ARGAND_RUNTIME_ERROR, "multinomial: prob_dist must be 1 or 2 dim, got %lld", static_cast<long long>(self.dim()));
+  if (self.dim() != 1 && self.dim() != 2)
+    fail(ARGAND_RUNTIME_ERROR, "multinomial: prob_dist must be 1 or 2 dim, got %lld", static_cast<long long>(self.dim()));
   const int64_t n = self.size(-1), rows = self.dim() == 2 ? self.size(0) : 1;
   if (samples <= 0) fail(ARGAND_RUNTIME_ERROR, "multinomial: cannot sample n_sample <= 0 samples");
   if (!replacement && samples > n) fail(ARGAND_RUNTIME_ERROR, "multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement");
-  if (!is_floating(self.dtype())) fail(ARGAND_DTYPE_ERROR, "multinomial: got probabilities of dtype %s, expected a floating dtype", kDTypeName[self.dtype()]);
+  if (!is_floating(self.dtype()))
+    fail(ARGAND_DTYPE_ERROR, "multinomial: got probabilities of dtype %s, expected a floating dtype", kDTypeName[self.dtype()]);
   builtins::Ints sizes = self.sizes().vec();
   sizes.back() = samples;
   const Tensor out = argand::empty(sizes, ARGAND_INT64), weights = to_dtype(contiguous(self), ARGAND_FLOAT64);
@@ -231,7 +241,8 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, Argand
       total += w[i];
     }
     for (int64_t k = 0; k < samples; k++) {
-      if (!(total > 0)) fail(ARGAND_RUNTIME_ERROR, "multinomial: invalid multinomial distribution (sum of probabilities <= 0, or too few nonzero ones)");
+      if (!(total > 0))
+        fail(ARGAND_RUNTIME_ERROR, "multinomial: invalid multinomial distribution (sum of probabilities <= 0, or too few nonzero ones)");
       const int64_t at = r * samples + k;
       const PhiloxBlock b = philox(s.seed, s.first + static_cast<uint64_t>(at / 2));
       double left = philox_uniform64(b.word[2 * (at % 2)], b.word[2 * (at % 2) + 1]) * total;

@@ -155,7 +155,8 @@ Tensor sample(const char* name, const Tensor& x, const Tensor& y, ArgandGenerato
 Tensor _standard_gamma(const Tensor& self, ArgandGenerator* g) {
   // Never 0, whose logarithm and gradient are of no use.
   const double least = self.dtype() == ARGAND_FLOAT64 ? 2.2250738585072014e-308 : self.dtype() == ARGAND_FLOAT16 ? 0x1p-14 : 1.1754943508222875e-38;
-  return sample("_standard_gamma", self, Tensor(), g, [=](Draws& d, double shape, double) { return std::fmax(gamma(d, shape), shape > 0 ? least : 0); });
+  return sample("_standard_gamma", self, Tensor(), g,
+                [=](Draws& d, double shape, double) { return std::fmax(gamma(d, shape), shape > 0 ? least : 0); });
 }
 
 Tensor _standard_gamma_grad(const Tensor& self, const Tensor& output) {
@@ -179,7 +180,8 @@ Tensor _binomial(const Tensor& count, const Tensor& prob, ArgandGenerator* g) {
   const Tensor n = to_dtype(count, ARGAND_FLOAT64), p = to_dtype(prob, ARGAND_FLOAT64);
   for (int64_t i = 0; i < n.numel(); i++)
     if (!(n.data<double>()[i] >= 0) || !(p.data<double>()[i] >= 0 && p.data<double>()[i] <= 1))
-      fail(ARGAND_RUNTIME_ERROR, "binomial: got count=%g and prob=%g, expected count >= 0 and 0 <= prob <= 1", n.data<double>()[i], p.data<double>()[i]);
+      fail(ARGAND_RUNTIME_ERROR, "binomial: got count=%g and prob=%g, expected count >= 0 and 0 <= prob <= 1", n.data<double>()[i],
+           p.data<double>()[i]);
   return sample("binomial", count, prob, g, [](Draws& d, double n, double p) { return binomial(d, std::floor(n), p); });
 }
 

@@ -83,7 +83,8 @@ Tensor apply(Band<E>& band, const Tensor& self, int64_t dim) {
   if (s.inner == 1) {
     band.transpose_weights();
     parallel_for(0, s.outer, row_grain(band.out * band.taps), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; r++) loops.places(band.out, band.taps, in + r * band.in, band.starts.data(), band.by_tap.data(), to + r * band.out);
+      for (int64_t r = begin; r < end; r++)
+        loops.places(band.out, band.taps, in + r * band.in, band.starts.data(), band.by_tap.data(), to + r * band.out);
     });
   } else {
     parallel_for(0, s.outer * band.out, row_grain(s.inner * band.taps), [&](int64_t begin, int64_t end) {

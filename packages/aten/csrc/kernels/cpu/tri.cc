@@ -8,7 +8,8 @@ namespace {
 
 // Keeps elements with column - row <= diagonal (lower) or >= diagonal (upper), zeros the others.
 Tensor triangle(const char* name, const Tensor& self, int64_t diagonal, bool lower) {
-  if (self.dim() < 2) builtins::raise(ARGAND_RUNTIME_ERROR, builtins::text(name, ": input tensor must have at least 2 dimensions, got ", self.sizes()));
+  if (self.dim() < 2)
+    builtins::raise(ARGAND_RUNTIME_ERROR, builtins::text(name, ": input tensor must have at least 2 dimensions, got ", self.sizes()));
   const Tensor input = contiguous(self);
   const Tensor out = argand::empty(self.sizes(), self.dtype());
   const int64_t rows = self.size(-2), columns = self.size(-1), size = self.itemsize();
@@ -17,7 +18,8 @@ Tensor triangle(const char* name, const Tensor& self, int64_t diagonal, bool low
   if (out.numel() == 0) return out;
   argand::parallel_for(0, out.numel() / columns, row_grain(columns), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; r++) {
-      const int64_t split = std::clamp<int64_t>(r % rows + diagonal + (lower ? 1 : 0), 0, columns);  // columns before and after are treated differently
+      const int64_t split =
+          std::clamp<int64_t>(r % rows + diagonal + (lower ? 1 : 0), 0, columns);  // columns before and after are treated differently
       char* to = o + r * columns * size;
       const char* from = in + r * columns * size;
       const int64_t head = split * size, tail = (columns - split) * size;

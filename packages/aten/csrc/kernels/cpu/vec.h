@@ -86,12 +86,13 @@ ARGAND_FN bool lit(bool, C c) {
   ARGAND_FN float name(float x) { return argand_##name##_f32(argand_splat_f32(x))[0]; } \
   ARGAND_FN double name(double x) { return argand_##name##_f64(argand_splat_f64(x))[0]; }
 ARGAND_UNARY(exp)
-ARGAND_UNARY(exp2) ARGAND_UNARY(expm1) ARGAND_UNARY(log) ARGAND_UNARY(log2) ARGAND_UNARY(log10) ARGAND_UNARY(log1p) ARGAND_UNARY(sin)
-    ARGAND_UNARY(cos) ARGAND_UNARY(tan) ARGAND_UNARY(asin) ARGAND_UNARY(acos) ARGAND_UNARY(atan) ARGAND_UNARY(sinh) ARGAND_UNARY(cosh)
-        ARGAND_UNARY(tanh) ARGAND_UNARY(asinh) ARGAND_UNARY(acosh) ARGAND_UNARY(atanh) ARGAND_UNARY(erf) ARGAND_UNARY(erfc) ARGAND_UNARY(sqrt)
-            ARGAND_UNARY(rsqrt) ARGAND_UNARY(reciprocal) ARGAND_UNARY(floor) ARGAND_UNARY(ceil) ARGAND_UNARY(trunc) ARGAND_UNARY(round)
-                ARGAND_UNARY(frac) ARGAND_UNARY(sign) ARGAND_UNARY(abs) ARGAND_UNARY(neg) ARGAND_UNARY(sigmoid) ARGAND_UNARY(lgamma)
-                    ARGAND_UNARY(erfinv) ARGAND_UNARY(angle) ARGAND_SPECIAL_UNARY(ARGAND_UNARY)
+ARGAND_UNARY(exp2)
+ARGAND_UNARY(expm1) ARGAND_UNARY(log) ARGAND_UNARY(log2) ARGAND_UNARY(log10) ARGAND_UNARY(log1p) ARGAND_UNARY(sin) ARGAND_UNARY(cos) ARGAND_UNARY(tan)
+    ARGAND_UNARY(asin) ARGAND_UNARY(acos) ARGAND_UNARY(atan) ARGAND_UNARY(sinh) ARGAND_UNARY(cosh) ARGAND_UNARY(tanh) ARGAND_UNARY(asinh)
+        ARGAND_UNARY(acosh) ARGAND_UNARY(atanh) ARGAND_UNARY(erf) ARGAND_UNARY(erfc) ARGAND_UNARY(sqrt) ARGAND_UNARY(rsqrt) ARGAND_UNARY(reciprocal)
+            ARGAND_UNARY(floor) ARGAND_UNARY(ceil) ARGAND_UNARY(trunc) ARGAND_UNARY(round) ARGAND_UNARY(frac) ARGAND_UNARY(sign) ARGAND_UNARY(abs)
+                ARGAND_UNARY(neg) ARGAND_UNARY(sigmoid) ARGAND_UNARY(lgamma) ARGAND_UNARY(erfinv) ARGAND_UNARY(angle)
+                    ARGAND_SPECIAL_UNARY(ARGAND_UNARY)
 #undef ARGAND_UNARY
 
 #define ARGAND_BINARY(name)                                                                                           \
@@ -104,7 +105,9 @@ ARGAND_UNARY(exp2) ARGAND_UNARY(expm1) ARGAND_UNARY(log) ARGAND_UNARY(log2) ARGA
                                 ARGAND_BINARY(fmax) ARGAND_BINARY(nextafter) ARGAND_SPECIAL_BINARY(ARGAND_BINARY)
 #undef ARGAND_BINARY
 
-ARGAND_FN vf32 polynomial(vf32 x, vf32 degree, vf32 kind) { return argand_polynomial_f32(x, degree, kind); }
+                                    ARGAND_FN vf32 polynomial(vf32 x, vf32 degree, vf32 kind) {
+  return argand_polynomial_f32(x, degree, kind);
+}
 ARGAND_FN vf64 polynomial(vf64 x, vf64 degree, vf64 kind) { return argand_polynomial_f64(x, degree, kind); }
 
 #define ARGAND_TEST(name)                                                              \
@@ -112,16 +115,16 @@ ARGAND_FN vf64 polynomial(vf64 x, vf64 degree, vf64 kind) { return argand_polyno
   ARGAND_FN vi64 name(vf64 x) { return argand_##name##_f64(x); }                       \
   ARGAND_FN bool name(float x) { return argand_##name##_f32(argand_splat_f32(x))[0]; } \
   ARGAND_FN bool name(double x) { return argand_##name##_f64(argand_splat_f64(x))[0]; }
-                                    ARGAND_TEST(signbit) ARGAND_TEST(isnan) ARGAND_TEST(isinf) ARGAND_TEST(isfinite)
+ARGAND_TEST(signbit)
+ARGAND_TEST(isnan) ARGAND_TEST(isinf) ARGAND_TEST(isfinite)
 #undef ARGAND_TEST
 
 // ---- where ----------------------------------------------------------------------------------------------------------------
 #define ARGAND_WHERE(V) \
   ARGAND_FN V where(Elements<V>::mask m, V a, V b) { return m ? a : b; }
-                                        ARGAND_WHERE(vf32) ARGAND_WHERE(vf64) ARGAND_WHERE(vi8) ARGAND_WHERE(vi16) ARGAND_WHERE(vi32)
-                                            ARGAND_WHERE(vi64) ARGAND_WHERE(vu8)
+    ARGAND_WHERE(vf32) ARGAND_WHERE(vf64) ARGAND_WHERE(vi8) ARGAND_WHERE(vi16) ARGAND_WHERE(vi32) ARGAND_WHERE(vi64) ARGAND_WHERE(vu8)
 #undef ARGAND_WHERE
-                                                ARGAND_FN vbool where(vi8 m, vbool a, vbool b) {
+        ARGAND_FN vbool where(vi8 m, vbool a, vbool b) {
   return {(vu8)(m ? a.v : b.v)};
 }
 ARGAND_FN vbool where(vbool m, vbool a, vbool b) { return where((vi8)(m.v != 0), a, b); }
@@ -131,35 +134,35 @@ ARGAND_FN float where(bool m, float a, float b) { return m ? a : b; }
 ARGAND_FN double where(bool m, double a, double b) { return m ? a : b; }
 
 // ---- integers -------------------------------------------------------------------------------------------------------------
-#define ARGAND_INTEGER(V, U, s)                                                \
-  ARGAND_FN V floor_divide(V x, V y) { return argand_floor_divide_##s(x, y); } \
-  ARGAND_FN V trunc_divide(V x, V y) { return argand_trunc_divide_##s(x, y); } \
-  ARGAND_FN V remainder(V x, V y) { return argand_remainder_##s(x, y); }       \
-  ARGAND_FN V fmod(V x, V y) { return argand_fmod_##s(x, y); }                 \
-  ARGAND_FN V pow(V x, V y) { return argand_pow_##s(x, y); }                   \
-  ARGAND_FN V gcd(V x, V y) { return argand_gcd_##s(x, y); }                   \
-  ARGAND_FN V neg(V x) { return (V)(U{} - (U)x); }                             \
-  ARGAND_FN V abs(V x) { return x < 0 ? neg(x) : x; }                          \
-  ARGAND_FN V sign(V x) { return (V)(x < 0) + (V)((x > 0) & 1); }              \
-  ARGAND_FN V minimum(V x, V y) { return x < y ? x : y; }                      \
-  ARGAND_FN V maximum(V x, V y) { return x > y ? x : y; }                      \
-  ARGAND_FN V fmin(V x, V y) { return minimum(x, y); }                         \
-  ARGAND_FN V fmax(V x, V y) { return maximum(x, y); }                         \
-  ARGAND_FN V floor(V x) { return x; }                                         \
-  ARGAND_FN V ceil(V x) { return x; }                                          \
-  ARGAND_FN V trunc(V x) { return x; }                                         \
-  ARGAND_FN V round(V x) { return x; }                                         \
+#define ARGAND_INTEGER(V, U, s)                                                             \
+  ARGAND_FN V floor_divide(V x, V y) { return argand_floor_divide_##s(x, y); }              \
+  ARGAND_FN V trunc_divide(V x, V y) { return argand_trunc_divide_##s(x, y); }              \
+  ARGAND_FN V remainder(V x, V y) { return argand_remainder_##s(x, y); }                    \
+  ARGAND_FN V fmod(V x, V y) { return argand_fmod_##s(x, y); }                              \
+  ARGAND_FN V pow(V x, V y) { return argand_pow_##s(x, y); }                                \
+  ARGAND_FN V gcd(V x, V y) { return argand_gcd_##s(x, y); }                                \
+  ARGAND_FN V neg(V x) { return (V)(U{} - (U)x); }                                          \
+  ARGAND_FN V abs(V x) { return x < 0 ? neg(x) : x; }                                       \
+  ARGAND_FN V sign(V x) { return (V)(x < 0) + (V)((x > 0) & 1); }                           \
+  ARGAND_FN V minimum(V x, V y) { return x < y ? x : y; }                                   \
+  ARGAND_FN V maximum(V x, V y) { return x > y ? x : y; }                                   \
+  ARGAND_FN V fmin(V x, V y) { return minimum(x, y); }                                      \
+  ARGAND_FN V fmax(V x, V y) { return maximum(x, y); }                                      \
+  ARGAND_FN V floor(V x) { return x; }                                                      \
+  ARGAND_FN V ceil(V x) { return x; }                                                       \
+  ARGAND_FN V trunc(V x) { return x; }                                                      \
+  ARGAND_FN V round(V x) { return x; }                                                      \
   ARGAND_FN V lshift(V x, V y) { /* by the width or more, or less than 0: all bits leave */ \
-    constexpr int bits = 8 * sizeof(x[0]);                                     \
-    return (U)y < bits ? (V)((U)x << ((U)y & (bits - 1))) : V{};               \
-  }                                                                            \
-  ARGAND_FN V rshift(V x, V y) { /* the sign comes in */                       \
-    constexpr int bits = 8 * sizeof(x[0]);                                     \
-    return (U)y < bits ? x >> (V)((U)y & (bits - 1)) : (V)(x < 0);             \
-  }                                                                            \
-  ARGAND_FN Elements<V>::mask signbit(V x) { return x < 0; }                   \
-  ARGAND_FN Elements<V>::mask isnan(V) { return Elements<V>::mask{}; }         \
-  ARGAND_FN Elements<V>::mask isinf(V) { return Elements<V>::mask{}; }         \
+    constexpr int bits = 8 * sizeof(x[0]);                                                  \
+    return (U)y < bits ? (V)((U)x << ((U)y & (bits - 1))) : V{};                            \
+  }                                                                                         \
+  ARGAND_FN V rshift(V x, V y) { /* the sign comes in */                                    \
+    constexpr int bits = 8 * sizeof(x[0]);                                                  \
+    return (U)y < bits ? x >> (V)((U)y & (bits - 1)) : (V)(x < 0);                          \
+  }                                                                                         \
+  ARGAND_FN Elements<V>::mask signbit(V x) { return x < 0; }                                \
+  ARGAND_FN Elements<V>::mask isnan(V) { return Elements<V>::mask{}; }                      \
+  ARGAND_FN Elements<V>::mask isinf(V) { return Elements<V>::mask{}; }                      \
   ARGAND_FN Elements<V>::mask isfinite(V) { return Elements<V>::mask{} - 1; }
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wtype-limits"
@@ -203,8 +206,8 @@ ARGAND_FN vi8 isfinite(vbool) { return vi8{} - 1; }
   ARGAND_FN V real(V x) { return x; } \
   ARGAND_FN V conj(V x) { return x; }
 ARGAND_REAL(vf32)
-ARGAND_REAL(vf64) ARGAND_REAL(vi8) ARGAND_REAL(vi16) ARGAND_REAL(vi32) ARGAND_REAL(vi64) ARGAND_REAL(vu8) ARGAND_REAL(vbool) ARGAND_REAL(float)
-    ARGAND_REAL(double)
+ARGAND_REAL(vf64)
+ARGAND_REAL(vi8) ARGAND_REAL(vi16) ARGAND_REAL(vi32) ARGAND_REAL(vi64) ARGAND_REAL(vu8) ARGAND_REAL(vbool) ARGAND_REAL(float) ARGAND_REAL(double)
 #undef ARGAND_REAL
 
     // ---- loads and stores: elements of storage type T in a loop of W lanes ---------------------------------------------------
@@ -350,8 +353,9 @@ struct TypeOf;
     using type = T;            \
   };
 ARGAND_TYPE(0, bool)
-ARGAND_TYPE(1, unsigned char) ARGAND_TYPE(2, signed char) ARGAND_TYPE(3, short) ARGAND_TYPE(4, int) ARGAND_TYPE(5, long) ARGAND_TYPE(6, f16)
-    ARGAND_TYPE(7, bf16) ARGAND_TYPE(8, float) ARGAND_TYPE(9, double) ARGAND_TYPE(10, cx<float>) ARGAND_TYPE(11, cx<double>)
+ARGAND_TYPE(1, unsigned char)
+ARGAND_TYPE(2, signed char) ARGAND_TYPE(3, short) ARGAND_TYPE(4, int) ARGAND_TYPE(5, long) ARGAND_TYPE(6, f16) ARGAND_TYPE(7, bf16)
+    ARGAND_TYPE(8, float) ARGAND_TYPE(9, double) ARGAND_TYPE(10, cx<float>) ARGAND_TYPE(11, cx<double>)
 #undef ARGAND_TYPE
         template <int D, class V>
         ARGAND_FN auto cast(V v) {

@@ -18,8 +18,7 @@ Shape shape_of(const char* op, const Tensor& index, int64_t batch, int64_t chann
          kDTypeName[index.dtype()], static_cast<long>(batch));
   const int64_t* p = index.data<int64_t>();
   for (int64_t i = 0; i < index.numel(); i++)
-    if (p[i] >= size)
-      fail(ARGAND_INDEX_ERROR, "%s: got index %ld, expected less than %ld", op, static_cast<long>(p[i]), static_cast<long>(size));
+    if (p[i] >= size) fail(ARGAND_INDEX_ERROR, "%s: got index %ld, expected less than %ld", op, static_cast<long>(p[i]), static_cast<long>(size));
   return {batch, channels, size, index.size(1), index.size(2)};
 }
 

@@ -129,7 +129,16 @@ def copy_strided(
 
 
 _MOVED = ("uint8", "int16", "int32", "int64")  # what only moves has one of these on both sides
-_REAL = (*_MOVED, "int8", "float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2")
+_REAL = (
+    *_MOVED,
+    "int8",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "float8_e4m3fn",
+    "float8_e5m2",
+)
 _TYPES = {"T": _REAL, "S": _REAL}
 _DEFAULT = {"T": _REAL, "S": _REAL}
 _COMMON = (
@@ -180,7 +189,8 @@ def _tile_in_wheel(v: Variant) -> bool:
         v["UNIT"] == 1 and v["BX"] == 1024 or v["UNIT"] == 2 and square
     )
     return common or (
-        _moves(v) and (square or v["T"] == "int32" or (v["T"] in ("int16", "int64") and v["UNIT"] == 1))
+        _moves(v)
+        and (square or v["T"] == "int32" or (v["T"] in ("int16", "int64") and v["UNIT"] == 1))
     )
 
 

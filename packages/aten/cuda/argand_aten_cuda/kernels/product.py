@@ -39,7 +39,11 @@ def integer_product(
     inside = (rows < m)[:, None] & (columns < n)[None, :]
     total *= alpha.to(ACC)
     if ADD:
-        added = tl.load(c + batch * c_batch + rows[:, None] * c_row + columns[None, :] * c_column, mask=inside, other=0)
+        added = tl.load(
+            c + batch * c_batch + rows[:, None] * c_row + columns[None, :] * c_column,
+            mask=inside,
+            other=0,
+        )
         total += added.to(ACC) * beta.to(ACC)
     at = batch * m * n + rows[:, None] * n + columns[None, :]
     tl.store(out + at, total.to(out.dtype.element_ty), mask=inside)

@@ -125,7 +125,15 @@ _OFFSETS = ["int32", "int64"]
 _SIZES = ["int8", "int32", "int16", "int64"]
 _REAL = ["float32", "int64", "bfloat16", "float64", "int32", "float16", "int16", "int8", "uint8"]
 _COUNT = {"counts": "*i32", "x": "*T", "total": "I", "keep": "i64"}
-_WRITE = {"out": "*i64", "x": "*T", "sums": "*i64", "total": "I", "keep": "i64", "width": "i32", "column": "i32"}
+_WRITE = {
+    "out": "*i64",
+    "x": "*T",
+    "sums": "*i64",
+    "total": "I",
+    "keep": "i64",
+    "width": "i32",
+    "column": "i32",
+}
 _DIMS = dict.fromkeys(("d", "n0", "n1", "n2", "n3"), "I")
 _SEARCH = {
     "out": "*O",
@@ -162,7 +170,12 @@ KERNELS = [
         nonzero_write,
         signature={**_WRITE, **_DIMS},
         types={"T": _SIZES, "I": _OFFSETS},
-        constants={"DIMS": [1, 2, 3, 4], "WHOLE": [False, True], "BLOCK": [4096], "ALIGNED": [False, True]},
+        constants={
+            "DIMS": [1, 2, 3, 4],
+            "WHOLE": [False, True],
+            "BLOCK": [4096],
+            "ALIGNED": [False, True],
+        },
         default={"T": ["int8", "int32"]},
         num_warps=8,
         divisible=_aligned,

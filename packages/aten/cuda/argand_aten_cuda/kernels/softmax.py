@@ -220,7 +220,9 @@ def _warps(v: Mapping[str, Any]) -> int:
 
 
 def _wheel(v: Mapping[str, Any]) -> bool:
-    return bool(v["ROWS"] == max(1, 1024 // v["BLOCK"]) and (v["ALIGN"] == 16 or v["BLOCK"] <= 1024))
+    return bool(
+        v["ROWS"] == max(1, 1024 // v["BLOCK"]) and (v["ALIGN"] == 16 or v["BLOCK"] <= 1024)
+    )
 
 
 def _long(v: Mapping[str, Any]) -> bool:
@@ -240,6 +242,13 @@ KERNELS += [
     Kernel(softmax_backward_long, {**_BACKWARD, "n": "i32"}, _T, _LONG, num_warps=32, divisible=tuple(_BACKWARD), wheel=_long),
 ]  # fmt: skip
 KERNELS += [
-    Kernel(f, {**pointers, "n": "i32", "inner": "i32"}, _T, _COLUMNS, divisible=tuple(pointers), wheel=lambda v: False)
+    Kernel(
+        f,
+        {**pointers, "n": "i32", "inner": "i32"},
+        _T,
+        _COLUMNS,
+        divisible=tuple(pointers),
+        wheel=lambda v: False,
+    )
     for f, pointers in ((softmax_forward_columns, _FORWARD), (softmax_backward_columns, _BACKWARD))
 ]

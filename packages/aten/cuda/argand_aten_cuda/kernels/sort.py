@@ -173,7 +173,9 @@ def topk_rows(
         key -= 128
     if not LARGEST:
         key = ~key
-    key = tl.where(live, key, -(1 << (BITS - 1)))  # behind those of the row, which come first among equals
+    key = tl.where(
+        live, key, -(1 << (BITS - 1))
+    )  # behind those of the row, which come first among equals
     least = _least_of_first(key, k, BITS)
     # Counts of greater and of equal keys in one scan.
     ones = tl.where(key > least, 1, tl.where(key == least, 65536, 0))
@@ -228,7 +230,9 @@ def _packs(variant: Variant) -> bool:
 def _selects(variant: Variant) -> bool:
     """Elements are packed at first, and int64 afterwards; usually a few of the largest floats are asked for, or many in float32."""
     if variant["FIRST"]:
-        return variant["LARGEST"] and (variant["T"] == "float32" or (variant["T"] == "bfloat16" and variant["KEEP"] == 16))
+        return variant["LARGEST"] and (
+            variant["T"] == "float32" or (variant["T"] == "bfloat16" and variant["KEEP"] == 16)
+        )
     return variant["T"] == "int64" and not variant["LARGEST"] and variant["KEEP"] == 128
 
 

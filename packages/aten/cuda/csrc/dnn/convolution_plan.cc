@@ -90,8 +90,10 @@ Graph operation_graph(const char* op, const ConvolutionProblem& p, dnn::Handle h
   const bool full = type == dnn::kDouble;
   Descriptor convolution(op, dnn::kConvolution);
   convolution.set(dnn::kConvolutionCompType, dnn::kTypeDataType, full ? dnn::kDouble : dnn::kFloat);
-  convolution.set(dnn::kConvolutionMode, dnn::kTypeConvolutionMode, dnn::kCrossCorrelation).set(dnn::kConvolutionSpatialDims, static_cast<int64_t>(p.spatial));
-  convolution.set(dnn::kConvolutionDilations, dnn::kTypeInt64, p.spatial, p.dilation).set(dnn::kConvolutionFilterStrides, dnn::kTypeInt64, p.spatial, p.stride);
+  convolution.set(dnn::kConvolutionMode, dnn::kTypeConvolutionMode, dnn::kCrossCorrelation)
+      .set(dnn::kConvolutionSpatialDims, static_cast<int64_t>(p.spatial));
+  convolution.set(dnn::kConvolutionDilations, dnn::kTypeInt64, p.spatial, p.dilation)
+      .set(dnn::kConvolutionFilterStrides, dnn::kTypeInt64, p.spatial, p.stride);
   convolution.set(dnn::kConvolutionPrePaddings, dnn::kTypeInt64, p.spatial, p.padding)
       .set(dnn::kConvolutionPostPaddings, dnn::kTypeInt64, p.spatial, p.padding)
       .finalize();

@@ -69,7 +69,8 @@ PyObject* set_library(PyObject*, PyObject* args) {
     if (!text) return nullptr;
     found.emplace_back(text);
   }
-  if (strcmp(name, "cublasLt") != 0 && strcmp(name, "cudnn") != 0) return PyErr_Format(PyExc_ValueError, "set_library: got '%s', expected cublasLt or cudnn", name);
+  if (strcmp(name, "cublasLt") != 0 && strcmp(name, "cudnn") != 0)
+    return PyErr_Format(PyExc_ValueError, "set_library: got '%s', expected cublasLt or cudnn", name);
   (strcmp(name, "cudnn") == 0 ? argand::cuda::dnn::search() : argand::cuda::lt::search()).candidates = std::move(found);
   Py_RETURN_NONE;
 }
@@ -78,7 +79,8 @@ PyObject* library_version(PyObject*, PyObject* name) {
   const char* text = PyUnicode_AsUTF8(name);
   if (!text) return nullptr;
   size_t version = 0;
-  const int status = argand::guarded([&] { version = strcmp(text, "cudnn") == 0 ? argand::cuda::dnn::library().version() : argand::cuda::lt::library().version(); });
+  const int status =
+      argand::guarded([&] { version = strcmp(text, "cudnn") == 0 ? argand::cuda::dnn::library().version() : argand::cuda::lt::library().version(); });
   return status ? python_api->raise(status) : PyLong_FromSize_t(version);
 }
 
@@ -95,10 +97,12 @@ PyMethodDef kMethods[] = {
     {"library_version", library_version, METH_O, "library_version(name): the version number of 'cublasLt' or 'cudnn', which is opened."},
     {"set_settings", set_settings, METH_VARARGS, "set_settings(matmul_tf32, conv_tf32, benchmark, deterministic): see csrc/core/settings.h."},
     {"set_provider", set_provider, METH_O, "set_provider(find): find(name, architecture) -> (code object, entry, threads, shared bytes)."},
-    {"load_kernel", load_kernel, METH_VARARGS, "load_kernel(name, device): loads a specialization's code on a device, compiling it where it is missing."},
+    {"load_kernel", load_kernel, METH_VARARGS,
+     "load_kernel(name, device): loads a specialization's code on a device, compiling it where it is missing."},
     {nullptr, nullptr, 0, nullptr},
 };
-PyModuleDef kModule = {PyModuleDef_HEAD_INIT, "argand_aten_cuda._C", "CUDA kernels of the operators.", -1, kMethods, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef kModule = {
+    PyModuleDef_HEAD_INIT, "argand_aten_cuda._C", "CUDA kernels of the operators.", -1, kMethods, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace
 

@@ -196,7 +196,8 @@ EXPORT int cudnnBackendExecute(void*, Descriptor* plan, Descriptor* pack) {
   const int first = operation->kind == 10 ? 700 : operation->kind == 12 ? 706 : 712;
   const Descriptor* convolution = operation->one<Descriptor*>(first + 2);
   Tensor w, x, y;
-  if (!convolution || (convolution->one<int64_t>(106) != 2 && convolution->one<int64_t>(106) != 3) || convolution->one<int32_t>(101) != 1) return kBadParam;
+  if (!convolution || (convolution->one<int64_t>(106) != 2 && convolution->one<int64_t>(106) != 3) || convolution->one<int32_t>(101) != 1)
+    return kBadParam;
   if (!tensor_of(operation->one<Descriptor*>(first + 3), pack, w) || !tensor_of(operation->one<Descriptor*>(first + 4), pack, x) ||
       !tensor_of(operation->one<Descriptor*>(first + 5), pack, y))
     return kBadParam;

@@ -29,7 +29,8 @@ Configuration read_configuration() {
   const unsigned long long megabytes = known ? strtoull(text + sizeof kSplit - 1, &end, 10) : 0;
   if (!known || *end || megabytes < 2 || megabytes > (1ull << 40)) {
     fprintf(stderr,
-            "argand: environment variable ARGAND_CUDA_ALLOC_CONF: got '%s', expected max_split_size_mb:<number from 2> or caching:off; using the default\n",
+            "argand: environment variable ARGAND_CUDA_ALLOC_CONF: got '%s', expected max_split_size_mb:<number from 2> or caching:off; using the "
+            "default\n",
             text);
     return c;
   }

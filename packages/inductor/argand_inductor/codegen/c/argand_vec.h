@@ -126,17 +126,17 @@ ARGAND_MATH void argand_stream_end(void) { __builtin_ia32_sfence(); }
     __builtin_memcpy(&r_, q_, sizeof r_);                                                                    \
     r_;                                                                                                      \
   })
-#define ARGAND_MAP3(R, V, Q, P, f, x, y, z)                                                                         \
-  ({                                                                                                                \
-    P p_[ARGAND_PARTS(V, P)] = {}, o_[ARGAND_PARTS(V, P)] = {}, s_[ARGAND_PARTS(V, P)] = {};                        \
-    Q q_[ARGAND_PARTS(V, P)];                                                                                       \
-    R r_;                                                                                                           \
-    __builtin_memcpy(p_, &(x), sizeof(V));                                                                          \
-    __builtin_memcpy(o_, &(y), sizeof(V));                                                                          \
-    __builtin_memcpy(s_, &(z), sizeof(V));                                                                          \
+#define ARGAND_MAP3(R, V, Q, P, f, x, y, z)                                                                          \
+  ({                                                                                                                 \
+    P p_[ARGAND_PARTS(V, P)] = {}, o_[ARGAND_PARTS(V, P)] = {}, s_[ARGAND_PARTS(V, P)] = {};                         \
+    Q q_[ARGAND_PARTS(V, P)];                                                                                        \
+    R r_;                                                                                                            \
+    __builtin_memcpy(p_, &(x), sizeof(V));                                                                           \
+    __builtin_memcpy(o_, &(y), sizeof(V));                                                                           \
+    __builtin_memcpy(s_, &(z), sizeof(V));                                                                           \
     _Pragma("GCC unroll 8") for (unsigned k_ = 0; k_ < ARGAND_PARTS(V, P); k_++) q_[k_] = f(p_[k_], o_[k_], s_[k_]); \
-    __builtin_memcpy(&r_, q_, sizeof r_);                                                                           \
-    r_;                                                                                                             \
+    __builtin_memcpy(&r_, q_, sizeof r_);                                                                            \
+    r_;                                                                                                              \
   })
 #define ARGAND_SCATTER(T, p, stride, left, v)                                      \
   ({                                                                               \
@@ -174,11 +174,11 @@ ARGAND_DEFINE_TILE(8, unsigned long)
 
 /* x in a vector register: GCC converts narrow integers that come from memory element by element. */
 #if defined(__x86_64__)
-#define ARGAND_IN_REGISTER(x)                          \
-  ({                                                   \
-    __auto_type t_ = (x);                              \
-    if (sizeof t_ >= 16) __asm__("" : "+x"(t_));       \
-    t_;                                                \
+#define ARGAND_IN_REGISTER(x)                    \
+  ({                                             \
+    __auto_type t_ = (x);                        \
+    if (sizeof t_ >= 16) __asm__("" : "+x"(t_)); \
+    t_;                                          \
   })
 #else
 #define ARGAND_IN_REGISTER(x) (x)
