@@ -125,6 +125,15 @@ def test_memory_is_treated_as_in_python(backend: str, program: AliasProgram) -> 
     check(program, backend)
 
 
+def raises_and_records(f: Any, backend: str) -> None:
+    """Compiled, `f` refuses the expanded tensor that it changes, and leaves recording on."""
+    compiled = torch.compile(f, backend=backend)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="more than one element"):
+            compiled(torch.ones(1, 3).expand(2, 3))
+        assert torch.is_grad_enabled()
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_an_error_inside_of_no_grad_leaves_the_mode(backend: str) -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
@@ -132,11 +141,7 @@ def test_an_error_inside_of_no_grad_leaves_the_mode(backend: str) -> None:
             x[:, 0] *= 2
         return x
 
-    compiled = torch.compile(f, backend=backend)
-    for _ in range(2):
-        with pytest.raises(RuntimeError, match="more than one element"):
-            compiled(torch.ones(1, 3).expand(2, 3))
-        assert torch.is_grad_enabled()
+    raises_and_records(f, backend)
 
 
 def test_a_backend_of_the_user_leaves_the_mode_too() -> None:
@@ -181,11 +186,7 @@ def test_an_error_behind_a_block_that_was_broken_leaves_the_outer_mode(backend: 
         x[:, 0] *= 2
         return x
 
-    compiled = torch.compile(f, backend=backend)
-    for _ in range(2):
-        with pytest.raises(RuntimeError, match="more than one element"):
-            compiled(torch.ones(1, 3).expand(2, 3))
-        assert torch.is_grad_enabled()
+    raises_and_records(f, backend)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
