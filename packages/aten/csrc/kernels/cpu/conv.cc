@@ -20,7 +20,6 @@ constexpr int64_t kSlack = 256;  // elements that vector loads may read past the
 constexpr int64_t kBandBytes = 128 << 10, kTapBytes = 128 << 10, kSmallWeight = 512 << 10, kSharedImages = 48 << 20;
 constexpr int64_t kTogetherBytes = 512 << 10;  // planes of the images that one read of the weights serves
 
-int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 // How many of first, first + step, first + 2 * step, ... come before n (those below 0 included).
 int64_t count_inside(int64_t n, int64_t first, int64_t step) { return first >= n ? 0 : (n - 1 - first) / step + 1; }
 

@@ -77,7 +77,7 @@ Tiles tiles_of(int64_t m, int64_t n, int64_t k, bool serial) {
     const double cost = static_cast<double>(m) / static_cast<double>(g) + static_cast<double>(n) / static_cast<double>(threads / g);
     if (cost < best) best = cost, grid_m = g;
   }
-  auto piece = [](int64_t size, int64_t parts) { return ((size + parts - 1) / parts + kTileStep - 1) / kTileStep * kTileStep; };
+  auto piece = [](int64_t size, int64_t parts) { return round_up((size + parts - 1) / parts, kTileStep); };
   return {std::min(m, piece(m, grid_m)), std::min(n, piece(n, threads / grid_m))};
 }
 

@@ -25,8 +25,6 @@ constexpr int64_t kBlockRows = 8 * kRows, kBlockColumns = 32 * kColumns;        
 
 using Pairs = Lanes16;
 
-int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
 // Up to 16 elements from `p`, widened, and zeros behind them.
 ARGAND_BF16_TARGET inline Pairs load16(const uint16_t* p, int64_t count) {
   const __mmask16 mask = static_cast<__mmask16>(count >= kLanes ? 0xffff : (1u << count) - 1);

@@ -14,6 +14,8 @@
 
 namespace argand::kernels::cpu {
 
+inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
 struct complex64 {
   float re, im;
 };
