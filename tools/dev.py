@@ -45,10 +45,10 @@ def gen(arguments: list[str]) -> int:
 def check(arguments: list[str]) -> int:
     python = _files(arguments, ".py", ".pyi")
     cpp = _files(arguments, ".cc", ".h")
-    codes = [
-        _run(_tool("ruff"), "check", *python),
-        _run(_tool("ruff"), "format", "--check", "-q", *python),
-    ]
+    codes = [0]
+    if python:  # without a path ruff takes the whole tree, Markdown too
+        codes.append(_run(_tool("ruff"), "check", *python))
+        codes.append(_run(_tool("ruff"), "format", "--check", "-q", *python))
     if cpp:
         codes.append(_run(_tool("clang-format"), "--dry-run", "--Werror", *cpp))
     for layer in sorted(
@@ -65,10 +65,10 @@ def check(arguments: list[str]) -> int:
 def fix(arguments: list[str]) -> int:
     python = _files(arguments, ".py", ".pyi")
     cpp = _files(arguments, ".cc", ".h")
-    codes = [
-        _run(_tool("ruff"), "check", "--fix", "-q", *python),
-        _run(_tool("ruff"), "format", "-q", *python),
-    ]
+    codes = [0]
+    if python:
+        codes.append(_run(_tool("ruff"), "check", "--fix", "-q", *python))
+        codes.append(_run(_tool("ruff"), "format", "-q", *python))
     if cpp:
         codes.append(_run(_tool("clang-format"), "-i", *cpp))
     return max(codes)

@@ -1,5 +1,8 @@
 // mm, bmm, addmm and linear against naive loops, for every dtype, tier and layout of the operands.
+#include <algorithm>
+
 #include "packages/aten/csrc/kernels/cpu/blas.h"
+#include "packages/aten/csrc/kernels/cpu/gemm_bf16.h"
 #include "packages/aten/generated/kernels.h"
 #include "packages/aten/tests/cpp/every_tier.h"
 
@@ -73,6 +76,25 @@ void large_and_parallel() {
       }
 }
 
+// Each unit that this processor has, whichever the operators take; blocks, slabs and what is left of them.
+void units_of_bfloat16() {
+  const int64_t shapes[][3] = {{33, 1, 1}, {40, 31, 2}, {64, 64, 31}, {37, 70, 385}, {70, 45, 1000}, {300, 33, 70}, {35, 1100, 40}};
+  for (const cpu::Bf16Unit unit : {cpu::Bf16Unit::dots, cpu::Bf16Unit::tiles})
+    for (const auto& [m, n, k] : shapes)
+      for (int layout = 0; layout < 4 && unit <= cpu::bf16_unit(); layout++) {
+        const Tensor a = matrix(m, k, ARGAND_BFLOAT16, layout & 1), b = matrix(k, n, ARGAND_BFLOAT16, layout >> 1);
+        const Tensor c = random_tensor({m, n}, ARGAND_BFLOAT16), old = empty({m, n}, ARGAND_BFLOAT16);
+        std::copy_n(c.data<uint16_t>(), c.numel(), old.data<uint16_t>());
+        auto operand = [](const Tensor& t) { return cpu::Bf16Matrix{t.data<uint16_t>(), t.stride(0), t.stride(1)}; };
+        cpu::gemm_bf16(unit, m, n, k, 2, operand(a), operand(b), 3, c.data<uint16_t>(), n);
+        for (int64_t i = 0; i < c.numel(); i++) {
+          const double want = 2 * product(a, b, i / n, i % n) + 3 * at(old, i);
+          CHECK(at(c, i) == stored(want, ARGAND_BFLOAT16), "unit %d, %ld x %ld x %ld: got %g, expected %g", static_cast<int>(unit), m, n, k, at(c, i),
+                want);
+        }
+      }
+}
+
 void ignored_and_empty() {
   const Tensor a = random_tensor({2, 3}, ARGAND_FLOAT32), b = random_tensor({3, 2}, ARGAND_FLOAT32), nan = empty({2, 2}, ARGAND_FLOAT32);
   for (int i = 0; i < 4; i++) put(nan, i, NAN);
@@ -108,6 +130,7 @@ void tests() {
   RUN(matrices);
   RUN(batches);
   RUN(large_and_parallel);
+  RUN(units_of_bfloat16);
   RUN(ignored_and_empty);
   RUN(errors);
 }

@@ -233,11 +233,12 @@ struct Widened {
 
 // False if the processor cannot or the product is too small to pack its matrices for it.
 bool gemm_bf16(int64_t m, int64_t n, int64_t k, double alpha, const Matrix& a, const Matrix& b, double beta, uint16_t* c, int64_t ldc, bool serial) {
+  const Bf16Unit unit = bf16_unit();
   Operand2d layout;
-  if (!has_bf16_dots() || k == 0 || m * n * k < kSmallProduct || !blas_layout(a, m, k, &layout) || !blas_layout(b, k, n, &layout)) return false;
+  if (unit == Bf16Unit::none || k == 0 || m * n * k < kSmallProduct || !blas_layout(a, m, k, &layout) || !blas_layout(b, k, n, &layout)) return false;
   auto part = [](const Matrix& x, int64_t row, int64_t col) { return Bf16Matrix{at<uint16_t>(x, row, col), x.row_stride, x.col_stride}; };
   for_tiles(m, n, k, serial, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {
-    gemm_bf16(rows, cols, k, static_cast<float>(alpha), part(a, i, 0), part(b, 0, j), static_cast<float>(beta), c + i * ldc + j, ldc);
+    gemm_bf16(unit, rows, cols, k, static_cast<float>(alpha), part(a, i, 0), part(b, 0, j), static_cast<float>(beta), c + i * ldc + j, ldc);
   });
   return true;
 }
