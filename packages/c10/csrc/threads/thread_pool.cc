@@ -27,14 +27,17 @@ struct Job {
   int64_t begin, end, chunk;
 };
 
-// A job's fields are written while `busy` is held and the ticket shows no free chunk. `ticket` is generation << 32 | chunks << 16 |
-// next chunk: whoever advances it owns that chunk, and the job stays as it is until all owned chunks are counted in `done`.
+// A job's fields are written while `busy` is held and every chunk of the last job is done. `ticket` is generation << 16 | chunks; a chunk belongs to
+// whoever writes that generation over an older one in `taken`, and the job stays as it is until all chunks are counted in `done`. Each thread takes
+// the chunk of its own number first: what of it is still in its cache from the last job is of use. What one side spins on has a cache line of its
+// own.
 struct Pool {
-  std::atomic<uint64_t> ticket{0};
-  std::atomic<uint32_t> done{0};     // chunks finished; the caller sleeps on it
-  std::atomic<uint32_t> waiting{0};  // 1: the caller sleeps
-  std::atomic<uint32_t> signal{0};   // changes with every job; workers sleep on it
+  alignas(64) std::atomic<uint32_t> signal{0};  // changes with every job; workers sleep on it
   std::atomic<uint32_t> sleepers{0};
+  alignas(64) std::atomic<uint32_t> done{0};  // chunks finished; the caller sleeps on it
+  std::atomic<uint32_t> waiting{0};           // 1: the caller sleeps
+  alignas(64) std::atomic<uint64_t> ticket{0};
+  std::atomic<uint64_t> taken[kMaxThreads]{};
   std::atomic<bool> busy{false};  // a caller is using the pool
   std::atomic<int> threads{0};    // callers included; 0: not yet configured
   std::atomic<int> workers{0};    // started
@@ -85,18 +88,18 @@ bool spin(Ready ready) {
   return ready();
 }
 
-// Takes and runs chunks until none is free.
-void run_chunks(Pool& p) {
-  uint64_t ticket = p.ticket.load(std::memory_order_acquire);
-  while (true) {
-    const uint32_t next = ticket & 0xffff, chunks = ticket >> 16 & 0xffff;
-    if (next >= chunks) return;
-    if (!p.ticket.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+// Takes and runs chunks until none is free, its own first.
+void run_chunks(Pool& p, uint64_t own) {
+  const uint64_t ticket = p.ticket.load(std::memory_order_acquire), generation = ticket >> 16, chunks = ticket & 0xffff;
+  for (uint64_t i = 0; i < chunks; i++) {
+    const uint64_t index = own + i < chunks ? own + i : own < chunks ? own + i - chunks : i;
+    uint64_t last = p.taken[index].load(std::memory_order_relaxed);
+    if (last >= generation || !p.taken[index].compare_exchange_strong(last, generation, std::memory_order_acq_rel, std::memory_order_relaxed))
+      continue;
     const Job job = p.job;
-    const int64_t begin = job.begin + next * job.chunk;
+    const int64_t begin = job.begin + static_cast<int64_t>(index) * job.chunk;
     job.fn(job.context, begin, begin + job.chunk < job.end ? begin + job.chunk : job.end);
     if (p.done.fetch_add(1, std::memory_order_seq_cst) + 1 == chunks && p.waiting.load(std::memory_order_seq_cst)) futex_wake(p.done, 1);
-    ticket = p.ticket.load(std::memory_order_acquire);
   }
 }
 
@@ -114,7 +117,7 @@ void* worker(void* argument) {
       p.sleepers.fetch_sub(1, std::memory_order_relaxed);
     }
     seen = p.signal.load(std::memory_order_acquire);
-    run_chunks(p);
+    run_chunks(p, static_cast<uint64_t>(id) + 1);
   }
   return nullptr;
 }
@@ -122,7 +125,7 @@ void* worker(void* argument) {
 // A child of fork has no workers and, if another thread was using the pool, a state that nobody will finish.
 void after_fork_in_child() {
   Pool& p = g_pool;
-  p.ticket = 0;
+  p.ticket = p.ticket >> 16 << 16;  // no chunk is free
   p.done = 0;
   p.waiting = 0;
   p.signal = 0;
@@ -153,13 +156,13 @@ void run_on_pool(Pool& p, const Job& job, uint32_t chunks) {  // `busy` is held
   if (p.workers.load(std::memory_order_relaxed) < helpers) start_workers(p, helpers);
   p.job = job;
   p.done.store(0, std::memory_order_relaxed);
-  const uint64_t generation = (p.ticket.load(std::memory_order_relaxed) >> 32) + 1;
-  p.ticket.store(generation << 32 | static_cast<uint64_t>(chunks) << 16, std::memory_order_seq_cst);
+  const uint64_t generation = (p.ticket.load(std::memory_order_relaxed) >> 16) + 1;
+  p.ticket.store(generation << 16 | chunks, std::memory_order_seq_cst);
   p.signal.fetch_add(1, std::memory_order_seq_cst);
   // A worker not yet counted as asleep sees the signal before it sleeps.
   const int awake = p.workers.load(std::memory_order_relaxed) - static_cast<int>(p.sleepers.load(std::memory_order_seq_cst));
   if (awake < helpers) futex_wake(p.signal, helpers - awake);
-  run_chunks(p);
+  run_chunks(p, 0);
   const auto finished = [&] { return p.done.load(std::memory_order_acquire) == chunks; };
   if (spin(finished)) return;
   p.waiting.store(1, std::memory_order_seq_cst);

@@ -94,6 +94,21 @@ struct Reduction {
     return Combine{}(Combine{}(a, b), Combine{}(c, d));
   }
 
+  static constexpr bool kFourBlocks = ARGAND_VECTOR_BYTES == 64 && !kScalar && is_same<Acc, float>;  // AVX-512 has registers for it
+
+  // Four whole blocks at once: a core reads four streams a fifth faster than one.
+  ARGAND_FN void four_blocks(const char* p, Value* out) {
+    constexpr long step = sizeof(In) * W;
+    Value v[4][4];
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++) v[i / 4][i % 4] = initial();
+    for (long done = 0; done < kBlock; done += 4, p += 4 * step)
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; i++) v[i / 4][i % 4] = Combine{}(v[i / 4][i % 4], element(p + (i / 4 * kBlock + i % 4) * step));
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) out[i] = Combine{}(Combine{}(v[i][0], v[i][1]), Combine{}(v[i][2], v[i][3]));
+  }
+
   ARGAND_FN Value keep_lanes(Value v, [[maybe_unused]] long n) {  // initial values beyond n
     if constexpr (kScalar) {
       return v;
@@ -126,8 +141,20 @@ struct Reduction {
     alignas(64) char buffer[kBlock * ARGAND_VECTOR_BYTES], tail[ARGAND_VECTOR_BYTES];
     Value levels[48], total = initial();
     unsigned long count = 0;
+    const auto add = [&](Value v) __attribute__((always_inline)) {
+      int level = 0;  // a binary counter of blocks: partners are of equal weight
+      for (unsigned long c = count++; c & 1; c >>= 1) v = Combine{}(levels[level++], v);
+      levels[level] = v;
+    };
     for (long r = 0; r < rows; r++, in += row_stride) {
-      for (long done = 0; done < n;) {
+      long done = 0;
+      if constexpr (kFourBlocks)
+        for (; stride == (long)sizeof(In) && n - done >= 4 * kBlock * W; done += 4 * kBlock * W) {
+          Value four[4];
+          four_blocks(in + done * stride, four);
+          for (const Value& v : four) add(v);
+        }
+      while (done < n) {
         const long m = n - done < kBlock * W ? n - done : kBlock * W;
         const char* p = in + done * stride;
         if (stride != (long)sizeof(In)) {
@@ -140,9 +167,7 @@ struct Reduction {
           v = Combine{}(v, keep_lanes(element(tail), rest));
         }
         done += m;
-        int level = 0;  // a binary counter of blocks: partners are of equal weight
-        for (unsigned long c = count++; c & 1; c >>= 1) v = Combine{}(levels[level++], v);
-        levels[level] = v;
+        add(v);
       }
     }
     for (int level = 0; count >> level; level++)
