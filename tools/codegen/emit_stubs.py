@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from tools.codegen.emit_cpp_bindings import callables
-from tools.codegen.model import Argument, Operator, Registry, Schema, Type
+from tools.codegen.model import Argument, Operator, Registry, Schema
 from tools.codegen.print_python import literal, safe
 
 _BASES: Final = {
     "Tensor": "Tensor", "Operand": "Tensor | Number", "Scalar": "Number", "int": "int", "float": "float", "bool": "bool",
-    "str": "str", "dtype": "dtype", "device": "device | str | int", "generator": "Generator",
+    "str": "str", "dtype": "dtype | type", "device": "device | str | int", "generator": "Generator",
 }  # fmt: skip
 
 # Builtin names that functions of this module hide.
@@ -19,12 +19,25 @@ _BUILTINS: Final = frozenset(
 )
 
 
-def argument_type(t: Type) -> str:
+# What functions that make tensors take besides their schema.
+_FACTORY_KEYWORDS: Final = {
+    "requires_grad": "requires_grad: builtins.bool | None = False",
+    "layout": "layout: layout | None = None",
+    "pin_memory": "pin_memory: builtins.bool = False",
+}
+
+
+def argument_type(a: Argument) -> str:
+    t = a.type
+    if a.name == "memory_format":  # an int in schemas
+        return "memory_format | None" if t.optional else "memory_format"
     text = " | ".join(_builtin(part) for part in _BASES[t.base].split(" | "))
     if t.is_list:
         element = f"{text} | None" if t.optional_elements else text
         text = f"Sequence[{element}]" + (f" | {element}" if t.list_size is not None else "")
-    return f"{text} | None" if t.optional and not text.endswith("None") else text
+    # None stands for a list that is empty by default, as a window's stride, and for requires_grad's.
+    optional = t.optional or a.default == () or a.name == "requires_grad"
+    return f"{text} | None" if optional and not text.endswith("None") else text
 
 
 def _builtin(text: str) -> str:
@@ -71,6 +84,14 @@ def default(a: Argument) -> str:
     return f" = {literal(a.default)}" if a.has_default else ""
 
 
+def factory_keywords(schema: Schema) -> list[str]:
+    bases = {a.type.base for a in schema.arguments}
+    if not {"dtype", "device"} <= bases or schema.name == "to":
+        return []
+    known = {a.name for a in schema.arguments}
+    return [text for name, text in _FACTORY_KEYWORDS.items() if name not in known]
+
+
 def signature(name: str, schema: Schema, method: bool, out: bool) -> str:
     """One `def`."""
     arguments = list(schema.arguments)
@@ -86,14 +107,15 @@ def signature(name: str, schema: Schema, method: bool, out: bool) -> str:
         name_here = (
             "input" if a.name == "self" and not method else safe(a.name)
         )  # as PyTorch's functions call it
-        parts.append(f"{name_here}: {argument_type(a.type)}{default(a)}")
+        parts.append(f"{name_here}: {argument_type(a)}{default(a)}")
+    further = factory_keywords(schema)
+    if (further or out) and not keyword:
+        parts.append("*")
+    parts += further
     if out:
-        if not keyword:
-            parts.append("*")
         kind = "Tensor"
         if len(schema.results) > 1:
-            parts_of = ", ".join(["Tensor"] * len(schema.results))
-            kind = f"builtins.tuple[{parts_of}]"
+            kind = "Sequence[Tensor]"
         parts.append(f"out: {kind} | None = None")
     return f"def {name}({', '.join(parts)}) -> {result_type(schema)}: ..."
 
@@ -110,7 +132,11 @@ def varargs_signature(name: str, schema: Schema, method: bool) -> str | None:
     ):
         return None
     keywords = "".join(
-        f", {safe(a.name)}: {argument_type(a.type)}{default(a)}" for a in arguments if a.kwonly
+        f", {text}"
+        for text in (
+            *(f"{safe(a.name)}: {argument_type(a)}{default(a)}" for a in arguments if a.kwonly),
+            *factory_keywords(schema),
+        )
     )
     return f"def {name}({'self, ' if method else ''}*{safe(rest[0].name)}: builtins.int{keywords}) -> {result_type(schema)}: ..."
 
@@ -136,33 +162,38 @@ def definitions(name: str, overloads: list[tuple[Operator, Schema]], method: boo
     return unique
 
 
+def static_method(definition: str) -> str:
+    """A line of `definitions` in a class of functions."""
+    return "@staticmethod\n    " + definition if definition.startswith("def ") else definition
+
+
 def emit_stubs(registry: Registry) -> str:
-    """Functions at module level; `class TensorMethods` for the generated methods; `class Operators` for what has no function of its own."""
+    """Public functions at module level; `class TensorMethods` for the generated methods; `class Operators` for every operator."""
+    public: list[str] = []
     functions: list[str] = []
     methods: list[str] = []
-    others: list[str] = []
+    operators: list[str] = []
     for name, overloads, places in callables(list(registry.operators.values())):
         if not name.isidentifier():
             continue
-        if "function" in places:
-            functions += definitions(safe(name), overloads, method=False)
-        elif not name.startswith("_"):
-            others += definitions(safe(name), overloads, method=False)
+        called = definitions(safe(name), overloads, method=False)
+        operators += map(static_method, called)
+        if "function" in places and not name.startswith("_"):
+            public.append(safe(name))
+            functions += called
         if "method" in places:
             methods += definitions(safe(name), overloads, method=True)
     return (
         '# Generated by tools/codegen from the operator registry.\n# mypy: disable-error-code="overload-overlap,misc"\n'
         "import builtins\nfrom collections.abc import Sequence\nfrom typing import NamedTuple, TypeAlias, overload\n\n"
-        "from argand_c10 import Generator, Tensor, device, dtype\n\n"
+        "from argand_c10 import Generator, Tensor, device, dtype, layout, memory_format\n\n"
         "Number: TypeAlias = builtins.int | builtins.float | builtins.bool | builtins.complex\n\n"
         + "\n".join(result_classes(registry))
-        + "\n# Functions\n"
+        + f"\n# Functions\n__all__ = {public}\n"
         + "\n".join(functions)
         + "\n\nclass TensorMethods:\n"
         + "\n".join("    " + m for m in methods)
         + "\n\nclass Operators:\n"
-        + "\n".join(
-            "    " + ("@staticmethod\n    " + f if f.startswith("def ") else f) for f in others
-        )
+        + "\n".join("    " + f for f in operators)
         + "\n"
     )

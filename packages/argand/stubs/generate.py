@@ -126,11 +126,11 @@ def further_methods(known: str) -> str:
     return "\n".join(lines)
 
 
-def parts_of_ops() -> tuple[str, str, str, dict[str, list[str]]]:
-    """Of the operators' stub: everything before the functions, the functions, the methods, and the namespaces' functions by name."""
+def parts_of_ops() -> tuple[str, str, dict[str, list[str]]]:
+    """Of the operators' stub: everything before the functions, the methods, and every operator's functions by name."""
     text = (Path(next(iter(argand_aten.__path__))) / "generated" / "_ops.pyi").read_text()
     head, _, rest = text.partition("\n# Functions\n")
-    functions, _, rest = rest.partition("\n\nclass TensorMethods:\n")
+    rest = rest.partition("\n\nclass TensorMethods:\n")[2]
     methods, _, spaces = rest.partition("\n\nclass Operators:\n")
     found: dict[str, list[str]] = {}
     pending: list[str] = []
@@ -141,12 +141,7 @@ def parts_of_ops() -> tuple[str, str, str, dict[str, list[str]]]:
         elif line.startswith("def "):
             found.setdefault(line[4 : line.index("(")], []).extend([*pending, line])
             pending = []
-    for (
-        line
-    ) in functions.splitlines():  # those of a namespace that have functions of their own as well
-        if line.startswith(("def linalg_", "def fft_")):
-            found.setdefault(line[4 : line.index("(")], []).append(line)
-    return head, functions, methods, found
+    return head, methods, found
 
 
 def c10_stub(head: str, methods: str) -> str:
@@ -176,41 +171,6 @@ def c10_stub(head: str, methods: str) -> str:
         + "\n"
         + more
     )
-
-
-def without(functions: str, names: set[str]) -> str:
-    """The stubs of functions, less those of the given names."""
-    found = re.findall(r"(?:^@overload\n)?^def (\w+)\(.*\n?", functions, re.M)
-    pieces = re.findall(r"(?:^@overload\n)?^def \w+\(.*\n?", functions, re.M)
-    return "".join(p for p, name in zip(pieces, found, strict=True) if name not in names)
-
-
-def aten_stub(head: str, functions: str) -> str:
-    """argand_aten: its operators, and its functions in Python, which take the place of operators of the same name."""
-    written = {
-        name
-        for name in argand_aten.__all__
-        if isinstance(getattr(argand_aten, name), FunctionType)
-        and getattr(argand_aten, name).__module__.startswith("argand_aten")
-    }
-    functions = without(functions, written)
-    lines = [
-        _HEADER + "# mypy: ignore-errors",
-        "from typing import Any",
-        head,
-        "from collections.abc import Callable",
-        functions,
-    ]
-    lines.append(
-        "from argand_c10 import Size, as_tensor as as_tensor, from_numpy as from_numpy, tensor as tensor\nops: Any\n"
-    )
-    for name in dict.fromkeys(argand_aten.__all__):
-        value = getattr(argand_aten, name)
-        if name in written:
-            lines.append(signature(name, value))
-        elif isinstance(value, type) and value.__module__ == "argand":
-            lines.append(f"class {name}(Tensor): ...")
-    return "\n".join(lines) + "\n"
 
 
 def front_end_stub() -> str:
@@ -281,12 +241,10 @@ def module_stub(module_name: str) -> str:
 
 def main(folder: str, paths: list[str]) -> None:
     """Write the stubs of the given paths in a folder."""
-    head, functions, methods, spaces = parts_of_ops()
+    head, methods, spaces = parts_of_ops()
     special = {
         "argand_c10-stubs/py.typed": lambda: "partial\n",
         "argand_c10-stubs/_C.pyi": lambda: c10_stub(head, methods),
-        "argand_aten-stubs/py.typed": lambda: "partial\n",
-        "argand_aten-stubs/__init__.pyi": lambda: aten_stub(head, functions),
         "argand/__init__.pyi": front_end_stub,
         "argand/linalg.pyi": lambda: namespace_stub(head, "linalg", spaces),
         "argand/fft.pyi": lambda: namespace_stub(head, "fft", spaces),

@@ -6,28 +6,18 @@ this module, named, ordered and defaulted as in PyTorch.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import argand_c10
 from argand_c10 import Tensor, as_tensor, from_numpy, tensor
 
 argand_c10.check_abi("argand-aten", built_for=2)
 
 from argand_aten import _C, _backends, _blas  # noqa: E402  (the ABI is checked first)
+from argand_aten._operators import ops  # noqa: E402
 
 _C.set_blas(_blas.library_path())
 _C.set_cuda_loader(_backends.load_cuda)
-
-
-class _Operators:
-    """Every registered operator by name, as attributes."""
-
-    def __init__(self, operators: dict[str, object]) -> None:
-        self.__dict__.update(operators)
-
-    def __repr__(self) -> str:
-        return f"<argand_aten.ops: {len(self.__dict__)} operators>"
-
-
-ops = _Operators(_C.operators)
 globals().update({name: op for name, op in _C.functions.items() if not name.startswith("_")})
 
 from argand_aten import (  # noqa: E402  (use the operators)
@@ -47,6 +37,14 @@ for _module in (_functions, _low_rank, _native, _statistics, _tensor_types):
 _tensor_methods.install(_C.set_tensor_attribute)
 _rules.install(_C.operators)
 _fft_kernels.install()
+
+if TYPE_CHECKING:
+    from argand_aten._functions import *  # noqa: F403
+    from argand_aten._low_rank import *  # noqa: F403
+    from argand_aten._native import *  # noqa: F403
+    from argand_aten._statistics import *  # noqa: F403
+    from argand_aten._tensor_types import *  # noqa: F403
+    from argand_aten.generated._ops import *  # type: ignore[assignment]  # noqa: F403  # the functions above take the place of operators
 
 __version__ = "0.1.0"
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from argand_aten import _C
+from argand_aten._operators import ops
 from argand_aten.contraction_path import contraction_path
 from argand_c10 import Size, Tensor
 from argand_c10.errors import require_tensors
@@ -41,27 +41,25 @@ __all__ = [
     "unbind_copy",
 ]
 
-_op = _C.operators
-
 
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape and equal elements (NaN equals nothing)."""
     for x in (input, other):
         if not isinstance(x, Tensor):
             raise TypeError(f"equal: got {type(x).__name__}, expected a Tensor")
-    return input.shape == other.shape and bool(_op["all"](_op["eq"](input, other)))
+    return input.shape == other.shape and bool(ops.all(ops.eq(input, other)))
 
 
 def allclose(
     input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
     """Whether |input - other| <= atol + rtol * |other| for all elements."""
-    return bool(_op["all"](_op["isclose"](input, other, rtol, atol, equal_nan)))
+    return bool(ops.all(ops.isclose(input, other, rtol, atol, equal_nan)))
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """Coordinate grids from vectors, given one by one or as one list; `indexing` is "ij" (the default) or "xy"."""
-    return _op["meshgrid"](_listed(tensors), indexing=indexing or "ij")
+    return ops.meshgrid(_listed(tensors), indexing=indexing or "ij")
 
 
 def _listed(tensors: tuple[Any, ...]) -> list[Any]:
@@ -73,32 +71,32 @@ def _listed(tensors: tuple[Any, ...]) -> list[Any]:
 
 def atleast_1d(*tensors: Any) -> Any:
     """A view of a tensor with at least one dimension; of several tensors (or a list), a tuple of such views."""
-    return _op["atleast_1d"](tensors[0] if len(tensors) == 1 else tensors)
+    return ops.atleast_1d(tensors[0] if len(tensors) == 1 else tensors)
 
 
 def atleast_2d(*tensors: Any) -> Any:
     """A view of a tensor with at least two dimensions; of several tensors (or a list), a tuple of such views."""
-    return _op["atleast_2d"](tensors[0] if len(tensors) == 1 else tensors)
+    return ops.atleast_2d(tensors[0] if len(tensors) == 1 else tensors)
 
 
 def atleast_3d(*tensors: Any) -> Any:
     """A view of a tensor with at least three dimensions; of several tensors (or a list), a tuple of such views."""
-    return _op["atleast_3d"](tensors[0] if len(tensors) == 1 else tensors)
+    return ops.atleast_3d(tensors[0] if len(tensors) == 1 else tensors)
 
 
 def block_diag(*tensors: Any) -> Tensor:
     """A matrix with the given matrices on its diagonal, zeros elsewhere; vectors count as rows."""
-    return _op["block_diag"](list(tensors))
+    return ops.block_diag(list(tensors))
 
 
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """Views of all tensors, expanded to their common shape."""
-    return _op["broadcast_tensors"](list(tensors))
+    return ops.broadcast_tensors(list(tensors))
 
 
 def cartesian_prod(*tensors: Any) -> Tensor:
     """All tuples with one element of each vector, one a row."""
-    return _op["cartesian_prod"](_listed(tensors))
+    return ops.cartesian_prod(_listed(tensors))
 
 
 def broadcast_shapes(*shapes: Any) -> Size:
@@ -128,8 +126,8 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
     if as_tuple:
         if out is not None:
             raise RuntimeError("nonzero: got out= with as_tuple=True, expected one of them")
-        return _op["nonzero_tuple"](input)
-    return _op["nonzero"](input) if out is None else _op["nonzero"](input, out=out)
+        return ops.nonzero_tuple(input)
+    return ops.nonzero(input) if out is None else ops.nonzero(input, out=out)
 
 
 def _written(
@@ -143,7 +141,7 @@ def _written(
             f"{name}: expected an out= argument of size {len(results)}, got size {len(out)}"
         )
     for target, result in zip(out, results, strict=True):
-        _op["clone"](result, out=target)
+        ops.clone(result, out=target)
     return None
 
 
@@ -151,14 +149,14 @@ def unbind_copy(
     input: Tensor, dim: int = 0, *, out: Sequence[Tensor] | None = None
 ) -> tuple[Tensor, ...] | None:
     """Copies of what `unbind` gives; with `out`, they are written into these tensors."""
-    return _written(_op["unbind_copy"](input, dim), out, "unbind_copy")
+    return _written(ops.unbind_copy(input, dim), out, "unbind_copy")
 
 
 def split_copy(
     input: Tensor, split_size: int, dim: int = 0, *, out: Sequence[Tensor] | None = None
 ) -> tuple[Tensor, ...] | None:
     """Copies of what `split` gives; with `out`, they are written into these tensors."""
-    return _written(_op["split_copy"](input, split_size, dim), out, "split_copy")
+    return _written(ops.split_copy(input, split_size, dim), out, "split_copy")
 
 
 def split_with_sizes_copy(
@@ -166,7 +164,7 @@ def split_with_sizes_copy(
 ) -> tuple[Tensor, ...] | None:
     """Copies of what `split_with_sizes` gives; with `out`, they are written into these tensors."""
     return _written(
-        _op["split_with_sizes_copy"](input, split_sizes, dim), out, "split_with_sizes_copy"
+        ops.split_with_sizes_copy(input, split_sizes, dim), out, "split_with_sizes_copy"
     )
 
 
@@ -261,16 +259,16 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
             )
         first, second = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     if out is not None:
-        return _op["tensordot"](a, b, first, second, out=out)
-    return _op["tensordot"](a, b, first, second)
+        return ops.tensordot(a, b, first, second, out=out)
+    return ops.tensordot(a, b, first, second)
 
 
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """The product of matrices in the cheapest order, as linalg.multi_dot of a list."""
     return (
-        _op["chain_matmul"](list(matrices))
+        ops.chain_matmul(list(matrices))
         if out is None
-        else _op["chain_matmul"](list(matrices), out=out)
+        else ops.chain_matmul(list(matrices), out=out)
     )
 
 
@@ -293,7 +291,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _DISTANCE_
         raise ValueError(
             f"cdist: got compute_mode {compute_mode!r}, expected one of {', '.join(_DISTANCE_MODES)}"
         )
-    return _op["cdist"](x1, x2, p, _DISTANCE_MODES.index(compute_mode))
+    return ops.cdist(x1, x2, p, _DISTANCE_MODES.index(compute_mode))
 
 
 def lu(
@@ -304,7 +302,7 @@ def lu(
     Raises:
       LinAlgError: when a matrix is singular, without `get_infos`.
     """
-    found = _op["linalg_lu_factor_ex"](A, pivot=pivot, check_errors=not get_infos)
+    found = ops.linalg_lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
     result = found if get_infos else tuple(found)[:2]
     if out is None:
         return result
@@ -361,9 +359,9 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     total, total_names = left_over[0]
     extra = [i for i, c in enumerate(total_names) if c not in output]
     if extra:
-        total = _op["sum"](total, extra)
+        total = ops.sum(total, extra)
         total_names = "".join(c for c in total_names if c in output)
-    return _op["permute"](total, [total_names.index(c) for c in output])
+    return ops.permute(total, [total_names.index(c) for c in output])
 
 
 def _equation(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
@@ -418,7 +416,7 @@ def _diagonals(x: Tensor, names: str) -> tuple[Tensor, str]:
                 raise RuntimeError(
                     f"einsum: index '{c}' of one operand has sizes {x.shape[i]} and {x.shape[j]}"
                 )
-            x = _op["diagonal"](x, 0, i, j)
+            x = ops.diagonal(x, 0, i, j)
             names = names[:i] + names[i + 1 : j] + names[j + 1 :] + c
     return x, names
 
@@ -435,10 +433,10 @@ def _contract(x: Tensor, xn: str, y: Tensor, yn: str, later: str) -> tuple[Tenso
             if size.setdefault(c, n) != n and 1 not in (size[c], n):
                 raise RuntimeError(f"einsum: index '{c}' has sizes {size[c]} and {n}")
             size[c] = max(size[c], n) if n != 0 else 0
-    x = _op["permute"](x, [xn.index(c) for c in batch + only_x + inner]).expand(
+    x = ops.permute(x, [xn.index(c) for c in batch + only_x + inner]).expand(
         [size[c] for c in batch + only_x + inner]
     )
-    y = _op["permute"](y, [yn.index(c) for c in batch + inner + only_y]).expand(
+    y = ops.permute(y, [yn.index(c) for c in batch + inner + only_y]).expand(
         [size[c] for c in batch + inner + only_y]
     )
 
@@ -448,9 +446,9 @@ def _contract(x: Tensor, xn: str, y: Tensor, yn: str, later: str) -> tuple[Tenso
             n *= size[c]
         return n
 
-    product = _op["bmm"](
+    product = ops.bmm(
         x.reshape([count(batch), count(only_x), count(inner)]),
         y.reshape([count(batch), count(inner), count(only_y)]),
     )
-    names = batch + only_x + only_y
-    return product.reshape([size[c] for c in names]), "".join(names)
+    left = batch + only_x + only_y
+    return product.reshape([size[c] for c in left]), "".join(left)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from argand_aten import _C
+from argand_aten._operators import ops
 from argand_c10 import Tensor, finfo
 
 __all__ = ["lobpcg", "pca_lowrank", "svd_lowrank"]
 
-_op = _C.operators
-
 
 def _adjoint(x: Tensor) -> Tensor:
-    turned = _op["transpose"](x, -2, -1)
-    return _op["conj"](turned) if x.is_complex() else turned
+    turned = ops.transpose(x, -2, -1)
+    return ops.conj(turned) if x.is_complex() else turned
 
 
 def _matrices(name: str, x: Any) -> Tensor:
@@ -48,26 +46,26 @@ def svd_lowrank(
     niter = 2 if niter is None else niter
     m, n = A.shape[-2], A.shape[-1]
     if M is not None:
-        A = A - _op["expand"](M, list(A.shape))
+        A = A - ops.expand(M, list(A.shape))
     tall = A if m >= n else _adjoint(A)
     wide = _adjoint(tall)
     probes = _random([*tall.shape[:-2], tall.shape[-1], q], A)
-    basis = _orthonormal(_op["matmul"](tall, probes))
+    basis = _orthonormal(ops.matmul(tall, probes))
     for _ in range(niter):
-        basis = _orthonormal(_op["matmul"](tall, _orthonormal(_op["matmul"](wide, basis))))
-    u, s, vh = _op["linalg_svd"](_op["matmul"](_adjoint(basis), tall), full_matrices=False)
-    u, v = _op["matmul"](basis, u), _adjoint(vh)
+        basis = _orthonormal(ops.matmul(tall, _orthonormal(ops.matmul(wide, basis))))
+    u, s, vh = ops.linalg_svd(ops.matmul(_adjoint(basis), tall), full_matrices=False)
+    u, v = ops.matmul(basis, u), _adjoint(vh)
     return (u, s, v) if m >= n else (v, s, u)
 
 
 def _random(sizes: list[int], like: Tensor) -> Tensor:
     """Normally distributed numbers in the dtype and on the device of `like`."""
-    found: Tensor = _op["randn"](sizes, dtype=like.dtype.to_real(), device=like.device)
-    return _op["complex"](found, _op["randn_like"](found)) if like.is_complex() else found
+    found: Tensor = ops.randn(sizes, dtype=like.dtype.to_real(), device=like.device)
+    return ops.complex(found, ops.randn_like(found)) if like.is_complex() else found
 
 
 def _orthonormal(x: Tensor) -> Tensor:
-    found: Tensor = _op["linalg_qr"](x)[0]
+    found: Tensor = ops.linalg_qr(x)[0]
     return found
 
 
@@ -95,7 +93,7 @@ def pca_lowrank(
         )
     if niter < 0:
         raise ValueError(f"pca_lowrank: got niter={niter}, expected a non-negative number")
-    return svd_lowrank(A - _op["mean"](A, [-2], True) if center else A, q, niter)
+    return svd_lowrank(A - ops.mean(A, [-2], True) if center else A, q, niter)
 
 
 def lobpcg(
@@ -151,19 +149,19 @@ def lobpcg(
     def flat(x: Tensor | None) -> list[Tensor | None]:
         if x is None:
             return [None] * max(1, _count(batch))
-        return list(_op["unbind"](_op["reshape"](x.detach(), [-1, *x.shape[-2:]]), 0))
+        return list(ops.unbind(ops.reshape(x.detach(), [-1, *x.shape[-2:]]), 0))
 
     found = [
         _solve(a, b, x, p, limit, tol, largest is not False)
         for a, b, x, p in zip(flat(A), flat(B), flat(start), flat(iK), strict=True)
         if a is not None and x is not None
     ]
-    vectors = _op["reshape"](_op["stack"](found), [*batch, m, n])
-    vectors = _op["narrow"](vectors, -1, 0, k)
-    values = _op["sum"](_op["conj"](vectors) * _op["matmul"](A, vectors), [-2])
+    vectors = ops.reshape(ops.stack(found), [*batch, m, n])
+    vectors = ops.narrow(vectors, -1, 0, k)
+    values = ops.sum(ops.conj(vectors) * ops.matmul(A, vectors), [-2])
     if B is not None:
-        values = values / _op["sum"](_op["conj"](vectors) * _op["matmul"](B, vectors), [-2])
-    return _op["real"](values) if values.is_complex() else values, vectors
+        values = values / ops.sum(ops.conj(vectors) * ops.matmul(B, vectors), [-2])
+    return ops.real(values) if values.is_complex() else values, vectors
 
 
 def _count(sizes: list[int]) -> int:
@@ -185,42 +183,40 @@ def _solve(
     """Eigenvectors, the wanted eigenvalue's first: Rayleigh-Ritz on the span of them, their residuals and their last steps."""
 
     def times_b(v: Tensor) -> Tensor:
-        return v if b is None else _op["matmul"](b, v)
+        return v if b is None else ops.matmul(b, v)
 
     def ritz(basis: Tensor) -> tuple[Tensor, Tensor]:
         """The wanted eigenvalues on a span, and their vectors' coordinates in the basis."""
-        values, vectors = _op["linalg_eigh"](
-            _op["matmul"](_adjoint(basis), _op["matmul"](a, basis))
-        )
+        values, vectors = ops.linalg_eigh(ops.matmul(_adjoint(basis), ops.matmul(a, basis)))
         if largest:
-            values, vectors = _op["flip"](values, [-1]), _op["flip"](vectors, [-1])
-        return _op["narrow"](values, 0, 0, n), _op["narrow"](vectors, 1, 0, n)
+            values, vectors = ops.flip(values, [-1]), ops.flip(vectors, [-1])
+        return ops.narrow(values, 0, 0, n), ops.narrow(vectors, 1, 0, n)
 
     n = x.shape[1]
-    norm_a = float(_op["linalg_norm"](a))
-    norm_b = 1.0 if b is None else float(_op["linalg_norm"](b))
+    norm_a = float(ops.linalg_norm(a))
+    norm_b = 1.0 if b is None else float(ops.linalg_norm(b))
     basis = _b_orthonormal(x, times_b)
     values, coordinates = ritz(basis)
-    x, step = _op["matmul"](basis, coordinates), None
+    x, step = ops.matmul(basis, coordinates), None
     while limit != 0:
         limit -= 1
         bx = times_b(x)
-        residual = _op["matmul"](a, x) - bx * values
-        scale = _op["linalg_norm"](x, dim=[0]) * (norm_a + _op["abs"](values) * norm_b)
-        if bool(_op["all"](_op["le"](_op["linalg_norm"](residual, dim=[0]), tol * scale))):
+        residual = ops.matmul(a, x) - bx * values
+        scale = ops.linalg_norm(x, dim=[0]) * (norm_a + ops.abs(values) * norm_b)
+        if bool(ops.all(ops.le(ops.linalg_norm(residual, dim=[0]), tol * scale))):
             break
         if preconditioner is not None:
-            residual = _op["matmul"](preconditioner, residual)
-        directions = residual if step is None else _op["cat"]([residual, step], 1)
-        directions = directions - _op["matmul"](x, _op["matmul"](_adjoint(bx), directions))
+            residual = ops.matmul(preconditioner, residual)
+        directions = residual if step is None else ops.cat([residual, step], 1)
+        directions = directions - ops.matmul(x, ops.matmul(_adjoint(bx), directions))
         directions = _b_orthonormal(directions, times_b)
         directions = _b_orthonormal(
-            directions - _op["matmul"](x, _op["matmul"](_adjoint(bx), directions)), times_b
+            directions - ops.matmul(x, ops.matmul(_adjoint(bx), directions)), times_b
         )
-        basis = _op["cat"]([x, directions], 1)
+        basis = ops.cat([x, directions], 1)
         values, coordinates = ritz(basis)
-        step = _op["matmul"](directions, _op["narrow"](coordinates, 0, n, directions.shape[1]))
-        x = _b_orthonormal(_op["matmul"](basis, coordinates), times_b, complete=True)
+        step = ops.matmul(directions, ops.narrow(coordinates, 0, n, directions.shape[1]))
+        x = _b_orthonormal(ops.matmul(basis, coordinates), times_b, complete=True)
     return x
 
 
@@ -229,18 +225,14 @@ def _b_orthonormal(v: Tensor, times_b: Any, complete: bool = False) -> Tensor:
 
     Source: A. Stathopoulos, K. Wu, A block orthogonalization procedure with constant synchronization requirements, SIAM J. Sci. Comput. 23 (2002).
     """
-    gram = _op["matmul"](_adjoint(v), times_b(v))
+    gram = ops.matmul(_adjoint(v), times_b(v))
     if complete:
         return _adjoint(
-            _op["linalg_solve_triangular"](_op["linalg_cholesky"](gram), _adjoint(v), upper=False)
+            ops.linalg_solve_triangular(ops.linalg_cholesky(gram), _adjoint(v), upper=False)
         )
-    scale = _op["rsqrt"](_op["clamp"](_op["real"](_op["diagonal"](gram)), min=finfo(v.dtype).tiny))
-    values, vectors = _op["linalg_eigh"](
-        gram * _op["unsqueeze"](scale, 0) * _op["unsqueeze"](scale, 1)
-    )
-    kept = int(_op["sum"](_op["gt"](values, float(values[-1]) * finfo(v.dtype).eps * 10)))
+    scale = ops.rsqrt(ops.clamp(ops.real(ops.diagonal(gram)), min=finfo(v.dtype).tiny))
+    values, vectors = ops.linalg_eigh(gram * ops.unsqueeze(scale, 0) * ops.unsqueeze(scale, 1))
+    kept = int(ops.sum(ops.gt(values, float(values[-1]) * finfo(v.dtype).eps * 10)))
     first = values.shape[0] - kept
-    rotation = _op["narrow"](vectors, 1, first, kept) * _op["rsqrt"](
-        _op["narrow"](values, 0, first, kept)
-    )
-    return _op["matmul"](v, _op["unsqueeze"](scale, 1) * rotation)
+    rotation = ops.narrow(vectors, 1, first, kept) * ops.rsqrt(ops.narrow(values, 0, first, kept))
+    return ops.matmul(v, ops.unsqueeze(scale, 1) * rotation)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import argand_c10
-from argand_aten import _C
+from argand_aten._operators import ops
 from argand_c10 import Tensor
 
 __all__ = [
@@ -23,16 +23,16 @@ __all__ = [
     "native_layer_norm",
 ]
 
-_op = _C.operators
 _Normalized = tuple[Tensor, Tensor, Tensor]
 
 
-def _with_statistics(results: Any, input: Tensor, *affine: Tensor | None) -> Any:
+def _with_statistics(results: _Normalized, input: Tensor, *affine: Tensor | None) -> _Normalized:
     """Means and reciprocal deviations in the dtype of `input`, unless they lie on a device or the weights are wider."""
     narrow = input.dtype in (argand_c10.float16, argand_c10.bfloat16) and input.is_cpu
     if not narrow or any(t is not None and t.dtype != input.dtype for t in affine):
         return results
-    return (results[0], *(_op["to"](t, input.dtype) for t in results[1:]))
+    normalized, mean, reciprocal = results
+    return normalized, ops.to(mean, input.dtype), ops.to(reciprocal, input.dtype)
 
 
 def native_layer_norm(
@@ -43,7 +43,7 @@ def native_layer_norm(
     eps: float,
 ) -> _Normalized:
     """Layer normalisation (Ba et al. 2016), the mean and the reciprocal standard deviation."""
-    results = _op["native_layer_norm"](input, normalized_shape, weight, bias, eps)
+    results = ops.native_layer_norm(input, normalized_shape, weight, bias, eps)
     return _with_statistics(results, input, weight, bias)
 
 
@@ -58,7 +58,7 @@ def native_group_norm(
     eps: float,
 ) -> _Normalized:
     """Group normalisation (Wu and He 2018) of (N, C, HxW), the mean and the reciprocal standard deviation."""
-    results = _op["native_group_norm"](input, weight, bias, N, C, HxW, group, eps)
+    results = ops.native_group_norm(input, weight, bias, N, C, HxW, group, eps)
     return _with_statistics(results, input, weight, bias)
 
 
@@ -77,15 +77,15 @@ def native_batch_norm(
     """Batch normalisation (Ioffe and Szegedy 2015), the mean and the reciprocal standard deviation of the batch."""
     arguments = (input, weight, bias, running_mean, running_var, training, momentum, eps)
     if out is not None:
-        return _op["native_batch_norm"](*arguments, out=out)
-    return _with_statistics(_op["native_batch_norm"](*arguments), input, weight, bias)
+        return ops.native_batch_norm(*arguments, out=out)
+    return _with_statistics(ops.native_batch_norm(*arguments), input, weight, bias)
 
 
 def _native_batch_norm_legit(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, *arguments: Any, **named: Any
 ) -> _Normalized:
     """`native_batch_norm`; `running_mean` and `running_var` are both given or both left out."""
-    names = ("running_mean", "running_var", "training", "momentum", "eps")
+    names: tuple[str, ...] = ("running_mean", "running_var", "training", "momentum", "eps")
     if len(arguments) + len(named) - ("out" in named) == 3:
         names, named = names[2:], {"running_mean": None, "running_var": None, **named}
     return native_batch_norm(
@@ -107,7 +107,7 @@ def _native_batch_norm_legit_no_training(
 
 
 def _with_reserve(results: _Normalized, input: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return (*results, _op["empty"]([0], dtype=argand_c10.uint8, device=input.device))
+    return (*results, ops.empty([0], dtype=argand_c10.uint8, device=input.device))
 
 
 def _batch_norm_with_update(
@@ -144,7 +144,7 @@ def _batch_norm_no_update(
 
 def _within(input: Tensor, indices: Sequence[Tensor | None]) -> list[Tensor | None]:
     return [
-        None if i is None else _op["clamp"](i, -n, n - 1)
+        None if i is None else ops.clamp(i, -n, n - 1)
         for i, n in zip(indices, input.shape, strict=False)
     ]
 
@@ -153,25 +153,25 @@ def _unsafe_masked_index(
     self: Tensor, mask: Tensor, indices: Sequence[Tensor | None], fill: Any
 ) -> Tensor:
     """`self` at `indices` where `mask` holds, elsewhere `fill`; indices that are not read may lie outside."""
-    picked = _op["index"](self, _within(self, indices))
-    return _op["masked_fill"](picked, _op["logical_not"](mask), fill)
+    picked = ops.index(self, _within(self, indices))
+    return ops.masked_fill(picked, ops.logical_not(mask), fill)
 
 
 def _unsafe_masked_index_put_accumulate(
     self: Tensor, mask: Tensor, indices: Sequence[Tensor | None], values: Tensor
 ) -> Tensor:
     """`self` with `values` added at `indices` where `mask` holds; other indices may lie outside."""
-    kept = _op["masked_fill"](values, _op["logical_not"](mask), 0)
-    return _op["index_put"](self, _within(self, indices), kept, True)
+    kept = ops.masked_fill(values, ops.logical_not(mask), 0)
+    return ops.index_put(self, _within(self, indices), kept, True)
 
 
 def _unsafe_index(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
     """`self` at `indices`."""
-    return _op["index"](self, indices)
+    return ops.index(self, indices)
 
 
 def _unsafe_index_put(
     self: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
 ) -> Tensor:
     """`self` with `values` written (or added) at `indices`."""
-    return _op["index_put"](self, indices, values, accumulate)
+    return ops.index_put(self, indices, values, accumulate)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from argand_aten import _C
+from argand_aten._operators import ops
 from argand_c10 import Tensor, get_default_dtype, int64
 from argand_c10.errors import require_tensors
 
 __all__ = ["gradient", "histogramdd", "unique", "unique_consecutive"]
 
-_op = _C.operators
 _range = range  # where an argument has that name
 
 
@@ -34,12 +33,12 @@ def unique(
     """
     x = _slices("unique", input, dim)
     if dim is None:
-        order = _op["sort"](x, 0)[1]
+        order = ops.sort(x, 0)[1]
     else:
-        order = _op["arange"](x.shape[0], dtype=int64, device=x.device)
+        order = ops.arange(x.shape[0], dtype=int64, device=x.device)
         for column in range(x.shape[1] - 1, -1, -1):
-            keys = _op["index_select"](_op["select"](x, 1, column), 0, order)
-            order = _op["index_select"](order, 0, _op["sort"](keys, 0, stable=True)[1])
+            keys = ops.index_select(ops.select(x, 1, column), 0, order)
+            order = ops.index_select(order, 0, ops.sort(keys, 0, stable=True)[1])
     return _runs(input, x, order, return_inverse, return_counts, dim)
 
 
@@ -56,7 +55,7 @@ def unique_consecutive(
       values, or (values[, inverse][, counts]).
     """
     x = _slices("unique_consecutive", input, dim)
-    order = _op["arange"](x.shape[0], dtype=int64, device=x.device)
+    order = ops.arange(x.shape[0], dtype=int64, device=x.device)
     return _runs(input, x, order, return_inverse, return_counts, dim)
 
 
@@ -66,13 +65,13 @@ def _slices(name: str, input: Tensor, dim: int | None) -> Tensor:
         raise TypeError(f"{name}: got {type(input).__name__}, expected a Tensor")
     x = input.detach()
     if dim is None:
-        return _op["reshape"](x, [-1])
-    x = _op["transpose"](x, dim, 0)
+        return ops.reshape(x, [-1])
+    x = ops.transpose(x, dim, 0)
     if 0 in x.shape[1:]:
         raise RuntimeError(
             f"{name}: got shape {tuple(input.shape)}, expected no empty dimension besides dim {dim}"
         )
-    return _op["flatten"](x, 1) if x.ndim > 1 else _op["unsqueeze"](x, 1)
+    return ops.flatten(x, 1) if x.ndim > 1 else ops.unsqueeze(x, 1)
 
 
 def _runs(
@@ -84,28 +83,26 @@ def _runs(
     dim: int | None,
 ) -> Any:
     n = x.shape[0]
-    ordered = _op["index_select"](x, 0, order)
-    starts = _op["ones"]([n], dtype=int64, device=x.device)
+    ordered = ops.index_select(x, 0, order)
+    starts = ops.ones([n], dtype=int64, device=x.device)
     if n > 1:
-        changed = _op["ne"](
-            _op["narrow"](ordered, 0, 1, n - 1), _op["narrow"](ordered, 0, 0, n - 1)
-        )
+        changed = ops.ne(ops.narrow(ordered, 0, 1, n - 1), ops.narrow(ordered, 0, 0, n - 1))
         if dim is not None:
-            changed = _op["any"](changed, [1])
-        _op["narrow"](starts, 0, 1, n - 1).copy_(changed)
-    at = _op["reshape"](_op["nonzero"](starts), [-1])
-    first = _op["index_select"](order, 0, at)
+            changed = ops.any(changed, [1])
+        ops.narrow(starts, 0, 1, n - 1).copy_(changed)
+    at = ops.reshape(ops.nonzero(starts), [-1])
+    first = ops.index_select(order, 0, at)
     found = [
-        _op["index_select"](x, 0, first)
+        ops.index_select(x, 0, first)
         if dim is None
-        else _op["index_select"](input.detach(), dim, first)
+        else ops.index_select(input.detach(), dim, first)
     ]
     if return_inverse:
-        inverse = _op["scatter"](_op["zeros_like"](order), 0, order, _op["cumsum"](starts, 0) - 1)
-        found.append(_op["reshape"](inverse, list(input.shape)) if dim is None else inverse)
+        inverse = ops.scatter(ops.zeros_like(order), 0, order, ops.cumsum(starts, 0) - 1)
+        found.append(ops.reshape(inverse, list(input.shape)) if dim is None else inverse)
     if return_counts:
-        end = _op["full"]([1], n, dtype=int64, device=x.device)
-        found.append(_op["diff"](_op["cat"]([at, end])))
+        end = ops.full([1], n, dtype=int64, device=x.device)
+        found.append(ops.diff(ops.cat([at, end])))
     return found[0] if len(found) == 1 else tuple(found)
 
 
@@ -144,7 +141,7 @@ def histogramdd(
             f"histogramdd: got shape {tuple(input.shape)}, expected points in rows (at least 2 dimensions)"
         )
     n = input.shape[-1]
-    points = _op["reshape"](input.detach(), [-1, n])
+    points = ops.reshape(input.detach(), [-1, n])
     given = [bins] * n if isinstance(bins, int) else list(bins)
     if len(given) != n or (range is not None and len(range) != 2 * n):
         raise RuntimeError(
@@ -155,38 +152,35 @@ def histogramdd(
             f"histogramdd: got weights of shape {tuple(weight.shape)}, expected {tuple(input.shape[:-1])}, one for each point"
         )
     amount = (
-        _op["ones"]([points.shape[0]], dtype=input.dtype, device=input.device)
+        ops.ones([points.shape[0]], dtype=input.dtype, device=input.device)
         if weight is None
-        else _op["reshape"](weight, [-1])
+        else ops.reshape(weight, [-1])
     )
-    cell = _op["zeros"]([points.shape[0]], dtype=int64, device=input.device)
+    cell = ops.zeros([points.shape[0]], dtype=int64, device=input.device)
     edges: list[Tensor] = []
     for d in _range(n):
-        x = _op["contiguous"](_op["select"](points, 1, d))
+        x = ops.contiguous(ops.select(points, 1, d))
         here = None if range is None else list(range[2 * d : 2 * d + 2])
-        wanted = (
-            given[d]
-            if isinstance(given[d], Tensor)
-            else _op["histogram"](x, given[d], range=here)[1]
-        )
+        bin = given[d]
+        wanted = bin if isinstance(bin, Tensor) else ops.histogram(x, bin, range=here)[1]
         parts = wanted.shape[0] - 1
-        inside = _op["logical_and"](_op["ge"](x, wanted[0]), _op["le"](x, wanted[-1]))
-        at = _op["clamp"](_op["searchsorted"](wanted, x, right=True) - 1, 0, max(parts - 1, 0))
+        inside = ops.logical_and(ops.ge(x, wanted[0]), ops.le(x, wanted[-1]))
+        at = ops.clamp(ops.searchsorted(wanted, x, right=True) - 1, 0, max(parts - 1, 0))
         cell = cell * parts + at
-        amount = _op["where"](inside, amount, 0)
+        amount = ops.where(inside, amount, 0)
         edges.append(wanted)
     sizes = [e.shape[0] - 1 for e in edges]
     total = 1
     for size in sizes:
         total *= size
-    hist = _op["index_add"](
-        _op["zeros"]([total], dtype=input.dtype, device=input.device), 0, cell, amount
+    hist = ops.index_add(
+        ops.zeros([total], dtype=input.dtype, device=input.device), 0, cell, amount
     )
-    hist = _op["reshape"](hist, sizes)
+    hist = ops.reshape(hist, sizes)
     if density:
-        hist = hist / _op["sum"](hist)
+        hist = hist / ops.sum(hist)
         for d, e in enumerate(edges):
-            hist = hist / _op["reshape"](_op["diff"](e), [-1 if i == d else 1 for i in _range(n)])
+            hist = hist / ops.reshape(ops.diff(e), [-1 if i == d else 1 for i in _range(n)])
     return Histogram(hist, tuple(edges))
 
 
@@ -237,7 +231,7 @@ def gradient(
                 raise RuntimeError(
                     f"gradient: got {step.shape[0]} coordinates for size {x.shape[d]} of dimension {d}, expected as many"
                 )
-            found.append(_derivative(x, d, _op["diff"](step), edge_order))
+            found.append(_derivative(x, d, ops.diff(step), edge_order))
         else:
             found.append(_even_derivative(x, d, float(step), edge_order))
     return tuple(found)
@@ -248,7 +242,7 @@ def _even_derivative(x: Tensor, d: int, step: float, edge_order: int) -> Tensor:
     n = x.shape[d]
 
     def part(start: int, count: int = 1) -> Tensor:
-        return _op["narrow"](x, d, start, count)
+        return ops.narrow(x, d, start, count)
 
     if edge_order == 1:
         first, last = part(1) - part(0), part(n - 1) - part(n - 2)
@@ -258,19 +252,19 @@ def _even_derivative(x: Tensor, d: int, step: float, edge_order: int) -> Tensor:
     parts = [first / step]
     if n > 2:
         parts.append((part(2, n - 2) - part(0, n - 2)) / (2 * step))
-    return _op["cat"]([*parts, last / step], d)
+    return ops.cat([*parts, last / step], d)
 
 
 def _derivative(x: Tensor, d: int, steps: Tensor, edge_order: int) -> Tensor:
     n, shape = x.shape[d], [-1 if i == d else 1 for i in range(x.ndim)]
 
     def part(start: int, count: int) -> Tensor:
-        return _op["narrow"](x, d, start, count)
+        return ops.narrow(x, d, start, count)
 
-    h = _op["reshape"](steps, shape)
+    h = ops.reshape(steps, shape)
 
     def step(start: int, count: int) -> Tensor:
-        return _op["narrow"](h, d, start, count)
+        return ops.narrow(h, d, start, count)
 
     def end(first: int, towards: int) -> Tensor:
         """The derivative at one end, whose neighbours lie in the direction `towards`."""
@@ -291,4 +285,4 @@ def _derivative(x: Tensor, d: int, steps: Tensor, edge_order: int) -> Tensor:
             / (a + b)
         )
     parts.append(end(n - 1, -1))
-    return _op["cat"](parts, d)
+    return ops.cat(parts, d)

@@ -7,16 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import argand_c10
-from argand_aten import _C, _functions, _statistics, _tensor_types
+from argand_aten import _functions, _statistics, _tensor_types
+from argand_aten._operators import ops
 from argand_c10 import Tensor, memory_format
 from argand_c10.errors import require_tensors
-
-_op = _C.operators
 
 
 def _to(dtype: Any) -> Callable[..., Tensor]:
     def convert(self: Tensor, *, memory_format: Any = None) -> Tensor:
-        return _op["to"](self, dtype, memory_format=memory_format)
+        return ops.to(self, dtype, memory_format=memory_format)
 
     convert.__doc__ = f"`self` as {dtype}."
     return convert
@@ -30,14 +29,14 @@ def _transposed(self: Tensor) -> Tensor:
             DeprecationWarning,
             stacklevel=2,
         )
-    return _op["permute"](self, tuple(range(self.ndim - 1, -1, -1)))
+    return ops.permute(self, tuple(range(self.ndim - 1, -1, -1)))
 
 
 def _matrix_transposed(self: Tensor) -> Tensor:
     """The last two dimensions exchanged."""
     if self.ndim < 2:
         raise RuntimeError(f"Tensor.mT: got {self.ndim} dimensions, expected at least 2")
-    return _op["transpose"](self, -2, -1)
+    return ops.transpose(self, -2, -1)
 
 
 def _adjoint(self: Tensor) -> Tensor:
@@ -46,7 +45,7 @@ def _adjoint(self: Tensor) -> Tensor:
         raise RuntimeError(
             f"Tensor.H: got {self.ndim} dimensions, expected 2; use .mH for batches of matrices"
         )
-    return _op["conj"](self) if self.ndim == 0 else _op["conj"](_op["transpose"](self, 0, 1))
+    return ops.conj(self) if self.ndim == 0 else ops.conj(ops.transpose(self, 0, 1))
 
 
 def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
@@ -55,32 +54,32 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         return _tensor_types.type_name(self)
     dtype, device = _tensor_types.type_target(dtype)
     return (
-        _op["to"](self, dtype)
+        ops.to(self, dtype)
         if device is None
-        else _op["to"](self, device, dtype, non_blocking=non_blocking)
+        else ops.to(self, device, dtype, non_blocking=non_blocking)
     )
 
 
 def _to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
     """`self`, which is dense as every tensor is, in `dtype` if that is given."""
-    return self if dtype is None else _op["to"](self, dtype)
+    return self if dtype is None else ops.to(self, dtype)
 
 
 def _resize(self: Tensor, *sizes: Any) -> Tensor:
     """A view with other sizes of as many elements."""
-    return _op["view"](
+    return ops.view(
         self, list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes)
     )
 
 
 def _resize_as(self: Tensor, tensor: Tensor) -> Tensor:
     """A view with the sizes of `tensor`, which has as many elements."""
-    return _op["view"](self, list(tensor.shape))
+    return ops.view(self, list(tensor.shape))
 
 
 def _cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     """`self` in host memory."""
-    return _op["to"](self, "cpu", memory_format=memory_format)
+    return ops.to(self, "cpu", memory_format=memory_format)
 
 
 def _cuda(
@@ -94,12 +93,12 @@ def _cuda(
         memory_format: of the copy.
     """
     device = argand_c10.device("cuda" if device is None else device)
-    return _op["to"](self, device, non_blocking=non_blocking, memory_format=memory_format)
+    return ops.to(self, device, non_blocking=non_blocking, memory_format=memory_format)
 
 
 def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     """`self` where `condition` (bool) holds, `other` elsewhere."""
-    return _op["where"](condition, self, other)
+    return ops.where(condition, self, other)
 
 
 def _new_tensor(
@@ -118,11 +117,11 @@ def _new_tensor(
 
 def _change_geometry(name: str) -> Callable[..., Tensor]:
     """The in-place form of the view operator `name`."""
-    operator = _op[name]
+    operator = getattr(ops, name)
 
     def change(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         view = operator(self.detach(), *args, **kwargs)
-        return _op["as_strided_"](self, view.shape, view.stride(), view.storage_offset())
+        return ops.as_strided_(self, view.shape, view.stride(), view.storage_offset())
 
     change.__name__ = name + "_"
     change.__doc__ = f"`{name}` in place: the tensor itself gets the view's geometry."
@@ -176,7 +175,7 @@ def _mapped(
 
 def _reversed(self: Tensor) -> Tensor:
     """The tensor with its first dimension in reverse order."""
-    return self if self.ndim == 0 else _op["flip"](self, [0])
+    return self if self.ndim == 0 else ops.flip(self, [0])
 
 
 def _dim_order(
@@ -206,7 +205,7 @@ def _dim_order(
                 f"dim_order: got shape {list(self.shape)} with strides {list(strides)}, which fit several orders, "
                 "expected one; name one memory format that fits"
             )
-    return tuple(sorted(range(self.ndim), key=lambda d: -self.stride(d)))
+    return tuple(sorted(range(self.ndim), key=lambda d: -strides[d]))
 
 
 def _is_set_to(self: Tensor, tensor: Tensor) -> bool:
@@ -224,14 +223,14 @@ def _new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
     """An uninitialised tensor of the given size, or one of the given data, with the dtype of `self`."""
     device = self.device if device is None else device
     if len(args) == 1 and isinstance(args[0], Tensor):
-        return _op["alias"](args[0])
+        return ops.alias(args[0])
     if (
         len(args) == 1
         and isinstance(args[0], (list, tuple))
         and not isinstance(args[0], argand_c10.Size)
     ):
         return argand_c10.tensor(args[0], dtype=self.dtype, device=device)
-    return _op["new_empty"](
+    return ops.new_empty(
         self,
         list(args[0]) if args and not isinstance(args[0], int) else list(args or (0,)),
         device=device,
@@ -240,17 +239,17 @@ def _new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
 
 def _contains(self: Tensor, item: Any) -> bool:
     """Whether any element equals `item`."""
-    return bool(_op["any"](_op["eq"](self, item)))
+    return bool(ops.any(ops.eq(self, item)))
 
 
 def _polygamma(self: Tensor, n: int) -> Tensor:
     """The derivative of order `n` of digamma."""
-    return _op["polygamma"](n, self)
+    return ops.polygamma(n, self)
 
 
 def _polygamma_in_place(self: Tensor, n: int) -> Tensor:
     """`polygamma` in place."""
-    result = _op["polygamma"](n, self)
+    result = ops.polygamma(n, self)
     if not self.is_floating_point():
         raise RuntimeError(
             f"polygamma_: result type {result.dtype} can't be cast to the desired output type {self.dtype}"
@@ -269,9 +268,9 @@ def install(add: Callable[[str, Any], None]) -> None:
     add("T", property(_transposed))
     add("mT", property(_matrix_transposed))
     add("H", property(_adjoint))
-    add("mH", property(lambda self: _op["conj"](_matrix_transposed(self))))
-    add("real", property(lambda self: _op["real"](self)))
-    add("imag", property(lambda self: _op["imag"](self)))
+    add("mH", property(lambda self: ops.conj(_matrix_transposed(self))))
+    add("real", property(lambda self: ops.real(self)))
+    add("imag", property(lambda self: ops.imag(self)))
     add("type", _type)
     add("to_dense", _to_dense)
     add("resize", _resize)

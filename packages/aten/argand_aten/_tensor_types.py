@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import argand_c10
-from argand_aten import _C
+from argand_aten._operators import ops
 from argand_c10 import Tensor
 
 _DTYPES = {
@@ -17,7 +17,41 @@ _NAMES = {dtype: name for name, dtype in _DTYPES.items()} | {
     "complex128": "ComplexDoubleTensor",
 }
 
-__all__ = [*_DTYPES, "set_default_tensor_type"]
+__all__ = [
+    "BFloat16Tensor",
+    "BoolTensor",
+    "ByteTensor",
+    "CharTensor",
+    "DoubleTensor",
+    "FloatTensor",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
+    "ShortTensor",
+    "set_default_tensor_type",
+]
+
+if TYPE_CHECKING:
+
+    class BFloat16Tensor(Tensor): ...
+
+    class BoolTensor(Tensor): ...
+
+    class ByteTensor(Tensor): ...
+
+    class CharTensor(Tensor): ...
+
+    class DoubleTensor(Tensor): ...
+
+    class FloatTensor(Tensor): ...
+
+    class HalfTensor(Tensor): ...
+
+    class IntTensor(Tensor): ...
+
+    class LongTensor(Tensor): ...
+
+    class ShortTensor(Tensor): ...
 
 
 class _TensorType(type):
@@ -46,7 +80,7 @@ class _TensorType(type):
         sizes = (
             list(args[0]) if args and isinstance(args[0], argand_c10.Size) else list(args or (0,))
         )
-        return _C.operators["empty"](sizes, dtype=cls.dtype, device=cls.place)
+        return ops.empty(sizes, dtype=cls.dtype, device=cls.place)
 
 
 def _types(place: str, module: str) -> dict[str, _TensorType]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from argand_c10._C import Tensor, channels_last_3d, dtype, promote_types
 from argand_c10.module_hooks import (
@@ -389,8 +389,7 @@ class Module:
                 parameter.data = data
             else:
                 made = Tensor._make_subclass(type(parameter), data, parameter.requires_grad)
-                parameter = cast(Parameter, made)
-                self._parameters[name] = parameter
+                self._parameters[name] = parameter = made
             if grad is not None:
                 parameter.grad = None
                 parameter.grad = fn(grad.detach()).requires_grad_(grad.requires_grad)
