@@ -10,7 +10,8 @@
 namespace argand::kernels::cpu {
 namespace {
 
-constexpr int64_t kTile = 128;  // queries
+constexpr int64_t kTile = 64;    // queries
+constexpr int64_t kDepth = 256;  // rows of a right-hand side whose panel stays in the first-level cache
 
 template <class E>
 const AttentionLoops<E>& loops() {
@@ -27,9 +28,43 @@ struct Heads {
   Heads(const Tensor& x, int dtype) : t(x.dtype() == dtype && x.stride(3) == 1 ? x : to_dtype(contiguous(x), dtype)) {}
   E* at(int64_t b, int64_t h, int64_t row = 0) const { return t.data<E>() + b * t.stride(0) + h * t.stride(1) + row * t.stride(2); }
   int64_t ld() const { return t.stride(2); }
-  Matrix rows(int64_t b, int64_t h, int64_t row = 0) const { return {at(b, h, row), ld(), 1}; }
-  Matrix columns(int64_t b, int64_t h) const { return {at(b, h), 1, ld()}; }  // transposed
 };
+
+// Leading dimension of rows of `n` that lie apart in the sets of a cache.
+int64_t spread(int64_t n) { return round_up(n, 16) + 16; }
+
+// The transposed matrix of one (batch, head) at a time.
+template <class E>
+class Transposed {
+ public:
+  Transposed(const Heads<E>& from, int64_t rows, int64_t columns)
+      : from_(from), rows_(rows), columns_(columns), ld_(spread(rows)), data_(columns * ld_) {}
+  const E* at(int64_t b, int64_t h) {
+    if (const E* p = from_.at(b, h); p != held_) {
+      const int64_t sizes[2] = {columns_, rows_}, to[2] = {ld_, 1}, strides[2] = {1, from_.ld()};
+      strided_copy(sizeof(E), 2, sizes, data_.get(), to, p, strides);
+      held_ = p;
+    }
+    return data_.get();
+  }
+  int64_t ld() const { return ld_; }
+
+ private:
+  const Heads<E>& from_;
+  int64_t rows_, columns_, ld_;
+  Scratch<E> data_;
+  const E* held_ = nullptr;
+};
+
+// c[m, n] = alpha * a[m, k] b[k, n] + (accumulate ? c : 0) where all of it is in the caches: a library would pack each operand at each call.
+template <class E>
+void multiply(int64_t m, int64_t n, int64_t k, E alpha, const E* a, int64_t a_ms, int64_t a_ks, const E* b, int64_t ldb, bool accumulate, E* c,
+              int64_t ldc) {
+  int64_t p = 0;
+  do  // once where k is 0: c becomes 0
+    tile_kernels<E>().multiply(m, n, std::min(kDepth, k - p), alpha, a + p * a_ks, a_ms, a_ks, b + p * ldb, ldb, accumulate || p > 0, c, ldc);
+  while ((p += kDepth) < k);
+}
 
 struct Problem {
   int64_t batch, heads, kv_heads, queries, keys, features, value_features;
@@ -96,27 +131,30 @@ Tensor result_like(const Tensor& like, IntList sizes, int dtype) {
 }
 
 template <class E>
-void forward(int dtype, const Problem& p, const Heads<E>& q, const Heads<E>& k, const Heads<E>& v, const Mask<E>& mask, double scale,
-             const Heads<E>& out, E* lse) {
+void forward(const Problem& p, const Heads<E>& q, const Heads<E>& k, const Heads<E>& v, const Mask<E>& mask, double scale, const Heads<E>& out,
+             E* lse) {
   argand::parallel_for(0, p.batch * p.heads * p.tiles(), 1, [&](int64_t begin, int64_t end) {
-    Scratch<E> scores(kTile * p.keys);
+    const int64_t ld = spread(p.keys);
+    Scratch<E> scores(kTile * ld);
+    Transposed<E> keys(k, p.keys, p.features);
     for (int64_t task = begin; task < end; task++) {
       const int64_t first = task % p.tiles() * kTile, h = task / p.tiles() % p.heads, b = task / p.tiles() / p.heads, kv = h / p.group();
       const int64_t rows = std::min(kTile, p.queries - first), width = p.visible(first + rows - 1);
-      gemm(dtype, rows, width, p.features, scale, q.rows(b, h, first), k.columns(b, kv), 0, scores, width, true);
+      multiply<E>(rows, width, p.features, static_cast<E>(scale), q.at(b, h, first), q.ld(), 1, keys.at(b, kv), keys.ld(), false, scores, ld);
       for (int64_t i = 0; i < rows; i++)
-        lse[(b * p.heads + h) * p.queries + first + i] =
-            loops<E>().softmax(p.visible(first + i), width, scores + i * width, mask.row(b, h, first + i));
-      gemm(dtype, rows, p.value_features, width, 1, {scores.get(), width, 1}, v.rows(b, kv), 0, out.at(b, h, first), out.ld(), true);
+        lse[(b * p.heads + h) * p.queries + first + i] = loops<E>().softmax(p.visible(first + i), width, scores + i * ld, mask.row(b, h, first + i));
+      multiply<E>(rows, p.value_features, width, 1, scores.get(), ld, 1, v.at(b, kv), v.ld(), false, out.at(b, h, first), out.ld());
     }
   });
 }
 
 template <class E>
-void backward(int dtype, const Problem& p, const Heads<E>& go, const Heads<E>& q, const Heads<E>& k, const Heads<E>& v, const Mask<E>& mask,
-              const Heads<E>& out, const E* lse, double scale, const Heads<E>& gq, const Heads<E>& gk, const Heads<E>& gv) {
+void backward(const Problem& p, const Heads<E>& go, const Heads<E>& q, const Heads<E>& k, const Heads<E>& v, const Mask<E>& mask, const Heads<E>& out,
+              const E* lse, double scale, const Heads<E>& gq, const Heads<E>& gk, const Heads<E>& gv) {
   argand::parallel_for(0, p.batch * p.kv_heads, 1, [&](int64_t begin, int64_t end) {
-    Scratch<E> scores(kTile * p.keys), grads(kTile * p.keys);
+    const int64_t ld = spread(p.keys);
+    Scratch<E> scores(kTile * ld), grads(kTile * ld);
+    Transposed<E> keys(k, p.keys, p.features), values(v, p.keys, p.value_features);
     for (int64_t task = begin; task < end; task++) {
       const int64_t b = task / p.kv_heads, kv = task % p.kv_heads;
       for (int64_t j = 0; j < p.keys; j++) {
@@ -126,16 +164,16 @@ void backward(int dtype, const Problem& p, const Heads<E>& go, const Heads<E>& q
       for (int64_t h = kv * p.group(); h < (kv + 1) * p.group(); h++) {
         for (int64_t first = 0; first < p.queries; first += kTile) {
           const int64_t rows = std::min(kTile, p.queries - first), width = p.visible(first + rows - 1);
-          gemm(dtype, rows, width, p.features, scale, q.rows(b, h, first), k.columns(b, kv), 0, scores, width, true);
-          gemm(dtype, rows, width, p.value_features, 1, go.rows(b, h, first), v.columns(b, kv), 0, grads, width, true);
+          multiply<E>(rows, width, p.features, static_cast<E>(scale), q.at(b, h, first), q.ld(), 1, keys.at(b, kv), keys.ld(), false, scores, ld);
+          multiply<E>(rows, width, p.value_features, 1, go.at(b, h, first), go.ld(), 1, values.at(b, kv), values.ld(), false, grads, ld);
           for (int64_t i = 0; i < rows; i++) {
             const E delta = loops<E>().dot(p.value_features, go.at(b, h, first + i), out.at(b, h, first + i));
-            loops<E>().backward(p.visible(first + i), width, scores + i * width, mask.row(b, h, first + i),
-                                lse[(b * p.heads + h) * p.queries + first + i], grads + i * width, delta, static_cast<E>(scale));
+            loops<E>().backward(p.visible(first + i), width, scores + i * ld, mask.row(b, h, first + i),
+                                lse[(b * p.heads + h) * p.queries + first + i], grads + i * ld, delta, static_cast<E>(scale));
           }
-          gemm(dtype, width, p.value_features, rows, 1, {scores.get(), 1, width}, go.rows(b, h, first), 1, gv.at(b, kv), gv.ld(), true);
-          gemm(dtype, rows, p.features, width, 1, {grads.get(), width, 1}, k.rows(b, kv), 0, gq.at(b, h, first), gq.ld(), true);
-          gemm(dtype, width, p.features, rows, 1, {grads.get(), 1, width}, q.rows(b, h, first), 1, gk.at(b, kv), gk.ld(), true);
+          multiply<E>(width, p.value_features, rows, 1, scores.get(), 1, ld, go.at(b, h, first), go.ld(), true, gv.at(b, kv), gv.ld());
+          multiply<E>(rows, p.features, width, 1, grads.get(), ld, 1, k.at(b, kv), k.ld(), false, gq.at(b, h, first), gq.ld());
+          multiply<E>(width, p.features, rows, 1, grads.get(), 1, ld, q.at(b, h, first), q.ld(), true, gk.at(b, kv), gk.ld());
         }
       }
     }
@@ -159,7 +197,7 @@ std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor& key, con
   } else {
     dispatch_floating("attention", dtype, [&](auto tag) {
       using E = compute_t<typename decltype(tag)::type>;
-      forward<E>(dtype, p, {query, dtype}, {key, dtype}, {value, dtype}, {attn_mask, p, dtype}, scale, {out, dtype}, lse.data<E>());
+      forward<E>(p, {query, dtype}, {key, dtype}, {value, dtype}, {attn_mask, p, dtype}, scale, {out, dtype}, lse.data<E>());
     });
   }
   return {converted(out, query.dtype()), lse};
@@ -175,7 +213,7 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad_out, co
   const Tensor lse = contiguous(logsumexp);
   dispatch_floating("attention_backward", dtype, [&](auto tag) {
     using E = compute_t<typename decltype(tag)::type>;
-    backward<E>(dtype, p, {grad_out, dtype}, {query, dtype}, {key, dtype}, {value, dtype}, {attn_mask, p, dtype}, {out, dtype}, lse.data<E>(), scale,
+    backward<E>(p, {grad_out, dtype}, {query, dtype}, {key, dtype}, {value, dtype}, {attn_mask, p, dtype}, {out, dtype}, lse.data<E>(), scale,
                 {gq, dtype}, {gk, dtype}, {gv, dtype});
   });
   return {converted(gq, query.dtype()), converted(gk, key.dtype()), converted(gv, value.dtype())};
