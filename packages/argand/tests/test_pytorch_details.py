@@ -135,3 +135,32 @@ def test_index_select_of_runs_and_of_single_elements(shape, dim):
     ):
         found = torch.index_select(tensor(x), dim, tensor(index))
         np.testing.assert_array_equal(found.numpy(), np.take(x, index, axis=dim))
+
+
+def test_parameters_in_containers_are_described():
+    """The lines, their margins too; a dict of one parameter stands on one line."""
+    parameters = {"a": torch.nn.Parameter(torch.ones(2)), "b": torch.ones(2, 3)}
+    assert repr(torch.nn.ParameterDict(parameters)) == (
+        "ParameterDict(\n    (a): Parameter containing: [argand.FloatTensor of size 2]\n"
+        "    (b): Parameter containing: [argand.FloatTensor of size 2x3]\n)"
+    )
+    assert repr(torch.nn.ParameterDict({"a": torch.ones(1)})) == (
+        "ParameterDict(  (a): Parameter containing: [argand.FloatTensor of size 1])"
+    )
+    assert repr(torch.nn.ParameterList([torch.ones(2), 3])) == (
+        "ParameterList(\n    (0): Parameter containing: [argand.float32 of size 2]\n"
+        "    (1): Object of type: int\n)"
+    )
+
+
+def test_what_pytorch_asserts_is_an_assertion_error():
+    x = torch.ones(2, 3, 5)
+    for call in (
+        lambda: torch.nn.MultiheadAttention(10, 3),
+        lambda: torch.nn.MultiheadAttention(4, 2)(x, x, x),
+        lambda: torch.utils.data.TensorDataset(torch.ones(2), torch.ones(3)),
+        lambda: torch.utils.data.ConcatDataset([]),
+        lambda: torch.amp.GradScaler("cpu").update(),
+    ):
+        with pytest.raises(AssertionError):
+            call()

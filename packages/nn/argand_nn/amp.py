@@ -51,7 +51,7 @@ class GradScaler:
         enabled: False makes every method pass its work on unscaled.
 
     Raises:
-        ValueError: if growth_factor is not above 1 or backoff_factor not below 1.
+        AssertionError: if growth_factor is not above 1 or backoff_factor not below 1.
     """
 
     def __init__(
@@ -68,9 +68,11 @@ class GradScaler:
         if not enabled:
             return
         if not growth_factor > 1:
-            raise ValueError(f"GradScaler: got growth_factor={growth_factor}, expected above 1")
+            raise AssertionError(f"GradScaler: got growth_factor={growth_factor}, expected above 1")
         if not backoff_factor < 1:
-            raise ValueError(f"GradScaler: got backoff_factor={backoff_factor}, expected below 1")
+            raise AssertionError(
+                f"GradScaler: got backoff_factor={backoff_factor}, expected below 1"
+            )
         self._init_scale = init_scale
         self._scale: Tensor | None = None
         self._growth_factor = growth_factor
@@ -131,7 +133,7 @@ class GradScaler:
 
     def _known_scale(self, method: str) -> Tensor:
         if self._scale is None:
-            raise RuntimeError(
+            raise AssertionError(
                 f"GradScaler.{method}: nothing has been scaled yet; call scale(loss).backward() first"
             )
         return self._scale
@@ -210,7 +212,7 @@ class GradScaler:
     @staticmethod
     def _check_found(progress: _Progress) -> None:
         if not progress.found_inf:
-            raise RuntimeError(
+            raise AssertionError(
                 "GradScaler.step: got an optimizer without gradients, expected at least one; call "
                 "scale(loss).backward() first"
             )
@@ -238,7 +240,7 @@ class GradScaler:
                 for f in progress.found_inf.values()
             ]
             if not found:
-                raise RuntimeError(
+                raise AssertionError(
                     "GradScaler.update: no optimizer has taken a step since the last update; call step first"
                 )
             aten.ops._amp_update_scale_(
@@ -331,7 +333,7 @@ class GradScaler:
         state = dict(self.__dict__)
         if self._enabled:
             if self._progress:
-                raise RuntimeError(
+                raise AssertionError(
                     "GradScaler: got pickled in the middle of a step; do so before scale() or after update()"
                 )
             state["_init_scale"] = self.get_scale()

@@ -379,7 +379,7 @@ def test_datasets():
     tensors = TensorDataset(aten.arange(5), aten.arange(5) * 2)
     assert len(tensors) == 5
     assert [int(t) for t in tensors[3]] == [3, 6]
-    with pytest.raises(ValueError, match="first sizes"):
+    with pytest.raises(AssertionError, match="first sizes"):
         TensorDataset(aten.arange(5), aten.arange(4))
     both = ConcatDataset([range(3), range(10, 12)])
     assert [both[i] for i in range(len(both))] == [0, 1, 2, 10, 11]

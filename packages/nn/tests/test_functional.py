@@ -414,9 +414,9 @@ def test_multihead_attention():
 def test_attention_errors():
     layer = nn.MultiheadAttention(8, 2)
     x = tensor(normal(5, 3, 8))
-    with pytest.raises(RuntimeError, match="expected a query of embed_dim 8"):
+    with pytest.raises(AssertionError, match="expected a query of embed_dim 8"):
         layer(x[:, :, :6], x, x)
-    with pytest.raises(RuntimeError, match="keys and values of one length"):
+    with pytest.raises(AssertionError, match="keys and values of one length"):
         layer(x, x, x[:4])
     with pytest.raises(RuntimeError, match=r"attn_mask of shape \[5, 4\]"):
         layer(x, x, x, attn_mask=aten.zeros(5, 4))
@@ -424,9 +424,9 @@ def test_attention_errors():
         layer(x, x, x, key_padding_mask=aten.zeros(5, 3))
     with pytest.raises(RuntimeError, match="is_causal without attn_mask"):
         layer(x, x, x, is_causal=True)
-    with pytest.raises(RuntimeError, match="expected bool or a floating-point"):
+    with pytest.raises(AssertionError, match="expected bool or a floating-point"):
         layer(x, x, x, attn_mask=aten.zeros(5, 5, dtype=c10.int64))
-    with pytest.raises(ValueError, match="embed_dim 8 and num_heads 3"):
+    with pytest.raises(AssertionError, match="embed_dim 8 and num_heads 3"):
         nn.MultiheadAttention(8, 3)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 from argand.amp import GradScaler as _GradScaler
 from argand.amp import autocast as _autocast
 from argand.amp import custom_bwd, custom_fwd
+from argand.import_paths import publish as _publish
 from argand_c10 import dtype as _dtype
 from argand_c10 import float16
 
@@ -42,3 +45,6 @@ def autocast(
         cache_enabled: whether casts of weights are kept until the outermost region ends.
     """
     return _autocast("cuda", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
+
+
+_publish(__name__, dict.fromkeys(("autocast_mode", "grad_scaler"), sys.modules[__name__]))

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
+from argand.import_paths import publish
 from argand_distributed import *  # noqa: F403
 from argand_distributed import __all__ as __all__
 from argand_distributed import _coalescing_manager as _coalescing_manager
+
+publish(__name__, {"distributed_c10d": sys.modules[__name__]})

@@ -13,6 +13,7 @@ from argand_nn import *  # noqa: F403
 # isort: split
 # This package's own submodules take the place of the layer's.
 from argand.nn import attention as attention
+from argand.nn import common_types as common_types
 from argand.nn import functional as functional
 from argand.nn import grad as grad
 from argand.nn import init as init

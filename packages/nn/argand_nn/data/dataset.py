@@ -59,7 +59,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
     def __init__(self, *tensors: Tensor) -> None:
         sizes = {tensor.shape[0] for tensor in tensors}
         if len(sizes) != 1:
-            raise ValueError(
+            raise AssertionError(
                 f"TensorDataset: got first sizes {[t.shape[0] for t in tensors]}, expected equal ones"
             )
         self.tensors = tensors
@@ -100,9 +100,9 @@ class ConcatDataset(Dataset[SampleT]):
     def __init__(self, datasets: Iterable[Dataset[SampleT]]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
-            raise ValueError("ConcatDataset: got no datasets, expected at least one")
+            raise AssertionError("ConcatDataset: got no datasets, expected at least one")
         if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
-            raise TypeError("ConcatDataset: got an IterableDataset; use ChainDataset")
+            raise AssertionError("ConcatDataset: got an IterableDataset; use ChainDataset")
         self.cumulative_sizes: list[int] = []
         total = 0
         for dataset in self.datasets:

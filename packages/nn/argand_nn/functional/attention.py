@@ -55,7 +55,7 @@ def as_additive_mask(mask: Tensor | None, like: Tensor, name: str) -> Tensor | N
     if mask.is_floating_point():
         return mask
     if mask.dtype != bool_:
-        raise RuntimeError(
+        raise AssertionError(
             f"{name}: got a mask of dtype {mask.dtype}, expected bool or a floating-point dtype"
         )
     zeros = aten.zeros(mask.shape, dtype=like.dtype, device=like.device)
@@ -89,19 +89,19 @@ def _project(
 
 def _check_inputs(query: Tensor, key: Tensor, value: Tensor, width: int, heads: int) -> None:
     if not (query.dim() == key.dim() == value.dim() and query.dim() in (2, 3)):
-        raise RuntimeError(
+        raise AssertionError(
             f"multi_head_attention: got {_shapes(query, key, value)}, expected all 3-d (batched) or all 2-d"
         )
     if query.shape[-1] != width:
-        raise RuntimeError(
+        raise AssertionError(
             f"multi_head_attention: got {_shapes(query, key, value)}, expected a query of embed_dim {width}"
         )
     if width % heads:
-        raise RuntimeError(
+        raise AssertionError(
             f"multi_head_attention: got embed_dim {width}, expected a multiple of num_heads {heads}"
         )
     if key.shape[:-1] != value.shape[:-1]:
-        raise RuntimeError(
+        raise AssertionError(
             f"multi_head_attention: got {_shapes(query, key, value)}, expected keys and values of one length and batch"
         )
 

@@ -47,7 +47,7 @@ class MultiheadAttention(Module):
     ) -> None:
         super().__init__()
         if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
-            raise ValueError(
+            raise (AssertionError if embed_dim > 0 and num_heads > 0 else ValueError)(
                 f"MultiheadAttention: got embed_dim {embed_dim} and num_heads {num_heads}, expected "
                 "a positive multiple"
             )

@@ -282,7 +282,7 @@ class ParameterList(Module):
         return self.extend(values)
 
     def extra_repr(self) -> str:
-        return "\n".join(f"({i}): {_describe(value)}" for i, value in enumerate(self))
+        return "\n".join(f"  ({i}): {_describe(value)}" for i, value in enumerate(self))
 
 
 class ParameterDict(Module):
@@ -386,7 +386,9 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        return "\n".join(f"({key}): {_describe(value)}" for key, value in self.items())
+        return "\n".join(
+            f"  ({key}): {_describe(value, by_type=True)}" for key, value in self.items()
+        )
 
 
 def _as_parameter(value: Any) -> Any:
@@ -395,8 +397,10 @@ def _as_parameter(value: Any) -> Any:
     return value
 
 
-def _describe(value: Any) -> str:
+def _describe(value: Any, by_type: bool = False) -> str:
     if isinstance(value, Tensor):
         kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-        return f"{kind} containing: [{value.dtype} of size {'x'.join(map(str, value.shape))}]"
+        what = value.type() if by_type else value.dtype
+        where = "" if value.device.type != "cuda" else f" (GPU {value.device.index})"
+        return f"{kind} containing: [{what} of size {'x'.join(map(str, value.shape))}{where}]"
     return f"Object of type: {type(value).__name__}"

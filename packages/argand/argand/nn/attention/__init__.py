@@ -7,3 +7,4 @@ from argand_nn.attention import __all__ as __all__
 
 # isort: split
 from argand.nn.attention import bias as bias
+from argand.nn.attention import flex_attention as flex_attention

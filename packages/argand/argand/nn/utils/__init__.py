@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+
+from argand.import_paths import publish
 from argand_nn.utils import *  # noqa: F403
 from argand_nn.utils import __all__ as __all__
 
@@ -12,3 +15,9 @@ from argand.nn.utils import parametrize as parametrize
 from argand.nn.utils import prune as prune
 from argand.nn.utils import rnn as rnn
 from argand.nn.utils import stateless as stateless
+
+# Functions have the names of their modules.
+publish(
+    __name__,
+    {name: sys.modules[f"argand_nn.utils.{name}"] for name in ("spectral_norm", "weight_norm")},
+)

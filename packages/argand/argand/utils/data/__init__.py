@@ -5,12 +5,17 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+import argand_nn.data
 from argand.import_paths import publish
 from argand_nn.data import *  # noqa: F403
 from argand_nn.data import __all__ as __all__
-from argand_nn.data import dataloader, dataset, sampler
+from argand_nn.data import collate, dataloader, dataset, sampler
 
-publish(__name__, {"dataloader": dataloader, "dataset": dataset, "sampler": sampler})
+publish(
+    __name__,
+    {"_utils": argand_nn.data, "dataloader": dataloader, "dataset": dataset, "sampler": sampler},
+)
+publish(f"{__name__}._utils", {"collate": collate})
 
 
 def __getattr__(name: str) -> Any:

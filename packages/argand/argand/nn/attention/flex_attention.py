@@ -1,0 +1,6 @@
+"""Attention whose scores a function of the user's changes, or whose keys it chooses."""
+
+from __future__ import annotations
+
+from argand_nn.attention.flex_attention import *  # noqa: F403
+from argand_nn.attention.flex_attention import __all__ as __all__

@@ -1,0 +1,60 @@
+"""`argand.utils._pytree`: leaves and descriptions of nested containers."""
+
+from collections import OrderedDict, defaultdict, deque, namedtuple
+
+import pytest
+
+from argand.utils import _pytree as pytree
+
+Point = namedtuple("Point", "x y")
+
+
+@pytest.mark.parametrize(
+    "tree, leaves",
+    [
+        (3, [3]),
+        (None, [None]),
+        ([1, (2, {"b": 3, "a": [None]})], [1, 2, 3, None]),
+        (Point(1, [2]), [1, 2]),
+        (OrderedDict(b=1, a=2), [1, 2]),
+        (defaultdict(list, {"k": 1}), [1]),
+        (deque([1, 2], maxlen=3), [1, 2]),
+        ([], []),
+    ],
+)
+def test_flatten_and_unflatten(tree, leaves):
+    found, spec = pytree.tree_flatten(tree)
+    again = pytree.tree_unflatten(found, spec)
+    assert found == leaves and again == tree and type(again) is type(tree)
+    assert spec.num_leaves == len(leaves) and spec == pytree.tree_structure(tree)
+    with pytest.raises(ValueError, match="leaves"):
+        spec.unflatten([*leaves, 0])
+
+
+def test_maps():
+    assert pytree.tree_map(lambda x: x + 1, {"a": (1, 2)}) == {"a": (2, 3)}
+    assert pytree.tree_map(lambda x, y: (x, y), {"a": 1, "b": 2}, {"b": [4], "a": 3}) == {
+        "a": (1, 3),
+        "b": (2, [4]),
+    }
+    assert pytree.tree_map_only(int, lambda x: -x, [1, "a", 2.0]) == [-1, "a", 2.0]
+    assert pytree.tree_map_only(lambda x: x == "a", str.upper, [1, "a"]) == [1, "A"]
+    assert pytree.tree_leaves([(1, 2), [3]], is_leaf=lambda x: isinstance(x, tuple)) == [(1, 2), 3]
+    assert pytree.tree_all(bool, [1, [2]]) and pytree.tree_any(bool, [0, [2]])
+    for other in ([1, 2, 3], (1, 2), 1):
+        with pytest.raises(ValueError, match="tree_map"):
+            pytree.tree_map(max, [1, 2], other)
+    with pytest.raises(ValueError, match="keys"):
+        pytree.tree_map(max, {"a": 1}, {"b": 1})
+
+
+def test_registered_classes_are_containers():
+    class Pair:
+        def __init__(self, a, b):
+            self.a, self.b = a, b
+
+    pytree.register_pytree_node(Pair, lambda p: ((p.a, p.b), None), lambda parts, _: Pair(*parts))
+    doubled = pytree.tree_map(lambda x: 2 * x, [Pair(1, (2,))])[0]
+    assert (doubled.a, doubled.b) == (2, (4,))
+    with pytest.raises(ValueError, match="registered already"):
+        pytree.register_pytree_node(Pair, None, None)
