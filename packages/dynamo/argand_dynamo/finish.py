@@ -217,8 +217,7 @@ def _guards(tx: Tracer) -> list[Guard]:
             guards.append(Guard(path, "CLASS_ATTR", value))
     tensors = [e for e in tx.inputs if isinstance(e.value, FakeTensor)]
     for entry in tensors:
-        dims = tx.dynamic.chosen.get(entry.source, ())
-        guards.append(tensor_guard(entry.source, entry.variable.real, dims))
+        guards.append(tensor_guard(entry.source, entry.variable.real, entry.value))
     pairs = [(entry.source, entry.variable.real) for entry in tensors]
     if len(pairs) > 1:
         if any(entry.value.storage.version for entry in tensors):
@@ -265,15 +264,19 @@ def _shape_guards(tx: Tracer, tensors: list[GraphInput]) -> list[Guard]:
     env = tx.dynamic.shape_env
     expressions = [guard.expr for guard in env.guards]
     bindings = dict(env.sources)
+    own = set(bindings.values())
     for entry in tensors:
-        if not tx.dynamic.chosen.get(entry.source) or entry.variable.real.is_contiguous():
-            continue
-        # Strides that follow from sizes.
-        for d, stride in enumerate(entry.value.strides):
-            if type(stride) is not int and not stride.is_symbol:
-                name = f"t{len(bindings)}"
-                bindings[name] = (entry.source, "stride", d)
-                expressions.append(("==", name, stride.expr))
+        fake, contiguous = entry.value, entry.variable.real.is_contiguous()
+        given = [n if type(n) is int else 2 for n in fake.shape]  # symbols are at least 2
+        for d, stride in enumerate(fake.strides):
+            binding = (entry.source, "stride", d)
+            if type(stride) is int or binding in own:
+                continue
+            if contiguous and given[d] != 1 and 0 not in given:
+                continue  # being contiguous says it
+            name = f"t{len(bindings)}"
+            bindings[name] = binding
+            expressions.append(("==", name, stride.expr))
     if not expressions:
         return []
     return [shape_guard(expressions, bindings)]

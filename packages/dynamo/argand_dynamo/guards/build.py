@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import argand_c10
 from argand_autograd import is_grad_enabled, is_inference_mode_enabled
 from argand_c10 import Tensor
 from argand_dynamo._C import storage_id, thread_keys
+
+if TYPE_CHECKING:
+    from argand_fx.shapes import FakeTensor
 
 Source = tuple[tuple[Any, ...], ...]
 
@@ -43,38 +46,28 @@ class TensorFacts(NamedTuple):
     flags: int
 
 
-def tensor_facts(tensor: Tensor, dynamic_dims: Collection[int] = ()) -> TensorFacts:
-    """The facts of `tensor`, leaving open the sizes of `dynamic_dims` and the strides that depend on them.
+def tensor_facts(tensor: Tensor, like: FakeTensor | None = None) -> TensorFacts:
+    """The facts of `tensor`, leaving open the sizes and strides that are symbolic in its fake `like`.
 
-    A contiguous tensor must stay contiguous, which says all of its strides. Of another one, only the strides that do not depend on a dynamic size are
-    compared: let `shape_guard` say the rest.
+    Of those, a symbol of its own may have any value; let `shape_guard` say what other symbolic strides are.
     """
-    sizes, strides = tuple(tensor.shape), tensor.stride()
-    dynamic = {d % len(sizes) for d in dynamic_dims} if sizes else set()
-    contiguous = tensor.is_contiguous()
-    open_strides: set[int] = set()
-    if dynamic:
-        # A stride may be a multiple of the size of any dimension that is stepped over faster.
-        open_strides = {
-            d
-            for d, stride in enumerate(strides)
-            if any(strides[k] < stride or (k > d and strides[k] == stride) for k in dynamic)
-        }
+    sizes, strides = (tensor.shape, tensor.stride()) if like is None else (like.shape, like.strides)
+    flags = CONTIGUOUS if tensor.is_contiguous() else 0
     return TensorFacts(
         type(tensor),
         tensor.dtype,
         tensor.device,
         tensor.requires_grad,
         len(sizes),
-        tuple([None if d in dynamic else int(n) for d, n in enumerate(sizes)]),
-        tuple([None if d in open_strides else int(n) for d, n in enumerate(strides)]),
-        (CONTIGUOUS if contiguous else 0) | (INFERENCE if tensor.is_inference() else 0),
+        tuple([n if type(n) is int else None for n in sizes]),
+        tuple([n if type(n) is int else None for n in strides]),
+        flags | (INFERENCE if tensor.is_inference() else 0),
     )
 
 
-def tensor_guard(source: Source, tensor: Tensor, dynamic_dims: Collection[int] = ()) -> Guard:
+def tensor_guard(source: Source, tensor: Tensor, like: FakeTensor | None = None) -> Guard:
     """The TENSOR guard of `tensor`."""
-    return Guard(source, "TENSOR", tensor_facts(tensor, dynamic_dims))
+    return Guard(source, "TENSOR", tensor_facts(tensor, like))
 
 
 def alias_guards(tensors: Sequence[tuple[Source, Tensor]]) -> list[Guard]:
