@@ -21,6 +21,7 @@ from argand_aot.values import (
     ViewStep,
     fresh_value,
     geometry_of,
+    kept_value,
     map_values,
 )
 from argand_c10 import Operator
@@ -61,6 +62,7 @@ class Functionalizer:
 
     Attributes:
         recording: are gradients recorded at this place of the program.
+        deriving: whether it runs derivatives, of values that were kept for them.
         ops: the operators as attributes.
     """
 
@@ -74,12 +76,22 @@ class Functionalizer:
         self.tape = tape
         self.decompositions = decompositions or {}
         self.recording = tape is not None
+        self.deriving = False
         self.ops = _Operators(self.call)
 
     # ---- contents ------------------------------------------------------------------------------
 
     def read(self, value: Value) -> Any:
-        """The functional value that `value` has now."""
+        """The functional value that `value` has now.
+
+        Raises:
+            UnsupportedGraph: in a derivative, for what was changed in place since it was kept: eager execution refuses that.
+        """
+        if self.deriving and value.kept is not None and value.kept[0].version != value.kept[1]:
+            raise UnsupportedGraph(
+                "got a derivative that needs a tensor which was modified by an inplace operation",
+                "clone the tensor before it is changed",
+            )
         storage = value.storage
         found = storage.current.get(value.steps)
         if found is None:
@@ -94,6 +106,11 @@ class Functionalizer:
     def write(self, value: Value, content: Any) -> None:
         """Give `value`, and so every view of its memory, new content (a fake tensor of its shape and dtype)."""
         storage = value.storage
+        if content is self.read(
+            value
+        ):  # its own: nothing to put back, where that might not be possible
+            storage.version += 1
+            return
         root = self.read(storage.root)
         updated = view_steps.put(self, root, storage.root.geometry, value.steps, content)
         storage.version += 1
@@ -101,7 +118,7 @@ class Functionalizer:
 
     def frozen(self, value: Value) -> Value:
         """A value that stays what `value` is now."""
-        return fresh_value(self.read(value), value.geometry)
+        return kept_value(value, self.read(value))
 
     # ---- operators -----------------------------------------------------------------------------
 
@@ -179,7 +196,7 @@ class Functionalizer:
         args = tuple(map_values(x, self.frozen) for x in bound[1:])
         step = ViewStep(op, args, geometry, self.recording)
         steps = (step,) if op.name == "as_strided" else (*source.steps, step)
-        detached = op.name == "detach"
+        detached = view_steps.detaches(op)
         base = None if detached else source.base or source
         result = Value(geometry, source.storage, steps, base)
         if op.name != "as_strided":  # that is relative to the storage's root

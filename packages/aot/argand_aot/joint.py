@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from argand_aot import custom_function
+from argand_aot import custom_function, view_steps
 from argand_aot.derive import derive
 from argand_aot.emitter import Emitter
 from argand_aot.functionalize import Functionalizer, input_value
 from argand_aot.outputs import Mutation, OutputSpec, Step
 from argand_aot.tape import InputNode, Tape
-from argand_aot.values import Edge, Geometry, UnsupportedGraph, Value, fresh_value
+from argand_aot.values import Edge, Geometry, UnsupportedGraph, Value, ViewStep, fresh_value
 from argand_autograd import graph_ops
 from argand_c10 import Operator, Tensor
 from argand_fx import Graph, GraphModule, Node
@@ -109,6 +109,7 @@ class Joint:
 
     def _derive(self, mask: tuple[bool, ...]) -> Backward:
         pure = Functionalizer(self.emitter)
+        pure.deriving = True
         chosen = [k for k, wanted in enumerate(mask) if wanted]
         tangents = []
         first = next(n for n in self.graph.nodes if n.op != "placeholder")
@@ -312,17 +313,30 @@ class _Finish:
         items = self.walk._values(node.args[0])
         items = list(items) if isinstance(items, (list, tuple)) else [items]
         views: dict[Any, set[int]] = {}
-        for x in items:
+        first: dict[int, int] = {}
+        for number, x in enumerate(items):
             if isinstance(x, Value):
                 views.setdefault(x.storage, set()).add(id(x))
-        seen: dict[int, int] = {}
+                first.setdefault(id(x), number)
         for number, x in enumerate(items):
-            if isinstance(x, Value) and id(x) in seen:
-                joint.outputs.append(OutputSpec("same", seen[id(x)]))
+            if isinstance(x, Value) and first[id(x)] != number:
+                joint.outputs.append(OutputSpec("same", first[id(x)]))
                 continue
-            seen[id(x)] = number
+            if isinstance(x, Value) and (seen := self._view_of_result(x, first)) is not None:
+                joint.outputs.append(seen)
+                continue
             joint.outputs.append(self._output(x, len(views.get(getattr(x, "storage", None), ()))))
         self._mutations()
+
+    def _view_of_result(self, x: Value, first: dict[int, int]) -> OutputSpec | None:
+        """For a view of a detached tensor that is a result too, whose number `first` has: another one would not be its base."""
+        base = x.base
+        if base is None or id(base) not in first or not base.steps:
+            return None
+        n = len(base.steps)
+        if x.steps[:n] != base.steps or self.joint.tape.edge_of(x) is not None:
+            return None
+        return OutputSpec("same", first[id(base)], steps=self._plain_steps(x.steps[n:]))
 
     def _output(self, x: Any, sharing: int) -> OutputSpec:
         if isinstance(x, SymbolicValue):
@@ -330,23 +344,26 @@ class _Finish:
         if not isinstance(x, Value):
             return OutputSpec("constant", value=x)
         storage = x.storage
-        if any(s.op.name == "detach" for s in x.steps) and self.joint.tape.edge_of(x) is not None:
+        if (
+            any(view_steps.detaches(s.op) for s in x.steps)
+            and self.joint.tape.edge_of(x) is not None
+        ):
             raise UnsupportedGraph(
                 "got a result that was detached and then changed in place by something with gradients",
                 "clone it after detach()",
             )
         if storage.input is not None:
-            return OutputSpec("input", storage.input, steps=self._plain_steps(x))
+            return OutputSpec("input", storage.input, steps=self._plain_steps(x.steps))
         if storage.root in self.walk.constants:
             raise UnsupportedGraph("got a result that is a constant of the graph")
         root = storage.root
         if x is root or (sharing == 1 and _is_dense(x.geometry)):
             return OutputSpec("value", self._slot(x))
-        return OutputSpec("value", self._slot(root), steps=self._plain_steps(x))
+        return OutputSpec("value", self._slot(root), steps=self._plain_steps(x.steps))
 
-    def _plain_steps(self, x: Value) -> tuple[Step, ...]:
+    def _plain_steps(self, steps: Sequence[ViewStep]) -> tuple[Step, ...]:
         return tuple(
-            Step(s.op.name, tuple(self._plain(a) for a in s.args), s.recorded) for s in x.steps
+            Step(s.op.name, tuple(self._plain(a) for a in s.args), s.recorded) for s in steps
         )
 
     def _plain(self, x: Any) -> Any:
@@ -399,6 +416,11 @@ class _Finish:
                 )
             edge = joint.tape.edge_of(value)
             recorded = edge is not None and not isinstance(edge.node, InputNode)
+            if not recorded and self.f.read(value).node is joint.placeholders[index]:
+                # Written with its own elements: its version counts that.
+                joint.mutations.append(Mutation(index, len(joint.results), False))
+                joint.results.append(joint.placeholders[index])
+                continue
             number = self._add_result(value, edge if recorded else None)
             joint.mutations.append(Mutation(index, number, recorded))
 

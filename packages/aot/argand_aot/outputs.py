@@ -30,7 +30,8 @@ class OutputSpec:
 
     Attributes:
         kind: "value": number `index` of the forward graph's results; "input": the input `index` itself; "same": the object
-            that result `index` of this graph is; "constant": `value`; "symbolic": the expression `value`.
+            that result `index` of this graph is, which is of another kind or comes before; "constant": `value`; "symbolic":
+            the expression `value`.
         steps: views of that.
     """
 

@@ -156,15 +156,19 @@ def _without_views(
 
 
 def _with_outputs(plan: GraphPlan, call: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
-    makers = [_maker(o) for o in plan.outputs]
+    # Views of other results come after those.
+    makers = sorted(
+        ((i, _maker(o)) for i, o in enumerate(plan.outputs)),
+        key=lambda item: plan.outputs[item[0]].kind == "same",
+    )
     sources = plan.named_symbols if _mentions_symbols(plan.outputs) else ()
 
     def run(*inputs: Any) -> tuple[Any, ...]:
         symbols = {name: _symbol(inputs, source) for name, source in sources}
         values = call(*inputs)
-        results: list[Any] = []
-        for make in makers:
-            results.append(make(values, inputs, results, symbols))
+        results: list[Any] = [None] * len(makers)
+        for i, make in makers:
+            results[i] = make(values, inputs, results, symbols)
         return tuple(results)
 
     return run
@@ -192,8 +196,6 @@ Maker = Callable[[Any, Any, Any, dict[str, int]], Any]
 
 def _maker(o: OutputSpec) -> Maker:
     index, value = o.index, o.value
-    if o.kind == "same":
-        return lambda values, inputs, results, symbols: results[index]
     if o.kind == "constant":
         return lambda values, inputs, results, symbols: value
     if o.kind == "symbolic":
@@ -202,10 +204,10 @@ def _maker(o: OutputSpec) -> Maker:
             code, {"__builtins__": _ALLOWED}, symbols
         )
     steps = [_replay(s) for s in o.steps]
-    from_input = o.kind == "input"
+    kind = o.kind
 
     def make(values: Any, inputs: Any, results: Any, symbols: dict[str, int]) -> Any:
-        x = inputs[index] if from_input else values[index]
+        x = (inputs if kind == "input" else results if kind == "same" else values)[index]
         for step in steps:
             x = step(x, values, symbols)
         return x

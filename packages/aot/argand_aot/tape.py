@@ -16,6 +16,7 @@ from argand_aot.values import (
     UnsupportedGraph,
     Value,
     ViewStep,
+    kept_value,
     map_values,
     values_in,
 )
@@ -368,6 +369,7 @@ class Tape:
         sequence = self.next_sequence()
         edges, positions = self._edges(rule, bound, found, in_place=True)
         args = [map_values(x, frozen) for x in bound]
+        args[0].kept = None  # eager execution keeps a copy of it
         node = OpNode(sequence, op, rules, edges, positions, args, [target.geometry])
         self._placed(node)
         return node
@@ -398,9 +400,7 @@ class Tape:
 
 def _frozen(value: Value) -> Value:
     """What `value` is right after it was made or written: its content is there without replay."""
-    from argand_aot.values import fresh_value
-
-    return fresh_value(value.storage.current[value.steps], value.geometry)
+    return kept_value(value, value.storage.current[value.steps])
 
 
 def _relative_steps(view: Value) -> tuple[ViewStep, ...]:

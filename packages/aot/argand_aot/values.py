@@ -11,7 +11,7 @@ from argand_c10 import Operator
 if TYPE_CHECKING:
     from argand_aot.tape import TapeNode
 
-__all__ = ["Edge", "Storage", "UnsupportedGraph", "Value", "ViewStep", "fresh_value"]
+__all__ = ["Edge", "Storage", "UnsupportedGraph", "Value", "ViewStep", "fresh_value", "kept_value"]
 
 
 class UnsupportedGraph(Exception):
@@ -91,6 +91,7 @@ class Value:
         grad_fn, output_nr: the node that made it; inputs that require grad have their own node.
         view_version: the storage's version for which `grad_fn` holds; None before there is a record.
         no_grad_view: made while gradients were not recorded.
+        kept: the storage of what this was kept of for a derivative, and its version then; None for others.
     """
 
     __slots__ = (
@@ -98,6 +99,7 @@ class Value:
         "fake_storage",
         "geometry",
         "grad_fn",
+        "kept",
         "no_grad_view",
         "output_nr",
         "steps",
@@ -121,6 +123,7 @@ class Value:
         self.output_nr = 0
         self.view_version: int | None = None
         self.no_grad_view = False
+        self.kept: tuple[Storage, int] | None = None
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -175,6 +178,13 @@ def fresh_value(functional: Any, geometry: Geometry | None = None) -> Value:
     storage.root = value
     storage.current[()] = functional
     return value
+
+
+def kept_value(value: Value, functional: Any) -> Value:
+    """A value that stays what `value` is now, that is `functional`."""
+    kept = fresh_value(functional, value.geometry)
+    kept.kept = value.storage, value.storage.version
+    return kept
 
 
 def geometry_of(tensor: Any) -> Geometry:

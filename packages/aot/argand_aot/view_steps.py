@@ -15,7 +15,7 @@ from argand_fx.schema import schema_of
 if TYPE_CHECKING:
     from argand_aot.functionalize import Functionalizer
 
-__all__ = ["apply", "geometry", "put"]
+__all__ = ["apply", "detaches", "geometry", "put"]
 
 
 def geometry(op: Operator, rules: Rules, bound: Sequence[Any]) -> Geometry:
@@ -238,6 +238,12 @@ _INVERSES: dict[str, Callable[..., Any]] = {
         step.op, [f.emitter.named("clone", new, memory_format=0), content.dtype]
     ),
 }
+
+
+def detaches(op: Operator) -> bool:
+    """Whether a view operator's result has the memory of its source, but is no view of it where histories are concerned."""
+    rules = rules_of(op)
+    return rules is not None and not rules.differentiable
 
 
 def derivative(step: ViewStep) -> Any:

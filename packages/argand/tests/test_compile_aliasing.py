@@ -125,6 +125,144 @@ def test_memory_is_treated_as_in_python(backend: str, program: AliasProgram) -> 
     check(program, backend)
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_strides_that_one_dimension_alone_may_have(backend: str) -> None:
+    def f(x: torch.Tensor) -> Any:
+        y = x * 2
+        return y, y.stride(), y.relu().neg()
+
+    for x in (
+        torch.ones(1, 4).t(),
+        torch.ones(7).as_strided((1, 4), (77, 1)),
+        torch.ones(4, 0).t(),
+    ):
+        torch.compiler.reset()
+        (y, strides, z), (u, traced, v) = f(x), torch.compile(f, backend=backend)(x)
+        assert strides == y.stride() == traced == u.stride() and z.stride() == v.stride()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_sizes_and_layouts_change_together(backend: str, dynamic: bool | None) -> None:
+    def f(x: torch.Tensor) -> Any:
+        return x * x.stride(0), x.t() + x.stride(1), x.view_as(x)
+
+    compiled = torch.compile(f, backend=backend, dynamic=dynamic)
+    layouts = (
+        lambda r, c: torch.rand(r, 1).expand(r, c),
+        lambda r, c: torch.rand(r + c - 1).unfold(0, c, 1),
+        lambda r, c: torch.rand(c).expand(r, c),
+        lambda r, c: torch.rand(c, r).t(),
+        lambda r, c: torch.rand(r, 2 * c)[:, ::2],
+    )
+    for sizes in ((3, 2), (2, 3), (4, 3), (3, 3)):
+        for lay_out in layouts:
+            x = lay_out(*sizes)
+            for u, v in zip(f(x), compiled(x), strict=True):
+                assert torch.equal(u, v) and u.stride() == v.stride()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_offsets_that_the_program_reads_are_guarded(backend: str) -> None:
+    def f(x: torch.Tensor) -> Any:
+        x.as_strided((2,), (1,), x.storage_offset()).add_(1)
+        return x.as_strided((2,), (1,)) * 1, x.storage_offset()
+
+    compiled = torch.compile(f, backend=backend)
+    for offset in (2, 3, 0, 3):
+        memory, other = torch.zeros(9), torch.zeros(9)
+        want = f(memory[offset : offset + 4])
+        got = compiled(other[offset : offset + 4])
+        assert torch.equal(memory, other) and torch.equal(want[0], got[0]) and want[1] == got[1]
+
+
+OVERLAPPING: list[Any] = [
+    lambda x: torch.add(x[:-1], 1, out=x[1:]),
+    lambda x: torch.neg(x.t(), out=x),
+    lambda x: torch.sum(x, 0, out=x[0]),
+    lambda x: torch.cat([x[:1], x[1:]], out=x),
+    lambda x: torch.neg(torch.ones(3, 3), out=x[:1].expand(3, 3)),
+    lambda x: x[1:].add_(x[:-1]),
+    lambda x: x.t().add_(x),
+    lambda x: x.index_add_(0, torch.tensor([0, 1]), x[:2]),
+    lambda x: x.copy_(x.t()),
+    lambda x: torch.neg(x, out=x),
+    lambda x: torch.mm(x, x, out=x),
+    lambda x: torch.cumsum(x, 0, out=x),
+    lambda x: x[0].add_(x[1]),
+    lambda x: x[:, 0].add_(x[:, 1]),
+]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("number", range(len(OVERLAPPING)))
+def test_memory_that_is_read_and_written(backend: str, number: int) -> None:
+    f = OVERLAPPING[number]
+    for given in (torch.arange(9.0).view(3, 3), torch.arange(9.0).view(3, 3).t()):
+        x, y = given.clone(), given.clone()
+        want, got = attempt(f, x), attempt(torch.compile(f, backend=backend), y)
+        assert torch.equal(x, y)
+        assert got is want if isinstance(want, type) else torch.equal(got, want)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_copy_of_itself_changes_nothing(backend: str) -> None:
+    compiled = torch.compile(lambda x: x.copy_(x), backend=backend)
+    for x in (torch.ones(1, 4).expand(3, 4), torch.ones(2, 3), torch.ones(()).expand(2)):
+        before = x._version
+        assert compiled(x) is x and x._version > before
+    x = torch.ones(1, 4).expand(3, 4)
+    x.copy_(x[:]), x.copy_(x.detach())
+    with pytest.raises(RuntimeError, match="more than one element"):
+        x.copy_(x[:1])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_views_of_a_detached_result(backend: str) -> None:
+    def f(x: torch.Tensor) -> Any:
+        d, e = x.detach(), (x + 1).detach()
+        return d[0], d, e, e[0], d[0], d
+
+    compiled = torch.compile(f, backend=backend)
+    r = compiled(torch.ones(2, 3).requires_grad_())
+    assert r[1]._base is None and r[0]._base is r[1] and r[4]._base is r[5] is r[1]
+    assert r[3]._base is r[2] and r[0] is not r[4]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x.relu().mul_(2),
+        lambda x: x.exp().view(-1)[:1].zero_(),
+        lambda x: [y := x * 1, y.sin(), y.add_(1)][1],
+        lambda x: [y := x * 1, y.exp_().sub_(1)][1],
+        lambda x: [y := x * 1, y * y.add_(1)][1],
+    ],
+)
+def test_gradients_that_need_what_was_changed_are_refused(backend: str, f: Any) -> None:
+    compiled = torch.compile(f, backend=backend)
+    y = compiled(torch.ones(2, 3).requires_grad_())
+    want = attempt(f(torch.ones(2, 3).requires_grad_()).sum().backward)
+    assert attempt(y.sum().backward) is want
+    with torch.no_grad():
+        assert torch.equal(f(torch.ones(2, 3)), compiled(torch.ones(2, 3)))
+
+
+@pytest.mark.parametrize("backend", ["plain", *BACKENDS])
+def test_bytes_have_no_history(backend: str) -> None:
+    def f(x: torch.Tensor) -> Any:
+        y = x.view(torch.int32).view(torch.float32)
+        return x.view(torch.int32), y, y[0], x.view(torch.float16)
+
+    x = torch.ones(2, 3).requires_grad_() * 1
+    i, y, row, half = (f if backend == "plain" else torch.compile(f, backend=backend))(x)
+    assert not any(t.requires_grad for t in (i, y, row, half))
+    assert i._base is y._base is half._base is None and row._base is y
+    y.zero_()
+    assert x.tolist() == [[0, 0, 0], [0, 0, 0]] and x._version == i._version == 1
+
+
 def raises_and_records(f: Any, backend: str) -> None:
     """Compiled, `f` refuses the expanded tensor that it changes, and leaves recording on."""
     compiled = torch.compile(f, backend=backend)

@@ -277,6 +277,10 @@ def _shape_guards(tx: Tracer, tensors: list[GraphInput]) -> list[Guard]:
             name = f"t{len(bindings)}"
             bindings[name] = binding
             expressions.append(("==", name, stride.expr))
+        if fake.storage.offset_read:
+            name = f"t{len(bindings)}"
+            bindings[name] = (entry.source, "offset", 0)
+            expressions.append(("==", name, fake.offset))
     if not expressions:
         return []
     return [shape_guard(expressions, bindings)]

@@ -370,14 +370,15 @@ class _Builder:
         """The value of result k of the traced graph, views replayed."""
         self.builder.location = self.builder.stack = None
         made: Result = joint.outputs[k]
-        if made.kind == "same":
-            return self._result(joint, made.index, values, placed)
         if made.kind in ("constant", "symbolic"):
             return self._number(made.value) if made.kind == "symbolic" else made.value
-        x = values[made.index] if made.kind == "value" else placed[made.index]
         mutated = {m.input: m.value for m in joint.mutations}
-        if made.kind == "input" and made.index in mutated:
-            x = values[mutated[made.index]]
+        if made.kind == "same":
+            x = self._result(joint, made.index, values, placed)
+        elif made.kind == "input" and made.index not in mutated:
+            x = placed[made.index]
+        else:
+            x = values[mutated[made.index] if made.kind == "input" else made.index]
         for step in made.steps:
             op = overload(step.op)
             positional = schema_of(op).positional - 1

@@ -193,6 +193,8 @@ class TensorVariable(Variable):
         raw_args = [tx.raw(a) for a in args]
         raw_kwargs = {k: tx.raw(v) for k, v in kwargs.items()}
         if name in _FACT_METHODS:
+            if name == "storage_offset":
+                self.fake.storage.offset_read = True
             return tx.from_raw(tx.operation(getattr(self.fake, name), *raw_args, **raw_kwargs))
         if isinstance(found, Operator | OperatorMethod):
             return tx.from_raw(tx.operate(found, self.fake, *raw_args, **raw_kwargs))

@@ -18,6 +18,7 @@ from argand_fx.graph import Graph
 from argand_fx.node import Node
 from argand_fx.shapes.fake_tensor import FakeStorage, FakeTensor, identical, pointwise_layout
 from argand_fx.shapes.layout import reinterpreted
+from argand_fx.shapes.overlap import meet, overlap_partially
 from argand_fx.symbolic import UNKNOWN, SymbolicValue
 
 __all__ = ["FakeTensorMode", "GraphBuilder"]
@@ -119,6 +120,8 @@ def _functional_of_out(name: str) -> str | None:
 
 _specs: dict[Operator, _Spec] = {}
 _SWITCHES = frozenset((bool, str, c10.dtype))  # types of arguments whose values may say the dtype
+# Views whose offset does not move along with that of their tensor.
+_OFFSET_READERS = frozenset(("as_strided", "view.dtype", "view_as_complex"))
 _FAST = frozenset((FakeTensor, int, float, bool, type(None), str, c10.dtype))
 
 
@@ -547,6 +550,8 @@ class GraphBuilder:
         name = base.removesuffix("_") + dot + rest
         functional = rules_of(name)
         if functional is None or functional.kind != "pointwise" or not spec.schema.results:
+            if base != "copy_" and len(written) == 1:
+                _check_overlap(spec.name, False, written[0], values[1:])
             return
         assert functional.shape is not None and functional.dtype is not None
         other = schema.overload(name)
@@ -566,6 +571,7 @@ class GraphBuilder:
             raise c10.DTypeError(
                 f"{spec.name}: result type {dtype.name} can't be cast to the desired output type {target.dtype.name}"
             )
+        _check_overlap(spec.name, True, target, values[1:])
 
     def _apply_out(self, spec: _Spec, values: list[Any]) -> Any:
         """`out=`: the functional result, copied into the targets."""
@@ -576,6 +582,8 @@ class GraphBuilder:
         _specs[functional] = first
         results = self._apply_without_autocast(first, values[:n])
         outs = values[n:]
+        for target in outs:
+            _check_overlap(spec.name, first.pointwise, target, values[:n])
         for target, result in zip(
             outs, results if isinstance(results, (tuple, list)) else (results,), strict=True
         ):
@@ -652,6 +660,8 @@ class GraphBuilder:
             strides = pointwise_layout(sizes, values) if spec.pointwise else None
         if spec.view:
             assert first is not None
+            if spec.name in _OFFSET_READERS:
+                first.storage.offset_read = True
             if strides is None:
                 strides, offset = reinterpreted(
                     spec.name,
@@ -763,6 +773,16 @@ def _check_out(name: str, values: Sequence[Any]) -> None:
         raise RuntimeError(
             f"{name}: functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
         )
+
+
+def _check_overlap(name: str, pointwise: bool, out: FakeTensor, values: Sequence[Any]) -> None:
+    """Leaves to eager execution what it may refuse: to read memory that is written to."""
+    for t in [t for v in values for t in _tensors_of(v) if t.storage is out.storage]:
+        if overlap_partially(out, t) if pointwise else meet(out, t):
+            raise UnsupportedError(
+                f"{name}: got a tensor to write to whose memory is that of another argument, expected memory of its own; "
+                "clone() one of them first"
+            )
 
 
 def _category(dtype: c10.dtype) -> int:

@@ -51,13 +51,15 @@ class FakeStorage:
     Attributes:
         nbytes: size in bytes, which may be symbolic.
         version: number of in-place changes since it was made.
+        offset_read: whether anything depends on where in it its tensors begin.
     """
 
-    __slots__ = ("__weakref__", "_nbytes", "version")
+    __slots__ = ("__weakref__", "_nbytes", "offset_read", "version")
 
     def __init__(self, nbytes: Any, version: int = 0) -> None:
         self._nbytes = nbytes
         self.version = version
+        self.offset_read = False
 
     @property
     def nbytes(self) -> Any:
@@ -143,16 +145,18 @@ class FakeTensor:
         self._leaf = False
 
     def fresh(self, dtype: c10.dtype, requires_grad: bool) -> FakeTensor:
-        """A new tensor in new memory with the same sizes, strides, device and builder."""
+        """A new tensor in new memory with the same sizes, device and builder; this one is contiguous, and so is that."""
         new = object.__new__(FakeTensor)
         new.shape = self.shape
         new.strides = self.strides
-        new._contiguous = self._contiguous
+        if any(type(n) is int and n < 2 for n in self.shape):  # whose strides may be any
+            new.strides = contiguous_strides(self.shape)
+        new._contiguous = True
         new.offset = 0
         new.dtype = dtype
         new.device = self.device
         new.requires_grad = requires_grad
-        new.storage = FakeStorage((self.shape, self.strides, 0, dtype.itemsize))
+        new.storage = FakeStorage((new.shape, new.strides, 0, dtype.itemsize))
         new.node = None
         new.base = None
         new.builder = self.builder
@@ -419,9 +423,18 @@ def pointwise_layout(sizes: Sequence[Any], values: Sequence[Any]) -> Sequence[An
     """Strides of a pointwise result; None: contiguous."""
     tensors = [v for v in values if type(v) is FakeTensor]
     n = len(sizes)
-    if n < 2 or all(t._contiguous and (not t.shape or identical(t.shape, sizes)) for t in tensors):
+    if n < 2 or all(
+        (not t.shape or identical(t.shape, sizes)) and _is_row_major(t) for t in tensors
+    ):
         return None
     return pointwise_strides(sizes, [(t.shape, t.strides) for t in tensors])
+
+
+def _is_row_major(t: FakeTensor) -> bool:
+    """Whether a tensor is contiguous, asked of symbolic strides only where `pointwise_strides` would not find the same."""
+    if t._contiguous is None and any(type(n) is int and n < 2 for n in t.shape):
+        return t.is_contiguous()
+    return bool(t._contiguous)
 
 
 def identical(have: Sequence[Any], sizes: Sequence[Any]) -> bool:

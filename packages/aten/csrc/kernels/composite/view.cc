@@ -13,6 +13,16 @@ Tensor typed_view(const Tensor& self, IntList sizes, IntList strides, int64_t of
   return Tensor::steal(out);
 }
 
+// The same bytes as elements of another dtype. No view where histories are concerned: gradients do not pass through bytes.
+Tensor reinterpreted(const Tensor& self, IntList sizes, IntList strides, int64_t offset, int dtype) {
+  ArgandTensor* out = nullptr;
+  check(api->tensor_alias(self.get(), &out));
+  const Tensor result = Tensor::steal(out);
+  check(api->tensor_set_storage(out, self->storage, dtype));
+  check(api->tensor_set_geometry(out, static_cast<int32_t>(sizes.n), sizes.ptr, strides.ptr, offset));
+  return result;
+}
+
 // Strides and offset in units of `ratio` elements; all must divide.
 builtins::Ints divide(const char* what, IntList strides, int64_t ratio) {
   builtins::Ints r;
@@ -51,7 +61,7 @@ Tensor select_at(const Tensor& self, int64_t dim, const Tensor& index) { return 
 Tensor view_dtype(const Tensor& self, int dtype) {
   const builtins::Ints sizes = builtins::view_dtype_shape(self.sizes(), self.dtype(), dtype);
   const int from = item_size(self.dtype()), to = item_size(dtype);
-  if (from == to) return typed_view(self, sizes, self.strides(), self->offset, dtype);
+  if (from == to) return reinterpreted(self, sizes, self.strides(), self->offset, dtype);
   if (self.stride(-1) != 1)
     builtins::raise(ARGAND_RUNTIME_ERROR, builtins::text("self.stride(-1) must be 1 to view ", self.dtype(), " as ", dtype,
                                                          " (different element sizes), but got ", self.stride(-1)));
@@ -59,13 +69,13 @@ Tensor view_dtype(const Tensor& self, int dtype) {
   if (from > to) {
     for (int64_t s : self.strides()) strides.push_back(s * (from / to));
     strides.back() = 1;
-    return typed_view(self, sizes, strides, self->offset * (from / to), dtype);
+    return reinterpreted(self, sizes, strides, self->offset * (from / to), dtype);
   }
   const int64_t ratio = to / from;
   if (self->offset % ratio) builtins::raise(ARGAND_RUNTIME_ERROR, builtins::text("self.storage_offset() must be divisible by ", ratio));
   strides = divide("strides but the last", {self->strides, self.dim() - 1}, ratio);
   strides.push_back(1);
-  return typed_view(self, sizes, strides, self->offset / ratio, dtype);
+  return reinterpreted(self, sizes, strides, self->offset / ratio, dtype);
 }
 
 void as_strided_(const Tensor& self, IntList size, IntList stride, std::optional<int64_t> storage_offset) {

@@ -101,10 +101,16 @@ void copy_strided(const Tensor& self, const Tensor& src) {
   copy.run();
 }
 
+// Whether two tensors are the same elements in the same order, so that a copy changes nothing.
+bool are_one(const Tensor& a, const Tensor& b) {
+  return a.get() == b.get() ||
+         (a->storage == b->storage && a->data == b->data && a.dtype() == b.dtype() && a.sizes() == b.sizes() && a.strides() == b.strides());
+}
+
 }  // namespace
 
 void copy_(const Tensor& self, const Tensor& src, bool) {
-  if (self.get() == src.get()) return;
+  if (are_one(self, src)) return;
   check_copy_shape(self, src);
   check_writable("copy_", self);
   if (self.is_meta()) return;
