@@ -55,7 +55,7 @@ def dtype_mask(op: Operator) -> str:
 def pointwise(op: Operator, parts: Parts) -> None:
     """The binding of a generated expression's kernels, and a row a form."""
     name, schema = op.identifier, op.schema
-    result = "ARGAND_BOOL" if op.result_dtype == "bool" else "-1"
+    result = {"bool": "ARGAND_BOOL", "real": "cuda::kRealPart"}.get(str(op.result_dtype), "-1")
     rows = [
         f'{{"{op.public_name}", "{kernel_name(op, v)}", {dtype_mask(op)}, {PROMOTIONS[op.promote]}, {result}, {bool_operands(op)}, {str(op.exact_out).lower()}}}'
         for v in op.expr

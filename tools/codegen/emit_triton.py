@@ -73,7 +73,7 @@ def pointwise_kernels(
         ["out", operands, *scalars, "columns", "rows", "size1", "size2", *strides,
          "Y: tl.constexpr", "X: tl.constexpr", "TURNED: tl.constexpr"]
     )  # fmt: skip
-    is_pair = is_complex and op.result_dtype != "bool"
+    is_pair = is_complex and op.result_dtype not in ("bool", "real")
     lines = [
         f"@triton.jit\ndef {name}_contiguous({flat}):",
         "    offsets, full = pointwise.block(n, BLOCK)",

@@ -32,11 +32,12 @@ _WRITTEN: Final[dict[str, str]] = {
 # Primitives that Triton has not: of complex numbers, or loops of any length.
 HOST_ONLY: Final = frozenset({"imag", "airy_ai", "polynomial"})
 
-# Primitives of complex numbers (complex_math.py) whose results are complex, and those whose results are masks.
+# Primitives of complex numbers (complex_math.py) whose results are complex or masks, and those whose results are real.
 _COMPLEX: Final = frozenset(
     "add sub mul div neg reciprocal conj where sign exp exp2 expm1 log log2 log10 log1p sqrt rsqrt pow sigmoid sin cos tan sinh cosh tanh "
     "asin acos atan asinh acosh atanh eq ne isnan isinf isfinite".split()
 )
+_COMPLEX_TO_REAL: Final = frozenset({"abs", "angle"})
 
 
 def _call_format(name: str, arity: int) -> str:
@@ -65,7 +66,7 @@ def _number(value: float, like: str, is_complex: bool) -> str:
 
 def _format(node: Call, is_complex: bool) -> str:
     if is_complex and any(a.kind != MASK for a in node.args):
-        assert node.fn in _COMPLEX
+        assert node.fn in _COMPLEX | _COMPLEX_TO_REAL
         return f"complex_{_call_format(node.fn, len(node.args))}"
     return FORMATS[node.fn]
 
@@ -111,7 +112,9 @@ def is_printable(x: Element) -> bool:
 
 
 def is_complex_printable(x: Element) -> bool:
-    """Whether x has a printed form on complex numbers: neither casts nor real-valued parts."""
+    """Whether x has a printed form on complex numbers: neither casts nor real-valued parts, but for x as a whole."""
+    if isinstance(x, Call) and x.fn in _COMPLEX_TO_REAL:
+        return all(map(is_complex_printable, x.args))
     calls = [n for n in walk(x) if isinstance(n, Call)]
     of_values = [n for n in calls if any(a.kind != MASK for a in n.args)]
     return all(n.fn in _COMPLEX for n in of_values) and not any(

@@ -106,6 +106,8 @@ const char* scalar_type_name(int dtype) {  // as users of out= know them
 
 void prepare_pointwise_out(const char* name, const Tensor& out, int dtype, IntList shape, bool inplace, bool exact, int n_operands,
                            const Operand* const* operands) {
+  if (inplace && is_complex(out.dtype()) && !is_complex(dtype) && is_floating(dtype))
+    fail(ARGAND_RUNTIME_ERROR, "%s: In-place %s is not supported for complex tensors; its result is real", name, name);
   if (exact && !inplace && out.dtype() != dtype)
     fail(ARGAND_DTYPE_ERROR, "%s: Found dtype %s but expected %s for out", name, scalar_type_name(out.dtype()), scalar_type_name(dtype));
   if (dtype_category(dtype) > dtype_category(out.dtype()))

@@ -110,14 +110,19 @@ def argand_isfinite(x):
 
 
 @triton.jit
-def magnitude(x):
+def argand_abs(x):
     return math.argand_hypot(x[0], x[1])
+
+
+@triton.jit
+def argand_angle(x):
+    return math.argand_atan2(x[1], x[0])
 
 
 @triton.jit
 def argand_sign(x):
     """x / |x|, and 0 of 0."""
-    r = magnitude(x)
+    r = argand_abs(x)
     zero = r - r
     return (
         tl.where(r == 0, zero, math.argand_div(x[0], r)),
@@ -150,7 +155,7 @@ def argand_expm1(x):
 
 @triton.jit
 def argand_log(x):
-    return math.argand_log(magnitude(x)), math.argand_atan2(x[1], x[0])
+    return math.argand_log(argand_abs(x)), math.argand_atan2(x[1], x[0])
 
 
 @triton.jit
@@ -173,7 +178,7 @@ def argand_log1p(x):
 @triton.jit
 def argand_sqrt(x):
     """The root with a positive real part; parts are added, never subtracted."""
-    r = math.argand_sqrt((tl.abs(x[0]) + magnitude(x)) * 0.5)
+    r = math.argand_sqrt((tl.abs(x[0]) + argand_abs(x)) * 0.5)
     other = math.argand_div(tl.abs(x[1]), 2 * r)
     right = x[0] >= 0
     real = tl.where(right, r, other)

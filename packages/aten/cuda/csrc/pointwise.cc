@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/core/kernel_rows.h"
 #include "packages/aten/csrc/core/scaled_operand.h"
 #include "packages/aten/generated/kernels_cuda.h"
@@ -102,7 +103,9 @@ struct Call {
 // The expression's kernels for a dtype: complex ones have their own.
 std::string kernel_base(const PointwiseOp& op, int dtype) { return std::string(op.kernel) + (is_complex(dtype) ? "_complex" : ""); }
 
-int result_dtype(const PointwiseOp& op, int dtype) { return op.result_dtype < 0 ? dtype : op.result_dtype; }
+int result_dtype(const PointwiseOp& op, int dtype) {
+  return op.result_dtype == kRealPart ? builtins::real_dtype(dtype) : op.result_dtype < 0 ? dtype : op.result_dtype;
+}
 
 const Kernel* contiguous_kernel(const Call& c, int dtype, bool wide) {
   auto& place = c.binding.contiguous[&c.op - c.binding.variants][dtype];

@@ -6,13 +6,15 @@
 
 namespace argand::cuda {
 
+constexpr int8_t kRealPart = -2;
+
 // One expression. Its kernels are "<kernel>_contiguous" and "<kernel>_strided".
 struct PointwiseOp {
   const char* name;
   const char* kernel;
   uint16_t dtypes;  // bit d: there are kernels that compute in dtype d
   Promotion promote;
-  int8_t result_dtype;    // -1: the computation's
+  int8_t result_dtype;    // -1: the computation's; kRealPart: that of its parts
   uint8_t bool_operands;  // bit k: operand k is a bool tensor that takes no part in promotion
   bool exact_out;         // out= has the result's dtype
 };

@@ -111,6 +111,33 @@ def test_reductions(dtype: Any) -> None:
     same_bits(aten.sum(zero_dim), zero_dim.to("cpu"))
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_real_results(dtype: str) -> None:
+    x = numbers((6, 7), dtype)
+    out = aten.empty([7], dtype=aten.abs(x).dtype, device="cuda")
+    for call in (aten.abs, aten.angle):
+        for view in (
+            lambda t: t,
+            lambda t: aten.transpose(t, 0, 1)[1:],
+            lambda t: t[2, 3],
+            lambda t: t[:0],
+        ):
+            got, want = call(view(x.to("cuda"))), call(view(x))
+            emulated.check()
+            assert (
+                got.device.type == "cuda"
+                and got.dtype == want.dtype
+                and got.stride() == want.stride()
+            )
+            np.testing.assert_allclose(got.to("cpu").numpy(), want.numpy(), rtol=1e-6)
+        call(x[1].to("cuda"), out=out)
+        np.testing.assert_allclose(out.to("cpu").numpy(), call(x[1]).numpy(), rtol=1e-6)
+    with pytest.raises(
+        RuntimeError, match="abs: In-place abs is not supported for complex tensors"
+    ):
+        aten.abs_(x.to("cuda"))
+
+
 @triton.jit
 def apply(x, out, F: tl.constexpr, N: tl.constexpr):
     o = tl.arange(0, N)

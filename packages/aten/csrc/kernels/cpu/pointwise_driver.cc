@@ -308,8 +308,6 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
       fail(ARGAND_DEVICE_ERROR, "%s: got tensors on cpu and meta, expected all on one device; move them with .to(device)", op.name);
   if (op.integer_rule == kDivisor && !meta && numel_of(shape) > 0) check_divisor(op, *operands[op.n_operands - 1], dtype);
   if (op.integer_rule == kExponent) check_exponent(op.name, dtype, *operands[op.n_operands - 1]);
-  if (inplace && is_complex(dtype) && is_floating(result_dtype) && !is_complex(result_dtype))
-    fail(ARGAND_RUNTIME_ERROR, "%s: In-place %s is not supported for complex tensors; its result is real", op.name, op.name);
   if (out) prepare_pointwise_out(op.name, out, result_dtype, shape, inplace, op.exact_out, op.n_operands, operands);
 
   // Inputs first: their strides say how a new result is laid out.
