@@ -122,6 +122,28 @@ def test_dirichlet():
         matches(x[:, k], stats.beta(a[k], a.sum() - a[k]))
 
 
+def test_dirichlet_of_small_concentrations():
+    """Most of the mass lies in one part, and which one is drawn in proportion, though gamma-distributed numbers of these shapes are 0."""
+    x = values(torch.ops._sample_dirichlet(torch.full((4000, 2), 1e-4), generator()))
+    assert np.isfinite(x).all() and (x > 0).all() and (x < 1).all()
+    assert abs((x[:, 0] > 0.5).mean() - 0.5) < 0.03
+    with pytest.raises(RuntimeError, match="without dimensions"):
+        torch.ops._sample_dirichlet(torch.ones(()))
+
+
+@pytest.mark.parametrize("a", [0.02, 0.7, 3.0, 60.0, 4000.0])
+@pytest.mark.parametrize("b", [0.02, 0.7, 3.0, 60.0, 4000.0])
+def test_dirichlet_gradient(a, b):
+    x = stats.beta(a, b).ppf(np.array([0.01, 0.2, 0.5, 0.9, 0.99]))
+    x = np.unique(x[(x > 1e-12) & (x < 1 - 1e-9)])
+    step = 1e-4 * a
+    slope = (stats.beta(a + step, b).cdf(x) - stats.beta(a - step, b).cdf(x)) / (2 * step)
+    expected = -slope / stats.beta(a, b).pdf(x) / (1 - x)
+    of = [c10.from_numpy(np.broadcast_to(v, x.shape).copy()) for v in (x, a, a + b)]
+    found = values(torch.ops._dirichlet_grad(*of))
+    np.testing.assert_allclose(found, expected, rtol=2e-5)
+
+
 def test_normal_forms():
     mean, std = torch.full((N,), 2.0), torch.full((N,), 3.0)
     for x in (

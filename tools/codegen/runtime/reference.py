@@ -732,3 +732,15 @@ def gamma_grad(a: Array, x: Array) -> Array:
     step = 1e-5 * a
     slope = (special.gammainc(a + step, x) - special.gammainc(a - step, x)) / (2 * step)
     return -slope / np.exp((a - 1) * np.log(x) - x - special.gammaln(a))
+
+
+def dirichlet_grad(x: Array, a: Array, total: Array) -> Array:
+    """dx/da of the beta distribution of a and total - a at a constant value of its distribution function, over 1 - x."""
+    step, b = 1e-5 * a, total - a
+
+    def rise(f: Any) -> Array:
+        return (f(a + step, b, x) - f(a - step, b, x)) / (2 * step)
+
+    # Of the function and 1 - it, the smaller one has the digits.
+    slope = np.where(x * total < a, rise(special.betainc), -rise(special.betaincc))
+    return -slope / np.exp((a - 1) * np.log(x) + b * np.log1p(-x) - special.betaln(a, b))

@@ -1,5 +1,6 @@
 // Samplers that reject: element i of the result draws from counter first + i, and each further block of four words from the next stream of
 // that counter (docs/notes/random.md). All arithmetic is float64.
+#include <algorithm>
 #include <cmath>
 
 #include "packages/aten/csrc/kernels/cpu/util.h"
@@ -35,12 +36,16 @@ double log_gamma(double x) {
   return lgamma_r(x, &sign);
 }
 
-// G. Marsaglia, W. Tsang, "A simple method for generating gamma variables", ACM TOMS 26 (2000).
-double gamma(Draws& draws, double shape) {
-  if (!(shape > 0)) return shape == 0 ? 0 : std::nan("");
-  double boost = 1;
+// A gamma-distributed number is product * exp(exponent); apart, small shapes do not leave the range of numbers.
+struct GammaDraw {
+  double product, exponent;
+};
+
+// G. Marsaglia, W. Tsang, "A simple method for generating gamma variables", ACM TOMS 26 (2000); shape > 0.
+GammaDraw gamma_parts(Draws& draws, double shape) {
+  double exponent = 0;
   if (shape < 1) {
-    boost = std::pow(draws.positive(), 1 / shape);
+    exponent = std::log(draws.positive()) / shape;
     shape += 1;
   }
   const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
@@ -48,8 +53,21 @@ double gamma(Draws& draws, double shape) {
     const double x = draws.normal(), y = 1 + c * x, u = draws.positive();
     if (y <= 0) continue;
     const double v = y * y * y;
-    if (std::log(u) < 0.5 * x * x + d - d * v + d * std::log(v)) return boost * d * v;
+    if (std::log(u) < 0.5 * x * x + d - d * v + d * std::log(v)) return {d * v, exponent};
   }
+}
+
+double gamma(Draws& draws, double shape) {
+  if (!(shape > 0)) return shape == 0 ? 0 : std::nan("");
+  const GammaDraw drawn = gamma_parts(draws, shape);
+  return drawn.product * std::exp(drawn.exponent);
+}
+
+// The logarithm of a gamma-distributed number.
+double log_of_gamma(Draws& draws, double shape) {
+  if (!(shape > 0)) return std::nan("");
+  const GammaDraw drawn = gamma_parts(draws, shape);
+  return std::log(drawn.product) + drawn.exponent;
 }
 
 // Products of uniform numbers (D. Knuth) below 10, W. Hoermann's transformed rejection (1993) from there.
@@ -130,6 +148,36 @@ double gamma_grad(double a, double x) {
   return -(x / a) * (sum * (std::log(x) - digamma(a + 1)) + slope);
 }
 
+// The series I(x; a, b) = x^a (1 - x)^b / (a B(a, b)) * sum over n of (a + b)_n / (a + 1)_n x^n, whose terms are all positive, and its slope in a
+// (`by_first`) or in b.
+void beta_series(double x, double a, double b, bool by_first, double& sum, double& slope) {
+  double term = 1, rate = 0;
+  sum = 1, slope = 0;
+  for (int n = 0; n < 10000000; n++) {
+    rate += 1 / (a + b + n) - (by_first ? 1 / (a + 1 + n) : 0);
+    term *= x * (a + b + n) / (a + 1 + n);
+    sum += term;
+    slope += term * rate;
+    if (term < 1e-17 * sum && x * (a + b + n) < a + 1 + n) break;
+  }
+}
+
+// dx/da / (1 - x) at a constant value of the beta distribution's function I(x; a, b), b = total - a: the derivative of a part of Dirichlet's
+// distribution by its concentration a, as all other parts shrink in proportion (Figurnov, Mohamed, Mnih 2018). On either side of the mean from the
+// series of the smaller of I and 1 - I.
+double dirichlet_grad(double x, double a, double total) {
+  const double b = total - a;
+  if (!(a > 0) || !(b > 0) || !(x >= 0 && x <= 1)) return std::nan("");
+  if (x == 0 || x == 1) return 0;
+  double sum, slope;
+  if (x * total <= a) {
+    beta_series(x, a, b, true, sum, slope);
+    return -(x / a) * (sum * (std::log(x) - digamma(a + 1) + digamma(total)) + slope);
+  }
+  beta_series(1 - x, b, a, false, sum, slope);
+  return (x / b) * (sum * (std::log(x) - digamma(a) + digamma(total)) + slope);
+}
+
 // out[i] = draw(draws of i, x[i], y[i]); y may be undefined. The dtype is x's.
 template <class F>
 Tensor sample(const char* name, const Tensor& x, const Tensor& y, ArgandGenerator* g, F draw) {
@@ -166,6 +214,43 @@ Tensor _standard_gamma_grad(const Tensor& self, const Tensor& output) {
     for (int64_t i = begin; i < end; i++) out.data<double>()[i] = gamma_grad(a.data<double>()[i], x.data<double>()[i]);
   });
   return to_dtype(out, self.dtype());
+}
+
+Tensor _sample_dirichlet(const Tensor& self, ArgandGenerator* g) {
+  const Tensor out = argand::empty(self.sizes(), self.dtype());
+  // Softmax of the logarithms of gamma-distributed numbers; neither 0 nor 1, whose logarithms and gradients are of no use.
+  const Tensor logs =
+      sample("_sample_dirichlet", to_dtype(self, ARGAND_FLOAT64), Tensor(), g, [](Draws& d, double shape, double) { return log_of_gamma(d, shape); });
+  const int64_t width = self.size(self.dim() - 1), rows = width ? self.numel() / width : 0;
+  dispatch_floating("_sample_dirichlet", self.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const double step = std::is_same_v<T, double> ? 0x1p-53 : std::is_same_v<T, float> ? 0x1p-24 : self.dtype() == ARGAND_FLOAT16 ? 0x1p-11 : 0x1p-8;
+    const double least = std::is_same_v<T, double> ? 2.2250738585072014e-308 : self.dtype() == ARGAND_FLOAT16 ? 0x1p-14 : 1.1754943508222875e-38;
+    argand::parallel_for(0, rows, kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; row++) {
+        const double* from = logs.data<double>() + row * width;
+        const double highest = *std::max_element(from, from + width);
+        double total = 0;
+        for (int64_t i = 0; i < width; i++) total += std::exp(from[i] - highest);
+        for (int64_t i = 0; i < width; i++) {
+          const double share = std::exp(from[i] - highest) / total;
+          out.data<T>()[row * width + i] = narrow<T>(static_cast<compute_t<T>>(std::min(std::max(share, least), 1 - step)));
+        }
+      }
+    });
+  });
+  return out;
+}
+
+Tensor _dirichlet_grad(const Tensor& x, const Tensor& alpha, const Tensor& total) {
+  check_same_dtype("_dirichlet_grad", x, alpha);
+  check_same_dtype("_dirichlet_grad", x, total);
+  const Tensor at = to_dtype(x, ARGAND_FLOAT64), a = to_dtype(alpha, ARGAND_FLOAT64), sums = to_dtype(total, ARGAND_FLOAT64);
+  const Tensor out = argand::empty(x.sizes(), ARGAND_FLOAT64);
+  argand::parallel_for(0, x.numel(), kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) out.data<double>()[i] = dirichlet_grad(at.data<double>()[i], a.data<double>()[i], sums.data<double>()[i]);
+  });
+  return to_dtype(out, x.dtype());
 }
 
 Tensor poisson(const Tensor& self, ArgandGenerator* g) {
