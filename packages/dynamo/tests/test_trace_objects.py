@@ -207,6 +207,56 @@ class Flag(enum.IntEnum):
     HIGH = 5
 
 
+class Noted(property):
+    """A property with something of its own, read from the class."""
+
+    note = "noted"
+
+
+class Loud(property):
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else 2 * super().__get__(instance, owner)
+
+
+class Measured:
+    def __init__(self, n: float) -> None:
+        self.n = n
+
+    @Noted
+    def size(self) -> float:
+        return self.n + 1
+
+    @size.setter
+    def size(self, value: float) -> None:
+        self.n = value - 1
+
+    @Loud
+    def weight(self) -> float:
+        return self.n
+
+
+class Smaller(Measured):
+    @Noted
+    def size(self) -> float:
+        return super().size - 0.5
+
+
+def test_subclasses_of_property() -> None:
+    def f(x: Any, of: Measured) -> Any:
+        return x * of.size
+
+    run(f, (X, Measured(2.0)), (X, Smaller(3.0)), fullgraph=True)
+
+    def stored(x: Any) -> Any:
+        made = Measured(1.0)
+        made.size = 5.0
+        return x * made.size, made.n
+
+    run(stored, (X,), fullgraph=True)
+    # What does not get as properties do is not taken for one.
+    run(lambda x, of: x * of.weight, (X, Measured(2.0)))
+
+
 def test_enumerations() -> None:
     def f(x: Any, c: Color) -> Any:
         scale = {Color.RED: 2, Color.BLUE: 3}[c]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from argand_dynamo.exceptions import break_trace
@@ -18,6 +19,7 @@ __all__ = [
     "NotConstantError",
     "Source",
     "Variable",
+    "is_property",
     "unknown",
 ]
 
@@ -39,6 +41,17 @@ class NotConstantError(Exception):
 def unknown(what: str) -> NoReturn:
     """Break: the tracer does not know this operation."""
     raise break_trace("unknown_operation", what)
+
+
+def is_property(kind: type) -> bool:
+    """Whether descriptors of this class work as properties do: subclasses may add what they like but for that."""
+    return kind is property or (
+        issubclass(kind, property)
+        and all(
+            inspect.getattr_static(kind, name) is vars(property)[name]
+            for name in ("__get__", "__set__", "__delete__", "fget", "fset")
+        )
+    )
 
 
 class Variable:

@@ -12,6 +12,7 @@ from argand_dynamo.variables.base import (
     Iterator,
     MethodVariable,
     Variable,
+    is_property,
     unknown,
 )
 from argand_dynamo.variables.constant import Constant
@@ -66,7 +67,7 @@ class ClassVariable(ExistingObject):
             return BuiltinVariable(found)
         if isinstance(found, types.ClassMethodDescriptorType | types.BuiltinFunctionType):
             return BuiltinVariable(getattr(self.value, name))
-        if type(found) is property or type(found) in (
+        if is_property(type(found)) or type(found) in (
             types.MemberDescriptorType,
             types.GetSetDescriptorType,
         ):
@@ -219,7 +220,7 @@ class SuperVariable(Variable):
             return tx.bind_function(found.__func__, target)
         if isinstance(found, staticmethod):
             return tx.class_member(owner, name, found.__func__, "__func__")
-        if type(found) is property:
+        if is_property(type(found)):
             return tx.class_member(owner, name, found.fget, "fget").call(tx, [self.of], {})
         if isinstance(found, types.WrapperDescriptorType | types.MethodDescriptorType):
             return _SuperMethod(found, self.of, owner)

@@ -15,6 +15,7 @@ from argand_dynamo.variables.base import (
     MethodVariable,
     Source,
     Variable,
+    is_property,
     unknown,
 )
 from argand_dynamo.variables.constant import Constant
@@ -98,7 +99,7 @@ class ObjectVariable(Variable):
         found = tx.class_attribute(self.cls, name)
         if found is not None:
             kind = type(found)
-            if kind is property:
+            if is_property(kind):
                 if found.fget is None:
                     tx.raise_(
                         AttributeError,
@@ -172,7 +173,7 @@ class ObjectVariable(Variable):
     def store(self, tx: Tracer, name: str, value: Variable) -> None:
         """object.__setattr__(self, name, value)"""
         found = tx.class_attribute(self.cls, name)
-        if type(found) is property:
+        if is_property(type(found)):
             if found.fset is None:
                 tx.raise_(
                     AttributeError,
