@@ -24,6 +24,7 @@ _SUBMODULES = frozenset(
         "cpu",
         "cuda",
         "distributed",
+        "distributions",
         "export",
         "fft",
         "func",
