@@ -10,6 +10,8 @@ else, over that of the call, both the shortest of the rounds.
 from __future__ import annotations
 
 import argparse
+import functools
+import importlib
 import json
 import os
 import socket
@@ -47,7 +49,7 @@ def cases(
         x = torch.ones(n)
         made[f"all_reduce {name}"] = (
             max(2, min(200, (1 << 23) // n)),
-            lambda x=x: dist.all_reduce(x),
+            functools.partial(dist.all_reduce, x),
         )
     made["GPT step"] = (1, build_training_step(torch, batch=2, length=128, wrap=wrap))
     return made
@@ -62,17 +64,12 @@ def recorder(dist: Any) -> Callable[[], Any]:
 
 
 def worker(namespace: str, rank: int, port: int) -> None:
-    if namespace == "argand":
-        import argand as torch
-        import argand.distributed as dist
-        from argand.nn.parallel import DistributedDataParallel
-    else:
-        import torch
-        import torch.distributed as dist
-        from torch.nn.parallel import DistributedDataParallel
+    torch: Any = importlib.import_module(namespace)
+    dist: Any = importlib.import_module(f"{namespace}.distributed")
+    wrap = importlib.import_module(f"{namespace}.nn.parallel").DistributedDataParallel
     torch.set_num_threads(1)
     dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=RANKS)
-    known = cases(torch, dist, DistributedDataParallel)
+    known = cases(torch, dist, wrap)
     if namespace == "argand":
         known = {RECORDER: (1, recorder(dist))} | known
     print(json.dumps(list(known)), flush=True)
@@ -137,7 +134,8 @@ class Pair:
             assert process.stdin is not None
             process.stdin.write(json.dumps(case) + "\n")
             process.stdin.flush()
-        return max(self._replies())
+        slowest: float = max(self._replies())
+        return slowest
 
     def close(self) -> None:
         for process in self.ranks:

@@ -4,6 +4,7 @@ operators on integers. The peer's compiler is told that weights are constants (`
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -20,10 +21,9 @@ def operators(torch: ModuleType) -> Any:
         from argand_quant import operators as found
 
         return found
-    import torch._inductor.config
-    import torch.ao.quantization.fx._decomposed  # defines them
-
-    torch._inductor.config.freezing = True
+    importlib.import_module("torch.ao.quantization.fx._decomposed")  # defines them
+    config: Any = importlib.import_module("torch._inductor.config")
+    config.freezing = True
 
     known = torch.ops.quantized_decomposed
     return SimpleNamespace(

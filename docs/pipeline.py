@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import os
 import re
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -69,4 +68,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

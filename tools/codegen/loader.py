@@ -127,7 +127,7 @@ class Loader:
                     keys["op"].location, f"{schema.full_name}: needs `kind:`", len(schema.full_name)
                 )
             return None
-        variants = (
+        variants: tuple[str, ...] = (
             ("function", "method", "inplace", "out")
             if kind == "pointwise"
             else ("function", "method", "out")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -87,7 +88,12 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def register() -> list[str]:
-    kernels = {"mm": mm, "bmm": bmm, "addmm": addmm, "linear": linear}
+    kernels: dict[str, Callable[..., Tensor]] = {
+        "mm": mm,
+        "bmm": bmm,
+        "addmm": addmm,
+        "linear": linear,
+    }
     for name, kernel in kernels.items():
         argand_c10.register_kernel(name, DEVICE_KEY, kernel)
     return list(kernels)

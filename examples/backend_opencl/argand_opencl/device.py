@@ -156,5 +156,5 @@ def start() -> None:
         DEVICE_KEY,
         DEVICE_NAME,
         device_count=_device_count(),
-        **{name: ctypes.cast(f, _pointer).value for name, f in _FUNCTIONS.items()},
+        **{name: ctypes.cast(f, _pointer).value or 0 for name, f in _FUNCTIONS.items()},
     )

@@ -15,8 +15,10 @@ def broadcast_shape(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
 
 def expanded_strides(tensor: Any, shape: Sequence[int]) -> tuple[int, ...]:
     """Strides over `shape`, in elements; 0 where the tensor is repeated."""
-    missing = len(shape) - tensor.ndim
-    own = [0 if n == 1 else s for n, s in zip(tensor.shape, tensor.stride(), strict=True)]
+    missing: int = len(shape) - tensor.ndim
+    own: list[int] = [
+        0 if n == 1 else s for n, s in zip(tensor.shape, tensor.stride(), strict=True)
+    ]
     return (0,) * missing + tuple(own)
 
 

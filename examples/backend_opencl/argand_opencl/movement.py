@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import argand_c10
@@ -82,7 +83,13 @@ def zero_(self: Tensor) -> Tensor:
 
 
 def register() -> list[str]:
-    kernels = {"copy_": copy_, "_to_copy": to_copy, "clone": clone, "fill_": fill_, "zero_": zero_}
+    kernels: dict[str, Callable[..., Tensor]] = {
+        "copy_": copy_,
+        "_to_copy": to_copy,
+        "clone": clone,
+        "fill_": fill_,
+        "zero_": zero_,
+    }
     for name, kernel in kernels.items():
         argand_c10.register_kernel(name, DEVICE_KEY, kernel)
     return list(kernels)

@@ -17,7 +17,7 @@ __all__ = [
     "ProcessRaisedException",
     "spawn",
     "start_processes",
-]  # type: ignore[attr-defined]
+]
 
 
 class ProcessException(Exception):
@@ -79,7 +79,7 @@ class ProcessContext:
         }
         done = multiprocessing.connection.wait(list(running), timeout) if running else []
         for sentinel in done:
-            self.processes[running[sentinel]].join()  # type: ignore[index]
+            self.processes[running[sentinel]].join()
         failed = next(
             (i for i, process in enumerate(self.processes) if process.exitcode not in (None, 0)),
             None,

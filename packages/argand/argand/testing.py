@@ -268,6 +268,8 @@ def make_tensor(
             "make_tensor: got noncontiguous and a memory format, expected one of the two"
         )
     whole = not dtype.is_floating_point and not dtype.is_complex
+    least: float
+    limit: float
     if dtype == c10.bool:
         least, limit = 0, 2
     else:

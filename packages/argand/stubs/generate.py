@@ -10,6 +10,7 @@ import importlib
 import inspect
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -94,7 +95,7 @@ def signature(name: str, function: FunctionType) -> str:
             parts.append("*")
             star = True
         star |= p.kind is p.VAR_POSITIONAL
-        mark = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        mark = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
         default = " = ..." if p.default is not p.empty else ""
         parts.append(f"{mark}{p.name}: {plain_annotation(p.annotation)}{default}")
     return f"def {name}({', '.join(parts)}) -> {plain_annotation(inspect.signature(function).return_annotation)}: ..."
@@ -222,12 +223,12 @@ def module_stub(module_name: str) -> str:
     ):
         value = getattr(module, name)
         if isinstance(value, ModuleType):
-            home, _, last = value.__name__.rpartition(".")
+            folder, _, last = value.__name__.rpartition(".")
             lines.append(
-                f"from {home} import {last} as {name}" if home else f"import {last} as {name}"
+                f"from {folder} import {last} as {name}" if folder else f"import {last} as {name}"
             )
             continue
-        home = getattr(value, "__module__", None)
+        home: str | None = getattr(value, "__module__", None)
         if not isinstance(home, str) or getattr(sys.modules.get(home), name, None) is not value:
             homes = [
                 layer
@@ -242,7 +243,7 @@ def module_stub(module_name: str) -> str:
 def main(folder: str, paths: list[str]) -> None:
     """Write the stubs of the given paths in a folder."""
     head, methods, spaces = parts_of_ops()
-    special = {
+    special: dict[str, Callable[[], str]] = {
         "argand_c10-stubs/py.typed": lambda: "partial\n",
         "argand_c10-stubs/_C.pyi": lambda: c10_stub(head, methods),
         "argand/__init__.pyi": front_end_stub,

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from argand_aten._native import *  # noqa: F403
     from argand_aten._statistics import *  # noqa: F403
     from argand_aten._tensor_types import *  # noqa: F403
-    from argand_aten.generated._ops import *  # type: ignore[assignment]  # noqa: F403  # the functions above take the place of operators
+    from argand_aten.generated._ops import *  # type: ignore[assignment,no-redef]  # noqa: F403  # the functions above take the place of operators
 
 __version__ = "0.1.0"
 __all__ = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 from argand_aten._operators import ops
 from argand_aten.contraction_path import contraction_path
@@ -121,6 +121,12 @@ def broadcast_shapes(*shapes: Any) -> Size:
     return Size(found)
 
 
+@overload
+def nonzero(
+    input: Tensor, *, out: Tensor | None = None, as_tuple: Literal[False] = False
+) -> Tensor: ...
+@overload
+def nonzero(input: Tensor, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
 def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
     """The indices of the nonzero elements: one row each, or with `as_tuple` one tensor per dimension."""
     if as_tuple:

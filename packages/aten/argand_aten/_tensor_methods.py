@@ -130,7 +130,7 @@ def _change_geometry(name: str) -> Callable[..., Tensor]:
 
 def _nonzero(self: Tensor, *, as_tuple: bool = False) -> Any:
     """The indices of the nonzero elements: one row each, or with `as_tuple` one tensor per dimension."""
-    return _functions.nonzero(self, as_tuple=as_tuple)
+    return _functions.nonzero(self, as_tuple=True) if as_tuple else _functions.nonzero(self)
 
 
 def _refuse_history(self: Tensor, name: str) -> None:

@@ -102,7 +102,7 @@ def set_autocast_enabled(
 ) -> None:
     """Turn autocast on or off for a device type in this thread (for "cuda" with one argument)."""
     if enabled is None:
-        device_type, enabled = None, device_type  # type: ignore[assignment]
+        device_type, enabled = None, device_type
     device_type = "cuda" if device_type is None else device_type
     if not isinstance(device_type, str) or not isinstance(enabled, bool):
         raise TypeError(

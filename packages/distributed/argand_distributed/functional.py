@@ -226,13 +226,17 @@ operators = _register()
 def all_reduce(tensor: Tensor, op: str = "SUM", group: ProcessGroup | None = None) -> Tensor:
     """The ranks' tensors combined element by element; differentiable for SUM and AVG."""
     name = resolve(group).group_name
-    return operators.collective_wait(operators.collective_all_reduce(tensor, op.upper(), name))
+    reduced: Tensor = operators.collective_wait(
+        operators.collective_all_reduce(tensor, op.upper(), name)
+    )
+    return reduced
 
 
 def broadcast(tensor: Tensor, src: int, group: ProcessGroup | None = None) -> Tensor:
     """The tensor of the group's rank `src`."""
     name = resolve(group).group_name
-    return operators.collective_wait(operators.collective_broadcast(tensor, src, name))
+    received: Tensor = operators.collective_wait(operators.collective_broadcast(tensor, src, name))
+    return received
 
 
 def all_gather_tensor(
@@ -241,7 +245,9 @@ def all_gather_tensor(
     """The ranks' tensors, one after the other along `gather_dim`."""
     pg = resolve(group)
     size = pg.size()
-    whole = operators.collective_wait(operators.collective_all_gather(tensor, size, pg.group_name))
+    whole: Tensor = operators.collective_wait(
+        operators.collective_all_gather(tensor, size, pg.group_name)
+    )
     if gather_dim == 0:
         return whole
     return cat(whole.chunk(size, 0), gather_dim)
@@ -255,9 +261,10 @@ def reduce_scatter_tensor(
     size = pg.size()
     if scatter_dim != 0:
         tensor = cat(tensor.chunk(size, scatter_dim), 0)
-    return operators.collective_wait(
+    part: Tensor = operators.collective_wait(
         operators.collective_reduce_scatter(tensor, op.upper(), size, pg.group_name)
     )
+    return part
 
 
 def all_to_all_single(
@@ -272,6 +279,7 @@ def all_to_all_single(
     even = [tensor.shape[0] // size] * size
     received = list(output_split_sizes or even)
     sent = list(input_split_sizes or even)
-    return operators.collective_wait(
+    whole: Tensor = operators.collective_wait(
         operators.collective_all_to_all(tensor, received, sent, pg.group_name)
     )
+    return whole

@@ -266,4 +266,5 @@ def _compile_graph(finished: Finished, settings: Settings) -> Callable[..., Any]
             compiled = keep_grad_mode(compiled, left)
             assert isinstance(compiled, types.FunctionType)
             _C.skip_code(compiled.__code__)
-    return compiled
+    function: Callable[..., Any] = compiled
+    return function

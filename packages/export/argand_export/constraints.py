@@ -332,7 +332,7 @@ class _Solver:
             if not self._limit(other, Range(low, high)):
                 return False
         for table in (self.symbols, self.relations):
-            for key, known in list(table.items()):  # type: ignore[attr-defined]
+            for key, known in list(table.items()):
                 if known.name == root.name:
                     table[key] = known.of(relation)  # type: ignore[index]
         del self.roots[root.name]

@@ -61,9 +61,10 @@ class PackedSequence(_Fields):
         data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self
-        place = {"device": data.device}
-        order = None if self.sorted_indices is None else self.sorted_indices.to(**place)
-        inverse = None if self.unsorted_indices is None else self.unsorted_indices.to(**place)
+        order = None if self.sorted_indices is None else self.sorted_indices.to(device=data.device)
+        inverse = (
+            None if self.unsorted_indices is None else self.unsorted_indices.to(device=data.device)
+        )
         return type(self)(data, self.batch_sizes, order, inverse)
 
     def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:

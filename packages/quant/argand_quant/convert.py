@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import argand_autograd as autograd
@@ -198,7 +199,7 @@ class _Converter:
         return self.integers[source, node.target]
 
     def _quantized(self, observer: Any, source: Node) -> FakeTensor:
-        build = self.builder.call
+        build: Callable[..., Any] = self.builder.call
         rest: tuple[Any, ...]
         limits = (observer.quant_min, observer.quant_max, observer.dtype)
         constant = source.op == "get_attr" or CONSTANT in source.meta
@@ -211,7 +212,10 @@ class _Converter:
             x = self.env[source]
             scale, zero = build(choose, (x, *limits[:2], observer.eps, observer.dtype))
             integers = build(ops.quantize_per_tensor_tensor, (x, scale, zero, *limits))
-            return build(ops.dequantize_per_tensor_tensor, (integers, scale, zero, *limits))
+            dynamic: FakeTensor = build(
+                ops.dequantize_per_tensor_tensor, (integers, scale, zero, *limits)
+            )
+            return dynamic
         if constant:
             observer(self._constant(source))  # also where nothing was run
         try:

@@ -9,13 +9,13 @@ from typing import Any
 import argand_aten as aten
 from argand_c10 import Module, Tensor, dtype, int32
 from argand_quant.observers import MovingAverageMinMaxObserver, ObserverBase
-from argand_quant.operators import (
-    fake_quantize_per_channel_affine,
-    fake_quantize_per_tensor_affine,
-)
+from argand_quant.operators import operators
 from argand_quant.specs import QScheme
 
 __all__ = ["FakeQuantize"]
+
+_per_channel = operators["fake_quantize_per_channel_affine"]
+_per_tensor = operators["fake_quantize_per_tensor_affine"]
 
 
 class FakeQuantize(Module):
@@ -116,12 +116,14 @@ class FakeQuantize(Module):
         if not self.fake_quant_enabled.item():
             return x
         if self.qscheme.per_channel:
-            return fake_quantize_per_channel_affine(
+            rounded: Tensor = _per_channel(
                 x, self.scale, self.zero_point, self.ch_axis, self.quant_min, self.quant_max
             )
-        return fake_quantize_per_tensor_affine(
+            return rounded
+        rounded = _per_tensor(
             x, self.scale.item(), int(self.zero_point.item()), self.quant_min, self.quant_max
         )
+        return rounded
 
     def _load_from_state_dict(
         self, state_dict: Any, prefix: str, *rest: Any, **keywords: Any

@@ -49,7 +49,8 @@ def _fold(program: ExportedProgram, layer: Node, norm: Node, result: Node) -> No
     def tensor(x: Any, default: Tensor) -> Tensor:
         return state[x.meta[CONSTANT]] if isinstance(x, Node) else default
 
-    weight_node, bias_node, *rest = (*layer.args[1:], *[None] * (3 - len(layer.args)))
+    given: list[Any] = [*layer.args[1:], *[None] * (3 - len(layer.args))]
+    weight_node, bias_node, *rest = given
     assert isinstance(weight_node, Node)
     with autograd.no_grad():
         mean, variance = tensor(norm.args[3], aten.zeros(1)), tensor(norm.args[4], aten.ones(1))

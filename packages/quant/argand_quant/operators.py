@@ -96,7 +96,7 @@ def _register() -> dict[str, Operator]:
 operators = _register()
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Operator:
     try:
         return operators[name]
     except KeyError:

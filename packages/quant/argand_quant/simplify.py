@@ -50,7 +50,8 @@ def _limits(node: Node) -> tuple[float, float] | None:
     if name_of(node) == "relu":
         return 0.0, math.inf
     if name_of(node) == "hardtanh" and not node.kwargs:
-        low, high = (*node.args[1:], *(-1.0, 1.0)[len(node.args) - 1 :])
+        limits: list[Any] = [*node.args[1:], *(-1.0, 1.0)[len(node.args) - 1 :]]
+        low, high = limits
         return float(low), float(high)
     return None
 

@@ -122,9 +122,9 @@ class X86InductorQuantizer(Quantizer):
         self, function_type: Callable[..., Any], config: QuantizationConfig | None
     ) -> X86InductorQuantizer:
         """For calls of a function: linear, conv2d, matmul, embedding, add."""
-        known = isinstance(function_type, Operator)
-        name = function_type.name if known else getattr(function_type, "__name__", "?")
-        return self._set_kind(str(name), config)
+        if isinstance(function_type, Operator):
+            return self._set_kind(function_type.name, config)
+        return self._set_kind(str(getattr(function_type, "__name__", "?")), config)
 
     def set_module_type_qconfig(
         self, module_type: Callable[..., Any], config: QuantizationConfig | None

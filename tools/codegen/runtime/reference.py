@@ -339,16 +339,21 @@ def convolution_transposed(
     return y if bias is None else y + bias.reshape(-1, *[1] * n)
 
 
+def in_last(place: Iterable[Any]) -> tuple[Any, ...]:
+    """The index of a place in the last dimensions."""
+    return (..., *place)
+
+
 def max_of(x: Array, windows: Iterable[tuple[tuple[int, ...], tuple[slice, ...]]], out: Any) -> Any:
     """Largest element of each window of the last dimensions, and its flat index in them."""
     lead, size = x.shape[: x.ndim - len(out)], x.shape[x.ndim - len(out) :]
     best, where = np.zeros((*lead, *out), x.dtype), np.zeros((*lead, *out), np.int64)
     place = np.arange(int(np.prod(size))).reshape(size)
     for at, window in windows:
-        flat = x[(..., *window)].reshape(*lead, -1)
+        flat = x[in_last(window)].reshape(*lead, -1)
         first = flat.argmax(-1)
-        best[(..., *at)] = np.take_along_axis(flat, first[..., None], -1)[..., 0]
-        where[(..., *at)] = place[window].reshape(-1)[first]
+        best[in_last(at)] = np.take_along_axis(flat, first[..., None], -1)[..., 0]
+        where[in_last(at)] = place[window].reshape(-1)[first]
     return best, where
 
 
@@ -393,7 +398,7 @@ def avg_pool(
         extent = [min(begin[i] + kernel[i], size[i] + padding[i]) - begin[i] for i in range(n)]
         part = x[(..., *inside)].reshape(*x.shape[: x.ndim - n], -1)
         area = int(np.prod(extent)) if count_include_pad else part.shape[-1]
-        y[(..., *at)] = part.sum(-1) / (divisor or area)
+        y[in_last(at)] = part.sum(-1) / (divisor or area)
     return y
 
 
@@ -415,7 +420,7 @@ def adaptive_pool(x: Array, out: list[int], how: Callable[..., Array]) -> Array:
     lead = x.shape[: x.ndim - len(out)]
     y = np.zeros((*lead, *out))
     for at, window in adaptive_windows(x.shape[x.ndim - len(out) :], out):
-        y[(..., *at)] = how(x[(..., *window)].reshape(*lead, -1), axis=-1)
+        y[in_last(at)] = how(x[in_last(window)].reshape(*lead, -1), axis=-1)
     return y
 
 

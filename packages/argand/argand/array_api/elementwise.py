@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import argand
 from argand import Tensor
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Tensor])
 
 _UNARY = (
     "abs acos acosh asin asinh atan atanh ceil conj cos cosh exp expm1 floor imag isfinite isinf isnan log log10 log1p log2 logical_not negative "
@@ -71,7 +73,7 @@ def _binary(name: str, given: str) -> Callable[[Any, Any], Tensor]:
     return _named(function, name, operator)
 
 
-def _named(function: Any, name: str, operator: Any) -> Any:
+def _named(function: FunctionT, name: str, operator: Any) -> FunctionT:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = getattr(operator, "__doc__", None)
     return function

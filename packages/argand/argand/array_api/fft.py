@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import argand
 from argand import Tensor
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Tensor])
 
 _ONE = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
 _MANY = ("fftn", "ifftn", "rfftn", "irfftn")
@@ -41,7 +43,7 @@ def _many(name: str) -> Callable[..., Tensor]:
     return _named(transform, name, operator)
 
 
-def _named(function: Any, name: str, operator: Any) -> Any:
+def _named(function: FunctionT, name: str, operator: Any) -> FunctionT:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = getattr(operator, "__doc__", None)
     return function

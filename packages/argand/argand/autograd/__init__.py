@@ -9,9 +9,9 @@ from argand_autograd import *  # noqa: F403
 
 # isort: split
 # This package's own submodules take the place of the layer's.
-from argand.autograd import functional as functional
+from argand.autograd import functional as functional  # type: ignore[no-redef]
 from argand.autograd import grad_mode as grad_mode
-from argand.autograd import graph as graph
+from argand.autograd import graph as graph  # type: ignore[no-redef]
 from argand.autograd.variable import Variable as Variable
 from argand.import_paths import publish
 

@@ -109,7 +109,7 @@ def _install(function: Callable[..., Any], graphed: Callable[..., Any]) -> Calla
             return graphed(*args)
         return plain(*args, **kwargs)
 
-    function.forward = forward
+    function.forward = forward  # type: ignore[method-assign]  # of this module alone
     return function
 
 

@@ -7,6 +7,6 @@ import sys
 from argand.import_paths import publish
 from argand_distributed import *  # noqa: F403
 from argand_distributed import __all__ as __all__
-from argand_distributed import _coalescing_manager as _coalescing_manager
+from argand_distributed.collectives import _coalescing_manager as _coalescing_manager
 
 publish(__name__, {"distributed_c10d": sys.modules[__name__]})

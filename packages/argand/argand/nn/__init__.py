@@ -14,12 +14,12 @@ from argand_nn import *  # noqa: F403
 # This package's own submodules take the place of the layer's.
 from argand.nn import attention as attention
 from argand.nn import common_types as common_types
-from argand.nn import functional as functional
+from argand.nn import functional as functional  # type: ignore[no-redef]
 from argand.nn import grad as grad
-from argand.nn import init as init
-from argand.nn import modules as modules
+from argand.nn import init as init  # type: ignore[no-redef]
+from argand.nn import modules as modules  # type: ignore[no-redef]
 from argand.nn import parameter as parameter
-from argand.nn import utils as utils
+from argand.nn import utils as utils  # type: ignore[no-redef]
 
 __all__ = sorted(
     {*argand_nn.__all__, "functional", "grad", "init", "modules", "parameter", "utils"}

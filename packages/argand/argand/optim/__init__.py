@@ -11,9 +11,9 @@ from argand_nn.optim import __all__ as __all__
 # isort: split
 # This package's own submodules take the place of the layer's.
 from argand.import_paths import publish
-from argand.optim import lr_scheduler as lr_scheduler
+from argand.optim import lr_scheduler as lr_scheduler  # type: ignore[no-redef]
 from argand.optim import optimizer as optimizer
-from argand.optim import swa_utils as swa_utils
+from argand.optim import swa_utils as swa_utils  # type: ignore[no-redef]
 
 # A module an optimizer (`optim.sgd`), the one that has it.
 publish(

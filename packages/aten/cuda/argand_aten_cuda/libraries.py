@@ -69,5 +69,4 @@ def version(name: str) -> int:
     Raises:
         RuntimeError: where it cannot be opened.
     """
-    found: int = _C.library_version(name)
-    return found
+    return _C.library_version(name)

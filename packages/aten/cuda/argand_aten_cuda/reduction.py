@@ -169,7 +169,7 @@ def _reduction_in_wheel(v: Variant) -> bool:
     ):
         return False
     if v["STAGE"] == 0:
-        return v["X"] != 8192
+        return bool(v["X"] != 8192)
     if v["STAGE"] == 1:
         return bool(v["D"] == 1 and (v["Y"], v["X"]) in tiles[:2] and v["ALIGNED"])
     return bool(

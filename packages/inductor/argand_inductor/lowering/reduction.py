@@ -103,7 +103,8 @@ def mapped_element(rule: ReductionLowering, x: Value, computed: str, acc: str) -
     """What is combined, in the accumulator's dtype, of an element of dtype `computed`."""
     if acc == "bool":
         return convert(rule.map(Elements(computed), x), "bool")
-    return rule.map(Elements(acc), convert(x, acc))
+    mapped: Value = rule.map(Elements(acc), convert(x, acc))
+    return mapped
 
 
 def split_reduction(ctx: Lowering, name: str, loop: Loop, acc: str) -> Loop:

@@ -37,8 +37,7 @@ class CausalBias(Tensor):
 
     def __new__(cls, variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> CausalBias:
         shape = aten.empty((seq_len_q, seq_len_kv), dtype=bool_, device="meta")
-        bias: CausalBias = Tensor._make_subclass(cls, shape)  # type: ignore[assignment]
-        return bias
+        return Tensor._make_subclass(cls, shape)
 
     def __init__(self, variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> None:
         if not isinstance(variant, CausalVariant):

@@ -10,9 +10,9 @@ import time
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from multiprocessing.connection import Connection, wait
-from typing import Any, Generic
+from typing import Any, Generic, cast
 
 from argand_c10 import Generator, cuda
 from argand_nn.data.collate import default_collate, default_convert, pin_memory
@@ -127,9 +127,9 @@ class DataLoader(Generic[SampleT]):
             if self.is_iterable:
                 sampler = _Endless()
             elif shuffle:
-                sampler = RandomSampler(dataset, generator=generator)
+                sampler = RandomSampler(cast(Sized, dataset), generator=generator)
             else:
-                sampler = SequentialSampler(dataset)
+                sampler = SequentialSampler(cast(Sized, dataset))
         if batch_size is not None and batch_sampler is None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         self.batch_size, self.drop_last = batch_size, drop_last
@@ -186,8 +186,9 @@ class DataLoader(Generic[SampleT]):
     def __len__(self) -> int:
         """Batches an epoch; for a stream as far as its own `__len__` is right."""
         if not self.is_iterable:
-            return len(self.sampler if self.batch_sampler is None else self.batch_sampler)  # type: ignore[arg-type]
-        count = len(self.dataset)
+            batches = self.sampler if self.batch_sampler is None else self.batch_sampler
+            return len(cast(Sized, batches))
+        count = len(cast(Sized, self.dataset))
         if self.batch_size is None:
             return count
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import argand_aten as aten
 from argand_autograd import is_autocast_enabled
@@ -36,6 +37,9 @@ __all__ = [
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
 ]
+
+# Lengths, all of one kind.
+_LengthsT = TypeVar("_LengthsT", Tensor, Sequence[int])
 
 _REDUCTIONS = ("none", "mean", "sum")
 
@@ -333,8 +337,8 @@ def _class_numbers(name: str, input: Tensor, target: Tensor) -> Tensor:
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,
-    input_lengths: Tensor | Sequence[int],
-    target_lengths: Tensor | Sequence[int],
+    input_lengths: _LengthsT,
+    target_lengths: _LengthsT,
     blank: int = 0,
     reduction: str = "mean",
     zero_infinity: bool = False,

@@ -86,7 +86,7 @@ class MultiheadAttention(Module):
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:
-        if self._qkv_same_embed_dim:
+        if self.in_proj_weight is not None:
             init.xavier_uniform_(self.in_proj_weight)
         else:
             init.xavier_uniform_(self.q_proj_weight)
@@ -94,7 +94,8 @@ class MultiheadAttention(Module):
             init.xavier_uniform_(self.v_proj_weight)
         if self.in_proj_bias is not None:
             init.zeros_(self.in_proj_bias)
-            init.zeros_(self.out_proj.bias)
+            if self.out_proj.bias is not None:
+                init.zeros_(self.out_proj.bias)
         if self.bias_k is not None:
             init.xavier_normal_(self.bias_k)
             init.xavier_normal_(self.bias_v)

@@ -86,9 +86,10 @@ class _NormBase(Module):
         """
         if not (self.training and self.track_running_stats):
             return 0.0 if self.momentum is None else self.momentum
-        self.num_batches_tracked.add_(1)
+        count: Tensor = self.num_batches_tracked
+        count.add_(1)
         if self.momentum is None:
-            return 1.0 / self.num_batches_tracked.to(dtype=self.running_mean.dtype)
+            return 1.0 / count.to(dtype=self.running_mean.dtype)
         return self.momentum
 
     def extra_repr(self) -> str:

@@ -327,7 +327,7 @@ class ParameterDict(Module):
     def __ror__(self, other: ParameterDict) -> ParameterDict:
         return other.copy().__ior__(self)
 
-    def __ior__(self, other: Any) -> Self:
+    def __ior__(self, other: ParameterDict) -> Self:
         self.update(other)
         return self
 

@@ -41,7 +41,7 @@ def _initialize(module: LazyModuleMixin, args: Any, kwargs: Any) -> None:
         del module._forward_pre_hooks[key]
         module._forward_pre_hooks_with_kwargs.pop(key, None)
     if module.cls_to_become is not None:
-        module.__class__ = module.cls_to_become
+        module.__class__ = module.cls_to_become  # type: ignore[assignment]  # no longer a LazyModuleMixin
 
 
 class LazyModuleMixin(Module):
@@ -254,14 +254,14 @@ class _LazyNorm(_LazySized):
                 setattr(self, name, UninitializedBuffer(device=value.device, dtype=value.dtype))
 
     def input_size(self, input: Tensor) -> int:
-        self._check_input(input)  # type: ignore[attr-defined]
-        places = self.input_dims  # type: ignore[attr-defined]
+        self._check_input(input)
+        places = self.input_dims
         unbatched = self.cls_to_become in _INSTANCE_NORMS and input.dim() == places[0]
         return input.shape[0 if unbatched else 1]
 
     def loaded_size(self) -> int:
         known = self.weight if self.weight is not None else self.running_mean
-        return known.shape[0] if known is not None else self.num_features  # type: ignore[attr-defined,no-any-return]
+        return known.shape[0] if known is not None else self.num_features  # type: ignore[no-any-return]
 
     def parameter_shapes(self, size: int) -> dict[str, tuple[int, ...]]:
         return dict.fromkeys(("weight", "bias", "running_mean", "running_var"), (size,))

@@ -361,9 +361,9 @@ class _FractionalMaxPool(Module):
         self.output_size = output_size if output_size is None else as_tuple(output_size, n, name)
         self.output_ratio: Sequence[float] | None = None
         if output_ratio is not None:
-            given = isinstance(output_ratio, float | int)
-            self.output_ratio = (output_ratio,) * n if given else output_ratio
-            if not all(0 < ratio < 1 for ratio in self.output_ratio):
+            ratios = (output_ratio,) * n if isinstance(output_ratio, float | int) else output_ratio
+            self.output_ratio = ratios
+            if not all(0 < ratio < 1 for ratio in ratios):
                 raise ValueError(
                     f"{name}: got output_ratio {output_ratio}, expected numbers between 0 and 1"
                 )

@@ -107,16 +107,19 @@ class TransformerEncoderLayer(Module):
                 attn_mask=src_mask,
                 is_causal=is_causal,
             )
-            return self.dropout1(output)
+            result: Tensor = self.dropout1(output)
+            return result
 
         if self.norm_first:
             src = src + attend(self.norm1(src))
             return src + self._feed_forward(self.norm2(src))
         src = self.norm1(src + attend(src))
-        return self.norm2(src + self._feed_forward(src))
+        result: Tensor = self.norm2(src + self._feed_forward(src))
+        return result
 
     def _feed_forward(self, x: Tensor) -> Tensor:
-        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+        result: Tensor = self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+        return result
 
 
 class TransformerDecoderLayer(Module):
@@ -182,7 +185,8 @@ class TransformerDecoderLayer(Module):
                 attn_mask=tgt_mask,
                 is_causal=tgt_is_causal,
             )
-            return self.dropout1(output)
+            result: Tensor = self.dropout1(output)
+            return result
 
         def attend_memory(x: Tensor) -> Tensor:
             output, _ = self.multihead_attn(
@@ -194,7 +198,8 @@ class TransformerDecoderLayer(Module):
                 attn_mask=memory_mask,
                 is_causal=memory_is_causal,
             )
-            return self.dropout2(output)
+            result: Tensor = self.dropout2(output)
+            return result
 
         if self.norm_first:
             tgt = tgt + attend(self.norm1(tgt))
@@ -202,10 +207,12 @@ class TransformerDecoderLayer(Module):
             return tgt + self._feed_forward(self.norm3(tgt))
         tgt = self.norm1(tgt + attend(tgt))
         tgt = self.norm2(tgt + attend_memory(tgt))
-        return self.norm3(tgt + self._feed_forward(tgt))
+        result: Tensor = self.norm3(tgt + self._feed_forward(tgt))
+        return result
 
     def _feed_forward(self, x: Tensor) -> Tensor:
-        return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+        result: Tensor = self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+        return result
 
 
 class TransformerEncoder(Module):

@@ -20,9 +20,9 @@ __all__ = [
 ]
 
 
-def _with_grads(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
-    tensors = [parameters] if isinstance(parameters, Tensor) else list(parameters)
-    return [tensor for tensor in tensors if tensor.grad is not None]
+def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    tensors = [parameters] if isinstance(parameters, Tensor) else parameters
+    return [grad for tensor in tensors if (grad := tensor.grad) is not None]
 
 
 def get_total_norm(
@@ -62,13 +62,17 @@ def clip_grads_with_norm_(
     foreach: bool | None = None,
 ) -> None:
     """Scale gradients in place by max_norm / (total_norm + 1e-6) if that is below 1."""
+    _limit(_grads(parameters), max_norm, total_norm)
+
+
+def _limit(grads: list[Tensor], max_norm: float, total_norm: Tensor) -> None:
     with no_grad():
         scale = aten.clamp(max_norm / (total_norm + 1e-6), max=1.0)
         places: dict[argand_c10.device, list[Tensor]] = {}
-        for parameter in _with_grads(parameters):
-            places.setdefault(parameter.grad.device, []).append(parameter.grad)
-        for place, grads in places.items():
-            aten.ops._foreach_mul_(grads, scale.to(device=place))
+        for grad in grads:
+            places.setdefault(grad.device, []).append(grad)
+        for place, group in places.items():
+            aten.ops._foreach_mul_(group, scale.to(device=place))
 
 
 def clip_grad_norm_(
@@ -83,9 +87,9 @@ def clip_grad_norm_(
     Returns:
         The norm before scaling, a 0-d tensor.
     """
-    with_grads = _with_grads(parameters)
-    total = get_total_norm([p.grad for p in with_grads], norm_type, error_if_nonfinite)
-    clip_grads_with_norm_(with_grads, max_norm, total)
+    grads = _grads(parameters)
+    total = get_total_norm(grads, norm_type, error_if_nonfinite)
+    _limit(grads, max_norm, total)
     return total
 
 
@@ -95,8 +99,8 @@ def clip_grad_value_(
     """Limit every gradient element in place to [-clip_value, clip_value]."""
     limit = float(clip_value)
     with no_grad():
-        for parameter in _with_grads(parameters):
-            parameter.grad.clamp_(-limit, limit)
+        for grad in _grads(parameters):
+            grad.clamp_(-limit, limit)
 
 
 def clip_grad_norm(

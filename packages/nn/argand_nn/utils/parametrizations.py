@@ -77,6 +77,7 @@ class _Orthogonal(Module):
                 q = aten.ops.linalg_solve(unit - 0.5 * skew, unit + 0.5 * skew)
             q = q[..., :columns]
         if self.use_trivialization:
+            assert self.base is not None
             q = aten.matmul(self.base, q)
         return q.mT if wide else q
 

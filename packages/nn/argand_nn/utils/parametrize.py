@@ -215,7 +215,7 @@ def register_parametrization(
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
-        known: Any = module.parametrizations[tensor_name]  # type: ignore[index]
+        known: Any = module.parametrizations[tensor_name]
         if not unsafe:
             before = getattr(module, tensor_name)
             after = parametrization(before)
@@ -241,7 +241,7 @@ def register_parametrization(
         _parametrized_class(module)
         module.parametrizations = ModuleDict()
     _add_property(module, tensor_name)
-    module.parametrizations[tensor_name] = made  # type: ignore[index]
+    module.parametrizations[tensor_name] = made
     return module
 
 
@@ -271,7 +271,7 @@ def remove_parametrizations(
         raise ValueError(
             f"remove_parametrizations: {tensor_name!r} of {type(module).__name__} is not parametrized"
         )
-    parametrizations: Any = module.parametrizations[tensor_name]  # type: ignore[index]
+    parametrizations: Any = module.parametrizations[tensor_name]
     originals = parametrizations.originals()
     if leave_parametrized:
         with no_grad():
@@ -289,7 +289,7 @@ def remove_parametrizations(
             "True, because what is learned are several tensors"
         )
     delattr(type(module), tensor_name)
-    del module.parametrizations[tensor_name]  # type: ignore[attr-defined]
+    del module.parametrizations[tensor_name]
     if isinstance(result, Parameter):
         module.register_parameter(tensor_name, result)
     else:
@@ -336,7 +336,7 @@ def transfer_parametrizations_and_params(
                 to_module.register_buffer(name, value)
         for part in source:
             register_parametrization(to_module, name, copy.deepcopy(part), unsafe=True)
-        target: Any = to_module.parametrizations[name]  # type: ignore[index]
+        target: Any = to_module.parametrizations[name]
         for mine, other in zip(target.originals(), source.originals(), strict=True):
             mine.data = other.detach().clone()
     return to_module

@@ -53,8 +53,8 @@ class BasePruningMethod(ABC):
 
     def apply_mask(self, module: Module) -> Tensor:
         """The masked parameter."""
-        mask = getattr(module, self._tensor_name + "_mask")
-        original = getattr(module, self._tensor_name + "_orig")
+        mask: Tensor = getattr(module, self._tensor_name + "_mask")
+        original: Tensor = getattr(module, self._tensor_name + "_orig")
         return mask.to(dtype=original.dtype) * original
 
     @classmethod
@@ -247,9 +247,10 @@ class _ByAmount(BasePruningMethod):
     """A method that prunes `amount` elements or slices: a number, or a share in [0, 1]."""
 
     def __init__(self, amount: float) -> None:
-        if not isinstance(amount, numbers.Real):
+        given: object = amount
+        if not isinstance(given, numbers.Real):
             raise TypeError(f"prune: got amount {amount!r}, expected a number")
-        if amount < 0 or (not isinstance(amount, numbers.Integral) and float(amount) > 1.0):
+        if amount < 0 or (not isinstance(given, numbers.Integral) and float(amount) > 1.0):
             raise ValueError(
                 f"prune: got amount {amount}, expected an integer from 0 or a share in [0, 1]"
             )
@@ -257,7 +258,8 @@ class _ByAmount(BasePruningMethod):
 
     def count(self, size: int) -> int:
         """How many of `size` are pruned."""
-        if not isinstance(self.amount, numbers.Integral):
+        given: object = self.amount
+        if not isinstance(given, numbers.Integral):
             return round(self.amount * size)
         if self.amount > size:
             raise ValueError(f"prune: got amount {self.amount}, expected at most {size}")

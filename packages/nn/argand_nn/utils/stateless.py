@@ -19,7 +19,7 @@ def _places(module: Module) -> dict[str, tuple[dict[str, Any], str]]:
         for entries in (part._parameters, part._buffers):
             for name, value in entries.items():
                 if value is not None:
-                    places[f"{path}.{name}" if path else name] = (entries, name)  # type: ignore[assignment]
+                    places[f"{path}.{name}" if path else name] = (entries, name)
     return places
 
 
@@ -93,7 +93,7 @@ def functional_call(
                 )
             tensors.update(part)
     given: tuple[Any, ...] = () if args is None else args if isinstance(args, tuple) else (args,)
-    with _replaced(module, tensors, tie_weights, strict):  # type: ignore[arg-type]
+    with _replaced(module, tensors, tie_weights, strict):
         return module(*given, **(kwargs or {}))
 
 

@@ -10,11 +10,11 @@ from argand_nn.utils import __all__ as __all__
 
 # isort: split
 # This package's own submodules take the place of the layer's.
-from argand.nn.utils import parametrizations as parametrizations
-from argand.nn.utils import parametrize as parametrize
-from argand.nn.utils import prune as prune
-from argand.nn.utils import rnn as rnn
-from argand.nn.utils import stateless as stateless
+from argand.nn.utils import parametrizations as parametrizations  # type: ignore[no-redef]
+from argand.nn.utils import parametrize as parametrize  # type: ignore[no-redef]
+from argand.nn.utils import prune as prune  # type: ignore[no-redef]
+from argand.nn.utils import rnn as rnn  # type: ignore[no-redef]
+from argand.nn.utils import stateless as stateless  # type: ignore[no-redef]
 
 # Functions have the names of their modules.
 publish(

@@ -145,7 +145,7 @@ _PUT = {
     **_S,
 }
 _TABLE = {"table": "*i64", "index": "*i64", "error": "*i64", **_PLACES, "step": "i64", **_N, **_I}
-_WALK = {"BLOCK": [128, 1024, 8], "RANK": [2, 4], "PER_ROW": [True, False]}
+_WALK: dict[str, list[int]] = {"BLOCK": [128, 1024, 8], "RANK": [2, 4], "PER_ROW": [True, False]}
 
 
 def _is_usual(variant: Variant) -> bool:

@@ -253,7 +253,8 @@ def _wheel(v: Mapping[str, Any]) -> bool:
 
 
 def _warps(v: Mapping[str, Any]) -> int:
-    return max(4, v["BLOCK"] // 512)
+    block: int = v["BLOCK"]
+    return max(4, block // 512)
 
 
 KERNELS = [

@@ -184,7 +184,7 @@ _SHARES = {
     "reach_w": "i32",
     "override": "i32",
 }
-_KINDS = {"ADAPTIVE": [False, True], "PADDED": [False, True], "BLOCK": [256]}
+_KINDS: dict[str, list[int]] = {"ADAPTIVE": [False, True], "PADDED": [False, True], "BLOCK": [256]}
 
 
 def _is_used(variant: Variant) -> bool:

@@ -216,7 +216,8 @@ _COLUMNS = {"LOG": [0, 1], "BLOCK_N": [16], "BLOCK_I": [64], "ALIGN": [1, 16]}
 
 
 def _warps(v: Mapping[str, Any]) -> int:
-    return max(2, v["BLOCK"] // 512)
+    block: int = v["BLOCK"]
+    return max(2, block // 512)
 
 
 def _wheel(v: Mapping[str, Any]) -> bool:

@@ -224,16 +224,19 @@ _TOPK = {"out": "*i64", "x": "*T", "n": "i32", "inner": "i32"}
 
 def _packs(variant: Variant) -> bool:
     """64-bit keys are packed in two parts, others in one."""
-    return (variant["PART"] == 0) == (variant["T"] in _NARROW)
+    return bool((variant["PART"] == 0) == (variant["T"] in _NARROW))
 
 
 def _selects(variant: Variant) -> bool:
     """Elements are packed at first, and int64 afterwards; usually a few of the largest floats are asked for, or many in float32."""
     if variant["FIRST"]:
-        return variant["LARGEST"] and (
-            variant["T"] == "float32" or (variant["T"] == "bfloat16" and variant["KEEP"] == 16)
+        return bool(
+            variant["LARGEST"]
+            and (
+                variant["T"] == "float32" or (variant["T"] == "bfloat16" and variant["KEEP"] == 16)
+            )
         )
-    return variant["T"] == "int64" and not variant["LARGEST"] and variant["KEEP"] == 128
+    return bool(variant["T"] == "int64" and not variant["LARGEST"] and variant["KEEP"] == 128)
 
 
 KERNELS = [
