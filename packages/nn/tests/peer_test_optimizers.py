@@ -143,6 +143,21 @@ def test_loop_optimizer(case, capturable):
         close(mine, other)
 
 
+@pytest.mark.parametrize("case", FUSED + LOOPS, ids=str)
+def test_float64(case):
+    """Every digit, and states in the same order."""
+    name, options = case
+    ours, theirs = (model.double() for model in models(*LAYERS))
+    step = getattr(optim, name)(ours.parameters(), **options)
+    their_step = getattr(torch.optim, name)(theirs.parameters(), foreach=False, **options)
+    train(ours, theirs, step, their_step, 5, np.float64)
+    for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        close(mine, other, 1e-9, 1e-11)
+    check_state(step, their_step, 1e-9, 1e-11)
+    mine, other = step.state_dict()["state"], their_step.state_dict()["state"]
+    assert [list(state) for state in mine.values()] == [list(state) for state in other.values()]
+
+
 @pytest.mark.parametrize(
     "case",
     [c for c in FUSED + LOOPS if not (c[0] == "Adafactor" or c[1].get("amsgrad"))],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import argand_aten as aten
-from argand_c10 import Tensor, float32
+from argand_c10 import Tensor
 from argand_nn.optim.loop import (
     LoopOptimizer,
     average,
@@ -14,10 +14,10 @@ from argand_nn.optim.loop import (
     count_step,
     learning_rate,
     move_ratio,
+    new_step,
     root,
     stays_on_device,
     with_decay,
-    zero_averages,
 )
 from argand_nn.optim.optimizer import ParamsT
 
@@ -78,9 +78,13 @@ class NAdam(LoopOptimizer):
         super().__init__(params, defaults)
 
     def init_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        state = zero_averages(parameter, group, "exp_avg", "exp_avg_sq")
-        state["mu_product"] = aten.ones((), dtype=float32, device=state["step"].device)
-        return state
+        step = new_step(parameter, group)
+        return {
+            "step": step,
+            "mu_product": aten.ones_like(step),
+            "exp_avg": aten.zeros_like(parameter),
+            "exp_avg_sq": aten.zeros_like(parameter),
+        }
 
     def update(
         self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]

@@ -75,8 +75,12 @@ class Rprop(LoopOptimizer):
         # Not kept for backward, where `prev` below is changed in place.
         agreement = (grad * state["prev"]).detach()
         turned = agreement < 0
-        factor = aten.where(turned, shrink, aten.where(agreement > 0, grow, 1.0))
-        state["step_size"].mul_(factor.to(parameter.dtype)).clamp_(smallest, largest)
+        shrink, same, grow = (
+            aten.full((), factor, dtype=agreement.dtype, device=agreement.device)
+            for factor in (shrink, 1.0, grow)
+        )
+        factor = aten.where(turned, shrink, aten.where(agreement > 0, grow, same))
+        state["step_size"].mul_(factor).clamp_(smallest, largest)
         # After a turn the step is left out, and the next one keeps its size.
         grad = aten.masked_fill(grad, turned, 0.0)
         parameter.sub_(aten.sign(grad) * state["step_size"])
