@@ -96,8 +96,8 @@ def _running_squares(grad: Tensor, state: dict[str, Any], weight: float, floor: 
     """The estimate of the squared gradient after `grad` has entered it with `weight`."""
     squares = grad * grad
     if grad.dim() < 2:
-        state["variance"].lerp_(squares, weight)
-        return state["variance"]
+        variance: Tensor = state["variance"]
+        return variance.lerp_(squares, weight)
     rows, columns = state["row_var"], state["col_var"]
     rows.lerp_(aten.mean(squares, -1, True), weight)
     columns.lerp_(aten.mean(squares, -2, True), weight)

@@ -179,7 +179,7 @@ def _next_direction(state: dict[str, Any], grad: Tensor, history_size: int) -> T
         steps.append(step)
         inverses.append(1.0 / curvature)
         state["H_diag"] = curvature / float(aten.dot(change, change))
-    direction = -grad
+    direction: Tensor = -grad
     weights = []
     for y, s, inverse in zip(reversed(changes), reversed(steps), reversed(inverses), strict=True):
         weights.append(float(aten.dot(s, direction)) * inverse)

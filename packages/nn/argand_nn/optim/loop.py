@@ -58,7 +58,10 @@ class LoopOptimizer(Optimizer):
         elif group.get("differentiable"):
             # The graph of the steps before keeps the tensors that it read.
             state.update({k: v.clone() for k, v in state.items()})
-        grad = -parameter.grad if group["maximize"] else parameter.grad
+        grad = parameter.grad
+        assert grad is not None
+        if group["maximize"]:
+            grad = -grad
         if parameter.is_complex():
             views = {key: _as_real(value) for key, value in state.items()}
             self.update(_as_real(parameter), _as_real(grad), views, group)
@@ -71,7 +74,7 @@ def _as_real(value: Any) -> Any:
 
 
 def check_adam_options(
-    optimizer: str, options: dict[str, Any], **more: tuple[float, bool, str]
+    optimizer: str, options: dict[str, Any], **more: tuple[object, bool, str]
 ) -> None:
     """Check what the optimizers of Adam's family share, and `more` as `check_options` does."""
     lr, (beta1, beta2) = options["lr"], options["betas"]
@@ -120,7 +123,7 @@ def learning_rate(group: dict[str, Any]) -> Number:
 
 def with_decay(parameter: Tensor, grad: Tensor, group: dict[str, Any]) -> Tensor:
     """The gradient with that of weight_decay / 2 * parameter**2; with `decoupled_weight_decay` the parameter is shrunk instead."""
-    decay = group["weight_decay"]
+    decay: float = group["weight_decay"]
     if decay == 0:
         return grad
     if not group.get("decoupled_weight_decay"):

@@ -96,9 +96,11 @@ class Muon(Optimizer):
         if parameter.is_complex():
             raise RuntimeError("Muon: got a complex parameter, expected real ones")
         state, grad, lr = self.state[parameter], parameter.grad, float(group["lr"])
+        assert grad is not None
         if "momentum_buffer" not in state:
             state["momentum_buffer"] = aten.zeros_like(grad)
-        mean, momentum = state["momentum_buffer"], group["momentum"]
+        mean: Tensor = state["momentum_buffer"]
+        momentum: float = group["momentum"]
         mean.lerp_(grad, 1 - momentum)
         direction = aten.lerp(grad, mean, momentum) if group["nesterov"] else mean
         direction = _orthogonal(

@@ -360,7 +360,7 @@ def run_closure(closure: Closure | None) -> Any:
         return closure()
 
 
-def check_options(name: str, **limits: tuple[float, bool, str]) -> None:
+def check_options(name: str, **limits: tuple[object, bool, str]) -> None:
     """Raise ValueError naming every option (value, holds, expected) that does not hold."""
     wrong = [
         f"got {option}={value}, expected {expected}"
@@ -384,7 +384,8 @@ def split_for_fused(
         fits = (
             parameter.is_floating_point()
             and parameter.device.type in ("cpu", "cuda")
-            and parameter.grad.dtype == parameter.dtype
+            and (grad := parameter.grad) is not None
+            and grad.dtype == parameter.dtype
         )
         if fits and fused is not False:
             together.append(parameter)

@@ -82,12 +82,12 @@ class RAdam(LoopOptimizer):
         grad = with_decay(parameter, grad, group)
         average(state["exp_avg"], grad, beta1)
         average_square(state["exp_avg_sq"], grad, beta2)
-        mean = state["exp_avg"] / (1 - beta1**step)
+        mean: Tensor = state["exp_avg"] / (1 - beta1**step)
         limit = 2 / (1 - beta2) - 1
         length = limit - 2 * step * beta2**step / (1 - beta2**step)  # of the variance's average
 
         def adapted() -> Tensor:
-            scale = aten.sqrt(state["exp_avg_sq"]) + group["eps"]
+            scale: Tensor = aten.sqrt(state["exp_avg_sq"]) + group["eps"]
             return root(1 - beta2**step) * mean / scale
 
         if isinstance(length, Tensor):

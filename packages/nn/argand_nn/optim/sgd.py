@@ -105,7 +105,7 @@ class SGD(Optimizer):
                     self.state[p]["momentum_buffer"] = aten.empty_like(p.detach())
             aten.fused_sgd_(
                 chosen,
-                [p.grad for p in chosen],
+                [grad for p in chosen if (grad := p.grad) is not None],
                 [self.state[p]["momentum_buffer"] for p in chosen] if with_momentum else [],
                 lr=float(group["lr"]),
                 momentum=float(group["momentum"]),
@@ -119,12 +119,15 @@ class SGD(Optimizer):
             )
 
     def _step_one(self, parameter: Tensor, group: dict[str, Any]) -> None:
-        grad = -parameter.grad if group["maximize"] else parameter.grad
+        grad = parameter.grad
+        assert grad is not None
+        if group["maximize"]:
+            grad = -grad
         if group["weight_decay"] != 0:
             grad = grad + group["weight_decay"] * parameter
         if group["momentum"] != 0:
             state = self.state[parameter]
-            buffer = state.get("momentum_buffer")
+            buffer: Tensor | None = state.get("momentum_buffer")
             if buffer is None:
                 buffer = state["momentum_buffer"] = grad.clone()
             else:

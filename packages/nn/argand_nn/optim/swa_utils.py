@@ -67,7 +67,7 @@ def get_swa_avg_fn() -> AverageFn:
     """A function for `AveragedModel`: the mean of all values."""
 
     @no_grad()
-    def swa_update(average: Tensor, value: Tensor, count: Any) -> Tensor:
+    def swa_update(average: Tensor, value: Tensor, count: Tensor | int) -> Tensor:
         return average + (value - average) / (count + 1)
 
     return swa_update
