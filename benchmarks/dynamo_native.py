@@ -13,6 +13,8 @@ from typing import Any
 import argand_c10 as c10
 from argand_dynamo import _C
 from argand_dynamo.guards import Guard, shape_guard, state_guards, storage_guards, tensor_guard
+from argand_fx.shapes import ShapeEnv
+from argand_fx.shapes.from_tensor import from_tensor
 
 X, Y = (("arg", 0),), (("arg", 1),)
 
@@ -131,7 +133,7 @@ def guard_rows() -> None:
     _row("check: two tensors", measure(two.check, (a, b)))
     dynamic = _C.GuardTree(
         [
-            tensor_guard(X, a, (0,)),
+            tensor_guard(X, a, from_tensor(a, ShapeEnv(), dynamic_dims=(0,))),
             shape_guard([("<=", ("*", 8, "s0"), 4096), (">=", "s0", 2)], {"s0": (X, "size", 0)}),
         ]
     )

@@ -22,7 +22,6 @@ import argand_c10
 # Methods that C++ layers above c10 add without signatures.
 _NATIVE_METHODS = """
     def backward(self, gradient: Tensor | None = None, retain_graph: builtins.bool | None = None, create_graph: builtins.bool = False, inputs: Any = None) -> None: ...
-    def detach(self) -> Tensor: ...
     def detach_(self) -> Tensor: ...
     def requires_grad_(self, requires_grad: builtins.bool = True) -> Tensor: ...
     def retain_grad(self) -> None: ...
@@ -85,12 +84,9 @@ def plain_annotation(text: Any) -> str:
 
 
 def signature(name: str, function: FunctionType) -> str:
-    """`def name(...)` of a Python function."""
-    parts, star = [], False
-    for p in inspect.signature(function).parameters.values():
-        if p.name == "self":
-            parts.append("self")
-            continue
+    """`def name(...)` of a Python function that is a method, whatever it calls its first parameter."""
+    parts, star = ["self"], False
+    for p in list(inspect.signature(function).parameters.values())[1:]:
         if p.kind is p.KEYWORD_ONLY and not star:
             parts.append("*")
             star = True
@@ -164,7 +160,7 @@ def c10_stub(head: str, methods: str) -> str:
     imports = "import builtins\nfrom typing import NamedTuple\n"
     return (
         _HEADER
-        + "# mypy: ignore-errors\n"
+        + '# mypy: disable-error-code="overload-overlap,misc,override"\n'
         + imports
         + text[:start]
         + whole

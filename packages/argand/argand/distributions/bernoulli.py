@@ -38,11 +38,11 @@ class Bernoulli(BinaryParameters, ExponentialFamily):
         super().__init__(self._param.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Bernoulli | None = None) -> Bernoulli:
-        return self._expanded(Bernoulli, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded(Bernoulli, batch_shape, _instance)
 
     @property
     def mean(self) -> Tensor:
-        return self.probs  # type: ignore[no-any-return]
+        return self.probs
 
     @property
     def mode(self) -> Tensor:
@@ -52,7 +52,7 @@ class Bernoulli(BinaryParameters, ExponentialFamily):
 
     @property
     def variance(self) -> Tensor:
-        return self.probs * (1 - self.probs)  # type: ignore[no-any-return]
+        return self.probs * (1 - self.probs)
 
     def sample(self, sample_shape: Shape = Size()) -> Tensor:  # noqa: B008
         with no_grad():

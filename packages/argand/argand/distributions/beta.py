@@ -38,7 +38,7 @@ class Beta(ExponentialFamily):
 
     def expand(self, batch_shape: Shape, _instance: Beta | None = None) -> Beta:
         dirichlet = self._dirichlet.expand(batch_shape)
-        return self._expanded(Beta, batch_shape, _instance, _dirichlet=dirichlet)  # type: ignore[no-any-return]
+        return self._expanded(Beta, batch_shape, _instance, _dirichlet=dirichlet)
 
     @property
     def concentration1(self) -> Tensor:

@@ -48,7 +48,7 @@ class Binomial(BinaryParameters, Distribution):
         super().__init__(self._param.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Binomial | None = None) -> Binomial:
-        return self._expanded(Binomial, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded(Binomial, batch_shape, _instance)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> constraints.Constraint:

@@ -53,7 +53,7 @@ class Categorical(Distribution):
 
     def expand(self, batch_shape: Shape, _instance: Categorical | None = None) -> Categorical:
         param = self._param.expand((*batch_shape, self._num_events))
-        return self._expanded(  # type: ignore[no-any-return]
+        return self._expanded(
             Categorical, batch_shape, _instance, _param=param, _num_events=self._num_events
         )
 
@@ -77,11 +77,11 @@ class Categorical(Distribution):
     @property
     def mean(self) -> Tensor:
         """NaN: categories are no numbers."""
-        return self.probs.new_full(self._extended_shape(), float("nan"))  # type: ignore[no-any-return]
+        return self.probs.new_full(self._extended_shape(), float("nan"))
 
     @property
     def mode(self) -> Tensor:
-        return self.probs.argmax(dim=-1)  # type: ignore[no-any-return]
+        return self.probs.argmax(dim=-1)
 
     @property
     def variance(self) -> Tensor:
@@ -103,7 +103,7 @@ class Categorical(Distribution):
 
     def entropy(self) -> Tensor:
         logits = self.logits.clamp(min=finfo(self.logits.dtype).min)  # 0 * -inf is NaN
-        return -(logits * self.probs).sum(-1)  # type: ignore[no-any-return]
+        return -(logits * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         values = aten.arange(self._num_events, dtype=int64, device=self._param.device)

@@ -32,7 +32,7 @@ class Cauchy(Distribution):
         super().__init__(self.loc.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Cauchy | None = None) -> Cauchy:
-        return self._expanded(Cauchy, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded(Cauchy, batch_shape, _instance)
 
     @property
     def mean(self) -> Tensor:

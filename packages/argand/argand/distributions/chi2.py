@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from argand.distributions import constraints
 from argand.distributions.gamma import Gamma
 from argand.distributions.utils import Shape, broadcast_all
@@ -23,12 +25,13 @@ class Chi2(Gamma):
         (given,) = broadcast_all(df)
         super().__init__(0.5 * given, 0.5, validate_args=validate_args)
 
-    def expand(self, batch_shape: Shape, _instance: Chi2 | None = None) -> Chi2:
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Chi2:
+        known: Chi2 | None = _instance
         parameters = {
             "concentration": self.concentration.expand(batch_shape),
             "rate": self.rate.expand(batch_shape),
         }
-        return self._expanded(Chi2, batch_shape, _instance, **parameters)  # type: ignore[no-any-return]
+        return self._expanded(Chi2, batch_shape, known, **parameters)
 
     @property
     def df(self) -> Tensor:

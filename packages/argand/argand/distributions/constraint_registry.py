@@ -10,12 +10,14 @@ cheaper and better conditioned for optimization, with more coordinates than need
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from argand.distributions import constraints, transforms
 from argand.distributions.utils import NUMBERS
 
 __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
+
+FactoryT = TypeVar("FactoryT", bound=Callable[..., Any])
 
 
 class ConstraintRegistry:
@@ -31,6 +33,10 @@ class ConstraintRegistry:
         self._registry: dict[type, Callable[..., Any]] = {}
         super().__init__()
 
+    @overload
+    def register(self, constraint: Any, factory: None = None) -> Callable[[FactoryT], FactoryT]: ...
+    @overload
+    def register(self, constraint: Any, factory: FactoryT) -> FactoryT: ...
     def register(self, constraint: Any, factory: Callable[..., Any] | None = None) -> Any:
         """Set the factory of a class of constraints, or that of an instance; without a factory this is a decorator.
 

@@ -213,7 +213,7 @@ class _OneHot(Constraint):
 class _FromBelow(Constraint):
     """With a lower bound alone, a number or a tensor that can be broadcast to values."""
 
-    def __init__(self, lower_bound: Any) -> None:
+    def __init__(self, lower_bound: Tensor | float) -> None:
         self.lower_bound = lower_bound
         super().__init__()
 
@@ -224,7 +224,7 @@ class _FromBelow(Constraint):
 class _FromAbove(Constraint):
     """With an upper bound alone."""
 
-    def __init__(self, upper_bound: Any) -> None:
+    def __init__(self, upper_bound: Tensor | float) -> None:
         self.upper_bound = upper_bound
         super().__init__()
 
@@ -235,7 +235,7 @@ class _FromAbove(Constraint):
 class _Between(Constraint):
     """With two bounds."""
 
-    def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
+    def __init__(self, lower_bound: Tensor | float, upper_bound: Tensor | float) -> None:
         self.lower_bound = lower_bound
         self.upper_bound = upper_bound
         super().__init__()
@@ -328,7 +328,7 @@ class _Multinomial(Constraint):
     is_discrete = True
     event_dim = 1
 
-    def __init__(self, upper_bound: Any) -> None:
+    def __init__(self, upper_bound: Tensor | float) -> None:
         self.upper_bound = upper_bound
         super().__init__()
 
@@ -442,7 +442,8 @@ class _Cat(_Parts):
 
     @property
     def event_dim(self) -> int:
-        return max(c.event_dim for c in self.cseq)
+        dim: int = max(c.event_dim for c in self.cseq)
+        return dim
 
     def check(self, value: Tensor) -> Tensor:
         self._check_dim(value)

@@ -63,7 +63,7 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
     def expand(
         self, batch_shape: Shape, _instance: ContinuousBernoulli | None = None
     ) -> ContinuousBernoulli:
-        return self._expanded(ContinuousBernoulli, batch_shape, _instance, _lims=self._lims)  # type: ignore[no-any-return]
+        return self._expanded(ContinuousBernoulli, batch_shape, _instance, _lims=self._lims)
 
     @lazy_property
     def probs(self) -> Tensor:

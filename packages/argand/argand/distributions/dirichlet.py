@@ -35,7 +35,7 @@ class Dirichlet(ExponentialFamily):
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Dirichlet | None = None) -> Dirichlet:
-        return self._expanded(Dirichlet, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded(Dirichlet, batch_shape, _instance)
 
     def rsample(self, sample_shape: Shape = Size()) -> Tensor:  # noqa: B008
         shape = self._extended_shape(sample_shape)

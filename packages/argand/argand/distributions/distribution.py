@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, TypeVar
 
 from argand.distributions import constraints
 from argand.distributions.utils import Shape, lazy_property
@@ -11,6 +11,8 @@ from argand_autograd import no_grad
 from argand_c10 import Size, Tensor
 
 __all__ = ["Distribution"]
+
+DistributionT = TypeVar("DistributionT", bound="Distribution")
 
 
 class Distribution:
@@ -50,8 +52,8 @@ class Distribution:
         event_shape: Shape = Size(),  # noqa: B008
         validate_args: bool | None = None,
     ) -> None:
-        self._batch_shape = batch_shape
-        self._event_shape = event_shape
+        self._batch_shape = Size(batch_shape)
+        self._event_shape = Size(event_shape)
         if validate_args is not None:
             self._validate_args = validate_args
         if self._validate_args:
@@ -101,9 +103,15 @@ class Distribution:
             )
         return own.__new__(own)
 
-    def _expanded(self, cls: type, batch_shape: Shape, _instance: Any, **others: Any) -> Any:
+    def _expanded(
+        self,
+        cls: type[DistributionT],
+        batch_shape: Shape,
+        _instance: DistributionT | None,
+        **others: Any,
+    ) -> DistributionT:
         """`expand` of a class cls whose state is its parameters, those of `arg_constraints` that are set, and `others`."""
-        new = self._get_checked_instance(cls, _instance)
+        new: DistributionT = self._get_checked_instance(cls, _instance)
         batch_shape = Size(batch_shape)
         for name, constraint in self.arg_constraints.items():
             if name in self.__dict__:
@@ -119,12 +127,12 @@ class Distribution:
     @property
     def batch_shape(self) -> Size:
         """The shape of the distributions that differ in parameters."""
-        return self._batch_shape  # type: ignore[return-value]
+        return self._batch_shape
 
     @property
     def event_shape(self) -> Size:
         """The shape of one value of one distribution."""
-        return self._event_shape  # type: ignore[return-value]
+        return self._event_shape
 
     @property
     def arg_constraints(self) -> dict[str, constraints.Constraint]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from argand.distributions.distribution import Distribution
 from argand.distributions.utils import sum_rightmost
@@ -33,7 +33,8 @@ class ExponentialFamily(Distribution):
         with enable_grad():
             params = [p.detach().requires_grad_() for p in self._natural_params]
             normalizer = self._log_normalizer(*params)
-            return params, normalizer, grad(normalizer.sum(), params, create_graph=True)
+            slopes = grad(normalizer.sum(), params, create_graph=True)
+            return params, normalizer, cast("tuple[Tensor, ...]", slopes)
 
     def entropy(self) -> Tensor:
         """F(theta) - <theta, dF/dtheta> - E k(x)."""
@@ -44,4 +45,5 @@ class ExponentialFamily(Distribution):
         params, result, means = self._normalizer_slopes()
         for param, mean in zip(params, means, strict=True):
             result = result - sum_rightmost(param * mean, param.dim() - len(self._batch_shape))
-        return result - self._mean_carrier_measure
+        entropy: Tensor = result - self._mean_carrier_measure
+        return entropy

@@ -28,7 +28,7 @@ class Exponential(ExponentialFamily):
         super().__init__(self.rate.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Exponential | None = None) -> Exponential:
-        return self._expanded(Exponential, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded(Exponential, batch_shape, _instance)
 
     @property
     def mean(self) -> Tensor:

@@ -31,7 +31,7 @@ class FisherSnedecor(Distribution):
         super().__init__(self.df1.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: FisherSnedecor | None = None) -> FisherSnedecor:
-        return self._expanded(  # type: ignore[no-any-return]
+        return self._expanded(
             FisherSnedecor,
             batch_shape,
             _instance,

@@ -36,7 +36,7 @@ class Gamma(ExponentialFamily):
         super().__init__(self.concentration.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Gamma | None = None) -> Gamma:
-        return self._expanded(Gamma, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded(Gamma, batch_shape, _instance)
 
     @property
     def mean(self) -> Tensor:

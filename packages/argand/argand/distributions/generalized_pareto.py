@@ -42,7 +42,7 @@ class GeneralizedPareto(Distribution):
     def expand(
         self, batch_shape: Shape, _instance: GeneralizedPareto | None = None
     ) -> GeneralizedPareto:
-        return self._expanded(GeneralizedPareto, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded(GeneralizedPareto, batch_shape, _instance)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> constraints.Constraint:

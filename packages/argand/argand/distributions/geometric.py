@@ -40,11 +40,11 @@ class Geometric(BinaryParameters, Distribution):
             )
 
     def expand(self, batch_shape: Shape, _instance: Geometric | None = None) -> Geometric:
-        return self._expanded(Geometric, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded(Geometric, batch_shape, _instance)
 
     @property
     def mean(self) -> Tensor:
-        return 1.0 / self.probs - 1.0  # type: ignore[no-any-return]
+        return 1.0 / self.probs - 1.0
 
     @property
     def mode(self) -> Tensor:
@@ -52,7 +52,7 @@ class Geometric(BinaryParameters, Distribution):
 
     @property
     def variance(self) -> Tensor:
-        return (1.0 / self.probs - 1.0) / self.probs  # type: ignore[no-any-return]
+        return (1.0 / self.probs - 1.0) / self.probs
 
     def sample(self, sample_shape: Shape = Size()) -> Tensor:  # noqa: B008
         shape, probs = self._extended_shape(sample_shape), self.probs

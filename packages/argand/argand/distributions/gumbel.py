@@ -42,7 +42,7 @@ class Gumbel(TransformedDistribution):
         super().__init__(base, transforms, validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Gumbel | None = None) -> Gumbel:
-        return self._expanded_with_parameters(Gumbel, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded_with_parameters(Gumbel, batch_shape, _instance)
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

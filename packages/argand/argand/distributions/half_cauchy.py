@@ -32,7 +32,7 @@ class HalfCauchy(TransformedDistribution):
         super().__init__(base, AbsTransform(), validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: HalfCauchy | None = None) -> HalfCauchy:
-        return self._expanded_with_parameters(HalfCauchy, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded_with_parameters(HalfCauchy, batch_shape, _instance)
 
     @property
     def scale(self) -> Tensor:

@@ -32,7 +32,7 @@ class HalfNormal(TransformedDistribution):
         super().__init__(base, AbsTransform(), validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: HalfNormal | None = None) -> HalfNormal:
-        return self._expanded_with_parameters(HalfNormal, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded_with_parameters(HalfNormal, batch_shape, _instance)
 
     @property
     def scale(self) -> Tensor:

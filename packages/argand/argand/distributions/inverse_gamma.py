@@ -37,7 +37,7 @@ class InverseGamma(TransformedDistribution):
         super().__init__(base, transform, validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: InverseGamma | None = None) -> InverseGamma:
-        return self._expanded_with_parameters(InverseGamma, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded_with_parameters(InverseGamma, batch_shape, _instance)
 
     @property
     def concentration(self) -> Tensor:

@@ -147,7 +147,7 @@ def _infinite_where(beyond: Tensor, result: Tensor) -> Tensor:
 
 
 @register_kl(Bernoulli, Bernoulli)
-def _bernoulli(p: Any, q: Any) -> Tensor:
+def _bernoulli(p: Bernoulli, q: Bernoulli) -> Tensor:
     ones = p.probs * (aten.softplus(-q.logits) - aten.softplus(-p.logits))
     ones = _infinite_where(q.probs == 0, ones).masked_fill(p.probs == 0, 0.0)
     zeros = (1 - p.probs) * (aten.softplus(q.logits) - aten.softplus(p.logits))
@@ -155,12 +155,12 @@ def _bernoulli(p: Any, q: Any) -> Tensor:
 
 
 @register_kl(Beta, Beta)
-def _beta(p: Any, q: Any) -> Tensor:
+def _beta(p: Beta, q: Beta) -> Tensor:
     return _dirichlet(p._dirichlet, q._dirichlet)
 
 
 @register_kl(Binomial, Binomial)
-def _binomial(p: Any, q: Any) -> Tensor:
+def _binomial(p: Binomial, q: Binomial) -> Tensor:
     if (p.total_count < q.total_count).any():
         raise NotImplementedError(
             "kl_divergence: got Binomials with a greater total_count of q, expected at most that of p"
@@ -170,40 +170,40 @@ def _binomial(p: Any, q: Any) -> Tensor:
 
 
 @register_kl(Categorical, Categorical)
-def _categorical(p: Any, q: Any) -> Tensor:
+def _categorical(p: Categorical, q: Categorical) -> Tensor:
     terms = _infinite_where(q.probs == 0, p.probs * (p.logits - q.logits))
     return aten.where(p.probs == 0, 0.0, terms).sum(-1)
 
 
 @register_kl(Cauchy, Cauchy)
-def _cauchy(p: Any, q: Any) -> Tensor:
+def _cauchy(p: Cauchy, q: Cauchy) -> Tensor:
     distance = (p.scale + q.scale).square() + (p.loc - q.loc).square()
     return distance.log() - (4 * p.scale * q.scale).log()
 
 
 @register_kl(ContinuousBernoulli, ContinuousBernoulli)
-def _continuous_bernoulli(p: Any, q: Any) -> Tensor:
+def _continuous_bernoulli(p: ContinuousBernoulli, q: ContinuousBernoulli) -> Tensor:
     of_p = p._cont_bern_log_norm() + (-p.probs).log1p()
     of_q = q._cont_bern_log_norm() + (-q.probs).log1p()
     return p.mean * (p.logits - q.logits) + of_p - of_q
 
 
 @register_kl(Dirichlet, Dirichlet)
-def _dirichlet(p: Any, q: Any) -> Tensor:
+def _dirichlet(p: Dirichlet, q: Dirichlet) -> Tensor:
     a, b = p.concentration, q.concentration
     total = a.sum(-1)
     normalizers = total.lgamma() - b.sum(-1).lgamma() - (a.lgamma() - b.lgamma()).sum(-1)
-    return normalizers + ((a - b) * (a.digamma() - total.digamma().unsqueeze(-1))).sum(-1)  # type: ignore[no-any-return]
+    return normalizers + ((a - b) * (a.digamma() - total.digamma().unsqueeze(-1))).sum(-1)
 
 
 @register_kl(Exponential, Exponential)
-def _exponential(p: Any, q: Any) -> Tensor:
+def _exponential(p: Exponential, q: Exponential) -> Tensor:
     ratio = q.rate / p.rate
     return ratio - 1 - ratio.log()
 
 
 @register_kl(ExponentialFamily, ExponentialFamily)
-def _exponential_family(p: Any, q: Any) -> Tensor:
+def _exponential_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
     """The Bregman divergence of the log normalizer between natural parameters."""
     if type(p) is not type(q):
         raise NotImplementedError(
@@ -215,35 +215,35 @@ def _exponential_family(p: Any, q: Any) -> Tensor:
     for param, other, mean in zip(params, others, means, strict=True):
         # Of the parameters one may have dimensions of the event, another none.
         result = result - sum_rightmost((other - param) * mean, param.dim() - len(p.batch_shape))
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 @register_kl(Gamma, Gamma)
-def _gamma(p: Any, q: Any) -> Tensor:
+def _gamma(p: Gamma, q: Gamma) -> Tensor:
     a, b = p.concentration, q.concentration
     normalizers = b * (p.rate / q.rate).log() + b.lgamma() - a.lgamma()
     return normalizers + (a - b) * a.digamma() + (q.rate - p.rate) * (a / p.rate)
 
 
 @register_kl(Geometric, Geometric)
-def _geometric(p: Any, q: Any) -> Tensor:
+def _geometric(p: Geometric, q: Geometric) -> Tensor:
     return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
 
 
 @register_kl(Gumbel, Gumbel)
-def _gumbel(p: Any, q: Any) -> Tensor:
+def _gumbel(p: Gumbel, q: Gumbel) -> Tensor:
     ratio, distance = p.scale / q.scale, (p.loc - q.loc) / q.scale
     extreme = ((1 + ratio).lgamma() - distance).exp()
     return distance - ratio.log() + euler_constant * (ratio - 1) + extreme - 1
 
 
 @register_kl(HalfNormal, HalfNormal)
-def _half_normal(p: Any, q: Any) -> Tensor:
+def _half_normal(p: HalfNormal, q: HalfNormal) -> Tensor:
     return _normal(p.base_dist, q.base_dist)
 
 
 @register_kl(Independent, Independent)
-def _independent(p: Any, q: Any) -> Tensor:
+def _independent(p: Independent[Any], q: Independent[Any]) -> Tensor:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise NotImplementedError(
             f"kl_divergence: got reinterpreted_batch_ndims {p.reinterpreted_batch_ndims} and {q.reinterpreted_batch_ndims}, expected the same"
@@ -252,36 +252,36 @@ def _independent(p: Any, q: Any) -> Tensor:
 
 
 @register_kl(Laplace, Laplace)
-def _laplace(p: Any, q: Any) -> Tensor:
+def _laplace(p: Laplace, q: Laplace) -> Tensor:
     ratio, distance = p.scale / q.scale, (p.loc - q.loc).abs()
     return distance / q.scale + ratio * (-distance / p.scale).exp() - ratio.log() - 1
 
 
 @register_kl(Normal, Normal)
-def _normal(p: Any, q: Any) -> Tensor:
+def _normal(p: Normal, q: Normal) -> Tensor:
     ratio = (p.scale / q.scale).square()
     return 0.5 * (ratio + ((p.loc - q.loc) / q.scale).square() - 1 - ratio.log())
 
 
 @register_kl(OneHotCategorical, OneHotCategorical)
-def _one_hot_categorical(p: Any, q: Any) -> Tensor:
+def _one_hot_categorical(p: OneHotCategorical, q: OneHotCategorical) -> Tensor:
     return _categorical(p._categorical, q._categorical)
 
 
 @register_kl(Pareto, Pareto)
-def _pareto(p: Any, q: Any) -> Tensor:
+def _pareto(p: Pareto, q: Pareto) -> Tensor:
     ratio = q.alpha / p.alpha
     result = q.alpha * (p.scale / q.scale).log() - ratio.log() + ratio - 1
     return _infinite_where(p.scale < q.scale, result)
 
 
 @register_kl(Poisson, Poisson)
-def _poisson(p: Any, q: Any) -> Tensor:
-    return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)  # type: ignore[no-any-return]
+def _poisson(p: Poisson, q: Poisson) -> Tensor:
+    return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)
-def _transformed(p: Any, q: Any) -> Tensor:
+def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tensor:
     """A bijection changes no divergence."""
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError(
@@ -291,7 +291,7 @@ def _transformed(p: Any, q: Any) -> Tensor:
 
 
 @register_kl(Uniform, Uniform)
-def _uniform(p: Any, q: Any) -> Tensor:
+def _uniform(p: Uniform, q: Uniform) -> Tensor:
     result = ((q.high - q.low) / (p.high - p.low)).log()
     return _infinite_where((q.low > p.low) | (q.high < p.high), result)
 
@@ -311,12 +311,14 @@ def _squares(x: Tensor) -> Tensor:
     return x.square().sum(-1).sum(-1)
 
 
-def _normal_divergence(trace: Tensor, distance: Tensor, log_dets: Tensor, p: Any) -> Tensor:
+def _normal_divergence(
+    trace: Tensor, distance: Tensor, log_dets: Tensor, p: Distribution
+) -> Tensor:
     return 0.5 * (trace + distance + log_dets - p.event_shape[0])
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
-def _multivariate_normal(p: Any, q: Any) -> Tensor:
+def _multivariate_normal(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
     _check_events(p, q)
     Lp, Lq = p._unbroadcasted_scale_tril, q._unbroadcasted_scale_tril
     trace = _squares(aten.ops.linalg_solve_triangular(Lq, Lp, upper=False))
@@ -325,7 +327,9 @@ def _multivariate_normal(p: Any, q: Any) -> Tensor:
 
 
 @register_kl(LowRankMultivariateNormal, MultivariateNormal)
-def _low_rank_and_multivariate_normal(p: Any, q: Any) -> Tensor:
+def _low_rank_and_multivariate_normal(
+    p: LowRankMultivariateNormal, q: MultivariateNormal
+) -> Tensor:
     _check_events(p, q)
     (W, d), Lq = p._parts, q._unbroadcasted_scale_tril
     trace = sum(
@@ -337,14 +341,18 @@ def _low_rank_and_multivariate_normal(p: Any, q: Any) -> Tensor:
 
 
 @register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
-def _low_rank_multivariate_normal(p: Any, q: Any) -> Tensor:
+def _low_rank_multivariate_normal(
+    p: LowRankMultivariateNormal, q: LowRankMultivariateNormal
+) -> Tensor:
     W, d = p._parts
     log_det = lowrank_log_det(W, d, p._capacitance_tril)
     return _from_low_rank(p, q, [W], (d / q._unbroadcasted_cov_diag).sum(-1), d.sqrt(), log_det)
 
 
 @register_kl(MultivariateNormal, LowRankMultivariateNormal)
-def _multivariate_normal_and_low_rank(p: Any, q: Any) -> Tensor:
+def _multivariate_normal_and_low_rank(
+    p: MultivariateNormal, q: LowRankMultivariateNormal
+) -> Tensor:
     Lp = p._unbroadcasted_scale_tril
     return _from_low_rank(p, q, [Lp], 0.0, None, 2 * half_log_det(Lp))
 
@@ -369,40 +377,40 @@ def _from_low_rank(
 # ---- of two families: -entropy of p less the mean of log q ---------------------------------------------------------------
 
 
-def _from_gamma(p: Any, q: Any, mean: Tensor, mean_log: Tensor) -> Tensor:
+def _from_gamma(p: Distribution, q: Gamma, mean: Tensor, mean_log: Tensor) -> Tensor:
     """To Gamma, by the means of x and log x."""
     normalizer = q.concentration.lgamma() - q.concentration * q.rate.log()
     return -p.entropy() + normalizer - (q.concentration - 1) * mean_log + q.rate * mean
 
 
-def _from_normal(p: Any, q: Any, mean: Tensor, variance: Tensor) -> Tensor:
+def _from_normal(p: Distribution, q: Normal, mean: Tensor, variance: Tensor) -> Tensor:
     """To Normal, by mean and variance."""
     square = (variance + (mean - q.loc).square()) / q.scale.square()
     return -p.entropy() + HALF_LOG_2PI + q.scale.log() + 0.5 * square
 
 
-def _from_exponential(p: Any, q: Any, mean: Tensor) -> Tensor:
+def _from_exponential(p: Distribution, q: Exponential, mean: Tensor) -> Tensor:
     """To Exponential, by the mean."""
     return -p.entropy() - q.rate.log() + q.rate * mean
 
 
-def _from_gumbel(p: Any, q: Any, mean: Tensor, mean_exp: Tensor) -> Tensor:
+def _from_gumbel(p: Distribution, q: Gumbel, mean: Tensor, mean_exp: Tensor) -> Tensor:
     """To Gumbel, by the means of z = (x - loc) / scale and of exp(-z)."""
     return -p.entropy() + q.scale.log() + mean + mean_exp
 
 
-def _from_continuous_bernoulli(p: Any, q: Any) -> Tensor:
+def _from_continuous_bernoulli(p: Distribution, q: ContinuousBernoulli) -> Tensor:
     """To ContinuousBernoulli, by the mean."""
     return -p.entropy() - p.mean * q.logits - (-q.probs).log1p() - q._cont_bern_log_norm()
 
 
 @register_kl(Bernoulli, Poisson)
-def _bernoulli_poisson(p: Any, q: Any) -> Tensor:
+def _bernoulli_poisson(p: Bernoulli, q: Poisson) -> Tensor:
     return -p.entropy() - (p.probs * q.rate.log() - q.rate)
 
 
 @register_kl(Beta, ContinuousBernoulli)
-def _beta_continuous_bernoulli(p: Any, q: Any) -> Tensor:
+def _beta_continuous_bernoulli(p: Beta, q: ContinuousBernoulli) -> Tensor:
     return _from_continuous_bernoulli(p, q)
 
 
@@ -414,7 +422,7 @@ def _mean_exponential(p: Any, q: Any) -> Tensor:
 
 
 @register_kl(Beta, Gamma)
-def _beta_gamma(p: Any, q: Any) -> Tensor:
+def _beta_gamma(p: Beta, q: Gamma) -> Tensor:
     mean_log = p.concentration1.digamma() - (p.concentration1 + p.concentration0).digamma()
     return _from_gamma(p, q, p.mean, mean_log)
 
@@ -431,7 +439,7 @@ def _moments_normal(p: Any, q: Any) -> Tensor:
 
 
 @register_kl(Pareto, Normal)
-def _pareto_normal(p: Any, q: Any) -> Tensor:
+def _pareto_normal(p: Pareto, q: Normal) -> Tensor:
     return _infinite_where(p.alpha <= 2, _from_normal(p, q, p.mean, p.variance))
 
 
@@ -442,32 +450,32 @@ def _unit_interval_uniform(p: Any, q: Any) -> Tensor:
 
 
 @register_kl(Exponential, Gamma)
-def _exponential_gamma(p: Any, q: Any) -> Tensor:
+def _exponential_gamma(p: Exponential, q: Gamma) -> Tensor:
     return _from_gamma(p, q, p.mean, -p.rate.log() - euler_constant)
 
 
 @register_kl(Exponential, Gumbel)
-def _exponential_gumbel(p: Any, q: Any) -> Tensor:
+def _exponential_gumbel(p: Exponential, q: Gumbel) -> Tensor:
     product = p.rate * q.scale
     mean_exp = (q.loc / q.scale).exp() * product / (product + 1)
     return _from_gumbel(p, q, (p.mean - q.loc) / q.scale, mean_exp)
 
 
 @register_kl(Gamma, Gumbel)
-def _gamma_gumbel(p: Any, q: Any) -> Tensor:
+def _gamma_gumbel(p: Gamma, q: Gumbel) -> Tensor:
     mean_exp = (q.loc / q.scale).exp() * (1 + 1 / (p.rate * q.scale)).pow(-p.concentration)
     return _from_gumbel(p, q, (p.mean - q.loc) / q.scale, mean_exp)
 
 
 @register_kl(Normal, Gumbel)
-def _normal_gumbel(p: Any, q: Any) -> Tensor:
+def _normal_gumbel(p: Normal, q: Gumbel) -> Tensor:
     mean = (p.loc - q.loc) / q.scale
     mean_exp = (0.5 * (p.scale / q.scale).square() - mean).exp()
     return _from_gumbel(p, q, mean, mean_exp)
 
 
 @register_kl(Normal, Laplace)
-def _normal_laplace(p: Any, q: Any) -> Tensor:
+def _normal_laplace(p: Normal, q: Laplace) -> Tensor:
     distance = p.loc - q.loc
     z = distance / (p.scale * math.sqrt(2))
     mean_abs = math.sqrt(2 / math.pi) * p.scale * (-z.square()).exp() + distance * z.erf()
@@ -475,24 +483,24 @@ def _normal_laplace(p: Any, q: Any) -> Tensor:
 
 
 @register_kl(Pareto, Exponential)
-def _pareto_exponential(p: Any, q: Any) -> Tensor:
+def _pareto_exponential(p: Pareto, q: Exponential) -> Tensor:
     return _infinite_where(p.alpha <= 1, _from_exponential(p, q, p.mean))
 
 
 @register_kl(Pareto, Gamma)
-def _pareto_gamma(p: Any, q: Any) -> Tensor:
+def _pareto_gamma(p: Pareto, q: Gamma) -> Tensor:
     mean_log = p.scale.log() + p.alpha.reciprocal()
     return _infinite_where(p.alpha <= 1, _from_gamma(p, q, p.mean, mean_log))
 
 
-def _mean_log(p: Any) -> Tensor:
+def _mean_log(p: Uniform) -> Tensor:
     """Of p evenly distributed: the mean of log x."""
     low, high = p.low, p.high
     return (aten.xlogy(high, high) - aten.xlogy(low, low)) / (high - low) - 1
 
 
 @register_kl(Uniform, Beta)
-def _uniform_beta(p: Any, q: Any) -> Tensor:
+def _uniform_beta(p: Uniform, q: Beta) -> Tensor:
     a, b = q.concentration1, q.concentration0
     mirrored = Uniform(1 - p.high, 1 - p.low, validate_args=False)
     powers = (a - 1) * _mean_log(p) + (b - 1) * _mean_log(mirrored)
@@ -501,28 +509,28 @@ def _uniform_beta(p: Any, q: Any) -> Tensor:
 
 
 @register_kl(Uniform, ContinuousBernoulli)
-def _uniform_continuous_bernoulli(p: Any, q: Any) -> Tensor:
+def _uniform_continuous_bernoulli(p: Uniform, q: ContinuousBernoulli) -> Tensor:
     return _infinite_where((p.high > 1) | (p.low < 0), _from_continuous_bernoulli(p, q))
 
 
 @register_kl(Uniform, Exponential)
-def _uniform_exponential(p: Any, q: Any) -> Tensor:
+def _uniform_exponential(p: Uniform, q: Exponential) -> Tensor:
     return _infinite_where(p.low < 0, _from_exponential(p, q, p.mean))
 
 
 @register_kl(Uniform, Gamma)
-def _uniform_gamma(p: Any, q: Any) -> Tensor:
+def _uniform_gamma(p: Uniform, q: Gamma) -> Tensor:
     return _infinite_where(p.low < 0, _from_gamma(p, q, p.mean, _mean_log(p)))
 
 
 @register_kl(Uniform, Gumbel)
-def _uniform_gumbel(p: Any, q: Any) -> Tensor:
+def _uniform_gumbel(p: Uniform, q: Gumbel) -> Tensor:
     high, low = (p.high - q.loc) / q.scale, (p.low - q.loc) / q.scale
     mean_exp = ((-low).exp() - (-high).exp()) / (high - low)
     return _from_gumbel(p, q, 0.5 * (high + low), mean_exp)
 
 
 @register_kl(Uniform, Pareto)
-def _uniform_pareto(p: Any, q: Any) -> Tensor:
+def _uniform_pareto(p: Uniform, q: Pareto) -> Tensor:
     powers = q.alpha.log() + q.alpha * q.scale.log() - (q.alpha + 1) * _mean_log(p)
     return _infinite_where(p.low < q.scale, -p.entropy() - powers)

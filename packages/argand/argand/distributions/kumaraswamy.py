@@ -46,7 +46,7 @@ class Kumaraswamy(TransformedDistribution):
         super().__init__(base, transforms, validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Kumaraswamy | None = None) -> Kumaraswamy:
-        return self._expanded_with_parameters(Kumaraswamy, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded_with_parameters(Kumaraswamy, batch_shape, _instance)
 
     def _moment(self, n: int) -> Tensor:
         """The mean of x^n: b B(1 + n / a, b)."""

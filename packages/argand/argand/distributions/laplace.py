@@ -30,7 +30,7 @@ class Laplace(Distribution):
         super().__init__(self.loc.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Laplace | None = None) -> Laplace:
-        return self._expanded(Laplace, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded(Laplace, batch_shape, _instance)
 
     @property
     def mean(self) -> Tensor:

@@ -47,7 +47,7 @@ class LKJCholesky(Distribution):
 
     def expand(self, batch_shape: Shape, _instance: LKJCholesky | None = None) -> LKJCholesky:
         beta = self._beta.expand((*batch_shape, self.dim))
-        return self._expanded(LKJCholesky, batch_shape, _instance, dim=self.dim, _beta=beta)  # type: ignore[no-any-return]
+        return self._expanded(LKJCholesky, batch_shape, _instance, dim=self.dim, _beta=beta)
 
     def sample(self, sample_shape: Shape = Size()) -> Tensor:  # noqa: B008
         """By the onion method."""

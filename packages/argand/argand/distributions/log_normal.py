@@ -32,7 +32,7 @@ class LogNormal(TransformedDistribution):
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: LogNormal | None = None) -> LogNormal:
-        return self._expanded_with_parameters(LogNormal, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded_with_parameters(LogNormal, batch_shape, _instance)
 
     @property
     def loc(self) -> Tensor:

@@ -36,7 +36,7 @@ class LogisticNormal(TransformedDistribution):
         super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: LogisticNormal | None = None) -> LogisticNormal:
-        return self._expanded_with_parameters(LogisticNormal, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded_with_parameters(LogisticNormal, batch_shape, _instance)
 
     @property
     def loc(self) -> Tensor:

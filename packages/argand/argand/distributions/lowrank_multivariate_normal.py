@@ -86,7 +86,7 @@ class LowRankMultivariateNormal(Distribution):
     def expand(
         self, batch_shape: Shape, _instance: LowRankMultivariateNormal | None = None
     ) -> LowRankMultivariateNormal:
-        return self._expanded(  # type: ignore[no-any-return]
+        return self._expanded(
             LowRankMultivariateNormal,
             batch_shape,
             _instance,
@@ -109,7 +109,7 @@ class LowRankMultivariateNormal(Distribution):
         return self.loc
 
     @lazy_property
-    def variance(self) -> Tensor:  # type: ignore[override]
+    def variance(self) -> Tensor:
         W, d = self._parts
         return (W.square().sum(-1) + d).expand(self._extended_shape())
 

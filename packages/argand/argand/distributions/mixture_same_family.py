@@ -61,7 +61,7 @@ class MixtureSameFamily(Distribution):
         self, batch_shape: Shape, _instance: MixtureSameFamily | None = None
     ) -> MixtureSameFamily:
         component = self._component_distribution.expand((*batch_shape, self._num_component))
-        return self._expanded(  # type: ignore[no-any-return]
+        return self._expanded(
             MixtureSameFamily,
             batch_shape,
             _instance,
@@ -91,7 +91,7 @@ class MixtureSameFamily(Distribution):
     def _weights(self) -> Tensor:
         """The weights, broadcast to mean and variance of the components."""
         probs = self._mixture_distribution.probs
-        return probs.reshape(probs.shape + (1,) * len(self._event_shape))  # type: ignore[no-any-return]
+        return probs.reshape(probs.shape + (1,) * len(self._event_shape))
 
     @property
     def mean(self) -> Tensor:
@@ -106,13 +106,13 @@ class MixtureSameFamily(Distribution):
 
     def cdf(self, x: Tensor) -> Tensor:
         below = self._component_distribution.cdf(x.unsqueeze(self._component_dim))
-        return (below * self._mixture_distribution.probs).sum(-1)  # type: ignore[no-any-return]
+        return (below * self._mixture_distribution.probs).sum(-1)
 
     def log_prob(self, x: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(x)
         of_components = self._component_distribution.log_prob(x.unsqueeze(self._component_dim))
-        return (of_components + self._mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)  # type: ignore[no-any-return]
+        return (of_components + self._mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
 
     def sample(self, sample_shape: Shape = Size()) -> Tensor:  # noqa: B008
         with no_grad():

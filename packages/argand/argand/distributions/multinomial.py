@@ -48,7 +48,7 @@ class Multinomial(Distribution):
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Multinomial | None = None) -> Multinomial:
-        return self._expanded(  # type: ignore[no-any-return]
+        return self._expanded(
             Multinomial,
             batch_shape,
             _instance,
@@ -63,12 +63,12 @@ class Multinomial(Distribution):
     @property
     def logits(self) -> Tensor:
         """Logarithms of the probabilities."""
-        return self._categorical.logits  # type: ignore[no-any-return]
+        return self._categorical.logits
 
     @property
     def probs(self) -> Tensor:
         """The probabilities."""
-        return self._categorical.probs  # type: ignore[no-any-return]
+        return self._categorical.probs
 
     @property
     def param_shape(self) -> Size:

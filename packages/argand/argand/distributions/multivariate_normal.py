@@ -85,7 +85,7 @@ class MultivariateNormal(Distribution):
         self, batch_shape: Shape, _instance: MultivariateNormal | None = None
     ) -> MultivariateNormal:
         factor = self._unbroadcasted_scale_tril
-        return self._expanded(  # type: ignore[no-any-return]
+        return self._expanded(
             MultivariateNormal, batch_shape, _instance, _unbroadcasted_scale_tril=factor
         )
 

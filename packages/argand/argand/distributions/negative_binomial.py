@@ -58,7 +58,7 @@ class NegativeBinomial(BinaryParameters, Distribution):
     def expand(
         self, batch_shape: Shape, _instance: NegativeBinomial | None = None
     ) -> NegativeBinomial:
-        return self._expanded(NegativeBinomial, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded(NegativeBinomial, batch_shape, _instance)
 
     @property
     def mean(self) -> Tensor:

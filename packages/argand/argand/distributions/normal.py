@@ -34,7 +34,7 @@ class Normal(ExponentialFamily):
         super().__init__(self.loc.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Normal | None = None) -> Normal:
-        return self._expanded(Normal, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded(Normal, batch_shape, _instance)
 
     @property
     def mean(self) -> Tensor:

@@ -41,7 +41,7 @@ class OneHotCategorical(Distribution):
         self, batch_shape: Shape, _instance: OneHotCategorical | None = None
     ) -> OneHotCategorical:
         categorical = self._categorical.expand(batch_shape)
-        return self._expanded(OneHotCategorical, batch_shape, _instance, _categorical=categorical)  # type: ignore[no-any-return]
+        return self._expanded(OneHotCategorical, batch_shape, _instance, _categorical=categorical)
 
     @property
     def _param(self) -> Tensor:
@@ -50,12 +50,12 @@ class OneHotCategorical(Distribution):
     @property
     def probs(self) -> Tensor:
         """The probabilities."""
-        return self._categorical.probs  # type: ignore[no-any-return]
+        return self._categorical.probs
 
     @property
     def logits(self) -> Tensor:
         """Their logarithms."""
-        return self._categorical.logits  # type: ignore[no-any-return]
+        return self._categorical.logits
 
     @property
     def param_shape(self) -> Size:

@@ -33,7 +33,7 @@ class Pareto(TransformedDistribution):
         super().__init__(base, transforms, validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Pareto | None = None) -> Pareto:
-        return self._expanded_with_parameters(Pareto, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded_with_parameters(Pareto, batch_shape, _instance)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:

@@ -27,7 +27,7 @@ class Poisson(ExponentialFamily):
         super().__init__(self.rate.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Poisson | None = None) -> Poisson:
-        return self._expanded(Poisson, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded(Poisson, batch_shape, _instance)
 
     @property
     def mean(self) -> Tensor:

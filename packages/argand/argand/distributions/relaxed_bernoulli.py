@@ -44,7 +44,7 @@ class LogitRelaxedBernoulli(BinaryParameters, Distribution):
     def expand(
         self, batch_shape: Shape, _instance: LogitRelaxedBernoulli | None = None
     ) -> LogitRelaxedBernoulli:
-        return self._expanded(  # type: ignore[no-any-return]
+        return self._expanded(
             LogitRelaxedBernoulli, batch_shape, _instance, temperature=self.temperature
         )
 
@@ -94,7 +94,7 @@ class RelaxedBernoulli(TransformedDistribution):
     def expand(
         self, batch_shape: Shape, _instance: RelaxedBernoulli | None = None
     ) -> RelaxedBernoulli:
-        return self._expanded_with_parameters(RelaxedBernoulli, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded_with_parameters(RelaxedBernoulli, batch_shape, _instance)
 
     @property
     def temperature(self) -> Tensor:
@@ -104,9 +104,9 @@ class RelaxedBernoulli(TransformedDistribution):
     @property
     def logits(self) -> Tensor:
         """The log odds of 1."""
-        return self.base_dist.logits  # type: ignore[no-any-return]
+        return self.base_dist.logits
 
     @property
     def probs(self) -> Tensor:
         """The probability of 1."""
-        return self.base_dist.probs  # type: ignore[no-any-return]
+        return self.base_dist.probs

@@ -49,7 +49,7 @@ class ExpRelaxedCategorical(Distribution):
     def expand(
         self, batch_shape: Shape, _instance: ExpRelaxedCategorical | None = None
     ) -> ExpRelaxedCategorical:
-        return self._expanded(  # type: ignore[no-any-return]
+        return self._expanded(
             ExpRelaxedCategorical,
             batch_shape,
             _instance,
@@ -65,12 +65,12 @@ class ExpRelaxedCategorical(Distribution):
     @property
     def logits(self) -> Tensor:
         """Logarithms of the probabilities."""
-        return self._categorical.logits  # type: ignore[no-any-return]
+        return self._categorical.logits
 
     @property
     def probs(self) -> Tensor:
         """The probabilities."""
-        return self._categorical.probs  # type: ignore[no-any-return]
+        return self._categorical.probs
 
     def rsample(self, sample_shape: Shape = Size()) -> Tensor:  # noqa: B008
         shape, logits = self._extended_shape(sample_shape), self.logits
@@ -119,7 +119,7 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     def expand(
         self, batch_shape: Shape, _instance: RelaxedOneHotCategorical | None = None
     ) -> RelaxedOneHotCategorical:
-        return self._expanded_with_parameters(RelaxedOneHotCategorical, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded_with_parameters(RelaxedOneHotCategorical, batch_shape, _instance)
 
     @property
     def temperature(self) -> Tensor:

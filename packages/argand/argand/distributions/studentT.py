@@ -44,7 +44,7 @@ class StudentT(Distribution):
 
     def expand(self, batch_shape: Shape, _instance: StudentT | None = None) -> StudentT:
         chi2 = self._chi2.expand(batch_shape)
-        return self._expanded(StudentT, batch_shape, _instance, _chi2=chi2)  # type: ignore[no-any-return]
+        return self._expanded(StudentT, batch_shape, _instance, _chi2=chi2)
 
     @property
     def mean(self) -> Tensor:

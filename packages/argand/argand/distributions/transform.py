@@ -223,11 +223,11 @@ class ComposeTransform(Transform):
         return independent(last, dims - last.event_dim)
 
     @lazy_property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         return all(part.bijective for part in self.parts)
 
     @lazy_property
-    def sign(self) -> Any:  # type: ignore[override]
+    def sign(self) -> Any:
         sign: Any = 1
         for part in self.parts:
             sign = sign * part.sign

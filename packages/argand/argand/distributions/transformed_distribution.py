@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from argand.distributions import constraints
 from argand.distributions.distribution import Distribution
@@ -13,6 +13,8 @@ from argand_autograd import no_grad
 from argand_c10 import Size, Tensor
 
 __all__ = ["TransformedDistribution"]
+
+TransformedT = TypeVar("TransformedT", bound="TransformedDistribution")
 
 
 class TransformedDistribution(Distribution):
@@ -75,13 +77,16 @@ class TransformedDistribution(Distribution):
         new._validate_args = self._validate_args
         return new
 
-    def _expanded_with_parameters(self, cls: type, batch_shape: Shape, _instance: Any) -> Any:
+    def _expanded_with_parameters(
+        self, cls: type[TransformedT], batch_shape: Shape, _instance: TransformedT | None
+    ) -> TransformedT:
         """`expand` of a class cls that keeps univariate parameters of its own."""
-        new = self._get_checked_instance(cls, _instance)
+        new: TransformedT = self._get_checked_instance(cls, _instance)
         for name in self.arg_constraints:
             if name in self.__dict__:
                 setattr(new, name, self.__dict__[name].expand(batch_shape))
-        return TransformedDistribution.expand(self, batch_shape, new)
+        TransformedDistribution.expand(self, batch_shape, new)
+        return new
 
     @constraints.dependent_property(is_discrete=False)
     def support(self) -> Any:

@@ -124,7 +124,7 @@ class PowerTransform(Transform):
         return PowerTransform(self.exponent, cache_size)
 
     @lazy_property
-    def sign(self) -> Any:  # type: ignore[override]
+    def sign(self) -> Any:
         return self.exponent.sign()
 
     def __eq__(self, other: object) -> bool:
@@ -513,7 +513,7 @@ class CatTransform(_PartsTransform):
         return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
 
     @lazy_property
-    def event_dim(self) -> int:  # type: ignore[override]
+    def event_dim(self) -> int:
         return max(t.event_dim for t in self.transforms)
 
     @lazy_property
@@ -522,10 +522,10 @@ class CatTransform(_PartsTransform):
         return sum(self.lengths)
 
     def _size(self) -> int:
-        return self.length  # type: ignore[no-any-return]
+        return self.length
 
     def _split(self, x: Tensor) -> Sequence[Tensor]:
-        return x.split(self.lengths, self.dim)  # type: ignore[no-any-return]
+        return x.split(self.lengths, self.dim)
 
     def _join(self, parts: list[Tensor]) -> Tensor:
         return aten.cat(parts, self.dim)
@@ -559,7 +559,7 @@ class StackTransform(_PartsTransform):
         return len(self.transforms)
 
     def _split(self, x: Tensor) -> Sequence[Tensor]:
-        return x.unbind(self.dim)  # type: ignore[no-any-return]
+        return x.unbind(self.dim)
 
     def _join(self, parts: list[Tensor]) -> Tensor:
         return aten.stack(parts, self.dim)

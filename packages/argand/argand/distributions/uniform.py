@@ -29,7 +29,7 @@ class Uniform(Distribution):
         super().__init__(self.low.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Uniform | None = None) -> Uniform:
-        return self._expanded(Uniform, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded(Uniform, batch_shape, _instance)
 
     @property
     def arg_constraints(self) -> dict[str, constraints.Constraint]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
 import argand_aten as aten
 from argand_autograd import enable_grad
@@ -19,6 +19,7 @@ euler_constant = 0.5772156649015329
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 NUMBERS = (int, float)  # bool is an int
 Shape = Sequence[int]
+ValueT = TypeVar("ValueT")
 
 
 def is_tensor_like(value: object) -> bool:
@@ -80,14 +81,20 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     return inside.log() - (-inside).log1p() if is_binary else inside.log()
 
 
-class lazy_property:
+class lazy_property(Generic[ValueT]):
     """A method as an attribute that is computed, with gradients, at its first use and then kept in the object."""
 
-    def __init__(self, wrapped: Callable[[Any], Any]) -> None:
+    def __init__(self, wrapped: Callable[[Any], ValueT]) -> None:
         self.wrapped = wrapped
         update_wrapper(self, wrapped)  # type: ignore[arg-type]
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> lazy_property[ValueT]: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> ValueT: ...
+    def __get__(
+        self, instance: object, owner: type | None = None
+    ) -> ValueT | lazy_property[ValueT]:
         if instance is None:
             return self
         with enable_grad():
@@ -98,9 +105,6 @@ class lazy_property:
 
 class BinaryParameters:
     """For distributions with the probability `probs` or its log odds `logits`: the one that was not given comes of the other."""
-
-    probs: Any
-    logits: Any
 
     def _set_probs_or_logits(
         self, probs: Tensor | float | None, logits: Tensor | float | None
@@ -113,11 +117,11 @@ class BinaryParameters:
             (self.logits,) = broadcast_all(logits)
 
     @lazy_property
-    def logits(self) -> Tensor:  # type: ignore[no-redef]
+    def logits(self) -> Tensor:
         return probs_to_logits(self.probs, is_binary=True)
 
     @lazy_property
-    def probs(self) -> Tensor:  # type: ignore[no-redef]
+    def probs(self) -> Tensor:
         return logits_to_probs(self.logits, is_binary=True)
 
     @property

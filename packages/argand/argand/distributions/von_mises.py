@@ -37,7 +37,7 @@ class VonMises(Distribution):
         super().__init__(self.loc.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: VonMises | None = None) -> VonMises:
-        return self._expanded(VonMises, batch_shape, _instance)  # type: ignore[no-any-return]
+        return self._expanded(VonMises, batch_shape, _instance)
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
@@ -55,7 +55,7 @@ class VonMises(Distribution):
         return self.loc
 
     @lazy_property
-    def variance(self) -> Tensor:  # type: ignore[override]
+    def variance(self) -> Tensor:
         """The circular variance 1 - I1(k) / I0(k)."""
         return 1 - aten.ops.i1e(self.concentration) / aten.ops.i0e(self.concentration)
 

@@ -42,7 +42,7 @@ class Weibull(TransformedDistribution):
     def expand(self, batch_shape: Shape, _instance: Weibull | None = None) -> Weibull:
         new = self._expanded_with_parameters(Weibull, batch_shape, _instance)
         new.concentration_reciprocal = self.concentration_reciprocal.expand(batch_shape)
-        return new  # type: ignore[no-any-return]
+        return new
 
     @property
     def mean(self) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
 
 import argand_aten as aten
 from argand.distributions import constraints
@@ -79,7 +78,7 @@ class Wishart(ExponentialFamily):
 
     def expand(self, batch_shape: Shape, _instance: Wishart | None = None) -> Wishart:
         factor = self._unbroadcasted_scale_tril
-        return self._expanded(Wishart, batch_shape, _instance, _unbroadcasted_scale_tril=factor)  # type: ignore[no-any-return]
+        return self._expanded(Wishart, batch_shape, _instance, _unbroadcasted_scale_tril=factor)
 
     @lazy_property
     def scale_tril(self) -> Tensor:
@@ -97,21 +96,21 @@ class Wishart(ExponentialFamily):
 
     @property
     def mean(self) -> Tensor:
-        return self.df[..., None, None] * self.covariance_matrix  # type: ignore[no-any-return]
+        return self.df[..., None, None] * self.covariance_matrix
 
     @property
     def mode(self) -> Tensor:
         """NaN up to df D + 1."""
         factor = self.df - self._size - 1
         factor = factor.masked_fill(factor <= 0, float("nan"))
-        return factor[..., None, None] * self.covariance_matrix  # type: ignore[no-any-return]
+        return factor[..., None, None] * self.covariance_matrix
 
     @property
     def variance(self) -> Tensor:
         V = self.covariance_matrix
         diagonal = V.diagonal(dim1=-2, dim2=-1)
         products = diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2)
-        return self.df[..., None, None] * (V.square() + products)  # type: ignore[no-any-return]
+        return self.df[..., None, None] * (V.square() + products)
 
     @lazy_property
     def _dist_chi2(self) -> Chi2:
@@ -180,5 +179,5 @@ class Wishart(ExponentialFamily):
 
 def _mvdigamma(x: Tensor, p: int) -> Tensor:
     """The derivative of mvlgamma(x, p)."""
-    half: Any = aten.arange(p, dtype=x.dtype, device=x.device) / 2
+    half = aten.arange(p, dtype=x.dtype, device=x.device) / 2
     return (x.unsqueeze(-1) - half).digamma().sum(-1)
