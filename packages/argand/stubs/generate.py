@@ -160,7 +160,7 @@ def c10_stub(head: str, methods: str) -> str:
     imports = "import builtins\nfrom typing import NamedTuple\n"
     return (
         _HEADER
-        + '# mypy: disable-error-code="overload-overlap,misc,override"\n'
+        + '# mypy: disable-error-code="overload-overlap,misc"\n'
         + imports
         + text[:start]
         + whole
