@@ -466,4 +466,6 @@ def test_edges():
 def test_import_is_lazy():
     program = "import sys, argand; assert not any('distributions' in m for m in sys.modules); argand.distributions.Normal(0.0, 1.0)"
     program += "; from argand.distributions.normal import Normal; from argand.distributions import Beta, kl_divergence, constraints"
+    program += "; from argand.distributions.utils import _standard_normal, _sum_rightmost, broadcast_all, lazy_property"
+    program += "; from argand.distributions.multivariate_normal import _batch_mahalanobis, _batch_mv, _precision_to_scale_tril"
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from argand.distributions.distribution import Distribution
-from argand.distributions.utils import sum_rightmost
+from argand.distributions.utils import _sum_rightmost
 from argand_autograd import enable_grad, grad
 from argand_c10 import Tensor
 
@@ -44,6 +44,6 @@ class ExponentialFamily(Distribution):
             )
         params, result, means = self._normalizer_slopes()
         for param, mean in zip(params, means, strict=True):
-            result = result - sum_rightmost(param * mean, param.dim() - len(self._batch_shape))
+            result = result - _sum_rightmost(param * mean, param.dim() - len(self._batch_shape))
         entropy: Tensor = result - self._mean_carrier_measure
         return entropy

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from argand.distributions import constraints
 from argand.distributions.distribution import Distribution
-from argand.distributions.utils import Shape, sum_rightmost
+from argand.distributions.utils import Shape, _sum_rightmost
 from argand_c10 import Size, Tensor
 
 __all__ = ["Independent"]
@@ -84,10 +84,10 @@ class Independent(Distribution, Generic[D]):
         return self.base_dist.rsample(sample_shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        return sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
+        return _sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
     def entropy(self) -> Tensor:
-        return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+        return _sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         if self.reinterpreted_batch_ndims:

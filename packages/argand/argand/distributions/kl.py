@@ -35,7 +35,7 @@ from argand.distributions.lowrank_multivariate_normal import (
 )
 from argand.distributions.multivariate_normal import (
     MultivariateNormal,
-    batch_mahalanobis,
+    _batch_mahalanobis,
     half_log_det,
 )
 from argand.distributions.normal import Normal
@@ -44,7 +44,7 @@ from argand.distributions.pareto import Pareto
 from argand.distributions.poisson import Poisson
 from argand.distributions.transformed_distribution import TransformedDistribution
 from argand.distributions.uniform import Uniform
-from argand.distributions.utils import HALF_LOG_2PI, euler_constant, sum_rightmost
+from argand.distributions.utils import HALF_LOG_2PI, _sum_rightmost, euler_constant
 from argand_c10 import Tensor
 
 __all__ = ["kl_divergence", "register_kl"]
@@ -214,7 +214,7 @@ def _exponential_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
     result = q._log_normalizer(*others) - normalizer
     for param, other, mean in zip(params, others, means, strict=True):
         # Of the parameters one may have dimensions of the event, another none.
-        result = result - sum_rightmost((other - param) * mean, param.dim() - len(p.batch_shape))
+        result = result - _sum_rightmost((other - param) * mean, param.dim() - len(p.batch_shape))
     return result
 
 
@@ -248,7 +248,7 @@ def _independent(p: Independent[Any], q: Independent[Any]) -> Tensor:
         raise NotImplementedError(
             f"kl_divergence: got reinterpreted_batch_ndims {p.reinterpreted_batch_ndims} and {q.reinterpreted_batch_ndims}, expected the same"
         )
-    return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
+    return _sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
 
 @register_kl(Laplace, Laplace)
@@ -323,7 +323,7 @@ def _multivariate_normal(p: MultivariateNormal, q: MultivariateNormal) -> Tensor
     Lp, Lq = p._unbroadcasted_scale_tril, q._unbroadcasted_scale_tril
     trace = _squares(aten.ops.linalg_solve_triangular(Lq, Lp, upper=False))
     log_dets = 2 * (half_log_det(Lq) - half_log_det(Lp))
-    return _normal_divergence(trace, batch_mahalanobis(Lq, q.loc - p.loc), log_dets, p)
+    return _normal_divergence(trace, _batch_mahalanobis(Lq, q.loc - p.loc), log_dets, p)
 
 
 @register_kl(LowRankMultivariateNormal, MultivariateNormal)
@@ -337,7 +337,7 @@ def _low_rank_and_multivariate_normal(
         for part in (W, d.sqrt().diag_embed())
     )
     log_dets = 2 * half_log_det(Lq) - lowrank_log_det(W, d, p._capacitance_tril)
-    return _normal_divergence(trace, batch_mahalanobis(Lq, q.loc - p.loc), log_dets, p)  # type: ignore[arg-type]
+    return _normal_divergence(trace, _batch_mahalanobis(Lq, q.loc - p.loc), log_dets, p)  # type: ignore[arg-type]
 
 
 @register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)

@@ -7,8 +7,8 @@ import math
 import argand_aten as aten
 from argand.distributions import constraints
 from argand.distributions.distribution import Distribution
-from argand.distributions.multivariate_normal import batch_mahalanobis, batch_mv, half_log_det
-from argand.distributions.utils import Shape, lazy_property, standard_normal
+from argand.distributions.multivariate_normal import _batch_mahalanobis, _batch_mv, half_log_det
+from argand.distributions.utils import Shape, _standard_normal, lazy_property
 from argand_c10 import Size, Tensor
 
 __all__ = ["LowRankMultivariateNormal"]
@@ -26,8 +26,8 @@ def lowrank_log_det(W: Tensor, D: Tensor, capacitance_tril: Tensor) -> Tensor:
 
 def lowrank_mahalanobis(W: Tensor, D: Tensor, x: Tensor, capacitance_tril: Tensor) -> Tensor:
     """x^T (W W^T + diag(D))^-1 x, by M. Woodbury's formula."""
-    inner = batch_mv(W.mT / D.unsqueeze(-2), x)
-    return (x.square() / D).sum(-1) - batch_mahalanobis(capacitance_tril, inner)
+    inner = _batch_mv(W.mT / D.unsqueeze(-2), x)
+    return (x.square() / D).sum(-1) - _batch_mahalanobis(capacitance_tril, inner)
 
 
 class LowRankMultivariateNormal(Distribution):
@@ -141,9 +141,9 @@ class LowRankMultivariateNormal(Distribution):
     def rsample(self, sample_shape: Shape = Size()) -> Tensor:  # noqa: B008
         W, d = self._parts
         shape = self._extended_shape(sample_shape)
-        inner = standard_normal((*shape[:-1], W.shape[-1]), self.loc.dtype, self.loc.device)
-        noise = standard_normal(shape, self.loc.dtype, self.loc.device)
-        return self.loc + batch_mv(W, inner) + d.sqrt() * noise
+        inner = _standard_normal((*shape[:-1], W.shape[-1]), self.loc.dtype, self.loc.device)
+        noise = _standard_normal(shape, self.loc.dtype, self.loc.device)
+        return self.loc + _batch_mv(W, inner) + d.sqrt() * noise
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

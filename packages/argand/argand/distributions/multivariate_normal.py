@@ -7,18 +7,18 @@ import math
 import argand_aten as aten
 from argand.distributions import constraints
 from argand.distributions.distribution import Distribution
-from argand.distributions.utils import Shape, lazy_property, standard_normal
+from argand.distributions.utils import Shape, _standard_normal, lazy_property
 from argand_c10 import Size, Tensor
 
 __all__ = ["MultivariateNormal"]
 
 
-def batch_mv(matrix: Tensor, vector: Tensor) -> Tensor:
+def _batch_mv(matrix: Tensor, vector: Tensor) -> Tensor:
     """Products of matrices (..., n, m) and vectors (..., m)."""
     return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
 
 
-def batch_mahalanobis(factor: Tensor, x: Tensor) -> Tensor:
+def _batch_mahalanobis(factor: Tensor, x: Tensor) -> Tensor:
     """x^T (L L^T)^-1 x of Cholesky factors L (*batch, n, n) and vectors x (*samples, *batch, n), by one triangular solution a factor."""
     samples = x.shape[: max(x.dim() + 1 - factor.dim(), 0)]
     columns = x.reshape((math.prod(samples), *x.shape[len(samples) :])).movedim(0, -1)
@@ -31,7 +31,7 @@ def half_log_det(factor: Tensor) -> Tensor:
     return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
-def precision_to_scale_tril(precision: Tensor) -> Tensor:
+def _precision_to_scale_tril(precision: Tensor) -> Tensor:
     """The Cholesky factor of the inverse: of the reversed matrix P' = K K^T, so that P^-1 = K'^-T K'^-1 with K' reversed, upper triangular."""
     reverse = aten.ops.linalg_cholesky(precision.flip((-2, -1))).flip((-2, -1)).mT
     eye = aten.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
@@ -118,14 +118,14 @@ class MultivariateNormal(Distribution):
 
     def rsample(self, sample_shape: Shape = Size()) -> Tensor:  # noqa: B008
         shape = self._extended_shape(sample_shape)
-        noise = standard_normal(shape, self.loc.dtype, self.loc.device)
-        return self.loc + batch_mv(self._unbroadcasted_scale_tril, noise)
+        noise = _standard_normal(shape, self.loc.dtype, self.loc.device)
+        return self.loc + _batch_mv(self._unbroadcasted_scale_tril, noise)
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         factor = self._unbroadcasted_scale_tril
-        distance = batch_mahalanobis(factor, value - self.loc)
+        distance = _batch_mahalanobis(factor, value - self.loc)
         constant = self._event_shape[0] * math.log(2 * math.pi)
         return -0.5 * (constant + distance) - half_log_det(factor)
 
@@ -162,5 +162,5 @@ def scale_tril_of(name: str, matrix: Tensor) -> Tensor:
     return (
         aten.ops.linalg_cholesky(matrix)
         if name == "covariance_matrix"
-        else precision_to_scale_tril(matrix)
+        else _precision_to_scale_tril(matrix)
     )

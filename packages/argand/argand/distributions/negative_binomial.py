@@ -15,7 +15,6 @@ from argand.distributions.utils import (
 )
 from argand_autograd import no_grad
 from argand_c10 import Size, Tensor
-from argand_nn.functional import logsigmoid
 
 __all__ = ["NegativeBinomial"]
 
@@ -85,6 +84,6 @@ class NegativeBinomial(BinaryParameters, Distribution):
         if self._validate_args:
             self._validate_sample(value)
         n = self.total_count
-        powers = n * logsigmoid(-self.logits) + value * logsigmoid(self.logits)
+        powers = n * aten.log_sigmoid(-self.logits) + value * aten.log_sigmoid(self.logits)
         choices = (n + value).lgamma() - (1.0 + value).lgamma() - n.lgamma()
         return powers + choices.masked_fill(n + value == 0.0, 0.0)

@@ -7,7 +7,7 @@ import math
 import argand_aten as aten
 from argand.distributions import constraints
 from argand.distributions.exp_family import ExponentialFamily
-from argand.distributions.utils import HALF_LOG_2PI, Shape, broadcast_all, standard_normal
+from argand.distributions.utils import HALF_LOG_2PI, Shape, _standard_normal, broadcast_all
 from argand_autograd import no_grad
 from argand_c10 import Size, Tensor
 
@@ -59,7 +59,7 @@ class Normal(ExponentialFamily):
 
     def rsample(self, sample_shape: Shape = Size()) -> Tensor:  # noqa: B008
         shape = self._extended_shape(sample_shape)
-        return self.loc + standard_normal(shape, self.loc.dtype, self.loc.device) * self.scale
+        return self.loc + _standard_normal(shape, self.loc.dtype, self.loc.device) * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

@@ -8,7 +8,7 @@ import argand_aten as aten
 from argand.distributions import constraints
 from argand.distributions.chi2 import Chi2
 from argand.distributions.distribution import Distribution
-from argand.distributions.utils import Shape, broadcast_all, standard_normal
+from argand.distributions.utils import Shape, _standard_normal, broadcast_all
 from argand_c10 import Size, Tensor
 
 __all__ = ["StudentT"]
@@ -65,7 +65,7 @@ class StudentT(Distribution):
 
     def rsample(self, sample_shape: Shape = Size()) -> Tensor:  # noqa: B008
         shape = self._extended_shape(sample_shape)
-        noise = standard_normal(shape, self.df.dtype, self.df.device)
+        noise = _standard_normal(shape, self.df.dtype, self.df.device)
         return self.loc + self.scale * noise * (self._chi2.rsample(sample_shape) / self.df).rsqrt()
 
     def _log_beta(self) -> Tensor:

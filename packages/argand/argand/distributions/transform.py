@@ -6,7 +6,7 @@ from typing import Any
 
 import argand_aten as aten
 from argand.distributions import constraints
-from argand.distributions.utils import Shape, lazy_property, sum_rightmost
+from argand.distributions.utils import Shape, _sum_rightmost, lazy_property
 from argand_c10 import Tensor
 
 __all__ = [
@@ -256,7 +256,7 @@ class ComposeTransform(Transform):
         for i, part in enumerate(self.parts):
             to = y if i == len(self.parts) - 1 else part(x)
             term = part.log_abs_det_jacobian(x, to)
-            total = total + sum_rightmost(term, dims - part.domain.event_dim)
+            total = total + _sum_rightmost(term, dims - part.domain.event_dim)
             dims += part.codomain.event_dim - part.domain.event_dim
             x = to
         return total  # type: ignore[no-any-return]
@@ -322,7 +322,7 @@ class IndependentTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         terms = self.base_transform.log_abs_det_jacobian(x, y)
-        return sum_rightmost(terms, self.reinterpreted_batch_ndims)
+        return _sum_rightmost(terms, self.reinterpreted_batch_ndims)
 
     def forward_shape(self, shape: Shape) -> Any:
         return self.base_transform.forward_shape(shape)

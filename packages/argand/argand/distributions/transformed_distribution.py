@@ -8,7 +8,7 @@ from argand.distributions import constraints
 from argand.distributions.distribution import Distribution
 from argand.distributions.independent import Independent
 from argand.distributions.transforms import ComposeTransform, Transform
-from argand.distributions.utils import Shape, sum_rightmost
+from argand.distributions.utils import Shape, _sum_rightmost
 from argand_autograd import no_grad
 from argand_c10 import Size, Tensor
 
@@ -121,10 +121,10 @@ class TransformedDistribution(Distribution):
             before = transform.inv(value)
             dims += transform.domain.event_dim - transform.codomain.event_dim
             term = transform.log_abs_det_jacobian(before, value)
-            result = result - sum_rightmost(term, dims - transform.domain.event_dim)
+            result = result - _sum_rightmost(term, dims - transform.domain.event_dim)
             value = before
         base = self.base_dist.log_prob(value)
-        return result + sum_rightmost(base, dims - len(self.base_dist.event_shape))  # type: ignore[no-any-return]
+        return result + _sum_rightmost(base, dims - len(self.base_dist.event_shape))  # type: ignore[no-any-return]
 
     def _in_order(self, probability: Tensor) -> Tensor:
         """A probability of values below as one of x below, or the reverse: 1 - it where the transforms together decrease."""

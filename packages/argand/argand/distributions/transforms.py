@@ -23,9 +23,9 @@ from argand.distributions.transform import (
 from argand.distributions.utils import (
     NUMBERS,
     Shape,
+    _sum_rightmost,
     broadcast_all,
     lazy_property,
-    sum_rightmost,
     tril_matrix_to_vec,
     vec_to_tril_matrix,
 )
@@ -286,7 +286,7 @@ class AffineTransform(Transform):
             terms = aten.full_like(x, math.log(abs(self.scale)))
         else:
             terms = self.scale.abs().log().expand(x.shape)
-        return sum_rightmost(terms, self.event_dim)
+        return _sum_rightmost(terms, self.event_dim)
 
     def forward_shape(self, shape: Shape) -> Any:
         parts = [v.shape for v in (self.loc, self.scale) if not isinstance(v, NUMBERS)]
@@ -532,7 +532,7 @@ class CatTransform(_PartsTransform):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         pairs = zip(self._log_dets(x, y), self.transforms, strict=True)
-        terms = [sum_rightmost(term, self.event_dim - t.event_dim) for term, t in pairs]
+        terms = [_sum_rightmost(term, self.event_dim - t.event_dim) for term, t in pairs]
         # The place of `dim` from the end, without the dimensions of an event.
         dim = (self.dim - x.dim() if self.dim >= 0 else self.dim) + self.event_dim
         return aten.cat(terms, dim) if dim < 0 else sum(terms[1:], terms[0])

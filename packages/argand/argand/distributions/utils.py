@@ -1,4 +1,7 @@
-"""What distributions share: parameters of a common shape, probabilities and their logarithms, lazy attributes, packed triangles."""
+"""What distributions share: parameters of a common shape, probabilities and their logarithms, lazy attributes, packed triangles.
+
+Names with an underscore are PyTorch's, which other libraries import.
+"""
 
 from __future__ import annotations
 
@@ -52,12 +55,12 @@ def broadcast_all(*values: Tensor | float) -> tuple[Tensor, ...]:
     return tuple(aten.broadcast_tensors(*tensors))
 
 
-def standard_normal(shape: Shape, dtype: dtype, device: device) -> Tensor:
+def _standard_normal(shape: Shape, dtype: dtype, device: device) -> Tensor:
     """Numbers of mean 0 and variance 1."""
     return aten.randn(shape, dtype=dtype, device=device)
 
 
-def sum_rightmost(value: Tensor, dim: int) -> Tensor:
+def _sum_rightmost(value: Tensor, dim: int) -> Tensor:
     """`value` (..., *event) summed over its last `dim` dimensions."""
     if dim == 0:
         return value
