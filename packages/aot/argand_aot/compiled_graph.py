@@ -120,32 +120,54 @@ class CompiledGraph:
             self._source.store_backward(pattern, early, program.serialize())
 
     def _again(self, inputs: tuple[Any, ...], grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Gradients with a history: the functional graph is run and differentiated by the engine."""
-        with self._lock:
-            if self._again_module is None:
-                self._again_module = self._source.functional_graph()
-        return differentiate_again(self._again_module, self.plan, inputs, grads)
+        """Gradients with a history: the traced graph is run, and differentiated by the engine.
+
+        Raises:
+            RuntimeError: where only views of what gradients arrive for are results, and the graph detaches something: the
+                functional graph stands in for the traced one then, but has lost that.
+        """
+        outputs, wanted = self.plan.outputs, self.plan.differentiable_values
+        places = {o.index: i for i, o in enumerate(outputs) if o.kind == "value" and not o.steps}
+        if all(k in places for k, g in zip(wanted, grads, strict=True) if g is not None):
+            run, numbers = self._source.run_traced, [places.get(k) for k in wanted]
+        elif self._source.cuts_history():
+            raise RuntimeError(
+                "backward: got create_graph=True for a compiled function that returns views and detaches tensors or turns gradients "
+                "off; return a clone of the views, or call the function without compiling it"
+            )
+        else:
+            with self._lock:
+                if self._again_module is None:
+                    self._again_module = self._source.functional_graph()
+            run, numbers = self._again_module, list(wanted)
+        return differentiate_again(run, self.plan, inputs, numbers, grads)
 
 
 def differentiate_again(
-    module: GraphModule, plan: GraphPlan, inputs: tuple[Any, ...], grads: tuple[Any, ...]
+    run: Callable[..., tuple[Any, ...]],
+    plan: GraphPlan,
+    inputs: tuple[Any, ...],
+    numbers: Sequence[int | None],
+    grads: tuple[Any, ...],
 ) -> tuple[Any, ...]:
-    """The gradients of a functional graph's inputs, computed by differentiable operators.
+    """The gradients of a graph's inputs, computed by differentiable operators.
 
     Args:
+        run: the graph.
         inputs: the inputs, with their histories.
-        grads: of the differentiable results; None where nothing flowed in.
+        numbers: of the graph's results that gradients are of.
+        grads: of those; None where nothing flowed in.
     """
     with enable_grad():
         given = list(inputs)
         wanted = [i for i in plan.differentiable_inputs if inputs[i].requires_grad]
         for i in wanted:
             given[i] = ops.alias(inputs[i])  # an input that is given twice has two gradients
-        values = module(*given)
+        values = run(*given)
         pairs = [
             (values[k], g)
-            for k, g in zip(plan.differentiable_values, grads, strict=True)
-            if g is not None and values[k].requires_grad
+            for k, g in zip(numbers, grads, strict=True)
+            if g is not None and k is not None and values[k].requires_grad
         ]
         found = grad(
             [v for v, _ in pairs],

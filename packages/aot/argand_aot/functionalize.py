@@ -96,7 +96,9 @@ class Functionalizer:
         found = storage.current.get(value.steps)
         if found is None:
             previous = Value(self._before(value), storage, value.steps[:-1])
-            found = view_steps.apply(self, value.steps[-1], self.read(previous), previous.geometry)
+            found = view_steps.apply(
+                self, value.steps[-1], self.read(previous), previous.geometry, storage.initial
+            )
             storage.current[value.steps] = found
         return found
 
@@ -374,4 +376,5 @@ def input_value(functional: Any, index: int) -> Value:
     value = fresh_value(functional)
     storage: Storage = value.storage
     storage.input = index
+    storage.initial = functional
     return value

@@ -121,6 +121,17 @@ class Source:
         found = keep_grad_mode(self._module)(*inputs)
         return tuple(found) if isinstance(found, (list, tuple)) else (found,)
 
+    def cuts_history(self) -> bool:
+        """Whether the traced graph has a place that gradients do not pass: detached tensors, or gradients turned off."""
+        from argand_aot.view_steps import detaches
+        from argand_c10 import Operator
+
+        return any(
+            not node.meta.get("grad_enabled", True)
+            or (isinstance(node.target, Operator) and node.target.is_view and detaches(node.target))
+            for node in self._read()[0].graph.nodes
+        )
+
     def location(self) -> tuple[str | None, int]:
         """The user's first line in the graph."""
         for node in self._module.graph.nodes if self._module is not None else ():

@@ -69,11 +69,13 @@ class Storage:
         root: the tensor that the storage was made for; every view leads back to it.
         version: counts in-place changes.
         input: number of the graph's input it came with, or None.
+        initial: the functional value it came with, whose memory it is; None for others.
         current: functional values of the views in this version, by the identities of their steps.
     """
 
     version: int = 0
     input: int | None = None
+    initial: Any = None
     root: Value = field(init=False)
     current: dict[tuple[ViewStep, ...], Any] = field(default_factory=dict)
 

@@ -45,12 +45,15 @@ def geometry(op: Operator, rules: Rules, bound: Sequence[Any]) -> Geometry:
     return Geometry(tuple(found), strides, offset, dtype, source.device)
 
 
-def apply(f: Functionalizer, step: ViewStep, content: Any, source: Geometry) -> Any:
+def apply(
+    f: Functionalizer, step: ViewStep, content: Any, source: Geometry, initial: Any = None
+) -> Any:
     """The view's functional value.
 
     Args:
         content: the functional value of what it is a view of.
         source: how that is laid out in eager execution.
+        initial: the functional value that lies in memory as in eager execution, if there is one.
     """
     emit, name = f.emitter, step.op.name
     if name in ("alias", "detach"):
@@ -62,9 +65,9 @@ def apply(f: Functionalizer, step: ViewStep, content: Any, source: Geometry) -> 
     if name == "as_strided":
         size, stride, _ = step.args
         offset = step.result.offset
-        if content.node.op != "placeholder":
+        if content is not initial:  # a copy begins where it is known to
             _check_within(source, step.result)
-            content = emit.laid_out(content, source)
+            content = emit.laid_out(emit.named("clone", content, memory_format=0), source)
         elif not same_strides(content.shape, content.stride(), source.strides):
             raise UnsupportedGraph("as_strided: got an input laid out otherwise than traced")
         start = offset - source.offset + content.storage_offset()

@@ -176,6 +176,22 @@ def test_offsets_that_the_program_reads_are_guarded(backend: str) -> None:
         assert torch.equal(memory, other) and torch.equal(want[0], got[0]) and want[1] == got[1]
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_copies_lie_where_copies_do(backend: str) -> None:
+    """Not where what was copied lies, whose offset changes."""
+
+    def f(x: torch.Tensor, y: torch.Tensor) -> Any:
+        z, w = torch.empty_like(x), torch.empty(3, 2)
+        z.copy_(x), w.copy_(x.t()), y.copy_(x)
+        return z.as_strided((2,), (2,)), w.as_strided((2, 2), (1, 2), 1), y.as_strided((2,), (1,))
+
+    compiled = torch.compile(f, backend=backend)
+    x, y = torch.arange(24.0).view(4, 2, 3), torch.zeros(4, 2, 3)
+    for k in (0, 2, 1):
+        for u, v in zip(f(x[k], y[k]), compiled(x[k], y[k]), strict=True):
+            assert torch.equal(u, v)
+
+
 OVERLAPPING: list[Any] = [
     lambda x: torch.add(x[:-1], 1, out=x[1:]),
     lambda x: torch.neg(x.t(), out=x),
@@ -198,8 +214,8 @@ OVERLAPPING: list[Any] = [
 @pytest.mark.parametrize("number", range(len(OVERLAPPING)))
 def test_memory_that_is_read_and_written(backend: str, number: int) -> None:
     f = OVERLAPPING[number]
-    for given in (torch.arange(9.0).view(3, 3), torch.arange(9.0).view(3, 3).t()):
-        x, y = given.clone(), given.clone()
+    for start in (torch.arange(9.0).view(3, 3), torch.arange(9.0).view(3, 3).t()):
+        x, y = start.clone(), start.clone()
         want, got = attempt(f, x), attempt(torch.compile(f, backend=backend), y)
         assert torch.equal(x, y)
         assert got is want if isinstance(want, type) else torch.equal(got, want)
@@ -247,6 +263,44 @@ def test_gradients_that_need_what_was_changed_are_refused(backend: str, f: Any) 
     assert attempt(y.sum().backward) is want
     with torch.no_grad():
         assert torch.equal(f(torch.ones(2, 3)), compiled(torch.ones(2, 3)))
+
+
+def scaled_in_silence(x: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    y = x * v
+    with torch.no_grad():
+        y.mul_(3)
+    return y * y.detach()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, v: torch.fill(x, v) * 2,
+        lambda x, v: (x * 1).fill_(v) * 3,
+        lambda x, v: (x * 1).zero_() + v,
+        lambda x, v: x.clone().copy_(v) * v,
+        lambda x, v: x.detach() * v,
+        lambda x, v: x * x.detach() * v,
+        lambda x, v: torch.no_grad()(torch.exp)(x) * x * v,
+        scaled_in_silence,
+        lambda x, v: (x * v).view(3, 1),
+    ],
+)
+def test_gradients_that_do_not_flow(backend: str, create_graph: bool, f: Any) -> None:
+    """Through what is overwritten, detached, or made while gradients are off; in the gradients' gradients neither."""
+    found: list[list[Any]] = []
+    for g in (f, torch.compile(f, backend=backend)):
+        given = torch.ones(3).mul(1.5).requires_grad_(), torch.tensor(2.0).requires_grad_()
+        y = g(*given).square().sum()
+        first = torch.autograd.grad(y, given, create_graph=create_graph, allow_unused=True)
+        found.append(list(first))
+        again = [u.square().sum() for u in first if u is not None and u.requires_grad]
+        if again:
+            found[-1] += torch.autograd.grad(sum(again), given, allow_unused=True)
+    for u, w in zip(*found, strict=True):
+        assert w is None if u is None else torch.allclose(u, w)
 
 
 @pytest.mark.parametrize("backend", ["plain", *BACKENDS])
