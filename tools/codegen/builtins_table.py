@@ -42,6 +42,7 @@ format_strides(int[], int) -> int[]
 has_format(int[], int[], int) -> bool
 suggested_format(int[], int[]) -> int
 common_format(Tensor[]) -> int
+transform_strides(int[], int[], int[], bool) -> int[]
 strided(int[], int[], int) -> strided
 view_dtype_shape(int[], dtype, dtype) -> int[]
 to_float(Scalar) -> float

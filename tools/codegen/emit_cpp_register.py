@@ -410,12 +410,9 @@ def derived_forms(op: Operator, parts: Parts) -> None:
     if not found:
         return
     schema = op.schema
-    # Factories make what `out` is where no dtype is given.
-    dtype = (
-        schema.index("dtype")
-        if schema.argument("dtype") is not None and schema.argument("requires_grad") is not None
-        else -1
-    )
+    # Factories make what `out` is where no dtype is given, scans compute in its dtype.
+    follows = schema.argument("requires_grad") is not None or op.kind == "scan"
+    dtype = schema.index("dtype") if schema.argument("dtype") is not None and follows else -1
     apart = sum(1 << schema.index(a) for a in op.apart)
     data = f"{op.identifier}_form"
     parts.definitions.append(

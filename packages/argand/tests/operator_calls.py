@@ -249,6 +249,40 @@ NETWORK = (
     "F.interpolate((l * 90 + 128).byte()[None, None], (2, 3), mode='bilinear', antialias=True)", "F.interpolate((l * 90 + 128).byte()[None, None], (3, 4), mode='bicubic', antialias=True)",
     "F.multi_margin_loss(l, t, weight=c6[None])", "F.normalize(x, dim=1)", "F.pad(x, (1, 2))", "F.one_hot(t)", "torch.nn.functional.linear(l, l)",
 )  # fmt: skip
+# What lies where in memory, and which of equal elements are chosen.
+LAYOUT = (
+    *(
+        f"torch.fft.{name}({x}, dim={dim}).stride()"
+        for dim in ("(0,)", "(0, 2)", "(3, 1)", "(1, 2, 3)")
+        for name, x in (("fftn", "z"), ("fftn", "z.mT"), ("ifftn", "x"), ("rfftn", "x"), ("rfftn", "x.mT"), ("irfftn", "z"))
+    ),
+    "torch.fft.hfft(z, dim=0).stride()", "torch.linalg.householder_product(a, v).stride()", "torch.ormqr(a, v, a).stride()",
+    *(f"[t.stride() for t in torch.linalg.lstsq(a, a[:, :2], driver={driver!r})]" for driver in ("gelsy", "gels", "gelsd", "gelss")),
+    "torch.linalg.lstsq(a, a[:, 0])[0].stride()", "torch.linalg.solve(q, q[0]).stride()", "torch.linalg.solve(q, q).stride()",
+    "[t.stride() for t in torch.svd(a, compute_uv=False)]", "[t.stride() for t in torch.triangular_solve(q[0], q[1])]",
+    "[t.stride() for t in torch.unique(n, dim=1, return_inverse=True)]", "torch.unique(n.reshape(2, 4, 8)[:, :, :3], dim=2)", "torch.unique_consecutive(n, dim=1).stride()",
+    "n.nonzero().stride()", "n[0].nonzero()", "n.nonzero(as_tuple=True)", "torch.argwhere(n).stride()", "torch.tensor(3).nonzero()",
+    "[t.stride() for t in torch.unravel_index(n, (4, 5))]", "F.instance_norm(z.real.contiguous(memory_format=torch.channels_last)).stride()",
+    "[t.stride() for t in x.kthvalue(2, 1)]", "[t.stride() for t in x.median(1)]", "torch.median(n[:0])", "torch.median(n[:0].to(torch.int8))", "torch.nanmedian(n[:0].bool())",
+    "n.topk(3)", "n.topk(3, largest=False)", "n.flatten().topk(7)", "n.flatten().topk(40)", "n.flatten().topk(1)", "n.topk(5, 1, False)",
+    *(f"n.kthvalue({k})" for k in (1, 3, 8)), "n.flatten().kthvalue(31)", "n.median(1)", "n.flatten().median(0)", "n.flatten().mode(0)", "n.mode(0)", "n.bool().mode()",
+    *(f"torch.where(n > {at}, torch.nan, n.float()).{call}" for at in (1, 2, 3) for call in ("median(1)", "nanmedian(1)", "kthvalue(6)", "topk(6, largest=False)", "median()", "nanmedian()")),
+)  # fmt: skip
+LAYOUT_INPUTS = "x=f4:2,3,4,5 z=c8:2,3,4,5 a=f4:4,3 v=f4:3 q=f4:2,2,2 n=i8:8,8@0..4"
+RESULTS = (
+    ("torch.einsum('i,j->ij', x, y)", "x=b:3 y=b:4"),
+    ("F.hardtanh_(x, 1, 3)", "x=u1:5@0..6"),
+    ("F.hardtanh_(x)", "x=u1:5@0..6"),
+    ("torch.nextafter(x, y)", "x=f4:2,3 y=f4:3"),
+    ("torch.nextafter(x, x)", "x=f8:3"),
+    ("torch.normal(x, y.abs()) * 0", "x=f4:3 y=f4:3"),
+    ("torch.linalg.norm(x * 0, float('-inf'))", "x=c16:3,3"),
+    ("torch.fft.ifft(x, out=torch.empty(3, dtype=torch.complex128)).dtype", "x!=c8:3"),
+    ("torch.cumsum(x, 0, out=z)", "x!=f4:4@-3..3 z!=i8:4"),
+    ("torch.cumprod(x, 0, out=z)", "x!=bf:4 z!=f8:4"),
+    ("torch.cumsum(x, 0, dtype=torch.float32, out=z)", "x!=f4:4 z!=f8:4"),
+    ("torch._safe_softmax(torch.where(x > 0, x, -torch.inf) * y, 1)", "x=f4:6,2 y!=f4:6,2@1..2"),
+)
 NETWORK_INPUTS = (
     "x=f4:2,4,6,6 k=f4:5,4,3,3 g=f4:6,2,3,3 b5=f4:5 w6=f4:6@0.5..2 b6=f4:6 w4=f4:4@0.5..2 b4=f4:4 r4!=f4:4 s4!=f4:4@0.5..2 c6!=f4:6@0.5..2 "
     "l=f4:4,6 t=i8:4@0..3"
@@ -314,6 +348,9 @@ def calls() -> Iterator[tuple[str, str]]:
         yield expression, "x=f4:2,4 y=f4:2,4"
     for expression in CREATION:
         yield expression, ""
+    for expression in LAYOUT:
+        yield expression, LAYOUT_INPUTS
+    yield from RESULTS
     for expression in NETWORK:
         yield expression, NETWORK_INPUTS
     for expression in SIGNAL:

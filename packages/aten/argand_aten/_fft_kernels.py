@@ -23,29 +23,36 @@ def _numpy(x: Tensor) -> tuple[Any, Any]:
     return numpy, x.detach().numpy()
 
 
-def _tensor(numpy: Any, values: Any) -> Tensor:
-    return argand_c10.from_numpy(numpy.ascontiguousarray(values))
+def _tensor(numpy: Any, values: Any, x: Tensor, dim: Sequence[int], last: bool) -> Tensor:
+    from argand_aten.generated import _language  # a program without transforms never loads it
+
+    strides = _language.transform_strides(list(values.shape), list(x.stride()), list(dim), last)
+    order = sorted(range(values.ndim), key=lambda d: strides[d], reverse=True)
+    dense = argand_c10.from_numpy(numpy.ascontiguousarray(values.transpose(order)))
+    return dense.as_strided(values.shape, strides)
 
 
 def _c2c(self: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Tensor:
     numpy, x = _numpy(self)
     if forward:
-        return _tensor(numpy, numpy.fft.fftn(x, axes=tuple(dim), norm=_FORWARD[normalization]))
-    return _tensor(numpy, numpy.fft.ifftn(x, axes=tuple(dim), norm=_BACKWARD[normalization]))
+        values = numpy.fft.fftn(x, axes=tuple(dim), norm=_FORWARD[normalization])
+    else:
+        values = numpy.fft.ifftn(x, axes=tuple(dim), norm=_BACKWARD[normalization])
+    return _tensor(numpy, values, self, dim, False)
 
 
 def _r2c(self: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Tensor:
     numpy, x = _numpy(self)
     transform = numpy.fft.rfftn if onesided else numpy.fft.fftn
-    return _tensor(numpy, transform(x, axes=tuple(dim), norm=_FORWARD[normalization]))
+    values = transform(x, axes=tuple(dim), norm=_FORWARD[normalization])
+    return _tensor(numpy, values, self, dim, onesided)
 
 
 def _c2r(self: Tensor, dim: Sequence[int], normalization: int, last_dim_size: int) -> Tensor:
     numpy, x = _numpy(self)
     sizes = [*(x.shape[d] for d in dim[:-1]), last_dim_size]
-    return _tensor(
-        numpy, numpy.fft.irfftn(x, sizes, axes=tuple(dim), norm=_BACKWARD[normalization])
-    )
+    values = numpy.fft.irfftn(x, sizes, axes=tuple(dim), norm=_BACKWARD[normalization])
+    return _tensor(numpy, values, self, dim, True)
 
 
 def install() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
+import argand_c10
 from argand_aten._operators import ops
 from argand_aten.contraction_path import contraction_path
 from argand_c10 import Size, Tensor
@@ -452,9 +453,9 @@ def _contract(x: Tensor, xn: str, y: Tensor, yn: str, later: str) -> tuple[Tenso
             n *= size[c]
         return n
 
-    product = ops.bmm(
-        x.reshape([count(batch), count(only_x), count(inner)]),
-        y.reshape([count(batch), count(inner), count(only_y)]),
-    )
+    x = x.reshape([count(batch), count(only_x), count(inner)])
+    y = y.reshape([count(batch), count(inner), count(only_y)])
+    without_sums = not inner and x.dtype is y.dtype is argand_c10.bool
+    product = ops.mul(x, y) if without_sums else ops.bmm(x, y)
     left = batch + only_x + only_y
     return product.reshape([size[c] for c in left]), "".join(left)

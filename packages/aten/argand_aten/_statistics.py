@@ -66,7 +66,7 @@ def _slices(name: str, input: Tensor, dim: int | None) -> Tensor:
     x = input.detach()
     if dim is None:
         return ops.reshape(x, [-1])
-    x = ops.transpose(x, dim, 0)
+    x = ops.movedim(x, dim, 0)
     if 0 in x.shape[1:]:
         raise RuntimeError(
             f"{name}: got shape {tuple(input.shape)}, expected no empty dimension besides dim {dim}"
@@ -95,7 +95,7 @@ def _runs(
     found = [
         ops.index_select(x, 0, first)
         if dim is None
-        else ops.index_select(input.detach(), dim, first)
+        else ops.movedim(ops.index_select(ops.movedim(input.detach(), dim, 0), 0, first), 0, dim)
     ]
     if return_inverse:
         inverse = ops.scatter(ops.zeros_like(order), 0, order, ops.cumsum(starts, 0) - 1)

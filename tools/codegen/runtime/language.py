@@ -318,6 +318,26 @@ def column_major(sizes: list[Any]) -> Strided:
     return Strided(list(sizes), found, 0)
 
 
+def transform_strides(
+    sizes: list[Any], old_strides: list[Any], dims: list[int], last: bool
+) -> list[Any]:
+    """Strides of a Fourier transform's result: dimensions left as they are outside, transformed ones inside, either in the
+    order of the input's strides; `last` keeps the last of `dims` innermost."""
+    outer = [d for d in range(len(sizes)) if d not in dims]
+    inner = [d for d in range(len(sizes)) if d in dims and not (last and d == dims[-1])]
+    order = [
+        d
+        for part in (outer, inner)
+        for d in sorted(part, key=lambda d: old_strides[d], reverse=True)
+    ]
+    found: list[Any] = [1] * len(sizes)
+    step: Any = 1
+    for d in reversed([*order, dims[-1]] if last else order):
+        found[d] = step
+        step = step * max(sizes[d], 1)
+    return found
+
+
 def clone_shape(sizes: list[Any], old_strides: list[Any], memory_format: int | None) -> Strided:
     if memory_format is None and _is_dense(sizes, old_strides):
         return Strided(list(sizes), list(old_strides), 0)

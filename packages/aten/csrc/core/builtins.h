@@ -353,6 +353,21 @@ inline Strided column_major(IntList shape) {
   }
   return {shape.vec(), std::move(strides), 0};
 }
+// Strides of a Fourier transform's result: the dimensions that it leaves as they are outside, those that it transforms inside, either in the order of
+// the input's strides; `last` keeps the last of `dims` innermost.
+inline Ints transform_strides(IntList sizes, IntList strides, IntList dims, bool last) {
+  Ints order = all_dims(len(sizes));
+  const auto place = [&](int64_t d) { return last && d == dims[dims.size() - 1] ? 2 : contains(dims, d) ? 1 : 0; };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return place(a) != place(b) ? place(a) < place(b) : strides[a] > strides[b]; });
+  Ints found(order.size());
+  int64_t step = 1;
+  for (auto d = order.rbegin(); d != order.rend(); ++d) {
+    found[*d] = step;
+    step = times(step, std::max<int64_t>(sizes[*d], 1));
+  }
+  return found;
+}
 // Strides of a copy that keeps a dense layout, as clone and empty_like make them, or of a memory format.
 inline Strided clone_shape(IntList shape, IntList strides, std::optional<int64_t> memory_format) {
   if (!memory_format && is_non_overlapping_and_dense(shape, strides)) return {shape.vec(), strides.vec(), 0};

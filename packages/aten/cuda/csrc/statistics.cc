@@ -201,4 +201,28 @@ std::tuple<Tensor, Tensor> min_dim(const Tensor& self, int64_t dim, bool keepdim
 Tensor argmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim) { return arg_extreme("argmax", false, self, dim, keepdim); }
 Tensor argmin(const Tensor& self, std::optional<int64_t> dim, bool keepdim) { return arg_extreme("argmin", true, self, dim, keepdim); }
 
+// From the order of the rows, in which equal elements stand as they did and NaN last.
+std::tuple<Tensor, Tensor> _order_statistic(const Tensor& self, int64_t dim, std::string_view kind, int64_t k) {
+  if (kind == "kth") {
+    const auto [values, indices] = ops::topk(self, k + 1, dim, false);
+    return {ops::contiguous(ops::narrow(values, dim, k, 1)), ops::contiguous(ops::narrow(indices, dim, k, 1))};
+  }
+  const int64_t n = self.size(dim);
+  const auto [ordered, order] = ops::sort(self, dim, false, true);
+  Tensor at;
+  if (kind == "mode") {
+    const Tensor first = ops::ones_like(ops::narrow(ordered, dim, 0, 1), ARGAND_BOOL);
+    const Tensor starts = ops::cat({first, ops::ne(ops::narrow(ordered, dim, 1, n - 1), ops::narrow(ordered, dim, 0, n - 1))}, dim);
+    at = ops::argmax(ops::sub(ops::cumsum(ops::ones_like(ordered, ARGAND_INT64), dim), ops::latest_along(starts, dim)), dim, true);
+    const Tensor indices = ops::gather(order, dim, at);
+    return {ops::gather(self, dim, indices), indices};
+  }
+  const Tensor numbers = ops::sum(ops::logical_not(ops::isnan(self)), IntList({dim}), true);
+  if (kind == "nanmedian")
+    at = ops::clamp_min(ops::floor_divide(ops::sub(numbers, Scalar(int64_t{1})), Scalar(int64_t{2})), Scalar(int64_t{0}));
+  else  // the first NaN, if there is one
+    at = ops::where(ops::lt(numbers, Scalar(n)), numbers, Scalar((n - 1) / 2));
+  return {ops::gather(ordered, dim, at), ops::gather(order, dim, at)};
+}
+
 }  // namespace argand::kernels::cuda

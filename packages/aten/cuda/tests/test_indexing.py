@@ -265,6 +265,13 @@ def test_bad_index_is_reported_and_harmless(name: str, call: Any) -> None:
     assert x.to("cpu").shape == (5, 6)  # reported once; the device goes on
 
 
+def first(x: Any, k: int, dim: int, largest: bool = True) -> Any:
+    """topk, and on the CPU, where it chooses otherwise among equal elements, the beginning of a stable sort."""
+    if x.device.type == "cuda":
+        return aten.topk(x, k, dim, largest)
+    return tuple(t.narrow(dim, 0, k) for t in aten.sort(x, dim, largest, stable=True))
+
+
 @pytest.mark.parametrize("dtype", SORTED)
 @pytest.mark.parametrize("descending", [False, True])
 def test_sort_every_dtype(dtype: str, descending: bool) -> None:
@@ -280,7 +287,7 @@ def test_sort_every_dtype(dtype: str, descending: bool) -> None:
             float("-inf"),
         )
     same(lambda x: aten.sort(x, 1, descending), x)
-    same(lambda x: aten.topk(x, 7, 1, descending), x)
+    same(lambda x: first(x, 7, 1, descending), x)
 
 
 def test_sort_shapes() -> None:
@@ -298,6 +305,19 @@ def test_sort_shapes() -> None:
     same(lambda x: aten.argsort(x, -1, True), make((4, 33)))
 
 
+@pytest.mark.parametrize("name", ["kthvalue", "median", "nanmedian", "mode"])
+def test_order_statistics(name: str) -> None:
+    x = aten.tensor([[3.0, 1, 2, 5, 9, 4, 8, 7, 6], [1, 4, 1, 3, 4, 2, 4, 5, 0]])
+    x[0, 4] = x[0, 7] = float("nan")
+    arguments = (7,) if name == "kthvalue" else ()
+    for dim, keepdim in ((0, False), (1, True)):
+        k = arguments if dim else arguments and (2,)
+        same(
+            lambda x, k=k, a=(dim, keepdim): getattr(aten, name)(x, *k, *a),
+            x[:1] if name == "kthvalue" and dim else x,
+        )
+
+
 def test_topk_shapes() -> None:
     for shape, k, dim in [
         ((3, 9), 9, 1),
@@ -306,7 +326,7 @@ def test_topk_shapes() -> None:
         ((300, 2), 129, 0),
         ((3, 60), 5, 0 - 1),
     ]:
-        same(lambda x, k=k, dim=dim: aten.topk(x, k, dim, False), make(shape, "int32", -1000, 1000))
+        same(lambda x, k=k, dim=dim: first(x, k, dim, False), make(shape, "int32", -1000, 1000))
 
 
 @pytest.mark.parametrize("dtype", MOVED)

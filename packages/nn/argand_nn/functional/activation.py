@@ -71,6 +71,11 @@ def hardtanh(
     return (aten.hardtanh_ if inplace else aten.hardtanh)(input, min_val, max_val)
 
 
+def hardtanh_(input: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
+    """`hardtanh` in the place of `input`."""
+    return hardtanh(input, min_val, max_val, True)
+
+
 def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
     """Gaussian error linear unit (Hendrycks and Gimpel, 2016); `approximate` is none or tanh."""
     return aten.gelu(input, approximate=approximate, out=out)
@@ -236,13 +241,12 @@ def gumbel_softmax(
     return one_hot - soft.detach() + soft
 
 
-relu_, celu_, elu_, leaky_relu_, selu_, hardtanh_, rrelu_, threshold_ = (
+relu_, celu_, elu_, leaky_relu_, selu_, rrelu_, threshold_ = (
     aten.relu_,
     aten.celu_,
     aten.elu_,
     aten.leaky_relu_,
     aten.selu_,
-    aten.hardtanh_,
     aten.rrelu_,
     aten.threshold_,
 )

@@ -76,7 +76,7 @@ def instance_norm(
             "1 place per channel"
         )
     if running_mean is None or running_var is None:
-        return aten.group_norm(input, input.shape[1], weight, bias, eps)
+        return aten.group_norm(input.contiguous(), input.shape[1], weight, bias, eps)
     # Each sample's channels as channels of one sample, with running statistics of their own.
     batch, channels = input.shape[:2]
     means, variances = running_mean.repeat(batch), running_var.repeat(batch)

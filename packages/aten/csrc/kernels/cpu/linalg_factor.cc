@@ -225,7 +225,7 @@ Tensor linalg_householder_product(const Tensor& input, const Tensor& tau) {
         }
       });
   });
-  return contiguous(work);
+  return work;
 }
 
 // Q or its adjoint times `other`, from the left or the right; Q is the product of all reflectors.
@@ -243,7 +243,7 @@ Tensor ormqr(const Tensor& self, const Tensor& input2, const Tensor& input3, boo
                 tau.data<E>() + i * k, c.data<E>() + i * m * n, m);
       });
   });
-  return contiguous(c);
+  return c;
 }
 
 std::tuple<Tensor, Tensor> _linalg_qr(const Tensor& A, bool complete, bool compute_q) {

@@ -110,7 +110,7 @@ std::tuple<Tensor, Tensor, Tensor> _linalg_lstsq(const Tensor& self, const Tenso
   check_same_dtype("linalg.lstsq", self, b);
   const int64_t m = self.size(-2), n = self.size(-1), k = b.size(-1), count = matrix_count(self), ld = std::max<int64_t>({m, n, 1});
   const bool values = driver == "gelsd" || driver == "gelss", ranks = driver != "gels";
-  const Tensor a = column_major_copy(self), rhs = column_major_copy(b), x = column_major_zeros(with_matrix(b, n, k), b.dtype());
+  const Tensor a = column_major_copy(self), rhs = column_major_copy(b), both = column_major_zeros(with_matrix(b, std::max(m, n), k), b.dtype());
   const Dims none(IntList({0}));
   const Tensor rank = ranks ? zeros(batch_sizes(self), ARGAND_INT64) : zeros(none, ARGAND_INT64), info = empty(batch_sizes(self), ARGAND_INT32);
   const Tensor S = values ? zeros(with_vector(self, std::min(m, n)), real_dtype(self.dtype())) : zeros(none, real_dtype(self.dtype()));
@@ -121,27 +121,26 @@ std::tuple<Tensor, Tensor, Tensor> _linalg_lstsq(const Tensor& self, const Tenso
     for_matrices(count, 4.0 * ld * ld * std::min(m, n), [&](int64_t i) {
       info.data<int32_t>()[i] = 0;
       if (m == 0 || n == 0 || k == 0) return;
-      Scratch<E> both(ld * k);  // the right sides, then the solutions
-      for (int64_t c = 0; c < k; c++) std::copy_n(rhs.data<E>() + (i * k + c) * m, m, both + c * ld);
+      E* const x = both.data<E>() + i * ld * k;  // the right sides, then the solutions
+      for (int64_t c = 0; c < k; c++) std::copy_n(rhs.data<E>() + (i * k + c) * m, m, x + c * ld);
       E* const f = a.data<E>() + i * m * n;
       int64_t status, found = 0;
       if (!ranks) {
-        status = l.gels(kColumnMajor, 'N', m, n, k, f, m, both, ld);
+        status = l.gels(kColumnMajor, 'N', m, n, k, f, m, x, ld);
       } else if (!values) {
         std::vector<int64_t> columns(static_cast<size_t>(n), 0);
-        status = l.gelsy(kColumnMajor, m, n, k, f, m, both, ld, columns.data(), static_cast<R>(rcond), &found);
+        status = l.gelsy(kColumnMajor, m, n, k, f, m, x, ld, columns.data(), static_cast<R>(rcond), &found);
       } else {
-        status = (driver == "gelsd" ? l.gelsd : l.gelss)(kColumnMajor, m, n, k, f, m, both, ld, S.data<R>() + i * std::min(m, n),
-                                                         static_cast<R>(rcond), &found);
+        status = (driver == "gelsd" ? l.gelsd : l.gelss)(kColumnMajor, m, n, k, f, m, x, ld, S.data<R>() + i * std::min(m, n), static_cast<R>(rcond),
+                                                         &found);
       }
       if (ranks) rank.data<int64_t>()[i] = found;
       info.data<int32_t>()[i] = static_cast<int32_t>(status);
-      for (int64_t c = 0; c < k; c++) std::copy_n(both + c * ld, n, x.data<E>() + (i * k + c) * n);
     });
   });
   check_info("linalg.lstsq", info,
              "the matrix has no full rank, or its singular values did not converge (error code %lld); driver='gelsd' takes any rank");
-  return {x, rank, S};
+  return {view_of(both, with_matrix(b, n, k), both.strides(), both->offset), rank, S};
 }
 
 namespace {

@@ -52,10 +52,11 @@ Tensor nonzero(const Tensor& self) {
       }
     });
     for (int64_t c = 0; c < chunks; c++) first[static_cast<size_t>(c) + 1] += first[static_cast<size_t>(c)];
-    out = argand::empty({first.back(), ndim}, ARGAND_INT64);
+    const int64_t found = first.back();  // the places of one dimension lie together
+    out = view_of(argand::empty({ndim, found}, ARGAND_INT64), {found, ndim}, {1, std::max<int64_t>(found, 1)}, 0);
     argand::parallel_for(0, chunks, 4, [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; c++) {
-        int64_t* o = out.template data<int64_t>() + first[static_cast<size_t>(c)] * ndim;
+        int64_t* o = out.template data<int64_t>() + first[static_cast<size_t>(c)];
         const int64_t last = std::min(n, (c + 1) * kChunk), columns = ndim ? self.size(-1) : 1;
         for (int64_t i = c * kChunk; i < last;) {  // what is left of a row
           int64_t lead[ARGAND_MAX_DIMS], rest = i / columns;
@@ -63,9 +64,9 @@ Tensor nonzero(const Tensor& self) {
           const int64_t row = i / columns * columns, stop = std::min(last, row + columns);
           for (; i < stop; i++) {
             if (!is_nonzero(i)) continue;
-            for (int64_t d = 0; d < ndim - 1; d++) o[d] = lead[d];
-            if (ndim) o[ndim - 1] = i - row;
-            o += ndim;
+            for (int64_t d = 0; d < ndim - 1; d++) o[d * found] = lead[d];
+            if (ndim) o[(ndim - 1) * found] = i - row;
+            o++;
           }
         }
       }

@@ -68,22 +68,28 @@ void radix_sort(E* entries, E* other, int64_t n) {
   if (from != entries) std::copy_n(from, n, entries);
 }
 
-// Brings the first k entries into order.
+// Which of the smallest entries are wanted: all, in a stable order; or the first k, in order or not, equal keys in the order of PyTorch's choice.
+struct Wanted {
+  int64_t k;
+  bool all, in_order;
+};
 template <class E>
-void order_entries(E* entries, E* other, int64_t n, int64_t k) {
-  if (k == n) return n < 512 ? std::sort(entries, entries + n) : radix_sort(entries, other, n);
-  if (k * 64 <= n) return std::partial_sort(entries, entries + k, entries + n);
-  std::nth_element(entries, entries + k - 1, entries + n);
-  std::sort(entries, entries + k);
+void order_entries(E* entries, E* other, int64_t n, const Wanted& wanted) {
+  if (wanted.all) return n < 512 ? std::sort(entries, entries + n) : radix_sort(entries, other, n);
+  const auto less = [](const E& a, const E& b) { return key_of(a) < key_of(b); };
+  if (wanted.k * 64 <= n) return std::partial_sort(entries, entries + wanted.k, entries + n, less);
+  std::nth_element(entries, entries + wanted.k - 1, entries + n, less);
+  if (wanted.in_order) std::sort(entries, entries + wanted.k - 1, less);
 }
 
 template <class T, class E>
-void order_rows(const Tensor& input, const DimSplit& s, int64_t k, bool descending, const Tensor& values, const Tensor& indices) {
+void order_rows(const Tensor& input, const DimSplit& s, const Wanted& wanted, bool descending, const Tensor& values, const Tensor& indices) {
+  const int64_t k = wanted.k;
   const T* in = input.data<T>();
   T* out = values.data<T>();
   int64_t* at = indices.data<int64_t>();
   argand::parallel_for(0, s.outer * s.inner, row_grain(s.n * 8), [&](int64_t begin, int64_t end) {
-    Scratch<E> row(s.n), other(k == s.n && s.n >= 512 ? s.n : 0);
+    Scratch<E> row(s.n), other(wanted.all && s.n >= 512 ? s.n : 0);
     for (int64_t r = begin; r < end; r++) {
       const int64_t o = r / s.inner, i = r % s.inner;
       const T* from = in + o * s.n * s.inner + i;
@@ -91,7 +97,7 @@ void order_rows(const Tensor& input, const DimSplit& s, int64_t k, bool descendi
         const auto key = ordered(from[j * s.inner]);
         row[j] = entry<E>(static_cast<std::remove_const_t<decltype(key)>>(descending ? ~key : key), j);
       }
-      order_entries<E>(row, other, s.n, k);
+      order_entries<E>(row, other, s.n, wanted);
       for (int64_t j = 0; j < k; j++) {
         const int64_t found = place(row[j]), to = (o * k + j) * s.inner + i;
         out[to] = from[found * s.inner];
@@ -101,7 +107,7 @@ void order_rows(const Tensor& input, const DimSplit& s, int64_t k, bool descendi
   });
 }
 
-std::tuple<Tensor, Tensor> order_dim(const char* name, const Tensor& self, int64_t dim, int64_t k, bool descending, IntList sizes) {
+std::tuple<Tensor, Tensor> order_dim(const char* name, const Tensor& self, int64_t dim, const Wanted& wanted, bool descending, IntList sizes) {
   const Tensor input = contiguous(self);
   const Tensor values = argand::empty(sizes, self.dtype()), indices = argand::empty(sizes, ARGAND_INT64);
   if (values.numel() == 0) return {values, indices};
@@ -109,9 +115,9 @@ std::tuple<Tensor, Tensor> order_dim(const char* name, const Tensor& self, int64
   dispatch_real(name, self.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (sizeof(ordered(T{})) == 4) {
-      if (s.n <= int64_t{0xffffffff}) return order_rows<T, uint64_t>(input, s, k, descending, values, indices);
+      if (s.n <= int64_t{0xffffffff}) return order_rows<T, uint64_t>(input, s, wanted, descending, values, indices);
     }
-    order_rows<T, Wide>(input, s, k, descending, values, indices);
+    order_rows<T, Wide>(input, s, wanted, descending, values, indices);
   });
   return {values, indices};
 }
@@ -120,17 +126,17 @@ std::tuple<Tensor, Tensor> order_dim(const char* name, const Tensor& self, int64
 
 std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim, bool descending, bool) {
   const int64_t d = wrap_dim(dim, self.dim());
-  return order_dim("sort", self, d, self.dim() ? self.size(d) : 1, descending, self.sizes());
+  return order_dim("sort", self, d, {self.dim() ? self.size(d) : 1, true, true}, descending, self.sizes());
 }
 
-std::tuple<Tensor, Tensor> topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool) {
+std::tuple<Tensor, Tensor> topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted) {
   const int64_t d = wrap_dim(dim, self.dim());
   const int64_t n = self.dim() ? self.size(d) : 1;
   if (k < 0 || k > n)
     builtins::raise(ARGAND_RUNTIME_ERROR, builtins::text("selected index k out of range: got k=", k, " for a dimension of size ", n));
   builtins::Ints sizes = self.sizes().vec();
   if (!sizes.empty()) sizes[d] = k;
-  return order_dim("topk", self, d, k, largest, sizes);
+  return order_dim("topk", self, d, {k, false, sorted}, largest, sizes);
 }
 
 }  // namespace argand::kernels::cpu

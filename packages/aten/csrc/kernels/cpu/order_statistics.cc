@@ -1,0 +1,121 @@
+// One element of each row along a dimension: the k-th smallest, the median, the most frequent. Which of equal elements is chosen is PyTorch's choice.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/csrc/kernels/cpu/util.h"
+#include "packages/aten/generated/kernels.h"
+
+namespace argand::kernels::cpu {
+namespace {
+
+template <class T>
+bool is_nan(T x) {
+  const auto wide = widen(x);
+  return wide != wide;
+}
+// Ascending, NaN last.
+template <class T>
+bool less(T a, T b) {
+  return (!is_nan(a) && is_nan(b)) || widen(a) < widen(b);
+}
+
+// Hoare's selection with the median of three as the pivot (Numerical Recipes, 8.5): afterwards row[k] is in its place.
+template <class T>
+void select(std::pair<T, int64_t>* row, int64_t n, int64_t k) {
+  const auto order = [&](int64_t a, int64_t b) {
+    if (less(row[b].first, row[a].first)) std::swap(row[a], row[b]);
+  };
+  int64_t low = 0, high = n - 1;
+  while (high > low + 1) {
+    std::swap(row[low + (high - low) / 2], row[low + 1]);
+    order(low + 1, high);
+    order(low, high);
+    order(low + 1, low);
+    const T pivot = row[low].first;
+    int64_t i = low + 1, j = high;
+    for (;;) {
+      while (less(row[++i].first, pivot)) {
+      }
+      while (less(pivot, row[--j].first)) {
+      }
+      if (j < i) break;
+      std::swap(row[i], row[j]);
+    }
+    std::swap(row[low], row[j]);
+    if (j <= k) low = i;
+    if (j >= k) high = j - 1;
+  }
+  if (high == low + 1) order(low, high);
+}
+
+template <class T>
+int64_t kth(const T* x, int64_t step, int64_t n, int64_t k) {
+  std::vector<std::pair<T, int64_t>> row(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; i++) row[static_cast<size_t>(i)] = {x[i * step], i};
+  select(row.data(), n, k);
+  return row[static_cast<size_t>(k)].second;
+}
+
+template <class T>
+int64_t median(const T* x, int64_t step, int64_t n, bool ignore_nan) {
+  int64_t count = n;
+  if constexpr (!std::is_integral_v<T>)
+    for (int64_t i = 0; i < n; i++)
+      if (is_nan(x[i * step])) {
+        if (!ignore_nan) return i;
+        count--;
+      }
+  std::vector<int64_t> at(static_cast<size_t>(n));
+  std::iota(at.begin(), at.end(), 0);
+  const int64_t k = std::max<int64_t>(count - 1, 0) / 2;
+  std::nth_element(at.begin(), at.begin() + k, at.end(), [&](int64_t a, int64_t b) {
+    const T left = x[a * step], right = x[b * step];
+    return less(left, right) || (a < b && !less(right, left));  // equal elements in their order
+  });
+  return at[static_cast<size_t>(k)];
+}
+
+template <class T>
+int64_t mode(const T* x, int64_t step, int64_t n) {
+  std::vector<std::pair<T, int64_t>> row(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; i++) row[static_cast<size_t>(i)] = {x[i * step], i};
+  std::sort(row.begin(), row.end(), [](const auto& a, const auto& b) { return less(a.first, b.first); });
+  int64_t found = 0, most = 0;
+  for (size_t i = 0, run = 0; i < row.size(); i++) {
+    run++;
+    if (i + 1 < row.size() && widen(row[i].first) == widen(row[i + 1].first)) continue;
+    if (static_cast<int64_t>(run) > most) most = static_cast<int64_t>(run), found = row[i].second;
+    run = 0;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> _order_statistic(const Tensor& self, int64_t dim, std::string_view kind, int64_t k) {
+  const Tensor input = contiguous(self);
+  builtins::Ints sizes = self.sizes().vec();
+  sizes[static_cast<size_t>(dim)] = 1;
+  const Tensor values = argand::empty(sizes, self.dtype()), indices = argand::empty(sizes, ARGAND_INT64);
+  if (values.numel() == 0) return {values, indices};
+  const DimSplit s(input, dim);
+  dispatch_real("_order_statistic", self.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    argand::parallel_for(0, s.outer * s.inner, row_grain(s.n * 8), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; r++) {
+        const T* const x = input.data<T>() + r / s.inner * s.n * s.inner + r % s.inner;
+        const int64_t at = kind == "kth"    ? kth(x, s.inner, s.n, k)
+                           : kind == "mode" ? mode(x, s.inner, s.n)
+                                            : median(x, s.inner, s.n, kind == "nanmedian");
+        values.data<T>()[r] = x[at * s.inner];
+        indices.data<int64_t>()[r] = at;
+      }
+    });
+  });
+  return {values, indices};
+}
+
+}  // namespace argand::kernels::cpu
