@@ -148,7 +148,7 @@ def cost(x: Element) -> int:
     return min(
         200,
         sum(
-            1 if n.fn in CHEAP else 4 if n.fn == "div" else 20
+            1 if n.fn in CHEAP else 4 if n.fn in ("div", "sqrt", "rsqrt") else 20
             for n in walk(x)
             if isinstance(n, Call)
         )

@@ -43,7 +43,7 @@ Tensor run_pointwise(const ArgandOperator* op, const ArgandValue* args, const Te
     scalars[i] = s.to_double();
     ints[i] = s.to_int();
   }
-  return pointwise(pick_variant(b, op, args), pointers, scalars, ints, out, inplace);
+  return pointwise(pick_variant(b, op, args), pointers, b.n_scalars ? scalars : nullptr, ints, out, inplace);
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
 
 #include "packages/aten/csrc/core/number.h"
 #include "packages/aten/csrc/core/pointwise_rules.h"
@@ -43,11 +45,51 @@ bool takes_float8(const char* name) {
   return false;
 }
 
+// ---- functions of one 16-bit float by a table of all their values ------------------------------------------------------------
+constexpr int kTableCost = 21;               // of an element, from which looking it up is cheaper: a transcendental function and what goes with it
+constexpr int64_t kTableElements = 1 << 18;  // that pay for a table of 65,536
+
+using Table = std::unique_ptr<uint16_t[]>;
+
+// The table of an expression that was worth one: computed by the kernel itself, so that its bits are the same. NULL: it has none.
+const uint16_t* table_of(const PointwiseOp& op, const PointwiseKernel& kernel, const double* scalars, int64_t numel) {
+  if (op.n_operands != 1 || scalars || op.cost < kTableCost || numel < kTableElements || kernel.out_dtype != kernel.compute_dtype ||
+      (kernel.compute_dtype != ARGAND_BFLOAT16 && kernel.compute_dtype != ARGAND_FLOAT16))
+    return nullptr;
+  static std::mutex mutex;
+  static auto* const tables = new std::map<const PointwiseKernel*, Table>;  // 128 KiB each, kept
+  const std::lock_guard lock(mutex);
+  Table& table = (*tables)[&kernel];
+  if (!table) {
+    constexpr int64_t kValues = 1 << 16;
+    Table arguments(new uint16_t[kValues]), values(new uint16_t[kValues]);
+    for (int64_t i = 0; i < kValues; i++) arguments[i] = static_cast<uint16_t>(i);
+    char* const ptrs[] = {reinterpret_cast<char*>(values.get()), reinterpret_cast<char*>(arguments.get())};
+    const int64_t strides[] = {2, 2};
+    kernel.loop(kValues, ptrs, strides, nullptr, nullptr);
+    table = std::move(values);
+  }
+  return table.get();
+}
+
+void look_up(const uint16_t* table, int64_t n, char* const* ptrs, const int64_t* strides) {
+  if (strides[0] == 2 && strides[1] == 2) {
+    auto* const to = reinterpret_cast<uint16_t*>(ptrs[0]);
+    auto* const from = reinterpret_cast<const uint16_t*>(ptrs[1]);
+#pragma GCC unroll 8
+    for (int64_t i = 0; i < n; i++) to[i] = table[from[i]];
+    return;
+  }
+  for (int64_t i = 0; i < n; i++)
+    *reinterpret_cast<uint16_t*>(ptrs[0] + i * strides[0]) = table[*reinterpret_cast<const uint16_t*>(ptrs[1] + i * strides[1])];
+}
+
 // What one computation is: the kernel, its operands in the kernel's order (0 is the result), and how they get there.
 struct Work {
   const PointwiseKernel* kernel;
   const double* scalars;
   const int64_t* ints;
+  const uint16_t* table = nullptr;  // of the kernel's values
   Iteration it;
   int8_t from[kMaxOperands + 1];  // dtype to convert an operand from, or -1
   int8_t into[kMaxOperands + 1];  // the kernel's dtype of each operand
@@ -55,7 +97,12 @@ struct Work {
   bool streams = false;           // the result goes past the caches
   int64_t block = 0;              // elements of a conversion block
 
-  void run(int64_t n, char* const* ptrs, const int64_t* strides) const { kernel->loop(n, ptrs, strides, scalars, ints); }
+  void run(int64_t n, char* const* ptrs, const int64_t* strides) const {
+    if (table)
+      look_up(table, n, ptrs, strides);
+    else
+      kernel->loop(n, ptrs, strides, scalars, ints);
+  }
 
   // A row in blocks: operands are converted on the way in, the result on the way out.
   void run_blocks(int64_t n, char* const* ptrs, const int64_t* strides) const {
@@ -379,6 +426,7 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
     }
   }
   it.coalesce();
+  work.table = table_of(op, kernel, scalars, it.numel);
   int largest = 1;
   for (int k = 0; k < it.n_operands; k++) largest = std::max(largest, std::max(kItemSize[work.into[k]], work.size_of(k)));
   work.block = kBlockBytes / largest;

@@ -27,7 +27,8 @@ struct PointwiseOp {
 };
 
 // Computes the operator. `out` undefined: a new tensor, laid out as the operands are; else the result is written into it (resized
-// unless `inplace`), converted to its dtype where that is allowed.
+// unless `inplace`), converted to its dtype where that is allowed. `scalars` and `ints` are the number arguments in both types; `scalars` is NULL if
+// there are none.
 Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const double* scalars, const int64_t* ints, const Tensor& out, bool inplace);
 
 }  // namespace argand
