@@ -54,6 +54,20 @@ ERRORS = [
     (lambda: torch.kthvalue(torch.empty(0, 2), 1, 0), IndexError, "kthvalue"),
     (lambda: torch.norm(torch.ones(2, 2), "fancy"), RuntimeError, "norm"),
     (lambda: torch.norm(torch.ones(2), "nuc"), RuntimeError, "matrix"),
+    (lambda: torch.empty(3, dtype=U8).random_(0, 300), RuntimeError, "out of bounds"),
+    (lambda: torch.randint(-1, 3, (2,), dtype=U8), RuntimeError, "out of bounds"),
+    (lambda: torch.empty(3, dtype=torch.bool).random_(3), RuntimeError, "out of bounds"),
+    (lambda: torch.empty(3, dtype=torch.int8).random_(-129, 1), RuntimeError, "out of bounds"),
+    (lambda: torch.empty(3, dtype=torch.float16).random_(0, 2**17), RuntimeError, "out of bounds"),
+    (lambda: torch.empty(3, dtype=torch.complex64).random_(0, 3), RuntimeError, "real dtype"),
+    (lambda: torch.randperm(300, dtype=U8), RuntimeError, "out of bounds"),
+    (lambda: torch.empty(3, dtype=torch.float16).uniform_(0, 1e6), RuntimeError, "holds"),
+    (lambda: torch.empty(3).uniform_(-3e38, 3e38), RuntimeError, "distance"),
+    (lambda: torch.var(torch.ones(3).to(torch.float8_e5m2)), NotImplementedError, "var"),
+    (lambda: torch.argmin(torch.ones(3).to(torch.float8_e5m2)), NotImplementedError, "argmin"),
+    (lambda: torch.min(torch.ones(3).to(torch.float8_e5m2), 0), NotImplementedError, "min"),
+    (lambda: 2 @ torch.ones(3), TypeError, "int"),
+    (lambda: torch.ones(3) @ 2, TypeError, "int"),
 ]
 
 

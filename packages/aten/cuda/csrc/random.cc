@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "packages/aten/csrc/core/iteration.h"
+#include "packages/aten/csrc/core/random_bounds.h"
 #include "packages/aten/cuda/csrc/specialization.h"
 #include "packages/aten/cuda/csrc/strided_copy.h"
 #include "packages/aten/generated/kernels_cuda.h"
@@ -76,8 +77,8 @@ void fill_floating(const char* op, const char* kernel_name, const Tensor& self, 
 }  // namespace
 
 void uniform_(const Tensor& self, double from, double to, ArgandGenerator* g) {
-  if (!(from <= to)) fail(ARGAND_RUNTIME_ERROR, "uniform_: expects to return a [from, to) range, but found from=%g > to=%g", from, to);
   if (is_complex(self.dtype())) return uniform_(ops::view_as_real(self), from, to, g);
+  check_uniform_bounds("uniform_", self.dtype(), from, to);
   fill_floating("uniform_", "uniform_fill", self, g, from, to - from, to);
 }
 
@@ -115,9 +116,7 @@ Tensor bernoulli(const Tensor& self, ArgandGenerator* g) {
 }
 
 void random_(const Tensor& self, int64_t from, int64_t to, ArgandGenerator* g) {
-  if (from >= to)
-    fail(ARGAND_RUNTIME_ERROR, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld", static_cast<long long>(from),
-         static_cast<long long>(to));
+  check_random_bounds("random_", self.dtype(), from, to);
   check_real("random_", self);
   const Stream stream("random_", self, g, self.numel(), 2);
   const auto span = static_cast<int64_t>(static_cast<uint64_t>(to) - static_cast<uint64_t>(from));
@@ -131,6 +130,7 @@ void random_(const Tensor& self, int64_t from, int64_t to, ArgandGenerator* g) {
 Tensor randperm(int64_t n, ArgandGenerator* g, int dtype, std::optional<ArgandDevice> device, bool) {
   if (n < 0) fail(ARGAND_RUNTIME_ERROR, "randperm: n must be non-negative, got %lld", static_cast<long long>(n));
   const int type = dtype == ARGAND_DTYPE_NONE ? static_cast<int>(ARGAND_INT64) : dtype;
+  if (n > 0) check_random_bounds("randperm", type, 0, n);
   const Tensor out = empty({n}, type, device.value_or(ARGAND_DEVICE(ARGAND_CUDA, 0xff)));
   const Stream stream("randperm", out, g, n, 2);
   if (stream.state)

@@ -54,6 +54,7 @@ template <ArgandTensorSlot slot, bool commutes>
 static PyObject* binary(PyObject* a, PyObject* b) {
   PyObject* op = slot_operators[slot];
   if (!op) Py_RETURN_NOTIMPLEMENTED;
+  if (slot == ARGAND_SLOT_MATMUL && (is_number(a) || is_number(b))) Py_RETURN_NOTIMPLEMENTED;
   if (is_tensor_exact(a)) {
     if (!is_tensor_exact(b) && !is_operand(b)) Py_RETURN_NOTIMPLEMENTED;
   } else if (!is_operand(a) || !is_operand(b)) {

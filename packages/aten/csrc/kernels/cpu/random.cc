@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/csrc/core/random_bounds.h"
 #include "packages/aten/csrc/kernels/cpu/copy.h"
 #include "packages/aten/csrc/kernels/cpu/random_draw.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
@@ -123,8 +124,8 @@ void check_probability(const char* name, double p) {
 }  // namespace
 
 void uniform_(const Tensor& self, double from, double to, ArgandGenerator* g) {
-  if (!(from <= to)) fail(ARGAND_RUNTIME_ERROR, "uniform_: expects to return a [from, to) range, but found from=%g > to=%g", from, to);
   if (is_complex(self.dtype())) return uniform_(ops::view_as_real(self), from, to, g);
+  check_uniform_bounds("uniform_", self.dtype(), from, to);
   const float base = static_cast<float>(from), span = static_cast<float>(to - from), top = static_cast<float>(to);
   const HalfOpen range{from, to};
   const auto draw64 = [=](uint32_t h, uint32_t l) {
@@ -192,9 +193,7 @@ Tensor bernoulli(const Tensor& self, ArgandGenerator* g) {
 }
 
 void random_(const Tensor& self, int64_t from, int64_t to, ArgandGenerator* g) {
-  if (from >= to)
-    fail(ARGAND_RUNTIME_ERROR, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld", static_cast<long long>(from),
-         static_cast<long long>(to));
+  check_random_bounds("random_", self.dtype(), from, to);
   const bool is_wide = self.dtype() == ARGAND_INT64;
   const Tensor out = is_wide ? dense_target(self) : argand::empty(self.sizes(), ARGAND_INT64);
   const uint64_t span = static_cast<uint64_t>(to) - static_cast<uint64_t>(from);
@@ -209,6 +208,7 @@ void random_(const Tensor& self, int64_t from, int64_t to, ArgandGenerator* g) {
 
 Tensor randperm(int64_t n, ArgandGenerator* g, int dtype, std::optional<ArgandDevice>, bool) {
   if (n < 0) fail(ARGAND_RUNTIME_ERROR, "randperm: n must be non-negative, got %lld", static_cast<long long>(n));
+  if (dtype != ARGAND_DTYPE_NONE && n > 0) check_random_bounds("randperm", dtype, 0, n);
   const Tensor order = argand::empty({n}, ARGAND_INT64);
   int64_t* o = order.data<int64_t>();
   for (int64_t i = 0; i < n; i++) o[i] = i;

@@ -25,8 +25,8 @@ namespace {
 constexpr int64_t kChunk = 65536;  // elements of a row that one task looks at
 
 Find pick(const char* op, bool smallest, int dtype) {
-  if (is_complex(dtype))
-    fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for dtype %s, which has no order; expected a real dtype", op, kDTypeName[dtype]);
+  if (is_complex(dtype) || is_float8(dtype))
+    fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for dtype %s, whose numbers are not compared; expected a real dtype", op, kDTypeName[dtype]);
   const int tier = cpu_tier();
   return (tier == 2 ? avx512::extreme_table : tier == 1 ? avx2::extreme_table : baseline::extreme_table)[smallest][dtype];
 }

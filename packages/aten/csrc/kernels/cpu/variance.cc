@@ -67,7 +67,7 @@ Tensor as_rows(const Tensor& self, uint64_t mask) {
 }  // namespace
 
 std::tuple<Tensor, Tensor> var_mean(const Tensor& self, std::optional<IntList> dim, std::optional<Scalar> correction, bool keepdim) {
-  if (!is_floating(self.dtype()))
+  if (!is_floating(self.dtype()) || is_float8(self.dtype()))
     fail(ARGAND_NOT_IMPLEMENTED_ERROR, "var: got dtype %s, expected a floating dtype; convert with .to(torch.float32)", kDTypeName[self.dtype()]);
   uint64_t mask = dim ? wrap_dims("var", *dim, self.dim()) : 0;
   if (mask == 0) mask = ~uint64_t{0};
