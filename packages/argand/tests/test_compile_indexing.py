@@ -72,7 +72,9 @@ def check(f: Callable[..., Any], backend: str) -> None:
             assert got.pop("aliases") == want.pop("aliases"), "tensors share memory otherwise"
             for name in want:
                 harness.compare(want[name], got[name], f"{i}: {name}", None)
-    assert not [r for r in records if not r.code.startswith("FP")], records
+    # The gradient of index_changed needs the index that it changes: operator by operator it is refused as eager refuses it.
+    allowed = ("FP", "AOT001") if f is index_changed else ("FP",)
+    assert not [r for r in records if not r.code.startswith(allowed)], records
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
