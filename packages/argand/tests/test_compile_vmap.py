@@ -17,8 +17,7 @@ import pytest
 import argand as torch
 import tools.codegen
 from argand.func import grad, jacfwd, jacrev, vmap
-from tools.codegen import loader
-from tools.codegen.emit_tests import facts, tested
+from tools.codegen import emit_tests, loader
 from tools.codegen.runtime import optest, optest_calls, under_test
 
 REGISTRY = Path(tools.codegen.__file__).absolute().parents[2] / "packages/aten/registry"
@@ -29,9 +28,9 @@ def cases() -> list[optest_calls.Case]:
     """Of operators with samples that draw no random numbers."""
     registry = loader.load([str(REGISTRY)])
     found = [
-        optest_calls.Case(**facts(op))
+        optest_calls.Case(**emit_tests.facts(op))
         for family in registry.families
-        for op in tested(registry, family)
+        for op in emit_tests.tested(registry, family)
         if "all" not in op.skips and not op.is_inplace
     ]
     return [case for case in found if not case.random and case.kind != "factory"]
@@ -99,14 +98,20 @@ def outcome(f: Callable[..., Any], batch: list[torch.Tensor]) -> Any:
         return type(error)
 
 
-def check(f: Callable[..., Any], batch: list[torch.Tensor], backend: str, where: str) -> None:
+def check(
+    f: Callable[..., Any],
+    batch: list[torch.Tensor],
+    backend: str,
+    where: str,
+    tolerance: float | None = None,
+) -> None:
     torch.compiler.reset()
     want = outcome(f, batch)
     got = outcome(torch.compile(f, backend=backend), batch)
     if isinstance(want, type) or isinstance(got, type):
         assert got is want, f"{where}: got {got}, expected {want}"
         return
-    harness.compare(want, got, where, None if backend != "inductor" else 1e-4)
+    harness.compare(want, got, where, tolerance if backend != "inductor" else 1e-4)
 
 
 @pytest.mark.parametrize("case", CASES[::EVERY], ids=lambda case: case.name)
@@ -116,7 +121,8 @@ def test_operators_and_gradients(case: optest_calls.Case) -> None:
         wanted = program.floating()
         if case.differentiable and wanted:
             derived = vmap(grad(program.total, argnums=wanted))
-            check(derived, program.batch, "aot_eager", f"gradient of {case.name}")
+            # The engine may add a batch's gradients in another order.
+            check(derived, program.batch, "aot_eager", f"gradient of {case.name}", 1e-5)
 
 
 @pytest.mark.parametrize("case", CASES[:: EVERY * 8], ids=lambda case: case.name)

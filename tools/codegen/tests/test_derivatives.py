@@ -39,7 +39,9 @@ def derived_pointwise() -> list[Operator]:
     return [
         op
         for op in registry().operators.values()
-        if op.kind == "pointwise" and op.is_differentiable and "float64" in op.dtypes
+        if op.kind == "pointwise"
+        and op.is_differentiable
+        and "float64" in op.dtypes
         # The derivative by the shape is a kernel without an expression; gradcheck tests it.
         and op.name not in ("igamma", "igammac")
     ]
