@@ -431,8 +431,8 @@ def pointwise_layout(sizes: Sequence[Any], values: Sequence[Any]) -> Sequence[An
 
 
 def _is_row_major(t: FakeTensor) -> bool:
-    """Whether a tensor is contiguous, asked of symbolic strides only where `pointwise_strides` would not find the same."""
-    if t._contiguous is None and any(type(n) is int and n < 2 for n in t.shape):
+    """Whether a tensor is contiguous; where sizes or strides are symbolic, only what is known without a guard."""
+    if t._contiguous is None and all(type(n) is int for n in (*t.shape, *t.strides)):
         return t.is_contiguous()
     return bool(t._contiguous)
 
