@@ -39,6 +39,25 @@ def mentioned(body: Body) -> frozenset[str]:
     return frozenset(x.id for x in body.expressions() if isinstance(x, b.Var))
 
 
+def chosen(op: Operator, body: Body) -> dict[str, str]:
+    """Tensors that are only ever a branch of a conditional, with the text that unpacks them there: a write to one is no mistake where the
+    other branch is taken."""
+    branches = [
+        branch
+        for x in body.expressions()
+        if isinstance(x, b.IfExp)
+        for branch in (x.then, x.otherwise)
+    ]
+    uses = [x.id for x in body.expressions() if isinstance(x, b.Var)]
+    as_branch = [x.id for x in branches if isinstance(x, b.Var)]
+    return {
+        a.name: f"c.tensor({i})"
+        for i, a in enumerate(op.schema.arguments)
+        if a.type.base == "Tensor" and not a.type.is_list
+        if a.name in as_branch and as_branch.count(a.name) == uses.count(a.name)
+    }
+
+
 def fetch(op: Operator, argument: Argument, data: frozenset[str]) -> list[str]:
     """Declares an argument in a backward function."""
     i, name, t = op.schema.index(argument.name), safe(argument.name), argument.type
@@ -65,7 +84,8 @@ def gradient_function(op: Operator, derivative: Derivative, name: str) -> str:
     """Computes the gradients of `derivative.args` from the context."""
     body = derivative.body
     assert body is not None
-    data, names = data_uses(op, body), mentioned(body)
+    in_branches = chosen(op, body)
+    data, names = data_uses(op, body), mentioned(body) - in_branches.keys()
     lines = [line for a in op.schema.arguments if a.name in names for line in fetch(op, a, data)]
     for k, result in enumerate(result_names(op.schema)):
         if result in names:
@@ -82,7 +102,7 @@ def gradient_function(op: Operator, derivative: Derivative, name: str) -> str:
     for a in op.schema.arguments:
         if a.name in body.reassigned:
             lines.append(f"auto {safe(a.name)}_local = {safe(a.name)};")
-    renamed = {a: f"{safe(a)}_local" for a in body.reassigned}
+    renamed = in_branches | {a: f"{safe(a)}_local" for a in body.reassigned}
     lists = {a.name for a in op.schema.arguments if a.type.base == "Tensor" and a.type.is_list}
     printer = BodyPrinter(renamed, lambda a: f"c.needs({op.schema.index(a)})", lists - data)
     declared = "".join(f"  {line}\n" for line in lines)

@@ -166,24 +166,46 @@ def _outer(*values: Any) -> bool:
     return _levels.depth > 0 or any(isinstance(t, Tensor) and t.requires_grad for t in leaves)
 
 
-def vjp(func: Callable[..., Any], *primals: Tensor, has_aux: bool = False) -> tuple[Any, ...]:
+def _rebuilt(
+    func: Callable[..., Any], structure: Any, has_aux: bool
+) -> tuple[Callable[..., Any], list[Any], list[Any]]:
+    """`func` from the tensors of its arguments to those of its result, what it returns beside them, and the result's structure."""
+    structures: list[Any] = []
+    aux: list[Any] = []
+
+    def of_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+        found = func(*unflatten(structure, list(tensors)))
+        if has_aux:
+            found, beside = found
+            aux[:] = [beside]
+        leaves, of_result = flatten(found)
+        structures[:] = [of_result]
+        return tuple(leaves)
+
+    return of_tensors, structures, aux
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """`func`'s results, and a function from their gradients to those of the arguments; with `has_aux` also what else `func` returned.
 
     Args:
-        func: takes tensors, returns a tensor or a tuple of tensors, or with `has_aux` a pair of that and anything else.
+        func: takes and returns tensors, or dicts, lists and tuples of tensors; with `has_aux` it returns a pair of that and anything else.
         primals: where to differentiate.
         has_aux: whether `func` returns such a pair.
     """
     outer = _outer(*primals)
+    leaves, structure = flatten(primals)
+    of_tensors, structures, aux = _rebuilt(func, structure, has_aux)
     with enable_grad():
-        arguments = tuple(_enter(p) for p in primals)
-        results = func(*arguments)
-    results, aux = results if has_aux else (results, None)
+        arguments = tuple(_enter(p) for p in leaves)
+        outputs = of_tensors(*arguments)
 
-    def pull_back(*gradients: Any) -> tuple[Tensor, ...]:
-        given = gradients[0] if len(gradients) == 1 else gradients
-        outputs = results if isinstance(results, tuple) else (results,)
-        vectors = given if isinstance(given, tuple) else (given,)
+    def pull_back(*gradients: Any) -> Any:
+        vectors, given = flatten(gradients[0] if len(gradients) == 1 else gradients)
+        if given != structures[0]:
+            raise RuntimeError(
+                f"vjp: got gradients of another structure than the function's result, expected {len(outputs)} tensors as it has"
+            )
         made = _gradients(
             outputs,
             arguments,
@@ -192,11 +214,11 @@ def vjp(func: Callable[..., Any], *primals: Tensor, has_aux: bool = False) -> tu
             create_graph=outer,
             materialize_grads=True,
         )
-        return tuple(g for g in made if g is not None)
+        return unflatten(structure, list(made))
 
-    value = map_tree(lambda t: _leave(t, outer), results)
+    value = unflatten(structures[0], [_leave(t, outer) for t in outputs])
     return (
-        (value, pull_back, map_tree(lambda t: _leave(t, outer), aux))
+        (value, pull_back, map_tree(lambda t: _leave(t, outer), aux[0]))
         if has_aux
         else (value, pull_back)
     )
@@ -213,28 +235,27 @@ def jvp(
     """`func`'s results and their derivatives along `tangents`; with `has_aux` also what else `func` returned.
 
     Args:
-        func: takes tensors, returns a tensor or a tuple of tensors, or with `has_aux` a pair of that and anything else.
-        primals: a tuple of tensors, where to differentiate.
-        tangents: a tuple of tensors, the direction.
+        func: takes and returns tensors, or dicts, lists and tuples of tensors; with `has_aux` it returns a pair of that and anything else.
+        primals: the tuple of arguments, where to differentiate.
+        tangents: the direction, of the primals' structure.
         strict: whether independent inputs or outputs are an error instead of zeros.
         has_aux: whether `func` returns such a pair.
     """
-    outer, aux = _outer(primals, tangents), []
-
-    def value_of(*arguments: Tensor) -> Any:
-        found = func(*arguments)
-        if not has_aux:
-            return found
-        aux.append(found[1])
-        return found[0]
-
+    outer = _outer(primals, tangents)
+    (inputs, structure), (vectors, given) = flatten(tuple(primals)), flatten(tuple(tangents))
+    if given != structure:
+        raise RuntimeError(
+            "jvp: got tangents of another structure than the primals, expected a tensor for each of theirs"
+        )
+    of_tensors, structures, aux = _rebuilt(func, structure, has_aux)
     _levels.depth += 1
     try:
-        value, made = functional.jvp(
-            value_of, tuple(primals), tuple(tangents), create_graph=outer, strict=strict
+        found = functional.jvp(
+            of_tensors, tuple(inputs), tuple(vectors), create_graph=outer, strict=strict
         )
     finally:
         _levels.depth -= 1
+    value, made = (unflatten(structures[0], list(tensors)) for tensors in found)
     return (value, made, map_tree(lambda t: _leave(t, outer), aux[0])) if has_aux else (value, made)
 
 
@@ -257,35 +278,37 @@ def jacrev(
     """A function that returns `func`'s Jacobian; with `has_aux` the pair of it and what else `func` returned.
 
     Args:
-        func: takes tensors, returns a tensor or a tuple of tensors, or with `has_aux` a pair of that and anything else.
+        func: takes and returns tensors, or dicts, lists and tuples of tensors; with `has_aux` it returns a pair of that and anything else.
         argnums: the position of the argument to differentiate, or several: then there is a tuple over them.
         has_aux: whether `func` returns such a pair.
         chunk_size: accepted; rows are made one by one.
+
+    Returns:
+        A function with `func`'s arguments whose result has the structure of `func`'s, with, for each tensor y, the structure of the
+        arguments, with a tensor of shape `y.shape + x.shape` for each x.
     """
+    places = argnums if isinstance(argnums, tuple) else (argnums,)
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        aux = []
-
-        def value_of(*chosen: Tensor) -> Any:
+        def of_chosen(*chosen: Any) -> Any:
             arguments = list(args)
-            for place, x in zip(
-                argnums if isinstance(argnums, tuple) else (argnums,), chosen, strict=True
-            ):
+            for place, x in zip(places, chosen, strict=True):
                 arguments[place] = x
-            found = func(*arguments, **kwargs)
-            if not has_aux:
-                return found
-            aux.append(found[1])
-            return found[0]
+            return func(*arguments, **kwargs)
 
-        inputs = tuple(args[i] for i in argnums) if isinstance(argnums, tuple) else args[argnums]
+        inputs, structure = flatten(tuple(args[place] for place in places))
+        of_tensors, structures, aux = _rebuilt(of_chosen, structure, has_aux)
         outer = _outer(inputs)
         _levels.depth += 1
         try:
-            found = functional.jacobian(value_of, inputs, create_graph=outer)
+            rows = functional.jacobian(of_tensors, tuple(inputs), create_graph=outer)
         finally:
             _levels.depth -= 1
+        by_input = [unflatten(structure, list(row)) for row in rows]
+        found = unflatten(
+            structures[0], by_input if isinstance(argnums, tuple) else [row[0] for row in by_input]
+        )
         return (found, map_tree(lambda t: _leave(t, outer), aux[0])) if has_aux else found
 
     return wrapper

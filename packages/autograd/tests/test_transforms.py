@@ -219,3 +219,40 @@ def test_forward_products_and_auxiliary_results():
     assert aten.allclose(both[0], aten.diag(2 * v)) and aten.allclose(both[1], aten.diag(2 * x))
     second = func.jvp(func.grad(lambda x: aten.sum(x**3)), (x,), (v,))[1]
     assert aten.allclose(second, 6 * x * v)
+
+
+def test_transforms_of_nested_arguments_and_results():
+    parameters = {"w": plain([2.0, 3.0]), "b": [plain([1.0])]}
+
+    def f(p, x):
+        return {"sum": (p["w"] * x).sum() + p["b"][0], "parts": (p["w"] * x,)}
+
+    x = plain([10.0, 20.0])
+    found = func.jacrev(f)(parameters, x)
+    assert close(found["sum"]["w"], [[10, 20]]) and close(found["sum"]["b"][0], [[1]])
+    assert close(found["parts"][0]["w"], [[10, 0], [0, 20]])
+    assert close(found["parts"][0]["b"][0], [[0], [0]])
+    by_both = func.jacrev(f, argnums=(0, 1))(parameters, x)["parts"][0]
+    assert close(by_both[0]["w"], [[10, 0], [0, 20]]) and close(by_both[1], [[2, 0], [0, 3]])
+    second = func.hessian(lambda p: (p["w"] * p["w"]).sum() * p["b"][0].sum())(parameters)
+    assert close(second["w"]["w"], [[2, 0], [0, 2]]) and close(second["w"]["b"][0], [[4], [6]])
+    assert close(
+        func.vmap(func.jacrev(f), (None, 0))(parameters, plain([[1.0, 2.0], [3.0, 4.0]]))["sum"][
+            "w"
+        ][1],
+        [[3, 4]],
+    )
+
+    value, pull_back = func.vjp(f, parameters, x)
+    ones = {"sum": plain([1.0]), "parts": (plain([0.0, 1.0]),)}
+    of_p, of_x = pull_back(ones)
+    assert close(value["parts"][0], [20, 60])
+    assert close(of_p["w"], [10, 40]) and close(of_p["b"][0], [1]) and close(of_x, [2, 6])
+    with pytest.raises(RuntimeError, match="vjp: got gradients of another structure"):
+        pull_back(plain([1.0]))
+
+    direction = {"w": plain([1.0, 0.0]), "b": [plain([5.0])]}
+    _, along = func.jvp(f, (parameters, x), (direction, plain([0.0, 1.0])))
+    assert close(along["sum"], [10 + 5 + 3]) and close(along["parts"][0], [10, 3])
+    with pytest.raises(RuntimeError, match="jvp: got tangents of another structure"):
+        func.jvp(f, (parameters, x), (x, x))

@@ -68,8 +68,10 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     )
 
 
-def _fans(tensor: Tensor, name: str) -> tuple[int, int]:
-    """Inputs and outputs of one unit of a weight (out, in, *receptive field)."""
+def _calculate_fan_in_and_fan_out(
+    tensor: Tensor, name: str = "_calculate_fan_in_and_fan_out"
+) -> tuple[int, int]:
+    """Inputs and outputs of one unit of a weight (out, in, *receptive field). Layers written for PyTorch call it by this name."""
     if tensor.dim() < 2:
         raise ValueError(
             f"{name}: got a tensor of shape {list(tensor.shape)}, expected at least 2 dimensions"
@@ -168,21 +170,21 @@ def xavier_uniform_(
     tensor: Tensor, gain: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
     """Fill uniformly on [-a, a], a = gain * sqrt(6 / (fan_in + fan_out)) (Glorot, Bengio, 2010)."""
-    fan_in, fan_out = _fans(tensor, "xavier_uniform_")
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor, "xavier_uniform_")
     bound = gain * math.sqrt(6.0 / (fan_in + fan_out))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill normally, std = gain * sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010)."""
-    fan_in, fan_out = _fans(tensor, "xavier_normal_")
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor, "xavier_normal_")
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)), generator)
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str, name: str) -> float:
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"{name}: got mode {mode!r}, expected 'fan_in' or 'fan_out'")
-    fan_in, fan_out = _fans(tensor, name)
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor, name)
     fan = fan_in if mode == "fan_in" else fan_out
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 

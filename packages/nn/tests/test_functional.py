@@ -252,6 +252,21 @@ def test_batch_norm_and_its_statistics():
     assert int(norm.num_batches_tracked) == 1
 
 
+def test_batch_norm_in_several_calls_before_backward():
+    """What a network trains with twice, as the discriminator of two batches: the second call moves the running statistics."""
+    norm = nn.BatchNorm1d(3)
+    x, y = (tensor(normal(4, 3), requires_grad=True) for _ in range(2))
+    (norm(x).pow(3).sum() + norm(y).pow(3).sum()).backward()
+    for t in (x, y):
+        alone = t.detach().requires_grad_()
+        nn.BatchNorm1d(3)(alone).pow(3).sum().backward()
+        assert aten.equal(alone.grad, t.grad)
+    by_running = norm.eval()(x).sum()
+    norm.train()(y)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        by_running.backward()
+
+
 def test_batch_norm_options():
     x = normal(6, 3)
     average = nn.BatchNorm1d(3, momentum=None)
