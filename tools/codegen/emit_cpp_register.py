@@ -326,6 +326,15 @@ def meta_kernel(op: Operator, parts: Parts) -> None:
     parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_META, {name}_meta, nullptr}}')
 
 
+def apart_bits(op: Operator) -> int:
+    return sum(1 << op.schema.index(a) for a in op.apart)
+
+
+def check_apart(op: Operator) -> list[str]:
+    """The check of an operator that changes its first argument, before it writes."""
+    return [f"check_apart(op, a, {apart_bits(op):#x});"] if op.apart else []
+
+
 def unboxed(op: Operator, backend: str, before: tuple[str, ...] = ()) -> tuple[str, str]:
     """(name, definition) of the wrapper that calls the kernel which the registry names for `backend`; `before`: statements ahead of it."""
     schema = op.schema
@@ -334,6 +343,8 @@ def unboxed(op: Operator, backend: str, before: tuple[str, ...] = ()) -> tuple[s
     mutable = [i for i, a in enumerate(schema.arguments) if a.type.mutable]
     if mutable:
         lines = [f"check_writable(op->name, a[{i}]);" for i in mutable]
+        if backend == "cpu":
+            lines += check_apart(op)
         lines.append(call + ";")
         if schema.results:
             lines += [f"bump_versions(a[{i}]);" for i in mutable[1:]]
@@ -383,7 +394,9 @@ def composite(op: Operator, parts: Parts) -> None:
     assert op.body is not None
     schema, name = op.schema, op.identifier
     parts.definitions.append(function_of(op.body, f"{name}_body", schema, result_type(schema)))
-    lines = give_results(schema, f"{name}_body({call_arguments(schema)})")
+    checks = check_apart(op) if schema.arguments and schema.arguments[0].type.mutable else []
+    lines = checks + give_results(schema, f"{name}_body({call_arguments(schema)})")
+    lines = ["in_name_of(op, [&] {", *(f"  {line}" for line in lines), "});"]
     parts.definitions.append(kernel_function(f"{name}_composite", lines))
     parts.kernels.append(
         f'{{"{schema.full_name}", ARGAND_KEY_COMPOSITE, {name}_composite, nullptr}}'
@@ -413,10 +426,9 @@ def derived_forms(op: Operator, parts: Parts) -> None:
     # Factories make what `out` is where no dtype is given, scans compute in its dtype.
     follows = schema.argument("requires_grad") is not None or op.kind == "scan"
     dtype = schema.index("dtype") if schema.argument("dtype") is not None and follows else -1
-    apart = sum(1 << schema.index(a) for a in op.apart)
     data = f"{op.identifier}_form"
     parts.definitions.append(
-        f'constexpr CopiedForm {data} = {{"{schema.full_name}", {str(op.exact_out).lower()}, {dtype}, {apart:#x}}};'
+        f'constexpr CopiedForm {data} = {{"{schema.full_name}", {str(op.exact_out).lower()}, {dtype}, {apart_bits(op):#x}}};'
     )
     parts.kernels += [
         f'{{"{form.full_name}", ARGAND_KEY_COMPOSITE, {kernel}, &{data}}}' for form, kernel in found

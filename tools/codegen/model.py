@@ -344,7 +344,7 @@ class Operator:
     grad_none: bool = False  # `grad: none`: never differentiable
     variants: tuple[str, ...] = ("function", "method")
     out: str | None = None  # OUT_RULES: what dtype out= has; None: as the kind says
-    apart: tuple[str, ...] = ()  # arguments with which out= shares no memory, not even all of it
+    apart: tuple[str, ...] = ()  # arguments that share no memory at all with what is written
     aliases: tuple[str, ...] = ()
     doc: str = ""
     reference: str | None = None

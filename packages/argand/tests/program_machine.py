@@ -360,10 +360,16 @@ def overlaps_itself(array: np.ndarray) -> bool:
 
 
 def write(
-    m: Machine, text: str, p: Pair, ours: Callable[[], Any], expected: Any, scale: float = 1.0
+    m: Machine,
+    text: str,
+    p: Pair,
+    ours: Callable[[], Any],
+    expected: Any,
+    scale: float = 1.0,
+    is_uniform: bool = False,
 ) -> None:
-    """An in-place operation, after which `p` has the values `expected`; on expanded memory it must be refused, with nothing changed."""
-    if overlaps_itself(p.array):
+    """An in-place operation, after which `p` has the values `expected`; on expanded memory it must be refused, with nothing changed, unless it writes one value everywhere."""
+    if overlaps_itself(p.array) and not is_uniform:
         # Windows that overlap are not detected in general: what a write to them does is not defined.
         expanded = any(
             n > 1 and step == 0 for n, step in zip(p.array.shape, p.array.strides, strict=True)
@@ -396,7 +402,7 @@ def fill_in_place(m: Machine, c: Choices) -> None:
             ("zero_", lambda: p.tensor.zero_(), 0),
         ]
     )
-    write(m, f"{name} {n}", p, ours, np.full(p.array.shape, number))
+    write(m, f"{name} {n}", p, ours, np.full(p.array.shape, number), is_uniform=True)
 
 
 @operation

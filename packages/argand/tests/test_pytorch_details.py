@@ -54,6 +54,61 @@ ERRORS = [
     (lambda: torch.kthvalue(torch.empty(0, 2), 1, 0), IndexError, "kthvalue"),
     (lambda: torch.norm(torch.ones(2, 2), "fancy"), RuntimeError, "norm"),
     (lambda: torch.norm(torch.ones(2), "nuc"), RuntimeError, "matrix"),
+    (
+        lambda: torch.zeros(1, 3).expand(3, 3).index_add_(0, tensor([0]), torch.ones(1, 3)),
+        RuntimeError,
+        "single memory location",
+    ),
+    (
+        lambda: torch.zeros(1, 3).expand(3, 3).index_copy_(0, tensor([0]), torch.ones(1, 3)),
+        RuntimeError,
+        "single memory location",
+    ),
+    (
+        lambda: torch.zeros(1).expand(3).scatter_(0, tensor([0]), torch.ones(1)),
+        RuntimeError,
+        "single memory location",
+    ),
+    (
+        lambda: torch.zeros(1).expand(3).scatter_(0, tensor([0]), 1.0),
+        RuntimeError,
+        "single memory location",
+    ),
+    (
+        lambda: torch.zeros(1).expand(3).scatter_add_(0, tensor([0]), torch.ones(1)),
+        RuntimeError,
+        "single memory location",
+    ),
+    (
+        lambda: torch.zeros(1).expand(3).put_(tensor([0]), torch.ones(1)),
+        RuntimeError,
+        "single memory location",
+    ),
+    (
+        lambda: (x := torch.zeros(4))[1:].index_add_(0, tensor([0, 1, 2]), x[:3]),
+        RuntimeError,
+        "single memory location",
+    ),
+    (
+        lambda: (x := torch.zeros(4)).index_add_(0, tensor([0, 1, 2, 3]), x),
+        RuntimeError,
+        "single memory location",
+    ),
+    (
+        lambda: (x := torch.arange(4)).scatter_(0, x, torch.ones(4, dtype=torch.int64)),
+        RuntimeError,
+        "single memory location",
+    ),
+    (
+        lambda: (x := torch.zeros(4)).scatter_reduce_(0, tensor([0, 1]), x[:2], "sum"),
+        RuntimeError,
+        "single memory location",
+    ),
+    (
+        lambda: (x := torch.zeros(4)).index_put_((tensor([0, 1]),), x[1:3]),
+        RuntimeError,
+        "single memory location",
+    ),
     (lambda: torch.empty(3, dtype=U8).random_(0, 300), RuntimeError, "out of bounds"),
     (lambda: torch.randint(-1, 3, (2,), dtype=U8), RuntimeError, "out of bounds"),
     (lambda: torch.empty(3, dtype=torch.bool).random_(3), RuntimeError, "out of bounds"),
@@ -66,6 +121,34 @@ ERRORS = [
     (lambda: torch.var(torch.ones(3).to(torch.float8_e5m2)), NotImplementedError, "var"),
     (lambda: torch.argmin(torch.ones(3).to(torch.float8_e5m2)), NotImplementedError, "argmin"),
     (lambda: torch.min(torch.ones(3).to(torch.float8_e5m2), 0), NotImplementedError, "min"),
+    (lambda: torch.normal(torch.zeros(2), tensor([1.0, -1.0])), RuntimeError, "std >= 0"),
+    (lambda: torch.normal(0.0, tensor([1.0, -1.0])), RuntimeError, "std >= 0"),
+    (lambda: torch.abs(tensor([True])), NotImplementedError, "abs"),
+    (lambda: torch.argmax(tensor([True])), NotImplementedError, "argmax"),
+    (lambda: torch.argmin(tensor([[True]]), 0), NotImplementedError, "argmin"),
+    (lambda: torch.topk(tensor([True]), 1), NotImplementedError, "topk"),
+    (
+        lambda: torch.searchsorted(tensor([False, True]), tensor([True])),
+        NotImplementedError,
+        "searchsorted",
+    ),
+    (lambda: torch.isin(tensor([False, True]), tensor([True])), NotImplementedError, "isin"),
+    (
+        lambda: torch.nn.functional.max_pool2d(torch.ones(1, 2, 2, dtype=torch.bool), 2),
+        NotImplementedError,
+        "max_pool2d",
+    ),
+    (lambda: torch.nn.functional.one_hot(tensor([3]), 2), RuntimeError, "^one_hot: "),
+    (
+        lambda: torch.nn.functional.cross_entropy(torch.ones(1, 2), tensor([2])),
+        IndexError,
+        "^cross_entropy_loss: ",
+    ),
+    (
+        lambda: torch.nn.functional.binary_cross_entropy(tensor([2.0]), tensor([1.0])),
+        RuntimeError,
+        "between 0 and 1",
+    ),
     (lambda: 2 @ torch.ones(3), TypeError, "int"),
     (lambda: torch.ones(3) @ 2, TypeError, "int"),
 ]
@@ -178,3 +261,29 @@ def test_what_pytorch_asserts_is_an_assertion_error():
     ):
         with pytest.raises(AssertionError):
             call()
+
+
+def test_tensors_of_inference_mode_do_not_change_outside():
+    with torch.inference_mode():
+        x = torch.ones(3)
+        x.add_(1)
+    for change in (
+        lambda: x.add_(1),
+        lambda: x.zero_(),
+        lambda: x.__setitem__(0, 2),
+        lambda: x.index_add_(0, tensor([0]), torch.ones(1)),
+        lambda: x.clamp_(max=0),
+        lambda: torch.add(torch.ones(3), 1, out=x),
+    ):
+        with pytest.raises(RuntimeError, match="inference"):
+            change()
+    assert x.tolist() == [2, 2, 2]
+
+
+def test_one_value_is_written_to_elements_in_one_place():
+    """`fill_` and `zero_` ask for no memory of each element's own."""
+    x = torch.ones(1)
+    x.expand(4).fill_(3)
+    assert x.item() == 3
+    x.expand(4).zero_()
+    assert x.item() == 0

@@ -45,10 +45,24 @@ struct CopiedForm {
   const char* functional;
   bool exact;      // out has the result's dtype; else any of its category or a wider one
   int8_t dtype;    // position of the dtype that is out's where none is given; -1 without
-  uint64_t apart;  // bit k: out shares no memory with argument k, not even all of it
+  uint64_t apart;  // bit k: what is written shares no memory with argument k, not even all of it
 };
 int inplace_by_copy(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
 int out_by_copy(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
+
+// For kernels that change their first argument: bit k of `apart` says that argument k shares no memory with it; bit 0, that its elements share none.
+void check_apart(const ArgandOperator* op, const ArgandValue* args, uint64_t apart);
+
+// An error of an operator that is made of others, in its own name, which is the one that the user knows.
+[[noreturn]] void raise_renamed(const ArgandOperator* op, const Error& error);
+template <class Body>
+void in_name_of(const ArgandOperator* op, Body&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    raise_renamed(op, error);
+  }
+}
 
 // For meta kernels: every tensor with dimensions must be on meta too.
 void check_one_device(const ArgandOperator* op, const ArgandValue* args);

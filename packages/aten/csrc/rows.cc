@@ -38,12 +38,21 @@ void check_exact(const char* op, int from, int to) {
 void check_overlap(const char* op, const Tensor& out, ArgandTensor* in, bool apart) {
   if (!in) return;
   const Tensor t = Tensor::borrow(in);
-  check_no_partial_overlap(op, out, t);
-  if (!apart || out->storage != in->storage || out.is_meta()) return;
+  if (!apart) return check_no_partial_overlap(op, out, t);
+  if (out->storage != in->storage || out.is_meta()) return;
   const ByteRange a = byte_range(out), b = byte_range(t);
   if (a.first < b.last && b.first < a.last)
     fail(ARGAND_RUNTIME_ERROR,
          "%s: unsupported operation: the written-to tensor and an input tensor refer to a single memory location; clone() one of them first", op);
+}
+
+// `apart`: a bit for each argument that shares no memory with `out`; the others are it, or share none.
+void check_overlaps(const char* op, const Tensor& out, const ArgandValue* args, int first, int n_args, uint64_t apart) {
+  for (int k = first; k < n_args; k++) {
+    if (args[k].tag == ARGAND_TAG_TENSOR) check_overlap(op, out, args[k].t, apart >> k & 1);
+    if (args[k].tag == ARGAND_TAG_TENSOR_LIST)
+      for (uint32_t j = 0; j < args[k].len; j++) check_overlap(op, out, args[k].tensors[j], apart >> k & 1);
+  }
 }
 
 // A result of another shape takes its memory and its strides anew.
@@ -65,18 +74,35 @@ bool is_recorded(const ArgandOperator* op, const ArgandValue* args) {
 
 }  // namespace
 
+void raise_renamed(const ArgandOperator* op, const Error& error) {
+  const std::string& message = error.message;
+  const size_t end = message.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_");
+  const bool inner = end != std::string::npos && message.compare(end, 2, ": ") == 0 && api->op_find(message.substr(0, end).c_str());
+  if (!inner || op->name[0] == '_') throw error;
+  const std::string_view full = op->name;
+  throw Error{error.kind, std::string(full.substr(0, full.find('.'))) + message.substr(end)};
+}
+
+void check_apart(const ArgandOperator* op, const ArgandValue* args, uint64_t apart) {
+  const Tensor self = as_tensor(args[0]);
+  if (apart & 1) check_no_internal_overlap(op->name, self);
+  check_overlaps(op->name, self, args, 1, op->n_args, apart);
+}
+
 int inplace_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args, ArgandValue* rets) {
   return guarded([&] {
     const Tensor self = as_tensor(args[0]);
     check_writable(op->name, args[0]);
     const ArgandOperator* functional = find_operator(form_of(op).functional);
+    if (form_of(op).apart) check_apart(op, args, form_of(op).apart);
     std::vector<ArgandValue> values(args, args + functional->n_args);
     Tensor before;  // what the functional form keeps of self must outlive the copy
     if (is_recorded(functional, args)) {
       before = ops::clone(self);
       values[0].t = before.get();
     }
-    const TensorList result = call_functional(functional, values.data());
+    TensorList result;
+    in_name_of(op, [&] { result = call_functional(functional, values.data()); });
     if (!(result[0].sizes() == self.sizes()))
       fail(ARGAND_SHAPE_ERROR, "%s: got a result of shape %s for self of shape %s; in-place operators keep the shape, use %s instead", op->name,
            to_string(result[0].sizes()).c_str(), to_string(self.sizes()).c_str(), functional->name);
@@ -92,18 +118,14 @@ int out_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args, Arg
     std::vector<ArgandValue> values(args, args + functional->n_args);
     if (form.dtype >= 0 && values[form.dtype].tag == ARGAND_TAG_NONE)
       values[form.dtype] = int_value(as_tensor(args[functional->n_args]).dtype(), ARGAND_TAG_DTYPE);
-    const TensorList results = call_functional(functional, values.data());
+    TensorList results;
+    in_name_of(op, [&] { results = call_functional(functional, values.data()); });
     for (size_t i = 0; i < results.size(); i++) {
       const Tensor out = as_tensor(args[functional->n_args + i]);
       check_writable(op->name, args[functional->n_args + i]);
       (form.exact ? check_exact : check_castable)(op->name, results[i].dtype(), out.dtype());
       check_no_internal_overlap(op->name, out);
-      for (int k = 0; k < functional->n_args; k++) {
-        const bool apart = form.apart >> k & 1;
-        if (args[k].tag == ARGAND_TAG_TENSOR) check_overlap(op->name, out, args[k].t, apart);
-        if (args[k].tag == ARGAND_TAG_TENSOR_LIST)
-          for (uint32_t j = 0; j < args[k].len; j++) check_overlap(op->name, out, args[k].tensors[j], apart);
-      }
+      check_overlaps(op->name, out, args, 0, functional->n_args, form.apart);
       fit_out(out, results[i]);
       give(rets[i], ops::copy_(out, results[i]));
     }

@@ -680,6 +680,11 @@ def holds(t: Any) -> bool:
     return not isinstance(t, _c10.Tensor) or t.is_meta or bool(t.item())
 
 
+def holds_on_host(t: Any) -> bool:
+    """The same, but true on devices whose values would have to be waited for."""
+    return not isinstance(t, _c10.Tensor) or t.device.type != "cpu" or bool(t.item())
+
+
 def attention_is_fused(query: Any, key: Any, value: Any, mask: Any) -> bool:
     """Can the fused kernel take these (batch, heads, length, width) tensors? Else attention is composed of products."""
     q, k, v = query.shape, key.shape, value.shape

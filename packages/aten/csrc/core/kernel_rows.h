@@ -42,6 +42,9 @@ inline void give_changed(ArgandValue& ret, const ArgandValue& self) {
 inline void check_writable(const char* op, const ArgandValue& v) {
   if (v.tag == ARGAND_TAG_TENSOR && v.t && v.t->storage->flags & ARGAND_STORAGE_READONLY)
     fail(ARGAND_RUNTIME_ERROR, "%s: got a tensor on read-only memory (a read-only NumPy array), expected a writable one; use .clone() first", op);
+  if (v.tag == ARGAND_TAG_TENSOR && v.t && v.t->flags & ARGAND_TENSOR_INFERENCE && !api->thread_state()->inference_mode)
+    fail(ARGAND_RUNTIME_ERROR, "%s: inplace update to inference tensor outside inference_mode is not allowed; clone it first to get a normal tensor",
+         op);
 }
 
 // The device of a backend's operator call: that of its first tensor there, else its device argument, else the current one.

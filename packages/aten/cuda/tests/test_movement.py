@@ -250,9 +250,11 @@ def test_extremes(dtype: Any) -> None:
             found, expected = f(g, dim), f(x, dim)
             same(found[0], expected[0])
             same(found[1], expected[1])
-        same(g.argmax(dim, True), x.argmax(dim, True))
-    same(g.argmax(), x.argmax())
-    same(g.transpose(0, 2).argmin(), x.transpose(0, 2).argmin())
+        if dtype != c10.bool:
+            same(g.argmax(dim, True), x.argmax(dim, True))
+    if dtype != c10.bool:
+        same(g.argmax(), x.argmax())
+        same(g.transpose(0, 2).argmin(), x.transpose(0, 2).argmin())
     with pytest.raises(IndexError, match="non-zero size"):
         g[:, :0].max(1)
 

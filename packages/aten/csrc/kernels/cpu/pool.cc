@@ -200,6 +200,7 @@ std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& self, IntList k
   const Tensor out = argand::empty(sizes, self.dtype()), indices = argand::empty(sizes, ARGAND_INT64);
   if (out.numel() == 0) return {out, indices};
   const Planes from(input.sizes()), to(sizes);
+  check_not_bool("max_pool2d", self.dtype());
   dispatch_real("max_pool2d", self.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* in = input.data<T>();

@@ -5,6 +5,7 @@
 #include "packages/aten/csrc/kernels/cpu/copy.h"
 #include "packages/aten/csrc/kernels/cpu/reduce_index.h"
 #include "packages/aten/csrc/kernels/cpu/tiers.h"
+#include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/c10/csrc/core/strided.h"
 
 namespace argand::kernels::cpu {
@@ -26,7 +27,8 @@ constexpr int64_t kChunk = 65536;  // elements of a row that one task looks at
 
 Find pick(const char* op, bool smallest, int dtype) {
   if (is_complex(dtype) || is_float8(dtype))
-    fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for dtype %s, whose numbers are not compared; expected a real dtype", op, kDTypeName[dtype]);
+    fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for dtype %s, whose numbers are not compared; expected a real dtype", op,
+         kDTypeName[dtype]);
   const int tier = cpu_tier();
   return (tier == 2 ? avx512::extreme_table : tier == 1 ? avx2::extreme_table : baseline::extreme_table)[smallest][dtype];
 }
@@ -92,6 +94,7 @@ std::tuple<Tensor, Tensor> extreme(const char* op, bool smallest, const Tensor& 
 }
 
 Tensor arg_extreme(const char* op, bool smallest, const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+  check_not_bool(op, self.dtype());
   if (dim) return std::get<1>(extreme(op, smallest, self, *dim, keepdim));
   const Find find = pick(op, smallest, self.dtype());
   Dims sizes;

@@ -130,6 +130,7 @@ std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim, bool descending
 }
 
 std::tuple<Tensor, Tensor> topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted) {
+  check_not_bool("topk", self.dtype());
   const int64_t d = wrap_dim(dim, self.dim());
   const int64_t n = self.dim() ? self.size(d) : 1;
   if (k < 0 || k > n)

@@ -95,7 +95,7 @@ int check_error_record(Device* device) {
   __atomic_store_n(&record->op, int64_t{0}, __ATOMIC_RELEASE);
   const int64_t where = seen.where < 0 ? ~seen.where : seen.where;  // complemented: the operator's error is a RuntimeError, as on the CPU
   return error(seen.where < 0 ? ARGAND_RUNTIME_ERROR : ARGAND_INDEX_ERROR,
-               "%s: index %lld is out of bounds for dimension %lld with size %lld (found when the device was next waited for)",
+               "cuda: %s: index %lld is out of bounds for dimension %lld with size %lld (found when the device was next waited for)",
                reinterpret_cast<const char*>(op), static_cast<long long>(seen.index), static_cast<long long>(where & 63),
                static_cast<long long>(where >> 6));
 }
