@@ -144,7 +144,9 @@ void check_inplace(const char* op, ArgandTensor* t, bool others_require_grad) {
   if (t->flags & ARGAND_TENSOR_INFERENCE)
     fail(ARGAND_RUNTIME_ERROR, "%s: inplace update to inference tensor outside inference_mode is not allowed; clone it first to get a normal tensor",
          op);
-  if (is_leaf_requiring_grad(t)) fail(ARGAND_RUNTIME_ERROR, "a leaf Variable that requires grad is being used in an in-place operation.");
+  if (is_leaf_requiring_grad(t))
+    fail(ARGAND_RUNTIME_ERROR,
+         "%s: a leaf Variable that requires grad is being used in an in-place operation; do it inside no_grad(), or on a clone()", op);
   ArgandTensor* base = t->base;
   if (!base) return;
   const bool base_requires = requires_grad(base);
@@ -155,7 +157,8 @@ void check_inplace(const char* op, ArgandTensor* t, bool others_require_grad) {
          "(tracked)",
          op);
   if (is_leaf_requiring_grad(base))
-    fail(ARGAND_RUNTIME_ERROR, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+    fail(ARGAND_RUNTIME_ERROR,
+         "%s: a view of a leaf Variable that requires grad is being used in an in-place operation; do it inside no_grad(), or on a clone()", op);
   if (t->meta && meta_of(t)->grad_fn && meta_of(t)->origin == ViewOrigin::kCustomFunction)
     fail(ARGAND_RUNTIME_ERROR,
          "%s: Output %u of %s is a view and is being modified inplace. This view was created inside a custom Function (or because an input was "

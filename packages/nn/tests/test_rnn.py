@@ -207,6 +207,12 @@ def test_errors():
     module = nn.GRU(3, 4)
     with pytest.raises(RuntimeError, match=r"GRU: got input of shape \[5, 2, 4\], expected 3"):
         module(aten.zeros(5, 2, 4))
+    for lstm in (nn.LSTM(3, 4), nn.LSTMCell(3, 4)):
+        for hx in (aten.zeros(1, 4), (aten.zeros(1, 4),)):
+            with pytest.raises(
+                TypeError, match=r"LSTM: got hx of type \w+, expected the pair \(h_0"
+            ):
+                lstm(aten.zeros(1, 3), hx)
     with pytest.raises(RuntimeError, match=r"GRU: got a state of shape \[1, 3, 4\]"):
         module(aten.zeros(5, 2, 3), aten.zeros(1, 3, 4))
     with pytest.raises(ValueError, match="GRU: got input of shape"):

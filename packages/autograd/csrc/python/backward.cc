@@ -10,27 +10,33 @@ namespace argand::autograd::binding {
 
 namespace {
 
+const char* name_of(const BackwardCall& call) { return call.accumulate ? "backward" : "grad"; }
+
 // The gradient that enters at output number i: the given one, or one for a scalar.
-Tensor root_gradient(ArgandTensor* root, PyObject* given, Py_ssize_t i, bool create_graph) {
+Tensor root_gradient(const BackwardCall& call, ArgandTensor* root, PyObject* given, Py_ssize_t i) {
   if (given == Py_None) {
     if (root->numel != 1)
-      fail(ARGAND_RUNTIME_ERROR, "grad can be implicitly created only for scalar outputs; got an output of shape %s, pass a gradient of that shape",
+      fail(ARGAND_RUNTIME_ERROR,
+           "%s: grad can be implicitly created only for scalar outputs; got an output of shape %s, pass a gradient of that shape", name_of(call),
            to_string({root->sizes, root->ndim}).c_str());
     if (!is_floating(root->dtype))
-      fail(ARGAND_RUNTIME_ERROR, "grad can be implicitly created only for real scalar outputs but got %s", kDTypeName[root->dtype]);
+      fail(ARGAND_RUNTIME_ERROR, "%s: grad can be implicitly created only for real scalar outputs but got %s", name_of(call),
+           kDTypeName[root->dtype]);
     return tensor_ops::ones({root->sizes, root->ndim}, root->dtype, root->storage->device);
   }
-  if (!is_tensor(given)) fail(ARGAND_TYPE_ERROR, "gradients can be either Tensors or None, but got %s for output %zd", Py_TYPE(given)->tp_name, i);
+  if (!is_tensor(given))
+    fail(ARGAND_TYPE_ERROR, "%s: gradients can be either Tensors or None, but got %s for output %zd", name_of(call), Py_TYPE(given)->tp_name, i);
   Tensor grad = unwrap(given);
   if (grad.sizes() != IntList{root->sizes, root->ndim})
-    fail(ARGAND_RUNTIME_ERROR, "Mismatch in shape: grad_output[%zd] has a shape of %s and output[%zd] has a shape of %s.", i,
+    fail(ARGAND_RUNTIME_ERROR, "%s: Mismatch in shape: grad_output[%zd] has a shape of %s and output[%zd] has a shape of %s.", name_of(call), i,
          to_string(grad.sizes()).c_str(), i, to_string({root->sizes, root->ndim}).c_str());
   if (is_complex(grad.dtype()) != is_complex(root->dtype))
     fail(ARGAND_RUNTIME_ERROR,
-         "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[%zd] has a dtype of "
+         "%s: For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[%zd] has a dtype "
+         "of "
          "%s and output[%zd] has a dtype of %s.",
-         i, kDTypeName[grad.dtype()], i, kDTypeName[root->dtype]);
-  if (requires_grad(grad.get()) && !create_graph) grad = detach(grad.get());
+         name_of(call), i, kDTypeName[grad.dtype()], i, kDTypeName[root->dtype]);
+  if (requires_grad(grad.get()) && !call.create_graph) grad = detach(grad.get());
   return grad;
 }
 
@@ -38,16 +44,20 @@ Tensor root_gradient(ArgandTensor* root, PyObject* given, Py_ssize_t i, bool cre
 void add_root(BackwardCall& call, PyObject* output, PyObject* given, Py_ssize_t i) {
   ArgandTensor* root = self_of(output);
   Edge edge = gradient_edge(root);
-  if (!edge.fn) fail(ARGAND_RUNTIME_ERROR, "element %zd of tensors does not require grad and does not have a grad_fn", i);
-  Tensor grad = root_gradient(root, given, i, call.create_graph);
-  validate_gradient(edge.fn->input_facts(edge.input_nr), grad, "backward", static_cast<uint32_t>(i));
+  if (!edge.fn)
+    fail(ARGAND_RUNTIME_ERROR,
+         "%s: element %zd of tensors does not require grad and does not have a grad_fn; compute it from a tensor with requires_grad=True, outside of "
+         "no_grad() and without detach()",
+         name_of(call), i);
+  Tensor grad = root_gradient(call, root, given, i);
+  validate_gradient(edge.fn->input_facts(edge.input_nr), grad, name_of(call), static_cast<uint32_t>(i));
   call.roots.push_back(std::move(edge));
   call.grads.push_back(std::move(grad));
 }
 
 void add_input(BackwardCall& call, PyObject* input) {
   ArgandTensor* t = self_of(input);
-  if (!requires_grad(t)) fail(ARGAND_RUNTIME_ERROR, "One of the differentiated Tensors does not require grad");
+  if (!requires_grad(t)) fail(ARGAND_RUNTIME_ERROR, "%s: One of the differentiated Tensors does not require grad", name_of(call));
   if (call.accumulate) retain_grad(t);
   call.inputs.push_back(gradient_edge(t));
 }

@@ -148,8 +148,8 @@ void test_in_place() {
   const Tensor g = grads_of(sum(z), {a}, true)[0];
   EXPECT(g, 2 * std::exp(1.0), 4 * std::exp(4.0), 6 * std::exp(9.0));
   EXPECT(grads_of(sum(g), {a})[0], 6 * std::exp(1.0), 18 * std::exp(4.0), 38 * std::exp(9.0));
-  CHECK_THROWS(ARGAND_RUNTIME_ERROR, "a leaf Variable that requires grad is being used in an in-place operation.", mul_(a, b));
-  CHECK_THROWS(ARGAND_RUNTIME_ERROR, "a view of a leaf Variable that requires grad", mul_(part(a, 0, 1), b));
+  CHECK_THROWS(ARGAND_RUNTIME_ERROR, "mul_: a leaf Variable that requires grad is being used in an in-place operation", mul_(a, b));
+  CHECK_THROWS(ARGAND_RUNTIME_ERROR, "mul_: a view of a leaf Variable that requires grad", mul_(part(a, 0, 1), b));
   // The product of a plain tensor and a differentiable one is no leaf any more.
   const Tensor plain = make({1, 1, 1}, {3});
   mul_(plain, b);

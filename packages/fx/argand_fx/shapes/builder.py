@@ -18,7 +18,7 @@ from argand_fx.graph import Graph
 from argand_fx.node import Node
 from argand_fx.shapes.fake_tensor import FakeStorage, FakeTensor, identical, pointwise_layout
 from argand_fx.shapes.layout import reinterpreted
-from argand_fx.shapes.overlap import meet, overlap_partially
+from argand_fx.shapes.overlap import check_overlap, tensors_of
 from argand_fx.symbolic import UNKNOWN, SymbolicValue
 
 __all__ = ["FakeTensorMode", "GraphBuilder"]
@@ -417,7 +417,7 @@ class GraphBuilder:
                     raise
                 raise DataDependentError(f"{spec.name}: {error}") from None
             for i in spec.schema.written:  # what the body wrote into was a view of it
-                for t in _tensors_of(values[i]):
+                for t in tensors_of(values[i]):
                     if t.base is not None and t.base.requires_grad:
                         _set_requires_grad(t)
             return _as_results(spec.schema, result) if type(result) is not FakeTensor else result
@@ -520,7 +520,7 @@ class GraphBuilder:
             raise UnsupportedError(
                 f"{spec.name}: changes the sizes of its tensor, which graphs do not hold; use the form that returns a new tensor"
             )
-        written = [x for i in spec.schema.written for x in _tensors_of(values[i])]
+        written = [x for i in spec.schema.written for x in tensors_of(values[i])]
         self._check_inplace(spec, values, written)
         grad = self.grad_enabled and spec.differentiable and self._any_grad(spec, values)
         if self.graph is not None:
@@ -540,18 +540,18 @@ class GraphBuilder:
             for t in written:
                 if t.requires_grad and t._leaf:
                     raise RuntimeError(
-                        "a leaf Variable that requires grad is being used in an in-place operation."
+                        f"{spec.name}: a leaf Variable that requires grad is being used in an in-place operation; do it inside no_grad(), or on a clone()"
                     )
                 if t.base is not None and t.base.requires_grad and t.base._leaf:
                     raise RuntimeError(
-                        "a view of a leaf Variable that requires grad is being used in an in-place operation."
+                        f"{spec.name}: a view of a leaf Variable that requires grad is being used in an in-place operation; do it inside no_grad(), or on a clone()"
                     )
         base, dot, rest = spec.name.partition(".")
         name = base.removesuffix("_") + dot + rest
         functional = rules_of(name)
         if functional is None or functional.kind != "pointwise" or not spec.schema.results:
             if base != "copy_" and len(written) == 1:
-                _check_overlap(spec.name, False, written[0], values[1:])
+                check_overlap(spec.name, False, written[0], values[1:])
             return
         assert functional.shape is not None and functional.dtype is not None
         other = schema.overload(name)
@@ -571,7 +571,7 @@ class GraphBuilder:
             raise c10.DTypeError(
                 f"{spec.name}: result type {dtype.name} can't be cast to the desired output type {target.dtype.name}"
             )
-        _check_overlap(spec.name, True, target, values[1:])
+        check_overlap(spec.name, True, target, values[1:])
 
     def _apply_out(self, spec: _Spec, values: list[Any]) -> Any:
         """`out=`: the functional result, copied into the targets."""
@@ -583,7 +583,7 @@ class GraphBuilder:
         results = self._apply_without_autocast(first, values[:n])
         outs = values[n:]
         for target in outs:
-            _check_overlap(spec.name, first.pointwise, target, values[:n])
+            check_overlap(spec.name, first.pointwise, target, values[:n])
         for target, result in zip(
             outs, results if isinstance(results, (tuple, list)) else (results,), strict=True
         ):
@@ -762,27 +762,11 @@ def _device_of(first: FakeTensor | None, values: Sequence[Any]) -> c10.device:
     return first.device
 
 
-def _tensors_of(value: Any) -> list[FakeTensor]:
-    if type(value) is FakeTensor:
-        return [value]
-    return [x for x in value if type(x) is FakeTensor] if type(value) is list else []
-
-
 def _check_out(name: str, values: Sequence[Any]) -> None:
-    if any(t.requires_grad for v in values for t in _tensors_of(v)):
+    if any(t.requires_grad for v in values for t in tensors_of(v)):
         raise RuntimeError(
             f"{name}: functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
         )
-
-
-def _check_overlap(name: str, pointwise: bool, out: FakeTensor, values: Sequence[Any]) -> None:
-    """Leaves to eager execution what it may refuse: to read memory that is written to."""
-    for t in [t for v in values for t in _tensors_of(v) if t.storage is out.storage]:
-        if overlap_partially(out, t) if pointwise else meet(out, t):
-            raise UnsupportedError(
-                f"{name}: got a tensor to write to whose memory is that of another argument, expected memory of its own; "
-                "clone() one of them first"
-            )
 
 
 def _category(dtype: c10.dtype) -> int:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from argand_c10.errors import UnsupportedError
 from argand_fx.shapes.fake_tensor import FakeTensor, identical
 from argand_fx.shapes.layout import element_span
 from argand_fx.symbolic import UNKNOWN
 
-__all__ = ["are_one", "meet", "overlap_partially"]
+__all__ = ["are_one", "check_overlap", "meet", "overlap_partially", "tensors_of"]
 
 
 def meet(a: FakeTensor, b: FakeTensor) -> bool:
@@ -37,6 +39,23 @@ def are_one(a: FakeTensor, b: FakeTensor) -> bool:
 def overlap_partially(a: FakeTensor, b: FakeTensor) -> bool:
     """Whether two tensors without gaps overlap, but are not the same elements: with gaps, eager execution does not ask."""
     return not are_one(a, b) and meet(a, b) and _is_dense(a) and _is_dense(b)
+
+
+def tensors_of(value: Any) -> list[FakeTensor]:
+    """The fake tensors that an argument is or lists."""
+    if type(value) is FakeTensor:
+        return [value]
+    return [x for x in value if type(x) is FakeTensor] if type(value) is list else []
+
+
+def check_overlap(name: str, pointwise: bool, out: FakeTensor, values: Sequence[Any]) -> None:
+    """Leaves to eager execution what it may refuse: to read memory that is written to."""
+    for t in [t for v in values for t in tensors_of(v) if t.storage is out.storage]:
+        if overlap_partially(out, t) if pointwise else meet(out, t):
+            raise UnsupportedError(
+                f"{name}: got a tensor to write to whose memory is that of another argument, expected memory of its own; "
+                "clone() one of them first"
+            )
 
 
 def _bytes(t: FakeTensor) -> tuple[Any, Any]:

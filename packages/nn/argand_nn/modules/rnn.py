@@ -369,6 +369,13 @@ class GRU(_OneState):
         )
 
 
+def _check_pair(name: str, hx: Any) -> None:
+    if hx is not None and (isinstance(hx, Tensor) or len(hx) != 2):
+        raise TypeError(
+            f"{name}: got hx of type {type(hx).__name__}, expected the pair (h_0, c_0) of tensors"
+        )
+
+
 class LSTM(RNNBase):
     """Long short-term memory: c' = f * c + i * g and h' = o * tanh(c'), with gates i, f, g and o.
 
@@ -406,6 +413,7 @@ class LSTM(RNNBase):
         self, input: Any, hx: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Any, tuple[Tensor, Tensor]]:
         """Outputs of the last layer, and the last states (h, c) of every layer; see `RNN.forward`."""
+        _check_pair("LSTM", hx)
         output, last = self._forward_state(input, hx)
         return output, (last[0], last[1])
 
@@ -540,5 +548,6 @@ class LSTMCell(RNNCellBase):
     def forward(
         self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:
+        _check_pair("LSTM", hx)
         hidden, memory = self._step("LSTM", input, hx, 2)
         return hidden, memory
