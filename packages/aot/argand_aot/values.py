@@ -200,10 +200,6 @@ def geometry_of(tensor: Any) -> Geometry:
     )
 
 
-def is_value(x: Any) -> bool:
-    return isinstance(x, Value)
-
-
 def map_values(x: Any, function: Any) -> Any:
     """A copy of `x` in which `function` has replaced each value, inside of lists and tuples too."""
     if isinstance(x, Value):

@@ -18,7 +18,6 @@ from argand_dynamo._C import is_constant
 from argand_dynamo.exceptions import break_trace
 from argand_dynamo.tracer_state import TracerState
 from argand_dynamo.variables.base import LazyVariable, Source, Variable, unknown
-from argand_dynamo.variables.classes import ClassVariable
 from argand_dynamo.variables.constant import CONSTANT_TYPES, Constant, SymIntVariable
 from argand_dynamo.variables.dicts import DictVariable, SetVariable
 from argand_dynamo.variables.functions import BoundMethodVariable, PartialVariable
@@ -264,12 +263,6 @@ class Wrapping(TracerState):
             known = self.new_cell(value, (*source, ("attr", "cell_contents")))
             known.holder = (source, None)
         return known
-
-    def class_of(self, value: type, source: Source) -> ClassVariable:
-        """The variable of a class that is guarded."""
-        found = self.wrap(value, source)
-        assert isinstance(found, ClassVariable)
-        return found
 
 
 _BY_TYPE: dict[type, Callable[[Wrapping, Any, Source], Variable]] = {

@@ -5,31 +5,20 @@ from __future__ import annotations
 import math
 
 import argand_aten as aten
-from argand.distributions import constraints
-from argand.distributions.distribution import Distribution
-from argand.distributions.utils import Shape, broadcast_all
+from argand.distributions._bases import LocationScale
+from argand.distributions.utils import Shape
 from argand_c10 import Size, Tensor
 
 __all__ = ["Cauchy"]
 
 
-class Cauchy(Distribution):
+class Cauchy(LocationScale):
     """Density 1 / (pi s (1 + ((x - loc) / s)^2)), s = `scale`: quotients of two normal numbers.
 
     Args:
       loc: the median.
       scale: half the distance of the quartiles, positive.
     """
-
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(
-        self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None
-    ) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Cauchy | None = None) -> Cauchy:
         return self._expanded(Cauchy, batch_shape, _instance)

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import argand_aten as aten
-from argand.distributions import constraints
-from argand.distributions.distribution import Distribution
-from argand.distributions.utils import Shape, broadcast_all
+from argand.distributions._bases import LocationScale
+from argand.distributions.utils import Shape
 from argand_c10 import Size, Tensor, finfo
 
 __all__ = ["Laplace"]
 
 
-class Laplace(Distribution):
+class Laplace(LocationScale):
     """Density exp(-|x - `loc`| / `scale`) / (2 `scale`).
 
     Args:
       loc: the mean.
       scale: the mean absolute deviation, positive.
     """
-
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(
-        self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None
-    ) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Laplace | None = None) -> Laplace:
         return self._expanded(Laplace, batch_shape, _instance)

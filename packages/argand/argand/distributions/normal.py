@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 
 import argand_aten as aten
-from argand.distributions import constraints
+from argand.distributions._bases import LocationScale
 from argand.distributions.exp_family import ExponentialFamily
-from argand.distributions.utils import HALF_LOG_2PI, Shape, _standard_normal, broadcast_all
+from argand.distributions.utils import HALF_LOG_2PI, Shape, _standard_normal
 from argand_autograd import no_grad
 from argand_c10 import Size, Tensor
 
 __all__ = ["Normal"]
 
 
-class Normal(ExponentialFamily):
+class Normal(LocationScale, ExponentialFamily):
     """Density exp(-(x - `loc`)^2 / (2 `scale`^2)) / (`scale` sqrt(2 pi)).
 
     Args:
@@ -22,16 +22,7 @@ class Normal(ExponentialFamily):
       scale: the standard deviation, positive.
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
     _mean_carrier_measure = 0
-
-    def __init__(
-        self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None
-    ) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Normal | None = None) -> Normal:
         return self._expanded(Normal, batch_shape, _instance)

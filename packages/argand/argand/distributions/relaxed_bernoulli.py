@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argand_aten as aten
 from argand.distributions import constraints
+from argand.distributions._bases import Relaxed
 from argand.distributions.distribution import Distribution
-from argand.distributions.transformed_distribution import TransformedDistribution
 from argand.distributions.transforms import SigmoidTransform
 from argand.distributions.utils import BinaryParameters, Shape, broadcast_all, probs_to_logits
 from argand_c10 import Size, Tensor
@@ -62,7 +62,7 @@ class LogitRelaxedBernoulli(BinaryParameters, Distribution):
         return self.temperature.log() + distance - 2 * aten.softplus(distance)
 
 
-class RelaxedBernoulli(TransformedDistribution):
+class RelaxedBernoulli(Relaxed):
     """Numbers of (0, 1), near to those of Bernoulli for a low `temperature`, whose samples have gradients.
 
     Source: Maddison et al. as above; E. Jang, S. Gu, B. Poole, "Categorical reparameterization with Gumbel-softmax", ICLR 2017.
@@ -78,7 +78,6 @@ class RelaxedBernoulli(TransformedDistribution):
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
-    has_rsample = True
     base_dist: LogitRelaxedBernoulli
 
     def __init__(
@@ -95,18 +94,3 @@ class RelaxedBernoulli(TransformedDistribution):
         self, batch_shape: Shape, _instance: RelaxedBernoulli | None = None
     ) -> RelaxedBernoulli:
         return self._expanded_with_parameters(RelaxedBernoulli, batch_shape, _instance)
-
-    @property
-    def temperature(self) -> Tensor:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """The log odds of 1."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probability of 1."""
-        return self.base_dist.probs

@@ -6,9 +6,9 @@ import math
 
 import argand_aten as aten
 from argand.distributions import constraints
+from argand.distributions._bases import Relaxed
 from argand.distributions.categorical import Categorical
 from argand.distributions.distribution import Distribution
-from argand.distributions.transformed_distribution import TransformedDistribution
 from argand.distributions.transforms import ExpTransform
 from argand.distributions.utils import Shape, broadcast_all, clamp_probs
 from argand_c10 import Size, Tensor
@@ -87,7 +87,7 @@ class ExpRelaxedCategorical(Distribution):
         return (logits - value * self.temperature).log_softmax(-1).sum(-1) + log_scale
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(Relaxed):
     """Points of the simplex (K), near to those of OneHotCategorical for a low `temperature`, whose samples have gradients: Gumbel-softmax.
 
     Source: Maddison et al. as above; E. Jang, S. Gu, B. Poole, "Categorical reparameterization with Gumbel-softmax", ICLR 2017.
@@ -103,7 +103,6 @@ class RelaxedOneHotCategorical(TransformedDistribution):
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
-    has_rsample = True
     base_dist: ExpRelaxedCategorical
 
     def __init__(
@@ -120,18 +119,3 @@ class RelaxedOneHotCategorical(TransformedDistribution):
         self, batch_shape: Shape, _instance: RelaxedOneHotCategorical | None = None
     ) -> RelaxedOneHotCategorical:
         return self._expanded_with_parameters(RelaxedOneHotCategorical, batch_shape, _instance)
-
-    @property
-    def temperature(self) -> Tensor:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """Logarithms of the probabilities."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self.base_dist.probs

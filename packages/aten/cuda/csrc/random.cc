@@ -117,7 +117,6 @@ Tensor bernoulli(const Tensor& self, ArgandGenerator* g) {
 
 void random_(const Tensor& self, int64_t from, int64_t to, ArgandGenerator* g) {
   check_random_bounds("random_", self.dtype(), from, to);
-  check_real("random_", self);
   const Stream stream("random_", self, g, self.numel(), 2);
   const auto span = static_cast<int64_t>(static_cast<uint64_t>(to) - static_cast<uint64_t>(from));
   fill("random_", "integer_fill", self, [&](Specialization s, const Tensor& out) {

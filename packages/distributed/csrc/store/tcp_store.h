@@ -38,7 +38,6 @@ class TCPStore : public Store {
   ~TCPStore() override;
   const std::string& host() const { return host_; }
   int port() const { return port_; }
-  bool is_server() const { return server_ != nullptr; }
 
   void set(const std::string& key, const std::string& value) override;
   bool fetch(const std::string& key, std::string* value) override;

@@ -100,7 +100,6 @@ class Instruction:
 
 
 _PLAIN, _NAME, _CONST, _LOCAL, _FORWARD, _BACKWARD, _COMPARE, _BINARY, _PAIR = range(9)
-_CODE_LOCALS = ("LOAD_FAST", "STORE_FAST", "DELETE_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR")
 
 
 def _kinds() -> tuple[list[int], list[int]]:

@@ -550,15 +550,6 @@ class ShapeEnv:
             total = term + total
         return total
 
-    def substitute(self, value: Any, bindings: Mapping[str, Any]) -> Any:
-        """The value with symbols replaced by numbers or by values of this environment, by name."""
-        by = {
-            i: bindings[a.name]
-            for i, a in enumerate(self.atoms)
-            if a.op == "symbol" and a.name in bindings
-        }
-        return self._substitute(value, by)
-
     def specialize(self, value: Any) -> int:
         """The example's value, which a guard then demands."""
         if isinstance(value, int):

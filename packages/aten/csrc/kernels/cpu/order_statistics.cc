@@ -51,10 +51,17 @@ void select(std::pair<T, int64_t>* row, int64_t n, int64_t k) {
   if (high == low + 1) order(low, high);
 }
 
+// The elements with their places.
 template <class T>
-int64_t kth(const T* x, int64_t step, int64_t n, int64_t k) {
+std::vector<std::pair<T, int64_t>> placed(const T* x, int64_t step, int64_t n) {
   std::vector<std::pair<T, int64_t>> row(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; i++) row[static_cast<size_t>(i)] = {x[i * step], i};
+  return row;
+}
+
+template <class T>
+int64_t kth(const T* x, int64_t step, int64_t n, int64_t k) {
+  auto row = placed(x, step, n);
   select(row.data(), n, k);
   return row[static_cast<size_t>(k)].second;
 }
@@ -80,8 +87,7 @@ int64_t median(const T* x, int64_t step, int64_t n, bool ignore_nan) {
 
 template <class T>
 int64_t mode(const T* x, int64_t step, int64_t n) {
-  std::vector<std::pair<T, int64_t>> row(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; i++) row[static_cast<size_t>(i)] = {x[i * step], i};
+  auto row = placed(x, step, n);
   std::sort(row.begin(), row.end(), [](const auto& a, const auto& b) { return less(a.first, b.first); });
   int64_t found = 0, most = 0;
   for (size_t i = 0, run = 0; i < row.size(); i++) {
