@@ -19,14 +19,8 @@ ShapeError = _c10.errors.ShapeError
 DTypeError = _c10.errors.DTypeError
 DataDependentError = _c10.errors.DataDependentError
 
-bool_, uint8, int8, int16, int32, int64 = (
-    _c10.bool,
-    _c10.uint8,
-    _c10.int8,
-    _c10.int16,
-    _c10.int32,
-    _c10.int64,
-)
+bool_, uint8, int8 = _c10.bool, _c10.uint8, _c10.int8
+int16, int32, int64 = _c10.int16, _c10.int32, _c10.int64
 float16, bfloat16, float32, float64 = _c10.float16, _c10.bfloat16, _c10.float32, _c10.float64
 complex64, complex128 = _c10.complex64, _c10.complex128
 float8_e4m3fn, float8_e5m2 = _c10.float8_e4m3fn, _c10.float8_e5m2
@@ -34,22 +28,6 @@ float8_e4m3fn, float8_e5m2 = _c10.float8_e4m3fn, _c10.float8_e5m2
 _INTEGRAL = (uint8, int8, int16, int32, int64)
 _FLOATING = (float16, bfloat16, float32, float64, float8_e4m3fn, float8_e5m2)
 _COMPLEX = (complex64, complex128)
-_EPSILON = {
-    float16: 2.0**-10,
-    bfloat16: 2.0**-7,
-    float32: 2.0**-23,
-    float64: 2.0**-52,
-    float8_e4m3fn: 2.0**-3,
-    float8_e5m2: 2.0**-2,
-}
-_LARGEST = {
-    float16: 65504.0,
-    bfloat16: 3.3895313892515355e38,
-    float32: 3.4028234663852886e38,
-    float64: 1.7976931348623157e308,
-    float8_e4m3fn: 448.0,
-    float8_e5m2: 57344.0,
-}
 
 
 class Strided(NamedTuple):
@@ -599,7 +577,7 @@ def sqrt_float(x: float) -> float:
 
 
 def finfo_max(dtype: Any) -> float:
-    return _LARGEST.get(dtype, _LARGEST[float64])
+    return float(_c10.finfo(dtype if dtype in _FLOATING else float64).max)
 
 
 def finfo_min(dtype: Any) -> float:
@@ -607,7 +585,7 @@ def finfo_min(dtype: Any) -> float:
 
 
 def finfo_eps(dtype: Any) -> float:
-    return _EPSILON[dtype]
+    return float(_c10.finfo(dtype).eps)
 
 
 def arange_length(start: Any, end: Any, step: Any) -> Any:
@@ -812,14 +790,13 @@ def reduction_dtype(rule: Any, given: Any, dtype: Any) -> Any:
     """`given`: the dtype= argument. `rule`: None, a dtype, accumulate, accumulate_float, truth, real, complex or self."""
     if given is not None:
         return given
-    if rule == "truth":
-        return truth_dtype(dtype)
-    if rule == "accumulate":
-        return accumulate_dtype(dtype)
-    if rule == "accumulate_float":
-        return accumulate_float_dtype(dtype)
-    if rule == "real":
-        return real_dtype(dtype)
-    if rule == "complex":
-        return complex_dtype(dtype)
-    return dtype if rule is None or rule == "self" else rule
+    named = {
+        None: lambda d: d,
+        "self": lambda d: d,
+        "truth": truth_dtype,
+        "accumulate": accumulate_dtype,
+        "accumulate_float": accumulate_float_dtype,
+        "real": real_dtype,
+        "complex": complex_dtype,
+    }
+    return named[rule](dtype) if rule in named else rule

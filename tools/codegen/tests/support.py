@@ -129,6 +129,7 @@ def fake_c10() -> types.ModuleType:
         DTypeError=type("DTypeError", (RuntimeError,), {}),
         DataDependentError=type("DataDependentError", (RuntimeError,), {}),
     )
+    module.finfo = lambda dtype: np.finfo(dtype.name)
     module.get_default_dtype = lambda: kinds["float32"]
     module.promote_types = lambda a, b: kinds[dt.promote_types(a.name, b.name)]
 
