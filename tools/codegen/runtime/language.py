@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import argand_c10 as _c10
 
 inf, nan = math.inf, math.nan
+sqrt_float = math.sqrt
 IndexError, TypeError, ValueError = IndexError, TypeError, ValueError  # raised by generated code
 NotImplementedError = NotImplementedError
 ShapeError = _c10.errors.ShapeError
@@ -570,10 +571,6 @@ def to_float(s: Any) -> float:
 
 def to_int(s: Any) -> Any:
     return int(to_float(s)) if isinstance(s, (bool, float, complex)) else s  # symbols stay
-
-
-def sqrt_float(x: float) -> float:
-    return math.sqrt(x)
 
 
 def finfo_max(dtype: Any) -> float:
