@@ -198,7 +198,8 @@ class Loader:
     def result(self, node: Node | None, schema: Schema) -> str | tuple[str, ...] | None:
         if node is None:
             return None
-        found = self.names(node, (*RESULT_RULES, *dtypes.DTYPES), "result dtype")
+        tensors = tuple(a.name for a in schema.arguments if a.type.is_tensor)
+        found = self.names(node, (*RESULT_RULES, *tensors, *dtypes.DTYPES), "result dtype")
         if node.is_list:
             if len(found) != len(schema.results):
                 got, want = len(node.items()), len(schema.results)

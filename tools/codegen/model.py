@@ -325,8 +325,9 @@ class Operator:
     family: str
     dtypes: tuple[str, ...] = ()  # of the computation; empty: any
     promote: str = "default"
-    # None: the computation's (or the first tensor's). A dtype; "self"; "accumulate": int64 for integers and bool, else the
-    # computation's (as sums do); "accumulate_float": float32 for half types; "truth": bool, of uint8 uint8; "real", "complex": the parts' dtype, that of such parts. Several results: one each.
+    # None: the computation's (or the first tensor's). A dtype; "self": the first tensor's; "accumulate": int64 for integers and bool, else the
+    # computation's (as sums do); "accumulate_float": float32 for half types; "truth": bool, of uint8 uint8; "real", "complex": the parts' dtype, that of such parts;
+    # a tensor argument: its dtype, or without it the first tensor's. Several results: one each.
     result_dtype: str | tuple[str, ...] | None = None
     expr: Mapping[str | None, Element] = field(
         default_factory=dict

@@ -14,6 +14,7 @@ from argand_autograd.amp import custom_bwd, custom_fwd
 from argand_c10 import metrics
 
 BACKENDS = ["eager", "aot_eager", "inductor"]
+F = nn.functional
 
 
 def _numbers(*shape: int) -> argand.Tensor:
@@ -184,3 +185,31 @@ def test_custom_functions(backend: str) -> None:
     want, got = run(function), run(argand.compile(function, backend=backend))
     for a, b in zip(got, want, strict=True):
         assert a.dtype is b.dtype and argand.allclose(a.float(), b.float(), rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("norm", "sizes"),
+    [
+        (lambda x, w, b: F.layer_norm(x, [8], w, b), (4, 8)),
+        (lambda x, w, b: F.rms_norm(x, [8], w) + b, (4, 8)),
+        (lambda x, w, b: F.group_norm(x, 2, w, b), (4, 8, 3)),
+        (lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), (4, 8)),
+        (lambda x, w, b: F.instance_norm(x, None, None, w, b), (4, 8, 3)),
+    ],
+    ids=["layer_norm", "rms_norm", "group_norm", "batch_norm", "instance_norm"],
+)
+def test_norms_of_narrow_inputs_with_wide_weights(norm: Any, sizes: Any, backend: str) -> None:
+    """What a linear layer makes in an autocast region goes into a normalisation whose weights stay float32."""
+
+    def results(call: Any) -> list[Any]:
+        leaves = [_numbers(*sizes).bfloat16(), _numbers(8), _numbers(8)]
+        leaves = [t.requires_grad_() for t in leaves]
+        y = call(*leaves)
+        y.float().pow(2).sum().backward()
+        return [y.detach(), *[t.grad for t in leaves]]
+
+    want, got = results(norm), results(argand.compile(norm, backend=backend))
+    assert [t.dtype for t in got] == [t.dtype for t in want]
+    for a, b in zip(got, want, strict=True):
+        assert argand.allclose(a.float(), b.float(), rtol=2e-2, atol=2e-2)

@@ -305,5 +305,26 @@ def with_tensors(call: Call, f: Callable[[Value], Any]) -> Call:
     )
 
 
+def mixed_calls(call: Call) -> list[Call]:
+    """The call with its first tensor of floats narrower than the others, and the other way round."""
+    held: list[Value] = []
+    with_tensors(call, held.append)
+    floats = [v for v in held if v.dtype == "float32"]
+    if len(floats) < 2:
+        return []
+
+    def narrowed(first: bool) -> Call:
+        return with_tensors(
+            call,
+            lambda v: (
+                dataclasses.replace(v, dtype="bfloat16")
+                if v.dtype == "float32" and (v is floats[0]) == first
+                else v
+            ),
+        )
+
+    return [narrowed(True), narrowed(False)]
+
+
 def tensors(call: Call) -> Call:
     return with_tensors(call, lambda v: make(v.array, v.dtype))

@@ -379,13 +379,11 @@ Tensor mm(const Tensor& self, const Tensor& mat2, ArgandEpilogue* epilogue) {
 
 Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, double beta, double alpha, ArgandEpilogue* epilogue) {
   check_product("addmm", mat1, mat2, 2);
-  if (is_float8(mat1.dtype())) {
-    check_same_dtype("addmm", self, mat1);
-    return converted(addmm(in_float32(self), in_float32(mat1), in_float32(mat2), beta, alpha, nullptr), mat1.dtype());
-  }
+  check_same_dtype("addmm", self, mat1);
+  if (is_float8(mat1.dtype())) return converted(addmm(in_float32(self), in_float32(mat1), in_float32(mat2), beta, alpha, nullptr), mat1.dtype());
   const int64_t m = mat1.size(0), n = mat2.size(1), k = mat1.size(1);
   Tensor out;
-  if (epilogue && self.dtype() == mat1.dtype()) {
+  if (epilogue) {
     const Dims from = broadcast_strides("addmm", self, {m, n});
     if (hand_over({mat1.dtype(), 1, m, n, k, matrix(mat1), matrix(mat2), 0, 0, alpha, beta, &self, from[0], from[1]}, {m, n}, epilogue, &out))
       return out;
