@@ -135,3 +135,20 @@ def test_a_program_compiles_as_one_graph() -> None:
             got = compiled(x, {"b": argand.ones(3)}, k=3)
             assert got["rows"][0] == rows and got["rows"][1].item() == calls + 1
             assert argand.allclose(got["y"], plain.layer(x) * 3 + 1, atol=1e-6)
+
+
+def test_gradients_through_a_program_with_batch_normalisation() -> None:
+    """The program's module shares the parameters, and computes their gradients as the module does."""
+    argand.manual_seed(0)
+    module = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 2))
+    x = argand.randn(6, 3)
+    program = export(module, (x,)).module()
+    for training in (module, program):
+        training.zero_grad()
+        training(x).pow(2).sum().backward()
+        grads = [p.grad.clone() for p in module.parameters()]
+        if training is module:
+            want = grads
+    for g, w in zip(grads, want, strict=True):
+        assert argand.allclose(g, w, rtol=1e-5, atol=1e-6) and g.abs().sum() > 0
+    assert int(module[1].num_batches_tracked) == 2
