@@ -59,6 +59,7 @@ class Functionalizer:
         emitter: where the functional operators go.
         tape: what records the history of values; None where no gradients are wanted.
         decompositions: bodies that take the place of operators, by overload name.
+        stops: whether `detach` stays in the graph where gradients stop, for a graph that is differentiated later.
 
     Attributes:
         recording: are gradients recorded at this place of the program.
@@ -71,9 +72,11 @@ class Functionalizer:
         emitter: Emitter,
         tape: Tape | None = None,
         decompositions: Mapping[str, Callable[..., Any]] | None = None,
+        stops: bool = False,
     ) -> None:
         self.emitter = emitter
         self.tape = tape
+        self.stops = stops
         self.decompositions = decompositions or {}
         self.recording = tape is not None
         self.deriving = False
@@ -174,10 +177,18 @@ class Functionalizer:
     def _plain(self, op: Operator, rules: Rules, bound: Sequence[Any], like: Any) -> Any:
         needed = self._records(rules, bound)
         before = [map_values(x, self.frozen) for x in bound] if needed else None
-        results = self._wrap(self.emitter.call(op, [map_values(x, self.read) for x in bound]), like)
+        made = self.emitter.call(op, [map_values(x, self.read) for x in bound])
+        if self.stops and not self.recording and self.tape and self.tape.needed(rules, bound):
+            made = self._stopped(made)
+        results = self._wrap(made, like)
         if needed and before is not None and self.tape is not None:
             self.tape.record(op, rules, bound, before, results, needed)
         return results
+
+    def _stopped(self, results: Any) -> Any:
+        if isinstance(results, (list, tuple)):
+            return [self._stopped(r) for r in results]
+        return self.emitter.named("detach", results) if results.is_floating_point() else results
 
     def _wrap(self, results: Any, like: Any) -> Any:
         if isinstance(results, (list, tuple)):

@@ -55,13 +55,13 @@ class Joint:
         random: operators of the traced program that draw random numbers, in order.
     """
 
-    def __init__(self, shape_env: Any) -> None:
+    def __init__(self, shape_env: Any, stops: bool = False) -> None:
         self.graph = Graph()
         self.root: dict[str, Any] = {}
         self.builder = GraphBuilder(self.graph, shape_env)
         self.emitter = Emitter(self.builder)
         self.tape = Tape()
-        self.functionalizer = Functionalizer(self.emitter, self.tape)
+        self.functionalizer = Functionalizer(self.emitter, self.tape, stops=stops)
         self.placeholders: list[Node] = []
         self.inputs: list[Any] = []
         self.results: list[Node] = []
@@ -130,17 +130,18 @@ class Joint:
         return self.builder.placeholder(name, fake)
 
 
-def build_joint(module: GraphModule, example_inputs: Sequence[Any]) -> Joint:
+def build_joint(module: GraphModule, example_inputs: Sequence[Any], stops: bool = False) -> Joint:
     """Functionalize a traced graph.
 
     Args:
         module: the graph; nodes carry their results in meta["val"].
         example_inputs: a fake tensor, symbolic number or constant per placeholder.
+        stops: whether `detach` stays in the graph where gradients stop, for a graph that is differentiated later.
 
     Raises:
         UnsupportedGraph: if it cannot be compiled ahead of time.
     """
-    joint = Joint(_shape_env(example_inputs))
+    joint = Joint(_shape_env(example_inputs), stops)
     _Walk(joint, module).run(example_inputs)
     joint.random = [
         n for n in joint.graph.nodes if isinstance(n.target, Operator) and n.target.is_random

@@ -56,7 +56,7 @@ def apply(
         initial: the functional value that lies in memory as in eager execution, if there is one.
     """
     emit, name = f.emitter, step.op.name
-    if name in ("alias", "detach"):
+    if name == "alias" or (name == "detach" and not f.stops):
         return content
     if name == "_select_at":
         return emit.named("index", content, _place(f, content, step))

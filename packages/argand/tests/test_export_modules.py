@@ -152,3 +152,34 @@ def test_gradients_through_a_program_with_batch_normalisation() -> None:
     for g, w in zip(grads, want, strict=True):
         assert argand.allclose(g, w, rtol=1e-5, atol=1e-6) and g.abs().sum() > 0
     assert int(module[1].num_batches_tracked) == 2
+
+
+def test_gradients_stop_in_a_program_where_they_do_in_the_module() -> None:
+    class Quantizer(nn.Module):
+        """A straight-through estimate, weights made under no_grad, and a detached result."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Linear(3, 3), nn.Linear(3, 3)
+
+        def forward(self, x: Any) -> Any:
+            q = self.a(x)
+            with argand.no_grad():
+                weights = F.softmax(self.b(x), -1)
+                top, _ = self.b(x).max(1)
+            y = x + (q.round() - q).detach() + q.detach() * weights * q + top[:, None] * self.b(x)
+            return y, q.detach()
+
+    module, x = Quantizer(), argand.randn(4, 3)
+    exported = export(module, (x,))
+    made = []
+    for training in (module, exported.module(), argand.compile(exported.module())):
+        module.zero_grad()
+        y, q = training(x)
+        assert y.requires_grad and not q.requires_grad
+        y.pow(2).sum().backward()
+        made.append([y.detach(), q, *[p.grad for p in module.parameters()]])
+    for got in made[1:]:
+        for g, w in zip(got, made[0], strict=True):
+            assert argand.allclose(g, w, rtol=1e-5, atol=1e-6)
+    assert argand.allclose(exported.run_decompositions()(x)[0], made[0][0], rtol=1e-5)

@@ -213,7 +213,7 @@ class _Builder:
         )
         module = found.module if found.module is not None else _empty_graph()
         try:
-            joint = build_joint(module, [entry.value for entry in found.inputs])
+            joint = build_joint(module, [entry.value for entry in found.inputs], stops=True)
         except UnsupportedGraph as error:
             fix = getattr(error, "fix", "")
             raise RuntimeError(f"export: {error}" + (f"; {fix}" if fix else "")) from None
