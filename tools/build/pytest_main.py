@@ -75,6 +75,8 @@ def main(arguments: list[str]) -> int:
         options.append(f"--basetemp={temporary}/pytest")
     if "XML_OUTPUT_FILE" in os.environ:
         options.append(f"--junitxml={os.environ['XML_OUTPUT_FILE']}")
+    if seed := os.environ.get("ARGAND_TEST_SEED"):
+        options.append(f"--hypothesis-seed={seed}")
     if os.environ.get("TESTBRIDGE_TEST_ONLY"):
         options += ["-k", os.environ["TESTBRIDGE_TEST_ONLY"]]
     plugins: list[object] = [Seeded()]

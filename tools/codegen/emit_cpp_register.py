@@ -284,7 +284,7 @@ def result_dtypes(op: Operator) -> list[str]:
         text = first
         if rule in RESULT_FUNCTIONS:
             text = f"builtins::{rule}_dtype({first})"
-        elif any(rule == t.name and t.type.is_tensor for t in tensors):
+        elif rule is not None and any(rule == t.name and t.type.is_tensor for t in tensors):
             text = f"({safe(rule)} ? {safe(rule)}.dtype() : {first})"
         elif rule is not None and rule != "self":
             text = dtypes.enum(rule)

@@ -96,7 +96,9 @@ def dtype_function(op: Operator) -> str | None:
     rules = op.result_dtype if isinstance(op.result_dtype, tuple) else (op.result_dtype,) * results
     values = []
     for rule in rules:
-        if any(rule == a.name and a.type.is_tensor for a in op.schema.arguments):
+        if rule is not None and any(
+            a.name == rule and a.type.is_tensor for a in op.schema.arguments
+        ):
             values.append(f"{first} if {safe(rule)} is None else {safe(rule)}.dtype")
             continue
         text = f'"{rule}"' if rule in RESULT_RULES else _dtype_literal(rule)

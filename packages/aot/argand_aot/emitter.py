@@ -103,6 +103,16 @@ class Emitter:
         made: FakeTensor = self.builder.create(op, args, kwargs, result)
         return made
 
+    def as_result(self, tensor: FakeTensor, geometry: Geometry) -> FakeTensor:
+        """As `laid_out`, where users see it: with the same strides in dimensions of size 1 too."""
+        made = self.laid_out(tensor, geometry)
+        shape, strides = list(geometry.shape), list(geometry.strides)
+        numbers = all(isinstance(x, int) for x in (*shape, *strides, *made.stride()))
+        if not numbers or strides == list(made.stride()) or 0 in shape:
+            return made
+        result: FakeTensor = self.named("as_strided", made, shape, strides)
+        return result
+
     def laid_out(self, tensor: FakeTensor, geometry: Geometry) -> FakeTensor:
         """`tensor`, with the strides of `geometry`; they must be those of a dense tensor.
 

@@ -388,7 +388,7 @@ class _Finish:
     def _add_result(self, x: Value, edge: Edge | None) -> int:
         joint, emit = self.joint, self.joint.emitter
         content = self.f.read(x)
-        content = emit.laid_out(content, x.geometry)
+        content = emit.as_result(content, x.geometry)
         made = content.node
         if content.storage in self.taken or (made and made.op in ("placeholder", "get_attr")):
             content = emit.new(overload("clone"), [content, None])

@@ -256,6 +256,9 @@ LAYOUT = (
         for dim in ("(0,)", "(0, 2)", "(3, 1)", "(1, 2, 3)")
         for name, x in (("fftn", "z"), ("fftn", "z.mT"), ("ifftn", "x"), ("rfftn", "x"), ("rfftn", "x.mT"), ("irfftn", "z"))
     ),
+    "[t.stride() for t in torch.sort(x.mT, 1)]", "[t.stride() for t in torch.sort(x.permute(3, 1, 0, 2), 0, True)]", "torch.sort(x.permute(3, 1, 0, 2), 0, True)",
+    "torch.sort(x[:, ::2], 1)", "x[:, :1].mT.sort(2)", "x[:1].permute(1, 3, 0, 2).argsort(1)",
+    *(f"x.as_strided((1, 3, 5), (7, 5, 1)).{call}.stride()" for call in ("clone()", "double()", "to(torch.float32, copy=True)", "sort()[0]")),
     "torch.fft.hfft(z, dim=0).stride()", "torch.linalg.householder_product(a, v).stride()", "torch.ormqr(a, v, a).stride()",
     *(f"[t.stride() for t in torch.linalg.lstsq(a, a[:, :2], driver={driver!r})]" for driver in ("gelsy", "gels", "gelsd", "gelss")),
     "torch.linalg.lstsq(a, a[:, 0])[0].stride()", "torch.linalg.solve(q, q[0]).stride()", "torch.linalg.solve(q, q).stride()",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import compile_harness as harness
@@ -111,7 +112,7 @@ def check(program: AliasProgram, backend: str, dynamic: bool | None = None) -> N
 def many(count: int) -> Any:
     return settings(
         max_examples=count,
-        derandomize="ARGAND_FUZZ_PROGRAMS" not in os.environ,
+        derandomize=os.environ.keys().isdisjoint(("ARGAND_FUZZ_PROGRAMS", "ARGAND_TEST_SEED")),
         deadline=None,
         suppress_health_check=list(HealthCheck),
         print_blob=True,
@@ -139,6 +140,21 @@ def test_strides_that_one_dimension_alone_may_have(backend: str) -> None:
         torch.compiler.reset()
         (y, strides, z), (u, traced, v) = f(x), torch.compile(f, backend=backend)(x)
         assert strides == y.stride() == traced == u.stride() and z.stride() == v.stride()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("make", [
+    torch.zeros_like, torch.ones_like, torch.rand_like, torch.clone, torch.Tensor.double, lambda x: x.to(torch.float32, copy=True),
+    lambda x: torch.full_like(x, 2.0), lambda x: x.sort(1)[0],
+])  # fmt: skip
+def test_strides_of_dimensions_of_one(backend: str, make: Callable[..., torch.Tensor]) -> None:
+    for x in (
+        torch.ones(3, 1, 2).permute(2, 1, 0),
+        torch.ones(15).as_strided((1, 3, 5), (7, 5, 1)),
+        torch.ones(2, 1, 3, 5).permute(0, 3, 1, 2),
+    ):
+        torch.compiler.reset()
+        assert torch.compile(make, backend=backend)(x).stride() == make(x).stride() == x.stride()
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -246,7 +246,15 @@ def x_real() -> Any:
 def test_zeros_to_complex_powers() -> None:
     zeros = aten.zeros([4], dtype=c10.complex64)
     got = aten.pow(zeros, c10.tensor([2 - 1j, 0.5 + 0j, 0j, -1 + 1j])).numpy()
-    assert got[:3].tolist() == [0, 0, 1] and np.isnan(got[3])
+    assert got[:3].tolist() == [0, 0, 1] and np.isposinf(got[3].real)
+
+
+def test_atanh_of_complex_numbers_near_one() -> None:
+    near = np.array([-1 + 1e-4 + 2e-4j, -1.0001 - 1e-3j, 1 - 1e-4 + 2e-4j, -1 + 0.012j])
+    got = aten.atanh(c10.tensor(near.tolist(), dtype=c10.complex64)).numpy()
+    np.testing.assert_allclose(got, np.arctanh(near.astype(np.complex64)), rtol=1e-5)
+    ends = aten.atanh(c10.tensor([-1 + 0j, 1 + 0j])).numpy()
+    assert ends.real.tolist() == [-np.inf, np.inf]
 
 
 def test_subtraction_takes_no_bools() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -302,7 +303,9 @@ def jacrev(
         outer = _outer(inputs)
         _levels.depth += 1
         try:
-            rows = functional.jacobian(of_tensors, tuple(inputs), create_graph=outer)
+            rows = functional.jacobian(
+                of_tensors, tuple(inputs), create_graph=outer, vectorize=True
+            )
         finally:
             _levels.depth -= 1
         by_input = [unflatten(structure, list(row)) for row in rows]
@@ -321,10 +324,30 @@ def jacfwd(
     *,
     randomness: str = "error",
 ) -> Callable[..., Any]:
-    """As `jacrev`: the tape runs backwards only. `randomness` is accepted, without effect."""
-    return jacrev(func, argnums, has_aux=has_aux)
+    """As `jacrev`: the tape runs backwards only; in memory columns are outermost, as forward passes would make them. `randomness` is accepted, without effect."""
+    rows = jacrev(func, argnums, has_aux=has_aux)
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        found = rows(*args, **kwargs)
+        inputs = args[argnums] if isinstance(argnums, int) else [args[i] for i in argnums]
+        if has_aux:
+            return _by_columns(found[0], inputs), found[1]
+        return _by_columns(found, inputs)
+
+    return wrapper
+
+
+def _by_columns(jacobians: Any, inputs: Any) -> Any:
+    """Each Jacobian with the dimensions of its input outermost in memory."""
+    made, (leaves, structure) = [], flatten(jacobians)
+    for t, x in zip(leaves, itertools.cycle(flatten(inputs)[0]), strict=False):
+        split = t.ndim - x.ndim
+        columns = t.permute([*range(split, t.ndim), *range(split)]).contiguous()
+        made.append(columns.permute([*range(x.ndim, t.ndim), *range(x.ndim)]))
+    return unflatten(structure, made)
 
 
 def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
     """A function that returns `func`'s second derivatives with respect to the arguments at `argnums`."""
-    return jacrev(jacrev(func, argnums), argnums)
+    return jacfwd(jacrev(func, argnums), argnums)

@@ -11,6 +11,7 @@ from typing import Any
 import argand_aten as aten
 from argand_autograd.differentiate import grad
 from argand_autograd.grad_mode import enable_grad
+from argand_autograd.vmap import stack_as_they_lie
 from argand_c10 import Tensor
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -251,7 +252,7 @@ def jacobian(
         inputs: where to differentiate.
         create_graph: whether the result can be differentiated.
         strict: whether independent inputs or outputs are an error instead of zeros.
-        vectorize: accepted for compatibility; rows are made one by one.
+        vectorize: whether rows keep the order of dimensions in memory that each has by itself; they are made one by one.
         strategy: "reverse-mode".
 
     Returns:
@@ -259,6 +260,7 @@ def jacobian(
         has several.
     """
     _check_strategy("jacobian", strategy)
+    stack = stack_as_they_lie if vectorize else aten.stack
     with enable_grad():
         is_tuple, xs, outputs_are_tuple, ys = _run(func, inputs, create_graph, strict, "jacobian")
         rows: list[Any] = []
@@ -271,7 +273,7 @@ def jacobian(
                     column.append(g)
             rows.append(
                 tuple(
-                    aten.reshape(aten.stack(c), [*y.shape, *x.shape])
+                    aten.reshape(stack(c), [*y.shape, *x.shape])
                     if c
                     else aten.zeros([*y.shape, *x.shape], dtype=x.dtype, device=x.device)
                     for c, x in zip(columns, xs, strict=True)

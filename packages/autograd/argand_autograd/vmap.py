@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import argand_aten as aten
@@ -161,6 +161,17 @@ def random_states(randomness: str) -> list[tuple[Generator, list[int]]]:
     return [(generator, state.tolist()) for generator, state in random.get_rng_states()]
 
 
+def stack_as_they_lie(entries: Sequence[Tensor]) -> Tensor:
+    """`stack(entries)` whose entries have the order of dimensions in memory that the first has by itself, if it is no expanded tensor."""
+    first = entries[0]
+    strides = first.stride()
+    if first.is_contiguous() or 0 in strides:
+        return aten.stack(list(entries))
+    order = sorted(range(first.ndim), key=lambda i: (-strides[i], i))
+    whole = aten.stack([t.permute(order) for t in entries])
+    return whole.permute([0, *(1 + order.index(i) for i in range(first.ndim))])
+
+
 def _stack(results: list[Any], out_dims: Any, count: int) -> Any:
     """The results of `count` entries, or of one in place of none, with the new dimension at `out_dims`; that of None is the first's."""
     flat = [flatten(result)[0] for result in results]
@@ -178,6 +189,9 @@ def _stack(results: list[Any], out_dims: Any, count: int) -> Any:
         )
     leaves = []
     for d, column in zip(dims, zip(*flat, strict=True), strict=True):
-        whole = column[0] if d is None else aten.stack(list(column), d)
-        leaves.append(whole if d is None or count else whole.narrow(d, 0, 0))
+        if d is None:
+            leaves.append(column[0])
+            continue
+        whole = stack_as_they_lie(column)
+        leaves.append((whole if count else whole.narrow(0, 0, 0)).movedim(0, d))
     return unflatten(flatten(results[0])[1], leaves)

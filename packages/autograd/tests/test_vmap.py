@@ -8,8 +8,9 @@ from helpers import random_leaf
 
 import argand_aten as aten
 import argand_c10 as c10
-from argand_autograd import func
-from argand_autograd.func import vmap
+from argand_autograd import func, functional
+from argand_autograd._tree import flatten
+from argand_autograd.func import hessian, jacfwd, jacrev, vmap
 
 
 def numbers(*shape):
@@ -108,3 +109,43 @@ def test_random_numbers():
 def test_errors(call, text):
     with pytest.raises(ValueError, match=text):
         call(numbers(3, 4))
+
+
+def strides(f, *shape):
+    return f(aten.randn(*shape)).stride()
+
+
+@pytest.mark.parametrize("vmapped", [
+    (lambda x: x.sin(), 0, (6, 2, 1)),
+    (lambda x: x.sin(), 1, (2, 6, 1)),  # entries are outermost in memory
+    (lambda x: x.sin(), -1, (2, 1, 6)),
+    (lambda x: x.t() * 2, 0, (6, 1, 2)),  # and lie there as each by itself
+    (lambda x: x.t() * 2, 2, (1, 2, 6)),
+    (lambda x: x[0].expand(3, 2), 0, (6, 2, 1)),
+])  # fmt: skip
+def test_strides(vmapped):
+    function, out_dim, want = vmapped
+    assert strides(vmap(function, out_dims=out_dim), 4, 3, 2) == want
+
+
+def test_strides_of_jacobians():
+    assert strides(jacrev(lambda x: x.sin()), 3, 2) == (12, 6, 2, 1)
+    assert strides(jacrev(lambda x: x.t() * 2), 3, 2) == (18, 6, 1, 3)
+    assert strides(jacfwd(lambda x: x.sin()), 3, 2) == (2, 1, 12, 6)
+    assert strides(jacfwd(lambda x: x.sum(1)), 3, 2) == (1, 6, 3)
+    assert strides(hessian(lambda x: (x**2).sum()), 3, 2) == (2, 1, 12, 6)
+    jacobian = functional.jacobian(lambda x: x.t() * 2, aten.randn(3, 2))
+    assert jacobian.stride() == (18, 6, 2, 1)
+
+
+def test_jacfwd_of_several_arguments_and_results():
+    x, y = aten.randn(3), aten.randn(2, 3)
+
+    def f(x, y):
+        return x * y, (x * y).sum(1)
+
+    found, want = (j(f, (0, 1))(x, y) for j in (jacfwd, jacrev))
+    for a, b in zip(flatten(found)[0], flatten(want)[0], strict=True):
+        assert a.shape == b.shape and a.tolist() == b.tolist()
+    (found,), aux = jacfwd(lambda x, y: (x * y, "aux"), (1,), has_aux=True)(x, y)
+    assert found.shape == (2, 3, 2, 3) and aux == "aux"

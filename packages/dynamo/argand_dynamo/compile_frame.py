@@ -44,6 +44,7 @@ from argand_dynamo.reconstruct import NotReconstructible
 from argand_dynamo.resume import resume_codes, why_not_resumable
 from argand_dynamo.tracer import Tracer
 from argand_dynamo.trust import is_library_file, note_compiler
+from argand_dynamo.variables.functions import GeneratorVariable
 from argand_fx.artifact import BackendArtifact
 
 __all__ = ["compile_frame"]
@@ -187,9 +188,17 @@ def _trace(
             stopped = not_reconstructible(missing, tx)
             if settings.fullgraph:
                 raise fullgraph_error(stopped, function) from None
-            if birth is None or birth >= end:
+            if birth is None or birth >= end or _would_close_late(missing.variable, tx, value):
                 raise SkipFrame(str(stopped), stopped.cause) from None
             stop_at = birth
+
+
+def _would_close_late(variable: Any, tx: Tracer, value: Any) -> bool:
+    """Whether a frame that ends, or a loop in it, leaves a generator that may have cleanup to do: functions that go on after a break would hold it longer."""
+    if not isinstance(variable, GeneratorVariable):
+        return False
+    looped = any(item is variable for item in tx.root.stack)
+    return variable.awaits_cleanup() if value is not None else looped and variable.may_clean_up()
 
 
 def not_reconstructible(missing: NotReconstructible, tx: Tracer) -> BreakTrace:

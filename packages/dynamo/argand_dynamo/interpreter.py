@@ -5,19 +5,19 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from argand_dynamo.bytecode import Instruction, disassemble
 from argand_dynamo.caches import clears
 from argand_dynamo.exceptions import BreakTrace, Raised, break_trace
 from argand_dynamo.variables.base import Variable
 from argand_dynamo.variables.constant import Constant
-from argand_dynamo.variables.functions import CellVariable, FunctionVariable
+from argand_dynamo.variables.functions import CellVariable, FunctionVariable, GeneratorVariable
 
 if TYPE_CHECKING:
     from argand_dynamo.tracer import Tracer
 
-__all__ = ["HANDLERS", "NULL", "StopTrace", "SymbolicFrame", "handler"]
+__all__ = ["HANDLERS", "NULL", "StopTrace", "SymbolicFrame", "drop", "handler"]
 
 Handler = Callable[["SymbolicFrame", Instruction], Variable | None]
 HANDLERS: dict[str, Handler] = {}
@@ -78,6 +78,15 @@ def program_of(code: types.CodeType) -> Program:
 
 def _unsupported(frame: SymbolicFrame, instruction: Instruction) -> Variable | None:
     raise break_trace("unsupported_bytecode", instruction.opname)
+
+
+def drop(frame: SymbolicFrame) -> None:
+    """The last item goes from the operand stack; a generator that it alone holds is closed."""
+    if isinstance(frame.stack[-1], GeneratorVariable):
+        # not by a name, which would hold it too
+        frame.tx.drop_generator(cast(GeneratorVariable, frame.stack.pop()))
+    else:
+        frame.stack.pop()
 
 
 class SymbolicFrame:
@@ -180,7 +189,8 @@ class SymbolicFrame:
         if target is None:
             raised.stack.append(self.location)
             raise raised
-        del self.stack[target.depth :]
+        while len(self.stack) > target.depth:
+            drop(self)
         if target.lasti:
             self.push(Constant(instruction.index))
         self.push(raised.variable)

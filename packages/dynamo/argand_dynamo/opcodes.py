@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from argand_dynamo.bytecode import Instruction
 from argand_dynamo.bytecode.table import table
 from argand_dynamo.exceptions import break_trace
-from argand_dynamo.interpreter import NULL, SymbolicFrame, handler
+from argand_dynamo.interpreter import NULL, SymbolicFrame, drop, handler
 from argand_dynamo.variables.base import MethodVariable, Variable, unknown
 from argand_dynamo.variables.constant import Constant
 from argand_dynamo.variables.dicts import DictVariable, SetVariable
@@ -50,7 +50,7 @@ def make_cell(frame: SymbolicFrame, i: Instruction) -> None:
 
 @handler("POP_TOP", "POP_ITER")
 def pop_top(frame: SymbolicFrame, i: Instruction) -> None:
-    frame.stack.pop()
+    drop(frame)
 
 
 @handler("PUSH_NULL")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -30,9 +31,14 @@ from argand_dynamo.trust import PLAIN, is_library_file
 from argand_dynamo.variables.base import LazyVariable, Source, Variable, unknown
 from argand_dynamo.variables.classes import BuiltinVariable, ClassVariable
 from argand_dynamo.variables.constant import Constant
-from argand_dynamo.variables.functions import CellVariable, FunctionVariable, bind_arguments
+from argand_dynamo.variables.functions import (
+    CellVariable,
+    FunctionVariable,
+    GeneratorVariable,
+    bind_arguments,
+)
 from argand_dynamo.variables.modules import ModuleVariable
-from argand_dynamo.variables.objects import ObjectVariable
+from argand_dynamo.variables.objects import ExceptionVariable, ObjectVariable
 from argand_dynamo.variables.sequences import ListVariable
 from argand_dynamo.variables.tensor import TensorVariable
 from argand_dynamo.wrap import Wrapping
@@ -325,6 +331,42 @@ class Tracer(Operations, Lookups, Wrapping):
         finally:
             self.frames.pop()
         return found, frame.yielded
+
+    def close_generator(self, generator: GeneratorVariable) -> None:
+        """generator.close(): GeneratorExit is raised where it stands, which it must not survive."""
+        frame, waits = generator.frame, generator.started and not generator.finished
+        inner = generator.delegate()
+        generator.finished = True
+        if not waits:
+            return
+        if inner is not None:
+            self.close_generator(inner)
+        leaving = ExceptionVariable(GeneratorExit, [])
+        self.frames.append(frame)
+        try:
+            frame.unwind(frame.current, Raised(leaving))
+            frame.run()
+        except Raised as raised:
+            if raised.variable is not leaving:
+                raise
+            return
+        finally:
+            self.frames.pop()
+        if frame.yielded:
+            self.raise_(RuntimeError, "generator ignored GeneratorExit")
+
+    def drop_generator(self, generator: GeneratorVariable) -> None:
+        """A frame's stack lets go of a generator, as a loop does that is left: Python closes it there if nothing else holds it."""
+        if not generator.awaits_cleanup():
+            return
+        probe = object()
+        kept = sum(x is generator for x in self.keep)
+        if sys.getrefcount(generator) != sys.getrefcount(probe) + kept:
+            return
+        try:
+            self.close_generator(generator)
+        except Raised as raised:
+            raise break_trace("generator", "a generator that raises when it is closed") from raised
 
     def call_builtin(
         self, function: BuiltinVariable, args: list[Variable], kwargs: dict[str, Variable]

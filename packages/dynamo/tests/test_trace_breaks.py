@@ -380,3 +380,13 @@ def test_break_inside_generator_contexts_and_lazy_iterators() -> None:
 
     outcome = run(f, (X, []), (X, []))
     assert not outcome.kinds("fallback") and len(outcome.graphs) >= 3
+
+
+def test_whether_an_input_is_a_view() -> None:
+    def f(x: Any) -> Any:
+        y = x + 1
+        view = y.view(2, 6)
+        print(end="")
+        return view._is_view(), y * 2, view * 2
+
+    assert f(X)[0] and dynamo.compile(f, backend="eager")(X)[0]

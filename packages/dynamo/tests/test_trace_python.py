@@ -277,11 +277,11 @@ def test_text() -> None:
         return (
             x * len(parts),
             key,
-            "%s-%d" % (name, 3),
+            "%s-%d" % (name, 3),  # noqa: UP031
             ",".join(parts),
             template.format(1, k=2),
             key.upper(),
-        )  # noqa: UP031
+        )
 
     check(f, X, "layer")
 

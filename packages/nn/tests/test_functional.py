@@ -405,6 +405,21 @@ def test_attention():
     )
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 4), (2, 2, 3, 4)])
+@pytest.mark.parametrize("learned", [False, True])
+def test_rows_that_attend_to_nothing_have_no_gradient(shape, learned):
+    mask = np.zeros((3, 3), "float32")
+    mask[1] = mask[0, 1] = -np.inf
+    leaves = [tensor(normal(*shape)).requires_grad_() for _ in range(3)]
+    leaves.append(tensor(mask).requires_grad_(learned))
+    out = F.scaled_dot_product_attention(*leaves)
+    assert not out[..., 1, :].any()
+    out.sum().backward()
+    for leaf in leaves[: 4 if learned else 3]:
+        assert leaf.grad.isfinite().all()
+    assert not leaves[0].grad[..., 1, :].any()
+
+
 def test_multihead_attention():
     layer = nn.MultiheadAttention(8, 2, batch_first=True)
     x = tensor(normal(3, 5, 8))

@@ -196,14 +196,17 @@ def argand_rsqrt(x):
 
 @triton.jit
 def argand_pow(x, y):
-    """Squares are products; 0 is 0 to a power with a positive real part, 1 to the power 0, and else NaN."""
+    """Squares are products; 0 is 0 to a power with a positive real part, infinite to one with a negative, 1 to the power 0, and else NaN."""
     power = argand_exp(argand_mul(y, argand_log(x)))
     power = argand_where((y[1] == 0) & (y[0] == 2), argand_mul(x, x), power)
     nan = math.number(float("nan"), x[0].dtype)
+    inf = math.number(float("inf"), x[0].dtype)
     zero = math.number(0, x[0].dtype)
     none = (y[0] == 0) & (y[1] == 0)
     positive = y[0] > 0
-    of_zero = tl.where(positive, zero, tl.where(none, math.number(1, x[0].dtype), nan))
+    of_zero = tl.where(
+        positive, zero, tl.where(y[0] < 0, inf, tl.where(none, math.number(1, x[0].dtype), nan))
+    )
     return argand_where(
         (x[0] == 0) & (x[1] == 0), (of_zero, tl.where(positive | none, zero, nan)), power
     )
@@ -301,9 +304,12 @@ def argand_asin(x):
 
 @triton.jit
 def argand_atanh(x):
-    d = (1 - x[0]) * (1 - x[0]) + x[1] * x[1]
+    # of the real part's size, since 1 + 4 x / d loses digits near -1
+    a = tl.where(x[0] < 0, -x[0], x[0])
+    d = (1 - a) * (1 - a) + x[1] * x[1]
+    real = math.argand_log1p(math.argand_div(4 * a, d)) * 0.25
     return (
-        math.argand_log1p(math.argand_div(4 * x[0], d)) * 0.25,
+        tl.where(x[0] < 0, -real, real),
         math.argand_atan2(2 * x[1], (1 - x[0]) * (1 + x[0]) - x[1] * x[1]) * 0.5,
     )
 

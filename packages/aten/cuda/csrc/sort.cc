@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/cuda/csrc/places.h"
 #include "packages/aten/generated/kernels_cuda.h"
 
@@ -181,7 +182,15 @@ std::tuple<Tensor, Tensor> order_dim(const char* op, const Tensor& self, int64_t
 
 std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim, bool descending, bool) {
   const int64_t d = wrap_dim(dim, self.dim());
-  return order_dim("sort", self, d, size_of(self, d), descending, self.sizes());
+  const auto found = order_dim("sort", self, d, size_of(self, d), descending, self.sizes());
+  const builtins::Strided like = builtins::clone_shape(self.sizes(), self.strides(), std::nullopt);
+  const auto as_self = [&](const Tensor& t) {  // lies in memory as `self`
+    if (t.strides() == IntList(like.strides)) return t;
+    const Tensor out = empty_strided(like.sizes, like.strides, t.dtype(), t.device());
+    copy_(out, t, false);
+    return out;
+  };
+  return {as_self(std::get<0>(found)), as_self(std::get<1>(found))};
 }
 
 std::tuple<Tensor, Tensor> topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool) {

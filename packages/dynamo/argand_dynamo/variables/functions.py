@@ -17,6 +17,7 @@ from argand_dynamo.variables.base import (
 from argand_dynamo.variables.constant import Constant
 
 if TYPE_CHECKING:
+    from argand_dynamo.bytecode import Instruction
     from argand_dynamo.interpreter import SymbolicFrame
     from argand_dynamo.tracer import Tracer
 
@@ -272,6 +273,12 @@ class PartialVariable(Variable):
         )
 
 
+def _cleans_up(instruction: Instruction) -> bool:
+    """Whether the program handles exceptions there; other handlers are the interpreter's own, around every generator."""
+    handler = instruction.handler
+    return handler is not None and handler.target.opname == "PUSH_EXC_INFO"
+
+
 class GeneratorVariable(Iterator):
     """A generator that the trace has made: its frame, which is run to the next yield when an item is wanted."""
 
@@ -311,13 +318,28 @@ class GeneratorVariable(Iterator):
         self.value = found
         return None
 
+    def delegate(self) -> GeneratorVariable | None:
+        """The generator inside of whose `yield` it stands, by `yield from`."""
+        if self.finished or not self.started:
+            return None
+        after = self.frame.program.instructions[self.frame.pc]
+        delegates = after.opname == "RESUME" and (after.arg or 0) & 3 == 2
+        inner = self.frame.stack[-1] if delegates else None
+        return inner if isinstance(inner, GeneratorVariable) else None
+
     def awaits_cleanup(self) -> bool:
         """Whether it stands at a `yield` inside of `try` or `with`."""
         if self.finished or not self.started:
             return False
-        handler = self.frame.current.handler
-        # Other handlers are the interpreter's own, around every generator.
-        return handler is not None and handler.target.opname == "PUSH_EXC_INFO"
+        inner = self.delegate()
+        if inner is not None and inner.awaits_cleanup():
+            return True
+        return _cleans_up(self.frame.current)
+
+    def may_clean_up(self) -> bool:
+        """Whether it has a `try`, `with` or `yield from` anywhere."""
+        program = self.frame.program.instructions
+        return not self.finished and any(_cleans_up(i) or i.opname == "SEND" for i in program)
 
     def call_method(
         self, tx: Tracer, name: str, args: list[Variable], kwargs: dict[str, Variable]
@@ -327,11 +349,11 @@ class GeneratorVariable(Iterator):
             if found is None:
                 tx.raise_variable(StopIteration, [self.value])
             return found
-        if name == "close" and (self.finished or not self.started):
-            self.finished = True
+        if name == "close":
+            tx.close_generator(self)
             return Constant(None)
-        if name in ("throw", "close"):
-            raise break_trace("generator", f"generator.{name}()")
+        if name == "throw":
+            raise break_trace("generator", "generator.throw()")
         return super().call_method(tx, name, args, kwargs)
 
 

@@ -187,6 +187,8 @@ class TensorVariable(Variable):
             "as_subclass",
         ):
             raise break_trace("tensor_attribute", f"Tensor.{name}()")
+        if name == "_is_view" and self.source is not None:  # the fake of an input has no base
+            raise break_trace("tensor_attribute", "Tensor._is_view()")
         found = getattr(self.cls, name, None)
         if isinstance(found, types.FunctionType):
             return tx.bind_function(found, self).call(tx, args, kwargs)

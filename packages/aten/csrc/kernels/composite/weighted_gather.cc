@@ -43,7 +43,7 @@ Tensor weighted_scatter(const Tensor& grad, const Tensor& index, const Tensor& w
 Tensor weighted_gather_weights(const Tensor& grad, const Tensor& self, const Tensor& index) {
   std::vector<Tensor> parts;
   for (int64_t t = 0; t < index.size(2); t++) parts.push_back(ops::sum(ops::mul(grad, taken(self, tap_of(index, t))), IntList({1})));
-  return ops::stack(parts, 2);
+  return ops::_to_copy(ops::stack(parts, 2), self.dtype());
 }
 
 }  // namespace argand::kernels::composite

@@ -81,8 +81,10 @@ ARGAND_CX cx<T> sqrt(cx<T> x) {  // the root with a positive real part; parts ar
 ARGAND_CX cx<T> rsqrt(cx<T> x) { return reciprocal(sqrt(x)); }
 ARGAND_CX cx<T> pow(cx<T> x, cx<T> y) {
   if (x.re == 0 && x.im == 0) {
-    const T nan = __builtin_nan("");
-    return y.re > 0 ? cx<T>{0, 0} : y.re == 0 && y.im == 0 ? cx<T>{1, 0} : cx<T>{nan, nan};
+    const T nan = __builtin_nan(""), inf = __builtin_inf();
+    if (y.re > 0) return {0, 0};
+    if (y.re < 0) return {inf, nan};
+    return y.re == 0 && y.im == 0 ? cx<T>{1, 0} : cx<T>{nan, nan};
   }
   if (y.im == 0 && y.re == 2) return x * x;
   return exp(y * log(x));
@@ -115,8 +117,9 @@ ARGAND_CX cx<T> acos(cx<T> x) {
 }
 ARGAND_CX cx<T> asin(cx<T> x) { return over_i(asinh(times_i(x))); }
 ARGAND_CX cx<T> atanh(cx<T> x) {
-  const T d = (1 - x.re) * (1 - x.re) + x.im * x.im;
-  return {log1p(4 * x.re / d) / 4, atan2(2 * x.im, (1 - x.re) * (1 + x.re) - x.im * x.im) / 2};
+  // of the real part's size, since 1 + 4 x / d loses digits near -1
+  const T a = x.re < 0 ? -x.re : x.re, d = (1 - a) * (1 - a) + x.im * x.im, re = log1p(4 * a / d) / 4;
+  return {x.re < 0 ? -re : re, atan2(2 * x.im, (1 - x.re) * (1 + x.re) - x.im * x.im) / 2};
 }
 ARGAND_CX cx<T> atan(cx<T> x) { return over_i(atanh(times_i(x))); }
 ARGAND_CX cx<T> sigmoid(cx<T> x) { return cx<T>{1, 0} / (exp(-x) + (T)1); }

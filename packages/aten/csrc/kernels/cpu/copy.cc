@@ -122,7 +122,7 @@ void copy_(const Tensor& self, const Tensor& src, bool) {
 Tensor to_copy(const Tensor& self, int dtype, std::optional<ArgandDevice> device, bool non_blocking, std::optional<int64_t> memory_format) {
   const int type = dtype == ARGAND_DTYPE_NONE ? self.dtype() : dtype;
   const ArgandDevice to = device ? *device : self.device();
-  const bool keep = !memory_format && !self.is_contiguous() && is_non_overlapping_and_dense(self.sizes(), self.strides());
+  const bool keep = !memory_format && (self.is_contiguous() || is_non_overlapping_and_dense(self.sizes(), self.strides()));
   const Tensor out = keep                             ? empty_strided(self.sizes(), self.strides(), type, to)
                      : memory_format.value_or(0) == 0 ? empty(self.sizes(), type, to)
                                                       : empty_strided(self.sizes(), builtins::format_strides(self.sizes(), *memory_format), type, to);

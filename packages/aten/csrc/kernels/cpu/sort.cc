@@ -107,26 +107,33 @@ void order_rows(const Tensor& input, const DimSplit& s, const Wanted& wanted, bo
   });
 }
 
-std::tuple<Tensor, Tensor> order_dim(const char* name, const Tensor& self, int64_t dim, const Wanted& wanted, bool descending, IntList sizes) {
-  const Tensor input = contiguous(self);
-  const Tensor values = argand::empty(sizes, self.dtype()), indices = argand::empty(sizes, ARGAND_INT64);
-  if (values.numel() == 0) return {values, indices};
-  const DimSplit s(input, dim);
-  dispatch_real(name, self.dtype(), [&](auto tag) {
+void order_dim(const char* name, const Tensor& input, const DimSplit& s, const Wanted& wanted, bool descending, const Tensor& values,
+               const Tensor& indices) {
+  if (values.numel() == 0) return;
+  dispatch_real(name, input.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (sizeof(ordered(T{})) == 4) {
       if (s.n <= int64_t{0xffffffff}) return order_rows<T, uint64_t>(input, s, wanted, descending, values, indices);
     }
     order_rows<T, Wide>(input, s, wanted, descending, values, indices);
   });
-  return {values, indices};
 }
 
 }  // namespace
 
+// The results lie in memory as a clone of `self` would.
 std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim, bool descending, bool) {
   const int64_t d = wrap_dim(dim, self.dim());
-  return order_dim("sort", self, d, {self.dim() ? self.size(d) : 1, true, true}, descending, self.sizes());
+  const Tensor input = is_non_overlapping_and_dense(self.sizes(), self.strides()) ? self : clone(self, std::nullopt);
+  const Tensor values = argand::empty_strided(input.sizes(), input.strides(), self.dtype());
+  const Tensor indices = argand::empty_strided(input.sizes(), input.strides(), ARGAND_INT64);
+  DimSplit s(input, d);
+  if (values.numel()) {
+    s.inner = s.n == 1 ? 1 : input.stride(d);
+    s.outer = values.numel() / (s.n * s.inner);
+  }
+  order_dim("sort", input, s, {s.n, true, true}, descending, values, indices);
+  return {values, indices};
 }
 
 std::tuple<Tensor, Tensor> topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted) {
@@ -137,7 +144,9 @@ std::tuple<Tensor, Tensor> topk(const Tensor& self, int64_t k, int64_t dim, bool
     builtins::raise(ARGAND_RUNTIME_ERROR, builtins::text("selected index k out of range: got k=", k, " for a dimension of size ", n));
   builtins::Ints sizes = self.sizes().vec();
   if (!sizes.empty()) sizes[d] = k;
-  return order_dim("topk", self, d, {k, false, sorted}, largest, sizes);
+  const Tensor input = contiguous(self), values = argand::empty(sizes, self.dtype()), indices = argand::empty(sizes, ARGAND_INT64);
+  order_dim("topk", input, DimSplit(input, d), {k, false, sorted}, largest, values, indices);
+  return {values, indices};
 }
 
 }  // namespace argand::kernels::cpu
