@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["flatten", "map_tree", "unflatten"]
+__all__ = ["flatten", "flatten_as", "map_tree", "unflatten"]
 
 _LEAF = object()
 
@@ -26,6 +26,26 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
 
     structure = walk(tree)
     return leaves, structure
+
+
+def flatten_as(structure: Any, tree: Any) -> list[Any] | None:
+    """The leaves of a tree in the order of `structure`, where dicts may have another; None if it is structured otherwise."""
+    if flatten(tree)[1] != structure:
+        return None
+    leaves: list[Any] = []
+
+    def walk(node: Any, like: Any) -> None:
+        if like is _LEAF:
+            leaves.append(node)
+        elif isinstance(like, dict):
+            for key, part in like.items():
+                walk(node[key], part)
+        else:
+            for one, part in zip(node, like, strict=True):
+                walk(one, part)
+
+    walk(tree, structure)
+    return leaves
 
 
 def unflatten(structure: Any, leaves: list[Any]) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 import argand_aten as aten
 from argand_autograd import functional
-from argand_autograd._tree import flatten, map_tree, unflatten
+from argand_autograd._tree import flatten, flatten_as, map_tree, unflatten
 from argand_autograd.differentiate import grad as _gradients
 from argand_autograd.grad_mode import enable_grad
 from argand_autograd.vmap import vmap
@@ -202,8 +202,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         outputs = of_tensors(*arguments)
 
     def pull_back(*gradients: Any) -> Any:
-        vectors, given = flatten(gradients[0] if len(gradients) == 1 else gradients)
-        if given != structures[0]:
+        vectors = flatten_as(structures[0], gradients[0] if len(gradients) == 1 else gradients)
+        if vectors is None:
             raise RuntimeError(
                 f"vjp: got gradients of another structure than the function's result, expected {len(outputs)} tensors as it has"
             )
@@ -243,8 +243,9 @@ def jvp(
         has_aux: whether `func` returns such a pair.
     """
     outer = _outer(primals, tangents)
-    (inputs, structure), (vectors, given) = flatten(tuple(primals)), flatten(tuple(tangents))
-    if given != structure:
+    inputs, structure = flatten(tuple(primals))
+    vectors = flatten_as(structure, tuple(tangents))
+    if vectors is None:
         raise RuntimeError(
             "jvp: got tangents of another structure than the primals, expected a tensor for each of theirs"
         )
@@ -324,7 +325,10 @@ def jacfwd(
     *,
     randomness: str = "error",
 ) -> Callable[..., Any]:
-    """As `jacrev`: the tape runs backwards only; in memory columns are outermost, as forward passes would make them. `randomness` is accepted, without effect."""
+    """As `jacrev`: the tape runs backwards only; in memory columns are outermost, as forward passes would make them.
+
+    `randomness` is accepted, without effect.
+    """
     rows = jacrev(func, argnums, has_aux=has_aux)
 
     @functools.wraps(func)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import argand_aten as aten
-from argand_autograd._tree import flatten, unflatten
+from argand_autograd._tree import flatten, flatten_as, unflatten
 from argand_autograd.grad_mode import no_grad
 from argand_c10 import Generator, Tensor, random, tensor, uint8
 
@@ -174,7 +174,15 @@ def stack_as_they_lie(entries: Sequence[Tensor]) -> Tensor:
 
 def _stack(results: list[Any], out_dims: Any, count: int) -> Any:
     """The results of `count` entries, or of one in place of none, with the new dimension at `out_dims`; that of None is the first's."""
-    flat = [flatten(result)[0] for result in results]
+    structure = flatten(results[0])[1]
+    flat: list[list[Any]] = []
+    for result in results:
+        entry = flatten_as(structure, result)
+        if entry is None:
+            raise ValueError(
+                "vmap: the function returned results of different structures, expected one for all entries"
+            )
+        flat.append(entry)
     for x in flat[0]:
         if not isinstance(x, Tensor):
             raise ValueError(
@@ -194,4 +202,4 @@ def _stack(results: list[Any], out_dims: Any, count: int) -> Any:
             continue
         whole = stack_as_they_lie(column)
         leaves.append((whole if count else whole.narrow(0, 0, 0)).movedim(0, d))
-    return unflatten(flatten(results[0])[1], leaves)
+    return unflatten(structure, leaves)

@@ -244,14 +244,14 @@ def test_transforms_of_nested_arguments_and_results():
     )
 
     value, pull_back = func.vjp(f, parameters, x)
-    ones = {"sum": plain([1.0]), "parts": (plain([0.0, 1.0]),)}
+    ones = {"parts": (plain([0.0, 1.0]),), "sum": plain([1.0])}  # in another order than the result
     of_p, of_x = pull_back(ones)
     assert close(value["parts"][0], [20, 60])
     assert close(of_p["w"], [10, 40]) and close(of_p["b"][0], [1]) and close(of_x, [2, 6])
     with pytest.raises(RuntimeError, match="vjp: got gradients of another structure"):
         pull_back(plain([1.0]))
 
-    direction = {"w": plain([1.0, 0.0]), "b": [plain([5.0])]}
+    direction = {"b": [plain([5.0])], "w": plain([1.0, 0.0])}
     _, along = func.jvp(f, (parameters, x), (direction, plain([0.0, 1.0])))
     assert close(along["sum"], [10 + 5 + 3]) and close(along["parts"][0], [10, 3])
     with pytest.raises(RuntimeError, match="jvp: got tangents of another structure"):

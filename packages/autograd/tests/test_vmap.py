@@ -102,6 +102,10 @@ def test_random_numbers():
             r"same size in the mapped dimension, got sizes \[3, 4\]",
         ),
         (lambda x: vmap(lambda a: 1.0)(x), "returned float"),
+        (
+            lambda x: vmap(lambda a: (a,) if a[0] > x[:, 0].mean() else [a])(x),
+            "different structures",
+        ),
         (lambda x: vmap(aten.sin, out_dims=(0, 1))(x), "out_dims"),
         (lambda x: vmap(aten.sin, chunk_size=0), "chunk_size 0"),
     ],
@@ -136,6 +140,15 @@ def test_strides_of_jacobians():
     assert strides(hessian(lambda x: (x**2).sum()), 3, 2) == (2, 1, 12, 6)
     jacobian = functional.jacobian(lambda x: x.t() * 2, aten.randn(3, 2))
     assert jacobian.stride() == (18, 6, 2, 1)
+
+
+def test_results_are_put_together_by_their_names():
+    def f(x):
+        made = {"a": x, "b": -x}
+        return made if x > 2 else dict(reversed(made.items()))
+
+    found = vmap(f)(aten.arange(1.0, 5.0))
+    assert found["a"].tolist() == [1, 2, 3, 4] and found["b"].tolist() == [-1, -2, -3, -4]
 
 
 def test_jacfwd_of_several_arguments_and_results():
