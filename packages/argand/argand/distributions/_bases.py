@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Protocol
 
 import argand_aten as aten
 from argand.distributions import constraints
@@ -73,23 +73,32 @@ class Half(TransformedDistribution):
         return self.base_dist.entropy() - math.log(2)
 
 
+class _Tempered(Protocol):
+    temperature: Tensor
+
+    @property
+    def logits(self) -> Tensor: ...
+    @property
+    def probs(self) -> Tensor: ...
+
+
 class Relaxed(TransformedDistribution):
     """Choices with gradients, by a transform of `base_dist`, which has their parameters."""
 
     has_rsample = True
-    base_dist: Any
+    base_dist: _Tempered
 
     @property
     def temperature(self) -> Tensor:
         """The temperature."""
-        return self.base_dist.temperature  # type: ignore[no-any-return]
+        return self.base_dist.temperature
 
     @property
     def logits(self) -> Tensor:
         """The log odds of 1, or the logarithms of the categories' probabilities."""
-        return self.base_dist.logits  # type: ignore[no-any-return]
+        return self.base_dist.logits
 
     @property
     def probs(self) -> Tensor:
         """The probability of 1, or those of the categories."""
-        return self.base_dist.probs  # type: ignore[no-any-return]
+        return self.base_dist.probs
