@@ -368,7 +368,10 @@ def write(
     scale: float = 1.0,
     is_uniform: bool = False,
 ) -> None:
-    """An in-place operation, after which `p` has the values `expected`; on expanded memory it must be refused, with nothing changed, unless it writes one value everywhere."""
+    """An in-place operation, after which `p` has the values `expected`.
+
+    On expanded memory it must be refused, with nothing changed, unless it `is_uniform`: writes one value everywhere.
+    """
     if overlaps_itself(p.array) and not is_uniform:
         # Windows that overlap are not detected in general: what a write to them does is not defined.
         expanded = any(

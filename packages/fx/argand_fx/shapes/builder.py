@@ -538,14 +538,12 @@ class GraphBuilder:
         """The shape and dtype rules of the functional form, where there is one."""
         if self.grad_enabled:
             for t in written:
-                if t.requires_grad and t._leaf:
-                    raise RuntimeError(
-                        f"{spec.name}: a leaf Variable that requires grad is being used in an in-place operation; do it inside no_grad(), or on a clone()"
-                    )
-                if t.base is not None and t.base.requires_grad and t.base._leaf:
-                    raise RuntimeError(
-                        f"{spec.name}: a view of a leaf Variable that requires grad is being used in an in-place operation; do it inside no_grad(), or on a clone()"
-                    )
+                for what, leaf in (("a leaf", t), ("a view of a leaf", t.base)):
+                    if leaf is not None and leaf.requires_grad and leaf._leaf:
+                        raise RuntimeError(
+                            f"{spec.name}: {what} Variable that requires grad is being used in an in-place operation; "
+                            "do it inside no_grad(), or on a clone()"
+                        )
         base, dot, rest = spec.name.partition(".")
         name = base.removesuffix("_") + dot + rest
         functional = rules_of(name)
