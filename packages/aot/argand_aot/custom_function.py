@@ -65,11 +65,13 @@ def apply(f: Functionalizer, args: Sequence[Any], kwargs: dict[str, Any]) -> tup
     """`graph_ops.apply_function` on values."""
     forward, backward, n, differentiable, materialize, *given = args
     recording, f.recording = f.recording, False
+    # A graph that is differentiated later has the operators of the forward alone: their gradients stand for the Function's.
+    stops, f.stops = f.stops, f.stops and not recording
     before = [x.storage.version if isinstance(x, Value) else 0 for x in given]
     try:
         found = run_module(f, forward, given)
     finally:
-        f.recording = recording
+        f.recording, f.stops = recording, stops
     if before != [x.storage.version if isinstance(x, Value) else 0 for x in given]:
         raise UnsupportedGraph(
             "got a custom Function that changes an argument in place, expected one that does not",

@@ -8,11 +8,12 @@ value of the root, and the other views are replayed from that when they are next
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import argand_c10 as c10
 from argand_aot import view_steps
 from argand_aot.emitter import Emitter
+from argand_aot.tape import Tape, is_differentiable
 from argand_aot.values import (
     Geometry,
     Storage,
@@ -27,9 +28,6 @@ from argand_aot.values import (
 from argand_c10 import Operator
 from argand_c10.rules import Rules, rules_of
 from argand_fx.schema import bind, overload, schema_of
-
-if TYPE_CHECKING:
-    from argand_aot.tape import Tape
 
 __all__ = ["Functionalizer"]
 
@@ -99,11 +97,18 @@ class Functionalizer:
         found = storage.current.get(value.steps)
         if found is None:
             previous = Value(self._before(value), storage, value.steps[:-1])
-            found = view_steps.apply(
-                self, value.steps[-1], self.read(previous), previous.geometry, storage.initial
+            found = storage.current[value.steps] = self._view_of(
+                value, self.read(previous), previous.geometry, storage.initial
             )
-            storage.current[value.steps] = found
         return found
+
+    def _view_of(self, view: Value, content: Any, source: Geometry, initial: Any = None) -> Any:
+        """The last step of a view, from the functional value before it."""
+        step = view.steps[-1]
+        found = view_steps.apply(self, step, content, source, initial)
+        if step.recorded or not self.stops or self.tape is None:
+            return found
+        return found if self.tape.edge_of(view.storage.root) is None else self._detached(found)
 
     def _before(self, value: Value) -> Geometry:
         return value.steps[-2].result if len(value.steps) > 1 else value.storage.root.geometry
@@ -178,17 +183,23 @@ class Functionalizer:
         needed = self._records(rules, bound)
         before = [map_values(x, self.frozen) for x in bound] if needed else None
         made = self.emitter.call(op, [map_values(x, self.read) for x in bound])
-        if self.stops and not self.recording and self.tape and self.tape.needed(rules, bound):
-            made = self._stopped(made)
+        if self._stopping(rules, bound):
+            made = self._detached(made)
         results = self._wrap(made, like)
         if needed and before is not None and self.tape is not None:
             self.tape.record(op, rules, bound, before, results, needed)
         return results
 
-    def _stopped(self, results: Any) -> Any:
-        if isinstance(results, (list, tuple)):
-            return [self._stopped(r) for r in results]
-        return self.emitter.named("detach", results) if results.is_floating_point() else results
+    def _stopping(self, rules: Rules | None, bound: Sequence[Any]) -> list[bool] | None:
+        """Per argument, whether its gradient stops here and the graph has to say so; None if none does."""
+        if self.recording or not self.stops or self.tape is None:
+            return None
+        return self.tape.needed(rules, bound)
+
+    def _detached(self, made: Any) -> Any:
+        if isinstance(made, (list, tuple)):
+            return [self._detached(x) for x in made]
+        return self.emitter.named("detach", made) if is_differentiable(made.dtype) else made
 
     def _wrap(self, results: Any, like: Any) -> Any:
         if isinstance(results, (list, tuple)):
@@ -213,8 +224,8 @@ class Functionalizer:
         base = None if detached else source.base or source
         result = Value(geometry, source.storage, steps, base)
         if op.name != "as_strided":  # that is relative to the storage's root
-            source.storage.current[steps] = view_steps.apply(
-                self, step, self.read(source), source.geometry
+            source.storage.current[steps] = self._view_of(
+                result, self.read(source), source.geometry
             )
         self.read(result)  # refuses now what could not be replayed
         if detached or self.tape is None:
@@ -247,6 +258,9 @@ class Functionalizer:
             rules = pure or rules
         before = self._begin_write(op, rules, bound)
         content = self._changed(op, functional, bound)
+        stopping = self._stopping(rules, bound)
+        if stopping and not stopping[0]:  # the target keeps the history that it has
+            content = self._detached(content)
         self.write(target, self._conformed(content, target))
         if before is not None and self.tape is not None:
             self.tape.rebase(target, before)
@@ -336,7 +350,8 @@ class Functionalizer:
         before = [map_values(x, self.frozen) for x in bound]
         before[3] = before[4] = None  # not read by the gradient in training
         pure = overload("native_batch_norm_functional")
-        *results, mean, var = self.emitter.call(pure, [map_values(x, self.read) for x in bound])
+        made = self.emitter.call(pure, [map_values(x, self.read) for x in bound])
+        *results, mean, var = self._detached(made) if self._stopping(rules, bound) else made
         values = self._wrap(tuple(results), like)
         for target, content in zip(running, (mean, var), strict=True):
             self.write(target, self._conformed(content, target))

@@ -183,3 +183,64 @@ def test_gradients_stop_in_a_program_where_they_do_in_the_module() -> None:
         for g, w in zip(got, made[0], strict=True):
             assert argand.allclose(g, w, rtol=1e-5, atol=1e-6)
     assert argand.allclose(exported.run_decompositions()(x)[0], made[0][0], rtol=1e-5)
+
+
+def check_training(module: Any, x: Any) -> None:
+    """The program and its compiled form give the results and gradients of the module."""
+    state = {name: t.clone() for name, t in module.state_dict().items()}
+    exported = export(module, (x,))
+    made = []
+    for training in (module, exported.module(), argand.compile(exported.module())):
+        module.load_state_dict(state)
+        module.zero_grad()
+        y = training(x)
+        y.pow(2).sum().backward()
+        made.append([y.detach(), *[p.grad for p in module.parameters()]])
+    for got in made[1:]:
+        for g, w in zip(got, made[0], strict=True):
+            assert argand.allclose(g, w, rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_stop_at_what_is_written_or_viewed_without_them() -> None:
+    class Averages(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 3)
+            self.register_buffer("mean", argand.zeros(3))
+
+        def forward(self, x: Any) -> Any:
+            y = self.layer(x)
+            with argand.no_grad():
+                self.mean.mul_(0.5).add_(y.mean(0), alpha=0.5)
+                kept = argand.empty_like(y)
+                kept[1:].copy_(y[1:])
+                kept[0] = 1
+                first, waves = y[0], argand.fft.fft(y)
+                normal = F.batch_norm(y, self.mean.clone(), argand.ones(3), training=True)
+            return y * (kept + self.mean + first + waves.real + normal)
+
+    check_training(Averages(), argand.randn(4, 3))
+
+
+def test_gradients_through_a_custom_function() -> None:
+    """A program has the operators of its forward, whose gradients are the Function's."""
+
+    class Square(argand.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return 2 * ctx.saved_tensors[0] * g
+
+    class Squared(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 3)
+
+        def forward(self, x: Any) -> Any:
+            return Square.apply(self.layer(x))
+
+    check_training(Squared(), argand.randn(4, 3))
