@@ -6,6 +6,9 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+import argand_aten as aten
 import argand_c10 as c10
 from argand_c10 import Tensor
 
@@ -41,7 +44,7 @@ def assert_close(
     """Assert |actual - expected| <= atol + rtol * |expected| everywhere.
 
     Args:
-        actual: a tensor, a number, or sequences and mappings of those.
+        actual: a tensor, a NumPy array or scalar, a number, or sequences and mappings of those.
         expected: the same kind of thing.
         allow_subclasses: whether tensor types may differ.
         rtol: relative tolerance; together with `atol`, by dtype if None.
@@ -88,6 +91,8 @@ def _compare(
     """What is wrong, or None; `place` leads from the outermost container to these values."""
     where = f" (at {place})" if place else ""
     rest = (rtol, atol, equal_nan, checks)
+    if _is_array(actual) and _is_array(expected):
+        actual, expected = aten.as_tensor(actual), aten.as_tensor(expected)
     if isinstance(actual, Tensor) and isinstance(expected, Tensor):
         return _compare_tensors(actual, expected, *rest, where)
     if _is_number(actual) and _is_number(expected):
@@ -117,8 +122,12 @@ def _compare(
         return None
     raise TypeError(
         f"assert_close: got {type(actual).__name__} and {type(expected).__name__}{where}, expected "
-        "tensors, numbers, or sequences or mappings of those"
+        "tensors, arrays, numbers, or sequences or mappings of those"
     )
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray | np.generic) and not _is_number(value)
 
 
 def _is_number(value: Any) -> bool:
@@ -130,8 +139,6 @@ def _is_sequence(value: Any) -> bool:
 
 
 def _number(value: complex) -> Tensor:
-    import argand_aten as aten
-
     if isinstance(value, bool):
         return aten.tensor(value)
     if isinstance(value, int):
@@ -184,8 +191,6 @@ def _values(tensor: Tensor) -> Any:
 def _compare_values(
     actual: Tensor, expected: Tensor, rtol: float, atol: float, equal_nan: bool, where: str
 ) -> str | None:
-    import numpy as np
-
     a, e = _values(actual), _values(expected)
     if (a.dtype.kind in "fc") != (e.dtype.kind in "fc") or a.dtype.kind == "b":
         a, e = a.astype(np.float64), e.astype(np.float64)
@@ -227,8 +232,6 @@ def _compare_values(
 
 def _place_of_greatest(values: Any) -> tuple[int, ...]:
     """Index of the greatest value; NaN is greater than all."""
-    import numpy as np
-
     flat = np.where(np.isnan(values), np.inf, values).argmax()
     return tuple(int(i) for i in np.unravel_index(flat, values.shape))
 
@@ -260,8 +263,6 @@ def make_tensor(
     Raises:
         ValueError: when low is not below high, or for a memory format of a tensor that is to have gaps.
     """
-    import argand_aten as aten
-
     sizes = list(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else list(shape)
     if noncontiguous and memory_format is not None:
         raise ValueError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 import argand as torch
@@ -30,6 +31,16 @@ def test_close_values_pass():
     assert_close(3, 3)
     assert_close(x, x.double(), check_dtype=False)
     assert_close(None, None)
+    assert_close(np.array([1.0, 2.0]), np.array([1.0, 2.0 + 1e-9]))
+    assert_close(np.float32(3), np.float32(3))
+
+
+def test_arrays_are_compared_as_tensors_and_not_with_tensors():
+    assert "shapes differ" in message(np.zeros(2), np.zeros(3))
+    assert "dtype differ" in message(np.zeros(2), np.zeros(2, np.float32))
+    assert "Mismatched elements: 1 / 2" in message([np.arange(2)], [np.zeros(2, np.int64)])
+    with pytest.raises(TypeError, match="got Tensor and ndarray"):
+        assert_close(torch.zeros(2), np.zeros(2))
 
 
 def test_mismatches_are_described():

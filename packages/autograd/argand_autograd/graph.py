@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from argand_autograd import _C
 from argand_autograd._C import Node, RemovableHandle
 from argand_c10 import Tensor
 
-__all__ = ["Node", "RemovableHandle", "register_multi_grad_hook", "saved_tensors_hooks"]
+__all__ = [
+    "Node",
+    "RemovableHandle",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
+
+_hooks_refused = threading.local()  # .message: why, while this thread is inside of disable_saved_tensors_hooks
 
 
 class saved_tensors_hooks:
@@ -19,6 +30,9 @@ class saved_tensors_hooks:
     Args:
         pack_hook: gets a tensor without history, returns any object.
         unpack_hook: gets that object, returns a tensor equal to the one that was packed.
+
+    Raises:
+        RuntimeError: when it is entered inside of `disable_saved_tensors_hooks`.
     """
 
     def __init__(
@@ -28,10 +42,57 @@ class saved_tensors_hooks:
         self.unpack_hook = unpack_hook
 
     def __enter__(self) -> None:
+        message = getattr(_hooks_refused, "message", None)
+        if message is not None:
+            raise RuntimeError(message)
         _C._push_saved_tensor_hooks(self.pack_hook, self.unpack_hook)
 
     def __exit__(self, *exc: object) -> None:
         _C._pop_saved_tensor_hooks()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Context manager: what operations save inside waits for backward in the CPU's memory.
+
+    Args:
+        pin_memory: whether that memory is page-locked, so that copies from and to a device are asynchronous.
+        device_type: the device whose tensors move; those of others stay where they are.
+    """
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(tensor: Tensor) -> tuple[Any, Tensor]:
+            if tensor.device.type != device_type:
+                return tensor.device, tensor
+            copy = tensor.cpu()
+            return tensor.device, copy.pin_memory() if pin_memory else copy
+
+        def unpack(packed: tuple[Any, Tensor]) -> Tensor:
+            device, tensor = packed
+            return tensor.to(device, non_blocking=pin_memory)
+
+        super().__init__(pack, unpack)
+
+
+class allow_mutation_on_saved_tensors(saved_tensors_hooks):
+    """Context manager: operations save copies inside, so that what they read may be changed in place before backward."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda tensor: tensor.clone(), lambda tensor: tensor)
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Context manager inside of which `saved_tensors_hooks` is refused, for what does not work with it.
+
+    Args:
+        error_message: of the RuntimeError that entering `saved_tensors_hooks` raises, in this thread.
+    """
+    before = getattr(_hooks_refused, "message", None)
+    _hooks_refused.message = error_message
+    try:
+        yield
+    finally:
+        _hooks_refused.message = before
 
 
 class _Handles:

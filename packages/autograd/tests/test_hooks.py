@@ -134,6 +134,56 @@ def test_saved_tensors_hooks():
     assert close(second, (6 * e.exp() * (1 + 2 * e)).tolist())
 
 
+def test_saved_tensors_may_be_changed_where_it_is_allowed():
+    a = leaf([1.0, 2.0])
+    with graph.allow_mutation_on_saved_tensors():
+        b = a.clone()
+        out = (b * b).sum()
+        b.sin_()
+        out.backward()
+    assert close(a.grad, [2, 4])
+    b = a.clone()
+    out = (b * b).sum()
+    b.sin_()
+    with pytest.raises(RuntimeError, match="modified"):
+        out.backward()
+
+
+def test_saved_tensors_hooks_are_refused_where_they_are_disabled():
+    x = leaf([3.0])
+    with graph.disable_saved_tensors_hooks("no hooks here"):
+        with graph.disable_saved_tensors_hooks("nor here"):
+            with pytest.raises(RuntimeError, match="nor here"):
+                graph.save_on_cpu().__enter__()
+        with pytest.raises(RuntimeError, match="no hooks here"):
+            graph.saved_tensors_hooks(lambda t: t, lambda t: t).__enter__()
+        y = x * x
+    y.backward()
+    with graph.save_on_cpu():
+        z = x * x
+    z.backward()
+    assert close(x.grad, [12])
+
+
+def test_save_on_cpu_moves_tensors_of_its_device_and_back():
+    moves = []
+
+    class Recorded(graph.save_on_cpu):
+        def __enter__(self):
+            unpack = self.unpack_hook
+            self.unpack_hook = lambda packed: moves.append(packed) or unpack(packed)
+            super().__enter__()
+
+    x = leaf([3.0])
+    with Recorded(device_type="cpu"):
+        y = (x * x).sum()
+    y.backward()
+    assert close(x.grad, [6])
+    assert len(moves) == 2
+    for device, saved in moves:
+        assert device.type == "cpu" and close(saved, [3])
+
+
 def test_unpack_errors_arrive():
     x = leaf([1.0])
     with graph.saved_tensors_hooks(lambda t: t, lambda t: 5):
