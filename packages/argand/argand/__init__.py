@@ -31,6 +31,7 @@ _SUBMODULES = frozenset(
         "functional",
         "fx",
         "linalg",
+        "masked",
         "mps",
         "multiprocessing",
         "nn",

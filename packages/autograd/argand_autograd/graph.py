@@ -21,7 +21,9 @@ __all__ = [
     "saved_tensors_hooks",
 ]
 
-_hooks_refused = threading.local()  # .message: why, while this thread is inside of disable_saved_tensors_hooks
+_hooks_refused = (
+    threading.local()
+)  # .message: why, while this thread is inside of disable_saved_tensors_hooks
 
 
 class saved_tensors_hooks:
