@@ -272,20 +272,20 @@ def result_dtypes(op: Operator) -> list[str]:
     """C++ of each result's dtype, in terms of the unboxed parameters."""
     tensors = [a for a in op.schema.arguments if a.type.is_tensor or a.type.is_operand]
     first = f"{safe(tensors[0].name)}.dtype()" if tensors else "builtins::default_dtype()"
-    n = len(op.schema.results)
     if op.dtype_rule is not None:
         return [
             f"{op.identifier}_dtype({', '.join(safe(a.name) for a in op.schema.arguments)})"
-        ] * n
-    rules = op.result_dtype if isinstance(op.result_dtype, tuple) else (op.result_dtype,) * n
+        ] * len(op.schema.results)
     given = op.schema.argument("dtype")
     found = []
-    for rule in rules:
+    for rule in op.result_rules:
         text = first
         if rule in RESULT_FUNCTIONS:
             text = f"builtins::{rule}_dtype({first})"
-        elif rule is not None and any(rule == t.name and t.type.is_tensor for t in tensors):
-            text = f"({safe(rule)} ? {safe(rule)}.dtype() : {first})"
+        elif (source := op.dtype_source(rule)) is not None:
+            text = f"{safe(source.name)}.dtype()"
+            if source.type.optional:
+                text = f"({safe(source.name)} ? {text} : {first})"
         elif rule is not None and rule != "self":
             text = dtypes.enum(rule)
         if given is not None and given.type.base == "dtype" and op.kind in ("reduction", "scan"):

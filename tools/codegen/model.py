@@ -325,9 +325,9 @@ class Operator:
     family: str
     dtypes: tuple[str, ...] = ()  # of the computation; empty: any
     promote: str = "default"
-    # None: the computation's (or the first tensor's). A dtype; "self": the first tensor's; "accumulate": int64 for integers and bool, else the
-    # computation's (as sums do); "accumulate_float": float32 for half types; "truth": bool, of uint8 uint8; "real", "complex": the parts' dtype, that of such parts;
-    # a tensor argument: its dtype, or without it the first tensor's. Several results: one each.
+    # None: the computation's (or the first tensor's). A dtype; "accumulate": int64 for integers and bool, else the computation's (as sums do);
+    # "accumulate_float": float32 for half types; "truth": bool, of uint8 uint8; "real", "complex": the parts' dtype, that of such parts; a tensor
+    # argument: its dtype, or without it the first tensor's; "self", where no argument has that name: the first tensor's. Several results: one each.
     result_dtype: str | tuple[str, ...] | None = None
     expr: Mapping[str | None, Element] = field(
         default_factory=dict
@@ -379,6 +379,17 @@ class Operator:
     def identifier(self) -> str:
         """A C++ and Python identifier: max_dim."""
         return self.schema.identifier
+
+    @property
+    def result_rules(self) -> tuple[str | None, ...]:
+        """The rule of each result's dtype."""
+        rule = self.result_dtype
+        return rule if isinstance(rule, tuple) else (rule,) * len(self.schema.results)
+
+    def dtype_source(self, rule: str | None) -> Argument | None:
+        """The tensor argument that a rule names, whose dtype the result has."""
+        named = self.schema.argument(rule) if rule is not None else None
+        return named if named is not None and named.type.is_tensor else None
 
     @property
     def exact_out(self) -> bool:

@@ -781,19 +781,3 @@ def pointwise_dtype(
     if result == "real":
         return real_dtype(dtype)
     return dtype if result is None else result
-
-
-def reduction_dtype(rule: Any, given: Any, dtype: Any) -> Any:
-    """`given`: the dtype= argument. `rule`: None, a dtype, accumulate, accumulate_float, truth, real, complex or self."""
-    if given is not None:
-        return given
-    named = {
-        None: lambda d: d,
-        "self": lambda d: d,
-        "truth": truth_dtype,
-        "accumulate": accumulate_dtype,
-        "accumulate_float": accumulate_float_dtype,
-        "real": real_dtype,
-        "complex": complex_dtype,
-    }
-    return named[rule](dtype) if rule in named else rule

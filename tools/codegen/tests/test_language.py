@@ -122,7 +122,7 @@ def test_dtypes() -> None:
         is lang.int32
     )
     assert lang.result_type([Stub(lang.int32), Stub(lang.float64, ())]) is lang.float64
-    assert lang.reduction_dtype("accumulate", None, lang.uint8) is lang.int64
+    assert lang.accumulate_dtype(lang.uint8) is lang.int64
     assert lang.complex_dtype(lang.float64) is lang.complex128
 
 
