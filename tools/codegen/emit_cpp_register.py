@@ -345,9 +345,7 @@ def unboxed(op: Operator, backend: str, before: tuple[str, ...] = ()) -> tuple[s
     mutable = [i for i, a in enumerate(schema.arguments) if a.type.mutable]
     if mutable:
         lines = [f"check_writable(op->name, a[{i}]);" for i in mutable]
-        if backend == "cpu":
-            lines += check_apart(op)
-        lines.append(call + ";")
+        lines += [*check_apart(op), call + ";"]
         if schema.results:
             lines += [f"bump_versions(a[{i}]);" for i in mutable[1:]]
             lines.append(f"give_changed(r[0], a[{mutable[0]}]);")

@@ -50,9 +50,6 @@ struct CopiedForm {
 int inplace_by_copy(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
 int out_by_copy(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
 
-// For kernels that change their first argument: bit k of `apart` says that argument k shares no memory with it; bit 0, that its elements share none.
-void check_apart(const ArgandOperator* op, const ArgandValue* args, uint64_t apart);
-
 // An error of an operator that is made of others, in its own name, which is the one that the user knows.
 [[noreturn]] void raise_renamed(const ArgandOperator* op, const Error& error);
 template <class Body>

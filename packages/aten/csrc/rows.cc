@@ -34,27 +34,6 @@ void check_exact(const char* op, int from, int to) {
     fail(ARGAND_DTYPE_ERROR, "%s: Expected out tensor to have dtype %s, but got %s instead", op, kDTypeName[from], kDTypeName[to]);
 }
 
-// `apart`: the output may not be the input, either.
-void check_overlap(const char* op, const Tensor& out, ArgandTensor* in, bool apart) {
-  if (!in) return;
-  const Tensor t = Tensor::borrow(in);
-  if (!apart) return check_no_partial_overlap(op, out, t);
-  if (out->storage != in->storage || out.is_meta()) return;
-  const ByteRange a = byte_range(out), b = byte_range(t);
-  if (a.first < b.last && b.first < a.last)
-    fail(ARGAND_RUNTIME_ERROR,
-         "%s: unsupported operation: the written-to tensor and an input tensor refer to a single memory location; clone() one of them first", op);
-}
-
-// `apart`: a bit for each argument that shares no memory with `out`; the others are it, or share none.
-void check_overlaps(const char* op, const Tensor& out, const ArgandValue* args, int first, int n_args, uint64_t apart) {
-  for (int k = first; k < n_args; k++) {
-    if (args[k].tag == ARGAND_TAG_TENSOR) check_overlap(op, out, args[k].t, apart >> k & 1);
-    if (args[k].tag == ARGAND_TAG_TENSOR_LIST)
-      for (uint32_t j = 0; j < args[k].len; j++) check_overlap(op, out, args[k].tensors[j], apart >> k & 1);
-  }
-}
-
 // A result of another shape takes its memory and its strides anew.
 void fit_out(const Tensor& out, const Tensor& result) {
   if (out.sizes() == result.sizes()) return;
@@ -81,12 +60,6 @@ void raise_renamed(const ArgandOperator* op, const Error& error) {
   if (!inner || op->name[0] == '_') throw error;
   const std::string_view full = op->name;
   throw Error{error.kind, std::string(full.substr(0, full.find('.'))) + message.substr(end)};
-}
-
-void check_apart(const ArgandOperator* op, const ArgandValue* args, uint64_t apart) {
-  const Tensor self = as_tensor(args[0]);
-  if (apart & 1) check_no_internal_overlap(op->name, self);
-  check_overlaps(op->name, self, args, 1, op->n_args, apart);
 }
 
 int inplace_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args, ArgandValue* rets) {

@@ -47,6 +47,34 @@ inline void check_writable(const char* op, const ArgandValue& v) {
          op);
 }
 
+// `apart`: the output may not be the input, either.
+inline void check_overlap(const char* op, const Tensor& out, ArgandTensor* in, bool apart) {
+  if (!in) return;
+  const Tensor t = Tensor::borrow(in);
+  if (!apart) return check_no_partial_overlap(op, out, t);
+  if (out->storage != in->storage || out.is_meta()) return;
+  const ByteRange a = byte_range(out), b = byte_range(t);
+  if (a.first < b.last && b.first < a.last)
+    fail(ARGAND_RUNTIME_ERROR,
+         "%s: unsupported operation: the written-to tensor and an input tensor refer to a single memory location; clone() one of them first", op);
+}
+
+// `apart`: a bit for each argument that shares no memory with `out`; the others are it, or share none.
+inline void check_overlaps(const char* op, const Tensor& out, const ArgandValue* args, int first, int n_args, uint64_t apart) {
+  for (int k = first; k < n_args; k++) {
+    if (args[k].tag == ARGAND_TAG_TENSOR) check_overlap(op, out, args[k].t, apart >> k & 1);
+    if (args[k].tag == ARGAND_TAG_TENSOR_LIST)
+      for (uint32_t j = 0; j < args[k].len; j++) check_overlap(op, out, args[k].tensors[j], apart >> k & 1);
+  }
+}
+
+// For kernels that change their first argument: bit k of `apart` says that argument k shares no memory with it; bit 0, that its elements share none.
+inline void check_apart(const ArgandOperator* op, const ArgandValue* args, uint64_t apart) {
+  const Tensor self = as_tensor(args[0]);
+  if (apart & 1) check_no_internal_overlap(op->name, self);
+  check_overlaps(op->name, self, args, 1, op->n_args, apart);
+}
+
 // The device of a backend's operator call: that of its first tensor there, else its device argument, else the current one.
 inline ArgandDevice device_of_call(const ArgandOperator* op, const ArgandValue* args, ArgandDeviceType type) {
   const auto there = [&](const ArgandTensor* t) { return t && ARGAND_DEVICE_TYPE(t->storage->device) == type; };

@@ -265,6 +265,21 @@ def test_bad_index_is_reported_and_harmless(name: str, call: Any) -> None:
     assert x.to("cpu").shape == (5, 6)  # reported once; the device goes on
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, i, v: x[:1].expand(3, 4).index_add_(0, i, v),
+        lambda x, i, v: x[:1].expand(3, 4).scatter_add_(0, i[:, None], v),
+        lambda x, i, v: x.index_add_(0, i, x[1:3]),
+        lambda x, i, v: put(x, i, x[1:3]),
+    ],
+)
+def test_targets_that_overlap_are_refused(call: Any) -> None:
+    x, i, v = (t.to("cuda") for t in (make((5, 4)), indices((2,), 3), make((2, 4))))
+    with pytest.raises(RuntimeError, match="single memory location"):
+        call(x, i, v)
+
+
 def first(x: Any, k: int, dim: int, largest: bool = True) -> Any:
     """topk, and on the CPU, where it chooses otherwise among equal elements, the beginning of a stable sort."""
     if x.device.type == "cuda":
