@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tools.codegen import dtypes
@@ -390,14 +391,20 @@ def view(op: Operator, parts: Parts) -> None:
     parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_COMPOSITE, {name}_view, nullptr}}')
 
 
+def run_body(op: Operator, checks: Sequence[str] = ()) -> list[str]:
+    """Gives the results of the body; errors of its operators are in this one's name."""
+    call = f"{op.identifier}_body({call_arguments(op.schema)})"
+    lines = [*checks, *give_results(op.schema, call)]
+    return ["in_name_of(op, [&] {", *(f"  {line}" for line in lines), "});"]
+
+
 def composite(op: Operator, parts: Parts) -> None:
     assert op.body is not None
     schema, name = op.schema, op.identifier
     parts.definitions.append(function_of(op.body, f"{name}_body", schema, result_type(schema)))
-    checks = check_apart(op) if schema.arguments and schema.arguments[0].type.mutable else []
-    lines = checks + give_results(schema, f"{name}_body({call_arguments(schema)})")
-    lines = ["in_name_of(op, [&] {", *(f"  {line}" for line in lines), "});"]
-    parts.definitions.append(kernel_function(f"{name}_composite", lines))
+    changes = schema.arguments and schema.arguments[0].type.mutable
+    checks = check_apart(op) if changes else []
+    parts.definitions.append(kernel_function(f"{name}_composite", run_body(op, checks)))
     parts.kernels.append(
         f'{{"{schema.full_name}", ARGAND_KEY_COMPOSITE, {name}_composite, nullptr}}'
     )
@@ -408,8 +415,9 @@ def body_under_autograd(op: Operator, parts: Parts) -> None:
     assert op.body is not None
     schema, name = op.schema, op.identifier
     parts.definitions.append(function_of(op.body, f"{name}_body", schema, result_type(schema)))
-    lines = give_results(schema, f"{name}_body({call_arguments(schema)})")
-    parts.definitions.append(kernel_function(f"{name}_recorded", lines))
+    # The body stands for the kernel, behind the checks that this relies on.
+    checks = [f"{name}_shape({call_arguments(schema)});"] if op.checked and op.shape else []
+    parts.definitions.append(kernel_function(f"{name}_recorded", run_body(op, checks)))
     parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_AUTOGRAD, {name}_recorded, nullptr}}')
 
 

@@ -149,6 +149,23 @@ ERRORS = [
         RuntimeError,
         "between 0 and 1",
     ),
+    (
+        lambda: torch.ormqr(torch.ones(3, 3, requires_grad=True), torch.ones(3), torch.ones(4, 2)),
+        RuntimeError,
+        "^ormqr: got reflectors",
+    ),
+    (
+        lambda: torch.linalg.householder_product(
+            torch.ones(2, 3, requires_grad=True), torch.ones(2)
+        ),
+        RuntimeError,
+        "^linalg_householder_product: got input",
+    ),
+    (
+        lambda: torch.empty(3, dtype=torch.float8_e4m3fn).random_(0, 1000),
+        RuntimeError,
+        "out of bounds",
+    ),
     (lambda: 2 @ torch.ones(3), TypeError, "int"),
     (lambda: torch.ones(3) @ 2, TypeError, "int"),
 ]
