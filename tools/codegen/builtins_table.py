@@ -64,7 +64,7 @@ finfo_eps(dtype) -> float
 sqrt_float(float) -> float
 item_int(Tensor) -> int
 holds(Tensor) -> bool
-holds_on_host(Tensor) -> bool
+is_on_cpu(Tensor) -> bool
 pool2d_shape(int[], int[], int[], int[], int[], bool) -> int[]
 with_geometry(Tensor, int[], int[], int) -> Tensor
 same_device(Tensor, device?) -> bool

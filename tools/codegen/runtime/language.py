@@ -655,9 +655,9 @@ def holds(t: Any) -> bool:
     return not isinstance(t, _c10.Tensor) or t.is_meta or bool(t.item())
 
 
-def holds_on_host(t: Any) -> bool:
-    """The same, but true on devices whose values would have to be waited for."""
-    return not isinstance(t, _c10.Tensor) or t.device.type != "cpu" or bool(t.item())
+def is_on_cpu(t: Any) -> bool:
+    """With values: false of what stands for a tensor in a graph."""
+    return isinstance(t, _c10.Tensor) and t.device.type == "cpu"
 
 
 def attention_is_fused(query: Any, key: Any, value: Any, mask: Any) -> bool:
