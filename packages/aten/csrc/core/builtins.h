@@ -438,6 +438,10 @@ inline double finfo_max(int dtype) {
       return 3.3895313892515355e38;
     case ARGAND_FLOAT32:
       return FLT_MAX;
+    case ARGAND_FLOAT8_E4M3FN:
+      return 448.0;
+    case ARGAND_FLOAT8_E5M2:
+      return 57344.0;
     default:
       return DBL_MAX;
   }

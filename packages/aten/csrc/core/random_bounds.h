@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "packages/c10/csrc/abi/tensor.h"
+#include "packages/aten/csrc/core/builtins.h"
 
 namespace argand {
 
@@ -12,7 +12,8 @@ inline void check_random_bounds(const char* op, int dtype, int64_t from, int64_t
   if (from >= to)
     fail(ARGAND_RUNTIME_ERROR, "%s expects 'from' to be less than 'to', but got from=%lld >= to=%lld", op, static_cast<long long>(from),
          static_cast<long long>(to));
-  if (is_complex(dtype)) fail(ARGAND_RUNTIME_ERROR, "%s: got dtype %s, expected a real dtype; fill its real and imaginary parts", op, kDTypeName[dtype]);
+  if (is_complex(dtype))
+    fail(ARGAND_RUNTIME_ERROR, "%s: got dtype %s, expected a real dtype; fill its real and imaginary parts", op, kDTypeName[dtype]);
   int64_t low = std::numeric_limits<int64_t>::min(), high = std::numeric_limits<int64_t>::max();
   switch (dtype) {
     case ARGAND_BOOL:
@@ -27,7 +28,9 @@ inline void check_random_bounds(const char* op, int dtype, int64_t from, int64_t
       high = (int64_t{1} << (8 * item_size(dtype) - 1)) - 1, low = -high - 1;
       break;
     case ARGAND_FLOAT16:
-      high = 65504, low = -high;
+    case ARGAND_FLOAT8_E4M3FN:
+    case ARGAND_FLOAT8_E5M2:
+      high = static_cast<int64_t>(builtins::finfo_max(dtype)), low = -high;
       break;
     default:
       break;
@@ -40,10 +43,7 @@ inline void check_random_bounds(const char* op, int dtype, int64_t from, int64_t
 // Uniform numbers from [from, to) into a tensor of `dtype`: bounds and their distance are numbers of it.
 inline void check_uniform_bounds(const char* op, int dtype, double from, double to) {
   if (!(from <= to)) fail(ARGAND_RUNTIME_ERROR, "%s: expects to return a [from, to) range, but found from=%g > to=%g", op, from, to);
-  const double high = dtype == ARGAND_FLOAT16    ? 65504
-                      : dtype == ARGAND_BFLOAT16 ? 0x1.fep127
-                      : dtype == ARGAND_FLOAT64  ? std::numeric_limits<double>::max()
-                                                 : static_cast<double>(std::numeric_limits<float>::max());
+  const double high = builtins::finfo_max(dtype);
   if (from < -high || to > high || to - from > high)
     fail(ARGAND_RUNTIME_ERROR, "%s: got from=%g and to=%g, expected bounds and a distance between them that %s holds, at most %g", op, from, to,
          kDTypeName[dtype], high);
