@@ -32,9 +32,8 @@ Tensor root_gradient(const BackwardCall& call, ArgandTensor* root, PyObject* giv
          to_string(grad.sizes()).c_str(), i, to_string({root->sizes, root->ndim}).c_str());
   if (is_complex(grad.dtype()) != is_complex(root->dtype))
     fail(ARGAND_RUNTIME_ERROR,
-         "%s: For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[%zd] has a dtype "
-         "of "
-         "%s and output[%zd] has a dtype of %s.",
+         "%s: For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[%zd] has a "
+         "dtype of %s and output[%zd] has a dtype of %s.",
          name_of(call), i, kDTypeName[grad.dtype()], i, kDTypeName[root->dtype]);
   if (requires_grad(grad.get()) && !call.create_graph) grad = detach(grad.get());
   return grad;
@@ -55,9 +54,12 @@ void add_root(BackwardCall& call, PyObject* output, PyObject* given, Py_ssize_t 
   call.grads.push_back(std::move(grad));
 }
 
-void add_input(BackwardCall& call, PyObject* input) {
+void add_input(BackwardCall& call, PyObject* input, Py_ssize_t i) {
   ArgandTensor* t = self_of(input);
-  if (!requires_grad(t)) fail(ARGAND_RUNTIME_ERROR, "%s: One of the differentiated Tensors does not require grad", name_of(call));
+  if (!requires_grad(t))
+    fail(ARGAND_RUNTIME_ERROR,
+         "%s: One of the differentiated Tensors does not require grad; call requires_grad_() on input %zd before the outputs are computed",
+         name_of(call), i);
   if (call.accumulate) retain_grad(t);
   call.inputs.push_back(gradient_edge(t));
 }
@@ -96,7 +98,7 @@ PyObject* run_backward_function(PyObject*, PyObject* const* args, Py_ssize_t nar
     call.accumulate = truth(args[5]);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[0]); i++) add_root(call, PyTuple_GET_ITEM(args[0], i), PyTuple_GET_ITEM(args[1], i), i);
     if (args[4] != Py_None) {
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[4]); i++) add_input(call, PyTuple_GET_ITEM(args[4], i));
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[4]); i++) add_input(call, PyTuple_GET_ITEM(args[4], i), i);
     }
     const bool accumulate = call.accumulate;
     std::vector<Tensor> grads = run(std::move(call));
@@ -130,7 +132,7 @@ PyObject* tensor_backward(PyObject* self, PyObject* const* args, Py_ssize_t narg
     if (values[3] != Py_None) {
       Object inputs = sequence_of_tensors(values[3]);
       if (PyTuple_GET_SIZE(inputs.get()) == 0) fail(ARGAND_RUNTIME_ERROR, "inputs argument to backward() cannot be empty");
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs.get()); i++) add_input(call, PyTuple_GET_ITEM(inputs.get(), i));
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs.get()); i++) add_input(call, PyTuple_GET_ITEM(inputs.get(), i), i);
     }
     run(std::move(call));
     Py_RETURN_NONE;
