@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/csrc/core/dtype_checks.h"
 #include "packages/aten/cuda/csrc/places.h"
 #include "packages/aten/generated/kernels_cuda.h"
 #include "packages/aten/generated/ops.h"
@@ -113,6 +114,7 @@ Tensor average_backward(const char* op, const Tensor& grad_output, IntList input
 std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& self, IntList kernel_size, IntList stride, IntList padding, IntList dilation,
                                                    bool ceil_mode) {
   const Below below;
+  check_not_bool("max_pool2d", self.dtype());
   if (is_complex(self.dtype())) fail(ARGAND_DTYPE_ERROR, "max_pool2d: got dtype %s, expected a real dtype", kDTypeName[self.dtype()]);
   const builtins::Ints sizes = builtins::pool2d_shape(self.sizes(), kernel_size, stride, padding, dilation, ceil_mode);
   const Tensor x = dense(self), out = empty(sizes, self.dtype(), self.device()), indices = empty(sizes, ARGAND_INT64, self.device());

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "packages/aten/csrc/core/dtype_checks.h"
 #include "packages/aten/cuda/csrc/specialization.h"
 #include "packages/aten/cuda/csrc/strided_copy.h"
 #include "packages/aten/generated/kernels_cuda.h"
@@ -157,13 +158,8 @@ void find_extremes(bool smallest, const Tensor& self, uint64_t mask, const Tenso
          r.inner, r.stride, r.pieces);
 }
 
-void check_ordered(const char* op, const Tensor& self) {
-  if (is_complex(self.dtype()))
-    fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for dtype %s, which has no order; expected a real dtype", op, kDTypeName[self.dtype()]);
-}
-
 uint64_t checked_dim(const char* op, const Tensor& self, int64_t dim, int64_t results) {
-  check_ordered(op, self);
+  check_ordered(op, self.dtype());
   const int64_t d = wrap_dim(dim, self.dim());
   if (results > 0 && self.dim() && self.size(d) == 0)
     fail(ARGAND_INDEX_ERROR, "%s: Expected reduction dim %lld to have non-zero size, but got a tensor of shape %s", op, static_cast<long long>(dim),
@@ -181,7 +177,8 @@ std::tuple<Tensor, Tensor> extreme(const char* op, bool smallest, const Tensor& 
 }
 
 Tensor arg_extreme(const char* op, bool smallest, const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
-  check_ordered(op, self);
+  check_ordered(op, self.dtype());
+  check_not_bool(op, self.dtype());
   if (!dim && self.numel() == 0)
     fail(ARGAND_INDEX_ERROR, "%s: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.",
          op);

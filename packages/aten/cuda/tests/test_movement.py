@@ -255,6 +255,10 @@ def test_extremes(dtype: Any) -> None:
     if dtype != c10.bool:
         same(g.argmax(), x.argmax())
         same(g.transpose(0, 2).argmin(), x.transpose(0, 2).argmin())
+    else:
+        for refused in (g.argmax, g.argmin):
+            with pytest.raises(NotImplementedError, match="not implemented for dtype bool"):
+                refused()
     with pytest.raises(IndexError, match="non-zero size"):
         g[:, :0].max(1)
 

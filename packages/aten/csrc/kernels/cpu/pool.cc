@@ -1,6 +1,7 @@
 // Two-dimensional pooling on (..., height, width); planes in parallel.
 #include "packages/aten/csrc/kernels/cpu/pool.h"
 #include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/csrc/core/dtype_checks.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
 #include "packages/aten/generated/ops.h"
@@ -194,13 +195,13 @@ Tensor average_backward(const char* name, const Tensor& grad_output, IntList inp
 
 std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& self, IntList kernel_size, IntList stride, IntList padding, IntList dilation,
                                                    bool ceil_mode) {
+  check_not_bool("max_pool2d", self.dtype());
   const Window win(kernel_size, stride, padding, dilation);
   const builtins::Ints sizes = builtins::pool2d_shape(self.sizes(), kernel_size, stride, padding, dilation, ceil_mode);
   const Tensor input = contiguous(self);
   const Tensor out = argand::empty(sizes, self.dtype()), indices = argand::empty(sizes, ARGAND_INT64);
   if (out.numel() == 0) return {out, indices};
   const Planes from(input.sizes()), to(sizes);
-  check_not_bool("max_pool2d", self.dtype());
   dispatch_real("max_pool2d", self.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* in = input.data<T>();

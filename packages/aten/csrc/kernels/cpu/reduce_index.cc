@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <tuple>
 
+#include "packages/aten/csrc/core/dtype_checks.h"
 #include "packages/aten/csrc/kernels/cpu/copy.h"
 #include "packages/aten/csrc/kernels/cpu/reduce_index.h"
 #include "packages/aten/csrc/kernels/cpu/tiers.h"
-#include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/c10/csrc/core/strided.h"
 
 namespace argand::kernels::cpu {
@@ -26,9 +26,7 @@ namespace {
 constexpr int64_t kChunk = 65536;  // elements of a row that one task looks at
 
 Find pick(const char* op, bool smallest, int dtype) {
-  if (is_complex(dtype) || is_float8(dtype))
-    fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for dtype %s, whose numbers are not compared; expected a real dtype", op,
-         kDTypeName[dtype]);
+  check_ordered(op, dtype);
   const int tier = cpu_tier();
   return (tier == 2 ? avx512::extreme_table : tier == 1 ? avx2::extreme_table : baseline::extreme_table)[smallest][dtype];
 }

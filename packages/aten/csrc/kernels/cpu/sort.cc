@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/csrc/core/dtype_checks.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
 

@@ -117,10 +117,6 @@ inline void dispatch_real(const char* op, int dtype, F&& f) {  // integral, bool
   if (is_floating(dtype)) return dispatch_floating(op, dtype, f);
   dispatch_integral(op, dtype, f);
 }
-// What orders numbers refuses truth values, which are all ties.
-inline void check_not_bool(const char* op, int dtype) {
-  if (dtype == ARGAND_BOOL) fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for dtype bool; convert with .to(torch.uint8)", op);
-}
 // By element size, for kernels that only move data.
 template <class F>
 inline void dispatch_size(int itemsize, F&& f) {
