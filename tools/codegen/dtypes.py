@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+# Unsigned integers that came after the other dtypes: CUDA kernels do without them.
+WIDE_UNSIGNED = ("uint16", "uint32", "uint64")
+
 # The order is the ABI's `ArgandDType`.
 DTYPES = (
     "bool", "uint8", "int8", "int16", "int32", "int64",
-    "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+    "float16", "bfloat16", "float32", "float64", "complex64", "complex128", *WIDE_UNSIGNED,
 )  # fmt: skip
 
 BOOLEAN = ("bool",)
-INTEGRAL = ("uint8", "int8", "int16", "int32", "int64")
+INTEGRAL = ("uint8", "int8", "int16", "int32", "int64", *WIDE_UNSIGNED)
 FLOATING = ("float16", "bfloat16", "float32", "float64")
 COMPLEX = ("complex64", "complex128")
 
@@ -59,6 +62,22 @@ def category(dtype: str) -> int:
     return 2 if dtype in FLOATING else 3
 
 
+def promote_integers(a: str, b: str) -> str:
+    """The narrowest integer dtype that holds both.
+
+    Raises:
+      ValueError: for uint64 and a signed one.
+    """
+    unsigned, signed = sorted((a, b), key=lambda d: not d.startswith("u"))
+    bits = max(int(d.lstrip("uint")) for d in (a, b))
+    if a.startswith("u") == b.startswith("u"):
+        return f"{'u' * a.startswith('u')}int{bits}"
+    needed = max(int(signed.lstrip("int")), 2 * int(unsigned.lstrip("uint")))
+    if needed > 64:
+        raise ValueError(f"got {a} and {b}, expected integers that one dtype holds both of")
+    return f"int{needed}"
+
+
 def promote_types(a: str, b: str) -> str:
     """The smallest dtype that holds both."""
     if a == b:
@@ -70,7 +89,6 @@ def promote_types(a: str, b: str) -> str:
         return high
     if {a, b} == {"float16", "bfloat16"}:
         return "float32"
-    if "uint8" in (a, b):
-        other = b if a == "uint8" else a
-        return "int16" if other == "int8" else other
+    if category(a) == 1:
+        return promote_integers(a, b)
     return a if DTYPES.index(a) > DTYPES.index(b) else b

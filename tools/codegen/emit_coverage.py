@@ -20,6 +20,7 @@ names the operator, the device and what to do.
 
 * **CPU**, **CUDA**: kernels of this project; those of CUDA run on NVIDIA GPUs of compute capability 8.0, 9.0 and 10.0, matrix products and convolutions through cuBLASLt and cuDNN.
   *CPU*: runs there on copies (LAPACK's decompositions, FFTs, CTC, some samplers), and says so once; so do calls in dtypes that a cell of CUDA does not name.
+  CUDA and OpenCL do without uint16, uint32 and uint64: there *all* and *integral* do not count them.
 * **HIP** (gfx942): the same Triton kernels, **compiled, not run**.
 * **OpenCL**: the example backend outside the tree (`examples/backend_opencl`); for what it lacks it goes to the CPU and back.
 * **gradient**: the arguments that are differentiated; *parts*: through its parts.
@@ -32,6 +33,7 @@ Short names: {names}.
 SHORT = {
     "bool": "b", "uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
     "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "complex64": "c64", "complex128": "c128",
+    "uint16": "u16", "uint32": "u32", "uint64": "u64",
 }  # fmt: skip
 _PARTS, _VIEW, _HOST, _NONE = "*parts*", "*view*", "*CPU*", "-"
 
@@ -40,15 +42,20 @@ def is_made_of_others(op: Operator) -> bool:
     return op.kind == "composite" or "composite" in op.kernel
 
 
-def dtypes_text(found: Sequence[str]) -> str:
-    """Names of sets where they fit, short names for the rest."""
+# The dtypes of backends that leave some out, which their columns do not count.
+_NARROWER = tuple(d for d in dtypes.DTYPES if d not in dtypes.WIDE_UNSIGNED)
+
+
+def dtypes_text(found: Sequence[str], known: Sequence[str] = dtypes.DTYPES) -> str:
+    """Names of sets where they fit, short names for the rest; `known`: what the backend has at all."""
+    found = [d for d in found if d in known]
     if not found:
         return _NONE
-    if set(found) == set(dtypes.DTYPES):
+    if set(found) == set(known):
         return "all"
     words: list[str] = []
     for name in ("boolean", "integral", "floating", "complex"):
-        members = dtypes.DTYPE_SETS[name]
+        members = [d for d in dtypes.DTYPE_SETS[name] if d in known]
         here = [d for d in members if d in found]
         if len(here) == len(members) > 1:
             words.append(name)
@@ -72,9 +79,11 @@ def cuda_cell(op: Operator) -> str:
     if "cuda" in op.kernel:
         libraries = op.family == "convolution"  # cuDNN, which has no integers
         return dtypes_text(
-            [d for d in row_dtypes(op) if not libraries or dtypes.is_differentiable(d)]
+            [d for d in row_dtypes(op) if not libraries or dtypes.is_differentiable(d)], _NARROWER
         )
-    return _without_kernel(op) or (dtypes_text(cuda_dtypes(op)) if is_generated(op) else _HOST)
+    return _without_kernel(op) or (
+        dtypes_text(cuda_dtypes(op), _NARROWER) if is_generated(op) else _HOST
+    )
 
 
 def hip_cell(op: Operator) -> str:
@@ -106,7 +115,7 @@ def compiled_cell(op: Operator, facts: Mapping[str, Any]) -> str:
 def opencl_cell(op: Operator, facts: Mapping[str, Any]) -> str:
     found = facts["opencl"].get(op.schema.full_name)
     if found is not None:
-        return dtypes_text([d for d in row_dtypes(op) if d in found])
+        return dtypes_text([d for d in row_dtypes(op) if d in found], _NARROWER)
     return _without_kernel(op) or "on the CPU"
 
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from tools.codegen import dtypes
 from tools.codegen.emit_cpp_ops import HEADER, safe
-from tools.codegen.expr import Element, Name, Number, free_names
+from tools.codegen.expr import (
+    SIGNLESS_PRIMITIVES,
+    Call,
+    Cast,
+    Element,
+    Name,
+    Number,
+    free_names,
+    walk,
+)
 from tools.codegen.model import Operator, Registry
 from tools.codegen.print_cpp import cpp_lambda, cpp_number
 
@@ -12,7 +21,7 @@ from tools.codegen.print_cpp import cpp_lambda, cpp_number
 C_TYPES = {
     "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long",
     "float16": "f16", "bfloat16": "bf16", "float32": "float", "float64": "double",
-    "complex64": "cx<float>", "complex128": "cx<double>",
+    "complex64": "cx<float>", "complex128": "cx<double>", "uint64": "unsigned long",
 }  # fmt: skip
 
 # Operands of these names are bool tensors that take no part in promotion.
@@ -25,6 +34,33 @@ def table_name(op: Operator, variant: str | None) -> str:
 
 def row_dtypes(op: Operator) -> tuple[str, ...]:
     return op.dtypes or dtypes.DTYPES
+
+
+def is_signless(op: Operator) -> bool:
+    """Whether integers have the same bits, signed or not: then a signed loop serves for both."""
+    parts = list(op.expr.values())
+    rule = op.reduce if op.reduce is not None else op.scan
+    if rule is not None:
+        parts += [rule.init, rule.combine]
+    if op.reduce is not None:
+        assert op.reduce.final is not None
+        parts += [op.reduce.map, op.reduce.final]
+    named = rule is not None and isinstance(rule.init, Name)  # the lowest or the highest
+    return not named and not any(
+        isinstance(n, Cast) or (isinstance(n, Call) and n.fn not in SIGNLESS_PRIMITIVES)
+        for x in parts
+        for n in walk(x)
+    )
+
+
+def kernel_rows(op: Operator) -> dict[str, str]:
+    """The dtypes that a table has loops of, with the loops' storage types. uint16 and uint32 without a row are computed as uint64."""
+    rows = {d: C_TYPES[d] for d in row_dtypes(op) if d not in dtypes.WIDE_UNSIGNED}
+    if "uint64" in row_dtypes(op):
+        rows["uint64"] = C_TYPES["int64" if is_signless(op) else "uint64"]
+        if is_signless(op) and op.kind == "pointwise":
+            rows |= {"uint16": C_TYPES["int16"], "uint32": C_TYPES["int32"]}
+    return rows
 
 
 def pointwise_loop(op: Operator, variant: str | None, expr: Element) -> str:
@@ -49,7 +85,7 @@ def pointwise_loop(op: Operator, variant: str | None, expr: Element) -> str:
     lines.append(f"  map<{', '.join([out, *loaded])}>(n, ptrs, strides, {function});")
     lines.append("}")
     rows = []
-    for d in row_dtypes(op):
+    for d, storage in kernel_rows(op).items():
         result = (
             "bool"
             if op.result_dtype == "bool"
@@ -57,7 +93,7 @@ def pointwise_loop(op: Operator, variant: str | None, expr: Element) -> str:
             if op.result_dtype == "real"
             else d
         )
-        rows.append(f"{{{dtypes.enum(d)}, {dtypes.enum(result)}, {name}_loop<{C_TYPES[d]}>}}")
+        rows.append(f"{{{dtypes.enum(d)}, {dtypes.enum(result)}, {name}_loop<{storage}>}}")
     lines.append(f"extern const PointwiseKernel {table_name(op, variant)}[];")
     lines.append(
         f"const PointwiseKernel {table_name(op, variant)}[] = {{\n    "
@@ -109,9 +145,9 @@ def accumulation_loops(op: Operator) -> str:
     lines = [f"constexpr auto {name}_{k} = {v};" for k, v in functors.items()]
     arguments = ", ".join(f"{name}_{k}" for k in functors)
     rows = []
-    for d in row_dtypes(op):
+    for d, storage in kernel_rows(op).items():
         acc, out = accumulators(op, d)
-        types = ", ".join(C_TYPES[t] for t in (acc, d, out))
+        types = ", ".join((C_TYPES[acc], storage, C_TYPES[out]))
         enums = ", ".join(dtypes.enum(t) for t in (d, acc, out))
         rows.append(f"{kind.lower()}_kernel<{types}>({enums}, {arguments})")
     table = table_name(op, None)
@@ -136,7 +172,7 @@ def emit_kernels(registry: Registry, family: str) -> str:
         + "namespace argand::simd {\ninline namespace ARGAND_TIER {\nnamespace generated {\nnamespace {\n"
         + "template <class T, class... I>\ninline constexpr bool one_of = (is_same<T, I> || ...);\n"
         + "template <class T>\ninline auto number([[maybe_unused]] double f, [[maybe_unused]] long i) {\n"
-        + "  if constexpr (one_of<T, bool, unsigned char, signed char, short, int, long>) return i; else return f;\n}\n"
+        + "  if constexpr (one_of<T, bool, unsigned char, signed char, short, int, long, unsigned long>) return i; else return f;\n}\n"
         + "}  // namespace\n\n"
         + "\n\n".join(parts)
         + "\n\n}  // namespace generated\n}  // namespace ARGAND_TIER\n}  // namespace argand::simd\n"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tools.codegen import dtypes
 from tools.codegen.body import Body, of_schema
-from tools.codegen.emit_cpp_kernels import CONDITIONS, row_dtypes, table_name
+from tools.codegen.emit_cpp_kernels import CONDITIONS, kernel_rows, row_dtypes, table_name
 from tools.codegen.emit_cpp_ops import HEADER, SEPARATE_BACKENDS, parameter_type, result_type, safe
 from tools.codegen.expr import Call, Element, Name, walk
 from tools.codegen.model import (
@@ -234,7 +234,7 @@ def pointwise(op: Operator, parts: Parts) -> None:
             )
         tables = ", ".join(f"simd::{tier}::generated::{table}" for tier in TIERS)
         rows.append(
-            f'{{"{op.public_name}", {len(op.operands)}, {{{tables}}}, {len(row_dtypes(op))}, {promote}, {result}, {cost(expr)}, '
+            f'{{"{op.public_name}", {len(op.operands)}, {{{tables}}}, {len(kernel_rows(op))}, {promote}, {result}, {cost(expr)}, '
             f"{bool_operands(op)}, {rule}, {str(op.exact_out).lower()}}}"
         )
     schema = op.schema
@@ -455,7 +455,7 @@ def accumulation(op: Operator, parts: Parts) -> None:
     tables = ", ".join(f"simd::{tier}::generated::{table}" for tier in TIERS)
     nonempty = f", {str(op.reduce.nonempty).lower()}" if op.reduce is not None else ""
     parts.definitions.append(
-        f'const {kind.capitalize()}Op {name}_op = {{"{op.public_name}", {{{tables}}}, {len(row_dtypes(op))}{nonempty}}};'
+        f'const {kind.capitalize()}Op {name}_op = {{"{op.public_name}", {{{tables}}}, {len(kernel_rows(op))}{nonempty}}};'
     )
     values = {a.name: reader(a.type, f"a[{i}]") for i, a in enumerate(schema.arguments)}
     dim = schema.argument("dim")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tools.codegen.dtypes import COMPLEX, DTYPES
+from tools.codegen.dtypes import COMPLEX, DTYPES, WIDE_UNSIGNED
 from tools.codegen.emit_cpp_kernels import accumulators, row_dtypes
 from tools.codegen.expr import Element, Name, Number
 from tools.codegen.model import Operator, Registry
@@ -23,7 +23,7 @@ from argand_aten_cuda.kernel import Kernel
 
 
 '''
-REAL_DTYPES = tuple(d for d in DTYPES if d not in COMPLEX)
+REAL_DTYPES = tuple(d for d in DTYPES if d not in COMPLEX + WIDE_UNSIGNED)
 
 
 def kernel_name(op: Operator, variant: str | None) -> str:

@@ -86,6 +86,10 @@ INTEGER_PRIMITIVES: Final = frozenset(
     "add sub mul neg bit_and bit_or bit_xor bit_not where eq ne lt le gt ge abs sign signbit isnan isinf isfinite minimum "
     "maximum fmin fmax pow fmod remainder floor_divide trunc_divide lshift rshift floor ceil trunc round real conj gcd".split()
 )
+# Primitives that give unsigned integers the bits that they give signed ones of the same width.
+SIGNLESS_PRIMITIVES: Final = frozenset(
+    "add sub mul neg bit_and bit_or bit_xor bit_not where eq ne lshift isnan isinf isfinite floor ceil trunc round real conj".split()
+)
 
 
 class Element:

@@ -274,7 +274,7 @@ def make_tensor(
     if dtype == c10.bool:
         least, limit = 0, 2
     else:
-        least = (0 if dtype == c10.uint8 else -9) if low is None else low
+        least = (-9 if dtype.is_signed else 0) if low is None else low
         limit = (10 if whole else 9) if high is None else high
     if least >= limit:
         raise ValueError(f"make_tensor: got low={least} and high={limit}, expected low below high")

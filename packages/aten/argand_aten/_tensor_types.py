@@ -15,6 +15,9 @@ _DTYPES = {
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()} | {
     "complex64": "ComplexFloatTensor",
     "complex128": "ComplexDoubleTensor",
+    "uint16": "UInt16Tensor",
+    "uint32": "UInt32Tensor",
+    "uint64": "UInt64Tensor",
 }
 
 __all__ = [

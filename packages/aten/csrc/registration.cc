@@ -42,6 +42,8 @@ Tensor run_pointwise(const ArgandOperator* op, const ArgandValue* args, const Te
     }
     scalars[i] = s.to_double();
     ints[i] = s.to_int();
+    if (const ArgandTensor* t = b.n_operands == 1 ? operands[0].get() : nullptr; t && is_wide_unsigned(t->dtype) && t->dtype != ARGAND_UINT64)
+      ints[i] &= (int64_t{1} << (8 * kItemSize[t->dtype])) - 1;  // as the dtype holds it
   }
   return pointwise(pick_variant(b, op, args), pointers, b.n_scalars ? scalars : nullptr, ints, out, inplace);
 }

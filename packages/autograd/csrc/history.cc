@@ -235,9 +235,9 @@ void retain_grad(ArgandTensor* t) {
 }
 
 std::string dtype_title(int dtype) {
-  static constexpr const char* titles[ARGAND_NUM_DTYPES] = {"Bool",         "Byte",          "Char",          "Short",      "Int",
-                                                            "Long",         "Half",          "BFloat16",      "Float",      "Double",
-                                                            "ComplexFloat", "ComplexDouble", "Float8_e4m3fn", "Float8_e5m2"};
+  static constexpr const char* titles[ARGAND_NUM_DTYPES] = {"Bool",          "Byte",        "Char",   "Short",  "Int",          "Long",
+                                                            "Half",          "BFloat16",    "Float",  "Double", "ComplexFloat", "ComplexDouble",
+                                                            "Float8_e4m3fn", "Float8_e5m2", "UInt16", "UInt32", "UInt64"};
   return dtype < ARGAND_NUM_DTYPES ? titles[dtype] : "Undefined";
 }
 

@@ -57,6 +57,9 @@ from argand_c10._C import (
     strided,
     tensor,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from argand_c10.cpu_fallback import run_on_cpu
 from argand_c10.creation import as_tensor, asarray
@@ -184,4 +187,7 @@ __all__ = [
     "strided",
     "tensor",
     "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
 ]

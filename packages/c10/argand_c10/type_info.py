@@ -16,8 +16,11 @@ _FLOATS = {
     "float8_e4m3fn": (3, -6, 8, 0),
     "float8_e5m2": (2, -14, 15, 0),
 }
-_INTEGERS = {"uint8": (8, False), "int8": (8, True), "int16": (16, True), "int32": (32, True)}
-_INTEGERS["int64"] = (64, True)
+_INTEGERS = {
+    f"{'' if signed else 'u'}int{bits}": (bits, signed)
+    for bits in (8, 16, 32, 64)
+    for signed in (True, False)
+}
 
 
 class finfo:

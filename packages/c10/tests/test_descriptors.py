@@ -8,7 +8,7 @@ import pytest
 
 import argand_c10 as c10
 
-DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128 float8_e4m3fn float8_e5m2".split()
+DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128 float8_e4m3fn float8_e5m2 uint16 uint32 uint64".split()
 
 
 @pytest.mark.parametrize("name", DTYPES)
@@ -21,7 +21,7 @@ def test_dtype_object(name):
     assert dtype.itemsize == expected
     assert dtype.is_floating_point == ("float" in name)
     assert dtype.is_complex == name.startswith("complex")
-    assert dtype.is_signed == (name not in ("bool", "uint8"))
+    assert dtype.is_signed == (name != "bool" and not name.startswith("u"))
     assert pickle.loads(pickle.dumps(dtype)) is dtype
     assert copy.deepcopy(dtype) is dtype and copy.copy(dtype) is dtype
     assert {dtype: 1}[dtype] == 1
@@ -126,7 +126,9 @@ def test_finfo_others():
         c10.finfo(c10.int32)
 
 
-@pytest.mark.parametrize("name", ["uint8", "int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize(
+    "name", ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
+)
 def test_iinfo(name):
     mine, theirs = c10.iinfo(getattr(c10, name)), np.iinfo(name)
     assert (mine.bits, mine.min, mine.max) == (theirs.bits, theirs.min, theirs.max)

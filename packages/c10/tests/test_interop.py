@@ -17,7 +17,7 @@ from argand_c10 import _C
 
 ops.install()
 
-SHARED = "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()
+SHARED = "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()
 
 
 def test_import_does_not_load_numpy():
@@ -63,7 +63,7 @@ def test_strides_are_kept():
         (lambda: np.array(["a"]), TypeError, "can't convert|numbers"),
         (lambda: np.array([1], dtype="datetime64[s]"), TypeError, "datetime64"),
         (lambda: np.array([object()]), TypeError, "can't convert|numbers"),
-        (lambda: np.array([1], dtype=np.uint16), TypeError, "numpy.uint16"),
+        (lambda: np.array([1], dtype=np.longdouble), TypeError, "numpy.float128"),
         (lambda: np.array([1], dtype=">i4"), TypeError, "can't convert|byte order"),
         (lambda: np.ones(3)[::-1], ValueError, "stride.*negative"),
         (lambda: np.zeros(2, dtype=[("a", "f4"), ("b", "i1")])["a"], ValueError, "multiple"),
@@ -249,8 +249,6 @@ def test_dlpack_refuses():
         c10.tensor([1.0]).__dlpack__(dl_device=(2, 0))
     with pytest.raises(TypeError, match="__dlpack__"):
         c10.from_dlpack([1])
-    with pytest.raises(BufferError, match="type code"):
-        c10.from_dlpack(np.ones(2, dtype=np.uint16))
     with pytest.raises(BufferError, match="negative"):
         c10.from_dlpack(np.ones(3)[::-1])
 

@@ -138,11 +138,24 @@ def test_tensors_dropped_by_other_threads():
         ("bool", "bool", "bool"),
         ("float64", "complex64", "complex128"),
         ("int32", "complex64", "complex64"),
+        ("uint8", "uint16", "uint16"),
+        ("uint16", "int16", "int32"),
+        ("uint32", "int64", "int64"),
+        ("bool", "uint64", "uint64"),
+        ("uint64", "float32", "float32"),
     ],
 )
 def test_promote_types(a, b, result):
     assert c10.promote_types(getattr(c10, a), getattr(c10, b)) is getattr(c10, result)
     assert c10.promote_types(getattr(c10, b), getattr(c10, a)) is getattr(c10, result)
+
+
+def test_dtypes_without_a_common_one():
+    for a, b in ((c10.uint64, c10.int8), (c10.float8_e5m2, c10.float32)):
+        with pytest.raises(RuntimeError, match="promote_types: got"):
+            c10.promote_types(a, b)
+    with pytest.raises(RuntimeError, match="uint64 beside a signed integer"):
+        c10.result_type(c10.tensor([1], dtype=c10.uint64), c10.tensor([1]))
 
 
 def test_result_type():

@@ -269,8 +269,9 @@ void ArgandPackage::describe() {
 namespace {
 
 const char* dtype_name(int dtype) {
-  static const char* const names[] = {"bool",     "uint8",   "int8",    "int16",     "int32",      "int64",         "float16",
-                                      "bfloat16", "float32", "float64", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2"};
+  static const char* const names[] = {"bool",          "uint8",       "int8",    "int16",   "int32",     "int64",
+                                      "float16",       "bfloat16",    "float32", "float64", "complex64", "complex128",
+                                      "float8_e4m3fn", "float8_e5m2", "uint16",  "uint32",  "uint64"};
   return dtype < ARGAND_NUM_DTYPES ? names[dtype] : "no dtype";
 }
 

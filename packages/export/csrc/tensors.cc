@@ -26,7 +26,10 @@ const struct {
                                 {"complex64", "C64", 8},
                                 {"complex128", "", 16},
                                 {"float8_e4m3fn", "F8_E4M3", 1},
-                                {"float8_e5m2", "F8_E5M2", 1}};
+                                {"float8_e5m2", "F8_E5M2", 1},
+                                {"uint16", "U16", 2},
+                                {"uint32", "U32", 4},
+                                {"uint64", "U64", 8}};
 
 struct Entry {
   std::string name;

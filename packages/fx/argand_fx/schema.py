@@ -29,6 +29,7 @@ _DTYPES.update({
     name: getattr(c10, name)
     for name in (
         "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128 float8_e4m3fn float8_e5m2 "
+        "uint16 uint32 uint64 "
         "double float half long int short cfloat cdouble"
     ).split()
 })  # fmt: skip

@@ -2,7 +2,7 @@
 
 A `Loop` computes one buffer over the index space `sizes` (its last `reduced` dimensions are summed over, if any). Buffers are read
 and written at addresses that are affine in the loop's indices, so that every strided view is an `Access` and no computation.
-A `Value` tree is of the computation's dtypes: bool, uint8, int8, int16, int32, int64, float32, float64; loads convert 16-bit floats to
+A `Value` tree is of the computation's dtypes: bool, integers, float32, float64; loads convert 16-bit floats to
 float32, and `narrow` brings a float32 to what a 16-bit dtype holds.
 """
 
@@ -17,10 +17,22 @@ from argand_inductor import sizes as sz
 from argand_inductor.program import Location
 from argand_inductor.sizes import Size
 
-COMPUTE_DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64")
+WIDE_UNSIGNED = ("uint16", "uint32", "uint64")
+COMPUTE_DTYPES = (
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    *WIDE_UNSIGNED,
+    "float32",
+    "float64",
+)
 ITEMSIZE = {
     "bool": 1, "uint8": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8,
     "complex64": 8, "complex128": 16, "float8_e4m3fn": 1, "float8_e5m2": 1,
+    "uint16": 2, "uint32": 4, "uint64": 8,
 }  # fmt: skip
 HALF = ("float16", "bfloat16")
 # As a read's buffer: the value is the address itself, an int64.

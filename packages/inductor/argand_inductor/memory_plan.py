@@ -44,6 +44,9 @@ ITEM_SIZE = {
     "complex128": 16,
     "float8_e4m3fn": 1,
     "float8_e5m2": 1,
+    "uint16": 2,
+    "uint32": 4,
+    "uint64": 8,
 }
 
 # "arena": part of the arena; "own": a tensor with memory of its own; "result": an operator's; "alias": another's memory.

@@ -22,11 +22,12 @@ DataDependentError = _c10.errors.DataDependentError
 
 bool_, uint8, int8 = _c10.bool, _c10.uint8, _c10.int8
 int16, int32, int64 = _c10.int16, _c10.int32, _c10.int64
+uint16, uint32, uint64 = _c10.uint16, _c10.uint32, _c10.uint64
 float16, bfloat16, float32, float64 = _c10.float16, _c10.bfloat16, _c10.float32, _c10.float64
 complex64, complex128 = _c10.complex64, _c10.complex128
 float8_e4m3fn, float8_e5m2 = _c10.float8_e4m3fn, _c10.float8_e5m2
 
-_INTEGRAL = (uint8, int8, int16, int32, int64)
+_INTEGRAL = (uint8, int8, int16, int32, int64, uint16, uint32, uint64)
 _FLOATING = (float16, bfloat16, float32, float64, float8_e4m3fn, float8_e5m2)
 _COMPLEX = (complex64, complex128)
 

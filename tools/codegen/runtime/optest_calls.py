@@ -99,7 +99,8 @@ def random_array(
     if dtype in dt.INTEGRAL:
         low = (
             0
-            if dtype == "uint8" or (second and ("shifts" in case.traits or "pow" in case.traits))
+            if dtype.startswith("u")
+            or (second and ("shifts" in case.traits or "pow" in case.traits))
             else -6
         )
         high = 4 if second and ("shifts" in case.traits or "pow" in case.traits) else 7

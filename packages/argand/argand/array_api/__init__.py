@@ -1,7 +1,7 @@
 """The Python array API standard, version 2024.12, over Argand's tensors: what `Tensor.__array_namespace__()` gives.
 
 Names, arguments and dtypes are the standard's; tensors are Argand's own. What differs from it lies in the tensors: `Tensor.size` is PyTorch's method (the
-number of elements is `numel()`), and there are no unsigned integers of 16, 32 and 64 bits.
+number of elements is `numel()`).
 
 Source: Consortium for Python Data API Standards, Python array API standard 2024.12.
 """

@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 _SIGNED = (argand.int8, argand.int16, argand.int32, argand.int64)
-_UNSIGNED = (argand.uint8,)
+_UNSIGNED = (argand.uint8, argand.uint16, argand.uint32, argand.uint64)
 _REAL = (argand.float32, argand.float64)
 _COMPLEX = (argand.complex64, argand.complex128)
 KINDS: dict[str | None, tuple[argand.dtype, ...]] = {
@@ -66,7 +66,10 @@ def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
 
 def can_cast(from_: Any, to: argand.dtype, /) -> bool:
     """Whether promotion leads from one dtype to another."""
-    return bool(argand.promote_types(_dtype(from_), to) == to)
+    try:
+        return bool(argand.promote_types(_dtype(from_), to) == to)
+    except RuntimeError:  # uint64 and a signed integer, float8 and another
+        return False
 
 
 def _dtype(x: Any) -> argand.dtype:

@@ -6,6 +6,7 @@ from typing import Any
 
 import argand
 from argand import Tensor
+from argand.array_api.data_types import KINDS
 
 __all__ = [
     "all", "any", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "max", "mean", "min", "prod", "std", "sum", "var",
@@ -34,28 +35,26 @@ def _kept(x: Tensor, axes: list[int], result: Tensor, keepdims: bool) -> Tensor:
 
 
 def _total_dtype(x: Tensor, dtype: Any) -> Any:
-    """Sums of integers are at least as wide as the default integer."""
-    return (
-        x.dtype
-        if dtype is None and (x.is_floating_point() or x.is_complex())
-        else argand.int64
-        if dtype is None
-        else dtype
-    )
+    """Sums of integers are at least as wide as the default integer, and unsigned where those are."""
+    if dtype is not None:
+        return dtype
+    if x.is_floating_point() or x.is_complex():
+        return x.dtype
+    return argand.uint64 if x.dtype in KINDS["unsigned integer"] else argand.int64
 
 
 def sum(x: Tensor, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Sums."""
-    axes, x = _axes(x, axis), x.to(_total_dtype(x, dtype))
-    return x.clone() if not axes else argand.sum(x, axes, keepdims)
+    axes, total = _axes(x, axis), _total_dtype(x, dtype)
+    return x.to(total, copy=True) if not axes else argand.sum(x, axes, keepdims, dtype=total)
 
 
 def prod(x: Tensor, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Products."""
-    axes, result = _axes(x, axis), x.to(_total_dtype(x, dtype))
+    axes, total, result = _axes(x, axis), _total_dtype(x, dtype), x
     for a in reversed(axes):
-        result = argand.prod(result, a)
-    return _kept(x, axes, result, keepdims) if axes else result.clone()
+        result = argand.prod(result, a, dtype=total)
+    return _kept(x, axes, result, keepdims) if axes else x.to(total, copy=True)
 
 
 def mean(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
@@ -121,7 +120,7 @@ def _running(
                 f"cumulative_{name}: got no axis for an array of {x.ndim} dimensions, expected one"
             )
         axis = 0
-    result = getattr(argand, f"cum{name}")(x.to(_total_dtype(x, dtype)), axis)
+    result = getattr(argand, f"cum{name}")(x, axis, dtype=_total_dtype(x, dtype))
     if include_initial:
         sizes = list(x.shape)
         sizes[axis] = 1

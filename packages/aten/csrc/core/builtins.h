@@ -385,7 +385,7 @@ inline bool attention_is_fused(const Tensor& q, const Tensor& k, const Tensor& v
          !(mask && mask.requires_grad());
 }
 // Sums of integers and bools are int64; float16 and bfloat16 statistics are float32.
-inline int accumulate_dtype(int dtype) { return dtype <= ARGAND_INT64 ? ARGAND_INT64 : dtype; }
+inline int accumulate_dtype(int dtype) { return argand::is_integral(dtype, true) ? ARGAND_INT64 : dtype; }
 inline int truth_dtype(int dtype) { return dtype == ARGAND_UINT8 ? ARGAND_UINT8 : ARGAND_BOOL; }
 inline int accumulate_float_dtype(int dtype) { return dtype == ARGAND_FLOAT16 || dtype == ARGAND_BFLOAT16 ? ARGAND_FLOAT32 : dtype; }
 inline double finfo_eps(int dtype) {
@@ -397,7 +397,12 @@ inline bool is_floating(int dtype) { return argand::is_floating(dtype); }
 inline int real_dtype(int dtype) { return dtype == ARGAND_COMPLEX64 ? ARGAND_FLOAT32 : dtype == ARGAND_COMPLEX128 ? ARGAND_FLOAT64 : dtype; }
 inline int complex_dtype(int dtype) { return dtype == ARGAND_FLOAT64 || dtype == ARGAND_COMPLEX128 ? ARGAND_COMPLEX128 : ARGAND_COMPLEX64; }
 inline int default_dtype() { return api->default_dtype(); }
-inline int promote_types(int a, int b) { return api->promote_types(a, b); }
+inline int promote_types(int a, int b) {
+  const int common = api->promote_types(a, b);
+  if (common == ARGAND_DTYPE_NONE)
+    raise(ARGAND_RUNTIME_ERROR, text("got ", a, " and ", b, ", expected dtypes that one dtype holds both of; convert one with .to()"));
+  return common;
+}
 inline int scalar_dtype(const Scalar& s) {
   if (s.tag == ARGAND_TAG_BOOL) return ARGAND_BOOL;
   if (s.tag == ARGAND_TAG_INT) return ARGAND_INT64;

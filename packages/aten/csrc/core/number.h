@@ -57,6 +57,13 @@ inline void write_number(void* to, int dtype, const ArgandValue& number) {
       std::memcpy(to, &b, 1);
       return;
     }
+    case ARGAND_UINT64:
+      if (!integer && s.re >= 0x1p63 && s.re < 0x1p64) {
+        const auto u = static_cast<uint64_t>(s.re);
+        std::memcpy(to, &u, 8);
+        return;
+      }
+      [[fallthrough]];
     default: {
       const bool fits = s.re > -9.3e18 && s.re < 9.2e18;
       const int64_t i = integer ? s.i : fits ? static_cast<int64_t>(s.re) : INT64_MIN;

@@ -49,7 +49,7 @@ int pointwise_dtype(const char* name, int n_operands, Promotion promote, uint8_t
         fail(ARGAND_DTYPE_ERROR, "%s: got a bool, expected numbers; use ~ or logical_xor, or convert it first", name);
     check(api->result_type(values, n, &dtype));
   }
-  if (promote == kPromoteFloat && dtype <= ARGAND_INT64) dtype = api->default_dtype();
+  if (promote == kPromoteFloat && is_integral(dtype, true)) dtype = api->default_dtype();
   return dtype;
 }
 
@@ -68,7 +68,8 @@ void check_number(const char* name, int dtype, const ArgandValue& number) {
 }
 
 void check_exponent(const char* name, int dtype, const Operand& exponent) {
-  if (exponent.get() || dtype_category(dtype) != 1 || exponent.raw().tag != ARGAND_TAG_INT || exponent.raw().i >= 0) return;
+  if (exponent.get() || dtype_category(dtype) != 1 || exponent.raw().tag != ARGAND_TAG_INT || exponent.raw().i >= 0 || beyond_int64(exponent.raw()))
+    return;
   fail(ARGAND_RUNTIME_ERROR,
        "%s: got the exponent %lld for integers, expected none that is negative; convert the tensor to a floating-point dtype first", name,
        static_cast<long long>(exponent.raw().i));
@@ -97,8 +98,9 @@ Dims pointwise_shape(const char* name, int n_operands, const Operand* const* ope
 namespace {
 
 const char* scalar_type_name(int dtype) {  // as users of out= know them
-  static constexpr const char* names[] = {"Bool", "Byte",     "Char",  "Short",  "Int",          "Long",
-                                          "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
+  static constexpr const char* names[ARGAND_NUM_DTYPES] = {"Bool",          "Byte",        "Char",   "Short",  "Int",          "Long",
+                                                           "Half",          "BFloat16",    "Float",  "Double", "ComplexFloat", "ComplexDouble",
+                                                           "Float8_e4m3fn", "Float8_e5m2", "UInt16", "UInt32", "UInt64"};
   return names[dtype];
 }
 

@@ -15,7 +15,7 @@ enum Promotion : uint8_t {
 };
 
 // bool, integers, floating-point numbers, complex numbers: 0 to 3
-inline int dtype_category(int dtype) { return dtype == ARGAND_BOOL ? 0 : dtype <= ARGAND_INT64 ? 1 : is_complex(dtype) ? 3 : 2; }
+inline int dtype_category(int dtype) { return dtype == ARGAND_BOOL ? 0 : is_integral(dtype, true) ? 1 : is_complex(dtype) ? 3 : 2; }
 inline int number_category(const ArgandValue& v) {
   return v.tag == ARGAND_TAG_BOOL ? 0 : v.tag == ARGAND_TAG_INT ? 1 : v.tag == ARGAND_TAG_FLOAT ? 2 : 3;
 }

@@ -22,6 +22,13 @@ inline void check_random_bounds(const char* op, int dtype, int64_t from, int64_t
     case ARGAND_UINT8:
       low = 0, high = UINT8_MAX;
       break;
+    case ARGAND_UINT16:
+    case ARGAND_UINT32:
+      low = 0, high = (int64_t{1} << (8 * item_size(dtype))) - 1;
+      break;
+    case ARGAND_UINT64:
+      low = 0;
+      break;
     case ARGAND_INT8:
     case ARGAND_INT16:
     case ARGAND_INT32:

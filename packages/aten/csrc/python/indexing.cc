@@ -217,12 +217,22 @@ Tensor sole_mask(const Tensor& self, PyObject* index) {
 
 PyObject* wrap(Tensor t) { return python_api->wrap(t.take()); }
 
+Scalar scalar_of_int(PyObject* o, int dtype) {
+  int overflow = 0;
+  if (dtype == ARGAND_UINT64 && PyLong_AsLongLongAndOverflow(o, &overflow) == -1 && overflow > 0) {
+    const unsigned long long bits = PyLong_AsUnsignedLongLong(o);
+    if (PyErr_Occurred()) python_error();
+    return Scalar::of_unsigned(bits);
+  }
+  return Scalar(static_cast<int64_t>(as_index(o)));
+}
+
 // The value of an assignment as a tensor of self's dtype, and of its device where that spares waiting for it; numbers stay out of the way of `fill_`.
 Tensor value_tensor(PyObject* v, const Tensor& self) {
   if (is_tensor(v)) return Tensor::borrow(python_api->unwrap(v));
   if (v == Py_None) fail(ARGAND_TYPE_ERROR, "index: got None to assign, expected a number, a tensor or a sequence");
   if (PyBool_Check(v)) return ops::full({}, Scalar(v == Py_True), self.dtype(), self.device());
-  if (PyLong_Check(v)) return ops::full({}, Scalar(static_cast<int64_t>(as_index(v))), self.dtype(), self.device());
+  if (PyLong_Check(v)) return ops::full({}, scalar_of_int(v, self.dtype()), self.dtype(), self.device());
   if (PyFloat_Check(v)) return ops::full({}, Scalar(PyFloat_AS_DOUBLE(v)), self.dtype(), self.device());
   if (PyComplex_Check(v)) {
     const Py_complex c = PyComplex_AsCComplex(v);

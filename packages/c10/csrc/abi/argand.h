@@ -34,6 +34,9 @@ typedef enum ArgandDType {
   ARGAND_COMPLEX128,
   ARGAND_FLOAT8_E4M3FN, /* stored and converted; nothing is computed in it */
   ARGAND_FLOAT8_E5M2,   /* the same */
+  ARGAND_UINT16,
+  ARGAND_UINT32,
+  ARGAND_UINT64,
   ARGAND_NUM_DTYPES,
   ARGAND_DTYPE_NONE = 0xff /* "not given" in optional arguments */
 } ArgandDType;
@@ -148,7 +151,7 @@ typedef enum ArgandTag {
   ARGAND_TAG_NONE = 0,
   ARGAND_TAG_TENSOR,      /* t  (borrowed in arguments, owned in results; may be NULL = undefined) */
   ARGAND_TAG_BOOL,        /* i  */
-  ARGAND_TAG_INT,         /* i  */
+  ARGAND_TAG_INT,         /* i; with len 1 the bits of a uint64 above INT64_MAX */
   ARGAND_TAG_FLOAT,       /* d  */
   ARGAND_TAG_COMPLEX,     /* c  */
   ARGAND_TAG_STRING,      /* s, len */

@@ -59,16 +59,21 @@ inline int guarded(Body&& body) noexcept {
 }
 
 // ---- dtypes --------------------------------------------------------------------------------------------------------
-inline constexpr int kItemSize[ARGAND_NUM_DTYPES] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 1, 1};
-inline constexpr const char* kDTypeName[ARGAND_NUM_DTYPES] = {"bool",      "uint8",      "int8",          "int16",      "int32",
-                                                              "int64",     "float16",    "bfloat16",      "float32",    "float64",
-                                                              "complex64", "complex128", "float8_e4m3fn", "float8_e5m2"};
+inline constexpr int kItemSize[ARGAND_NUM_DTYPES] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 1, 1, 2, 4, 8};
+inline constexpr const char* kDTypeName[ARGAND_NUM_DTYPES] = {"bool",          "uint8",       "int8",    "int16",   "int32",     "int64",
+                                                              "float16",       "bfloat16",    "float32", "float64", "complex64", "complex128",
+                                                              "float8_e4m3fn", "float8_e5m2", "uint16",  "uint32",  "uint64"};
 inline int item_size(int dtype) { return kItemSize[dtype]; }
 inline constexpr bool is_float8(int dtype) { return dtype == ARGAND_FLOAT8_E4M3FN || dtype == ARGAND_FLOAT8_E5M2; }
+inline constexpr bool is_wide_unsigned(int dtype) { return dtype >= ARGAND_UINT16 && dtype <= ARGAND_UINT64; }
+// The signed dtype of a wide unsigned one's width, whose arithmetic has the same bits; of other dtypes themselves.
+inline constexpr int same_width_signed(int dtype) { return is_wide_unsigned(dtype) ? dtype - ARGAND_UINT16 + ARGAND_INT16 : dtype; }
 inline bool is_floating(int dtype) { return (dtype >= ARGAND_FLOAT16 && dtype <= ARGAND_FLOAT64) || is_float8(dtype); }
 inline bool is_complex(int dtype) { return dtype == ARGAND_COMPLEX64 || dtype == ARGAND_COMPLEX128; }
-inline bool is_integral(int dtype, bool include_bool) { return dtype <= ARGAND_INT64 && (include_bool || dtype != ARGAND_BOOL); }
-inline bool is_differentiable(int dtype) { return dtype >= ARGAND_FLOAT16; }
+inline bool is_integral(int dtype, bool include_bool) {
+  return (dtype <= ARGAND_INT64 && (include_bool || dtype != ARGAND_BOOL)) || is_wide_unsigned(dtype);
+}
+inline bool is_differentiable(int dtype) { return !is_integral(dtype, true); }
 
 // ---- lists ---------------------------------------------------------------------------------------------------------
 // A borrowed run of integers: sizes, strides, dims.
@@ -209,9 +214,15 @@ struct Scalar {
   Scalar(int64_t v) : i(v), re(static_cast<double>(v)) {}
   Scalar(double v) : tag(ARGAND_TAG_FLOAT), i(0), re(v) {}
   Scalar(double r, double m) : tag(ARGAND_TAG_COMPLEX), re(r), im(m) {}
+  static Scalar of_unsigned(uint64_t v) {
+    Scalar s(static_cast<int64_t>(v));
+    s.re = static_cast<double>(v);
+    return s;
+  }
   double to_double() const { return re; }
   int64_t to_int() const { return tag == ARGAND_TAG_FLOAT || tag == ARGAND_TAG_COMPLEX ? static_cast<int64_t>(re) : i; }
   bool is_floating() const { return tag == ARGAND_TAG_FLOAT; }
+  bool beyond_int64() const { return tag == ARGAND_TAG_INT && i < 0 && re > 0; }  // `i` holds a uint64
 };
 
 // ---- values --------------------------------------------------------------------------------------------------------
@@ -239,8 +250,12 @@ inline ArgandValue value(double d) {
 }
 inline ArgandValue value(const Scalar& s) {
   if (s.tag == ARGAND_TAG_FLOAT) return value(s.re);
-  if (s.tag != ARGAND_TAG_COMPLEX) return int_value(s.i, s.tag);
   ArgandValue v{};
+  if (s.tag != ARGAND_TAG_COMPLEX) {
+    v = int_value(s.i, s.tag);
+    v.len = s.beyond_int64();
+    return v;
+  }
   v.tag = ARGAND_TAG_COMPLEX;
   v.c = {s.re, s.im};
   return v;
@@ -304,13 +319,16 @@ inline ArgandValue value(const std::optional<T>& o) {
 inline bool is_none(const ArgandValue& v) { return v.tag == ARGAND_TAG_NONE || (v.tag == ARGAND_TAG_TENSOR && !v.t); }
 inline Tensor as_tensor(const ArgandValue& v) { return v.tag == ARGAND_TAG_TENSOR ? Tensor::borrow(v.t) : Tensor(); }
 inline IntList as_ints(const ArgandValue& v) { return {v.ints, v.tag == ARGAND_TAG_NONE ? 0 : static_cast<int64_t>(v.len)}; }
+inline bool beyond_int64(const ArgandValue& v) { return v.tag == ARGAND_TAG_INT && v.len != 0; }
 inline double as_double(const ArgandValue& v) {
+  if (beyond_int64(v)) return static_cast<double>(static_cast<uint64_t>(v.i));
   return v.tag == ARGAND_TAG_FLOAT ? v.d : v.tag == ARGAND_TAG_COMPLEX ? v.c.re : static_cast<double>(v.i);
 }
 inline Scalar as_scalar(const ArgandValue& v) {
   if (v.tag == ARGAND_TAG_FLOAT) return Scalar(v.d);
   if (v.tag == ARGAND_TAG_COMPLEX) return Scalar(v.c.re, v.c.im);
   if (v.tag == ARGAND_TAG_BOOL) return Scalar(v.i != 0);
+  if (beyond_int64(v)) return Scalar::of_unsigned(static_cast<uint64_t>(v.i));
   return Scalar(v.i);
 }
 inline TensorList as_tensors(const ArgandValue& v) {

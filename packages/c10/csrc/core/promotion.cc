@@ -12,9 +12,21 @@ constexpr bool floating_dtype(int d) { return (d >= ARGAND_FLOAT16 && d <= ARGAN
 // There is no complex of half precision: narrower types go to complex64.
 constexpr int to_complex(int d) { return d == ARGAND_FLOAT64 || d == ARGAND_COMPLEX128 ? ARGAND_COMPLEX128 : ARGAND_COMPLEX64; }
 
+// Of an unsigned integer of 16 bits or more and another dtype: what holds both, as the array API has it.
+constexpr int promote_unsigned(int wide, int other) {
+  if (other == ARGAND_BOOL) return wide;
+  if (floating_dtype(other) || complex_dtype(other)) return other;
+  if (other == ARGAND_UINT8 || is_wide_unsigned(other)) return kItemSize[other] > kItemSize[wide] ? other : wide;
+  if (kItemSize[other] > kItemSize[wide]) return other;
+  return wide == ARGAND_UINT64 ? ARGAND_DTYPE_NONE : same_width_signed(wide) + 1;
+}
+
 constexpr int promote(int a, int b) {
-  if (a != b && (is_float8(a) || is_float8(b))) return ARGAND_DTYPE_NONE;  // which of the two to round to is the program's to say
-  const int low = a < b ? a : b, high = a < b ? b : a;                     // the order of ArgandDType is the order of generality, but for three cases
+  if (a == b) return a;
+  if (is_float8(a) || is_float8(b)) return ARGAND_DTYPE_NONE;  // which of the two to round to is the program's to say
+  if (is_wide_unsigned(a)) return promote_unsigned(a, b);
+  if (is_wide_unsigned(b)) return promote_unsigned(b, a);
+  const int low = a < b ? a : b, high = a < b ? b : a;  // the order of ArgandDType is the order of generality, but for three cases
   if (complex_dtype(high) && floating_dtype(low)) return high == ARGAND_COMPLEX128 ? high : to_complex(low);
   if (low == ARGAND_UINT8 && high == ARGAND_INT8) return ARGAND_INT16;
   if (low == ARGAND_FLOAT16 && high == ARGAND_BFLOAT16) return ARGAND_FLOAT32;
@@ -34,16 +46,19 @@ int combine(int higher, int lower) {
 
 struct Categories {
   int dim = ARGAND_DTYPE_NONE, zero = ARGAND_DTYPE_NONE, number = ARGAND_DTYPE_NONE;
-  bool mixed = false;  // float8 beside another dtype
+  bool float8 = false, wide = false;  // beside another dtype, that has no dtype in common with float8, or with uint64
   void add(int& category, int dtype) {
-    const bool first = category == ARGAND_DTYPE_NONE;
-    category = first ? dtype : promote(category, dtype);
-    mixed |= category == ARGAND_DTYPE_NONE;
+    const int before = category;
+    category = before == ARGAND_DTYPE_NONE ? dtype : promote(before, dtype);
+    if (category == ARGAND_DTYPE_NONE) (is_float8(before) || is_float8(dtype) ? float8 : wide) = true;
   }
 
   void add_number(int dtype) {  // of a kind, not a width: the default dtype gives that
     const int standard = default_dtype();
-    add(number, complex_dtype(dtype) ? to_complex(standard) : floating_dtype(dtype) ? standard : dtype);
+    add(number, complex_dtype(dtype)      ? to_complex(standard)
+                : floating_dtype(dtype)   ? standard
+                : is_wide_unsigned(dtype) ? static_cast<int>(ARGAND_INT64)
+                                          : dtype);
   }
   void add_tensor(const ArgandTensor* t) {
     if (!t) return;
@@ -86,7 +101,10 @@ int result_type(const ArgandValue* values, size_t n, int* out) {
   Categories c;
   for (size_t i = 0; i < n; i++) c.add_value(values[i]);
   const int dtype = combine(c.dim, combine(c.zero, c.number));
-  if (c.mixed || (dtype == ARGAND_DTYPE_NONE && (is_float8(c.dim) || is_float8(c.zero))))
+  if (c.wide)
+    return error(ARGAND_RUNTIME_ERROR,
+                 "result_type: got uint64 beside a signed integer dtype, and no integer dtype holds the numbers of both; convert one with .to()");
+  if (c.float8 || (dtype == ARGAND_DTYPE_NONE && (is_float8(c.dim) || is_float8(c.zero))))
     return error(ARGAND_RUNTIME_ERROR, "result_type: got float8 beside another dtype, which are not promoted to each other; convert one with .to()");
   if (dtype == ARGAND_DTYPE_NONE) return error(ARGAND_TYPE_ERROR, "result_type: got no tensor and no number; expected at least one");
   *out = dtype;

@@ -365,8 +365,8 @@ PyObject* cuda_array_interface(PyObject* self, void*) {
     PyErr_SetString(PyExc_RuntimeError, "Can't get __cuda_array_interface__ on Tensor that requires grad; use tensor.detach()");
     return nullptr;
   }
-  static constexpr const char* kKinds[ARGAND_NUM_DTYPES] = {"|b1",   "|u1", "|i1", "<i2", "<i4",  "<i8",   "<f2",
-                                                            nullptr, "<f4", "<f8", "<c8", "<c16", nullptr, nullptr};
+  static constexpr const char* kKinds[ARGAND_NUM_DTYPES] = {"|b1", "|u1", "|i1",  "<i2",   "<i4",   "<i8", "<f2", nullptr, "<f4",
+                                                            "<f8", "<c8", "<c16", nullptr, nullptr, "<u2", "<u4", "<u8"};
   if (!kKinds[t->dtype]) {
     PyErr_SetString(PyExc_TypeError,
                     "__cuda_array_interface__: got bfloat16 or float8, which the protocol has no type for; convert it first, or use DLPack");

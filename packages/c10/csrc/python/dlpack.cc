@@ -39,9 +39,10 @@ struct DLManagedVersioned {
 constexpr uint64_t kReadOnly = 1, kCopied = 2;
 
 enum : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kComplex = 5, kBool = 6, kFloat8E4M3 = 10, kFloat8E5M2 = 12 };
-const DLDataType kTypes[ARGAND_NUM_DTYPES] = {{kBool, 8, 1},     {kUInt, 8, 1},      {kInt, 8, 1},        {kInt, 16, 1},      {kInt, 32, 1},
-                                              {kInt, 64, 1},     {kFloat, 16, 1},    {kBfloat, 16, 1},    {kFloat, 32, 1},    {kFloat, 64, 1},
-                                              {kComplex, 64, 1}, {kComplex, 128, 1}, {kFloat8E4M3, 8, 1}, {kFloat8E5M2, 8, 1}};
+const DLDataType kTypes[ARGAND_NUM_DTYPES] = {{kBool, 8, 1},     {kUInt, 8, 1},      {kInt, 8, 1},        {kInt, 16, 1},       {kInt, 32, 1},
+                                              {kInt, 64, 1},     {kFloat, 16, 1},    {kBfloat, 16, 1},    {kFloat, 32, 1},     {kFloat, 64, 1},
+                                              {kComplex, 64, 1}, {kComplex, 128, 1}, {kFloat8E4M3, 8, 1}, {kFloat8E5M2, 8, 1}, {kUInt, 16, 1},
+                                              {kUInt, 32, 1},    {kUInt, 64, 1}};
 
 // ---- exporting -------------------------------------------------------------------------------------------------------------
 // Keeps the memory while the consumer holds the capsule's tensor.

@@ -58,8 +58,12 @@ static bool infer_dtype(PyObject* data, Inferred& inferred) {
           Py_TYPE(data)->tp_name);
       return false;
     }
-    inferred.dtype = inferred.dtype < 0 ? dtype : api->promote_types(inferred.dtype, dtype);
-    return true;
+    const int before = inferred.dtype < 0 ? dtype : inferred.dtype;
+    inferred.dtype = api->promote_types(before, dtype);
+    if (inferred.dtype != ARGAND_DTYPE_NONE) return true;
+    PyErr_Format(PyExc_RuntimeError, "tensor(): got numbers of %s and %s, which no dtype has in common; say dtype=", kDTypeName[before],
+                 kDTypeName[dtype]);
+    return false;
   }
   Ref sequence(PySequence_Fast(data, "tensor(): expected a sequence of numbers"));
   if (!sequence) return false;

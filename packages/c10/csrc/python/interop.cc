@@ -6,7 +6,8 @@
 namespace argand::py {
 
 // struct-module format codes by dtype; NULL: the buffer protocol has none.
-static const char* const kFormat[ARGAND_NUM_DTYPES] = {"?", "B", "b", "h", "i", "q", "e", nullptr, "f", "d", "Zf", "Zd", nullptr, nullptr};
+static const char* const kFormat[ARGAND_NUM_DTYPES] = {"?", "B",  "b",  "h",     "i",     "q", "e", nullptr, "f",
+                                                       "d", "Zf", "Zd", nullptr, nullptr, "H", "I", "Q"};
 
 static bool has_history(ArgandTensor* t) { return argand::Tensor::borrow(t).requires_grad(); }
 
@@ -159,6 +160,12 @@ static int dtype_of_format(const char* format, Py_ssize_t itemsize) {
     case 'q':
     case 'n':
       return itemsize == 2 ? ARGAND_INT16 : itemsize == 4 ? ARGAND_INT32 : itemsize == 8 ? ARGAND_INT64 : -1;
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q':
+    case 'N':
+      return itemsize == 2 ? ARGAND_UINT16 : itemsize == 4 ? ARGAND_UINT32 : itemsize == 8 ? ARGAND_UINT64 : -1;
     default:
       return -1;
   }
@@ -200,7 +207,7 @@ static ArgandTensor* over_array(PyObject* array, Py_buffer* view) {
     if (name)
       PyErr_Format(PyExc_TypeError,
                    "can't convert np.ndarray of type numpy.%S. The only supported types are: float64, float32, float16, complex64, "
-                   "complex128, int64, int32, int16, int8, uint8, and bool.",
+                   "complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.",
                    name.get());
     return nullptr;
   }

@@ -41,14 +41,28 @@ void Arena::clear() {
 }
 
 // ---- numbers ---------------------------------------------------------------------------------------------------------------
+Conversion too_large(PyObject* o) {
+  PyErr_Format(PyExc_OverflowError, "got the int %R, expected one that fits into 64 bits", o);
+  return Conversion::kError;
+}
+
 static Conversion int_value_of(PyObject* o, int64_t* out) {
   int overflow = 0;
   long long value = PyLong_AsLongLongAndOverflow(o, &overflow);
-  if (overflow) {
-    PyErr_Format(PyExc_OverflowError, "got the int %R, expected one that fits into 64 bits", o);
-    return Conversion::kError;
-  }
+  if (overflow) return too_large(o);
   *out = value;
+  return Conversion::kOk;
+}
+
+static Conversion number_of_int(PyObject* o, ArgandValue* out) {
+  int overflow = 0;
+  out->tag = ARGAND_TAG_INT;
+  out->i = PyLong_AsLongLongAndOverflow(o, &overflow);
+  if (!overflow) return Conversion::kOk;
+  const unsigned long long bits = overflow > 0 ? PyLong_AsUnsignedLongLong(o) : 0;
+  if (overflow < 0 || PyErr_Occurred()) return too_large(o);
+  out->i = static_cast<int64_t>(bits);
+  out->len = 1;
   return Conversion::kOk;
 }
 
@@ -73,8 +87,7 @@ static Conversion python_number(PyObject* o, ArgandValue* out) {
     out->tag = ARGAND_TAG_BOOL;
     out->i = o == Py_True;
   } else if (PyLong_Check(o)) {
-    out->tag = ARGAND_TAG_INT;
-    return int_value_of(o, &out->i);
+    return number_of_int(o, out);
   } else if (PyComplex_Check(o)) {
     out->tag = ARGAND_TAG_COMPLEX;
     out->c = {PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)};
@@ -84,12 +97,15 @@ static Conversion python_number(PyObject* o, ArgandValue* out) {
   return Conversion::kOk;
 }
 
-static Conversion convert_scalar(PyObject* o, ArgandValue* out) {
+static Conversion convert_scalar(PyObject* o, ArgandValue* out, Arena& arena) {
   Conversion c = python_number(o, out);
-  if (c != Conversion::kMismatch) return c;
-  Ref number(unboxed_number(o));
-  if (!number) return PyErr_Occurred() ? Conversion::kError : Conversion::kMismatch;
-  return python_number(number.get(), out);
+  if (c == Conversion::kMismatch) {
+    Ref number(unboxed_number(o));
+    if (!number) return PyErr_Occurred() ? Conversion::kError : Conversion::kMismatch;
+    c = python_number(number.get(), out);
+  }
+  if (c == Conversion::kOk && beyond_int64(*out)) arena.beyond_int64 = o;
+  return c;
 }
 
 // An int, but no bool: x.sum(True) is a mistake.
@@ -263,12 +279,12 @@ Conversion convert(PyObject* o, const ArgandArgDesc& desc, ArgandValue* out, Are
         return Conversion::kOk;
       }
       if (desc.type == ARGAND_ARG_OPERAND) {
-        Conversion c = convert_scalar(o, out);
+        Conversion c = convert_scalar(o, out, arena);
         if (c != Conversion::kMismatch) return c;
       }
       break;
     case ARGAND_ARG_SCALAR: {
-      Conversion c = convert_scalar(o, out);
+      Conversion c = convert_scalar(o, out, arena);
       if (c != Conversion::kMismatch) return c;
       break;
     }

@@ -25,7 +25,8 @@ class Arena {
     }
     return allocate_block(nbytes);
   }
-  bool hold(PyObject* o);  // steals; false + exception
+  bool hold(PyObject* o);            // steals; false + exception
+  PyObject* beyond_int64 = nullptr;  // the last int that only uint64 holds, borrowed
 
  private:
   void* allocate_block(size_t nbytes);
@@ -45,6 +46,7 @@ ArgandDevice with_index(ArgandDevice device);  // one without index becomes the 
 Conversion convert(PyObject* o, const ArgandArgDesc& desc, ArgandValue* out, Arena& arena);
 // A run of positional arguments as one list, as in x.view(2, 3).
 Conversion convert_varargs(PyObject* const* items, Py_ssize_t n, const ArgandArgDesc& desc, ArgandValue* out, Arena& arena);
+Conversion too_large(PyObject* o);  // an int that no argument takes: kError
 bool starts_varargs(PyObject* o, const ArgandArgDesc& desc);
 
 // "Tensor", "tuple of ints"...: what an argument should be.

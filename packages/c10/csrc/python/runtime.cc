@@ -73,7 +73,11 @@ static bool dtype_pair(PyObject* args, PyObject* kwargs, const char* format, con
 static PyObject* promote_types(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* const keywords[] = {"type1", "type2", nullptr};
   int a, b;
-  return dtype_pair(args, kwargs, "OO:promote_types", keywords, &a, &b) ? dtype_object(api->promote_types(a, b)) : nullptr;
+  if (!dtype_pair(args, kwargs, "OO:promote_types", keywords, &a, &b)) return nullptr;
+  const int common = api->promote_types(a, b);
+  if (common != ARGAND_DTYPE_NONE) return dtype_object(common);
+  return PyErr_Format(PyExc_RuntimeError, "promote_types: got %s and %s, expected dtypes that one dtype holds both of; convert one with .to()",
+                      kDTypeName[a], kDTypeName[b]);
 }
 static PyObject* can_cast(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* const keywords[] = {"from_", "to", nullptr};

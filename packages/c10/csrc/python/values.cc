@@ -33,6 +33,12 @@ PyObject* load_element(const void* p, int dtype) {
       return PyLong_FromLong(read<int32_t>(p));
     case ARGAND_INT64:
       return PyLong_FromLongLong(read<int64_t>(p));
+    case ARGAND_UINT16:
+      return PyLong_FromLong(read<uint16_t>(p));
+    case ARGAND_UINT32:
+      return PyLong_FromUnsignedLong(read<uint32_t>(p));
+    case ARGAND_UINT64:
+      return PyLong_FromUnsignedLongLong(read<uint64_t>(p));
     case ARGAND_FLOAT16:
       return PyFloat_FromDouble(float16_to_float(read<uint16_t>(p)));
     case ARGAND_BFLOAT16:
@@ -57,41 +63,28 @@ static int no_fit(int dtype) {
   return -1;
 }
 
-// Floats are cut towards zero. Negative numbers wrap into uint8, as in C; nothing else may overflow.
+// Floats are cut towards zero. Negative numbers wrap into unsigned dtypes but uint64, as in C; nothing else may overflow.
 static int store_integer(void* p, int dtype, PyObject* number) {
-  long long value;
+  __int128 value;
   if (PyFloat_Check(number)) {
     double d = PyFloat_AS_DOUBLE(number);
-    if (!(std::fabs(d) < 9.2233720368547758e18)) return no_fit(dtype);
-    value = static_cast<long long>(d);
+    if (!(std::fabs(d) < 0x1p64)) return no_fit(dtype);
+    value = static_cast<__int128>(d);
   } else {
     int overflow = 0;
     Ref index(PyNumber_Index(number));
     if (!index) return -1;
     value = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
-    if (overflow) return no_fit(dtype);
-    if (value == -1 && PyErr_Occurred()) return -1;
+    if (overflow > 0) value = PyLong_AsUnsignedLongLong(index.get());
+    if (PyErr_Occurred()) PyErr_Clear(), overflow = -1;
+    if (overflow < 0) return no_fit(dtype);
   }
-  int bits = 8 * item_size(dtype) - 1;
-  long long limit = bits < 63 ? (1LL << bits) - 1 : INT64_MAX;
-  if (dtype == ARGAND_UINT8 ? value < -255 || value > 255 : value > limit || value < -limit - 1) return no_fit(dtype);
-  switch (dtype) {
-    case ARGAND_UINT8:
-      write(p, static_cast<uint8_t>(value));
-      break;
-    case ARGAND_INT8:
-      write(p, static_cast<int8_t>(value));
-      break;
-    case ARGAND_INT16:
-      write(p, static_cast<int16_t>(value));
-      break;
-    case ARGAND_INT32:
-      write(p, static_cast<int32_t>(value));
-      break;
-    default:
-      write(p, static_cast<int64_t>(value));
-      break;
-  }
+  const bool is_unsigned = dtype == ARGAND_UINT8 || is_wide_unsigned(dtype);
+  const __int128 high = (__int128{1} << (8 * item_size(dtype) - !is_unsigned)) - 1;
+  const __int128 low = dtype == ARGAND_UINT64 ? 0 : is_unsigned ? -high : -high - 1;
+  if (value < low || value > high) return no_fit(dtype);
+  const auto bits = static_cast<uint64_t>(value);
+  std::memcpy(p, &bits, static_cast<size_t>(item_size(dtype)));  // little-endian: the low bytes
   return 0;
 }
 
@@ -117,7 +110,7 @@ int store_element(void* p, int dtype, PyObject* number) {
     PyErr_Format(PyExc_TypeError, "tensor: got the complex number %R, expected a real one for %s", number, kDTypeName[dtype]);
     return -1;
   }
-  if (dtype <= ARGAND_INT64) return store_integer(p, dtype, number);
+  if (is_integral(dtype, false)) return store_integer(p, dtype, number);
   double d = PyFloat_AsDouble(number);
   if (d == -1.0 && PyErr_Occurred()) return -1;
   switch (dtype) {
@@ -260,7 +253,7 @@ static PyObject* plain_value(const ArgandValue* v) {
     case ARGAND_TAG_BOOL:
       return PyBool_FromLong(v->i != 0);
     case ARGAND_TAG_INT:
-      return PyLong_FromLongLong(v->i);
+      return beyond_int64(*v) ? PyLong_FromUnsignedLongLong(static_cast<uint64_t>(v->i)) : PyLong_FromLongLong(v->i);
     case ARGAND_TAG_FLOAT:
       return PyFloat_FromDouble(v->d);
     case ARGAND_TAG_COMPLEX:

@@ -1,4 +1,6 @@
 // Promotion tables; expected values are what PyTorch gives (numbers of ArgandDType).
+#include <algorithm>
+
 #include "packages/c10/tests/cpp/check.h"
 
 using namespace argand;
@@ -49,6 +51,38 @@ void test_tables() {
     }
   }
   CHECK_EQ(api->promote_types(ARGAND_DTYPE_NONE, ARGAND_FLOAT32), ARGAND_DTYPE_NONE);
+}
+
+// Row: uint16, uint32, uint64; column: the other dtype.
+constexpr int kUnsigned[3][kN] = {{14, 14, 4, 4, 4, 5, 6, 7, 8, 9, 10, 11},
+                                  {15, 15, 5, 5, 5, 5, 6, 7, 8, 9, 10, 11},
+                                  {16, 16, ARGAND_DTYPE_NONE, ARGAND_DTYPE_NONE, ARGAND_DTYPE_NONE, ARGAND_DTYPE_NONE, 6, 7, 8, 9, 10, 11}};
+
+void test_unsigned() {
+  const ArgandValue numbers[] = {value(true), value(1), value(1.0), value(Scalar(0.0, 1.0)), value(Scalar::of_unsigned(~uint64_t{0}))};
+  for (int i = 0; i < 3; i++) {
+    const int a = ARGAND_UINT16 + i;
+    const Tensor x = empty({2}, a), x0 = empty({}, a);
+    for (int b = 0; b < kN; b++) {
+      const Tensor y = empty({3}, b), y0 = empty({}, b);
+      CHECK_EQ(api->promote_types(a, b), kUnsigned[i][b]);
+      CHECK_EQ(api->promote_types(b, a), kUnsigned[i][b]);
+      const bool whole = b <= ARGAND_INT64, real = b < ARGAND_COMPLEX64;
+      CHECK_EQ(result_type({value(x), value(y0)}), whole ? a : b);
+      CHECK_EQ(result_type({value(y), value(x0)}), b == ARGAND_BOOL ? a : b);
+      CHECK(real || result_type({value(x), value(y)}) == b);
+    }
+    for (int k = 0; k < 3; k++) CHECK_EQ(api->promote_types(a, ARGAND_UINT16 + k), std::max(a, ARGAND_UINT16 + k));
+    for (int k = 0; k < 5; k++) {
+      const int wanted = k == 2 ? static_cast<int>(ARGAND_FLOAT32) : k == 3 ? static_cast<int>(ARGAND_COMPLEX64) : a;
+      CHECK_EQ(result_type({value(x), numbers[k]}), wanted);
+      CHECK_EQ(result_type({numbers[k], value(x0)}), wanted);
+    }
+  }
+  const Tensor wide = empty({2}, ARGAND_UINT64), narrow = empty({2}, ARGAND_INT8);
+  const ArgandValue pair[] = {value(wide), value(narrow)};
+  int out = -1;
+  CHECK(api->result_type(pair, 2, &out) != 0);
 }
 
 void test_float8() {
@@ -108,6 +142,7 @@ void test_lists_and_errors() {
 int main() {
   api = argand_api();
   RUN(test_tables);
+  RUN(test_unsigned);
   RUN(test_float8);
   RUN(test_numbers_alone);
   RUN(test_wrapped_numbers);

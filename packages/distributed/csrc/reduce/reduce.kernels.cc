@@ -187,6 +187,12 @@ ReduceFn find_reduce(int dtype, ReduceOp op) {
       return ordered<int32_t>(op);
     case ARGAND_INT64:
       return ordered<int64_t>(op);
+    case ARGAND_UINT16:
+      return ordered<uint16_t>(op);
+    case ARGAND_UINT32:
+      return ordered<uint32_t>(op);
+    case ARGAND_UINT64:
+      return ordered<uint64_t>(op);
     case ARGAND_FLOAT16:
       return ordered<_Float16>(op);
     case ARGAND_BFLOAT16:
@@ -216,6 +222,12 @@ DivideFn find_divide(int dtype) {
       return divide<int32_t>;
     case ARGAND_INT64:
       return divide<int64_t>;
+    case ARGAND_UINT16:
+      return divide<uint16_t>;
+    case ARGAND_UINT32:
+      return divide<uint32_t>;
+    case ARGAND_UINT64:
+      return divide<uint64_t>;
     case ARGAND_FLOAT16:
       return divide<_Float16>;
     case ARGAND_BFLOAT16:

@@ -24,7 +24,7 @@ static int read_sizes(const char* text, int64_t* sizes) {
   return ndim;
 }
 
-static const int item_size[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8};
+static const int item_size[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 1, 1, 2, 4, 8};
 
 static int fill(void* data, int dtype, int64_t n) {
   for (int64_t i = 0; i < n; i++) {

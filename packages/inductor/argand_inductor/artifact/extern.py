@@ -114,6 +114,8 @@ class CallWriter:
         """An integer expression as BOOL, INT or FLOAT."""
         if isinstance(expr, str):
             return value(f"COMPUTED | ARGAND_TAG_{tag}", f".i = {self.scope.integers([expr])}")
+        if tag == "INT" and expr >= 2**63:  # which only uint64 holds
+            return value(tag, f".i = (int64_t){expr}ull", 1)
         return value(tag, f".d = {double(float(expr))}" if tag == "FLOAT" else f".i = {to_c(expr)}")
 
     def _list(self, argument: SchemaArgument, arg: Arg) -> str:

@@ -33,8 +33,9 @@ ARGAND_COLD void argand_put_ints(ArgandText* t, int32_t n, const int64_t* v) {
   argand_put(t, "]");
 }
 ARGAND_COLD const char* argand_dtype_name(int dtype) {
-  static const char* const names[] = {"bool",    "uint8",    "int8",    "int16",   "int32",     "int64",
-                                      "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
+  static const char* const names[] = {"bool",          "uint8",       "int8",    "int16",   "int32",     "int64",
+                                      "float16",       "bfloat16",    "float32", "float64", "complex64", "complex128",
+                                      "float8_e4m3fn", "float8_e5m2", "uint16",  "uint32",  "uint64"};
   return dtype >= 0 && dtype < ARGAND_NUM_DTYPES ? names[dtype] : "no dtype";
 }
 
@@ -174,7 +175,7 @@ typedef struct ArgandFrame {
   int32_t location;
 } ArgandFrame;
 
-static const uint8_t argand_item_size[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+static const uint8_t argand_item_size[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 1, 1, 2, 4, 8};
 
 static int argand_read_inputs(ArgandFrame* f, const ArgandValue* inputs) {
   const ArgandProgram* p = f->program;
@@ -285,6 +286,7 @@ static void argand_scalar(uint64_t* to, const void* from, int dtype) {
       v.f = argand_widen(*(const uint16_t*)from, dtype);
       break;
     case ARGAND_INT64:
+    case ARGAND_UINT64:
       v.i = *(const int64_t*)from;
       break;
     case ARGAND_INT32:
@@ -295,6 +297,12 @@ static void argand_scalar(uint64_t* to, const void* from, int dtype) {
       break;
     case ARGAND_INT8:
       v.i = *(const int8_t*)from;
+      break;
+    case ARGAND_UINT32:
+      v.u = *(const uint32_t*)from;
+      break;
+    case ARGAND_UINT16:
+      v.u = *(const uint16_t*)from;
       break;
     default: /* bool, uint8 */
       v.u = *(const uint8_t*)from;

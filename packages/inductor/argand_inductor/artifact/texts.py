@@ -20,6 +20,9 @@ DTYPES = (
     "complex128",
     "float8_e4m3fn",
     "float8_e5m2",
+    "uint16",
+    "uint32",
+    "uint64",
 )
 
 

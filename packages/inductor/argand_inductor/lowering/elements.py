@@ -29,6 +29,9 @@ _INTEGER_BITS = {
     "int16": (16, True),
     "int32": (32, True),
     "int64": (64, True),
+    "uint16": (16, False),
+    "uint32": (32, False),
+    "uint64": (64, False),
 }
 
 
@@ -64,7 +67,9 @@ def literal(value: float, dtype: str) -> Value:
         return number(bool(value), held)
     if held in _INTEGER_BITS:
         bits, signed = _INTEGER_BITS[held]
-        whole = int(value) if isinstance(value, int) or -9.3e18 < value < 9.2e18 else -(1 << 63)
+        large = held == "uint64" and 2.0**63 <= value < 2.0**64
+        held_whole = isinstance(value, int) or -9.3e18 < value < 9.2e18 or large
+        whole = int(value) if held_whole else -(1 << 63)
         wrapped = whole & ((1 << bits) - 1)
         return number(wrapped - (1 << bits) if signed and wrapped >> (bits - 1) else wrapped, held)
     return number(round_half(float(value), dtype) if dtype in HALF else float(value), held)
@@ -156,7 +161,7 @@ def convert(x: Value, dtype: str) -> Value:
         elif held == "bool":
             x = Value("ne", (x, literal(0, x.dtype)), "bool")
         else:
-            if dtype in HALF and x.dtype in ("float64", "int64"):
+            if dtype in HALF and x.dtype in ("float64", "int64", "uint64"):
                 x = Value("convert", (x,), "float32")
             x = x if x.dtype == held else Value("convert", (x,), held)
     return round_to(x, dtype)
@@ -184,8 +189,8 @@ def extreme(dtype: str, highest: bool) -> float | int | bool:
         return highest
     if dtype.startswith("float"):
         return math.inf if highest else -math.inf
-    if dtype == "uint8":
-        return 255 if highest else 0
     bits = 8 * ITEMSIZE[dtype]
+    if dtype.startswith("u"):
+        return (1 << bits) - 1 if highest else 0
     largest = (1 << (bits - 1)) - 1
     return largest if highest else -largest - 1

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from argand_c10.lowerings import PointwiseLowering
 from argand_inductor import sizes as sz
-from argand_inductor.loop_ir import HALF, INDEX, Access, Loop, Value, compute_dtype
+from argand_inductor.loop_ir import HALF, INDEX, WIDE_UNSIGNED, Access, Loop, Value, compute_dtype
 from argand_inductor.lowering.elements import Elements, convert, literal, round_to
 from argand_inductor.lowering.tensors import TensorRef, can_be_made, dtype_name, geometry
 
 if TYPE_CHECKING:
     from argand_inductor.lowering.graph import Lowering
 
-_INTEGERS = frozenset({"uint8", "int8", "int16", "int32", "int64"})
+_INTEGERS = frozenset({"uint8", "int8", "int16", "int32", "int64", *WIDE_UNSIGNED})
 _LOOPS = frozenset({"bool", *_INTEGERS, "float16", "bfloat16", "float32", "float64"})
 
 

@@ -12,14 +12,19 @@
 
 namespace argand::kernels::cpu {
 
+constexpr struct {
+  int dst, src;
+} kUnsignedCasts[] = {{ARGAND_INT32, ARGAND_UINT16},   {ARGAND_INT64, ARGAND_UINT32},   {ARGAND_FLOAT32, ARGAND_UINT64},
+                      {ARGAND_FLOAT64, ARGAND_UINT64}, {ARGAND_UINT64, ARGAND_FLOAT32}, {ARGAND_UINT64, ARGAND_FLOAT64}};
+
 namespace baseline {
-extern const CastLoop cast_table[12][12];
+extern const CastLoop cast_table[12][12], unsigned_casts[6];
 }
 namespace avx2 {
-extern const CastLoop cast_table[12][12];
+extern const CastLoop cast_table[12][12], unsigned_casts[6];
 }
 namespace avx512 {
-extern const CastLoop cast_table[12][12];
+extern const CastLoop cast_table[12][12], unsigned_casts[6];
 }
 
 namespace {
@@ -146,6 +151,31 @@ void convert_float8(int64_t n, int dst_dtype, char* dst, int64_t dst_stride, int
   }
 }
 
+// Wide unsigned numbers have the bits of signed ones of their width, but where they become wider or are floating-point numbers on the other side:
+// then there is a loop, or a dtype that conversions go through.
+void convert_unsigned(int64_t n, int dst_dtype, char* dst, int64_t dst_stride, int src_dtype, const char* src, int64_t src_stride) {
+  const bool from = is_wide_unsigned(src_dtype), whole = is_integral(dst_dtype, true) && is_integral(src_dtype, true);
+  if (whole && (!from || kItemSize[dst_dtype] <= kItemSize[src_dtype]))
+    return convert(n, same_width_signed(dst_dtype), dst, dst_stride, same_width_signed(src_dtype), src, src_stride);
+  const int tier = cpu_tier();
+  const auto& loops = tier == 2 ? avx512::unsigned_casts : tier == 1 ? avx2::unsigned_casts : baseline::unsigned_casts;
+  for (int i = 0; i < 6; i++) {
+    if (kUnsignedCasts[i].dst != dst_dtype || kUnsignedCasts[i].src != src_dtype) continue;
+    char* const ptrs[] = {dst, const_cast<char*>(src)};
+    const int64_t strides[] = {dst_stride, src_stride};
+    return loops[i](n, ptrs, strides);
+  }
+  const int own = from ? src_dtype : dst_dtype, other = from ? dst_dtype : src_dtype;
+  const int middle = own != ARGAND_UINT64 ? same_width_signed(own) + 1 : other == ARGAND_COMPLEX128 ? ARGAND_FLOAT64 : ARGAND_FLOAT32;
+  alignas(8) char block[512 * 8];
+  const int size = kItemSize[middle];
+  for (int64_t i = 0; i < n; i += 512) {
+    const int64_t count = std::min<int64_t>(512, n - i);
+    convert(count, middle, block, size, src_dtype, src + i * src_stride, src_stride);
+    convert(count, dst_dtype, dst + i * dst_stride, dst_stride, middle, block, size);
+  }
+}
+
 }  // namespace
 
 void convert(int64_t n, int dst_dtype, void* dst, int64_t dst_stride, int src_dtype, const void* src, int64_t src_stride) {
@@ -153,6 +183,8 @@ void convert(int64_t n, int dst_dtype, void* dst, int64_t dst_stride, int src_dt
   const char* const from = static_cast<const char*>(src);
   if (dst_dtype != src_dtype && (is_float8(dst_dtype) || is_float8(src_dtype)))
     return convert_float8(n, dst_dtype, to, dst_stride, src_dtype, from, src_stride);
+  if (dst_dtype != src_dtype && (is_wide_unsigned(dst_dtype) || is_wide_unsigned(src_dtype)))
+    return convert_unsigned(n, dst_dtype, to, dst_stride, src_dtype, from, src_stride);
   if (dst_dtype != src_dtype) {
     char* const ptrs[] = {to, const_cast<char*>(from)};
     const int64_t strides[] = {dst_stride, src_stride};

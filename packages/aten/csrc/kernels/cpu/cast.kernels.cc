@@ -55,6 +55,21 @@ constexpr auto pick() {
     return loop<Dst, Src>;
 }
 
+// To unsigned 64 bits: what is 2^63 or more without its highest bit, which is then set; negative numbers wrap.
+struct ToUnsigned {
+  template <class V>
+  [[gnu::always_inline]] auto operator()(V x) const {
+    const V half = (__typeof__(x[0] + 0))0x1p63 - V{};
+    const auto large = x >= half;
+    const V rest = large ? x - half : x;
+    return (vu64)simd::cast<long>(rest) ^ ((vu64) __builtin_convertvector(large, vi64) & 1ul << 63);
+  }
+};
+template <class Src>
+void to_unsigned(long n, char* const* ptrs, const long* strides) {
+  map<unsigned long, Src>(n, ptrs, strides, ToUnsigned{});
+}
+
 }  // namespace
 
 using Loop = void (*)(long n, char* const* ptrs, const long* strides);
@@ -66,5 +81,10 @@ const Loop cast_table[12][12] = {// [dst][src] by ArgandDType
                                  ARGAND_ROW(bool),  ARGAND_ROW(unsigned char), ARGAND_ROW(signed char), ARGAND_ROW(short),
                                  ARGAND_ROW(int),   ARGAND_ROW(long),          ARGAND_ROW(f16),         ARGAND_ROW(bf16),
                                  ARGAND_ROW(float), ARGAND_ROW(double),        ARGAND_ROW(cx<float>),   ARGAND_ROW(cx<double>)};
+
+// Conversions in which wide unsigned numbers differ from signed ones: see cast.cc.
+extern const Loop unsigned_casts[6];
+const Loop unsigned_casts[6] = {loop<int, unsigned short>,   loop<long, unsigned int>, loop<float, unsigned long>,
+                                loop<double, unsigned long>, to_unsigned<float>,       to_unsigned<double>};
 
 }  // namespace argand::kernels::cpu::ARGAND_TIER

@@ -226,7 +226,9 @@ template <class T>
 void divide_by_counts(T* to, const int64_t* count, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     if (count[i] < 2) continue;
-    if constexpr (std::is_integral_v<T>) {
+    if constexpr (std::is_unsigned_v<T>) {
+      to[i] = static_cast<T>(to[i] / static_cast<uint64_t>(count[i]));
+    } else if constexpr (std::is_integral_v<T>) {
       const int64_t x = to[i], q = x / count[i];
       to[i] = static_cast<T>(q - (x % count[i] != 0 && x < 0));
     } else {
@@ -255,7 +257,7 @@ Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, cons
     if (include_self) std::fill_n(count, counts.numel(), 1);
     walk(w, p, parallel, [&](int64_t s, int64_t) { count[s]++; });
   }
-  dispatch_real("scatter_reduce", self.dtype(), [&](auto tag) {
+  dispatch_ordered("scatter_reduce", self.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
     T* to = out.data<T>();

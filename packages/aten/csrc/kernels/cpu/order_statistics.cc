@@ -108,7 +108,7 @@ std::tuple<Tensor, Tensor> _order_statistic(const Tensor& self, int64_t dim, std
   const Tensor values = argand::empty(sizes, self.dtype()), indices = argand::empty(sizes, ARGAND_INT64);
   if (values.numel() == 0) return {values, indices};
   const DimSplit s(input, dim);
-  dispatch_real("_order_statistic", self.dtype(), [&](auto tag) {
+  dispatch_ordered("_order_statistic", self.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     argand::parallel_for(0, s.outer * s.inner, row_grain(s.n * 8), [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; r++) {

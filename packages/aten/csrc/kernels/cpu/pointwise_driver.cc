@@ -31,8 +31,11 @@ const PointwiseKernel* find_kernel(const PointwiseOp& op, int dtype) {
   return nullptr;
 }
 
+// The kernel of a computation in `dtype`. Where sign matters, uint16 and uint32 have none of their own, and uint64's computes it.
 const PointwiseKernel& require_kernel(const PointwiseOp& op, int dtype) {
   if (const PointwiseKernel* k = find_kernel(op, dtype)) return *k;
+  if (is_wide_unsigned(dtype))
+    if (const PointwiseKernel* k = find_kernel(op, ARGAND_UINT64)) return *k;
   std::string known;
   for (int i = 0; i < op.n_kernels; i++) known += (i ? ", " : "") + std::string(kDTypeName[static_cast<int>(op.kernels[0][i].compute_dtype)]);
   fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for dtype %s; expected one of %s", op.name, kDTypeName[dtype], known.c_str());
@@ -260,7 +263,7 @@ bool fast_path(const PointwiseOp& op, const Operand* const* operands, const doub
     const ArgandTensor* t = operands[k]->get();
     if (t && (!first || first->ndim == 0)) first = t;
   }
-  if (!first || ((op.promote == kPromoteFloat || op.integer_rule) && first->dtype <= ARGAND_INT64)) return false;
+  if (!first || ((op.promote == kPromoteFloat || op.integer_rule) && is_integral(first->dtype, true))) return false;
   for (int k = 0; k < op.n_operands; k++) {
     const ArgandTensor* t = operands[k]->get();
     if (!t) continue;
@@ -311,7 +314,7 @@ void check_divisor(const PointwiseOp& op, const Operand& divisor, int dtype) {
   if (dtype_category(dtype) > 1) return;
   bool zero = false;
   if (const ArgandTensor* t = divisor.get()) {
-    if (t->dtype > ARGAND_INT64 || ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CPU) return;
+    if (!is_integral(t->dtype, true) || ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_CPU) return;
     Iteration it;
     it.set_shape({t->sizes, t->ndim});
     const int size = kItemSize[t->dtype];
@@ -339,9 +342,8 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
 
   const int promoted = pointwise_dtype(op.name, op.n_operands, static_cast<Promotion>(op.promote), op.bool_operands, operands);
   const bool float8 = is_float8(promoted) && takes_float8(op.name);
-  const int dtype = float8 ? ARGAND_FLOAT32 : promoted;
-  const PointwiseKernel& kernel = require_kernel(op, dtype);
-  const int result_dtype = float8 && kernel.out_dtype == dtype ? promoted : kernel.out_dtype;
+  const PointwiseKernel& kernel = require_kernel(op, float8 ? ARGAND_FLOAT32 : promoted);
+  const int dtype = kernel.compute_dtype, result_dtype = kernel.out_dtype == dtype ? promoted : kernel.out_dtype;
   const Dims shape = pointwise_shape(op.name, op.n_operands, operands);
   ArgandDevice device = out ? out.device() : ARGAND_DEVICE(ARGAND_CPU, 0);
   bool meta = out && out.is_meta();
@@ -380,9 +382,14 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
     work.from[k + 1] = -1;
     work.into[k + 1] = static_cast<int8_t>(is_bool ? static_cast<int>(ARGAND_BOOL) : dtype);
     held[k] = operands[k]->tensor();
-    if (!held[k]) {
-      write_number(values[k], dtype, operands[k]->raw());
+    const int number_dtype = is_wide_unsigned(promoted) && !is_bool ? promoted : work.into[k + 1];  // where that is computed in another dtype, too
+    const auto add_number = [&] {
+      if (number_dtype != work.into[k + 1]) convert(1, work.into[k + 1], values[k], 16, number_dtype, values[k], 16);
       it.add_value(values[k]);
+    };
+    if (!held[k]) {
+      write_number(values[k], number_dtype, operands[k]->raw());
+      add_number();
       continue;
     }
     if (out && !meta && held[k].get() != out.get() && partial_overlap(out, held[k]) != Overlap::no)
@@ -390,8 +397,8 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
     const Tensor& t = held[k];
     const bool differs = t.dtype() != work.into[k + 1];
     if (differs && t.numel() == 1 && !meta) {
-      convert(1, work.into[k + 1], values[k], 16, t.dtype(), t.data<void>(), 16);
-      it.add_value(values[k]);
+      convert(1, number_dtype, values[k], 16, t.dtype(), t.data<void>(), 16);
+      add_number();
       continue;
     }
     if (differs) {

@@ -202,7 +202,7 @@ std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& self, IntList k
   const Tensor out = argand::empty(sizes, self.dtype()), indices = argand::empty(sizes, ARGAND_INT64);
   if (out.numel() == 0) return {out, indices};
   const Planes from(input.sizes()), to(sizes);
-  dispatch_real("max_pool2d", self.dtype(), [&](auto tag) {
+  dispatch_ordered("max_pool2d", self.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* in = input.data<T>();
     T* o = out.data<T>();
@@ -273,7 +273,7 @@ std::tuple<Tensor, Tensor> adaptive_max_pool2d(const Tensor& self, IntList outpu
   sizes.insert(sizes.end(), output_size.begin(), output_size.end());
   const Tensor out = argand::empty(sizes, self.dtype()), indices = argand::empty(sizes, ARGAND_INT64);
   const Planes from(input.sizes()), to(sizes);
-  dispatch_real("adaptive_max_pool2d", self.dtype(), [&](auto tag) {
+  dispatch_ordered("adaptive_max_pool2d", self.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     argand::parallel_for(0, to.n, row_grain(from.size()), [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; p++) {

@@ -18,6 +18,7 @@ ARGAND_ENDS(vi16, -32768, 32767)
 ARGAND_ENDS(vi32, -0x7fffffff - 1, 0x7fffffff)
 ARGAND_ENDS(vi64, -0x7fffffffffffffffL - 1, 0x7fffffffffffffffL)
 ARGAND_ENDS(vu8, 0, 255)
+ARGAND_ENDS(vu64, 0, -1L)  // the last of 64 bits
 ARGAND_ENDS(vbool, 0, 1)
 #undef ARGAND_ENDS
 

@@ -162,10 +162,12 @@ bool run_folded(const Plan& plan, int64_t columns) {
   return true;
 }
 
+// The kernel of elements of `dtype`; uint16 and uint32 have none of their own, and are reduced as uint64.
 const ReduceKernel& require_kernel(const ReduceOp& op, int dtype) {
   const ReduceKernel* table = op.kernels[api->cpu_tier()];
+  const int held = is_wide_unsigned(dtype) ? ARGAND_UINT64 : dtype;
   for (int i = 0; i < op.n_kernels; i++)
-    if (table[i].in_dtype == dtype) return table[i];
+    if (table[i].in_dtype == held) return table[i];
   std::string known;
   for (int i = 0; i < op.n_kernels; i++) known += (i ? ", " : "") + std::string(kDTypeName[static_cast<int>(table[i].in_dtype)]);
   fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for dtype %s; expected one of %s", op.name, kDTypeName[dtype], known.c_str());
@@ -213,9 +215,9 @@ bool tells_truth(const ReduceOp& op) {
 
 Tensor reduce(const ReduceOp& op, const Tensor& self, std::optional<IntList> dims, bool keepdim, int dtype, const Tensor& out) {
   const int from = dtype != ARGAND_DTYPE_NONE ? dtype : is_float8(self.dtype()) && tells_truth(op) ? ARGAND_FLOAT32 : self.dtype();
-  const Tensor input = from != self.dtype() ? kernels::cpu::to_copy(self, from, std::nullopt, false, std::nullopt) : self;
-  const ReduceKernel& kernel = require_kernel(op, input.dtype());
-  const int result_dtype = dtype != ARGAND_DTYPE_NONE ? dtype : kernel.out_dtype;
+  const ReduceKernel& kernel = require_kernel(op, from);
+  const Tensor input = kernel.in_dtype != self.dtype() ? kernels::cpu::to_copy(self, kernel.in_dtype, std::nullopt, false, std::nullopt) : self;
+  const int result_dtype = dtype != ARGAND_DTYPE_NONE ? dtype : kernel.out_dtype == kernel.in_dtype ? from : kernel.out_dtype;
   uint64_t mask = dims ? wrap_dims(op.name, *dims, self.dim()) : 0;
   if (mask == 0) mask = ~uint64_t{0};
   Dims sizes;

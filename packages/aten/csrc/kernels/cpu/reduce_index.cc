@@ -12,13 +12,13 @@ namespace argand::kernels::cpu {
 
 using Find = void (*)(int64_t n, const char* row, char* value, int64_t* index);
 namespace baseline {
-extern const Find extreme_table[2][10];
+extern const Find extreme_table[2][11];
 }
 namespace avx2 {
-extern const Find extreme_table[2][10];
+extern const Find extreme_table[2][11];
 }
 namespace avx512 {
-extern const Find extreme_table[2][10];
+extern const Find extreme_table[2][11];
 }
 
 namespace {
@@ -28,8 +28,12 @@ constexpr int64_t kChunk = 65536;  // elements of a row that one task looks at
 Find pick(const char* op, bool smallest, int dtype) {
   check_ordered(op, dtype);
   const int tier = cpu_tier();
-  return (tier == 2 ? avx512::extreme_table : tier == 1 ? avx2::extreme_table : baseline::extreme_table)[smallest][dtype];
+  return (tier == 2   ? avx512::extreme_table
+          : tier == 1 ? avx2::extreme_table
+                      : baseline::extreme_table)[smallest][dtype == ARGAND_UINT64 ? 10 : dtype];
 }
+
+bool is_widened(int dtype) { return dtype == ARGAND_UINT16 || dtype == ARGAND_UINT32; }  // to uint64, which has a loop
 
 // A dense copy (or self) with the dimension last, as rows.
 Tensor as_rows(const Tensor& self, int64_t d) {
@@ -74,6 +78,10 @@ void find_rows(Find find, const Tensor& dense, int64_t rows, int64_t n, char* va
 }
 
 std::tuple<Tensor, Tensor> extreme(const char* op, bool smallest, const Tensor& self, int64_t dim, bool keepdim) {
+  if (is_widened(self.dtype())) {
+    const auto [values, indices] = extreme(op, smallest, to_copy(self, ARGAND_UINT64, std::nullopt, false, std::nullopt), dim, keepdim);
+    return {to_copy(values, self.dtype(), std::nullopt, false, std::nullopt), indices};
+  }
   const Find find = pick(op, smallest, self.dtype());
   const int64_t d = wrap_dim(dim, self.dim());
   Dims sizes;
@@ -93,6 +101,7 @@ std::tuple<Tensor, Tensor> extreme(const char* op, bool smallest, const Tensor& 
 
 Tensor arg_extreme(const char* op, bool smallest, const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
   check_not_bool(op, self.dtype());
+  if (is_widened(self.dtype())) return arg_extreme(op, smallest, to_copy(self, ARGAND_UINT64, std::nullopt, false, std::nullopt), dim, keepdim);
   if (dim) return std::get<1>(extreme(op, smallest, self, *dim, keepdim));
   const Find find = pick(op, smallest, self.dtype());
   Dims sizes;

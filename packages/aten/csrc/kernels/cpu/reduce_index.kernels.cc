@@ -79,11 +79,11 @@ void find(long n, const char* row, char* value, long* index) {
 }  // namespace
 
 using Find = void (*)(long n, const char* row, char* value, long* index);
-#define ARGAND_ROW(Start, Pick)                                                                                                  \
-  {find<unsigned char, Start, Pick>, find<unsigned char, Start, Pick>, find<signed char, Start, Pick>, find<short, Start, Pick>, \
-   find<int, Start, Pick>,           find<long, Start, Pick>,          find<f16, Start, Pick>,         find<bf16, Start, Pick>,  \
-   find<float, Start, Pick>,         find<double, Start, Pick>}
-extern const Find extreme_table[2][10];
-const Find extreme_table[2][10] = {ARGAND_ROW(Lowest, Larger), ARGAND_ROW(Highest, Smaller)};  // [min][dtype], bool as its byte
+#define ARGAND_ROW(Start, Pick)                                                                                                   \
+  {find<unsigned char, Start, Pick>, find<unsigned char, Start, Pick>, find<signed char, Start, Pick>,  find<short, Start, Pick>, \
+   find<int, Start, Pick>,           find<long, Start, Pick>,          find<f16, Start, Pick>,          find<bf16, Start, Pick>,  \
+   find<float, Start, Pick>,         find<double, Start, Pick>,        find<unsigned long, Start, Pick>}
+extern const Find extreme_table[2][11];
+const Find extreme_table[2][11] = {ARGAND_ROW(Lowest, Larger), ARGAND_ROW(Highest, Smaller)};  // [min][dtype], bool as its byte; uint64 last
 
 }  // namespace argand::kernels::cpu::ARGAND_TIER

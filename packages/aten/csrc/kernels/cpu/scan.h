@@ -20,6 +20,7 @@ ARGAND_ENDS(double, -__builtin_inf(), __builtin_inf())
 ARGAND_EXTREMES(unsigned char, 0, 255)
 ARGAND_EXTREMES(signed char, -128, 127)
 ARGAND_EXTREMES(short, -32768, 32767)
+ARGAND_EXTREMES(unsigned long, 0, -1ul)
 ARGAND_EXTREMES(int, -0x7fffffff - 1, 0x7fffffff)
 ARGAND_EXTREMES(long, -0x7fffffffffffffffL - 1, 0x7fffffffffffffffL)
 #undef ARGAND_EXTREMES

@@ -13,10 +13,12 @@ namespace {
 constexpr int64_t kGrain = 8192;
 constexpr int64_t kColumns = 512;  // neighbouring rows that are scanned together
 
+// The kernel of elements of `dtype`; uint16 and uint32 have none of their own, and are scanned as uint64.
 const ScanKernel& require_kernel(const ScanOp& op, int dtype) {
   const ScanKernel* table = op.kernels[api->cpu_tier()];
+  const int held = is_wide_unsigned(dtype) ? ARGAND_UINT64 : dtype;
   for (int i = 0; i < op.n_kernels; i++)
-    if (table[i].in_dtype == dtype) return table[i];
+    if (table[i].in_dtype == held) return table[i];
   std::string known;
   for (int i = 0; i < op.n_kernels; i++) known += (i ? ", " : "") + std::string(kDTypeName[static_cast<int>(table[i].in_dtype)]);
   fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for dtype %s; expected one of %s", op.name, kDTypeName[dtype], known.c_str());
@@ -68,9 +70,9 @@ void run_scan(const ScanKernel& kernel, const Tensor& in, const Tensor& out, int
 
 Tensor scan(const ScanOp& op, const Tensor& self, int64_t dim, int dtype, const Tensor& out) {
   const int64_t d = wrap_dim(dim, self.dim());
-  const Tensor input =
-      dtype != ARGAND_DTYPE_NONE && dtype != self.dtype() ? kernels::cpu::to_copy(self, dtype, std::nullopt, false, std::nullopt) : self;
-  const ScanKernel& kernel = require_kernel(op, input.dtype());
+  const int from = dtype != ARGAND_DTYPE_NONE ? dtype : self.dtype();
+  const ScanKernel& kernel = require_kernel(op, from);
+  const Tensor input = kernel.in_dtype != self.dtype() ? kernels::cpu::to_copy(self, kernel.in_dtype, std::nullopt, false, std::nullopt) : self;
   if (out && !(out.sizes() == self.sizes())) check(api->tensor_resize(out.get(), static_cast<int32_t>(self.dim()), self.sizes().ptr));
   if (out) check_writable(op.name, out);
   const bool direct = out && out.dtype() == kernel.out_dtype && (out.get() == input.get() || partial_overlap(out, input) == Overlap::no);
@@ -85,7 +87,7 @@ Tensor scan(const ScanOp& op, const Tensor& self, int64_t dim, int dtype, const 
     kernels::cpu::copy_(out, result, false);
     return out;
   }
-  const int result_dtype = dtype != ARGAND_DTYPE_NONE ? dtype : result.dtype();
+  const int result_dtype = dtype != ARGAND_DTYPE_NONE ? dtype : kernel.out_dtype == kernel.in_dtype ? from : kernel.out_dtype;
   return out || result.dtype() == result_dtype ? result : kernels::cpu::to_copy(result, result_dtype, std::nullopt, false, std::nullopt);
 }
 

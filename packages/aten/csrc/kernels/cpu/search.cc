@@ -85,7 +85,7 @@ Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_
                                                        sequence.sizes(), " and input value tensor ", values.sizes()));
   const Tensor out = argand::empty(self.sizes(), out_int32 ? ARGAND_INT32 : ARGAND_INT64);
   const int64_t n = sequence.dim() ? sequence.size(-1) : 1, row = shared ? std::max<int64_t>(values.numel(), 1) : values.size(-1);
-  dispatch_real("searchsorted", self.dtype(), [&](auto tag) {
+  dispatch_ordered("searchsorted", self.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     auto before = [](T a, T b) { return widen(a) < widen(b) || (widen(b) != widen(b) && widen(a) == widen(a)); };
     const T* v = values.data<T>();

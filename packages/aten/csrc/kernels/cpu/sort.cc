@@ -28,7 +28,7 @@ auto ordered(T x) {
     using U = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
     return static_cast<U>(static_cast<U>(static_cast<std::make_signed_t<U>>(x)) ^ (U{1} << (8 * sizeof(U) - 1)));
   } else {
-    return static_cast<uint32_t>(x);
+    return static_cast<std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>>(x);
   }
 }
 
@@ -111,7 +111,7 @@ void order_rows(const Tensor& input, const DimSplit& s, const Wanted& wanted, bo
 void order_dim(const char* name, const Tensor& input, const DimSplit& s, const Wanted& wanted, bool descending, const Tensor& values,
                const Tensor& indices) {
   if (values.numel() == 0) return;
-  dispatch_real(name, input.dtype(), [&](auto tag) {
+  dispatch_ordered(name, input.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (sizeof(ordered(T{})) == 4) {
       if (s.n <= int64_t{0xffffffff}) return order_rows<T, uint64_t>(input, s, wanted, descending, values, indices);

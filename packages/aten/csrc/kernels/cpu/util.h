@@ -94,8 +94,8 @@ inline void dispatch_floating(const char* op, int dtype, F&& f) {
   }
 }
 template <class F>
-inline void dispatch_integral(const char* op, int dtype, F&& f) {  // without bool
-  switch (dtype) {
+inline void dispatch_integral(const char* op, int dtype, F&& f) {  // without bool; unsigned ones but uint8 as the signed of their width
+  switch (same_width_signed(dtype)) {
     case ARGAND_UINT8:
       return f(Tag<uint8_t>{});
     case ARGAND_INT8:
@@ -116,6 +116,19 @@ inline void dispatch_real(const char* op, int dtype, F&& f) {  // integral, bool
   if (is_complex(dtype)) fail(ARGAND_DTYPE_ERROR, "%s: got dtype %s, expected a real dtype", op, kDTypeName[dtype]);
   if (is_floating(dtype)) return dispatch_floating(op, dtype, f);
   dispatch_integral(op, dtype, f);
+}
+template <class F>
+inline void dispatch_ordered(const char* op, int dtype, F&& f) {  // real dtypes, for kernels that see signs: unsigned ones as they are
+  switch (dtype) {
+    case ARGAND_UINT16:
+      return f(Tag<uint16_t>{});
+    case ARGAND_UINT32:
+      return f(Tag<uint32_t>{});
+    case ARGAND_UINT64:
+      return f(Tag<uint64_t>{});
+    default:
+      dispatch_real(op, dtype, f);
+  }
 }
 // By element size, for kernels that only move data.
 template <class F>

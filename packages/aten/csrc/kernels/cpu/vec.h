@@ -41,6 +41,7 @@ ARGAND_PAIR(vi16, short, vi16)
 ARGAND_PAIR(vi32, int, vi32)
 ARGAND_PAIR(vi64, long, vi64)
 ARGAND_PAIR(vu8, unsigned char, vi8)
+ARGAND_PAIR(vu64, unsigned long, vi64)
 ARGAND_PAIR(vbool, bool, vi8)
 #undef ARGAND_PAIR
 
@@ -56,6 +57,7 @@ ARGAND_LIT(vi16, short)
 ARGAND_LIT(vi32, int)
 ARGAND_LIT(vi64, long)
 ARGAND_LIT(vu8, unsigned char)
+ARGAND_LIT(vu64, unsigned long)
 #undef ARGAND_LIT
 template <class C>
 ARGAND_FN vbool lit(vbool, C c) {
@@ -123,6 +125,7 @@ ARGAND_TEST(isnan) ARGAND_TEST(isinf) ARGAND_TEST(isfinite)
 #define ARGAND_WHERE(V) \
   ARGAND_FN V where(Elements<V>::mask m, V a, V b) { return m ? a : b; }
     ARGAND_WHERE(vf32) ARGAND_WHERE(vf64) ARGAND_WHERE(vi8) ARGAND_WHERE(vi16) ARGAND_WHERE(vi32) ARGAND_WHERE(vi64) ARGAND_WHERE(vu8)
+        ARGAND_WHERE(vu64)
 #undef ARGAND_WHERE
         ARGAND_FN vbool where(vi8 m, vbool a, vbool b) {
   return {(vu8)(m ? a.v : b.v)};
@@ -171,6 +174,7 @@ ARGAND_INTEGER(vi16, vu16, i16)
 ARGAND_INTEGER(vi32, vu32, i32)
 ARGAND_INTEGER(vi64, vu64, i64)
 ARGAND_INTEGER(vu8, vu8, u8)
+ARGAND_INTEGER(vu64, vu64, u64)
 #pragma GCC diagnostic pop
 #undef ARGAND_INTEGER
 
@@ -208,6 +212,7 @@ ARGAND_FN vi8 isfinite(vbool) { return vi8{} - 1; }
 ARGAND_REAL(vf32)
 ARGAND_REAL(vf64)
 ARGAND_REAL(vi8) ARGAND_REAL(vi16) ARGAND_REAL(vi32) ARGAND_REAL(vi64) ARGAND_REAL(vu8) ARGAND_REAL(vbool) ARGAND_REAL(float) ARGAND_REAL(double)
+    ARGAND_REAL(vu64)
 #undef ARGAND_REAL
 
     // ---- loads and stores: elements of storage type T in a loop of W lanes ---------------------------------------------------

@@ -18,11 +18,11 @@ TILE_ROWS, TILE_COLUMNS = 16, 128  # of transposed inputs
 def lane_bytes(group: Group) -> int:
     """D of argand_vec.h: what most of the computation is in."""
     dtypes = {node.dtype for m in group.members for node in walk(m.loop.body) if node.op != "size"}
-    if dtypes & {"float32", "int32"}:
+    if dtypes & {"float32", "int32", "uint32"}:
         return 4
-    if dtypes & {"float64", "int64"}:
+    if dtypes & {"float64", "int64", "uint64"}:
         return 8
-    return 2 if "int16" in dtypes else 1
+    return 2 if dtypes & {"int16", "uint16"} else 1
 
 
 def tile_dimension(group: Group, hints: Mapping[str, int]) -> int | None:

@@ -7,15 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from argand_inductor.codegen.c.sizes_text import c_size
-from argand_inductor.loop_ir import ITEMSIZE, Value
+from argand_inductor.loop_ir import ITEMSIZE, WIDE_UNSIGNED, Value
 from argand_inductor.sizes import Size
 
 SUFFIX = {
     "uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "float32": "f32", "float64": "f64",
+    "uint16": "u16", "uint32": "u32", "uint64": "u64",
 }  # fmt: skip
 SCALAR = {
     "uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long", "float32": "float",
-    "float64": "double",
+    "float64": "double", "uint16": "unsigned short", "uint32": "unsigned int", "uint64": "unsigned long",
 }  # fmt: skip
 _INFIX = {
     "add": "+",
@@ -26,7 +27,10 @@ _INFIX = {
     "bit_or": "|",
     "bit_xor": "^",
 }
-_NARROW = frozenset({"uint8", "int8", "int16"})
+# What integers go through on their way to floating-point numbers, which it holds exactly, and unsigned ones on their way back.
+_THROUGH = {
+    "uint8": "int32", "int8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64",
+}  # fmt: skip
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _FLOAT_UNARY = frozenset(
     "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc "
@@ -225,9 +229,13 @@ class Emitter:
         unsigned = f"w{self.d}_u{8 * ITEMSIZE[dtype]}"
         bits = 8 * ITEMSIZE[dtype]
         if fn == "abs":
-            return x[0] if dtype == "uint8" else f"ARGAND_SELECT({v}, {x[0]} < 0, -{x[0]}, {x[0]})"
+            return (
+                x[0]
+                if dtype.startswith("u")
+                else f"ARGAND_SELECT({v}, {x[0]} < 0, -{x[0]}, {x[0]})"
+            )
         if fn == "sign":
-            negative = "" if dtype == "uint8" else f"({v})({x[0]} < 0) + "
+            negative = "" if dtype.startswith("u") else f"({v})({x[0]} < 0) + "
             return f"{negative}({v})(({x[0]} > 0) & 1)"
         if fn in ("minimum", "fmin", "maximum", "fmax"):
             return (
@@ -236,7 +244,7 @@ class Emitter:
         if fn == "lshift":
             return f"({v})(({unsigned})(({unsigned}){x[0]} << (({unsigned}){x[1]} & {bits - 1})) & ({unsigned})(({unsigned}){x[1]} < {bits}))"
         if fn == "rshift":
-            end = f"({v}){{}}" if dtype == "uint8" else f"({v})({x[0]} < 0)"
+            end = f"({v}){{}}" if dtype.startswith("u") else f"({v})({x[0]} < 0)"
             return f"ARGAND_SELECT({v}, ({unsigned}){x[1]} < {bits}, {x[0]} >> ({v})(({unsigned}){x[1]} & {bits - 1}), {end})"
         return None
 
@@ -277,12 +285,31 @@ class Emitter:
         v = self.type_of(dtype)
         if x.dtype == "bool":
             return self.declare(x.level, dtype, f"__builtin_convertvector({x.name} & 1, {v})")
-        if x.dtype in _NARROW and dtype in ("float32", "float64"):
+        through = _THROUGH.get(x.dtype)
+        if through is not None and dtype in ("float32", "float64"):
             whole = (
-                f"__builtin_convertvector(ARGAND_IN_REGISTER({x.name}), {self.type_of('int32')})"
+                f"__builtin_convertvector(ARGAND_IN_REGISTER({x.name}), {self.type_of(through)})"
             )
-            x = self.declare(x.level, "int32", whole)  # exact
+            x = self.declare(x.level, through, whole)  # exact
+        elif x.dtype.startswith("float") and dtype in WIDE_UNSIGNED:
+            if dtype == "uint64":
+                return self.to_uint64(x)
+            x = self.convert(x, _THROUGH[dtype])
         return self.declare(x.level, dtype, f"__builtin_convertvector({x.name}, {v})")
+
+    def to_uint64(self, x: Var) -> Var:
+        """Of floating-point numbers: those of 2**63 or more without their highest bit, which is then set."""
+        half = self.number(2.0**63, x.dtype)
+        level = x.level
+        large = self.declare(
+            level, "bool", f"({self.type_of('bool', ITEMSIZE[x.dtype])})({x.name} >= {half.name})", ITEMSIZE[x.dtype]
+        )  # fmt: skip
+        rest = self.declare(level, x.dtype, f"{x.name} - {half.name}")
+        whole = self.convert(self.where(large, rest, x, level), "int64")
+        v, bit = self.type_of("uint64"), self.mask(large, 8)
+        return self.declare(
+            level, "uint64", f"({v}){whole.name} ^ (({v}){bit.name} & (({v}){{}} + (1ul << 63)))"
+        )
 
     # ---- memory
 
@@ -370,6 +397,8 @@ def number_text(value: float) -> str:
     if isinstance(value, int):
         if value == -(2**63):
             return "(-9223372036854775807L - 1)"
+        if value >= 2**63:
+            return f"{value}UL"
         return f"{value}L" if abs(value) >= 2**31 else f"({value})" if value < 0 else str(value)
     if math.isnan(value):
         return '__builtin_nan("")'
