@@ -391,10 +391,10 @@ def view(op: Operator, parts: Parts) -> None:
     parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_COMPOSITE, {name}_view, nullptr}}')
 
 
-def run_body(op: Operator, checks: Sequence[str] = ()) -> list[str]:
+def run_body(op: Operator, checks: Sequence[str] = (), after: Sequence[str] = ()) -> list[str]:
     """Gives the results of the body; errors of its operators are in this one's name."""
     call = f"{op.identifier}_body({call_arguments(op.schema)})"
-    lines = [*checks, *give_results(op.schema, call)]
+    lines = [*checks, *give_results(op.schema, call), *after]
     return ["in_name_of(op, [&] {", *(f"  {line}" for line in lines), "});"]
 
 
@@ -402,9 +402,10 @@ def composite(op: Operator, parts: Parts) -> None:
     assert op.body is not None
     schema, name = op.schema, op.identifier
     parts.definitions.append(function_of(op.body, f"{name}_body", schema, result_type(schema)))
-    changes = schema.arguments and schema.arguments[0].type.mutable
-    checks = check_apart(op) if changes else []
-    parts.definitions.append(kernel_function(f"{name}_composite", run_body(op, checks)))
+    mutable = any(a.type.mutable for a in schema.arguments)
+    checks = check_apart(op) if mutable else []
+    after = [] if mutable else ["restart_versions(op, a, r);"]
+    parts.definitions.append(kernel_function(f"{name}_composite", run_body(op, checks, after)))
     parts.kernels.append(
         f'{{"{schema.full_name}", ARGAND_KEY_COMPOSITE, {name}_composite, nullptr}}'
     )
@@ -434,9 +435,12 @@ def derived_forms(op: Operator, parts: Parts) -> None:
     # Factories make what `out` is where no dtype is given, scans compute in its dtype.
     follows = schema.argument("requires_grad") is not None or op.kind == "scan"
     dtype = schema.index("dtype") if schema.argument("dtype") is not None and follows else -1
+    resized = "".join(
+        ["k", *(word.capitalize() for word in (op.resized or "as_result").split("_"))]
+    )
     data = f"{op.identifier}_form"
     parts.definitions.append(
-        f'constexpr CopiedForm {data} = {{"{schema.full_name}", {str(op.exact_out).lower()}, {dtype}, {apart_bits(op):#x}}};'
+        f'constexpr CopiedForm {data} = {{"{schema.full_name}", {str(op.exact_out).lower()}, {dtype}, ResizedOut::{resized}, {apart_bits(op):#x}}};'
     )
     parts.kernels += [
         f'{{"{form.full_name}", ARGAND_KEY_COMPOSITE, {kernel}, &{data}}}' for form, kernel in found

@@ -24,6 +24,7 @@ from tools.codegen.model import (
     KINDS,
     OUT_RULES,
     PROMOTIONS,
+    RESIZE_RULES,
     RESULT_RULES,
     VARIANTS,
     Derivative,
@@ -40,7 +41,7 @@ from tools.codegen.yaml_nodes import Node, read_file
 
 KEYS = (
     "op", "kind", "dtypes", "promote", "result", "expr", "reduce", "scan", "shape", "dtype", "body", "kernel", "grad",
-    "autocast", "checked", "numbers", "variants", "out", "apart", "aliases", "doc", "reference", "moments", "samples", "domain", "tolerance", "skips",
+    "autocast", "checked", "numbers", "variants", "out", "resized", "apart", "aliases", "doc", "reference", "moments", "samples", "domain", "tolerance", "skips",
 )  # fmt: skip
 
 
@@ -152,6 +153,7 @@ class Loader:
             numbers="numbers" in keys and keys["numbers"].value() is True,
             variants=variants,
             out=self.one_of(keys, "out", OUT_RULES, None),
+            resized=self.one_of(keys, "resized", RESIZE_RULES, None),
             apart=self.names(
                 keys.get("apart"), tuple(a.name for a in schema.arguments), "argument"
             ),

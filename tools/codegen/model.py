@@ -24,6 +24,7 @@ VARIANTS: Final = ("function", "method", "inplace", "out")
 RESULT_FUNCTIONS: Final = ("accumulate", "accumulate_float", "real", "complex", "truth")
 RESULT_RULES: Final = ("self", *RESULT_FUNCTIONS)
 OUT_RULES: Final = ("cast", "exact")  # of dtypes that out= may have
+RESIZE_RULES: Final = ("row_major", "row_major_if_filled")  # of strides of an out= that was resized
 PROMOTIONS: Final = (
     "default",
     "float",
@@ -345,6 +346,9 @@ class Operator:
     grad_none: bool = False  # `grad: none`: never differentiable
     variants: tuple[str, ...] = ("function", "method")
     out: str | None = None  # OUT_RULES: what dtype out= has; None: as the kind says
+    resized: str | None = (
+        None  # RESIZE_RULES: how an out= that was resized lies; None: as the result
+    )
     apart: tuple[str, ...] = ()  # arguments that share no memory at all with what is written
     aliases: tuple[str, ...] = ()
     doc: str = ""
@@ -463,9 +467,6 @@ class Operator:
         return next(
             (a for a in self.schema.arguments if a.type.base == "str" and not a.type.is_list), None
         )
-
-    def derivative_for(self, arg: str) -> Derivative | None:
-        return next((d for d in self.grad if arg in d.args), None)
 
     @property
     def is_differentiable(self) -> bool:

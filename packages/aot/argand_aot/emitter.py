@@ -106,9 +106,12 @@ class Emitter:
     def as_result(self, tensor: FakeTensor, geometry: Geometry) -> FakeTensor:
         """As `laid_out`, where users see it: with the same strides in dimensions of size 1 too."""
         made = self.laid_out(tensor, geometry)
-        shape, strides = list(geometry.shape), list(geometry.strides)
-        numbers = all(isinstance(x, int) for x in (*shape, *strides, *made.stride()))
-        if not numbers or strides == list(made.stride()) or 0 in shape:
+        shape, strides = list(geometry.shape), list(made.stride())
+        known = [n if isinstance(n, int) else None for n in shape]
+        for i, wanted in enumerate(geometry.strides):
+            if known[i] == 1:
+                strides[i] = wanted
+        if 0 in known or list(map(str, strides)) == list(map(str, made.stride())):
             return made
         result: FakeTensor = self.named("as_strided", made, shape, strides)
         return result

@@ -212,6 +212,14 @@ CREATION = (
     "torch.ones(2, 2).masked_fill(torch.tensor(True), torch.ones(1))", "torch._unsafe_masked_index(torch.arange(4.0), torch.tensor([True, False]), [torch.tensor([2, 9])], 7.0)",
     "torch._unsafe_masked_index_put_accumulate(torch.arange(4.0), torch.tensor([True, False]), [torch.tensor([2, 9])], torch.tensor([1.0, 2.0]))",
     "torch._int_mm(torch.ones(32, 32, dtype=torch.int8), torch.ones(32, 32, dtype=torch.int8))",
+    *(
+        f"torch.{made}._version"
+        for made in (
+            "ones(2, 2)", "zeros(2)", "full((2,), 7)", "eye(3)", "rand(2)", "randn(2)", "randint(5, (2,))", "normal(0.0, 1.0, (2,))", "ones_like(torch.zeros(2))", "scalar_tensor(2)",
+            "zeros(2).new_full((2,), 1)", "zeros(2).index_fill(0, torch.tensor([0]), 1)", "diag_embed(torch.ones(2))", "nn.functional.pad(torch.ones(2), (1, 1))", "zeros(2).random_()", "zeros(2).add_(1)",
+            "ones(2, requires_grad=True)", "ones(2)[:1]", "rand_like(torch.ones(2)).mul_(2)",
+        )
+    ),
     "torch.tensor([1.0, 2.0]).device", "torch.device('cpu')", "torch.device('meta').type", "torch.zeros(2, device='meta').shape",
 )  # fmt: skip
 
@@ -254,8 +262,42 @@ LAYOUT = (
     *(
         f"torch.fft.{name}({x}, dim={dim}).stride()"
         for dim in ("(0,)", "(0, 2)", "(3, 1)", "(1, 2, 3)")
-        for name, x in (("fftn", "z"), ("fftn", "z.mT"), ("ifftn", "x"), ("rfftn", "x"), ("rfftn", "x.mT"), ("irfftn", "z"))
+        for name, x in (("fftn", "z"), ("fftn", "z.mT"), ("ifftn", "x"), ("rfftn", "x"), ("rfftn", "x.mT"), ("irfftn", "z"), ("ihfftn", "x"), ("ihfftn", "x.mT"))
     ),
+    "torch.fft.ihfft2(x).stride()", "torch.fft.ihfftn(x, dim=(3, 1))",
+    # copies of what has gaps
+    *(
+        f"{x}.{call}.stride()"
+        for x in ("x.permute(3, 1, 0, 2)[::2]", "x[:, ::2].mT", "x[0, :1].permute(1, 2, 0).expand(4, 5, 3)", "x.flatten()[:6].as_strided((3, 4), (1, 1))")
+        for call in (
+            "clone()", "double()", "to(torch.float32, copy=True)", "flip(0)", "sort(0)[0]", "neg()", "index_fill(0, torch.tensor([0]), 1.0)",
+            "put(torch.tensor([0]), torch.tensor([1.0]))", "detach().clone().cumsum(0)",
+        )
+    ),
+    *(f"torch.{like}(x.permute(3, 1, 0, 2)[::2]).stride()" for like in ("empty_like", "zeros_like", "ones_like", "rand_like", "randn_like")),
+    "torch.full_like(x.permute(3, 1, 0, 2)[::2], 2).stride()", "x.mT[::2].bool().stride()",
+    *(
+        f"x.mT.{call}.stride()"
+        for call in (
+            "scatter(0, torch.zeros(2, 3, 5, 4, dtype=torch.int64), 1.0)", "scatter_add(0, torch.zeros(2, 3, 5, 4, dtype=torch.int64), x.mT)",
+            "index_add(0, torch.tensor([0]), x.mT[:1])", "index_copy(0, torch.tensor([0]), x.mT[:1])",
+        )
+    ),
+    # out= of another size
+    *(f"torch.fft.{name}(x.detach(), dim={dim}, out=torch.empty({n}, dtype=torch.complex64)).stride()" for name in ("fftn", "rfftn", "ihfftn") for dim in ("(0, 2)", "(2, 1)") for n in (0, 3)),
+    *(f"torch.fft.{name}(z.detach(), dim=1, out=torch.empty({n}, dtype=torch.{dtype})).stride()" for name, dtype in (("fft", "complex64"), ("ifft", "complex64"), ("irfft", "float32"), ("hfft", "float32")) for n in (0, 3)),
+    "torch.fft.ihfft(x.detach(), dim=1, out=torch.empty(3, dtype=torch.complex64)).stride()",
+    *(
+        f"torch.{call}, out=torch.empty({n})).stride()"
+        for n in (0, 3)
+        for call in (
+            "linalg.inv(q.detach()", "linalg.solve(q.detach(), q.detach()", "linalg.cholesky(torch.eye(3).expand(2, 3, 3)", "linalg.matrix_power(q.detach(), -1",
+            "linalg.tensorinv(torch.eye(24).reshape(4, 6, 8, 3)", "cholesky_solve(torch.ones(2, 3, 2), torch.eye(3).expand(2, 3, 3)", "cholesky_inverse(torch.eye(3).expand(2, 3, 3)",
+            "linalg.householder_product(a.detach(), v.detach()", "orgqr(a.detach(), v.detach()", "ormqr(a.detach(), v.detach(), a.detach()",
+        )
+    ),
+    *(f"[t.stride() for t in torch.geqrf(a.detach(), out=(torch.empty({n}), torch.empty({n})))]" for n in (0, 2)),
+    *(f"[t.stride() for t in torch.linalg.eig(q.detach(), out=(torch.empty({n}, dtype=torch.complex64), torch.empty({n}, dtype=torch.complex64)))]" for n in (0, 3)),
     "[t.stride() for t in torch.sort(x.mT, 1)]", "[t.stride() for t in torch.sort(x.permute(3, 1, 0, 2), 0, True)]", "torch.sort(x.permute(3, 1, 0, 2), 0, True)",
     "torch.sort(x[:, ::2], 1)", "x[:, :1].mT.sort(2)", "x[:1].permute(1, 3, 0, 2).argsort(1)",
     *(f"x.as_strided((1, 3, 5), (7, 5, 1)).{call}.stride()" for call in ("clone()", "double()", "to(torch.float32, copy=True)", "sort()[0]")),
@@ -284,6 +326,53 @@ RESULTS = (
     ("torch.cumsum(x, 0, out=z)", "x!=f4:4@-3..3 z!=i8:4"),
     ("torch.cumprod(x, 0, out=z)", "x!=bf:4 z!=f8:4"),
     ("torch.cumsum(x, 0, dtype=torch.float32, out=z)", "x!=f4:4 z!=f8:4"),
+    *(
+        (call, "x=b:3")
+        for call in (
+            "x ** True",
+            "x ** False",
+            "x.pow(True)",
+            "x.pow_(False)",
+            "x ** 2",
+            "True ** x",
+            "x ** x",
+            "x[:0] ** True",
+            "torch.pow(x, False, out=x.clone())",
+        )
+    ),
+    ("x ** True", "x=i4:3"),
+    ("x ** False", "x=f4:3"),
+    *(
+        (f"torch.segment_reduce(x, {reduce!r}, {more})", "x=f4:6,2")
+        for reduce in ("sum", "mean", "max", "min", "prod")
+        for more in (
+            "lengths=torch.tensor([2, 3, 1])",
+            "lengths=torch.tensor([2, 0, 4]), initial=1",
+            "offsets=torch.tensor([0, 2, 3, 6])",
+            "lengths=torch.tensor([1, 2]), unsafe=True",
+        )
+    ),
+    *(
+        (f"torch.segment_reduce(x, 'mean', {more})", "x=f4:2,3,2")
+        for more in (
+            "lengths=torch.tensor([[1, 2], [2, 1]]), axis=1",
+            "offsets=torch.tensor([[0, 1, 3], [0, 2, 3]]), axis=1",
+        )
+    ),
+    *(
+        (f"torch.segment_reduce(x, {more})", "x=f4:6")
+        for more in (
+            "'sum'",
+            "'sum', lengths=torch.tensor([2, 2])",
+            "'sum', lengths=torch.tensor([7, -1])",
+            "'other', lengths=torch.tensor([6])",
+            "'sum', indices=torch.tensor([6])",
+            "'sum', lengths=torch.tensor([2, 0, 4])",
+            "'max', lengths=torch.tensor([2, 0, 4])",
+        )
+    ),
+    ("torch.segment_reduce(x, 'max', lengths=torch.tensor([2, 1]))", "x=f2:3"),
+    ("torch.segment_reduce(x, 'sum', lengths=torch.tensor([3]))", "x=i8:3"),
     ("torch._safe_softmax(torch.where(x > 0, x, -torch.inf) * y, 1)", "x=f4:6,2 y!=f4:6,2@1..2"),
 )
 NETWORK_INPUTS = (

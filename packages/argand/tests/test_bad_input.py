@@ -44,7 +44,28 @@ CALLS = [
     ("F.cross_entropy(torch.zeros(1, 3), torch.tensor([3]))", IndexError, ["3"]),
     ("torch.zeros(2, 3).permute(0, 0)", RuntimeError, ["permute"]),
     ("torch.gather(torch.zeros(2, 2), 1, torch.tensor([[9], [0]]))", (IndexError, RuntimeError), ["9"]),
+    *(
+        (f"{call}", IndexError, [f"{name}: Dimension out of range (expected to be in range of [-2, 1], but got 5)"])
+        for call, name in (
+            ("torch.zeros(2, 3).sum(5)", "sum"), ("torch.zeros(2, 3).max(5)", "max"), ("torch.softmax(torch.zeros(2, 3), 5)", "softmax"),
+            ("torch.zeros(2, 3).cumsum(5)", "cumsum"), ("torch.zeros(2, 3).sort(5)", "sort"), ("torch.zeros(2, 3).transpose(5, 0)", "transpose"),
+            ("torch.zeros(2, 3).select(5, 0)", "select"), ("torch.cat([torch.zeros(2, 3)], 5)", "cat"), ("torch.zeros(2, 3).size(5)", "size"), ("torch.zeros(2, 3).argmax(5)", "argmax"),
+            ("torch.zeros(2, 3).index_select(5, torch.tensor([0]))", "index_select"), ("torch.zeros(2, 3).median(5)", "median"), ("torch.zeros(2, 3).chunk(2, 5)", "chunk"),
+            ("torch.zeros(2, 3, device='meta').sum(5)", "sum"), ("torch.zeros(2, 3, device='meta').sort(5)", "sort"), ("torch.zeros(2, 3).logsumexp(5)", "logsumexp"),
+            ("torch.compile(lambda x: x.sum(5))(torch.zeros(2, 3))", "sum"), ("torch.compile(lambda x: x.median(5))(torch.zeros(2, 3))", "median"),
+        )
+    ),
     # dtypes
+    *(
+        (call, RuntimeError, [f"{name}: got", "float32", "float64"])
+        for call, name in (
+            ("torch.einsum('ij,jk', torch.zeros(2, 2), torch.zeros(2, 2).double())", "einsum"),
+            ("torch.linalg.solve(torch.eye(2), torch.zeros(2, 2).double())", "linalg_solve"),
+            ("torch.ormqr(torch.zeros(2, 2).requires_grad_(), torch.zeros(2), torch.zeros(2, 2).double())", "ormqr"),
+            ("nn.LSTMCell(2, 3)(torch.zeros(1, 2).double())", "LSTMCell"),
+            ("torch.tensordot(torch.zeros(2, 2), torch.zeros(2, 2).double(), 1)", "tensordot"),
+        )
+    ),
     ("torch.zeros(2) @ torch.zeros(2, dtype=torch.int64)", RuntimeError, ["float32", "int64"]),
     ("torch.zeros(2, dtype=torch.int64).add_(0.5)", RuntimeError, ["add", "Float", "Long"]),
     ("torch.zeros(2, dtype=torch.int64).mean()", RuntimeError, ["mean"]),

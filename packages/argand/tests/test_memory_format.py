@@ -52,6 +52,40 @@ def test_copies(name):
         torch.testing.assert_close(y.float(), x, rtol=0, atol=1e-6)
 
 
+COPIES_OF_GAPS = {
+    "clone": lambda x: x.clone(),
+    "double": lambda x: x.double(),
+    "zeros_like": torch.zeros_like,
+    "ones_like": lambda x: torch.ones_like(x) + 0,
+    "randn_like": torch.randn_like,
+    "neg": lambda x: -x,
+    "flip": lambda x: x.flip(0),
+    "sort": lambda x: x.sort(1)[0],
+    "sum of clones": lambda x: x.clone() + x.clone(),
+}
+
+
+@pytest.mark.parametrize("name", COPIES_OF_GAPS)
+@pytest.mark.parametrize(
+    ("shape", "strides", "dense"),
+    [
+        ((3, 3, 4), (2, 20, 5), (1, 12, 3)),
+        ((4, 5, 3), (5, 1, 0), (15, 3, 1)),
+        ((2, 3, 4), (30, 1, 6), (12, 1, 3)),
+        ((3, 4), (1, 2), (1, 3)),
+    ],
+)
+def test_copies_of_tensors_with_gaps_keep_the_order_of_dimensions(name, shape, strides, dense):
+    f = COPIES_OF_GAPS[name]
+    x = torch.arange(60.0).as_strided(shape, strides)
+    assert f(x).stride() == dense
+    assert f(torch.empty_strided(shape, strides, device="meta")).stride() == dense
+    for options in ({}, {"dynamic": True}, {"backend": "aot_eager"}):
+        y = torch.compile(f, fullgraph=True, **options)(x)
+        assert y.stride() == dense
+        assert name == "randn_like" or torch.equal(y, f(x))
+
+
 def test_new_tensors():
     x = image()
     wanted = strides_of(x.shape)

@@ -9,7 +9,7 @@ import argand_c10
 from argand_aten._operators import ops
 from argand_aten.contraction_path import contraction_path
 from argand_c10 import Size, Tensor
-from argand_c10.errors import require_tensors
+from argand_c10.errors import DTypeError, require_tensors
 
 __all__ = [
     "allclose",
@@ -456,6 +456,9 @@ def _contract(x: Tensor, xn: str, y: Tensor, yn: str, later: str) -> tuple[Tenso
     x = x.reshape([count(batch), count(only_x), count(inner)])
     y = y.reshape([count(batch), count(inner), count(only_y)])
     without_sums = not inner and x.dtype is y.dtype is argand_c10.bool
-    product = ops.mul(x, y) if without_sums else ops.bmm(x, y)
+    try:
+        product = ops.mul(x, y) if without_sums else ops.bmm(x, y)
+    except DTypeError as error:
+        raise DTypeError(str(error).replace("bmm", "einsum", 1)) from None
     left = batch + only_x + only_y
     return product.reshape([size[c] for c in left]), "".join(left)

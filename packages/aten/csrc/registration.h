@@ -40,11 +40,15 @@ int pointwise_functional(const ArgandOperator* op, uint64_t keys, const ArgandVa
 int pointwise_inplace(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
 int pointwise_out(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
 
+// How an out= lies that had another size: as the result, row-major, or as the result only if it had no elements.
+enum class ResizedOut : uint8_t { kAsResult, kRowMajor, kRowMajorIfFilled };
+
 // How in-place and out= forms are made from the functional one; key_data of ARGAND_KEY_COMPOSITE.
 struct CopiedForm {
   const char* functional;
-  bool exact;      // out has the result's dtype; else any of its category or a wider one
-  int8_t dtype;    // position of the dtype that is out's where none is given; -1 without
+  bool exact;    // out has the result's dtype; else any of its category or a wider one
+  int8_t dtype;  // position of the dtype that is out's where none is given; -1 without
+  ResizedOut resized;
   uint64_t apart;  // bit k: what is written shares no memory with argument k, not even all of it
 };
 int inplace_by_copy(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
@@ -60,6 +64,14 @@ void in_name_of(const ArgandOperator* op, Body&& body) {
     raise_renamed(op, error);
   }
 }
+
+template <class Body>
+int guarded_in_name_of(const ArgandOperator* op, Body&& body) {
+  return guarded([&] { in_name_of(op, body); });
+}
+
+// The versions of an operator's new results begin at 0, whatever its body wrote into them.
+void restart_versions(const ArgandOperator* op, const ArgandValue* args, ArgandValue* rets);
 
 // For meta kernels: every tensor with dimensions must be on meta too.
 void check_one_device(const ArgandOperator* op, const ArgandValue* args);

@@ -1,6 +1,8 @@
 // What every registry's operators need to be registered: linked by each library that registers a family.
 #include "packages/aten/csrc/registration.h"
 
+#include <algorithm>
+
 #include "packages/aten/generated/ops.h"
 #include "packages/c10/csrc/core/strided.h"
 
@@ -35,35 +37,56 @@ void check_exact(const char* op, int from, int to) {
 }
 
 // A result of another shape takes its memory and its strides anew.
-void fit_out(const Tensor& out, const Tensor& result) {
+void fit_out(const Tensor& out, const Tensor& result, ResizedOut resized) {
   if (out.sizes() == result.sizes()) return;
+  const bool row_major = resized == ResizedOut::kRowMajor || (resized == ResizedOut::kRowMajorIfFilled && out.numel() > 0);
   check(api->tensor_resize(out.get(), result->ndim, result->sizes));
-  if (!result.is_contiguous() && is_non_overlapping_and_dense(result.sizes(), result.strides()))
+  if (!row_major && !result.is_contiguous() && is_non_overlapping_and_dense(result.sizes(), result.strides()))
     check(api->tensor_set_geometry(out.get(), result->ndim, result->sizes, result->strides, out->offset));
+}
+
+// Whether a tensor among the arguments, or in a list there, is such.
+template <class Test>
+bool any_tensor(const ArgandOperator* op, const ArgandValue* args, Test&& test) {
+  for (int i = 0; i < op->n_args; i++) {
+    if (args[i].tag == ARGAND_TAG_TENSOR && args[i].t && test(args[i].t)) return true;
+    for (uint32_t k = 0; args[i].tag == ARGAND_TAG_TENSOR_LIST && k < args[i].len; k++)
+      if (args[i].tensors[k] && test(args[i].tensors[k])) return true;
+  }
+  return false;
 }
 
 // Whether the call is seen by an engine that differentiates.
 bool is_recorded(const ArgandOperator* op, const ArgandValue* args) {
   const ArgandThreadState* state = api->thread_state();
   if (!state->grad_mode || state->exclude_keys >> ARGAND_KEY_AUTOGRAD & 1) return false;
-  for (int i = 0; i < op->n_args; i++)
-    if (args[i].tag == ARGAND_TAG_TENSOR && args[i].t && Tensor::borrow(args[i].t).requires_grad()) return true;
-  return false;
+  return any_tensor(op, args, [](ArgandTensor* t) { return Tensor::borrow(t).requires_grad(); });
 }
 
 }  // namespace
 
 void raise_renamed(const ArgandOperator* op, const Error& error) {
   const std::string& message = error.message;
-  const size_t end = message.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_");
-  const bool inner = end != std::string::npos && message.compare(end, 2, ": ") == 0 && api->op_find(message.substr(0, end).c_str());
-  if (!inner || op->name[0] == '_') throw error;
-  const std::string_view full = op->name;
-  throw Error{error.kind, std::string(full.substr(0, full.find('.'))) + message.substr(end)};
+  const size_t end = message.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.");
+  if (end == std::string::npos || message.compare(end, 2, ": ") != 0 || op->name[0] == '_') throw error;
+  std::string inner = message.substr(0, end);
+  if (!api->op_find(inner.c_str())) std::replace(inner.begin(), inner.end(), '.', '_');  // "linalg.inv"
+  const std::string_view full = op->name, outer = full.substr(0, full.find('.'));
+  if (inner == outer || !api->op_find(inner.c_str())) throw error;
+  throw Error{error.kind, std::string(outer) + message.substr(end)};
+}
+
+void restart_versions(const ArgandOperator* op, const ArgandValue* args, ArgandValue* rets) {
+  if (is_recorded(op, args)) return;  // what was saved may be asked for its version
+  for (int i = 0; i < op->n_rets; i++) {
+    if (rets[i].tag != ARGAND_TAG_TENSOR || !rets[i].t) continue;
+    ArgandStorage* storage = rets[i].t->storage;
+    if (storage->version && !any_tensor(op, args, [&](ArgandTensor* t) { return t->storage == storage; })) storage->version = 0;
+  }
 }
 
 int inplace_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args, ArgandValue* rets) {
-  return guarded([&] {
+  return guarded_in_name_of(op, [&] {
     const Tensor self = as_tensor(args[0]);
     check_writable(op->name, args[0]);
     const ArgandOperator* functional = find_operator(form_of(op).functional);
@@ -74,8 +97,7 @@ int inplace_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args,
       before = ops::clone(self);
       values[0].t = before.get();
     }
-    TensorList result;
-    in_name_of(op, [&] { result = call_functional(functional, values.data()); });
+    const TensorList result = call_functional(functional, values.data());
     if (!(result[0].sizes() == self.sizes()))
       fail(ARGAND_SHAPE_ERROR, "%s: got a result of shape %s for self of shape %s; in-place operators keep the shape, use %s instead", op->name,
            to_string(result[0].sizes()).c_str(), to_string(self.sizes()).c_str(), functional->name);
@@ -85,21 +107,20 @@ int inplace_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args,
 }
 
 int out_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args, ArgandValue* rets) {
-  return guarded([&] {
+  return guarded_in_name_of(op, [&] {
     const CopiedForm& form = form_of(op);
     const ArgandOperator* functional = find_operator(form.functional);
     std::vector<ArgandValue> values(args, args + functional->n_args);
     if (form.dtype >= 0 && values[form.dtype].tag == ARGAND_TAG_NONE)
       values[form.dtype] = int_value(as_tensor(args[functional->n_args]).dtype(), ARGAND_TAG_DTYPE);
-    TensorList results;
-    in_name_of(op, [&] { results = call_functional(functional, values.data()); });
+    const TensorList results = call_functional(functional, values.data());
     for (size_t i = 0; i < results.size(); i++) {
       const Tensor out = as_tensor(args[functional->n_args + i]);
       check_writable(op->name, args[functional->n_args + i]);
       (form.exact ? check_exact : check_castable)(op->name, results[i].dtype(), out.dtype());
       check_no_internal_overlap(op->name, out);
       check_overlaps(op->name, out, args, 0, functional->n_args, form.apart);
-      fit_out(out, results[i]);
+      fit_out(out, results[i], form.resized);
       give(rets[i], ops::copy_(out, results[i]));
     }
   });

@@ -10,6 +10,7 @@ import pytest
 
 import argand_aten as aten
 import argand_c10 as c10
+from argand_aten import ops
 
 X = [[1.0, -2.0, 3.0], [4.0, 0.0, -6.0]]
 
@@ -107,6 +108,30 @@ def test_out_keeps_its_strides_unless_it_is_resized() -> None:
     columns = x().T.contiguous().T
     assert aten.flip(columns, [0]).stride() == (1, 2)
     assert aten.flip(columns, [0], out=aten.empty([0])).stride() == (1, 2)
+    spectrum = aten.empty([0], dtype=c10.complex64)
+    assert ops.fft_fft(x(), None, 0).stride() == (1, 2)
+    assert ops.fft_fft(x(), None, 0, out=spectrum).stride() == (3, 1)
+    matrix, scales = aten.ones([3, 2]), aten.ones([2])
+    for n, strides in ((0, (1, 3)), (5, (2, 1))):
+        made = ops.linalg_householder_product(matrix, scales, out=aten.empty([n]))
+        assert made.stride() == strides
+
+
+def test_versions_of_new_tensors() -> None:
+    a, where = aten.zeros([3]), c10.tensor([0])
+    for made in (
+        aten.ones([2]),
+        aten.eye(2),
+        aten.randn([2]),
+        aten.full_like(a, 2),
+        a.index_fill(0, where, 1),
+        aten.constant_pad_nd(a, [1, 1]),
+        aten.diag_embed(a),
+    ):
+        assert made._version == 0
+        assert made.add_(1)._version == 1
+    assert a.squeeze().zero_()._version == a._version == 1
+    assert a.reshape([3])._version == a.contiguous()._version == a.to(c10.float32)._version == 1
 
 
 def test_out_that_is_an_input_read_elsewhere_is_refused() -> None:
@@ -123,6 +148,8 @@ def test_out_that_is_an_input_read_elsewhere_is_refused() -> None:
     ):
         with pytest.raises(RuntimeError, match="single memory location"):
             call()
+    with pytest.raises(RuntimeError, match="^kthvalue: unsupported operation"):
+        aten.kthvalue(a, 2, out=(a, aten.empty([0], dtype=c10.int64)))
     assert aten.mul(a, 2, out=a) is a  # each element is read where it is written
     both = aten.arange(6.0)
     for call in (

@@ -30,6 +30,15 @@ def test_broadcast_gradients_are_reduced():
     assert close(row.grad, ((x.detach() * 2).sum(0)).tolist())
 
 
+def test_counts_have_no_gradient():
+    x = leaf([1.0, 0.0, 2.0])
+    for dim in (None, 0):
+        aten.norm(x * 2, 0, dim).backward()
+        assert x.grad is None
+    (aten.norm(x, 0) + x.sum()).backward()
+    assert close(x.grad, [1.0, 1.0, 1.0])
+
+
 def test_gradient_has_the_leafs_dtype():
     x = argand_c10.tensor([1.0, 2.0], requires_grad=True)
     y = leaf([3.0, 4.0])

@@ -57,6 +57,7 @@ class ExportedProgram:
         call_spec: containers and sizes of the arguments and results.
         range_constraints: the values that each varying dimension may have.
         symbols: what each symbol of the graph is in terms of these.
+        example_inputs: the (args, kwargs) that it was traced with; None where it was read from a file.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class ExportedProgram:
         call_spec: CallSpec,
         range_constraints: dict[str, Range],
         symbols: dict[str, Relation],
+        example_inputs: tuple[tuple[Any, ...], dict[str, Any]] | None = None,
     ) -> None:
         self.graph_module = graph_module
         self.graph_signature = graph_signature
@@ -76,6 +78,7 @@ class ExportedProgram:
         self.call_spec = call_spec
         self.range_constraints = range_constraints
         self.symbols = symbols
+        self.example_inputs = example_inputs
 
     @property
     def graph(self) -> Graph:
@@ -221,7 +224,7 @@ class ExportedProgram:
         signature = ExportGraphSignature(self.graph_signature.input_specs, outputs)
         return ExportedProgram(
             rewritten, signature, self.state_dict, self.constants, self.call_spec,
-            self.range_constraints, self.symbols,
+            self.range_constraints, self.symbols, self.example_inputs,
         )  # fmt: skip
 
     def __str__(self) -> str:

@@ -236,6 +236,7 @@ class _Builder:
             CallSpec(self.in_tree, out_tree, tuple(self.specs), relations),
             ranges,
             symbols,
+            self.arguments,
         )
 
     def _leaf_symbols(self) -> dict[str, tuple[int, int]]:

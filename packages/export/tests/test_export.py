@@ -85,6 +85,14 @@ def test_containers() -> None:
         program({"a": aten.ones(5), "b": [aten.ones(3)]}, (aten.ones(4), 4.0))
 
 
+def test_example_inputs() -> None:
+    x = aten.ones(2)
+    program = export(make(forward=lambda self, x, *, by: x * by), (x,), {"by": 2.0})
+    for ep in (program, program.run_decompositions()):
+        args, kwargs = ep.example_inputs
+        assert len(args) == 1 and args[0] is x and kwargs == {"by": 2.0}
+
+
 def halves(self: Any, x: Any) -> Any:
     if x.shape[0] % 2 == 0:
         return x.view(x.shape[0] // 2, -1)

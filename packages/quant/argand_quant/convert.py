@@ -126,6 +126,7 @@ class _Converter:
             old.call_spec,
             old.range_constraints,
             old.symbols,
+            old.example_inputs,
         )
 
     def _convert(self, node: Node) -> None:

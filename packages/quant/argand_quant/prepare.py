@@ -159,7 +159,7 @@ def _copy(program: ExportedProgram) -> ExportedProgram:
     state = {n: t.clone() if n in changed else t for n, t in program.state_dict.items()}
     return ExportedProgram(
         module, signature, state, dict(program.constants), program.call_spec,
-        program.range_constraints, program.symbols,
+        program.range_constraints, program.symbols, program.example_inputs,
     )  # fmt: skip
 
 

@@ -319,9 +319,12 @@ def transform_strides(
 
 
 def clone_shape(sizes: list[Any], old_strides: list[Any], memory_format: int | None) -> Strided:
-    if memory_format is None and _is_dense(sizes, old_strides):
-        return Strided(list(sizes), list(old_strides), 0)
-    return Strided(list(sizes), format_strides(sizes, memory_format or 0), 0)
+    if memory_format is not None:
+        return Strided(list(sizes), format_strides(sizes, memory_format), 0)
+    dense = _is_dense(sizes, old_strides)
+    return Strided(
+        list(sizes), list(old_strides) if dense else _dense_strides(sizes, old_strides), 0
+    )
 
 
 def _is_dense(sizes: list[Any], old_strides: list[Any]) -> bool:
@@ -335,6 +338,32 @@ def _is_dense(sizes: list[Any], old_strides: list[Any]) -> bool:
             return False
         expected = expected * size
     return True
+
+
+def _dense_strides(sizes: list[Any], old_strides: list[Any]) -> list[Any]:
+    """Strides without gaps, with dimensions in their order in memory, as pointwise results have them."""
+    order = list(range(len(sizes)))[::-1]  # innermost first
+    for i in range(1, len(order)):
+        at = i
+        for other in range(i - 1, -1, -1):
+            a, b = order[other], order[at]
+            if _is_zero(old_strides[a]) or _is_zero(old_strides[b]):
+                continue  # a broadcast dimension stays where it is
+            if old_strides[a] < old_strides[b]:
+                break
+            if old_strides[a] > old_strides[b] or sizes[a] > sizes[b]:
+                order[other], order[at] = b, a
+                at = other
+    found: list[Any] = [1] * len(sizes)
+    step: Any = 1
+    for d in order:
+        found[d] = step
+        step = step * (max(sizes[d], 1) if isinstance(sizes[d], int) else sizes[d])
+    return found
+
+
+def _is_zero(x: Any) -> bool:
+    return type(x) is int and x == 0
 
 
 def inverse_permutation(dims: list[int]) -> list[int]:

@@ -81,8 +81,8 @@ def test_rule_matches_finite_differences(op: Operator) -> None:
         with np.errstate(all="ignore"):
             grads = rule(ops(), (grad,), args, (result,), [True] * len(args))
         for i, a in enumerate(op.schema.arguments):
-            derivative = op.derivative_for(a.name)
-            if derivative is None or derivative.is_none or args[i].dtype == bool:
+            derived = any(a.name in d.args and not d.is_none for d in op.grad)
+            if not derived or args[i].dtype == bool:
                 continue
             step = 1e-6
             up, down = (args[:i] + [args[i] + s] + args[i + 1 :] for s in (step, -step))

@@ -31,6 +31,14 @@ def test_broadcast_shapes(a: list[int], b: list[int]) -> None:
         assert lang.broadcast_shapes(a, b) == expected
 
 
+@pytest.mark.parametrize("order", itertools.permutations(range(3)))
+def test_copies_keep_the_order_of_dimensions(order: tuple[int, ...]) -> None:
+    for x in (np.zeros((2, 3, 5), np.int8), np.zeros((4, 9, 10), np.int8)[::2, ::3, ::2]):
+        turned = x.transpose(order)
+        found = lang.clone_shape(list(turned.shape), list(turned.strides), None)
+        assert found.strides == list(turned.copy(order="K").strides)
+
+
 @pytest.mark.parametrize("shape", [(2, 3, 4), (4, 1, 3), (1, 1), (6,), ()])
 def test_view_strides_agree_with_numpy(shape: tuple[int, ...]) -> None:
     base = np.arange(int(np.prod(shape)) * 4, dtype=np.int8).reshape(*shape, 4)[..., 0]

@@ -173,7 +173,7 @@ inline double mod(double a, double b) { return a - std::floor(a / b) * b; }
 inline int64_t mod(int64_t a, int64_t b) { return a - floordiv(a, b) * b; }
 
 // ---- dims and shapes -------------------------------------------------------------------------------------------------
-inline int64_t wrap_dim(int64_t d, int64_t ndim) { return argand::wrap_dim(d, ndim); }
+inline int64_t wrap_dim(int64_t d, int64_t ndim) { return argand::wrap_dim(current_op, d, ndim); }
 inline Ints broadcast_shapes(IntList a, IntList b) { return IntList(argand::broadcast_shapes(current_op, a, b)).vec(); }
 inline Ints contiguous_strides(IntList sizes) { return IntList(argand::contiguous_strides(sizes)).vec(); }
 inline Ints infer_size(IntList shape, int64_t numel) { return IntList(argand::infer_size(current_op, shape, numel)).vec(); }
@@ -368,10 +368,9 @@ inline Ints transform_strides(IntList sizes, IntList strides, IntList dims, bool
   }
   return found;
 }
-// Strides of a copy that keeps a dense layout, as clone and empty_like make them, or of a memory format.
+// Strides of a copy that keeps the order of dimensions, as clone and empty_like make them, or of a memory format.
 inline Strided clone_shape(IntList shape, IntList strides, std::optional<int64_t> memory_format) {
-  if (!memory_format && is_non_overlapping_and_dense(shape, strides)) return {shape.vec(), strides.vec(), 0};
-  return {shape.vec(), format_strides(shape, memory_format.value_or(0)), 0};
+  return {shape.vec(), memory_format ? format_strides(shape, *memory_format) : IntList(dense_strides(shape, strides)).vec(), 0};
 }
 
 // ---- dtypes and numbers ----------------------------------------------------------------------------------------------

@@ -33,38 +33,13 @@ int Iteration::add_value(void* pointer) {
   return k;
 }
 
-namespace {
-
-// > 0: dimension a must come outside of b; < 0: inside; 0: the operands do not say.
-int order_of(const Iteration& it, int a, int b) {
-  for (int k = 0; k < it.n_operands; k++) {
-    const int64_t sa = it.strides[k][a], sb = it.strides[k][b];
-    if (sa == 0 || sb == 0) continue;
-    if (sa != sb) return sa < sb ? -1 : 1;
-    if (it.shape[a] > it.shape[b]) return 1;
-  }
-  return 0;
-}
-
-}  // namespace
-
 void Iteration::sort(int* perm) {
   int order[ARGAND_MAX_DIMS];
-  for (int i = 0; i < ndim; i++) order[i] = i;
-  bool moved = false;
-  for (int i = 1; i < ndim; i++) {
-    int at = i;
-    for (int other = i - 1; other >= 0; other--) {
-      const int c = order_of(*this, order[other], order[at]);
-      if (c < 0) break;
-      if (c == 0) continue;
-      const int t = order[other];
-      order[other] = order[at];
-      order[at] = t;
-      at = other;
-      moved = true;
-    }
-  }
+  const bool moved = sort_dims(ndim, order, [this](int a, int b) {
+    for (int k = 0; k < n_operands; k++)
+      if (const int c = compare_dims(strides[k][a], shape[a], strides[k][b], shape[b])) return c;
+    return 0;
+  });
   if (perm) std::memcpy(perm, order, sizeof(int) * ndim);
   if (!moved) return;
   int64_t old[ARGAND_MAX_DIMS];

@@ -1,5 +1,6 @@
 #include "packages/aten/cuda/csrc/complex_reduction.h"
 
+#include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/generated/ops.h"
 #include "packages/c10/csrc/core/strided.h"
 
@@ -22,7 +23,7 @@ Tensor reduce_parts(const ReduceOp& op, const Tensor& self, std::optional<IntLis
 
 Tensor scan_parts(const ScanOp& op, const Tensor& self, int64_t dim, int dtype) {
   const Tensor x = converted(self, dtype);
-  const int64_t d = wrap_dim(dim, x.dim());
+  const int64_t d = builtins::wrap_dim(dim, x.dim());
   if (x.dim() == 0) return ops::clone(x);
   return ops::view_as_complex(scan(op, ops::view_as_real(x), d, ARGAND_DTYPE_NONE));
 }

@@ -156,7 +156,7 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
   const int dtype = builtins::cat_dtype(tensors);
   if (shaped == tensors.end()) return empty(tensors[0].sizes(), dtype, tensors[0].device());
   if (shaped->dim() == 0) fail(ARGAND_RUNTIME_ERROR, "cat: zero-dimensional tensor (at position 0) cannot be concatenated");
-  const int64_t d = wrap_dim(dim, shaped->dim());
+  const int64_t d = builtins::wrap_dim(dim, shaped->dim());
   const auto sizes = joined_shape(tensors, *shaped, d);
   const int64_t format = builtins::common_format(tensors);
   const Tensor out = empty_strided(sizes, builtins::format_strides(sizes, format), dtype, shaped->device());

@@ -1,4 +1,5 @@
 // gather, scatter_, scatter_add_, index_select, index_add_, embedding: one index per place along one dimension.
+#include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/cuda/csrc/places.h"
 #include "packages/aten/generated/kernels_cuda.h"
 
@@ -70,7 +71,7 @@ Walk select_walk(const char* op, const Tensor& self, int64_t dim, const Tensor& 
 
 Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, bool) {
   const Below below;
-  const int64_t d = wrap_dim(dim, self.dim());
+  const int64_t d = builtins::wrap_dim(dim, self.dim());
   const Tensor i64 = checked_index("gather", index, self, d, Tensor());
   Tensor out = empty(index.sizes(), self.dtype(), self.device());
   places::gather(walk_of("gather", self, d, i64, Tensor()), out, self, i64);
@@ -79,7 +80,7 @@ Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, bool) {
 
 void scatter_(const Tensor& self, int64_t dim, const Tensor& index, const Operand& src) {
   const Below below;
-  const int64_t d = wrap_dim(dim, self.dim());
+  const int64_t d = builtins::wrap_dim(dim, self.dim());
   Tensor source, value;
   if (src.is_tensor()) {
     source = src.tensor();
@@ -97,7 +98,7 @@ void scatter_(const Tensor& self, int64_t dim, const Tensor& index, const Operan
 
 void scatter_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   const Below below;
-  const int64_t d = wrap_dim(dim, self.dim());
+  const int64_t d = builtins::wrap_dim(dim, self.dim());
   check_same_dtype("scatter_add", self, src);
   check_device("scatter_add", "src", src, self);
   const Tensor i64 = checked_index("scatter_add", index, self, d, src);
@@ -107,7 +108,7 @@ void scatter_add_(const Tensor& self, int64_t dim, const Tensor& index, const Te
 
 Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
   const Below below;
-  const int64_t d = wrap_dim(dim, self.dim());
+  const int64_t d = builtins::wrap_dim(dim, self.dim());
   const Tensor i64 = as_index("index_select", index, self);
   if (self.dim() == 0 && index.numel() != 1)
     fail(ARGAND_SHAPE_ERROR, "index_select: got %ld indices for a 0-d tensor, expected one", static_cast<long>(index.numel()));
@@ -119,7 +120,7 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
 
 void index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
   const Below below;
-  const int64_t d = wrap_dim(dim, self.dim());
+  const int64_t d = builtins::wrap_dim(dim, self.dim());
   check_same_dtype("index_add", self, source);
   check_device("index_add", "source", source, self);
   if (index.dim() > 1) fail(ARGAND_SHAPE_ERROR, "index_add: Index is supposed to be a vector, but got %s", to_string(index.sizes()).c_str());

@@ -297,7 +297,7 @@ Tensor reduce(const ReduceOp& op, const Tensor& self, std::optional<IntList> dim
 }
 
 Tensor scan(const ScanOp& op, const Tensor& self, int64_t dim, int dtype) {
-  const int64_t d = wrap_dim(dim, self.dim());
+  const int64_t d = wrap_dim(op.name, dim, self.dim());
   const Tensor input = dtype != ARGAND_DTYPE_NONE && dtype != self.dtype() ? ops::_to_copy(self, dtype) : self;
   const AccumulationDtypes& dtypes = dtypes_of(op.name, op.dtypes, op.n_dtypes, input.dtype());
   const Tensor result = empty(self.sizes(), dtypes.out, self.device());

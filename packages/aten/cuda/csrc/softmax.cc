@@ -1,6 +1,7 @@
 // softmax, log_softmax and their gradients over any dim (argand_aten_cuda/kernels/softmax.py).
 #include "packages/aten/cuda/csrc/fused.h"
 #include "packages/aten/generated/kernels_cuda.h"
+#include "packages/c10/csrc/core/strided.h"
 
 namespace argand::kernels::cuda {
 namespace {
@@ -13,11 +14,7 @@ struct Loops {
   int64_t outer;
   int32_t n, inner;
   Loops(const char* op, const Tensor& t, int64_t dim) {
-    const int64_t ndim = t.dim() ? t.dim() : 1;
-    if (dim < -ndim || dim >= ndim)
-      fail(ARGAND_INDEX_ERROR, "%s: Dimension out of range (expected to be in range of [%lld, %lld], but got %lld)", op,
-           static_cast<long long>(-ndim), static_cast<long long>(ndim - 1), static_cast<long long>(dim));
-    const int64_t d = dim < 0 ? dim + ndim : dim;
+    const int64_t d = wrap_dim(op, dim, t.dim());
     outer = elements_in(t.sizes(), 0, t.dim() ? d : 0);
     n = size32(op, t.dim() ? t.size(d) : 1);
     inner = size32(op, elements_in(t.sizes(), d + 1, t.dim()));

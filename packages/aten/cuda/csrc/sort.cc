@@ -181,7 +181,7 @@ std::tuple<Tensor, Tensor> order_dim(const char* op, const Tensor& self, int64_t
 }  // namespace
 
 std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim, bool descending, bool) {
-  const int64_t d = wrap_dim(dim, self.dim());
+  const int64_t d = builtins::wrap_dim(dim, self.dim());
   const auto found = order_dim("sort", self, d, size_of(self, d), descending, self.sizes());
   const builtins::Strided like = builtins::clone_shape(self.sizes(), self.strides(), std::nullopt);
   const auto as_self = [&](const Tensor& t) {  // lies in memory as `self`
@@ -194,7 +194,7 @@ std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim, bool descending
 }
 
 std::tuple<Tensor, Tensor> topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool) {
-  const int64_t d = wrap_dim(dim, self.dim());
+  const int64_t d = builtins::wrap_dim(dim, self.dim());
   const int64_t n = size_of(self, d);
   if (k < 0 || k > n)
     fail(ARGAND_RUNTIME_ERROR, "topk: selected index k out of range: got k=%ld for a dimension of size %ld", static_cast<long>(k),

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/core/dtype_checks.h"
 #include "packages/aten/cuda/csrc/specialization.h"
 #include "packages/aten/cuda/csrc/strided_copy.h"
@@ -160,7 +161,7 @@ void find_extremes(bool smallest, const Tensor& self, uint64_t mask, const Tenso
 
 uint64_t checked_dim(const char* op, const Tensor& self, int64_t dim, int64_t results) {
   check_ordered(op, self.dtype());
-  const int64_t d = wrap_dim(dim, self.dim());
+  const int64_t d = builtins::wrap_dim(dim, self.dim());
   if (results > 0 && self.dim() && self.size(d) == 0)
     fail(ARGAND_INDEX_ERROR, "%s: Expected reduction dim %lld to have non-zero size, but got a tensor of shape %s", op, static_cast<long long>(dim),
          to_string(self.sizes()).c_str());
@@ -168,7 +169,7 @@ uint64_t checked_dim(const char* op, const Tensor& self, int64_t dim, int64_t re
 }
 
 std::tuple<Tensor, Tensor> extreme(const char* op, bool smallest, const Tensor& self, int64_t dim, bool keepdim) {
-  const uint64_t mask = uint64_t{1} << wrap_dim(dim, self.dim());
+  const uint64_t mask = uint64_t{1} << builtins::wrap_dim(dim, self.dim());
   const Dims sizes = reduced_sizes(self, mask, keepdim);
   const Tensor values = empty(sizes, self.dtype(), self.device()), indices = empty(sizes, ARGAND_INT64, self.device());
   checked_dim(op, self, dim, values.numel());
@@ -182,7 +183,7 @@ Tensor arg_extreme(const char* op, bool smallest, const Tensor& self, std::optio
   if (!dim && self.numel() == 0)
     fail(ARGAND_INDEX_ERROR, "%s: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.",
          op);
-  const uint64_t mask = dim ? uint64_t{1} << wrap_dim(*dim, self.dim()) : ~uint64_t{0};
+  const uint64_t mask = dim ? uint64_t{1} << builtins::wrap_dim(*dim, self.dim()) : ~uint64_t{0};
   const Tensor indices = empty(reduced_sizes(self, mask, keepdim), ARGAND_INT64, self.device());
   if (dim) checked_dim(op, self, *dim, indices.numel());
   if (indices.numel() == 0) return indices;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <optional>
+#include <utility>
 
 #include "packages/c10/csrc/abi/tensor.h"
 
@@ -59,13 +61,59 @@ inline bool is_non_overlapping_and_dense(IntList sizes, IntList strides) {
   return true;
 }
 
+// Sorts dimensions, of which 0 is the innermost, stably into their order in memory. compare(a, b) > 0: a must come outside of b; < 0: inside;
+// 0: nothing is said. Whether any has moved.
+template <class Compare>
+inline bool sort_dims(int n, int* order, Compare&& compare) {
+  bool moved = false;
+  for (int i = 0; i < n; i++) order[i] = i;
+  for (int i = 1; i < n; i++) {
+    int at = i;
+    for (int other = i - 1; other >= 0; other--) {
+      const int c = compare(order[other], order[at]);
+      if (c < 0) break;
+      if (c == 0) continue;
+      std::swap(order[other], order[at]);
+      at = other;
+      moved = true;
+    }
+  }
+  return moved;
+}
+// What two dimensions of a tensor say of their order: a broadcast one nothing.
+inline int compare_dims(int64_t stride_a, int64_t size_a, int64_t stride_b, int64_t size_b) {
+  if (stride_a == 0 || stride_b == 0) return 0;
+  if (stride_a != stride_b) return stride_a < stride_b ? -1 : 1;
+  return size_a > size_b;
+}
+
+// The strides of a copy that keeps the order of dimensions: a dense tensor's own, else without gaps.
+inline Dims dense_strides(IntList sizes, IntList strides) {
+  if (is_non_overlapping_and_dense(sizes, strides)) return Dims(strides);
+  const int n = static_cast<int>(sizes.n);
+  int order[ARGAND_MAX_DIMS];
+  sort_dims(n, order, [&](int a, int b) {
+    const int i = n - 1 - a, j = n - 1 - b;
+    return compare_dims(strides[i], sizes[i], strides[j], sizes[j]);
+  });
+  Dims found(sizes);
+  int64_t stride = 1;
+  for (int k = 0; k < n; k++) {
+    const int d = n - 1 - order[k];
+    found[d] = stride;
+    stride *= sizes[d] > 1 ? sizes[d] : 1;
+  }
+  return found;
+}
+
 // ---- dimensions ------------------------------------------------------------------------------------------------------
-// Maps a possibly negative dimension to [0, ndim); a 0-d tensor accepts 0 and -1. Raises IndexError.
-inline int64_t wrap_dim(int64_t dim, int64_t ndim) {
+// Maps a possibly negative dimension to [0, ndim); a 0-d tensor accepts 0 and -1. Raises IndexError in the name of `op`, without that of its
+// overload.
+inline int64_t wrap_dim(const char* op, int64_t dim, int64_t ndim) {
   const int64_t n = ndim > 0 ? ndim : 1;
   if (dim < -n || dim >= n)
-    fail(ARGAND_INDEX_ERROR, "Dimension out of range (expected to be in range of [%lld, %lld], but got %lld)", static_cast<long long>(-n),
-         static_cast<long long>(n - 1), static_cast<long long>(dim));
+    fail(ARGAND_INDEX_ERROR, "%.*s: Dimension out of range (expected to be in range of [%lld, %lld], but got %lld)",
+         static_cast<int>(std::strcspn(op, ".")), op, static_cast<long long>(-n), static_cast<long long>(n - 1), static_cast<long long>(dim));
   return dim < 0 ? dim + n : dim;
 }
 
@@ -73,7 +121,7 @@ inline int64_t wrap_dim(int64_t dim, int64_t ndim) {
 inline uint64_t wrap_dims(const char* op, IntList dims, int64_t ndim) {
   uint64_t mask = 0;
   for (int64_t dim : dims) {
-    const int64_t d = wrap_dim(dim, ndim);
+    const int64_t d = wrap_dim(op, dim, ndim);
     if (mask >> d & 1) fail(ARGAND_RUNTIME_ERROR, "%s: dim %lld appears multiple times in the list of dims", op, static_cast<long long>(d));
     mask |= uint64_t{1} << d;
   }
@@ -93,32 +141,6 @@ inline Dims broadcast_shapes(const char* op, IntList a, IntList b) {
            "expected sizes that are equal or 1",
            op, to_string(a).c_str(), to_string(b).c_str(), static_cast<long long>(sa), static_cast<long long>(sb), static_cast<long long>(i));
     out[i] = sa == 1 ? sb : sa;
-  }
-  return out;
-}
-
-// Strides that read `sizes`/`strides` as the broadcast shape `target` (stride 0 where repeated). -1 in `target` keeps a size; the
-// final target is written back into it.
-inline Dims expand_strides(const char* op, IntList sizes, IntList strides, Dims& target) {
-  if (target.n < sizes.n)
-    fail(ARGAND_SHAPE_ERROR, "%s: got shape %s for a tensor of shape %s; expected at least %lld dimensions", op, to_string(target).c_str(),
-         to_string(sizes).c_str(), static_cast<long long>(sizes.n));
-  Dims out;
-  out.n = target.n;
-  for (int64_t i = 0; i < target.n; i++) {
-    const int64_t from = i - (target.n - sizes.n);
-    const bool is_new = from < 0;
-    if (target[i] == -1 && is_new)
-      fail(ARGAND_SHAPE_ERROR, "%s: got -1 for the new leading dimension %lld of shape %s; expected a size", op, static_cast<long long>(i),
-           to_string(target).c_str());
-    if (target[i] == -1) target[i] = sizes[from];
-    if (target[i] < 0 || (!is_new && sizes[from] != 1 && sizes[from] != target[i]))
-      fail(ARGAND_SHAPE_ERROR,
-           "%s: the expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton dimension %lld; target sizes: %s, "
-           "tensor sizes: %s",
-           op, static_cast<long long>(target[i]), static_cast<long long>(is_new ? 1 : sizes[from]), static_cast<long long>(i),
-           to_string(target).c_str(), to_string(sizes).c_str());
-    out[i] = is_new || (sizes[from] == 1 && target[i] != 1) ? 0 : strides[from];
   }
   return out;
 }

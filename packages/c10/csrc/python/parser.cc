@@ -136,6 +136,7 @@ static Conversion convert_float(PyObject* o, double* out) {
 }
 
 static Conversion convert_bool(PyObject* o, int64_t* out) {
+  if (is_number_tensor(o) && tensor_of(o)->dtype != ARGAND_BOOL) return Conversion::kMismatch;  // without waiting for its value
   Ref number = PyBool_Check(o) ? new_ref(o) : Ref(unboxed_number(o));
   if (!number) return PyErr_Occurred() ? Conversion::kError : Conversion::kMismatch;
   if (!PyBool_Check(number.get())) return Conversion::kMismatch;

@@ -21,16 +21,16 @@ static int optional_argument(const char* method, const char* name, PyObject* con
 }
 
 // A dimension argument as 0..ndim-1; -1 + exception.
-static int wrap_dimension(PyObject* o, ArgandTensor* t) {
+static int wrap_dimension(const char* method, PyObject* o, ArgandTensor* t) {
   Py_ssize_t dim = PyNumber_AsSsize_t(o, PyExc_IndexError);
   if (dim == -1 && PyErr_Occurred()) return -1;
   Py_ssize_t range = t->ndim ? t->ndim : 1;
   if (t->ndim == 0) {
-    PyErr_Format(PyExc_IndexError, "Dimension specified as %zd but tensor has no dimensions", dim);
+    PyErr_Format(PyExc_IndexError, "%s: Dimension specified as %zd but tensor has no dimensions", method, dim);
     return -1;
   }
   if (dim < -range || dim >= range) {
-    PyErr_Format(PyExc_IndexError, "Dimension out of range (expected to be in range of [%zd, %zd], but got %zd)", -range, range - 1, dim);
+    PyErr_Format(PyExc_IndexError, "%s: Dimension out of range (expected to be in range of [%zd, %zd], but got %zd)", method, -range, range - 1, dim);
     return -1;
   }
   return static_cast<int>(dim < 0 ? dim + range : dim);
@@ -43,7 +43,7 @@ static PyObject* method_size(PyObject* self, FASTCALL) {
   PyObject* dim = nullptr;
   if (!t || optional_argument("size", "dim", args, nargs, kwnames, &dim) < 0) return nullptr;
   if (!dim || dim == Py_None) return size_object(t->sizes, t->ndim);
-  int d = wrap_dimension(dim, t);
+  int d = wrap_dimension("size", dim, t);
   return d < 0 ? nullptr : PyLong_FromLongLong(t->sizes[d]);
 }
 static PyObject* method_stride(PyObject* self, FASTCALL) {
@@ -51,7 +51,7 @@ static PyObject* method_stride(PyObject* self, FASTCALL) {
   PyObject* dim = nullptr;
   if (!t || optional_argument("stride", "dim", args, nargs, kwnames, &dim) < 0) return nullptr;
   if (!dim || dim == Py_None) return int_tuple(t->strides, t->ndim);
-  int d = wrap_dimension(dim, t);
+  int d = wrap_dimension("stride", dim, t);
   return d < 0 ? nullptr : PyLong_FromLongLong(t->strides[d]);
 }
 

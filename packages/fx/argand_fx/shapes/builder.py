@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import re
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -416,6 +417,8 @@ class GraphBuilder:
                 if str(error).startswith(f"{spec.name}: "):
                     raise
                 raise DataDependentError(f"{spec.name}: {error}") from None
+            except IndexError as error:
+                raise _in_name_of(spec, error) from None
             for i in spec.schema.written:  # what the body wrote into was a view of it
                 for t in tensors_of(values[i]):
                     if t.base is not None and t.base.requires_grad:
@@ -618,7 +621,10 @@ class GraphBuilder:
             return self._results_of_body(spec, values, keywords)
         n = spec.positional
         args = values[:n]
-        shapes = spec.shape(*args, **keywords)
+        try:
+            shapes = spec.shape(*args, **keywords)
+        except IndexError as error:
+            raise _in_name_of(spec, error) from None
         dtypes = spec.dtype(*args, **keywords) if spec.dtype is not None else None
         grad = self.grad_enabled and spec.differentiable and self._any_grad(spec, values)
         if spec.schema.results == 1 and not spec.schema.list_result:
@@ -724,6 +730,11 @@ def _as_results(s: schema.Schema, values: Any) -> Any:
         name = s.name.partition(".")[0].rpartition(":")[2]
         return _result_type(name, s.result_names)(*values)
     return tuple(values) if isinstance(values, list) else values
+
+
+def _in_name_of(spec: _Spec, error: IndexError) -> IndexError:
+    """The error as of the operator that was called, which shape functions do not know, and not of one in its body."""
+    return IndexError(spec.name.partition(".")[0] + ": " + re.sub(r"^\w+: ", "", str(error)))
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -206,19 +206,19 @@ class FakeTensor:
     ndimension = dim
 
     def size(self, dim: int | None = None) -> Any:
-        return self.shape if dim is None else self.shape[self._wrap(dim)]
+        return self.shape if dim is None else self.shape[self._wrap("size", dim)]
 
     def stride(self, dim: int | None = None) -> Any:
-        return self.strides if dim is None else self.strides[self._wrap(dim)]
+        return self.strides if dim is None else self.strides[self._wrap("stride", dim)]
 
-    def _wrap(self, dim: int) -> int:
+    def _wrap(self, method: str, dim: int) -> int:
         n = max(len(self.shape), 1)
         if not -n <= dim < n:
             raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})"
+                f"{method}: Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})"
             )
         if not self.shape:
-            raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+            raise IndexError(f"{method}: Dimension specified as {dim} but tensor has no dimensions")
         return dim + n if dim < 0 else dim
 
     def numel(self) -> Any:
@@ -432,9 +432,17 @@ def pointwise_layout(sizes: Sequence[Any], values: Sequence[Any]) -> Sequence[An
 
 def _is_row_major(t: FakeTensor) -> bool:
     """Whether a tensor is contiguous; where sizes or strides are symbolic, only what is known without a guard."""
-    if t._contiguous is None and all(type(n) is int for n in (*t.shape, *t.strides)):
+    if t._contiguous is not None:
+        return t._contiguous
+    if all(type(n) is int for n in (*t.shape, *t.strides)):
         return t.is_contiguous()
-    return bool(t._contiguous)
+    step: Any = 1
+    for size, stride in zip(reversed(t.shape), reversed(t.strides), strict=True):
+        if not identical((size,), (1,)):
+            if not identical((stride,), (step,)):
+                return False
+            step = step * size
+    return True
 
 
 def identical(have: Sequence[Any], sizes: Sequence[Any]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import argand_aten as aten
 from argand_autograd import get_autocast_dtype, is_autocast_enabled
-from argand_c10 import Module, Parameter, Tensor, float32
+from argand_c10 import DTypeError, Module, Parameter, Tensor, float32
 from argand_nn import functional as F
 from argand_nn import init
 from argand_nn.functional.recurrent import (
@@ -172,12 +172,7 @@ class RNNBase(Module):
         return tuple(part.to(dtype) for part in state)
 
     def _check_input(self, input: Tensor) -> None:
-        dtype = getattr(self, self._all_weights[0][0]).dtype
-        if input.dtype != dtype and not is_autocast_enabled(input.device.type):
-            raise ValueError(
-                f"{type(self).__name__}: got input of dtype {input.dtype} and weights of {dtype}, "
-                f"expected one dtype; convert by input.to({dtype}) or model.to({input.dtype})"
-            )
+        _check_dtype(type(self).__name__, input, getattr(self, self._all_weights[0][0]), ValueError)
         if input.shape[-1] != self.input_size:
             raise RuntimeError(
                 f"{type(self).__name__}: got input of shape {list(input.shape)}, expected "
@@ -369,6 +364,15 @@ class GRU(_OneState):
         )
 
 
+def _check_dtype(name: str, input: Tensor, weight: Tensor, error: type[Exception]) -> None:
+    dtype = weight.dtype
+    if input.dtype != dtype and not is_autocast_enabled(input.device.type):
+        raise error(
+            f"{name}: got input of dtype {input.dtype} and weights of {dtype}, "
+            f"expected one dtype; convert by input.to({dtype}) or model.to({input.dtype})"
+        )
+
+
 def _check_pair(name: str, hx: Any) -> None:
     if hx is not None and (isinstance(hx, Tensor) or len(hx) != 2):
         raise TypeError(
@@ -472,6 +476,7 @@ class RNNCellBase(Module):
                 raise RuntimeError(
                     f"{name}: got {what} of shape {list(tensor.shape)}, expected {size} features"
                 )
+        _check_dtype(name, input, self.weight_ih, DTypeError)
         batched = input.dim() == 2
         x = input if batched else input.unsqueeze(0)
         if hx is None:

@@ -122,10 +122,8 @@ void copy_(const Tensor& self, const Tensor& src, bool) {
 Tensor to_copy(const Tensor& self, int dtype, std::optional<ArgandDevice> device, bool non_blocking, std::optional<int64_t> memory_format) {
   const int type = dtype == ARGAND_DTYPE_NONE ? self.dtype() : dtype;
   const ArgandDevice to = device ? *device : self.device();
-  const bool keep = !memory_format && (self.is_contiguous() || is_non_overlapping_and_dense(self.sizes(), self.strides()));
-  const Tensor out = keep                             ? empty_strided(self.sizes(), self.strides(), type, to)
-                     : memory_format.value_or(0) == 0 ? empty(self.sizes(), type, to)
-                                                      : empty_strided(self.sizes(), builtins::format_strides(self.sizes(), *memory_format), type, to);
+  const Tensor out = memory_format ? empty_strided(self.sizes(), builtins::format_strides(self.sizes(), *memory_format), type, to)
+                                   : empty_strided(self.sizes(), dense_strides(self.sizes(), self.strides()), type, to);
   if (out.is_meta() || out.numel() == 0) return out;
   if (self.is_meta())
     fail(ARGAND_DEVICE_ERROR, "to: got a tensor on meta, which has no data; expected one on cpu. Make it anew with empty_like(..., device='cpu')");
@@ -153,7 +151,7 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
   check(api->result_type(values.data(), values.size(), &dtype));
   if (!shaped) return empty(tensors[0].sizes(), dtype, tensors[0].device());
   if (shaped->dim() == 0) fail(ARGAND_RUNTIME_ERROR, "cat: zero-dimensional tensor (at position 0) cannot be concatenated");
-  const int64_t d = wrap_dim(dim, shaped->dim());
+  const int64_t d = builtins::wrap_dim(dim, shaped->dim());
   Dims sizes(shaped->sizes());
   sizes[d] = 0;
   for (size_t k = 0; k < tensors.size(); k++) {

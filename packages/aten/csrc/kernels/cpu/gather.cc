@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/kernels/cpu/rows.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
@@ -114,7 +115,7 @@ Tensor checked_index(const char* op, const Tensor& index, const Tensor& self, in
 }  // namespace
 
 Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, bool) {
-  const int64_t d = wrap_dim(dim, self.dim());
+  const int64_t d = builtins::wrap_dim(dim, self.dim());
   const Tensor i64 = checked_index("gather", index, self, d, Tensor());
   Tensor out = empty(index.sizes(), self.dtype());
   const Walk w = make_walk(i64, self, d, out->strides);
@@ -128,7 +129,7 @@ Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, bool) {
 }
 
 void scatter_(const Tensor& self, int64_t dim, const Tensor& index, const Operand& src) {
-  const int64_t d = wrap_dim(dim, self.dim());
+  const int64_t d = builtins::wrap_dim(dim, self.dim());
   Tensor source;
   if (src.is_tensor()) {
     source = src.tensor();
@@ -161,7 +162,7 @@ void scatter_(const Tensor& self, int64_t dim, const Tensor& index, const Operan
 }
 
 void scatter_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
-  const int64_t d = wrap_dim(dim, self.dim());
+  const int64_t d = builtins::wrap_dim(dim, self.dim());
   check_same_dtype("scatter_add", self, src);
   const Tensor i64 = checked_index("scatter_add", index, self, d, src);
   if (index.numel() == 0) return;
@@ -241,7 +242,7 @@ void divide_by_counts(T* to, const int64_t* count, int64_t n) {
 
 Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self) {
   const Combine how = combine_named(reduce);
-  const int64_t d = wrap_dim(dim, self.dim());
+  const int64_t d = builtins::wrap_dim(dim, self.dim());
   if (self.dtype() != src.dtype())
     fail(ARGAND_DTYPE_ERROR, "scatter: Expected self.dtype to be equal to src.dtype, got %s and %s", kDTypeName[self.dtype()],
          kDTypeName[src.dtype()]);
@@ -311,7 +312,7 @@ void select_rows(int64_t n, int64_t inner, const T* from, const int64_t* index, 
 }  // namespace
 
 Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
-  const int64_t d = wrap_dim(dim, self.dim());
+  const int64_t d = builtins::wrap_dim(dim, self.dim());
   const Tensor x = contiguous(self);
   const DimSplit s(x, d);
   const Tensor i64 = checked_vector("index_select", index, s.n, ARGAND_INDEX_ERROR);
@@ -343,7 +344,7 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
 }
 
 void index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
-  const int64_t d = wrap_dim(dim, self.dim());
+  const int64_t d = builtins::wrap_dim(dim, self.dim());
   check_same_dtype("index_add", self, source);
   const Tensor work = contiguous(self), from = contiguous(source);
   const DimSplit s(work, d);

@@ -83,7 +83,7 @@ std::tuple<Tensor, Tensor> extreme(const char* op, bool smallest, const Tensor& 
     return {to_copy(values, self.dtype(), std::nullopt, false, std::nullopt), indices};
   }
   const Find find = pick(op, smallest, self.dtype());
-  const int64_t d = wrap_dim(dim, self.dim());
+  const int64_t d = wrap_dim(op, dim, self.dim());
   Dims sizes;
   for (int64_t i = 0; i < self.dim(); i++) {
     if (i != d) sizes.push_back(self.size(i));

@@ -7,6 +7,7 @@
 
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
+#include "packages/c10/csrc/core/strided.h"
 
 namespace argand::kernels::cpu {
 namespace {
@@ -110,7 +111,7 @@ Tensor with_accumulator(const char* op, int dtype, F&& f) {
 Tensor resample(const Tensor& self, const Tensor& starts, const Tensor& weights, int64_t dim) {
   return with_accumulator("_resample", self.dtype(), [&](auto zero) {
     auto band = band_of<decltype(zero)>("_resample", starts, weights, self.size(dim));
-    return apply(band, self, wrap_dim(dim, self.dim()));
+    return apply(band, self, wrap_dim("_resample", dim, self.dim()));
   });
 }
 
@@ -118,7 +119,7 @@ Tensor resample_backward(const Tensor& grad_output, const Tensor& starts, const 
   return with_accumulator("_resample_backward", grad_output.dtype(), [&](auto zero) {
     auto band = band_of<decltype(zero)>("_resample_backward", starts, weights, size);
     auto back = transposed(band);
-    return apply(back, grad_output, wrap_dim(dim, grad_output.dim()));
+    return apply(back, grad_output, wrap_dim("_resample_backward", dim, grad_output.dim()));
   });
 }
 

@@ -69,7 +69,7 @@ void run_scan(const ScanKernel& kernel, const Tensor& in, const Tensor& out, int
 }  // namespace
 
 Tensor scan(const ScanOp& op, const Tensor& self, int64_t dim, int dtype, const Tensor& out) {
-  const int64_t d = wrap_dim(dim, self.dim());
+  const int64_t d = wrap_dim(op.name, dim, self.dim());
   const int from = dtype != ARGAND_DTYPE_NONE ? dtype : self.dtype();
   const ScanKernel& kernel = require_kernel(op, from);
   const Tensor input = kernel.in_dtype != self.dtype() ? kernels::cpu::to_copy(self, kernel.in_dtype, std::nullopt, false, std::nullopt) : self;

@@ -4,6 +4,7 @@
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/csrc/kernels/sweep.h"
 #include "packages/aten/generated/kernels.h"
+#include "packages/c10/csrc/core/strided.h"
 
 namespace argand::kernels::cpu {
 namespace {
@@ -44,7 +45,7 @@ void split(const DimSplit& s, Rows&& by_rows, Columns&& by_columns) {
 Tensor forward(const char* op, const Tensor& self, int64_t dim, int dtype, bool log) {
   const Tensor x = dtype == ARGAND_DTYPE_NONE ? contiguous(self) : to_dtype(self, dtype);
   const SoftmaxLoops& loops = loops_of(op, x.dtype());
-  const DimSplit s(x, wrap_dim(dim, x.dim()));
+  const DimSplit s(x, wrap_dim(op, dim, x.dim()));
   Tensor out = empty(x.sizes(), x.dtype());
   const int64_t size = x.itemsize();
   const char* in = x.data<char>();
@@ -70,7 +71,7 @@ Tensor backward(const char* op, const Tensor& grad, const Tensor& output, int64_
          to_string(output.sizes()).c_str());
   const Tensor g = contiguous(grad), y = contiguous(output);
   const SoftmaxLoops& loops = loops_of(op, y.dtype());
-  const DimSplit s(y, wrap_dim(dim, y.dim()));
+  const DimSplit s(y, wrap_dim(op, dim, y.dim()));
   Tensor out = empty(y.sizes(), y.dtype());
   const int64_t size = y.itemsize();
   const char *pg = g.data<char>(), *py = y.data<char>();

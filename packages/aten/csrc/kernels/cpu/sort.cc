@@ -124,7 +124,7 @@ void order_dim(const char* name, const Tensor& input, const DimSplit& s, const W
 
 // The results lie in memory as a clone of `self` would.
 std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim, bool descending, bool) {
-  const int64_t d = wrap_dim(dim, self.dim());
+  const int64_t d = builtins::wrap_dim(dim, self.dim());
   const Tensor input = is_non_overlapping_and_dense(self.sizes(), self.strides()) ? self : clone(self, std::nullopt);
   const Tensor values = argand::empty_strided(input.sizes(), input.strides(), self.dtype());
   const Tensor indices = argand::empty_strided(input.sizes(), input.strides(), ARGAND_INT64);
@@ -139,7 +139,7 @@ std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim, bool descending
 
 std::tuple<Tensor, Tensor> topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted) {
   check_not_bool("topk", self.dtype());
-  const int64_t d = wrap_dim(dim, self.dim());
+  const int64_t d = builtins::wrap_dim(dim, self.dim());
   const int64_t n = self.dim() ? self.size(d) : 1;
   if (k < 0 || k > n)
     builtins::raise(ARGAND_RUNTIME_ERROR, builtins::text("selected index k out of range: got k=", k, " for a dimension of size ", n));

@@ -23,14 +23,6 @@ f16 to_f16(float f) {
   return x;
 }
 
-int64_t wrap_dim(int64_t dim, int64_t ndim) {
-  const int64_t n = ndim ? ndim : 1;
-  if (dim < -n || dim >= n)
-    fail(ARGAND_INDEX_ERROR, "Dimension out of range (expected to be in range of [%ld, %ld], but got %ld)", static_cast<long>(-n),
-         static_cast<long>(n - 1), static_cast<long>(dim));
-  return dim < 0 ? dim + n : dim;
-}
-
 void check_defined(const char* op, const char* argument, const Tensor& t) {
   if (!t) fail(ARGAND_TYPE_ERROR, "%s: got None for %s, expected a Tensor", op, argument);
 }

@@ -151,8 +151,6 @@ inline void dispatch_size(int itemsize, F&& f) {
 }
 
 // ---- checks --------------------------------------------------------------------------------------------------------------
-// A dim in [-ndim, ndim) as [0, ndim); a 0-d tensor counts as 1-d.
-int64_t wrap_dim(int64_t dim, int64_t ndim);
 void check_defined(const char* op, const char* argument, const Tensor& t);
 void check_same_dtype(const char* op, const Tensor& a, const Tensor& b);
 void check_index_dtype(const char* op, const Tensor& index);  // int64 or int32
