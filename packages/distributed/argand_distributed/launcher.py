@@ -228,9 +228,9 @@ class _Attempt:
             if process.poll() is None:
                 process.send_signal(number)
 
-    def end(self) -> None:
-        """Asks what still runs to end, then makes it."""
-        self.send(signal.SIGTERM)
+    def end(self, number: int = signal.SIGTERM) -> None:
+        """Asks what still runs to end, by one signal, then makes it."""
+        self.send(number)
         self.send(signal.SIGCONT)  # stopped ones too
         deadline = time.monotonic() + _GRACE
         while self.running() and time.monotonic() < deadline:
@@ -278,8 +278,7 @@ class Launcher:
             self.attempt = _Attempt(self.options, number, self.address, folder)
             failures = self._watch(number)
             if self.received:
-                self.attempt.send(self.received)
-                self.attempt.end()
+                self.attempt.end(self.received)
                 return 128 + self.received
             self.attempt.end()
             if failures is None:

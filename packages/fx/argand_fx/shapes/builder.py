@@ -733,8 +733,9 @@ def _as_results(s: schema.Schema, values: Any) -> Any:
 
 
 def _in_name_of(spec: _Spec, error: IndexError) -> IndexError:
-    """The error as of the operator that was called, which shape functions do not know, and not of one in its body."""
-    return IndexError(spec.name.partition(".")[0] + ": " + re.sub(r"^\w+: ", "", str(error)))
+    """A dimension's error as of the operator that was called, which shape functions do not know, and not of one in its body."""
+    name = spec.name.partition(".")[0]
+    return IndexError(re.sub(r"^(\w+: )?(?=Dimension )", f"{name}: ", str(error)))
 
 
 def _same(value: Any, default: Any) -> bool:
