@@ -21,9 +21,14 @@ __all__ = [
     "saved_tensors_hooks",
 ]
 
-_hooks_refused = (
-    threading.local()
-)  # .message: why, while this thread is inside of disable_saved_tensors_hooks
+
+class _Refusal(threading.local):
+    """Why hooks are refused, while this thread is inside of `disable_saved_tensors_hooks`."""
+
+    message: str | None = None
+
+
+_refusal = _Refusal()
 
 
 class saved_tensors_hooks:
@@ -44,9 +49,8 @@ class saved_tensors_hooks:
         self.unpack_hook = unpack_hook
 
     def __enter__(self) -> None:
-        message = getattr(_hooks_refused, "message", None)
-        if message is not None:
-            raise RuntimeError(message)
+        if _refusal.message is not None:
+            raise RuntimeError(_refusal.message)
         _C._push_saved_tensor_hooks(self.pack_hook, self.unpack_hook)
 
     def __exit__(self, *exc: object) -> None:
@@ -89,12 +93,11 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     Args:
         error_message: of the RuntimeError that entering `saved_tensors_hooks` raises, in this thread.
     """
-    before = getattr(_hooks_refused, "message", None)
-    _hooks_refused.message = error_message
+    before, _refusal.message = _refusal.message, error_message
     try:
         yield
     finally:
-        _hooks_refused.message = before
+        _refusal.message = before
 
 
 class _Handles:
