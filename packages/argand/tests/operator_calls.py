@@ -301,8 +301,23 @@ LAYOUT = (
     "[t.stride() for t in torch.sort(x.mT, 1)]", "[t.stride() for t in torch.sort(x.permute(3, 1, 0, 2), 0, True)]", "torch.sort(x.permute(3, 1, 0, 2), 0, True)",
     "torch.sort(x[:, ::2], 1)", "x[:, :1].mT.sort(2)", "x[:1].permute(1, 3, 0, 2).argsort(1)",
     *(f"x.as_strided((1, 3, 5), (7, 5, 1)).{call}.stride()" for call in ("clone()", "double()", "to(torch.float32, copy=True)", "sort()[0]")),
+    # of permuted inputs
+    *(
+        f"torch.{call}.stride()"
+        for call in (
+            "complex(x.mT, x.mT)", "complex(x.mT, x.reshape(2, 3, 5, 4))", "complex(x.mT[:1], x.mT)", "polar(x.mT, x.mT)", "normal(x.detach().mT, x.detach().mT.abs())",
+            "normal(0.0, x.detach().mT.abs())", "normal(x.detach().mT, 1.0)", "native_dropout(x.mT, 0.5, True)[1]", "nn.functional.dropout(x.mT)", "nn.functional.dropout(x[::2].mT)", "renorm(x.mT, 2, 0, 1.0)",
+            "mvlgamma(x.mT.abs() + 3, 2)", "slice_scatter(x.mT, x.mT[:1], 0, 0, 1)", "select_scatter(x.mT, x.mT[0], 0, 0)", "diagonal_scatter(x.mT, x.mT.diagonal())", "baddbmm(q.mT, q, q)", "baddbmm(q.mT, q, q, beta=0.5)",
+            "baddbmm(q[0].T, q, q)", "linalg.matrix_power(q.mT, 1)", "linalg.matrix_power(q.mT, 0)", "nn.functional.pixel_shuffle(x.mT, 1)", "nn.functional.pixel_unshuffle(x.mT, 1)",
+            "einsum('bn,anm,bm->ba', a, x[:, :, :, 0].reshape(2, 4, 3).mT[:, :, :3], a)", "einsum('abcd,ce->dba', x, a)", "einsum('abcd,bd->cab', x, x[0, :, 0])", "einsum('...ij,jk->k...i', x.mT, a)", "einsum('iij,j->ij', q, q[0, 0])",
+            "einsum('ij,kj', a, a)", "einsum('ij,jk,kl->li', a, a.T, a)", "einsum('abcd->dca', x)",
+        )
+    ),
     "torch.fft.hfft(z, dim=0).stride()", "torch.linalg.householder_product(a, v).stride()", "torch.ormqr(a, v, a).stride()",
     *(f"[t.stride() for t in torch.linalg.lstsq(a, a[:, :2], driver={driver!r})]" for driver in ("gelsy", "gels", "gelsd", "gelss")),
+    *(f"[t.stride() for t in torch.linalg.lstsq(a, a[:, :2], driver='gelsd', out=({made}, torch.empty(0), torch.empty(0, dtype=torch.int64), torch.empty(0)))]" for made in ("torch.empty(0)", "torch.empty(2)")),
+    *(f"[t.shape for t in torch.linalg.lstsq(a[None], torch.stack([a, a]), driver={driver!r})]" for driver in ("gelsy", "gels", "gelsd", "gelss")),
+    "torch.linalg.lstsq(a, torch.stack([a, a]))", "torch.linalg.lstsq(a.expand(2, 4, 3), a)", "torch.linalg.lstsq(a[None], a[:, :2])[3]",
     "torch.linalg.lstsq(a, a[:, 0])[0].stride()", "torch.linalg.solve(q, q[0]).stride()", "torch.linalg.solve(q, q).stride()",
     "[t.stride() for t in torch.svd(a, compute_uv=False)]", "[t.stride() for t in torch.triangular_solve(q[0], q[1])]",
     "[t.stride() for t in torch.unique(n, dim=1, return_inverse=True)]", "torch.unique(n.reshape(2, 4, 8)[:, :, :3], dim=2)", "torch.unique_consecutive(n, dim=1).stride()",

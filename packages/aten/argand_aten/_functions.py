@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
-import argand_c10
 from argand_aten._operators import ops
 from argand_aten.contraction_path import contraction_path
 from argand_c10 import Size, Tensor
@@ -355,20 +355,46 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
             raise RuntimeError(f"einsum: output index '{c}' of '{equation}' is in no operand")
         if output.count(c) > 1:
             raise RuntimeError(f"einsum: output index '{c}' of '{equation}' appears more than once")
-    left_over = [_diagonals(x, n) for x, n in zip(operands, names, strict=True)]
-    for places in contraction_path(
-        [n for _, n in left_over], output, [x.shape for x, _ in left_over]
-    ):
-        chosen = [left_over[i] for i in places]
-        left_over = [rest for i, rest in enumerate(left_over) if i not in places]
-        later = output + "".join(n for _, n in left_over)
-        left_over.append(_contract(*chosen[0], *chosen[1], later))
-    total, total_names = left_over[0]
-    extra = [i for i, c in enumerate(total_names) if c not in output]
-    if extra:
-        total = ops.sum(total, extra)
-        total_names = "".join(c for c in total_names if c in output)
-    return ops.permute(total, [total_names.index(c) for c in output])
+    summed = sorted(
+        {c for n in names for c in n if c not in output}, key=lambda c: (c not in dots, c)
+    )
+    labels = output + "".join(summed)
+    size: dict[str, int] = dict.fromkeys(labels, 1)
+    held: dict[str, int] = dict.fromkeys(
+        labels, 0
+    )  # how many of left_over have more than one entry there
+    left_over = [_aligned(x, n, labels) for x, n in zip(operands, names, strict=True)]
+    for x in left_over:
+        for c, n in zip(labels, x.shape, strict=True):
+            if n != 1:
+                if size[c] != 1 and size[c] != n:
+                    raise RuntimeError(f"einsum: index '{c}' has sizes {size[c]} and {n}")
+                size[c] = n
+                held[c] += 1
+    for i, j in contraction_path(names, output, [x.shape for x in operands]):
+        x, y = left_over[i], left_over[j]
+        left_over = [rest for k, rest in enumerate(left_over) if k not in (i, j)]
+        inner: list[int] = []
+        of_one: tuple[list[int], list[int]] = (
+            [],
+            [],
+        )  # sums that one factor alone has, taken before
+        for d in range(len(output), len(labels)):
+            wide = x.shape[d] != 1, y.shape[d] != 1
+            held[labels[d]] -= all(wide)
+            if any(wide) and held[labels[d]] == 1:
+                held[labels[d]] = 0
+                (inner if all(wide) else of_one[wide[1]]).append(d)
+        x, y = (
+            ops.sum(t, dims, True) if dims else t for t, dims in zip((x, y), of_one, strict=True)
+        )
+        left_over.append(_contract(x, y, inner))
+    total = left_over[0]
+    if not summed:
+        return total
+    if len(operands) > 1:
+        return ops.view(total, total.shape[: len(output)])
+    return ops.sum(total, [*range(len(output), len(labels))])
 
 
 def _equation(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
@@ -414,51 +440,55 @@ def _expand(term: str, x: Tensor, equation: str) -> str:
     return head + ("".join(_DOTS[-n:]) if n else "") + tail
 
 
-def _diagonals(x: Tensor, names: str) -> tuple[Tensor, str]:
-    """Repeated indices of one operand become its diagonal."""
+def _aligned(x: Tensor, names: str, labels: str) -> Tensor:
+    """The operand with one dimension for each label, in their order; repeated indices are its diagonal."""
+    place: dict[str, int] = {}
+    j = 0
     for c in names:
-        while names.count(c) > 1:
-            i, j = names.index(c), names.rindex(c)
+        if c in place:
+            i = place[c]
             if x.shape[i] != x.shape[j]:
                 raise RuntimeError(
                     f"einsum: index '{c}' of one operand has sizes {x.shape[i]} and {x.shape[j]}"
                 )
-            x = ops.diagonal(x, 0, i, j)
-            names = names[:i] + names[i + 1 : j] + names[j + 1 :] + c
-    return x, names
+            x = ops.movedim(ops.diagonal(x, 0, i, j), -1, i)
+        else:
+            place[c] = j
+            j += 1
+    for c in labels:
+        if c not in place:
+            x = ops.unsqueeze(x, -1)
+            place[c] = j
+            j += 1
+    return ops.permute(x, [place[c] for c in labels])
 
 
-def _contract(x: Tensor, xn: str, y: Tensor, yn: str, later: str) -> tuple[Tensor, str]:
-    """One product as a batched matrix multiplication."""
-    batch = [c for c in xn if c in yn and c in later]
-    inner = [c for c in xn if c in yn and c not in later]
-    only_x = [c for c in xn if c not in yn]
-    only_y = [c for c in yn if c not in xn]
-    size: dict[str, int] = {}
-    for t, names in ((x, xn), (y, yn)):
-        for c, n in zip(names, t.shape, strict=True):
-            if size.setdefault(c, n) != n and 1 not in (size[c], n):
-                raise RuntimeError(f"einsum: index '{c}' has sizes {size[c]} and {n}")
-            size[c] = max(size[c], n) if n != 0 else 0
-    x = ops.permute(x, [xn.index(c) for c in batch + only_x + inner]).expand(
-        [size[c] for c in batch + only_x + inner]
-    )
-    y = ops.permute(y, [yn.index(c) for c in batch + inner + only_y]).expand(
-        [size[c] for c in batch + inner + only_y]
-    )
-
-    def count(names: list[str]) -> int:
-        n = 1
-        for c in names:
-            n *= size[c]
-        return n
-
-    x = x.reshape([count(batch), count(only_x), count(inner)])
-    y = y.reshape([count(batch), count(inner), count(only_y)])
-    without_sums = not inner and x.dtype is y.dtype is argand_c10.bool
+def _contract(x: Tensor, y: Tensor, inner: list[int]) -> Tensor:
+    """The product of aligned operands, summed over the dimensions `inner`, which stay as dimensions of size 1: one batched matrix multiplication."""
+    if not inner:
+        return ops.mul(x, y)
+    both: list[int] = []
+    only_x: list[int] = []
+    only_y: list[int] = []
+    for d, (n, m) in enumerate(zip(x.shape, y.shape, strict=True)):
+        if d not in inner:
+            (both if n != 1 and m != 1 else only_x if n != 1 else only_y).append(d)
+    if (
+        only_x and only_y and only_y[-1] < only_x[0]
+    ):  # then the product lies as the result is asked for
+        x, y, only_x, only_y = y, x, only_y, only_x
+    rows, columns = math.prod(x.shape[d] for d in only_x), math.prod(y.shape[d] for d in only_y)
+    batch, depth = math.prod(x.shape[d] for d in both), math.prod(x.shape[d] for d in inner)
+    left = ops.permute(x, both + only_x + inner + only_y).reshape([batch, rows, depth])
+    right = ops.permute(y, both + inner + only_y + only_x).reshape([batch, depth, columns])
     try:
-        product = ops.mul(x, y) if without_sums else ops.bmm(x, y)
+        product = ops.bmm(left, right)
     except DTypeError as error:
         raise DTypeError(str(error).replace("bmm", "einsum", 1)) from None
-    left = batch + only_x + only_y
-    return product.reshape([size[c] for c in left]), "".join(left)
+    order = both + only_x + inner + only_y
+    sizes = [
+        *(x.shape[d] for d in both + only_x),
+        *(1 for _ in inner),
+        *(y.shape[d] for d in only_y),
+    ]
+    return ops.permute(ops.view(product, sizes), [order.index(d) for d in range(x.ndim)])

@@ -60,5 +60,5 @@ def contraction_path(
         except ValueError:  # sizes that do not fit: the product that meets them says so
             path = [()]
         if all(len(places) == 2 for places in path):
-            return [tuple(places) for places in path]
+            return [(min(places), max(places)) for places in path]
     return [(0, 1)] * (len(terms) > 1) + [(len(terms) - k, 0) for k in range(2, len(terms))]

@@ -36,13 +36,19 @@ void check_exact(const char* op, int from, int to) {
     fail(ARGAND_DTYPE_ERROR, "%s: Expected out tensor to have dtype %s, but got %s instead", op, kDTypeName[from], kDTypeName[to]);
 }
 
-// A result of another shape takes its memory and its strides anew.
+// A result of another shape takes its memory and its strides anew; gaps between the result's elements are kept where the rule is the result's own.
 void fit_out(const Tensor& out, const Tensor& result, ResizedOut resized) {
   if (out.sizes() == result.sizes()) return;
-  const bool row_major = resized == ResizedOut::kRowMajor || (resized == ResizedOut::kRowMajorIfFilled && out.numel() > 0);
+  const bool filled = out.numel() > 0, dense = is_non_overlapping_and_dense(result.sizes(), result.strides());
+  const bool row_major = resized == ResizedOut::kRowMajor || (resized == ResizedOut::kRowMajorIfFilled ? filled : !dense);
   check(api->tensor_resize(out.get(), result->ndim, result->sizes));
-  if (!row_major && !result.is_contiguous() && is_non_overlapping_and_dense(result.sizes(), result.strides()))
-    check(api->tensor_set_geometry(out.get(), result->ndim, result->sizes, result->strides, out->offset));
+  if (row_major || result.is_contiguous()) return;
+  if (!dense) {
+    int64_t room = 1;
+    for (int d = 0; d < result->ndim; d++) room += (result->sizes[d] - 1) * result->strides[d];
+    check(api->tensor_resize(out.get(), 1, &room));
+  }
+  check(api->tensor_set_geometry(out.get(), result->ndim, result->sizes, result->strides, out->offset));
 }
 
 // Whether a tensor among the arguments, or in a list there, is such.

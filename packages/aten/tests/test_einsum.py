@@ -93,3 +93,16 @@ def test_the_order_is_the_librarys_where_it_is_installed():
     )
     assert contraction_path.contraction_path(["ij", "jk"], "ik", shapes[:2]) == [(0, 1)]
     assert contraction_path.contraction_path(["ij"], "ij", shapes[:1]) == []
+
+
+def test_the_product_lies_as_the_result_is_asked_for():
+    x, y = torch.rand(3, 4), torch.rand(4, 5)
+    assert torch.einsum("ij,jk->ik", x, y).is_contiguous()
+    assert torch.einsum("ij,jk->ki", x, y).is_contiguous()
+    assert torch.einsum("ij,jk->i", x, y).is_contiguous()
+    assert torch.einsum("ij->ji", x).stride() == (1, 4)
+    assert torch.einsum("bik,bkj->jbi", torch.rand(2, 3, 4), torch.rand(2, 4, 5)).stride() == (
+        3,
+        15,
+        1,
+    )

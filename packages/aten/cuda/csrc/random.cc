@@ -146,7 +146,9 @@ Tensor randperm(int64_t n, ArgandGenerator* g, int dtype, std::optional<ArgandDe
 std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p, bool train) {
   check_probability("native_dropout", p);
   check_floating("native_dropout", input);
-  const Tensor out = empty(input.sizes(), input.dtype(), input.device()), mask = empty(input.sizes(), ARGAND_BOOL, input.device());
+  const Dims strides = dense_strides(input.sizes(), input.strides());
+  const Tensor out = empty_strided(input.sizes(), strides, input.dtype(), input.device());
+  const Tensor mask = empty_strided(input.sizes(), strides, ARGAND_BOOL, input.device());
   if (!train) {
     copy_(out, input, false);
     fill_(mask, Operand(true));
@@ -156,12 +158,16 @@ std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p, bool tr
   if (input.numel() == 0) return {out, mask};
   const DeviceGuard guard(input);
   const Tensor in = ready(input);
+  const Tensor rows = out.is_contiguous() ? out : empty(input.sizes(), input.dtype(), input.device());
+  const Tensor mask_rows = mask.is_contiguous() ? mask : empty(input.sizes(), ARGAND_BOOL, input.device());
   const auto threshold = static_cast<int64_t>(p * 0x1p32);  // dropped below
   const double scale = p == 1.0 ? 0.0 : 1.0 / (1.0 - p);
   Specialization s("dropout_forward");
   s.type("T", input.dtype()).constant("BLOCK", kDropoutBlock);
-  launch(kernel(s.text()), grid_of(divide_up(in.numel(), kDropoutBlock)), in->data, out->data, mask->data, in.numel(), stream.seed, stream.first,
-         stream.state, threshold, scale);
+  launch(kernel(s.text()), grid_of(divide_up(in.numel(), kDropoutBlock)), in->data, rows->data, mask_rows->data, in.numel(), stream.seed,
+         stream.first, stream.state, threshold, scale);
+  if (rows.get() != out.get()) copy_(out, rows, false);
+  if (mask_rows.get() != mask.get()) copy_(mask, mask_rows, false);
   return {out, mask};
 }
 

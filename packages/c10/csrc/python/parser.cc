@@ -135,8 +135,9 @@ static Conversion convert_float(PyObject* o, double* out) {
   return *out == -1.0 && PyErr_Occurred() ? Conversion::kError : Conversion::kOk;
 }
 
+// A tensor stands for a number, but for no flag.
 static Conversion convert_bool(PyObject* o, int64_t* out) {
-  if (is_number_tensor(o) && tensor_of(o)->dtype != ARGAND_BOOL) return Conversion::kMismatch;  // without waiting for its value
+  if (is_tensor(o)) return Conversion::kMismatch;
   Ref number = PyBool_Check(o) ? new_ref(o) : Ref(unboxed_number(o));
   if (!number) return PyErr_Occurred() ? Conversion::kError : Conversion::kMismatch;
   if (!PyBool_Check(number.get())) return Conversion::kMismatch;

@@ -267,14 +267,16 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, Argand
 std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p, bool train) {
   check_probability("native_dropout", p);
   const Tensor in = contiguous(input);
-  const Tensor out = argand::empty(input.sizes(), input.dtype()), mask = argand::empty(input.sizes(), ARGAND_BOOL);
+  const Dims strides = dense_strides(input.sizes(), input.strides());
+  const Tensor out = empty_strided(input.sizes(), strides, input.dtype()), mask = empty_strided(input.sizes(), strides, ARGAND_BOOL);
+  const Tensor rows = dense_target(out), mask_rows = dense_target(mask);
   const int64_t n = in.numel();
-  uint8_t* m = mask.data<uint8_t>();
+  uint8_t* m = mask_rows.data<uint8_t>();
   dispatch_floating("native_dropout", input.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
     const T* x = in.data<T>();
-    T* o = out.data<T>();
+    T* o = rows.data<T>();
     if (!train) {
       if (n) std::memcpy(o, x, static_cast<size_t>(n) * sizeof(T)), std::memset(m, 1, static_cast<size_t>(n));
       return;
@@ -302,6 +304,8 @@ std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p, bool tr
       }
     });
   });
+  write_back(out, rows);
+  write_back(mask, mask_rows);
   return {out, mask};
 }
 
