@@ -30,6 +30,7 @@ _SUBMODULES = frozenset(
         "func",
         "functional",
         "fx",
+        "library",
         "linalg",
         "masked",
         "mps",
