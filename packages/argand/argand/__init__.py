@@ -54,6 +54,8 @@ _OWN = {
     "are_deterministic_algorithms_enabled": "argand.global_settings",
     "compile": "argand.compiler",
     "e": "argand.constants",
+    "fake_quantize_per_channel_affine": "argand_quant",
+    "fake_quantize_per_tensor_affine": "argand_quant",
     "get_autocast_cpu_dtype": "argand.global_settings",
     "get_autocast_gpu_dtype": "argand.global_settings",
     "get_deterministic_debug_mode": "argand.global_settings",

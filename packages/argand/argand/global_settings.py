@@ -9,7 +9,7 @@ from typing import Any
 
 import argand_autograd
 import argand_c10
-from argand_c10 import Tensor, get_num_threads, math_settings
+from argand_c10 import _C, Tensor, get_num_threads, math_settings
 
 __all__ = [
     "are_deterministic_algorithms_enabled",
@@ -91,8 +91,12 @@ def is_warn_always_enabled() -> bool:
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Whether numbers too small for a normal form are flushed to zero on the CPU: False, that is not supported."""
-    return False
+    """Have the calling thread, and the operators that it calls, count numbers too small for a normal form as zero, operands and results.
+
+    Returns:
+        Whether the processor has that mode: x86 and ARM have.
+    """
+    return _C.set_flush_denormal(mode)
 
 
 def get_num_interop_threads() -> int:

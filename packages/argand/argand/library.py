@@ -14,7 +14,14 @@ import argand_c10
 from argand_autograd import Function, no_grad
 from argand_c10 import Tensor, rules
 
-__all__ = ["CustomOpDef", "custom_op", "infer_schema", "register_autograd", "register_fake", "register_kernel"]
+__all__ = [
+    "CustomOpDef",
+    "custom_op",
+    "infer_schema",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+]
 
 _DEVICES = ("cpu", "cuda")
 _SCALARS: dict[Any, str] = {
@@ -87,7 +94,9 @@ def infer_schema(
             refuse(f"Parameter {name} has unsupported type {parameter.annotation}.")
         if kind.startswith("Tensor") if mutated == "unknown" else name in mutated:
             if not kind.startswith("Tensor"):
-                refuse(f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be mutated")
+                refuse(
+                    f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be mutated"
+                )
             kind = f"Tensor(a{index}!){kind.removeprefix('Tensor')}"
         default = ""
         if parameter.default is not parameter.empty:
@@ -140,12 +149,18 @@ class CustomOpDef:
             rules.register_rules(lambda: {name: found})
             return
         argand_c10.register_kernel(name, "autograd", self._unrecorded)
-        arguments, _, results = re.sub(r"\(\w+!\)", "", schema.replace("SymInt", "int")).rpartition(" -> ")
-        several = [r for r in results.strip("()").split(", ") if r] + ["Tensor"] * len(self._mutated)
+        arguments, _, results = re.sub(r"\(\w+!\)", "", schema.replace("SymInt", "int")).rpartition(
+            " -> "
+        )
+        several = [r for r in results.strip("()").split(", ") if r] + ["Tensor"] * len(
+            self._mutated
+        )
         functional = f"{name}_functional"
         written = rules.Rules("composite", composite=self._written)
         result = several[0] if len(several) == 1 else f"({', '.join(several)})"
-        self._functional = argand_c10.define(f"{arguments.replace(name, functional, 1)} -> {result}")
+        self._functional = argand_c10.define(
+            f"{arguments.replace(name, functional, 1)} -> {result}"
+        )
         rules.register_rules(lambda: {name: written, functional: found})
 
     def __repr__(self) -> str:
@@ -153,7 +168,11 @@ class CustomOpDef:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         function = self._function
-        if function is None or len(args) > self._positional or not all(name in self._names for name in kwargs):
+        if (
+            function is None
+            or len(args) > self._positional
+            or not all(name in self._names for name in kwargs)
+        ):
             return self._opoverload(*args, **kwargs)
         given = list(args)
         for name in self._names[len(args) :]:
@@ -168,7 +187,13 @@ class CustomOpDef:
         """Give the function that computes tensors on these devices (None: on all); a decorator without `fn`."""
         if fn is None:
             return lambda f: self.register_kernel(device_types, f)
-        for device in _DEVICES if device_types is None else (device_types,) if isinstance(device_types, str) else device_types:
+        for device in (
+            _DEVICES
+            if device_types is None
+            else (device_types,)
+            if isinstance(device_types, str)
+            else device_types
+        ):
             argand_c10.register_kernel(self._name, device, self._without_aliases(fn))
             if self._functional is not None:
                 argand_c10.register_kernel(self._functional.name, device, self._on_copies(fn))
@@ -179,7 +204,9 @@ class CustomOpDef:
         self._fake = fn
         return fn
 
-    def register_autograd(self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None) -> None:
+    def register_autograd(
+        self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+    ) -> None:
         """Give the gradients.
 
         Args:
@@ -194,7 +221,11 @@ class CustomOpDef:
             raise RuntimeError(
                 f"Cannot register autograd formula for non-functional operator {self._name}. Please create a functional operator and register an autograd formula for that."
             )
-        operator, count, keywords = self._opoverload, self._positional, self._names[self._positional :]
+        operator, count, keywords = (
+            self._opoverload,
+            self._positional,
+            self._names[self._positional :],
+        )
 
         def forward(ctx: Any, *args: Any) -> Any:
             if not keywords:
@@ -205,12 +236,17 @@ class CustomOpDef:
             named = dict(zip(keywords, args[count:], strict=True))
             output = operator(*args[:count], **named)
             if setup_context is not None:
-                setup_context(ctx=ctx, inputs=args[:count], keyword_only_inputs=named, output=output)
+                setup_context(
+                    ctx=ctx, inputs=args[:count], keyword_only_inputs=named, output=output
+                )
             return output
 
         def backward_of_all(ctx: Any, *grads: Any) -> Any:
             found = backward(ctx, *grads)
-            return (*(found if isinstance(found, (tuple, list)) else (found,)), *(None for _ in keywords))
+            return (
+                *(found if isinstance(found, (tuple, list)) else (found,)),
+                *(None for _ in keywords),
+            )
 
         methods = {"forward": staticmethod(forward), "backward": staticmethod(backward_of_all)}
         self._function = type(self.__name__, (Function,), methods)
@@ -218,7 +254,11 @@ class CustomOpDef:
     def _without_aliases(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         def kernel(*args: Any, **kwargs: Any) -> Any:
             result = fn(*args, **kwargs)
-            seen = {t.untyped_storage().data_ptr() for t in _tensors((args, tuple(kwargs.values()))) if t.numel()}
+            seen = {
+                t.untyped_storage().data_ptr()
+                for t in _tensors((args, tuple(kwargs.values())))
+                if t.numel()
+            }
             for t in _tensors(result):
                 if t.numel() and t.untyped_storage().data_ptr() in seen:
                     raise RuntimeError(
@@ -252,14 +292,20 @@ class CustomOpDef:
         assert self._functional is not None
         found = self._functional(*args, **kwargs)
         several = list(found) if isinstance(found, (list, tuple)) else [found]
-        for name, value in zip(self._mutated, several[len(several) - len(self._mutated) :], strict=True):
+        for name, value in zip(
+            self._mutated, several[len(several) - len(self._mutated) :], strict=True
+        ):
             ops.copy_(bound.arguments[name], value)
         results = several[: len(several) - len(self._mutated)]
         return None if not results else results[0] if len(results) == 1 else tuple(results)
 
     def _recorded(self, *args: Any, **kwargs: Any) -> Any:
         """The kernel for tensors that require grad where no gradients were given: an error in backward."""
-        return _NoGradients.apply(self._name, lambda: self._opoverload(*args, **kwargs), *_tensors((args, tuple(kwargs.values()))))
+        return _NoGradients.apply(
+            self._name,
+            lambda: self._opoverload(*args, **kwargs),
+            *_tensors((args, tuple(kwargs.values()))),
+        )
 
     def _unrecorded(self, *args: Any, **kwargs: Any) -> Any:
         """The kernel for tensors that require grad of an operator that has no gradients."""
@@ -280,14 +326,20 @@ class CustomOpDef:
         from argand_fx.shapes.fake_tensor import FakeTensor
 
         given = [t for t in _values((args, tuple(kwargs.values()))) if isinstance(t, FakeTensor)]
-        mode = FakeTensorMode(next((t.builder.shape_env for t in given if t.builder is not None), None))
+        mode = FakeTensorMode(
+            next((t.builder.shape_env for t in given if t.builder is not None), None)
+        )
 
         def apart(value: Any) -> Any:  # so that what the function calls is not recorded
             if isinstance(value, FakeTensor):
-                return FakeTensor(value.shape, value.strides, 0, value.dtype, value.device, builder=mode)
+                return FakeTensor(
+                    value.shape, value.strides, 0, value.dtype, value.device, builder=mode
+                )
             return [apart(v) for v in value] if isinstance(value, (list, tuple)) else value
 
-        bound = self._signature.bind(*map(apart, args), **{name: apart(v) for name, v in kwargs.items()})
+        bound = self._signature.bind(
+            *map(apart, args), **{name: apart(v) for name, v in kwargs.items()}
+        )
         result = self._on_meta(*bound.args, **bound.kwargs)
         if self._mutated:
             result = self._with_written(result, bound)
@@ -359,7 +411,9 @@ def custom_op(
       A `CustomOpDef`, which is called as the function is.
     """
     if fn is None:
-        return lambda f: custom_op(name, f, mutates_args=mutates_args, device_types=device_types, schema=schema, tags=tags)
+        return lambda f: custom_op(
+            name, f, mutates_args=mutates_args, device_types=device_types, schema=schema, tags=tags
+        )
     namespace, _, short = name.partition("::")
     if not namespace or not short or "." in name:
         raise ValueError(f"Expected `name` to be of the form {{namespace}}::{{name}}, got {name!r}")
@@ -373,7 +427,9 @@ def _definition(op: str | CustomOpDef) -> CustomOpDef:
     if isinstance(op, CustomOpDef):
         return op
     if op not in _defined:
-        raise ValueError(f"got the name {op!r}, expected that of an operator which custom_op has defined")
+        raise ValueError(
+            f"got the name {op!r}, expected that of an operator which custom_op has defined"
+        )
     return _defined[op]
 
 
@@ -383,14 +439,21 @@ def register_fake(op: str | CustomOpDef, func: Callable[..., Any] | None = None,
 
 
 def register_autograd(
-    op: str | CustomOpDef, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+    op: str | CustomOpDef,
+    backward: Callable[..., Any],
+    /,
+    *,
+    setup_context: Callable[..., Any] | None = None,
 ) -> None:
     """`CustomOpDef.register_autograd` by name."""
     _definition(op).register_autograd(backward, setup_context=setup_context)
 
 
 def register_kernel(
-    op: str | CustomOpDef, device_types: str | Sequence[str] | None, func: Callable[..., Any] | None = None, /
+    op: str | CustomOpDef,
+    device_types: str | Sequence[str] | None,
+    func: Callable[..., Any] | None = None,
+    /,
 ) -> Any:
     """`CustomOpDef.register_kernel` by name; a decorator without `func`."""
     return _definition(op).register_kernel(device_types, func)

@@ -46,8 +46,16 @@ fill.register_fake(lambda x, value: torch.empty_like(x))
 
 def test_calls():
     x = torch.arange(3.0)
-    assert scaled(x).tolist() == [0, 2, 4] and scaled(x, shift=1.0, factor=3.0).tolist() == [1, 4, 7]
-    assert scaled.__name__ == "scaled" and scaled.__doc__ == "On arrays." and "library_test::scaled" in repr(scaled)
+    assert scaled(x).tolist() == [0, 2, 4] and scaled(x, shift=1.0, factor=3.0).tolist() == [
+        1,
+        4,
+        7,
+    ]
+    assert (
+        scaled.__name__ == "scaled"
+        and scaled.__doc__ == "On arrays."
+        and "library_test::scaled" in repr(scaled)
+    )
     assert scaled(torch.empty(2, 3, device="meta")).shape == (2, 3)
     with pytest.raises(TypeError):
         scaled(x, other=1)
@@ -76,7 +84,9 @@ def test_compiled(dynamic):
 
     compiled = torch.compile(program, fullgraph=True, dynamic=dynamic)
     for shape in ((2, 3), (5, 4)):
-        x, y = (torch.arange(float(np.prod(shape))).reshape(shape).requires_grad_() for _ in range(2))
+        x, y = (
+            torch.arange(float(np.prod(shape))).reshape(shape).requires_grad_() for _ in range(2)
+        )
         found, expected = compiled(x), program(y)
         assert torch.equal(found, expected)
         found.sum().backward()

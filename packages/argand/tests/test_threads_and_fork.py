@@ -175,3 +175,25 @@ def test_random_numbers_after_fork_follow_the_seed():
         assert torch.rand(4).tolist() == expected
 
     in_child(work)
+
+
+def test_denormals_are_flushed_in_all_threads_of_a_caller():
+    def survivors(n):
+        x = torch.full((n,), 0x1000, dtype=torch.int32).view(torch.float32)  # 5.7e-42
+        return int(((x * 0.5).view(torch.int32) != 0).sum())
+
+    def flushing(i):
+        torch.set_flush_denormal(i == 0)
+        return survivors(1 << 21)
+
+    try:
+        for on in (True, False, True):
+            assert torch.set_flush_denormal(on)
+            assert [survivors(n) for n in (3, 1 << 21)] == ([0, 0] if on else [3, 1 << 21])
+        torch.set_flush_denormal(False)
+        assert in_threads(flushing, 2) == [0, 1 << 21]  # a thread's mode is its own
+        assert survivors(1 << 21) == 1 << 21
+    finally:
+        torch.set_flush_denormal(False)
+    with pytest.raises(TypeError, match="expects a bool"):
+        torch.set_flush_denormal(1)

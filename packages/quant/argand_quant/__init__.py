@@ -8,7 +8,11 @@ argand_c10.check_abi("argand-quant", built_for=2)
 
 from argand_quant import operators  # noqa: E402  (the ABI is checked first)
 from argand_quant.convert import ConvertedProgram, convert_pt2e  # noqa: E402
-from argand_quant.fake_quantize import FakeQuantize  # noqa: E402
+from argand_quant.fake_quantize import (  # noqa: E402
+    FakeQuantize,
+    fake_quantize_per_channel_affine,
+    fake_quantize_per_tensor_affine,
+)
 from argand_quant.observers import (  # noqa: E402
     FixedQParamsObserver,
     HistogramObserver,
@@ -79,4 +83,6 @@ __all__ = [
     "per_tensor_affine",
     "per_tensor_symmetric",
     "prepare_pt2e",
+    "fake_quantize_per_channel_affine",
+    "fake_quantize_per_tensor_affine",
 ]

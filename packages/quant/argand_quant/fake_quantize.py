@@ -7,15 +7,63 @@ from collections.abc import Callable
 from typing import Any
 
 import argand_aten as aten
-from argand_c10 import Module, Tensor, dtype, int32
+from argand_c10 import Module, Tensor, dtype, float16, float32, int32
 from argand_quant.observers import MovingAverageMinMaxObserver, ObserverBase
 from argand_quant.operators import operators
 from argand_quant.specs import QScheme
 
-__all__ = ["FakeQuantize"]
+__all__ = [
+    "FakeQuantize",
+    "fake_quantize_per_channel_affine",
+    "fake_quantize_per_tensor_affine",
+]
 
 _per_channel = operators["fake_quantize_per_channel_affine"]
 _per_tensor = operators["fake_quantize_per_tensor_affine"]
+_per_tensor_of_tensors = operators["fake_quantize_per_tensor_affine_tensor_qparams"]
+
+
+def _check_range(name: str, quant_min: int, quant_max: int) -> None:
+    if quant_min > quant_max:
+        raise RuntimeError(
+            f"{name}: got quant_min {quant_min} and quant_max {quant_max}, expected no more than that"
+        )
+
+
+def fake_quantize_per_tensor_affine(
+    input: Tensor, scale: float | Tensor, zero_point: int | Tensor, quant_min: int, quant_max: int
+) -> Tensor:
+    """Values as integers would hold them: (clamp(round(input / scale) + zero_point, quant_min, quant_max) - zero_point) * scale.
+
+    Args:
+        input: floating-point numbers.
+        scale, zero_point: numbers, or tensors of one element each.
+        quant_min, quant_max: the integers used.
+
+    The gradient is passed on where nothing was clamped, and zero elsewhere.
+
+    Raises:
+        RuntimeError: for a zero point outside of the range, or an empty range.
+    """
+    _check_range("fake_quantize_per_tensor_affine", quant_min, quant_max)
+    if isinstance(scale, Tensor):
+        found: Tensor = _per_tensor_of_tensors(input, scale, zero_point, quant_min, quant_max)
+    else:
+        found = _per_tensor(input, scale, zero_point, quant_min, quant_max)
+    return found
+
+
+def fake_quantize_per_channel_affine(
+    input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
+) -> Tensor:
+    """As `fake_quantize_per_tensor_affine`, with a scale and a zero point (int32 or floating-point) for each position along `axis`."""
+    _check_range("fake_quantize_per_channel_affine", quant_min, quant_max)
+    if zero_point.dtype not in (int32, float32, float16):
+        raise RuntimeError(
+            f"fake_quantize_per_channel_affine: got zero points of {zero_point.dtype}, expected int32, float32 or float16"
+        )
+    found: Tensor = _per_channel(input, scale, zero_point, axis, quant_min, quant_max)
+    return found
 
 
 class FakeQuantize(Module):

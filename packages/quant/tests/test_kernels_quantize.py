@@ -143,7 +143,7 @@ def test_gradients_pass_where_nothing_was_clamped() -> None:
     )
     (dx,) = grad((y * weights).sum(), x)
     assert dx.tolist() == [0.0, 2.0, 3.0, 4.0, 0.0]
-    scales, zeros = aten.tensor([0.1] * 5), aten.tensor([0, 0, 0, 0, -200])
+    scales, zeros = aten.tensor([0.1, 0.1, 0.1, 0.1, 0.2]), aten.tensor([0, 0, 0, 0, -128])
     y = ops.fake_quantize_per_channel_affine(x, scales, zeros, 0, -128, 127)
     (dx,) = grad((y * weights).sum(), x)
     assert dx.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]

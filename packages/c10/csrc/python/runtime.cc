@@ -3,6 +3,7 @@
 
 #include "packages/c10/csrc/python/constants.h"
 #include "packages/c10/csrc/python/operator_type.h"
+#include "packages/c10/csrc/threads/denormals.h"
 
 namespace argand::py {
 
@@ -24,6 +25,11 @@ static PyObject* set_num_threads(PyObject*, PyObject* o) {
   if (n < 1 || n > 4096) return PyErr_Format(PyExc_RuntimeError, "set_num_threads(): got %ld, expected a positive number of threads", n);
   api->set_num_threads(static_cast<int>(n));
   Py_RETURN_NONE;
+}
+static PyObject* set_flush_denormal(PyObject*, PyObject* o) {
+  if (!PyBool_Check(o)) return PyErr_Format(PyExc_TypeError, "set_flush_denormal(): flush_denormal expects a bool, but got %s", Py_TYPE(o)->tp_name);
+  if (core::kFlushDenormals) core::set_flush_denormals(o == Py_True);
+  return PyBool_FromLong(core::kFlushDenormals != 0);
 }
 static PyObject* cpu_tier(PyObject*, PyObject*) { return PyLong_FromLong(api->cpu_tier()); }
 
@@ -153,6 +159,8 @@ PyMethodDef runtime_functions[] = {
     {"set_default_dtype", set_default_dtype, METH_O, "Sets the floating-point dtype of new tensors."},
     {"get_num_threads", get_num_threads, METH_NOARGS, "How many threads operators use."},
     {"set_num_threads", set_num_threads, METH_O, "Sets how many threads operators use."},
+    {"set_flush_denormal", set_flush_denormal, METH_O,
+     "Whether the calling thread, and the operators that it calls, count denormal numbers as zero; False where the processor cannot."},
     {"cpu_tier", cpu_tier, METH_NOARGS, "The processor tier of kernels: 0 baseline, 1 AVX2, 2 AVX-512."},
     {"memory_stats", memory_stats, METH_VARARGS, "memory_stats(device='cpu')\n\nA dict of byte and call counts of a device's allocator."},
     {"empty_cache", empty_cache, METH_VARARGS, "empty_cache(device='cpu')\n\nGives cached blocks back to the system."},

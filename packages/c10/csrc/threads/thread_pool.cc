@@ -12,6 +12,7 @@
 #include <climits>
 
 #include "packages/c10/csrc/core/config.h"
+#include "packages/c10/csrc/threads/denormals.h"
 
 namespace argand::core {
 namespace {
@@ -25,6 +26,7 @@ struct Job {
   ArgandRangeFn fn;
   void* context;
   int64_t begin, end, chunk;
+  bool flush_denormals;  // as the caller does
 };
 
 // A job's fields are written while `busy` is held and every chunk of the last job is done. `ticket` is generation << 16 | chunks; a chunk belongs to
@@ -97,6 +99,7 @@ void run_chunks(Pool& p, uint64_t own) {
     if (last >= generation || !p.taken[index].compare_exchange_strong(last, generation, std::memory_order_acq_rel, std::memory_order_relaxed))
       continue;
     const Job job = p.job;
+    if (job.flush_denormals != flushes_denormals()) set_flush_denormals(job.flush_denormals);
     const int64_t begin = job.begin + static_cast<int64_t>(index) * job.chunk;
     job.fn(job.context, begin, begin + job.chunk < job.end ? begin + job.chunk : job.end);
     if (p.done.fetch_add(1, std::memory_order_seq_cst) + 1 == chunks && p.waiting.load(std::memory_order_seq_cst)) futex_wake(p.done, 1);
@@ -195,7 +198,7 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, ArgandRangeFn fn, v
   const auto chunks = static_cast<uint32_t>((n + chunk - 1) / chunk);
   t_in_parallel = true;
   if (chunks > 1)
-    run_on_pool(p, Job{fn, context, begin, end, chunk}, chunks);
+    run_on_pool(p, Job{fn, context, begin, end, chunk, flushes_denormals()}, chunks);
   else
     fn(context, begin, end);
   t_in_parallel = false;

@@ -113,6 +113,13 @@ class Channels {
   Parameters inverses(int64_t first) const { return {inverse_.data() + first, zero_.data() + first, each_}; }
   Parameters scales(int64_t first) const { return {scale_.data() + first, zero_.data() + first, each_}; }
 
+  void check_zero_points(const char* op, Range range) const {
+    for (int32_t zero : zero_)
+      if (zero < range.low || zero > range.high)
+        fail(ARGAND_RUNTIME_ERROR, "%s: got zero_point %d, expected one between quant_min %lld and quant_max %lld", op, zero,
+             static_cast<long long>(range.low), static_cast<long long>(range.high));
+  }
+
   int64_t channels, inner = 1;
 
  private:
@@ -154,6 +161,7 @@ Tensor faked(const char* op, const Tensor& self, const Tensor& scales, const Ten
              int64_t quant_max) {
   const Range range = integer_range(op, quant_min, quant_max);
   const Channels channels(op, self, scales, zero_points, axis);
+  channels.check_zero_points(op, range);
   const Tensor x = as_float32(self), y = empty(self.sizes(), ARGAND_FLOAT32);
   const auto loop = loops().fake_quantize;
   channels.for_each_run(x.numel(), [&](int64_t at, int64_t n, int64_t first) {
