@@ -142,3 +142,18 @@ def test_schemas():
     ):
         with pytest.raises(ValueError, match=message):
             infer_schema(function, mutates_args=mutated)
+
+
+def test_compiled_programs_notice_another_fake():
+    times = 1
+
+    @custom_op("library_test::repeated", mutates_args=())
+    def repeated(x: Tensor) -> Tensor:
+        return torch.cat([x] * times)
+
+    repeated.register_fake(lambda x: torch.empty_like(x))
+    compiled = torch.compile(lambda x: repeated(x) + 1, fullgraph=True)
+    assert compiled(torch.ones(3)).tolist() == [2] * 3
+    times = 2
+    repeated.register_fake(lambda x: x.new_empty(x.shape[0] * 2))
+    assert compiled(torch.ones(3)).tolist() == [2] * 6
