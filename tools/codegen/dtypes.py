@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-# Unsigned integers that came after the other dtypes: CUDA kernels do without them.
+from collections.abc import Iterable
+
 WIDE_UNSIGNED = ("uint16", "uint32", "uint64")
 
-# The order is the ABI's `ArgandDType`.
-DTYPES = (
-    "bool", "uint8", "int8", "int16", "int32", "int64",
-    "float16", "bfloat16", "float32", "float64", "complex64", "complex128", *WIDE_UNSIGNED,
+# In the order of the ABI's `ArgandDType`.
+_ABI = (
+    "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+    "float8_e4m3fn", "float8_e5m2", *WIDE_UNSIGNED,
 )  # fmt: skip
+DTYPES = tuple(d for d in _ABI if not d.startswith("float8"))  # those of computations
 
 BOOLEAN = ("bool",)
 INTEGRAL = ("uint8", "int8", "int16", "int32", "int64", *WIDE_UNSIGNED)
@@ -37,6 +39,11 @@ def expand(names: list[str]) -> tuple[str, ...]:
     for name in names:
         chosen.update(DTYPE_SETS.get(name, (name,)))
     return tuple(d for d in DTYPES if d in chosen)
+
+
+def mask(found: Iterable[str]) -> str:
+    """A set of dtypes as C reads it: bit d stands for the dtype d of the ABI."""
+    return hex(sum(1 << _ABI.index(d) for d in found))
 
 
 def enum(dtype: str) -> str:

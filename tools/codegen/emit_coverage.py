@@ -20,9 +20,9 @@ names the operator, the device and what to do.
 
 * **CPU**, **CUDA**: kernels of this project; those of CUDA run on NVIDIA GPUs of compute capability 8.0, 9.0 and 10.0, matrix products and convolutions through cuBLASLt and cuDNN.
   *CPU*: runs there on copies (LAPACK's decompositions, FFTs, CTC, some samplers), and says so once; so do calls in dtypes that a cell of CUDA does not name.
-  CUDA and OpenCL do without uint16, uint32 and uint64: there *all* and *integral* do not count them, and some of CUDA's kernels refuse them.
 * **HIP** (gfx942): the same Triton kernels, **compiled, not run**.
-* **OpenCL**: the example backend outside the tree (`examples/backend_opencl`); for what it lacks it goes to the CPU and back.
+* **OpenCL**: the example backend outside the tree (`examples/backend_opencl`); for what it lacks it goes to the CPU and back. It does without
+  uint16, uint32 and uint64, which *all* and *integral* do not count there.
 * **gradient**: the arguments that are differentiated; *parts*: through its parts.
 * **compiled**: *fused* with its neighbours into generated kernels, *decomposed* into other operators, or *called* as it is (on complex numbers: always).
 
@@ -79,11 +79,9 @@ def cuda_cell(op: Operator) -> str:
     if "cuda" in op.kernel:
         libraries = op.family == "convolution"  # cuDNN, which has no integers
         return dtypes_text(
-            [d for d in row_dtypes(op) if not libraries or dtypes.is_differentiable(d)], _NARROWER
+            [d for d in row_dtypes(op) if not libraries or dtypes.is_differentiable(d)]
         )
-    return _without_kernel(op) or (
-        dtypes_text(cuda_dtypes(op), _NARROWER) if is_generated(op) else _HOST
-    )
+    return _without_kernel(op) or (dtypes_text(cuda_dtypes(op)) if is_generated(op) else _HOST)
 
 
 def hip_cell(op: Operator) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.codegen.dtypes import COMPLEX, DTYPES, enum
+from tools.codegen.dtypes import COMPLEX, enum, mask
 from tools.codegen.emit_cpp_kernels import accumulators, row_dtypes
 from tools.codegen.emit_cpp_ops import HEADER, safe
 from tools.codegen.emit_cpp_register import (
@@ -48,16 +48,12 @@ def hand_written(op: Operator, parts: Parts) -> None:
     parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_CUDA, {name}, nullptr}}')
 
 
-def dtype_mask(op: Operator) -> str:
-    return hex(sum(1 << DTYPES.index(d) for d in cuda_dtypes(op)))
-
-
 def pointwise(op: Operator, parts: Parts) -> None:
     """The binding of a generated expression's kernels, and a row a form."""
     name, schema = op.identifier, op.schema
     result = {"bool": "ARGAND_BOOL", "real": "cuda::kRealPart"}.get(str(op.result_dtype), "-1")
     rows = [
-        f'{{"{op.public_name}", "{kernel_name(op, v)}", {dtype_mask(op)}, {PROMOTIONS[op.promote]}, {result}, {bool_operands(op)}, {str(op.exact_out).lower()}}}'
+        f'{{"{op.public_name}", "{kernel_name(op, v)}", {mask(cuda_dtypes(op))}, {PROMOTIONS[op.promote]}, {result}, {bool_operands(op)}, {str(op.exact_out).lower()}}}'
         for v in op.expr
     ]
     assert len(rows) <= 4, f"{op.name}: PointwiseBinding has places for 4 variants"

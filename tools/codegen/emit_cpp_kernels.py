@@ -24,12 +24,32 @@ C_TYPES = {
     "complex64": "cx<float>", "complex128": "cx<double>", "uint64": "unsigned long",
 }  # fmt: skip
 
+# Primitives that cost an addition.
+CHEAP = frozenset(
+    "add sub mul neg bit_and bit_or bit_xor bit_not where eq ne lt le gt ge abs minimum maximum fmin fmax floor ceil "
+    "trunc round sign signbit isnan isinf isfinite real conj".split()
+)
+MEMORY_COST = 5  # additions an element, up to which memory is the limit
+
 # Operands of these names are bool tensors that take no part in promotion.
 CONDITIONS = frozenset({"condition", "mask"})
 
 
 def table_name(op: Operator, variant: str | None) -> str:
     return f"{op.identifier}{'_' + variant if variant else ''}_kernels"
+
+
+def cost(x: Element) -> int:
+    """Of one element, in additions."""
+    return min(
+        200,
+        sum(
+            1 if n.fn in CHEAP else 4 if n.fn in ("div", "sqrt", "rsqrt") else 20
+            for n in walk(x)
+            if isinstance(n, Call)
+        )
+        + 1,
+    )
 
 
 def row_dtypes(op: Operator) -> tuple[str, ...]:
@@ -82,7 +102,8 @@ def pointwise_loop(op: Operator, variant: str | None, expr: Element) -> str:
     ]
     function = cpp_lambda(expr, operands, scalars, indent="  ")
     loaded = ["bool" if a.name in op.conditions else "T" for a in op.operands]
-    lines.append(f"  map<{', '.join([out, *loaded])}>(n, ptrs, strides, {function});")
+    run = "map_lines" if cost(expr) <= MEMORY_COST else "map"
+    lines.append(f"  {run}<{', '.join([out, *loaded])}>(n, ptrs, strides, {function});")
     lines.append("}")
     rows = []
     for d, storage in kernel_rows(op).items():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tools.codegen import dtypes
 from tools.codegen.body import Body, of_schema
-from tools.codegen.emit_cpp_kernels import CONDITIONS, kernel_rows, row_dtypes, table_name
+from tools.codegen.emit_cpp_kernels import CONDITIONS, cost, kernel_rows, row_dtypes, table_name
 from tools.codegen.emit_cpp_ops import HEADER, SEPARATE_BACKENDS, parameter_type, result_type, safe
 from tools.codegen.expr import Call, Element, Name, walk
 from tools.codegen.model import (
@@ -28,10 +28,6 @@ PROMOTIONS = {
     "self": "kPromoteSelf",
     "numbers": "kPromoteNumbers",
 }
-CHEAP = frozenset(
-    "add sub mul neg bit_and bit_or bit_xor bit_not where eq ne lt le gt ge abs minimum maximum fmin fmax floor ceil "
-    "trunc round sign signbit isnan isinf isfinite real conj".split()
-)
 TIERS = ("baseline", "avx2", "avx512")
 
 
@@ -142,19 +138,6 @@ def operator_row(op: Operator, schema: Schema) -> str:
 
 
 # ---- pointwise -------------------------------------------------------------------------------------------------------
-
-
-def cost(x: Element) -> int:
-    """Of one element, in additions."""
-    return min(
-        200,
-        sum(
-            1 if n.fn in CHEAP else 4 if n.fn in ("div", "sqrt", "rsqrt") else 20
-            for n in walk(x)
-            if isinstance(n, Call)
-        )
-        + 1,
-    )
 
 
 def bool_operands(op: Operator) -> int:

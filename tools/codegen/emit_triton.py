@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tools.codegen.dtypes import COMPLEX, DTYPES, WIDE_UNSIGNED
+from tools.codegen.dtypes import COMPLEX
 from tools.codegen.emit_cpp_kernels import accumulators, row_dtypes
 from tools.codegen.expr import Element, Name, Number
 from tools.codegen.model import Operator, Registry
@@ -23,7 +23,6 @@ from argand_aten_cuda.kernel import Kernel
 
 
 '''
-REAL_DTYPES = tuple(d for d in DTYPES if d not in COMPLEX + WIDE_UNSIGNED)
 
 
 def kernel_name(op: Operator, variant: str | None) -> str:
@@ -33,7 +32,7 @@ def kernel_name(op: Operator, variant: str | None) -> str:
 
 def triton_dtypes(op: Operator) -> tuple[str, ...]:
     """The real dtypes of the computation that have kernels."""
-    return tuple(d for d in row_dtypes(op) if d in REAL_DTYPES)
+    return tuple(d for d in row_dtypes(op) if d not in COMPLEX)
 
 
 def complex_dtypes(op: Operator) -> tuple[str, ...]:

@@ -52,6 +52,13 @@ def convert(x, dtype: tl.constexpr, TO_BOOL: tl.constexpr = False):
         result = x.to(tl.float32)
     else:
         result = x
-    if result.dtype.is_floating() and dtype.is_int() and dtype.primitive_bitwidth < 32:
-        result = result.to(tl.int32)  # then wraps around
+    if result.dtype.is_floating() and dtype.is_int():
+        if dtype.primitive_bitwidth < 32:
+            result = result.to(tl.int32)  # then wraps around
+        elif dtype == tl.uint32:
+            result = result.to(tl.int64)
+        elif dtype == tl.uint64:
+            upper = result >= 9223372036854775808.0
+            whole = tl.where(upper, result - 9223372036854775808.0, result).to(tl.int64)
+            result = tl.where(upper, whole ^ -(1 << 63), whole)
     return result.to(dtype)

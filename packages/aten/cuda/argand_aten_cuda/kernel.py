@@ -16,7 +16,7 @@ Variant = Mapping[str, Any]
 
 # Argand's dtype names (and the integer types of sizes) -> Triton's.
 TRITON_TYPES: Mapping[str, str] = {
-    "bool": "i1", "uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "float16": "fp16",
+    "bool": "i1", "uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint16": "u16", "uint32": "u32", "uint64": "u64", "float16": "fp16",
     "bfloat16": "bf16", "float32": "fp32", "float64": "fp64", "i32": "i32", "i64": "i64", "u32": "u32", "u64": "u64",
     "float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5", "fp32": "fp32", "fp64": "fp64", "complex64": "fp32", "complex128": "fp64",  # complex: of the parts
 }  # fmt: skip

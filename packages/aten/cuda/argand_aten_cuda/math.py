@@ -669,9 +669,10 @@ def argand_igammac(x, y):
 @triton.jit
 def argand_gcd(x, y):
     """Euclid's; 92 divisions are enough for 64 bits."""
-    a = argand_abs(x).to(tl.int64)
-    b = argand_abs(y).to(tl.int64)
-    for _ in tl.range(0, 92):
+    WIDE: tl.constexpr = tl.uint64 if x.dtype == tl.uint64 else tl.int64
+    a = argand_abs(x).to(WIDE)
+    b = argand_abs(y).to(WIDE)
+    for _ in tl.range(0, 93):
         done = b == 0
         rest = a % tl.where(done, 1, b)
         a = tl.where(done, a, b)
@@ -695,6 +696,8 @@ def _integer_pow(x, y):
     base = x.to(tl.int64)
     left = y.to(tl.int64)
     negative = left < 0
+    if y.dtype.is_int_unsigned():
+        negative = left != left
     odd = (left & 1) != 0
     r = base * 0 + 1
     e = tl.where(negative, 0, left)
@@ -705,7 +708,7 @@ def _integer_pow(x, y):
         r = tl.where((e & 1) != 0, r * b, r)
         b = b * b
         e = e >> 1
-    for _ in tl.range(0, 57):
+    for _ in tl.range(0, 58):
         r = tl.where((e & 1) != 0, r * b, r)
         b = b * b
         e = e >> 1

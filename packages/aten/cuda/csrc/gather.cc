@@ -41,7 +41,7 @@ Walk walk_of(const char* op, const Tensor& self, int64_t dim, const Tensor& inde
 
 // self += src at the walk's places, for any dtype: narrow integers are summed in int32, of which bool takes whether it is zero.
 void add(Walk w, const Tensor& self, const Tensor& src, const Tensor& index, int64_t dim) {
-  if (self.dtype() >= ARGAND_INT32) return put(w, self, src, index, true);
+  if (adds_atomically(self.dtype())) return put(w, self, src, index, true);
   const Tensor wide = dense(to_dtype(self, ARGAND_INT32));
   const Tensor from = to_dtype(src, ARGAND_INT32);
   for (int64_t d = 0; d < w.sizes.n; d++) {

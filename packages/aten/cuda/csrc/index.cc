@@ -195,8 +195,6 @@ Tensor prepare_values(const Tensor& self, const Tensor& values, const Dims& resu
   return v;
 }
 
-bool adds_atomically(int dtype) { return dtype >= ARGAND_INT32; }
-
 }  // namespace
 
 Tensor index(const Tensor& self, const TensorList& indices) {

@@ -188,7 +188,7 @@ void launch_put(const Walk& w, const Merged& m, const Tensor& x, const Tensor& s
   for_launches(m, [&](const int64_t* offset, int64_t, int64_t outer) {
     const Shape<I> s(w.op, m, outer);
     const Kernel* k = table.get(type * kShapes + s.number(), [&] {
-      return std::string("put_elements;T=") + (add ? kDTypeName[dtype] : integer_name(m.itemsize)) + kOffsets<I> + s.constants() +
+      return std::string("put_elements;T=") + (add ? kDTypeName[same_width_signed(dtype)] : integer_name(m.itemsize)) + kOffsets<I> + s.constants() +
              ";ADD=" + flag(add);
     });
     const I *a = s.s(kX), *b = s.s(kIndex), *c = s.s(kOther);

@@ -28,6 +28,8 @@ struct Walk {
 void gather(Walk walk, const Tensor& out, const Tensor& x, const Tensor& index);
 // x[place + index[place] * step] = src[place], or += it. Sums are atomic: their order is not fixed, so those of floats may differ in their last bits.
 void put(const Walk& walk, const Tensor& x, const Tensor& src, const Tensor& index, bool add);
+// Whether `put` adds elements of this dtype: narrow integers are not.
+inline bool adds_atomically(int dtype) { return !is_integral(dtype, true) || kItemSize[dtype] >= 4; }
 // table[place] = (first), or +=, index[place] * step, invalid once an index is out of range; indices count from the end if negative.
 void offsets(Walk walk, const Tensor& table, const Tensor& index, bool first);
 

@@ -30,14 +30,14 @@ Number number_of(int dtype, double value, int64_t integer) {
   n.i = 0;
   if (dtype == ARGAND_FLOAT64 || dtype == ARGAND_COMPLEX128)
     n.d = value;
-  else if (dtype <= ARGAND_INT64)
+  else if (is_integral(dtype, true))
     n.i = dtype == ARGAND_BOOL ? (value != 0 || integer != 0) : integer;
   else
     n.f = static_cast<float>(value);
   return n;
 }
 Number number_of(int dtype, const ArgandValue& v) {
-  if (v.tag == ARGAND_TAG_FLOAT) return number_of(dtype, v.d, dtype <= ARGAND_INT64 ? static_cast<int64_t>(v.d) : 0);
+  if (v.tag == ARGAND_TAG_FLOAT) return number_of(dtype, v.d, is_integral(dtype, true) ? static_cast<int64_t>(v.d) : 0);
   if (v.tag == ARGAND_TAG_COMPLEX) return number_of(dtype, v.c.re, 0);
   return number_of(dtype, static_cast<double>(v.i), v.i);
 }
@@ -56,8 +56,9 @@ Value value_of(int dtype, const Tensor& t) {
     const Tensor wide = ops::_to_copy(t, static_cast<int>(ARGAND_COMPLEX128));
     return {number_of(dtype, wide.data<double>()[0], 0), number_of(dtype, wide.data<double>()[1], 0)};
   }
-  const Tensor wide = ops::_to_copy(t, dtype <= ARGAND_INT64 ? ARGAND_INT64 : ARGAND_FLOAT64);
-  return {dtype <= ARGAND_INT64 ? number_of(dtype, static_cast<double>(*wide.data<int64_t>()), *wide.data<int64_t>())
+  const bool whole = is_integral(dtype, true);
+  const Tensor wide = ops::_to_copy(t, whole ? ARGAND_INT64 : ARGAND_FLOAT64);
+  return {whole ? number_of(dtype, static_cast<double>(*wide.data<int64_t>()), *wide.data<int64_t>())
                                 : number_of(dtype, *wide.data<double>(), 0),
           {}};
 }
@@ -135,7 +136,7 @@ bool fast_path(const Call& c, const Tensor& out, Tensor* result) {
   if (op.bool_operands) return false;
   const ArgandTensor* first = nullptr;
   for (int k = 0; k < n && !first; k++) first = c.operands[k].get();
-  if (!first || (op.promote == kPromoteFloat && first->dtype <= ARGAND_INT64) || !(op.dtypes >> first->dtype & 1) || first->numel > kSmall ||
+  if (!first || (op.promote == kPromoteFloat && is_integral(first->dtype, true)) || !(op.dtypes >> first->dtype & 1) || first->numel > kSmall ||
       is_complex(first->dtype))
     return false;
   const ArgandDevice device = first->storage->device;
@@ -425,7 +426,7 @@ Tensor run_pointwise(const ArgandOperator* op, const ArgandValue* args, const Te
 
 }  // namespace
 
-std::string dtype_names(uint16_t dtypes) {
+std::string dtype_names(uint32_t dtypes) {
   std::string names;
   for (int d = 0; d < ARGAND_NUM_DTYPES; d++)
     if (dtypes >> d & 1) names += (names.empty() ? "" : ", ") + std::string(kDTypeName[d]);

@@ -12,7 +12,7 @@ constexpr int8_t kRealPart = -2;
 struct PointwiseOp {
   const char* name;
   const char* kernel;
-  uint16_t dtypes;  // bit d: there are kernels that compute in dtype d
+  uint32_t dtypes;  // bit d: there are kernels that compute in dtype d
   Promotion promote;
   int8_t result_dtype;    // -1: the computation's; kRealPart: that of its parts
   uint8_t bool_operands;  // bit k: operand k is a bool tensor that takes no part in promotion
@@ -38,6 +38,6 @@ int pointwise_inplace(const ArgandOperator* op, uint64_t keys, const ArgandValue
 int pointwise_out(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
 
 // The dtypes of a mask, for messages: "float32, float64".
-std::string dtype_names(uint16_t dtypes);
+std::string dtype_names(uint32_t dtypes);
 
 }  // namespace argand::cuda

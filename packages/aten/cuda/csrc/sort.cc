@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/csrc/core/dtype_checks.h"
 #include "packages/aten/cuda/csrc/places.h"
 #include "packages/aten/generated/kernels_cuda.h"
 
@@ -155,7 +156,7 @@ void topk_rows(const char* op, const Tensor& values, const Tensor& indices, cons
 
 std::tuple<Tensor, Tensor> order_dim(const char* op, const Tensor& self, int64_t dim, int64_t k, bool descending, IntList sizes) {
   const Below below;
-  if (is_complex(self.dtype())) fail(ARGAND_DTYPE_ERROR, "%s: got dtype %s, expected a real dtype", op, kDTypeName[self.dtype()]);
+  check_ordered(op, self.dtype());
   const Tensor x = dense(self);
   const Rows s(x, dim);
   const bool few = x.itemsize() < 8 && ((k <= kMostKept && 2 * k < s.n && s.n <= kLongestRow) || (k <= 128 && k < s.n));
@@ -194,6 +195,7 @@ std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim, bool descending
 }
 
 std::tuple<Tensor, Tensor> topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool) {
+  check_not_bool("topk", self.dtype());
   const int64_t d = builtins::wrap_dim(dim, self.dim());
   const int64_t n = size_of(self, d);
   if (k < 0 || k > n)

@@ -12,20 +12,22 @@ from argand_aten_cuda.kernels import copy as kernels
 from argand_aten_cuda.kernels import position
 
 RNG = np.random.default_rng(0)
-DTYPES = ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
+DTYPES = ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "float32", "float64")
 
 
 def values(dtype: str, *shape: int) -> np.ndarray:
     x = RNG.standard_normal(shape) * 20
-    return (np.abs(x) if dtype == "uint8" else x).astype(dtype)
+    return (np.abs(x) if dtype.startswith("u") else x).astype(dtype)
 
 
 def converted(x: np.ndarray, dtype: str) -> np.ndarray:
-    """As the CPU converts: 16-bit floats through float32, floats to small integers through int32."""
+    """As the CPU converts: 16-bit floats through float32, floats to small integers through int32, to unsigned ones through int64."""
     if dtype == "float16" or x.dtype == np.float16:
         x = x.astype("float32")
     if x.dtype.kind == "f" and np.dtype(dtype).kind in "iu" and np.dtype(dtype).itemsize < 4:
         x = x.astype("int32")
+    elif x.dtype.kind == "f" and np.dtype(dtype).kind == "u":
+        x = x.astype("int64")
     return x.astype(dtype)
 
 
@@ -35,6 +37,16 @@ def test_conversions(source: str, to: str) -> None:
     x, out = values(source, 300), np.zeros(300, to)
     run(kernels.copy_flat, (2,), out, x, 0, 300, BLOCK=256, ALIGNED=False, FILL=False, TO_BOOL=0)
     np.testing.assert_array_equal(out, converted(x, to))
+
+
+def test_upper_half_of_uint64() -> None:
+    x = np.array([2.0**63, 1.5 * 2.0**63, 2.0**64 - 2048, 2.0**63 - 1024, 0.0])
+    out = np.zeros(5, "uint64")
+    run(kernels.copy_flat, (1,), out, x, 0, 5, BLOCK=16, ALIGNED=False, FILL=False, TO_BOOL=0)
+    np.testing.assert_array_equal(out, x.astype("uint64"))
+    back = np.zeros(5)
+    run(kernels.copy_flat, (1,), back, out, 0, 5, BLOCK=16, ALIGNED=False, FILL=False, TO_BOOL=0)
+    np.testing.assert_array_equal(back, x)
 
 
 # Every number of the formats, from their definitions.

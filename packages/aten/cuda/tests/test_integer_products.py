@@ -30,7 +30,9 @@ def check(f: Callable[..., Any], *args: Any) -> None:
     assert found.tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("dtype", [c10.uint8, c10.int8, c10.int16, c10.int32, c10.int64], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [c10.uint8, c10.int8, c10.int16, c10.int32, c10.int64, c10.uint16, c10.uint64], ids=str
+)
 def test_dtypes(dtype: Any) -> None:
     check(aten.mm, integers((5, 9), dtype), integers((9, 3), dtype))
 

@@ -39,7 +39,7 @@ def planes(shape: tuple[int, ...], dtype: Any) -> Any:
     return aten.tensor(np.random.default_rng(0).standard_normal(shape) * 9).to(dtype)
 
 
-@pytest.mark.parametrize("dtype", [*FLOATING, c10.int64, c10.uint8])
+@pytest.mark.parametrize("dtype", [*FLOATING, c10.int64, c10.uint8, c10.uint32])
 def test_max_pool2d(dtype: Any) -> None:
     x = planes((2, 3, 9, 7), dtype)
     if x.dtype.is_floating_point:

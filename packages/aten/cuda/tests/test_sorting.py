@@ -23,7 +23,7 @@ RNG = np.random.default_rng(0)
 def make(shape: tuple[int, ...], dtype: str) -> Any:
     """Many equal elements, and those that need care."""
     x = aten.tensor(RNG.integers(-40, 40, shape))
-    if dtype in ("int64", "float64"):
+    if dtype in ("int64", "uint64", "float64"):
         x = x * 2**33 + aten.tensor(RNG.integers(-3, 3, shape))
     x = (x > 0) if dtype == "bool" else x.to(getattr(c10, dtype))
     if x.dtype.is_floating_point:
@@ -54,10 +54,17 @@ def first(x: Any, k: int, dim: int, largest: bool = True) -> Any:
 
 @pytest.mark.parametrize(
     ("dtype", "descending"),
-    [("bool", True), ("uint8", False), ("int8", True), ("int64", False), ("bfloat16", False), ("float16", True), ("float32", True)],
+    [("bool", True), ("uint8", False), ("int8", True), ("int64", False), ("bfloat16", False), ("float16", True), ("float32", True),
+     ("uint16", True), ("uint32", False), ("uint64", True)],
 )  # fmt: skip
 def test_long_rows(dtype: str, descending: bool) -> None:
     same(lambda x: aten.sort(x, 1, descending), make((1, 2100 + 12 * descending), dtype))
+
+
+def test_first_of_wide_and_of_bools() -> None:
+    same(lambda x: first(x, 5, 1), make((2, 300), "uint64"))
+    with pytest.raises(NotImplementedError, match="topk: not implemented for dtype bool"):
+        aten.topk(make((3, 300), "bool").to("cuda"), 2)
 
 
 def test_rows_of_several_dimensions() -> None:
@@ -97,7 +104,9 @@ def test_programs_of_several_tiles() -> None:
     np.testing.assert_array_equal(values, np.take_along_axis(x, indices, 1))
 
 
-@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "float16", "bfloat16", "float32"])
+@pytest.mark.parametrize(
+    "dtype", ["uint8", "int16", "uint16", "uint32", "float16", "bfloat16", "float32"]
+)
 def test_first_of_rows(dtype: str) -> None:
     emulated.launches.clear()
     x = make((3, 300), dtype)

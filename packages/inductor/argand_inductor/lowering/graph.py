@@ -12,7 +12,7 @@ from argand_c10.rules import rules_of
 from argand_fx.config import config
 from argand_inductor import sizes as sz
 from argand_inductor.codegen.backend import Backend, backend_class
-from argand_inductor.loop_ir import WIDE_UNSIGNED, Check, Loop, Value, check
+from argand_inductor.loop_ir import Check, Loop, Value, check
 from argand_inductor.lowering import (  # noqa: F401  (register their lowerings)
     creation,
     matrix,
@@ -369,11 +369,6 @@ class Lowering:
         (self.device,) = devices
         if backend_class(self.device) is None:
             return False
-        if not self.device.startswith("cpu") and any(
-            is_tensor(x) and dtype_name(x.dtype) in WIDE_UNSIGNED
-            for x in (*results, *fakes.values())
-        ):
-            return False  # CUDA does without them
         return all(
             self.device == device_name(fake.device)
             or (device_name(fake.device) == "cpu" and self.is_number(values[name], fake))

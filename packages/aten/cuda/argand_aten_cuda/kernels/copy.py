@@ -132,6 +132,9 @@ _MOVED = ("uint8", "int16", "int32", "int64")  # what only moves has one of thes
 _REAL = (
     *_MOVED,
     "int8",
+    "uint16",
+    "uint32",
+    "uint64",
     "float16",
     "bfloat16",
     "float32",

@@ -20,10 +20,7 @@ FIELDS = tl.constexpr(0x000F000F000F000F)  # every fourth counter of four bits
 @triton.jit
 def _digit(x, shift, DESCENDING: tl.constexpr):
     """The four bits of each element's key at `shift`, which is 0 for the lowest digit."""
-    key = ordered_key(x)
-    BITS: tl.constexpr = x.dtype.primitive_bitwidth
-    if x.dtype != tl.uint8:
-        key = key ^ -(1 << (BITS - 1))
+    key = ordered_key(x) ^ -(1 << (x.dtype.primitive_bitwidth - 1))
     if DESCENDING:
         key = ~key
     return ((key >> shift) & 15).to(tl.int32)
@@ -135,7 +132,7 @@ def radix_scatter(
         c3 += tl.sum(l3, 0)
 
 
-_REAL = ["float32", "bfloat16", "int64", "float64", "int32", "float16", "int16", "int8", "uint8"]
+_REAL = ["float32", "bfloat16", "int64", "float64", "int32", "float16", "int16", "int8", "uint8", "uint16", "uint32", "uint64"]
 _WALK = {"n": "i32", "tiles": "i32", "steps": "i32", "shift": "i32"}
 
 # Indices are sorted by every gradient of a large embedding.

@@ -16,7 +16,7 @@ LAST = tl.constexpr((1 << 63) - 1)  # above every packed element
 
 @triton.jit
 def ordered_key(x):
-    """Integers of the elements' width in the order of the values, as int32, or int64 for 64-bit elements."""
+    """Signed integers of the elements' width in the order of the values, as int32, or int64 for 64-bit elements."""
     if x.dtype == tl.float64:
         bits = x.to(tl.int64, bitcast=True)
         key = tl.where(x == 0, 0, bits ^ ((bits >> 63) & 0x7FFFFFFFFFFFFFFF))
@@ -31,10 +31,11 @@ def ordered_key(x):
         bits = wide.to(tl.int32, bitcast=True)
         key = tl.where(wide == 0, 0, bits ^ ((bits >> 31) & 0x7FFFFFFF))
         key = tl.where(wide != wide, 0x7FFFFFFF, key)
-    elif x.dtype == tl.int64:
-        key = x
     else:
-        key = x.to(tl.int32)
+        WIDE: tl.constexpr = tl.int64 if x.dtype.primitive_bitwidth == 64 else tl.int32
+        key = x.to(WIDE)
+        if x.dtype.is_int_unsigned():
+            key = key + -(1 << (x.dtype.primitive_bitwidth - 1))
     return key
 
 
@@ -169,8 +170,6 @@ def topk_rows(
     live = j < n
     key = ordered_key(tl.load(x + j.to(tl.int64) * inner, mask=live, other=0))
     BITS: tl.constexpr = x.dtype.element_ty.primitive_bitwidth
-    if x.dtype.element_ty == tl.uint8:
-        key -= 128
     if not LARGEST:
         key = ~key
     key = tl.where(
@@ -193,8 +192,8 @@ def topk_rows(
     tl.store(indices + to, at, mask=first)
 
 
-_NARROW = ["float32", "bfloat16", "int32", "float16", "int16", "int8", "uint8"]
-_WIDE = ["int64", "float64"]
+_NARROW = ["float32", "bfloat16", "int32", "float16", "int16", "int8", "uint8", "uint16", "uint32"]
+_WIDE = ["int64", "float64", "uint64"]
 _SIZES = ["int32", "int16", "int64", "int8"]
 _OFFSETS = ["int32", "int64"]
 _PACK = {"out": "*i64", "x": "*T", "previous": "*i64", "total": "I", "n": "I", "inner": "I"}

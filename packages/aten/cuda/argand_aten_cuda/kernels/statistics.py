@@ -143,6 +143,9 @@ def _order(x, SMALLEST: tl.constexpr):
         key = bits ^ ((bits >> 31) & 0x7FFFFFFF)
     elif x.dtype.primitive_bitwidth < 32:
         key = x.to(tl.int32)
+    elif x.dtype.is_int_unsigned():
+        WIDE: tl.constexpr = tl.int32 if x.dtype == tl.uint32 else tl.int64
+        key = x.to(WIDE) + -(1 << (x.dtype.primitive_bitwidth - 1))
     else:
         key = x
     if SMALLEST:
@@ -235,7 +238,7 @@ def join_extremes(
 
 
 _FLOATING = ("float32", "bfloat16", "float16", "float64")
-_REAL = (*_FLOATING, "int64", "uint8", "int8", "int16", "int32")
+_REAL = (*_FLOATING, "int64", "uint8", "int8", "int16", "int32", "uint16", "uint32", "uint64")
 _ROWS = {"n_inner": "i64", "outer_stride": "i64", "inner_stride": "i64", "stride": "i64"}
 # (rows, elements) of a program's tile, for UNIT 1 the elements and for 2 and 0 the rows along memory
 _TILES = {1: ((1, 4096), (8, 512), (64, 64)), 2: ((64, 64),), 0: ((64, 64),)}

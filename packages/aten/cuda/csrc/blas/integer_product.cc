@@ -22,7 +22,7 @@ struct Steps {
 
 void integer_product(const char* op, const Tensor& a, const Tensor& b, const Tensor& out, const Tensor& c, const Scalar& alpha, const Scalar& beta) {
   static Slot slots[ARGAND_NUM_DTYPES][2];
-  const int dtype = out.dtype(), d = a->ndim - 2;
+  const int dtype = same_width_signed(out.dtype()), d = a->ndim - 2;
   const int64_t m = a.size(d), k = a.size(d + 1), n = b.size(d + 1), batch = d ? a.size(0) : 1;
   const Kernel* kernel =
       slots[dtype][bool(c)].get("integer_product;T=%s;BLOCK=%d;DEPTH=%d;ADD=%s", kDTypeName[dtype], kBlock, kDepth, c ? "True" : "False");

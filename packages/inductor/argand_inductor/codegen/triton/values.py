@@ -13,12 +13,13 @@ from argand_inductor.loop_ir import Value
 # Of elements in registers.
 TYPES = {
     "bool": "tl.int1", "uint8": "tl.uint8", "int8": "tl.int8", "int16": "tl.int16", "int32": "tl.int32", "int64": "tl.int64",
+    "uint16": "tl.uint16", "uint32": "tl.uint32", "uint64": "tl.uint64",
     "float16": "tl.float16", "bfloat16": "tl.bfloat16", "float32": "tl.float32", "float64": "tl.float64",
 }  # fmt: skip
 # Of parameters.
 POINTERS = {
-    "bool": "*i1", "uint8": "*u8", "int8": "*i8", "int16": "*i16", "int32": "*i32", "int64": "*i64", "float16": "*fp16",
-    "bfloat16": "*bf16", "float32": "*fp32", "float64": "*fp64",
+    "bool": "*i1", "uint8": "*u8", "int8": "*i8", "int16": "*i16", "int32": "*i32", "int64": "*i64",
+    "uint16": "*u16", "uint32": "*u32", "uint64": "*u64", "float16": "*fp16", "bfloat16": "*bf16", "float32": "*fp32", "float64": "*fp64",
 }  # fmt: skip
 
 FUNCTION, LOOP = range(2)
