@@ -9,7 +9,7 @@ from tools.codegen import dtypes
 from tools.codegen.body import Body, of_schema
 from tools.codegen.emit_cpp_kernels import CONDITIONS, cost, kernel_rows, row_dtypes, table_name
 from tools.codegen.emit_cpp_ops import HEADER, SEPARATE_BACKENDS, parameter_type, result_type, safe
-from tools.codegen.expr import Call, Element, Name, walk
+from tools.codegen.expr import Call, Name, walk
 from tools.codegen.model import (
     IN_PYTHON,
     RESULT_FUNCTIONS,

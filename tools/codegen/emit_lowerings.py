@@ -5,8 +5,7 @@ An element function calls primitives on a handler, shared subexpressions once an
 
 from __future__ import annotations
 
-from tools.codegen.emit_cpp_kernels import accumulators, row_dtypes
-from tools.codegen.emit_cpp_kernels import cost
+from tools.codegen.emit_cpp_kernels import accumulators, cost, row_dtypes
 from tools.codegen.emit_cpp_register import divides_integers
 from tools.codegen.expr import Call, Cast, Element, Name, Number, shared_subexpressions
 from tools.codegen.model import Operator, Registry

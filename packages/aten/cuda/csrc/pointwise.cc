@@ -58,8 +58,7 @@ Value value_of(int dtype, const Tensor& t) {
   }
   const bool whole = is_integral(dtype, true);
   const Tensor wide = ops::_to_copy(t, whole ? ARGAND_INT64 : ARGAND_FLOAT64);
-  return {whole ? number_of(dtype, static_cast<double>(*wide.data<int64_t>()), *wide.data<int64_t>())
-                                : number_of(dtype, *wide.data<double>(), 0),
+  return {whole ? number_of(dtype, static_cast<double>(*wide.data<int64_t>()), *wide.data<int64_t>()) : number_of(dtype, *wide.data<double>(), 0),
           {}};
 }
 

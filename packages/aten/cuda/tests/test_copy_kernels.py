@@ -12,7 +12,19 @@ from argand_aten_cuda.kernels import copy as kernels
 from argand_aten_cuda.kernels import position
 
 RNG = np.random.default_rng(0)
-DTYPES = ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "float32", "float64")
+DTYPES = (
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+)
 
 
 def values(dtype: str, *shape: int) -> np.ndarray:

@@ -134,7 +134,9 @@ def test_fills(dtype: Any) -> None:
     same(aten.full((2,), True, device="cuda"), aten.full((2,), True))
 
 
-@pytest.mark.parametrize("dtype", [None, c10.float64, c10.float16, c10.int32, c10.uint8, c10.uint16, c10.uint64], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [None, c10.float64, c10.float16, c10.int32, c10.uint8, c10.uint16, c10.uint64], ids=str
+)
 def test_ranges(dtype: Any) -> None:
     same(aten.arange(3, 90, 4, dtype=dtype, device="cuda"), aten.arange(3, 90, 4, dtype=dtype))
     same(

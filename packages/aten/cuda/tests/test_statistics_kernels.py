@@ -116,7 +116,19 @@ def extreme_values(dtype: str) -> np.ndarray:
 @pytest.mark.parametrize("smallest", [False, True])
 @pytest.mark.parametrize(
     "dtype",
-    ["float32", "float64", "float16", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"],
+    [
+        "float32",
+        "float64",
+        "float16",
+        "uint8",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint16",
+        "uint32",
+        "uint64",
+    ],
 )
 def test_first_extremes(dtype: str, smallest: bool) -> None:
     x = extreme_values(dtype)

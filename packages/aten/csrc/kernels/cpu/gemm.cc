@@ -243,18 +243,36 @@ bool gemm_bf16(int64_t m, int64_t n, int64_t k, double alpha, const Matrix& a, c
   return true;
 }
 
-// 16-bit floats: widened as a whole, multiplied in float32, rounded once.
+// Into blocks of at most about `most` rows or columns, alike and a multiple of the tiles' step.
+int64_t block_of(int64_t n, int64_t most) {
+  const int64_t blocks = (n + most - 1) / most, each = (n + blocks - 1) / blocks;
+  return blocks == 1 ? n : (each + kTileStep - 1) / kTileStep * kTileStep;
+}
+
+// 16-bit floats: widened, multiplied in float32, rounded once; by blocks, so that the float32 copies stay small beside the matrices.
 void gemm_half(int dtype, int64_t m, int64_t n, int64_t k, double alpha, const Matrix& a, const Matrix& b, double beta, uint16_t* c, int64_t ldc,
                bool serial) {
   if (dtype == ARGAND_BFLOAT16 && gemm_bf16(m, n, k, alpha, a, b, beta, c, ldc, serial)) return;
-  const Widened x(dtype, a, m, k, serial), y(dtype, b, k, n, serial);
-  Scratch<float> sum(m * n);
-  if (beta != 0)
-    for (int64_t i = 0; i < m; i++) convert(n, ARGAND_FLOAT32, sum + i * n, 4, dtype, c + i * ldc, 2);
-  gemm_floating<float>(ARGAND_FLOAT32, m, n, k, alpha, x.matrix, y.matrix, beta, sum.get(), n, serial);
-  parallel_for(0, m, serial ? m + 1 : row_grain(n), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++) convert(n, dtype, c + i * ldc, 2, ARGAND_FLOAT32, sum + i * n, 4);
-  });
+  const int64_t most_rows = block_of(m, 256), most_cols = block_of(n, 512);
+  Scratch<float> sum(most_rows * most_cols);
+  for (int64_t j = 0; j < n; j += most_cols) {
+    const int64_t cols = std::min(n - j, most_cols);
+    const Widened y(dtype, {at<uint16_t>(b, 0, j), b.row_stride, b.col_stride}, k, cols, serial);
+    for (int64_t i = 0; i < m; i += most_rows) {
+      const int64_t rows = std::min(m - i, most_rows);
+      const Widened x(dtype, {at<uint16_t>(a, i, 0), a.row_stride, a.col_stride}, rows, k, serial);
+      uint16_t* const to = c + i * ldc + j;
+      const int64_t grain = serial ? rows + 1 : row_grain(cols);
+      if (beta != 0)
+        parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
+          for (int64_t r = begin; r < end; r++) convert(cols, ARGAND_FLOAT32, sum + r * cols, 4, dtype, to + r * ldc, 2);
+        });
+      gemm_floating<float>(ARGAND_FLOAT32, rows, cols, k, alpha, x.matrix, y.matrix, beta, sum.get(), cols, serial);
+      parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; r++) convert(cols, dtype, to + r * ldc, 2, ARGAND_FLOAT32, sum + r * cols, 4);
+      });
+    }
+  }
 }
 
 Matrix matrix(const Tensor& t) { return {t->data, t.stride(-2), t.stride(-1)}; }

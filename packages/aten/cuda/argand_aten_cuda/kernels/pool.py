@@ -157,7 +157,20 @@ def avg_pool2d_backward(
     tl.store(out + e, sums.to(out.dtype.element_ty), mask=live)
 
 
-_REAL = ["float32", "bfloat16", "float16", "float64", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64"]
+_REAL = [
+    "float32",
+    "bfloat16",
+    "float16",
+    "float64",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]
 _FLOATING = ["float32", "bfloat16", "float16", "float64"]
 _OFFSETS = ["int32", "int64"]
 _GEOMETRY = {

@@ -126,7 +126,20 @@ def join(
     tl.store(target + below + x, value, mask=inside)
 
 
-_REAL = ("float32", "bfloat16", "int64", "uint8", "int8", "int16", "int32", "float16", "float64", "uint16", "uint32", "uint64")
+_REAL = (
+    "float32",
+    "bfloat16",
+    "int64",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "float16",
+    "float64",
+    "uint16",
+    "uint32",
+    "uint64",
+)
 _MOVED = ("uint8", "int16", "int32", "int64")
 _INPUTS = range(16)
 

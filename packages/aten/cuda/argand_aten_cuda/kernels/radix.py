@@ -132,7 +132,20 @@ def radix_scatter(
         c3 += tl.sum(l3, 0)
 
 
-_REAL = ["float32", "bfloat16", "int64", "float64", "int32", "float16", "int16", "int8", "uint8", "uint16", "uint32", "uint64"]
+_REAL = [
+    "float32",
+    "bfloat16",
+    "int64",
+    "float64",
+    "int32",
+    "float16",
+    "int16",
+    "int8",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]
 _WALK = {"n": "i32", "tiles": "i32", "steps": "i32", "shift": "i32"}
 
 # Indices are sorted by every gradient of a large embedding.

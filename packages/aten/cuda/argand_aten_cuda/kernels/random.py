@@ -152,7 +152,20 @@ def dropout_forward(x, out, mask, n, seed, first, state, threshold, scale, BLOCK
 
 _DRAWS = {"n": "i64", "seed": "i64", "first": "i64", "state": "i64"}
 _FLOATING = ("float32", "bfloat16", "float16", "float64")
-_REAL = ("int64", "float32", "bfloat16", "uint8", "int8", "int16", "int32", "float16", "float64", "uint16", "uint32", "uint64")
+_REAL = (
+    "int64",
+    "float32",
+    "bfloat16",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "float16",
+    "float64",
+    "uint16",
+    "uint32",
+    "uint64",
+)
 
 
 def _fill(function: object, parameters: tuple[str, ...]) -> Kernel:

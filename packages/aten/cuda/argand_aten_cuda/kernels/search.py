@@ -123,7 +123,20 @@ def bincount_small(out, x, total, bins, BLOCK: tl.constexpr, BINS: tl.constexpr)
 
 _OFFSETS = ["int32", "int64"]
 _SIZES = ["int8", "int32", "int16", "int64"]
-_REAL = ["float32", "int64", "bfloat16", "float64", "int32", "float16", "int16", "int8", "uint8", "uint16", "uint32", "uint64"]
+_REAL = [
+    "float32",
+    "int64",
+    "bfloat16",
+    "float64",
+    "int32",
+    "float16",
+    "int16",
+    "int8",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]
 _COUNT = {"counts": "*i32", "x": "*T", "total": "I", "keep": "i64"}
 _WRITE = {
     "out": "*i64",
