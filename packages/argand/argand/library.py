@@ -143,6 +143,7 @@ class CustomOpDef:
         self._positional = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
         self._mutated: list[str] = re.findall(r"Tensor\(\w+!\)\S* (\w+)", schema)
         self._functional: argand_c10.Operator | None = None
+        self._has_results = True
         _defined[name] = self
         argand_c10.register_kernel(name, "meta", self._on_meta)
         found = rules.Rules("opaque", self._layouts, self._dtypes)
@@ -150,9 +151,12 @@ class CustomOpDef:
             argand_c10.register_kernel(name, "autograd", self._recorded)
             rules.register_rules(lambda: {name: found})
             return
-        argand_c10.register_kernel(name, "autograd", self._unrecorded)
         arguments, _, results = re.sub(r"\(\w+!\)", "", schema.replace("SymInt", "int")).rpartition(
             " -> "
+        )
+        self._has_results = results != "()"
+        argand_c10.register_kernel(
+            name, "autograd", self._recorded if self._has_results else self._unrecorded
         )
         several = [r for r in results.strip("()").split(", ") if r] + ["Tensor"] * len(
             self._mutated
@@ -204,7 +208,12 @@ class CustomOpDef:
 
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
         """Give the function that makes results of the right sizes, strides and dtypes from tensors without data; compilers call it. Returns `fn`."""
-        self._fake, self._digest = fn, _digest(getattr(fn, "__code__", None))
+        held = [cell.cell_contents for cell in getattr(fn, "__closure__", None) or ()]
+        known = (getattr(fn, "__defaults__", None), getattr(fn, "__kwdefaults__", None), held)
+        told = (
+            f"{_digest(getattr(fn, '__code__', None))} {known if hasattr(fn, '__code__') else fn}"
+        )
+        self._fake, self._digest = fn, hashlib.sha256(told.encode()).hexdigest()
         return fn
 
     def register_autograd(
@@ -306,16 +315,18 @@ class CustomOpDef:
         """The kernel for tensors that require grad where no gradients were given: an error in backward."""
         return _NoGradients.apply(
             self._name,
-            lambda: self._opoverload(*args, **kwargs),
+            lambda: self._opoverload(*_detached(args), **_detached(kwargs)),
             *_tensors((args, tuple(kwargs.values()))),
         )
 
     def _unrecorded(self, *args: Any, **kwargs: Any) -> Any:
-        """The kernel for tensors that require grad of an operator that has no gradients."""
+        """The same for an operator that writes and has no results."""
         with no_grad():
-            return self._opoverload(*args, **kwargs)
+            return self._opoverload(*_detached(args), **_detached(kwargs))
 
     def _on_meta(self, *args: Any, **kwargs: Any) -> Any:
+        if self._fake is None and not self._has_results:
+            return None
         if self._fake is None:
             raise NotImplementedError(
                 f"{self._name}: There was no fake impl registered for this operator. Please use register_fake to add one, "
@@ -393,6 +404,14 @@ def _values(tree: Any) -> Iterable[Any]:
             yield from _values(part)
     else:
         yield tree
+
+
+def _detached(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {name: _detached(value) for name, value in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return [_detached(part) for part in tree]
+    return tree.detach() if isinstance(tree, Tensor) else tree
 
 
 def _tensors(tree: Any) -> Iterable[Tensor]:

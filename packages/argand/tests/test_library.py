@@ -13,7 +13,7 @@ from argand.library import custom_op, infer_schema
 @custom_op("library_test::scaled", mutates_args=())
 def scaled(x: Tensor, factor: float = 2.0, *, shift: float = 0.0) -> Tensor:
     """On arrays."""
-    return torch.from_numpy(x.detach().numpy() * np.float32(factor) + np.float32(shift))
+    return torch.from_numpy(x.numpy() * np.float32(factor) + np.float32(shift))
 
 
 def keep(ctx, inputs, keyword_only_inputs, output):
@@ -94,6 +94,28 @@ def test_compiled(dynamic):
         assert torch.equal(x.grad, y.grad)
 
 
+def test_writing_where_gradients_are_recorded():
+    leaf = torch.ones(2, requires_grad=True)
+    after = fill(leaf, 3.0)
+    assert leaf.tolist() == [3, 3] and after.tolist() == [4, 4]
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        after.sum().backward()
+
+    @custom_op("library_test::add_one", mutates_args={"x"})
+    def add_one(x: Tensor) -> None:
+        x.add_(1)
+
+    x = torch.ones(2, requires_grad=True)
+    inner = x * 3
+    add_one(inner)
+    assert inner.tolist() == [4, 4]
+    inner.sum().backward()
+    assert x.grad.tolist() == [3, 3]
+    plain = torch.ones(2)
+    torch.compile(lambda x: add_one(x), fullgraph=True)(plain)  # needs no fake
+    assert plain.tolist() == [2, 2]
+
+
 def test_without_a_fake():
     @custom_op("library_test::bare", mutates_args=())
     def bare(x: Tensor) -> Tensor:
@@ -154,6 +176,6 @@ def test_compiled_programs_notice_another_fake():
     repeated.register_fake(lambda x: torch.empty_like(x))
     compiled = torch.compile(lambda x: repeated(x) + 1, fullgraph=True)
     assert compiled(torch.ones(3)).tolist() == [2] * 3
-    times = 2
-    repeated.register_fake(lambda x: x.new_empty(x.shape[0] * 2))
-    assert compiled(torch.ones(3)).tolist() == [2] * 6
+    for times in (2, 3):
+        repeated.register_fake(lambda x, n=times: x.new_empty(x.shape[0] * n))
+        assert compiled(torch.ones(3)).tolist() == [2] * (3 * times)

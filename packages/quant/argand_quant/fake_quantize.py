@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import argand_aten as aten
-from argand_c10 import Module, Tensor, dtype, float16, float32, int32
+from argand_c10 import Module, Tensor, dtype, int32
 from argand_quant.observers import MovingAverageMinMaxObserver, ObserverBase
 from argand_quant.operators import operators
 from argand_quant.specs import QScheme
@@ -30,6 +30,13 @@ def _check_range(name: str, quant_min: int, quant_max: int) -> None:
         )
 
 
+def _check_floating(name: str, input: Tensor) -> None:
+    if not input.dtype.is_floating_point:
+        raise NotImplementedError(
+            f"{name}: not implemented for {input.dtype}, expected a floating dtype; convert with .float()"
+        )
+
+
 def fake_quantize_per_tensor_affine(
     input: Tensor, scale: float | Tensor, zero_point: int | Tensor, quant_min: int, quant_max: int
 ) -> Tensor:
@@ -46,6 +53,7 @@ def fake_quantize_per_tensor_affine(
         RuntimeError: for a zero point outside of the range, or an empty range.
     """
     _check_range("fake_quantize_per_tensor_affine", quant_min, quant_max)
+    _check_floating("fake_quantize_per_tensor_affine", input)
     if isinstance(scale, Tensor):
         found: Tensor = _per_tensor_of_tensors(input, scale, zero_point, quant_min, quant_max)
     else:
@@ -56,11 +64,12 @@ def fake_quantize_per_tensor_affine(
 def fake_quantize_per_channel_affine(
     input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
 ) -> Tensor:
-    """As `fake_quantize_per_tensor_affine`, with a scale and a zero point (int32 or floating-point) for each position along `axis`."""
+    """As `fake_quantize_per_tensor_affine`, with a scale and a zero point (int32) for each position along `axis`."""
     _check_range("fake_quantize_per_channel_affine", quant_min, quant_max)
-    if zero_point.dtype not in (int32, float32, float16):
+    _check_floating("fake_quantize_per_channel_affine", input)
+    if zero_point.dtype is not int32:
         raise RuntimeError(
-            f"fake_quantize_per_channel_affine: got zero points of {zero_point.dtype}, expected int32, float32 or float16"
+            f"fake_quantize_per_channel_affine: got zero points of {zero_point.dtype}, expected int32; convert with .int()"
         )
     found: Tensor = _per_channel(input, scale, zero_point, axis, quant_min, quant_max)
     return found

@@ -48,6 +48,8 @@ def test_refusals():
             x, scales, aten.tensor([0, 1], dtype=int64), 0, 0, 7
         ),
         lambda: fake_quantize_per_channel_affine(x, scales, aten.tensor([0], dtype=int32), 0, 0, 7),
+        lambda: fake_quantize_per_channel_affine(x, scales, scales, 0, 0, 7),
+        lambda: fake_quantize_per_tensor_affine(x.int(), 0.1, 0, 0, 7),
     ):
         with pytest.raises(RuntimeError, match="fake_quantize"):
             call()

@@ -84,7 +84,7 @@ static PyObject* numpy_of_device(PyObject* self, bool force) {
 PyObject* tensor_numpy(PyObject* self, bool force) {
   ArgandTensor* t = unwrap(self);
   if (!t) return nullptr;
-  if (has_history(t) && !force) {
+  if (has_history(t) && !force && api->thread_state()->grad_mode) {
     PyErr_SetString(PyExc_RuntimeError, "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
     return nullptr;
   }
