@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 
 import argand as torch
 
-COUNT = int(os.environ.get("ARGAND_FUZZ_PROGRAMS", "30"))
+COUNT = int(os.environ.get("ARGAND_FUZZ_PROGRAMS", "60"))
 
 
 def outcome(fn: Any, args: tuple[Any, ...], gradients: bool) -> Any:
