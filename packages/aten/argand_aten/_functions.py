@@ -360,9 +360,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     )
     labels = output + "".join(summed)
     size: dict[str, int] = dict.fromkeys(labels, 1)
-    held: dict[str, int] = dict.fromkeys(
-        labels, 0
-    )  # how many of left_over have more than one entry there
+    held = dict.fromkeys(labels, 0)  # how many of left_over have more than one entry there
     left_over = [_aligned(x, n, labels) for x, n in zip(operands, names, strict=True)]
     for x in left_over:
         for c, n in zip(labels, x.shape, strict=True):
@@ -375,10 +373,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
         x, y = left_over[i], left_over[j]
         left_over = [rest for k, rest in enumerate(left_over) if k not in (i, j)]
         inner: list[int] = []
-        of_one: tuple[list[int], list[int]] = (
-            [],
-            [],
-        )  # sums that one factor alone has, taken before
+        of_one: tuple[list[int], list[int]] = [], []  # what one factor alone sums, taken before
         for d in range(len(output), len(labels)):
             wide = x.shape[d] != 1, y.shape[d] != 1
             held[labels[d]] -= all(wide)

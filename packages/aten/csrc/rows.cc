@@ -36,7 +36,8 @@ void check_exact(const char* op, int from, int to) {
     fail(ARGAND_DTYPE_ERROR, "%s: Expected out tensor to have dtype %s, but got %s instead", op, kDTypeName[from], kDTypeName[to]);
 }
 
-// A result of another shape takes its memory and its strides anew; gaps between the result's elements are kept where the rule is the result's own.
+// A result of another shape takes its memory and its strides anew; gaps between the result's elements are kept only by kRowMajorIfFilled, in an `out`
+// of nothing.
 void fit_out(const Tensor& out, const Tensor& result, ResizedOut resized) {
   if (out.sizes() == result.sizes()) return;
   const bool filled = out.numel() > 0, dense = is_non_overlapping_and_dense(result.sizes(), result.strides());

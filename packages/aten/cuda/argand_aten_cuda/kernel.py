@@ -21,6 +21,10 @@ TRITON_TYPES: Mapping[str, str] = {
     "float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5", "fp32": "fp32", "fp64": "fp64", "complex64": "fp32", "complex128": "fp64",  # complex: of the parts
 }  # fmt: skip
 
+# What a type of a kernel may stand for.
+FLOATING = ("float32", "bfloat16", "float16", "float64")
+REAL = (*FLOATING, "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64")
+
 
 @dataclass(frozen=True)
 class Kernel:

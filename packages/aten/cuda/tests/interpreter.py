@@ -24,6 +24,8 @@ _TYPES = {
     "uint16": "u16", "uint32": "u32", "uint64": "u64", "float16": "fp16", "float32": "fp32", "float64": "fp64",
 }  # fmt: skip
 
+REAL = tuple(d for d in _TYPES if d != "bool")
+
 
 class Array:
     """What the interpreter asks of a tensor argument."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from interpreter import run
+from interpreter import REAL, run
 
 from argand_aten_cuda.kernels import statistics as kernels
 
@@ -114,22 +114,7 @@ def extreme_values(dtype: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("smallest", [False, True])
-@pytest.mark.parametrize(
-    "dtype",
-    [
-        "float32",
-        "float64",
-        "float16",
-        "uint8",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "uint16",
-        "uint32",
-        "uint64",
-    ],
-)
+@pytest.mark.parametrize("dtype", REAL)
 def test_first_extremes(dtype: str, smallest: bool) -> None:
     x = extreme_values(dtype)
     find = np.argmin if smallest else np.argmax

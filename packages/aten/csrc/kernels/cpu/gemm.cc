@@ -243,8 +243,8 @@ bool gemm_bf16(int64_t m, int64_t n, int64_t k, double alpha, const Matrix& a, c
   return true;
 }
 
-// Into blocks of at most about `most` rows or columns, alike and a multiple of the tiles' step.
-int64_t block_of(int64_t n, int64_t most) {
+// How many of n rows or columns a block has, at most about `most`: all blocks alike, in multiples of the tiles' step.
+int64_t block_size(int64_t n, int64_t most) {
   const int64_t blocks = (n + most - 1) / most, each = (n + blocks - 1) / blocks;
   return blocks == 1 ? n : (each + kTileStep - 1) / kTileStep * kTileStep;
 }
@@ -253,7 +253,7 @@ int64_t block_of(int64_t n, int64_t most) {
 void gemm_half(int dtype, int64_t m, int64_t n, int64_t k, double alpha, const Matrix& a, const Matrix& b, double beta, uint16_t* c, int64_t ldc,
                bool serial) {
   if (dtype == ARGAND_BFLOAT16 && gemm_bf16(m, n, k, alpha, a, b, beta, c, ldc, serial)) return;
-  const int64_t most_rows = block_of(m, 256), most_cols = block_of(n, 512);
+  const int64_t most_rows = block_size(m, 256), most_cols = block_size(n, 512);
   Scratch<float> sum(most_rows * most_cols);
   for (int64_t j = 0; j < n; j += most_cols) {
     const int64_t cols = std::min(n - j, most_cols);

@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 
 from argand_aten_cuda.conversion import convert
-from argand_aten_cuda.kernel import Kernel, Variant
+from argand_aten_cuda.kernel import REAL, Kernel, Variant
 
 
 @triton.jit
@@ -129,21 +129,9 @@ def copy_strided(
 
 
 _MOVED = ("uint8", "int16", "int32", "int64")  # what only moves has one of these on both sides
-_REAL = (
-    *_MOVED,
-    "int8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float16",
-    "bfloat16",
-    "float32",
-    "float64",
-    "float8_e4m3fn",
-    "float8_e5m2",
-)
-_TYPES = {"T": _REAL, "S": _REAL}
-_DEFAULT = {"T": _REAL, "S": _REAL}
+_STORED = (*REAL, "float8_e4m3fn", "float8_e5m2")
+_TYPES = {"T": _STORED, "S": _STORED}
+_DEFAULT = {"T": _STORED, "S": _STORED}
 _COMMON = (
     ("float32", "bfloat16"),
     ("bfloat16", "float32"),

@@ -6,7 +6,7 @@ Sums run over a window row by row in float32 (float64 for float64), as the CPU's
 import triton
 import triton.language as tl
 
-from argand_aten_cuda.kernel import Kernel, Variant
+from argand_aten_cuda.kernel import FLOATING, REAL, Kernel, Variant
 
 
 @triton.jit
@@ -157,21 +157,6 @@ def avg_pool2d_backward(
     tl.store(out + e, sums.to(out.dtype.element_ty), mask=live)
 
 
-_REAL = [
-    "float32",
-    "bfloat16",
-    "float16",
-    "float64",
-    "int64",
-    "int32",
-    "int16",
-    "int8",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
-_FLOATING = ["float32", "bfloat16", "float16", "float64"]
 _OFFSETS = ["int32", "int64"]
 _GEOMETRY = {
     "h": "i32",
@@ -206,25 +191,25 @@ def _is_used(variant: Variant) -> bool:
 
 KERNELS = [
     Kernel(
-        max_pool2d, signature=_MAX, types={"T": _REAL, "I": _OFFSETS}, constants={"BLOCK": [256]}
+        max_pool2d, signature=_MAX, types={"T": REAL, "I": _OFFSETS}, constants={"BLOCK": [256]}
     ),
     Kernel(
         adaptive_max_pool2d,
         signature=_ADAPTIVE_MAX,
-        types={"T": _REAL, "I": _OFFSETS},
+        types={"T": REAL, "I": _OFFSETS},
         constants={"BLOCK": [256]},
     ),
     Kernel(
         avg_pool2d,
         signature=_MEAN,
-        types={"T": _FLOATING, "I": _OFFSETS},
+        types={"T": FLOATING, "I": _OFFSETS},
         constants=_KINDS,
         wheel=_is_used,
     ),
     Kernel(
         avg_pool2d_backward,
         signature=_SHARES,
-        types={"T": _FLOATING, "I": _OFFSETS},
+        types={"T": FLOATING, "I": _OFFSETS},
         constants=_KINDS,
         wheel=_is_used,
     ),

@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 
 from argand_aten_cuda.conversion import convert
-from argand_aten_cuda.kernel import Kernel
+from argand_aten_cuda.kernel import REAL, Kernel
 
 
 @triton.jit
@@ -126,20 +126,6 @@ def join(
     tl.store(target + below + x, value, mask=inside)
 
 
-_REAL = (
-    "float32",
-    "bfloat16",
-    "int64",
-    "uint8",
-    "int8",
-    "int16",
-    "int32",
-    "float16",
-    "float64",
-    "uint16",
-    "uint32",
-    "uint64",
-)
 _MOVED = ("uint8", "int16", "int32", "int64")
 _INPUTS = range(16)
 
@@ -147,7 +133,7 @@ KERNELS = [
     Kernel(
         integer_range,
         signature={"out": "*T", "n": "i64", "first": "i64", "step": "i64"},
-        types={"T": _REAL},
+        types={"T": REAL},
         constants={"BLOCK": [1024], "TO_BOOL": [False]},
         default={"T": ["int64", "int32"]},
     ),
@@ -161,7 +147,7 @@ KERNELS = [
             "step": "fp64",
             "middle": "i64",
         },
-        types={"T": _REAL},
+        types={"T": REAL},
         constants={"BLOCK": [1024], "TO_BOOL": [False]},
     ),
     Kernel(

@@ -8,7 +8,7 @@ Elements are moved as they are, and their digits are those of `sort.ordered_key`
 import triton
 import triton.language as tl
 
-from argand_aten_cuda.kernel import Kernel
+from argand_aten_cuda.kernel import REAL, Kernel
 from argand_aten_cuda.kernels.sort import ordered_key
 
 LINES = tl.constexpr(64)
@@ -132,20 +132,6 @@ def radix_scatter(
         c3 += tl.sum(l3, 0)
 
 
-_REAL = [
-    "float32",
-    "bfloat16",
-    "int64",
-    "float64",
-    "int32",
-    "float16",
-    "int16",
-    "int8",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
 _WALK = {"n": "i32", "tiles": "i32", "steps": "i32", "shift": "i32"}
 
 # Indices are sorted by every gradient of a large embedding.
@@ -155,7 +141,7 @@ KERNELS = [
     Kernel(
         radix_count,
         signature={"counts": "*i32", "x": "*T", **_WALK},
-        types={"T": _REAL},
+        types={"T": REAL},
         constants={"DESCENDING": [False, True], "ALIGNED": [False, True]},
         default=_DEFAULT,
         num_warps=2,
@@ -177,7 +163,7 @@ KERNELS = [
             "offsets": "*i32",
             **_WALK,
         },
-        types={"T": _REAL, "O": ["int32", "int64"]},
+        types={"T": REAL, "O": ["int32", "int64"]},
         constants={"FIRST": [False, True], "DESCENDING": [False, True], "ALIGNED": [False, True]},
         num_warps=2,
         divisible=lambda v: ("x", "previous", "n") if v["ALIGNED"] else (),

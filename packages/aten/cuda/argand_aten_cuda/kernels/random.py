@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 
 from argand_aten_cuda.conversion import convert
-from argand_aten_cuda.kernel import Kernel
+from argand_aten_cuda.kernel import FLOATING, REAL, Kernel
 from argand_aten_cuda.random import (
     below,
     block_counters,
@@ -151,27 +151,12 @@ def dropout_forward(x, out, mask, n, seed, first, state, threshold, scale, BLOCK
 
 
 _DRAWS = {"n": "i64", "seed": "i64", "first": "i64", "state": "i64"}
-_FLOATING = ("float32", "bfloat16", "float16", "float64")
-_REAL = (
-    "int64",
-    "float32",
-    "bfloat16",
-    "uint8",
-    "int8",
-    "int16",
-    "int32",
-    "float16",
-    "float64",
-    "uint16",
-    "uint32",
-    "uint64",
-)
 
 
 def _fill(function: object, parameters: tuple[str, ...]) -> Kernel:
     signature = {"out": "*T", **_DRAWS, **dict.fromkeys(parameters, "fp64")}
     return Kernel(
-        function, signature, types={"T": _FLOATING}, constants={"BLOCK": [1024]}, divisible=("out",)
+        function, signature, types={"T": FLOATING}, constants={"BLOCK": [1024]}, divisible=("out",)
     )
 
 
@@ -182,7 +167,7 @@ KERNELS = [
     Kernel(
         bernoulli_fill,
         signature={"out": "*T", **_DRAWS, "p": "fp64"},
-        types={"T": _REAL},
+        types={"T": REAL},
         constants={"BLOCK": [1024]},
         default={"T": ["float32", "bfloat16", "uint8"]},
         divisible=("out",),
@@ -190,14 +175,14 @@ KERNELS = [
     Kernel(
         bernoulli_each,
         signature={"out": "*T", "probabilities": "*T", **_DRAWS},
-        types={"T": _FLOATING},
+        types={"T": FLOATING},
         constants={"BLOCK": [1024]},
         divisible=("out", "probabilities"),
     ),
     Kernel(
         integer_fill,
         signature={"out": "*T", **_DRAWS, "base": "i64", "span": "i64"},
-        types={"T": _REAL},
+        types={"T": REAL},
         constants={"BLOCK": [1024], "TO_BOOL": [False]},
         default={"T": ["int64"]},
         divisible=("out",),
@@ -212,7 +197,7 @@ KERNELS = [
             "threshold": "i64",
             "scale": "fp64",
         },
-        types={"T": _FLOATING},
+        types={"T": FLOATING},
         constants={"BLOCK": [2048]},
         divisible=("x", "out", "mask"),
     ),

@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from argand_aten_cuda.kernel import Kernel, Variant
+from argand_aten_cuda.kernel import REAL, Kernel, Variant
 
 
 @triton.jit
@@ -123,20 +123,6 @@ def bincount_small(out, x, total, bins, BLOCK: tl.constexpr, BINS: tl.constexpr)
 
 _OFFSETS = ["int32", "int64"]
 _SIZES = ["int8", "int32", "int16", "int64"]
-_REAL = [
-    "float32",
-    "int64",
-    "bfloat16",
-    "float64",
-    "int32",
-    "float16",
-    "int16",
-    "int8",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
 _COUNT = {"counts": "*i32", "x": "*T", "total": "I", "keep": "i64"}
 _WRITE = {
     "out": "*i64",
@@ -197,7 +183,7 @@ KERNELS = [
     Kernel(
         searchsorted,
         signature=_SEARCH,
-        types={"T": _REAL, "O": ["int64", "int32"]},
+        types={"T": REAL, "O": ["int64", "int32"]},
         constants={"RIGHT": [False, True], "BLOCK": [256]},
         default={"T": ["float32", "int64"]},
     ),

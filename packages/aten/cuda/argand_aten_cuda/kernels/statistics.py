@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 from argand_aten_cuda.conversion import convert
-from argand_aten_cuda.kernel import Kernel, Variant
+from argand_aten_cuda.kernel import FLOATING, REAL, Kernel, Variant
 
 
 @triton.jit
@@ -237,8 +237,6 @@ def join_extremes(
     _store_extreme(x, values, indices, row, address, best_at, row < rows, VALUES)
 
 
-_FLOATING = ("float32", "bfloat16", "float16", "float64")
-_REAL = (*_FLOATING, "int64", "uint8", "int8", "int16", "int32", "uint16", "uint32", "uint64")
 _ROWS = {"n_inner": "i64", "outer_stride": "i64", "inner_stride": "i64", "stride": "i64"}
 # (rows, elements) of a program's tile, for UNIT 1 the elements and for 2 and 0 the rows along memory
 _TILES = {1: ((1, 4096), (8, 512), (64, 64)), 2: ((64, 64),), 0: ((64, 64),)}
@@ -270,7 +268,7 @@ KERNELS = [
             "piece": "i64",
             "pieces": "i64",
         },  # fmt: skip
-        types={"T": _FLOATING},
+        types={"T": FLOATING},
         constants={**_TILE_CONSTANTS, "STEPS": [16]},
         num_warps=8,
         wheel=lambda v: _is_tile(v) and v["UNIT"] == 1,
@@ -286,7 +284,7 @@ KERNELS = [
             "piece": "i64",
             "pieces": "i64",
         },  # fmt: skip
-        types={"T": _FLOATING},
+        types={"T": FLOATING},
         constants=_JOINED,
         wheel=_is_joined,
     ),
@@ -303,7 +301,7 @@ KERNELS = [
             "piece": "i64",
             "pieces": "i64",
         },  # fmt: skip
-        types={"T": _REAL},
+        types={"T": REAL},
         constants={**_TILE_CONSTANTS, "SMALLEST": [False, True], "VALUES": [False, True]},
         default={"T": ["float32", "bfloat16"]},
         num_warps=8,
@@ -320,7 +318,7 @@ KERNELS = [
             **_ROWS,
             "pieces": "i64",
         },  # fmt: skip
-        types={"T": _REAL},
+        types={"T": REAL},
         constants={**_JOINED, "VALUES": [False, True]},
         wheel=_is_joined,
         default={"T": ["float32", "bfloat16"]},
