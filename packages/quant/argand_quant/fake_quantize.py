@@ -23,20 +23,6 @@ _per_tensor = operators["fake_quantize_per_tensor_affine"]
 _per_tensor_of_tensors = operators["fake_quantize_per_tensor_affine_tensor_qparams"]
 
 
-def _check_range(name: str, quant_min: int, quant_max: int) -> None:
-    if quant_min > quant_max:
-        raise RuntimeError(
-            f"{name}: got quant_min {quant_min} and quant_max {quant_max}, expected no more than that"
-        )
-
-
-def _check_floating(name: str, input: Tensor) -> None:
-    if not input.dtype.is_floating_point:
-        raise NotImplementedError(
-            f"{name}: not implemented for {input.dtype}, expected a floating dtype; convert with .float()"
-        )
-
-
 def fake_quantize_per_tensor_affine(
     input: Tensor, scale: float | Tensor, zero_point: int | Tensor, quant_min: int, quant_max: int
 ) -> Tensor:
@@ -50,11 +36,9 @@ def fake_quantize_per_tensor_affine(
     The gradient is passed on where nothing was clamped, and zero elsewhere.
 
     Raises:
-        RuntimeError: for a zero point outside of the range, or an empty range.
+        RuntimeError: for a zero point (a number) outside of the range, or an empty range.
     """
-    _check_range("fake_quantize_per_tensor_affine", quant_min, quant_max)
-    _check_floating("fake_quantize_per_tensor_affine", input)
-    if isinstance(scale, Tensor):
+    if isinstance(scale, Tensor) and isinstance(zero_point, Tensor):
         found: Tensor = _per_tensor_of_tensors(input, scale, zero_point, quant_min, quant_max)
     else:
         found = _per_tensor(input, scale, zero_point, quant_min, quant_max)
@@ -64,13 +48,10 @@ def fake_quantize_per_tensor_affine(
 def fake_quantize_per_channel_affine(
     input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
 ) -> Tensor:
-    """As `fake_quantize_per_tensor_affine`, with a scale and a zero point (int32) for each position along `axis`."""
-    _check_range("fake_quantize_per_channel_affine", quant_min, quant_max)
-    _check_floating("fake_quantize_per_channel_affine", input)
-    if zero_point.dtype is not int32:
-        raise RuntimeError(
-            f"fake_quantize_per_channel_affine: got zero points of {zero_point.dtype}, expected int32; convert with .int()"
-        )
+    """As `fake_quantize_per_tensor_affine`, with a scale (float32) and a zero point for each position along `axis`.
+
+    Zero points are int32, or float32 or float16: clamp(input / scale + zero_point, quant_min, quant_max) is rounded then.
+    """
     found: Tensor = _per_channel(input, scale, zero_point, axis, quant_min, quant_max)
     return found
 

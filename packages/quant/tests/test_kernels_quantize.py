@@ -78,7 +78,7 @@ def test_per_channel_equals_numpy(shape, axis, dtype_range) -> None:
     dtype, low, high = dtype_range
     random = np.random.default_rng(3)
     x = random.normal(0, 3, shape).astype(np.float32)
-    scales = random.uniform(0.01, 0.1, shape[axis])
+    scales = random.uniform(0.01, 0.1, shape[axis]).astype(np.float32)
     zeros = random.integers(low, high + 1, shape[axis])
     given = (aten.from_numpy(scales), aten.from_numpy(zeros), axis, low, high, dtype)
     q = ops.quantize_per_channel(aten.from_numpy(x), *given)
@@ -88,7 +88,9 @@ def test_per_channel_equals_numpy(shape, axis, dtype_range) -> None:
     np.testing.assert_array_equal(
         back.numpy(), simulation.dequantize(expected, scales, zeros, axis)
     )
-    fake = ops.fake_quantize_per_channel_affine(aten.from_numpy(x), *given[:-1])
+    fake = ops.fake_quantize_per_channel_affine(
+        aten.from_numpy(x), given[0], given[1].to(c10.int32), axis % len(shape), low, high
+    )
     np.testing.assert_array_equal(fake.numpy(), back.numpy())
     transposed = aten.from_numpy(np.ascontiguousarray(x.T)).permute(*range(len(shape))[::-1])
     np.testing.assert_array_equal(ops.quantize_per_channel(transposed, *given).numpy(), expected)
@@ -143,7 +145,10 @@ def test_gradients_pass_where_nothing_was_clamped() -> None:
     )
     (dx,) = grad((y * weights).sum(), x)
     assert dx.tolist() == [0.0, 2.0, 3.0, 4.0, 0.0]
-    scales, zeros = aten.tensor([0.1, 0.1, 0.1, 0.1, 0.2]), aten.tensor([0, 0, 0, 0, -128])
+    scales, zeros = (
+        aten.tensor([0.1, 0.1, 0.1, 0.1, 0.2]),
+        aten.tensor([0, 0, 0, 0, -128], dtype=c10.int32),
+    )
     y = ops.fake_quantize_per_channel_affine(x, scales, zeros, 0, -128, 127)
     (dx,) = grad((y * weights).sum(), x)
     assert dx.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]

@@ -21,13 +21,26 @@ struct Parameters {
   int stride;
 };
 
+// How fake quantize computes. For all elements alike, or with integer zero points of channels: clamp(rint(x * inverse) + zero_point), and the
+// result's product in float32, or float64; with real zero points: rint(clamp(x * inverse + zero_point)), and the same in float64.
+enum FakeForm { kFakeTensor = 0, kFakeChannels, kFakeRounded, kNumFakeForms };
+
+// Of a run of elements, as in Parameters.
+struct FakeParameters {
+  const float* inverse;
+  const float* scale;
+  const float* zero_point;
+  int stride;
+  int64_t low, high;
+};
+
 struct QuantizeLoops {
   void (*quantize[kNumIntegerKinds])(int64_t n, const float* x, void* q, Parameters inverse, Range range);
   void (*dequantize[kNumIntegerKinds])(int64_t n, const void* q, float* x, Parameters scale);
-  // y = dequantize(quantize(x)); `scale` has the stride of `inverse`.
-  void (*fake_quantize)(int64_t n, const float* x, float* y, Parameters inverse, const float* scale, Range range);
-  // dx = dy where x's integer lies in the range, else 0.
-  void (*fake_quantize_backward)(int64_t n, const float* dy, const float* x, float* dx, Parameters inverse, Range range);
+  // y = dequantize(quantize(x)), of float32 or (second) float64.
+  void (*fake_quantize[2][kNumFakeForms])(int64_t n, const void* x, void* y, const FakeParameters& p);
+  // Whether x's integer lies in the range.
+  void (*fake_quantize_kept[2][kNumFakeForms])(int64_t n, const void* x, bool* kept, const FakeParameters& p);
   // Lowers *low and raises *high to the least and the greatest element; NaN takes both to infinity.
   void (*extend_range)(int64_t n, const float* x, float* low, float* high);
 };

@@ -1,5 +1,7 @@
 #include "packages/quant/csrc/quantize/loops.h"
 
+#include <type_traits>
+
 namespace argand::quant::ARGAND_NAMESPACE(ARGAND_TIER) {
 namespace {
 
@@ -52,33 +54,50 @@ void dequantize(int64_t n, const void* q, float* x, Parameters p) {
   p.stride ? dequantize_run<T, 1>(n, static_cast<const T*>(q), x, p) : dequantize_run<T, 0>(n, static_cast<const T*>(q), x, p);
 }
 
-template <int kStride>
-inline void fake_quantize_run(int64_t n, const float* __restrict x, float* __restrict y, Parameters p, const float* scale, Range range) {
-  const float low = static_cast<float>(range.low), high = static_cast<float>(range.high);
+// Before clamping; with real zero points before rounding too.
+template <class T, FakeForm kForm>
+inline T fake_integer(T x, float inverse, float zero_point) {
+  if constexpr (kForm == kFakeRounded)
+    return x * static_cast<T>(inverse) + static_cast<T>(zero_point);
+  else
+    return __builtin_rint(x * static_cast<T>(inverse)) + static_cast<T>(zero_point);
+}
+
+template <class T, FakeForm kForm, int kStride>
+inline void fake_quantize_run(int64_t n, const T* __restrict x, T* __restrict y, const FakeParameters& p) {
+  using Product = std::conditional_t<kForm == kFakeTensor || (kForm == kFakeChannels && sizeof(T) == 4), float, double>;
+  const T low = static_cast<T>(p.low), high = static_cast<T>(p.high);
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; i++) {
-    const float v = clamp(integer_of<float>(x[i], p.factor[i * kStride], p.zero_point[i * kStride]), low, high);
-    y[i] = (v - static_cast<float>(p.zero_point[i * kStride])) * scale[i * kStride];
+    const float zero_point = p.zero_point[i * kStride];
+    T q = clamp(fake_integer<T, kForm>(x[i], p.inverse[i * kStride], zero_point), low, high);
+    if constexpr (kForm == kFakeRounded) q = static_cast<T>(__builtin_rint(q));
+    y[i] = static_cast<T>((static_cast<Product>(q) - static_cast<Product>(zero_point)) * static_cast<Product>(p.scale[i * kStride]));
   }
 }
 
-void fake_quantize(int64_t n, const float* x, float* y, Parameters p, const float* scale, Range range) {
-  p.stride ? fake_quantize_run<1>(n, x, y, p, scale, range) : fake_quantize_run<0>(n, x, y, p, scale, range);
+template <class T, FakeForm kForm>
+void fake_quantize(int64_t n, const void* x, void* y, const FakeParameters& p) {
+  const T* from = static_cast<const T*>(x);
+  T* to = static_cast<T*>(y);
+  p.stride ? fake_quantize_run<T, kForm, 1>(n, from, to, p) : fake_quantize_run<T, kForm, 0>(n, from, to, p);
 }
 
-template <int kStride>
-inline void fake_quantize_backward_run(int64_t n, const float* __restrict dy, const float* __restrict x, float* __restrict dx, Parameters p,
-                                       Range range) {
-  const float low = static_cast<float>(range.low), high = static_cast<float>(range.high);
+template <class T, FakeForm kForm, int kStride>
+inline void fake_quantize_kept_run(int64_t n, const T* __restrict x, bool* __restrict kept, const FakeParameters& p) {
+  const T low = static_cast<T>(p.low), high = static_cast<T>(p.high);
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; i++) {
-    const float v = integer_of<float>(x[i], p.factor[i * kStride], p.zero_point[i * kStride]);
-    dx[i] = (v >= low) & (v <= high) ? dy[i] : 0.0f;
+    T q = fake_integer<T, kForm>(x[i], p.inverse[i * kStride], p.zero_point[i * kStride]);
+    if constexpr (kForm == kFakeRounded) q = static_cast<T>(__builtin_rint(q));
+    kept[i] = (q >= low) & (q <= high);
   }
 }
 
-void fake_quantize_backward(int64_t n, const float* dy, const float* x, float* dx, Parameters p, Range range) {
-  p.stride ? fake_quantize_backward_run<1>(n, dy, x, dx, p, range) : fake_quantize_backward_run<0>(n, dy, x, dx, p, range);
+template <class T, FakeForm kForm>
+void fake_quantize_kept(int64_t n, const void* x, bool* kept, const FakeParameters& p) {
+  const T* from = static_cast<const T*>(x);
+  p.stride ? fake_quantize_kept_run<T, kForm, 1>(n, from, kept, p) : fake_quantize_kept_run<T, kForm, 0>(n, from, kept, p);
 }
 
 // Several running extremes, so that none waits for the one before.
@@ -111,8 +130,10 @@ void extend_range(int64_t n, const float* x, float* low, float* high) {
 const QuantizeLoops quantize_loops = {
     {quantize<uint8_t>, quantize<int8_t>, quantize<int16_t>, quantize<int32_t>},
     {dequantize<uint8_t>, dequantize<int8_t>, dequantize<int16_t>, dequantize<int32_t>},
-    fake_quantize,
-    fake_quantize_backward,
+    {{fake_quantize<float, kFakeTensor>, fake_quantize<float, kFakeChannels>, fake_quantize<float, kFakeRounded>},
+     {fake_quantize<double, kFakeTensor>, fake_quantize<double, kFakeChannels>, fake_quantize<double, kFakeRounded>}},
+    {{fake_quantize_kept<float, kFakeTensor>, fake_quantize_kept<float, kFakeChannels>, fake_quantize_kept<float, kFakeRounded>},
+     {fake_quantize_kept<double, kFakeTensor>, fake_quantize_kept<double, kFakeChannels>, fake_quantize_kept<double, kFakeRounded>}},
     extend_range,
 };
 
