@@ -1,18 +1,70 @@
 """Python rules: libraries, programs, pytest targets and generated files."""
 
+load("@python_env//:config.bzl", "PYTHON_VERSION")
 load("//tools/build:visibility.bzl", "default_visibility")
 
-def argand_py_library(name, srcs, imports = ["."], data = [], visibility = None, **kwargs):
-    """py_library whose folder is importable as it is (`import argand_c10` from packages/c10/argand_c10)."""
+_PYTHON = "@bazel_tools//tools/python:toolchain_type"
+
+def argand_py_library(name, srcs, imports = ["."], data = [], visibility = None, bytecode = True, **kwargs):
+    """py_library whose folder is importable as it is (`import argand_c10` from packages/c10/argand_c10).
+
+    Args:
+      name: target name.
+      srcs: Python files.
+      imports: as py_library's.
+      data: files that the library reads.
+      visibility: as everywhere.
+      bytecode: compile the files here, once, and not in every process that imports them. Of a file, one library alone can.
+      **kwargs: passed on.
+    """
+    if bytecode:
+        _argand_bytecode(name = name + "_bytecode", srcs = srcs, visibility = ["//visibility:private"])
     native.py_library(
         name = name,
         srcs = srcs,
         imports = imports,
-        data = data + ["@python_env//:packages"],
+        data = data + ["@python_env//:packages"] + ([":%s_bytecode" % name] if bytecode else []),
         srcs_version = "PY3",
         visibility = default_visibility(visibility),
         **kwargs
     )
+
+def _argand_bytecode_impl(ctx):
+    package = ctx.label.package + "/"
+    lines = []
+    outputs = []
+    for file in ctx.files.srcs:
+        path = file.short_path.split("/", 2)[2] if file.short_path.startswith("../") else file.short_path
+        folder, _, module = path[len(package):].rpartition("/")
+        output = ctx.actions.declare_file("%s__pycache__/%s.cpython-%s.pyc" % (
+            folder + "/" if folder else "",
+            module[:-len(".py")],
+            PYTHON_VERSION.replace(".", ""),
+        ))
+        lines.append("\t".join([file.path, path, output.path]))
+        outputs.append(output)
+    manifest = ctx.actions.declare_file(ctx.label.name + ".manifest")
+    ctx.actions.write(manifest, "\n".join(lines))
+    ctx.actions.run(
+        # The interpreter itself: a program's first line looks for it on PATH, which libraries of build tools are not given.
+        executable = ctx.toolchains[_PYTHON].py3_runtime.interpreter_path,
+        arguments = [ctx.file._compiler.path, manifest.path],
+        inputs = ctx.files.srcs + [ctx.file._compiler, manifest],
+        outputs = outputs,
+        mnemonic = "ArgandBytecode",
+        progress_message = "Compiling Python of %s" % ctx.label,
+    )
+    return [DefaultInfo(files = depset(outputs), runfiles = ctx.runfiles(files = outputs))]
+
+_argand_bytecode = rule(
+    implementation = _argand_bytecode_impl,
+    attrs = {
+        "srcs": attr.label_list(mandatory = True, allow_files = [".py"]),
+        "_compiler": attr.label(default = "//tools/build:compile_bytecode.py", allow_single_file = True),
+    },
+    toolchains = [_PYTHON],
+    doc = "The bytecode of Python files, where Python looks for it: in `__pycache__` beside them.",
+)
 
 def argand_py_binary(name, srcs, data = [], visibility = None, **kwargs):
     """py_binary that runs with the build's environment."""

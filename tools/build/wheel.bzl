@@ -18,7 +18,7 @@ def _argand_wheel_impl(ctx):
     members = {
         file.short_path[len(root):]: file
         for file in depset(transitive = files).to_list()
-        if _within(file, prefix) or _is_stub(file, root)
+        if (_within(file, prefix) or _is_stub(file, root)) and file.extension != "pyc"
     }
     for target, folder in ctx.attr.headers.items():
         for file in _headers(target):
