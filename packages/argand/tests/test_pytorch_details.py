@@ -308,3 +308,28 @@ def test_one_value_is_written_to_elements_in_one_place():
     assert x.item() == 3
     x.expand(4).zero_()
     assert x.item() == 0
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_condition_chooses_a_branch(compiled):
+    def choose(x):
+        return torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x - 1, (x,)).square()
+
+    run = torch.compile(choose) if compiled else choose
+    for values, result, slope in [
+        ([1.0, 2.0], [4.0, 16.0], [8.0, 16.0]),
+        ([-1.0, -2.0], [4.0, 9.0], [-4.0, -6.0]),
+    ]:
+        x = tensor(values, requires_grad=True)
+        y = run(x)
+        y.sum().backward()
+        assert (y.tolist(), x.grad.tolist()) == (result, slope)
+    assert torch.cond(False, lambda: 1, lambda: 2) == 2
+    for arguments in [
+        (torch.ones(2), abs, abs, (1,)),
+        ("yes", abs, abs, (1,)),
+        (True, abs, 1, (1,)),
+        (True, abs, abs, 1),
+    ]:
+        with pytest.raises(RuntimeError, match="cond: got"):
+            torch.cond(*arguments)

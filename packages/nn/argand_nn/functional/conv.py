@@ -11,6 +11,7 @@ __all__ = [
     "conv1d",
     "conv2d",
     "conv3d",
+    "conv_tbc",
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
@@ -117,6 +118,11 @@ def conv_transpose3d(
     return aten.conv_transpose3d(
         input, weight, bias, stride, padding, output_padding, groups, dilation
     )
+
+
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """`conv1d` of (L, N, C) with weight (k, C, O), zeros at both ends: (L + 2 * pad - k + 1, N, O)."""
+    return aten.conv_tbc(input, weight, bias, pad)
 
 
 def pad(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argand_aten as aten
-from argand_c10 import Tensor
+from argand_c10 import Tensor, bfloat16, dtype, float16, float32, int32
 from argand_c10.errors import require_tensors
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "cosine_similarity",
     "embedding",
     "embedding_bag",
+    "grouped_mm",
     "linear",
     "one_hot",
     "pairwise_distance",
@@ -150,6 +151,79 @@ def embedding_bag(
         padding_idx,
     )
     return result
+
+
+def grouped_mm(
+    mat_a: Tensor,
+    mat_b: Tensor,
+    *,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: dtype | None = None,
+) -> Tensor:
+    """Products of groups of two matrices' rows or columns, as mixtures of experts need them.
+
+    Args:
+        mat_a: float32, float16 or bfloat16; (rows, k), whose rows (or, beside a 2-d `mat_b`, columns) are in groups,
+            or (groups, rows, k).
+        mat_b: as `mat_a`; (k, columns), whose columns (or rows) are in groups, or (groups, k, columns).
+        offs: where each group ends, int32; None where both are 3-d.
+        bias: None.
+        out_dtype: that of `mat_a`.
+
+    Returns:
+        (rows, columns), or with one product a group (groups, rows, columns). What is in no group is 0.
+
+    Raises:
+        RuntimeError: shapes or dtypes are not those.
+    """
+    _check_grouped(mat_a, mat_b, offs, bias, out_dtype)
+    if offs is None:
+        return aten.bmm(mat_a, mat_b)
+    ends: list[int] = offs.tolist()
+    groups = list(zip([0, *ends], ends, strict=False))
+    if mat_a.dim() == 2 and mat_b.dim() == 2:
+        return aten.stack([mat_a[:, begin:end] @ mat_b[begin:end] for begin, end in groups])
+    if mat_a.dim() == 2:
+        parts = [mat_a[begin:end] @ mat_b[i] for i, (begin, end) in enumerate(groups)]
+        rest = mat_a.new_zeros([mat_a.shape[0] - ends[-1], mat_b.shape[2]])
+        return aten.cat([*parts, rest], 0)
+    parts = [mat_a[i] @ mat_b[:, begin:end] for i, (begin, end) in enumerate(groups)]
+    rest = mat_a.new_zeros([mat_a.shape[1], mat_b.shape[1] - ends[-1]])
+    return aten.cat([*parts, rest], 1)
+
+
+def _check_grouped(
+    a: Tensor, b: Tensor, offs: Tensor | None, bias: Tensor | None, out_dtype: dtype | None
+) -> None:
+    shapes = f"grouped_mm: got matrices of shapes {list(a.shape)} and {list(b.shape)}"
+    if a.dtype not in (float32, float16, bfloat16) or b.dtype != a.dtype:
+        raise RuntimeError(
+            f"grouped_mm: got matrices of {a.dtype} and {b.dtype}, expected float32, float16 or "
+            "bfloat16, both alike"
+        )
+    if a.dim() not in (2, 3) or b.dim() not in (2, 3):
+        raise RuntimeError(f"{shapes}, expected 2 or 3 dimensions")
+    if a.shape[-1] != b.shape[-2]:
+        raise RuntimeError(f"{shapes}, whose inner sizes {a.shape[-1]} and {b.shape[-2]} differ")
+    if (offs is None) != (a.dim() == b.dim() == 3):
+        raise RuntimeError(
+            f"{shapes} {'without' if offs is None else 'with'} offs, expected offs where a matrix is "
+            "2-d, and none where both are 3-d"
+        )
+    if offs is not None and (offs.dtype != int32 or offs.dim() != 1):
+        raise RuntimeError(
+            f"grouped_mm: got offs of {offs.dtype} and shape {list(offs.shape)}, expected 1-d int32"
+        )
+    counts = {matrix.shape[0] for matrix in (a, b) if matrix.dim() == 3}
+    if len(counts | ({offs.shape[0]} if offs is not None and counts else set())) > 1:
+        raise RuntimeError(f"{shapes} for different numbers of groups")
+    if bias is not None:
+        raise RuntimeError("grouped_mm: got a bias, expected None; add it to the result")
+    if out_dtype not in (None, a.dtype):
+        raise RuntimeError(
+            f"grouped_mm: got out_dtype {out_dtype}, expected that of the matrices, {a.dtype}"
+        )
 
 
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import argand_aten as aten
 from argand_c10 import Tensor
 from argand_nn.functional.linear_maps import linear
+from argand_nn.functional.normalization import dropout
 
 __all__: list[str] = []
 
@@ -139,3 +140,46 @@ def _rows(state: State, start: int, end: int) -> State:
 
 def _join(states: list[State]) -> State:
     return tuple(aten.cat(list(parts)) for parts in zip(*states, strict=True))
+
+
+def run_layers(
+    mode: str,
+    data: Tensor,
+    sizes: Sequence[int] | None,
+    weights: Sequence[CellWeights],
+    directions: int,
+    state: State,
+    dropped: float,
+) -> tuple[Tensor, State]:
+    """Run layers over (steps, batch, features), or over packed (places, features) with sizes.
+
+    Args:
+        mode: LSTM, GRU, RNN_TANH or RNN_RELU.
+        data: the first layer's input.
+        sizes: places of each step, of packed data.
+        weights: of each layer and direction.
+        directions: 1, or 2 with a run from the end.
+        state: tensors (layers * directions, batch, size).
+        dropped: probability of dropout between layers.
+
+    Returns:
+        The outputs in the form of `data`, and the last states.
+    """
+    last: list[State] = []
+    for layer in range(len(weights) // directions):
+        if layer and dropped > 0:
+            data = dropout(data, dropped)
+        results = []
+        for direction in range(directions):
+            index = layer * directions + direction
+            projected = project_input(mode, data, weights[index])
+            outputs, final = scan_steps(
+                make_cell(mode, weights[index]),
+                split_steps(projected, sizes),
+                tuple(part[index] for part in state),
+                direction == 1,
+            )
+            results.append(aten.stack(outputs) if sizes is None else aten.cat(outputs))
+            last.append(final)
+        data = results[0] if directions == 1 else aten.cat(results, -1)
+    return data, tuple(aten.stack(list(parts)) for parts in zip(*last, strict=True))

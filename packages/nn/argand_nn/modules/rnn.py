@@ -9,15 +9,13 @@ from typing import Any
 import argand_aten as aten
 from argand_autograd import get_autocast_dtype, is_autocast_enabled
 from argand_c10 import DTypeError, Module, Parameter, Tensor, float32
-from argand_nn import functional as F
 from argand_nn import init
 from argand_nn.functional.recurrent import (
     CellWeights,
     State,
     make_cell,
     project_input,
-    scan_steps,
-    split_steps,
+    run_layers,
 )
 from argand_nn.packed_sequence import PackedSequence
 
@@ -111,35 +109,12 @@ class RNNBase(Module):
         biases = weights[2:] if self.bias else (None, None)
         return CellWeights(weights[0], weights[1], biases[0], biases[1], projection)
 
-    def _run(self, steps: list[Tensor] | Tensor, state: State, sizes: list[int] | None) -> Any:
-        """All layers over data (steps, batch, features), or packed (places, features) with sizes.
-
-        `state` holds tensors (layers * directions, batch, size).
-
-        Returns:
-            The outputs in the form of `steps`, and the last states.
-        """
+    def _run(self, steps: Tensor, state: State, sizes: list[int] | None) -> tuple[Tensor, State]:
+        """All layers; see `run_layers`."""
         directions = 2 if self.bidirectional else 1
-        data: Any = steps
-        last: list[State] = []
-        for layer in range(self.num_layers):
-            if layer and self.dropout > 0:
-                data = F.dropout(data, self.dropout, self.training)
-            results = []
-            for direction in range(directions):
-                index = layer * directions + direction
-                weights = self._cell_weights(index)
-                projected = project_input(self.mode, data, weights)
-                outputs, final = scan_steps(
-                    make_cell(self.mode, weights),
-                    split_steps(projected, sizes),
-                    tuple(part[index] for part in state),
-                    direction == 1,
-                )
-                results.append(aten.stack(outputs) if sizes is None else aten.cat(outputs))
-                last.append(final)
-            data = results[0] if directions == 1 else aten.cat(results, -1)
-        return data, tuple(aten.stack(list(parts)) for parts in zip(*last, strict=True))
+        weights = [self._cell_weights(index) for index in range(self.num_layers * directions)]
+        dropout = self.dropout if self.training else 0.0
+        return run_layers(self.mode, steps, sizes, weights, directions, state, dropout)
 
     def _state_sizes(self) -> tuple[int, ...]:
         output = self.proj_size if self.proj_size > 0 else self.hidden_size
