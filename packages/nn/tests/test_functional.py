@@ -11,6 +11,7 @@ import argand_aten as aten
 import argand_c10 as c10
 import argand_nn as nn
 import argand_nn.functional as F
+from argand_autograd import grad
 from argand_nn.attention import SDPBackend, sdpa_kernel
 from argand_nn.attention.bias import (
     CausalBias,
@@ -418,6 +419,31 @@ def test_rows_that_attend_to_nothing_have_no_gradient(shape, learned):
     for leaf in leaves[: 4 if learned else 3]:
         assert leaf.grad.isfinite().all()
     assert not leaves[0].grad[..., 1, :].any()
+
+
+@pytest.mark.parametrize("kind", ["all", "causal", "masked"])
+@pytest.mark.parametrize(("queries", "keys"), [(130, 577), (300, 50), (193, 192), (64, 385)])
+def test_attention_in_many_tiles(queries, keys, kind):
+    """Gradients too, beside the formula in ordinary operators."""
+    leaves = [
+        aten.randn([1, 2, size, 9], dtype=c10.float64).requires_grad_()
+        for size in (queries, keys, keys)
+    ]
+    q, k, v = leaves
+    allowed = aten.ones([queries, keys], dtype=c10.bool)
+    if kind == "causal":
+        allowed = allowed.tril()
+    if kind == "masked":
+        allowed = aten.rand([queries, keys]) < 0.7
+        allowed[:, 0] = True
+    scores = (q @ k.transpose(2, 3) / 3).masked_fill(~allowed, -math.inf)
+    expected = aten.softmax(scores, -1) @ v
+    mask = allowed if kind == "masked" else None
+    out = F.scaled_dot_product_attention(q, k, v, mask, is_causal=kind == "causal")
+    weights = aten.randn(out.shape, dtype=c10.float64)
+    ours, theirs = (aten.sum(result * weights) for result in (out, expected))
+    for a, b in [(out, expected), *zip(grad(ours, leaves), grad(theirs, leaves), strict=True)]:
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-9, atol=1e-11)
 
 
 def test_multihead_attention():

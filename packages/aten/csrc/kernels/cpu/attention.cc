@@ -11,7 +11,8 @@ namespace argand::kernels::cpu {
 namespace {
 
 constexpr int64_t kTile = 64;    // queries
-constexpr int64_t kDepth = 256;  // rows of a right-hand side whose panel stays in the first-level cache
+constexpr int64_t kKeys = 192;   // keys of the backward pass whose rows, gradients and scores stay in the second-level cache
+constexpr int64_t kDepth = 128;  // rows of a right-hand side whose panel takes half of the first-level cache
 
 template <class E>
 const AttentionLoops<E>& loops() {
@@ -33,29 +34,6 @@ struct Heads {
 // Leading dimension of rows of `n` that lie apart in the sets of a cache.
 int64_t spread(int64_t n) { return round_up(n, 16) + 16; }
 
-// The transposed matrix of one (batch, head) at a time.
-template <class E>
-class Transposed {
- public:
-  Transposed(const Heads<E>& from, int64_t rows, int64_t columns)
-      : from_(from), rows_(rows), columns_(columns), ld_(spread(rows)), data_(columns * ld_) {}
-  const E* at(int64_t b, int64_t h) {
-    if (const E* p = from_.at(b, h); p != held_) {
-      const int64_t sizes[2] = {columns_, rows_}, to[2] = {ld_, 1}, strides[2] = {1, from_.ld()};
-      strided_copy(sizeof(E), 2, sizes, data_.get(), to, p, strides);
-      held_ = p;
-    }
-    return data_.get();
-  }
-  int64_t ld() const { return ld_; }
-
- private:
-  const Heads<E>& from_;
-  int64_t rows_, columns_, ld_;
-  Scratch<E> data_;
-  const E* held_ = nullptr;
-};
-
 // c[m, n] = alpha * a[m, k] b[k, n] + (accumulate ? c : 0) where all of it is in the caches: a library would pack each operand at each call.
 template <class E>
 void multiply(int64_t m, int64_t n, int64_t k, E alpha, const E* a, int64_t a_ms, int64_t a_ks, const E* b, int64_t ldb, bool accumulate, E* c,
@@ -65,6 +43,33 @@ void multiply(int64_t m, int64_t n, int64_t k, E alpha, const E* a, int64_t a_ms
     tile_kernels<E>().multiply(m, n, std::min(kDepth, k - p), alpha, a + p * a_ks, a_ms, a_ks, b + p * ldb, ldb, accumulate || p > 0, c, ldc);
   while ((p += kDepth) < k);
 }
+
+// The transposed matrix of one (batch, head) at a time, in panels of columns: what a block of a product reads lies together.
+template <class E>
+class Transposed {
+ public:
+  Transposed(const Heads<E>& from, int64_t rows, int64_t columns)
+      : from_(from), rows_(rows), columns_(columns), data_(columns * round_up(rows, kPanel)) {}
+  // c[m, n] = alpha * a[m, columns] b[columns, n], with b of (batch, head) `b`, `h` from its column `first`, which begins a panel.
+  void multiply(int64_t b, int64_t h, int64_t first, int64_t m, int64_t n, E alpha, const E* a, int64_t lda, E* c, int64_t ldc) {
+    if (const E* p = from_.at(b, h); p != held_) {
+      for (int64_t j = 0; j < rows_; j += kPanel) {
+        const int64_t sizes[2] = {columns_, std::min(kPanel, rows_ - j)}, to[2] = {kPanel, 1}, strides[2] = {1, from_.ld()};
+        strided_copy(sizeof(E), 2, sizes, data_.get() + j * columns_, to, p + j * from_.ld(), strides);
+      }
+      held_ = p;
+    }
+    for (int64_t j = 0; j < n; j += kPanel)
+      cpu::multiply<E>(m, std::min(kPanel, n - j), columns_, alpha, a, lda, 1, data_.get() + (first + j) * columns_, kPanel, false, c + j, ldc);
+  }
+
+ private:
+  static constexpr int64_t kPanel = 48;  // full register blocks in every tier
+  const Heads<E>& from_;
+  int64_t rows_, columns_;
+  Scratch<E> data_;
+  const E* held_ = nullptr;
+};
 
 struct Problem {
   int64_t batch, heads, kv_heads, queries, keys, features, value_features;
@@ -136,14 +141,17 @@ void forward(const Problem& p, const Heads<E>& q, const Heads<E>& k, const Heads
   argand::parallel_for(0, p.batch * p.heads * p.tiles(), 1, [&](int64_t begin, int64_t end) {
     const int64_t ld = spread(p.keys);
     Scratch<E> scores(kTile * ld);
+    E sums[kTile];
     Transposed<E> keys(k, p.keys, p.features);
     for (int64_t task = begin; task < end; task++) {
       const int64_t first = task % p.tiles() * kTile, h = task / p.tiles() % p.heads, b = task / p.tiles() / p.heads, kv = h / p.group();
       const int64_t rows = std::min(kTile, p.queries - first), width = p.visible(first + rows - 1);
-      multiply<E>(rows, width, p.features, static_cast<E>(scale), q.at(b, h, first), q.ld(), 1, keys.at(b, kv), keys.ld(), false, scores, ld);
+      keys.multiply(b, kv, 0, rows, width, static_cast<E>(scale), q.at(b, h, first), q.ld(), scores, ld);
       for (int64_t i = 0; i < rows; i++)
-        lse[(b * p.heads + h) * p.queries + first + i] = loops<E>().softmax(p.visible(first + i), width, scores + i * ld, mask.row(b, h, first + i));
+        lse[(b * p.heads + h) * p.queries + first + i] =
+            loops<E>().exponentials(p.visible(first + i), width, scores + i * ld, mask.row(b, h, first + i), &sums[i]);
       multiply<E>(rows, p.value_features, width, 1, scores.get(), ld, 1, v.at(b, kv), v.ld(), false, out.at(b, h, first), out.ld());
+      for (int64_t i = 0; i < rows; i++) loops<E>().divide(p.value_features, out.at(b, h, first + i), sums[i]);
     }
   });
 }
@@ -152,8 +160,8 @@ template <class E>
 void backward(const Problem& p, const Heads<E>& go, const Heads<E>& q, const Heads<E>& k, const Heads<E>& v, const Mask<E>& mask, const Heads<E>& out,
               const E* lse, double scale, const Heads<E>& gq, const Heads<E>& gk, const Heads<E>& gv) {
   argand::parallel_for(0, p.batch * p.kv_heads, 1, [&](int64_t begin, int64_t end) {
-    const int64_t ld = spread(p.keys);
-    Scratch<E> scores(kTile * ld), grads(kTile * ld);
+    const int64_t ld = spread(kKeys);
+    Scratch<E> scores(kTile * ld), grads(kTile * ld), deltas(p.queries);
     Transposed<E> keys(k, p.keys, p.features), values(v, p.keys, p.value_features);
     for (int64_t task = begin; task < end; task++) {
       const int64_t b = task / p.kv_heads, kv = task % p.kv_heads;
@@ -162,19 +170,25 @@ void backward(const Problem& p, const Heads<E>& go, const Heads<E>& q, const Hea
         std::fill_n(gv.at(b, kv, j), p.value_features, E(0));
       }
       for (int64_t h = kv * p.group(); h < (kv + 1) * p.group(); h++) {
-        for (int64_t first = 0; first < p.queries; first += kTile) {
-          const int64_t rows = std::min(kTile, p.queries - first), width = p.visible(first + rows - 1);
-          multiply<E>(rows, width, p.features, static_cast<E>(scale), q.at(b, h, first), q.ld(), 1, keys.at(b, kv), keys.ld(), false, scores, ld);
-          multiply<E>(rows, width, p.value_features, 1, go.at(b, h, first), go.ld(), 1, values.at(b, kv), values.ld(), false, grads, ld);
-          for (int64_t i = 0; i < rows; i++) {
-            const E delta = loops<E>().dot(p.value_features, go.at(b, h, first + i), out.at(b, h, first + i));
-            loops<E>().backward(p.visible(first + i), width, scores + i * ld, mask.row(b, h, first + i),
-                                lse[(b * p.heads + h) * p.queries + first + i], grads + i * ld, delta, static_cast<E>(scale));
+        for (int64_t i = 0; i < p.queries; i++) deltas[i] = loops<E>().dot(p.value_features, go.at(b, h, i), out.at(b, h, i));
+        int64_t seen = 0;  // keys before those at hand
+        do                 // once where there are none: the queries' gradients become 0
+          for (int64_t first = 0; first < p.queries; first += kTile) {
+            const int64_t rows = std::min(kTile, p.queries - first), width = std::min(kKeys, p.visible(first + rows - 1) - seen);
+            if (width <= 0 && seen > 0) continue;
+            keys.multiply(b, kv, seen, rows, width, static_cast<E>(scale), q.at(b, h, first), q.ld(), scores, ld);
+            values.multiply(b, kv, seen, rows, width, 1, go.at(b, h, first), go.ld(), grads, ld);
+            for (int64_t i = 0; i < rows; i++) {
+              const int64_t row = first + i, count = std::clamp<int64_t>(p.visible(row) - seen, 0, width);
+              const E* const added = mask.row(b, h, row);
+              loops<E>().backward(count, width, scores + i * ld, added ? added + seen : nullptr, lse[(b * p.heads + h) * p.queries + row],
+                                  grads + i * ld, deltas[row], static_cast<E>(scale));
+            }
+            multiply<E>(width, p.value_features, rows, 1, scores.get(), 1, ld, go.at(b, h, first), go.ld(), true, gv.at(b, kv, seen), gv.ld());
+            multiply<E>(rows, p.features, width, 1, grads.get(), ld, 1, k.at(b, kv, seen), k.ld(), seen > 0, gq.at(b, h, first), gq.ld());
+            multiply<E>(width, p.features, rows, 1, grads.get(), 1, ld, q.at(b, h, first), q.ld(), true, gk.at(b, kv, seen), gk.ld());
           }
-          multiply<E>(width, p.value_features, rows, 1, scores.get(), 1, ld, go.at(b, h, first), go.ld(), true, gv.at(b, kv), gv.ld());
-          multiply<E>(rows, p.features, width, 1, grads.get(), ld, 1, k.at(b, kv), k.ld(), false, gq.at(b, h, first), gq.ld());
-          multiply<E>(width, p.features, rows, 1, grads.get(), 1, ld, q.at(b, h, first), q.ld(), true, gk.at(b, kv), gk.ld());
-        }
+        while ((seen += kKeys) < p.keys);
       }
     }
   });

@@ -7,9 +7,10 @@ namespace argand::kernels::cpu {
 
 template <class E>
 struct AttentionLoops {
-  // s becomes exp(s + mask - max) / sum; columns [n, width) become 0. mask: n values or NULL. Returns the log of the sum of exponentials; a row
-  // of -inf becomes zeros.
-  E (*softmax)(int64_t n, int64_t width, E* s, const E* mask);
+  // s becomes exp(s + mask - max) and *sum their sum; columns [n, width) become 0. mask: n values or NULL. Returns the log of the sum of
+  // exp(s + mask); a row of -inf becomes zeros.
+  E (*exponentials)(int64_t n, int64_t width, E* s, const E* mask, E* sum);
+  void (*divide)(int64_t n, E* row, E by);
   // s becomes the probabilities exp(s + mask - lse), dp becomes the scores' gradients p * (dp - delta) * scale; columns [n, width) become 0.
   void (*backward)(int64_t n, int64_t width, E* s, const E* mask, E lse, E* dp, E delta, E scale);
   E (*dot)(int64_t n, const E* a, const E* b);

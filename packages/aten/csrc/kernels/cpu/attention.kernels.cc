@@ -25,7 +25,7 @@ ARGAND_INLINE void put(E* p, V v, int64_t lanes) {
 }
 
 template <class E>
-E softmax(int64_t n, int64_t width, E* s, const E* mask) {
+E exponentials(int64_t n, int64_t width, E* s, const E* mask, E* sum_of_row) {
   using V = vec_t<E>;
   const E lowest = -__builtin_inf();
   V top = splat<V>(lowest);
@@ -37,6 +37,7 @@ E softmax(int64_t n, int64_t width, E* s, const E* mask) {
   const E m = max_lanes(top);
   if (m == lowest) {
     for (int64_t i = 0; i < width; i++) s[i] = 0;
+    *sum_of_row = 1;
     return lowest;
   }
   V sum = V{};
@@ -47,13 +48,19 @@ E softmax(int64_t n, int64_t width, E* s, const E* mask) {
     sum += first_lanes(e, lanes, 0);
   });
   const E total = sum_lanes(sum);
-  const V inverse = splat<V>(1 / total);
-  for_vectors<E>(n, [&](int64_t i, int64_t lanes) { put(s + i, get(s + i, lanes) * inverse, lanes); });
+  *sum_of_row = total;
   for (int64_t i = n; i < width; i++) s[i] = 0;
   if constexpr (sizeof(E) == 4)
     return m + __builtin_logf(total);
   else
     return m + __builtin_log(total);
+}
+
+template <class E>
+void divide(int64_t n, E* row, E by) {
+  using V = vec_t<E>;
+  const V inverse = splat<V>(1 / by);
+  for_vectors<E>(n, [&](int64_t i, int64_t lanes) { put(row + i, get(row + i, lanes) * inverse, lanes); });
 }
 
 template <class E>
@@ -82,6 +89,7 @@ E dot(int64_t n, const E* a, const E* b) {
 }  // namespace
 
 extern const AttentionKernels attention_kernels;
-const AttentionKernels attention_kernels = {{softmax<float>, backward<float>, dot<float>}, {softmax<double>, backward<double>, dot<double>}};
+const AttentionKernels attention_kernels = {{exponentials<float>, divide<float>, backward<float>, dot<float>},
+                                            {exponentials<double>, divide<double>, backward<double>, dot<double>}};
 
 }  // namespace argand::kernels::cpu::ARGAND_TIER_NS
