@@ -65,7 +65,7 @@ def _plan(joint: Joint, chosen: Partition | None) -> GraphPlan:
         silent=bool(joint.differentiable_inputs),
         always=not joint.entry_grad_mode,
         likely_pattern=_likely_pattern(joint) if sources and chosen is not None else None,
-        repeatable=not joint.random and not joint.mutations,
+        repeatable=not joint.effects and not joint.mutations,
     )
 
 

@@ -12,7 +12,7 @@ from argand_fx.schema import bind, overload, schema_of
 from argand_fx.shapes import FakeTensor, GraphBuilder
 from argand_fx.symbolic import SymbolicValue
 
-__all__ = ["Emitter", "split_arguments"]
+__all__ = ["Emitter", "split_arguments", "stays"]
 
 
 def split_arguments(op: Operator, bound: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -37,6 +37,11 @@ def _same(x: Any, default: Any) -> bool:
     return x is default or (
         type(x) is type(default) and isinstance(x, (int, float, str, bool)) and x == default
     )
+
+
+def stays(op: Operator) -> bool:
+    """Whether every call counts: it draws random numbers, or has no results."""
+    return op.is_random or schema_of(op).results == 0
 
 
 def _key(x: Any) -> Any:
@@ -64,7 +69,7 @@ class Emitter:
 
     def call(self, op: Operator, bound: Sequence[Any]) -> Any:
         """The results of an operator on fake tensors, given in schema order."""
-        if op.is_random:
+        if stays(op):
             return self.new(op, bound)
         key = (op.name, _key(bound))
         found = self._made.get(key)

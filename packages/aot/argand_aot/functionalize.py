@@ -183,10 +183,10 @@ class Functionalizer:
         needed = self._records(rules, bound)
         before = [map_values(x, self.frozen) for x in bound] if needed else None
         made = self.emitter.call(op, [map_values(x, self.read) for x in bound])
-        if self._stopping(rules, bound):
+        if made is not None and self._stopping(rules, bound):
             made = self._detached(made)
         results = self._wrap(made, like)
-        if needed and before is not None and self.tape is not None:
+        if needed and made is not None and before is not None and self.tape is not None:
             self.tape.record(op, rules, bound, before, results, needed)
         return results
 
@@ -202,6 +202,8 @@ class Functionalizer:
         return self.emitter.named("detach", made) if is_differentiable(made.dtype) else made
 
     def _wrap(self, results: Any, like: Any) -> Any:
+        if results is None:
+            return None
         if isinstance(results, (list, tuple)):
             likes = like if isinstance(like, (list, tuple)) else [None] * len(results)
             return (

@@ -9,7 +9,7 @@ from typing import Any
 
 from argand_aot import custom_function, view_steps
 from argand_aot.derive import derive
-from argand_aot.emitter import Emitter
+from argand_aot.emitter import Emitter, stays
 from argand_aot.functionalize import Functionalizer, input_value
 from argand_aot.outputs import Mutation, OutputSpec, Step
 from argand_aot.tape import InputNode, Tape
@@ -52,7 +52,7 @@ class Joint:
         forward, result_set: the nodes of the functional graph without derivatives, and those of `results`.
         entry_grad_mode: are gradients recorded where the graph begins.
         leaves: inputs that are leaves which require grad.
-        random: operators of the traced program that draw random numbers, in order.
+        effects: operators of the traced program that stay whoever uses their results, in order: they draw random numbers or have none.
     """
 
     def __init__(self, shape_env: Any, stops: bool = False) -> None:
@@ -69,7 +69,7 @@ class Joint:
         self.mutations: list[Mutation] = []
         self.differentiable_inputs: list[int] = []
         self.differentiable_results: list[int] = []
-        self.random: list[Node] = []
+        self.effects: list[Node] = []
         self.entry_grad_mode = True
         self.leaves: set[Node] = set()
         self.forward: frozenset[Node] = frozenset()
@@ -143,8 +143,8 @@ def build_joint(module: GraphModule, example_inputs: Sequence[Any], stops: bool 
     """
     joint = Joint(_shape_env(example_inputs), stops)
     _Walk(joint, module).run(example_inputs)
-    joint.random = [
-        n for n in joint.graph.nodes if isinstance(n.target, Operator) and n.target.is_random
+    joint.effects = [
+        n for n in joint.graph.nodes if isinstance(n.target, Operator) and stays(n.target)
     ]
     joint.forward = frozenset(joint.graph.nodes)
     joint.result_set = frozenset(joint.results)

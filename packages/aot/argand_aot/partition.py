@@ -241,7 +241,7 @@ def extract_forward(joint: Joint, chosen: Partition | None) -> GraphModule:
     kept = chosen.extra if chosen is not None else ()
     new = Graph()
     env: dict[Node, Node] = {n: new.node_copy(n) for n in joint.placeholders}
-    wanted = set(_closure([*joint.results, *kept, *joint.random]))
+    wanted = set(_closure([*joint.results, *kept, *joint.effects]))
     for n in joint.graph.nodes:
         if n in wanted and n not in env:
             env[n] = new.node_copy(n, env.__getitem__)

@@ -2,218 +2,95 @@
 
 from __future__ import annotations
 
-import collections.abc
-import hashlib
-import inspect
-import re
-import types
-import typing
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
 
-import argand_c10
-from argand_autograd import Function, no_grad
-from argand_c10 import Tensor, rules
+from argand.operator_check import opcheck
+from argand.operator_definition import Definition, definition_of
+from argand.schema_inference import infer_schema
+from argand_c10 import rules
+from argand_c10.errors import DataDependentError
+from argand_fx.schema import parse_schema
 
 __all__ = [
     "CustomOpDef",
+    "Library",
     "custom_op",
+    "define",
+    "get_ctx",
+    "impl",
     "infer_schema",
+    "opcheck",
     "register_autograd",
     "register_fake",
     "register_kernel",
+    "register_vmap",
 ]
 
-_DEVICES = ("cpu", "cuda")
-_SCALARS: dict[Any, str] = {
-    Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str", int | float | bool: "Scalar", int | float | complex: "Scalar",
-    int | float | complex | bool: "Scalar", argand_c10.dtype: "ScalarType", argand_c10.device: "Device",
-}  # fmt: skip
-_LISTED = ("Tensor", "SymInt", "float", "bool", "Scalar")
-_RETURNED = ("Tensor", "Tensor[]", "SymInt", "float", "bool", "Scalar")
-
-_defined: dict[str, CustomOpDef] = {}
-
-
-def _type_name(annotation: Any) -> str | None:
-    """An annotation in the words of a schema; None: it has none."""
-    if annotation in _SCALARS:
-        return _SCALARS[annotation]
-    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin in (typing.Union, types.UnionType) and type(None) in parts:
-        inner = _type_name(typing.Union[tuple(p for p in parts if p is not type(None))])  # noqa: UP007
-        return None if inner is None or inner.endswith("?") else f"{inner}?"
-    if origin in (list, collections.abc.Sequence) and len(parts) == 1:
-        inner = _type_name(parts[0])
-        return f"{inner}[]" if inner is not None and inner.removesuffix("?") in _LISTED else None
-    return None
-
-
-def infer_schema(
-    prototype_function: Callable[..., Any],
-    /,
-    *,
-    mutates_args: str | Iterable[str],
-    op_name: str | None = None,
-    tags: Any = (),
-) -> str:
-    """The schema of a function by its annotations.
-
-    Args:
-      prototype_function: has an annotation for each argument and for its result.
-      mutates_args: names of the arguments that it writes into, or "unknown": all tensors.
-      op_name: the name at the schema's beginning; without one the schema begins with "(".
-      tags: taken and not used.
-
-    Raises:
-      ValueError: for a function without annotations, or with types that no schema has.
-    """
-    signature = inspect.signature(prototype_function)
-
-    def refuse(what: str) -> typing.NoReturn:
-        raise ValueError(f"infer_schema(func): {what} Got func with signature {signature})")
-
-    if isinstance(mutates_args, str) and mutates_args != "unknown":
-        raise ValueError(
-            "mutates_args must either be a sequence of the names of the arguments that are mutated or the string 'unknown'. "
-        )
-    try:
-        hints = typing.get_type_hints(prototype_function)
-    except Exception as error:
-        refuse(f"Unsupported type annotation ({error}).")
-    mutated = mutates_args if isinstance(mutates_args, str) else tuple(mutates_args)
-    arguments: list[str] = []
-    for index, (name, parameter) in enumerate(signature.parameters.items()):
-        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            refuse("We do not support positional-only args, varargs, or varkwargs.")
-        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in arguments:
-            arguments.append("*")
-        if name not in hints:
-            refuse(f"Parameter {name} must have a type annotation.")
-        kind = _type_name(hints[name])
-        if kind is None:
-            refuse(f"Parameter {name} has unsupported type {parameter.annotation}.")
-        if kind.startswith("Tensor") if mutated == "unknown" else name in mutated:
-            if not kind.startswith("Tensor"):
-                refuse(
-                    f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be mutated"
-                )
-            kind = f"Tensor(a{index}!){kind.removeprefix('Tensor')}"
-        default = ""
-        if parameter.default is not parameter.empty:
-            value = parameter.default
-            if isinstance(value, (str, argand_c10.device)):
-                default = f'="{value}"'
-            elif value is None or isinstance(value, (int, float, bool)):
-                default = f"={value}"
-            elif isinstance(value, argand_c10.dtype):
-                default = f"={value.name}"
-            else:
-                refuse(f"Parameter {name} has an unsupported default value type {type(value)}.")
-        arguments.append(f"{kind} {name}{default}")
-    if mutated != "unknown" and (unseen := set(mutated) - signature.parameters.keys()):
-        refuse(f"{unseen} in mutates_args were not found in the custom op's signature.")
-    if "return" not in hints:
-        refuse("No return type annotation was provided. Please add one.")
-    returned = hints["return"]
-    parts = typing.get_args(returned) if typing.get_origin(returned) is tuple else (returned,)
-    kinds = [] if returned is type(None) else [_type_name(p) for p in parts]
-    if any(kind not in _RETURNED for kind in kinds):
-        refuse(f"Return has unsupported type {returned}.")
-    result = str(kinds[0]) if len(kinds) == 1 else f"({', '.join(map(str, kinds))})"
-    return f"{op_name or ''}({', '.join(arguments)}) -> {result}"
+_log = logging.getLogger(__name__)
+# Dispatch keys of kernels that compute, as devices; None: all that have no kernel of their own.
+_DEVICE_KEYS = {"cpu": "cpu", "cuda": "cuda", "default": None, "compositeexplicitautograd": None}
 
 
 class CustomOpDef:
     """An operator that `custom_op` defined; calling it calls the operator."""
 
     def __init__(self, name: str, function: Callable[..., Any], schema: str) -> None:
-        self._name = name
-        self._fake: Callable[..., Any] | None = None
-        self._digest = "0"  # of its code
-        self._function: type[Function] | None = None
+        self._definition = Definition(name, schema)
+        self._namespace, _, self._name = name.partition("::")
+        self._qualname = name
+        self._schema = self._definition.schema
         self._init_fn = function
-        self.__name__ = name.rpartition("::")[2]
+        self._opoverload = self._definition.operator
+        self.__name__ = self._name
+        self.__module__, self.__qualname__ = function.__module__, function.__qualname__
         self.__doc__ = function.__doc__
-        self._opoverload = argand_c10.define(schema.replace("SymInt", "int"))
-        self._signature = inspect.signature(function)
-        parameters = self._signature.parameters.values()
-        self._names = [p.name for p in parameters]
-        self._defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
-        self._positional = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
-        self._mutated: list[str] = re.findall(r"Tensor\(\w+!\)\S* (\w+)", schema)
-        self._functional: argand_c10.Operator | None = None
-        self._has_results = True
-        _defined[name] = self
-        argand_c10.register_kernel(name, "meta", self._on_meta)
-        found = rules.Rules("opaque", self._layouts, self._dtypes)
-        if not self._mutated:
-            argand_c10.register_kernel(name, "autograd", self._recorded)
-            rules.register_rules(lambda: {name: found})
-            return
-        arguments, _, results = re.sub(r"\(\w+!\)", "", schema.replace("SymInt", "int")).rpartition(
-            " -> "
-        )
-        self._has_results = results != "()"
-        argand_c10.register_kernel(
-            name, "autograd", self._recorded if self._has_results else self._unrecorded
-        )
-        several = [r for r in results.strip("()").split(", ") if r] + ["Tensor"] * len(
-            self._mutated
-        )
-        functional = f"{name}_functional"
-        written = rules.Rules("composite", composite=self._written)
-        result = several[0] if len(several) == 1 else f"({', '.join(several)})"
-        self._functional = argand_c10.define(
-            f"{arguments.replace(name, functional, 1)} -> {result}"
-        )
-        rules.register_rules(lambda: {name: written, functional: found})
 
     def __repr__(self) -> str:
-        return f"<CustomOpDef({self._name})>"
+        return f"<CustomOpDef({self._qualname})>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        function, digest = self._function, self._digest
-        if (
-            not digest.isalnum()  # never: a compiled program that is kept guards what it read
-            or function is None
-            or len(args) > self._positional
-            or not all(name in self._names for name in kwargs)
-        ):
-            return self._opoverload(*args, **kwargs)
-        given = list(args)
-        for name in self._names[len(args) :]:
-            if name not in kwargs and name not in self._defaults:
-                return self._opoverload(*args, **kwargs)  # which says what is missing
-            given.append(kwargs[name] if name in kwargs else self._defaults[name])
-        return function.apply(*given)
+        return self._opoverload(*args, **kwargs)
 
     def register_kernel(
         self, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /
     ) -> Callable[..., Any]:
-        """Give the function that computes tensors on these devices (None: on all); a decorator without `fn`."""
+        """Give the function that computes tensors on these devices (None: on all that have none of their own); a decorator without `fn`."""
         if fn is None:
             return lambda f: self.register_kernel(device_types, f)
-        for device in (
-            _DEVICES
-            if device_types is None
-            else (device_types,)
-            if isinstance(device_types, str)
-            else device_types
-        ):
-            argand_c10.register_kernel(self._name, device, self._without_aliases(fn))
-            if self._functional is not None:
-                argand_c10.register_kernel(self._functional.name, device, self._on_copies(fn))
+        if device_types is None or isinstance(device_types, str):
+            self._definition.register_kernel(device_types, fn)
+        else:
+            for device in device_types:
+                self._definition.register_kernel(device, fn)
         return fn
+
+    @contextmanager
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
+        """In the block a device's tensors are computed by its kernel, or by the function that the operator was made of."""
+        disabled = self._definition.disabled
+        before = device_type in disabled
+        if device_type not in self._definition.device_kernels:
+            _log.warning("%s: no kernel was registered for %s", self._qualname, device_type)
+        if before != enabled:
+            _log.warning(
+                "%s: the kernel for %s is %s already",
+                self._qualname,
+                device_type,
+                "enabled" if enabled else "disabled",
+            )
+        disabled.discard(device_type) if enabled else disabled.add(device_type)
+        try:
+            yield
+        finally:
+            disabled.add(device_type) if before else disabled.discard(device_type)
 
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
         """Give the function that makes results of the right sizes, strides and dtypes from tensors without data; compilers call it. Returns `fn`."""
-        held = [cell.cell_contents for cell in getattr(fn, "__closure__", None) or ()]
-        known = (getattr(fn, "__defaults__", None), getattr(fn, "__kwdefaults__", None), held)
-        told = (
-            f"{_digest(getattr(fn, '__code__', None))} {known if hasattr(fn, '__code__') else fn}"
-        )
-        self._fake, self._digest = fn, hashlib.sha256(told.encode()).hexdigest()
+        self._definition.fake = fn
+        self._definition.renew()
         return fn
 
     def register_autograd(
@@ -222,200 +99,19 @@ class CustomOpDef:
         """Give the gradients.
 
         Args:
-          backward: `backward(ctx, *grads)`, a gradient per positional argument, None where there is none.
+          backward: `backward(ctx, *grads)`, a gradient per positional argument, None where there is none; where a list of
+            tensors is taken, a list of gradients. A result that is a list has one list of gradients.
           setup_context: `setup_context(ctx, inputs, output)` keeps in `ctx` what backward needs; with keyword-only arguments
-            `setup_context(ctx, inputs, keyword_only_inputs, output)`.
+            `setup_context(ctx, inputs, keyword_only_inputs, output)`. It is called by keyword.
 
         Raises:
           RuntimeError: for an operator that writes into its arguments.
         """
-        if self._mutated:
-            raise RuntimeError(
-                f"Cannot register autograd formula for non-functional operator {self._name}. Please create a functional operator and register an autograd formula for that."
-            )
-        operator, count, keywords = (
-            self._opoverload,
-            self._positional,
-            self._names[self._positional :],
-        )
+        register_autograd(self._qualname, backward, setup_context=setup_context)
 
-        def forward(ctx: Any, *args: Any) -> Any:
-            if not keywords:
-                output = operator(*args)
-                if setup_context is not None:
-                    setup_context(ctx=ctx, inputs=args, output=output)
-                return output
-            named = dict(zip(keywords, args[count:], strict=True))
-            output = operator(*args[:count], **named)
-            if setup_context is not None:
-                setup_context(
-                    ctx=ctx, inputs=args[:count], keyword_only_inputs=named, output=output
-                )
-            return output
-
-        def backward_of_all(ctx: Any, *grads: Any) -> Any:
-            found = backward(ctx, *grads)
-            return (
-                *(found if isinstance(found, (tuple, list)) else (found,)),
-                *(None for _ in keywords),
-            )
-
-        methods = {"forward": staticmethod(forward), "backward": staticmethod(backward_of_all)}
-        self._function = type(self.__name__, (Function,), methods)
-
-    def _without_aliases(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        def kernel(*args: Any, **kwargs: Any) -> Any:
-            result = fn(*args, **kwargs)
-            seen = {
-                t.untyped_storage().data_ptr()
-                for t in _tensors((args, tuple(kwargs.values())))
-                if t.numel()
-            }
-            for t in _tensors(result):
-                if t.numel() and t.untyped_storage().data_ptr() in seen:
-                    raise RuntimeError(
-                        f"{self._name} (with implementation in {fn.__module__}): The output of this custom operator (1) must not also be an input to "
-                        "this custom operator and (2) may not alias any inputs to this custom operator or other returns; return a clone of it."
-                    )
-                seen.add(t.untyped_storage().data_ptr())
-            return result
-
-        return kernel
-
-    def _on_copies(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """For compiled programs, where nothing is written into: the function on copies of what it writes into, which are results, too."""
-
-        def kernel(*args: Any, **kwargs: Any) -> Any:
-            bound = self._signature.bind(*args, **kwargs)
-            for name in self._mutated:
-                bound.arguments[name] = bound.arguments[name].clone()
-            return self._with_written(fn(*bound.args, **bound.kwargs), bound)
-
-        return kernel
-
-    def _with_written(self, result: Any, bound: inspect.BoundArguments) -> Any:
-        several = [] if result is None else list(result) if isinstance(result, tuple) else [result]
-        several += [bound.arguments[name] for name in self._mutated]
-        return several[0] if len(several) == 1 else tuple(several)
-
-    def _written(self, ops: Any, *args: Any, **kwargs: Any) -> Any:
-        """What a call that writes is in a compiled program."""
-        bound = self._signature.bind(*args, **kwargs)
-        assert self._functional is not None
-        found = self._functional(*args, **kwargs)
-        several = list(found) if isinstance(found, (list, tuple)) else [found]
-        for name, value in zip(
-            self._mutated, several[len(several) - len(self._mutated) :], strict=True
-        ):
-            ops.copy_(bound.arguments[name], value)
-        results = several[: len(several) - len(self._mutated)]
-        return None if not results else results[0] if len(results) == 1 else tuple(results)
-
-    def _recorded(self, *args: Any, **kwargs: Any) -> Any:
-        """The kernel for tensors that require grad where no gradients were given: an error in backward."""
-        return _NoGradients.apply(
-            self._name,
-            lambda: self._opoverload(*_detached(args), **_detached(kwargs)),
-            *_tensors((args, tuple(kwargs.values()))),
-        )
-
-    def _unrecorded(self, *args: Any, **kwargs: Any) -> Any:
-        """The same for an operator that writes and has no results."""
-        with no_grad():
-            return self._opoverload(*_detached(args), **_detached(kwargs))
-
-    def _on_meta(self, *args: Any, **kwargs: Any) -> Any:
-        if self._fake is None and not self._has_results:
-            return None
-        if self._fake is None:
-            raise NotImplementedError(
-                f"{self._name}: There was no fake impl registered for this operator. Please use register_fake to add one, "
-                "with which it can be compiled and called with tensors on meta."
-            )
-        return self._fake(*args, **kwargs)
-
-    def _on_fakes(self, *args: Any, **kwargs: Any) -> list[Any]:
-        """The results for a compiler's tensors, those of `_functional` for an operator that writes."""
-        from argand_fx.shapes.builder import FakeTensorMode
-        from argand_fx.shapes.fake_tensor import FakeTensor
-
-        given = [t for t in _values((args, tuple(kwargs.values()))) if isinstance(t, FakeTensor)]
-        mode = FakeTensorMode(
-            next((t.builder.shape_env for t in given if t.builder is not None), None)
-        )
-
-        def apart(value: Any) -> Any:  # so that what the function calls is not recorded
-            if isinstance(value, FakeTensor):
-                return FakeTensor(
-                    value.shape, value.strides, 0, value.dtype, value.device, builder=mode
-                )
-            return [apart(v) for v in value] if isinstance(value, (list, tuple)) else value
-
-        bound = self._signature.bind(
-            *map(apart, args), **{name: apart(v) for name, v in kwargs.items()}
-        )
-        result = self._on_meta(*bound.args, **bound.kwargs)
-        if self._mutated:
-            result = self._with_written(result, bound)
-        return list(result) if isinstance(result, tuple) else [result]
-
-    def _layouts(self, *args: Any, **kwargs: Any) -> Any:
-        found = tuple(_Layout(t.shape, t.strides) for t in self._on_fakes(*args, **kwargs))
-        return found[0] if len(found) == 1 else found
-
-    def _dtypes(self, *args: Any, **kwargs: Any) -> Any:
-        found = tuple(t.dtype for t in self._on_fakes(*args, **kwargs))
-        return found[0] if len(found) == 1 else found
-
-
-def _digest(code: types.CodeType | None) -> str:
-    """Of what a function's code does, wherever it stands."""
-    if code is None:
-        return "0"
-    constants = [_digest(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
-    told = (code.co_code, constants, code.co_names, code.co_varnames)
-    return hashlib.sha256(repr(told).encode()).hexdigest()
-
-
-class _Layout(NamedTuple):
-    sizes: Sequence[Any]
-    strides: Sequence[Any]
-    offset: int = 0
-
-
-class _NoGradients(Function):
-    """A call of an operator without gradients."""
-
-    @staticmethod
-    def forward(ctx: Any, name: str, call: Callable[[], Any], *tensors: Tensor) -> Any:
-        ctx.name = name
-        return call()
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        raise RuntimeError(
-            f"Trying to backward through {ctx.name} but no autograd formula was registered. Please use register_autograd to add one."
-        )
-
-
-def _values(tree: Any) -> Iterable[Any]:
-    if isinstance(tree, (list, tuple)):
-        for part in tree:
-            yield from _values(part)
-    else:
-        yield tree
-
-
-def _detached(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        return {name: _detached(value) for name, value in tree.items()}
-    if isinstance(tree, (list, tuple)):
-        return [_detached(part) for part in tree]
-    return tree.detach() if isinstance(tree, Tensor) else tree
-
-
-def _tensors(tree: Any) -> Iterable[Tensor]:
-    return (t for t in _values(tree) if isinstance(t, Tensor))
+    def register_vmap(self, func: Callable[..., Any] | None = None) -> Any:
+        """Take a rule for `vmap`, which calls operators entry by entry and so needs none; a decorator without `func`."""
+        return register_vmap(self._qualname, func)
 
 
 def custom_op(
@@ -430,61 +126,250 @@ def custom_op(
 ) -> Any:
     """Make an operator of a function, which runs as it is, in compiled programs too.
 
+    A name that is defined anew means the new operator from then on.
+
     Args:
       name: "namespace::name".
       fn: computes new tensors, or writes into its arguments; its annotations give the schema. Without it this is a decorator.
       mutates_args: names of the arguments that it writes into, or "unknown".
       device_types: devices for whose tensors the function is; None: all.
-      schema: in place of the annotations, as "(Tensor x, int n) -> Tensor".
+      schema: in place of the annotations, as "(Tensor x, int n) -> Tensor"; its names are those of the arguments.
       tags: taken and not used.
 
     Returns:
-      A `CustomOpDef`, which is called as the function is.
+      A `CustomOpDef`, which is called as the function is; also `torch.ops.namespace.name`.
     """
     if fn is None:
         return lambda f: custom_op(
             name, f, mutates_args=mutates_args, device_types=device_types, schema=schema, tags=tags
         )
-    namespace, _, short = name.partition("::")
-    if not namespace or not short or "." in name:
-        raise ValueError(f"Expected `name` to be of the form {{namespace}}::{{name}}, got {name!r}")
     given = infer_schema(fn, mutates_args=mutates_args) if schema is None else schema
-    found = CustomOpDef(name, fn, name + given.strip())
+    arguments = parse_schema(name + given.replace("SymInt", "int")).arguments
+    if any(a.kwonly and a.type == "Tensor" for a in arguments):
+        raise NotImplementedError(
+            f"custom_op with kwarg-only Tensor args. Please make your tensors not kwarg-only. Got: {name}{given}"
+        )
+    written = {a.name for a in arguments if a.written}
+    if schema is not None and written != set(mutates_args):
+        raise ValueError(
+            f"Attempted to create a custom op with `mutates_args={mutates_args}` and `schema={schema}. The schema suggests that the op "
+            f"mutates {written} which is different from what was provided to us in `mutates_args`. Please make these consistent."
+        )
+    found = CustomOpDef(name, fn, given)
     found.register_kernel(device_types, fn)
     return found
 
 
-def _definition(op: str | CustomOpDef) -> CustomOpDef:
-    if isinstance(op, CustomOpDef):
-        return op
-    if op not in _defined:
-        raise ValueError(
-            f"got the name {op!r}, expected that of an operator which custom_op has defined"
+def _named(op: Any) -> Definition:
+    return definition_of(op._qualname if isinstance(op, CustomOpDef) else op)
+
+
+def register_fake(
+    op: Any,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+    allow_override: bool = True,
+) -> Any:
+    """`CustomOpDef.register_fake` by name or operator; a decorator without `func`.
+
+    Args:
+      lib: accepted; a registration lives as long as the operator.
+      allow_override: False: one that was registered before is an error.
+    """
+    definition = _named(op)
+    if definition.fake is not None and not allow_override:
+        raise RuntimeError(
+            f"register_fake(...): the operator {definition.name} already has a fake impl registered."
         )
-    return _defined[op]
 
+    def register(fn: Callable[..., Any]) -> Callable[..., Any]:
+        definition.fake = fn
+        definition.renew()
+        return fn
 
-def register_fake(op: str | CustomOpDef, func: Callable[..., Any] | None = None, /) -> Any:
-    """`CustomOpDef.register_fake` by name; a decorator without `func`."""
-    return _definition(op).register_fake if func is None else _definition(op).register_fake(func)
+    return register if func is None else register(func)
 
 
 def register_autograd(
-    op: str | CustomOpDef,
+    op: Any,
     backward: Callable[..., Any],
     /,
     *,
     setup_context: Callable[..., Any] | None = None,
+    lib: Library | None = None,
 ) -> None:
-    """`CustomOpDef.register_autograd` by name."""
-    _definition(op).register_autograd(backward, setup_context=setup_context)
+    """`CustomOpDef.register_autograd` by name or operator; `lib` is accepted."""
+    definition = _named(op)
+    if definition.mutated:
+        raise RuntimeError(
+            f"Cannot register autograd formula for non-functional operator {definition.name} with schema {definition.schema}. "
+            "Please create a functional operator and register an autograd formula for that."
+        )
+    definition.backward, definition.setup_context = backward, setup_context
+    definition.renew()
 
 
 def register_kernel(
-    op: str | CustomOpDef,
+    op: Any,
     device_types: str | Sequence[str] | None,
     func: Callable[..., Any] | None = None,
     /,
+    *,
+    lib: Library | None = None,
 ) -> Any:
-    """`CustomOpDef.register_kernel` by name; a decorator without `func`."""
-    return _definition(op).register_kernel(device_types, func)
+    """`CustomOpDef.register_kernel` by name or operator; a decorator without `func`. `lib` is accepted."""
+    definition = _named(op)
+    return impl(definition.name, "default" if device_types is None else device_types, func, lib=lib)
+
+
+def register_vmap(
+    op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None
+) -> Any:
+    """Take a rule for `vmap`, which calls operators entry by entry and so needs none; a decorator without `func`."""
+    _named(op)
+    return (lambda f: f) if func is None else func
+
+
+def define(qualname: Any, schema: str, *, lib: Library | None = None, tags: Any = ()) -> Any:
+    """Define an operator whose kernels are given by `impl`.
+
+    Args:
+      qualname: "namespace::name".
+      schema: "(Tensor x, int n) -> Tensor".
+      lib, tags: accepted.
+
+    Raises:
+      RuntimeError: if it is defined already.
+    """
+    if isinstance(qualname, Library):  # the older form: (library, schema), a decorator
+        name = qualname.define(schema)
+
+        def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
+            qualname.impl(name, fn)
+            return fn
+
+        return wrap
+    if not isinstance(qualname, str):
+        raise ValueError(
+            f"define(qualname, schema): expected qualname to be instance of str, got {type(qualname)}"
+        )
+    if not schema.lstrip().startswith("("):
+        raise ValueError(
+            f'define(qualname, schema, ...): expected schema to look like e.g. "(Tensor x) -> Tensor" but got "{schema}"'
+        )
+    if qualname in rules.definitions:
+        raise RuntimeError(
+            f"Tried to register an operator ({qualname}{schema}) with the same name and overload name multiple times."
+        )
+    Definition(qualname, schema)
+    return None
+
+
+def impl(
+    qualname: Any,
+    types: str | Sequence[str],
+    func: Callable[..., Any] | str | None = None,
+    *,
+    lib: Library | None = None,
+) -> Any:
+    """Give an operator's kernel; a decorator without `func`.
+
+    Args:
+      qualname: "namespace::name".
+      types: devices, "default" (all that have no kernel of their own), or dispatch keys: "CPU", "CUDA", "Meta",
+        "CompositeExplicitAutograd", "CompositeImplicitAutograd".
+      lib: accepted.
+    """
+    if isinstance(qualname, Library):  # the older form: (library, name, key), a decorator
+        library, key = qualname, func
+
+        def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
+            library.impl(types, fn, key if isinstance(key, str) else "")
+            return fn
+
+        return wrap
+    definition = _named(qualname)
+
+    def register(fn: Callable[..., Any]) -> Callable[..., Any]:
+        for key in (types,) if isinstance(types, str) else types:
+            if key.lower() == "compositeimplicitautograd":
+                definition.register_body(fn)
+            elif key.lower() == "meta":
+                register_fake(definition.name, fn)
+            else:
+                definition.register_kernel(_DEVICE_KEYS.get(key.lower(), key.lower()), fn)
+        return fn
+
+    return register(func) if callable(func) else register
+
+
+class Library:
+    """A namespace of operators: `define` makes them, `impl` gives their kernels.
+
+    Args:
+      ns: the namespace.
+      kind: "DEF", "FRAGMENT" or "IMPL".
+      dispatch_key: what `impl` gives kernels for by default.
+    """
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
+        if kind not in ("IMPL", "DEF", "FRAGMENT"):
+            raise ValueError(f"Unsupported kind: {kind}")
+        if ns == "prim" and kind != "IMPL":
+            raise ValueError(
+                f"{ns} is a reserved namespace. Please try creating a library with another name."
+            )
+        if ns == "aten" and kind == "DEF":
+            raise RuntimeError(
+                "Library: got the namespace 'aten' and kind 'DEF', expected 'FRAGMENT', or a namespace of one's own"
+            )
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+
+    def __repr__(self) -> str:
+        return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
+
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+        """Define an operator by its name and schema, as "sum(Tensor x) -> Tensor"; returns its name."""
+        name, _, rest = schema.partition("(")
+        define(f"{self.ns}::{name.strip()}", f"({rest}", lib=self, tags=tags)
+        return name.strip()
+
+    def impl(
+        self,
+        op_name: Any,
+        fn: Callable[..., Any],
+        dispatch_key: str = "",
+        *,
+        with_keyset: bool = False,
+        allow_override: bool = True,
+    ) -> None:
+        """Give the kernel for a dispatch key, as `torch.library.impl`; without one `fn` is what the operator is made of."""
+        if not callable(fn):
+            raise TypeError(
+                f"Input function is required to be a callable but found type {type(fn)}"
+            )
+        if with_keyset:
+            raise NotImplementedError(
+                "Library.impl: got with_keyset=True, expected a kernel of the arguments alone"
+            )
+        name = op_name if isinstance(op_name, str) else op_name.name
+        key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
+        impl(f"{self.ns}::{name.rpartition('::')[2]}", key, fn, lib=self)
+
+
+class _FakeContext:
+    """What `get_ctx` returns."""
+
+    def new_dynamic_size(self, *, min: int = 0, max: int | None = None) -> NoReturn:
+        """A size that only the elements tell: graphs hold none, so that the operator runs between two of them."""
+        raise DataDependentError(
+            "new_dynamic_size: got a result whose size depends on elements, which no graph holds; call the operator outside of "
+            "fullgraph=True, or pad its result"
+        )
+
+
+def get_ctx() -> _FakeContext:
+    """In a fake: what makes sizes that depend on elements."""
+    return _FakeContext()

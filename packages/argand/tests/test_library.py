@@ -8,6 +8,7 @@ import pytest
 import argand as torch
 from argand import Tensor
 from argand.library import custom_op, infer_schema
+from argand_c10 import rules
 
 
 @custom_op("library_test::scaled", mutates_args=())
@@ -164,6 +165,210 @@ def test_schemas():
     ):
         with pytest.raises(ValueError, match=message):
             infer_schema(function, mutates_args=mutated)
+
+
+@custom_op("library_test::pieces", mutates_args=())
+def pieces(x: Tensor, n: int) -> list[Tensor]:
+    return [x[i] * 2 for i in range(n)]
+
+
+pieces.register_fake(lambda x, n: [torch.empty(x.shape[1]) for _ in range(n)])
+
+
+def test_lists_as_results():
+    x = torch.arange(6.0).reshape(2, 3)
+    for run in (pieces, torch.compile(lambda x, n: pieces(x, n), fullgraph=True)):
+        found = run(x, 2)
+        assert type(found) is list and [t.tolist() for t in found] == [[0, 2, 4], [6, 8, 10]]
+        assert run(x, 0) == []
+
+
+def test_calls_without_results_stay_in_their_order():
+    seen = []
+
+    @custom_op("library_test::note", mutates_args=())
+    def note(x: Tensor, text: str) -> None:
+        seen.append((text, x.sum().item()))
+
+    def program(x):
+        note(x, "first")
+        y = x * 2
+        note(y, "second")
+        note(x, "first")
+        return y + 1
+
+    compiled = torch.compile(program, fullgraph=True)
+    x = torch.ones(2, requires_grad=True)
+    for run in (program, compiled, compiled):
+        seen.clear()
+        found = run(x)
+        assert found.tolist() == [3, 3] and seen == [("first", 2), ("second", 4), ("first", 2)]
+        found.sum().backward()
+    torch.compile(lambda x: note(x, "alone"), fullgraph=True)(x.detach())
+    assert seen[3:] == [("alone", 2)]
+
+
+def test_fakes_run_once_a_call():
+    calls = []
+
+    @custom_op("library_test::counted", mutates_args=())
+    def counted(x: Tensor) -> tuple[Tensor, Tensor]:
+        return x + 1, x + 2
+
+    @counted.register_fake
+    def _(x):
+        calls.append(type(x).__name__)
+        return torch.zeros(x.shape[0]), torch.empty_like(x)
+
+    compiled = torch.compile(
+        lambda x: counted(x)[0] + 1, fullgraph=True, dynamic=True, backend="eager"
+    )
+    assert compiled(torch.ones(3)).tolist() == [3, 3, 3]
+    assert calls == ["FakeTensor"]
+
+
+def test_sizes_that_elements_tell():
+    @custom_op("library_test::positive", mutates_args=())
+    def positive(x: Tensor) -> Tensor:
+        return x[x > 0]
+
+    positive.register_fake(
+        lambda x: x.new_empty(torch.library.get_ctx().new_dynamic_size(min=0, max=9))
+    )
+
+    def program(x):
+        return positive(x + 1) * 2
+
+    x = torch.tensor([-3.0, 0.0, 2.0])
+    assert torch.compile(program)(x).tolist() == program(x).tolist() == [2, 6]
+    with pytest.raises(Exception, match="new_dynamic_size"):
+        torch.compile(program, fullgraph=True)(x)
+
+
+def test_fakes_that_return_something_else():
+    @custom_op("library_test::wrong", mutates_args=())
+    def wrong(x: Tensor) -> Tensor:
+        return x + 1
+
+    for fake, message in (
+        (lambda x: [x, x], "which is not what"),
+        (lambda x: 3, "int as a result"),
+    ):
+        wrong.register_fake(fake)
+        with pytest.raises(Exception, match=message):
+            torch.compile(lambda x: wrong(x) * 2, fullgraph=True)(torch.ones(2))
+
+
+def test_a_name_may_be_defined_anew():
+    def define(*parameters, mutates=(), times=1):
+        def function(x, n=times):
+            if not mutates:
+                return x * n + 1
+            x.add_(1)
+            return None
+
+        schema = f"({', '.join(parameters)}) -> {'()' if mutates else 'Tensor'}"
+        found = custom_op("library_test::anew", function, mutates_args=mutates, schema=schema)
+        found.register_fake(lambda x, n=1: None if mutates else torch.empty_like(x))
+        return found
+
+    first = define("Tensor x")
+    run = torch.compile(lambda x: torch.ops.library_test.anew(x), fullgraph=True)
+    assert run(torch.ones(2)).tolist() == [2, 2]
+    second = define("Tensor x", "int n=3", times=3)
+    assert run(torch.ones(2)).tolist() == [4, 4] and second(torch.ones(2), n=5).tolist() == [6, 6]
+    assert first(torch.ones(2)).tolist() == [2, 2]
+    define("Tensor(a!) x", mutates=("x",))
+    x = torch.ones(2)
+    assert run(x) is None and x.tolist() == [2, 2]
+    assert torch.ops.library_test.anew.default is torch.ops.library_test.anew
+    assert not hasattr(torch.ops.library_test, "anew_functional")
+
+
+def test_kernels_of_devices():
+    @custom_op("library_test::where", mutates_args=())
+    def where(x: Tensor) -> Tensor:
+        return torch.zeros(1)
+
+    where.register_kernel("cpu")(lambda x: torch.ones(1))
+    x = torch.ones(2)
+    assert where(x).item() == 1
+    with where.set_kernel_enabled("cpu", False):
+        assert where(x).item() == 0
+    assert where(x).item() == 1
+    where.register_kernel(None, lambda x: torch.full((1,), 2.0))
+    assert where(x).item() == 1
+    with pytest.raises(ValueError, match="device"):
+        custom_op(
+            "library_test::no_device", lambda n: torch.ones(n),
+            mutates_args=(), device_types="cpu", schema="(int n) -> Tensor",
+        )  # fmt: skip
+    with pytest.raises(ValueError, match="consistent"):
+        custom_op("library_test::w", abs, mutates_args=("x",), schema="(Tensor x) -> Tensor")
+    with pytest.raises(NotImplementedError, match="kwarg-only"):
+        custom_op("library_test::w", abs, mutates_args=(), schema="(*, Tensor x) -> Tensor")
+
+
+def test_formulas_with_another_number_of_gradients():
+    for found in ((None,), (None, None, torch.ones(2))):
+        parts.register_autograd(lambda ctx, first, second, found=found: found)
+        with pytest.raises(RuntimeError, match=f"expected 2, got {len(found)}"):
+            parts(torch.ones(2, requires_grad=True), 2)[0].sum().backward()
+    rules.definitions["library_test::parts"].backward = None
+    rules.definitions["library_test::parts"].renew()
+
+
+def test_vmap_and_functional_gradients():
+    x = torch.arange(4.0).reshape(2, 2)
+    assert torch.equal(torch.vmap(scaled)(x), x * 2)
+    assert torch.equal(torch.compile(torch.vmap(scaled), fullgraph=True)(x), x * 2)
+    grad = torch.func.vmap(torch.func.grad(lambda x: scaled(x.sin(), 3.0).sum()))
+    assert torch.allclose(grad(x), 3 * x.cos())
+
+
+def test_exported():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(3))
+
+        def forward(self, x):
+            return scaled(x * self.weight, 3.0, shift=1.0).relu()
+
+    dim = torch.export.Dim("rows")
+    found = torch.export.export(Model(), (torch.ones(2, 3),), dynamic_shapes=({0: dim},))
+    targets = [n.target for n in found.graph.nodes if n.op == "call_function"]
+    assert torch.ops.library_test.scaled.default in targets
+    x = torch.arange(12.0).reshape(4, 3)
+    assert torch.equal(found.module()(x), Model()(x))
+
+
+def test_operators_defined_apart():
+    library = torch.library.Library("library_test_apart", "DEF")
+    name = library.define("twice(Tensor x) -> Tensor")
+    library.impl(name, lambda x: x * 2, "CPU")
+    library.impl(name, torch.empty_like, "Meta")
+    twice = torch.ops.library_test_apart.twice
+    x = torch.ones(2)
+    for run in (twice, torch.compile(lambda x: twice(x), fullgraph=True)):
+        assert run(x).tolist() == [2, 2]
+    assert twice(torch.empty(2, device="meta")).is_meta
+
+    @torch.library.define(library, "thrice(Tensor x) -> Tensor")
+    def thrice(x):
+        return x * 3
+
+    y = torch.ones(2, requires_grad=True)
+    torch.compile(torch.ops.library_test_apart.thrice, fullgraph=True)(y).sum().backward()
+    assert y.grad.tolist() == [3, 3] and thrice(torch.empty(2, device="meta")).is_meta
+    with pytest.raises(RuntimeError, match="multiple times"):
+        library.define("twice(Tensor x, int n) -> Tensor")
+    with pytest.raises(ValueError, match="reserved"):
+        torch.library.Library("prim", "DEF")
+    with pytest.raises(ValueError, match="expected schema"):
+        torch.library.define("library_test_apart::w", "w(Tensor x) -> Tensor")
+    with pytest.raises(AttributeError, match="library_test_apart"):
+        _ = torch.ops.library_test_apart.missing
 
 
 def test_compiled_programs_notice_another_fake():

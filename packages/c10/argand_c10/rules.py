@@ -9,12 +9,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from argand_c10._C import Operator
 from argand_c10.fork import renew_in_child
 
-__all__ = ["Rules", "graph_passes", "register_graph_pass", "register_rules", "rules_of"]
+__all__ = [
+    "Definition",
+    "Rules",
+    "definitions",
+    "graph_passes",
+    "register_graph_pass",
+    "register_rules",
+    "rules_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +35,8 @@ class Rules:
         shape: `shape(*args, **kwargs)` -> the result's sizes, or an object with `sizes`, `strides` and `offset`;
             a tuple of such for several results. Sizes may be symbolic.
         dtype: `dtype(*args, **kwargs)` -> the result's dtype; a tuple for several results.
+        fake: in place of `shape` and `dtype`: `fake(*args, **kwargs)` -> the results themselves, of a compiler's tensors; what
+            it makes without a tensor is such, too.
         composite: `composite(ops, *args, **kwargs)` -> the results, made of calls of the attributes of `ops`.
         derivative: `derivative(ops, grads, args, results, needs)` -> a gradient or None per argument.
         derivative_body: like `composite`; the operator is derived by deriving this body in its place.
@@ -40,6 +50,7 @@ class Rules:
     kind: str
     shape: Callable[..., Any] | None = None
     dtype: Callable[..., Any] | None = None
+    fake: Callable[..., Any] | None = None
     composite: Callable[..., Any] | None = None
     derivative: Callable[..., Any] | None = None
     derivative_body: Callable[..., Any] | None = None
@@ -47,6 +58,23 @@ class Rules:
     autocast: tuple[str, str] | None = None
     lowering: Any = None
     host_work: bool = False
+
+
+class Definition(Protocol):
+    """An operator that a program has defined, and may define anew.
+
+    Attributes:
+        operator: the operator.
+        version: changes with what compiled programs hold of it.
+        has_formula: whether `recorded` gives it gradients.
+    """
+
+    operator: Operator
+    version: str
+    has_formula: bool
+
+    def recorded(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it so that gradients flow: in Python, which tracers follow."""
 
 
 Provider = Callable[[], Mapping[str, Rules]]
@@ -58,6 +86,7 @@ renew_in_child(_lock)  # another thread may hold it
 _pending: list[Provider] = []
 _rules: dict[str, Rules] = {}
 _graph_passes: list[GraphPass] = []
+definitions: dict[str, Definition] = {}  # by the operator's name
 
 
 def register_rules(provider: Provider) -> None:

@@ -352,6 +352,17 @@ def test_registration_errors():
     assert c10.define(SCHEMA) is many
 
 
+def test_an_operator_takes_the_place_of_another():
+    first = c10.define("test::again(Tensor x) -> Tensor[]", replace=True)
+    c10.register_kernel("test::again", "cpu", lambda x: [x])
+    second = c10.define("test::again(Tensor x, int n) -> Tensor[]", replace=True)
+    c10.register_kernel("test::again", "cpu", lambda x, n: [x] * n)
+    x = c10._C._empty_strided([2], None, c10.float32, "cpu")
+    assert [len(first(x)), len(second(x, 3))] == [1, 3] and type(second(x, 3)) is list
+    assert c10.find_operator("test::again") is second.default is second is not first
+    assert [n for n in c10.operator_names() if n == "test::again"] == ["test::again"]
+
+
 def test_dispatch_by_device():
     op = c10.define("test::where_am_i(Tensor self) -> Tensor")
     c10.register_kernel("test::where_am_i", "meta", lambda a: c10.tensor([1.0, 2.0], device="meta"))

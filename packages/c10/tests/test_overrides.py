@@ -140,6 +140,23 @@ def test_disable():
     assert ops.add(recorder, 1) == "recorded"
 
 
+def test_factories():
+    make = c10.define("test::make(int n, *, ScalarType? dtype=None, Device? device=None) -> Tensor")
+    c10.register_kernel(
+        "test::make",
+        "cpu",
+        lambda n, **options: c10._C._empty_strided([n], None, c10.float32, "cpu"),
+    )
+    calls = []
+    before = c10._C._override_factories(lambda *call: calls.append(call) or "made")
+    try:
+        assert before is None and make(3, device="cpu") == "made"
+        assert calls == [(make, (3,), {"device": "cpu"})]
+    finally:
+        c10._C._override_factories(before)
+    assert make(3).shape == (3,)
+
+
 def test_exceptions_leave_overrides_enabled():
     class Fails(Tensor):
         @classmethod

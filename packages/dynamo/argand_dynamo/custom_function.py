@@ -15,7 +15,7 @@ from argand_dynamo.variables.classes import ClassVariable
 from argand_dynamo.variables.constant import Constant, SymIntVariable
 from argand_dynamo.variables.functions import FunctionVariable
 from argand_dynamo.variables.objects import DELETED, ObjectVariable
-from argand_dynamo.variables.sequences import TupleVariable
+from argand_dynamo.variables.sequences import SequenceVariable, TupleVariable
 from argand_dynamo.variables.tensor import TensorVariable
 from argand_fx import Graph, GraphModule
 from argand_fx.shapes import GraphBuilder
@@ -51,12 +51,12 @@ class ContextVariable(ObjectVariable):
     def getattr(self, tx: Tracer, name: str) -> Variable:
         if name in ("saved_tensors", "saved_variables"):
             return TupleVariable(list(self.saved))
-        if name == "needs_input_grad":
-            return TupleVariable([Constant(need) for need in self.needs])
         if name in _METHODS:
             return MethodVariable(self, name)
         if name in self.overlay and self.overlay[name] is not DELETED:
             return self.overlay[name]
+        if name == "needs_input_grad":
+            return TupleVariable([Constant(need) for need in self.needs])
         return super().getattr(tx, name)
 
     def setattr(self, tx: Tracer, name: str, value: Variable) -> None:
@@ -114,14 +114,12 @@ def _apply(tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]) -> Var
     context = ContextVariable(kind._context_type, needs)
     if not (tx.builder.grad_enabled and any(needs)):
         return _run_without_gradients(tx, cls, context, given)
-    if any(isinstance(a, SymIntVariable) for a in given):
-        raise break_trace("custom_function", "an argument that is a symbolic integer")
     with _own_graph(tx) as builder:
         inner = {id(a): _placeholder(tx, builder, f"x{i}", a.fake) for i, a in enumerate(tensors)}
         inputs = list(inner.values())
         found = _forward(tx, cls, context, [inner.get(id(a), a) for a in given])
         results = _results(tx, found, inputs)
-        kept = _kept(context)
+        kept = _kept(tx, context)
         builder.output(tuple([v.fake for v in (*results, *kept)]))
     forward = GraphModule(dict(builder.constants), builder.graph, f"{cls.value.__name__}Forward")
     differentiable = tuple(
@@ -176,19 +174,21 @@ def _results(tx: Tracer, found: Variable, inputs: list[TensorVariable]) -> list[
     return made
 
 
-def _kept(context: ContextVariable) -> list[TensorVariable]:
+def _kept(tx: Tracer, context: ContextVariable) -> list[TensorVariable]:
     """The tensors that backward reads, each once."""
     held = [v for v in (*context.saved, *context.overlay.values()) if isinstance(v, TensorVariable)]
     for value in context.overlay.values():
-        if not isinstance(
-            value, TensorVariable | Constant | TupleVariable | ObjectVariable | FunctionVariable
-        ):
-            raise break_trace("custom_function", f"ctx holds {value.describe()}")
-        if isinstance(value, TupleVariable) and any(
-            not isinstance(x, Constant) for x in value.items
-        ):
-            raise break_trace("custom_function", "ctx holds a tuple of other than constants")
+        if not isinstance(value, TensorVariable):
+            _check_held(tx, value)
     return list(dict.fromkeys(held))
+
+
+def _check_held(tx: Tracer, value: Variable) -> None:
+    if isinstance(value, SequenceVariable):
+        for item in map(tx.realize, value.items):
+            _check_held(tx, item)
+    elif not isinstance(value, Constant | SymIntVariable | ObjectVariable | FunctionVariable):
+        raise break_trace("custom_function", f"ctx holds {value.describe()}")
 
 
 def _backward_graph(

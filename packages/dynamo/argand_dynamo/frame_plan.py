@@ -120,7 +120,7 @@ class InlinedCode:
     Attributes:
         module: name of the module in which it was found.
         qualname: path of attributes from there ("" if it cannot be found by name: such a plan is not stored).
-        code_hash: `plan_store.hash_code` of it.
+        code_hash: `argand_c10.code_digest.hash_code` of it.
     """
 
     module: str

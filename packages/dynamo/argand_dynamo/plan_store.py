@@ -11,10 +11,8 @@ import hashlib
 import json
 import math
 import os
-import struct
 import sys
 import time
-import weakref
 from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -22,6 +20,7 @@ from typing import Any
 import argand_autograd  # noqa: F401  (loads the libraries that `_environment` looks at)
 import argand_c10
 from argand_c10 import logs
+from argand_c10.code_digest import hash_code
 from argand_c10.disk_cache import DiskCache
 from argand_c10.records import Record, emit
 from argand_c10.source_digest import source_digest
@@ -30,54 +29,13 @@ from argand_dynamo.frame_plan import PLAN_VERSION, FramePlan, InlinedCode, PlanE
 from argand_dynamo.guards.portable import portable
 from argand_dynamo.plan_data import NotPlainError, UnknownNameError, find_global, global_name
 
-__all__ = ["findable_code", "hash_code", "inlined_code", "load_plans", "store_plan"]
+__all__ = ["findable_code", "inlined_code", "load_plans", "store_plan"]
 
 # Plans of one function; as many as a process makes before it gives up on the function. A new one takes the oldest one's place.
 _MOST = 8
 _LOCK_SECONDS = 5.0
 # What traces; backends keep what they made under names of their own sources.
 _SOURCES = ("argand_c10", "argand_aten", "argand_autograd", "argand_fx", "argand_dynamo")
-_hashes: weakref.WeakKeyDictionary[CodeType, str] = weakref.WeakKeyDictionary()
-
-
-def _feed(digest: Any, value: Any) -> None:
-    """Add a constant, unambiguously: its type, its length, its bits."""
-    kind = type(value)
-    if kind is CodeType:
-        digest.update(b"code" + hash_code(value).encode())
-    elif kind is tuple:
-        digest.update(b"tuple%d" % len(value))
-        for item in value:
-            _feed(digest, item)
-    elif kind is frozenset:
-        digest.update(b"set%d" % len(value))
-        for part in sorted(_digest(item) for item in value):
-            digest.update(part)
-    elif kind is float:
-        digest.update(b"float" + struct.pack("<d", value))
-    elif kind is complex:
-        digest.update(b"complex" + struct.pack("<dd", value.real, value.imag))
-    else:
-        data = value if kind is bytes else repr(value).encode("utf-8", "surrogatepass")
-        digest.update(b"%s%d:" % (kind.__name__.encode(), len(data)) + data)
-
-
-def _digest(value: Any) -> bytes:
-    digest = hashlib.sha256()
-    _feed(digest, value)
-    return digest.digest()
-
-
-def hash_code(code: CodeType) -> str:
-    """A name for what a code object does: bytecode, constants (nested code too), names, arguments; not for where it stands."""
-    found = _hashes.get(code)
-    if found is None:
-        parts = (
-            code.co_code, code.co_consts, code.co_names, code.co_varnames, code.co_cellvars, code.co_freevars, code.co_flags,
-            code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_exceptiontable, code.co_qualname,
-        )  # fmt: skip
-        found = _hashes[code] = _digest(parts).hex()
-    return found
 
 
 @functools.cache

@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from argand_c10 import records
+from argand_c10.code_digest import hash_code
 from argand_dynamo import plan_data, plan_store
 from argand_dynamo.frame_plan import FramePlan, GraphCall, InlinedCode, Return
 from argand_dynamo.guards import Guard
-from argand_dynamo.plan_store import hash_code, inlined_code, load_plans, store_plan
+from argand_dynamo.plan_store import inlined_code, load_plans, store_plan
 
 FIRST = (("arg", 0),)
 

@@ -36,8 +36,8 @@ def _draws(op: Operator, above: frozenset[str]) -> bool:
 
 @functools.lru_cache(4096)
 def has_effect(op: Operator) -> bool:
-    """Whether a call must stay though nothing uses its result: it writes an argument or may draw random numbers."""
-    return any("!" in schema for schema in op.schemas) or draws_random(op)
+    """Whether a call must stay though nothing uses its result: it writes an argument, may draw random numbers, or has no result."""
+    return draws_random(op) or any("!" in s or s.endswith("-> ()") for s in op.schemas)
 
 
 @functools.lru_cache(4096)

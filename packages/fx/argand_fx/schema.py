@@ -95,7 +95,9 @@ _ARGUMENT = re.compile(
     r"\s+(?P<name>\w+)(?:=(?P<default>.*))?$",
     re.DOTALL,
 )
-_RESULT = re.compile(r"Tensor(?:\([^)]*\))?(?P<list>\[\])?(?:\s+(?P<name>\w+))?$")
+_RESULT = re.compile(
+    r"(?:Tensor|Scalar|int|float|bool)(?:\([^)]*\))?(?P<list>\[\])?(?:\s+(?P<name>\w+))?$"
+)
 _TYPE_NAMES = {"Tensor|Scalar": "Operand", "ScalarType": "dtype"}
 
 
@@ -122,7 +124,7 @@ def _default(text: str, kind: str, is_list: bool, size: int) -> Any:
     if text == "None":
         return None
     if text[0] in "\"'":
-        return text[1:-1]
+        return c10.device(text[1:-1]) if kind == "Device" else text[1:-1]
     if kind == "dtype":
         return _DTYPES[text]
     if text.startswith("["):
@@ -177,7 +179,7 @@ def parse_schema(text: str) -> Schema:
     grouped = tail.startswith("(")
     results = [_RESULT.match(t) for t in _split(tail[1:-1] if grouped else tail)]
     if any(r is None for r in results):
-        raise ValueError(f"schema: got the results {tail!r}, expected Tensors")
+        raise ValueError(f"schema: got the results {tail!r}, expected tensors or numbers")
     names = tuple(r["name"] or "" for r in results if r is not None)
     public = name.strip().partition(".")[0]
     kinds = {a.type for a in arguments if not a.is_list}

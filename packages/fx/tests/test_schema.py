@@ -63,7 +63,7 @@ def test_arguments() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["f(Tensor self)", "f Tensor self -> Tensor", "f(Matrix x) -> Tensor", "f(Tensor x) -> int"],
+    ["f(Tensor self)", "f Tensor self -> Tensor", "f(Matrix x) -> Tensor", "f(Tensor x) -> Matrix"],
 )
 def test_malformed(text: str) -> None:
     with pytest.raises(ValueError, match="schema: got"):

@@ -8,6 +8,7 @@ import pytest
 
 import argand_c10 as c10
 from argand_c10 import rules
+from argand_fx.effects import has_effect
 from argand_fx.graph import Graph
 from argand_fx.shapes import (
     DataDependentError,
@@ -87,6 +88,34 @@ def test_rules_are_asked_for_once() -> None:
     assert (
         rules.rules_of("fakes::nothing") is None and rules.rules_of(SCALE) is RULES["fakes::scale"]
     )
+
+
+def test_results_that_a_fake_makes() -> None:
+    several = c10.define(
+        "fakes::several(Tensor self, *, int rows) -> (Tensor, Tensor[])", replace=True
+    )
+
+    def fake(self: Any, *, rows: int) -> Any:
+        assert self.builder.graph is None  # what it calls is not recorded
+        return FakeTensor((rows, *self.shape)), [self, FakeTensor((2,), dtype=c10.int64)]
+
+    rules.register_rules(lambda: {"fakes::several": rules.Rules("opaque", fake=fake)})
+    builder = GraphBuilder(Graph())
+    x = builder.placeholder("x", FakeTensor((3, 4), (1, 3)))
+    first, (second, third) = builder.call(several, (x,), {"rows": 5})
+    assert first.shape == (5, 3, 4) and second.strides == (1, 3) and third.dtype == c10.int64
+    assert second is not x and second.storage is not x.storage
+    assert [n.op for n in builder.graph.nodes].count("call_function") == 5
+
+
+def test_operators_without_results_stay() -> None:
+    tell = c10.define("fakes::tell(Tensor self) -> ()", replace=True)
+    rules.register_rules(lambda: {"fakes::tell": rules.Rules("opaque", fake=lambda self: None)})
+    builder = GraphBuilder(Graph())
+    x = builder.placeholder("x", FakeTensor((3,)))
+    assert builder.call(tell, (x,)) is None
+    builder.output((x,))
+    assert not builder.graph.eliminate_dead_code() and has_effect(tell)
 
 
 def test_geometry() -> None:

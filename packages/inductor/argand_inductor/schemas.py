@@ -83,14 +83,18 @@ def parse_schema(schema: str) -> Schema:
     return Schema(tuple(arguments), tuple(results))
 
 
-@functools.cache
 def schema_of(operator: str) -> Schema:
     """The schema of a registered overload.
 
     Raises:
         RuntimeError: if the operator is not registered.
     """
-    for schema in argand_c10.find_operator(operator).schemas:
+    return _read(argand_c10.find_operator(operator), operator)
+
+
+@functools.cache
+def _read(found: argand_c10.Operator, operator: str) -> Schema:
+    for schema in found.schemas:
         if schema.startswith(operator + "("):
             return parse_schema(schema)
     raise RuntimeError(f"{operator}: got a name without an overload, expected one as 'max.dim'")

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -43,9 +44,12 @@ size_t hash_name(const char* name) {  // FNV-1a
   return static_cast<size_t>(h ^ (h >> 32));
 }
 
-void insert(Slots* s, ArgandOperator* op) {
+void insert(Slots* s, ArgandOperator* op) {  // in the place of one of its name
   size_t i = hash_name(op->name) & s->mask;
-  while (s->slot[i].load(std::memory_order_relaxed)) i = (i + 1) & s->mask;
+  while (const ArgandOperator* other = s->slot[i].load(std::memory_order_relaxed)) {
+    if (strcmp(other->name, op->name) == 0) break;
+    i = (i + 1) & s->mask;
+  }
   s->slot[i].store(op, std::memory_order_release);
 }
 
@@ -69,7 +73,8 @@ int op_register(const char* name, const char* schema, uint64_t schema_hash, uint
   if (!name || !*name || !schema) return error(ARGAND_VALUE_ERROR, "op_register: got an empty name or no schema; expected both");
   Table& t = table();
   std::lock_guard<std::mutex> lock(t.mutex);
-  if (ArgandOperator* old = op_find(name)) {
+  ArgandOperator* old = op_find(name);
+  if (old && !(flags & ARGAND_OP_REPLACES)) {
     if (old->schema_hash != schema_hash)
       return error(ARGAND_RUNTIME_ERROR,
                    "op_register: operator '%s' is already registered with another schema: got '%s', expected '%s'; install packages of one "
@@ -94,7 +99,12 @@ int op_register(const char* name, const char* schema, uint64_t schema_hash, uint
     s = bigger;
   }
   insert(s, op);
-  t.all.push_back(op);
+  const auto place = std::find(t.all.begin(), t.all.end(), old);
+  if (place != t.all.end()) {
+    *place = op;
+  } else {
+    t.all.push_back(op);
+  }
   *out = op;
   return 0;
 }

@@ -204,6 +204,8 @@ inline bool has_override(PyObject* o) {
 }
 // 1: an override took the call (*result is its value, or NULL with an exception); 0: none is there.
 int call_override(PyObject* op, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, PyObject** result);
+// The same for a factory, by what `_override_factories` has set.
+int call_factory(PyObject* op, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, PyObject** result);
 int init_overrides(PyObject* module);
 
 // ---- operator_type.cc --------------------------------------------------------------------------------------------------

@@ -38,13 +38,20 @@ static bool is_large(const ArgandOperator* op, const ArgandValue* args) {
 
 constexpr int kMaxResults = 16;
 
-static PyObject* wrap_results(ArgandValue* rets, int n, PyTypeObject* result_type) {
-  if (n == 1) return from_value(&rets[0]);
+// A result; lists of tensors are tuples, but lists of operators that programs define.
+static PyObject* wrap_result(const ArgandOperator* op, ArgandValue* ret) {
+  Ref entry(from_value(ret));
+  return entry && (op->flags & ARGAND_OP_REPLACES) && PyTuple_CheckExact(entry.get()) ? PySequence_List(entry.get()) : entry.take();
+}
+
+static PyObject* wrap_results(const ArgandOperator* op, ArgandValue* rets, PyTypeObject* result_type) {
+  const int n = op->n_rets;
+  if (n == 1) return wrap_result(op, &rets[0]);
   if (n == 0) Py_RETURN_NONE;
   Ref tuple(result_type ? PyStructSequence_New(result_type) : PyTuple_New(n));
   bool failed = !tuple;
   for (int i = 0; i < n; i++) {
-    PyObject* entry = from_value(&rets[i]);  // takes each result, also after a failure
+    PyObject* entry = wrap_result(op, &rets[i]);  // takes each result, also after a failure
     failed = failed || !entry;
     if (tuple) PyTuple_SET_ITEM(tuple.get(), i, entry);
   }
@@ -79,7 +86,7 @@ PyObject* dispatch(const ArgandOperator* op, const ArgandValue* args, PyTypeObje
   } else {
     status = api->call(op, args, rets);
   }
-  return status ? raise_of(op, status) : wrap_results(rets, n, result_type);
+  return status ? raise_of(op, status) : wrap_results(op, rets, result_type);
 }
 
 // "argand.return_types.max(\nvalues=tensor(...),\nindices=tensor(...))"
@@ -113,9 +120,9 @@ static PyTypeObject* result_type_of(const char* function, const ArgandSignature&
 }
 
 // ---- signatures --------------------------------------------------------------------------------------------------------------
-static bool resolve(Signature& s, const char* function) {
+static bool of_operator(Signature& s, const char* function, ArgandOperator* op) {
   const ArgandSignature& d = *s.desc;
-  s.op = api->op_find(d.operator_name);
+  s.op = op;
   if (s.op && (s.op->n_args != d.n_args || s.op->n_rets != d.n_rets)) {
     PyErr_Format(PyExc_RuntimeError, "%s(): got a binding of %d arguments and %d results for '%s', which has %d and %d; install matching versions",
                  function, d.n_args, d.n_rets, d.operator_name, s.op->n_args, s.op->n_rets);
@@ -130,6 +137,8 @@ static bool resolve(Signature& s, const char* function) {
   if (d.n_rets > 1 && d.ret_names && !s.result_type) s.result_type = result_type_of(function, d);
   return !PyErr_Occurred();
 }
+
+static bool resolve(Signature& s, const char* function) { return of_operator(s, function, api->op_find(s.desc->operator_name)); }
 
 static Signature* make_signatures(const ArgandBinding* binding) {
   auto* signatures = static_cast<Signature*>(PyMem_Calloc(binding->n_signatures, sizeof(Signature)));
@@ -160,6 +169,10 @@ static PyObject* operator_vectorcall(PyObject* self, PyObject* const* args, size
   OperatorObject* op = operator_of(self);
   Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
   Py_ssize_t n_all = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+  if (op->signatures[0].uses_default_device) {
+    PyObject* made;
+    if (call_factory(self, args, nargs, kwnames, &made)) return made;
+  }
   for (Py_ssize_t i = 0; i < n_all; i++) {
     if (is_tensor_exact(args[i]) || PyLong_CheckExact(args[i]) || PyFloat_CheckExact(args[i])) continue;
     PyObject* result;
@@ -223,7 +236,8 @@ PyObject* overload_object(const ArgandOperator* op) {
     PyObject* made = guard<PyObject*>(nullptr, [&]() -> PyObject* {
       const ArgandBinding* binding = parse_schema(op->schema).binding;
       Signature* signatures = make_signatures(binding);
-      return signatures ? new_object(operator_type, binding, signatures, nullptr) : nullptr;
+      if (!signatures || !of_operator(*signatures, binding->name, const_cast<ArgandOperator*>(op))) return nullptr;
+      return new_object(operator_type, binding, signatures, nullptr);
     });
     const_cast<ArgandOperator*>(op)->binding = made;  // lives as long as the operator
   }
@@ -263,6 +277,15 @@ static PyObject* get_schema(PyObject* self, void*) {
   if (!schemas) return nullptr;
   Ref separator(PyUnicode_FromString("\n"));
   return separator ? PyUnicode_Join(separator.get(), schemas.get()) : nullptr;
+}
+static PyObject* get_default(PyObject* self, void*) {
+  OperatorObject* op = operator_of(self);
+  for (int k = 0; k < op->binding->n_signatures; k++) {
+    Signature& s = op->signatures[k];
+    if (!s.op && !resolve(s, op->binding->name)) return nullptr;
+    if (!std::strchr(s.op->name, '.')) return Py_XNewRef(overload_object(s.op));
+  }
+  return PyErr_Format(PyExc_AttributeError, "%s: has no overload without a name of its own", op->binding->name);
 }
 static PyObject* flag_of_first(PyObject* self, uint16_t flag) {
   OperatorObject* op = operator_of(self);
@@ -321,6 +344,7 @@ static PyGetSetDef operator_getset[] = {
     {"__module__", get_module, nullptr, nullptr, nullptr},
     {"__doc__", get_doc, nullptr, nullptr, nullptr},
     {"overloads", get_overloads, nullptr, "One Operator per overload.", nullptr},
+    {"default", get_default, nullptr, "The overload that has no name of its own.", nullptr},
     {"schemas", get_schemas, nullptr, "The schema of each overload.", nullptr},
     {"schema", get_schema, nullptr, "The schemas, one a line.", nullptr},
     {"is_view", get_is_view, nullptr, "Do results share the first argument's memory.", nullptr},

@@ -56,6 +56,16 @@ static PyObject* raise_refused(PyObject* op, const Overrides& overrides) {
   return PyErr_Format(PyExc_TypeError, "no implementation found for %R on types that implement __argand_function__: %R", op, types.get());
 }
 
+static bool pack_arguments(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Ref* positional, Ref* keywords) {
+  *positional = Ref(PyTuple_New(nargs));
+  *keywords = Ref(PyDict_New());
+  if (!*positional || !*keywords) return false;
+  for (Py_ssize_t i = 0; i < nargs; i++) PyTuple_SET_ITEM(positional->get(), i, Py_NewRef(args[i]));
+  for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++)
+    if (PyDict_SetItem(keywords->get(), PyTuple_GET_ITEM(kwnames, i), args[nargs + i]) < 0) return false;
+  return true;
+}
+
 int call_override(PyObject* op, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, PyObject** result) {
   Py_ssize_t n_all = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   Overrides overrides;
@@ -64,11 +74,8 @@ int call_override(PyObject* op, PyObject* const* args, Py_ssize_t nargs, PyObjec
   if (__builtin_expect(overrides.n == 0, 1) || disabled) return 0;
 
   *result = nullptr;
-  Ref positional(PyTuple_New(nargs)), keywords(PyDict_New()), types(PyTuple_New(overrides.n));
-  if (!positional || !keywords || !types) return 1;
-  for (Py_ssize_t i = 0; i < nargs; i++) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
-  for (Py_ssize_t i = nargs; i < n_all; i++)
-    if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(kwnames, i - nargs), args[i]) < 0) return 1;
+  Ref positional, keywords, types(PyTuple_New(overrides.n));
+  if (!pack_arguments(args, nargs, kwnames, &positional, &keywords) || !types) return 1;
   for (int i = 0; i < overrides.n; i++) PyTuple_SET_ITEM(types.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(overrides.objects[i]))));
 
   for (int i = 0; i < overrides.n; i++) {
@@ -84,6 +91,30 @@ int call_override(PyObject* op, PyObject* const* args, Py_ssize_t nargs, PyObjec
   raise_refused(op, overrides);
   return 1;
 }
+
+// ---- factories ---------------------------------------------------------------------------------------------------------------
+// They have no argument that could take them over.
+static thread_local PyObject* factories = nullptr;  // owned; f(op, args, kwargs), or null
+
+int call_factory(PyObject* op, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, PyObject** result) {
+  if (__builtin_expect(!factories, 1)) return 0;
+  Ref positional, keywords;
+  *result = nullptr;
+  if (!pack_arguments(args, nargs, kwnames, &positional, &keywords)) return 1;
+  PyObject* call_args[3] = {op, positional.get(), keywords.get()};
+  *result = PyObject_Vectorcall(factories, call_args, 3, nullptr);
+  return 1;
+}
+
+static PyObject* override_factories(PyObject*, PyObject* function) {
+  PyObject* before = factories;
+  factories = function == Py_None ? nullptr : Py_NewRef(function);
+  return before ? before : Py_NewRef(Py_None);
+}
+static PyMethodDef override_functions[] = {
+    {"_override_factories", override_factories, METH_O,
+     "Calls f(op, args, kwargs) in this thread for operators that make tensors from none, None: themselves. Returns what was set before."},
+    {nullptr, nullptr, 0, nullptr}};
 
 // ---- Tensor.__argand_function__: what super() calls ----------------------------------------------------------------------------
 // Results of exact type Tensor become objects of the subclass, also inside tuples and lists.
@@ -140,7 +171,7 @@ static PyType_Spec disable_spec = {"argand_c10.DisableArgandFunction", sizeof(Py
 int init_overrides(PyObject* module) {
   Ref type(PyType_FromModuleAndSpec(module, &disable_spec, nullptr));
   if (!type || PyModule_AddObjectRef(module, "DisableArgandFunction", type.get()) < 0) return -1;
-  if (tensor_add_methods(tensor_override_methods) < 0) return -1;
+  if (PyModule_AddFunctions(module, override_functions) < 0 || tensor_add_methods(tensor_override_methods) < 0) return -1;
   default_override = _PyType_Lookup(tensor_type, names.argand_function);
   return default_override ? 0 : -1;
 }

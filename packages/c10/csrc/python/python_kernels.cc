@@ -208,21 +208,25 @@ static uint64_t hash_of(const char* text) {  // FNV-1a
   return hash;
 }
 
-static PyObject* define(PyObject*, PyObject* args) {
+static PyObject* define(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* keywords[] = {"", "replace", nullptr};
   const char* schema;
-  if (!PyArg_ParseTuple(args, "s:define", &schema)) return nullptr;
+  int replace = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$p:define", const_cast<char**>(keywords), &schema, &replace)) return nullptr;
   return guard<PyObject*>(nullptr, [&]() -> PyObject* {
     ParsedSchema parsed = parse_schema(schema);
     const ArgandSignature& signature = parsed.binding->signatures[0];
     ArgandOperator* op = nullptr;
-    check(api->op_register(signature.operator_name, schema, hash_of(schema), signature.n_args, signature.n_rets, parsed.flags, &op));
+    const auto flags = static_cast<uint16_t>(parsed.flags | (replace ? ARGAND_OP_REPLACES : 0));
+    check(api->op_register(signature.operator_name, schema, hash_of(schema), signature.n_args, signature.n_rets, flags, &op));
     return Py_XNewRef(overload_object(op));
   });
 }
 
 PyMethodDef registration_functions[] = {
-    {"define", define, METH_VARARGS,
-     "define(schema)\n\nRegisters an operator, as in define('softcap(Tensor self, float cap) -> Tensor'), and returns it."},
+    {"define", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(define)), METH_VARARGS | METH_KEYWORDS,
+     "define(schema, *, replace=False)\n\nRegisters an operator, as in define('softcap(Tensor self, float cap) -> Tensor'), and returns it; with "
+     "`replace` in the place of one of this name, which lives on where it is held."},
     {"register_kernel", register_kernel, METH_VARARGS,
      "register_kernel(name, key, function)\n\nImplements an operator for a dispatch key ('cpu', 'meta', 'composite', ...) in Python."},
     {nullptr, nullptr, 0, nullptr}};

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import operator
 import types
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import argand_c10
 from argand_c10 import Operator
 from argand_c10._C import OperatorMethod
+from argand_c10.rules import definitions
 from argand_dynamo.exceptions import break_trace
 from argand_dynamo.variables.base import (
     MISSING,
@@ -21,6 +23,7 @@ from argand_dynamo.variables.base import (
 )
 from argand_dynamo.variables.constant import Constant
 from argand_dynamo.variables.iterators import SequenceIterator
+from argand_dynamo.variables.sequences import SequenceVariable
 
 if TYPE_CHECKING:
     from argand_dynamo.tracer import Tracer
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["OperatorVariable", "TensorVariable"]
 
 Tensor = argand_c10.Tensor
+_DEFINITIONS: Source = (("module", "argand_c10.rules"), ("attr", "definitions"))
 # Attributes that are plain facts of a FakeTensor.
 _FACTS = frozenset(
     {
@@ -206,6 +210,15 @@ class TensorVariable(Variable):
         return tx.from_raw(tx.operation(method, *raw_args, **raw_kwargs))
 
 
+def _any_grad(tx: Tracer, values: Sequence[Variable]) -> bool:
+    for value in map(tx.realize, values):
+        if isinstance(value, TensorVariable) and value.fake.requires_grad:
+            return True
+        if isinstance(value, SequenceVariable) and _any_grad(tx, value.items):
+            return True
+    return False
+
+
 class OperatorVariable(ExistingObject):
     """A registered operator, or an unbound operator method of Tensor."""
 
@@ -222,6 +235,16 @@ class OperatorVariable(ExistingObject):
         return tx.from_raw(getattr(self.value, name))
 
     def call(self, tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
+        defined = definitions.get(self.value.name)
+        if defined is not None and defined.operator is self.value:
+            found = tx.wrap(defined, (*_DEFINITIONS, ("item", self.value.name)))
+            tx.realize(found.getattr(tx, "version"))
+            if (
+                defined.has_formula
+                and tx.builder.grad_enabled
+                and _any_grad(tx, [*args, *kwargs.values()])
+            ):
+                return found.getattr(tx, "recorded").call(tx, args, kwargs)
         return tx.from_raw(
             tx.operate(
                 self.value, *[tx.raw(a) for a in args], **{k: tx.raw(v) for k, v in kwargs.items()}

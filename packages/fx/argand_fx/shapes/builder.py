@@ -54,6 +54,7 @@ class _Spec:
         "composite",
         "differentiable",
         "dtype",
+        "fake",
         "inplace",
         "kind",
         "name",
@@ -93,6 +94,7 @@ class _Spec:
         self.autocast = rules.autocast if rules else None
         self.shape = rules.shape if rules else None
         self.dtype = rules.dtype if rules else None
+        self.fake = rules.fake if rules else None
         derived = rules is not None and (rules.derivative or rules.derivative_body)
         self.composite = rules.composite if rules and not derived else None
         self.pointwise = self.kind == "pointwise"
@@ -438,6 +440,12 @@ class GraphBuilder:
             self._adopt(result, node)
         return result
 
+    def _twin(self) -> GraphBuilder:
+        """A builder that only computes, with the same symbols."""
+        if self._computing is None:
+            self._computing = GraphBuilder(None, self.shape_env)
+        return self._computing
+
     def _apply_without_autocast(self, spec: _Spec, values: list[Any]) -> Any:
         autocast, self.autocast = self.autocast, None
         try:
@@ -617,6 +625,8 @@ class GraphBuilder:
     def _results(self, spec: _Spec, values: list[Any]) -> Any:
         """The fakes that the call returns, without nodes."""
         keywords = spec.keywords(values)
+        if spec.fake is not None:
+            return self._results_of_fake(spec, values, keywords)
         if spec.shape is None:
             return self._results_of_body(spec, values, keywords)
         n = spec.positional
@@ -687,6 +697,43 @@ class GraphBuilder:
             )  # fmt: skip
         return FakeTensor(sizes, strides, offset, dtype, device, grad, builder=self)
 
+    def _results_of_fake(self, spec: _Spec, values: list[Any], keywords: dict[str, Any]) -> Any:
+        assert spec.fake is not None
+        twin, n = self._twin(), spec.positional
+        apart = [_elsewhere(v, twin) for v in values]
+        before = c10._C._override_factories(twin.call)
+        try:
+            found = spec.fake(*apart[:n], **dict(zip(keywords, apart[n:], strict=True)))
+        finally:
+            c10._C._override_factories(before)
+        if spec.schema.results == 0:
+            return None
+        grad = self.grad_enabled and spec.differentiable and self._any_grad(spec, values)
+
+        def own(x: Any) -> Any:
+            if isinstance(x, (list, tuple)):
+                return [own(one) for one in x]
+            if x is None:
+                return None
+            if isinstance(x, Tensor):
+                x = twin.from_tensor(x)
+            elif not isinstance(x, FakeTensor):
+                raise DataDependentError(
+                    f"{spec.name}: got {type(x).__name__} as a result, expected tensors: a number is known only when the operator runs"
+                )
+            flows = grad and (x.dtype.is_floating_point or x.dtype.is_complex)
+            return FakeTensor(x.shape, x.strides, 0, x.dtype, x.device, flows, builder=self)
+
+        result = own(found)
+        one = spec.schema.results == 1
+        if one and isinstance(result, list) == spec.schema.list_result:
+            return result
+        if not one and isinstance(result, list) and len(result) == spec.schema.results:
+            return _as_results(spec.schema, result)
+        raise TypeError(
+            f"{spec.name}: its fake returned {found!r}, which is not what {spec.op.schema} returns"
+        )
+
     def _results_of_body(self, spec: _Spec, values: list[Any], keywords: dict[str, Any]) -> Any:
         rules: Rules | None = spec.rules
         body = rules.composite if rules is not None else None
@@ -694,9 +741,7 @@ class GraphBuilder:
             raise UnsupportedError(
                 f"{spec.name}: got an operator without a shape function; give it one with argand_c10.rules.register_rules"
             )
-        if self._computing is None:
-            self._computing = GraphBuilder(None, self.shape_env)
-        twin = self._computing
+        twin = self._twin()
         twin.grad_enabled = self.grad_enabled
         result = body(twin.ops, *values[: spec.positional], **keywords)
         self._adopt(result, None)
@@ -730,6 +775,13 @@ def _as_results(s: schema.Schema, values: Any) -> Any:
         name = s.name.partition(".")[0].rpartition(":")[2]
         return _result_type(name, s.result_names)(*values)
     return tuple(values) if isinstance(values, list) else values
+
+
+def _elsewhere(value: Any, builder: GraphBuilder) -> Any:
+    """Fakes of their own for those in an argument, which another builder computes with."""
+    if isinstance(value, FakeTensor):
+        return builder.fake(value.shape, value.dtype, strides=value.strides, device=value.device)
+    return [_elsewhere(x, builder) for x in value] if isinstance(value, list) else value
 
 
 def _in_name_of(spec: _Spec, error: IndexError) -> IndexError:

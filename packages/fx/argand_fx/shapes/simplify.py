@@ -14,7 +14,7 @@ __all__ = ["simplify_symbols"]
 
 
 def simplify_symbols(graph: Graph, env: ShapeEnv) -> bool:
-    """Replace symbols that guards made equal to others or to numbers, in arguments and in `meta["val"]`.
+    """Replace symbols that guards made equal to others or to numbers, in arguments and in `meta["val"]`, also of subgraphs.
 
     Two inputs of one symbolic size then have the same symbol, so that loops over them are seen to be alike. Inputs that
     are symbolic numbers themselves stay: they bind their symbols.
@@ -35,6 +35,8 @@ def simplify_symbols(graph: Graph, env: ShapeEnv) -> bool:
                 seen.add(id(x))
                 x.simplify(env)
             return x
+        if isinstance(inner := getattr(x, "graph", None), Graph):
+            simplify_symbols(inner, env)
         return argument(x)
 
     for node in graph.nodes:

@@ -10,6 +10,7 @@ from argand_c10 import Operator
 from argand_c10.lowerings import PointwiseLowering, ReductionLowering
 from argand_c10.rules import rules_of
 from argand_fx.config import config
+from argand_fx.schema import schema_of
 from argand_inductor import sizes as sz
 from argand_inductor.codegen.backend import Backend, backend_class
 from argand_inductor.loop_ir import Check, Loop, Value, check
@@ -19,7 +20,7 @@ from argand_inductor.lowering import (  # noqa: F401  (register their lowerings)
     random,
     rows,
 )
-from argand_inductor.lowering.arguments import bind, signature_of
+from argand_inductor.lowering.arguments import bind
 from argand_inductor.lowering.composite import lower_composite
 from argand_inductor.lowering.pointwise import lower_pointwise
 from argand_inductor.lowering.reduction import lower_reduction
@@ -46,7 +47,7 @@ class ExternCall:
     """A call of a registered operator. Arguments are in the schema's order: TensorRef, Size, Named, constants, tuples of those.
 
     outputs: per result a buffer's name, None, or a tuple of such. writes: buffers that the call changes. ordered: it draws random
-    numbers, so that its place among such calls counts.
+    numbers or is called for what it does besides results, so that its place among such calls counts.
     """
 
     operator: str
@@ -280,7 +281,7 @@ class Lowering:
         values = {name: self.value_of(value) for name, value in bound.items()}
         result = node.meta["val"]
         lowered = None
-        if not signature_of(op).changes:
+        if not schema_of(op).written:
             lowered = self.view_of(result, values, fakes)
             if lowered is None and op.is_view:
                 lowered = self.view_by_rule(op, values, fakes)
@@ -321,11 +322,9 @@ class Lowering:
         source = next((n for n, f in fakes.items() if is_tensor(f)), None)
         if rules is None or rules.shape is None or source is None:
             return None
-        parameters = signature_of(op).parameters
-        positional = [fakes[p.name] for p in parameters if not p.keyword_only]
-        found = rules.shape(
-            *positional, **{p.name: fakes[p.name] for p in parameters if p.keyword_only}
-        )
+        arguments = schema_of(op).arguments
+        positional = [fakes[a.name] for a in arguments if not a.kwonly]
+        found = rules.shape(*positional, **{a.name: fakes[a.name] for a in arguments if a.kwonly})
         several = isinstance(found, list)
         if several and not found:  # the sizes of a 0-d result, whose layout the rule does not say
             return None
@@ -386,39 +385,35 @@ class Lowering:
         self, op: Operator, values: dict[str, Any], fakes: dict[str, Any], result: Any
     ) -> Any:
         """A call of the operator itself."""
-        parameters = signature_of(op).parameters
-        args = tuple(extern_argument(p.base, values[p.name]) for p in parameters)
+        schema = schema_of(op)
+        args = tuple(extern_argument(a.type, values[a.name]) for a in schema.arguments)
         changed = [
-            values[p.name] for p in parameters if "!" in p.type and values[p.name] is not None
+            values[a.name] for a in schema.arguments if a.written and values[a.name] is not None
         ]
         writes = tuple(dict.fromkeys(r.buffer for r in _refs(tuple(changed))))
-        results = result if isinstance(result, (list, tuple)) else (result,)
-        own_list = isinstance(result, list) or (
-            isinstance(result, tuple) and signature_of(op).gives_list
-        )
-        refs: list[Any] = []
-        names: list[str | None] = []
-        for fake in results:
-            if not is_tensor(fake):
-                refs.append(None)
-                names.append(None)
-                continue
-            ref = self.aliased_result(fake, values, fakes, bool(writes))
-            if ref is None:
-                sizes, strides, _ = geometry(fake)
-                device = device_name(fake.device)
-                ref = self.new_buffer(dtype_name(fake.dtype), sizes, strides, device=device).whole()
-                names.append(ref.buffer)
-            else:
-                names.append(None)
-            refs.append(ref)
-        outputs = (tuple(names),) if own_list else tuple(names)
+        refs, names = self.results_of_call(result, values, fakes, bool(writes))
+        outputs = () if schema.results == 0 else names if schema.results > 1 else (names,)
         self.graph.items.append(
-            ExternCall(op.name, args, outputs, writes, self.location, op.is_random)
+            ExternCall(op.name, args, outputs, writes, self.location, op.is_random or not outputs)
         )
-        if isinstance(result, (list, tuple)):
-            return tuple(refs)
-        return refs[0]
+        return refs
+
+    def results_of_call(
+        self, fake: Any, values: dict[str, Any], fakes: dict[str, Any], changes: bool
+    ) -> tuple[Any, Any]:
+        """What a result becomes, and the name of its buffer if it is a new one; of lists of results, tuples of those."""
+        if isinstance(fake, (list, tuple)):
+            pairs = [self.results_of_call(f, values, fakes, changes) for f in fake]
+            return tuple([ref for ref, _ in pairs]), tuple([name for _, name in pairs])
+        if not is_tensor(fake):
+            return None, None
+        ref = self.aliased_result(fake, values, fakes, changes)
+        if ref is not None:
+            return ref, None
+        sizes, strides, _ = geometry(fake)
+        device = device_name(fake.device)
+        ref = self.new_buffer(dtype_name(fake.dtype), sizes, strides, device=device).whole()
+        return ref, ref.buffer
 
     def aliased_result(
         self, fake: Any, values: dict[str, Any], fakes: dict[str, Any], changes: bool
@@ -444,17 +439,17 @@ class Lowering:
                 self.graph.outputs.append(sz.of(value))
 
 
-def extern_argument(base: str, value: Any) -> Any:
+def extern_argument(kind: str, value: Any) -> Any:
     """An argument as programs hold it: dtypes and devices by name, symbolic integers as Sizes."""
     if isinstance(value, (TensorRef, sz.Poly, str, bool, int, float, complex)) or value is None:
         return value
     if isinstance(value, tuple):
-        return tuple(extern_argument(base, v) for v in value)
-    if base == "ScalarType":
+        return tuple(extern_argument(kind, v) for v in value)
+    if kind == "dtype":
         return Named("dtype", dtype_name(value))
-    if base == "Device":
+    if kind == "Device":
         return Named("device", str(value))
-    if base == "Generator":
+    if kind == "Generator":
         raise LoweringError(
             "inductor: got a generator object as an argument of a graph, expected the default generator"
         )
