@@ -35,7 +35,7 @@ reduced_count(int[], int[]?) -> int
 all_dims(int) -> int[]
 cat_shape(Tensor[], int) -> int[]
 cat_dtype(Tensor[]) -> dtype
-index_shape(Tensor, Tensor?[]) -> int[]
+index_shape(Tensor, Tensor?[]) -> strided
 clone_shape(int[], int[], int?) -> strided
 column_major(int[]) -> strided
 format_strides(int[], int) -> int[]

@@ -30,7 +30,12 @@ REQUIRED: Final[dict[str, tuple[str, ...]]] = {
     "contraction": ("kernel",),
     "opaque": ("kernel",),
 }
-_OWNED: Final = {"expr": ("pointwise",), "reduce": ("reduction",), "scan": ("scan",)}
+_OWNED: Final = {
+    "expr": ("pointwise",),
+    "layout": ("pointwise",),
+    "reduce": ("reduction",),
+    "scan": ("scan",),
+}
 TESTS: Final = (
     "all", "reference", "broadcast", "empty", "zero_dim", "noncontiguous", "special", "out", "inplace", "promotion",
     "meta", "errors", "shapes", "composite", "seeds", "moments", "gradcheck", "gradgradcheck",

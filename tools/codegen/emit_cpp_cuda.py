@@ -13,6 +13,7 @@ from tools.codegen.emit_cpp_register import (
     function_of,
     has_alpha,
     kernel_function,
+    layout,
     reader,
     scaled_operand,
     unboxed,
@@ -53,7 +54,7 @@ def pointwise(op: Operator, parts: Parts) -> None:
     name, schema = op.identifier, op.schema
     result = {"bool": "ARGAND_BOOL", "real": "cuda::kRealPart"}.get(str(op.result_dtype), "-1")
     rows = [
-        f'{{"{op.public_name}", "{kernel_name(op, v)}", {mask(cuda_dtypes(op))}, {PROMOTIONS[op.promote]}, {result}, {bool_operands(op)}, {str(op.exact_out).lower()}}}'
+        f'{{"{op.public_name}", "{kernel_name(op, v)}", {mask(cuda_dtypes(op))}, {PROMOTIONS[op.promote]}, {result}, {bool_operands(op)}, {str(op.exact_out).lower()}, {layout(op)}}}'
         for v in op.expr
     ]
     assert len(rows) <= 4, f"{op.name}: PointwiseBinding has places for 4 variants"

@@ -140,6 +140,10 @@ def operator_row(op: Operator, schema: Schema) -> str:
 # ---- pointwise -------------------------------------------------------------------------------------------------------
 
 
+def layout(op: Operator) -> str:
+    return "k" + "".join(word.capitalize() for word in op.layout.split("_"))
+
+
 def bool_operands(op: Operator) -> int:
     """Operands that are conditions everywhere they are read: bit mask."""
     mask = 0
@@ -218,7 +222,7 @@ def pointwise(op: Operator, parts: Parts) -> None:
         tables = ", ".join(f"simd::{tier}::generated::{table}" for tier in TIERS)
         rows.append(
             f'{{"{op.public_name}", {len(op.operands)}, {{{tables}}}, {len(kernel_rows(op))}, {promote}, {result}, {cost(expr)}, '
-            f"{bool_operands(op)}, {rule}, {str(op.exact_out).lower()}}}"
+            f"{bool_operands(op)}, {rule}, {str(op.exact_out).lower()}, {layout(op)}}}"
         )
     schema = op.schema
     variant_arg = -1
@@ -418,9 +422,7 @@ def derived_forms(op: Operator, parts: Parts) -> None:
     # Factories make what `out` is where no dtype is given, scans compute in its dtype.
     follows = schema.argument("requires_grad") is not None or op.kind == "scan"
     dtype = schema.index("dtype") if schema.argument("dtype") is not None and follows else -1
-    resized = "".join(
-        ["k", *(word.capitalize() for word in (op.resized or "as_result").split("_"))]
-    )
+    resized = "".join(["k", *(word.capitalize() for word in op.resized.split("_"))])
     data = f"{op.identifier}_form"
     parts.definitions.append(
         f'constexpr CopiedForm {data} = {{"{schema.full_name}", {str(op.exact_out).lower()}, {dtype}, ResizedOut::{resized}, {apart_bits(op):#x}}};'

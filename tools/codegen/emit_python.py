@@ -46,8 +46,13 @@ def shape_function(op: Operator) -> str | None:
     if op.shape is not None:
         return python_function(name, op.name, header, op.shape)
     if op.kind == "pointwise":
-        operands = ", ".join(safe(a.name) for a in op.operands)
-        return f'def {name}({header}):\n    return lang.pointwise_shape("{op.name}", {operands})\n'
+        operands = [safe(a.name) for a in op.operands]
+        found = f'lang.pointwise_shape("{op.name}", {", ".join(operands)})'
+        if op.layout == "row_major":
+            found = f"lang.row_major({found})"
+        elif op.layout == "row_major_of_number":
+            found = f"{found} if lang.is_tensor({operands[0]}) else lang.row_major({found})"
+        return f"def {name}({header}):\n    return {found}\n"
     tensors = [a for a in op.schema.arguments if a.type.is_tensor and not a.type.optional]
     if op.kind == "composite" or not tensors:
         return None

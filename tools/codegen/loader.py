@@ -22,6 +22,7 @@ from tools.codegen.model import (
     AUTOCAST_POLICIES,
     BACKENDS,
     KINDS,
+    LAYOUTS,
     OUT_RULES,
     PROMOTIONS,
     RESIZE_RULES,
@@ -41,7 +42,7 @@ from tools.codegen.yaml_nodes import Node, read_file
 
 KEYS = (
     "op", "kind", "dtypes", "promote", "result", "expr", "reduce", "scan", "shape", "dtype", "body", "kernel", "grad",
-    "autocast", "checked", "numbers", "variants", "out", "resized", "apart", "aliases", "doc", "reference", "moments", "samples", "domain", "tolerance", "skips",
+    "autocast", "checked", "numbers", "variants", "layout", "out", "resized", "apart", "aliases", "doc", "reference", "moments", "samples", "domain", "tolerance", "skips",
 )  # fmt: skip
 
 
@@ -106,13 +107,18 @@ class Loader:
         if family in self.families:
             raise ValueError(f"registry: two files are named {family}.yaml; a family is one file")
         self.families.append(family)
+        defaults: dict[str, Node] = {}
         for node in read_file(path, shown_as or path, self.diagnostics):
-            entry = self.entry(node, family)
+            if any(key.text == "defaults" for key, _ in node.pairs()):
+                given = node.fields(("defaults",), "a family's defaults", self.diagnostics)
+                defaults = given["defaults"].fields(KEYS, "a family's defaults", self.diagnostics)
+                continue
+            entry = self.entry(node, family, defaults)
             if entry is not None:
                 self.entries.append(entry)
 
-    def entry(self, node: Node, family: str) -> Entry | None:
-        keys = node.fields(KEYS, "an operator", self.diagnostics)
+    def entry(self, node: Node, family: str, defaults: Mapping[str, Node]) -> Entry | None:
+        keys = {**defaults, **node.fields(KEYS, "an operator", self.diagnostics)}
         if "op" not in keys:
             self.diagnostics.add(node.location, "an operator needs `op:` with its schema")
             return None
@@ -153,7 +159,8 @@ class Loader:
             numbers="numbers" in keys and keys["numbers"].value() is True,
             variants=variants,
             out=self.one_of(keys, "out", OUT_RULES, None),
-            resized=self.one_of(keys, "resized", RESIZE_RULES, None),
+            resized=self.one_of(keys, "resized", RESIZE_RULES, "as_result") or "as_result",
+            layout=self.one_of(keys, "layout", LAYOUTS, "as_operands") or "as_operands",
             apart=self.names(
                 keys.get("apart"), tuple(a.name for a in schema.arguments), "argument"
             ),

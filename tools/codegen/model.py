@@ -24,7 +24,16 @@ VARIANTS: Final = ("function", "method", "inplace", "out")
 RESULT_FUNCTIONS: Final = ("accumulate", "accumulate_float", "real", "complex", "truth")
 RESULT_RULES: Final = ("self", *RESULT_FUNCTIONS)
 OUT_RULES: Final = ("cast", "exact")  # of dtypes that out= may have
-RESIZE_RULES: Final = ("row_major", "row_major_if_filled")  # of strides of an out= that was resized
+LAYOUTS: Final = (
+    "as_operands",
+    "row_major",
+    "row_major_of_number",
+)  # of new results of pointwise operators
+RESIZE_RULES: Final = (
+    "as_result",
+    "row_major",
+    "row_major_if_filled",
+)  # of strides of an out= that was resized
 PROMOTIONS: Final = (
     "default",
     "float",
@@ -346,9 +355,8 @@ class Operator:
     grad_none: bool = False  # `grad: none`: never differentiable
     variants: tuple[str, ...] = ("function", "method")
     out: str | None = None  # OUT_RULES: what dtype out= has; None: as the kind says
-    resized: str | None = (
-        None  # RESIZE_RULES: how an out= that was resized lies; None: as the result
-    )
+    layout: str = "as_operands"  # LAYOUTS
+    resized: str = "as_result"  # RESIZE_RULES: how an out= that was resized lies
     apart: tuple[str, ...] = ()  # arguments that share no memory at all with what is written
     aliases: tuple[str, ...] = ()
     doc: str = ""

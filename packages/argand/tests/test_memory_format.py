@@ -86,6 +86,46 @@ def test_copies_of_tensors_with_gaps_keep_the_order_of_dimensions(name, shape, s
         assert name == "randn_like" or torch.equal(y, f(x))
 
 
+TURNED = {
+    "x[i]": (lambda x, i, j: x[i], (60, 4, 1, 12)),
+    "x[:, i]": (lambda x, i, j: x[:, i], (40, 20, 1, 4)),
+    "x[..., i]": (lambda x, i, j: x[..., i], (24, 8, 2, 1)),
+    "x[i, i]": (lambda x, i, j: x[i, i], (20, 1, 4)),
+    "x[i, :, i]": (lambda x, i, j: x[i, :, i], (15, 1, 3)),
+    "x[:, j.T]": (lambda x, i, j: x[:, j.T], (80, 20, 40, 1, 4)),
+    "x[:, i[:, None], i]": (lambda x, i, j: x[:, i[:, None], i], (20, 10, 5, 1)),
+    "x[0, i]": (lambda x, i, j: x[0, i], (20, 1, 4)),
+    "masked_fill": (lambda x, i, j: x.masked_fill(x > 3, 1.0), (60, 20, 5, 1)),
+    "masked_fill of one": (lambda x, i, j: x[:1].masked_fill(x > 3, 1.0), (60, 20, 5, 1)),
+    "pow of a number": (lambda x, i, j: torch.pow(2.0, x), (60, 20, 5, 1)),
+    "2 ** x": (lambda x, i, j: 2**x, (60, 20, 5, 1)),
+    "x ** 2": (lambda x, i, j: x**2, (60, 4, 1, 12)),
+    "take": (lambda x, i, j: torch.take(x, x.long() * 0), (60, 20, 5, 1)),
+    "rrelu": (lambda x, i, j: F.rrelu(x), (60, 20, 5, 1)),
+    "attention": (lambda x, i, j: F.scaled_dot_product_attention(x, x, x), (60, 20, 5, 1)),
+}
+
+
+@pytest.mark.parametrize("name", TURNED)
+def test_results_of_turned_tensors_lie_as_pytorchs(name):
+    f, strides = TURNED[name]
+    x = torch.linspace(-4, 4, 120).reshape(2, 5, 3, 4).permute(0, 2, 3, 1)
+    i, j = torch.tensor([1, 0]), torch.tensor([[0, 1], [1, 1]])
+    y = f(x, i, j)
+    assert y.stride() == strides
+    assert torch.allclose(y, f(x.contiguous(), i, j.T.contiguous().T), rtol=1e-6)
+    assert f(*(t.to("meta") for t in (x, i, j))).stride() == strides
+    for options in ({}, {"backend": "aot_eager"}):
+        z = torch.compile(f, fullgraph=True, **options)(x, i, j)
+        assert z.stride() == strides and torch.equal(z, y)
+
+
+def test_masks_of_turned_tensors():
+    x = torch.arange(120.0).reshape(2, 5, 3, 4).permute(0, 2, 3, 1)
+    found = x[:, torch.tensor([True, False, True])]
+    assert found.stride() == (40, 20, 1, 4) and torch.equal(found, x[:, ::2])
+
+
 def test_new_tensors():
     x = image()
     wanted = strides_of(x.shape)

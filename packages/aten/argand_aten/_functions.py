@@ -331,11 +331,25 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
         ... for broadcast dimensions), at the end perhaps those of the result: einsum(a, [0, 1], b, [1, 2], [0, 2]).
 
     Raises:
+      ValueError: without operands, or for an index that is not a number from 0 to 51.
       RuntimeError: when the equation does not fit the operands.
     """
-    if not isinstance(equation, str):
+    if not operands:
+        raise ValueError(
+            "einsum: got no operands, expected an equation and tensors, or tensors and lists of indices"
+        )
+    if isinstance(equation, Tensor):
         equation, operands = _equation((equation, *operands))
+    elif not isinstance(equation, str):
+        raise TypeError(
+            f"einsum: got {type(equation).__name__} as the equation, expected str; or tensors and lists of indices in turn"
+        )
     operands = tuple(_listed(operands))
+    if not operands:
+        raise ValueError("einsum: got an empty list of operands, expected tensors")
+    for x in operands:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"einsum: got {type(x).__name__} as an operand, expected a tensor")
     left, _, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(operands):
@@ -346,7 +360,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     ellipsis = max(sum(1 for n in term if n in _DOTS) for term in names)
     dots = "".join(_DOTS[-ellipsis:]) if ellipsis else ""
     if "->" in equation:
-        output = right.replace("...", dots)
+        output = right.replace("...", dots, 1)
     else:
         every = "".join(names)
         output = dots + "".join(sorted(c for c in every if every.count(c) == 1 and c not in dots))
@@ -403,9 +417,8 @@ def _equation(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
         term = ""
         for i in indices:
             if i is not ... and not (isinstance(i, int) and 0 <= i < 52):
-                raise RuntimeError(
-                    f"einsum: got the index {i!r}, expected a number from 0 to 51 or ..."
-                )
+                kind = ValueError if isinstance(i, int) else TypeError
+                raise kind(f"einsum: got the index {i!r}, expected a number from 0 to 51 or ...")
             term += "..." if i is ... else chr((65 if i < 26 else 71) + i)
         terms.append(term)
     count = len(given) // 2
@@ -479,7 +492,7 @@ def _contract(x: Tensor, y: Tensor, inner: list[int]) -> Tensor:
     try:
         product = ops.bmm(left, right)
     except DTypeError as error:
-        raise DTypeError(str(error).replace("bmm", "einsum", 1)) from None
+        raise DTypeError(f"einsum:{str(error).partition(':')[2]}") from None
     order = both + only_x + inner + only_y
     sizes = [
         *(x.shape[d] for d in both + only_x),

@@ -8,6 +8,7 @@ beside the modules that use it; in C++ the same functions are in packages/aten/c
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import argand_c10 as _c10
@@ -340,18 +341,17 @@ def _is_dense(sizes: list[Any], old_strides: list[Any]) -> bool:
     return True
 
 
-def _dense_strides(sizes: list[Any], old_strides: list[Any]) -> list[Any]:
-    """Strides without gaps, with dimensions in their order in memory, as pointwise results have them."""
+def _dense_strides(sizes: list[Any], *operands: list[Any]) -> list[Any]:
+    """Strides without gaps, with dimensions in their order in memory, as results of pointwise operators on operands of these strides have them."""
     order = list(range(len(sizes)))[::-1]  # innermost first
     for i in range(1, len(order)):
         at = i
         for other in range(i - 1, -1, -1):
             a, b = order[other], order[at]
-            if _is_zero(old_strides[a]) or _is_zero(old_strides[b]):
-                continue  # a broadcast dimension stays where it is
-            if old_strides[a] < old_strides[b]:
+            outside = _order(sizes, operands, a, b)
+            if outside is False:
                 break
-            if old_strides[a] > old_strides[b] or sizes[a] > sizes[b]:
+            if outside:
                 order[other], order[at] = b, a
                 at = other
     found: list[Any] = [1] * len(sizes)
@@ -360,6 +360,22 @@ def _dense_strides(sizes: list[Any], old_strides: list[Any]) -> list[Any]:
         found[d] = step
         step = step * (max(sizes[d], 1) if isinstance(sizes[d], int) else sizes[d])
     return found
+
+
+def _order(sizes: list[Any], operands: Sequence[list[Any]], a: int, b: int) -> bool | None:
+    """Whether dimension a comes outside of b; None where the operands do not say."""
+    for strides in operands:
+        if _is_zero(strides[a]) or _is_zero(strides[b]):
+            continue  # a broadcast dimension stays where it is
+        if strides[a] < strides[b]:
+            return False
+        if strides[a] > strides[b] or sizes[a] > sizes[b]:
+            return True
+    return None
+
+
+def row_major(sizes: list[Any]) -> Strided:
+    return Strided(sizes, contiguous_strides(sizes), 0)
 
 
 def _is_zero(x: Any) -> bool:
@@ -436,8 +452,9 @@ def cat_shape(tensors: Any, dim: int) -> list[Any]:
     return found
 
 
-def index_shape(t: Any, indices: Any) -> list[Any]:
-    """Advanced indexing by integer tensors; the indexed dimensions go in front unless they are adjacent."""
+def index_shape(t: Any, indices: Any) -> Strided:
+    """Advanced indexing by integer tensors; the indexed dimensions go in front unless they are adjacent. The result lies as that of a pointwise
+    operator on `t`, with a stride of 0 along the indexed dimensions, and then the indices."""
     given = [i for i, x in enumerate(indices) if x is not None]
     if any(indices[i].dtype in (bool_, uint8) for i in given):  # of as many dimensions as it has
         raise DataDependentError("index: a mask's result shape depends on its values")
@@ -452,10 +469,22 @@ def index_shape(t: Any, indices: Any) -> list[Any]:
         raise IndexError(
             f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes_given}"
         ) from None
-    rest = [s for i, s in enumerate(t.shape) if i not in given]
+    rest = [i for i in range(t.ndim) if i not in given]
     adjacent = bool(given) and given[-1] - given[0] + 1 == len(given)
     at = given[0] if adjacent else 0
-    return rest[:at] + picked + rest[at:]
+    found = [t.shape[i] for i in rest]
+    found[at:at] = picked
+    own = [strides(t)[i] for i in rest]
+    own[at:at] = [0] * len(picked)
+    operands = [own]
+    for i in given:
+        row: list[Any] = [0] * len(found)
+        end = at + len(picked) - indices[i].ndim
+        for d, (size, step) in enumerate(zip(shape(indices[i]), strides(indices[i]), strict=True)):
+            if not (_is_one(size) and not _is_one(found[end + d])):
+                row[end + d] = step
+        operands.append(row)
+    return Strided(found, _dense_strides(found, *operands), 0)
 
 
 def view_dtype_shape(sizes: list[Any], old: Any, new: Any) -> list[Any]:

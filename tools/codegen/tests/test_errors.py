@@ -65,6 +65,19 @@ things.yaml:10:7: error: h: computes on floating-point tensors but says nothing 
     )
 
 
+def test_a_familys_defaults(tmp_path: Path) -> None:
+    text = (
+        "- defaults: {resized: row_major}\n"
+        + entry()
+        + entry(op="g(Tensor self, Tensor other) -> Tensor", resized="as_result")
+    )
+    found = load_text(tmp_path, text).operators
+    assert [found[name].resized for name in ("f", "g")] == ["row_major", "as_result"]
+    assert "unknown key 'resize' in a family's defaults; did you mean 'resized'?" in errors_of(
+        tmp_path, "- defaults: {resize: row_major}\n" + entry()
+    )
+
+
 def entry(change: str = "", **keys: str) -> str:
     """A pointwise operator with some keys replaced, or removed by an empty text."""
     found = {

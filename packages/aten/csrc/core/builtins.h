@@ -263,8 +263,10 @@ inline Ints pool2d_shape(IntList shape, IntList kernel, IntList stride, IntList 
   }
   return r;
 }
-inline Ints index_shape(const Tensor& self, const TensorList& indices) {
-  Ints broadcast, r;
+// Advanced indexing by integer tensors. The result lies as that of a pointwise operator on `self`, with a stride of 0 along the indexed
+// dimensions, and then the indices.
+inline Strided index_shape(const Tensor& self, const TensorList& indices) {
+  Ints broadcast;
   int64_t first = -1, last = -1, used = 0;
   for (int64_t i = 0; i < len(indices); i++) {
     if (!indices[i]) continue;
@@ -274,13 +276,36 @@ inline Ints index_shape(const Tensor& self, const TensorList& indices) {
     last = i;
     used++;
   }
-  const bool adjacent = used > 0 && last - first + 1 == used;  // else the indexed dimensions come first
-  if (!adjacent) r = broadcast;
+  const int64_t at = used > 0 && last - first + 1 == used ? first : 0;  // where they are not adjacent, the indexed dimensions come first
+  Ints r, own;
   for (int64_t i = 0; i < self.dim(); i++) {
-    if (adjacent && i == first) r.insert(r.end(), broadcast.begin(), broadcast.end());
-    if (i >= len(indices) || !indices[i]) r.push_back(self.size(i));
+    if (i < len(indices) && indices[i]) continue;
+    r.push_back(self.size(i));
+    own.push_back(self.stride(i));
   }
-  return r;
+  r.insert(r.begin() + at, broadcast.begin(), broadcast.end());
+  own.insert(own.begin() + at, broadcast.size(), 0);
+  std::vector<Ints> operands{own};
+  for (int64_t i = 0; i < len(indices); i++) {
+    if (!indices[i]) continue;
+    const Tensor& t = indices[i];
+    const int64_t end = at + static_cast<int64_t>(broadcast.size()) - t.dim();
+    Ints strides(r.size(), 0);
+    for (int64_t d = 0; d < t.dim(); d++)
+      if (t.size(d) == r[end + d]) strides[end + d] = t.stride(d);
+    operands.push_back(std::move(strides));
+  }
+  const int n = static_cast<int>(r.size());
+  if (n > ARGAND_MAX_DIMS)
+    raise(ARGAND_SHAPE_ERROR, text("got a result of ", int64_t{n}, " dimensions, expected at most ", int64_t{ARGAND_MAX_DIMS}));
+  int order[ARGAND_MAX_DIMS];
+  sort_dims(n, order, [&](int a, int b) {
+    const int i = n - 1 - a, j = n - 1 - b;
+    for (const Ints& strides : operands)
+      if (const int c = compare_dims(strides[i], r[i], strides[j], r[j])) return c;
+    return 0;
+  });
+  return {r, IntList(strides_in_order(r, order)).vec(), 0};
 }
 inline Ints view_dtype_shape(IntList shape, int from, int to) {
   Ints r = shape.vec();

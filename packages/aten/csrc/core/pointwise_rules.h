@@ -14,6 +14,16 @@ enum Promotion : uint8_t {
   kPromoteNumbers = 4,  // result_type of the operands, none of which is a bool
 };
 
+// How a new result lies.
+enum Layout : uint8_t {
+  kAsOperands = 0,
+  kRowMajor = 1,
+  kRowMajorOfNumber = 2,  // row-major where the first operand is a number
+};
+inline bool is_row_major(Layout layout, const Operand& first) {
+  return layout == kRowMajor || (layout == kRowMajorOfNumber && (!first.is_tensor() || first.get()->flags & ARGAND_TENSOR_WRAPPED_NUMBER));
+}
+
 // bool, integers, floating-point numbers, complex numbers: 0 to 3
 inline int dtype_category(int dtype) { return dtype == ARGAND_BOOL ? 0 : is_integral(dtype, true) ? 1 : is_complex(dtype) ? 3 : 2; }
 inline int number_category(const ArgandValue& v) {

@@ -1,4 +1,5 @@
 // Advanced indexing: index and index_put_ with integer and bool tensors, one per dimension or None.
+#include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/cuda/csrc/places.h"
 #include "packages/aten/generated/kernels_cuda.h"
 
@@ -114,6 +115,7 @@ Dims spread(const Tensor& t, const Dims& shape) {
 struct Plan {
   Walk walk{};
   Tensor x, index;
+  TensorList indices;  // of integers
 };
 
 // A table of offsets that stands for several tensors of indices.
@@ -135,7 +137,8 @@ Tensor make_table(const char* op, const Tensor& x, const TensorList& indices, co
 Plan make_plan(const char* op, const Tensor& self, const TensorList& given) {
   Plan plan;
   plan.x = self;
-  TensorList indices = given;
+  TensorList& indices = plan.indices;
+  indices = given;
   expand_masks(op, plan.x, indices);
   const Tensor& x = plan.x;
   if (static_cast<int64_t>(indices.size()) > x.dim())
@@ -199,9 +202,14 @@ Tensor prepare_values(const Tensor& self, const Tensor& values, const Dims& resu
 
 Tensor index(const Tensor& self, const TensorList& indices) {
   const Below below;
-  const Plan plan = make_plan("index", self, indices);
-  Tensor out = empty(plan.walk.sizes, self.dtype(), self.device());
-  gather(plan.walk, out, plan.x, plan.index);
+  Plan plan = make_plan("index", self, indices);
+  Walk& w = plan.walk;
+  Dims strides(IntList(builtins::index_shape(plan.x, plan.indices).strides));
+  Tensor out = empty_strided(w.sizes, strides, self.dtype(), self.device());
+  for (int64_t i = 1; i < strides.n; i++)  // `out` is row-major over dimensions in the order of its strides
+    for (int64_t k = i; k > 0 && strides[k - 1] < strides[k]; k--)
+      for (Dims* d : {&strides, &w.sizes, &w.x, &w.index}) std::swap((*d)[k - 1], (*d)[k]);
+  gather(w, out, plan.x, plan.index);
   return out;
 }
 

@@ -353,11 +353,11 @@ Tensor general(const Call& c, const Tensor& out, bool inplace) {
       it.add_value(nullptr);
   }
   Tensor result;
-  if (direct) {
-    result = out;
+  if (direct || is_row_major(c.op.layout, c.operands[0])) {
+    result = direct ? out : empty(shape, to_dtype, prepared.device);
     const int kept = it.n_operands;
     it.n_operands = 0;
-    it.add(out->data, out.sizes(), out.strides(), out.itemsize());
+    it.add(result->data, result.sizes(), result.strides(), result.itemsize());
     it.n_operands = kept;
     it.sort(nullptr);
   } else {

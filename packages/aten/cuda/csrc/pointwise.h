@@ -17,6 +17,7 @@ struct PointwiseOp {
   int8_t result_dtype;    // -1: the computation's; kRealPart: that of its parts
   uint8_t bool_operands;  // bit k: operand k is a bool tensor that takes no part in promotion
   bool exact_out;         // out= has the result's dtype
+  Layout layout;
 };
 
 // How an operator's values map to its kernels; one per operator group, shared by its forms.

@@ -87,6 +87,18 @@ inline int compare_dims(int64_t stride_a, int64_t size_a, int64_t stride_b, int6
   return size_a > size_b;
 }
 
+// Strides without gaps, of dimensions that sort_dims has ordered.
+inline Dims strides_in_order(IntList sizes, const int* order) {
+  Dims found(sizes);
+  int64_t stride = 1;
+  for (int64_t k = 0; k < sizes.n; k++) {
+    const int64_t d = sizes.n - 1 - order[k];
+    found[d] = stride;
+    stride *= sizes[d] > 1 ? sizes[d] : 1;
+  }
+  return found;
+}
+
 // The strides of a copy that keeps the order of dimensions: a dense tensor's own, else without gaps.
 inline Dims dense_strides(IntList sizes, IntList strides) {
   if (is_non_overlapping_and_dense(sizes, strides)) return Dims(strides);
@@ -96,14 +108,7 @@ inline Dims dense_strides(IntList sizes, IntList strides) {
     const int i = n - 1 - a, j = n - 1 - b;
     return compare_dims(strides[i], sizes[i], strides[j], sizes[j]);
   });
-  Dims found(sizes);
-  int64_t stride = 1;
-  for (int k = 0; k < n; k++) {
-    const int d = n - 1 - order[k];
-    found[d] = stride;
-    stride *= sizes[d] > 1 ? sizes[d] : 1;
-  }
-  return found;
+  return strides_in_order(sizes, order);
 }
 
 // ---- dimensions ------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <optional>
 
+#include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
 
@@ -88,8 +89,8 @@ void add_offsets(IndexPlan& plan, const Tensor& index, int64_t dim, int64_t size
   }
 }
 
-IndexPlan make_plan(Tensor& self, const TensorList& given) {
-  TensorList indices = given;
+// Replaces masks among the indices.
+IndexPlan make_plan(Tensor& self, TensorList& indices) {
   expand_masks(self, indices);
   if (static_cast<int64_t>(indices.size()) > self.dim())
     fail(ARGAND_INDEX_ERROR, "index: too many indices for tensor of dimension %ld (got %ld)", static_cast<long>(self.dim()),
@@ -215,18 +216,43 @@ void accumulate(T& to, const T& x, bool as_bool) {
 
 }  // namespace
 
-Tensor index(const Tensor& self, const TensorList& indices) {
+// Puts dimensions into the order in which they lie in a result of the strides `out`, which come along.
+static void sort_by(int64_t* out, Dims& sizes, Dims& strides) {
+  for (int64_t i = 1; i < sizes.n; i++)
+    for (int64_t k = i; k > 0 && out[k - 1] < out[k]; k--) {
+      std::swap(out[k - 1], out[k]);
+      std::swap(sizes[k - 1], sizes[k]);
+      std::swap(strides[k - 1], strides[k]);
+    }
+}
+
+// The result's strides where they are not row-major.
+static std::optional<Dims> result_strides(const Tensor& self, const TensorList& indices) {
+  bool row_major = self.is_contiguous();
+  for (const Tensor& t : indices) row_major = row_major && (!t || t.is_contiguous());
+  if (row_major) return std::nullopt;
+  return Dims(IntList(builtins::index_shape(self, indices).strides));
+}
+
+Tensor index(const Tensor& self, const TensorList& given) {
   Tensor x = self;
-  const IndexPlan plan = make_plan(x, indices);
-  Tensor out = empty(plan.result(), x.dtype());
-  const int64_t* post_strides = out->strides + plan.pre.n + plan.shape.n;
-  const bool dense = is_dense(plan.post, plan.post_strides.d);
+  TensorList indices = given;
+  IndexPlan plan = make_plan(x, indices);
+  const std::optional<Dims> strides = result_strides(x, indices);
+  Tensor out = strides ? empty_strided(plan.result(), *strides, x.dtype()) : empty(plan.result(), x.dtype());
+  Dims to_strides(out.strides());
+  int64_t* post_strides = to_strides.d + plan.pre.n + plan.shape.n;
+  if (strides) {
+    sort_by(to_strides.d, plan.pre, plan.pre_strides);
+    sort_by(post_strides, plan.post, plan.post_strides);
+  }
+  const bool dense = is_dense(plan.post, plan.post_strides.d) && is_dense(plan.post, post_strides);
   const int64_t block = product(plan.post);
   dispatch_size(x.itemsize(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* from = x.data<T>();
     T* to = out.data<T>();
-    for_places(plan, out->strides, true, [&](int64_t s, int64_t o) {
+    for_places(plan, to_strides.d, true, [&](int64_t s, int64_t o) {
       if (block == 1)
         to[o] = from[s];
       else if (dense)
@@ -246,11 +272,12 @@ static bool is_sole_mask(const TensorList& indices) {
   return masks == 1;
 }
 
-void index_put_(const Tensor& self, const TensorList& indices, const Tensor& values, bool accumulate_values) {
+void index_put_(const Tensor& self, const TensorList& given, const Tensor& values, bool accumulate_values) {
   Tensor x = self;
+  TensorList indices = given;
   const IndexPlan plan = make_plan(x, indices);
   Tensor from = values;
-  if (values.numel() == 1 && !accumulate_values && is_sole_mask(indices)) from = to_dtype(values, self.dtype());  // fills where the mask holds
+  if (values.numel() == 1 && !accumulate_values && is_sole_mask(given)) from = to_dtype(values, self.dtype());  // fills where the mask holds
   check_same_dtype("index_put", self, from);
   if (from->storage == self->storage) {  // values may be read after they were overwritten
     Tensor copy = empty(from.sizes(), from.dtype());

@@ -407,15 +407,15 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
     }
     it.add(t->data, t.sizes(), t.strides(), t.itemsize());
   }
-  if (out) {
-    result = out;
+  if (out || is_row_major(static_cast<Layout>(op.layout), *operands[0])) {
+    result = out ? out : empty(shape, result_dtype, device);
     const int kept = it.n_operands;
     it.n_operands = 0;
-    it.add(out->data, out.sizes(), out.strides(), out.itemsize());
+    it.add(result->data, result.sizes(), result.strides(), result.itemsize());
     it.n_operands = kept;
     work.from[0] = -1;
-    if (out.dtype() != kernel.out_dtype) {
-      work.from[0] = static_cast<int8_t>(out.dtype());
+    if (result.dtype() != kernel.out_dtype) {
+      work.from[0] = static_cast<int8_t>(result.dtype());
       work.converts = true;
     }
     if (meta) return result;
