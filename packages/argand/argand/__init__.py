@@ -90,7 +90,7 @@ _OWN = {
     "margin_ranking_loss": "argand_nn.functional.native",
     "nan": "argand.constants",
     "newaxis": "argand.constants",
-    "norm_except_dim": "argand_nn.functional.native",
+    "norm_except_dim": "argand_nn.utils.weight_norm",
     "per_channel_affine": "argand.quantization",
     "per_channel_symmetric": "argand.quantization",
     "per_tensor_affine": "argand.quantization",

@@ -107,11 +107,11 @@ class CustomOpDef:
         Raises:
           RuntimeError: for an operator that writes into its arguments.
         """
-        register_autograd(self._qualname, backward, setup_context=setup_context)
+        register_autograd(self, backward, setup_context=setup_context)
 
     def register_vmap(self, func: Callable[..., Any] | None = None) -> Any:
         """Take a rule for `vmap`, which calls operators entry by entry and so needs none; a decorator without `func`."""
-        return register_vmap(self._qualname, func)
+        return register_vmap(self, func)
 
 
 def custom_op(
@@ -161,7 +161,7 @@ def custom_op(
 
 
 def _named(op: Any) -> Definition:
-    return definition_of(op._qualname if isinstance(op, CustomOpDef) else op)
+    return op._definition if isinstance(op, CustomOpDef) else definition_of(op)
 
 
 def register_fake(

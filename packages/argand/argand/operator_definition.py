@@ -36,7 +36,7 @@ class Definition:
         name: "namespace::name".
         schema: as it was given, from the first bracket.
         operator: what is called.
-        fake, setup_context, backward: as registered, or None.
+        fake, body, setup_context, backward: as registered, or None.
         device_kernels: the function that computes on a device, by its name; under None that for all others.
         disabled: devices for which the first function runs all the same.
         version, has_formula: see `argand_c10.rules.Definition`.
@@ -52,6 +52,7 @@ class Definition:
         self.name = name
         self.schema = schema.strip()
         self.fake: Callable[..., Any] | None = None
+        self.body: Callable[..., Any] | None = None
         self.setup_context: Callable[..., Any] | None = None
         self.backward: Callable[..., Any] | None = None
         self.device_kernels: dict[str | None, Callable[..., Any]] = {}
@@ -86,7 +87,7 @@ class Definition:
     def renew(self) -> None:
         """Note that what compiled programs know of it has changed."""
         self.has_formula = self.backward is not None
-        self.version = f"{self.schema} {_told(self.fake)} {self.has_formula}"
+        self.version = f"{self.schema} {_told(self.fake)} {_told(self.body)} {self.has_formula}"
 
     # Kernels -----------------------------------------------------------------------------------
 
@@ -106,10 +107,17 @@ class Definition:
 
     def register_body(self, fn: Callable[..., Any]) -> None:
         """Let it be what `fn` calls, gradients included."""
+        self.body = fn
+        self.renew()
         for key in ("composite", "autograd", "meta"):
             argand_c10.register_kernel(self.name, key, fn)
-        body = rules.Rules("composite", composite=lambda ops, *args, **kwargs: fn(*args, **kwargs))
+        body = rules.Rules("composite", composite=self._run_body)
         rules.register_rules(lambda: {self.name: body})
+
+    def _run_body(self, ops: Any, *args: Any, **kwargs: Any) -> Any:
+        """The body of now: compilers keep the function of an operator's rules."""
+        assert self.body is not None
+        return self.body(*args, **kwargs)
 
     def _run(self, device: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         key = device if device in self.device_kernels else None
@@ -186,7 +194,9 @@ class Definition:
             for name in self.mutated:
                 bound[name] = clones(bound[name])
             given, keywords = self._split(bound)
-            return self._with_written(self._run(device, given, keywords), bound)
+            result = self._run(device, given, keywords)
+            self._check_aliases(tuple(bound.values()), result)
+            return self._with_written(result, bound)
 
         return kernel
 
@@ -248,12 +258,15 @@ class _Recorded(Function):
         else:
             output = definition.operator(*inputs, **keywords)
         if definition.setup_context is not None:
+            needs = ctx.needs_input_grad
+            ctx.needs_input_grad = tuple(_filled(call.inputs, needs[1:], False))
             if definition.keyword_only:
                 definition.setup_context(
                     ctx=ctx, inputs=inputs, keyword_only_inputs=keywords, output=output
                 )
             else:
                 definition.setup_context(ctx=ctx, inputs=inputs, output=output)
+            ctx.needs_input_grad = needs
         results = list(output) if definition.several else [output]
         call.results = _emptied(results)
         return tuple(_flat_tensors(results))

@@ -384,3 +384,82 @@ def test_compiled_programs_notice_another_fake():
     for times in (2, 3):
         repeated.register_fake(lambda x, n=times: x.new_empty(x.shape[0] * n))
         assert compiled(torch.ones(3)).tolist() == [2] * (3 * times)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_is_written_keeps_its_history(compiled):
+    @custom_op("testlib::times_into", mutates_args=("y",))
+    def times_into(x: Tensor, y: Tensor) -> None:
+        y.mul_(x)
+
+    def run(w):
+        y = w * 1
+        times_into(torch.full((2,), 3.0), y)
+        return y * 2
+
+    w = torch.ones(2, requires_grad=True)
+    y = (torch.compile(run) if compiled else run)(w)
+    y.sum().backward()
+    assert (y.tolist(), w.grad.tolist()) == ([6.0, 6.0], [2.0, 2.0])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_written_arguments_may_share_memory(compiled):
+    @custom_op("testlib::both_into", mutates_args=("a", "b"))
+    def both_into(a: Tensor, b: Tensor) -> None:
+        a.add_(1)
+        b.mul_(2)
+
+    def run(x):
+        both_into(x[:3], x[1:])
+        return x * 1
+
+    assert (torch.compile(run) if compiled else run)(torch.arange(4.0)).tolist() == [1, 4, 6, 6]
+
+
+def test_an_operator_that_was_replaced_stays_itself():
+    def plus(n):
+        @custom_op("testlib::plus_n", mutates_args=())
+        def operator(x: Tensor) -> Tensor:
+            return x + n
+
+        operator.register_fake(torch.empty_like)
+        return operator
+
+    first, second = plus(1), plus(100)
+    first.register_autograd(lambda ctx, grad: grad * 7)
+    assert torch.compile(lambda x: first(x) * 1)(torch.ones(1)).tolist() == [2]
+    assert torch.compile(lambda x: second(x) * 1)(torch.ones(1)).tolist() == [101]
+    x = torch.ones(1, requires_grad=True)
+    assert not rules.definitions["testlib::plus_n"].has_formula
+    first(x).sum().backward()
+    assert x.grad.tolist() == [7]
+
+
+def test_a_new_body_is_compiled_anew():
+    torch.library.define("testlib::body", "(Tensor x) -> Tensor")
+    torch.library.impl("testlib::body", "CompositeImplicitAutograd", lambda x: x * 2)
+    run = torch.compile(lambda x: torch.ops.testlib.body(x) + 1)
+    assert run(torch.ones(1)).tolist() == [3]
+    torch.library.impl("testlib::body", "CompositeImplicitAutograd", lambda x: x * 5)
+    assert run(torch.ones(1)).tolist() == [6]
+
+
+def test_contexts_know_which_arguments_need_gradients():
+    seen = []
+
+    @custom_op("testlib::scaled", mutates_args=())
+    def scaled(x: Tensor, y: Tensor, n: int) -> Tensor:
+        return x * y * n
+
+    def setup(ctx, inputs, output):
+        seen.append(tuple(ctx.needs_input_grad))
+        ctx.save_for_backward(inputs[1])
+
+    def backward(ctx, grad):
+        seen.append(tuple(ctx.needs_input_grad))
+        return grad * ctx.saved_tensors[0] * 2, None, None
+
+    scaled.register_autograd(backward, setup_context=setup)
+    scaled(torch.ones(2, requires_grad=True), torch.ones(2), 2).sum().backward()
+    assert seen == [(True, False, False)] * 2

@@ -166,4 +166,10 @@ CAUSES = _table(
         "what backward keeps is replaced by hooks, or computed again",
         "compile the function that is checkpointed, in place of the one around it",
     ),
+    (
+        "custom_operator",
+        "GB0025",
+        "an operator of the program's is called in a way that a graph cannot express",
+        "return results in place of writing, or write into tensors that share no memory and require no gradients; keep one definition",
+    ),
 )

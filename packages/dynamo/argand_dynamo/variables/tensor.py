@@ -24,6 +24,7 @@ from argand_dynamo.variables.base import (
 from argand_dynamo.variables.constant import Constant
 from argand_dynamo.variables.iterators import SequenceIterator
 from argand_dynamo.variables.sequences import SequenceVariable
+from argand_fx.schema import schema_of
 
 if TYPE_CHECKING:
     from argand_dynamo.tracer import Tracer
@@ -219,6 +220,32 @@ def _any_grad(tx: Tracer, values: Sequence[Variable]) -> bool:
     return False
 
 
+def _tensors(tx: Tracer, value: Variable) -> list[TensorVariable]:
+    value = tx.realize(value)
+    if isinstance(value, SequenceVariable):
+        return [tensor for item in value.items for tensor in _tensors(tx, item)]
+    return [value] if isinstance(value, TensorVariable) else []
+
+
+def _check_custom(
+    tx: Tracer, op: Operator, args: list[Variable], kwargs: dict[str, Variable]
+) -> None:
+    """Breaks where what the operator writes cannot become results of a graph: histories stay as they were, and memory may be shared."""
+    schema = schema_of(op)
+    given = dict(zip([a.name for a in schema.arguments], args, strict=False)) | kwargs
+    written = [
+        tensor
+        for i in schema.written
+        if (value := given.get(schema.arguments[i].name)) is not None
+        for tensor in _tensors(tx, value)
+    ]
+    if tx.builder.grad_enabled and any(tensor.fake.requires_grad for tensor in written):
+        raise break_trace("custom_operator", f"{op.name} writes into a tensor that requires grad")
+    storages = [id(t.fake.storage) for value in given.values() for t in _tensors(tx, value)]
+    if any(storages.count(id(tensor.fake.storage)) > 1 for tensor in written):
+        raise break_trace("custom_operator", f"{op.name} writes into memory of two arguments")
+
+
 class OperatorVariable(ExistingObject):
     """A registered operator, or an unbound operator method of Tensor."""
 
@@ -236,7 +263,10 @@ class OperatorVariable(ExistingObject):
 
     def call(self, tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
         defined = definitions.get(self.value.name)
-        if defined is not None and defined.operator is self.value:
+        if defined is not None:
+            _check_custom(tx, self.value, args, kwargs)
+            if defined.operator is not self.value:
+                raise break_trace("custom_operator", f"{self.value.name} was defined anew")
             found = tx.wrap(defined, (*_DEFINITIONS, ("item", self.value.name)))
             tx.realize(found.getattr(tx, "version"))
             if (

@@ -1,6 +1,6 @@
 """Functions of PyTorch's main namespace that take by number what modules and `nn.functional` take by name.
 
-A `reduction` is 0 (none), 1 (mean) or 2 (sum); weights of recurrent layers are a list, as `RNNBase.all_weights` flattened has them.
+A `reduction` is 1 (mean), 2 (sum) or another number, 0 by default (none), as PyTorch's functions have it; weights of recurrent layers are a list, as `RNNBase.all_weights` flattened has them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import argand_aten as aten
 from argand_c10 import Tensor
 from argand_nn.functional import loss, normalization
 from argand_nn.functional.recurrent import (
@@ -35,7 +34,6 @@ __all__ = [
     "lstm",
     "lstm_cell",
     "margin_ranking_loss",
-    "norm_except_dim",
     "poisson_nll_loss",
     "rnn_relu",
     "rnn_relu_cell",
@@ -102,33 +100,31 @@ def instance_norm(
     )
 
 
-def _reduction(name: str, number: int) -> str:
-    if number not in (0, 1, 2):
-        raise ValueError(f"{name}: got reduction {number}, expected 0 (none), 1 (mean) or 2 (sum)")
-    return ("none", "mean", "sum")[number]
+def _reduction(number: int) -> str:
+    return {1: "mean", 2: "sum"}.get(number, "none")
 
 
 def cosine_embedding_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0
 ) -> Tensor:
     """See `nn.functional.cosine_embedding_loss`."""
-    name = _reduction("cosine_embedding_loss", reduction)
+    name = _reduction(reduction)
     return loss.cosine_embedding_loss(input1, input2, target, margin, reduction=name)
 
 
 def hinge_embedding_loss(
-    input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 1
+    input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 0
 ) -> Tensor:
     """See `nn.functional.hinge_embedding_loss`."""
-    name = _reduction("hinge_embedding_loss", reduction)
+    name = _reduction(reduction)
     return loss.hinge_embedding_loss(input, target, margin, reduction=name)
 
 
 def margin_ranking_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0
 ) -> Tensor:
     """See `nn.functional.margin_ranking_loss`."""
-    name = _reduction("margin_ranking_loss", reduction)
+    name = _reduction(reduction)
     return loss.margin_ranking_loss(input1, input2, target, margin, reduction=name)
 
 
@@ -136,7 +132,7 @@ def poisson_nll_loss(
     input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int
 ) -> Tensor:
     """See `nn.functional.poisson_nll_loss`."""
-    name = _reduction("poisson_nll_loss", reduction)
+    name = _reduction(reduction)
     return loss.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=name)
 
 
@@ -148,23 +144,13 @@ def triplet_margin_loss(
     p: float = 2.0,
     eps: float = 1e-6,
     swap: bool = False,
-    reduction: int = 1,
+    reduction: int = 0,
 ) -> Tensor:
     """See `nn.functional.triplet_margin_loss`."""
-    name = _reduction("triplet_margin_loss", reduction)
+    name = _reduction(reduction)
     return loss.triplet_margin_loss(
         anchor, positive, negative, margin, p, eps, swap, reduction=name
     )
-
-
-def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
-    """The `pow`-norm over all dimensions but `dim`, which the others stay beside with size 1; over all for dim -1."""
-    if dim == -1:
-        return aten.norm(v, pow)
-    others = [other for other in range(v.dim()) if other != dim]
-    if dim not in (0, v.dim() - 1):  # as PyTorch, which transposes and puts the norms back
-        return norm_except_dim(v.transpose(0, dim), pow, 0).transpose(0, dim)
-    return aten.norm(v, pow, others, True)
 
 
 def _layers(
