@@ -567,7 +567,8 @@ class GraphBuilder:
         n = schema.schema_of(other).positional
         names = schema.schema_of(other).arguments
         keywords = {a.name: v for a, v in zip(names[n:], values[n:], strict=False)}
-        shape = functional.shape(*values[:n], **keywords)
+        found = functional.shape(*values[:n], **keywords)
+        shape = found.sizes if hasattr(found, "strides") else found
         target = values[0]
         if len(shape) != target.ndim or any(
             a is not b and a != b for a, b in zip(shape, target.shape, strict=True)
