@@ -315,9 +315,10 @@ class Launcher:
         """Waits for the launchers of all nodes."""
         if self.options.nnodes == 1:
             return
-        if self.store.add(name, 1) == self.options.nnodes:
-            self.store.set(name + "/all", "1")
+        last = self.store.add(name, 1) == self.options.nnodes
         try:
+            if last:
+                self.store.set(name + "/all", "1")
             self.store.wait([name + "/all"], _REACH)
         except _C.DistNetworkError:  # node 0 saw that all had finished, and is gone
             if name != "finished":
