@@ -80,6 +80,8 @@ _TYPES = {
     "x.tolist()": "Any",
     "x.requires_grad": "bool",
     "x.numel()": "int",
+    "torch.gru(x, x, [x], True, 1, 0.0, False, False, False)": "tuple",
+    "torch.lstm(x, x.long(), [x, x], [x], True, 1, 0.0, False, False)": "tuple",
 }
 _EXAMPLES = ("digits.py", "ddp_digits.py")
 _WRONG = {
@@ -96,6 +98,7 @@ _WRONG = {
     "torch.nn.functional.relu(x, inplac=True)": "Unexpected keyword",
     "torch.optim.SGD(lr=0.1)": "Missing positional argument",
     "torch.cat([1, 2])": "List item",
+    "torch.lstm(x, [x, x], [x])": "No overload variant",
 }
 
 

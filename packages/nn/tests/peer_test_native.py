@@ -106,10 +106,52 @@ def test_recurrent_arguments_by_name():
         native.lstm(x, [state], [], False, 1, 0.0, False, False, False)
     with pytest.raises(RuntimeError, match="got 2 weights, expected 4"):
         native.gru(x, state, args["params"], True, 1, 0.0, False, False, False)
-    with pytest.raises(RuntimeError, match="expected 2 in the first dimension"):
+    with pytest.raises(RuntimeError, match="each of 2 layers"):
         native.gru(x, state, args["params"] * 2, False, 2, 0.0, False, False, False)
     with pytest.raises(RuntimeError, match="batch of 2"):
         native.gru_cell(aten.ones([2, 3]), aten.ones([1, 3]), *args["params"])
+
+
+STEPS = aten.tensor([2, 1])
+
+
+@pytest.mark.parametrize(
+    ("message", "error", "data", "sizes", "hx"),
+    [
+        ("each of 2 sequences", RuntimeError, [3, 2, 5], None, [1, 3, 4]),
+        ("each of 2 sequences", RuntimeError, [3, 2, 5], None, [1, 1, 4]),
+        ("each of 2 sequences", RuntimeError, [3, 5], STEPS, [1, 1, 4]),
+        ("sizes \\[1", RuntimeError, [3, 2, 5], None, [1, 2, 1]),
+        ("sizes \\[3", RuntimeError, [3, 2, 5], None, [1, 2, 3]),
+        ("no steps", RuntimeError, [0, 2, 5], None, [1, 2, 4]),
+        ("no steps", RuntimeError, [0, 5], aten.tensor([], dtype=int32), [1, 2, 4]),
+        ("do not grow", RuntimeError, [3, 5], aten.tensor([1, 2]), [1, 1, 4]),
+        ("that of places, 4", RuntimeError, [4, 5], STEPS, [1, 2, 4]),
+        ("steps, batch", IndexError, [3, 5], None, [1, 2, 4]),
+        ("places, features", IndexError, [3, 2, 5], STEPS, [1, 2, 4]),
+        ("steps, batch", IndexError, [3, 2, 5], None, [2, 4]),
+    ],
+)
+@pytest.mark.parametrize("name", GATES)
+def test_bad_states(name, message, error, data, sizes, hx):
+    state = aten.ones(hx)
+    params = [aten.tensor(weight) for weight in weights(name, 1, 1, 5, 4, False)]
+    given = [aten.ones(data), *([] if sizes is None else [sizes])]
+    common = [(state, state) if name == "lstm" else state, params, False, 1, 0.0, False, False]
+    with pytest.raises(error, match=message):
+        getattr(native, name)(*given, *common, *([False] if sizes is None else []))
+    if name == "lstm" and hx[-1] == 1:  # a memory of one column would spread over all
+        with pytest.raises(RuntimeError, match="got 2 weights, expected 3"):
+            native.lstm(*given, (aten.ones([1, 2, 4]), state), *common[1:], False)
+    if sizes is None and data[0] and hx[-1] != 4:
+        inputs = aten.ones([2, 5]), [state[0]] * 2 if name == "lstm" else state[0]
+        with pytest.raises(RuntimeError, match="those of the weights"):
+            getattr(native, name + "_cell")(*inputs, *params)
+
+
+def test_no_layers():
+    with pytest.raises(RuntimeError, match="no layers"):
+        native.gru(aten.ones([3, 2, 5]), aten.ones([0, 2, 4]), [], True, 0, 0.0, *[False] * 3)
 
 
 @pytest.mark.parametrize("reduction", [0, 1, 2])
@@ -172,6 +214,17 @@ def test_dropouts(name):
         assert getattr(native, name)(ones, 0.3, True) is ones
 
 
+@pytest.mark.parametrize("name", ["feature_dropout", "feature_alpha_dropout"])
+def test_dropouts_of_no_channels(name):
+    function, ones = getattr(native, name), aten.ones([5])
+    assert function(ones, 0.0, True).tolist() == function(ones, 0.5, False).tolist() == [1.0] * 5
+    assert function(ones, 1.0, True).tolist() == [0.0] * 5
+    with pytest.raises(RuntimeError, match="at least 2 dimensions"):
+        function(ones, 0.5, True)
+    with pytest.raises(RuntimeError, match="between 0 and 1"):
+        function(ones, 1.5, False)
+
+
 GROUPED = {
     "rows": ((8, 4), (3, 4, 5)),
     "columns": ((3, 5, 4), (4, 8)),
@@ -207,6 +260,24 @@ def test_grouped_products_leave_no_row_undefined():
     assert product.tolist() == [[4.0] * 3] * 3 + [[0.0] * 3] * 2
     a, b = aten.ones([2, 3, 4]), aten.ones([2, 4, 5])
     assert aten.equal(nn.functional.grouped_mm(a, b), a @ b)
+
+
+def test_no_groups():
+    none = aten.tensor([], dtype=int32)
+    a, b = aten.ones([5, 4]), aten.ones([0, 4, 3])
+    assert aten.equal(nn.functional.grouped_mm(a, b, offs=none), aten.zeros([5, 3]))
+    assert nn.functional.grouped_mm(a, aten.ones([4, 3]), offs=none).shape == (0, 5, 3)
+    rows = nn.functional.grouped_mm(aten.ones([0, 5, 4]), aten.ones([4, 3]), offs=none)
+    assert aten.equal(rows, aten.zeros([5, 3]))
+
+
+@pytest.mark.parametrize("ends", [[4, 2], [2, 6], [-1, 2]])
+@pytest.mark.parametrize("shapes", [[(5, 4), (2, 4, 3)], [(2, 3, 4), (4, 5)], [(4, 5), (5, 3)]])
+def test_ends_outside_of_matrices(shapes, ends):
+    with pytest.raises(RuntimeError, match="between 0 and 5"):
+        nn.functional.grouped_mm(
+            *[aten.ones(shape) for shape in shapes], offs=aten.tensor(ends, dtype=int32)
+        )
 
 
 @pytest.mark.parametrize(

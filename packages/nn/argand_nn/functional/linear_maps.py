@@ -175,21 +175,30 @@ def grouped_mm(
         (rows, columns), or with one product a group (groups, rows, columns). What is in no group is 0.
 
     Raises:
-        RuntimeError: shapes or dtypes are not those.
+        RuntimeError: shapes or dtypes are not those, or ends decrease or lie outside of the matrix.
     """
     _check_grouped(mat_a, mat_b, offs, bias, out_dtype)
     if offs is None:
         return aten.bmm(mat_a, mat_b)
     ends: list[int] = offs.tolist()
+    size = mat_a.shape[-1 if mat_b.dim() == 2 else 0] if mat_a.dim() == 2 else mat_b.shape[1]
+    if sorted(ends) != ends or (ends and not 0 <= ends[0] <= ends[-1] <= size):
+        raise RuntimeError(
+            f"grouped_mm: got offs {ends}, expected ends of groups that do not decrease and lie "
+            f"between 0 and {size}"
+        )
     groups = list(zip([0, *ends], ends, strict=False))
+    last = ends[-1] if ends else 0
     if mat_a.dim() == 2 and mat_b.dim() == 2:
+        if not ends:
+            return mat_a.new_zeros([0, mat_a.shape[0], mat_b.shape[1]])
         return aten.stack([mat_a[:, begin:end] @ mat_b[begin:end] for begin, end in groups])
     if mat_a.dim() == 2:
         parts = [mat_a[begin:end] @ mat_b[i] for i, (begin, end) in enumerate(groups)]
-        rest = mat_a.new_zeros([mat_a.shape[0] - ends[-1], mat_b.shape[2]])
+        rest = mat_a.new_zeros([mat_a.shape[0] - last, mat_b.shape[2]])
         return aten.cat([*parts, rest], 0)
     parts = [mat_a[i] @ mat_b[:, begin:end] for i, (begin, end) in enumerate(groups)]
-    rest = mat_a.new_zeros([mat_a.shape[1], mat_b.shape[1] - ends[-1]])
+    rest = mat_a.new_zeros([mat_a.shape[1], mat_b.shape[1] - last])
     return aten.cat([*parts, rest], 1)
 
 

@@ -6,7 +6,7 @@ A `reduction` is 1 (mean), 2 (sum) or another number, 0 by default (none), as Py
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 from argand_c10 import Tensor
 from argand_nn.functional import loss, normalization
@@ -43,38 +43,55 @@ __all__ = [
 ]
 
 
+def _check_probability(name: str, p: float) -> None:
+    if not 0.0 <= p <= 1.0:
+        raise RuntimeError(f"{name}: got p={p}, expected a probability between 0 and 1")
+
+
 def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """`dropout`, in place."""
+    _check_probability("dropout_", p)
     return normalization.dropout(input, p, train, True)
 
 
 def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """See `nn.functional.alpha_dropout`."""
+    _check_probability("alpha_dropout", p)
     return normalization.alpha_dropout(input, p, train)
 
 
 def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """`alpha_dropout`, in place."""
+    _check_probability("alpha_dropout_", p)
     return normalization.alpha_dropout(input, p, train, True)
+
+
+def _feature_dropout(name: str, input: Tensor, p: float, train: bool, inplace: bool) -> Tensor:
+    _check_probability(name, p)
+    if not train or p in (0.0, 1.0):  # nothing is drawn, so there need be no channels
+        return normalization.dropout(input, p, train, inplace)
+    return normalization.dropout2d(input, p, train, inplace)
 
 
 def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout of whole channels (dimension 1) of input (N, C, ...)."""
-    return normalization.dropout2d(input, p, train)
+    return _feature_dropout("feature_dropout", input, p, train, False)
 
 
 def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """`feature_dropout`, in place."""
-    return normalization.dropout2d(input, p, train, True)
+    return _feature_dropout("feature_dropout_", input, p, train, True)
 
 
 def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """See `nn.functional.feature_alpha_dropout`."""
+    _check_probability("feature_alpha_dropout", p)
     return normalization.feature_alpha_dropout(input, p, train)
 
 
 def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """`feature_alpha_dropout`, in place."""
+    _check_probability("feature_alpha_dropout_", p)
     return normalization.feature_alpha_dropout(input, p, train, True)
 
 
@@ -177,6 +194,47 @@ _DENSE = ("input", *_COMMON, "batch_first")
 _PACKED = ("data", "batch_sizes", *_COMMON)
 
 
+def _shapes(data: Tensor, states: tuple[Tensor, ...]) -> str:
+    return f"input of shape {list(data.shape)} and states of {[list(s.shape) for s in states]}"
+
+
+def _check_run(
+    mode: str, data: Tensor, sizes: list[int] | None, states: tuple[Tensor, ...], count: int
+) -> None:
+    """That there are steps, and states of `count` layers and directions for each of the batch."""
+    name = mode.lower()
+    if data.dim() != (3 if sizes is None else 2) or any(state.dim() != 3 for state in states):
+        form = "(steps, batch, features)" if sizes is None else "(places, features)"
+        raise IndexError(
+            f"{name}: got {_shapes(data, states)}, expected {form} and (layers, batch, size)"
+        )
+    if count < 1:
+        raise RuntimeError(f"{name}: got no layers, expected at least one")
+    steps, batch = data.shape[:2] if sizes is None else (len(sizes), (sizes or [0])[0])
+    if steps == 0:
+        raise RuntimeError(f"{name}: got no steps, expected sequences of at least one")
+    if sizes is not None and (sizes != sorted(sizes, reverse=True) or sum(sizes) != data.shape[0]):
+        raise RuntimeError(
+            f"{name}: got batch_sizes {sizes}, expected numbers that do not grow, whose sum is that "
+            f"of places, {data.shape[0]}"
+        )
+    if any(state.shape[:2] != (count, batch) for state in states):
+        raise RuntimeError(
+            f"{name}: got {_shapes(data, states)}, expected a state for each of {count} layers and directions and "
+            f"each of {batch} sequences"
+        )
+
+
+def _check_sizes(mode: str, weights: list[CellWeights], states: tuple[Tensor, ...]) -> None:
+    """That every state has the size that the weights make."""
+    expected = [weights[0].hidden.shape[1], weights[0].hidden.shape[0] // 4][: len(states)]
+    if [state.shape[2] for state in states] != expected:
+        raise RuntimeError(
+            f"{mode.lower()}: got states of sizes {[state.shape[2] for state in states]}, expected "
+            f"{expected}, those of the weights"
+        )
+
+
 def _recurrent(name: str, mode: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Outputs and last states of either form: over `input`, or over packed `data`."""
     packed = "batch_sizes" in kwargs or (
@@ -198,23 +256,43 @@ def _recurrent(name: str, mode: str, args: tuple[Any, ...], kwargs: dict[str, An
         )
     directions = 2 if given["bidirectional"] else 1
     count = given["num_layers"] * directions
-    if any(state.shape[0] != count for state in states):
-        raise RuntimeError(
-            f"{name}: got states of shapes {[list(state.shape) for state in states]}, expected "
-            f"{count} in the first dimension, one for each layer and direction"
-        )
+    data = given["data" if packed else "input"]
+    if not packed and given["batch_first"] and data.dim() == 3:
+        data = data.transpose(0, 1)
+    sizes = given["batch_sizes"].tolist() if packed else None
+    _check_run(mode, data, sizes, states, count)
     projected = states[0].shape[-1] != states[-1].shape[-1]
     weights = _layers(name, given["params"], given["has_biases"], projected, count)
+    _check_sizes(mode, weights, states)
     dropped = given["dropout"] if given["train"] else 0.0
-    if packed:
-        sizes = given["batch_sizes"].tolist()
-        return run_layers(mode, given["data"], sizes, weights, directions, states, dropped)
-    turned = given["batch_first"]
-    data = given["input"].transpose(0, 1) if turned else given["input"]
-    output, last = run_layers(mode, data, None, weights, directions, states, dropped)
-    return (output.transpose(0, 1) if turned else output), last
+    output, last = run_layers(mode, data, sizes, weights, directions, states, dropped)
+    return (output.transpose(0, 1) if not packed and given["batch_first"] else output), last
 
 
+@overload
+def lstm(
+    input: Tensor,
+    hx: Sequence[Tensor],
+    params: Sequence[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Tensor, Tensor, Tensor]: ...
+@overload
+def lstm(
+    data: Tensor,
+    batch_sizes: Tensor,
+    hx: Sequence[Tensor],
+    params: Sequence[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> tuple[Tensor, Tensor, Tensor]: ...
 def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
     """What `nn.LSTM` computes, with the weights as arguments.
 
@@ -228,25 +306,99 @@ def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
         The outputs of the last layer, and the last h and c of every layer.
 
     Raises:
-        RuntimeError: states or weights are not as many as layers and directions need.
+        RuntimeError: states or weights are not as many, or not of the sizes, that layers, directions and sequences
+            need, or there are no steps.
+        IndexError: the input or a state has another number of dimensions.
         TypeError: the arguments are of neither form.
     """
     output, (hidden, memory) = _recurrent("lstm", "LSTM", args, kwargs)
     return output, hidden, memory
 
 
+@overload
+def gru(
+    input: Tensor,
+    hx: Tensor,
+    params: Sequence[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def gru(
+    data: Tensor,
+    batch_sizes: Tensor,
+    hx: Tensor,
+    params: Sequence[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> tuple[Tensor, Tensor]: ...
 def gru(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """What `nn.GRU` computes, with the weights as arguments: as `lstm`, with one state."""
     output, (hidden,) = _recurrent("gru", "GRU", args, kwargs)
     return output, hidden
 
 
+@overload
+def rnn_tanh(
+    input: Tensor,
+    hx: Tensor,
+    params: Sequence[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def rnn_tanh(
+    data: Tensor,
+    batch_sizes: Tensor,
+    hx: Tensor,
+    params: Sequence[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> tuple[Tensor, Tensor]: ...
 def rnn_tanh(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """What `nn.RNN` computes, with the weights as arguments: as `lstm`, with one state."""
     output, (hidden,) = _recurrent("rnn_tanh", "RNN_TANH", args, kwargs)
     return output, hidden
 
 
+@overload
+def rnn_relu(
+    input: Tensor,
+    hx: Tensor,
+    params: Sequence[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def rnn_relu(
+    data: Tensor,
+    batch_sizes: Tensor,
+    hx: Tensor,
+    params: Sequence[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> tuple[Tensor, Tensor]: ...
 def rnn_relu(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """What `nn.RNN` with nonlinearity relu computes: as `lstm`, with one state."""
     output, (hidden,) = _recurrent("rnn_relu", "RNN_RELU", args, kwargs)
@@ -263,6 +415,13 @@ def _cell(name: str, mode: str, input: Tensor, state: State, layer: CellWeights)
         raise RuntimeError(
             f"{name}: got a batch of {input.shape[0]} and states of "
             f"{[part.shape[0] for part in state]}, expected one size"
+        )
+    if input.shape[1] != layer.input.shape[1] or any(
+        part.shape[1] != layer.hidden.shape[1] for part in state
+    ):
+        raise RuntimeError(
+            f"{name}: got input and states of sizes {[part.shape[1] for part in (input, *state)]}, "
+            f"expected {layer.input.shape[1]} and {layer.hidden.shape[1]}, those of the weights"
         )
     return make_cell(mode, layer)(project_input(mode, input, layer), state)
 

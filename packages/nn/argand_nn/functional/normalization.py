@@ -215,7 +215,7 @@ def feature_alpha_dropout(
     _check_probability("feature_alpha_dropout", p)
     if not training or p == 0.0:
         return input
-    if input.dim() < 2:
+    if input.dim() < 2 and p < 1.0:
         raise RuntimeError(
             f"feature_alpha_dropout: got input of shape {list(input.shape)}, expected at least 2 "
             "dimensions"
