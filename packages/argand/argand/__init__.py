@@ -55,7 +55,7 @@ _OWN = {
     "alpha_dropout_": "argand_nn.functional.native",
     "are_deterministic_algorithms_enabled": "argand.global_settings",
     "compile": "argand.compiler",
-    "cond": "argand.control_flow",
+    "cond": "argand_dynamo.control_flow",
     "cosine_embedding_loss": "argand_nn.functional.native",
     "dropout_": "argand_nn.functional.native",
     "e": "argand.constants",

@@ -315,7 +315,7 @@ def test_a_condition_chooses_a_branch(compiled):
     def choose(x):
         return torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x - 1, (x,)).square()
 
-    run = torch.compile(choose) if compiled else choose
+    run = torch.compile(choose, fullgraph=True) if compiled else choose
     for values, result, slope in [
         ([1.0, 2.0], [4.0, 16.0], [8.0, 16.0]),
         ([-1.0, -2.0], [4.0, 9.0], [-4.0, -6.0]),

@@ -172,4 +172,10 @@ CAUSES = _table(
         "an operator of the program's is called in a way that a graph cannot express",
         "return results in place of writing, or write into tensors that share no memory and require no gradients; keep one definition",
     ),
+    (
+        "branches",
+        "GB0026",
+        "the branches of cond() cannot both run in one graph",
+        "return the same structure, shapes and dtypes from both, and let them only compute: no writes, random numbers or indices",
+    ),
 )

@@ -13,6 +13,7 @@ from argand_autograd.graph_ops import set_grad_mode
 from argand_c10 import Module, Tensor
 from argand_c10.errors import DataDependentError, UnsupportedError
 from argand_dynamo import (  # noqa: F401  (they register handlers)
+    control_flow,
     custom_function,
     library,
     opcodes,
@@ -107,6 +108,8 @@ class Tracer(Operations, Lookups, Wrapping):
         self.keep: list[Any] = []
         self.frames: list[SymbolicFrame] = []
         self.live_lists: list[ListVariable] = []
+        # While a branch of `cond` is traced: what the trace had made before, by id.
+        self.unchangeable: dict[int, Variable] | None = None
         self.jumps = 0
         self.root: RootFrame = self._root_frame()
 
@@ -265,7 +268,10 @@ class Tracer(Operations, Lookups, Wrapping):
 
     def mutated(self, variable: Variable) -> None:
         """The trace has changed the object; if it existed before, the change is made again at the end."""
-        if variable.source is not None or self.entered_before(variable):
+        before = variable.source is not None or self.entered_before(variable)
+        if self.unchangeable is not None and (before or id(variable) in self.unchangeable):
+            raise break_trace("branches", f"a branch changes {variable.describe()}")
+        if before:
             self.changed[id(variable)] = variable
 
     def entered_before(self, variable: Variable) -> bool:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from argand_c10 import Operator, find_operator
 from argand_c10.rules import rules_of
 
-__all__ = ["draws_random", "has_effect", "may_alias"]
+__all__ = ["checks_values", "draws_random", "has_effect", "may_alias"]
 
 
 @functools.lru_cache(4096)
 def draws_random(op: Operator) -> bool:
     """Whether a call may draw random numbers: itself, or through the operators that its body calls."""
-    return _draws(op, frozenset())
+    return _calls(op, lambda o: o.is_random or "Generator" in o.schema, frozenset())
 
 
-def _draws(op: Operator, above: frozenset[str]) -> bool:
+def _calls(op: Operator, asked: Callable[[Operator], bool], above: frozenset[str]) -> bool:
+    """Whether `asked` holds for an overload, or one of the operators that its body calls."""
     for overload in op.overloads:
-        if overload.is_random or "Generator" in overload.schema:
+        if asked(overload):
             return True
         rules = rules_of(overload) if overload.is_composite else None
         body = rules.composite if rules else None
@@ -29,9 +31,31 @@ def _draws(op: Operator, above: frozenset[str]) -> bool:
                 called = find_operator(name)
             except LookupError:
                 continue  # an attribute of something else
-            if _draws(called, above | {overload.name}):
+            if _calls(called, asked, above | {overload.name}):
                 return True
     return False
+
+
+@functools.lru_cache(4096)
+def checks_values(op: Operator, whole: bool) -> bool:
+    """Whether a call may fail by what elements are, as by an index; `whole`: the result's elements are integers."""
+    return _calls(op, lambda o: _checks(o, whole), frozenset())
+
+
+def _checks(op: Operator, whole: bool) -> bool:
+    name = op.name.partition(".")[0]
+    rules = rules_of(op) or rules_of(name.removesuffix("_"))
+    if rules is None or rules.kind == "index":
+        return True
+    return (
+        name in _CHECKING
+        or name.lstrip("_").startswith("linalg_")
+        or (whole and name.removesuffix("_") in _DIVIDING)
+    )
+
+
+_CHECKING = frozenset(("bincount", "nll_loss_forward", "_ctc_loss", "multinomial", "one_hot"))
+_DIVIDING = frozenset(("div", "floor_divide", "fmod", "remainder", "pow"))
 
 
 @functools.lru_cache(4096)
