@@ -161,3 +161,63 @@ def test_warnings_and_errors():
         lrs.SequentialLR(sgd(), [], [])
     with pytest.raises(ValueError, match="T_0 0"):
         lrs.CosineAnnealingWarmRestarts(sgd(), 0)
+    with pytest.raises(ValueError, match="positive integer"):
+        lrs.OneCycleLR(sgd(momentum=0.9), 1.0, 10.5)
+    one = sgd()
+    for make in (lambda s: lrs.SequentialLR(one, s, [3]), lrs.ChainedScheduler):
+        with pytest.raises(ValueError, match="ReduceLROnPlateau as scheduler 1"):
+            make([lrs.StepLR(one, 1), lrs.ReduceLROnPlateau(one)])
+    one.step()
+    with pytest.warns(UserWarning, match="got an epoch, which is deprecated"):
+        lrs.StepLR(one, 1).step(4)
+    with pytest.warns(UserWarning, match="got an epoch, which is deprecated"):
+        lrs.ReduceLROnPlateau(one).step(1.0, epoch=4)
+
+
+RESUMABLE = {
+    "multiplicative": lambda o, last: lrs.MultiplicativeLR(o, lambda e: 0.8, last),
+    "exponential": lambda o, last: lrs.ExponentialLR(o, 0.9, last),
+    "linear": lambda o, last: lrs.LinearLR(o, 0.2, 1.0, 8, last),
+    "polynomial": lambda o, last: lrs.PolynomialLR(o, 10, 2, last),
+    "cosine": lambda o, last: lrs.CosineAnnealingLR(o, 6, 0.01, last),
+    "step": lambda o, last: lrs.StepLR(o, 3, 0.5, last),
+    "lambda": lambda o, last: lrs.LambdaLR(o, lambda e: 1 / (1 + e), last),
+}
+
+
+@pytest.mark.parametrize("name", RESUMABLE)
+def test_resumes_at_the_rate_of_the_groups(name):
+    """A scheduler made for a later epoch takes the rates that it finds as that epoch's."""
+    whole = sgd()
+    scheduler = RESUMABLE[name](whole, -1)
+    expected = []
+    for _ in range(9):
+        whole.step()
+        scheduler.step()
+        expected.append(whole.param_groups[0]["lr"])
+    resumed = sgd(lr=expected[3])
+    resumed.param_groups[0]["initial_lr"] = 0.1
+    scheduler = RESUMABLE[name](resumed, 3)
+    assert rates(lambda o: scheduler, 6, resumed) == pytest.approx(expected[3:])
+
+
+def test_tensor_rates_stay_tensors_of_their_own():
+    optimizer = optim.Adam([nn.Parameter(aten.ones(2))], lr=aten.tensor(0.1))
+    lr = optimizer.param_groups[0]["lr"]
+    scheduler = lrs.ExponentialLR(optimizer, 0.5)
+    before = scheduler.get_last_lr()
+    optimizer.step()
+    scheduler.step()
+    assert optimizer.param_groups[0]["lr"] is lr
+    assert lr.item() == pytest.approx(0.05)
+    assert before[0].item() == pytest.approx(0.1)
+    assert optimizer.param_groups[0]["initial_lr"].item() == pytest.approx(0.1)
+    assert scheduler.base_lrs == pytest.approx([0.1])
+
+
+def test_chained_at_the_start_of_sequential():
+    optimizer = sgd()
+    chained = lrs.ChainedScheduler([lrs.ConstantLR(optimizer, 0.5, 2), lrs.StepLR(optimizer, 3)])
+    scheduler = lrs.SequentialLR(optimizer, [chained, lrs.ConstantLR(optimizer, 0.3, 2)], [4])
+    found = rates(lambda o: scheduler, 7, optimizer)
+    assert found == pytest.approx([0.05, 0.05, 0.1, 0.01, 0.03, 0.03, 0.1])

@@ -301,6 +301,8 @@ def test_errors():
     strange.grad = aten.ones(2, dtype=c10.complex64)
     with pytest.raises(RuntimeError, match="expected floating-point CPU or CUDA tensors"):
         optim.SGD([strange], fused=True).step()
+    with pytest.raises(RuntimeError, match="Adagrad: got fused=True with a argand.complex64"):
+        optim.Adagrad([strange], fused=True).step()
     optim.SGD([strange], lr=0.5).step()
     assert strange.tolist() == [0.5, 0.5]
 

@@ -14,7 +14,7 @@ from argand_nn.optim.loop import (
     new_step,
     with_decay,
 )
-from argand_nn.optim.optimizer import ParamsT, check_options
+from argand_nn.optim.optimizer import ParamsT, check_options, split_for_fused
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
@@ -34,7 +34,7 @@ class Adagrad(LoopOptimizer):
         foreach: accepted, without effect.
         maximize: go up the gradient instead of down.
         differentiable: record the step for autograd.
-        fused: accepted, without effect.
+        fused: accepted for dense floating-point tensors, without effect.
     """
 
     def __init__(
@@ -79,6 +79,11 @@ class Adagrad(LoopOptimizer):
     @property
     def _step_supports_amp_scaling(self) -> bool:
         return False
+
+    def _step_group(self, params: list[Tensor], group: dict[str, Any]) -> None:
+        if group["fused"]:
+            split_for_fused(params, True, "Adagrad")  # refuses what a fused step does not take
+        super()._step_group(params, group)
 
     def init_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         start = group["initial_accumulator_value"]

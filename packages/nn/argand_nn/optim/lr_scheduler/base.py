@@ -14,11 +14,25 @@ __argand_plain__ = True
 __all__ = ["LRScheduler"]
 
 
-def set_lr(group: dict[str, Any], lr: float) -> None:
+def set_lr(group: dict[str, Any], lr: float | Tensor) -> None:
     if isinstance(group["lr"], Tensor):
         group["lr"].fill_(lr)
     else:
         group["lr"] = lr
+
+
+def lr_of(group: dict[str, Any]) -> float | Tensor:
+    """The group's rate, of its own type and not to be changed with it."""
+    lr: float | Tensor = group["lr"]
+    return lr.clone() if isinstance(lr, Tensor) else lr
+
+
+def warn_of_epoch(name: str) -> None:
+    warnings.warn(
+        f"{name}.step: got an epoch, which is deprecated; call step() after each epoch",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def check_optimizer(name: str, optimizer: Any) -> None:
@@ -34,22 +48,32 @@ class LRScheduler:
         last_epoch: the epoch to continue after; -1 starts and remembers the present rates.
     """
 
+    # While the constructor takes its step: rates that follow from those before stay as they are.
+    _is_initial = False
+
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         check_optimizer(type(self).__name__, optimizer)
         self.optimizer = optimizer
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group.setdefault("initial_lr", float(group["lr"]))
+                group.setdefault("initial_lr", lr_of(group))
             elif "initial_lr" not in group:
                 raise KeyError(
                     f"{type(self).__name__}: group {i} has no 'initial_lr', expected it with "
                     f"last_epoch={last_epoch}; load the optimizer's state first"
                 )
-        self.base_lrs: list[float] = [group["initial_lr"] for group in optimizer.param_groups]
+        self.base_lrs: list[float] = [float(g["initial_lr"]) for g in optimizer.param_groups]
         self.last_epoch = last_epoch
+        self._last_lr: list[float | Tensor] = []
+        self._initial_step()
+
+    def _initial_step(self) -> None:
         self._step_count = 0
-        self._last_lr: list[float] = []
-        self.step()
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
 
     def get_lr(self) -> list[float]:
         """The groups' rates at `self.last_epoch`, from those at the epoch before."""
@@ -57,8 +81,8 @@ class LRScheduler:
             f"{type(self).__name__}.get_lr: not defined; an LRScheduler subclass must define get_lr"
         )
 
-    def get_last_lr(self) -> list[float]:
-        """The rates that the last step set."""
+    def get_last_lr(self) -> list[float | Tensor]:
+        """The rates that the last step set, of the groups' types."""
         return self._last_lr
 
     def step(self, epoch: int | None = None) -> None:
@@ -70,6 +94,11 @@ class LRScheduler:
                 stacklevel=2,
             )
         self._step_count += 1
+        if epoch is not None:
+            warn_of_epoch(type(self).__name__)
+        self._update_lr(epoch)
+
+    def _update_lr(self, epoch: int | None = None) -> None:
         if epoch is None:
             self.last_epoch += 1
             rates = self.get_lr()
@@ -78,11 +107,14 @@ class LRScheduler:
             rates = self._lr_at(epoch)
         for group, lr in zip(self.optimizer.param_groups, rates, strict=True):
             set_lr(group, lr)
-        self._last_lr = [float(group["lr"]) for group in self.optimizer.param_groups]
+        self._last_lr = self._group_lrs()
 
     def _lr_at(self, epoch: int) -> list[float]:
         """The rates at `epoch` without history, where a scheduler knows them."""
         return self.get_lr()
+
+    def _group_lrs(self) -> list[float | Tensor]:
+        return [lr_of(group) for group in self.optimizer.param_groups]
 
     def _present(self) -> list[float]:
         return [float(group["lr"]) for group in self.optimizer.param_groups]

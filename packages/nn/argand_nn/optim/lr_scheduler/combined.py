@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from argand_nn.optim.lr_scheduler.base import LRScheduler, check_optimizer, set_lr
+from argand_nn.optim.lr_scheduler.plateau import ReduceLROnPlateau
 from argand_nn.optim.optimizer import Optimizer
 
 # Compilers run these functions as they are.
@@ -30,20 +31,16 @@ class SequentialLR(LRScheduler):
                 f"SequentialLR: got {len(schedulers)} schedulers and {len(milestones)} milestones, "
                 "expected one milestone less than schedulers"
             )
-        if any(scheduler.optimizer is not optimizer for scheduler in schedulers):
-            raise ValueError(
-                "SequentialLR: got a scheduler of another optimizer, expected one only"
-            )
+        _check_schedulers("SequentialLR", schedulers, optimizer)
         self.optimizer = optimizer
         self._schedulers, self._milestones = list(schedulers), list(milestones)
         self.last_epoch = last_epoch + 1
         # Building the schedulers has set rates; start again from the initial ones, the first only.
         for group in optimizer.param_groups:
             set_lr(group, group["initial_lr"])
+        _undo_step(self._schedulers)
         first = self._schedulers[0]
-        first.last_epoch -= 1
-        first._step_count = 0
-        first.step()
+        first._initial_step()
         self._last_lr = first.get_last_lr()
 
     def step(self, epoch: int | None = None) -> None:
@@ -54,7 +51,7 @@ class SequentialLR(LRScheduler):
         number = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[number]
         if number > 0 and self._milestones[number - 1] == self.last_epoch:
-            scheduler.step(0)
+            scheduler._update_lr(0)
         else:
             scheduler.step()
         self._last_lr = scheduler.get_last_lr()
@@ -86,16 +83,15 @@ class ChainedScheduler(LRScheduler):
         if not schedulers:
             raise ValueError("ChainedScheduler: got no schedulers, expected at least one")
         self.optimizer = schedulers[0].optimizer if optimizer is None else optimizer
-        if any(scheduler.optimizer is not self.optimizer for scheduler in schedulers):
-            raise ValueError("ChainedScheduler: got schedulers of several optimizers, expected one")
+        _check_schedulers("ChainedScheduler", schedulers, self.optimizer)
         self._schedulers = list(schedulers)
-        self._last_lr = self._present()
+        self._last_lr = self._group_lrs()
 
     def step(self, epoch: int | None = None) -> None:
         """Step every scheduler."""
         for scheduler in self._schedulers:
             scheduler.step()
-        self._last_lr = self._present()
+        self._last_lr = self._group_lrs()
 
     def state_dict(self) -> dict[str, Any]:
         """The state of every scheduler."""
@@ -109,3 +105,24 @@ class ChainedScheduler(LRScheduler):
         for scheduler, inner in zip(self._schedulers, state_dict["_schedulers"], strict=True):
             scheduler.load_state_dict(inner)
         self._last_lr = state_dict["_last_lr"]
+
+
+def _check_schedulers(name: str, schedulers: Sequence[LRScheduler], optimizer: Optimizer) -> None:
+    for i, scheduler in enumerate(schedulers):
+        if isinstance(scheduler, ReduceLROnPlateau):
+            raise ValueError(
+                f"{name}: got a ReduceLROnPlateau as scheduler {i}, expected schedulers whose step "
+                "takes no measure"
+            )
+        if scheduler.optimizer is not optimizer:
+            raise ValueError(
+                f"{name}: got a scheduler of another optimizer as scheduler {i}, expected one only"
+            )
+
+
+def _undo_step(schedulers: Sequence[LRScheduler]) -> None:
+    for scheduler in schedulers:
+        if isinstance(scheduler, SequentialLR | ChainedScheduler):
+            _undo_step(scheduler._schedulers)
+        else:
+            scheduler.last_epoch -= 1

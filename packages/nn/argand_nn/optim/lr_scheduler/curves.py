@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -77,7 +76,7 @@ class MultiplicativeLR(LRScheduler):
         super().load_state_dict(_take_function_states(state_dict, self.lr_lambdas))
 
     def get_lr(self) -> list[float]:
-        if self.last_epoch == 0:
+        if self._is_initial:
             return self._present()
         return [
             lr * function(self.last_epoch)
@@ -113,15 +112,15 @@ class MultiStepLR(LRScheduler):
         gamma: float = 0.1,
         last_epoch: int = -1,
     ) -> None:
-        self.milestones, self.gamma = sorted(milestones), gamma
+        self.milestones, self.gamma = Counter(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        times = Counter(self.milestones)[self.last_epoch]
+        times = self.milestones[self.last_epoch]
         return [lr * self.gamma**times for lr in self._present()] if times else self._present()
 
     def _lr_at(self, epoch: int) -> list[float]:
-        passed = bisect_right(self.milestones, epoch)
+        passed = sum(times for milestone, times in self.milestones.items() if milestone <= epoch)
         return [base * self.gamma**passed for base in self.base_lrs]
 
 
@@ -133,7 +132,7 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        if self.last_epoch == 0:
+        if self._is_initial:
             return self._present()
         return [lr * self.gamma for lr in self._present()]
 
@@ -195,7 +194,7 @@ class LinearLR(LRScheduler):
     def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
             return [lr * self.start_factor for lr in self._present()]
-        if self.last_epoch > self.total_iters:
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self._present()
         change = self._factor(self.last_epoch) / self._factor(self.last_epoch - 1)
         return [lr * change for lr in self._present()]
@@ -221,7 +220,7 @@ class PolynomialLR(LRScheduler):
         return float((1.0 - min(epoch, self.total_iters) / self.total_iters) ** self.power)
 
     def get_lr(self) -> list[float]:
-        if self.last_epoch == 0 or self.last_epoch > self.total_iters:
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self._present()
         change = self._factor(self.last_epoch) / self._factor(self.last_epoch - 1)
         return [lr * change for lr in self._present()]
@@ -244,7 +243,7 @@ class CosineAnnealingLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         epoch, half = self.last_epoch, self.T_max
-        if epoch == 0:
+        if self._is_initial:
             return self._present()
         before = 1 + math.cos(math.pi * (epoch - 1) / half)
         if (epoch - 1 - half) % (2 * half) == 0:
@@ -309,7 +308,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.last_epoch = math.floor(epoch)
         for group, lr in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
             set_lr(group, lr)
-        self._last_lr = self._present()
+        self._last_lr = self._group_lrs()
 
     def _enter(self, epoch: float) -> None:
         if self.T_mult == 1:

@@ -55,8 +55,8 @@ class OneCycleLR(LRScheduler):
                     "OneCycleLR: got no total_steps, expected it or epochs and steps_per_epoch"
                 )
             total_steps = epochs * steps_per_epoch
-        if total_steps <= 0:
-            raise ValueError(f"OneCycleLR: got {total_steps} steps, expected a positive number")
+        if total_steps <= 0 or not isinstance(total_steps, int):
+            raise ValueError(f"OneCycleLR: got {total_steps} steps, expected a positive integer")
         if not 0 <= pct_start <= 1:
             raise ValueError(f"OneCycleLR: got pct_start {pct_start}, expected one in [0, 1]")
         if anneal_strategy not in ("cos", "linear"):
@@ -173,7 +173,10 @@ class CyclicLR(LRScheduler):
         self.total_size = float(step_size_up + down)
         self.step_ratio = step_size_up / self.total_size
         self.mode, self.gamma = mode, gamma
-        self.scale_fn, self.scale_mode = scale_fn, scale_mode
+        self.scale_fn = scale_fn
+        if scale_fn is None:
+            scale_mode = "iterations" if mode == "exp_range" else "cycle"
+        self.scale_mode = scale_mode
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             _start_momentum(

@@ -6,7 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from argand_nn.optim.lr_scheduler.base import LRScheduler, check_optimizer, per_group, set_lr
+from argand_nn.optim.lr_scheduler.base import (
+    LRScheduler,
+    check_optimizer,
+    per_group,
+    set_lr,
+    warn_of_epoch,
+)
 from argand_nn.optim.optimizer import Optimizer
 
 # Compilers run these functions as they are.
@@ -58,11 +64,13 @@ class ReduceLROnPlateau(LRScheduler):
         self.best = math.inf if mode == "min" else -math.inf
         self.num_bad_epochs = 0
         self.last_epoch = 0
-        self._last_lr = self._present()
+        self._last_lr = self._group_lrs()
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Take in the measure of an epoch and reduce the rates if it is time."""
         current = float(metrics)
+        if epoch is not None:
+            warn_of_epoch("ReduceLROnPlateau")
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(current):
             self.best, self.num_bad_epochs = current, 0
@@ -78,7 +86,7 @@ class ReduceLROnPlateau(LRScheduler):
                 if old - new > self.eps:
                     set_lr(group, new)
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
-        self._last_lr = self._present()
+        self._last_lr = self._group_lrs()
 
     @property
     def in_cooldown(self) -> bool:
