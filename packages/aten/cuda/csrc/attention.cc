@@ -1,6 +1,7 @@
 // Scaled dot-product attention and its gradients (argand_aten_cuda/kernels/attention.py).
 #include <cmath>
 
+#include "packages/aten/csrc/core/attention_sizes.h"
 #include "packages/aten/cuda/csrc/attention_tiles.h"
 #include "packages/aten/cuda/csrc/fused.h"
 #include "packages/aten/generated/kernels_cuda.h"
@@ -11,25 +12,19 @@ namespace {
 constexpr int kWidths[] = {16, 32, 64, 128, 256};
 constexpr int kWidest = 4;
 
-struct Problem {
-  int64_t batch, heads, kv_heads, queries, keys, width, v_width;
-  Problem(const char* op, const Tensor& q, const Tensor& k, const Tensor& v) {
-    const bool dims = q.dim() == 4 && k.dim() == 4 && v.dim() == 4;
-    if (!dims || k.size(0) != q.size(0) || v.size(0) != q.size(0) || v.size(1) != k.size(1) || v.size(2) != k.size(2) || k.size(3) != q.size(3) ||
-        k.size(1) == 0 || q.size(1) % k.size(1) || k.dtype() != q.dtype() || v.dtype() != q.dtype())
-      fail(ARGAND_SHAPE_ERROR,
-           "%s: got query %s, key %s, value %s, expected (batch, heads, positions, features) of one dtype with heads of key and value dividing those "
-           "of query",
-           op, to_string(q.sizes()).c_str(), to_string(k.sizes()).c_str(), to_string(v.sizes()).c_str());
-    batch = q.size(0), heads = q.size(1), kv_heads = k.size(1), queries = q.size(2), keys = k.size(2), width = q.size(3), v_width = v.size(3);
+struct Problem : AttentionSizes {
+  Problem(const char* op, const Tensor& q, const Tensor& k, const Tensor& v) : AttentionSizes(op, q, k, v) {
+    if (k.dtype() != q.dtype() || v.dtype() != q.dtype())
+      fail(ARGAND_DTYPE_ERROR, "%s: got query of %s, key of %s, value of %s, expected one dtype", op, kDTypeName[q.dtype()], kDTypeName[k.dtype()],
+           kDTypeName[v.dtype()]);
     size32(op, batch * heads * queries), size32(op, batch * kv_heads * keys);
   }
-  int32_t group() const { return static_cast<int32_t>(heads / kv_heads); }
+  int32_t group() const { return static_cast<int32_t>(AttentionSizes::group()); }
   int32_t q() const { return static_cast<int32_t>(queries); }
   int32_t k() const { return static_cast<int32_t>(keys); }
-  int32_t d() const { return static_cast<int32_t>(width); }
-  int32_t dv() const { return static_cast<int32_t>(v_width); }
-  int block() const { return block_index(kWidths, std::max(width, v_width)); }
+  int32_t d() const { return static_cast<int32_t>(features); }
+  int32_t dv() const { return static_cast<int32_t>(value_features); }
+  int block() const { return block_index(kWidths, std::max(features, value_features)); }
 };
 
 // With unit stride along features, and rows not further apart than kernels count in 32 bits.
@@ -121,7 +116,7 @@ using Slots = Slot[3][2][3][kWidest + 1][2][2];  // dtype, causal, mask, width, 
 // The specialization for a problem; `tile` becomes its tile. `more`: what its name has after the others' constants.
 const Kernel* variant(Slots& slots, const char* name, const AttentionTile (&tiles)[2][5], const Problem& p, int dtype, bool causal, int mask,
                       bool align, const char* more, AttentionTile* tile) {
-  const int width = p.block(), pad = p.width != kWidths[width] || p.v_width != kWidths[width];
+  const int width = p.block(), pad = p.features != kWidths[width] || p.value_features != kWidths[width];
   *tile = tiles[dtype == ARGAND_FLOAT32][width];
   return slots[float_index(name, dtype)][causal][mask][width][pad][align].get(
       "%s;T=%s;M=%s;CAUSAL=%d;MASK=%d;BLOCK_M=%d;BLOCK_N=%d;BLOCK_D=%d;PAD=%d;ALIGN=%d%s", name, kDTypeName[dtype], mask == 1 ? "uint8" : "float32",
@@ -139,7 +134,7 @@ std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor& key, con
   const char* op = "attention";
   const Problem p(op, query, key, value);
   const Mask mask(op, attn_mask, p);
-  const Tensor out = result_like(query, {p.batch, p.heads, p.queries, p.v_width}),
+  const Tensor out = result_like(query, {p.batch, p.heads, p.queries, p.value_features}),
                lse = empty_on(query, {p.batch, p.heads, p.queries}, sum_dtype(query.dtype()));
   if (p.keys == 0) return {ops::fill_(out, Scalar(0)), ops::fill_(lse, Scalar(-std::numeric_limits<double>::infinity()))};
   if (out.numel() == 0) return {out, lse};
@@ -161,13 +156,14 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad_out, co
   static Slots query_slots, key_slots[2];
   const char* op = "attention_backward";
   const Problem p(op, query, key, value);
+  p.check_results(op, grad_out, out, logsumexp);
   const Mask mask(op, attn_mask, p);
   if (p.keys == 0 || out.numel() == 0)
     return {ops::fill_(result_like(query, query.sizes()), Scalar(0)), ops::fill_(result_like(key, key.sizes()), Scalar(0)),
             ops::fill_(result_like(value, value.sizes()), Scalar(0))};
   if (by_operators(p, query, scale)) return backward_by_operators(p, grad_out, query, key, value, attn_mask, out, logsumexp, is_causal, scale);
   const Tensor g = heads_of(grad_out.dtype() == query.dtype() ? grad_out : aligned_dense(grad_out, query.dtype())), q = heads_of(query),
-               k = heads_of(key), v = heads_of(value), o = heads_of(out), lse = aligned_dense(logsumexp);
+               k = heads_of(key), v = heads_of(value), o = heads_of(out), lse = aligned_dense(logsumexp, sum_dtype(query.dtype()));
   const Tensor gq = result_like(query, query.sizes()), gk = result_like(key, key.sizes()), gv = result_like(value, value.sizes()),
                delta = empty_on(lse, lse.sizes(), lse.dtype());
   bool align = true;

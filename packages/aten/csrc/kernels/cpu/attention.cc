@@ -2,7 +2,9 @@
 // The backward pass recomputes them from the logarithms of the sums (T. Dao et al., "FlashAttention", 2022).
 #include "packages/aten/csrc/kernels/cpu/attention.h"
 
+#include "packages/aten/csrc/core/attention_sizes.h"
 #include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/csrc/kernels/cpu/copy.h"
 #include "packages/aten/csrc/kernels/cpu/gemm.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
@@ -10,8 +12,10 @@
 namespace argand::kernels::cpu {
 namespace {
 
-constexpr int64_t kTile = 64;    // queries
-constexpr int64_t kKeys = 192;   // keys of the backward pass whose rows, gradients and scores stay in the second-level cache
+constexpr int64_t kTile = 64;   // queries
+constexpr int64_t kKeys = 192;  // keys of the backward pass whose rows, gradients and scores stay in the second-level cache
+constexpr int64_t kPanel = 48;  // columns of a transposed matrix that lie together: full register blocks in every tier
+static_assert(kKeys % kPanel == 0);
 constexpr int64_t kDepth = 128;  // rows of a right-hand side whose panel takes half of the first-level cache
 
 template <class E>
@@ -64,33 +68,15 @@ class Transposed {
   }
 
  private:
-  static constexpr int64_t kPanel = 48;  // full register blocks in every tier
   const Heads<E>& from_;
   int64_t rows_, columns_;
   Scratch<E> data_;
   const E* held_ = nullptr;
 };
 
-struct Problem {
-  int64_t batch, heads, kv_heads, queries, keys, features, value_features;
+struct Problem : AttentionSizes {
   bool causal;
-  Problem(const Tensor& q, const Tensor& k, const Tensor& v, bool is_causal)
-      : batch(q.size(0)),
-        heads(q.size(1)),
-        kv_heads(k.size(1)),
-        queries(q.size(2)),
-        keys(k.size(2)),
-        features(q.size(3)),
-        value_features(v.size(3)),
-        causal(is_causal) {
-    if (k.size(0) != batch || v.size(0) != batch || v.size(1) != kv_heads || v.size(2) != keys || k.size(3) != features || kv_heads == 0 ||
-        heads % kv_heads)
-      fail(ARGAND_SHAPE_ERROR,
-           "attention: got query %s, key %s, value %s, expected (batch, heads, positions, features) with heads of key and value dividing those of "
-           "query",
-           to_string(q.sizes()).c_str(), to_string(k.sizes()).c_str(), to_string(v.sizes()).c_str());
-  }
-  int64_t group() const { return heads / kv_heads; }
+  Problem(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, bool is_causal) : AttentionSizes(op, q, k, v), causal(is_causal) {}
   int64_t tiles() const { return (queries + kTile - 1) / kTile; }
   // Keys that query `row` sees; causal: those not behind it, aligned at the first.
   int64_t visible(int64_t row) const { return causal ? std::min(keys, row + 1) : keys; }
@@ -202,12 +188,13 @@ int compute_dtype(int dtype) { return dtype == ARGAND_FLOAT64 ? ARGAND_FLOAT64 :
 
 std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, bool is_causal,
                                      double scale) {
-  const Problem p(query, key, value, is_causal);
+  const Problem p("attention", query, key, value, is_causal);
   const int dtype = compute_dtype(query.dtype());
   const Tensor lse = argand::empty({p.batch, p.heads, p.queries}, dtype);
   const Tensor out = result_like(query, {p.batch, p.heads, p.queries, p.value_features}, dtype);
   if (p.keys == 0) {
-    for (int64_t i = 0; i < out.numel(); i++) std::memset(out.data<char>() + i * out.itemsize(), 0, out.itemsize());
+    zero_(out);
+    fill_(lse, -std::numeric_limits<double>::infinity());
   } else {
     dispatch_floating("attention", dtype, [&](auto tag) {
       using E = compute_t<typename decltype(tag)::type>;
@@ -220,11 +207,12 @@ std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor& key, con
 std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad_out, const Tensor& query, const Tensor& key, const Tensor& value,
                                                       const Tensor& attn_mask, const Tensor& out, const Tensor& logsumexp, bool is_causal,
                                                       double scale) {
-  const Problem p(query, key, value, is_causal);
+  const Problem p("attention_backward", query, key, value, is_causal);
+  p.check_results("attention_backward", grad_out, out, logsumexp);
   const int dtype = compute_dtype(query.dtype());
   const Tensor gq = result_like(query, query.sizes(), dtype), gk = result_like(key, key.sizes(), dtype),
                gv = result_like(value, value.sizes(), dtype);
-  const Tensor lse = contiguous(logsumexp);
+  const Tensor lse = contiguous(converted(logsumexp, dtype));
   dispatch_floating("attention_backward", dtype, [&](auto tag) {
     using E = compute_t<typename decltype(tag)::type>;
     backward<E>(p, {grad_out, dtype}, {query, dtype}, {key, dtype}, {value, dtype}, {attn_mask, p, dtype}, {out, dtype}, lse.data<E>(), scale,
