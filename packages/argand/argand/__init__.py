@@ -51,6 +51,7 @@ _SUBMODULES = frozenset(
 )
 _OWN = {
     "GradScaler": "argand.amp",
+    "Tag": "argand.library",
     "alpha_dropout": "argand_nn.functional.native",
     "alpha_dropout_": "argand_nn.functional.native",
     "are_deterministic_algorithms_enabled": "argand.global_settings",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import Enum
 from typing import Any, NoReturn
 
+import argand_c10
 from argand.operator_check import opcheck
 from argand.operator_definition import Definition, definition_of
 from argand.schema_inference import infer_schema
@@ -17,6 +19,7 @@ from argand_fx.schema import parse_schema
 __all__ = [
     "CustomOpDef",
     "Library",
+    "Tag",
     "custom_op",
     "define",
     "get_ctx",
@@ -32,6 +35,15 @@ __all__ = [
 _log = logging.getLogger(__name__)
 # Dispatch keys of kernels that compute, as devices; None: all that have no kernel of their own.
 _DEVICE_KEYS = {"cpu": "cpu", "cuda": "cuda", "default": None, "compositeexplicitautograd": None}
+
+
+# What definitions may say of operators. Programs' own are never merged, repeated or dropped whatever they say.
+Tag = Enum(
+    "Tag",
+    "core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated inplace inplace_view "
+    "maybe_aliasing_or_mutating needs_contiguous_strides needs_exact_strides needs_fixed_stride_order nondeterministic_bitwise "
+    "nondeterministic_seeded out out_variant pointwise pt2_compliant_tag reduction view_copy",
+)
 
 
 class CustomOpDef:
@@ -89,8 +101,7 @@ class CustomOpDef:
 
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
         """Give the function that makes results of the right sizes, strides and dtypes from tensors without data; compilers call it. Returns `fn`."""
-        self._definition.fake = fn
-        self._definition.renew()
+        self._definition.register_fake(fn)
         return fn
 
     def register_autograd(
@@ -134,7 +145,7 @@ def custom_op(
       mutates_args: names of the arguments that it writes into, or "unknown".
       device_types: devices for whose tensors the function is; None: all.
       schema: in place of the annotations, as "(Tensor x, int n) -> Tensor"; its names are those of the arguments.
-      tags: taken and not used.
+      tags: of `torch.Tag`; taken and not used, as compilers neither merge nor repeat nor drop calls in any case.
 
     Returns:
       A `CustomOpDef`, which is called as the function is; also `torch.ops.namespace.name`.
@@ -185,8 +196,7 @@ def register_fake(
         )
 
     def register(fn: Callable[..., Any]) -> Callable[..., Any]:
-        definition.fake = fn
-        definition.renew()
+        definition.register_fake(fn)
         return fn
 
     return register if func is None else register(func)
@@ -299,10 +309,23 @@ def impl(
             elif key.lower() == "meta":
                 register_fake(definition.name, fn)
             else:
-                definition.register_kernel(_DEVICE_KEYS.get(key.lower(), key.lower()), fn)
+                definition.register_kernel(_device_of(key), fn)
         return fn
 
     return register(func) if callable(func) else register
+
+
+def _device_of(key: str) -> str | None:
+    """The device whose tensors a dispatch key is for; None: all."""
+    if key.lower() in _DEVICE_KEYS:
+        return _DEVICE_KEYS[key.lower()]
+    try:
+        return argand_c10.device(key.lower()).type
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"impl: got the dispatch key {key!r}, expected a device, 'default', 'Meta', 'CompositeExplicitAutograd' or "
+            "'CompositeImplicitAutograd'"
+        ) from error
 
 
 class Library:

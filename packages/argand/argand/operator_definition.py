@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
+import sys
 import types
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -57,9 +59,10 @@ class Definition:
         self.backward: Callable[..., Any] | None = None
         self.device_kernels: dict[str | None, Callable[..., Any]] = {}
         self.disabled: set[str | None] = set()
-        self.operator = argand_c10.define(f"{name}{plain}", replace=True)
+        self.operator = argand_c10.define(f"{name}{plain}", custom=True)
         parsed = schema_of(self.operator)
-        self.arguments, self.results = parsed.arguments, parsed.results
+        self.arguments = parsed.arguments
+        self.results, self.result_types = parsed.results, parsed.result_types
         self.several = parsed.results > 1
         defaults = [(a.name, a.default) for a in parsed.arguments]
         self.positional = defaults[: parsed.positional]
@@ -105,6 +108,11 @@ class Definition:
             if self.functional is not None:
                 argand_c10.register_kernel(self.functional.name, one, self._on_copies(one))
 
+    def register_fake(self, fn: Callable[..., Any]) -> None:
+        """Let `fn` make the results for tensors without data."""
+        self.fake = fn
+        self.renew()
+
     def register_body(self, fn: Callable[..., Any]) -> None:
         """Let it be what `fn` calls, gradients included."""
         self.body = fn
@@ -130,11 +138,21 @@ class Definition:
 
     def _kernel(self, device: str) -> Callable[..., Any]:
         def kernel(*args: Any, **kwargs: Any) -> Any:
-            result = self._run(device, args, kwargs)
+            result = self._typed(self._run(device, args, kwargs))
             self._check_aliases((args, tuple(kwargs.values())), result)
             return result
 
         return kernel
+
+    def _typed(self, result: Any) -> Any:
+        """A kernel's result as what the schema says."""
+        if not self.several:
+            return _as_type(self.name, self.result_types[0], result) if self.results else None
+        if not isinstance(result, (tuple, list)) or len(result) != self.results:
+            raise TypeError(
+                f"{self.name}: got {type(result).__name__} from its kernel, expected a tuple of {self.results} results"
+            )
+        return tuple(map(functools.partial(_as_type, self.name), self.result_types, result))
 
     def _check_aliases(self, given: Any, result: Any) -> None:
         seen = {t.untyped_storage().data_ptr() for t in tensors_in(given) if t.numel()}
@@ -168,7 +186,7 @@ class Definition:
         several = [r for r in results.strip().strip("()").split(", ") if r] + written
         result = several[0] if len(several) == 1 else f"({', '.join(several)})"
         twin = f"{_FUNCTIONAL}::{self.name}"
-        self.functional = argand_c10.define(f"{twin}{arguments.strip()} -> {result}", replace=True)
+        self.functional = argand_c10.define(f"{twin}{arguments.strip()} -> {result}", custom=True)
         return twin
 
     def _bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -194,7 +212,7 @@ class Definition:
             for name in self.mutated:
                 bound[name] = clones(bound[name])
             given, keywords = self._split(bound)
-            result = self._run(device, given, keywords)
+            result = self._typed(self._run(device, given, keywords))
             self._check_aliases(tuple(bound.values()), result)
             return self._with_written(result, bound)
 
@@ -369,6 +387,29 @@ def _no_formula(name: str) -> str:
     return f"Trying to backward through {name} but no autograd formula was registered. Please use register_autograd to add one."
 
 
+_NUMBERS: dict[str, Any] = {
+    "bool": bool,
+    "int": int,
+    "float": (int, float),
+    "Scalar": (int, float, complex),
+}
+
+
+def _as_type(name: str, kind: str, value: Any) -> Any:
+    """A result as of a type of schemas; tensors of one element are numbers too."""
+    if kind == "Tensor" and isinstance(value, Tensor):
+        return value
+    if kind == "Tensor[]" and isinstance(value, (list, tuple)):
+        return [_as_type(name, "Tensor", x) for x in value]
+    if kind in _NUMBERS:
+        number = value.item() if isinstance(value, Tensor) else value
+        if kind == "int" and isinstance(value, Tensor):
+            return int(number)
+        if isinstance(number, _NUMBERS[kind]):
+            return float(number) if kind == "float" else number
+    raise RuntimeError(f"{name}: Unable to cast {value!r}, which its kernel returned, to {kind}")
+
+
 def tensors_in(tree: Any) -> Iterator[Tensor]:
     """The tensors in nested lists and tuples."""
     if isinstance(tree, (list, tuple)):
@@ -393,28 +434,55 @@ def clones(value: Any) -> Any:
     return value.clone() if isinstance(value, Tensor) else value
 
 
+# What changes with an installed version alone, which stored programs name.
+_INSTALLED = {"numpy", *sys.stdlib_module_names}
+
+
+def _is_installed(module: str | None) -> bool:
+    top = (module or "").partition(".")[0]
+    return top in _INSTALLED or top.startswith("argand")
+
+
 def _told(value: Any, outer: tuple[Any, ...] = ()) -> str:
-    """What tells a function, or a value that it holds, from others; what has no such text is told from everything."""
+    """What tells a function, or a value that it reads, from others; what has no such text is told from everything."""
     if value is None or isinstance(
-        value, (bool, int, float, complex, str, bytes, argand_c10.dtype)
+        value, (bool, int, float, complex, str, bytes, argand_c10.dtype, argand_c10.device)
     ):
         return f"{type(value).__name__} {value!r}"
     if isinstance(value, tuple):
         return f"({', '.join([_told(v, outer) for v in value])})"
-    if isinstance(value, types.FunctionType) and value not in outer:
-        held = (value.__defaults__, tuple((value.__kwdefaults__ or {}).items()), _cells(value))
+    if isinstance(value, types.ModuleType):
+        return f"module {value.__name__}"
+    if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, type)) and (
+        _is_installed(value.__module__) or value in outer
+    ):
+        return f"{value.__module__}.{value.__qualname__}"
+    if isinstance(value, types.FunctionType):
+        held = (value.__defaults__, tuple((value.__kwdefaults__ or {}).items()), *_read(value))
         return f"{hash_code(value.__code__)} {_told(held, (*outer, value))}"
     return f"{type(value).__name__} {next(_tokens)} of {_process}"
 
 
-def _cells(function: types.FunctionType) -> tuple[Any, ...]:
-    found = []
+def _read(function: types.FunctionType) -> Iterator[Any]:
+    """The values of cells and globals that a function names, and of attributes of modules among them."""
     for cell in function.__closure__ or ():
         try:
-            found.append(cell.cell_contents)
+            yield cell.cell_contents
         except ValueError:  # not set yet
-            found.append(cell)
-    return tuple(found)
+            yield cell
+    names = sorted(_names(function.__code__))
+    for name in names:
+        if name not in function.__globals__:
+            continue
+        value = function.__globals__[name]
+        yield value
+        if isinstance(value, types.ModuleType) and not _is_installed(value.__name__):
+            yield from (vars(value)[n] for n in names if n in vars(value))
+
+
+def _names(code: types.CodeType) -> set[str]:
+    inner = (c for c in code.co_consts if isinstance(c, types.CodeType))
+    return set(code.co_names).union(*map(_names, inner))
 
 
 def definition_of(op: Any) -> Definition:

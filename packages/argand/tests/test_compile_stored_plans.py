@@ -40,6 +40,28 @@ def test_a_changed_global_is_compiled_in_every_process():
     assert counts == {"plans_loaded": 1, "artifacts_loaded": 1} and not found
 
 
+def rows(x):
+    return [x.shape[0] * K]
+
+
+def test_a_global_that_a_fake_reads_is_compiled_in_every_process():
+    """Beneath a helper, as a later process finds it at its start."""
+    x = torch.ones(3)
+    for repeat in (False, True):
+        for k in (2, 1, 3):
+            globals()["K"] = k
+            tiled = torch.library.custom_op("stored::tiled", mutates_args=())(_tiled)
+            tiled.register_fake(lambda x: x.new_empty(rows(x)))
+            program = torch.compile(lambda x, op=tiled: (op(x) + 1).sum(), fullgraph=True)
+            result, counts, found = in_a_new_process(lambda p=program: p(x))
+            assert result.item() == 6 * k and not found, (k, found)
+            assert counts.get("plans_loaded", 0) == repeat, (k, counts)
+
+
+def _tiled(x: torch.Tensor) -> torch.Tensor:
+    return torch.cat([x] * K)
+
+
 def test_models_do_not_share_their_room_on_disk():
     models = [nn.Sequential(*[nn.ReLU() for _ in range(n)]) for n in range(1, 12)]
     models += [nn.Linear(3, n) for n in range(1, 4)]

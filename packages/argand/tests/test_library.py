@@ -208,6 +208,53 @@ def test_calls_without_results_stay_in_their_order():
     assert seen[3:] == [("alone", 2)]
 
 
+def test_equal_calls_are_not_one():
+    drawn = []
+
+    @custom_op("library_test::draw", mutates_args=(), tags=(torch.Tag.nondeterministic_seeded,))
+    def draw(x: Tensor) -> Tensor:
+        drawn.append(torch.rand_like(x))
+        return drawn[-1].clone()
+
+    draw.register_fake(torch.empty_like)
+
+    def program(x):
+        draw(x)  # unused
+        return draw(x) - draw(x)
+
+    x = torch.ones(4, requires_grad=True)
+    found = torch.compile(program, fullgraph=True)(x)
+    assert len(drawn) == 3 and found.tolist() == (drawn[1] - drawn[2]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("returned", "value", "message"),
+    [
+        (Tensor, 3, "Unable to cast 3, which its kernel returned, to Tensor"),
+        (list[Tensor], torch.ones(1), r"to Tensor\[\]"),
+        (tuple[Tensor, Tensor], torch.ones(2), "expected a tuple of 2 results"),
+        (int, 3.5, "to int"),
+        (bool, 1, "to bool"),
+    ],
+)
+def test_results_of_other_types_are_refused(returned, value, message):
+    def typed(x: Tensor):
+        return value
+
+    typed.__annotations__["return"] = returned
+    op = custom_op("library_test::typed", typed, mutates_args=())
+    with pytest.raises((RuntimeError, TypeError), match=message):
+        op(torch.ones(2))
+
+
+def test_numbers_as_results():
+    @custom_op("library_test::number", mutates_args=())
+    def number(x: Tensor) -> int:
+        return x.sum()
+
+    assert number(torch.ones(2)) == 2 and type(number(torch.ones(2))) is int
+
+
 def test_fakes_run_once_a_call():
     calls = []
 
@@ -365,6 +412,8 @@ def test_operators_defined_apart():
         library.define("twice(Tensor x, int n) -> Tensor")
     with pytest.raises(ValueError, match="reserved"):
         torch.library.Library("prim", "DEF")
+    with pytest.raises(RuntimeError, match="dispatch key 'CPUs'"):
+        library.impl(name, lambda x: x * 2, "CPUs")
     with pytest.raises(ValueError, match="expected schema"):
         torch.library.define("library_test_apart::w", "w(Tensor x) -> Tensor")
     with pytest.raises(AttributeError, match="library_test_apart"):

@@ -353,9 +353,9 @@ def test_registration_errors():
 
 
 def test_an_operator_takes_the_place_of_another():
-    first = c10.define("test::again(Tensor x) -> Tensor[]", replace=True)
+    first = c10.define("test::again(Tensor x) -> Tensor[]", custom=True)
     c10.register_kernel("test::again", "cpu", lambda x: [x])
-    second = c10.define("test::again(Tensor x, int n) -> Tensor[]", replace=True)
+    second = c10.define("test::again(Tensor x, int n) -> Tensor[]", custom=True)
     c10.register_kernel("test::again", "cpu", lambda x, n: [x] * n)
     x = c10._C._empty_strided([2], None, c10.float32, "cpu")
     assert [len(first(x)), len(second(x, 3))] == [1, 3] and type(second(x, 3)) is list

@@ -70,6 +70,7 @@ class Schema:
 
     Attributes:
         results: number of results; `list_result`: the only one is a list of tensors.
+        result_types: of each "Tensor", "Tensor[]", "Scalar", "int", "float" or "bool".
         result_names: names of several results, or None.
         positional: number of arguments that may be given by position.
         is_factory: takes `requires_grad=`, `layout=` and `pin_memory=` besides its arguments.
@@ -80,6 +81,7 @@ class Schema:
     arguments: tuple[Argument, ...]
     results: int
     list_result: bool
+    result_types: tuple[str, ...]
     result_names: tuple[str, ...] | None
     positional: int
     is_factory: bool
@@ -96,7 +98,7 @@ _ARGUMENT = re.compile(
     re.DOTALL,
 )
 _RESULT = re.compile(
-    r"(?:Tensor|Scalar|int|float|bool)(?:\([^)]*\))?(?P<list>\[\])?(?:\s+(?P<name>\w+))?$"
+    r"(?P<type>Tensor|Scalar|int|float|bool)(?:\([^)]*\))?(?P<list>\[\])?(?:\s+(?P<name>\w+))?$"
 )
 _TYPE_NAMES = {"Tensor|Scalar": "Operand", "ScalarType": "dtype"}
 
@@ -177,17 +179,21 @@ def parse_schema(text: str) -> Schema:
     arguments += [_read_argument(t, True, False) for t in items[star + 1 :]]
     tail = tail.strip()
     grouped = tail.startswith("(")
-    results = [_RESULT.match(t) for t in _split(tail[1:-1] if grouped else tail)]
-    if any(r is None for r in results):
-        raise ValueError(f"schema: got the results {tail!r}, expected tensors or numbers")
-    names = tuple(r["name"] or "" for r in results if r is not None)
+    results = []
+    for part in _split(tail[1:-1] if grouped else tail):
+        m = _RESULT.match(part)
+        if m is None:
+            raise ValueError(f"schema: got the results {tail!r}, expected tensors or numbers")
+        results.append(m)
+    names = tuple(m["name"] or "" for m in results)
     public = name.strip().partition(".")[0]
     kinds = {a.type for a in arguments if not a.is_list}
     return Schema(
         name=name.strip(),
         arguments=tuple(arguments),
         results=len(results),
-        list_result=len(results) == 1 and results[0] is not None and results[0]["list"] is not None,
+        list_result=len(results) == 1 and results[0]["list"] is not None,
+        result_types=tuple(m["type"] + (m["list"] or "") for m in results),
         result_names=names if len(names) > 1 and any(names) else None,
         positional=star,
         is_factory="dtype" in kinds and "Device" in kinds and public != "to",

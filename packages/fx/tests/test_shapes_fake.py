@@ -92,7 +92,7 @@ def test_rules_are_asked_for_once() -> None:
 
 def test_results_that_a_fake_makes() -> None:
     several = c10.define(
-        "fakes::several(Tensor self, *, int rows) -> (Tensor, Tensor[])", replace=True
+        "fakes::several(Tensor self, *, int rows) -> (Tensor, Tensor[])", custom=True
     )
 
     def fake(self: Any, *, rows: int) -> Any:
@@ -109,7 +109,7 @@ def test_results_that_a_fake_makes() -> None:
 
 
 def test_operators_without_results_stay() -> None:
-    tell = c10.define("fakes::tell(Tensor self) -> ()", replace=True)
+    tell = c10.define("fakes::tell(Tensor self) -> ()", custom=True)
     rules.register_rules(lambda: {"fakes::tell": rules.Rules("opaque", fake=lambda self: None)})
     builder = GraphBuilder(Graph())
     x = builder.placeholder("x", FakeTensor((3,)))

@@ -219,7 +219,8 @@ struct ArgandOperator {
 #define ARGAND_OP_INPLACE 2u   /* first argument is changed and returned */
 #define ARGAND_OP_RANDOM 4u    /* draws from a generator */
 #define ARGAND_OP_COMPOSITE 8u /* has no derivative of its own: its body calls differentiable operators */
-#define ARGAND_OP_REPLACES 16u /* given at registration: takes the place of the operator of this name, which lives on where it is held */
+#define ARGAND_OP_CUSTOM \
+  16u /* a program's own: takes the place of the operator of this name, which lives on where it is held; its lists are lists in Python */
 
 /* ---- random ------------------------------------------------------------------------------------------------- */
 /* Philox 4x32-10. A use reserves `n` counters in program order; element i of a kernel draws from counter base + i. */

@@ -74,7 +74,7 @@ int op_register(const char* name, const char* schema, uint64_t schema_hash, uint
   Table& t = table();
   std::lock_guard<std::mutex> lock(t.mutex);
   ArgandOperator* old = op_find(name);
-  if (old && !(flags & ARGAND_OP_REPLACES)) {
+  if (old && !(flags & ARGAND_OP_CUSTOM)) {
     if (old->schema_hash != schema_hash)
       return error(ARGAND_RUNTIME_ERROR,
                    "op_register: operator '%s' is already registered with another schema: got '%s', expected '%s'; install packages of one "
@@ -99,9 +99,8 @@ int op_register(const char* name, const char* schema, uint64_t schema_hash, uint
     s = bigger;
   }
   insert(s, op);
-  const auto place = std::find(t.all.begin(), t.all.end(), old);
-  if (place != t.all.end()) {
-    *place = op;
+  if (old) {
+    *std::find(t.all.begin(), t.all.end(), old) = op;
   } else {
     t.all.push_back(op);
   }

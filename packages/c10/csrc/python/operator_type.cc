@@ -41,7 +41,7 @@ constexpr int kMaxResults = 16;
 // A result; lists of tensors are tuples, but lists of operators that programs define.
 static PyObject* wrap_result(const ArgandOperator* op, ArgandValue* ret) {
   Ref entry(from_value(ret));
-  return entry && (op->flags & ARGAND_OP_REPLACES) && PyTuple_CheckExact(entry.get()) ? PySequence_List(entry.get()) : entry.take();
+  return entry && (op->flags & ARGAND_OP_CUSTOM) && PyTuple_CheckExact(entry.get()) ? PySequence_List(entry.get()) : entry.take();
 }
 
 static PyObject* wrap_results(const ArgandOperator* op, ArgandValue* rets, PyTypeObject* result_type) {

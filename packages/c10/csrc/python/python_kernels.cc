@@ -209,15 +209,16 @@ static uint64_t hash_of(const char* text) {  // FNV-1a
 }
 
 static PyObject* define(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* keywords[] = {"", "replace", nullptr};
+  static const char* keywords[] = {"", "custom", nullptr};
   const char* schema;
-  int replace = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$p:define", const_cast<char**>(keywords), &schema, &replace)) return nullptr;
+  int custom = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$p:define", const_cast<char**>(keywords), &schema, &custom)) return nullptr;
   return guard<PyObject*>(nullptr, [&]() -> PyObject* {
     ParsedSchema parsed = parse_schema(schema);
     const ArgandSignature& signature = parsed.binding->signatures[0];
     ArgandOperator* op = nullptr;
-    const auto flags = static_cast<uint16_t>(parsed.flags | (replace ? ARGAND_OP_REPLACES : 0));
+    // It may do anything, so that graphs neither merge, repeat nor drop its calls.
+    const auto flags = static_cast<uint16_t>(parsed.flags | (custom ? ARGAND_OP_CUSTOM | ARGAND_OP_RANDOM : 0));
     check(api->op_register(signature.operator_name, schema, hash_of(schema), signature.n_args, signature.n_rets, flags, &op));
     return Py_XNewRef(overload_object(op));
   });
@@ -225,8 +226,8 @@ static PyObject* define(PyObject*, PyObject* args, PyObject* kwargs) {
 
 PyMethodDef registration_functions[] = {
     {"define", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(define)), METH_VARARGS | METH_KEYWORDS,
-     "define(schema, *, replace=False)\n\nRegisters an operator, as in define('softcap(Tensor self, float cap) -> Tensor'), and returns it; with "
-     "`replace` in the place of one of this name, which lives on where it is held."},
+     "define(schema, *, custom=False)\n\nRegisters an operator, as in define('softcap(Tensor self, float cap) -> Tensor'), and returns it. "
+     "A `custom` one takes the place of the one of its name, which lives on where it is held, and may do anything, as draw random numbers."},
     {"register_kernel", register_kernel, METH_VARARGS,
      "register_kernel(name, key, function)\n\nImplements an operator for a dispatch key ('cpu', 'meta', 'composite', ...) in Python."},
     {nullptr, nullptr, 0, nullptr}};
