@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import types
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import argand_c10
@@ -211,20 +211,15 @@ class TensorVariable(Variable):
         return tx.from_raw(tx.operation(method, *raw_args, **raw_kwargs))
 
 
-def _any_grad(tx: Tracer, values: Sequence[Variable]) -> bool:
+def _tensors(tx: Tracer, values: Iterable[Variable]) -> list[TensorVariable]:
+    """The tensors among values and in their sequences."""
+    found: list[TensorVariable] = []
     for value in map(tx.realize, values):
-        if isinstance(value, TensorVariable) and value.fake.requires_grad:
-            return True
-        if isinstance(value, SequenceVariable) and _any_grad(tx, value.items):
-            return True
-    return False
-
-
-def _tensors(tx: Tracer, value: Variable) -> list[TensorVariable]:
-    value = tx.realize(value)
-    if isinstance(value, SequenceVariable):
-        return [tensor for item in value.items for tensor in _tensors(tx, item)]
-    return [value] if isinstance(value, TensorVariable) else []
+        if isinstance(value, SequenceVariable):
+            found += _tensors(tx, value.items)
+        elif isinstance(value, TensorVariable):
+            found.append(value)
+    return found
 
 
 def _check_custom(
@@ -232,16 +227,14 @@ def _check_custom(
 ) -> None:
     """Breaks where what the operator writes cannot become results of a graph: histories stay as they were, and memory may be shared."""
     schema = schema_of(op)
+    if not schema.written:
+        return
     given = dict(zip([a.name for a in schema.arguments], args, strict=False)) | kwargs
-    written = [
-        tensor
-        for i in schema.written
-        if (value := given.get(schema.arguments[i].name)) is not None
-        for tensor in _tensors(tx, value)
-    ]
+    names = [schema.arguments[i].name for i in schema.written]
+    written = _tensors(tx, [given[name] for name in names if name in given])
     if tx.builder.grad_enabled and any(tensor.fake.requires_grad for tensor in written):
         raise break_trace("custom_operator", f"{op.name} writes into a tensor that requires grad")
-    storages = [id(t.fake.storage) for value in given.values() for t in _tensors(tx, value)]
+    storages = [id(tensor.fake.storage) for tensor in _tensors(tx, given.values())]
     if any(storages.count(id(tensor.fake.storage)) > 1 for tensor in written):
         raise break_trace("custom_operator", f"{op.name} writes into memory of two arguments")
 
@@ -272,7 +265,7 @@ class OperatorVariable(ExistingObject):
             if (
                 defined.has_formula
                 and tx.builder.grad_enabled
-                and _any_grad(tx, [*args, *kwargs.values()])
+                and any(t.fake.requires_grad for t in _tensors(tx, [*args, *kwargs.values()]))
             ):
                 return found.getattr(tx, "recorded").call(tx, args, kwargs)
         return tx.from_raw(

@@ -235,8 +235,9 @@ def _check_sizes(mode: str, weights: list[CellWeights], states: tuple[Tensor, ..
         )
 
 
-def _recurrent(name: str, mode: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _recurrent(mode: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Outputs and last states of either form: over `input`, or over packed `data`."""
+    name = mode.lower()
     packed = "batch_sizes" in kwargs or (
         len(args) > 2
         and isinstance(args[1], Tensor)
@@ -311,7 +312,7 @@ def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
         IndexError: the input or a state has another number of dimensions.
         TypeError: the arguments are of neither form.
     """
-    output, (hidden, memory) = _recurrent("lstm", "LSTM", args, kwargs)
+    output, (hidden, memory) = _recurrent("LSTM", args, kwargs)
     return output, hidden, memory
 
 
@@ -341,7 +342,7 @@ def gru(
 ) -> tuple[Tensor, Tensor]: ...
 def gru(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """What `nn.GRU` computes, with the weights as arguments: as `lstm`, with one state."""
-    output, (hidden,) = _recurrent("gru", "GRU", args, kwargs)
+    output, (hidden,) = _recurrent("GRU", args, kwargs)
     return output, hidden
 
 
@@ -371,7 +372,7 @@ def rnn_tanh(
 ) -> tuple[Tensor, Tensor]: ...
 def rnn_tanh(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """What `nn.RNN` computes, with the weights as arguments: as `lstm`, with one state."""
-    output, (hidden,) = _recurrent("rnn_tanh", "RNN_TANH", args, kwargs)
+    output, (hidden,) = _recurrent("RNN_TANH", args, kwargs)
     return output, hidden
 
 
@@ -401,11 +402,12 @@ def rnn_relu(
 ) -> tuple[Tensor, Tensor]: ...
 def rnn_relu(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """What `nn.RNN` with nonlinearity relu computes: as `lstm`, with one state."""
-    output, (hidden,) = _recurrent("rnn_relu", "RNN_RELU", args, kwargs)
+    output, (hidden,) = _recurrent("RNN_RELU", args, kwargs)
     return output, hidden
 
 
-def _cell(name: str, mode: str, input: Tensor, state: State, layer: CellWeights) -> State:
+def _cell(mode: str, input: Tensor, state: State, layer: CellWeights) -> State:
+    name = f"{mode.lower()}_cell"
     if input.dim() != 2 or any(part.dim() != 2 for part in state):
         raise IndexError(
             f"{name}: got input and states of shapes "
@@ -437,9 +439,7 @@ def lstm_cell(
     """One step of `lstm`: input (batch, features) and the states (h, c), each (batch, size), to the next states."""
     if len(hx) != 2:
         raise RuntimeError(f"lstm_cell: got {len(hx)} states, expected h and c")
-    hidden, memory = _cell(
-        "lstm_cell", "LSTM", input, tuple(hx), CellWeights(w_ih, w_hh, b_ih, b_hh)
-    )
+    hidden, memory = _cell("LSTM", input, tuple(hx), CellWeights(w_ih, w_hh, b_ih, b_hh))
     return hidden, memory
 
 
@@ -452,7 +452,7 @@ def gru_cell(
     b_hh: Tensor | None = None,
 ) -> Tensor:
     """One step of `gru`: input (batch, features) and state (batch, size) to the next state."""
-    return _cell("gru_cell", "GRU", input, (hx,), CellWeights(w_ih, w_hh, b_ih, b_hh))[0]
+    return _cell("GRU", input, (hx,), CellWeights(w_ih, w_hh, b_ih, b_hh))[0]
 
 
 def rnn_tanh_cell(
@@ -464,7 +464,7 @@ def rnn_tanh_cell(
     b_hh: Tensor | None = None,
 ) -> Tensor:
     """One step of `rnn_tanh`: input (batch, features) and state (batch, size) to the next state."""
-    return _cell("rnn_tanh_cell", "RNN_TANH", input, (hx,), CellWeights(w_ih, w_hh, b_ih, b_hh))[0]
+    return _cell("RNN_TANH", input, (hx,), CellWeights(w_ih, w_hh, b_ih, b_hh))[0]
 
 
 def rnn_relu_cell(
@@ -476,4 +476,4 @@ def rnn_relu_cell(
     b_hh: Tensor | None = None,
 ) -> Tensor:
     """One step of `rnn_relu`: input (batch, features) and state (batch, size) to the next state."""
-    return _cell("rnn_relu_cell", "RNN_RELU", input, (hx,), CellWeights(w_ih, w_hh, b_ih, b_hh))[0]
+    return _cell("RNN_RELU", input, (hx,), CellWeights(w_ih, w_hh, b_ih, b_hh))[0]
