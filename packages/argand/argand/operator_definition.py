@@ -17,6 +17,7 @@ from argand_autograd import Function, no_grad
 from argand_c10 import Tensor, rules
 from argand_c10.code_digest import hash_code
 from argand_c10.errors import UnsupportedError
+from argand_dynamo import disable
 from argand_fx.schema import schema_of
 
 __all__ = ["Definition", "clones", "definition_of", "tensors_in"]
@@ -142,7 +143,7 @@ class Definition:
             self._check_aliases((args, tuple(kwargs.values())), result)
             return result
 
-        return kernel
+        return disable(kernel)  # where a compiled function calls it after a graph break, too
 
     def _typed(self, result: Any) -> Any:
         """A kernel's result as what the schema says."""
@@ -216,7 +217,7 @@ class Definition:
             self._check_aliases(tuple(bound.values()), result)
             return self._with_written(result, bound)
 
-        return kernel
+        return disable(kernel)
 
     def _fake_functional(self, *args: Any, **kwargs: Any) -> Any:
         return self._with_written(self.on_meta(*args, **kwargs), self._bound(args, kwargs))

@@ -127,6 +127,12 @@ def test_without_a_fake():
         bare(torch.ones(2, device="meta"))
     with pytest.raises(Exception, match="register_fake"):
         torch.compile(lambda x: bare(x) + 1, fullgraph=True)(torch.ones(2))
+    with torch.compiler.collect_records() as records:
+        assert torch.compile(lambda x: bare(x) + 1)(torch.ones(2)).tolist() == [2, 2]
+    assert records and all("register_fake" in str(record) for record in records), records
+    bare.register_fake(lambda x: x.new_empty(7))
+    with pytest.raises(RuntimeError, match="fake of a custom operator"):
+        torch.compile(lambda x: bare(x) + 1)(torch.ones(2))
 
 
 def test_what_is_refused():

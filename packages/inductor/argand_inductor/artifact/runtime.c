@@ -2,7 +2,7 @@
  * Ownership: tensors from number n_inputs on belong to the call, which releases them on every way out. */
 #define ARGAND_COLD static __attribute__((noinline, cold, unused))
 #define ARGAND_REMEDY "call the function that was compiled, whose guards choose the right program"
-#define ARGAND_REPORT "this is an error of argand's shape functions; please report it"
+#define ARGAND_REPORT "the fake of a custom operator has to tell what it returns; if this is no custom one, please report it as an error of argand"
 
 /* ---- texts of errors ---------------------------------------------------------------------------------------- */
 typedef struct ArgandText {
