@@ -83,6 +83,14 @@ def test_activation_in_place(name):
     close(target, ACTIVATIONS[name](x.astype(np.float64)), 1e-4, 1e-5)
 
 
+def test_threshold_lets_nan_through():
+    x = aten.tensor([math.nan, 1.0, 0.5, -1.0], requires_grad=True)
+    out = F.threshold(x, 0.5, 7.0)
+    out.sum().backward()
+    np.testing.assert_array_equal(out.detach().numpy(), [math.nan, 1, 7, 7])
+    assert x.grad.tolist() == [1, 1, 0, 0]
+
+
 def test_activations_do_not_overflow():
     x = aten.tensor([-200.0, 200.0], requires_grad=True)
     for name in ("silu", "mish", "elu", "softplus", "logsigmoid", "sigmoid", "gelu"):

@@ -135,9 +135,12 @@ def argand_sign(x):
 def argand_exp(x):
     r = math.argand_exp(x[0])
     real = x[1] == 0
+    ends = math.argand_isinf(x[0]) & (math.argand_isfinite(x[1]) == 0)
+    zero = math.argand_copysign(math.number(0, x[0].dtype), x[1])
+    end = tl.where(x[0] < 0, zero, x[1] - x[1])
     return (
-        tl.where(real, r, r * math.argand_cos(x[1])),
-        tl.where(real, x[1], r * math.argand_sin(x[1])),
+        tl.where(real | ends, r, r * math.argand_cos(x[1])),
+        tl.where(real, x[1], tl.where(ends, end, r * math.argand_sin(x[1]))),
     )
 
 
@@ -170,9 +173,9 @@ def argand_log10(x):
 
 @triton.jit
 def argand_log1p(x):
-    return math.argand_log1p(x[0] * (2 + x[0]) + x[1] * x[1]) * 0.5, math.argand_atan2(
-        x[1], 1 + x[0]
-    )
+    near = math.argand_log1p(x[0] * (2 + x[0]) + x[1] * x[1]) * 0.5
+    far = math.argand_log(math.argand_hypot(1 + x[0], x[1]))
+    return tl.where(argand_abs(x) < 0.5, near, far), math.argand_atan2(x[1], 1 + x[0])
 
 
 @triton.jit
@@ -255,7 +258,17 @@ def argand_tanh(x):
     tail = 4 * math.argand_sin(x[1]) * math.argand_cos(x[1]) * math.argand_exp(-2 * tl.abs(x[0]))
     one = math.argand_copysign(math.number(1, x[0].dtype), x[0])
     near = math.argand_div(b * math.argand_cosh(x[0]) * s, d)
-    return tl.where(far, one, near), tl.where(far, tail, math.argand_div(t, d))
+    nan = x[1] - x[1]
+    finite = math.argand_isfinite(x[1])
+    infinite = math.argand_isinf(x[0])
+    zero = math.argand_copysign(math.number(0, x[0].dtype), x[1])
+    real = tl.where(finite | infinite, one, nan)
+    tail = tl.where(finite, tail, tl.where(infinite, zero, nan))
+    near = tl.where(x[0] == 0, x[0], near)
+    return (
+        tl.where(far, real, near),
+        tl.where(far, tail, tl.where(x[1] == 0, x[1], math.argand_div(t, d))),
+    )
 
 
 @triton.jit
@@ -273,28 +286,42 @@ def argand_tan(x):
     return over_i(argand_tanh(times_i(x)))
 
 
-# Inverse functions by W. Kahan, "Branch cuts for complex elementary functions" (1987).
+# Inverse functions by W. Kahan, "Branch cuts for complex elementary functions" (1987); of infinite numbers as in C99, annex G.
 @triton.jit
 def argand_asinh(x):
     a = argand_sqrt((1 + x[1], math.argand_neg(x[0])))
     b = argand_sqrt((1 - x[1], x[0]))
-    return math.argand_asinh(a[0] * b[1] - a[1] * b[0]), math.argand_atan2(
-        x[1], a[0] * b[0] - a[1] * b[1]
-    )
+    infinite = argand_isinf(x)
+    real = math.argand_asinh(a[0] * b[1] - a[1] * b[0])
+    across = tl.where(infinite, tl.abs(x[0]), a[0] * b[0] - a[1] * b[1])
+    inf = math.argand_copysign(math.number(float("inf"), x[0].dtype), x[0])
+    return tl.where(infinite, inf, real), math.argand_atan2(x[1], across)
 
 
 @triton.jit
 def argand_acosh(x):
     a = argand_sqrt((x[0] - 1, x[1]))
     b = argand_sqrt((x[0] + 1, x[1]))
-    return math.argand_asinh(a[0] * b[0] + a[1] * b[1]), 2 * math.argand_atan2(a[1], b[0])
+    infinite = argand_isinf(x)
+    real = math.argand_asinh(a[0] * b[0] + a[1] * b[1])
+    return (
+        tl.where(infinite, math.number(float("inf"), x[0].dtype), real),
+        tl.where(infinite, math.argand_atan2(x[1], x[0]), 2 * math.argand_atan2(a[1], b[0])),
+    )
 
 
 @triton.jit
 def argand_acos(x):
     a = argand_sqrt((1 - x[0], math.argand_neg(x[1])))
     b = argand_sqrt((1 + x[0], x[1]))
-    return 2 * math.argand_atan2(a[0], b[0]), math.argand_asinh(b[0] * a[1] - b[1] * a[0])
+    infinite = argand_isinf(x)
+    real = 2 * math.argand_atan2(a[0], b[0])
+    imag = math.argand_asinh(b[0] * a[1] - b[1] * a[0])
+    inf = math.argand_copysign(math.number(float("inf"), x[0].dtype), x[1])
+    return (
+        tl.where(infinite, math.argand_atan2(tl.abs(x[1]), x[0]), real),
+        tl.where(infinite, math.argand_neg(inf), imag),
+    )
 
 
 @triton.jit
@@ -308,9 +335,18 @@ def argand_atanh(x):
     a = tl.where(x[0] < 0, -x[0], x[0])
     d = (1 - a) * (1 - a) + x[1] * x[1]
     real = math.argand_log1p(math.argand_div(4 * a, d)) * 0.25
+    imag = math.argand_atan2(2 * x[1], (1 - x[0]) * (1 + x[0]) - x[1] * x[1]) * 0.5
+    # far from 0 all but 1 / x is lost
+    limit: tl.constexpr = 1e9 if x[0].dtype == tl.float32 else 1e18
+    far = (a > limit) | (tl.abs(x[1]) > limit)
+    h = math.argand_hypot(x[0], x[1])
+    zero = math.number(0, x[0].dtype)
+    tail = tl.where(argand_isinf(x), zero, math.argand_div(math.argand_div(a, h), h))
+    quarter = math.argand_copysign(math.number(1.57079632679489661923, x[0].dtype), x[1])
+    imag = tl.where(far, tl.where(x[1] == x[1], quarter, x[1]), imag)
     return (
-        tl.where(x[0] < 0, -real, real),
-        math.argand_atan2(2 * x[1], (1 - x[0]) * (1 + x[0]) - x[1] * x[1]) * 0.5,
+        tl.where(x[0] == 0, x[0], math.argand_copysign(tl.where(far, tail, real), x[0])),
+        tl.where(x[0] == 0, math.argand_atan(x[1]), imag),
     )
 
 

@@ -60,7 +60,9 @@ ARGAND_CX cx<T> polar(T r, T angle) { return {r * cos(angle), r * sin(angle)}; }
 ARGAND_CX cx<T> reciprocal(cx<T> x) { return cx<T>{1, 0} / x; }
 ARGAND_CX cx<T> exp(cx<T> x) {
   const T r = exp(x.re);
-  return x.im == 0 ? cx<T>{r, x.im} : polar(r, x.im);
+  if (x.im == 0) return {r, x.im};
+  if (isinf(x.re) && !isfinite(x.im)) return {r, x.re < 0 ? copysign((T)0, x.im) : x.im - x.im};
+  return polar(r, x.im);
 }
 ARGAND_CX cx<T> exp2(cx<T> x) { return exp(x * (T)0.69314718055994530942); }
 ARGAND_CX cx<T> expm1(cx<T> x) {
@@ -70,7 +72,11 @@ ARGAND_CX cx<T> expm1(cx<T> x) {
 ARGAND_CX cx<T> log(cx<T> x) { return {log(abs(x)), angle(x)}; }
 ARGAND_CX cx<T> log2(cx<T> x) { return log(x) * (T)1.44269504088896340736; }
 ARGAND_CX cx<T> log10(cx<T> x) { return log(x) * (T)0.43429448190325182765; }
-ARGAND_CX cx<T> log1p(cx<T> x) { return {log1p(x.re * (2 + x.re) + x.im * x.im) / 2, atan2(x.im, 1 + x.re)}; }
+ARGAND_CX cx<T> log1p(cx<T> x) {
+  const T angle = atan2(x.im, 1 + x.re);
+  if (abs(x) < (T)0.5) return {log1p(x.re * (2 + x.re) + x.im * x.im) / 2, angle};
+  return {log(hypot(1 + x.re, x.im)), angle};
+}
 ARGAND_CX cx<T> sqrt(cx<T> x) {  // the root with a positive real part; parts are added, never subtracted
   if (x.re == 0 && x.im == 0) return {0, x.im};
   if (isinf(x.im)) return {abs(x.im), x.im};
@@ -92,31 +98,44 @@ ARGAND_CX cx<T> pow(cx<T> x, cx<T> y) {
 ARGAND_CX cx<T> sinh(cx<T> x) { return {sinh(x.re) * cos(x.im), cosh(x.re) * sin(x.im)}; }
 ARGAND_CX cx<T> cosh(cx<T> x) { return {cosh(x.re) * cos(x.im), sinh(x.re) * sin(x.im)}; }
 ARGAND_CX cx<T> tanh(cx<T> x) {
-  if (abs(x.re) > 20) return {copysign((T)1, x.re), 4 * sin(x.im) * cos(x.im) * exp(-2 * abs(x.re))};
+  if (abs(x.re) > 20) {
+    const T one = copysign((T)1, x.re);
+    if (isfinite(x.im)) return {one, 4 * sin(x.im) * cos(x.im) * exp(-2 * abs(x.re))};
+    return isinf(x.re) ? cx<T>{one, copysign((T)0, x.im)} : cx<T>{x.im - x.im, x.im - x.im};
+  }
   const T t = tan(x.im), s = sinh(x.re), c = cosh(x.re), b = 1 + t * t, d = 1 + b * s * s;
-  return {b * c * s / d, t / d};
+  return {x.re == 0 ? x.re : b * c * s / d, x.im == 0 ? x.im : t / d};
 }
 ARGAND_CX cx<T> times_i(cx<T> x) { return {-x.im, x.re}; }
 ARGAND_CX cx<T> over_i(cx<T> x) { return {x.im, -x.re}; }
 ARGAND_CX cx<T> sin(cx<T> x) { return over_i(sinh(times_i(x))); }
 ARGAND_CX cx<T> cos(cx<T> x) { return cosh(times_i(x)); }
 ARGAND_CX cx<T> tan(cx<T> x) { return over_i(tanh(times_i(x))); }
-// Inverse functions by W. Kahan, "Branch cuts for complex elementary functions" (1987).
+// Inverse functions by W. Kahan, "Branch cuts for complex elementary functions" (1987); of infinite numbers as in C99, annex G.
 ARGAND_CX T asinh_real(T x) { return asinh(x); }
 ARGAND_CX cx<T> asinh(cx<T> x) {
+  if (isinf(x)) return {copysign((T)__builtin_inf(), x.re), atan2(x.im, abs(x.re))};
   const cx<T> a = sqrt(cx<T>{1 + x.im, -x.re}), b = sqrt(cx<T>{1 - x.im, x.re});
   return {asinh_real(a.re * b.im - a.im * b.re), atan2(x.im, a.re * b.re - a.im * b.im)};
 }
 ARGAND_CX cx<T> acosh(cx<T> x) {
+  if (isinf(x)) return {(T)__builtin_inf(), atan2(x.im, x.re)};
   const cx<T> a = sqrt(cx<T>{x.re - 1, x.im}), b = sqrt(cx<T>{x.re + 1, x.im});
   return {asinh_real(a.re * b.re + a.im * b.im), 2 * atan2(a.im, b.re)};
 }
 ARGAND_CX cx<T> acos(cx<T> x) {
+  if (isinf(x)) return {atan2(abs(x.im), x.re), -copysign((T)__builtin_inf(), x.im)};
   const cx<T> a = sqrt(cx<T>{1 - x.re, -x.im}), b = sqrt(cx<T>{1 + x.re, x.im});
   return {2 * atan2(a.re, b.re), asinh_real(b.re * a.im - b.im * a.re)};
 }
 ARGAND_CX cx<T> asin(cx<T> x) { return over_i(asinh(times_i(x))); }
 ARGAND_CX cx<T> atanh(cx<T> x) {
+  constexpr T kFar = sizeof(T) == 4 ? 1e9 : 1e18;  // from here on all but 1 / x is lost
+  if (x.re == 0) return {x.re, atan(x.im)};
+  if (abs(x.re) > kFar || abs(x.im) > kFar) {
+    const T h = hypot(x.re, x.im), quarter = copysign((T)1.57079632679489661923, x.im);
+    return {isinf(x) ? copysign((T)0, x.re) : x.re / h / h, x.im == x.im ? quarter : x.im};
+  }
   // of the real part's size, since 1 + 4 x / d loses digits near -1
   const T a = x.re < 0 ? -x.re : x.re, d = (1 - a) * (1 - a) + x.im * x.im, re = log1p(4 * a / d) / 4;
   return {x.re < 0 ? -re : re, atan2(2 * x.im, (1 - x.re) * (1 + x.re) - x.im * x.im) / 2};
