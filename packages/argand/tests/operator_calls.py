@@ -310,6 +310,8 @@ LAYOUT = (
             "mvlgamma(x.mT.abs() + 3, 2)", "slice_scatter(x.mT, x.mT[:1], 0, 0, 1)", "select_scatter(x.mT, x.mT[0], 0, 0)", "diagonal_scatter(x.mT, x.mT.diagonal())", "baddbmm(q.mT, q, q)", "baddbmm(q.mT, q, q, beta=0.5)",
             "baddbmm(q[0].T, q, q)", "linalg.matrix_power(q.mT, 1)", "linalg.matrix_power(q.mT, 0)", "nn.functional.pixel_shuffle(x.mT, 1)", "nn.functional.pixel_unshuffle(x.mT, 1)",
             "einsum('bn,anm,bm->ba', a, x[:, :, :, 0].reshape(2, 4, 3).mT[:, :, :3], a)", "einsum('abcd,ce->dba', x, a)", "einsum('abcd,bd->cab', x, x[0, :, 0])", "einsum('...ij,jk->k...i', x.mT, a)", "einsum('iij,j->ij', q, q[0, 0])",
+            "max_pool1d_with_indices(x[0].mT, 2)[1]", "max_pool1d(x[0].mT.detach(), 2)",
+            "channel_shuffle(x[..., :2], 1)", "channel_shuffle(x[:, :2], 2)", "channel_shuffle(x.contiguous(memory_format=torch.channels_last)[:, :2], 2)",
             "einsum('ij,kj', a, a)", "einsum('ij,jk,kl->li', a, a.T, a)", "einsum('abcd->dca', x)",
         )
     ),
@@ -332,6 +334,11 @@ LAYOUT_INPUTS = "x=f4:2,3,4,5 z=c8:2,3,4,5 a=f4:4,3 v=f4:3 q=f4:2,2,2 n=i8:8,8@0
 RESULTS = (
     ("torch.einsum('i,j->ij', x, y)", "x=b:3 y=b:4"),
     ("F.hardtanh_(x, 1, 3)", "x=u1:5@0..6"),
+    ("torch.channel_shuffle(x, 1).data_ptr() == x.data_ptr()", "x=f4:2,4,3"),
+    ("torch.conv_tbc(x, y, z, -1)", "x=f4:5,2,3 y=f4:2,3,4 z=f4:4"),
+    ("torch.conv_tbc(x, y, z)", "x=f4:2,2,3 y=f4:3,3,4 z=f4:4"),
+    ("torch.ormqr(x, y, z)", "x=f4:3,2 y=f4:1 z=f4:3,2"),
+    ("torch.ormqr(x, y, z)", "x=f4:2,3,2 y=f4:2,2 z=f4:1,3,2"),
     ("F.hardtanh_(x)", "x=u1:5@0..6"),
     ("torch.nextafter(x, y)", "x=f4:2,3 y=f4:3"),
     ("torch.nextafter(x, x)", "x=f8:3"),
