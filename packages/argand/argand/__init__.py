@@ -37,6 +37,7 @@ _SUBMODULES = frozenset(
         "multiprocessing",
         "nn",
         "optim",
+        "overrides",
         "quantization",
         "random",
         "serialization",

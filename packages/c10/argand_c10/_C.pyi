@@ -136,12 +136,18 @@ class Operator:
 
 class OperatorMethod(Operator): ...
 
+def _has_override(*objects: Any) -> _Bool: ...
+def _handle_override(
+    function: Any, objects: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any: ...
+
 class DisableArgandFunction:
     def __enter__(self) -> DisableArgandFunction: ...
     def __exit__(self, *exc: object) -> None: ...
 
 class Tensor:
     __argand_function__: ClassVar[Any]
+    __torch_function__: ClassVar[Any]
     data: Tensor
     requires_grad: _Bool
     grad: Tensor | None

@@ -31,10 +31,13 @@ class DataDependentError(UnsupportedError):
     """A Python value or a shape was asked for that depends on the elements of a tensor without data."""
 
 
+_OVERRIDES = ("__argand_function__", "__torch_function__")
+
+
 def require_tensors(function: str, **arguments: Any) -> None:
     """Raise TypeError for an argument that is neither a tensor nor an object that takes part in calls, as a proxy."""
     for position, (name, value) in enumerate(arguments.items(), 1):
-        if not isinstance(value, Tensor) and not hasattr(type(value), "__argand_function__"):
+        if not isinstance(value, Tensor) and not any(hasattr(type(value), n) for n in _OVERRIDES):
             raise TypeError(
                 f"{function}(): argument '{name}' (position {position}) must be Tensor, "
                 f"not {type(value).__name__}"

@@ -97,7 +97,7 @@ def test_order_subclasses_first():
 
 
 def test_refusal_names_the_types():
-    with pytest.raises(TypeError, match="__argand_function__.*Refuses"):
+    with pytest.raises(TypeError, match="__torch_function__.*Refuses"):
         ops.add(x, Refuses())
 
 

@@ -40,7 +40,7 @@ _DICTS: dict[type, type] = {
     defaultdict: defaultdict,
     HookDict: HookDict,
 }
-_TENSOR_FUNCTION = vars(Tensor)["__argand_function__"]
+_TENSOR_FUNCTIONS = {n: vars(Tensor)[n] for n in ("__argand_function__", "__torch_function__")}
 _PLAIN_KEYS = frozenset({str, int, bool, type(None), float, bytes})
 _LASTING = (types.BuiltinFunctionType, type, types.ModuleType, Operator, OperatorMethod)
 _NATIVE_CALLABLES = (
@@ -95,7 +95,7 @@ class Wrapping(TracerState):
         if maker is not None:
             return maker(self, value, source)
         if isinstance(value, Tensor):
-            if inspect.getattr_static(kind, "__argand_function__") is not _TENSOR_FUNCTION:
+            if any(inspect.getattr_static(kind, n) is not f for n, f in _TENSOR_FUNCTIONS.items()):
                 unknown(f"a {kind.__name__}, whose class handles operators by itself")
             return self.tx.tensor_input(value, source)
         if isinstance(value, Module):

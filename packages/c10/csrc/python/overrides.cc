@@ -1,15 +1,24 @@
-// __argand_function__: types that take over calls in which they appear.
+// __argand_function__, or __torch_function__: types that take over calls in which they appear.
 #include "packages/c10/csrc/python/binding.h"
 
 namespace argand::py {
 
-static thread_local int disabled = 0;         // depth of DisableArgandFunction
-static PyObject* default_override = nullptr;  // Tensor.__argand_function__ itself, as found in Tensor's dict
+static thread_local int disabled = 0;  // depth of DisableArgandFunction
 
-bool type_has_override(PyTypeObject* type) {
-  PyObject* found = _PyType_Lookup(type, names.argand_function);
-  return found && found != Py_None && found != default_override;
+// The two names, which mean the same, and what Tensor has under them.
+static struct {
+  PyObject *name, *default_override;
+} spellings[2];
+
+// The name under which a type has an override of its own; null: it has none.
+static PyObject* override_name(PyTypeObject* type) {
+  for (const auto& spelling : spellings) {
+    PyObject* found = _PyType_Lookup(type, spelling.name);
+    if (found && found != Py_None && found != spelling.default_override) return spelling.name;
+  }
+  return nullptr;
 }
+bool type_has_override(PyTypeObject* type) { return override_name(type) != nullptr; }
 
 // ---- collecting --------------------------------------------------------------------------------------------------------------
 constexpr int kMaxOverrides = 16;  // distinct types in one call
@@ -53,7 +62,7 @@ static PyObject* raise_refused(PyObject* op, const Overrides& overrides) {
   for (int i = 0; types && i < overrides.n; i++)
     if (PyList_Append(types.get(), reinterpret_cast<PyObject*>(Py_TYPE(overrides.objects[i]))) < 0) return nullptr;
   if (!types) return nullptr;
-  return PyErr_Format(PyExc_TypeError, "no implementation found for %R on types that implement __argand_function__: %R", op, types.get());
+  return PyErr_Format(PyExc_TypeError, "no implementation found for %R on types that implement __torch_function__: %R", op, types.get());
 }
 
 static bool pack_arguments(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Ref* positional, Ref* keywords) {
@@ -66,30 +75,65 @@ static bool pack_arguments(PyObject* const* args, Py_ssize_t nargs, PyObject* kw
   return true;
 }
 
+// Calls that objects other than tensors are being asked about, innermost first. One that comes back as it was is not asked about again: another
+// library's tensors, which know the name too, hand Argand's operators back unchanged.
+static thread_local struct Asked {
+  PyObject *op, *object;
+  Asked* outer;
+}* asked = nullptr;
+
+static bool is_asked(PyObject* op, PyObject* object) {
+  for (const Asked* a = asked; a; a = a->outer)
+    if (a->op == op && a->object == object) return true;
+  return false;
+}
+
+// What the first of the objects' types answers that does not refuse.
+static PyObject* ask(PyObject* op, const Overrides& overrides, PyObject* positional, PyObject* keywords) {
+  Ref types(PyTuple_New(overrides.n));
+  if (!types) return nullptr;
+  for (int i = 0; i < overrides.n; i++) PyTuple_SET_ITEM(types.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(overrides.objects[i]))));
+  for (int i = 0; i < overrides.n; i++) {
+    PyTypeObject* type = Py_TYPE(overrides.objects[i]);
+    Ref function(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), override_name(type)));
+    if (!function) return nullptr;
+    PyObject* call_args[4] = {op, types.get(), positional, keywords};
+    bool foreign = !PyType_IsSubtype(type, tensor_type);
+    Asked here{op, overrides.objects[i], asked};
+    if (foreign) asked = &here;
+    Ref answer(PyObject_Vectorcall(function.get(), call_args, 4, nullptr));
+    if (foreign) asked = here.outer;
+    if (!answer || answer.get() != Py_NotImplemented) return answer.take();
+  }
+  return raise_refused(op, overrides);
+}
+
 int call_override(PyObject* op, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, PyObject** result) {
   Py_ssize_t n_all = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   Overrides overrides;
   for (Py_ssize_t i = 0; i < n_all; i++)
     if (!is_plain(args[i])) overrides.add_with_entries(args[i]);
-  if (__builtin_expect(overrides.n == 0, 1) || disabled) return 0;
+  if (__builtin_expect(overrides.n == 0, 1) || disabled || is_asked(op, overrides.objects[0])) return 0;
 
   *result = nullptr;
-  Ref positional, keywords, types(PyTuple_New(overrides.n));
-  if (!pack_arguments(args, nargs, kwnames, &positional, &keywords) || !types) return 1;
-  for (int i = 0; i < overrides.n; i++) PyTuple_SET_ITEM(types.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(overrides.objects[i]))));
-
-  for (int i = 0; i < overrides.n; i++) {
-    Ref function(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(overrides.objects[i])), names.argand_function));
-    if (!function) return 1;
-    PyObject* call_args[4] = {op, types.get(), positional.get(), keywords.get()};
-    Ref answer(PyObject_Vectorcall(function.get(), call_args, 4, nullptr));
-    if (!answer || answer.get() != Py_NotImplemented) {
-      *result = answer.take();
-      return 1;
-    }
-  }
-  raise_refused(op, overrides);
+  Ref positional, keywords;
+  if (pack_arguments(args, nargs, kwnames, &positional, &keywords)) *result = ask(op, overrides, positional.get(), keywords.get());
   return 1;
+}
+
+static PyObject* has_override_among(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+  for (Py_ssize_t i = 0; i < nargs && !disabled; i++)
+    if (has_override(args[i])) Py_RETURN_TRUE;
+  Py_RETURN_FALSE;
+}
+
+static PyObject* handle_override(PyObject*, PyObject* args) {
+  PyObject *op, *relevant, *positional, *keywords;
+  if (!PyArg_ParseTuple(args, "OO!O!O!:_handle_override", &op, &PyTuple_Type, &relevant, &PyTuple_Type, &positional, &PyDict_Type, &keywords))
+    return nullptr;
+  Overrides overrides;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(relevant); i++) overrides.add(PyTuple_GET_ITEM(relevant, i));
+  return ask(op, overrides, positional, keywords);
 }
 
 // ---- factories ---------------------------------------------------------------------------------------------------------------
@@ -114,6 +158,10 @@ static PyObject* override_factories(PyObject*, PyObject* function) {
 static PyMethodDef override_functions[] = {
     {"_override_factories", override_factories, METH_O,
      "Calls f(op, args, kwargs) in this thread for operators that make tensors from none, None: themselves. Returns what was set before."},
+    {"_has_override", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(has_override_among)), METH_FASTCALL,
+     "Whether one of the objects takes over calls in which it appears."},
+    {"_handle_override", handle_override, METH_VARARGS,
+     "What the objects of the second argument answer to a call: f(function, objects, args, kwargs)."},
     {nullptr, nullptr, 0, nullptr}};
 
 // ---- Tensor.__argand_function__: what super() calls ----------------------------------------------------------------------------
@@ -146,9 +194,16 @@ static PyObject* tensor_argand_function(PyObject* cls, PyObject* args, PyObject*
   disabled--;
   return convert_result(result, reinterpret_cast<PyTypeObject*>(cls));
 }
+// Also called by other libraries that know the name, whose functions Argand's subclasses do not take part in: each would ask the other for ever.
+static PyObject* tensor_torch_function(PyObject* cls, PyObject* args, PyObject* kwargs) {
+  if (disabled) Py_RETURN_NOTIMPLEMENTED;
+  return tensor_argand_function(cls, args, kwargs);
+}
 static PyMethodDef tensor_override_methods[] = {
     {"__argand_function__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_argand_function)),
      METH_VARARGS | METH_KEYWORDS | METH_CLASS, "Calls func with overrides disabled; subclasses replace it to take part in calls."},
+    {"__torch_function__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_torch_function)),
+     METH_VARARGS | METH_KEYWORDS | METH_CLASS, "`__argand_function__`, by PyTorch's name."},
     {nullptr, nullptr, 0, nullptr}};
 
 // ---- DisableArgandFunction --------------------------------------------------------------------------------------------------------
@@ -172,8 +227,11 @@ int init_overrides(PyObject* module) {
   Ref type(PyType_FromModuleAndSpec(module, &disable_spec, nullptr));
   if (!type || PyModule_AddObjectRef(module, "DisableArgandFunction", type.get()) < 0) return -1;
   if (PyModule_AddFunctions(module, override_functions) < 0 || tensor_add_methods(tensor_override_methods) < 0) return -1;
-  default_override = _PyType_Lookup(tensor_type, names.argand_function);
-  return default_override ? 0 : -1;
+  spellings[0].name = names.argand_function;
+  spellings[1].name = PyUnicode_InternFromString("__torch_function__");
+  for (auto& spelling : spellings)
+    if (!spelling.name || !(spelling.default_override = _PyType_Lookup(tensor_type, spelling.name))) return -1;
+  return 0;
 }
 
 }  // namespace argand::py

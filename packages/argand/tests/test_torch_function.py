@@ -1,0 +1,110 @@
+"""`__torch_function__`, and `torch.overrides` for functions that take part in it."""
+
+import pytest
+
+import argand as torch
+from argand.overrides import (
+    handle_torch_function,
+    has_torch_function,
+    has_torch_function_unary,
+    has_torch_function_variadic,
+    is_tensor_like,
+    wrap_torch_function,
+)
+
+
+class Logged(torch.Tensor):
+    """Every call keeps the class, as the documentation of PyTorch's has it."""
+
+    calls: list = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.calls.append(func)
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+class Scaled:
+    """No tensor: an identity matrix times a number."""
+
+    handled: dict = {}
+
+    def __init__(self, value):
+        self.value = value
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func not in cls.handled:
+            return NotImplemented
+        return cls.handled[func](*args, **(kwargs or {}))
+
+
+Scaled.handled[torch.mean] = lambda x: x.value
+x, logged = torch.ones(2), torch.ones(2).as_subclass(Logged)
+
+
+def test_a_subclass_takes_part_and_keeps_its_class():
+    Logged.calls.clear()
+    result = torch.add(x, logged)
+    assert type(result) is Logged and result.tolist() == [2.0, 2.0]
+    assert Logged.calls == [torch.add]
+    assert type(logged + 1) is Logged and type(torch.nn.functional.relu(logged)) is Logged
+    assert [type(part) for part in logged.chunk(2)] == [Logged, Logged]
+
+
+def test_objects_that_are_no_tensors():
+    assert torch.mean(Scaled(3)) == 3
+    with pytest.raises(TypeError, match="no implementation found"):
+        torch.add(Scaled(3), x)
+
+
+class Foreign:
+    """As the tensors of another library, which call what they do not know with themselves."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+def test_objects_that_hand_calls_back():
+    for call in (lambda: torch.add(Foreign(), x), lambda: x + Foreign(), lambda: Foreign() + x):
+        with pytest.raises(TypeError, match="Foreign"):
+            call()
+
+
+def test_compiled_functions_leave_it_to_the_class():
+    def double(x):
+        return x * 2
+
+    result = torch.compile(double)(logged)
+    assert type(result) is Logged and result.tolist() == [2.0, 2.0]
+
+
+def scale(x, factor=1):
+    if has_torch_function_unary(x):
+        return handle_torch_function(scale, (x,), x, factor=factor)
+    return x * factor
+
+
+@wrap_torch_function(lambda x, y=None: (x, y))
+def first(x, y=None):
+    return x
+
+
+def test_functions_of_a_library():
+    assert scale(x, 3).tolist() == [3.0, 3.0]
+    Logged.calls.clear()
+    assert type(scale(logged, 3)) is Logged and Logged.calls == [scale]
+    assert type(first(x, logged)) is Logged and first(x) is x
+    Scaled.handled[first] = lambda x, y: "handled"
+    assert first(x, Scaled(1)) == "handled"
+    with pytest.raises(TypeError, match="no implementation found"):
+        scale(Scaled(1))
+
+
+def test_what_has_torch_function():
+    parameter = torch.nn.Parameter(x)
+    assert not has_torch_function((x, parameter, 1, None)) and has_torch_function([x, logged])
+    assert has_torch_function_variadic(1, Scaled(1)) and not has_torch_function_variadic()
+    assert is_tensor_like(x) and is_tensor_like(logged) and is_tensor_like(Scaled(1))
+    assert not is_tensor_like(1) and not is_tensor_like([x])
