@@ -143,7 +143,7 @@ class Definition:
             self._check_aliases((args, tuple(kwargs.values())), result)
             return result
 
-        return disable(kernel)  # where a compiled function calls it after a graph break, too
+        return _plain(kernel)
 
     def _typed(self, result: Any) -> Any:
         """A kernel's result as what the schema says."""
@@ -217,7 +217,7 @@ class Definition:
             self._check_aliases(tuple(bound.values()), result)
             return self._with_written(result, bound)
 
-        return disable(kernel)
+        return _plain(kernel)
 
     def _fake_functional(self, *args: Any, **kwargs: Any) -> Any:
         return self._with_written(self.on_meta(*args, **kwargs), self._bound(args, kwargs))
@@ -326,6 +326,12 @@ def _in_places(name: str, inputs: Sequence[Any], found: Any) -> list[Any]:
                 )
             result += [g for g, x in zip(grads, given, strict=True) if x is _Slot]
     return result
+
+
+def _plain(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel, not to be traced where a compiled function calls it after a graph break."""
+    found: Callable[..., Any] = disable(kernel)
+    return found
 
 
 def _emptied(values: Sequence[Any]) -> list[Any]:
