@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 import re
-from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +18,7 @@ from argand_fx.node import Node
 from argand_fx.shapes.fake_tensor import FakeStorage, FakeTensor, identical, pointwise_layout
 from argand_fx.shapes.layout import reinterpreted
 from argand_fx.shapes.overlap import check_overlap, tensors_of
+from argand_fx.shapes.results import as_results, results_of_fake
 from argand_fx.symbolic import UNKNOWN, SymbolicValue
 
 __all__ = ["FakeTensorMode", "GraphBuilder"]
@@ -45,7 +44,7 @@ class Operators:
         return function
 
 
-class _Spec:
+class Spec:
     """What a builder needs to know of one overload, looked up once."""
 
     __slots__ = (
@@ -121,7 +120,7 @@ def _functional_of_out(name: str) -> str | None:
     return f"{base}.{rest.removesuffix('_out')}" if rest.endswith("_out") else None
 
 
-_specs: dict[Operator, _Spec] = {}
+_specs: dict[Operator, Spec] = {}
 _SWITCHES = frozenset((bool, str, c10.dtype))  # types of arguments whose values may say the dtype
 # Views whose offset does not move along with that of their tensor.
 _OFFSET_READERS = frozenset(("as_strided", "view.dtype", "view_as_complex"))
@@ -156,7 +155,7 @@ class GraphBuilder:
         self.autocast = None
         self.location: tuple[str, int, str] | None = None
         self.stack: tuple[tuple[str, int, str], ...] | None = None
-        self._bound: dict[Any, tuple[_Spec, tuple[Any, ...]]] = {}
+        self._bound: dict[Any, tuple[Spec, tuple[Any, ...]]] = {}
         self._constant_nodes: dict[int, FakeTensor] = {}
         self._storages: dict[Any, FakeStorage] = {}
         self._computing: GraphBuilder | None = None
@@ -360,7 +359,7 @@ class GraphBuilder:
         """As `call`, with an overload and its arguments in schema order, as `argand_fx.schema.bind` gives them."""
         spec = _specs.get(overload)
         if spec is None:
-            spec = _specs[overload] = _Spec(overload)
+            spec = _specs[overload] = Spec(overload)
         return self._apply(spec, list(values))
 
     def _call_slowly(self, op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -375,7 +374,7 @@ class GraphBuilder:
         overload, values = schema.bind(op, args, kwargs)
         spec = _specs.get(overload)
         if spec is None:
-            spec = _specs[overload] = _Spec(overload)
+            spec = _specs[overload] = Spec(overload)
         if not kwargs and all(
             type(x) in _FAST and x is v for x, v in zip(args, values, strict=False)
         ):
@@ -400,7 +399,7 @@ class GraphBuilder:
             return type(x)(self._lifted(y) for y in x) if type(x) in (list, tuple) else x
         return x
 
-    def _apply(self, spec: _Spec, values: list[Any]) -> Any:
+    def _apply(self, spec: Spec, values: list[Any]) -> Any:
         if spec.out_of is not None and self.grad_enabled:
             _check_out(spec.name, values)
         if spec.inplace and spec.composite is None:
@@ -425,7 +424,7 @@ class GraphBuilder:
                 for t in tensors_of(values[i]):
                     if t.base is not None and t.base.requires_grad:
                         _set_requires_grad(t)
-            return _as_results(spec.schema, result) if type(result) is not FakeTensor else result
+            return as_results(spec.schema, result) if type(result) is not FakeTensor else result
         result = self._elementwise(spec, values) if spec.pointwise else None
         if result is None:
             result = self._results(spec, values)
@@ -446,14 +445,14 @@ class GraphBuilder:
             self._computing = GraphBuilder(None, self.shape_env)
         return self._computing
 
-    def _apply_without_autocast(self, spec: _Spec, values: list[Any]) -> Any:
+    def _apply_without_autocast(self, spec: Spec, values: list[Any]) -> Any:
         autocast, self.autocast = self.autocast, None
         try:
             return self._apply(spec, values)
         finally:
             self.autocast = autocast
 
-    def _elementwise(self, spec: _Spec, values: list[Any]) -> FakeTensor | None:
+    def _elementwise(self, spec: Spec, values: list[Any]) -> FakeTensor | None:
         """The result of a pointwise operator on contiguous tensors of one shape, and numbers; None: not so simple."""
         first: FakeTensor | None = None
         grad = False
@@ -494,7 +493,7 @@ class GraphBuilder:
         result.builder = self
         return result
 
-    def _append(self, graph: Graph, spec: _Spec, values: list[Any]) -> Node:
+    def _append(self, graph: Graph, spec: Spec, values: list[Any]) -> Node:
         """A node for the call; trailing positional defaults and keyword defaults are left out."""
         s = spec.schema
         arguments = s.arguments
@@ -526,7 +525,7 @@ class GraphBuilder:
         self._locate(node)
         return node
 
-    def _apply_inplace(self, spec: _Spec, values: list[Any]) -> Any:
+    def _apply_inplace(self, spec: Spec, values: list[Any]) -> Any:
         if spec.shape is not None:
             raise UnsupportedError(
                 f"{spec.name}: changes the sizes of its tensor, which graphs do not hold; use the form that returns a new tensor"
@@ -545,7 +544,7 @@ class GraphBuilder:
             node.meta["val"] = result
         return result
 
-    def _check_inplace(self, spec: _Spec, values: list[Any], written: list[FakeTensor]) -> None:
+    def _check_inplace(self, spec: Spec, values: list[Any], written: list[FakeTensor]) -> None:
         """The shape and dtype rules of the functional form, where there is one."""
         if self.grad_enabled:
             for t in written:
@@ -583,12 +582,12 @@ class GraphBuilder:
             )
         check_overlap(spec.name, True, target, values[1:])
 
-    def _apply_out(self, spec: _Spec, values: list[Any]) -> Any:
+    def _apply_out(self, spec: Spec, values: list[Any]) -> Any:
         """`out=`: the functional result, copied into the targets."""
         assert spec.out_of is not None
         functional = schema.overload(spec.out_of)
         n = len(schema.schema_of(functional).arguments)
-        first = _specs.get(functional) or _Spec(functional)
+        first = _specs.get(functional) or Spec(functional)
         _specs[functional] = first
         results = self._apply_without_autocast(first, values[:n])
         outs = values[n:]
@@ -611,7 +610,7 @@ class GraphBuilder:
 
     # Results -----------------------------------------------------------------------------------
 
-    def _any_grad(self, spec: _Spec, values: list[Any]) -> bool:
+    def _any_grad(self, spec: Spec, values: list[Any]) -> bool:
         mask = spec.arg_mask
         for i, v in enumerate(values):
             if type(v) is FakeTensor:
@@ -623,11 +622,12 @@ class GraphBuilder:
                         return True
         return False
 
-    def _results(self, spec: _Spec, values: list[Any]) -> Any:
+    def _results(self, spec: Spec, values: list[Any]) -> Any:
         """The fakes that the call returns, without nodes."""
         keywords = spec.keywords(values)
         if spec.fake is not None:
-            return self._results_of_fake(spec, values, keywords)
+            grad = self.grad_enabled and spec.differentiable and self._any_grad(spec, values)
+            return results_of_fake(self, self._twin(), spec, values, keywords, grad)
         if spec.shape is None:
             return self._results_of_body(spec, values, keywords)
         n = spec.positional
@@ -645,11 +645,11 @@ class GraphBuilder:
             self._result(spec, values, keywords, s, d, grad, i)
             for i, (s, d) in enumerate(zip(shapes, several, strict=True))
         ]
-        return _as_results(spec.schema, made)
+        return as_results(spec.schema, made)
 
     def _result(
         self,
-        spec: _Spec,
+        spec: Spec,
         values: list[Any],
         keywords: dict[str, Any],
         shape: Any,
@@ -698,44 +698,7 @@ class GraphBuilder:
             )  # fmt: skip
         return FakeTensor(sizes, strides, offset, dtype, device, grad, builder=self)
 
-    def _results_of_fake(self, spec: _Spec, values: list[Any], keywords: dict[str, Any]) -> Any:
-        assert spec.fake is not None
-        twin, n = self._twin(), spec.positional
-        apart = [_elsewhere(v, twin) for v in values]
-        before = c10._C._override_factories(twin.call)
-        try:
-            found = spec.fake(*apart[:n], **dict(zip(keywords, apart[n:], strict=True)))
-        finally:
-            c10._C._override_factories(before)
-        if spec.schema.results == 0:
-            return None
-        grad = self.grad_enabled and spec.differentiable and self._any_grad(spec, values)
-
-        def own(x: Any) -> Any:
-            if isinstance(x, (list, tuple)):
-                return [own(one) for one in x]
-            if x is None:
-                return None
-            if isinstance(x, Tensor):
-                x = twin.from_tensor(x)
-            elif not isinstance(x, FakeTensor):
-                raise DataDependentError(
-                    f"{spec.name}: got {type(x).__name__} as a result, expected tensors: a number is known only when the operator runs"
-                )
-            flows = grad and (x.dtype.is_floating_point or x.dtype.is_complex)
-            return FakeTensor(x.shape, x.strides, 0, x.dtype, x.device, flows, builder=self)
-
-        result = own(found)
-        one = spec.schema.results == 1
-        if one and isinstance(result, list) == spec.schema.list_result:
-            return result
-        if not one and isinstance(result, list) and len(result) == spec.schema.results:
-            return _as_results(spec.schema, result)
-        raise TypeError(
-            f"{spec.name}: its fake returned {found!r}, which is not what {spec.op.schema} returns"
-        )
-
-    def _results_of_body(self, spec: _Spec, values: list[Any], keywords: dict[str, Any]) -> Any:
+    def _results_of_body(self, spec: Spec, values: list[Any], keywords: dict[str, Any]) -> Any:
         rules: Rules | None = spec.rules
         body = rules.composite if rules is not None else None
         if body is None:
@@ -752,7 +715,7 @@ class GraphBuilder:
                 if type(t) is FakeTensor and (spec.result_mask is None or i in spec.result_mask):
                     if t.dtype.is_floating_point or t.dtype.is_complex:
                         _set_requires_grad(t)
-        return result if type(result) is FakeTensor else _as_results(spec.schema, result)
+        return result if type(result) is FakeTensor else as_results(spec.schema, result)
 
 
 class FakeTensorMode(GraphBuilder):
@@ -762,30 +725,7 @@ class FakeTensorMode(GraphBuilder):
         super().__init__(None, shape_env)
 
 
-@functools.cache
-def _result_type(name: str, fields: tuple[str, ...]) -> type[tuple[Any, ...]]:
-    """The named tuple of an operator's results, as `argand.return_types.max`."""
-    found = namedtuple(name, fields)  # type: ignore[misc]
-    found.__module__ = "argand.return_types"
-    return found
-
-
-def _as_results(s: schema.Schema, values: Any) -> Any:
-    """Several results as a tuple, with names where the schema has them."""
-    if s.result_names is not None:
-        name = s.name.partition(".")[0].rpartition(":")[2]
-        return _result_type(name, s.result_names)(*values)
-    return tuple(values) if isinstance(values, list) else values
-
-
-def _elsewhere(value: Any, builder: GraphBuilder) -> Any:
-    """Fakes of their own for those in an argument, which another builder computes with."""
-    if isinstance(value, FakeTensor):
-        return builder.fake(value.shape, value.dtype, strides=value.strides, device=value.device)
-    return [_elsewhere(x, builder) for x in value] if isinstance(value, list) else value
-
-
-def _in_name_of(spec: _Spec, error: IndexError) -> IndexError:
+def _in_name_of(spec: Spec, error: IndexError) -> IndexError:
     """A dimension's error as of the operator that was called, which shape functions do not know, and not of one in its body."""
     name = spec.name.partition(".")[0]
     return IndexError(re.sub(r"^(\w+: )?(?=Dimension )", f"{name}: ", str(error)))
