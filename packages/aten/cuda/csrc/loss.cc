@@ -52,13 +52,18 @@ Tensor nll_loss_backward(const Tensor& grad_output, const Tensor& self, const Te
   static Slot slots[kFloats][3][2][2];
   const char* op = "nll_loss_backward";
   const Problem p(op, self, target, weight);
-  const Tensor grad = aligned_dense(grad_output, self.dtype()), out = empty_on(self, self.sizes(), self.dtype());
+  const int64_t grads = reduction == 0 ? p.rows : 1;
+  if (grad_output.numel() != grads || total_weight.numel() != 1)
+    fail(ARGAND_SHAPE_ERROR, "%s: got grad_output of shape %s and total_weight of shape %s, expected %lld elements and one", op,
+         to_string(grad_output.sizes()).c_str(), to_string(total_weight.sizes()).c_str(), static_cast<long long>(grads));
+  const Tensor grad = aligned_dense(grad_output, self.dtype()), total = aligned_dense(total_weight, self.dtype()),
+               out = empty_on(self, self.sizes(), self.dtype());
   if (out.numel() == 0) return out;
   const int dtype = self.dtype(), r = static_cast<int>(reduction), align = alignment(p.classes);
   const Kernel* k = slots[float_index(op, dtype)][r][p.weight.defined()][align == 16].get(
       "nll_loss_backward;T=%s;A=%s;REDUCTION=%d;HAS_W=%d;BLOCK=%d;ALIGN=%d", kDTypeName[dtype], kDTypeName[sum_dtype(dtype)], r, p.weight.defined(),
       kClasses, align);
-  launch(k, grid(op, p.rows * cdiv(p.classes, kClasses)), address(grad), address(p.target), address(p.weight), address(total_weight), address(out),
+  launch(k, grid(op, p.rows * cdiv(p.classes, kClasses)), address(grad), address(p.target), address(p.weight), address(total), address(out),
          static_cast<int32_t>(p.classes / align), ignore_index);
   return out;
 }

@@ -184,8 +184,17 @@ void _amp_foreach_non_finite_check_and_unscale_(const TensorList& self, const Te
   if (!finite) ops::fill_(found_inf, 1);
 }
 
+static void check_number(const char* name, const Tensor& t, int dtype) {
+  if (t.numel() != 1 || t.dtype() != dtype)
+    fail(t.numel() != 1 ? ARGAND_SHAPE_ERROR : ARGAND_DTYPE_ERROR, "_amp_update_scale_: got %s of shape %s and dtype %s, expected one %s number",
+         name, to_string(t.sizes()).c_str(), kDTypeName[t.dtype()], kDTypeName[dtype]);
+}
+
 void _amp_update_scale_(const Tensor& self, const Tensor& growth_tracker, const Tensor& found_inf, double scale_growth_factor,
                         double scale_backoff_factor, int64_t growth_interval) {
+  check_number("self", self, ARGAND_FLOAT32);
+  check_number("growth_tracker", growth_tracker, ARGAND_INT32);
+  check_number("found_inf", found_inf, ARGAND_FLOAT32);
   float& scale = *self.data<float>();
   int32_t& successes = *growth_tracker.data<int32_t>();
   if (*found_inf.data<float>() != 0) {

@@ -64,7 +64,11 @@ std::tuple<Tensor, Tensor> nll_loss_forward(const Tensor& self, const Tensor& ta
 Tensor nll_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
                          int64_t ignore_index, const Tensor& total_weight) {
   const Problem p = checked(self, target, weight);
-  const Tensor grad = contiguous(grad_output);
+  const int64_t grads = reduction == 0 ? p.rows : 1;
+  if (grad_output.numel() != grads || total_weight.numel() != 1)
+    builtins::raise(ARGAND_SHAPE_ERROR, builtins::text("got grad_output of shape ", grad_output.sizes(), " and total_weight of shape ",
+                                                       total_weight.sizes(), ", expected ", grads, " elements and one"));
+  const Tensor grad = to_dtype(contiguous(grad_output), self.dtype()), total = to_dtype(total_weight, self.dtype());
   const Tensor out = zeros(self.sizes(), self.dtype());
   dispatch_floating("nll_loss_backward", self.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -75,7 +79,7 @@ Tensor nll_loss_backward(const Tensor& grad_output, const Tensor& self, const Te
       if (y[r] == ignore_index) continue;
       check_class(y[r], p.classes);
       C g = widen(grad.data<T>()[reduction == 0 ? r : 0]);
-      if (reduction == 1) g /= static_cast<C>(widen(total_weight.data<T>()[0]));
+      if (reduction == 1) g /= static_cast<C>(widen(total.data<T>()[0]));
       out.data<T>()[r * p.classes + y[r]] = narrow<T>(-g * (w ? w[y[r]] : C(1)));
     }
   });
