@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-import sys
 import types
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +17,7 @@ from argand_c10 import Tensor, rules
 from argand_c10.code_digest import hash_code
 from argand_c10.errors import UnsupportedError
 from argand_dynamo import disable
+from argand_dynamo.trust import is_trusted
 from argand_fx.schema import schema_of
 
 __all__ = ["Definition", "clones", "definition_of", "tensors_in"]
@@ -441,13 +441,9 @@ def clones(value: Any) -> Any:
     return value.clone() if isinstance(value, Tensor) else value
 
 
-# What changes with an installed version alone, which stored programs name.
-_INSTALLED = {"numpy", *sys.stdlib_module_names}
-
-
 def _is_installed(module: str | None) -> bool:
-    top = (module or "").partition(".")[0]
-    return top in _INSTALLED or top.startswith("argand")
+    """Whether what a module holds changes with an installed version alone, which stored programs name."""
+    return is_trusted(module) or (module or "").partition(".")[0] == "numpy"
 
 
 def _told(value: Any, outer: tuple[Any, ...] = ()) -> str:

@@ -13,6 +13,44 @@ from typing import Any, NamedTuple
 
 import argand_c10 as _c10
 
+from .dtype_rules import (  # noqa: F401  (some for generated modules)
+    accumulate_dtype,
+    accumulate_float_dtype,
+    arange_dtype,
+    bfloat16,
+    bool_,
+    cat_dtype,
+    category,
+    complex64,
+    complex128,
+    complex_dtype,
+    default_dtype,
+    finfo_eps,
+    finfo_max,
+    finfo_min,
+    float8_e4m3fn,
+    float8_e5m2,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    is_complex,
+    is_floating,
+    is_integral,
+    promote_types,
+    real_dtype,
+    result_type,
+    scalar_dtype,
+    truth_dtype,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
 inf, nan = math.inf, math.nan
 sqrt_float = math.sqrt
 IndexError, TypeError, ValueError = IndexError, TypeError, ValueError  # raised by generated code
@@ -20,17 +58,6 @@ NotImplementedError = NotImplementedError
 ShapeError = _c10.errors.ShapeError
 DTypeError = _c10.errors.DTypeError
 DataDependentError = _c10.errors.DataDependentError
-
-bool_, uint8, int8 = _c10.bool, _c10.uint8, _c10.int8
-int16, int32, int64 = _c10.int16, _c10.int32, _c10.int64
-uint16, uint32, uint64 = _c10.uint16, _c10.uint32, _c10.uint64
-float16, bfloat16, float32, float64 = _c10.float16, _c10.bfloat16, _c10.float32, _c10.float64
-complex64, complex128 = _c10.complex64, _c10.complex128
-float8_e4m3fn, float8_e5m2 = _c10.float8_e4m3fn, _c10.float8_e5m2
-
-_INTEGRAL = (uint8, int8, int16, int32, int64, uint16, uint32, uint64)
-_FLOATING = (float16, bfloat16, float32, float64, float8_e4m3fn, float8_e5m2)
-_COMPLEX = (complex64, complex128)
 
 
 class Strided(NamedTuple):
@@ -536,92 +563,7 @@ def pool2d_shape(
     return found
 
 
-# ---- dtypes and numbers ----------------------------------------------------------------------------------------------
-
-
-def is_complex(dtype: Any) -> bool:
-    return dtype in _COMPLEX
-
-
-def is_floating(dtype: Any) -> bool:
-    return dtype in _FLOATING
-
-
-def is_integral(dtype: Any) -> bool:
-    return dtype in _INTEGRAL
-
-
-def real_dtype(dtype: Any) -> Any:
-    return {complex64: float32, complex128: float64}.get(dtype, dtype)
-
-
-def complex_dtype(dtype: Any) -> Any:
-    return complex128 if dtype in (float64, complex128) else complex64
-
-
-def accumulate_dtype(dtype: Any) -> Any:
-    return int64 if dtype == bool_ or dtype in _INTEGRAL else dtype
-
-
-def truth_dtype(dtype: Any) -> Any:
-    return dtype if dtype == uint8 else bool_
-
-
-def accumulate_float_dtype(dtype: Any) -> Any:
-    return float32 if dtype in (float16, bfloat16) else dtype
-
-
-def default_dtype() -> Any:
-    return _c10.get_default_dtype()
-
-
-def promote_types(a: Any, b: Any) -> Any:
-    return _c10.promote_types(a, b)
-
-
-def scalar_dtype(s: Any) -> Any:
-    if isinstance(s, float):
-        return default_dtype()
-    if isinstance(s, bool):
-        return bool_
-    return (
-        complex_dtype(default_dtype()) if isinstance(s, complex) else int64
-    )  # also symbolic integers
-
-
-def _promoted(known: Any, dtype: Any) -> Any:
-    return dtype if known is None or known is dtype else _c10.promote_types(known, dtype)
-
-
-def _combined(higher: Any, lower: Any) -> Any:
-    """Tensors with dimensions decide, then 0-d tensors, then numbers: lower ones matter only by being of a higher kind."""
-    if higher is None:
-        return lower
-    if lower is None or higher in _COMPLEX:
-        return higher
-    if higher in _FLOATING:
-        return complex_dtype(higher) if lower in _COMPLEX else higher
-    if higher == bool_ or lower in _FLOATING or lower in _COMPLEX:
-        return _c10.promote_types(higher, lower)
-    return higher
-
-
-def result_type(operands: Any) -> Any:
-    """As argand_c10.result_type, for whatever stands for tensors and numbers."""
-    dim: Any = None
-    zero: Any = None
-    number: Any = None
-    for x in operands:
-        dtype = getattr(x, "dtype", None)
-        if dtype is None:
-            number = _promoted(number, scalar_dtype(x))
-        elif x.ndim:
-            dim = _promoted(dim, dtype)
-        else:
-            zero = _promoted(zero, dtype)
-    if zero is None and number is None:
-        return dim
-    return _combined(dim, _combined(zero, number))
+# ---- numbers ---------------------------------------------------------------------------------------------------------
 
 
 def to_float(s: Any) -> float:
@@ -630,18 +572,6 @@ def to_float(s: Any) -> float:
 
 def to_int(s: Any) -> Any:
     return int(to_float(s)) if isinstance(s, (bool, float, complex)) else s  # symbols stay
-
-
-def finfo_max(dtype: Any) -> float:
-    return float(_c10.finfo(dtype if dtype in _FLOATING else float64).max)
-
-
-def finfo_min(dtype: Any) -> float:
-    return -finfo_max(dtype)
-
-
-def finfo_eps(dtype: Any) -> float:
-    return float(_c10.finfo(dtype).eps)
 
 
 def arange_length(start: Any, end: Any, step: Any) -> Any:
@@ -655,14 +585,6 @@ def arange_length(start: Any, end: Any, step: Any) -> Any:
             raise RuntimeError(f"unsupported range: {start} -> {end}")
         return math.ceil(span / step)
     return (span + step - (1 if step > 0 else -1)) // step
-
-
-def arange_dtype(start: Any, end: Any, step: Any) -> Any:
-    return default_dtype() if any(isinstance(x, float) for x in (start, end, step)) else int64
-
-
-def cat_dtype(tensors: Any) -> Any:
-    return result_type(tensors) if tensors else float32
 
 
 # ---- tensors ---------------------------------------------------------------------------------------------------------
@@ -769,15 +691,11 @@ def check_condition(name: str, condition: Any) -> None:
         )
 
 
-def _category(dtype: Any) -> int:
-    return 3 if dtype in _COMPLEX else 2 if dtype in _FLOATING else 1 if dtype in _INTEGRAL else 0
-
-
 def _computation_dtype(promote: str, name: str, given: list[Any]) -> Any:
     if promote == "self" and is_tensor(given[0]):
         dtype = given[0].dtype
         for x in given[1:]:
-            if _category(x.dtype if is_tensor(x) else scalar_dtype(x)) == 3 > _category(dtype):
+            if category(x.dtype if is_tensor(x) else scalar_dtype(x)) == 3 > category(dtype):
                 raise RuntimeError(
                     f"{name}: value cannot be converted to type {dtype.name} without overflow; expected a real value, or convert self first"
                 )
@@ -790,7 +708,7 @@ def _computation_dtype(promote: str, name: str, given: list[Any]) -> Any:
                     f"{name}: got tensors of dtypes {tensors[0].dtype.name} and {x.dtype.name}, expected one dtype"
                 )
         dtype = tensors[0].dtype if tensors else float32
-        if any(isinstance(x, complex) for x in given) and dtype not in _COMPLEX:
+        if any(isinstance(x, complex) for x in given) and not is_complex(dtype):
             raise RuntimeError(
                 f"{name}: got a complex number with tensors of {dtype.name}, expected a real one; convert the tensors first"
             )
@@ -803,7 +721,7 @@ def _computation_dtype(promote: str, name: str, given: list[Any]) -> Any:
         )
     dtype = result_type(given)
     return (
-        default_dtype() if promote == "float" and (dtype in _INTEGRAL or dtype == bool_) else dtype
+        default_dtype() if promote == "float" and (is_integral(dtype) or dtype == bool_) else dtype
     )
 
 
@@ -826,14 +744,14 @@ def pointwise_dtype(
         )
     for x in numbers:
         if (
-            _category(scalar_dtype(x)) > max(_category(dtype), 1)
+            category(scalar_dtype(x)) > max(category(dtype), 1)
             or (x is True or x is False)
             and dtype != bool_
         ):
             raise RuntimeError(
                 f"{name}: got alpha={x}, expected a number of the result's kind, {dtype.name}; convert the tensors first"
             )
-    if isinstance(factor, complex) and _category(dtype) < 3:
+    if isinstance(factor, complex) and category(dtype) < 3:
         raise RuntimeError(
             f"{name}: got a complex number with tensors of {dtype.name}, expected a real one; convert the tensors first"
         )

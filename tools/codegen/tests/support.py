@@ -154,9 +154,11 @@ def fake_c10() -> types.ModuleType:
 @functools.cache
 def language() -> Any:
     """runtime/language.py over the stand-in."""
-    return module_from(
-        (ROOT / "tools/codegen/runtime/language.py").read_text(encoding="utf-8"), "_language"
+    rules, built_ins = (
+        (ROOT / f"tools/codegen/runtime/{name}.py").read_text(encoding="utf-8")
+        for name in ("dtype_rules", "language")
     )
+    return module_from(built_ins, "_language", {"dtype_rules": module_from(rules, "dtype_rules")})
 
 
 def module_from(text: str, name: str, package: Mapping[str, Any] | None = None) -> Any:
@@ -166,9 +168,10 @@ def module_from(text: str, name: str, package: Mapping[str, Any] | None = None) 
     parent: Any = types.ModuleType("generated_for_test")
     parent.__path__ = []
     sys.modules["generated_for_test"] = parent
+    for key, value in (package or {}).items():
+        setattr(parent, key, value)
+        sys.modules[f"generated_for_test.{key}"] = value
     try:
-        for key, value in (package or {}).items():
-            setattr(parent, key, value)
         spec = importlib.util.spec_from_loader(f"generated_for_test.{name}", loader=None)
         assert spec is not None
         module = importlib.util.module_from_spec(spec)
@@ -180,7 +183,8 @@ def module_from(text: str, name: str, package: Mapping[str, Any] | None = None) 
             del sys.modules["argand_c10"]
         else:
             sys.modules["argand_c10"] = saved
-        del sys.modules["generated_for_test"]
+        for key in ("", *(f".{key}" for key in package or ())):
+            del sys.modules[f"generated_for_test{key}"]
 
 
 class NumpyOps:

@@ -21,7 +21,7 @@ __all__ = ["as_results", "results_of_fake"]
 @functools.cache
 def _result_type(name: str, fields: tuple[str, ...]) -> type[tuple[Any, ...]]:
     """The named tuple of an operator's results, as `argand.return_types.max`."""
-    found = namedtuple(name, fields)  # type: ignore[misc]
+    found = namedtuple(name, fields)  # type: ignore[misc]  # names known only here
     found.__module__ = "argand.return_types"
     return found
 

@@ -5,8 +5,8 @@ A `reduction` is 1 (mean), 2 (sum) or another number, 0 by default (none), as Py
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, overload
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, overload
 
 from argand_c10 import Tensor
 from argand_nn.functional import loss, normalization
@@ -43,31 +43,26 @@ __all__ = [
 ]
 
 
-def _check_probability(name: str, p: float) -> None:
-    if not 0.0 <= p <= 1.0:
-        raise RuntimeError(f"{name}: got p={p}, expected a probability between 0 and 1")
-
-
 def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """`dropout`, in place."""
-    _check_probability("dropout_", p)
+    normalization.check_probability("dropout_", p, RuntimeError)
     return normalization.dropout(input, p, train, True)
 
 
 def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """See `nn.functional.alpha_dropout`."""
-    _check_probability("alpha_dropout", p)
+    normalization.check_probability("alpha_dropout", p, RuntimeError)
     return normalization.alpha_dropout(input, p, train)
 
 
 def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """`alpha_dropout`, in place."""
-    _check_probability("alpha_dropout_", p)
+    normalization.check_probability("alpha_dropout_", p, RuntimeError)
     return normalization.alpha_dropout(input, p, train, True)
 
 
 def _feature_dropout(name: str, input: Tensor, p: float, train: bool, inplace: bool) -> Tensor:
-    _check_probability(name, p)
+    normalization.check_probability(name, p, RuntimeError)
     if not train or p in (0.0, 1.0):  # nothing is drawn, so there need be no channels
         return normalization.dropout(input, p, train, inplace)
     return normalization.dropout2d(input, p, train, inplace)
@@ -85,13 +80,13 @@ def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
 
 def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """See `nn.functional.feature_alpha_dropout`."""
-    _check_probability("feature_alpha_dropout", p)
+    normalization.check_probability("feature_alpha_dropout", p, RuntimeError)
     return normalization.feature_alpha_dropout(input, p, train)
 
 
 def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """`feature_alpha_dropout`, in place."""
-    _check_probability("feature_alpha_dropout_", p)
+    normalization.check_probability("feature_alpha_dropout_", p, RuntimeError)
     return normalization.feature_alpha_dropout(input, p, train, True)
 
 
@@ -316,90 +311,56 @@ def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
     return output, hidden, memory
 
 
-@overload
-def gru(
-    input: Tensor,
-    hx: Tensor,
-    params: Sequence[Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> tuple[Tensor, Tensor]: ...
-@overload
-def gru(
-    data: Tensor,
-    batch_sizes: Tensor,
-    hx: Tensor,
-    params: Sequence[Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-) -> tuple[Tensor, Tensor]: ...
+class _OneState(Protocol):
+    """A recurrent function of one state, in either form."""
+
+    @overload
+    def __call__(
+        self,
+        input: Tensor,
+        hx: Tensor,
+        params: Sequence[Tensor],
+        has_biases: bool,
+        num_layers: int,
+        dropout: float,
+        train: bool,
+        bidirectional: bool,
+        batch_first: bool,
+    ) -> tuple[Tensor, Tensor]: ...
+    @overload
+    def __call__(
+        self,
+        data: Tensor,
+        batch_sizes: Tensor,
+        hx: Tensor,
+        params: Sequence[Tensor],
+        has_biases: bool,
+        num_layers: int,
+        dropout: float,
+        train: bool,
+        bidirectional: bool,
+    ) -> tuple[Tensor, Tensor]: ...
+
+
+def _one_state(function: Callable[..., tuple[Tensor, Tensor]]) -> _OneState:
+    return function
+
+
+@_one_state
 def gru(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """What `nn.GRU` computes, with the weights as arguments: as `lstm`, with one state."""
     output, (hidden,) = _recurrent("GRU", args, kwargs)
     return output, hidden
 
 
-@overload
-def rnn_tanh(
-    input: Tensor,
-    hx: Tensor,
-    params: Sequence[Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> tuple[Tensor, Tensor]: ...
-@overload
-def rnn_tanh(
-    data: Tensor,
-    batch_sizes: Tensor,
-    hx: Tensor,
-    params: Sequence[Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-) -> tuple[Tensor, Tensor]: ...
+@_one_state
 def rnn_tanh(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """What `nn.RNN` computes, with the weights as arguments: as `lstm`, with one state."""
     output, (hidden,) = _recurrent("RNN_TANH", args, kwargs)
     return output, hidden
 
 
-@overload
-def rnn_relu(
-    input: Tensor,
-    hx: Tensor,
-    params: Sequence[Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> tuple[Tensor, Tensor]: ...
-@overload
-def rnn_relu(
-    data: Tensor,
-    batch_sizes: Tensor,
-    hx: Tensor,
-    params: Sequence[Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-) -> tuple[Tensor, Tensor]: ...
+@_one_state
 def rnn_relu(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """What `nn.RNN` with nonlinearity relu computes: as `lstm`, with one state."""
     output, (hidden,) = _recurrent("RNN_RELU", args, kwargs)

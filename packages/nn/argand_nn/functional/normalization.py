@@ -135,14 +135,14 @@ def normalize(
     return input / size if out is None else aten.div(input, size, out=out)
 
 
-def _check_probability(name: str, p: float) -> None:
+def check_probability(name: str, p: float, error: type[Exception] = ValueError) -> None:
     if not 0.0 <= p <= 1.0:
-        raise ValueError(f"{name}: got p={p}, expected a probability between 0 and 1")
+        raise error(f"{name}: got p={p}, expected a probability between 0 and 1")
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """In training, zero elements with probability `p` and scale the others by 1 / (1 - p)."""
-    _check_probability("dropout", p)
+    check_probability("dropout", p)
     if not training or p == 0.0:
         return input
     result = aten.dropout(input, p, True)
@@ -171,7 +171,7 @@ def dropout1d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
     """Dropout of whole channels of (N, C, L) or (C, L)."""
-    _check_probability("dropout1d", p)
+    check_probability("dropout1d", p)
     if input.dim() not in (2, 3):
         raise RuntimeError(
             f"dropout1d: got input of shape {list(input.shape)}, expected 2 or 3 dimensions"
@@ -183,7 +183,7 @@ def dropout2d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
     """Dropout of whole channels of (N, C, H, W) or (N, C, L)."""
-    _check_probability("dropout2d", p)
+    check_probability("dropout2d", p)
     _check_channels("dropout2d", input, 2)
     return _feature_dropout(input, p, 2, inplace) if training and p > 0.0 else input
 
@@ -192,7 +192,7 @@ def dropout3d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
-    _check_probability("dropout3d", p)
+    check_probability("dropout3d", p)
     kept = 2 if input.dim() == 5 else 1
     _check_channels("dropout3d", input, kept)
     return _feature_dropout(input, p, kept, inplace) if training and p > 0.0 else input
@@ -202,7 +202,7 @@ def alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """Dropout that keeps mean and variance of SELU activations (Klambauer et al., 2017)."""
-    _check_probability("alpha_dropout", p)
+    check_probability("alpha_dropout", p)
     if not training or p == 0.0:
         return input
     return _alpha_dropout(input, p, list(input.shape), inplace)
@@ -212,7 +212,7 @@ def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """`alpha_dropout` of whole channels (dimension 1)."""
-    _check_probability("feature_alpha_dropout", p)
+    check_probability("feature_alpha_dropout", p)
     if not training or p == 0.0:
         return input
     if input.dim() < 2 and p < 1.0:

@@ -1,0 +1,128 @@
+"""What the registry language's built-ins know of dtypes and of numbers' dtypes; emitted beside language.py, which gives these names on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import argand_c10 as _c10
+
+bool_, uint8, int8 = _c10.bool, _c10.uint8, _c10.int8
+int16, int32, int64 = _c10.int16, _c10.int32, _c10.int64
+uint16, uint32, uint64 = _c10.uint16, _c10.uint32, _c10.uint64
+float16, bfloat16, float32, float64 = _c10.float16, _c10.bfloat16, _c10.float32, _c10.float64
+complex64, complex128 = _c10.complex64, _c10.complex128
+float8_e4m3fn, float8_e5m2 = _c10.float8_e4m3fn, _c10.float8_e5m2
+
+_INTEGRAL = (uint8, int8, int16, int32, int64, uint16, uint32, uint64)
+_FLOATING = (float16, bfloat16, float32, float64, float8_e4m3fn, float8_e5m2)
+_COMPLEX = (complex64, complex128)
+
+
+def category(dtype: Any) -> int:
+    """0 for bools, 1 integers, 2 floating-point numbers, 3 complex ones."""
+    return 3 if dtype in _COMPLEX else 2 if dtype in _FLOATING else 1 if dtype in _INTEGRAL else 0
+
+
+def is_complex(dtype: Any) -> bool:
+    return dtype in _COMPLEX
+
+
+def is_floating(dtype: Any) -> bool:
+    return dtype in _FLOATING
+
+
+def is_integral(dtype: Any) -> bool:
+    return dtype in _INTEGRAL
+
+
+def real_dtype(dtype: Any) -> Any:
+    return {complex64: float32, complex128: float64}.get(dtype, dtype)
+
+
+def complex_dtype(dtype: Any) -> Any:
+    return complex128 if dtype in (float64, complex128) else complex64
+
+
+def accumulate_dtype(dtype: Any) -> Any:
+    return int64 if dtype == bool_ or dtype in _INTEGRAL else dtype
+
+
+def truth_dtype(dtype: Any) -> Any:
+    return dtype if dtype == uint8 else bool_
+
+
+def accumulate_float_dtype(dtype: Any) -> Any:
+    return float32 if dtype in (float16, bfloat16) else dtype
+
+
+def default_dtype() -> Any:
+    return _c10.get_default_dtype()
+
+
+def promote_types(a: Any, b: Any) -> Any:
+    return _c10.promote_types(a, b)
+
+
+def scalar_dtype(s: Any) -> Any:
+    if isinstance(s, float):
+        return default_dtype()
+    if isinstance(s, bool):
+        return bool_
+    return (
+        complex_dtype(default_dtype()) if isinstance(s, complex) else int64
+    )  # also symbolic integers
+
+
+def _promoted(known: Any, dtype: Any) -> Any:
+    return dtype if known is None or known is dtype else _c10.promote_types(known, dtype)
+
+
+def _combined(higher: Any, lower: Any) -> Any:
+    """Tensors with dimensions decide, then 0-d tensors, then numbers: lower ones matter only by being of a higher kind."""
+    if higher is None:
+        return lower
+    if lower is None or higher in _COMPLEX:
+        return higher
+    if higher in _FLOATING:
+        return complex_dtype(higher) if lower in _COMPLEX else higher
+    if higher == bool_ or lower in _FLOATING or lower in _COMPLEX:
+        return _c10.promote_types(higher, lower)
+    return higher
+
+
+def result_type(operands: Any) -> Any:
+    """As argand_c10.result_type, for whatever stands for tensors and numbers."""
+    dim: Any = None
+    zero: Any = None
+    number: Any = None
+    for x in operands:
+        dtype = getattr(x, "dtype", None)
+        if dtype is None:
+            number = _promoted(number, scalar_dtype(x))
+        elif x.ndim:
+            dim = _promoted(dim, dtype)
+        else:
+            zero = _promoted(zero, dtype)
+    if zero is None and number is None:
+        return dim
+    return _combined(dim, _combined(zero, number))
+
+
+def arange_dtype(start: Any, end: Any, step: Any) -> Any:
+    return default_dtype() if any(isinstance(x, float) for x in (start, end, step)) else int64
+
+
+def cat_dtype(tensors: Any) -> Any:
+    return result_type(tensors) if tensors else float32
+
+
+def finfo_max(dtype: Any) -> float:
+    return float(_c10.finfo(dtype if dtype in _FLOATING else float64).max)
+
+
+def finfo_min(dtype: Any) -> float:
+    return -finfo_max(dtype)
+
+
+def finfo_eps(dtype: Any) -> float:
+    return float(_c10.finfo(dtype).eps)
