@@ -25,20 +25,20 @@ COMPUTED = {"float16": "float32", "bfloat16": "float32"}
 
 PRELUDE = """
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
-#define LOAD(T) inline T load_##T(__global const T* p) { return *p; } inline void store_##T(__global T* p, T x) { *p = x; }
+#define LOAD(T) static inline T load_##T(__global const T* p) { return *p; } static inline void store_##T(__global T* p, T x) { *p = x; }
 LOAD(uchar) LOAD(char) LOAD(short) LOAD(int) LOAD(long) LOAD(float) LOAD(double)
-inline float load_half(__global const half* p) { return vload_half(0, p); }
-inline void store_half(__global half* p, float x) { vstore_half_rte(x, 0, p); }
-inline float load_bfloat(__global const ushort* p) { return as_float((uint)*p << 16); }
-inline void store_bfloat(__global ushort* p, float x) {
+static inline float load_half(__global const half* p) { return vload_half(0, p); }
+static inline void store_half(__global half* p, float x) { vstore_half_rte(x, 0, p); }
+static inline float load_bfloat(__global const ushort* p) { return as_float((uint)*p << 16); }
+static inline void store_bfloat(__global ushort* p, float x) {
   uint u = as_uint(x);
   *p = isnan(x) ? (ushort)0x7fc0 : (ushort)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
 }
 #define FLOATING(T) \\
-  inline T minimum_##T(T a, T b) { return isnan(a) || isnan(b) ? (T)NAN : fmin(a, b); } \\
-  inline T maximum_##T(T a, T b) { return isnan(a) || isnan(b) ? (T)NAN : fmax(a, b); } \\
-  inline T remainder_##T(T a, T b) { T r = fmod(a, b); return r != 0 && ((r < 0) != (b < 0)) ? r + b : r; } \\
-  inline T floor_divide_##T(T a, T b) { \\
+  static inline T minimum_##T(T a, T b) { return isnan(a) || isnan(b) ? (T)NAN : fmin(a, b); } \\
+  static inline T maximum_##T(T a, T b) { return isnan(a) || isnan(b) ? (T)NAN : fmax(a, b); } \\
+  static inline T remainder_##T(T a, T b) { T r = fmod(a, b); return r != 0 && ((r < 0) != (b < 0)) ? r + b : r; } \\
+  static inline T floor_divide_##T(T a, T b) { \\
     if (b == 0) return a / b; \\
     T m = fmod(a, b), q = (a - m) / b; \\
     if (m != 0 && ((b < 0) != (m < 0))) q -= 1; \\
@@ -46,21 +46,21 @@ inline void store_bfloat(__global ushort* p, float x) {
     T f = floor(q); \\
     return q - f > (T)0.5 ? f + 1 : f; \\
   } \\
-  inline T trunc_divide_##T(T a, T b) { return trunc(a / b); } \\
-  inline T pow_##T(T a, T b) { return pow(a, b); } \\
-  inline T sign_##T(T a) { return (T)((a > 0) - (a < 0)); } \\
-  inline T frac_##T(T a) { return a - trunc(a); } \\
-  inline T sigmoid_##T(T a) { return 1 / (1 + exp(-a)); }
+  static inline T trunc_divide_##T(T a, T b) { return trunc(a / b); } \\
+  static inline T pow_##T(T a, T b) { return pow(a, b); } \\
+  static inline T sign_##T(T a) { return (T)((a > 0) - (a < 0)); } \\
+  static inline T frac_##T(T a) { return a - trunc(a); } \\
+  static inline T sigmoid_##T(T a) { return 1 / (1 + exp(-a)); }
 FLOATING(float) FLOATING(double)
 #define INTEGER(T) \\
-  inline T minimum_##T(T a, T b) { return min(a, b); } \\
-  inline T maximum_##T(T a, T b) { return max(a, b); } \\
-  inline T trunc_divide_##T(T a, T b) { return b == 0 ? 0 : a / b; } \\
-  inline T fmod_##T(T a, T b) { return b == 0 ? 0 : a % b; } \\
-  inline T remainder_##T(T a, T b) { T r = b == 0 ? 0 : a % b; return r != 0 && ((r < 0) != (b < 0)) ? r + b : r; } \\
-  inline T floor_divide_##T(T a, T b) { return b == 0 ? 0 : a / b - (a % b != 0 && ((a < 0) != (b < 0))); } \\
-  inline T sign_##T(T a) { return (T)((a > 0) - (a < 0)); } \\
-  inline T pow_##T(T a, T b) { T r = 1; for (; b > 0; b >>= 1, a *= a) if (b & 1) r *= a; return r; }
+  static inline T minimum_##T(T a, T b) { return min(a, b); } \\
+  static inline T maximum_##T(T a, T b) { return max(a, b); } \\
+  static inline T trunc_divide_##T(T a, T b) { return b == 0 ? 0 : a / b; } \\
+  static inline T fmod_##T(T a, T b) { return b == 0 ? 0 : a % b; } \\
+  static inline T remainder_##T(T a, T b) { T r = b == 0 ? 0 : a % b; return r != 0 && ((r < 0) != (b < 0)) ? r + b : r; } \\
+  static inline T floor_divide_##T(T a, T b) { return b == 0 ? 0 : a / b - (a % b != 0 && ((a < 0) != (b < 0))); } \\
+  static inline T sign_##T(T a) { return (T)((a > 0) - (a < 0)); } \\
+  static inline T pow_##T(T a, T b) { T r = 1; for (; b > 0; b >>= 1, a *= a) if (b & 1) r *= a; return r; }
 INTEGER(uchar) INTEGER(char) INTEGER(short) INTEGER(int) INTEGER(long)
 """
 

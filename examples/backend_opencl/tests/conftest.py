@@ -23,3 +23,6 @@ if "OCL_ICD_VENDORS" not in os.environ and (_library := _runtime()):
     (_folder / "platform.icd").write_text(f"{_library}\n")
     os.environ["OCL_ICD_VENDORS"] = f"{_folder}/"
     os.environ.setdefault("PYOPENCL_COMPILER_OUTPUT", "0")
+
+# The tests compile a thousand programs and run each once.
+os.environ.setdefault("PYOPENCL_BUILD_OPTIONS", "-cl-opt-disable")
