@@ -86,7 +86,7 @@ def argand_cc_test(name, copts = [], size = "small", **kwargs):
     )
 
 def argand_tiered_library(name, srcs, hdrs = [], deps = [], copts = [], visibility = None, **kwargs):
-    """Compiles `srcs` once a tier, with ARGAND_TIER defined as baseline, avx2 and avx512.
+    """Compiles `srcs` once a tier, with ARGAND_TIER defined as baseline, avx2 and avx512, ARGAND_TIER_NAMESPACE as tier_baseline and so on.
 
     Whatever a tiered source defines must be in a namespace or have a name made from ARGAND_TIER, inline functions of its
     own headers too: the linker keeps one copy of a name, and it might be the one that the processor cannot run.
@@ -98,7 +98,11 @@ def argand_tiered_library(name, srcs, hdrs = [], deps = [], copts = [], visibili
             hdrs = hdrs,
             # Integers of kernels wrap around, as NumPy's and PyTorch's do.
             copts = COPTS + ["-fwrapv"] + flags + copts + _sanitizer_copts("_" + tier),
-            local_defines = ["ARGAND_TIER=" + tier, "ARGAND_TIER_" + tier.upper() + "=1"],
+            local_defines = [
+                "ARGAND_TIER=" + tier,
+                "ARGAND_TIER_" + tier.upper() + "=1",
+                "ARGAND_TIER_NAMESPACE=tier_" + tier,
+            ],
             deps = deps,
             alwayslink = True,
             visibility = ["//visibility:private"],

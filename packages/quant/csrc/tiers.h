@@ -1,9 +1,6 @@
 // Tiered sources: compiled once an instruction tier, each in a namespace of its own.
 #pragma once
 
-#define ARGAND_JOIN(a, b) a##b
-#define ARGAND_NAMESPACE(tier) ARGAND_JOIN(tier_, tier)
-
 // Declares the three tables `name` of type Type.
 #define ARGAND_TIER_TABLES(Type, name) \
   namespace tier_baseline {            \

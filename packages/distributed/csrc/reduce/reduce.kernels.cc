@@ -5,10 +5,7 @@
 #include "packages/c10/csrc/abi/argand.h"
 #include "packages/distributed/csrc/reduce/reduce.h"
 
-#define ARGAND_JOIN(a, b) a##b
-#define ARGAND_NAMESPACE(tier) ARGAND_JOIN(tier_, tier)
-
-namespace argand::distributed::ARGAND_NAMESPACE(ARGAND_TIER) {
+namespace argand::distributed::ARGAND_TIER_NAMESPACE {
 
 namespace {
 
@@ -245,4 +242,4 @@ DivideFn find_divide(int dtype) {
   }
 }
 
-}  // namespace argand::distributed::ARGAND_NAMESPACE(ARGAND_TIER)
+}  // namespace argand::distributed::ARGAND_TIER_NAMESPACE

@@ -96,11 +96,20 @@ typedef struct ArgandLaunched { /* a kernel of a device; the last two are set wh
  *   EPILOGUE       place of the result among the kernel's tensors, e elements and e units of a row, whether the result is needed after it;
  *                  OPERATOR_CALL, ACCEPT and KERNEL_CALL follow, and the kernel runs on parts of the result if the operator hands it over
  *   DROP           id */
-#define ARGAND_INSTRUCTIONS(X)                                                                                                            \
-  X(END, 0)                                                                                                                               \
-  X(KERNEL_CALL, 5)                                                                                                                       \
-  X(LAUNCH, 7) X(MAKE_OWN, 7) X(MAKE_ARENA, 7) X(OPERATOR_CALL, 5) X(ACCEPT, 7) X(ALIAS, 7) X(ADDRESS, 4) X(RANDOM, 6) X(ERROR_RECORD, 5) \
-      X(EPILOGUE, 4) X(DROP, 1)
+#define ARGAND_INSTRUCTIONS(X) \
+  X(END, 0)                    \
+  X(KERNEL_CALL, 5)            \
+  X(LAUNCH, 7)                 \
+  X(MAKE_OWN, 7)               \
+  X(MAKE_ARENA, 7)             \
+  X(OPERATOR_CALL, 5)          \
+  X(ACCEPT, 7)                 \
+  X(ALIAS, 7)                  \
+  X(ADDRESS, 4)                \
+  X(RANDOM, 6)                 \
+  X(ERROR_RECORD, 5)           \
+  X(EPILOGUE, 4)               \
+  X(DROP, 1)
 #define ARGAND_INSTRUCTION_CODE(name, operands) ARGAND_##name,
 #define ARGAND_INSTRUCTION_OPERANDS(name, operands) ARGAND_##name##_OPERANDS = operands,
 enum { ARGAND_INSTRUCTIONS(ARGAND_INSTRUCTION_CODE) };

@@ -8,7 +8,7 @@
 #include <immintrin.h>
 #endif
 
-namespace argand::quant::ARGAND_NAMESPACE(ARGAND_TIER) {
+namespace argand::quant::ARGAND_TIER_NAMESPACE {
 namespace {
 
 // ---- tiles -------------------------------------------------------------------------------------------------------------
@@ -309,4 +309,4 @@ const GemmKernels gemm_kernels = {
     kRows, kPanels, tile, {ROW(void), ROW(uint8_t), ROW(int8_t), ROW(float)}, depthwise, copy_row, {largest<uint8_t>, largest<int8_t>}, transpose};
 #undef ROW
 
-}  // namespace argand::quant::ARGAND_NAMESPACE(ARGAND_TIER)
+}  // namespace argand::quant::ARGAND_TIER_NAMESPACE

@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-namespace argand::quant::ARGAND_NAMESPACE(ARGAND_TIER) {
+namespace argand::quant::ARGAND_TIER_NAMESPACE {
 namespace {
 
 // The integer of x, not yet clamped. A sum that is not exact lies far outside of any range of 16 bits; 32 bits take float64.
@@ -137,4 +137,4 @@ const QuantizeLoops quantize_loops = {
     extend_range,
 };
 
-}  // namespace argand::quant::ARGAND_NAMESPACE(ARGAND_TIER)
+}  // namespace argand::quant::ARGAND_TIER_NAMESPACE

@@ -74,7 +74,23 @@ ARGAND_MATH int argand_all_i64(vi64 m) {
 extern "C" {
 #endif
 #define ARGAND_UNARY_MVEC(X) \
-  X(exp) X(exp2) X(expm1) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(asinh) X(acosh) X(atanh) X(erfc)
+  X(exp)                     \
+  X(exp2)                    \
+  X(expm1)                   \
+  X(log1p)                   \
+  X(sin)                     \
+  X(cos)                     \
+  X(tan)                     \
+  X(asin)                    \
+  X(acos)                    \
+  X(atan)                    \
+  X(sinh)                    \
+  X(cosh)                    \
+  X(tanh)                    \
+  X(asinh)                   \
+  X(acosh)                   \
+  X(atanh)                   \
+  X(erfc)
 #define ARGAND_DECLARE(name)           \
   vf32 ARGAND_MVEC_F32(name, v)(vf32); \
   vf64 ARGAND_MVEC_F64(name, v)(vf64);

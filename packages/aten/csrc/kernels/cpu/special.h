@@ -441,13 +441,30 @@ ARGAND_SCALAR argand_frexp_exponent_one(double x) {
 #define ARGAND_ONE(V) (V x)
 #define ARGAND_TWO(V) (V x, V y)
 #define ARGAND_THREE(V) (V x, V y, V z)
-#define ARGAND_SPECIAL_UNARY(X)                                                                                                                \
-  X(digamma)                                                                                                                                   \
-  X(trigamma)                                                                                                                                  \
-  X(erfcx)                                                                                                                                     \
-  X(ndtri) X(i0) X(i0e) X(i1) X(i1e) X(bessel_j0) X(bessel_j1) X(bessel_y0) X(bessel_y1) X(bessel_k0) X(bessel_k0e) X(bessel_k1) X(bessel_k1e) \
-      X(airy_ai) X(frexp_mantissa) X(frexp_exponent)
-#define ARGAND_SPECIAL_BINARY(X) X(zeta) X(igamma) X(igammac)
+#define ARGAND_SPECIAL_UNARY(X) \
+  X(digamma)                    \
+  X(trigamma)                   \
+  X(erfcx)                      \
+  X(ndtri)                      \
+  X(i0)                         \
+  X(i0e)                        \
+  X(i1)                         \
+  X(i1e)                        \
+  X(bessel_j0)                  \
+  X(bessel_j1)                  \
+  X(bessel_y0)                  \
+  X(bessel_y1)                  \
+  X(bessel_k0)                  \
+  X(bessel_k0e)                 \
+  X(bessel_k1)                  \
+  X(bessel_k1e)                 \
+  X(airy_ai)                    \
+  X(frexp_mantissa)             \
+  X(frexp_exponent)
+#define ARGAND_SPECIAL_BINARY(X) \
+  X(zeta)                        \
+  X(igamma)                      \
+  X(igammac)
 #define ARGAND_DEFINE(name) ARGAND_LANES(name, ARGAND_ONE, (x[i]))
 ARGAND_SPECIAL_UNARY(ARGAND_DEFINE)
 #undef ARGAND_DEFINE

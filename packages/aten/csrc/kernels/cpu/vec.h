@@ -89,12 +89,41 @@ ARGAND_FN bool lit(bool, C c) {
   ARGAND_FN double name(double x) { return argand_##name##_f64(argand_splat_f64(x))[0]; }
 ARGAND_UNARY(exp)
 ARGAND_UNARY(exp2)
-ARGAND_UNARY(expm1) ARGAND_UNARY(log) ARGAND_UNARY(log2) ARGAND_UNARY(log10) ARGAND_UNARY(log1p) ARGAND_UNARY(sin) ARGAND_UNARY(cos) ARGAND_UNARY(tan)
-    ARGAND_UNARY(asin) ARGAND_UNARY(acos) ARGAND_UNARY(atan) ARGAND_UNARY(sinh) ARGAND_UNARY(cosh) ARGAND_UNARY(tanh) ARGAND_UNARY(asinh)
-        ARGAND_UNARY(acosh) ARGAND_UNARY(atanh) ARGAND_UNARY(erf) ARGAND_UNARY(erfc) ARGAND_UNARY(sqrt) ARGAND_UNARY(rsqrt) ARGAND_UNARY(reciprocal)
-            ARGAND_UNARY(floor) ARGAND_UNARY(ceil) ARGAND_UNARY(trunc) ARGAND_UNARY(round) ARGAND_UNARY(frac) ARGAND_UNARY(sign) ARGAND_UNARY(abs)
-                ARGAND_UNARY(neg) ARGAND_UNARY(sigmoid) ARGAND_UNARY(lgamma) ARGAND_UNARY(erfinv) ARGAND_UNARY(angle)
-                    ARGAND_SPECIAL_UNARY(ARGAND_UNARY)
+ARGAND_UNARY(expm1)
+ARGAND_UNARY(log)
+ARGAND_UNARY(log2)
+ARGAND_UNARY(log10)
+ARGAND_UNARY(log1p)
+ARGAND_UNARY(sin)
+ARGAND_UNARY(cos)
+ARGAND_UNARY(tan)
+ARGAND_UNARY(asin)
+ARGAND_UNARY(acos)
+ARGAND_UNARY(atan)
+ARGAND_UNARY(sinh)
+ARGAND_UNARY(cosh)
+ARGAND_UNARY(tanh)
+ARGAND_UNARY(asinh)
+ARGAND_UNARY(acosh)
+ARGAND_UNARY(atanh)
+ARGAND_UNARY(erf)
+ARGAND_UNARY(erfc)
+ARGAND_UNARY(sqrt)
+ARGAND_UNARY(rsqrt)
+ARGAND_UNARY(reciprocal)
+ARGAND_UNARY(floor)
+ARGAND_UNARY(ceil)
+ARGAND_UNARY(trunc)
+ARGAND_UNARY(round)
+ARGAND_UNARY(frac)
+ARGAND_UNARY(sign)
+ARGAND_UNARY(abs)
+ARGAND_UNARY(neg)
+ARGAND_UNARY(sigmoid)
+ARGAND_UNARY(lgamma)
+ARGAND_UNARY(erfinv)
+ARGAND_UNARY(angle)
+ARGAND_SPECIAL_UNARY(ARGAND_UNARY)
 #undef ARGAND_UNARY
 
 #define ARGAND_BINARY(name)                                                                                           \
@@ -102,14 +131,22 @@ ARGAND_UNARY(expm1) ARGAND_UNARY(log) ARGAND_UNARY(log2) ARGAND_UNARY(log10) ARG
   ARGAND_FN vf64 name(vf64 x, vf64 y) { return argand_##name##_f64(x, y); }                                           \
   ARGAND_FN float name(float x, float y) { return argand_##name##_f32(argand_splat_f32(x), argand_splat_f32(y))[0]; } \
   ARGAND_FN double name(double x, double y) { return argand_##name##_f64(argand_splat_f64(x), argand_splat_f64(y))[0]; }
-                        ARGAND_BINARY(pow) ARGAND_BINARY(atan2) ARGAND_BINARY(hypot) ARGAND_BINARY(fmod) ARGAND_BINARY(remainder)
-                            ARGAND_BINARY(floor_divide) ARGAND_BINARY(copysign) ARGAND_BINARY(minimum) ARGAND_BINARY(maximum) ARGAND_BINARY(fmin)
-                                ARGAND_BINARY(fmax) ARGAND_BINARY(nextafter) ARGAND_SPECIAL_BINARY(ARGAND_BINARY)
+ARGAND_BINARY(pow)
+ARGAND_BINARY(atan2)
+ARGAND_BINARY(hypot)
+ARGAND_BINARY(fmod)
+ARGAND_BINARY(remainder)
+ARGAND_BINARY(floor_divide)
+ARGAND_BINARY(copysign)
+ARGAND_BINARY(minimum)
+ARGAND_BINARY(maximum)
+ARGAND_BINARY(fmin)
+ARGAND_BINARY(fmax)
+ARGAND_BINARY(nextafter)
+ARGAND_SPECIAL_BINARY(ARGAND_BINARY)
 #undef ARGAND_BINARY
 
-                                    ARGAND_FN vf32 polynomial(vf32 x, vf32 degree, vf32 kind) {
-  return argand_polynomial_f32(x, degree, kind);
-}
+ARGAND_FN vf32 polynomial(vf32 x, vf32 degree, vf32 kind) { return argand_polynomial_f32(x, degree, kind); }
 ARGAND_FN vf64 polynomial(vf64 x, vf64 degree, vf64 kind) { return argand_polynomial_f64(x, degree, kind); }
 
 #define ARGAND_TEST(name)                                                              \
@@ -118,18 +155,24 @@ ARGAND_FN vf64 polynomial(vf64 x, vf64 degree, vf64 kind) { return argand_polyno
   ARGAND_FN bool name(float x) { return argand_##name##_f32(argand_splat_f32(x))[0]; } \
   ARGAND_FN bool name(double x) { return argand_##name##_f64(argand_splat_f64(x))[0]; }
 ARGAND_TEST(signbit)
-ARGAND_TEST(isnan) ARGAND_TEST(isinf) ARGAND_TEST(isfinite)
+ARGAND_TEST(isnan)
+ARGAND_TEST(isinf)
+ARGAND_TEST(isfinite)
 #undef ARGAND_TEST
 
 // ---- where ----------------------------------------------------------------------------------------------------------------
 #define ARGAND_WHERE(V) \
   ARGAND_FN V where(Elements<V>::mask m, V a, V b) { return m ? a : b; }
-    ARGAND_WHERE(vf32) ARGAND_WHERE(vf64) ARGAND_WHERE(vi8) ARGAND_WHERE(vi16) ARGAND_WHERE(vi32) ARGAND_WHERE(vi64) ARGAND_WHERE(vu8)
-        ARGAND_WHERE(vu64)
+ARGAND_WHERE(vf32)
+ARGAND_WHERE(vf64)
+ARGAND_WHERE(vi8)
+ARGAND_WHERE(vi16)
+ARGAND_WHERE(vi32)
+ARGAND_WHERE(vi64)
+ARGAND_WHERE(vu8)
+ARGAND_WHERE(vu64)
 #undef ARGAND_WHERE
-        ARGAND_FN vbool where(vi8 m, vbool a, vbool b) {
-  return {(vu8)(m ? a.v : b.v)};
-}
+ARGAND_FN vbool where(vi8 m, vbool a, vbool b) { return {(vu8)(m ? a.v : b.v)}; }
 ARGAND_FN vbool where(vbool m, vbool a, vbool b) { return where((vi8)(m.v != 0), a, b); }
 ARGAND_FN vi8 where(vbool m, vi8 a, vi8 b) { return (vi8)(m.v != 0) ? a : b; }
 ARGAND_FN vu8 where(vbool m, vu8 a, vu8 b) { return (vi8)(m.v != 0) ? a : b; }
@@ -211,13 +254,20 @@ ARGAND_FN vi8 isfinite(vbool) { return vi8{} - 1; }
   ARGAND_FN V conj(V x) { return x; }
 ARGAND_REAL(vf32)
 ARGAND_REAL(vf64)
-ARGAND_REAL(vi8) ARGAND_REAL(vi16) ARGAND_REAL(vi32) ARGAND_REAL(vi64) ARGAND_REAL(vu8) ARGAND_REAL(vbool) ARGAND_REAL(float) ARGAND_REAL(double)
-    ARGAND_REAL(vu64)
+ARGAND_REAL(vi8)
+ARGAND_REAL(vi16)
+ARGAND_REAL(vi32)
+ARGAND_REAL(vi64)
+ARGAND_REAL(vu8)
+ARGAND_REAL(vbool)
+ARGAND_REAL(float)
+ARGAND_REAL(double)
+ARGAND_REAL(vu64)
 #undef ARGAND_REAL
 
-    // ---- loads and stores: elements of storage type T in a loop of W lanes ---------------------------------------------------
-    template <class A, class B>
-    inline constexpr bool is_same = false;
+// ---- loads and stores: elements of storage type T in a loop of W lanes ---------------------------------------------------
+template <class A, class B>
+inline constexpr bool is_same = false;
 template <class A>
 inline constexpr bool is_same<A, A> = true;
 
@@ -359,11 +409,19 @@ struct TypeOf;
   };
 ARGAND_TYPE(0, bool)
 ARGAND_TYPE(1, unsigned char)
-ARGAND_TYPE(2, signed char) ARGAND_TYPE(3, short) ARGAND_TYPE(4, int) ARGAND_TYPE(5, long) ARGAND_TYPE(6, f16) ARGAND_TYPE(7, bf16)
-    ARGAND_TYPE(8, float) ARGAND_TYPE(9, double) ARGAND_TYPE(10, cx<float>) ARGAND_TYPE(11, cx<double>)
+ARGAND_TYPE(2, signed char)
+ARGAND_TYPE(3, short)
+ARGAND_TYPE(4, int)
+ARGAND_TYPE(5, long)
+ARGAND_TYPE(6, f16)
+ARGAND_TYPE(7, bf16)
+ARGAND_TYPE(8, float)
+ARGAND_TYPE(9, double)
+ARGAND_TYPE(10, cx<float>)
+ARGAND_TYPE(11, cx<double>)
 #undef ARGAND_TYPE
-        template <int D, class V>
-        ARGAND_FN auto cast(V v) {
+template <int D, class V>
+ARGAND_FN auto cast(V v) {
   return cast<typename TypeOf<D>::type>(v);
 }
 
