@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.codegen import body as b
 from tools.codegen.body import Body
-from tools.codegen.emit_cpp_ops import HEADER, safe
+from tools.codegen.emit_cpp_ops import HEADER, ops_includes, safe
 from tools.codegen.emit_cpp_register import reader
 from tools.codegen.loader import gradient_names, result_names
 from tools.codegen.model import Argument, Derivative, Operator, Registry
@@ -199,11 +199,13 @@ def emit_autograd(registry: Registry, family: str) -> str:
         if emitter.rows
         else ""
     )
+    definitions = "\n".join(emitter.definitions)
     return (
         HEADER
+        + ops_includes(registry, definitions)
         + '#include "packages/autograd/csrc/derivative_support.h"\n\n'
         + '#pragma GCC diagnostic ignored "-Wunused-but-set-variable"\n\n'
         + "namespace argand::autograd {\nnamespace {\n\nusing builtins::Ints;\n\n"
-        + "\n".join(emitter.definitions)
+        + definitions
         + f"\n{table}\n}}  // namespace\n\nvoid register_{family}_derivatives() {{ {register} }}\n\n}}  // namespace argand::autograd\n"
     )

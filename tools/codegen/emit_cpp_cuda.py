@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.codegen.dtypes import COMPLEX, enum, mask
 from tools.codegen.emit_cpp_kernels import accumulators, row_dtypes
-from tools.codegen.emit_cpp_ops import HEADER, safe
+from tools.codegen.emit_cpp_ops import HEADER, ops_includes, safe
 from tools.codegen.emit_cpp_register import (
     PROMOTIONS,
     Parts,
@@ -152,7 +152,8 @@ def emit_register_cuda(registry: Registry, family: str) -> str:
             if "_parts(" in definitions
             else ""
         )
-        + '#include "packages/aten/generated/ops.h"\n\n'
+        + ops_includes(registry, definitions)
+        + "\n"
         + '#pragma GCC diagnostic ignored "-Wunused-but-set-variable"\n\n'
         + "namespace argand::registration {\nnamespace {\n\nusing builtins::Ints;\n\n"
         + definitions

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from tools.codegen import dtypes
 from tools.codegen.body import Body, of_schema
 from tools.codegen.emit_cpp_kernels import CONDITIONS, cost, kernel_rows, row_dtypes, table_name
-from tools.codegen.emit_cpp_ops import HEADER, SEPARATE_BACKENDS, parameter_type, result_type, safe
+from tools.codegen.emit_cpp_ops import (
+    HEADER,
+    SEPARATE_BACKENDS,
+    ops_includes,
+    parameter_type,
+    result_type,
+    safe,
+)
 from tools.codegen.expr import Call, Name, walk
 from tools.codegen.model import (
     IN_PYTHON,
@@ -493,16 +500,19 @@ def emit_register(registry: Registry, family: str, headers: str) -> str:
         else:
             composite(op, parts)
         derived_forms(op, parts)
+    definitions = "\n".join(parts.definitions)
     return (
         HEADER
         + '#include "packages/aten/csrc/autocast.h"\n#include "packages/aten/csrc/registration.h"\n'
-        + f'#include "{headers}/kernels.h"\n#include "packages/aten/generated/ops.h"\n\n'
+        + f'#include "{headers}/kernels.h"\n'
+        + ops_includes(registry, definitions)
+        + "\n"
         + '#pragma GCC diagnostic ignored "-Wunused-but-set-variable"\n\n'
         + "namespace argand::simd {\n"
         + "\n".join(parts.tables)
         + "\n}  // namespace argand::simd\n\nnamespace argand::registration {\nnamespace {\n\n"
         + "using builtins::Ints;\n\n"
-        + "\n".join(parts.definitions)
+        + definitions
         + "\nconst OperatorRow kOperators[] = {\n    "
         + ",\n    ".join(parts.operators)
         + "};\n\nconst KernelRow kKernels[] = {\n    "

@@ -5,7 +5,7 @@
     python -m tools.codegen.main --registry packages/aten/registry --emit cpp_family --family activation \
         --index generated/index.json --out generated
 
-What is written: `index`: index.json. `global`: kernels.h, kernels_cuda.h, ops.h, families.inc. `python_global`: the modules that generated
+What is written: `index`: index.json. `global`: kernels.h, kernels_cuda.h, ops/<family>.h, families.inc. `python_global`: the modules that generated
 Python shares, _ops.pyi, operators.md. `coverage`: coverage.md. `cpp_family`, `cuda_family`, `python_family`, `test_family`, `gradient_test_family`: the files of one
 family, or of all.
 Output is deterministic, and files are written only when their text changes. A faulty registry exits with status 1 and
@@ -94,8 +94,8 @@ def cpp_global(registry: Registry) -> dict[str, str]:
     return {
         "kernels.h": emit_kernels_header(registry, frozenset(BACKENDS) - SEPARATE_BACKENDS),
         "kernels_cuda.h": emit_kernels_header(registry, frozenset({"cuda"})),
-        "ops.h": emit_ops_header(registry),
         "families.inc": emit_families_header(registry.families),
+        **{f"ops/{family}.h": emit_ops_header(registry, family) for family in registry.families},
     }
 
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "packages/aten/csrc/init.h"
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/creation.h"
 
 namespace argand {
 namespace {

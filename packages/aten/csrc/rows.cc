@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/creation.h"
 #include "packages/c10/csrc/core/strided.h"
 
 namespace argand::registration {

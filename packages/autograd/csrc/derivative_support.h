@@ -2,7 +2,7 @@
 #pragma once
 
 #include "packages/aten/csrc/core/builtins.h"
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/creation.h"
 #include "packages/autograd/csrc/derivative.h"
 
 namespace argand::autograd {

@@ -1,7 +1,8 @@
 // Complex numbers that scale an operand: loops have real ones only.
 #pragma once
 
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/arithmetic.h"
+#include "packages/aten/generated/ops/creation.h"
 
 namespace argand {
 

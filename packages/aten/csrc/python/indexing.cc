@@ -2,7 +2,10 @@
 #include "packages/aten/csrc/python/indexing.h"
 
 #include "packages/aten/csrc/core/builtins.h"
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/comparison.h"
+#include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/indexing.h"
+#include "packages/aten/generated/ops/view.h"
 
 namespace argand::python {
 

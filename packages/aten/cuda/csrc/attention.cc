@@ -5,6 +5,15 @@
 #include "packages/aten/cuda/csrc/attention_tiles.h"
 #include "packages/aten/cuda/csrc/fused.h"
 #include "packages/aten/generated/kernels_cuda.h"
+#include "packages/aten/generated/ops/arithmetic.h"
+#include "packages/aten/generated/ops/comparison.h"
+#include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/exponential.h"
+#include "packages/aten/generated/ops/indexing.h"
+#include "packages/aten/generated/ops/joining.h"
+#include "packages/aten/generated/ops/matrix.h"
+#include "packages/aten/generated/ops/reduction.h"
+#include "packages/aten/generated/ops/view.h"
 
 namespace argand::kernels::cuda {
 namespace {

@@ -1,6 +1,7 @@
 // Batch normalisation over every dim but 1 (argand_aten_cuda/kernels/batch_norm.py). Inputs are seen as [batch, channel, space].
 #include "packages/aten/cuda/csrc/fused.h"
 #include "packages/aten/generated/kernels_cuda.h"
+#include "packages/aten/generated/ops/creation.h"
 
 namespace argand::kernels::cuda {
 namespace {

@@ -1,7 +1,9 @@
 #include "packages/aten/cuda/csrc/complex_reduction.h"
 
 #include "packages/aten/csrc/core/builtins.h"
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/comparison.h"
+#include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/view.h"
 #include "packages/c10/csrc/core/strided.h"
 
 namespace argand::cuda {

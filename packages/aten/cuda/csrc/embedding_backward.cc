@@ -1,6 +1,8 @@
 // The dense gradient of an embedding (argand_aten_cuda/kernels/embedding.py).
 #include "packages/aten/cuda/csrc/fused.h"
 #include "packages/aten/generated/kernels_cuda.h"
+#include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/indexing.h"
 
 namespace argand::kernels::cuda {
 namespace {

@@ -6,7 +6,6 @@
 #include "packages/aten/cuda/csrc/specialization.h"
 #include "packages/aten/cuda/csrc/strided_copy.h"
 #include "packages/aten/generated/kernels_cuda.h"
-#include "packages/aten/generated/ops.h"
 #include "packages/c10/csrc/core/strided.h"
 
 namespace argand::kernels::cuda {

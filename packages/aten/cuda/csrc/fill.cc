@@ -3,7 +3,7 @@
 #include "packages/aten/csrc/core/number.h"
 #include "packages/aten/cuda/csrc/strided_copy.h"
 #include "packages/aten/generated/kernels_cuda.h"
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/creation.h"
 #include "packages/c10/csrc/core/strided.h"
 
 namespace argand::kernels::cuda {

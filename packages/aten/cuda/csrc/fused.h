@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "packages/aten/cuda/csrc/launch.h"
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/creation.h"
 #include "packages/c10/csrc/abi/tensor.h"
 
 namespace argand::kernels::cuda {

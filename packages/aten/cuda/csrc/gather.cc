@@ -2,6 +2,8 @@
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/cuda/csrc/places.h"
 #include "packages/aten/generated/kernels_cuda.h"
+#include "packages/aten/generated/ops/arithmetic.h"
+#include "packages/aten/generated/ops/creation.h"
 
 namespace argand::kernels::cuda {
 namespace {

@@ -1,6 +1,7 @@
 // Group normalisation with its gradients (argand_aten_cuda/kernels/group_norm.py).
 #include "packages/aten/cuda/csrc/fused.h"
 #include "packages/aten/generated/kernels_cuda.h"
+#include "packages/aten/generated/ops/creation.h"
 
 namespace argand::kernels::cuda {
 namespace {

@@ -2,6 +2,9 @@
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/cuda/csrc/places.h"
 #include "packages/aten/generated/kernels_cuda.h"
+#include "packages/aten/generated/ops/comparison.h"
+#include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/view.h"
 
 namespace argand::kernels::cuda {
 namespace {

@@ -1,6 +1,7 @@
 // Negative log likelihood (argand_aten_cuda/kernels/loss.py). Reductions: 0 none, 1 mean, 2 sum.
 #include "packages/aten/cuda/csrc/fused.h"
 #include "packages/aten/generated/kernels_cuda.h"
+#include "packages/aten/generated/ops/creation.h"
 
 namespace argand::kernels::cuda {
 namespace {

@@ -1,6 +1,7 @@
 // Layer and RMS normalisation with their gradients (argand_aten_cuda/kernels/norm.py).
 #include "packages/aten/cuda/csrc/fused.h"
 #include "packages/aten/generated/kernels_cuda.h"
+#include "packages/aten/generated/ops/creation.h"
 
 namespace argand::kernels::cuda {
 namespace {

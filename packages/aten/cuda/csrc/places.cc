@@ -1,4 +1,6 @@
 #include "packages/aten/cuda/csrc/places.h"
+#include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/view.h"
 
 #include <limits>
 

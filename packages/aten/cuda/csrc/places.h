@@ -6,7 +6,6 @@
 #include <string>
 
 #include "packages/aten/cuda/csrc/launch.h"
-#include "packages/aten/generated/ops.h"
 #include "packages/c10/csrc/abi/tensor.h"
 #include "packages/c10/csrc/core/strided.h"
 

@@ -6,6 +6,7 @@
 #include "packages/aten/csrc/core/kernel_rows.h"
 #include "packages/aten/csrc/core/scaled_operand.h"
 #include "packages/aten/generated/kernels_cuda.h"
+#include "packages/aten/generated/ops/creation.h"
 #include "packages/c10/csrc/core/strided.h"
 
 namespace argand::cuda {

@@ -5,7 +5,8 @@
 #include "packages/aten/csrc/core/dtype_checks.h"
 #include "packages/aten/cuda/csrc/places.h"
 #include "packages/aten/generated/kernels_cuda.h"
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/view.h"
 
 namespace argand::kernels::cuda {
 namespace {

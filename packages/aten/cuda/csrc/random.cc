@@ -6,7 +6,8 @@
 #include "packages/aten/cuda/csrc/specialization.h"
 #include "packages/aten/cuda/csrc/strided_copy.h"
 #include "packages/aten/generated/kernels_cuda.h"
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/random.h"
+#include "packages/aten/generated/ops/view.h"
 
 namespace argand::kernels::cuda {
 namespace {

@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "packages/aten/csrc/core/reduced_dims.h"
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/view.h"
 #include "packages/c10/csrc/core/strided.h"
 
 namespace argand::cuda {

@@ -5,6 +5,11 @@
 
 #include "packages/aten/cuda/csrc/places.h"
 #include "packages/aten/generated/kernels_cuda.h"
+#include "packages/aten/generated/ops/comparison.h"
+#include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/joining.h"
+#include "packages/aten/generated/ops/reduction.h"
+#include "packages/aten/generated/ops/view.h"
 
 namespace argand::kernels::cuda {
 namespace {

@@ -1,6 +1,7 @@
 // softmax, log_softmax and their gradients over any dim (argand_aten_cuda/kernels/softmax.py).
 #include "packages/aten/cuda/csrc/fused.h"
 #include "packages/aten/generated/kernels_cuda.h"
+#include "packages/aten/generated/ops/creation.h"
 #include "packages/c10/csrc/core/strided.h"
 
 namespace argand::kernels::cuda {

@@ -7,7 +7,13 @@
 #include "packages/aten/cuda/csrc/specialization.h"
 #include "packages/aten/cuda/csrc/strided_copy.h"
 #include "packages/aten/generated/kernels_cuda.h"
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/arithmetic.h"
+#include "packages/aten/generated/ops/comparison.h"
+#include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/indexing.h"
+#include "packages/aten/generated/ops/joining.h"
+#include "packages/aten/generated/ops/reduction.h"
+#include "packages/aten/generated/ops/view.h"
 #include "packages/c10/csrc/core/strided.h"
 
 namespace argand::kernels::cuda {

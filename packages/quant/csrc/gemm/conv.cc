@@ -1,5 +1,5 @@
 // qconv2d: products whose rows are read from the image at the kernel's taps, channels last.
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/view.h"
 #include "packages/quant/csrc/gemm/layout.h"
 #include "packages/quant/csrc/gemm/product.h"
 #include "packages/quant/csrc/quantize/parameters.h"

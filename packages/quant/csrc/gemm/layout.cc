@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/view.h"
 #include "packages/quant/csrc/gemm/gemm.h"
 
 namespace argand::quant {

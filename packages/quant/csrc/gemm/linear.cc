@@ -1,5 +1,6 @@
 // qlinear in its forms, and qmatmul.
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/view.h"
 #include "packages/quant/csrc/gemm/product.h"
 #include "packages/quant/csrc/quantize/parameters.h"
 #include "packages/quant/generated/kernels.h"

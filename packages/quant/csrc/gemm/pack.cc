@@ -2,7 +2,8 @@
 #include <map>
 #include <mutex>
 
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/view.h"
 #include "packages/quant/csrc/gemm/product.h"
 #include "packages/quant/generated/kernels.h"
 

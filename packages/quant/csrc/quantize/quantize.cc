@@ -3,7 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/arithmetic.h"
+#include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/view.h"
 #include "packages/quant/csrc/quantize/parameters.h"
 #include "packages/quant/generated/kernels.h"
 

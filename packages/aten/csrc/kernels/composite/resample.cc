@@ -1,7 +1,10 @@
 // Resampling by gathers, tap by tap, for backends without a kernel of their own.
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/generated/kernels.h"
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/arithmetic.h"
+#include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/indexing.h"
+#include "packages/aten/generated/ops/view.h"
 
 namespace argand::kernels::composite {
 namespace {

@@ -1,7 +1,10 @@
 // Views that change the dtype or whose place a tensor holds, and the gradient of as_strided, for all backends.
+#include "packages/aten/generated/ops/view.h"
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/generated/kernels.h"
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/arithmetic.h"
+#include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/indexing.h"
 #include "packages/c10/csrc/core/strided.h"
 
 namespace argand::kernels::composite {

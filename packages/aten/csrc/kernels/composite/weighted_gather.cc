@@ -1,7 +1,13 @@
 // Weighted sums of named elements by gathers, tap by tap, for backends without kernels of their own.
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/generated/kernels.h"
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/arithmetic.h"
+#include "packages/aten/generated/ops/comparison.h"
+#include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/indexing.h"
+#include "packages/aten/generated/ops/joining.h"
+#include "packages/aten/generated/ops/reduction.h"
+#include "packages/aten/generated/ops/view.h"
 
 namespace argand::kernels::composite {
 namespace {

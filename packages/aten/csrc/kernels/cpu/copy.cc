@@ -9,7 +9,7 @@
 #include "packages/aten/csrc/core/number.h"
 #include "packages/aten/csrc/kernels/cpu/cast.h"
 #include "packages/aten/csrc/kernels/sweep.h"
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/creation.h"
 #include "packages/c10/csrc/core/strided.h"
 
 namespace argand::kernels::cpu {

@@ -6,7 +6,11 @@
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/csrc/kernels/sweep.h"
 #include "packages/aten/generated/kernels.h"
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/arithmetic.h"
+#include "packages/aten/generated/ops/comparison.h"
+#include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/joining.h"
+#include "packages/aten/generated/ops/reduction.h"
 
 namespace argand::kernels::cpu {
 namespace {

@@ -10,7 +10,7 @@
 #include "packages/aten/csrc/kernels/cpu/gemm_bf16.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/arithmetic.h"
 
 namespace argand::kernels::cpu {
 namespace {

@@ -4,7 +4,7 @@
 #include "packages/aten/csrc/core/dtype_checks.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/creation.h"
 
 namespace argand::kernels::cpu {
 namespace {

@@ -8,7 +8,7 @@
 #include "packages/aten/csrc/kernels/cpu/random_draw.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/view.h"
 #include "packages/c10/csrc/random/philox.h"
 
 namespace argand::kernels::cpu {

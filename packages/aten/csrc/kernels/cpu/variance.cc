@@ -6,7 +6,8 @@
 #include "packages/aten/csrc/core/iteration.h"
 #include "packages/aten/csrc/kernels/cpu/copy.h"
 #include "packages/aten/csrc/kernels/cpu/tiers.h"
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/arithmetic.h"
+#include "packages/aten/generated/ops/creation.h"
 #include "packages/c10/csrc/core/strided.h"
 
 namespace argand::kernels::cpu {

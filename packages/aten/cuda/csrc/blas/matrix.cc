@@ -3,7 +3,9 @@
 #include "packages/aten/cuda/csrc/blas/integer_product.h"
 #include "packages/aten/cuda/csrc/blas/product.h"
 #include "packages/aten/generated/kernels_cuda.h"
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/arithmetic.h"
+#include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/view.h"
 
 namespace argand::kernels::cuda {
 namespace {

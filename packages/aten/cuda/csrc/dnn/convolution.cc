@@ -3,7 +3,9 @@
 #include "packages/aten/cuda/csrc/dnn/convolution_plan.h"
 #include "packages/aten/cuda/csrc/fused.h"
 #include "packages/aten/generated/kernels_cuda.h"
-#include "packages/aten/generated/ops.h"
+#include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/reduction.h"
+#include "packages/aten/generated/ops/view.h"
 
 namespace argand::kernels::cuda {
 namespace {
