@@ -106,7 +106,7 @@ class _Frame:
                     f"checkpoint: the second run saved tensor {index} with shape, dtype and device {facts}, expected "
                     f"those of the first, {placeholder.facts}; the function must do the same when it is called again"
                 )
-            self.values[placeholder] = t
+            self.values[placeholder] = t.detach()
         if self.early_stop and index + 1 == len(self.placeholders):
             raise _StopRecomputation
 

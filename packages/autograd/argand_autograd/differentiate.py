@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import argand_aten as aten
@@ -10,6 +11,25 @@ from argand_autograd import _C
 from argand_c10 import Tensor
 
 __all__ = ["backward", "grad"]
+
+
+class _Kept(threading.local):
+    """How many functions inside of each other this thread runs over what one graph gave them."""
+
+    depth = 0
+
+
+_kept = _Kept()
+
+
+def run_keeping_graphs(run: Callable[[int], Any], i: int) -> Any:
+    """`run(i)`, in which `grad` frees nothing: the next run needs it."""
+    _kept.depth += 1
+    try:
+        return run(i)
+    finally:
+        _kept.depth -= 1
+
 
 TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]
 
@@ -109,7 +129,7 @@ def grad(
     results, wanted = _as_tuple(outputs), _as_tuple(inputs)
     if not wanted:
         raise ValueError("grad: got no inputs, expected at least one tensor")
-    retain = create_graph if retain_graph is None else retain_graph
+    retain = (create_graph if retain_graph is None else retain_graph) or _kept.depth > 0
     given = _gradients(grad_outputs, len(results), "grad")
     if is_grads_batched:
         gradients = _batched(results, given, retain, create_graph, wanted)

@@ -57,7 +57,7 @@ class Function:
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
         """Compute the results: `forward(ctx, *args)`, or `forward(*args)` with `setup_context`."""
-        raise TypeError(
+        raise NotImplementedError(
             "Function: got no forward, expected the subclass to define the static method forward"
         )
 

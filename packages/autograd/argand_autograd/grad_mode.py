@@ -125,6 +125,9 @@ class set_grad_enabled(_Mode):
     def clone(self) -> set_grad_enabled:
         return type(self)(self._mode)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__module__}.{type(self).__name__}(mode={self._mode})"
+
     def __call__(self, func: F) -> F:
         _C._set_grad_enabled(self._previous)
         return super().__call__(func)

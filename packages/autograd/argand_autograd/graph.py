@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -35,7 +36,7 @@ class saved_tensors_hooks:
     """Context manager: what operations save inside is handed to `pack_hook`, and `unpack_hook` gives it back.
 
     Args:
-        pack_hook: gets a tensor without history, returns any object.
+        pack_hook: gets an argument as it is, or a result without its history, and returns any object. Nothing is recorded in it.
         unpack_hook: gets that object, returns a tensor equal to the one that was packed.
 
     Raises:
@@ -117,6 +118,11 @@ class _Handles:
         self.remove()
 
 
+def _leaf_key(leaf: weakref.ref[Tensor]) -> int:
+    tensor = leaf()
+    return 0 if tensor is None else _C._node_key(tensor)
+
+
 def register_multi_grad_hook(
     tensors: Sequence[Tensor], fn: Callable[..., None], *, mode: str = "all"
 ) -> _Handles:
@@ -124,31 +130,39 @@ def register_multi_grad_hook(
 
     Args:
         tensors: tensors that require grad.
-        fn: with mode "all", gets the list of all gradients once the last has come; with "any", the first one alone.
+        fn: with mode "all", gets the list of all gradients once the last that a backward call makes has come, None for those
+            that it does not make; with "any", the first one alone, once a call.
         mode: "all" or "any".
     """
     if mode not in ("all", "any"):
         raise ValueError(f"register_multi_grad_hook: got mode {mode!r}, expected 'all' or 'any'")
     lock = threading.Lock()
-    arrived: list[Tensor | None] = [None] * len(tensors)
-    fired = False
+    # A leaf's node goes with the graph, another's stays while its hook is there; neither may be kept by the hook.
+    nodes = [weakref.ref(t) if t.is_leaf else _C._node_key(t) for t in tensors]
+    calls: dict[int, tuple[int, list[Tensor | None]]] = {}  # how many are awaited, and what came
+    last_fired = -1
+
+    def first() -> tuple[int, list[Tensor | None]]:
+        keys = [_leaf_key(n) if isinstance(n, weakref.ref) else n for n in nodes]
+        return sum(map(_C._will_execute, keys)), [None] * len(nodes)
 
     def hook_for(index: int) -> Callable[[Tensor], None]:
         def hook(grad: Tensor) -> None:
-            nonlocal arrived, fired
+            nonlocal last_fired
+            call = _C._current_call()
             with lock:
                 if mode == "any":
-                    if fired:
+                    if call == last_fired:
                         return
-                    fired = True
-                    call: tuple[Any, ...] = (grad,)
+                    last_fired = call
+                    found: Any = grad
                 else:
-                    arrived[index] = grad
-                    if any(g is None for g in arrived):
+                    left, found = calls.pop(call) if call in calls else first()
+                    found[index] = grad
+                    if left > 1:
+                        calls[call] = left - 1, found
                         return
-                    call = (arrived,)
-                    arrived = [None] * len(tensors)
-            fn(*call)
+            fn(found)
 
         return hook
 

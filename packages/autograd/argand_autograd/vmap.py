@@ -8,6 +8,7 @@ from typing import Any
 
 import argand_aten as aten
 from argand_autograd._tree import flatten, flatten_as, unflatten
+from argand_autograd.differentiate import run_keeping_graphs
 from argand_autograd.grad_mode import no_grad
 from argand_c10 import Generator, Tensor, random, tensor, uint8
 
@@ -140,10 +141,13 @@ def _entries(leaves: list[Any], dims: list[int | None]) -> int:
 
 
 def _runs(run: Callable[[int], Any], count: int, randomness: str) -> list[Any]:
+    def entry(i: int) -> Any:
+        return run_keeping_graphs(run, i) if i < count - 1 else run(i)
+
     if randomness == "different":
-        return [run(i) for i in range(count)]
+        return [entry(i) for i in range(count)]
     before = random_states(randomness)
-    found = [run(0)]
+    found = [entry(0)]
     draws = before != random_states(randomness)
     if draws and randomness == "error":
         raise RuntimeError(
@@ -152,7 +156,7 @@ def _runs(run: Callable[[int], Any], count: int, randomness: str) -> list[Any]:
     for i in range(1, count):
         if draws:
             random.set_rng_states((g, tensor(state, dtype=uint8)) for g, state in before)
-        found.append(run(i))
+        found.append(entry(i))
     return found
 
 

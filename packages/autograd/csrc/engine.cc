@@ -1,6 +1,7 @@
 #include "packages/autograd/csrc/engine.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "packages/autograd/csrc/accumulate_grad.h"
 #include "packages/autograd/csrc/anomaly.h"
@@ -32,7 +33,7 @@ class NodeTable {
     }
     return slot.number;
   }
-  uint32_t find(Node* node) const {
+  uint32_t find(const Node* node) const {
     const Slot& slot = slot_of(const_cast<std::vector<Slot>&>(slots_), node);
     return slot.node ? slot.number : kNone;
   }
@@ -42,7 +43,7 @@ class NodeTable {
     Node* node = nullptr;
     uint32_t number = 0;
   };
-  static Slot& slot_of(std::vector<Slot>& slots, Node* node) {
+  static Slot& slot_of(std::vector<Slot>& slots, const Node* node) {
     const size_t mask = slots.size() - 1;
     size_t i = ((reinterpret_cast<uintptr_t>(node) >> 4) * 0x9e3779b97f4a7c15ull >> 20) & mask;
     while (slots[i].node && slots[i].node != node) i = (i + 1) & mask;
@@ -91,6 +92,13 @@ struct NodeState {
 class Backward {
  public:
   explicit Backward(BackwardCall& call) : call_(call) {}
+
+  int64_t id() const { return id_; }
+
+  bool will_execute(const Node* node) const {
+    const uint32_t number = table_.find(node);
+    return number != kNone && (states_[number].executes || states_[number].captures);
+  }
 
   std::vector<Tensor> run() {
     StateGuard state;
@@ -340,13 +348,18 @@ class Backward {
     }
   }
 
+  static std::atomic<int64_t> calls_;
+
   BackwardCall& call_;
+  const int64_t id_ = calls_++;
   NodeTable table_;
   std::vector<NodeState> states_;
   std::vector<Ready> ready_;
   std::vector<std::pair<uint32_t, Capture>> captures_;  // by node
   std::vector<Tensor> results_;
 };
+
+std::atomic<int64_t> Backward::calls_{0};
 
 bool expandable(IntList from, IntList to) {
   if (from.n > to.n) return false;
@@ -360,6 +373,10 @@ bool expandable(IntList from, IntList to) {
 }  // namespace
 
 Node* current_node() { return t_current; }
+
+int64_t current_call() { return t_backward ? t_backward->id() : -1; }
+
+bool will_execute(const Node* node) { return t_backward && t_backward->will_execute(node); }
 
 Tensor leaf_of_gradient(uint32_t index) { return t_backward ? t_backward->leaf_of_gradient(t_current, index) : Tensor(); }
 

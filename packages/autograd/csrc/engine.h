@@ -26,6 +26,12 @@ void validate_gradient(const TensorFacts& facts, Tensor& grad, const char* produ
 // The node that this thread's engine is running, NULL outside of one.
 Node* current_node();
 
+// Numbers the backward call that this thread is running, -1 outside of one.
+int64_t current_call();
+
+// Does this thread's backward call run `node`. Only its address is looked at, so that it may be gone.
+bool will_execute(const Node* node);
+
 // The leaf that gradient `index` of this thread's running node goes to, if nothing will be added to it or done with it on the way; else undefined.
 Tensor leaf_of_gradient(uint32_t index);
 

@@ -48,13 +48,24 @@ void SavedTensor::save_result(const Tensor& t, uint32_t output_nr, bool differen
   output_nr_ = output_nr;
   version_ = t.version();
   if (t_hooks) {
-    pack(t, t_hooks);
+    pack(detach(t.get()), t_hooks);
   } else {
     data_ = detach(t.get());
   }
 }
 
-void SavedTensor::pack(const Tensor& t, SavedTensorHooks* hooks) { packed_.reset(hooks->pack(detach(t.get()))); }
+void SavedTensor::pack(const Tensor& t, SavedTensorHooks* hooks) {
+  {
+    StateGuard state;
+    state->grad_mode = 0;
+    packed_.reset(hooks->pack(t));
+  }
+  if (t.version() != version_)
+    fail(ARGAND_RUNTIME_ERROR,
+         "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be modified by in-place "
+         "operations, "
+         "as this can lead to unexpected side-effects; change a copy.");
+}
 
 void SavedTensor::check_version(const Tensor& data, Node* node) const {
   const uint32_t now = data.version();

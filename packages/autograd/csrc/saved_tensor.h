@@ -15,7 +15,7 @@ class PackedTensor : public Keeper {
 class SavedTensorHooks {
  public:
   virtual ~SavedTensorHooks() = default;
-  virtual PackedTensor* pack(const Tensor& detached) = 0;  // the caller owns the result
+  virtual PackedTensor* pack(const Tensor& t) = 0;  // the caller owns the result
 };
 SavedTensorHooks* set_saved_tensor_hooks(SavedTensorHooks* hooks);  // of this thread; returns the previous one
 

@@ -24,7 +24,7 @@ from argand_autograd import (
     set_autocast_enabled,
 )
 from argand_autograd.amp import custom_bwd, custom_fwd
-from argand_c10 import Tensor, bfloat16, float16, float32, float64
+from argand_c10 import Tensor, bfloat16, float16, float32, float64, tensor
 
 
 def _matrix(seed: int = 0, dtype: Any = float32, requires_grad: bool = False) -> Tensor:
@@ -52,6 +52,14 @@ def test_values_are_those_of_the_casts() -> None:
         got = aten.linear(x, w, w[0])
     want = aten.linear(x.to(bfloat16), w.to(bfloat16), w[0].to(bfloat16))
     assert aten.equal(got, want)
+
+
+def test_cross_entropy_is_computed_in_float32() -> None:
+    scores = tensor([[1.0, 0.333], [0.1, 2.7]], dtype=bfloat16)
+    target = tensor([0, 1])
+    with autocast("cpu", dtype=bfloat16):
+        found = aten.cross_entropy_loss(scores, target)
+    assert found.item() == aten.cross_entropy_loss(scores.float(), target).item()
 
 
 def test_lists_and_promotion_leave_other_devices_and_integers() -> None:

@@ -190,6 +190,12 @@ def test_argument_returned_as_it_is():
 
 
 def test_errors():
+    class Empty(Function):
+        pass
+
+    with pytest.raises(NotImplementedError, match="got no forward"):
+        Empty.apply(leaf([1.0]))
+
     class Wrong(Function):
         @staticmethod
         def forward(ctx, x, y):

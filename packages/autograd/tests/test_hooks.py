@@ -114,7 +114,7 @@ def test_saved_tensors_hooks():
     packed, unpacked = [], []
 
     def pack(t):
-        assert not t.requires_grad
+        assert not autograd.is_grad_enabled()
         packed.append(t)
         return len(packed) - 1
 
@@ -126,12 +126,26 @@ def test_saved_tensors_hooks():
         y = (x * x).exp()
     z = y * 3  # outside: not packed
     assert len(packed) == 3
+    assert packed[0] is x and packed[1] is x and not packed[2].requires_grad
     (g,) = autograd.grad(z.sum(), x, create_graph=True)
     e = x.detach() * x.detach()
     assert close(g, (6 * x.detach() * e.exp()).tolist())
     assert len(unpacked) >= 3
     (second,) = autograd.grad(g.sum(), x)
     assert close(second, (6 * e.exp() * (1 + 2 * e)).tolist())
+
+
+def test_pack_hooks_record_nothing_and_change_nothing():
+    x = leaf([1.0, 2.0])
+    kept = []
+    with graph.saved_tensors_hooks(lambda t: kept.append(t * 2) or t, lambda t: t):
+        (x * x).sum().backward()
+    assert close(x.grad, [2, 4]) and not any(t.requires_grad for t in kept)
+    with (
+        graph.saved_tensors_hooks(lambda t: t.add_(1), lambda t: t),
+        pytest.raises(RuntimeError, match="pack hook is modifying its input"),
+    ):
+        x.detach() * x
 
 
 def test_saved_tensors_may_be_changed_where_it_is_allowed():
@@ -205,6 +219,26 @@ def test_multi_grad_hook():
     assert len(calls) == 1
     with pytest.raises(ValueError, match="expected 'all' or 'any'"):
         graph.register_multi_grad_hook([x], print, mode="some")
+
+
+def test_multi_grad_hook_waits_for_what_a_call_makes():
+    x, y = leaf([1.0]), leaf([2.0])
+    product, other = x * y, x * y
+    tensors = (x, y, product, other)
+    all_, any_ = [], []
+    graph.register_multi_grad_hook(tensors, lambda gs: all_.append([g is not None for g in gs]))
+    graph.register_multi_grad_hook(tensors, lambda g: any_.append(g.item()), mode="any")
+    product.sum().backward(retain_graph=True)
+    product.sum().backward(inputs=(x,), retain_graph=True)
+    (product + other * 3).sum().backward()
+    (x * y * 5).sum().backward()  # another graph of the same leaves
+    assert all_ == [
+        [True, True, True, False],
+        [True, False, True, False],
+        [True, True, True, True],
+        [True, True, False, False],
+    ]
+    assert any_ == [1, 1, 3, 10]
 
 
 def test_anomaly_detection():

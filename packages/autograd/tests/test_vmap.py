@@ -7,6 +7,7 @@ import pytest
 from helpers import random_leaf
 
 import argand_aten as aten
+import argand_autograd as autograd
 import argand_c10 as c10
 from argand_autograd import func, functional
 from argand_autograd._tree import flatten
@@ -63,6 +64,16 @@ def test_gradients():
         func.grad(lambda v: vmap(aten.dot, (None, 0))(v, x).square().sum())(w.detach()),
         2 * x.t() @ (x @ w),
     )
+
+
+@pytest.mark.parametrize("randomness", ["error", "different"])
+def test_entries_share_a_graph(randomness):
+    x = random_leaf(3)
+    y = x.sin()
+    (jacobian,) = vmap(lambda v: autograd.grad(y, x, v), randomness=randomness)(aten.eye(3))
+    same(jacobian, aten.diag(x.cos()))
+    with pytest.raises(RuntimeError, match="second time"):
+        autograd.grad(y.sum(), x)
 
 
 def test_no_entries():

@@ -17,6 +17,7 @@ import argand_c10
 from argand_aten import _C as aten_native
 from argand_aten.contraction_path import contraction_path
 from argand_autograd import _C as autograd_native
+from argand_autograd.differentiate import run_keeping_graphs
 from argand_autograd.vmap import random_states
 from argand_c10 import _C as native
 from argand_c10 import Tensor
@@ -490,6 +491,7 @@ FUNCTION_HANDLERS[argand_autograd.grad] = _backward
 FUNCTION_HANDLERS[argand_autograd.checkpoint] = _checkpoint
 FUNCTION_HANDLERS[functools.update_wrapper] = _wraps
 FUNCTION_HANDLERS[random_states] = _random_states
+FUNCTION_HANDLERS[run_keeping_graphs] = lambda tx, args, kwargs: args[0].call(tx, args[1:], {})
 
 
 def _random_state(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:

@@ -183,9 +183,9 @@ class PythonPacked final : public PackedTensor {
 class PythonSavedTensorHooks final : public SavedTensorHooks {
  public:
   PythonSavedTensorHooks(PyObject* pack, PyObject* unpack) : pack_(Object::borrow(pack)), unpack_(Object::borrow(unpack)) {}
-  PackedTensor* pack(const Tensor& detached) override {
+  PackedTensor* pack(const Tensor& t) override {
     Gil gil;
-    Object object = wrap(detached);
+    Object object = wrap(t);
     return new PythonPacked(checked(PyObject_CallOneArg(pack_.get(), object.get())).take(), unpack_.get());
   }
   SavedTensorHooks* outer = nullptr;

@@ -2,6 +2,7 @@
 #include "packages/autograd/csrc/anomaly.h"
 #include "packages/autograd/csrc/derivative.h"
 #include "packages/autograd/csrc/engine.h"
+#include "packages/autograd/csrc/history.h"
 #include "packages/autograd/csrc/python/binding.h"
 #include "packages/autograd/csrc/tape.h"
 
@@ -94,6 +95,18 @@ PyObject* leaf_of_gradient_object(PyObject*, PyObject* index) {
   });
 }
 
+PyObject* current_call_number(PyObject*, PyObject*) { return PyLong_FromLongLong(current_call()); }
+
+// Stands for the node of a tensor, without keeping it.
+PyObject* node_key(PyObject*, PyObject* tensor) {
+  return guard<PyObject*>(nullptr, [&] { return PyLong_FromVoidPtr(gradient_edge(self_of(tensor)).fn.get()); });
+}
+
+PyObject* will_execute_key(PyObject*, PyObject* key) {
+  const void* node = PyLong_AsVoidPtr(key);
+  return PyErr_Occurred() ? nullptr : PyBool_FromLong(will_execute(static_cast<const Node*>(node)));
+}
+
 PyMethodDef functions[] = {
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "is_grad_enabled()\n\nAre gradients recorded in this thread."},
     {"_set_grad_enabled", set_grad_enabled, METH_O, nullptr},
@@ -110,6 +123,9 @@ PyMethodDef functions[] = {
     {"is_anomaly_check_nan_enabled", is_anomaly_check_nan_enabled, METH_NOARGS,
      "is_anomaly_check_nan_enabled()\n\nDoes anomaly detection look for NaN."},
     {"_current_node", current_node_object, METH_NOARGS, nullptr},
+    {"_current_call", current_call_number, METH_NOARGS, nullptr},
+    {"_node_key", node_key, METH_O, nullptr},
+    {"_will_execute", will_execute_key, METH_O, nullptr},
     {"_leaf_of_gradient", leaf_of_gradient_object, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
