@@ -112,6 +112,16 @@ class Histogram(NamedTuple):
     hist: Tensor
     bin_edges: tuple[Tensor, ...]
 
+    def __repr__(self) -> str:
+        return (
+            f"argand.return_types.histogramdd(\nhist={self.hist!r},\nbin_edges={self.bin_edges!r})"
+        )
+
+
+# Where the named tuples of other operators are found.
+Histogram.__name__ = Histogram.__qualname__ = "histogramdd"
+Histogram.__module__ = "argand.return_types"
+
 
 def histogramdd(
     input: Tensor,

@@ -26,7 +26,7 @@ def _transposed(self: Tensor) -> Tensor:
     if self.ndim != 2 and self.ndim != 0:
         warnings.warn(
             f"Tensor.T: got {self.ndim} dimensions, expected 2; use .mT for matrices or .permute(...)",
-            DeprecationWarning,
+            UserWarning,
             stacklevel=2,
         )
     return ops.permute(self, tuple(range(self.ndim - 1, -1, -1)))
@@ -46,6 +46,14 @@ def _adjoint(self: Tensor) -> Tensor:
             f"Tensor.H: got {self.ndim} dimensions, expected 2; use .mH for batches of matrices"
         )
     return ops.conj(self) if self.ndim == 0 else ops.conj(ops.transpose(self, 0, 1))
+
+
+def _set_real(self: Tensor, value: Tensor) -> None:
+    ops.copy_(ops.real(self), value)
+
+
+def _set_imag(self: Tensor, value: Tensor) -> None:
+    ops.copy_(ops.imag(self), value)
 
 
 def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
@@ -269,8 +277,8 @@ def install(add: Callable[[str, Any], None]) -> None:
     add("mT", property(_matrix_transposed))
     add("H", property(_adjoint))
     add("mH", property(lambda self: ops.conj(_matrix_transposed(self))))
-    add("real", property(lambda self: ops.real(self)))
-    add("imag", property(lambda self: ops.imag(self)))
+    add("real", property(lambda self: ops.real(self), _set_real))
+    add("imag", property(lambda self: ops.imag(self), _set_imag))
     add("type", _type)
     add("to_dense", _to_dense)
     add("resize", _resize)

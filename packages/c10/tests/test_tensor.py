@@ -53,7 +53,11 @@ def test_tensor_of_tensors():
     y = c10.tensor(x)
     assert y.tolist() == [1.0, 2.0] and y.data_ptr() != x.data_ptr()
     assert c10.tensor(x, dtype=c10.int32).tolist() == [1, 2]
-    assert c10.tensor([x, x]).tolist() == [[1.0, 2.0], [1.0, 2.0]]
+    one = c10.tensor([[3.0]])
+    assert c10.tensor([one, 2]).tolist() == [3.0, 2.0]
+    for data in ([x, x], [[x], [x]]):
+        with pytest.raises(ValueError, match="only one element tensors can be converted"):
+            c10.tensor(data)
 
 
 @pytest.mark.parametrize(

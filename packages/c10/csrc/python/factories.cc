@@ -9,10 +9,7 @@ constexpr ArgandDevice kCpu = ARGAND_DEVICE(ARGAND_CPU, 0);
 
 // ---- shape and dtype of nested data -----------------------------------------------------------------------------------------
 static bool is_text(PyObject* o) { return PyUnicode_Check(o) || PyBytes_Check(o); }
-static bool is_nested(PyObject* o) {
-  if (is_tensor(o)) return tensor_of(o)->ndim > 0;
-  return PySequence_Check(o) && !is_text(o) && !PyDict_Check(o);
-}
+static bool is_nested(PyObject* o) { return PySequence_Check(o) && !is_tensor(o) && !is_text(o) && !PyDict_Check(o); }  // a tensor is a number
 
 struct Inferred {
   int64_t sizes[ARGAND_MAX_DIMS];
@@ -49,7 +46,7 @@ static int dtype_of_number(PyObject* o) {  // -1: no number
 }
 
 static bool infer_dtype(PyObject* data, Inferred& inferred) {
-  if (!is_nested(data) || is_tensor(data)) {
+  if (!is_nested(data)) {
     int dtype = dtype_of_number(data);
     if (dtype < 0) {
       PyErr_Format(
@@ -81,13 +78,19 @@ static bool fill_number(void* p, int dtype, PyObject* o) {
     }
     return store_element(p, dtype, o) == 0;
   }
+  if (tensor_of(o)->numel != 1) {
+    PyErr_Format(PyExc_ValueError,
+                 "tensor(): only one element tensors can be converted to Python scalars, got one of %lld among the data; use stack()",
+                 static_cast<long long>(tensor_of(o)->numel));
+    return false;
+  }
   Ref number(item(tensor_of(o)));
   return number && store_element(p, dtype, number.get()) == 0;
 }
 
 static bool fill(ArgandTensor* t, PyObject* data, int d, char*& p) {
   if (d == t->ndim) {
-    if (is_nested(data) && !is_tensor(data)) {
+    if (is_nested(data)) {
       PyErr_Format(PyExc_TypeError, "tensor(): got a %s at dim %d where other entries are numbers", Py_TYPE(data)->tp_name, d);
       return false;
     }
@@ -100,8 +103,7 @@ static bool fill(ArgandTensor* t, PyObject* data, int d, char*& p) {
                  static_cast<long long>(t->sizes[d]));
     return false;
   }
-  Ref list = is_tensor(data) ? Ref(tolist(tensor_of(data))) : new_ref(data);
-  Ref sequence(list ? PySequence_Fast(list.get(), "tensor(): expected a sequence") : nullptr);
+  Ref sequence(PySequence_Fast(data, "tensor(): expected a sequence"));
   if (!sequence) return false;
   Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence.get());
   if (n != t->sizes[d]) {

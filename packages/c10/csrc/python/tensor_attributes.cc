@@ -39,6 +39,10 @@ static PyObject* get_nbytes(PyObject* o, void*) {
 static PyObject* get_layout(PyObject*, void*) { return Py_NewRef(strided_layout); }
 static PyObject* get_version(PyObject* o, void*) {
   ArgandTensor* t = self_of(o);
+  if (t && t->flags & ARGAND_TENSOR_INFERENCE) {
+    PyErr_SetString(PyExc_RuntimeError, "Inference tensors do not track version counter.");
+    return nullptr;
+  }
   return t ? PyLong_FromUnsignedLong(__atomic_load_n(&t->storage->version, __ATOMIC_RELAXED)) : nullptr;
 }
 static PyObject* get_base(PyObject* o, void*) {
