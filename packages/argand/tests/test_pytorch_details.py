@@ -170,6 +170,7 @@ ERRORS = [
         RuntimeError,
         "out of bounds",
     ),
+    (lambda: torch.logit(tensor([0.5 + 1j])), NotImplementedError, "logit: not implemented for"),
     (lambda: 2 @ torch.ones(3), TypeError, "int"),
     (lambda: torch.ones(3) @ 2, TypeError, "int"),
 ]
@@ -279,9 +280,26 @@ def test_what_pytorch_asserts_is_an_assertion_error():
         lambda: torch.utils.data.TensorDataset(torch.ones(2), torch.ones(3)),
         lambda: torch.utils.data.ConcatDataset([]),
         lambda: torch.amp.GradScaler("cpu").update(),
+        lambda: torch.nn.Embedding(3, 2, padding_idx=3),
     ):
         with pytest.raises(AssertionError):
             call()
+
+
+def test_parts_of_complex_tensors_are_assigned():
+    z = tensor([1 + 2j, 3 - 4j])
+    z.real, z.imag = torch.zeros(2), tensor([5, 6])
+    assert z.tolist() == [5j, 6j]
+    x = torch.ones(2)
+    x.real = tensor([2.0, 3.0])
+    assert x.tolist() == [2, 3]
+    with pytest.raises(RuntimeError):
+        x.imag = torch.ones(2)
+    w = torch.zeros(1, dtype=torch.complex64).requires_grad_() * 1
+    y = torch.ones(1, requires_grad=True)
+    w.imag = y * 2
+    w.abs().sum().backward()
+    assert y.grad.item() == 2
 
 
 def test_tensors_of_inference_mode_do_not_change_outside():
@@ -299,6 +317,8 @@ def test_tensors_of_inference_mode_do_not_change_outside():
         with pytest.raises(RuntimeError, match="inference"):
             change()
     assert x.tolist() == [2, 2, 2]
+    with pytest.raises(RuntimeError, match="do not track version"):
+        _ = x._version
 
 
 def test_one_value_is_written_to_elements_in_one_place():

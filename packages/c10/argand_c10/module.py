@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -407,6 +408,11 @@ class Module:
         device, dtype = _parse_to(args, kwargs)
         memory_format = kwargs.get("memory_format")
         formatted = 5 if memory_format is channels_last_3d else 4
+        if dtype is not None and dtype.is_complex:
+            warnings.warn(
+                f"Module.to: got {dtype}; not every module works with complex parameters and buffers",
+                stacklevel=2,
+            )
 
         def convert(tensor: Tensor) -> Tensor:
             floating = tensor.is_floating_point() or tensor.is_complex()
@@ -533,7 +539,7 @@ class Module:
         )
 
     def state_dict(
-        self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
     ) -> OrderedDict[str, Any]:
         """Parameters and persistent buffers by dotted name, sharing memory with the module.
 
@@ -541,7 +547,16 @@ class Module:
             destination: a mapping to fill; a new ordered one by default.
             prefix: put before every name.
             keep_vars: keep the parameters themselves instead of detached tensors.
+            args: the three by position, which is deprecated.
         """
+        if args:
+            warnings.warn(
+                "Module.state_dict: got arguments by position, which is deprecated; name them",
+                FutureWarning,
+                stacklevel=2,
+            )
+            given = (*args, *(destination, prefix, keep_vars)[len(args) :])
+            destination, prefix, keep_vars = given
         result: OrderedDict[str, Any] = collect_state(self, destination, prefix, keep_vars)
         return result
 

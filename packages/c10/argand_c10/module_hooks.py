@@ -88,6 +88,9 @@ class RemovableHandle:
 class HookDict(OrderedDict[int, Any]):
     """Hooks by handle id, in call order; weakly referable and deep-copied as is."""
 
+    def __repr__(self) -> str:
+        return repr(OrderedDict(self))
+
 
 def add_hook(
     hooks: HookDict, hook: Any, *, prepend: bool = False, flags: HookDict | None = None

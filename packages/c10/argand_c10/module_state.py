@@ -40,6 +40,9 @@ class StateDict(OrderedDict[str, Any]):
 
     _metadata: OrderedDict[str, dict[str, Any]]
 
+    def __repr__(self) -> str:
+        return repr(OrderedDict(self))
+
     def copy(self) -> StateDict:
         result = StateDict(self)
         if hasattr(self, "_metadata"):

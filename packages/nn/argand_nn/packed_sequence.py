@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import argand_aten as aten
-from argand_c10 import Tensor, int64
+from argand_c10 import Tensor, contiguous_format, int64
 
 __all__ = [
     "PackedSequence",
@@ -231,11 +231,13 @@ def pad_packed_sequence(
     flat = data.new_full([steps * batch, *data.shape[1:]], padding_value)
     flat = aten.index_copy(flat, 0, _kept_places(ends, steps, data), data)
     padded = flat.reshape(steps, batch, *data.shape[1:])
+    if batch_first:
+        padded = padded.transpose(0, 1)
     lengths = aten.tensor(ends, dtype=int64)
     if sequence.unsorted_indices is not None:
-        padded = aten.index_select(padded, 1, sequence.unsorted_indices)
+        padded = aten.index_select(padded, 0 if batch_first else 1, sequence.unsorted_indices)
         lengths = aten.index_select(lengths, 0, sequence.unsorted_indices.cpu())
-    return (padded.transpose(0, 1) if batch_first else padded), lengths
+    return padded, lengths
 
 
 def pad_sequence(
@@ -270,10 +272,10 @@ def pad_sequence(
 def unpad_sequence(
     padded_sequences: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False
 ) -> list[Tensor]:
-    """The sequences of (steps, batch, *) without their padding, views of it."""
+    """Copies of the sequences of (steps, batch, *), without their padding."""
     padded = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     ends = _lengths("unpad_sequence", lengths)
-    return [padded[i, :end] for i, end in enumerate(ends)]
+    return [padded[i, :end].clone(memory_format=contiguous_format) for i, end in enumerate(ends)]
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:

@@ -399,6 +399,22 @@ def test_random_split():
     assert [len(p) for p in random_split(range(11), [0.5, 0.25, 0.25])] == [6, 3, 2]
     with pytest.raises(ValueError, match="sum to 9"):
         random_split(range(10), [7, 2])
+    with pytest.warns(UserWarning, match="subset at index 2 is empty"):
+        random_split(range(2), [0.4, 0.4, 0.2])
+
+
+def test_options_stay_as_they_were_made():
+    loader = DataLoader(range(10), batch_size=2)
+    with pytest.raises(ValueError, match="batch_size should not be set"):
+        loader.batch_size = 3
+    loader.num_workers = 1
+    with pytest.raises(ValueError, match="got num_samples 0"):
+        DataLoader([], shuffle=True)
+
+
+def test_more_workers_than_processors():
+    with pytest.warns(UserWarning, match="100000 workers on"):
+        DataLoader(range(10), num_workers=100000)
 
 
 def test_collate_joins_strings_as_they_came():

@@ -219,6 +219,10 @@ def test_pad_amounts():
         F.pad(tensor(x), (4, 0), "reflect")
     with pytest.raises(NotImplementedError, match="mode mirror"):
         F.pad(tensor(x), (1, 0), "mirror")
+    for mode in ("reflect", "replicate", "circular"):
+        for ndim, amounts in ((1, 1), (2, 2), (4, 1), (5, 2), (6, 3), (4, 4), (2, 0)):
+            with pytest.raises(NotImplementedError, match=f"tensor of {ndim} dimensions"):
+                F.pad(aten.ones([2] * ndim), (1, 1) * amounts, mode)
 
 
 def test_pooling():
@@ -314,6 +318,10 @@ def test_other_normalizations():
         nn.GroupNorm(2, 5)
 
 
+def expected_alone(x):
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+
+
 def test_instance_norm_statistics():
     module = nn.InstanceNorm1d(2, momentum=0.25, affine=True, track_running_stats=True)
     x = RNG.standard_normal((3, 2, 5)).astype(np.float32)
@@ -328,6 +336,10 @@ def test_instance_norm_statistics():
     close(module(tensor(x)), expected, 1e-4, 1e-5)
     with pytest.raises(ValueError, match="expected more than 1 place per channel"):
         F.instance_norm(tensor(x[:, :, :1]))
+    with pytest.raises(ValueError, match="got 2 channels, expected num_features=3"):
+        nn.InstanceNorm1d(3, affine=True)(tensor(x))
+    with pytest.warns(UserWarning, match="got 2 channels"):
+        close(nn.InstanceNorm1d(3)(tensor(x[0])), expected_alone(x[0]), 1e-4, 1e-5)
 
 
 def test_dropout():
@@ -360,6 +372,39 @@ def test_dropout():
             nn.Dropout(wrong)
     layer = nn.Dropout(0.5).eval()
     assert layer(x) is x
+    for call, shape in ((F.dropout2d, [2, 3]), (F.dropout2d, [2, 3, 4]), (F.dropout3d, [2, 3, 4])):
+        with pytest.warns(UserWarning, match=f"{call.__name__}: got {len(shape)} dim"):
+            call(aten.ones(shape))
+
+
+def test_old_forms_warn():
+    with pytest.warns(FutureWarning, match="use min_val"):
+        assert nn.Hardtanh(min_value=0).min_val == 0
+    with pytest.warns(FutureWarning, match="use NLLLoss"):
+        nn.NLLLoss2d()
+    with pytest.warns(UserWarning, match="no effect"):
+        F.gumbel_softmax(aten.ones(2), eps=1e-5)
+    with pytest.warns(FutureWarning, match="parametrizations.weight_norm"):
+        nn.utils.weight_norm(nn.Linear(2, 2))
+    with pytest.warns(UserWarning, match="complex64"):
+        nn.Linear(2, 2).to(c10.complex64)
+    with pytest.warns(UserWarning, match="size of 1"):
+        F.affine_grid(aten.ones(1, 2, 3), (1, 1, 4, 1), align_corners=True)
+    rows, table = aten.tensor([[0, 1]]), aten.ones(3, 2)
+    with pytest.warns(UserWarning, match=r"use embedding_bag\(input, weight\)"):
+        assert F.embedding_bag(table, rows).tolist() == [[1, 1]]
+    layer = nn.Linear(2, 2)
+    with pytest.warns(FutureWarning, match="name them"):
+        state = layer.state_dict({"kept": 1}, "a.", True)
+    assert list(state) == ["kept", "a.weight", "a.bias"] and state["a.bias"] is layer.bias
+
+
+def test_unflatten_keeps_its_sizes():
+    assert repr(nn.Unflatten(1, c10.Size([2, 3]))).endswith("Size([2, 3]))")
+    assert repr(nn.Unflatten(1, (2, 3))) == "Unflatten(dim=1, unflattened_size=(2, 3))"
+    for wrong in (6, (2, 3.0)):
+        with pytest.raises(TypeError, match="unflattened_size"):
+            nn.Unflatten(1, wrong)
 
 
 def test_embedding():
@@ -374,7 +419,7 @@ def test_embedding():
     frozen = nn.Embedding.from_pretrained(tensor([[3.0, 4.0], [0.3, 0.4]]), max_norm=1.0)
     assert not frozen.weight.requires_grad
     close(frozen(aten.tensor([0, 1])), [[0.6, 0.8], [0.3, 0.4]], 1e-5)
-    with pytest.raises(ValueError, match="padding_idx 9"):
+    with pytest.raises(AssertionError, match="padding_idx 9"):
         nn.Embedding(5, 3, padding_idx=9)
     with pytest.raises(ValueError, match="sparse=True"):
         F.embedding(index, table.weight, sparse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -205,6 +206,13 @@ def test_parameter_lists_and_dicts():
 def test_parameter_dict_is_a_mapping():
     table = nn.ParameterDict({"a": aten.ones(1), "b": 3})
     other = nn.ParameterDict([("b", 4), ("c", aten.zeros(2))])
+    falling = [("b", 1), ("a", 2)]
+    assert list(nn.ParameterDict(dict(falling))) == [
+        "a",
+        "b",
+    ]  # a plain dict: in the order of the names
+    assert list(nn.ParameterDict(falling)) == ["b", "a"]
+    assert list(nn.ParameterDict(nn.ParameterDict(OrderedDict(falling))).copy()) == ["b", "a"]
     joined = table | other
     assert list(joined) == ["a", "b", "c"] and joined["b"] == 4 and joined["a"] is table["a"]
     assert list(reversed(joined)) == ["c", "b", "a"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 import numpy as np
 import pytest
 
@@ -105,6 +107,12 @@ def test_non_persistent_buffers_are_left_out():
     assert list(Masked().state_dict()) == []
     with pytest.raises(RuntimeError, match="unexpected keys"):
         Masked().load_state_dict({"mask": aten.ones(2)})
+
+
+def test_states_and_hooks_are_shown_as_dicts():
+    layer = nn.Linear(1, 1, bias=False)
+    assert repr(layer.state_dict()) == repr(OrderedDict(layer.state_dict()))
+    assert repr(layer._forward_hooks) == "OrderedDict()"
 
 
 def test_extra_state():

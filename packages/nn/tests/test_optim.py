@@ -197,7 +197,10 @@ def test_closure_and_hooks():
     p = nn.Parameter(aten.tensor([2.0]))
     optimizer = optim.SGD([p], lr=0.5)
     log = []
+    given = []
     optimizer.register_step_pre_hook(lambda o, args, kwargs: log.append("pre"))
+    optimizer.register_step_pre_hook(lambda o, args, kwargs: given.append(args))
+    optimizer.register_step_pre_hook(lambda o, args, kwargs: ((o, closure), {}))
     handle = optimizer.register_step_post_hook(lambda o, args, kwargs: log.append("post"))
 
     def closure():
@@ -207,12 +210,13 @@ def test_closure_and_hooks():
         loss.backward()
         return loss
 
-    assert float(optimizer.step(closure).detach()) == 4.0
+    assert float(optimizer.step().detach()) == 4.0
+    assert given == [(optimizer,)]
     assert p.tolist() == [0.0]
     assert log == ["pre", "closure", "post"]
     handle.remove()
     optimizer.step()
-    assert log[3:] == ["pre"]
+    assert log[3:] == ["pre", "closure"]
 
 
 def test_hooks_of_all_optimizers():

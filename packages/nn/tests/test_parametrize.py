@@ -98,6 +98,35 @@ def test_chains_and_assignment():
     assert third.parametrizations.weight[0] is not layer.parametrizations.weight[0]
 
 
+def test_a_second_one_leaves_what_is_learned():
+    class Skew(nn.Module):
+        def forward(self, x):
+            return x.triu(1) - x.triu(1).t()
+
+    class Cayley(nn.Module):
+        def forward(self, x):
+            return aten.inverse(aten.eye(3) - x) @ (aten.eye(3) + x)
+
+        def right_inverse(self, x):
+            return aten.inverse(x + aten.eye(3)) @ (x - aten.eye(3))
+
+    class Wide(nn.Module):
+        def forward(self, x):
+            return x
+
+        def right_inverse(self, x):
+            return x.double()
+
+    layer = nn.Linear(3, 3)
+    start = array(layer.weight).copy()
+    parametrize.register_parametrization(layer, "weight", Skew())
+    parametrize.register_parametrization(layer, "weight", Cayley())
+    np.testing.assert_array_equal(array(layer.parametrizations.weight.original), start)
+    np.testing.assert_allclose(array(layer.weight @ layer.weight.t()), np.eye(3), atol=1e-5)
+    with pytest.raises(ValueError, match="float64, expected"):
+        parametrize.register_parametrization(layer, "weight", Wide())
+
+
 def test_several_originals_and_buffers():
     layer = nn.Linear(4, 3)
     before = array(layer.weight).copy()

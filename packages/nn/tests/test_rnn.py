@@ -178,6 +178,13 @@ def test_packing():
     padded, lengths = rnn.pad_packed_sequence(packed, padding_value=-1.0, total_length=4)
     assert padded.t().tolist() == [[20, 21, -1, -1], [30, 31, 32, -1]]
     assert lengths.tolist() == [2, 3]
+    padded, _ = rnn.pad_packed_sequence(packed, batch_first=True)
+    assert padded.tolist() == [[20, 21, 0], [30, 31, 32]] and padded.is_contiguous()
+    for part, back in zip(parts, rnn.unpad_sequence(padded.t(), [2, 3]), strict=True):
+        assert back.tolist() == part.tolist() and back.is_contiguous()
+        back.zero_()
+    assert [back.stride() for back in rnn.unpack_sequence(packed)] == [(1,), (1,)]
+    assert padded[1].tolist() == [30, 31, 32]
     assert rnn.pad_sequence(parts, padding_side="left").t().tolist() == [[0, 20, 21], [30, 31, 32]]
     assert packed.double().data.dtype == c10.float64 and packed.to(c10.float32) is packed
     with pytest.raises(ValueError, match="got total_length 2, expected at least 3"):

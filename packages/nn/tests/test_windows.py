@@ -181,6 +181,12 @@ def test_embedding_renorm():
     close(table, [[0.6, 0.8], [0.3, 0.4], [6.0, 8.0]])
 
 
+def test_maxima_of_bags_have_dense_gradients_that_are_not_scaled():
+    for option in ("scale_grad_by_freq", "sparse"):
+        with pytest.raises(ValueError, match="with mode 'max'"):
+            F.embedding_bag(aten.tensor([[0]]), aten.ones(2, 3), mode="max", **{option: True})
+
+
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 def test_embedding_bag(mode):
     table = normal(6, 3, requires_grad=True)

@@ -53,6 +53,9 @@ class _Endless(Sampler[None]):
         return itertools.repeat(None)
 
 
+_FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
+
+
 class DataLoader(Generic[SampleT]):
     """Iterates over a dataset in batches.
 
@@ -77,6 +80,8 @@ class DataLoader(Generic[SampleT]):
     Order is kept. What a worker raises is raised here, with the worker's traceback in its message;
     a worker that dies raises `WorkerError`. After either the other workers have been ended.
     """
+
+    _initialized = False
 
     def __init__(
         self,
@@ -138,6 +143,15 @@ class DataLoader(Generic[SampleT]):
             collate_fn = default_convert if batch_sampler is None else default_collate
         self.collate_fn = collate_fn
         self._kept_workers: _Workers | None = None
+        self._initialized = True
+        self.check_worker_number_rationality()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._initialized and name in _FIXED:
+            raise ValueError(
+                f"{type(self).__name__}: {name} should not be set after it is initialized; make a new one"
+            )
+        super().__setattr__(name, value)
 
     @staticmethod
     def _check_stream_options(shuffle: bool | None, sampler: Any, batch_sampler: Any) -> None:
@@ -195,10 +209,10 @@ class DataLoader(Generic[SampleT]):
 
     def check_worker_number_rationality(self) -> None:
         """Warn if there are more workers than processors."""
-        processors = multiprocessing.cpu_count()
+        processors = len(os.sched_getaffinity(0))
         if self.num_workers > processors:
             warnings.warn(
-                f"DataLoader: {self.num_workers} workers on {processors} processors", stacklevel=2
+                f"DataLoader: {self.num_workers} workers on {processors} processors", stacklevel=3
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -177,6 +178,9 @@ def random_split(
         sizes = [math.floor(total * share) for share in lengths]
         for i in range(total - sum(sizes)):
             sizes[i % len(sizes)] += 1
+        for i, size in enumerate(sizes):
+            if size == 0:
+                warnings.warn(f"random_split: the subset at index {i} is empty", stacklevel=2)
     if sum(sizes) != total:
         raise ValueError(
             f"random_split: got lengths that sum to {sum(sizes)}, expected the dataset's {total}"

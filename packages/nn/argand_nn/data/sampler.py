@@ -66,10 +66,10 @@ class RandomSampler(Sampler[int]):
         num_samples: int | None = None,
         generator: Generator | None = None,
     ) -> None:
-        if num_samples is not None and num_samples <= 0:
-            raise ValueError(f"RandomSampler: got num_samples {num_samples}, expected above 0")
         self.data_source, self.replacement = data_source, replacement
         self._num_samples, self.generator = num_samples, generator
+        if self.num_samples <= 0:
+            raise ValueError(f"RandomSampler: got num_samples {self.num_samples}, expected above 0")
 
     @property
     def num_samples(self) -> int:

@@ -231,6 +231,10 @@ def gumbel_softmax(
     logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
     """A sample of the Gumbel-softmax distribution (Jang et al., 2016); `hard` makes it one-hot."""
+    if eps != 1e-10:
+        warnings.warn(
+            "gumbel_softmax: got eps, which is deprecated and has no effect", stacklevel=2
+        )
     uniform = aten.clamp(aten.rand_like(logits), min=finfo(logits.dtype).tiny)
     gumbels = -aten.log(-aten.log(uniform))
     soft = aten.softmax((logits + gumbels) / tau, dim)

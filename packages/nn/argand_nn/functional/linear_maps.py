@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+
 import argand_aten as aten
-from argand_c10 import Tensor, bfloat16, dtype, float16, float32, int32
+from argand_c10 import Tensor, bfloat16, dtype, float16, float32, int32, int64
 from argand_c10.errors import require_tensors
 
 __all__ = [
@@ -66,7 +68,7 @@ def embedding(
     index = -1
     if padding_idx is not None:
         if not -rows <= padding_idx < rows:
-            raise ValueError(
+            raise AssertionError(
                 f"embedding: got padding_idx {padding_idx}, expected one in [{-rows}, {rows})"
             )
         index = padding_idx % rows
@@ -106,9 +108,19 @@ def embedding_bag(
         include_last_offset: the last of `offsets` is the end of the last bag.
         padding_idx: rows of this number are left out.
     """
+    if weight.dtype == int64 and input.is_floating_point():
+        warnings.warn(
+            "embedding_bag: got (weight, input), an order that is deprecated; use embedding_bag(input, weight)",
+            stacklevel=2,
+        )
+        input, weight = weight, input
     if mode not in _BAG_MODES:
         raise ValueError(
             f"embedding_bag: got mode {mode!r}, expected one of {', '.join(_BAG_MODES)}"
+        )
+    if mode == "max" and (scale_grad_by_freq or sparse):
+        raise ValueError(
+            "embedding_bag: got scale_grad_by_freq or sparse with mode 'max', expected neither"
         )
     if per_sample_weights is not None:
         if per_sample_weights.shape != input.shape:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 
 import argand_aten as aten
@@ -179,12 +180,25 @@ def dropout1d(
     return _feature_dropout(input, p, input.dim() - 1, inplace) if training and p > 0.0 else input
 
 
+def _warn_of_dims(name: str, input: Tensor, expected: str) -> None:
+    warnings.warn(
+        f"{name}: got {input.dim()} dimensions, which is deprecated; expected {expected}",
+        stacklevel=3,
+    )
+
+
 def dropout2d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
     """Dropout of whole channels of (N, C, H, W) or (N, C, L)."""
     check_probability("dropout2d", p)
     _check_channels("dropout2d", input, 2)
+    if input.dim() not in (3, 4):
+        _warn_of_dims("dropout2d", input, "3 or 4")
+    elif input.dim() == 3:
+        warnings.warn(
+            "dropout2d: got 3 dimensions, which are taken as (N, C, L); use dropout1d", stacklevel=2
+        )
     return _feature_dropout(input, p, 2, inplace) if training and p > 0.0 else input
 
 
@@ -193,6 +207,8 @@ def dropout3d(
 ) -> Tensor:
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
     check_probability("dropout3d", p)
+    if input.dim() not in (4, 5):
+        _warn_of_dims("dropout3d", input, "4 or 5")
     kept = 2 if input.dim() == 5 else 1
     _check_channels("dropout3d", input, kept)
     return _feature_dropout(input, p, kept, inplace) if training and p > 0.0 else input

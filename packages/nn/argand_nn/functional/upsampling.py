@@ -231,4 +231,9 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
             "affine_grid: align_corners is False by default; say align_corners=True or False",
             stacklevel=2,
         )
+    elif align_corners and min(size[2:]) == 1:
+        warnings.warn(
+            "affine_grid: got a size of 1 with align_corners=True, whose only place is at 0",
+            stacklevel=2,
+        )
     return aten.affine_grid_generator(theta, list(size), bool(align_corners))

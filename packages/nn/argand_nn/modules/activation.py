@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import argand_aten as aten
@@ -107,6 +108,13 @@ class Hardtanh(Module):
         max_value: float | None = None,
     ) -> None:
         super().__init__()
+        for old, new, value in (("min", "min_val", min_value), ("max", "max_val", max_value)):
+            if value is not None:
+                warnings.warn(
+                    f"Hardtanh: got {old}_value, which is deprecated; use {new}",
+                    FutureWarning,
+                    stacklevel=2,
+                )
         self.min_val = min_val if min_value is None else min_value
         self.max_val = max_val if max_value is None else max_value
         self.inplace = inplace

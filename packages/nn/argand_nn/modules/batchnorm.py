@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -202,6 +203,7 @@ class _InstanceNorm(_NormBase):
     def forward(self, input: Tensor) -> Tensor:
         self._check_input(input)
         batched = input.dim() == self.input_dims[-1]
+        self._check_features(input.shape[1 if batched else 0])
         result = F.instance_norm(
             input if batched else input.unsqueeze(0),
             self.running_mean,
@@ -213,6 +215,14 @@ class _InstanceNorm(_NormBase):
             self.eps,
         )
         return result if batched else result.squeeze(0)
+
+    def _check_features(self, features: int) -> None:
+        if features == self.num_features:
+            return
+        problem = f"{type(self).__name__}: got {features} channels, expected num_features={self.num_features}"
+        if self.affine:
+            raise ValueError(problem)
+        warnings.warn(f"{problem}; without affine=True it is not used", stacklevel=3)
 
 
 class InstanceNorm1d(_InstanceNorm):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, groupby
 from typing import Any, Self, overload
@@ -333,7 +334,7 @@ class ParameterDict(Module):
 
     def copy(self) -> ParameterDict:
         """Another mapping of the same parameters."""
-        return ParameterDict(dict(self.items()))
+        return ParameterDict(OrderedDict(self.items()))
 
     def keys(self) -> Iterable[str]:
         """The names."""
@@ -380,8 +381,12 @@ class ParameterDict(Module):
         return key, self.pop(key)
 
     def update(self, parameters: Any) -> None:
-        """Add or replace parameters from a mapping or from pairs."""
-        pairs = parameters.items() if hasattr(parameters, "items") else parameters
+        """Add or replace parameters from a mapping or from pairs, in their order, or in that of the keys if it is a plain dict."""
+        pairs = parameters
+        if isinstance(parameters, OrderedDict | ParameterDict):
+            pairs = parameters.items()
+        elif isinstance(parameters, Mapping):
+            pairs = sorted(parameters.items())
         for key, value in pairs:
             self[key] = value
 

@@ -17,7 +17,7 @@ def _row(name: str, padding_idx: int | None, rows: int) -> int | None:
     if padding_idx is None:
         return None
     if not -rows <= padding_idx < rows:
-        raise ValueError(
+        raise AssertionError(
             f"{name}: got padding_idx {padding_idx}, expected one in [{-rows}, {rows})"
         )
     return padding_idx % rows

@@ -30,7 +30,16 @@ class Unflatten(Module):
         super().__init__()
         if not isinstance(dim, int):
             raise TypeError(f"Unflatten: got dim of type {type(dim).__name__}, expected int")
-        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+        if not isinstance(unflattened_size, tuple | list):
+            raise TypeError(
+                f"Unflatten: got unflattened_size of type {type(unflattened_size).__name__}, expected a tuple of ints"
+            )
+        for i, size in enumerate(unflattened_size):
+            if not isinstance(size, int):
+                raise TypeError(
+                    f"Unflatten: got a {type(size).__name__} at place {i} of unflattened_size, expected an int"
+                )
+        self.dim, self.unflattened_size = dim, unflattened_size
 
     def forward(self, input: Tensor) -> Tensor:
         dim = self.dim % input.dim()

@@ -320,6 +320,7 @@ def _with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        args = (self, *args)
         for hook in [*_STEP_PRE_HOOKS.values(), *self._step_pre_hooks.values()]:
             changed = hook(self, args, kwargs)
             if changed is not None:
@@ -329,7 +330,7 @@ def _with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                         "(args, kwargs)"
                     )
                 args, kwargs = changed
-        result = step(self, *args, **kwargs)
+        result = step(*args, **kwargs)
         self._step_calls += 1
         for hook in [*_STEP_POST_HOOKS.values(), *self._step_post_hooks.values()]:
             hook(self, args, kwargs)

@@ -39,7 +39,7 @@ def _fused(
         Parameter((weight * scale.reshape(shape)).to(weight.dtype).detach(), weight.requires_grad),
         Parameter(
             shift.to(weight.dtype if bias is None else bias.dtype).detach(),
-            weight.requires_grad if bias is None else bias.requires_grad,
+            bias is not None and bias.requires_grad,
         ),
     )
 

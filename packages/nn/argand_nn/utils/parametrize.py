@@ -6,9 +6,9 @@ the parametrized tensors. What is learned lies in `module.parametrizations.<name
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from argand_autograd import no_grad
@@ -29,7 +29,7 @@ _cache_depth = 0
 _cache: dict[tuple[int, str], Tensor] = {}
 
 
-@contextmanager
+@contextlib.contextmanager
 def cached() -> Iterator[None]:
     """Inside, every parametrized tensor is computed once, at its first use."""
     global _cache_depth
@@ -193,13 +193,28 @@ def _add_property(module: Module, name: str) -> None:
     setattr(type(module), name, property(get, assign))
 
 
+def _check_kept(parametrization: Any, before: Tensor) -> None:
+    """That a parametrization, and its inverse where it has one, keep shape and dtype."""
+    after = [parametrization(before)]
+    if hasattr(parametrization, "right_inverse"):
+        with contextlib.suppress(NotImplementedError):
+            after.append(parametrization.right_inverse(after[0]))
+    for t in after:
+        if not isinstance(t, Tensor) or t.dtype != before.dtype or t.shape != before.shape:
+            found = f"{list(t.shape)} in {t.dtype}" if isinstance(t, Tensor) else type(t).__name__
+            raise ValueError(
+                f"register_parametrization: got {found}, expected "
+                f"{list(before.shape)} in {before.dtype}; pass unsafe=True if that is meant"
+            )
+
+
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
     """Let a parameter or buffer of `module` be `parametrization` of what is learned instead.
 
-    A second one for the same tensor acts on the result of the first. A parametrization's
-    `right_inverse(tensor)`, where it has one, gives where learning starts, and allows assignment.
+    A parametrization's `right_inverse(tensor)`, where it has one, gives where learning starts, and
+    allows assignment. A second one for the same tensor acts on the result of the first, whose start stays.
 
     Args:
         module: whose tensor it is; it is changed.
@@ -217,16 +232,7 @@ def register_parametrization(
     if is_parametrized(module, tensor_name):
         known: Any = module.parametrizations[tensor_name]
         if not unsafe:
-            before = getattr(module, tensor_name)
-            after = parametrization(before)
-            if after.dtype != before.dtype or after.shape != before.shape:
-                raise ValueError(
-                    f"register_parametrization: got {list(after.shape)} in {after.dtype}, expected "
-                    f"{list(before.shape)} in {before.dtype}; pass unsafe=True if that is meant"
-                )
-        if hasattr(parametrization, "right_inverse"):
-            with no_grad():
-                known.right_inverse(parametrization.right_inverse(getattr(module, tensor_name)))
+            _check_kept(parametrization, getattr(module, tensor_name))
         known.append(parametrization)
         known.unsafe |= unsafe
         return module

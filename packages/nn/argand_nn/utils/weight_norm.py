@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import argand_aten as aten
@@ -53,6 +54,11 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     Returns:
         `module`.
     """
+    warnings.warn(
+        "weight_norm: is deprecated; use nn.utils.parametrizations.weight_norm",
+        FutureWarning,
+        stacklevel=2,
+    )
     if _hook_key(module, name) is not None:
         raise RuntimeError(f"weight_norm: {name!r} of {type(module).__name__} has it already")
     hook = WeightNorm(name, dim)
