@@ -40,6 +40,7 @@ _SUBMODULES = frozenset(
         "overrides",
         "quantization",
         "random",
+        "return_types",
         "serialization",
         "signal",
         "special",

@@ -93,9 +93,11 @@ def _compare(
     rest = (rtol, atol, equal_nan, checks)
     if _is_array(actual) and _is_array(expected):
         actual, expected = aten.as_tensor(actual), aten.as_tensor(expected)
-    if isinstance(actual, Tensor) and isinstance(expected, Tensor):
+    if _are_tensors(actual, expected, checks["type"]):
         return _compare_tensors(actual, expected, *rest, where)
     if _is_number(actual) and _is_number(expected):
+        if checks["dtype"] and type(actual) is not type(expected):
+            return f"The (d)types differ{where}: {type(actual)} != {type(expected)}"
         checks = {**checks, "dtype": False}
         return _compare_tensors(
             _number(actual), _number(expected), rtol, atol, equal_nan, checks, where
@@ -124,6 +126,14 @@ def _compare(
         f"assert_close: got {type(actual).__name__} and {type(expected).__name__}{where}, expected "
         "tensors, arrays, numbers, or sequences or mappings of those"
     )
+
+
+def _are_tensors(actual: Any, expected: Any, same_type: bool) -> bool:
+    """Whether both are tensors of one class, or of a class and a subclass of it."""
+    if not (isinstance(actual, Tensor) and isinstance(expected, Tensor)):
+        return False
+    a, e = type(actual), type(expected)
+    return a is e or (not same_type and (issubclass(a, e) or issubclass(e, a)))
 
 
 def _is_array(value: Any) -> bool:
@@ -163,7 +173,6 @@ def _compare_tensors(
     if tuple(actual.shape) != tuple(expected.shape):
         return f"The shapes differ{where}: {list(actual.shape)} != {list(expected.shape)}"
     facts = {
-        "type": (type(actual), type(expected)),
         "device": (actual.device, expected.device),
         "dtype": (actual.dtype, expected.dtype),
         "layout": (actual.layout, expected.layout),

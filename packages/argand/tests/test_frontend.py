@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 
@@ -55,6 +56,20 @@ def test_names_of_all_layers():
     assert not hasattr(torch, "_private")
     assert not torch.cuda.is_available()
     assert torch.cuda.device_count() == 0
+
+
+def test_named_tuples_of_results():
+    found = torch.tensor([[1.0, 3.0]]).max(1)
+    assert type(found) is torch.return_types.max
+    copied = pickle.loads(pickle.dumps(found))
+    assert type(copied) is type(found) and copied.indices.item() == 1
+    histogram = torch.histogramdd(torch.ones(3, 2), 1)
+    assert type(histogram) is torch.return_types.histogramdd
+    assert repr(histogram).startswith(
+        "argand.return_types.histogramdd(\nhist=tensor([[3.]]),\nbin_"
+    )
+    with pytest.raises(AttributeError, match="no attribute 'sin'"):
+        _ = torch.return_types.sin
 
 
 def test_precision():

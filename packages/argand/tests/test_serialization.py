@@ -66,6 +66,7 @@ def test_nested_state(tmp_path):
         "nothing": None,
         0: {1: [torch.arange(3), (torch.ones(2), "x")], "": torch.zeros(1)},
         "dtype": torch.bfloat16,
+        "device": torch.device("cuda:1"),
         "z": 1 + 2j,
         "a.b": torch.ones(1),
         "a": {"b": torch.zeros(1)},
@@ -167,8 +168,16 @@ def test_map_location(tmp_path):
     torch.save({"x": torch.ones(3)}, tmp_path / "x")
     assert torch.load(tmp_path / "x", map_location="cpu")["x"].device.type == "cpu"
     assert torch.load(tmp_path / "x", map_location=torch.device("meta"))["x"].device.type == "meta"
-    with pytest.raises(TypeError, match="map_location of type function"):
-        torch.load(tmp_path / "x", map_location=lambda storage, location: storage)
+    meta = torch.empty(3, device="meta").untyped_storage()
+    for location, expected in (
+        ({"cuda:0": "cpu"}, "cpu"),
+        ({"cpu": "meta"}, "meta"),
+        (lambda storage, location: storage, "cpu"),
+        (lambda storage, location: None, "cpu"),
+        (lambda storage, location: meta if location == "cpu" else storage, "meta"),
+    ):
+        found = torch.load(tmp_path / "x", map_location=location, encoding="ascii")["x"]
+        assert found.device.type == expected
 
 
 @pytest.mark.parametrize(

@@ -67,11 +67,18 @@ def test_wide_integers_are_compared_exactly():
     assert "1 / 1" in message(torch.tensor([big]), torch.tensor([big + 1]))
 
 
+def test_numbers_have_types():
+    assert "<class 'int'> != <class 'float'>" in message(1, 1.0)
+    assert_close(1, 1.0, check_dtype=False)
+
+
 def test_wrong_use():
     with pytest.raises(ValueError, match="expected both or neither"):
         assert_close(1.0, 1.0, rtol=1.0)
     with pytest.raises(TypeError, match="got str and int"):
         assert_close("a", 1)
+    with pytest.raises(TypeError, match="got Parameter and Tensor"):
+        assert_close(torch.nn.Parameter(torch.ones(1)), torch.ones(1), allow_subclasses=False)
 
 
 def test_make_tensor_keeps_to_its_range_dtype_and_layout():

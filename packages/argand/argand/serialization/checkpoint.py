@@ -87,27 +87,25 @@ def load(
     *,
     weights_only: bool | None = None,
     mmap: bool | None = None,
+    **pickle_load_args: Any,
 ) -> Any:
     """Load what `save` saved, or any safetensors file (as a dict of tensors). Never runs code.
 
     Args:
         f: a path, or a binary file object.
-        map_location: the device of the tensors; the CPU by default.
+        map_location: the device of the tensors, the CPU by default; or a mapping of locations, or a function of a storage
+            and its location that returns a storage of the wanted device or None: the location of all that files hold is "cpu".
         pickle_module: accepted, without effect: nothing is unpickled.
         weights_only: accepted; loading is always safe.
-        mmap: accepted, without effect.
+        mmap: accepted, without effect, as are `pickle_load_args`.
 
     Raises:
         FileFormatError: if the file is a pickle, foreign, cut off or damaged.
     """
-    if isinstance(map_location, Mapping) or callable(map_location):
-        raise TypeError(
-            f"load: got map_location of type {type(map_location).__name__}, expected a device"
-        )
     source = repr(os.fspath(f)) if isinstance(f, str | os.PathLike) else "the file object"
     tensors, metadata = read_tensors(f, source)
     if map_location is not None:
-        tensors = {name: tensor.to(device=map_location) for name, tensor in tensors.items()}
+        tensors = {name: _placed(tensor, map_location) for name, tensor in tensors.items()}
     if _TREE_KEY not in metadata:
         return tensors
     try:
@@ -117,6 +115,16 @@ def load(
             f"load: {source} is damaged: its structure cannot be read "
             f"({type(error).__name__}: {error})"
         ) from None
+
+
+def _placed(tensor: Tensor, map_location: Any) -> Tensor:
+    device = map_location
+    if isinstance(map_location, Mapping):
+        device = map_location.get("cpu", "cpu")
+    elif callable(map_location):
+        storage = map_location(tensor.untyped_storage(), "cpu")
+        device = tensor.device if storage is None else storage.device
+    return tensor.to(device=device)
 
 
 class _Packer:
@@ -148,6 +156,8 @@ class _Packer:
             }
         if isinstance(value, c10.dtype):
             return {"dtype": str(value).rpartition(".")[2]}
+        if isinstance(value, c10.device):
+            return {"device": [str(value)]}
         if isinstance(value, complex):
             return {"complex": [value.real, value.imag]}
         raise TypeError(_refusal(value, path))
@@ -212,6 +222,8 @@ def _unpack(node: Any, tensors: Mapping[str, Tensor], depth: int) -> Any:
     if kind in ("list", "tuple"):
         values = [_unpack(value, tensors, depth + 1) for value in content]
         return values if kind == "list" else tuple(values)
+    if kind == "device":
+        return c10.device(*content)
     if kind == "complex":
         return complex(*content)
     if kind == "dtype":
