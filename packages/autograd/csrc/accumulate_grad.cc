@@ -43,7 +43,7 @@ AccumulateGrad::AccumulateGrad(Tensor variable) : Node(kAccumulateSequence), var
   facts_.sizes = sizes;
   facts_.ndim = t->ndim;
   facts_.device = t->storage->device;
-  facts_.dtype = t->dtype;
+  set_grad_dtype(meta_of(t)->grad_dtype);
   inputs_ = &facts_;
   n_inputs_ = 1;
 }
@@ -52,6 +52,11 @@ AccumulateGrad::~AccumulateGrad() {
   AutogradMeta* meta = meta_of(variable_.get());
   SpinGuard guard(meta->lock);
   if (meta->accumulator == this) meta->accumulator = nullptr;
+}
+
+void AccumulateGrad::set_grad_dtype(int dtype) {
+  facts_.any_dtype = dtype == kAnyDType;
+  facts_.dtype = static_cast<uint8_t>(dtype < 0 ? variable_->dtype : dtype);
 }
 
 void AccumulateGrad::apply(Gradients& g) {

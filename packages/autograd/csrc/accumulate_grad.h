@@ -13,6 +13,7 @@ class AccumulateGrad final : public Node {
   bool is_accumulate_grad() const override { return true; }
   void apply(Gradients& g) override;
   const Tensor& variable() const { return variable_; }
+  void set_grad_dtype(int dtype);  // as AutogradMeta::grad_dtype
 
  private:
   Tensor variable_;

@@ -124,7 +124,7 @@ class Backward {
     NodeState& s = states_[table_.find(next)];
     const Tensor& leaf = static_cast<AccumulateGrad*>(next)->variable();
     const AutogradMeta* meta = meta_of(leaf.get());
-    const bool changed = meta->hooks && !meta->hooks->on_grad.empty();
+    const bool changed = (meta->hooks && !meta->hooks->on_grad.empty()) || meta->grad_dtype != kDTypeOfTensor;
     const bool arrived = s.buffer.data(1)[0] ? true : false;
     return s.executes && s.dependencies == 1 && !arrived && !changed ? leaf : Tensor();
   }
@@ -392,7 +392,7 @@ void validate_gradient(const TensorFacts& facts, Tensor& grad, const char* produ
   if (grad.device() != facts.device)
     fail(ARGAND_RUNTIME_ERROR, "Function %s returned an invalid gradient at index %u - expected device type %d but got %d", producer, index,
          static_cast<int>(ARGAND_DEVICE_TYPE(facts.device)), static_cast<int>(ARGAND_DEVICE_TYPE(grad.device())));
-  if (grad.dtype() == facts.dtype) return;
+  if (grad.dtype() == facts.dtype || facts.any_dtype) return;
   if (is_complex(grad.dtype()) && !is_complex(facts.dtype)) grad = tensor_ops::real(grad);
   if (grad.dtype() != facts.dtype) grad = tensor_ops::to_dtype(grad, facts.dtype);
 }

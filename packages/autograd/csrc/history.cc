@@ -224,6 +224,24 @@ void set_grad(ArgandTensor* t, Tensor grad) {
   old = std::exchange(meta.grad, std::move(grad));
 }
 
+int grad_dtype(ArgandTensor* leaf) {
+  if (!is_leaf(leaf)) fail(ARGAND_RUNTIME_ERROR, "grad_dtype can only be accessed on leaf tensors.");
+  return leaf->meta && meta_of(leaf)->grad_dtype != kDTypeOfTensor ? meta_of(leaf)->grad_dtype : leaf->dtype;
+}
+
+void set_grad_dtype(ArgandTensor* leaf, int dtype) {
+  if (!is_leaf(leaf)) fail(ARGAND_RUNTIME_ERROR, "grad_dtype can only be set on leaf tensors.");
+  const Tensor grad = grad_of(leaf);
+  if (grad && dtype != kAnyDType && grad.dtype() != dtype)
+    fail(ARGAND_RUNTIME_ERROR,
+         "Cannot set grad_dtype to %s because there is already a gradient of dtype %s; set .grad to None before, or take the gradient's dtype",
+         kDTypeName[dtype], kDTypeName[grad.dtype()]);
+  AutogradMeta& meta = ensure_meta(leaf);
+  SpinGuard guard(meta.lock);
+  meta.grad_dtype = static_cast<int16_t>(dtype);
+  if (meta.accumulator) static_cast<AccumulateGrad*>(meta.accumulator)->set_grad_dtype(dtype);
+}
+
 void retain_grad(ArgandTensor* t) {
   if (!requires_grad(t)) fail(ARGAND_RUNTIME_ERROR, "can't retain_grad on Tensor that has requires_grad=False");
   Node* fn = grad_fn(t);

@@ -21,6 +21,9 @@ struct LeafHooks {
   std::vector<std::shared_ptr<LeafHook>> post_accumulate;
 };
 
+// AutogradMeta::grad_dtype where it is no dtype.
+constexpr int16_t kDTypeOfTensor = -1, kAnyDType = -2;
+
 // Hangs on ArgandTensor::meta. Invariant: a tensor's own key set has AUTOGRAD exactly if it is a leaf that requires grad or `grad_fn` is set.
 struct AutogradMeta : ArgandTensorMeta {
   NodeRef grad_fn;
@@ -31,6 +34,7 @@ struct AutogradMeta : ArgandTensorMeta {
   uint32_t output_nr = 0;
   uint32_t view_version = 0;  // views: the storage's version for which grad_fn holds
   ViewOrigin origin = ViewOrigin::kOperator;
+  int16_t grad_dtype = kDTypeOfTensor;  // of a leaf: what its gradients are cast to
   SpinLock lock;
 
   LeafHooks& ensure_hooks() {
@@ -73,6 +77,9 @@ void detach_in_place(ArgandTensor* t);
 
 Tensor grad_of(ArgandTensor* t);
 void set_grad(ArgandTensor* t, Tensor grad);  // unchecked
+// The dtype of a leaf's gradients, kAnyDType where each keeps its own.
+int grad_dtype(ArgandTensor* leaf);
+void set_grad_dtype(ArgandTensor* leaf, int dtype);
 void retain_grad(ArgandTensor* t);
 
 std::string dtype_title(int dtype);  // "Float"

@@ -29,6 +29,7 @@ struct TensorFacts {
   int32_t ndim = 0;
   ArgandDevice device = 0;
   uint8_t dtype = ARGAND_DTYPE_NONE;  // NONE: there was no tensor, or no gradient flows to it
+  bool any_dtype = false;             // the gradient keeps its own
   bool defined() const { return dtype != ARGAND_DTYPE_NONE; }
   IntList size_list() const { return {sizes, ndim}; }
 };

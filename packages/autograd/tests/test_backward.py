@@ -46,6 +46,60 @@ def test_gradient_has_the_leafs_dtype():
     assert x.grad.dtype == argand_c10.float32 and y.grad.dtype == argand_c10.float64
 
 
+def test_grad_dtype_casts_the_gradients_of_a_leaf():
+    f32, f64, bf16 = argand_c10.float32, argand_c10.float64, argand_c10.bfloat16
+    x = argand_c10.tensor([1.0, 2.0], requires_grad=True)
+    assert x.grad_dtype == f32 and x.detach().grad_dtype == f32
+    early = (x * 3).sum()  # recorded before the setting
+    x.grad_dtype = f64
+    for n in (1, 2):
+        (early if n == 1 else (x.to(f64) * 3).sum()).backward()
+        assert x.grad.dtype == f64 and x.grad.tolist() == [3.0 * n, 3.0 * n]
+    with pytest.raises(RuntimeError, match="already a gradient of dtype float64"):
+        x.grad_dtype = f32
+    assert x.grad_dtype == f64
+    x.grad = None
+    x.grad_dtype = bf16
+    assert autograd.grad((x * 3).sum(), x)[0].dtype == bf16
+    with pytest.raises(RuntimeError, match="got float32, expected bfloat16"):
+        x.grad = aten.ones([2])
+    x.grad = aten.ones([2], dtype=bf16)
+    assert x.requires_grad_(False).grad_dtype == bf16
+
+
+def test_grad_dtype_none_keeps_the_dtype_of_gradients():
+    class Wide(autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return aten.clone(x)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad.to(argand_c10.float64)
+
+    x = argand_c10.tensor([1.0, 2.0], requires_grad=True)
+    Wide.apply(x).sum().backward()
+    assert x.grad.dtype == argand_c10.float32
+    x.grad = x.grad_dtype = None
+    assert x.grad_dtype is None
+    Wide.apply(x).sum().backward()
+    (x * 2).sum().backward()
+    assert x.grad.dtype == argand_c10.float64 and x.grad.tolist() == [3.0, 3.0]
+    x.grad = aten.ones([2], dtype=argand_c10.float16)
+
+
+def test_grad_dtype_belongs_to_leaves():
+    x = argand_c10.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(RuntimeError, match="only be accessed on leaf tensors"):
+        _ = (x * 2).grad_dtype
+    with pytest.raises(RuntimeError, match="only be set on leaf tensors"):
+        (x * 2).grad_dtype = argand_c10.float64
+    for wrong in ("float32", float, 1):
+        with pytest.raises(RuntimeError, match="must be a dtype or None"):
+            x.grad_dtype = wrong
+    assert x.grad_dtype == argand_c10.float32
+
+
 def test_explicit_gradient():
     x = leaf([1.0, 2.0])
     (x * x).backward(argand_c10.tensor([1.0, 10.0], dtype=argand_c10.float64))

@@ -40,8 +40,11 @@ void check_grad(ArgandTensor* t, PyObject* value) {
   if (!is_tensor(value)) fail(ARGAND_TYPE_ERROR, "assigned grad expected to be a Tensor or None but got grad of type %s", Py_TYPE(value)->tp_name);
   ArgandTensor* grad = self_of(value);
   if (grad == t) fail(ARGAND_RUNTIME_ERROR, "can't assign Variable as its own grad");
-  if (grad->dtype != t->dtype)
-    fail(ARGAND_RUNTIME_ERROR, "assigned grad has data of a different type: got %s, expected %s", kDTypeName[grad->dtype], kDTypeName[t->dtype]);
+  const int wanted = is_leaf(t) ? grad_dtype(t) : t->dtype;
+  if (wanted != kAnyDType && grad->dtype != wanted)
+    fail(ARGAND_RUNTIME_ERROR,
+         "assigned grad has data of a different type: got %s, expected %s, the tensor's grad_dtype (by default its dtype; None allows any)",
+         kDTypeName[grad->dtype], kDTypeName[wanted]);
   if (grad->storage->device != t->storage->device) fail(ARGAND_RUNTIME_ERROR, "assigned grad has data located on a different device");
   if (IntList{grad->sizes, grad->ndim} != IntList{t->sizes, t->ndim})
     fail(ARGAND_RUNTIME_ERROR, "assigned grad has data of a different size: got %s, expected %s", to_string({grad->sizes, grad->ndim}).c_str(),
@@ -57,6 +60,32 @@ int set_grad_attribute(PyObject* self, PyObject* value, void*) {
       set_grad(t, unwrap(value));
     }
     return 0;
+  });
+}
+
+PyObject* dtype_object(int dtype) {
+  ArgandValue value = int_value(dtype, ARGAND_TAG_DTYPE);
+  return python->from_value(&value);
+}
+PyObject* get_grad_dtype(PyObject* self, void*) {
+  return with_tensor(self, [](ArgandTensor* t) {
+    const int dtype = grad_dtype(t);
+    return dtype == kAnyDType ? Py_NewRef(Py_None) : dtype_object(dtype);
+  });
+}
+int set_grad_dtype_attribute(PyObject* self, PyObject* value, void*) {
+  return guard(-1, [&] {
+    if (!value) fail(ARGAND_TYPE_ERROR, "Tensor.grad_dtype: cannot be deleted");
+    if (value == Py_None) {
+      set_grad_dtype(self_of(self), kAnyDType);
+      return 0;
+    }
+    for (int dtype = 0; dtype < ARGAND_NUM_DTYPES; dtype++) {
+      if (Object::steal(dtype_object(dtype)).get() != value) continue;
+      set_grad_dtype(self_of(self), dtype);
+      return 0;
+    }
+    fail(ARGAND_RUNTIME_ERROR, "grad_dtype must be a dtype or None, but got %s", Py_TYPE(value)->tp_name);
   });
 }
 
@@ -110,6 +139,8 @@ PyObject* method_is_inference(PyObject* self, PyObject*) {
 PyGetSetDef getset[] = {
     {"requires_grad", get_requires_grad, set_requires_grad_attribute, "Are gradients wanted for this tensor. Settable on leaves.", nullptr},
     {"grad", get_grad, set_grad_attribute, "The accumulated gradient, or None.", nullptr},
+    {"grad_dtype", get_grad_dtype, set_grad_dtype_attribute,
+     "The dtype that gradients of this leaf are cast to, by default the tensor's own; None: each keeps its own.", nullptr},
     {"grad_fn", get_grad_fn, nullptr, "The node that made this tensor, or None for leaves.", nullptr},
     {"is_leaf", get_is_leaf, nullptr, "Was the tensor made by the user rather than by a recorded operation.", nullptr},
     {"output_nr", get_output_nr, nullptr, "Which result of grad_fn this tensor is.", nullptr},
