@@ -7,11 +7,13 @@ import functools
 import itertools
 import math
 import operator
+import warnings
 from typing import Any, NamedTuple
 
 import pytest
 from tracing import check, fresh, run, torch  # noqa: F401
 
+import argand_dynamo as dynamo
 from argand_c10 import Tensor
 
 X = torch.arange(12, dtype=torch.float32).reshape(3, 4) / 7
@@ -36,6 +38,39 @@ def test_branches_on_constants_and_shapes() -> None:
     for flag in (True, False):
         for name in ("double", "other"):
             check(f, X, flag, name)
+
+
+def test_warnings_are_given_while_the_function_is_traced() -> None:
+    def told(x: Any, stacklevel: int) -> Any:
+        warnings.warn(f"a row of {x.shape[0]}", DeprecationWarning, stacklevel=stacklevel)
+        return x + 1
+
+    def f(x: Any, stacklevel: int) -> Any:
+        return told(x, stacklevel)
+
+    compiled = dynamo.compile(f, backend=lambda module, inputs: module.forward, fullgraph=True)
+    line = f.__code__.co_firstlineno
+    for level, expected in ((1, line - 3), (2, line + 1)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                compiled(X, level)
+        assert [(str(w.message), w.category, w.filename, w.lineno) for w in caught] == [
+            ("a row of 3", DeprecationWarning, __file__, expected)
+        ]
+
+
+def test_warnings_that_are_errors_are_raised() -> None:
+    def f(x: Any) -> Any:
+        try:
+            warnings.warn("mind this", stacklevel=1)
+        except UserWarning as warning:
+            return x + len(warning.args)
+        return x
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check(f, X)
 
 
 def test_chained_comparisons_and_boolean_operators() -> None:

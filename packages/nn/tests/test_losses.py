@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -278,6 +280,16 @@ def test_errors():
         F.huber_loss(tensor(X), tensor(Y), delta=0)
     with pytest.warns(UserWarning, match="broadcast"):
         F.mse_loss(tensor(X), tensor(Y[:1]))
+
+
+def test_kl_div_warns_of_the_mean_over_elements():
+    x, p = tensor(X), tensor(P)
+    with pytest.warns(UserWarning, match="'batchmean' divides only by the batch size"):
+        F.kl_div(x, p)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for reduction in ("batchmean", "sum", "none"):
+            F.kl_div(x, p, reduction=reduction)
 
 
 def test_targets_and_settings_that_do_not_fit():

@@ -244,6 +244,12 @@ def kl_div(
 
     `reduction` may also be batchmean: the sum divided by the size of dimension 0.
     """
+    if reduction == "mean" and size_average is None and reduce is None:
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size; "
+            "'batchmean' divides only by the batch size, and aligns with the KL div math definition",
+            stacklevel=2,
+        )
     reduction = legacy_reduction(size_average, reduce, reduction)
     if reduction == "batchmean":
         total = aten.kl_div(input, target, 2, log_target=log_target)
@@ -411,7 +417,8 @@ def soft_margin_loss(
     """log(1 + exp(-target * input))."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     input, target = _wide("soft_margin_loss", input=input, target=target)
-    return _reduce("soft_margin_loss", -logsigmoid(target * input), reduction)
+    # logsigmoid of the product, which would be row-major
+    return _reduce("soft_margin_loss", aten.softplus(-(input * target), 1, 40), reduction)
 
 
 def cosine_embedding_loss(
