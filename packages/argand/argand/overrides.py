@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from argand_c10 import _C, Tensor
+from argand_c10.function_mode import BaseTorchFunctionMode, TorchFunctionMode
 
 __all__ = [
+    "BaseTorchFunctionMode",
+    "TorchFunctionMode",
     "handle_torch_function",
     "has_torch_function",
     "has_torch_function_unary",
@@ -19,7 +22,7 @@ __all__ = [
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Whether the type of one of the objects takes over calls in which it appears, by a `__torch_function__` of its own."""
+    """Whether a mode is entered, or the type of one of the objects takes over calls in which it appears, by a `__torch_function__` of its own."""
     return _C._has_override(*relevant_args)
 
 
@@ -36,7 +39,7 @@ def has_torch_function_variadic(*relevant_args: Any) -> bool:
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """What the first of the objects' types answers to `public_api(*args, **kwargs)`: subclasses before their bases, else from the left.
+    """What the innermost mode, or else the first of the objects' types answers to `public_api(*args, **kwargs)`: subclasses before their bases, else from the left.
 
     Raises:
         TypeError: none of them answers.

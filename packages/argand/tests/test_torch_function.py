@@ -1,9 +1,12 @@
 """`__torch_function__`, and `torch.overrides` for functions that take part in it."""
 
+import threading
+
 import pytest
 
 import argand as torch
 from argand.overrides import (
+    TorchFunctionMode,
     handle_torch_function,
     has_torch_function,
     has_torch_function_unary,
@@ -108,3 +111,71 @@ def test_what_has_torch_function():
     assert has_torch_function_variadic(1, Scaled(1)) and not has_torch_function_variadic()
     assert is_tensor_like(x) and is_tensor_like(logged) and is_tensor_like(Scaled(1))
     assert not is_tensor_like(1) and not is_tensor_like([x])
+
+
+class Told(TorchFunctionMode):
+    """Notes the calls, and makes them."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.calls.append((func, types))
+        return func(*args, **(kwargs or {}))
+
+
+def test_modes_are_asked_about_every_call():
+    outer, inner = Told(), Told()
+    with outer:
+        with inner:
+            assert has_torch_function_unary(x)
+            results = torch.add(x, 1), x[0], torch.ones(2), x.sum(), torch.cat([x, x]), x[:1]
+            x[0] = 1.0
+        assert (x * 2).tolist() == [2.0, 2.0]
+    assert [r.tolist() for r in results] == [[2.0, 2.0], 1.0, [1.0, 1.0], 2.0, [1.0] * 4, [1.0]]
+    functions = [func for func, types in inner.calls]
+    getter, setter = torch.Tensor.__getitem__, torch.Tensor.__setitem__
+    assert functions == [torch.add, getter, torch.ones, torch.sum, torch.cat, getter, setter]
+    assert outer.calls == [*inner.calls, (torch.mul, ())]
+    assert not has_torch_function_unary(x) and x.neg().tolist() == [-1.0, -1.0]
+    assert len(inner.calls) == 7
+
+
+def test_modes_and_classes():
+    class Refusing(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    mode = Told()
+    with mode:
+        assert type(logged + x) is Logged
+        assert torch.mean(Scaled(3)) == 3
+        assert scale(x, 3).tolist() == [3.0, 3.0]
+    assert mode.calls[:2] == [(torch.add, (Logged,)), (torch.mean, (Scaled,))]
+    assert mode.calls[2] == (scale, ())
+    with Refusing():
+        assert torch.mean(Scaled(3)) == 3
+        with pytest.raises(TypeError, match="no implementation found"):
+            torch.add(x, 1)
+    with pytest.raises(NotImplementedError), TorchFunctionMode():
+        torch.add(x, 1)
+    assert torch.add(x, 1).tolist() == [2.0, 2.0]
+
+
+def test_modes_belong_to_a_thread():
+    mode, results = Told(), []
+    with mode:
+        thread = threading.Thread(target=lambda: results.append(x + 1))
+        thread.start()
+        thread.join()
+        with pytest.raises(ValueError), mode:
+            raise ValueError
+        assert torch.neg(x) is not None
+    assert results[0].tolist() == [2.0, 2.0] and [func for func, _ in mode.calls] == [torch.neg]
+
+
+def test_compiled_programs_ask_no_modes():
+    mode = Told()
+    with mode:
+        assert torch.compile(lambda x: (x + 1).relu())(x).tolist() == [2.0, 2.0]
+    assert mode.calls == []

@@ -12,6 +12,7 @@ import argand_c10
 from argand_autograd import is_grad_enabled, set_grad_enabled
 from argand_autograd.graph_ops import keep_grad_mode
 from argand_c10 import debug_trace, logs, metrics
+from argand_c10.function_mode import no_function_modes
 from argand_c10.records import Record, emit
 from argand_dynamo import _C
 from argand_dynamo._C import GuardTree
@@ -59,6 +60,7 @@ def compile_frame(
         with (
             debug_trace.compilation(function.__qualname__, code.co_filename, code.co_firstlineno),
             metrics.timed("dynamo"),
+            no_function_modes(),
         ):
             return _compile(function, values, state, settings)
     except (GraphBreak, RecompileLimitError):

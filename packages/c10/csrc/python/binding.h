@@ -202,6 +202,8 @@ inline bool has_override(PyObject* o) {
     return false;
   return type_has_override(type);
 }
+// In how many threads functions' modes are set; where there are none, plain arguments need not be looked at.
+extern int threads_with_modes;
 // 1: an override took the call (*result is its value, or NULL with an exception); 0: none is there.
 int call_override(PyObject* op, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, PyObject** result);
 // The same for a factory, by what `_override_factories` has set.

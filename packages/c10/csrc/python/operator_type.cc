@@ -1,11 +1,13 @@
 // Operator: the callable of a binding. It matches arguments to signatures, dispatches and wraps results.
 #include "packages/c10/csrc/python/operator_type.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 namespace argand::py {
 
@@ -165,6 +167,32 @@ static Signature* make_signatures(const ArgandBinding* binding) {
 }
 
 // ---- the call ------------------------------------------------------------------------------------------------------------------
+static std::string text_of(const std::vector<int64_t>& sizes) {
+  std::string text;
+  for (const int64_t size : sizes) text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return "[" + text + "]";
+}
+
+// The call with given results. One with elements that takes another shape may be a mistake, of which the user is told; a factory's is no mistake.
+static PyObject* dispatch_into(const Signature& s, const ArgandValue* values) {
+  const auto sizes_of = [](const ArgandTensor* t) { return std::vector<int64_t>(t->sizes, t->sizes + t->ndim); };
+  const ArgandValue* targets = values + s.desc->n_args;
+  std::vector<std::vector<int64_t>> before;
+  for (int i = 0; i < s.desc->n_rets; i++) before.push_back(sizes_of(targets[i].t));
+  Ref result(dispatch(s.out_op, values, s.result_type));
+  if (s.uses_default_device) return result.take();
+  for (int i = 0; result && i < s.desc->n_rets; i++) {
+    const std::vector<int64_t> after = sizes_of(targets[i].t);
+    if (before[i] == after || std::count(before[i].begin(), before[i].end(), 0)) continue;
+    if (PyErr_WarnFormat(PyExc_UserWarning, 1,
+                         "An output with one or more elements was resized since it had shape %s, which does not match the required output shape %s. "
+                         "Give one of that shape, or one without elements (out.resize_(0)).",
+                         text_of(before[i]).c_str(), text_of(after).c_str()) < 0)
+      return nullptr;
+  }
+  return result.take();
+}
+
 static PyObject* operator_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   OperatorObject* op = operator_of(self);
   Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
@@ -173,8 +201,8 @@ static PyObject* operator_vectorcall(PyObject* self, PyObject* const* args, size
     PyObject* made;
     if (call_factory(self, args, nargs, kwnames, &made)) return made;
   }
-  for (Py_ssize_t i = 0; i < n_all; i++) {
-    if (is_tensor_exact(args[i]) || PyLong_CheckExact(args[i]) || PyFloat_CheckExact(args[i])) continue;
+  for (Py_ssize_t i = 0; i < n_all || threads_with_modes; i++) {
+    if (!threads_with_modes && (is_tensor_exact(args[i]) || PyLong_CheckExact(args[i]) || PyFloat_CheckExact(args[i]))) continue;
     PyObject* result;
     if (call_override(op->function ? op->function : self, args, nargs, kwnames, &result)) return result;
     break;
@@ -189,7 +217,7 @@ static PyObject* operator_vectorcall(PyObject* self, PyObject* const* args, size
     Conversion c = match(s, call, values, arena, extras);
     if (c == Conversion::kMismatch) continue;
     if (c == Conversion::kError) return nullptr;
-    Ref result(dispatch(extras.out ? s.out_op : s.op, values, s.result_type));
+    Ref result(extras.out ? dispatch_into(s, values) : dispatch(s.op, values, s.result_type));
     if (extras.pin_memory && result) result = Ref(pin_memory_of(result.get()));
     if (extras.requires_grad && result && PyObject_SetAttr(result.get(), names.requires_grad, Py_True) < 0) return nullptr;
     return result.take();

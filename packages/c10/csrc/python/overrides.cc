@@ -88,11 +88,40 @@ static bool is_asked(PyObject* op, PyObject* object) {
   return false;
 }
 
-// What the first of the objects' types answers that does not refuse.
+// Objects whose __torch_function__ is asked first about every call in this thread, outermost first: a tuple, or null.
+int threads_with_modes = 0;
+static thread_local PyObject* modes = nullptr;
+
+// Returns what was set before.
+static PyObject* set_modes(PyObject* now) {
+  PyObject* before = modes ? modes : PyTuple_New(0);
+  threads_with_modes += (PyTuple_GET_SIZE(now) > 0) - (modes != nullptr);
+  modes = PyTuple_GET_SIZE(now) ? Py_NewRef(now) : nullptr;
+  return before;
+}
+
+// What the innermost mode answers; meanwhile those outside of it are set.
+static PyObject* ask_mode(PyObject* op, PyObject* types, PyObject* positional, PyObject* keywords) {
+  const Py_ssize_t n = PyTuple_GET_SIZE(modes);
+  Ref outer(PyTuple_GetSlice(modes, 0, n - 1));
+  if (!outer) return nullptr;
+  Ref all(set_modes(outer.get()));
+  PyObject* mode = PyTuple_GET_ITEM(all.get(), n - 1);
+  PyObject* call_args[5] = {mode, op, types, positional, keywords};
+  PyObject* answer = PyObject_VectorcallMethod(spellings[1].name, call_args, 5, nullptr);
+  Ref left(set_modes(all.get()));
+  return answer;
+}
+
+// What the innermost mode, or else the first of the objects' types answers that does not refuse.
 static PyObject* ask(PyObject* op, const Overrides& overrides, PyObject* positional, PyObject* keywords) {
   Ref types(PyTuple_New(overrides.n));
   if (!types) return nullptr;
   for (int i = 0; i < overrides.n; i++) PyTuple_SET_ITEM(types.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(overrides.objects[i]))));
+  if (modes) {
+    Ref answer(ask_mode(op, types.get(), positional, keywords));
+    if (!answer || answer.get() != Py_NotImplemented) return answer.take();
+  }
   for (int i = 0; i < overrides.n; i++) {
     PyTypeObject* type = Py_TYPE(overrides.objects[i]);
     Ref function(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), override_name(type)));
@@ -113,7 +142,8 @@ int call_override(PyObject* op, PyObject* const* args, Py_ssize_t nargs, PyObjec
   Overrides overrides;
   for (Py_ssize_t i = 0; i < n_all; i++)
     if (!is_plain(args[i])) overrides.add_with_entries(args[i]);
-  if (__builtin_expect(overrides.n == 0, 1) || disabled || is_asked(op, overrides.objects[0])) return 0;
+  if (disabled || (overrides.n && is_asked(op, overrides.objects[0]))) overrides.n = 0;
+  if (__builtin_expect(overrides.n == 0, 1) && !modes) return 0;
 
   *result = nullptr;
   Ref positional, keywords;
@@ -122,6 +152,7 @@ int call_override(PyObject* op, PyObject* const* args, Py_ssize_t nargs, PyObjec
 }
 
 static PyObject* has_override_among(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+  if (modes) Py_RETURN_TRUE;
   for (Py_ssize_t i = 0; i < nargs && !disabled; i++)
     if (has_override(args[i])) Py_RETURN_TRUE;
   Py_RETURN_FALSE;
@@ -155,7 +186,14 @@ static PyObject* override_factories(PyObject*, PyObject* function) {
   factories = function == Py_None ? nullptr : Py_NewRef(function);
   return before ? before : Py_NewRef(Py_None);
 }
+static PyObject* exchange_modes(PyObject*, PyObject* now) {
+  if (!PyTuple_CheckExact(now)) return PyErr_Format(PyExc_TypeError, "_exchange_modes: got %s, expected a tuple", Py_TYPE(now)->tp_name);
+  return set_modes(now);
+}
 static PyMethodDef override_functions[] = {
+    {"_exchange_modes", exchange_modes, METH_O,
+     "Sets the objects whose __torch_function__ is asked first about every call in this thread, outermost first. Returns those that were set "
+     "before."},
     {"_override_factories", override_factories, METH_O,
      "Calls f(op, args, kwargs) in this thread for operators that make tensors from none, None: themselves. Returns what was set before."},
     {"_has_override", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(has_override_among)), METH_FASTCALL,

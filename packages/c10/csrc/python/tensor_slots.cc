@@ -176,7 +176,7 @@ static Py_ssize_t tensor_length(PyObject* o) {
 static bool is_plain_index(PyObject* index) { return PyLong_CheckExact(index) || is_tensor_exact(index) || index == Py_None; }
 
 static PyObject* tensor_subscript(PyObject* o, PyObject* index) {
-  if (!is_tensor_exact(o) || !is_plain_index(index)) {
+  if (threads_with_modes || !is_tensor_exact(o) || !is_plain_index(index)) {
     static PyObject* function = nullptr;
     if (!function) function = PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), "__getitem__");
     PyObject* args[2] = {o, index};
@@ -192,7 +192,7 @@ static int tensor_assign(PyObject* o, PyObject* index, PyObject* value) {
     PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items");
     return -1;
   }
-  if (!is_tensor_exact(o) || !is_plain_index(index) || has_override(value)) {
+  if (threads_with_modes || !is_tensor_exact(o) || !is_plain_index(index) || has_override(value)) {
     static PyObject* function = nullptr;
     if (!function) function = PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), "__setitem__");
     PyObject* args[3] = {o, index, value};
