@@ -432,7 +432,7 @@ def derived_forms(op: Operator, parts: Parts) -> None:
     resized = "".join(["k", *(word.capitalize() for word in op.resized.split("_"))])
     data = f"{op.identifier}_form"
     parts.definitions.append(
-        f'constexpr CopiedForm {data} = {{"{schema.full_name}", {str(op.exact_out).lower()}, {dtype}, ResizedOut::{resized}, {apart_bits(op):#x}}};'
+        f'constexpr CopiedForm {data} = {{"{schema.full_name}", OutDtype::k{op.out_rule.capitalize()}, {dtype}, ResizedOut::{resized}, {apart_bits(op):#x}}};'
     )
     parts.kernels += [
         f'{{"{form.full_name}", ARGAND_KEY_COMPOSITE, {kernel}, &{data}}}' for form, kernel in found

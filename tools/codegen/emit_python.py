@@ -52,6 +52,8 @@ def shape_function(op: Operator) -> str | None:
             found = f"lang.row_major({found})"
         elif op.layout == "row_major_of_number":
             found = f"{found} if lang.is_tensor({operands[0]}) else lang.row_major({found})"
+        elif op.layout == "row_major_of_complex":
+            found = f"lang.row_major({found}) if lang.is_complex({operands[0]}.dtype) else {found}"
         return f"def {name}({header}):\n    return {found}\n"
     tensors = [a for a in op.schema.arguments if a.type.is_tensor and not a.type.optional]
     if op.kind == "composite" or not tensors:

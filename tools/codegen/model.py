@@ -23,11 +23,12 @@ VARIANTS: Final = ("function", "method", "inplace", "out")
 # Rules for results' dtypes besides dtypes: functions of the first tensor's dtype (`<rule>_dtype` in builtins.h and language.py), and itself.
 RESULT_FUNCTIONS: Final = ("accumulate", "accumulate_float", "real", "complex", "truth")
 RESULT_RULES: Final = ("self", *RESULT_FUNCTIONS)
-OUT_RULES: Final = ("cast", "exact")  # of dtypes that out= may have
+OUT_RULES: Final = ("cast", "exact", "any")  # of dtypes that out= may have
 LAYOUTS: Final = (
     "as_operands",
     "row_major",
     "row_major_of_number",
+    "row_major_of_complex",
 )  # of new results of pointwise operators
 RESIZE_RULES: Final = (
     "as_result",
@@ -404,11 +405,13 @@ class Operator:
         return named if named is not None and named.type.is_tensor else None
 
     @property
+    def out_rule(self) -> str:
+        """Which dtype out= has: one of OUT_RULES."""
+        return self.out or ("cast" if self.kind in ("pointwise", "reduction", "scan") else "exact")
+
+    @property
     def exact_out(self) -> bool:
-        """Whether out= has the result's dtype, not one of its category or a wider one."""
-        return (
-            self.out or ("cast" if self.kind in ("pointwise", "reduction", "scan") else "exact")
-        ) == "exact"
+        return self.out_rule == "exact"
 
     @property
     def is_inplace(self) -> bool:

@@ -15,7 +15,7 @@ from tools.codegen.print_python import parameters, safe
 # Combinations that NumPy reduces by itself.
 _UFUNCS = {
     "a + b": "add", "a * b": "multiply", "maximum(a, b)": "maximum", "minimum(a, b)": "minimum", "a | b": "logical_or",
-    "a & b": "logical_and",
+    "a & b": "logical_and", "a ^ b": "bitwise_xor",
 }  # fmt: skip
 
 

@@ -168,6 +168,8 @@ JOINING = (
     "torch.lerp(x, y, 0.25)", "torch.lerp(x, y, torch.rand_like(x) * 0 + 0.5)", "torch.addcmul(x, x, y, value=0.5)",
     "torch.addcdiv(x, x, y + 5)", "torch.add(x, y, alpha=3)", "torch.sub(x, y, alpha=0.5)", "torch.rsub(x, y)", "torch.rsub(x, 2)",
     "torch.div(x, y, rounding_mode='floor')", "torch.div(x, y, rounding_mode='trunc')", "torch.div(x, y, rounding_mode='up')",
+    "torch.div(7, y, rounding_mode='floor')", "torch.div(7.5, y.long() * 2 + 1, rounding_mode='trunc')", "torch.divide(7, y, rounding_mode=None)", "torch.div(-7, 2, rounding_mode='floor')",
+    "torch.hash_tensor(x)", "torch.hash_tensor(x.half(), 0)", "x.long().hash_tensor((0, 1), keepdim=True)", "torch.hash_tensor(x > 0, -1)", "torch.hash_tensor(x[:0])", "torch.hash_tensor(x[:0], 1)", "torch.hash_tensor(x[:0], 0)", "torch.hash_tensor(x, 2)", "torch.hash_tensor(x, mode=1)", "torch.hash_tensor(torch.complex(x, y))",
     "torch.complex(x, y)", "torch.polar(x.abs(), y)", "torch.view_as_real(torch.complex(x, y))", "torch.view_as_complex(x[:, :2])",
     "torch.view_as_complex(x)", "torch.complex(x, y).real", "torch.complex(x, y).imag", "torch.complex(x, y).conj()",
     "torch.complex(x, y).abs()", "torch.complex(x, y) * torch.complex(y, x)",     "torch.add(x)", "torch.add(x, 'a')", "torch.add(x, y, beta=1)", "torch.add(x, None)", "torch.exp(2.0)", "torch.exp([1.0])",

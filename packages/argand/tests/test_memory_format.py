@@ -100,6 +100,13 @@ TURNED = {
     "pow of a number": (lambda x, i, j: torch.pow(2.0, x), (60, 20, 5, 1)),
     "2 ** x": (lambda x, i, j: 2**x, (60, 20, 5, 1)),
     "x ** 2": (lambda x, i, j: x**2, (60, 4, 1, 12)),
+    "logsigmoid": (lambda x, i, j: F.logsigmoid(x), (60, 20, 5, 1)),
+    "angle": (lambda x, i, j: torch.angle(x), (60, 4, 1, 12)),
+    "angle of complex": (lambda x, i, j: torch.angle(x + 1j), (60, 20, 5, 1)),
+    "rsub": (lambda x, i, j: torch.rsub(x, x.contiguous() * 2), (60, 20, 5, 1)),
+    "rsub of a number": (lambda x, i, j: 2 - x, (60, 4, 1, 12)),
+    "expand": (lambda x, i, j: x[0, 0].expand(1, 2, 1, 4, 5), (0, 0, 4, 1, 12)),
+    "expand of one": (lambda x, i, j: x[0, 0].expand(1, 1, 4, 5), (4, 4, 1, 12)),
     "take": (lambda x, i, j: torch.take(x, x.long() * 0), (60, 20, 5, 1)),
     "rrelu": (lambda x, i, j: F.rrelu(x), (60, 20, 5, 1)),
     "attention": (lambda x, i, j: F.scaled_dot_product_attention(x, x, x), (60, 20, 5, 1)),
@@ -195,6 +202,9 @@ NETWORK = {
     "adaptive_max_pool2d": lambda x: F.adaptive_max_pool2d(x, 2),
     "batch_norm": lambda x: F.batch_norm(x, torch.zeros(C), torch.ones(C)),
     "batch_norm training": lambda x: F.batch_norm(x, None, None, training=True),
+    "native_batch_norm": lambda x: torch.native_batch_norm(
+        x, None, None, None, None, True, 0.1, 1e-5
+    )[0],
     "group_norm": lambda x: F.group_norm(x, 3),
     "interpolate": lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
     "pad": lambda x: F.pad(x, (1, 1, 2, 0), value=1.0),

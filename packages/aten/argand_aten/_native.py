@@ -78,7 +78,9 @@ def native_batch_norm(
     arguments = (input, weight, bias, running_mean, running_var, training, momentum, eps)
     if out is not None:
         return ops.native_batch_norm(*arguments, out=out)
-    return _with_statistics(ops.native_batch_norm(*arguments), input, weight, bias)
+    result, mean, reciprocal = ops.native_batch_norm(*arguments)
+    results = (ops._in_format_of(result, input), mean, reciprocal)
+    return _with_statistics(results, input, weight, bias)
 
 
 def _native_batch_norm_legit(

@@ -43,10 +43,13 @@ int pointwise_out(const ArgandOperator* op, uint64_t keys, const ArgandValue* ar
 // How an out= lies that had another size: as the result, row-major, or as the result only if it had no elements.
 enum class ResizedOut : uint8_t { kAsResult, kRowMajor, kRowMajorIfFilled };
 
+// Which dtype an out= has: one of the result's category or a wider one, the result's, or any.
+enum class OutDtype : uint8_t { kCast, kExact, kAny };
+
 // How in-place and out= forms are made from the functional one; key_data of ARGAND_KEY_COMPOSITE.
 struct CopiedForm {
   const char* functional;
-  bool exact;    // out has the result's dtype; else any of its category or a wider one
+  OutDtype out;
   int8_t dtype;  // position of the dtype that is out's where none is given; -1 without
   ResizedOut resized;
   uint64_t apart;  // bit k: what is written shares no memory with argument k, not even all of it

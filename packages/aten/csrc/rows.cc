@@ -124,7 +124,8 @@ int out_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args, Arg
     for (size_t i = 0; i < results.size(); i++) {
       const Tensor out = as_tensor(args[functional->n_args + i]);
       check_writable(op->name, args[functional->n_args + i]);
-      (form.exact ? check_exact : check_castable)(op->name, results[i].dtype(), out.dtype());
+      if (form.out == OutDtype::kExact) check_exact(op->name, results[i].dtype(), out.dtype());
+      if (form.out == OutDtype::kCast) check_castable(op->name, results[i].dtype(), out.dtype());
       check_no_internal_overlap(op->name, out);
       check_overlaps(op->name, out, args, 0, functional->n_args, form.apart);
       fit_out(out, results[i], form.resized);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -115,6 +116,34 @@ def test_out_keeps_its_strides_unless_it_is_resized() -> None:
     for n, strides in ((0, (1, 3)), (5, (2, 1))):
         made = ops.linalg_householder_product(matrix, scales, out=aten.empty([n]))
         assert made.stride() == strides
+
+
+def test_an_out_with_elements_is_not_resized_silently() -> None:
+    calls: list[Callable[..., Any]] = [
+        lambda out: aten.exp(x(), out=out),
+        lambda out: aten.sum(x(), [0, 1], True, out=out),
+        lambda out: aten.cumsum(x(), 0, out=out),
+        lambda out: aten.cat([x(), x()], out=out),
+        lambda out: aten.sort(x(), out=(out, aten.empty([0], dtype=c10.int64))),
+    ]
+    for call in calls:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            call(aten.empty([0, 7]))
+        out = aten.empty([7])
+        with pytest.warns(UserWarning, match=r"resized since it had shape \[7\]"):
+            call(out)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            call(out)
+            aten.zeros([2, 3], out=aten.empty([7]))
+
+
+def test_bernoulli_into_any_dtype() -> None:
+    for dtype in (c10.bool, c10.uint8, c10.int64, c10.float16):
+        out = aten.empty([2, 3], dtype=dtype)
+        assert aten.bernoulli(aten.ones([2, 3]), out=out) is out
+        assert out.dtype == dtype and out.tolist() == [[1, 1, 1], [1, 1, 1]]
 
 
 def test_versions_of_new_tensors() -> None:

@@ -636,6 +636,11 @@ def holds(t: Any) -> bool:
     return not isinstance(t, _c10.Tensor) or t.is_meta or bool(t.item())
 
 
+def is_one(n: Any) -> bool:
+    """Without a decision: false of a size that is not known."""
+    return type(n) is int and n == 1
+
+
 def is_on_cpu(t: Any) -> bool:
     """With values: false of what stands for a tensor in a graph."""
     return isinstance(t, _c10.Tensor) and t.device.type == "cpu"

@@ -18,10 +18,12 @@ enum Promotion : uint8_t {
 enum Layout : uint8_t {
   kAsOperands = 0,
   kRowMajor = 1,
-  kRowMajorOfNumber = 2,  // row-major where the first operand is a number
+  kRowMajorOfNumber = 2,   // row-major where the first operand is a number
+  kRowMajorOfComplex = 3,  // row-major where the first operand is a complex tensor
 };
 inline bool is_row_major(Layout layout, const Operand& first) {
-  return layout == kRowMajor || (layout == kRowMajorOfNumber && (!first.is_tensor() || first.get()->flags & ARGAND_TENSOR_WRAPPED_NUMBER));
+  return layout == kRowMajor || (layout == kRowMajorOfNumber && (!first.is_tensor() || first.get()->flags & ARGAND_TENSOR_WRAPPED_NUMBER)) ||
+         (layout == kRowMajorOfComplex && first.is_tensor() && is_complex(first.get()->dtype));
 }
 
 // bool, integers, floating-point numbers, complex numbers: 0 to 3
