@@ -6,6 +6,7 @@ import gc
 import threading
 import weakref
 
+import numpy as np
 import pytest
 from helpers import close, leaf, random_leaf
 
@@ -314,3 +315,29 @@ def test_errors_leave_the_graph_usable():
     x.grad = None
     y.sum().backward()
     assert close(x.grad, [2, 4])
+
+
+INF, NAN, TINY = float("inf"), float("nan"), 1.1754944e-38
+EDGES = [
+    ("maximum", [[1.0, NAN, 2.0, 3.0], [NAN, 1.0, 2.0, 4.0]], [[1, 1, 0.5, 0], [1, 1, 0.5, 1]]),
+    ("minimum", [[1.0, NAN, 2.0, 3.0], [NAN, 1.0, 2.0, 4.0]], [[1, 1, 0.5, 1], [1, 1, 0.5, 0]]),
+    ("sinc", [[TINY, -TINY, 0.0]], [[0, 0, 0]]),
+    ("smooth_l1_loss", [[INF, 1.0, 0.5], [1.0, -INF, 0.25]], [[1, 1, 0.25], [-1, -1, -0.25]]),
+    ("huber_loss", [[INF, 1.0, 0.5], [1.0, -INF, 0.25]], [[1, 1, 0.25], [-1, -1, -0.25]]),
+    ("smooth_l1_loss", [[NAN], [1.0]], [[NAN], [NAN]]),
+]
+
+
+@pytest.mark.parametrize("name, arguments, expected", EDGES)
+def test_gradients_at_nan_infinities_and_ties(name, arguments, expected):
+    leaves = [leaf(values) for values in arguments]
+    options = {"reduction": 0} if name.endswith("_loss") else {}
+    result = getattr(aten.ops, name)(*leaves, **options)
+    for found, numbers in zip(autograd.grad(result.sum(), leaves), expected, strict=True):
+        np.testing.assert_array_equal(found.numpy(), numbers)
+
+
+def test_a_norm_of_the_largest_has_gradients_beside_nan():
+    x = leaf([[1.0, NAN, 2.0], [1.0, 3.0, 3.0]])
+    (g,) = autograd.grad(aten.ops.linalg_vector_norm(x, INF, 1).sum(), x)
+    np.testing.assert_array_equal(g.numpy(), [[0, 0, 0], [0, 0.5, 0.5]])

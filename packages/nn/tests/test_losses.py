@@ -180,6 +180,15 @@ def test_margins(reduction):
     close(loss(tensor(X), tensor(T)), reduce(expected.mean(1)))
 
 
+def test_margins_that_are_just_kept_have_no_gradient():
+    x = tensor(np.float32([[2.0, 1.0, 1.5]])).requires_grad_(True)
+    F.multi_margin_loss(x, aten.tensor([0])).backward()
+    close(x.grad, np.float32([[-1, 0, 1]]) / 3, 1e-6)
+    x.grad = None
+    F.multilabel_margin_loss(x, aten.tensor([[0, -1, 0]])).backward()
+    close(x.grad, np.float32([[-1, 0, 1]]) / 3, 1e-6)
+
+
 def test_triplets_with_a_distance():
     def distance(a, b):
         return (a - b).abs().amax(-1)

@@ -132,10 +132,16 @@ def argand_sign(x):
 
 # ---- exponentials, logarithms, powers --------------------------------------------------------------------------------
 @triton.jit
+def are_endless(x):
+    """An infinite real part beside an imaginary part without a sine."""
+    return math.argand_isinf(x[0]) & (math.argand_isfinite(x[1]) == 0)
+
+
+@triton.jit
 def argand_exp(x):
     r = math.argand_exp(x[0])
     real = x[1] == 0
-    ends = math.argand_isinf(x[0]) & (math.argand_isfinite(x[1]) == 0)
+    ends = are_endless(x)
     zero = math.argand_copysign(math.number(0, x[0].dtype), x[1])
     end = tl.where(x[0] < 0, zero, x[1] - x[1])
     return (
@@ -157,8 +163,17 @@ def argand_expm1(x):
 
 
 @triton.jit
+def log_abs(x):
+    """log |x|, where |x| itself overflows too."""
+    r = argand_abs(x)
+    half = math.argand_log(math.argand_hypot(x[0] * 0.5, x[1] * 0.5))
+    far = half + math.number(0.69314718055994530942, x[0].dtype)
+    return tl.where(math.argand_isinf(r), far, math.argand_log(r))
+
+
+@triton.jit
 def argand_log(x):
-    return math.argand_log(argand_abs(x)), math.argand_atan2(x[1], x[0])
+    return log_abs(x), math.argand_atan2(x[1], x[0])
 
 
 @triton.jit
@@ -174,15 +189,21 @@ def argand_log10(x):
 @triton.jit
 def argand_log1p(x):
     near = math.argand_log1p(x[0] * (2 + x[0]) + x[1] * x[1]) * 0.5
-    far = math.argand_log(math.argand_hypot(1 + x[0], x[1]))
+    far = log_abs((1 + x[0], x[1]))
     return tl.where(argand_abs(x) < 0.5, near, far), math.argand_atan2(x[1], 1 + x[0])
 
 
 @triton.jit
 def argand_sqrt(x):
     """The root with a positive real part; parts are added, never subtracted."""
-    r = math.argand_sqrt((tl.abs(x[0]) + argand_abs(x)) * 0.5)
-    other = math.argand_div(tl.abs(x[1]), 2 * r)
+    limit: tl.constexpr = 1e38 if x[0].dtype == tl.float32 else 7e307  # the sum overflows
+    far = (tl.abs(x[0]) > limit) | (tl.abs(x[1]) > limit)
+    re = tl.abs(tl.where(far, x[0] * 0.25, x[0]))
+    im = tl.abs(tl.where(far, x[1] * 0.25, x[1]))
+    r = math.argand_sqrt((re + math.argand_hypot(re, im)) * 0.5)
+    other = math.argand_div(im, 2 * r)
+    r = tl.where(far, 2 * r, r)
+    other = tl.where(far, 2 * other, other)
     right = x[0] >= 0
     real = tl.where(right, r, other)
     imag = math.argand_copysign(tl.where(right, other, r), x[1])
@@ -199,20 +220,26 @@ def argand_rsqrt(x):
 
 @triton.jit
 def argand_pow(x, y):
-    """Squares are products; 0 is 0 to a power with a positive real part, infinite to one with a negative, 1 to the power 0, and else NaN."""
+    """Small powers are products and roots; 0 is 0 to a power with a positive real part, infinite to one with a negative, and else NaN."""
     power = argand_exp(argand_mul(y, argand_log(x)))
-    power = argand_where((y[1] == 0) & (y[0] == 2), argand_mul(x, x), power)
     nan = math.number(float("nan"), x[0].dtype)
     inf = math.number(float("inf"), x[0].dtype)
     zero = math.number(0, x[0].dtype)
-    none = (y[0] == 0) & (y[1] == 0)
     positive = y[0] > 0
-    of_zero = tl.where(
-        positive, zero, tl.where(y[0] < 0, inf, tl.where(none, math.number(1, x[0].dtype), nan))
-    )
-    return argand_where(
-        (x[0] == 0) & (x[1] == 0), (of_zero, tl.where(positive | none, zero, nan)), power
-    )
+    of_zero = tl.where(positive, zero, tl.where(y[0] < 0, inf, nan))
+    power = argand_where((x[0] == 0) & (x[1] == 0), (of_zero, tl.where(positive, zero, nan)), power)
+    power = argand_where((x[0] == 1) & (x[1] == 0), number(1, x), power)
+    square = argand_mul(x, x)
+    root = argand_sqrt(x)
+    real = y[1] == 0
+    power = argand_where(real & (y[0] == -2), argand_reciprocal(square), power)
+    power = argand_where(real & (y[0] == -1), argand_reciprocal(x), power)
+    power = argand_where(real & (y[0] == -0.5), argand_reciprocal(root), power)
+    power = argand_where(real & (y[0] == 0.5), root, power)
+    power = argand_where(real & (y[0] == 3), argand_mul(square, x), power)
+    power = argand_where(real & (y[0] == 2), square, power)
+    power = argand_where(real & (y[0] == 1), x, power)
+    return argand_where(real & (y[0] == 0), number(1, x), power)
 
 
 @triton.jit
@@ -233,19 +260,25 @@ def over_i(x):
 
 
 @triton.jit
+def turned(size, trig):
+    """A part of sinh or cosh: as in C99, annex G, zeros stay zeros beside infinities and NaN."""
+    part = tl.where((size == 0) & (trig != trig), size, size * trig)
+    zero = (trig == 0) & (math.argand_isfinite(size) == 0)
+    return tl.where(zero, tl.where(size < 0, math.argand_neg(trig), trig), part)
+
+
+@triton.jit
 def argand_sinh(x):
-    return (
-        math.argand_sinh(x[0]) * math.argand_cos(x[1]),
-        math.argand_cosh(x[0]) * math.argand_sin(x[1]),
-    )
+    real = turned(math.argand_sinh(x[0]), math.argand_cos(x[1]))
+    imag = turned(math.argand_cosh(x[0]), math.argand_sin(x[1]))
+    return tl.where(are_endless(x), tl.abs(x[0]), real), imag
 
 
 @triton.jit
 def argand_cosh(x):
-    return (
-        math.argand_cosh(x[0]) * math.argand_cos(x[1]),
-        math.argand_sinh(x[0]) * math.argand_sin(x[1]),
-    )
+    real = turned(math.argand_cosh(x[0]), math.argand_cos(x[1]))
+    imag = turned(math.argand_sinh(x[0]), math.argand_sin(x[1]))
+    return tl.where(are_endless(x), tl.abs(x[0]), real), imag
 
 
 @triton.jit
@@ -286,27 +319,43 @@ def argand_tan(x):
     return over_i(argand_tanh(times_i(x)))
 
 
-# Inverse functions by W. Kahan, "Branch cuts for complex elementary functions" (1987); of infinite numbers as in C99, annex G.
+# Inverse functions by W. Kahan, "Branch cuts for complex elementary functions" (1987), far out by the logarithm of 2 |x|; of infinite numbers,
+# and of NaN beside 0, as in C99, annex G.
+@triton.jit
+def is_far(x):
+    """1 is lost beside x^2."""
+    limit: tl.constexpr = 1e9 if x[0].dtype == tl.float32 else 1e18
+    return (tl.abs(x[0]) > limit) | (tl.abs(x[1]) > limit)
+
+
+@triton.jit
+def log_twice(x):
+    return log_abs(x) + math.number(0.69314718055994530942, x[0].dtype)
+
+
 @triton.jit
 def argand_asinh(x):
     a = argand_sqrt((1 + x[1], math.argand_neg(x[0])))
     b = argand_sqrt((1 - x[1], x[0]))
-    infinite = argand_isinf(x)
+    far = is_far(x)
     real = math.argand_asinh(a[0] * b[1] - a[1] * b[0])
-    across = tl.where(infinite, tl.abs(x[0]), a[0] * b[0] - a[1] * b[1])
-    inf = math.argand_copysign(math.number(float("inf"), x[0].dtype), x[0])
-    return tl.where(infinite, inf, real), math.argand_atan2(x[1], across)
+    across = tl.where(far, tl.abs(x[0]), a[0] * b[0] - a[1] * b[1])
+    imag = math.argand_atan2(x[1], across)
+    real = tl.where(far, math.argand_copysign(log_twice(x), x[0]), real)
+    return real, tl.where((x[1] == 0) & (x[0] != x[0]), x[1], imag)
 
 
 @triton.jit
 def argand_acosh(x):
     a = argand_sqrt((x[0] - 1, x[1]))
     b = argand_sqrt((x[0] + 1, x[1]))
-    infinite = argand_isinf(x)
+    far = is_far(x)
     real = math.argand_asinh(a[0] * b[0] + a[1] * b[1])
+    imag = tl.where(far, math.argand_atan2(x[1], x[0]), 2 * math.argand_atan2(a[1], b[0]))
+    quarter = math.number(1.57079632679489661923, x[0].dtype)
     return (
-        tl.where(infinite, math.number(float("inf"), x[0].dtype), real),
-        tl.where(infinite, math.argand_atan2(x[1], x[0]), 2 * math.argand_atan2(a[1], b[0])),
+        tl.where(far, log_twice(x), real),
+        tl.where((x[0] == 0) & (x[1] != x[1]), quarter, imag),
     )
 
 
@@ -314,13 +363,14 @@ def argand_acosh(x):
 def argand_acos(x):
     a = argand_sqrt((1 - x[0], math.argand_neg(x[1])))
     b = argand_sqrt((1 + x[0], x[1]))
-    infinite = argand_isinf(x)
+    far = is_far(x)
     real = 2 * math.argand_atan2(a[0], b[0])
+    real = tl.where(far, math.argand_atan2(tl.abs(x[1]), x[0]), real)
     imag = math.argand_asinh(b[0] * a[1] - b[1] * a[0])
-    inf = math.argand_copysign(math.number(float("inf"), x[0].dtype), x[1])
+    quarter = math.number(1.57079632679489661923, x[0].dtype)
     return (
-        tl.where(infinite, math.argand_atan2(tl.abs(x[1]), x[0]), real),
-        tl.where(infinite, math.argand_neg(inf), imag),
+        tl.where((x[0] == 0) & (x[1] != x[1]), quarter, real),
+        tl.where(far, math.argand_neg(math.argand_copysign(log_twice(x), x[1])), imag),
     )
 
 
@@ -335,10 +385,14 @@ def argand_atanh(x):
     a = tl.where(x[0] < 0, -x[0], x[0])
     d = (1 - a) * (1 - a) + x[1] * x[1]
     real = math.argand_log1p(math.argand_div(4 * a, d)) * 0.25
+    # near the poles squares lose their digits
+    limit: tl.constexpr = 1e-30 if x[0].dtype == tl.float32 else 1e-290
+    size = math.argand_log(math.argand_hypot(1 - a, x[1]))
+    near = (math.argand_log(2 * math.argand_sqrt(a)) - size) * 0.5
+    real = tl.where(d < limit, near, real)
     imag = math.argand_atan2(2 * x[1], (1 - x[0]) * (1 + x[0]) - x[1] * x[1]) * 0.5
     # far from 0 all but 1 / x is lost
-    limit: tl.constexpr = 1e9 if x[0].dtype == tl.float32 else 1e18
-    far = (a > limit) | (tl.abs(x[1]) > limit)
+    far = is_far(x)
     h = math.argand_hypot(x[0], x[1])
     zero = math.number(0, x[0].dtype)
     tail = tl.where(argand_isinf(x), zero, math.argand_div(math.argand_div(a, h), h))

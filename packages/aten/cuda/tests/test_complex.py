@@ -172,6 +172,43 @@ def test_functions_of_infinite_and_large_numbers(name: str) -> None:
     np.testing.assert_allclose(got.imag, want.imag, rtol=1e-12, atol=1e-300)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", "asin acos atan asinh acosh atanh sqrt log".split())
+def test_functions_next_to_overflow_and_poles(name: str) -> None:
+    far = float(np.finfo(np.float64).max)
+    z = np.array([complex(a, b) for a in (far, -far, 1.0, -1.0) for b in (far, -far, 1e-200, 0.5)])
+    if name in ("atan", "atanh"):
+        z = z[8:]
+    if name == "acos":
+        z[z.imag == 1e-200] = 2  # there NumPy's real part is 0
+    got, want = applied(name, z), FUNCTIONS[name](z)
+    np.testing.assert_allclose(got.real, want.real, rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(got.imag, want.imag, rtol=1e-12, atol=1e-300)
+
+
+def test_zeros_beside_what_has_no_sine() -> None:
+    z = np.array(
+        [complex(0, np.inf), complex(0, np.nan), complex(np.inf, 0), complex(np.inf, np.nan)]
+    )
+    np.testing.assert_array_equal(applied("sinh", z).real, [0, 0, np.inf, np.inf])
+    np.testing.assert_array_equal(applied("sinh", z).imag, [np.nan, np.nan, 0, np.nan])
+    np.testing.assert_array_equal(applied("cosh", z).real, [np.nan, np.nan, np.inf, np.inf])
+    np.testing.assert_array_equal(applied("cosh", z).imag, [0, 0, 0, np.nan])
+    np.testing.assert_allclose(applied("acos", z[1:2]).real, [np.pi / 2])
+    np.testing.assert_array_equal(applied("asin", z[1:2]).real, [0])
+    np.testing.assert_allclose(applied("acosh", z[1:2]).imag, [np.pi / 2])
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0, 2.0, 3.0, 0.5, -0.5, -1.0, -2.0, 2.5])
+def test_powers(power: float) -> None:
+    z = np.array([complex(0.0, np.inf), 1e30 - 1e30j, 2 - 1j, 1 + 0j], np.complex64)
+    x = aten.from_numpy(z)
+    got, want = aten.pow(x.to("cuda"), power).to("cpu").numpy(), aten.pow(x, power).numpy()
+    emulated.check()
+    np.testing.assert_allclose(got.real, want.real, rtol=1e-5)
+    np.testing.assert_allclose(got.imag, want.imag, rtol=1e-5)
+
+
 def applied(name: str, z: np.ndarray) -> np.ndarray:
     got = np.empty_like(z)
     x, out = (

@@ -533,7 +533,7 @@ def multi_margin_loss(
     (input,) = _wide("multi_margin_loss", input=input)
     input = input.reshape(-1, classes)
     place = target.reshape(-1, 1)
-    excess = aten.clamp(margin - aten.gather(input, -1, place) + input, min=0.0)
+    excess = aten.relu(margin - aten.gather(input, -1, place) + input)
     if p == 2:
         excess = excess * excess
     if weight is not None:
@@ -591,7 +591,7 @@ def multilabel_margin_loss(
     hits = aten.scatter_add(aten.zeros_like(target), -1, places, counted)
     scores = aten.gather(input, -1, places)
     # (..., targets, classes)
-    excess = aten.clamp(1 - scores.unsqueeze(-1) + input.unsqueeze(-2), min=0.0)
+    excess = aten.relu(1 - scores.unsqueeze(-1) + input.unsqueeze(-2))
     left_out = (counted == 0).unsqueeze(-1) | (hits > 0).unsqueeze(-2)
     loss = aten.sum(aten.masked_fill(excess, left_out, 0.0), [-2, -1]) / input.shape[-1]
     return _reduce("multilabel_margin_loss", loss, reduction)

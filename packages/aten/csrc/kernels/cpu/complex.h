@@ -29,7 +29,7 @@ ARGAND_CX cx<T> operator/(cx<T> x, T y) { return {x.re / y, x.im / y}; }
 ARGAND_CX cx<T> operator/(cx<T> x, cx<T> y) {  // R. Smith, CACM 5 (1962): scaled by the larger part of the divisor
   const T re = y.re < 0 ? -y.re : y.re, im = y.im < 0 ? -y.im : y.im;
   if (re >= im) {
-    if (re == 0 && im == 0) return {x.re / re, x.im / re};
+    if (re == 0 && im == 0) return {x.re / abs(re), x.im / abs(re)};  // re may be -0
     const T r = y.im / y.re, d = 1 / (y.re + y.im * r);
     return {(x.re + x.im * r) * d, (x.im - x.re * r) * d};
   }
@@ -69,34 +69,63 @@ ARGAND_CX cx<T> expm1(cx<T> x) {
   const T s = sin(x.im / 2), e = expm1(x.re);
   return {e * cos(x.im) - 2 * s * s, (e + 1) * sin(x.im)};
 }
-ARGAND_CX cx<T> log(cx<T> x) { return {log(abs(x)), angle(x)}; }
+// log |x|, where |x| itself overflows too.
+ARGAND_CX T log_abs(cx<T> x) {
+  const T r = abs(x);
+  return isinf(r) ? log(abs(x * (T)0.5)) + (T)0.69314718055994530942 : log(r);
+}
+ARGAND_CX cx<T> log(cx<T> x) { return {log_abs(x), angle(x)}; }
 ARGAND_CX cx<T> log2(cx<T> x) { return log(x) * (T)1.44269504088896340736; }
 ARGAND_CX cx<T> log10(cx<T> x) { return log(x) * (T)0.43429448190325182765; }
 ARGAND_CX cx<T> log1p(cx<T> x) {
   const T angle = atan2(x.im, 1 + x.re);
   if (abs(x) < (T)0.5) return {log1p(x.re * (2 + x.re) + x.im * x.im) / 2, angle};
-  return {log(hypot(1 + x.re, x.im)), angle};
+  return {log_abs(cx<T>{1 + x.re, x.im}), angle};
 }
 ARGAND_CX cx<T> sqrt(cx<T> x) {  // the root with a positive real part; parts are added, never subtracted
   if (x.re == 0 && x.im == 0) return {0, x.im};
   if (isinf(x.im)) return {abs(x.im), x.im};
+  constexpr T kFar = sizeof(T) == 4 ? 1e38 : 7e307;  // from here on the sum overflows
+  const T scale = abs(x.re) > kFar || abs(x.im) > kFar ? (T)0.25 : (T)1, back = scale < 1 ? (T)2 : (T)1;
+  x = x * scale;
   const T r = sqrt((abs(x.re) + abs(x)) / 2);
-  const T other = abs(x.im) / (2 * r);
-  return x.re >= 0 ? cx<T>{r, copysign(other, x.im)} : cx<T>{other, copysign(r, x.im)};
+  const T other = abs(x.im) / (2 * r) * back;
+  return x.re >= 0 ? cx<T>{r * back, copysign(other, x.im)} : cx<T>{other, copysign(r * back, x.im)};
 }
 ARGAND_CX cx<T> rsqrt(cx<T> x) { return reciprocal(sqrt(x)); }
 ARGAND_CX cx<T> pow(cx<T> x, cx<T> y) {
+  if (y.im == 0) {
+    if (y.re == 0) return {1, 0};
+    if (y.re == 1) return x;
+    if (y.re == 2) return x * x;
+    if (y.re == 3) return x * x * x;
+    if (y.re == (T)0.5) return sqrt(x);
+    if (y.re == (T)-0.5) return rsqrt(x);
+    if (y.re == -1) return reciprocal(x);
+    if (y.re == -2) return reciprocal(x * x);
+  }
+  if (x.re == 1 && x.im == 0) return {1, 0};
   if (x.re == 0 && x.im == 0) {
     const T nan = __builtin_nan(""), inf = __builtin_inf();
     if (y.re > 0) return {0, 0};
     if (y.re < 0) return {inf, nan};
     return y.re == 0 && y.im == 0 ? cx<T>{1, 0} : cx<T>{nan, nan};
   }
-  if (y.im == 0 && y.re == 2) return x * x;
   return exp(y * log(x));
 }
-ARGAND_CX cx<T> sinh(cx<T> x) { return {sinh(x.re) * cos(x.im), cosh(x.re) * sin(x.im)}; }
-ARGAND_CX cx<T> cosh(cx<T> x) { return {cosh(x.re) * cos(x.im), sinh(x.re) * sin(x.im)}; }
+// A part of sinh or cosh: as in C99, annex G, zeros stay zeros beside infinities and NaN.
+ARGAND_CX T turned(T size, T trig) {
+  if (trig == 0 && !isfinite(size)) return size < 0 ? -trig : trig;
+  return size == 0 && trig != trig ? size : size * trig;
+}
+ARGAND_CX cx<T> sinh(cx<T> x) {
+  if (isinf(x.re) && !isfinite(x.im)) return {abs(x.re), x.im - x.im};
+  return {turned(sinh(x.re), cos(x.im)), turned(cosh(x.re), sin(x.im))};
+}
+ARGAND_CX cx<T> cosh(cx<T> x) {
+  if (isinf(x.re) && !isfinite(x.im)) return {abs(x.re), x.im - x.im};
+  return {turned(cosh(x.re), cos(x.im)), turned(sinh(x.re), sin(x.im))};
+}
 ARGAND_CX cx<T> tanh(cx<T> x) {
   if (abs(x.re) > 20) {
     const T one = copysign((T)1, x.re);
@@ -111,33 +140,43 @@ ARGAND_CX cx<T> over_i(cx<T> x) { return {x.im, -x.re}; }
 ARGAND_CX cx<T> sin(cx<T> x) { return over_i(sinh(times_i(x))); }
 ARGAND_CX cx<T> cos(cx<T> x) { return cosh(times_i(x)); }
 ARGAND_CX cx<T> tan(cx<T> x) { return over_i(tanh(times_i(x))); }
-// Inverse functions by W. Kahan, "Branch cuts for complex elementary functions" (1987); of infinite numbers as in C99, annex G.
+// Inverse functions by W. Kahan, "Branch cuts for complex elementary functions" (1987), far out by the logarithm of 2 |x|; of infinite numbers, and
+// of NaN beside 0, as in C99, annex G.
 ARGAND_CX T asinh_real(T x) { return asinh(x); }
+ARGAND_CX bool is_far(cx<T> x) {  // 1 is lost beside x^2
+  constexpr T kFar = sizeof(T) == 4 ? 1e9 : 1e18;
+  return abs(x.re) > kFar || abs(x.im) > kFar;
+}
+ARGAND_CX T log_twice(cx<T> x) { return log_abs(x) + (T)0.69314718055994530942; }
 ARGAND_CX cx<T> asinh(cx<T> x) {
-  if (isinf(x)) return {copysign((T)__builtin_inf(), x.re), atan2(x.im, abs(x.re))};
+  if (is_far(x)) return {copysign(log_twice(x), x.re), atan2(x.im, abs(x.re))};
+  if (x.im == 0 && x.re != x.re) return x;
   const cx<T> a = sqrt(cx<T>{1 + x.im, -x.re}), b = sqrt(cx<T>{1 - x.im, x.re});
   return {asinh_real(a.re * b.im - a.im * b.re), atan2(x.im, a.re * b.re - a.im * b.im)};
 }
 ARGAND_CX cx<T> acosh(cx<T> x) {
-  if (isinf(x)) return {(T)__builtin_inf(), atan2(x.im, x.re)};
+  if (is_far(x)) return {log_twice(x), atan2(x.im, x.re)};
+  if (x.re == 0 && x.im != x.im) return {x.im, (T)1.57079632679489661923};
   const cx<T> a = sqrt(cx<T>{x.re - 1, x.im}), b = sqrt(cx<T>{x.re + 1, x.im});
   return {asinh_real(a.re * b.re + a.im * b.im), 2 * atan2(a.im, b.re)};
 }
 ARGAND_CX cx<T> acos(cx<T> x) {
-  if (isinf(x)) return {atan2(abs(x.im), x.re), -copysign((T)__builtin_inf(), x.im)};
+  if (is_far(x)) return {atan2(abs(x.im), x.re), -copysign(log_twice(x), x.im)};
+  if (x.re == 0 && x.im != x.im) return {(T)1.57079632679489661923, x.im};
   const cx<T> a = sqrt(cx<T>{1 - x.re, -x.im}), b = sqrt(cx<T>{1 + x.re, x.im});
   return {2 * atan2(a.re, b.re), asinh_real(b.re * a.im - b.im * a.re)};
 }
 ARGAND_CX cx<T> asin(cx<T> x) { return over_i(asinh(times_i(x))); }
 ARGAND_CX cx<T> atanh(cx<T> x) {
-  constexpr T kFar = sizeof(T) == 4 ? 1e9 : 1e18;  // from here on all but 1 / x is lost
+  constexpr T kNear = sizeof(T) == 4 ? 1e-30 : 1e-290;  // below, squares have lost digits
   if (x.re == 0) return {x.re, atan(x.im)};
-  if (abs(x.re) > kFar || abs(x.im) > kFar) {
+  if (is_far(x)) {  // all but 1 / x is lost
     const T h = hypot(x.re, x.im), quarter = copysign((T)1.57079632679489661923, x.im);
     return {isinf(x) ? copysign((T)0, x.re) : x.re / h / h, x.im == x.im ? quarter : x.im};
   }
   // of the real part's size, since 1 + 4 x / d loses digits near -1
-  const T a = x.re < 0 ? -x.re : x.re, d = (1 - a) * (1 - a) + x.im * x.im, re = log1p(4 * a / d) / 4;
+  const T a = x.re < 0 ? -x.re : x.re, d = (1 - a) * (1 - a) + x.im * x.im;
+  const T re = d < kNear ? (log(2 * sqrt(a)) - log(hypot(1 - a, x.im))) / 2 : log1p(4 * a / d) / 4;
   return {x.re < 0 ? -re : re, atan2(2 * x.im, (1 - x.re) * (1 + x.re) - x.im * x.im) / 2};
 }
 ARGAND_CX cx<T> atan(cx<T> x) { return over_i(atanh(times_i(x))); }

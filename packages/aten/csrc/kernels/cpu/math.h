@@ -191,10 +191,10 @@ ARGAND_DEFINE_LOG(argand_log10_f64, vf64, double, ARGAND_MVEC_F64(log10, v))
     return (V)((M)one & (x > 0)) - (V)((M)one & (x < 0));                                                                                    \
   }                                                                                                                                          \
   ARGAND_MATH V argand_copysign_##s(V x, V y) { return (V)(((M)x & ~SIGN) | ((M)y & SIGN)); }                                                \
-  ARGAND_MATH V argand_minimum_##s(V x, V y) { return ARGAND_SELECT(V, (x < y) | (x != x), x, y); }                                          \
-  ARGAND_MATH V argand_maximum_##s(V x, V y) { return ARGAND_SELECT(V, (x > y) | (x != x), x, y); }                                          \
-  ARGAND_MATH V argand_fmin_##s(V x, V y) { return ARGAND_SELECT(V, (x < y) | (y != y), x, y); }                                             \
-  ARGAND_MATH V argand_fmax_##s(V x, V y) { return ARGAND_SELECT(V, (x > y) | (y != y), x, y); }                                             \
+  ARGAND_MATH V argand_minimum_##s(V x, V y) { return ARGAND_SELECT(V, (y < x) | (y != y), y, x); }                                          \
+  ARGAND_MATH V argand_maximum_##s(V x, V y) { return ARGAND_SELECT(V, (y > x) | (y != y), y, x); }                                          \
+  ARGAND_MATH V argand_fmin_##s(V x, V y) { return ARGAND_SELECT(V, (y < x) | (x != x), y, x); }                                             \
+  ARGAND_MATH V argand_fmax_##s(V x, V y) { return ARGAND_SELECT(V, (y > x) | (x != x), y, x); }                                             \
   ARGAND_MATH V argand_angle_##s(V x) { return ARGAND_SELECT(V, x != x, x, (V)((M)argand_splat_##s((S)3.14159265358979323846) & (x < 0))); } \
   ARGAND_MATH V argand_sigmoid_##s(V x) { return (S)1 / ((S)1 + argand_exp_##s(-x)); }
 ARGAND_DEFINE_BOTH(vf32, vi32, float, f32, (-0x7fffffff - 1), ARGAND_ROUND_F32, ARGAND_SQRT_F32)
@@ -364,7 +364,8 @@ ARGAND_MATH vf64 argand_nextafter_f64(vf64 x, vf64 y) {
   return r;
 }
 
-/* M. Giles, "Approximating the erfinv function" (2010), single precision; float64 refines it by two Halley steps. */
+/* M. Giles, "Approximating the erfinv function" (2010), single precision; float64 refines it by two Halley steps, near 1 from the logarithm of
+ * erfc(r) = exp(-r^2) / (r sqrt(pi)). */
 #define ARGAND_DEFINE_ERFINV(V, M, S, s)                                                               \
   ARGAND_MATH V argand_erfinv_start_##s(V x) {                                                         \
     const V w = -argand_log_##s(((S)1 - x) * ((S)1 + x));                                              \
@@ -390,7 +391,8 @@ ARGAND_DEFINE_ERFINV(vf64, vi64, double, f64)
 ARGAND_MATH vf32 argand_erfinv_f32(vf32 x) { return argand_erfinv_ends_f32(x, argand_erfinv_start_f32(x)); }
 ARGAND_MATH vf64 argand_erfinv_f64(vf64 x) {
   const vf64 ax = argand_abs_f64(x);
-  vf64 r = argand_erfinv_start_f64(ax);
+  const vf64 w = -argand_log_f64((1 - ax) / 2);
+  vf64 r = ARGAND_SELECT(vf64, w > 16, argand_sqrt_f64(w - 0.5 * argand_log_f64(4 * 3.14159265358979323846 * w)), argand_erfinv_start_f64(ax));
   for (int i = 0; i < 2; i++) { /* near 1 the complement keeps the digits */
     const vf64 e = ARGAND_SELECT(vf64, ax < 0.5, argand_erf_f64(r) - ax, (1 - ax) - argand_erfc_f64(r));
     const vf64 t = e / (1.12837916709551257390 * argand_exp_f64(-r * r));

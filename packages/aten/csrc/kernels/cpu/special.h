@@ -20,6 +20,7 @@ float lgammaf_r(float, int*);
 #define ARGAND_EPS 1.1102230246251565e-16
 #define ARGAND_PI 3.14159265358979323846
 #define ARGAND_EULER 0.57721566490153286061
+#define ARGAND_LN2 0.69314718055994530942
 #define ARGAND_NAN __builtin_nan("")
 #define ARGAND_INF __builtin_inf()
 
@@ -180,6 +181,20 @@ ARGAND_SCALAR argand_gamma_uniform(double a, double x, int upper) {
   const double scaled = eta * __builtin_sqrt(a / 2);
   return upper ? 0.5 * __builtin_erfc(scaled) + rest : 0.5 * __builtin_erfc(-scaled) - rest;
 }
+/* Q of a small a, where 1 - P has no digits left (DLMF 8.4.14's series for the lower function, less its first term). */
+ARGAND_SCALAR argand_gamma_upper_small(double a, double x) {
+  /* zeta(k) / k, the coefficients of log Gamma(1 + a) (DLMF 5.7.3) */
+  static const double c[] = {1.6449340668482264 / 2, 1.2020569031595943 / 3, 1.0823232337111382 / 4, 1.0369277551433699 / 5,
+                             1.0173430619844491 / 6, 1.0083492773819228 / 7, 1.0040773561979443 / 8};
+  double tail = 0, sum = 0, factor = 1;
+  for (int k = 6; k >= 0; k--) tail = c[k] - a * tail;
+  for (int n = 1; n < 40; n++) {
+    factor *= -x / n;
+    sum += factor / (a + n);
+  }
+  const double power = a * (__builtin_log(x) + ARGAND_EULER - a * tail); /* of x^a / Gamma(1 + a) */
+  return -__builtin_expm1(power) - a * __builtin_exp(power) * sum;
+}
 /* The lower function P (DLMF 8.11.4) or the upper one Q = 1 - P by its continued fraction (DLMF 8.9.2, Lentz's method). */
 ARGAND_SCALAR argand_gamma_ratio(double a, double x, int upper) {
   if (!(a >= 0 && x >= 0)) return ARGAND_NAN;
@@ -188,6 +203,7 @@ ARGAND_SCALAR argand_gamma_ratio(double a, double x, int upper) {
   if (a == ARGAND_INF) return x == ARGAND_INF ? ARGAND_NAN : upper;
   if (x == ARGAND_INF) return !upper;
   if (a > 1e6) return argand_gamma_uniform(a, x, upper);
+  if (upper && a < 0.01 && x <= 1) return argand_gamma_upper_small(a, x);
   const double density = argand_gamma_density(a, x);
   double found;
   int found_upper;
@@ -235,7 +251,7 @@ ARGAND_SCALAR argand_bessel_ie(double x, int order) {
       term *= -(4.0 * order - (2 * k - 1) * (2 * k - 1)) / (8 * k * z);
       sum += term;
     }
-    sum /= __builtin_sqrt(2 * ARGAND_PI * z);
+    sum /= __builtin_sqrt(2 * ARGAND_PI) * __builtin_sqrt(z); /* 2 pi z may overflow */
   }
   return order && x < 0 ? -sum : sum;
 }
@@ -290,7 +306,7 @@ ARGAND_SCALAR argand_bessel_far(double x, int which) {
   const double s = __builtin_sin(x), c = __builtin_cos(x);
   const double cosine = order ? s - c : s + c, sine = order ? -s - c : s - c; /* of the phase, times sqrt(2) */
   const double value = which == ARGAND_J0 || which == ARGAND_J1 ? p * cosine - q * sine : p * sine + q * cosine;
-  return value / __builtin_sqrt(ARGAND_PI * x);
+  return value / (__builtin_sqrt(ARGAND_PI) * __builtin_sqrt(x));
 }
 ARGAND_SCALAR argand_bessel(double x, int which) {
   const int j = which == ARGAND_J0 || which == ARGAND_J1;
@@ -307,7 +323,7 @@ ARGAND_SCALAR argand_bessel(double x, int which) {
   else if (j)
     r = which == ARGAND_J0 ? 1 : z / 2;
   else
-    r = which == ARGAND_Y0 ? 2 / ARGAND_PI * (__builtin_log(z / 2) + ARGAND_EULER) : -2 / (ARGAND_PI * z);
+    r = which == ARGAND_Y0 ? 2 / ARGAND_PI * (__builtin_log(z) - ARGAND_LN2 + ARGAND_EULER) : -2 / (ARGAND_PI * z);
   return which == ARGAND_J1 && x < 0 ? -r : r;
 }
 ARGAND_SCALAR argand_bessel_j0_one(double x) { return argand_bessel(x, ARGAND_J0); }
@@ -319,10 +335,11 @@ ARGAND_SCALAR argand_bessel_y1_one(double x) { return argand_bessel(x, ARGAND_Y1
 ARGAND_SCALAR argand_bessel_ke(double x, double order) {
   if (!(x > 0)) return x == 0 ? ARGAND_INF : ARGAND_NAN;
   if (x == ARGAND_INF) return 0;
+  if (order == 1 && x < 1e-17) return 1 / x; /* DLMF 10.30.2; terms of the sum would overflow */
   const double width = 0.7 / __builtin_sqrt(x), h = width < 0.25 ? width : 0.25;
   double sum = 0.5;
   for (int k = 1; k < 4000; k++) {
-    const double t = k * h, s = __builtin_sinh(t / 2), term = __builtin_exp(-2 * x * s * s) * __builtin_cosh(order * t);
+    const double t = k * h, s = __builtin_sinh(t / 2), term = __builtin_exp(-2 * s * (s * x)) * __builtin_cosh(order * t);
     sum += term;
     if (term < ARGAND_EPS * sum) break;
   }
@@ -415,6 +432,7 @@ ARGAND_SCALAR argand_polynomial_one(double x, double degree, double kind) {
 }
 
 #undef ARGAND_EULER
+#undef ARGAND_LN2
 
 ARGAND_SCALAR argand_frexp_mantissa_one(double x) { /* in [0.5, 1); zeros, infinities and NaN are themselves */
   int exponent;

@@ -41,7 +41,8 @@ void moments(long n, const char* p, double* mean, double* m2) {
   }
   const double deviation = sum_lanes((d[0] + d[1]) + (d[2] + d[3])), squares = sum_lanes((q[0] + q[1]) + (q[2] + q[3]));
   *mean = rounded + deviation / n;
-  *m2 = squares - deviation * deviation / n;
+  const double m = squares - deviation * deviation / n;
+  *m2 = m <= 0 ? 0 : m;  // rounding may leave less
 }
 
 }  // namespace
