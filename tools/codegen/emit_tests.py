@@ -70,6 +70,7 @@ def facts(op: Operator) -> dict[str, Any]:
     traits = [t for t, on in {
         "divides": bool(used & _DIVIDES), "shifts": bool(used & {"lshift", "rshift"}), "pow": "pow" in used,
         "view": any(r.type.alias for r in op.schema.results), "random": op.is_random or bool(op.moments),
+        "any_out": op.out_rule == "any",
         "places": any(r.name == "indices" for r in op.schema.results),
     }.items() if on]  # fmt: skip
     samples = [(s.args, dict(s.kwargs)) for s in samples_of(op)]

@@ -120,7 +120,7 @@ def argand_minimum(x, y):
     if x.dtype == tl.int1:
         return x & y
     elif x.dtype.is_floating():
-        return tl.where((y < x) | (y != y), y, x)
+        return tl.where((x <= y) | (x != x), x, y)
     else:
         return tl.where(x < y, x, y)
 
@@ -130,7 +130,7 @@ def argand_maximum(x, y):
     if x.dtype == tl.int1:
         return x | y
     elif x.dtype.is_floating():
-        return tl.where((y > x) | (y != y), y, x)
+        return tl.where((x >= y) | (x != x), x, y)
     else:
         return tl.where(x > y, x, y)
 
@@ -138,7 +138,7 @@ def argand_maximum(x, y):
 @triton.jit
 def argand_fmin(x, y):
     if x.dtype.is_floating():
-        return tl.where((y < x) | (x != x), y, x)
+        return tl.where((x <= y) | (y != y), x, y)
     else:
         return argand_minimum(x, y)
 
@@ -146,7 +146,7 @@ def argand_fmin(x, y):
 @triton.jit
 def argand_fmax(x, y):
     if x.dtype.is_floating():
-        return tl.where((y > x) | (x != x), y, x)
+        return tl.where((x >= y) | (y != y), x, y)
     else:
         return argand_maximum(x, y)
 
