@@ -134,7 +134,8 @@ def test_loops_and_jacobians(case: optest_calls.Case) -> None:
             for derive in (grad, jacrev, jacfwd):
                 derived = vmap(derive(program.total, argnums=wanted))
                 backend = "inductor" if derive is grad else "aot_eager"
-                check(derived, program.batch, backend, f"{derive.__name__} of {case.name}")
+                # The engine may add gradients in another order, of other strides.
+                check(derived, program.batch, backend, f"{derive.__name__} of {case.name}", 1e-5)
 
 
 def test_most_samples_are_compared() -> None:

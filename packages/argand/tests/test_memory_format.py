@@ -208,7 +208,7 @@ NETWORK = {
     "group_norm": lambda x: F.group_norm(x, 3),
     "interpolate": lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
     "pad": lambda x: F.pad(x, (1, 1, 2, 0), value=1.0),
-    "reflect": lambda x: F.pad(x, (1, 1), mode="reflect"),
+    "reflect": lambda x: F.pad(x, (1, 1, 2, 0), mode="reflect"),
     "pixel_unshuffle": lambda x: F.pixel_unshuffle(x, 2),
     "dropout": lambda x: F.dropout(x, 0.0),
     "mean of channels kept": lambda x: x * x.mean(1, keepdim=True),

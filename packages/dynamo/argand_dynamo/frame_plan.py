@@ -21,7 +21,7 @@ Statements (effects, run in order after the graph; every source in the plan is r
 
     ("let", name, e)                ("do", e)
     ("store_attr", obj, name, e)    ("delete_attr", obj, name)              as the statements do
-    ("store_instance", obj, name, e) ("delete_instance", obj, name)         object.__setattr__, object.__delattr__: no user code
+    ("store_instance", obj, name, e) ("delete_instance", obj, name)         plan_helpers.set_instance, delete_instance: no user code
     ("store_item", obj, key, e)     ("delete_item", obj, key)
     ("store_global", name, e)       ("delete_global", name)                 of this frame's module
     ("store_cell", cell, e)         ("delete_cell", cell)

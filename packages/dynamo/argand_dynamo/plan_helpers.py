@@ -81,6 +81,28 @@ def function_of(
     return made
 
 
+def _slot(owner: Any, name: str) -> Callable[..., Any]:
+    """The method of the nearest class that is written in C: `object`, but for a few such as threading.local."""
+    found = (vars(c).get(name) for c in type(owner).__mro__)
+    return next(f for f in found if f is not None and not isinstance(f, FunctionType))
+
+
+def set_instance(owner: Any, name: str, value: Any) -> None:
+    """Sets an attribute without the user's code."""
+    try:
+        object.__setattr__(owner, name, value)
+    except TypeError:  # a class in C has a method of its own, and insists on it
+        _slot(owner, "__setattr__")(owner, name, value)
+
+
+def delete_instance(owner: Any, name: str) -> None:
+    """Deletes an attribute without the user's code."""
+    try:
+        object.__delattr__(owner, name)
+    except TypeError:
+        _slot(owner, "__delattr__")(owner, name)
+
+
 HELPERS: dict[str, Callable[..., Any]] = {
     "note": note,
     "cell_of": cell_of,
@@ -93,8 +115,8 @@ HELPERS: dict[str, Callable[..., Any]] = {
     "new_cell": CellType,
     "type": type,
     "len": len,
-    "setattr": object.__setattr__,
-    "delattr": object.__delattr__,
+    "setattr": set_instance,
+    "delattr": delete_instance,
     "min": min,
     "max": max,
     "TailCall": TailCall,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
@@ -115,6 +116,25 @@ def test_break_with_live_containers_and_objects() -> None:
 
     outcome = run(f, (X, {}), (X, {}))
     assert outcome.breaks == codes("print", "generator")
+
+
+def test_break_with_thread_local_state() -> None:
+    class State(threading.local):
+        depth = 0
+
+    state = State()
+
+    def f(x: Any) -> Any:
+        state.depth += 1
+        state.gone = 1
+        y = x * state.depth
+        print(end="")
+        state.depth -= 1
+        del state.gone
+        return y, state.depth, hasattr(state, "gone")
+
+    assert set(run(f, (X,), (X,)).breaks) == set(codes("print"))
+    assert state.__dict__ == {"depth": 0}
 
 
 def test_break_with_closures() -> None:

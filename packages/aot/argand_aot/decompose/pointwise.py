@@ -19,4 +19,4 @@ def square(ops: Any, self: Any) -> Any:
 
 @register_decomposition("relu")
 def relu(ops: Any, self: Any) -> Any:
-    return ops.where(ops.le(self, 0), 0, self)
+    return ops.where(ops.lt(self, 0), 0, self)  # -0 and NaN stay
