@@ -81,7 +81,7 @@ def function_of(
     return made
 
 
-def _slot(owner: Any, name: str) -> Callable[..., Any]:
+def _slot(owner: Any, name: str) -> Any:
     """The method of the nearest class that is written in C: `object`, but for a few such as threading.local."""
     found = (vars(c).get(name) for c in type(owner).__mro__)
     return next(f for f in found if f is not None and not isinstance(f, FunctionType))
