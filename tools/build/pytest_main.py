@@ -30,6 +30,16 @@ class Seeded:
                 sys.modules[name].manual_seed(0)
 
 
+class WithoutHypothesis:
+    """Where no test imported hypothesis, its plugin's summary, which would import all of it, is left out."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        manager = session.config.pluginmanager
+        if "hypothesis" not in sys.modules and manager.has_plugin("hypothesispytest"):
+            manager.unregister(name="hypothesispytest")
+
+
 def load_runtime(name: str) -> None:
     """Start again with a sanitizer's runtime loaded before all else, as instrumented extensions need it."""
     libraries = [
@@ -79,7 +89,7 @@ def main(arguments: list[str]) -> int:
         options.append(f"--hypothesis-seed={seed}")
     if os.environ.get("TESTBRIDGE_TEST_ONLY"):
         options += ["-k", os.environ["TESTBRIDGE_TEST_ONLY"]]
-    plugins: list[object] = [Seeded()]
+    plugins: list[object] = [Seeded(), WithoutHypothesis()]
     total = int(os.environ.get("TEST_TOTAL_SHARDS", "1"))
     if total > 1:
         Path(os.environ["TEST_SHARD_STATUS_FILE"]).touch()
