@@ -134,8 +134,10 @@ def test_loops_and_jacobians(case: optest_calls.Case) -> None:
             for derive in (grad, jacrev, jacfwd):
                 derived = vmap(derive(program.total, argnums=wanted))
                 backend = "inductor" if derive is grad else "aot_eager"
-                # The engine may add gradients in another order, of other strides.
-                check(derived, program.batch, backend, f"{derive.__name__} of {case.name}", 1e-5)
+                # The engine adds the gradients of its two results in another order, which lie otherwise.
+                tolerance = 1e-5 if "triangular_solve" in case.name else None
+                where = f"{derive.__name__} of {case.name}"
+                check(derived, program.batch, backend, where, tolerance)
 
 
 def test_most_samples_are_compared() -> None:

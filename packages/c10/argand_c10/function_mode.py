@@ -25,7 +25,9 @@ class TorchFunctionMode:
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__}: define __torch_function__(self, func, types, args=(), kwargs=None)"
+        )
 
     def __enter__(self) -> Self:
         _C._exchange_modes((*_C._exchange_modes(()), self))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import types
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -771,30 +770,6 @@ def _hash(tx: Tracer, value: Variable) -> Variable:
 @handles(print)
 def _print(tx: Tracer, *args: Variable, **kwargs: Variable) -> Variable:
     raise break_trace("print", "print()")
-
-
-@handles(warnings.warn)
-def _warn(
-    tx: Tracer,
-    message: Variable,
-    category: Variable = Constant(None),
-    stacklevel: Variable = Constant(1),
-    source: Variable = Constant(None),
-) -> Variable:
-    """Warned of once, while the function is traced, at the line that is traced."""
-    text, kind, level = tx.raw(message), tx.raw(category) or UserWarning, tx.raw(stacklevel)
-    if not isinstance(text, str):
-        unknown("warnings.warn() of an object that is no text")
-    frame = tx.frames[-min(max(level, 1), len(tx.frames))]
-    file, line, _ = frame.location
-    scope = frame.globals
-    try:
-        warnings.warn_explicit(
-            text, kind, file, line, scope["__name__"], scope.setdefault("__warningregistry__", {})
-        )
-    except Warning as warning:  # the filters make errors of it
-        tx.raise_(type(warning), *warning.args)
-    return Constant(None)
 
 
 @handles(input, open, exec, eval, compile, globals, locals, dir, __import__, breakpoint)

@@ -10,6 +10,7 @@ import math
 import operator
 import types
 import typing
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import argand_autograd
@@ -466,6 +467,30 @@ def _random_states(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -
     if tx.raw(args[0]) == "same":
         raise break_trace("unknown_operation", "vmap(randomness='same')")
     return ListVariable([])
+
+
+@handles(warnings.warn)
+def _warn(
+    tx: Tracer,
+    message: Variable,
+    category: Variable = Constant(None),
+    stacklevel: Variable = Constant(1),
+    source: Variable = Constant(None),
+) -> Variable:
+    """Warned of once, while the function is traced, at the line that is traced."""
+    text, kind, level = tx.raw(message), tx.raw(category) or UserWarning, tx.raw(stacklevel)
+    if not isinstance(text, str):
+        unknown("warnings.warn() of an object that is no text")
+    frame = tx.frames[-min(max(level, 1), len(tx.frames))]
+    file, line, _ = frame.location
+    scope = frame.globals
+    try:
+        warnings.warn_explicit(
+            text, kind, file, line, scope["__name__"], scope.setdefault("__warningregistry__", {})
+        )
+    except Warning as warning:  # the filters make errors of it
+        tx.raise_(type(warning), *warning.args)
+    return Constant(None)
 
 
 def _contraction_path(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:

@@ -167,27 +167,22 @@ static Signature* make_signatures(const ArgandBinding* binding) {
 }
 
 // ---- the call ------------------------------------------------------------------------------------------------------------------
-static std::string text_of(const std::vector<int64_t>& sizes) {
-  std::string text;
-  for (const int64_t size : sizes) text += (text.empty() ? "" : ", ") + std::to_string(size);
-  return "[" + text + "]";
-}
-
 // The call with given results. One with elements that takes another shape may be a mistake, of which the user is told; a factory's is no mistake.
 static PyObject* dispatch_into(const Signature& s, const ArgandValue* values) {
-  const auto sizes_of = [](const ArgandTensor* t) { return std::vector<int64_t>(t->sizes, t->sizes + t->ndim); };
+  if (s.uses_default_device) return dispatch(s.out_op, values, s.result_type);
+  const auto sizes_of = [](const ArgandValue& target) { return Dims({target.t->sizes, target.t->ndim}); };
   const ArgandValue* targets = values + s.desc->n_args;
-  std::vector<std::vector<int64_t>> before;
-  for (int i = 0; i < s.desc->n_rets; i++) before.push_back(sizes_of(targets[i].t));
+  std::vector<Dims> before;
+  for (int i = 0; i < s.desc->n_rets; i++) before.push_back(sizes_of(targets[i]));
   Ref result(dispatch(s.out_op, values, s.result_type));
-  if (s.uses_default_device) return result.take();
   for (int i = 0; result && i < s.desc->n_rets; i++) {
-    const std::vector<int64_t> after = sizes_of(targets[i].t);
-    if (before[i] == after || std::count(before[i].begin(), before[i].end(), 0)) continue;
+    const Dims after = sizes_of(targets[i]);
+    if (std::equal(before[i].d, before[i].d + before[i].n, after.d, after.d + after.n) || std::count(before[i].d, before[i].d + before[i].n, 0))
+      continue;
     if (PyErr_WarnFormat(PyExc_UserWarning, 1,
                          "An output with one or more elements was resized since it had shape %s, which does not match the required output shape %s. "
                          "Give one of that shape, or one without elements (out.resize_(0)).",
-                         text_of(before[i]).c_str(), text_of(after).c_str()) < 0)
+                         to_string(before[i]).c_str(), to_string(after).c_str()) < 0)
       return nullptr;
   }
   return result.take();
