@@ -33,6 +33,7 @@ REQUIRED: Final[dict[str, tuple[str, ...]]] = {
 _OWNED: Final = {
     "expr": ("pointwise",),
     "layout": ("pointwise",),
+    "exact_numbers": ("pointwise",),
     "reduce": ("reduction",),
     "scan": ("scan",),
 }

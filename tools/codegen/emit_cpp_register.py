@@ -229,7 +229,7 @@ def pointwise(op: Operator, parts: Parts) -> None:
         tables = ", ".join(f"simd::{tier}::generated::{table}" for tier in TIERS)
         rows.append(
             f'{{"{op.public_name}", {len(op.operands)}, {{{tables}}}, {len(kernel_rows(op))}, {promote}, {result}, {cost(expr)}, '
-            f"{bool_operands(op)}, {rule}, {str(op.exact_out).lower()}, {layout(op)}}}"
+            f"{bool_operands(op)}, {rule}, {str(op.exact_out).lower()}, {layout(op)}, {str(op.exact_numbers).lower()}}}"
         )
     schema = op.schema
     variant_arg = -1

@@ -92,6 +92,8 @@ def pointwise_lowering(op: Operator) -> tuple[str, str]:
         fields.append(f'result="{op.result_dtype}"')
     if divides_integers(op):
         fields.append("divides=True")
+    if op.exact_numbers:
+        fields.append("exact_numbers=True")
     return "\n\n".join(functions), f"PointwiseLowering({', '.join(fields)})"
 
 

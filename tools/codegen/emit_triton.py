@@ -72,6 +72,7 @@ def pointwise_kernels(
         ["out", operands, *scalars, "columns", "rows", "size1", "size2", *strides,
          "Y: tl.constexpr", "X: tl.constexpr", "TURNED: tl.constexpr"]
     )  # fmt: skip
+    exact = ", True" if op.exact_numbers else ""
     is_pair = is_complex and op.result_dtype not in ("bool", "real")
     lines = [
         f"@triton.jit\ndef {name}_contiguous({flat}):",
@@ -81,7 +82,7 @@ def pointwise_kernels(
         how = (
             f"load_pair(p{i}, offsets, offsets < n{i}, n{i}, v{i}, w{i})"
             if pair
-            else f"load(p{i}, offsets, n{i}, v{i}, full)"
+            else f"load(p{i}, offsets, n{i}, v{i}, full{exact})"
         )
         lines.append(f"    x{i} = pointwise.{how}")
     store = (
@@ -99,7 +100,7 @@ def pointwise_kernels(
         how = (
             f"load_pair(p{i}, {at}, inside, n{i}, v{i}, w{i})"
             if pair
-            else f"load_at(p{i}, {at}, inside, n{i}, v{i})"
+            else f"load_at(p{i}, {at}, inside, n{i}, v{i}{exact})"
         )
         lines.append(f"    x{i} = pointwise.{how}")
     lines.append("    to = pointwise.offsets_at(place, o0, o1, o2, o3, TURNED, 0)")

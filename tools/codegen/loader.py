@@ -42,7 +42,7 @@ from tools.codegen.yaml_nodes import Node, read_file
 
 KEYS = (
     "op", "kind", "dtypes", "promote", "result", "expr", "reduce", "scan", "shape", "dtype", "body", "kernel", "grad",
-    "autocast", "checked", "numbers", "variants", "layout", "out", "resized", "apart", "aliases", "doc", "reference", "moments", "samples", "domain", "tolerance", "skips",
+    "autocast", "checked", "numbers", "exact_numbers", "variants", "layout", "out", "resized", "apart", "aliases", "doc", "reference", "moments", "samples", "domain", "tolerance", "skips",
 )  # fmt: skip
 
 
@@ -157,6 +157,7 @@ class Loader:
             autocast=self.autocast(keys.get("autocast"), schema),
             checked="checked" in keys and keys["checked"].value() is True,
             numbers="numbers" in keys and keys["numbers"].value() is True,
+            exact_numbers="exact_numbers" in keys and keys["exact_numbers"].value() is True,
             variants=variants,
             out=self.one_of(keys, "out", OUT_RULES, None),
             resized=self.one_of(keys, "resized", RESIZE_RULES, "as_result") or "as_result",

@@ -351,6 +351,7 @@ class Operator:
     kernel: Mapping[str, str] = field(default_factory=dict)  # backend -> function name
     checked: bool = False  # the CPU kernel relies on the checks of `shape`, which runs before it
     numbers: bool = False  # may be called with numbers in place of all its tensors
+    exact_numbers: bool = False  # numbers beside 16-bit floats are not rounded to their dtype
     autocast: tuple[str, str] | None = None  # the policies of AUTOCAST_DEVICES
     grad: tuple[Derivative, ...] = ()
     grad_none: bool = False  # `grad: none`: never differentiable

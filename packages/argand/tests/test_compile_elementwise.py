@@ -35,7 +35,13 @@ def selection(a: Any, b: Any) -> Any:
     return torch.where(a > b, a.relu(), b.clamp(-0.5, 0.5)) + torch.maximum(a, b) * (a == b)
 
 
-FUNCTIONS = [arithmetic, activation, transcendental, selection]
+def numbers(a: Any, b: Any) -> Any:
+    """Factors, divisors and weights that 16-bit floats do not hold."""
+    scaled = torch.lerp(0.1 * a, b / 1.3456, 0.7) * torch.tensor(257)
+    return scaled - 0.3 / (b.abs() + 0.1) + torch.tensor(1.1) * (a // 0.77)
+
+
+FUNCTIONS = [arithmetic, activation, transcendental, selection, numbers]
 
 
 def operands(n: int, dtype: str) -> list[torch.Tensor]:

@@ -29,6 +29,7 @@ class PointwiseLowering:
         dtypes: that the computation may have.
         costs: of one element in additions, by variant.
         divides: the last operand is a divisor: zeros among integers are an error.
+        exact_numbers: numbers among the operands are not rounded to a 16-bit dtype either.
     """
 
     arguments: tuple[str, ...]
@@ -42,6 +43,7 @@ class PointwiseLowering:
     result: str | None = None
     costs: Mapping[Any, int] = field(default_factory=dict)
     divides: bool = False
+    exact_numbers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,13 +45,22 @@ def block(n, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def load(pointer, offsets, count, value, full):
+def operand(x, count, value, EXACT: tl.constexpr):
+    """A loaded operand in the computation's dtype. EXACT: a number is not rounded to a 16-bit dtype."""
+    if EXACT and (x.dtype == tl.float16 or x.dtype == tl.bfloat16):
+        return tl.where(count > 0, computed(x), value)
+    else:
+        return computed(x)
+
+
+@triton.jit
+def load(pointer, offsets, count, value, full, EXACT: tl.constexpr = False):
     other = value.to(pointer.dtype.element_ty)
     if full:  # no mask but whether there is a tensor: vector loads, whatever n is
         x = tl.load(pointer + offsets, mask=count > 0, other=other)
     else:
         x = tl.load(pointer + offsets, mask=offsets < count, other=other)
-    return computed(x)
+    return operand(x, count, value, EXACT)
 
 
 @triton.jit
@@ -133,11 +142,11 @@ def offsets_at(place, s0, s1, s2, s3, TURNED: tl.constexpr, UNIT: tl.constexpr):
 
 
 @triton.jit
-def load_at(pointer, offsets, inside, count, value):
+def load_at(pointer, offsets, inside, count, value, EXACT: tl.constexpr = False):
     x = tl.load(
         pointer + offsets, mask=inside & (count > 0), other=value.to(pointer.dtype.element_ty)
     )
-    return computed(x)
+    return operand(x, count, value, EXACT)
 
 
 @triton.jit

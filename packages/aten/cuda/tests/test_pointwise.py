@@ -50,6 +50,25 @@ def test_planes_and_dtypes() -> None:
     assert np.array_equal(got.to(c10.float32).to("cpu").numpy(), want.numpy())
 
 
+def test_numbers_beside_halves() -> None:
+    """Of float16: the stand-in cuts off what bfloat16 does not hold."""
+    x = make(40, 45, dtype="float16")
+    for number in (0.1, 1e5, 257):
+        for view in (x, x.t(), x[:, ::2]):
+            there = view.to("cuda")
+            for got, want in (
+                (there * number, view * number),
+                (there / number, view / number),
+                (number / (there + 0.5), number / (view + 0.5)),
+                (aten.lerp(there, there, number), aten.lerp(view, view, number)),
+                (there * c10.tensor(number), view * number),
+                (there + number, view + number),
+            ):
+                emulated.check()
+                found = got.to("cpu").to(c10.float32).numpy()
+                np.testing.assert_array_equal(found, want.to(c10.float32).numpy())
+
+
 def test_numbers_conditions_and_results() -> None:
     x, y, condition = make(40, 45), make(45, 40), make(40, 45) > 0
     emulated.launches.clear()

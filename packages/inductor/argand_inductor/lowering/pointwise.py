@@ -75,6 +75,14 @@ def operand_value(
     return convert(Value("size", (), "int64", size), dtype)
 
 
+def is_number(rule: PointwiseLowering, name: str, operand: Any, fake: Any) -> bool:
+    """What eager takes for a number: on the CPU also a tensor of one element, as the second of two operands."""
+    if not isinstance(operand, TensorRef):
+        return True
+    single = all(size == 1 for size in operand.sizes)
+    return single and rule.operands[1:] == (name,) and fake.device.type == "cpu"
+
+
 def lower_pointwise(
     ctx: Lowering,
     rule: PointwiseLowering,
@@ -98,9 +106,10 @@ def lower_pointwise(
     for name in rule.operands:
         if bound[name] is None:
             return None
-        value = operand_value(
-            ctx, reads, bound[name], sizes, "bool" if name in rule.conditions else computed
-        )
+        held = "bool" if name in rule.conditions else computed
+        if rule.exact_numbers and is_number(rule, name, bound[name], fakes[name]):
+            held = compute_dtype(computed)
+        value = operand_value(ctx, reads, bound[name], sizes, held)
         if value is None:
             return None
         values.append(value)

@@ -48,6 +48,35 @@ bool takes_float8(const char* name) {
   return false;
 }
 
+// ---- numbers beside 16-bit floats ---------------------------------------------------------------------------------------------
+bool is_half(int dtype) { return dtype == ARGAND_FLOAT16 || dtype == ARGAND_BFLOAT16; }
+
+// Whether a 16-bit float is that number, as float32 holds it.
+bool holds(int dtype, float number) {
+  char rounded[2];
+  float back;
+  convert(1, dtype, rounded, 2, ARGAND_FLOAT32, &number, 4);
+  convert(1, ARGAND_FLOAT32, &back, 4, dtype, rounded, 2);
+  return back == number || number != number;
+}
+
+// Whether some operand is a number that 16-bit floats of `dtype` do not hold. As the second of two, a tensor of one element is a number.
+bool rounds_numbers(const PointwiseOp& op, const Operand* const* operands, int dtype) {
+  for (int k = 0; k < op.n_operands; k++) {
+    const ArgandTensor* t = operands[k]->get();
+    const bool last = k == 1 && op.n_operands == 2;
+    float number;
+    if (!t)
+      write_number(&number, ARGAND_FLOAT32, operands[k]->raw());
+    else if (t->dtype != dtype && t->numel == 1 && t->data && (last || t->flags & ARGAND_TENSOR_WRAPPED_NUMBER))
+      convert(1, ARGAND_FLOAT32, &number, 4, t->dtype, t->data, 4);
+    else
+      continue;
+    if (!holds(dtype, number)) return true;
+  }
+  return false;
+}
+
 // ---- functions of one 16-bit float by a table of all their values ------------------------------------------------------------
 constexpr int kTableCost = 21;               // of an element, from which looking it up is cheaper: a transcendental function and what goes with it
 constexpr int64_t kTableElements = 1 << 18;  // that pay for a table of 65,536
@@ -277,7 +306,7 @@ bool fast_path(const PointwiseOp& op, const Operand* const* operands, const doub
   }
   if (first->numel > kGrain / std::max<int>(op.cost, 1)) return false;
   const PointwiseKernel* kernel = find_kernel(op, first->dtype);
-  if (!kernel) return false;
+  if (!kernel || (op.exact_numbers && is_half(first->dtype) && rounds_numbers(op, operands, first->dtype))) return false;
   for (int k = 0; k < op.n_operands; k++) {
     if (operands[k]->get()) continue;
     const int category = number_category(operands[k]->raw());
@@ -342,7 +371,8 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
 
   const int promoted = pointwise_dtype(op.name, op.n_operands, static_cast<Promotion>(op.promote), op.bool_operands, operands);
   const bool float8 = is_float8(promoted) && takes_float8(op.name);
-  const PointwiseKernel& kernel = require_kernel(op, float8 ? ARGAND_FLOAT32 : promoted);
+  const bool wider = op.exact_numbers && is_half(promoted) && rounds_numbers(op, operands, promoted);
+  const PointwiseKernel& kernel = require_kernel(op, float8 || wider ? ARGAND_FLOAT32 : promoted);
   const int dtype = kernel.compute_dtype, result_dtype = kernel.out_dtype == dtype ? promoted : kernel.out_dtype;
   const Dims shape = pointwise_shape(op.name, op.n_operands, operands);
   ArgandDevice device = out ? out.device() : ARGAND_DEVICE(ARGAND_CPU, 0);
@@ -358,6 +388,10 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
   if (op.integer_rule == kDivisor && !meta && numel_of(shape) > 0) check_divisor(op, *operands[op.n_operands - 1], dtype);
   if (op.integer_rule == kExponent) check_exponent(op.name, dtype, *operands[op.n_operands - 1]);
   if (out) prepare_pointwise_out(op.name, out, result_dtype, shape, inplace, op.exact_out, op.n_operands, operands);
+  if (wider && out && out.dtype() != promoted) {  // the result is rounded before it is converted
+    kernels::cpu::copy_(out, pointwise(op, operands, scalars, ints, {}, false), false);
+    return out;
+  }
 
   // Inputs first: their strides say how a new result is laid out.
   Work work;

@@ -23,8 +23,9 @@ struct PointwiseOp {
   uint8_t cost;               // of an element, in additions
   uint8_t bool_operands = 0;  // bit k: operand k is a bool tensor that takes no part in promotion (conditions, masks)
   uint8_t integer_rule = kAnyIntegers;
-  bool exact_out = false;  // out= has the result's dtype
-  uint8_t layout = 0;      // Layout
+  bool exact_out = false;      // out= has the result's dtype
+  uint8_t layout = 0;          // Layout
+  bool exact_numbers = false;  // numbers beside 16-bit floats are not rounded to their dtype
 };
 
 // Computes the operator. `out` undefined: a new tensor, laid out as the operands are; else the result is written into it (resized
