@@ -309,6 +309,34 @@ def test_scheduler(name, optimizer):
     np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [n for n in SCHEDULERS if n not in ("chained", "sequential")])
+def test_a_scheduler_s_state_is_known_to_the_other(name):
+    def start(library, parameter):
+        chosen = library.SGD([parameter], lr=0.1, momentum=0.9)
+        return SCHEDULERS[name](library.lr_scheduler, chosen)
+
+    ours = start(optim, nn.Parameter(aten.ones(2)))
+    theirs = start(torch.optim, torch.nn.Parameter(torch.ones(2)))
+    for _ in range(6):
+        ours.step()
+    state = ours.state_dict()
+    assert state.keys() <= theirs.state_dict().keys()
+    theirs.load_state_dict(dict(state))
+    again = start(optim, nn.Parameter(aten.ones(2)))
+    again.load_state_dict(theirs.state_dict())
+    for scheduler in (theirs, again):
+        for mine, other in zip(
+            scheduler.optimizer.param_groups, ours.optimizer.param_groups, strict=True
+        ):
+            mine["lr"] = other["lr"]
+    for _ in range(6):
+        for scheduler in (ours, theirs, again):
+            scheduler.step()
+        assert ours.get_last_lr() == pytest.approx(theirs.get_last_lr(), rel=1e-9)
+        assert ours.get_last_lr() == pytest.approx(again.get_last_lr(), rel=1e-12)
+
+
 def test_reduce_on_plateau():
     a = optim.SGD([nn.Parameter(aten.ones(2))], lr=0.1)
     b = torch.optim.SGD([torch.nn.Parameter(torch.ones(2))], lr=0.1)

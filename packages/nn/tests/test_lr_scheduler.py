@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import pytest
 
@@ -221,3 +222,36 @@ def test_chained_at_the_start_of_sequential():
     scheduler = lrs.SequentialLR(optimizer, [chained, lrs.ConstantLR(optimizer, 0.3, 2)], [4])
     found = rates(lambda o: scheduler, 7, optimizer)
     assert found == pytest.approx([0.05, 0.05, 0.1, 0.01, 0.03, 0.03, 0.1])
+
+
+def test_rates_are_asked_for_within_steps():
+    optimizer = sgd()
+    scheduler = lrs.ExponentialLR(optimizer, 0.5)
+    with pytest.warns(UserWarning, match="get_last_lr"):
+        assert scheduler.get_lr() == [0.05]
+    optimizer.step()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scheduler.step()
+        assert scheduler.get_last_lr() == [0.05]
+
+
+class Halving:
+    def __init__(self, base):
+        self.base = base
+
+    def __call__(self, x):
+        return self.base ** (x - 1)
+
+
+def test_state_of_a_scale_fn():
+    first = lrs.CyclicLR(sgd(momentum=0.9), 0.01, 0.1, 4, scale_fn=Halving(0.5))
+    state = first.state_dict()
+    assert state["_scale_fn_custom"] == {"base": 0.5}
+    second = lrs.CyclicLR(sgd(momentum=0.9), 0.01, 0.1, 4, scale_fn=Halving(0.1))
+    second.load_state_dict(state)
+    assert second.scale_fn(3) == 0.25
+    assert state["_scale_fn_custom"] == {"base": 0.5}
+    plain = lrs.CyclicLR(sgd(momentum=0.9), 0.01, 0.1, 4, scale_fn=lambda x: 0.5)
+    plain.load_state_dict(plain.state_dict())
+    assert plain.scale_fn(3) == 0.5

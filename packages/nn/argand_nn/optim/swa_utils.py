@@ -209,15 +209,16 @@ class SWALR(LRScheduler):
         rates = per_group("swa_lr", swa_lr, len(optimizer.param_groups))
         for group, lr in zip(optimizer.param_groups, rates, strict=True):
             group["swa_lr"] = lr
-        self.anneal_epochs, self.anneal_strategy = anneal_epochs, anneal_strategy
+        self.anneal_epochs, self._anneal_strategy = anneal_epochs, anneal_strategy
         super().__init__(optimizer, last_epoch)
 
     def _share(self, epoch: int) -> float:
         """How much of the way is done at `epoch`, from 0 to 1."""
         share = min(1.0, max(0.0, epoch / max(1, self.anneal_epochs)))
-        return share if self.anneal_strategy == "linear" else (1 - math.cos(math.pi * share)) / 2
+        return share if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * share)) / 2
 
     def get_lr(self) -> list[float]:
+        self._warn_outside_of_step()
         epoch = self.last_epoch if self.anneal_epochs else max(1, self.last_epoch)
         before, now = self._share(max(0, epoch - 1)), self._share(epoch)
         rates = []

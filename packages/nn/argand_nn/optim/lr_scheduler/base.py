@@ -70,6 +70,7 @@ class LRScheduler:
     def _initial_step(self) -> None:
         self._step_count = 0
         self._is_initial = True
+        self._get_lr_called_within_step = False
         try:
             self.step()
         finally:
@@ -80,6 +81,23 @@ class LRScheduler:
         raise NotImplementedError(
             f"{type(self).__name__}.get_lr: not defined; an LRScheduler subclass must define get_lr"
         )
+
+    def _rates(self, epoch: int | None = None) -> list[float]:
+        """The rates that a step sets."""
+        self._get_lr_called_within_step = True
+        try:
+            return self.get_lr() if epoch is None else self._lr_at(epoch)
+        finally:
+            self._get_lr_called_within_step = False
+
+    def _warn_outside_of_step(self) -> None:
+        """What every `get_lr` does first: between steps it answers for no epoch."""
+        if not self._get_lr_called_within_step:
+            warnings.warn(
+                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def get_last_lr(self) -> list[float | Tensor]:
         """The rates that the last step set, of the groups' types."""
@@ -99,12 +117,8 @@ class LRScheduler:
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
-        if epoch is None:
-            self.last_epoch += 1
-            rates = self.get_lr()
-        else:
-            self.last_epoch = epoch
-            rates = self._lr_at(epoch)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        rates = self._rates(epoch)
         for group, lr in zip(self.optimizer.param_groups, rates, strict=True):
             set_lr(group, lr)
         self._last_lr = self._group_lrs()

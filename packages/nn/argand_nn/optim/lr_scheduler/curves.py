@@ -48,6 +48,7 @@ class LambdaLR(LRScheduler):
         super().load_state_dict(_take_function_states(state_dict, self.lr_lambdas))
 
     def get_lr(self) -> list[float]:
+        self._warn_outside_of_step()
         return [
             base * function(self.last_epoch)
             for base, function in zip(self.base_lrs, self.lr_lambdas, strict=True)
@@ -76,6 +77,7 @@ class MultiplicativeLR(LRScheduler):
         super().load_state_dict(_take_function_states(state_dict, self.lr_lambdas))
 
     def get_lr(self) -> list[float]:
+        self._warn_outside_of_step()
         if self._is_initial:
             return self._present()
         return [
@@ -94,6 +96,7 @@ class StepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._warn_outside_of_step()
         if self.last_epoch == 0 or self.last_epoch % self.step_size != 0:
             return self._present()
         return [lr * self.gamma for lr in self._present()]
@@ -116,6 +119,7 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._warn_outside_of_step()
         times = self.milestones[self.last_epoch]
         return [lr * self.gamma**times for lr in self._present()] if times else self._present()
 
@@ -132,6 +136,7 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._warn_outside_of_step()
         if self._is_initial:
             return self._present()
         return [lr * self.gamma for lr in self._present()]
@@ -156,6 +161,7 @@ class ConstantLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._warn_outside_of_step()
         if self.last_epoch == 0:
             return [lr * self.factor for lr in self._present()]
         if self.last_epoch == self.total_iters:
@@ -192,6 +198,7 @@ class LinearLR(LRScheduler):
         return self.start_factor + (self.end_factor - self.start_factor) * share
 
     def get_lr(self) -> list[float]:
+        self._warn_outside_of_step()
         if self.last_epoch == 0:
             return [lr * self.start_factor for lr in self._present()]
         if self._is_initial or self.last_epoch > self.total_iters:
@@ -220,6 +227,7 @@ class PolynomialLR(LRScheduler):
         return float((1.0 - min(epoch, self.total_iters) / self.total_iters) ** self.power)
 
     def get_lr(self) -> list[float]:
+        self._warn_outside_of_step()
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._present()
         change = self._factor(self.last_epoch) / self._factor(self.last_epoch - 1)
@@ -242,6 +250,7 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._warn_outside_of_step()
         epoch, half = self.last_epoch, self.T_max
         if self._is_initial:
             return self._present()
@@ -288,6 +297,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._warn_outside_of_step()
         share = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
 
@@ -306,7 +316,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 )
             self._enter(epoch)
         self.last_epoch = math.floor(epoch)
-        for group, lr in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
+        for group, lr in zip(self.optimizer.param_groups, self._rates(), strict=True):
             set_lr(group, lr)
         self._last_lr = self._group_lrs()
 

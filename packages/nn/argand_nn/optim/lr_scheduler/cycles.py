@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import FunctionType
+from typing import Any, TypedDict
 
 from argand_nn.optim.lr_scheduler.base import LRScheduler, check_optimizer, per_group, set_lr
 from argand_nn.optim.optimizer import Optimizer
@@ -64,8 +65,8 @@ class OneCycleLR(LRScheduler):
                 f"OneCycleLR: got anneal_strategy {anneal_strategy!r}, expected 'cos' or 'linear'"
             )
         self.total_steps = total_steps
-        self.anneal_strategy, self.cycle_momentum = anneal_strategy, cycle_momentum
-        self._phases = _one_cycle_phases(total_steps, pct_start, three_phase)
+        self._anneal_func_type, self.cycle_momentum = anneal_strategy, cycle_momentum
+        self._schedule_phases = _one_cycle_phases(total_steps, pct_start, three_phase)
         if last_epoch == -1:
             count = len(optimizer.param_groups)
             for group, lr in zip(
@@ -81,46 +82,62 @@ class OneCycleLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._warn_outside_of_step()
         step = self.last_epoch
         if step > self.total_steps:
             raise ValueError(
                 f"OneCycleLR: got step {step}, expected at most total_steps {self.total_steps}"
             )
         # The phase that the step lies in: the first that ends at or after it, else the last.
-        number = next((i for i, phase in enumerate(self._phases) if step <= phase[0]), -1)
-        number %= len(self._phases)
-        start = self._phases[number - 1][0] if number else 0.0
-        end, lr_ends, momentum_ends = self._phases[number]
+        phases = self._schedule_phases
+        number = next((i for i, phase in enumerate(phases) if step <= phase["end_step"]), -1)
+        number %= len(phases)
+        phase = phases[number]
+        start = phases[number - 1]["end_step"] if number else 0.0
+        end = phase["end_step"]
         share = (step - start) / (end - start) if end > start else 1.0
         rates = []
         for group in self.optimizer.param_groups:
-            rates.append(self._between(group[lr_ends[0]], group[lr_ends[1]], share))
+            rates.append(self._between(group[phase["start_lr"]], group[phase["end_lr"]], share))
             if self.cycle_momentum:
-                momentum = self._between(group[momentum_ends[0]], group[momentum_ends[1]], share)
-                _set_momentum(group, momentum)
+                low, high = group[phase["start_momentum"]], group[phase["end_momentum"]]
+                _set_momentum(group, self._between(low, high, share))
         return rates
 
     def _between(self, start: float, end: float, share: float) -> float:
-        if self.anneal_strategy == "linear":
+        if self._anneal_func_type == "linear":
             return start + (end - start) * share
         return end + (start - end) * (1 + math.cos(math.pi * share)) / 2
 
 
-def _one_cycle_phases(
-    total_steps: int, pct_start: float, three_phase: bool
-) -> list[tuple[float, tuple[str, str], tuple[str, str]]]:
-    """Last step, rates and momenta (from, to) of each phase."""
-    up = (("initial_lr", "max_lr"), ("max_momentum", "base_momentum"))
-    down = ("base_momentum", "max_momentum")
-    top = float(pct_start * total_steps) - 1
+class _Phase(TypedDict):
+    """The last step of a phase, and the groups' entries that rate and momentum go from and to."""
+
+    end_step: float
+    start_lr: str
+    end_lr: str
+    start_momentum: str
+    end_momentum: str
+
+
+def _one_cycle_phases(total_steps: int, pct_start: float, three_phase: bool) -> list[_Phase]:
+    def phase(end: float, lr: str, to_lr: str, momentum: str, to_momentum: str) -> _Phase:
+        return {
+            "end_step": end,
+            "start_lr": lr,
+            "end_lr": to_lr,
+            "start_momentum": momentum,
+            "end_momentum": to_momentum,
+        }
+
     last = total_steps - 1
+    low, high = "base_momentum", "max_momentum"
+    phases = [phase(float(pct_start * total_steps) - 1, "initial_lr", "max_lr", high, low)]
     if three_phase:
-        return [
-            (top, *up),
-            (2 * pct_start * total_steps - 2, ("max_lr", "initial_lr"), down),
-            (last, ("initial_lr", "min_lr"), ("max_momentum", "max_momentum")),
-        ]
-    return [(top, *up), (last, ("max_lr", "min_lr"), down)]
+        down = float(2 * pct_start * total_steps) - 2
+        phases.append(phase(down, "max_lr", "initial_lr", low, high))
+        return [*phases, phase(last, "initial_lr", "min_lr", high, high)]
+    return [*phases, phase(last, "max_lr", "min_lr", low, high)]
 
 
 class CyclicLR(LRScheduler):
@@ -173,7 +190,7 @@ class CyclicLR(LRScheduler):
         self.total_size = float(step_size_up + down)
         self.step_ratio = step_size_up / self.total_size
         self.mode, self.gamma = mode, gamma
-        self.scale_fn = scale_fn
+        self._scale_fn_custom = scale_fn
         if scale_fn is None:
             scale_mode = "iterations" if mode == "exp_range" else "cycle"
         self.scale_mode = scale_mode
@@ -185,19 +202,35 @@ class CyclicLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
         self.base_lrs = lows
 
-    def _scale(self, cycle: int) -> float:
-        if self.scale_fn is not None:
-            return self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
+    def scale_fn(self, x: float) -> float:
+        """The height's factor at cycle or step `x`."""
+        if self._scale_fn_custom is not None:
+            return self._scale_fn_custom(x)
         if self.mode == "triangular2":
-            return 0.5 ** (cycle - 1)
-        return self.gamma**self.last_epoch if self.mode == "exp_range" else 1.0
+            return math.pow(0.5, x - 1)
+        return math.pow(self.gamma, x) if self.mode == "exp_range" else 1.0
+
+    def state_dict(self) -> dict[str, Any]:
+        """All of the scheduler but the optimizer; of a `scale_fn` the attributes, if it is an object that has some."""
+        fn = self._scale_fn_custom
+        attributes = None if fn is None or isinstance(fn, FunctionType) else dict(vars(fn))
+        return {**super().state_dict(), "_scale_fn_custom": attributes}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what `state_dict` returned."""
+        state = dict(state_dict)
+        attributes = state.pop("_scale_fn_custom", None)
+        super().load_state_dict(state)
+        if attributes is not None:
+            vars(self._scale_fn_custom).update(attributes)
 
     def get_lr(self) -> list[float]:
+        self._warn_outside_of_step()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         share = 1 + self.last_epoch / self.total_size - cycle
         up = self.step_ratio
         height = share / up if share <= up else (share - 1) / (up - 1)
-        height *= self._scale(cycle)
+        height *= self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
             for group in self.optimizer.param_groups:
                 low, high = group["base_momentum"], group["max_momentum"]
