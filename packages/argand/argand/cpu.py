@@ -1,9 +1,11 @@
-"""The CPU as a device: one, always there, with nothing to wait for; and its allocator's counters."""
+"""The CPU as a device: one, always there, with nothing to wait for; its allocator's counters, and `amp`."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from argand import cpu_amp as _amp
+from argand.import_paths import publish as _publish
 from argand_c10.cpu import *  # noqa: F403
 from argand_c10.cpu import __all__ as _allocator
 
@@ -44,3 +46,7 @@ def set_device(device: Any) -> None:
 
 def synchronize(device: Any = None) -> None:
     """Nothing: CPU operators are done when they return."""
+
+
+_publish(__name__, {"amp": _amp})
+_publish(f"{__name__}.amp", dict.fromkeys(("autocast_mode", "grad_scaler"), _amp))

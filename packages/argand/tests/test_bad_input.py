@@ -107,6 +107,7 @@ CALLS = [
     ("(torch.zeros(2, requires_grad=True) * 2).backward()", RuntimeError, ["scalar"]),
     ("torch.zeros(3).expand(2, 3).add_(1)", RuntimeError, ["add", "clone()"]),
     ("torch.multinomial(torch.tensor([-1.0, 1.0]), 1)", RuntimeError, ["multinomial"]),
+    ("torch.save(1, 'no such folder/x.pt')", RuntimeError, ["Parent directory no such folder does not exist"]),
     ("torch.load('no such file')", FileNotFoundError, ["no such file"]),
     ("torch.zeros(0, 0).amax(1)", IndexError, ["amax", "non-zero size", "[0, 0]"]),
     ("torch.zeros(0, 0).max(0)", IndexError, ["max", "non-zero size", "[0, 0]"]),

@@ -232,6 +232,8 @@ def test_devices_modules_and_autocast_of_one_kind():
     )
     assert torch.get_device_module() is (torch.cuda if torch.cuda.is_available() else torch.cpu)
     assert torch.has_lapack and not torch.has_mkl and not torch.is_autocast_cpu_enabled()
+    with torch.cpu.amp.autocast():
+        assert torch.is_autocast_cpu_enabled() and torch.get_autocast_cpu_dtype() == torch.bfloat16
     with torch.autocast("cpu", dtype=torch.float16):
         assert torch.is_autocast_cpu_enabled() and torch.get_autocast_cpu_dtype() == torch.float16
     before = torch.get_autocast_gpu_dtype()
@@ -252,6 +254,8 @@ def test_devices_modules_and_autocast_of_one_kind():
         ("backends.cuda", "matmul"),
         ("backends.cudnn", "benchmark"),
         ("cuda.amp.grad_scaler", "GradScaler"),
+        ("cpu.amp", "GradScaler"),
+        ("cpu.amp.autocast_mode", "autocast"),
         ("distributed.distributed_c10d", "all_reduce"),
         ("export.dynamic_shapes", "Dim"),
         ("export.exported_program", "ExportedProgram"),

@@ -4,6 +4,7 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest
 
+import argand
 from argand.utils import _pytree as pytree
 
 Point = namedtuple("Point", "x y")
@@ -58,3 +59,15 @@ def test_registered_classes_are_containers():
     assert (doubled.a, doubled.b) == (2, (4,))
     with pytest.raises(ValueError, match="registered already"):
         pytree.register_pytree_node(Pair, None, None)
+
+
+def test_named_results() -> None:
+    results = argand.max(argand.tensor([1.0, 3.0]), 0)
+    leaves, spec = pytree.tree_flatten(results)
+    assert [x.item() for x in leaves] == [3, 1]
+    assert spec.type is type(results)
+    again = pytree.tree_map(lambda x: x + 1, results)
+    assert type(again) is type(results)
+    assert again.values.item() == 4
+    assert pytree.tree_structure(Point(1, 2)).type is namedtuple
+    assert pytree.tree_structure(Point(1, 2)).context is Point

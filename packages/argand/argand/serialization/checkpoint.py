@@ -58,9 +58,8 @@ def save(
         # Beside the target: a rename is atomic only within one file system.
         room = tempfile.TemporaryDirectory(prefix=".argand-save-", dir=folder)
     except FileNotFoundError:
-        raise FileNotFoundError(
-            f"save: the folder {folder} does not exist; make it first"
-        ) from None
+        parent = os.path.dirname(os.fspath(f))
+        raise RuntimeError(f"Parent directory {parent} does not exist.") from None
     with room:
         temporary = os.path.join(room.name, name)
         write_tensors(temporary, packer.tensors, metadata)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
@@ -78,6 +78,7 @@ _nodes: dict[type, _Node] = {
     deque: _Node(lambda x: (x, x.maxlen), lambda parts, maxlen: deque(parts, maxlen)),
 }
 _NAMEDTUPLE = _Node(lambda x: (x, type(x)), lambda parts, kind: kind(*parts))
+_RESULTS = _Node(lambda x: (x, type(x)), lambda parts, kind: kind(parts))  # of argand.max(x, 0)
 
 
 def register_pytree_node(
@@ -103,13 +104,16 @@ def register_pytree_node(
 
 def _node_of(value: Any) -> _Node | None:
     node = _nodes.get(type(value))
-    if node is None and isinstance(value, tuple) and hasattr(type(value), "_fields"):
-        return _NAMEDTUPLE
+    if node is None and isinstance(value, tuple):
+        if hasattr(type(value), "_fields"):
+            return _NAMEDTUPLE
+        if hasattr(type(value), "n_sequence_fields"):
+            return _RESULTS
     return node
 
 
 def _node_of_spec(spec: TreeSpec) -> _Node:
-    return _nodes.get(spec.type, _NAMEDTUPLE)
+    return _NAMEDTUPLE if spec.type is namedtuple else _nodes.get(spec.type, _RESULTS)
 
 
 def tree_flatten(tree: PyTree, is_leaf: _Leaf = None) -> tuple[list[Any], TreeSpec]:
@@ -122,7 +126,8 @@ def tree_flatten(tree: PyTree, is_leaf: _Leaf = None) -> tuple[list[Any], TreeSp
             leaves.append(x)
             return _LEAF
         parts, context = node.flatten(x)
-        return TreeSpec(type(x), context, [visit(part) for part in parts])
+        kind = namedtuple if node is _NAMEDTUPLE else type(x)
+        return TreeSpec(kind, context, [visit(part) for part in parts])
 
     return leaves, visit(tree)
 
