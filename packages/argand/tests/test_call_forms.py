@@ -1,5 +1,7 @@
 """Forms of calls and kinds of errors that were recorded from PyTorch 2.13: keywords, one value for a list, named results, wrong arguments."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -148,3 +150,26 @@ def test_autocast_is_set_by_keyword():
     finally:
         torch.set_autocast_enabled(False)
     assert not torch.is_autocast_enabled()
+
+
+def test_copies_of_tensors_and_gradients_with_history_warn() -> None:
+    x = torch.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match="clone"):
+        assert not torch.tensor(x).requires_grad
+    with pytest.warns(UserWarning, match="create_graph"):
+        (x * x).sum().backward(create_graph=True)
+    with pytest.warns(UserWarning, match="create_graph"):
+        torch.autograd.backward((x * x).sum(), create_graph=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert torch.asarray(x, copy=True).requires_grad
+        torch.as_tensor(x)
+        torch.autograd.grad((x * x).sum(), x, create_graph=True)
+
+
+def test_arrays_over_tensors() -> None:
+    quotient = np.array([1.0, 6.0]) / tensor([2.0, 3.0])
+    assert isinstance(quotient, torch.Tensor)
+    np.testing.assert_allclose(quotient.numpy(), [0.5, 2.0])
+    with pytest.raises(TypeError):
+        np.ones(2) - tensor([1.0, 2.0])

@@ -348,3 +348,21 @@ def test_gradient_barrier():
     a, b = autograd.function.gradient_barrier(on_backward, (x, y))
     (a * 3).sum().backward()
     assert seen == [(True, False)] and close(x.grad, [6]) and y.grad is None
+
+
+def test_old_name_of_saved_tensors():
+    class Old(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            with pytest.warns(DeprecationWarning, match="saved_tensors"):
+                (x,) = ctx.saved_variables
+            return 2 * x * grad
+
+    x = leaf([3.0])
+    Old.apply(x).sum().backward()
+    assert close(x.grad, [6.0])

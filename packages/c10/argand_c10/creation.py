@@ -79,6 +79,9 @@ def _as_array(obj: Any, dtype: Any, device: Any, copy: bool | None) -> Tensor:
         elif _has_buffer(obj):
             obj = _C.frombuffer(obj, dtype=dtype or _C.get_default_dtype())
     if copy:
+        clone = getattr(obj, "clone", None)
+        if clone is not None:
+            return as_tensor(clone(), dtype=dtype, device=device)
         return _C.tensor(obj, dtype=dtype, device=device)
     result = as_tensor(obj, dtype=dtype, device=device)
     if copy is False and not _shares(result, obj):

@@ -85,6 +85,15 @@ int truth(PyObject* o) {
   return value;
 }
 
+void warn_of_cycle(const BackwardCall& call) {
+  if (call.create_graph && call.accumulate &&
+      PyErr_WarnEx(PyExc_UserWarning,
+                   "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can cause a "
+                   "memory leak. Use autograd.grad when creating the graph, or set .grad to None after use.",
+                   1) < 0)
+    throw_python();
+}
+
 }  // namespace
 
 // _run_backward(outputs, gradients, retain_graph, create_graph, inputs or None, accumulate) -> tuple of gradients, or None
@@ -96,6 +105,7 @@ PyObject* run_backward_function(PyObject*, PyObject* const* args, Py_ssize_t nar
     call.retain_graph = truth(args[2]);
     call.create_graph = truth(args[3]);
     call.accumulate = truth(args[5]);
+    warn_of_cycle(call);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[0]); i++) add_root(call, PyTuple_GET_ITEM(args[0], i), PyTuple_GET_ITEM(args[1], i), i);
     if (args[4] != Py_None) {
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[4]); i++) add_input(call, PyTuple_GET_ITEM(args[4], i), i);
@@ -128,6 +138,7 @@ PyObject* tensor_backward(PyObject* self, PyObject* const* args, Py_ssize_t narg
     BackwardCall call;
     call.create_graph = truth(values[2]);
     call.retain_graph = values[1] == Py_None ? call.create_graph : truth(values[1]);
+    warn_of_cycle(call);
     add_root(call, self, values[0], 0);
     if (values[3] != Py_None) {
       Object inputs = sequence_of_tensors(values[3]);

@@ -157,6 +157,10 @@ PyObject* get_saved_tensors(PyObject* o, void*) {
     return PyTuple_New(0);
   });
 }
+PyObject* get_saved_variables(PyObject* o, void* closure) {
+  if (PyErr_WarnEx(PyExc_DeprecationWarning, "'saved_variables' is deprecated; use 'saved_tensors'", 1) < 0) return nullptr;
+  return get_saved_tensors(o, closure);
+}
 PyMethodDef context_methods[] = {
     {"save_for_backward", store_arguments<&ContextObject::to_save>, METH_VARARGS,
      "save_for_backward(*tensors)\n\nKeeps arguments or results of forward for `saved_tensors`. Call it once, in forward or setup_context."},
@@ -170,6 +174,7 @@ PyMethodDef context_methods[] = {
 };
 PyGetSetDef context_getset[] = {
     {"saved_tensors", get_saved_tensors, nullptr, "What save_for_backward kept.", nullptr},
+    {"saved_variables", get_saved_variables, nullptr, "An old name of saved_tensors.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };

@@ -249,6 +249,11 @@ static PyObject* tensor(PyObject*, PyObject* args, PyObject* kwargs) {
                                    &pin_memory))
     return nullptr;
   if (!read_options("tensor", dtype_arg, device_arg, &dtype, &device)) return nullptr;
+  if (is_tensor(data) && PyErr_WarnEx(PyExc_UserWarning,
+                                      "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                                      "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
+                                      1) < 0)
+    return nullptr;
   if (device_arg == Py_None && is_tensor(data)) {
     ArgandTensor* source = unwrap(data);
     if (!source) return nullptr;

@@ -1,5 +1,6 @@
 // Tensor's number, comparison, sequence and mapping protocols: thin C functions over installed operators.
 #include "packages/c10/csrc/python/binding.h"
+#include "packages/c10/csrc/python/parser.h"
 
 namespace argand::py {
 
@@ -37,12 +38,25 @@ static bool beyond_int64(PyObject* number) {
   PyLong_AsLongLongAndOverflow(number, &overflow);
   return overflow > 0;
 }
+// As an int64 or a uint64.
+static bool fits_64_bits(PyObject* number) {
+  int overflow = 0;
+  PyLong_AsLongLongAndOverflow(number, &overflow);
+  if (overflow > 0) PyLong_AsUnsignedLongLong(number);
+  const bool fits = overflow == 0 || (overflow > 0 && !PyErr_Occurred());
+  PyErr_Clear();
+  return fits;
+}
 static bool is_uint64(PyObject* o) { return is_tensor(o) && tensor_of(o)->dtype == ARGAND_UINT64; }
 
 // A number as a 0-d tensor that is weak in promotion; `other` says whether it may be one that only uint64 holds.
 static PyObject* wrapped_number(PyObject* number, PyObject* other) {
   Ref value = is_numpy_scalar(number) ? Ref(PyObject_CallMethodNoArgs(number, names.item)) : new_ref(number);
   if (!value) return nullptr;
+  if (PyLong_Check(value.get()) && !fits_64_bits(value.get())) {
+    too_large(value.get());
+    return nullptr;
+  }
   int dtype = PyBool_Check(value.get())    ? ARGAND_BOOL
               : PyLong_Check(value.get())  ? (beyond_int64(value.get()) && is_uint64(other) ? ARGAND_UINT64 : ARGAND_INT64)
               : PyFloat_Check(value.get()) ? ARGAND_FLOAT64
@@ -65,6 +79,10 @@ static PyObject* binary(PyObject* a, PyObject* b) {
   if (is_tensor_exact(a)) {
     if (!is_tensor_exact(b) && !is_operand(b)) Py_RETURN_NOTIMPLEMENTED;
   } else if (!is_operand(a) || !is_operand(b)) {
+    if (slot == ARGAND_SLOT_TRUEDIV && is_ndarray(a) && is_tensor(b)) {  // the one operation that an array on the left takes part in
+      Ref inverse(PyObject_CallMethod(b, "reciprocal", nullptr));
+      return inverse ? PyNumber_Multiply(inverse.get(), a) : nullptr;
+    }
     Py_RETURN_NOTIMPLEMENTED;
   }
   if (is_tensor(a) || slot_takes_number_first[slot] || !is_number(a)) {
@@ -101,6 +119,10 @@ template <ArgandTensorSlot slot>
 static PyObject* unary(PyObject* a) {
   PyObject* op = slot_operators[slot];
   if (!op) return PyErr_Format(PyExc_TypeError, "bad operand type for unary operator: '%s' has no such operator", Py_TYPE(a)->tp_name);
+  if (slot == ARGAND_SLOT_INVERT && is_tensor(a) && tensor_of(a) && !is_integral(tensor_of(a)->dtype, true)) {
+    PyErr_SetString(PyExc_TypeError, "~ (operator.invert) is only implemented on integer and Boolean-type tensors");
+    return nullptr;
+  }
   return call_operator(op, &a, 1, nullptr);
 }
 
