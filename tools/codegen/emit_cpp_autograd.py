@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.codegen import body as b
 from tools.codegen.body import Body
-from tools.codegen.emit_cpp_ops import HEADER, ops_includes, safe
+from tools.codegen.emit_cpp_ops import HEADER, ops_callers, safe
 from tools.codegen.emit_cpp_register import reader
 from tools.codegen.loader import gradient_names, result_names
 from tools.codegen.model import Argument, Derivative, Operator, Registry
@@ -137,6 +137,10 @@ def scatters(op: Operator, given: list[Derivative]) -> bool:
     ]
 
 
+# Families whose callers derivative_support.h includes.
+_DECLARED = frozenset({"creation"})
+
+
 class FamilyEmitter:
     def __init__(self) -> None:
         self.definitions: list[str] = []
@@ -202,8 +206,8 @@ def emit_autograd(registry: Registry, family: str) -> str:
     definitions = "\n".join(emitter.definitions)
     return (
         HEADER
-        + ops_includes(registry, definitions)
         + '#include "packages/autograd/csrc/derivative_support.h"\n\n'
+        + ops_callers(registry, definitions, _DECLARED)
         + '#pragma GCC diagnostic ignored "-Wunused-but-set-variable"\n\n'
         + "namespace argand::autograd {\nnamespace {\n\nusing builtins::Ints;\n\n"
         + definitions

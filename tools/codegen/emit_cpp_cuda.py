@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.codegen.dtypes import COMPLEX, enum, mask
 from tools.codegen.emit_cpp_kernels import accumulators, row_dtypes
-from tools.codegen.emit_cpp_ops import HEADER, ops_includes, safe
+from tools.codegen.emit_cpp_ops import HEADER, ops_callers, safe
 from tools.codegen.emit_cpp_register import (
     PROMOTIONS,
     Parts,
@@ -152,7 +152,7 @@ def emit_register_cuda(registry: Registry, family: str) -> str:
             if "_parts(" in definitions
             else ""
         )
-        + ops_includes(registry, definitions)
+        + ops_callers(registry, definitions, frozenset({"creation"}))
         + "\n"
         + '#pragma GCC diagnostic ignored "-Wunused-but-set-variable"\n\n'
         + "namespace argand::registration {\nnamespace {\n\nusing builtins::Ints;\n\n"

@@ -165,13 +165,22 @@ def emit_ops_header(registry: Registry, family: str) -> str:
     )
 
 
-def ops_includes(registry: Registry, text: str) -> str:
-    """#include lines for the operators that C++ text calls."""
-    families = {
-        function_name(s): op.family for op in registry.operators.values() for s in _called(op)
-    }
-    used = sorted({families[name] for name in re.findall(r"\bops::(\w+)", text)})
-    return "".join(f'#include "packages/aten/generated/ops/{family}.h"\n' for family in used)
+def ops_callers(registry: Registry, text: str, declared: frozenset[str] = frozenset()) -> str:
+    """The callers of the operators that C++ text calls; families in `declared` are those whose header the file includes.
+
+    The callers themselves and not their headers, which hold those of a whole family: a new operator compiles nothing that does not call it.
+    """
+    used = set(re.findall(r"\bops::(\w+)", text))
+    callers = [
+        caller(s)
+        for op in registry.operators.values()
+        if op.family not in declared
+        for s in _called(op)
+        if function_name(s) in used
+    ]
+    if not callers:
+        return ""
+    return "namespace argand::ops {\n" + "\n".join(callers) + "\n}  // namespace argand::ops\n\n"
 
 
 def emit_kernels_header(registry: Registry, backends: frozenset[str]) -> str:

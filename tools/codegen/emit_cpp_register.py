@@ -11,7 +11,7 @@ from tools.codegen.emit_cpp_kernels import CONDITIONS, cost, kernel_rows, row_dt
 from tools.codegen.emit_cpp_ops import (
     HEADER,
     SEPARATE_BACKENDS,
-    ops_includes,
+    ops_callers,
     parameter_type,
     result_type,
     safe,
@@ -505,8 +505,8 @@ def emit_register(registry: Registry, family: str, headers: str) -> str:
         HEADER
         + '#include "packages/aten/csrc/autocast.h"\n#include "packages/aten/csrc/registration.h"\n'
         + f'#include "{headers}/kernels.h"\n'
-        + ops_includes(registry, definitions)
         + "\n"
+        + ops_callers(registry, definitions)
         + '#pragma GCC diagnostic ignored "-Wunused-but-set-variable"\n\n'
         + "namespace argand::simd {\n"
         + "\n".join(parts.tables)

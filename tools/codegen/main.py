@@ -7,7 +7,7 @@
 
 What is written: `index`: index.json. `global`: kernels.h, kernels_cuda.h, ops/<family>.h, families.inc. `python_global`: the modules that generated
 Python shares, _ops.pyi, operators.md. `coverage`: coverage.md. `cpp_family`, `cuda_family`, `python_family`, `test_family`, `gradient_test_family`: the files of one
-family, or of all.
+family, or of all. One call may write several: `--emit cpp_family --out A --emit python_family --out B` reads the registry once.
 Output is deterministic, and files are written only when their text changes. A faulty registry exits with status 1 and
 every fault on stderr.
 """
@@ -43,7 +43,7 @@ EMITS = (
 )
 
 flags.DEFINE_multi_string("registry", [], "Folder of registry files, or one file; may be repeated.")
-flags.DEFINE_enum("emit", "check", EMITS, "What to generate.")
+flags.DEFINE_multi_enum("emit", ["check"], EMITS, "What to generate; may be repeated.")
 flags.DEFINE_multi_string("family", [], "Families to generate, by default all.")
 flags.DEFINE_multi_string(
     "index", [], "Index of all operators: only the files of --family are then read."
@@ -52,7 +52,9 @@ flags.DEFINE_string("facts", "", "For coverage: what docs/coverage_facts.py wrot
 flags.DEFINE_string(
     "headers", "packages/aten/generated", "Folder of the kernels.h that C++ files include."
 )
-flags.DEFINE_string("out", ".", "Folder to write into; made if missing.")
+flags.DEFINE_multi_string(
+    "out", ["."], "Folder to write into; made if missing. One for all, or one for each --emit."
+)
 
 
 def write(folder: str, name: str, text: str) -> bool:
@@ -205,6 +207,9 @@ def main(argv: Sequence[str]) -> int:
         raise app.UsageError(f"unexpected argument '{argv[1]}'")
     if not FLAGS.registry:
         raise app.UsageError("--registry is needed")
+    folders = FLAGS.out * len(FLAGS.emit) if len(FLAGS.out) == 1 else FLAGS.out
+    if len(folders) != len(FLAGS.emit):
+        raise app.UsageError("--out: give one folder, or one for each --emit")
     try:
         registry = load_registry(FLAGS.registry, FLAGS.family, FLAGS.index)
     except RegistryError as e:
@@ -212,11 +217,12 @@ def main(argv: Sequence[str]) -> int:
         count = len(e.diagnostics)
         print(f"{count} error{'s' if count > 1 else ''}; nothing was written", file=sys.stderr)
         return 1
-    if FLAGS.emit == "check":
-        print(f"{len(registry.operators)} operators in {len(registry.families)} families")
-        return 0
-    for name, text in generate(registry, FLAGS.emit, FLAGS.family or registry.families).items():
-        write(FLAGS.out, name, text)
+    for emit, folder in zip(FLAGS.emit, folders, strict=True):
+        if emit == "check":
+            print(f"{len(registry.operators)} operators in {len(registry.families)} families")
+            continue
+        for name, text in generate(registry, emit, FLAGS.family or registry.families).items():
+            write(folder, name, text)
     return 0
 
 

@@ -61,7 +61,7 @@ class Node:
                 if self.text in ("None", "none"):
                     return None
                 return yaml.safe_load(self.text)
-            return None if self.text == "None" and self.node.style is None else self.text
+            return None if self.text == "None" and not self.node.style else self.text
         if self.is_list:
             return tuple(n.value() for n in self.items())
         return {k.text: v.value() for k, v in self.pairs()}
@@ -104,7 +104,7 @@ def read_file(path: str, file: str, diagnostics: Diagnostics) -> list[Node]:
     lines = text.splitlines()
     diagnostics.sources[file] = lines
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = yaml.compose(text, Loader=yaml.CSafeLoader)
     except yaml.MarkedYAMLError as e:
         mark = e.problem_mark or e.context_mark
         place = Location(file, mark.line + 1, mark.column + 1) if mark else Location(file, 1, 1)

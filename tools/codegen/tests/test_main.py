@@ -81,6 +81,19 @@ def test_a_family_needs_only_its_file_and_the_index(tmp_path: Path, emit: str) -
     assert texts(tmp_path / "one") == texts(tmp_path / "all")
 
 
+def test_each_emit_may_have_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "things.yaml").write_text(SOFTCAP, encoding="utf-8")
+    arguments = ["--registry", str(tmp_path / "things.yaml"), "--emit", "index", "--emit", "global"]
+    folders = [str(tmp_path / "a"), str(tmp_path / "b")]
+    done = run(*arguments, "--out", folders[0], "--out", folders[1])
+    assert done.returncode == 0, done.stderr
+    assert list(texts(tmp_path / "a")) == ["index.json"]
+    assert (tmp_path / "b/kernels.h").exists() and not (tmp_path / "b/index.json").exists()
+    done = run(*arguments, *(["--out", folders[0]] * 3))
+    assert done.returncode != 0
+    assert "one for each --emit" in done.stderr + done.stdout
+
+
 def test_editing_an_expression_leaves_the_index_alone(tmp_path: Path) -> None:
     source = tmp_path / "registry"
     source.mkdir()
@@ -98,10 +111,9 @@ def test_editing_an_expression_leaves_the_index_alone(tmp_path: Path) -> None:
 
 
 def test_python_of_every_family_compiles(tmp_path: Path) -> None:
-    for emit in ("python_family", "python_global", "test_family", "gradient_test_family"):
-        assert (
-            run("--registry", str(REGISTRY), "--emit", emit, "--out", str(tmp_path)).returncode == 0
-        )
+    emits = ("python_family", "python_global", "test_family", "gradient_test_family")
+    arguments = [text for emit in emits for text in ("--emit", emit)]
+    assert run("--registry", str(REGISTRY), *arguments, "--out", str(tmp_path)).returncode == 0
     found = texts(tmp_path)
     for name, text in found.items():
         if name.endswith((".py", ".pyi")):
