@@ -30,6 +30,7 @@ _SUBMODULES = frozenset(
         "func",
         "functional",
         "fx",
+        "jit",
         "library",
         "linalg",
         "masked",
@@ -52,6 +53,9 @@ _SUBMODULES = frozenset(
     }
 )
 _OWN = {
+    "_assert_async": "argand.symbolic",
+    "_check": "argand.symbolic",
+    "_shape_as_tensor": "argand.symbolic",
     "GradScaler": "argand.amp",
     "Tag": "argand.library",
     "alpha_dropout": "argand_nn.functional.native",
@@ -87,6 +91,7 @@ _OWN = {
     "is_deterministic_algorithms_warn_only_enabled": "argand.global_settings",
     "is_vulkan_available": "argand.global_settings",
     "is_warn_always_enabled": "argand.global_settings",
+    "legacy_contiguous_format": "argand.constants",
     "load": "argand.serialization",
     "lstm": "argand_nn.functional.native",
     "lstm_cell": "argand_nn.functional.native",
@@ -138,7 +143,7 @@ def _public_names(module: ModuleType) -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("_") and name not in _SUBMODULES:
+    if name.startswith("_") and name not in _SUBMODULES and name not in _OWN:
         return _private_operator(name)
     if name in _SUBMODULES:
         return importlib.import_module(f"argand.{name}")
@@ -158,7 +163,11 @@ def __getattr__(name: str) -> Any:
 
 
 def _private_operator(name: str) -> Any:
-    """An operator that is no public function, as `_softmax`."""
+    """An operator that is no public function, as `_softmax` or `_foreach_add`."""
+    if name.startswith("_foreach_"):
+        value = importlib.import_module("argand.foreach").foreach_function(name)
+        if value is not None:
+            return value
     aten = importlib.import_module("argand_aten")
     value = getattr(aten.ops, name, None) if name[1:2] != "_" else None
     if name in aten.__all__:

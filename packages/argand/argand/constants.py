@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import e, inf, nan, pi
 
+from argand_c10 import contiguous_format
+
 __all__ = [
     "e",
     "has_lapack",
@@ -11,12 +13,14 @@ __all__ = [
     "has_openmp",
     "has_spectral",
     "inf",
+    "legacy_contiguous_format",
     "nan",
     "newaxis",
     "pi",
 ]
 
 newaxis = None
+legacy_contiguous_format = contiguous_format
 has_lapack = True  # OpenBLAS's
 has_mkl = False
 has_openmp = False  # threads are the pool's

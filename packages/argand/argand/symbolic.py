@@ -1,10 +1,13 @@
-"""Arithmetic on sizes that may be symbols of a trace, and on plain numbers alike."""
+"""Arithmetic on sizes that may be symbols of a trace, and on plain numbers alike; checks of them."""
 
 from __future__ import annotations
 
 import builtins
 import math
+from collections.abc import Callable
 from typing import Any
+
+from argand_c10 import Tensor, int64, tensor
 
 __all__ = [
     "sym_float",
@@ -66,3 +69,26 @@ def sym_sqrt(a: Any) -> Any:
 def sym_sum(*args: Any) -> Any:
     """The sum of numbers, given one by one or as one sequence."""
     return builtins.sum(args[0] if len(args) == 1 else args)
+
+
+def _check(cond: bool, message: Callable[[], object] | None = None) -> None:
+    """A condition that a program relies on; where it is traced, what holds for symbols becomes a guard.
+
+    Raises:
+        RuntimeError: with what `message()` gives, if `cond` is false.
+    """
+    if not cond:
+        raise RuntimeError(
+            f"{message()}" if message else "Expected cond to be True, but got False."
+        )
+
+
+def _assert_async(self: Tensor, assert_msg: str | None = None) -> None:
+    """Raises RuntimeError if the one element of a tensor is zero."""
+    if not self.item():
+        raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
+
+
+def _shape_as_tensor(self: Tensor) -> Tensor:
+    """The sizes as an int64 tensor."""
+    return tensor(list(self.shape), dtype=int64)

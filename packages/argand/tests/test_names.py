@@ -287,3 +287,48 @@ def test_modules_are_imported_by_pytorchs_paths(path, name):
     """In a process that has not loaded the parent."""
     script = f"import argand.{path}; from argand.{path} import {name}; argand.{path}"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_annotations_of_torchscript_change_nothing():
+    class Net(torch.nn.Module):
+        size: torch.jit.Final[int] = 3
+
+        @torch.jit.ignore
+        def a(self, x):
+            return x * self.size
+
+        @torch.jit.ignore(drop=True)
+        def b(self, x):
+            return x + 1
+
+        @torch.jit.unused
+        def c(self, x):
+            return x - 1
+
+        @torch.jit.export
+        def forward(self, x):
+            x = torch.jit.annotate(torch.Tensor, x)
+            return x if torch.jit.is_scripting() or torch.jit.is_tracing() else self.a(self.b(x))
+
+    net = Net()
+    assert torch.jit.script(net) is net and not isinstance(net, torch.jit.ScriptModule)
+    x = torch.arange(3.0)
+    assert net(x).tolist() == [3.0, 6.0, 9.0] and net.c(x).tolist() == [-1.0, 0.0, 1.0]
+    assert torch.compile(net, fullgraph=True)(x).tolist() == [3.0, 6.0, 9.0]
+    assert torch.jit.Attribute(3, int).value == 3
+
+
+def test_checks_in_programs():
+    def f(x, n):
+        torch._check(x.shape[0] == n, lambda: f"got {x.shape[0]}, expected {n}")
+        return x * n
+
+    for run in (f, torch.compile(f)):
+        assert run(torch.ones(2), 2).tolist() == [2.0, 2.0]
+        with pytest.raises(RuntimeError, match="got 3, expected 2"):
+            run(torch.ones(3), 2)
+    torch._assert_async(torch.tensor(2))
+    with pytest.raises(RuntimeError, match="not so"):
+        torch._assert_async(torch.tensor(False), "not so")
+    assert torch._shape_as_tensor(torch.empty(2, 0)).tolist() == [2, 0]
+    assert torch.utils.checkpoint.get_device_states(torch.ones(2), [3]) == ([], [])
