@@ -182,7 +182,7 @@ void scatter_add_(const Tensor& self, int64_t dim, const Tensor& index, const Te
     const T* from = src.data<T>();
     const bool as_bool = self.dtype() == ARGAND_BOOL;
     walk(w, p, parallel, [&](int64_t s, int64_t o) {
-      to[s] = as_bool ? static_cast<T>(narrow<T>(widen(to[s]) + widen(from[o]) != 0)) : narrow<T>(widen(to[s]) + widen(from[o]));
+      to[s] = as_bool ? static_cast<T>(narrow<T>(widen(to[s]) + widen(from[o]) != 0)) : narrow<T>(wrapped_sum(widen(to[s]), widen(from[o])));
     });
   });
 }
@@ -212,13 +212,13 @@ template <class C>
 C combined(Combine how, C a, C b) {
   switch (how) {
     case Combine::kProd:
-      return static_cast<C>(a * b);
+      return wrapped_product(a, b);
     case Combine::kMax:
       return a != a || a > b ? a : b;  // NaN stays
     case Combine::kMin:
       return a != a || a < b ? a : b;
     default:
-      return static_cast<C>(a + b);
+      return wrapped_sum(a, b);
   }
 }
 
@@ -382,12 +382,13 @@ void index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tens
   } else {
     dispatch_real("index_add", self.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const auto a = static_cast<compute_t<T>>(std::is_integral_v<T> ? static_cast<double>(alpha.to_int()) : alpha.to_double());
+      using C = compute_t<T>;
+      const C a = std::is_integral_v<T> ? static_cast<C>(alpha.to_int()) : static_cast<C>(alpha.to_double());
       const bool as_bool = self.dtype() == ARGAND_BOOL;
       rows([&](int64_t to, int64_t at) {
         for (int64_t j = 0; j < s.inner; j++) {
           T& x = work.data<T>()[to + j];
-          const auto sum = widen(x) + a * widen(from.data<T>()[at + j]);
+          const C sum = wrapped_sum<C>(widen(x), wrapped_product<C>(a, widen(from.data<T>()[at + j])));
           x = as_bool ? static_cast<T>(narrow<T>(sum != 0)) : narrow<T>(sum);
         }
       });

@@ -211,7 +211,7 @@ void accumulate(T& to, const T& x, bool as_bool) {
   else if (as_bool)
     to = static_cast<T>(narrow<T>((widen(to) != 0) | (widen(x) != 0)));
   else
-    to = narrow<T>(widen(to) + widen(x));
+    to = narrow<T>(wrapped_sum(widen(to), widen(x)));
 }
 
 }  // namespace

@@ -237,7 +237,7 @@ Tensor max_pool2d_with_indices_backward(const Tensor& grad_output, IntList input
         for (int64_t i = p * to.size(); i < (p + 1) * to.size(); i++) {
           if (static_cast<uint64_t>(where[i]) >= static_cast<uint64_t>(from.size())) continue;  // -1: the window saw padding alone
           T& place = o[p * from.size() + where[i]];
-          place = narrow<T>(widen(place) + widen(g[i]));
+          place = narrow<T>(wrapped_sum(widen(place), widen(g[i])));
         }
     });
   });

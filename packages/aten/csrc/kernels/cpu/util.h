@@ -72,6 +72,22 @@ inline T narrow(C x) {
     return static_cast<T>(x);
 }
 
+// Sums and products of computed values; integers wrap around.
+template <class C>
+inline C wrapped_sum(C a, C b) {
+  if constexpr (std::is_integral_v<C>)
+    return static_cast<C>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  else
+    return a + b;
+}
+template <class C>
+inline C wrapped_product(C a, C b) {
+  if constexpr (std::is_integral_v<C>)
+    return static_cast<C>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  else
+    return a * b;
+}
+
 // ---- dispatch ------------------------------------------------------------------------------------------------------------
 template <class T>
 struct Tag {
