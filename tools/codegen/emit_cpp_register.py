@@ -180,6 +180,16 @@ def raises_integers(op: Operator) -> bool:
     )
 
 
+def chooses_numbers(op: Operator) -> bool:
+    """Whether a number among the operands may become an element as it is."""
+    numbers = {a.name for a in op.operands if a.type.is_operand}
+    return not op.numbers and any(
+        isinstance(x, Call) and x.fn in ("where", "maximum", "minimum")
+        and any(getattr(a, "id", None) in numbers for a in x.args)
+        for x in op.expr.values()
+    )  # fmt: skip
+
+
 def has_alpha(op: Operator) -> bool:
     """Whether the operator's number is an `alpha`, which must not widen integers."""
     integers = any(d in dtypes.INTEGRAL for d in row_dtypes(op))
@@ -217,6 +227,8 @@ def pointwise(op: Operator, parts: Parts) -> None:
         if divides_integers(op)
         else "kExponent"
         if raises_integers(op)
+        else "kChosen"
+        if chooses_numbers(op)
         else "kAnyIntegers"
     )
     rows = []
@@ -426,8 +438,16 @@ def derived_forms(op: Operator, parts: Parts) -> None:
     if not found:
         return
     schema = op.schema
-    # Factories make what `out` is where no dtype is given, scans compute in its dtype.
-    follows = schema.argument("requires_grad") is not None or op.kind == "scan"
+    # Factories make what `out` is where no dtype is given; scans, and sums and products, compute in its dtype.
+    follows = (
+        schema.argument("requires_grad") is not None
+        or op.kind == "scan"
+        or (
+            op.kind == "reduction"
+            and op.result_dtype == "accumulate"
+            and "complex64" in row_dtypes(op)
+        )
+    )
     dtype = schema.index("dtype") if schema.argument("dtype") is not None and follows else -1
     resized = "".join(["k", *(word.capitalize() for word in op.resized.split("_"))])
     data = f"{op.identifier}_form"

@@ -167,7 +167,7 @@ def gradient_function(op: Operator, derivative: Derivative, name: str) -> tuple[
 
 
 def rule(op: Operator) -> str:
-    """`<name>(ops, grads, args, results, needs)` -> one gradient (or None) per argument."""
+    """`<name>_rule(ops, grads, args, results, needs)` -> one gradient (or None) per argument."""
     parts: list[str] = []
     lines: list[str] = []
     gradients: dict[str, str] = {}
@@ -211,7 +211,7 @@ def rule(op: Operator) -> str:
     flowing = [k for k, g in enumerate(gradient_names(op.schema)) if g in used]
     mark = f"@lang.differentiable({given}, {flowing or list(range(len(op.schema.results)))})\n"
     main = mark + (
-        f"def {op.identifier}(ops: Any, grads: Any, args: Any, results: Any, needs: Any) -> Any:\n"
+        f"def {op.identifier}_rule(ops: Any, grads: Any, args: Any, results: Any, needs: Any) -> Any:\n"
     )
     return "\n\n".join([*parts, main + "".join(f"    {line}\n" for line in lines)])
 
@@ -227,7 +227,7 @@ def emit_derivatives(registry: Registry, family: str) -> str:
             header = "ops, " + parameters(op.schema.arguments)
             functions.append(python_function(f"{op.identifier}_body", op.name, header, op.body))
         elif op.is_differentiable:
-            table[op.name] = op.identifier
+            table[op.name] = f"{op.identifier}_rule"
             functions.append(rule(op))
         elif op.grad_none:
             none.append(op.name)

@@ -34,7 +34,8 @@ RESIZE_RULES: Final = (
     "as_result",
     "row_major",
     "row_major_if_filled",
-)  # of strides of an out= that was resized
+    "unless_as_many",
+)  # of an out= that has another shape
 PROMOTIONS: Final = (
     "default",
     "float",

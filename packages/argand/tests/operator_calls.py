@@ -398,6 +398,73 @@ RESULTS = (
     ("torch.segment_reduce(x, 'max', lengths=torch.tensor([2, 1]))", "x=f2:3"),
     ("torch.segment_reduce(x, 'sum', lengths=torch.tensor([3]))", "x=i8:3"),
     ("torch._safe_softmax(torch.where(x > 0, x, -torch.inf) * y, 1)", "x=f4:6,2 y!=f4:6,2@1..2"),
+    # Numbers that become elements fit the dtype; numbers that are computed with wrap around.
+    *(
+        (call, f"x={dtype}:4@0..3")
+        for dtype in ("u1", "i1", "i4")
+        for number in ("300", "-1", "-200", "-300", "2**40")
+        for call in (
+            f"x.clone().fill_({number})",
+            f"x[0:1].clone().fill_({number})",
+            f"torch.clamp(x, {number})",
+            f"torch.clamp(x, max={number})",
+            f"torch.where(x > 1, x, {number})",
+            f"x.masked_fill(x > 1, {number})",
+            f"x.index_fill(0, torch.tensor([1]), {number})",
+            f"torch.add(x, x, alpha={number})",
+            f"torch.pow(x, abs({number}))",
+            f"torch.full_like(x, {number})",
+            f"x + {number}",
+            f"x == {number}",
+        )
+    ),
+    *(
+        (call, f"x!={dtype}:4")
+        for dtype in ("f4", "f2", "bf")
+        for number in ("1e39", "7e4", "-1e39", "float('inf')", "float('nan')")
+        for call in (
+            f"x.clone().fill_({number})",
+            f"torch.clamp(x, max={number})",
+            f"torch.where(x > 0, x, {number})",
+            f"x.masked_fill(x > 0, {number})",
+            f"torch.add(x, x * 0, alpha={number})",
+            f"x + {number}",
+        )
+    ),
+    *((f"x.clone().fill_({number})", "x=i1:4") for number in ("127.9", "-0.5", "float('nan')")),
+    *((call, "x=i8:3") for call in ("2**64 - x", "2**64 / x", "x - 2**64", "(2**64) ** x")),
+    *(
+        (f"torch.{call}, out=torch.empty({size})).T", "")
+        for call in ("linspace(0, 1, 6", "arange(6", "arange(0, 3, 0.5", "logspace(0, 1, 6")
+        for size in ("2, 3", "6", "7", "0", "2, 2")
+    ),
+    *(
+        (f"torch.{name}(x, 0, out=torch.empty((), dtype=torch.{dtype}))", "x!=f4:4@1..4")
+        for name in ("sum", "prod")
+        for dtype in ("int64", "int32", "float64", "float16", "bool")
+    ),
+    *(
+        (f"x.{name}_(0{dtype})", f"x!={code}:4@0..2")
+        for name in ("cumsum", "cumprod")
+        for code in ("b", "u1", "i4", "f4")
+        for dtype in ("", ", dtype=torch.int32", ", dtype=torch.int64", ", dtype=torch.float32")
+    ),
+    *(
+        (f"torch.abs(x, out=torch.empty(3, dtype=torch.{dtype}))", "x!=c8:3")
+        for dtype in ("float32", "float16", "complex64", "int64")
+    ),
+    *(
+        (call, f"x={dtype}:3")
+        for dtype in ("i8", "b", "f4")
+        for call in ("torch.lerp(x, x, 0.5)", "torch.lerp(x, x + 1.0, 0.5)", "torch.lerp(x, x, x)")
+    ),
+    *(
+        (f"torch.{name}(torch.where(x > {bound}, float('nan'), x))", "x=f8:2,3")
+        for name in ("max", "min", "amax")
+        for bound in (0, 1, 9)
+    ),
+    ("F.hardtanh(torch.where(x > 0, x, float('nan')))", "x=f4:6"),
+    *(("~x", f"x={dtype}:3") for dtype in ("f4", "c8", "i4", "b")),
 )
 NETWORK_INPUTS = (
     "x=f4:2,4,6,6 k=f4:5,4,3,3 g=f4:6,2,3,3 b5=f4:5 w6=f4:6@0.5..2 b6=f4:6 w4=f4:4@0.5..2 b4=f4:4 r4!=f4:4 s4!=f4:4@0.5..2 c6!=f4:6@0.5..2 "

@@ -173,3 +173,10 @@ def test_arrays_over_tensors() -> None:
     np.testing.assert_allclose(quotient.numpy(), [0.5, 2.0])
     with pytest.raises(TypeError):
         np.ones(2) - tensor([1.0, 2.0])
+
+
+def test_gradients_of_extremes_at_nan() -> None:
+    for operator in (torch.max, torch.min):
+        t = tensor([1.0, np.nan, np.nan], requires_grad=True)
+        operator(t).backward()
+        assert t.grad.tolist() == [0, 0.5, 0.5]

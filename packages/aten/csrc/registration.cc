@@ -30,7 +30,8 @@ Tensor run_pointwise(const ArgandOperator* op, const ArgandValue* args, const Te
   for (int i = 0; i < b.n_scalars; i++) {
     const ArgandValue& number = args[b.scalar_args[i]];
     Scalar s = as_scalar(number);
-    if (number.tag == ARGAND_TAG_COMPLEX || (b.has_alpha && number.tag != ARGAND_TAG_INT)) {
+    const bool small = number.tag == ARGAND_TAG_INT && number.i > -128 && number.i < 128 && !beyond_int64(number);  // fits every dtype
+    if (number.tag == ARGAND_TAG_COMPLEX || (b.has_alpha && !small)) {
       const int dtype = pointwise_dtype(op->name, b.n_operands, kPromoteDefault, 0, pointers);
       check_number(op->name, dtype, number);
       if (b.has_alpha) check_alpha(op->name, dtype, number);

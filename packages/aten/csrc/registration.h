@@ -40,8 +40,9 @@ int pointwise_functional(const ArgandOperator* op, uint64_t keys, const ArgandVa
 int pointwise_inplace(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
 int pointwise_out(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
 
-// How an out= lies that had another size: as the result, row-major, or as the result only if it had no elements.
-enum class ResizedOut : uint8_t { kAsResult, kRowMajor, kRowMajorIfFilled };
+// How an out= lies that had another size: as the result, row-major, or as the result only if it had no elements; kUnlessAsMany: one of as many
+// elements keeps its shape.
+enum class ResizedOut : uint8_t { kAsResult, kRowMajor, kRowMajorIfFilled, kUnlessAsMany };
 
 // Which dtype an out= has: one of the result's category or a wider one, the result's, or any.
 enum class OutDtype : uint8_t { kCast, kExact, kAny };

@@ -39,7 +39,7 @@ void check_exact(const char* op, int from, int to) {
 // A result of another shape takes its memory and its strides anew; gaps between the result's elements are kept only by kRowMajorIfFilled, in an `out`
 // of nothing.
 void fit_out(const Tensor& out, const Tensor& result, ResizedOut resized) {
-  if (out.sizes() == result.sizes()) return;
+  if (out.sizes() == result.sizes() || (resized == ResizedOut::kUnlessAsMany && out.numel() == result.numel())) return;
   const bool filled = out.numel() > 0, dense = is_non_overlapping_and_dense(result.sizes(), result.strides());
   const bool row_major = resized == ResizedOut::kRowMajor || (resized == ResizedOut::kRowMajorIfFilled ? filled : !dense);
   check(api->tensor_resize(out.get(), result->ndim, result->sizes));
@@ -99,6 +99,12 @@ int inplace_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args,
     const ArgandOperator* functional = find_operator(form_of(op).functional);
     if (form_of(op).apart) check_apart(op, args, form_of(op).apart);
     std::vector<ArgandValue> values(args, args + functional->n_args);
+    if (const int dtype = form_of(op).dtype; dtype >= 0) {
+      if (values[dtype].tag != ARGAND_TAG_NONE && values[dtype].i != self.dtype())
+        fail(ARGAND_RUNTIME_ERROR, "%s: Bad in-place call: input tensor dtype %s and output tensor dtype %s should match", op->name,
+             kDTypeName[self.dtype()], kDTypeName[values[dtype].i]);
+      values[dtype] = int_value(self.dtype(), ARGAND_TAG_DTYPE);
+    }
     Tensor before;  // what the functional form keeps of self must outlive the copy
     if (is_recorded(functional, args)) {
       before = ops::clone(self);
@@ -129,6 +135,7 @@ int out_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args, Arg
       check_no_internal_overlap(op->name, out);
       check_overlaps(op->name, out, args, 0, functional->n_args, form.apart);
       fit_out(out, results[i], form.resized);
+      if (!(results[i].sizes() == out.sizes())) check(api->tensor_resize(results[i].get(), out->ndim, out->sizes));  // as many elements
       give(rets[i], ops::copy_(out, results[i]));
     }
   });

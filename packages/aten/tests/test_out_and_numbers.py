@@ -383,3 +383,47 @@ def test_out_of_an_overload() -> None:
     for name, arguments in (("add.out", (x, x)), ("laguerre_polynomial_l.out", (x, 2))):
         assert c10.find_operator(name)(*arguments, out=out) is out
         assert out.shape == (2,)
+
+
+def test_an_out_of_as_many_elements_keeps_its_shape() -> None:
+    out = aten.empty([3, 2]).T
+    assert aten.arange(6, out=out) is out
+    assert out.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert aten.linspace(1, 0, 6, out=out).tolist()[1][2] == 0
+    assert tuple(aten.logspace(0, 1, 4, out=out).shape) == (4,)
+
+
+def test_numbers_that_become_elements_fit_the_dtype() -> None:
+    small, half = c10.tensor([0, 1, 2], dtype=c10.uint8), aten.ones([2], dtype=c10.float16)
+    for refused in (
+        lambda: small.fill_(300),
+        lambda: small.fill_(-256),
+        lambda: small.fill_(-0.5),
+        lambda: small.fill_(float("nan")),
+        lambda: aten.full([2], 1e39),
+        lambda: aten.clamp(small, 300),
+        lambda: aten.where(small > 0, small, 300),
+        lambda: aten.masked_fill(small, small > 0, 300),
+        lambda: aten.pow(small, 256),
+        lambda: aten.add(small, small, alpha=300),
+        lambda: half.fill_(65505.0),
+        lambda: aten.masked_fill(half, half > 0, 1e6),
+    ):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            refused()
+    assert aten.full([1], -255, dtype=c10.uint8).tolist() == [1]
+    assert aten.full([2], float("-inf"), dtype=c10.float16).tolist() == [-np.inf] * 2
+    assert aten.where(half > 2, half, 1e6).tolist() == [np.inf] * 2
+    assert (small + 300).tolist() == [44, 45, 46]
+    assert aten.full([1], 300, dtype=c10.bool).tolist() == [True]
+
+
+def test_scans_in_place_keep_their_dtype() -> None:
+    for name in ("cumsum_", "cumprod_"):
+        scan = getattr(c10.tensor([1, 2, 3]), name)
+        assert scan(0, dtype=c10.int64).tolist()[0] == 1
+        with pytest.raises(RuntimeError, match="Bad in-place call"):
+            scan(0, dtype=c10.float32)
+        with pytest.raises(NotImplementedError, match="bool"):
+            getattr(c10.tensor([True, False]), name)(0)
+    assert aten.sum(x(), out=aten.empty([], dtype=c10.int64)).item() == 0

@@ -349,9 +349,11 @@ def check_out(case: Case, dtype: str) -> None:
             np.testing.assert_array_equal(array_of(out), array_of(want))
         else:  # sums by atomic additions: their last bits differ from run to run
             np.testing.assert_allclose(array_of(out), array_of(want), rtol=1e-5, atol=1e-6)
-    # Factories and scans compute in the dtype of out.
+    # Factories, scans, sums and products compute in the dtype of out.
     makes = case.parsed.argument("dtype") is not None and (
-        case.parsed.argument("device") is not None or case.kind == "scan"
+        case.parsed.argument("device") is not None
+        or case.kind == "scan"
+        or (case.kind == "reduction" and case.result == "accumulate")
     )
     refuses = not makes and "any_out" not in case.traits
     if dtype_name(expected[0]) in dt.FLOATING and len(outs) == 1 and refuses:

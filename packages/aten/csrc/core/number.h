@@ -1,6 +1,8 @@
 // Numbers as elements of tensors.
 #pragma once
 
+#include <cmath>
+
 #include "packages/c10/csrc/abi/tensor.h"
 #include "packages/c10/csrc/core/float8.h"
 
@@ -70,6 +72,33 @@ inline void write_number(void* to, int dtype, const ArgandValue& number) {
       std::memcpy(to, &i, kItemSize[dtype]);  // little-endian: the low bytes
     }
   }
+}
+
+inline bool is_half(int dtype) { return dtype == ARGAND_FLOAT16 || dtype == ARGAND_BFLOAT16; }
+
+// Whether an element of `dtype` can hold a number: what lies behind the point of a floating-point number is cut off; negative integers may wrap into
+// unsigned dtypes; infinities and NaN are none of the integers.
+inline bool fits(int dtype, const ArgandValue& number) {
+  const Scalar s = as_scalar(number);
+  const bool integer = s.tag == ARGAND_TAG_INT || s.tag == ARGAND_TAG_BOOL;
+  if (dtype == ARGAND_BOOL || (integer && s.i > -128 && s.i < 128 && !s.beyond_int64())) return true;
+  if (is_integral(dtype, false)) {
+    const bool is_unsigned = dtype == ARGAND_UINT8 || is_wide_unsigned(dtype);
+    const __int128 high = (__int128{1} << (8 * kItemSize[dtype] - !is_unsigned)) - 1;
+    if (!integer) return s.re >= (is_unsigned ? 0 : static_cast<double>(-high - 1)) && s.re <= static_cast<double>(high);
+    const __int128 i = s.beyond_int64() ? __int128{static_cast<uint64_t>(s.i)} : __int128{s.i};
+    return i <= high && i >= (is_unsigned ? -high : -high - 1);
+  }
+  const double high = dtype == ARGAND_FLOAT16                                ? 65504
+                      : dtype == ARGAND_BFLOAT16                             ? 0x1.FEp127
+                      : dtype == ARGAND_FLOAT32 || dtype == ARGAND_COMPLEX64 ? 0x1.FFFFFEp127
+                                                                             : HUGE_VAL;
+  const auto held = [high](double x) { return !(std::fabs(x) > high) || std::isinf(x); };
+  return held(s.re) && held(s.im);
+}
+
+inline void check_fits(const char* name, int dtype, const ArgandValue& number) {
+  if (!fits(dtype, number)) fail(ARGAND_RUNTIME_ERROR, "%s: value cannot be converted to type %s without overflow", name, kDTypeName[dtype]);
 }
 
 }  // namespace argand

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "packages/aten/csrc/core/number.h"
 #include "packages/c10/csrc/core/strided.h"
 
 namespace argand {
@@ -55,6 +56,7 @@ int pointwise_dtype(const char* name, int n_operands, Promotion promote, uint8_t
 
 void check_alpha(const char* name, int dtype, const ArgandValue& alpha) {
   const int got = number_category(alpha), wanted = dtype_category(dtype);
+  check_fits(name, dtype, alpha);
   if (got == 0 && wanted > 0) fail(ARGAND_RUNTIME_ERROR, "%s: got a bool for alpha, expected a number for a result of %s", name, kDTypeName[dtype]);
   if (got == 2 && wanted < 2)
     fail(ARGAND_RUNTIME_ERROR, "%s: got a floating-point number for alpha, expected an integer for a result of %s; convert the tensors first", name,
@@ -68,8 +70,8 @@ void check_number(const char* name, int dtype, const ArgandValue& number) {
 }
 
 void check_exponent(const char* name, int dtype, const Operand& exponent) {
-  if (exponent.get() || dtype_category(dtype) != 1 || exponent.raw().tag != ARGAND_TAG_INT || exponent.raw().i >= 0 || beyond_int64(exponent.raw()))
-    return;
+  if (exponent.get() || dtype_category(dtype) != 1 || exponent.raw().tag != ARGAND_TAG_INT) return;
+  if (exponent.raw().i >= 0 || beyond_int64(exponent.raw())) return check_fits(name, dtype, exponent.raw());
   fail(ARGAND_RUNTIME_ERROR,
        "%s: got the exponent %lld for integers, expected none that is negative; convert the tensor to a floating-point dtype first", name,
        static_cast<long long>(exponent.raw().i));
@@ -110,7 +112,9 @@ void prepare_pointwise_out(const char* name, const Tensor& out, int dtype, IntLi
                            const Operand* const* operands) {
   if (inplace && is_complex(out.dtype()) && !is_complex(dtype) && is_floating(dtype))
     fail(ARGAND_RUNTIME_ERROR, "%s: In-place %s is not supported for complex tensors; its result is real", name, name);
-  if (exact && !inplace && out.dtype() != dtype)
+  const ArgandTensor* first = operands[0]->get();
+  const bool of_complex = first && is_complex(first->dtype) && !is_complex(dtype);  // any dtype that holds real numbers will do
+  if (exact && !inplace && out.dtype() != dtype && !of_complex)
     fail(ARGAND_DTYPE_ERROR, "%s: Found dtype %s but expected %s for out", name, scalar_type_name(out.dtype()), scalar_type_name(dtype));
   if (dtype_category(dtype) > dtype_category(out.dtype()))
     fail(ARGAND_DTYPE_ERROR, "%s: result type %s can't be cast to the desired output type %s", name, scalar_type_name(dtype),

@@ -31,6 +31,7 @@ void fill_(const Tensor& self, const Operand& value) {
     if (value.raw().tag == ARGAND_TAG_COMPLEX && !is_complex(self.dtype()))
       fail(ARGAND_RUNTIME_ERROR, "fill_: got a complex number, which a tensor of dtype %s cannot hold; expected a real one",
            kDTypeName[self.dtype()]);
+    check_fits("fill_", self.dtype(), value.raw());
     write_number(bytes, self.dtype(), value.raw());
   }
   if (self.is_meta() || self.numel() == 0) return;

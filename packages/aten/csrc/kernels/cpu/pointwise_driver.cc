@@ -49,7 +49,6 @@ bool takes_float8(const char* name) {
 }
 
 // ---- numbers beside 16-bit floats ---------------------------------------------------------------------------------------------
-bool is_half(int dtype) { return dtype == ARGAND_FLOAT16 || dtype == ARGAND_BFLOAT16; }
 
 // Whether a 16-bit float is that number, as float32 holds it.
 bool holds(int dtype, float number) {
@@ -287,12 +286,12 @@ bool fast_path(const PointwiseOp& op, const Operand* const* operands, const doub
   alignas(16) char numbers[kMaxOperands][16];
   char* ptrs[kMaxOperands + 1];
   int64_t strides[kMaxOperands + 1];
-  if (op.bool_operands || op.integer_rule == kDivisor) return false;
+  if (op.bool_operands || op.number_rule == kDivisor) return false;
   for (int k = 0; k < op.n_operands; k++) {
     const ArgandTensor* t = operands[k]->get();
     if (t && (!first || first->ndim == 0)) first = t;
   }
-  if (!first || ((op.promote == kPromoteFloat || op.integer_rule) && is_integral(first->dtype, true))) return false;
+  if (!first || ((op.promote == kPromoteFloat || op.number_rule == kExponent) && is_integral(first->dtype, true))) return false;
   for (int k = 0; k < op.n_operands; k++) {
     const ArgandTensor* t = operands[k]->get();
     if (!t) continue;
@@ -311,6 +310,7 @@ bool fast_path(const PointwiseOp& op, const Operand* const* operands, const doub
     if (operands[k]->get()) continue;
     const int category = number_category(operands[k]->raw());
     if (category > dtype_category(first->dtype) || (category == 0 && op.promote == kPromoteNumbers)) return false;
+    if (op.number_rule == kChosen && !fits(first->dtype, operands[k]->raw())) return false;
     write_number(numbers[k], first->dtype, operands[k]->raw());
     ptrs[k + 1] = numbers[k];
     strides[k + 1] = 0;
@@ -385,8 +385,12 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
   for (int k = 0; meta && k < op.n_operands; k++)
     if (const ArgandTensor* t = operands[k]->get(); t && t->ndim > 0 && ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_META)
       fail(ARGAND_DEVICE_ERROR, "%s: got tensors on cpu and meta, expected all on one device; move them with .to(device)", op.name);
-  if (op.integer_rule == kDivisor && !meta && numel_of(shape) > 0) check_divisor(op, *operands[op.n_operands - 1], dtype);
-  if (op.integer_rule == kExponent) check_exponent(op.name, dtype, *operands[op.n_operands - 1]);
+  if (op.number_rule == kDivisor && !meta && numel_of(shape) > 0) check_divisor(op, *operands[op.n_operands - 1], dtype);
+  if (op.number_rule == kExponent) check_exponent(op.name, dtype, *operands[op.n_operands - 1]);
+  // `where` makes an element of the number before the dtypes of half precision are looked at.
+  if (op.number_rule == kChosen && !(op.bool_operands && op.promote == kPromoteDefault && is_half(promoted)))
+    for (int k = 0; k < op.n_operands; k++)
+      if (!operands[k]->get()) check_fits(op.name, promoted, operands[k]->raw());
   if (out) prepare_pointwise_out(op.name, out, result_dtype, shape, inplace, op.exact_out, op.n_operands, operands);
   if (wider && out && out.dtype() != promoted) {  // the result is rounded before it is converted
     kernels::cpu::copy_(out, pointwise(op, operands, scalars, ints, {}, false), false);

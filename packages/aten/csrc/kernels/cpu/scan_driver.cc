@@ -71,6 +71,7 @@ void run_scan(const ScanKernel& kernel, const Tensor& in, const Tensor& out, int
 Tensor scan(const ScanOp& op, const Tensor& self, int64_t dim, int dtype, const Tensor& out) {
   const int64_t d = wrap_dim(op.name, dim, self.dim());
   const int from = dtype != ARGAND_DTYPE_NONE ? dtype : self.dtype();
+  if (dtype == ARGAND_BOOL) fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for dtype bool; accumulate in an integer dtype", op.name);
   const ScanKernel& kernel = require_kernel(op, from);
   const Tensor input = kernel.in_dtype != self.dtype() ? kernels::cpu::to_copy(self, kernel.in_dtype, std::nullopt, false, std::nullopt) : self;
   if (out && !(out.sizes() == self.sizes())) check(api->tensor_resize(out.get(), static_cast<int32_t>(self.dim()), self.sizes().ptr));
