@@ -13,6 +13,8 @@ __version__ = "0.1.0"
 
 _SUBMODULES = frozenset(
     {
+        "_C",
+        "__config__",
         "_dynamo",
         "accelerator",
         "amp",
@@ -147,6 +149,8 @@ def __getattr__(name: str) -> Any:
         return _private_operator(name)
     if name in _SUBMODULES:
         return importlib.import_module(f"argand.{name}")
+    if name == "torch":  # `torch.torch.Tensor`, which PyTorch lets pass
+        return importlib.import_module("argand")
     if name in _OWN:
         value = getattr(importlib.import_module(_OWN[name]), name)
         globals()[name] = value

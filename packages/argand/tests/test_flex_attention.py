@@ -7,6 +7,7 @@ import pytest
 import argand as torch
 import argand.nn.functional as F
 from argand.nn.attention.flex_attention import (
+    AuxRequest,
     BlockMask,
     and_masks,
     create_block_mask,
@@ -41,6 +42,13 @@ def test_without_functions_it_is_attention(qkv):
     torch.testing.assert_close(got, F.scaled_dot_product_attention(*qkv, scale=0.3))
     scores = 0.3 * qkv[0] @ qkv[1].transpose(-2, -1)
     torch.testing.assert_close(lse, scores.logsumexp(-1))
+    _, aux = flex_attention(*qkv, scale=0.3, return_aux=AuxRequest(max_scores=True))
+    assert aux.lse is None
+    torch.testing.assert_close(aux.max_scores, scores.amax(-1))
+    _, aux = flex_attention(*qkv, scale=0.3, return_aux=AuxRequest(lse=True, max_scores=True))
+    assert torch.equal(aux.lse, lse)
+    with pytest.raises(ValueError, match="return_lse and return_aux"):
+        flex_attention(*qkv, return_lse=True, return_aux=AuxRequest())
 
 
 def test_scores_and_masks_with_gradients(qkv):

@@ -332,3 +332,15 @@ def test_checks_in_programs():
         torch._assert_async(torch.tensor(False), "not so")
     assert torch._shape_as_tensor(torch.empty(2, 0)).tolist() == [2, 0]
     assert torch.utils.checkpoint.get_device_states(torch.ones(2), [3]) == ([], [])
+
+
+def test_what_programs_ask_about_the_build():
+    assert torch.__version__ in torch.__config__.show()
+    assert f"get_num_threads() : {torch.get_num_threads()}" in torch.__config__.parallel_info()
+    assert torch._C._log_api_usage_once("torch.x") is None and torch.torch is torch
+    t = torch.ones(2)
+    torch._dynamo.mark_static_address(t)
+    assert torch.compile(torch._dynamo.assume_constant_result(lambda x: x + 1))(t).tolist() == [
+        2,
+        2,
+    ]

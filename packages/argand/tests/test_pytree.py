@@ -71,3 +71,10 @@ def test_named_results() -> None:
     assert again.values.item() == 4
     assert pytree.tree_structure(Point(1, 2)).type is namedtuple
     assert pytree.tree_structure(Point(1, 2)).context is Point
+
+
+def test_parts_of_dicts():
+    d = {"b": 1, "a": 2}
+    assert pytree._dict_flatten(d) == ([1, 2], ["b", "a"])
+    assert pytree._dict_flatten_with_keys(d)[0][1] == (pytree.MappingKey("a"), 2)
+    assert pytree._dict_unflatten(*pytree._dict_flatten(d)) == d

@@ -60,13 +60,33 @@ class TreeSpec:
         return tree_unflatten(leaves, self)
 
 
+@dataclasses.dataclass(frozen=True)
+class MappingKey:
+    """The place of a part in a mapping."""
+
+    key: Any
+
+
+def _dict_flatten(d: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
+    """The values of a dict, and its keys."""
+    return list(d.values()), list(d)
+
+
+def _dict_flatten_with_keys(d: dict[Any, Any]) -> tuple[list[tuple[MappingKey, Any]], list[Any]]:
+    """The same with the place of each value."""
+    return [(MappingKey(key), value) for key, value in d.items()], list(d)
+
+
+def _dict_unflatten(values: Iterable[Any], context: list[Any]) -> dict[Any, Any]:
+    """The dict of those values and keys."""
+    return dict(zip(context, values, strict=True))
+
+
 _LEAF = TreeSpec(None, None, [])
 _nodes: dict[type, _Node] = {
     tuple: _Node(lambda x: (x, None), lambda parts, _: tuple(parts)),
     list: _Node(lambda x: (x, None), lambda parts, _: parts),
-    dict: _Node(
-        lambda x: (x.values(), list(x)), lambda parts, keys: dict(zip(keys, parts, strict=True))
-    ),
+    dict: _Node(_dict_flatten, _dict_unflatten),
     OrderedDict: _Node(
         lambda x: (x.values(), list(x)),
         lambda parts, keys: OrderedDict(zip(keys, parts, strict=True)),

@@ -6,15 +6,18 @@ fuse with the scores.
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import argand_aten as aten
 from argand_c10 import Tensor, bool, float32, float64, int32
 from argand_nn.functional import softmax
 
 __all__ = [
+    "AuxOutput",
+    "AuxRequest",
     "BlockMask",
     "and_masks",
     "create_block_mask",
@@ -24,8 +27,24 @@ __all__ = [
     "or_masks",
 ]
 
+_DEFAULT_SPARSE_BLOCK_SIZE = 128
+
 MaskMod: TypeAlias = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 ScoreMod: TypeAlias = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+class AuxRequest(NamedTuple):
+    """What `flex_attention` returns besides: logarithms of sums of exponentials, and largest scores."""
+
+    lse: builtins.bool = False
+    max_scores: builtins.bool = False
+
+
+class AuxOutput(NamedTuple):
+    """What was asked for, (B, Hq, L) each; None else."""
+
+    lse: Tensor | None = None
+    max_scores: Tensor | None = None
 
 
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
@@ -165,7 +184,7 @@ def create_block_mask(
     Q_LEN: int,
     KV_LEN: int,
     device: Any = None,
-    BLOCK_SIZE: int | tuple[int, int] = 128,
+    BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
     _compile: Any = False,
 ) -> BlockMask:
     """The blocks that a mask function touches.
@@ -204,6 +223,8 @@ def flex_attention(
     enable_gqa: Any = False,
     return_lse: Any = False,
     kernel_options: dict[str, Any] | None = None,
+    *,
+    return_aux: AuxRequest | None = None,
 ) -> Any:
     """softmax(score_mod(scale * query @ key.T)) @ value, over the keys that `block_mask` lets a query see.
 
@@ -216,11 +237,14 @@ def flex_attention(
         enable_gqa: whether Hkv may be a divisor of Hq, each key's head then serving several queries' heads.
         return_lse: whether the logarithms of the sums of exponentials, (B, Hq, L), are returned too.
         kernel_options: accepted, without effect.
+        return_aux: what else is returned, as an AuxOutput.
 
     Raises:
-        ValueError: for sizes or dtypes that do not fit.
+        ValueError: for sizes or dtypes that do not fit, and for `return_lse` beside `return_aux`.
     """
     _check(query, key, value, block_mask, enable_gqa)
+    if return_lse and return_aux is not None:
+        raise ValueError("flex_attention: got return_lse and return_aux, expected one of them")
     b, h, length, width = query.shape
     groups = h // key.shape[1]
     if groups > 1:
@@ -236,6 +260,9 @@ def flex_attention(
     blind = (scores == -math.inf).all(-1, keepdim=True)  # queries that see no key: zeros
     weights = aten.masked_fill(softmax(aten.masked_fill(scores, blind, 0.0), -1), blind, 0.0)
     result = aten.matmul(weights.to(query.dtype), value)
+    if return_aux is not None:
+        lse = aten.logsumexp(scores, [-1]) if return_aux.lse else None
+        return result, AuxOutput(lse, aten.amax(scores, [-1]) if return_aux.max_scores else None)
     return (result, aten.logsumexp(scores, [-1])) if return_lse else result
 
 
