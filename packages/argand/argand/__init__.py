@@ -168,14 +168,12 @@ def __getattr__(name: str) -> Any:
 
 def _private_operator(name: str) -> Any:
     """An operator that is no public function, as `_softmax` or `_foreach_add`."""
-    if name.startswith("_foreach_"):
-        value = importlib.import_module("argand.foreach").foreach_function(name)
-        if value is not None:
-            return value
     aten = importlib.import_module("argand_aten")
     value = getattr(aten.ops, name, None) if name[1:2] != "_" else None
     if name in aten.__all__:
         value = getattr(aten, name)
+    elif name.startswith("_foreach_"):
+        value = importlib.import_module("argand.foreach").foreach_function(name)
     if value is None:
         raise AttributeError(f"module 'argand' has no attribute {name!r}")
     globals()[name] = value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argand.amp import GradScaler as _GradScaler
+from argand.amp import _DeviceGradScaler
 from argand.amp import autocast as _autocast
 from argand_c10 import bfloat16
 from argand_c10 import dtype as _dtype
@@ -10,22 +10,14 @@ from argand_c10 import dtype as _dtype
 __all__ = ["GradScaler", "autocast"]
 
 
-class GradScaler(_GradScaler):
+class GradScaler(_DeviceGradScaler):
     """`argand.amp.GradScaler("cpu", ...)`.
 
     Args:
         init_scale, growth_factor, backoff_factor, growth_interval, enabled: as there.
     """
 
-    def __init__(
-        self,
-        init_scale: float = 2.0**16,
-        growth_factor: float = 2.0,
-        backoff_factor: float = 0.5,
-        growth_interval: int = 2000,
-        enabled: bool = True,
-    ) -> None:
-        super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+    _device = "cpu"
 
 
 class autocast(_autocast):

@@ -67,11 +67,14 @@ def _column(name: str, values: Any, n: int) -> Any:
 
 
 def _apply(
-    op: str, in_place: bool, tensors: Sequence[Tensor], *columns: Any, **options: Any
+    op: str, in_place: bool, tensors: Sequence[Tensor], *columns: Any, options: Any = None
 ) -> Any:
-    """The results as a tuple; in place the tensors themselves."""
+    """The results as a tuple; in place the tensors themselves. `options`: the keyword arguments for each tensor."""
     method = _METHODS.get(op, op) + ("_" if in_place else "")
-    found = [getattr(t, method)(*rest, **options) for t, *rest in zip(tensors, *columns)]
+    found = [
+        getattr(t, method)(*rest, **keywords)
+        for t, keywords, *rest in zip(tensors, options or repeat({}), *columns)
+    ]
     return list(tensors) if in_place else tuple(found)
 
 
@@ -84,7 +87,8 @@ def _binary(name: str, op: str, in_place: bool, self: Any, other: Any, **options
     if op == "pow" and not in_place and isinstance(self, (int, float, complex)):
         return tuple(ops.pow(self, exponent) for exponent in _tensors(name, other))
     tensors = _tensors(name, self)
-    return _apply(op, in_place, tensors, _column(name, other, len(tensors)), **options)
+    others = _column(name, other, len(tensors))
+    return _apply(op, in_place, tensors, others, options=repeat(options))
 
 
 def _ternary(
@@ -102,11 +106,8 @@ def _ternary(
     if isinstance(value, Tensor):
         value = value.tolist()
     second = _column(name, _tensors(name, tensor2), n)
-    new = [
-        getattr(t, op + ("_" if in_place else ""))(a, b, value=v)
-        for t, a, b, v in zip(tensors, first, second, _column(name, value, n))
-    ]
-    return tensors if in_place else tuple(new)
+    values = ({"value": v} for v in _column(name, value, n))
+    return _apply(op, in_place, tensors, first, second, options=values)
 
 
 def _norm(self: Any, ord: float = 2, dtype: Any = None) -> tuple[Tensor, ...]:

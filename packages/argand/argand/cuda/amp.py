@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from argand.amp import GradScaler as _GradScaler
+from argand.amp import _DeviceGradScaler, custom_bwd, custom_fwd
 from argand.amp import autocast as _autocast
-from argand.amp import custom_bwd, custom_fwd
 from argand.import_paths import publish as _publish
 from argand_c10 import dtype as _dtype
 from argand_c10 import float16
@@ -14,24 +13,14 @@ from argand_c10 import float16
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 
 
-class GradScaler(_GradScaler):
+class GradScaler(_DeviceGradScaler):
     """`argand.amp.GradScaler("cuda", ...)`.
 
     Args:
         init_scale, growth_factor, backoff_factor, growth_interval, enabled: as there.
     """
 
-    def __init__(
-        self,
-        init_scale: float = 2.0**16,
-        growth_factor: float = 2.0,
-        backoff_factor: float = 0.5,
-        growth_interval: int = 2000,
-        enabled: bool = True,
-    ) -> None:
-        super().__init__(
-            "cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled
-        )
+    _device = "cuda"
 
 
 def autocast(

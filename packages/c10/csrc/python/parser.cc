@@ -54,7 +54,7 @@ static Conversion int_value_of(PyObject* o, int64_t* out) {
   return Conversion::kOk;
 }
 
-static Conversion number_of_int(PyObject* o, ArgandValue* out) {
+Conversion number_of_int(PyObject* o, ArgandValue* out) {
   int overflow = 0;
   out->tag = ARGAND_TAG_INT;
   out->i = PyLong_AsLongLongAndOverflow(o, &overflow);

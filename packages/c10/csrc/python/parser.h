@@ -46,7 +46,8 @@ ArgandDevice with_index(ArgandDevice device);  // one without index becomes the 
 Conversion convert(PyObject* o, const ArgandArgDesc& desc, ArgandValue* out, Arena& arena);
 // A run of positional arguments as one list, as in x.view(2, 3).
 Conversion convert_varargs(PyObject* const* items, Py_ssize_t n, const ArgandArgDesc& desc, ArgandValue* out, Arena& arena);
-Conversion too_large(PyObject* o);  // an int that no argument takes: kError
+Conversion too_large(PyObject* o);                        // an int that no argument takes: kError
+Conversion number_of_int(PyObject* o, ArgandValue* out);  // into a value that is all zeros; kError: of more than 64 bits
 bool starts_varargs(PyObject* o, const ArgandArgDesc& desc);
 
 // "Tensor", "tuple of ints"...: what an argument should be.

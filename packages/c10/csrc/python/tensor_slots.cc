@@ -33,32 +33,16 @@ static bool is_number(PyObject* o) { return PyFloat_Check(o) || PyLong_Check(o) 
 // Anything else leaves the operation to its own type, or to Python's TypeError.
 static bool is_operand(PyObject* o) { return is_tensor(o) || is_number(o) || has_override(o); }
 
-static bool beyond_int64(PyObject* number) {
-  int overflow = 0;
-  PyLong_AsLongLongAndOverflow(number, &overflow);
-  return overflow > 0;
-}
-// As an int64 or a uint64.
-static bool fits_64_bits(PyObject* number) {
-  int overflow = 0;
-  PyLong_AsLongLongAndOverflow(number, &overflow);
-  if (overflow > 0) PyLong_AsUnsignedLongLong(number);
-  const bool fits = overflow == 0 || (overflow > 0 && !PyErr_Occurred());
-  PyErr_Clear();
-  return fits;
-}
 static bool is_uint64(PyObject* o) { return is_tensor(o) && tensor_of(o)->dtype == ARGAND_UINT64; }
 
 // A number as a 0-d tensor that is weak in promotion; `other` says whether it may be one that only uint64 holds.
 static PyObject* wrapped_number(PyObject* number, PyObject* other) {
   Ref value = is_numpy_scalar(number) ? Ref(PyObject_CallMethodNoArgs(number, names.item)) : new_ref(number);
   if (!value) return nullptr;
-  if (PyLong_Check(value.get()) && !fits_64_bits(value.get())) {
-    too_large(value.get());
-    return nullptr;
-  }
+  ArgandValue whole = {};
+  if (PyLong_Check(value.get()) && number_of_int(value.get(), &whole) == Conversion::kError) return nullptr;
   int dtype = PyBool_Check(value.get())    ? ARGAND_BOOL
-              : PyLong_Check(value.get())  ? (beyond_int64(value.get()) && is_uint64(other) ? ARGAND_UINT64 : ARGAND_INT64)
+              : PyLong_Check(value.get())  ? (beyond_int64(whole) && is_uint64(other) ? ARGAND_UINT64 : ARGAND_INT64)
               : PyFloat_Check(value.get()) ? ARGAND_FLOAT64
                                            : ARGAND_COMPLEX128;
   ArgandTensor* t = nullptr;
