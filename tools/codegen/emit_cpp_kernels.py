@@ -24,6 +24,8 @@ C_TYPES = {
     "complex64": "cx<float>", "complex128": "cx<double>", "uint64": "unsigned long",
 }  # fmt: skip
 
+HALVES = ("f16", "bf16")
+
 # Primitives that cost an addition.
 CHEAP = frozenset(
     "add sub mul neg bit_and bit_or bit_xor bit_not where eq ne lt le gt ge abs minimum maximum fmin fmax floor ceil "
@@ -91,7 +93,7 @@ def pointwise_loop(op: Operator, variant: str | None, expr: Element) -> str:
     out = {"bool": "bool", "real": "typename RealOf<T>::type"}.get(str(op.result_dtype), "T")
     used = free_names(expr)
     lines = [
-        "template <class T>",
+        "template <class T, class Last = T>" if op.exact_numbers else "template <class T>",
         f"void {name}_loop(long n, char* const* ptrs, const long* strides, [[maybe_unused]] const double* scalars, "
         "[[maybe_unused]] const long* ints) {",
     ]
@@ -102,6 +104,8 @@ def pointwise_loop(op: Operator, variant: str | None, expr: Element) -> str:
     ]
     function = cpp_lambda(expr, operands, scalars, indent="  ")
     loaded = ["bool" if a.name in op.conditions else "T" for a in op.operands]
+    if op.exact_numbers:  # the last operand may be a number
+        loaded[-1] = "Last"
     run = "map_lines" if cost(expr) <= MEMORY_COST else "map"
     lines.append(f"  {run}<{', '.join([out, *loaded])}>(n, ptrs, strides, {function});")
     lines.append("}")
@@ -114,7 +118,10 @@ def pointwise_loop(op: Operator, variant: str | None, expr: Element) -> str:
             if op.result_dtype == "real"
             else d
         )
-        rows.append(f"{{{dtypes.enum(d)}, {dtypes.enum(result)}, {name}_loop<{storage}>}}")
+        beside = (
+            f", {name}_loop<{storage}, float>" if op.exact_numbers and storage in HALVES else ""
+        )
+        rows.append(f"{{{dtypes.enum(d)}, {dtypes.enum(result)}, {name}_loop<{storage}>{beside}}}")
     lines.append(f"extern const PointwiseKernel {table_name(op, variant)}[];")
     lines.append(
         f"const PointwiseKernel {table_name(op, variant)}[] = {{\n    "

@@ -42,7 +42,7 @@ PROMOTIONS: Final = (
     "none",
     "self",
     "numbers",
-)  # self: the first operand's dtype; numbers: no operand is a bool
+)  # none: one dtype, but for 0-d tensors after the second; self: the first operand's dtype; numbers: no operand is a bool
 # What autocast does with an operator's floating-point tensors: casts them to the region's dtype, to float32, or to the widest of theirs;
 # "none": leaves them, also inside of the body. Without an entry the operators of the body decide.
 AUTOCAST_POLICIES: Final = ("lower", "float32", "promote", "none")

@@ -66,7 +66,7 @@ torch.add(x, y, alpha=2)|torch.sub(x, y, alpha=0.5)|torch.sub(x, 2, alpha=3)|tor
 torch.div(x, y, rounding_mode='trunc')|torch.div(x, 2, rounding_mode='trunc')|x.div_(3, rounding_mode='floor')|torch.div(x, y, rounding_mode=None)
 torch.round(x, decimals=1)|torch.round(x, decimals=-1)|x.round(decimals=2)|x.round_(decimals=1)|torch.clamp(x, -1, 1)|torch.clamp(x, min=0.5)|torch.clamp(x, max=y)
 torch.clamp(x, y, z)|torch.clip(x, -1, None)|x.clip_(0, 2)|torch.clamp_min(x, 1)|torch.clamp_max(x, y)|x.clamp_max_(1.5)|torch.clamp(x, 2, 1)|torch.clamp(x)
-torch.lerp(x, y, 0.3)|torch.lerp(x, y, z)|x.lerp_(y, 0.75)|torch.addcmul(x, y, z)|torch.addcmul(x, y, z, value=0.5)|x.addcmul_(y, z, value=2)
+torch.lerp(x, y, 0.3)|torch.lerp(x, y, z)|torch.lerp(x, y, torch.tensor(0.25, dtype=torch.float64))|x.lerp_(y, torch.tensor(3))|x.lerp_(y, 0.75)|torch.addcmul(x, y, z)|torch.addcmul(x, y, z, value=0.5)|x.addcmul_(y, z, value=2)
 torch.addcdiv(x, y, p)|torch.addcdiv(x, y, p, value=2)|torch.nan_to_num(x, nan=1.0)|torch.nan_to_num(x, 0.0, 2.0, -3.0)|torch.logit(u, eps=0.1)|u.logit_()
 torch.frexp(x)|x.frexp()|torch.polar(p, x)|torch.complex(x, y)|torch.real(x)|torch.imag(x)|x.real|x.imag|torch.conj(x)|x.conj()|torch.mvlgamma(p + 2, 3)
 p.mvlgamma(1)|torch.mvlgamma(x, 2)|torch.polygamma(0, p)|torch.polygamma(1, x)|torch.polygamma(2, p)|torch.polygamma(3, x)|p.polygamma(1)|torch.igamma(p, u)

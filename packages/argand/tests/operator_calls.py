@@ -459,6 +459,11 @@ RESULTS = (
         for call in ("torch.lerp(x, x, 0.5)", "torch.lerp(x, x + 1.0, 0.5)", "torch.lerp(x, x, x)")
     ),
     *(
+        (f"torch.lerp(x, x + 1, torch.tensor({weight}, dtype=torch.{dtype}))", f"x={x}")
+        for x in ("f2:3", "f4:3", "f4:")
+        for weight, dtype in ((0.7, "float64"), (0.7, "bfloat16"), (2, "int64"), ([0.7], "float64"))
+    ),
+    *(
         (f"torch.{name}(torch.where(x > {bound}, float('nan'), x))", "x=f8:2,3")
         for name in ("max", "min", "amax")
         for bound in (0, 1, 9)

@@ -37,7 +37,9 @@ def selection(a: Any, b: Any) -> Any:
 
 def numbers(a: Any, b: Any) -> Any:
     """Factors, divisors and weights that 16-bit floats do not hold."""
-    scaled = torch.lerp(0.1 * a, b / 1.3456, 0.7) * torch.tensor(257)
+    scaled = torch.lerp(torch.lerp(0.1 * a, b / 1.3456, 0.7), a, torch.tensor(0.3)) * torch.tensor(
+        257
+    )
     return scaled - 0.3 / (b.abs() + 0.1) + torch.tensor(1.1) * (a // 0.77)
 
 

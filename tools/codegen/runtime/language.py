@@ -707,12 +707,12 @@ def _computation_dtype(promote: str, name: str, given: list[Any]) -> Any:
         return dtype
     if promote == "none":
         tensors = [x for x in given if is_tensor(x)]
-        for x in tensors:
-            if x.dtype != tensors[0].dtype:
+        for i, x in enumerate(given):
+            if is_tensor(x) and x.dtype != tensors[0].dtype and (i < 2 or x.ndim > 0):
                 raise DTypeError(
                     f"{name}: got tensors of dtypes {tensors[0].dtype.name} and {x.dtype.name}, expected one dtype"
                 )
-        dtype = tensors[0].dtype if tensors else float32
+        dtype = result_type(tensors) if tensors else float32
         if any(isinstance(x, complex) for x in given) and not is_complex(dtype):
             raise RuntimeError(
                 f"{name}: got a complex number with tensors of {dtype.name}, expected a real one; convert the tensors first"

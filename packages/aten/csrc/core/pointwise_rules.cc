@@ -33,15 +33,16 @@ int pointwise_dtype(const char* name, int n_operands, Promotion promote, uint8_t
              kDTypeName[dtype]);
     }
   } else if (promote == kPromoteNone) {
-    const ArgandTensor* first = nullptr;
+    ArgandValue tensors[kMaxOperands] = {};
+    size_t n_tensors = 0;
     for (size_t i = 0; i < n; i++) {
       if (values[i].tag != ARGAND_TAG_TENSOR) continue;
-      if (!first) first = values[i].t;
-      if (first->dtype != values[i].t->dtype)
-        fail(ARGAND_DTYPE_ERROR, "%s: got tensors of dtypes %s and %s, expected one dtype", name, kDTypeName[first->dtype],
-             kDTypeName[values[i].t->dtype]);
+      tensors[n_tensors++] = values[i];
+      const ArgandTensor *first = tensors[0].t, *t = values[i].t;
+      if (first->dtype != t->dtype && (i < 2 || t->ndim > 0))
+        fail(ARGAND_DTYPE_ERROR, "%s: got tensors of dtypes %s and %s, expected one dtype", name, kDTypeName[first->dtype], kDTypeName[t->dtype]);
     }
-    if (first) dtype = first->dtype;
+    if (n_tensors) check(api->result_type(tensors, n_tensors, &dtype));
     for (size_t i = 0; i < n; i++)
       if (values[i].tag != ARGAND_TAG_TENSOR) check_number(name, dtype, values[i]);
   } else {

@@ -9,7 +9,7 @@ namespace argand {
 enum Promotion : uint8_t {
   kPromoteDefault = 0,  // result_type of the operands
   kPromoteFloat = 1,    // ... and integers become the default dtype
-  kPromoteNone = 2,     // all tensors have one dtype
+  kPromoteNone = 2,     // tensors have one dtype; after the second, those without dimensions are promoted
   kPromoteSelf = 3,     // the first operand that is not in bool_operands decides
   kPromoteNumbers = 4,  // result_type of the operands, none of which is a bool
 };

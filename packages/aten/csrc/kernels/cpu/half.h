@@ -22,6 +22,13 @@ ARGAND_MATH void argand_store_u32_u16(void* p, vu32 x) {
 }
 
 ARGAND_MATH vf32 argand_load_bf16(const void* p) { return (vf32)(argand_load_u16_u32(p) << 16); }
+/* Twice as many elements, the even ones and the odd ones, which take no shuffle. */
+ARGAND_MATH void argand_load_bf16_pair(const void* p, vf32* even, vf32* odd) {
+  vu32 both;
+  __builtin_memcpy(&both, p, sizeof both);
+  *even = (vf32)(both << 16);
+  *odd = (vf32)(both & 0xffff0000u);
+}
 #if defined(ARGAND_TIER_AVX512)
 ARGAND_MATH void argand_store_bf16(void* p, vf32 x) {
   const vu32 u = (vu32)x, rounded = u + 0x7fffu + ((u >> 16) & 1u); /* in the upper halves */
@@ -38,13 +45,6 @@ ARGAND_MATH vu32 argand_round_bf16(vf32 x) { /* in the upper halves; the lower o
   return (vu32)ARGAND_SELECT(vu32, x != x, quiet, rounded);
 }
 ARGAND_MATH void argand_store_bf16(void* p, vf32 x) { argand_store_u32_u16(p, argand_round_bf16(x) >> 16); }
-/* Twice as many elements, the even ones and the odd ones, which take no shuffle. */
-ARGAND_MATH void argand_load_bf16_pair(const void* p, vf32* even, vf32* odd) {
-  vu32 both;
-  __builtin_memcpy(&both, p, sizeof both);
-  *even = (vf32)(both << 16);
-  *odd = (vf32)(both & 0xffff0000u);
-}
 ARGAND_MATH void argand_store_bf16_pair(void* p, vf32 even, vf32 odd) {
   const vu32 both = argand_round_bf16(even) >> 16 | (argand_round_bf16(odd) & 0xffff0000u);
   __builtin_memcpy(p, &both, sizeof both);

@@ -7,10 +7,11 @@ namespace argand {
 inline constexpr int kMaxOperands = 8;  // inputs of a pointwise operator
 
 // One dtype of one operator. ptrs[0] and strides[0] (bytes) are the result's; scalars are the operator's number arguments,
-// in schema order, as float64 and as int64.
+// in schema order, as float64 and as int64. `number_loop`, where 16-bit floats have one, takes the last operand as a float32 of stride 0.
+using PointwiseLoop = void (*)(long n, char* const* ptrs, const long* strides, const double* scalars, const long* int_scalars);
 struct PointwiseKernel {
   signed char compute_dtype, out_dtype;
-  void (*loop)(long n, char* const* ptrs, const long* strides, const double* scalars, const long* int_scalars);
+  PointwiseLoop loop, number_loop = nullptr;
 };
 
 // One dtype of one reduction. Accumulators of any count lie side by side, as elements of the accumulating dtype.

@@ -138,6 +138,14 @@ ARGAND_FN void store_tail(char* p, const char* buffer, long bytes) { copy_bytes(
   if (!s->staged) store_tail(s->rows[0] + (s->done - s->tail) * s->strides[0], s->buffers[0], s->tail * s->sizes[0]);
 }
 
+template <class T>
+ARGAND_FN void load_pair(const char* p, vf32* even, vf32* odd) {
+  if constexpr (is_same<T, bf16>)
+    argand_load_bf16_pair(p, even, odd);
+  else
+    *even = *odd = load<float, ARGAND_VECTOR_BYTES / 4, false>(p);  // a number
+}
+
 template <bool by_lines, class Out, class... In, int... I, class F>
 ARGAND_FN void map_vectors(long n, char* const* ptrs, const long* strides, F f, Indices<I...>) {
   constexpr int W = lanes_of<Out, In...>(), N = sizeof...(In) + 1;
@@ -165,9 +173,9 @@ ARGAND_FN void map_vectors(long n, char* const* ptrs, const long* strides, F f, 
     long v = stage.vectors;
     if constexpr (by_lines) {
       for (; v > 1; v -= 2) {
-        if constexpr (is_same<bf16, Out> && (is_same<bf16, In> && ...)) {
+        if constexpr (is_same<bf16, Out> && ((is_same<bf16, In> || is_same<float, In>) && ...)) {
           vf32 even[N], odd[N];
-          (argand_load_bf16_pair(in[I], even + I, odd + I), ...);
+          (load_pair<In>(in[I], even + I, odd + I), ...);
           argand_store_bf16_pair(out, f(even[I]...), f(odd[I]...));
         } else {
           const auto first = f(load<In, W, logical>(in[I])...), second = f(load<In, W, logical>(in[I] + step[I])...);
@@ -199,7 +207,7 @@ ARGAND_FN void map(long n, char* const* ptrs, const long* strides, F f) {
 }
 
 // The same for an `f` that costs less than memory does: both halves of a cache line are read together where it has two vectors. One
-// after the other can take a Zen 3 twice as long.
+// after the other can take a Zen 3 twice as long. A float32 beside bfloat16s is a number: its stride is 0.
 template <class Out, class... In, class F>
 ARGAND_FN void map_lines(long n, char* const* ptrs, const long* strides, F f) {
   constexpr bool halves = ARGAND_VECTOR_BYTES == 32 && !kIsComplex<Out> && !(kIsComplex<In> || ...);

@@ -59,18 +59,22 @@ bool holds(int dtype, float number) {
   return back == number || number != number;
 }
 
-// Whether some operand is a number that 16-bit floats of `dtype` do not hold. As the second of two, a tensor of one element is a number.
+// Whether operand `k` is a number beside 16-bit floats of `dtype`. As the second of two, a tensor of one element is one.
+bool is_number(const PointwiseOp& op, const Operand& operand, int k, int dtype) {
+  const ArgandTensor* t = operand.get();
+  const bool second = k == 1 && op.n_operands == 2;
+  return !t || (t->dtype != dtype && t->numel == 1 && t->data && (second || t->flags & ARGAND_TENSOR_WRAPPED_NUMBER));
+}
+
+// Whether an operand before the last is a number that 16-bit floats of `dtype` do not hold.
 bool rounds_numbers(const PointwiseOp& op, const Operand* const* operands, int dtype) {
-  for (int k = 0; k < op.n_operands; k++) {
-    const ArgandTensor* t = operands[k]->get();
-    const bool last = k == 1 && op.n_operands == 2;
+  for (int k = 0; k + 1 < op.n_operands; k++) {
+    if (!is_number(op, *operands[k], k, dtype)) continue;
     float number;
-    if (!t)
-      write_number(&number, ARGAND_FLOAT32, operands[k]->raw());
-    else if (t->dtype != dtype && t->numel == 1 && t->data && (last || t->flags & ARGAND_TENSOR_WRAPPED_NUMBER))
+    if (const ArgandTensor* t = operands[k]->get())
       convert(1, ARGAND_FLOAT32, &number, 4, t->dtype, t->data, 4);
     else
-      continue;
+      write_number(&number, ARGAND_FLOAT32, operands[k]->raw());
     if (!holds(dtype, number)) return true;
   }
   return false;
@@ -117,7 +121,7 @@ void look_up(const uint16_t* table, int64_t n, char* const* ptrs, const int64_t*
 
 // What one computation is: the kernel, its operands in the kernel's order (0 is the result), and how they get there.
 struct Work {
-  const PointwiseKernel* kernel;
+  PointwiseLoop loop;
   const double* scalars;
   const int64_t* ints;
   const uint16_t* table = nullptr;  // of the kernel's values
@@ -132,7 +136,7 @@ struct Work {
     if (table)
       look_up(table, n, ptrs, strides);
     else
-      kernel->loop(n, ptrs, strides, scalars, ints);
+      loop(n, ptrs, strides, scalars, ints);
   }
 
   // A row in blocks: operands are converted on the way in, the result on the way out.
@@ -305,13 +309,20 @@ bool fast_path(const PointwiseOp& op, const Operand* const* operands, const doub
   }
   if (first->numel > kGrain / std::max<int>(op.cost, 1)) return false;
   const PointwiseKernel* kernel = find_kernel(op, first->dtype);
-  if (!kernel || (op.exact_numbers && is_half(first->dtype) && rounds_numbers(op, operands, first->dtype))) return false;
+  const bool exact = op.exact_numbers && is_half(first->dtype);
+  if (!kernel || (exact && rounds_numbers(op, operands, first->dtype))) return false;
+  PointwiseLoop loop = kernel->loop;
   for (int k = 0; k < op.n_operands; k++) {
     if (operands[k]->get()) continue;
     const int category = number_category(operands[k]->raw());
     if (category > dtype_category(first->dtype) || (category == 0 && op.promote == kPromoteNumbers)) return false;
     if (op.number_rule == kChosen && !fits(first->dtype, operands[k]->raw())) return false;
-    write_number(numbers[k], first->dtype, operands[k]->raw());
+    int dtype = first->dtype;
+    if (exact && k == op.n_operands - 1) {
+      loop = kernel->number_loop;
+      dtype = ARGAND_FLOAT32;
+    }
+    write_number(numbers[k], dtype, operands[k]->raw());
     ptrs[k + 1] = numbers[k];
     strides[k + 1] = 0;
   }
@@ -334,7 +345,7 @@ bool fast_path(const PointwiseOp& op, const Operand* const* operands, const doub
   }
   ptrs[0] = static_cast<char*>(to->data);
   strides[0] = kItemSize[static_cast<int>(kernel->out_dtype)];
-  if (first->numel) kernel->loop(first->numel, ptrs, strides, scalars, ints);
+  if (first->numel) loop(first->numel, ptrs, strides, scalars, ints);
   return true;
 }
 
@@ -371,7 +382,9 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
 
   const int promoted = pointwise_dtype(op.name, op.n_operands, static_cast<Promotion>(op.promote), op.bool_operands, operands);
   const bool float8 = is_float8(promoted) && takes_float8(op.name);
-  const bool wider = op.exact_numbers && is_half(promoted) && rounds_numbers(op, operands, promoted);
+  const int last = op.n_operands - 1;
+  const bool exact = op.exact_numbers && is_half(promoted), wider = exact && rounds_numbers(op, operands, promoted);
+  const bool beside = exact && !wider && is_number(op, *operands[last], last, promoted);
   const PointwiseKernel& kernel = require_kernel(op, float8 || wider ? ARGAND_FLOAT32 : promoted);
   const int dtype = kernel.compute_dtype, result_dtype = kernel.out_dtype == dtype ? promoted : kernel.out_dtype;
   const Dims shape = pointwise_shape(op.name, op.n_operands, operands);
@@ -385,8 +398,8 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
   for (int k = 0; meta && k < op.n_operands; k++)
     if (const ArgandTensor* t = operands[k]->get(); t && t->ndim > 0 && ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_META)
       fail(ARGAND_DEVICE_ERROR, "%s: got tensors on cpu and meta, expected all on one device; move them with .to(device)", op.name);
-  if (op.number_rule == kDivisor && !meta && numel_of(shape) > 0) check_divisor(op, *operands[op.n_operands - 1], dtype);
-  if (op.number_rule == kExponent) check_exponent(op.name, dtype, *operands[op.n_operands - 1]);
+  if (op.number_rule == kDivisor && !meta && numel_of(shape) > 0) check_divisor(op, *operands[last], dtype);
+  if (op.number_rule == kExponent) check_exponent(op.name, dtype, *operands[last]);
   // `where` makes an element of the number before the dtypes of half precision are looked at.
   if (op.number_rule == kChosen && !(op.bool_operands && op.promote == kPromoteDefault && is_half(promoted)))
     for (int k = 0; k < op.n_operands; k++)
@@ -399,7 +412,7 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
 
   // Inputs first: their strides say how a new result is laid out.
   Work work;
-  work.kernel = &kernel;
+  work.loop = beside ? kernel.number_loop : kernel.loop;
   work.scalars = scalars;
   work.ints = ints;
   Tensor held[kMaxOperands];  // copies of operands that the result would overwrite
@@ -419,6 +432,7 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
     const bool is_bool = op.bool_operands >> k & 1;
     work.from[k + 1] = -1;
     work.into[k + 1] = static_cast<int8_t>(is_bool ? static_cast<int>(ARGAND_BOOL) : dtype);
+    if (beside && k == last) work.into[k + 1] = ARGAND_FLOAT32;
     held[k] = operands[k]->tensor();
     const int number_dtype = is_wide_unsigned(promoted) && !is_bool ? promoted : work.into[k + 1];  // where that is computed in another dtype, too
     const auto add_number = [&] {
