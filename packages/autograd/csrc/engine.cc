@@ -7,6 +7,7 @@
 #include "packages/autograd/csrc/anomaly.h"
 #include "packages/autograd/csrc/history.h"
 #include "packages/autograd/csrc/node_stream.h"
+#include "packages/autograd/csrc/profiled_node.h"
 #include "packages/autograd/csrc/tensor_ops.h"
 
 namespace argand::autograd {
@@ -270,6 +271,7 @@ class Backward {
       }
     } restore{std::exchange(t_current, node), std::exchange(t_backward, this)};
 
+    const ProfiledNode profiled("autograd::engine::evaluate_function: ", node);
     run_tensor_hooks(node, in);
     if (states_[number].captures) {
       for (const auto& [target, capture] : captures_) {
@@ -317,6 +319,7 @@ class Backward {
   }
 
   static void apply(Node* node, Gradients& gradients) {
+    const ProfiledNode profiled("", node);
     if (!anomaly_mode()) return node->apply(gradients);
     try {
       node->apply(gradients);

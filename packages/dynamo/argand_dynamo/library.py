@@ -317,6 +317,16 @@ def _defaultdict(
 # Argand -----------------------------------------------------------------------------------------
 
 
+@handles(native._profiler_enter)
+def _profiler_enter(tx: Tracer, name: Variable) -> Variable:
+    return Constant(-1)
+
+
+@handles(native._profiler_leave)
+def _profiler_leave(tx: Tracer, event: Variable) -> Variable:
+    return Constant(None)
+
+
 @handles(autograd_native.is_grad_enabled)
 def _is_grad_enabled(tx: Tracer) -> Variable:
     return Constant(tx.builder.grad_enabled)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argand_nn import functional, init, modules, utils
+from argand_nn.data_parallel import DataParallel
 from argand_nn.modules import *  # noqa: F403
 from argand_nn.parameter import (
     Buffer,
@@ -15,6 +16,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Buffer",
+    "DataParallel",
     "Parameter",
     "UninitializedBuffer",
     "UninitializedParameter",

@@ -3,6 +3,7 @@
 #include "packages/autograd/csrc/derivative.h"
 #include "packages/autograd/csrc/engine.h"
 #include "packages/autograd/csrc/history.h"
+#include "packages/autograd/csrc/profiled_node.h"
 #include "packages/autograd/csrc/python/binding.h"
 #include "packages/autograd/csrc/tape.h"
 
@@ -137,6 +138,8 @@ bool load_tables() {
   if (!api) return false;
   python = static_cast<const ArgandPythonApi*>(PyCapsule_Import("argand_c10._C.python_api", 0));
   if (!python) return false;
+  profiler = static_cast<const ArgandProfiler*>(PyCapsule_Import("argand_c10._C.profiler", 0));
+  if (!profiler) return false;
   if (api->abi_version == ARGAND_ABI_VERSION && python->abi_version == ARGAND_ABI_VERSION) return true;
   PyErr_Format(PyExc_ImportError,
                "argand_autograd was built for ABI %d of argand_c10, but the installed argand_c10 has ABI %u; install matching versions",

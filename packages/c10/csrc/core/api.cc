@@ -5,6 +5,7 @@
 
 #include "packages/c10/csrc/core/config.h"
 #include "packages/c10/csrc/core/errors.h"
+#include "packages/c10/csrc/core/function_table.h"
 #include "packages/c10/csrc/core/promotion.h"
 #include "packages/c10/csrc/core/storage.h"
 #include "packages/c10/csrc/core/tensor_impl.h"
@@ -24,7 +25,7 @@ void* alloc_array(size_t nbytes) {
   return p;
 }
 
-constexpr ArgandApi kApi = {
+constinit ArgandApi g_api = {
     .abi_version = ARGAND_ABI_VERSION,
     .struct_size = sizeof(ArgandApi),
     .set_error = set_error,
@@ -79,6 +80,9 @@ constexpr ArgandApi kApi = {
 };
 
 }  // namespace
+
+ArgandApi& function_table() { return g_api; }
+
 }  // namespace argand::core
 
-extern "C" __attribute__((visibility("default"))) const ArgandApi* argand_api(void) { return &argand::core::kApi; }
+extern "C" __attribute__((visibility("default"))) const ArgandApi* argand_api(void) { return &argand::core::g_api; }

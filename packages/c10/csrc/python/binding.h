@@ -177,6 +177,7 @@ extern PyMethodDef factory_functions[];
 extern PyMethodDef interop_functions[];
 extern PyMethodDef runtime_functions[];
 extern PyMethodDef cuda_functions[];        // cuda.cc
+extern PyMethodDef profiler_functions[];    // profiler.cc
 PyObject* pin_memory_of(PyObject* tensor);  // a copy in page-locked memory
 PyObject* cuda_array_interface(PyObject* tensor, void*);
 extern PyBufferProcs tensor_buffer;

@@ -1,4 +1,5 @@
 // The extension argand_c10._C: types, functions, and the two capsules that other extensions build on.
+#include "packages/c10/csrc/abi/profiler.h"
 #include "packages/c10/csrc/python/constants.h"
 #include "packages/c10/csrc/python/parser.h"
 
@@ -79,11 +80,12 @@ static int init(PyObject* module) {
   if (init_generator(module) < 0 || init_storage(module) < 0 || init_operator(module) < 0 || init_tensor_type(module) < 0) return -1;
   if (init_overrides(module) < 0 || init_modes(module) < 0) return -1;
   for (PyMethodDef* functions : {factory_functions, interop_functions, runtime_functions, cuda_functions, generator_functions, registration_functions,
-                                 backend_functions, slot_functions})
+                                 backend_functions, slot_functions, profiler_functions})
     if (PyModule_AddFunctions(module, functions) < 0) return -1;
   python_api.tensor_type = tensor_type;
   if (PyModule_AddIntConstant(module, "ABI_VERSION", ARGAND_ABI_VERSION) < 0) return -1;
   if (add_capsule(module, "api", "argand_c10._C.api", api) < 0) return -1;
+  if (add_capsule(module, "profiler", "argand_c10._C.profiler", argand_profiler()) < 0) return -1;
   return add_capsule(module, "python_api", "argand_c10._C.python_api", &python_api);
 }
 

@@ -12,6 +12,7 @@ from typing import Any
 from argand_autograd import enable_grad
 from argand_c10 import Tensor
 from argand_c10.module_hooks import HookDict, RemovableHandle, add_hook
+from argand_c10.profiler import record_function
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
@@ -117,15 +118,16 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all parameters, or fill them with zeros."""
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is None:
-                    continue
-                if set_to_none:
-                    parameter.grad = None
-                else:
-                    parameter.grad = parameter.grad.detach()
-                    parameter.grad.zero_()
+        with record_function(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"):
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    if parameter.grad is None:
+                        continue
+                    if set_to_none:
+                        parameter.grad = None
+                    else:
+                        parameter.grad = parameter.grad.detach()
+                        parameter.grad.zero_()
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters: a dict with "params" and any options that differ from the defaults."""
@@ -330,7 +332,8 @@ def _with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                         "(args, kwargs)"
                     )
                 args, kwargs = changed
-        result = step(*args, **kwargs)
+        with record_function(f"Optimizer.step#{type(self).__name__}.step"):
+            result = step(*args, **kwargs)
         self._step_calls += 1
         for hook in [*_STEP_POST_HOOKS.values(), *self._step_post_hooks.values()]:
             hook(self, args, kwargs)
