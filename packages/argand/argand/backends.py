@@ -162,10 +162,14 @@ class _Missing:
         return False
 
 
+class _Mkldnn(_Missing):
+    enabled = False
+
+
 cuda = _Cuda()
 cudnn = _Cudnn()
 mkl = _Missing()
-mkldnn = _Missing()
+mkldnn = _Mkldnn()
 mps = _Mps()
 openmp = _Missing()
 publish(__name__, {name: globals()[name] for name in __all__})

@@ -17,6 +17,7 @@ from argand_dynamo import (
     explain,
     graph_break,
     is_compiling,
+    is_exporting,
     mark_dynamic,
     register_backend,
 )
@@ -33,12 +34,14 @@ __all__ = [
     "collect_records",
     "compile",
     "counters",
+    "cudagraph_mark_step_begin",
     "disable",
     "enable_report",
     "explain",
     "graph_break",
     "is_compiling",
     "is_dynamo_compiling",
+    "is_exporting",
     "list_backends",
     "mark_dynamic",
     "phase_times",
@@ -51,6 +54,10 @@ compile = argand_dynamo.compile
 is_dynamo_compiling = is_compiling
 counters = metrics.counters
 phase_times = metrics.phase_times
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Taken, and changes nothing: results of programs that are CUDA graphs stay as they are when the program runs again."""
 
 
 def list_backends(exclude_tags: Sequence[str] | None = ("debug", "experimental")) -> list[str]:

@@ -7,8 +7,10 @@ use `argand.export`.
 
 from __future__ import annotations
 
+import typing
 from typing import Any, Final, NamedTuple, TypeVar
 
+from argand.import_paths import publish
 from argand_c10.module import Module
 
 __all__ = [
@@ -82,3 +84,6 @@ export = script_if_tracing = script_method = unused = _overload = _overload_meth
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
     """As `@ignore` or `@ignore(drop=...)`: the function itself."""
     return drop if callable(drop) else _same
+
+
+publish(__name__, {"annotations": typing})  # whose names annotations are written with

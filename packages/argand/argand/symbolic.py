@@ -8,8 +8,15 @@ from collections.abc import Callable
 from typing import Any
 
 from argand_c10 import Tensor, int64, tensor
+from argand_c10 import bool as bool_dtype
+from argand_fx.shapes.sym_int import SymBool as SymBool
+from argand_fx.shapes.sym_int import SymInt as SymInt
+from argand_fx.symbolic import SymbolicValue
 
 __all__ = [
+    "SymBool",
+    "SymFloat",
+    "SymInt",
     "sym_float",
     "sym_int",
     "sym_ite",
@@ -19,6 +26,10 @@ __all__ = [
     "sym_sqrt",
     "sym_sum",
 ]
+
+
+class SymFloat(SymbolicValue):
+    """A float known only when a graph runs. There is none: what is computed of symbols as a float makes the program special for its value."""
 
 
 def sym_int(a: Any) -> Any:
@@ -81,6 +92,39 @@ def _check(cond: bool, message: Callable[[], object] | None = None) -> None:
         raise RuntimeError(
             f"{message()}" if message else "Expected cond to be True, but got False."
         )
+
+
+def _check_with(
+    error_type: type[Exception], cond: Any, message: Callable[[], object] | None = None
+) -> None:
+    """`_check` with an error of that type."""
+    if not cond:
+        raise error_type(f"{message()}" if message else "Expected cond to be True, but got False.")
+
+
+def _check_tensor_all_with(
+    error_type: type[Exception], cond: Tensor, message: Callable[[], object] | None = None
+) -> None:
+    """`_check_with` of every element of a tensor of bools.
+
+    Raises:
+        TypeError: `cond` is another tensor, or none.
+    """
+    if not isinstance(cond, Tensor):
+        raise TypeError(f"cond must be a tensor, but got {type(cond)}")
+    if cond.dtype != bool_dtype:
+        raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
+    _check_with(error_type, cond.all().item(), message)
+
+
+def _check_tensor_all(cond: Tensor, message: Callable[[], object] | None = None) -> None:
+    """`_check` of every element of a tensor of bools."""
+    _check_tensor_all_with(RuntimeError, cond, message)
+
+
+def _assert(condition: Any, message: str) -> None:
+    """`assert condition, message`."""
+    assert condition, message
 
 
 def _assert_async(self: Tensor, assert_msg: str | None = None) -> None:

@@ -344,3 +344,133 @@ def test_what_programs_ask_about_the_build():
         2,
         2,
     ]
+
+
+def test_numbers_of_traces_have_types():
+    assert not isinstance(3, torch.SymInt) and not isinstance(True, torch.SymBool)
+    seen = []
+
+    @torch.compile(fullgraph=True, dynamic=True)
+    def f(x):
+        assert isinstance(x.shape[0], int)
+        return x * x.shape[0]
+
+    assert torch.equal(f(torch.ones(3)), torch.ones(3) * 3)
+
+    def backend(gm, inputs):
+        seen.extend(n.meta.get("val") for n in gm.graph.nodes if n.op == "placeholder")
+        return gm.forward
+
+    torch.compile(lambda x: x.view(-1, 2), backend=backend, dynamic=True)(torch.ones(6))
+    sizes = [size for v in seen if torch._subclasses.fake_tensor.is_fake(v) for size in v.shape]
+    assert any(isinstance(size, torch.SymInt) for size in sizes)
+    assert not any(isinstance(size, torch.SymFloat) for size in sizes)
+    assert not torch._subclasses.fake_tensor.is_fake(torch.ones(2))
+
+
+def test_checks_of_values():
+    torch._assert(True, "fine")
+    with pytest.raises(AssertionError, match="wrong"):
+        torch._assert(False, "wrong")
+    torch._check_with(ValueError, True)
+    with pytest.raises(ValueError, match="wrong"):
+        torch._check_with(ValueError, False, lambda: "wrong")
+    torch._check_tensor_all(torch.ones(2) > 0)
+    with pytest.raises(RuntimeError, match="wrong 1"):
+        torch._check_tensor_all(torch.arange(2) > 0, lambda: f"wrong {1}")
+    for cond in (True, torch.ones(2)):
+        with pytest.raises(TypeError, match="cond"):
+            torch._check_tensor_all_with(ValueError, cond)
+
+
+def test_programs_ask_how_they_are_run():
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            return x + 1 if torch.compiler.is_exporting() else x - 1
+
+    x = torch.ones(2)
+    assert not torch.compiler.is_exporting() and torch.equal(Net()(x), x - 1)
+    assert torch.equal(torch.compile(Net(), fullgraph=True)(x), x - 1)
+    assert torch.equal(torch.export.export(Net(), (x,)).module()(x), x + 1)
+    assert not torch.onnx.is_in_onnx_export() and torch._C._get_tracing_state() is None
+    torch.compiler.cudagraph_mark_step_begin()
+    torch._inductor.cudagraph_mark_step_begin()
+    torch.cuda.ipc_collect()
+    assert isinstance(torch.compile(Net()), torch._dynamo.eval_frame.OptimizedModule)
+    assert not isinstance(Net(), torch._dynamo.OptimizedModule)
+
+
+def test_transforms_are_active_while_gradients_are_taken():
+    active = torch._C._are_functorch_transforms_active
+    seen = []
+
+    def f(x):
+        seen.append(active())
+        return (x * x).sum()
+
+    torch.func.grad(f)(torch.ones(2))
+    f(torch.ones(2))
+    assert seen == [True, False] and not active()
+    compiled = torch.compile(lambda x: x + 1 if active() else x - 1, fullgraph=True)
+    assert compiled(torch.ones(1)).item() == 0
+    unpacked = torch.autograd.forward_ad.unpack_dual(torch.ones(1))
+    assert unpacked.primal.item() == 1 and unpacked.tangent is None
+
+
+def test_classes_that_take_no_part_in_calls():
+    class Own(torch.Tensor):
+        __torch_function__ = torch._C._disabled_torch_function_impl
+
+    x = torch.ones(2).as_subclass(Own)
+    assert type(x + 1) is torch.Tensor and type(torch.cat([x, x])) is torch.Tensor
+
+    class Loud(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            raise NotImplementedError("asked")
+
+    y = torch.ones(2).as_subclass(Loud)
+    with torch._C.DisableTorchFunctionSubclass():
+        assert type(y + 1) is torch.Tensor
+    with pytest.raises(NotImplementedError):
+        y + 1
+
+
+def test_globals_that_files_may_name_are_kept():
+    keep, other = torch.nn.Linear, (torch.nn.ReLU, "torch.nn.ReLU")
+    torch.serialization.clear_safe_globals()
+    torch.serialization.add_safe_globals([keep])
+    with torch.serialization.safe_globals([other, keep]):
+        assert torch.serialization.get_safe_globals() == [keep, other]
+    assert torch.serialization.get_safe_globals() == [keep]
+    torch.serialization.clear_safe_globals()
+    assert torch.serialization.get_safe_globals() == []
+
+
+def test_paths_of_families():
+    from argand.fx.experimental.proxy_tensor import get_proxy_mode
+    from argand.jit.annotations import List, Optional  # noqa: F401
+    from argand.nn.modules.batchnorm import SyncBatchNorm, _BatchNorm
+    from argand.nn.modules.instancenorm import _InstanceNorm
+    from argand.utils._python_dispatch import is_traceable_wrapper_subclass
+
+    assert issubclass(torch.nn.BatchNorm2d, _BatchNorm) and issubclass(SyncBatchNorm, _BatchNorm)
+    assert issubclass(torch.nn.InstanceNorm1d, _InstanceNorm)
+    assert torch.nn.modules.SyncBatchNorm is SyncBatchNorm is torch.nn.SyncBatchNorm
+    assert get_proxy_mode() is None and not is_traceable_wrapper_subclass(torch.ones(1))
+
+
+def test_optimizers_written_elsewhere():
+    from argand.optim import optimizer
+
+    class Plain(torch.optim.Optimizer):
+        def __init__(self, params, differentiable=False):
+            super().__init__(params, {"differentiable": differentiable})
+
+        @optimizer._use_grad_for_differentiable
+        def step(self, closure=None):
+            return torch.is_grad_enabled()
+
+    w = torch.ones(1, requires_grad=True)
+    assert Plain([w], True).step() is True and Plain([w]).step() is False
+    assert optimizer._default_to_fused_or_foreach([w], False) == (False, False)

@@ -39,6 +39,11 @@ class _Levels(threading.local):
 _levels = _Levels()
 
 
+def transforms_are_active() -> bool:
+    """Whether a function whose gradients are being taken runs in this thread; `vmap` calls functions with tensors as they are."""
+    return _levels.depth > 0
+
+
 def _enter(t: Any) -> Any:
     """A tensor of this level: it requires grad, and keeps the history of an outer level."""
     if not isinstance(t, Tensor):

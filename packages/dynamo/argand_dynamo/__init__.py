@@ -16,6 +16,7 @@ from argand_dynamo.api import (  # noqa: E402  (the ABI is checked first)
     disable,
     graph_break,
     is_compiling,
+    is_exporting,
     reset,
 )
 from argand_dynamo.backends import list_backends, register_backend  # noqa: E402
@@ -35,6 +36,7 @@ __all__ = [
     "explain",
     "graph_break",
     "is_compiling",
+    "is_exporting",
     "list_backends",
     "mark_dynamic",
     "mark_static",

@@ -25,6 +25,7 @@ __all__ = [
     "disable",
     "graph_break",
     "is_compiling",
+    "is_exporting",
     "reset",
 ]
 
@@ -252,6 +253,11 @@ def graph_break() -> None:
 
 def is_compiling() -> bool:
     """Whether the code runs in a compiled function."""
+    return False
+
+
+def is_exporting() -> bool:
+    """Whether the code runs in a function that is traced for export."""
     return False
 
 

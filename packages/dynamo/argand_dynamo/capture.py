@@ -51,6 +51,7 @@ def capture(function: types.FunctionType, values: Sequence[Any], dynamic: Dynami
     """
     grad_mode = is_grad_enabled()
     tx = Tracer(function, dynamic)
+    tx.exporting = True
     try:
         value = tx.trace(list(values))
         finished = finish(tx, value)

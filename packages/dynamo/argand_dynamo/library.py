@@ -519,6 +519,7 @@ def _contraction_path(tx: Any, args: list[Variable], kwargs: dict[str, Variable]
 FUNCTION_HANDLERS[api.graph_break] = _graph_break
 FUNCTION_HANDLERS[contraction_path] = _contraction_path
 FUNCTION_HANDLERS[api.is_compiling] = lambda tx, args, kwargs: Constant(True)
+FUNCTION_HANDLERS[api.is_exporting] = lambda tx, args, kwargs: Constant(tx.exporting)
 FUNCTION_HANDLERS[history.mark_dynamic] = _mark
 FUNCTION_HANDLERS[history.mark_static] = _mark
 FUNCTION_HANDLERS[argand_autograd.backward] = _backward

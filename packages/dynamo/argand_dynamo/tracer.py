@@ -80,6 +80,7 @@ class Tracer(Operations, Lookups, Wrapping):
         self.root_globals = function.__globals__
         self.dynamic = dynamic
         self.stop_at = stop_at
+        self.exporting = False
         self.graph = Graph()
         self.builder = GraphBuilder(self.graph, dynamic.shape_env)
         # The graph's own builder; `builder` is another one while a custom function is traced.

@@ -9,6 +9,7 @@ from argand_autograd import *  # noqa: F403
 
 # isort: split
 # This package's own submodules take the place of the layer's.
+from argand.autograd import forward_ad as forward_ad
 from argand.autograd import functional as functional  # type: ignore[no-redef]
 from argand.autograd import grad_mode as grad_mode
 from argand.autograd import graph as graph  # type: ignore[no-redef]

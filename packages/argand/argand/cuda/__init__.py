@@ -17,6 +17,10 @@ _OLD_NAMES = {
 }
 
 
+def ipc_collect() -> None:
+    """Free memory that other processes have left: none is shared with them, so there is nothing to do."""
+
+
 def __getattr__(name: str) -> Any:
     if name in ("amp", "memory", "nvtx", "random", "streams"):
         return importlib.import_module(f"argand.cuda.{name}")
