@@ -16,6 +16,7 @@ _SUBMODULES = frozenset(
         "_C",
         "__config__",
         "_dynamo",
+        "_higher_order_ops",
         "_inductor",
         "_subclasses",
         "accelerator",

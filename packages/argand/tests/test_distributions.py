@@ -245,7 +245,20 @@ def test_divergences_of_subclasses():
 
     assert D.kl_divergence(p, q) == 3
     with pytest.raises(TypeError, match="register_kl"):
-        D.register_kl(int, Mine)
+        D.register_kl(3, Mine)
+
+    class Named:
+        pass
+
+    class Both(D.Normal, Named):
+        pass
+
+    @D.register_kl(Named, D.Uniform)
+    def of_named(p, q):
+        return torch.tensor(4.0)
+
+    assert D.kl_divergence(Both(0.0, 1.0), D.Uniform(0.0, 1.0)) == torch.inf
+    assert D.kl_divergence(Both(0.0, 1.0), q) == D.kl_divergence(D.Normal(0.0, 1.0), q)
 
 
 def test_exponential_families_by_their_normalizers():

@@ -474,3 +474,68 @@ def test_optimizers_written_elsewhere():
     w = torch.ones(1, requires_grad=True)
     assert Plain([w], True).step() is True and Plain([w]).step() is False
     assert optimizer._default_to_fused_or_foreach([w], False) == (False, False)
+
+
+def test_masks_index_by_tensors_under_vmap():
+    from argand._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+
+    table = torch.arange(12).reshape(3, 4)
+
+    def f(rows, columns):
+        with TransformGetItemToIndex():
+            return torch.vmap(torch.vmap(lambda i, j: table[i, j] > 4, (None, 0)), (0, None))(
+                rows, columns
+            )
+
+    rows, columns = torch.tensor([2, 0]), torch.tensor([1, 3, 0])
+    wanted = table[rows][:, columns] > 4
+    assert torch.equal(f(rows, columns), wanted)
+    assert torch.equal(torch.compile(f, fullgraph=True)(rows, columns), wanted)
+
+
+def test_names_of_settings_of_the_tracer():
+    config = torch._dynamo.config
+    with config.patch(cache_size_limit=3):
+        assert config.recompile_limit == config.cache_size_limit == 3
+        config.cache_size_limit = 4
+        assert config.recompile_limit == 4
+    assert config.recompile_limit == config.cache_size_limit == 8
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_scans_of_associative_functions(n, reverse):
+    from argand._higher_order_ops.associative_scan import associative_scan
+
+    def affine(left, right):
+        return {"a": left["a"] @ right["a"], "b": left["b"] @ right["a"] + right["b"]}
+
+    torch.manual_seed(n)
+    xs = {"a": torch.randn(2, n, 3, 3), "b": torch.randn(2, n, 3, 3)}
+    move = {k: x.movedim(1, 0).unbind() for k, x in xs.items()}
+    order = list(range(n))[:: -1 if reverse else 1]
+    wanted = [{k: x[order[0]] for k, x in move.items()}]
+    for i in order[1:]:
+        wanted.append(affine(wanted[-1], {k: x[i] for k, x in move.items()}))
+    wanted = {k: torch.stack([w[k] for w in wanted][:: -1 if reverse else 1], 1) for k in xs}
+
+    def f(xs):
+        return associative_scan(affine, xs, 1, reverse=reverse, combine_mode="generic")
+
+    for got in (f(xs), torch.compile(f)(xs)):
+        for k in xs:
+            torch.testing.assert_close(got[k], wanted[k], rtol=1e-4, atol=1e-4)
+
+
+def test_scans_refuse_what_they_cannot_do():
+    from argand._higher_order_ops.associative_scan import associative_scan
+
+    x, add = torch.ones(3), lambda a, b: a + b
+    for arguments in ((3, x, 0), (add, (), 0), (add, 3, 0), (add, (x, torch.ones(2)), 0)):
+        with pytest.raises(ValueError):
+            associative_scan(*arguments, combine_mode="generic")
+    with pytest.raises(ValueError, match="CUDA"):
+        associative_scan(add, x, 0)
+    with pytest.raises(ValueError, match="Combine_mode"):
+        associative_scan(add, x, 0, combine_mode="other")
+    assert associative_scan(add, x, 0, combine_mode="generic").tolist() == [1, 2, 3]

@@ -250,7 +250,7 @@ def test_devices_are_not_measured() -> None:
     unfinished = autograd_profiler.profile()
     assert "unfinished" in str(unfinished)
     with pytest.raises(AssertionError):
-        unfinished.function_events
+        assert unfinished.function_events
 
 
 def test_compiled_programs_leave_ranges_out() -> None:

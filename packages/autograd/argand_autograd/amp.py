@@ -40,6 +40,8 @@ _CACHE_BYTE = 7
 _DTYPES = {6: argand_c10.float16, 7: argand_c10.bfloat16, 8: argand_c10.float32}
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
 _LOWER = (argand_c10.bfloat16, argand_c10.float16)
+# Device types that programs ask about besides those that there are.
+_OTHER_DEVICES = frozenset({"hpu", "ipu", "maia", "mps", "mtia", "xla", "xpu"})
 
 
 def _byte_of(device_type: str) -> int:
@@ -93,7 +95,9 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether operators on tensors of this device type are cast in this thread."""
+    """Whether operators on tensors of this device type are cast in this thread; of types that are not here, none are."""
+    if device_type in _OTHER_DEVICES:
+        return False
     return bool(_read(_C.autocast_state(), _byte_of(device_type)) & _ON)
 
 

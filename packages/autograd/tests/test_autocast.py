@@ -261,3 +261,9 @@ def test_checkpoints_are_computed_again_with_the_same_casts(use_reentrant: bool)
         total = checkpoint(part, x, use_reentrant=use_reentrant).float().sum()
     total.backward()
     assert seen == [bfloat16, bfloat16] and not is_autocast_enabled("cpu")
+
+
+def test_nothing_is_cast_on_devices_that_are_not_here() -> None:
+    assert not any(is_autocast_enabled(kind) for kind in ("cuda", "mps", "xpu", "hpu"))
+    with pytest.raises(RuntimeError, match="nothing"):
+        is_autocast_enabled("nothing")

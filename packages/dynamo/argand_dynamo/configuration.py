@@ -33,6 +33,15 @@ class Config:
     suppress_errors: bool = True
     cache_plans: bool = True
 
+    @property
+    def cache_size_limit(self) -> int:
+        """`recompile_limit` under the name that it had before."""
+        return self.recompile_limit
+
+    @cache_size_limit.setter
+    def cache_size_limit(self, limit: int) -> None:
+        self.recompile_limit = limit
+
     @contextlib.contextmanager
     def patch(self, **changes: Any) -> Iterator[Config]:
         """Change settings until the end of the context.
@@ -40,7 +49,7 @@ class Config:
         Raises:
             TypeError: if there is no such setting.
         """
-        names = {field.name for field in fields(Config)}
+        names = {field.name for field in fields(Config)} | {"cache_size_limit"}
         for name in changes:
             if name not in names:
                 raise TypeError(

@@ -1,0 +1,6 @@
+"""Functions of functions: PyTorch's private module, which programs use nevertheless."""
+
+from argand._higher_order_ops.associative_scan import associative_scan as associative_scan
+from argand_dynamo.control_flow import cond as cond
+
+__all__ = ["associative_scan", "cond"]
