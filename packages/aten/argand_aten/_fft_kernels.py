@@ -1,7 +1,9 @@
-"""The CPU kernels of Fourier transforms: NumPy's, which are pocketfft's (Reinecke 2019), in the precision of the input."""
+"""The CPU kernels of Fourier transforms: pocketfft's (Reinecke 2019) in the precision of the input, as SciPy has it, vectorized and in threads,
+or as NumPy has it where SciPy is not installed."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,17 +15,32 @@ _FORWARD = ("backward", "ortho", "forward")
 _BACKWARD = ("forward", "ortho", "backward")
 
 
-def _numpy(x: Tensor) -> tuple[Any, Any]:
+@functools.cache
+def _library() -> Any:
     try:
-        import numpy
+        import scipy.fft  # type: ignore[import-untyped, unused-ignore]
+    except ImportError:
+        pass
+    else:
+        return scipy.fft
+    try:
+        import numpy.fft
     except ImportError:
         raise ImportError(
-            "fft: transforms on the CPU are NumPy's, which is not installed; pip install numpy"
+            "fft: transforms on the CPU are SciPy's or NumPy's, none of which is installed; pip install numpy"
         ) from None
-    return numpy, x.detach().numpy()
+    return numpy.fft
 
 
-def _tensor(numpy: Any, values: Any, x: Tensor, dim: Sequence[int], last: bool) -> Tensor:
+def _transform(name: str, x: Tensor, dim: Sequence[int], norm: str, *sizes: Sequence[int]) -> Any:
+    library = _library()
+    options = {} if library.__name__ == "numpy.fft" else {"workers": argand_c10.get_num_threads()}
+    return getattr(library, name)(x.detach().numpy(), *sizes, axes=tuple(dim), norm=norm, **options)
+
+
+def _tensor(values: Any, x: Tensor, dim: Sequence[int], last: bool) -> Tensor:
+    import numpy
+
     from argand_aten.generated import _language  # a program without transforms never loads it
 
     strides = _language.transform_strides(list(values.shape), list(x.stride()), list(dim), last)
@@ -33,26 +50,22 @@ def _tensor(numpy: Any, values: Any, x: Tensor, dim: Sequence[int], last: bool) 
 
 
 def _c2c(self: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Tensor:
-    numpy, x = _numpy(self)
     if forward:
-        values = numpy.fft.fftn(x, axes=tuple(dim), norm=_FORWARD[normalization])
+        values = _transform("fftn", self, dim, _FORWARD[normalization])
     else:
-        values = numpy.fft.ifftn(x, axes=tuple(dim), norm=_BACKWARD[normalization])
-    return _tensor(numpy, values, self, dim, False)
+        values = _transform("ifftn", self, dim, _BACKWARD[normalization])
+    return _tensor(values, self, dim, False)
 
 
 def _r2c(self: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Tensor:
-    numpy, x = _numpy(self)
-    transform = numpy.fft.rfftn if onesided else numpy.fft.fftn
-    values = transform(x, axes=tuple(dim), norm=_FORWARD[normalization])
-    return _tensor(numpy, values, self, dim, onesided)
+    values = _transform("rfftn" if onesided else "fftn", self, dim, _FORWARD[normalization])
+    return _tensor(values, self, dim, onesided)
 
 
 def _c2r(self: Tensor, dim: Sequence[int], normalization: int, last_dim_size: int) -> Tensor:
-    numpy, x = _numpy(self)
-    sizes = [*(x.shape[d] for d in dim[:-1]), last_dim_size]
-    values = numpy.fft.irfftn(x, sizes, axes=tuple(dim), norm=_BACKWARD[normalization])
-    return _tensor(numpy, values, self, dim, True)
+    sizes = [*(self.shape[d] for d in dim[:-1]), last_dim_size]
+    values = _transform("irfftn", self, dim, _BACKWARD[normalization], sizes)
+    return _tensor(values, self, dim, True)
 
 
 def install() -> None:

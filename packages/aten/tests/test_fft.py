@@ -7,7 +7,7 @@ import pytest
 
 import argand_aten as torch
 import argand_c10 as c10
-from argand_aten import ops
+from argand_aten import _fft_kernels, ops
 
 PAIRS = {"fft": "ifft", "rfft": "irfft", "ihfft": "hfft"}
 
@@ -25,6 +25,19 @@ def test_inverses(name, n, norm):
             back.numpy(), x.numpy(), atol=1e-5 if dtype == "float32" else 1e-12
         )
         assert back.dtype == (x.dtype if name != "fft" else there.dtype)
+
+
+@pytest.mark.parametrize("name", ["fft2", "ifft2", "rfft2", "irfft2", "hfft2", "ihfft2"])
+def test_libraries_agree(name, monkeypatch):
+    """NumPy's transforms stand in for SciPy's."""
+    x = c10.from_numpy(np.random.default_rng(0).standard_normal((3, 6, 8)))
+    x = x.to(c10.complex128) if name in ("irfft2", "hfft2") else x
+    found = []
+    for library in (np.fft, pytest.importorskip("scipy.fft")):
+        monkeypatch.setattr(_fft_kernels, "_library", lambda library=library: library)
+        found.append(getattr(ops, f"fft_{name}")(x.mT, norm="ortho"))
+    np.testing.assert_allclose(found[0].numpy(), found[1].numpy(), rtol=0, atol=1e-13)
+    assert found[0].stride() == found[1].stride()
 
 
 def test_integers_and_out():

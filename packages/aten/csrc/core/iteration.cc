@@ -1,5 +1,7 @@
 #include "packages/aten/csrc/core/iteration.h"
 
+#include <utility>
+
 #include "packages/c10/csrc/core/strided.h"
 
 namespace argand {
@@ -49,6 +51,24 @@ void Iteration::sort(int* perm) {
     std::memcpy(old, strides[k], sizeof(int64_t) * ndim);
     for (int d = 0; d < ndim; d++) strides[k][d] = old[order[d]];
   }
+}
+
+void Iteration::swap_dims(int a, int b) {
+  std::swap(shape[a], shape[b]);
+  for (int k = 0; k < n_operands; k++) std::swap(strides[k][a], strides[k][b]);
+}
+
+Iteration Iteration::of_rows() const {
+  Iteration outer;
+  outer.n_operands = n_operands;
+  outer.ndim = ndim - 1;
+  outer.numel = numel / shape[0];
+  for (int d = 1; d < ndim; d++) outer.shape[d - 1] = shape[d];
+  for (int k = 0; k < n_operands; k++) {
+    outer.data[k] = data[k];
+    for (int d = 1; d < ndim; d++) outer.strides[k][d - 1] = strides[k][d];
+  }
+  return outer;
 }
 
 void Iteration::coalesce() {

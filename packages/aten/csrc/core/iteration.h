@@ -25,6 +25,9 @@ struct Iteration {
   // from the last) that became dimension i; may be null.
   void sort(int* perm);
   void coalesce();
+  void swap_dims(int a, int b);
+  // The same without dimension 0: rows as elements.
+  Iteration of_rows() const;
 };
 
 // Calls row(n, ptrs) for the runs of dimension 0 that make up the flat indices [begin, end); `data` in place of the operands' own.

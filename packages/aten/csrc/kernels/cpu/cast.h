@@ -14,6 +14,11 @@ void convert(int64_t n, int dst_dtype, void* dst, int64_t dst_stride, int src_dt
 // dst[r * dst_row + c * size] = src[r * src_row + c * src_column] for r < rows, c < columns: a tile, read in memory order.
 void gather_tile(char* dst, int64_t dst_row, const char* src, int64_t src_row, int64_t src_column, int64_t rows, int64_t columns, int size);
 
+// dst[r * dst_row + c * dst_stride] = src[r * src_row + c * src_stride]: many rows of a few columns.
+void move_rows(int64_t rows, char* dst, int64_t dst_row, int64_t dst_stride, const char* src, int64_t src_row, int64_t src_stride, int64_t columns,
+               int size);
+
+void copy_bytes(void* dst, const void* src, size_t nbytes);  // as memcpy does, but never slowly
 // Copies to memory that is not read again soon, past the caches.
 void stream_copy(void* dst, const void* src, size_t nbytes);
 // Results larger than this (bytes) are written past the caches.

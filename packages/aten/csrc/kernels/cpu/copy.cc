@@ -17,12 +17,27 @@ namespace {
 
 constexpr int64_t kGrainBytes = 128 << 10;  // a copy that is worth a thread
 constexpr int64_t kTile = 256;
+constexpr int64_t kShortRow = 16;  // elements; of rows that short, several are copied at once
 
 // One row of the copy: operand 0 is written, operand 1 read.
 struct Copy {
   Iteration it;
   int dst_dtype, src_dtype;
   bool streams;
+
+  Copy(IntList sizes, void* dst, IntList dst_strides, int dst_type, const void* src, IntList src_sizes, IntList src_strides, int src_type)
+      : dst_dtype(dst_type), src_dtype(src_type) {
+    it.set_shape(sizes);
+    it.add(dst, sizes, dst_strides, kItemSize[dst_dtype]);
+    it.add(const_cast<void*>(src), src_sizes, src_strides, kItemSize[src_dtype]);
+    it.sort(nullptr);
+    it.coalesce();
+    // The dimension along which the source is contiguous next to the innermost: tiles of both are read in whole lines.
+    const int size = kItemSize[src_dtype];
+    for (int d = 2; d < it.ndim && it.strides[1][0] != size && it.strides[1][1] != size; d++)
+      if (it.strides[1][d] == size) it.swap_dims(1, d);
+    streams = it.numel * kItemSize[dst_dtype] >= kStreamBytes;
+  }
 
   void row(int64_t n, char* const* p) const {
     const int64_t ds = it.strides[0][0], ss = it.strides[1][0];
@@ -43,6 +58,11 @@ struct Copy {
     gather_tile(buffer, size * columns, src, it.strides[1][1], it.strides[1][0], rows, columns, size);
     for (int64_t r = 0; r < rows; r++)
       convert(columns, dst_dtype, dst + r * it.strides[0][1], it.strides[0][0], src_dtype, buffer + r * size * columns, size);
+  }
+  void rows(int64_t begin, int64_t end, const Iteration& outer) const {
+    for_each_row(outer, begin, end, [&](int64_t n, char* const* p) {
+      move_rows(n, p[0], outer.strides[0][0], it.strides[0][0], p[1], outer.strides[1][0], it.strides[1][0], it.shape[0], kItemSize[dst_dtype]);
+    });
   }
   // Rows of a tile: whole cache lines of the source.
   int64_t tile_rows() const { return std::max(16, 64 / kItemSize[src_dtype]); }
@@ -79,8 +99,13 @@ struct Copy {
       sweep.run(total, grain, 2 * height * it.shape[0] * size, [&](int64_t b, int64_t e) { tiles(b, e); });
       return;
     }
+    const int64_t grain = kGrainBytes / size, columns = it.shape[0];
+    if (dst_dtype == src_dtype && it.ndim >= 2 && columns <= kShortRow && it.shape[1] >= kShortRow) {
+      const Iteration outer = it.of_rows();
+      sweep.run(outer.numel, grain / columns, 2 * size * columns, [&](int64_t b, int64_t e) { rows(b, e, outer); });
+      return;
+    }
     auto range = [&](int64_t b, int64_t e) { for_each_row(it, b, e, [&](int64_t n, char* const* p) { row(n, p); }); };
-    const int64_t grain = kGrainBytes / size;
     if (it.numel <= grain)
       range(0, it.numel);
     else
@@ -89,16 +114,23 @@ struct Copy {
 };
 
 void copy_strided(const Tensor& self, const Tensor& src) {
-  Copy copy;
-  copy.it.set_shape(self.sizes());
-  copy.it.add(self->data, self.sizes(), self.strides(), self.itemsize());
-  copy.it.add(src->data, src.sizes(), src.strides(), src.itemsize());
-  copy.it.sort(nullptr);
-  copy.it.coalesce();
-  copy.dst_dtype = self.dtype();
-  copy.src_dtype = src.dtype();
-  copy.streams = self.numel() * self.itemsize() >= kStreamBytes;
-  copy.run();
+  Copy(self.sizes(), self->data, self.strides(), self.dtype(), src->data, src.sizes(), src.strides(), src.dtype()).run();
+}
+
+// The dtype that elements of so many bytes are copied as.
+int dtype_of_size(int itemsize) {
+  switch (itemsize) {
+    case 1:
+      return ARGAND_UINT8;
+    case 2:
+      return ARGAND_INT16;
+    case 4:
+      return ARGAND_INT32;
+    case 8:
+      return ARGAND_INT64;
+    default:
+      return ARGAND_COMPLEX128;
+  }
 }
 
 // Whether two tensors are the same elements in the same order, so that a copy changes nothing.
@@ -108,6 +140,12 @@ bool are_one(const Tensor& a, const Tensor& b) {
 }
 
 }  // namespace
+
+void strided_copy(int itemsize, int64_t ndim, const int64_t* sizes, void* dst, const int64_t* dst_strides, const void* src,
+                  const int64_t* src_strides) {
+  const int dtype = dtype_of_size(itemsize);
+  Copy({sizes, ndim}, dst, {dst_strides, ndim}, dtype, src, {sizes, ndim}, {src_strides, ndim}, dtype).run();
+}
 
 void copy_(const Tensor& self, const Tensor& src, bool) {
   if (are_one(self, src)) return;
@@ -178,14 +216,7 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
     const Tensor& t = tensors[sweep.backward() ? tensors.size() - 1 - k : k];
     if (skipped(t) || t.numel() == 0) continue;
     if (sweep.backward()) start -= t.size(d);
-    Copy copy;
-    copy.it.set_shape(t.sizes());
-    copy.it.add(out.data<char>() + start * out.stride(d) * size, t.sizes(), out.strides(), size);
-    copy.it.add(t->data, t.sizes(), t.strides(), t.itemsize());
-    copy.it.sort(nullptr);
-    copy.it.coalesce();
-    copy.dst_dtype = dtype;
-    copy.src_dtype = t.dtype();
+    Copy copy(t.sizes(), out.data<char>() + start * out.stride(d) * size, out.strides(), dtype, t->data, t.sizes(), t.strides(), t.dtype());
     copy.streams = out.numel() * size >= kStreamBytes && copy.it.shape[0] >= 1024;
     copy.run(sweep);
     if (!sweep.backward()) start += t.size(d);

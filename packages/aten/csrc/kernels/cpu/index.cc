@@ -13,7 +13,7 @@ namespace {
 struct IndexPlan {
   Dims pre, pre_strides;  // plain dims before the indexed ones (none if the indexed dims are not adjacent)
   Dims shape;             // the indices' broadcast shape
-  std::vector<int64_t> table;
+  Tensor table;
   Dims post, post_strides;
 
   Dims result() const {
@@ -56,30 +56,33 @@ void expand_masks(Tensor& self, TensorList& indices) {
   indices = std::move(out);
 }
 
-// Adds index * stride of one index tensor to every place of the table.
+// Adds index * stride of one index tensor to every place of the table, which the first one makes.
 void add_offsets(IndexPlan& plan, const Tensor& index, int64_t dim, int64_t size, int64_t stride) {
   const Tensor i64 = to_dtype(index, ARGAND_INT64);
   const Dims strides = broadcast_strides("index", i64, plan.shape);
-  const int64_t *p = i64.data<int64_t>(), n = static_cast<int64_t>(plan.table.size());
+  const int64_t *p = i64.data<int64_t>(), n = product(plan.shape);
+  const bool first = !plan.table;
+  if (first) plan.table = argand::empty({n}, ARGAND_INT64);
+  int64_t* const table = plan.table.data<int64_t>();
   if (i64.numel() == n) {  // the usual, good case; a bad index is found again below for its message
     std::atomic<bool> bad{false};
     parallel_for(0, n, 32768, [&](int64_t begin, int64_t end) {
       bool outside = false;
       for (int64_t k = begin; k < end; k++) {
         outside |= p[k] < -size || p[k] >= size;
-        plan.table[static_cast<size_t>(k)] += (p[k] < 0 ? p[k] + size : p[k]) * stride;
+        table[k] = (p[k] < 0 ? p[k] + size : p[k]) * stride + (first ? 0 : table[k]);
       }
       if (outside) bad.store(true, std::memory_order_relaxed);
     });
     if (!bad.load(std::memory_order_relaxed)) return;
   }
   int64_t at[ARGAND_MAX_DIMS] = {}, offset = 0;
-  for (size_t k = 0; k < plan.table.size(); k++) {
+  for (int64_t k = 0; k < n; k++) {
     int64_t i = p[offset];
     if (i < -size || i >= size)
       fail(ARGAND_INDEX_ERROR, "index %ld is out of bounds for dimension %ld with size %ld", static_cast<long>(i), static_cast<long>(dim),
            static_cast<long>(size));
-    plan.table[k] += (i < 0 ? i + size : i) * stride;
+    table[k] = (i < 0 ? i + size : i) * stride + (first ? 0 : table[k]);
     for (int64_t d = plan.shape.n - 1; d >= 0; d--) {
       offset += strides[d];
       if (++at[d] < plan.shape[d]) break;
@@ -124,9 +127,9 @@ IndexPlan make_plan(Tensor& self, TensorList& indices) {
     (before ? plan.pre : plan.post).push_back(self.size(i));
     (before ? plan.pre_strides : plan.post_strides).push_back(self.stride(i));
   }
-  plan.table.assign(static_cast<size_t>(product(plan.shape)), 0);
   for (int64_t i = 0; i < static_cast<int64_t>(indices.size()); i++)
     if (indices[i]) add_offsets(plan, indices[i], i, self.size(i), self.stride(i));
+  if (!plan.table) plan.table = zeros({1}, ARGAND_INT64);  // no dimension is indexed
   return plan;
 }
 
@@ -188,13 +191,14 @@ std::optional<int64_t> even_step(const IndexPlan& plan, const int64_t* other) {
 // Runs f(place in [pre x indexed], offset in self, offset in other) over all places, whose other strides follow the result's dims.
 template <class F>
 void for_places(const IndexPlan& plan, const int64_t* other, bool parallel, F&& f) {
-  const int64_t indexed = static_cast<int64_t>(plan.table.size()), places = product(plan.pre) * indexed, block = product(plan.post);
+  const int64_t indexed = plan.table.numel(), places = product(plan.pre) * indexed, block = product(plan.post);
+  const int64_t* const table = plan.table.data<int64_t>();
   if (places == 0 || block == 0) return;
   const std::optional<int64_t> step = even_step(plan, other);
   auto run = [&](int64_t begin, int64_t end) {
     int64_t p = begin / indexed, t = begin % indexed, base = offset_of(p, plan.pre, plan.pre_strides.d);
     for (int64_t k = begin; k < end; k++) {
-      f(base + plan.table[static_cast<size_t>(t)], step ? k * *step : offset_of(p, plan.pre, other) + offset_of(t, plan.shape, other + plan.pre.n));
+      f(base + table[t], step ? k * *step : offset_of(p, plan.pre, other) + offset_of(t, plan.shape, other + plan.pre.n));
       if (++t == indexed) t = 0, base = offset_of(++p, plan.pre, plan.pre_strides.d);
     }
   };

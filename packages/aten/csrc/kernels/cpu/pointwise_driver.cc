@@ -218,15 +218,7 @@ struct Work {
   void run_short_rows(int64_t begin, int64_t end) const {  // indices of rows
     const int64_t n = it.shape[0], rows_at_once = std::max<int64_t>(1, 1024 / n);
     alignas(64) char buffers[(kMaxOperands + 1) * 1024 * 16];
-    Iteration outer;  // rows as elements
-    outer.n_operands = it.n_operands;
-    outer.ndim = it.ndim - 1;
-    for (int k = 0; k < it.n_operands; k++) outer.data[k] = it.data[k];
-    for (int d = 1; d < it.ndim; d++) {
-      outer.shape[d - 1] = it.shape[d];
-      for (int k = 0; k < it.n_operands; k++) outer.strides[k][d - 1] = it.strides[k][d];
-    }
-    for_each_row(outer, begin, end, [&](int64_t rows, char* const* ptrs) {
+    for_each_row(it.of_rows(), begin, end, [&](int64_t rows, char* const* ptrs) {
       for (int64_t r = 0; r < rows; r += rows_at_once) run_gathered(n, r, std::min(rows_at_once, rows - r), ptrs, buffers);
     });
   }

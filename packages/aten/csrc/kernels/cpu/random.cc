@@ -213,8 +213,10 @@ Tensor randperm(int64_t n, ArgandGenerator* g, int dtype, std::optional<ArgandDe
   int64_t* o = order.data<int64_t>();
   for (int64_t i = 0; i < n; i++) o[i] = i;
   const Stream s(g, n, 2);
-  for (int64_t i = n - 1; i > 0; i--) {  // Fisher and Yates
-    const uint64_t draw = wide(philox(s.seed, s.first + static_cast<uint64_t>(i / 2)), i % 2);
+  auto block = philox(s.seed, s.first + static_cast<uint64_t>(n / 2));  // of two draws
+  for (int64_t i = n - 1; i > 0; i--) {                                 // Fisher and Yates
+    if (i % 2) block = philox(s.seed, s.first + static_cast<uint64_t>(i / 2));
+    const uint64_t draw = wide(block, i % 2);
     std::swap(o[i], o[static_cast<int64_t>(static_cast<unsigned __int128>(draw) * static_cast<uint64_t>(i + 1) >> 64)]);
   }
   return dtype == ARGAND_DTYPE_NONE ? order : to_dtype(order, dtype);

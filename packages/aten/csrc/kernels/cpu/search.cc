@@ -35,6 +35,21 @@ void with_nonzero(const Tensor& t, F f) {  // f(is_nonzero(i))
   });
 }
 
+// NaN is after all numbers.
+template <class V>
+bool before(V a, V b) {
+  return (a < b) | ((b != b) & (a == a));
+}
+
+// How many elements, which come first, are `counted`: halves of what is left, without a branch that would be mispredicted.
+template <class T, class F>
+int64_t count_if_sorted(const T* begin, int64_t n, F counted) {
+  if (n == 0) return 0;
+  const T* p = begin;
+  for (; n > 1; n -= n / 2) p += counted(p[n / 2 - 1]) ? n / 2 : 0;
+  return p - begin + counted(*p);
+}
+
 }  // namespace
 
 Tensor nonzero(const Tensor& self) {
@@ -87,16 +102,18 @@ Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_
   const int64_t n = sequence.dim() ? sequence.size(-1) : 1, row = shared ? std::max<int64_t>(values.numel(), 1) : values.size(-1);
   dispatch_ordered("searchsorted", self.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    auto before = [](T a, T b) { return widen(a) < widen(b) || (widen(b) != widen(b) && widen(a) == widen(a)); };
     const T* v = values.data<T>();
-    for (int64_t i = 0; i < values.numel(); i++) {
-      const T* begin = sequence.data<T>() + (shared ? 0 : i / row * n);
-      const T* found = right ? std::upper_bound(begin, begin + n, v[i], before) : std::lower_bound(begin, begin + n, v[i], before);
-      if (out_int32)
-        out.data<int32_t>()[i] = static_cast<int32_t>(found - begin);
-      else
-        out.data<int64_t>()[i] = found - begin;
-    }
+    argand::parallel_for(0, values.numel(), 2048, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; i++) {
+        const T* begin = sequence.data<T>() + (shared ? 0 : i / row * n);
+        const int64_t found = right ? count_if_sorted(begin, n, [x = widen(v[i])](T a) { return !before(x, widen(a)); })
+                                    : count_if_sorted(begin, n, [x = widen(v[i])](T a) { return before(widen(a), x); });
+        if (out_int32)
+          out.data<int32_t>()[i] = static_cast<int32_t>(found);
+        else
+          out.data<int64_t>()[i] = found;
+      }
+    });
   });
   return out;
 }

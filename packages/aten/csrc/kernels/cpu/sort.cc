@@ -1,5 +1,6 @@
 // Sorting along a dimension: rows in parallel, stable, NaN last (greatest).
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -83,8 +84,18 @@ void order_entries(E* entries, E* other, int64_t n, const Wanted& wanted) {
   if (wanted.in_order) std::sort(entries, entries + wanted.k - 1, less);
 }
 
+// The lowest of keys whose differences take 32 bits.
+template <class T>
+std::optional<uint64_t> narrow_base(const Tensor& input) {
+  const auto [low, high] = std::minmax_element(input.data<T>(), input.data<T>() + input.numel());
+  return ordered(*high) - ordered(*low) <= 0xffffffff ? std::optional<uint64_t>(ordered(*low)) : std::nullopt;
+}
+
+// `base` is taken from 64-bit keys whose entries hold 32 bits.
 template <class T, class E>
-void order_rows(const Tensor& input, const DimSplit& s, const Wanted& wanted, bool descending, const Tensor& values, const Tensor& indices) {
+void order_rows(const Tensor& input, const DimSplit& s, const Wanted& wanted, bool descending, const Tensor& values, const Tensor& indices,
+                uint64_t base = 0) {
+  using Key = std::conditional_t<std::is_same_v<E, Wide>, uint64_t, uint32_t>;
   const int64_t k = wanted.k;
   const T* in = input.data<T>();
   T* out = values.data<T>();
@@ -95,8 +106,8 @@ void order_rows(const Tensor& input, const DimSplit& s, const Wanted& wanted, bo
       const int64_t o = r / s.inner, i = r % s.inner;
       const T* from = in + o * s.n * s.inner + i;
       for (int64_t j = 0; j < s.n; j++) {
-        const auto key = ordered(from[j * s.inner]);
-        row[j] = entry<E>(static_cast<std::remove_const_t<decltype(key)>>(descending ? ~key : key), j);
+        const auto key = static_cast<Key>(ordered(from[j * s.inner]) - base);
+        row[j] = entry<E>(static_cast<Key>(descending ? ~key : key), j);
       }
       order_entries<E>(row, other, s.n, wanted);
       for (int64_t j = 0; j < k; j++) {
@@ -115,6 +126,10 @@ void order_dim(const char* name, const Tensor& input, const DimSplit& s, const W
     using T = typename decltype(tag)::type;
     if constexpr (sizeof(ordered(T{})) == 4) {
       if (s.n <= int64_t{0xffffffff}) return order_rows<T, uint64_t>(input, s, wanted, descending, values, indices);
+    }
+    if constexpr (sizeof(T) == 8 && std::is_integral_v<T>) {
+      if (const auto base = narrow_base<T>(input); base && s.n <= int64_t{0xffffffff})
+        return order_rows<T, uint64_t>(input, s, wanted, descending, values, indices, *base);
     }
     order_rows<T, Wide>(input, s, wanted, descending, values, indices);
   });

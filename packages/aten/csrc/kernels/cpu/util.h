@@ -172,7 +172,7 @@ void check_same_dtype(const char* op, const Tensor& a, const Tensor& b);
 void check_index_dtype(const char* op, const Tensor& index);  // int64 or int32
 
 // ---- copies --------------------------------------------------------------------------------------------------------------
-// dst[i...] = src[i...] for element strides; both have `ndim` sizes. Parallel for large copies.
+// dst[i...] = src[i...] for strides in elements, the source's of any sign; both have `ndim` sizes. Parallel for large copies.
 void strided_copy(int itemsize, int64_t ndim, const int64_t* sizes, void* dst, const int64_t* dst_strides, const void* src,
                   const int64_t* src_strides);
 // t itself if row-major dense, else a dense copy.
