@@ -106,7 +106,8 @@ def pointwise_loop(op: Operator, variant: str | None, expr: Element) -> str:
     loaded = ["bool" if a.name in op.conditions else "T" for a in op.operands]
     if op.exact_numbers:  # the last operand may be a number
         loaded[-1] = "Last"
-    run = "map_lines" if cost(expr) <= MEMORY_COST else "map"
+    squares = isinstance(expr, Call) and expr.fn == "pow"  # most powers cost no more than that
+    run = "map_lines" if cost(expr) <= MEMORY_COST or squares else "map"
     lines.append(f"  {run}<{', '.join([out, *loaded])}>(n, ptrs, strides, {function});")
     lines.append("}")
     rows = []

@@ -42,16 +42,16 @@ def _plain_cell(weights: CellWeights, activation: Callable[[Tensor], Tensor]) ->
 def _lstm_cell(weights: CellWeights) -> Cell:
     projection = weights.projection
 
-    def cell(x: Tensor, state: State) -> State:
-        hidden, memory = state
+    def step(x: Tensor, state: State) -> State:
+        hidden, cell = state
         # linear's gradient has the weight's layout: it is added to the other steps' without a transposition
         gates = x + linear(hidden, weights.hidden)
-        enter, keep, new, leave = aten.chunk(gates, 4, 1)
-        memory = aten.sigmoid(keep) * memory + aten.sigmoid(enter) * aten.tanh(new)
-        hidden = aten.sigmoid(leave) * aten.tanh(memory)
-        return (hidden if projection is None else linear(hidden, projection)), memory
+        enter, forget, candidate, leave = aten.chunk(gates, 4, 1)
+        cell = aten.lstm_cell_state(enter, forget, candidate, cell)
+        hidden = aten.lstm_hidden_state(leave, cell)
+        return (hidden if projection is None else linear(hidden, projection)), cell
 
-    return cell
+    return step
 
 
 def _gru_cell(weights: CellWeights) -> Cell:

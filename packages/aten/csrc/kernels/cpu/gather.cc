@@ -290,16 +290,6 @@ Tensor checked_vector(const char* op, const Tensor& index, int64_t limit, Argand
   return t;
 }
 
-template <class T>
-void select_elements(int64_t n, const T* from, const int64_t* index, T* to) {
-  int64_t j = 0;
-  for (; j + 4 <= n; j += 4) {  // loads first: they do not wait for stores
-    const T a = from[index[j]], b = from[index[j + 1]], c = from[index[j + 2]], d = from[index[j + 3]];
-    to[j] = a, to[j + 1] = b, to[j + 2] = c, to[j + 3] = d;
-  }
-  for (; j < n; j++) to[j] = from[index[j]];
-}
-
 // Rows of neighbouring indices are copied at once.
 template <class T>
 void select_rows(int64_t n, int64_t inner, const T* from, const int64_t* index, T* to) {

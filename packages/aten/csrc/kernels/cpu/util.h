@@ -166,6 +166,17 @@ inline void dispatch_size(int itemsize, F&& f) {
   }
 }
 
+// to[j] = from[index[j]].
+template <class T>
+void select_elements(int64_t n, const T* from, const int64_t* index, T* to) {
+  int64_t j = 0;
+  for (; j + 4 <= n; j += 4) {  // loads first: they do not wait for stores
+    const T a = from[index[j]], b = from[index[j + 1]], c = from[index[j + 2]], d = from[index[j + 3]];
+    to[j] = a, to[j + 1] = b, to[j + 2] = c, to[j + 3] = d;
+  }
+  for (; j < n; j++) to[j] = from[index[j]];
+}
+
 // ---- checks --------------------------------------------------------------------------------------------------------------
 void check_defined(const char* op, const char* argument, const Tensor& t);
 void check_same_dtype(const char* op, const Tensor& a, const Tensor& b);
