@@ -13,6 +13,7 @@ from argand_c10 import Tensor
 # NumPy's names of the normalizations none, by sqrt(n) and by n, in either direction.
 _FORWARD = ("backward", "ortho", "forward")
 _BACKWARD = ("forward", "ortho", "backward")
+_WORTH_THREADS = 1 << 15  # elements
 
 
 @functools.cache
@@ -32,10 +33,17 @@ def _library() -> Any:
     return numpy.fft
 
 
-def _transform(name: str, x: Tensor, dim: Sequence[int], norm: str, *sizes: Sequence[int]) -> Any:
-    library = _library()
-    options = {} if library.__name__ == "numpy.fft" else {"workers": argand_c10.get_num_threads()}
-    return getattr(library, name)(x.detach().numpy(), *sizes, axes=tuple(dim), norm=norm, **options)
+def _transform(
+    name: str, x: Tensor, dim: Sequence[int], norm: str, sizes: Sequence[int] | None = None
+) -> Any:
+    library, values = _library(), x.detach().numpy()
+    options: dict[str, Any] = {"norm": norm}
+    if library.__name__ != "numpy.fft" and x.numel() >= _WORTH_THREADS:
+        options["workers"] = argand_c10.get_num_threads()
+    if len(dim) == 1:
+        size = None if sizes is None else sizes[0]
+        return getattr(library, name[:-1])(values, size, dim[0], **options)
+    return getattr(library, name)(values, sizes, tuple(dim), **options)
 
 
 def _tensor(values: Any, x: Tensor, dim: Sequence[int], last: bool) -> Tensor:
