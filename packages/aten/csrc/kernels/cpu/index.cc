@@ -258,7 +258,8 @@ Tensor index(const Tensor& self, const TensorList& given) {
     T* to = out.data<T>();
     if (block == 1 && product(plan.pre) == 1 && !strides) {  // the table is all there is to it
       const int64_t* const at = plan.table.data<int64_t>();
-      return parallel_for(0, plan.table.numel(), 8192, [&](int64_t begin, int64_t end) { select_elements(end - begin, from, at + begin, to + begin); });
+      return parallel_for(0, plan.table.numel(), 8192,
+                          [&](int64_t begin, int64_t end) { select_elements(end - begin, from, at + begin, to + begin); });
     }
     for_places(plan, to_strides.d, true, [&](int64_t s, int64_t o) {
       if (block == 1)
