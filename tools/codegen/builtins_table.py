@@ -48,6 +48,8 @@ view_dtype_shape(int[], dtype, dtype) -> int[]
 to_float(Scalar) -> float
 to_int(Scalar) -> int
 is_tensor(Operand) -> bool
+fits(dtype, Operand) -> bool
+dtype_of(Operand) -> dtype
 is_complex(dtype) -> bool
 is_floating(dtype) -> bool
 is_integral(dtype) -> bool

@@ -153,7 +153,7 @@ class FamilyEmitter:
             if op.derived_by_body:
                 return  # its AUTOGRAD kernel is the body, registered with the operator
             if op.grad_none or op.grad:
-                self.rows.append(f'{{"{op.name}", nullptr, 0, 0, 0, 0, nullptr, nullptr}}')
+                self.rows.append(f'{{"{op.name}", nullptr, 0, 0, 0, 0, nullptr, nullptr, nullptr}}')
             return
         name = op.identifier
         n = len(schema.arguments)
@@ -184,10 +184,11 @@ class FamilyEmitter:
             f"constexpr uint64_t {name}_results[] = {{{', '.join(mask(x) for x in results_for)}}};"
         )
         differentiable = [schema.index(a) for d in given for a in d.args]
+        read = {n for d in given if d.body is not None for n in mentioned(d.body)}
         self.rows.append(
             f'{{"{op.name}", {name}_backward, {mask(differentiable)}, '
             f"{mask(sorted(used_grads) or list(range(len(schema.results))))}, {mask([i for x in args_for for i in x])}, "
-            f"{mask([i for x in results_for for i in x])}, {name}_args, {name}_results"
+            f'{mask([i for x in results_for for i in x])}, {name}_args, {name}_results, "{" ".join(n if n in read else "-" for n in (*(a.name for a in schema.arguments), *results))}"'
             f"{', true' if scatters(op, given) else ''}}}"
         )
 

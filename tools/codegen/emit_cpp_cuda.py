@@ -10,11 +10,15 @@ from tools.codegen.emit_cpp_register import (
     Parts,
     bool_operands,
     call_arguments,
+    checked_scalars,
+    chosen_scalars,
     function_of,
     has_alpha,
     kernel_function,
     layout,
+    number_rule,
     reader,
+    scalar_bits,
     scaled_operand,
     unboxed,
 )
@@ -54,7 +58,7 @@ def pointwise(op: Operator, parts: Parts) -> None:
     name, schema = op.identifier, op.schema
     result = {"bool": "ARGAND_BOOL", "real": "cuda::kRealPart"}.get(str(op.result_dtype), "-1")
     rows = [
-        f'{{"{op.public_name}", "{kernel_name(op, v)}", {mask(cuda_dtypes(op))}, {PROMOTIONS[op.promote]}, {result}, {bool_operands(op)}, {str(op.exact_out).lower()}, {layout(op)}}}'
+        f'{{"{op.public_name}", "{kernel_name(op, v)}", {mask(cuda_dtypes(op))}, {PROMOTIONS[op.promote]}, {result}, {bool_operands(op)}, {str(op.exact_out).lower()}, {layout(op)}, {number_rule(op)}}}'
         for v in op.expr
     ]
     assert len(rows) <= 4, f"{op.name}: PointwiseBinding has places for 4 variants"
@@ -68,7 +72,8 @@ def pointwise(op: Operator, parts: Parts) -> None:
     parts.definitions.append(f"const cuda::PointwiseOp {name}_op[] = {{{', '.join(rows)}}};")
     parts.definitions.append(
         f"const cuda::PointwiseBinding {name}_binding = {{{name}_op, {names}, {len(op.expr)}, {variant_arg}, {len(op.operands)}, "
-        f"{len(op.scalars)}, {{{operands}}}, {{{scalars}}}, {len(schema.arguments)}, {str(has_alpha(op)).lower()}, {scaled_operand(op)}}};"
+        f"{len(op.scalars)}, {{{operands}}}, {{{scalars}}}, {len(schema.arguments)}, {str(has_alpha(op)).lower()}, {scaled_operand(op)}, "
+        f"{scalar_bits(op, checked_scalars(op))}, {scalar_bits(op, chosen_scalars(op))}}};"
     )
     forms = [(schema, "functional"), (op.inplace_schema, "inplace"), (op.out_schema, "out")]
     for form, kernel in forms:

@@ -190,6 +190,40 @@ def chooses_numbers(op: Operator) -> bool:
     )  # fmt: skip
 
 
+def chosen_scalars(op: Operator) -> list[str]:
+    """The operator's numbers that may become elements as they are."""
+    numbers = [a.name for a in op.scalars]
+    calls = [
+        n for x in op.expr.values() for n in walk(x)
+        if isinstance(n, Call) and n.fn in ("where", "maximum", "minimum")
+    ]  # fmt: skip
+    return [n for n in numbers if any(getattr(a, "id", None) == n for c in calls for a in c.args)]
+
+
+def checked_scalars(op: Operator) -> list[str]:
+    """The operator's numbers that have to fit the dtype that it computes in."""
+    return [] if has_alpha(op) else [a.name for a in op.scalars if a.type.base == "Scalar"]
+
+
+def scalar_bits(op: Operator, names: list[str]) -> int:
+    return sum(1 << i for i, a in enumerate(op.scalars) if a.name in names)
+
+
+def number_rule(op: Operator) -> str:
+    """What the operator asks of numbers among its operands."""
+    return (
+        "kDivisor"
+        if divides_integers(op)
+        else "kExponent"
+        if raises_integers(op)
+        else ("kChosenWide" if op.conditions and op.promote == "default" else "kChosen")
+        if chooses_numbers(op)
+        else "kComputed"
+        if op.exact_numbers and not op.numbers
+        else "kAnyIntegers"
+    )
+
+
 def has_alpha(op: Operator) -> bool:
     """Whether the operator's number is an `alpha`, which must not widen integers."""
     integers = any(d in dtypes.INTEGRAL for d in row_dtypes(op))
@@ -222,15 +256,7 @@ def pointwise(op: Operator, parts: Parts) -> None:
     if op.result_dtype == "bool":
         result = "ARGAND_BOOL"
     promote = PROMOTIONS[op.promote]
-    rule = (
-        "kDivisor"
-        if divides_integers(op)
-        else "kExponent"
-        if raises_integers(op)
-        else "kChosen"
-        if chooses_numbers(op)
-        else "kAnyIntegers"
-    )
+    rule = number_rule(op)
     rows = []
     for variant, expr in op.expr.items():
         table = table_name(op, variant)
@@ -257,7 +283,8 @@ def pointwise(op: Operator, parts: Parts) -> None:
     parts.definitions.append(f"const PointwiseOp {name}_op[] = {{{', '.join(rows)}}};")
     parts.definitions.append(
         f"const PointwiseBinding {name}_binding = {{{name}_op, {names}, {len(op.expr)}, {variant_arg}, {len(op.operands)}, "
-        f"{len(op.scalars)}, {{{operand_args}}}, {{{scalar_args}}}, {len(schema.arguments)}, {str(has_alpha(op)).lower()}, {scaled_operand(op)}}};"
+        f"{len(op.scalars)}, {{{operand_args}}}, {{{scalar_args}}}, {len(schema.arguments)}, {str(has_alpha(op)).lower()}, {scaled_operand(op)}, "
+        f"{scalar_bits(op, checked_scalars(op))}, {scalar_bits(op, chosen_scalars(op))}}};"
     )
     forms = [
         (schema, "pointwise_functional"),

@@ -10,7 +10,13 @@ import os
 
 from tools.codegen.body import Body
 from tools.codegen.dtypes import DTYPES
-from tools.codegen.emit_cpp_register import has_alpha, scaled_operand
+from tools.codegen.emit_cpp_register import (
+    checked_scalars,
+    chosen_scalars,
+    has_alpha,
+    number_rule,
+    scaled_operand,
+)
 from tools.codegen.emit_docs import emit_docs
 from tools.codegen.emit_lowerings import emit_lowerings
 from tools.codegen.emit_stubs import emit_stubs
@@ -88,6 +94,12 @@ def dtype_function(op: Operator) -> str | None:
         numbers = ", numbers=(alpha,)" if has_alpha(op) else ""
         if not numbers and scaled_operand(op) >= 0:
             numbers = f", factor={safe(op.scalars[0].name)}"
+        if names := checked_scalars(op):
+            numbers += f", scalars=({', '.join(safe(n) for n in names)},)"
+        if names := chosen_scalars(op):
+            numbers += f", chosen=({', '.join(safe(n) for n in names)},)"
+        if (asked := number_rule(op)) not in ("kAnyIntegers", "kDivisor"):
+            numbers += f', rule="{asked}"'
         call = f'"{op.promote}", {_dtype_literal(rule)}, {operands}, name="{op.base_name}"{known}{numbers}'
         lines.append(f"return lang.pointwise_dtype({call})")
         return f"def {name}({header}):\n" + "".join(f"    {line}\n" for line in lines)
@@ -117,9 +129,10 @@ def emit_shapes(registry: Registry, family: str) -> str:
     shapes: dict[str, str] = {}
     dtypes: dict[str, str] = {}
     for op in registry.family(family):
-        if op.is_inplace and op.shape is None:
+        if op.is_inplace and op.shape is None and op.dtype_rule is None:
             continue
-        shape, dtype = shape_function(op), dtype_function(op)
+        shape = None if op.is_inplace and op.shape is None else shape_function(op)
+        dtype = dtype_function(op)
         if shape is not None:
             functions.append(shape)
             shapes[op.name] = f"{op.identifier}_shape"

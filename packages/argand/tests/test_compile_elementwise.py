@@ -40,6 +40,7 @@ def numbers(a: Any, b: Any) -> Any:
     scaled = torch.lerp(torch.lerp(0.1 * a, b / 1.3456, 0.7), a, torch.tensor(0.3)) * torch.tensor(
         257
     )
+    scaled = torch.sub(scaled, b, alpha=1.3456)
     return scaled - 0.3 / (b.abs() + 0.1) + torch.tensor(1.1) * (a // 0.77)
 
 
@@ -128,3 +129,27 @@ def test_gradients_of_numbers_without_dimensions(dtype: str) -> None:
                 found.append(torch.autograd.grad(outputs, [a, b], seeds))
             for want, got in zip(*found, strict=True):
                 assert want.dtype == got.dtype and want.item() == got.item()
+
+
+NO_ELEMENTS = {
+    "where": lambda x: torch.where(x > 0, 1e40, x),
+    "clamp": lambda x: x.int().clamp(max=2**40),
+    "masked_fill": lambda x: x.masked_fill(x > 0, 1e40),
+    "fill_": lambda x: x.clone().fill_(1e40),
+    "full_like": lambda x: torch.full_like(x, 300, dtype=torch.uint8),
+    "scatter": lambda x: x.scatter(0, torch.tensor([0]), 1e40),
+    "index_fill": lambda x: x.index_fill(0, torch.tensor([0]), 1e40),
+    "threshold": lambda x: F.threshold(x.half(), 0, 1e5),
+    "lerp": lambda x: torch.lerp(x, x, 1e40),
+    "pow": lambda x: x.int() ** -1,
+    "alpha": lambda x: torch.add(x, x, alpha=1e40),
+    "addmm": lambda x: torch.addmm(x, x[None], torch.ones(2, 2), alpha=1e40),
+}
+
+
+@pytest.mark.parametrize("name", NO_ELEMENTS)
+def test_numbers_that_no_element_can_be_are_refused(name: str) -> None:
+    function, x = NO_ELEMENTS[name], torch.tensor([1.0, -2.0])
+    for call in (function, torch.compile(function)):
+        with pytest.raises(RuntimeError, match="without overflow|none that is negative"):
+            call(x)

@@ -157,24 +157,49 @@ def test_numbers_that_only_uint64_holds():
     ]
     assert torch.scalar_tensor(big, dtype=torch.uint64).item() == big
     assert torch.where(x > 0, 2**63, x).tolist() == [2**63] * 3
-    for call in (
-        lambda: torch.ones(2) * 2**63,
-        lambda: torch.full((2,), 2**63),
-        lambda: torch.full((2,), 2**63, dtype=torch.uint32),
-        lambda: torch.ones(2, dtype=torch.int64) < 2**63,
-        lambda: 2**63 - torch.ones(2, dtype=torch.int64),
-        lambda: x + 2**64,
-        lambda: x.sum(2**63),
+    for call, error in (
+        (lambda: torch.full((2,), 2**63), RuntimeError),
+        (lambda: torch.full((2,), 2**63, dtype=torch.uint32), RuntimeError),
+        (lambda: torch.ones(2, dtype=torch.int64).fill_(2**63), RuntimeError),
+        (lambda: torch.arange(0, 2**63, 2**62), RuntimeError),
+        (lambda: x + 2**64, OverflowError),
+        (lambda: x.sum(2**63), ValueError),
+        (lambda: x.reshape(2**63), TypeError),
+        (lambda: torch.tensor(2**63), ValueError),
+        (lambda: x[2**63], ValueError),
     ):
-        with pytest.raises((OverflowError, RuntimeError, TypeError)):
+        with pytest.raises(error, match="[Oo]verflow|64 bits|index-sized"):
             call()
+
+
+def test_numbers_that_only_uint64_holds_beside_other_dtypes():
+    """They wrap into signed integers, are rounded to floating-point numbers, and beside bools are of uint64."""
+    ints, floats = torch.tensor([1, -1]), torch.tensor([1.0, -1.0])
+    assert (ints + 2**63).tolist() == [-(2**63) + 1, 2**63 - 1]
+    assert (2**63 - ints.int()).tolist() == [-1, 1] and (ints == 2**64 - 1).tolist() == [
+        False,
+        True,
+    ]
+    assert (floats * 2**63).tolist() == [2.0**63, -(2.0**63)] and (2**63 / floats)[0] == 2.0**63
+    assert (floats == 2**64 - 1).tolist() == [False, False]
+    assert torch.where(floats > 0, 2**63, floats).tolist() == [2.0**63, -1]
+    assert torch.add(floats, floats, alpha=2**63).tolist() == [2.0**63, -(2.0**63)]
+    assert ((ints > 0) + 2**63).dtype is torch.where(ints > 0, 2**63, 1).dtype is torch.uint64
+    assert torch.result_type(ints, 2**63) is torch.int64
+
+    def f(ints, floats):
+        return ints + 2**63, 2**63 - ints, floats * 2**63, (ints > 0) + 2**63
+
+    for a, b in zip(torch.compile(f, fullgraph=True)(ints, floats), f(ints, floats), strict=True):
+        assert a.dtype is b.dtype and torch.equal(a, b)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_numbers_out_of_range_are_refused(name):
     dtype = getattr(torch, name)
-    for number in (top(name) + 1, -top(name) - 1, 1e30):
-        with pytest.raises(RuntimeError, match=f"{name} without overflow"):
+    beyond = OverflowError if name == "uint64" else RuntimeError
+    for number, error in ((top(name) + 1, beyond), (-top(name) - 1, beyond), (1e30, RuntimeError)):
+        with pytest.raises(error, match=f"{name} without overflow|{name} cannot hold"):
             torch.tensor([number], dtype=dtype)
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         torch.ones(2, dtype=dtype) // 0

@@ -27,25 +27,7 @@ Tensor run_pointwise(const ArgandOperator* op, const ArgandValue* args, const Te
     pointers[i] = &operands[i];
   }
   Tensor product;
-  for (int i = 0; i < b.n_scalars; i++) {
-    const ArgandValue& number = args[b.scalar_args[i]];
-    Scalar s = as_scalar(number);
-    const bool small = number.tag == ARGAND_TAG_INT && number.i > -128 && number.i < 128 && !beyond_int64(number);  // fits every dtype
-    if (number.tag == ARGAND_TAG_COMPLEX || (b.has_alpha && !small)) {
-      const int dtype = pointwise_dtype(op->name, b.n_operands, kPromoteDefault, 0, pointers);
-      check_number(op->name, dtype, number);
-      if (b.has_alpha) check_alpha(op->name, dtype, number);
-      if (number.tag == ARGAND_TAG_COMPLEX && b.scaled >= 0) {
-        product = scaled_operand(operands[b.scaled], s, dtype);
-        operands[b.scaled] = Operand(product);
-        s = Scalar(1);
-      }
-    }
-    scalars[i] = s.to_double();
-    ints[i] = s.to_int();
-    if (const ArgandTensor* t = b.n_operands == 1 ? operands[0].get() : nullptr; t && is_wide_unsigned(t->dtype) && t->dtype != ARGAND_UINT64)
-      ints[i] &= (int64_t{1} << (8 * kItemSize[t->dtype])) - 1;  // as the dtype holds it
-  }
+  take_scalars(op, b, args, operands, scalars, ints, true, &product);
   return pointwise(pick_variant(b, op, args), pointers, b.n_scalars ? scalars : nullptr, ints, out, inplace);
 }
 

@@ -30,9 +30,10 @@ struct PointwiseBinding {
   int8_t n_variants, variant_arg;    // variant_arg: its position, -1 without
   int8_t n_operands, n_scalars;
   int8_t operand_args[kMaxOperands], scalar_args[kMaxOperands];
-  int8_t n_args;           // of the functional form; out= forms have `out` behind them
-  bool has_alpha = false;  // the number is `alpha`: see check_alpha
-  int8_t scaled = -1;      // the operand that takes a complex number in as a factor; -1 without
+  int8_t n_args;                                    // of the functional form; out= forms have `out` behind them
+  bool has_alpha = false;                           // the number is `alpha`: see check_alpha
+  int8_t scaled = -1;                               // the operand that takes a complex number in as a factor; -1 without
+  uint8_t checked_scalars = 0, chosen_scalars = 0;  // bits: see check_scalar
 };
 
 // Kernels for pointwise operators; key_data of ARGAND_KEY_CPU is the PointwiseBinding.

@@ -1,4 +1,4 @@
-"""Numbers beside 16-bit floats: factors, divisors and weights are not rounded to the dtype, summands and exponents are."""
+"""Numbers beside 16-bit floats: factors, divisors and weights are not rounded to the dtype; summands, their factors (alpha) and exponents are."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ KEPT: dict[str, tuple[Function, Function]] = {
 ROUNDED: dict[str, Function] = {
     "add": lambda x, s: x + s,
     "sub": lambda x, s: s - x,
+    "alpha": lambda x, s: aten.add(x, -x * x, alpha=min(s, 6e4)),  # larger ones are refused
+    "alpha of sub": lambda x, s: aten.sub(c10.tensor([1, 2, 3])[:, None], x, alpha=min(s, 6e4)),
     "pow": lambda x, s: x**s,
     "fmod": lambda x, s: aten.fmod(x, s),
     "mul by a tensor first": lambda x, s: aten.mul(c10.tensor(s), x),
@@ -81,3 +83,13 @@ def test_results_are_rounded_before_they_are_converted() -> None:
         out.resize_(0)
         aten.mul(x, 0.1, out=out)
         np.testing.assert_array_equal(out.numpy(), (x * 0.1).to(dtype).numpy())
+
+
+@pytest.mark.parametrize("dtype", [c10.float16, c10.bfloat16])
+def test_quotients_are_rounded_before_they_are_truncated(dtype: Any) -> None:
+    x, wide = values(dtype)
+    for dividend in (c10.tensor(True), c10.tensor([7]), x[:1]):
+        got = aten.div(dividend, x, rounding_mode="trunc")
+        want = c10.tensor(np.float32(dividend.item()) / wide).to(dtype).trunc()
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(got.to(c10.float32).numpy(), want.to(c10.float32).numpy())

@@ -408,6 +408,17 @@ def test_numbers_that_become_elements_fit_the_dtype() -> None:
         lambda: aten.add(small, small, alpha=300),
         lambda: half.fill_(65505.0),
         lambda: aten.masked_fill(half, half > 0, 1e6),
+        lambda: aten.threshold(small, 300, 1),
+        lambda: aten.threshold(half, 0, 1e5),
+        lambda: aten.hardtanh(half, -1, 1e5),
+        lambda: aten.lerp(half, half, 1e40),
+        lambda: aten.leaky_relu(half, 1e40),
+        lambda: aten.addcmul(x(), x(), x(), value=1e40),
+        lambda: aten.addmm(x(), aten.ones([2, 2]), x(), beta=1e40),
+        lambda: aten.baddbmm(x(), x()[None], aten.ones([1, 3, 3]), alpha=1e40),
+        lambda: aten.addr(x(), x()[:, 0], x()[0], alpha=1e40),
+        lambda: aten.index_add(x(), 0, c10.tensor([0]), x()[:1], alpha=1e40),
+        lambda: aten.linspace(0, 1e40, 3),
     ):
         with pytest.raises(RuntimeError, match="without overflow"):
             refused()
@@ -415,6 +426,7 @@ def test_numbers_that_become_elements_fit_the_dtype() -> None:
     assert aten.full([2], float("-inf"), dtype=c10.float16).tolist() == [-np.inf] * 2
     assert aten.where(half > 2, half, 1e6).tolist() == [np.inf] * 2
     assert (small + 300).tolist() == [44, 45, 46]
+    assert aten.leaky_relu(-half, 1e5).tolist() == aten.threshold(-half, 1e5, -np.inf).tolist()
     assert aten.full([1], 300, dtype=c10.bool).tolist() == [True]
 
 

@@ -44,7 +44,8 @@ struct Derivative {
   uint64_t save_results;
   const uint64_t* save_args_for;  // [n_args]: data read for the gradient of each argument, so that only what is needed is kept
   const uint64_t* save_results_for;
-  bool scatters = false;  // of a view: `backward` gives zeros but for the gradient where the view lies in its argument
+  const char* names = nullptr;  // of the schema's arguments, then of the results, a blank between two; "-": not read
+  bool scatters = false;        // of a view: `backward` gives zeros but for the gradient where the view lies in its argument
 };
 
 // Makes each operator of the table differentiable. An in-place operator without a record of its own uses that of its functional form.

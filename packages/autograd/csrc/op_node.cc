@@ -1,7 +1,9 @@
 #include "packages/autograd/csrc/op_node.h"
 
+#include <algorithm>
 #include <mutex>
 #include <new>
+#include <sstream>
 #include <unordered_map>
 
 #include "packages/autograd/csrc/history.h"
@@ -284,6 +286,43 @@ void OpNode::release_variables() {
 }
 
 const char* OpNode::name() const { return backward_name(op_); }
+
+std::vector<std::string> OpNode::kept_names() const {
+  std::vector<std::string> names;
+  std::istringstream all(record_->names ? record_->names : "");
+  std::string name;
+  for (int i = 0; all >> name; i++) {
+    const int result = i - op_->n_args;
+    if (name == "-")
+      names.emplace_back();
+    else if (result < 0)
+      names.push_back(slots_[i].count && !(record_->save_args >> i & 1) ? name + "_sym_sizes" : name);
+    else
+      names.push_back(record_->save_results >> result & 1 ? name : "");
+  }
+  return names;
+}
+
+std::optional<OpNode::Kept> OpNode::kept(std::string_view name) const {
+  const std::vector<std::string> names = kept_names();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (name.empty() || found == names.end()) return std::nullopt;
+  const auto i = static_cast<int>(found - names.begin());
+  Gradients none;
+  const OpBackward context(*this, none);
+  Kept kept;
+  if (i >= op_->n_args) {
+    kept.tensors = TensorList{context.result(i - op_->n_args)};
+  } else if (const ArgSlot& slot = slots_[i]; slot.count == 0) {
+    kept.value = slot.value;
+  } else if (record_->save_args >> i & 1) {
+    kept.is_list = slot.value.tag == ARGAND_TAG_TENSOR_LIST;
+    kept.tensors = context.tensors(i);
+  } else {
+    kept.value = argand::value(slot.facts->size_list());
+  }
+  return kept;
+}
 
 const char* backward_name(const ArgandOperator* op) {
   static std::mutex mutex;

@@ -1,6 +1,11 @@
 // The node of a registered operator: what its Derivative record asks to keep, in one block of memory.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "packages/autograd/csrc/derivative.h"
 #include "packages/autograd/csrc/node.h"
 #include "packages/autograd/csrc/saved_tensor.h"
@@ -23,6 +28,16 @@ class OpNode final : public Node {
 
   bool saves_result(uint32_t i) const { return i < 64 && (save_results_ >> i & 1); }
   void save_result(const Tensor& t, uint32_t i);
+
+  // What the node keeps of its operator's call. Names are those of the operator's derivative: "self", "dim", "result", and "self_sym_sizes" for the
+  // sizes of a tensor whose data is not kept.
+  struct Kept {
+    bool is_list = false;
+    std::optional<TensorList> tensors;  // one that no gradient needs is undefined
+    ArgandValue value{};                // where there are none: points into this node
+  };
+  std::vector<std::string> kept_names() const;
+  std::optional<Kept> kept(std::string_view name) const;
 
   // Which data the gradients of the arguments in `needed` read.
   static uint64_t saved_arguments(const Derivative* record, const ArgandOperator* op, uint64_t needed);

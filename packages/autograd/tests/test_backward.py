@@ -167,6 +167,33 @@ def test_grad_function():
         autograd.grad(x.sum(), [])
 
 
+def test_what_nodes_save():
+    """By PyTorch's names: arguments and results that derivatives read, the sizes of tensors of which they read no more."""
+    x, y = leaf([[1.0, 2.0]]), leaf([[3.0, 4.0]])
+
+    def saved(t):
+        return {n for n in dir(t.grad_fn) if n.startswith("_saved_")}
+
+    product, total, joined = x * y, aten.sum(x, 1), aten.cat([x, y], 1)
+    assert saved(product) == {"_saved_self", "_saved_other"}
+    assert product.grad_fn._saved_other is y
+    assert (x * y.detach()).grad_fn._saved_self is None
+    assert aten.exp(x).grad_fn._saved_result.tolist() == aten.exp(x).tolist()
+    assert saved(aten.exp(x)) == {"_saved_result"}
+    assert saved(total) == {"_saved_dim", "_saved_keepdim", "_saved_self_sym_sizes"}
+    assert total.grad_fn._saved_dim == (1,) and total.grad_fn._saved_keepdim is False
+    assert total.grad_fn._saved_self_sym_sizes == (1, 2)
+    assert joined.grad_fn._saved_dim == 1
+    assert aten.pow(x, 3).grad_fn._saved_exponent == 3
+    assert aten.gelu(x).grad_fn._saved_approximate == "none"
+    indices = x.new_zeros([1]).to(argand_c10.int64)
+    assert x[indices].grad_fn._saved_indices[0] is indices
+    assert not hasattr(product.grad_fn, "_saved_dim") and not hasattr(product.grad_fn, "_save")
+    aten.sum(product).backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        product.grad_fn._saved_self  # noqa: B018
+
+
 def test_grad_of_an_intermediate_value():
     x = leaf([1.0, 2.0])
     y = x * x

@@ -21,7 +21,7 @@ class PointwiseLowering:
     Attributes:
         arguments: names of the schema's arguments in order.
         operands: the arguments that are tensors or numbers of the computation's dtype, in the functions' order.
-        scalars: number arguments that the functions take after the operands; they are not rounded to a 16-bit dtype.
+        scalars: number arguments that the functions take after the operands; they are not rounded to a 16-bit dtype, but for an `alpha` on the CPU.
         functions: by value of the argument `variant`, a string or a dtype; {None: f} where there is none.
         conditions: operands that are bool whatever the dtype of the computation.
         computation: of the operands that are no conditions -> the dtype that is computed in.

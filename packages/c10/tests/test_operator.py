@@ -152,9 +152,16 @@ def test_refuses(declared, value, expected):
 
 
 def test_integers_that_do_not_fit():
-    for declared in ("int", "Scalar", "Tensor|Scalar"):
-        with pytest.raises(OverflowError, match="64 bits"):
-            accepted(declared, 2**63)
+    for declared, value, error in (
+        ("int", 2**63, ValueError),
+        ("int[]", [1, 2**63], TypeError),
+        ("int[2]", 2**63, ValueError),
+        ("Scalar", 2**64, OverflowError),
+        ("Tensor|Scalar", -(2**63) - 1, OverflowError),
+    ):
+        with pytest.raises(error, match="64 bits"):
+            accepted(declared, value)
+    assert accepted("Scalar", 2**63) == accepted("Tensor|Scalar", 2**63) == 2**63
     with pytest.raises(RuntimeError, match="[Dd]evice"):
         accepted("Device", "warp")
 

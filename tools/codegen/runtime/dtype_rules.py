@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import argand_c10 as _c10
@@ -73,6 +74,21 @@ def scalar_dtype(s: Any) -> Any:
     )  # also symbolic integers
 
 
+def fits(dtype: Any, number: Any) -> bool:
+    """Whether an element can hold a number, as number.h has it; what is no known number may."""
+    if not isinstance(number, (int, float, complex)) or dtype == bool_:
+        return True
+    if dtype not in _FLOATING and dtype not in _COMPLEX:
+        ends = _c10.iinfo(dtype)
+        if isinstance(number, int):
+            return bool((ends.min or -ends.max) <= number <= ends.max)
+        return bool(ends.min <= number.real <= ends.max)
+    if dtype in (float64, complex128) or dtype.itemsize == 1:
+        return True
+    most = _c10.finfo(dtype).max
+    return all(not abs(x) > most or math.isinf(x) for x in (number.real, number.imag))
+
+
 def _promoted(known: Any, dtype: Any) -> Any:
     return dtype if known is None or known is dtype else _c10.promote_types(known, dtype)
 
@@ -95,17 +111,20 @@ def result_type(operands: Any) -> Any:
     dim: Any = None
     zero: Any = None
     number: Any = None
+    large = False  # an int that only uint64 holds is among the numbers
     for x in operands:
         dtype = getattr(x, "dtype", None)
         if dtype is None:
             number = _promoted(number, scalar_dtype(x))
+            large = large or (type(x) is int and x >= 2**63)
         elif x.ndim:
             dim = _promoted(dim, dtype)
         else:
             zero = _promoted(zero, dtype)
     if zero is None and number is None:
         return dim
-    return _combined(dim, _combined(zero, number))
+    found = _combined(dim, _combined(zero, number))
+    return uint64 if large and found is int64 and _combined(dim, zero) in (None, bool_) else found
 
 
 def arange_dtype(start: Any, end: Any, step: Any) -> Any:

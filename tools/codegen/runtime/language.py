@@ -28,6 +28,7 @@ from .dtype_rules import (  # noqa: F401  (some for generated modules)
     finfo_eps,
     finfo_max,
     finfo_min,
+    fits,
     float8_e4m3fn,
     float8_e5m2,
     float16,
@@ -594,6 +595,10 @@ def is_tensor(x: Any) -> bool:
     return hasattr(x, "shape")
 
 
+def dtype_of(x: Any) -> Any:
+    return x.dtype if is_tensor(x) else scalar_dtype(x)
+
+
 def as_tensor(ops: Any, x: Any) -> Any:
     """An operand where a tensor is needed; a number becomes a 0-d tensor that keeps its precision."""
     if is_tensor(x):
@@ -730,6 +735,25 @@ def _computation_dtype(promote: str, name: str, given: list[Any]) -> Any:
     )
 
 
+def _check_numbers(name: str, dtype: Any, rule: str, given: Any, scalars: Any, chosen: Any) -> None:
+    """As pointwise_rules.h has it."""
+    computed = accumulate_float_dtype(dtype)
+    if rule == "kExponent" and category(dtype) == 1:
+        if type(given[-1]) is int and given[-1] < 0:
+            raise RuntimeError(
+                f"{name}: got the exponent {given[-1]} for integers, expected none that is negative; convert the tensor to a floating-point dtype first"
+            )
+        chosen = given[1:] if type(given[-1]) is int else ()
+    if rule == "kChosen" or (rule == "kChosenWide" and computed is dtype):
+        chosen = (*chosen, *given)
+    if rule == "kComputed":
+        scalars = given
+    if not all(fits(dtype, x) for x in chosen) or not all(fits(computed, x) for x in scalars):
+        raise RuntimeError(
+            f"{name}: value cannot be converted to type {dtype.name} without overflow"
+        )
+
+
 def pointwise_dtype(
     promote: str,
     result: Any,
@@ -738,9 +762,13 @@ def pointwise_dtype(
     dtypes: tuple[str, ...] = (),
     numbers: tuple[Any, ...] = (),
     factor: Any = 1,
+    scalars: tuple[Any, ...] = (),
+    chosen: tuple[Any, ...] = (),
+    rule: str = "",
 ) -> Any:
     """The dtype of a pointwise operator's result: `result` if given ("real": of complex numbers' parts), else that of the computation, one of
-    `dtypes`. `numbers` that scale operands are of its category or a lower one; a `factor` is only not complex where the computation is not."""
+    `dtypes`. `numbers` that scale operands are of its category or a lower one; a `factor` is only not complex where the computation is not.
+    `scalars` fit the dtype that elements are computed in, `chosen` ones that of elements; `rule` is asked of numbers among the operands."""
     given = [x for x in operands if x is not None]
     dtype = _computation_dtype(promote, name, given)
     if dtypes and dtype.name not in dtypes:
@@ -756,6 +784,7 @@ def pointwise_dtype(
             raise RuntimeError(
                 f"{name}: got alpha={x}, expected a number of the result's kind, {dtype.name}; convert the tensors first"
             )
+    _check_numbers(name, dtype, rule, given, scalars, (*chosen, *numbers))
     if isinstance(factor, complex) and category(dtype) < 3:
         raise RuntimeError(
             f"{name}: got a complex number with tensors of {dtype.name}, expected a real one; convert the tensors first"

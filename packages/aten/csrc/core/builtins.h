@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "packages/aten/csrc/core/number.h"
 #include "packages/aten/csrc/core/operand.h"
 #include "packages/c10/csrc/core/strided.h"
 
@@ -401,6 +402,8 @@ inline Strided clone_shape(IntList shape, IntList strides, std::optional<int64_t
 // ---- dtypes and numbers ----------------------------------------------------------------------------------------------
 inline int64_t to_int(const Scalar& s) { return s.to_int(); }
 inline bool is_tensor(const Operand& o) { return o.is_tensor(); }
+inline bool fits(int dtype, const Scalar& s) { return argand::fits(dtype, s); }
+inline bool fits(int dtype, const Operand& o) { return o.is_tensor() || argand::fits(dtype, o.raw()); }
 inline bool is_integral(int dtype) { return argand::is_integral(dtype, false); }
 // The fused attention kernel's conditions; its mask gets no gradient.
 inline bool attention_is_fused(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) {
@@ -432,6 +435,7 @@ inline int scalar_dtype(const Scalar& s) {
   if (s.tag == ARGAND_TAG_INT) return ARGAND_INT64;
   return s.tag == ARGAND_TAG_FLOAT ? default_dtype() : complex_dtype(default_dtype());
 }
+inline int dtype_of(const Operand& o) { return o.is_tensor() ? o.get()->dtype : scalar_dtype(o.scalar()); }
 // An operand where a tensor is wanted: numbers become 0-d tensors that are weak in promotion.
 inline Tensor as_tensor(const Tensor& t) { return t; }
 inline Tensor as_tensor(const Operand& o) {

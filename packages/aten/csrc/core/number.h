@@ -1,6 +1,7 @@
 // Numbers as elements of tensors.
 #pragma once
 
+#include <bit>
 #include <cmath>
 
 #include "packages/c10/csrc/abi/tensor.h"
@@ -74,12 +75,19 @@ inline void write_number(void* to, int dtype, const ArgandValue& number) {
   }
 }
 
+// A number as a dtype of half precision holds it.
+inline double rounded(int dtype, double number) {
+  uint16_t bits;
+  write_number(&bits, dtype, value(number));
+  if (dtype == ARGAND_BFLOAT16) return std::bit_cast<float>(uint32_t{bits} << 16);
+  return static_cast<float>(std::bit_cast<_Float16>(bits));
+}
+
 inline bool is_half(int dtype) { return dtype == ARGAND_FLOAT16 || dtype == ARGAND_BFLOAT16; }
 
 // Whether an element of `dtype` can hold a number: what lies behind the point of a floating-point number is cut off; negative integers may wrap into
 // unsigned dtypes; infinities and NaN are none of the integers.
-inline bool fits(int dtype, const ArgandValue& number) {
-  const Scalar s = as_scalar(number);
+inline bool fits(int dtype, const Scalar& s) {
   const bool integer = s.tag == ARGAND_TAG_INT || s.tag == ARGAND_TAG_BOOL;
   if (dtype == ARGAND_BOOL || (integer && s.i > -128 && s.i < 128 && !s.beyond_int64())) return true;
   if (is_integral(dtype, false)) {
@@ -97,8 +105,14 @@ inline bool fits(int dtype, const ArgandValue& number) {
   return held(s.re) && held(s.im);
 }
 
+inline bool fits(int dtype, const ArgandValue& number) { return fits(dtype, as_scalar(number)); }
+
+[[noreturn]] inline void fail_to_fit(const char* name, int dtype) {
+  fail(ARGAND_RUNTIME_ERROR, "%s: value cannot be converted to type %s without overflow", name, kDTypeName[dtype]);
+}
+
 inline void check_fits(const char* name, int dtype, const ArgandValue& number) {
-  if (!fits(dtype, number)) fail(ARGAND_RUNTIME_ERROR, "%s: value cannot be converted to type %s without overflow", name, kDTypeName[dtype]);
+  if (!fits(dtype, number)) fail_to_fit(name, dtype);
 }
 
 }  // namespace argand

@@ -70,12 +70,45 @@ void check_number(const char* name, int dtype, const ArgandValue& number) {
          kDTypeName[dtype]);
 }
 
+namespace {
+
+int computed_dtype(int dtype) { return is_half(dtype) ? ARGAND_FLOAT32 : dtype; }
+
+// Integers have no negative integer powers.
 void check_exponent(const char* name, int dtype, const Operand& exponent) {
   if (exponent.get() || dtype_category(dtype) != 1 || exponent.raw().tag != ARGAND_TAG_INT) return;
   if (exponent.raw().i >= 0 || beyond_int64(exponent.raw())) return check_fits(name, dtype, exponent.raw());
   fail(ARGAND_RUNTIME_ERROR,
        "%s: got the exponent %lld for integers, expected none that is negative; convert the tensor to a floating-point dtype first", name,
        static_cast<long long>(exponent.raw().i));
+}
+
+}  // namespace
+
+void check_scalar(const char* name, int dtype, bool chosen, const ArgandValue& number) {
+  check_number(name, dtype, number);
+  check_fits(name, chosen ? dtype : computed_dtype(dtype), number);
+}
+
+bool passes(NumberRule rule, int dtype, const ArgandValue& number) {
+  switch (rule) {
+    case kExponent:
+      return dtype_category(dtype) != 1;
+    case kChosen:
+      return fits(dtype, number);
+    case kChosenWide:
+      return is_half(dtype) || fits(dtype, number);
+    case kComputed:
+      return fits(computed_dtype(dtype), number);
+    default:
+      return true;
+  }
+}
+
+void check_numbers(const char* name, NumberRule rule, int dtype, int n_operands, const Operand* const* operands) {
+  if (rule == kExponent) return check_exponent(name, dtype, *operands[n_operands - 1]);
+  for (int k = 0; k < n_operands; k++)
+    if (!operands[k]->get() && !passes(rule, dtype, operands[k]->raw())) fail_to_fit(name, dtype);
 }
 
 Dims pointwise_shape(const char* name, int n_operands, const Operand* const* operands) {

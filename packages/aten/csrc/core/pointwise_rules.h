@@ -32,6 +32,16 @@ inline int number_category(const ArgandValue& v) {
   return v.tag == ARGAND_TAG_BOOL ? 0 : v.tag == ARGAND_TAG_INT ? 1 : v.tag == ARGAND_TAG_FLOAT ? 2 : 3;
 }
 
+// What an operator asks of its operands beyond their dtypes.
+enum NumberRule : uint8_t {
+  kAnyIntegers = 0,
+  kDivisor = 1,     // the last operand is a divisor: a zero in it is an error for integers
+  kExponent = 2,    // the last operand is an exponent: for integers a number that is negative, or beyond their dtype, is an error
+  kChosen = 3,      // operands become elements as they are: a number has to fit the dtype, of whatever numbers
+  kChosenWide = 4,  // ... before they are converted to a dtype of half precision
+  kComputed = 5,    // a number has to fit the dtype that elements are computed in
+};
+
 // The computation's dtype. bool_operands: bit k: operand k is a bool tensor that takes no part in promotion.
 int pointwise_dtype(const char* name, int n_operands, Promotion promote, uint8_t bool_operands, const Operand* const* operands);
 Dims pointwise_shape(const char* name, int n_operands, const Operand* const* operands);
@@ -40,10 +50,14 @@ void prepare_pointwise_out(const char* name, const Tensor& out, int dtype, IntLi
                            const Operand* const* operands);
 // A number that scales an operand must be of the computation's category or a lower one.
 void check_alpha(const char* name, int dtype, const ArgandValue& alpha);
+// A number besides the operands that has to fit the computation's dtype, or that which its elements are computed in.
+void check_scalar(const char* name, int dtype, bool chosen, const ArgandValue& number);
 // A complex number is none of the elements of a real dtype.
 void check_number(const char* name, int dtype, const ArgandValue& number);
-// Integers have no negative integer powers.
-void check_exponent(const char* name, int dtype, const Operand& exponent);
+// Numbers among the operands as the rule asks for them, on every device.
+void check_numbers(const char* name, NumberRule rule, int dtype, int n_operands, const Operand* const* operands);
+// Whether check_numbers has nothing to say of a number that gives no dtype.
+bool passes(NumberRule rule, int dtype, const ArgandValue& number);
 // A new result whose dimensions lie in memory as the operands' do: `inputs` was sorted, `perm` as sort gave it.
 Tensor pointwise_result(const Iteration& inputs, IntList shape, const int* perm, int dtype, ArgandDevice device);
 

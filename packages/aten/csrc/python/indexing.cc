@@ -17,7 +17,7 @@ namespace {
 [[noreturn]] void python_error() { throw Error{ARGAND_PYTHON_ERROR, ""}; }
 
 int64_t as_index(PyObject* o) {
-  const Py_ssize_t v = PyNumber_AsSsize_t(o, PyExc_IndexError);
+  const Py_ssize_t v = PyNumber_AsSsize_t(o, PyExc_ValueError);
   if (v == -1 && PyErr_Occurred()) python_error();
   return v;
 }

@@ -43,6 +43,8 @@ Tensor float_range(const Tensor& out, double first, double last, double step, in
 }  // namespace
 
 Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, int dtype, std::optional<ArgandDevice> device, bool) {
+  if (dtype != ARGAND_UINT64 && builtins::arange_dtype(start, end, step) == ARGAND_INT64)
+    for (const Scalar& s : {start, end, step}) check_fits("arange", ARGAND_INT64, value(s));
   const int type = dtype == ARGAND_DTYPE_NONE ? builtins::arange_dtype(start, end, step) : dtype;
   const Tensor out = cuda_vector(builtins::arange_length(start, end, step), type, device);
   if (!is_integral(type, true) || start.is_floating() || step.is_floating())
@@ -55,6 +57,7 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, int dt
 // Both halves count from their own end, so that the last element is exactly `end`.
 Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, int dtype, std::optional<ArgandDevice> device, bool) {
   const Tensor out = cuda_vector(steps, dtype == ARGAND_DTYPE_NONE ? builtins::default_dtype() : dtype, device);
+  for (const Scalar& s : {start, end}) check_fits("linspace", out.dtype(), value(s));
   const double a = range_end(start, out.dtype()), b = range_end(end, out.dtype()), by = steps > 1 ? (b - a) / static_cast<double>(steps - 1) : 0;
   return float_range(out, a, b, by, (steps + 1) / 2);
 }

@@ -1,5 +1,6 @@
 // gather, scatter_, scatter_add_, index_select, index_add_, embedding: one index per place along one dimension.
 #include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/csrc/core/pointwise_rules.h"
 #include "packages/aten/cuda/csrc/places.h"
 #include "packages/aten/generated/kernels_cuda.h"
 #include "packages/aten/generated/ops/arithmetic.h"
@@ -124,6 +125,7 @@ void index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tens
   const Below below;
   const int64_t d = builtins::wrap_dim(dim, self.dim());
   check_same_dtype("index_add", self, source);
+  check_scalar("index_add", self.dtype(), false, value(alpha));
   check_device("index_add", "source", source, self);
   if (index.dim() > 1) fail(ARGAND_SHAPE_ERROR, "index_add: Index is supposed to be a vector, but got %s", to_string(index.sizes()).c_str());
   const Tensor i64 = as_index("index_add", index, self);

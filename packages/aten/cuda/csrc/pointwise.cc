@@ -38,9 +38,8 @@ Number number_of(int dtype, double value, int64_t integer) {
   return n;
 }
 Number number_of(int dtype, const ArgandValue& v) {
-  if (v.tag == ARGAND_TAG_FLOAT) return number_of(dtype, v.d, is_integral(dtype, true) ? static_cast<int64_t>(v.d) : 0);
-  if (v.tag == ARGAND_TAG_COMPLEX) return number_of(dtype, v.c.re, 0);
-  return number_of(dtype, static_cast<double>(v.i), v.i);
+  const Scalar s = as_scalar(v);
+  return number_of(dtype, s.re, s.is_floating() ? (is_integral(dtype, true) ? static_cast<int64_t>(s.re) : 0) : s.i);
 }
 
 // An operand that is a number: complex ones have two parts.
@@ -145,7 +144,9 @@ bool fast_path(const Call& c, const Tensor& out, Tensor* result) {
     const ArgandTensor* t = c.operands[k].get();
     if (!t) {
       const int category = number_category(c.operands[k].raw());
-      if (category > dtype_category(first->dtype) || (category == 0 && op.promote == kPromoteNumbers)) return false;
+      if (category > dtype_category(first->dtype) || (category == 0 && op.promote == kPromoteNumbers) ||
+          !passes(op.number_rule, first->dtype, c.operands[k].raw()))
+        return false;
       continue;
     }
     if (t->dtype != first->dtype || t->storage->device != device || !same_shape(t, first) || !is_aligned(t->data) ||
@@ -218,6 +219,7 @@ void prepare(const Call& c, const Tensor& out, Prepared* p) {
   for (int k = 0; k < c.binding.n_operands; k++) pointers[k] = &c.operands[k];
   p->dtype = pointwise_dtype(c.op.name, c.binding.n_operands, c.op.promote, c.op.bool_operands, pointers);
   require_dtype(c.op, p->dtype);
+  check_numbers(c.op.name, c.op.number_rule, p->dtype, c.binding.n_operands, pointers);
   p->device = common_device(c, out);
   for (int k = 0; k < c.binding.n_operands; k++) {
     const int wanted = c.op.bool_operands >> k & 1 ? static_cast<int>(ARGAND_BOOL) : p->dtype;
@@ -401,24 +403,7 @@ Tensor run_pointwise(const ArgandOperator* op, const ArgandValue* args, const Te
   Call c{b, pick_variant(b, op, args), {}, {}, {}};
   for (int i = 0; i < b.n_operands; i++) c.operands[i] = Operand(args[b.operand_args[i]]);
   Tensor product;
-  for (int i = 0; i < b.n_scalars; i++) {
-    const ArgandValue& number = args[b.scalar_args[i]];
-    Scalar s = as_scalar(number);
-    if (number.tag == ARGAND_TAG_COMPLEX || (b.has_alpha && number.tag != ARGAND_TAG_INT)) {
-      const Operand* operands[kMaxOperands];
-      for (int k = 0; k < b.n_operands; k++) operands[k] = &c.operands[k];
-      const int dtype = pointwise_dtype(op->name, b.n_operands, kPromoteDefault, 0, operands);
-      check_number(op->name, dtype, number);
-      if (b.has_alpha) check_alpha(op->name, dtype, number);
-      if (number.tag == ARGAND_TAG_COMPLEX && b.scaled >= 0) {
-        product = scaled_operand(c.operands[b.scaled], s, dtype);
-        c.operands[b.scaled] = Operand(product);
-        s = Scalar(1);
-      }
-    }
-    c.scalars[i] = s.to_double();
-    c.ints[i] = s.to_int();
-  }
+  take_scalars(op, b, args, c.operands, c.scalars, c.ints, false, &product);
   const DeviceGuard guard(registration::device_of_call(op, args, ARGAND_CUDA));
   Tensor result;
   return __builtin_expect(fast_path(c, out, &result), 1) ? result : general(c, out, inplace);

@@ -18,6 +18,7 @@ struct PointwiseOp {
   uint8_t bool_operands;  // bit k: operand k is a bool tensor that takes no part in promotion
   bool exact_out;         // out= has the result's dtype
   Layout layout;
+  NumberRule number_rule;
 };
 
 // How an operator's values map to its kernels; one per operator group, shared by its forms.
@@ -30,6 +31,7 @@ struct PointwiseBinding {
   int8_t n_args;                                                             // of the functional form; out= forms have `out` behind them
   bool has_alpha;                                                            // the number is `alpha`: see check_alpha
   int8_t scaled;                                                             // the operand that takes a complex number in as a factor; -1 without
+  uint8_t checked_scalars, chosen_scalars;                                   // bits: see check_scalar
   mutable std::atomic<const Kernel*> contiguous[4][ARGAND_NUM_DTYPES] = {};  // a variant and dtype, looked up once
 };
 

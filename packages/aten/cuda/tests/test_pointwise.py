@@ -83,3 +83,20 @@ def test_numbers_conditions_and_results() -> None:
     halves = x.to("cuda")[:, ::2] + y.to("cuda")[::2].t()  # no operand runs along the rows
     emulated.check()
     assert np.array_equal(halves.to("cpu").numpy(), (x[:, ::2] + y[::2].t()).numpy())
+
+
+def test_numbers_that_no_element_can_be_are_refused() -> None:
+    x = make(8).to("cuda")
+    for refused in (
+        lambda: aten.where(x > 0, 1e40, x),
+        lambda: aten.clamp_max(x, 1e40),
+        lambda: aten.masked_fill(x, x > 0, 1e40),
+        lambda: aten.threshold(x, 0, 1e40),
+        lambda: aten.lerp(x, x, 1e40),
+        lambda: x.fill_(1e40),
+        lambda: aten.pow(x.to(c10.int32), 2**40),
+        lambda: aten.add(x, x, alpha=1e40),
+    ):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            refused()
+    assert (x * 1e40).isinf().sum().item() == (x != 0).sum().item()

@@ -44,7 +44,7 @@ void check_throws(const char* file, int line, const char* text, Body&& body) {
 
 namespace testing {
 
-inline constexpr int kComputed = ARGAND_FLOAT8_E4M3FN;  // dtypes below it are computed in, float8 is stored only
+inline constexpr int kComputedDTypes = ARGAND_FLOAT8_E4M3FN;  // dtypes below it are computed in, float8 is stored only
 using argand::Dims;
 using argand::IntList;
 using argand::Tensor;

@@ -112,8 +112,8 @@ namespace tier = argand::example::ARGAND_TIER;
 const PointwiseOp add_op = OP("add", 2, tier::add_kernels, 0, -1, 1), exp_op = OP("exp", 1, tier::exp_kernels, 1, -1, 8),
                   gelu_op = OP("gelu", 1, tier::gelu_kernels, 0, -1, 8);
 const PointwiseOp eq_op = OP("eq", 2, tier::eq_kernels, 0, 0, 1), where_op = OP("where", 3, tier::where_kernels, 0, -1, 1, 1);
-const PointwiseOp floor_op = OP("floor_divide", 2, tier::floor_kernels, 0, -1, 4, 0, true),
-                  mod_op = OP("remainder", 2, tier::mod_kernels, 0, -1, 4, 0, true);
+const PointwiseOp floor_op = OP("floor_divide", 2, tier::floor_kernels, 0, -1, 4, 0, kDivisor),
+                  mod_op = OP("remainder", 2, tier::mod_kernels, 0, -1, 4, 0, kDivisor);
 const PointwiseOp pow_op = OP("pow", 2, tier::pow_kernels, 0, -1, 8), div_op = OP("div", 2, tier::div_kernels, 1, -1, 1);
 
 Tensor call(const PointwiseOp& op, std::initializer_list<Operand> operands, double alpha = 1, const Tensor& out = {}, bool inplace = false) {
@@ -137,7 +137,7 @@ void check_result(const Tensor& r, std::initializer_list<Tensor> in, const std::
 double sum_of(const double* x) { return x[0] + x[1]; }
 
 void dtypes_and_lengths() {
-  for (int dtype = 0; dtype < kComputed; dtype++)
+  for (int dtype = 0; dtype < kComputedDTypes; dtype++)
     for (int64_t n = 0; n <= 130; n += n < 70 ? 1 : 7) {
       const Tensor a = random_tensor({n}, dtype), b = random_tensor({n}, dtype), c = random_tensor({n}, ARGAND_BOOL);
       check_result(call(add_op, {a, b}), {a, b}, dtype == ARGAND_BOOL ? [](const double* x) { return x[0] || x[1] ? 1.0 : 0.0; } : sum_of);
@@ -175,8 +175,8 @@ void layouts() {
 }
 
 void mixed_dtypes() {
-  for (int a_dtype = 0; a_dtype < kComputed; a_dtype++)
-    for (int b_dtype = 0; b_dtype < kComputed; b_dtype++) {
+  for (int a_dtype = 0; a_dtype < kComputedDTypes; a_dtype++)
+    for (int b_dtype = 0; b_dtype < kComputedDTypes; b_dtype++) {
       const Tensor a = random_tensor({3, 41}, a_dtype), b = transposed(random_tensor({41, 3}, b_dtype), 0, 1);
       const Tensor r = call(add_op, {a, b});
       CHECK(r.dtype() == api->promote_types(a_dtype, b_dtype));

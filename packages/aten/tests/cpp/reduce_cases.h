@@ -115,7 +115,7 @@ double both(double a, double b) { return a != 0 && b != 0; }
 void all_shapes() {
   const std::vector<std::vector<int64_t>> shapes = {{1},       {7},         {130},         {5000},   {3, 5},   {70, 33},   {33, 700},
                                                     {2, 3, 4}, {9, 17, 40}, {40, 3, 5, 6}, {600, 3}, {3, 600}, {20, 1, 30}};
-  for (int dtype = 0; dtype < kComputed; dtype++)
+  for (int dtype = 0; dtype < kComputedDTypes; dtype++)
     for (const auto& shape : shapes)
       for (int turn = 0; turn < 3; turn++) {
         Tensor x = random_tensor(shape, dtype, dtype == ARGAND_FLOAT16 || dtype == ARGAND_BFLOAT16 ? 0 : -3,

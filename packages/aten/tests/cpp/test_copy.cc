@@ -17,8 +17,8 @@ void check_equal(const Tensor& a, const Tensor& b) {
 }
 
 void conversions() {
-  for (int to = 0; to < kComputed; to++)
-    for (int from = 0; from < kComputed; from++)
+  for (int to = 0; to < kComputedDTypes; to++)
+    for (int from = 0; from < kComputedDTypes; from++)
       for (int64_t n : {0, 1, 7, 33, 130, 3000}) {
         const Tensor x = random_tensor({n}, from, from == ARGAND_BOOL || to == ARGAND_UINT8 || to == ARGAND_BOOL ? 0 : -8);
         check_equal(cpu::to_copy(x, to, std::nullopt, false, std::nullopt), x);
@@ -92,7 +92,7 @@ void joins() {
 }
 
 void fills() {
-  for (int dtype = 0; dtype < kComputed; dtype++) {
+  for (int dtype = 0; dtype < kComputedDTypes; dtype++) {
     const Tensor x = random_tensor({20, 33}, dtype), odd = sliced(x, 1, 2);
     cpu::fill_(x, Operand(1.0));
     for (int64_t i = 0; i < x.numel(); i++) CHECK(at(x, i) == 1);

@@ -1,4 +1,8 @@
 // `grad_fn` objects: name, next_functions, metadata and hooks of a node.
+#include <optional>
+#include <string_view>
+
+#include "packages/autograd/csrc/op_node.h"
 #include "packages/autograd/csrc/python/binding.h"
 
 namespace argand::autograd::binding {
@@ -69,10 +73,60 @@ PyObject* node_register_prehook(PyObject* o, PyObject* function) {
   return guard<PyObject*>(nullptr, [&] { return add_node_hook(node_in(o), function, true).take(); });
 }
 
-// The node of a custom Function also has its context's attributes (saved_tensors and what forward stored).
+constexpr std::string_view kSavedPrefix = "_saved_";
+
+// What the node of an operator keeps: "_saved_self", "_saved_dim"... NULL without exception where it keeps nothing of that name.
+PyObject* saved_attribute(Node* node, PyObject* name) {
+  const auto* op_node = dynamic_cast<const OpNode*>(node);
+  const char* text = op_node ? PyUnicode_AsUTF8(name) : nullptr;
+  if (!text || !std::string_view(text).starts_with(kSavedPrefix)) return nullptr;
+  return guard<PyObject*>(nullptr, [&]() -> PyObject* {
+    std::optional<OpNode::Kept> kept = op_node->kept(text + kSavedPrefix.size());
+    if (!kept) return nullptr;
+    const auto tuple = [](size_t n, auto&& entry) {
+      Object all = checked(PyTuple_New(static_cast<Py_ssize_t>(n)));
+      for (size_t i = 0; i < n; i++) PyTuple_SET_ITEM(all.get(), i, checked(entry(i)).take());
+      return all.take();
+    };
+    if (kept->tensors && !kept->is_list) return wrap(std::move(kept->tensors->front())).take();
+    if (kept->tensors) return tuple(kept->tensors->size(), [&](size_t i) { return wrap(std::move((*kept->tensors)[i])).take(); });
+    const ArgandValue& v = kept->value;
+    switch (v.tag) {
+      case ARGAND_TAG_INT_LIST:
+        return tuple(v.len, [&](size_t i) { return PyLong_FromLongLong(v.ints[i]); });
+      case ARGAND_TAG_BOOL_LIST:
+        return tuple(v.len, [&](size_t i) { return PyBool_FromLong(v.ints[i] != 0); });
+      case ARGAND_TAG_FLOAT_LIST:
+        return tuple(v.len, [&](size_t i) { return PyFloat_FromDouble(v.floats[i]); });
+      default:
+        return python->from_value(&kept->value);
+    }
+  });
+}
+
+PyObject* node_dir(PyObject* o, PyObject*) {
+  Object names = Object::steal(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O", o));
+  const auto* op_node = dynamic_cast<const OpNode*>(node_in(o));
+  if (!names || !op_node) return names.take();
+  return guard<PyObject*>(nullptr, [&]() -> PyObject* {
+    for (const std::string& name : op_node->kept_names())
+      if (!name.empty() && PyList_Append(names.get(), checked(PyUnicode_FromFormat("_saved_%s", name.c_str())).get()) < 0) return nullptr;
+    return names.take();
+  });
+}
+
+// The node of an operator also has what it saved; the node of a custom Function also has its context's attributes (saved_tensors and what forward
+// stored).
 PyObject* node_getattro(PyObject* o, PyObject* name) {
   PyObject* found = PyObject_GenericGetAttr(o, name);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+  PyObject *type, *error, *traceback;
+  PyErr_Fetch(&type, &error, &traceback);
+  if (PyObject* saved = saved_attribute(node_in(o), name); saved || PyErr_Occurred()) {
+    Py_DECREF(type), Py_XDECREF(error), Py_XDECREF(traceback);
+    return saved;
+  }
+  PyErr_Restore(type, error, traceback);
   PyObject* context = function_context(node_in(o));
   if (!context) return nullptr;
   PyErr_Clear();
@@ -87,6 +141,7 @@ PyMethodDef methods[] = {
     {"register_prehook", node_register_prehook, METH_O,
      "register_prehook(fn)\n\nCalls fn(grad_outputs) before the node runs; a tuple it returns replaces grad_outputs. Returns a handle with "
      "remove()."},
+    {"__dir__", node_dir, METH_NOARGS, "__dir__()\n\nThe attributes' names, those of what the node saved included."},
     {"_sequence_nr", node_sequence, METH_NOARGS, "_sequence_nr()\n\nThe order in which the node was made; the engine runs later nodes first."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -47,6 +47,7 @@ int combine(int higher, int lower) {
 struct Categories {
   int dim = ARGAND_DTYPE_NONE, zero = ARGAND_DTYPE_NONE, number = ARGAND_DTYPE_NONE;
   bool float8 = false, wide = false;  // beside another dtype, that has no dtype in common with float8, or with uint64
+  bool large = false;                 // an int that only uint64 holds is among the numbers
   void add(int& category, int dtype) {
     const int before = category;
     category = before == ARGAND_DTYPE_NONE ? dtype : promote(before, dtype);
@@ -65,7 +66,7 @@ struct Categories {
     if (t->ndim > 0)
       add(dim, t->dtype);
     else if (t->flags & ARGAND_TENSOR_WRAPPED_NUMBER)
-      add_number(t->dtype);
+      add_number(t->dtype), large |= t->dtype == ARGAND_UINT64;
     else
       add(zero, t->dtype);
   }
@@ -79,6 +80,7 @@ struct Categories {
       case ARGAND_TAG_BOOL:
         return add_number(ARGAND_BOOL);
       case ARGAND_TAG_INT:
+        large |= beyond_int64(v);
         return add_number(ARGAND_INT64);
       case ARGAND_TAG_FLOAT:
         return add_number(ARGAND_FLOAT64);
@@ -100,7 +102,9 @@ int promote_types(int a, int b) {
 int result_type(const ArgandValue* values, size_t n, int* out) {
   Categories c;
   for (size_t i = 0; i < n; i++) c.add_value(values[i]);
-  const int dtype = combine(c.dim, combine(c.zero, c.number));
+  const int tensors = combine(c.dim, c.zero);
+  int dtype = combine(c.dim, combine(c.zero, c.number));
+  if (c.large && dtype == ARGAND_INT64 && (tensors == ARGAND_DTYPE_NONE || tensors == ARGAND_BOOL)) dtype = ARGAND_UINT64;
   if (c.wide)
     return error(ARGAND_RUNTIME_ERROR,
                  "result_type: got uint64 beside a signed integer dtype, and no integer dtype holds the numbers of both; convert one with .to()");

@@ -151,14 +151,6 @@ static bool any_tensor(const ArgandValue* values, int n) {
   return false;
 }
 
-// What a number above INT64_MAX needs beside it.
-static bool any_uint64(const ArgandValue* values, int n) {
-  for (int i = 0; i < n; i++)
-    if (values[i].tag == ARGAND_TAG_TENSOR ? values[i].t->dtype == ARGAND_UINT64 : values[i].tag == ARGAND_TAG_DTYPE && values[i].i == ARGAND_UINT64)
-      return true;
-  return false;
-}
-
 // None stands for a list that is empty by default, as a window's stride, and for requires_grad's.
 static bool none_is_default(PyObject* o, const Signature& s, int i) {
   const ArgandArgDesc& desc = s.desc->args[i];
@@ -210,7 +202,6 @@ Conversion match(const Signature& s, const Call& call, ArgandValue* values, Aren
     return mismatch(call, mismatch_text(call.op->binding->name, desc, shown_name(desc.name, call), position, o));
   }
   if (taken < call.nargs && !varargs) return too_many(s, call);
-  if (__builtin_expect(arena.beyond_int64 != nullptr, 0) && !any_uint64(values, d.n_args)) return too_large(arena.beyond_int64);
   if (s.uses_default_device && !extras.out && ARGAND_DEVICE_TYPE(default_device()) != ARGAND_CPU) fill_device(s, values);
   return extras.out ? take_out(s, call, extras.out, values) : Conversion::kOk;
 }

@@ -41,15 +41,15 @@ void Arena::clear() {
 }
 
 // ---- numbers ---------------------------------------------------------------------------------------------------------------
-Conversion too_large(PyObject* o) {
-  PyErr_Format(PyExc_OverflowError, "got the int %R, expected one that fits into 64 bits", o);
+static Conversion too_large(PyObject* o, PyObject* error) {
+  PyErr_Format(error, "Overflow: got the int %R, expected one that fits into 64 bits", o);
   return Conversion::kError;
 }
 
 static Conversion int_value_of(PyObject* o, int64_t* out) {
   int overflow = 0;
   long long value = PyLong_AsLongLongAndOverflow(o, &overflow);
-  if (overflow) return too_large(o);
+  if (overflow) return too_large(o, PyExc_ValueError);
   *out = value;
   return Conversion::kOk;
 }
@@ -60,7 +60,7 @@ Conversion number_of_int(PyObject* o, ArgandValue* out) {
   out->i = PyLong_AsLongLongAndOverflow(o, &overflow);
   if (!overflow) return Conversion::kOk;
   const unsigned long long bits = overflow > 0 ? PyLong_AsUnsignedLongLong(o) : 0;
-  if (overflow < 0 || PyErr_Occurred()) return too_large(o);
+  if (overflow < 0 || PyErr_Occurred()) return too_large(o, PyExc_OverflowError);
   out->i = static_cast<int64_t>(bits);
   out->len = 1;
   return Conversion::kOk;
@@ -97,14 +97,13 @@ static Conversion python_number(PyObject* o, ArgandValue* out) {
   return Conversion::kOk;
 }
 
-static Conversion convert_scalar(PyObject* o, ArgandValue* out, Arena& arena) {
+static Conversion convert_scalar(PyObject* o, ArgandValue* out) {
   Conversion c = python_number(o, out);
   if (c == Conversion::kMismatch) {
     Ref number(unboxed_number(o));
     if (!number) return PyErr_Occurred() ? Conversion::kError : Conversion::kMismatch;
     c = python_number(number.get(), out);
   }
-  if (c == Conversion::kOk && beyond_int64(*out)) arena.beyond_int64 = o;
   return c;
 }
 
@@ -198,7 +197,15 @@ static bool wrong_length(const ArgandArgDesc& desc, Py_ssize_t n) {
 
 Conversion convert_varargs(PyObject* const* items, Py_ssize_t n, const ArgandArgDesc& desc, ArgandValue* out, Arena& arena) {
   if (desc.type == ARGAND_ARG_TENSOR_LIST || desc.type == ARGAND_ARG_OPT_TENSOR_LIST) return fill_tensors(items, n, desc, out, arena);
-  return wrong_length(desc, n) ? Conversion::kMismatch : fill_numbers(items, n, desc, out, arena);
+  if (wrong_length(desc, n)) return Conversion::kMismatch;
+  const Conversion c = fill_numbers(items, n, desc, out, arena);
+  if (c == Conversion::kError && PyErr_ExceptionMatches(PyExc_ValueError)) {  // an entry that is too large is a list of a wrong type
+    PyObject *type, *error, *traceback;
+    PyErr_Fetch(&type, &error, &traceback);
+    PyErr_Restore(Py_NewRef(PyExc_TypeError), error, traceback);
+    Py_DECREF(type);
+  }
+  return c;
 }
 
 static Conversion convert_list(PyObject* o, const ArgandArgDesc& desc, ArgandValue* out, Arena& arena) {
@@ -281,12 +288,12 @@ Conversion convert(PyObject* o, const ArgandArgDesc& desc, ArgandValue* out, Are
         return Conversion::kOk;
       }
       if (desc.type == ARGAND_ARG_OPERAND) {
-        Conversion c = convert_scalar(o, out, arena);
+        Conversion c = convert_scalar(o, out);
         if (c != Conversion::kMismatch) return c;
       }
       break;
     case ARGAND_ARG_SCALAR: {
-      Conversion c = convert_scalar(o, out, arena);
+      Conversion c = convert_scalar(o, out);
       if (c != Conversion::kMismatch) return c;
       break;
     }

@@ -25,8 +25,7 @@ class Arena {
     }
     return allocate_block(nbytes);
   }
-  bool hold(PyObject* o);            // steals; false + exception
-  PyObject* beyond_int64 = nullptr;  // the last int that only uint64 holds, borrowed
+  bool hold(PyObject* o);  // steals; false + exception
 
  private:
   void* allocate_block(size_t nbytes);
@@ -46,7 +45,6 @@ ArgandDevice with_index(ArgandDevice device);  // one without index becomes the 
 Conversion convert(PyObject* o, const ArgandArgDesc& desc, ArgandValue* out, Arena& arena);
 // A run of positional arguments as one list, as in x.view(2, 3).
 Conversion convert_varargs(PyObject* const* items, Py_ssize_t n, const ArgandArgDesc& desc, ArgandValue* out, Arena& arena);
-Conversion too_large(PyObject* o);                        // an int that no argument takes: kError
 Conversion number_of_int(PyObject* o, ArgandValue* out);  // into a value that is all zeros; kError: of more than 64 bits
 bool starts_varargs(PyObject* o, const ArgandArgDesc& desc);
 

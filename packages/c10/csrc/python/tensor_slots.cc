@@ -33,16 +33,14 @@ static bool is_number(PyObject* o) { return PyFloat_Check(o) || PyLong_Check(o) 
 // Anything else leaves the operation to its own type, or to Python's TypeError.
 static bool is_operand(PyObject* o) { return is_tensor(o) || is_number(o) || has_override(o); }
 
-static bool is_uint64(PyObject* o) { return is_tensor(o) && tensor_of(o)->dtype == ARGAND_UINT64; }
-
-// A number as a 0-d tensor that is weak in promotion; `other` says whether it may be one that only uint64 holds.
-static PyObject* wrapped_number(PyObject* number, PyObject* other) {
+// A number as a 0-d tensor that is weak in promotion.
+static PyObject* wrapped_number(PyObject* number) {
   Ref value = is_numpy_scalar(number) ? Ref(PyObject_CallMethodNoArgs(number, names.item)) : new_ref(number);
   if (!value) return nullptr;
   ArgandValue whole = {};
   if (PyLong_Check(value.get()) && number_of_int(value.get(), &whole) == Conversion::kError) return nullptr;
   int dtype = PyBool_Check(value.get())    ? ARGAND_BOOL
-              : PyLong_Check(value.get())  ? (beyond_int64(whole) && is_uint64(other) ? ARGAND_UINT64 : ARGAND_INT64)
+              : PyLong_Check(value.get())  ? (beyond_int64(whole) ? ARGAND_UINT64 : ARGAND_INT64)
               : PyFloat_Check(value.get()) ? ARGAND_FLOAT64
                                            : ARGAND_COMPLEX128;
   ArgandTensor* t = nullptr;
@@ -77,7 +75,7 @@ static PyObject* binary(PyObject* a, PyObject* b) {
     PyObject* args[2] = {b, a};
     return call_operator(op, args, 2, nullptr);
   }
-  Ref first(wrapped_number(a, b));
+  Ref first(wrapped_number(a));
   PyObject* args[2] = {first.get(), b};
   return first ? call_operator(op, args, 2, nullptr) : nullptr;
 }

@@ -76,8 +76,11 @@ static int store_integer(void* p, int dtype, PyObject* number) {
     if (!index) return -1;
     value = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
     if (overflow > 0) value = PyLong_AsUnsignedLongLong(index.get());
-    if (PyErr_Occurred()) PyErr_Clear(), overflow = -1;
-    if (overflow < 0) return no_fit(dtype);
+    if (PyErr_Occurred() || overflow < 0 || (overflow && dtype != ARGAND_UINT64)) {
+      PyErr_Format(dtype == ARGAND_UINT64 ? PyExc_OverflowError : PyExc_ValueError, "Overflow: got the int %R, which %s cannot hold", number,
+                   kDTypeName[dtype]);
+      return -1;
+    }
   }
   const bool is_unsigned = dtype == ARGAND_UINT8 || is_wide_unsigned(dtype);
   const __int128 high = (__int128{1} << (8 * item_size(dtype) - !is_unsigned)) - 1;

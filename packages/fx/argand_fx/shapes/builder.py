@@ -532,6 +532,8 @@ class GraphBuilder:
             )
         written = [x for i in spec.schema.written for x in tensors_of(values[i])]
         self._check_inplace(spec, values, written)
+        if spec.dtype is not None:
+            spec.dtype(*values[: spec.positional], **spec.keywords(values))
         grad = self.grad_enabled and spec.differentiable and self._any_grad(spec, values)
         if self.graph is not None:
             node = self._append(self.graph, spec, values)

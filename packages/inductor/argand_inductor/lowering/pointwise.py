@@ -101,6 +101,7 @@ def lower_pointwise(
     sizes, strides, _ = geometry(result)
     if not can_be_made(sizes, strides):
         return None
+    on_cpu = result.device.type == "cpu"
     reads = Reads()
     values: list[Value] = []
     for name in rule.operands:
@@ -114,7 +115,8 @@ def lower_pointwise(
             return None
         values.append(value)
     for name in rule.scalars:
-        value = operand_value(ctx, reads, bound[name], sizes, compute_dtype(computed))
+        held = computed if on_cpu and rule.scalars == ("alpha",) else compute_dtype(computed)
+        value = operand_value(ctx, reads, bound[name], sizes, held)
         if value is None:
             return None
         values.append(value)

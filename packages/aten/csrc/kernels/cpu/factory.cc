@@ -28,6 +28,8 @@ void fill_range(const Tensor& out, int dtype, F at) {
 }  // namespace
 
 Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, int dtype, std::optional<ArgandDevice>, bool) {
+  if (dtype != ARGAND_UINT64 && builtins::arange_dtype(start, end, step) == ARGAND_INT64)
+    for (const Scalar& s : {start, end, step}) check_fits("arange", ARGAND_INT64, value(s));
   if (dtype == ARGAND_INT64 && step.to_int() == 0 && step.to_double() != 0)
     fail(ARGAND_VALUE_ERROR, "arange: step must be nonzero, got %g for int64", step.to_double());
   if (dtype == ARGAND_INT64 && (start.is_floating() || end.is_floating() || step.is_floating()))
@@ -48,6 +50,7 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, int dt
 // Both halves count from their own end, so that the last element is exactly `end`.
 Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, int dtype, std::optional<ArgandDevice>, bool) {
   const Tensor out = argand::empty({steps}, dtype == ARGAND_DTYPE_NONE ? builtins::default_dtype() : dtype);
+  for (const Scalar& s : {start, end}) check_fits("linspace", out.dtype(), value(s));
   double a = start.to_double(), b = end.to_double();
   if (is_integral(out.dtype(), true)) a = std::trunc(a), b = std::trunc(b);
   const double by = steps > 1 ? (b - a) / static_cast<double>(steps - 1) : 0;

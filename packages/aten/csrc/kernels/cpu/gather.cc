@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/csrc/core/pointwise_rules.h"
 #include "packages/aten/csrc/kernels/cpu/rows.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
@@ -336,6 +337,7 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
 void index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
   const int64_t d = builtins::wrap_dim(dim, self.dim());
   check_same_dtype("index_add", self, source);
+  check_scalar("index_add", self.dtype(), false, value(alpha));
   const Tensor work = contiguous(self), from = contiguous(source);
   const DimSplit s(work, d);
   const Tensor i64 = checked_vector("index_add", index, s.n, ARGAND_RUNTIME_ERROR);

@@ -485,7 +485,7 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Arg
 
 Tensor mm(const Tensor& self, const Tensor& mat2) { return mm(self, mat2, nullptr); }
 Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
-  for (const Scalar& factor : {beta, alpha}) check_number("addmm", mat1.dtype(), value(factor));
+  for (const Scalar& factor : {beta, alpha}) check_scalar("addmm", mat1.dtype(), false, value(factor));
   if (beta.im == 0 && alpha.im == 0) return addmm(self, mat1, mat2, beta.to_double(), alpha.to_double(), nullptr);
   return ops::add(ops::mul(self, beta), ops::mul(mm(mat1, mat2), alpha));
 }

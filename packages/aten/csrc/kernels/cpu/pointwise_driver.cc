@@ -308,7 +308,7 @@ bool fast_path(const PointwiseOp& op, const Operand* const* operands, const doub
     if (operands[k]->get()) continue;
     const int category = number_category(operands[k]->raw());
     if (category > dtype_category(first->dtype) || (category == 0 && op.promote == kPromoteNumbers)) return false;
-    if (op.number_rule == kChosen && !fits(first->dtype, operands[k]->raw())) return false;
+    if (!passes(op.number_rule, first->dtype, operands[k]->raw())) return false;
     int dtype = first->dtype;
     if (exact && k == op.n_operands - 1) {
       loop = kernel->number_loop;
@@ -391,11 +391,7 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
     if (const ArgandTensor* t = operands[k]->get(); t && t->ndim > 0 && ARGAND_DEVICE_TYPE(t->storage->device) != ARGAND_META)
       fail(ARGAND_DEVICE_ERROR, "%s: got tensors on cpu and meta, expected all on one device; move them with .to(device)", op.name);
   if (op.number_rule == kDivisor && !meta && numel_of(shape) > 0) check_divisor(op, *operands[last], dtype);
-  if (op.number_rule == kExponent) check_exponent(op.name, dtype, *operands[last]);
-  // `where` makes an element of the number before the dtypes of half precision are looked at.
-  if (op.number_rule == kChosen && !(op.bool_operands && op.promote == kPromoteDefault && is_half(promoted)))
-    for (int k = 0; k < op.n_operands; k++)
-      if (!operands[k]->get()) check_fits(op.name, promoted, operands[k]->raw());
+  check_numbers(op.name, op.number_rule, promoted, op.n_operands, operands);
   if (out) prepare_pointwise_out(op.name, out, result_dtype, shape, inplace, op.exact_out, op.n_operands, operands);
   if (wider && out && out.dtype() != promoted) {  // the result is rounded before it is converted
     kernels::cpu::copy_(out, pointwise(op, operands, scalars, ints, {}, false), false);

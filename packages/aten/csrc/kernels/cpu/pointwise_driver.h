@@ -7,13 +7,6 @@
 
 namespace argand {
 
-enum NumberRule : uint8_t {
-  kAnyIntegers = 0,
-  kDivisor = 1,   // the last operand is a divisor: a zero in it is an error for integers
-  kExponent = 2,  // the last operand is an exponent: for integers a number that is negative, or beyond their dtype, is an error
-  kChosen = 3,    // operands become elements as they are: a number has to fit the dtype, of whatever numbers
-};
-
 struct PointwiseOp {
   const char* name;
   int n_operands;
@@ -23,7 +16,7 @@ struct PointwiseOp {
   int8_t result_dtype;        // -1: the kernel's
   uint8_t cost;               // of an element, in additions
   uint8_t bool_operands = 0;  // bit k: operand k is a bool tensor that takes no part in promotion (conditions, masks)
-  uint8_t number_rule = kAnyIntegers;
+  NumberRule number_rule = kAnyIntegers;
   bool exact_out = false;      // out= has the result's dtype
   uint8_t layout = 0;          // Layout
   bool exact_numbers = false;  // numbers beside 16-bit floats are not rounded to their dtype

@@ -95,7 +95,7 @@ Tensor bmm(const Tensor& self, const Tensor& mat2) { return plain_product("bmm",
 
 Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
   check_operands("addmm", {&mat1, &mat2, &self});
-  for (const Scalar& factor : {beta, alpha}) check_number("addmm", mat1.dtype(), value(factor));
+  for (const Scalar& factor : {beta, alpha}) check_scalar("addmm", mat1.dtype(), false, value(factor));
   const DeviceGuard guard(mat1);
   const int64_t m = mat1.size(0), n = mat2.size(1);
   const int64_t shape[] = {m, n};
