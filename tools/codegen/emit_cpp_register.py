@@ -465,15 +465,9 @@ def derived_forms(op: Operator, parts: Parts) -> None:
     if not found:
         return
     schema = op.schema
-    # Factories make what `out` is where no dtype is given; scans, and sums and products, compute in its dtype.
+    # Factories make what `out` is where no dtype is given.
     follows = (
-        schema.argument("requires_grad") is not None
-        or op.kind == "scan"
-        or (
-            op.kind == "reduction"
-            and op.result_dtype == "accumulate"
-            and "complex64" in row_dtypes(op)
-        )
+        schema.argument("requires_grad") is not None or op.kind == "scan" or op.out == "computed"
     )
     dtype = schema.index("dtype") if schema.argument("dtype") is not None and follows else -1
     resized = "".join(["k", *(word.capitalize() for word in op.resized.split("_"))])

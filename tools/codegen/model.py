@@ -23,7 +23,7 @@ VARIANTS: Final = ("function", "method", "inplace", "out")
 # Rules for results' dtypes besides dtypes: functions of the first tensor's dtype (`<rule>_dtype` in builtins.h and language.py), and itself.
 RESULT_FUNCTIONS: Final = ("accumulate", "accumulate_float", "real", "complex", "truth")
 RESULT_RULES: Final = ("self", *RESULT_FUNCTIONS)
-OUT_RULES: Final = ("cast", "exact", "any")  # of dtypes that out= may have
+OUT_RULES: Final = ("cast", "computed", "exact", "any")  # of dtypes that out= may have; computed: cast, and computed in it
 LAYOUTS: Final = (
     "as_operands",
     "row_major",
@@ -408,7 +408,9 @@ class Operator:
 
     @property
     def out_rule(self) -> str:
-        """Which dtype out= has: one of OUT_RULES."""
+        """Which dtype out= has: one of OUT_RULES, but for "computed"."""
+        if self.out == "computed":
+            return "cast"
         return self.out or ("cast" if self.kind in ("pointwise", "reduction", "scan") else "exact")
 
     @property

@@ -72,6 +72,15 @@ def test_out_that_overlaps_is_refused() -> None:
         aten.roll(both[:-1], 1, out=both[1:])
 
 
+@pytest.mark.parametrize("name", ["sum", "nansum", "mean", "nanmean", "prod"])
+def test_sums_in_the_dtype_of_out(name: str) -> None:
+    numbers = [1 + 2.0**-20, 2.0**-20 - 1] if name == "prod" else [1.0, 2.0**-30]
+    expected = {"sum": 1 + 2.0**-30, "mean": 0.5 + 2.0**-31, "prod": 2.0**-40 - 1}
+    out = aten.empty([], dtype=c10.float64)
+    getattr(aten, name)(c10.tensor(numbers), 0, out=out)
+    assert out.item() == expected[name.removeprefix("nan")]
+
+
 def test_dtypes_of_out() -> None:
     wide, ints = aten.empty([2, 3], dtype=c10.float64), aten.empty([2, 3], dtype=c10.int64)
     # Sums and elementwise arithmetic are stored in a wider dtype; products, copies and sorted elements in their own.
