@@ -77,7 +77,7 @@ def argand_bit_not(x):
     if x.dtype == tl.int1:
         return x ^ (x == x)
     else:
-        return ~x
+        return 0 - x - 1  # Triton's interpreter has no `~x` of 64 unsigned bits
 
 
 @triton.jit
