@@ -141,7 +141,7 @@ def _to_tensor(name: str, dtype: str, shape: list[int], data: bytearray, source:
         )
     try:
         result = aten.empty(shape, dtype=_DTYPES[dtype])
-    except (OverflowError, c10.ShapeError) as error:
+    except (TypeError, c10.ShapeError) as error:  # beyond 64 bits, or beyond what there is
         raise FileFormatError(
             f"load: {source} has {name!r} of an unusable shape: {error}"
         ) from None

@@ -6,12 +6,14 @@ from __future__ import annotations
 OPERATORS = frozenset(
     """
     add sub rsub mul div floor_divide remainder neg abs sign sqrt rsqrt reciprocal pow floor ceil round maximum minimum
-    clamp_min clamp_max lerp addcmul addcdiv
+    clamp_min clamp_max clamp_between lerp addcmul addcdiv
     exp expm1 log log1p erf sigmoid sin cos tanh
     relu threshold leaky_relu elu elu_backward softplus hardtanh hardswish log_sigmoid
     gelu_none gelu_tanh gelu_backward_none gelu_backward_tanh silu silu_backward
     eq ne lt le gt ge isnan isinf isfinite logical_not logical_and logical_or bitwise_and bitwise_or bitwise_not where masked_fill
-    binary_cross_entropy_each
+    binary_cross_entropy_each smooth_l1_each
+    lstm_cell_state lstm_hidden_state lstm_cell_state_backward_input lstm_cell_state_backward_forget
+    lstm_cell_state_backward_candidate lstm_cell_state_backward_cell lstm_hidden_state_backward_output lstm_hidden_state_backward_cell
     sum mean amax amin norm2 any _any_dim all _all_dim cumsum
     """.split()
 )
