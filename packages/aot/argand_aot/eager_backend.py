@@ -38,7 +38,7 @@ class GraphProgram:
 
 def _load_program(data: dict[str, Any]) -> GraphProgram | None:
     entry = _cache.get(data["graph"]) if data["graph"] is not None else None
-    return None if entry is None else GraphProgram(*graph_from_files(entry.read))
+    return None if entry is None else GraphProgram(*graph_from_files(entry.contents.__getitem__))
 
 
 def aot_eager(

@@ -151,7 +151,7 @@ class Source:
             )
         from argand_aot.stored_graph import graph_from_files
 
-        return graph_from_files(entry.read)
+        return graph_from_files(entry.contents.__getitem__)
 
     def store(self, program: str) -> str | None:
         """Keep the traced graph on disk; its key, or None where that was not possible.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -35,9 +36,15 @@ _reported: set[Path] = set()
 
 def cache_root() -> Path:
     """The folder of all caches: ARGAND_CACHE_DIR, or ~/.cache/argand (XDG_CACHE_HOME is respected)."""
-    if given := os.environ.get("ARGAND_CACHE_DIR"):
+    get = os.environ.get
+    return _root(get("ARGAND_CACHE_DIR"), get("XDG_CACHE_HOME"), get("HOME"))
+
+
+@functools.lru_cache(maxsize=16)
+def _root(given: str | None, base: str | None, home: str | None) -> Path:
+    """`home` is not used: where `~` is depends on it."""
+    if given:
         return Path(given)
-    base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path("~/.cache").expanduser()) / "argand"
 
 
@@ -57,25 +64,16 @@ class Entry:
         folder: where its files lie; they are never changed, but may be removed at any time.
         manifest: what `put` was given.
         hashes: sha256 of each file, by name.
+        contents: of each file, as it was verified.
     """
 
     folder: Path
     manifest: dict[str, Any]
     hashes: dict[str, str]
+    contents: dict[str, bytes]
 
     def path(self, name: str) -> Path:
         return self.folder / name
-
-    def read(self, name: str) -> bytes:
-        """A file's content, verified.
-
-        Raises:
-            OSError: if it is gone or differs from its hash.
-        """
-        data = self.path(name).read_bytes()
-        if hashlib.sha256(data).hexdigest() != self.hashes[name]:
-            raise OSError(f"disk cache: {self.path(name)} differs from its manifest")
-        return data
 
 
 class DiskCache:
@@ -158,7 +156,7 @@ class DiskCache:
             if work is not None:
                 _remove_tree(work)
         self._count_put()
-        return Entry(target, json.loads(text)["manifest"], hashes)
+        return Entry(target, json.loads(text)["manifest"], hashes, dict(files))
 
     def discard(self, key: str) -> None:
         """Remove an entry, if there is one."""
@@ -257,15 +255,15 @@ class DiskCache:
                 raise _BadEntryError("its manifest is another entry's")
         except (ValueError, KeyError, TypeError, FileNotFoundError):
             raise _BadEntryError("its manifest is missing or damaged") from None
-        entry = Entry(folder, manifest, hashes)
-        for name in hashes:
+        contents = {}
+        for name, digest in hashes.items():
             try:
-                entry.read(name)
+                contents[name] = (folder / name).read_bytes()
             except FileNotFoundError:
                 raise _BadEntryError(f"its file {name} is missing") from None
-            except OSError:
-                raise _BadEntryError(f"its file {name} differs from the manifest") from None
-        return entry
+            if hashlib.sha256(contents[name]).hexdigest() != digest:
+                raise _BadEntryError(f"its file {name} differs from the manifest")
+        return Entry(folder, manifest, hashes, contents)
 
     def _publish(self, work: str, target: Path) -> None:
         """Renames a finished folder into place. A valid entry that is there already wins."""

@@ -32,8 +32,8 @@ def test_put_and_get(cache: DiskCache) -> None:
     found = cache.get("a")
     assert found is not None
     assert found.manifest == {"n": [1, 2]} == put.manifest
-    assert found.read("x.so") == b"library"
-    assert found.read("y.c") == b""
+    assert found.contents["x.so"] == b"library"
+    assert found.contents["y.c"] == b""
     assert found.path("x.so").read_bytes() == b"library"
 
 
@@ -49,7 +49,7 @@ def test_a_second_put_keeps_the_first(cache: DiskCache) -> None:
     assert cache.put("a", {"x": b"1"}, {}) is not None
     found = cache.get("a")
     assert found is not None
-    assert found.read("x") == b"1"
+    assert found.contents["x"] == b"1"
     assert list((cache.folder / "tmp").iterdir()) == []
 
 
@@ -75,7 +75,7 @@ def test_a_damaged_entry_is_removed_with_one_record(cache: DiskCache, damage: st
     assert cache.put(key, {"x": b"new"}, {}) is not None
     again = cache.get(key)
     assert again is not None
-    assert again.read("x") == b"new"
+    assert again.contents["x"] == b"new"
 
 
 def test_a_damaged_entry_is_replaced_by_put(cache: DiskCache) -> None:
@@ -242,7 +242,7 @@ with records.collect() as found:
     for i in range(50):
         cache.put(f"k{{i % 5}}", {{"x": b"%d" % (i % 5) * 1000}}, {{}})
         entry = cache.get(f"k{{i % 5}}")
-        assert entry is not None and entry.read("x") == b"%d" % (i % 5) * 1000
+        assert entry is not None and entry.contents["x"] == b"%d" % (i % 5) * 1000
 assert found == [], found
 """
     processes = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(4)]

@@ -14,7 +14,7 @@ from typing import Any
 from argand_c10 import Module
 from argand_dynamo import _C
 from argand_dynamo._C import CompiledFunction
-from argand_dynamo.backends import list_backends, lookup_backend
+from argand_dynamo.backends import check_backend
 from argand_dynamo.convert_frame import Owner, Settings, compiled_function, reset_code
 from argand_dynamo.marks import ALLOWED, DISABLED
 
@@ -87,11 +87,7 @@ def _settings(
         raise ValueError(
             "compile: got both mode and options, expected one of them; a mode is a set of options"
         )
-    if isinstance(backend, str):
-        if backend not in list_backends():
-            lookup_backend(backend)
-    elif not callable(backend):
-        lookup_backend(backend)
+    check_backend(backend)
     given = dict(options or {})
     if mode is not None and mode != "default":
         given["mode"] = mode

@@ -241,12 +241,10 @@ def load_plans(code: CodeType, config: str = "") -> list[FramePlan]:
         if entry is None:
             continue
         try:
-            plan = FramePlan.from_json(json.loads(entry.read("plan.json")))
+            plan = FramePlan.from_json(json.loads(entry.contents["plan.json"]))
             stale = [i for i in plan.inlined if not _still_there(i)]
         except UnknownNameError as error:
             logs.channel("cache").info("a plan of %s waits: %s", code.co_qualname, error)
-            continue
-        except OSError:
             continue
         except (PlanError, ValueError) as error:
             _cache.discard(f"{key}.{number}")

@@ -101,7 +101,7 @@ def _from_cache(name: str, arch: str) -> Compiled:
     entry = _disk().get(key)
     if entry is not None:
         m = entry.manifest
-        return Compiled(name, entry.read("code"), m["entry"], m["threads"], m["shared"])
+        return Compiled(name, entry.contents["code"], m["entry"], m["threads"], m["shared"])
     done = compile_variant(kernel, kernel.parse(name), arch)
     manifest = {"name": name, "entry": done.entry, "threads": done.threads, "shared": done.shared}
     _disk().put(key, {"code": done.image}, manifest)

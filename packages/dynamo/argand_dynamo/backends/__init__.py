@@ -8,6 +8,7 @@ from typing import Any
 
 __all__ = [
     "Backend",
+    "check_backend",
     "has_loader",
     "list_backends",
     "load_artifact",
@@ -51,6 +52,12 @@ def _entry_points() -> dict[str, Any]:
 def list_backends() -> list[str]:
     """The names that `compile(..., backend=...)` takes, in alphabetical order."""
     return sorted({*_backends, *_entry_points()})
+
+
+def check_backend(backend: str | Backend) -> None:
+    """Refuse what `lookup_backend` refuses, without importing the backend."""
+    if not isinstance(backend, str) or not (backend in _backends or backend in _entry_points()):
+        lookup_backend(backend)
 
 
 def _resolve(target: Any) -> Any:

@@ -192,7 +192,7 @@ def _build(setting: _Setting, sources: Sources) -> bytes:
         objects = []
         for i, entry in enumerate(ready):
             objects.append(f"cached{i}.o")
-            (folder / objects[-1]).write_bytes(entry.read(_OBJECT))
+            (folder / objects[-1]).write_bytes(entry.contents[_OBJECT])
         (folder / "program.c").write_text(sources.program)
         command = build.compile_command
         commands = [

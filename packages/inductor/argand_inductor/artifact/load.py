@@ -47,7 +47,7 @@ def _load_constant(data: dict[str, Any]) -> argand_c10.Tensor | None:
     if entry is None:
         return None
     dtype = argand_c10._C._dtype_by_name(data["dtype"])
-    dense = argand_c10._C._tensor_from_bytes(entry.read("data"), dtype, data["sizes"])
+    dense = argand_c10._C._tensor_from_bytes(entry.contents["data"], dtype, data["sizes"])
     if list(dense.stride()) == data["strides"]:
         return dense
     placed = argand_c10._C._empty_strided(data["sizes"], data["strides"], dtype)

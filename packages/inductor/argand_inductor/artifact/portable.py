@@ -41,11 +41,11 @@ def export_cache(path: str | os.PathLike[str]) -> int:
                 if entry := cache.programs.get(key):
                     out.writestr(f"programs/{key}/manifest.json", json.dumps(entry.manifest))
                     for member in ("program.c", "kernels.json", "launched.json"):
-                        out.writestr(f"programs/{key}/{member}", entry.read(member))
+                        out.writestr(f"programs/{key}/{member}", entry.contents[member])
                     count += 1
             for key in _keys(load._constants.folder):
                 if entry := load._constants.get(key):
-                    out.writestr(f"constants/{key}", entry.read("data"))
+                    out.writestr(f"constants/{key}", entry.contents["data"])
         os.replace(name, target)
     except BaseException:
         os.unlink(name)
@@ -165,5 +165,4 @@ def _import_program(archive: zipfile.ZipFile, key: str, manifest: dict[str, Any]
     if library.key not in (None, key) and library.path is not None:
         entry = cache.programs.get(str(library.key))
         if entry is not None:
-            files = {name: entry.read(name) for name in entry.hashes}
-            cache.programs.put(key, files, entry.manifest)
+            cache.programs.put(key, entry.contents, entry.manifest)

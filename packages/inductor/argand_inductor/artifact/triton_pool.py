@@ -292,7 +292,7 @@ def compile_kernels(kernels: Iterable[TritonKernel], arch: str) -> Mapping[str, 
             missing[kernel.name] = kernel
         else:
             found[kernel.name] = Image(
-                entry.read(_IMAGE), entry.manifest["shared"], entry.manifest["threads"]
+                entry.contents[_IMAGE], entry.manifest["shared"], entry.manifest["threads"]
             )
     if missing:
         with metrics.timed("triton"):
