@@ -205,8 +205,10 @@ def test_steps_follow_the_schedule(tmp_path: Path) -> None:
     assert len(files) == 2 and all(
         f.name.startswith("me.") and f.name.endswith(".pt.trace.json.gz") for f in files
     )
-    with gzip.open(files[0]) as file:
-        events = json.load(file)["traceEvents"]
+    with gzip.open(files[0], "rt") as file:
+        trace = json.load(file)
+    assert trace["traceName"] == str(files[0]).removesuffix(".gz")
+    events = trace["traceEvents"]
     assert any(e["name"] == "ProfilerStep#2" and e["cat"] == "user_annotation" for e in events)
     seen.clear()
     with profile(schedule=cycle, on_trace_ready=ready, acc_events=True) as p:
@@ -239,10 +241,11 @@ def test_chrome_traces_have_the_usual_fields(tmp_path: Path) -> None:
 
 
 def test_devices_are_not_measured() -> None:
-    with pytest.warns(UserWarning, match="CUDA"):
+    with pytest.warns(UserWarning, match="activities CUDA; kernels of devices") as told:
         profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
-    with pytest.warns(UserWarning, match="cuda"):
-        autograd_profiler.profile(use_device="cuda")
+        autograd_profiler.profile(use_cuda=True)
+    assert "device 'cuda'; kernels of devices" in str(told[1].message)
+    assert {Path(w.filename) for w in told} == {Path(__file__)}
     with pytest.raises(AssertionError, match="No valid profiler activities"):
         profile(activities=[])
     with autograd_profiler.profile(enabled=False) as p:

@@ -39,6 +39,14 @@ _TYPES = {
 _CATEGORIES = {0: "cpu_op", 1: "cpu_op", 7: "user_annotation"}  # by scope
 
 
+def warn_unmeasured(got: str, stacklevel: int) -> None:
+    """Warn that what was asked for is not measured."""
+    warnings.warn(
+        f"profile: got {got}; kernels of devices are not measured, only the calls that launch them",
+        stacklevel=stacklevel,
+    )
+
+
 class profile:
     """A context manager that records the operators of its thread, and of the backwards that it runs.
 
@@ -77,10 +85,7 @@ class profile:
     ) -> None:
         device = use_device or ("cuda" if use_cuda else None)
         if enabled and device is not None:
-            warnings.warn(
-                f"profile: got device {device!r}; kernels of devices are not measured, only the calls that launch them",
-                stacklevel=2,
-            )
+            warn_unmeasured(f"device {device!r}", stacklevel=3)
         self.enabled = enabled
         self.record_shapes = record_shapes
         self.profile_memory = profile_memory
@@ -197,6 +202,10 @@ class profile:
             metadata: entries of the file, by name; their values are JSON.
             use_python_export: changes nothing.
         """
+        with open(path, "w") as file:
+            json.dump(self._chrome_trace(str(path), metadata or {}), file)
+
+    def _chrome_trace(self, name: str, metadata: dict[str, str]) -> dict[str, Any]:
         process = os.getpid()
         named = {"process_name": Path(sys.executable).name, "process_labels": "CPU"}
         events: list[dict[str, Any]] = [
@@ -232,19 +241,17 @@ class profile:
         }
         span |= {"tid": "PyTorch Profiler", "ts": begin, "dur": end - begin}
         events.append(span | {"args": {"Op count": 0}})
-        document = {
+        return {
             "schemaVersion": 1,
             "deviceProperties": [],
             "trace_id": self.trace_id,
-            **{key: json.loads(value) for key, value in (metadata or {}).items()},
+            **{key: json.loads(value) for key, value in metadata.items()},
             "host_name": socket.gethostname(),
             "displayTimeUnit": "ms",
             "baseTimeNanoseconds": self._base,
             "traceEvents": events,
-            "traceName": str(path),
+            "traceName": name,
         }
-        with open(path, "w") as file:
-            json.dump(document, file)
 
 
 class emit_nvtx(ArgandDispatchMode):

@@ -177,10 +177,7 @@ class profile:
         others = wanted - supported_activities()
         if others:
             names = ", ".join(sorted(activity.name for activity in others))
-            warnings.warn(
-                f"profile: got activities {names}; kernels of devices are not measured, only the calls that launch them",
-                stacklevel=2,
-            )
+            autograd_profiler.warn_unmeasured(f"activities {names}", stacklevel=3)
         self.activities = wanted
         self.schedule = schedule or _record_always
         self.record_steps = schedule is not None
@@ -304,14 +301,10 @@ class profile:
 
     def export_chrome_trace(self, path: str | Path, use_python_export: bool = False) -> None:
         """Write a trace that chrome://tracing and Perfetto show, compressed if the name ends with .gz."""
-        if not str(path).endswith(".gz"):
-            return self._recorded().export_chrome_trace(path, self._metadata)
-        plain = str(path)[: -len(".gz")]
-        self._recorded().export_chrome_trace(plain, self._metadata)
-        with gzip.open(path, "wb") as file:
-            file.write(Path(plain).read_bytes())
-        os.remove(plain)
-        return None
+        name = str(path)
+        trace = self._recorded()._chrome_trace(name.removesuffix(".gz"), self._metadata)
+        with gzip.open(path, "wt") if name.endswith(".gz") else open(path, "w") as file:
+            json.dump(trace, file)
 
     def export_stacks(self, path: str | Path, metric: str = "self_cpu_time_total") -> None:
         """Write how long each stack took: nothing, since no stacks are recorded."""
