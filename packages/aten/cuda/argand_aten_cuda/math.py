@@ -722,7 +722,7 @@ def argand_trunc_divide(x, y):
         return libdevice.trunc(argand_div(x, y))
     elif x.dtype.is_int_unsigned():
         zero = y == 0
-        return tl.where(zero, ~(x - x), x // tl.where(zero, (y - y) + 1, y))
+        return tl.where(zero, argand_bit_not(x - x), x // tl.where(zero, (y - y) + 1, y))
     else:
         # A zero divisor gives -1 as the hardware's sequence does; the most negative value by -1 wraps.
         zero = y == 0
