@@ -371,6 +371,16 @@ def test_what_is_refused() -> None:
         aten.narrow(c10.tensor(1.0), 0, 0, 1)
     with pytest.raises(RuntimeError, match="index_add"):
         aten.index_add(aten.ones([3, 2]), 0, c10.tensor([0, 2]), c10.tensor([2.0, 4.0]))
+    point, thrice = c10.tensor(1.0), c10.tensor([0, 0, 0])
+    for add in (aten.index_add, lambda *args: aten.index_reduce(*args, "prod")):
+        assert add(point, 0, c10.tensor([0]), point).shape == ()
+        with pytest.raises(IndexError, match="got 3 indices for a source without dimensions"):
+            add(point, 0, thrice, point)
+        for shape in ([], [3]):
+            with pytest.raises(RuntimeError, match="source"):
+                add(aten.ones(shape), 0, thrice[:1], aten.ones([] if shape else [1]))
+        with pytest.raises(RuntimeError, match="source"):
+            add(aten.ones([2, 3]), 0, thrice[:2], aten.ones([2, 1]))
     with pytest.raises(RuntimeError, match="integral dtype"):
         aten.cov(aten.ones([5]), fweights=aten.ones([5]))
     with pytest.raises(RuntimeError, match="multiple times"):

@@ -136,8 +136,7 @@ def test_accepts_tensors_and_generators():
         ("int[]", [1, True], "tuple of ints, but found element of type bool at pos 1"),
         ("int[]", [1, "a"], "tuple of ints, but found element of type str at pos 1"),
         ("int[]", "ab", "tuple of ints, not str"),
-        ("int[2]", [1, 2, 3], "int or tuple of 2 ints, not 3 ints"),
-        ("int[2]", [], "int or tuple of 2 ints, not 0 ints"),
+        ("int[2]", [1, 2, "a"], "int or tuple of 2 ints, but found element of type str at pos 2"),
         ("bool[]", [1], "tuple of bools, but found element of type int at pos 0"),
         ("float[]", ["a"], "tuple of floats, but found element of type str at pos 0"),
         ("Tensor[]", [x, 1], "tuple of Tensors, but found element of type int at pos 1"),
@@ -149,6 +148,13 @@ def test_refuses(declared, value, expected):
     with pytest.raises(TypeError) as error:
         accepted(declared, value)
     assert str(error.value).endswith(f"(): argument 'a' (position 1) must be {expected}")
+
+
+@pytest.mark.parametrize("value", [[], [1, 2, 3]])
+def test_refuses_other_numbers_of_ints(value):
+    expected = f"argument 'a' .position 1. must be int or tuple of 2 ints, not {len(value)} ints"
+    with pytest.raises(RuntimeError, match=expected):
+        accepted("int[2]", value)
 
 
 def test_integers_that_do_not_fit():

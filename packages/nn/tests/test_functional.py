@@ -304,6 +304,10 @@ def test_other_normalizations():
     w = normal(6)
     root = np.sqrt((x * x).mean(1, keepdims=True) + 1e-6)
     close(F.rms_norm(tensor(x), (6,), tensor(w), 1e-6), x / root * w, 1e-4, 1e-5)
+    for half in (c10.float16, c10.bfloat16):  # eps is that of the dtype in which they are computed
+        close(
+            F.rms_norm(aten.full((4,), 2**-10, dtype=half), (4,)).float(), np.full(4, 0.9428), 4e-3
+        )
     images = normal(2, 4, 3, 3)
     groups = images.reshape(2, 2, -1)
     expected = (groups - groups.mean(2, keepdims=True)) / np.sqrt(
@@ -372,6 +376,9 @@ def test_dropout():
             nn.Dropout(wrong)
     layer = nn.Dropout(0.5).eval()
     assert layer(x) is x
+    for call in (F.dropout2d, F.dropout3d):
+        with pytest.warns(UserWarning, match="got 0 dim"):
+            assert call(aten.ones(()), training=False).tolist() == 1.0
     for call, shape in ((F.dropout2d, [2, 3]), (F.dropout2d, [2, 3, 4]), (F.dropout3d, [2, 3, 4])):
         with pytest.warns(UserWarning, match=f"{call.__name__}: got {len(shape)} dim"):
             call(aten.ones(shape))
@@ -408,6 +415,7 @@ def test_unflatten_keeps_its_sizes():
 
 
 def test_embedding():
+    assert repr(nn.Embedding(5, 3, norm_type=1.0)) == "Embedding(5, 3, norm_type=1.0)"
     table = nn.Embedding(5, 3, padding_idx=-1)
     assert table.padding_idx == 4
     assert table.weight[4].tolist() == [0.0] * 3

@@ -261,7 +261,9 @@ def test_deprecated_reductions():
     for average, reduce, expected in (
         (True, None, squares.mean()),
         (False, None, squares.sum()),
+        (0, None, squares.sum()),
         (None, False, squares),
+        (1, 0, squares),
     ):
         with pytest.warns(UserWarning, match="size_average and reduce are deprecated"):
             close(F.mse_loss(tensor(X), tensor(Y), average, reduce), expected)

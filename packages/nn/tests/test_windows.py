@@ -137,6 +137,14 @@ def test_nearest_elements_have_a_gradient_of_zero_by_their_places():
     assert grid.grad.tolist() == [[[[0.0, 0.0]]]]
 
 
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic", "area"])
+def test_images_of_the_same_size_are_copies(mode):
+    x = aten.arange(24, dtype=c10.float32).reshape(1, 4, 2, 3).mT
+    out = F.interpolate(x, (3, 2), mode=mode)
+    close(out, x)
+    assert out.data_ptr() != x.data_ptr() and (mode == "area" or out.is_contiguous())
+
+
 def test_interpolated_bytes_are_rounded_after_each_dimension():
     # Worked out with weights of 16 bits: columns first, each pass to the nearest byte.
     x = (aten.arange(9) * 13).to(c10.uint8).reshape(1, 1, 3, 3)

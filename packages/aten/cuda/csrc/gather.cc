@@ -130,8 +130,10 @@ void index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tens
   if (index.dim() > 1) fail(ARGAND_SHAPE_ERROR, "index_add: Index is supposed to be a vector, but got %s", to_string(index.sizes()).c_str());
   const Tensor i64 = as_index("index_add", index, self);
   const int64_t count = i64.numel();
-  bool fits = self.dim() == source.dim() || (self.dim() <= 1 && source.dim() <= 1 && count == source.numel());
-  for (int64_t k = 0; fits && k < self.dim() && k < source.dim(); k++) fits = source.size(k) == (k == d ? count : self.size(k));
+  if (source.dim() == 0 && count != 1)
+    fail(ARGAND_INDEX_ERROR, "index_add: got %ld indices for a source without dimensions, expected one", static_cast<long>(count));
+  bool fits = self.dim() == source.dim();
+  for (int64_t k = 0; fits && k < self.dim(); k++) fits = source.size(k) == (k == d ? count : self.size(k));
   if (!fits)
     fail(ARGAND_SHAPE_ERROR,
          "index_add: got source of shape %s and %ld indices for self of shape %s, expected self's shape with dimension %ld as long as index",
@@ -142,7 +144,7 @@ void index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tens
   if (!is_one) from = to_dtype(ops::mul(from, alpha), self.dtype());
   if (from->storage == self->storage) from = ops::clone(from);
   Walk w = self.dim() ? select_walk("index_add", self, d, i64) : Walk{"index_add", {}, {}, {}, {}, 1, 0, 1, 0};
-  w.is_runtime_error = true;
+  w.is_runtime_error = self.dim() > 1;
   for (int64_t k = 0; k < w.sizes.n; k++) w.other.push_back(from.dim() ? from.stride(k) : 0);
   add(w, self, from, i64, d);
 }

@@ -23,7 +23,9 @@ static const char* shown_name(const char* name, const Call& call) { return !call
 struct Spelling {
   const char *keyword, *argument;
 };
-constexpr Spelling kSpellings[] = {{"input", "self"}, {"tensor", "self"}, {"axis", "dim"}, {"keepdims", "keepdim"}, {"from", "from_"}};
+constexpr Spelling kSpellings[] = {{"input", "self"}, {"tensor", "self"}, {"x", "self"},           {"a", "self"},
+                                   {"x1", "self"},    {"x", "input"},     {"a", "input"},          {"x1", "input"},
+                                   {"x2", "other"},   {"axis", "dim"},    {"keepdims", "keepdim"}, {"from", "from_"}};
 
 // The schema argument that a keyword names. -1: none.
 static int find_argument(const Signature& s, PyObject* name) {
@@ -180,7 +182,8 @@ Conversion match(const Signature& s, const Call& call, ArgandValue* values, Aren
         Ref rest(call.why ? PyTuple_New(call.nargs - i) : nullptr);
         if (!rest) return Conversion::kMismatch;
         for (Py_ssize_t k = i; k < call.nargs; k++) PyTuple_SET_ITEM(rest.get(), k - i, Py_NewRef(call.args[k]));
-        return mismatch(call, mismatch_text(call.op->binding->name, desc, shown_name(desc.name, call), i + 1 - call.is_method, rest.get()));
+        return mismatch(
+            call, mismatch_text(call.op->binding->name, desc, shown_name(desc.name, call), i + 1 - call.is_method, rest.get(), call.wrong_count));
       }
     } else if (call.kwnames && given[i]) {
       o = given[i];
@@ -199,7 +202,7 @@ Conversion match(const Signature& s, const Call& call, ArgandValue* values, Aren
     }
     if (c == Conversion::kError || !call.why) return c;
     Py_ssize_t position = i < taken ? i + 1 - call.is_method : 0;
-    return mismatch(call, mismatch_text(call.op->binding->name, desc, shown_name(desc.name, call), position, o));
+    return mismatch(call, mismatch_text(call.op->binding->name, desc, shown_name(desc.name, call), position, o, call.wrong_count));
   }
   if (taken < call.nargs && !varargs) return too_many(s, call);
   if (s.uses_default_device && !extras.out && ARGAND_DEVICE_TYPE(default_device()) != ARGAND_CPU) fill_device(s, values);
@@ -246,14 +249,16 @@ static std::string signature_text(const Signature& s, const Call& call) {
 
 PyObject* raise_no_match(Call call) {
   std::string why;
+  bool wrong_count = false;  // then the types fit, and PyTorch's operators would refuse the values
   call.why = &why;
+  call.wrong_count = &wrong_count;
   int n = call.op->binding->n_signatures;
   if (n == 1) {
     Arena arena;
     Extras extras;
     ArgandValue values[kMaxArguments];
     if (match(call.op->signatures[0], call, values, arena, extras) == Conversion::kError) return nullptr;
-    PyErr_SetString(PyExc_TypeError, why.c_str());
+    PyErr_SetString(wrong_count ? PyExc_RuntimeError : PyExc_TypeError, why.c_str());
     return nullptr;
   }
   std::string text = function_name(call) + " received an invalid combination of arguments - got (";
@@ -273,7 +278,7 @@ PyObject* raise_no_match(Call call) {
     text += "\n * " + signature_text(call.op->signatures[k], call);
     if (!why.empty()) text += "\n      " + why;
   }
-  PyErr_SetString(PyExc_TypeError, text.c_str());
+  PyErr_SetString(wrong_count ? PyExc_RuntimeError : PyExc_TypeError, text.c_str());
   return nullptr;
 }
 

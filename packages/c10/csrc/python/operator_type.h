@@ -36,7 +36,8 @@ struct Call {
   Py_ssize_t nargs;
   PyObject* kwnames;
   bool is_method;
-  std::string* why;  // receives the reason of a mismatch; NULL: not wanted
+  std::string* why;             // receives the reason of a mismatch; NULL: not wanted
+  bool* wrong_count = nullptr;  // set besides where it is that a list has too many or too few numbers
 };
 
 // Keyword arguments that no schema lists.

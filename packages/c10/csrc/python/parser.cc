@@ -373,7 +373,8 @@ std::string expected_type(const ArgandArgDesc& desc) {
   return text;
 }
 
-std::string mismatch_text(const char* function, const ArgandArgDesc& desc, const char* shown_name, Py_ssize_t position, PyObject* got) {
+std::string mismatch_text(const char* function, const ArgandArgDesc& desc, const char* shown_name, Py_ssize_t position, PyObject* got,
+                          bool* wrong_count) {
   std::string text = std::string(function) + "(): argument '" + shown_name + "'";
   if (position > 0) text += " (position " + std::to_string(position) + ")";
   text += " must be " + expected_type(desc);
@@ -389,6 +390,7 @@ std::string mismatch_text(const char* function, const ArgandArgDesc& desc, const
     if (convert_varargs(&entry, 1, element, &value, arena) == Conversion::kMismatch)
       return text + ", but found element of type " + Py_TYPE(entry)->tp_name + " at pos " + std::to_string(i);
   }
+  if (wrong_count && desc.list_size > 1) *wrong_count = true;
   return text + ", not " + std::to_string(n) + (desc.type == ARGAND_ARG_INT_LIST ? " ints" : " values");
 }
 

@@ -51,6 +51,7 @@ bool starts_varargs(PyObject* o, const ArgandArgDesc& desc);
 // "Tensor", "tuple of ints"...: what an argument should be.
 std::string expected_type(const ArgandArgDesc& desc);
 // "add(): argument 'other' (position 2) must be Tensor or Number, not str"
-std::string mismatch_text(const char* function, const ArgandArgDesc& desc, const char* shown_name, Py_ssize_t position, PyObject* got);
+std::string mismatch_text(const char* function, const ArgandArgDesc& desc, const char* shown_name, Py_ssize_t position, PyObject* got,
+                          bool* wrong_count);
 
 }  // namespace argand::py

@@ -59,9 +59,9 @@ def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: 
         "size_average and reduce are deprecated; use reduction='none', 'mean' or 'sum'",
         stacklevel=3,
     )
-    if reduce is False:
+    if reduce is not None and not reduce:
         return "none"
-    return "sum" if size_average is False else "mean"
+    return "mean" if size_average is None or size_average else "sum"
 
 
 def _reduce(name: str, loss: Tensor, reduction: str) -> Tensor:

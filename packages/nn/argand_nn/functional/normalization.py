@@ -50,7 +50,9 @@ def batch_norm(
                 "than 1 value per channel; use a larger batch, or eval()"
             )
     elif running_mean is None or running_var is None:
-        raise ValueError("batch_norm: got no running statistics, expected them with training=False")
+        raise RuntimeError(
+            "batch_norm: got no running statistics, expected them with training=False"
+        )
     if eps < 0 or (training and eps == 0):
         raise ValueError(
             f"batch_norm: got eps {eps}, expected a positive one (outside of training 0 will do)"
@@ -75,6 +77,10 @@ def instance_norm(
         raise ValueError(
             f"instance_norm: got input of shape {list(input.shape)} in training, expected more than "
             "1 place per channel"
+        )
+    if (running_mean is None) != (running_var is None):
+        raise ValueError(
+            "instance_norm: got one of running_mean and running_var, expected both or neither"
         )
     if running_mean is None or running_var is None:
         return aten.group_norm(input.contiguous(), input.shape[1], weight, bias, eps)
@@ -125,6 +131,13 @@ def group_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Normalise groups of channels (dimension 1) of each sample (Wu and He, 2018)."""
+    if input.dim() >= 2 and (
+        input.shape[0] * input.shape[1] // num_groups * math.prod(input.shape[2:]) == 1
+    ):
+        raise ValueError(
+            f"group_norm: got input of shape {list(input.shape)} and {num_groups} groups, expected "
+            "more than 1 value per group"
+        )
     return aten.group_norm(input, num_groups, weight, bias, eps)
 
 
@@ -192,7 +205,8 @@ def dropout2d(
 ) -> Tensor:
     """Dropout of whole channels of (N, C, H, W) or (N, C, L)."""
     check_probability("dropout2d", p)
-    _check_channels("dropout2d", input, 2)
+    if training and p > 0.0:
+        _check_channels("dropout2d", input, 2)
     if input.dim() not in (3, 4):
         _warn_of_dims("dropout2d", input, "3 or 4")
     elif input.dim() == 3:
@@ -210,7 +224,8 @@ def dropout3d(
     if input.dim() not in (4, 5):
         _warn_of_dims("dropout3d", input, "4 or 5")
     kept = 2 if input.dim() == 5 else 1
-    _check_channels("dropout3d", input, kept)
+    if training and p > 0.0:
+        _check_channels("dropout3d", input, kept)
     return _feature_dropout(input, p, kept, inplace) if training and p > 0.0 else input
 
 

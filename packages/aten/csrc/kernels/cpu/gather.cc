@@ -340,10 +340,12 @@ void index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tens
   check_scalar("index_add", self.dtype(), false, value(alpha));
   const Tensor work = contiguous(self), from = contiguous(source);
   const DimSplit s(work, d);
-  const Tensor i64 = checked_vector("index_add", index, s.n, ARGAND_RUNTIME_ERROR);
+  const Tensor i64 = checked_vector("index_add", index, s.n, self.dim() > 1 ? ARGAND_RUNTIME_ERROR : ARGAND_INDEX_ERROR);
   const int64_t count = i64.numel(), *p = i64.data<int64_t>();
-  bool fits = self.dim() == source.dim() || ((self.dim() == 0 || source.dim() == 0) && count == source.numel());
-  for (int64_t k = 0; fits && k < self.dim() && k < source.dim(); k++) fits = source.size(k) == (k == d ? count : self.size(k));
+  if (source.dim() == 0 && count != 1)
+    fail(ARGAND_INDEX_ERROR, "index_add: got %ld indices for a source without dimensions, expected one", static_cast<long>(count));
+  bool fits = self.dim() == source.dim();
+  for (int64_t k = 0; fits && k < self.dim(); k++) fits = source.size(k) == (k == d ? count : self.size(k));
   if (!fits)
     fail(ARGAND_SHAPE_ERROR,
          "index_add: got source of shape %s and %ld indices for self of shape %s, expected self's shape with dimension %ld as long as index",
