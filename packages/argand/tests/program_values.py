@@ -100,10 +100,10 @@ def result_type(dtypes: Sequence[tuple[str, int]], scalars: Sequence[Any] = ()) 
 
 
 def round_to(array: np.ndarray, dtype: str) -> np.ndarray:
-    """The values that `dtype` has for these, in its carrier; 16-bit formats are reached by way of float32."""
+    """The values that `dtype` has for these, in its carrier; 16-bit formats are reached by way of float32, a complex number is true unless both parts are 0."""
     carrier = CARRIERS[dtype]
     with np.errstate(all="ignore"):
-        if np.iscomplexobj(array) and category(dtype) < 3:
+        if np.iscomplexobj(array) and 0 < category(dtype) < 3:
             array = array.real
         if dtype not in ("float16", "bfloat16"):
             return np.asarray(array).astype(carrier)
