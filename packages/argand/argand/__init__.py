@@ -172,6 +172,7 @@ def __getattr__(name: str) -> Any:
     # All layers are loaded together: a Tensor is complete only with its operators and gradients.
     layers = [importlib.import_module(layer) for layer in _LAYERS]
     layers[0].Tensor.__array_namespace__ = _array_namespace
+    layers[0].Tensor.to_device = _to_device
     for layer in layers:
         value = getattr(layer, name, None)
         if value is not None and not isinstance(value, ModuleType):
@@ -206,6 +207,17 @@ def _array_namespace(self: Any, *, api_version: str | None = None) -> ModuleType
     namespace = importlib.import_module("argand.array_api")
     namespace.check_version(api_version)
     return namespace
+
+
+def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
+    """The tensor on a device, as the Python array API standard names it; `to` is PyTorch's name.
+
+    Args:
+        device: where the result is.
+        stream: the CUDA stream that copies; None for the current one.
+    """
+    with importlib.import_module("argand.cuda").stream(stream):
+        return self.to(device)
 
 
 def __dir__() -> list[str]:

@@ -156,6 +156,16 @@ def test_integer_division_shifts_and_powers(dtype):
         same(lambda m, p, q, name=name: getattr(m, name)(p, q), np.abs(x), y)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_remainder_of_zeros_and_infinities(dtype):
+    ends = [0.0, -0.0, 1.5, -1.5, np.inf, -np.inf, np.nan]
+    x, y = (np.array(part, dtype) for part in zip(*itertools.product(ends, ends), strict=True))
+    with np.errstate(all="ignore"):
+        same(lambda m, a, b: m.remainder(a, b), x, y)
+        same(lambda m, a, b: m.signbit(m.remainder(a, b)) & ~m.isnan(m.remainder(a, b)), x, y)
+        same(lambda m, a: m.signbit(m.remainder(a, -1.5)), x[~np.isnan(x) & ~np.isinf(x)])
+
+
 def test_numbers_beside_arrays_and_clip():
     for dtype in REAL:
         x = array(dtype, 3, 4)
@@ -344,6 +354,7 @@ def test_arrays_and_errors():
     assert x.__array_namespace__(api_version="2023.12") is xp
     with pytest.raises(ValueError, match="api_version"):
         x.__array_namespace__(api_version="2020.01")
+    assert x.to_device("cpu") is x and x.to_device("meta", stream=None).device.type == "meta"
     assert xp.from_dlpack(np.arange(3)).tolist() == [0, 1, 2]
     assert (
         xp.asarray(x, copy=False).data_ptr() == x.data_ptr() != xp.asarray(x, copy=True).data_ptr()

@@ -16,7 +16,7 @@ _UNARY = (
 ).split()
 _BINARY = (
     "add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign divide floor_divide hypot logaddexp logical_and logical_or logical_xor maximum minimum "
-    "multiply nextafter pow remainder subtract"
+    "multiply nextafter pow subtract"
 ).split()
 _COMPARISON = {
     "equal": "eq",
@@ -27,7 +27,7 @@ _COMPARISON = {
     "greater_equal": "ge",
 }
 
-__all__ = sorted([*_UNARY, *_BINARY, *_COMPARISON, "bitwise_invert", "clip"])
+__all__ = sorted([*_UNARY, *_BINARY, *_COMPARISON, "bitwise_invert", "clip", "remainder"])
 
 _ROUNDING = frozenset({"ceil", "floor", "round", "trunc"})  # of integers: the integers
 
@@ -85,6 +85,13 @@ for _name in _BINARY:
     globals()[_name] = _binary(_name, _name)
 for _name, _given in _COMPARISON.items():
     globals()[_name] = _binary(_name, _given)
+
+
+def remainder(x1: Any, x2: Any, /) -> Tensor:
+    """What is left of a division rounded down; it has the sign of `x2`, a zero too."""
+    x1, x2 = promoted(*_as_tensors(x1, x2))
+    result = argand.remainder(x1, x2)
+    return argand.copysign(result, x2) if result.is_floating_point() else result
 
 
 def bitwise_invert(x: Tensor, /) -> Tensor:
