@@ -371,6 +371,8 @@ def test_what_is_refused() -> None:
         aten.narrow(c10.tensor(1.0), 0, 0, 1)
     with pytest.raises(RuntimeError, match="index_add"):
         aten.index_add(aten.ones([3, 2]), 0, c10.tensor([0, 2]), c10.tensor([2.0, 4.0]))
+    for k in (0, 1):
+        assert [t.item() for t in aten.topk(c10.tensor(2.5), k)] == [2.5, 0]
     point, thrice = c10.tensor(1.0), c10.tensor([0, 0, 0])
     for add in (aten.index_add, lambda *args: aten.index_reduce(*args, "prod")):
         assert add(point, 0, c10.tensor([0]), point).shape == ()

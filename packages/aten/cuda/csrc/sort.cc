@@ -203,7 +203,10 @@ std::tuple<Tensor, Tensor> topk(const Tensor& self, int64_t k, int64_t dim, bool
     fail(ARGAND_RUNTIME_ERROR, "topk: selected index k out of range: got k=%ld for a dimension of size %ld", static_cast<long>(k),
          static_cast<long>(n));
   Dims sizes(self.sizes());
-  if (sizes.n) sizes[d] = k;
+  if (sizes.n)
+    sizes[d] = k;
+  else
+    k = 1;  // a number is its own selection, of none, too
   return order_dim("topk", self, d, k, largest, sizes);
 }
 

@@ -159,7 +159,10 @@ std::tuple<Tensor, Tensor> topk(const Tensor& self, int64_t k, int64_t dim, bool
   if (k < 0 || k > n)
     builtins::raise(ARGAND_RUNTIME_ERROR, builtins::text("selected index k out of range: got k=", k, " for a dimension of size ", n));
   builtins::Ints sizes = self.sizes().vec();
-  if (!sizes.empty()) sizes[d] = k;
+  if (!sizes.empty())
+    sizes[d] = k;
+  else
+    k = 1;  // a number is its own selection, of none, too
   const Tensor input = contiguous(self), values = argand::empty(sizes, self.dtype()), indices = argand::empty(sizes, ARGAND_INT64);
   order_dim("topk", input, DimSplit(input, d), {k, false, sorted}, largest, values, indices);
   return {values, indices};
