@@ -24,6 +24,7 @@ from typing import Any
 from benchmarks.cases import CASES
 from benchmarks.compile_cases import COMPILED_CASES
 from benchmarks.gpu_cases import GPU_CASES
+from benchmarks.operator_cases import OPERATOR_CASES
 from benchmarks.quant_cases import QUANT_CASES
 
 # A round lasts at least this long, so that the clock and the loop do not show.
@@ -87,7 +88,7 @@ class Worker:
         before = reset_peak()
         case = next(
             case
-            for case in (*CASES, *COMPILED_CASES, *GPU_CASES, *QUANT_CASES)
+            for case in (*CASES, *COMPILED_CASES, *GPU_CASES, *OPERATOR_CASES, *QUANT_CASES)
             if case.name == name
         )
         if self.torch is None:
