@@ -85,6 +85,30 @@ def kernel_rows(op: Operator) -> dict[str, str]:
     return rows
 
 
+def pays_to_branch(op: Operator, expr: Element) -> bool:
+    """Whether it is a choice by sign between a cheap value and a costly one, which whole vectors often do without."""
+    if not (isinstance(expr, Call) and expr.fn == "where"):
+        return False
+    condition, first, second = expr.args
+    return (
+        isinstance(condition, Call)
+        and condition.fn == "gt"
+        and all(dtypes.is_differentiable(d) and not d.startswith("complex") for d in row_dtypes(op))
+        and cost(first) <= MEMORY_COST
+        and cost(second) > 4 * MEMORY_COST
+    )
+
+
+# Of one number: products, without a look at it for each vector.
+_SMALL_POWERS = [
+    "  if constexpr (!kIsComplex<T>) {",
+    "    const double power = strides[2] == 0 && n > 0 ? (double)load_one<T>(ptrs[2]) : 0;",
+    "    if (power == 2) return map_lines<T, T>(n, ptrs, strides, [](auto x) { return x * x; });",
+    "    if (power == 3) return map_lines<T, T>(n, ptrs, strides, [](auto x) { return x * x * x; });",
+    "  }",
+]
+
+
 def pointwise_loop(op: Operator, variant: str | None, expr: Element) -> str:
     """One template over the storage type, and its table of instantiations."""
     operands = [safe(a.name) for a in op.operands]
@@ -102,12 +126,14 @@ def pointwise_loop(op: Operator, variant: str | None, expr: Element) -> str:
         for i, s in enumerate(scalars)
         if s in used
     ]
-    function = cpp_lambda(expr, operands, scalars, indent="  ")
+    branches = pays_to_branch(op, expr)
+    function = cpp_lambda(expr, operands, scalars, indent="  ", branches=branches)
     loaded = ["bool" if a.name in op.conditions else "T" for a in op.operands]
     if op.exact_numbers:  # the last operand may be a number
         loaded[-1] = "Last"
-    squares = isinstance(expr, Call) and expr.fn == "pow"  # most powers cost no more than that
-    run = "map_lines" if cost(expr) <= MEMORY_COST or squares else "map"
+    if isinstance(expr, Call) and expr.fn == "pow":
+        lines += _SMALL_POWERS
+    run = "map_lines" if cost(expr) <= MEMORY_COST or branches else "map"
     lines.append(f"  {run}<{', '.join([out, *loaded])}>(n, ptrs, strides, {function});")
     lines.append("}")
     rows = []

@@ -13,6 +13,7 @@ from tools.codegen.dtypes import enum
 from tools.codegen.emit_cpp_ops import safe
 from tools.codegen.expr import (
     MASK,
+    Call,
     Element,
     Name,
     Number,
@@ -68,8 +69,13 @@ def cpp_element(
     )
 
 
-def cpp_statements(x: Element, operands: list[str], scalars: list[str] | None = None) -> list[str]:
-    """Statements that compute x, shared parts once, ending with `return ...;`. Unused operands are marked."""
+def cpp_statements(
+    x: Element, operands: list[str], scalars: list[str] | None = None, branches: bool = False
+) -> list[str]:
+    """Statements that compute x, shared parts once, ending with `return ...;`. Unused operands are marked.
+
+    `branches`: x is a `where` of vectors of floats, whose second value is not computed for vectors that take all of the first.
+    """
     like = _typing_operand(x, operands)
     used = {safe(n) for n in free_names(x)}
     if any(isinstance(n, Number) for n in walk(x)) or any(safe(s) in used for s in scalars or []):
@@ -80,17 +86,29 @@ def cpp_statements(x: Element, operands: list[str], scalars: list[str] | None = 
         text = cpp_element(shared, operands, scalars, named, like)
         named[shared] = f"t{len(named)}"
         lines.append(f"const auto {named[shared]} = {text};")
+    if branches:
+        assert isinstance(x, Call) and x.fn == "where"
+        mask, first, _ = x.args
+        lines += [
+            f"const auto mask = {cpp_element(mask, operands, scalars, named, like)};",
+            f"if (argand_all_i64((vi64)mask)) return {cpp_element(first, operands, scalars, named, like)};",
+        ]
+        named[mask] = "mask"
     result = named[x] if x in named else cpp_element(x, operands, scalars, named, like)
     return [*lines, f"return {result};"]
 
 
 def cpp_lambda(
-    x: Element, operands: list[str], scalars: list[str] | None = None, indent: str = ""
+    x: Element,
+    operands: list[str],
+    scalars: list[str] | None = None,
+    indent: str = "",
+    branches: bool = False,
 ) -> str:
     """A generic lambda over the operands; captures the scalars by value."""
     parameters = ", ".join(f"auto {o}" for o in operands)
     capture = "=" if any(s in free_names(x) for s in scalars or []) else ""
-    statements = cpp_statements(x, operands, scalars)
+    statements = cpp_statements(x, operands, scalars, branches)
     if len(statements) == 1:
         return f"[{capture}]({parameters}) {{ {statements[0]} }}"
     body = "".join(f"{indent}  {line}\n" for line in statements)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import argand_c10
+from argand_aten._operators import ops
 from argand_c10 import Tensor
 
 # NumPy's names of the normalizations none, by sqrt(n) and by n, in either direction.
@@ -46,15 +47,23 @@ def _transform(
     return getattr(library, name)(values, sizes, tuple(dim), **options)
 
 
-def _tensor(values: Any, x: Tensor, dim: Sequence[int], last: bool) -> Tensor:
+def _tensor(
+    values: Any, x: Tensor, dim: Sequence[int], last: bool, size: int | None = None
+) -> Tensor:
+    """The result of a transform of x. `size`: what its only dimension has once the symmetric half is there."""
     import numpy
 
     from argand_aten.generated import _language  # a program without transforms never loads it
 
-    strides = _language.transform_strides(list(values.shape), list(x.stride()), list(dim), last)
+    shape = list(values.shape)
+    if size is not None:
+        shape[dim[0]] = size
+    strides = _language.transform_strides(shape, list(x.stride()), list(dim), last)
     order = sorted(range(values.ndim), key=lambda d: strides[d], reverse=True)
     dense = argand_c10.from_numpy(numpy.ascontiguousarray(values.transpose(order)))
-    return dense.as_strided(values.shape, strides)
+    if size is not None:
+        dense = ops._fft_mirrored(dense, size)
+    return dense.as_strided(shape, strides)
 
 
 def _c2c(self: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Tensor:
@@ -66,6 +75,9 @@ def _c2c(self: Tensor, dim: Sequence[int], normalization: int, forward: bool) ->
 
 
 def _r2c(self: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Tensor:
+    if not onesided and len(dim) == 1 and self.shape[dim[0]] > 2:
+        values = _transform("rfftn", self, dim, _FORWARD[normalization])
+        return _tensor(values, self, dim, False, self.shape[dim[0]])
     values = _transform("rfftn" if onesided else "fftn", self, dim, _FORWARD[normalization])
     return _tensor(values, self, dim, onesided)
 

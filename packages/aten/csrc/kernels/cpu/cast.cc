@@ -61,11 +61,16 @@ void move_strided(int64_t n, char* dst, int64_t dst_stride, const char* src, int
   for (; i < n; i++) std::memcpy(dst + i * dst_stride, src + i * src_stride, sizeof(T));
 }
 
+// 64 bytes at once; past the caches where the result begins with a line.
+template <bool streams>
 void copy_lines(char* to, const char* from, size_t nbytes) {
   size_t i = 0;
   for (; i + 64 <= nbytes; i += 64)
-    for (int k = 0; k < 4; k++)
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i) + k, _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i) + k));
+    for (int k = 0; k < 4; k++) {
+      __m128i* const line = reinterpret_cast<__m128i*>(to + i) + k;
+      const __m128i part = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i) + k);
+      streams ? _mm_stream_si128(line, part) : _mm_storeu_si128(line, part);
+    }
   std::memcpy(to + i, from + i, nbytes - i);
 }
 
@@ -268,7 +273,7 @@ void gather_tile(char* dst, int64_t dst_row, const char* src, int64_t src_row, i
 void copy_bytes(void* dst, const void* src, size_t nbytes) {
   const uintptr_t behind = (reinterpret_cast<uintptr_t>(dst) - reinterpret_cast<uintptr_t>(src)) % 4096;
   if (nbytes > 2048 && behind > 0 && behind < 32)
-    copy_lines(static_cast<char*>(dst), static_cast<const char*>(src), nbytes);
+    copy_lines<false>(static_cast<char*>(dst), static_cast<const char*>(src), nbytes);
   else
     std::memcpy(dst, src, nbytes);
 }
@@ -317,11 +322,7 @@ void stream_copy(void* dst, const void* src, size_t nbytes) {
   const char* from = static_cast<const char*>(src);
   const size_t head = std::min(nbytes, (64 - reinterpret_cast<uintptr_t>(to)) & 63);
   std::memcpy(to, from, head);
-  size_t i = head;
-  for (; i + 64 <= nbytes; i += 64)
-    for (int k = 0; k < 4; k++)
-      _mm_stream_si128(reinterpret_cast<__m128i*>(to + i) + k, _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i) + k));
-  std::memcpy(to + i, from + i, nbytes - i);
+  copy_lines<true>(to + head, from + head, nbytes - head);
 }
 
 }  // namespace argand::kernels::cpu

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kGrainBytes = 128 << 10;  // a copy that is worth a thread
 constexpr int64_t kTile = 256;
-constexpr int64_t kShortRow = 16;  // elements; of rows that short, several are copied at once
+constexpr int64_t kFewColumns = 16;  // elements; of rows that short, several are copied at once
 
 // One row of the copy: operand 0 is written, operand 1 read.
 struct Copy {
@@ -100,7 +100,7 @@ struct Copy {
       return;
     }
     const int64_t grain = kGrainBytes / size, columns = it.shape[0];
-    if (dst_dtype == src_dtype && it.ndim >= 2 && columns <= kShortRow && it.shape[1] >= kShortRow) {
+    if (dst_dtype == src_dtype && it.ndim >= 2 && columns <= kFewColumns && it.shape[1] >= kFewColumns) {
       const Iteration outer = it.of_rows();
       sweep.run(outer.numel, grain / columns, 2 * size * columns, [&](int64_t b, int64_t e) { rows(b, e, outer); });
       return;

@@ -1,4 +1,6 @@
-// embedding: rows of a table by index, and the table's dense gradient.
+// embedding: rows of a table by index, their sums, and the table's dense gradient.
+#include <algorithm>
+
 #include "packages/aten/csrc/kernels/cpu/rows.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/csrc/kernels/sweep.h"
@@ -37,6 +39,26 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, boo
     for (int64_t i = begin; i < end; i++) std::memcpy(out.data<char>() + i * row, table.data<char>() + p[i] * step, static_cast<size_t>(row));
   });
   return out;
+}
+
+Tensor bag_sums(const Tensor& weight, const Tensor& indices, const Tensor& bag_of, int64_t bags, bool) {
+  if (weight.dim() != 2) fail(ARGAND_SHAPE_ERROR, "_bag_sums: 'weight' must be 2-D, got %s", to_string(weight.sizes()).c_str());
+  const Tensor index = checked_indices("_bag_sums", indices, weight.size(0)), bag = checked_indices("_bag_sums", bag_of, bags);
+  const Tensor table = weight.size(1) == 1 || weight.stride(1) == 1 ? weight : contiguous(weight);
+  const int64_t n = weight.size(1), step = table.stride(0), count = index.numel();
+  if (bag.numel() != count)
+    fail(ARGAND_SHAPE_ERROR, "_bag_sums: got bags %s, expected %s", to_string(bag_of.sizes()).c_str(), to_string(indices.sizes()).c_str());
+  const int64_t *p = index.data<int64_t>(), *b = bag.data<int64_t>();
+  const Tensor sum = zeros({bags, n}, weight.dtype() == ARGAND_FLOAT64 ? ARGAND_FLOAT64 : ARGAND_FLOAT32);
+  dispatch_floating("_bag_sums", weight.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const RowKernels& kernels = pick_row_kernels();
+    parallel_for(0, bags, bags ? std::max<int64_t>(1, row_grain(count * n / bags)) : 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = std::lower_bound(b, b + count, begin) - b; i < count && b[i] < end; i++)
+        add_row(kernels, n, sum.data<compute_t<T>>() + b[i] * n, table.data<T>() + p[i] * step, compute_t<T>(1));
+    });
+  });
+  return sum;
 }
 
 Tensor embedding_backward(const Tensor& grad_output, const Tensor& indices, int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq) {

@@ -1,6 +1,7 @@
 // gather, scatter_, scatter_add_, index_select, index_add_: one index per place along one dim.
 #include <algorithm>
 #include <atomic>
+#include <vector>
 
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/core/pointwise_rules.h"
@@ -31,13 +32,15 @@ Walk make_walk(const Tensor& index, const Tensor& self, int64_t dim, const int64
   return w;
 }
 
+void swap_dims(Walk& w, int64_t a, int64_t b) {
+  std::swap(w.sizes[a], w.sizes[b]), std::swap(w.index[a], w.index[b]), std::swap(w.self[a], w.self[b]), std::swap(w.other[a], w.other[b]);
+}
+
 // Brings a dim in front along which different places never touch the same element of self; false if there is none.
 bool lead_with_disjoint(Walk& w, int64_t dim) {
   for (int64_t i = 0; i < w.n; i++) {
     if (i == dim || w.sizes[i] < 2 || w.self[i] == 0) continue;
-    for (int64_t k = i; k > 0; k--)
-      std::swap(w.sizes[k], w.sizes[k - 1]), std::swap(w.index[k], w.index[k - 1]), std::swap(w.self[k], w.self[k - 1]),
-          std::swap(w.other[k], w.other[k - 1]);
+    for (int64_t k = i; k > 0; k--) swap_dims(w, k, k - 1);
     return true;
   }
   return false;
@@ -45,25 +48,24 @@ bool lead_with_disjoint(Walk& w, int64_t dim) {
 
 // f(offset in self, offset in other) for every place whose first coordinate is in [begin, end).
 template <class F>
-void walk_range(const Walk& w, const int64_t* index, int64_t begin, int64_t end, F&& f) {
-  const int64_t last = w.n - 1;
-  int64_t at[ARGAND_MAX_DIMS] = {};
-  const int64_t run_begin = last == 0 ? begin : 0, run_end = last == 0 ? end : w.sizes[last];
-  at[0] = begin;
-  while (last == 0 || at[0] < end) {
-    int64_t i = 0, s = 0, o = 0;
-    for (int64_t k = 0; k < last; k++) i += at[k] * w.index[k], s += at[k] * w.self[k], o += at[k] * w.other[k];
-    const int64_t *run = index + i, step = w.dim_stride;
+void walk_range(Walk w, const int64_t* index, int64_t begin, int64_t end, F&& f) {
+  const int64_t first_self = begin * w.self[0], first_other = begin * w.other[0], last = w.n - 1, step = w.dim_stride;
+  index += begin * w.index[0];
+  w.sizes[0] = end - begin;
+  if (w.index[0] == 1)  // the dimension that lead_with_disjoint brought in front: along the rows of the index
+    for (int64_t k = 0; k < last; k++) swap_dims(w, k, k + 1);
+  int64_t at[ARGAND_MAX_DIMS] = {}, k;
+  do {
+    int64_t i = 0, s = first_self, o = first_other;
+    for (k = 0; k < last; k++) i += at[k] * w.index[k], s += at[k] * w.self[k], o += at[k] * w.other[k];
+    const int64_t* const run = index + i;
     if (w.index[last] == 1 && w.other[last] == 1 && w.self[last] == 0) {  // along dense rows
-      for (int64_t j = run_begin; j < run_end; j++) f(s + run[j] * step, o + j);
+      for (int64_t j = 0; j < w.sizes[last]; j++) f(s + run[j] * step, o + j);
     } else {
-      for (int64_t j = run_begin; j < run_end; j++) f(s + j * w.self[last] + run[j * w.index[last]] * step, o + j * w.other[last]);
+      for (int64_t j = 0; j < w.sizes[last]; j++) f(s + j * w.self[last] + run[j * w.index[last]] * step, o + j * w.other[last]);
     }
-    if (last == 0) return;
-    int64_t k = last - 1;
-    while (k > 0 && ++at[k] == w.sizes[k]) at[k--] = 0;
-    if (k == 0) at[0]++;
-  }
+    for (k = last - 1; k >= 0 && ++at[k] == w.sizes[k]; k--) at[k] = 0;
+  } while (k >= 0);
 }
 
 template <class F>
@@ -300,6 +302,18 @@ void select_rows(int64_t n, int64_t inner, const T* from, const int64_t* index, 
   }
 }
 
+// Where indices begin that do not follow the one before, and n; nothing where these are many.
+std::vector<int64_t> runs_of(int64_t n, const int64_t* index) {
+  std::vector<int64_t> begins;
+  for (int64_t j = 0; j < n; j++)
+    if (j == 0 || index[j] != index[j - 1] + 1) {
+      begins.push_back(j);
+      if (static_cast<int64_t>(begins.size()) * 8 > n) return {};
+    }
+  begins.push_back(n);
+  return begins;
+}
+
 }  // namespace
 
 Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
@@ -315,6 +329,7 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
     fail(ARGAND_SHAPE_ERROR, "index_select: got %ld indices for a 0-d tensor, expected one", static_cast<long>(count));
   Tensor out = empty(sizes, x.dtype());
   if (out.numel() == 0) return out;
+  const std::vector<int64_t> runs = s.inner == 1 && s.outer > 1 ? runs_of(count, p) : std::vector<int64_t>();
   dispatch_size(x.itemsize(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* from = x.data<T>();
@@ -324,7 +339,10 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
         const int64_t k = i % count;
         n = std::min(count - k, end - i);
         const T* const slice = from + i / count * s.n * s.inner;
-        if (s.inner == 1)
+        if (s.inner == 1 && n == count && !runs.empty())
+          for (size_t r = 0; r + 1 < runs.size(); r++)
+            std::memcpy(to + i + runs[r], slice + p[runs[r]], sizeof(T) * static_cast<size_t>(runs[r + 1] - runs[r]));
+        else if (s.inner == 1)
           select_elements(n, slice, p + k, to + i);
         else
           select_rows(n, s.inner, slice, p + k, to + i * s.inner);

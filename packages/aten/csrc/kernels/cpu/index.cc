@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/csrc/kernels/cpu/cast.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
 
@@ -315,8 +316,17 @@ void index_put_(const Tensor& self, const TensorList& given, const Tensor& value
       using T = typename decltype(tag)::type;
       T* to = x.data<T>();
       const T* p = from.data<T>();
-      for_places(plan, spread.d, false,
-                 [&](int64_t s, int64_t o) { for_post(plan, post_strides, s, o, [&](int64_t a, int64_t b) { to[a] = p[b]; }); });
+      const bool dense = is_dense(plan.post, plan.post_strides.d), copies = dense && is_dense(plan.post, post_strides),
+                 fills = dense && from.numel() == 1;
+      const int64_t block = product(plan.post);
+      for_places(plan, spread.d, false, [&](int64_t s, int64_t o) {
+        if (copies)
+          std::memcpy(to + s, p + o, sizeof(T) * static_cast<size_t>(block));
+        else if (fills)
+          convert(block, x.dtype(), to + s, sizeof(T), x.dtype(), p, 0);
+        else
+          for_post(plan, post_strides, s, o, [&](int64_t a, int64_t b) { to[a] = p[b]; });
+      });
     });
     return;
   }

@@ -1,5 +1,7 @@
-// One element of each row along a dimension: the k-th smallest, the median, the most frequent. Which of equal elements is chosen is PyTorch's choice.
+// One element of each row along a dimension: the k-th smallest, the median, the most frequent, the last extreme so far. Which of
+// equal elements is chosen is PyTorch's choice.
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -122,6 +124,46 @@ std::tuple<Tensor, Tensor> _order_statistic(const Tensor& self, int64_t dim, std
     });
   });
   return {values, indices};
+}
+
+Tensor latest_extreme(const Tensor& self, int64_t dim, bool smallest) {
+  const Tensor x = contiguous(self), out = empty(self.sizes(), ARGAND_INT64);
+  const DimSplit s(x, builtins::wrap_dim(dim, self.dim()));
+  constexpr int64_t kBlock = 256;  // neighbours that are looked at together
+  const int64_t blocks = (s.inner + kBlock - 1) / kBlock;
+  dispatch_ordered("_latest_extreme", x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto scan_block = [&](int64_t first, int64_t width, auto is_later) {
+      const T* row = x.data<T>() + first;
+      int64_t* to = out.data<int64_t>() + first;
+      if (s.inner == 1) {
+        for (int64_t i = 0, at = 0; i < s.n; i++) {
+          if (is_nan(row[i]) || is_later(widen(row[i]), widen(row[at]))) at = i;
+          to[i] = at;
+        }
+        return;
+      }
+      T best[kBlock];
+      std::copy_n(row, width, best);
+      std::fill_n(to, width, 0);
+      for (int64_t i = 1; i < s.n; i++) {
+        row += s.inner, to += s.inner;
+        for (int64_t j = 0; j < width; j++) {
+          const bool later = is_nan(row[j]) || is_later(widen(row[j]), widen(best[j]));
+          best[j] = later ? row[j] : best[j];
+          to[j] = later ? i : to[j - s.inner];
+        }
+      }
+    };
+    if (s.n > 0)
+      parallel_for(0, s.outer * blocks, row_grain(s.n * std::min(s.inner, kBlock)), [&](int64_t begin, int64_t end) {
+        for (int64_t b = begin; b < end; b++) {
+          const int64_t column = b % blocks * kBlock, first = b / blocks * s.n * s.inner + column, width = std::min(kBlock, s.inner - column);
+          smallest ? scan_block(first, width, std::less_equal()) : scan_block(first, width, std::greater_equal());
+        }
+      });
+  });
+  return out;
 }
 
 }  // namespace argand::kernels::cpu

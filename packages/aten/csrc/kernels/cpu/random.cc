@@ -213,9 +213,15 @@ Tensor randperm(int64_t n, ArgandGenerator* g, int dtype, std::optional<ArgandDe
   int64_t* o = order.data<int64_t>();
   for (int64_t i = 0; i < n; i++) o[i] = i;
   const Stream s(g, n, 2);
-  auto block = philox(s.seed, s.first + static_cast<uint64_t>(n / 2));  // of two draws
-  for (int64_t i = n - 1; i > 0; i--) {                                 // Fisher and Yates
-    if (i % 2) block = philox(s.seed, s.first + static_cast<uint64_t>(i / 2));
+  alignas(64) uint32_t words[kDrawWords];
+  constexpr int64_t kDraws = kDrawWords / 2;
+  for (int64_t i = n - 1, first = n; i > 0; i--) {  // Fisher and Yates
+    if (i < first) {
+      first = i / kDraws * kDraws;
+      random_draw().words(kDrawWords, s.seed, s.first + static_cast<uint64_t>(first / 2), words);
+    }
+    PhiloxBlock block;
+    std::memcpy(block.word, words + (i - first) / 2 * 4, sizeof block.word);
     const uint64_t draw = wide(block, i % 2);
     std::swap(o[i], o[static_cast<int64_t>(static_cast<unsigned __int128>(draw) * static_cast<uint64_t>(i + 1) >> 64)]);
   }

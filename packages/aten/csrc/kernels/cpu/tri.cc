@@ -1,4 +1,7 @@
-// Kernels that move elements by position: triangles, reversal.
+// Kernels that move elements by position: triangles and their indices, reversal, symmetric halves.
+#include <algorithm>
+#include <numeric>
+
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
@@ -40,6 +43,21 @@ Tensor triangle(const char* name, const Tensor& self, int64_t diagonal, bool low
 Tensor tril(const Tensor& self, int64_t diagonal) { return triangle("tril", self, diagonal, true); }
 Tensor triu(const Tensor& self, int64_t diagonal) { return triangle("triu", self, diagonal, false); }
 
+Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower) {
+  const auto split = [&](int64_t i) { return std::clamp<int64_t>(i + offset + (lower ? 1 : 0), 0, col); };
+  int64_t n = 0;
+  for (int64_t i = 0; i < row; i++) n += lower ? split(i) : col - split(i);
+  const Tensor out = argand::empty({2, n}, ARGAND_INT64);
+  int64_t *rows = out.data<int64_t>(), *columns = rows + n;
+  for (int64_t i = 0; i < row; i++) {
+    const int64_t first = lower ? 0 : split(i), count = (lower ? split(i) : col) - first;
+    rows = std::fill_n(rows, count, i);
+    std::iota(columns, columns + count, first);
+    columns += count;
+  }
+  return out;
+}
+
 Tensor flip(const Tensor& self, IntList dims) {
   const uint64_t mask = wrap_dims("flip", dims, self.dim());
   const builtins::Strided like = builtins::clone_shape(self.sizes(), self.strides(), std::nullopt);
@@ -53,6 +71,30 @@ Tensor flip(const Tensor& self, IntList dims) {
       strides[d] = -strides[d];
     }
   strided_copy(self.itemsize(), self.dim(), self->sizes, out.data<char>(), out->strides, from, strides.d);
+  return out;
+}
+
+Tensor fft_mirrored(const Tensor& half, int64_t size) {
+  const Tensor x = contiguous(half);
+  const int64_t given = x.size(-1);
+  if (given != size / 2 + 1)
+    fail(ARGAND_SHAPE_ERROR, "_fft_mirrored: got half of size %ld for size %ld", static_cast<long>(given), static_cast<long>(size));
+  Dims sizes(x.sizes());
+  sizes[x.dim() - 1] = size;
+  const Tensor out = argand::empty(sizes, x.dtype());
+  const auto run = [&](const auto* from, auto* to) {
+    argand::parallel_for(0, x.numel() / given, row_grain(size), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; r++) {
+        const auto* const row = from + r * given;
+        auto* const result = std::copy_n(row, given, to + r * size);
+        for (int64_t i = size - given; i > 0; i--) result[size - given - i] = {row[i].re, -row[i].im};
+      }
+    });
+  };
+  if (x.dtype() == ARGAND_COMPLEX64)
+    run(x.data<complex64>(), out.data<complex64>());
+  else
+    run(x.data<complex128>(), out.data<complex128>());
   return out;
 }
 

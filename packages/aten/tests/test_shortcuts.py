@@ -1,0 +1,127 @@
+"""Kernels that are quicker where their arguments allow: the same values as without."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import argand_aten as torch
+import argand_c10 as c10
+from argand_aten import ops
+from argand_c10 import from_numpy
+
+RNG = np.random.default_rng(0)
+
+
+def same(result, expected):
+    np.testing.assert_array_equal(result.numpy(), expected)
+
+
+@pytest.mark.parametrize("name", ["elu", "celu", "selu"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_vectors_of_positive_numbers_need_no_exponential(name, dtype):
+    """Whole vectors, with one other element, and tails."""
+    for n in (1, 15, 64, 67):
+        x = np.linspace(0.1, 3, n).astype(dtype)
+        f = getattr(ops, name)
+        whole = f(from_numpy(x)).numpy()
+        scale = np.asarray(1.0507009873554805 if name == "selu" else 1, dtype)
+        np.testing.assert_array_equal(whole, x * scale)
+        for other in (-0.5, -0.0, np.nan):
+            x[n // 2] = other
+            mixed = f(from_numpy(x)).numpy()
+            single = f(from_numpy(x[n // 2 : n // 2 + 1])).numpy()
+            np.testing.assert_array_equal(mixed[n // 2], single[0])
+            kept = np.arange(n) != n // 2
+            np.testing.assert_array_equal(mixed[kept], whole[kept])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int64", "uint8"])
+def test_squares_and_cubes(dtype):
+    x = RNG.integers(-9, 9, 1003).astype(dtype) / np.asarray(4 if "float" in dtype else 1, dtype)
+    x = x.astype(dtype)
+    for power in (2, 3):
+        powers = torch.full((1003,), power, dtype=from_numpy(x).dtype)
+        same(from_numpy(x) ** power, (from_numpy(x) ** powers).numpy())
+        wide = x.astype("float32") if dtype == "float16" else x
+        same(from_numpy(x) ** power, (wide**2 if power == 2 else wide * wide * wide).astype(dtype))
+    z = from_numpy(x.astype("float64") + 2j)
+    np.testing.assert_allclose((z**2).numpy(), (z * z).numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(7, 5), (300, 200), (3, 200, 70)])
+def test_scatter_along_the_first_dimension(shape):
+    """Threads walk along rows of the index; each element's sum has the order of the index."""
+    index = RNG.integers(0, shape[0], shape)
+    x = RNG.standard_normal(shape).astype(np.float32)
+    expected = np.zeros(shape, np.float32)
+    places = np.indices(shape)
+    np.add.at(expected, (index, *places[1:]), x)
+    same(torch.zeros(*shape).scatter_add_(0, from_numpy(index), from_numpy(x)), expected)
+    last = np.zeros(shape, np.float32)
+    for row in range(shape[0]):
+        np.put_along_axis(last, index[row : row + 1], x[row : row + 1], 0)
+    same(torch.zeros(*shape).scatter_(0, from_numpy(index), from_numpy(x)), last)
+
+
+def test_runs_of_neighbours_are_selected_at_once():
+    x = RNG.standard_normal((40, 3, 500)).astype(np.float32)
+    for index in (
+        np.arange(500),
+        np.abs(np.arange(-3, 500)),
+        np.clip(np.arange(-30, 600), 0, 499),
+        RNG.integers(0, 500, 77),
+    ):
+        same(ops.index_select(from_numpy(x), 2, from_numpy(index)), x[:, :, index])
+
+
+def test_rows_are_written_at_once():
+    x, rows = RNG.standard_normal((20, 33)).astype(np.float32), np.array([3, 0, 3, -1])
+    values = RNG.standard_normal((4, 33)).astype(np.float32)
+    for put in (values, values[:1], values[:1, :1], np.asfortranarray(values)):
+        expected = x.copy()
+        expected[rows] = put
+        same(ops.index_put_(from_numpy(x.copy()), [from_numpy(rows)], from_numpy(put)), expected)
+        turned = from_numpy(np.ascontiguousarray(x.T)).t()
+        same(ops.index_put_(turned, [from_numpy(rows)], from_numpy(put)), expected)
+
+
+@pytest.mark.parametrize(("name", "accumulate"), [("cummax", np.maximum), ("cummin", np.minimum)])
+def test_running_extremes(name, accumulate):
+    x = RNG.integers(0, 9, (30, 4, 300)).astype(np.float32)
+    for dim in range(3):
+        values, indices = getattr(ops, name)(from_numpy(x), dim)
+        best = accumulate.accumulate(x, dim)
+        same(values, best)
+        latest = np.where(x == best, np.indices(x.shape)[dim], 0)
+        same(indices, np.maximum.accumulate(latest, dim))
+
+
+@pytest.mark.parametrize("offset", [-7, -3, -1, 0, 2, 9])
+def test_indices_of_triangles(offset):
+    for row, col in ((0, 3), (3, 0), (4, 6), (6, 4), (5, 5)):
+        same(ops.tril_indices(row, col, offset), np.stack(np.tril_indices(row, offset, col)))
+        same(ops.triu_indices(row, col, offset), np.stack(np.triu_indices(row, offset, col)))
+        for name in ("tril_indices", "triu_indices"):
+            shape = getattr(ops, name)(row, col, offset, device="meta").shape
+            assert shape == getattr(ops, name)(row, col, offset).shape
+    with pytest.raises(RuntimeError, match="row must be non-negative"):
+        ops.tril_indices(-1, 2)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_bags_are_sums_in_the_order_of_their_rows(dtype):
+    table = torch.randn(9, 5).to(getattr(c10, dtype))
+    bags = [[1, 8, 1], [], [4, 0, 0, 3, 2]]
+    indices, offsets = torch.tensor([i for bag in bags for i in bag]), torch.tensor([0, 3, 3])
+    for mode in (0, 1):
+        out = ops.embedding_bag(table, indices, offsets, False, mode)[0]
+        assert out.dtype == table.dtype
+        for bag, row in zip(bags, out.unbind(0), strict=True):
+            total = torch.zeros(5, dtype=c10.float64 if dtype == "float64" else c10.float32)
+            for i in bag:
+                total = total + table[i]
+            expected = total / max(len(bag), 1) if mode else total
+            same(row.to(c10.float64), expected.to(table.dtype).to(c10.float64).numpy())
+    with pytest.raises(IndexError):
+        ops.embedding_bag(table, torch.tensor([0, 9]), torch.tensor([0]))
