@@ -293,6 +293,14 @@ def test_linear_algebra(call):
     same(call, array("float64", 3, 4, 4))
 
 
+def test_vectors_of_unequal_sizes_and_norms_over_no_axes():
+    for first, second in (((1,), (3,)), ((2, 3), (2, 1))):
+        with pytest.raises(ValueError, match="along axis -1"):
+            xp.vecdot(argand.ones(first), argand.ones(second))
+    for order in (2, 0, np.inf):
+        same(lambda m, a, o=order: m.linalg.vector_norm(a, axis=(), ord=o), array("float64", 2, 3))
+
+
 @pytest.mark.parametrize(
     "name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn", "rfftn", "irfftn"]
 )

@@ -156,7 +156,12 @@ def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """Dot products along an axis, the first vectors conjugated."""
+    """Dot products along an axis, the first vectors conjugated; both arrays have the same size along it."""
+    end = axis if axis < 0 else axis - max(x1.dim(), x2.dim())
+    if x1.shape[end] != x2.shape[end]:
+        raise ValueError(
+            f"vecdot: got sizes {x1.shape[end]} and {x2.shape[end]} along axis {axis}, expected equal ones"
+        )
     x1, x2 = argand.broadcast_tensors(*promoted(x1, x2))
     products = (
         argand.movedim(argand.conj(x1) if x1.is_complex() else x1, axis, -1),
@@ -166,5 +171,7 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 
 
 def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
-    """Norms of vectors."""
+    """Norms of vectors; over no axes those of the elements."""
+    if axis == ():
+        return argand.linalg.vector_norm(x[..., None], ord, -1)
     return argand.linalg.vector_norm(x, ord, axis, keepdims)
