@@ -302,6 +302,14 @@ def test_vectors_of_unequal_sizes_and_norms_over_no_axes():
 
 
 @pytest.mark.parametrize(
+    "shapes, axis",
+    [([(2, 3, 3), (3,)], -1), ([(4, 1, 3), (2, 3)], -1), ([(3, 5), (2, 3, 5)], -2), ([(3,), (1, 3)], -1)],
+)  # fmt: skip
+def test_cross_products_broadcast(shapes, axis):
+    same(lambda m, a, b: m.linalg.cross(a, b, axis=axis), *(array("float64", *s) for s in shapes))
+
+
+@pytest.mark.parametrize(
     "name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn", "rfftn", "irfftn"]
 )
 def test_transforms(name):

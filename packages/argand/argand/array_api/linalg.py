@@ -50,8 +50,10 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """Cross products of vectors of three elements."""
-    return argand.linalg.cross(*promoted(x1, x2), dim=axis)
+    """Cross products of vectors of three elements along `axis`, which counts from the end; all other dimensions are broadcast."""
+    n = max(x1.ndim, x2.ndim)
+    padded = (argand.reshape(x, (1,) * (n - x.ndim) + x.shape) for x in promoted(x1, x2))
+    return argand.linalg.cross(*padded, dim=axis)
 
 
 def det(x: Tensor, /) -> Tensor:
