@@ -188,7 +188,8 @@ def accumulation_loops(op: Operator) -> str:
     if op.reduce is not None:
         assert op.reduce.final is not None
         functors = {
-            "init": init_lambda(op.reduce.init), "map": cpp_lambda(op.reduce.map, ["x"]),
+            "init": init_lambda(op.reduce.init),
+            "map": "Unchanged{}" if isinstance(op.reduce.map, Name) else cpp_lambda(op.reduce.map, ["x"]),
             "combine": cpp_lambda(op.reduce.combine, ["a", "b"]), "final": cpp_lambda(op.reduce.final, ["acc", "n"]),
         }  # fmt: skip
     else:

@@ -125,3 +125,14 @@ def test_bags_are_sums_in_the_order_of_their_rows(dtype):
             same(row.to(c10.float64), expected.to(table.dtype).to(c10.float64).numpy())
     with pytest.raises(IndexError):
         ops.embedding_bag(table, torch.tensor([0, 9]), torch.tensor([0]))
+
+
+@pytest.mark.parametrize("n", [0, 1, 31, 32, 65, 255 * 64 + 3, 70001])
+def test_truth_values_are_counted(n):
+    rng = np.random.default_rng(n)
+    x = rng.random((3, n)) > 0.3
+    ours = from_numpy(x)
+    for dim in ([0, 1], [0], [1]):
+        same(ops.sum(ours, dim), x.sum(tuple(dim)))
+    same(ops.sum(ours.unbind(0)[1]), x[1].sum())
+    same(ops.sum(ours[1:, ::2], [1]), x[1:, ::2].sum(1))

@@ -373,6 +373,10 @@ class _Mismatch(Exception):
     """Why a signature does not fit."""
 
 
+class _WrongCount(_Mismatch):
+    """The types fit, but a list has too many or too few numbers."""
+
+
 # As the operators take them: PyTorch's numbers, None for preserve_format.
 _MEMORY_FORMATS = {
     c10.contiguous_format: 0,
@@ -448,7 +452,7 @@ def _match(s: Schema, name: str, args: Sequence[Any], kwargs: Mapping[str, Any])
             raise _missing(s, name, nargs, given)
         value = _convert(x, a)
         if value is _NO:
-            raise _Mismatch(_mismatch_text(name, a, i + 1 if i < taken else 0, x))
+            raise _mismatch(name, a, i + 1 if i < taken else 0, x)
         values.append(value)
     if taken < nargs and not varargs:
         raise _Mismatch(
@@ -488,16 +492,17 @@ def _type_name(x: Any) -> str:
     return "Tensor" if _is_tensor(x) else type(x).__name__
 
 
-def _mismatch_text(name: str, a: Argument, position: int, got: Any) -> str:
+def _mismatch(name: str, a: Argument, position: int, got: Any) -> _Mismatch:
     shown = "input" if a.name == "self" else a.name
     text = f"{name}(): argument '{shown}'" + (f" (position {position})" if position else "")
     text += f" must be {_expected(a)}"
     if not a.is_list or not isinstance(got, (tuple, list)):
-        return f"{text}, not {_type_name(got)}"
+        return _Mismatch(f"{text}, not {_type_name(got)}")
     for i, x in enumerate(got):
         if not (x is None and a.item_optional) and _CONVERT[a.type](x) is _NO:
-            return f"{text}, but found element of type {_type_name(x)} at pos {i}"
-    return f"{text}, not {len(got)} {'ints' if a.type == 'int' else 'values'}"
+            return _Mismatch(f"{text}, but found element of type {_type_name(x)} at pos {i}")
+    kind = _WrongCount if a.size > 1 else _Mismatch
+    return kind(f"{text}, not {len(got)} {'ints' if a.type == 'int' else 'values'}")
 
 
 def _signature_text(s: Schema) -> str:
@@ -511,23 +516,24 @@ def _signature_text(s: Schema) -> str:
     return f"({', '.join(parts)})"
 
 
-def _no_match(op: Operator, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TypeError:
+def _no_match(op: Operator, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exception:
     name = op.__name__
     options = []
+    error: type[Exception] = TypeError
     for one in overloads_of(op):
         s = schema_of(one)
         try:
             _match(s, name, args, kwargs)
         except _Mismatch as e:
             options.append((s, str(e)))
+            if isinstance(e, _WrongCount):
+                error = RuntimeError
     if len(options) == 1:
-        return TypeError(options[0][1])
+        return error(options[0][1])
     shown = [_type_name(x) for x in args]
     shown += [f"{k}={_type_name(v)}" for k, v in kwargs.items()]
     text = f"{name}() received an invalid combination of arguments - got ({', '.join(shown)}), but expected one of:"
-    return TypeError(
-        text + "".join(f"\n * {_signature_text(s)}\n      {why}" for s, why in options)
-    )
+    return error(text + "".join(f"\n * {_signature_text(s)}\n      {why}" for s, why in options))
 
 
 _out_names: dict[str, str | None] = {}
@@ -556,6 +562,7 @@ def bind(
 
     Raises:
         TypeError: if no overload fits, with the text of the operator's own error.
+        RuntimeError: if that is because a list has too many or too few numbers.
     """
     kwargs = kwargs or {}
     name = op.__name__

@@ -131,10 +131,10 @@ def test_values(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     ],
 )
 def test_refusals(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """The same sentence as the operator's own."""
-    with pytest.raises(TypeError) as real:
+    """The same error as the operator's own."""
+    with pytest.raises((TypeError, RuntimeError)) as real:
         op(*args, **kwargs)
-    with pytest.raises(TypeError) as bound:
+    with pytest.raises(real.type) as bound:
         schema.bind(op, args, kwargs)
     assert str(bound.value) == str(real.value)
 

@@ -11,7 +11,7 @@ namespace {
 template <class Acc, class In, class Out>
 constexpr ReduceKernel sum(int in, int acc, int out) {
   return reduce_kernel<Acc, In, Out>(
-      in, acc, out, [](auto x) { return lit(x, 0); }, [](auto x) { return x; }, [](auto a, auto b) { return a + b; }, [](auto a, auto) { return a; });
+      in, acc, out, [](auto x) { return lit(x, 0); }, Unchanged{}, [](auto a, auto b) { return a + b; }, [](auto a, auto) { return a; });
 }
 template <class T>
 constexpr ReduceKernel mean(int dtype) {
