@@ -227,6 +227,22 @@ def test_numbers_in_place_of_all_tensors() -> None:
     assert aten.pow(2, c10.tensor([3])).tolist() == [8]
 
 
+def test_complex_numbers_without_imaginary_part_fill_reals() -> None:
+    assert x().fill_(2.5 + 0j).tolist() == [[2.5] * 3] * 2
+    whole = aten.full([2], 2.5 + 0j, dtype=c10.int64)
+    assert whole.dtype == c10.int64 and whole.tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="complex number"):
+        x().fill_(1 + 1j)
+
+
+def test_padding_by_nothing_copies() -> None:
+    wide = x().t()
+    for pads, shape in (([0, 0], (3, 2)), ([-1, 0], (3, 1))):
+        copy = aten.constant_pad_nd(wide, pads)
+        assert copy.shape == shape and copy.data_ptr() != wide.data_ptr()
+    assert aten.constant_pad_nd(wide, [0, 0]).stride() == wide.stride()
+
+
 def test_masked_fill_converts_its_value() -> None:
     every = c10.tensor([True, True])
     assert aten.masked_fill(c10.tensor([True, False]), every, 10).tolist() == [True, True]
@@ -383,6 +399,11 @@ def test_what_is_refused() -> None:
                 add(aten.ones(shape), 0, thrice[:1], aten.ones([] if shape else [1]))
         with pytest.raises(RuntimeError, match="source"):
             add(aten.ones([2, 3]), 0, thrice[:2], aten.ones([2, 1]))
+    for batches in ((x(), x()), (aten.ones([1, 2, 3]), x())):
+        with pytest.raises(IndexError, match="must be 3D"):
+            aten.addbmm(x(), *batches)
+    with pytest.raises(RuntimeError, match="Mismatch of parameter numbers"):
+        aten.prelu(aten.ones([3]), aten.ones([3]))
     with pytest.raises(RuntimeError, match="integral dtype"):
         aten.cov(aten.ones([5]), fweights=aten.ones([5]))
     with pytest.raises(RuntimeError, match="multiple times"):

@@ -265,6 +265,17 @@ def test_batch_norm_and_its_statistics():
     assert int(norm.num_batches_tracked) == 1
 
 
+def test_batch_norm_of_mixed_dtypes():
+    x, single, double = aten.ones(2, 3), aten.ones(3), aten.ones(3, dtype=c10.float64)
+    assert F.batch_norm(x.to(c10.bfloat16), single, single).dtype == c10.bfloat16
+    for wrong in ({"weight": double}, {"bias": double}):
+        with pytest.raises(RuntimeError, match="of dtype float64 for an input of float32"):
+            F.batch_norm(x, single, single, **wrong)
+    for wrong in ((double, single), (single, double)):
+        with pytest.raises(RuntimeError, match="of dtype float64 for an input of float32"):
+            F.batch_norm(x, *wrong)
+
+
 def test_batch_norm_in_several_calls_before_backward():
     """What a network trains with twice, as the discriminator of two batches: the second call moves the running statistics."""
     norm = nn.BatchNorm1d(3)
@@ -357,6 +368,8 @@ def test_dropout():
     assert aten.equal(F.dropout(x, 0.25), y)
     assert F.dropout(x, 0.25, training=False) is x
     assert float(F.dropout(x, 1.0).sum()) == 0
+    nothing = F.dropout(aten.ones(3, dtype=c10.int64), 1.0)
+    assert nothing.dtype == c10.int64 and nothing.tolist() == [0, 0, 0]
     channels = F.dropout2d(aten.ones(8, 16, 3, 3), 0.5).numpy()
     assert set(channels.reshape(8 * 16, 9).std(1).tolist()) == {0.0}
     assert 0.2 < (channels[:, :, 0, 0] == 0).mean() < 0.8

@@ -328,6 +328,29 @@ def test_kl_div_of_targets_that_are_no_probabilities():
     np.testing.assert_allclose(loss.numpy(), [0.0, np.nan, 0.5 * np.log(0.5) - 1.0], rtol=1e-6)
 
 
+def test_stirlings_term_of_counts_below_zero():
+    loss = F.poisson_nll_loss(tensor([0.0, 0.0]), tensor([0.0, 2.0]), full=True, reduction="none")
+    np.testing.assert_allclose(loss.numpy(), [1.0, 1 + np.log(4) - 2 + np.log(4 * np.pi) / 2], 1e-6)
+    target = tensor([-0.5, -2.0]).requires_grad_()
+    loss = F.poisson_nll_loss(target.detach(), target, full=True, reduction="none")
+    np.testing.assert_allclose(loss.detach().numpy(), np.exp([-0.5, -2.0]) - [0.25, 4.0], 1e-6)
+    loss.sum().backward()
+    assert target.grad.isnan().all()  # 0 times the gradient of its logarithm
+
+
+def test_hinges_of_integers_are_integers():
+    x, target = aten.tensor([2, -2, -2]), aten.tensor([1, 1, -1])
+    loss = F.hinge_embedding_loss(x, target, 1.5, reduction="none")
+    assert loss.dtype == c10.int64 and loss.tolist() == [2, -2, 3]
+    with pytest.raises(RuntimeError, match="mean"):
+        F.hinge_embedding_loss(x, target)
+
+
+def test_probabilities_have_the_dtype_of_the_targets():
+    with pytest.raises(RuntimeError, match="Found dtype float64 but expected float32"):
+        F.binary_cross_entropy(aten.ones(2), aten.ones(2, dtype=c10.float64))
+
+
 def test_weights_have_the_dtype_of_the_input():
     weight = aten.ones(5, dtype=c10.float64)
     for x, classes in ((X, CLASSES), (X[:0], CLASSES[:0])):

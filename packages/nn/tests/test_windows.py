@@ -237,3 +237,16 @@ def test_local_response_norm():
     squares = np.pad(x.numpy() ** 2, [(0, 0), (1, 1), (0, 0), (0, 0)])
     means = sum(squares[:, i : i + 5] for i in range(3)) / 3
     close(nn.LocalResponseNorm(3, 0.5, 0.75, 2.0)(x), x.numpy() / (2 + 0.5 * means) ** 0.75)
+
+
+def test_upsample_is_named_by_its_class():
+    assert nn.Upsample(scale_factor=2).name == "Upsample"
+    assert nn.UpsamplingNearest2d(2).name == "UpsamplingNearest2d"
+
+
+def test_adaptive_maxima_of_no_windows():
+    x = normal(2, 3, 4)
+    values, places = F.adaptive_max_pool2d(x, (0, 2), return_indices=True)
+    assert values.shape == places.shape == (2, 0, 2)
+    assert F.adaptive_max_pool1d(x, 0).shape == (2, 3, 0)
+    assert F.adaptive_max_pool3d(x[None], (0, 1, 1)).shape == (1, 0, 1, 1)

@@ -134,13 +134,10 @@ static Conversion convert_float(PyObject* o, double* out) {
   return *out == -1.0 && PyErr_Occurred() ? Conversion::kError : Conversion::kOk;
 }
 
-// A tensor stands for a number, but for no flag.
+// Tensors and NumPy's scalars stand for numbers, but for no flags.
 static Conversion convert_bool(PyObject* o, int64_t* out) {
-  if (is_tensor(o)) return Conversion::kMismatch;
-  Ref number = PyBool_Check(o) ? new_ref(o) : Ref(unboxed_number(o));
-  if (!number) return PyErr_Occurred() ? Conversion::kError : Conversion::kMismatch;
-  if (!PyBool_Check(number.get())) return Conversion::kMismatch;
-  *out = number.get() == Py_True;
+  if (!PyBool_Check(o)) return Conversion::kMismatch;
+  *out = o == Py_True;
   return Conversion::kOk;
 }
 

@@ -383,7 +383,8 @@ def hinge_embedding_loss(
     reduction = legacy_reduction(size_average, reduce, reduction)
     input, target = _wide("hinge_embedding_loss", input=input, target=target)
     zeros = aten.zeros_like(input)
-    apart = aten.where(target != 1, aten.clamp(margin - input, min=0.0), zeros)
+    margins = aten.full_like(input, margin)  # of integers, an integer
+    apart = aten.where(target != 1, aten.clamp(margins - input, min=0), zeros)
     together = aten.where(target != -1, input, zeros)
     return _reduce("hinge_embedding_loss", apart + together, reduction)
 
@@ -632,9 +633,8 @@ def poisson_nll_loss(
     else:
         loss = input - target * aten.log(input + eps)
     if full:
-        known = aten.clamp(target, min=1.0)
-        stirling = known * aten.log(known) - known + 0.5 * aten.log(2 * math.pi * known)
-        loss = loss + aten.where(target > 1, stirling, aten.zeros_like(stirling))
+        stirling = target * aten.log(target) - target + 0.5 * aten.log(2 * math.pi * target)
+        loss = loss + stirling.masked_fill(target <= 1, 0)
     return _reduce("poisson_nll_loss", loss, reduction)
 
 
