@@ -284,12 +284,7 @@ def _float(x: Any) -> Any:
 
 
 def _bool(x: Any) -> Any:
-    if isinstance(x, bool):
-        return x
-    if _is_tensor(x) and x.dtype != c10.bool:  # no value of it would do
-        return _NO
-    value = _unboxed(x)
-    return value if isinstance(value, bool) else _NO
+    return x if isinstance(x, bool) else _NO
 
 
 def _dtype(x: Any) -> Any:

@@ -120,6 +120,7 @@ def test_values(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         (MIXED, (X,), {"size": 1, "other": 2}),
         (MIXED, (X,), {"self": X}),
         (MIXED, (X,), {"flag": 1}),
+        (MIXED, (X,), {"flag": c10.tensor(True)}),
         (MIXED, (X,), {"n": True}),
         (MIXED, (X,), {"scale": "a"}),
         (MIXED, (X,), {"dtype": 3}),
@@ -137,6 +138,12 @@ def test_refusals(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Non
     with pytest.raises(real.type) as bound:
         schema.bind(op, args, kwargs)
     assert str(bound.value) == str(real.value)
+
+
+def test_a_numpy_scalar_is_no_flag() -> None:
+    for call in (MIXED, lambda *a, **k: schema.bind(MIXED, a, k)):
+        with pytest.raises(TypeError, match="must be bool, not "):
+            call(X, flag=np.bool_(True))
 
 
 def test_leaf_in_a_graph_is_refused() -> None:
