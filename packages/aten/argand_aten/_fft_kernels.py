@@ -4,6 +4,9 @@ or as NumPy has it where SciPy is not installed."""
 from __future__ import annotations
 
 import functools
+import importlib.machinery
+import importlib.util
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +14,8 @@ import argand_c10
 from argand_aten._operators import ops
 from argand_c10 import Tensor
 
-# NumPy's names of the normalizations none, by sqrt(n) and by n, in either direction.
+# pocketfft's name of each transform, and NumPy's of the normalizations none, by sqrt(n) and by n in either direction.
+_FUNCTION = {"fftn": "c2c", "ifftn": "c2c", "rfftn": "r2c", "irfftn": "c2r"}
 _FORWARD = ("backward", "ortho", "forward")
 _BACKWARD = ("forward", "ortho", "backward")
 _WORTH_THREADS = 1 << 15  # elements
@@ -19,12 +23,15 @@ _WORTH_THREADS = 1 << 15  # elements
 
 @functools.cache
 def _library() -> Any:
-    try:
-        import scipy.fft  # type: ignore[import-untyped, unused-ignore]
-    except ImportError:
-        pass
-    else:
-        return scipy.fft
+    """SciPy's extension by itself: importing scipy.fft takes a third of a second and 20 MB, calls through it longer than a small transform."""
+    scipy = importlib.util.find_spec("scipy")
+    for folder in (scipy.submodule_search_locations or ()) if scipy else ():
+        place = [os.path.join(folder, "fft", "_pocketfft")]
+        spec = importlib.machinery.PathFinder.find_spec("pypocketfft", place)
+        if spec and spec.loader:
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            return module
     try:
         import numpy.fft
     except ImportError:
@@ -34,58 +41,66 @@ def _library() -> Any:
     return numpy.fft
 
 
-def _transform(
-    name: str, x: Tensor, dim: Sequence[int], norm: str, sizes: Sequence[int] | None = None
-) -> Any:
-    library, values = _library(), x.detach().numpy()
-    options: dict[str, Any] = {"norm": norm}
-    if library.__name__ != "numpy.fft" and x.numel() >= _WORTH_THREADS:
-        options["workers"] = argand_c10.get_num_threads()
-    if len(dim) == 1:
-        size = None if sizes is None else sizes[0]
-        return getattr(library, name[:-1])(values, size, dim[0], **options)
-    return getattr(library, name)(values, sizes, tuple(dim), **options)
+def _transform(name: str, x: Tensor, dim: Sequence[int], normalization: int, result: Any) -> None:
+    """Writes a transform of x into an array."""
+    library, values, forward = _library(), x.detach().numpy(), name[0] != "i"
+    if library.__name__ == "numpy.fft":
+        sizes = [result.shape[d] for d in dim] if name == "irfftn" else None
+        norm = (_FORWARD if forward else _BACKWARD)[normalization]
+        result[...] = getattr(library, name)(values, sizes, tuple(dim), norm)
+        return
+    workers = argand_c10.get_num_threads() if x.numel() >= _WORTH_THREADS else 1
+    size = (result.shape[dim[-1]],) if name == "irfftn" else ()
+    transform = getattr(library, _FUNCTION[name])
+    transform(values, dim, *size, forward, normalization, result, workers)
 
 
-def _tensor(
-    values: Any, x: Tensor, dim: Sequence[int], last: bool, size: int | None = None
-) -> Tensor:
-    """The result of a transform of x. `size`: what its only dimension has once the symmetric half is there."""
-    import numpy
-
+@functools.lru_cache(maxsize=1024)
+def _strides(
+    shape: tuple[int, ...], strides: tuple[int, ...], dim: tuple[int, ...], last: bool
+) -> list[int]:
     from argand_aten.generated import _language  # a program without transforms never loads it
 
-    shape = list(values.shape)
-    if size is not None:
-        shape[dim[0]] = size
-    strides = _language.transform_strides(shape, list(x.stride()), list(dim), last)
-    order = sorted(range(values.ndim), key=lambda d: strides[d], reverse=True)
-    dense = argand_c10.from_numpy(numpy.ascontiguousarray(values.transpose(order)))
-    if size is not None:
-        dense = ops._fft_mirrored(dense, size)
-    return dense.as_strided(shape, strides)
+    strided: list[int] = _language.transform_strides(list(shape), list(strides), list(dim), last)
+    return strided
+
+
+def _empty(x: Tensor, dim: Sequence[int], last: bool, dtype: Any, size: int) -> Tensor:
+    """The result of a transform of x, whose last dimension has `size` then."""
+    shape = list(x.shape)
+    shape[dim[-1]] = size
+    strides = _strides(tuple(shape), tuple(x.stride()), tuple(dim), last)
+    return ops.empty_strided(shape, strides, dtype=dtype, device=x.device)
 
 
 def _c2c(self: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Tensor:
-    if forward:
-        values = _transform("fftn", self, dim, _FORWARD[normalization])
-    else:
-        values = _transform("ifftn", self, dim, _BACKWARD[normalization])
-    return _tensor(values, self, dim, False)
+    out = _empty(self, dim, False, self.dtype, self.shape[dim[-1]])
+    _transform("fftn" if forward else "ifftn", self, dim, normalization, out.numpy())
+    return out
 
 
 def _r2c(self: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Tensor:
-    if not onesided and len(dim) == 1 and self.shape[dim[0]] > 2:
-        values = _transform("rfftn", self, dim, _FORWARD[normalization])
-        return _tensor(values, self, dim, False, self.shape[dim[0]])
-    values = _transform("rfftn" if onesided else "fftn", self, dim, _FORWARD[normalization])
-    return _tensor(values, self, dim, onesided)
+    n = self.shape[dim[-1]]
+    half = n // 2 + 1
+    out = _empty(self, dim, onesided, self.dtype.to_complex(), half if onesided else n)
+    result = out.numpy()
+    if onesided or len(dim) > 1 or n < 3 or self.numel() < _WORTH_THREADS:
+        _transform("rfftn" if onesided else "fftn", self, dim, normalization, result)
+        return out
+    rows = result.swapaxes(dim[0], -1)
+    _transform("rfftn", self, dim, normalization, rows[..., :half].swapaxes(dim[0], -1))
+    import numpy
+
+    # The other half mirrors it; pocketfft writes that in one thread, and slowly.
+    numpy.conjugate(rows[..., n - half : 0 : -1], out=rows[..., half:])
+    return out
 
 
 def _c2r(self: Tensor, dim: Sequence[int], normalization: int, last_dim_size: int) -> Tensor:
-    sizes = [*(self.shape[d] for d in dim[:-1]), last_dim_size]
-    values = _transform("irfftn", self, dim, _BACKWARD[normalization], sizes)
-    return _tensor(values, self, dim, True)
+    out = _empty(self, dim, True, self.dtype.to_real(), last_dim_size)
+    values = self.detach().narrow(dim[-1], 0, last_dim_size // 2 + 1)
+    _transform("irfftn", values, dim, normalization, out.numpy())
+    return out
 
 
 def install() -> None:

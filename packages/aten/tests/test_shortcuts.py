@@ -136,3 +136,56 @@ def test_truth_values_are_counted(n):
         same(ops.sum(ours, dim), x.sum(tuple(dim)))
     same(ops.sum(ours.unbind(0)[1]), x[1].sum())
     same(ops.sum(ours[1:, ::2], [1]), x[1:, ::2].sum(1))
+
+
+def test_rows_that_are_gathered_are_checked():
+    """Rows long enough to be checked one by one, dense or apart, and one bad index."""
+    x = RNG.standard_normal((4, 3, 70)).astype(np.float32)
+    index = RNG.integers(0, 70, (2, 3, 100))
+    expected = np.take_along_axis(x[:2], index, 2)
+    same(from_numpy(x).gather(2, from_numpy(index)), expected)
+    apart = from_numpy(np.ascontiguousarray(x.transpose(1, 0, 2))).transpose(0, 1)
+    same(apart.gather(2, from_numpy(index)), expected)
+    for bad in (-1, 70):
+        index[1, 2, 99] = bad
+        with pytest.raises(RuntimeError, match=f"index {bad} is out of bounds for dimension 2"):
+            from_numpy(x).gather(2, from_numpy(index))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "uint8", "int64"])
+@pytest.mark.parametrize("n", [1, 2, 33, 1000])
+def test_medians_of_equal_elements(dtype, n):
+    """The place is that of the elements in a stable order; in rising, falling and mixed ones."""
+    mixed = RNG.integers(0, 1 + n // 7, n).astype(dtype)
+    for x in (mixed, np.sort(mixed), np.sort(mixed)[::-1].copy()):
+        at = np.argsort(x, kind="stable")[(n - 1) // 2]
+        values, indices = torch.median(from_numpy(x), 0)
+        assert indices.item() == at
+        assert values.item() == torch.median(from_numpy(x)).item() == x[at]
+        if x.dtype.kind == "f":
+            with_nan = np.concatenate([[np.nan], x, [np.nan]]).astype(dtype)
+            assert torch.nanmedian(from_numpy(with_nan), 0)[1].item() == at + 1
+            assert torch.median(from_numpy(with_nan), 0)[1].item() == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_mantissas_and_exponents_of_numbers_of_all_sizes(dtype):
+    info = np.finfo(dtype)
+    ends = [0, info.smallest_subnormal, info.tiny, info.tiny * 0.75, info.eps, 0.5, 1, 3, info.max]
+    x = np.array([*ends, np.inf, np.nan], dtype)
+    x = np.concatenate([x, -x, np.ldexp(RNG.random(99), RNG.integers(-120, 120, 99)).astype(dtype)])
+    mantissa, exponent = torch.frexp(from_numpy(x))
+    same(mantissa, np.frexp(x)[0])
+    same(exponent, np.where(np.isfinite(x), np.frexp(x)[1], 0))
+
+
+@pytest.mark.parametrize("shape", [(1000, 70), (3, 700, 5), (5, 0)])
+def test_rows_reduced_side_by_side(shape):
+    """More rows than are finished at once; each as if it were alone."""
+    x = from_numpy(RNG.standard_normal(shape).astype(np.float32))
+    for rows in (x, x.transpose(0, -2)):
+        for name in ("sum", "prod", "mean"):
+            found = getattr(rows, name)(-1).numpy()
+            for at in [(0,) * found.ndim, tuple(n - 1 for n in found.shape)]:
+                alone = getattr(rows[at], name)().numpy()
+                np.testing.assert_array_equal(found[at], alone)

@@ -79,8 +79,8 @@ void walk(const Walk& w, const int64_t* index, bool parallel, F&& f) {
   parallel_for(0, w.sizes[0], row_grain(inner, 8192), [&](int64_t begin, int64_t end) { walk_range(w, index, begin, end, f); });
 }
 
-// Checks the index against self (and src): every dim but `dim` must fit; values in [0, self.size(dim)). Returns int64 indices.
-Tensor checked_index(const char* op, const Tensor& index, const Tensor& self, int64_t dim, const Tensor& src) {
+// Checks the index against self (and src): every dim but `dim` must fit. Returns int64 indices, not looked at.
+Tensor fitting_index(const char* op, const Tensor& index, const Tensor& self, int64_t dim, const Tensor& src) {
   if (index.numel() > 0) check_index_dtype(op, index);
   const Tensor i64 = index.dtype() == ARGAND_INT64 ? index : to_dtype(index, ARGAND_INT64);
   if (index.numel() == 0) return i64;
@@ -94,16 +94,21 @@ Tensor checked_index(const char* op, const Tensor& index, const Tensor& self, in
          "%ld",
          op, to_string(index.sizes()).c_str(), to_string(self.sizes()).c_str(), src ? " and src of shape " : "",
          src ? to_string(src.sizes()).c_str() : "", static_cast<long>(dim));
-  const int64_t limit = size(self, dim), *p = i64.data<int64_t>();
+  return i64;
+}
+
+// Checks values of int64 indices: in [0, limit).
+void check_values(const char* op, const Tensor& i64, int64_t dim, int64_t limit) {
+  const int64_t* p = i64.data<int64_t>();
   if (i64.is_contiguous()) {  // the usual, good case; a bad index is found again below for its message
     std::atomic<bool> bad{false};
     parallel_for(0, i64.numel(), 65536, [&](int64_t begin, int64_t end) {
       if (!pick_row_kernels().in_range(end - begin, p + begin, limit)) bad.store(true, std::memory_order_relaxed);
     });
-    if (!bad.load(std::memory_order_relaxed)) return i64;
+    if (!bad.load(std::memory_order_relaxed)) return;
   }
   Dims zero;
-  for (int64_t d = 0; d < index.dim(); d++) zero.push_back(0);
+  for (int64_t d = 0; d < i64.dim(); d++) zero.push_back(0);
   Walk w = make_walk(i64, i64, 0, zero.d);
   for (int64_t d = 0; d < w.n; d++) w.self[d] = 0;
   w.dim_stride = 1;  // the offset in self is then the index itself
@@ -112,18 +117,58 @@ Tensor checked_index(const char* op, const Tensor& index, const Tensor& self, in
       fail(ARGAND_RUNTIME_ERROR, "%s: index %ld is out of bounds for dimension %ld with size %ld", op, static_cast<long>(value),
            static_cast<long>(dim), static_cast<long>(limit));
   });
+}
+
+int64_t size_along(const Tensor& t, int64_t dim) { return t.dim() ? t.size(dim) : 1; }
+
+Tensor checked_index(const char* op, const Tensor& index, const Tensor& self, int64_t dim, const Tensor& src) {
+  const Tensor i64 = fitting_index(op, index, self, dim, src);
+  if (index.numel() > 0) check_values(op, i64, dim, size_along(self, dim));
   return i64;
+}
+
+// Gathers along dense rows: indices are checked just before they are used, and the row that they point into is fetched in its order first.
+// False, and nothing said, if one is out of range.
+template <class T>
+bool gather_rows(const Tensor& self, const Tensor& index, T* to) {
+  const int64_t last = self.dim() - 1, n = index.size(last), limit = self.size(last);
+  const int64_t row_bytes = limit * static_cast<int64_t>(sizeof(T)), *const p = index.data<int64_t>();
+  const bool fetch = row_bytes <= 16384 && n * 64 >= row_bytes;
+  const Iteration rows = [&] {
+    Iteration it;
+    it.set_shape({index.sizes().ptr, static_cast<int32_t>(last)});
+    it.add(self->data, {index.sizes().ptr, static_cast<int32_t>(last)}, {self->strides, static_cast<int32_t>(last)}, sizeof(T));
+    return it;
+  }();
+  std::atomic<bool> good{true};
+  parallel_for(0, rows.numel, row_grain(n, 8192), [&](int64_t begin, int64_t end) {
+    for_each_row(rows, begin, end, [&, r = begin](int64_t count, char* const* data) mutable {
+      for (int64_t i = 0; i < count; i++, r++) {
+        const char* const from = data[0] + i * rows.strides[0][0];
+        for (int64_t b = 0; fetch && b < row_bytes; b += 64) __builtin_prefetch(from + b);
+        if (!pick_row_kernels().in_range(n, p + r * n, limit)) return good.store(false, std::memory_order_relaxed);
+        select_elements(n, reinterpret_cast<const T*>(from), p + r * n, to + r * n);
+      }
+    });
+  });
+  return good.load(std::memory_order_relaxed);
 }
 
 }  // namespace
 
 Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, bool) {
   const int64_t d = builtins::wrap_dim(dim, self.dim());
-  const Tensor i64 = checked_index("gather", index, self, d, Tensor());
-  Tensor out = empty(index.sizes(), self.dtype());
+  const Tensor i64 = fitting_index("gather", index, self, d, Tensor()), out = empty(index.sizes(), self.dtype());
+  if (index.numel() == 0) return out;
+  const bool along_rows = d == self.dim() - 1 && self.stride(d) == 1 && i64.is_contiguous() && i64.size(d) >= 64;
+  if (!along_rows) check_values("gather", i64, d, size_along(self, d));
   const Walk w = make_walk(i64, self, d, out->strides);
   dispatch_size(self.itemsize(), [&](auto tag) {
     using T = typename decltype(tag)::type;
+    if (along_rows) {
+      if (!gather_rows<T>(self, i64, out.data<T>())) check_values("gather", i64, d, self.size(d));
+      return;
+    }
     const T* from = self.data<T>();
     T* to = out.data<T>();
     walk(w, i64.data<int64_t>(), true, [&](int64_t s, int64_t o) { to[o] = from[s]; });
@@ -340,8 +385,13 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
         n = std::min(count - k, end - i);
         const T* const slice = from + i / count * s.n * s.inner;
         if (s.inner == 1 && n == count && !runs.empty())
-          for (size_t r = 0; r + 1 < runs.size(); r++)
-            std::memcpy(to + i + runs[r], slice + p[runs[r]], sizeof(T) * static_cast<size_t>(runs[r + 1] - runs[r]));
+          for (size_t r = 0; r + 1 < runs.size(); r++) {
+            const int64_t first = runs[r], length = runs[r + 1] - first;
+            if (length == 1)
+              to[i + first] = slice[p[first]];
+            else
+              std::memcpy(to + i + first, slice + p[first], sizeof(T) * static_cast<size_t>(length));
+          }
         else if (s.inner == 1)
           select_elements(n, slice, p + k, to + i);
         else
@@ -374,7 +424,7 @@ void index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tens
         for (int64_t i = 0; i < count; i++) add((o * s.n + p[i]) * s.inner, (o * count + i) * s.inner);
     });
   };
-  if (self.dtype() == ARGAND_FLOAT32) {
+  if (self.dtype() == ARGAND_FLOAT32 && s.inner > 1) {
     const RowKernels& k = pick_row_kernels();
     rows(
         [&](int64_t to, int64_t at) { k.add_f32(s.inner, work.data<float>() + to, from.data<float>() + at, static_cast<float>(alpha.to_double())); });

@@ -2,12 +2,11 @@
 // equal elements is chosen is PyTorch's choice.
 #include <algorithm>
 #include <functional>
-#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "packages/aten/csrc/core/builtins.h"
-#include "packages/aten/csrc/kernels/cpu/util.h"
+#include "packages/aten/csrc/kernels/cpu/ordered.h"
 #include "packages/aten/generated/kernels.h"
 
 namespace argand::kernels::cpu {
@@ -68,23 +67,49 @@ int64_t kth(const T* x, int64_t step, int64_t n, int64_t k) {
   return row[static_cast<size_t>(k)].second;
 }
 
+// The k-th smallest key, and how many of its equals are smaller in rank; changes the order. Keys change places without branches, which no
+// processor foresees.
+template <class U>
+std::pair<U, int64_t> kth_key(U* keys, int64_t n, int64_t k) {
+  const auto bring_forward = [&](auto belongs) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++) {
+      const U key = keys[i];
+      keys[i] = keys[count], keys[count] = key;
+      count += belongs(key);
+    }
+    return count;
+  };
+  for (int round = 0; n > 32 && round < 64; round++) {
+    const U a = keys[0], b = keys[n / 2], c = keys[n - 1], pivot = std::max(std::min(a, b), std::min(std::max(a, b), c));
+    int64_t before = bring_forward([=](U key) { return key < pivot; });
+    if (k < before) {
+      n = before;
+      continue;
+    }
+    if (before == 0 && k < (before = bring_forward([=](U key) { return key == pivot; }))) return {pivot, k};
+    keys += before, n -= before, k -= before;
+  }
+  std::nth_element(keys, keys + k, keys + n);
+  return {keys[k], k - std::count_if(keys, keys + k, [&](U key) { return key < keys[k]; })};
+}
+
 template <class T>
 int64_t median(const T* x, int64_t step, int64_t n, bool ignore_nan) {
+  Scratch<decltype(ordered(T{}))> keys(n);
   int64_t count = n;
-  if constexpr (!std::is_integral_v<T>)
-    for (int64_t i = 0; i < n; i++)
-      if (is_nan(x[i * step])) {
-        if (!ignore_nan) return i;
-        count--;
-      }
-  std::vector<int64_t> at(static_cast<size_t>(n));
-  std::iota(at.begin(), at.end(), 0);
-  const int64_t k = std::max<int64_t>(count - 1, 0) / 2;
-  std::nth_element(at.begin(), at.begin() + k, at.end(), [&](int64_t a, int64_t b) {
-    const T left = x[a * step], right = x[b * step];
-    return less(left, right) || (a < b && !less(right, left));  // equal elements in their order
-  });
-  return at[static_cast<size_t>(k)];
+  for (int64_t i = 0; i < n; i++) {
+    keys[i] = ordered(x[i * step]);
+    if constexpr (!std::is_integral_v<T>) count -= is_nan(x[i * step]);
+  }
+  int64_t at = 0;
+  if (count < n && !ignore_nan) {
+    while (!is_nan(x[at * step])) at++;
+    return at;
+  }
+  auto [key, rank] = kth_key(&keys[0], n, std::max<int64_t>(count - 1, 0) / 2);
+  for (;; at++)  // equal elements in their order
+    if (ordered(x[at * step]) == key && rank-- == 0) return at;
 }
 
 template <class T>
@@ -137,8 +162,10 @@ Tensor latest_extreme(const Tensor& self, int64_t dim, bool smallest) {
       const T* row = x.data<T>() + first;
       int64_t* to = out.data<int64_t>() + first;
       if (s.inner == 1) {
+        auto best = widen(row[0]);
         for (int64_t i = 0, at = 0; i < s.n; i++) {
-          if (is_nan(row[i]) || is_later(widen(row[i]), widen(row[at]))) at = i;
+          const auto x = widen(row[i]);
+          if (__builtin_expect(is_nan(row[i]) || is_later(x, best), 0)) at = i, best = x;  // seldom: a branch, and no chain of comparisons
           to[i] = at;
         }
         return;

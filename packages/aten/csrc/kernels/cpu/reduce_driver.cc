@@ -88,6 +88,15 @@ void Plan::run() const {
   if (groups == 1) {
     auto range = [&](int64_t begin, int64_t end) {
       alignas(64) char local[kTileColumns * 16];
+      if (!columns && kept.ndim == 1 && reduced.ndim == 1 && count > 0) {  // rows side by side: their results are finished together
+        for (int64_t m; begin < end; begin += m) {
+          m = std::min(end - begin, kTileColumns);
+          const char* in = kept.data[0] + begin * kept.strides[0][0];
+          for (int64_t i = 0; i < m; i++, in += kept.strides[0][0]) kernel->rows(1, 0, count, in, reduced.strides[0][0], local + i * acc_size);
+          kernel->finish(m, kept.data[1] + begin * kept.strides[1][0], kept.strides[1][0], local, count);
+        }
+        return;
+      }
       for (int64_t index = begin; index < end; index++) {
         const char* in;
         char* out;

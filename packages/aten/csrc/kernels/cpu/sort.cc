@@ -6,32 +6,11 @@
 
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/core/dtype_checks.h"
-#include "packages/aten/csrc/kernels/cpu/util.h"
+#include "packages/aten/csrc/kernels/cpu/ordered.h"
 #include "packages/aten/generated/kernels.h"
 
 namespace argand::kernels::cpu {
 namespace {
-
-// Numbers as unsigned integers in the same order: -0 equals 0, NaN is the greatest.
-template <class T>
-auto ordered(T x) {
-  if constexpr (std::is_same_v<T, f16> || std::is_same_v<T, bf16>) {
-    return ordered(widen(x));
-  } else if constexpr (std::is_floating_point_v<T>) {
-    using U = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-    constexpr U sign = U{1} << (8 * sizeof(U) - 1);
-    if (x != x) return static_cast<U>(~U{0});
-    U bits;
-    const T positive_zero = x + T(0);
-    std::memcpy(&bits, &positive_zero, sizeof bits);
-    return static_cast<U>(bits & sign ? ~bits : bits | sign);
-  } else if constexpr (std::is_signed_v<T>) {
-    using U = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
-    return static_cast<U>(static_cast<U>(static_cast<std::make_signed_t<U>>(x)) ^ (U{1} << (8 * sizeof(U) - 1)));
-  } else {
-    return static_cast<std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>>(x);
-  }
-}
 
 // A key and its place, compared together: equal keys keep their order.
 struct Wide {

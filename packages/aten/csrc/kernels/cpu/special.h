@@ -434,16 +434,6 @@ ARGAND_SCALAR argand_polynomial_one(double x, double degree, double kind) {
 #undef ARGAND_EULER
 #undef ARGAND_LN2
 
-ARGAND_SCALAR argand_frexp_mantissa_one(double x) { /* in [0.5, 1); zeros, infinities and NaN are themselves */
-  int exponent;
-  return __builtin_frexp(x, &exponent);
-}
-ARGAND_SCALAR argand_frexp_exponent_one(double x) {
-  int exponent = 0;
-  if (__builtin_isfinite(x)) __builtin_frexp(x, &exponent);
-  return exponent;
-}
-
 /* ---- on vectors ---- */
 #define ARGAND_LANES(name, parameters, arguments)                                           \
   ARGAND_MATH vf32 argand_##name##_f32 parameters(vf32) {                                   \
@@ -476,9 +466,7 @@ ARGAND_SCALAR argand_frexp_exponent_one(double x) {
   X(bessel_k0e)                 \
   X(bessel_k1)                  \
   X(bessel_k1e)                 \
-  X(airy_ai)                    \
-  X(frexp_mantissa)             \
-  X(frexp_exponent)
+  X(airy_ai)
 #define ARGAND_SPECIAL_BINARY(X) \
   X(zeta)                        \
   X(igamma)                      \
@@ -491,6 +479,23 @@ ARGAND_SPECIAL_BINARY(ARGAND_DEFINE)
 #undef ARGAND_DEFINE
 ARGAND_LANES(polynomial, ARGAND_THREE, (x[i], y[i], z[i]))
 #undef ARGAND_LANES
+
+/* frexp by the bits of a number. Numbers below `least`, the smallest normal one, are multiplied by `scale`, which is 2 to the `up`, first. */
+#define ARGAND_FREXP(F, I, suffix, infinity, least, half, shift, scale, up)                                       \
+  ARGAND_MATH F argand_frexp_mantissa_##suffix(F x) { /* in [0.5, 1); zeros, infinities and NaN are themselves */ \
+    const I size = (I)x & (infinity | (least - 1));                                                               \
+    const I bits = (I)ARGAND_SELECT(F, size < least, x * scale, x);                                               \
+    return ARGAND_SELECT(F, (size == 0) | (size >= infinity), x, (F)((bits & ~infinity) | half));                 \
+  }                                                                                                               \
+  ARGAND_MATH F argand_frexp_exponent_##suffix(F x) {                                                             \
+    const I size = (I)x & (infinity | (least - 1));                                                               \
+    const I bits = (I)ARGAND_SELECT(F, size < least, x * scale, x) & infinity;                                    \
+    const I exponent = ((bits - half) >> shift) - ((size < least) & up);                                          \
+    return __builtin_convertvector(exponent & (size != 0) & (size < infinity), F);                                \
+  }
+ARGAND_FREXP(vf32, vi32, f32, 0x7f800000, 0x00800000, 0x3f000000, 23, 0x1p24f, 24)
+ARGAND_FREXP(vf64, vi64, f64, 0x7ff0000000000000L, 0x0010000000000000L, 0x3fe0000000000000L, 52, 0x1p54, 54)
+#undef ARGAND_FREXP
 
 ARGAND_MATH vf32 argand_lgamma_f32(vf32 x) {
   vf32 r;

@@ -1,4 +1,4 @@
-// Kernels that move elements by position: triangles and their indices, reversal, symmetric halves.
+// Kernels that move elements by position: triangles and their indices, reversal.
 #include <algorithm>
 #include <numeric>
 
@@ -71,30 +71,6 @@ Tensor flip(const Tensor& self, IntList dims) {
       strides[d] = -strides[d];
     }
   strided_copy(self.itemsize(), self.dim(), self->sizes, out.data<char>(), out->strides, from, strides.d);
-  return out;
-}
-
-Tensor fft_mirrored(const Tensor& half, int64_t size) {
-  const Tensor x = contiguous(half);
-  const int64_t given = x.size(-1);
-  if (given != size / 2 + 1)
-    fail(ARGAND_SHAPE_ERROR, "_fft_mirrored: got half of size %ld for size %ld", static_cast<long>(given), static_cast<long>(size));
-  Dims sizes(x.sizes());
-  sizes[x.dim() - 1] = size;
-  const Tensor out = argand::empty(sizes, x.dtype());
-  const auto run = [&](const auto* from, auto* to) {
-    argand::parallel_for(0, x.numel() / given, row_grain(size), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; r++) {
-        const auto* const row = from + r * given;
-        auto* const result = std::copy_n(row, given, to + r * size);
-        for (int64_t i = size - given; i > 0; i--) result[size - given - i] = {row[i].re, -row[i].im};
-      }
-    });
-  };
-  if (x.dtype() == ARGAND_COMPLEX64)
-    run(x.data<complex64>(), out.data<complex64>());
-  else
-    run(x.data<complex128>(), out.data<complex128>());
   return out;
 }
 

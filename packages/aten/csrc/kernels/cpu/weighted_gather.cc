@@ -50,12 +50,22 @@ Tensor weighted_gather(const Tensor& self, const Tensor& index, const Tensor& we
         const int64_t* i = at.data<int64_t>() + first;
         const E *v = w.data<E>() + first, *from = x.data<E>() + row * s.size;
         E* to = out.data<E>() + row * s.places;
-        for (int64_t p = 0; p < s.places; p++) {
-          E sum = 0;
-          for (int64_t t = 0; t < s.taps; t++, i++, v++)
-            if (*i >= 0) sum += *v * from[*i];
-          to[p] = sum;
-        }
+        const auto sums = [&](const auto taps) {  // a constant number of them is unrolled
+          for (int64_t p = 0; p < s.places; p++) {
+            E sum = 0;
+            for (int64_t t = 0; t < taps; t++, i++, v++) {
+              const E next = sum + *v * from[std::max<int64_t>(*i, 0)];
+              sum = *i >= 0 ? next : sum;
+            }
+            to[p] = sum;
+          }
+        };
+        if (s.taps == 4)
+          sums(std::integral_constant<int64_t, 4>{});
+        else if (s.taps == 8)
+          sums(std::integral_constant<int64_t, 8>{});
+        else
+          sums(s.taps);
       }
     });
     return out;
