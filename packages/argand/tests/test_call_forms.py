@@ -92,6 +92,14 @@ ERRORS = [
     (lambda: M[:1].dim_order(ambiguity_check=True), RuntimeError, "several orders"),
     (lambda: torch.set_autocast_enabled("cpu", 2), TypeError, "bool"),
     (lambda: torch.result_type(M, third=M), TypeError, "third"),
+    (lambda: torch.permute(K, 0), TypeError, "tuple of ints, not int"),
+    (lambda: torch.flip(M, 0, 1), TypeError, "dims"),
+    (lambda: torch.tile(M, 2), TypeError, "tuple of ints, not int"),
+    (lambda: M.index_copy(0, tensor([-1]), M[:1]), IndexError, "negative"),
+    (lambda: M.index_reduce(0, tensor([3]), M[:1], "amax"), IndexError, "out of range"),
+    (lambda: M.index_reduce(0, tensor([-1]), M[:1], "amax"), IndexError, "out of range"),
+    (lambda: F.binary_cross_entropy(M / 9, M), RuntimeError, "elements of target"),
+    (lambda: torch.tril_indices(2, 2, dtype=torch.float32), NotImplementedError, "int64"),
     (lambda: torch.autograd.backward(M, grad_tensors=M, grad_variables=M), RuntimeError, "both"),
 ]  # fmt: skip
 

@@ -304,12 +304,8 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _DISTANCE_
 def lu(
     A: Tensor, pivot: bool = True, get_infos: bool = False, out: tuple[Tensor, ...] | None = None
 ) -> tuple[Tensor, ...]:
-    """L and U in one matrix and LAPACK's row exchanges, as linalg.lu_factor; with `get_infos` also LAPACK's status of each matrix, instead of an error.
-
-    Raises:
-      LinAlgError: when a matrix is singular, without `get_infos`.
-    """
-    found = ops.linalg_lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
+    """L and U in one matrix and LAPACK's row exchanges, as linalg.lu_factor, of singular matrices too; with `get_infos` also LAPACK's status of each."""
+    found = ops.linalg_lu_factor_ex(A, pivot=pivot)
     result = found if get_infos else tuple(found)[:2]
     if out is None:
         return result

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import argand_aten as aten
 import argand_c10 as c10
 from argand_aten import ops
 
@@ -83,6 +84,13 @@ def test_lu_solve(shape, dtype):
         adjoint(b),
     )
     close(a @ run("lu_solve", b, lu, pivots), b)
+
+
+def test_lu_of_a_singular_matrix():
+    lu, pivots = aten.lu(c10.from_numpy(np.ones((2, 2))))
+    assert lu.tolist() == [[1, 1], [1, 0]] and pivots.tolist() == [1, 2]
+    with pytest.raises(RuntimeError, match="singular"):
+        run("linalg_lu_factor", np.ones((2, 2)))
 
 
 def test_errors():

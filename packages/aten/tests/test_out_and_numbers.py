@@ -235,6 +235,28 @@ def test_complex_numbers_without_imaginary_part_fill_reals() -> None:
         x().fill_(1 + 1j)
 
 
+def test_complex_numbers_without_imaginary_part_are_real_numbers() -> None:
+    m = aten.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert aten.addmm(m, m, m, alpha=2 + 0j).tolist() == [[15, 22], [33, 48]]
+    assert aten.addcmul(m, m, m, value=2 + 0j).tolist() == [[3, 10], [21, 36]]
+    assert aten.masked_fill(m, m > 2, 5 + 0j).tolist() == [[1, 2], [5, 5]]
+    assert aten.threshold(m, 2 + 0j, 0 + 0j).tolist() == [[0, 0], [3, 4]]
+    with pytest.raises(RuntimeError, match="complex number for alpha"):
+        aten.add(m, m, alpha=2 + 0j)
+    with pytest.raises(RuntimeError, match="complex number"):
+        aten.addmm(m, m, m, alpha=2 + 1j)
+
+
+def test_powers_of_two() -> None:
+    """The power has the dtype of its exponent, or that of the factor if the exponent is an integer."""
+    half = aten.tensor([1.5, 3.0], dtype=c10.bfloat16)
+    assert aten.ldexp(half, aten.tensor([2, 3])).dtype == c10.bfloat16
+    tiny = aten.tensor([1e-300], dtype=c10.float64)
+    np.testing.assert_allclose(aten.ldexp(tiny, aten.tensor([1000])).numpy(), 10.715, 1e-4)
+    rounded = aten.ldexp(aten.ones(1), aten.tensor([0.3], dtype=c10.bfloat16))
+    assert rounded.dtype == c10.float32 and rounded.tolist() == [1.234375]
+
+
 def test_padding_by_nothing_copies() -> None:
     wide = x().t()
     for pads, shape in (([0, 0], (3, 2)), ([-1, 0], (3, 1))):

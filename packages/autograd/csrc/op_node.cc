@@ -1,6 +1,7 @@
 #include "packages/autograd/csrc/op_node.h"
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 #include <new>
 #include <sstream>
@@ -285,7 +286,50 @@ void OpNode::release_variables() {
   for (uint32_t i = 0; i < n_saved_; i++) saved_[i].release();
 }
 
-const char* OpNode::name() const { return backward_name(op_); }
+namespace {
+
+// Nodes that are called otherwise than their operators, as PyTorch numbers overloads. Where an argument is named, only calls with that argument,
+// which is a tensor if `tensor`; the first row that fits counts.
+struct OtherName {
+  const char *op, *node;
+  int argument = -1;
+  bool tensor = false;
+};
+constexpr OtherName kOtherNames[] = {
+    {"clamp_between", "ClampBackward0", 1, true},
+    {"clamp_between", "ClampBackward1"},
+    {"clamp_max", "ClampMaxBackward1", 1, true},
+    {"clamp_min", "ClampMinBackward1", 1, true},
+    {"copy_", "torch::autograd::CopyBackwards"},
+    {"div_trunc", "DivBackward2"},
+    {"linear", "AddmmBackward0", 2},
+    {"linear", "MmBackward0"},
+    {"max", "MaxBackward1"},
+    {"mean", "MeanBackward1", 1},
+    {"min", "MinBackward1"},
+    {"nll_loss_forward", "NllLossBackward0"},
+    {"norm2", "LinalgVectorNormBackward0"},
+    {"pow", "PowBackward1", 1, true},
+    {"prod.dim", "ProdBackward1"},
+    {"scatter.value", "ScatterBackward1"},
+    {"square", "PowBackward0"},
+    {"squeeze.dims", "SqueezeBackward1"},
+    {"squeeze.varargs", "SqueezeBackward2"},
+    {"sum", "SumBackward1", 1},
+};
+
+}  // namespace
+
+const char* OpNode::name() const {
+  for (const OtherName& other : kOtherNames) {
+    if (std::strcmp(other.op, op_->name) != 0) continue;
+    if (other.argument < 0) return other.node;
+    if (other.argument >= static_cast<int>(op_->n_args)) break;  // another table's operator of this name
+    const ArgSlot& slot = slots_[other.argument];
+    if (slot.count != 0 || (!other.tensor && slot.value.tag != ARGAND_TAG_NONE)) return other.node;
+  }
+  return backward_name(op_);
+}
 
 std::vector<std::string> OpNode::kept_names() const {
   std::vector<std::string> names;
@@ -336,7 +380,7 @@ const char* backward_name(const ArgandOperator* op) {
         upper = true;
       } else {
         it->second += upper && *c >= 'a' && *c <= 'z' ? static_cast<char>(*c - 'a' + 'A') : *c;
-        upper = false;
+        upper = *c >= '0' && *c <= '9';
       }
     }
     it->second += "Backward0";

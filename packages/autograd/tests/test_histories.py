@@ -31,6 +31,38 @@ def test_attributes():
     assert y.grad_fn.metadata == {"key": 1}
 
 
+def test_names_of_nodes():
+    """Overloads are numbered as PyTorch numbers them; a letter after a digit is a capital."""
+    x = leaf([[1.0, 2.0]])
+    names = {
+        "SumBackward0": x.sum(),
+        "SumBackward1": x.sum(0),
+        "MeanBackward0": x.mean(),
+        "MeanBackward1": x.mean(1, True),
+        "MaxBackward0": x.max(1)[0],
+        "MaxBackward1": x.max(),
+        "ProdBackward1": x.prod(0),
+        "SqueezeBackward0": x.squeeze(),
+        "SqueezeBackward1": x.squeeze(0),
+        "PowBackward0": x.square(),
+        "PowBackward1": x**x,
+        "ClampBackward1": x.clamp(0, 1),
+        "Log1PBackward0": x.log1p(),
+        "MmBackward0": aten.linear(x, x),
+        "AddmmBackward0": aten.linear(x, x, x[0, :1]),
+        "AdaptiveAvgPool2DBackward0": aten.adaptive_avg_pool2d(x[None], 1),
+    }
+    assert {name: y.grad_fn.name() for name, y in names.items()} == {name: name for name in names}
+
+
+def test_gradient_of_places_that_are_seen_twice():
+    for dtype in (argand_c10.float32, argand_c10.complex64):
+        x = aten.zeros(3, 6, dtype=dtype)[:, ::2].detach().requires_grad_()
+        seen = aten.as_strided(x, (2, 2), (2, 2), 0)  # x[0, 1] in both rows
+        aten.real((seen * aten.tensor([[1.0, 2.0], [3.0, 4.0]])).sum()).backward()
+        assert x.grad.tolist() == [[1, 5, 4], [0, 0, 0], [0, 0, 0]]
+
+
 def test_grad_attribute():
     x = leaf([1.0, 2.0])
     x.grad = argand_c10.tensor([1.0, 1.0], dtype=argand_c10.float64)

@@ -228,23 +228,38 @@ def test_positions_of_methods_leave_self_out():
 
 
 def test_varargs():
-    view, calls = echo("test::view(Tensor self, int[] size) -> Tensor")
+    make, calls = echo("test::make(int[] size) -> Tensor")
     for args in ((2, 3), ((2, 3),), ([2, 3],), (c10.Size([2, 3]),)):
-        view(x, *args)
-        assert calls[-1] == ((x, [2, 3]), {})
-    view(x, -1)
-    assert calls[-1] == ((x, [-1]), {})
-    view(x, size=(4,))
-    assert calls[-1] == ((x, [4]), {})
+        make(*args)
+        assert calls[-1] == (([2, 3],), {})
+    make(-1)
+    assert calls[-1] == (([-1],), {})
+    make(size=(4,))
+    assert calls[-1] == (([4],), {})
     with pytest.raises(
         TypeError,
-        match=r"argument 'size' \(position 2\) must be tuple of ints, but found element of type str at pos 1",
+        match=r"argument 'size' \(position 1\) must be tuple of ints, but found element of type str at pos 1",
     ):
-        view(x, 2, "a")
-    with pytest.raises(TypeError, match="takes 2 positional arguments but 3"):
-        view(x, (2, 3), 4)
+        make(2, "a")
+    with pytest.raises(TypeError, match="takes 1 positional argument but 2"):
+        make((2, 3), 4)
     with pytest.raises(TypeError, match="but found element of type bool"):
-        view(x, [True])
+        make([True])
+
+
+def test_no_varargs_after_a_tensor():
+    """Only methods take the numbers one by one there."""
+    view, calls = echo("test::view(Tensor self, int[] size) -> Tensor")
+    view(x, (2, 3))
+    assert calls[-1] == ((x, [2, 3]), {})
+    with pytest.raises(
+        TypeError, match=r"argument 'size' \(position 2\) must be tuple of ints, not int"
+    ):
+        view(x, -1)
+    with pytest.raises(
+        TypeError, match="takes 2 positional arguments but 3|tuple of ints, not int"
+    ):
+        view(x, 2, 3)
 
 
 def test_many_arguments_survive():

@@ -29,7 +29,7 @@ MIXED = _define(
     'fxtest_mixed(Tensor self, int[2] size=1, *, float scale=0.5, str mode="a, b", bool flag=False, int? n=None, '
     "Scalar alpha=1, ScalarType? dtype=None, Device? device=None) -> Tensor"
 )
-SIZES = _define("fxtest_sizes(Tensor self, int[] size) -> Tensor")
+SIZES = _define("fxtest_sizes(int[] size) -> Tensor")
 LIST = _define("fxtest_list(Tensor[] tensors, int dim=0) -> Tensor", 1)
 WRITE = _define("fxtest_write_(Tensor(a!) self, Tensor?[] indices, Tensor values) -> Tensor(a!)")
 PAIR = _define("fxtest_pair(Tensor self, int dim) -> (Tensor values, Tensor indices)", 2)
@@ -58,7 +58,7 @@ def test_arguments() -> None:
         schema.schema_of(PAIR).result_names == ("values", "indices")
         and schema.schema_of(PAIR).results == 2
     )
-    assert schema.schema_of(SIZES).arguments[1].varargs and not size.varargs
+    assert schema.schema_of(SIZES).arguments[0].varargs and not size.varargs
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ def test_malformed(text: str) -> None:
         (MIXED, (X,), {"alpha": c10.tensor(3), "n": c10.tensor(7)}),
         (MIXED, (), {"input": X, "size": 5}),
         (MIXED, (X,), {"pin_memory": False, "layout": c10.strided}),
-        (SIZES, (X, 2, 3), {}),
-        (SIZES, (X, (2, 3)), {}),
-        (SIZES, (X, []), {}),
+        (SIZES, (2, 3), {}),
+        (SIZES, ((2, 3),), {}),
+        (SIZES, ([],), {}),
         (LIST, ([X, X], 1), {}),
         (LIST, ((X,),), {}),
         (WRITE, (X, [None, c10.tensor([1])], X), {}),
@@ -124,8 +124,8 @@ def test_values(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         (MIXED, (X,), {"n": True}),
         (MIXED, (X,), {"scale": "a"}),
         (MIXED, (X,), {"dtype": 3}),
-        (SIZES, (X, True), {}),
-        (SIZES, (X, 2, "a"), {}),
+        (SIZES, (True,), {}),
+        (SIZES, (2, "a"), {}),
         (LIST, ([X, None],), {}),
         (LIST, (X,), {}),
         (WRITE, (X, [1], X), {}),

@@ -120,6 +120,9 @@ def test_softmax_family():
 def test_linear_maps():
     x, w, b = normal(4, 3), normal(5, 3), normal(5)
     close(F.linear(tensor(x), tensor(w), tensor(b)), x @ w.T + b, 1e-4)
+    close(F.linear(tensor(x), tensor(w[0])), x @ w[0], 1e-4, 1e-5)
+    with pytest.raises(RuntimeError, match="weight"):
+        F.linear(tensor(x), tensor(w[0]), tensor(b[0]))
     u, v, weight = normal(6, 2, 3), normal(6, 2, 4), normal(5, 3, 4)
     expected = np.einsum("...i,oij,...j->...o", u, weight, v) + b
     close(F.bilinear(tensor(u), tensor(v), tensor(weight), tensor(b)), expected, 1e-4, 1e-5)
@@ -241,8 +244,21 @@ def test_pooling():
     line = normal(2, 3, 6)
     close(F.max_pool1d(tensor(line), 2), line.reshape(2, 3, 3, 2).max(3))
     close(F.avg_pool1d(tensor(line), 3), line.reshape(2, 3, 2, 3).mean(3), 1e-5)
-    with pytest.raises(RuntimeError, match="output_size"):
-        F.adaptive_avg_pool2d(tensor(x), (1, 2, 3))
+    for sizes in ((1, 2, 3), (1,)):
+        with pytest.raises(RuntimeError, match="output_size"):
+            F.adaptive_avg_pool2d(tensor(x), sizes)
+    close(F.adaptive_avg_pool2d(tensor(x[0, 0]), 1), x[0, 0].mean(keepdims=True), 1e-5)
+    for pool in (F.avg_pool2d, F.adaptive_avg_pool2d):
+        with pytest.raises(IndexError, match="expected at least"):
+            pool(tensor(x[0, 0, 0]), 1)
+    with pytest.raises(RuntimeError, match="3D or 4D"):
+        F.adaptive_max_pool2d(tensor(x[0, 0]), 1)
+    assert F.avg_pool2d(aten.zeros(0, 3, 6, 4), 2).shape == (0, 3, 3, 2)
+    nothing = aten.zeros(2, 3, 0, 4)
+    assert F.adaptive_avg_pool2d(nothing, 1).isnan().all()
+    for call in (F.avg_pool2d, F.adaptive_avg_pool2d):
+        with pytest.raises(RuntimeError, match="only the batch"):
+            call(nothing, 2)
 
 
 def test_batch_norm_and_its_statistics():
@@ -269,11 +285,18 @@ def test_batch_norm_of_mixed_dtypes():
     x, single, double = aten.ones(2, 3), aten.ones(3), aten.ones(3, dtype=c10.float64)
     assert F.batch_norm(x.to(c10.bfloat16), single, single).dtype == c10.bfloat16
     for wrong in ({"weight": double}, {"bias": double}):
-        with pytest.raises(RuntimeError, match="of dtype float64 for an input of float32"):
+        with pytest.raises(RuntimeError, match="float64 for an input of float32"):
             F.batch_norm(x, single, single, **wrong)
     for wrong in ((double, single), (single, double)):
-        with pytest.raises(RuntimeError, match="of dtype float64 for an input of float32"):
+        with pytest.raises(
+            RuntimeError, match="statistics of float64|running_var of dtype float64"
+        ):
             F.batch_norm(x, *wrong)
+    half = single.to(c10.bfloat16)
+    assert F.batch_norm(x.to(c10.bfloat16), half, half, half).dtype == c10.bfloat16
+    for wrong in ((single, single, half), (half, half, single)):
+        with pytest.raises(RuntimeError, match="one dtype of all parameters"):
+            F.batch_norm(x.to(c10.bfloat16), *wrong)
 
 
 def test_batch_norm_in_several_calls_before_backward():
@@ -370,6 +393,7 @@ def test_dropout():
     assert float(F.dropout(x, 1.0).sum()) == 0
     nothing = F.dropout(aten.ones(3, dtype=c10.int64), 1.0)
     assert nothing.dtype == c10.int64 and nothing.tolist() == [0, 0, 0]
+    assert F.alpha_dropout(aten.ones(3, dtype=c10.int64), 1.0, True).dtype == c10.int64
     channels = F.dropout2d(aten.ones(8, 16, 3, 3), 0.5).numpy()
     assert set(channels.reshape(8 * 16, 9).std(1).tolist()) == {0.0}
     assert 0.2 < (channels[:, :, 0, 0] == 0).mean() < 0.8

@@ -11,6 +11,7 @@ import argand_aten as aten
 import argand_c10 as c10
 import argand_nn as nn
 import argand_nn.functional as F
+from argand_autograd import no_grad
 from argand_nn.functional.linear_loss import rows_of_chunk
 
 RNG = np.random.default_rng(0)
@@ -140,6 +141,8 @@ def test_losses_of_pairs():
     sign = np.float32([1, -1, 1, -1, 1, -1])
     expected = np.where(sign == 1, 1 - cosine, np.maximum(cosine, 0)).mean()
     close(F.cosine_embedding_loss(tensor(X), tensor(Y), tensor(sign)), expected, 1e-4)
+    with pytest.raises(RuntimeError, match="a row of targets"):
+        F.cosine_embedding_loss(tensor(X[0]), tensor(Y[0]), tensor(sign))
     expected = np.maximum(-sign * (X[:, 0] - Y[:, 0]) + 0.5, 0).mean()
     ours = F.margin_ranking_loss(tensor(X[:, 0]), tensor(Y[:, 0]), tensor(sign), 0.5)
     close(ours, expected, 1e-4)
@@ -357,3 +360,48 @@ def test_weights_have_the_dtype_of_the_input():
         classes = aten.tensor(classes.tolist(), dtype=c10.int64)
         with pytest.raises(RuntimeError, match="a weight of dtype"):
             F.nll_loss(tensor(x).reshape(-1, 5), classes, weight)
+
+
+def test_losses_of_mixed_dtypes():
+    x, double = tensor([0.5, 2.0]), aten.tensor([1.0, 0.5], dtype=c10.float64)
+    assert F.mse_loss(x, double[0]).dtype == c10.float64  # a broadcast tensor's dtype counts
+    assert F.mse_loss(x, double > 0.7, reduction="none").tolist() == [0.25, 4.0]
+    assert F.huber_loss(x, double).dtype == c10.float32
+    assert F.soft_margin_loss(x, double).dtype == c10.float32
+    assert F.binary_cross_entropy_with_logits(x, double).dtype == c10.float64
+    assert F.binary_cross_entropy_with_logits(double, x).dtype == c10.float32
+    whole = aten.tensor([1, 2])
+    for loss in (F.huber_loss, F.soft_margin_loss):
+        with pytest.raises(RuntimeError, match="float"):
+            loss(whole, x)
+    with pytest.raises(RuntimeError, match="cast"):
+        F.binary_cross_entropy_with_logits(x, whole)
+    with pytest.raises(NotImplementedError, match="mse_loss"):
+        F.mse_loss(whole, whole, reduction="none")
+
+
+def test_losses_of_nothing():
+    nothing = aten.zeros(0, 3)
+    assert F.cross_entropy(nothing, nothing).isnan()
+    assert F.cross_entropy(nothing, nothing, reduction="sum").tolist() == 0
+    images, classes = aten.zeros(2, 0, 1, 0), aten.zeros(2, 1, 0, dtype=c10.int64)
+    assert F.cross_entropy(images, classes, reduction="none").shape == (2, 1, 0)
+
+
+def test_weights_have_no_gradient():
+    x, classes = aten.full([2, 3], 0.5), aten.tensor([0, 2])
+    weight = aten.ones(3, requires_grad=True)
+    calls = [
+        lambda: F.nll_loss(x, classes, weight),
+        lambda: F.cross_entropy(x, classes, weight),
+        lambda: F.multi_margin_loss(x, classes, weight=weight),
+        lambda: F.binary_cross_entropy(x, x, weight),
+        lambda: F.binary_cross_entropy_with_logits(x, x, weight),
+        lambda: F.binary_cross_entropy_with_logits(x, x, pos_weight=weight),
+    ]
+    for call in calls:
+        with pytest.raises(RuntimeError, match="weight that requires a gradient"):
+            call()
+        with no_grad():
+            assert call().numel() == 1
+    assert F.cross_entropy(x, x, weight).requires_grad

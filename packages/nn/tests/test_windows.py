@@ -237,6 +237,8 @@ def test_local_response_norm():
     squares = np.pad(x.numpy() ** 2, [(0, 0), (1, 1), (0, 0), (0, 0)])
     means = sum(squares[:, i : i + 5] for i in range(3)) / 3
     close(nn.LocalResponseNorm(3, 0.5, 0.75, 2.0)(x), x.numpy() / (2 + 0.5 * means) ** 0.75)
+    means[:, 2:] += squares[:, 1:2] / 3  # the first channel counts for all that follow it
+    close(nn.CrossMapLRN2d(3, 0.5, 0.75, 2.0)(x), x.numpy() / (2 + 0.5 * means) ** 0.75)
 
 
 def test_upsample_is_named_by_its_class():

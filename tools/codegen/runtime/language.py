@@ -701,11 +701,17 @@ def check_condition(name: str, condition: Any) -> None:
         )
 
 
+def has_imaginary_part(x: Any) -> bool:
+    """Whether it is a complex number that cannot stand for a real one."""
+    return isinstance(x, complex) and x.imag != 0
+
+
 def _computation_dtype(promote: str, name: str, given: list[Any]) -> Any:
     if promote == "self" and is_tensor(given[0]):
         dtype = given[0].dtype
         for x in given[1:]:
-            if category(x.dtype if is_tensor(x) else scalar_dtype(x)) == 3 > category(dtype):
+            found = is_complex(x.dtype) if is_tensor(x) else has_imaginary_part(x)
+            if found and not is_complex(dtype):
                 raise RuntimeError(
                     f"{name}: value cannot be converted to type {dtype.name} without overflow; expected a real value, or convert self first"
                 )
@@ -718,7 +724,7 @@ def _computation_dtype(promote: str, name: str, given: list[Any]) -> Any:
                     f"{name}: got tensors of dtypes {tensors[0].dtype.name} and {x.dtype.name}, expected one dtype"
                 )
         dtype = result_type(tensors) if tensors else float32
-        if any(isinstance(x, complex) for x in given) and not is_complex(dtype):
+        if any(has_imaginary_part(x) for x in given) and not is_complex(dtype):
             raise RuntimeError(
                 f"{name}: got a complex number with tensors of {dtype.name}, expected a real one; convert the tensors first"
             )
@@ -785,7 +791,7 @@ def pointwise_dtype(
                 f"{name}: got alpha={x}, expected a number of the result's kind, {dtype.name}; convert the tensors first"
             )
     _check_numbers(name, dtype, rule, given, scalars, (*chosen, *numbers))
-    if isinstance(factor, complex) and category(dtype) < 3:
+    if has_imaginary_part(factor) and not is_complex(dtype):
         raise RuntimeError(
             f"{name}: got a complex number with tensors of {dtype.name}, expected a real one; convert the tensors first"
         )

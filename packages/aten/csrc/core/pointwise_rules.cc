@@ -24,11 +24,11 @@ int pointwise_dtype(const char* name, int n_operands, Promotion promote, uint8_t
   if (promote == kPromoteSelf && values[0].tag == ARGAND_TAG_TENSOR) {
     dtype = values[0].t->dtype;
     for (size_t i = 1; i < n; i++) {
-      const int c = values[i].tag == ARGAND_TAG_TENSOR ? dtype_category(values[i].t->dtype) : number_category(values[i]);
+      const bool is_complex_value = values[i].tag == ARGAND_TAG_TENSOR ? dtype_category(values[i].t->dtype) == 3 : has_imaginary_part(values[i]);
       if (values[i].tag == ARGAND_TAG_TENSOR && values[i].t->ndim > 0)
         fail(ARGAND_RUNTIME_ERROR, "%s: only supports a 0-dimensional value tensor, but got tensor with %d dimension(s); use where", name,
              values[i].t->ndim);
-      if (c == 3 && dtype_category(dtype) < 3)
+      if (is_complex_value && dtype_category(dtype) < 3)
         fail(ARGAND_RUNTIME_ERROR, "%s: value cannot be converted to type %s without overflow; expected a real value, or convert self first", name,
              kDTypeName[dtype]);
     }
@@ -59,13 +59,13 @@ void check_alpha(const char* name, int dtype, const ArgandValue& alpha) {
   const int got = number_category(alpha), wanted = dtype_category(dtype);
   check_fits(name, dtype, alpha);
   if (got == 0 && wanted > 0) fail(ARGAND_RUNTIME_ERROR, "%s: got a bool for alpha, expected a number for a result of %s", name, kDTypeName[dtype]);
-  if (got == 2 && wanted < 2)
-    fail(ARGAND_RUNTIME_ERROR, "%s: got a floating-point number for alpha, expected an integer for a result of %s; convert the tensors first", name,
-         kDTypeName[dtype]);
+  if (got >= 2 && got > wanted)
+    fail(ARGAND_RUNTIME_ERROR, "%s: got a %s number for alpha, expected %s for a result of %s; convert the tensors first", name,
+         got == 3 ? "complex" : "floating-point", wanted == 2 ? "a real one" : "an integer", kDTypeName[dtype]);
 }
 
 void check_number(const char* name, int dtype, const ArgandValue& number) {
-  if (number_category(number) == 3 && dtype_category(dtype) < 3)
+  if (has_imaginary_part(number) && dtype_category(dtype) < 3)
     fail(ARGAND_RUNTIME_ERROR, "%s: got a complex number with tensors of %s, expected a real one; convert the tensors first", name,
          kDTypeName[dtype]);
 }

@@ -31,6 +31,8 @@ inline int dtype_category(int dtype) { return dtype == ARGAND_BOOL ? 0 : is_inte
 inline int number_category(const ArgandValue& v) {
   return v.tag == ARGAND_TAG_BOOL ? 0 : v.tag == ARGAND_TAG_INT ? 1 : v.tag == ARGAND_TAG_FLOAT ? 2 : 3;
 }
+// A complex number without one may stand for a real number.
+inline bool has_imaginary_part(const ArgandValue& v) { return v.tag == ARGAND_TAG_COMPLEX && v.c.im != 0; }
 
 // What an operator asks of its operands beyond their dtypes.
 enum NumberRule : uint8_t {

@@ -37,7 +37,7 @@ void take_scalars(const ArgandOperator* op, const Binding& b, const ArgandValue*
         check_alpha(op->name, dtype, number);
         if (rounds_alpha && is_half(dtype)) s.re = rounded(dtype, s.re);
       }
-      if (number.tag == ARGAND_TAG_COMPLEX && b.scaled >= 0) {
+      if (number.tag == ARGAND_TAG_COMPLEX && b.scaled >= 0 && is_complex(dtype)) {
         *product = scaled_operand(operands[b.scaled], s, dtype);
         operands[b.scaled] = Operand(*product);
         s = Scalar(1);

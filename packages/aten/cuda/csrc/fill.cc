@@ -28,7 +28,7 @@ void fill_(const Tensor& self, const Operand& value) {
     const Tensor converted = t.dtype() == self.dtype() ? t : ops::_to_copy(t, self.dtype());
     std::memcpy(bytes, converted->data, static_cast<size_t>(self.itemsize()));
   } else {
-    if (value.raw().tag == ARGAND_TAG_COMPLEX && value.raw().c.im != 0 && !is_complex(self.dtype()))
+    if (value.raw().tag == ARGAND_TAG_COMPLEX && value.raw().c.im != 0 && !is_complex(self.dtype()) && self.dtype() != ARGAND_BOOL)
       fail(ARGAND_RUNTIME_ERROR, "fill_: got a complex number, which a tensor of dtype %s cannot hold; expected a real one",
            kDTypeName[self.dtype()]);
     check_fits("fill_", self.dtype(), value.raw());

@@ -174,7 +174,7 @@ Conversion match(const Signature& s, const Call& call, ArgandValue* values, Aren
     PyObject* o;
     if (i < taken) {
       o = call.args[i];
-      if ((desc.flags & ARGAND_ARG_VARARGS) && i == s.n_positional - 1 && starts_varargs(o, desc)) {
+      if ((desc.flags & ARGAND_ARG_VARARGS) && i == s.n_positional - 1 && i == call.is_method && starts_varargs(o, desc)) {
         varargs = true;
         Conversion c = convert_varargs(call.args + i, call.nargs - i, desc, &values[i], arena);
         if (c == Conversion::kOk) continue;

@@ -24,7 +24,9 @@ __all__ = [
 def linear(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None
 ) -> Tensor:
-    """input @ weight.T + bias, with input (*, in), weight (out, in) and bias (out)."""
+    """input @ weight.T + bias, with input (*, in), weight (out, in) and bias (out), or weight (in) alone."""
+    if bias is None and getattr(weight, "ndim", 2) == 1:  # what is no tensor, the operator refuses
+        return aten.matmul(input, weight, out=out)
     if out is None:  # 40 ns of a small product's 215 less
         return aten.linear(input, weight, bias)
     return aten.linear(input, weight, bias, out=out)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import argand_aten as aten
-from argand_autograd import is_autocast_enabled
+from argand_autograd import is_autocast_enabled, is_grad_enabled
 from argand_c10 import Tensor, bfloat16, float16, int64, uint8
 from argand_c10.errors import DTypeError, require_tensors
 from argand_nn.functional.activation import logsigmoid
@@ -89,6 +89,15 @@ def _weighted(name: str, loss: Tensor, weight: Tensor, reduction: str) -> Tensor
     return _reduce(name, loss, reduction)
 
 
+def _check_constant(name: str, **tensors: Tensor | None) -> None:
+    """Raise RuntimeError if one of them asks for a gradient, which `name` does not have."""
+    for argument, tensor in tensors.items():
+        if tensor is not None and tensor.requires_grad and is_grad_enabled():
+            raise RuntimeError(
+                f"{name}: got {argument} that requires a gradient, which is not differentiable; detach it first"
+            )
+
+
 def _check_weight(name: str, loss: Tensor, weight: Tensor) -> None:
     if weight.shape != loss.shape:
         raise ValueError(
@@ -112,13 +121,17 @@ def _check_same_dims(name: str, *tensors: Tensor) -> None:
         )
 
 
-def _warn_broadcast(name: str, input: Tensor, target: Tensor) -> None:
-    if input.shape != target.shape:
-        warnings.warn(
-            f"{name}: input of shape {list(input.shape)} and target of shape {list(target.shape)} "
-            "are broadcast to one shape; this is seldom intended",
-            stacklevel=3,
-        )
+def _broadcast(name: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Both of one shape, so that their dtypes count alike."""
+    if input.shape == target.shape:
+        return input, target
+    warnings.warn(
+        f"{name}: input of shape {list(input.shape)} and target of shape {list(target.shape)} "
+        "are broadcast to one shape; this is seldom intended",
+        stacklevel=3,
+    )
+    input, target = aten.broadcast_tensors(input, target)
+    return input, target
 
 
 def mse_loss(
@@ -131,7 +144,7 @@ def mse_loss(
 ) -> Tensor:
     """(input - target) ** 2."""
     reduction = legacy_reduction(size_average, reduce, reduction)
-    _warn_broadcast("mse_loss", input, target)
+    input, target = _broadcast("mse_loss", input, target)
     number = reduction_number("mse_loss", reduction)
     if weight is None:
         return aten.mse_loss(input, target, number)
@@ -148,7 +161,7 @@ def l1_loss(
 ) -> Tensor:
     """|input - target|."""
     reduction = legacy_reduction(size_average, reduce, reduction)
-    _warn_broadcast("l1_loss", input, target)
+    input, target = _broadcast("l1_loss", input, target)
     number = reduction_number("l1_loss", reduction)
     if weight is None:
         return aten.l1_loss(input, target, number)
@@ -167,7 +180,7 @@ def smooth_l1_loss(
     reduction = legacy_reduction(size_average, reduce, reduction)
     if beta < 0:
         raise RuntimeError(f"smooth_l1_loss: got beta {beta}, expected one that is not negative")
-    _warn_broadcast("smooth_l1_loss", input, target)
+    input, target = _broadcast("smooth_l1_loss", input, target)
     number = reduction_number("smooth_l1_loss", reduction)
     return aten.smooth_l1_loss(input, target, number, beta)
 
@@ -191,7 +204,7 @@ def huber_loss(
     check_delta("huber_loss", delta)
     if delta <= 0:
         raise RuntimeError(f"huber_loss: got delta {delta}, expected a positive one")
-    _warn_broadcast("huber_loss", input, target)
+    input, target = _broadcast("huber_loss", input, target)
     number = reduction_number("huber_loss", reduction)
     if weight is None:
         return aten.huber_loss(input, target, number, delta)
@@ -213,6 +226,8 @@ def binary_cross_entropy(
     reduction = legacy_reduction(size_average, reduce, reduction)
     _check_same_shape("binary_cross_entropy", input, target)
     number = reduction_number("binary_cross_entropy", reduction)
+    if weight is not None:
+        _check_constant("binary_cross_entropy", weight=weight)
     return aten.binary_cross_entropy(input, target, weight, number)
 
 
@@ -229,6 +244,9 @@ def binary_cross_entropy_with_logits(
     reduction = legacy_reduction(size_average, reduce, reduction)
     _check_same_shape("binary_cross_entropy_with_logits", input, target)
     number = reduction_number("binary_cross_entropy_with_logits", reduction)
+    if weight is not None or pos_weight is not None:
+        name = "binary_cross_entropy_with_logits"
+        _check_constant(name, weight=weight, pos_weight=pos_weight)
     return aten.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
 
 
@@ -280,6 +298,8 @@ def nll_loss(
     reduction = legacy_reduction(size_average, reduce, reduction)
     target = _class_numbers("nll_loss", input, target)
     number = reduction_number("nll_loss", reduction)
+    if weight is not None:
+        _check_constant("nll_loss", weight=weight)
     return aten.nll_loss_nd(input, target, weight, number, ignore_index)
 
 
@@ -311,6 +331,8 @@ def cross_entropy(
         )
     if target.shape != input.shape:
         target = _class_numbers("cross_entropy", input, target)
+        if weight is not None:
+            _check_constant("cross_entropy", weight=weight)
     elif not target.is_floating_point():
         raise RuntimeError(
             f"cross_entropy: got a target of dtype {target.dtype} in the shape of the input, expected "
@@ -418,8 +440,13 @@ def soft_margin_loss(
     """log(1 + exp(-target * input))."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     input, target = _wide("soft_margin_loss", input=input, target=target)
+    if not input.is_floating_point():
+        raise RuntimeError(
+            f"soft_margin_loss: got input of dtype {input.dtype}, expected a floating-point dtype"
+        )
     # logsigmoid of the product, which would be row-major
-    return _reduce("soft_margin_loss", aten.softplus(-(input * target), 1, 40), reduction)
+    loss = aten.softplus(-(input * target.to(input.dtype)), 1, 40)
+    return _reduce("soft_margin_loss", loss, reduction)
 
 
 def cosine_embedding_loss(
@@ -436,6 +463,11 @@ def cosine_embedding_loss(
     input1, input2, target = _wide(
         "cosine_embedding_loss", input1=input1, input2=input2, target=target
     )
+    if target.dim() > 1 or {input1.dim(), input2.dim()} != {target.dim() + 1}:
+        raise RuntimeError(
+            f"cosine_embedding_loss: got inputs of {input1.dim()} and {input2.dim()} dimensions and a target of "
+            f"{target.dim()}, expected matrices and a row of targets, or vectors and one target"
+        )
     tiny = 1e-12
     squares = (aten.sum(input1 * input1, -1) + tiny) * (aten.sum(input2 * input2, -1) + tiny)
     cosine = aten.sum(input1 * input2, -1) / aten.sqrt(squares)
@@ -528,6 +560,8 @@ def multi_margin_loss(
         raise ValueError(
             f"multi_margin_loss: got weight of shape {list(weight.shape)}, expected one dimension"
         )
+    if weight is not None:
+        _check_constant("multi_margin_loss", weight=weight)
     number = reduction_number("multi_margin_loss", reduction)
     _check_rows("multi_margin_loss", input, target, target.dim() < 2)
     classes = input.shape[-1] if input.dim() else 1

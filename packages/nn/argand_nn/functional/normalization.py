@@ -259,7 +259,7 @@ def _alpha_dropout(input: Tensor, p: float, shape: list[int], inplace: bool) -> 
     """`shape` is that of the decisions, which broadcast to the input."""
     saturation = -1.7580993408473766  # -(scale * alpha) of SELU
     if p == 1.0:
-        result = input * 0.0
+        result = input * aten.zeros([], dtype=input.dtype, device=input.device)
     else:
         keep = aten.bernoulli(aten.full(shape, 1.0 - p, dtype=input.dtype, device=input.device))
         scale = ((1.0 - p) * (1.0 + p * saturation**2)) ** -0.5

@@ -233,19 +233,15 @@ def lp_pool3d(
 
 def _output_size(input: Tensor, output_size: OutputSize, n: int, name: str) -> list[int]:
     """The last `n` sizes of the result; None keeps the input's."""
-    sizes = (
-        [output_size] * n
-        if output_size is None or isinstance(output_size, int)
-        else list(output_size)
-    )
+    if isinstance(output_size, int):
+        return [output_size] * n
+    sizes = [None] * n if output_size is None else list(output_size)
     if sizes and isinstance(input, Tensor) and input.dim() <= n:  # a traced value has no size yet
         raise ValueError(
             f"{name}: got input of shape {list(input.shape)}, expected at least {n + 1} dimensions"
         )
-    if len(sizes) == 1:
-        sizes = sizes * n
     if len(sizes) != n:
-        raise RuntimeError(f"{name}: got output_size {tuple(sizes)}, expected 1 or {n} values")
+        raise RuntimeError(f"{name}: got output_size {tuple(sizes)}, expected {n} values")
     return [input.shape[i - n] if size is None else size for i, size in enumerate(sizes)]
 
 

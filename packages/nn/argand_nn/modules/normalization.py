@@ -10,7 +10,7 @@ from argand_c10 import Module, Parameter, Tensor
 from argand_nn import functional as F
 from argand_nn import init
 
-__all__ = ["GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
+__all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
 def _shape(value: int | Sequence[int]) -> tuple[int, ...]:
@@ -169,6 +169,38 @@ class LocalResponseNorm(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(Module):
+    """Divides (N, C, H, W) by a power of the squares of near channels; the first channel counts for all that follow it.
+
+    Args:
+        size: `(size + 1) // 2` channels count on each side, the own one included.
+        alpha: factor of the sum of their squares over `size`.
+        beta: the power.
+        k: added before the power is taken.
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() != 4:
+            raise ValueError(
+                f"CrossMapLRN2d: got input of shape {list(input.shape)}, expected (N, C, H, W)"
+            )
+        side = (self.size + 1) // 2
+        squares = aten.flatten(input * input, 2)
+        padded = aten.constant_pad_nd(squares, [0, 0, side - 1, side - 1], 0.0)
+        sums = aten.avg_pool2d(padded, [2 * side - 1, 1], [1, 1], divisor_override=1)
+        first = [squares.narrow(1, 0, 1).expand_as(sums[:, side:])] if side < input.shape[1] else []
+        sums = sums + aten.cat([aten.zeros_like(sums[:, :side]), *first], 1)
+        scale = sums.reshape(input.shape) * (self.alpha / self.size) + self.k
+        return input * scale**-self.beta
 
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

@@ -125,9 +125,10 @@ Tensor as_strided_backward(const Tensor& grad, IntList size, IntList stride, int
     ops::index_put_(buffer, {places}, ops::reshape(grad, {int64_t{-1}}), true);
   }
   if (!is_non_overlapping_and_dense(size, stride) && numel_of(size) > 0) {
-    Tensor count = ops::zeros({high - low}, grad.dtype(), device);
+    const int dtype = builtins::real_dtype(grad.dtype());
+    Tensor count = ops::zeros({high - low}, dtype, device);
     const Tensor places = ops::reshape(ops::as_strided(flat, size, stride, offset - low), {int64_t{-1}});
-    ops::index_put_(count, {places}, ops::ones({places.numel()}, grad.dtype(), device), true);
+    ops::index_put_(count, {places}, ops::ones({places.numel()}, dtype, device), true);
     buffer = ops::div(buffer, ops::clamp_min(count, 1));
   }
   return ops::clone(ops::as_strided(buffer, size, stride, offset - low), 0);

@@ -257,7 +257,7 @@ void fill_(const Tensor& self, const Operand& value) {
            static_cast<long long>(t.dim()));
     if (!t.is_meta()) convert(1, self.dtype(), bytes, 16, t.dtype(), t->data, 16);
   } else {
-    if (value.raw().tag == ARGAND_TAG_COMPLEX && value.raw().c.im != 0 && !is_complex(self.dtype()))
+    if (value.raw().tag == ARGAND_TAG_COMPLEX && value.raw().c.im != 0 && !is_complex(self.dtype()) && self.dtype() != ARGAND_BOOL)
       fail(ARGAND_RUNTIME_ERROR, "fill_: got a complex number, which a tensor of dtype %s cannot hold; expected a real one",
            kDTypeName[self.dtype()]);
     if (self.numel() != 1 || !is_half(self.dtype())) check_fits("fill_", self.dtype(), value.raw());

@@ -9,6 +9,15 @@
 namespace argand::kernels::cpu {
 namespace {
 
+// That `t` has the dimensions that are pooled, and those besides the batch have elements.
+void check_input(const char* name, const Tensor& t, int dims) {
+  if (t.dim() < dims)
+    fail(ARGAND_INDEX_ERROR, "%s: got input of shape %s, expected at least %d dimensions", name, to_string(t.sizes()).c_str(), dims);
+  for (int d = t.dim() - dims; d < t.dim(); d++)
+    if (t.size(d) == 0)
+      fail(ARGAND_SHAPE_ERROR, "%s: got input of shape %s, expected only the batch to be empty", name, to_string(t.sizes()).c_str());
+}
+
 struct Window {
   int64_t kernel[2], stride[2], padding[2], dilation[2];
   Window(IntList k, IntList s, IntList p, IntList d)
@@ -248,6 +257,7 @@ Tensor avg_pool2d(const Tensor& self, IntList kernel_size, IntList stride, IntLi
                   std::optional<int64_t> divisor_override) {
   if (divisor_override && *divisor_override == 0) builtins::raise(ARGAND_RUNTIME_ERROR, "divisor must be not zero");
   const Window win(kernel_size, stride, padding, {1, 1});
+  check_input("avg_pool2d", self, 3);
   const builtins::Ints sizes = builtins::pool2d_shape(self.sizes(), kernel_size, stride, padding, {1, 1}, ceil_mode);
   return average("avg_pool2d", self, sizes, true,
                  [&](const Planes& from, const Planes& to, auto f) { average_windows(from, to, win, count_include_pad, divisor_override, f); });
@@ -262,6 +272,8 @@ Tensor avg_pool2d_backward(const Tensor& grad_output, IntList input_size, IntLis
 }
 
 Tensor adaptive_avg_pool2d(const Tensor& self, IntList output_size) {
+  const bool is_mean = output_size[0] == 1 && output_size[1] == 1;  // which nothing has, too
+  check_input("adaptive_avg_pool2d", self, is_mean && self.dim() >= 2 ? 0 : 2);
   builtins::Ints sizes(self.sizes().begin(), self.sizes().end() - 2);
   sizes.insert(sizes.end(), output_size.begin(), output_size.end());
   return average("adaptive_avg_pool2d", self, sizes, false, [](const Planes& from, const Planes& to, auto f) { adaptive_windows(from, to, f); });
