@@ -215,7 +215,14 @@ def test_dlpack_with_numpy(name):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"max_version": (1, 0)}, {"max_version": None}, {"dl_device": (1, 0)}, {"copy": True}],
+    [
+        {},
+        {"max_version": (1, 0)},
+        {"max_version": None},
+        {"dl_device": (1, 0)},
+        {"copy": True},
+        {"dl_device": [1, 0], "max_version": [1, 0]},
+    ],
 )
 def test_dlpack_with_itself(options):
     for x in (
@@ -247,6 +254,9 @@ def test_dlpack_refuses():
         c10.tensor([1.0], device="meta").__dlpack__()
     with pytest.raises(BufferError, match="device type 2"):
         c10.tensor([1.0]).__dlpack__(dl_device=(2, 0))
+    for options in ({"dl_device": 1}, {"max_version": [1]}, {"max_version": (1, "a")}):
+        with pytest.raises(TypeError, match="must be a tuple"):
+            c10.tensor([1.0]).__dlpack__(**options)
     with pytest.raises(TypeError, match="__dlpack__"):
         c10.from_dlpack([1])
     with pytest.raises(BufferError, match="negative"):

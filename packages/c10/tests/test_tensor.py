@@ -352,7 +352,13 @@ def test_set():
     assert y.tolist() == x.tolist()
     with pytest.raises(RuntimeError, match="set_: got size"):
         y.set_(x.untyped_storage(), 2, (2,), (2,))
-    assert y.tolist() == x.tolist()  # unchanged by the failure
+    with pytest.raises(RuntimeError, match="set_: got size"):
+        y.set_(c10.tensor([5.0]).untyped_storage(), 0, (0, 2**62, 4), (1, 1, 1))
+    gone = c10.tensor([5.0])
+    gone.untyped_storage().resize_(0)
+    with pytest.raises(RuntimeError, match="storage"):
+        c10.tensor([1.0]).data = gone
+    assert y.tolist() == x.tolist()  # unchanged by the failures
     y.set_()
     assert y.shape == (0,)
     with pytest.raises(TypeError, match="UntypedStorage"):

@@ -128,6 +128,7 @@ R guard(R failed, Body&& body) {
 
 // ---- descriptors.cc: dtype and device objects ------------------------------------------------------------------------
 int init_descriptors(PyObject* module);
+bool is_signed(int dtype);                     // can hold negative numbers
 PyObject* dtype_object(int code);              // new reference
 PyObject* device_object(ArgandDevice device);  // new reference
 // 1: converted, 0: not such a thing, -1: exception. Text is "float32", "cpu", "cuda:1".
@@ -181,6 +182,7 @@ extern PyMethodDef profiler_functions[];    // profiler.cc
 PyObject* pin_memory_of(PyObject* tensor);  // a copy in page-locked memory
 PyObject* cuda_array_interface(PyObject* tensor, void*);
 extern PyBufferProcs tensor_buffer;
+bool read_ints(PyObject* sequence, int64_t* dims, int32_t* n);               // at most ARGAND_MAX_DIMS; false + exception
 PyObject* tensor_from_data(PyObject* data, int dtype, ArgandDevice device);  // dtype NONE: inferred; copies
 void gather_elements(const ArgandTensor* t, char* out);                      // of the CPU, in row-major order
 PyObject* tensor_numpy(PyObject* self, bool force);

@@ -79,10 +79,8 @@ static PyObject* dtype_to_complex(PyObject* self, PyObject*) {
 static PyObject* dtype_itemsize(PyObject* self, void*) { return PyLong_FromLong(item_size(code_of(self))); }
 static PyObject* dtype_is_floating(PyObject* self, void*) { return PyBool_FromLong(is_floating(code_of(self))); }
 static PyObject* dtype_is_complex(PyObject* self, void*) { return PyBool_FromLong(is_complex(code_of(self))); }
-static PyObject* dtype_is_signed(PyObject* self, void*) {
-  const int code = code_of(self);
-  return PyBool_FromLong(code != ARGAND_BOOL && code != ARGAND_UINT8 && !is_wide_unsigned(code));
-}
+bool is_signed(int dtype) { return dtype != ARGAND_BOOL && dtype != ARGAND_UINT8 && !is_wide_unsigned(dtype); }
+static PyObject* dtype_is_signed(PyObject* self, void*) { return PyBool_FromLong(is_signed(code_of(self))); }
 static PyObject* dtype_name(PyObject* self, void*) { return PyUnicode_FromString(kDTypeName[code_of(self)]); }
 
 static PyMethodDef dtype_methods[] = {{"__reduce__", dtype_reduce, METH_NOARGS, nullptr},

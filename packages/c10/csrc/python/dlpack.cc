@@ -231,6 +231,20 @@ PyObject* import_capsule(PyObject* capsule) {
 
 }  // namespace
 
+// A sequence of two ints; false + TypeError.
+template <class T>
+static bool read_pair(PyObject* o, const char* complaint, T* first, T* second) {
+  Ref pair(PySequence_Check(o) ? PySequence_Tuple(o) : nullptr);
+  int a = 0, b = 0;
+  if (!pair || PyTuple_GET_SIZE(pair.get()) != 2 || !PyArg_ParseTuple(pair.get(), "ii", &a, &b)) {
+    PyErr_SetString(PyExc_TypeError, complaint);
+    return false;
+  }
+  *first = static_cast<T>(a);
+  *second = static_cast<T>(b);
+  return true;
+}
+
 PyObject* tensor_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   ArgandTensor* t = unwrap(self);
   DlpackOptions options;
@@ -244,15 +258,14 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
     return PyErr_Format(PyExc_BufferError, "__dlpack__: got a tensor on %s, expected one on the CPU or a CUDA device",
                         device_type_name(t->storage->device));
   DLDevice wanted = dlpack_device(t);
-  if (options.device != Py_None && !PyArg_ParseTuple(options.device, "ii;__dlpack__: dl_device must be a tuple (type, id)", &wanted.type, &wanted.id))
+  if (options.device != Py_None && !read_pair(options.device, "__dlpack__: dl_device must be a tuple (type, id)", &wanted.type, &wanted.id))
     return nullptr;
   const bool same = wanted.type == dlpack_device(t).type && wanted.id == dlpack_device(t).id;
   if (!same && (wanted.type != kDLCpu || options.copy == Py_False))
     return PyErr_Format(PyExc_BufferError, "__dlpack__: got device type %d, expected %d, where the tensor is%s", wanted.type, dlpack_device(t).type,
                         wanted.type == kDLCpu ? ", or copy=None" : " (or 1, the CPU)");
   int major = 0, minor = 0;
-  if (options.max_version != Py_None &&
-      !PyArg_ParseTuple(options.max_version, "ii;__dlpack__: max_version must be a tuple (major, minor)", &major, &minor))
+  if (options.max_version != Py_None && !read_pair(options.max_version, "__dlpack__: max_version must be a tuple (major, minor)", &major, &minor))
     return nullptr;
   const bool copy = options.copy == Py_True || !same;
   Ref source = copy ? Ref(tensor_from_data(self, ARGAND_DTYPE_NONE, same ? t->storage->device : ARGAND_DEVICE(ARGAND_CPU, 0))) : new_ref(self);
@@ -280,7 +293,7 @@ static PyObject* consumer_stream(PyObject* producer) {
   }
   int type = 0, id = 0;
   Ref device(PyObject_CallNoArgs(method.get()));
-  if (!device || !PyArg_ParseTuple(device.get(), "ii;__dlpack_device__ must return a tuple (type, id)", &type, &id)) return nullptr;
+  if (!device || !read_pair(device.get(), "__dlpack_device__ must return a tuple (type, id)", &type, &id)) return nullptr;
   if (type != kDLCuda && type != kDLCudaManaged) Py_RETURN_NONE;
   ArgandDevice ours = 0;
   void* stream = nullptr;

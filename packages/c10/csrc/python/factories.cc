@@ -184,7 +184,7 @@ static PyObject* copy_of(ArgandTensor* source, int dtype, ArgandDevice device) {
 static PyObject* from_array(PyObject* array, int dtype, ArgandDevice device) {
   Ref converted = new_ref(array);
   if (dtype != ARGAND_DTYPE_NONE) {
-    const char* name = dtype == ARGAND_BFLOAT16 ? "float32" : kDTypeName[dtype];
+    const char* name = dtype == ARGAND_BFLOAT16 || is_float8(dtype) ? "float32" : kDTypeName[dtype];  // NumPy has no such types
     converted = Ref(PyObject_CallMethod(array, "astype", "s", name));
     if (!converted) return nullptr;
   }
@@ -198,6 +198,18 @@ static bool wants_array(PyObject* data, int depth = 0) {
   if (is_ndarray(data) || is_numpy_scalar(data)) return true;
   bool nested = (PyList_Check(data) || PyTuple_Check(data)) && PySequence_Fast_GET_SIZE(data) > 0;
   return nested && depth < ARGAND_MAX_DIMS && wants_array(PySequence_Fast_GET_ITEM(data, 0), depth + 1);
+}
+
+bool read_ints(PyObject* sequence, int64_t* dims, int32_t* n) {
+  Ref entries(PySequence_Tuple(sequence));
+  if (!entries) return false;
+  *n = static_cast<int32_t>(PyTuple_GET_SIZE(entries.get()));
+  if (*n > ARGAND_MAX_DIMS) {
+    PyErr_Format(PyExc_ValueError, "got %d dimensions, expected at most %d", *n, ARGAND_MAX_DIMS);
+    return false;
+  }
+  for (int32_t i = 0; i < *n; i++) dims[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(entries.get(), i));
+  return !PyErr_Occurred();
 }
 
 PyObject* tensor_from_data(PyObject* data, int dtype, ArgandDevice device) {
@@ -284,15 +296,12 @@ static PyObject* tensor_from_bytes(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "y*OO:_tensor_from_bytes", &buffer, &dtype_arg, &shape)) return nullptr;
   PyObject* result = nullptr;
   ArgandDevice device;
-  Ref sizes(PySequence_Tuple(shape));
-  if (sizes && read_options("_tensor_from_bytes", dtype_arg, Py_None, &dtype, &device)) {
-    int64_t dims[ARGAND_MAX_DIMS];
-    auto ndim = static_cast<int32_t>(PyTuple_GET_SIZE(sizes.get()));
-    for (int32_t i = 0; i < ndim && i < ARGAND_MAX_DIMS; i++) dims[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes.get(), i));
+  int64_t dims[ARGAND_MAX_DIMS];
+  int32_t ndim;
+  if (read_options("_tensor_from_bytes", dtype_arg, Py_None, &dtype, &device) && read_ints(shape, dims, &ndim)) {
     ArgandTensor* t = nullptr;
-    int status = PyErr_Occurred() ? ARGAND_PYTHON_ERROR : api->tensor_empty(ndim, dims, dtype, kCpu, &t);
-    if (status) {
-      if (!PyErr_Occurred()) raise(status);
+    if (int status = api->tensor_empty(ndim, dims, dtype, kCpu, &t)) {
+      raise(status);
     } else if (t->numel * item_size(dtype) != buffer.len) {
       PyErr_Format(PyExc_ValueError, "_tensor_from_bytes: got %zd bytes, expected %lld", buffer.len,
                    static_cast<long long>(t->numel * item_size(dtype)));
@@ -329,18 +338,6 @@ static PyObject* edge_list_function(PyObject*, PyObject* args) {
   return t ? edge_list(t, edge) : nullptr;
 }
 
-// A sequence of ints into dims; false + exception.
-static bool read_ints(PyObject* sequence, int64_t* dims, int32_t* n) {
-  Ref entries(PySequence_Tuple(sequence));
-  if (!entries) return false;
-  *n = static_cast<int32_t>(PyTuple_GET_SIZE(entries.get()));
-  if (*n > ARGAND_MAX_DIMS) {
-    PyErr_Format(PyExc_ValueError, "got %d dimensions, expected at most %d", *n, ARGAND_MAX_DIMS);
-    return false;
-  }
-  for (int32_t i = 0; i < *n; i++) dims[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(entries.get(), i));
-  return !PyErr_Occurred();
-}
 static bool read_geometry(PyObject* size, PyObject* stride, int64_t (*dims)[ARGAND_MAX_DIMS], int32_t* ndim) {
   int32_t n_strides = 0;
   if (!read_ints(size, dims[0], ndim)) return false;
@@ -388,7 +385,8 @@ PyMethodDef factory_functions[] = {
     {"_empty_strided", KEYWORDS(empty_strided),
      "_empty_strided(size, stride=None, dtype=None, device=None)\n\nAn uninitialised tensor, without the dispatcher."},
     {"_as_strided", as_strided, METH_VARARGS,
-     "_as_strided(tensor, size, stride, storage_offset=None)\n\nA view, without the dispatcher and without history."},
+     "_as_strided(tensor, size, stride, storage_offset=-1)\n\nA view, without the dispatcher and without history; a negative offset is the "
+     "tensor's."},
     {"_tensor_to_bytes", tensor_to_bytes, METH_O, "The elements as bytes in row-major order."},
     {"_tensor_from_bytes", tensor_from_bytes, METH_VARARGS, "_tensor_from_bytes(bytes, dtype, shape)"},
     {"_copy_storage", copy_storage, METH_O, "A new storage with the same bytes."},

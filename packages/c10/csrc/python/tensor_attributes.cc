@@ -92,7 +92,12 @@ static int set_data(PyObject* o, PyObject* value, void*) {
                  kDTypeName[source->dtype]);
     return -1;
   }
-  int status = api->tensor_set_storage(t, source->storage, source->dtype);
+  ArgandTensor* trial = nullptr;  // that is refused, where a storage has shrunk under its tensor, before anything is changed
+  int status = api->tensor_from_storage(source->storage, source->ndim, source->sizes, source->strides, source->offset, source->dtype, &trial);
+  if (!status) {
+    release(trial);
+    status = api->tensor_set_storage(t, source->storage, source->dtype);
+  }
   if (!status) status = api->tensor_set_geometry(t, source->ndim, source->sizes, source->strides, source->offset);
   if (status) raise(status);
   return status ? -1 : 0;

@@ -90,7 +90,7 @@ SIMPLE_METHOD(dim, PyLong_FromLong(t->ndim))
 SIMPLE_METHOD(element_size, PyLong_FromLong(item_size(t->dtype)))
 SIMPLE_METHOD(is_floating_point, PyBool_FromLong(is_floating(t->dtype)))
 SIMPLE_METHOD(is_complex, PyBool_FromLong(is_complex(t->dtype)))
-SIMPLE_METHOD(is_signed, PyBool_FromLong(t->dtype != ARGAND_BOOL && t->dtype != ARGAND_UINT8))
+SIMPLE_METHOD(is_signed, PyBool_FromLong(is_signed(t->dtype)))
 SIMPLE_METHOD(is_inference, PyBool_FromLong((t->flags & ARGAND_TENSOR_INFERENCE) != 0))
 SIMPLE_METHOD(is_view, PyBool_FromLong(t->base != nullptr))
 SIMPLE_METHOD(get_device, PyLong_FromLong(ARGAND_DEVICE_TYPE(t->storage->device) == ARGAND_CPU ? -1 : ARGAND_DEVICE_INDEX(t->storage->device)))
@@ -118,27 +118,13 @@ static PyObject* method_is_same_size(PyObject* self, PyObject* other) {
 }
 
 // ---- set_ -------------------------------------------------------------------------------------------------------------------
-static bool read_dims(PyObject* o, int64_t* out, int32_t* n) {
-  Ref sequence(PySequence_Fast(o, "set_: got a size or stride that is no sequence, expected a tuple of ints"));
-  if (!sequence) return false;
-  *n = static_cast<int32_t>(PySequence_Fast_GET_SIZE(sequence.get()));
-  if (*n > ARGAND_MAX_DIMS) {
-    PyErr_Format(PyExc_ValueError, "set_: got %d dimensions, expected at most %d", *n, ARGAND_MAX_DIMS);
-    return false;
-  }
-  for (int32_t i = 0; i < *n; i++) {
-    out[i] = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(sequence.get(), i));
-    if (out[i] == -1 && PyErr_Occurred()) return false;
-  }
-  return true;
-}
-
 // Checked before anything is changed.
 static bool geometry_fits(ArgandStorage* storage, int32_t ndim, const int64_t* sizes, const int64_t* strides, int64_t offset, int dtype) {
   __int128 last = offset;
   bool empty = false, valid = offset >= 0;
+  int64_t span = item_size(dtype);  // of what sizes of 0 do not hide, as every tensor's
   for (int32_t i = 0; i < ndim; i++) {
-    valid = valid && sizes[i] >= 0 && strides[i] >= 0;
+    valid = valid && sizes[i] >= 0 && strides[i] >= 0 && !__builtin_mul_overflow(span, sizes[i] > 1 ? sizes[i] : 1, &span);
     empty = empty || sizes[i] == 0;
     last += static_cast<__int128>(sizes[i] - 1) * strides[i];
   }
@@ -184,9 +170,9 @@ static PyObject* method_set(PyObject* self, PyObject* args, PyObject* kwargs) {
     sizes[0] = static_cast<int64_t>(storage->nbytes) / item_size(dtype) - offset;
   }
   if (size != Py_None) {
-    if (!read_dims(size, sizes, &ndim)) return nullptr;
+    if (!read_ints(size, sizes, &ndim)) return nullptr;
     if (stride != Py_None) {
-      if (!read_dims(stride, strides, &n_strides)) return nullptr;
+      if (!read_ints(stride, strides, &n_strides)) return nullptr;
     } else {
       n_strides = ndim;
       for (int64_t i = ndim - 1, step = 1; i >= 0; step *= sizes[i] > 1 ? sizes[i] : 1, i--) strides[i] = step;
