@@ -28,6 +28,7 @@ constexpr int16_t kDTypeOfTensor = -1, kAnyDType = -2;
 struct AutogradMeta : ArgandTensorMeta {
   NodeRef grad_fn;
   Node* accumulator = nullptr;  // AccumulateGrad of a leaf, not owned; guarded by `lock`, cleared by the node
+  NodeRef lent_accumulator;     // what keeps `accumulator` where it is that of another leaf, which clears only its own
   Tensor grad;
   Ref<RetainedGrad> retained;
   std::unique_ptr<LeafHooks> hooks;

@@ -19,6 +19,7 @@ void attach_history(ArgandTensor* t, const Edge& edge) {
   AutogradMeta& meta = ensure_meta(t);
   SpinGuard guard(meta.lock);
   meta.accumulator = edge.fn.get();  // gradients go to the leaf that was saved
+  meta.lent_accumulator = edge.fn;
 }
 
 }  // namespace

@@ -135,6 +135,17 @@ def test_saved_tensors_hooks():
     assert close(second, (6 * e.exp() * (1 + 2 * e)).tolist())
 
 
+def test_saved_leaves_outlive_their_node():
+    x = leaf([1.0, 2.0])
+    with graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        y = x * x
+    saved = y.grad_fn._saved_self
+    del y
+    others = [leaf([3.0]) * 2 for _ in range(20)]
+    (saved * 2).sum().backward()
+    assert close(x.grad, [2, 2]) and others[0].requires_grad
+
+
 def test_pack_hooks_record_nothing_and_change_nothing():
     x = leaf([1.0, 2.0])
     kept = []
