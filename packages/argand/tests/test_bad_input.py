@@ -76,6 +76,29 @@ CALLS = [
     ("torch.add(torch.zeros(2), 1, out=torch.zeros(2, dtype=torch.int64))", RuntimeError, ["add", "Float", "Long"]),
     ("torch.zeros(2, dtype=torch.bfloat16).numpy()", TypeError, ["bfloat16"]),
     ("torch.from_numpy(np.array(['a']))", TypeError, ["numpy.<U1", "float32"]),
+    # gradients of other shapes than their results
+    *(
+        (f"torch.ops.{call}", RuntimeError, [call.partition("(")[0]])
+        for call in (
+            "avg_pool2d_backward(torch.ones(2, 2, 2), [1, 4, 4], [2, 2], [2, 2], [0, 0], False, True, None)",
+            "adaptive_avg_pool2d_backward(torch.ones(2, 2, 2), [1, 4, 4])",
+            "max_pool2d_with_indices_backward(torch.ones(1, 2, 2), [1, 4, 4], torch.zeros(1, 1, 2, dtype=torch.int64))",
+            "max_pool2d_with_indices_backward(torch.ones(2, 2, 2), [1, 4, 4], torch.zeros(2, 2, 2, dtype=torch.int64))",
+            "native_batch_norm_backward(torch.ones(1, 2), torch.ones(4, 2), None, None, None, torch.ones(2), torch.ones(2), True, 0.1, [True, True, True])",
+            "native_layer_norm_backward(torch.ones(1, 2), torch.ones(4, 2), [2], torch.ones(4, 1), torch.ones(4, 1), None, None, [True, True, True])",
+            "native_layer_norm_backward(torch.ones(4, 2), torch.ones(4, 2), [2], torch.ones(1), torch.ones(4, 1), None, None, [True, True, True])",
+            "native_layer_norm_backward(torch.ones(4, 2), torch.ones(4, 2), [2], torch.ones(4).half(), torch.ones(4).half(), None, None, [True, True, True])",
+            "fused_rms_norm_backward(torch.ones(1, 2), torch.ones(4, 2), [2], torch.ones(4, 1), None, [True, True])",
+            "fused_rms_norm_backward(torch.ones(4, 2), torch.ones(4, 2), [2], torch.ones(1), None, [True, True])",
+            "native_group_norm_backward(torch.ones(1, 4), torch.ones(1, 4), torch.ones(1, 2), torch.ones(1, 2), None, 1, 4, 9, 2, [True, True, True])",
+            "native_group_norm_backward(torch.ones(1, 4), torch.ones(1, 4), torch.ones(1, 2), torch.ones(1, 2), None, 1, 4, 1, 0, [True, True, True])",
+            "native_group_norm_backward(torch.ones(1, 4), torch.ones(1, 4), torch.ones(1), torch.ones(1, 2), None, 1, 4, 1, 2, [True, True, True])",
+            "_resample_backward(torch.ones(2, 1), torch.zeros(3, dtype=torch.int64), torch.ones(3, 2), 1, 4)",
+            "_weighted_scatter(torch.ones(1, 1, 1), torch.zeros(1, 3, 1, dtype=torch.int64), torch.ones(1, 3, 1), 4)",
+            "_weighted_gather_weights(torch.ones(1, 1, 1), torch.ones(1, 1, 4), torch.zeros(1, 3, 1, dtype=torch.int64))",
+        )
+    ),
+    ("torch.ops._resample(torch.ones(2, 4), torch.tensor([2**63 - 1]), torch.ones(1, 2), 1)", IndexError, ["starts"]),
     # not tensors
     ("torch.add(torch.zeros(2), 'a')", TypeError, ["add", "str"]),
     ("torch.exp([1.0])", TypeError, ["exp", "list"]),

@@ -11,6 +11,19 @@ from argand import nn, tensor
 
 M = torch.arange(9.0).reshape(3, 3)
 K = torch.arange(3)
+ONE = torch.ones(1, 1, dtype=torch.int64)
+EIGHT = torch.ones(1, 1, 8, 2)
+INF, NAN = float("inf"), float("nan")
+
+
+def gradient(f, x, grad=None):
+    x = x if x.requires_grad else x.clone().requires_grad_()
+    y = f(x)
+    return torch.autograd.grad(
+        y, x, torch.ones_like(y) if grad is None else grad, create_graph=True
+    )[0]
+
+
 RESULTS = [
     (lambda: torch.split(tensor=M, split_size_or_sections=[1, 2])[1], [[3, 4, 5], [6, 7, 8]]),
     (lambda: M.split(split_size=2)[1], [[6, 7, 8]]),
@@ -39,8 +52,46 @@ RESULTS = [
     (lambda: K.clone().copy_(2.5), [2, 2, 2]),
     (lambda: torch.zeros(2).copy_(True), [1, 1]),
     (lambda: torch.zeros(2).copy_(other=np.float32(1.5)), [1.5, 1.5]),
+    (lambda: F.scaled_dot_product_attention(torch.full((1, 1, 1, 2), NAN), EIGHT, EIGHT)[0, 0], [[NAN, NAN]]),
+    (lambda: F.scaled_dot_product_attention(torch.full((1, 1, 1, 2), NAN), EIGHT, EIGHT, torch.arange(8).reshape(1, 8) < 5)[0, 0], [[NAN, NAN]]),
+    (lambda: F.scaled_dot_product_attention(EIGHT, EIGHT, EIGHT, torch.zeros(8, 8).bool())[0, 0, 0], [0, 0]),
+    (lambda: torch.distributions.Gamma(tensor(INF), tensor(1.0)).sample(), INF),
+    (lambda: F.cross_entropy(tensor([[0, -INF], [1, 2]]), tensor([-100, 1]), label_smoothing=0.1), 0.36326167),
+    (lambda: F.max_pool2d(torch.ones(1, 2, 2), 2, dilation=3, padding=1), [[[-INF]]]),
+    (lambda: F.max_pool2d(torch.ones(1, 2, 2).double(), 2, dilation=3, padding=1), [[[-INF]]]),
+    (lambda: F.max_pool2d(torch.ones(1, 2, 2, dtype=torch.int64), 2, dilation=3, padding=1), [[[-(2**63)]]]),
+    (lambda: F.max_pool3d(torch.ones(1, 2, 2, 2), 2, dilation=3, padding=1), [[[[-INF]]]]),
+    (lambda: gradient(lambda v: torch.index_fill(torch.ones(3), 0, tensor([1]), v), tensor(1.0), tensor([INF, 2, 3])), 2),
+    (lambda: gradient(lambda x: gradient(lambda x: x.expand(3).as_strided((3,), (0,)) ** 3, x), tensor([1.0])), [18]),
+    (lambda: gradient(lambda x: gradient(lambda x: x.as_strided((2, 2), (1, 1)) ** 3, x), tensor([1.0, 2, 3])), [6, 24, 18]),
+    (lambda: torch.tril(M[:2], 2**63 - 1), [[0, 1, 2], [3, 4, 5]]),
+    (lambda: torch.triu(M[:2], 2**63 - 1), np.zeros((2, 3))),
+    (lambda: torch.triu(M[:2], -(2**63)), [[0, 1, 2], [3, 4, 5]]),
+    (lambda: torch.tril_indices(2, 2, 2**62), [[0, 0, 1, 1], [0, 1, 0, 1]]),
+    (lambda: torch.triu_indices(2, 2, -(2**62)), [[0, 0, 1, 1], [0, 1, 0, 1]]),
+    (lambda: torch.addmm(ONE, ONE, ONE, alpha=2**53 + 1) - 2**53, [[2]]),
+    (lambda: torch.addmm(ONE, ONE, ONE - 1, beta=2**53 + 1) - 2**53, [[1]]),
+    (lambda: tensor([torch.ones(1).to(d).is_signed() for d in (torch.uint8, torch.uint16, torch.uint64, torch.int8)]), [0, 0, 0, 1]),
+    (lambda: torch.tensor(np.ones(2), dtype=torch.float8_e4m3fn).float(), [1, 1]),
+    (lambda: torch.tensor(np.ones(2), dtype=torch.float8_e5m2).float(), [1, 1]),
+    (lambda: tensor([torch.empty(0).is_set_to(torch.empty(0)), M.is_set_to(M.view(3, 3)), M[1:].is_set_to(M[:2])]), [0, 1, 0]),
+    (lambda: tensor(torch.ones(6).resize_(1, 2, 3, 1, memory_format=torch.channels_last).stride()), [6, 1, 2, 2]),
+    (lambda: tensor(torch.ones(6).resize_as_(torch.ones(1, 2, 3, 1), memory_format=torch.channels_last).stride()), [6, 1, 2, 2]),
 ]  # fmt: skip
 ERRORS = [
+    (lambda: torch.bincount(tensor([2**63 - 1])), RuntimeError, "overflow"),
+    (lambda: F.conv1d(ONE, ONE[None], tensor([0.5])), RuntimeError, "dtype"),
+    (lambda: F.conv1d(ONE.int(), ONE[None].int(), tensor([0.5])), RuntimeError, "dtype"),
+    (lambda: torch.quantile(M, tensor([0.5, 1.5])), RuntimeError, r"range \[0, 1\]"),
+    (lambda: torch.quantile(M, tensor(NAN)), RuntimeError, r"range \[0, 1\]"),
+    (lambda: torch.nanquantile(M, tensor(-0.5)), RuntimeError, r"range \[0, 1\]"),
+    (lambda: torch.histc(tensor([1, INF]), 2), RuntimeError, "not finite"),
+    (lambda: torch.histc(tensor([1, NAN]), 2), RuntimeError, "not finite"),
+    (lambda: torch.histc(M, 2, 0, INF), RuntimeError, "not finite"),
+    (lambda: torch.histogram(tensor([1, INF]), 2), RuntimeError, "not finite"),
+    (lambda: K[np.ones((3, 2), bool)], IndexError, "too many indices"),
+    (lambda: M[np.ones((3, 3), bool), 0], IndexError, "too many indices"),
+    (lambda: torch.ones(6).resize_(2, 3, memory_format=torch.channels_last), RuntimeError, "rank 4"),
     (lambda: torch.add(M, M, out=(torch.zeros(3, 3),)), TypeError, "out"),
     (lambda: M.add(M, out=torch.zeros(3, 3)), TypeError, "unexpected keyword"),
     (lambda: torch.zeros(2, pin_memory="yes"), TypeError, "pin_memory"),

@@ -220,7 +220,8 @@ def _is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Whether both tensors are the same elements of the same memory in the same shape."""
     require_tensors("is_set_to", tensor=tensor)
     return (
-        self.data_ptr() == tensor.data_ptr()
+        self.untyped_storage() == tensor.untyped_storage()
+        and self.storage_offset() == tensor.storage_offset()
         and self.dtype == tensor.dtype
         and self.shape == tensor.shape
         and self.stride() == tensor.stride()

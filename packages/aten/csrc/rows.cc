@@ -127,17 +127,22 @@ int out_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args, Arg
     if (form.dtype >= 0 && values[form.dtype].tag == ARGAND_TAG_NONE)
       values[form.dtype] = int_value(as_tensor(args[functional->n_args]).dtype(), ARGAND_TAG_DTYPE);
     const TensorList results = call_functional(functional, values.data());
-    for (size_t i = 0; i < results.size(); i++) {
+    for (size_t i = 0; i < results.size(); i++) {  // nothing is written before all is checked
       const Tensor out = as_tensor(args[functional->n_args + i]);
       check_writable(op->name, args[functional->n_args + i]);
       if (form.out == OutDtype::kExact) check_exact(op->name, results[i].dtype(), out.dtype());
       if (form.out == OutDtype::kCast) check_castable(op->name, results[i].dtype(), out.dtype());
       check_no_internal_overlap(op->name, out);
       check_overlaps(op->name, out, args, 0, functional->n_args, form.apart);
+    }
+    TensorList written;
+    for (size_t i = 0; i < results.size(); i++) {
+      const Tensor out = as_tensor(args[functional->n_args + i]);
       fit_out(out, results[i], form.resized);
       if (!(results[i].sizes() == out.sizes())) check(api->tensor_resize(results[i].get(), out->ndim, out->sizes));  // as many elements
-      give(rets[i], ops::copy_(out, results[i]));
+      written.push_back(ops::copy_(out, results[i]));
     }
+    for (size_t i = 0; i < written.size(); i++) give(rets[i], std::move(written[i]));
   });
 }
 

@@ -430,6 +430,13 @@ def test_what_is_refused() -> None:
         aten.cov(aten.ones([5]), fweights=aten.ones([5]))
     with pytest.raises(RuntimeError, match="multiple times"):
         aten.gradient(x(), dim=[1, 1])
+    step, whole = aten.zeros([]), [aten.ones([2], dtype=c10.int64)]
+    numbers = {"lr": 0.1, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.0, "eps": 1e-8}
+    with pytest.raises(RuntimeError, match="floating dtype"):
+        ops.fused_adam_(
+            whole, whole, whole, whole, [], [step], amsgrad=False, maximize=False, **numbers
+        )
+    assert step.item() == 0
 
 
 def test_defaults_and_fields() -> None:
@@ -447,6 +454,19 @@ def test_out_of_an_overload() -> None:
     for name, arguments in (("add.out", (x, x)), ("laguerre_polynomial_l.out", (x, 2))):
         assert c10.find_operator(name)(*arguments, out=out) is out
         assert out.shape == (2,)
+
+
+def test_a_refused_out_changes_nothing() -> None:
+    values, indices = aten.zeros([3]), aten.zeros([3])
+    with pytest.raises(RuntimeError, match="out tensor to have dtype int64"):
+        aten.sort(c10.tensor([3.0, 1.0, 2.0]), out=(values, indices))
+    assert values.tolist() == [0, 0, 0]
+    base = aten.ones([6])
+    for out in (aten.expand(aten.ones([1]), [3]), base[0:2]):
+        shape = out.shape
+        with pytest.raises(RuntimeError, match="memory location"):
+            aten.add(base[1:5], 1, out=out)
+        assert out.shape == shape
 
 
 def test_an_out_of_as_many_elements_keeps_its_shape() -> None:

@@ -153,15 +153,19 @@ void prepare_pointwise_out(const char* name, const Tensor& out, int dtype, IntLi
   if (dtype_category(dtype) > dtype_category(out.dtype()))
     fail(ARGAND_DTYPE_ERROR, "%s: result type %s can't be cast to the desired output type %s", name, scalar_type_name(dtype),
          scalar_type_name(out.dtype()));
+  const auto check_memory = [&] {
+    check_writable(name, out);
+    for (int k = 0; k < n_operands; k++)
+      if (operands[k]->get()) check_no_partial_overlap(name, out, operands[k]->tensor());
+  };
   if (!(out.sizes() == shape)) {
+    check_memory();  // before anything is changed
     if (inplace)
       fail(ARGAND_SHAPE_ERROR, "%s: output with shape %s doesn't match the broadcast shape %s", name, to_string(out.sizes()).c_str(),
            to_string(shape).c_str());
     check(api->tensor_resize(out.get(), static_cast<int32_t>(shape.n), shape.ptr));
   }
-  check_writable(name, out);
-  for (int k = 0; k < n_operands; k++)
-    if (operands[k]->get()) check_no_partial_overlap(name, out, operands[k]->tensor());
+  check_memory();
 }
 
 Tensor pointwise_result(const Iteration& inputs, IntList shape, const int* perm, int dtype, ArgandDevice device) {

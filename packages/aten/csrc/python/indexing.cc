@@ -128,7 +128,14 @@ class Reader {
     }
   }
 
+  // That the view has `n` more dimensions: a sequence counts as one until it is read.
+  void require_dims(int64_t n) const {
+    if (dim_ + n > r_.view.dim())
+      fail(ARGAND_INDEX_ERROR, "too many indices for tensor of dimension %lld", static_cast<long long>(r_.view.dim() + selected_));
+  }
+
   void select(int64_t i) {
+    require_dims(1);
     const int64_t size = r_.view.size(dim_);
     if (i < -size || i >= size)  // dimensions are counted in the indexed tensor
       fail(ARGAND_INDEX_ERROR, "index %lld is out of bounds for dimension %lld with size %lld", static_cast<long long>(i),
@@ -149,6 +156,7 @@ class Reader {
     if (t.dtype() == ARGAND_UINT8) return tensor(byte_mask(t));
     if (t.dim() == 0 && is_integral(t.dtype(), false)) return select(builtins::item_int(t));
     if (t.dtype() == ARGAND_BOOL) {
+      require_dims(t.dim());
       for (int64_t i = 0; i < t.dim(); i++)
         if (t.size(i) != r_.view.size(dim_ + i))
           fail(ARGAND_INDEX_ERROR, "The shape of the mask %s at index %lld does not match the shape of the indexed tensor %s at index %lld",

@@ -95,11 +95,13 @@ Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, cons
   return ops::scatter_reduce_sorted(self, dim, index, src, reduce, include_self);
 }
 
-void resize_(const Tensor& self, IntList size, std::optional<int64_t>) {
+void resize_(const Tensor& self, IntList size, std::optional<int64_t> memory_format) {
   if (self.requires_grad()) builtins::raise(ARGAND_RUNTIME_ERROR, "cannot resize variables that require grad");
   for (int64_t s : size)
     if (s < 0) builtins::raise(ARGAND_SHAPE_ERROR, builtins::text("sizes must be non-negative, but got ", size));
+  const builtins::Ints strides = memory_format ? builtins::format_strides(size, *memory_format) : builtins::Ints();
   check(api->tensor_resize(self.get(), static_cast<int32_t>(size.size()), size.ptr));
+  if (memory_format) check(api->tensor_set_geometry(self.get(), static_cast<int32_t>(size.size()), size.ptr, strides.data(), self->offset));
 }
 
 // The gradient flows to each place once per view element that reads it, and is shared by the input elements that lie there.

@@ -35,10 +35,13 @@ E exponentials(int64_t n, int64_t width, E* s, const E* mask, E* sum_of_row) {
     top = max(first_lanes(v, lanes, lowest), top);
   });
   const E m = max_lanes(top);
-  if (m == lowest) {
-    for (int64_t i = 0; i < width; i++) s[i] = 0;
+  if (m == lowest) {  // all is masked, or NaN, which no maximum is
+    E nan = 0;
+    for (int64_t i = 0; i < n; i++)
+      if (s[i] != s[i]) nan = s[i];
+    for (int64_t i = 0; i < width; i++) s[i] = i < n ? nan : 0;
     *sum_of_row = 1;
-    return lowest;
+    return nan != nan ? nan : lowest;
   }
   V sum = V{};
   const V shift = splat<V>(m);

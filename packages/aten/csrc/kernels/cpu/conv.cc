@@ -593,6 +593,7 @@ Tensor integer_backward_input(const Geometry& g, const Tensor& dy, const Tensor&
 Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding, IntList dilation, int64_t groups,
                    ArgandEpilogue* epilogue) {
   if (is_integral(input.dtype(), false) && input.dtype() != ARGAND_INT64 && weight.dtype() == input.dtype()) {  // by int64, which wraps around alike
+    if (bias) check_same_dtype("convolution", bias, weight);
     const Tensor wide_bias = bias ? to_dtype(bias, ARGAND_INT64) : bias;
     const Tensor sum =
         convolution(to_dtype(input, ARGAND_INT64), to_dtype(weight, ARGAND_INT64), wide_bias, stride, padding, dilation, groups, nullptr);

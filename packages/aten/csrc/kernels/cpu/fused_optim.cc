@@ -31,6 +31,7 @@ std::vector<Piece> cut(const TensorList& tensors) {
 }
 
 void check_lists(const char* op, const TensorList& params, std::initializer_list<const TensorList*> lists) {
+  for (const Tensor& p : params) dispatch_floating(op, p.dtype(), [](auto) {});
   for (const TensorList* list : lists) {
     if (list->size() != params.size())
       fail(ARGAND_RUNTIME_ERROR, "%s: got lists of %zu and %zu tensors, expected the same number", op, params.size(), list->size());
@@ -43,7 +44,7 @@ void check_lists(const char* op, const TensorList& params, std::initializer_list
   }
 }
 
-// Dense images of tensors; those that were not dense are written back by the destructor's owner.
+// Dense images of tensors; `write_back` takes those that were not dense back to them.
 TensorList dense(const TensorList& list) {
   TensorList out;
   for (const Tensor& t : list) out.push_back(contiguous(t));

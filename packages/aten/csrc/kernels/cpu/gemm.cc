@@ -198,9 +198,9 @@ void gemm_complex(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Matr
 }
 
 template <class E>
-void gemm_integer(int64_t m, int64_t n, int64_t k, double alpha, Matrix a, Matrix b, double beta, E* c, int64_t ldc) {
+void gemm_integer(int64_t m, int64_t n, int64_t k, int64_t alpha, Matrix a, Matrix b, int64_t beta, E* c, int64_t ldc) {
   using U = uint64_t;  // wraps, without undefined overflow
-  const U s = static_cast<U>(static_cast<int64_t>(alpha)), t = static_cast<U>(static_cast<int64_t>(beta));
+  const U s = static_cast<U>(alpha), t = static_cast<U>(beta);
   parallel_for(0, m, row_grain(n * (k + 1)), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
       E* row = c + i * ldc;
@@ -313,7 +313,7 @@ void gemm(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Matrix a, Ma
     default:
       dispatch_integral("matmul", dtype, [&](auto tag) {
         using E = typename decltype(tag)::type;
-        gemm_integer<E>(m, n, k, alpha, a, b, beta, static_cast<E*>(c), ldc);
+        gemm_integer<E>(m, n, k, static_cast<int64_t>(alpha), a, b, static_cast<int64_t>(beta), static_cast<E*>(c), ldc);
       });
   }
 }
@@ -395,7 +395,8 @@ Tensor mm(const Tensor& self, const Tensor& mat2, ArgandEpilogue* epilogue) {
   return out;
 }
 
-Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, double beta, double alpha, ArgandEpilogue* epilogue) {
+// Of real factors.
+Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha, ArgandEpilogue* epilogue) {
   check_product("addmm", mat1, mat2, 2);
   check_same_dtype("addmm", self, mat1);
   if (is_float8(mat1.dtype())) return converted(addmm(in_float32(self), in_float32(mat1), in_float32(mat2), beta, alpha, nullptr), mat1.dtype());
@@ -403,12 +404,19 @@ Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, double 
   Tensor out;
   if (epilogue) {
     const Dims from = broadcast_strides("addmm", self, {m, n});
-    if (hand_over({mat1.dtype(), 1, m, n, k, matrix(mat1), matrix(mat2), 0, 0, alpha, beta, &self, from[0], from[1]}, {m, n}, epilogue, &out))
+    if (hand_over({mat1.dtype(), 1, m, n, k, matrix(mat1), matrix(mat2), 0, 0, alpha.to_double(), beta.to_double(), &self, from[0], from[1]}, {m, n},
+                  epilogue, &out))
       return out;
   }
   out = empty({m, n}, mat1.dtype());
-  if (beta != 0) fill_from("addmm", out, self);
-  gemm(mat1.dtype(), m, n, k, alpha, matrix(mat1), matrix(mat2), beta, out->data, n);
+  if (beta.to_double() != 0) fill_from("addmm", out, self);
+  if (is_integral(mat1.dtype(), false))  // whose factors may be too long for a double
+    dispatch_integral("addmm", mat1.dtype(), [&](auto tag) {
+      using E = typename decltype(tag)::type;
+      gemm_integer<E>(m, n, k, alpha.to_int(), matrix(mat1), matrix(mat2), beta.to_int(), out.data<E>(), n);
+    });
+  else
+    gemm(mat1.dtype(), m, n, k, alpha.to_double(), matrix(mat1), matrix(mat2), beta.to_double(), out->data, n);
   return out;
 }
 
@@ -486,7 +494,7 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Arg
 Tensor mm(const Tensor& self, const Tensor& mat2) { return mm(self, mat2, nullptr); }
 Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
   for (const Scalar& factor : {beta, alpha}) check_scalar("addmm", mat1.dtype(), false, value(factor));
-  if (beta.im == 0 && alpha.im == 0) return addmm(self, mat1, mat2, beta.to_double(), alpha.to_double(), nullptr);
+  if (beta.im == 0 && alpha.im == 0) return addmm(self, mat1, mat2, beta, alpha, nullptr);
   return ops::add(ops::mul(self, beta), ops::mul(mm(mat1, mat2), alpha));
 }
 Tensor bmm(const Tensor& self, const Tensor& mat2) { return bmm(self, mat2, nullptr); }
@@ -496,7 +504,7 @@ int mm_epilogue(const ArgandOperator*, const ArgandValue* a, ArgandValue* r, Arg
   return guarded([&] { give(r[0], mm(as_tensor(a[0]), as_tensor(a[1]), e)); });
 }
 int addmm_epilogue(const ArgandOperator*, const ArgandValue* a, ArgandValue* r, ArgandEpilogue* e) {
-  return guarded([&] { give(r[0], addmm(as_tensor(a[0]), as_tensor(a[1]), as_tensor(a[2]), as_double(a[3]), as_double(a[4]), e)); });
+  return guarded([&] { give(r[0], addmm(as_tensor(a[0]), as_tensor(a[1]), as_tensor(a[2]), Scalar(as_double(a[3])), Scalar(as_double(a[4])), e)); });
 }
 int bmm_epilogue(const ArgandOperator*, const ArgandValue* a, ArgandValue* r, ArgandEpilogue* e) {
   return guarded([&] { give(r[0], bmm(as_tensor(a[0]), as_tensor(a[1]), e)); });

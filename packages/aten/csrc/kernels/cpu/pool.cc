@@ -48,6 +48,15 @@ inline void taps_inside(int64_t first, int64_t dilation, int64_t kernel, int64_t
   end = first < n ? std::min(kernel, (n - 1 - first) / dilation + 1) : 0;
 }
 
+// The largest element of a window that sees padding alone.
+template <class T>
+compute_t<T> nothing_seen() {
+  if constexpr (std::is_integral_v<T>)
+    return std::numeric_limits<T>::min();
+  else
+    return -std::numeric_limits<compute_t<T>>::infinity();
+}
+
 template <class T>
 void max_plane(const T* in, T* out, int64_t* at, const Planes& from, const Planes& to, const Window& win) {
   for (int64_t y = 0; y < to.h; y++) {
@@ -57,7 +66,7 @@ void max_plane(const T* in, T* out, int64_t* at, const Planes& from, const Plane
     for (int64_t x = 0; x < to.w; x++) {
       const int64_t left = x * win.stride[1] - win.padding[1];
       taps_inside(left, win.dilation[1], win.kernel[1], from.w, j0, j1);
-      compute_t<T> best = 0;
+      compute_t<T> best = nothing_seen<T>();
       int64_t where = -1;
       for (int64_t i = i0; i < i1; i++) {
         const int64_t r = top + i * win.dilation[0];
@@ -85,7 +94,7 @@ void max_plane_rows(const float* in, float* out, int64_t* at, const Planes& from
   taps_inside(-win.padding[1], win.dilation[1], win.kernel[1], from.w, unused, j1);
   for (int64_t y = 0; y < to.h; y++) {
     float* best = out + y * to.w;
-    std::fill_n(best, to.w, 0.0f);
+    std::fill_n(best, to.w, nothing_seen<float>());
     std::fill_n(where.get(), to.w, -1);
     const int64_t top = y * win.stride[0] - win.padding[0];
     taps_inside(top, win.dilation[0], win.kernel[0], from.h, i0, i1);

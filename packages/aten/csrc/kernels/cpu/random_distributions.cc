@@ -41,8 +41,9 @@ struct GammaDraw {
   double product, exponent;
 };
 
-// G. Marsaglia, W. Tsang, "A simple method for generating gamma variables", ACM TOMS 26 (2000); shape > 0.
+// G. Marsaglia, W. Tsang, "A simple method for generating gamma variables", ACM TOMS 26 (2000); shape > 0, or the result is `shape`.
 GammaDraw gamma_parts(Draws& draws, double shape) {
+  if (!(shape > 0 && std::isfinite(shape))) return {shape, 0};
   double exponent = 0;
   if (shape < 1) {
     exponent = std::log(draws.positive()) / shape;

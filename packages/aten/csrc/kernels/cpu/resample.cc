@@ -39,7 +39,7 @@ Band<E> band_of(const char* op, const Tensor& starts, const Tensor& weights, int
   std::copy_n(w.data<E>(), w.numel(), band.by_place.begin());
   for (int64_t o = 0; o < band.out; o++) {
     const int64_t start = at.data<int64_t>()[o];
-    if (start < 0 || start + band.taps > in || (o > 0 && start < at.data<int64_t>()[o - 1]))
+    if (start < 0 || start > in - band.taps || (o > 0 && start < at.data<int64_t>()[o - 1]))
       fail(ARGAND_INDEX_ERROR, "%s: got start %ld at place %ld, expected starts that do not decrease, from 0 to %ld", op, static_cast<long>(start),
            static_cast<long>(o), static_cast<long>(in - band.taps));
     band.starts[static_cast<size_t>(o)] = static_cast<int32_t>(start);
@@ -110,16 +110,26 @@ Tensor with_accumulator(const char* op, int dtype, F&& f) {
 
 Tensor resample(const Tensor& self, const Tensor& starts, const Tensor& weights, int64_t dim) {
   return with_accumulator("_resample", self.dtype(), [&](auto zero) {
-    auto band = band_of<decltype(zero)>("_resample", starts, weights, self.size(dim));
-    return apply(band, self, wrap_dim("_resample", dim, self.dim()));
+    const int64_t d = wrap_dim("_resample", dim, self.dim());
+    auto band = band_of<decltype(zero)>("_resample", starts, weights, self.size(d));
+    return apply(band, self, d);
   });
 }
 
 Tensor resample_backward(const Tensor& grad_output, const Tensor& starts, const Tensor& weights, int64_t dim, int64_t size) {
   return with_accumulator("_resample_backward", grad_output.dtype(), [&](auto zero) {
+    const int64_t d = wrap_dim("_resample_backward", dim, grad_output.dim());
     auto band = band_of<decltype(zero)>("_resample_backward", starts, weights, size);
+    if (grad_output.size(d) != band.out)
+      fail(ARGAND_SHAPE_ERROR, "_resample_backward: got grad_output of shape %s for %ld places, expected as many elements along dimension %ld",
+           to_string(grad_output.sizes()).c_str(), static_cast<long>(band.out), static_cast<long>(d));
+    if (band.out == 0) {
+      Dims sizes(grad_output.sizes());
+      sizes[d] = size;
+      return zeros(sizes, grad_output.dtype());
+    }
     auto back = transposed(band);
-    return apply(back, grad_output, wrap_dim("_resample_backward", dim, grad_output.dim()));
+    return apply(back, grad_output, d);
   });
 }
 

@@ -130,7 +130,7 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   int64_t n = minlength;
   for (int64_t i = 0; i < input.numel(); i++) {
     if (v[i] < 0) builtins::raise(ARGAND_RUNTIME_ERROR, "bincount only supports 1-d non-negative integral inputs.");
-    n = std::max(n, v[i] + 1);
+    n = std::max(n, builtins::plus(v[i], 1));
   }
   const bool single = weights && weights.dtype() == ARGAND_FLOAT32;
   const Tensor out = zeros({n}, !weights ? ARGAND_INT64 : ARGAND_FLOAT64);

@@ -19,6 +19,7 @@ Tensor triangle(const char* name, const Tensor& self, int64_t diagonal, bool low
   const char* in = input.data<char>();
   char* o = out.data<char>();
   if (out.numel() == 0) return out;
+  diagonal = std::clamp(diagonal, -rows - 1, columns);
   argand::parallel_for(0, out.numel() / columns, row_grain(columns), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; r++) {
       const int64_t split =
@@ -44,6 +45,7 @@ Tensor tril(const Tensor& self, int64_t diagonal) { return triangle("tril", self
 Tensor triu(const Tensor& self, int64_t diagonal) { return triangle("triu", self, diagonal, false); }
 
 Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower) {
+  offset = std::clamp(offset, -row - 1, col);
   const auto split = [&](int64_t i) { return std::clamp<int64_t>(i + offset + (lower ? 1 : 0), 0, col); };
   int64_t n = 0;
   for (int64_t i = 0; i < row; i++) n += lower ? split(i) : col - split(i);

@@ -27,6 +27,13 @@ void check_weights(const char* op, const Tensor& weights, const Tensor& index) {
     fail(ARGAND_SHAPE_ERROR, "%s: got weights %s, expected %s", op, to_string(weights.sizes()).c_str(), to_string(index.sizes()).c_str());
 }
 
+// `t` (batch, channels, ...): what gives the two of them, with `last` elements a channel unless that is negative.
+void check_channels(const char* op, const char* argument, const Tensor& t, int64_t last = -1) {
+  if (t.dim() != 3 || (last >= 0 && t.size(2) != last))
+    fail(ARGAND_SHAPE_ERROR, "%s: got %s of shape %s, expected (batch, channels, %s)", op, argument, to_string(t.sizes()).c_str(),
+         last < 0 ? "size" : std::to_string(last).c_str());
+}
+
 // f(zero of the type of sums, its dtype).
 template <class F>
 Tensor with_sums(const char* op, int dtype, F&& f) {
@@ -41,6 +48,7 @@ Tensor weighted_gather(const Tensor& self, const Tensor& index, const Tensor& we
   return with_sums("_weighted_gather", self.dtype(), [&](auto zero, int dtype) {
     using E = decltype(zero);
     const Tensor x = to_dtype(self, dtype), at = contiguous(index), w = to_dtype(weights, dtype);
+    check_channels("_weighted_gather", "self", x);
     const Shape s = shape_of("_weighted_gather", at, x.size(0), x.size(1), x.size(2));
     check_weights("_weighted_gather", w, at);
     const Tensor out = empty({s.batch, s.channels, s.places}, dtype);
@@ -76,7 +84,9 @@ Tensor weighted_scatter(const Tensor& grad, const Tensor& index, const Tensor& w
   return with_sums("_weighted_scatter", grad.dtype(), [&](auto zero, int dtype) {
     using E = decltype(zero);
     const Tensor g = to_dtype(grad, dtype), at = contiguous(index), w = to_dtype(weights, dtype);
+    check_channels("_weighted_scatter", "grad", g);
     const Shape s = shape_of("_weighted_scatter", at, g.size(0), g.size(1), size);
+    check_channels("_weighted_scatter", "grad", g, s.places);
     check_weights("_weighted_scatter", w, at);
     const Tensor out = zeros({s.batch, s.channels, size}, dtype);
     parallel_for(0, s.batch * s.channels, row_grain(s.places * s.taps), [&](int64_t begin, int64_t end) {
@@ -98,7 +108,12 @@ Tensor weighted_gather_weights(const Tensor& grad, const Tensor& self, const Ten
   return with_sums("_weighted_gather_weights", self.dtype(), [&](auto zero, int dtype) {
     using E = decltype(zero);
     const Tensor x = to_dtype(self, dtype), g = to_dtype(grad, dtype), at = contiguous(index);
+    check_channels("_weighted_gather_weights", "self", x);
     const Shape s = shape_of("_weighted_gather_weights", at, x.size(0), x.size(1), x.size(2));
+    check_channels("_weighted_gather_weights", "grad", g, s.places);
+    if (g.size(0) != s.batch || g.size(1) != s.channels)
+      fail(ARGAND_SHAPE_ERROR, "_weighted_gather_weights: got grad of shape %s and self of shape %s, expected the same batch and channels",
+           to_string(g.sizes()).c_str(), to_string(x.sizes()).c_str());
     const Tensor out = zeros(at.sizes(), dtype);
     constexpr int64_t kChunk = 256;  // places whose sums stay in the cache
     const int64_t chunks = (s.places + kChunk - 1) / kChunk;
