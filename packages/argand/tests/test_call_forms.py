@@ -80,6 +80,7 @@ RESULTS = [
 ]  # fmt: skip
 ERRORS = [
     (lambda: torch.bincount(tensor([2**63 - 1])), RuntimeError, "overflow"),
+    (lambda: torch.cat([torch.ones(1).expand(2**62)] * 2), RuntimeError, "overflow"),
     (lambda: F.conv1d(ONE, ONE[None], tensor([0.5])), RuntimeError, "dtype"),
     (lambda: F.conv1d(ONE.int(), ONE[None].int(), tensor([0.5])), RuntimeError, "dtype"),
     (lambda: torch.quantile(M, tensor([0.5, 1.5])), RuntimeError, r"range \[0, 1\]"),

@@ -84,7 +84,15 @@ class _Reader:
                 f"(got {type(item).__name__})"
             )
 
+    def _require_dims(self, n: int) -> None:
+        """That the view has `n` more dimensions: a sequence counts as one until it is read."""
+        if self._dim + n > self.view.ndim:
+            raise IndexError(
+                f"too many indices for tensor of dimension {self.view.ndim + self._selected}"
+            )
+
     def _select(self, i: Any) -> None:
+        self._require_dims(1)
         size = self.view.shape[self._dim]
         if i < -size or i >= size:
             raise IndexError(
@@ -113,6 +121,7 @@ class _Reader:
         if t.dtype is argand_c10.uint8:  # as masks were before there was bool
             t = self.ops._to_copy(t, dtype=argand_c10.bool)
         if t.dtype is argand_c10.bool:
+            self._require_dims(t.ndim)
             shape = self.view.shape
             for i in range(t.ndim):
                 if t.shape[i] != shape[self._dim + i]:

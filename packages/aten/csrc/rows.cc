@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "packages/aten/csrc/core/pointwise_rules.h"
 #include "packages/aten/generated/ops/creation.h"
 #include "packages/c10/csrc/core/strided.h"
 
@@ -24,8 +25,7 @@ TensorList call_functional(const ArgandOperator* functional, const ArgandValue* 
 
 // Results are stored in their own category of dtypes or a wider one: bool, integers, floating-point numbers, complex numbers.
 void check_castable(const char* op, int from, int to) {
-  const auto category = [](int dtype) { return is_complex(dtype) ? 3 : is_floating(dtype) ? 2 : dtype == ARGAND_BOOL ? 0 : 1; };
-  if (category(from) > category(to))
+  if (dtype_category(from) > dtype_category(to))
     fail(ARGAND_DTYPE_ERROR, "%s: result type %s can't be cast to the desired output type %s", op, kDTypeName[from], kDTypeName[to]);
 }
 

@@ -11,7 +11,7 @@ import pytest
 
 import argand_aten as aten
 import argand_c10 as c10
-from argand_aten import ops
+from argand_aten import _indexing, ops
 
 X = [[1.0, -2.0, 3.0], [4.0, 0.0, -6.0]]
 
@@ -430,6 +430,10 @@ def test_what_is_refused() -> None:
         aten.cov(aten.ones([5]), fweights=aten.ones([5]))
     with pytest.raises(RuntimeError, match="multiple times"):
         aten.gradient(x(), dim=[1, 1])
+    for index in (np.ones((2, 3, 1), bool), (np.ones((2, 3), bool), 0)):
+        for getitem in (lambda i: x()[i], lambda i: _indexing.getitem(ops, x(), i)):
+            with pytest.raises(IndexError, match="too many indices for tensor of dimension 2"):
+                getitem(index)
     step, whole = aten.zeros([]), [aten.ones([2], dtype=c10.int64)]
     numbers = {"lr": 0.1, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.0, "eps": 1e-8}
     with pytest.raises(RuntimeError, match="floating dtype"):

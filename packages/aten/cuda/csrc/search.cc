@@ -151,7 +151,7 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   }
   if (bounds[0] < 0)
     fail(ARGAND_RUNTIME_ERROR, "bincount: only 1-d non-negative integral inputs are supported, got %ld", static_cast<long>(bounds[0]));
-  const int64_t n = std::max(minlength, bounds[1] + 1);
+  const int64_t n = std::max(minlength, builtins::plus(bounds[1], 1));
   const Tensor out = zeros({n}, weights ? ARGAND_FLOAT64 : ARGAND_INT64, self.device());
   if (x.numel() == 0) return weights && weights.dtype() == ARGAND_FLOAT32 ? to_dtype(out, ARGAND_FLOAT32) : out;
   if (!weights && n <= 256) {

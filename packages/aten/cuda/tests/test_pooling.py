@@ -47,6 +47,7 @@ def test_max_pool2d(dtype: Any) -> None:
     same(lambda x: aten.max_pool2d_with_indices(x, [2, 2]), x)
     same(lambda x: aten.max_pool2d_with_indices(x, [3, 2], [2, 1], [1, 1], [2, 1], True), x)
     same(lambda x: aten.max_pool2d_with_indices(x[0], [3, 3], [1, 1], [1, 1]), x)
+    same(lambda x: aten.max_pool2d_with_indices(x[:, :, :2, :2], [2, 2], [1, 1], [1, 1], [3, 3]), x)
 
 
 def test_max_pool2d_backward() -> None:

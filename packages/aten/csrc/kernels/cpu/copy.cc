@@ -177,34 +177,12 @@ Tensor to_copy(const Tensor& self, int dtype, std::optional<ArgandDevice> device
 Tensor clone(const Tensor& self, std::optional<int64_t> memory_format) { return to_copy(self, self.dtype(), std::nullopt, false, memory_format); }
 
 Tensor cat(const TensorList& tensors, int64_t dim) {
-  if (tensors.empty()) fail(ARGAND_VALUE_ERROR, "cat: expected a non-empty list of Tensors");
-  std::vector<ArgandValue> values;
-  const Tensor* shaped = nullptr;  // the first that is not a 1-d empty tensor; those are skipped
-  auto skipped = [](const Tensor& t) { return t.dim() == 1 && t.numel() == 0; };
-  for (const Tensor& t : tensors) {
-    values.push_back(value(t));
-    if (!shaped && !skipped(t)) shaped = &t;
-  }
-  int dtype = 0;
-  check(api->result_type(values.data(), values.size(), &dtype));
-  if (!shaped) return empty(tensors[0].sizes(), dtype, tensors[0].device());
-  if (shaped->dim() == 0) fail(ARGAND_RUNTIME_ERROR, "cat: zero-dimensional tensor (at position 0) cannot be concatenated");
+  const builtins::Ints sizes = builtins::cat_shape(tensors, dim);
+  const int dtype = builtins::cat_dtype(tensors);
+  const auto skipped = [](const Tensor& t) { return t.dim() == 1 && t.numel() == 0; };
+  const auto shaped = std::find_if_not(tensors.begin(), tensors.end(), skipped);
+  if (shaped == tensors.end()) return empty(sizes, dtype, tensors[0].device());
   const int64_t d = builtins::wrap_dim(dim, shaped->dim());
-  Dims sizes(shaped->sizes());
-  sizes[d] = 0;
-  for (size_t k = 0; k < tensors.size(); k++) {
-    const Tensor& t = tensors[k];
-    if (skipped(t)) continue;
-    if (t.dim() != shaped->dim())
-      fail(ARGAND_SHAPE_ERROR, "cat: Tensors must have same number of dimensions: got %lld and %lld", static_cast<long long>(shaped->dim()),
-           static_cast<long long>(t.dim()));
-    for (int64_t i = 0; i < t.dim(); i++)
-      if (i != d && t.size(i) != sizes[i])
-        fail(ARGAND_SHAPE_ERROR,
-             "cat: Sizes of tensors must match except in dimension %lld. Expected size %lld but got size %lld for tensor number %zu in the list.",
-             static_cast<long long>(d), static_cast<long long>(sizes[i]), static_cast<long long>(t.size(i)), k);
-    sizes[d] += t.size(d);
-  }
   const int64_t format = builtins::common_format(tensors);
   const Tensor out =
       format == 0 ? empty(sizes, dtype, shaped->device()) : empty_strided(sizes, builtins::format_strides(sizes, format), dtype, shaped->device());

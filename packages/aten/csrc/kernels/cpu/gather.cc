@@ -1,4 +1,4 @@
-// gather, scatter_, scatter_add_, index_select, index_add_: one index per place along one dim.
+// gather, scatter_, scatter_add_, scatter_reduce, index_select, index_add_: one index per place along one dim.
 #include <algorithm>
 #include <atomic>
 #include <vector>

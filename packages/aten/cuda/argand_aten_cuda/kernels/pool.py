@@ -28,13 +28,25 @@ def _wide(v):
 
 
 @triton.jit
+def _least(dtype: tl.constexpr, BLOCK: tl.constexpr):
+    """The maximum of nothing."""
+    if dtype.is_floating():
+        least = tl.full([BLOCK], float("-inf"), dtype)
+    elif dtype.is_int_signed():
+        least = tl.full([BLOCK], 1, dtype) << (dtype.primitive_bitwidth - 1)
+    else:
+        least = tl.zeros([BLOCK], dtype)
+    return least
+
+
+@triton.jit
 def max_pool2d(
     out, at, x, total, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw, BLOCK: tl.constexpr
 ):
-    """Largest element of each window and its index in its plane: the first of equal ones, or the last NaN."""
+    """Largest element of each window and its index in its plane: the first of equal ones, or the last NaN; -1 where it is padding alone."""
     e, live, plane, y, c0 = _place(total, oh, ow, BLOCK)
     base = x + plane * h * w
-    best = tl.zeros([BLOCK], x.dtype.element_ty)
+    best = _least(x.dtype.element_ty, BLOCK)
     where = tl.full([BLOCK], -1, tl.int32)
     for i in range(kh):
         r = y * sh - ph + i * dh
