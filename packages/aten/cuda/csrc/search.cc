@@ -3,6 +3,7 @@
 #include <bit>
 #include <limits>
 
+#include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/cuda/csrc/places.h"
 #include "packages/aten/generated/kernels_cuda.h"
 #include "packages/aten/generated/ops/comparison.h"
