@@ -10,10 +10,10 @@ from types import ModuleType
 
 from benchmarks.cases import Case, Names
 
-LARGE, SMALL = "large", "small"
+LARGE, SMALL, CUDA = "large", "small", "cuda"
 
 # Elements of a vector, and rows and columns of a matrix.
-_SIZES = {LARGE: (1_000_000, 1000), SMALL: (1000, 32)}
+_SIZES = {LARGE: (1_000_000, 1000), SMALL: (1000, 32), CUDA: (16_000_000, 4000)}
 
 # Inputs with `n` elements or `side` rows and columns.
 _SIZED = {
@@ -380,6 +380,7 @@ def _set_up(call: str, size: str) -> Callable[[ModuleType], Names]:
     """Makes the inputs that the call names."""
 
     def set_up(torch: ModuleType) -> Names:
+        torch.set_default_device("cuda" if size == CUDA else "cpu")
         torch.manual_seed(0)
         n, side = _SIZES[size]
         known = {"torch": torch, "n": n, "side": side}
@@ -395,8 +396,15 @@ def _names(call: str) -> set[str]:
 
 
 OPERATOR_CASES = tuple(
-    Case(f"{size}: {call}", call, _set_up(call, size), 1.0, group=f"{size} operators")
+    Case(
+        f"{size}: {call}",
+        call,
+        _set_up(call, size),
+        1.0,
+        device="cuda" if size == CUDA else "cpu",
+        group=f"{size} operators",
+    )
     for size in _SIZES
     for call in _CALLS
-    if size == LARGE or _names(call) & _SIZED.keys()
+    if size != SMALL or _names(call) & _SIZED.keys()
 )

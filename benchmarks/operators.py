@@ -1,9 +1,11 @@
 """Speed of some three hundred operators, large and small, beside the peer's in one interleaved run.
 
     ./bazelw run //benchmarks:operators -- --peer torch
+    python3 -m benchmarks.operators --device cuda --out=operators_cuda.json
 
 Measures as //benchmarks:eager does. The slowest ratios come first in what it prints at the end and writes as JSON; each
-size is judged by the geometric mean of its ratios.
+size is judged by the geometric mean of its ratios. A GPU is measured where Argand's wheels, NVIDIA's libraries and the peer
+are installed for one interpreter, which `ARGAND_PEER_PYTHON` names.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from benchmarks import report
 from benchmarks.operator_cases import OPERATOR_CASES
 
 _PEER = flags.DEFINE_enum("peer", "torch", ["torch", "none"], "The library to compare with.")
+_DEVICE = flags.DEFINE_enum("device", "cpu", ["cpu", "cuda"], "Where the operators run.")
 _FILTER = flags.DEFINE_string(
     "filter", "", "Measure only calls that this regular expression finds ('^large: m.sum')."
 )
@@ -37,7 +40,11 @@ def slowest_first(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def main(_: list[str]) -> int:
-    cases = [case for case in OPERATOR_CASES if re.search(_FILTER.value, case.name)]
+    cases = [
+        case
+        for case in OPERATOR_CASES
+        if case.device == _DEVICE.value and re.search(_FILTER.value, case.name)
+    ]
     processes = report.start_processes(_THREADS.value, _PEER.value)
     versions = {p.namespace: p.version for p in processes if p.version}
     header = report.render_header(_THREADS.value, versions)

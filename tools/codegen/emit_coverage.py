@@ -19,7 +19,7 @@ A cell names the dtypes. *parts*: the operator is made of others, and goes where
 names the operator, the device and what to do.
 
 * **CPU**, **CUDA**: kernels of this project; those of CUDA run on NVIDIA GPUs of compute capability 8.0, 9.0 and 10.0, matrix products and convolutions through cuBLASLt and cuDNN.
-  *CPU*: runs there on copies (LAPACK's decompositions, FFTs, CTC, some samplers), and says so once; so do calls in dtypes that a cell of CUDA does not name.
+  *CPU*: runs there on copies (LAPACK's decompositions, CTC, some samplers), and says so once; so do calls in dtypes that a cell of CUDA does not name.
 * **HIP** (gfx942): the same Triton kernels, **compiled, not run**.
 * **OpenCL**: the example backend outside the tree (`examples/backend_opencl`); for what it lacks it goes to the CPU and back. It does without
   uint16, uint32 and uint64, which *all* and *integral* do not count there.

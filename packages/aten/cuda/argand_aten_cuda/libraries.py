@@ -41,6 +41,9 @@ _LIBRARIES = {
         ("libcublasLt.so.13", "libcublasLt.so.12"),
     ),
     "cudnn": _Library("ARGAND_CUDNN_LIBRARY", ("cudnn/lib",), ("libcudnn.so.9",)),
+    "cufft": _Library(
+        "ARGAND_CUFFT_LIBRARY", ("cu13/lib", "cufft/lib"), ("libcufft.so.12", "libcufft.so.11")
+    ),
 }
 
 
@@ -64,9 +67,10 @@ def install() -> None:
 
 
 def version(name: str) -> int:
-    """The version number of "cublasLt" or "cudnn", as the library says it.
+    """The version number of "cublasLt", "cudnn" or "cufft", as the library says it.
 
     Raises:
         RuntimeError: where it cannot be opened.
+        NotImplementedError: where cuFFT cannot, whose operators then run on the CPU.
     """
     return _C.library_version(name)

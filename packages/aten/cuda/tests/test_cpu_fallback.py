@@ -1,4 +1,4 @@
-"""Operators without a CUDA kernel: FFTs, LAPACK, CTC and samplers run on the CPU and say so once."""
+"""Operators without a CUDA kernel: LAPACK, CTC and samplers run on the CPU and say so once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ def numbers(*shape: int) -> Any:
 SPD = numbers(4, 4)
 SPD = SPD @ SPD.mT + 4 * aten.eye(4)
 CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
-    "rfft": (lambda x: aten.view_as_real(aten.ops.fft_rfft(x)), (numbers(3, 8),)),
     "solve": (lambda a, b: aten.ops.linalg_solve(a, b), (SPD, numbers(4, 2))),
     "cholesky": (lambda a: aten.ops.linalg_cholesky(a), (SPD,)),
     "eigvalsh": (lambda a: aten.ops.linalg_eigvalsh(a), (SPD,)),

@@ -15,11 +15,12 @@ struct LibrarySearch {
   const char* name;    // in errors: "cuBLASLt"
   const char* remedy;  // what to install
   std::vector<std::string> candidates;
+  ArgandErrorKind missing = ARGAND_RUNTIME_ERROR;  // NOT_IMPLEMENTED: the operator then runs on the CPU
 };
 
 class DynamicLibrary {
  public:
-  // Throws RuntimeError with what was tried and the remedy.
+  // Throws the search's error with what was tried and the remedy.
   explicit DynamicLibrary(const LibrarySearch& search) : name_(search.name) {
     std::string tried;
     for (const std::string& candidate : search.candidates) {
@@ -28,7 +29,7 @@ class DynamicLibrary {
       const char* why = dlerror();
       tried += "\n  " + candidate + ": " + (why ? why : "unknown error");
     }
-    fail(ARGAND_RUNTIME_ERROR, "cuda: %s is not installed, or cannot be loaded; %s. Tried:%.1500s", search.name, search.remedy, tried.c_str());
+    fail(search.missing, "cuda: %s is not installed, or cannot be loaded; %s. Tried:%.1500s", search.name, search.remedy, tried.c_str());
   }
 
   template <class F>

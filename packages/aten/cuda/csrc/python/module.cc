@@ -7,6 +7,7 @@
 #include "packages/aten/cuda/csrc/blas/cublaslt.h"
 #include "packages/aten/cuda/csrc/core/settings.h"
 #include "packages/aten/cuda/csrc/dnn/cudnn.h"
+#include "packages/aten/cuda/csrc/fft/cufft.h"
 #include "packages/aten/cuda/csrc/init.h"
 #include "packages/aten/cuda/csrc/launch.h"
 #include "packages/c10/csrc/abi/python_api.h"
@@ -59,6 +60,30 @@ PyObject* load_kernel(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+struct Library {
+  const char* name;
+  argand::cuda::LibrarySearch& (*search)();
+  size_t (*version)();
+};
+constexpr Library kLibraries[] = {
+    {"cublasLt", argand::cuda::lt::search, [] { return argand::cuda::lt::library().version(); }},
+    {"cudnn", argand::cuda::dnn::search, [] { return argand::cuda::dnn::library().version(); }},
+    {"cufft", argand::cuda::fft::search,
+     [] {
+       int version = 0;
+       argand::cuda::fft::check_status("fft", "cufftGetVersion", argand::cuda::fft::library().version(&version));
+       return static_cast<size_t>(version);
+     }},
+};
+
+// Null with an exception where there is none of that name.
+const Library* library_named(const char* name) {
+  for (const Library& l : kLibraries)
+    if (strcmp(l.name, name) == 0) return &l;
+  PyErr_Format(PyExc_ValueError, "got the library '%s', expected cublasLt, cudnn or cufft", name);
+  return nullptr;
+}
+
 PyObject* set_library(PyObject*, PyObject* args) {
   const char* name;
   PyObject* candidates;
@@ -69,18 +94,18 @@ PyObject* set_library(PyObject*, PyObject* args) {
     if (!text) return nullptr;
     found.emplace_back(text);
   }
-  if (strcmp(name, "cublasLt") != 0 && strcmp(name, "cudnn") != 0)
-    return PyErr_Format(PyExc_ValueError, "set_library: got '%s', expected cublasLt or cudnn", name);
-  (strcmp(name, "cudnn") == 0 ? argand::cuda::dnn::search() : argand::cuda::lt::search()).candidates = std::move(found);
+  const Library* l = library_named(name);
+  if (!l) return nullptr;
+  l->search().candidates = std::move(found);
   Py_RETURN_NONE;
 }
 
 PyObject* library_version(PyObject*, PyObject* name) {
   const char* text = PyUnicode_AsUTF8(name);
-  if (!text) return nullptr;
+  const Library* l = text ? library_named(text) : nullptr;
+  if (!l) return nullptr;
   size_t version = 0;
-  const int status =
-      argand::guarded([&] { version = strcmp(text, "cudnn") == 0 ? argand::cuda::dnn::library().version() : argand::cuda::lt::library().version(); });
+  const int status = argand::guarded([&] { version = l->version(); });
   return status ? python_api->raise(status) : PyLong_FromSize_t(version);
 }
 
@@ -93,8 +118,9 @@ PyObject* set_settings(PyObject*, PyObject* args) {
 }
 
 PyMethodDef kMethods[] = {
-    {"set_library", set_library, METH_VARARGS, "set_library(name, candidates): where 'cublasLt' or 'cudnn' may be; it is opened at its first use."},
-    {"library_version", library_version, METH_O, "library_version(name): the version number of 'cublasLt' or 'cudnn', which is opened."},
+    {"set_library", set_library, METH_VARARGS,
+     "set_library(name, candidates): where 'cublasLt', 'cudnn' or 'cufft' may be; it is opened at its first use."},
+    {"library_version", library_version, METH_O, "library_version(name): the version number of 'cublasLt', 'cudnn' or 'cufft', which is opened."},
     {"set_settings", set_settings, METH_VARARGS, "set_settings(matmul_tf32, conv_tf32, benchmark, deterministic): see csrc/core/settings.h."},
     {"set_provider", set_provider, METH_O, "set_provider(find): find(name, architecture) -> (code object, entry, threads, shared bytes)."},
     {"load_kernel", load_kernel, METH_VARARGS,
