@@ -14,6 +14,9 @@ OPERATORS = frozenset(
     binary_cross_entropy_each smooth_l1_each
     lstm_cell_state lstm_hidden_state lstm_cell_state_backward_input lstm_cell_state_backward_forget
     lstm_cell_state_backward_candidate lstm_cell_state_backward_cell lstm_hidden_state_backward_output lstm_hidden_state_backward_cell
+    gru_hidden_state gru_hidden_state_backward_input_reset gru_hidden_state_backward_input_update gru_hidden_state_backward_input_new
+    gru_hidden_state_backward_hidden_reset gru_hidden_state_backward_hidden_update gru_hidden_state_backward_hidden_new
+    gru_hidden_state_backward_hidden
     sum mean amax amin norm2 any _any_dim all _all_dim cumsum
     """.split()
 )

@@ -61,9 +61,7 @@ def _gru_cell(weights: CellWeights) -> Cell:
         h_reset, h_update, h_new = aten.chunk(
             linear(hidden, weights.hidden, weights.hidden_bias), 3, 1
         )
-        update = aten.sigmoid(x_update + h_update)
-        new = aten.tanh(x_new + aten.sigmoid(x_reset + h_reset) * h_new)
-        return (new + update * (hidden - new),)
+        return (aten.gru_hidden_state(x_reset, x_update, x_new, h_reset, h_update, h_new, hidden),)
 
     return cell
 
