@@ -184,12 +184,10 @@ def main(_: list[str]) -> int:
     facts = our_facts(libraries[0])
     print("\n".join(map(render, facts)), flush=True)
     rows += once + facts
-    path = report.write_report(
-        report.describe(_THREADS.value, versions, rows), "compile", _OUT.value
+    described = report.describe(_THREADS.value, versions, rows)
+    return report.finish(
+        described, "compile", _OUT.value, partial=bool(_FILTER.value), strict=_STRICT.value
     )
-    all_hold = report.print_verdict(rows)
-    print(f"written: {path}")
-    return 1 if _STRICT.value and not all_hold else 0
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ JSON. Each library has a process of its own; they take turns, so that a change o
 
 from __future__ import annotations
 
-import re
-
 from absl import app, flags
 
 from benchmarks import report
@@ -30,22 +28,17 @@ _STRICT = flags.DEFINE_bool("strict", False, "End with status 1 where a target i
 
 
 def main(_: list[str]) -> int:
-    cases = [case for case in CASES if re.search(_FILTER.value, case.name)]
-    if not cases:
-        print(
-            f"--filter={_FILTER.value} finds no case; there are: {', '.join(c.name for c in CASES)}"
-        )
-        return 2
+    cases = report.choose(CASES, _FILTER.value)
     processes = report.start_processes(_THREADS.value, _PEER.value)
     versions = {p.namespace: p.version for p in processes if p.version}
     print(report.render_header(_THREADS.value, versions), flush=True)
     rows = report.measure_cases(cases, processes, _SECONDS.value)
     for process in processes:
         process.close()
-    path = report.write_report(report.describe(_THREADS.value, versions, rows), "eager", _OUT.value)
-    all_hold = report.print_verdict(rows)
-    print(f"written: {path}")
-    return 1 if _STRICT.value and not all_hold else 0
+    described = report.describe(_THREADS.value, versions, rows)
+    return report.finish(
+        described, "eager", _OUT.value, partial=bool(_FILTER.value), strict=_STRICT.value
+    )
 
 
 if __name__ == "__main__":

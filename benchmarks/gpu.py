@@ -137,10 +137,9 @@ def main(_: list[str]) -> int:
     print("\n".join(map(render, training)), flush=True)
     rows += training
     described = {"device": argand.cuda.get_device_name(), **report.describe(1, versions, rows)}
-    path = report.write_report(described, "gpu", _OUT.value)
-    all_hold = report.print_verdict(rows)
-    print(f"written: {path}")
-    return 1 if _STRICT.value and not all_hold else 0
+    return report.finish(
+        described, "gpu", _OUT.value, partial=bool(_FILTER.value), strict=_STRICT.value
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Speed of some three hundred operators, large and small, beside the peer's in one interleaved run.
 
     ./bazelw run //benchmarks:operators -- --peer torch
-    python3 -m benchmarks.operators --device cuda --out=operators_cuda.json
+    python3 -m benchmarks.operators --device cuda
 
 Measures as //benchmarks:eager does. The slowest ratios come first in what it prints at the end and writes as JSON; each
 size is judged by the geometric mean of its ratios. A GPU is measured where Argand's wheels, NVIDIA's libraries and the peer
@@ -10,11 +10,11 @@ are installed for one interpreter, which `ARGAND_PEER_PYTHON` names.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from absl import app, flags
 
+import argand
 from benchmarks import report
 from benchmarks.operator_cases import OPERATOR_CASES
 
@@ -29,9 +29,15 @@ _SECONDS = flags.DEFINE_float(
 _THREADS = flags.DEFINE_integer("threads", 2, "Threads of each library.", lower_bound=1)
 _SLOWEST = flags.DEFINE_integer("slowest", 40, "Calls to print again at the end.", lower_bound=0)
 _OUT = flags.DEFINE_string(
-    "out", None, "JSON file to write; by default benchmarks/results/operators.json in the tree."
+    "out",
+    None,
+    "JSON file to write; by default benchmarks/results/operators.json or operators_cuda.json in the tree.",
 )
 _STRICT = flags.DEFINE_bool("strict", False, "End with status 1 where a target is missed.")
+
+
+# Of the report, by device.
+_NAMES = {"cpu": "operators", "cuda": "operators_cuda"}
 
 
 def slowest_first(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -40,11 +46,8 @@ def slowest_first(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def main(_: list[str]) -> int:
-    cases = [
-        case
-        for case in OPERATOR_CASES
-        if case.device == _DEVICE.value and re.search(_FILTER.value, case.name)
-    ]
+    here = (case for case in OPERATOR_CASES if case.device == _DEVICE.value)
+    cases = report.choose(here, _FILTER.value)
     processes = report.start_processes(_THREADS.value, _PEER.value)
     versions = {p.namespace: p.version for p in processes if p.version}
     header = report.render_header(_THREADS.value, versions)
@@ -57,10 +60,15 @@ def main(_: list[str]) -> int:
     for row in calls[: _SLOWEST.value]:
         print(report.render(row))
     described = report.describe(_THREADS.value, versions, means + calls)
-    path = report.write_report(described, "operators", _OUT.value)
-    all_hold = report.print_verdict(rows)
-    print(f"written: {path}")
-    return 1 if _STRICT.value and not all_hold else 0
+    if _DEVICE.value == "cuda":
+        described = {"device": argand.cuda.get_device_name(), **described}
+    return report.finish(
+        described,
+        _NAMES[_DEVICE.value],
+        _OUT.value,
+        partial=bool(_FILTER.value),
+        strict=_STRICT.value,
+    )
 
 
 if __name__ == "__main__":

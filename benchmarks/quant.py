@@ -67,10 +67,9 @@ def main(_: list[str]) -> int:
         print(f"{row['case']:<52} {row['value']:.3f} (limit {row['limit']:g}){verdict}")
     rows += facts
     described = report.describe(_THREADS.value, versions, rows)
-    path = report.write_report(described, "quant", _OUT.value)
-    all_hold = report.print_verdict(rows)
-    print(f"written: {path}")
-    return 1 if _STRICT.value and not all_hold else 0
+    return report.finish(
+        described, "quant", _OUT.value, partial=bool(_FILTER.value), strict=_STRICT.value
+    )
 
 
 if __name__ == "__main__":

@@ -9,8 +9,11 @@ import re
 import statistics
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from absl import app
 
 from benchmarks.cases import Case
 from benchmarks.processes import CaseError, Process, own_paths, take_turns
@@ -172,6 +175,35 @@ def describe(threads: int, versions: dict[str, str], rows: list[dict[str, Any]])
         "versions": versions,
         "rows": rows,
     }
+
+
+def choose(cases: Iterable[Case], pattern: str) -> list[Case]:
+    """The cases whose name the regular expression finds.
+
+    Raises:
+        app.UsageError: where it finds none.
+    """
+    known = list(cases)
+    chosen = [case for case in known if re.search(pattern, case.name)]
+    if not chosen:
+        names = ", ".join(case.name for case in known)
+        raise app.UsageError(f"--filter={pattern} finds no case; there are: {names}")
+    return chosen
+
+
+def finish(
+    described: dict[str, Any], name: str, out: str | None, *, partial: bool, strict: bool
+) -> int:
+    """Prints the verdict and writes the report; returns the program's status.
+
+    `out` is by default benchmarks/results/<name>.json in the tree, which holds whole runs: a partial one is not written there.
+    """
+    all_hold = print_verdict(described["rows"])
+    if partial and out is None:
+        print("not written: a part was measured; name a file for it with --out")
+    else:
+        print(f"written: {write_report(described, name, out)}")
+    return 1 if strict and not all_hold else 0
 
 
 def write_report(report: dict[str, Any], name: str, out: str | None) -> Path:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from absl import app
 
 from benchmarks import report
 from benchmarks.cases import CASES
@@ -75,6 +76,19 @@ def test_groups_are_judged_by_their_mean():
     assert mean["case"] == "g, geometric mean of 2"
     assert mean["ratio"] == pytest.approx(1.0)
     assert mean["holds"] == (mean["ratio"] <= 1.0)
+
+
+def test_a_part_is_chosen_and_not_written_over_a_whole_run(tmp_path, monkeypatch, capsys):
+    assert [case.name for case in report.choose(CASES, "tiny add$")] == ["tiny add"]
+    with pytest.raises(app.UsageError, match="--filter=nothing finds no case; there are: tiny add"):
+        report.choose(CASES, "nothing")
+    monkeypatch.setenv("BUILD_WORKSPACE_DIRECTORY", str(tmp_path))
+    described = {"rows": [{"holds": False}]}
+    assert report.finish(described, "eager", None, partial=True, strict=True) == 1
+    assert "not written" in capsys.readouterr().out and not list(tmp_path.iterdir())
+    assert report.finish(described, "eager", None, partial=False, strict=False) == 0
+    written = tmp_path / "benchmarks" / "results" / "eager.json"
+    assert json.loads(written.read_text()) == described
 
 
 def test_report_is_written(tmp_path: Path):

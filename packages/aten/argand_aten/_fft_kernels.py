@@ -7,6 +7,7 @@ import functools
 import importlib.machinery
 import importlib.util
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,11 +15,26 @@ import argand_c10
 from argand_aten._operators import ops
 from argand_c10 import Tensor
 
-# pocketfft's name of each transform, and NumPy's of the normalizations none, by sqrt(n) and by n in either direction.
+# pocketfft's name of each transform, and its functions' arguments.
 _FUNCTION = {"fftn": "c2c", "ifftn": "c2c", "rfftn": "r2c", "irfftn": "c2r"}
+_ARGUMENTS = {
+    "c2c": ["a", "axes", "forward", "inorm", "out", "nthreads"],
+    "r2c": ["a", "axes", "forward", "inorm", "out", "nthreads"],
+    "c2r": ["a", "axes", "lastsize", "forward", "inorm", "out", "nthreads"],
+}
+# NumPy's names of the normalizations none, by sqrt(n) and by n in either direction.
 _FORWARD = ("backward", "ortho", "forward")
 _BACKWARD = ("forward", "ortho", "backward")
 _WORTH_THREADS = 1 << 15  # elements
+
+
+def _has_arguments(module: Any) -> bool:
+    """Whether the extension's functions are as `_transform` calls them: it is not of SciPy's public interface."""
+    return all(
+        re.findall(r"(\w+): ", (getattr(module, name, None).__doc__ or "").partition(") ->")[0])
+        == arguments
+        for name, arguments in _ARGUMENTS.items()
+    )
 
 
 @functools.cache
@@ -31,7 +47,8 @@ def _library() -> Any:
         if spec and spec.loader:
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
-            return module
+            if _has_arguments(module):
+                return module
     try:
         import numpy.fft
     except ImportError:

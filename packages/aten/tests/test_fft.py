@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -25,6 +27,15 @@ def test_inverses(name, n, norm):
             back.numpy(), x.numpy(), atol=1e-5 if dtype == "float32" else 1e-12
         )
         assert back.dtype == (x.dtype if name != "fft" else there.dtype)
+
+
+def test_an_extension_with_other_arguments_is_left():
+    pytest.importorskip("scipy")
+    found = _fft_kernels._library()
+    assert found is not np.fft and _fft_kernels._has_arguments(found)
+    other = SimpleNamespace(c2c=found.c2c, r2c=found.r2c, c2r=found.c2c)
+    assert not _fft_kernels._has_arguments(other)
+    assert not _fft_kernels._has_arguments(SimpleNamespace())
 
 
 @pytest.mark.parametrize("name", ["fft2", "ifft2", "rfft2", "irfft2", "hfft2", "ihfft2"])

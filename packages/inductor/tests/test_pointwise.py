@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -79,7 +80,7 @@ def _call(
     name: str, x: list[Any], condition: Any, variant: str | None
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     rule = rules_of(name).lowering
-    operands = iter(x)
+    operands = itertools.cycle(x)
     numbers = iter((2, 0.5, 3))
     args: dict[str, Any] = {}
     for a in rule.arguments:

@@ -51,6 +51,7 @@ Tensor weighted_gather(const Tensor& self, const Tensor& index, const Tensor& we
     check_channels("_weighted_gather", "self", x);
     const Shape s = shape_of("_weighted_gather", at, x.size(0), x.size(1), x.size(2));
     check_weights("_weighted_gather", w, at);
+    if (s.size == 0) return zeros({s.batch, s.channels, s.places}, dtype);
     const Tensor out = empty({s.batch, s.channels, s.places}, dtype);
     parallel_for(0, s.batch * s.channels, row_grain(s.places * s.taps), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; row++) {

@@ -9,7 +9,6 @@
 #include "packages/aten/generated/kernels_cuda.h"
 #include "packages/aten/generated/ops/arithmetic.h"
 #include "packages/aten/generated/ops/creation.h"
-#include "packages/aten/generated/ops/fft.h"
 #include "packages/aten/generated/ops/view.h"
 
 namespace argand::kernels::cuda {
