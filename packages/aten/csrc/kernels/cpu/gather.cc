@@ -79,15 +79,17 @@ void walk(const Walk& w, const int64_t* index, bool parallel, F&& f) {
   parallel_for(0, w.sizes[0], row_grain(inner, 8192), [&](int64_t begin, int64_t end) { walk_range(w, index, begin, end, f); });
 }
 
+int64_t size_along(const Tensor& t, int64_t dim) { return t.dim() ? t.size(dim) : 1; }
+
 // Checks the index against self (and src): every dim but `dim` must fit. Returns int64 indices, not looked at.
 Tensor fitting_index(const char* op, const Tensor& index, const Tensor& self, int64_t dim, const Tensor& src) {
   if (index.numel() > 0) check_index_dtype(op, index);
   const Tensor i64 = index.dtype() == ARGAND_INT64 ? index : to_dtype(index, ARGAND_INT64);
   if (index.numel() == 0) return i64;
   auto rank = [](const Tensor& t) { return t.dim() ? t.dim() : 1; };
-  auto size = [](const Tensor& t, int64_t d) { return t.dim() ? t.size(d) : 1; };
   bool fits = rank(index) == rank(self) && (!src || rank(src) == rank(index));
-  for (int64_t d = 0; fits && d < rank(index); d++) fits = (d == dim || size(index, d) <= size(self, d)) && (!src || size(index, d) <= size(src, d));
+  for (int64_t d = 0; fits && d < rank(index); d++)
+    fits = (d == dim || size_along(index, d) <= size_along(self, d)) && (!src || size_along(index, d) <= size_along(src, d));
   if (!fits)
     fail(ARGAND_SHAPE_ERROR,
          "%s: got index of shape %s for self of shape %s%s%s, expected the same number of dims and no size greater than theirs apart from dimension "
@@ -119,8 +121,7 @@ void check_values(const char* op, const Tensor& i64, int64_t dim, int64_t limit)
   });
 }
 
-int64_t size_along(const Tensor& t, int64_t dim) { return t.dim() ? t.size(dim) : 1; }
-
+// Both: the index fits, and so do its values.
 Tensor checked_index(const char* op, const Tensor& index, const Tensor& self, int64_t dim, const Tensor& src) {
   const Tensor i64 = fitting_index(op, index, self, dim, src);
   if (index.numel() > 0) check_values(op, i64, dim, size_along(self, dim));

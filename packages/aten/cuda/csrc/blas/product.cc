@@ -1,7 +1,6 @@
 #include "packages/aten/cuda/csrc/blas/product.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "packages/aten/cuda/csrc/blas/cublaslt.h"
 #include "packages/aten/cuda/csrc/core/plain_key.h"
@@ -13,7 +12,7 @@ namespace {
 // A row-major matrix is its transpose in column-major order, so cuBLASLt computes D^T = B^T A^T: its A is B here, its rows are n.
 
 constexpr size_t kMaxWorkspace = 32u << 20;  // bytes
-constexpr size_t kMaxPlans = 4096;           // of a thread; programs with ever new shapes start over
+constexpr size_t kMaxPlans = 4096;           // of a thread
 constexpr int64_t kMaxBatch = 65535;         // of one call: the limit of a grid's third dimension
 
 // All that the choice of an algorithm depends on. No padding: compared and hashed as bytes.
@@ -153,18 +152,8 @@ void make_plan(const Product& p, const Key& key, Plan& plan) {
 
 // Plans are a thread's own: a bias pointer is part of its plan's description while a call is queued.
 Plan& plan_of(const Product& p, const Key& key) {
-  static thread_local std::unordered_map<Key, Plan, PlainHash<Key>, PlainEqual<Key>> plans;
-  const auto known = plans.find(key);
-  if (known != plans.end()) return known->second;
-  if (plans.size() >= kMaxPlans) plans.clear();
-  Plan& plan = plans[key];
-  try {
-    make_plan(p, key, plan);
-  } catch (...) {
-    plans.erase(key);
-    throw;
-  }
-  return plan;
+  static thread_local PlanCache<Key, Plan, kMaxPlans> plans;
+  return plans.get(key, [&](Plan& plan) { make_plan(p, key, plan); });
 }
 
 // alpha or beta in the dtype that cuBLASLt reads it in.

@@ -1,9 +1,10 @@
-// Keys of caches that are compared and hashed as bytes: structs without padding, whose size is a multiple of 8.
+// Caches whose keys are compared and hashed as bytes: structs without padding, whose size is a multiple of 8.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <unordered_map>
 
 namespace argand::cuda {
 
@@ -23,6 +24,30 @@ struct PlainHash {
 template <class Key>
 struct PlainEqual {
   bool operator()(const Key& a, const Key& b) const { return std::memcmp(&a, &b, sizeof a) == 0; }
+};
+
+// Plans by their keys, `kMost` of them at most: programs with ever new keys start over.
+template <class Key, class Plan, size_t kMost>
+class PlanCache {
+ public:
+  // make(Plan&) fills in a plan that is not there; where it throws, none is kept.
+  template <class Make>
+  Plan& get(const Key& key, Make&& make) {
+    const auto known = plans_.find(key);
+    if (known != plans_.end()) return known->second;
+    if (plans_.size() >= kMost) plans_.clear();
+    Plan& plan = plans_[key];
+    try {
+      make(plan);
+    } catch (...) {
+      plans_.erase(key);
+      throw;
+    }
+    return plan;
+  }
+
+ private:
+  std::unordered_map<Key, Plan, PlainHash<Key>, PlainEqual<Key>> plans_;
 };
 
 }  // namespace argand::cuda

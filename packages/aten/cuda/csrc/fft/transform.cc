@@ -1,7 +1,6 @@
 // Fourier transforms on CUDA devices, by cuFFT: dense signals of up to three dimensions, one behind the other.
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
 
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/cuda/csrc/core/plain_key.h"
@@ -62,19 +61,8 @@ void make_plan(const Key& key, Plan& plan) {
 
 // Plans are a thread's own: stream and workspace are set for each call.
 Plan& plan_of(const Key& key) {
-  using argand::cuda::PlainEqual, argand::cuda::PlainHash;
-  static thread_local std::unordered_map<Key, Plan, PlainHash<Key>, PlainEqual<Key>> plans;
-  const auto known = plans.find(key);
-  if (known != plans.end()) return known->second;
-  if (plans.size() >= kMaxPlans) plans.clear();
-  Plan& plan = plans[key];
-  try {
-    make_plan(key, plan);
-  } catch (...) {
-    plans.erase(key);
-    throw;
-  }
-  return plan;
+  static thread_local argand::cuda::PlanCache<Key, Plan, kMaxPlans> plans;
+  return plans.get(key, [&](Plan& plan) { make_plan(key, plan); });
 }
 
 IntList part(IntList l, int64_t begin, int64_t end) { return {l.begin() + begin, std::min(end, l.size()) - begin}; }
