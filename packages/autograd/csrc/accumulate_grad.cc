@@ -59,6 +59,13 @@ void AccumulateGrad::set_grad_dtype(int dtype) {
   facts_.dtype = static_cast<uint8_t>(dtype < 0 ? variable_->dtype : dtype);
 }
 
+bool AccumulateGrad::is_current() const {
+  const ArgandTensor* t = variable_.get();
+  const int dtype = meta_of(t)->grad_dtype;
+  return facts_.device == t->storage->device && (dtype != kDTypeOfTensor || facts_.dtype == t->dtype) &&
+         IntList(facts_.sizes, facts_.ndim) == IntList(t->sizes, t->ndim);
+}
+
 void AccumulateGrad::apply(Gradients& g) {
   Tensor grad = std::move(g.in[0]);
   if (!grad) return;

@@ -14,6 +14,7 @@ class AccumulateGrad final : public Node {
   void apply(Gradients& g) override;
   const Tensor& variable() const { return variable_; }
   void set_grad_dtype(int dtype);  // as AutogradMeta::grad_dtype
+  bool is_current() const;         // whether the leaf still has the shape, dtype and device that gradients are checked for
 
  private:
   Tensor variable_;

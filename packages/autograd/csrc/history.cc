@@ -68,7 +68,9 @@ void RetainedGrad::store(const Tensor& grad) {
     if (n <= 0) return;
     target = Tensor::steal(target_);
   }
-  set_grad(target.get(), tensor_ops::clone(grad));  // other gradients may share its memory, or its own elements do (expanded)
+  const Tensor before = grad_of(target.get());
+  // Others may share the gradient's memory, or its own elements do (expanded).
+  set_grad(target.get(), before ? tensor_ops::add(before, grad) : tensor_ops::clone(grad));
 }
 
 void RetainedGrad::forget() {
@@ -106,8 +108,13 @@ Edge gradient_edge(ArgandTensor* t) {
 
 NodeRef grad_accumulator(ArgandTensor* leaf) {
   AutogradMeta& meta = ensure_meta(leaf);
+  NodeRef outdated;  // an older graph's, from before `leaf.data` was replaced; let go of without the lock, which its end takes
   SpinGuard guard(meta.lock);
-  if (meta.accumulator && meta.accumulator->try_retain()) return NodeRef::steal(meta.accumulator);
+  if (meta.accumulator && meta.accumulator->try_retain()) {
+    NodeRef found = NodeRef::steal(meta.accumulator);
+    if (static_cast<AccumulateGrad*>(meta.accumulator)->is_current()) return found;
+    outdated = std::move(found);
+  }
   auto* node = new AccumulateGrad(Tensor::borrow(leaf));
   meta.accumulator = node;
   return NodeRef::steal(node);

@@ -46,7 +46,7 @@ class LeafHook : public Keeper {
 class RetainedGrad {
  public:
   explicit RetainedGrad(ArgandTensor* target) : target_(target) {}
-  void store(const Tensor& grad);  // replaces the target's `.grad`
+  void store(const Tensor& grad);  // adds to the target's `.grad`
   void forget();
   void retain() { refcount_.fetch_add(1, std::memory_order_relaxed); }
   void release() {

@@ -368,3 +368,13 @@ def test_a_norm_of_the_largest_has_gradients_beside_nan():
     x = leaf([[1.0, NAN, 2.0], [1.0, 3.0, 3.0]])
     (g,) = autograd.grad(aten.ops.linalg_vector_norm(x, INF, 1).sum(), x)
     np.testing.assert_array_equal(g.numpy(), [[0, 0, 0], [0, 0.5, 0.5]])
+
+
+def test_gradients_have_the_dtype_that_a_leaf_has_now():
+    """An older graph, which keeps the leaf's accumulator alive, was made for another dtype and shape."""
+    x = leaf([1.0, 2.0], argand_c10.float32)
+    older = x * 2
+    x.data = argand_c10.tensor([1.0, 2.0, 3.0], dtype=argand_c10.float64)
+    (x * 3).sum().backward()
+    assert x.grad.dtype is argand_c10.float64 and x.grad.tolist() == [3, 3, 3]
+    assert older.grad_fn is not None

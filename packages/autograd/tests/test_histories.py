@@ -26,6 +26,7 @@ def test_attributes():
     assert y.grad_fn is y.grad_fn
     ((accumulate, nr), _) = y.grad_fn.next_functions
     assert accumulate.name() == "AccumulateGrad" and nr == 0
+    assert accumulate.variable is x and not hasattr(y.grad_fn, "variable")
     assert "grad_fn=<MulBackward0>" in repr(y) and "requires_grad=True" in repr(x)
     y.grad_fn.metadata["key"] = 1
     assert y.grad_fn.metadata == {"key": 1}

@@ -84,6 +84,16 @@ def test_retained_gradients_have_memory_of_their_own():
     assert close(z.grad, [2, 2]) and close(y.grad, [1, 1])
 
 
+def test_retained_gradients_add_up():
+    y = leaf([1.0, 2.0]) * 3
+    y.retain_grad()
+    z = (y * y).sum()
+    z.backward(retain_graph=True)
+    first = y.grad
+    z.backward()
+    assert close(y.grad, [12, 24]) and close(first, [6, 12])
+
+
 def test_node_hooks():
     x = leaf([1.0, 2.0])
     y = x * x

@@ -376,7 +376,7 @@ class Module:
     ) -> ModuleType:
         """Replace the data of every parameter, gradient and buffer by `fn` of it.
 
-        Parameters stay the same objects, unless `fn` moves them to another type of device.
+        Parameters stay the same objects, unless `fn` moves them to the meta device or from it.
         """
         if recurse:
             for child in self.children():
@@ -386,7 +386,7 @@ class Module:
                 continue
             grad = parameter.grad
             data = fn(parameter.data)
-            if data.device.type == parameter.device.type:
+            if data.is_meta == parameter.is_meta:
                 parameter.data = data
             else:
                 made = Tensor._make_subclass(type(parameter), data, parameter.requires_grad)

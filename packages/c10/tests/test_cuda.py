@@ -352,6 +352,24 @@ def test_array_interface():
     assert view.__cuda_array_interface__["shape"] == (2,)
 
 
+def test_modules_move_with_their_parameters():
+    """Parameters stay the same objects: an optimizer made before still has them, and modules still share them."""
+    first, second = c10.Module(), c10.Module()
+    first.weight = second.weight = weight = c10.Parameter(c10.tensor([1.0, 2.0]))
+    both = c10.Module()
+    both.first, both.second = first, second
+    both._apply(lambda t: c10.tensor(t, device="cuda:1"))
+    assert first.weight is weight and second.weight is weight
+    assert weight.device == c10.device("cuda:1") and weight.is_leaf and weight.tolist() == [1, 2]
+    both._apply(lambda t: c10.tensor(t, device="cpu"))
+    assert first.weight is weight and weight.device.type == "cpu" and weight.tolist() == [1, 2]
+    x = c10.tensor([1.0], device="cuda")
+    x.data = c10.tensor([5.0, 6.0])
+    assert x.device.type == "cpu" and x.tolist() == [5, 6]
+    with pytest.raises(RuntimeError, match="the meta device"):
+        x.data = c10.tensor([1.0], device="meta")
+
+
 def test_dlpack():
     x = c10.tensor([1.0, 2.0, 3.0], device="cuda:1")
     assert x.__dlpack_device__() == (2, 1)

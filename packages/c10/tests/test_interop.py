@@ -213,6 +213,20 @@ def test_dlpack_with_numpy(name):
     assert y.dtype is x.dtype and y.data_ptr() == b.ctypes.data and y.tolist() == b.tolist()
 
 
+def test_dlpack_to_a_device_and_copied():
+    a = np.arange(3.0)
+    assert c10.from_dlpack(a, device="cpu").data_ptr() == a.ctypes.data
+    assert c10.from_dlpack(a, device="cpu", copy=False).data_ptr() == a.ctypes.data
+    copied = c10.from_dlpack(a, copy=True)
+    assert copied.data_ptr() != a.ctypes.data and copied.tolist() == [0, 1, 2]
+    assert c10.from_dlpack(a, device="meta").is_meta
+    with pytest.raises(ValueError, match="from_dlpack: got copy=False for memory on cpu"):
+        c10.from_dlpack(a, device="meta", copy=False)
+    with pytest.raises(BufferError, match="negative stride"):
+        c10.from_dlpack(a[::-1])
+    assert c10.from_dlpack(a[:1][::-1]).tolist() == [0]
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -108,6 +108,10 @@ def test_sequence_that_contains_itself():
     data.append(data)
     with pytest.raises(ValueError, match="contains? itself"):
         c10.tensor(data)
+    later: list = [0]
+    later.append(later)
+    with pytest.raises(TypeError, match="one that holds itself"):
+        c10.tensor(later)
 
 
 def test_rounding_to_half_precision():

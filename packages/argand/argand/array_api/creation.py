@@ -62,14 +62,7 @@ def eye(
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """The array of another library; its memory is shared, or copied with `copy` or to another device."""
-    found = argand.from_dlpack(x)
-    if device is not None and found.device != argand.device(device):
-        if copy is False:
-            raise ValueError(
-                f"from_dlpack: got copy=False for an array on {found.device}, expected one on {device}; allow a copy"
-            )
-        return found.to(device)
-    return found.clone() if copy else found
+    return argand.from_dlpack(x, device=device, copy=copy)
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:

@@ -2,6 +2,7 @@
 #include <optional>
 #include <string_view>
 
+#include "packages/autograd/csrc/accumulate_grad.h"
 #include "packages/autograd/csrc/op_node.h"
 #include "packages/autograd/csrc/python/binding.h"
 
@@ -75,8 +76,11 @@ PyObject* node_register_prehook(PyObject* o, PyObject* function) {
 
 constexpr std::string_view kSavedPrefix = "_saved_";
 
-// What the node of an operator keeps: "_saved_self", "_saved_dim"... NULL without exception where it keeps nothing of that name.
+// What the node of an operator keeps: "_saved_self", "_saved_dim"..., and the leaf of an AccumulateGrad, its "variable". NULL without exception where it
+// keeps nothing of that name.
 PyObject* saved_attribute(Node* node, PyObject* name) {
+  if (node->is_accumulate_grad() && PyUnicode_CompareWithASCIIString(name, "variable") == 0)
+    return guard<PyObject*>(nullptr, [&] { return wrap(Tensor(static_cast<AccumulateGrad*>(node)->variable())).take(); });
   const auto* op_node = dynamic_cast<const OpNode*>(node);
   const char* text = op_node ? PyUnicode_AsUTF8(name) : nullptr;
   if (!text || !std::string_view(text).starts_with(kSavedPrefix)) return nullptr;

@@ -191,7 +191,7 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
 PyObject* tensor_dlpack_device(PyObject* self, PyObject*);
 bool is_ndarray(PyObject* o);
 PyObject* tensor_from_numpy(PyObject* array);
-PyObject* from_dlpack(PyObject* module, PyObject* o);
+PyObject* from_dlpack(PyObject* module, PyObject* args, PyObject* kwargs);
 
 // ---- values and results ------------------------------------------------------------------------------------------------
 PyObject* from_value(ArgandValue* v);          // consumes v

@@ -1,5 +1,6 @@
 // DLPack in both directions, versioned and classic capsules (dmlc.github.io/dlpack/latest/python_spec.html).
 #include "packages/c10/csrc/python/binding.h"
+#include "packages/c10/csrc/python/parser.h"
 
 namespace argand::py {
 namespace {
@@ -202,6 +203,7 @@ PyObject* import_tensor(PyObject* capsule, const char* name, const char* used_na
   for (int i = d.ndim - 1; i >= 0; i--) {
     strides[i] = d.strides ? d.strides[i] : numel;
     numel *= d.shape[i];
+    if (d.shape[i] <= 1 && strides[i] < 0) strides[i] = 1;  // nothing is a stride away
     if (strides[i] < 0) return PyErr_Format(PyExc_BufferError, "from_dlpack: got a negative stride, expected none; make a copy first");
     last += (d.shape[i] - 1) * strides[i];
   }
@@ -302,7 +304,7 @@ static PyObject* consumer_stream(PyObject* producer) {
   return PyLong_FromLongLong(stream ? static_cast<long long>(reinterpret_cast<intptr_t>(stream)) : 1);
 }
 
-PyObject* from_dlpack(PyObject*, PyObject* o) {
+static PyObject* import_object(PyObject* o) {
   if (PyCapsule_CheckExact(o)) return import_capsule(o);
   Ref method(PyObject_GetAttrString(o, "__dlpack__"));
   if (!method) {
@@ -320,6 +322,25 @@ PyObject* from_dlpack(PyObject*, PyObject* o) {
     capsule = Ref(PyObject_Call(method.get(), no_args.get(), keywords.get()));
   }
   return capsule ? import_capsule(capsule.get()) : nullptr;
+}
+
+PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* keywords[] = {"", "device", "copy", nullptr};
+  PyObject *o = nullptr, *wanted = Py_None, *copy = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OO:from_dlpack", const_cast<char**>(keywords), &o, &wanted, &copy)) return nullptr;
+  ArgandDevice device = 0;
+  if (wanted != Py_None && device_from(wanted, &device) < 0) return nullptr;
+  const int copies = copy == Py_None ? 0 : PyObject_IsTrue(copy);
+  if (copies < 0) return nullptr;
+  Ref found(import_object(o));
+  if (!found) return nullptr;
+  const ArgandDevice its = tensor_of(found.get())->storage->device;
+  if (wanted != Py_None && with_index(device) != its) {
+    if (copy == Py_None || copies) return tensor_from_data(found.get(), ARGAND_DTYPE_NONE, device);
+    return PyErr_Format(PyExc_ValueError, "from_dlpack: got copy=False for memory on %s and device=%S, expected one device; allow a copy",
+                        device_type_name(its), wanted);
+  }
+  return copies ? tensor_from_data(found.get(), ARGAND_DTYPE_NONE, its) : found.take();
 }
 
 }  // namespace argand::py

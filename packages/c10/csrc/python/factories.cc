@@ -45,7 +45,7 @@ static int dtype_of_number(PyObject* o) {  // -1: no number
   return -1;
 }
 
-static bool infer_dtype(PyObject* data, Inferred& inferred) {
+static bool infer_dtype(PyObject* data, Inferred& inferred, int depth = 0) {
   if (!is_nested(data)) {
     int dtype = dtype_of_number(data);
     if (dtype < 0) {
@@ -62,10 +62,14 @@ static bool infer_dtype(PyObject* data, Inferred& inferred) {
                  kDTypeName[dtype]);
     return false;
   }
+  if (depth == ARGAND_MAX_DIMS) {
+    PyErr_Format(PyExc_TypeError, "tensor(): got sequences nested more than %d deep, or one that holds itself, expected numbers", depth);
+    return false;
+  }
   Ref sequence(PySequence_Fast(data, "tensor(): expected a sequence of numbers"));
   if (!sequence) return false;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence.get()); i++)
-    if (!infer_dtype(PySequence_Fast_GET_ITEM(sequence.get(), i), inferred)) return false;
+    if (!infer_dtype(PySequence_Fast_GET_ITEM(sequence.get(), i), inferred, depth + 1)) return false;
   return true;
 }
 

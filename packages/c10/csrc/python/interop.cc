@@ -301,7 +301,9 @@ PyMethodDef interop_functions[] = {
     {"from_numpy", from_numpy, METH_O, "from_numpy(array)\n\nA tensor on the memory of a NumPy array; of a read-only array a read-only tensor."},
     {"frombuffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(frombuffer)), METH_VARARGS | METH_KEYWORDS,
      "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n\nA one-dimensional tensor on the memory of a buffer; offset in bytes."},
-    {"from_dlpack", from_dlpack, METH_O, "from_dlpack(object)\n\nA tensor on the memory of an object with __dlpack__, or of a DLPack capsule."},
+    {"from_dlpack", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_dlpack)), METH_VARARGS | METH_KEYWORDS,
+     "from_dlpack(object, /, *, device=None, copy=None)\n\nA tensor on the memory of an object with __dlpack__, or of a DLPack capsule. Copied with "
+     "copy=True, and to another device, which copy=False refuses (ValueError)."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace argand::py

@@ -82,9 +82,10 @@ static int set_data(PyObject* o, PyObject* value, void*) {
     PyErr_SetString(PyExc_RuntimeError, "Tensor.data: got a view as the target, expected a tensor with a storage of its own; assign to the base");
     return -1;
   }
-  if (source->storage->device != t->storage->device) {
-    PyErr_Format(device_error, "Tensor.data: got data on %s for a tensor on %s, expected the same device", device_type_name(source->storage->device),
-                 device_type_name(t->storage->device));
+  const auto is_meta = [](const ArgandTensor* x) { return ARGAND_DEVICE_TYPE(x->storage->device) == ARGAND_META; };
+  if (is_meta(source) != is_meta(t)) {
+    PyErr_Format(device_error, "Tensor.data: got data on %s for a tensor on %s, expected both or none on the meta device",
+                 device_type_name(source->storage->device), device_type_name(t->storage->device));
     return -1;
   }
   if ((t->keys & ARGAND_KEYBIT(ARGAND_KEY_AUTOGRAD)) && !is_differentiable(source->dtype)) {
