@@ -100,16 +100,14 @@ def _r2c(self: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -
     n = self.shape[dim[-1]]
     half = n // 2 + 1
     out = _empty(self, dim, onesided, self.dtype.to_complex(), half if onesided else n)
-    result = out.numpy()
     if onesided or len(dim) > 1 or n < 3 or self.numel() < _WORTH_THREADS:
-        _transform("rfftn" if onesided else "fftn", self, dim, normalization, result)
+        _transform("rfftn" if onesided else "fftn", self, dim, normalization, out.numpy())
         return out
-    rows = result.swapaxes(dim[0], -1)
-    _transform("rfftn", self, dim, normalization, rows[..., :half].swapaxes(dim[0], -1))
-    import numpy
-
+    d = dim[0]
+    _transform("rfftn", self, dim, normalization, out.narrow(d, 0, half).numpy())
     # The other half mirrors it; pocketfft writes that in one thread, and slowly.
-    numpy.conjugate(rows[..., n - half : 0 : -1], out=rows[..., half:])
+    mirrored = ops.flip(out.narrow(d, 1, n - half), [d])
+    ops.conj_physical(mirrored, out=out.narrow(d, half, n - half))
     return out
 
 

@@ -93,6 +93,34 @@ def test_lu_of_a_singular_matrix():
         run("linalg_lu_factor", np.ones((2, 2)))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_small_and_large_matrices(dtype):
+    """Those of up to 16 rows are factored without LAPACK."""
+    for n in (1, 2, 7, 15, 16, 17, 30):
+        a = matrix((3, n, n), dtype, n)
+        wide = a.astype(np.float64)
+        found = run("linalg_det", a)
+        assert found.dtype == a.dtype
+        np.testing.assert_allclose(
+            found, np.linalg.det(wide), rtol=1e-3 if dtype == "float32" else 1e-9
+        )
+        well = a + n * np.eye(n, dtype=dtype)[::-1]  # whose rows are exchanged
+        close(run("linalg_inv", well) @ well, np.broadcast_to(np.eye(n, dtype=dtype), a.shape))
+        b = definite((3, n, n), dtype)
+        lower = run("linalg_cholesky", b)
+        close(lower @ adjoint(lower), b)
+        np.testing.assert_array_equal(lower, np.tril(lower))
+        close(run("linalg_cholesky", np.triu(b), upper=True), adjoint(lower))
+        b[1, n // 2, n // 2] = -1
+        np.testing.assert_array_equal(run("linalg_cholesky_ex", b)[1], [0, n // 2 + 1, 0])
+        if n <= 16:  # LAPACK may overlook it
+            b[1, n // 2, n // 2] = np.nan
+            np.testing.assert_array_equal(run("linalg_cholesky_ex", b)[1], [0, n // 2 + 1, 0])
+    assert np.isnan(run("linalg_det", np.array([[0, 1], [np.nan, 1]], dtype)))
+    assert run("linalg_det", np.array([[0, 1], [0, 1]], dtype)) == 0
+    assert run("linalg_lu_factor_ex", np.array([[0, 1], [0, 1]], dtype))[2] == 1
+
+
 def test_errors():
     singular = np.array([np.eye(2), [[1.0, 2.0], [2.0, 4.0]]])
     for name, args in (

@@ -86,6 +86,37 @@ def test_rows_are_written_at_once():
         same(ops.index_put_(turned, [from_numpy(rows)], from_numpy(put)), expected)
 
 
+@pytest.mark.parametrize("n", [0, 1, 500, 50_003])
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64", "complex64"])
+def test_elements_are_written_in_the_order_of_their_indices(n, dtype):
+    """By several threads, where there are many: the last value stays, and sums are added up from the first."""
+    rng = np.random.default_rng(n)
+    x, values = (rng.integers(-9, 9, m).astype(dtype) / 2 for m in (1000, n))
+    x, values = x.astype(dtype), values.astype(dtype)
+    index = rng.integers(-1000, 1000, n)
+    for places in (index, index % 1000, index.astype(np.int32)):
+        for put in (values, values[:1] if n else values):
+            last, total = x.copy(), x.copy()
+            last[places] = put
+            np.logical_or.at(total, places, put) if dtype == "bool" else np.add.at(
+                total, places, put
+            )
+            for accumulate, expected in ((False, last), (True, total)):
+                found = from_numpy(np.stack([x, x], 1).copy())[:, 1]  # of a stride, too
+                for to in (from_numpy(x.copy()), found):
+                    ops.index_put_(to, [from_numpy(places)], from_numpy(put), accumulate)
+                    same(to, expected)
+    rows, columns = rng.integers(0, 40, n), rng.integers(0, 25, n)
+    plane = x.reshape(40, 25)
+    expected = plane.copy()
+    expected[rows, columns] = values
+    given = [from_numpy(rows), from_numpy(columns)]
+    same(ops.index_put_(from_numpy(plane.copy()), given, from_numpy(values)), expected)
+    same(ops.index(from_numpy(x), [from_numpy(index % 1000)]), x[index % 1000])
+    with pytest.raises(IndexError, match="index 1000 is out of bounds"):
+        ops.index_put_(from_numpy(x), [torch.tensor([3, 1000])], from_numpy(x[:2]))
+
+
 @pytest.mark.parametrize(("name", "accumulate"), [("cummax", np.maximum), ("cummin", np.minimum)])
 def test_running_extremes(name, accumulate):
     x = RNG.integers(0, 9, (30, 4, 300)).astype(np.float32)

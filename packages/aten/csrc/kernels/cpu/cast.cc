@@ -36,6 +36,23 @@ struct Bytes32 {
   Bytes16 a, b;
 };
 
+// dst[i] = src[-i] by whole vectors; how many elements those are.
+template <class T>
+__attribute__((target("avx2"))) int64_t reverse_avx2(int64_t n, char* dst, const char* src) {
+  constexpr int64_t kSize = sizeof(T), kLanes = 32 / kSize;
+  typedef T V __attribute__((vector_size(32)));
+  V back;  // the lanes in the opposite order
+  for (int64_t k = 0; k < kLanes; k++) back[k] = static_cast<T>(kLanes - 1 - k);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    V v;
+    std::memcpy(&v, src - (i + kLanes - 1) * kSize, 32);
+    v = __builtin_shuffle(v, back);
+    std::memcpy(dst + i * kSize, &v, 32);
+  }
+  return i;
+}
+
 template <class T>
 void move_strided(int64_t n, char* dst, int64_t dst_stride, const char* src, int64_t src_stride) {
   constexpr int64_t kSize = sizeof(T), kLanes = 16 / kSize;
@@ -47,15 +64,8 @@ void move_strided(int64_t n, char* dst, int64_t dst_stride, const char* src, int
       std::memcpy(&value, src, kSize);
       const V all = value - V{};
       for (; i + kLanes <= n; i += kLanes) std::memcpy(dst + i * kSize, &all, 16);
-    } else if (dst_stride == kSize && src_stride == -kSize) {
-      V back;  // the lanes in the opposite order
-      for (int64_t k = 0; k < kLanes; k++) back[k] = static_cast<T>(kLanes - 1 - k);
-      for (; i + kLanes <= n; i += kLanes) {
-        V v;
-        std::memcpy(&v, src - (i + kLanes - 1) * kSize, 16);
-        v = __builtin_shuffle(v, back);
-        std::memcpy(dst + i * kSize, &v, 16);
-      }
+    } else if (dst_stride == kSize && src_stride == -kSize && cpu_tier() > 0) {
+      i = reverse_avx2<T>(n, dst, src);
     }
   }
   for (; i < n; i++) std::memcpy(dst + i * dst_stride, src + i * src_stride, sizeof(T));
@@ -315,6 +325,25 @@ void move_rows(int64_t rows, char* dst, int64_t dst_row, int64_t dst_stride, con
     by_pairs(uint16_t{});
   else
     by_pairs(uint8_t{});
+}
+
+void spread_rows(int64_t rows, int64_t n, char* dst, const char* src, int64_t src_stride, int size) {
+  dispatch_size(size, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    constexpr int64_t kLanes = 16 / sizeof(T);
+    for (int64_t r = 0; r < rows; r++, dst += n * static_cast<int64_t>(sizeof(T)), src += src_stride) {
+      T value, all[kLanes];
+      std::memcpy(&value, src, sizeof(T));
+      if (n < kLanes) {
+        for (int64_t i = 0; i < n; i++) std::memcpy(dst + i * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
+        continue;
+      }
+      std::fill_n(all, kLanes, value);
+      const int64_t last = (n - kLanes) * static_cast<int64_t>(sizeof(T));  // some elements of the last piece are written twice
+      for (int64_t b = 0; b < last; b += 16) std::memcpy(dst + b, all, 16);
+      std::memcpy(dst + last, all, 16);
+    }
+  });
 }
 
 void stream_copy(void* dst, const void* src, size_t nbytes) {

@@ -18,6 +18,9 @@ void gather_tile(char* dst, int64_t dst_row, const char* src, int64_t src_row, i
 void move_rows(int64_t rows, char* dst, int64_t dst_row, int64_t dst_stride, const char* src, int64_t src_row, int64_t src_stride, int64_t columns,
                int size);
 
+// dst[r * n + i] = src[r] for i < n: a dense tile of rows of one value each, `src_stride` bytes apart.
+void spread_rows(int64_t rows, int64_t n, char* dst, const char* src, int64_t src_stride, int size);
+
 void copy_bytes(void* dst, const void* src, size_t nbytes);  // as memcpy does, but never slowly
 // Copies to memory that is not read again soon, past the caches.
 void stream_copy(void* dst, const void* src, size_t nbytes);

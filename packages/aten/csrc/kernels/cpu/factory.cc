@@ -9,19 +9,28 @@ namespace argand::kernels::cpu {
 namespace {
 
 constexpr int64_t kGrain = 16384;
+constexpr int64_t kBlock = 256;
 
-// out[i] = at(i), computed in T and converted to out's dtype by blocks.
+// out[i] for i in [from, to), converted from `dtype` by blocks that fill(first i, block) makes; it may be asked for a block that ends beyond.
 template <class T, class F>
-void fill_range(const Tensor& out, int dtype, F at) {
+void fill_blocks(const Tensor& out, int dtype, int64_t from, int64_t to, F fill) {
   char* const data = out.data<char>();
   const int64_t size = out.itemsize();
-  argand::parallel_for(0, out.numel(), kGrain, [&](int64_t begin, int64_t end) {
-    T block[256];
-    for (int64_t i = begin; i < end; i += 256) {
-      const int64_t n = std::min<int64_t>(256, end - i);
-      for (int64_t k = 0; k < n; k++) block[k] = at(i + k);
-      convert(n, out.dtype(), data + i * size, size, dtype, block, sizeof(T));
+  argand::parallel_for(from, to, kGrain, [&](int64_t begin, int64_t end) {
+    T block[kBlock];
+    for (int64_t i = begin; i < end; i += kBlock) {
+      fill(i, block);
+      convert(std::min<int64_t>(kBlock, end - i), out.dtype(), data + i * size, size, dtype, block, sizeof(T));
     }
+  });
+}
+
+// out[i] = at(i), in double precision.
+template <class F>
+void fill_range(const Tensor& out, int64_t from, int64_t to, F at) {
+  fill_blocks<double>(out, ARGAND_FLOAT64, from, to, [at](int64_t first, double* block) {
+    const double base = static_cast<double>(first);
+    for (int32_t k = 0; k < kBlock; k++) block[k] = at(base + k);  // of constant length, for vectors
   });
 }
 
@@ -37,12 +46,15 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, int dt
   const Tensor out =
       argand::empty({builtins::arange_length(start, end, step)}, dtype == ARGAND_DTYPE_NONE ? builtins::arange_dtype(start, end, step) : dtype);
   if (is_integral(out.dtype(), true) && !start.is_floating() && !step.is_floating()) {
-    const int64_t first = start.to_int(), by = step.to_int();
-    fill_range<int64_t>(out, ARGAND_INT64, [=](int64_t i) { return first + i * by; });
+    const uint64_t first = static_cast<uint64_t>(start.to_int()), by = static_cast<uint64_t>(step.to_int());  // so that they wrap
+    fill_blocks<uint64_t>(out, ARGAND_INT64, 0, out.numel(), [=](int64_t i, uint64_t* block) {
+      uint64_t value = first + static_cast<uint64_t>(i) * by;
+      for (int64_t k = 0; k < kBlock; k++, value += by) block[k] = value;
+    });
   } else {
     double first = start.to_double(), by = step.to_double();
     if (is_integral(out.dtype(), true)) first = std::trunc(first), by = std::trunc(by);
-    fill_range<double>(out, ARGAND_FLOAT64, [=](int64_t i) { return first + static_cast<double>(i) * by; });
+    fill_range(out, 0, out.numel(), [=](double i) { return first + i * by; });
   }
   return out;
 }
@@ -54,8 +66,10 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, int dtype
   double a = start.to_double(), b = end.to_double();
   if (is_integral(out.dtype(), true)) a = std::trunc(a), b = std::trunc(b);
   const double by = steps > 1 ? (b - a) / static_cast<double>(steps - 1) : 0;
-  fill_range<double>(out, ARGAND_FLOAT64,
-                     [=](int64_t i) { return i < (steps + 1) / 2 ? a + by * static_cast<double>(i) : b - by * static_cast<double>(steps - 1 - i); });
+  const int64_t half = (steps + 1) / 2;
+  const double last = static_cast<double>(steps - 1);
+  fill_range(out, 0, half, [=](double i) { return a + by * i; });
+  fill_range(out, half, steps, [=](double i) { return b - by * (last - i); });
   return out;
 }
 

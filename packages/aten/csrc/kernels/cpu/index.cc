@@ -4,6 +4,7 @@
 
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/kernels/cpu/cast.h"
+#include "packages/aten/csrc/kernels/cpu/rows.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
 
@@ -14,7 +15,7 @@ namespace {
 struct IndexPlan {
   Dims pre, pre_strides;  // plain dims before the indexed ones (none if the indexed dims are not adjacent)
   Dims shape;             // the indices' broadcast shape
-  Tensor table;
+  Tensor table;           // may be the index tensor itself
   Dims post, post_strides;
 
   Dims result() const {
@@ -57,12 +58,25 @@ void expand_masks(Tensor& self, TensorList& indices) {
   indices = std::move(out);
 }
 
-// Adds index * stride of one index tensor to every place of the table, which the first one makes.
-void add_offsets(IndexPlan& plan, const Tensor& index, int64_t dim, int64_t size, int64_t stride) {
+// Whether all of n indices are in [0, size).
+bool are_inside(const int64_t* index, int64_t n, int64_t size) {
+  std::atomic<bool> inside{true};
+  parallel_for(0, n, 65536, [&](int64_t begin, int64_t end) {
+    if (!pick_row_kernels().in_range(end - begin, index + begin, size)) inside.store(false, std::memory_order_relaxed);
+  });
+  return inside.load(std::memory_order_relaxed);
+}
+
+// Adds index * stride of one index tensor (sole: there is no other) to every place of the table, which the first one makes.
+void add_offsets(IndexPlan& plan, const Tensor& index, bool sole, int64_t dim, int64_t size, int64_t stride) {
   const Tensor i64 = to_dtype(index, ARGAND_INT64);
   const Dims strides = broadcast_strides("index", i64, plan.shape);
   const int64_t *p = i64.data<int64_t>(), n = product(plan.shape);
   const bool first = !plan.table;
+  if (sole && stride == 1 && i64.numel() == n && are_inside(p, n, size)) {
+    plan.table = i64;
+    return;
+  }
   if (first) plan.table = argand::empty({n}, ARGAND_INT64);
   int64_t* const table = plan.table.data<int64_t>();
   if (i64.numel() == n) {  // the usual, good case; a bad index is found again below for its message
@@ -129,7 +143,7 @@ IndexPlan make_plan(Tensor& self, TensorList& indices) {
     (before ? plan.pre_strides : plan.post_strides).push_back(self.stride(i));
   }
   for (int64_t i = 0; i < static_cast<int64_t>(indices.size()); i++)
-    if (indices[i]) add_offsets(plan, indices[i], i, self.size(i), self.stride(i));
+    if (indices[i]) add_offsets(plan, indices[i], used == 1, i, self.size(i), self.stride(i));
   if (!plan.table) plan.table = zeros({1}, ARGAND_INT64);  // no dimension is indexed
   return plan;
 }
@@ -207,6 +221,44 @@ void for_places(const IndexPlan& plan, const int64_t* other, bool parallel, F&& 
     parallel_for(0, places, row_grain(block, 8192), run);
   else
     run(0, places);
+}
+
+// Where each place is one element, so that the table says all: an end of the offsets into self, which begin at 0.
+std::optional<int64_t> scattered_extent(const IndexPlan& plan, const Tensor& self) {
+  if (product(plan.pre) != 1 || product(plan.post) != 1) return std::nullopt;
+  int64_t extent = 1;
+  for (int64_t d = 0; d < self.dim(); d++) {
+    if (self.stride(d) < 0) return std::nullopt;
+    extent += (self.size(d) - 1) * self.stride(d);
+  }
+  return extent;
+}
+
+// Runs f(element of self, place) over all places of a table with such an extent, those of one element in the table's order. A thread goes through
+// the whole table and takes what falls into its part of self.
+template <class T, class F>
+void for_scattered(const Tensor& offsets, int64_t extent, T* to, F&& f) {
+  constexpr int64_t kFewPlaces = 16384, kBlock = 1024, kMostParts = 8, kAhead = 16;
+  const int64_t n = offsets.numel(), *const table = offsets.data<int64_t>();
+  if (n <= kFewPlaces) {
+    for (int64_t k = 0; k < n; k++) f(to[table[k]], k);
+    return;
+  }
+  parallel_for(0, extent, (extent + kMostParts - 1) / kMostParts, [&](int64_t begin, int64_t end) {
+    int64_t taken[kBlock + kAhead] = {};
+    for (int64_t first = 0; first < n; first += kBlock) {
+      const int64_t last = std::min(first + kBlock, n);
+      int64_t count = 0;
+      for (int64_t k = first; k < last; k++) {
+        taken[count] = k;
+        count += table[k] >= begin && table[k] < end;
+      }
+      for (int64_t i = 0; i < count; i++) {
+        __builtin_prefetch(to + table[taken[i + kAhead]], 1);
+        f(to[table[taken[i]]], taken[i]);
+      }
+    }
+  });
 }
 
 template <class T>
@@ -311,6 +363,7 @@ void index_put_(const Tensor& self, const TensorList& given, const Tensor& value
     fail(ARGAND_SHAPE_ERROR, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
          to_string(values.sizes()).c_str(), to_string(result).c_str());
   const int64_t* post_strides = spread.d + plan.pre.n + plan.shape.n;
+  const std::optional<int64_t> extent = scattered_extent(plan, x), step = extent ? even_step(plan, spread.d) : std::nullopt;
   if (!accumulate_values) {
     dispatch_size(x.itemsize(), [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -319,8 +372,11 @@ void index_put_(const Tensor& self, const TensorList& given, const Tensor& value
       const bool dense = is_dense(plan.post, plan.post_strides.d), copies = dense && is_dense(plan.post, post_strides),
                  fills = dense && from.numel() == 1;
       const int64_t block = product(plan.post);
+      if (step) return for_scattered(plan.table, *extent, to, [p, by = *step](T& element, int64_t k) { element = p[k * by]; });
       for_places(plan, spread.d, false, [&](int64_t s, int64_t o) {
-        if (copies)
+        if (block == 1)
+          to[s] = p[o];
+        else if (copies)
           std::memcpy(to + s, p + o, sizeof(T) * static_cast<size_t>(block));
         else if (fills)
           convert(block, x.dtype(), to + s, sizeof(T), x.dtype(), p, 0);
@@ -335,6 +391,8 @@ void index_put_(const Tensor& self, const TensorList& given, const Tensor& value
     T* to = x.data<T>();
     const T* p = from.data<T>();
     const bool as_bool = x.dtype() == ARGAND_BOOL;
+    if (step)
+      return for_scattered(plan.table, *extent, to, [p, as_bool, by = *step](T& element, int64_t k) { accumulate(element, p[k * by], as_bool); });
     for_places(plan, spread.d, false,
                [&](int64_t s, int64_t o) { for_post(plan, post_strides, s, o, [&](int64_t a, int64_t b) { accumulate(to[a], p[b], as_bool); }); });
   };

@@ -26,6 +26,87 @@ void check_pivots(const char* op, const Tensor& pivots) {
   if (pivots.dtype() != ARGAND_INT32) fail(ARGAND_DTYPE_ERROR, "%s: got pivots of dtype %s, expected int32", op, kDTypeName[pivots.dtype()]);
 }
 
+// Small real square matrices by functions of our own, which do what LAPACK's of their names do: calling those takes longer than the work.
+constexpr int64_t kSmall = 16;
+
+template <class E>
+int64_t small_getrf(int64_t n, E* a, int64_t* pivots) {
+  int64_t info = 0;
+  for (int64_t k = 0; k < n; k++) {
+    E* const column = a + k * n;
+    int64_t p = k;
+    for (int64_t r = k + 1; r < n; r++)
+      if (std::abs(column[r]) > std::abs(column[p]) || column[r] != column[r]) p = r;
+    pivots[k] = p + 1;
+    if (column[p] == E(0)) {
+      if (!info) info = k + 1;
+      continue;
+    }
+    if (p != k)
+      for (int64_t c = 0; c < n; c++) std::swap(a[c * n + k], a[c * n + p]);
+    for (int64_t r = k + 1; r < n; r++) column[r] /= column[k];
+    for (int64_t c = k + 1; c < n; c++)
+      for (int64_t r = k + 1; r < n; r++) a[c * n + r] -= column[r] * a[c * n + k];
+  }
+  return info;
+}
+
+template <class E>
+void small_getri(int64_t n, E* a, const int64_t* pivots) {
+  E x[kSmall * kSmall] = {};
+  int64_t order[kSmall];
+  for (int64_t r = 0; r < n; r++) order[r] = r;
+  for (int64_t r = 0; r < n; r++) std::swap(order[r], order[pivots[r] - 1]);
+  for (int64_t r = 0; r < n; r++) {
+    E* const b = x + order[r] * n;  // L U b is the column that has its 1 in row r
+    b[r] = E(1);
+    for (int64_t k = r; k < n; k++)
+      for (int64_t i = k + 1; i < n; i++) b[i] -= a[k * n + i] * b[k];
+    for (int64_t k = n - 1; k >= 0; k--) {
+      b[k] /= a[k * n + k];
+      for (int64_t i = 0; i < k; i++) b[i] -= a[k * n + i] * b[k];
+    }
+  }
+  std::copy_n(x, n * n, a);
+}
+
+template <class E>
+int64_t small_potrf(bool upper, int64_t n, E* a) {
+  const int64_t down = upper ? n : 1, across = upper ? 1 : n;  // from element to element of a column of L, of a row
+  for (int64_t k = 0; k < n; k++) {
+    E* const column = a + k * across;
+    if (!(column[k * down] > E(0))) return k + 1;
+    const E root = std::sqrt(column[k * down]);
+    column[k * down] = root;
+    for (int64_t r = k + 1; r < n; r++) column[r * down] /= root;
+    for (int64_t c = k + 1; c < n; c++)
+      for (int64_t r = c; r < n; r++) a[r * down + c * across] -= column[r * down] * column[c * down];
+  }
+  return 0;
+}
+
+// LU of an m x n matrix, with row exchanges; column-major as all of these.
+template <class E>
+int64_t getrf(const Lapack<E>& l, int64_t m, int64_t n, E* a, int64_t* pivots) {
+  if constexpr (!kIsComplex<E>)
+    if (m == n && n <= kSmall) return small_getrf(n, a, pivots);
+  return m && n ? l.getrf(kColumnMajor, m, n, a, m, pivots) : 0;
+}
+// The inverse from that.
+template <class E>
+int64_t getri(const Lapack<E>& l, int64_t n, E* a, const int64_t* pivots) {
+  if constexpr (!kIsComplex<E>)
+    if (n <= kSmall) return small_getri(n, a, pivots), 0;
+  return n ? l.getri(kColumnMajor, n, a, n, pivots) : 0;
+}
+// Cholesky's triangle.
+template <class E>
+int64_t potrf(const Lapack<E>& l, bool upper, int64_t n, E* a) {
+  if constexpr (!kIsComplex<E>)
+    if (n <= kSmall) return small_potrf(upper, n, a);
+  return n ? l.potrf(kColumnMajor, upper ? 'U' : 'L', n, a, n) : 0;
+}
+
 }  // namespace
 
 std::tuple<Tensor, Tensor> linalg_cholesky_ex(const Tensor& self, bool upper, bool check_errors) {
@@ -36,7 +117,7 @@ std::tuple<Tensor, Tensor> linalg_cholesky_ex(const Tensor& self, bool upper, bo
     const Lapack<E>& l = lapack<E>("linalg.cholesky");
     for_matrices(info.numel(), cubed(n) / 3, [&](int64_t i) {
       E* const a = work.data<E>() + i * n * n;
-      info.data<int32_t>()[i] = n ? static_cast<int32_t>(l.potrf(kColumnMajor, upper ? 'U' : 'L', n, a, n)) : 0;
+      info.data<int32_t>()[i] = static_cast<int32_t>(potrf(l, upper, n, a));
       for (int64_t c = 0; c < n; c++)  // the other triangle of column c
         std::fill(a + c * n + (upper ? c + 1 : 0), a + c * n + (upper ? n : c), E(0));
     });
@@ -54,7 +135,7 @@ std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& self, bool 
     const Lapack<E>& l = lapack<E>("linalg.lu_factor");
     for_matrices(info.numel(), static_cast<double>(m) * n * k, [&](int64_t i) {
       std::vector<int64_t> p(static_cast<size_t>(k));
-      info.data<int32_t>()[i] = k ? static_cast<int32_t>(l.getrf(kColumnMajor, m, n, work.data<E>() + i * m * n, m, p.data())) : 0;
+      info.data<int32_t>()[i] = static_cast<int32_t>(getrf(l, m, n, work.data<E>() + i * m * n, p.data()));
       narrow_pivots(p.data(), k, pivots.data<int32_t>() + i * k);
     });
   });
@@ -122,8 +203,8 @@ std::tuple<Tensor, Tensor> linalg_inv_ex(const Tensor& self, bool check_errors) 
     for_matrices(info.numel(), 2 * cubed(n), [&](int64_t i) {
       E* const a = work.data<E>() + i * n * n;
       std::vector<int64_t> p(static_cast<size_t>(n));
-      int64_t status = n ? l.getrf(kColumnMajor, n, n, a, n, p.data()) : 0;
-      if (status == 0 && n) status = l.getri(kColumnMajor, n, a, n, p.data());
+      int64_t status = getrf(l, n, n, a, p.data());
+      if (status == 0) status = getri(l, n, a, p.data());
       for (int64_t j = 0; j < n * n; j++) a[j] += E(0);  // -0 becomes 0
       info.data<int32_t>()[i] = static_cast<int32_t>(status);
     });

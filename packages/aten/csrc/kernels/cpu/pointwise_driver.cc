@@ -18,6 +18,7 @@ namespace {
 
 using kernels::cpu::convert;
 using kernels::cpu::gather_tile;
+using kernels::cpu::spread_rows;
 
 constexpr int64_t kGrain = 32768;      // additions that are worth a thread
 constexpr int64_t kBlockBytes = 8192;  // an operand's conversion buffer; what all operands need stays in the first cache
@@ -236,6 +237,8 @@ struct Work {
       if (k && s1 == 0) {  // one row for all
         convert(n, into_storage(k), buffer, size, into_storage(k), p[k], s0);
         for (int64_t r = 1; r < rows; r *= 2) std::memcpy(buffer + r * n * size, buffer, static_cast<size_t>(std::min(r, rows - r)) * n * size);
+      } else if (k && s0 == 0) {
+        spread_rows(rows, n, buffer, p[k], s1, size);
       } else if (k) {
         for (int64_t r = 0; r < rows; r++) convert(n, into_storage(k), buffer + r * n * size, size, into_storage(k), p[k] + r * s1, s0);
       }

@@ -94,8 +94,11 @@ void max_plane_rows(const float* in, float* out, int64_t* at, const Planes& from
   taps_inside(-win.padding[1], win.dilation[1], win.kernel[1], from.w, unused, j1);
   for (int64_t y = 0; y < to.h; y++) {
     float* best = out + y * to.w;
-    std::fill_n(best, to.w, nothing_seen<float>());
-    std::fill_n(where.get(), to.w, -1);
+    bool seen = false;  // otherwise best and where are not set yet
+    const auto see_nothing = [&] {
+      std::fill_n(best, to.w, nothing_seen<float>());
+      std::fill_n(where.get(), to.w, -1);
+    };
     const int64_t top = y * win.stride[0] - win.padding[0];
     taps_inside(top, win.dilation[0], win.kernel[0], from.h, i0, i1);
     for (int64_t i = i0; i < i1; i++) {
@@ -105,11 +108,17 @@ void max_plane_rows(const float* in, float* out, int64_t* at, const Planes& from
         const int64_t shift = j * win.dilation[1] - win.padding[1], s = win.stride[1];
         const int64_t begin = shift < 0 ? (-shift + s - 1) / s : 0;
         const int64_t end = shift < from.w ? std::min(to.w, (from.w - 1 - shift) / s + 1) : 0;
+        if (begin >= end) continue;
         const int64_t first = r * from.w + begin * s + shift;
-        if (begin < end) kernels.max_step(in + first, s, end - begin, static_cast<int32_t>(first), best + begin, where.get() + begin);
+        const bool whole = begin == 0 && end == to.w;
+        if (!seen && !whole) see_nothing();
+        const auto take = seen || !whole ? kernels.max_step : kernels.max_first;
+        take(in + first, s, end - begin, static_cast<int32_t>(first), best + begin, where.get() + begin);
+        seen = true;
       }
     }
-    std::copy_n(where.get(), to.w, at + y * to.w);
+    if (!seen) see_nothing();
+    kernels.widen(to.w, where, at + y * to.w);
   }
 }
 
