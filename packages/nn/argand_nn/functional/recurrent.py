@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import argand_aten as aten
+from argand_autograd import is_grad_enabled
 from argand_c10 import Tensor
 from argand_nn.functional.linear_maps import linear
 from argand_nn.functional.normalization import dropout
@@ -140,6 +141,36 @@ def _join(states: list[State]) -> State:
     return tuple(aten.cat(list(parts)) for parts in zip(*states, strict=True))
 
 
+def _run_layer(
+    mode: str,
+    projected: Tensor,
+    sizes: Sequence[int] | None,
+    weights: CellWeights,
+    state: State,
+    reverse: bool,
+) -> tuple[Tensor, State]:
+    """One layer in one direction over what the input gives its gates: the outputs in that form, and the last state.
+
+    Where gradients are recorded, the layer is one operator if there is one, with a derivative for all steps at once.
+    """
+    tensors = (projected, *state, *weights)
+    recorded = is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+    end = 0 if reverse else -1
+    if recorded and mode == "LSTM" and sizes is None and weights.projection is None:
+        hidden, cell = state
+        output, cells, _ = aten.lstm_layer(projected, hidden, cell, weights.hidden, reverse)
+        return output, (output[end], cells[end])
+    if recorded and mode == "GRU" and sizes is None:
+        output, _ = aten.gru_layer(
+            projected, state[0], weights.hidden, weights.hidden_bias, reverse
+        )
+        return output, (output[end],)
+    outputs, last = scan_steps(
+        make_cell(mode, weights), split_steps(projected, sizes), state, reverse
+    )
+    return aten.stack(outputs) if sizes is None else aten.cat(outputs), last
+
+
 def run_layers(
     mode: str,
     data: Tensor,
@@ -170,14 +201,15 @@ def run_layers(
         results = []
         for direction in range(directions):
             index = layer * directions + direction
-            projected = project_input(mode, data, weights[index])
-            outputs, final = scan_steps(
-                make_cell(mode, weights[index]),
-                split_steps(projected, sizes),
+            output, final = _run_layer(
+                mode,
+                project_input(mode, data, weights[index]),
+                sizes,
+                weights[index],
                 tuple(part[index] for part in state),
                 direction == 1,
             )
-            results.append(aten.stack(outputs) if sizes is None else aten.cat(outputs))
+            results.append(output)
             last.append(final)
         data = results[0] if directions == 1 else aten.cat(results, -1)
     return data, tuple(aten.stack(list(parts)) for parts in zip(*last, strict=True))
