@@ -1,10 +1,11 @@
-// gather, scatter_, scatter_add_, index_select, index_add_, embedding: one index per place along one dimension.
+// gather, scatter_, scatter_add_, scatter_reduce, index_select, index_add_, embedding: one index per place along one dimension.
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/core/pointwise_rules.h"
 #include "packages/aten/cuda/csrc/places.h"
 #include "packages/aten/generated/kernels_cuda.h"
 #include "packages/aten/generated/ops/arithmetic.h"
 #include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/indexing.h"
 
 namespace argand::kernels::cuda {
 namespace {
@@ -44,7 +45,7 @@ Walk walk_of(const char* op, const Tensor& self, int64_t dim, const Tensor& inde
 
 // self += src at the walk's places, for any dtype: narrow integers are summed in int32, of which bool takes whether it is zero.
 void add(Walk w, const Tensor& self, const Tensor& src, const Tensor& index, int64_t dim) {
-  if (adds_atomically(self.dtype())) return put(w, self, src, index, true);
+  if (adds_atomically(self.dtype())) return put(w, self, src, index, Put::kAdd);
   const Tensor wide = dense(to_dtype(self, ARGAND_INT32));
   const Tensor from = to_dtype(src, ARGAND_INT32);
   for (int64_t d = 0; d < w.sizes.n; d++) {
@@ -52,7 +53,7 @@ void add(Walk w, const Tensor& self, const Tensor& src, const Tensor& index, int
     w.other[d] = from.dim() ? from.stride(d) : 0;
   }
   w.step = stride_of(wide, dim);
-  put(w, wide, from, index, true);
+  put(w, wide, from, index, Put::kAdd);
   ops::copy_(self, wide);
 }
 
@@ -96,7 +97,7 @@ void scatter_(const Tensor& self, int64_t dim, const Tensor& index, const Operan
   const Tensor i64 = checked_index("scatter", index, self, d, source);
   if (index.numel() == 0) return;
   if (!source) value = ops::full({}, src.scalar(), self.dtype(), self.device());
-  put(walk_of("scatter", self, d, i64, source), self, source ? source : value, i64, false);
+  put(walk_of("scatter", self, d, i64, source), self, source ? source : value, i64, Put::kStore);
 }
 
 void scatter_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
@@ -107,6 +108,47 @@ void scatter_add_(const Tensor& self, int64_t dim, const Tensor& index, const Te
   const Tensor i64 = checked_index("scatter_add", index, self, d, src);
   if (index.numel() == 0) return;
   add(walk_of("scatter_add", self, d, i64, src), self, src, i64, d);
+}
+
+namespace {
+
+// A launch of extreme_keys or keyed_elements: `first` is what it writes.
+template <class... T>
+void launch_keys(const char* name, bool smallest, const Tensor& x, const Tensor& first, const T&... others) {
+  const char* key = x.itemsize() == 8 ? "int64" : "int32";
+  const std::string text = std::string(name) + ";T=" + real_name(x.dtype()) + ";K=" + key + ";SMALLEST=" + flag(smallest) + ";BLOCK=1024";
+  launch(argand::cuda::kernel(text), programs("scatter_reduce", divide_up(x.numel(), 1024)), first->data, others->data..., x.numel());
+}
+
+// Integers that are the greater, the more extreme the elements are.
+Tensor keys_of(const Tensor& x, bool smallest) {
+  const Tensor keys = empty(x.sizes(), x.itemsize() == 8 ? ARGAND_INT64 : ARGAND_INT32, x.device());
+  launch_keys("extreme_keys", smallest, x, keys, x);
+  return keys;
+}
+
+}  // namespace
+
+// The greatest and the least are those of integers, whose order does not matter; other reductions are made of other operators.
+Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self) {
+  const char* op = "scatter_reduce";
+  if (reduce != "amax" && reduce != "amin") return ops::scatter_reduce_sorted(self, dim, index, src, reduce, include_self);
+  const Below below;
+  const int64_t d = builtins::wrap_dim(dim, self.dim());
+  check_same_dtype(op, self, src);
+  check_device(op, "src", src, self);
+  const Tensor i64 = checked_index(op, index, self, d, src), x = dense(self), from = dense(src),
+               out = empty(self.sizes(), self.dtype(), self.device());
+  const bool smallest = reduce == "amin";
+  const Tensor keys = keys_of(x, smallest);
+  if (!include_self) {
+    const Tensor lowest = ops::full({}, Scalar(x.itemsize() == 8 ? INT64_MIN : int64_t{INT32_MIN}), keys.dtype(), self.device());
+    put(walk_of(op, keys, d, i64, lowest), keys, lowest, i64, Put::kStore);
+  }
+  const Tensor candidates = keys_of(from, smallest);
+  put(walk_of(op, keys, d, i64, candidates), keys, candidates, i64, Put::kMax);
+  launch_keys("keyed_elements", smallest, x, out, keys, x);
+  return out;
 }
 
 Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {

@@ -235,7 +235,7 @@ void index_put_(const Tensor& self, const TensorList& indices, const Tensor& val
   Plan plan = make_plan("index_put", self, indices);
   const Tensor v = prepare_values(self, values, plan.walk.sizes);
   plan.walk.other = spread(v, plan.walk.sizes);
-  put(plan.walk, plan.x, v, plan.index, accumulate);
+  put(plan.walk, plan.x, v, plan.index, accumulate ? Put::kAdd : Put::kStore);
 }
 
 }  // namespace argand::kernels::cuda

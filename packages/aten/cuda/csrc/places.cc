@@ -132,7 +132,7 @@ int64_t* error_record(const Tensor& t) {
   check(api->device_interface(ARGAND_CUDA)->error_record(ARGAND_DEVICE_INDEX(t.device()), &record));
   return &record->op;
 }
-int64_t name_of(const char* op) { return static_cast<int64_t>(reinterpret_cast<intptr_t>(op)); }
+int64_t name_of(const Walk& w) { return w.skips_bad ? 0 : static_cast<int64_t>(reinterpret_cast<intptr_t>(w.op)); }
 // ArgandDeviceError::where; its complement asks for a RuntimeError.
 int64_t info_of(const Walk& w) {
   const int64_t where = w.limit > (int64_t{1} << 56) ? 0 : w.limit << 6 | w.dim;
@@ -175,27 +175,30 @@ void launch_gather(const Walk& w, const Merged& m, const Tensor& out, const Tens
                                 [&] { return std::string("gather_elements;T=") + integer_name(m.itemsize) + kOffsets<I> + s.constants(); });
     const I *a = s.s(kX), *b = s.s(kIndex);
     launch(k, s.grid, out.data<char>() + offset[kOther] * m.itemsize, x.data<char>() + offset[kX] * m.itemsize,
-           index.data<int64_t>() + offset[kIndex], error, name_of(w.op), info_of(w), s.rows, s.cols, w.limit, w.lower, static_cast<I>(m.step), s.n1,
+           index.data<int64_t>() + offset[kIndex], error, name_of(w), info_of(w), s.rows, s.cols, w.limit, w.lower, static_cast<I>(m.step), s.n1,
            s.n2, a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]);
   });
 }
 
-// `dtype`: of the sums, or ARGAND_DTYPE_NONE to store integers of the elements' size.
+// `dtype`: of the sums; else integers of the elements' size are moved.
 template <class I>
-void launch_put(const Walk& w, const Merged& m, const Tensor& x, const Tensor& src, const Tensor& index, int dtype) {
-  static Table<(4 + ARGAND_NUM_DTYPES) * kShapes> table;
-  const bool add = dtype != ARGAND_DTYPE_NONE;
-  const size_t type = add ? 4 + static_cast<size_t>(dtype) : size_number(m.itemsize);
+void launch_put(const Walk& w, const Merged& m, const Tensor& x, const Tensor& src, const Tensor& index, Put how, int dtype) {
+  static Table<(8 + ARGAND_NUM_DTYPES) * kShapes> table;
+  const bool add = how == Put::kAdd;
+  const size_t type = add ? 8 + static_cast<size_t>(dtype) : size_number(m.itemsize) + (how == Put::kMax ? 4 : 0);
   int64_t* error = error_record(x);
   for_launches(m, [&](const int64_t* offset, int64_t, int64_t outer) {
     const Shape<I> s(w.op, m, outer);
     const Kernel* k = table.get(type * kShapes + s.number(), [&] {
       return std::string("put_elements;T=") + (add ? kDTypeName[same_width_signed(dtype)] : integer_name(m.itemsize)) + kOffsets<I> + s.constants() +
-             ";ADD=" + flag(add);
+             ";HOW=" +
+             (add                ? "add"
+              : how == Put::kMax ? "max"
+                                 : "store");
     });
     const I *a = s.s(kX), *b = s.s(kIndex), *c = s.s(kOther);
     launch(k, s.grid, x.data<char>() + offset[kX] * m.itemsize, src.data<char>() + offset[kOther] * m.itemsize,
-           index.data<int64_t>() + offset[kIndex], error, name_of(w.op), info_of(w), s.rows, s.cols, w.limit, w.lower, static_cast<I>(m.step), s.n1,
+           index.data<int64_t>() + offset[kIndex], error, name_of(w), info_of(w), s.rows, s.cols, w.limit, w.lower, static_cast<I>(m.step), s.n1,
            s.n2, a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3], c[0], c[1], c[2], c[3]);
   });
 }
@@ -211,7 +214,7 @@ void launch_offsets(const Walk& w, const Merged& m, const Tensor& table_of, cons
              ";FIRST=" + flag(first);
     });
     const I* b = s.s(kIndex);
-    launch(k, s.grid, table_of.data<int64_t>() + offset[kOther], index.data<int64_t>() + offset[kIndex], error, name_of(w.op), info_of(w), s.rows,
+    launch(k, s.grid, table_of.data<int64_t>() + offset[kOther], index.data<int64_t>() + offset[kIndex], error, name_of(w), info_of(w), s.rows,
            s.cols, w.limit, w.step, s.n1, s.n2, b[0], b[1], b[2], b[3]);
   });
 }
@@ -230,19 +233,17 @@ void gather(Walk w, const Tensor& out, const Tensor& x, const Tensor& index) {
     launch_gather<int64_t>(w, m, out, x, index);
 }
 
-void put(const Walk& w, const Tensor& x, const Tensor& src, const Tensor& index, bool add) {
+void put(const Walk& w, const Tensor& x, const Tensor& src, const Tensor& index, Put how) {
   if (is_empty(w)) return;
-  const bool pairs = add ? is_complex(x.dtype()) : x.itemsize() == 16;
+  const bool add = how == Put::kAdd, pairs = add ? is_complex(x.dtype()) : x.itemsize() == 16;
   Merged m = pairs ? halves(w, x.itemsize()) : merge(w, x.itemsize());
   int dtype = ARGAND_DTYPE_NONE;
-  if (!add)
-    widen(m, x->data, src->data);
-  else
-    dtype = x.dtype() == ARGAND_COMPLEX64 ? ARGAND_FLOAT32 : x.dtype() == ARGAND_COMPLEX128 ? ARGAND_FLOAT64 : x.dtype();
+  if (how == Put::kStore) widen(m, x->data, src->data);
+  if (add) dtype = x.dtype() == ARGAND_COMPLEX64 ? ARGAND_FLOAT32 : x.dtype() == ARGAND_COMPLEX128 ? ARGAND_FLOAT64 : x.dtype();
   if (is_small(m, reach(x), reach(index), reach(src), pairs ? 2 : 1))
-    launch_put<int32_t>(w, m, x, src, index, dtype);
+    launch_put<int32_t>(w, m, x, src, index, how, dtype);
   else
-    launch_put<int64_t>(w, m, x, src, index, dtype);
+    launch_put<int64_t>(w, m, x, src, index, how, dtype);
 }
 
 void offsets(Walk w, const Tensor& table, const Tensor& index, bool first) {

@@ -21,12 +21,15 @@ struct Walk {
   int64_t lower = 0, limit = 0;   // indices lie in [lower, limit)
   int64_t dim = 0;                // the indexed dimension, for errors
   bool is_runtime_error = false;  // the kind of a bad index' error, which is the CPU's; else an IndexError
+  bool skips_bad = false;         // no error: elements of bad indices count nowhere
 };
 
 // out[place] = x[place + index[place] * step]; `out` is row-major over the walk's sizes.
 void gather(Walk walk, const Tensor& out, const Tensor& x, const Tensor& index);
-// x[place + index[place] * step] = src[place], or += it. Sums are atomic: their order is not fixed, so those of floats may differ in their last bits.
-void put(const Walk& walk, const Tensor& x, const Tensor& src, const Tensor& index, bool add);
+enum class Put { kStore, kAdd, kMax };
+// x[place + index[place] * step] = src[place], += it, or the greater of both (of int32 and int64). Sums are atomic: their order is not fixed, so
+// those of floats may differ in their last bits.
+void put(const Walk& walk, const Tensor& x, const Tensor& src, const Tensor& index, Put how);
 // Whether `put` adds elements of this dtype: narrow integers are not.
 inline bool adds_atomically(int dtype) { return !is_integral(dtype, true) || kItemSize[dtype] >= 4; }
 // table[place] = (first), or +=, index[place] * step, invalid once an index is out of range; indices count from the end if negative.

@@ -149,16 +149,20 @@ std::tuple<Tensor, Tensor> adaptive_max_pool2d(const Tensor& self, IntList outpu
   return {out, indices};
 }
 
-// Windows that overlap meet in one element: its sum is taken in float32 for 16-bit floats, in no fixed order.
+// Windows that overlap meet in one element: its sum is taken in float32 for 16-bit floats (int32 for narrow integers), in no fixed order.
 Tensor max_pool2d_with_indices_backward(const Tensor& grad_output, IntList input_size, const Tensor& indices) {
   const Below below;
-  const int dtype = grad_output.dtype(), sum = dtype == ARGAND_FLOAT16 || dtype == ARGAND_BFLOAT16 ? ARGAND_FLOAT32 : dtype;
+  const int dtype = grad_output.dtype();
+  const int sum = dtype == ARGAND_FLOAT16 || dtype == ARGAND_BFLOAT16 ? ARGAND_FLOAT32 : adds_atomically(dtype) ? dtype : ARGAND_INT32;
   const int64_t planes = product(input_size, 0, input_size.n - 2), plane = input_size[input_size.n - 2] * input_size[input_size.n - 1];
   const Tensor out = zeros({planes, plane}, sum, grad_output.device());
   if (grad_output.numel() != 0 && out.numel() != 0) {
     const Tensor grad = to_dtype(dense(grad_output), sum), at = dense(indices);
-    const int64_t n = grad.numel() / planes;
-    cuda::scatter_add_(out, 1, view_of(at, {planes, n}, {n, 1}, at->offset), view_of(grad, {planes, n}, {n, 1}, grad->offset));
+    const int64_t n = grad.numel() / planes, sizes[] = {planes, n}, strides[] = {n, 1}, to[] = {plane, 0};
+    const Dims rows(IntList(strides, 2));
+    Walk w{"max_pool2d_backward", Dims(IntList(sizes, 2)), Dims(IntList(to, 2)), rows, rows, 1, 0, plane, 1};
+    w.skips_bad = true;  // windows that see padding alone have the index -1
+    put(w, out, grad, at, Put::kAdd);
   }
   return ops::reshape(to_dtype(out, dtype), input_size);
 }

@@ -164,7 +164,7 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   Walk w{"bincount", Dims(x.sizes()), {}, Dims(x.strides()), {}, 1, 0, n, 0};
   w.x.push_back(0);
   w.other.push_back(weights ? added.stride(0) : 0);
-  put(w, out, added, x, true);
+  put(w, out, added, x, Put::kAdd);
   return weights && weights.dtype() == ARGAND_FLOAT32 ? to_dtype(out, ARGAND_FLOAT32) : out;
 }
 

@@ -254,6 +254,7 @@ def test_embedding() -> None:
         ("gather", lambda x, bad: aten.gather(x, 0, bad[:, None])),
         ("scatter", lambda x, bad: x.scatter_(0, bad[:, None], 1.0)),
         ("scatter_add", lambda x, bad: x.scatter_add_(0, bad[:, None], x[:2, :1].clone())),
+        ("scatter_reduce", lambda x, bad: x.scatter_reduce(0, bad[:, None], x[:2, :1], "amax")),
         ("index_select", lambda x, bad: aten.index_select(x, 0, bad)),
         ("index_add", lambda x, bad: x.index_add_(0, bad, x[:2].clone())),
         ("embedding", lambda x, bad: aten.embedding(x, bad)),
@@ -378,6 +379,40 @@ def test_searchsorted(dtype: str) -> None:
             rows[0],
             make((2, 7), dtype, 0, 32),
         )
+
+
+@pytest.mark.parametrize("dtype", SORTED)
+@pytest.mark.parametrize("reduce", ["amax", "amin"])
+def test_scattered_extremes(dtype: str, reduce: str) -> None:
+    x, src = make((5, 6), dtype), make((7, 4), dtype)
+    i = indices((7, 4), 5)
+    if x.dtype.is_floating_point:
+        x[0, 0], x[1, 1], x[2, 2], src[3, 2] = -0.0, float("nan"), -float("nan"), float("-inf")
+        src[0, 0] = float("nan")
+        src[1, 1] = -float("nan")
+    for include_self in (True, False):
+        same(
+            lambda x, i, s, f=include_self: x.scatter_reduce(0, i, s, reduce, include_self=f),
+            x,
+            i,
+            src,
+        )
+        same(
+            lambda x, i, s, f=include_self: x.t().scatter_reduce(
+                1, i.t(), s.t(), reduce, include_self=f
+            ),
+            x,
+            i,
+            src,
+        )
+    x = aten.zeros((6,), dtype=getattr(c10, dtype))
+    same(lambda x, i, s: x.scatter_reduce_(0, i, s, reduce), x, indices((3,), 6), make((3,), dtype))
+    same(
+        lambda x, i, s: x.scatter_reduce(0, i, s, reduce),
+        make((), dtype),
+        aten.tensor(0),
+        make((), dtype),
+    )
 
 
 def test_bincount() -> None:

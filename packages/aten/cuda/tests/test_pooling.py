@@ -63,6 +63,9 @@ def test_max_pool2d_backward() -> None:
             grad.to(dtype),
             indices,
         )
+    # -1: a window that sees padding alone
+    indices[0, 1, 2] = -1
+    same(lambda g, i: aten.max_pool2d_with_indices_backward(g, [2, 3, 9, 7], i), grad, indices)
 
 
 CASES: list[tuple[Any, ...]] = [
