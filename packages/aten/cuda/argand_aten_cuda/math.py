@@ -440,20 +440,26 @@ def argand_digamma(x):
         reflected, -3.14159265358979323846 / libdevice.tan(3.14159265358979323846 * fraction), 0.0
     )
     z = tl.where(reflected, 1 - wide, wide)
+    # 1 / z + 1 / (z + 1) + ... as one quotient.
+    over = z * 0
+    under = over + 1
     for _ in tl.static_range(8):
         small = z < 8
-        r = tl.where(small, r - 1 / z, r)
+        over = tl.where(small, over * z + under, over)
+        under = tl.where(small, under * z, under)
         z = tl.where(small, z + 1, z)
-    u = 1 / (z * z)
+    q = 1 / z
+    u = q * q
     series = u * (
         1.0 / 12
         - u
         * (
             1.0 / 120
-            - u * (1.0 / 252 - u * (1.0 / 240 - u * (1.0 / 132 - u * (691.0 / 32760 - u / 12))))
+            - u
+            * (1.0 / 252 - u * (1.0 / 240 - u * (1.0 / 132 - u * (691.0 / 32760 - u * (1.0 / 12)))))
         )
     )
-    r = r + libdevice.log(z) - 0.5 / z - series
+    r = r - over / under + libdevice.log(z) - 0.5 * q - series
     r = tl.where(wide == float("inf"), wide, r)
     r = tl.where(pole, float("nan"), r)
     zero = tl.where(argand_signbit(wide), float("inf"), float("-inf"))

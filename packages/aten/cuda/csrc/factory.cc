@@ -97,7 +97,8 @@ Tensor triu(const Tensor& self, int64_t diagonal) { return triangle("triu", self
 
 namespace {
 
-constexpr int kInputs = 16;  // of one launch of `join`
+constexpr int kInputs = 16;           // of one launch of `join`
+constexpr int64_t kInterleaved = 16;  // elements of a row that are copied input by input
 
 // Dense inputs of out's dtype, side by side in the rows of `out`; lengths in elements of `unit` bytes.
 struct Joined {
@@ -166,7 +167,8 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
   const DeviceGuard guard(out);
   const int64_t row = out.stride(d) * out.size(d), rows = out.numel() / row;
   const int unit = std::min(out.itemsize(), 8), parts = out.itemsize() / unit;
-  std::vector<Joined> run;  // dense inputs that follow one another
+  const bool interleaved = row <= kInterleaved && rows > 4096;  // tiles of `join` would be mostly empty
+  std::vector<Joined> run;                                      // dense inputs that follow one another
   int64_t start = 0, run_start = 0;
   auto flush = [&] {
     if (!run.empty()) join_rows(run, out.data<char>(), run_start * parts, rows, row * parts, unit);
@@ -175,7 +177,7 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
   for (const Tensor& t : tensors) {
     if (t.numel() == 0) continue;
     const int64_t n = t.size(d) * out.stride(d);
-    if (format == 0 && t.dtype() == dtype && t.is_contiguous()) {
+    if (format == 0 && t.dtype() == dtype && t.is_contiguous() && !interleaved) {
       if (run.empty()) run_start = start;
       run.push_back({t.data<const char>(), n * parts});
     } else {

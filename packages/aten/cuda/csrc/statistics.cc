@@ -99,7 +99,8 @@ struct Rows {
     s.type("T", dtype == ARGAND_BOOL ? static_cast<int>(ARGAND_UINT8) : dtype)
         .constant("BR", tile_rows)
         .constant("BN", tile_n)
-        .constant("UNIT", unit);
+        .constant("UNIT", unit)
+        .flag("ALIGNED", unit == 1 && (reinterpret_cast<uintptr_t>(data) | n | outer | inner) % 16 == 0);
     return s;
   }
   Tensor parts(int dtype) const { return pieces == 1 ? empty({0}, dtype, owner.device()) : empty({2, pieces, rows}, dtype, owner.device()); }

@@ -31,7 +31,7 @@ def variance(x: np.ndarray, rows: int, n: int, how: tuple, correction: int = 1) 
     grid = (-(-rows // br), pieces)
     run(
         kernels.moments, grid, x, out, parts, rows, n, n_inner, outer, inner, stride, float(n - correction), piece, pieces,
-        BR=br, BN=bn, UNIT=unit, STEPS=2,
+        BR=br, BN=bn, UNIT=unit, ALIGNED=False, STEPS=2,
     )  # fmt: skip
     if pieces > 1:
         run(
@@ -90,7 +90,7 @@ def extremes(
     )
     run(
         kernels.extreme, (-(-rows // br), pieces), x, found, at, parts, rows, n, n_inner, outer, inner, stride, piece, pieces,
-        BR=br, BN=bn, UNIT=unit, SMALLEST=smallest, VALUES=True,
+        BR=br, BN=bn, UNIT=unit, ALIGNED=False, SMALLEST=smallest, VALUES=True,
     )  # fmt: skip
     if pieces > 1:
         run(

@@ -568,13 +568,13 @@ def multi_margin_loss(
     (input,) = _wide("multi_margin_loss", input=input)
     input = input.reshape(-1, classes)
     place = target.reshape(-1, 1)
-    excess = aten.relu(margin - aten.gather(input, -1, place) + input)
+    excess = margin - aten.gather(input, -1, place) + input
+    excess = aten.relu(excess.scatter_(-1, place, 0.0))  # the target's own counts nothing
     if p == 2:
         excess = excess * excess
+    loss = aten.sum(excess, -1) / classes
     if weight is not None:
-        excess = excess * aten.index_select(weight, 0, target.reshape(-1)).reshape(place.shape)
-    own = aten.arange(classes, device=input.device) == place
-    loss = aten.sum(aten.masked_fill(excess, own, 0.0), -1) / classes
+        loss = loss * aten.index_select(weight, 0, target.reshape(-1))
     return _reduce("multi_margin_loss", loss if number else loss.reshape(target.shape), reduction)
 
 

@@ -56,11 +56,12 @@ def _store_variance(out, row, m2, n, divisor, stored):
 @triton.jit
 def moments(
     x, out, parts, rows, n, n_inner, outer_stride, inner_stride, stride, divisor, piece, pieces,
-    BR: tl.constexpr, BN: tl.constexpr, UNIT: tl.constexpr, STEPS: tl.constexpr,
+    BR: tl.constexpr, BN: tl.constexpr, UNIT: tl.constexpr, ALIGNED: tl.constexpr, STEPS: tl.constexpr,
 ):  # fmt: skip
     """The variance of each row to `out`, or with several pieces its (mean, m2) to parts[2, pieces, rows].
 
-    UNIT: 1 stride is 1, 2 inner_stride is 1 and n_inner the number of rows. STEPS tiles are summed before their sums are joined.
+    UNIT: 1 stride is 1, 2 inner_stride is 1 and n_inner the number of rows. ALIGNED: x, n and the strides of rows are multiples of 16, so that
+    loads are whole vectors. STEPS tiles are summed before their sums are joined.
     """
     row = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
     begin = tl.program_id(1).to(tl.int64) * piece
@@ -165,9 +166,9 @@ def _store_extreme(x, values, indices, row, address, best_at, stored, VALUES: tl
 @triton.jit
 def extreme(
     x, values, indices, parts, rows, n, n_inner, outer_stride, inner_stride, stride, piece, pieces,
-    BR: tl.constexpr, BN: tl.constexpr, UNIT: tl.constexpr, SMALLEST: tl.constexpr, VALUES: tl.constexpr,
+    BR: tl.constexpr, BN: tl.constexpr, UNIT: tl.constexpr, ALIGNED: tl.constexpr, SMALLEST: tl.constexpr, VALUES: tl.constexpr,
 ):  # fmt: skip
-    """The first most extreme element of each row, or with several pieces their (key, index) to parts[2, pieces, rows]; UNIT as above."""
+    """The first most extreme element of each row, or with several pieces their (key, index) to parts[2, pieces, rows]; UNIT and ALIGNED as above."""
     row = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
     begin = tl.program_id(1).to(tl.int64) * piece
     end = tl.minimum(begin + piece, n)
@@ -240,7 +241,12 @@ def join_extremes(
 _ROWS = {"n_inner": "i64", "outer_stride": "i64", "inner_stride": "i64", "stride": "i64"}
 # (rows, elements) of a program's tile, for UNIT 1 the elements and for 2 and 0 the rows along memory
 _TILES = {1: ((1, 4096), (8, 512), (64, 64)), 2: ((64, 64),), 0: ((64, 64),)}
-_TILE_CONSTANTS = {"BR": [1, 8, 64], "BN": [64, 512, 4096], "UNIT": [0, 1, 2]}
+_TILE_CONSTANTS = {
+    "BR": [1, 8, 64],
+    "BN": [64, 512, 4096],
+    "UNIT": [0, 1, 2],
+    "ALIGNED": [False, True],
+}
 
 
 _JOINED = {"BR": [4, 64], "BP": [16, 256]}
@@ -248,6 +254,10 @@ _JOINED = {"BR": [4, 64], "BP": [16, 256]}
 
 def _is_joined(v: Variant) -> bool:
     return bool(v["BR"] * v["BP"] == 1024)
+
+
+def _aligned(v: Variant) -> tuple[str, ...]:
+    return ("x", "n", "outer_stride", "inner_stride", "piece") if v["ALIGNED"] else ()
 
 
 def _is_tile(v: Variant) -> bool:
@@ -271,6 +281,7 @@ KERNELS = [
         types={"T": FLOATING},
         constants={**_TILE_CONSTANTS, "STEPS": [16]},
         num_warps=8,
+        divisible=_aligned,
         wheel=lambda v: _is_tile(v) and v["UNIT"] == 1,
     ),
     Kernel(
@@ -305,6 +316,7 @@ KERNELS = [
         constants={**_TILE_CONSTANTS, "SMALLEST": [False, True], "VALUES": [False, True]},
         default={"T": ["float32", "bfloat16"]},
         num_warps=8,
+        divisible=_aligned,
         wheel=lambda v: _is_tile(v) and v["UNIT"] == 1 and not v["SMALLEST"],
     ),
     Kernel(
