@@ -153,7 +153,7 @@ def _grad_problems(op: Operator, keys: Mapping[str, Node], here: Location) -> It
             here,
             (
                 f"{op.name}: computes on floating-point tensors but says nothing about its derivative; "
-                "give `grad: {...}`, or `grad: none`"
+                "give `grad: {...}`, `grad: none` or `grad: missing`"
             ),
             len(op.schema.full_name),
         )

@@ -431,11 +431,13 @@ class Loader:
 
     def gradients(self, entry: Entry, node: Node) -> dict[str, Any]:
         if not node.is_mapping:
-            if node.text != "none":
+            if node.text not in ("none", "missing"):
                 self.diagnostics.add(
-                    node.location, "grad: {argument: expression}, or none", len(node.text) or 1
+                    node.location,
+                    "grad: {argument: expression}, none or missing",
+                    len(node.text) or 1,
                 )
-            return {"grad_none": True}
+            return {"grad_missing" if node.text == "missing" else "grad_none": True}
         found: list[Derivative] = []
         for key, value in node.pairs():
             names = tuple(n.strip() for n in key.text.split(","))

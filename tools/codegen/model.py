@@ -356,6 +356,7 @@ class Operator:
     autocast: tuple[str, str] | None = None  # the policies of AUTOCAST_DEVICES
     grad: tuple[Derivative, ...] = ()
     grad_none: bool = False  # `grad: none`: never differentiable
+    grad_missing: bool = False  # `grad: missing`: a derivative that nobody wrote; asking for it raises
     variants: tuple[str, ...] = ("function", "method")
     out: str | None = None  # OUT_RULES: what dtype out= has; None: as the kind says
     layout: str = "as_operands"  # LAYOUTS

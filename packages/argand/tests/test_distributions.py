@@ -482,3 +482,11 @@ def test_import_is_lazy():
     program += "; from argand.distributions.utils import _standard_normal, _sum_rightmost, broadcast_all, lazy_property"
     program += "; from argand.distributions.multivariate_normal import _batch_mahalanobis, _batch_mv, _precision_to_scale_tril"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_second_derivatives_that_nobody_wrote_are_refused():
+    shape = torch.tensor([2.0, 3.0], requires_grad=True)
+    for sample in (torch._standard_gamma(shape), torch._sample_dirichlet(shape)):
+        (gradient,) = torch.autograd.grad(sample.square().sum(), shape, create_graph=True)
+        with pytest.raises(NotImplementedError, match="_grad"):
+            gradient.sum().backward()

@@ -59,7 +59,7 @@ things.yaml:5:9: error: unknown primitive 'expp'; did you mean 'exp'?
 things.yaml:8:9: error: schema: unknown type 'Tensr'; expected one of Tensor, Tensor|Scalar, Scalar, int, float, bool, str, ScalarType, Device, Generator
   - op: g(Tensr self) -> Tensor
           ^~~~~
-things.yaml:10:7: error: h: computes on floating-point tensors but says nothing about its derivative; give `grad: {...}`, or `grad: none`
+things.yaml:10:7: error: h: computes on floating-point tensors but says nothing about its derivative; give `grad: {...}`, `grad: none` or `grad: missing`
   - op: h(Tensor self) -> Tensor
         ^"""
     )
