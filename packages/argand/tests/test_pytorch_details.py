@@ -53,6 +53,13 @@ ERRORS = [
     (lambda: tensor([True]) ** tensor(True), NotImplementedError, "bool"),
     (lambda: torch.ones(3).sum(0, keepdim=tensor(True)), TypeError, "must be bool, not Tensor"),
     (lambda: tensor([2, 1]).pow_(-1), RuntimeError, "exponent"),
+    (
+        lambda: torch.nn.functional.batch_norm(
+            torch.ones(3, 2), torch.zeros(2), torch.ones(2, requires_grad=True)
+        ),
+        RuntimeError,
+        "running_var that requires grad",
+    ),
     (lambda: torch.amax(torch.empty(0)), RuntimeError, "amax"),
     (lambda: torch.amax(torch.empty(0, 3), 0), IndexError, "amax"),
     (lambda: torch.kthvalue(torch.empty(0, 2), 1, 0), IndexError, "kthvalue"),

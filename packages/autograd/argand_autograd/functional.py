@@ -233,8 +233,10 @@ def hvp(
 
 
 def _check_strategy(caller: str, strategy: str) -> None:
-    if strategy != "reverse-mode":
-        raise ValueError(f"{caller}: got strategy {strategy!r}, expected 'reverse-mode'")
+    if strategy not in ("reverse-mode", "forward-mode"):
+        raise ValueError(
+            f"{caller}: got strategy {strategy!r}, expected 'reverse-mode' or 'forward-mode'"
+        )
 
 
 def jacobian(
@@ -253,7 +255,7 @@ def jacobian(
         create_graph: whether the result can be differentiated.
         strict: whether independent inputs or outputs are an error instead of zeros.
         vectorize: whether rows keep the order of dimensions in memory that each has by itself; they are made one by one.
-        strategy: "reverse-mode".
+        strategy: "reverse-mode" or "forward-mode", which changes nothing.
 
     Returns:
         For output y and input x a tensor of shape `y.shape + x.shape`; tuples over outputs, then inputs, where `func`
@@ -301,7 +303,7 @@ def hessian(
         create_graph: whether the result can be differentiated.
         strict: whether independent inputs are an error instead of zeros.
         vectorize: accepted for compatibility.
-        outer_jacobian_strategy: "reverse-mode".
+        outer_jacobian_strategy: "reverse-mode" or "forward-mode", which changes nothing.
 
     Returns:
         For inputs x and z a tensor of shape `x.shape + z.shape`; a tuple of tuples where there are several inputs.

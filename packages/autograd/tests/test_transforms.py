@@ -33,6 +33,10 @@ def test_jacobian():
     assert close(rows[1][0], [[0, 0]]) and close(rows[1][1], [[2]])
     assert not rows[0][0].requires_grad
     z = leaf([1.0, 2.0])
+    forward = functional.jacobian(lambda a: a * a, x, vectorize=True, strategy="forward-mode")
+    assert close(forward, [[2, 0], [0, 4]])
+    with pytest.raises(ValueError, match="strategy 'sideways'"):
+        functional.jacobian(cubes, x, strategy="sideways")
     made = functional.jacobian(lambda a: a * a, z, create_graph=True)
     (g,) = autograd.grad(made.sum(), z)
     assert close(g, [2, 2])

@@ -14,7 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from argand.autograd.profiler_util import EventList, FunctionEvent, events_of, trace_event
+from argand.autograd.profiler_util import (
+    EventList,
+    FunctionEvent,
+    events_of,
+    trace_event,
+    write_trace,
+)
 from argand.cuda import nvtx
 from argand_c10 import profiler as recorder
 from argand_c10.modes import ArgandDispatchMode
@@ -195,15 +201,14 @@ class profile:
         metadata: dict[str, str] | None = None,
         use_python_export: bool = False,
     ) -> None:
-        """Write a trace that chrome://tracing and Perfetto show, with the fields of PyTorch's.
+        """Write a trace that chrome://tracing and Perfetto show, with the fields of PyTorch's, compressed if the name ends with .gz.
 
         Args:
             path: of the file.
             metadata: entries of the file, by name; their values are JSON.
             use_python_export: changes nothing.
         """
-        with open(path, "w") as file:
-            json.dump(self._chrome_trace(str(path), metadata or {}), file)
+        write_trace(path, self._chrome_trace(str(path).removesuffix(".gz"), metadata or {}))
 
     def _chrome_trace(self, name: str, metadata: dict[str, str]) -> dict[str, Any]:
         process = os.getpid()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterable, Iterator
 from enum import Enum
@@ -330,8 +331,7 @@ class EventList(list[Any]):
 
     def export_chrome_trace(self, path: str | Path) -> None:
         """Write the events to a file that chrome://tracing and Perfetto show."""
-        with open(path, "w") as file:
-            json.dump([trace_event(e, "CPU functions", e.thread) for e in self], file)
+        write_trace(path, [trace_event(e, "CPU functions", e.thread) for e in self])
 
     def export_stacks(self, path: str | Path, metric: str) -> None:
         """Write how long each stack took, as flame graphs want it: nothing, since no stacks are recorded."""
@@ -345,6 +345,12 @@ class EventList(list[Any]):
 
 def _limited(width: int, limit: int | None) -> int:
     return width if limit is None else min(width, limit)
+
+
+def write_trace(path: str | Path, trace: Any) -> None:
+    """Write a trace as JSON, compressed if the file's name ends with .gz."""
+    with gzip.open(path, "wt") if str(path).endswith(".gz") else open(path, "w") as file:
+        json.dump(trace, file)
 
 
 def trace_event(event: FunctionEvent, process: int | str, thread: int) -> dict[str, Any]:

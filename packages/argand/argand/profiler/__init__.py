@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import socket
@@ -301,10 +300,7 @@ class profile:
 
     def export_chrome_trace(self, path: str | Path, use_python_export: bool = False) -> None:
         """Write a trace that chrome://tracing and Perfetto show, compressed if the name ends with .gz."""
-        name = str(path)
-        trace = self._recorded()._chrome_trace(name.removesuffix(".gz"), self._metadata)
-        with gzip.open(path, "wt") if name.endswith(".gz") else open(path, "w") as file:
-            json.dump(trace, file)
+        self._recorded().export_chrome_trace(path, self._metadata)
 
     def export_stacks(self, path: str | Path, metric: str = "self_cpu_time_total") -> None:
         """Write how long each stack took: nothing, since no stacks are recorded."""

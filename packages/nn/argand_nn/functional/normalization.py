@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 
 import argand_aten as aten
+from argand_autograd import is_grad_enabled
 from argand_c10 import Tensor
 
 __all__ = [
@@ -57,6 +58,11 @@ def batch_norm(
         raise ValueError(
             f"batch_norm: got eps {eps}, expected a positive one (outside of training 0 will do)"
         )
+    for name, kept in (("running_mean", running_mean), ("running_var", running_var)):
+        if kept is not None and kept.requires_grad and is_grad_enabled():
+            raise RuntimeError(
+                f"batch_norm: got a {name} that requires grad, expected one without: running statistics get no gradients; detach() it"
+            )
     return aten.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
