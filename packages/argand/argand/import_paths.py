@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 
-__all__ = ["publish"]
+__all__ = ["publish", "submodules"]
+
+
+def submodules(package: str, *names: str) -> Callable[[str], ModuleType]:
+    """A package's `__getattr__` that imports its submodules of these names at first use."""
+
+    def load(name: str) -> ModuleType:
+        if name in names:
+            return importlib.import_module(f"{package}.{name}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return load
 
 
 def publish(package: str, modules: Mapping[str, Any]) -> None:

@@ -289,6 +289,12 @@ def test_modules_are_imported_by_pytorchs_paths(path, name):
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
+@pytest.mark.parametrize("path", ["ao.quantization", "autograd.profiler", "nn.parallel"])
+def test_modules_are_attributes_of_their_packages(path):
+    """In a process that imports the front-end alone."""
+    subprocess.run([sys.executable, "-c", f"import argand; argand.{path}"], check=True)
+
+
 def test_annotations_of_torchscript_change_nothing():
     class Net(torch.nn.Module):
         size: torch.jit.Final[int] = 3

@@ -41,9 +41,25 @@ RESULTS = [
     (lambda: torch.hamming_window(4, periodic=False), torch.float32, [0.08, 0.77, 0.77, 0.08]),
     (lambda: torch.bartlett_window(5), torch.float32, [0.0, 0.4, 0.8, 0.8, 0.4]),
     (lambda: torch.kaiser_window(5, False, 8.0), torch.float32, [0.002338829915970564, 0.36897262930870056, 1.0, 0.36897262930870056, 0.002338829915970564]),
+    (lambda: torch.Tensor(data=[1, 2]), torch.float32, [1.0, 2.0]),
+    (lambda: torch.Tensor(size=(2, 0)).sum(1), torch.float32, [0.0, 0.0]),
+    (lambda: torch.fft.fft(tensor([-1.0, -2.0, 0.5, 0.5])).angle()[0], torch.float32, torch.pi),
+    (lambda: torch.fft.fft2(-torch.arange(9.0).reshape(3, 3)).angle()[0, 0], torch.float32, torch.pi),
+    (lambda: torch.fft.fftn(tensor([[[1.0, 2.0, 4.0]], [[0.0, -1.0, 3.0]]])).real, torch.float32, [[[9.0, -3.0, -3.0]], [[5.0, -1.0, -1.0]]]),
     (lambda: torch.istft(torch.stft(torch.arange(16.0), 8, window=torch.hann_window(8), return_complex=True), 8, window=torch.hann_window(8))[2:5], torch.float32, [2.0, 3.0, 4.0]),
 ]  # fmt: skip
 ERRORS = [
+    (lambda: "x" in torch.ones(2), RuntimeError, "in: got str"),
+    (lambda: None in torch.ones(2), RuntimeError, "in: got NoneType"),
+    (lambda: complex(torch.ones(2)), ValueError, "only one element"),
+    (lambda: torch.meshgrid(), RuntimeError, "non-empty"),
+    (lambda: torch.Tensor(2.5), TypeError, "must be a sequence"),
+    (lambda: torch.from_numpy(np.arange(3, dtype=">i4")), ValueError, "byte order"),
+    (
+        lambda: torch.nn.functional.affine_grid(torch.ones(1, 2, 3), (1, 1, 2)),
+        NotImplementedError,
+        "expected 4 sizes",
+    ),
     (lambda: torch.sub(tensor([1, 2]), tensor([1, 1]), alpha=0.5), RuntimeError, "alpha"),
     (lambda: torch.rsub(tensor([1, 2]), 1, alpha=0.5), RuntimeError, "alpha"),
     (lambda: tensor([1]).add_(1, alpha=0.5), RuntimeError, "alpha"),
@@ -288,6 +304,8 @@ def test_what_pytorch_asserts_is_an_assertion_error():
         lambda: torch.utils.data.ConcatDataset([]),
         lambda: torch.amp.GradScaler("cpu").update(),
         lambda: torch.nn.Embedding(3, 2, padding_idx=3),
+        lambda: torch.nn.Embedding.from_pretrained(torch.ones(2)),
+        lambda: torch.nn.Hardtanh(1, 0),
     ):
         with pytest.raises(AssertionError):
             call()

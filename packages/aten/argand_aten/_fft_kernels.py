@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import importlib.machinery
 import importlib.util
+import itertools
 import os
 import re
 from collections.abc import Sequence
@@ -100,14 +101,18 @@ def _r2c(self: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -
     n = self.shape[dim[-1]]
     half = n // 2 + 1
     out = _empty(self, dim, onesided, self.dtype.to_complex(), half if onesided else n)
-    if onesided or len(dim) > 1 or n < 3 or self.numel() < _WORTH_THREADS:
-        _transform("rfftn" if onesided else "fftn", self, dim, normalization, out.numpy())
+    last = dim[-1]
+    _transform("rfftn", self, dim, normalization, out.narrow(last, 0, half).numpy())
+    if onesided or n < 3:
         return out
-    d = dim[0]
-    _transform("rfftn", self, dim, normalization, out.narrow(d, 0, half).numpy())
-    # The other half mirrors it; pocketfft writes that in one thread, and slowly.
-    mirrored = ops.flip(out.narrow(d, 1, n - half), [d])
-    ops.conj_physical(mirrored, out=out.narrow(d, half, n - half))
+    # The other half mirrors it. pocketfft writes that in one thread, slowly, and turns the sign of zeros that mirror themselves.
+    # In other dimensions entry 0 mirrors itself, and the rest is turned around.
+    for turned in itertools.product((False, True), repeat=len(dim) - 1):
+        there, here = out.narrow(last, half, n - half), out.narrow(last, 1, n - half)
+        for d, turn in zip(dim, turned, strict=False):
+            start, length = (1, out.shape[d] - 1) if turn else (0, 1)
+            there, here = there.narrow(d, start, length), here.narrow(d, start, length)
+        ops.conj_physical(ops.flip(here, list(dim)), out=there)
     return out
 
 

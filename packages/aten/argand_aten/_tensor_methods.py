@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -247,7 +248,11 @@ def _new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
 
 
 def _contains(self: Tensor, item: Any) -> bool:
-    """Whether any element equals `item`."""
+    """Whether any element equals `item`; RuntimeError for what is neither a tensor nor a number."""
+    if not issubclass(type(item), (Tensor, numbers.Number)):
+        raise RuntimeError(
+            f"in: got {type(item).__name__} to look for among a tensor's elements, expected a Tensor or a number"
+        )
     return bool(ops.any(ops.eq(self, item)))
 
 

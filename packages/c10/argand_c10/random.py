@@ -30,8 +30,13 @@ def manual_seed(seed: int) -> Generator:
     """Start the default generators' streams of this seed from their beginning, on the CPU and on all devices.
 
     Args:
-        seed: from -2**63 to 2**64 - 1.
+        seed: from -2**63 to 2**64 - 1; what `int` takes is converted.
+
+    Raises:
+        ValueError: for what is no number.
+        RuntimeError: for one out of range.
     """
+    seed = int(seed)
     default_generator.manual_seed(seed)
     _set_seed(seed)
     return default_generator

@@ -25,8 +25,9 @@ def test_seeds():
     for bad in (2**64, -(2**63) - 1):
         with pytest.raises(RuntimeError, match="expected a seed from"):
             c10.manual_seed(bad)
-    with pytest.raises(TypeError):
+    with pytest.raises(ValueError):
         c10.manual_seed("a")
+    assert c10.manual_seed(1.5).initial_seed() == c10.manual_seed("1").initial_seed() == 1
 
 
 def test_generator_states():

@@ -14,7 +14,7 @@ from argand.autograd import functional as functional  # type: ignore[no-redef]
 from argand.autograd import grad_mode as grad_mode
 from argand.autograd import graph as graph  # type: ignore[no-redef]
 from argand.autograd.variable import Variable as Variable
-from argand.import_paths import publish
+from argand.import_paths import publish, submodules
 
 __all__ = [*(name for name in argand_autograd.__all__ if name != "func"), "Variable", "grad_mode"]
 
@@ -26,3 +26,5 @@ publish(
         "gradcheck": sys.modules["argand_autograd.gradcheck"],
     },
 )
+
+__getattr__ = submodules(__name__, "profiler")

@@ -12,6 +12,7 @@ from argand_nn import *  # noqa: F403
 
 # isort: split
 # This package's own submodules take the place of the layer's.
+from argand.import_paths import submodules
 from argand.nn import attention as attention
 from argand.nn import common_types as common_types
 from argand.nn import functional as functional  # type: ignore[no-redef]
@@ -41,4 +42,4 @@ def __getattr__(name: str) -> Any:
     # Of a layer that is loaded when it is used.
     if name == "SyncBatchNorm":
         return importlib.import_module("argand.distributed").SyncBatchNorm
-    raise AttributeError(f"module 'argand.nn' has no attribute {name!r}")
+    return submodules(__name__, "parallel")(name)

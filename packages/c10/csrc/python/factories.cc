@@ -50,7 +50,9 @@ static bool infer_dtype(PyObject* data, Inferred& inferred, int depth = 0) {
     int dtype = dtype_of_number(data);
     if (dtype < 0) {
       PyErr_Format(
-          is_text(data) ? PyExc_TypeError : PyExc_RuntimeError,
+          !is_text(data)  ? PyExc_RuntimeError
+          : inferred.ndim ? PyExc_ValueError
+                          : PyExc_TypeError,
           is_text(data) ? "tensor(): invalid data type '%s'; expected numbers" : "tensor(): could not infer the dtype of %s; expected numbers",
           Py_TYPE(data)->tp_name);
       return false;

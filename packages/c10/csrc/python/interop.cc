@@ -204,7 +204,9 @@ static ArgandTensor* over_array(PyObject* array, Py_buffer* view) {
   int dtype = dtype_of_format(view->format, view->itemsize);
   if (dtype < 0) {
     Ref name(PyObject_GetAttrString(array, "dtype"));
-    if (name)
+    if (name && view->format && view->format[0] == '>')
+      PyErr_Format(PyExc_ValueError, "from_numpy: got an array of %S, whose byte order is not this machine's; convert it by astype()", name.get());
+    else if (name)
       PyErr_Format(PyExc_TypeError,
                    "can't convert np.ndarray of type numpy.%S. The only supported types are: float64, float32, float16, complex64, "
                    "complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.",

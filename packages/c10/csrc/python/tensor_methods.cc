@@ -100,6 +100,9 @@ SIMPLE_METHOD(untyped_storage, storage_object(t->storage))
 
 static PyObject* method_complex(PyObject* self, PyObject*) {
   ArgandTensor* t = unwrap(self);
+  if (t && t->numel != 1)
+    return PyErr_Format(PyExc_ValueError, "complex(): only one element tensors can be converted to Python scalars, got one of %lld elements",
+                        static_cast<long long>(t->numel));
   Ref number(t ? item(t) : nullptr);
   if (!number) return nullptr;
   Py_complex value = PyComplex_AsCComplex(number.get());

@@ -170,10 +170,21 @@ static int tensor_set_dict(PyObject* o, PyObject* value, void* context) {
 }
 
 // ---- construction ---------------------------------------------------------------------------------------------------------
-// Tensor(), Tensor(2, 3), Tensor(sequence), Tensor(tensor): float tensors of the default dtype, as the legacy constructor.
-static PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject*) {
+// Tensor(), Tensor(2, 3), Tensor(size=sizes), Tensor(sequence), Tensor(data=sequence), Tensor(tensor): float tensors of the default dtype, as
+// the legacy constructor. Other keywords are a subclass's own.
+static PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   ArgandDevice cpu = ARGAND_DEVICE(ARGAND_CPU, 0);
   int dtype = api->default_dtype();
+  Ref named;
+  if (kwargs && !PyTuple_GET_SIZE(args)) {
+    if (PyObject* data = PyDict_GetItemString(kwargs, "data")) {
+      named = Ref(PyTuple_Pack(1, data));
+    } else if (PyObject* size = PyDict_GetItemString(kwargs, "size")) {
+      named = Ref(PySequence_Tuple(size));
+    }
+    if (PyErr_Occurred()) return nullptr;
+    if (named) args = named.get();
+  }
   Py_ssize_t n = PyTuple_GET_SIZE(args);
   PyObject* first = n ? PyTuple_GET_ITEM(args, 0) : nullptr;
   if (n == 1 && is_tensor(first)) {
@@ -182,6 +193,7 @@ static PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject*) {
     return wrap_as(type, alias);
   }
   if (n == 1 && !PyLong_Check(first) && Py_TYPE(first) != size_type) {
+    if (PyFloat_CheckExact(first)) return PyErr_Format(PyExc_TypeError, "Tensor(): data must be a sequence, got float; use tensor()");
     Ref data(tensor_from_data(first, dtype, cpu));
     if (!data) return nullptr;
     if (type == tensor_type) return data.take();

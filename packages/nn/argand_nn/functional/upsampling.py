@@ -219,7 +219,11 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     if not theta.is_floating_point():
         raise ValueError(f"affine_grid: got theta of {theta.dtype}, expected a floating dtype")
     n = len(size) - 2
-    if n not in (2, 3) or theta.dim() != 3 or tuple(theta.shape[1:]) != (n, n + 1):
+    if n not in (2, 3):
+        raise NotImplementedError(
+            f"affine_grid: got size {tuple(size)}, expected 4 sizes for images or 5 for volumes"
+        )
+    if theta.dim() != 3 or tuple(theta.shape[1:]) != (n, n + 1):
         raise ValueError(
             f"affine_grid: got theta of shape {list(theta.shape)} for size {tuple(size)}, expected "
             "(N, 2, 3) for 4 sizes or (N, 3, 4) for 5"

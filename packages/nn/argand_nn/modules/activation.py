@@ -119,7 +119,7 @@ class Hardtanh(Module):
         self.max_val = max_val if max_value is None else max_value
         self.inplace = inplace
         if self.min_val >= self.max_val:
-            raise ValueError(
+            raise AssertionError(
                 f"Hardtanh: got min_val {self.min_val} and max_val {self.max_val}, expected a "
                 "smaller and a larger one"
             )

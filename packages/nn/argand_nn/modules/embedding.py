@@ -110,7 +110,7 @@ class Embedding(_Table):
     ) -> Embedding:
         """An embedding whose table is `embeddings` (rows, features); frozen by default."""
         if embeddings.dim() != 2:
-            raise ValueError(
+            raise AssertionError(
                 f"Embedding: got a table of shape {list(embeddings.shape)}, expected 2 dimensions"
             )
         rows, features = embeddings.shape
