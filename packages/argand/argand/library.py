@@ -49,8 +49,10 @@ Tag = Enum(
 class CustomOpDef:
     """An operator that `custom_op` defined; calling it calls the operator."""
 
-    def __init__(self, name: str, function: Callable[..., Any], schema: str) -> None:
-        self._definition = Definition(name, schema)
+    def __init__(
+        self, name: str, function: Callable[..., Any], schema: str, tags: Sequence[Tag]
+    ) -> None:
+        self._definition = Definition(name, schema, tags)
         self._namespace, _, self._name = name.partition("::")
         self._qualname = name
         self._schema = self._definition.schema
@@ -145,7 +147,7 @@ def custom_op(
       mutates_args: names of the arguments that it writes into, or "unknown".
       device_types: devices for whose tensors the function is; None: all.
       schema: in place of the annotations, as "(Tensor x, int n) -> Tensor"; its names are those of the arguments.
-      tags: of `torch.Tag`; taken and not used, as compilers neither merge nor repeat nor drop calls in any case.
+      tags: of `torch.Tag`, the operator's `tags` besides `pt2_compliant_tag`; compilers neither merge nor repeat nor drop calls in any case.
 
     Returns:
       A `CustomOpDef`, which is called as the function is; also `torch.ops.namespace.name`.
@@ -166,9 +168,13 @@ def custom_op(
             f"Attempted to create a custom op with `mutates_args={mutates_args}` and `schema={schema}. The schema suggests that the op "
             f"mutates {written} which is different from what was provided to us in `mutates_args`. Please make these consistent."
         )
-    found = CustomOpDef(name, fn, given)
+    found = CustomOpDef(name, fn, given, (Tag.pt2_compliant_tag, *_several(tags)))
     found.register_kernel(device_types, fn)
     return found
+
+
+def _several(tags: Tag | Sequence[Tag] | None) -> tuple[Tag, ...]:
+    return () if tags is None else (tags,) if isinstance(tags, Tag) else tuple(tags)
 
 
 def _named(op: Any) -> Definition:
@@ -248,13 +254,14 @@ def define(qualname: Any, schema: str, *, lib: Library | None = None, tags: Any 
     Args:
       qualname: "namespace::name".
       schema: "(Tensor x, int n) -> Tensor".
-      lib, tags: accepted.
+      lib: accepted.
+      tags: a `torch.Tag` or several, the operator's `tags`.
 
     Raises:
       RuntimeError: if it is defined already.
     """
     if isinstance(qualname, Library):  # the older form: (library, schema), a decorator
-        name = qualname.define(schema)
+        name = qualname.define(schema, tags=tags)
 
         def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
             qualname.impl(name, fn)
@@ -273,7 +280,7 @@ def define(qualname: Any, schema: str, *, lib: Library | None = None, tags: Any 
         raise RuntimeError(
             f"Tried to register an operator ({qualname}{schema}) with the same name and overload name multiple times."
         )
-    Definition(qualname, schema)
+    Definition(qualname, schema, _several(tags))
     return None
 
 

@@ -39,13 +39,14 @@ class Definition:
         name: "namespace::name".
         schema: as it was given, from the first bracket.
         operator: what is called.
+        tags: what the program says of it.
         fake, body, setup_context, backward: as registered, or None.
         device_kernels: the function that computes on a device, by its name; under None that for all others.
         disabled: devices for which the first function runs all the same.
         version, has_formula: see `argand_c10.rules.Definition`.
     """
 
-    def __init__(self, name: str, schema: str) -> None:
+    def __init__(self, name: str, schema: str, tags: Sequence[Any] = ()) -> None:
         namespace, _, short = name.partition("::")
         if not namespace or not short or "::" in short or "." in short:
             raise ValueError(
@@ -54,6 +55,7 @@ class Definition:
         plain = schema.strip().replace("SymInt", "int")
         self.name = name
         self.schema = schema.strip()
+        self.tags = tuple(tags)
         self.fake: Callable[..., Any] | None = None
         self.body: Callable[..., Any] | None = None
         self.setup_context: Callable[..., Any] | None = None

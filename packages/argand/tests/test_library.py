@@ -214,6 +214,21 @@ def test_calls_without_results_stay_in_their_order():
     assert seen[3:] == [("alone", 2)]
 
 
+def test_operators_have_the_tags_of_their_definition():
+    @custom_op("library_test::tagged", mutates_args=(), tags=(torch.Tag.core,))
+    def tagged(x: Tensor) -> Tensor:
+        return x.clone()
+
+    torch.library.define(
+        "library_test::fixed", "(Tensor x) -> Tensor", tags=torch.Tag.needs_fixed_stride_order
+    )
+    torch.library.define("library_test::untagged", "(Tensor x) -> Tensor")
+    ops = torch.ops.library_test
+    assert ops.tagged.default.tags == [torch.Tag.pt2_compliant_tag, torch.Tag.core]
+    assert ops.fixed.tags == [torch.Tag.needs_fixed_stride_order]
+    assert ops.untagged.default.tags == torch.ops.add.tags == []
+
+
 def test_equal_calls_are_not_one():
     drawn = []
 

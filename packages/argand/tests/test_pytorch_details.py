@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import argand as torch
-from argand import inf, tensor
+from argand import inf, nan, tensor
 
 U8 = torch.uint8
 RESULTS = [
@@ -37,6 +37,9 @@ RESULTS = [
     (lambda: tensor([2, 4]) ** -1.0, torch.float32, [0.5, 0.25]),
     (lambda: torch.add(tensor([True]), tensor([True]), alpha=True), torch.bool, [True]),
     (lambda: torch.logdet(tensor([[-1.0, 0.0], [0.0, 1.0]])).isnan(), torch.bool, True),
+    (lambda: torch.baddbmm(torch.ones(1, 1, 1), torch.ones(1, 1, 2), torch.ones(1, 2, 1), alpha=1 + 0j, beta=2 + 0j), torch.float32, [[[4.0]]]),
+    (lambda: torch.addr(torch.ones(1, 1), torch.ones(1), torch.ones(1), alpha=1 + 0j, beta=2 + 0j), torch.float32, [[3.0]]),
+    (lambda: torch.func.grad(lambda x: torch.renorm(x, 2, 0, 1.0).sum())(tensor([[nan, 1.0], [0.0, 0.0], [0.1, 0.2]])), torch.float32, [[1.0, 1.0]] * 3),
     (lambda: torch.hann_window(4), torch.float32, [0.0, 0.5, 1.0, 0.5]),
     (lambda: torch.hamming_window(4, periodic=False), torch.float32, [0.08, 0.77, 0.77, 0.08]),
     (lambda: torch.bartlett_window(5), torch.float32, [0.0, 0.4, 0.8, 0.8, 0.4]),

@@ -65,11 +65,13 @@ class Definition(Protocol):
 
     Attributes:
         operator: the operator.
+        tags: what the program says of it.
         version: changes with what compiled programs hold of it.
         has_formula: whether `recorded` gives it gradients.
     """
 
     operator: Operator
+    tags: tuple[Any, ...]
     version: str
     has_formula: bool
 

@@ -301,6 +301,16 @@ static PyObject* get_schema(PyObject* self, void*) {
   Ref separator(PyUnicode_FromString("\n"));
   return separator ? PyUnicode_Join(separator.get(), schemas.get()) : nullptr;
 }
+// As the definition of a program's own operator has them; others have none.
+static PyObject* get_tags(PyObject* self, void*) {
+  Ref rules(PyImport_ImportModule("argand_c10.rules"));
+  Ref definitions(rules ? PyObject_GetAttrString(rules.get(), "definitions") : nullptr);
+  if (!definitions) return nullptr;
+  PyObject* definition = PyDict_GetItemString(definitions.get(), operator_of(self)->binding->name);  // borrowed
+  if (!definition) return PyList_New(0);
+  Ref tags(PyObject_GetAttrString(definition, "tags"));
+  return tags ? PySequence_List(tags.get()) : nullptr;
+}
 static PyObject* get_default(PyObject* self, void*) {
   OperatorObject* op = operator_of(self);
   for (int k = 0; k < op->binding->n_signatures; k++) {
@@ -368,6 +378,7 @@ static PyGetSetDef operator_getset[] = {
     {"__doc__", get_doc, nullptr, nullptr, nullptr},
     {"overloads", get_overloads, nullptr, "One Operator per overload.", nullptr},
     {"default", get_default, nullptr, "The overload that has no name of its own.", nullptr},
+    {"tags", get_tags, nullptr, "What a program says of its own operator.", nullptr},
     {"schemas", get_schemas, nullptr, "The schema of each overload.", nullptr},
     {"schema", get_schema, nullptr, "The schemas, one a line.", nullptr},
     {"is_view", get_is_view, nullptr, "Do results share the first argument's memory.", nullptr},
