@@ -118,7 +118,7 @@ def extreme_values(dtype: str) -> np.ndarray:
 def test_first_extremes(dtype: str, smallest: bool) -> None:
     x = extreme_values(dtype)
     find = np.argmin if smallest else np.argmax
-    for how in ALONG_ROWS[:: 2 if smallest else 1]:
+    for how in ALONG_ROWS[smallest::2]:
         found, at = extremes(x, 20, 300, how, smallest)
         np.testing.assert_array_equal(at, find(x, 1))
         np.testing.assert_array_equal(found, x[np.arange(20), at])
