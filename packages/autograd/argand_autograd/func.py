@@ -10,10 +10,11 @@ from typing import Any
 
 import argand_aten as aten
 from argand_autograd import functional
+from argand_autograd._C import is_grad_enabled
 from argand_autograd._tree import flatten, flatten_as, map_tree, unflatten
 from argand_autograd.differentiate import grad as _gradients
 from argand_autograd.grad_mode import enable_grad
-from argand_autograd.vmap import vmap
+from argand_autograd.vmap import stack_as_they_lie, vmap
 from argand_c10 import Tensor
 
 __all__ = [
@@ -31,12 +32,14 @@ __all__ = [
 
 
 class _Levels(threading.local):
-    """How many transforms are running in this thread; the outermost gives results without history."""
+    """How many transforms are running in this thread."""
 
     depth = 0
 
 
 _levels = _Levels()
+# Key in the metadata of the nodes of leaves that stand for a transform's arguments.
+_ENTERED = "argand_autograd.func"
 
 
 def transforms_are_active() -> bool:
@@ -44,15 +47,60 @@ def transforms_are_active() -> bool:
     return _levels.depth > 0
 
 
-def _enter(t: Any) -> Any:
-    """A tensor of this level: it requires grad, and keeps the history of an outer level."""
-    if not isinstance(t, Tensor):
+class _Level:
+    """Context manager in which one transform runs: operations are recorded, and a result keeps its history if the caller records
+    and the history is of more than the transform's own arguments."""
+
+    def __enter__(self) -> _Level:
+        self._caller_records, self._is_outermost = is_grad_enabled(), _levels.depth == 0
+        self._recording = enable_grad()
+        self._recording.__enter__()
+        _levels.depth += 1
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        _levels.depth -= 1
+        self._recording.__exit__(*exc)
+
+    def enter(self, t: Any) -> Any:
+        """A tensor of this level: it requires grad, and keeps the history of an outer level."""
+        if not isinstance(t, Tensor):
+            return t
+        if t.requires_grad:
+            return aten.ops.alias(t)
+        argument = aten.ops.alias(t.detach().requires_grad_())
+        argument.grad_fn.next_functions[0][0].metadata[_ENTERED] = True
+        return argument
+
+    def keeps(self, *tensors: Any) -> bool:
+        """Whether one of these keeps its history outside. Inside of another transform all do: that one decides at its end."""
+        return self._caller_records and (
+            not self._is_outermost or any(_reaches_beyond_arguments(t) for t in tensors)
+        )
+
+    def leave(self, t: Any) -> Any:
+        """A result as the caller gets it."""
+        if isinstance(t, Tensor) and t.requires_grad and not self.keeps(t):
+            return t.detach()
         return t
-    return aten.ops.alias(t) if t.requires_grad else t.detach().requires_grad_()
 
 
-def _leave(t: Any, outer: bool) -> Any:
-    return t.detach() if isinstance(t, Tensor) and not outer else t
+def _reaches_beyond_arguments(t: Tensor) -> bool:
+    """Whether a leaf that stands for no argument of a transform is in a tensor's history."""
+    if t.grad_fn is None:
+        return t.requires_grad
+    waiting = [t.grad_fn]
+    seen = set(waiting)
+    while waiting:
+        node = waiting.pop()
+        edges = node.next_functions
+        if not edges and _ENTERED not in node.metadata:
+            return True
+        for following, _ in edges:
+            if following is not None and following not in seen:
+                seen.add(following)
+                waiting.append(following)
+    return False
 
 
 def value_and_grad(
@@ -79,53 +127,40 @@ def value_and_grad(
                 raise ValueError(
                     f"grad: got argnums {argnums} for {len(args)} positional arguments, expected positions of them"
                 )
-        # Differentiable again when a transform around this one is at work, or the caller records.
-        differentiate_again = _levels.depth > 0 or any(
-            isinstance(t, Tensor) and t.requires_grad for t in flatten((args, kwargs))[0]
-        )
-        _levels.depth += 1
-        try:
-            with enable_grad():
-                for place in places:
-                    arguments[place] = map_tree(_enter, arguments[place])
-                result = func(*arguments, **kwargs)
-                value, aux = result if has_aux else (result, None)
-                if not isinstance(value, Tensor) or value.numel() != 1:
-                    got = (
-                        f"shape {tuple(value.shape)}"
-                        if isinstance(value, Tensor)
-                        else type(value).__name__
-                    )
-                    raise RuntimeError(
-                        f"grad: got a function result of {got}, expected a tensor with one element"
-                    )
-                leaves, structure = flatten(tuple(arguments[place] for place in places))
-                tensors = [t for t in leaves if isinstance(t, Tensor)]
-                made: tuple[Any, ...] = (None,) * len(tensors)
-                if value.requires_grad:
-                    made = _gradients(
-                        value,
-                        tensors,
-                        retain_graph=True,
-                        create_graph=differentiate_again,
-                        allow_unused=True,
-                    )
-                made = tuple(
-                    aten.zeros_like(x) if g is None else g
-                    for g, x in zip(made, tensors, strict=True)
+        with _Level() as level:
+            for place in places:
+                arguments[place] = map_tree(level.enter, arguments[place])
+            result = func(*arguments, **kwargs)
+            value, aux = result if has_aux else (result, None)
+            if not isinstance(value, Tensor) or value.numel() != 1:
+                got = (
+                    f"shape {tuple(value.shape)}"
+                    if isinstance(value, Tensor)
+                    else type(value).__name__
                 )
-        finally:
-            _levels.depth -= 1
+                raise RuntimeError(
+                    f"grad: got a function result of {got}, expected a tensor with one element"
+                )
+            leaves, structure = flatten(tuple(arguments[place] for place in places))
+            tensors = [t for t in leaves if isinstance(t, Tensor)]
+            made: tuple[Any, ...] = (None,) * len(tensors)
+            if value.requires_grad:
+                made = _gradients(
+                    value,
+                    tensors,
+                    retain_graph=True,
+                    create_graph=level.keeps(value),
+                    allow_unused=True,
+                )
+            made = tuple(
+                aten.zeros_like(x) if g is None else g for g, x in zip(made, tensors, strict=True)
+            )
         by_tensor = iter(made)
         gradients = unflatten(
             structure,
-            [
-                _leave(next(by_tensor), differentiate_again) if isinstance(t, Tensor) else None
-                for t in leaves
-            ],
+            [level.leave(next(by_tensor)) if isinstance(t, Tensor) else None for t in leaves],
         )
-        value = _leave(value, differentiate_again)
-        aux = map_tree(lambda t: _leave(t, differentiate_again), aux)
+        value, aux = level.leave(value), map_tree(level.leave, aux)
         gradient = gradients if isinstance(argnums, tuple) else gradients[0]
         return ((value, aux) if has_aux else value), gradient
 
@@ -166,12 +201,6 @@ def grad(
     return wrapper
 
 
-def _outer(*values: Any) -> bool:
-    """Whether results keep their history: a transform around this one is at work, or the caller records."""
-    leaves = flatten(values)[0]
-    return _levels.depth > 0 or any(isinstance(t, Tensor) and t.requires_grad for t in leaves)
-
-
 def _rebuilt(
     func: Callable[..., Any], structure: Any, has_aux: bool
 ) -> tuple[Callable[..., Any], list[Any], list[Any]]:
@@ -199,11 +228,10 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         primals: where to differentiate.
         has_aux: whether `func` returns such a pair.
     """
-    outer = _outer(*primals)
     leaves, structure = flatten(primals)
     of_tensors, structures, aux = _rebuilt(func, structure, has_aux)
-    with enable_grad():
-        arguments = tuple(_enter(p) for p in leaves)
+    with _Level() as level:
+        arguments = tuple(level.enter(p) for p in leaves)
         outputs = of_tensors(*arguments)
 
     def pull_back(*gradients: Any) -> Any:
@@ -212,22 +240,19 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
             raise RuntimeError(
                 f"vjp: got gradients of another structure than the function's result, expected {len(outputs)} tensors as it has"
             )
-        made = _gradients(
-            outputs,
-            arguments,
-            vectors,
-            retain_graph=True,
-            create_graph=outer,
-            materialize_grads=True,
-        )
-        return unflatten(structure, list(made))
+        with _Level() as level:
+            made = _gradients(
+                outputs,
+                arguments,
+                vectors,
+                retain_graph=True,
+                create_graph=level.keeps(*outputs, *vectors),
+                materialize_grads=True,
+            )
+        return unflatten(structure, [level.leave(t) for t in made])
 
-    value = unflatten(structures[0], [_leave(t, outer) for t in outputs])
-    return (
-        (value, pull_back, map_tree(lambda t: _leave(t, outer), aux[0]))
-        if has_aux
-        else (value, pull_back)
-    )
+    value = unflatten(structures[0], [level.leave(t) for t in outputs])
+    return (value, pull_back, map_tree(level.leave, aux[0])) if has_aux else (value, pull_back)
 
 
 def jvp(
@@ -247,7 +272,6 @@ def jvp(
         strict: whether independent inputs or outputs are an error instead of zeros.
         has_aux: whether `func` returns such a pair.
     """
-    outer = _outer(primals, tangents)
     inputs, structure = flatten(tuple(primals))
     vectors = flatten_as(structure, tuple(tangents))
     if vectors is None:
@@ -255,15 +279,18 @@ def jvp(
             "jvp: got tangents of another structure than the primals, expected a tensor for each of theirs"
         )
     of_tensors, structures, aux = _rebuilt(func, structure, has_aux)
-    _levels.depth += 1
-    try:
-        found = functional.jvp(
-            of_tensors, tuple(inputs), tuple(vectors), create_graph=outer, strict=strict
+    with _Level() as level:
+        xs = tuple(level.enter(x) for x in inputs)
+        _, ys = functional.call(of_tensors, xs, strict, "jvp")
+        made = functional.push_forward(
+            ys, xs, tuple(vectors), level.keeps(*ys, *vectors), strict
         )
-    finally:
-        _levels.depth -= 1
-    value, made = (unflatten(structures[0], list(tensors)) for tensors in found)
-    return (value, made, map_tree(lambda t: _leave(t, outer), aux[0])) if has_aux else (value, made)
+    value, derivative = (
+        unflatten(structures[0], [level.leave(t) for t in tensors]) for tensors in (ys, made)
+    )
+    if has_aux:
+        return value, derivative, map_tree(level.leave, aux[0])
+    return value, derivative
 
 
 def linearize(func: Callable[..., Any], *primals: Tensor) -> tuple[Any, Callable[..., Any]]:
@@ -306,19 +333,15 @@ def jacrev(
 
         inputs, structure = flatten(tuple(args[place] for place in places))
         of_tensors, structures, aux = _rebuilt(of_chosen, structure, has_aux)
-        outer = _outer(inputs)
-        _levels.depth += 1
-        try:
-            rows = functional.jacobian(
-                of_tensors, tuple(inputs), create_graph=outer, vectorize=True
-            )
-        finally:
-            _levels.depth -= 1
-        by_input = [unflatten(structure, list(row)) for row in rows]
+        with _Level() as level:
+            xs = tuple(level.enter(x) for x in inputs)
+            _, ys = functional.call(of_tensors, xs, False, "jacobian")
+            rows = functional.jacobian_rows(ys, xs, level.keeps(*ys), False, stack_as_they_lie)
+        by_input = [unflatten(structure, [level.leave(t) for t in row]) for row in rows]
         found = unflatten(
             structures[0], by_input if isinstance(argnums, tuple) else [row[0] for row in by_input]
         )
-        return (found, map_tree(lambda t: _leave(t, outer), aux[0])) if has_aux else found
+        return (found, map_tree(level.leave, aux[0])) if has_aux else found
 
     return wrapper
 

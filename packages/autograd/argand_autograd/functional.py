@@ -51,6 +51,13 @@ def _run(
 ) -> tuple[bool, Tensors, bool, Tensors]:
     is_tuple, originals = _as_tuple(inputs, "inputs", caller)
     arguments = _prepare(originals, create_graph)
+    return is_tuple, arguments, *call(func, arguments, strict, caller)
+
+
+def call(
+    func: Callable[..., Any], arguments: Tensors, strict: bool, caller: str
+) -> tuple[bool, Tensors]:
+    """Whether `func` returns a tuple, and its results as one."""
     outputs_are_tuple, outputs = _as_tuple(func(*arguments), "the result of func", caller)
     if strict:
         for i, y in enumerate(outputs):
@@ -58,7 +65,7 @@ def _run(
                 raise RuntimeError(
                     f"{caller}: output {i} is independent of all inputs; this is not allowed with strict=True"
                 )
-    return is_tuple, arguments, outputs_are_tuple, outputs
+    return outputs_are_tuple, outputs
 
 
 def _grad(
@@ -167,15 +174,21 @@ def jvp(
     """
     with enable_grad():
         _, xs, outputs_are_tuple, ys = _run(func, inputs, create_graph, strict, "jvp")
-        vectors = _vectors(v, xs, "jvp")
-        # J'u is linear in u: its derivative along v is Jv, whatever u is.
-        dummies = tuple(aten.zeros_like(y).requires_grad_() for y in ys)
-        products = _grad(ys, xs, dummies, True, strict, "jvp")
-        made = _grad(
-            products, dummies, vectors, create_graph, strict, "jvp", retain_graph=create_graph
-        )
+        made = push_forward(ys, xs, _vectors(v, xs, "jvp"), create_graph, strict)
     ys, made = _finish(ys, create_graph), _finish(made, create_graph)
     return (ys, made) if outputs_are_tuple else (ys[0], made[0])
+
+
+def push_forward(
+    ys: Tensors, xs: Tensors, vectors: Tensors, create_graph: bool, strict: bool
+) -> Tensors:
+    """The derivatives along `vectors` of results `ys` of arguments `xs`, which are in their graph."""
+    # J'u is linear in u: its derivative along v is Jv, whatever u is.
+    dummies = tuple(aten.zeros_like(y).requires_grad_() for y in ys)
+    products = _grad(ys, xs, dummies, True, strict, "jvp")
+    return _grad(
+        products, dummies, vectors, create_graph, strict, "jvp", retain_graph=create_graph
+    )
 
 
 def vhp(
@@ -265,26 +278,34 @@ def jacobian(
     stack = stack_as_they_lie if vectorize else aten.stack
     with enable_grad():
         is_tuple, xs, outputs_are_tuple, ys = _run(func, inputs, create_graph, strict, "jacobian")
-        rows: list[Any] = []
-        for y in ys:
-            flat = aten.reshape(y, [-1])
-            columns: list[list[Tensor]] = [[] for _ in xs]
-            for k in range(flat.numel()):
-                made = _grad((flat[k],), xs, (None,), create_graph, strict, "jacobian")
-                for column, g in zip(columns, made, strict=True):
-                    column.append(g)
-            rows.append(
-                tuple(
-                    aten.reshape(stack(c), [*y.shape, *x.shape])
-                    if c
-                    else aten.zeros([*y.shape, *x.shape], dtype=x.dtype, device=x.device)
-                    for c, x in zip(columns, xs, strict=True)
-                )
-            )
-    result = _finish(tuple(rows), create_graph)
+        rows = jacobian_rows(ys, xs, create_graph, strict, stack)
+    result = _finish(rows, create_graph)
     if not is_tuple:
         result = tuple(row[0] for row in result)
     return result if outputs_are_tuple else result[0]
+
+
+def jacobian_rows(
+    ys: Tensors, xs: Tensors, create_graph: bool, strict: bool, stack: Callable[..., Tensor]
+) -> tuple[Tensors, ...]:
+    """For each of the results `ys` its derivatives by each of the arguments `xs`, which are in their graph."""
+    rows: list[Tensors] = []
+    for y in ys:
+        flat = aten.reshape(y, [-1])
+        columns: list[list[Tensor]] = [[] for _ in xs]
+        for k in range(flat.numel()):
+            made = _grad((flat[k],), xs, (None,), create_graph, strict, "jacobian")
+            for column, g in zip(columns, made, strict=True):
+                column.append(g)
+        rows.append(
+            tuple(
+                aten.reshape(stack(c), [*y.shape, *x.shape])
+                if c
+                else aten.zeros([*y.shape, *x.shape], dtype=x.dtype, device=x.device)
+                for c, x in zip(columns, xs, strict=True)
+            )
+        )
+    return tuple(rows)
 
 
 def hessian(

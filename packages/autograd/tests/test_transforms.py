@@ -260,3 +260,47 @@ def test_transforms_of_nested_arguments_and_results():
     assert close(along["sum"], [10 + 5 + 3]) and close(along["parts"][0], [10, 3])
     with pytest.raises(RuntimeError, match="jvp: got tangents of another structure"):
         func.jvp(f, (parameters, x), (x, x))
+
+
+def test_transforms_keep_the_history_of_what_functions_close_over():
+    x, w = plain([1.0, 2.0]), leaf([3.0, 5.0])
+
+    def closed(a):
+        return a * a * w
+
+    def alone(a):
+        return a * a
+
+    def history(f, *args):
+        value, pull_back = func.vjp(f, *args)
+        found = [
+            func.grad(lambda a: f(a).sum())(*args),
+            *func.value_and_grad(lambda a: f(a).sum())(*args),
+            value,
+            *pull_back(plain([1.0, 1.0])),
+            *func.jvp(f, args, (x,)),
+            func.jacrev(f)(*args),
+            func.jacfwd(f)(*args),
+        ]
+        return {t.requires_grad for t in found}
+
+    assert history(closed, x) == history(alone, w) == {True} and history(alone, x) == {False}
+    with autograd.no_grad():
+        assert history(closed, x) == history(alone, w) == {False}
+
+    func.grad(lambda a: closed(a).sum())(x).square().sum().backward()
+    assert close(w.grad, [24, 160])  # of sum((2 x w)^2): 8 x^2 w
+    (of_hessian,) = autograd.grad(func.hessian(lambda a: (a**3 * w).sum())(x).sum(), w)
+    assert close(of_hessian, [6, 12])
+    of_inner = func.grad(lambda a: func.grad(lambda b: (b * b * a * w).sum())(x).sum())(x)
+    assert close(autograd.grad(of_inner.sum(), w)[0], [2, 4])
+
+    # Each result by itself: what only arguments make comes without history.
+    gradient, (of_argument, of_both, itself) = func.grad(
+        lambda a: (alone(a).sum() + w.sum(), (a * 3, a * w, w)), has_aux=True
+    )(x)
+    assert not gradient.requires_grad and not of_argument.requires_grad
+    assert of_both.requires_grad and itself is w
+    assert not func.grad(lambda a: func.grad(lambda b: (b * b * a).sum())(x).sum())(x).requires_grad
+    _, pull_back = func.vjp(alone, x)
+    assert pull_back(w)[0].requires_grad and func.jvp(alone, (x,), (w,))[1].requires_grad
