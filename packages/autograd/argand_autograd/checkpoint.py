@@ -75,6 +75,15 @@ class _Frame:
         # By placeholder: an entry goes when the graph lets go of its placeholder.
         self.values: weakref.WeakKeyDictionary[_Placeholder, Tensor] = weakref.WeakKeyDictionary()
         self.recompute_context: Any = contextlib.nullcontext()
+        self.first_run_ended = False
+
+    def run(self) -> Any:
+        """The first run. A gradient that the function takes inside needs second runs up to there: what they saved is dropped."""
+        with saved_tensors_hooks(self.pack, self.unpack):
+            result = self.function(*self.args, **self.kwargs)
+        self.first_run_ended = True
+        self.values.clear()
+        return result
 
     def pack(self, t: Tensor) -> _Placeholder:
         placeholder = _Placeholder(len(self.placeholders), t)
@@ -94,6 +103,8 @@ class _Frame:
 
     def _store(self, index: int, t: Tensor) -> None:
         if index >= len(self.placeholders):
+            if not self.first_run_ended:
+                return
             raise CheckpointError(
                 f"checkpoint: the second run saved more tensors than the first ({len(self.placeholders)}), expected "
                 "the same; the function must do the same when it is called again"
@@ -113,15 +124,11 @@ class _Frame:
     def recompute(self) -> None:
         count = 0
 
-        def pack(t: Tensor) -> None:
+        def pack(t: Tensor) -> Tensor:
             nonlocal count
             count += 1
             self._store(count - 1, t)
-
-        def unpack(_: None) -> Tensor:
-            raise CheckpointError(
-                "checkpoint: backward inside of the second run is not possible; move it out of the function"
-            )
+            return t
 
         args, kwargs = map_tree(_detached, (self.args, self.kwargs))
         restore = argand_c10.fork_rng(enabled=self.rng_state is not None)
@@ -130,7 +137,7 @@ class _Frame:
             enable_grad(),
             autocast_as(self.autocast),
             self.recompute_context,
-            saved_tensors_hooks(pack, unpack),
+            saved_tensors_hooks(pack, lambda t: t),
         ):
             if self.rng_state is not None:
                 random.set_rng_states(self.rng_state)
@@ -219,8 +226,8 @@ def checkpoint(
         function, args, kwargs, preserve_rng_state, early_stop, determinism_check == "default"
     )
     frame.recompute_context = second
-    with first, saved_tensors_hooks(frame.pack, frame.unpack):
-        return function(*args, **kwargs)
+    with first:
+        return frame.run()
 
 
 def checkpoint_sequential(

@@ -282,9 +282,7 @@ def jvp(
     with _Level() as level:
         xs = tuple(level.enter(x) for x in inputs)
         _, ys = functional.call(of_tensors, xs, strict, "jvp")
-        made = functional.push_forward(
-            ys, xs, tuple(vectors), level.keeps(*ys, *vectors), strict
-        )
+        made = functional.push_forward(ys, xs, tuple(vectors), level.keeps(*ys, *vectors), strict)
     value, derivative = (
         unflatten(structures[0], [level.leave(t) for t in tensors]) for tensors in (ys, made)
     )

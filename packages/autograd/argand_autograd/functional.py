@@ -186,9 +186,7 @@ def push_forward(
     # J'u is linear in u: its derivative along v is Jv, whatever u is.
     dummies = tuple(aten.zeros_like(y).requires_grad_() for y in ys)
     products = _grad(ys, xs, dummies, True, strict, "jvp")
-    return _grad(
-        products, dummies, vectors, create_graph, strict, "jvp", retain_graph=create_graph
-    )
+    return _grad(products, dummies, vectors, create_graph, strict, "jvp", retain_graph=create_graph)
 
 
 def vhp(

@@ -140,6 +140,26 @@ def test_checkpoint_frees_what_it_would_save():
     assert all(r() is None for r in kept)
 
 
+@pytest.mark.parametrize("early_stop", [True, False])
+def test_checkpoint_of_a_function_that_takes_gradients(early_stop):
+    def twice(a):
+        y = (a**3).sin()
+        (g,) = autograd.grad(y.sum(), a, create_graph=True)
+        (h,) = autograd.grad(g.sum(), a, create_graph=True)
+        return (y * g * h).sum()
+
+    def once(a):
+        y = (a**3).sin()
+        (g,) = autograd.grad(y.sum(), a, retain_graph=True)
+        return (y * g).sum()
+
+    for f in (twice, once, lambda a: (func.grad(cubes)(a) ** 2).sum()):
+        x = random_leaf(4)
+        (expected,) = autograd.grad(f(x), x)
+        checkpoint(f, x, use_reentrant=False, early_stop=early_stop).backward()
+        assert x.grad.tolist() == expected.tolist()
+
+
 def test_checkpoint_and_higher_order():
     x = random_leaf(3)
     (g,) = autograd.grad(checkpoint(lambda a: (a * a).exp(), x).sum(), x, create_graph=True)

@@ -68,6 +68,26 @@ def test_infinite_gradients_skip_the_step(fused: bool) -> None:
         assert scaler.get_scale() == expected
 
 
+def test_momentum_begins_after_a_skipped_first_step() -> None:
+    plain, scaled = _linear(), _linear()
+    scaler = GradScaler("cpu", init_scale=4.0)
+    a = SGD(plain.parameters(), lr=0.1, momentum=0.9)
+    b = SGD(scaled.parameters(), lr=0.1, momentum=0.9, fused=True)
+    garbage = [aten.full(p.shape, 1e30) for p in scaled.parameters() for _ in range(8)]
+    del garbage  # what new memory holds
+    for factor in (float("inf"), 1.0, 1.0):
+        b.zero_grad()
+        scaler.scale(_loss(scaled, factor)).backward()
+        scaler.step(b)
+        scaler.update()
+    for _ in range(2):
+        a.zero_grad()
+        _loss(plain).backward()
+        a.step()
+    for p, q in zip(plain.parameters(), scaled.parameters(), strict=True):
+        assert aten.allclose(p.detach(), q.detach())
+
+
 def test_unscaled_gradients_can_be_clipped() -> None:
     layer, optimizer_scale = _linear(), 256.0
     optimizer = SGD(layer.parameters(), lr=1.0, fused=True)

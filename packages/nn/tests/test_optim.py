@@ -183,6 +183,35 @@ def test_loaded_state_takes_the_parameters_dtype():
     assert b.state[half[0]]["exp_avg"] is not a.state[params[0]]["exp_avg"]
 
 
+@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam, optim.AdamW, optim.NAdam, optim.ASGD])
+def test_states_of_older_versions(kind):
+    """They lack options, and counts are numbers."""
+    params, others = parameters(), parameters()
+    a, b = kind(params, lr=0.1), kind(others, lr=0.5)
+    set_grads(params, 0)
+    a.step()
+    state = a.state_dict()
+    numbers = {"step", "eta", "mu", "mu_product"}
+    old = {
+        "state": {
+            i: {k: float(v) if k in numbers else v for k, v in entries.items()}
+            for i, entries in state["state"].items()
+        },
+        "param_groups": [
+            {k: group[k] for k in ("params", "lr")} for group in state["param_groups"]
+        ],
+    }
+    b.load_state_dict(old)
+    assert b.param_groups[0].keys() == a.param_groups[0].keys() and b.param_groups[0]["lr"] == 0.1
+    for p, q in zip(params, others, strict=True):
+        q.data.copy_(p.detach())
+    for group, optimizer in ((params, a), (others, b)):
+        set_grads(group, 1)
+        optimizer.step()
+    for p, q in zip(params, others, strict=True):
+        assert aten.equal(p.detach(), q.detach())
+
+
 def test_wrong_states():
     params = parameters()
     optimizer = optim.SGD(params)

@@ -47,6 +47,16 @@ class LoopOptimizer(Optimizer):
                 self._step_group([p for p in group["params"] if p.grad is not None], group)
         return loss
 
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """As `Optimizer.load_state_dict`; counts that older versions kept as numbers become tensors."""
+        super().load_state_dict(state_dict)
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                state = self.state.get(parameter, {})
+                for key, value in state.items():
+                    if isinstance(value, int | float):
+                        state[key] = new_step(parameter, group).fill_(value)
+
     def _step_group(self, params: list[Tensor], group: dict[str, Any]) -> None:
         for parameter in params:
             self._update_one(parameter, group)

@@ -246,8 +246,9 @@ class Optimizer:
                 state[key] = value
         groups = []
         for old, new in zip(self.param_groups, saved, strict=True):
-            group = {key: deepcopy(value) for key, value in new.items() if key != "params"}
-            groups.append({"params": old["params"], **group})
+            # States of older versions lack options, which are the defaults then.
+            group = {**self.defaults, **new, "params": old["params"]}
+            groups.append({k: v if k == "params" else deepcopy(v) for k, v in group.items()})
         self.state, self.param_groups = state, groups
         for hook in list(self._load_state_dict_post_hooks.values()):
             hook(self)
@@ -347,8 +348,7 @@ def _adapt_state(value: Any, parameter: Tensor, key: str | None = None) -> Any:
     if isinstance(value, Tensor):
         if key == "step" or not value.is_floating_point():
             return value.detach().clone()
-        converted = value.detach().to(device=parameter.device, dtype=parameter.dtype)
-        return converted.clone() if converted is value else converted
+        return value.detach().to(device=parameter.device, dtype=parameter.dtype, copy=True)
     if isinstance(value, dict):
         return {k: _adapt_state(v, parameter, k) for k, v in value.items()}
     if isinstance(value, list | tuple):

@@ -101,8 +101,10 @@ class SGD(Optimizer):
             if not chosen:
                 continue
             if is_first_step:
+                # Zeros where the step may be skipped, as the next one is not the first then.
+                new_buffer = aten.empty_like if self.found_inf is None else aten.zeros_like
                 for p in chosen:
-                    self.state[p]["momentum_buffer"] = aten.empty_like(p.detach())
+                    self.state[p]["momentum_buffer"] = new_buffer(p.detach())
             aten.fused_sgd_(
                 chosen,
                 [grad for p in chosen if (grad := p.grad) is not None],
