@@ -166,6 +166,10 @@ def test_remainder_of_zeros_and_infinities(dtype):
         same(lambda m, a: m.signbit(m.remainder(a, -1.5)), x[~np.isnan(x) & ~np.isinf(x)])
 
 
+def test_the_sign_of_nan_is_nan():
+    same(lambda m, a: m.sign(a), np.array([np.nan, -2.0, 0.0, np.inf]))
+
+
 def test_numbers_beside_arrays_and_clip():
     for dtype in REAL:
         x = array(dtype, 3, 4)

@@ -180,6 +180,7 @@ def test_names_of_older_programs():
     assert torch.backends.cuda.flash_sdp_enabled() and not torch.backends.mkl.is_available()
     assert torch.equal(torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(x)), x)
     assert torch.utils.data.DistributedSampler is torch.distributed.DistributedSampler
+    assert "DistributedSampler" in torch.utils.data.__all__
 
 
 def test_older_orders_of_arguments():

@@ -244,6 +244,24 @@ def test_files_have_the_usual_mode(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o640
 
 
+def test_links_stay_and_name_what_is_written(tmp_path):
+    target, link = tmp_path / "target", tmp_path / "link"
+    link.symlink_to("target")
+    for value in ({"a": 1}, {"b": 2}):  # first where there is no file yet
+        torch.save(value, link)
+        assert link.is_symlink() and not target.is_symlink() and torch.load(target) == value
+
+
+def test_pipes_are_written_to(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    torch.save({"a": torch.ones(3)}, pipe)
+    assert torch.load(io.BytesIO(os.read(reader, 10_000)))["a"].tolist() == [1, 1, 1]
+    os.close(reader)
+    assert pipe.is_fifo()
+
+
 def test_recursion_is_refused(tmp_path):
     loop = []
     loop.append(loop)
@@ -304,9 +322,14 @@ def entry(**changes):
         (plain_file(W, b"\0" * 8, {"argand.tree": '{"eval":[1]}'}), "unknown kind 'eval'"),
         (plain_file(W, b"\0" * 8, {"argand.tree": '{"list":"ab"}'}), "expected a list"),
         (plain_file(W, b"\0" * 8, {"argand.tree": '{"dtype":"Module"}'}), "is no dtype"),
+        (plain_file(W, b"\0" * 8, {"argand.tree": '{"device":["x"]}'}), "structure cannot be read"),
+        (
+            plain_file(W, b"\0" * 8, {"argand.tree": f'{{"device":["cuda",{2**70}]}}'}),
+            "OverflowError",
+        ),
         (plain_file(W, b"\0" * 8, {"argand.tree": '{"list":[' * 200 + "]}" * 200}), "too many"),
     ],
-    ids=range(24),
+    ids=range(26),
 )
 def test_damaged_files(content, message, tmp_path):
     (tmp_path / "x").write_bytes(content)

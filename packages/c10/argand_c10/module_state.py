@@ -190,6 +190,8 @@ def load_own_state(
             missing_keys.append(key)
             continue
         value = state_dict[key]
+        if isinstance(value, Tensor) and value.shape == (1,) and current.ndim == 0:
+            value = value[0]  # as PyTorch's versions before 0.4 wrote numbers
         problem = _mismatch(key, current, value)
         if problem is not None:
             error_msgs.append(problem)

@@ -122,6 +122,7 @@ class Variety(Dataset):
         return {
             "large": aten.full((64, 64), float(index)),
             "half": aten.full((3,), float(index)).to(c10.bfloat16),
+            "quarter": aten.full((3,), float(index)).to(c10.float8_e5m2),
             "empty": aten.zeros((0, 2)),
             "array": np.arange(3) + index,
             "scalar": np.float32(index),
@@ -194,7 +195,7 @@ def test_batches_of_many_types(workers):
     first = batches[0]
     assert tuple(first["large"].shape) == (3, 64, 64)
     assert float(first["large"][2].sum()) == 2.0 * 64 * 64
-    assert first["half"].dtype == c10.bfloat16
+    assert first["half"].dtype == c10.bfloat16 and first["quarter"].dtype == c10.float8_e5m2
     assert first["half"].to(c10.float32).tolist() == [[0.0] * 3, [1.0] * 3, [2.0] * 3]
     assert tuple(first["empty"].shape) == (3, 0, 2)
     assert first["array"].tolist() == [[0, 1, 2], [1, 2, 3], [2, 3, 4]]

@@ -290,9 +290,13 @@ def test_functional_call():
     )
     np.testing.assert_array_equal(array(model[0].weight), before["0.weight"])
     np.testing.assert_array_equal(array(model[1].running_mean), before["1.running_mean"])
-    with pytest.raises(KeyError, match="2.weight"):
-        stateless.functional_call(model, {"2.weight": aten.ones(1)}, aten.tensor(x))
-    with pytest.raises(RuntimeError, match="expected all with strict=True"):
+    own = dict(model.state_dict(keep_vars=True))
+    more = {**own, "2.weight": aten.ones(1)}
+    stateless.functional_call(model, more, aten.tensor(x))
+    assert more.keys() == own.keys() | {"2.weight"}
+    with pytest.raises(RuntimeError, match=r"got no \[\], and unexpected \['2.weight'\]"):
+        stateless.functional_call(model, more, aten.tensor(x), strict=True)
+    with pytest.raises(RuntimeError, match="got no .*'0.bias'"):
         stateless.functional_call(model, given, aten.tensor(x), strict=True)
     with pytest.raises(ValueError, match="in several mappings"):
         stateless.functional_call(model, (given, given), aten.tensor(x))
@@ -305,6 +309,11 @@ def test_functional_call_of_tied_weights():
     assert array(stateless.functional_call(model, double, x)).tolist() == [[4.0, 4.0]]
     apart = stateless.functional_call(model, double, x, tie_weights=False)
     np.testing.assert_allclose(array(apart), array(model[1](2 * x)), rtol=1e-6)
+    two = {**double, "1.weight": aten.zeros(2, 2)}
+    with pytest.raises(ValueError, match=r"several values for \['0.weight', '1.weight'\]"):
+        stateless.functional_call(model, two, x)
+    apart = stateless.functional_call(model, two, x, tie_weights=False)
+    assert array(apart).tolist() == [[0.0, 0.0]]
     assert model[1].weight is model[0].weight
     stacked, buffers = stateless.stack_module_state([nn.BatchNorm1d(3) for _ in range(4)])
     assert stacked["weight"].shape == (4, 3) and stacked["weight"].requires_grad

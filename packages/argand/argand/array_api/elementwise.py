@@ -42,6 +42,8 @@ def _unary(name: str) -> Callable[[Tensor], Tensor]:
             return argand.zeros_like(x)
         if name == "sign" and x.is_complex():
             return argand.sgn(x)
+        if name == "sign" and x.is_floating_point():
+            return argand.where(argand.isnan(x), x, operator(x))
         return operator(x)
 
     return _named(function, name, operator)

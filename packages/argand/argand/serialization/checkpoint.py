@@ -35,7 +35,8 @@ def save(
     """Save tensors in nested dicts, lists and tuples, together with numbers, strings and None.
 
     Tensors that share all of their memory (tied weights) are stored once and tied again by `load`.
-    A path is written atomically: it holds either its old content or all of the new.
+    A path is written atomically: it holds either its old content or all of the new. A link stays, and the file that it names
+    is written; a device or pipe is written to as it is.
 
     Args:
         obj: for example `model.state_dict()`, or a dict of several states.
@@ -52,7 +53,11 @@ def save(
     if not isinstance(f, str | os.PathLike):
         write_tensors(f, packer.tensors, metadata)
         return
-    path = os.path.abspath(os.fspath(f))
+    if os.path.exists(f) and not os.path.isfile(f):
+        with open(f, "wb") as device:
+            write_tensors(device, packer.tensors, metadata)
+        return
+    path = os.path.realpath(os.fspath(f))
     folder, name = os.path.split(path)
     try:
         # Beside the target: a rename is atomic only within one file system.
@@ -109,7 +114,14 @@ def load(
         return tensors
     try:
         return _unpack(json.loads(metadata[_TREE_KEY]), tensors, 0)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (
+        LookupError,
+        ArithmeticError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        RuntimeError,
+    ) as error:
         raise FileFormatError(
             f"load: {source} is damaged: its structure cannot be read "
             f"({type(error).__name__}: {error})"

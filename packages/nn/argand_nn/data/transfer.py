@@ -18,22 +18,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import argand_aten as aten
-from argand_c10 import Tensor, bfloat16, int16
+import argand_c10 as c10
+from argand_c10 import Tensor, bfloat16, float8_e4m3fn, float8_e5m2, int16, uint8
 
 __all__ = ["PackedBatch", "make_folder", "pack", "remove_folder", "unpack"]
 
 _SHARED_MEMORY = "/dev/shm"
 _ALIGNMENT = 64
+_WITHOUT_NUMPY = (bfloat16, float8_e4m3fn, float8_e5m2)
 
 
 @dataclass(frozen=True)
 class _Slot:
-    """Where a tensor lies in the file: byte offset, NumPy dtype, shape, and whether it is bfloat16."""
+    """Where a tensor lies in the file: byte offset, NumPy dtype, shape, and the dtype of one that NumPy lacks."""
 
     offset: int
     dtype: str
     shape: tuple[int, ...]
-    is_bfloat16: bool
+    viewed_as: c10.dtype | None
 
 
 @dataclass(frozen=True)
@@ -84,14 +86,14 @@ def pack(batch: Any, folder: str, name: str) -> PackedBatch:
 
             def write(tensor: Tensor) -> _Slot:
                 nonlocal size
-                array, is_bfloat16 = _as_array(tensor)
+                array, viewed_as = _as_array(tensor)
                 offset = -(-size // _ALIGNMENT) * _ALIGNMENT
                 file.seek(offset)
                 data = array.reshape(-1).view("u1").data
                 while data:
                     data = data[file.write(data) :]
                 size = offset + array.nbytes
-                return _Slot(offset, array.dtype.str, array.shape, is_bfloat16)
+                return _Slot(offset, array.dtype.str, array.shape, viewed_as)
 
             tree = _map_tree(batch, Tensor, write)
     except BaseException as error:
@@ -110,12 +112,12 @@ def pack(batch: Any, folder: str, name: str) -> PackedBatch:
     return PackedBatch(tree, path, size)
 
 
-def _as_array(tensor: Tensor) -> tuple[Any, bool]:
-    """The tensor's values as a contiguous NumPy array; bfloat16 ones as int16 bit patterns."""
+def _as_array(tensor: Tensor) -> tuple[Any, c10.dtype | None]:
+    """The tensor's values as a contiguous NumPy array, or the bit patterns and the dtype where NumPy lacks it."""
     tensor = tensor.detach().contiguous()
-    if tensor.dtype == bfloat16:
-        return tensor.view(int16).numpy(), True
-    return tensor.numpy(), False
+    if tensor.dtype not in _WITHOUT_NUMPY:
+        return tensor.numpy(), None
+    return tensor.view(int16 if tensor.dtype == bfloat16 else uint8).numpy(), tensor.dtype
 
 
 def unpack(packed: PackedBatch) -> Any:
@@ -135,6 +137,6 @@ def unpack(packed: PackedBatch) -> Any:
         else:
             array = numpy.frombuffer(buffer, slot.dtype, count, slot.offset).reshape(slot.shape)
         tensor = aten.from_numpy(array)
-        return tensor.view(bfloat16) if slot.is_bfloat16 else tensor
+        return tensor if slot.viewed_as is None else tensor.view(slot.viewed_as)
 
     return _map_tree(packed.tree, _Slot, read)

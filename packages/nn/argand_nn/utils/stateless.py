@@ -30,22 +30,28 @@ def _replaced(
     places = _places(module)
     unknown = [name for name in tensors if name not in places]
     missing = [name for name in places if name not in tensors]
-    if unknown:
-        raise KeyError(
-            f"functional_call: got {unknown}, expected names of parameters and buffers of "
-            f"{type(module).__name__}"
-        )
-    chosen = dict(tensors)
+    chosen = {name: value for name, value in tensors.items() if name in places}
     if tie_weights:
-        given = {id(places[name][0][places[name][1]]): name for name in tensors}
+        given: dict[int, str] = {}
+        for name, value in chosen.items():
+            entries, key = places[name]
+            tied = given.setdefault(id(entries[key]), name)
+            if chosen[tied] is not value:
+                raise ValueError(
+                    f"functional_call: got several values for {[tied, name]}, which are tied in "
+                    f"{type(module).__name__}; pass one value, or tie_weights=False"
+                )
         for name in missing:
             entries, key = places[name]
             source = given.get(id(entries[key]))
             if source is not None:
                 chosen[name] = tensors[source]
         missing = [name for name in missing if name not in chosen]
-    if strict and missing:
-        raise RuntimeError(f"functional_call: got no {missing}, expected all with strict=True")
+    if strict and (missing or unknown):
+        raise RuntimeError(
+            f"functional_call: got no {missing}, and unexpected {unknown}, expected all parameters and "
+            f"buffers of {type(module).__name__} alone with strict=True"
+        )
     kept = []
     try:
         for name, value in chosen.items():
@@ -54,7 +60,7 @@ def _replaced(
             entries[key] = value
         yield
     finally:
-        for name in tensors:  # what the module put in their place
+        for name in tensors.keys() & places.keys():  # what the module put in their place
             entries, key = places[name]
             tensors[name] = entries[key]
         for entries, key, value in reversed(kept):
@@ -75,11 +81,15 @@ def functional_call(
     Args:
         module: is as before afterwards.
         parameter_and_buffer_dicts: tensors by dotted name, or several such mappings. Buffers that
-            the module replaces are replaced there.
+            the module replaces are replaced there; names that it does not know are left alone.
         args: of the call; a value that is no tuple is the only argument.
         kwargs: of the call.
         tie_weights: replace a shared parameter under all of its names.
-        strict: require a tensor for every parameter and buffer.
+        strict: require a tensor for every parameter and buffer, and for nothing else.
+
+    Raises:
+        ValueError: for a name in several mappings, or several values for a shared parameter that is tied.
+        RuntimeError: with `strict`, for names that are missing or unknown.
     """
     if isinstance(parameter_and_buffer_dicts, Mapping):
         tensors = parameter_and_buffer_dicts

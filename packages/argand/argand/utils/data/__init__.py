@@ -8,8 +8,9 @@ from typing import Any
 import argand_nn.data
 from argand.import_paths import publish
 from argand_nn.data import *  # noqa: F403
-from argand_nn.data import __all__ as __all__
 from argand_nn.data import collate, dataloader, dataset, sampler
+
+__all__ = [*argand_nn.data.__all__, "DistributedSampler"]  # noqa: F405  (by `__getattr__`)
 
 publish(
     __name__,
