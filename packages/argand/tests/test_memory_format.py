@@ -65,6 +65,31 @@ COPIES_OF_GAPS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("shape", "strides", "expected"),
+    [
+        ((2, 3), (6, 2), (6, 2)),
+        ((2, 3), (1, 4), (1, 4)),
+        ((2, 1, 3), (3, 20, 1), (3, 20, 1)),
+        ((2, 3), (0, 1), (3, 1)),
+        ((2, 3), (0, 10), (3, 1)),
+    ],
+)
+def test_copies_with_another_part_have_the_strides_of_their_first_argument(
+    shape, strides, expected
+):
+    x = torch.arange(60.0).as_strided(shape, strides)
+    part, row = torch.full(shape[1:], 7.0), torch.full((1, *shape[1:]), 7.0)
+    for copy in (torch.select_scatter(x, part, 0, 1), torch.slice_scatter(x, row, 0, 1, 2)):
+        assert copy.stride() == expected
+        assert torch.equal(copy[0], x[0]) and (copy[1] == 7).all()
+    diagonal = torch.diagonal_scatter(x, torch.zeros(x.diagonal().shape))
+    assert diagonal.stride() == expected and (diagonal.diagonal() == 0).all()
+    y = x.clone().requires_grad_()
+    torch.select_scatter(y.as_strided(shape, y.stride()), part, 0, 1).sum().backward()
+    assert (y.grad[0] == 1).all() and (y.grad[1] == 0).all()
+
+
 @pytest.mark.parametrize("name", COPIES_OF_GAPS)
 @pytest.mark.parametrize(
     ("shape", "strides", "dense"),

@@ -37,6 +37,14 @@ RESULTS = [
     (lambda: tensor([2, 4]) ** -1.0, torch.float32, [0.5, 0.25]),
     (lambda: torch.add(tensor([True]), tensor([True]), alpha=True), torch.bool, [True]),
     (lambda: torch.logdet(tensor([[-1.0, 0.0], [0.0, 1.0]])).isnan(), torch.bool, True),
+    (lambda: torch.linspace(tensor(1.0, requires_grad=True), 3, 3), torch.float32, [1.0, 2.0, 3.0]),
+    (lambda: torch.linspace(tensor(3.7), tensor(-1.2, dtype=torch.float64), 4, dtype=torch.int32), torch.int32, [3, 1, 0, -1]),
+    (lambda: torch.linspace(1j, 3, 3), torch.complex64, [1j, 1.5 + 0.5j, 3 + 0j]),
+    (lambda: torch.linspace(tensor(1j), 3, 3), torch.complex64, [1j, 1.5 + 0.5j, 3 + 0j]),
+    (lambda: torch.logspace(tensor(1.0, requires_grad=True), 3, 3), torch.float32, [10.0, 100.0, 1000.0]),
+    (lambda: torch.logspace(tensor(0.0, requires_grad=True), 3.9, 4, 2, dtype=torch.int64), torch.int64, [1, 2, 4, 8]),
+    (lambda: torch.logspace(1j, 3, 3, 2), torch.complex64, [0.7692389 + 0.6389613j, 2.660255 + 0.9607515j, 8 + 0j]),
+    (lambda: torch.sort(tensor([3, 1, 2]), stable=None)[1], torch.int64, [1, 2, 0]),
     (lambda: torch.baddbmm(torch.ones(1, 1, 1), torch.ones(1, 1, 2), torch.ones(1, 2, 1), alpha=1 + 0j, beta=2 + 0j), torch.float32, [[[4.0]]]),
     (lambda: torch.addr(torch.ones(1, 1), torch.ones(1), torch.ones(1), alpha=1 + 0j, beta=2 + 0j), torch.float32, [[3.0]]),
     (lambda: torch.func.grad(lambda x: torch.renorm(x, 2, 0, 1.0).sum())(tensor([[nan, 1.0], [0.0, 0.0], [0.1, 0.2]])), torch.float32, [[1.0, 1.0]] * 3),
@@ -72,6 +80,9 @@ ERRORS = [
     (lambda: tensor([True]) ** tensor(True), NotImplementedError, "bool"),
     (lambda: torch.ones(3).sum(0, keepdim=tensor(True)), TypeError, "must be bool, not Tensor"),
     (lambda: tensor([2, 1]).pow_(-1), RuntimeError, "exponent"),
+    (lambda: torch.linspace(tensor([1.0]), 3, 3), RuntimeError, "without dimensions"),
+    (lambda: torch.linspace(1j, 3, 3, dtype=torch.float32), RuntimeError, "complex"),
+    (lambda: torch.linspace(tensor(1j), 3, 3, dtype=torch.float32), RuntimeError, "complex"),
     (
         lambda: torch.nn.functional.batch_norm(
             torch.ones(3, 2), torch.zeros(2), torch.ones(2, requires_grad=True)

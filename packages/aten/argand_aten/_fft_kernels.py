@@ -107,12 +107,17 @@ def _r2c(self: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -
         return out
     # The other half mirrors it. pocketfft writes that in one thread, slowly, and turns the sign of zeros that mirror themselves.
     # In other dimensions entry 0 mirrors itself, and the rest is turned around.
+    turned_around = {d % self.ndim for d in dim}
+    backwards = tuple(slice(None, None, -1 if d in turned_around else 1) for d in range(self.ndim))
     for turned in itertools.product((False, True), repeat=len(dim) - 1):
         there, here = out.narrow(last, half, n - half), out.narrow(last, 1, n - half)
         for d, turn in zip(dim, turned, strict=False):
             start, length = (1, out.shape[d] - 1) if turn else (0, 1)
             there, here = there.narrow(d, start, length), here.narrow(d, start, length)
-        ops.conj_physical(ops.flip(here, list(dim)), out=there)
+        if self.numel() < _WORTH_THREADS:
+            there.numpy()[...] = here.numpy()[backwards].conj()
+        else:
+            ops.conj_physical(ops.flip(here, list(dim)), out=there)
     return out
 
 

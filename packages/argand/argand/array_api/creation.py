@@ -88,21 +88,6 @@ def linspace(
     endpoint: bool = True,
 ) -> Tensor:
     """Evenly spaced numbers; without `endpoint` up to, not including, `stop`."""
-    if dtype is None and (isinstance(start, complex) or isinstance(stop, complex)):
-        dtype = argand.get_default_dtype().to_complex()
-    if dtype is not None and dtype.is_complex:
-        real, imag = (
-            linspace(
-                getattr(start, p),
-                getattr(stop, p),
-                num,
-                dtype=dtype.to_real(),
-                device=device,
-                endpoint=endpoint,
-            )
-            for p in ("real", "imag")
-        )
-        return argand.complex(real, imag)
     if endpoint:
         return argand.linspace(start, stop, num, dtype=dtype, device=device)
     return argand.linspace(start, stop, num + 1, dtype=dtype, device=device)[:num]

@@ -3,9 +3,11 @@
 #include <cmath>
 
 #include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/csrc/core/linspace_dtype.h"
 #include "packages/aten/cuda/csrc/specialization.h"
 #include "packages/aten/cuda/csrc/strided_copy.h"
 #include "packages/aten/generated/kernels_cuda.h"
+#include "packages/aten/generated/ops/creation.h"
 #include "packages/c10/csrc/core/strided.h"
 
 namespace argand::kernels::cuda {
@@ -56,10 +58,13 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, int dt
 
 // Both halves count from their own end, so that the last element is exactly `end`.
 Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, int dtype, std::optional<ArgandDevice> device, bool) {
-  const Tensor out = cuda_vector(steps, dtype == ARGAND_DTYPE_NONE ? builtins::default_dtype() : dtype, device);
-  for (const Scalar& s : {start, end}) check_fits("linspace", out.dtype(), value(s));
-  const double a = range_end(start, out.dtype()), b = range_end(end, out.dtype()), by = steps > 1 ? (b - a) / static_cast<double>(steps - 1) : 0;
-  return float_range(out, a, b, by, (steps + 1) / 2);
+  const int type = linspace_dtype(start, end, dtype);
+  const auto line = [&](double a, double b, int of) {
+    return float_range(cuda_vector(steps, of, device), a, b, steps > 1 ? (b - a) / static_cast<double>(steps - 1) : 0, (steps + 1) / 2);
+  };
+  if (!is_complex(type)) return line(range_end(start, type), range_end(end, type), type);
+  const int part = builtins::real_dtype(type);
+  return ops::complex(line(start.re, end.re, part), line(start.im, end.im, part));
 }
 
 namespace {
@@ -91,6 +96,23 @@ Tensor triangle(const char* name, const Tensor& self, int64_t diagonal, bool low
 }
 
 }  // namespace
+
+Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower, std::optional<ArgandDevice> device) {
+  offset = std::clamp(offset, -row - 1, col);
+  const auto split = [&](int64_t i) { return std::clamp<int64_t>(i + offset + (lower ? 1 : 0), 0, col); };
+  int64_t n = 0;
+  for (int64_t i = 0; i < row; i++) n += lower ? split(i) : col - split(i);
+  const Tensor out = empty({2, n}, ARGAND_INT64, device.value_or(ARGAND_DEVICE(ARGAND_CUDA, 0xff)));
+  if (n == 0) return out;
+  const DeviceGuard guard(out);
+  constexpr int64_t kWide = 512, kHigh = 8;
+  const int64_t tiles_x = divide_up(col, kWide);
+  Specialization s("triangle_indices");
+  s.constant("BX", kWide).constant("BY", kHigh).flag("LOWER", lower);
+  launch(kernel(s.text()), grid_of(tiles_x * divide_up(row, kHigh)), static_cast<const void*>(out->data), n, row, col, offset,
+         static_cast<int32_t>(tiles_x));
+  return out;
+}
 
 Tensor tril(const Tensor& self, int64_t diagonal) { return triangle("tril", self, diagonal, true); }
 Tensor triu(const Tensor& self, int64_t diagonal) { return triangle("triu", self, diagonal, false); }

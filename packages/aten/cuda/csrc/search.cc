@@ -134,6 +134,16 @@ Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_
   return out;
 }
 
+Tensor count_in_bins(const Tensor& self, const Tensor& low, const Tensor& high, int64_t bins) {
+  const Below below;
+  check_device("histc", "low", low, self);
+  check_device("histc", "high", high, self);
+  const Tensor x = dense(self), out = zeros({bins}, ARGAND_INT64, self.device());
+  const auto* k = kernel("count_in_bins;T=" + std::string(kDTypeName[x.dtype()]) + ";BLOCK=1024;BINS=" + (bins <= 256 ? "256" : "0"));
+  launch(k, programs("histc", std::min<int64_t>(divide_up(x.numel(), 1024), 1024)), out->data, x->data, low->data, high->data, x.numel(), bins);
+  return out;
+}
+
 Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   const Below below;
   if (self.dim() != 1 || !is_integral(self.dtype(), false))

@@ -182,7 +182,7 @@ std::tuple<Tensor, Tensor> order_dim(const char* op, const Tensor& self, int64_t
 
 }  // namespace
 
-std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim, bool descending, bool) {
+std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim, bool descending, std::optional<bool>) {
   const int64_t d = builtins::wrap_dim(dim, self.dim());
   const auto found = order_dim("sort", self, d, size_of(self, d), descending, self.sizes());
   const builtins::Strided like = builtins::clone_shape(self.sizes(), self.strides(), std::nullopt);

@@ -415,6 +415,16 @@ def test_scattered_extremes(dtype: str, reduce: str) -> None:
     )
 
 
+def test_histc() -> None:
+    x = make((3000,)) / 7
+    x[5] = float("nan")
+    for bins in (1, 100, 256, 300):
+        same(lambda x, n=bins: aten.histc(x, n, -1, 1), x)
+        same(lambda x, n=bins: aten.histc(x.to(c10.float64), n), x[10:])
+    same(lambda x: aten.histc(x.to(c10.float16), 5), x[10:])
+    same(lambda x: aten.histc(x, 4, 0, 1), x[:0])
+
+
 def test_bincount() -> None:
     same(lambda x: aten.bincount(x, minlength=30), indices((3000,), 20))
     same(aten.bincount, indices((50,), 1000))

@@ -162,6 +162,13 @@ def test_joins_and_triangles() -> None:
         for diagonal in (-2, 0, 3):
             same(x.to("cuda").tril(diagonal), x.tril(diagonal))
             same(x.to("cuda").transpose(1, 2).triu(diagonal), x.transpose(1, 2).triu(diagonal))
+    for name in ("tril_indices", "triu_indices"):
+        for row, col in ((5, 9), (9, 5), (11, 1), (3, 600), (0, 4)):
+            for offset in (-30, -2, 0, 1, 4, 700):
+                on_host, on_device = (
+                    getattr(aten, name)(row, col, offset, device=d) for d in ("cpu", "cuda")
+                )
+                same(on_device, on_host)
 
 
 def pair() -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""Resizing and sampling at a grid on an emulated CUDA device, by gathers, against the CPU's kernels."""
+"""Resizing and sampling at a grid on an emulated CUDA device, against the CPU's kernels."""
 
 from __future__ import annotations
 
@@ -46,3 +46,29 @@ def test_weighted_gathers() -> None:
     close(aten.ops._weighted_gather, x, index, weights)
     close(lambda g, i, w: aten.ops._weighted_scatter(g, i, w, 6), grad, index, weights)
     close(aten.ops._weighted_gather_weights, grad, x, index)
+
+
+MODES = ["nearest", "nearest-exact", "linear", "cubic"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_images_resized(mode: str) -> None:
+    x = values(2, 3, 5, 7)
+    for size in ([9, 4], [5, 20], [1, 1], [3, 14]):
+        for align in (False, True) if mode in ("linear", "cubic") else (False,):
+            for scales in ((None, None), (size[0] / 5 + 0.1, None)):
+                close(lambda x, a=(size, mode, align, *scales, None): aten.ops._upsample(x, *a), x)
+    close(lambda x: aten.ops._upsample(x.to(c10.float64), [7, 8], mode, False, None, None, None), x)
+    assert any(name.startswith("upsample_2d") for name in emulated.launches)
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+@pytest.mark.parametrize("padding", [0, 1, 2])
+@pytest.mark.parametrize("align", [False, True])
+def test_grid_samples(mode: int, padding: int, align: bool) -> None:
+    x, grid = values(2, 5, 4, 6), values(2, 3, 7, 2) * 1.5
+    grid[0, 0, 0, 0], grid[1, 1, 1, 1] = float("nan"), 30.0
+    close(lambda x, g: aten.ops.grid_sampler(x, g, mode, padding, align), x, grid)
+    x = values(2, 5, 1, 6)
+    close(lambda x, g: aten.ops.grid_sampler(x.double(), g.double(), mode, padding, align), x, grid)
+    assert any(name.startswith("grid_sample_2d") for name in emulated.launches)

@@ -4,6 +4,7 @@
 #include "packages/aten/generated/ops/arithmetic.h"
 #include "packages/aten/generated/ops/creation.h"
 #include "packages/aten/generated/ops/indexing.h"
+#include "packages/aten/generated/ops/resampling.h"
 #include "packages/aten/generated/ops/view.h"
 
 namespace argand::kernels::composite {
@@ -36,6 +37,15 @@ Tensor resample_backward(const Tensor& grad_output, const Tensor& starts, const 
   for (int64_t t = 0; t < weights.size(1); t++)
     ops::index_add_(sum, d, ops::add(starts, t), ops::mul(grad_output, weights_of(weights, t, d, grad_output.dim())));
   return ops::_to_copy(sum, grad_output.dtype());
+}
+
+Tensor upsample_2d(const Tensor& input, IntList output_size, std::string_view mode, bool align_corners, std::optional<double> scale0,
+                   std::optional<double> scale1) {
+  return ops::contiguous(ops::_upsample_separably(input, output_size, mode, align_corners, scale0, scale1, std::nullopt));
+}
+
+Tensor grid_sample_2d(const Tensor& input, const Tensor& grid, std::string_view interpolation, std::string_view padding_mode, bool align_corners) {
+  return ops::_grid_sample(input, grid, interpolation, padding_mode, align_corners);
 }
 
 }  // namespace argand::kernels::composite

@@ -1,7 +1,9 @@
 // Ranges.
 #include <cmath>
+#include <complex>
 
 #include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/csrc/core/linspace_dtype.h"
 #include "packages/aten/csrc/kernels/cpu/cast.h"
 #include "packages/aten/generated/kernels.h"
 
@@ -61,15 +63,23 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, int dt
 
 // Both halves count from their own end, so that the last element is exactly `end`.
 Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, int dtype, std::optional<ArgandDevice>, bool) {
-  const Tensor out = argand::empty({steps}, dtype == ARGAND_DTYPE_NONE ? builtins::default_dtype() : dtype);
-  for (const Scalar& s : {start, end}) check_fits("linspace", out.dtype(), value(s));
-  double a = start.to_double(), b = end.to_double();
-  if (is_integral(out.dtype(), true)) a = std::trunc(a), b = std::trunc(b);
-  const double by = steps > 1 ? (b - a) / static_cast<double>(steps - 1) : 0;
+  const Tensor out = argand::empty({steps}, linspace_dtype(start, end, dtype));
   const int64_t half = (steps + 1) / 2;
   const double last = static_cast<double>(steps - 1);
-  fill_range(out, 0, half, [=](double i) { return a + by * i; });
-  fill_range(out, half, steps, [=](double i) { return b - by * (last - i); });
+  const auto part = [&](double a, double b) { return steps > 1 ? (b - a) / last : 0; };
+  if (is_complex(out.dtype())) {
+    const std::complex<double> a(start.re, start.im), b(end.re, end.im), by(part(a.real(), b.real()), part(a.imag(), b.imag()));
+    fill_blocks<std::complex<double>>(out, ARGAND_COMPLEX128, 0, steps, [=](int64_t first, std::complex<double>* block) {
+      for (int64_t i = first; i < first + kBlock; i++)
+        block[i - first] = i < half ? a + by * static_cast<double>(i) : b - by * (last - static_cast<double>(i));
+    });
+  } else {
+    double a = start.re, b = end.re;
+    if (is_integral(out.dtype(), true)) a = std::trunc(a), b = std::trunc(b);
+    const double by = part(a, b);
+    fill_range(out, 0, half, [=](double i) { return a + by * i; });
+    fill_range(out, half, steps, [=](double i) { return b - by * (last - i); });
+  }
   return out;
 }
 

@@ -1,5 +1,6 @@
 // Kernels whose results are positions or counts.
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "packages/aten/csrc/core/builtins.h"
@@ -113,6 +114,28 @@ Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_
         else
           out.data<int64_t>()[i] = found;
       }
+    });
+  });
+  return out;
+}
+
+// In float32 for 16-bit floats. A thread counts the elements of a chunk in memory of its own.
+Tensor count_in_bins(const Tensor& self, const Tensor& low, const Tensor& high, int64_t bins) {
+  const Tensor input = contiguous(self), out = zeros({bins}, ARGAND_INT64);
+  dispatch_floating("histc", self.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = compute_t<T>;
+    const T* x = input.data<T>();
+    const C first = widen(*low.data<T>()), last = widen(*high.data<T>()), width = last - first, parts = static_cast<C>(bins);
+    argand::parallel_for(0, input.numel(), std::max<int64_t>(bins, 1 << 16), [&](int64_t begin, int64_t end) {
+      std::vector<int64_t> counts(static_cast<size_t>(bins));
+      for (int64_t i = begin; i < end; i++) {
+        const C v = widen(x[i]);
+        if (v >= first && v <= last) counts[static_cast<size_t>(std::min(static_cast<int64_t>((v - first) / width * parts), bins - 1))]++;
+      }
+      for (int64_t b = 0; b < bins; b++)
+        if (counts[static_cast<size_t>(b)])
+          std::atomic_ref(out.data<int64_t>()[b]).fetch_add(counts[static_cast<size_t>(b)], std::memory_order_relaxed);
     });
   });
   return out;

@@ -117,7 +117,7 @@ void order_dim(const char* name, const Tensor& input, const DimSplit& s, const W
 }  // namespace
 
 // The results lie in memory as a clone of `self` would.
-std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim, bool descending, bool) {
+std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim, bool descending, std::optional<bool>) {
   const int64_t d = builtins::wrap_dim(dim, self.dim());
   const Tensor input = is_non_overlapping_and_dense(self.sizes(), self.strides()) ? self : clone(self, std::nullopt);
   const Tensor values = argand::empty_strided(input.sizes(), input.strides(), self.dtype());

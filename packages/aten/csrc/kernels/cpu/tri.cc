@@ -44,7 +44,7 @@ Tensor triangle(const char* name, const Tensor& self, int64_t diagonal, bool low
 Tensor tril(const Tensor& self, int64_t diagonal) { return triangle("tril", self, diagonal, true); }
 Tensor triu(const Tensor& self, int64_t diagonal) { return triangle("triu", self, diagonal, false); }
 
-Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower) {
+Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower, std::optional<ArgandDevice>) {
   offset = std::clamp(offset, -row - 1, col);
   const auto split = [&](int64_t i) { return std::clamp<int64_t>(i + offset + (lower ? 1 : 0), 0, col); };
   int64_t n = 0;

@@ -59,6 +59,35 @@ def triangle(
 
 
 @triton.jit
+def _before_row(k, columns):
+    """1 + 2 + ... + k, of numbers up to `columns`; 0 for negative k."""
+    k = tl.maximum(k, 0)
+    full = tl.minimum(k, columns)
+    return full * (full + 1) // 2 + (k - full) * columns
+
+
+@triton.jit
+def triangle_indices(
+    out, total, height, columns, diagonal, tiles_x,
+    BX: tl.constexpr, BY: tl.constexpr, LOWER: tl.constexpr,
+):  # fmt: skip
+    """Rows, then columns (out[2, total]), of a matrix' elements with column - row <= diagonal (LOWER) or >= it, in row-major order."""
+    tile = tl.program_id(0)
+    row = ((tile // tiles_x) * BY + tl.arange(0, BY)).to(tl.int64)[:, None]
+    column = ((tile % tiles_x) * BX + tl.arange(0, BX)).to(tl.int64)[None, :]
+    if LOWER:
+        at = _before_row(row + diagonal, columns) - _before_row(diagonal, columns) + column
+        kept = column - row <= diagonal
+    else:
+        skipped = _before_row(row + diagonal - 1, columns) - _before_row(diagonal - 1, columns)
+        at = row * columns - skipped + column - tl.maximum(row + diagonal, 0)
+        kept = column - row >= diagonal
+    kept = kept & (row < height) & (column < columns)
+    tl.store(out + at, row + column * 0, mask=kept)
+    tl.store(out + total + at, column + row * 0, mask=kept)
+
+
+@triton.jit
 def _pick4(j, a, b, c, d):
     return tl.where(j < 2, tl.where(j == 0, a, b), tl.where(j == 2, c, d))
 
@@ -171,6 +200,18 @@ KERNELS = [
         },
         default={"T": ["uint8", "int16", "int32"]},
         divisible=lambda v: ("x", "out", "columns") if v["ALIGNED"] else (),
+    ),
+    Kernel(
+        triangle_indices,
+        signature={
+            "out": "*i64",
+            "total": "i64",
+            "height": "i64",
+            "columns": "i64",
+            "diagonal": "i64",
+            "tiles_x": "i32",
+        },  # fmt: skip
+        constants={"BX": [512], "BY": [8], "LOWER": [False, True]},
     ),
     Kernel(
         join,

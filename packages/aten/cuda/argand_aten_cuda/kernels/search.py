@@ -1,9 +1,10 @@
-"""Kernels whose results are positions or counts: nonzero, searchsorted, bincount."""
+"""Kernels whose results are positions or counts: nonzero, searchsorted, bincount, histc."""
 
 import triton
 import triton.language as tl
 
-from argand_aten_cuda.kernel import REAL, Kernel, Variant
+from argand_aten_cuda.kernel import FLOATING, REAL, Kernel, Variant
+from argand_aten_cuda.kernels._accumulate import widen
 
 
 @triton.jit
@@ -121,6 +122,33 @@ def bincount_small(out, x, total, bins, BLOCK: tl.constexpr, BINS: tl.constexpr)
     tl.atomic_add(out + b, sums.to(tl.int64), mask=(b < bins) & (sums > 0), sem="relaxed")
 
 
+@triton.jit
+def count_in_bins(out, x, low, high, total, bins, BLOCK: tl.constexpr, BINS: tl.constexpr):
+    """Adds to `out` how many elements lie in each of `bins` parts (at most BINS; 0: any number) of the range from `low` to `high`."""
+    first = widen(tl.load(low))
+    last = widen(tl.load(high))
+    parts = bins.to(first.dtype)
+    b = tl.arange(0, BINS if BINS > 0 else 1)
+    sums = tl.zeros(b.shape, tl.int32)
+    for start in range(
+        tl.program_id(0).to(tl.int64) * BLOCK, total, tl.num_programs(0).to(tl.int64) * BLOCK
+    ):
+        e = start + tl.arange(0, BLOCK)
+        value = widen(tl.load(x + e, mask=e < total, other=float("nan")))
+        inside = (value >= first) & (value <= last)
+        if value.dtype == tl.float64:
+            at = (value - first) / (last - first)
+        else:
+            at = tl.div_rn(value - first, last - first + tl.zeros([BLOCK], tl.float32))
+        at = tl.minimum((tl.where(inside, at, 0.0) * parts).to(tl.int64), bins - 1)
+        if BINS > 0:
+            sums += tl.histogram(at.to(tl.int32), BINS, mask=inside)
+        else:
+            tl.atomic_add(out + at, tl.full([BLOCK], 1, tl.int64), mask=inside, sem="relaxed")
+    if BINS > 0:
+        tl.atomic_add(out + b, sums.to(tl.int64), mask=(b < bins) & (sums > 0), sem="relaxed")
+
+
 _OFFSETS = ["int32", "int64"]
 _SIZES = ["int8", "int32", "int16", "int64"]
 _COUNT = {"counts": "*i32", "x": "*T", "total": "I", "keep": "i64"}
@@ -191,5 +219,19 @@ KERNELS = [
         bincount_small,
         signature={"out": "*i64", "x": "*i64", "total": "i64", "bins": "i32"},
         constants={"BLOCK": [1024], "BINS": [256]},
+    ),
+    Kernel(
+        count_in_bins,
+        signature={
+            "out": "*i64",
+            "x": "*T",
+            "low": "*T",
+            "high": "*T",
+            "total": "i64",
+            "bins": "i64",
+        },
+        types={"T": FLOATING},
+        constants={"BLOCK": [1024], "BINS": [256, 0]},
+        default={"T": ["float32"]},
     ),
 ]

@@ -3,6 +3,9 @@
 A program takes BR rows; where there are few, `pieces` programs share a row and a second kernel joins their results.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import triton
 import triton.language as tl
 
@@ -241,7 +244,7 @@ def join_extremes(
 _ROWS = {"n_inner": "i64", "outer_stride": "i64", "inner_stride": "i64", "stride": "i64"}
 # (rows, elements) of a program's tile, for UNIT 1 the elements and for 2 and 0 the rows along memory
 _TILES = {1: ((1, 4096), (8, 512), (64, 64)), 2: ((64, 64),), 0: ((64, 64),)}
-_TILE_CONSTANTS = {
+_TILE_CONSTANTS: dict[str, Sequence[Any]] = {
     "BR": [1, 8, 64],
     "BN": [64, 512, 4096],
     "UNIT": [0, 1, 2],
