@@ -344,6 +344,13 @@ def meta_kernel(op: Operator, parts: Parts) -> None:
         lines.append("check_one_device(op, a);")
     for i, a in enumerate(schema.arguments):
         lines.append(f"[[maybe_unused]] const auto {safe(a.name)} = {reader(a.type, f'a[{i}]')};")
+    for a in schema.arguments:
+        if a.type.base == "device" and schema.arguments[0].type.base == "Tensor":
+            lines.append(
+                f"if ({safe(a.name)} && ARGAND_DEVICE_TYPE(*{safe(a.name)}) != ARGAND_META) fail(ARGAND_NOT_IMPLEMENTED_ERROR, "
+                '"%s: Cannot copy out of meta tensor; no data! Expected the device meta; make it anew with '
+                'empty_like(..., device=...), a module with to_empty()", op->name);'
+            )
     names = ", ".join(safe(a.name) for a in schema.arguments)
     if op.shape is not None:
         if not op.checked:

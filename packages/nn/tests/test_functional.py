@@ -131,6 +131,8 @@ def test_linear_maps():
     a, c = normal(4, 5), normal(4, 5)
     cosine = (a * c).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(c, axis=1)
     close(F.cosine_similarity(tensor(a), tensor(c)), cosine, 1e-4)
+    huge = tensor(a).float() * 1e30
+    assert not F.cosine_similarity(huge, huge).isnan().any()  # though the norms overflow
     close(F.pairwise_distance(tensor(a), tensor(c)), np.linalg.norm(a - c + 1e-6, axis=1), 1e-4)
     close(F.normalize(tensor(a)), a / np.linalg.norm(a, axis=1, keepdims=True), 1e-4)
     assert F.one_hot(aten.tensor([1, 0]), 3).tolist() == [[0, 1, 0], [1, 0, 0]]

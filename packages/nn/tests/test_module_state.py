@@ -85,6 +85,15 @@ def test_load_reports_every_problem_and_changes_nothing():
         model.load_state_dict([1])
 
 
+def test_numbers_of_older_versions_have_a_dimension():
+    layer = nn.BatchNorm1d(2)
+    layer.load_state_dict({**layer.state_dict(), "num_batches_tracked": aten.tensor([7])})
+    assert layer.num_batches_tracked.shape == () and layer.num_batches_tracked.item() == 7
+    state = {**layer.state_dict(), "num_batches_tracked": aten.tensor([8])}
+    layer.load_state_dict(state, assign=True)
+    assert layer.num_batches_tracked.shape == () and layer.num_batches_tracked.item() == 8
+
+
 def test_strict_false_reports_keys():
     model = small()
     state = dict(small().state_dict())
@@ -179,6 +188,12 @@ def test_conversion_keeps_parameters_and_integer_buffers():
     assert all(p.requires_grad for p in model.parameters())
     meta = model.to(device="meta")
     assert all(p.device.type == "meta" for p in meta.parameters())
+    with pytest.raises(NotImplementedError, match=r"Cannot copy out of meta tensor.*to_empty"):
+        meta.to("cpu")
+    for call in (lambda t: t.cpu(), lambda t: t.to("cpu"), lambda t: t.to(aten.ones(1))):
+        with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
+            call(meta[0].weight)
+    assert meta.to("meta", c10.float64)[0].weight.is_meta
     assert meta.to_empty(device="cpu")[0].weight.device.type == "cpu"
     with pytest.raises(TypeError, match="expected a floating-point or complex dtype"):
         model.to(c10.int32)

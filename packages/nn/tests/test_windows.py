@@ -195,6 +195,21 @@ def test_maxima_of_bags_have_dense_gradients_that_are_not_scaled():
             F.embedding_bag(aten.tensor([[0]]), aten.ones(2, 3), mode="max", **{option: True})
 
 
+@pytest.mark.parametrize(
+    ("offsets", "last", "message"),
+    [
+        ([0, 9], False, "input's length 7"),
+        ([0, 3, 9], True, "input's length 7"),
+        ([1, 3], False, r"offsets\[0\] has"),
+    ],
+)
+def test_bags_lie_in_the_input(offsets, last, message):
+    with pytest.raises(RuntimeError, match=message):
+        F.embedding_bag(
+            aten.arange(7), normal(10, 3), aten.tensor(offsets), include_last_offset=last
+        )
+
+
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 def test_embedding_bag(mode):
     table = normal(6, 3, requires_grad=True)
