@@ -136,6 +136,8 @@ Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool out_
 
 Tensor count_in_bins(const Tensor& self, const Tensor& low, const Tensor& high, int64_t bins) {
   const Below below;
+  if (bins <= 0 || low.dtype() != self.dtype() || high.dtype() != self.dtype() || low.numel() != 1 || high.numel() != 1)
+    fail(ARGAND_SHAPE_ERROR, "histc: expected bins above 0, and low and high as one element of %s each", kDTypeName[self.dtype()]);
   check_device("histc", "low", low, self);
   check_device("histc", "high", high, self);
   const Tensor x = dense(self), out = zeros({bins}, ARGAND_INT64, self.device());
