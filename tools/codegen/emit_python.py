@@ -242,6 +242,12 @@ def emit_derivatives(registry: Registry, family: str) -> str:
         elif op.is_differentiable:
             table[op.name] = f"{op.identifier}_rule"
             functions.append(rule(op))
+        elif op.grad_missing:
+            table[op.name] = f"{op.identifier}_rule"
+            functions.append(
+                f"def {op.identifier}_rule(ops: Any, grads: Any, args: Any, results: Any, needs: Any) -> Any:\n"
+                f'    raise NotImplementedError("{op.name}: the derivative of this operator is not implemented")\n'
+            )
         elif op.grad_none:
             none.append(op.name)
     doc = (

@@ -23,7 +23,12 @@ VARIANTS: Final = ("function", "method", "inplace", "out")
 # Rules for results' dtypes besides dtypes: functions of the first tensor's dtype (`<rule>_dtype` in builtins.h and language.py), and itself.
 RESULT_FUNCTIONS: Final = ("accumulate", "accumulate_float", "real", "complex", "truth")
 RESULT_RULES: Final = ("self", *RESULT_FUNCTIONS)
-OUT_RULES: Final = ("cast", "computed", "exact", "any")  # of dtypes that out= may have; computed: cast, and computed in it
+OUT_RULES: Final = (
+    "cast",
+    "computed",
+    "exact",
+    "any",
+)  # of dtypes that out= may have; computed: cast, and computed in it
 LAYOUTS: Final = (
     "as_operands",
     "row_major",
@@ -356,7 +361,9 @@ class Operator:
     autocast: tuple[str, str] | None = None  # the policies of AUTOCAST_DEVICES
     grad: tuple[Derivative, ...] = ()
     grad_none: bool = False  # `grad: none`: never differentiable
-    grad_missing: bool = False  # `grad: missing`: a derivative that nobody wrote; asking for it raises
+    grad_missing: bool = (
+        False  # `grad: missing`: a derivative that nobody wrote; asking for it raises
+    )
     variants: tuple[str, ...] = ("function", "method")
     out: str | None = None  # OUT_RULES: what dtype out= has; None: as the kind says
     layout: str = "as_operands"  # LAYOUTS
