@@ -23,31 +23,14 @@ VARIANTS: Final = ("function", "method", "inplace", "out")
 # Rules for results' dtypes besides dtypes: functions of the first tensor's dtype (`<rule>_dtype` in builtins.h and language.py), and itself.
 RESULT_FUNCTIONS: Final = ("accumulate", "accumulate_float", "real", "complex", "truth")
 RESULT_RULES: Final = ("self", *RESULT_FUNCTIONS)
-OUT_RULES: Final = (
-    "cast",
-    "computed",
-    "exact",
-    "any",
-)  # of dtypes that out= may have; computed: cast, and computed in it
-LAYOUTS: Final = (
-    "as_operands",
-    "row_major",
-    "row_major_of_number",
-    "row_major_of_complex",
-)  # of new results of pointwise operators
-RESIZE_RULES: Final = (
-    "as_result",
-    "row_major",
-    "row_major_if_filled",
-    "unless_as_many",
-)  # of an out= that has another shape
-PROMOTIONS: Final = (
-    "default",
-    "float",
-    "none",
-    "self",
-    "numbers",
-)  # none: one dtype, but for 0-d tensors after the second; self: the first operand's dtype; numbers: no operand is a bool
+# Of dtypes that out= may have; computed: cast, and computed in it.
+OUT_RULES: Final = ("cast", "computed", "exact", "any")
+# Of new results of pointwise operators.
+LAYOUTS: Final = ("as_operands", "row_major", "row_major_of_number", "row_major_of_complex")
+# Of an out= that has another shape.
+RESIZE_RULES: Final = ("as_result", "row_major", "row_major_if_filled", "unless_as_many")
+# none: one dtype, but for 0-d tensors after the second; self: the first operand's dtype; numbers: no operand is a bool.
+PROMOTIONS: Final = ("default", "float", "none", "self", "numbers")
 # What autocast does with an operator's floating-point tensors: casts them to the region's dtype, to float32, or to the widest of theirs;
 # "none": leaves them, also inside of the body. Without an entry the operators of the body decide.
 AUTOCAST_POLICIES: Final = ("lower", "float32", "promote", "none")
@@ -361,9 +344,7 @@ class Operator:
     autocast: tuple[str, str] | None = None  # the policies of AUTOCAST_DEVICES
     grad: tuple[Derivative, ...] = ()
     grad_none: bool = False  # `grad: none`: never differentiable
-    grad_missing: bool = (
-        False  # `grad: missing`: a derivative that nobody wrote; asking for it raises
-    )
+    grad_missing: bool = False  # `grad: missing`: nobody wrote it; asking for it raises
     variants: tuple[str, ...] = ("function", "method")
     out: str | None = None  # OUT_RULES: what dtype out= has; None: as the kind says
     layout: str = "as_operands"  # LAYOUTS

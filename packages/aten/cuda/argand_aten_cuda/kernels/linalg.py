@@ -7,15 +7,7 @@ import triton
 import triton.language as tl
 
 from argand_aten_cuda.kernel import Kernel, Variant
-
-
-@triton.jit
-def _quotient(a, b):
-    """a / b, rounded to nearest."""
-    if a.dtype == tl.float64:
-        return a / b
-    else:
-        return tl.div_rn(a, b)
+from argand_aten_cuda.math import argand_div
 
 
 @triton.jit
@@ -58,7 +50,7 @@ def lu_factor(out, pivots, info, x, each, row, column, rows, columns, N: tl.cons
         pivot = _column_of(upper, j, k)
         singular = tl.where((singular == 0) & (pivot == 0), k + 1, singular)
         below = _column_of(a, j, k)
-        factor = tl.where(pivot == 0, below, _quotient(below, pivot))
+        factor = tl.where(pivot == 0, below, argand_div(below, pivot))
         later = tl.where(j > k, a - factor * upper, tl.where(j == k, factor, a))
         a = tl.where(i > k, later, a)
     out += tl.program_id(0).to(tl.int64) * rows * columns
@@ -76,7 +68,7 @@ def cholesky_factor(out, info, x, each, row, column, out_row, out_column, n, N: 
         pivot = tl.sum(tl.where(i == k, below, 0.0), 0)[None, :]
         failed = tl.where((failed == 0) & ~(pivot > 0), k + 1, failed)
         root = tl.sqrt(pivot) if pivot.dtype == tl.float64 else tl.sqrt_rn(pivot)
-        factor = tl.where(i >= k, _quotient(below, root), 0.0)
+        factor = tl.where(i >= k, argand_div(below, root), 0.0)
         across = tl.sum(tl.where(i == j, factor, 0.0), 0)[None, :]
         a = tl.where(j == k, factor, tl.where(j > k, a - factor * across, a))
     out += tl.program_id(0).to(tl.int64) * n * n
@@ -97,7 +89,7 @@ def _solved(t, b, i, j, n, bi, BACKWARD: tl.constexpr, UNIT: tl.constexpr):
         factors = _column_of(t, j, k)
         x = _row_of(b, bi, k)
         if not UNIT:
-            x = _quotient(x, tl.sum(tl.where(i == k, factors, 0.0), 0)[None, :])
+            x = argand_div(x, tl.sum(tl.where(i == k, factors, 0.0), 0)[None, :])
             b = tl.where(bi == k, x, b)
         b = tl.where(later, b - factors * x, b)
     return b

@@ -7,6 +7,7 @@ import triton
 import triton.language as tl
 
 from argand_aten_cuda.kernel import FLOATING, REAL, Kernel, Variant
+from argand_aten_cuda.math import argand_div
 
 
 @triton.jit
@@ -110,16 +111,6 @@ def _divisor(y, x, h0, h1, w0, w1, h, w, kh, kw, sh, sw, ph, pw, override, PADDE
 
 
 @triton.jit
-def _quotient(a, b):
-    """a / b, rounded to nearest."""
-    if a.dtype == tl.float64:
-        q = a / b.to(tl.float64)
-    else:
-        q = tl.div_rn(a, b.to(tl.float32))
-    return q
-
-
-@triton.jit
 def avg_pool2d(
     out, x, total, h, w, oh, ow, kh, kw, sh, sw, ph, pw, override,
     ADAPTIVE: tl.constexpr, PADDED: tl.constexpr, BLOCK: tl.constexpr,
@@ -137,7 +128,7 @@ def avg_pool2d(
             v = tl.load(base + (h0 + i) * w + w0 + j, mask=inside, other=0).to(ACC)
             sums = tl.where(inside, sums + v, sums)
     count = _divisor(y, c0, h0, h1, w0, w1, h, w, kh, kw, sh, sw, ph, pw, override, PADDED)
-    tl.store(out + e, _quotient(sums, count).to(out.dtype.element_ty), mask=live)
+    tl.store(out + e, argand_div(sums, count.to(sums.dtype)).to(out.dtype.element_ty), mask=live)
 
 
 @triton.jit
@@ -165,7 +156,7 @@ def avg_pool2d_backward(
             holds = live & (y < oh) & (x < ow) & (h0 <= r) & (r < h1) & (w0 <= c) & (c < w1)
             g = tl.load(base + y * ow + x, mask=holds, other=0).to(ACC)
             count = _divisor(y, x, h0, h1, w0, w1, h, w, kh, kw, sh, sw, ph, pw, override, PADDED)
-            sums = tl.where(holds, sums + _quotient(g, count), sums)
+            sums = tl.where(holds, sums + argand_div(g, count.to(g.dtype)), sums)
     tl.store(out + e, sums.to(out.dtype.element_ty), mask=live)
 
 

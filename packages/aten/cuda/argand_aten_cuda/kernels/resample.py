@@ -9,6 +9,7 @@ from triton.language.extra import libdevice
 
 from argand_aten_cuda.kernel import FLOATING, Kernel
 from argand_aten_cuda.kernels._accumulate import widen
+from argand_aten_cuda.math import argand_div
 
 NEAREST = tl.constexpr(0)
 NEAREST_EXACT = tl.constexpr(1)
@@ -17,14 +18,6 @@ CUBIC = tl.constexpr(3)
 ZEROS = tl.constexpr(0)
 BORDER = tl.constexpr(1)
 REFLECTION = tl.constexpr(2)
-
-
-@triton.jit
-def _quotient(a, b):
-    if a.dtype == tl.float64:
-        return a / b
-    else:
-        return tl.div_rn(a, b)
 
 
 @triton.jit
@@ -62,7 +55,7 @@ def _padded(x, size, PADDING: tl.constexpr, ALIGN: tl.constexpr):
         distance = tl.abs(x - low)
         divisor = tl.zeros_like(x) + tl.where(span == 0, 1.0, span).to(x.dtype)
         rest = libdevice.fmod(distance, divisor)
-        turns = tl.floor(_quotient(distance, divisor))
+        turns = tl.floor(argand_div(distance, divisor))
         odd = turns - 2.0 * tl.floor(turns * 0.5) == 1.0
         inside = _within(tl.where(odd, span - rest, rest) + low, 0.0, size - 1.0)
         x = tl.where(span == 0, 0.0, inside)

@@ -5,6 +5,7 @@ import triton.language as tl
 
 from argand_aten_cuda.kernel import FLOATING, REAL, Kernel, Variant
 from argand_aten_cuda.kernels._accumulate import widen
+from argand_aten_cuda.math import argand_div
 
 
 @triton.jit
@@ -136,10 +137,7 @@ def count_in_bins(out, x, low, high, total, bins, BLOCK: tl.constexpr, BINS: tl.
         e = start + tl.arange(0, BLOCK)
         value = widen(tl.load(x + e, mask=e < total, other=float("nan")))
         inside = (value >= first) & (value <= last)
-        if value.dtype == tl.float64:
-            at = (value - first) / (last - first)
-        else:
-            at = tl.div_rn(value - first, last - first + tl.zeros([BLOCK], tl.float32))
+        at = argand_div(value - first, last - first + tl.zeros([BLOCK], first.dtype))
         at = tl.minimum((tl.where(inside, at, 0.0) * parts).to(tl.int64), bins - 1)
         if BINS > 0:
             sums += tl.histogram(at.to(tl.int32), BINS, mask=inside)
