@@ -119,7 +119,23 @@ def interpret(job: dict[str, Any]) -> list[Any]:
     return [m.array for m in memories]
 
 
+def patch_once() -> None:
+    """triton.language is patched for good; the interpreter looks for what to patch at every call of a function."""
+    from triton.runtime import interpreter
+
+    patch, patched = interpreter._patch_lang, set()
+
+    def once(function: Any) -> Any:
+        if id(function.__globals__) not in patched:
+            patched.add(id(function.__globals__))
+            patch(function)
+        return interpreter._LangPatchScope()
+
+    interpreter._patch_lang = once
+
+
 def main() -> None:
+    patch_once()
     library = types.ModuleType("argand_aten_cuda")
     library.__path__ = [str(Path(sys.argv[1], "argand_aten_cuda"))]
     sys.modules["argand_aten_cuda"] = library

@@ -12,7 +12,6 @@ import argparse
 import importlib
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,32 @@ def target_of(arch: str) -> Any:
     raise ValueError(f"compile: got architecture '{arch}', expected one as sm_90 or gfx942")
 
 
+def code_object(source: Any, target: Any, options: dict[str, Any]) -> tuple[bytes, dict[str, Any]]:
+    """The code object of a Triton source, and its metadata.
+
+    As `triton.compile`, which besides hashes all of Triton and keeps what every stage gives in files.
+
+    Raises:
+      ImportError: when Triton is not installed.
+    """
+    from triton._C.libtriton import ir
+    from triton.compiler.compiler import make_backend
+
+    backend = make_backend(target)
+    parsed = backend.parse_options(options)
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    functions, modules = backend.get_codegen_implementation(parsed), backend.get_module_map()
+    stages: dict[str, Any] = {}
+    backend.add_stages(stages, parsed, source.language)
+    metadata = dict(vars(parsed))
+    code = source.make_ir(target, parsed, functions, modules, context)
+    for lower in stages.values():
+        code = lower(code, metadata)
+    return code, metadata
+
+
 def compile_variant(kernel: Kernel, variant: Variant, arch: str) -> Compiled:
     """Compiles one specialization.
 
@@ -43,7 +68,6 @@ def compile_variant(kernel: Kernel, variant: Variant, arch: str) -> Compiled:
       ImportError: when Triton is not installed.
       RuntimeError: when Triton refuses the kernel.
     """
-    import triton
     import triton.language as tl
     from triton.compiler import ASTSource
 
@@ -69,17 +93,14 @@ def compile_variant(kernel: Kernel, variant: Variant, arch: str) -> Compiled:
     }
     name = kernel.text(variant)
     try:
-        compiled = triton.compile(source, target=target, options=options)
+        image, metadata = code_object(source, target, options)
     except Exception as error:
         raise RuntimeError(f"{name}: Triton could not compile it for {arch}: {error}") from error
-    metadata = compiled.metadata
-    scratch = getattr(metadata, "global_scratch_size", 0)
+    scratch = metadata.get("global_scratch_size", 0)
     if scratch:
         raise RuntimeError(f"{name}: needs {scratch} bytes of global scratch memory, expected none")
-    image = compiled.asm["hsaco" if target.backend == "hip" else "cubin"]
-    return Compiled(
-        name, image, metadata.name, metadata.num_warps * target.warp_size, metadata.shared
-    )
+    threads = metadata["num_warps"] * target.warp_size
+    return Compiled(name, image, metadata["name"], threads, metadata["shared"])
 
 
 def kernels_of(module: str) -> list[Kernel]:
@@ -119,11 +140,9 @@ def main(arguments: list[str]) -> int:
         _merge(options.merge, options.out)
         return 0
     options.out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as cache:
-        os.environ["TRITON_CACHE_DIR"] = cache
-        os.environ["TRITON_DISABLE_LINE_INFO"] = "1"
-        for module in options.module:
-            _compile_module(module, options.arch, options.out, options.full)
+    os.environ["TRITON_DISABLE_LINE_INFO"] = "1"
+    for module in options.module:
+        _compile_module(module, options.arch, options.out, options.full)
     return 0
 
 

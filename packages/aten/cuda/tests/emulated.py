@@ -41,64 +41,6 @@ class _Pointer:
         return self.address
 
 
-def _patch_interpreter() -> None:
-    """Arguments are addresses already; sizes stay arrays of one element, which NumPy no longer converts by itself."""
-    from triton.runtime import interpreter
-
-    patch_tensor = interpreter._patch_lang_tensor
-
-    def patch(tensor: Any, scope: Any) -> None:
-        patch_tensor(tensor, scope)
-        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.reshape(-1)[0]))
-
-    interpreter._patch_lang_tensor = patch
-    _patch_reductions(interpreter)
-    interpreter.GridExecutor._init_args_hst = lambda self, args, kwargs: (list(args), kwargs)
-    interpreter.GridExecutor._restore_args_dev = lambda self, *args: None
-
-
-def _patch_reductions(interpreter: Any) -> None:
-    """Reductions and scans by whole arrays, in a logarithmic number of steps; the interpreter goes from element to element."""
-    import numpy as np
-
-    def combined(self: Any, left: list[Any], right: list[Any], dtypes: list[Any]) -> list[Any]:
-        tensors = [
-            self.to_tensor(x, t) for x, t in zip((*left, *right), (*dtypes, *dtypes), strict=True)
-        ]
-        results = self.combine_fn.fn(*tensors)
-        results = results if isinstance(results, tuple) else (results,)
-        return [r.handle.data.astype(x.dtype) for r, x in zip(results, left, strict=True)]
-
-    def parts(self: Any, input: Any) -> tuple[list[Any], list[Any]]:
-        return [np.moveaxis(x.handle.data, self.axis, 0) for x in input], [x.dtype for x in input]
-
-    def reduce(self: Any, input: Any) -> Any:
-        if self.axis is None:
-            return walk(self, input)
-        data, dtypes = parts(self, input)
-        while len(data[0]) > 1:
-            data = combined(self, [x[::2] for x in data], [x[1::2] for x in data], dtypes)
-        data = [np.expand_dims(x[0], self.axis) if self.keep_dims else x[0] for x in data]
-        return [self.to_tensor(x, t) for x, t in zip(data, dtypes, strict=True)]
-
-    def scan(self: Any, input: Any) -> Any:
-        data, dtypes = parts(self, input)
-        step = 1
-        while step < len(data[0]):
-            earlier = [np.roll(x, step, 0) for x in data]
-            later = combined(self, earlier, data, dtypes)
-            data = [np.concatenate([x[:step], y[step:]]) for x, y in zip(data, later, strict=True)]
-            step *= 2
-        return [
-            self.to_tensor(np.moveaxis(x, 0, self.axis), t)
-            for x, t in zip(data, dtypes, strict=True)
-        ]
-
-    walk = interpreter.ReduceOps.generic_reduce
-    interpreter.ReduceOps.generic_reduce = reduce
-    interpreter.ScanOps.generic_scan = scan
-
-
 def run_kernel(name: str, grid: tuple[int, int, int], params: Any) -> None:
     """Runs a specialization with the parameters that the driver was given."""
     import triton.language as tl
@@ -161,10 +103,10 @@ def _launch(name: bytes, x: int, y: int, z: int, params: Any) -> None:
 def start() -> None:
     """From now on kernels run in the interpreter."""
     import device_library
+    import interpreter  # noqa: F401 (patches Triton's)
 
     import argand_aten_cuda
 
-    _patch_interpreter()
     device_library.install()
     argand_aten_cuda._C.set_provider(_provide)
     ctypes.CDLL(DRIVER).fakeRunKernels(_launch)

@@ -28,40 +28,13 @@ REAL = tuple(d for d in _TYPES if d != "bool")
 
 
 class Array:
-    """What the interpreter asks of a tensor argument."""
+    """What the interpreter asks of a tensor argument: an address."""
 
     def __init__(self, array: np.ndarray, dtype: str) -> None:
         self.array, self.dtype = array, dtype
 
     def data_ptr(self) -> int:
         return int(self.array.ctypes.data)
-
-    def untyped_storage(self) -> Array:
-        return self
-
-    def cpu(self) -> Array:
-        return self
-
-    def new_empty(self, *size: int, device: str) -> Array:
-        return Array(self.array, self.dtype)
-
-    def set_(self, *geometry: Any) -> None:
-        pass
-
-    def copy_(self, other: Array) -> None:
-        pass
-
-    def storage_offset(self) -> int:
-        return 0
-
-    def size(self) -> tuple[int, ...]:
-        return self.array.shape
-
-    def stride(self) -> tuple[int, ...]:
-        return ()
-
-    def element_size(self) -> int:
-        return int(self.array.itemsize)
 
 
 def bfloat16(array: np.ndarray) -> Array:
@@ -70,20 +43,70 @@ def bfloat16(array: np.ndarray) -> Array:
     return Array(array, "bf16")
 
 
-def _index(self: Any) -> int:
-    return int(np.asarray(self.handle.data).reshape(-1)[0])
-
-
+_patch_language = _interpreter._patch_lang
 _patch_tensor = _interpreter._patch_lang_tensor
+_patched: set[int] = set()  # globals of functions
 
 
-def _patch(tensor: Any, scope: Any) -> None:
+def _patch_once(function: Any) -> Any:
+    """Patches triton.language as a function sees it for good; the interpreter looks for what to patch at every call of a function."""
+    if id(function.__globals__) not in _patched:
+        _patched.add(id(function.__globals__))
+        _patch_language(function)
+    return _interpreter._LangPatchScope()
+
+
+def _patch_tensors(tensor: Any, scope: Any) -> None:
     # Bounds of `range` are arrays of one element, which NumPy 2.4 no longer takes for integers.
     _patch_tensor(tensor, scope)
-    scope.set_attr(tensor, "__index__", _index)
+    scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.reshape(-1)[0]))
 
 
-_interpreter._patch_lang_tensor = _patch
+def _combined(self: Any, left: list[Any], right: list[Any], dtypes: list[Any]) -> list[Any]:
+    tensors = [
+        self.to_tensor(x, t) for x, t in zip((*left, *right), (*dtypes, *dtypes), strict=True)
+    ]
+    results = self.combine_fn.fn(*tensors)
+    results = results if isinstance(results, tuple) else (results,)
+    return [r.handle.data.astype(x.dtype) for r, x in zip(results, left, strict=True)]
+
+
+def _parts(self: Any, input: Any) -> tuple[list[Any], list[Any]]:
+    return [np.moveaxis(x.handle.data, self.axis, 0) for x in input], [x.dtype for x in input]
+
+
+def _reduce(self: Any, input: Any) -> Any:
+    """By whole arrays, in a logarithmic number of steps; the interpreter goes from element to element."""
+    if self.axis is None:
+        return _walk(self, input)
+    data, dtypes = _parts(self, input)
+    while len(data[0]) > 1:
+        data = _combined(self, [x[::2] for x in data], [x[1::2] for x in data], dtypes)
+    data = [np.expand_dims(x[0], self.axis) if self.keep_dims else x[0] for x in data]
+    return [self.to_tensor(x, t) for x, t in zip(data, dtypes, strict=True)]
+
+
+def _scan(self: Any, input: Any) -> Any:
+    data, dtypes = _parts(self, input)
+    step = 1
+    while step < len(data[0]):
+        earlier = [np.roll(x, step, 0) for x in data]
+        later = _combined(self, earlier, data, dtypes)
+        data = [np.concatenate([x[:step], y[step:]]) for x, y in zip(data, later, strict=True)]
+        step *= 2
+    return [
+        self.to_tensor(np.moveaxis(x, 0, self.axis), t) for x, t in zip(data, dtypes, strict=True)
+    ]
+
+
+_walk = _interpreter.ReduceOps.generic_reduce
+_interpreter._patch_lang = _patch_once
+_interpreter._patch_lang_tensor = _patch_tensors
+_interpreter.ReduceOps.generic_reduce = _reduce
+_interpreter.ScanOps.generic_scan = _scan
+# Arguments are addresses of the host's memory already.
+_interpreter.GridExecutor._init_args_hst = lambda self, args, kwargs: (list(args), kwargs)
+_interpreter.GridExecutor._restore_args_dev = lambda self, *args: None
 
 
 def run(kernel: Any, grid: tuple[int, ...], *args: Any, **constants: Any) -> None:

@@ -12,7 +12,12 @@ triton = pytest.importorskip("triton")
 import triton.language as tl  # noqa: E402
 
 from argand_aten_cuda import archive, provider  # noqa: E402
-from argand_aten_cuda.compile import compile_variant, kernels_of, target_of  # noqa: E402
+from argand_aten_cuda.compile import (  # noqa: E402
+    code_object,
+    compile_variant,
+    kernels_of,
+    target_of,
+)
 from argand_aten_cuda.conversion import convert  # noqa: E402
 from argand_aten_cuda.kernel import Kernel  # noqa: E402
 
@@ -61,8 +66,16 @@ def test_products_and_sums_are_not_contracted() -> None:
 
 
 @triton.jit
-def converted(source, target):
-    tl.store(target, convert(tl.load(source), target.dtype.element_ty))
+def converted(source, fp32, fp16, bf16, i8, u8, i64, fp8e5, fp8e4nv):
+    x = tl.load(source)
+    tl.store(fp32, convert(x, tl.float32))
+    tl.store(fp16, convert(x, tl.float16))
+    tl.store(bf16, convert(x, tl.bfloat16))
+    tl.store(i8, convert(x, tl.int8))
+    tl.store(u8, convert(x, tl.uint8))
+    tl.store(i64, convert(x, tl.int64))
+    tl.store(fp8e5, convert(x, tl.float8e5))
+    tl.store(fp8e4nv, convert(x, tl.float8e4nv))
 
 
 @pytest.mark.parametrize(
@@ -72,10 +85,9 @@ def test_conversions_compile(source: str) -> None:
     """The interpreter takes branches that the compiler rejects."""
     from triton.compiler import ASTSource
 
-    for target in ("fp32", "fp16", "bf16", "i8", "u8", "i64", "fp8e5", "fp8e4nv"):
-        types = {"source": f"*{source}", "target": f"*{target}"}
-        done = triton.compile(ASTSource(converted, types, {}), target=target_of("sm_90"))
-        assert done.asm["cubin"][:4] == b"\x7fELF", (source, target)
+    types = {"source": f"*{source}"} | {n: f"*{n}" for n in converted.arg_names[1:]}
+    image, _ = code_object(ASTSource(converted, types, {}), target_of("sm_90"), {})
+    assert image[:4] == b"\x7fELF"
 
 
 def test_hip() -> None:
