@@ -17,6 +17,7 @@ import pytest
 os.environ["TRITON_INTERPRET"] = "1"
 pytest.importorskip("triton", reason="Triton is not installed")
 
+import triton.language as tl
 from triton.runtime import interpreter as _interpreter
 
 _TYPES = {
@@ -44,8 +45,21 @@ def bfloat16(array: np.ndarray) -> Array:
 
 
 _patch_language = _interpreter._patch_lang
+_find_dtype = _interpreter._get_np_dtype
 _patch_tensor = _interpreter._patch_lang_tensor
 _patched: set[int] = set()  # globals of functions
+
+
+_dtypes: dict[str, np.dtype[Any]] = {}
+
+
+def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
+    """Kept by name; the interpreter makes a table of all dtypes at every operation."""
+    if type(dtype) is not tl.dtype:
+        return _find_dtype(dtype)
+    if dtype.name not in _dtypes:
+        _dtypes[dtype.name] = _find_dtype(dtype)
+    return _dtypes[dtype.name]
 
 
 def _patch_once(function: Any) -> Any:
@@ -100,6 +114,7 @@ def _scan(self: Any, input: Any) -> Any:
 
 
 _walk = _interpreter.ReduceOps.generic_reduce
+_interpreter._get_np_dtype = _numpy_dtype
 _interpreter._patch_lang = _patch_once
 _interpreter._patch_lang_tensor = _patch_tensors
 _interpreter.ReduceOps.generic_reduce = _reduce
