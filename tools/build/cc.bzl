@@ -79,7 +79,8 @@ def argand_cc_test(name, copts = [], size = "small", **kwargs):
     """cc_test with the project's flags; links the libraries' objects, so that it sees what a shared library hides."""
     native.cc_test(
         name = name,
-        copts = COPTS + copts + _sanitizer_copts(),
+        # What is tested is in the libraries; the test's own code takes longer to compile than to run.
+        copts = COPTS + ["-O1"] + copts + _sanitizer_copts(),
         linkstatic = True,
         size = size,
         **kwargs

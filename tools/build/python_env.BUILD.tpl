@@ -35,13 +35,6 @@ cc_library(
 )
 
 cc_library(
-    name = "numpy_headers",
-    hdrs = glob(["include/numpy/**/*.h"]),
-    includes = ["include/numpy"],
-    deps = [":python_headers"],
-)
-
-cc_library(
     name = "pybind11",
     hdrs = glob(["include/pybind11/**/*.h"]),
     includes = ["include/pybind11"],

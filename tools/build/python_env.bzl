@@ -69,7 +69,6 @@ def _python_env_impl(rctx):
     rctx.symlink(env["venv"], "venv")
     rctx.symlink(env["wheels"], "wheels")
     rctx.symlink(env["include"], "include/python")
-    rctx.symlink(env["site"] + "/numpy/_core/include", "include/numpy")
     rctx.symlink(env["site"] + "/pybind11/include", "include/pybind11")
     rctx.symlink(env["site"] + "/scipy_openblas64/include", "include/openblas")
     rctx.file("environment.txt", env["key"] + "\n")

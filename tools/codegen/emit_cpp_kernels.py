@@ -109,16 +109,15 @@ _SMALL_POWERS = [
 ]
 
 
-def pointwise_loop(op: Operator, variant: str | None, expr: Element) -> str:
-    """One template over the storage type, and its table of instantiations."""
+def pointwise_loop(op: Operator, variant: str | None, expr: Element, shared: dict[str, str]) -> str:
+    """One template over the storage type, and its table of instantiations; `shared`: the names of templates so far, by text."""
     operands = [safe(a.name) for a in op.operands]
     scalars = [a.name for a in op.scalars]
     name = f"{op.identifier}{'_' + variant if variant else ''}"
     out = {"bool": "bool", "real": "typename RealOf<T>::type"}.get(str(op.result_dtype), "T")
     used = free_names(expr)
     lines = [
-        "template <class T, class Last = T>" if op.exact_numbers else "template <class T>",
-        f"void {name}_loop(long n, char* const* ptrs, const long* strides, [[maybe_unused]] const double* scalars, "
+        "(long n, char* const* ptrs, const long* strides, [[maybe_unused]] const double* scalars, "
         "[[maybe_unused]] const long* ints) {",
     ]
     lines += [
@@ -135,7 +134,12 @@ def pointwise_loop(op: Operator, variant: str | None, expr: Element) -> str:
         lines += _SMALL_POWERS
     run = "map_lines" if cost(expr) <= MEMORY_COST or branches else "map"
     lines.append(f"  {run}<{', '.join([out, *loaded])}>(n, ptrs, strides, {function});")
-    lines.append("}")
+    text = "\n".join([*lines, "}"])
+    loop = shared.setdefault(text, f"{name}_loop")
+    lines = []
+    if loop == f"{name}_loop":
+        types = "class T, class Last = T" if op.exact_numbers else "class T"
+        lines.append(f"template <{types}>\nvoid {loop}{text}")
     rows = []
     for d, storage in kernel_rows(op).items():
         result = (
@@ -145,10 +149,8 @@ def pointwise_loop(op: Operator, variant: str | None, expr: Element) -> str:
             if op.result_dtype == "real"
             else d
         )
-        beside = (
-            f", {name}_loop<{storage}, float>" if op.exact_numbers and storage in HALVES else ""
-        )
-        rows.append(f"{{{dtypes.enum(d)}, {dtypes.enum(result)}, {name}_loop<{storage}>{beside}}}")
+        beside = f", {loop}<{storage}, float>" if op.exact_numbers and storage in HALVES else ""
+        rows.append(f"{{{dtypes.enum(d)}, {dtypes.enum(result)}, {loop}<{storage}>{beside}}}")
     lines.append(f"extern const PointwiseKernel {table_name(op, variant)}[];")
     lines.append(
         f"const PointwiseKernel {table_name(op, variant)}[] = {{\n    "
@@ -181,8 +183,8 @@ def init_lambda(init: Element) -> str:
     return f"[](auto like) {{ return lit(like, {cpp_number(init.value)}); }}"
 
 
-def accumulation_loops(op: Operator) -> str:
-    """The table of a reduction or scan: functors once, instantiations per dtype."""
+def accumulation_loops(op: Operator, shared: dict[str, str]) -> str:
+    """The table of a reduction or scan: functors once, instantiations per dtype; `shared`: the names of functors so far, by text."""
     name = op.identifier
     kind = "Reduce" if op.reduce is not None else "Scan"
     if op.reduce is not None:
@@ -198,8 +200,12 @@ def accumulation_loops(op: Operator) -> str:
             "init": init_lambda(op.scan.init),
             "combine": cpp_lambda(op.scan.combine, ["a", "b"]),
         }
-    lines = [f"constexpr auto {name}_{k} = {v};" for k, v in functors.items()]
-    arguments = ", ".join(f"{name}_{k}" for k in functors)
+    lines = [
+        f"constexpr auto {name}_{k} = {v};"
+        for k, v in functors.items()
+        if shared.setdefault(v, f"{name}_{k}") == f"{name}_{k}"
+    ]
+    arguments = ", ".join(shared[v] for v in functors.values())
     rows = []
     for d, storage in kernel_rows(op).items():
         acc, out = accumulators(op, d)
@@ -213,15 +219,20 @@ def accumulation_loops(op: Operator) -> str:
 
 
 def emit_kernels(registry: Registry, family: str) -> str:
-    """All loops of a family."""
-    parts = []
+    """All loops of a family. What reads alike is one function or one functor: its loops are compiled once."""
+    parts: list[str] = []
+    shared: dict[str, str] = {}
     header = "pointwise.h"
     for op in registry.family(family):
         if op.kind == "pointwise":
-            parts += [pointwise_loop(op, variant, expr) for variant, expr in op.expr.items()]
+            parts += [
+                pointwise_loop(op, variant, expr, shared) for variant, expr in op.expr.items()
+            ]
         elif op.reduce is not None or op.scan is not None:
-            parts.append(accumulation_loops(op))
+            parts.append(accumulation_loops(op, shared))
             header = "scan.h"  # includes reduce.h
+    if not parts:
+        return HEADER
     return (
         HEADER
         + f'#include "packages/aten/csrc/kernels/cpu/{header}"\n#include "packages/c10/csrc/abi/argand.h"\n\n'

@@ -6,6 +6,21 @@
 
 #include "packages/aten/tests/cpp/check.h"
 
+// Declares the generated loops of an operator, for TIERS.
+#define GENERATED(Kernel, name)         \
+  namespace argand::simd {              \
+  namespace baseline::generated {       \
+  extern const Kernel name##_kernels[]; \
+  }                                     \
+  namespace avx2::generated {           \
+  extern const Kernel name##_kernels[]; \
+  }                                     \
+  namespace avx512::generated {         \
+  extern const Kernel name##_kernels[]; \
+  }                                     \
+  }
+#define TIERS(name) {simd::baseline::generated::name##_kernels, simd::avx2::generated::name##_kernels, simd::avx512::generated::name##_kernels}
+
 namespace testing {
 
 inline int run_in_every_tier(void (*tests)()) {

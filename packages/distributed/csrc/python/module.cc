@@ -1,7 +1,5 @@
 // The extension module argand_distributed._C.
-#include <pybind11/chrono.h>
 #include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
 
 #include <thread>
 

@@ -35,9 +35,9 @@ struct Unchanged {
   [[gnu::always_inline]] constexpr auto operator()(auto x) const { return x; }
 };
 
-// In, Acc: storage types. Init(like), Map(x), Combine(a, b), Final(acc, count): captureless functors on compute values. For Acc bool
+// In, Acc: storage types. Init(like), Map(x), Combine(a, b): captureless functors on compute values. For Acc bool
 // they see masks after Map; otherwise elements are converted to Acc before Map.
-template <class Acc, class In, class Out, class Init, class Map, class Combine, class Final>
+template <class Acc, class In, class Init, class Map, class Combine>
 struct Reduction {
   static constexpr bool kScalar = kIsComplex<Acc> || kIsComplex<In>;
   static constexpr int W = kScalar ? 1 : lanes_of<Acc, In>();
@@ -246,26 +246,37 @@ struct Reduction {
     store_acc(out, initial());
     __builtin_memcpy(acc, out, sizeof(Acc));
   }
-  static void combine(long n, char* acc, const char* other) {
-    char* const ptrs[] = {acc, acc, (char*)other};
-    const long strides[] = {sizeof(Acc), sizeof(Acc), sizeof(Acc)};
-    map<Acc, Acc, Acc>(n, ptrs, strides, [](auto a, auto b) { return Combine{}(a, b); });
-  }
-  static void finish(long n, char* out, long out_stride, const char* acc, long count) {
-    char* const ptrs[] = {out, (char*)acc};
-    const long strides[] = {out_stride, sizeof(Acc)};
-    const auto final = [=](auto a) { return Final{}(a, lit(a, (double)count)); };
-    if constexpr (is_same<Acc, bool> && is_same<Out, unsigned char>)  // truth as a byte
-      map<bool, Acc>(n, ptrs, strides, final);
-    else
-      map<Out, Acc>(n, ptrs, strides, final);
-  }
 };
+
+// What does not depend on the elements' type lies outside of Reduction, so that the dtypes that share an accumulator share it.
+template <class Acc, class Combine>
+void combine_accumulators(long n, char* acc, const char* other) {
+  char* const ptrs[] = {acc, acc, (char*)other};
+  const long strides[] = {sizeof(Acc), sizeof(Acc), sizeof(Acc)};
+  map<Acc, Acc, Acc>(n, ptrs, strides, [](auto a, auto b) { return Combine{}(a, b); });
+}
+template <class Acc, class Out, class Final>
+void finish_accumulators(long n, char* out, long out_stride, const char* acc, long count) {
+  char* const ptrs[] = {out, (char*)acc};
+  const long strides[] = {out_stride, sizeof(Acc)};
+  const auto final = [=](auto a) { return Final{}(a, lit(a, (double)count)); };
+  if constexpr (is_same<Acc, bool> && is_same<Out, unsigned char>)  // truth as a byte
+    map<bool, Acc>(n, ptrs, strides, final);
+  else
+    map<Out, Acc>(n, ptrs, strides, final);
+}
 
 template <class Acc, class In, class Out, class Init, class Map, class Combine, class Final>
 constexpr ReduceKernel reduce_kernel(int in_dtype, int acc_dtype, int out_dtype, Init, Map, Combine, Final) {
-  using R = Reduction<Acc, In, Out, Init, Map, Combine, Final>;
-  return {(signed char)in_dtype, (signed char)acc_dtype, (signed char)out_dtype, R::init, R::rows, R::columns, R::combine, R::finish};
+  using R = Reduction<Acc, In, Init, Map, Combine>;
+  return {(signed char)in_dtype,
+          (signed char)acc_dtype,
+          (signed char)out_dtype,
+          R::init,
+          R::rows,
+          R::columns,
+          combine_accumulators<Acc, Combine>,
+          finish_accumulators<Acc, Out, Final>};
 }
 
 }  // namespace ARGAND_TIER

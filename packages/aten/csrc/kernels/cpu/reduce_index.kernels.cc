@@ -50,10 +50,10 @@ bool any_lane(V mask) {
 template <class T, class Start, class Pick>
 void find(long n, const char* row, char* value, long* index) {
   using Acc = typename ComputeOf<T>::type;
-  using R = Reduction<Acc, T, T, Start, Same, Pick, Same>;
+  using R = Reduction<Acc, T, Start, Same, Pick>;
   alignas(16) char acc[16];
   R::rows(1, 0, n, row, sizeof(T), acc);
-  R::finish(1, value, sizeof(T), acc, n);
+  finish_accumulators<Acc, T, Same>(1, value, sizeof(T), acc, n);
   constexpr int W = lanes_of<T>();
   alignas(64) char tail[ARGAND_VECTOR_BYTES];
   splat_element<Acc>(tail, acc);

@@ -1,11 +1,33 @@
+#include <Python.h>
 #include <cblas.h>
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
 
 #include "tools/build/testdata/tiny/csrc/tiny.h"
 
-PYBIND11_MODULE(_C, module) {
-  module.def("twice", &tiny_twice);
-  module.def("tiers", &tiny_tiers);
-  module.def("dot", [](pybind11::array_t<double> a, pybind11::array_t<double> b) { return scipy_cblas_ddot64_(a.size(), a.data(), 1, b.data(), 1); });
+namespace {
+
+PyObject* twice(PyObject*, PyObject* x) {
+  const long value = PyLong_AsLong(x);
+  return value == -1 && PyErr_Occurred() ? nullptr : PyLong_FromLong(tiny_twice(static_cast<int>(value)));
 }
+
+PyObject* tiers(PyObject*, PyObject* x) {
+  const double value = PyFloat_AsDouble(x);
+  return value == -1 && PyErr_Occurred() ? nullptr : PyLong_FromLong(tiny_tiers(static_cast<float>(value)));
+}
+
+// Of two buffers of float64 of equal length.
+PyObject* dot(PyObject*, PyObject* args) {
+  Py_buffer a, b;
+  if (!PyArg_ParseTuple(args, "y*y*", &a, &b)) return nullptr;
+  const double sum = scipy_cblas_ddot64_(a.len / sizeof(double), static_cast<const double*>(a.buf), 1, static_cast<const double*>(b.buf), 1);
+  PyBuffer_Release(&a);
+  PyBuffer_Release(&b);
+  return PyFloat_FromDouble(sum);
+}
+
+PyMethodDef methods[] = {{"twice", twice, METH_O, nullptr}, {"tiers", tiers, METH_O, nullptr}, {"dot", dot, METH_VARARGS, nullptr}, {}};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_C", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
+
+}  // namespace
+
+PyMODINIT_FUNC PyInit__C() { return PyModule_Create(&definition); }

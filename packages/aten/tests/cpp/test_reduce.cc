@@ -1,90 +1,25 @@
-// Reductions and scans, for the tier of the including file: what generated code looks like, against naive loops.
-// The including file sets ARGAND_TIER and the target before it includes this.
-#pragma once
-
-#include "packages/aten/csrc/kernels/cpu/scan.h"
-
-namespace argand::example::ARGAND_TIER {
-using namespace argand::simd;
-namespace {
-
-template <class Acc, class In, class Out>
-constexpr ReduceKernel sum(int in, int acc, int out) {
-  return reduce_kernel<Acc, In, Out>(
-      in, acc, out, [](auto x) { return lit(x, 0); }, Unchanged{}, [](auto a, auto b) { return a + b; }, [](auto a, auto) { return a; });
-}
-template <class T>
-constexpr ReduceKernel mean(int dtype) {
-  return reduce_kernel<T, T, T>(
-      dtype, dtype, dtype, [](auto x) { return lit(x, 0); }, [](auto x) { return x; }, [](auto a, auto b) { return a + b; },
-      [](auto a, auto n) { return a / n; });
-}
-template <class T>
-constexpr ReduceKernel amax(int dtype) {
-  return reduce_kernel<T, T, T>(
-      dtype, dtype, dtype, [](auto x) { return lowest(x); }, [](auto x) { return x; }, [](auto a, auto b) { return maximum(a, b); },
-      [](auto a, auto) { return a; });
-}
-template <class T>
-constexpr ReduceKernel any(int dtype) {
-  return reduce_kernel<bool, T, bool>(
-      dtype, 0, 0, [](auto x) { return lit(x, 0); }, [](auto x) { return x != lit(x, 0); }, [](auto a, auto b) { return a | b; },
-      [](auto a, auto) { return a; });
-}
-template <class T>
-constexpr ReduceKernel all(int dtype) {
-  return reduce_kernel<bool, T, bool>(
-      dtype, 0, 0, [](auto x) { return lit(x, 1); }, [](auto x) { return x != lit(x, 0); }, [](auto a, auto b) { return a & b; },
-      [](auto a, auto) { return a; });
-}
-template <class Acc, class In, class Out>
-constexpr ScanKernel running_sum(int in, int acc, int out) {
-  return scan_kernel<Acc, In, Out>(in, acc, out, [](auto x) { return lit(x, 0); }, [](auto a, auto b) { return a + b; });
-}
-
-const ReduceKernel sums[] = {sum<long, bool, long>(0, 5, 5),
-                             sum<long, unsigned char, long>(1, 5, 5),
-                             sum<long, signed char, long>(2, 5, 5),
-                             sum<long, short, long>(3, 5, 5),
-                             sum<long, int, long>(4, 5, 5),
-                             sum<long, long, long>(5, 5, 5),
-                             sum<float, f16, f16>(6, 8, 6),
-                             sum<float, bf16, bf16>(7, 8, 7),
-                             sum<float, float, float>(8, 8, 8),
-                             sum<double, double, double>(9, 9, 9),
-                             sum<cx<float>, cx<float>, cx<float>>(10, 10, 10),
-                             sum<cx<double>, cx<double>, cx<double>>(11, 11, 11)};
-const ReduceKernel means[] = {mean<float>(8), mean<double>(9)};
-const ReduceKernel maxima[] = {amax<bool>(0), amax<unsigned char>(1), amax<signed char>(2), amax<short>(3),
-                               amax<int>(4),  amax<long>(5),          amax<float>(8),       amax<double>(9)};
-const ReduceKernel anys[] = {any<bool>(0), any<unsigned char>(1), any<signed char>(2), any<short>(3),  any<int>(4),       any<long>(5),
-                             any<f16>(6),  any<bf16>(7),          any<float>(8),       any<double>(9), any<cx<float>>(10)};
-const ReduceKernel alls[] = {all<bool>(0), all<unsigned char>(1), all<signed char>(2), all<short>(3),  all<int>(4),       all<long>(5),
-                             all<f16>(6),  all<bf16>(7),          all<float>(8),       all<double>(9), all<cx<float>>(10)};
-const ScanKernel scans[] = {running_sum<long, bool, long>(0, 5, 5),       running_sum<long, unsigned char, long>(1, 5, 5),
-                            running_sum<long, int, long>(4, 5, 5),        running_sum<long, long, long>(5, 5, 5),
-                            running_sum<float, bf16, bf16>(7, 8, 7),      running_sum<double, float, float>(8, 9, 8),
-                            running_sum<double, double, double>(9, 9, 9), running_sum<cx<float>, cx<float>, cx<float>>(10, 10, 10)};
-}  // namespace
-}  // namespace argand::example::ARGAND_TIER
-
+// Reductions and scans against naive loops, in every instruction tier.
 #include <algorithm>
 #include <functional>
 
 #include "packages/aten/csrc/kernels/cpu/reduce_driver.h"
 #include "packages/aten/csrc/kernels/cpu/scan_driver.h"
-#include "packages/aten/tests/cpp/check.h"
+#include "packages/aten/tests/cpp/every_tier.h"
+
+GENERATED(ReduceKernel, sum)
+GENERATED(ReduceKernel, mean)
+GENERATED(ReduceKernel, amax)
+GENERATED(ReduceKernel, any)
+GENERATED(ReduceKernel, all)
+GENERATED(ScanKernel, cumsum)
 
 namespace {
 using namespace argand;
 using namespace testing;
-namespace tier = argand::example::ARGAND_TIER;
 
-#define OP(name, table, nonempty) \
-  ReduceOp { name, {table, table, table}, static_cast<int>(sizeof table / sizeof table[0]), nonempty }
-const ReduceOp sum_op = OP("sum", tier::sums, false), mean_op = OP("mean", tier::means, false), amax_op = OP("amax", tier::maxima, true);
-const ReduceOp any_op = OP("any", tier::anys, false), all_op = OP("all", tier::alls, false);
-const ScanOp cumsum_op = {"cumsum", {tier::scans, tier::scans, tier::scans}, static_cast<int>(sizeof tier::scans / sizeof tier::scans[0])};
+const ReduceOp sum_op = {"sum", TIERS(sum), 12, false}, mean_op = {"mean", TIERS(mean), 4, false}, amax_op = {"amax", TIERS(amax), 10, true};
+const ReduceOp any_op = {"any", TIERS(any), 12, false}, all_op = {"all", TIERS(all), 12, false};
+const ScanOp cumsum_op = {"cumsum", TIERS(cumsum), 12};
 
 // Every element of the result against a naive loop.
 void check_reduced(const ReduceOp& op, const Tensor& x, std::vector<int64_t> dims, double start, double (*combine)(double, double)) {
@@ -194,17 +129,13 @@ void running_sums() {
   CHECK(at(scan(cumsum_op, random_tensor({}, ARGAND_FLOAT32, 5, 5), 0), 0) == 5);
   CHECK_THROWS("Dimension out of range", scan(cumsum_op, empty({3}, ARGAND_FLOAT32), 1));
 }
-}  // namespace
 
-int main() {
-  argand::api = argand_api();
-  if (argand::api->cpu_tier() < ARGAND_TEST_TIER) {
-    printf("this processor has no such tier; nothing to test\n");
-    return 0;
-  }
+void tests() {
   RUN(all_shapes);
   RUN(edges);
   RUN(accuracy_and_threads);
   RUN(running_sums);
-  return 0;
 }
+}  // namespace
+
+int main() { return run_in_every_tier(tests); }

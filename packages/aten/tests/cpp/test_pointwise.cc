@@ -1,120 +1,44 @@
-// Pointwise loops and their driver, for the tier of the including file: what generated code looks like, against naive loops.
-// The including file sets ARGAND_TIER and the target before it includes this.
-#pragma once
-
-#include "packages/aten/csrc/kernels/cpu/pointwise.h"
-
-namespace argand::example::ARGAND_TIER {
-using namespace argand::simd;
-namespace {
-
-#define LOOP(name) [[maybe_unused]] void name(long n, char* const* p, const long* s, [[maybe_unused]] const double* d, [[maybe_unused]] const long* l)
-template <class T>
-LOOP(add) {
-  const double alpha = d[0];
-  map<T, T, T>(n, p, s, [=](auto x, auto y) { return x + lit(x, alpha) * y; });
-}
-template <class T>
-LOOP(exp_of) {
-  map<T, T>(n, p, s, [](auto x) { return exp(x); });
-}
-template <class T>
-LOOP(gelu) {
-  map<T, T>(n, p, s, [](auto x) { return lit(x, 0.5) * x * (lit(x, 1) + erf(x * lit(x, 0.70710678118654752))); });
-}
-template <class T>
-LOOP(eq) {
-  map<bool, T, T>(n, p, s, [](auto x, auto y) { return x == y; });
-}
-template <class T>
-LOOP(select) {
-  map<T, bool, T, T>(n, p, s, [](auto c, auto x, auto y) { return where(c, x, y); });
-}
-template <class T>
-LOOP(floor_div) {
-  map<T, T, T>(n, p, s, [](auto x, auto y) { return floor_divide(x, y); });
-}
-template <class T>
-LOOP(mod) {
-  map<T, T, T>(n, p, s, [](auto x, auto y) { return remainder(x, y); });
-}
-template <class T>
-LOOP(power) {
-  map<T, T, T>(n, p, s, [](auto x, auto y) { return pow(x, y); });
-}
-template <class T>
-LOOP(divide) {
-  map<T, T, T>(n, p, s, [](auto x, auto y) { return x / y; });
-}
-template <class T, int Which>
-LOOP(unary) {
-  map<T, T>(n, p, s, [](auto x) {
-    if constexpr (Which == 0)
-      return log(x);
-    else if constexpr (Which == 1)
-      return tanh(x);
-    else if constexpr (Which == 2)
-      return erf(x);
-    else if constexpr (Which == 3)
-      return sin(x);
-    else if constexpr (Which == 4)
-      return lgamma(x);
-    else if constexpr (Which == 5)
-      return digamma(x);
-    else if constexpr (Which == 6)
-      return erfinv(x);
-    else if constexpr (Which == 7)
-      return sigmoid(x);
-    else if constexpr (Which == 8)
-      return floor(x);
-    else if constexpr (Which == 9)
-      return round(x);
-    else if constexpr (Which == 10)
-      return sign(x);
-    else
-      return sqrt(x);
-  });
-}
-
-#define FLOATING(f) \
-  {6, 6, f<f16>}, {7, 7, f<bf16>}, {8, 8, f<float>}, { 9, 9, f<double> }
-#define INTEGERS(f) \
-  {1, 1, f<unsigned char>}, {2, 2, f<signed char>}, {3, 3, f<short>}, {4, 4, f<int>}, { 5, 5, f<long> }
-const PointwiseKernel add_kernels[] = {{0, 0, add<bool>}, INTEGERS(add), FLOATING(add), {10, 10, add<cx<float>>}, {11, 11, add<cx<double>>}};
-const PointwiseKernel exp_kernels[] = {FLOATING(exp_of), {10, 10, exp_of<cx<float>>}, {11, 11, exp_of<cx<double>>}};
-const PointwiseKernel gelu_kernels[] = {FLOATING(gelu)};
-const PointwiseKernel eq_kernels[] = {{0, 0, eq<bool>},  {1, 0, eq<unsigned char>}, {2, 0, eq<signed char>}, {3, 0, eq<short>},
-                                      {4, 0, eq<int>},   {5, 0, eq<long>},          {6, 0, eq<f16>},         {7, 0, eq<bf16>},
-                                      {8, 0, eq<float>}, {9, 0, eq<double>},        {10, 0, eq<cx<float>>},  {11, 0, eq<cx<double>>}};
-const PointwiseKernel where_kernels[] = {
-    {0, 0, select<bool>}, INTEGERS(select), FLOATING(select), {10, 10, select<cx<float>>}, {11, 11, select<cx<double>>}};
-const PointwiseKernel floor_kernels[] = {INTEGERS(floor_div), FLOATING(floor_div)};
-const PointwiseKernel mod_kernels[] = {INTEGERS(mod), FLOATING(mod)};
-const PointwiseKernel div_kernels[] = {FLOATING(divide)};
-const PointwiseKernel pow_kernels[] = {INTEGERS(power), FLOATING(power)};
-
-}  // namespace
-}  // namespace argand::example::ARGAND_TIER
-
+// Pointwise loops and their driver against naive loops, in every instruction tier.
 #include <algorithm>
 #include <functional>
 
 #include "packages/aten/csrc/kernels/cpu/pointwise_driver.h"
-#include "packages/aten/tests/cpp/check.h"
+#include "packages/aten/tests/cpp/every_tier.h"
+
+GENERATED(PointwiseKernel, add)
+GENERATED(PointwiseKernel, exp)
+GENERATED(PointwiseKernel, gelu_none)
+GENERATED(PointwiseKernel, eq)
+GENERATED(PointwiseKernel, where)
+GENERATED(PointwiseKernel, floor_divide)
+GENERATED(PointwiseKernel, remainder)
+GENERATED(PointwiseKernel, pow)
+GENERATED(PointwiseKernel, div)
+GENERATED(PointwiseKernel, log)
+GENERATED(PointwiseKernel, tanh)
+GENERATED(PointwiseKernel, erf)
+GENERATED(PointwiseKernel, sin)
+GENERATED(PointwiseKernel, lgamma)
+GENERATED(PointwiseKernel, digamma)
+GENERATED(PointwiseKernel, erfinv)
+GENERATED(PointwiseKernel, sigmoid)
+GENERATED(PointwiseKernel, floor)
+GENERATED(PointwiseKernel, round)
+GENERATED(PointwiseKernel, sign)
+GENERATED(PointwiseKernel, sqrt)
 
 namespace {
 using namespace argand;
 using namespace testing;
-namespace tier = argand::example::ARGAND_TIER;
 
-#define OP(name, n, table, ...) \
-  PointwiseOp { name, n, {table, table, table}, static_cast<int>(sizeof table / sizeof table[0]), __VA_ARGS__ }
-const PointwiseOp add_op = OP("add", 2, tier::add_kernels, 0, -1, 1), exp_op = OP("exp", 1, tier::exp_kernels, 1, -1, 8),
-                  gelu_op = OP("gelu", 1, tier::gelu_kernels, 0, -1, 8);
-const PointwiseOp eq_op = OP("eq", 2, tier::eq_kernels, 0, 0, 1), where_op = OP("where", 3, tier::where_kernels, 0, -1, 1, 1);
-const PointwiseOp floor_op = OP("floor_divide", 2, tier::floor_kernels, 0, -1, 4, 0, kDivisor),
-                  mod_op = OP("remainder", 2, tier::mod_kernels, 0, -1, 4, 0, kDivisor);
-const PointwiseOp pow_op = OP("pow", 2, tier::pow_kernels, 0, -1, 8), div_op = OP("div", 2, tier::div_kernels, 1, -1, 1);
+// Of the first `rows` dtypes of the operator's tables.
+#define OP(name, operands, table, rows, ...) \
+  PointwiseOp { name, operands, TIERS(table), rows, __VA_ARGS__ }
+const PointwiseOp add_op = OP("add", 2, add, 12, 0, -1, 1), exp_op = OP("exp", 1, exp, 6, 1, -1, 8), gelu_op = OP("gelu", 1, gelu_none, 4, 0, -1, 8);
+const PointwiseOp eq_op = OP("eq", 2, eq, 12, 0, 0, 1), where_op = OP("where", 3, where, 12, 0, -1, 1, 1);
+const PointwiseOp floor_op = OP("floor_divide", 2, floor_divide, 9, 0, -1, 4, 0, kDivisor),
+                  mod_op = OP("remainder", 2, remainder, 9, 0, -1, 4, 0, kDivisor);
+const PointwiseOp pow_op = OP("pow", 2, pow, 9, 0, -1, 8), div_op = OP("div", 2, div, 4, 1, -1, 1);
 
 Tensor call(const PointwiseOp& op, std::initializer_list<Operand> operands, double alpha = 1, const Tensor& out = {}, bool inplace = false) {
   const Operand* list[kMaxOperands];
@@ -251,11 +175,6 @@ void integer_division() {
 }
 
 // ---- mathematics ----------------------------------------------------------------------------------------------------------
-template <int Which>
-PointwiseOp unary_op() {
-  static constexpr PointwiseKernel table[] = {{8, 8, tier::unary<float, Which>}, {9, 9, tier::unary<double, Which>}};
-  return OP("unary", 1, table, 0, -1, 8);
-}
 double inverse_erf(double x) {  // bisection on the exact function
   double low = 0, high = 6;
   const double a = std::fabs(x);
@@ -272,9 +191,9 @@ double psi(double x) {  // derivative of lgamma by recurrence and the series, in
   return static_cast<double>(r + std::log(z) - 1 / (2 * z) - 1 / (12 * z * z) + 1 / (120 * z * z * z * z) - 1 / (252 * z * z * z * z * z * z));
 }
 
-template <int Which>
-void check_function(const char* name, double low, double high, double ulps, double (*f)(double)) {
-  const PointwiseOp op = unary_op<Which>();
+#define UNARY(table, rows) OP(#table, 1, table, rows, 0, -1, 8)
+
+void check_function(const PointwiseOp& op, double low, double high, double ulps, double (*f)(double)) {
   for (int dtype : {ARGAND_FLOAT32, ARGAND_FLOAT64}) {
     const Tensor x = empty({4099}, dtype);
     for (int64_t i = 0; i < x.numel(); i++) put(x, i, random_real(low, high));
@@ -285,39 +204,39 @@ void check_function(const char* name, double low, double high, double ulps, doub
       const double want = f(at(x, i)), got = at(y, i), r = rounded(want, dtype);
       if (got == r || (got != got && want != want)) continue;
       const double unit = dtype == ARGAND_FLOAT32 ? std::ldexp(1.0, std::max(std::ilogb(want), -126) - 23) : std::ldexp(1.0, std::ilogb(want) - 52);
-      CHECK(std::fabs(got - want) <= ulps * unit, "%s(%.17g) = %.17g, expected %.17g (%g ulp, %s)", name, at(x, i), got, want,
+      CHECK(std::fabs(got - want) <= ulps * unit, "%s(%.17g) = %.17g, expected %.17g (%g ulp, %s)", op.name, at(x, i), got, want,
             std::fabs(got - want) / unit, kDTypeName[dtype]);
     }
     // the same at every length and offset
     for (int64_t n = 0; n <= 130; n++) {
       const int64_t offset = random_below(100);
       const Tensor z = call(op, {view_of(x, {n}, {1}, offset)}), strided = call(op, {view_of(x, {n}, {3}, offset)});
-      CHECK(n == 0 || std::memcmp(z->data, y.data<char>() + offset * y.itemsize(), n * y.itemsize()) == 0, "%s: length %ld, offset %ld", name, n,
+      CHECK(n == 0 || std::memcmp(z->data, y.data<char>() + offset * y.itemsize(), n * y.itemsize()) == 0, "%s: length %ld, offset %ld", op.name, n,
             offset);
-      for (int64_t i = 0; i < n; i++) CHECK(std::memcmp(address(strided, i), address(y, offset + 3 * i), y.itemsize()) == 0, "%s: strided", name);
+      for (int64_t i = 0; i < n; i++) CHECK(std::memcmp(address(strided, i), address(y, offset + 3 * i), y.itemsize()) == 0, "%s: strided", op.name);
     }
     for (int64_t i = 0; i < 100; i++) {
       const Tensor one = call(op, {view_of(x, {}, {}, i)});
-      CHECK(std::memcmp(one->data, address(y, i), y.itemsize()) == 0, "%s: 0-d", name);
+      CHECK(std::memcmp(one->data, address(y, i), y.itemsize()) == 0, "%s: 0-d", op.name);
     }
   }
 }
 
 void functions() {
-  check_function<0>("log", 0, 100, 4, [](double x) { return std::log(x); });
-  check_function<1>("tanh", -10, 10, 4, [](double x) { return std::tanh(x); });
-  check_function<2>("erf", -5, 5, 6, [](double x) { return std::erf(x); });
-  check_function<3>("sin", -100, 100, 4, [](double x) { return std::sin(x); });
-  check_function<4>("lgamma", 0.1, 100, 40, [](double x) { return std::lgamma(x); });
-  check_function<6>("erfinv", -1, 1, 32, [](double x) {
+  check_function(UNARY(log, 4), 0, 100, 4, [](double x) { return std::log(x); });
+  check_function(UNARY(tanh, 4), -10, 10, 4, [](double x) { return std::tanh(x); });
+  check_function(UNARY(erf, 4), -5, 5, 6, [](double x) { return std::erf(x); });
+  check_function(UNARY(sin, 4), -100, 100, 4, [](double x) { return std::sin(x); });
+  check_function(UNARY(lgamma, 4), 0.1, 100, 40, [](double x) { return std::lgamma(x); });
+  check_function(UNARY(erfinv, 4), -1, 1, 32, [](double x) {
     return std::fabs(x) < 1 && x != 0 ? inverse_erf(x) : x == 0 ? x : std::fabs(x) == 1 ? std::copysign(INFINITY, x) : NAN;
   });
-  check_function<7>("sigmoid", -20, 20, 4, [](double x) { return 1 / (1 + std::exp(-x)); });
-  check_function<8>("floor", -100, 100, 0, [](double x) { return std::floor(x); });
-  check_function<9>("round", -100, 100, 0, [](double x) { return std::nearbyint(x); });
-  check_function<10>("sign", -100, 100, 0, [](double x) { return static_cast<double>((x > 0) - (x < 0)); });
-  check_function<11>("sqrt", 0, 100, 1, [](double x) { return std::sqrt(x); });
-  const PointwiseOp digamma = unary_op<5>();
+  check_function(UNARY(sigmoid, 4), -20, 20, 4, [](double x) { return 1 / (1 + std::exp(-x)); });
+  check_function(UNARY(floor, 9), -100, 100, 0, [](double x) { return std::floor(x); });
+  check_function(UNARY(round, 9), -100, 100, 0, [](double x) { return std::nearbyint(x); });
+  check_function(UNARY(sign, 10), -100, 100, 0, [](double x) { return static_cast<double>((x > 0) - (x < 0)); });
+  check_function(UNARY(sqrt, 4), 0, 100, 1, [](double x) { return std::sqrt(x); });
+  const PointwiseOp digamma = UNARY(digamma, 4);
   for (double x : {0.25, 1.0, 1.5, 3.0, 10.0, 123.0}) {
     const Tensor t = random_tensor({1}, ARGAND_FLOAT64);
     put(t, 0, x);
@@ -377,14 +296,8 @@ void complex_exp() {
           std::fabs(e.data<double>()[2 * i + 1] - std::exp(re) * std::sin(im)) < 1e-13);
   }
 }
-}  // namespace
 
-int main() {
-  argand::api = argand_api();
-  if (argand::api->cpu_tier() < ARGAND_TEST_TIER) {
-    printf("this processor has no such tier; nothing to test\n");
-    return 0;
-  }
+void tests() {
   RUN(dtypes_and_lengths);
   RUN(layouts);
   RUN(mixed_dtypes);
@@ -394,5 +307,7 @@ int main() {
   RUN(pow_and_division);
   RUN(halves);
   RUN(complex_exp);
-  return 0;
 }
+}  // namespace
+
+int main() { return run_in_every_tier(tests); }
