@@ -32,30 +32,47 @@ def broken(x):
     return y + 1
 
 
-@pytest.fixture(autouse=True)
-def fresh(tmp_path, monkeypatch):
-    monkeypatch.setenv("ARGAND_CACHE_DIR", str(tmp_path))
+class Keep(logging.Handler):
+    def __init__(self):
+        super().__init__()
+        self.lines = []
+
+    def emit(self, record):
+        self.lines.append(record.getMessage())
+
+
+def lines_of(channels, folder):
+    """What each channel says of a compilation without a cache while `channels` are on."""
+    handlers = {name: Keep() for name in EXPECTED}
     torch.compiler.reset()
-    yield
-    torch.compiler.set_logs("")
-    torch.compiler.reset()
+    torch.compiler.set_logs(channels)
+    for name, handler in handlers.items():
+        logging.getLogger(f"argand.{name}").addHandler(handler)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("ARGAND_CACHE_DIR", str(folder))
+            compiled = torch.compile(broken)
+            for n in (3, 4):
+                compiled(torch.ones(n, requires_grad=True)).sum().backward()
+    finally:
+        for name, handler in handlers.items():
+            logging.getLogger(f"argand.{name}").removeHandler(handler)
+        torch.compiler.set_logs("")
+        torch.compiler.reset()
+    return {name: handler.lines for name, handler in handlers.items()}
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory):
+    return lines_of(",".join(EXPECTED), tmp_path_factory.mktemp("cache"))
 
 
 @pytest.mark.parametrize("channel", EXPECTED)
-def test_a_channel_says_what_it_is_for(channel):
-    lines = []
+def test_a_channel_says_what_it_is_for(channel, lines):
+    assert any(EXPECTED[channel] in line for line in lines[channel]), lines[channel]
 
-    class Keep(logging.Handler):
-        def emit(self, record):
-            lines.append(record.getMessage())
 
-    logger, handler = logging.getLogger(f"argand.{channel}"), Keep()
-    torch.compiler.set_logs(channel)
-    logger.addHandler(handler)
-    try:
-        compiled = torch.compile(broken)
-        for n in (3, 4):
-            compiled(torch.ones(n, requires_grad=True)).sum().backward()
-    finally:
-        logger.removeHandler(handler)
-    assert any(EXPECTED[channel] in line for line in lines), lines
+def test_a_channel_alone(tmp_path):
+    lines = lines_of("loop_ir", tmp_path)
+    assert any(EXPECTED["loop_ir"] in line for line in lines["loop_ir"])
+    assert not any(lines[name] for name in ("graph", "aot_graphs", "schedule", "output_code"))
