@@ -71,16 +71,18 @@ void move_strided(int64_t n, char* dst, int64_t dst_stride, const char* src, int
   for (; i < n; i++) std::memcpy(dst + i * dst_stride, src + i * src_stride, sizeof(T));
 }
 
-// 64 bytes at once; past the caches where the result begins with a line.
+// 64 bytes at once; past the caches where the result begins with a line. Lines of `next` are fetched, see stream_copy.
 template <bool streams>
-void copy_lines(char* to, const char* from, size_t nbytes) {
+void copy_lines(char* to, const char* from, size_t nbytes, int n_next, const char* const* next) {
   size_t i = 0;
-  for (; i + 64 <= nbytes; i += 64)
+  for (; i + 64 <= nbytes; i += 64) {
+    for (int k = 0; k < n_next; k++) __builtin_prefetch(next[k] + i);
     for (int k = 0; k < 4; k++) {
       __m128i* const line = reinterpret_cast<__m128i*>(to + i) + k;
       const __m128i part = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i) + k);
       streams ? _mm_stream_si128(line, part) : _mm_storeu_si128(line, part);
     }
+  }
   std::memcpy(to + i, from + i, nbytes - i);
 }
 
@@ -283,7 +285,7 @@ void gather_tile(char* dst, int64_t dst_row, const char* src, int64_t src_row, i
 void copy_bytes(void* dst, const void* src, size_t nbytes) {
   const uintptr_t behind = (reinterpret_cast<uintptr_t>(dst) - reinterpret_cast<uintptr_t>(src)) % 4096;
   if (nbytes > 2048 && behind > 0 && behind < 32)
-    copy_lines<false>(static_cast<char*>(dst), static_cast<const char*>(src), nbytes);
+    copy_lines<false>(static_cast<char*>(dst), static_cast<const char*>(src), nbytes, 0, nullptr);
   else
     std::memcpy(dst, src, nbytes);
 }
@@ -346,12 +348,12 @@ void spread_rows(int64_t rows, int64_t n, char* dst, const char* src, int64_t sr
   });
 }
 
-void stream_copy(void* dst, const void* src, size_t nbytes) {
+void stream_copy(void* dst, const void* src, size_t nbytes, int n_next, const char* const* next) {
   char* to = static_cast<char*>(dst);
   const char* from = static_cast<const char*>(src);
   const size_t head = std::min(nbytes, (64 - reinterpret_cast<uintptr_t>(to)) & 63);
   std::memcpy(to, from, head);
-  copy_lines<true>(to + head, from + head, nbytes - head);
+  copy_lines<true>(to + head, from + head, nbytes - head, n_next, next);
 }
 
 }  // namespace argand::kernels::cpu

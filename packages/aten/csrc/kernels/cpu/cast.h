@@ -22,8 +22,9 @@ void move_rows(int64_t rows, char* dst, int64_t dst_row, int64_t dst_stride, con
 void spread_rows(int64_t rows, int64_t n, char* dst, const char* src, int64_t src_stride, int size);
 
 void copy_bytes(void* dst, const void* src, size_t nbytes);  // as memcpy does, but never slowly
-// Copies to memory that is not read again soon, past the caches.
-void stream_copy(void* dst, const void* src, size_t nbytes);
+// Copies to memory that is not read again soon, past the caches. Meanwhile as many bytes are fetched from each of `n_next` places that are
+// read next, so that memory reads and writes at once.
+void stream_copy(void* dst, const void* src, size_t nbytes, int n_next = 0, const char* const* next = nullptr);
 // Results larger than this (bytes) are written past the caches.
 inline constexpr int64_t kStreamBytes = 16 << 20;
 

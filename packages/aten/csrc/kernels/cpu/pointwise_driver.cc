@@ -140,6 +140,16 @@ struct Work {
       loop(n, ptrs, strides, scalars, ints);
   }
 
+  // Elements [i, i + m) of a row's result; meanwhile those that come next are fetched, where all operands are as large as the result.
+  void stream_block(int64_t n, int64_t i, int64_t m, char* const* ptrs, const int64_t* strides, const char* result) const {
+    const char* next[kMaxOperands];
+    int n_next = 0;
+    for (int k = 1; k < it.n_operands; k++)
+      if (strides[k] == strides[0]) next[n_next++] = ptrs[k] + (i + m) * strides[k];
+    const bool fetches = i + m < n && n_next == it.n_operands - 1;
+    kernels::cpu::stream_copy(ptrs[0] + i * strides[0], result, static_cast<size_t>(m * strides[0]), fetches ? n_next : 0, next);
+  }
+
   // A row in blocks: operands are converted on the way in, the result on the way out.
   void run_blocks(int64_t n, char* const* ptrs, const int64_t* strides) const {
     alignas(64) char buffers[kMaxOperands + 1][kBlockBytes];
@@ -158,7 +168,7 @@ struct Work {
       if (from[0] >= 0)
         convert(m, from[0], ptrs[0] + i * strides[0], strides[0], into[0], buffers[0], s[0]);
       else if (streams)
-        kernels::cpu::stream_copy(ptrs[0] + i * strides[0], buffers[0], static_cast<size_t>(m) * s[0]);
+        stream_block(n, i, m, ptrs, strides, buffers[0]);
     }
   }
   void run_row(int64_t n, char* const* ptrs, const int64_t* strides) const {
