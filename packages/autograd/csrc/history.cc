@@ -27,8 +27,26 @@ void move_retained(AutogradMeta& meta, ArgandTensor* t) {
   meta.grad_fn->ensure_hooks().retained.push_back({meta.output_nr, meta.retained});
 }
 
+// Stands for the history of a tensor that is no view: 0 without one.
+uint32_t history_number(const ArgandTensor* t) {
+  const Node* fn = t->meta ? meta_of(t)->grad_fn.get() : nullptr;
+  return fn ? static_cast<uint32_t>(fn->sequence()) + 1 : 0;
+}
+
+// Did the base of a view that was made in no_grad get another history since: a gradient through the view would be lost.
+bool lost_history(const ArgandTensor* t) {
+  return (t->flags & ARGAND_TENSOR_VIEW_NO_GRAD) && history_number(t->base) != (t->meta ? meta_of(t)->view_version : 0);
+}
+
 // grad_fn of a view under the lock of its meta: made anew if the base changed since.
 Node* view_grad_fn(ArgandTensor* t) {
+  if (lost_history(t))
+    fail(ARGAND_RUNTIME_ERROR,
+         "grad_fn: A view was created in no_grad mode and its base or another view of its base has been modified inplace with grad mode enabled. "
+         "Given "
+         "that this use case is ambiguous and error-prone, it is forbidden; put both the view and the in-place operation inside the no_grad block "
+         "(not "
+         "tracked), or both outside (tracked)");
   if (t->flags & ARGAND_TENSOR_VIEW_NO_GRAD) return nullptr;
   ArgandTensor* base = t->base;
   // Views that were made before their base had a history follow it once an in-place change has given it one.
@@ -83,7 +101,9 @@ AutogradMeta& ensure_meta(ArgandTensor* t) {
     auto* meta = new AutogradMeta;
     meta->destroy = destroy_meta;
     // A base with a grad_fn got it after the view was made, else the view would have a record: its history is out of date.
-    if (t->base) meta->view_version = storage_version(t) - (t->base->meta && meta_of(t->base)->grad_fn ? 1 : 0);
+    // (Of a view made in no_grad then: 0, its base had no history.)
+    if (t->base && !(t->flags & ARGAND_TENSOR_VIEW_NO_GRAD))
+      meta->view_version = storage_version(t) - (t->base->meta && meta_of(t->base)->grad_fn ? 1 : 0);
     ArgandTensorMeta* expected = nullptr;
     if (!__atomic_compare_exchange_n(&t->meta, &expected, static_cast<ArgandTensorMeta*>(meta), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
       delete meta;  // another thread was first
@@ -98,7 +118,12 @@ Node* grad_fn(ArgandTensor* t) {
 
 uint32_t output_nr(const ArgandTensor* t) { return t->meta ? meta_of(t)->output_nr : 0; }
 
-bool requires_grad_slow(ArgandTensor* t) { return (t->flags & ARGAND_TENSOR_REQUIRES_GRAD) || grad_fn(t) != nullptr; }
+void note_view_without_history(ArgandTensor* view) {
+  view->flags |= ARGAND_TENSOR_VIEW_NO_GRAD;
+  if (const uint32_t number = history_number(view->base)) ensure_meta(view).view_version = number;
+}
+
+bool requires_grad_slow(ArgandTensor* t) { return (t->flags & ARGAND_TENSOR_REQUIRES_GRAD) || (t->base && lost_history(t)) || grad_fn(t) != nullptr; }
 
 Edge gradient_edge(ArgandTensor* t) {
   if (Node* fn = grad_fn(t)) return {NodeRef::borrow(fn), meta_of(t)->output_nr};

@@ -33,7 +33,8 @@ struct AutogradMeta : ArgandTensorMeta {
   Ref<RetainedGrad> retained;
   std::unique_ptr<LeafHooks> hooks;
   uint32_t output_nr = 0;
-  uint32_t view_version = 0;  // views: the storage's version for which grad_fn holds
+  uint32_t view_version = 0;  // views: the storage's version for which grad_fn holds; made in no_grad: the number of their base's node
+  uint32_t replaced = 0;      // how often set_() gave the tensor other memory
   ViewOrigin origin = ViewOrigin::kOperator;
   int16_t grad_dtype = kDTypeOfTensor;  // of a leaf: what its gradients are cast to
   SpinLock lock;
@@ -52,6 +53,9 @@ AutogradMeta& ensure_meta(ArgandTensor* t);
 // The function that made `t`, NULL for leaves. A view whose base was changed in place gets a new one here.
 Node* grad_fn(ArgandTensor* t);
 uint32_t output_nr(const ArgandTensor* t);
+
+// Keeps in a view that was just made in no_grad which history its base has.
+void note_view_without_history(ArgandTensor* view);
 
 bool requires_grad_slow(ArgandTensor* t);
 inline bool requires_grad(ArgandTensor* t) {

@@ -104,6 +104,7 @@ class Node {
   void release() {
     if (refcount_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy_later(this);
   }
+  bool has_one_owner() const { return refcount_.load(std::memory_order_relaxed) == 1; }
   // Adds a reference unless the node is already going away (for weak pointers under their own lock).
   bool try_retain();
 

@@ -33,6 +33,7 @@ void SavedTensor::save_argument(const Tensor& t) {
          "Inference tensors cannot be saved for backward. To work around you can make a clone to get a normal tensor and use it in autograd.");
   defined_ = true;
   version_ = t.version();
+  replaced_ = t->meta ? meta_of(t.get())->replaced : 0;
   if (t_hooks) {
     edge_ = gradient_edge(t.get());
     pack(t, t_hooks);
@@ -69,6 +70,12 @@ void SavedTensor::pack(const Tensor& t, SavedTensorHooks* hooks) {
 }
 
 void SavedTensor::check_version(const Tensor& data, Node* node) const {
+  if (!is_result_ && (data->meta ? meta_of(data.get())->replaced : 0) != replaced_)
+    fail(ARGAND_RUNTIME_ERROR,
+         "one of the variables needed for gradient computation has been modified by an inplace operation: [%s %s] was given other memory by set_() "
+         "since; "
+         "call set_() after backward, or on a tensor of its own",
+         dtype_title(data.dtype()).c_str(), to_string(data.sizes()).c_str());
   const uint32_t now = data.version();
   if (now == version_) return;
   Node* fn = is_result_ ? node : grad_fn(data.get());

@@ -44,6 +44,7 @@ class SavedTensor {
   std::shared_ptr<PackedTensor> packed_;
   mutable SpinLock lock_;  // guards the three above
   uint32_t version_ = 0;
+  uint32_t replaced_ = 0;  // AutogradMeta::replaced of an argument
   uint32_t output_nr_ = 0;
   bool is_result_ = false;
   bool has_history_ = false;  // results: do gradients flow through it

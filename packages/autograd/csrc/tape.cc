@@ -19,18 +19,18 @@ const Derivative kNoRecord{nullptr, nullptr, 0, 0, 0, 0, nullptr, nullptr};
 
 class NotImplementedBackward final : public VectorNode {
  public:
-  NotImplementedBackward(const ArgandOperator* op, std::vector<Edge> edges, std::vector<OwnedFacts> results) : op_(op) {
+  NotImplementedBackward(const char* op, std::vector<Edge> edges, std::vector<OwnedFacts> results) : op_(op) {
     set_edges(std::move(edges));
     set_inputs(std::move(results));
   }
   const char* name() const override { return "NotImplemented"; }
   void apply(Gradients&) override {
     fail(ARGAND_NOT_IMPLEMENTED_ERROR,
-         "%s: the derivative of this operator is not implemented; detach its arguments, or write it as a custom Function", op_->name);
+         "%s: the derivative of this operator is not implemented; detach its arguments, or write it as a custom Function", op_);
   }
 
  private:
-  const ArgandOperator* op_;
+  const char* op_;
 };
 
 template <class F>
@@ -93,9 +93,7 @@ void for_each_result(const ArgandOperator* op, ArgandValue* rets, F&& f) {
 NodeRef make_not_implemented(const ArgandOperator* op, const ArgandValue* args, const std::vector<Tensor>& results) {
   std::vector<Edge> edges;
   for (int i = 0; i < op->n_args; i++) for_each_tensor(args[i], [&](ArgandTensor* t) { edges.push_back(gradient_edge(t)); });
-  std::vector<OwnedFacts> facts;
-  for (const Tensor& t : results) facts.emplace_back(t);
-  return NodeRef::steal(new NotImplementedBackward(op, std::move(edges), std::move(facts)));
+  return not_implemented(op->name, std::move(edges), results);
 }
 
 void record_results(const ArgandOperator* op, const Derivative* record, const ArgandValue* args, ArgandValue* rets, uint64_t needed) {
@@ -189,7 +187,7 @@ int run(const ArgandOperator* op, const Derivative* record, uint64_t keys, const
     const bool inherited = args[0].tag == ARGAND_TAG_TENSOR && args[0].t && (args[0].t->flags & ARGAND_TENSOR_VIEW_NO_GRAD);
     if (!recording || inherited) {
       for_each_result(op, rets, [&](ArgandTensor*& t, uint32_t, int) {
-        if (t->base && !(args[0].tag == ARGAND_TAG_TENSOR && t == args[0].t)) t->flags |= ARGAND_TENSOR_VIEW_NO_GRAD;
+        if (t->base && !(args[0].tag == ARGAND_TAG_TENSOR && t == args[0].t)) note_view_without_history(t);
       });
     }
   }
@@ -266,6 +264,12 @@ int as_strided_in_place(const ArgandOperator* op, uint64_t keys, const ArgandVal
 }
 
 }  // namespace
+
+NodeRef not_implemented(const char* op, std::vector<Edge> edges, const std::vector<Tensor>& results) {
+  std::vector<OwnedFacts> facts;
+  for (const Tensor& t : results) facts.emplace_back(t);
+  return NodeRef::steal(new NotImplementedBackward(op, std::move(edges), std::move(facts)));
+}
 
 void register_derivatives(const Derivative* first, size_t n) {
   for (const Derivative* d = first; d != first + n; d++) {

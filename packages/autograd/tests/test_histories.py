@@ -194,6 +194,28 @@ def test_version_errors():
         out.sum().backward()
 
 
+def test_set_is_a_change():
+    """Though the version of the memory that a tensor looks at from then on may be the saved one."""
+    x, factor, other = leaf([1.0, 2.0]), leaf([3.0, 4.0]).detach(), leaf([5.0, 6.0]).detach()
+    y = x * factor
+    factor.set_(other)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation.*set_"):
+        y.sum().backward()
+    z = x * other
+    factor.set_(other)  # no change of `other`
+    factor.data = other * 2
+    z.sum().backward()
+    assert close(x.grad, [5.0, 6.0])
+    with pytest.raises(RuntimeError, match="set_: a leaf Variable that requires grad"):
+        x.set_(other)
+    with autograd.no_grad():
+        x.set_(other)
+    assert x.is_leaf and x.requires_grad and close(x.detach(), [5.0, 6.0])
+    for result in ((x * 2).set_(factor), factor.set_(x)):
+        with pytest.raises(NotImplementedError, match="set_: the derivative"):
+            result.sum().backward()
+
+
 def test_unneeded_data_is_not_saved():
     x, constant = leaf([1.0]), argand_c10.tensor([2.0], dtype=argand_c10.float64)
     y = x * constant  # only the constant is read in backward
@@ -257,6 +279,32 @@ def test_no_grad():
     autograd.set_grad_enabled(False)
     assert not autograd.is_grad_enabled()
     autograd.set_grad_enabled(True)
+
+
+def test_views_of_no_grad_do_not_lose_gradients():
+    x = leaf([1.0, 2.0])
+    for change_a_view in (False, True):
+        base = x * 1
+        with autograd.no_grad():
+            view, seen = base[:1], base[1:]
+            base.mul_(2)
+            assert not view.requires_grad  # the change is in no history
+        (base[:1] if change_a_view else base).mul_(2)
+        assert view.requires_grad and "grad_fn=<Invalid>" in repr(view)
+        assert view.tolist() == [4.0] and close(seen.detach(), [4.0 if change_a_view else 8.0])
+        with autograd.no_grad():
+            assert (view * 3).tolist() == [12.0]
+        for use in (lambda: view * 3, lambda: view.grad_fn, lambda: view[0]):
+            with pytest.raises(
+                RuntimeError, match="its base or another view of its base has been modified inplace"
+            ):
+                use()
+    base = argand_c10.tensor([1.0, 1.0], dtype=argand_c10.float64)
+    with autograd.no_grad():
+        view = base[:1]
+    base.mul_(x)  # had no history when the view was made: the view follows
+    view.sum().backward()
+    assert close(x.grad, [1.0, 0.0])
 
 
 def test_modes_are_left_on_errors():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 from helpers import close, leaf
 
@@ -92,6 +95,61 @@ def test_retained_gradients_add_up():
     first = y.grad
     z.backward()
     assert close(y.grad, [12, 24]) and close(first, [6, 12])
+
+
+def test_hooks_that_refer_to_their_tensor_are_collected():
+    class Owner:
+        def __init__(self, register):
+            self.tensor = leaf([1.0])
+            self.handle = register(self)
+
+        def hook(self, *args):
+            return None
+
+    class Keeps(autograd.Function):
+        @staticmethod
+        def forward(ctx, x, owner):
+            ctx.owner, ctx.result = owner, x * 1
+            return ctx.result
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad, None
+
+    def result_hook(owner):
+        owner.result = owner.tensor * 2
+        return owner.result.register_hook(owner.hook)
+
+    makers = (
+        lambda o: o.tensor.register_hook(o.hook),
+        lambda o: o.tensor.register_post_accumulate_grad_hook(o.hook),
+        result_hook,
+    )
+    for make in makers:
+        owner = Owner(make)
+        dead = weakref.ref(owner)
+        del owner
+        gc.collect()
+        assert dead() is None
+    owner = Owner(lambda o: Keeps.apply(o.tensor, o))
+    dead = weakref.ref(owner)
+    del owner
+    gc.collect()
+    assert dead() is None
+
+
+def test_hooks_of_tensors_that_only_a_graph_holds_stay():
+    seen = []
+    x = leaf([1.0])
+    x.register_hook(lambda grad: seen.append(float(grad)))
+    y = x * 2
+    gc.collect()
+    del x
+    gc.collect()
+    y.sum().backward()
+    assert seen == [2.0]
+    leaf_again = y.grad_fn.next_functions[0][0].variable
+    assert gc.is_tracked(leaf_again)
 
 
 def test_node_hooks():

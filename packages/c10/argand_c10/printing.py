@@ -164,7 +164,10 @@ def _contents(tensor: Tensor, indent: int, options: PrintOptions) -> str:
 
 
 def _suffixes(tensor: Tensor) -> list[str]:
-    grad_fn = tensor.grad_fn
+    try:
+        grad_fn = tensor.grad_fn
+    except RuntimeError:  # a view made in no_grad whose base has another history by now
+        return ["grad_fn=<Invalid>"]
     if grad_fn is not None:
         name = getattr(grad_fn, "name", None)
         return [f"grad_fn=<{name() if callable(name) else type(grad_fn).__name__}>"]

@@ -30,7 +30,8 @@ class Gil {
 class WithoutGil {
  public:
   WithoutGil() : state_(PyEval_SaveThread()) {}
-  ~WithoutGil() { PyEval_RestoreThread(state_); }
+  // A daemon thread that comes back while the interpreter ends is ended by unwinding.
+  ~WithoutGil() noexcept(false) { PyEval_RestoreThread(state_); }
   WithoutGil(const WithoutGil&) = delete;
   WithoutGil& operator=(const WithoutGil&) = delete;
 
@@ -105,6 +106,13 @@ Node* node_of(PyObject* o);      // borrowed; throws if it is no node
 
 // ---- hooks.cc ------------------------------------------------------------------------------------------------------
 int init_handle_type(PyObject* module);
+// Python's collector has to know tensors whose hooks or contexts may refer to them.
+inline void track(PyObject* tensor) {
+  if (!PyObject_GC_IsTracked(tensor)) PyObject_GC_Track(tensor);
+}
+// What the hooks of `t`, and the context of a Function that nothing but `t` keeps, refer to, as tp_traverse and tp_clear of its object have it.
+int traverse_tensor(ArgandTensor* t, visitproc visit, void* arg);
+void clear_tensor(ArgandTensor* t);
 Object add_tensor_hook(ArgandTensor* t, PyObject* function);
 Object add_leaf_hook(ArgandTensor* t, PyObject* function);
 Object add_node_hook(Node* node, PyObject* function, bool before);

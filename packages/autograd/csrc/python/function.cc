@@ -262,6 +262,7 @@ class Application {
     for (Py_ssize_t i = 0; i < n; i++) {
       PyObject* o = PyTuple_GET_ITEM(outputs, i);
       Object out = is_tensor(o) ? wrap_output(o, owned, static_cast<uint32_t>(i)) : Object::borrow(o);
+      if (is_tensor(out.get())) track(out.get());
       PyTuple_SET_ITEM(made.get(), i, out.take());
     }
     save(node, outputs, made.get());

@@ -21,6 +21,10 @@ class Callable {
   Callable(const Callable&) = delete;
   Callable& operator=(const Callable&) = delete;
   void remove() { Py_CLEAR(function_); }
+  int traverse(visitproc visit, void* arg) {
+    Py_VISIT(function_);
+    return 0;
+  }
   bool removed() const { return !function_; }
   Object get() const { return Object::borrow(function_); }  // NULL when removed
 
@@ -28,6 +32,17 @@ class Callable {
   PyObject* function_;
 };
 using Shared = std::shared_ptr<Callable>;
+
+// A hook over a callable.
+class CallsPython {
+ public:
+  explicit CallsPython(Shared f) : f_(std::move(f)) {}
+  const Shared& callable() const { return f_; }
+
+ protected:
+  ~CallsPython() = default;
+  const Shared f_;
+};
 
 Object tuple_of(const Tensor* tensors, uint32_t n) {
   Object tuple = checked(PyTuple_New(n));
@@ -50,9 +65,9 @@ void take_results(PyObject* result, Tensor* grads, uint32_t n, const char* what)
   }
 }
 
-class PythonTensorHook final : public TensorHook {
+class PythonTensorHook final : public TensorHook, public CallsPython {
  public:
-  explicit PythonTensorHook(Shared f) : f_(std::move(f)) {}
+  using CallsPython::CallsPython;
   bool live() const override { return !f_->removed(); }
   void call(Tensor& grad) override {
     Gil gil;
@@ -68,27 +83,21 @@ class PythonTensorHook final : public TensorHook {
            to_string(replacement.sizes()).c_str(), kDTypeName[replacement.dtype()], to_string(grad.sizes()).c_str(), kDTypeName[grad.dtype()]);
     grad = std::move(replacement);
   }
-
- private:
-  Shared f_;
 };
 
-class PythonLeafHook final : public LeafHook {
+class PythonLeafHook final : public LeafHook, public CallsPython {
  public:
-  explicit PythonLeafHook(Shared f) : f_(std::move(f)) {}
+  using CallsPython::CallsPython;
   bool live() const override { return !f_->removed(); }
   void call(const Tensor& leaf) override {
     Gil gil;
     if (Object function = f_->get()) checked(PyObject_CallOneArg(function.get(), wrap(leaf).get()));
   }
-
- private:
-  Shared f_;
 };
 
-class PythonPreHook final : public NodePreHook {
+class PythonPreHook final : public NodePreHook, public CallsPython {
  public:
-  explicit PythonPreHook(Shared f) : f_(std::move(f)) {}
+  using CallsPython::CallsPython;
   bool live() const override { return !f_->removed(); }
   void call(Tensor* grads, uint32_t n) override {
     Gil gil;
@@ -97,14 +106,11 @@ class PythonPreHook final : public NodePreHook {
     Object result = checked(PyObject_CallOneArg(function.get(), tuple_of(grads, n).get()));
     take_results(result.get(), grads, n, "register_prehook");
   }
-
- private:
-  Shared f_;
 };
 
-class PythonPostHook final : public NodePostHook {
+class PythonPostHook final : public NodePostHook, public CallsPython {
  public:
-  explicit PythonPostHook(Shared f) : f_(std::move(f)) {}
+  using CallsPython::CallsPython;
   bool live() const override { return !f_->removed(); }
   void call(Tensor* made, uint32_t n_made, const Tensor* given, uint32_t n_given) override {
     Gil gil;
@@ -113,9 +119,6 @@ class PythonPostHook final : public NodePostHook {
     Object result = checked(PyObject_CallFunctionObjArgs(function.get(), tuple_of(made, n_made).get(), tuple_of(given, n_given).get(), nullptr));
     take_results(result.get(), made, n_made, "register_hook");
   }
-
- private:
-  Shared f_;
 };
 
 // ---- handles -------------------------------------------------------------------------------------------------------
@@ -205,6 +208,42 @@ int init_handle_type(PyObject* module) {
   PyType_Spec spec = {"argand_autograd.RemovableHandle", sizeof(HandleObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   handle_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   return handle_type ? PyModule_AddObjectRef(module, "RemovableHandle", reinterpret_cast<PyObject*>(handle_type)) : -1;
+}
+
+namespace {
+
+// Calls f(callable) for the tensor hooks that go away with `t`, and gives the node that does, or NULL.
+template <class F>
+Node* for_each_callable(ArgandTensor* t, F&& f) {
+  if (!t->meta) return nullptr;
+  const auto call = [&](const Keeper* hook) {
+    if (const auto* python_hook = dynamic_cast<const CallsPython*>(hook)) f(python_hook->callable());
+  };
+  const AutogradMeta& meta = *meta_of(t);
+  if (meta.hooks) {
+    for (const auto& hook : meta.hooks->on_grad) call(hook.get());
+    for (const auto& hook : meta.hooks->post_accumulate) call(hook.get());
+  }
+  Node* node = meta.grad_fn && meta.grad_fn->has_one_owner() ? meta.grad_fn.get() : nullptr;
+  if (node && node->hooks()) {
+    for (const auto& entry : node->hooks()->on_tensor) call(entry.hook.get());
+  }
+  return node;
+}
+
+}  // namespace
+
+int traverse_tensor(ArgandTensor* t, visitproc visit, void* arg) {
+  int status = 0;
+  Node* node = for_each_callable(t, [&](const Shared& c) { status = status ? status : c->traverse(visit, arg); });
+  if (PyObject* context = node && !status ? function_context(node) : nullptr) Py_VISIT(context);
+  return status;
+}
+
+void clear_tensor(ArgandTensor* t) {
+  std::vector<Shared> all;  // a callable's end may run code that changes the hooks
+  for_each_callable(t, [&](const Shared& c) { all.push_back(c); });
+  for (const Shared& c : all) c->remove();
 }
 
 Object add_tensor_hook(ArgandTensor* t, PyObject* function) {

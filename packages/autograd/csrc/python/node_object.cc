@@ -76,8 +76,8 @@ PyObject* node_register_prehook(PyObject* o, PyObject* function) {
 
 constexpr std::string_view kSavedPrefix = "_saved_";
 
-// What the node of an operator keeps: "_saved_self", "_saved_dim"..., and the leaf of an AccumulateGrad, its "variable". NULL without exception where it
-// keeps nothing of that name.
+// What the node of an operator keeps: "_saved_self", "_saved_dim"..., and the leaf of an AccumulateGrad, its "variable". NULL without exception where
+// it keeps nothing of that name.
 PyObject* saved_attribute(Node* node, PyObject* name) {
   if (node->is_accumulate_grad() && PyUnicode_CompareWithASCIIString(name, "variable") == 0)
     return guard<PyObject*>(nullptr, [&] { return wrap(Tensor(static_cast<AccumulateGrad*>(node)->variable())).take(); });

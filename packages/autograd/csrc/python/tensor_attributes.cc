@@ -1,6 +1,7 @@
 // What histories add to Tensor: requires_grad, grad, grad_fn, hooks, backward().
 #include "packages/autograd/csrc/history.h"
 #include "packages/autograd/csrc/python/binding.h"
+#include "packages/autograd/csrc/tape.h"
 
 namespace argand::autograd::binding {
 
@@ -126,11 +127,34 @@ PyObject* method_detach_(PyObject* self, PyObject*) {
     return Py_NewRef(self);
   });
 }
-PyObject* method_register_hook(PyObject* self, PyObject* function) {
-  return with_tensor(self, [&](ArgandTensor* t) { return add_tensor_hook(t, function).take(); });
+PyObject* with_hook(PyObject* self, PyObject* function, Object (*add)(ArgandTensor*, PyObject*)) {
+  return with_tensor(self, [&](ArgandTensor* t) {
+    Object handle = add(t, function);
+    track(self);
+    return handle.take();
+  });
 }
-PyObject* method_register_leaf_hook(PyObject* self, PyObject* function) {
-  return with_tensor(self, [&](ArgandTensor* t) { return add_leaf_hook(t, function).take(); });
+PyObject* method_register_hook(PyObject* self, PyObject* function) { return with_hook(self, function, add_tensor_hook); }
+PyObject* method_register_leaf_hook(PyObject* self, PyObject* function) { return with_hook(self, function, add_leaf_hook); }
+
+// set_() of a tensor: other memory is an in-place change that the storages' versions do not show.
+PyObject* g_set = nullptr;  // what it does without histories
+PyObject* method_set_(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return with_tensor(self, [&](ArgandTensor* t) {
+    const ArgandThreadState* state = api->thread_state();
+    std::vector<Edge> edges;
+    if (state->grad_mode && !state->inference_mode) {
+      PyObject* source = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : kwargs ? PyDict_GetItemString(kwargs, "source") : nullptr;
+      for (ArgandTensor* from : {t, source && is_tensor(source) ? self_of(source) : nullptr})
+        if (from && requires_grad(from)) edges.push_back(gradient_edge(from));
+      check_inplace("set_", t, !edges.empty());
+    }
+    Object function = checked(Py_TYPE(g_set)->tp_descr_get(g_set, self, nullptr));
+    Object result = checked(PyObject_Call(function.get(), args, kwargs));
+    ensure_meta(t).replaced++;
+    if (!edges.empty() && is_differentiable(t->dtype)) set_history(t, not_implemented("set_", std::move(edges), {Tensor::borrow(t)}), 0);
+    return result.take();
+  });
 }
 PyObject* method_is_inference(PyObject* self, PyObject*) {
   return with_tensor(self, [](ArgandTensor* t) { return boolean(t->flags & ARGAND_TENSOR_INFERENCE); });
@@ -163,6 +187,8 @@ PyMethodDef methods[] = {
      "register_hook(fn)\n\nCalls fn(grad) when the tensor's gradient is there; a tensor it returns replaces it. Returns a handle with remove()."},
     {"register_post_accumulate_grad_hook", method_register_leaf_hook, METH_O,
      "register_post_accumulate_grad_hook(fn)\n\nCalls fn(self) after .grad of this leaf was accumulated. Returns a handle with remove()."},
+    {"set_", with_keywords(method_set_), METH_VARARGS | METH_KEYWORDS,
+     "set_(source=None, storage_offset=0, size=None, stride=None)\n\nLooks at other memory from now on; not differentiable."},
     {"detach_", method_detach_, METH_NOARGS, "detach_()\n\nMakes this tensor a leaf without history."},
     {"is_inference", method_is_inference, METH_NOARGS, "is_inference()\n\nWas the tensor made in inference mode."},
     {nullptr, nullptr, 0, nullptr},
@@ -175,7 +201,9 @@ PyMethodDef detach_method[] = {
 }  // namespace
 
 int init_tensor_attributes() {
-  if (python->tensor_add_getset(getset) || python->tensor_add_methods(methods)) return -1;
+  g_set = PyObject_GetAttrString(reinterpret_cast<PyObject*>(python->tensor_type), "set_");
+  if (!g_set || python->tensor_add_getset(getset) || python->tensor_add_methods(methods)) return -1;
+  python->tensor_set_collector(traverse_tensor, clear_tensor);
   return api->op_find("detach") ? 0 : python->tensor_add_methods(detach_method);
 }
 

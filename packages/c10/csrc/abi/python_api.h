@@ -126,6 +126,8 @@ typedef struct ArgandPythonApi {
   // package that owns histories; both arrays end with a NULL name and live forever.
   int (*tensor_add_getset)(PyGetSetDef* defs);
   int (*tensor_add_methods)(PyMethodDef* defs);
+  // For Python's collector: the Python objects that the owner of histories keeps in a tensor's meta, for tensors that C++ does not hold.
+  void (*tensor_set_collector)(int (*traverse)(ArgandTensor* t, visitproc visit, void* arg), void (*clear)(ArgandTensor* t));
 } ArgandPythonApi;
 
 }  // extern "C"

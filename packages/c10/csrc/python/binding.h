@@ -99,6 +99,7 @@ int init_tensor_type(PyObject* module);
 int tensor_set_attr(const char* name, PyObject* value);
 int tensor_add_getset(PyGetSetDef* defs);
 int tensor_add_methods(PyMethodDef* defs);
+void tensor_set_collector(int (*traverse)(ArgandTensor*, visitproc, void*), void (*clear)(ArgandTensor*));
 extern PyGetSetDef tensor_getset[];                 // tensor_attributes.cc
 extern PyMethodDef tensor_methods[];                // tensor_methods.cc
 void add_tensor_slots(PyType_Slot* slots, int* n);  // tensor_slots.cc

@@ -62,7 +62,8 @@ static ArgandPythonApi python_api = {ARGAND_ABI_VERSION,
                                      tensor_set_indexing,
                                      call_operator,
                                      tensor_add_getset,
-                                     tensor_add_methods};
+                                     tensor_add_methods,
+                                     tensor_set_collector};
 
 static int add_capsule(PyObject* module, const char* name, const char* full_name, const void* pointer) {
   Ref capsule(PyCapsule_New(const_cast<void*>(pointer), full_name, nullptr));

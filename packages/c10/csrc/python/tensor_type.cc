@@ -74,8 +74,17 @@ ArgandTensor* unwrap(PyObject* o) {
 }
 
 // ---- death and resurrection ----------------------------------------------------------------------------------------------
+static int (*traverse_meta)(ArgandTensor* t, visitproc visit, void* arg) = nullptr;
+static void (*clear_meta)(ArgandTensor* t) = nullptr;
+
+void tensor_set_collector(int (*traverse)(ArgandTensor*, visitproc, void*), void (*clear)(ArgandTensor*)) {
+  traverse_meta = traverse;
+  clear_meta = clear;
+}
+
 static bool has_state(TensorObject* self) {
-  return !Py_IS_TYPE(reinterpret_cast<PyObject*>(self), tensor_type) || self->weakrefs || (self->dict && PyDict_GET_SIZE(self->dict));
+  if (!Py_IS_TYPE(reinterpret_cast<PyObject*>(self), tensor_type) || self->weakrefs || (self->dict && PyDict_GET_SIZE(self->dict))) return true;
+  return self->tensor->meta && traverse_meta && traverse_meta(self->tensor, [](PyObject*, void*) { return 1; }, nullptr);
 }
 
 // Called with no Python reference left: while C++ holds the tensor, it takes over an object worth keeping.
@@ -137,15 +146,20 @@ static void tensor_dealloc(PyObject* o) {
   Py_DECREF(type);
 }
 
-// While C++ holds the tensor too, what the object refers to is reachable from outside Python: not visiting it says so.
+// While C++ holds the tensor too, what the object and the meta refer to is reachable from outside Python: not visiting it says so.
 static bool held_by_cpp(TensorObject* self) { return self->tensor && __atomic_load_n(&self->tensor->refcount, __ATOMIC_RELAXED) > 1; }
 static int tensor_traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(o));
-  if (!held_by_cpp(object_of(o))) Py_VISIT(object_of(o)->dict);
-  return 0;
+  if (held_by_cpp(object_of(o))) return 0;
+  Py_VISIT(object_of(o)->dict);
+  ArgandTensor* t = object_of(o)->tensor;
+  return t && t->meta && traverse_meta ? traverse_meta(t, visit, arg) : 0;
 }
 static int tensor_clear(PyObject* o) {
-  if (!held_by_cpp(object_of(o))) Py_CLEAR(object_of(o)->dict);
+  if (held_by_cpp(object_of(o))) return 0;
+  Py_CLEAR(object_of(o)->dict);
+  ArgandTensor* t = object_of(o)->tensor;
+  if (t && t->meta && clear_meta) clear_meta(t);
   return 0;
 }
 
