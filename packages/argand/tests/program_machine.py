@@ -359,6 +359,11 @@ def overlaps_itself(array: np.ndarray) -> bool:
     return np.unique(offsets).size < array.size
 
 
+def same_places(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether every element of both lies at one address."""
+    return a.ctypes.data == b.ctypes.data and (a.shape, a.strides) == (b.shape, b.strides)
+
+
 def write(
     m: Machine,
     text: str,
@@ -367,11 +372,15 @@ def write(
     expected: Any,
     scale: float = 1.0,
     is_uniform: bool = False,
+    read: np.ndarray | None = None,
 ) -> None:
     """An in-place operation, after which `p` has the values `expected`.
 
     On expanded memory it must be refused, with nothing changed, unless it `is_uniform`: writes one value everywhere.
+    Where it would `read` elements of `p` in other places than it writes them, nothing is defined, and it is left out.
     """
+    if read is not None and np.shares_memory(p.array, read) and not same_places(p.array, read):
+        return
     if overlaps_itself(p.array) and not is_uniform:
         # Windows that overlap are not detected in general: what a write to them does is not defined.
         expanded = any(

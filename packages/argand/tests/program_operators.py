@@ -230,7 +230,13 @@ def binary(m: Machine, c: Choices) -> None:
     else:
         expected = values.round_to(values.round_to(expected, result), p.dtype)
         write(
-            m, f"{text} in place", p, lambda: getattr(p.tensor, name + "_")(other), expected, scale
+            m,
+            f"{text} in place",
+            p,
+            lambda: getattr(p.tensor, name + "_")(other),
+            expected,
+            scale,
+            read=array,
         )
 
 
