@@ -66,6 +66,9 @@ def test_lu(shape, dtype):
     parts = run("lu_unpack", lu, pivots, unpack_data=False)
     np.testing.assert_array_equal(parts[0], p)
     assert parts[1].shape == parts[2].shape == (0,)
+    parts = run("lu_unpack", lu.real.astype(np.int64), pivots)
+    np.testing.assert_array_equal(parts[0], p.real)
+    assert all(part.dtype == np.int64 for part in parts)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

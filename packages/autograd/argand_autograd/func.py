@@ -103,6 +103,34 @@ def _reaches_beyond_arguments(t: Tensor) -> bool:
     return False
 
 
+def _places(name: str, argnums: int | tuple[int, ...], args: tuple[Any, ...]) -> tuple[int, ...]:
+    """The positions among `args` that `argnums` names, from 0."""
+    places = argnums if isinstance(argnums, tuple) else (argnums,)
+    if not places:
+        raise RuntimeError(f"{name}: argnums must be non-empty")
+    for place in places:
+        if not -len(args) <= place < len(args):
+            raise RuntimeError(
+                f"{name}: Got argnum={place}, but only {len(args)} positional inputs"
+            )
+    found = tuple(place % len(args) for place in places)
+    if len(set(found)) < len(found):
+        raise RuntimeError(f"{name}: argnums elements must be unique, got {argnums}")
+    return found
+
+
+def _value_and_aux(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
+    """What a function returned, and with `has_aux` what it returned beside that, else None."""
+    if not has_aux:
+        return result, None
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise RuntimeError(
+            f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True, "
+            f"got {type(result).__name__}"
+        )
+    return result
+
+
 def value_and_grad(
     func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., tuple[Any, Any]]:
@@ -117,21 +145,16 @@ def value_and_grad(
     Returns:
         A function with `func`'s arguments that returns `(value, gradient)`, or `((value, aux), gradient)`.
     """
-    places = argnums if isinstance(argnums, tuple) else (argnums,)
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         arguments = list(args)
-        for place in places:
-            if not -len(args) <= place < len(args):
-                raise ValueError(
-                    f"grad: got argnums {argnums} for {len(args)} positional arguments, expected positions of them"
-                )
+        places = _places("grad", argnums, args)
         with _Level() as level:
             for place in places:
                 arguments[place] = map_tree(level.enter, arguments[place])
             result = func(*arguments, **kwargs)
-            value, aux = result if has_aux else (result, None)
+            value, aux = _value_and_aux("grad", result, has_aux)
             if not isinstance(value, Tensor) or value.numel() != 1:
                 got = (
                     f"shape {tuple(value.shape)}"
@@ -209,10 +232,8 @@ def _rebuilt(
     aux: list[Any] = []
 
     def of_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
-        found = func(*unflatten(structure, list(tensors)))
-        if has_aux:
-            found, beside = found
-            aux[:] = [beside]
+        found, beside = _value_and_aux("func", func(*unflatten(structure, list(tensors))), has_aux)
+        aux[:] = [beside]
         leaves, of_result = flatten(found)
         structures[:] = [of_result]
         return tuple(leaves)
@@ -319,10 +340,11 @@ def jacrev(
         A function with `func`'s arguments whose result has the structure of `func`'s, with, for each tensor y, the structure of the
         arguments, with a tensor of shape `y.shape + x.shape` for each x.
     """
-    places = argnums if isinstance(argnums, tuple) else (argnums,)
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        places = _places("jacobian", argnums, args)
+
         def of_chosen(*chosen: Any) -> Any:
             arguments = list(args)
             for place, x in zip(places, chosen, strict=True):

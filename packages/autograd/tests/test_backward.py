@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -108,6 +110,33 @@ def test_explicit_gradient():
     x.grad = None
     autograd.backward([x * 2, x * 3], [x.detach(), x.detach()])
     assert close(x.grad, [5, 10])
+
+
+def test_gradient_in_a_list():
+    x = leaf([1.0, 2.0])
+    (x * 2).backward([leaf([1.0, 3.0]).detach()])
+    assert close(x.grad, [2.0, 6.0])
+    with pytest.raises(RuntimeError, match="got 1 tensors and 2 gradients"):
+        (x * 2).backward([x, x])
+
+
+def test_a_thread_in_backward_ends_with_the_interpreter():
+    code = """
+import threading, time
+import argand_c10, argand_autograd
+x = argand_c10.tensor([1.0] * 1000, requires_grad=True)
+started = threading.Event()
+def work():
+    while True:
+        y = x
+        for _ in range(50):
+            y = y * 1.01
+        y.sum().backward()
+        started.set()
+threading.Thread(target=work, daemon=True).start()
+started.wait()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_errors_of_backward():

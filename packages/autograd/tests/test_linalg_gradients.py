@@ -147,3 +147,9 @@ def test_what_is_not_differentiable():
     for mode in ("complete", "r"):
         with pytest.raises(RuntimeError, match="not differentiable"):
             ops.linalg_qr(a, mode)[1].sum().backward()
+
+
+def test_reflectors_have_no_derivative():
+    a, tau = ops.geqrf(matrix((3, 3), "float64").requires_grad_())
+    with pytest.raises(NotImplementedError, match="geqrf: the derivative"):
+        (a.sum() + tau.sum()).backward()

@@ -100,8 +100,16 @@ def test_grad_transforms():
     assert close(results, [1, 4]) and close(pull_back(plain([1.0, 10.0]))[0], [2, 40])
     with pytest.raises(RuntimeError, match="expected a tensor with one element"):
         func.grad(lambda a: a)(x)
-    with pytest.raises(ValueError, match="got argnums 1 for 1 positional"):
-        func.grad(cubes, argnums=1)(x)
+    for transform in (func.grad, func.jacrev, func.jacfwd):
+        for argnums, message in (
+            (1, "argnum=1, but only 1 positional inputs"),
+            ((), "argnums must be non-empty"),
+            ((0, -1), "argnums elements must be unique"),
+        ):
+            with pytest.raises(RuntimeError, match=message):
+                transform(cubes, argnums=argnums)(x)
+        with pytest.raises(RuntimeError, match="should be a tuple"):
+            transform(cubes, has_aux=True)(x)
 
 
 @pytest.mark.parametrize("use_reentrant", [True, False])

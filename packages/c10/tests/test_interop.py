@@ -74,6 +74,23 @@ def test_from_numpy_refuses(make, error, text):
         c10.from_numpy(make())
 
 
+def test_numbers_of_numpy_keep_their_dtype_in_lists():
+    for data, dtype in (
+        ([np.float32(1), 2.5], "float32"),
+        ([2, np.float64(1)], "float64"),
+        ((np.float64(1), np.float32(2)), "float64"),
+        ([[np.float32(1)], [2]], "float32"),
+        ([np.int8(1), np.int16(3)], "int16"),
+        ([np.int8(1), 2], "int64"),
+        ([np.complex64(1), 2.0], "complex64"),
+        ([np.array([1.0, 2.0]), [3, 4]], "float64"),
+    ):
+        x = c10.tensor(data)
+        assert str(x.dtype).endswith(dtype) and x.tolist() == np.asarray(data).tolist()
+    with pytest.raises(OverflowError, match="can't convert negative int to unsigned"):
+        c10.tensor([-1], dtype=c10.uint64)
+
+
 def test_numpy_refuses():
     with pytest.raises(TypeError, match=r"bfloat16.*tensor.float\(\).numpy\(\)"):
         c10.tensor([1.0], dtype=c10.bfloat16).numpy()

@@ -737,3 +737,13 @@ def test_gradients_of_complex_linear_maps():
     close(x.grad, 2 * residual @ w.detach().numpy().conj())
     close(w.grad, 2 * residual.T @ x.detach().numpy().conj())
     close(b.grad, 2 * residual.sum(0))
+
+
+def test_no_bags():
+    table, none = aten.ones(3, 2), aten.zeros(0, dtype=c10.int64)
+    for mode in ("sum", "mean", "max"):
+        for offsets, ends in ((none, False), (aten.zeros(1, dtype=c10.int64), True)):
+            made = F.embedding_bag(
+                aten.tensor([1, 2]), table, offsets, mode=mode, include_last_offset=ends
+            )
+            assert made.shape == (0, 2)

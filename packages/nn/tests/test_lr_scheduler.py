@@ -91,6 +91,14 @@ def test_reduce_on_plateau():
         scheduler.step(loss)
         seen.append(optimizer.param_groups[0]["lr"])
     assert seen == [1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.2, 0.2, 0.2]
+    state = scheduler.state_dict()
+    assert state["default_min_lr"] == 0.2 and state["mode_worse"] == math.inf
+    optimizer.add_param_group(
+        {"params": [nn.Parameter(aten.ones(2))], "lr": 1.0}
+    )  # its least rate is the others'
+    for _ in range(4):
+        scheduler.step(1)
+    assert optimizer.param_groups[1]["lr"] == 0.5 and scheduler.min_lrs == [0.2, 0.2]
     rising = lrs.ReduceLROnPlateau(sgd(), mode="max", threshold=0.1, threshold_mode="abs")
     assert rising._is_better(0)
     rising.best = 1.0

@@ -131,6 +131,20 @@ def test_interpolation_of_a_line_is_the_line():
     close(means[0, 0, 1, 1:-1], plane[0, 0, 2:4, 1:-1].mean(0))
 
 
+def test_places_that_are_no_numbers():
+    """NaN shows where it makes weights; else padding takes it for the first place."""
+    x, grid = aten.ones(1, 1, 3, 3), aten.tensor([[[[0.2, float("nan")]]]])
+    for padding in ("zeros", "border", "reflection"):
+        for mode, shown in (
+            ("bilinear", padding == "zeros"),
+            ("bicubic", True),
+            ("nearest", False),
+        ):
+            found = F.grid_sample(x, grid, mode, padding, align_corners=False)
+            assert bool(found.isnan()) == shown
+            assert shown or found.item() == (padding != "zeros")
+
+
 def test_nearest_elements_have_a_gradient_of_zero_by_their_places():
     x, grid = aten.ones(1, 1, 3, 3), aten.tensor([[[[0.2, float("nan")]]]], requires_grad=True)
     F.grid_sample(x, grid, "nearest", align_corners=False).sum().backward()

@@ -139,7 +139,14 @@ PyObject* tensor_backward(PyObject* self, PyObject* const* args, Py_ssize_t narg
     call.create_graph = truth(values[2]);
     call.retain_graph = values[1] == Py_None ? call.create_graph : truth(values[1]);
     warn_of_cycle(call);
-    add_root(call, self, values[0], 0);
+    Object gradient = Object::borrow(values[0]);
+    if (PyList_Check(values[0]) || PyTuple_Check(values[0])) {  // one for each of one output
+      gradient = checked(PySequence_Tuple(values[0]));
+      if (PyTuple_GET_SIZE(gradient.get()) != 1)
+        fail(ARGAND_RUNTIME_ERROR, "backward: got 1 tensors and %zd gradients", PyTuple_GET_SIZE(gradient.get()));
+      gradient = Object::borrow(PyTuple_GET_ITEM(gradient.get(), 0));
+    }
+    add_root(call, self, gradient.get(), 0);
     if (values[3] != Py_None) {
       Object inputs = sequence_of_tensors(values[3]);
       if (PyTuple_GET_SIZE(inputs.get()) == 0) fail(ARGAND_RUNTIME_ERROR, "inputs argument to backward() cannot be empty");

@@ -159,6 +159,7 @@ ArgandStorage* storage_of(PyObject* o);            // borrowed, NULL + TypeError
 PyObject* load_element(const void* p, int dtype);
 int store_element(void* p, int dtype, PyObject* number);  // -1 + exception
 bool is_numpy_scalar(PyObject* o);                        // without importing NumPy
+int dtype_of_numpy(PyObject* o);                          // of an array or a scalar; -1 where no dtype of ours holds it
 PyObject* item(ArgandTensor* t);                          // the only element as a number
 PyObject* tolist(ArgandTensor* t);
 PyObject* edge_list(ArgandTensor* t, int64_t edge_items);  // tolist of the corners of a large tensor; 0: of everything

@@ -40,14 +40,17 @@ static int dtype_of_number(PyObject* o) {  // -1: no number
   int standard = api->default_dtype();
   if (PyBool_Check(o)) return ARGAND_BOOL;
   if (PyLong_Check(o)) return ARGAND_INT64;
+  if (PyFloat_CheckExact(o)) return standard;
+  if (is_numpy_scalar(o)) return dtype_of_numpy(o);
   if (PyFloat_Check(o)) return standard;
   if (PyComplex_Check(o)) return standard == ARGAND_FLOAT64 ? ARGAND_COMPLEX128 : ARGAND_COMPLEX64;
   return -1;
 }
 
 static bool infer_dtype(PyObject* data, Inferred& inferred, int depth = 0) {
-  if (!is_nested(data)) {
-    int dtype = dtype_of_number(data);
+  const bool array = is_ndarray(data);
+  if (array || !is_nested(data)) {
+    int dtype = array ? dtype_of_numpy(data) : dtype_of_number(data);
     if (dtype < 0) {
       PyErr_Format(
           !is_text(data)  ? PyExc_RuntimeError
@@ -199,7 +202,7 @@ static PyObject* from_array(PyObject* array, int dtype, ArgandDevice device) {
   return view ? copy_of(tensor_of(view.get()), dtype, device) : nullptr;
 }
 
-// NumPy's own types decide: through an array.
+// Whether there is an array or a scalar of NumPy where the data begins: NumPy reads it.
 static bool wants_array(PyObject* data, int depth = 0) {
   if (is_ndarray(data) || is_numpy_scalar(data)) return true;
   bool nested = (PyList_Check(data) || PyTuple_Check(data)) && PySequence_Fast_GET_SIZE(data) > 0;
@@ -225,8 +228,15 @@ PyObject* tensor_from_data(PyObject* data, int dtype, ArgandDevice device) {
   }
   if (wants_array(data)) {
     Ref numpy(PyImport_ImportModule("numpy"));
-    Ref array(numpy ? PyObject_CallMethod(numpy.get(), "asarray", "O", data) : nullptr);
-    return array ? from_array(array.get(), dtype, device) : nullptr;
+    Ref array(numpy ? PyObject_CallMethod(numpy.get(), "asarray", "(O)", data) : nullptr);
+    if (!array) return nullptr;
+    Inferred inferred;
+    // NumPy would promote Python's numbers beside its own by its rules.
+    if (dtype == ARGAND_DTYPE_NONE && (PyList_Check(data) || PyTuple_Check(data))) {
+      if (!infer_dtype(data, inferred)) return nullptr;
+      dtype = inferred.dtype;
+    }
+    return from_array(array.get(), dtype, device);
   }
   Inferred inferred;
   if (!infer_shape(data, inferred)) return nullptr;

@@ -236,6 +236,17 @@ static ArgandTensor* over_array(PyObject* array, Py_buffer* view) {
                      numel ? static_cast<size_t>((last + 1) * view->itemsize) : 0);
 }
 
+int dtype_of_numpy(PyObject* o) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(o, &view, PyBUF_FULL_RO) < 0) {
+    PyErr_Clear();
+    return -1;
+  }
+  const int dtype = dtype_of_format(view.format, view.itemsize);
+  PyBuffer_Release(&view);
+  return dtype;
+}
+
 PyObject* tensor_from_numpy(PyObject* array) {
   if (!is_ndarray(array)) return PyErr_Format(PyExc_TypeError, "expected np.ndarray (got %s)", Py_TYPE(array)->tp_name);
   auto* view = static_cast<Py_buffer*>(PyMem_Malloc(sizeof(Py_buffer)));

@@ -85,6 +85,10 @@ static int store_integer(void* p, int dtype, PyObject* number) {
   const bool is_unsigned = dtype == ARGAND_UINT8 || is_wide_unsigned(dtype);
   const __int128 high = (__int128{1} << (8 * item_size(dtype) - !is_unsigned)) - 1;
   const __int128 low = dtype == ARGAND_UINT64 ? 0 : is_unsigned ? -high : -high - 1;
+  if (value < 0 && dtype == ARGAND_UINT64) {
+    PyErr_Format(PyExc_OverflowError, "can't convert negative int to unsigned: got %R for uint64, expected a number from 0", number);
+    return -1;
+  }
   if (value < low || value > high) return no_fit(dtype);
   const auto bits = static_cast<uint64_t>(value);
   std::memcpy(p, &bits, static_cast<size_t>(item_size(dtype)));  // little-endian: the low bytes

@@ -46,9 +46,9 @@ def _within(x, low, high):
 # ---- grids ---------------------------------------------------------------------------------------------------------------
 @triton.jit
 def _padded(x, size, PADDING: tl.constexpr, ALIGN: tl.constexpr):
-    """Places outside of [0, size) moved inside."""
+    """Places outside of [0, size) moved inside; NaN to 0."""
     if PADDING == BORDER:
-        x = _within(x, 0.0, size - 1.0)
+        x = _within(tl.where(x == x, x, 0.0), 0.0, size - 1.0)
     elif PADDING == REFLECTION:
         low = 0.0 if ALIGN else -0.5
         span = size - 1.0 if ALIGN else size
@@ -59,6 +59,7 @@ def _padded(x, size, PADDING: tl.constexpr, ALIGN: tl.constexpr):
         odd = turns - 2.0 * tl.floor(turns * 0.5) == 1.0
         inside = _within(tl.where(odd, span - rest, rest) + low, 0.0, size - 1.0)
         x = tl.where(span == 0, 0.0, inside)
+        x = tl.where(x == x, x, 0.0)
     return x
 
 
@@ -76,7 +77,7 @@ def _place(g, size, MODE: tl.constexpr, PADDING: tl.constexpr, ALIGN: tl.constex
 
 @triton.jit
 def _grid_tap(x, size, K: tl.constexpr, MODE: tl.constexpr, PADDING: tl.constexpr, ALIGN: tl.constexpr):  # fmt: skip
-    """The element of tap K, whether it lies inside, and its weight."""
+    """The element of tap K, whether it counts (it lies inside, or its weight is NaN), and its weight."""
     low = tl.floor(x)
     if MODE == NEAREST:
         at = libdevice.nearbyint(x)
@@ -85,7 +86,8 @@ def _grid_tap(x, size, K: tl.constexpr, MODE: tl.constexpr, PADDING: tl.constexp
     else:
         at = _padded(low + (K - 1.0), size, PADDING, ALIGN)
     inside = (at >= 0) & (at <= size - 1.0)
-    return tl.where(inside, at, 0.0).to(tl.int32), inside, _weight(x - low, K, MODE)
+    weight = _weight(x - low, K, MODE)
+    return tl.where(inside, at, 0.0).to(tl.int32), inside | (weight != weight), weight
 
 
 @triton.jit

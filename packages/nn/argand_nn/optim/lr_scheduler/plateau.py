@@ -59,9 +59,13 @@ class ReduceLROnPlateau(LRScheduler):
         self.mode, self.factor, self.patience = mode, factor, patience
         self.threshold, self.threshold_mode = threshold, threshold_mode
         self.cooldown, self.cooldown_counter = cooldown, 0
+        self.default_min_lr = (
+            None if isinstance(min_lr, Sequence) else min_lr
+        )  # of groups that come later
         self.min_lrs = per_group("min_lr", min_lr, len(optimizer.param_groups))
         self.eps = eps
-        self.best = math.inf if mode == "min" else -math.inf
+        self.mode_worse = math.inf if mode == "min" else -math.inf
+        self.best = self.mode_worse
         self.num_bad_epochs = 0
         self.last_epoch = 0
         self._last_lr = self._group_lrs()
@@ -80,6 +84,13 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
+            if len(self.min_lrs) != len(self.optimizer.param_groups):
+                if self.default_min_lr is None:
+                    raise RuntimeError(
+                        f"ReduceLROnPlateau: got {len(self.optimizer.param_groups)} groups and min_lr for "
+                        f"{len(self.min_lrs)}, expected as many; assign min_lrs when a group is added"
+                    )
+                self.min_lrs = [self.default_min_lr] * len(self.optimizer.param_groups)
             for group, lowest in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
                 old = float(group["lr"])
                 new = max(old * self.factor, lowest)
