@@ -229,14 +229,17 @@ struct Reduction {
       if (const long rest = columns % W) tail_columns(rows, rest, in + whole * W * (long)sizeof(In), row_stride, acc + whole * W * (long)sizeof(Acc));
     }
   }
-  static void tail_columns(long rows, long columns, const char* in, long row_stride, char* acc) {
+  static void tail_columns(long rows, long columns, const char* in, long row_stride, char* acc) {  // in the order of whole vectors
     alignas(64) char buffer[ARGAND_VECTOR_BYTES];
+    const auto row = [&](long r) {
+      load_tail(buffer, in + r * row_stride, columns * (long)sizeof(In), kPadding<In>);
+      return element(buffer);
+    };
     load_tail(buffer, acc, columns * (long)sizeof(Acc), kPadding<Acc>);
     Value total = load_acc(buffer);
-    for (long r = 0; r < rows; r++) {
-      load_tail(buffer, in + r * row_stride, columns * (long)sizeof(In), kPadding<In>);
-      total = Combine{}(total, element(buffer));
-    }
+    long r = 0;
+    for (; rows - r >= 4; r += 4) total = Combine{}(total, Combine{}(Combine{}(row(r), row(r + 1)), Combine{}(row(r + 2), row(r + 3))));
+    for (; r < rows; r++) total = Combine{}(total, row(r));
     store_acc(buffer, total);
     store_tail(acc, buffer, columns * (long)sizeof(Acc));
   }
