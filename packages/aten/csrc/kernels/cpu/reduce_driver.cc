@@ -222,7 +222,7 @@ bool tells_truth(const ReduceOp& op) {
 
 }  // namespace
 
-Tensor reduce(const ReduceOp& op, const Tensor& self, std::optional<IntList> dims, bool keepdim, int dtype, const Tensor& out) {
+Tensor reduce(const ReduceOp& op, const Tensor& self, std::optional<IntList> dims, bool keepdim, int dtype) {
   const int from = dtype != ARGAND_DTYPE_NONE ? dtype : is_float8(self.dtype()) && tells_truth(op) ? ARGAND_FLOAT32 : self.dtype();
   const ReduceKernel& kernel = require_kernel(op, from);
   const Tensor input = kernel.in_dtype != self.dtype() ? kernels::cpu::to_copy(self, kernel.in_dtype, std::nullopt, false, std::nullopt) : self;
@@ -240,10 +240,7 @@ Tensor reduce(const ReduceOp& op, const Tensor& self, std::optional<IntList> dim
     fail(dims && dims->n ? ARGAND_INDEX_ERROR : ARGAND_RUNTIME_ERROR,
          "%s: expected reduction dim to have non-zero size, but got a tensor of shape %s; the operation has no identity", op.name,
          to_string(self.sizes()).c_str());
-  const bool direct = !out || (out.dtype() == kernel.out_dtype && partial_overlap(out, input) == Overlap::no && out.get() != input.get());
-  if (out && !(out.sizes() == IntList(sizes))) check(api->tensor_resize(out.get(), sizes.n, sizes.d));
-  if (out) check_writable(op.name, out);
-  const Tensor result = out && direct ? out : empty(sizes, kernel.out_dtype, self.device());
+  const Tensor result = empty(sizes, kernel.out_dtype, self.device());
   if (!self.is_meta() && result.numel() > 0) {
     if (result.numel() == 1 && input.is_contiguous() && count > 0 && count <= kGroup / 4) {  // one row
       alignas(16) char acc[16];
@@ -253,11 +250,7 @@ Tensor reduce(const ReduceOp& op, const Tensor& self, std::optional<IntList> dim
       run_plan(kernel, input, result, mask, keepdim);
     }
   }
-  if (out && !direct) {
-    kernels::cpu::copy_(out, result, false);
-    return out;
-  }
-  return result.dtype() == result_dtype || out ? result : kernels::cpu::to_copy(result, result_dtype, std::nullopt, false, std::nullopt);
+  return result.dtype() == result_dtype ? result : kernels::cpu::to_copy(result, result_dtype, std::nullopt, false, std::nullopt);
 }
 
 }  // namespace argand

@@ -15,8 +15,6 @@ struct ReduceOp {
 };
 
 // Reduces `dims` (absent or empty: all) to size 1, or away. `dtype` (or NONE): self is converted to it first, and the result has it.
-// `out` undefined: a new tensor; else resized and written.
-Tensor reduce(const ReduceOp& op, const Tensor& self, std::optional<IntList> dims, bool keepdim, int dtype = ARGAND_DTYPE_NONE,
-              const Tensor& out = {});
+Tensor reduce(const ReduceOp& op, const Tensor& self, std::optional<IntList> dims, bool keepdim, int dtype = ARGAND_DTYPE_NONE);
 
 }  // namespace argand
