@@ -54,3 +54,20 @@ x, y = (aten.ones(shape, dtype=float64) for shape in ((40, 1100), (1100, 70)))
 assert (aten.mm(x, y) == 1100).all()
 """
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+
+
+@pytest.mark.parametrize("tier", ["1", "2"])
+def test_threads_change_no_bit_of_products_with_many_rows(tier: str) -> None:
+    program = """
+import argand_aten as aten, argand_c10 as c10
+for dtype in (c10.float32, c10.float64, c10.complex64):
+    for m, n, k in ((317, 411, 300), (512, 512, 512), (700, 330, 91), (601, 1023, 180), (1000, 5, 1000)):
+        x, y = aten.randn([m, k]).to(dtype), aten.randn([n, k]).to(dtype).t()
+        found = []
+        for threads in (1, 2, 3):
+            c10.set_num_threads(threads)
+            found.append(aten.mm(x, y))
+        assert all(aten.equal(found[0], other) for other in found[1:]), (dtype, m, n, k)
+"""
+    environment = {**os.environ, "ARGAND_CPU_TIER": tier}  # at most the processor's
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)

@@ -26,7 +26,9 @@ constexpr int64_t kPartBytes = 2 << 20, kPartRows = 512, kPartProduct = 2 << 20;
 // short. Below kLibraryProduct multiply-adds it does not pack.
 constexpr int64_t kFewRows = 64, kFewTileRows = 32, kTileColumns = 1024, kLibraryProduct = 1000000;
 
-constexpr int64_t kTileStep = 48;  // rows and columns of tiles are multiples of it
+// Rows and columns of tiles are multiples of these, the most that OpenBLAS's kernels of any tier take at once, so that only a matrix's own last rows
+// and columns are summed by the kernels for remainders. For columns that is not enough where OpenBLAS cuts them again, in other places for other sizes.
+constexpr int64_t kRowStep = 12, kColumnStep = 48;
 
 constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;
 
@@ -65,8 +67,7 @@ struct Tiles {
   int64_t rows, cols;
 };
 
-// Of [m, n] cut into about `threads` tiles that are as square as possible. Multiples of 48, the columns that OpenBLAS's kernels of any tier take at
-// once, so that only a matrix's own last rows and columns are summed by the kernels for remainders.
+// Of [m, n] cut into about `threads` tiles: rows first, which leave every bit as it is, unless that makes the tiles long and narrow.
 Tiles tiles_of(int64_t m, int64_t n, int64_t k, bool serial) {
   const int64_t threads = serial || m * n * k < kParallelProduct ? 1 : api->num_threads();
   if (threads <= 1) return {m, n};
@@ -74,11 +75,11 @@ Tiles tiles_of(int64_t m, int64_t n, int64_t k, bool serial) {
   double best = 1e300;
   for (int64_t g = 1; g <= threads; g++) {
     if (threads % g) continue;
-    const double cost = static_cast<double>(m) / static_cast<double>(g) + static_cast<double>(n) / static_cast<double>(threads / g);
-    if (cost < best) best = cost, grid_m = g;
+    const double cost = 2 * static_cast<double>(m) / static_cast<double>(g) + static_cast<double>(n) / static_cast<double>(threads / g);
+    if (cost <= best) best = cost, grid_m = g;
   }
-  auto piece = [](int64_t size, int64_t parts) { return round_up((size + parts - 1) / parts, kTileStep); };
-  return {std::min(m, piece(m, grid_m)), std::min(n, piece(n, threads / grid_m))};
+  auto piece = [](int64_t size, int64_t parts, int64_t step) { return std::min(size, round_up((size + parts - 1) / parts, step)); };
+  return {piece(m, grid_m, kRowStep), piece(n, threads / grid_m, kColumnStep)};
 }
 
 // Calls f(i, rows, j, cols) for each tile, in parallel.
@@ -246,7 +247,7 @@ bool gemm_bf16(int64_t m, int64_t n, int64_t k, double alpha, const Matrix& a, c
 // How many of n rows or columns a block has, at most about `most`: all blocks alike, in multiples of the tiles' step.
 int64_t block_size(int64_t n, int64_t most) {
   const int64_t blocks = (n + most - 1) / most, each = (n + blocks - 1) / blocks;
-  return blocks == 1 ? n : (each + kTileStep - 1) / kTileStep * kTileStep;
+  return blocks == 1 ? n : (each + kColumnStep - 1) / kColumnStep * kColumnStep;
 }
 
 // 16-bit floats: widened, multiplied in float32, rounded once; by blocks, so that the float32 copies stay small beside the matrices.
@@ -354,9 +355,9 @@ bool hand_over(const Products& p, IntList sizes, ArgandEpilogue* epilogue, Tenso
   if (!blocks) return false;
   if (epilogue->keep) *out = empty(sizes, p.dtype);
   const int64_t size = item_size(p.dtype);
-  auto start = [&](int64_t block) { return block == blocks ? p.m : block * p.m / blocks / kTileStep * kTileStep; };
+  auto start = [&](int64_t block) { return block == blocks ? p.m : block * p.m / blocks / kRowStep * kRowStep; };
   parallel_for(0, p.batch * blocks, 1, [&](int64_t begin, int64_t end) {
-    const Tensor own = epilogue->keep ? Tensor() : empty({(p.m / blocks + kTileStep) * p.n}, p.dtype);
+    const Tensor own = epilogue->keep ? Tensor() : empty({(p.m / blocks + kRowStep) * p.n}, p.dtype);
     for (int64_t i = begin; i < end; i++) {
       const int64_t entry = i / blocks, top = start(i % blocks), rows = start(i % blocks + 1) - top, first = (entry * p.m + top) * p.n;
       char* const c = own ? own.data<char>() : out->data<char>() + first * size;
