@@ -281,13 +281,14 @@ void gather_tile(char* dst, int64_t dst_row, const char* src, int64_t src_row, i
 }
 
 // Longer copies than 2 KiB are one instruction in glibc, which takes a Zen 3 twenty times as long where the result begins up to 31 bytes behind
-// the source modulo a page.
+// the source modulo a page. From about a megabyte on it writes past the caches, though what is copied here is read again soon: pieces are not.
 void copy_bytes(void* dst, const void* src, size_t nbytes) {
+  constexpr size_t kPiece = 128 << 10;
+  char* const to = static_cast<char*>(dst);
+  const char* const from = static_cast<const char*>(src);
   const uintptr_t behind = (reinterpret_cast<uintptr_t>(dst) - reinterpret_cast<uintptr_t>(src)) % 4096;
-  if (nbytes > 2048 && behind > 0 && behind < 32)
-    copy_lines<false>(static_cast<char*>(dst), static_cast<const char*>(src), nbytes, 0, nullptr);
-  else
-    std::memcpy(dst, src, nbytes);
+  if (nbytes > 2048 && behind > 0 && behind < 32) return copy_lines<false>(to, from, nbytes, 0, nullptr);
+  for (size_t i = 0; i < nbytes; i += kPiece) std::memcpy(to + i, from + i, std::min(kPiece, nbytes - i));
 }
 
 void move_rows(int64_t rows, char* dst, int64_t dst_row, int64_t dst_stride, const char* src, int64_t src_row, int64_t src_stride, int64_t columns,

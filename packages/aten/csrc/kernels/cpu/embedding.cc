@@ -36,7 +36,7 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, boo
   const int64_t row = weight.size(1) * weight.itemsize(), step = table.stride(0) * weight.itemsize();
   const int64_t* p = index.data<int64_t>();
   parallel_sweep(index.numel(), row_grain(row, 65536), 2 * row, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++) std::memcpy(out.data<char>() + i * row, table.data<char>() + p[i] * step, static_cast<size_t>(row));
+    pick_row_kernels().take(end - begin, p + begin, table.data<char>(), step, row, out.data<char>() + begin * row);
   });
   return out;
 }

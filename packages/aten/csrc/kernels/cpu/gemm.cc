@@ -27,7 +27,8 @@ constexpr int64_t kPartBytes = 2 << 20, kPartRows = 512, kPartProduct = 2 << 20;
 constexpr int64_t kFewRows = 64, kFewTileRows = 32, kTileColumns = 1024, kLibraryProduct = 1000000;
 
 // Rows and columns of tiles are multiples of these, the most that OpenBLAS's kernels of any tier take at once, so that only a matrix's own last rows
-// and columns are summed by the kernels for remainders. For columns that is not enough where OpenBLAS cuts them again, in other places for other sizes.
+// and columns are summed by the kernels for remainders. For columns that is not enough where OpenBLAS cuts them again, in other places for other
+// sizes.
 constexpr int64_t kRowStep = 12, kColumnStep = 48;
 
 constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;

@@ -135,8 +135,7 @@ void look_up(const uint16_t* table, int64_t n, char* const* ptrs, const int64_t*
       _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i + 8), second);
     }
   }
-  for (; i < n; i++)
-    *reinterpret_cast<uint16_t*>(ptrs[0] + i * strides[0]) = table[*reinterpret_cast<const uint16_t*>(ptrs[1] + i * strides[1])];
+  for (; i < n; i++) *reinterpret_cast<uint16_t*>(ptrs[0] + i * strides[0]) = table[*reinterpret_cast<const uint16_t*>(ptrs[1] + i * strides[1])];
 }
 
 // What one computation is: the kernel, its operands in the kernel's order (0 is the result), and how they get there.

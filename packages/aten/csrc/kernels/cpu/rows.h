@@ -1,4 +1,4 @@
-// Tiered sums of rows and checks of indices.
+// Tiered sums and copies of rows and checks of indices.
 #pragma once
 
 #include <stdint.h>
@@ -13,6 +13,8 @@ struct RowKernels {
   void (*add_f64)(int64_t n, double* acc, const double* x, double alpha);
   void (*add_bf16)(int64_t n, float* acc, const bf16* x, float alpha);
   void (*add_f16)(int64_t n, float* acc, const f16* x, float alpha);
+  // Rows of `row` bytes of a table, which lie `step` bytes apart, one behind the other.
+  void (*take)(int64_t n, const int64_t* index, const char* table, int64_t step, int64_t row, char* out);
   // Whether all indices are in [0, limit).
   bool (*in_range)(int64_t n, const int64_t* index, int64_t limit);
 };
