@@ -85,3 +85,34 @@ def test_no_complex_numbers(name: str, arguments: tuple[float, ...]) -> None:
     with pytest.raises(NotImplementedError, match="complex64"):
         getattr(x, name)(*arguments)
     assert x.tolist() == [0.25 + 1j]
+
+
+@pytest.mark.parametrize("name, reference", [("lgamma", "gammaln"), ("digamma", "psi")])
+def test_gamma_functions_round_once(name: str, reference: str) -> None:
+    """In float32, near their roots and poles, too; far out they overflow where the value does."""
+    from scipy import special
+
+    rng = np.random.default_rng(5)
+    x = np.concatenate(
+        [
+            rng.uniform(1e-3, 12, 5000),
+            rng.uniform(0.99, 1.01, 2000),
+            rng.uniform(1.99, 2.01, 2000),
+            np.linspace(1.4615, 1.4618, 2000),
+            10 ** rng.uniform(-38, 38, 2000),
+            rng.uniform(-30, 0, 5000),
+            -(10 ** rng.uniform(-30, 5, 2000)),
+        ]
+    ).astype(np.float32)
+    with np.errstate(over="ignore"):
+        expected = getattr(special, reference)(x.astype(np.float64))
+        nearest = expected.astype(np.float32)
+    found = getattr(ops, name)(c10.from_numpy(x)).numpy()
+    np.testing.assert_array_max_ulp(found, nearest, 1)
+
+
+def test_gamma_functions_at_their_ends() -> None:
+    x = c10.tensor([0.0, -0.0, 1, 2, -1, -7, -1e10, INF, -INF, NAN, 4.09e36], dtype=c10.float32)
+    lgamma, digamma = ops.lgamma(x).numpy(), ops.digamma(x).numpy()
+    np.testing.assert_array_equal(lgamma, [INF, INF, 0, 0, INF, INF, INF, INF, INF, NAN, INF])
+    np.testing.assert_array_equal(digamma[[0, 1, 4, 5, 7, 8]], [-INF, INF, NAN, NAN, INF, NAN])

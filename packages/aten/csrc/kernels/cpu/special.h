@@ -1,4 +1,4 @@
-/* Special functions, one lane at a time in double precision: plain C, no system headers. Included by math.h.
+/* Special functions, most of them one lane at a time in double precision: plain C, no system headers. Included by math.h.
  *
  * Sources are given with each function; DLMF is the NIST Digital Library of Mathematical Functions, A&S Abramowitz and Stegun. Series run until
  * a term no longer counts, so that a result depends on its arguments alone.
@@ -9,11 +9,9 @@
 #ifdef __cplusplus
 extern "C" {
 double lgamma_r(double, int*) noexcept;
-float lgammaf_r(float, int*) noexcept;
 }
 #else
 double lgamma_r(double, int*);
-float lgammaf_r(float, int*);
 #endif
 
 #define ARGAND_SCALAR static __attribute__((unused, noinline)) double
@@ -450,7 +448,6 @@ ARGAND_SCALAR argand_polynomial_one(double x, double degree, double kind) {
 #define ARGAND_TWO(V) (V x, V y)
 #define ARGAND_THREE(V) (V x, V y, V z)
 #define ARGAND_SPECIAL_UNARY(X) \
-  X(digamma)                    \
   X(trigamma)                   \
   X(erfcx)                      \
   X(ndtri)                      \
@@ -497,16 +494,56 @@ ARGAND_FREXP(vf32, vi32, f32, 0x7f800000, 0x00800000, 0x3f000000, 23, 0x1p24f, 2
 ARGAND_FREXP(vf64, vi64, f64, 0x7ff0000000000000L, 0x0010000000000000L, 0x3fe0000000000000L, 52, 0x1p54, 54)
 #undef ARGAND_FREXP
 
-ARGAND_MATH vf32 argand_lgamma_f32(vf32 x) {
-  vf32 r;
-  int sign;
-  for (int i = 0; i < ARGAND_LANES_F32; i++) r[i] = lgammaf_r(x[i], &sign);
-  return r;
+/* ---- float32 in vectors of float64: what is lost near the roots does not show in a float32 ---- */
+/* Stirling's series (A&S 6.1.41) from 8 on, to which the recurrence leads, and reflection (A&S 6.1.17). */
+ARGAND_MATH vf64 argand_lgamma_wide(vf64 x) {
+  const vi64 below = x < 0;
+  const vf64 y = ARGAND_SELECT(vf64, below, 1 - x, x), inf = argand_splat_f64(ARGAND_INF);
+  vf64 product = y;
+  for (int k = 1; k < 8; k++) product *= y + k;
+  const vf64 z = ARGAND_SELECT(vf64, y < 8, y + 8, y), w = 1 / z, u = w * w;
+  const vf64 series =
+      w * (1.0 / 12 - u * (1.0 / 360 - u * (1.0 / 1260 - u * (1.0 / 1680 - u * (1.0 / 1188 - u * (691.0 / 360360 - u * (1.0 / 156)))))));
+  vf64 r = (z - 0.5) * argand_log_f64(z) - z + 0.91893853320467274178 + series;
+  r -= argand_log_f64(ARGAND_SELECT(vf64, y < 8, product, argand_splat_f64(1)));
+  if (!argand_all_i64(~below)) {
+    const vf64 sine = argand_abs_f64(argand_sin_f64(ARGAND_PI * (x - argand_round_f64(x))));
+    r = ARGAND_SELECT(vf64, below, argand_log_f64(ARGAND_PI / sine) - r, r);
+  }
+  return ARGAND_SELECT(vf64, z == inf, inf, ARGAND_SELECT(vf64, (x == 1) | (x == 2), (vf64){}, r)); /* the exact zeros */
 }
-ARGAND_MATH vf64 argand_lgamma_f64(vf64 x) {
-  vf64 r;
-  for (int i = 0; i < ARGAND_LANES_F64; i++) r[i] = argand_lgamma_one(x[i]);
-  return r;
+/* As argand_digamma_one; the recurrence's terms are added as one fraction. */
+ARGAND_MATH vf64 argand_digamma_wide(vf64 x) {
+  const vi64 below = x < 0;
+  const vf64 y = ARGAND_SELECT(vf64, below, 1 - x, x);
+  vf64 numerator = argand_splat_f64(1), denominator = y;
+  for (int k = 1; k < 8; k++) numerator = numerator * (y + k) + denominator, denominator *= y + k;
+  const vf64 z = ARGAND_SELECT(vf64, y < 8, y + 8, y), w = 1 / z, u = w * w;
+  const vf64 series =
+      u *
+      (1.0 / 12 - u * (1.0 / 120 - u * (1.0 / 252 - u * (1.0 / 240 - u * (1.0 / 132 - u * (691.0 / 32760 - u * (1.0 / 12 - u * (3617.0 / 8160))))))));
+  vf64 r = argand_log_f64(z) - 0.5 * w - series;
+  r = ARGAND_SELECT(vf64, y < 8, r - numerator / denominator, r);
+  if (argand_all_i64(~below)) return r;
+  const vf64 whole = argand_round_f64(x);
+  const vf64 reflected = r - ARGAND_PI / argand_tan_f64(ARGAND_PI * (x - whole));
+  return ARGAND_SELECT(vf64, below, ARGAND_SELECT(vf64, x == whole, argand_splat_f64(ARGAND_NAN), reflected), r);
 }
+#define ARGAND_WIDE(name)                                                                                                             \
+  ARGAND_MATH vf32 argand_##name##_f32(vf32 x) {                                                                                      \
+    vf32_half h[2];                                                                                                                   \
+    __builtin_memcpy(h, &x, sizeof x);                                                                                                \
+    for (int i = 0; i < 2; i++) h[i] = __builtin_convertvector(argand_##name##_wide(__builtin_convertvector(h[i], vf64)), vf32_half); \
+    __builtin_memcpy(&x, h, sizeof x);                                                                                                \
+    return x;                                                                                                                         \
+  }                                                                                                                                   \
+  ARGAND_MATH vf64 argand_##name##_f64(vf64 x) {                                                                                      \
+    vf64 r;                                                                                                                           \
+    for (int i = 0; i < ARGAND_LANES_F64; i++) r[i] = argand_##name##_one(x[i]);                                                      \
+    return r;                                                                                                                         \
+  }
+ARGAND_WIDE(lgamma)
+ARGAND_WIDE(digamma)
+#undef ARGAND_WIDE
 
 #endif /* ARGAND_KERNELS_CPU_SPECIAL_H_ */
