@@ -58,8 +58,47 @@ RESULTS = [
     (lambda: torch.fft.fft2(-torch.arange(9.0).reshape(3, 3)).angle()[0, 0], torch.float32, torch.pi),
     (lambda: torch.fft.fftn(tensor([[[1.0, 2.0, 4.0]], [[0.0, -1.0, 3.0]]])).real, torch.float32, [[[9.0, -3.0, -3.0]], [[5.0, -1.0, -1.0]]]),
     (lambda: torch.istft(torch.stft(torch.arange(16.0), 8, window=torch.hann_window(8), return_complex=True), 8, window=torch.hann_window(8))[2:5], torch.float32, [2.0, 3.0, 4.0]),
+    (lambda: torch.ldexp(tensor([1e-30, 1.401298464324817e-45, 0.0]), tensor([140, 276, 2000])), torch.float32, [1393796538368.0, 1.7014118346046923e38, 0.0]),
+    (lambda: torch.ldexp(tensor([1e38, 3.0]), tensor([-276, -150])), torch.float32, [1.401298464324817e-45, 2.802596928649634e-45]),
+    (lambda: torch.ldexp(tensor([1e-300], dtype=torch.float64), tensor([2000])), torch.float64, [1.1481306952742546e302]),
+    (lambda: torch.ldexp(tensor([1e-5, 1.0]).half(), tensor([20, -30], dtype=torch.int8)), torch.float16, [10.5, 0.0]),
+    (lambda: torch.ldexp(tensor(1j, dtype=torch.complex128), tensor([True, False])), torch.complex128, [2j, 1j]),
+    (lambda: torch.ldexp(tensor([1j]), tensor([0.3]).bfloat16()), torch.complex64, [1.231811285018921j]),
+    (lambda: torch.nextafter(torch.ones(2).half(), tensor(2.0)), torch.float16, [1.0009765625] * 2),
+    (lambda: torch.nextafter(tensor(1.0), torch.zeros(2).bfloat16()), torch.bfloat16, [0.99609375] * 2),
+    (lambda: torch.movedim(tensor(1.5), 0, -1), torch.float32, 1.5),
+    (lambda: tensor(1.5).moveaxis([0], [0]), torch.float32, 1.5),
+    (lambda: tensor(1.5).mT, torch.float32, 1.5),
+    (lambda: torch.searchsorted(tensor([1, 2]), tensor([True, False])), torch.int64, [0, 0]),
+    (lambda: torch.searchsorted(tensor([False, True]), tensor([1.0, 0.0])), torch.int64, [1, 0]),
+    (lambda: torch.searchsorted(tensor([False, True]), 2), torch.int64, 2),
+    (lambda: torch.bucketize(1, tensor([False, True])), torch.int64, 1),
+    (lambda: torch.bucketize(2.5, tensor([1, 2, 3])), torch.int64, 2),
+    (lambda: torch.searchsorted(tensor([1, 2, 3]), 2.5), torch.int64, 2),
+    (lambda: torch.searchsorted(tensor([1, 2, 3], dtype=torch.int8), -1.5), torch.int64, 0),
+    (lambda: torch.gradient(tensor([[0.0, 1.0, 4.0]]), dim=np.int64(1))[0], torch.float32, [[1.0, 2.0, 3.0]]),
+    (lambda: tensor([1 + 1j, 2.0]).scatter_reduce(0, tensor([0, 0, 1]), tensor([1j, 2.0, 1 - 1j]), "sum"), torch.complex64, [3 + 2j, 3 - 1j]),
+    (lambda: tensor([1 + 1j, 2.0]).scatter_reduce(0, tensor([0, 0, 1]), tensor([1j, 2.0, 1 - 1j]), "prod"), torch.complex64, [-2 + 2j, 2 - 2j]),
+    (lambda: tensor([1 + 1j, 2.0]).scatter_reduce(0, tensor([0, 0]), tensor([1j, 2.0]), "prod", include_self=False), torch.complex64, [2j, 2 + 0j]),
+    (lambda: tensor([1 + 1j, 2.0]).scatter_reduce(0, tensor([0, 0]), tensor([1j, 2.0]), "mean"), torch.complex64, [1 + 2j / 3, 2 + 0j]),
+    (lambda: tensor([1 + 1j, 2.0]).index_reduce(0, tensor([0, 0]), tensor([1j, 2.0]), "mean", include_self=False), torch.complex64, [1 + 0.5j, 2 + 0j]),
+    (lambda: tensor([1 + 1j, 2.0]).scatter(0, tensor([0]), 2j, reduce="multiply"), torch.complex64, [-2 + 2j, 2 + 0j]),
 ]  # fmt: skip
 ERRORS = [
+    (lambda: torch.ones(2).set_(torch.ones(2, dtype=torch.float64)), RuntimeError, "expected the same"),
+    (lambda: torch.meshgrid(tensor([1]), tensor([1.0])), RuntimeError, "of one dtype"),
+    (lambda: torch.nn.functional.one_hot(tensor([1]), -4), RuntimeError, "num_classes"),
+    (lambda: torch.nn.functional.one_hot(tensor([], dtype=torch.int64), 0), RuntimeError, "num_classes"),
+    (lambda: torch.histogram(tensor([1]), 4), NotImplementedError, "histogram"),
+    (lambda: tensor([1j]).scatter_reduce(0, tensor([0]), tensor([1j]), "amax"), NotImplementedError, "real dtype"),
+    (lambda: torch.ones(3).mT, RuntimeError, "at least 2"),
+    (lambda: torch.ones(2).requires_grad_(1), TypeError, "bool"),
+    (lambda: torch.ones(2).numpy(force=1), TypeError, "bool"),
+    (lambda: tensor([1.0], requires_grad=1), TypeError, "bool"),
+    (lambda: torch.nn.Parameter(torch.ones(2), requires_grad=1), TypeError, "bool"),
+    (lambda: torch.set_grad_enabled(1), TypeError, "bool"),
+    (lambda: torch.unique(torch.ones(2), 0), TypeError, "must be bool"),
+    (lambda: torch.ones(2).unique_consecutive(2), TypeError, "must be bool"),
     (lambda: "x" in torch.ones(2), RuntimeError, "in: got str"),
     (lambda: None in torch.ones(2), RuntimeError, "in: got NoneType"),
     (lambda: complex(torch.ones(2)), ValueError, "only one element"),
@@ -260,12 +299,31 @@ def test_complex_lerp_and_logcumsumexp_have_gradients():
     assert torch.gradcheck(torch.lerp, (a, b, w))
 
 
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean"])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_scattered_reductions_of_complex_numbers_have_gradients(reduce, include_self):
+    rng = np.random.default_rng(0)
+    x, src = (
+        tensor(rng.standard_normal((2, 3)) + 1j * rng.standard_normal((2, 3))).requires_grad_()
+        for _ in range(2)
+    )
+    index = tensor([[0, 0, 1], [0, 1, 1]])
+
+    def f(x, src):
+        return x.scatter_reduce(0, index, src, reduce, include_self=include_self)
+
+    assert torch.gradcheck(f, (x, src)) and torch.gradgradcheck(f, (x, src))
+
+
 def test_compiled_calls_refuse_and_agree_too():
     def f(x):
         return (
             torch.any(x, dim=[]),
             torch.all(x, 0),
             torch.nextafter(x.half(), torch.zeros(3).half()),
+            torch.nextafter(x.half(), torch.zeros(())),
+            torch.ldexp(x * 1e-30, tensor([140, -30, 100])),
+            torch.movedim(x.sum(), 0, -1),
         )
 
     x = tensor([[1.0, 0.0, 2.0], [3.0, 4.0, 0.0]])

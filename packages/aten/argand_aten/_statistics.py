@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -31,6 +32,9 @@ def unique(
     Returns:
       values, or (values[, inverse][, counts]).
     """
+    _check_flags(
+        "unique", sorted=sorted, return_inverse=return_inverse, return_counts=return_counts
+    )
     x = _slices("unique", input, dim)
     if dim is None:
         order = ops.sort(x, 0)[1]
@@ -54,9 +58,20 @@ def unique_consecutive(
     Returns:
       values, or (values[, inverse][, counts]).
     """
+    _check_flags(
+        "unique_consecutive", return_inverse=return_inverse, return_counts=return_counts
+    )
     x = _slices("unique_consecutive", input, dim)
     order = ops.arange(x.shape[0], dtype=int64, device=x.device)
     return _runs(input, x, order, return_inverse, return_counts, dim)
+
+
+def _check_flags(name: str, **flags: bool) -> None:
+    for flag, value in flags.items():
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"{name}(): argument '{flag}' must be bool, not {type(value).__name__}"
+            )
 
 
 def _slices(name: str, input: Tensor, dim: int | None) -> Tensor:
@@ -210,7 +225,7 @@ def gradient(
     if dim is None:
         dims = list(range(input.ndim))
     else:
-        dims = [dim] if isinstance(dim, int) else list(dim)
+        dims = [operator.index(dim)] if hasattr(dim, "__index__") else list(dim)
         for d in dims:
             if not -input.ndim <= d < input.ndim:
                 raise IndexError(

@@ -35,8 +35,10 @@ def _transposed(self: Tensor) -> Tensor:
 
 def _matrix_transposed(self: Tensor) -> Tensor:
     """The last two dimensions exchanged."""
-    if self.ndim < 2:
-        raise RuntimeError(f"Tensor.mT: got {self.ndim} dimensions, expected at least 2")
+    if self.ndim == 1:
+        raise RuntimeError("Tensor.mT: got 1 dimension, expected at least 2, or none")
+    if self.ndim == 0:
+        return self
     return ops.transpose(self, -2, -1)
 
 

@@ -118,8 +118,10 @@ class set_grad_enabled(_Mode):
     """
 
     def __init__(self, mode: bool) -> None:
+        if not isinstance(mode, bool):
+            raise TypeError(f"set_grad_enabled: got {type(mode).__name__}, expected a bool")
         self._previous = _C.is_grad_enabled()
-        self._mode = bool(mode)
+        self._mode = mode
         _C._set_grad_enabled(self._mode)
 
     def clone(self) -> set_grad_enabled:

@@ -132,5 +132,6 @@ def test_finfo_others():
 def test_iinfo(name):
     mine, theirs = c10.iinfo(getattr(c10, name)), np.iinfo(name)
     assert (mine.bits, mine.min, mine.max) == (theirs.bits, theirs.min, theirs.max)
+    assert repr(mine) == f"iinfo(min={theirs.min:g}, max={theirs.max:g}, dtype={name})"
     with pytest.raises(TypeError, match="finfo"):
         c10.iinfo(c10.float32)

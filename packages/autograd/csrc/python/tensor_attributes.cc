@@ -105,10 +105,10 @@ PyObject* get_retains_grad(PyObject* self, void*) {
 
 PyObject* method_requires_grad_(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* keywords[] = {"requires_grad", nullptr};
-  int value = 1;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p:requires_grad_", const_cast<char**>(keywords), &value)) return nullptr;
+  PyObject* value = Py_True;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O!:requires_grad_", const_cast<char**>(keywords), &PyBool_Type, &value)) return nullptr;
   return with_tensor(self, [&](ArgandTensor* t) {
-    set_requires_grad(t, value);
+    set_requires_grad(t, value == Py_True);
     return Py_NewRef(self);
   });
 }

@@ -270,11 +270,11 @@ static bool read_options(const char* function, PyObject* dtype, PyObject* device
 
 static PyObject* tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* keywords[] = {"data", "dtype", "device", "requires_grad", "pin_memory", nullptr};
-  PyObject *data, *dtype_arg = Py_None, *device_arg = Py_None;
-  int requires_grad = 0, pin_memory = 0, dtype;
+  PyObject *data, *dtype_arg = Py_None, *device_arg = Py_None, *requires_grad = Py_False, *pin_memory = Py_False;
+  int dtype;
   ArgandDevice device;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOpp:tensor", const_cast<char**>(keywords), &data, &dtype_arg, &device_arg, &requires_grad,
-                                   &pin_memory))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOO!O!:tensor", const_cast<char**>(keywords), &data, &dtype_arg, &device_arg, &PyBool_Type,
+                                   &requires_grad, &PyBool_Type, &pin_memory))
     return nullptr;
   if (!read_options("tensor", dtype_arg, device_arg, &dtype, &device)) return nullptr;
   if (is_tensor(data) && PyErr_WarnEx(PyExc_UserWarning,
@@ -290,8 +290,8 @@ static PyObject* tensor(PyObject*, PyObject* args, PyObject* kwargs) {
     if (int failed = api->resolve_device("tensor", default_device(), &device)) return raise(failed);
   }
   Ref result(tensor_from_data(data, dtype, device));
-  if (result && pin_memory) result = Ref(pin_memory_of(result.get()));
-  if (result && requires_grad && PyObject_SetAttr(result.get(), names.requires_grad, Py_True) < 0) return nullptr;
+  if (result && pin_memory == Py_True) result = Ref(pin_memory_of(result.get()));
+  if (result && requires_grad == Py_True && PyObject_SetAttr(result.get(), names.requires_grad, Py_True) < 0) return nullptr;
   return result.take();
 }
 

@@ -111,8 +111,8 @@ static PyObject* method_complex(PyObject* self, PyObject*) {
 static PyObject* method_numpy(PyObject* self, FASTCALL) {
   PyObject* force = nullptr;
   if (optional_argument("numpy", "force", args, nargs, kwnames, &force) < 0) return nullptr;
-  int forced = force ? PyObject_IsTrue(force) : 0;
-  return forced < 0 ? nullptr : tensor_numpy(self, forced);
+  if (force && !PyBool_Check(force)) return PyErr_Format(PyExc_TypeError, "numpy(): argument 'force' must be bool, not %s", Py_TYPE(force)->tp_name);
+  return tensor_numpy(self, force == Py_True);
 }
 static PyObject* method_is_same_size(PyObject* self, PyObject* other) {
   ArgandTensor *a = unwrap(self), *b = a ? unwrap(other) : nullptr;
@@ -152,15 +152,17 @@ static PyObject* method_set(PyObject* self, PyObject* args, PyObject* kwargs) {
   int32_t ndim = 1, n_strides = 1;
   ArgandStorage* storage = nullptr;
   ArgandStorage* fresh = nullptr;
-  int dtype = t->dtype;
+  const int dtype = t->dtype;
   if (source == Py_None) {
     if (int status = api->storage_new(t->storage->device, 0, &fresh)) return raise(status);
     storage = fresh;
   } else if (is_tensor(source)) {
     ArgandTensor* other = unwrap(source);
     if (!other) return nullptr;
+    if (other->dtype != dtype)
+      return PyErr_Format(PyExc_RuntimeError, "set_: got a source of dtype %s for a tensor of dtype %s, expected the same", kDTypeName[other->dtype],
+                          kDTypeName[dtype]);
     storage = other->storage;
-    dtype = other->dtype;
     if (size == Py_None) {
       ndim = n_strides = other->ndim;
       std::memcpy(sizes, other->sizes, sizeof(int64_t) * static_cast<size_t>(ndim));
@@ -196,9 +198,9 @@ static PyObject* method_set(PyObject* self, PyObject* args, PyObject* kwargs) {
 // _make_subclass(cls, data, requires_grad=False): an object of class cls on data's memory, without its history.
 static PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* keywords[] = {"cls", "data", "require_grad", nullptr};
-  PyObject *cls, *data;
-  int requires_grad = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|p:_make_subclass", const_cast<char**>(keywords), &cls, &data, &requires_grad)) return nullptr;
+  PyObject *cls, *data, *requires_grad = Py_False;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O!:_make_subclass", const_cast<char**>(keywords), &cls, &data, &PyBool_Type, &requires_grad))
+    return nullptr;
   if (!PyType_Check(cls) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), tensor_type))
     return PyErr_Format(PyExc_TypeError, "_make_subclass(): argument 'cls' must be a subclass of Tensor, not %R", cls);
   ArgandTensor* t = unwrap(data);
@@ -207,7 +209,7 @@ static PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   if (int status = api->tensor_alias(t, &alias)) return raise(status);
   alias->flags &= ~ARGAND_TENSOR_NO_VERSION;
   Ref result(wrap_as(reinterpret_cast<PyTypeObject*>(cls), alias));
-  if (result && requires_grad && PyObject_SetAttr(result.get(), names.requires_grad, Py_True) < 0) return nullptr;
+  if (result && requires_grad == Py_True && PyObject_SetAttr(result.get(), names.requires_grad, Py_True) < 0) return nullptr;
   return result.take();
 }
 

@@ -230,7 +230,7 @@ static PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs
 }
 
 static int tensor_init(PyObject*, PyObject*, PyObject*) { return 0; }  // __new__ did all; subclasses may add arguments
-static Py_hash_t tensor_hash(PyObject* o) { return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(o) >> 4); }
+static Py_hash_t tensor_hash(PyObject* o) { return reinterpret_cast<Py_hash_t>(o); }  // id(o)
 
 // ---- the type ---------------------------------------------------------------------------------------------------------------
 static PyMemberDef tensor_members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(TensorObject, dict), READONLY, nullptr},

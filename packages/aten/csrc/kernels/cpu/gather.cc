@@ -287,6 +287,25 @@ void divide_by_counts(T* to, const int64_t* count, int64_t n) {
   }
 }
 
+// Sums, products and means of complex numbers, which have no order.
+template <class T>
+void reduce_complex(Combine how, bool include_self, const Walk& w, const int64_t* p, bool parallel, const Tensor& out, const Tensor& src,
+                    const Tensor& counts) {
+  using R = decltype(T::re);
+  T* to = out.data<T>();
+  const T* from = src.data<T>();
+  const T start{how == Combine::kProd ? R(1) : R(0), R(0)};
+  if (!include_self) walk(w, p, parallel, [&](int64_t s, int64_t) { to[s] = start; });
+  walk(w, p, parallel, [&](int64_t s, int64_t o) {
+    const T a = to[s], b = from[o];
+    to[s] = how == Combine::kProd ? T{a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re} : T{a.re + b.re, a.im + b.im};
+  });
+  for (int64_t i = 0; counts && i < out.numel(); i++) {
+    const R n = static_cast<R>(std::max<int64_t>(counts.data<int64_t>()[i], 1));
+    to[i] = {to[i].re / n, to[i].im / n};
+  }
+}
+
 }  // namespace
 
 Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self) {
@@ -306,6 +325,11 @@ Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, cons
     int64_t* count = counts.data<int64_t>();
     if (include_self) std::fill_n(count, counts.numel(), 1);
     walk(w, p, parallel, [&](int64_t s, int64_t) { count[s]++; });
+  }
+  if (is_complex(self.dtype()) && how != Combine::kMax && how != Combine::kMin) {
+    const auto run = self.dtype() == ARGAND_COMPLEX64 ? reduce_complex<complex64> : reduce_complex<complex128>;
+    run(how, include_self, w, p, parallel, out, src, counts);
+    return out;
   }
   dispatch_ordered("scatter_reduce", self.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
