@@ -450,3 +450,17 @@ def test_a_condition_chooses_a_branch(compiled):
     ]:
         with pytest.raises(RuntimeError, match="cond: got"):
             torch.cond(*arguments)
+
+
+def test_nothing_in_rows():
+    x = torch.ones(0, 2)
+    assert torch.roll(x, 1) is not x
+    assert torch.fft.fftshift(x.requires_grad_()).grad_fn is not None
+    places = torch.ones(3, 0)
+    assert torch.cdist(places, torch.ones(2, 0), p=inf).tolist() == [[0.0] * 2] * 3
+    assert torch.nn.functional.pdist(places, inf).tolist() == [0.0] * 3
+
+
+def test_autocast_of_the_cpu_decorates():
+    product = torch.cpu.amp.autocast(dtype=torch.float16)(torch.mm)
+    assert product(torch.ones(2, 2), torch.ones(2, 2)).dtype is torch.float16

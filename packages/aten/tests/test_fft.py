@@ -84,3 +84,11 @@ def test_no_dimensions():
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("name", ["fft2", "ifft2", "fftn", "ifftn"])
+def test_no_dimensions_make_a_copy(name):
+    x = torch.tensor([[1 + 2j, 3j]])
+    y = getattr(ops, f"fft_{name}")(x, dim=[])
+    assert y.data_ptr() != x.data_ptr()
+    assert y.tolist() == x.tolist()

@@ -7,6 +7,7 @@ dispatch key AUTOCAST, and gradients flow through them as through `Tensor.to`.
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import warnings
 from collections.abc import Callable, Iterator
@@ -194,7 +195,9 @@ class autocast(_Mode):
         self._outer: list[int] = []
 
     def clone(self) -> autocast:
-        return type(self)(self.device, self.fast_dtype, self._enabled, self._cache_enabled)
+        same = copy.copy(self)  # subclasses have other constructors
+        same._outer = []
+        return same
 
     def __enter__(self) -> None:
         state = _C.autocast_state()

@@ -293,8 +293,11 @@ def jvp(
         strict: whether independent inputs or outputs are an error instead of zeros.
         has_aux: whether `func` returns such a pair.
     """
-    inputs, structure = flatten(tuple(primals))
-    vectors = flatten_as(structure, tuple(tangents))
+    for name, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, tuple):
+            raise RuntimeError(f"jvp: got {name} of type {type(given).__name__}, expected a tuple")
+    inputs, structure = flatten(primals)
+    vectors = flatten_as(structure, tangents)
     if vectors is None:
         raise RuntimeError(
             "jvp: got tangents of another structure than the primals, expected a tensor for each of theirs"

@@ -267,3 +267,24 @@ def test_nothing_is_cast_on_devices_that_are_not_here() -> None:
     assert not any(is_autocast_enabled(kind) for kind in ("cuda", "mps", "xpu", "hpu"))
     with pytest.raises(RuntimeError, match="nothing"):
         is_autocast_enabled("nothing")
+
+
+def test_learned_slopes_are_multiplied_in_the_regions_dtype() -> None:
+    with autocast("cpu"):
+        assert aten.prelu(_matrix(), aten.ones(1)).dtype is bfloat16
+
+
+def test_subclasses_decorate() -> None:
+    class Region(autocast):
+        def __init__(self, dtype: Any = bfloat16) -> None:
+            super().__init__("cpu", dtype)
+
+    def product(x: Tensor) -> Any:
+        return aten.mm(x, x).dtype
+
+    decorated = Region(float16)(product)
+    assert [decorated(_matrix()), decorated(_matrix()), product(_matrix())] == [
+        float16,
+        float16,
+        float32,
+    ]

@@ -366,3 +366,30 @@ def test_old_name_of_saved_tensors():
     x = leaf([3.0])
     Old.apply(x).sum().backward()
     assert close(x.grad, [6.0])
+
+
+def test_save_for_forward_keeps_nothing():
+    class Product(Function):
+        @staticmethod
+        def forward(x, y):
+            return x * y
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+            ctx.save_for_forward(inputs[0], None)
+
+        @staticmethod
+        def backward(ctx, grad):
+            x, y = ctx.saved_tensors
+            return grad * y, grad * x
+
+        @staticmethod
+        def jvp(ctx, x, y):
+            raise AssertionError("derivatives along a direction are made of backward")
+
+    x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    autograd.backward(Product.apply(x, y).sum())
+    assert (x.grad.tolist(), y.grad.tolist()) == ([3.0, 4.0], [1.0, 2.0])
+    along = autograd.func.jvp(Product.apply, (x.detach(), y.detach()), (y.detach(), x.detach()))[1]
+    assert along.tolist() == [10.0, 20.0]

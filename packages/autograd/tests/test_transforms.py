@@ -332,3 +332,10 @@ def test_transforms_keep_the_history_of_what_functions_close_over():
     assert not func.grad(lambda a: func.grad(lambda b: (b * b * a).sum())(x).sum())(x).requires_grad
     _, pull_back = func.vjp(alone, x)
     assert pull_back(w)[0].requires_grad and func.jvp(alone, (x,), (w,))[1].requires_grad
+
+
+def test_primals_are_a_tuple():
+    x = plain([1.0, 2.0])
+    for primals, tangents in [(x, (x,)), ((x,), [x])]:
+        with pytest.raises(RuntimeError, match="expected a tuple"):
+            func.jvp(lambda x: x**2, primals, tangents)

@@ -387,6 +387,8 @@ def test_datasets():
     assert both[-1] == 11
     with pytest.raises(IndexError, match="index 5"):
         both[5]
+    with pytest.raises(ValueError, match="index -6"):
+        both[-6]
     assert list(Subset(range(10, 20), [1, 3])) == [11, 13]
     stacked = StackDataset(a=range(3), b=range(10, 13))
     assert stacked[1] == {"a": 1, "b": 11}

@@ -747,3 +747,38 @@ def test_no_bags():
                 aten.tensor([1, 2]), table, offsets, mode=mode, include_last_offset=ends
             )
             assert made.shape == (0, 2)
+
+
+@pytest.mark.parametrize("kept", ["float32", "float64"])
+@pytest.mark.parametrize("norm", ["group_norm", "layer_norm", "rms_norm"])
+def test_gradients_of_norms_whose_weights_have_another_dtype(norm, kept):
+    values, scales = RNG.standard_normal((3, 4)), RNG.standard_normal(4)
+    given = "float64" if kept == "float32" else "float32"
+    gradients = []
+    for dtypes in [(given, kept), ("float64", "float64")]:
+        x = aten.tensor(values, dtype=getattr(c10, dtypes[0])).requires_grad_()
+        weight = aten.tensor(scales, dtype=getattr(c10, dtypes[1])).requires_grad_()
+        shape = 2 if norm == "group_norm" else (4,)
+        gradients.append(grad((getattr(F, norm)(x, shape, weight) ** 2).sum(), (x, weight)))
+        assert [g.dtype for g in gradients[-1]] == [x.dtype, weight.dtype]
+    for found, expected in zip(*gradients, strict=True):
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-4, atol=1e-4)
+
+
+def test_no_rows_to_normalise():
+    x = aten.ones(0, 3, requires_grad=True)
+    weight, bias = (aten.ones(3, requires_grad=True) for _ in range(2))
+    y = F.batch_norm(x, None, None, weight, bias, training=True)
+    assert [g.tolist() for g in grad(y.sum(), (x, weight, bias))] == [[], [0.0] * 3, [0.0] * 3]
+
+
+def test_settings_that_modules_do_not_use_or_show():
+    x = aten.ones(2, 3, requires_grad=True)
+    assert nn.AlphaDropout(0.5, inplace=True)(x) is not x
+    assert nn.FeatureAlphaDropout(0.5, inplace=True)(x) is not x
+    assert [repr(m) for m in (nn.Hardswish(True), nn.Hardsigmoid(True))] == [
+        "Hardswish()",
+        "Hardsigmoid()",
+    ]
+    with pytest.raises(ValueError, match="in1_features=0"):
+        nn.Bilinear(0, 2, 3)

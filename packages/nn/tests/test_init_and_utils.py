@@ -116,6 +116,8 @@ def test_clip_grad_norm():
     np.testing.assert_allclose(params[1].grad.numpy(), [[0.8]], rtol=1e-5)
     assert float(nn.utils.clip_grad_norm_(with_grads([3.0, -4.0]), 1, math.inf)) == 4.0
     assert float(nn.utils.clip_grad_norm_(with_grads([3.0, -4.0]), 1, 1)) == 7.0
+    # With order 0 it is the number of tensors that are not zero.
+    assert float(nn.utils.clip_grad_norm_(with_grads([3.0, -4.0]), 1, 0)) == 1.0
     assert float(nn.utils.clip_grad_norm_([], 1.0)) == 0.0
     with pytest.raises(RuntimeError, match="expected a finite one"):
         nn.utils.clip_grad_norm_(with_grads([math.nan]), 1.0, error_if_nonfinite=True)

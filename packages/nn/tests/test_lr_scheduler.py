@@ -263,3 +263,16 @@ def test_state_of_a_scale_fn():
     plain = lrs.CyclicLR(sgd(momentum=0.9), 0.01, 0.1, 4, scale_fn=lambda x: 0.5)
     plain.load_state_dict(plain.state_dict())
     assert plain.scale_fn(3) == 0.5
+
+
+def test_cycles_state_has_the_ends_of_momentum():
+    def scheduler(low):
+        return lrs.CyclicLR(sgd(momentum=0.5), 0.01, 0.1, 2, base_momentum=low)
+
+    first, second = scheduler(0.25), scheduler(0.75)
+    second.load_state_dict(first.state_dict())
+    for made in (first, second):
+        made.optimizer.step()
+        made.step()
+        made.step()
+        assert made.optimizer.param_groups[0]["momentum"] == pytest.approx(0.25)

@@ -169,7 +169,7 @@ void check_number(const char* op, const char* name, const Tensor& t, ArgandDevic
 Tensor norm_of_norms(const TensorList& tensors, double ord) {
   TensorList norms;
   for (const Tensor& t : tensors) norms.push_back(ops::norm(t, Scalar(ord)));
-  return norms.size() == 1 ? norms[0] : ops::norm(ops::stack(norms), Scalar(ord));
+  return norms.size() == 1 && ord != 0 ? norms[0] : ops::norm(ops::stack(norms), Scalar(ord));
 }
 
 }  // namespace

@@ -149,6 +149,7 @@ PyObject* set_materialize_grads(PyObject* o, PyObject* value) {
   context_of(o)->materialize_grads = on;
   Py_RETURN_NONE;
 }
+PyObject* save_for_forward(PyObject*, PyObject*) { Py_RETURN_NONE; }
 PyObject* get_saved_tensors(PyObject* o, void*) {
   return guard<PyObject*>(nullptr, [&]() -> PyObject* {
     ContextObject* c = context_of(o);
@@ -164,6 +165,8 @@ PyObject* get_saved_variables(PyObject* o, void* closure) {
 PyMethodDef context_methods[] = {
     {"save_for_backward", store_arguments<&ContextObject::to_save>, METH_VARARGS,
      "save_for_backward(*tensors)\n\nKeeps arguments or results of forward for `saved_tensors`. Call it once, in forward or setup_context."},
+    {"save_for_forward", save_for_forward, METH_VARARGS,
+     "save_for_forward(*tensors)\n\nNothing: derivatives along a direction are made of backward, which has what save_for_backward kept."},
     {"mark_dirty", store_arguments<&ContextObject::dirty>, METH_VARARGS,
      "mark_dirty(*tensors)\n\nSays that forward changed these arguments in place."},
     {"mark_non_differentiable", store_arguments<&ContextObject::non_differentiable>, METH_VARARGS,

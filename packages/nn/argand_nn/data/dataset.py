@@ -115,7 +115,7 @@ class ConcatDataset(Dataset[SampleT]):
 
     def __getitem__(self, index: int) -> SampleT:
         if not -len(self) <= index < len(self):
-            raise IndexError(
+            raise (ValueError if index < 0 else IndexError)(
                 f"ConcatDataset: got index {index}, expected one in [{-len(self)}, {len(self)})"
             )
         index %= len(self)

@@ -88,12 +88,18 @@ class Hardsigmoid(_InplaceActivation):
     def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
 
+    def extra_repr(self) -> str:
+        return ""
+
 
 class Hardswish(_InplaceActivation):
     """input * hardsigmoid(input), elementwise."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardswish(input, self.inplace)
+
+    def extra_repr(self) -> str:
+        return ""
 
 
 class Hardtanh(Module):

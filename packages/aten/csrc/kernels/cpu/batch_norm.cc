@@ -162,7 +162,7 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward(const Tensor& grad
           s1 += a;
           s2 += b;
         }
-        s2 *= r;
+        if (count > 0) s2 *= r;  // of an empty batch r is NaN, the sums are 0
         db.data<E>()[c] = static_cast<E>(s1);
         dw.data<E>()[c] = static_cast<E>(s2);
         if (!dx) continue;

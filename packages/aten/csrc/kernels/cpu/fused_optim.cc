@@ -216,7 +216,7 @@ Tensor _foreach_total_norm(const TensorList& self, double ord) {
   if (self.empty()) fail(ARGAND_VALUE_ERROR, "_foreach_total_norm: got no tensors, expected at least one");
   TensorList norms;
   for (const Tensor& t : self) norms.push_back(ops::norm(t, Scalar(ord)));
-  return norms.size() == 1 ? norms[0] : ops::norm(ops::stack(norms), Scalar(ord));
+  return norms.size() == 1 && ord != 0 ? norms[0] : ops::norm(ops::stack(norms), Scalar(ord));
 }
 
 void _foreach_mul_(const TensorList& self, const Tensor& other) {

@@ -57,7 +57,7 @@ int64_t chunks_of(int64_t rows, int64_t n) {
 // out[j] = sum over chunks of partial[chunk][j], stored as `dtype`.
 template <class E>
 Tensor reduce_chunks(const E* partial, int64_t chunks, int64_t n, IntList sizes, int dtype) {
-  Tensor sum = empty(sizes, statistics_dtype(dtype));
+  Tensor sum = empty(sizes, sizeof(E) == sizeof(double) ? ARGAND_FLOAT64 : ARGAND_FLOAT32);  // E, not what `dtype` would be summed in
   E* out = sum.data<E>();
   for (int64_t j = 0; j < n; j++) {
     E s = 0;

@@ -199,6 +199,9 @@ class CyclicLR(LRScheduler):
             _start_momentum(
                 "CyclicLR", optimizer, base_momentum, max_momentum, starts=last_epoch == -1
             )
+            self.use_beta1 = "betas" in optimizer.defaults
+            self.base_momentums = [group["base_momentum"] for group in optimizer.param_groups]
+            self.max_momentums = [group["max_momentum"] for group in optimizer.param_groups]
         super().__init__(optimizer, last_epoch)
         self.base_lrs = lows
 
@@ -232,8 +235,8 @@ class CyclicLR(LRScheduler):
         height = share / up if share <= up else (share - 1) / (up - 1)
         height *= self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
-            for group in self.optimizer.param_groups:
-                low, high = group["base_momentum"], group["max_momentum"]
+            ends = zip(self.base_momentums, self.max_momentums, strict=True)
+            for group, (low, high) in zip(self.optimizer.param_groups, ends, strict=True):
                 _set_momentum(group, high - (high - low) * height)
         return [
             low + (high - low) * height
