@@ -8,7 +8,13 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-__all__ = ["publish", "submodules"]
+__all__ = ["make_room", "publish", "submodules"]
+
+
+def make_room(package: str, *names: str) -> None:
+    """Forget what `import *` brought under these names, so that importing them from `package` finds its own submodules."""
+    for name in names:
+        vars(sys.modules[package]).pop(name, None)
 
 
 def submodules(package: str, *names: str) -> Callable[[str], ModuleType]:

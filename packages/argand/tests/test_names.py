@@ -290,10 +290,29 @@ def test_modules_are_imported_by_pytorchs_paths(path, name):
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-@pytest.mark.parametrize("path", ["ao.quantization", "autograd.profiler", "nn.parallel"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "ao.quantization",
+        "autograd.profiler",
+        "nn.modules.utils._pair",
+        "nn.parallel",
+        "nn.utils.clip_grad",
+        "optim.lr_scheduler._LRScheduler",
+    ],
+)
 def test_modules_are_attributes_of_their_packages(path):
     """In a process that imports the front-end alone."""
     subprocess.run([sys.executable, "-c", f"import argand; argand.{path}"], check=True)
+
+
+def test_modules_are_those_of_the_front_end():
+    """In a process that imports the front-end alone: the attribute is what an import of its path gives."""
+    paths = ["autograd.graph", "nn.functional", "nn.modules", "nn.utils.rnn", "optim.swa_utils"]
+    script = "import argand\n" + "\n".join(
+        f"assert argand.{path}.__name__ == 'argand.{path}'" for path in paths
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_annotations_of_torchscript_change_nothing():

@@ -112,6 +112,22 @@ def test_shared_tensors_are_stored_once_and_tied_again(tmp_path):
     assert same(loaded["c"], weight.t())
 
 
+def test_what_requires_grad_does_so_again(tmp_path):
+    x = torch.ones(2, requires_grad=True)
+    fixed = nn.Parameter(torch.ones(2), requires_grad=False)
+    tied = nn.Parameter(torch.zeros(3))
+    state = [x, x * 1, x.detach(), tied, [tied], fixed, torch.Size([2, 3])]
+    torch.save(state, tmp_path / "x")
+    loaded = torch.load(tmp_path / "x")
+    assert same(loaded, state)
+    assert [t.requires_grad for t in loaded[:4]] == [True, True, False, True]
+    assert loaded[1].is_leaf
+    assert loaded[0].data_ptr() == loaded[2].data_ptr()
+    assert (type(loaded[3]), loaded[4][0] is loaded[3]) == (nn.Parameter, True)
+    assert (type(loaded[5]), loaded[5].requires_grad) == (nn.Parameter, False)
+    assert type(loaded[6]) is torch.Size
+
+
 def test_other_programs_read_our_files(tmp_path):
     torch.save({"w": torch.tensor([1.0, 2.0]), "n": torch.tensor(3)}, tmp_path / "x")
     entries = dict(safetensors.deserialize((tmp_path / "x").read_bytes()))
@@ -321,6 +337,7 @@ def entry(**changes):
         (plain_file(W, b"\0" * 8, {"argand.tree": '{"tensor":"v"}'}), "structure cannot be read"),
         (plain_file(W, b"\0" * 8, {"argand.tree": '{"eval":[1]}'}), "unknown kind 'eval'"),
         (plain_file(W, b"\0" * 8, {"argand.tree": '{"list":"ab"}'}), "expected a list"),
+        (plain_file(W, b"\0" * 8, {"argand.tree": '{"parameter":["w"]}'}), "structure cannot"),
         (plain_file(W, b"\0" * 8, {"argand.tree": '{"dtype":"Module"}'}), "is no dtype"),
         (plain_file(W, b"\0" * 8, {"argand.tree": '{"device":["x"]}'}), "structure cannot be read"),
         (
@@ -329,7 +346,7 @@ def entry(**changes):
         ),
         (plain_file(W, b"\0" * 8, {"argand.tree": '{"list":[' * 200 + "]}" * 200}), "too many"),
     ],
-    ids=range(26),
+    ids=range(27),
 )
 def test_damaged_files(content, message, tmp_path):
     (tmp_path / "x").write_bytes(content)

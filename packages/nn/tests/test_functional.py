@@ -576,7 +576,7 @@ def test_attention_errors():
         layer(x, x, x[:4])
     with pytest.raises(RuntimeError, match=r"attn_mask of shape \[5, 4\]"):
         layer(x, x, x, attn_mask=aten.zeros(5, 4))
-    with pytest.raises(RuntimeError, match="key_padding_mask"):
+    with pytest.raises(AssertionError, match="key_padding_mask"):
         layer(x, x, x, key_padding_mask=aten.zeros(5, 3))
     with pytest.raises(RuntimeError, match="is_causal without attn_mask"):
         layer(x, x, x, is_causal=True)

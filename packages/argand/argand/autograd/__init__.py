@@ -1,5 +1,6 @@
 """Gradients: functions, custom operations, checks."""
 
+# ruff: noqa: E402  (the layer's submodules go before this package's are imported)
 from __future__ import annotations
 
 import sys
@@ -8,13 +9,15 @@ import argand_autograd
 from argand_autograd import *  # noqa: F403
 
 # isort: split
+from argand.import_paths import make_room, publish, submodules
+
 # This package's own submodules take the place of the layer's.
+make_room(__name__, "functional", "graph")
 from argand.autograd import forward_ad as forward_ad
 from argand.autograd import functional as functional  # type: ignore[no-redef]
 from argand.autograd import grad_mode as grad_mode
 from argand.autograd import graph as graph  # type: ignore[no-redef]
 from argand.autograd.variable import Variable as Variable
-from argand.import_paths import publish, submodules
 
 __all__ = [*(name for name in argand_autograd.__all__ if name != "func"), "Variable", "grad_mode"]
 

@@ -1,5 +1,6 @@
 """Modules, losses and functions of neural networks."""
 
+# ruff: noqa: E402  (the layer's submodules go before this package's are imported)
 from __future__ import annotations
 
 import importlib
@@ -11,8 +12,10 @@ from argand_c10.module_hooks import set_module_compiler
 from argand_nn import *  # noqa: F403
 
 # isort: split
+from argand.import_paths import make_room, submodules
+
 # This package's own submodules take the place of the layer's.
-from argand.import_paths import submodules
+make_room(__name__, "functional", "init", "modules", "utils")
 from argand.nn import attention as attention
 from argand.nn import common_types as common_types
 from argand.nn import functional as functional  # type: ignore[no-redef]

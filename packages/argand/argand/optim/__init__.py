@@ -1,5 +1,6 @@
 """Optimizers and learning-rate schedulers."""
 
+# ruff: noqa: E402  (the layer's submodules go before this package's are imported)
 from __future__ import annotations
 
 import sys
@@ -9,8 +10,10 @@ from argand_nn.optim import *  # noqa: F403
 from argand_nn.optim import __all__ as __all__
 
 # isort: split
+from argand.import_paths import make_room, publish
+
 # This package's own submodules take the place of the layer's.
-from argand.import_paths import publish
+make_room(__name__, "lr_scheduler", "swa_utils")
 from argand.optim import lr_scheduler as lr_scheduler  # type: ignore[no-redef]
 from argand.optim import optimizer as optimizer
 from argand.optim import swa_utils as swa_utils  # type: ignore[no-redef]

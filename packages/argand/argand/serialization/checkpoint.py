@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import argand_c10 as c10
 from argand_aten.safetensors_format import FileFormatError, read_tensors, write_tensors
-from argand_c10 import Module, Tensor
+from argand_c10 import Module, Parameter, Tensor
 
 __all__ = ["load", "save"]
 
@@ -34,7 +34,8 @@ def save(
 ) -> None:
     """Save tensors in nested dicts, lists and tuples, together with numbers, strings and None.
 
-    Tensors that share all of their memory (tied weights) are stored once and tied again by `load`.
+    Tensors that share all of their memory (tied weights) are stored once and tied again by `load`; parameters and tensors that
+    require grad are such again.
     A path is written atomically: it holds either its old content or all of the new. A link stays, and the file that it names
     is written; a device or pipe is written to as it is.
 
@@ -113,7 +114,7 @@ def load(
     if _TREE_KEY not in metadata:
         return tensors
     try:
-        return _unpack(json.loads(metadata[_TREE_KEY]), tensors, 0)
+        return _Unpacker(tensors).unpack(json.loads(metadata[_TREE_KEY]), 0)
     except (
         LookupError,
         ArithmeticError,
@@ -153,12 +154,15 @@ class _Packer:
             raise ValueError(f"save: got more than {_MAX_DEPTH} nested containers at {path!r}")
         if value is None or type(value) in (bool, int, float, str):
             return value
+        if isinstance(value, Parameter):
+            return {"parameter": [self._name_of(value, path), value.requires_grad]}
         if isinstance(value, Tensor):
-            return {"tensor": self._name_of(value, path)}
+            kind = "differentiated" if value.requires_grad else "tensor"
+            return {kind: self._name_of(value, path)}
         if isinstance(value, Mapping):
             return {"dict": [self._pack_item(k, v, path, depth) for k, v in value.items()]}
         if type(value) in (list, tuple) or isinstance(value, c10.Size):
-            kind = "list" if isinstance(value, list) else "tuple"
+            kind = "size" if isinstance(value, c10.Size) else type(value).__name__
             return {
                 kind: [
                     self.pack(v, f"{path}.{i}" if path else str(i), depth + 1)
@@ -216,30 +220,53 @@ def _refusal(value: Any, path: str) -> str:
     )
 
 
-def _unpack(node: Any, tensors: Mapping[str, Tensor], depth: int) -> Any:
-    if depth > _MAX_DEPTH:
-        raise ValueError("too many nested containers")
-    if node is None or isinstance(node, bool | int | float | str):
-        return node
-    if not isinstance(node, dict) or len(node) != 1:
-        raise ValueError("expected a scalar or an object with one key")
-    ((kind, content),) = node.items()
-    if kind == "tensor":
-        return tensors[content]
-    if kind != "dtype" and not isinstance(content, list):
-        raise ValueError(f"expected a list as the content of {kind!r}")
-    if kind == "dict":
-        return {key: _unpack(value, tensors, depth + 1) for key, value in content}
-    if kind in ("list", "tuple"):
-        values = [_unpack(value, tensors, depth + 1) for value in content]
-        return values if kind == "list" else tuple(values)
-    if kind == "device":
-        return c10.device(*content)
-    if kind == "complex":
-        return complex(*content)
-    if kind == "dtype":
-        dtype = getattr(c10, content)
-        if not isinstance(dtype, c10.dtype):
-            raise ValueError(f"{content!r} is no dtype")
-        return dtype
-    raise ValueError(f"unknown kind {kind!r}")
+class _Unpacker:
+    """Turns what `_Packer` made into nested state again."""
+
+    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+        self._tensors = tensors
+        # Parameters and tensors that require grad, one for all places that name the same entry alike.
+        self._made: dict[tuple[Any, ...], Tensor] = {}
+
+    def unpack(self, node: Any, depth: int) -> Any:
+        if depth > _MAX_DEPTH:
+            raise ValueError("too many nested containers")
+        if node is None or isinstance(node, bool | int | float | str):
+            return node
+        if not isinstance(node, dict) or len(node) != 1:
+            raise ValueError("expected a scalar or an object with one key")
+        ((kind, content),) = node.items()
+        if kind == "tensor":
+            return self._tensors[content]
+        if kind == "differentiated":
+            return self._tensor(kind, content, True)
+        if kind == "dtype":
+            dtype = getattr(c10, content)
+            if not isinstance(dtype, c10.dtype):
+                raise ValueError(f"{content!r} is no dtype")
+            return dtype
+        if not isinstance(content, list):
+            raise ValueError(f"expected a list as the content of {kind!r}")
+        if kind == "parameter":
+            return self._tensor(kind, *content)
+        if kind == "dict":
+            return {key: self.unpack(value, depth + 1) for key, value in content}
+        if kind in ("list", "tuple", "size"):
+            values = [self.unpack(value, depth + 1) for value in content]
+            return values if kind == "list" else (tuple if kind == "tuple" else c10.Size)(values)
+        if kind == "device":
+            return c10.device(*content)
+        if kind == "complex":
+            return complex(*content)
+        raise ValueError(f"unknown kind {kind!r}")
+
+    def _tensor(self, kind: str, name: str, requires_grad: bool) -> Tensor:
+        key = (kind, name, requires_grad)
+        if key not in self._made:
+            data = self._tensors[name]
+            self._made[key] = (
+                Parameter(data, requires_grad)
+                if kind == "parameter"
+                else data.detach().requires_grad_()
+            )
+        return self._made[key]

@@ -133,7 +133,7 @@ def _joint_mask(
     if padding is None:
         return mask
     if tuple(padding.shape) not in ((batch, source), (source,)):
-        raise RuntimeError(
+        raise AssertionError(
             f"multi_head_attention: got key_padding_mask of shape {list(padding.shape)}, expected "
             f"[{batch}, {source}]"
         )
