@@ -63,7 +63,8 @@ def operator_problems(op: Operator, keys: Mapping[str, Node], node: Node) -> Ite
             f"{op.name}: `body:` beside a kernel is for a gradient d(body); otherwise use kind composite",
             4,
         )
-    if "kernel" in keys and op.kind in ("pointwise", "composite", "view"):
+    by_body = op.kind == "composite" and not op.is_composite and set(op.kernel) == {"cuda"}
+    if "kernel" in keys and op.kind in ("pointwise", "composite", "view") and not by_body:
         yield (
             keys["kernel"].location,
             f"{op.name}: kind {op.kind} has no kernel of its own; it is generated",

@@ -537,7 +537,7 @@ def emit_register(registry: Registry, family: str, headers: str) -> str:
         if op.kind == "pointwise":
             pointwise(op, parts)
             continue
-        if op.kernel:
+        if op.kernel and op.kind != "composite":
             hand_written(op, parts)
             if op.derived_by_body:
                 body_under_autograd(op, parts)

@@ -151,19 +151,23 @@ def _run_layer(
 ) -> tuple[Tensor, State]:
     """One layer in one direction over what the input gives its gates: the outputs in that form, and the last state.
 
-    Where gradients are recorded, the layer is one operator if there is one, with a derivative for all steps at once.
+    Where gradients are recorded, the layer is one operator if there is one, with a derivative for all steps at once; on CUDA devices always, since that is one kernel.
     """
     tensors = (projected, *state, *weights)
     recorded = is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
     end = 0 if reverse else -1
-    if recorded and mode == "LSTM" and sizes is None and weights.projection is None:
-        hidden, cell = state
-        output, cells, _ = aten.lstm_layer(projected, hidden, cell, weights.hidden, reverse)
-        return output, (output[end], cells[end])
-    if recorded and mode == "GRU" and sizes is None:
-        output, _ = aten.gru_layer(
-            projected, state[0], weights.hidden, weights.hidden_bias, reverse
-        )
+    if (recorded or projected.is_cuda) and sizes is None and weights.projection is None:
+        if mode == "LSTM":
+            hidden, cell = state
+            output, cells, _ = aten.lstm_layer(projected, hidden, cell, weights.hidden, reverse)
+            return output, (output[end], cells[end])
+        if mode == "GRU":
+            output, _ = aten.gru_layer(
+                projected, state[0], weights.hidden, weights.hidden_bias, reverse
+            )
+        else:
+            relu = mode == "RNN_RELU"
+            output = aten.rnn_layer(projected, state[0], weights.hidden, relu, reverse)
         return output, (output[end],)
     outputs, last = scan_steps(
         make_cell(mode, weights), split_steps(projected, sizes), state, reverse
