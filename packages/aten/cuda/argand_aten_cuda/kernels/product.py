@@ -1,4 +1,7 @@
-"""Products of integer matrices, modulo 2 to the bits of their dtype: NVIDIA's libraries have none."""
+"""Products that NVIDIA's libraries do not have, or compute slowly.
+
+Of integer matrices, modulo 2 to the bits of their dtype; and of few rows in float32, for which cuBLASLt's first choice takes up to ten times as long.
+"""
 
 import triton
 import triton.language as tl
@@ -49,7 +52,50 @@ def integer_product(
     tl.store(out + at, total.to(out.dtype.element_ty), mask=inside)
 
 
+@triton.jit
+def rows_product(
+    out, a, b, bias, m, n, k, a_row, b_line, has_bias,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, DEPTH: tl.constexpr, TURNED: tl.constexpr, ALIGNED: tl.constexpr,
+):  # fmt: skip
+    """out = a @ b + bias (where has_bias is 1) of m <= ROWS dense rows, a program BLOCK columns; lines of b are its rows, or, TURNED, its columns."""
+    row = tl.arange(0, ROWS)
+    column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = column < n
+    total = tl.zeros([ROWS, BLOCK, DEPTH], tl.float32)
+    for first in range(0, k, DEPTH):
+        inner = first + tl.arange(0, DEPTH)
+        live = inner < k
+        left = tl.load(
+            a + row[:, None] * a_row + inner[None, :],
+            mask=(row < m)[:, None] & live[None, :],
+            other=0.0,
+        )
+        if TURNED:
+            at = column[:, None] * b_line + inner[None, :]
+        else:
+            at = inner[None, :] * b_line + column[:, None]
+        right = tl.load(b + at, mask=inside[:, None] & live[None, :], other=0.0)
+        total += left[:, None, :] * right[None, :, :]
+    result = tl.sum(total, 2)
+    result += tl.load(bias + column, mask=inside & (has_bias != 0), other=0.0)[None, :]
+    tl.store(
+        out + row[:, None] * n + column[None, :], result, mask=(row < m)[:, None] & inside[None, :]
+    )
+
+
 KERNELS = [
+    Kernel(
+        rows_product,
+        {
+            **dict.fromkeys("out a b bias".split(), "*float32"),
+            **dict.fromkeys("m n k a_row b_line has_bias".split(), "i32"),
+        },
+        {},
+        {"ROWS": [1, 8, 16, 32, 64], "BLOCK": [4, 8], "DEPTH": [32, 64], "TURNED": [True, False], "ALIGNED": [True, False]},
+        fp_fusion=True,
+        divisible=lambda v: ("a", "b", "out", "a_row", "b_line", "k") if v["ALIGNED"] else (),
+        wheel=lambda v: (v["DEPTH"] == 64) == (v["ROWS"] <= 8) and (v["ROWS"] > 8 or v["BLOCK"] == 4),
+    ),
     Kernel(
         integer_product,
         {

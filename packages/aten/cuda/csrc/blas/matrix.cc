@@ -2,6 +2,7 @@
 #include "packages/aten/csrc/core/pointwise_rules.h"
 #include "packages/aten/cuda/csrc/blas/integer_product.h"
 #include "packages/aten/cuda/csrc/blas/product.h"
+#include "packages/aten/cuda/csrc/blas/rows_product.h"
 #include "packages/aten/generated/kernels_cuda.h"
 #include "packages/aten/generated/ops/arithmetic.h"
 #include "packages/aten/generated/ops/creation.h"
@@ -62,6 +63,10 @@ bool product(const char* op, const Tensor& a, const Tensor& b, const Tensor& out
   if (c) p.c = c->data, p.ldc = p.m > 1 ? c.stride(d) : p.n, p.c_batch_stride = d ? c.stride(0) : 0;
   if (bias) p.bias = bias->data;
   p.alpha = alpha, p.beta = beta;
+  if (is_rows_product(p)) {
+    rows_product(p);
+    return true;
+  }
   return run_product(p, out.device());
 }
 
