@@ -5,6 +5,7 @@
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/core/dtype_checks.h"
 #include "packages/aten/cuda/csrc/places.h"
+#include "packages/aten/cuda/csrc/sort.h"
 #include "packages/aten/generated/kernels_cuda.h"
 #include "packages/aten/generated/ops/view.h"
 
@@ -16,6 +17,7 @@ using argand::cuda::kernel;
 using argand::cuda::launch;
 
 constexpr int64_t kTile = 2048;
+constexpr int64_t kShortRow = 256, kRegisters = 4096;  // rows of narrow elements longer than the first and up to the second are sorted in registers
 constexpr int64_t kBlock = 1024;
 constexpr int64_t kMostKept = 1024, kLongestRow = 16384;                      // of topk_rows
 constexpr int64_t kRadixTile = 512, kRadixPrograms = 2048, kMostSteps = 127;  // of radix.py: programs that fill a device, and tiles of one
@@ -131,13 +133,24 @@ void radix_sort(const char* op, const Tensor& x, int64_t rows, int64_t n, bool d
   }
 }
 
+bool in_registers(const Tensor& x, int64_t n) { return x.itemsize() < 8 && n > kShortRow && n <= kRegisters; }
+
+// Sorts each of `rows` dense rows of n elements into row-major values and indices, a program a row.
+void sort_in_registers(const char* op, const Tensor& x, int64_t rows, int64_t n, bool descending, const Tensor& values, const Tensor& indices) {
+  const int64_t block = n <= 512 ? 512 : n <= 1024 ? 1024 : n <= 2048 ? 2048 : kRegisters;
+  const bool aligned = n % 16 == 0 && reinterpret_cast<uintptr_t>(x->data) % 16 == 0;
+  const auto* f = kernel("sort_rows;T=" + std::string(real_name(x.dtype())) + ";DESCENDING=" + flag(descending) + ";ALIGNED=" + flag(aligned) +
+                         ";BLOCK=" + std::to_string(block));
+  launch(f, programs(op, rows), values->data, indices->data, x->data, small(op, n));
+}
+
 // The first k of each row of x (outer, n, inner) by sorting whole rows.
 std::tuple<Tensor, Tensor> sorted_rows(const char* op, const Tensor& x, int64_t dim, int64_t k, bool descending) {
   const int64_t last = std::max<int64_t>(x.dim() - 1, 0);
   const Tensor rows = dim == last ? x : dense(ops::transpose(x, dim, last));
   Tensor values = empty(rows.sizes(), x.dtype(), x.device()), indices = empty(rows.sizes(), ARGAND_INT64, x.device());
   const int64_t n = size_of(rows, last);
-  radix_sort(op, rows, rows.numel() / n, n, descending, values, indices);
+  (in_registers(rows, n) ? sort_in_registers : radix_sort)(op, rows, rows.numel() / n, n, descending, values, indices);
   for (Tensor* t : {&values, &indices}) {
     if (k < n) *t = ops::narrow(*t, last, 0, k);
     if (dim != last) *t = ops::transpose(*t, dim, last);
@@ -161,7 +174,7 @@ std::tuple<Tensor, Tensor> order_dim(const char* op, const Tensor& self, int64_t
   const Tensor x = dense(self);
   const Rows s(x, dim);
   const bool few = x.itemsize() < 8 && ((k <= kMostKept && 2 * k < s.n && s.n <= kLongestRow) || (k <= 128 && k < s.n));
-  if (s.n > kTile && s.total() && k && !few) return sorted_rows(op, x, dim, k, descending);
+  if ((s.n > kTile || in_registers(x, s.n)) && s.total() && k && !few) return sorted_rows(op, x, dim, k, descending);
   const Tensor values = empty(sizes, self.dtype(), self.device()), indices = empty(sizes, ARGAND_INT64, self.device());
   if (values.numel() == 0) return {values, indices};
   if (few && s.n <= kLongestRow && s.n > 256) {
@@ -181,6 +194,25 @@ std::tuple<Tensor, Tensor> order_dim(const char* op, const Tensor& self, int64_t
 }
 
 }  // namespace
+
+bool chooses_in_registers(const Tensor& self, int64_t dim) {
+  return self.itemsize() < 8 && self.dtype() != ARGAND_BOOL && size_of(self, dim) <= kLongestRow && self.numel() > 0;
+}
+
+std::tuple<Tensor, Tensor> choose_in_registers(const char* op, const Tensor& self, int64_t dim, Choice choice, int64_t k) {
+  const Below below;
+  check_ordered(op, self.dtype());
+  const Tensor x = dense(self);
+  const Rows s(x, dim);
+  Dims sizes(self.sizes());
+  sizes[dim] = 1;
+  const Tensor values = empty(sizes, self.dtype(), self.device()), indices = empty(sizes, ARGAND_INT64, self.device());
+  const int64_t block = s.n <= 1024 ? 1024 : s.n <= 4096 ? 4096 : kLongestRow;
+  const auto* f = kernel("order_statistic;T=" + std::string(real_name(x.dtype())) + ";KIND=" + std::to_string(static_cast<int>(choice)) +
+                         ";BLOCK=" + std::to_string(block));
+  launch(f, programs(op, s.rows()), values->data, indices->data, x->data, small(op, s.n), small(op, k), s.inner);
+  return {values, indices};
+}
 
 std::tuple<Tensor, Tensor> sort(const Tensor& self, int64_t dim, bool descending, std::optional<bool>) {
   const int64_t d = builtins::wrap_dim(dim, self.dim());

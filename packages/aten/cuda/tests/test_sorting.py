@@ -58,7 +58,7 @@ def first(x: Any, k: int, dim: int, largest: bool = True) -> Any:
      ("uint16", True), ("uint32", False), ("uint64", True)],
 )  # fmt: skip
 def test_long_rows(dtype: str, descending: bool) -> None:
-    same(lambda x: aten.sort(x, 1, descending), make((1, 2100 + 12 * descending), dtype))
+    same(lambda x: aten.sort(x, 1, descending), make((1, 4100 + 12 * descending), dtype))
 
 
 def test_first_of_wide_and_of_bools() -> None:
@@ -69,11 +69,45 @@ def test_first_of_wide_and_of_bools() -> None:
 
 def test_rows_of_several_dimensions() -> None:
     emulated.launches.clear()
-    same(lambda x: aten.sort(x, 1), make((1, 2049, 2), "int8"))
-    same(lambda x: aten.sort(x.t(), 0, True), make((2, 2100), "uint8"))
-    same(lambda x: first(x, 1500, 0), make((2300, 2), "uint8"))
+    same(lambda x: aten.sort(x, 1), make((1, 4100, 2), "int8"))
+    same(lambda x: aten.sort(x.t(), 0, True), make((2, 4100), "uint8"))
+    same(lambda x: first(x, 2500, 0), make((4200, 2), "uint8"))
     names = {n.split(";")[0] for n in emulated.launches}
     assert names >= {"radix_count", "radix_offsets", "radix_scatter"}
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint16", "bfloat16", "float32"])
+def test_rows_in_registers(dtype: str) -> None:
+    emulated.launches.clear()
+    for descending in (False, True):
+        same(lambda x, d=descending: aten.sort(x, 1, d, stable=True), make((3, 300), dtype))
+    same(lambda x: aten.sort(x, 0, stable=True), make((512, 2), dtype))
+    assert {n.split(";")[0] for n in emulated.launches} >= {"sort_rows"}
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint16", "bfloat16", "float16", "float32"])
+def test_one_of_each_row(dtype: str) -> None:
+    emulated.launches.clear()
+    for shape, dim in (((3, 301), 1), ((300, 2), 0), ((2, 5, 3), 1)):
+        x = aten.tensor(RNG.integers(0, 5, shape)).to(getattr(c10, dtype))
+        if shape[dim] > 99:
+            x = make(shape, dtype)
+        ordered, order = (
+            t.numpy().swapaxes(0, dim) for t in aten.sort(x.double(), dim, stable=True)
+        )
+        numbers = (~np.isnan(ordered)).sum(0)
+        n, y = shape[dim], x.to("cuda")
+        calls = [
+            (aten.median(y, dim), np.where(numbers < n, numbers, (n - 1) // 2)),
+            (aten.nanmedian(y, dim), np.maximum((numbers - 1) // 2, 0)),
+            *((aten.kthvalue(y, k, dim), np.full_like(numbers, k - 1)) for k in (1, 3, n)),
+        ]
+        emulated.check()
+        for (value, index), place in calls:
+            for got, want in ((value.double(), ordered), (index, order)):
+                want = np.take_along_axis(want, place[None], 0)[0]
+                np.testing.assert_array_equal(got.to("cpu").numpy(), want)
+    assert any(name.startswith("order_statistic") for name in emulated.launches)
 
 
 def test_programs_of_several_tiles() -> None:

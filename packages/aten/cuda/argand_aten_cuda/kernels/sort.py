@@ -121,6 +121,21 @@ def sort_tiles(packed, rows, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def sort_rows(
+    values, indices, x, n, DESCENDING: tl.constexpr, ALIGNED: tl.constexpr, BLOCK: tl.constexpr
+):
+    """Sorts each row of n <= BLOCK elements of 32 bits or fewer, in registers. ALIGNED: `x` and n are multiples of 16."""
+    x += tl.program_id(0).to(tl.int64) * n
+    j = tl.arange(0, BLOCK)
+    live = j < n
+    packed = _packed(tl.load(x + j, mask=live, other=0), j, 0, DESCENDING)
+    at = tl.sort(tl.where(live, packed, LAST)) & 0xFFFFFFFF
+    to = tl.program_id(0).to(tl.int64) * n + j
+    tl.store(values + to, tl.load(x + at, mask=live), mask=live)
+    tl.store(indices + to, at, mask=live)
+
+
+@triton.jit
 def topk_tiles(
     out,
     x,
@@ -192,6 +207,40 @@ def topk_rows(
     tl.store(indices + to, at, mask=first)
 
 
+KTH = tl.constexpr(0)
+MEDIAN = tl.constexpr(1)
+NANMEDIAN = tl.constexpr(2)
+
+
+@triton.jit
+def order_statistic(
+    values, indices, x, n, k, inner, KIND: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """One element of each row of n <= BLOCK elements of `x` (outer, n, inner) in a stable ascending order, NaN last: the k-th from 0, or a median."""
+    r = tl.program_id(0).to(tl.int64)
+    x += (r // inner) * n * inner + r % inner
+    j = tl.arange(0, BLOCK)
+    live = j < n
+    value = tl.load(x + j.to(tl.int64) * inner, mask=live, other=0)
+    BITS: tl.constexpr = x.dtype.element_ty.primitive_bitwidth
+    # Greatest first; what is behind the row is equal to the last ones at most, and comes after them.
+    key = tl.where(live, ~ordered_key(value), -(1 << (BITS - 1)))
+    rank = k
+    if KIND != KTH:
+        number = value.to(tl.float32)
+        numbers = tl.sum((live & (number == number)).to(tl.int32), 0)
+        if KIND == MEDIAN:  # the first NaN, if there is one
+            rank = tl.where(numbers < n, numbers, (n - 1) // 2)
+        else:
+            rank = tl.maximum((numbers - 1) // 2, 0)
+    least = _least_of_first(key, rank + 1, BITS)
+    equal = (key == least).to(tl.int32)
+    place = tl.sum((key > least).to(tl.int32), 0) + tl.cumsum(equal, 0) - 1
+    at = tl.sum(tl.where((equal != 0) & (place == rank), j, 0), 0).to(tl.int64)
+    tl.store(values + r, tl.load(x + at * inner))
+    tl.store(indices + r, at)
+
+
 _NARROW = ["float32", "bfloat16", "int32", "float16", "int16", "int8", "uint8", "uint16", "uint32"]
 _WIDE = ["int64", "float64", "uint64"]
 _SIZES = ["int32", "int16", "int64", "int8"]
@@ -259,6 +308,34 @@ KERNELS = [
         signature={"packed": "*i64", "rows": "i32", "n": "i32"},
         constants={"BLOCK": [2048, 1024, 256, 64, 16]},
         num_warps=8,
+    ),
+    Kernel(
+        sort_rows,
+        signature={"values": "*T", "indices": "*i64", "x": "*T", "n": "i32"},
+        types={"T": _NARROW},
+        constants={
+            "DESCENDING": [False, True],
+            "ALIGNED": [True, False],
+            "BLOCK": [4096, 1024, 512, 2048],
+        },
+        num_warps=lambda v: {512: 8, 4096: 32}.get(v["BLOCK"], 16),
+        divisible=lambda v: ("values", "indices", "x", "n") if v["ALIGNED"] else (),
+        wheel=lambda v: v["T"] == "float32" and v["ALIGNED"] and v["BLOCK"] in (1024, 4096),
+    ),
+    Kernel(
+        order_statistic,
+        signature={
+            "values": "*T",
+            "indices": "*i64",
+            "x": "*T",
+            "n": "i32",
+            "k": "i32",
+            "inner": "i64",
+        },
+        types={"T": _NARROW},
+        constants={"KIND": [1, 0, 2], "BLOCK": [1024, 4096, 16384]},
+        num_warps=lambda v: 16 if v["BLOCK"] == 16384 else 4,
+        wheel=lambda v: v["T"] == "float32" and v["KIND"] == 1 and v["BLOCK"] < 16384,
     ),
     Kernel(
         topk_rows,
