@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import concurrency
+import failing_memory
 import pytest
 
 import argand as torch
@@ -250,3 +251,82 @@ def test_the_first_use_of_a_library_under_a_limit(name: str) -> None:
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+# ---- every allocation ---------------------------------------------------------------------------------------------------
+def small_cases() -> dict[str, Callable[[], Any]]:
+    x = torch.linspace(-3, 3, 64 * 64).reshape(64, 64)
+    square = x @ x.t() + torch.eye(64) * 64
+
+    def gradient() -> Any:
+        a = x.clone().requires_grad_()
+        y = (a.cumsum(0).tanh().amax(1) * 2).sin()
+        y.grad_fn.metadata["seen"] = True
+        y.sum().backward()
+        return a.grad
+
+    def autocast() -> Any:
+        with torch.amp.autocast("cpu", enabled=False):
+            return x * 2
+
+    compiled = torch.compile(lambda a: torch.softmax(a.sin() * 2, -1).cumsum(0))
+    return {
+        "names": lambda: torch.max(x, dim=1, keepdim=False).values,
+        "autocast": autocast,
+        "dlpack": lambda: torch.from_dlpack(x),
+        "index": lambda: x[x > 0],
+        "qr": lambda: torch.linalg.qr(x)[0],
+        "qr_complex": lambda: torch.linalg.qr(x.to(torch.complex128))[0],
+        "inv_ex": lambda: torch.linalg.inv_ex(square)[0],
+        "ldl_factor_ex": lambda: torch.linalg.ldl_factor_ex(square)[0],
+        "householder": lambda: torch.linalg.householder_product(*torch.geqrf(x)),
+        "ormqr": lambda: torch.ormqr(*torch.geqrf(x), x),
+        "svd": lambda: torch.linalg.svdvals(x),
+        "lstsq": lambda: torch.linalg.lstsq(square, x).solution,
+        "conv": lambda: F.conv2d(x[None, None], x[None, None, :3, :3]),
+        "gradient": gradient,
+        "compiled": lambda: compiled(x),
+    }
+
+
+def fail_everywhere() -> None:
+    """Each case, with its first allocation failing and all after it, then from the second on, and so on."""
+    torch.set_num_threads(1)
+    # glibc ends a process that lacks memory for a library's thread-local data, which an error uses.
+    with pytest.raises(ERRORS):
+        torch.empty(1 << 50)
+    for name, case in small_cases().items():
+        want = case()
+        failed, n, left = 0, 0, 0
+        while left <= 0:
+            argand_c10.cpu.empty_cache()
+            print(name, n, flush=True)
+            got = None
+            failing_memory.fail_after(n)
+            try:
+                got = case()
+            except ERRORS:
+                pass
+            finally:
+                left = failing_memory.fail_after(-1)
+            if got is None:
+                failed += 1
+            else:
+                assert torch.allclose(got, want, equal_nan=True), "a wrong result"
+            n += 1
+        assert failed and torch.equal(case(), want)
+
+
+@limits
+def test_every_allocation_fails(tmp_path: Path) -> None:
+    code = "import test_out_of_memory; test_out_of_memory.fail_everywhere()"
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "LD_PRELOAD": str(failing_memory.build(tmp_path)),
+        "ARGAND_CPU_CACHE_LIMIT": "0",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stdout[-200:] + done.stderr

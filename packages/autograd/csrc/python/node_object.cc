@@ -62,7 +62,8 @@ PyObject* node_next_functions(PyObject* o, void*) {
 
 PyObject* node_metadata(PyObject* o, void*) {
   Node* node = node_in(o);
-  if (!node->binding_data) node->binding_data = new NodeData;
+  if (!node->binding_data) node->binding_data = new (std::nothrow) NodeData;
+  if (!node->binding_data) return PyErr_NoMemory();
   return Py_XNewRef(static_cast<NodeData*>(node->binding_data)->metadata());
 }
 

@@ -272,7 +272,8 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
   const bool copy = options.copy == Py_True || !same;
   Ref source = copy ? Ref(tensor_from_data(self, ARGAND_DTYPE_NONE, same ? t->storage->device : ARGAND_DEVICE(ARGAND_CPU, 0))) : new_ref(self);
   if (source && type == ARGAND_CUDA && same && !order_streams(t->storage->device, options.stream)) return nullptr;
-  return source ? export_capsule(tensor_of(source.get()), major >= 1, copy) : nullptr;
+  if (!source) return nullptr;
+  return guard<PyObject*>(nullptr, [&] { return export_capsule(tensor_of(source.get()), major >= 1, copy); });
 }
 
 PyObject* tensor_dlpack_device(PyObject* self, PyObject*) {

@@ -1,4 +1,6 @@
 // The extension argand_c10._C: types, functions, and the two capsules that other extensions build on.
+#include <memory>
+
 #include "packages/c10/csrc/abi/profiler.h"
 #include "packages/c10/csrc/python/constants.h"
 #include "packages/c10/csrc/python/parser.h"
@@ -29,23 +31,24 @@ static int init_names() {
 
 // One argument for callers outside of an Operator. *keep_alive (NULL, or an owned PyObject*) holds what the value points to.
 static int to_value(PyObject* o, const ArgandArgDesc* desc, ArgandValue* out, void** keep_alive) {
-  constexpr const char* kName = "argand_c10.arena";
+  static constexpr const char* kName = "argand_c10.arena";
   *keep_alive = nullptr;
-  auto* arena = new Arena;
-  Conversion c = convert(o, *desc, out, *arena);
-  if (c == Conversion::kOk) {
-    if (desc->type < ARGAND_ARG_INT_LIST || desc->type == ARGAND_ARG_GENERATOR) {
-      delete arena;
+  return guard<int>(ARGAND_PYTHON_ERROR, [&]() -> int {
+    auto arena = std::make_unique<Arena>();
+    Conversion c = convert(o, *desc, out, *arena);
+    if (c == Conversion::kOk) {
+      if (desc->type < ARGAND_ARG_INT_LIST || desc->type == ARGAND_ARG_GENERATOR) return 0;
+      *keep_alive = PyCapsule_New(arena.get(), kName, [](PyObject* capsule) { delete static_cast<Arena*>(PyCapsule_GetPointer(capsule, kName)); });
+      if (!*keep_alive) return ARGAND_PYTHON_ERROR;
+      arena.release();
       return 0;
     }
-    *keep_alive = PyCapsule_New(arena, kName, [](PyObject* capsule) { delete static_cast<Arena*>(PyCapsule_GetPointer(capsule, kName)); });
-    if (*keep_alive) return 0;
-  } else if (c == Conversion::kMismatch) {
-    std::string wanted = expected_type(*desc);
-    PyErr_Format(PyExc_TypeError, "argument '%s' must be %s, not %s", desc->name, wanted.c_str(), Py_TYPE(o)->tp_name);
-  }
-  delete arena;
-  return ARGAND_PYTHON_ERROR;
+    if (c == Conversion::kMismatch) {
+      std::string wanted = expected_type(*desc);
+      PyErr_Format(PyExc_TypeError, "argument '%s' must be %s, not %s", desc->name, wanted.c_str(), Py_TYPE(o)->tp_name);
+    }
+    return ARGAND_PYTHON_ERROR;
+  });
 }
 
 static ArgandPythonApi python_api = {ARGAND_ABI_VERSION,

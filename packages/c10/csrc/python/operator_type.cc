@@ -188,9 +188,8 @@ static PyObject* dispatch_into(const Signature& s, const ArgandValue* values) {
   return result.take();
 }
 
-static PyObject* operator_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+static PyObject* call_signatures(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   OperatorObject* op = operator_of(self);
-  Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
   Py_ssize_t n_all = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   if (op->signatures[0].uses_default_device) {
     PyObject* made;
@@ -218,6 +217,10 @@ static PyObject* operator_vectorcall(PyObject* self, PyObject* const* args, size
     return result.take();
   }
   return raise_no_match(call);
+}
+
+static PyObject* operator_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  return guard<PyObject*>(nullptr, [&] { return call_signatures(self, args, PyVectorcall_NARGS(nargsf), kwnames); });
 }
 
 PyObject* call_operator(PyObject* op, PyObject* const* args, size_t nargs, PyObject* kwnames) {

@@ -90,13 +90,17 @@ Tensor dense_copy(const Tensor& t) {
 }
 
 // LAPACKE's codes -1010 and -1011: it could not allocate work arrays, or a transposed copy.
-static constexpr int32_t kWorkMemoryError = -1010;
+static constexpr int64_t kWorkMemoryError = -1010;
+
+int32_t info_of(const char* op, int64_t status) {
+  if (status <= kWorkMemoryError) fail(ARGAND_OUT_OF_MEMORY_ERROR, "%s: there is no memory for LAPACK's work arrays; free some", op);
+  return static_cast<int32_t>(status);
+}
 
 void check_info(const char* op, const Tensor& info, const char* what) {
   const int32_t* const found = info.data<int32_t>();
   for (int64_t i = 0; i < info.numel(); i++) {
     if (found[i] == 0) continue;
-    if (found[i] <= kWorkMemoryError) fail(ARGAND_OUT_OF_MEMORY_ERROR, "%s: there is no memory for LAPACK's work arrays; free some", op);
     std::string message = std::string(op) + ": ";
     if (info.dim()) message += "(Batch element " + std::to_string(i) + "): ";
     char text[256];

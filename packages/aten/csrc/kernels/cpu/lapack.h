@@ -104,6 +104,8 @@ inline void for_matrices(int64_t count, double work, F&& f) {
 }
 inline double cubed(int64_t n) { return static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n); }
 
+// What LAPACKE returned, as an info; throws where it found no memory for its work arrays, so that no result was made.
+int32_t info_of(const char* op, int64_t status);
 // Throws LinAlgError "op: (Batch element i): <what for info>" for the first info that is not 0; `what` describes a positive one with one %lld.
 void check_info(const char* op, const Tensor& info, const char* what);
 

@@ -117,7 +117,7 @@ std::tuple<Tensor, Tensor> linalg_cholesky_ex(const Tensor& self, bool upper, bo
     const Lapack<E>& l = lapack<E>("linalg.cholesky");
     for_matrices(info.numel(), cubed(n) / 3, [&](int64_t i) {
       E* const a = work.data<E>() + i * n * n;
-      info.data<int32_t>()[i] = static_cast<int32_t>(potrf(l, upper, n, a));
+      info.data<int32_t>()[i] = info_of("linalg.cholesky", potrf(l, upper, n, a));
       for (int64_t c = 0; c < n; c++)  // the other triangle of column c
         std::fill(a + c * n + (upper ? c + 1 : 0), a + c * n + (upper ? n : c), E(0));
     });
@@ -135,7 +135,7 @@ std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& self, bool 
     const Lapack<E>& l = lapack<E>("linalg.lu_factor");
     for_matrices(info.numel(), static_cast<double>(m) * n * k, [&](int64_t i) {
       std::vector<int64_t> p(static_cast<size_t>(k));
-      info.data<int32_t>()[i] = static_cast<int32_t>(getrf(l, m, n, work.data<E>() + i * m * n, p.data()));
+      info.data<int32_t>()[i] = info_of("linalg.lu_factor", getrf(l, m, n, work.data<E>() + i * m * n, p.data()));
       narrow_pivots(p.data(), k, pivots.data<int32_t>() + i * k);
     });
   });
@@ -205,8 +205,8 @@ std::tuple<Tensor, Tensor> linalg_inv_ex(const Tensor& self, bool check_errors) 
       std::vector<int64_t> p(static_cast<size_t>(n));
       int64_t status = getrf(l, n, n, a, p.data());
       if (status == 0) status = getri(l, n, a, p.data());
+      info.data<int32_t>()[i] = info_of("linalg.inv", status);
       for (int64_t j = 0; j < n * n; j++) a[j] += E(0);  // -0 becomes 0
-      info.data<int32_t>()[i] = static_cast<int32_t>(status);
     });
   });
   if (check_errors) check_info("linalg.inv", info, kSingular);
@@ -246,7 +246,7 @@ std::tuple<Tensor, Tensor, Tensor> linalg_ldl_factor_ex(const Tensor& self, bool
     for_matrices(info.numel(), cubed(n) / 3, [&](int64_t i) {
       E* const a = work.data<E>() + i * n * n;
       std::vector<int64_t> p(static_cast<size_t>(n));
-      info.data<int32_t>()[i] = n ? static_cast<int32_t>((hermitian ? l.hetrf : l.sytrf)(kColumnMajor, 'L', n, a, n, p.data())) : 0;
+      info.data<int32_t>()[i] = n ? info_of("linalg.ldl_factor", (hermitian ? l.hetrf : l.sytrf)(kColumnMajor, 'L', n, a, n, p.data())) : 0;
       narrow_pivots(p.data(), n, pivots.data<int32_t>() + i * n);
       for (int64_t c = 0; c < n; c++) std::fill(a + c * n, a + c * n + c, E(0));
     });
@@ -282,7 +282,7 @@ std::tuple<Tensor, Tensor> geqrf(const Tensor& self) {
     const Lapack<E>& l = lapack<E>("geqrf");
     if (k)
       for_matrices(matrix_count(self), 2.0 * m * n * k,
-                   [&](int64_t i) { l.geqrf(kColumnMajor, m, n, work.data<E>() + i * m * n, m, tau.data<E>() + i * k); });
+                   [&](int64_t i) { info_of("geqrf", l.geqrf(kColumnMajor, m, n, work.data<E>() + i * m * n, m, tau.data<E>() + i * k)); });
   });
   return {work, tau};
 }
@@ -299,7 +299,7 @@ Tensor linalg_householder_product(const Tensor& input, const Tensor& tau) {
       for_matrices(matrix_count(input), 4.0 * m * n * (k + 1), [&](int64_t i) {
         E* const a = work.data<E>() + i * m * n;
         if (k) {
-          l.orgqr(kColumnMajor, m, n, k, a, m, t.data<E>() + i * k);
+          info_of("linalg.householder_product", l.orgqr(kColumnMajor, m, n, k, a, m, t.data<E>() + i * k));
         } else {  // no reflectors: the identity
           std::fill(a, a + m * n, E(0));
           for (int64_t c = 0; c < n; c++) a[c * m + c] = E(1);
@@ -320,8 +320,8 @@ Tensor ormqr(const Tensor& self, const Tensor& input2, const Tensor& input3, boo
     const Lapack<E>& l = lapack<E>("ormqr");
     if (m && n && k)
       for_matrices(matrix_count(self), 4.0 * m * n * k, [&](int64_t i) {
-        l.ormqr(kColumnMajor, left ? 'L' : 'R', transpose ? (kIsComplex<E> ? 'C' : 'T') : 'N', m, n, k, a.data<E>() + i * q * columns, q,
-                tau.data<E>() + i * k, c.data<E>() + i * m * n, m);
+        info_of("ormqr", l.ormqr(kColumnMajor, left ? 'L' : 'R', transpose ? (kIsComplex<E> ? 'C' : 'T') : 'N', m, n, k,
+                                 a.data<E>() + i * q * columns, q, tau.data<E>() + i * k, c.data<E>() + i * m * n, m));
       });
   });
   return c;
@@ -343,7 +343,7 @@ std::tuple<Tensor, Tensor> _linalg_qr(const Tensor& A, bool complete, bool compu
       if (k == 0)
         for (int64_t r = 0; r < columns; r++) q[r * m + r] = E(1);
       std::copy_n(a, m * k, q);
-      if (k) l.orgqr(kColumnMajor, m, columns, k, q, m, tau.data<E>() + i * k);
+      if (k) info_of("linalg.qr", l.orgqr(kColumnMajor, m, columns, k, q, m, tau.data<E>() + i * k));
     });
   });
   return {Q, R};

@@ -34,8 +34,9 @@ std::tuple<Tensor, Tensor, Tensor> _linalg_svd(const Tensor& A, bool full_matric
       E* const v = compute_uv ? V.data<E>() + i * n * columns : nullptr;
       info.data<int32_t>()[i] = 0;
       if (k) {
-        info.data<int32_t>()[i] = static_cast<int32_t>(
-            l.gesdd(kColumnMajor, job, m, n, work.data<E>() + i * m * n, m, S.data<real_t<E>>() + i * k, u, m, v, std::max<int64_t>(columns, 1)));
+        const int64_t ldv = std::max<int64_t>(columns, 1);
+        info.data<int32_t>()[i] =
+            info_of("linalg.svd", l.gesdd(kColumnMajor, job, m, n, work.data<E>() + i * m * n, m, S.data<real_t<E>>() + i * k, u, m, v, ldv));
       } else if (compute_uv) {
         for (int64_t j = 0; j < m * rows; j++) u[j] = E(j / m == j % m);
         for (int64_t j = 0; j < n * columns; j++) v[j] = E(j / n == j % n);
@@ -57,7 +58,7 @@ std::tuple<Tensor, Tensor> _linalg_eigh(const Tensor& A, std::string_view uplo, 
       E* const a = work.data<E>() + i * n * n;
       int64_t status = 0;
       if (n) status = all_finite(a, n * n) ? l.syevd(kColumnMajor, compute_v ? 'V' : 'N', triangle, n, a, n, values.data<real_t<E>>() + i * n) : -1;
-      info.data<int32_t>()[i] = static_cast<int32_t>(status);
+      info.data<int32_t>()[i] = info_of("linalg.eigh", status);
     });
   });
   check_info("linalg.eigh", info, kNotConverged);
@@ -98,7 +99,7 @@ std::tuple<Tensor, Tensor> _linalg_eig(const Tensor& self, bool compute_v) {
           j += pair;
         }
       }
-      info.data<int32_t>()[i] = static_cast<int32_t>(status);
+      info.data<int32_t>()[i] = info_of("linalg.eig", status);
     });
   });
   check_info("linalg.eig", info, kNotConverged);
@@ -135,7 +136,7 @@ std::tuple<Tensor, Tensor, Tensor> _linalg_lstsq(const Tensor& self, const Tenso
                                                          &found);
       }
       if (ranks) rank.data<int64_t>()[i] = found;
-      info.data<int32_t>()[i] = static_cast<int32_t>(status);
+      info.data<int32_t>()[i] = info_of("linalg.lstsq", status);
     });
   });
   check_info("linalg.lstsq", info,
