@@ -32,7 +32,7 @@ def facts(tensor: torch.Tensor, everything: list[torch.Tensor]) -> dict[str, Any
         if sharing
         else 0,
         "requires_grad": tensor.requires_grad,
-        "is_leaf": tensor.is_leaf,
+        "is_leaf": attempt(lambda: tensor.is_leaf),  # refused where a history was lost
         "is": next(i for i, t in enumerate(everything) if t is tensor),
         "shares memory with": sharing,
         "is a view of": next((i for i, t in enumerate(everything) if t is base), None),
@@ -418,3 +418,42 @@ def fresh_compiler() -> Any:
     yield
     torch.compiler.reset()
     torch.set_grad_enabled(True)
+
+
+def uses(x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        y = x[1:]
+    x.mul_(2)
+    return y + 1
+
+
+def uses_and_forgets(x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        y = x[1:]
+    x[:1].mul_(2)
+    y.t()
+    return x * 2
+
+
+def returns(x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        y = x.t()
+    x.mul_(2)
+    return y
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("function", [uses, uses_and_forgets, returns])
+def test_views_of_no_grad_lose_no_gradients(function: Any, backend: str) -> None:
+    """Views of what is then changed where gradients are recorded."""
+    compiled = torch.compile(function, backend=backend)
+    for grad in (False, True):
+        want, got = (
+            attempt(f, torch.ones(2, 3).requires_grad_(grad) * 1) for f in (function, compiled)
+        )
+        if isinstance(want, type):
+            assert got is want
+        else:
+            assert torch.equal(got.detach(), want.detach())
+            assert got.requires_grad == want.requires_grad
+            assert attempt(lambda t=got: t.is_leaf) == attempt(lambda t=want: t.is_leaf)

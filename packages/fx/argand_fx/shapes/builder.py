@@ -535,6 +535,11 @@ class GraphBuilder:
         if spec.dtype is not None:
             spec.dtype(*values[: spec.positional], **spec.keywords(values))
         grad = self.grad_enabled and spec.differentiable and self._any_grad(spec, values)
+        if grad and any(t.storage.no_grad_view for t in written):
+            raise UnsupportedError(
+                f"{spec.name}: a view of its tensor was made in no_grad mode and is forbidden to use once gradients flow through the change; "
+                "put both the view and the change inside the no_grad block, or both outside"
+            )
         if self.graph is not None:
             node = self._append(self.graph, spec, values)
         for t in written:
@@ -694,6 +699,8 @@ class GraphBuilder:
                 not spec.differentiable
             ):  # shares memory, but is no view where histories are concerned
                 base = None
+            elif not self.grad_enabled:
+                first.storage.no_grad_view = True
             return FakeTensor(
                 sizes, strides, offset, dtype, first.device, grad, first.storage,
                 base=base, builder=self,

@@ -52,14 +52,16 @@ class FakeStorage:
         nbytes: size in bytes, which may be symbolic.
         version: number of in-place changes since it was made.
         offset_read: whether anything depends on where in it its tensors begin.
+        no_grad_view: whether a view of it was made while gradients were not recorded.
     """
 
-    __slots__ = ("__weakref__", "_nbytes", "offset_read", "version")
+    __slots__ = ("__weakref__", "_nbytes", "no_grad_view", "offset_read", "version")
 
     def __init__(self, nbytes: Any, version: int = 0) -> None:
         self._nbytes = nbytes
         self.version = version
         self.offset_read = False
+        self.no_grad_view = False
 
     @property
     def nbytes(self) -> Any:
