@@ -277,8 +277,9 @@ def check_exc_match(frame: SymbolicFrame, i: Instruction) -> None:
     frame.push(Constant(issubclass(error.cls, wanted)))
 
 
-@handler("RERAISE")
+@handler("RERAISE", "CLEANUP_THROW")
 def reraise(frame: SymbolicFrame, i: Instruction) -> None:
+    # CLEANUP_THROW: at `yield from` of a generator that is closed, so that it is no StopIteration.
     error = frame.stack.pop()
     if isinstance(error, ExceptionVariable):
         raise Raised(error)
