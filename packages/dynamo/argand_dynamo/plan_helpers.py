@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import sys
 from collections.abc import Callable, Iterable
-from types import CellType, FunctionType
+from types import CellType, FunctionType, WrapperDescriptorType
 from typing import Any
 
 from argand_dynamo import _C
@@ -82,25 +82,19 @@ def function_of(
 
 
 def _slot(owner: Any, name: str) -> Any:
-    """The method of the nearest class that is written in C: `object`, but for a few such as threading.local."""
+    """The method of the nearest class that is written in C: `object`, but for a few such as threading.local, whose attributes lie elsewhere."""
     found = (vars(c).get(name) for c in type(owner).__mro__)
-    return next(f for f in found if f is not None and not isinstance(f, FunctionType))
+    return next(f for f in found if isinstance(f, WrapperDescriptorType))
 
 
 def set_instance(owner: Any, name: str, value: Any) -> None:
     """Sets an attribute without the user's code."""
-    try:
-        object.__setattr__(owner, name, value)
-    except TypeError:  # a class in C has a method of its own, and insists on it
-        _slot(owner, "__setattr__")(owner, name, value)
+    _slot(owner, "__setattr__")(owner, name, value)
 
 
 def delete_instance(owner: Any, name: str) -> None:
     """Deletes an attribute without the user's code."""
-    try:
-        object.__delattr__(owner, name)
-    except TypeError:
-        _slot(owner, "__delattr__")(owner, name)
+    _slot(owner, "__delattr__")(owner, name)
 
 
 HELPERS: dict[str, Callable[..., Any]] = {
