@@ -62,6 +62,7 @@ RESULTS = [
     (lambda: torch.ldexp(tensor([1e38, 3.0]), tensor([-276, -150])), torch.float32, [1.401298464324817e-45, 2.802596928649634e-45]),
     (lambda: torch.ldexp(tensor([1e-300], dtype=torch.float64), tensor([2000])), torch.float64, [1.1481306952742546e302]),
     (lambda: torch.ldexp(tensor([1e-5, 1.0]).half(), tensor([20, -30], dtype=torch.int8)), torch.float16, [10.5, 0.0]),
+    (lambda: torch.ldexp(tensor([0.0627, 0.0003626]).half(), tensor([-21, -12])), torch.float16, [2.0**-24, 2.0**-24]),
     (lambda: torch.ldexp(tensor(1j, dtype=torch.complex128), tensor([True, False])), torch.complex128, [2j, 1j]),
     (lambda: torch.ldexp(tensor([1j]), tensor([0.3]).bfloat16()), torch.complex64, [1.231811285018921j]),
     (lambda: torch.nextafter(torch.ones(2).half(), tensor(2.0)), torch.float16, [1.0009765625] * 2),
