@@ -93,6 +93,7 @@ ERRORS = [
     (lambda: torch.histogram(tensor([1]), 4), NotImplementedError, "histogram"),
     (lambda: tensor([1j]).scatter_reduce(0, tensor([0]), tensor([1j]), "amax"), NotImplementedError, "real dtype"),
     (lambda: torch.ones(3).mT, RuntimeError, "at least 2"),
+    (lambda: torch.nn.functional.scaled_dot_product_attention(torch.ones(2, 3, 4), torch.ones(2, 3, 5), torch.ones(2, 3, 4)), RuntimeError, r"got query of shape \[2, 3, 4\], key of shape \[2, 3, 5\]"),
     (lambda: torch.ones(2).requires_grad_(1), TypeError, "bool"),
     (lambda: torch.ones(2).numpy(force=1), TypeError, "bool"),
     (lambda: tensor([1.0], requires_grad=1), TypeError, "bool"),
