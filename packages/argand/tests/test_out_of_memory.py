@@ -18,6 +18,7 @@ import pytest
 import argand as torch
 import argand.nn.functional as F
 import argand_c10
+from argand_dynamo._C import CompiledFunction
 
 MIB = 1 << 20
 ERRORS = (torch.OutOfMemoryError, MemoryError)
@@ -286,6 +287,7 @@ def small_cases() -> dict[str, Callable[[], Any]]:
         "conv": lambda: F.conv2d(x[None, None], x[None, None, :3, :3]),
         "gradient": gradient,
         "compiled": lambda: compiled(x),
+        "function": lambda: [CompiledFunction(gradient), x][1],
     }
 
 

@@ -2,6 +2,8 @@
 #include <Python.h>
 #include <structmember.h>
 
+#include <new>
+
 #include "packages/dynamo/csrc/bound_arguments.h"
 #include "packages/dynamo/csrc/frame_hook.h"
 #include "packages/dynamo/csrc/types.h"
@@ -185,9 +187,9 @@ PyObject* function_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   self->function = reinterpret_cast<PyFunctionObject*>(Py_NewRef(function));
   self->code = Py_NewRef(PyFunction_GET_CODE(function));
   self->miss = Py_NewRef(miss);
-  self->entries = new std::vector<CacheEntryObject*>();
   self->dict = PyDict_New();
-  if (!self->dict) {
+  if (self->dict && !(self->entries = new (std::nothrow) std::vector<CacheEntryObject*>())) PyErr_NoMemory();
+  if (!self->entries) {
     Py_DECREF(o);
     return nullptr;
   }
