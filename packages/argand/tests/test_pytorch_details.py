@@ -86,14 +86,32 @@ RESULTS = [
     (lambda: tensor([1 + 1j, 2.0]).scatter(0, tensor([0]), 2j, reduce="multiply"), torch.complex64, [-2 + 2j, 2 + 0j]),
 ]  # fmt: skip
 ERRORS = [
-    (lambda: torch.ones(2).set_(torch.ones(2, dtype=torch.float64)), RuntimeError, "expected the same"),
+    (
+        lambda: torch.ones(2).set_(torch.ones(2, dtype=torch.float64)),
+        RuntimeError,
+        "expected the same",
+    ),
     (lambda: torch.meshgrid(tensor([1]), tensor([1.0])), RuntimeError, "of one dtype"),
     (lambda: torch.nn.functional.one_hot(tensor([1]), -4), RuntimeError, "num_classes"),
-    (lambda: torch.nn.functional.one_hot(tensor([], dtype=torch.int64), 0), RuntimeError, "num_classes"),
+    (
+        lambda: torch.nn.functional.one_hot(tensor([], dtype=torch.int64), 0),
+        RuntimeError,
+        "num_classes",
+    ),
     (lambda: torch.histogram(tensor([1]), 4), NotImplementedError, "histogram"),
-    (lambda: tensor([1j]).scatter_reduce(0, tensor([0]), tensor([1j]), "amax"), NotImplementedError, "real dtype"),
+    (
+        lambda: tensor([1j]).scatter_reduce(0, tensor([0]), tensor([1j]), "amax"),
+        NotImplementedError,
+        "real dtype",
+    ),
     (lambda: torch.ones(3).mT, RuntimeError, "at least 2"),
-    (lambda: torch.nn.functional.scaled_dot_product_attention(torch.ones(2, 3, 4), torch.ones(2, 3, 5), torch.ones(2, 3, 4)), RuntimeError, r"got query of shape \[2, 3, 4\], key of shape \[2, 3, 5\]"),
+    (
+        lambda: torch.nn.functional.scaled_dot_product_attention(
+            torch.ones(2, 3, 4), torch.ones(2, 3, 5), torch.ones(2, 3, 4)
+        ),
+        RuntimeError,
+        r"got query of shape \[2, 3, 4\], key of shape \[2, 3, 5\]",
+    ),
     (lambda: torch.ones(2).requires_grad_(1), TypeError, "bool"),
     (lambda: torch.ones(2).numpy(force=1), TypeError, "bool"),
     (lambda: tensor([1.0], requires_grad=1), TypeError, "bool"),
@@ -249,6 +267,55 @@ ERRORS = [
         "out of bounds",
     ),
     (lambda: torch.logit(tensor([0.5 + 1j])), NotImplementedError, "logit: not implemented for"),
+    (lambda: torch.ones(2)["a"], TypeError, "only integers.*got str"),
+    (lambda: torch.ones(2).__setitem__((None, "a"), 1), TypeError, "only integers.*got str"),
+    (lambda: torch.compile(lambda x: x["a"])(torch.ones(2)), TypeError, "only integers.*got str"),
+    (lambda: torch.ones(2)[object()], IndexError, "only integers.*got object"),
+    (
+        lambda: torch.baddbmm(*[torch.ones(2, 2)] * 3),
+        IndexError,
+        "^baddbmm: got matrices of shapes",
+    ),
+    (
+        lambda: torch.ormqr(torch.ones(3, 3), torch.ones(3), torch.ones(3)),
+        RuntimeError,
+        "^ormqr: got shapes",
+    ),
+    (
+        lambda: torch.repeat_interleave(torch.ones(2), tensor([1.0, 2.0])),
+        NotImplementedError,
+        "^repeat_interleave: ",
+    ),
+    (
+        lambda: torch.nn.utils.rnn.pad_sequence(None),
+        RuntimeError,
+        "^pad_sequence: got sequences of type NoneType",
+    ),
+    (
+        lambda: torch.nn.utils.rnn.pad_sequence([torch.ones(2), 1]),
+        TypeError,
+        "^pad_sequence.*must be Tensor, not int",
+    ),
+    (
+        lambda: torch.nn.utils.rnn.pad_sequence([torch.ones(2)], padding_side="up"),
+        RuntimeError,
+        "^pad_sequence: got padding_side",
+    ),
+    (
+        lambda: torch.nn.TransformerEncoderLayer(4, 2, activation="foo"),
+        RuntimeError,
+        "got activation 'foo'",
+    ),
+    (
+        lambda: torch.nn.Sequential(torch.nn.ReLU()).insert(2, torch.nn.ReLU()),
+        IndexError,
+        "^Sequential.insert: got index 2",
+    ),
+    (
+        lambda: torch.nn.functional.mse_loss(torch.ones(2, 3), torch.ones(4)),
+        RuntimeError,
+        r"^mse_loss: got input of shape \[2, 3\] and target",
+    ),
     (lambda: 2 @ torch.ones(3), TypeError, "int"),
     (lambda: torch.ones(3) @ 2, TypeError, "int"),
 ]

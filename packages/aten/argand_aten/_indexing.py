@@ -79,7 +79,7 @@ class _Reader:
         elif hasattr(type(item), "__index__"):
             self._select(item)
         else:
-            raise IndexError(
+            raise (TypeError if isinstance(item, str) else IndexError)(
                 "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
                 f"(got {type(item).__name__})"
             )

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import argand_aten as aten
 from argand_c10 import Tensor, contiguous_format, int64
+from argand_c10.errors import require_tensors
 
 __all__ = [
     "PackedSequence",
@@ -255,10 +256,16 @@ def pad_sequence(
         padding_side: right (after a sequence) or left.
     """
     if padding_side not in ("left", "right"):
-        raise ValueError(
+        raise RuntimeError(
             f"pad_sequence: got padding_side {padding_side!r}, expected 'left' or 'right'"
         )
+    if not isinstance(sequences, Iterable):
+        raise RuntimeError(
+            f"pad_sequence: got sequences of type {type(sequences).__name__}, expected an iterable of tensors"
+        )
     parts = list(sequences)
+    for part in parts:
+        require_tensors("pad_sequence", sequences=part)
     if not parts:
         raise RuntimeError("pad_sequence: got no sequences, expected at least one")
     steps = max(part.shape[0] for part in parts)

@@ -609,7 +609,7 @@ def test_transformer_stacks():
     close(model(x, tgt[:, :2], tgt_mask=mask[:2, :2]), seen, 1e-4, 1e-5)
     with pytest.raises(RuntimeError, match="expected equal batches"):
         model(x, tgt[:1])
-    with pytest.raises(ValueError, match="activation 'swish'"):
+    with pytest.raises(RuntimeError, match="activation 'swish'"):
         nn.TransformerEncoderLayer(8, 2, activation="swish")
 
 

@@ -123,8 +123,8 @@ class Reader {
     } else if (PyIndex_Check(item)) {
       select(as_index(item));
     } else {
-      fail(ARGAND_INDEX_ERROR, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got %s)",
-           Py_TYPE(item)->tp_name);
+      fail(PyUnicode_Check(item) ? ARGAND_TYPE_ERROR : ARGAND_INDEX_ERROR,
+           "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got %s)", Py_TYPE(item)->tp_name);
     }
   }
 

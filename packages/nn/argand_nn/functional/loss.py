@@ -10,7 +10,7 @@ from typing import TypeVar
 import argand_aten as aten
 from argand_autograd import is_autocast_enabled, is_grad_enabled
 from argand_c10 import Tensor, bfloat16, float16, int64, uint8
-from argand_c10.errors import DTypeError, require_tensors
+from argand_c10.errors import DTypeError, ShapeError, require_tensors
 from argand_nn.functional.activation import logsigmoid
 from argand_nn.functional.linear_maps import pairwise_distance
 
@@ -130,7 +130,13 @@ def _broadcast(name: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor
         "are broadcast to one shape; this is seldom intended",
         stacklevel=3,
     )
-    input, target = aten.broadcast_tensors(input, target)
+    try:
+        input, target = aten.broadcast_tensors(input, target)
+    except ShapeError:
+        raise ShapeError(
+            f"{name}: got input of shape {list(input.shape)} and target of shape {list(target.shape)}, "
+            "expected shapes that broadcast"
+        ) from None
     return input, target
 
 

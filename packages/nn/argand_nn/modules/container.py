@@ -62,6 +62,10 @@ class _ModuleSequence(Module):
                 f"{type(self).__name__}.insert: got {type(module).__name__}, expected a Module"
             )
         modules = list(self._modules.values())
+        if not -len(modules) <= index <= len(modules):
+            raise IndexError(
+                f"{type(self).__name__}.insert: got index {index}, expected one from {-len(modules)} to {len(modules)}"
+            )
         modules.insert(index, module)
         self._renumber(modules)
         return self

@@ -41,7 +41,7 @@ def _activation(value: Activation, layer: str) -> Callable[[Tensor], Tensor]:
         return F.relu
     if value == "gelu":
         return F.gelu
-    raise ValueError(f"{layer}: got activation {value!r}, expected 'relu', 'gelu' or a function")
+    raise RuntimeError(f"{layer}: got activation {value!r}, expected 'relu', 'gelu' or a function")
 
 
 class TransformerEncoderLayer(Module):
