@@ -533,3 +533,14 @@ def test_nothing_in_rows():
 def test_autocast_of_the_cpu_decorates():
     product = torch.cpu.amp.autocast(dtype=torch.float16)(torch.mm)
     assert product(torch.ones(2, 2), torch.ones(2, 2)).dtype is torch.float16
+
+
+@pytest.mark.parametrize("lead", [(2,), (1, 2)])
+@pytest.mark.parametrize("size", [0, (3, 0, 1), (0, 2, 2)])
+def test_pooling_of_volumes_to_nothing(lead, size):
+    x = torch.ones(*lead, 4, 4, 4, requires_grad=True)
+    shape = (*lead, *((size,) * 3 if size == 0 else size))
+    mean = torch.nn.functional.adaptive_avg_pool3d(x, size)
+    largest, indices = torch.nn.functional.adaptive_max_pool3d(x, size, return_indices=True)
+    assert mean.shape == largest.shape == indices.shape == shape and indices.dtype == torch.int64
+    assert not torch.autograd.grad(mean.sum() + largest.sum(), x)[0].any()
