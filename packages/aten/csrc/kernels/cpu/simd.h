@@ -8,6 +8,7 @@
 #pragma GCC diagnostic ignored "-Wignored-attributes"
 #include <immintrin.h>
 
+#include "packages/aten/csrc/kernels/cpu/math.h"
 #include "packages/aten/csrc/kernels/cpu/tiers.h"
 
 namespace argand::kernels::cpu::ARGAND_TIER_NS {
@@ -299,21 +300,8 @@ ARGAND_INLINE double max_lanes(vd v) {
 }
 #endif
 
-// ---- exp: Cody-Waite reduction, Taylor series on [-ln2/2, ln2/2]; within 1 ulp; NaN propagates, overflow gives inf --------
-ARGAND_INLINE vf exp(vf x) {
-  x = min(splat<vf>(89.0f), max(splat<vf>(-104.5f), x));
-  const vf n = nearest(x * splat<vf>(1.44269504088896341f));
-  vf r = fma(n, splat<vf>(-0.693145751953125f), x);
-  r = fma(n, splat<vf>(-1.42860682030941723e-6f), r);
-  vf p = splat<vf>(1.0f / 5040);
-  p = fma(p, r, splat<vf>(1.0f / 720));
-  p = fma(p, r, splat<vf>(1.0f / 120));
-  p = fma(p, r, splat<vf>(1.0f / 24));
-  p = fma(p, r, splat<vf>(1.0f / 6));
-  p = fma(p, r, splat<vf>(0.5f));
-  p = fma(p, r * r, r) + splat<vf>(1.0f);
-  return ldexp(p, n);
-}
+// ---- exp: Cody-Waite reduction, of doubles Taylor series on [-ln2/2, ln2/2]; within 1 ulp; NaN propagates, overflow gives inf --------
+ARGAND_INLINE vf exp(vf x) { return argand_exp_f32(x); }
 ARGAND_INLINE vd exp(vd x) {
   x = min(splat<vd>(710.0), max(splat<vd>(-746.0), x));
   const vd n = nearest(x * splat<vd>(1.44269504088896340736));
