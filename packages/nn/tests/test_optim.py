@@ -183,6 +183,32 @@ def test_loaded_state_takes_the_parameters_dtype():
     assert b.state[half[0]]["exp_avg"] is not a.state[params[0]]["exp_avg"]
 
 
+@pytest.mark.parametrize("kind", [optim.Adam, optim.NAdam, optim.ASGD, optim.LBFGS])
+def test_loaded_state_of_complex_parameters(kind):
+    """Numbers among it stay real, so that both go on alike."""
+    p = nn.Parameter(c10.tensor([1 + 2j, -3j, 0.5], dtype=c10.complex64))
+    q = nn.Parameter(p.detach().clone())
+    a, b = kind([p], lr=0.1), kind([q], lr=0.1)
+
+    def step(optimizer, parameter):
+        def closure():
+            optimizer.zero_grad()
+            loss = aten.sum(aten.square(aten.abs(parameter - 0.5)))
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+
+    step(a, p)
+    b.load_state_dict(a.state_dict())
+    q.data.copy_(p.detach())
+    for optimizer, parameter in ((a, p), (b, q)):
+        step(optimizer, parameter)
+    assert aten.equal(p.detach(), q.detach())
+    for key, value in a.state[p].items():
+        assert getattr(b.state[q][key], "dtype", None) == getattr(value, "dtype", None)
+
+
 @pytest.mark.parametrize("kind", [optim.SGD, optim.Adam, optim.AdamW, optim.NAdam, optim.ASGD])
 def test_states_of_older_versions(kind):
     """They lack options, and counts are numbers."""

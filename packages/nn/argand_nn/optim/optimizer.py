@@ -344,10 +344,13 @@ def _with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _adapt_state(value: Any, parameter: Tensor, key: str | None = None) -> Any:
-    """A copy of loaded state in the parameter's dtype and place; step counts keep their dtype."""
+    """A copy of loaded state in the parameter's dtype and place; step counts keep both, and state
+    of complex parameters, whose scalars are real, its dtype."""
     if isinstance(value, Tensor):
-        if key == "step" or not value.is_floating_point():
+        if key == "step":
             return value.detach().clone()
+        if not (value.is_floating_point() and parameter.is_floating_point()):
+            return value.detach().to(device=parameter.device, copy=True)
         return value.detach().to(device=parameter.device, dtype=parameter.dtype, copy=True)
     if isinstance(value, dict):
         return {k: _adapt_state(v, parameter, k) for k, v in value.items()}
