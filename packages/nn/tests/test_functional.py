@@ -380,6 +380,16 @@ def test_instance_norm_statistics():
         nn.InstanceNorm1d(3, affine=True)(tensor(x))
     with pytest.warns(UserWarning, match="got 2 channels"):
         close(nn.InstanceNorm1d(3)(tensor(x[0])), expected_alone(x[0]), 1e-4, 1e-5)
+    wide, module = tensor(x).double(), nn.InstanceNorm1d(2, momentum=1.0, track_running_stats=True)
+    for expected in (
+        (x - x.mean(2, keepdims=True)) / np.sqrt(x.var(2, keepdims=True) + 1e-5),
+        (x - means[:, None]) / np.sqrt(variances + 1e-5)[:, None],
+    ):
+        out = module(wide)
+        assert out.dtype == c10.float64 and module.running_mean.dtype == c10.float32
+        close(out, expected, 1e-4, 1e-5)
+        module.eval()
+    close(module.running_var, variances, 1e-4, 1e-6)
 
 
 def test_dropout():

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import argand_aten as aten
 from argand_autograd import is_grad_enabled
-from argand_c10 import Tensor
+from argand_c10 import Tensor, promote_types
 
 __all__ = [
     "alpha_dropout",
@@ -66,6 +66,13 @@ def batch_norm(
     return aten.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
+def _computed_with(stat: Tensor | None, input: Tensor, weight: Tensor | None) -> Tensor | None:
+    """Statistics in the weight's dtype, without one in a dtype that holds the input too."""
+    if stat is None:
+        return None
+    return stat.to(promote_types(stat.dtype, input.dtype) if weight is None else weight.dtype)
+
+
 def instance_norm(
     input: Tensor,
     running_mean: Tensor | None = None,
@@ -77,8 +84,10 @@ def instance_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Normalise each channel of each sample over its places (Ulyanov et al., 2016)."""
+    means = _computed_with(running_mean, input, weight)
+    variances = _computed_with(running_var, input, weight)
     if not use_input_stats:
-        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+        return batch_norm(input, means, variances, weight, bias, False, momentum, eps)
     if math.prod(input.shape[2:]) == 1:
         raise ValueError(
             f"instance_norm: got input of shape {list(input.shape)} in training, expected more than "
@@ -88,11 +97,11 @@ def instance_norm(
         raise ValueError(
             "instance_norm: got one of running_mean and running_var, expected both or neither"
         )
-    if running_mean is None or running_var is None:
+    if running_mean is None or running_var is None or means is None or variances is None:
         return aten.group_norm(input.contiguous(), input.shape[1], weight, bias, eps)
     # Each sample's channels as channels of one sample, with running statistics of their own.
     batch, channels = input.shape[:2]
-    means, variances = running_mean.repeat(batch), running_var.repeat(batch)
+    means, variances = means.repeat(batch), variances.repeat(batch)
     result = batch_norm(
         input.reshape(1, batch * channels, *input.shape[2:]),
         means,
