@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from helpers import leaf, random_leaf
 
@@ -97,3 +98,13 @@ def test_inputs_are_left_alone():
     gradgradcheck(lambda a: a * a, x)
     assert x.tolist() == before and x.grad is None
     assert autograd.is_grad_enabled()
+
+
+@pytest.mark.parametrize("dtype", [argand_c10.float32, argand_c10.float64])
+def test_derivatives_of_bessel_functions_near_0(dtype):
+    x = argand_c10.tensor([0.0, 1e-300, 1e-30, -1e-20, 1e-10], dtype=dtype).requires_grad_()
+    for function, curvature in ((aten.ops.i1, 0.0), (aten.ops.i1e, 1.0)):
+        (first,) = autograd.grad(aten.sum(function(x)), [x], create_graph=True)
+        (second,) = autograd.grad(aten.sum(first), [x])
+        np.testing.assert_allclose(first.detach().numpy(), 0.5, rtol=1e-6)
+        assert (np.abs(second.numpy()) <= curvature + 1e-6).all()
