@@ -88,6 +88,7 @@ def test_histogram():
     )
     check(hist, np.histogram(x, edges, weights=weights)[0])
     check(same, edges)
+    assert same.data_ptr() != edges.__array_interface__["data"][0]
 
 
 def test_histogram_counts_the_last_edge_and_leaves_out_nan():
