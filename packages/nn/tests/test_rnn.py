@@ -228,3 +228,14 @@ def test_errors():
         module(aten.zeros(5, 2, 3), aten.zeros(1, 4))
     with pytest.raises(RuntimeError, match="LSTMCell: got input of shape"):
         nn.LSTMCell(3, 4)(aten.zeros(2, 5))
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+def test_networks_without_elements(kind):
+    module = kind(3, 4, 2, batch_first=True, bidirectional=True, device="meta")
+    output, state = module(aten.zeros(5, 7, 3, device="meta"))
+    assert output.device.type == "meta" and output.shape == (5, 7, 8)
+    for part in state if kind is nn.LSTM else [state]:
+        assert part.device.type == "meta" and part.shape == (4, 5, 4)
+    with pytest.raises(ValueError, match="got input of dtype"):
+        module(aten.zeros(5, 7, 3, dtype=c10.float64, device="meta"))

@@ -139,7 +139,7 @@ class RNNBase(Module):
         """
         device = input.device.type
         narrow = device != "cpu" or (self.mode == "LSTM" and self.proj_size == 0 and not packed)
-        if not narrow or not is_autocast_enabled(device):
+        if not narrow or not _in_region(device):
             return state
         dtype = get_autocast_dtype(device)
         if input.dtype not in (float32, dtype):
@@ -339,9 +339,14 @@ class GRU(_OneState):
         )
 
 
+def _in_region(device_type: str) -> bool:
+    """Whether autocast casts tensors of this device type; those of "meta" have nothing to cast."""
+    return device_type != "meta" and is_autocast_enabled(device_type)
+
+
 def _check_dtype(name: str, input: Tensor, weight: Tensor, error: type[Exception]) -> None:
     dtype = weight.dtype
-    if input.dtype != dtype and not is_autocast_enabled(input.device.type):
+    if input.dtype != dtype and not _in_region(input.device.type):
         raise error(
             f"{name}: got input of dtype {input.dtype} and weights of {dtype}, "
             f"expected one dtype; convert by input.to({dtype}) or model.to({input.dtype})"
