@@ -373,6 +373,9 @@ def test_out_takes_no_part_in_gradients(backend: str) -> None:
     with torch.no_grad():
         compiled(x, y)
     assert y.tolist() == [-1, -1, -1]
+    above = torch.zeros(3, dtype=torch.bool)  # carries no gradient
+    torch.compile(lambda x, y: torch.gt(x, 0, out=y), backend=backend)(x, above)
+    assert above.tolist() == [True, True, True]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

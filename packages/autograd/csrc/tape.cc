@@ -205,6 +205,14 @@ bool is_out_form(const char* name) {
   return s.ends_with("_out") || s.ends_with(".out");
 }
 
+// Whether an out= form writes tensors that may require gradients; they are its last arguments, one a result.
+bool writes_differentiable(const ArgandOperator* op, const ArgandValue* args) {
+  bool any = false;
+  for (int i = op->n_args - op->n_rets; i < op->n_args; i++)
+    for_each_tensor(args[i], [&](ArgandTensor* t) { any = any || is_differentiable(t->dtype); });
+  return any;
+}
+
 // The functional form of an in-place operator: "mul" for "mul_", "max.dim" for "max_.dim".
 const ArgandOperator* functional_form(const ArgandOperator* op) {
   std::string name(op->name);
@@ -228,7 +236,7 @@ int tape_fallback(const ArgandOperator* op, uint64_t keys, const ArgandValue* ar
   if (is_out_form(op->name)) {
     return guarded([&] {
       ArgandThreadState* state = api->thread_state();
-      if (state->grad_mode && arguments_requiring_grad(op, args, ~uint64_t{0}))
+      if (state->grad_mode && writes_differentiable(op, args) && arguments_requiring_grad(op, args, ~uint64_t{0}))
         fail(ARGAND_RUNTIME_ERROR,
              "%s: functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.", op->name);
       check(redispatch_below(op, keys, args, rets, state));

@@ -350,6 +350,17 @@ def test_out_forms_are_refused():
     assert close(out, [2])
 
 
+def test_out_forms_may_write_what_carries_no_gradient():
+    x = leaf([1.0, 3.0])
+    where = argand_c10.tensor([True, True])
+    assert aten.gt(x, 2.0, out=where).tolist() == [False, True] and not where.requires_grad
+    place = argand_c10.tensor(7)
+    assert aten.argmax(x, 0, out=place).item() == 1
+    values = argand_c10.tensor(0.0, dtype=argand_c10.float64)
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        aten.max(x, 0, out=(values, place))
+
+
 def test_order_of_additions_is_reverse_order_of_use():
     big = 1e16
     x = leaf([1.0])

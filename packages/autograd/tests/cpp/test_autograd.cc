@@ -268,7 +268,7 @@ void test_errors() {
   const Tensor a = leaf({1, 2});
   CHECK_THROWS(ARGAND_NOT_IMPLEMENTED_ERROR, "opaque: the derivative of this operator is not implemented", run(sum(call("opaque", {value(a)}))));
   CHECK_THROWS(ARGAND_RUNTIME_ERROR, "add_out: functions with out=... arguments don't support automatic differentiation",
-               call("add_out", {value(a), value(a)}));
+               call("add_out", {value(a), value(a), value(make({0, 0}, {2}))}));
   CHECK_THROWS(ARGAND_RUNTIME_ERROR, "only change requires_grad flags of leaf variables", set_requires_grad(mul(a, a).get(), false));
   Tensor wrong = make({1, 2, 3}, {3});
   OwnedFacts facts{a};

@@ -401,7 +401,7 @@ class GraphBuilder:
 
     def _apply(self, spec: Spec, values: list[Any]) -> Any:
         if spec.out_of is not None and self.grad_enabled:
-            _check_out(spec.name, values)
+            _check_out(spec, values)
         if spec.inplace and spec.composite is None:
             if spec.out_of is not None and "out" in spec.schema.index:
                 return self._apply_out(spec, values)
@@ -774,18 +774,17 @@ def _device_of(first: FakeTensor | None, values: Sequence[Any]) -> c10.device:
     return first.device
 
 
-def _check_out(name: str, values: Sequence[Any]) -> None:
-    if any(t.requires_grad for v in values for t in tensors_of(v)):
+def _check_out(spec: Spec, values: Sequence[Any]) -> None:
+    carries = any(_category(t.dtype) > 1 for i in spec.schema.written for t in tensors_of(values[i]))
+    if carries and any(t.requires_grad for v in values for t in tensors_of(v)):
         raise RuntimeError(
-            f"{name}: functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
+            f"{spec.name}: functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
         )
 
 
 def _category(dtype: c10.dtype) -> int:
-    if dtype.is_complex:
-        return 3
-    if dtype.is_floating_point:
-        return 2
+    if dtype.is_floating_point or dtype.is_complex:
+        return 3 if dtype.is_complex else 2
     return 0 if dtype == c10.bool else 1
 
 
