@@ -81,3 +81,39 @@ def test_fused_optimizer_steps() -> None:
 
     for a, b in zip(stepped(0), stepped(1), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize(
+    "dtype, low, high",
+    [
+        (np.int64, -3, 3),
+        (np.int64, -(2**40), 2**40),
+        (np.int64, 10**15, 10**15 + 10**6),
+        (np.uint8, 0, 255),
+        (np.int32, -(2**31), 2**31 - 1),
+        (np.float32, -9, 9),
+        (np.float64, -9, 9),
+    ],
+)
+def test_sort_of_one_long_row(dtype: Any, low: int, high: int, descending: bool) -> None:
+    for n in (65_535, 65_536, 300_001):
+        x = np.random.default_rng(n).integers(low, high, n).astype(dtype)
+        values, places = aten.sort(tensor(x), -1, descending)
+        keys = x.astype(np.float64 if dtype in (np.float32, np.float64) else np.int64)
+        expected = np.argsort(-keys if descending else keys, kind="stable")
+        np.testing.assert_array_equal(places.numpy(), expected)
+        np.testing.assert_array_equal(values.numpy(), x[expected])
+
+
+@pytest.mark.parametrize("largest", [False, True])
+def test_few_of_many(largest: bool) -> None:
+    x = np.random.default_rng(2).integers(-50, 50, (7, 3000)).astype(np.float32)
+    x[2, 5] = x[2, 7] = np.nan
+    for k in (1, 10, 46, 47):
+        values, places = aten.topk(tensor(x), k, 1, largest)
+        ordered = np.sort(x, 1)  # NaN is the greatest
+        expected = ordered[:, ::-1][:, :k] if largest else ordered[:, :k]
+        np.testing.assert_array_equal(values.numpy(), expected)
+        np.testing.assert_array_equal(np.take_along_axis(x, places.numpy(), 1), expected)
+        assert all(len(set(row)) == k for row in places.numpy().tolist())

@@ -30,6 +30,15 @@ inline int64_t place(const Wide& e) { return e.at; }
 inline uint64_t key_of(uint64_t e) { return e >> 32; }
 inline uint64_t key_of(const Wide& e) { return e.key; }
 
+// The integer that ordered() made `key` of.
+template <class T>
+T from_ordered(uint64_t key) {
+  if constexpr (std::is_signed_v<T>)
+    return static_cast<T>(key ^ uint64_t{1} << (8 * sizeof(ordered(T{})) - 1));
+  else
+    return static_cast<T>(key);
+}
+
 // Least significant byte first; bytes that are the same everywhere are skipped. Entries come in the order of their places.
 template <class E>
 void radix_sort(E* entries, E* other, int64_t n) {
@@ -49,6 +58,41 @@ void radix_sort(E* entries, E* other, int64_t n) {
   if (from != entries) std::copy_n(from, n, entries);
 }
 
+constexpr int64_t kInParts = 1 << 16;  // entries that are sorted by all threads
+
+// The same by digits of 11 bits; parts of the entries are counted, and moved, by themselves, each behind those before it.
+template <class E>
+void radix_sort_parts(E* entries, E* other, int64_t n) {
+  constexpr int kDigitBits = 11, kDigits = 1 << kDigitBits, kKeyBits = sizeof(E) == 8 ? 32 : 64;
+  const int64_t parts = std::min<int64_t>(16, n / (kInParts / 2)), part = (n + parts - 1) / parts;
+  std::vector<int64_t> counts(static_cast<size_t>(parts * kDigits));
+  E *from = entries, *to = other;
+  for (int shift = 0; shift < kKeyBits; shift += kDigitBits) {
+    // f(count of the entry's digit in its part, entry)
+    const auto for_each_entry = [&](auto f) {
+      parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t p = begin; p < end; p++) {
+          int64_t* const count = counts.data() + p * kDigits;
+          for (int64_t i = p * part; i < std::min(n, (p + 1) * part); i++) f(count[key_of(from[i]) >> shift & (kDigits - 1)], from[i]);
+        }
+      });
+    };
+    std::fill(counts.begin(), counts.end(), 0);
+    for_each_entry([](int64_t& count, const E&) { count++; });
+    int64_t start = 0;
+    bool same = false;
+    for (int64_t d = 0; d < kDigits; d++) {
+      const int64_t before = start;
+      for (int64_t p = 0; p < parts; p++) start += std::exchange(counts[static_cast<size_t>(p * kDigits + d)], start);
+      same = same || start - before == n;
+    }
+    if (same) continue;
+    for_each_entry([to](int64_t& place, const E& e) { to[place++] = e; });
+    std::swap(from, to);
+  }
+  if (from != entries) parallel_for(0, n, kInParts, [&](int64_t begin, int64_t end) { std::copy(from + begin, from + end, entries + begin); });
+}
+
 // Which of the smallest entries are wanted: all, in a stable order; or the first k, in order or not, equal keys in the order of PyTorch's choice.
 struct Wanted {
   int64_t k;
@@ -56,11 +100,26 @@ struct Wanted {
 };
 template <class E>
 void order_entries(E* entries, E* other, int64_t n, const Wanted& wanted) {
-  if (wanted.all) return n < 512 ? std::sort(entries, entries + n) : radix_sort(entries, other, n);
+  if (wanted.all)
+    return n < 512 ? std::sort(entries, entries + n) : n < kInParts ? radix_sort(entries, other, n) : radix_sort_parts(entries, other, n);
   const auto less = [](const E& a, const E& b) { return key_of(a) < key_of(b); };
-  if (wanted.k * 64 <= n) return std::partial_sort(entries, entries + wanted.k, entries + n, less);
   std::nth_element(entries, entries + wanted.k - 1, entries + n, less);
   if (wanted.in_order) std::sort(entries, entries + wanted.k - 1, less);
+}
+
+// What std::partial_sort makes of all n entries, without holding more than the k + 1 that it compares.
+template <class E, class F>
+void order_first(E* entries, int64_t n, int64_t k, F&& entry_at) {
+  const auto less = [](const E& a, const E& b) { return key_of(a) < key_of(b); };
+  for (int64_t j = 0; j < k; j++) entries[j] = entry_at(j);
+  std::make_heap(entries, entries + k, less);
+  for (int64_t j = k; j < n; j++) {
+    const E next = entry_at(j);
+    if (!less(next, entries[0])) continue;
+    entries[k] = next;
+    std::pop_heap(entries, entries + k + 1, less);
+  }
+  std::sort_heap(entries, entries + k, less);
 }
 
 // The lowest of keys whose differences take 32 bits.
@@ -80,20 +139,33 @@ void order_rows(const Tensor& input, const DimSplit& s, const Wanted& wanted, bo
   T* out = values.data<T>();
   int64_t* at = indices.data<int64_t>();
   argand::parallel_for(0, s.outer * s.inner, row_grain(s.n * 8), [&](int64_t begin, int64_t end) {
-    Scratch<E> row(s.n), other(wanted.all && s.n >= 512 ? s.n : 0);
+    const bool first = !wanted.all && k * 64 <= s.n;
+    Scratch<E> row(first ? k + 1 : s.n), other(wanted.all && s.n >= 512 ? s.n : 0);
     for (int64_t r = begin; r < end; r++) {
       const int64_t o = r / s.inner, i = r % s.inner;
       const T* from = in + o * s.n * s.inner + i;
-      for (int64_t j = 0; j < s.n; j++) {
+      const auto entry_at = [&](int64_t j) {
         const auto key = static_cast<Key>(ordered(from[j * s.inner]) - base);
-        row[j] = entry<E>(static_cast<Key>(descending ? ~key : key), j);
+        return entry<E>(static_cast<Key>(descending ? ~key : key), j);
+      };
+      if (first) {
+        order_first<E>(row, s.n, k, entry_at);
+      } else {
+        parallel_for(0, s.n, kInParts, [&](int64_t a, int64_t b) {
+          for (int64_t j = a; j < b; j++) row[j] = entry_at(j);
+        });
+        order_entries<E>(row, other, s.n, wanted);
       }
-      order_entries<E>(row, other, s.n, wanted);
-      for (int64_t j = 0; j < k; j++) {
-        const int64_t found = place(row[j]), to = (o * k + j) * s.inner + i;
-        out[to] = from[found * s.inner];
-        at[to] = found;
-      }
+      parallel_for(0, k, kInParts, [&](int64_t a, int64_t b) {
+        for (int64_t j = a; j < b; j++) {
+          const int64_t found = place(row[j]), to = (o * k + j) * s.inner + i;
+          if constexpr (std::is_integral_v<T>)  // read from its key: entries lie in order, elements do not
+            out[to] = from_ordered<T>(static_cast<Key>(descending ? ~key_of(row[j]) : key_of(row[j])) + base);
+          else
+            out[to] = from[found * s.inner];
+          at[to] = found;
+        }
+      });
     }
   });
 }
