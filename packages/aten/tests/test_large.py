@@ -117,3 +117,13 @@ def test_few_of_many(largest: bool) -> None:
         np.testing.assert_array_equal(values.numpy(), expected)
         np.testing.assert_array_equal(np.take_along_axis(x, places.numpy(), 1), expected)
         assert all(len(set(row)) == k for row in places.numpy().tolist())
+
+
+def test_adaptive_maxima() -> None:
+    x = np.random.default_rng(5).integers(0, 4, (3, 13, 37)).astype(np.float32)
+    x[0, :4, :4] = x[1, 6, 20:22] = x[1, 7, 19] = np.nan
+    x[2, 5:] = -np.inf
+    wide, wide_places = aten.adaptive_max_pool2d(tensor(x.astype(np.float64)), [5, 7])
+    values, places = aten.adaptive_max_pool2d(tensor(x), [5, 7])
+    np.testing.assert_array_equal(values.numpy(), wide.numpy())
+    np.testing.assert_array_equal(places.numpy(), wide_places.numpy())

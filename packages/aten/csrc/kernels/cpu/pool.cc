@@ -297,6 +297,46 @@ Tensor adaptive_avg_pool2d(const Tensor& self, IntList output_size) {
   return average("adaptive_avg_pool2d", self, sizes, false, [](const Planes& from, const Planes& to, auto f) { adaptive_windows(from, to, f); });
 }
 
+// adaptive_max_pool2d of a plane.
+template <class T>
+void adaptive_max_plane(const T* in, T* out, int64_t* at, const Planes& from, const Planes& to) {
+  adaptive_windows(from, to, [&](int64_t y, int64_t x, int64_t h0, int64_t h1, int64_t w0, int64_t w1, int64_t) {
+    int64_t where = h0 * from.w + w0;
+    auto best = widen(in[where]);
+    for (int64_t r = h0; r < h1; r++)
+      for (int64_t i = r * from.w + w0; i < r * from.w + w1; i++) {
+        const auto v = widen(in[i]);
+        if (v > best || v != v) best = v, where = i;  // the last NaN wins, else the first maximum
+      }
+    out[y * to.w + x] = in[where];
+    at[y * to.w + x] = where;
+  });
+}
+
+// The same in float32, first down the columns of a row of windows, then along them; indices must fit into 32 bits.
+void adaptive_max_plane_rows(const float* in, float* out, int64_t* at, const Planes& from, const Planes& to) {
+  const PoolKernels& kernels = pick_pool_kernels();
+  Scratch<float> column(from.w);
+  Scratch<int32_t> places(from.w);
+  adaptive_windows(from, to, [&](int64_t y, int64_t x, int64_t h0, int64_t h1, int64_t w0, int64_t w1, int64_t) {
+    if (x == 0)
+      for (int64_t r = h0; r < h1; r++)
+        (r == h0 ? kernels.max_first : kernels.max_step)(in + r * from.w, 1, from.w, static_cast<int32_t>(r * from.w), column, places);
+    float best = column[w0];
+    int32_t where = places[w0];
+    for (int64_t i = w0 + 1; i < w1; i++) {
+      const float v = column[i];
+      const int32_t here = places[i];
+      const bool nan = v != v, before = best != best;
+      const bool take = nan ? !before | (here > where) : (v > best) | ((v == best) & (here < where));
+      best = take ? v : best;
+      where = take ? here : where;
+    }
+    out[y * to.w + x] = best;
+    at[y * to.w + x] = where;
+  });
+}
+
 std::tuple<Tensor, Tensor> adaptive_max_pool2d(const Tensor& self, IntList output_size) {
   const Tensor input = contiguous(self);
   builtins::Ints sizes(self.sizes().begin(), self.sizes().end() - 2);
@@ -310,17 +350,13 @@ std::tuple<Tensor, Tensor> adaptive_max_pool2d(const Tensor& self, IntList outpu
         const T* in = input.data<T>() + p * from.size();
         T* o = out.data<T>() + p * to.size();
         int64_t* at = indices.data<int64_t>() + p * to.size();
-        adaptive_windows(from, to, [&](int64_t y, int64_t x, int64_t h0, int64_t h1, int64_t w0, int64_t w1, int64_t) {
-          int64_t where = h0 * from.w + w0;
-          auto best = widen(in[where]);
-          for (int64_t r = h0; r < h1; r++)
-            for (int64_t i = r * from.w + w0; i < r * from.w + w1; i++) {
-              const auto v = widen(in[i]);
-              if (v > best || v != v) best = v, where = i;  // the last NaN wins, else the first maximum
-            }
-          o[y * to.w + x] = in[where];
-          at[y * to.w + x] = where;
-        });
+        if constexpr (std::is_same_v<T, float>) {
+          if (from.size() <= INT32_MAX) {
+            adaptive_max_plane_rows(in, o, at, from, to);
+            continue;
+          }
+        }
+        adaptive_max_plane(in, o, at, from, to);
       }
     });
   });
