@@ -20,8 +20,8 @@ Tensor run_pointwise(const ArgandOperator* op, const ArgandValue* args, const Te
   const auto& b = *static_cast<const PointwiseBinding*>(op->key_data[ARGAND_KEY_CPU]);
   Operand operands[kMaxOperands];
   const Operand* pointers[kMaxOperands];
-  double scalars[kMaxOperands];
-  int64_t ints[kMaxOperands];
+  double scalars[kMaxOperands] = {};
+  int64_t ints[kMaxOperands] = {};
   for (int i = 0; i < b.n_operands; i++) {
     operands[i] = Operand(args[b.operand_args[i]]);
     pointers[i] = &operands[i];

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import argand_aten as aten
-from argand_c10 import tensor
+from argand_c10 import bfloat16, float16, int16, tensor
 
 ROWS, COLUMNS = 1031, 509  # threads' parts and their pieces end inside rows
 rng = np.random.default_rng(7)
@@ -117,6 +117,21 @@ def test_few_of_many(largest: bool) -> None:
         np.testing.assert_array_equal(values.numpy(), expected)
         np.testing.assert_array_equal(np.take_along_axis(x, places.numpy(), 1), expected)
         assert all(len(set(row)) == k for row in places.numpy().tolist())
+
+
+@pytest.mark.parametrize("dtype", [bfloat16, float16])
+def test_16_bit_functions_of_numbers(dtype: Any) -> None:
+    """Of many elements they are looked up, by their numbers; of few they are computed."""
+    x = tensor(np.arange(1 << 18).astype(np.uint16)).view(dtype)
+    functions: list[Callable[..., Any]] = [
+        lambda x, number: aten.softplus(x, number),
+        lambda x, number: aten.softplus(x, 1, number),
+        lambda x, number: aten.elu(x, number),
+    ]
+    for number in [1, 2.5, 1.0, 7, *(0.1 * i for i in range(1, 20))]:
+        for function in functions:
+            few = aten.cat([function(part, number) for part in x.split(1 << 14)])
+            assert aten.equal(function(x, number).view(int16), few.view(int16))
 
 
 def test_adaptive_maxima() -> None:

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -87,24 +89,45 @@ bool rounds_numbers(const PointwiseOp& op, const Operand* const* operands, int d
 constexpr int kTableCost = 21;               // of an element, from which looking it up is cheaper: a transcendental function and what goes with it
 constexpr int64_t kTableElements = 1 << 18;  // that pay for a table of 65,536
 
+constexpr size_t kScalarTables = 32;  // tables of expressions with scalars, of which there may be any number
+
 using Table = std::unique_ptr<uint16_t[]>;
 
+// A kernel and the bits of its scalars.
+struct TableKey {
+  const PointwiseKernel* kernel;
+  int64_t bits[2 * kMaxOperands] = {};
+  TableKey(const PointwiseKernel& k, const double* scalars, const int64_t* ints) : kernel(&k) {
+    if (!scalars) return;
+    std::memcpy(bits, scalars, sizeof bits / 2);
+    std::memcpy(bits + kMaxOperands, ints, sizeof bits / 2);
+  }
+  bool operator<(const TableKey& o) const {
+    return kernel != o.kernel ? std::less<>()(kernel, o.kernel) : std::lexicographical_compare(bits, std::end(bits), o.bits, std::end(o.bits));
+  }
+};
+
 // The table of an expression that was worth one: computed by the kernel itself, so that its bits are the same. NULL: it has none.
-const uint16_t* table_of(const PointwiseOp& op, const PointwiseKernel& kernel, const double* scalars, int64_t numel) {
-  if (op.n_operands != 1 || scalars || op.cost < kTableCost || numel < kTableElements || kernel.out_dtype != kernel.compute_dtype ||
+const uint16_t* table_of(const PointwiseOp& op, const PointwiseKernel& kernel, const double* scalars, const int64_t* ints, int64_t numel) {
+  if (op.n_operands != 1 || op.cost < kTableCost || numel < kTableElements || kernel.out_dtype != kernel.compute_dtype ||
       (kernel.compute_dtype != ARGAND_BFLOAT16 && kernel.compute_dtype != ARGAND_FLOAT16))
     return nullptr;
   static std::mutex mutex;
-  static auto* const tables = new std::map<const PointwiseKernel*, Table>;  // 128 KiB each, kept
+  static auto* const tables = new std::map<TableKey, Table>;  // 128 KiB each, kept
+  static size_t with_scalars = 0;
   const std::lock_guard lock(mutex);
-  Table& table = (*tables)[&kernel];
+  const TableKey key(kernel, scalars, ints);
+  const auto found = tables->find(key);
+  if (found == tables->end() && scalars && with_scalars == kScalarTables) return nullptr;
+  Table& table = found == tables->end() ? (*tables)[key] : found->second;
   if (!table) {
+    with_scalars += scalars != nullptr;
     constexpr int64_t kValues = 1 << 16;
     Table arguments(new uint16_t[kValues]), values(new uint16_t[kValues]);
     for (int64_t i = 0; i < kValues; i++) arguments[i] = static_cast<uint16_t>(i);
     char* const ptrs[] = {reinterpret_cast<char*>(values.get()), reinterpret_cast<char*>(arguments.get())};
     const int64_t strides[] = {2, 2};
-    kernel.loop(kValues, ptrs, strides, nullptr, nullptr);
+    kernel.loop(kValues, ptrs, strides, scalars, ints);
     table = std::move(values);
   }
   return table.get();
@@ -504,7 +527,7 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
     }
   }
   it.coalesce();
-  work.table = table_of(op, kernel, scalars, it.numel);
+  work.table = table_of(op, kernel, scalars, ints, it.numel);
   int largest = 1;
   for (int k = 0; k < it.n_operands; k++) largest = std::max(largest, std::max(kItemSize[work.into[k]], work.size_of(k)));
   work.block = kBlockBytes / largest;

@@ -23,8 +23,8 @@ struct PointwiseOp {
 };
 
 // Computes the operator. `out` undefined: a new tensor, laid out as the operands are; else the result is written into it (resized
-// unless `inplace`), converted to its dtype where that is allowed. `scalars` and `ints` are the number arguments in both types; `scalars` is NULL if
-// there are none.
+// unless `inplace`), converted to its dtype where that is allowed. `scalars` and `ints` are the number arguments in both types, kMaxOperands of them,
+// the rest 0; `scalars` is NULL if there are none.
 Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const double* scalars, const int64_t* ints, const Tensor& out, bool inplace);
 
 }  // namespace argand
