@@ -187,12 +187,11 @@ template <class E>
 void exponential(int dtype, const Lapack<E>& l, int64_t n, E* a) {
   using R = real_t<E>;
   const int64_t size = n * n;
-  double norm = 0;  // of columns
-  for (int64_t j = 0; j < n; j++) {
-    double column = 0;
-    for (int64_t i = 0; i < n; i++) column += std::abs(a[i * n + j]);
-    norm = !(column <= norm) ? column : norm;
-  }
+  std::vector<double> columns(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = 0; j < n; j++) columns[static_cast<size_t>(j)] += std::abs(a[i * n + j]);
+  double norm = 0;
+  for (const double column : columns) norm = !(column <= norm) ? column : norm;
   if (!std::isfinite(norm)) {
     std::fill(a, a + size, E(std::numeric_limits<R>::quiet_NaN()));
     return;
@@ -211,11 +210,14 @@ void exponential(int dtype, const Lapack<E>& l, int64_t n, E* a) {
   Scratch<E> even(size * powers), u(size), v(size), w(size);
   for (int p = 0; p < powers; p++) multiply<E>(dtype, n, 1, p ? even + (p - 1) * size : a, p ? even.get() : a, 0, even + p * size);
   auto combine = [&](E* out, int first, int step, int count, double identity) {  // identity I + sum b[first + step p] a^(2 p + 2)
-    for (int64_t i = 0; i < size; i++) {
-      E s(0);
-      for (int p = 0; p < count; p++) s += static_cast<R>(b[first + step * p]) * even[p * size + i];
-      out[i] = s + (i % (n + 1) == 0 ? E(static_cast<R>(identity)) : E(0));
-    }
+    parallel_for(0, size, 1 << 14, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) {
+        E s(0);
+        for (int p = 0; p < count; p++) s += static_cast<R>(b[first + step * p]) * even[p * size + i];
+        out[i] = s;
+      }
+    });
+    for (int64_t i = 0; i < size; i += n + 1) out[i] += static_cast<R>(identity);
   };
   combine(w, 3, 2, powers, b[1]);
   combine(v, 2, 2, powers, b[0]);
@@ -231,14 +233,11 @@ void exponential(int dtype, const Lapack<E>& l, int64_t n, E* a) {
     w[i] = v[i] - u[i];
     v[i] += u[i];
   }
-  // Row-major x with w x = v: transposed, w^T and v^T are what LAPACK sees; solve with the transpose of w's transpose, column by column.
+  // v and w commute, as polynomials in a, so that x w = v besides w x = v: what LAPACK, which sees them transposed, solves in place.
   std::vector<int64_t> pivots(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; i++)
-    for (int64_t j = 0; j < n; j++) u[j * n + i] = v[i * n + j];
   l.getrf(kColumnMajor, n, n, w, n, pivots.data());
-  l.getrs(kColumnMajor, 'T', n, n, w, n, pivots.data(), u, n);
-  for (int64_t i = 0; i < n; i++)
-    for (int64_t j = 0; j < n; j++) a[j * n + i] = u[i * n + j];
+  l.getrs(kColumnMajor, 'N', n, n, w, n, pivots.data(), v, n);
+  std::copy_n(v.get(), size, a);
   for (int s = 0; s < squarings; s++) {
     multiply<E>(dtype, n, 1, a, a, 0, v);
     std::copy_n(v.get(), size, a);
