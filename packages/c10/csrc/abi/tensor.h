@@ -369,10 +369,19 @@ inline void give(ArgandValue& ret, TensorList list) {  // hands over a list resu
 }
 inline Tensor take_tensor(ArgandValue& ret) { return ret.tag == ARGAND_TAG_TENSOR ? Tensor::steal(std::exchange(ret.t, nullptr)) : Tensor(); }
 inline TensorList take_tensors(ArgandValue& ret) {
+  const ArgandValue list = std::exchange(ret, ArgandValue{});
   TensorList out;
-  for (uint32_t i = 0; i < ret.len; i++) out.push_back(Tensor::steal(ret.tensors[i]));
-  api->free_array(ret.tensors);
-  ret = ArgandValue{};
+  auto take = [&](auto&& each) {
+    for (uint32_t i = 0; i < list.len; i++) each(Tensor::steal(list.tensors[i]));
+    api->free_array(list.tensors);
+  };
+  try {
+    out.reserve(list.len);
+  } catch (...) {
+    take([](Tensor) {});
+    throw;
+  }
+  take([&](Tensor t) { out.push_back(std::move(t)); });
   return out;
 }
 
