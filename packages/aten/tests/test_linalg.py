@@ -293,12 +293,13 @@ def test_matrix_exp(size, dtype):
 
 
 def test_values_that_are_not_finite():
-    bad = np.array([[1.0, np.nan], [np.nan, 1.0]])
-    for name in ("linalg_svdvals", "linalg_eigvalsh"):
-        with pytest.raises(c10.errors.LinAlgError, match="not finite"):
-            run(name, bad)
-    with pytest.raises(RuntimeError, match="expected finite"):
-        run("linalg_eigvals", bad)
+    for value in (np.nan, np.inf):
+        bad = np.array([[value, 1.0, 2.0], [1.0, value, 1.0], [2.0, 1.0, 1.0]])
+        for name in ("linalg_svd", "linalg_svdvals", "linalg_pinv", "linalg_eigvalsh"):
+            with pytest.raises(c10.errors.LinAlgError, match="not finite"):
+                run(name, bad)
+        with pytest.raises(RuntimeError, match="expected finite"):
+            run("linalg_eigvals", bad)
 
 
 def test_ranks_and_bounds():

@@ -35,8 +35,10 @@ std::tuple<Tensor, Tensor, Tensor> _linalg_svd(const Tensor& A, bool full_matric
       info.data<int32_t>()[i] = 0;
       if (k) {
         const int64_t ldv = std::max<int64_t>(columns, 1);
+        E* const a = work.data<E>() + i * m * n;
+        const bool finite = all_finite(a, m * n);  // LAPACK may iterate for ever on infinite ones
         info.data<int32_t>()[i] =
-            info_of("linalg.svd", l.gesdd(kColumnMajor, job, m, n, work.data<E>() + i * m * n, m, S.data<real_t<E>>() + i * k, u, m, v, ldv));
+            info_of("linalg.svd", finite ? l.gesdd(kColumnMajor, job, m, n, a, m, S.data<real_t<E>>() + i * k, u, m, v, ldv) : -1);
       } else if (compute_uv) {
         for (int64_t j = 0; j < m * rows; j++) u[j] = E(j / m == j % m);
         for (int64_t j = 0; j < n * columns; j++) v[j] = E(j / n == j % n);
