@@ -41,6 +41,13 @@ def test_infinite_parts(name: str, dtype: str) -> None:
     close(got, want, 1e-6 if dtype == "complex64" else 1e-14)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_sigmoid_where_the_exponential_overflows(dtype: str) -> None:
+    z = np.array([complex(a, b) for a in (-95.0, -200.0, -800.0, 200.0) for b in (-2.0, 0.0, 1.0)], dtype)
+    got = aten.sigmoid(aten.from_numpy(z)).numpy()
+    close(got, np.where(z.real < 0, np.exp(z.astype("complex128")), 1), 1e-6)
+
+
 @pytest.mark.parametrize("name", ["log1p", "atan", "atanh", "asinh", "acosh"])
 def test_parts_whose_squares_overflow(name: str) -> None:
     z = np.array([complex(a, b) for a in (-1e30, 0.5, 1e30) for b in (-1e30, 1.0, 1e30)][:9])

@@ -244,8 +244,9 @@ def argand_pow(x, y):
 
 @triton.jit
 def argand_sigmoid(x):
-    e = argand_exp(argand_neg(x))
-    return argand_reciprocal((e[0] + 1, e[1]))
+    negative = x[0] < 0
+    e = argand_exp(argand_where(negative, x, argand_neg(x)))
+    return argand_div(argand_where(negative, e, number(1, x)), (e[0] + 1, e[1]))
 
 
 # ---- trigonometric and hyperbolic functions --------------------------------------------------------------------------

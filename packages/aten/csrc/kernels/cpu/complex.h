@@ -180,7 +180,11 @@ ARGAND_CX cx<T> atanh(cx<T> x) {
   return {x.re < 0 ? -re : re, atan2(2 * x.im, (1 - x.re) * (1 + x.re) - x.im * x.im) / 2};
 }
 ARGAND_CX cx<T> atan(cx<T> x) { return over_i(atanh(times_i(x))); }
-ARGAND_CX cx<T> sigmoid(cx<T> x) { return cx<T>{1, 0} / (exp(-x) + (T)1); }
+ARGAND_CX cx<T> sigmoid(cx<T> x) {  // of the smaller exponential, which does not overflow
+  const bool negative = x.re < 0;
+  const cx<T> e = exp(negative ? x : -x);
+  return (negative ? e : cx<T>{1, 0}) / (e + (T)1);
+}
 #undef ARGAND_CX
 
 // cast<cx<float>>(x) of real and complex values.
