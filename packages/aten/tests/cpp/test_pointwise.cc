@@ -44,8 +44,9 @@ Tensor call(const PointwiseOp& op, std::initializer_list<Operand> operands, doub
   const Operand* list[kMaxOperands];
   int n = 0;
   for (const Operand& o : operands) list[n++] = &o;
-  const int64_t ints[] = {static_cast<int64_t>(alpha)};
-  return pointwise(op, list, &alpha, ints, out, inplace);
+  const double scalars[kMaxOperands] = {alpha};
+  const int64_t ints[kMaxOperands] = {static_cast<int64_t>(alpha)};
+  return pointwise(op, list, scalars, ints, out, inplace);
 }
 
 void check_result(const Tensor& r, std::initializer_list<Tensor> in, const std::function<double(const double*)>& f) {
