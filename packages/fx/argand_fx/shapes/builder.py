@@ -783,8 +783,10 @@ def _check_out(spec: Spec, values: Sequence[Any]) -> None:
 
 
 def _category(dtype: c10.dtype) -> int:
-    if dtype.is_floating_point or dtype.is_complex:
-        return 3 if dtype.is_complex else 2
+    if dtype.is_complex:
+        return 3
+    if dtype.is_floating_point:
+        return 2
     return 0 if dtype == c10.bool else 1
 
 
