@@ -19,6 +19,8 @@ _CONFTEST = '''"""Chooses the device under test before the tests are imported.""
 import os
 import sys
 
+import pytest
+
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -33,6 +35,8 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(config, items):
     first, step = map(int, config.getoption("--shard").split("/"))
+    if not 1 <= first <= step:
+        raise pytest.UsageError(f"--shard: got {first}/{step}, expected K/N with 1 <= K <= N")
     items[:] = items[first - 1 :: step]
 '''
 

@@ -36,7 +36,7 @@ class Sweep {
 
  private:
   static constexpr int64_t kFromBytes = 1 << 20;  // less stays in a core's own cache whichever way it is passed
-  static constexpr int64_t kPieceBytes = 128 << 10;
+  static constexpr int64_t kPieceBytes = 256 << 10;
   static constexpr int64_t kAligned = 64;  // units
   bool backward_ = false;
 };
