@@ -113,7 +113,9 @@ def load_fast_check(frame: SymbolicFrame, i: Instruction) -> None:
 
 @handler("LOAD_FAST_AND_CLEAR")
 def load_fast_and_clear(frame: SymbolicFrame, i: Instruction) -> None:
-    frame.push(frame.locals.pop(i.argval, NULL))
+    # A slot of a name that comprehensions share may hold its cell.
+    held = frame.locals.pop(i.argval, None)
+    frame.push(frame.cells.pop(i.argval, NULL) if held is None else held)
 
 
 @handler("STORE_FAST", "STORE_FAST_MAYBE_NULL")
@@ -121,11 +123,12 @@ def store_fast(frame: SymbolicFrame, i: Instruction) -> None:
     value = frame.stack.pop()
     if value is NULL:
         frame.locals.pop(i.argval, None)
-    elif i.argval in frame.cells:
-        # In a resume function: a cell that came as an argument.
+    elif i.argval in frame.cells or isinstance(value, CellVariable):
+        # In a resume function: a cell that came as an argument. After a comprehension: the one that it put aside.
         value = frame.tx.realize(value)
         assert isinstance(value, CellVariable)
         value.own_name = i.argval
+        frame.locals.pop(i.argval, None)
         frame.cells[i.argval] = value
     else:
         frame.locals[i.argval] = value

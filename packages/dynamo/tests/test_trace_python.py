@@ -131,6 +131,18 @@ def test_comprehensions() -> None:
     check(f, X, ["a", "bb", "cc"])
 
 
+def test_comprehensions_whose_variables_inner_functions_capture() -> None:
+    def f(x: Any) -> Any:
+        first = [x + i for i in range(3)]
+        later = [lambda: x * i for i in range(2)]
+        i = 5
+        inner = lambda: i  # noqa: E731
+        again = [x - i for i in range(2)]
+        return first, [g() for g in later], inner(), again, i
+
+    check(f, X)
+
+
 def test_closures_and_lambdas() -> None:
     def f(x: Any, n: int) -> Any:
         factor = n
