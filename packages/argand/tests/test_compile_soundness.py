@@ -122,3 +122,17 @@ def test_changes_are_noticed(name: str, backend: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_changes_are_noticed_in_broken_frames(name: str, way: str) -> None:
     assert check(name, "eager", 2 * len(CASES[name]().changes), 2, way) > 1
+
+
+def test_a_function_that_calls_itself_after_a_break_is_that_of_its_closure() -> None:
+    def build(values: list[int], shape: list[None]) -> Any:
+        def inner(part: list[None] | None) -> Any:
+            if part is None:
+                torch.compiler.graph_break()
+                return values[0]
+            return [inner(part[0]), inner(part[1])]
+
+        return inner(shape)
+
+    compiled = torch.compile(build, backend="eager")
+    assert [compiled([i], [None, None]) for i in range(3)] == [[0, 0], [1, 1], [2, 2]]
