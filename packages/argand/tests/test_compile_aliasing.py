@@ -50,6 +50,11 @@ def attempt(fn: Any, *args: Any) -> Any:
         return type(error)
 
 
+def run_backward(outputs: list[torch.Tensor]) -> None:
+    weights = harness.seeded_weights(outputs)
+    sum((x * w).sum() for x, w in zip(outputs, weights, strict=True)).backward()
+
+
 def observe(fn: Any, call: Call) -> dict[str, Any]:
     """Everything that a caller can see of a call, in the order of a program that goes on with the results."""
     args, leaves = call.arguments()
@@ -65,9 +70,7 @@ def observe(fn: Any, call: Call) -> dict[str, Any]:
     }
     outputs = [x for x in everything if x.requires_grad]
     if outputs:
-        weights = harness.seeded_weights(outputs)
-        total = sum((x * w).sum() for x, w in zip(outputs, weights, strict=True))
-        seen["backward"] = attempt(total.backward)
+        seen["backward"] = attempt(run_backward, outputs)
         seen["gradients"] = [leaf.grad for leaf in leaves]
     seen["later writes"] = []
     with torch.no_grad():
@@ -124,6 +127,13 @@ def many(count: int) -> Any:
 @given(alias_programs())
 def test_memory_is_treated_as_in_python(backend: str, program: AliasProgram) -> None:
     check(program, backend)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_view_that_lost_its_history_is_refused_as_in_python(backend: str) -> None:
+    source = "def f(a, b, v):\n    with torch.no_grad():\n        x1 = a.t()\n    v.add_(0)\n    return x1,\n"
+    call = Call(2, 3, ("rows", "columns"), "vector", "derived")
+    check(AliasProgram(source, (call, call)), backend)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
