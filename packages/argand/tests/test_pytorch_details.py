@@ -544,3 +544,13 @@ def test_pooling_of_volumes_to_nothing(lead, size):
     largest, indices = torch.nn.functional.adaptive_max_pool3d(x, size, return_indices=True)
     assert mean.shape == largest.shape == indices.shape == shape and indices.dtype == torch.int64
     assert not torch.autograd.grad(mean.sum() + largest.sum(), x)[0].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+@pytest.mark.parametrize("lead", [(0, 1), (0, 3), (2, 3), (3,)])
+def test_means_of_windows_of_volumes_without_a_batch(lead, dtype):
+    x = torch.ones(*lead, 4, 5, 4, dtype=dtype, requires_grad=dtype.is_floating_point)
+    mean = torch.nn.functional.avg_pool3d(x, (2, 3, 1), (2, 1, 2))
+    assert mean.shape == (*lead, 2, 3, 2) and mean.dtype is dtype and mean.eq(1).all()
+    if dtype.is_floating_point:
+        assert torch.autograd.grad(mean.sum(), x)[0].shape == x.shape
