@@ -404,6 +404,20 @@ def test_gradients_at_nan_infinities_and_ties(name, arguments, expected):
         np.testing.assert_array_equal(found.numpy(), numbers)
 
 
+@pytest.mark.parametrize("name", ["atan", "asin", "acos"])
+def test_complex_gradients_vanish_where_squares_overflow(name):
+    x = leaf([-501 - 1e20j, 3e25 + 1j, 0.25j], argand_c10.complex64)
+    (g,) = autograd.grad(getattr(aten.ops, name)(x), x, aten.ops.ones_like(x))
+    assert g.tolist()[:2] == [0, 0] and abs(g[2].item()) > 0.5
+
+
+def test_addr_without_self_has_gradients_of_zeros():
+    x, u, v = leaf([[NAN, 1.0]]), leaf([2.0]), leaf([3.0, 4.0])
+    result = aten.ops.addr(x, u, v, beta=0, alpha=2)
+    assert result.tolist() == [[12, 16]]
+    assert [g.tolist() for g in autograd.grad(result.sum(), (x, u, v))] == [[[0, 0]], [14], [4, 4]]
+
+
 def test_a_norm_of_the_largest_has_gradients_beside_nan():
     x = leaf([[1.0, NAN, 2.0], [1.0, 3.0, 3.0]])
     (g,) = autograd.grad(aten.ops.linalg_vector_norm(x, INF, 1).sum(), x)
