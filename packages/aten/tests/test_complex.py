@@ -48,6 +48,12 @@ def test_sigmoid_where_the_exponential_overflows(dtype: str) -> None:
     close(got, np.where(z.real < 0, np.exp(z.astype("complex128")), 1), 1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_expm1_far_below_zero_keeps_its_imaginary_part(dtype: str) -> None:
+    z = np.array([complex(a, b) for a in (-60.0, -30.0, -9.0) for b in (-2.0, 3.0)], dtype)
+    close(aten.expm1(aten.from_numpy(z)).numpy(), np.expm1(z.astype("complex128")), 1e-6)
+
+
 @pytest.mark.parametrize("name", ["log1p", "atan", "atanh", "asinh", "acosh"])
 def test_parts_whose_squares_overflow(name: str) -> None:
     z = np.array([complex(a, b) for a in (-1e30, 0.5, 1e30) for b in (-1e30, 1.0, 1e30)][:9])

@@ -159,7 +159,7 @@ def argand_exp2(x):
 def argand_expm1(x):
     s = math.argand_sin(x[1] * 0.5)
     e = math.argand_expm1(x[0])
-    return e * math.argand_cos(x[1]) - 2 * s * s, (e + 1) * math.argand_sin(x[1])
+    return e * math.argand_cos(x[1]) - 2 * s * s, math.argand_exp(x[0]) * math.argand_sin(x[1])
 
 
 @triton.jit

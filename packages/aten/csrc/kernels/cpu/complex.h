@@ -67,7 +67,7 @@ ARGAND_CX cx<T> exp(cx<T> x) {
 ARGAND_CX cx<T> exp2(cx<T> x) { return exp(x * (T)0.69314718055994530942); }
 ARGAND_CX cx<T> expm1(cx<T> x) {
   const T s = sin(x.im / 2), e = expm1(x.re);
-  return {e * cos(x.im) - 2 * s * s, (e + 1) * sin(x.im)};
+  return {e * cos(x.im) - 2 * s * s, exp(x.re) * sin(x.im)};  // e + 1 is inexact far below 0
 }
 // log |x|, where |x| itself overflows too.
 ARGAND_CX T log_abs(cx<T> x) {
