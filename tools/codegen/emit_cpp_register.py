@@ -474,7 +474,9 @@ def derived_forms(op: Operator, parts: Parts) -> None:
     schema = op.schema
     # Factories make what `out` is where no dtype is given.
     follows = (
-        schema.argument("requires_grad") is not None or op.kind == "scan" or op.out == "computed"
+        schema.argument("requires_grad") is not None
+        or op.kind == "scan"
+        or op.out in ("computed", "widened")
     )
     dtype = schema.index("dtype") if schema.argument("dtype") is not None and follows else -1
     resized = "".join(["k", *(word.capitalize() for word in op.resized.split("_"))])

@@ -29,10 +29,11 @@ void check_castable(const char* op, int from, int to) {
     fail(ARGAND_DTYPE_ERROR, "%s: result type %s can't be cast to the desired output type %s", op, kDTypeName[from], kDTypeName[to]);
 }
 
-// As what is true, bool and uint8 are one.
-void check_exact(const char* op, int from, int to) {
-  const auto is_truth = [](int dtype) { return dtype == ARGAND_BOOL || dtype == ARGAND_UINT8; };
-  if (from != to && !(is_truth(from) && is_truth(to)))
+void check_out_dtype(const char* op, OutDtype rule, int from, int to) {
+  if (rule == OutDtype::kCast || rule == OutDtype::kWidened) check_castable(op, from, to);
+  if (rule == OutDtype::kTruth && to != ARGAND_BOOL && to != ARGAND_UINT8)
+    fail(ARGAND_DTYPE_ERROR, "%s: Expected out tensor to have dtype bool or uint8, but got %s instead", op, kDTypeName[to]);
+  if (rule == OutDtype::kExact && from != to)
     fail(ARGAND_DTYPE_ERROR, "%s: Expected out tensor to have dtype %s, but got %s instead", op, kDTypeName[from], kDTypeName[to]);
 }
 
@@ -124,14 +125,16 @@ int out_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args, Arg
     const CopiedForm& form = form_of(op);
     const ArgandOperator* functional = find_operator(form.functional);
     std::vector<ArgandValue> values(args, args + functional->n_args);
-    if (form.dtype >= 0 && values[form.dtype].tag == ARGAND_TAG_NONE)
-      values[form.dtype] = int_value(as_tensor(args[functional->n_args]).dtype(), ARGAND_TAG_DTYPE);
+    if (form.dtype >= 0 && values[form.dtype].tag == ARGAND_TAG_NONE) {
+      const int wanted = as_tensor(args[functional->n_args]).dtype();
+      if (form.out != OutDtype::kWidened || dtype_category(as_tensor(args[0]).dtype()) == dtype_category(wanted))
+        values[form.dtype] = int_value(wanted, ARGAND_TAG_DTYPE);
+    }
     const TensorList results = call_functional(functional, values.data());
     for (size_t i = 0; i < results.size(); i++) {  // nothing is written before all is checked
       const Tensor out = as_tensor(args[functional->n_args + i]);
       check_writable(op->name, args[functional->n_args + i]);
-      if (form.out == OutDtype::kExact) check_exact(op->name, results[i].dtype(), out.dtype());
-      if (form.out == OutDtype::kCast) check_castable(op->name, results[i].dtype(), out.dtype());
+      check_out_dtype(op->name, form.out, results[i].dtype(), out.dtype());
       check_no_internal_overlap(op->name, out);
       check_overlaps(op->name, out, args, 0, functional->n_args, form.apart);
     }

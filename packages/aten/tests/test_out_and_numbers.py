@@ -116,6 +116,13 @@ def test_out_keeps_its_strides_unless_it_is_resized() -> None:
     assert aten.cumsum(x(), 0, out=turned).stride() == (1, 2)
     assert turned.tolist() == [X[0], [5.0, -2.0, -3.0]]
     columns = x().T.contiguous().T
+    for dtype in (c10.float32, c10.float64, c10.complex64):
+        out = aten.empty([0], dtype=dtype)
+        assert aten.add(columns, 1, out=out).stride() == (1, 2)
+        assert out.tolist() == aten.add(columns, 1).tolist()
+    meta = aten.empty([0], device="meta")
+    assert aten.mul(columns.to("meta"), columns.to("meta"), out=meta).stride() == (1, 2)
+    assert aten.logical_not(columns[:, ::2], out=aten.empty([0])).stride() == (1, 2)
     assert aten.flip(columns, [0]).stride() == (1, 2)
     assert aten.flip(columns, [0], out=aten.empty([0])).stride() == (1, 2)
     spectrum = aten.empty([0], dtype=c10.complex64)

@@ -142,7 +142,7 @@ const char* scalar_type_name(int dtype) {  // as users of out= know them
 
 }  // namespace
 
-void prepare_pointwise_out(const char* name, const Tensor& out, int dtype, IntList shape, bool inplace, bool exact, int n_operands,
+bool prepare_pointwise_out(const char* name, const Tensor& out, int dtype, IntList shape, bool inplace, bool exact, int n_operands,
                            const Operand* const* operands) {
   if (inplace && is_complex(out.dtype()) && !is_complex(dtype) && is_floating(dtype))
     fail(ARGAND_RUNTIME_ERROR, "%s: In-place %s is not supported for complex tensors; its result is real", name, name);
@@ -158,7 +158,8 @@ void prepare_pointwise_out(const char* name, const Tensor& out, int dtype, IntLi
     for (int k = 0; k < n_operands; k++)
       if (operands[k]->get()) check_no_partial_overlap(name, out, operands[k]->tensor());
   };
-  if (!(out.sizes() == shape)) {
+  const bool resized = !(out.sizes() == shape);
+  if (resized) {
     check_memory();  // before anything is changed
     if (inplace)
       fail(ARGAND_SHAPE_ERROR, "%s: output with shape %s doesn't match the broadcast shape %s", name, to_string(out.sizes()).c_str(),
@@ -166,9 +167,12 @@ void prepare_pointwise_out(const char* name, const Tensor& out, int dtype, IntLi
     check(api->tensor_resize(out.get(), static_cast<int32_t>(shape.n), shape.ptr));
   }
   check_memory();
+  return resized;
 }
 
-Tensor pointwise_result(const Iteration& inputs, IntList shape, const int* perm, int dtype, ArgandDevice device) {
+namespace {
+
+Dims strides_of_result(const Iteration& inputs, IntList shape, const int* perm) {
   Dims strides;
   strides.n = static_cast<int32_t>(shape.n);
   int64_t stride = 1;
@@ -176,7 +180,19 @@ Tensor pointwise_result(const Iteration& inputs, IntList shape, const int* perm,
     strides[shape.n - 1 - perm[d]] = stride;
     stride *= std::max<int64_t>(inputs.shape[d], 1);
   }
-  return empty_strided(shape, strides, dtype, device);
+  return strides;
+}
+
+}  // namespace
+
+void lie_as_result(const Tensor& out, Iteration inputs, IntList shape) {
+  int perm[ARGAND_MAX_DIMS];
+  inputs.sort(perm);
+  check(api->tensor_set_geometry(out.get(), static_cast<int32_t>(shape.n), shape.ptr, strides_of_result(inputs, shape, perm).d, out->offset));
+}
+
+Tensor pointwise_result(const Iteration& inputs, IntList shape, const int* perm, int dtype, ArgandDevice device) {
+  return empty_strided(shape, strides_of_result(inputs, shape, perm), dtype, device);
 }
 
 }  // namespace argand

@@ -47,8 +47,8 @@ enum NumberRule : uint8_t {
 // The computation's dtype. bool_operands: bit k: operand k is a bool tensor that takes no part in promotion.
 int pointwise_dtype(const char* name, int n_operands, Promotion promote, uint8_t bool_operands, const Operand* const* operands);
 Dims pointwise_shape(const char* name, int n_operands, const Operand* const* operands);
-// Checks a given result for values of `dtype`, and resizes it unless `inplace`.
-void prepare_pointwise_out(const char* name, const Tensor& out, int dtype, IntList shape, bool inplace, bool exact, int n_operands,
+// Checks a given result for values of `dtype`, and resizes it unless `inplace`; whether it did.
+bool prepare_pointwise_out(const char* name, const Tensor& out, int dtype, IntList shape, bool inplace, bool exact, int n_operands,
                            const Operand* const* operands);
 // A number that scales an operand must be of the computation's category or a lower one.
 void check_alpha(const char* name, int dtype, const ArgandValue& alpha);
@@ -60,6 +60,8 @@ void check_number(const char* name, int dtype, const ArgandValue& number);
 void check_numbers(const char* name, NumberRule rule, int dtype, int n_operands, const Operand* const* operands);
 // Whether check_numbers has nothing to say of a number that gives no dtype.
 bool passes(NumberRule rule, int dtype, const ArgandValue& number);
+// Lets a given result that was resized lie as a new one would.
+void lie_as_result(const Tensor& out, Iteration inputs, IntList shape);
 // A new result whose dimensions lie in memory as the operands' do: `inputs` was sorted, `perm` as sort gave it.
 Tensor pointwise_result(const Iteration& inputs, IntList shape, const int* perm, int dtype, ArgandDevice device);
 

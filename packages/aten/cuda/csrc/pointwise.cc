@@ -339,7 +339,7 @@ Tensor general(const Call& c, const Tensor& out, bool inplace) {
   const Operand* pointers[kMaxOperands];
   for (int k = 0; k < n; k++) pointers[k] = &c.operands[k];
   const Dims shape = pointwise_shape(c.op.name, n, pointers);
-  if (out) prepare_pointwise_out(c.op.name, out, to_dtype, shape, inplace, c.op.exact_out, n, pointers);
+  const bool resized = out && prepare_pointwise_out(c.op.name, out, to_dtype, shape, inplace, c.op.exact_out, n, pointers);
   const bool direct = out && out.dtype() == to_dtype;
   int itemsizes[kMaxOperands + 1] = {kItemSize[to_dtype]};
   Iteration it;
@@ -356,7 +356,9 @@ Tensor general(const Call& c, const Tensor& out, bool inplace) {
       it.add_value(nullptr);
   }
   Tensor result;
-  if (direct || is_row_major(c.op.layout, c.operands[0])) {
+  const bool row_major = is_row_major(c.op.layout, c.operands[0]);
+  if (resized && !row_major) lie_as_result(out, it, shape);
+  if (direct || row_major) {
     result = direct ? out : empty(shape, to_dtype, prepared.device);
     const int kept = it.n_operands;
     it.n_operands = 0;

@@ -446,7 +446,7 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
       fail(ARGAND_DEVICE_ERROR, "%s: got tensors on cpu and meta, expected all on one device; move them with .to(device)", op.name);
   if (op.number_rule == kDivisor && !meta && numel_of(shape) > 0) check_divisor(op, *operands[last], dtype);
   check_numbers(op.name, op.number_rule, promoted, op.n_operands, operands);
-  if (out) prepare_pointwise_out(op.name, out, result_dtype, shape, inplace, op.exact_out, op.n_operands, operands);
+  const bool resized = out && prepare_pointwise_out(op.name, out, result_dtype, shape, inplace, op.exact_out, op.n_operands, operands);
   if (wider && out && out.dtype() != promoted) {  // the result is rounded before it is converted
     kernels::cpu::copy_(out, pointwise(op, operands, scalars, ints, {}, false), false);
     return out;
@@ -501,7 +501,9 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
     }
     it.add(t->data, t.sizes(), t.strides(), t.itemsize());
   }
-  if (out || is_row_major(static_cast<Layout>(op.layout), *operands[0])) {
+  const bool row_major = is_row_major(static_cast<Layout>(op.layout), *operands[0]);
+  if (resized && !row_major) lie_as_result(out, it, shape);
+  if (out || row_major) {
     result = out ? out : empty(shape, result_dtype, device);
     const int kept = it.n_operands;
     it.n_operands = 0;
