@@ -33,8 +33,7 @@ def manual_seed(seed: int) -> Generator:
         seed: from -2**63 to 2**64 - 1; what `int` takes is converted.
 
     Raises:
-        ValueError: for what is no number.
-        RuntimeError: for one out of range.
+        ValueError: for what is no number, or out of range.
     """
     seed = int(seed)
     default_generator.manual_seed(seed)

@@ -23,7 +23,7 @@ def test_seeds():
     c10.manual_seed(2**64 - 1)
     assert c10.seed() == c10.initial_seed() < 2**53
     for bad in (2**64, -(2**63) - 1):
-        with pytest.raises(RuntimeError, match="expected a seed from"):
+        with pytest.raises(ValueError, match="expected a seed from"):
             c10.manual_seed(bad)
     with pytest.raises(ValueError):
         c10.manual_seed("a")

@@ -1,6 +1,7 @@
 // Tensors from Python data: numbers, nested sequences, NumPy arrays, bytes.
 #include <cstring>
 
+#include "packages/c10/csrc/core/strided.h"
 #include "packages/c10/csrc/python/binding.h"
 
 namespace argand::py {
@@ -97,15 +98,14 @@ static bool fill_number(void* p, int dtype, PyObject* o) {
   return number && store_element(p, dtype, number.get()) == 0;
 }
 
-static bool fill(ArgandTensor* t, PyObject* data, int d, char*& p) {
+// `p` is where the elements of dimension `d` and those inside of it begin.
+static bool fill(ArgandTensor* t, PyObject* data, int d, char* p) {
   if (d == t->ndim) {
     if (is_nested(data)) {
       PyErr_Format(PyExc_TypeError, "tensor(): got a %s at dim %d where other entries are numbers", Py_TYPE(data)->tp_name, d);
       return false;
     }
-    if (!fill_number(p, t->dtype, data)) return false;
-    p += item_size(t->dtype);
-    return true;
+    return fill_number(p, t->dtype, data);
   }
   if (!is_nested(data)) {
     PyErr_Format(PyExc_TypeError, "tensor(): got a %s at dim %d, expected a sequence of length %lld", Py_TYPE(data)->tp_name, d,
@@ -120,32 +120,31 @@ static bool fill(ArgandTensor* t, PyObject* data, int d, char*& p) {
     return false;
   }
   for (Py_ssize_t i = 0; i < n; i++)
-    if (!fill(t, PySequence_Fast_GET_ITEM(sequence.get(), i), d + 1, p)) return false;
+    if (!fill(t, PySequence_Fast_GET_ITEM(sequence.get(), i), d + 1, p + i * t->strides[d] * item_size(t->dtype))) return false;
   return true;
 }
 
 // ---- copies ---------------------------------------------------------------------------------------------------------------------
-// Elements in row-major order into dense memory.
-static char* gather(const ArgandTensor* t, const char* data, int d, char* out) {
-  int64_t width = item_size(t->dtype), step = d < t->ndim ? t->strides[d] * width : 0;
+// Elements into memory where they lie by `strides`.
+static void gather(const ArgandTensor* t, const char* data, int d, char* out, const int64_t* strides) {
+  const int64_t width = item_size(t->dtype);
   if (d == t->ndim) {
     std::memcpy(out, data, static_cast<size_t>(width));
-    return out + width;
-  }
-  if (d == t->ndim - 1 && t->strides[d] == 1) {
+  } else if (d == t->ndim - 1 && t->strides[d] == 1 && strides[d] == 1) {
     std::memcpy(out, data, static_cast<size_t>(t->sizes[d] * width));
-    return out + t->sizes[d] * width;
+  } else {
+    for (int64_t i = 0; i < t->sizes[d]; i++) gather(t, data + i * t->strides[d] * width, d + 1, out + i * strides[d] * width, strides);
   }
-  for (int64_t i = 0; i < t->sizes[d]; i++) out = gather(t, data + i * step, d + 1, out);
-  return out;
 }
 
-void gather_elements(const ArgandTensor* t, char* out) { gather(t, static_cast<const char*>(t->data), 0, out); }
+void gather_elements(const ArgandTensor* t, char* out) {
+  gather(t, static_cast<const char*>(t->data), 0, out, contiguous_strides({t->sizes, t->ndim}).d);
+}
 
-// A copy of dense elements on another device, or on the same one; NULL + exception.
+// A copy of dense elements, which lie as they did, on another device, or on the same one; NULL + exception.
 static ArgandTensor* copy_dense(ArgandTensor* t, ArgandDevice device) {
   ArgandTensor* copy = nullptr;
-  int status = api->tensor_empty(t->ndim, t->sizes, t->dtype, device, &copy);
+  int status = api->tensor_empty_strided(t->ndim, t->sizes, t->strides, t->dtype, device, &copy);
   if (!status && t->numel && ARGAND_DEVICE_TYPE(device) != ARGAND_META) {
     const ArgandDevice from = t->storage->device, to = copy->storage->device;
     const ArgandDeviceType type = ARGAND_DEVICE_TYPE(to) == ARGAND_CPU ? ARGAND_DEVICE_TYPE(from) : ARGAND_DEVICE_TYPE(to);
@@ -165,6 +164,7 @@ static bool move_to(ArgandTensor*& t, ArgandDevice device) {
   return moved != nullptr;
 }
 
+// The copy keeps the order of dimensions in memory.
 static PyObject* copy_of(ArgandTensor* source, int dtype, ArgandDevice device) {
   HostData host;
   if (dtype == ARGAND_DTYPE_NONE) dtype = source->dtype;
@@ -176,15 +176,15 @@ static PyObject* copy_of(ArgandTensor* source, int dtype, ArgandDevice device) {
   }
   if (!meta && !host.open(source, "tensor")) return nullptr;
   ArgandTensor* t = nullptr;
-  if (int status = api->tensor_empty(source->ndim, source->sizes, dtype, meta ? device : kCpu, &t)) return raise(status);
+  const Dims strides = dense_strides({source->sizes, source->ndim}, {source->strides, source->ndim});
+  if (int status = api->tensor_empty_strided(source->ndim, source->sizes, strides.d, dtype, meta ? device : kCpu, &t)) return raise(status);
   bool done = true;
   if (meta || !t->numel) {
   } else if (dtype == source->dtype) {
-    gather(source, host.data(), 0, static_cast<char*>(t->data));
+    gather(source, host.data(), 0, static_cast<char*>(t->data), strides.d);
   } else {
     Ref list(tolist(source));
-    char* p = static_cast<char*>(t->data);
-    done = list && fill(t, list.get(), 0, p);
+    done = list && fill(t, list.get(), 0, static_cast<char*>(t->data));
   }
   if (!done) release(t);
   return done && move_to(t, device) ? wrap(t) : nullptr;
@@ -197,7 +197,7 @@ static PyObject* from_array(PyObject* array, int dtype, ArgandDevice device) {
     converted = Ref(PyObject_CallMethod(array, "astype", "s", name));
     if (!converted) return nullptr;
   }
-  Ref flags(PyObject_CallMethod(converted.get(), "copy", nullptr));  // dense, positive strides, writable
+  Ref flags(PyObject_CallMethod(converted.get(), "copy", "s", "K"));  // dense, positive strides, writable
   Ref view(flags ? tensor_from_numpy(flags.get()) : nullptr);
   return view ? copy_of(tensor_of(view.get()), dtype, device) : nullptr;
 }
@@ -246,8 +246,7 @@ PyObject* tensor_from_data(PyObject* data, int dtype, ArgandDevice device) {
   }
   ArgandTensor* t = nullptr;
   if (int status = api->tensor_empty(inferred.ndim, inferred.sizes, dtype, kCpu, &t)) return raise(status);
-  char* p = static_cast<char*>(t->data);
-  if (!fill(t, data, 0, p)) {
+  if (!fill(t, data, 0, static_cast<char*>(t->data))) {
     release(t);
     return nullptr;
   }
@@ -301,7 +300,7 @@ static PyObject* tensor_to_bytes(PyObject*, PyObject* o) {
   HostData host;
   if (!t || !host.open(t, "tobytes")) return nullptr;
   Ref bytes(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(t->numel * item_size(t->dtype))));
-  if (bytes && t->numel) gather(t, host.data(), 0, PyBytes_AS_STRING(bytes.get()));
+  if (bytes && t->numel) gather(t, host.data(), 0, PyBytes_AS_STRING(bytes.get()), contiguous_strides({t->sizes, t->ndim}).d);
   return bytes.take();
 }
 

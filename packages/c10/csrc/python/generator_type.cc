@@ -49,6 +49,7 @@ static void generator_dealloc(PyObject* self) {
 }
 
 static PyObject* generator_manual_seed(PyObject* self, PyObject* seed) {
+  if (!PyIndex_Check(seed)) return PyErr_Format(PyExc_RuntimeError, "manual_seed: got a %s, expected an int", Py_TYPE(seed)->tp_name);
   Ref index(PyNumber_Index(seed));
   if (!index) return nullptr;
   int overflow = 0;
@@ -57,7 +58,7 @@ static PyObject* generator_manual_seed(PyObject* self, PyObject* seed) {
   if (overflow > 0) value = PyLong_AsUnsignedLongLong(index.get());
   if (overflow < 0 || (overflow > 0 && PyErr_Occurred())) {
     PyErr_Clear();
-    return PyErr_Format(PyExc_RuntimeError, "manual_seed: got %R, expected a seed from -2**63 to 2**64 - 1", seed);
+    return PyErr_Format(PyExc_ValueError, "manual_seed: got %R, expected a seed from -2**63 to 2**64 - 1", seed);
   }
   generator_of(self)->seed = value;
   __atomic_store_n(&generator_of(self)->offset, 0, __ATOMIC_RELAXED);
@@ -93,7 +94,11 @@ static PyObject* generator_set_state(PyObject* self, PyObject* state) {
   } else if (PyBytes_Check(state) && PyBytes_GET_SIZE(state) == kStateBytes) {
     bytes = PyBytes_AS_STRING(state);
   }
-  if (!bytes) return PyErr_Format(PyExc_TypeError, "set_state: expected a uint8 tensor of %d elements, as get_state() returns", kStateBytes);
+  if (!bytes) {
+    const bool is_other_state = is_tensor(state) && tensor_of(state)->dtype == ARGAND_UINT8;
+    return PyErr_Format(is_other_state ? PyExc_RuntimeError : PyExc_TypeError,
+                        "set_state: got %R, expected a dense uint8 tensor of %d elements on the CPU, as get_state() returns", state, kStateBytes);
+  }
   std::memcpy(words, bytes, sizeof words);
   generator_of(self)->seed = words[0];
   __atomic_store_n(&generator_of(self)->offset, words[1], __ATOMIC_RELAXED);
