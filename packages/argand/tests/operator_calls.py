@@ -471,6 +471,140 @@ RESULTS = (
         for bound in (0, 1, 9)
     ),
     ("F.hardtanh(torch.where(x > 0, x, float('nan')))", "x=f4:6"),
+    *(
+        (f"torch.mean(x, 0, out=torch.empty((), dtype=torch.{dtype}))", f"x!={code}:4")
+        for code in ("f4", "i8")
+        for dtype in ("int64", "float64", "float16", "complex64")
+    ),
+    ("torch.mean(x, out=torch.empty(()))", "x!=c8:4"),
+    *(
+        (f"torch.{call}, out=torch.empty((), dtype=torch.{dtype}))", "x=i4:4")
+        for call in (
+            "isin(x, x",
+            "all(x",
+            "any(x, 0",
+            "any(x, []",
+            "all(x.to(torch.uint8)",
+            "index_select(x > 0, 0, x[:0]",
+        )
+        for dtype in ("uint8", "bool", "int32")
+    ),
+    *(
+        (f"torch.tensor({source}{dtype}){what}", "x!=f4:2,3,4")
+        for source in (
+            "x.permute(2, 0, 1)",
+            "x.mT[:, ::2]",
+            "x[:, :1].expand(2, 5, 4)",
+            "np.arange(24.0).reshape(2, 3, 4).T",
+        )
+        for dtype in ("", ", dtype=torch.int64")
+        for what in ("", ".stride()")
+    ),
+    ("x.new_tensor(x.mT).stride()", "x!=f4:2,3,4"),
+    *(
+        (f"torch.linalg.{call}", "x!=f4:2,2 y!=f4:5,5")
+        for call in (
+            "inv_ex(torch.zeros(2, 2))",
+            "inv_ex(torch.zeros(5, 5))",
+            "inv_ex(torch.zeros(2, 2, dtype=torch.complex64))",
+            "inv_ex(torch.tensor([[1.0, 2.0], [2.0, 4.0]]))",
+            "cond(x * 0, 'nuc')",
+            "cond(x * 0, 'fro')",
+            "cond(x, 'nuc')",
+            "lu(x[:0, :0], pivot=False)",
+            "lu(torch.zeros(0, 2, 3), pivot=False)",
+            "lu(torch.zeros(2, 3, device='meta'), pivot=False)",
+            "lu_factor(x[:0], pivot=False)",
+            "norm(x, dim=())",
+            "norm(y.reshape(1, 5, 5), dim=(0, 1, 2))",
+        )
+    ),
+    *(
+        (f"F.{name}({shape}, 2)", "")
+        for name in ("avg_pool3d", "max_pool3d", "adaptive_avg_pool3d", "adaptive_max_pool3d")
+        for shape in (
+            "torch.zeros(0, 2, 4, 4, 4)",
+            "torch.zeros(2, 0, 4, 4, 4)",
+            "torch.zeros(0, 4, 4, 4)",
+        )
+    ),
+    ("F.avg_pool3d(torch.zeros(0, 2, 5, 4, 4), (2, 3, 1), (1, 2, 3), (1, 0, 0))", ""),
+    ("F.avg_pool3d(torch.zeros(0, 2, 5, 4, 4, dtype=torch.int64), 2)", ""),
+    ("F.max_pool2d(torch.zeros(2, 0, 4, 4), 2)", ""),
+    ("F.max_pool2d(torch.zeros(2, 2), 2)", ""),
+    ("F.max_pool2d(torch.zeros(0, 2, 4, 4), 2)", ""),
+    ("F.adaptive_max_pool2d(torch.zeros(2, 0, 4, 4), 2)", ""),
+    *(
+        (
+            f"torch.zeros({shape}).masked_scatter(torch.zeros(2, 3, dtype=torch.bool, device='meta'), torch.ones(4, device='meta'))",
+            "",
+        )
+        for shape in ("3, device='meta'", "2, 1, device='meta'")
+    ),
+    *(
+        (f"x.masked_scatter({arguments})", "x=f4:2,3 m=b:2,3 y=f4:9")
+        for arguments in (
+            "m, y",
+            "m[:, :1], y",
+            "m.mT.reshape(1, 2, 3), y[::2]",
+            "m, y[:0]",
+            "m & ~m, y[:0]",
+            "~(m & ~m), y[:5]",
+            "~(m & ~m), y[:6]",
+        )
+    ),
+    *(
+        (f"torch.cov({arguments})", "x=f4:2,3 k=i8:2,3 w!=f8:3@1..3")
+        for arguments in (
+            "x, aweights=w.bfloat16()",
+            "k, aweights=w.bfloat16()",
+            "k, aweights=w",
+            "x.half(), aweights=w",
+            "x, fweights=k[0].abs() + 1",
+            "k, fweights=k[0].abs() + 1",
+            "x, fweights=k[0].abs() + 1, aweights=w, correction=0",
+            "k",
+        )
+    ),
+    *(
+        (
+            f"torch.bincount(torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.{dtype}){more})",
+            "",
+        )
+        for dtype in ("float32", "float64", "int32")
+        for more in ("", ", 3")
+    ),
+    *(
+        (f"x.index_add(0, i, y, alpha={alpha})", "x=b:3 i=i8:2@0..2 y=b:2")
+        for alpha in (-1, 0, 2, True)
+    ),
+    *((f"torch.slice_scatter(x, x, 0, 0, 4, {step})", "x=f4:4") for step in (0, -1, 1)),
+    *(
+        (
+            f"F.ctc_loss(x, torch.tensor([[1, 2]]), torch.tensor([5], dtype=torch.{a}), torch.tensor([2], dtype=torch.{b}))",
+            "x!=f4:5,1,3@-3..-1",
+        )
+        for a, b in (("float32", "int64"), ("int64", "float32"), ("bool", "int64"))
+    ),
+    *(
+        (f"torch.arange({arguments}, dtype=torch.bool)", "")
+        for arguments in ("2", "0, 5", "0, 1, 0.5")
+    ),
+    *(
+        (
+            f"torch.{call}, out=torch.zeros(4, dtype=torch.{dtype})){what}",
+            "x!=f4:2,3,4 y!=f4:3,1@1..2",
+        )
+        for call in (
+            "floor(x.permute(1, 2, 0)",
+            "mul(x, y",
+            "mul(x.mT[::2], 2",
+            "le(x.mT, y.mT",
+            "add(y, x.mT[:, :3].mT",
+        )
+        for dtype in ("float32", "float64", "complex64", "uint8")
+        for what in ("", ".stride()")
+    ),
     *(("~x", f"x={dtype}:3") for dtype in ("f4", "c8", "i4", "b")),
 )
 NETWORK_INPUTS = (

@@ -127,6 +127,7 @@ def lobpcg(
 
     Raises:
       ValueError: for matrices with fewer than 3 n rows.
+      AssertionError: for shapes that do not fit.
 
     Source: A. V. Knyazev, Toward the optimal preconditioned eigensolver, SIAM J. Sci. Comput. 23 (2001).
     """
@@ -134,6 +135,15 @@ def lobpcg(
     if method not in (None, "basic", "ortho"):
         raise ValueError(f"lobpcg: got method {method!r}, expected 'basic' or 'ortho'")
     m = A.shape[-1]
+    if (
+        A.shape[-2] != m
+        or (B is not None and B.shape != A.shape)
+        or (X is not None and X.shape[-2] != m)
+    ):
+        shapes = ", ".join(str(list(t.shape)) for t in (A, B, X) if t is not None)
+        raise AssertionError(
+            f"lobpcg: got shapes {shapes}, expected square A, B of the same shape, and X of as many rows"
+        )
     if k is None:
         k = 1 if X is None else X.shape[-1]
     n = (k if n is None else n) if X is None else X.shape[-1]

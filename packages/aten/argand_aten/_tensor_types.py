@@ -117,12 +117,19 @@ def type_target(given: Any) -> tuple[argand_c10.dtype, str | None]:
     """The dtype, and the device if it is said, of a dtype, of a class above, or of a name that `type_name` gives.
 
     Raises:
-      ValueError: for other names.
+      ValueError: for other names and classes.
+      TypeError: for anything else.
     """
     if isinstance(given, _TensorType):
         return given.dtype, given.place
-    if not isinstance(given, str):
+    if given is Tensor:
+        return argand_c10.get_default_dtype(), "cpu"
+    if isinstance(given, argand_c10.dtype):
         return given, None
+    if not isinstance(given, (type, str)):
+        raise TypeError(f"type: got {given!r}, expected a dtype, a class or a name")
+    if isinstance(given, type):
+        raise ValueError(f"type: got {given!r}, expected a dtype or a class as argand.FloatTensor")
     *path, name = given.split(".")
     for dtype, known in _NAMES.items():
         if name == known:

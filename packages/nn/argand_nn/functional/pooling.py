@@ -124,8 +124,9 @@ def max_pool2d(
     return_indices: bool = False,
 ) -> Any:
     """Maximum over windows of (N, C, H, W) or (C, H, W); with `return_indices`, also their places."""
-    found = max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
-    return found if return_indices else found[0]
+    if not return_indices:
+        return aten.ops.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
+    return max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def max_pool3d(

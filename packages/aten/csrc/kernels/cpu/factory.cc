@@ -3,6 +3,7 @@
 #include <complex>
 
 #include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/csrc/core/dtype_checks.h"
 #include "packages/aten/csrc/core/linspace_dtype.h"
 #include "packages/aten/csrc/kernels/cpu/cast.h"
 #include "packages/aten/generated/kernels.h"
@@ -47,6 +48,7 @@ void fill_range(const Tensor& out, int64_t from, int64_t to, F at) {
 }  // namespace
 
 Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, int dtype, std::optional<ArgandDevice>, bool) {
+  check_not_bool("arange", dtype);
   if (dtype != ARGAND_UINT64 && builtins::arange_dtype(start, end, step) == ARGAND_INT64)
     for (const Scalar& s : {start, end, step}) check_fits("arange", ARGAND_INT64, value(s));
   if (dtype == ARGAND_INT64 && step.to_int() == 0 && step.to_double() != 0)

@@ -470,8 +470,9 @@ void index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tens
     dispatch_real("index_add", self.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       using C = compute_t<T>;
-      const C a = std::is_integral_v<T> ? static_cast<C>(alpha.to_int()) : static_cast<C>(alpha.to_double());
       const bool as_bool = self.dtype() == ARGAND_BOOL;
+      const int64_t whole = as_bool ? alpha.to_int() != 0 : alpha.to_int();
+      const C a = std::is_integral_v<T> ? static_cast<C>(whole) : static_cast<C>(alpha.to_double());
       rows([&](int64_t to, int64_t at) {
         for (int64_t j = 0; j < s.inner; j++) {
           T& x = work.data<T>()[to + j];

@@ -99,6 +99,16 @@ int64_t getri(const Lapack<E>& l, int64_t n, E* a, const int64_t* pivots) {
     if (n <= kSmall) return small_getri(n, a, pivots), 0;
   return n ? l.getri(kColumnMajor, n, a, n, pivots) : 0;
 }
+// What the triangles of a singular matrix give: infinities and NaN.
+template <class E>
+void invert_singular(const Lapack<E>& l, int64_t n, E* a, const int64_t* pivots) {
+  if constexpr (!kIsComplex<E>)
+    if (n <= kSmall) return small_getri(n, a, pivots);
+  std::vector<E> x(static_cast<size_t>(n * n));
+  for (int64_t i = 0; i < n; i++) x[static_cast<size_t>(i * (n + 1))] = E(1);
+  l.getrs(kColumnMajor, 'N', n, n, a, n, pivots, x.data(), n);
+  std::copy_n(x.data(), n * n, a);
+}
 // Cholesky's triangle.
 template <class E>
 int64_t potrf(const Lapack<E>& l, bool upper, int64_t n, E* a) {
@@ -127,7 +137,7 @@ std::tuple<Tensor, Tensor> linalg_cholesky_ex(const Tensor& self, bool upper, bo
 }
 
 std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& self, bool pivot, bool check_errors) {
-  if (!pivot) fail(ARGAND_RUNTIME_ERROR, "linalg.lu_factor: got pivot=False, which is not implemented on the CPU; use pivot=True");
+  if (!pivot && self.numel()) fail(ARGAND_RUNTIME_ERROR, "linalg.lu_factor: got pivot=False, which is not implemented on the CPU; use pivot=True");
   const int64_t m = self.size(-2), n = self.size(-1), k = std::min(m, n);
   const Tensor work = column_major_copy(self), pivots = empty(with_vector(self, k), ARGAND_INT32), info = empty(batch_sizes(self), ARGAND_INT32);
   dispatch_lapack("linalg.lu_factor", self.dtype(), [&](auto tag) {
@@ -204,7 +214,10 @@ std::tuple<Tensor, Tensor> linalg_inv_ex(const Tensor& self, bool check_errors) 
       E* const a = work.data<E>() + i * n * n;
       std::vector<int64_t> p(static_cast<size_t>(n));
       int64_t status = getrf(l, n, n, a, p.data());
-      if (status == 0) status = getri(l, n, a, p.data());
+      if (status == 0)
+        status = getri(l, n, a, p.data());
+      else
+        invert_singular(l, n, a, p.data());
       info.data<int32_t>()[i] = info_of("linalg.inv", status);
       for (int64_t j = 0; j < n * n; j++) a[j] += E(0);  // -0 becomes 0
     });

@@ -225,6 +225,7 @@ std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& self, IntList k
   check_not_bool("max_pool2d", self.dtype());
   const Window win(kernel_size, stride, padding, dilation);
   const builtins::Ints sizes = builtins::pool2d_shape(self.sizes(), kernel_size, stride, padding, dilation, ceil_mode);
+  check_input("max_pool2d", self, self.dim() - 1);
   const Tensor input = contiguous(self);
   const Tensor out = argand::empty(sizes, self.dtype()), indices = argand::empty(sizes, ARGAND_INT64);
   if (out.numel() == 0) return {out, indices};

@@ -155,9 +155,9 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
     if (v[i] < 0) builtins::raise(ARGAND_RUNTIME_ERROR, "bincount only supports 1-d non-negative integral inputs.");
     n = std::max(n, builtins::plus(v[i], 1));
   }
-  const bool single = weights && weights.dtype() == ARGAND_FLOAT32;
-  const Tensor out = zeros({n}, !weights ? ARGAND_INT64 : ARGAND_FLOAT64);
-  if (!weights) {
+  const bool single = weights && weights.dtype() == ARGAND_FLOAT32, counts = !weights || !input.numel();
+  const Tensor out = zeros({n}, counts ? ARGAND_INT64 : ARGAND_FLOAT64);
+  if (counts) {
     for (int64_t i = 0; i < input.numel(); i++) out.data<int64_t>()[v[i]]++;
     return out;
   }
