@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import argand as torch
+import argand.nn.functional as F
 from argand import inf, nan, tensor
 
 U8 = torch.uint8
@@ -447,6 +448,11 @@ def test_what_pytorch_asserts_is_an_assertion_error():
         lambda: torch.nn.Embedding(3, 2, padding_idx=3),
         lambda: torch.nn.Embedding.from_pretrained(torch.ones(2)),
         lambda: torch.nn.Hardtanh(1, 0),
+        lambda: torch.nn.Embedding(3, 2, _weight=torch.ones(2, 2)),
+        lambda: torch.nn.EmbeddingBag(3, 2, _weight=torch.ones(6)),
+        lambda: torch.lobpcg(torch.ones(9, 5)),
+        lambda: torch.lobpcg(torch.eye(9), B=torch.eye(3)),
+        lambda: torch.lobpcg(torch.eye(9), X=torch.ones(3, 1)),
     ):
         with pytest.raises(AssertionError):
             call()
@@ -554,3 +560,38 @@ def test_means_of_windows_of_volumes_without_a_batch(lead, dtype):
     assert mean.shape == (*lead, 2, 3, 2) and mean.dtype is dtype and mean.eq(1).all()
     if dtype.is_floating_point:
         assert torch.autograd.grad(mean.sum(), x)[0].shape == x.shape
+
+
+def test_steps_of_lbfgs_keep_their_weights():
+    p = torch.nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.LBFGS([p], max_iter=3, history_size=2)
+
+    def loss():
+        optimizer.zero_grad()
+        value = (p**4).sum()
+        value.backward()
+        return value
+
+    optimizer.step(loss)
+    weights = optimizer.state_dict()["state"][0]["al"]
+    assert weights == [pytest.approx(1 / 7, rel=1e-4), None]
+
+
+def test_an_encoder_layer_tells_its_activation():
+    def code(activation):
+        return torch.nn.TransformerEncoderLayer(4, 2, activation=activation).activation_relu_or_gelu
+
+    assert [code("relu"), code(F.relu), code(torch.nn.ReLU())] == [1, 1, 1]
+    assert [code("gelu"), code(F.gelu), code(torch.nn.GELU())] == [2, 2, 2]
+    assert code(torch.tanh) == 0
+
+
+def test_sequences_are_packed_without_data():
+    x = torch.zeros(3, 2, device="meta")
+    packed = torch.nn.utils.rnn.pack_padded_sequence(x, [3, 2])
+    assert packed.data.shape == (5,) and packed.data.is_meta
+    assert packed.batch_sizes.tolist() == [2, 2, 1]
+
+
+def test_tensors_of_the_default_type():
+    assert torch.ones(2).double().type(torch.Tensor).dtype == torch.float32

@@ -48,7 +48,7 @@ _OTHER_DEVICES = frozenset({"hpu", "ipu", "maia", "mps", "mtia", "xla", "xpu"})
 def _byte_of(device_type: str) -> int:
     """The number of a device type (ArgandDeviceType), which is its byte of the state."""
     if not isinstance(device_type, str):
-        raise TypeError(
+        raise ValueError(
             f"autocast: got device_type {device_type!r}, expected a string such as 'cuda' or 'cpu'"
         )
     if device_type == "meta":

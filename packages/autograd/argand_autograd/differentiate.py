@@ -128,7 +128,7 @@ def grad(
         )
     results, wanted = _as_tuple(outputs), _as_tuple(inputs)
     if not wanted:
-        raise ValueError("grad: got no inputs, expected at least one tensor")
+        raise RuntimeError("grad: got no inputs, expected at least one tensor")
     retain = (create_graph if retain_graph is None else retain_graph) or _kept.depth > 0
     given = _gradients(grad_outputs, len(results), "grad")
     if is_grads_batched:

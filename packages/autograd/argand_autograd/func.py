@@ -276,6 +276,14 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     return (value, pull_back, map_tree(level.leave, aux[0])) if has_aux else (value, pull_back)
 
 
+def _require_derivable(name: str, inputs: list[Any]) -> None:
+    for x in inputs:
+        if isinstance(x, Tensor) and not (x.is_floating_point() or x.is_complex()):
+            raise ValueError(
+                f"{name}: got an input of {x.dtype}, expected floating-point or complex numbers; convert it first"
+            )
+
+
 def jvp(
     func: Callable[..., Any],
     primals: Any,
@@ -292,11 +300,15 @@ def jvp(
         tangents: the direction, of the primals' structure.
         strict: whether independent inputs or outputs are an error instead of zeros.
         has_aux: whether `func` returns such a pair.
+
+    Raises:
+        ValueError: for primals of integers.
     """
     for name, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, tuple):
             raise RuntimeError(f"jvp: got {name} of type {type(given).__name__}, expected a tuple")
     inputs, structure = flatten(primals)
+    _require_derivable("jvp", inputs)
     vectors = flatten_as(structure, tangents)
     if vectors is None:
         raise RuntimeError(
@@ -384,8 +396,9 @@ def jacfwd(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        inputs = [args[i] for i in _places("jacfwd", argnums, args)]
+        _require_derivable("jacfwd", flatten(inputs)[0])
         found = rows(*args, **kwargs)
-        inputs = args[argnums] if isinstance(argnums, int) else [args[i] for i in argnums]
         if has_aux:
             return _by_columns(found[0], inputs), found[1]
         return _by_columns(found, inputs)

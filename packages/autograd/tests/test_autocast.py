@@ -130,7 +130,7 @@ def test_settings() -> None:
 def test_errors() -> None:
     with pytest.raises(RuntimeError, match="toaster"):
         autocast("toaster")
-    with pytest.raises(TypeError, match="expected a string"):
+    with pytest.raises(ValueError, match="expected a string"):
         autocast(3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="expected float16, bfloat16 or float32"):
         set_autocast_dtype("cpu", float64)

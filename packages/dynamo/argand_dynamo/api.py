@@ -82,9 +82,9 @@ def _settings(
     options: Mapping[str, Any] | None,
 ) -> Settings:
     if mode is not None and mode not in _MODES:
-        raise ValueError(f"compile: got mode {mode!r}, expected one of {', '.join(_MODES)}")
+        raise RuntimeError(f"compile: got mode {mode!r}, expected one of {', '.join(_MODES)}")
     if mode is not None and options:
-        raise ValueError(
+        raise RuntimeError(
             "compile: got both mode and options, expected one of them; a mode is a set of options"
         )
     check_backend(backend)

@@ -152,9 +152,8 @@ def _lengths(name: str, lengths: Tensor | Sequence[int]) -> list[int]:
 
 def _kept_places(lengths: list[int], steps: int, like: Tensor) -> Tensor:
     """Where (steps, batch) has an element of a sequence, as places of the flattened tensor."""
-    ends = aten.tensor(lengths, dtype=int64, device=like.device)
-    times = aten.arange(steps, dtype=int64, device=like.device)
-    return aten.nonzero((times.unsqueeze(1) < ends).reshape(-1)).squeeze(1)
+    kept = aten.arange(steps, dtype=int64).unsqueeze(1) < aten.tensor(lengths, dtype=int64)
+    return aten.nonzero(kept.reshape(-1)).squeeze(1).to(like.device)
 
 
 def pack_padded_sequence(

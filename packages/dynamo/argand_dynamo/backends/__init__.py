@@ -71,7 +71,7 @@ def lookup_backend(backend: str | Backend) -> Backend:
     """The backend of a name; callables are backends themselves.
 
     Raises:
-        ValueError: if no backend has the name.
+        RuntimeError: if no backend has the name.
     """
     if not isinstance(backend, str):
         if not callable(backend):
@@ -80,7 +80,7 @@ def lookup_backend(backend: str | Backend) -> Backend:
     if backend not in _backends:
         point = _entry_points().get(backend)
         if point is None:
-            raise ValueError(
+            raise RuntimeError(
                 f"compile: got backend {backend!r}, expected one of {', '.join(list_backends())}"
             )
         _backends[backend] = point.load()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, groupby
+from operator import index as to_int
 from typing import Any, Self, overload
 
 from argand_c10 import Module, Parameter, Tensor
@@ -13,7 +14,7 @@ __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequen
 
 
 def _place(index: int, length: int, name: str) -> int:
-    index = int(index)
+    index = to_int(index)
     if not -length <= index < length:
         raise IndexError(f"{name}: got index {index}, expected one in [{-length}, {length})")
     return index % length

@@ -41,7 +41,7 @@ class _Table(Module):
             self.reset_parameters()
         else:
             if tuple(given.shape) != shape:
-                raise ValueError(
+                raise AssertionError(
                     f"{name}: got a table of shape {list(given.shape)}, expected {list(shape)}"
                 )
             self.weight = Parameter(given, requires_grad=not freeze)

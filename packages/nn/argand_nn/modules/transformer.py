@@ -11,6 +11,7 @@ import argand_aten as aten
 from argand_c10 import Module, Tensor
 from argand_nn import functional as F
 from argand_nn import init
+from argand_nn.modules.activation import GELU, ReLU
 from argand_nn.modules.attention import MultiheadAttention
 from argand_nn.modules.container import ModuleList
 from argand_nn.modules.dropout import Dropout
@@ -42,6 +43,13 @@ def _activation(value: Activation, layer: str) -> Callable[[Tensor], Tensor]:
     if value == "gelu":
         return F.gelu
     raise RuntimeError(f"{layer}: got activation {value!r}, expected 'relu', 'gelu' or a function")
+
+
+def _activation_code(activation: Callable[[Tensor], Tensor]) -> int:
+    """1 for relu, 2 for gelu, 0 for others."""
+    if activation is F.relu or isinstance(activation, ReLU):
+        return 1
+    return 2 if activation is F.gelu or isinstance(activation, GELU) else 0
 
 
 class TransformerEncoderLayer(Module):
@@ -87,6 +95,7 @@ class TransformerEncoderLayer(Module):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         self.activation = _activation(activation, "TransformerEncoderLayer")
+        self.activation_relu_or_gelu = _activation_code(self.activation)
 
     def forward(
         self,

@@ -180,13 +180,14 @@ def _next_direction(state: dict[str, Any], grad: Tensor, history_size: int) -> T
         inverses.append(1.0 / curvature)
         state["H_diag"] = curvature / float(aten.dot(change, change))
     direction: Tensor = -grad
-    weights = []
+    weights: list[float] = []
     for y, s, inverse in zip(reversed(changes), reversed(steps), reversed(inverses), strict=True):
         weights.append(float(aten.dot(s, direction)) * inverse)
         direction.add_(y, alpha=-weights[-1])
     direction = direction * state["H_diag"]
     for y, s, inverse, weight in zip(changes, steps, inverses, reversed(weights), strict=True):
         direction.add_(s, alpha=weight - float(aten.dot(y, direction)) * inverse)
+    state["al"] = weights[::-1] + [None] * (history_size - len(weights))
     return direction
 
 

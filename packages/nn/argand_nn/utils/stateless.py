@@ -88,12 +88,18 @@ def functional_call(
         strict: require a tensor for every parameter and buffer, and for nothing else.
 
     Raises:
-        ValueError: for a name in several mappings, or several values for a shared parameter that is tied.
+        ValueError: for other things than mappings, a name in several of them, or several values for a shared parameter that is tied.
         RuntimeError: with `strict`, for names that are missing or unknown.
     """
     if isinstance(parameter_and_buffer_dicts, Mapping):
         tensors = parameter_and_buffer_dicts
     else:
+        if not isinstance(parameter_and_buffer_dicts, (list, tuple)) or not all(
+            isinstance(part, Mapping) for part in parameter_and_buffer_dicts
+        ):
+            raise ValueError(
+                f"functional_call: got {parameter_and_buffer_dicts!r}, expected a mapping of names to tensors, or a list of such"
+            )
         tensors = {}
         for part in parameter_and_buffer_dicts:
             twice = sorted(tensors.keys() & part.keys())
