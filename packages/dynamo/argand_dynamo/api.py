@@ -55,7 +55,7 @@ def compile(
         disable: return `model` as it is.
 
     Raises:
-        ValueError: if the backend or mode does not exist.
+        RuntimeError: if the backend or mode does not exist, or both a mode and options are given.
         TypeError: if `model` cannot be called.
     """
     if model is None:
