@@ -126,6 +126,42 @@ def test_any_shape(name, shape, dtype):
     assert gradcheck(ANY[name], (matrix(shape, dtype),))
 
 
+def floats(a: np.ndarray, dtype: str) -> c10.Tensor:
+    return c10.from_numpy(a.astype(dtype)).requires_grad_(True)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_losses_of_phases_are_refused(dtype):
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((2, 4, 3)) + 1j * rng.standard_normal((2, 4, 3))
+    tall, square = floats(values, dtype), floats(values[:, :3], dtype)
+    for part in (0, 2):
+        with pytest.raises(RuntimeError, match="phases of singular vectors"):
+            weighted(ops.linalg_svd(tall, False)[part]).backward()
+    with pytest.raises(RuntimeError, match="linalg_eigh_backward: .* phases of eigenvectors"):
+        weighted(ops.linalg_eigh(square + adjoint(square))[1]).backward()
+    with pytest.raises(RuntimeError, match="linalg_eig_backward: .* phases of eigenvectors"):
+        weighted(ops.linalg_eig(square)[1]).backward()
+    with pytest.raises(RuntimeError, match="phases of eigenvectors"):
+        weighted(
+            ops.linalg_eig(floats(np.array([[1.0, 2.0], [-3.0, 1.0]]), "float64"))[1]
+        ).backward()
+    symmetric = floats(np.array([[1.0, 2.0], [2.0, 3.0]]), "float64")
+    weighted(
+        ops.real(ops.linalg_eig(symmetric)[1])
+    ).backward()  # real vectors have signs and no phases
+    assert np.isfinite(symmetric.grad.numpy()).all()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e8])
+@pytest.mark.parametrize("loss", [of_svd, of_eigh, of_eig])
+def test_losses_that_phases_do_not_change_may_be_large_in_complex64(loss, scale):
+    rng = np.random.default_rng(0)
+    a = floats(rng.standard_normal((20, 20)) + 1j * rng.standard_normal((20, 20)), "complex64")
+    (loss(a) * scale).backward()
+    assert np.isfinite(a.grad.numpy()).all()
+
+
 def test_determinant_of_singular_matrices():
     """The adjugate, transposed."""
     a = c10.from_numpy(
