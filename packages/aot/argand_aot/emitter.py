@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import argand_c10 as c10
+from argand_aot.masks import MASKED
 from argand_aot.values import Geometry, UnsupportedGraph
 from argand_c10 import Operator
 from argand_fx.schema import bind, overload, schema_of
@@ -69,6 +70,9 @@ class Emitter:
 
     def call(self, op: Operator, bound: Sequence[Any]) -> Any:
         """The results of an operator on fake tensors, given in schema order."""
+        masked = MASKED.get(op.name)
+        if masked is not None:
+            return masked(self, *bound)
         if stays(op):
             return self.new(op, bound)
         key = (op.name, _key(bound))

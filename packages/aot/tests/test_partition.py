@@ -87,6 +87,23 @@ def test_what_products_read_is_kept() -> None:
     assert "relu" not in operators(backward)
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda o, x: o.relu(x),
+        lambda o, x: o.leaky_relu(x, 0.2),
+        lambda o, x: o.hardtanh(x, -2, 2),
+        lambda o, x: o.threshold(x, 0.5, 1),
+        lambda o, x: o.hardshrink(x),
+        lambda o, x: o.softshrink(x),
+    ],
+)
+def test_masks_are_kept(step: Any) -> None:
+    """Of straight pieces, where nothing else reads what they are chosen by."""
+    chosen, _, _ = parts(lambda o, x, w: o.sum(step(o, o.mm(x, w))), leaf(9, 9), leaf(9, 9) * 1.0)
+    assert [n.meta["val"].dtype for n in chosen.values if n.name != "sum_1"] == [c10.bool]
+
+
 def test_less_is_kept() -> None:
     """A cut through the small value, not through what is made from it."""
     program = lambda o, x, big: o.mul(o.mul(o.exp(x), 2), big)  # noqa: E731

@@ -392,6 +392,11 @@ EDGES = [
     ("smooth_l1_loss", [[INF, 1.0, 0.5], [1.0, -INF, 0.25]], [[1, 1, 0.25], [-1, -1, -0.25]]),
     ("huber_loss", [[INF, 1.0, 0.5], [1.0, -INF, 0.25]], [[1, 1, 0.25], [-1, -1, -0.25]]),
     ("smooth_l1_loss", [[NAN], [1.0]], [[NAN], [NAN]]),
+    ("relu", [[0.0, NAN, -INF, INF]], [[0, 1, 0, 1]]),
+    ("elu", [[0.0, NAN, -INF, INF]], [[1, 1, 0, 1]]),
+    ("hardtanh", [[-1.0, 1.0, NAN, -INF, 0.5]], [[0, 0, 1, 0, 1]]),
+    ("hardshrink", [[-0.5, 0.5, NAN, INF, 0.0]], [[0, 0, 1, 1, 0]]),
+    ("softshrink", [[-0.5, 0.5, NAN, INF, 0.0]], [[0, 0, 1, 1, 0]]),
 ]
 
 
@@ -416,6 +421,36 @@ def test_addr_without_self_has_gradients_of_zeros():
     result = aten.ops.addr(x, u, v, beta=0, alpha=2)
     assert result.tolist() == [[12, 16]]
     assert [g.tolist() for g in autograd.grad(result.sum(), (x, u, v))] == [[[0, 0]], [14], [4, 4]]
+
+
+STRAIGHT = {
+    "relu": aten.ops.relu,
+    "relu in place": lambda x: aten.ops.relu_(x * 1),
+    "relu6": lambda x: aten.ops.hardtanh(x, 0.0, 6.0),
+    "leaky_relu": aten.ops.leaky_relu,
+    "threshold": lambda x: aten.ops.threshold(x, 0.3, 5.0),
+    "hardshrink": aten.ops.hardshrink,
+    "softshrink": aten.ops.softshrink,
+    "prelu": lambda x: aten.ops.prelu(x, leaf([0.25]).detach()),
+    "rrelu": aten.ops.rrelu,
+    "rrelu in training": lambda x: aten.ops.rrelu(x, training=True),
+}
+
+
+@pytest.mark.parametrize("name", STRAIGHT)
+def test_second_derivatives_of_straight_pieces_are_zeros(name):
+    x = leaf([-7.0, -0.2, 0.0, 0.3, 7.0])
+    (g,) = autograd.grad(STRAIGHT[name](x).sum(), x, create_graph=True)
+    (h,) = autograd.grad(g.sum(), x)
+    assert h.tolist() == [0.0] * 5
+
+
+def test_gradients_that_are_not_finite_stay_out_of_flat_pieces():
+    x = leaf([-7.0, 7.0])
+    for name in ("relu", "threshold"):
+        result = STRAIGHT[name](x)
+        (g,) = autograd.grad(result, x, argand_c10.tensor([NAN, INF], dtype=result.dtype))
+        assert g.tolist() == [0.0, INF]
 
 
 def test_a_norm_of_the_largest_has_gradients_beside_nan():
