@@ -397,6 +397,7 @@ EDGES = [
     ("hardtanh", [[-1.0, 1.0, NAN, -INF, 0.5]], [[0, 0, 1, 0, 1]]),
     ("hardshrink", [[-0.5, 0.5, NAN, INF, 0.0]], [[0, 0, 1, 1, 0]]),
     ("softshrink", [[-0.5, 0.5, NAN, INF, 0.0]], [[0, 0, 1, 1, 0]]),
+    ("entr", [[0.0, -1.0, 1.0, NAN]], [[INF, NAN, -1, NAN]]),
 ]
 
 
@@ -451,6 +452,24 @@ def test_gradients_that_are_not_finite_stay_out_of_flat_pieces():
         result = STRAIGHT[name](x)
         (g,) = autograd.grad(result, x, argand_c10.tensor([NAN, INF], dtype=result.dtype))
         assert g.tolist() == [0.0, INF]
+
+
+@pytest.mark.parametrize("name", ["max", "min", "amax", "amin", "median", "nanmedian"])
+def test_gradients_of_chosen_elements_stay_with_them(name):
+    x = leaf([2.0, 1.0, 3.0, 2.0, 1.0, 3.0, 2.0])
+    result = getattr(aten.ops, name)(x)
+    (g,) = autograd.grad(result, x, argand_c10.tensor(NAN, dtype=x.dtype))
+    np.testing.assert_array_equal(g.isnan().numpy(), (x == result).numpy())
+    assert (g.isnan() | (g == 0)).all()
+
+
+def test_second_derivatives_where_the_first_ends():
+    x = leaf([0.0, -1.0, 2.0])
+    (g,) = autograd.grad(aten.ops.entr(x).sum(), x, create_graph=True)
+    assert autograd.grad(g.sum(), x)[0].tolist() == [-INF, 1, -0.5]
+    x = leaf([-30.0, 0.0, 20.0, 100.0])
+    (g,) = autograd.grad(aten.ops.log_ndtr(x).sum(), x, create_graph=True)
+    assert close(autograd.grad(g.sum(), x)[0], [-0.9988962, -2 / np.pi, 0, 0], 1e-6)
 
 
 def test_a_norm_of_the_largest_has_gradients_beside_nan():
