@@ -7,7 +7,7 @@ import pytest
 
 import argand_c10 as c10
 from argand_aten import ops
-from argand_autograd import gradcheck
+from argand_autograd import grad, gradcheck
 
 
 def matrix(shape: tuple[int, ...], dtype: str, seed: int = 0) -> c10.Tensor:
@@ -176,6 +176,14 @@ def test_determinant_of_singular_matrices():
         for i in range(3)
     ]
     np.testing.assert_allclose(a.grad.numpy(), minors, atol=1e-9)
+
+
+@pytest.mark.parametrize("order", [1, 3, np.inf])
+def test_second_derivatives_of_complex_norms_are_zero_at_zeros(order):
+    a = floats(np.array([0, 1 + 1j, 2j]), "complex128")
+    (g,) = grad(ops.linalg_vector_norm(a, order), a, create_graph=True)
+    (h,) = grad(ops.view_as_real(g).sum(), a)
+    assert h.numpy()[0] == 0 and np.isfinite(h.numpy()).all()
 
 
 def test_what_is_not_differentiable():
