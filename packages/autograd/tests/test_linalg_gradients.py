@@ -7,7 +7,7 @@ import pytest
 
 import argand_c10 as c10
 from argand_aten import ops
-from argand_autograd import grad, gradcheck
+from argand_autograd import grad, gradcheck, gradgradcheck
 
 
 def matrix(shape: tuple[int, ...], dtype: str, seed: int = 0) -> c10.Tensor:
@@ -124,6 +124,12 @@ def test_any_shape(name, shape, dtype):
     if len(shape) == 3 and name == "lstsq":
         shape = (3, 3)
     assert gradcheck(ANY[name], (matrix(shape, dtype),))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("loss", [of_svd, of_eigh, of_eig])
+def test_second_derivatives(loss, dtype):
+    assert gradgradcheck(loss, (matrix((3, 3), dtype),))
 
 
 def floats(a: np.ndarray, dtype: str) -> c10.Tensor:
