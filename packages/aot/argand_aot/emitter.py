@@ -71,8 +71,8 @@ class Emitter:
     def call(self, op: Operator, bound: Sequence[Any]) -> Any:
         """The results of an operator on fake tensors, given in schema order."""
         masked = MASKED.get(op.name)
-        if masked is not None:
-            return masked(self, *bound)
+        if masked is not None and (made := masked(self, *bound)) is not None:
+            return made
         if stays(op):
             return self.new(op, bound)
         key = (op.name, _key(bound))

@@ -535,13 +535,6 @@ RESULTS = (
     ("F.max_pool2d(torch.zeros(0, 2, 4, 4), 2)", ""),
     ("F.adaptive_max_pool2d(torch.zeros(2, 0, 4, 4), 2)", ""),
     *(
-        (
-            f"torch.zeros({shape}).masked_scatter(torch.zeros(2, 3, dtype=torch.bool, device='meta'), torch.ones(4, device='meta'))",
-            "",
-        )
-        for shape in ("3, device='meta'", "2, 1, device='meta'")
-    ),
-    *(
         (f"x.masked_scatter({arguments})", "x=f4:2,3 m=b:2,3 y=f4:9")
         for arguments in (
             "m, y",

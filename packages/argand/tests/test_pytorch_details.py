@@ -595,3 +595,34 @@ def test_sequences_are_packed_without_data():
 
 def test_tensors_of_the_default_type():
     assert torch.ones(2).double().type(torch.Tensor).dtype == torch.float32
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_mse_loss_beside_bools_has_a_gradient(turned):
+    x, truth = torch.tensor([0.5, 2.0], requires_grad=True), torch.tensor([True, False])
+    F.mse_loss(*((truth, x) if turned else (x, truth))).backward()
+    assert x.grad.tolist() == [-0.5, 2.0]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_compiled_gradients_of_halves_are_chosen_as_in_eager(dtype):
+    """Numbers that the dtype does not hold are compared in float32."""
+    for f in (
+        lambda x: F.hardshrink(x, 0.1),
+        lambda x: F.softshrink(x, 0.3),
+        lambda x: F.threshold(x, 0.1, 7.0),
+        lambda x: F.hardtanh(x, -0.1, 0.3),
+    ):
+        grads = []
+        for g in (f, torch.compile(f, backend="aot_eager")):
+            x = torch.tensor([0.1, -0.1, 0.3, -0.3, 0.0, 1.0], dtype=dtype, requires_grad=True)
+            g(x).sum().backward()
+            grads.append(x.grad.tolist())
+        assert grads[0] == grads[1]
+
+
+def test_out_that_is_an_operand_is_not_resized():
+    x = torch.ones(1, 3)
+    with pytest.raises(RuntimeError, match="add: output with shape"):
+        torch.add(x, torch.ones(2, 3), out=x)
+    assert x.shape == (1, 3)

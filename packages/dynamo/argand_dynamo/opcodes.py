@@ -127,7 +127,8 @@ def store_fast(frame: SymbolicFrame, i: Instruction) -> None:
         # In a resume function: a cell that came as an argument. After a comprehension: the one that it put aside.
         value = frame.tx.realize(value)
         assert isinstance(value, CellVariable)
-        value.own_name = i.argval
+        if frame is frame.tx.root:
+            value.own_name = i.argval
         frame.locals.pop(i.argval, None)
         frame.cells[i.argval] = value
     else:

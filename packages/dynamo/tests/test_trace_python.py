@@ -131,6 +131,23 @@ def test_comprehensions() -> None:
     check(f, X, ["a", "bb", "cc"])
 
 
+def test_comprehensions_of_inlined_functions_keep_to_their_frame() -> None:
+    def callee(x: Any) -> Any:
+        i = 9
+        z = [x * i for i in range(3)]
+        k = lambda: i  # noqa: E731
+        return z[1], k() + i
+
+    def f(x: Any) -> Any:
+        i = 3
+        k = lambda: i  # noqa: E731
+        y, n = callee(x)
+        i = i + 1
+        return y, k(), n
+
+    check(f, X)
+
+
 def test_comprehensions_whose_variables_inner_functions_capture() -> None:
     def f(x: Any) -> Any:
         first = [x + i for i in range(3)]

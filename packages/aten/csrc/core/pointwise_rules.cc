@@ -161,7 +161,9 @@ bool prepare_pointwise_out(const char* name, const Tensor& out, int dtype, IntLi
   const bool resized = !(out.sizes() == shape);
   if (resized) {
     check_memory();  // before anything is changed
-    if (inplace)
+    bool is_operand = inplace;
+    for (int k = 0; k < n_operands; k++) is_operand = is_operand || operands[k]->get() == out.get();
+    if (is_operand)
       fail(ARGAND_SHAPE_ERROR, "%s: output with shape %s doesn't match the broadcast shape %s", name, to_string(out.sizes()).c_str(),
            to_string(shape).c_str());
     check(api->tensor_resize(out.get(), static_cast<int32_t>(shape.n), shape.ptr));

@@ -12,7 +12,7 @@ OPERATORS = frozenset(
     threshold_backward leaky_relu_backward hardtanh_backward
     gelu_none gelu_tanh gelu_backward_none gelu_backward_tanh silu silu_backward
     eq ne lt le gt ge isnan isinf isfinite logical_not logical_and logical_or bitwise_and bitwise_or bitwise_not where masked_fill
-    binary_cross_entropy_each mse_each smooth_l1_each
+    binary_cross_entropy_each mse_each mse_each_backward_self mse_each_backward_target smooth_l1_each
     lstm_cell_state lstm_hidden_state lstm_cell_state_backward_input lstm_cell_state_backward_forget
     lstm_cell_state_backward_candidate lstm_cell_state_backward_cell lstm_hidden_state_backward_output lstm_hidden_state_backward_cell
     gru_hidden_state gru_hidden_state_backward_input_reset gru_hidden_state_backward_input_update gru_hidden_state_backward_input_new

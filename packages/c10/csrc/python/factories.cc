@@ -164,6 +164,12 @@ static bool move_to(ArgandTensor*& t, ArgandDevice device) {
   return moved != nullptr;
 }
 
+static bool lie_alike(const ArgandTensor* t, const int64_t* strides) {
+  for (int d = 0; d < t->ndim; d++)
+    if (t->sizes[d] > 1 && t->strides[d] != strides[d]) return false;
+  return true;
+}
+
 // The copy keeps the order of dimensions in memory.
 static PyObject* copy_of(ArgandTensor* source, int dtype, ArgandDevice device) {
   HostData host;
@@ -181,7 +187,10 @@ static PyObject* copy_of(ArgandTensor* source, int dtype, ArgandDevice device) {
   bool done = true;
   if (meta || !t->numel) {
   } else if (dtype == source->dtype) {
-    gather(source, host.data(), 0, static_cast<char*>(t->data), strides.d);
+    if (lie_alike(source, strides.d))
+      std::memcpy(t->data, host.data(), static_cast<size_t>(t->numel * item_size(dtype)));
+    else
+      gather(source, host.data(), 0, static_cast<char*>(t->data), strides.d);
   } else {
     Ref list(tolist(source));
     done = list && fill(t, list.get(), 0, static_cast<char*>(t->data));
