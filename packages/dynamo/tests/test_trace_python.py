@@ -135,12 +135,18 @@ def test_comprehensions_of_inlined_functions_keep_to_their_frame() -> None:
     def callee(x: Any) -> Any:
         i = 9
         z = [x * i for i in range(3)]
-        k = lambda: i  # noqa: E731
+
+        def k() -> int:
+            return i
+
         return z[1], k() + i
 
     def f(x: Any) -> Any:
         i = 3
-        k = lambda: i  # noqa: E731
+
+        def k() -> int:
+            return i
+
         y, n = callee(x)
         i = i + 1
         return y, k(), n
@@ -153,7 +159,10 @@ def test_comprehensions_whose_variables_inner_functions_capture() -> None:
         first = [x + i for i in range(3)]
         later = [lambda: x * i for i in range(2)]
         i = 5
-        inner = lambda: i  # noqa: E731
+
+        def inner() -> int:
+            return i
+
         again = [x - i for i in range(2)]
         return first, [g() for g in later], inner(), again, i
 
