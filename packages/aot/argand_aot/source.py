@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "Source"]
 
-# Of what is kept; what other versions or other sources made is compiled again.
-# Backward programs are kept under their forward graphs: the rules of derivatives are argand_aten's.
-FORMAT = f"4 {source_digest('argand_aot')} {source_digest('argand_aten')}"
+# What derives and partitions: rules of derivatives and of shapes lie in the packages below.
+_PACKAGES = ("argand_c10", "argand_aten", "argand_autograd", "argand_fx", "argand_aot")
+# Of what is kept; what other versions, sources or libraries made is compiled again.
+FORMAT = " ".join(["4", *(source_digest(name) for name in _PACKAGES)])
 _cache = DiskCache("aot")
 
 

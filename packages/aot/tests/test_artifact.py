@@ -15,7 +15,9 @@ from programs import Ops, compiled, same
 import argand_aot as aot
 import argand_aten as aten
 import argand_c10 as c10
+from argand_aot.source import FORMAT
 from argand_c10 import metrics
+from argand_c10.source_digest import source_digest
 from argand_fx import Graph, GraphModule
 from argand_fx.shapes import FakeTensor, GraphBuilder, ShapeEnv
 
@@ -173,3 +175,9 @@ def test_another_process(tmp_path: Path) -> None:
         check=True,
     )
     assert json.loads(done.stdout) == [t.tolist() for t in expected]
+
+
+def test_what_another_package_derived_is_not_loaded() -> None:
+    """Backward programs hold rules of derivatives, shapes and layouts of these packages."""
+    for name in ("argand_c10", "argand_aten", "argand_autograd", "argand_fx", "argand_aot"):
+        assert source_digest(name) in FORMAT.split()

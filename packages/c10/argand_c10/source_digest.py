@@ -1,4 +1,4 @@
-"""A name for the Python sources of an installed package, so that what an older compiler made is not taken for a newer one's."""
+"""A name for an installed package's sources and libraries, so that what an older compiler made is not taken for a newer one's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _files(folder: str, prefix: str) -> Iterator[tuple[str, int, int]]:
     with os.scandir(folder) as entries:
         for entry in entries:
             name = prefix + entry.name
-            if name.endswith((".py", ".c", ".h")):
+            if name.endswith((".py", ".c", ".h", ".so")) or ".so." in name:
                 found = entry.stat()
                 yield name, found.st_size, found.st_mtime_ns
             elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():

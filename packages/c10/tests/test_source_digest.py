@@ -31,7 +31,11 @@ def test_edits_give_another_digest(tmp_path: Path) -> None:
     (inner / "passes.py").write_text("x = 22")
     second = digest_in_new_process(tmp_path)
     os.utime(inner / "passes.py", ns=(0, 0))
-    assert len({first, second, digest_in_new_process(tmp_path)}) == 3
+    third = digest_in_new_process(tmp_path)
+    (inner / "libedited.so.2").write_bytes(b"code")
+    fourth = digest_in_new_process(tmp_path)
+    (inner / "_C.cpython-311-x86_64-linux-gnu.so").write_bytes(b"code")
+    assert len({first, second, third, fourth, digest_in_new_process(tmp_path)}) == 5
 
 
 def test_each_package_has_its_own() -> None:

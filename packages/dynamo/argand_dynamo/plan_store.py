@@ -10,14 +10,12 @@ import functools
 import hashlib
 import json
 import math
-import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-import argand_autograd  # noqa: F401  (loads the libraries that `_environment` looks at)
 import argand_c10
 from argand_c10 import logs
 from argand_c10.code_digest import hash_code
@@ -35,18 +33,14 @@ __all__ = ["findable_code", "inlined_code", "load_plans", "store_plan"]
 _MOST = 8
 _LOCK_SECONDS = 5.0
 # What traces; backends keep what they made under names of their own sources.
-_SOURCES = ("argand_c10", "argand_aten", "argand_autograd", "argand_fx", "argand_dynamo")
+_PACKAGES = ("argand_c10", "argand_aten", "argand_autograd", "argand_fx", "argand_dynamo")
 
 
 @functools.cache
 def _environment() -> str:
     """All that the plans of this process depend on beside their functions; a rebuilt native library and an edited tracer make other plans."""
-    libraries = []
-    for name in ("argand_c10", "argand_aten", "argand_autograd", "argand_dynamo"):
-        found = os.stat(sys.modules[f"{name}._C"].__file__ or "")
-        libraries.append((sys.modules[name].__version__, found.st_size, found.st_mtime_ns))
-    sources = [source_digest(name) for name in _SOURCES]
-    return repr((sys.version, PLAN_VERSION, argand_c10.ABI_VERSION, libraries, sources))
+    packages = [source_digest(name) for name in _PACKAGES]
+    return repr((sys.version, PLAN_VERSION, argand_c10.ABI_VERSION, packages))
 
 
 def _key(code: CodeType, config: str) -> str:
