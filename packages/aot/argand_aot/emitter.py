@@ -7,7 +7,7 @@ from typing import Any
 
 import argand_c10 as c10
 from argand_aot.masks import MASKED
-from argand_aot.values import Geometry, UnsupportedGraph
+from argand_aot.values import Geometry, UnsupportedGraph, hint_of
 from argand_c10 import Operator
 from argand_fx.schema import bind, overload, schema_of
 from argand_fx.shapes import FakeTensor, GraphBuilder
@@ -133,7 +133,7 @@ class Emitter:
         """
         if same_strides(tensor.shape, tensor.stride(), geometry.strides):
             return tensor
-        order = sorted(range(geometry.ndim), key=lambda i: (-_size(geometry.strides[i]), i))
+        order = sorted(range(geometry.ndim), key=lambda i: (-hint_of(geometry.strides[i]), i))
         expected: Any = 1
         for i in reversed(order):
             if geometry.shape[i] != 1 and geometry.strides[i] != expected:
@@ -152,10 +152,6 @@ class Emitter:
         dense = self.named("clone", self.named("permute", tensor, order), memory_format=0)
         result: FakeTensor = self.named("permute", dense, inverse)
         return result
-
-
-def _size(x: Any) -> int:
-    return int(getattr(x, "hint", x))
 
 
 def same_strides(shape: Any, a: Any, b: Any) -> bool:

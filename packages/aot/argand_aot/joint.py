@@ -13,7 +13,7 @@ from argand_aot.emitter import Emitter, stays
 from argand_aot.functionalize import Functionalizer, input_value
 from argand_aot.outputs import Mutation, OutputSpec, Step
 from argand_aot.tape import InputNode, Tape
-from argand_aot.values import Edge, Geometry, UnsupportedGraph, Value, ViewStep, fresh_value
+from argand_aot.values import Edge, UnsupportedGraph, Value, ViewStep, fresh_value, is_dense
 from argand_autograd import graph_ops
 from argand_c10 import Operator, Tensor
 from argand_fx import Graph, GraphModule, Node
@@ -358,7 +358,7 @@ class _Finish:
         if storage.root in self.walk.constants:
             raise UnsupportedGraph("got a result that is a constant of the graph")
         root = storage.root
-        if x is root or (sharing == 1 and _is_dense(x.geometry)):
+        if x is root or (sharing == 1 and is_dense(x.geometry)):
             return OutputSpec("value", self._slot(x))
         return OutputSpec("value", self._slot(root), steps=self._plain_steps(x.steps))
 
@@ -424,21 +424,3 @@ class _Finish:
                 continue
             number = self._add_result(value, edge if recorded else None)
             joint.mutations.append(Mutation(index, number, recorded))
-
-
-def _is_dense(g: Geometry) -> bool:
-    """Could a new tensor have these strides?"""
-    expected: Any = 1
-    for i in sorted(range(g.ndim), key=lambda i: (_number(g.strides[i]), -i)):
-        if isinstance(g.shape[i], int) and g.shape[i] in (0, 1):
-            if g.shape[i] == 0:
-                return True
-            continue
-        if str(g.strides[i]) != str(expected):
-            return False
-        expected = expected * g.shape[i]
-    return True
-
-
-def _number(x: Any) -> int:
-    return int(getattr(x, "hint", x))

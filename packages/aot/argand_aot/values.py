@@ -218,3 +218,22 @@ def values_in(x: Any) -> Sequence[Value]:
     if isinstance(x, (list, tuple)):
         return [item for item in x if isinstance(item, Value)]
     return ()
+
+
+def is_dense(g: Geometry) -> bool:
+    """Could a new tensor have these strides?"""
+    expected: Any = 1
+    for i in sorted(range(g.ndim), key=lambda i: (hint_of(g.strides[i]), -i)):
+        if isinstance(g.shape[i], int) and g.shape[i] in (0, 1):
+            if g.shape[i] == 0:
+                return True
+            continue
+        if str(g.strides[i]) != str(expected):
+            return False
+        expected = expected * g.shape[i]
+    return True
+
+
+def hint_of(x: Any) -> int:
+    """A size or stride, or what it was when the graph was traced."""
+    return int(getattr(x, "hint", x))

@@ -168,6 +168,23 @@ def test_strides_of_dimensions_of_one(backend: str, make: Callable[..., torch.Te
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("make", [
+    lambda x: x.t().clone(memory_format=torch.contiguous_format), lambda x: x.t() + 1, lambda x: (x.t() + 1).sum(), lambda x: x.t().relu(),
+])  # fmt: skip
+def test_strides_of_gradients(
+    backend: str, dynamic: bool, make: Callable[..., torch.Tensor]
+) -> None:
+    x = torch.rand(3, 4, requires_grad=True)
+    found = []
+    for f in (make, torch.compile(make, backend=backend, dynamic=dynamic)):
+        y = f(x)
+        found.append(torch.autograd.grad(y, x, torch.ones_like(y) if y.ndim else None)[0])
+    assert torch.equal(*found)
+    assert 0 in found[0].stride() or found[1].stride() == found[0].stride()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dynamic", [None, True])
 def test_sizes_and_layouts_change_together(backend: str, dynamic: bool | None) -> None:
     def f(x: torch.Tensor) -> Any:
