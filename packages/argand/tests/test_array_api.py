@@ -9,10 +9,9 @@ import pytest
 import argand
 
 strict = pytest.importorskip("array_api_strict")
-strict.set_array_api_strict_flags(api_version="2024.12")
+strict.set_array_api_strict_flags(api_version="2025.12")
 xp = argand.ones(1).__array_namespace__()
 
-OF_2025 = {"broadcast_shapes", "isin"}
 FLAGS = {
     "ArrayAPIStrictFlags",
     "Device",
@@ -249,7 +248,8 @@ def test_creation(call):
 
 SHAPES = [
     lambda m, x: m.concat([x, x], axis=1), lambda m, x: m.concat([x, m.ones(2, dtype=x.dtype)] if x.ndim == 1 else [x, x], axis=None),
-    lambda m, x: m.expand_dims(x, axis=1), lambda m, x: m.expand_dims(x, axis=-1), lambda m, x: m.flip(x), lambda m, x: m.flip(x, axis=(0, -1)),
+    lambda m, x: m.expand_dims(x, axis=1), lambda m, x: m.expand_dims(x, axis=-1), lambda m, x: m.expand_dims(x, axis=(0, -1, 2)),
+    lambda m, x: m.permute_dims(x, (-1, 0, -2)), lambda m, x: m.isin(m.astype(x, m.int64), 2), lambda m, x: m.searchsorted(m.sort(x[0, 0, :]), 1), lambda m, x: m.flip(x), lambda m, x: m.flip(x, axis=(0, -1)),
     lambda m, x: m.moveaxis(x, 0, -1), lambda m, x: m.moveaxis(x, (0, 1), (2, 0)), lambda m, x: m.permute_dims(x, (2, 0, 1)), lambda m, x: m.repeat(x, 2),
     lambda m, x: m.repeat(x, 3, axis=1), lambda m, x: m.reshape(x, (4, -1)), lambda m, x: m.reshape(x, (24,), copy=True), lambda m, x: m.roll(x, 2),
     lambda m, x: m.roll(x, (1, -1), axis=(0, 2)), lambda m, x: m.roll(x, 1, axis=1), lambda m, x: m.squeeze(m.expand_dims(x, axis=2), axis=2),
@@ -273,6 +273,13 @@ def test_shapes_indices_and_products(call, dtype):
     same(call, array(dtype, 2, 3, 4))
 
 
+def test_membership():
+    x, y = array("int64", 3, 4), array("int64", 3, seed=1)
+    for invert in (False, True):
+        found = xp.isin(argand.tensor(x), argand.tensor(y), invert=invert)
+        np.testing.assert_array_equal(found, np.isin(x, y, invert=invert))
+
+
 def test_unique_of_nan_and_complex_numbers():
     x = np.array([np.nan, 1.0, np.nan, 0.0, 1.0])
     values, counts = xp.unique_counts(argand.tensor(x))
@@ -283,6 +290,7 @@ def test_unique_of_nan_and_complex_numbers():
 LINALG = [
     lambda m, a: m.linalg.cholesky(m.matmul(a, m.matrix_transpose(a)) + 4 * m.eye(4, dtype=a.dtype)), lambda m, a: m.linalg.det(a), lambda m, a: m.linalg.inv(a),
     lambda m, a: m.linalg.cholesky(m.matmul(a, m.matrix_transpose(a)) + 4 * m.eye(4, dtype=a.dtype), upper=True),
+    lambda m, a: m.sort(m.abs(m.linalg.eigvals(a))), lambda m, a: m.sort(m.abs(m.linalg.eig(a)[0])), lambda m, a: m.linalg.eig(a).eigenvectors[0, 0, 0] * 0,
     lambda m, a: m.linalg.eigvalsh(a + m.matrix_transpose(a)), lambda m, a: m.linalg.eigh(a + m.matrix_transpose(a))[0], lambda m, a: m.linalg.matrix_norm(a),
     lambda m, a: m.linalg.matrix_norm(a, ord="nuc", keepdims=True), lambda m, a: m.linalg.matrix_norm(a, ord=2), lambda m, a: m.linalg.matrix_norm(a, ord=-1),
     lambda m, a: m.linalg.matrix_power(a, 3), lambda m, a: m.linalg.matrix_power(a, -1), lambda m, a: m.linalg.matrix_power(a, 0),
@@ -393,6 +401,8 @@ def test_arrays_and_errors():
     ):
         with pytest.raises(ValueError):
             call()
+    with pytest.raises(ValueError, match="different"):
+        xp.expand_dims(x, axis=(0, -4))
     for call in (lambda: xp.expand_dims(x, axis=4), lambda: xp.sum(x, axis=2)):
         with pytest.raises(IndexError):
             call()

@@ -1,9 +1,9 @@
-"""The Python array API standard, version 2024.12, over Argand's tensors: what `Tensor.__array_namespace__()` gives.
+"""The Python array API standard, version 2025.12, over Argand's tensors: what `Tensor.__array_namespace__()` gives.
 
 Names, arguments and dtypes are the standard's; tensors are Argand's own. What differs from it lies in the tensors: `Tensor.size` is PyTorch's method (the
 number of elements is `numel()`).
 
-Source: Consortium for Python Data API Standards, Python array API standard 2024.12.
+Source: Consortium for Python Data API Standards, Python array API standard 2025.12.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from argand.array_api.reductions import __all__ as _reductions
 from argand.array_api.searching import *  # noqa: F403
 from argand.array_api.searching import __all__ as _searching
 
-__array_api_version__ = "2024.12"
-_VERSIONS = ("2022.12", "2023.12", "2024.12")
+__array_api_version__ = "2025.12"
+_VERSIONS = ("2022.12", "2023.12", "2024.12", "2025.12")
 
 __all__ = [
     "__array_api_version__", "__array_namespace_info__", "fft", "linalg", "matmul", "matrix_transpose", "tensordot", "vecdot", *_constants, *_creation, *_data_types, *_elementwise, *_manipulation,

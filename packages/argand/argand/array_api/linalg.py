@@ -10,9 +10,16 @@ from argand.array_api.elementwise import promoted
 from argand.array_api.reductions import sum as _sum
 
 __all__ = [
-    "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose",
+    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose",
     "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+
+class EigResult(NamedTuple):
+    """Of a square matrix; complex."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
 
 
 class EighResult(NamedTuple):
@@ -64,6 +71,16 @@ def det(x: Tensor, /) -> Tensor:
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     """The diagonals of matrices."""
     return argand.diagonal(x, offset, -2, -1)
+
+
+def eig(x: Tensor, /) -> EigResult:
+    """Eigenvalues and right eigenvectors of square matrices, complex for real ones too."""
+    return EigResult(*argand.linalg.eig(x))
+
+
+def eigvals(x: Tensor, /) -> Tensor:
+    """Eigenvalues of square matrices, complex for real ones too."""
+    return argand.linalg.eigvals(x)
 
 
 def eigh(x: Tensor, /) -> EighResult:

@@ -26,11 +26,19 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
     return argand.cat([x.reshape(-1) for x in parts]) if axis is None else argand.cat(parts, axis)
 
 
-def expand_dims(x: Tensor, /, axis: int) -> Tensor:
-    """A new dimension of size 1."""
-    if not -x.ndim - 1 <= axis <= x.ndim:
-        raise IndexError(f"expand_dims: got axis {axis}, expected {-x.ndim - 1} to {x.ndim}")
-    return argand.unsqueeze(x, axis)
+def expand_dims(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
+    """New dimensions of size 1, at places among those of the result."""
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    n = x.ndim + len(axes)
+    for a in axes:
+        if not -n <= a < n:
+            raise IndexError(f"expand_dims: got axis {a}, expected {-n} to {n - 1}")
+    places = sorted(a % n for a in axes)
+    if len(set(places)) < len(places):
+        raise ValueError(f"expand_dims: got axes {axes}, expected different ones")
+    for a in places:
+        x = argand.unsqueeze(x, a)
+    return x
 
 
 def flip(x: Tensor, /, *, axis: Any = None) -> Tensor:
