@@ -132,6 +132,15 @@ def test_weights_and_reductions():
     close(batch, (T * (np.log(T) - X)).sum() / 6, 1e-4)
 
 
+def test_margins_of_nan_count_nothing():
+    x = aten.tensor([[1.0, float("nan"), 0.5]]).requires_grad_()
+    F.multi_margin_loss(x, aten.tensor([0])).backward()
+    np.testing.assert_allclose(x.grad.tolist(), [[-1 / 3, 0, 1 / 3]], rtol=1e-6)
+    x.grad = None
+    F.multilabel_margin_loss(x, aten.tensor([[0, -1, 1]])).backward()
+    np.testing.assert_allclose(x.grad.tolist(), [[-1 / 3, 0, 1 / 3]], rtol=1e-6)
+
+
 def test_losses_of_pairs():
     near = np.linalg.norm(X - Y + 1e-6, axis=1)
     far = np.linalg.norm(X - X[::-1] + 1e-6, axis=1)

@@ -575,13 +575,18 @@ def multi_margin_loss(
     input = input.reshape(-1, classes)
     place = target.reshape(-1, 1)
     excess = margin - aten.gather(input, -1, place) + input
-    excess = aten.relu(excess.scatter_(-1, place, 0.0))  # the target's own counts nothing
+    excess = _positive(excess.scatter_(-1, place, 0.0))  # the target's own counts nothing
     if p == 2:
         excess = excess * excess
     loss = aten.sum(excess, -1) / classes
     if weight is not None:
         loss = loss * aten.index_select(weight, 0, target.reshape(-1))
     return _reduce("multi_margin_loss", loss if number else loss.reshape(target.shape), reduction)
+
+
+def _positive(excess: Tensor) -> Tensor:
+    """What is positive of it, else 0: NaN counts nothing, in gradients too."""
+    return aten.where(excess > 0, excess, 0.0)
 
 
 def _check_rows(name: str, input: Tensor, target: Tensor, fits: bool) -> None:
@@ -632,7 +637,7 @@ def multilabel_margin_loss(
     hits = aten.scatter_add(aten.zeros_like(target), -1, places, counted)
     scores = aten.gather(input, -1, places)
     # (..., targets, classes)
-    excess = aten.relu(1 - scores.unsqueeze(-1) + input.unsqueeze(-2))
+    excess = _positive(1 - scores.unsqueeze(-1) + input.unsqueeze(-2))
     left_out = (counted == 0).unsqueeze(-1) | (hits > 0).unsqueeze(-2)
     loss = aten.sum(aten.masked_fill(excess, left_out, 0.0), [-2, -1]) / input.shape[-1]
     return _reduce("multilabel_margin_loss", loss, reduction)
