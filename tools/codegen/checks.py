@@ -145,6 +145,9 @@ def _alias_problems(op: Operator, here: Location) -> Iterator[Problem]:
 
 
 def _grad_problems(op: Operator, keys: Mapping[str, Node], here: Location) -> Iterator[Problem]:
+    for name in op.tied:
+        if not any(name in d.args and d.body is not None for d in op.grad):
+            yield keys["tied"].location, f"{op.name}: tied '{name}' has no gradient here", 1
     if op.kind == "composite" or "grad" in keys:
         return
     floating = not op.dtypes or any(dtypes.is_differentiable(d) for d in op.dtypes)

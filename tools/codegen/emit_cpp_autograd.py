@@ -189,7 +189,7 @@ class FamilyEmitter:
             f'{{"{op.name}", {name}_backward, {mask(differentiable)}, '
             f"{mask(sorted(used_grads) or list(range(len(schema.results))))}, {mask([i for x in args_for for i in x])}, "
             f'{mask([i for x in results_for for i in x])}, {name}_args, {name}_results, "{" ".join(n if n in read else "-" for n in (*(a.name for a in schema.arguments), *results))}"'
-            f"{', true' if scatters(op, given) else ''}}}"
+            f", {str(scatters(op, given)).lower()}, {mask([schema.index(a) for a in op.tied])}}}"
         )
 
 

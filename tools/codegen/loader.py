@@ -41,7 +41,7 @@ from tools.codegen.synthesize import Backward, backward_operator
 from tools.codegen.yaml_nodes import Node, read_file
 
 KEYS = (
-    "op", "kind", "dtypes", "promote", "result", "expr", "reduce", "scan", "shape", "dtype", "body", "kernel", "grad",
+    "op", "kind", "dtypes", "promote", "result", "expr", "reduce", "scan", "shape", "dtype", "body", "kernel", "grad", "tied",
     "autocast", "checked", "numbers", "exact_numbers", "variants", "layout", "out", "resized", "apart", "aliases", "doc", "reference", "moments", "samples", "domain", "tolerance", "skips",
 )  # fmt: skip
 
@@ -165,6 +165,7 @@ class Loader:
             apart=self.names(
                 keys.get("apart"), tuple(a.name for a in schema.arguments), "argument"
             ),
+            tied=self.names(keys.get("tied"), differentiable(schema), "argument"),
             aliases=tuple(n.text for n in keys["aliases"].items()) if "aliases" in keys else (),
             doc=keys["doc"].text.strip() if "doc" in keys else "",
             reference=keys["reference"].text if "reference" in keys else None,

@@ -46,6 +46,7 @@ struct Derivative {
   const uint64_t* save_results_for;
   const char* names = nullptr;  // of the schema's arguments, then of the results, a blank between two; "-": not read
   bool scatters = false;        // of a view: `backward` gives zeros but for the gradient where the view lies in its argument
+  uint64_t tied = 0;            // arguments whose gradient, where it is recorded, depends on all arguments with derivatives of zero
 };
 
 // Makes each operator of the table differentiable. An in-place operator without a record of its own uses that of its functional form.

@@ -260,12 +260,58 @@ void OpNode::save_result(const Tensor& t, uint32_t i) { saved_results_[result_sl
 
 Tensor OpNode::unpack(const SavedTensor& saved) const { return saved.unpack(const_cast<OpNode*>(this), owner_); }
 
+namespace {
+
+// The history of a gradient that chooses or averages elements: what it has, and derivatives of zero for the arguments of the operator.
+class TiedGradient final : public VectorNode {
+ public:
+  TiedGradient(std::string name, const Tensor& grad, const Edge* arguments, uint32_t n) : name_(std::move(name)) {
+    std::vector<Edge> edges{gradient_edge(grad.get())};
+    edges.insert(edges.end(), arguments, arguments + n);
+    set_edges(std::move(edges));
+    std::vector<OwnedFacts> inputs;
+    inputs.emplace_back(grad);
+    set_inputs(std::move(inputs));
+  }
+  const char* name() const override { return name_.c_str(); }
+  void apply(Gradients& g) override {
+    if (!g.in[0]) return;
+    for (uint32_t i = 1; i < n_edges_; i++) {
+      if (!g.wants(edges_, i)) continue;
+      const TensorFacts& facts = edges_[i].fn->input_facts(edges_[i].input_nr);
+      if (facts.defined()) g.out[i] = tensor_ops::zeros(facts.size_list(), facts.dtype, facts.device);
+    }
+    if (g.wants(edges_, 0)) g.out[0] = std::move(g.in[0]);
+  }
+
+ private:
+  std::string name_;
+};
+
+}  // namespace
+
+void OpNode::tie(Tensor* gradients) const {
+  std::string name(backward_name(op_));
+  name.replace(name.size() - 1, 1, "Backward0");
+  for (uint64_t left = record_->tied; left; left &= left - 1) {
+    const ArgSlot& slot = slots_[__builtin_ctzll(left)];
+    for (uint32_t i = 0; slot.first_edge >= 0 && i < slot.count; i++) {
+      Tensor& grad = gradients[slot.first_edge + static_cast<int32_t>(i)];
+      if (!grad) continue;
+      const NodeRef node = NodeRef::steal(new TiedGradient(name, grad, edges_, n_edges_));
+      grad = detach(grad.get());
+      set_history(grad.get(), node, 0);
+    }
+  }
+}
+
 void OpNode::apply(Gradients& g) {
   bool any = false;
   for (uint32_t i = 0; i < n_inputs_; i++) any |= g.in[i].defined();
   if (!any || !record_->backward) return;
   OpBackward context(*this, g);
   record_->backward(context);
+  if (record_->tied && api->thread_state()->grad_mode) tie(g.out);
 }
 
 // The view of a gradient lies in it as the view of the argument did.

@@ -57,6 +57,7 @@ class OpNode final : public Node {
   void fill_argument(ArgSlot& slot, const ArgandValue& v, bool differentiable, bool needed, bool save, const Tensor* replacement, Layout& next);
   TensorFacts keep_facts(const ArgandTensor* t, Layout& next, bool strides) const;
   Tensor unpack(const SavedTensor& saved) const;
+  void tie(Tensor* gradients) const;
   uint32_t result_slot(uint32_t i) const { return static_cast<uint32_t>(__builtin_popcountll(save_results_ & ((uint64_t{1} << i) - 1))); }
 
   const ArgandOperator* op_ = nullptr;

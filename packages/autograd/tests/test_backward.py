@@ -398,16 +398,31 @@ EDGES = [
     ("hardshrink", [[-0.5, 0.5, NAN, INF, 0.0]], [[0, 0, 1, 1, 0]]),
     ("softshrink", [[-0.5, 0.5, NAN, INF, 0.0]], [[0, 0, 1, 1, 0]]),
     ("entr", [[0.0, -1.0, 1.0, NAN]], [[INF, NAN, -1, NAN]]),
+    ("logit", [[0.5, NAN, 1.5]], [[4, NAN, NAN]]),
+    ("logit eps", [[0.5, NAN, 1.5]], [[4, 0, 0]]),
+    ("rrelu", [[NAN, 2.0]], [[1, 1]]),
+    ("_cdist", [[[1.0], [NAN]], [[0.0]]], [[[1], [NAN]], [[NAN]]]),
 ]
+OPTIONS = {
+    "logit eps": {"eps": 0.1},
+    "rrelu": {"training": True},
+    "_cdist": {"p": 1.0, "multiply": False},
+}
 
 
 @pytest.mark.parametrize("name, arguments, expected", EDGES)
 def test_gradients_at_nan_infinities_and_ties(name, arguments, expected):
     leaves = [leaf(values) for values in arguments]
-    options = {"reduction": 0} if name.endswith("_loss") else {}
-    result = getattr(aten.ops, name)(*leaves, **options)
+    options = {"reduction": 0} if name.endswith("_loss") else OPTIONS.get(name, {})
+    result = getattr(aten.ops, name.split()[0])(*leaves, **options)
     for found, numbers in zip(autograd.grad(result.sum(), leaves), expected, strict=True):
         np.testing.assert_array_equal(found.numpy(), numbers)
+
+
+def test_the_complex_gradient_of_acosh_vanishes_at_infinity():
+    x = leaf([complex(INF, 0.0), complex(-INF, 2.0), 2.0], argand_c10.complex128)
+    (g,) = autograd.grad(aten.ops.acosh(x), x, aten.ops.ones_like(x))
+    assert g.tolist()[:2] == [0, 0] and abs(g[2].item() - 3**-0.5) < 1e-15
 
 
 @pytest.mark.parametrize("name", ["atan", "asin", "acos"])
@@ -436,6 +451,66 @@ STRAIGHT = {
     "rrelu": aten.ops.rrelu,
     "rrelu in training": lambda x: aten.ops.rrelu(x, training=True),
 }
+
+
+KINKS = {
+    "elu": (lambda x: aten.ops.elu(x), [0.0, -0.0], [-1.0, 1.0], [np.exp(-1), 0]),
+    "selu": (lambda x: aten.ops.selu(x), [0.0], [1.0], [0]),
+    "celu": (lambda x: aten.ops.celu(x, 0.5), [0.0], [-1.0], [2 * np.exp(-2)]),
+    "softplus": (lambda x: aten.ops.softplus(x, 2, 3), [1.5], [0.5, 2.0], [0.3932239, 0]),
+    "huber": (lambda x: aten.ops.huber_loss(x, x.detach() * 0, 0, 0.5), [0.5, -0.5, NAN], [0.4, 0.6], [1, 0]),
+    "smooth_l1": (lambda x: aten.ops.smooth_l1_loss(x, x.detach() * 0, 0, 0.5), [0.5, -0.5, NAN], [0.4, 0.6], [2, 0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KINKS)
+def test_second_derivatives_at_kinks_are_zeros(name):
+    function, kinks, others, expected = KINKS[name]
+    x = leaf([*kinks, *others])
+    (g,) = autograd.grad(function(x).sum(), x, create_graph=True)
+    (h,) = autograd.grad(g.sum(), x)
+    assert h[: len(kinks)].tolist() == [0.0] * len(kinks)
+    assert close(h[len(kinks) :], expected, 1e-6)
+
+
+CHOOSING = {
+    "max_pool1d": lambda x: aten.ops.max_pool1d(x[0], 2),
+    "max_pool2d": lambda x: aten.ops.max_pool2d(x, 2),
+    "max_pool3d": lambda x: aten.ops.max_pool3d(x, 2),
+    "avg_pool1d": lambda x: aten.ops.avg_pool1d(x[0], 2),
+    "avg_pool2d": lambda x: aten.ops.avg_pool2d(x, 2),
+    "avg_pool3d": lambda x: aten.ops.avg_pool3d(x, 2),
+    "adaptive_avg_pool2d": lambda x: aten.ops.adaptive_avg_pool2d(x, [2, 1]),
+    "adaptive_max_pool2d": lambda x: aten.ops.adaptive_max_pool2d(x, [2, 1])[0],
+    "fractional_max_pool2d": lambda x: aten.ops.fractional_max_pool2d(
+        x, 2, [2, 1], aten.ops.full([2, 2, 2], 0.5, dtype=x.dtype)
+    )[0],
+    "reflect": lambda x: aten.ops.pad(x[0], [1, 1], "reflect"),
+    "reflect planes": lambda x: aten.ops.pad(x, [1, 1, 1, 0], "reflect"),
+    "replicate": lambda x: aten.ops.pad(x[0], [1, 1], "replicate"),
+    "nll_loss": lambda x: aten.ops.nll_loss_nd(x[0, 0], argand_c10.tensor([1, 0, 1, 2])),
+}
+
+
+@pytest.mark.parametrize("name", CHOOSING)
+def test_second_derivatives_of_choices_and_means_are_zeros(name):
+    """They are there, beside those of a gradient that has a history of its own, and of what comes before."""
+    x = random_leaf(2, 2, 4, 3)
+    (g,) = autograd.grad(CHOOSING[name](x).sum(), x, create_graph=True)
+    assert g.requires_grad and g.grad_fn.name().endswith("Backward0")
+    assert not autograd.grad(g.sum(), x)[0].any()
+    w = leaf([2.0])
+    (g,) = autograd.grad((CHOOSING[name](x * x) * w).sum(), x, create_graph=True)
+    by_x, by_w = autograd.grad(g.sum(), [x, w])
+    assert close(by_x * x, g.detach(), 1e-12) and close(by_w * 2, [g.sum().item()], 1e-9)
+    (g,) = autograd.grad(CHOOSING[name](x).sum(), x)
+    assert not g.requires_grad
+
+
+def test_a_tied_gradients_node():
+    x = random_leaf(1, 1, 4, 4)
+    (g,) = autograd.grad(aten.ops.max_pool2d(x, 2).sum(), x, create_graph=True)
+    assert g.grad_fn.name() == "MaxPool2DWithIndicesBackwardBackward0"
 
 
 @pytest.mark.parametrize("name", STRAIGHT)
@@ -470,6 +545,11 @@ def test_second_derivatives_where_the_first_ends():
     x = leaf([-30.0, 0.0, 20.0, 100.0])
     (g,) = autograd.grad(aten.ops.log_ndtr(x).sum(), x, create_graph=True)
     assert close(autograd.grad(g.sum(), x)[0], [-0.9988962, -2 / np.pi, 0, 0], 1e-6)
+    for dtype, exact in ((argand_c10.float32, 1e-5), (argand_c10.float64, 1e-12)):
+        x = leaf([-1e4, -9.5, -8.5, -6.0], dtype)
+        (g,) = autograd.grad(aten.ops.log_ndtr(x).sum(), x, create_graph=True)
+        expected = [-0.9999999900000006, -0.9895951797788887, -0.9871923088077279, -0.9760123632108332]
+        assert close(autograd.grad(g.sum(), x)[0], expected, exact)
 
 
 def test_a_norm_of_the_largest_has_gradients_beside_nan():

@@ -102,6 +102,7 @@ def entry(change: str = "", **keys: str) -> str:
         (entry(expr=""), ":1:7: error: f: kind pointwise needs `expr:`"),
         (entry(doc=""), "error: f: needs `doc:`, one sentence"),
         (entry(grad="{self: grad, othr: grad}"), ":5:22: error: f: gradient for unknown argument 'othr'; did you mean 'other'?"),
+        (entry(grad="{self: grad, other: none}", tied="[other]"), "error: f: tied 'other' has no gradient here"),
         (entry(grad="{self: 'mull(grad, 2)'}"), ":5:17: error: unknown function 'mull'"),
         (entry(grad="{self: 1.0}"), "error: returns float, expected Tensor?"),
         (entry(op="f(Tensor(a) self, Tensor other) -> Tensor(a)"), "error: f: kind pointwise makes new tensors, but its schema has alias marks"),
