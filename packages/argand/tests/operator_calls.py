@@ -600,6 +600,18 @@ RESULTS = (
     ),
     *(("~x", f"x={dtype}:3") for dtype in ("f4", "c8", "i4", "b")),
 )
+# Differentiated twice in x=f8:2,3,4,4: choices and means of elements, and kinks.
+TWICE = (
+    "F.max_pool1d(x[0], 2)", "F.max_pool2d(x, 2)", "F.max_pool3d(x, 2)", "F.avg_pool1d(x[0], 2)", "F.avg_pool2d(x, 3, 2, 1)", "F.avg_pool3d(x, 2)",
+    "F.adaptive_avg_pool1d(x[0], 3)", "F.adaptive_avg_pool2d(x, (2, 3))", "F.adaptive_avg_pool3d(x, 2)", "F.adaptive_max_pool1d(x[0], 3)",
+    "F.adaptive_max_pool2d(x, (2, 3))", "F.adaptive_max_pool3d(x, 2)", "F.fractional_max_pool2d(x, 2, 2, _random_samples=x.detach()[:, :, 0, :2] * 0)",
+    "F.interpolate(x, (2, 2), mode='area')", "F.pad(x[0], (1, 2), 'reflect')", "F.pad(x, (1, 2, 0, 1), 'reflect')", "F.pad(x, (1, 0, 1, 1, 1, 0), 'reflect')",
+    "F.pad(x[0], (1, 2), 'replicate')", "F.pad(x, (1, 2, 0, 1), 'replicate')", "F.nll_loss(x[0, 0], torch.tensor([1, 0, 3, 2]))",
+    "F.nll_loss(x, torch.ones(2, 4, 4, dtype=torch.int64))", "F.elu(x - x.detach())", "F.selu(x - x.detach())", "F.celu(x - x.detach(), 0.5)",
+    "F.softplus(x - x.detach() + 1.5, 2, 3)", "F.huber_loss(x, x.detach() - 0.5, delta=0.5)", "F.smooth_l1_loss(x - x.detach(), x.detach() * 0 + 1)",
+    "F.hardtanh(x - x.detach() + 1)", "F.leaky_relu(x - x.detach())", "F.hardswish(x - x.detach() + 3)", "F.logsigmoid(x - x.detach())",
+    "F.softshrink(x - x.detach() + 0.5)", "F.hardshrink(x - x.detach() + 0.5)", "F.threshold(x - x.detach(), 0, 1)", "F.relu6(x - x.detach() + 6)",
+)  # fmt: skip
 NETWORK_INPUTS = (
     "x=f4:2,4,6,6 k=f4:5,4,3,3 g=f4:6,2,3,3 b5=f4:5 w6=f4:6@0.5..2 b6=f4:6 w4=f4:4@0.5..2 b4=f4:4 r4!=f4:4 s4!=f4:4@0.5..2 c6!=f4:6@0.5..2 "
     "l=f4:4,6 t=i8:4@0..3"

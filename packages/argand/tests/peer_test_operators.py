@@ -240,5 +240,18 @@ def test_call(expression, inputs):
             assert_same(ours[1][key], value, key, coarsest)
 
 
+@pytest.mark.parametrize("expression", operator_calls.TWICE)
+def test_second_derivatives(expression):
+    found = []
+    for library in (torch, argand):
+        x = make_input(library, "f8:2,3,4,4", True)
+        result = eval(expression, {"torch": library, "F": library.nn.functional, "x": x})
+        (g,) = library.autograd.grad(result.sum(), x, create_graph=True)
+        found.append((g, library.autograd.grad(g.sum(), x)[0]))
+    (their_g, their_h), (our_g, our_h) = found
+    assert_same(our_g, their_g, "gradient")
+    assert_same(our_h, their_h, "second derivative")
+
+
 def test_the_table_is_broad():
     assert len(ALL_CALLS) > 2000
