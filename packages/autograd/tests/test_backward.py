@@ -511,6 +511,9 @@ def test_a_tied_gradients_node():
     x = random_leaf(1, 1, 4, 4)
     (g,) = autograd.grad(aten.ops.max_pool2d(x, 2).sum(), x, create_graph=True)
     assert g.grad_fn.name() == "MaxPool2DWithIndicesBackwardBackward0"
+    w = leaf([0.25])
+    (g,) = autograd.grad(aten.ops.prelu(x, w).sum(), w, create_graph=True)
+    assert autograd.grad(g.sum(), w)[0].tolist() == [0]
 
 
 @pytest.mark.parametrize("name", STRAIGHT)
