@@ -435,3 +435,12 @@ def test_parameters():
     assert close(p.grad, [3, 3])
     frozen = argand_c10.Parameter(argand_c10.tensor([1.0]), requires_grad=False)
     assert not (frozen * 2).requires_grad
+
+
+def test_powers_by_a_number_keep_their_base_alone():
+    """So that what they give may be changed in place."""
+    x = leaf([2.0, 3.0])
+    (x**2).mul_(2.0).sum().backward()
+    assert x.grad.tolist() == [8.0, 12.0]
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        (2.0**x).add_(1.0).sum().backward()
