@@ -9,13 +9,26 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from argand_c10 import Operator
+from argand_c10 import Operator, device, dtype, layout, memory_format
 from argand_fx.node import Node
+from argand_fx.symbolic import SymbolicValue
 
 if TYPE_CHECKING:
-    from argand_fx.tracer import TracerBase
+    from argand_fx.graph import Graph
 
-__all__ = ["Attribute", "ParameterProxy", "Proxy", "TraceError"]
+__all__ = [
+    "Attribute",
+    "GraphAppendingTracer",
+    "ParameterProxy",
+    "Proxy",
+    "TraceError",
+    "TracerBase",
+]
+
+_CONSTANTS = (
+    Node, int, float, complex, str, bytes, bool, type(None), type(...), dtype, device, layout, memory_format, SymbolicValue,
+)  # fmt: skip
+_HERE = __name__.partition(".")[0]
 
 _BINARY = "add sub mul floordiv truediv mod pow matmul lshift rshift and or xor".split()
 _COMPARISONS = "eq ne lt gt le ge".split()
@@ -37,9 +50,10 @@ class Proxy:
     such as `if proxy:`, raises `TraceError`.
     """
 
-    def __init__(self, node: Node, tracer: TracerBase) -> None:
+    def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
         self.node = node
-        self.tracer = tracer
+        # Without a tracer what is done with it is added to the graph of its node.
+        self.tracer = GraphAppendingTracer(node.graph) if tracer is None else tracer
 
     def __repr__(self) -> str:
         return f"Proxy({self.node.name})"
@@ -248,3 +262,120 @@ def explain_bool(proxy: Proxy) -> str:
         frame = frame.f_back
     place = f" at {frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
     return f"bool: got {proxy.node.name}, a traced value, in control flow{place}. {_REMEDY}"
+
+
+class TracerBase:
+    """Makes nodes for what proxies record."""
+
+    graph: Graph
+    record_stack_traces: bool = True
+
+    def create_node(
+        self,
+        kind: str,
+        target: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        name: str | None = None,
+        type_expr: Any = None,
+    ) -> Node:
+        """Add a node; override to look at each or to change it."""
+        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+
+    def create_proxy(
+        self,
+        kind: str,
+        target: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        name: str | None = None,
+        type_expr: Any = None,
+        proxy_factory_fn: Callable[[Node], Proxy] | None = None,
+    ) -> Any:
+        """Add a node with the nodes of the proxies among its arguments, and give its proxy."""
+        node = self.create_node(
+            kind,
+            target,
+            tuple([self.create_arg(item) for item in args]),
+            {key: self.create_arg(item) for key, item in kwargs.items()},
+            name,
+            type_expr,
+        )
+        if self.record_stack_traces and kind.startswith("call"):
+            stack = _user_stack()
+            if stack:
+                node.meta["location"] = stack[-1]
+                node.meta["stack"] = stack
+        return self.proxy(node) if proxy_factory_fn is None else proxy_factory_fn(node)
+
+    def proxy(self, node: Node) -> Proxy:
+        """The proxy of a node."""
+        return Proxy(node, self)
+
+    def create_arg(self, a: Any) -> Any:
+        """What stands in a node for the value `a`."""
+        if isinstance(a, Proxy):
+            return a.node
+        if isinstance(a, _CONSTANTS):
+            return a
+        if isinstance(a, tuple):
+            items = [self.create_arg(item) for item in a]
+            return type(a)(*items) if hasattr(a, "_fields") else tuple(items)
+        if isinstance(a, list):
+            return [self.create_arg(item) for item in a]
+        if isinstance(a, dict):
+            for key in a:
+                if is_traced(key):
+                    raise TraceError(f"dict: got the traced value {key!r} as a key")
+            return {key: self.create_arg(item) for key, item in a.items()}
+        if isinstance(a, slice):
+            return slice(*(self.create_arg(item) for item in (a.start, a.stop, a.step)))
+        if isinstance(a, range):
+            return range(a.start, a.stop, a.step)
+        if callable(a) or type(a).__module__.startswith("argand"):
+            return a
+        raise TraceError(
+            f"create_arg: got {type(a).__name__}, which cannot be an argument of a node; expected tensors, numbers, "
+            "strings, dtypes, devices, functions, and lists, tuples, dicts and slices of these"
+        )
+
+    def to_bool(self, obj: Proxy) -> bool:
+        """Called for `if proxy:`; raises unless overridden."""
+        raise TraceError(explain_bool(obj))
+
+    def iter(self, obj: Proxy) -> Iterator[Any]:
+        """Called for loops over a proxy; raises unless overridden."""
+        raise TraceError(
+            f"for: got {obj.node.name}, a traced value of unknown length; loop over a range of constant length "
+            "and index it"
+        )
+
+    def keys(self, obj: Proxy) -> Any:
+        """Called for `**proxy`."""
+        return self.create_proxy("call_method", "keys", (obj,), {})
+
+
+class GraphAppendingTracer(TracerBase):
+    """Adds what proxies record to a graph that is there already."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+
+def _user_stack() -> tuple[tuple[str, int, str], ...]:
+    """The frames up to the traced function, outermost first: those of the user's code, or all where there are none."""
+    frames: list[tuple[str, int, str]] = []
+    users: list[tuple[str, int, str]] = []
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        package = frame.f_globals.get("__name__", "").partition(".")[0]
+        code = frame.f_code
+        if package == _HERE and code.co_name == "trace":
+            break
+        place = (code.co_filename, frame.f_lineno, code.co_name)
+        if not package.startswith("argand"):
+            users.append(place)
+        elif package != _HERE:
+            frames.append(place)
+        frame = frame.f_back
+    return tuple(reversed(users or frames))

@@ -11,7 +11,7 @@ import pytest
 
 import argand_fx as fx
 from argand_c10 import Module, Parameter, tensor
-from argand_fx.proxy import Proxy
+from argand_fx.proxy import GraphAppendingTracer, Proxy, TracerBase
 
 
 def targets(gm: fx.GraphModule) -> list[Any]:
@@ -240,3 +240,13 @@ def test_graph_modules_trace_again():
     again = fx.symbolic_trace(gm)
     assert [n.target for n in again.graph.nodes] == [n.target for n in gm.graph.nodes]
     assert again(tensor([3.0])).tolist() == [7.0]
+
+
+def test_proxies_without_a_tracer_add_to_the_graph_of_their_node():
+    graph = fx.Graph()
+    x = Proxy(graph.placeholder("x"))
+    graph.output(((x + 1) * x).node)
+    assert fx.GraphModule({}, graph)(3) == 12
+    tracer = GraphAppendingTracer(graph)
+    assert tracer.graph is graph and isinstance(tracer, TracerBase)
+    assert isinstance(x.tracer, GraphAppendingTracer)
