@@ -30,6 +30,7 @@ from argand_nn.data import (
     random_split,
     transfer,
 )
+from argand_nn.data.collate import collate, default_collate_fn_map, default_convert
 
 Point = namedtuple("Point", "x y")
 
@@ -424,6 +425,40 @@ def test_collate_joins_strings_as_they_came():
     numbers, names = default_collate([(1, "a"), (2, "b")])
     assert numbers.tolist() == [1, 2] and names == ("a", "b")
     assert default_collate(["a", "b"]) == ["a", "b"]
+
+
+def test_collate_keeps_the_classes_of_containers():
+    class Row(dict):
+        pass
+
+    class Items(list):
+        pass
+
+    rows = default_collate([Row(a=1), Row(a=2)])
+    assert type(rows) is Row and rows["a"].tolist() == [1, 2]
+    items = default_collate([Items([1, 2.0]), Items([3, 4.0])])
+    assert type(items) is Items and [item.tolist() for item in items] == [[1, 3], [2, 4]]
+    assert type(default_convert(Row(a=1))) is Row and type(default_collate([(1,), (2,)])) is list
+
+
+def test_collate_by_functions_of_the_program():
+    class Word:
+        def __init__(self, text):
+            self.text = text
+
+    def join(batch, *, collate_fn_map=None):
+        return " ".join(word.text for word in batch)
+
+    batch = [{"w": Word("a"), "n": 1}, {"w": Word("b"), "n": 2}]
+    made = collate(batch, collate_fn_map={**default_collate_fn_map, Word: join})
+    assert made["w"] == "a b" and made["n"].tolist() == [1, 2]
+    with pytest.raises(TypeError, match="type int"):
+        collate([1, 2], collate_fn_map={Word: join})
+    default_collate_fn_map[Word] = join
+    try:
+        assert default_collate([[Word("c")], [Word("d")]]) == ["c d"]
+    finally:
+        del default_collate_fn_map[Word]
 
 
 def test_collate_errors():
