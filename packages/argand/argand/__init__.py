@@ -53,6 +53,7 @@ _SUBMODULES = frozenset(
         "serialization",
         "signal",
         "special",
+        "storage",
         "testing",
         "types",
         "utils",

@@ -14,8 +14,9 @@ from typing import Any
 from argand.import_paths import publish
 from argand_aten.contraction_path import settings as opt_einsum
 from argand_c10 import math_settings
+from argand_c10.cpu import tier
 
-__all__ = ["cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
+__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
 
 
 class _Setting:
@@ -154,6 +155,12 @@ class _Mps:
         return False
 
 
+class _Cpu:
+    def get_cpu_capability(self) -> str:
+        """The instructions that kernels use: "DEFAULT", "AVX2" or "AVX512"."""
+        return ("DEFAULT", "AVX2", "AVX512")[tier()]
+
+
 class _Missing:
     """A library that is not used here."""
 
@@ -166,6 +173,7 @@ class _Mkldnn(_Missing):
     enabled = False
 
 
+cpu = _Cpu()
 cuda = _Cuda()
 cudnn = _Cudnn()
 mkl = _Missing()

@@ -7,7 +7,9 @@ use `argand.export`.
 
 from __future__ import annotations
 
+import builtins
 import typing
+from types import ModuleType, UnionType
 from typing import Any, Final, NamedTuple, TypeVar
 
 from argand.import_paths import publish
@@ -21,8 +23,10 @@ __all__ = [
     "annotate",
     "export",
     "ignore",
+    "interface",
     "is_scripting",
     "is_tracing",
+    "isinstance",
     "script",
     "script_if_tracing",
     "script_method",
@@ -78,7 +82,8 @@ def _same(fn: T) -> T:
     return fn
 
 
-export = script_if_tracing = script_method = unused = _overload = _overload_method = _same
+export = interface = script_if_tracing = script_method = unused = _same
+_overload = _overload_method = _script_if_tracing = _same
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
@@ -86,4 +91,29 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
     return drop if callable(drop) else _same
 
 
-publish(__name__, {"annotations": typing})  # whose names annotations are written with
+# The names that annotations are written with; a list of this length may be given as one number.
+_annotations = ModuleType(f"{__name__}.annotations", "Names of annotations.")
+vars(_annotations).update({name: getattr(typing, name) for name in typing.__all__})
+vars(_annotations).update(dict.fromkeys((f"BroadcastingList{n}" for n in range(1, 7)), list))
+
+
+def _is_instance(obj: Any, target_type: Any) -> bool:
+    """Whether `obj` is of a type, or of one of a tuple of types; the items of lists, tuples and dicts are looked at too."""
+    if type(target_type) is tuple:
+        return any(_is_instance(obj, item) for item in target_type)
+    kind, items = typing.get_origin(target_type), typing.get_args(target_type)
+    if kind is None:
+        return target_type is Any or builtins.isinstance(obj, target_type or type(None))
+    if kind in (typing.Union, UnionType):
+        return any(_is_instance(obj, item) for item in items)
+    if not builtins.isinstance(obj, kind) or not items:
+        return builtins.isinstance(obj, kind)
+    if kind is tuple and items[-1:] != (...,):
+        return len(obj) == len(items) and all(map(_is_instance, obj, items))
+    if kind is dict:
+        return all(_is_instance(k, items[0]) and _is_instance(v, items[1]) for k, v in obj.items())
+    return all(_is_instance(item, items[0]) for item in obj)
+
+
+isinstance = _is_instance
+publish(__name__, {"annotations": _annotations})

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Optional
 
 import pytest
 
@@ -252,24 +253,30 @@ def test_devices_modules_and_autocast_of_one_kind():
         ("autograd.anomaly_mode", "detect_anomaly"),
         ("autograd.function", "once_differentiable"),
         ("autograd.gradcheck", "gradcheck"),
+        ("backends.cpu", "get_cpu_capability"),
         ("backends.cuda", "matmul"),
         ("backends.cudnn", "benchmark"),
         ("cuda.amp.grad_scaler", "GradScaler"),
         ("cpu.amp", "GradScaler"),
         ("cpu.amp.autocast_mode", "autocast"),
+        ("_dynamo.utils", "is_compile_supported"),
         ("distributed.distributed_c10d", "all_reduce"),
         ("export.dynamic_shapes", "Dim"),
         ("export.exported_program", "ExportedProgram"),
         ("fx.graph", "Graph"),
         ("fx.graph_module", "GraphModule"),
         ("fx.node", "Node"),
+        ("fx.proxy", "GraphAppendingTracer"),
+        ("jit.annotations", "BroadcastingList2"),
         ("nn.attention.flex_attention", "flex_attention"),
         ("nn.common_types", "_size_2_t"),
         ("nn.modules.batchnorm", "_BatchNorm"),
         ("nn.modules.conv", "_ConvNd"),
         ("nn.modules.distance", "CosineSimilarity"),
         ("nn.modules.instancenorm", "InstanceNorm1d"),
+        ("nn.init", "_calculate_correct_fan"),
         ("nn.modules.module", "Module"),
+        ("nn.modules.module", "_IncompatibleKeys"),
         ("nn.modules.sparse", "Embedding"),
         ("nn.modules.utils", "_pair"),
         ("nn.parallel.distributed", "DistributedDataParallel"),
@@ -277,11 +284,15 @@ def test_devices_modules_and_autocast_of_one_kind():
         ("nn.utils.weight_norm", "WeightNorm"),
         ("optim.adamw", "AdamW"),
         ("optim.sgd", "SGD"),
+        ("serialization", "DEFAULT_PROTOCOL"),
+        ("storage", "UntypedStorage"),
         ("utils._pytree", "tree_map"),
         ("utils.data._utils.collate", "default_collate"),
+        ("utils.data._utils.collate", "np_str_obj_array_pattern"),
         ("utils.data.dataloader", "DataLoader"),
         ("utils.data.dataset", "Dataset"),
         ("utils.data.sampler", "Sampler"),
+        ("utils.model_zoo", "load_url"),
     ],
 )
 def test_modules_are_imported_by_pytorchs_paths(path, name):
@@ -295,6 +306,7 @@ def test_modules_are_imported_by_pytorchs_paths(path, name):
     [
         "ao.quantization",
         "autograd.profiler",
+        "distributed.device_mesh.DeviceMesh",
         "nn.modules.utils._pair",
         "nn.parallel",
         "nn.utils.clip_grad",
@@ -342,6 +354,44 @@ def test_annotations_of_torchscript_change_nothing():
     assert net(x).tolist() == [3.0, 6.0, 9.0] and net.c(x).tolist() == [-1.0, 0.0, 1.0]
     assert torch.compile(net, fullgraph=True)(x).tolist() == [3.0, 6.0, 9.0]
     assert torch.jit.Attribute(3, int).value == 3
+
+
+def test_types_of_what_containers_hold():
+    check = torch.jit.isinstance
+    assert check([1, 2], list[int]) and not check([1, "a"], list[int]) and check([], list[int])
+    assert check({"a": 1.0}, dict[str, float]) and not check({"a": 1}, dict[str, float])
+    assert check((1, "a"), tuple[int, str]) and not check((1,), tuple[int, str])
+    assert check((1, 2, 3), tuple[int, ...]) and check(None, Optional[int])
+    assert check("a", (int, str)) and check([1.0], list[int] | list[float])
+    assert torch.jit._script_if_tracing(check) is check and torch.jit.interface(int) is int
+
+
+def test_libraries_of_operators_are_opened(tmp_path):
+    with pytest.raises(OSError):
+        torch.ops.load_library(tmp_path / "operators.so")
+    (tmp_path / "operators.so").write_text("no library")
+    with pytest.raises(OSError):
+        torch.ops.load_library(str(tmp_path / "operators.so"))
+
+
+def test_classes_may_be_called_in_graphs():
+    """As libraries mark their modules; they are traced as all others."""
+
+    class Twice(torch.nn.Module):
+        def forward(self, x):
+            return x + x
+
+    assert torch.compiler.allow_in_graph(Twice) is Twice
+    compiled = torch.compile(torch.nn.Sequential(Twice()), fullgraph=True)
+    assert compiled(torch.ones(2)).tolist() == [2, 2]
+
+
+def test_fans_in_any_case_of_letters():
+    weight = torch.empty(4, 3, 2, 2)
+    assert torch.nn.init._calculate_correct_fan(weight, "FAN_IN") == 12
+    assert torch.nn.init.kaiming_uniform_(weight, mode="Fan_Out") is weight
+    with pytest.raises(ValueError, match="fan_in"):
+        torch.nn.init.kaiming_uniform_(weight, mode="fan")
 
 
 def test_checks_in_programs():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 from typing import TYPE_CHECKING
 
 from argand_aten import _C
@@ -18,6 +20,14 @@ class _Operators(Operators):
 
     def __init__(self, operators: dict[str, Operator]) -> None:
         self.__dict__.update(operators)
+
+    def load_library(self, path: str | os.PathLike[str]) -> None:
+        """Open a shared library, which registers operators as it is opened.
+
+        Raises:
+            OSError: there is none, or it is built for another framework.
+        """
+        ctypes.CDLL(os.path.realpath(path))
 
     def __repr__(self) -> str:
         return f"<argand_aten.ops: {len(self.__dict__)} operators>"

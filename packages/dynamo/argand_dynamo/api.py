@@ -234,9 +234,12 @@ def allow_in_graph(fn: Any) -> Any:
     """Let compiled functions call `fn` on traced tensors instead of tracing its bytecode; returns `fn`.
 
     `fn` must depend on its arguments only and use operators on tensors only: its operators become part of the graph.
+    A class is taken too, and what it makes is traced as ever.
     """
     if isinstance(fn, list | tuple):
         return [allow_in_graph(item) for item in fn]
+    if isinstance(fn, type):
+        return fn
     if not isinstance(fn, types.FunctionType):
         raise TypeError(f"allow_in_graph: got {type(fn).__name__}, expected a Python function")
     setattr(fn, ALLOWED, True)

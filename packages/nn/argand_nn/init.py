@@ -181,11 +181,16 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)), generator)
 
 
-def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str, name: str) -> float:
-    if mode not in ("fan_in", "fan_out"):
+def _calculate_correct_fan(tensor: Tensor, mode: str, name: str = "_calculate_correct_fan") -> int:
+    """The fan that `mode` names, in any case of letters. Layers written for PyTorch call it by this name."""
+    if mode.lower() not in ("fan_in", "fan_out"):
         raise ValueError(f"{name}: got mode {mode!r}, expected 'fan_in' or 'fan_out'")
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor, name)
-    fan = fan_in if mode == "fan_in" else fan_out
+    return fan_in if mode.lower() == "fan_in" else fan_out
+
+
+def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str, name: str) -> float:
+    fan = _calculate_correct_fan(tensor, mode, name)
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 

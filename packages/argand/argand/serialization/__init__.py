@@ -23,4 +23,5 @@ __all__ = [
     "save",
 ]
 
+DEFAULT_PROTOCOL = 2  # what `save(pickle_protocol=)` takes by default
 MAP_LOCATION: TypeAlias = Any  # what `load(map_location=)` takes: None, a device or its name, a mapping of names, a function

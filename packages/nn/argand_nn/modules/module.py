@@ -14,6 +14,8 @@ from argand_c10.module_hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
+from argand_c10.module_state import EXTRA_STATE_KEY as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401
+from argand_c10.module_state import IncompatibleKeys as _IncompatibleKeys  # noqa: F401
 
 __all__ = [
     "Module",

@@ -1,0 +1,7 @@
+"""The memory of tensors."""
+
+from __future__ import annotations
+
+from argand_c10 import UntypedStorage as UntypedStorage
+
+__all__ = ["UntypedStorage"]
