@@ -437,6 +437,15 @@ def test_parameters():
     assert not (frozen * 2).requires_grad
 
 
+def test_functions_keep_their_argument_where_it_tells_the_gradient():
+    """So that what they give may be changed in place."""
+    for function in (aten.logit, aten.erfinv):
+        x, y = leaf([0.25, 0.5]), leaf([0.25, 0.5])
+        function(x).mul_(2.0).sum().backward()
+        (function(y) * 2.0).sum().backward()
+        assert close(x.grad, y.grad.tolist())
+
+
 def test_powers_by_a_number_keep_their_base_alone():
     """So that what they give may be changed in place."""
     x = leaf([2.0, 3.0])
