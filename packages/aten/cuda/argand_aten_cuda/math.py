@@ -357,12 +357,12 @@ def argand_ndtri(x):
 
 @triton.jit
 def argand_i0(x):
-    return libdevice.cyl_bessel_i0(x)
+    return tl.where(tl.abs(x) == float("inf"), tl.abs(x), libdevice.cyl_bessel_i0(x))
 
 
 @triton.jit
 def argand_i1(x):
-    return libdevice.cyl_bessel_i1(x)
+    return tl.where(tl.abs(x) == float("inf"), x, libdevice.cyl_bessel_i1(x))
 
 
 @triton.jit
@@ -481,14 +481,10 @@ def argand_trigamma(x):
         total = tl.where(small, total + 1 / (z * z), total)
         z = tl.where(small, z + 1, z)
     u = 1 / (z * z)
-    series = (
-        1
-        + (
-            1 / (2 * z)
-            + u * (1.0 / 6 - u * (1.0 / 30 - u * (1.0 / 42 - u * (1.0 / 30 - u * (5.0 / 66)))))
-        )
-    ) / z
-    return (sign * (total + series) - r).to(x.dtype)
+    terms = u * (1.0 / 6 - u * (1.0 / 30 - u * (1.0 / 42 - u * (1.0 / 30 - u * (5.0 / 66)))))
+    series = (1 + (1 / (2 * z) + terms)) / z
+    r = sign * (total + series) - r
+    return tl.where(wide == float("inf"), 0.0, r).to(x.dtype)
 
 
 @triton.jit
@@ -715,9 +711,8 @@ def _integer_pow(x, y):
     r = base * 0 + 1
     e = tl.where(negative, 0, left)
     b = base
-    for _ in tl.static_range(
-        6
-    ):  # exponents up to 63; larger ones: powers of 0, 1, -1 and of even numbers (0 modulo 2**64) and odd ones
+    # Exponents up to 63; larger ones: powers of 0, 1, -1 and of even numbers (0 modulo 2**64) and odd ones.
+    for _ in tl.static_range(6):
         r = tl.where((e & 1) != 0, r * b, r)
         b = b * b
         e = e >> 1
@@ -755,9 +750,7 @@ def argand_fmod(x, y):
 @triton.jit
 def argand_remainder(x, y):
     r = argand_fmod(x, y)
-    if x.dtype.is_floating():
-        return tl.where((r != 0) & ((r < 0) != (y < 0)), r + y, r)
-    elif x.dtype.is_int_unsigned():
+    if x.dtype.is_int_unsigned():
         return r
     else:
         return tl.where((r != 0) & (y != 0) & ((r < 0) != (y < 0)), r + y, r)

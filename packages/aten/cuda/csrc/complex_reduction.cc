@@ -1,6 +1,7 @@
 #include "packages/aten/cuda/csrc/complex_reduction.h"
 
 #include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/generated/ops/arithmetic.h"
 #include "packages/aten/generated/ops/comparison.h"
 #include "packages/aten/generated/ops/creation.h"
 #include "packages/aten/generated/ops/view.h"
@@ -20,7 +21,9 @@ Tensor reduce_parts(const ReduceOp& op, const Tensor& self, std::optional<IntLis
   for (int64_t d = 0; d < x.dim(); d++)
     if (given == 0 || (given >> d & 1)) reduced.push_back(d);
   if (reduced.n == 0) return ops::clone(x);
-  return ops::view_as_complex(reduce(op, ops::view_as_real(x), IntList(reduced), keepdim, ARGAND_DTYPE_NONE));
+  const Tensor result = ops::view_as_complex(reduce(op, ops::view_as_real(x), IntList(reduced), keepdim, ARGAND_DTYPE_NONE));
+  // A quotient of complex numbers: a part that is not finite leaves no number in the other.
+  return std::string_view(op.name) == "mean" ? ops::mul(result, Scalar(1.0, 0.0)) : result;
 }
 
 Tensor scan_parts(const ScanOp& op, const Tensor& self, int64_t dim, int dtype) {

@@ -169,7 +169,7 @@ void index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tens
   check_same_dtype("index_add", self, source);
   check_scalar("index_add", self.dtype(), false, value(alpha));
   check_device("index_add", "source", source, self);
-  if (index.dim() > 1) fail(ARGAND_SHAPE_ERROR, "index_add: Index is supposed to be a vector, but got %s", to_string(index.sizes()).c_str());
+  if (index.dim() > 1) fail(ARGAND_INDEX_ERROR, "index_add: Index is supposed to be a vector, but got %s", to_string(index.sizes()).c_str());
   const Tensor i64 = as_index("index_add", index, self);
   const int64_t count = i64.numel();
   if (source.dim() == 0 && count != 1)
@@ -182,8 +182,9 @@ void index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tens
          to_string(source.sizes()).c_str(), static_cast<long>(count), to_string(self.sizes()).c_str(), static_cast<long>(d));
   if (source.numel() == 0) return;
   Tensor from = source;
-  const bool is_one = alpha.tag == ARGAND_TAG_COMPLEX ? alpha.re == 1 && alpha.im == 0 : alpha.to_double() == 1;
-  if (!is_one) from = to_dtype(ops::mul(from, alpha), self.dtype());
+  const Scalar factor = is_integral(self.dtype(), true) ? Scalar(alpha.to_int()) : alpha;
+  const bool is_one = factor.tag == ARGAND_TAG_COMPLEX ? factor.re == 1 && factor.im == 0 : factor.to_double() == 1;
+  if (!is_one) from = to_dtype(ops::mul(from, factor), self.dtype());
   if (from->storage == self->storage) from = ops::clone(from);
   Walk w = self.dim() ? select_walk("index_add", self, d, i64) : Walk{"index_add", {}, {}, {}, {}, 1, 0, 1, 0};
   w.is_runtime_error = self.dim() > 1;

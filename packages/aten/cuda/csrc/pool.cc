@@ -1,4 +1,5 @@
 // Pooling of the last two dimensions: the host side of argand_aten_cuda/kernels/pool.py.
+#include <cmath>
 #include <limits>
 
 #include "packages/aten/csrc/core/builtins.h"
@@ -190,6 +191,7 @@ Tensor avg_pool2d_backward(const Tensor& grad_output, IntList input_size, IntLis
 Tensor adaptive_avg_pool2d(const Tensor& self, IntList output_size) {
   builtins::Ints sizes(self.sizes().begin(), self.sizes().end() - 2);
   sizes.insert(sizes.end(), output_size.begin(), output_size.end());
+  if (self.numel() == 0) return ops::full(sizes, Scalar(NAN), self.dtype(), self.device());  // the mean of nothing
   Windows g("adaptive_avg_pool2d", self.sizes(), sizes);
   g.set_adaptive();
   return average("adaptive_avg_pool2d", self, sizes, g, {true, false, 0});

@@ -73,7 +73,7 @@ struct Nonzero {
       launch(named("nonzero_count", ""), programs("nonzero", blocks), counts->data, x->data, static_cast<decltype(tag)>(x.numel()), keep);
     });
   }
-  // The coordinates, from the innermost one on, up to four columns a launch.
+  // The coordinates, from the innermost one on, up to four columns a launch; `out` lies column by column.
   void write(const Tensor& out, const Tensor& sums) const {
     const int32_t width = static_cast<int32_t>(x.dim());
     int64_t each = 1;
@@ -84,7 +84,7 @@ struct Nonzero {
       with_offsets([&](auto tag) {
         using I = decltype(tag);
         launch(named("nonzero_write", ";DIMS=" + std::to_string(dims) + ";WHOLE=" + flag(width <= 4)), programs("nonzero", blocks), out->data,
-               x->data, sums->data, static_cast<I>(x.numel()), keep, width, column, static_cast<I>(each), static_cast<I>(n[0]), static_cast<I>(n[1]),
+               x->data, sums->data, static_cast<I>(x.numel()), keep, out.size(0), column, static_cast<I>(each), static_cast<I>(n[0]), static_cast<I>(n[1]),
                static_cast<I>(n[2]), static_cast<I>(n[3]));
       });
       for (int64_t size : n) each *= size;
@@ -97,7 +97,10 @@ struct Nonzero {
 Tensor nonzero(const Tensor& self) {
   const Below below;
   const Tensor x = self.dtype() == ARGAND_COMPLEX128 ? is_nonzero(self) : dense(self);
-  if (x.numel() == 0) return empty({0, self.dim()}, ARGAND_INT64, self.device());
+  const auto columns = [&](int64_t count) {
+    return empty_strided({count, self.dim()}, {1, std::max<int64_t>(count, 1)}, ARGAND_INT64, self.device());
+  };
+  if (x.numel() == 0) return columns(0);
   const Nonzero call{x};
   const int64_t blocks = call.blocks;
   const Tensor counts = empty({blocks}, ARGAND_INT32, self.device()), sums = empty({blocks + 1}, ARGAND_INT64, self.device());
@@ -106,7 +109,7 @@ Tensor nonzero(const Tensor& self) {
   launch(scan, {1}, sums->data, counts->data, static_cast<int32_t>(blocks));
   int64_t count = 0;
   read(sums, blocks, 1, &count);
-  const Tensor out = empty({count, self.dim()}, ARGAND_INT64, self.device());
+  const Tensor out = columns(count);
   if (out.numel()) call.write(out, sums);
   return out;
 }
@@ -148,8 +151,9 @@ Tensor count_in_bins(const Tensor& self, const Tensor& low, const Tensor& high, 
 
 Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   const Below below;
-  if (self.dim() != 1 || !is_integral(self.dtype(), false))
-    fail(ARGAND_RUNTIME_ERROR, "bincount: only 1-d non-negative integral inputs are supported, got %s of shape %s", kDTypeName[self.dtype()],
+  const bool integral = is_integral(self.dtype(), false);
+  if (self.dim() != 1 || !integral)
+    fail(integral ? ARGAND_RUNTIME_ERROR : ARGAND_NOT_IMPLEMENTED_ERROR, "bincount: only 1-d non-negative integral inputs are supported, got %s of shape %s", kDTypeName[self.dtype()],
          to_string(self.sizes()).c_str());
   if (minlength < 0) fail(ARGAND_RUNTIME_ERROR, "bincount: minlength should be >= 0");
   if (weights) {
@@ -165,8 +169,9 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   if (bounds[0] < 0)
     fail(ARGAND_RUNTIME_ERROR, "bincount: only 1-d non-negative integral inputs are supported, got %ld", static_cast<long>(bounds[0]));
   const int64_t n = std::max(minlength, builtins::plus(bounds[1], 1));
-  const Tensor out = zeros({n}, weights ? ARGAND_FLOAT64 : ARGAND_INT64, self.device());
-  if (x.numel() == 0) return weights && weights.dtype() == ARGAND_FLOAT32 ? to_dtype(out, ARGAND_FLOAT32) : out;
+  const bool counts = !weights || x.numel() == 0;
+  const Tensor out = zeros({n}, counts ? ARGAND_INT64 : ARGAND_FLOAT64, self.device());
+  if (x.numel() == 0) return out;
   if (!weights && n <= 256) {
     static const auto* const k = kernel("bincount_small;BLOCK=1024;BINS=256");
     launch(k, programs("bincount", std::min<int64_t>(divide_up(x.numel(), 1024), 1024)), out->data, x->data, x.numel(), static_cast<int32_t>(n));

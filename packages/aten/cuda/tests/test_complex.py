@@ -109,6 +109,9 @@ def test_reductions(dtype: Any) -> None:
         same_bits(call(on), call(x))
     zero_dim = numbers((), dtype).to("cuda")
     same_bits(aten.sum(zero_dim), zero_dim.to("cpu"))
+    for part in (np.nan, np.inf, complex(1, np.inf)):  # quotients are complex ones
+        x[0, 0] = part
+        same_bits(aten.mean(x.to("cuda"), [1])[:1], aten.mean(x, [1])[:1])
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])

@@ -362,7 +362,9 @@ def test_nonzero(dtype: str) -> None:
 def test_nonzero_shapes() -> None:
     same(aten.nonzero, aten.tensor(np.array([-0.0, 0.0, np.nan, np.inf])))
     for shape in [(), (0, 3), (5000,), (2, 1, 3, 2, 2), (2, 2, 2, 2, 2, 2, 2, 2, 2)]:
-        same(aten.nonzero, make(shape, "int32", 0, 3))
+        x = make(shape, "int32", 0, 3)
+        same(aten.nonzero, x)
+        assert aten.nonzero(x.to("cuda")).stride() == aten.nonzero(x).stride()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "bfloat16", "uint8"])
@@ -432,3 +434,40 @@ def test_bincount() -> None:
     same(aten.bincount, indices((0,), 1))
     with pytest.raises(RuntimeError, match="non-negative"):
         aten.bincount(aten.tensor([1, -1]).to("cuda"))
+    for call in (
+        lambda x: aten.bincount(x.to(c10.float32)),
+        lambda x: aten.bincount(x.reshape(2, 1)),
+        lambda x: aten.bincount(x, minlength=-1),
+    ):
+        raises_as_on_the_cpu(call, indices((2,), 3))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool"])
+def test_bincount_of_nothing_counts(dtype: str) -> None:
+    weights = aten.zeros((0,), dtype=getattr(c10, dtype))
+    same(lambda x, w: aten.bincount(x, w), indices((0,), 1), weights)
+    same(lambda x, w: aten.bincount(x, w, 3), indices((0,), 1), weights)
+
+
+def raises_as_on_the_cpu(call: Any, *args: Any) -> None:
+    with pytest.raises(Exception) as on_host:
+        call(*args)
+    with pytest.raises(on_host.type):
+        call(*(a.to("cuda") for a in args))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int64", "bool"])
+def test_index_add_takes_whole_factors_of_integers(dtype: str) -> None:
+    for alpha in (0.5, 2.5) if dtype != "bool" else (True, False, 1):
+        same(
+            lambda x, i, s, a=alpha: x.index_add_(0, i, s, alpha=a),
+            make((5, 3), dtype, 0),
+            indices((4,), 5),
+            make((4, 3), dtype, 0),
+        )
+
+
+def test_index_add_refuses_matrices_of_indices() -> None:
+    raises_as_on_the_cpu(
+        lambda x, i, s: x.index_add_(0, i, s), make((5, 3)), indices((1, 1), 5), make((1, 3))
+    )

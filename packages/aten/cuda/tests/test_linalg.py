@@ -106,6 +106,8 @@ def test_cholesky(upper: bool) -> None:
         same(lambda a: ops.linalg_cholesky_ex(a, upper=upper), a.triu() if upper else a.tril())
     bad = definite(2, 4, 4)
     bad[1, 2, 2] = -1.0
+    same(lambda a: ops.linalg_cholesky_ex(a, upper=upper), bad)
+    same(lambda a: ops.linalg_cholesky_ex(a, upper=upper), bad * 0)
     assert ops.linalg_cholesky_ex(bad.to("cuda"), upper=upper)[1].to("cpu").tolist() == [0, 3]
     with pytest.raises(RuntimeError, match="leading minor of order 3"):
         ops.linalg_cholesky(bad.to("cuda"), upper=upper)

@@ -111,3 +111,21 @@ def test_volumes() -> None:
     same(lambda x: aten.avg_pool3d(x, [2, 3, 2], [2, 1, 2], [1, 1, 0]), x)
     same(lambda x: aten.adaptive_max_pool3d(x, [2, 3, 4]), x)
     same(lambda x: aten.adaptive_avg_pool3d(x, [2, 3, 4]), x)
+
+
+@pytest.mark.parametrize("shape", [(2, 0, 4, 4), (2, 3, 0, 4), (0, 4, 4), (0, 3, 4, 4)])
+def test_only_batches_are_empty(shape: tuple[int, ...]) -> None:
+    x = aten.zeros(shape)
+    for call in (
+        lambda x: aten.max_pool2d_with_indices(x, [2, 2]),
+        lambda x: aten.avg_pool2d(x, [2, 2]),
+        lambda x: aten.adaptive_avg_pool2d(x, [2, 2]),
+        lambda x: aten.adaptive_avg_pool2d(x, [1, 1]),
+    ):
+        try:
+            call(x)
+        except Exception as error:
+            with pytest.raises(type(error)):
+                call(x.to("cuda"))
+        else:
+            same(call, x)

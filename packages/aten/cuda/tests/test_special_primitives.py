@@ -40,7 +40,9 @@ def agree(got, want):
     ("name", "x", "want"),
     [
         ("digamma", POSITIVE, special.digamma),
-        ("trigamma", POSITIVE, lambda x: special.polygamma(1, x)),
+        ("trigamma", np.append(POSITIVE, np.inf), lambda x: special.polygamma(1, x)),
+        ("i0", X, lambda x: np.where(np.isinf(x), np.inf, special.i0(x))),
+        ("i1", np.append(X, -np.inf), lambda x: np.where(np.isinf(x), x, special.i1(x))),
         ("i0e", X, lambda x: np.where(np.isinf(x), 0, special.i0e(x))),
         ("i1e", X, lambda x: np.where(np.isinf(x), 0, special.i1e(x))),
         ("bessel_k0", POSITIVE, special.k0),

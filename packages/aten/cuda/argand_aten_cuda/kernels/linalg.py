@@ -60,7 +60,7 @@ def lu_factor(out, pivots, info, x, each, row, column, rows, columns, N: tl.cons
 
 @triton.jit
 def cholesky_factor(out, info, x, each, row, column, out_row, out_column, n, N: tl.constexpr):
-    """The lower factor of the lower triangle to `out`; info: the order of the first minor that is not positive, or 0."""
+    """The lower factor of the lower triangle to `out`; info: the order of the first minor that is not positive, where it stops, or 0."""
     a, i, j, inside = _load(x, each, row, column, n, n, N, N)
     failed = tl.zeros([1, 1], tl.int32)
     for k in range(0, n):
@@ -68,9 +68,10 @@ def cholesky_factor(out, info, x, each, row, column, out_row, out_column, n, N: 
         pivot = tl.sum(tl.where(i == k, below, 0.0), 0)[None, :]
         failed = tl.where((failed == 0) & ~(pivot > 0), k + 1, failed)
         root = tl.sqrt(pivot) if pivot.dtype == tl.float64 else tl.sqrt_rn(pivot)
-        factor = tl.where(i >= k, argand_div(below, root), 0.0)
+        factor = tl.where(i > k, argand_div(below, root), tl.where(i == k, root, 0.0))
         across = tl.sum(tl.where(i == j, factor, 0.0), 0)[None, :]
-        a = tl.where(j == k, factor, tl.where(j > k, a - factor * across, a))
+        next = tl.where(j == k, factor, tl.where(j > k, a - factor * across, a))
+        a = tl.where(failed == 0, next, a)
     out += tl.program_id(0).to(tl.int64) * n * n
     tl.store(out + i * out_row + j * out_column, tl.where(i >= j, a, 0.0), mask=inside)
     tl.store(info + tl.program_id(0) + tl.zeros([1, 1], tl.int32), failed)

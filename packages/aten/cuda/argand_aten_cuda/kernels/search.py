@@ -52,26 +52,26 @@ def _store_coordinate(to, rest, n, found, LAST: tl.constexpr):
 
 @triton.jit
 def nonzero_write(
-    out, x, sums, total, keep, width, column, d, n0, n1, n2, n3, DIMS: tl.constexpr, WHOLE: tl.constexpr, BLOCK: tl.constexpr, ALIGNED: tl.constexpr
+    out, x, sums, total, keep, count, column, d, n0, n1, n2, n3, DIMS: tl.constexpr, WHOLE: tl.constexpr, BLOCK: tl.constexpr, ALIGNED: tl.constexpr
 ):  # fmt: skip
-    """Coordinates of the elements that are not zero: DIMS of `width` columns, backwards from `column`, whose dimensions' sizes are n0 to n3.
+    """Coordinates of the `count` elements that are not zero, column by column: DIMS ones backwards from `column`, of dimensions' sizes n0 to n3.
 
     An index along the first of these takes d elements. WHOLE: these are all columns, and d is 1.
     """
     e, flags = _nonzero_flags(x, total, keep, BLOCK, ALIGNED)
     found = flags == 1
     row = tl.load(sums + tl.program_id(0)) + tl.cumsum(flags, 0) - 1
-    to = out + row * width + column
+    to = out + column * count + row
     rest = e
     if not WHOLE:
         rest = e // d
     rest = _store_coordinate(to, rest, n0, found, WHOLE and DIMS == 1)
     if DIMS > 1:
-        rest = _store_coordinate(to - 1, rest, n1, found, WHOLE and DIMS == 2)
+        rest = _store_coordinate(to - count, rest, n1, found, WHOLE and DIMS == 2)
     if DIMS > 2:
-        rest = _store_coordinate(to - 2, rest, n2, found, WHOLE and DIMS == 3)
+        rest = _store_coordinate(to - 2 * count, rest, n2, found, WHOLE and DIMS == 3)
     if DIMS > 3:
-        rest = _store_coordinate(to - 3, rest, n3, found, WHOLE)
+        rest = _store_coordinate(to - 3 * count, rest, n3, found, WHOLE)
 
 
 @triton.jit
@@ -156,7 +156,7 @@ _WRITE = {
     "sums": "*i64",
     "total": "I",
     "keep": "i64",
-    "width": "i32",
+    "count": "i64",
     "column": "i32",
 }
 _DIMS = dict.fromkeys(("d", "n0", "n1", "n2", "n3"), "I")
