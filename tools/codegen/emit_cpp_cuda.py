@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.codegen.dtypes import COMPLEX, enum, mask
-from tools.codegen.emit_cpp_kernels import accumulators, row_dtypes
+from tools.codegen.emit_cpp_kernels import row_dtypes
 from tools.codegen.emit_cpp_ops import HEADER, ops_callers, safe
 from tools.codegen.emit_cpp_register import (
     PROMOTIONS,
@@ -22,7 +22,13 @@ from tools.codegen.emit_cpp_register import (
     scaled_operand,
     unboxed,
 )
-from tools.codegen.emit_triton import complex_dtypes, is_generated, kernel_name, triton_dtypes
+from tools.codegen.emit_triton import (
+    complex_dtypes,
+    device_accumulators,
+    is_generated,
+    kernel_name,
+    triton_dtypes,
+)
 from tools.codegen.expr import source
 from tools.codegen.model import Operator, Registry
 from tools.codegen.print_cpp_body import cpp_type
@@ -109,7 +115,7 @@ def accumulation(op: Operator, parts: Parts) -> None:
     """Reductions and scans: a table for the driver, and the kernel that calls it."""
     name, schema = op.identifier, op.schema
     kind = "reduce" if op.reduce is not None else "scan"
-    rows = {d: accumulators(op, d) for d in triton_dtypes(op)}
+    rows = device_accumulators(op)
     dtypes = ", ".join(f"{{{enum(d)}, {enum(acc)}, {enum(out)}}}" for d, (acc, out) in rows.items())
     nonempty = f", {str(op.reduce.nonempty).lower()}" if op.reduce is not None else ""
     parts.definitions.append(f"const cuda::AccumulationDtypes {name}_dtypes[] = {{{dtypes}}};")

@@ -6,7 +6,7 @@ import math
 
 from tools.codegen.dtypes import COMPLEX
 from tools.codegen.emit_cpp_kernels import accumulators, row_dtypes
-from tools.codegen.expr import Element, Name, Number
+from tools.codegen.expr import Element, Name, Number, source
 from tools.codegen.model import Operator, Registry
 from tools.codegen.print_python import literal
 from tools.codegen.print_triton import FORMATS, is_complex_printable, is_printable, triton_function
@@ -121,10 +121,16 @@ def _start(init: Element) -> str:
     return repr(init.value) if math.isfinite(init.value) else f'float("{init.value}")'
 
 
+def device_accumulators(op: Operator) -> dict[str, tuple[str, str]]:
+    """dtype -> (accumulator's, result's). Of scans only sums and products of float32 are wider: extremes are exact as they are, and a tree is short."""
+    found = {d: accumulators(op, d) for d in triton_dtypes(op)}
+    if op.scan is not None and source(op.scan.combine) not in ("a + b", "a * b"):
+        found |= {d: (d, d) for d in found if d == "float32"}
+    return found
+
+
 def _accumulators(op: Operator) -> str:
-    return (
-        "{" + ", ".join(f'"{d}": {literal(accumulators(op, d))}' for d in triton_dtypes(op)) + "}"
-    )
+    return "{" + ", ".join(f'"{d}": {literal(r)}' for d, r in device_accumulators(op).items()) + "}"
 
 
 def reduction_kernels(op: Operator) -> tuple[str, str]:
@@ -199,7 +205,9 @@ def scan_kernels(op: Operator) -> tuple[str, str]:
         f"            scanned = _{name}_combine(carry[:, None], tl.associative_scan(value, 1, _{name}_combine))",
         "            at, inside = reduction.tile(to, r * ro, live, r < end, LAYOUT, VECTOR)",
         "            reduction.store(out + at, scanned, inside)",
-        f"        carry = _{name}_combine(carry, tl.reduce(value, 1, _{name}_combine))",
+        "            carry = reduction.last(scanned, X)",
+        "        else:",
+        f"            carry = _{name}_combine(carry, tl.reduce(value, 1, _{name}_combine))",
         "    return carry\n\n",
         f"@triton.jit\ndef {name}_scan({parameters}):",
         "    VECTOR: tl.constexpr = 16 // ((x.dtype.element_ty.primitive_bitwidth + 7) // 8) if ALIGNED else 1",

@@ -126,6 +126,12 @@ def accumulated(x, ACC: tl.constexpr):
 
 
 @triton.jit
+def last(x, X: tl.constexpr):
+    """The last column of a tile of X."""
+    return tl.sum(tl.where(tl.arange(0, X)[None, :] == X - 1, x, 0), 1).to(x.dtype)
+
+
+@triton.jit
 def store(pointers, x, mask):
     if pointers.dtype.element_ty == tl.int1:
         tl.store(pointers, x != 0, mask=mask)

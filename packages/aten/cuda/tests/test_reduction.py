@@ -123,3 +123,25 @@ def test_running_products() -> None:
     x[5000] = np.nan
     t = aten.tensor(x).to(c10.float32).to("cuda")
     np.testing.assert_array_equal(numbers(aten.cumprod(t, 0)), x.cumprod().astype("float32"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("shape", [(3, 300), (2, 5000), (1, 70000)])
+def test_scans_of_extremes_and_logarithms(shape: tuple[int, int], dtype: str) -> None:
+    x = aten.tensor(RNG.standard_normal(shape) * 9).to(getattr(c10, dtype))
+    x[0, :3], x[-1, 200] = float("-inf"), float("nan")
+    x[0, 250] = float("inf") if shape[0] > 1 else 3.0
+    on = x.to("cuda")
+    for call in (aten.running_max, aten.running_min, aten.logcumsumexp):
+        got, want = numbers(call(on, 1)), call(x, 1).numpy()
+        np.testing.assert_allclose(got, want, rtol=1e-3 if dtype == "float16" else 1e-5)
+    wide = "float64" if dtype == "float64" else "float32"
+    assert {accumulator(n) for n in emulated.launches} == {wide}
+
+
+def accumulator(launch: str) -> str:
+    """The dtype in which a launched scan keeps its totals."""
+    from argand_aten_cuda import provider
+
+    kernel = provider._kernels()[launch.split(";")[0]][0]
+    return kernel.dtypes(kernel.parse(launch))["ACC"]
