@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from argand_aten._operators import ops
-from argand_c10 import Tensor, get_default_dtype, int64
+from argand_c10 import Tensor, get_default_dtype, int32, int64
+from argand_c10 import bool as bool_
 from argand_c10.errors import require_tensors
 
 __all__ = ["gradient", "histogramdd", "unique", "unique_consecutive"]
@@ -37,13 +38,14 @@ def unique(
     )
     x = _slices("unique", input, dim)
     if dim is None:
-        order = ops.sort(x, 0)[1]
+        ordered, order = _ascending(x)
     else:
         order = ops.arange(x.shape[0], dtype=int64, device=x.device)
         for column in range(x.shape[1] - 1, -1, -1):
             keys = ops.index_select(ops.select(x, 1, column), 0, order)
             order = ops.index_select(order, 0, ops.sort(keys, 0, stable=True)[1])
-    return _runs(input, x, order, return_inverse, return_counts, dim)
+        ordered = ops.index_select(x, 0, order)
+    return _runs(input, ordered, order, return_inverse, return_counts, dim)
 
 
 def unique_consecutive(
@@ -58,9 +60,7 @@ def unique_consecutive(
     Returns:
       values, or (values[, inverse][, counts]).
     """
-    _check_flags(
-        "unique_consecutive", return_inverse=return_inverse, return_counts=return_counts
-    )
+    _check_flags("unique_consecutive", return_inverse=return_inverse, return_counts=return_counts)
     x = _slices("unique_consecutive", input, dim)
     order = ops.arange(x.shape[0], dtype=int64, device=x.device)
     return _runs(input, x, order, return_inverse, return_counts, dim)
@@ -69,9 +69,7 @@ def unique_consecutive(
 def _check_flags(name: str, **flags: bool) -> None:
     for flag, value in flags.items():
         if not isinstance(value, bool):
-            raise TypeError(
-                f"{name}(): argument '{flag}' must be bool, not {type(value).__name__}"
-            )
+            raise TypeError(f"{name}(): argument '{flag}' must be bool, not {type(value).__name__}")
 
 
 def _slices(name: str, input: Tensor, dim: int | None) -> Tensor:
@@ -89,34 +87,44 @@ def _slices(name: str, input: Tensor, dim: int | None) -> Tensor:
     return ops.flatten(x, 1) if x.ndim > 1 else ops.unsqueeze(x, 1)
 
 
+def _ascending(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Elements in order and where they were. A device sorts whole numbers of a small range as narrower ones, in half the passes."""
+    if x.dtype == int64 and x.device.type != "cpu" and x.numel() > 1 << 12:
+        low, high = ops.stack(ops.aminmax(x)).tolist()
+        if high - low < 1 << 31:
+            ordered, order = ops.sort(ops.to(x - low, int32), 0)
+            return ops.to(ordered, int64) + low, order
+    ordered, order = ops.sort(x, 0)
+    return ordered, order
+
+
 def _runs(
     input: Tensor,
-    x: Tensor,
+    ordered: Tensor,
     order: Tensor,
     return_inverse: bool,
     return_counts: bool,
     dim: int | None,
 ) -> Any:
-    n = x.shape[0]
-    ordered = ops.index_select(x, 0, order)
-    starts = ops.ones([n], dtype=int64, device=x.device)
+    n = ordered.shape[0]
+    starts = ops.ones([n], dtype=bool_, device=ordered.device)
     if n > 1:
         changed = ops.ne(ops.narrow(ordered, 0, 1, n - 1), ops.narrow(ordered, 0, 0, n - 1))
         if dim is not None:
             changed = ops.any(changed, [1])
         ops.narrow(starts, 0, 1, n - 1).copy_(changed)
     at = ops.reshape(ops.nonzero(starts), [-1])
-    first = ops.index_select(order, 0, at)
-    found = [
-        ops.index_select(x, 0, first)
-        if dim is None
-        else ops.movedim(ops.index_select(ops.movedim(input.detach(), dim, 0), 0, first), 0, dim)
-    ]
+    if dim is None:
+        found = [ops.index_select(ordered, 0, at)]
+    else:
+        first = ops.index_select(order, 0, at)
+        slices = ops.index_select(ops.movedim(input.detach(), dim, 0), 0, first)
+        found = [ops.movedim(slices, 0, dim)]
     if return_inverse:
         inverse = ops.scatter(ops.zeros_like(order), 0, order, ops.cumsum(starts, 0) - 1)
         found.append(ops.reshape(inverse, list(input.shape)) if dim is None else inverse)
     if return_counts:
-        end = ops.full([1], n, dtype=int64, device=x.device)
+        end = ops.full([1], n, dtype=int64, device=ordered.device)
         found.append(ops.diff(ops.cat([at, end])))
     return found[0] if len(found) == 1 else tuple(found)
 

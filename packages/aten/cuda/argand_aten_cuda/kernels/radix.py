@@ -134,8 +134,8 @@ def radix_scatter(
 
 _WALK = {"n": "i32", "tiles": "i32", "steps": "i32", "shift": "i32"}
 
-# Indices are sorted by every gradient of a large embedding.
-_DEFAULT = {"T": ["int64"], "O": ["int32", "int64"]}
+# Indices are sorted by every gradient of a large embedding, and by `unique`, often as int32.
+_DEFAULT = {"T": ["int64", "int32"], "O": ["int32", "int64"]}
 
 KERNELS = [
     Kernel(
