@@ -1,4 +1,4 @@
-// Many small matrices: LU and Cholesky factors, eigenvalues of symmetric ones, inverses and what solves with them
+// Many small matrices: LU and Cholesky factors, singular values, eigenvalues of symmetric ones, inverses and what solves with them
 // (argand_aten_cuda/kernels/linalg.py). Larger ones, complex ones and those that have no factors are left to the CPU, which says what is wrong with
 // them.
 #include "packages/aten/csrc/core/builtins.h"
@@ -193,6 +193,31 @@ std::tuple<Tensor, Tensor> linalg_cholesky_ex(const Tensor& self, bool upper, bo
          upper ? int64_t{1} : n, static_cast<int32_t>(n));
   if (check_errors) check_info(op, info);
   return {out, info};
+}
+
+// With more columns than rows that of the transposed matrix, whose vectors change sides.
+std::tuple<Tensor, Tensor, Tensor> _linalg_svd(const Tensor& A, bool full_matrices, bool compute_uv) {
+  constexpr int kSides[] = {8, 16, 32};
+  static Slot slots[2][std::size(kSides)];
+  const char* op = "linalg.svd";
+  const places::Below below;
+  const int64_t m = A.size(-2), n = A.size(-1), k = std::min(m, n), count = count_of(A);
+  const int tile = block_index(kSides, std::max(m, n));
+  if (tile < 0 || A.dtype() != ARGAND_FLOAT32 || A.numel() == 0 || (compute_uv && full_matrices && m != n)) leave_to_cpu(op);
+  Dims values(batch_of(A)), left(A.sizes()), right(A.sizes());
+  values.push_back(k);
+  left[A.dim() - 1] = right[A.dim() - 2] = k;
+  const Tensor none = empty_on(A, {0}, A.dtype()), U = compute_uv ? column_major(left, A) : none, S = empty_on(A, values, A.dtype()),
+               V = compute_uv ? column_major(right, A) : none, info = empty_on(A, {count}, ARGAND_INT32);
+  const bool wide = m < n;
+  const Tensor x = wide ? ops::transpose(flat(A), 1, 2) : flat(A);
+  const Kernel* f = slots[compute_uv][tile].get("svd_jacobi;T=float32;VECTORS=%s;N=%d", compute_uv ? "True" : "False", kSides[tile]);
+  // The strides of rows and of vectors: of U 1 and m, of V^T k and 1.
+  launch(f, grid(op, count), address(S), address(wide ? V : U), address(wide ? U : V), address(info), address(x), x.stride(0), x.stride(1),
+         x.stride(2), wide ? k : int64_t{1}, wide ? int64_t{1} : m, wide ? int64_t{1} : k, wide ? m : int64_t{1}, static_cast<int32_t>(x.size(1)),
+         static_cast<int32_t>(k));
+  check_info(op, info);
+  return {U, S, V};
 }
 
 std::tuple<Tensor, Tensor> _linalg_eigh(const Tensor& A, std::string_view uplo, bool compute_v) {

@@ -84,8 +84,8 @@ struct Nonzero {
       with_offsets([&](auto tag) {
         using I = decltype(tag);
         launch(named("nonzero_write", ";DIMS=" + std::to_string(dims) + ";WHOLE=" + flag(width <= 4)), programs("nonzero", blocks), out->data,
-               x->data, sums->data, static_cast<I>(x.numel()), keep, out.size(0), column, static_cast<I>(each), static_cast<I>(n[0]), static_cast<I>(n[1]),
-               static_cast<I>(n[2]), static_cast<I>(n[3]));
+               x->data, sums->data, static_cast<I>(x.numel()), keep, out.size(0), column, static_cast<I>(each), static_cast<I>(n[0]),
+               static_cast<I>(n[1]), static_cast<I>(n[2]), static_cast<I>(n[3]));
       });
       for (int64_t size : n) each *= size;
     }
@@ -153,7 +153,8 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   const Below below;
   const bool integral = is_integral(self.dtype(), false);
   if (self.dim() != 1 || !integral)
-    fail(integral ? ARGAND_RUNTIME_ERROR : ARGAND_NOT_IMPLEMENTED_ERROR, "bincount: only 1-d non-negative integral inputs are supported, got %s of shape %s", kDTypeName[self.dtype()],
+    fail(integral ? ARGAND_RUNTIME_ERROR : ARGAND_NOT_IMPLEMENTED_ERROR,
+         "bincount: only 1-d non-negative integral inputs are supported, got %s of shape %s", kDTypeName[self.dtype()],
          to_string(self.sizes()).c_str());
   if (minlength < 0) fail(ARGAND_RUNTIME_ERROR, "bincount: minlength should be >= 0");
   if (weights) {

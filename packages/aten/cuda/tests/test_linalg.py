@@ -138,6 +138,73 @@ def test_eigenvalues(dtype: Any, uplo: str) -> None:
         ops.linalg_eigh(aten.full([3, 3], float("nan"), dtype=dtype, device="cuda"))
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (2, 6, 6), (3, 9, 4), (2, 3, 8), (2, 2, 5, 5)])
+def test_singular_values(shape: tuple[int, ...]) -> None:
+    a = numbers(*shape, dtype=c10.float32) * 1e3
+    emulated.launches.clear()
+    expected = ops.linalg_svd(a, False)
+    got = ops.linalg_svd(a.to("cuda"), False)
+    only = ops.linalg_svdvals(a.to("cuda")).to("cpu")
+    emulated.check()
+    assert {n.split(";")[0] for n in emulated.launches} == {"svd_jacobi"}
+    for g, e in zip(got, expected, strict=True):
+        assert g.shape == e.shape and g.stride() == e.stride()
+    u, s, vh = (t.to("cpu") for t in got)
+    scale = s.max().item()
+    for values in (s, only):
+        np.testing.assert_allclose(values.numpy(), expected[1].numpy(), atol=1e-5 * scale)
+    np.testing.assert_allclose((u * s.unsqueeze(-2) @ vh).numpy(), a.numpy(), atol=1e-5 * scale)
+    for product in (u.mT @ u, vh @ vh.mT):
+        eye = np.broadcast_to(np.eye(product.shape[-1]), product.shape)
+        np.testing.assert_allclose(product.numpy(), eye, atol=1e-5)
+
+
+def test_singular_values_of_zero_have_vectors_and_infinity_none() -> None:
+    ones = aten.ones([3, 4, 4], device="cuda")
+    u, s, _ = (t.to("cpu") for t in ops.linalg_svd(ones, True))
+    np.testing.assert_allclose(s.numpy(), [[4, 0, 0, 0]] * 3, atol=1e-5)
+    np.testing.assert_allclose((u.mT @ u).numpy(), np.stack([np.eye(4)] * 3), atol=1e-5)
+    np.testing.assert_allclose(ops.linalg_svdvals(ones * 0).to("cpu").numpy(), np.zeros((3, 4)))
+    for bad in (float("nan"), float("inf")):
+        with pytest.raises(RuntimeError, match="not finite"):
+            ops.linalg_svdvals(aten.full([3, 3], bad, device="cuda"))
+
+
+@pytest.mark.parametrize("dtype", [c10.float32, c10.float64])
+def test_matrix_exp(dtype: Any) -> None:
+    rtol = 1e-3 if dtype == c10.float32 else 1e-9
+    mixed = numbers(4, 5, 5, dtype=dtype)
+    mixed[1] = mixed[1] * 1e-3
+    mixed[2] = mixed[2] * 9
+    mixed[3, 0, 0] = float("nan")
+    cases = [numbers(4, 4, dtype=dtype), numbers(2, 2, 3, 3, dtype=dtype).mT * 0.1, mixed]
+    for a in [*cases, numbers(1, 1, dtype=dtype) * 30, aten.zeros([2, 0, 0], dtype=dtype)]:
+        expected, got = ops.linalg_matrix_exp(a), ops.linalg_matrix_exp(a.to("cuda"))
+        emulated.check()
+        assert got.device.type == "cuda" and got.stride() == expected.stride()
+        want = expected.numpy()
+        scale = np.nanmax(np.abs(want), initial=1)
+        np.testing.assert_allclose(got.to("cpu").numpy(), want, rtol=rtol, atol=rtol * scale * 1e-2)
+
+
+@pytest.mark.parametrize("dtype", [c10.float32, c10.float16, c10.int64, c10.complex64])
+def test_cross(dtype: Any) -> None:
+    x, y = ((numbers(2, 3, 4) * 3).to(dtype), (numbers(1, 3, 4) * 3).to(dtype))
+    for call in (
+        lambda x, y: ops.linalg_cross(x, y, dim=1),
+        lambda x, y: ops.linalg_cross(x.mT, y.mT),
+        lambda x, y: ops.linalg_cross(x[:0], y[:0], dim=1),
+    ):
+        emulated.launches.clear()
+        got, expected = call(x.to("cuda"), y.to("cuda")), call(x, y)
+        emulated.check()
+        assert got.shape == expected.shape
+        fused = any(n.startswith("cross;") for n in emulated.launches)
+        assert fused == (not dtype.is_complex and got.numel() > 0)
+        a, b = (t.to("cpu").to(c10.complex128).numpy() for t in (got, expected))
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
+
+
 def test_empty_matrices() -> None:
     for shape in ((0, 3, 3), (2, 0, 0)):
         x = aten.zeros(list(shape), device="cuda")

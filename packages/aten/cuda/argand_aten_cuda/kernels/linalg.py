@@ -206,6 +206,67 @@ def eigh_jacobi(
     tl.store(info + matrix, bad.to(tl.int32))
 
 
+@triton.jit
+def svd_jacobi(
+    values, left, right, info, x, each, row, column, left_row, left_vector, right_row, right_vector, rows, columns,
+    VECTORS: tl.constexpr, N: tl.constexpr,
+):  # fmt: skip
+    """Singular values, the largest first, and vectors of a matrix with no more columns than rows.
+
+    One-sided Jacobi (M. Hestenes, "Inversion of matrices by biorthogonalization and related results", 1958) with `eigh_jacobi`'s rotations: columns are
+    turned in pairs until all are orthogonal. info: 1 where that fails, as with NaN, and where vectors are wanted for a value of nearly 0.
+    """
+    a, i, j, inside = _load(x, each, row, column, rows, columns, N, N)
+    largest = tl.max(tl.where(a == a, tl.abs(a), float("inf")))
+    scale = tl.where((largest > 0) & (largest < float("inf")), largest, 1.0).to(a.dtype)
+    a = a / scale
+    v = tl.where(i == j, 1.0, 0.0).to(a.dtype)
+    ORTHOGONAL: tl.constexpr = 4e-7  # cosines of rounding errors
+    angle = tl.where(largest < float("inf"), 1.0, 0.0).to(a.dtype)
+    sweeps = tl.zeros([], tl.int32)
+    while (angle > ORTHOGONAL) & (sweeps < 20):
+        sweeps += 1
+        angle = angle * 0
+        for r in range(0, N - 1):
+            partner_j = (r - j + (N - 1)) % (N - 1)
+            partner_j = tl.where(partner_j == j, N - 1, partner_j)
+            partner_j = tl.where(j == N - 1, (r * (N // 2)) % (N - 1), partner_j)
+            b = tl.gather(a, partner_j + i * 0, 1)
+            own = tl.sum(a * a, 0)[None, :]
+            other = tl.sum(b * b, 0)[None, :]
+            between = tl.sum(a * b, 0)[None, :]
+            lengths = tl.sqrt(own) * tl.sqrt(other)
+            cosine = tl.where(
+                lengths > 0, tl.abs(between) / tl.where(lengths > 0, lengths, 1.0), 0.0
+            )
+            angle = tl.maximum(angle, tl.max(cosine))
+            first = j < partner_j
+            turns = (cosine > ORTHOGONAL) & (between != 0)
+            slope = tl.where(first, other - own, own - other) / tl.where(turns, 2 * between, 1.0)
+            t = tl.where(slope < 0, -1.0, 1.0) / (tl.abs(slope) + tl.sqrt(1.0 + slope * slope))
+            t = tl.where(turns, t, 0.0).to(a.dtype)
+            c = 1.0 / tl.sqrt(1.0 + t * t)
+            s = tl.where(first, -t * c, t * c)
+            a = a * c + b * s
+            if VECTORS:
+                v = v * c + tl.gather(v, partner_j + i * 0, 1) * s
+    found = tl.sqrt(tl.sum(a * a, 0))[None, :]
+    before = (tl.trans(found) > found) | ((tl.trans(found) == found) & (i < j))
+    rank = tl.sum(before.to(tl.int32), 0)[None, :]
+    matrix = tl.program_id(0).to(tl.int64)
+    tl.store(values + matrix * columns + rank, found * scale, mask=j < columns)
+    bad = (largest == float("inf")) | (angle > 1e-5)
+    if VECTORS:
+        bad |= tl.min(tl.where(j < columns, found, 1.0)) < 1e-15  # of which squares may vanish
+        unit = a / tl.where(found > 0, found, 1.0)
+        left += matrix * rows * columns
+        right += matrix * columns * columns
+        tl.store(left + i * left_row + rank * left_vector, unit, mask=inside)
+        square = (i < columns) & (j < columns)
+        tl.store(right + i * right_row + rank * right_vector, v, mask=square)
+    tl.store(info + matrix, bad.to(tl.int32))
+
+
 def _is_usual(v: Variant) -> bool:
     return bool(v["N"] <= 32 and not v.get("UNIT"))
 
@@ -218,6 +279,7 @@ _T = {"T": ["float32", "float64"]}
 _N = {"N": [8, 16, 32, 64]}
 _MATRIX = {"each": "i64", "row": "i64", "column": "i64"}
 _SIDES = {f"{side}_{s}": "i64" for side in ("b", "x") for s in ("each", "row", "column")}
+_VECTORS = dict.fromkeys(("left_row", "left_vector", "right_row", "right_vector"), "i64")
 _FACTOR = {f"t_{s}": "i64" for s in ("each", "row", "column")}
 
 KERNELS = [
@@ -240,5 +302,9 @@ KERNELS = [
     Kernel(
         eigh_jacobi, {"values": "*T", "vectors": "*T", "info": "*i32", "x": "*T", **_MATRIX, "n": "i32"},
         {"T": ["float32"]}, {"UPPER": [False], "VECTORS": [False, True], "N": [8, 16, 32]}, num_warps=_warps, wheel=_is_usual,
+    ),
+    Kernel(
+        svd_jacobi, {"values": "*T", "left": "*T", "right": "*T", "info": "*i32", "x": "*T", **_MATRIX, **_VECTORS, "rows": "i32", "columns": "i32"},
+        {"T": ["float32"]}, {"VECTORS": [False, True], "N": [8, 16, 32]}, num_warps=_warps, wheel=_is_usual,
     ),
 ]  # fmt: skip
