@@ -45,6 +45,8 @@ Tag = Enum(
     "nondeterministic_seeded out out_variant pointwise pt2_compliant_tag reduction view_copy",
 )
 
+_RETURNING = frozenset({Tag.inplace, Tag.out})  # what is written is what is returned
+
 
 class CustomOpDef:
     """An operator that `custom_op` defined; calling it calls the operator."""
@@ -58,6 +60,7 @@ class CustomOpDef:
         self._schema = self._definition.schema
         self._init_fn = function
         self._opoverload = self._definition.operator
+        self._returns_written = bool(_RETURNING.intersection(tags))
         self.__name__ = self._name
         self.__module__, self.__qualname__ = function.__module__, function.__qualname__
         self.__doc__ = function.__doc__
@@ -66,7 +69,12 @@ class CustomOpDef:
         return f"<CustomOpDef({self._qualname})>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._opoverload(*args, **kwargs)
+        result = self._opoverload(*args, **kwargs)
+        if not self._returns_written:
+            return result
+        given = self._definition.bound(args, kwargs)
+        written = tuple(given[name] for name in self._definition.mutated)
+        return written[0] if len(written) == 1 else written
 
     def register_kernel(
         self, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /
@@ -148,6 +156,7 @@ def custom_op(
       device_types: devices for whose tensors the function is; None: all.
       schema: in place of the annotations, as "(Tensor x, int n) -> Tensor"; its names are those of the arguments.
       tags: of `torch.Tag`, the operator's `tags` besides `pt2_compliant_tag`; compilers neither merge nor repeat nor drop calls in any case.
+        With `inplace` or `out` calls return the arguments that are written into, as `fn` does; tensors may then be keyword-only with `out`.
 
     Returns:
       A `CustomOpDef`, which is called as the function is; also `torch.ops.namespace.name`.
@@ -157,8 +166,11 @@ def custom_op(
             name, f, mutates_args=mutates_args, device_types=device_types, schema=schema, tags=tags
         )
     given = infer_schema(fn, mutates_args=mutates_args) if schema is None else schema
+    tags = (Tag.pt2_compliant_tag, *_several(tags))
+    if _RETURNING.intersection(tags):  # the operator itself has no results
+        given = f"{given.rpartition('->')[0]}-> ()"
     arguments = parse_schema(name + given.replace("SymInt", "int")).arguments
-    if any(a.kwonly and a.type == "Tensor" for a in arguments):
+    if Tag.out not in tags and any(a.kwonly and a.type == "Tensor" for a in arguments):
         raise NotImplementedError(
             f"custom_op with kwarg-only Tensor args. Please make your tensors not kwarg-only. Got: {name}{given}"
         )
@@ -168,7 +180,7 @@ def custom_op(
             f"Attempted to create a custom op with `mutates_args={mutates_args}` and `schema={schema}. The schema suggests that the op "
             f"mutates {written} which is different from what was provided to us in `mutates_args`. Please make these consistent."
         )
-    found = CustomOpDef(name, fn, given, (Tag.pt2_compliant_tag, *_several(tags)))
+    found = CustomOpDef(name, fn, given, tags)
     found.register_kernel(device_types, fn)
     return found
 
@@ -245,7 +257,7 @@ def register_vmap(
 ) -> Any:
     """Take a rule for `vmap`, which calls operators entry by entry and so needs none; a decorator without `func`."""
     _named(op)
-    return (lambda f: f) if func is None else func
+    return (lambda f: f) if func is None else None
 
 
 def define(qualname: Any, schema: str, *, lib: Library | None = None, tags: Any = ()) -> Any:

@@ -42,7 +42,7 @@ def _check_schema(definition: Definition, args: Any, kwargs: Any, close: Any) ->
     given, named = _copied(args), _copied(kwargs)
     with argand_autograd.no_grad():
         results = definition.operator(*given, **named)
-    before, after = definition._bound(args, kwargs), definition._bound(given, named)
+    before, after = definition.bound(args, kwargs), definition.bound(given, named)
     for name, value in after.items():
         if name not in definition.mutated and not _same(before[name], value):
             raise OpCheckError(

@@ -192,7 +192,7 @@ class Definition:
         self.functional = argand_c10.define(f"{twin}{arguments.strip()} -> {result}", custom=True)
         return twin
 
-    def _bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    def bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
         """All arguments by name."""
         bound = dict((*self.positional, *self.keyword_only))
         bound.update(zip(list(bound), args, strict=False))
@@ -211,7 +211,7 @@ class Definition:
 
     def _on_copies(self, device: str) -> Callable[..., Any]:
         def kernel(*args: Any, **kwargs: Any) -> Any:
-            bound = self._bound(args, kwargs)
+            bound = self.bound(args, kwargs)
             for name in self.mutated:
                 bound[name] = clones(bound[name])
             given, keywords = self._split(bound)
@@ -222,11 +222,11 @@ class Definition:
         return _plain(kernel)
 
     def _fake_functional(self, *args: Any, **kwargs: Any) -> Any:
-        return self._with_written(self.on_meta(*args, **kwargs), self._bound(args, kwargs))
+        return self._with_written(self.on_meta(*args, **kwargs), self.bound(args, kwargs))
 
     def _written(self, ops: Any, *args: Any, **kwargs: Any) -> Any:
         """What a call that writes is in a compiled program."""
-        bound, n = self._bound(args, kwargs), self.results
+        bound, n = self.bound(args, kwargs), self.results
         assert self.functional is not None
         found = self.functional(*args, **kwargs)
         several = list(found) if n + len(self.mutated) > 1 else [found]

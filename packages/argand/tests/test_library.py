@@ -229,6 +229,30 @@ def test_operators_have_the_tags_of_their_definition():
     assert ops.untagged.default.tags == torch.ops.add.tags == []
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_is_written_is_returned(compiled):
+    @custom_op("library_test::double_", mutates_args={"x"}, tags=torch.Tag.inplace)
+    def double_(x: Tensor) -> Tensor:
+        x.mul_(2)
+        return x
+
+    @custom_op("library_test::twice", mutates_args={"low", "high"}, tags=torch.Tag.out)
+    def twice(x: Tensor, *, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+        low.copy_(x - 1)
+        high.copy_(x + 1)
+        return low, high
+
+    def program(x, low, high):
+        same = double_(x)
+        return same, *twice(same, low=low, high=high)
+
+    x, low, high = torch.ones(2), torch.zeros(2), torch.zeros(2)
+    run = torch.compile(program, fullgraph=True) if compiled else program
+    found = run(x, low, high)
+    assert all(a is b for a, b in zip(found, (x, low, high), strict=True))
+    assert [t.tolist() for t in found] == [[2, 2], [1, 1], [3, 3]]
+
+
 def test_equal_calls_are_not_one():
     drawn = []
 

@@ -1,5 +1,6 @@
 """`argand.utils._pytree`: leaves and descriptions of nested containers."""
 
+import dataclasses
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest
@@ -78,3 +79,24 @@ def test_parts_of_dicts():
     assert pytree._dict_flatten(d) == ([1, 2], ["b", "a"])
     assert pytree._dict_flatten_with_keys(d)[0][1] == (pytree.MappingKey("a"), 2)
     assert pytree._dict_unflatten(*pytree._dict_flatten(d)) == d
+
+
+def test_dataclasses_and_constants():
+    @dataclasses.dataclass
+    class Point:
+        x: int
+        y: int | None = None
+
+    @dataclasses.dataclass(frozen=True)
+    class Unit:
+        name: str
+
+    pytree.register_dataclass(Point)
+    pytree.register_constant(Unit)
+    tree = {"a": Point(1), "b": [Point(2, 3), Unit("m")]}
+    assert pytree.tree_leaves(tree) == [1, 2, 3]
+    assert pytree.tree_map(lambda x: x + 1, tree) == {"a": Point(2), "b": [Point(3, 4), Unit("m")]}
+    with pytest.raises(ValueError, match="register_dataclass: got field_names=None"):
+        pytree.register_dataclass(dict)
+    with pytest.raises(TypeError, match="__eq__ and __hash__"):
+        pytree.register_constant(type("Plain", (), {}))

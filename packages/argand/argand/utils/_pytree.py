@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 __all__ = [
     "PyTree",
     "TreeSpec",
+    "register_constant",
+    "register_dataclass",
     "register_pytree_node",
     "tree_all",
     "tree_any",
@@ -120,6 +122,57 @@ def register_pytree_node(
     if cls in _nodes:
         raise ValueError(f"register_pytree_node: got {cls}, which is registered already")
     _nodes[cls] = _Node(flatten_fn, unflatten_fn)
+
+
+def register_dataclass(
+    cls: type,
+    *,
+    field_names: list[str] | None = None,
+    drop_field_names: list[str] | None = None,
+    serialized_type_name: str | None = None,
+) -> None:
+    """Let instances of a dataclass be containers of their fields; a field that is None is no leaf.
+
+    Args:
+        cls: the dataclass, or another class that is made of its fields by name.
+        field_names: by default what the dataclass is initialized with.
+        drop_field_names: fields with defaults that are left out.
+        serialized_type_name: accepted.
+
+    Raises:
+        ValueError: `field_names` is missing or is not what the class is initialized with; it is registered already.
+    """
+    fields = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else None
+    own = [f.name for f in fields or () if f.init and f.name not in (drop_field_names or ())]
+    names = own if field_names is None else field_names
+    if (fields is None and field_names is None) or (fields is not None and set(own) != set(names)):
+        raise ValueError(
+            f"register_dataclass: got field_names={field_names} for {cls}, expected all that it is initialized with"
+        )
+
+    def flatten(x: Any) -> tuple[list[Any], list[list[str]]]:
+        present = [name for name in names if getattr(x, name) is not None]
+        return [getattr(x, n) for n in present], [present, [n for n in names if n not in present]]
+
+    def unflatten(parts: list[Any], context: list[list[str]]) -> Any:
+        return cls(**dict(zip(context[0], parts, strict=True)), **dict.fromkeys(context[1]))
+
+    register_pytree_node(cls, flatten, unflatten)
+
+
+def register_constant(cls: type) -> None:
+    """Let instances of a class be containers of nothing, which stay as they are.
+
+    Raises:
+        TypeError: the class has no comparison or hash of its own.
+        ValueError: it is registered already.
+    """
+    own = getattr(cls, "__eq__", None), getattr(cls, "__hash__", None)
+    if own[0] is object.__eq__ or own[1] is None:
+        raise TypeError(
+            f"register_constant: got {cls}, expected a class with __eq__ and __hash__ of its own"
+        )
+    register_pytree_node(cls, lambda x: ([], x), lambda _, x: x)
 
 
 def _node_of(value: Any) -> _Node | None:
