@@ -26,7 +26,12 @@ from argand_dynamo import list_backends as _list_backends
 # Named by where they are: neither is imported before a graph is there to compile.
 register_backend("aot_eager", "argand_aot:aot_eager", load="argand_aot:load_aot_eager")
 register_backend("cudagraphs", "argand_inductor:cudagraphs")
-register_backend("inductor", "argand_inductor:backend", load="argand_inductor:load_backend")
+register_backend(
+    "inductor",
+    "argand_inductor:backend",
+    load="argand_inductor:load_backend",
+    check="argand_inductor.options:check_options",
+)
 
 __all__ = [
     "Record",

@@ -14,7 +14,7 @@ from typing import Any
 from argand_c10 import Module
 from argand_dynamo import _C
 from argand_dynamo._C import CompiledFunction
-from argand_dynamo.backends import check_backend
+from argand_dynamo.backends import check_backend, check_options
 from argand_dynamo.convert_frame import Owner, Settings, compiled_function, reset_code
 from argand_dynamo.marks import ALLOWED, DISABLED
 
@@ -55,8 +55,8 @@ def compile(
         disable: return `model` as it is.
 
     Raises:
-        RuntimeError: if the backend or mode does not exist, or both a mode and options are given.
-        TypeError: if `model` cannot be called.
+        RuntimeError: if the backend or mode does not exist, or both a mode and options are given; for options that the backend "inductor" does not know.
+        AssertionError: if `model` cannot be called.
     """
     if model is None:
         return functools.partial(
@@ -65,7 +65,9 @@ def compile(
     if disable:
         return model
     if not callable(model):
-        raise TypeError(f"compile: got {type(model).__name__}, expected a function or a Module")
+        raise AssertionError(
+            f"compile: got {type(model).__name__}, expected a function or a Module"
+        )
     settings = _settings(
         fullgraph, dynamic, "inductor" if backend is None else backend, mode, options
     )
@@ -83,12 +85,13 @@ def _settings(
 ) -> Settings:
     if mode is not None and mode not in _MODES:
         raise RuntimeError(f"compile: got mode {mode!r}, expected one of {', '.join(_MODES)}")
-    if mode is not None and options:
+    if mode is not None and options is not None:
         raise RuntimeError(
             "compile: got both mode and options, expected one of them; a mode is a set of options"
         )
     check_backend(backend)
     given = dict(options or {})
+    check_options(backend, given)
     if mode is not None and mode != "default":
         given["mode"] = mode
     return Settings(backend, fullgraph, dynamic, tuple(sorted(given.items())))

@@ -12,7 +12,7 @@ from argand_inductor.fuse import EPILOGUE_BYTES, Limits
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
-class OptionError(ValueError):
+class OptionError(RuntimeError):
     """The user asked for an option that does not exist; never turned into a fallback."""
 
     argand_user_error = True
@@ -96,6 +96,11 @@ class Options:
         members = self.max_fusion_size if self.fusion else 1
         epilogue_bytes = EPILOGUE_BYTES if self.epilogues and self.fusion else 1 << 62
         return Limits(members, self.max_kernel_cost, epilogue_bytes=epilogue_bytes)
+
+
+def check_options(given: Mapping[str, Any]) -> None:
+    """Refuse what `Options.of` refuses."""
+    Options.of(given)
 
 
 def _read(variable: str, text: str, wanted: type) -> Any:

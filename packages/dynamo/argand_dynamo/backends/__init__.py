@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 __all__ = [
     "Backend",
     "check_backend",
+    "check_options",
     "has_loader",
     "list_backends",
     "load_artifact",
@@ -22,15 +23,20 @@ Backend = Callable[..., Callable[..., Any]]
 _GROUP = "argand.backends"
 _backends: dict[str, Any] = {"eager": "argand_dynamo.backends.eager:eager"}
 _loaders: dict[str, Any] = {}
+_checks: dict[str, Any] = {}
 
 
-def register_backend(name: str, backend: Backend | str, *, load: Any = None) -> None:
+def register_backend(
+    name: str, backend: Backend | str, *, load: Any = None, check: Any = None
+) -> None:
     """Give a backend a name for `compile(..., backend=name)`.
 
     Args:
         backend: `backend(graph_module, example_inputs, **options)` returns a callable that takes the graph's inputs and
             returns a tuple; or "module:attribute", imported at first use.
         load: `load(data)` makes an artifact from what its `serialize` gave, or None; may also be "module:attribute".
+        check: `check(options)` raises for options that the backend does not take, before anything is compiled; may also be
+            "module:attribute".
     """
     if not isinstance(name, str) or not name:
         raise TypeError(f"register_backend: got the name {name!r}, expected a str")
@@ -41,6 +47,8 @@ def register_backend(name: str, backend: Backend | str, *, load: Any = None) -> 
     _backends[name] = backend
     if load is not None:
         _loaders[name] = load
+    if check is not None:
+        _checks[name] = check
 
 
 def _entry_points() -> dict[str, Any]:
@@ -58,6 +66,12 @@ def check_backend(backend: str | Backend) -> None:
     """Refuse what `lookup_backend` refuses, without importing the backend."""
     if not isinstance(backend, str) or not (backend in _backends or backend in _entry_points()):
         lookup_backend(backend)
+
+
+def check_options(backend: str | Backend, options: Mapping[str, Any]) -> None:
+    """Refuse options, if there are any, that the backend said it does not take."""
+    if options and isinstance(backend, str) and backend in _checks:
+        _resolve(_checks[backend])(options)
 
 
 def _resolve(target: Any) -> Any:
