@@ -199,16 +199,34 @@ static PyObject* copy_of(ArgandTensor* source, int dtype, ArgandDevice device) {
   return done && move_to(t, device) ? wrap(t) : nullptr;
 }
 
+static bool is_expanded(const ArgandTensor* t) {
+  for (int d = 0; d < t->ndim; d++)
+    if (t->sizes[d] > 1 && t->strides[d] == 0) return true;
+  return false;
+}
+
+// What NumPy would lay otherwise than tensors (expanded dimensions) is copied here before NumPy converts it.
 static PyObject* from_array(PyObject* array, int dtype, ArgandDevice device) {
-  Ref converted = new_ref(array);
-  if (dtype != ARGAND_DTYPE_NONE) {
-    const char* name = dtype == ARGAND_BFLOAT16 || is_float8(dtype) ? "float32" : kDTypeName[dtype];  // NumPy has no such types
-    converted = Ref(PyObject_CallMethod(array, "astype", "s", name));
-    if (!converted) return nullptr;
+  Ref view(tensor_from_numpy(array));
+  if (!view) {
+    PyErr_Clear();
+    Ref copy(PyObject_CallMethod(array, "copy", "s", "K"));  // positive strides
+    view = Ref(copy ? tensor_from_numpy(copy.get()) : nullptr);
+    if (!view) return nullptr;
   }
-  Ref flags(PyObject_CallMethod(converted.get(), "copy", "s", "K"));  // dense, positive strides, writable
-  Ref view(flags ? tensor_from_numpy(flags.get()) : nullptr);
-  return view ? copy_of(tensor_of(view.get()), dtype, device) : nullptr;
+  if (dtype != ARGAND_DTYPE_NONE && dtype != tensor_of(view.get())->dtype) {
+    Ref source = new_ref(array);
+    if (is_expanded(tensor_of(view.get()))) {
+      Ref dense(copy_of(tensor_of(view.get()), ARGAND_DTYPE_NONE, kCpu));
+      source = Ref(dense ? PyObject_CallMethod(dense.get(), "numpy", nullptr) : nullptr);
+      if (!source) return nullptr;
+    }
+    const char* name = dtype == ARGAND_BFLOAT16 || is_float8(dtype) ? "float32" : kDTypeName[dtype];  // NumPy has no such types
+    Ref converted(PyObject_CallMethod(source.get(), "astype", "s", name));
+    view = Ref(converted ? tensor_from_numpy(converted.get()) : nullptr);
+    if (!view) return nullptr;
+  }
+  return copy_of(tensor_of(view.get()), dtype, device);
 }
 
 // Whether there is an array or a scalar of NumPy where the data begins: NumPy reads it.
