@@ -48,6 +48,7 @@ view_dtype_shape(int[], dtype, dtype) -> int[]
 to_float(Scalar) -> float
 to_int(Scalar) -> int
 is_tensor(Operand) -> bool
+is_exact(Operand) -> bool
 fits(dtype, Operand) -> bool
 dtype_of(Operand) -> dtype
 is_complex(dtype) -> bool

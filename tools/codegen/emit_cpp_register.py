@@ -97,11 +97,16 @@ def function_of(body: Body, name: str, schema: Schema, result: str) -> str:
     return text + BodyPrinter().body(body) + "}\n"
 
 
-def kernel_function(name: str, lines: list[str]) -> str:
+def shown_name(op: Operator) -> str:
+    """A C++ expression of the name that messages begin with."""
+    return f'"{op.shown}"' if op.shown else "op->name"
+
+
+def kernel_function(name: str, lines: list[str], shown: str = "op->name") -> str:
     body = "".join(f"    {line}\n" for line in lines)
     return (
         f"int {name}([[maybe_unused]] const ArgandOperator* op, uint64_t, [[maybe_unused]] const ArgandValue* a, "
-        f"[[maybe_unused]] ArgandValue* r) {{\n  return guarded([&] {{\n    builtins::OpScope scope(op->name);\n{body}  }});\n}}\n"
+        f"[[maybe_unused]] ArgandValue* r) {{\n  return guarded([&] {{\n    builtins::OpScope scope({shown});\n{body}  }});\n}}\n"
     )
 
 
@@ -432,10 +437,10 @@ def view(op: Operator, parts: Parts) -> None:
 
 
 def run_body(op: Operator, checks: Sequence[str] = (), after: Sequence[str] = ()) -> list[str]:
-    """Gives the results of the body; errors of its operators are in this one's name."""
+    """Gives the results of the body; errors of its operators are in the name that the user knows."""
     call = f"{op.identifier}_body({call_arguments(op.schema)})"
     lines = [*checks, *give_results(op.schema, call), *after]
-    return ["in_name_of(op, [&] {", *(f"  {line}" for line in lines), "});"]
+    return [f"in_name_of({shown_name(op)}, [&] {{", *(f"  {line}" for line in lines), "});"]
 
 
 def composite(op: Operator, parts: Parts) -> None:
@@ -444,8 +449,10 @@ def composite(op: Operator, parts: Parts) -> None:
     parts.definitions.append(function_of(op.body, f"{name}_body", schema, result_type(schema)))
     mutable = any(a.type.mutable for a in schema.arguments)
     checks = check_apart(op) if mutable else []
-    after = [] if mutable else ["restart_versions(op, a, r);"]
-    parts.definitions.append(kernel_function(f"{name}_composite", run_body(op, checks, after)))
+    after = [] if mutable else ["own_results(op, a, r);"]
+    parts.definitions.append(
+        kernel_function(f"{name}_composite", run_body(op, checks, after), shown_name(op))
+    )
     parts.kernels.append(
         f'{{"{schema.full_name}", ARGAND_KEY_COMPOSITE, {name}_composite, nullptr}}'
     )
@@ -458,7 +465,9 @@ def body_under_autograd(op: Operator, parts: Parts) -> None:
     parts.definitions.append(function_of(op.body, f"{name}_body", schema, result_type(schema)))
     # The body stands for the kernel, behind the checks that this relies on.
     checks = [f"{name}_shape({call_arguments(schema)});"] if op.checked and op.shape else []
-    parts.definitions.append(kernel_function(f"{name}_recorded", run_body(op, checks)))
+    parts.definitions.append(
+        kernel_function(f"{name}_recorded", run_body(op, checks), shown_name(op))
+    )
     parts.kernels.append(f'{{"{schema.full_name}", ARGAND_KEY_AUTOGRAD, {name}_recorded, nullptr}}')
 
 

@@ -42,7 +42,7 @@ from tools.codegen.yaml_nodes import Node, read_file
 
 KEYS = (
     "op", "kind", "dtypes", "promote", "result", "expr", "reduce", "scan", "shape", "dtype", "body", "kernel", "grad", "tied",
-    "autocast", "checked", "numbers", "exact_numbers", "variants", "layout", "out", "resized", "apart", "aliases", "doc", "reference", "moments", "samples", "domain", "tolerance", "skips",
+    "autocast", "checked", "numbers", "exact_numbers", "variants", "layout", "out", "resized", "apart", "aliases", "shown", "doc", "reference", "moments", "samples", "domain", "tolerance", "skips",
 )  # fmt: skip
 
 
@@ -167,6 +167,7 @@ class Loader:
             ),
             tied=self.names(keys.get("tied"), differentiable(schema), "argument"),
             aliases=tuple(n.text for n in keys["aliases"].items()) if "aliases" in keys else (),
+            shown=keys["shown"].text if "shown" in keys else None,
             doc=keys["doc"].text.strip() if "doc" in keys else "",
             reference=keys["reference"].text if "reference" in keys else None,
             moments=self.mapping(keys.get("moments"), "moments"),

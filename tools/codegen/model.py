@@ -352,6 +352,7 @@ class Operator:
     resized: str = "as_result"  # RESIZE_RULES: how an out= that was resized lies
     apart: tuple[str, ...] = ()  # arguments that share no memory at all with what is written
     aliases: tuple[str, ...] = ()
+    shown: str | None = None  # of a composite: the name that its messages begin with
     doc: str = ""
     reference: str | None = None
     moments: Mapping[str, str] = field(

@@ -9,6 +9,10 @@ from argand import inf, nan, tensor
 
 U8 = torch.uint8
 RESULTS = [
+    (lambda: torch.div(tensor([-3.0, 7.1, -22.7]).bfloat16(), tensor(0.1).bfloat16(), rounding_mode="trunc"), torch.bfloat16, [-29.0, 70.0, -227.0]),
+    (lambda: torch.div(tensor([-3.0, 7.1, -22.7]).bfloat16(), tensor([0.1]), rounding_mode="trunc"), torch.float32, [-30.0, 70.0, -227.0]),
+    (lambda: torch.div(tensor([9.3, 7.1]).half(), tensor(0.1), rounding_mode="trunc"), torch.float16, [92.0, 71.0]),
+    (lambda: torch.nansum(tensor([1, 2]), dtype=torch.complex64), torch.complex64, 3 + 0j),
     (lambda: torch.any(tensor([1, 0], dtype=U8)), U8, 1),
     (lambda: torch.all(tensor([[1, 0]], dtype=U8), dim=1), U8, [0]),
     (lambda: tensor([[1, 0]], dtype=U8).all(dim=(0, 1)), U8, 0),
@@ -87,6 +91,60 @@ RESULTS = [
     (lambda: tensor([1 + 1j, 2.0]).scatter(0, tensor([0]), 2j, reduce="multiply"), torch.complex64, [-2 + 2j, 2 + 0j]),
 ]  # fmt: skip
 ERRORS = [
+    (
+        lambda: F.adaptive_avg_pool2d(torch.ones(4, 4), 2),
+        RuntimeError,
+        "^adaptive_avg_pool2d: Expected 3D or 4D",
+    ),
+    (
+        lambda: F.adaptive_avg_pool2d(torch.ones(1, 1, 1, 4, 4), 2),
+        RuntimeError,
+        "^adaptive_avg_pool2d: Expected 3D or 4D",
+    ),
+    (lambda: F.max_pool2d(torch.ones(0, 4, 4), 2), RuntimeError, "^max_pool2d: Expected 3D or 4D"),
+    (lambda: F.max_pool1d(torch.ones(4), 2), RuntimeError, "^max_pool1d: Expected"),
+    (lambda: F.max_pool3d(torch.ones(4), 2), RuntimeError, "^max_pool3d: Expected"),
+    (lambda: F.unfold(torch.ones(4, 4), 2), IndexError, "^unfold: Expected"),
+    (lambda: F.unfold(torch.ones(1, 0, 4, 4), 2), RuntimeError, "^unfold: Expected"),
+    (lambda: F.unfold(torch.ones(1, 4, 4), 5), RuntimeError, "^unfold: Given input"),
+    (lambda: F.fold(torch.ones(4), 4, 2), RuntimeError, "^fold: Expected"),
+    (lambda: F.fold(torch.ones(1, 4, 0), 4, 2), RuntimeError, "^fold: Expected"),
+    (lambda: F.nll_loss(torch.ones(1, 2), tensor([2])), IndexError, "^nll_loss: Target 2"),
+    (
+        lambda: F.nll_loss(torch.ones(1, 2), tensor([1]), torch.ones(3)),
+        RuntimeError,
+        "^nll_loss: weight",
+    ),
+    (lambda: torch.linspace(0, 1, 3, dtype=torch.bool), NotImplementedError, "bool"),
+    (lambda: torch.logspace(0, 1, 3, dtype=torch.bool), NotImplementedError, "bool"),
+    (
+        lambda: torch.nanmean(torch.ones(3), dtype=torch.bool),
+        RuntimeError,
+        "^nanmean: got dtype=bool",
+    ),
+    (
+        lambda: torch.mean(torch.ones(3), dtype=torch.float64, out=torch.ones(()).half()),
+        RuntimeError,
+        "float64, but got float16",
+    ),
+    (
+        lambda: torch.sum(torch.ones(2, 3), 1, dtype=torch.float64, out=torch.ones(2).half()),
+        RuntimeError,
+        "float64, but got float16",
+    ),
+    (
+        lambda: torch.nansum(torch.ones(2, 3), 1, dtype=torch.float64, out=torch.ones(2)),
+        RuntimeError,
+        "float64, but got float32",
+    ),
+    (lambda: torch.lobpcg(torch.eye(9), k=0), RuntimeError, "^lobpcg: got k=0"),
+    (lambda: torch.compile(5), AssertionError, "^compile: got int"),
+    (lambda: torch.compile(torch.abs, options={"foo": 1}), RuntimeError, "^options: got 'foo'"),
+    (
+        lambda: torch.compile(torch.abs, mode="default", options={}),
+        RuntimeError,
+        "^compile: got both",
+    ),
     (
         lambda: torch.ones(2).set_(torch.ones(2, dtype=torch.float64)),
         RuntimeError,
@@ -243,7 +301,7 @@ ERRORS = [
     (
         lambda: torch.nn.functional.cross_entropy(torch.ones(1, 2), tensor([2])),
         IndexError,
-        "^cross_entropy_loss: ",
+        "^cross_entropy: ",
     ),
     (
         lambda: torch.nn.functional.binary_cross_entropy(tensor([2.0]), tensor([1.0])),
@@ -626,3 +684,35 @@ def test_out_that_is_an_operand_is_not_resized():
     with pytest.raises(RuntimeError, match="add: output with shape"):
         torch.add(x, torch.ones(2, 3), out=x)
     assert x.shape == (1, 3)
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_copies_are_no_views(requires_grad):
+    x = torch.ones(3, 4, requires_grad=requires_grad)
+    for made in (x.t().reshape(12), x.t().flatten(), x.t().reshape(2, 6), x.t().ravel()):
+        assert made._base is None and made.requires_grad == requires_grad and made._version == 0
+        assert made.add_(1).sum().item() == 24 and made._version == 1
+        made.detach_()
+    assert x.sum().item() == 12
+    assert x.reshape(12)._base is x and x[0].flatten()._base is x and torch.nonzero(x)._base is None
+    with torch.no_grad():
+        assert x.t().reshape(12)._base is None
+    if requires_grad:
+        y = x.t().reshape(12)
+        y.mul_(3).sum().backward()
+        assert x.grad.tolist() == [[3.0] * 4] * 3
+
+
+def test_expanded_arrays_become_rows():
+    row, column = np.arange(3.0), np.arange(2.0)[:, None]
+    for array in (np.broadcast_to(row, (2, 3)), np.broadcast_to(column, (2, 3))):
+        for made in (
+            torch.tensor(array),
+            torch.tensor(array, dtype=torch.float32),
+            torch.asarray(array, copy=True),
+        ):
+            assert made.stride() == (3, 1) and made.tolist() == array.tolist()
+    turned = torch.tensor(np.arange(6.0).reshape(2, 3).T)
+    assert turned.stride() == (1, 3)
+    assert torch.tensor(turned.numpy(), dtype=torch.int32).stride() == (1, 3)
+    assert torch.tensor(row[::-1]).tolist() == [2.0, 1.0, 0.0]

@@ -127,6 +127,7 @@ def lobpcg(
 
     Raises:
       ValueError: for matrices with fewer than 3 n rows.
+      RuntimeError: for k below 1.
       AssertionError: for shapes that do not fit.
 
     Source: A. V. Knyazev, Toward the optimal preconditioned eigensolver, SIAM J. Sci. Comput. 23 (2001).
@@ -146,6 +147,8 @@ def lobpcg(
         )
     if k is None:
         k = 1 if X is None else X.shape[-1]
+    if k < 1:
+        raise RuntimeError(f"lobpcg: got k={k}, expected at least one eigenpair")
     n = (k if n is None else n) if X is None else X.shape[-1]
     if m < 3 * n:
         raise ValueError(

@@ -59,24 +59,24 @@ struct CopiedForm {
 int inplace_by_copy(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
 int out_by_copy(const ArgandOperator* op, uint64_t keys, const ArgandValue* args, ArgandValue* rets);
 
-// An error of an operator that is made of others, in its own name, which is the one that the user knows.
-[[noreturn]] void raise_renamed(const ArgandOperator* op, const Error& error);
+// An error of an operator that is made of others, in the name that the user knows.
+[[noreturn]] void raise_renamed(std::string_view name, const Error& error);
 template <class Body>
-void in_name_of(const ArgandOperator* op, Body&& body) {
+void in_name_of(std::string_view name, Body&& body) {
   try {
     body();
   } catch (const Error& error) {
-    raise_renamed(op, error);
+    raise_renamed(name, error);
   }
 }
 
 template <class Body>
 int guarded_in_name_of(const ArgandOperator* op, Body&& body) {
-  return guarded([&] { in_name_of(op, body); });
+  return guarded([&] { in_name_of(op->name, body); });
 }
 
-// The versions of an operator's new results begin at 0, whatever its body wrote into them.
-void restart_versions(const ArgandOperator* op, const ArgandValue* args, ArgandValue* rets);
+// An operator's new results are its own: their versions begin at 0, whatever its body wrote into them, and they are no views of what only it knows.
+void own_results(const ArgandOperator* op, const ArgandValue* args, ArgandValue* rets);
 
 // For meta kernels: every tensor with dimensions must be on meta too.
 void check_one_device(const ArgandOperator* op, const ArgandValue* args);

@@ -73,23 +73,29 @@ bool is_recorded(const ArgandOperator* op, const ArgandValue* args) {
 
 }  // namespace
 
-void raise_renamed(const ArgandOperator* op, const Error& error) {
+void raise_renamed(std::string_view name, const Error& error) {
   const std::string& message = error.message;
   const size_t end = message.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.");
-  if (end == std::string::npos || message.compare(end, 2, ": ") != 0 || op->name[0] == '_') throw error;
+  if (end == std::string::npos || message.compare(end, 2, ": ") != 0 || name[0] == '_') throw error;
   std::string inner = message.substr(0, end);
   if (!api->op_find(inner.c_str())) std::replace(inner.begin(), inner.end(), '.', '_');  // "linalg.inv"
-  const std::string_view full = op->name, outer = full.substr(0, full.find('.'));
+  const std::string_view outer = name.substr(0, name.find('.'));
   if (inner == outer || !api->op_find(inner.c_str())) throw error;
   throw Error{error.kind, std::string(outer) + message.substr(end)};
 }
 
-void restart_versions(const ArgandOperator* op, const ArgandValue* args, ArgandValue* rets) {
-  if (is_recorded(op, args)) return;  // what was saved may be asked for its version
+void own_results(const ArgandOperator* op, const ArgandValue* args, ArgandValue* rets) {
   for (int i = 0; i < op->n_rets; i++) {
     if (rets[i].tag != ARGAND_TAG_TENSOR || !rets[i].t) continue;
-    ArgandStorage* storage = rets[i].t->storage;
-    if (storage->version && !any_tensor(op, args, [&](ArgandTensor* t) { return t->storage == storage; })) storage->version = 0;
+    ArgandTensor* result = rets[i].t;
+    ArgandStorage* storage = result->storage;
+    if ((!storage->version && !result->base) || any_tensor(op, args, [&](ArgandTensor* t) { return t->storage == storage; })) continue;
+    if (storage->version && is_recorded(op, args)) continue;  // what was saved may be asked for its version, and histories follow the base
+    storage->version = 0;
+    if (result->base && __atomic_load_n(&result->base->refcount, __ATOMIC_ACQUIRE) == 1) {
+      result->flags &= ~ARGAND_TENSOR_VIEW_NO_GRAD;
+      (void)Tensor::steal(std::exchange(result->base, nullptr));
+    }
   }
 }
 
@@ -125,9 +131,11 @@ int out_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args, Arg
     const CopiedForm& form = form_of(op);
     const ArgandOperator* functional = find_operator(form.functional);
     std::vector<ArgandValue> values(args, args + functional->n_args);
-    if (form.dtype >= 0 && values[form.dtype].tag == ARGAND_TAG_NONE) {
+    if (form.dtype >= 0) {
       const int wanted = as_tensor(args[functional->n_args]).dtype();
-      if (form.out != OutDtype::kWidened || dtype_category(as_tensor(args[0]).dtype()) == dtype_category(wanted))
+      if (values[form.dtype].tag != ARGAND_TAG_NONE)
+        check_out_dtype(op->name, OutDtype::kExact, static_cast<int>(values[form.dtype].i), wanted);
+      else if (form.out != OutDtype::kWidened || dtype_category(as_tensor(args[0]).dtype()) == dtype_category(wanted))
         values[form.dtype] = int_value(wanted, ARGAND_TAG_DTYPE);
     }
     const TensorList results = call_functional(functional, values.data());

@@ -488,7 +488,7 @@ CHOOSING = {
     "reflect": lambda x: aten.ops.pad(x[0], [1, 1], "reflect"),
     "reflect planes": lambda x: aten.ops.pad(x, [1, 1, 1, 0], "reflect"),
     "replicate": lambda x: aten.ops.pad(x[0], [1, 1], "replicate"),
-    "nll_loss": lambda x: aten.ops.nll_loss_nd(x[0, 0], argand_c10.tensor([1, 0, 1, 2])),
+    "nll_loss": lambda x: aten.ops.nll_loss(x[0, 0], argand_c10.tensor([1, 0, 1, 2])),
 }
 
 

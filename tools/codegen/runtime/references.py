@@ -523,7 +523,7 @@ REFERENCES: Final[dict[str, Callable[..., Any]]] = {
     ),
     # losses
     "nll_loss_forward": _nll_loss_forward,
-    "nll_loss_nd": R.nll,
+    "nll_loss": R.nll,
     "cross_entropy_loss": _cross_entropy,
     "mse_loss": _loss(np.square),
     "l1_loss": _loss(np.abs),

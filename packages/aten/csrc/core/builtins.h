@@ -402,6 +402,10 @@ inline Strided clone_shape(IntList shape, IntList strides, std::optional<int64_t
 // ---- dtypes and numbers ----------------------------------------------------------------------------------------------
 inline int64_t to_int(const Scalar& s) { return s.to_int(); }
 inline bool is_tensor(const Operand& o) { return o.is_tensor(); }
+// Of what pointwise kernels of the CPU do not round to a 16-bit dtype: numbers, and the one element of a tensor.
+inline bool is_exact(const Operand& o) {
+  return !o.is_tensor() || (o.get()->numel == 1 && ARGAND_DEVICE_TYPE(o.get()->storage->device) == ARGAND_CPU);
+}
 inline bool fits(int dtype, const Scalar& s) { return argand::fits(dtype, s); }
 inline bool fits(int dtype, const Operand& o) { return o.is_tensor() || argand::fits(dtype, o.raw()); }
 inline bool is_integral(int dtype) { return argand::is_integral(dtype, false); }

@@ -95,6 +95,7 @@ def test_reductions(dtype: Any) -> None:
     on = x.to("cuda")
     for call in (
         aten.sum,
+        aten.nansum,
         aten.mean,
         lambda t: aten.sum(t, [0]),
         lambda t: aten.mean(t, [-1], True),

@@ -306,7 +306,7 @@ def nll_loss(
     number = reduction_number("nll_loss", reduction)
     if weight is not None:
         _check_constant("nll_loss", weight=weight)
-    return aten.nll_loss_nd(input, target, weight, number, ignore_index)
+    return aten.nll_loss(input, target, weight, number, ignore_index)
 
 
 def cross_entropy(

@@ -110,8 +110,9 @@ def max_pool1d(
     return_indices: bool = False,
 ) -> Any:
     """Maximum over windows of (N, C, L) or (C, L); with `return_indices`, also their places."""
-    found = max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
-    return found if return_indices else found[0]
+    if not return_indices:
+        return aten.ops.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
+    return max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def max_pool2d(
@@ -139,8 +140,9 @@ def max_pool3d(
     return_indices: bool = False,
 ) -> Any:
     """Maximum over windows of ([N,] C, D, H, W); with `return_indices`, also their places."""
-    found = max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
-    return found if return_indices else found[0]
+    if not return_indices:
+        return aten.ops.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
+    return max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def avg_pool1d(

@@ -69,7 +69,7 @@ Tensor nonzero(const Tensor& self) {
     });
     for (int64_t c = 0; c < chunks; c++) first[static_cast<size_t>(c) + 1] += first[static_cast<size_t>(c)];
     const int64_t found = first.back();  // the places of one dimension lie together
-    out = view_of(argand::empty({ndim, found}, ARGAND_INT64), {found, ndim}, {1, std::max<int64_t>(found, 1)}, 0);
+    out = argand::empty_strided({found, ndim}, {1, std::max<int64_t>(found, 1)}, ARGAND_INT64);
     argand::parallel_for(0, chunks, 4, [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; c++) {
         int64_t* o = out.template data<int64_t>() + first[static_cast<size_t>(c)];
