@@ -15,7 +15,7 @@ from tools.codegen.expr import (
     walk,
 )
 from tools.codegen.model import Operator, Registry
-from tools.codegen.print_cpp import cpp_lambda, cpp_number
+from tools.codegen.print_cpp import BRANCHES, cpp_lambda, cpp_number
 
 # Storage types of dtypes in tiered code (loops.h).
 C_TYPES = {
@@ -89,13 +89,14 @@ def pays_to_branch(op: Operator, expr: Element) -> bool:
     """Whether it is a choice by sign between a cheap value and a costly one, which whole vectors often do without."""
     if not (isinstance(expr, Call) and expr.fn == "where"):
         return False
-    condition, first, second = expr.args
+    condition, *values = expr.args
+    if not (isinstance(condition, Call) and condition.fn in BRANCHES):
+        return False
+    cheap = values.pop(BRANCHES[condition.fn])
     return (
-        isinstance(condition, Call)
-        and condition.fn == "gt"
-        and all(dtypes.is_differentiable(d) and not d.startswith("complex") for d in row_dtypes(op))
-        and cost(first) <= MEMORY_COST
-        and cost(second) > 4 * MEMORY_COST
+        all(dtypes.is_differentiable(d) and not d.startswith("complex") for d in row_dtypes(op))
+        and cost(cheap) <= MEMORY_COST
+        and cost(values[0]) > 4 * MEMORY_COST
     )
 
 
@@ -105,6 +106,7 @@ _SMALL_POWERS = [
     "    const double power = strides[2] == 0 && n > 0 ? (double)load_one<T>(ptrs[2]) : 0;",
     "    if (power == 2) return map_lines<T, T>(n, ptrs, strides, [](auto x) { return x * x; });",
     "    if (power == 3) return map_lines<T, T>(n, ptrs, strides, [](auto x) { return x * x * x; });",
+    "    if (power == -1) return map_lines<T, T>(n, ptrs, strides, [](auto x) { return lit(x, 1) / x; });",
     "  }",
 ]
 

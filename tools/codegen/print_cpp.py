@@ -69,12 +69,16 @@ def cpp_element(
     )
 
 
+# Comparisons of choices by sign, and which of the two values is the one of positive numbers.
+BRANCHES = {"gt": 0, "le": 1}
+
+
 def cpp_statements(
     x: Element, operands: list[str], scalars: list[str] | None = None, branches: bool = False
 ) -> list[str]:
     """Statements that compute x, shared parts once, ending with `return ...;`. Unused operands are marked.
 
-    `branches`: x is a `where` of vectors of floats, whose second value is not computed for vectors that take all of the first.
+    `branches`: x is a `where` of vectors of floats, of whose values one (BRANCHES) is all that is computed for vectors that take no other.
     """
     like = _typing_operand(x, operands)
     used = {safe(n) for n in free_names(x)}
@@ -88,10 +92,12 @@ def cpp_statements(
         lines.append(f"const auto {named[shared]} = {text};")
     if branches:
         assert isinstance(x, Call) and x.fn == "where"
-        mask, first, _ = x.args
+        mask, *values = x.args
+        assert isinstance(mask, Call)
+        cheap, all_of = (values[0], "mask") if BRANCHES[mask.fn] == 0 else (values[1], "~mask")
         lines += [
             f"const auto mask = {cpp_element(mask, operands, scalars, named, like)};",
-            f"if (argand_all_i64((vi64)mask)) return {cpp_element(first, operands, scalars, named, like)};",
+            f"if (argand_all_i64((vi64){all_of})) return {cpp_element(cheap, operands, scalars, named, like)};",
         ]
         named[mask] = "mask"
     result = named[x] if x in named else cpp_element(x, operands, scalars, named, like)

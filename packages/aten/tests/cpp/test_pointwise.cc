@@ -18,6 +18,7 @@ GENERATED(PointwiseKernel, log)
 GENERATED(PointwiseKernel, tanh)
 GENERATED(PointwiseKernel, erf)
 GENERATED(PointwiseKernel, sin)
+GENERATED(PointwiseKernel, expm1)
 GENERATED(PointwiseKernel, lgamma)
 GENERATED(PointwiseKernel, digamma)
 GENERATED(PointwiseKernel, erfinv)
@@ -175,6 +176,35 @@ void integer_division() {
   }
 }
 
+// Quotients next to whole numbers, of numbers of every length.
+template <class T>
+void quotients(int dtype) {
+  using Wide = __int128;
+  const auto any = [] { return static_cast<T>((random_below(int64_t{1} << 32) << 32 | random_below(int64_t{1} << 32)) >> random_below(64)); };
+  const Tensor a = empty({4003}, dtype), b = empty({4003}, dtype);
+  for (int64_t i = 0; i < a.numel(); i++) {
+    T y = any();
+    if (y == 0 || static_cast<T>(y + 1) == 0) y = 2;
+    a.data<T>()[i] = i % 3 ? static_cast<T>(static_cast<uint64_t>(any() / y * y) + static_cast<uint64_t>(i % 7 - 3)) : any();
+    b.data<T>()[i] = y;
+  }
+  a.data<T>()[1] = a.data<T>()[2] = std::numeric_limits<T>::min();
+  b.data<T>()[1] = static_cast<T>(-1), b.data<T>()[2] = 1;
+  const Tensor quotient = call(floor_op, {a, b}), rest = call(mod_op, {a, b});
+  for (int64_t i = 0; i < a.numel(); i++) {
+    const Wide x = a.data<T>()[i], y = b.data<T>()[i], q = x / y - (x % y != 0 && (x < 0) != (y < 0));
+    CHECK(quotient.data<T>()[i] == static_cast<T>(q) && rest.data<T>()[i] == static_cast<T>(x - q * y), "%s: %lld // %lld", kDTypeName[dtype],
+          static_cast<long long>(x), static_cast<long long>(y));
+  }
+}
+void quotients_of_all_lengths() {
+  quotients<uint8_t>(ARGAND_UINT8);
+  quotients<int8_t>(ARGAND_INT8);
+  quotients<int16_t>(ARGAND_INT16);
+  quotients<int32_t>(ARGAND_INT32);
+  quotients<int64_t>(ARGAND_INT64);
+}
+
 // ---- mathematics ----------------------------------------------------------------------------------------------------------
 double inverse_erf(double x) {  // bisection on the exact function
   double low = 0, high = 6;
@@ -225,6 +255,8 @@ void check_function(const PointwiseOp& op, double low, double high, double ulps,
 
 void functions() {
   check_function(UNARY(log, 4), 0, 100, 4, [](double x) { return std::log(x); });
+  check_function(UNARY(expm1, 4), -20, 90, 2, [](double x) { return std::expm1(x); });
+  check_function(UNARY(expm1, 4), -1, 1, 2, [](double x) { return std::expm1(x); });
   check_function(UNARY(tanh, 4), -10, 10, 4, [](double x) { return std::tanh(x); });
   check_function(UNARY(erf, 4), -5, 5, 6, [](double x) { return std::erf(x); });
   check_function(UNARY(sin, 4), -100, 100, 4, [](double x) { return std::sin(x); });
@@ -304,6 +336,7 @@ void tests() {
   RUN(mixed_dtypes);
   RUN(outputs);
   RUN(integer_division);
+  RUN(quotients_of_all_lengths);
   RUN(functions);
   RUN(pow_and_division);
   RUN(halves);

@@ -52,11 +52,47 @@ typedef short vi16_half ARGAND_HALF_VECTOR;
 ARGAND_MATH vf32 argand_splat_f32(float x) { return x - (vf32){}; }
 ARGAND_MATH vf64 argand_splat_f64(double x) { return x - (vf64){}; }
 
-ARGAND_MATH int argand_all_i64(vi64 m) {
-  long all = m[0];
-  for (int i = 1; i < ARGAND_LANES_F64; i++) all &= m[i];
-  return all == -1;
+typedef long long vll ARGAND_VECTOR;     /* what the processor's instructions are declared with */
+ARGAND_MATH int argand_all_i64(vi64 m) { /* whether all bits are set */
+  const vll ones = (vll){} - 1;
+#if defined(ARGAND_TIER_AVX512)
+  return (unsigned char)__builtin_ia32_cmpq512_mask((vll)m, ones, 0, -1) == 0xff;
+#elif defined(ARGAND_TIER_AVX2)
+  return __builtin_ia32_ptestc256((vll)m, ones);
+#else
+  return __builtin_ia32_ptestc128((vll)m, ones);
+#endif
 }
+
+/* As many bytes as a vector of the result has lanes, widened: one instruction, which the compiler makes a dozen of. */
+#if defined(ARGAND_TIER_AVX512)
+#define ARGAND_WIDEN(name, V, W, x) ((V)__builtin_ia32_##name##512_mask(x, (W){}, -1))
+#elif defined(ARGAND_TIER_AVX2)
+#define ARGAND_WIDEN(name, V, W, x) ((V)__builtin_ia32_##name##256(x))
+#else
+#define ARGAND_WIDEN(name, V, W, x) ((V)__builtin_ia32_##name##128(x))
+#endif
+#define ARGAND_DEFINE_LOAD(function, V, W, name)                                        \
+  ARGAND_MATH V function(const void* p) {                                               \
+    typedef char Bytes __attribute__((vector_size(16)));                                \
+    typedef unsigned long Words __attribute__((vector_size(16)));                       \
+    enum { n = sizeof(V) / sizeof(((V){})[0]) };                                        \
+    unsigned long low = 0; /* by a register: a vector is not read before it is whole */ \
+    Bytes x;                                                                            \
+    if (n == 16) {                                                                      \
+      __builtin_memcpy(&x, p, 16);                                                      \
+    } else {                                                                            \
+      __builtin_memcpy(&low, p, n < 8 ? n : 8);                                         \
+      x = (Bytes)(Words){low, 0};                                                       \
+    }                                                                                   \
+    return ARGAND_WIDEN(name, V, W, x);                                                 \
+  }
+ARGAND_DEFINE_LOAD(argand_load_i8_i32, vi32, vi32, pmovsxbd)
+ARGAND_DEFINE_LOAD(argand_load_u8_i32, vi32, vi32, pmovzxbd)
+ARGAND_DEFINE_LOAD(argand_load_i8_i64, vi64, vll, pmovsxbq)
+ARGAND_DEFINE_LOAD(argand_load_u8_i64, vi64, vll, pmovzxbq)
+#undef ARGAND_DEFINE_LOAD
+#undef ARGAND_WIDEN
 
 /* ---- libmvec and libm --------------------------------------------------------------------------------------- */
 #if defined(ARGAND_TIER_AVX512)
@@ -75,7 +111,6 @@ extern "C" {
 #endif
 #define ARGAND_UNARY_MVEC(X) \
   X(exp2)                    \
-  X(expm1)                   \
   X(log1p)                   \
   X(sin)                     \
   X(cos)                     \
@@ -95,6 +130,7 @@ extern "C" {
   vf64 ARGAND_MVEC_F64(name, v)(vf64);
 ARGAND_UNARY_MVEC(ARGAND_DECLARE)
 ARGAND_DECLARE(exp)
+ARGAND_DECLARE(expm1)
 ARGAND_DECLARE(log)
 ARGAND_DECLARE(log2)
 ARGAND_DECLARE(log10)
@@ -124,6 +160,7 @@ ARGAND_DEFINE(hypot)
 #undef ARGAND_DEFINE
 
 ARGAND_MATH vf64 argand_exp_f64(vf64 x) { return ARGAND_MVEC_F64(exp, v)(x); }
+ARGAND_MATH vf64 argand_expm1_f64(vf64 x) { return ARGAND_MVEC_F64(expm1, v)(x); }
 ARGAND_MATH vf64 argand_erf_f64(vf64 x) { return ARGAND_MVEC_F64(erf, v)(x); }
 
 /* Logarithms: libmvec takes zeros, negative numbers and infinities lane by lane in scalar code, so they are kept from it. */
@@ -170,25 +207,37 @@ ARGAND_DEFINE_LOG(argand_log10_f64, vf64, double, ARGAND_MVEC_F64(log10, v))
 #define ARGAND_SQRT_F64(x) ((vf64)__builtin_ia32_sqrtpd(x))
 #endif
 
-/* ---- exp in float32: 2^n (1 + r + r^2 q(r)) for x = n ln 2 + r. A minimax fit (2^-28) of our own; the result is within 1 ulp, with fused
- * operations and without. Inline, where a library's function takes twice as long. */
+/* ---- exp and expm1 in float32: for x = n ln 2 + r they are 2^n (p + 1) and 2^n p + (2^n - 1) with p = r + r^2 q(r), a minimax fit (2^-28) of our
+ * own. exp is within 1 ulp and expm1 within 1.5, with fused operations and without. Inline, where a library's functions take twice as long. */
 #define ARGAND_C(c) argand_splat_f32(c)
-ARGAND_MATH vf32 argand_exp_f32(vf32 x) {
-  const vf32 a = ARGAND_MAX_F32(ARGAND_C(-104.5f), ARGAND_MIN_F32(ARGAND_C(89.0f), x)); /* NaN stays NaN; the ends are 0 and infinity */
-  const vf32 n = ARGAND_ROUND_F32(a * ARGAND_C(1.44269504f), 8);
-  vf32 r = ARGAND_FMA_F32(n, ARGAND_C(-0.693145751953125f), a); /* exact without fused operations, too */
-  r = ARGAND_FMA_F32(n, ARGAND_C(-1.42860682e-6f), r);
+ARGAND_MATH vf32 argand_exp_reduced_f32(vf32 x, vf32* n) { /* p */
+  *n = ARGAND_ROUND_F32(x * ARGAND_C(1.44269504f), 8);
+  vf32 r = ARGAND_FMA_F32(*n, ARGAND_C(-0.693145751953125f), x); /* exact without fused operations, too */
+  r = ARGAND_FMA_F32(*n, ARGAND_C(-1.42860682e-6f), r);
   vf32 q = ARGAND_FMA_F32(ARGAND_C(0.001381454058f), r, ARGAND_C(0.008368745446f));
   q = ARGAND_FMA_F32(q, r, ARGAND_C(0.041668388993f));
   q = ARGAND_FMA_F32(q, r, ARGAND_C(0.16666521132f));
   q = ARGAND_FMA_F32(q, r, ARGAND_C(0.49999994040f));
-  const vf32 p = ARGAND_FMA_F32(q, r * r, r) + 1;
+  return ARGAND_FMA_F32(q, r * r, r);
+}
+ARGAND_MATH vf32 argand_exp_f32(vf32 x) {
+  const vf32 a = ARGAND_MAX_F32(ARGAND_C(-104.5f), ARGAND_MIN_F32(ARGAND_C(89.0f), x)); /* NaN stays NaN; the ends are 0 and infinity */
+  vf32 n;
+  const vf32 p = argand_exp_reduced_f32(a, &n) + 1;
 #if defined(ARGAND_TIER_AVX512)
   return (vf32)__builtin_ia32_scalefps512_mask(p, n, p, -1, 4);
 #else
   const vi32 whole = __builtin_convertvector(n, vi32), half = whole >> 1; /* in two steps, so that subnormal results are rounded once */
   return p * (vf32)((vu32)(half + 127) << 23) * (vf32)((vu32)(whole - half + 127) << 23);
 #endif
+}
+ARGAND_MATH vf32 argand_expm1_f32(vf32 x) {
+  const vf32 a = ARGAND_MAX_F32(ARGAND_C(-18.0f), ARGAND_MIN_F32(ARGAND_C(89.0f), x)); /* the ends are -1 and infinity */
+  vf32 n;
+  const vf32 p = argand_exp_reduced_f32(a, &n);
+  const vf32 s = (vf32)((vu32)(__builtin_convertvector(n, vi32) + 126) << 23); /* half of 2^n, which may be infinite */
+  const vf32 half = ARGAND_FMA_F32(p, s, s - 0.5f), r = ARGAND_SELECT(vf32, n == 0, p, half + half);
+  return (vf32)(((vi32)r & 0x7fffffff) | ((vi32)x & (-0x7fffffff - 1))); /* -0 stays -0 */
 }
 #undef ARGAND_C
 
@@ -250,19 +299,20 @@ ARGAND_MATH vf32 argand_erf_f32(vf32 x) {
 #undef ARGAND_ERF_END
 #undef ARGAND_C
 
-/* ---- pow: squares and cubes are exact products wherever they occur -------------------------------------------- */
+/* ---- pow: squares and cubes are exact products, and reciprocals quotients, wherever they occur ------------------------ */
 /* Negative bases are powers of their absolute value with a sign, since libmvec takes them lane by lane in scalar code. */
 #define ARGAND_DEFINE_POW(V, M, S, s, POW)                                                                          \
   ARGAND_MATH V argand_pow_##s(V x, V y) {                                                                          \
-    const M two = y == 2, three = y == 3;                                                                           \
+    const M two = y == 2, three = y == 3, inverse = y == -1, direct = two | three | inverse;                        \
     const V square = x * x, cube = square * x;                                                                      \
-    if (argand_all_i64((vi64)(two | three))) return ARGAND_SELECT(V, two, square, cube);                            \
+    const V simple = ARGAND_SELECT(V, inverse, (S)1 / x, ARGAND_SELECT(V, two, square, cube));                      \
+    if (argand_all_i64((vi64)direct)) return simple;                                                                \
     const M negative = x < 0;                                                                                       \
     V r = POW(ARGAND_SELECT(V, negative, -x, x), y);                                                                \
     const M whole = argand_trunc_##s(y) == y, even = argand_trunc_##s(y * (S)0.5) == y * (S)0.5;                    \
     r = ARGAND_SELECT(V, negative & whole & ~even, -r, r);                                                          \
     r = ARGAND_SELECT(V, negative & ~whole & (x > -(S)__builtin_inf()), argand_splat_##s((S)__builtin_nan("")), r); \
-    return ARGAND_SELECT(V, two, square, ARGAND_SELECT(V, three, cube, r));                                         \
+    return ARGAND_SELECT(V, direct, simple, r);                                                                     \
   }
 ARGAND_DEFINE_POW(vf32, vi32, float, f32, ARGAND_MVEC_F32(pow, vv))
 ARGAND_DEFINE_POW(vf64, vi64, double, f64, ARGAND_MVEC_F64(pow, vv))
@@ -317,11 +367,45 @@ ARGAND_DEFINE_FLOORED(vf32, vi32, float, f32)
 ARGAND_DEFINE_FLOORED(vf64, vi64, double, f64)
 #undef ARGAND_DEFINE_FLOORED
 
+/* Quotients of integers, rounded towards zero, where the divisor is not zero. In floating-point numbers of more bits than both have, a quotient that
+ * is not whole stays on its side of the next whole number, further from it than it is rounded. */
+#define ARGAND_DEFINE_QUOTIENT(V, s, T, Wide, LOAD)                                                                                    \
+  ARGAND_MATH V argand_quotient_##s(V x, V y) {                                                                                        \
+    enum { size = sizeof(Wide) / sizeof(((Wide){})[0]) * sizeof(T), parts = sizeof(V) / size };                                        \
+    typedef T Part __attribute__((vector_size(size)));                                                                                 \
+    Part a[parts], b[parts];                                                                                                           \
+    __builtin_memcpy(a, &x, sizeof x);                                                                                                 \
+    __builtin_memcpy(b, &y, sizeof y);                                                                                                 \
+    _Pragma("GCC unroll 4") for (int i = 0; i < parts; i++) a[i] = __builtin_convertvector(LOAD(a[i], Wide) / LOAD(b[i], Wide), Part); \
+    __builtin_memcpy(&x, a, sizeof x);                                                                                                 \
+    return x;                                                                                                                          \
+  }
+#define ARGAND_WIDEN_I8(x, Wide) __builtin_convertvector(argand_load_i8_i32(&x), Wide)
+#define ARGAND_WIDEN_U8(x, Wide) __builtin_convertvector(argand_load_u8_i32(&x), Wide)
+ARGAND_DEFINE_QUOTIENT(vi8, i8, signed char, vf32, ARGAND_WIDEN_I8)
+ARGAND_DEFINE_QUOTIENT(vu8, u8, unsigned char, vf32, ARGAND_WIDEN_U8)
+ARGAND_DEFINE_QUOTIENT(vi16, i16, short, vf32, __builtin_convertvector)
+ARGAND_DEFINE_QUOTIENT(vu16, u16, unsigned short, vf32, __builtin_convertvector)
+ARGAND_DEFINE_QUOTIENT(vi32, i32, int, vf64, __builtin_convertvector)
+ARGAND_DEFINE_QUOTIENT(vu32, u32, unsigned int, vf64, __builtin_convertvector)
+#undef ARGAND_WIDEN_U8
+#undef ARGAND_WIDEN_I8
+#undef ARGAND_DEFINE_QUOTIENT
+ARGAND_MATH vi64 argand_quotient_i64(vi64 x, vi64 y) {
+#if defined(ARGAND_TIER_AVX512) /* others convert lane by lane */
+  const vi64 bits = (x ^ (x >> 63)) | (y ^ (y >> 63));
+  if (argand_all_i64((vi64)(bits < 1l << 52)))
+    return __builtin_convertvector(__builtin_convertvector(x, vf64) / __builtin_convertvector(y, vf64), vi64);
+#endif
+  return x / y;
+}
+ARGAND_MATH vu64 argand_quotient_u64(vu64 x, vu64 y) { return x / y; }
+
 /* Integers: a zero divisor gives 0 (callers refuse it beforehand), the most negative value by -1 wraps. */
 #define ARGAND_DEFINE_INTEGER(V, U, s)                                                                                  \
   ARGAND_MATH V argand_trunc_divide_##s(V x, V y) {                                                                     \
     const V none = (V)(y == 0), minus = (V)(y == (V){} - 1) & (V)((V){} - 1 < 0);                                       \
-    const V q = x / ((y & ~(none | minus)) | ((none | minus) & 1));                                                     \
+    const V q = argand_quotient_##s(x, (y & ~(none | minus)) | ((none | minus) & 1));                                   \
     return (((V)((U){} - (U)x) & minus) | (q & ~minus)) & ~none;                                                        \
   }                                                                                                                     \
   ARGAND_MATH V argand_fmod_##s(V x, V y) { return (V)((U)x - (U)argand_trunc_divide_##s(x, y) * (U)y) & (V)(y != 0); } \
@@ -330,8 +414,8 @@ ARGAND_DEFINE_FLOORED(vf64, vi64, double, f64)
     return r + (y & (V)((r != 0) & ((r ^ y) < 0)));                                                                     \
   }                                                                                                                     \
   ARGAND_MATH V argand_floor_divide_##s(V x, V y) {                                                                     \
-    const V r = argand_fmod_##s(x, y);                                                                                  \
-    return argand_trunc_divide_##s(x, y) + (V)((r != 0) & ((r ^ y) < 0));                                               \
+    const V q = argand_trunc_divide_##s(x, y), r = (V)((U)x - (U)q * (U)y);                                             \
+    return q + (V)((y != 0) & (r != 0) & ((r ^ y) < 0));                                                                \
   }                                                                                                                     \
   ARGAND_MATH V argand_pow_##s(V x, V y) { /* wraps; a negative exponent is a division */                               \
     V r = x;                                                                                                            \

@@ -396,6 +396,16 @@ bool fast_path(const PointwiseOp& op, const Operand* const* operands, const doub
 }
 
 // ---- checks and the general case -------------------------------------------------------------------------------------------
+template <class T>
+__attribute__((optimize("O3"))) bool has_zero(int64_t n, const char* p, int64_t stride) {
+  bool zero = false;
+  if (stride == static_cast<int64_t>(sizeof(T)))
+    for (int64_t i = 0; i < n; i++) zero |= reinterpret_cast<const T*>(p)[i] == 0;
+  else
+    for (int64_t i = 0; i < n; i++) zero |= *reinterpret_cast<const T*>(p + i * stride) == 0;
+  return zero;
+}
+
 void check_divisor(const PointwiseOp& op, const Operand& divisor, int dtype) {
   if (dtype_category(dtype) > 1) return;
   bool zero = false;
@@ -407,13 +417,8 @@ void check_divisor(const PointwiseOp& op, const Operand& divisor, int dtype) {
     it.add(t->data, {t->sizes, t->ndim}, {t->strides, t->ndim}, size);
     it.sort(nullptr);
     it.coalesce();
-    for_each_row(it, 0, it.numel, [&](int64_t n, char* const* ptrs) {
-      for (int64_t i = 0; i < n; i++) {
-        uint64_t v = 0;
-        std::memcpy(&v, ptrs[0] + i * it.strides[0][0], size);
-        zero = zero || v == 0;
-      }
-    });
+    const auto row = size == 1 ? has_zero<uint8_t> : size == 2 ? has_zero<uint16_t> : size == 4 ? has_zero<uint32_t> : has_zero<uint64_t>;
+    for_each_row(it, 0, it.numel, [&](int64_t n, char* const* ptrs) { zero = zero || row(n, ptrs[0], it.strides[0][0]); });
   } else {
     zero = divisor.raw().i == 0;
   }

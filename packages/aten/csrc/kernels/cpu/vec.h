@@ -331,6 +331,19 @@ ARGAND_FN typename Raw<T, W>::type load_raw(const char* p) {
   return v;
 }
 
+// Converts lane by lane; bytes to wider lanes by way of integers.
+template <class To, class From>
+ARGAND_FN To widen(From v) {
+  constexpr int size = sizeof(To{}[0]), lanes = sizeof(To) / size;
+  constexpr bool is_signed = !is_same<From, typename Raw<unsigned char, lanes>::type>;
+  if constexpr (sizeof(From) != lanes || sizeof(To) != ARGAND_VECTOR_BYTES || size < 4)
+    return __builtin_convertvector(v, To);
+  else if constexpr (size == 4)
+    return __builtin_convertvector(is_signed ? argand_load_i8_i32(&v) : argand_load_u8_i32(&v), To);
+  else
+    return __builtin_convertvector(is_signed ? argand_load_i8_i64(&v) : argand_load_u8_i64(&v), To);
+}
+
 // The value of W elements of T: a full vector of T's compute type; bool: a mask of W lanes, or vbool if Logical.
 template <class T, int W, bool Logical>
 ARGAND_FN auto load(const char* p) {
@@ -342,7 +355,7 @@ ARGAND_FN auto load(const char* p) {
     return vbool{load_raw<unsigned char, W>(p)};
   } else if constexpr (is_same<T, bool>) {
     using Mask = typename MaskOf<W>::type;
-    return (Mask)(__builtin_convertvector(load_raw<signed char, W>(p), Mask) != 0);
+    return (Mask)(widen<Mask>(load_raw<signed char, W>(p)) != 0);
   } else if constexpr (sizeof(T) * W == ARGAND_VECTOR_BYTES) {
     return bits_as<typename VectorOf<T>::type>(load_raw<T, W>(p));
   } else {
@@ -390,7 +403,7 @@ ARGAND_FN auto cast(V v) {
     if constexpr (is_same<T, bool>)
       return v;
     else
-      return __builtin_convertvector(v.v, typename Raw<typename ComputeOf<T>::type, kLanes<V>>::type);
+      return widen<typename Raw<typename ComputeOf<T>::type, kLanes<V>>::type>(v.v);
   } else if constexpr (is_same<V, float> || is_same<V, double>) {
     return (typename ComputeOf<T>::type)v;
   } else if constexpr (is_same<T, bool>) {
@@ -399,7 +412,7 @@ ARGAND_FN auto cast(V v) {
     else
       return v != 0;
   } else {
-    return __builtin_convertvector(v, typename Raw<typename ComputeOf<T>::type, kLanes<V>>::type);
+    return widen<typename Raw<typename ComputeOf<T>::type, kLanes<V>>::type>(v);
   }
 }
 // By ArgandDType number, as generated code prints it.
