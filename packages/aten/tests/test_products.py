@@ -71,3 +71,21 @@ for dtype in (c10.float32, c10.float64, c10.complex64):
 """
     environment = {**os.environ, "ARGAND_CPU_TIER": tier}  # at most the processor's
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("m, n, k", [(1, 1, 1), (3, 5, 7), (40, 600, 33), (0, 3, 2), (3, 2, 0)])
+def test_integers_wrap(m: int, n: int, k: int, dtype: str) -> None:
+    rng = np.random.default_rng(m + n + k)
+    ends = np.iinfo(dtype)
+    a, b, c = (
+        rng.integers(ends.min, ends.max, s, dtype, endpoint=True) for s in ((m, k), (k, n), (m, n))
+    )
+    with np.errstate(over="ignore"):
+        product = np.matmul(a, b, dtype=dtype)
+        scaled = (3 * product.astype(np.int64) - 2 * c.astype(np.int64)).astype(dtype)
+    turned = tensor(np.ascontiguousarray(b.T)).t()
+    for x in (tensor(b), turned):
+        np.testing.assert_array_equal(aten.mm(tensor(a), x).numpy(), product)
+        found = aten.addmm(tensor(c), tensor(a), x, beta=-2, alpha=3).numpy()
+        np.testing.assert_array_equal(found, scaled)

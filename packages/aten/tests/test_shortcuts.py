@@ -37,7 +37,7 @@ def test_vectors_of_positive_numbers_need_no_exponential(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int64", "uint8"])
-def test_squares_and_cubes(dtype):
+def test_squares_cubes_and_reciprocals(dtype):
     x = RNG.integers(-9, 9, 1003).astype(dtype) / np.asarray(4 if "float" in dtype else 1, dtype)
     x = x.astype(dtype)
     for power in (2, 3):
@@ -45,6 +45,11 @@ def test_squares_and_cubes(dtype):
         same(from_numpy(x) ** power, (from_numpy(x) ** powers).numpy())
         wide = x.astype("float32") if dtype == "float16" else x
         same(from_numpy(x) ** power, (wide**2 if power == 2 else wide * wide * wide).astype(dtype))
+    if "float" in dtype:
+        inverse = torch.full((1003,), -1, dtype=from_numpy(x).dtype)
+        with np.errstate(divide="ignore"):
+            same(from_numpy(x) ** -1, (1 / x.astype(wide.dtype)).astype(dtype))
+        same(from_numpy(x) ** inverse, (from_numpy(x) ** -1).numpy())
     z = from_numpy(x.astype("float64") + 2j)
     np.testing.assert_allclose((z**2).numpy(), (z * z).numpy(), rtol=1e-12)
 
@@ -219,3 +224,82 @@ def test_rows_reduced_side_by_side(shape):
         for name in ("sum", "prod", "mean"):
             found, expected = (getattr(t, name)(-1).numpy() for t in (other, rows))
             np.testing.assert_array_equal(found, np.flip(expected, dim))
+
+
+@pytest.mark.parametrize("dtype", [c10.bool, c10.uint8, c10.int16, c10.float16, c10.bfloat16])
+def test_rows_scanned_in_another_dtype_are_converted_in_blocks(dtype):
+    """A row longer than a block, and with gaps; columns are scanned side by side and give the same."""
+    x = from_numpy(RNG.integers(0, 3, (9, 301)).astype(np.float32)).to(dtype)
+    for rows in (x, x[:, ::2]):
+        for name in ("cumsum", "cumprod"):
+            expected = getattr(rows.t().contiguous(), name)(0).t()
+            same(getattr(rows, name)(1).to(c10.float64), expected.to(c10.float64).numpy())
+
+
+@pytest.mark.parametrize("shape, dim", [((40, 1200), 0), ((3, 40, 700), 1), ((50, 40), 1)])
+@pytest.mark.parametrize(
+    "dtype", [c10.bool, c10.uint8, c10.int64, c10.float16, c10.bfloat16, c10.float64]
+)
+def test_rows_are_added_in_the_order_of_their_indices(shape, dim, dtype):
+    x = from_numpy(RNG.integers(0, 99, shape).astype(np.float32) / 8).to(dtype)
+    source = from_numpy(RNG.integers(0, 99, shape).astype(np.float32) / 8).to(dtype)
+    index = RNG.integers(0, shape[dim] // 2, shape[dim])
+    expected = x.clone()
+    for k, place in enumerate(index):
+        row = expected.select(dim, int(place))
+        row.copy_(torch.add(row, source.select(dim, k), alpha=1))
+    found = x.index_add(dim, from_numpy(index), source)
+    same(found.to(c10.float64), expected.to(c10.float64).numpy())
+
+
+def test_short_rows_are_copied_in_pieces():
+    for width in [*range(1, 70), 100, 127, 128, 129, 255, 256, 257, 300]:
+        x = RNG.integers(0, 99, (19, width)).astype(np.float32)
+        t = from_numpy(x)
+        same(torch.cat([t, t[:, 1:]], 1), np.concatenate([x, x[:, 1:]], 1))
+        same(torch.constant_pad_nd(t, [1, 2], 5.0), np.pad(x, ((0, 0), (1, 2)), constant_values=5))
+        same(t[:, :-1].contiguous(), x[:, :-1])
+        rows = RNG.integers(0, 19, 40)
+        same(t.index_select(0, from_numpy(rows)), x[rows])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
+def test_ranges_of_integers_wrap(dtype):
+    for start, step in ((0, 1), (5, 3), (-7, -2), (2, 0x1_0000_0001)):
+        if dtype != "int64" and step > 1 << 30:
+            continue
+        n = 1003
+        values = (start + step * np.arange(n, dtype=np.int64)).astype(dtype)
+        same(torch.arange(start, start + step * n, step, dtype=getattr(c10, dtype)), values)
+
+
+@pytest.mark.parametrize("output", [1, (1, 1)])
+@pytest.mark.parametrize("dtype", [c10.bfloat16, c10.float32, c10.float64])
+def test_pooling_to_one_is_the_mean(dtype, output):
+    x = from_numpy(RNG.standard_normal((3, 5, 9, 7)).astype(np.float32)).to(dtype)
+    for t in (x, x.contiguous(memory_format=c10.channels_last), x[0]):
+        found = torch.adaptive_avg_pool2d(t, output)
+        same(found.to(c10.float64), t.mean((-2, -1), True).to(c10.float64).numpy())
+
+
+WINDOWS = [((2, 2), (2, 2), (0, 0), (1, 1)), ((3, 2), (1, 2), (1, 1), (1, 1)), ((2, 3), (2, 1), (1, 1), (3, 2))]  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel, stride, padding, dilation", WINDOWS)
+@pytest.mark.parametrize("channels", [1, 5, 70, 300])
+def test_pooling_beside_channels_that_lie_last(channels, kernel, stride, padding, dilation):
+    x = RNG.integers(-3, 3, (2, channels, 9, 8)).astype(np.float32)
+    x[RNG.random(x.shape) < 0.02] = np.nan
+    t = from_numpy(x)
+    last = t.contiguous(memory_format=c10.channels_last)
+    args = kernel, stride, padding, dilation
+    for found, expected in zip(
+        torch.max_pool2d_with_indices(last, *args), torch.max_pool2d_with_indices(t, *args), strict=True
+    ):  # fmt: skip
+        same(found, expected.numpy())
+    for dtype in (c10.float32, c10.float64, c10.bfloat16):
+        for inside in (False, True):
+            expected = torch.avg_pool2d(t.to(dtype), kernel, stride, padding, False, inside)
+            found = torch.avg_pool2d(last.to(dtype), kernel, stride, padding, False, inside)
+            assert found.shape == expected.shape and (channels == 1 or found.stride(1) == 1)
+            same(found.to(c10.float64), expected.to(c10.float64).numpy())

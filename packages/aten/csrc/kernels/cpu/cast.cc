@@ -315,7 +315,7 @@ void move_rows(int64_t rows, char* dst, int64_t dst_row, int64_t dst_stride, con
     }
   };
   if (bytes > 64)
-    for (int64_t r = 0; r < rows; r++) copy_bytes(dst + r * dst_row, src + r * src_row, static_cast<size_t>(bytes));
+    for (int64_t r = 0; r < rows; r++) copy_row(dst + r * dst_row, src + r * src_row, bytes);
   else if (bytes > 32)
     by_pairs(Bytes32{});
   else if (bytes > 16)

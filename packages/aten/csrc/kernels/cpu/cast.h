@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "packages/c10/csrc/abi/argand.h"
 
@@ -22,6 +23,13 @@ void move_rows(int64_t rows, char* dst, int64_t dst_row, int64_t dst_stride, con
 void spread_rows(int64_t rows, int64_t n, char* dst, const char* src, int64_t src_stride, int size);
 
 void copy_bytes(void* dst, const void* src, size_t nbytes);  // as memcpy does, but never slowly
+// The same of a short row among many, for which a call costs more than the copy; the last bytes may be written twice.
+inline void copy_row(char* dst, const char* src, int64_t nbytes) {
+  constexpr int64_t kPiece = 32, kLongest = 1024;
+  if (nbytes < kPiece || nbytes > kLongest) return copy_bytes(dst, src, static_cast<size_t>(nbytes));
+  for (int64_t i = 0; i + kPiece < nbytes; i += kPiece) std::memcpy(dst + i, src + i, kPiece);
+  std::memcpy(dst + nbytes - kPiece, src + nbytes - kPiece, kPiece);
+}
 // Copies to memory that is not read again soon, past the caches. Meanwhile as many bytes are fetched from each of `n_next` places that are
 // read next, so that memory reads and writes at once.
 void stream_copy(void* dst, const void* src, size_t nbytes, int n_next = 0, const char* const* next = nullptr);

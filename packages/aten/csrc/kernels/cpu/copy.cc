@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kGrainBytes = 128 << 10;  // a copy that is worth a thread
 constexpr int64_t kTile = 256;
-constexpr int64_t kFewColumns = 16;  // elements; of rows that short, several are copied at once
+constexpr int64_t kFewColumns = 16, kShortRow = 1024;  // elements, and bytes of dense rows; of rows that short, several are copied at once
 
 // One row of the copy: operand 0 is written, operand 1 read.
 struct Copy {
@@ -44,6 +44,8 @@ struct Copy {
     const int size = kItemSize[dst_dtype];
     if (streams && dst_dtype == src_dtype && ds == size && ss == size)
       stream_copy(p[0], p[1], static_cast<size_t>(n) * size);
+    else if (dst_dtype == src_dtype && ds == size && ss == size)
+      copy_row(p[0], p[1], n * size);
     else
       convert(n, dst_dtype, p[0], ds, src_dtype, p[1], ss);
   }
@@ -100,7 +102,8 @@ struct Copy {
       return;
     }
     const int64_t grain = kGrainBytes / size, columns = it.shape[0];
-    if (dst_dtype == src_dtype && it.ndim >= 2 && columns <= kFewColumns && it.shape[1] >= kFewColumns) {
+    const bool dense = it.strides[0][0] == size && it.strides[1][0] == size;
+    if (dst_dtype == src_dtype && it.ndim >= 2 && (columns <= kFewColumns || (dense && columns * size <= kShortRow)) && it.shape[1] >= kFewColumns) {
       const Iteration outer = it.of_rows();
       sweep.run(outer.numel, grain / columns, 2 * size * columns, [&](int64_t b, int64_t e) { rows(b, e, outer); });
       return;

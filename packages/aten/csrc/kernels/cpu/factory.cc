@@ -6,6 +6,7 @@
 #include "packages/aten/csrc/core/dtype_checks.h"
 #include "packages/aten/csrc/core/linspace_dtype.h"
 #include "packages/aten/csrc/kernels/cpu/cast.h"
+#include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
 
 namespace argand::kernels::cpu {
@@ -14,7 +15,6 @@ namespace {
 constexpr int64_t kGrain = 16384;
 constexpr int64_t kBlock = 256;
 typedef double Doubles __attribute__((vector_size(16), aligned(8)));
-typedef uint64_t Integers __attribute__((vector_size(16), aligned(8)));
 
 // out[i] for i in [from, to), converted from `dtype` by blocks that fill(first i, block) makes; it may be asked for a block that ends beyond.
 template <class T, class F>
@@ -59,9 +59,17 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, int dt
       argand::empty({builtins::arange_length(start, end, step)}, dtype == ARGAND_DTYPE_NONE ? builtins::arange_dtype(start, end, step) : dtype);
   if (is_integral(out.dtype(), true) && !start.is_floating() && !step.is_floating()) {
     const uint64_t first = static_cast<uint64_t>(start.to_int()), by = static_cast<uint64_t>(step.to_int());  // so that they wrap
-    fill_blocks<uint64_t>(out, ARGAND_INT64, 0, out.numel(), [=](int64_t i, uint64_t* block) {
-      Integers value = first + (static_cast<uint64_t>(i) + Integers{0, 1}) * by;
-      for (int64_t k = 0; k < kBlock; k += 2, value += 2 * by) *reinterpret_cast<Integers*>(block + k) = value;
+    dispatch_integral("arange", out.dtype(), [&](auto tag) {
+      using T = std::make_unsigned_t<typename decltype(tag)::type>;
+      typedef T V __attribute__((vector_size(16), aligned(sizeof(T))));
+      constexpr int64_t kLanes = 16 / sizeof(T);
+      V ahead;
+      for (int64_t k = 0; k < kLanes; k++) ahead[k] = static_cast<T>(static_cast<uint64_t>(k) * by);
+      const T next = static_cast<T>(kLanes * by);
+      fill_blocks<T>(out, out.dtype(), 0, out.numel(), [=](int64_t i, T* block) {
+        V value = static_cast<T>(first + static_cast<uint64_t>(i) * by) + ahead;
+        for (int64_t k = 0; k < kBlock; k += kLanes, value += next) *reinterpret_cast<V*>(block + k) = value;
+      });
     });
   } else {
     double first = start.to_double(), by = step.to_double();

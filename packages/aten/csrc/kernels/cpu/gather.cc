@@ -5,6 +5,7 @@
 
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/core/pointwise_rules.h"
+#include "packages/aten/csrc/kernels/cpu/cast.h"
 #include "packages/aten/csrc/kernels/cpu/rows.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
@@ -52,7 +53,7 @@ void walk_range(Walk w, const int64_t* index, int64_t begin, int64_t end, F&& f)
   const int64_t first_self = begin * w.self[0], first_other = begin * w.other[0], last = w.n - 1, step = w.dim_stride;
   index += begin * w.index[0];
   w.sizes[0] = end - begin;
-  if (w.index[0] == 1)  // the dimension that lead_with_disjoint brought in front: along the rows of the index
+  if (w.index[0] == 1 || (w.index[0] == 0 && w.self[0] == 1))  // the dimension that lead_with_disjoint brought in front: along the rows
     for (int64_t k = 0; k < last; k++) swap_dims(w, k, k + 1);
   int64_t at[ARGAND_MAX_DIMS] = {}, k;
   do {
@@ -112,7 +113,10 @@ void check_values(const char* op, const Tensor& i64, int64_t dim, int64_t limit)
   Dims zero;
   for (int64_t d = 0; d < i64.dim(); d++) zero.push_back(0);
   Walk w = make_walk(i64, i64, 0, zero.d);
-  for (int64_t d = 0; d < w.n; d++) w.self[d] = 0;
+  for (int64_t d = 0; d < w.n; d++) {
+    w.self[d] = 0;
+    if (w.index[d] == 0) w.sizes[d] = 1;  // once
+  }
   w.dim_stride = 1;  // the offset in self is then the index itself
   walk(w, p, false, [&](int64_t value, int64_t) {
     if (value < 0 || value >= limit)
@@ -271,6 +275,21 @@ C combined(Combine how, C a, C b) {
   }
 }
 
+// Calls f(how) with what the compiler knows.
+template <class F>
+void with_constant(Combine how, F&& f) {
+  switch (how) {
+    case Combine::kProd:
+      return f(std::integral_constant<Combine, Combine::kProd>{});
+    case Combine::kMax:
+      return f(std::integral_constant<Combine, Combine::kMax>{});
+    case Combine::kMin:
+      return f(std::integral_constant<Combine, Combine::kMin>{});
+    default:
+      return f(std::integral_constant<Combine, Combine::kSum>{});
+  }
+}
+
 // Sums of `count[s]` elements become means; integers are rounded towards negative infinity.
 template <class T>
 void divide_by_counts(T* to, const int64_t* count, int64_t n) {
@@ -341,9 +360,11 @@ Tensor scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, cons
       const T start = narrow<T>(as_bool && how == Combine::kMin ? C(1) : neutral<C>(how));
       walk(w, p, parallel, [&](int64_t s, int64_t) { to[s] = start; });
     }
-    walk(w, p, parallel, [&](int64_t s, int64_t o) {
-      const C x = combined<C>(how, widen(to[s]), widen(from[o]));
-      to[s] = narrow<T>(as_bool ? static_cast<C>(x != 0) : x);
+    with_constant(how, [&](auto constant) {
+      walk(w, p, parallel, [&](int64_t s, int64_t o) {
+        const C x = combined<C>(constant, widen(to[s]), widen(from[o]));
+        to[s] = narrow<T>(as_bool ? static_cast<C>(x != 0) : x);
+      });
     });
     if (how == Combine::kMean) divide_by_counts(to, counts.data<int64_t>(), out.numel());
   });
@@ -368,7 +389,8 @@ template <class T>
 void select_rows(int64_t n, int64_t inner, const T* from, const int64_t* index, T* to) {
   for (int64_t j = 0, run; j < n; j += run) {
     for (run = 1; j + run < n && index[j + run] == index[j] + run;) run++;
-    std::memcpy(to + j * inner, from + index[j] * inner, sizeof(T) * static_cast<size_t>(run * inner));
+    copy_row(reinterpret_cast<char*>(to + j * inner), reinterpret_cast<const char*>(from + index[j] * inner),
+             run * inner * static_cast<int64_t>(sizeof(T)));
   }
 }
 
@@ -415,7 +437,8 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
             if (length == 1)
               to[i + first] = slice[p[first]];
             else
-              std::memcpy(to + i + first, slice + p[first], sizeof(T) * static_cast<size_t>(length));
+              copy_row(reinterpret_cast<char*>(to + i + first), reinterpret_cast<const char*>(slice + p[first]),
+                       length * static_cast<int64_t>(sizeof(T)));
           }
         else if (s.inner == 1)
           select_elements(n, slice, p + k, to + i);
@@ -427,14 +450,23 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
   return out;
 }
 
-void index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
-  const int64_t d = builtins::wrap_dim(dim, self.dim());
-  check_same_dtype("index_add", self, source);
-  check_scalar("index_add", self.dtype(), false, value(alpha));
-  const Tensor work = contiguous(self), from = contiguous(source);
-  const DimSplit s(work, d);
-  const Tensor i64 = checked_vector("index_add", index, s.n, self.dim() > 1 ? ARGAND_RUNTIME_ERROR : ARGAND_INDEX_ERROR);
-  const int64_t count = i64.numel(), *p = i64.data<int64_t>();
+// to += alpha * x of floats, which 16-bit ones are in float32 meanwhile.
+template <class T>
+static void add_scaled(int64_t n, int dtype, T* to, const T* x, compute_t<T> alpha) {
+  constexpr int64_t kBlock = 512;
+  const RowKernels& kernels = pick_row_kernels();
+  if constexpr (std::is_same_v<T, compute_t<T>>) return add_row(kernels, n, to, x, alpha);
+  compute_t<T> block[kBlock];
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const int64_t count = std::min(kBlock, n - i);
+    convert(count, ARGAND_FLOAT32, block, sizeof *block, dtype, to + i, sizeof *to);
+    add_row(kernels, count, block, x + i, alpha);
+    convert(count, dtype, to + i, sizeof *to, ARGAND_FLOAT32, block, sizeof *block);
+  }
+}
+
+// That there is a slice of source for each of `count` indices.
+static void check_source(const Tensor& self, const Tensor& source, int64_t d, int64_t count) {
   if (source.dim() == 0 && count != 1)
     fail(ARGAND_INDEX_ERROR, "index_add: got %ld indices for a source without dimensions, expected one", static_cast<long>(count));
   bool fits = self.dim() == source.dim();
@@ -443,23 +475,34 @@ void index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tens
     fail(ARGAND_SHAPE_ERROR,
          "index_add: got source of shape %s and %ld indices for self of shape %s, expected self's shape with dimension %ld as long as index",
          to_string(source.sizes()).c_str(), static_cast<long>(count), to_string(self.sizes()).c_str(), static_cast<long>(d));
-  auto rows = [&](auto&& add) {  // add(self row, source row) of s.inner elements; slices of the outer dims are disjoint
+}
+
+void index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+  const int64_t d = builtins::wrap_dim(dim, self.dim());
+  check_same_dtype("index_add", self, source);
+  check_scalar("index_add", self.dtype(), false, value(alpha));
+  const Tensor work = contiguous(self), from = contiguous(source);
+  const DimSplit s(work, d);
+  const Tensor i64 = checked_vector("index_add", index, s.n, self.dim() > 1 ? ARGAND_RUNTIME_ERROR : ARGAND_INDEX_ERROR);
+  const int64_t count = i64.numel(), *p = i64.data<int64_t>();
+  check_source(self, source, d, count);
+  // add(place in self, place in source, n) for n neighbours of each index; slices of the outer dims, and columns, are disjoint.
+  const auto rows = [&](auto&& add) {
+    if (s.outer == 1)
+      return parallel_for(0, s.inner, row_grain(count), [&](int64_t begin, int64_t end) {
+        for (int64_t i = 0; i < count; i++) add(p[i] * s.inner + begin, i * s.inner + begin, end - begin);
+      });
     parallel_for(0, s.outer, row_grain(count * s.inner), [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; o++)
-        for (int64_t i = 0; i < count; i++) add((o * s.n + p[i]) * s.inner, (o * count + i) * s.inner);
+        for (int64_t i = 0; i < count; i++) add((o * s.n + p[i]) * s.inner, (o * count + i) * s.inner, s.inner);
     });
   };
-  if (self.dtype() == ARGAND_FLOAT32 && s.inner > 1) {
-    const RowKernels& k = pick_row_kernels();
-    rows(
-        [&](int64_t to, int64_t at) { k.add_f32(s.inner, work.data<float>() + to, from.data<float>() + at, static_cast<float>(alpha.to_double())); });
-  } else if (is_complex(self.dtype())) {
+  if (is_complex(self.dtype())) {
     auto run = [&](auto* to, const auto* x) {
       using R = decltype(to->re);
       const R re = static_cast<R>(alpha.re), im = static_cast<R>(alpha.im);
-      rows([&](int64_t t, int64_t at) {
-        for (int64_t j = 0; j < s.inner; j++)
-          to[t + j].re += re * x[at + j].re - im * x[at + j].im, to[t + j].im += re * x[at + j].im + im * x[at + j].re;
+      rows([&](int64_t t, int64_t at, int64_t n) {
+        for (int64_t j = 0; j < n; j++) to[t + j].re += re * x[at + j].re - im * x[at + j].im, to[t + j].im += re * x[at + j].im + im * x[at + j].re;
       });
     };
     if (self.dtype() == ARGAND_COMPLEX64)
@@ -470,15 +513,25 @@ void index_add_(const Tensor& self, int64_t dim, const Tensor& index, const Tens
     dispatch_real("index_add", self.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       using C = compute_t<T>;
+      T* const to = work.data<T>();
+      const T* const x = from.data<T>();
       const bool as_bool = self.dtype() == ARGAND_BOOL;
       const int64_t whole = as_bool ? alpha.to_int() != 0 : alpha.to_int();
       const C a = std::is_integral_v<T> ? static_cast<C>(whole) : static_cast<C>(alpha.to_double());
-      rows([&](int64_t to, int64_t at) {
-        for (int64_t j = 0; j < s.inner; j++) {
-          T& x = work.data<T>()[to + j];
-          const C sum = wrapped_sum<C>(widen(x), wrapped_product<C>(a, widen(from.data<T>()[at + j])));
-          x = as_bool ? static_cast<T>(narrow<T>(sum != 0)) : narrow<T>(sum);
-        }
+      const auto one = [&](T& place, T term) {
+        const C sum = wrapped_sum<C>(widen(place), wrapped_product<C>(a, widen(term)));
+        place = std::is_same_v<T, uint8_t> && as_bool ? static_cast<T>(narrow<T>(sum != 0)) : narrow<T>(sum);
+      };
+      if (s.inner == 1)
+        return parallel_for(0, s.outer, row_grain(count), [&](int64_t begin, int64_t end) {
+          for (int64_t o = begin; o < end; o++)
+            for (int64_t i = 0; i < count; i++) one(to[o * s.n + p[i]], x[o * count + i]);
+        });
+      rows([&](int64_t t, int64_t at, int64_t n) {
+        if constexpr (std::is_integral_v<T>)
+          for (int64_t j = 0; j < n; j++) one(to[t + j], x[at + j]);
+        else
+          add_scaled(n, self.dtype(), to + t, x + at, a);
       });
     });
   }

@@ -199,19 +199,31 @@ void gemm_complex(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Matr
   });
 }
 
+template <class U>
+IntegerRow<U> integer_row() {
+  const GemmKernels& kernels = pick_gemm_kernels();
+  if constexpr (sizeof(U) == 1) return kernels.u8;
+  if constexpr (sizeof(U) == 2) return kernels.u16;
+  if constexpr (sizeof(U) == 4) return kernels.u32;
+  if constexpr (sizeof(U) == 8) return kernels.u64;
+}
+
 template <class E>
 void gemm_integer(int64_t m, int64_t n, int64_t k, int64_t alpha, Matrix a, Matrix b, int64_t beta, E* c, int64_t ldc) {
-  using U = uint64_t;  // wraps, without undefined overflow
-  const U s = static_cast<U>(alpha), t = static_cast<U>(beta);
+  using U = std::make_unsigned_t<E>;  // wraps, without undefined overflow
+  const uint64_t s = static_cast<uint64_t>(alpha), t = static_cast<uint64_t>(beta);
+  const bool rows = b.col_stride == 1 || n <= 1;
+  Scratch<U> copy(rows ? 0 : k * n);
+  for (int64_t p = 0; p < k && !rows; p++)
+    for (int64_t j = 0; j < n; j++) copy[p * n + j] = static_cast<U>(*at<E>(b, p, j));
+  const U* const from = rows ? reinterpret_cast<const U*>(at<E>(b, 0, 0)) : copy.get();
   parallel_for(0, m, row_grain(n * (k + 1)), [&](int64_t begin, int64_t end) {
+    Scratch<U> factors(k);
     for (int64_t i = begin; i < end; i++) {
-      E* row = c + i * ldc;
-      for (int64_t j = 0; j < n; j++) row[j] = beta == 0 ? E(0) : static_cast<E>(t * static_cast<U>(row[j]));
-      for (int64_t p = 0; p < k; p++) {
-        const U x = s * static_cast<U>(*at<E>(a, i, p));
-        const E* y = at<E>(b, p, 0);
-        for (int64_t j = 0; j < n; j++) row[j] = static_cast<E>(static_cast<U>(row[j]) + x * static_cast<U>(y[j * b.col_stride]));
-      }
+      U* row = reinterpret_cast<U*>(c + i * ldc);
+      for (int64_t j = 0; j < n; j++) row[j] = beta == 0 ? U(0) : static_cast<U>(t * row[j]);
+      for (int64_t p = 0; p < k; p++) factors[p] = static_cast<U>(s * static_cast<uint64_t>(*at<E>(a, i, p)));
+      integer_row<U>()(n, k, factors, from, rows ? b.row_stride : n, row);
     }
   });
 }

@@ -126,8 +126,30 @@ void dots(int64_t m, int64_t n, int64_t k, const E* a, int64_t lda, const E* b, 
     Dots<E>{m, n, k - p < kDepth ? k - p : kDepth, a + p, lda, b + p, ldb, bias, accumulate || p > 0, c, ldc}.run();
 }
 
+// Four rows of b at a time, and no more columns than stay in the first-level cache.
+template <class U>
+__attribute__((optimize("O3"))) void integer_row(int64_t n, int64_t k, const U* a, const U* b, int64_t ldb, U* __restrict c) {
+  constexpr int64_t kColumns = 512;
+  for (int64_t first = 0; first < n; first += kColumns) {
+    const int64_t columns = n - first < kColumns ? n - first : kColumns;
+    U* const to = c + first;
+    int64_t p = 0;
+    for (; p + 4 <= k; p += 4) {
+      const U *b0 = b + p * ldb + first, *b1 = b0 + ldb, *b2 = b1 + ldb, *b3 = b2 + ldb;
+      for (int64_t j = 0; j < columns; j++) to[j] = (U)(to[j] + a[p] * b0[j] + a[p + 1] * b1[j] + a[p + 2] * b2[j] + a[p + 3] * b3[j]);
+    }
+    for (; p < k; p++)
+      for (int64_t j = 0; j < columns; j++) to[j] = (U)(to[j] + a[p] * b[p * ldb + first + j]);
+  }
+}
+
 }  // namespace
 
-const GemmKernels gemm_kernels = {{multiply_tile<float>, dots<float>}, {multiply_tile<double>, dots<double>}};
+const GemmKernels gemm_kernels = {{multiply_tile<float>, dots<float>},
+                                  {multiply_tile<double>, dots<double>},
+                                  integer_row<uint8_t>,
+                                  integer_row<uint16_t>,
+                                  integer_row<uint32_t>,
+                                  integer_row<uint64_t>};
 
 }  // namespace argand::kernels::cpu::ARGAND_TIER_NS

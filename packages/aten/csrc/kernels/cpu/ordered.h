@@ -9,7 +9,11 @@ namespace argand::kernels::cpu {
 template <class T>
 inline auto ordered(T x) {
   if constexpr (std::is_same_v<T, f16> || std::is_same_v<T, bf16>) {
-    return ordered(widen(x));
+    constexpr uint32_t sign = 0x8000, infinity = std::is_same_v<T, f16> ? 0x7c00 : 0x7f80;
+    uint16_t bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    const uint32_t magnitude = bits & ~sign;
+    return magnitude > infinity ? uint32_t{0xffff} : bits > sign ? ~bits & 0xffffu : magnitude | sign;
   } else if constexpr (std::is_floating_point_v<T>) {
     using U = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
     constexpr U sign = U{1} << (8 * sizeof(U) - 1);

@@ -2,9 +2,11 @@
 #include "packages/aten/csrc/kernels/cpu/pool.h"
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/core/dtype_checks.h"
+#include "packages/aten/csrc/kernels/cpu/rows.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
 #include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/reduction.h"
 
 namespace argand::kernels::cpu {
 namespace {
@@ -163,15 +165,93 @@ void adaptive_windows(const Planes& from, const Planes& to, F f) {
     }
 }
 
+// Of tensors (batch, channels, h, w) whose channels lie next to each other: some neighbouring channels of an element of the batch are one piece of
+// work.
+constexpr int64_t kChannels = 256;
+
+bool has_channels_last(const Tensor& t) {
+  const int64_t format = t.dim() == 4 && !t.is_contiguous() ? builtins::suggested_format(t.sizes(), t.strides()) : 0;
+  return format != 0 && builtins::Ints(t.strides().vec()) == builtins::format_strides(t.sizes(), format);
+}
+Tensor empty_channels_last(IntList sizes, int dtype, const Tensor& like) {
+  return argand::empty_strided(sizes, builtins::format_strides(sizes, builtins::suggested_format(like.sizes(), like.strides())), dtype);
+}
+
+// f(element of the batch, first channel, channels)
+template <class F>
+void for_channels(const Tensor& t, F f) {
+  const int64_t channels = t.size(1), blocks = (channels + kChannels - 1) / kChannels;
+  parallel_for(0, t.size(0) * blocks, row_grain(t.size(2) * t.size(3) * std::min(channels, kChannels)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) {
+      const int64_t first = i % blocks * kChannels;
+      f(i / blocks, first, std::min(kChannels, channels - first));
+    }
+  });
+}
+
+template <class T, class W>
+void average_channels(const Tensor& self, const Tensor& out, const Planes& from, const Planes& to, W windows) {
+  using C = compute_t<T>;
+  const int64_t channels = self.size(1);
+  const RowKernels& rows = pick_row_kernels();
+  for_channels(self, [&](int64_t b, int64_t first, int64_t count) {
+    const T* const in = self.data<T>() + b * from.size() * channels + first;
+    T* const means = out.data<T>() + b * to.size() * channels + first;
+    C sum[kChannels];
+    windows(from, to, [&](int64_t y, int64_t x, int64_t h0, int64_t h1, int64_t w0, int64_t w1, int64_t n) {
+      std::fill_n(sum, count, C(0));
+      for (int64_t r = h0; r < h1; r++)
+        for (int64_t c = w0; c < w1; c++) {
+          const T* const place = in + (r * from.w + c) * channels;
+          if constexpr (std::is_integral_v<T>)
+            for (int64_t k = 0; k < count; k++) sum[k] += place[k];
+          else
+            add_row(rows, count, sum, place, C(1));
+        }
+      T* const mean = means + (y * to.w + x) * channels;
+      for (int64_t k = 0; k < count; k++) mean[k] = narrow<T>(sum[k] / static_cast<C>(n));
+    });
+  });
+}
+
+void max_channels(const Tensor& self, const Tensor& out, const Tensor& indices, const Planes& from, const Planes& to, const Window& win) {
+  const int64_t channels = self.size(1);
+  const PoolKernels& kernels = pick_pool_kernels();
+  for_channels(self, [&](int64_t b, int64_t first, int64_t count) {
+    const float* const in = self.data<float>() + b * from.size() * channels + first;
+    int32_t where[kChannels];  // and the distance from the first channel
+    for (int64_t y = 0; y < to.h; y++)
+      for (int64_t x = 0; x < to.w; x++) {
+        const int64_t place = ((b * to.h + y) * to.w + x) * channels + first, top = y * win.stride[0] - win.padding[0];
+        const int64_t left = x * win.stride[1] - win.padding[1];
+        float* const best = out.data<float>() + place;
+        int64_t i0, i1, j0, j1;
+        taps_inside(top, win.dilation[0], win.kernel[0], from.h, i0, i1);
+        taps_inside(left, win.dilation[1], win.kernel[1], from.w, j0, j1);
+        bool seen = false;
+        for (int64_t i = i0; i < i1; i++)
+          for (int64_t j = j0; j < j1; j++) {
+            const int64_t at = (top + i * win.dilation[0]) * from.w + left + j * win.dilation[1];
+            (seen ? kernels.max_step : kernels.max_first)(in + at * channels, 1, count, static_cast<int32_t>(at), best, where);
+            seen = true;
+          }
+        if (!seen) std::fill_n(best, count, nothing_seen<float>());
+        for (int64_t k = 0; k < count; k++) indices.data<int64_t>()[place + k] = seen ? where[k] - k : -1;
+      }
+  });
+}
+
 // out = means over the windows that `windows(from, to, f)` walks; of int64 too where `integers` says so, rounded towards zero.
 template <class W>
 Tensor average(const char* name, const Tensor& self, IntList out_sizes, bool integers, W windows) {
-  const Tensor input = contiguous(self);
-  const Tensor out = argand::empty(out_sizes, self.dtype());
+  const bool last = has_channels_last(self);
+  const Tensor input = last ? self : contiguous(self);
+  const Tensor out = last ? empty_channels_last(out_sizes, self.dtype(), self) : argand::empty(out_sizes, self.dtype());
   if (out.numel() == 0) return out;
   const Planes from(input.sizes()), to(out_sizes);
   const auto kernel = [&](auto tag) {
     using T = typename decltype(tag)::type;
+    if (last) return average_channels<T>(self, out, from, to, windows);
     const T* in = input.data<T>();
     T* o = out.data<T>();
     argand::parallel_for(0, to.n, row_grain(from.size()), [&](int64_t begin, int64_t end) {
@@ -226,6 +306,12 @@ std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& self, IntList k
   const Window win(kernel_size, stride, padding, dilation);
   const builtins::Ints sizes = builtins::pool2d_shape(self.sizes(), kernel_size, stride, padding, dilation, ceil_mode);
   check_input("max_pool2d", self, self.dim() - 1);
+  if (self.dtype() == ARGAND_FLOAT32 && product(sizes, 0, static_cast<int64_t>(sizes.size())) && has_channels_last(self) &&
+      self.size(2) * self.size(3) + kChannels <= INT32_MAX) {
+    const Tensor out = empty_channels_last(sizes, self.dtype(), self), indices = empty_channels_last(sizes, ARGAND_INT64, self);
+    max_channels(self, out, indices, Planes(self.sizes()), Planes(sizes), win);
+    return {contiguous(out), contiguous(indices)};
+  }
   const Tensor input = contiguous(self);
   const Tensor out = argand::empty(sizes, self.dtype()), indices = argand::empty(sizes, ARGAND_INT64);
   if (out.numel() == 0) return {out, indices};
@@ -293,6 +379,10 @@ Tensor avg_pool2d_backward(const Tensor& grad_output, IntList input_size, IntLis
 Tensor adaptive_avg_pool2d(const Tensor& self, IntList output_size) {
   const bool is_mean = output_size[0] == 1 && output_size[1] == 1;  // which nothing has, too
   check_input("adaptive_avg_pool2d", self, is_mean && self.dim() >= 2 ? 0 : 2);
+  if (is_mean && is_floating(self.dtype())) {
+    const Tensor out = ops::mean(self, builtins::Ints{-2, -1}, true);
+    return self.is_contiguous() ? out : ops::_in_format_of(out, self);
+  }
   builtins::Ints sizes(self.sizes().begin(), self.sizes().end() - 2);
   sizes.insert(sizes.end(), output_size.begin(), output_size.end());
   return average("adaptive_avg_pool2d", self, sizes, false, [](const Planes& from, const Planes& to, auto f) { adaptive_windows(from, to, f); });

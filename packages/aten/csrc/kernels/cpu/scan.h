@@ -35,26 +35,42 @@ struct Scan {
     else
       return (typename ComputeOf<Acc>::type)load_one<In>(p);
   }
+  static constexpr auto widened = [](auto x) {  // an element of In as one of Acc
+    if constexpr (kIsComplex<Acc>)
+      return x;
+    else if constexpr (is_same<In, bool>)
+      return from_mask<Acc>(x);
+    else
+      return simd::cast<Acc>(x);
+  };
   static void init(char* acc) { store_one<Acc>(acc, Init{}(decltype(load_one<Acc>(acc)){})); }
   static void row(long n, char* out, long out_stride, const char* in, long in_stride, char* acc) {
     auto a = load_one<Acc>(acc);
-    for (long i = 0; i < n; i++, out += out_stride, in += in_stride) {
-      a = Combine{}(a, load_element(in));
-      store_one<Out>(out, a);
+    if constexpr (!is_same<In, f16> && !is_same<In, bf16>) {
+      for (long i = 0; i < n; i++, out += out_stride, in += in_stride) {
+        a = Combine{}(a, load_element(in));
+        store_one<Out>(out, a);
+      }
+    } else {  // converted by vectors, an element alone costs as much
+      constexpr long size = sizeof(Acc), count = 128;
+      Acc block[count];
+      for (long i = 0; i < n; i += count, out += count * out_stride, in += count * in_stride) {
+        const long m = n - i < count ? n - i : count;
+        char* const from[] = {(char*)block, (char*)in};
+        const long from_strides[] = {size, in_stride};
+        map<Acc, In>(m, from, from_strides, widened);
+        for (long k = 0; k < m; k++) block[k] = a = Combine{}(a, block[k]);
+        char* const to[] = {out, (char*)block};
+        const long to_strides[] = {out_stride, size};
+        map<Out, Acc>(m, to, to_strides, [](auto x) { return simd::cast<Out>(x); });
+      }
     }
     store_one<Acc>(acc, a);
   }
   static void step(long columns, char* out, long out_stride, const char* in, long in_stride, char* acc) {
     char* const ptrs[] = {acc, acc, (char*)in};
     const long strides[] = {sizeof(Acc), sizeof(Acc), in_stride};
-    map<Acc, Acc, In>(columns, ptrs, strides, [](auto a, auto x) {
-      if constexpr (kIsComplex<Acc>)
-        return Combine{}(a, x);
-      else if constexpr (is_same<In, bool>)
-        return Combine{}(a, from_mask<Acc>(x));
-      else
-        return Combine{}(a, bits_as<decltype(a)>(simd::cast<Acc>(x)));
-    });
+    map<Acc, Acc, In>(columns, ptrs, strides, [](auto a, auto x) { return Combine{}(a, bits_as<decltype(a)>(widened(x))); });
     char* const results[] = {out, acc};
     const long result_strides[] = {out_stride, sizeof(Acc)};
     map<Out, Acc>(columns, results, result_strides, [](auto a) { return simd::cast<Out>(a); });
