@@ -345,7 +345,9 @@ class Operator:
     grad: tuple[Derivative, ...] = ()
     grad_none: bool = False  # `grad: none`: never differentiable
     grad_missing: bool = False  # `grad: missing`: nobody wrote it; asking for it raises
-    tied: tuple[str, ...] = ()  # arguments whose gradients have derivatives of zero for all arguments
+    tied: tuple[
+        str, ...
+    ] = ()  # arguments whose gradients have derivatives of zero for all arguments
     variants: tuple[str, ...] = ("function", "method")
     out: str | None = None  # OUT_RULES: what dtype out= has; None: as the kind says
     layout: str = "as_operands"  # LAYOUTS

@@ -19,7 +19,11 @@ def _held(x: Any, *numbers: float) -> bool:
 
 
 def _threshold(emit: Emitter, grad: Any, x: Any, threshold: Any) -> Any:
-    return emit.named("where", emit.named("le", x, threshold), 0, grad) if _held(x, threshold) else None
+    return (
+        emit.named("where", emit.named("le", x, threshold), 0, grad)
+        if _held(x, threshold)
+        else None
+    )
 
 
 def _hardtanh(emit: Emitter, grad: Any, x: Any, low: Any, high: Any) -> Any:

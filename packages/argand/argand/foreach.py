@@ -73,7 +73,7 @@ def _apply(
     method = _METHODS.get(op, op) + ("_" if in_place else "")
     found = [
         getattr(t, method)(*rest, **keywords)
-        for t, keywords, *rest in zip(tensors, options or repeat({}), *columns)
+        for t, keywords, *rest in zip(tensors, options or repeat({}), *columns, strict=False)
     ]
     return list(tensors) if in_place else tuple(found)
 

@@ -361,7 +361,7 @@ def test_types_of_what_containers_hold():
     assert check([1, 2], list[int]) and not check([1, "a"], list[int]) and check([], list[int])
     assert check({"a": 1.0}, dict[str, float]) and not check({"a": 1}, dict[str, float])
     assert check((1, "a"), tuple[int, str]) and not check((1,), tuple[int, str])
-    assert check((1, 2, 3), tuple[int, ...]) and check(None, Optional[int])
+    assert check((1, 2, 3), tuple[int, ...]) and check(None, Optional[int])  # noqa: UP045
     assert check("a", (int, str)) and check([1.0], list[int] | list[float])
     assert torch.jit._script_if_tracing(check) is check and torch.jit.interface(int) is int
 

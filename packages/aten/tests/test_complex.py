@@ -43,7 +43,9 @@ def test_infinite_parts(name: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_sigmoid_where_the_exponential_overflows(dtype: str) -> None:
-    z = np.array([complex(a, b) for a in (-95.0, -200.0, -800.0, 200.0) for b in (-2.0, 0.0, 1.0)], dtype)
+    z = np.array(
+        [complex(a, b) for a in (-95.0, -200.0, -800.0, 200.0) for b in (-2.0, 0.0, 1.0)], dtype
+    )
     got = aten.sigmoid(aten.from_numpy(z)).numpy()
     close(got, np.where(z.real < 0, np.exp(z.astype("complex128")), 1), 1e-6)
 

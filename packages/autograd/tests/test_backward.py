@@ -551,7 +551,12 @@ def test_second_derivatives_where_the_first_ends():
     for dtype, exact in ((argand_c10.float32, 1e-5), (argand_c10.float64, 1e-12)):
         x = leaf([-1e4, -9.5, -8.5, -6.0], dtype)
         (g,) = autograd.grad(aten.ops.log_ndtr(x).sum(), x, create_graph=True)
-        expected = [-0.9999999900000006, -0.9895951797788887, -0.9871923088077279, -0.9760123632108332]
+        expected = [
+            -0.9999999900000006,
+            -0.9895951797788887,
+            -0.9871923088077279,
+            -0.9760123632108332,
+        ]
         assert close(autograd.grad(g.sum(), x)[0], expected, exact)
 
 

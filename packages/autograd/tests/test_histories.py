@@ -294,11 +294,11 @@ def test_views_of_no_grad_do_not_lose_gradients():
         assert view.tolist() == [4.0] and close(seen.detach(), [4.0 if change_a_view else 8.0])
         with autograd.no_grad():
             assert (view * 3).tolist() == [12.0]
-        for use in (lambda: view * 3, lambda: view.grad_fn, lambda: view[0]):
+        for use in (lambda v: v * 3, lambda v: v.grad_fn, lambda v: v[0]):
             with pytest.raises(
                 RuntimeError, match="its base or another view of its base has been modified inplace"
             ):
-                use()
+                use(view)
     base = argand_c10.tensor([1.0, 1.0], dtype=argand_c10.float64)
     with autograd.no_grad():
         view = base[:1]

@@ -479,13 +479,16 @@ def _random_states(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -
     return ListVariable([])
 
 
+_NOTHING, _ONE = Constant(None), Constant(1)
+
+
 @handles(warnings.warn)
 def _warn(
     tx: Tracer,
     message: Variable,
-    category: Variable = Constant(None),
-    stacklevel: Variable = Constant(1),
-    source: Variable = Constant(None),
+    category: Variable = _NOTHING,
+    stacklevel: Variable = _ONE,
+    source: Variable = _NOTHING,
 ) -> Variable:
     """Warned of once, while the function is traced, at the line that is traced."""
     text, kind, level = tx.raw(message), tx.raw(category) or UserWarning, tx.raw(stacklevel)

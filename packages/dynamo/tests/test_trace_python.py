@@ -157,7 +157,7 @@ def test_comprehensions_of_inlined_functions_keep_to_their_frame() -> None:
 def test_comprehensions_whose_variables_inner_functions_capture() -> None:
     def f(x: Any) -> Any:
         first = [x + i for i in range(3)]
-        later = [lambda: x * i for i in range(2)]
+        later = [lambda: x * i for i in range(2)]  # noqa: B023
         i = 5
 
         def inner() -> int:

@@ -1,4 +1,4 @@
-"""Pooling on an emulated CUDA device against the CPU: equal bit for bit."""
+"""Pooling on an emulated CUDA device against the CPU: equal bit for bit, but for means of whole planes."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ FLOATING = [
 ]  # the interpreter converts to bfloat16 in another way
 
 
-def same(function: Any, *tensors: Any) -> None:
+def same(function: Any, *tensors: Any, atol: float = 0) -> None:
     expected, got = function(*tensors), function(*(t.to("cuda") for t in tensors))
     emulated.check()
     for a, b in (
         [(expected, got)] if isinstance(expected, c10.Tensor) else zip(expected, got, strict=True)
     ):
         assert a.shape == b.shape and a.dtype == b.dtype and str(b.device) == "cuda:0"
-        np.testing.assert_array_equal(
-            b.to("cpu").to(c10.float64).numpy(), a.to(c10.float64).numpy()
+        np.testing.assert_allclose(
+            b.to("cpu").to(c10.float64).numpy(), a.to(c10.float64).numpy(), rtol=0, atol=atol
         )
 
 
@@ -93,7 +93,9 @@ def test_avg_pool2d(dtype: Any, case: tuple[Any, ...]) -> None:
 @pytest.mark.parametrize("dtype", FLOATING)
 @pytest.mark.parametrize("size", [[1, 1], [4, 3], [9, 7], [13, 20]])
 def test_adaptive_avg_pool2d(dtype: Any, size: list[int]) -> None:
-    same(lambda x: aten.adaptive_avg_pool2d(x, size), planes((2, 3, 9, 7), dtype))
+    # The CPU adds whole planes in another order.
+    atol = 9 * c10.finfo(dtype).eps if size == [1, 1] else 0
+    same(lambda x: aten.adaptive_avg_pool2d(x, size), planes((2, 3, 9, 7), dtype), atol=atol)
     same(lambda g: aten.adaptive_avg_pool2d_backward(g, [2, 3, 9, 7]), planes((2, 3, *size), dtype))
 
 

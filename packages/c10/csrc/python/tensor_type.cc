@@ -229,7 +229,7 @@ static PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs
   return wrap_as(type, t);
 }
 
-static int tensor_init(PyObject*, PyObject*, PyObject*) { return 0; }  // __new__ did all; subclasses may add arguments
+static int tensor_init(PyObject*, PyObject*, PyObject*) { return 0; }                 // __new__ did all; subclasses may add arguments
 static Py_hash_t tensor_hash(PyObject* o) { return reinterpret_cast<Py_hash_t>(o); }  // id(o)
 
 // ---- the type ---------------------------------------------------------------------------------------------------------------

@@ -775,7 +775,9 @@ def _device_of(first: FakeTensor | None, values: Sequence[Any]) -> c10.device:
 
 
 def _check_out(spec: Spec, values: Sequence[Any]) -> None:
-    carries = any(_category(t.dtype) > 1 for i in spec.schema.written for t in tensors_of(values[i]))
+    carries = any(
+        _category(t.dtype) > 1 for i in spec.schema.written for t in tensors_of(values[i])
+    )
     if carries and any(t.requires_grad for v in values for t in tensors_of(v)):
         raise RuntimeError(
             f"{spec.name}: functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
