@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -82,12 +83,32 @@ class CustomOpDef:
         """Give the function that computes tensors on these devices (None: on all that have none of their own); a decorator without `fn`."""
         if fn is None:
             return lambda f: self.register_kernel(device_types, f)
+        given, fn = fn, self._returning(fn) if self._returns_written else fn
         if device_types is None or isinstance(device_types, str):
             self._definition.register_kernel(device_types, fn)
         else:
             for device in device_types:
                 self._definition.register_kernel(device, fn)
-        return fn
+        return given
+
+    def _returning(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """`fn`, which must return what it writes; the operator itself has no results."""
+
+        @functools.wraps(fn)
+        def run(*args: Any, **kwargs: Any) -> None:
+            result = fn(*args, **kwargs)
+            several = result if isinstance(result, tuple) else (result,)
+            given = self._definition.bound(args, kwargs)
+            names = self._definition.mutated
+            if len(several) != len(names) or any(
+                r is not given[name] for r, name in zip(several, names, strict=True)
+            ):
+                raise RuntimeError(
+                    f"{self._qualname}: An operator tagged with torch.Tag.inplace or torch.Tag.out must return what it writes, "
+                    f"the arguments {', '.join(names)} themselves; it returned something else"
+                )
+
+        return run
 
     @contextmanager
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
@@ -167,8 +188,9 @@ def custom_op(
         )
     given = infer_schema(fn, mutates_args=mutates_args) if schema is None else schema
     tags = (Tag.pt2_compliant_tag, *_several(tags))
-    if _RETURNING.intersection(tags):  # the operator itself has no results
-        given = f"{given.rpartition('->')[0]}-> ()"
+    if _RETURNING.intersection(tags):
+        _check_returned(name, given, tags)
+        given = f"{given.rpartition('->')[0]}-> ()"  # the operator itself has no results
     arguments = parse_schema(name + given.replace("SymInt", "int")).arguments
     if Tag.out not in tags and any(a.kwonly and a.type == "Tensor" for a in arguments):
         raise NotImplementedError(
@@ -183,6 +205,37 @@ def custom_op(
     found = CustomOpDef(name, fn, given, tags)
     found.register_kernel(device_types, fn)
     return found
+
+
+def _check_returned(name: str, schema: str, tags: Sequence[Tag]) -> None:
+    """Raises for a schema that does not return what an operator with such a tag writes."""
+    assert not _RETURNING.issubset(tags), (
+        "torch.Tag.inplace and torch.Tag.out are mutually exclusive"
+    )
+    head, _, results = schema.rpartition("->")
+    arguments = parse_schema(f"{name}{head}-> ()".replace("SymInt", "int")).arguments
+    written, returned = [a for a in arguments if a.written], results.count("Tensor")
+    if Tag.inplace in tags:
+        problem = (
+            "mutates_args to contain exactly the first positional argument"
+            if written != list(arguments[:1]) or written[0].kwonly
+            else "the return annotation to be torch.Tensor"
+            if results.strip() != "Tensor"
+            else None
+        )
+    else:
+        problem = (
+            "at least one mutable keyword-only Tensor argument"
+            if not written
+            else "mutable arguments to be keyword-only"
+            if not all(a.kwonly for a in written)
+            else f"the return annotation to match the mutable keyword-only Tensor arguments {tuple(a.name for a in written)}"
+            if returned != len(written)
+            else None
+        )
+    if problem is not None:
+        tag = "inplace" if Tag.inplace in tags else "out"
+        raise ValueError(f"custom_op: torch.Tag.{tag} requires {problem}. Got {name}{schema}")
 
 
 def _several(tags: Tag | Sequence[Tag] | None) -> tuple[Tag, ...]:

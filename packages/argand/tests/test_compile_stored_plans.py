@@ -94,6 +94,17 @@ def test_options_that_do_not_exist_are_errors():
             torch.compile(scaled, options=options)(torch.ones(3))
 
 
+def test_options_by_pytorch_names():
+    x = torch.rand(3)
+    for options in (
+        {"max_autotune": True, "triton.cudagraphs": True, "epilogue_fusion": False},
+        {"shape_padding": True, "fallback_random": True},
+    ):
+        assert torch.equal(torch.compile(scaled, options=options)(x), scaled(x))
+    with pytest.raises(RuntimeError, match="options: got epilogues"):
+        torch.compile(scaled, options={"epilogue_fusion": "yes"})
+
+
 def several_results(x):
     found = torch.max(x, 1), x.sort(0), torch.histogram(x, 2)
     return *found, torch.meshgrid(x[0], x[1], indexing="ij"), x[0].expand_as(x)

@@ -253,6 +253,42 @@ def test_what_is_written_is_returned(compiled):
     assert [t.tolist() for t in found] == [[2, 2], [1, 1], [3, 3]]
 
 
+def keeps(x: Tensor, y: Tensor) -> Tensor:
+    return x.add_(1)
+
+
+def makes(x: Tensor, y: Tensor) -> Tensor:
+    return x + 1
+
+
+def fills(x: Tensor, *, out: Tensor) -> Tensor:
+    return out.copy_(x)
+
+
+def returns_none(x: Tensor, *, out: Tensor) -> None:
+    out.copy_(x)
+
+
+@pytest.mark.parametrize("fn, written, tag, message", [
+    (keeps, (), "inplace", "exactly the first"), (keeps, {"y"}, "inplace", "exactly the first"), (keeps, {"x", "y"}, "inplace", "exactly the first"),
+    (keeps, "unknown", "inplace", "exactly the first"), (fills, (), "out", "at least one mutable"), (fills, {"x"}, "out", "to be keyword-only"),
+    (fills, "unknown", "out", "to be keyword-only"), (returns_none, {"out"}, "out", "return annotation to match"),
+])  # fmt: skip
+def test_tags_that_the_schema_contradicts(fn, written, tag, message):
+    with pytest.raises(ValueError, match=message):
+        custom_op("library_test::odd", fn, mutates_args=written, tags=torch.Tag[tag])
+
+
+def test_what_is_returned_must_be_what_is_written():
+    op = custom_op("library_test::makes_", makes, mutates_args={"x"}, tags=torch.Tag.inplace)
+    with pytest.raises(RuntimeError, match="must return what it writes"):
+        op(torch.ones(2), torch.ones(2))
+    with pytest.raises(AssertionError, match="mutually exclusive"):
+        custom_op(
+            "library_test::both", keeps, mutates_args={"x"}, tags=(torch.Tag.inplace, torch.Tag.out)
+        )
+
+
 def test_equal_calls_are_not_one():
     drawn = []
 

@@ -525,6 +525,17 @@ def test_numbers_that_become_elements_fit_the_dtype() -> None:
     assert aten.full([1], 300, dtype=c10.bool).tolist() == [True]
 
 
+@pytest.mark.parametrize("name", ["remainder", "fmod", "floor_divide"])
+def test_divisors_that_become_zeros_are_refused(name: str) -> None:
+    call = getattr(aten, name)
+    for dtype, wraps in ((c10.uint8, 256), (c10.int8, -512), (c10.int32, 1 << 40)):
+        x = aten.tensor([5, 7], dtype=dtype)
+        for divisor in (wraps, aten.tensor(wraps)):
+            with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+                call(x, divisor)
+        assert call(x, 5).dtype == dtype
+
+
 def test_scans_in_place_keep_their_dtype() -> None:
     for name in ("cumsum_", "cumprod_"):
         scan = getattr(c10.tensor([1, 2, 3]), name)

@@ -58,7 +58,7 @@ class Options:
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | None) -> Options:
-        """From a dictionary by name, over the environment's values, over the defaults.
+        """From a dictionary by name (ours or PyTorch's), over the environment's values, over the defaults.
 
         Raises:
             OptionError: for unknown names and values of another type, with what is expected.
@@ -69,7 +69,7 @@ class Options:
             text = os.environ.get(entry.metadata["variable"])
             if text:
                 values[name] = _read(entry.metadata["variable"], text, type(entry.default))
-        for name, value in (given or {}).items():
+        for name, value in _by_our_names(given or {}).items():
             if name not in known:
                 expected = ", ".join(known)
                 raise OptionError(f"options: got {name!r}, expected one of {expected}")
@@ -101,6 +101,24 @@ class Options:
 def check_options(given: Mapping[str, Any]) -> None:
     """Refuse what `Options.of` refuses."""
     Options.of(given)
+
+
+def _by_our_names(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options with PyTorch's names replaced by ours; what changes nothing here is left out."""
+    found = {k: v for k, v in given.items() if k not in ("shape_padding", "fallback_random")}
+    if "epilogue_fusion" in found:
+        found["epilogues"] = found.pop("epilogue_fusion")
+    tunes, records = found.pop("max_autotune", False), found.pop("triton.cudagraphs", False)
+    if tunes or records:
+        mode = (
+            "max-autotune"
+            if tunes and records
+            else "max-autotune-no-cudagraphs"
+            if tunes
+            else "reduce-overhead"
+        )
+        found.setdefault("mode", mode)
+    return found
 
 
 def _read(variable: str, text: str, wanted: type) -> Any:

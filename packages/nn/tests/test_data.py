@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections import namedtuple
+from collections import deque, namedtuple
 
 import numpy as np
 import pytest
@@ -438,6 +438,10 @@ def test_collate_keeps_the_classes_of_containers():
     assert type(rows) is Row and rows["a"].tolist() == [1, 2]
     items = default_collate([Items([1, 2.0]), Items([3, 4.0])])
     assert type(items) is Items and [item.tolist() for item in items] == [[1, 3], [2, 4]]
+    lines = default_collate([deque([1, 2]), deque([3, 4])])
+    assert type(lines) is deque and [item.tolist() for item in lines] == [[1, 3], [2, 4]]
+    with pytest.raises(TypeError):
+        default_collate([aten.ones([2]), 1])
     assert type(default_convert(Row(a=1))) is Row and type(default_collate([(1,), (2,)])) is list
 
 

@@ -8,11 +8,11 @@
 
 namespace argand::kernels::cuda {
 
-// Both of one shape and dtype, with three elements along `dim`.
+// Both of one shape, with three elements along `dim`.
 Tensor _cross(const Tensor& x, const Tensor& y, int64_t dim) {
   constexpr int64_t kBlock = 256;
   const places::Below below;
-  if (is_complex(x.dtype())) {
+  if (is_complex(x.dtype()) || x.dtype() != y.dtype()) {
     const auto turned = [&](const Tensor& t) { return ops::roll(t, {-1}, {dim}); };
     return turned(ops::sub(ops::mul(x, turned(y)), ops::mul(turned(x), y)));
   }

@@ -30,7 +30,8 @@ def _like(sample: Any, content: Any) -> Any:
             filled.update(content)
         elif isinstance(sample, MutableSequence):
             filled = copy.copy(sample)
-            filled[:] = content
+            for i, value in enumerate(content):
+                filled[i] = value
         else:
             filled = type(sample)(content)
         return filled
@@ -164,7 +165,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
 
 def _stack(tensors: Sequence[Tensor]) -> Tensor:
-    shapes = {tuple(tensor.shape) for tensor in tensors}
+    shapes = {tuple(tensor.shape) for tensor in tensors if isinstance(tensor, Tensor)}
     if len(shapes) != 1:
         raise RuntimeError(
             f"default_collate: got samples of shapes {sorted(map(list, shapes))}, expected equal "

@@ -417,10 +417,11 @@ void check_divisor(const PointwiseOp& op, const Operand& divisor, int dtype) {
     it.add(t->data, {t->sizes, t->ndim}, {t->strides, t->ndim}, size);
     it.sort(nullptr);
     it.coalesce();
-    const auto row = size == 1 ? has_zero<uint8_t> : size == 2 ? has_zero<uint16_t> : size == 4 ? has_zero<uint32_t> : has_zero<uint64_t>;
+    const int kept = std::min(size, kItemSize[dtype]);  // low bytes: a number may become 0 where it is converted
+    const auto row = kept == 1 ? has_zero<uint8_t> : kept == 2 ? has_zero<uint16_t> : kept == 4 ? has_zero<uint32_t> : has_zero<uint64_t>;
     for_each_row(it, 0, it.numel, [&](int64_t n, char* const* ptrs) { zero = zero || row(n, ptrs[0], it.strides[0][0]); });
   } else {
-    zero = divisor.raw().i == 0;
+    zero = static_cast<uint64_t>(divisor.raw().i) << (64 - 8 * kItemSize[dtype]) == 0;
   }
   if (zero) fail(ARGAND_RUNTIME_ERROR, "%s: ZeroDivisionError: got a zero in an integer divisor, expected nonzero integers", op.name);
 }
