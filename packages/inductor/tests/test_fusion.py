@@ -400,6 +400,9 @@ def test_integer_division_by_a_number_fuses_and_by_a_tensor_refuses_zeros() -> N
     program, spec = program_of(lambda o, a, b: o.remainder(a, b), [x, y])
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         program(x, at.zeros([50], dtype=c10.int64))
+    program, spec = program_of(lambda o, a: o.remainder(a, 256), [whole(50, dtype="uint8")])
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        program(whole(50, dtype="uint8"))
 
 
 def test_loops_of_both_sides_of_a_call_do_not_make_a_circle() -> None:

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from argand_c10.lowerings import PointwiseLowering
 from argand_inductor import sizes as sz
-from argand_inductor.loop_ir import HALF, INDEX, WIDE_UNSIGNED, Access, Loop, Value, compute_dtype
+from argand_inductor.loop_ir import (
+    HALF,
+    INDEX,
+    ITEMSIZE,
+    WIDE_UNSIGNED,
+    Access,
+    Loop,
+    Value,
+    compute_dtype,
+)
 from argand_inductor.lowering.elements import Elements, convert, literal, round_to
 from argand_inductor.lowering.tensors import TensorRef, can_be_made, dtype_name, geometry
 
@@ -96,8 +105,10 @@ def lower_pointwise(
     if computed not in _LOOPS or dtype not in _LOOPS or computed not in rule.dtypes:
         return None
     divisor = bound[rule.operands[-1]]
-    if rule.divides and computed in _INTEGERS and not (type(divisor) is int and divisor != 0):
-        return None  # refuses zeros
+    if rule.divides and computed in _INTEGERS:
+        # The operator refuses zeros, and what becomes zero in the dtype.
+        if type(divisor) is not int or divisor % (1 << 8 * ITEMSIZE[computed]) == 0:
+            return None
     sizes, strides, _ = geometry(result)
     if not can_be_made(sizes, strides):
         return None
