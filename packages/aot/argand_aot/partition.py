@@ -14,7 +14,7 @@ from typing import Any
 
 from argand_aot.joint import Backward, Joint
 from argand_aot.min_cut import INFINITE, FlowNetwork
-from argand_aot.values import geometry_of, is_dense
+from argand_aot.values import geometry_of, hint_of, is_dense
 from argand_autograd.early_gradients import GRADIENT_READY
 from argand_c10 import Operator
 from argand_c10.rules import rules_of
@@ -207,7 +207,7 @@ class _Weights:
             return INFINITE
         size = value.dtype.itemsize
         for s in value.shape:
-            size *= int(getattr(s, "hint", s))
+            size *= hint_of(s)
         joint = self._joint
         if n in joint.result_set or (n.op == "placeholder" and n not in self._mutated):
             return 1 + size // 16 if n in self._read else INFINITE
@@ -248,34 +248,21 @@ def extract_forward(joint: Joint, chosen: Partition | None) -> GraphModule:
             env[n] = new.node_copy(n, env.__getitem__)
     values: list[Node] = [env[n] for n in joint.results]
     for n in kept:
-        values.append(
-            _row_major(new, env[n]) if chosen is not None and n in chosen.copied else env[n]
-        )
+        values.append(_copy(new, env[n]) if chosen is not None and n in chosen.copied else env[n])
     out = new.output(tuple(values))
     out.meta["val"] = tuple(n.meta["val"] for n in values)
     return GraphModule(_used(joint.root, new), new, "Forward")
 
 
-def _copy(graph: Graph, node: Node, layout: dict[str, Any], strides: Any = None) -> Node:
-    copy = graph.call_function(overload("clone"), (node,), layout)
+def _copy(graph: Graph, node: Node, keep_layout: bool = False) -> Node:
+    """A copy in row-major order, or in the layout of `node`, if a new tensor can have that."""
     like: FakeTensor = node.meta["val"]
+    kept = keep_layout and is_dense(geometry_of(like))
+    copy = graph.call_function(overload("clone"), (node,), {} if kept else {"memory_format": 0})
     copy.meta = dict(node.meta)
+    strides = like.stride() if kept else None
     copy.meta["val"] = FakeTensor(like.shape, strides, 0, like.dtype, like.device, node=copy)
     return copy
-
-
-def _row_major(graph: Graph, node: Node) -> Node:
-    return _copy(graph, node, {"memory_format": 0})
-
-
-def _as_it_lies(graph: Graph, node: Node) -> Node:
-    """A copy in the layout of `node`, if a new tensor can have that."""
-    like: FakeTensor = node.meta["val"]
-    return (
-        _copy(graph, node, {}, like.stride())
-        if is_dense(geometry_of(like))
-        else _row_major(graph, node)
-    )
 
 
 def extract_backward(
@@ -320,7 +307,7 @@ def extract_backward(
         node = env[end]
         storage = node.meta["val"].storage
         if node.op in ("placeholder", "get_attr") or storage in taken or _views_input(node):
-            node = _as_it_lies(new, node)
+            node = _copy(new, node, keep_layout=True)
             storage = node.meta["val"].storage
         taken.add(storage)
         returned.append(node)

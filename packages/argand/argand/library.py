@@ -73,9 +73,12 @@ class CustomOpDef:
         result = self._opoverload(*args, **kwargs)
         if not self._returns_written:
             return result
-        given = self._definition.bound(args, kwargs)
-        written = tuple(given[name] for name in self._definition.mutated)
+        written = self._written(args, kwargs)
         return written[0] if len(written) == 1 else written
+
+    def _written(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        given = self._definition.bound(args, kwargs)
+        return tuple(given[name] for name in self._definition.mutated)
 
     def register_kernel(
         self, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /
@@ -98,14 +101,11 @@ class CustomOpDef:
         def run(*args: Any, **kwargs: Any) -> None:
             result = fn(*args, **kwargs)
             several = result if isinstance(result, tuple) else (result,)
-            given = self._definition.bound(args, kwargs)
-            names = self._definition.mutated
-            if len(several) != len(names) or any(
-                r is not given[name] for r, name in zip(several, names, strict=True)
-            ):
+            written = self._written(args, kwargs)
+            if [*map(id, several)] != [*map(id, written)]:
                 raise RuntimeError(
                     f"{self._qualname}: An operator tagged with torch.Tag.inplace or torch.Tag.out must return what it writes, "
-                    f"the arguments {', '.join(names)} themselves; it returned something else"
+                    f"the arguments {', '.join(self._definition.mutated)} themselves; it returned something else"
                 )
 
         return run

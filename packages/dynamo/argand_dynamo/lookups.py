@@ -185,9 +185,8 @@ class Lookups(TracerState):
         """The variable of a Python function; one for each function."""
         known = self.functions.get(id(function))
         if known is not None:
-            if (
-                known.source is None
-            ):  # the outermost frame's, which calls itself: another call may be of another closure
+            # The outermost frame's, which calls itself: another call may be of another closure.
+            if known.source is None:
                 known.source = source
             return known
         code = function.__code__
