@@ -15,7 +15,7 @@ from argand.operator_definition import Definition, definition_of
 from argand.schema_inference import infer_schema
 from argand_c10 import rules
 from argand_c10.errors import DataDependentError
-from argand_fx.schema import parse_schema
+from argand_fx.schema import Argument, parse_schema
 
 __all__ = [
     "CustomOpDef",
@@ -188,10 +188,10 @@ def custom_op(
         )
     given = infer_schema(fn, mutates_args=mutates_args) if schema is None else schema
     tags = (Tag.pt2_compliant_tag, *_several(tags))
-    if _RETURNING.intersection(tags):
-        _check_returned(name, given, tags)
-        given = f"{given.rpartition('->')[0]}-> ()"  # the operator itself has no results
     arguments = parse_schema(name + given.replace("SymInt", "int")).arguments
+    if _RETURNING.intersection(tags):
+        _check_returned(name, given, arguments, tags)
+        given = f"{given.rpartition('->')[0]}-> ()"  # the operator itself has no results
     if Tag.out not in tags and any(a.kwonly and a.type == "Tensor" for a in arguments):
         raise NotImplementedError(
             f"custom_op with kwarg-only Tensor args. Please make your tensors not kwarg-only. Got: {name}{given}"
@@ -207,13 +207,14 @@ def custom_op(
     return found
 
 
-def _check_returned(name: str, schema: str, tags: Sequence[Tag]) -> None:
+def _check_returned(
+    name: str, schema: str, arguments: Sequence[Argument], tags: Sequence[Tag]
+) -> None:
     """Raises for a schema that does not return what an operator with such a tag writes."""
     assert not _RETURNING.issubset(tags), (
         "torch.Tag.inplace and torch.Tag.out are mutually exclusive"
     )
-    head, _, results = schema.rpartition("->")
-    arguments = parse_schema(f"{name}{head}-> ()".replace("SymInt", "int")).arguments
+    results = schema.rpartition("->")[2]
     written, returned = [a for a in arguments if a.written], results.count("Tensor")
     if Tag.inplace in tags:
         problem = (
