@@ -102,12 +102,10 @@ def pays_to_branch(op: Operator, expr: Element) -> bool:
 
 # Of one number: products, without a look at it for each vector.
 _SMALL_POWERS = [
-    "  if constexpr (!kIsComplex<T>) {",
-    "    const double power = strides[2] == 0 && n > 0 ? (double)load_one<T>(ptrs[2]) : 0;",
-    "    if (power == 2) return map_lines<T, T>(n, ptrs, strides, [](auto x) { return x * x; });",
-    "    if (power == 3) return map_lines<T, T>(n, ptrs, strides, [](auto x) { return x * x * x; });",
-    "    if (power == -1) return map_lines<T, T>(n, ptrs, strides, [](auto x) { return lit(x, 1) / x; });",
-    "  }",
+    "  const double power = strides[2] == 0 && n > 0 ? real_number<T>(ptrs[2]) : 0;",
+    "  if (power == 2) return map_lines<T, T>(n, ptrs, strides, [](auto x) { return x * x; });",
+    "  if (power == 3) return map_lines<T, T>(n, ptrs, strides, [](auto x) { return x * x * x; });",
+    "  if (power == -1) return map_lines<T, T>(n, ptrs, strides, [](auto x) { return lit(x, 1) / x; });",
 ]
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
 import pytest
 
 import argand_aten as aten
+import argand_c10 as c10
 
 INF = float("inf")
 ENDS = [-INF, -1.0, -0.5, 0.0, 2.0, INF]
@@ -143,3 +148,98 @@ def test_logaddexp_keeps_the_phase_of_the_first_of_equal_sizes() -> None:
     got = aten.logaddexp(x, y).numpy()
     np.testing.assert_allclose(np.exp(got), np.exp(x.numpy()) + np.exp(y.numpy()), rtol=1e-5)
     np.testing.assert_allclose(got.imag, [6.5, -1.5], rtol=1e-5)
+
+
+@pytest.mark.parametrize("tier", ["0", "1", "2"])
+def test_both_products_of_a_part_are_rounded(tier: str) -> None:
+    """No fused operation takes one of them as it is: what is the difference of equal products is 0."""
+    program = """
+import argand_aten as aten, argand_c10 as c10
+for dtype in (c10.complex64, c10.complex128):
+    for x in (aten.randn([1003], dtype=dtype), aten.randn([17, 34], dtype=dtype)[:, ::2]):
+        y = aten.conj(x)
+        for product in (x * y, aten.addcmul(aten.zeros_like(x), x, y), aten.prod(aten.stack([x, y]), 0), aten.cumprod(aten.stack([x, y], -1), -1)[..., 1]):
+            assert not aten.imag(product).any(), (dtype, x.shape)
+        assert aten.equal(aten.real(x * y), aten.real(x) * aten.real(x) + aten.imag(x) * aten.imag(x))
+"""
+    environment = {**os.environ, "ARGAND_CPU_TIER": tier}  # at most the processor's
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_arithmetic_of_special_parts(dtype: str) -> None:
+    """Products by the formula; quotients by 0 part by part; choices and comparisons."""
+    parts = [0.0, -0.0, 1.0, -2.5, INF, -INF, float("nan"), np.finfo(dtype).max]
+    z = np.array([complex(a, b) for a in parts for b in parts], dtype)
+    a, b = (np.ascontiguousarray(v.ravel()) for v in np.meshgrid(z, z))
+    x, y = aten.from_numpy(a), aten.from_numpy(b)
+
+    def check(got: aten.Tensor, re: np.ndarray, im: np.ndarray) -> None:
+        for found, want in ((aten.real(got).numpy(), re), (aten.imag(got).numpy(), im)):
+            np.testing.assert_array_equal(found, want)
+            settled = ~np.isnan(want)
+            np.testing.assert_array_equal(np.signbit(found)[settled], np.signbit(want)[settled])
+
+    with np.errstate(all="ignore"):
+        check(x * y, a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real)
+        check(-x, -a.real, -a.imag)
+        zero = np.zeros_like(z.real)
+        for divisor in (0, complex(-0.0, 0.0)):
+            check(aten.from_numpy(z) / divisor, z.real / zero, z.imag / zero)
+    check(aten.conj(x), a.real, -a.imag)
+    first = a.real > 0
+    check(
+        aten.where(aten.real(x) > 0, x, y),
+        *(np.where(first, v, w) for v, w in ((a.real, b.real), (a.imag, b.imag))),
+    )
+    np.testing.assert_array_equal((x == y).numpy(), a == b)
+    np.testing.assert_array_equal((x != y).numpy(), a != b)
+    np.testing.assert_array_equal(aten.isnan(x).numpy(), np.isnan(a))
+    np.testing.assert_array_equal(x.to(c10.bool).numpy(), a != 0)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_reductions_of_every_length(dtype: str) -> None:
+    """Small whole parts, so that every sum and product is exact."""
+    rng = np.random.default_rng(0)
+    for n in (0, 1, 2, 3, 5, 8, 13, 17, 33, 70, 700):
+        z = (rng.integers(-9, 10, (n, 3)) + 1j * rng.integers(-9, 10, (n, 3))).astype(dtype)
+        turns = (1j ** rng.integers(0, 4, (n, 5))).astype(dtype)
+        for x, t in ((z, turns), (np.ascontiguousarray(z.T).T, np.ascontiguousarray(turns.T).T)):
+            for dim in (0, 1):
+                np.testing.assert_array_equal(aten.sum(aten.from_numpy(x), dim).numpy(), x.sum(dim))
+                product = aten.prod(aten.from_numpy(t), dim).numpy()
+                np.testing.assert_array_equal(product, t.prod(dim))
+                np.testing.assert_array_equal(aten.any(aten.from_numpy(x), dim).numpy(), x.any(dim))
+                running = aten.cumprod(aten.from_numpy(t), dim).numpy()
+                np.testing.assert_array_equal(running, t.cumprod(dim))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_conversions_of_both_parts(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    z = (rng.integers(0, 100, 301) + 1j * rng.integers(0, 3, 301)).astype(dtype)
+    names = "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()
+    for name in names:
+        for step, n in itertools.product((1, 2), (1, 3, 9, 301)):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # imaginary parts are dropped
+                want = z[:n:step].astype(name)
+            got = aten.from_numpy(z[:n].copy())[::step].to(getattr(c10, name))
+            np.testing.assert_array_equal(got.numpy(), want)
+            back = aten.from_numpy(z[:n].astype(name))[::step].to(getattr(c10, dtype))
+            np.testing.assert_array_equal(back.numpy(), want.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_parts_of_every_length(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    for n in (*range(20), 1000, 5003, 100003):
+        z = (rng.standard_normal(n) + 1j * rng.standard_normal(n)).astype(dtype)
+        x = aten.from_numpy(z)
+        np.testing.assert_array_equal((aten.imag(x) * 2).numpy(), z.imag * 2)
+        np.testing.assert_array_equal((aten.real(x) + aten.imag(x)).numpy(), z.real + z.imag)
+        parts = [aten.from_numpy(np.ascontiguousarray(part)) for part in (z.real, z.imag)]
+        np.testing.assert_array_equal(aten.complex(*parts).numpy(), z)
+        three = aten.stack([*parts, parts[0]], -1).numpy()
+        np.testing.assert_array_equal(three, np.stack([z.real, z.imag, z.real], -1))

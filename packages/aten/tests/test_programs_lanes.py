@@ -10,6 +10,7 @@ import argand_c10 as c10
 LENGTHS = range(131)
 OFFSETS = range(0, 66)
 BITS = {"float16": "int16", "bfloat16": "int16", "float32": "int32", "float64": "int64"}
+PARTS = {"complex64": "float32", "complex128": "float64"}
 
 OPERATORS = {
     "exp": lambda x, y: torch.exp(x),
@@ -28,13 +29,20 @@ OPERATORS = {
     "div by a number": lambda x, y: torch.div(x, 0.7),
     "reciprocal": lambda x, y: torch.reciprocal(x),
     "atan2": lambda x, y: torch.atan2(x, y),
+    "mul": lambda x, y: torch.mul(x, y),
+    "sqrt": lambda x, y: torch.sqrt(x),
 }  # fmt: skip
+
+REAL = ("erf", "gelu", "atan2")
+CASES = [(n, d) for n in OPERATORS for d in (*BITS, *PARTS) if not (n in REAL and d in PARTS)]
 
 COUNT = LENGTHS[-1] + OFFSETS[-1]
 
 
 def bits(tensor):
     """The elements' bits; every NaN is the same."""
+    if tensor.is_complex():
+        return bits(torch.real(tensor)) * 1000003 + bits(torch.imag(tensor))
     dtype = getattr(c10, BITS[str(tensor.dtype).split(".")[-1]])
     same = torch.where(torch.isnan(tensor), torch.full_like(tensor, 7.0), tensor).contiguous()
     return same.view(dtype)
@@ -42,6 +50,8 @@ def bits(tensor):
 
 def make_values(dtype, seed):
     """Ordinary, large, tiny and special values, none of them in the order of its size."""
+    if dtype in PARTS:
+        return torch.complex(*(make_values(PARTS[dtype], s) for s in (seed, seed + 11)))
     special = [
         0.0,
         -0.0,
@@ -72,8 +82,7 @@ def equal(a, b):
     return a.shape == b.shape and bool(torch.all(a == b))
 
 
-@pytest.mark.parametrize("dtype", sorted(BITS))
-@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("name, dtype", CASES)
 def test_every_length_and_offset(name, dtype):
     operator = OPERATORS[name]
     x, y = make_values(dtype, 1), make_values(dtype, 2)
@@ -86,8 +95,7 @@ def test_every_length_and_offset(name, dtype):
             )
 
 
-@pytest.mark.parametrize("dtype", sorted(BITS))
-@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("name, dtype", CASES)
 def test_every_layout(name, dtype):
     operator = OPERATORS[name]
     x, y = make_values(dtype, 3)[:192], make_values(dtype, 4)[:192]
@@ -120,8 +128,8 @@ def test_many_threads(name, dtype):
         assert equal(bits(operator(long, long)), expected), f"{repeats} times, and {extra}"
 
 
-@pytest.mark.parametrize("dtype", sorted(BITS))
-@pytest.mark.parametrize("name", ["exp_", "log_", "tanh_", "erf_", "sin_", "div_", "pow_"])
+@pytest.mark.parametrize("dtype", sorted(BITS | PARTS))
+@pytest.mark.parametrize("name", ["exp_", "log_", "tanh_", "sqrt_", "sin_", "div_", "pow_"])
 def test_in_place_and_out(name, dtype):
     x, y = make_values(dtype, 6), make_values(dtype, 7)
     arguments = (y,) if name in ("div_", "pow_") else ()

@@ -15,11 +15,11 @@ struct Convert {
     else if constexpr (kIsComplex<Src> && kIsComplex<Dst>)
       return simd::cast<Dst>(x);
     else if constexpr (kIsComplex<Src> && is_same<Dst, bool>)
-      return x.re != 0 || x.im != 0;
+      return (x.re != 0) | (x.im != 0);
     else if constexpr (kIsComplex<Src>)
-      return (typename ComputeOf<Dst>::type)x.re;
+      return simd::cast<Dst>(x.re);
     else if constexpr (kIsComplex<Dst>)
-      return Dst{(typename Dst::real_type)x, 0};
+      return cx{Convert<typename RealOf<Dst>::type, Src>{}(x), decltype(Convert<typename RealOf<Dst>::type, Src>{}(x)){}};
     else if constexpr (is_same<Dst, bool>)
       return x != 0;
     else if constexpr (is_same<Src, bool>)
@@ -48,8 +48,7 @@ void loop_through_float(long n, char* const* ptrs, const long* strides) {
 template <class Dst, class Src>
 constexpr auto pick() {
   constexpr bool half_dst = is_same<Dst, f16> || is_same<Dst, bf16>, half_src = is_same<Src, f16> || is_same<Src, bf16>;
-  constexpr bool complex = kIsComplex<Dst> || kIsComplex<Src>;
-  if constexpr (!complex && ((half_dst && sizeof(Src) == 8) || (half_src && sizeof(Dst) == 8)))
+  if constexpr ((half_dst && kComputeSize<Src> == 8) || (half_src && kComputeSize<Dst> == 8))
     return loop_through_float<Dst, Src>;
   else
     return loop<Dst, Src>;

@@ -15,18 +15,7 @@ inline constexpr int kComputeSize<f16> = 4;
 template <>
 inline constexpr int kComputeSize<bf16> = 4;
 template <class T>
-inline constexpr bool kIsComplex = false;
-template <class T>
-inline constexpr bool kIsComplex<cx<T>> = true;
-// Of the parts of complex elements.
-template <class T>
-struct RealOf {
-  using type = T;
-};
-template <class T>
-struct RealOf<cx<T>> {
-  using type = T;
-};
+inline constexpr int kComputeSize<cx<T>> = sizeof(T);  // a part
 // Tails are padded with values that no function is slow at or traps on: 0.5, or 1 for integers. Eight bytes of them:
 template <class T>
 inline constexpr long kPadding = sizeof(T) == 1   ? 0x0101010101010101
@@ -41,6 +30,8 @@ template <>
 inline constexpr long kPadding<float> = 0x3f0000003f000000;
 template <>
 inline constexpr long kPadding<double> = 0x3fe0000000000000;
+template <class T>
+inline constexpr long kPadding<cx<T>> = kPadding<T>;
 
 template <class... T>
 constexpr int lanes_of() {
@@ -49,7 +40,7 @@ constexpr int lanes_of() {
   return ARGAND_VECTOR_BYTES / widest;
 }
 
-// Scalar elements, for kernels with complex operands.
+// Single elements; complex ones in every lane.
 template <class T>
 ARGAND_FN auto load_one(const char* p) {
   if constexpr (is_same<T, f16>) {
@@ -59,7 +50,23 @@ ARGAND_FN auto load_one(const char* p) {
   } else {
     T v;
     __builtin_memcpy(&v, p, sizeof v);
-    return v;
+    if constexpr (kIsComplex<T>) {
+      const typename VectorOf<typename RealOf<T>::type>::type zeros = {};
+      return cx{lit(zeros, v.re), lit(zeros, v.im)};
+    } else {
+      return v;
+    }
+  }
+}
+// A number as float64; 0 for those with an imaginary part.
+template <class T>
+ARGAND_FN double real_number(const char* p) {
+  if constexpr (kIsComplex<T>) {
+    T v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v.im == 0 ? v.re : 0;
+  } else {
+    return load_one<T>(p);
   }
 }
 template <class T, class V>
@@ -68,35 +75,28 @@ ARGAND_FN void store_one(char* p, V v) {
     *(unsigned short*)p = argand_f32_to_f16(v);
   } else if constexpr (is_same<T, bf16>) {
     *(unsigned short*)p = argand_f32_to_bf16(v);
+  } else if constexpr (kIsComplex<T>) {
+    const T out = {v.re[0], v.im[0]};
+    __builtin_memcpy(p, &out, sizeof out);
   } else {
     const T out = v;
     __builtin_memcpy(p, &out, sizeof out);
   }
 }
 
-template <int... I>
-struct Indices {};
-
-template <class Out, class... In, int... I, class F>
-ARGAND_FN void map_scalars(long n, char* const* ptrs, const long* strides, F f, Indices<I...>) {
-  char* out = ptrs[0];
-  const char* in[] = {ptrs[I + 1]...};
-  for (long i = 0; i < n; i++) {
-    store_one<Out>(out, f(load_one<In>(in[I])...));
-    out += strides[0];
-    ((in[I] += strides[I + 1]), ...);
-  }
-}
-
 // A vector is written to a buffer in one piece where the tier can, so that reading it back does not stall.
 template <class T>
 ARGAND_FN void splat_element(char* buffer, const char* p) {
-  using U = typename BitsOf<sizeof(T)>::type;
-  typedef U V ARGAND_VECTOR;
-  U u;
-  __builtin_memcpy(&u, p, sizeof u);
-  const V v = u - V{};
-  __builtin_memcpy(buffer, &v, sizeof v);
+  if constexpr (kIsComplex<T>) {
+    store<T, ARGAND_VECTOR_BYTES / kComputeSize<T>>(buffer, load_one<T>(p));
+  } else {
+    using U = typename BitsOf<sizeof(T)>::type;
+    typedef U V ARGAND_VECTOR;
+    U u;
+    __builtin_memcpy(&u, p, sizeof u);
+    const V v = u - V{};
+    __builtin_memcpy(buffer, &v, sizeof v);
+  }
 }
 #if defined(ARGAND_TIER_AVX512)
 ARGAND_FN void load_tail(char* buffer, const char* p, long bytes, long padding) {
@@ -125,17 +125,38 @@ ARGAND_FN void load_tail(char* buffer, const char* p, long bytes, long padding) 
 }
 ARGAND_FN void store_tail(char* p, const char* buffer, long bytes) { copy_bytes(p, buffer, bytes); }
 #endif
+// Of up to two vectors, which complex elements take.
+ARGAND_FN void load_rest(char* buffer, const char* p, long bytes, long padding, bool two) {
+  if (two) {
+    const long first = bytes < ARGAND_VECTOR_BYTES ? 0 : ARGAND_VECTOR_BYTES;
+    load_tail(buffer + ARGAND_VECTOR_BYTES, p + ARGAND_VECTOR_BYTES, first ? bytes - first : 0, padding);
+    if (first) {
+      __builtin_memcpy(buffer, p, ARGAND_VECTOR_BYTES);
+      return;
+    }
+  }
+  load_tail(buffer, p, bytes, padding);
+}
+ARGAND_FN void store_rest(char* p, const char* buffer, long bytes, bool two) {
+  if (two && bytes >= ARGAND_VECTOR_BYTES) {
+    __builtin_memcpy(p, buffer, ARGAND_VECTOR_BYTES);
+    p += ARGAND_VECTOR_BYTES, buffer += ARGAND_VECTOR_BYTES, bytes -= ARGAND_VECTOR_BYTES;
+  }
+  store_tail(p, buffer, bytes);
+}
 // Once a source file: fills the buffers of a tail from contiguous operands and pads all.
 [[gnu::noinline, maybe_unused]] static void load_tails(Stage* s, const long* paddings) {
   for (int k = 1; k < s->n_operands; k++) {
     if (s->strides[k] == 0) continue;
     const bool direct = s->strides[k] == s->sizes[k];
     const char* from = direct ? s->rows[k] + (s->done - s->tail) * s->strides[k] : s->buffers[k];
-    load_tail(s->buffers[k], from, s->tail * s->sizes[k], paddings[k]);
+    load_rest(s->buffers[k], from, s->tail * s->sizes[k], paddings[k], s->lanes * s->sizes[k] > ARGAND_VECTOR_BYTES);
   }
 }
 [[gnu::noinline, maybe_unused]] static void store_tails(Stage* s) {
-  if (!s->staged) store_tail(s->rows[0] + (s->done - s->tail) * s->strides[0], s->buffers[0], s->tail * s->sizes[0]);
+  if (s->staged) return;
+  char* const to = s->rows[0] + (s->done - s->tail) * s->strides[0];
+  store_rest(to, s->buffers[0], s->tail * s->sizes[0], s->lanes * s->sizes[0] > ARGAND_VECTOR_BYTES);
 }
 
 template <class T>
@@ -196,14 +217,10 @@ ARGAND_FN void map_vectors(long n, char* const* ptrs, const long* strides, F f, 
 }
 
 // result[i] = f(in_0[i], ..., in_k[i]) for i < n; strides in bytes, 0 and negative ones included. The result may be one of the
-// operands itself; otherwise it overlaps none. `f` sees compute types: vectors, or scalars if an operand is complex.
+// operands itself; otherwise it overlaps none. `f` sees compute types: vectors, or pairs of them.
 template <class Out, class... In, class F>
 ARGAND_FN void map(long n, char* const* ptrs, const long* strides, F f) {
-  constexpr int count = sizeof...(In);
-  if constexpr (kIsComplex<Out> || (kIsComplex<In> || ...))
-    map_scalars<Out, In...>(n, ptrs, strides, f, Indices<__integer_pack(count)...>{});
-  else
-    map_vectors<false, Out, In...>(n, ptrs, strides, f, Indices<__integer_pack(count)...>{});
+  map_vectors<false, Out, In...>(n, ptrs, strides, f, Indices<__integer_pack(sizeof...(In))...>{});
 }
 
 // The same for an `f` that costs less than memory does: both halves of a cache line are read together where it has two vectors. One

@@ -39,8 +39,9 @@ struct Unchanged {
 // they see masks after Map; otherwise elements are converted to Acc before Map.
 template <class Acc, class In, class Init, class Map, class Combine>
 struct Reduction {
-  static constexpr bool kScalar = kIsComplex<Acc> || kIsComplex<In>;
-  static constexpr int W = kScalar ? 1 : lanes_of<Acc, In>();
+  static constexpr bool kComplex = kIsComplex<Acc> || kIsComplex<In>;
+  static constexpr int W = lanes_of<Acc, In>();
+  static constexpr long kBytes = ARGAND_VECTOR_BYTES * (kComplex ? 2 : 1);  // of W elements
   static constexpr bool kLogical = is_same<In, bool> && is_same<Acc, bool>;
   static constexpr long kBlock = 128;   // vectors summed straight, in four strands
   static constexpr bool kCounts = [] {  // a sum of truth values
@@ -51,47 +52,28 @@ struct Reduction {
   }();
 
   ARGAND_FN auto element(const char* p) {  // a mapped element, or vector
-    if constexpr (kScalar) {
-      if constexpr (is_same<Acc, bool>)
-        return (bool)Map{}(load_one<In>(p));
-      else
-        return Map{}(load_one<In>(p));
-    } else {
-      const auto x = load<In, W, kLogical>(p);
-      if constexpr (is_same<Acc, bool>)
-        return Map{}(x);
-      else if constexpr (is_same<In, bool>)
-        return Map{}(from_mask<Acc>(x));
-      else if constexpr (sizeof(x) == sizeof(typename VectorOf<typename ComputeOf<Acc>::type>::type) &&
-                         is_same<typename ComputeOf<In>::type, typename ComputeOf<Acc>::type>)
-        return Map{}(x);
-      else
-        return Map{}(bits_as<typename VectorOf<typename ComputeOf<Acc>::type>::type>(simd::cast<Acc>(x)));
-    }
+    const auto x = load<In, W, kLogical>(p);
+    if constexpr (is_same<Acc, bool> || kComplex)
+      return Map{}(x);
+    else if constexpr (is_same<In, bool>)
+      return Map{}(from_mask<Acc>(x));
+    else if constexpr (sizeof(x) == sizeof(typename VectorOf<typename ComputeOf<Acc>::type>::type) &&
+                       is_same<typename ComputeOf<In>::type, typename ComputeOf<Acc>::type>)
+      return Map{}(x);
+    else
+      return Map{}(bits_as<typename VectorOf<typename ComputeOf<Acc>::type>::type>(simd::cast<Acc>(x)));
   }
   using Value = decltype(element(nullptr));
-  static constexpr bool kBools = is_same<Value, vbool>;
+  static constexpr bool kBools = is_same<Value, vbool>, kComplexValue = kIsComplex<Value>;
 
   ARGAND_FN Value initial() {
-    if constexpr (kScalar && is_same<Acc, bool>)
-      return (bool)(Init{}(0.0f) != 0);
-    else if constexpr (is_same<Acc, bool> && !kBools)
+    if constexpr (is_same<Acc, bool> && !kBools)
       return Init{}(vbool{}).v[0] ? ~Value{} : Value{};
     else
       return Init{}(Value{});
   }
-  ARGAND_FN Value load_acc(const char* p) {
-    if constexpr (kScalar)
-      return load_one<Acc>(p);
-    else
-      return bits_as<Value>(load<Acc, W, kBools>(p));
-  }
-  ARGAND_FN void store_acc(char* p, Value v) {
-    if constexpr (kScalar)
-      store_one<Acc>(p, v);
-    else
-      store<Acc, W>(p, v);
-  }
+  ARGAND_FN Value load_acc(const char* p) { return bits_as<Value>(load<Acc, W, kBools>(p)); }
+  ARGAND_FN void store_acc(char* p, Value v) { store<Acc, W>(p, v); }
 
   ARGAND_FN Value block(const char* p, long vectors) {
     constexpr long step = sizeof(In) * W;
@@ -119,30 +101,26 @@ struct Reduction {
     return total;
   }
 
-  ARGAND_FN Value keep_lanes(Value v, [[maybe_unused]] long n) {  // initial values beyond n
-    if constexpr (kScalar) {
-      return v;
-    } else {
-      using Mask = typename MaskOf<W>::type;
-      const Mask mask = lane_numbers<W>() < lit(Mask{}, n);
-      if constexpr (kBools)
-        return where(mask, v, initial());
-      else
-        return mask ? v : initial();
-    }
+  ARGAND_FN Value keep_lanes(Value v, long n) {  // initial values beyond n
+    using Mask = typename MaskOf<W>::type;
+    const Mask mask = lane_numbers<W>() < lit(Mask{}, n);
+    if constexpr (kBools || kComplexValue)
+      return where(mask, v, initial());
+    else
+      return mask ? v : initial();
   }
 
   ARGAND_FN Value fold(Value v) {  // all lanes into the first
-    if constexpr (!kScalar) {
-      using Mask = typename MaskOf<W>::type;
+    using Mask = typename MaskOf<W>::type;
 #pragma GCC unroll 1
-      for (int half = W / 2; half; half /= 2) {
-        const Mask from = (lane_numbers<W>() + lit(Mask{}, half)) & lit(Mask{}, W - 1);
-        if constexpr (kBools)
-          v = Combine{}(v, vbool{__builtin_shuffle(v.v, (vu8)from)});
-        else
-          v = Combine{}(v, __builtin_shuffle(v, from));
-      }
+    for (int half = W / 2; half; half /= 2) {
+      const Mask from = (lane_numbers<W>() + lit(Mask{}, half)) & lit(Mask{}, W - 1);
+      if constexpr (kBools)
+        v = Combine{}(v, vbool{__builtin_shuffle(v.v, (vu8)from)});
+      else if constexpr (kComplexValue)
+        v = Combine{}(v, Value{__builtin_shuffle(v.re, from), __builtin_shuffle(v.im, from)});
+      else
+        v = Combine{}(v, __builtin_shuffle(v, from));
     }
     return v;
   }
@@ -155,7 +133,7 @@ struct Reduction {
         __builtin_memcpy(acc, &total, sizeof total);
         return;
       }
-    alignas(64) char buffer[kBlock * ARGAND_VECTOR_BYTES], tail[ARGAND_VECTOR_BYTES];
+    alignas(64) char buffer[kBlock * kBytes], tail[kBytes];
     Value levels[48], total = initial();
     unsigned long count = 0;
     const auto add = [&](Value v) __attribute__((always_inline)) {
@@ -174,7 +152,7 @@ struct Reduction {
         }
         Value v = block(p, m / W);
         if (const long rest = m % W) {
-          load_tail(tail, p + (m - rest) * (long)sizeof(In), rest * (long)sizeof(In), kPadding<In>);
+          load_rest(tail, p + (m - rest) * (long)sizeof(In), rest * (long)sizeof(In), kPadding<In>, kIsComplex<In>);
           v = Combine{}(v, keep_lanes(element(tail), rest));
         }
         done += m;
@@ -183,7 +161,7 @@ struct Reduction {
     }
     for (int level = 0; count >> level; level++)
       if (count >> level & 1) total = Combine{}(levels[level], total);
-    alignas(64) char out[ARGAND_VECTOR_BYTES];
+    alignas(64) char out[kBytes];
     store_acc(out, fold(total));
     __builtin_memcpy(acc, out, sizeof(Acc));
   }
@@ -204,27 +182,25 @@ struct Reduction {
         r += 1;
       }
     }
-    if constexpr (!kScalar) {
-      if (const long rest = columns % W) tail_columns(rows, rest, in + whole * W * (long)sizeof(In), row_stride, acc + whole * W * (long)sizeof(Acc));
-    }
+    if (const long rest = columns % W) tail_columns(rows, rest, in + whole * W * (long)sizeof(In), row_stride, acc + whole * W * (long)sizeof(Acc));
   }
   static void tail_columns(long rows, long columns, const char* in, long row_stride, char* acc) {  // in the order of whole vectors
-    alignas(64) char buffer[ARGAND_VECTOR_BYTES];
+    alignas(64) char buffer[kBytes];
     const auto row = [&](long r) {
-      load_tail(buffer, in + r * row_stride, columns * (long)sizeof(In), kPadding<In>);
+      load_rest(buffer, in + r * row_stride, columns * (long)sizeof(In), kPadding<In>, kIsComplex<In>);
       return element(buffer);
     };
-    load_tail(buffer, acc, columns * (long)sizeof(Acc), kPadding<Acc>);
+    load_rest(buffer, acc, columns * (long)sizeof(Acc), kPadding<Acc>, kIsComplex<Acc>);
     Value total = load_acc(buffer);
     long r = 0;
     for (; rows - r >= 4; r += 4) total = Combine{}(total, Combine{}(Combine{}(row(r), row(r + 1)), Combine{}(row(r + 2), row(r + 3))));
     for (; r < rows; r++) total = Combine{}(total, row(r));
     store_acc(buffer, total);
-    store_tail(acc, buffer, columns * (long)sizeof(Acc));
+    store_rest(acc, buffer, columns * (long)sizeof(Acc), kIsComplex<Acc>);
   }
 
   static void init(char* acc) {
-    alignas(64) char out[ARGAND_VECTOR_BYTES];
+    alignas(64) char out[kBytes];
     store_acc(out, initial());
     __builtin_memcpy(acc, out, sizeof(Acc));
   }

@@ -344,10 +344,50 @@ ARGAND_FN To widen(From v) {
     return __builtin_convertvector(is_signed ? argand_load_i8_i64(&v) : argand_load_u8_i64(&v), To);
 }
 
+// Complex elements, whose parts lie in turns: W of them as a vector of real parts beside one of imaginary parts.
+template <class T>
+inline constexpr bool kIsComplex = false;
+template <class T>
+inline constexpr bool kIsComplex<cx<T>> = true;
+template <class T>
+struct RealOf {
+  using type = T;
+};
+template <class T>
+struct RealOf<cx<T>> {
+  using type = T;
+};
+template <int... I>
+struct Indices {};
+template <class T, int W>
+using LaneOrder = typename Raw<typename BitsOf<sizeof(T)>::type, W>::type;
+template <class T, int... I>
+ARGAND_FN auto load_parts(const char* p, Indices<I...>) {
+  constexpr int W = sizeof...(I);
+  using Half = typename Raw<T, W>::type;  // lanes of half the elements
+  constexpr LaneOrder<T, W> even = {2 * I...}, odd = {2 * I + 1 ...};
+  const Half a = load_raw<T, W>(p), b = load_raw<T, W>(p + sizeof a);
+  const Half re = __builtin_shuffle(a, b, even), im = __builtin_shuffle(a, b, odd);
+  if constexpr (sizeof(Half) == ARGAND_VECTOR_BYTES)
+    return cx<typename VectorOf<T>::type>{re, im};
+  else
+    return cx<Half>{re, im};
+}
+template <class T, class V, int... I>
+ARGAND_FN void store_parts(char* p, cx<V> v, Indices<I...>) {
+  constexpr int W = sizeof...(I);
+  constexpr LaneOrder<T, W> first = {(I / 2 + I % 2 * W)...}, second = {(W / 2 + I / 2 + I % 2 * W)...};
+  const V a = __builtin_shuffle(v.re, v.im, first), b = __builtin_shuffle(v.re, v.im, second);
+  __builtin_memcpy(p, &a, sizeof a);
+  __builtin_memcpy(p + sizeof a, &b, sizeof b);
+}
+
 // The value of W elements of T: a full vector of T's compute type; bool: a mask of W lanes, or vbool if Logical.
 template <class T, int W, bool Logical>
 ARGAND_FN auto load(const char* p) {
-  if constexpr (is_same<T, f16>) {
+  if constexpr (kIsComplex<T>) {
+    return load_parts<typename RealOf<T>::type>(p, Indices<__integer_pack(W)...>{});
+  } else if constexpr (is_same<T, f16>) {
     return argand_load_f16(p);
   } else if constexpr (is_same<T, bf16>) {
     return argand_load_bf16(p);
@@ -365,7 +405,10 @@ ARGAND_FN auto load(const char* p) {
 
 template <class T, int W, class V>
 ARGAND_FN void store(char* p, V v) {
-  if constexpr (is_same<T, f16>) {
+  if constexpr (kIsComplex<T>) {
+    static_assert(sizeof(v) == sizeof(T) * W, "the expression's type is not the result's: cast it");
+    store_parts<typename RealOf<T>::type>(p, v, Indices<__integer_pack(W)...>{});
+  } else if constexpr (is_same<T, f16>) {
     argand_store_f16(p, v);
   } else if constexpr (is_same<T, bf16>) {
     argand_store_bf16(p, v);
