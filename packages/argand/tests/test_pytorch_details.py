@@ -427,6 +427,36 @@ def test_complex_lerp_and_logcumsumexp_have_gradients():
     assert torch.gradcheck(torch.lerp, (a, b, w))
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_logcumsumexp_has_derivatives_of_both_modes_and_orders(dtype, dim):
+    torch.manual_seed(0)
+    x, tangent = (torch.randn(3, 4, dtype=dtype).requires_grad_() for _ in range(2))
+
+    def f(x):
+        return torch.logcumsumexp(x, dim)
+
+    assert torch.gradcheck(f, (x,)) and torch.gradgradcheck(f, (x,))
+    _, found = torch.func.jvp(f, (x.detach(),), (tangent.detach(),))
+    step = 1e-6
+    want = (f(x + step * tangent) - f(x - step * tangent)) / (2 * step)
+    torch.testing.assert_close(found, want.detach(), rtol=1e-7, atol=1e-8)
+
+
+def test_tangents_of_logcumsumexp_beside_infinite_elements():
+    inf = float("inf")
+    for x, want in (
+        ([1.0, 2, -inf, 3], [1, 1, 1, -0.9957230]),
+        ([-inf, -inf, 1, 2], [0, 0, 1, -1.1931757]),
+        ([800.0, -800, 900, 5], [1, 1, 1, 1]),  # of the running total
+        ([1.0, inf, 2, 3], [1, float("nan"), float("nan"), float("nan")]),
+    ):
+        tangent = tensor([1.0, 1, 1, -2], dtype=torch.float64)
+        x = tensor(x, dtype=torch.float64)
+        _, found = torch.func.jvp(lambda x: torch.logcumsumexp(x, 0), (x,), (tangent,))
+        np.testing.assert_allclose(found.numpy(), want, rtol=1e-6)
+
+
 @pytest.mark.parametrize("reduce", ["sum", "prod", "mean"])
 @pytest.mark.parametrize("include_self", [True, False])
 def test_scattered_reductions_of_complex_numbers_have_gradients(reduce, include_self):
