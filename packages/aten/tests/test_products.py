@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import argand_aten as aten
+import argand_c10 as c10
 from argand_c10 import tensor
 
 # Rows, columns and depth: whole and partial blocks and vectors, several depth blocks, fewer rows or fewer columns, more than a thread's work.
@@ -49,6 +50,7 @@ def test_deep_blocks_of_avx2_on_a_processor_with_avx512() -> None:
     environment.pop("OPENBLAS_L2_SIZE", None)
     program = """
 import argand_aten as aten
+import argand_c10 as c10
 from argand_c10 import float64
 x, y = (aten.ones(shape, dtype=float64) for shape in ((40, 1100), (1100, 70)))
 assert (aten.mm(x, y) == 1100).all()
@@ -71,6 +73,28 @@ for dtype in (c10.float32, c10.float64, c10.complex64):
 """
     environment = {**os.environ, "ARGAND_CPU_TIER": tier}  # at most the processor's
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("m, n", [(1, 1), (1, 50), (3, 9), (50, 4)])
+def test_dot_products_of_few_complex_rows(m: int, n: int, dtype: str) -> None:
+    rng = np.random.default_rng(m + n)
+    for k in (1, 2, 7, 16, 33, 130, 100003 // (m * n)):
+        a, b = (
+            (rng.standard_normal((r, k + 1)) + 1j * rng.standard_normal((r, k + 1))).astype(dtype)
+            for r in (m, n)
+        )
+        x, y = tensor(a)[:, :k], tensor(b)[:, :k]
+        want = a[:, :k].astype("complex128") @ b[:, :k].T
+        found = aten.mm(x, y.t())
+        close = {"rtol": 1e-5, "atol": 1e-3} if dtype == "complex64" else {"rtol": 1e-12, "atol": 1e-11}
+        np.testing.assert_allclose(found.numpy(), want, **close)
+        norm = aten.vdot(x[0], x[0])
+        assert not aten.imag(norm).any()
+        threads = c10.get_num_threads()
+        c10.set_num_threads(3)
+        assert aten.equal(found, aten.mm(x, y.t()))
+        c10.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])

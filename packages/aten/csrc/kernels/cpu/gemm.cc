@@ -24,7 +24,7 @@ constexpr int64_t kPartBytes = 2 << 20, kPartRows = 512, kPartProduct = 2 << 20;
 
 // Products for which packing a matrix costs OpenBLAS more than our tiles lose: dot products of few rows, and few rows by a matrix whose rows are
 // short. Below kLibraryProduct multiply-adds it does not pack.
-constexpr int64_t kFewRows = 64, kFewTileRows = 32, kTileColumns = 1024, kLibraryProduct = 1000000;
+constexpr int64_t kFewRows = 64, kFewComplexRows = 4, kFewTileRows = 32, kTileColumns = 1024, kLibraryProduct = 1000000;
 
 // Rows and columns of tiles are multiples of these, the most that OpenBLAS's kernels of any tier take at once, so that only a matrix's own last rows
 // and columns are summed by the kernels for remainders. For columns that is not enough where OpenBLAS cuts them again, in other places for other
@@ -170,8 +170,41 @@ void gemm_floating(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Mat
   });
 }
 
+// One dot product in blocks, whose sums are added in their order.
+template <class E, class R>
+E long_dot(ComplexDots<R> dots, int64_t k, const R* a, const R* b, bool serial) {
+  constexpr int64_t kBlock = 1 << 15;
+  const int64_t blocks = (k + kBlock - 1) / kBlock;
+  Scratch<E> sums(blocks);
+  parallel_for(0, blocks, serial ? blocks : 2, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++)
+      dots(1, 1, std::min(kBlock, k - i * kBlock), a + 2 * i * kBlock, 0, b + 2 * i * kBlock, 0, reinterpret_cast<R*>(sums.get() + i), 0);
+  });
+  E sum = sums[0];
+  for (int64_t i = 1; i < blocks; i++) sum.re += sums[i].re, sum.im += sums[i].im;
+  return sum;
+}
+
 template <class E, class R>
 void gemm_complex(int dtype, int64_t m, int64_t n, int64_t k, double alpha, Matrix a, Matrix b, double beta, E* c, int64_t ldc, bool serial) {
+  const bool along_k = (b.row_stride == 1 || k == 1) && (a.col_stride == 1 || k == 1);
+  if (along_k && alpha == 1 && beta == 0 && k > 0 && std::min(m, n) <= kFewComplexRows) {
+    const auto& kernels = pick_gemm_kernels();
+    const auto dots = [&] {
+      if constexpr (sizeof(R) == 4)
+        return kernels.c64;
+      else
+        return kernels.c128;
+    }();
+    const auto parts = [](const Matrix& x, int64_t row, int64_t col) { return reinterpret_cast<const R*>(at<E>(x, row, col)); };
+    if (m * n == 1) {
+      *c = long_dot<E, R>(dots, k, parts(a, 0, 0), parts(b, 0, 0), serial);
+      return;
+    }
+    return for_tiles(m, n, 4 * k, serial, [&](int64_t i, int64_t rows, int64_t j, int64_t cols) {
+      dots(rows, cols, k, parts(a, i, 0), a.row_stride, parts(b, 0, j), b.col_stride, reinterpret_cast<R*>(c + i * ldc + j), ldc);
+    });
+  }
   Tensor hold_a, hold_b;
   Operand2d x, y;
   const Blas* lib = k ? blas() : nullptr;

@@ -126,6 +126,35 @@ void dots(int64_t m, int64_t n, int64_t k, const E* a, int64_t lda, const E* b, 
     Dots<E>{m, n, k - p < kDepth ? k - p : kDepth, a + p, lda, b + p, ldb, bias, accumulate || p > 0, c, ldc}.run();
 }
 
+// The products of like parts, and of unlike ones, side by side; what the former add to the imaginary part is subtracted at last.
+template <class R>
+void complex_dots(int64_t m, int64_t n, int64_t k, const R* a, int64_t lda, const R* b, int64_t ldb, R* c, int64_t ldc) {
+  using V = vec_t<R>;
+  constexpr int L = Lanes<V>::n;
+  __typeof__(V{} == V{}) swapped;
+  V signs;
+  for (int i = 0; i < L; i++) swapped[i] = i ^ 1, signs[i] = i % 2 ? -1 : 1;
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n; j++) {
+      const R *x = a + 2 * i * lda, *y = b + 2 * j * ldb;
+      V like[2] = {V{}, V{}}, unlike[2] = {V{}, V{}};
+      const auto add = [&](int u, V p, V q) __attribute__((always_inline)) {
+        like[u] = fma(p, q, like[u]);
+        unlike[u] = fma(p, (V)__builtin_shuffle(q, swapped), unlike[u]);
+      };
+      int64_t p = 0;
+      for (; p + 2 * L <= 2 * k; p += 2 * L) {
+        add(0, load(x + p), load(y + p));
+        add(1, load(x + p + L), load(y + p + L));
+      }
+      if (p + L <= 2 * k) add(0, load(x + p), load(y + p)), p += L;
+      if (p < 2 * k) add(1, load_n(x + p, 2 * k - p), load_n(y + p, 2 * k - p));
+      R* const to = c + 2 * (i * ldc + j);
+      to[0] = sum_lanes((like[0] + like[1]) * signs);
+      to[1] = sum_lanes(unlike[0] + unlike[1]);
+    }
+}
+
 // Four rows of b at a time, and no more columns than stay in the first-level cache.
 template <class U>
 __attribute__((optimize("O3"))) void integer_row(int64_t n, int64_t k, const U* a, const U* b, int64_t ldb, U* __restrict c) {
@@ -147,6 +176,8 @@ __attribute__((optimize("O3"))) void integer_row(int64_t n, int64_t k, const U* 
 
 const GemmKernels gemm_kernels = {{multiply_tile<float>, dots<float>},
                                   {multiply_tile<double>, dots<double>},
+                                  complex_dots<float>,
+                                  complex_dots<double>,
                                   integer_row<uint8_t>,
                                   integer_row<uint16_t>,
                                   integer_row<uint32_t>,

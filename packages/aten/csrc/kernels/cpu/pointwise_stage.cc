@@ -16,10 +16,33 @@ void copy_strided(char* dst, int64_t dst_stride, const char* src, int64_t src_st
   for (int64_t i = 0; i < n; i++) std::memcpy(dst + i * dst_stride, src + i * src_stride, sizeof(T));
 }
 
+// Every other element, as the parts of complex numbers lie; nothing is read beyond the last one.
+template <class T>
+void copy_every_other(char* dst, const char* src, int64_t n) {
+  typedef T Vector __attribute__((vector_size(16)));
+  constexpr int64_t lanes = 16 / sizeof(T);
+  int64_t i = 0;
+  for (; i + lanes < n; i += lanes) {
+    Vector a, b;
+    std::memcpy(&a, src + 2 * i * static_cast<int64_t>(sizeof(T)), sizeof a);
+    std::memcpy(&b, src + 2 * (i + lanes / 2) * static_cast<int64_t>(sizeof(T)), sizeof b);
+    if constexpr (lanes == 4)
+      a = __builtin_shuffle(a, b, Vector{0, 2, 4, 6});
+    else
+      a = __builtin_shuffle(a, b, Vector{0, 2});
+    std::memcpy(dst + i * static_cast<int64_t>(sizeof(T)), &a, sizeof a);
+  }
+  copy_strided<T>(dst + i * static_cast<int64_t>(sizeof(T)), sizeof(T), src + 2 * i * static_cast<int64_t>(sizeof(T)), 2 * sizeof(T), n - i);
+}
+
 void copy_elements(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n, int size) {
   if (dst_stride == size && src_stride == size) {
     std::memcpy(dst, src, static_cast<size_t>(n) * size);
     return;
+  }
+  if (dst_stride == size && src_stride == 2 * size) {
+    if (size == 4) return copy_every_other<uint32_t>(dst, src, n);
+    if (size == 8) return copy_every_other<uint64_t>(dst, src, n);
   }
   switch (size) {
     case 1:
