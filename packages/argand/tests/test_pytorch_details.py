@@ -89,6 +89,19 @@ RESULTS = [
     (lambda: tensor([1 + 1j, 2.0]).scatter_reduce(0, tensor([0, 0]), tensor([1j, 2.0]), "mean"), torch.complex64, [1 + 2j / 3, 2 + 0j]),
     (lambda: tensor([1 + 1j, 2.0]).index_reduce(0, tensor([0, 0]), tensor([1j, 2.0]), "mean", include_self=False), torch.complex64, [1 + 0.5j, 2 + 0j]),
     (lambda: tensor([1 + 1j, 2.0]).scatter(0, tensor([0]), 2j, reduce="multiply"), torch.complex64, [-2 + 2j, 2 + 0j]),
+    (lambda: torch.std(tensor([1e30, 0.0])), torch.float32, 7.071067811865476e29),
+    (lambda: torch.std(tensor([[1e-30, 0.0], [1e30, 1e30]]), 1), torch.float32, [7.071067811865476e-31, 0.0]),
+    (lambda: torch.std_mean(tensor([60000.0, 0.0]).half(), 0)[0], torch.float16, 42432.0),
+    (lambda: torch.linalg.vector_norm(tensor([[1e30], [-1e-30], [0.0]]), 3, 1), torch.float32, [1e30, 1e-30, 0.0]),
+    (lambda: torch.norm(tensor(-3e38)), torch.float32, 3e38),
+    (lambda: torch.linalg.vector_norm(tensor(-3e38), 3, dim=-1), torch.float32, 3e38),
+    (lambda: F.pairwise_distance(tensor([[1e30]]), tensor([[0.0]])), torch.float32, [1e30]),
+    (lambda: torch.linalg.eigvalsh(tensor([[1.0, nan], [2.0, 3.0]])), torch.float32, [-0.23606797749978969, 4.23606797749979]),
+    (lambda: torch.linalg.eigvalsh(tensor([[1.0, 2.0], [inf, 3.0]]), UPLO="U"), torch.float32, [-0.23606797749978969, 4.23606797749979]),
+    (lambda: torch.linalg.eigh(tensor([[1.0, 2.0], [nan, 3.0]]))[1].isnan(), torch.bool, [[True, True], [True, True]]),
+    (lambda: torch.linalg.eigvalsh(tensor([[inf]])), torch.float32, [inf]),
+    (lambda: F.gaussian_nll_loss(tensor([0.0]), tensor([1.0]), tensor([inf])), torch.float32, inf),
+    (lambda: torch.round(tensor([1.25, 0.0]), decimals=2**40).isnan(), torch.bool, [True, True]),
 ]  # fmt: skip
 ERRORS = [
     (
@@ -378,6 +391,28 @@ ERRORS = [
     (lambda: 2 @ torch.ones(3), TypeError, "int"),
     (lambda: torch.ones(3) @ 2, TypeError, "int"),
 ]
+ERRORS_AT_THE_ENDS = [
+    (lambda: F.max_pool2d(torch.zeros(0, 4, 4), 2, return_indices=True), RuntimeError, "^max_pool2d"),
+    (lambda: F.fractional_max_pool2d(torch.zeros(2, 0, 4, 4), 2, 2), RuntimeError, "only the batch to be empty"),
+    (lambda: F.fractional_max_pool3d(torch.zeros(2, 0, 4, 4, 4), 2, 2), RuntimeError, "only the batch to be empty"),
+    (lambda: F.max_unpool2d(torch.zeros(2, 0, 4, 4), torch.zeros(2, 0, 4, 4, dtype=torch.int64), 2), RuntimeError, "only the batch to be empty"),
+    (lambda: F.pad(torch.zeros(0), (-1, 3)), RuntimeError, "takes more than the 0 elements"),
+    (lambda: F.pad(torch.zeros(2), (3, -3)), RuntimeError, "takes more than the 2 elements"),
+    (lambda: F.embedding(tensor([0]), torch.ones(0, 2)), RuntimeError, "^embedding: index out of range"),
+    (lambda: F.embedding_bag(tensor([5]), torch.ones(3, 2), tensor([0])), RuntimeError, "index out of range"),
+    (lambda: F.embedding_bag(tensor([-1]), torch.ones(3, 2), tensor([0]), mode="max"), RuntimeError, "index out of range"),
+    (lambda: torch.index_select(torch.ones(3, 2), 1, tensor([2])), RuntimeError, "index out of range"),
+    (lambda: torch.index_select(torch.ones(3, 2), 0, tensor([3])), IndexError, "index out of range"),
+    (lambda: F.multilabel_margin_loss(torch.ones(1, 3), tensor([[0, -2, 1]])), RuntimeError, "-2"),
+    (lambda: torch.cdist(torch.ones(1, 2), torch.ones(1, 2, dtype=torch.float64)), RuntimeError, "one dtype"),
+    (lambda: F.layer_norm(torch.ones(2), (2,), torch.ones(2, dtype=torch.float64)), RuntimeError, "^layer_norm: got parameters of float64"),
+    (lambda: F.group_norm(torch.ones(1, 2), 1, torch.ones(2), torch.ones(2).half()), RuntimeError, "^group_norm: got weight and bias of two dtypes"),
+    (lambda: torch.ones(3).copy_(torch.ones(1, 3)), RuntimeError, "broadcasts to"),
+    (lambda: torch.softmax(torch.ones(2), 0, out=torch.empty(2, device="meta")), RuntimeError, "another device"),
+    (lambda: F.soft_margin_loss(torch.ones(2, 1), torch.ones(1, 2)), RuntimeError, "broadcasts to"),
+    (lambda: torch.scatter(torch.ones(2, 2), 0, tensor([[0, 1]]), tensor([1.0, 2.0])), IndexError, "^scatter: got index"),
+    (lambda: torch.isin(tensor([1.0]), True), RuntimeError, "^isin: not implemented for dtype bool"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("call, dtype, expected", RESULTS)
@@ -393,7 +428,7 @@ def test_results_are_as_recorded(call, dtype, expected):
     )
 
 
-@pytest.mark.parametrize("call, error, text", ERRORS)
+@pytest.mark.parametrize("call, error, text", ERRORS + ERRORS_AT_THE_ENDS)
 def test_errors_are_of_the_recorded_kind(call, error, text):
     with pytest.raises(error, match=text) as raised:
         call()
@@ -746,3 +781,22 @@ def test_expanded_arrays_become_rows():
     assert turned.stride() == (1, 3)
     assert torch.tensor(turned.numpy(), dtype=torch.int32).stride() == (1, 3)
     assert torch.tensor(row[::-1]).tolist() == [2.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "call, x, expected",
+    [
+        (torch.std, [1e30, 0.0], [0.5**0.5, -(0.5**0.5)]),
+        (torch.linalg.vector_norm, [1e30], [1.0]),
+        (lambda x: torch.linalg.vector_norm(x.reshape(2, 1), dim=1), [-1e-30, 0.0], [-1.0, 0.0]),
+        (torch.logit, [0.0, -0.0, 0.5, 1.0, -1.0], [inf, inf, 4.0, inf, nan]),
+        (lambda x: torch.logit(x, 0.1), [-0.0, 0.5, nan], [0.0, 4.0, nan]),
+        (lambda x: torch.div(x.bfloat16(), tensor([2.0, 0.0, 0.0]).bfloat16(), rounding_mode="trunc"), [0.0, 0.0, -2.0], [0.0, 0.0, 0.0]),
+        (lambda x: F.gaussian_nll_loss(x, tensor([1.0, 1.0]), tensor([inf, 1.0]), reduction="sum"), [0.0, 0.0], [0.0, -1.0]),
+        (lambda x: F.gaussian_nll_loss(tensor([1.0]), tensor([1.0]), x, eps=0.5), [0.25], [1.0]),
+    ],
+)  # fmt: skip
+def test_gradients_at_the_ends_are_as_recorded(call, x, expected):
+    x = tensor(x, requires_grad=True)
+    torch.autograd.backward(call(x).sum())
+    torch.testing.assert_close(x.grad, tensor(expected), equal_nan=True)

@@ -139,8 +139,11 @@ int out_by_copy(const ArgandOperator* op, uint64_t, const ArgandValue* args, Arg
         values[form.dtype] = int_value(wanted, ARGAND_TAG_DTYPE);
     }
     const TensorList results = call_functional(functional, values.data());
+    const bool reads = std::any_of(values.begin(), values.end(), [](const ArgandValue& v) { return v.tag == ARGAND_TAG_TENSOR && v.t; });
     for (size_t i = 0; i < results.size(); i++) {  // nothing is written before all is checked
       const Tensor out = as_tensor(args[functional->n_args + i]);
+      if (reads && ARGAND_DEVICE_TYPE(results[i].device()) != ARGAND_DEVICE_TYPE(out.device()))
+        fail(ARGAND_DEVICE_ERROR, "%s: got an out of another device than that of the result, expected one device", op->name);
       check_writable(op->name, args[functional->n_args + i]);
       check_out_dtype(op->name, form.out, results[i].dtype(), out.dtype());
       check_no_internal_overlap(op->name, out);

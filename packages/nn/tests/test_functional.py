@@ -759,20 +759,21 @@ def test_no_bags():
             assert made.shape == (0, 2)
 
 
-@pytest.mark.parametrize("kept", ["float32", "float64"])
-@pytest.mark.parametrize("norm", ["group_norm", "layer_norm", "rms_norm"])
-def test_gradients_of_norms_whose_weights_have_another_dtype(norm, kept):
+@pytest.mark.parametrize(
+    "norm, given", [("group_norm", "float16"), ("layer_norm", "float16"), ("rms_norm", "float64")]
+)
+def test_gradients_of_norms_whose_weights_have_another_dtype(norm, given):
     values, scales = RNG.standard_normal((3, 4)), RNG.standard_normal(4)
-    given = "float64" if kept == "float32" else "float32"
+    tolerance = 0.05 if given == "float16" else 1e-4
     gradients = []
-    for dtypes in [(given, kept), ("float64", "float64")]:
+    for dtypes in [(given, "float32"), ("float64", "float64")]:
         x = aten.tensor(values, dtype=getattr(c10, dtypes[0])).requires_grad_()
         weight = aten.tensor(scales, dtype=getattr(c10, dtypes[1])).requires_grad_()
         shape = 2 if norm == "group_norm" else (4,)
         gradients.append(grad((getattr(F, norm)(x, shape, weight) ** 2).sum(), (x, weight)))
         assert [g.dtype for g in gradients[-1]] == [x.dtype, weight.dtype]
     for found, expected in zip(*gradients, strict=True):
-        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=tolerance, atol=tolerance)
 
 
 def test_no_rows_to_normalise():

@@ -144,6 +144,10 @@ Tensor var(const Tensor& self, std::optional<IntList> dim, std::optional<Scalar>
   return out;
 }
 
+Tensor standard_deviation(const Tensor& self, std::optional<IntList> dim, std::optional<Scalar> correction, bool keepdim) {
+  return ops::sqrt(var(self, dim, correction, keepdim));
+}
+
 namespace {
 
 // Fills indices, and values where they are defined; self has elements.

@@ -450,6 +450,11 @@ def soft_margin_loss(
         raise RuntimeError(
             f"soft_margin_loss: got input of dtype {input.dtype}, expected a floating-point dtype"
         )
+    if aten.broadcast_shapes(input.shape, target.shape) != input.shape:
+        raise RuntimeError(
+            f"soft_margin_loss: got target of shape {list(target.shape)}, expected one that "
+            f"broadcasts to that of input, {list(input.shape)}"
+        )
     # logsigmoid of the product, which would be row-major
     loss = aten.softplus(-(input * target.to(input.dtype)), 1, 40)
     return _reduce("soft_margin_loss", loss, reduction)
@@ -632,8 +637,8 @@ def multilabel_margin_loss(
     (input,) = _wide("multilabel_margin_loss", input=input)
     if input.dim() < 2:
         input, target = input.reshape(-1), target.reshape(-1)
-    counted = aten.cumprod((target >= 0).to(dtype=int64), -1)
-    places = aten.clamp(target, min=0)
+    counted = aten.cumprod((target != -1).to(dtype=int64), -1)
+    places = aten.masked_fill(target, target == -1, 0)
     hits = aten.scatter_add(aten.zeros_like(target), -1, places, counted)
     scores = aten.gather(input, -1, places)
     # (..., targets, classes)
@@ -707,7 +712,7 @@ def gaussian_nll_loss(
     if bool(aten.any(var < 0)):
         raise ValueError("gaussian_nll_loss: got a negative variance, expected none")
     # The floor changes the value of the variance, not its gradient.
-    var = var + (aten.clamp(var, min=eps) - var).detach()
+    var = aten.where(var >= eps, var, eps + (var - var.detach()))
     difference = input - target
     loss = 0.5 * (aten.log(var) + difference * difference / var)
     if full:

@@ -9,16 +9,16 @@
 namespace argand::kernels::cpu {
 namespace {
 
-// Indices as dense int64 in [0, rows).
-Tensor checked_indices(const char* op, const Tensor& indices, int64_t rows) {
+// Indices as dense int64 in [0, rows); others raise an error of this kind.
+Tensor checked_indices(const char* op, const Tensor& indices, int64_t rows, ArgandErrorKind kind = ARGAND_INDEX_ERROR) {
   check_index_dtype(op, indices);
   const Tensor t = to_dtype(indices, ARGAND_INT64);
   const int64_t* p = t.data<int64_t>();
   if (pick_row_kernels().in_range(t.numel(), p, rows)) return t;
   for (int64_t i = 0; i < t.numel(); i++)
     if (p[i] < 0 || p[i] >= rows)
-      fail(ARGAND_INDEX_ERROR, "%s: index out of range: got index %ld at position %ld, expected 0 <= index < %ld (num_embeddings)", op,
-           static_cast<long>(p[i]), static_cast<long>(i), static_cast<long>(rows));
+      fail(kind, "%s: index out of range: got index %ld at position %ld, expected 0 <= index < %ld (num_embeddings)", op, static_cast<long>(p[i]),
+           static_cast<long>(i), static_cast<long>(rows));
   return t;
 }
 
@@ -28,7 +28,7 @@ Tensor checked_indices(const char* op, const Tensor& indices, int64_t rows) {
 Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bool sparse) {
   if (sparse) fail(ARGAND_NOT_IMPLEMENTED_ERROR, "embedding: got sparse=True, expected False; gradients of embeddings are dense");
   if (weight.dim() != 2) fail(ARGAND_SHAPE_ERROR, "embedding: 'weight' must be 2-D, got %s", to_string(weight.sizes()).c_str());
-  const Tensor index = checked_indices("embedding", indices, weight.size(0));
+  const Tensor index = checked_indices("embedding", indices, weight.size(0), weight.size(0) ? ARGAND_INDEX_ERROR : ARGAND_RUNTIME_ERROR);
   const Tensor table = weight.size(1) == 1 || weight.stride(1) == 1 ? weight : contiguous(weight);
   Dims sizes(indices.sizes());
   sizes.push_back(weight.size(1));
@@ -43,7 +43,7 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, boo
 
 Tensor bag_sums(const Tensor& weight, const Tensor& indices, const Tensor& bag_of, int64_t bags, bool) {
   if (weight.dim() != 2) fail(ARGAND_SHAPE_ERROR, "_bag_sums: 'weight' must be 2-D, got %s", to_string(weight.sizes()).c_str());
-  const Tensor index = checked_indices("_bag_sums", indices, weight.size(0)), bag = checked_indices("_bag_sums", bag_of, bags);
+  const Tensor index = checked_indices("_bag_sums", indices, weight.size(0), ARGAND_RUNTIME_ERROR), bag = checked_indices("_bag_sums", bag_of, bags);
   const Tensor table = weight.size(1) == 1 || weight.stride(1) == 1 ? weight : contiguous(weight);
   const int64_t n = weight.size(1), step = table.stride(0), count = index.numel();
   if (bag.numel() != count)

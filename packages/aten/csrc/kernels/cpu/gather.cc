@@ -92,7 +92,7 @@ Tensor fitting_index(const char* op, const Tensor& index, const Tensor& self, in
   for (int64_t d = 0; fits && d < rank(index); d++)
     fits = (d == dim || size_along(index, d) <= size_along(self, d)) && (!src || size_along(index, d) <= size_along(src, d));
   if (!fits)
-    fail(ARGAND_SHAPE_ERROR,
+    fail(rank(index) == rank(self) && src && rank(src) < rank(index) ? ARGAND_INDEX_ERROR : ARGAND_SHAPE_ERROR,
          "%s: got index of shape %s for self of shape %s%s%s, expected the same number of dims and no size greater than theirs apart from dimension "
          "%ld",
          op, to_string(index.sizes()).c_str(), to_string(self.sizes()).c_str(), src ? " and src of shape " : "",
@@ -412,7 +412,7 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
   const int64_t d = builtins::wrap_dim(dim, self.dim());
   const Tensor x = contiguous(self);
   const DimSplit s(x, d);
-  const Tensor i64 = checked_vector("index_select", index, s.n, ARGAND_INDEX_ERROR);
+  const Tensor i64 = checked_vector("index_select", index, s.n, d == 1 || (s.n == 0 && x.dim() > 1) ? ARGAND_RUNTIME_ERROR : ARGAND_INDEX_ERROR);
   const int64_t count = i64.numel(), *p = i64.data<int64_t>();
   Dims sizes(x.sizes());
   if (x.dim())

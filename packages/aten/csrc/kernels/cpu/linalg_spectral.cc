@@ -49,6 +49,14 @@ std::tuple<Tensor, Tensor, Tensor> _linalg_svd(const Tensor& A, bool full_matric
   return {U, S, V};
 }
 
+// Whether the triangle that is read of a column-major matrix is finite.
+template <class E>
+static bool is_triangle_finite(const E* a, int64_t n, bool upper) {
+  for (int64_t j = 0; j < n; j++)
+    if (!all_finite(a + j * n + (upper ? 0 : j), upper ? j + 1 : n - j)) return false;
+  return true;
+}
+
 std::tuple<Tensor, Tensor> _linalg_eigh(const Tensor& A, std::string_view uplo, bool compute_v) {
   const int64_t n = A.size(-1);
   const Tensor work = column_major_copy(A), values = empty(with_vector(A, n), real_dtype(A.dtype())), info = empty(batch_sizes(A), ARGAND_INT32);
@@ -58,8 +66,17 @@ std::tuple<Tensor, Tensor> _linalg_eigh(const Tensor& A, std::string_view uplo, 
     const char triangle = uplo == "U" || uplo == "u" ? 'U' : 'L';
     for_matrices(matrix_count(A), 9 * cubed(n), [&](int64_t i) {
       E* const a = work.data<E>() + i * n * n;
+      real_t<E>* const w = values.data<real_t<E>>() + i * n;
+      const bool finite = n == 1 || is_triangle_finite(a, n, triangle == 'U');
       int64_t status = 0;
-      if (n) status = all_finite(a, n * n) ? l.syevd(kColumnMajor, compute_v ? 'V' : 'N', triangle, n, a, n, values.data<real_t<E>>() + i * n) : -1;
+      if (n && finite) {
+        status = l.syevd(kColumnMajor, compute_v ? 'V' : 'N', triangle, n, a, n, w);
+      } else if (n == 2) {
+        std::fill_n(w, n, static_cast<real_t<E>>(NAN));
+        std::fill_n(a, n * n, E(static_cast<real_t<E>>(NAN)));
+      } else if (n) {
+        status = -1;
+      }
       info.data<int32_t>()[i] = info_of("linalg.eigh", status);
     });
   });

@@ -305,7 +305,7 @@ std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& self, IntList k
   check_not_bool("max_pool2d", self.dtype());
   const Window win(kernel_size, stride, padding, dilation);
   const builtins::Ints sizes = builtins::pool2d_shape(self.sizes(), kernel_size, stride, padding, dilation, ceil_mode);
-  check_input("max_pool2d", self, self.dim() - 1);
+  check_input("max_pool2d", self, 3);
   if (self.dtype() == ARGAND_FLOAT32 && product(sizes, 0, static_cast<int64_t>(sizes.size())) && has_channels_last(self) &&
       self.size(2) * self.size(3) + kChannels <= INT32_MAX) {
     const Tensor out = empty_channels_last(sizes, self.dtype(), self), indices = empty_channels_last(sizes, ARGAND_INT64, self);

@@ -67,7 +67,10 @@ Tensor as_rows(const Tensor& self, uint64_t mask) {
 
 }  // namespace
 
-std::tuple<Tensor, Tensor> var_mean(const Tensor& self, std::optional<IntList> dim, std::optional<Scalar> correction, bool keepdim) {
+namespace {
+
+// The variance, or its root, and the mean: both are rounded to the dtype once.
+std::tuple<Tensor, Tensor> moments_of(const Tensor& self, std::optional<IntList> dim, std::optional<Scalar> correction, bool keepdim, bool root) {
   if (!is_floating(self.dtype()) || is_float8(self.dtype()))
     fail(ARGAND_NOT_IMPLEMENTED_ERROR, "var: got dtype %s, expected a floating dtype; convert with .to(torch.float32)", kDTypeName[self.dtype()]);
   uint64_t mask = dim ? wrap_dims("var", *dim, self.dim()) : 0;
@@ -92,7 +95,8 @@ std::tuple<Tensor, Tensor> var_mean(const Tensor& self, std::optional<IntList> d
   Tensor wide = empty({2, rows}, ARGAND_FLOAT64);
   double* out = wide.data<double>();
   auto store = [&](int64_t r, const Part& p) {
-    out[r] = n == 0 ? NAN : divisor > 0 ? p.m2 / divisor : p.m2 == 0 ? NAN : p.m2 / 0.0;
+    const double variance = n == 0 ? NAN : divisor > 0 ? p.m2 / divisor : p.m2 == 0 ? NAN : p.m2 / 0.0;
+    out[r] = root ? std::sqrt(variance) : variance;
     out[rows + r] = n == 0 ? NAN : p.mean;
   };
   if (rows >= 4 || n <= 8 * kChunk) {
@@ -117,10 +121,21 @@ std::tuple<Tensor, Tensor> var_mean(const Tensor& self, std::optional<IntList> d
   return {variance, mean};
 }
 
+}  // namespace
+
+std::tuple<Tensor, Tensor> var_mean(const Tensor& self, std::optional<IntList> dim, std::optional<Scalar> correction, bool keepdim) {
+  return moments_of(self, dim, correction, keepdim, false);
+}
+
 Tensor var(const Tensor& self, std::optional<IntList> dim, std::optional<Scalar> correction, bool keepdim) {
   if (is_complex(self.dtype()))  // the sum of the parts'
     return ops::add(var(ops::real(self), dim, correction, keepdim), var(ops::imag(self), dim, correction, keepdim));
-  return std::get<0>(var_mean(self, dim, correction, keepdim));
+  return std::get<0>(moments_of(self, dim, correction, keepdim, false));
+}
+
+Tensor standard_deviation(const Tensor& self, std::optional<IntList> dim, std::optional<Scalar> correction, bool keepdim) {
+  if (is_complex(self.dtype())) return ops::sqrt(var(self, dim, correction, keepdim));
+  return std::get<0>(moments_of(self, dim, correction, keepdim, true));
 }
 
 }  // namespace argand::kernels::cpu
