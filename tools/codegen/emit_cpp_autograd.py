@@ -137,6 +137,16 @@ def scatters(op: Operator, given: list[Derivative]) -> bool:
     ]
 
 
+def asks_for_strides(given: list[Derivative]) -> bool:
+    """Whether a gradient reads the strides of an argument, which are kept where it does."""
+    return any(
+        isinstance(x, b.Attr) and x.name == "strides"
+        for d in given
+        if d.body
+        for x in d.body.expressions()
+    )
+
+
 # Families whose callers derivative_support.h includes.
 _DECLARED = frozenset({"creation"})
 
@@ -189,7 +199,7 @@ class FamilyEmitter:
             f'{{"{op.name}", {name}_backward, {mask(differentiable)}, '
             f"{mask(sorted(used_grads) or list(range(len(schema.results))))}, {mask([i for x in args_for for i in x])}, "
             f'{mask([i for x in results_for for i in x])}, {name}_args, {name}_results, "{" ".join(n if n in read else "-" for n in (*(a.name for a in schema.arguments), *results))}"'
-            f", {str(scatters(op, given)).lower()}, {mask([schema.index(a) for a in op.tied])}}}"
+            f", {str(scatters(op, given)).lower()}, {mask([schema.index(a) for a in op.tied])}, {str(asks_for_strides(given)).lower()}}}"
         )
 
 

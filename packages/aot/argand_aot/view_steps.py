@@ -56,7 +56,7 @@ def apply(
         initial: the functional value that lies in memory as in eager execution, if there is one.
     """
     emit, name = f.emitter, step.op.name
-    if name in ("alias", "_tied") or (name == "detach" and not f.stops):
+    if name in ("alias", "_tied", "_gradient_in_format") or (name == "detach" and not f.stops):
         return content
     if name == "_select_at":
         return emit.named("index", content, _place(f, content, step))
@@ -221,6 +221,7 @@ def _put_strided(
 _INVERSES: dict[str, Callable[..., Any]] = {
     "alias": lambda f, content, step, new: new,
     "_tied": lambda f, content, step, new: new,
+    "_gradient_in_format": lambda f, content, step, new: new,
     "detach": lambda f, content, step, new: new,
     "view": _reshaped,
     "squeeze": _reshaped,

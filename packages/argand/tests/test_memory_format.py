@@ -213,6 +213,7 @@ def test_modules_convert_their_weights():
 
 torch.manual_seed(1)
 KERNEL, DEPTHWISE, BIAS = torch.randn(4, C, 3, 3), torch.randn(C, 1, 3, 3), torch.randn(4)
+GROUPED = torch.randn(6, 1, 3, 3)
 NETWORK = {
     "conv2d": lambda x: F.conv2d(x, KERNEL, BIAS, padding=1),
     "conv2d strided": lambda x: F.conv2d(x, KERNEL, stride=2),
@@ -287,6 +288,69 @@ def test_gradients_are_laid_out_as_their_leaves_are():
         for p, g in zip(model.parameters(), wanted, strict=True):
             assert p.grad.stride() == p.stride()
             torch.testing.assert_close(p.grad, g, rtol=1e-4, atol=1e-4)
+
+
+GRADIENTS = {
+    **{name: NETWORK[name] for name in NETWORK if name not in ("max_pool2d indices", "mean of channels kept")},
+    "conv2d dilated groups": lambda x: F.conv2d(x, GROUPED, groups=C, dilation=(1, 2)),
+    "pad within": lambda x: F.pad(x, (-1, 1, 0, -1)),
+    "replicate": lambda x: F.pad(x, (2, 1, 0, 1), mode="replicate"),
+    "lp_pool2d": lambda x: F.lp_pool2d(x, 2.0, 2),
+    "max_unpool2d": lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2),
+    "adaptive_max_pool2d indices": lambda x: F.adaptive_max_pool2d(x, 3, return_indices=True)[0],
+    "nearest": lambda x: F.interpolate(x, scale_factor=2),
+    "area": lambda x: F.interpolate(x, size=(3, 4), mode="area"),
+    "channel_shuffle": lambda x: F.channel_shuffle(x, 3),
+    "roll": lambda x: x.roll((1, 2), (2, 3)),
+    "prelu": lambda x: F.prelu(x, torch.full((C,), 0.2)),
+}  # fmt: skip
+ROW_MAJOR = {"adaptive_avg_pool2d"}  # means of whole planes
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_that_are_asked_for_have_the_format(name):
+    f = GRADIENTS[name]
+    x = last(image()).requires_grad_()
+    for g in (f, torch.compile(f)):
+        torch.manual_seed(3)
+        y = g(x)
+        (grad,) = torch.autograd.grad(y, x, torch.ones_like(y))
+        assert grad.is_contiguous() if name in ROW_MAJOR else grad.stride() == x.stride()
+        torch.manual_seed(3)
+        plain = image().requires_grad_()
+        z = f(plain)
+        (wanted,) = torch.autograd.grad(z, plain, torch.ones_like(z))
+        assert wanted.is_contiguous()
+        torch.testing.assert_close(grad, wanted)
+
+
+def test_gradients_of_weights_and_volumes_have_the_format():
+    x = image().requires_grad_()
+    w, transposed = (last(image(*shape)).requires_grad_() for shape in ((4, C, 3, 3), (C, 4, 3, 3)))
+    for f, w in ((F.conv2d, w), (F.conv_transpose2d, transposed)):
+        for g in torch.autograd.grad(f(x, w).sum(), (x, w)):
+            assert g.is_contiguous(memory_format=LAST)
+    v = last(image(2, C, 4, H, W)).requires_grad_()
+    for f in (
+        lambda v: F.conv3d(v, torch.ones(4, C, 2, 2, 2)),
+        lambda v: F.conv_transpose3d(v, torch.ones(C, 4, 2, 2, 2)),
+        lambda v: F.max_pool3d(v, 2),
+        lambda v: F.batch_norm(v, None, None, training=True),
+        lambda v: F.pad(v, (1, 1, 0, 2), mode="constant"),
+    ):
+        y = f(v)
+        for g in (torch.ones_like(y), torch.ones(y.shape)):
+            (grad,) = torch.autograd.grad(y, v, g, retain_graph=True)
+            assert grad.stride() == v.stride() or g.is_contiguous()
+    assert F.conv2d(image()[0], last(KERNEL)).stride() == (1, 16, 4)
+
+
+@pytest.mark.parametrize("name", ["cos", "acos", "erfc", "atan2", "copysign", "nansum"])
+def test_gradients_of_elements_lie_as_the_argument_does(name):
+    x = (torch.rand(4, 3, 5) * 0.5).permute(2, 0, 1).requires_grad_()
+    y = getattr(x, name)(*([x.detach() + 1] if name in ("atan2", "copysign") else []))
+    (grad,) = torch.autograd.grad(y.sum(), x)
+    assert grad.stride() == x.stride()
 
 
 def test_compiled_programs_ask_for_the_format():

@@ -21,7 +21,7 @@ class BackwardContext {
   virtual bool is_tensor(int arg) const = 0;            // an operand: was it a tensor
   virtual IntList sizes(int arg) const = 0;             // geometry of a tensor argument, kept without keeping its data
   virtual IntList list_sizes(int arg, int index) const = 0;
-  virtual IntList strides(int arg) const = 0;  // kept for operators with ARGAND_OP_VIEW only, as is offset
+  virtual IntList strides(int arg) const = 0;  // kept for view operators and where the record says so, as is offset
   virtual int64_t offset(int arg) const = 0;
   virtual int list_len(int arg) const = 0;
   virtual int dtype(int arg) const = 0;
@@ -47,6 +47,7 @@ struct Derivative {
   const char* names = nullptr;  // of the schema's arguments, then of the results, a blank between two; "-": not read
   bool scatters = false;        // of a view: `backward` gives zeros but for the gradient where the view lies in its argument
   uint64_t tied = 0;            // arguments whose gradient, where it is recorded, depends on all arguments with derivatives of zero
+  bool strides = false;         // `backward` asks for strides of arguments
 };
 
 // Makes each operator of the table differentiable. An in-place operator without a record of its own uses that of its functional form.

@@ -24,7 +24,7 @@ struct Edge {
 // What a gradient must look like. `sizes` and `strides` belong to whoever made the record.
 struct TensorFacts {
   const int64_t* sizes = nullptr;
-  const int64_t* strides = nullptr;  // kept for arguments of view operators only
+  const int64_t* strides = nullptr;  // kept for arguments of view operators and of records that ask for them
   int64_t offset = 0;
   int32_t ndim = 0;
   ArgandDevice device = 0;

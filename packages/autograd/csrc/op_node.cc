@@ -99,7 +99,8 @@ class OpBackward final : public BackwardContext {
   IntList list_sizes(int arg, int index) const override { return node_.slots_[arg].facts[index].size_list(); }
   IntList strides(int arg) const override {
     const TensorFacts& f = *node_.slots_[arg].facts;
-    if (!f.strides && f.ndim) fail(ARGAND_INTERNAL_ERROR, "%s: strides of arguments are kept for view operators only", node_.name());
+    if (!f.strides && f.ndim)
+      fail(ARGAND_INTERNAL_ERROR, "%s: strides of arguments are kept for view operators and records that ask for them", node_.name());
     return {f.strides, f.ndim};
   }
   int64_t offset(int arg) const override { return node_.slots_[arg].facts->offset; }
@@ -125,7 +126,7 @@ uint64_t OpNode::saved_arguments(const Derivative* record, const ArgandOperator*
 Ref<OpNode> OpNode::make(const ArgandOperator* op, const Derivative* record, const ArgandValue* args, uint64_t needed, const Tensor& before,
                          const ArgandValue* rets) {
   const bool in_place = rets == nullptr;
-  const bool strides = op->flags & ARGAND_OP_VIEW;
+  const bool strides = op->flags & ARGAND_OP_VIEW || record->strides;
   const size_t per_dim = strides ? 2 : 1;
   const uint64_t differentiable = (record->backward ? record->differentiable_args : 0) | (in_place ? 1 : 0);
   const uint64_t save = saved_arguments(record, op, needed);
@@ -238,7 +239,7 @@ void OpNode::fill_argument(ArgSlot& slot, const ArgandValue& v, bool differentia
   if (save) slot.saved = next.saved;
   for (uint32_t i = 0; i < slot.count; i++) {
     ArgandTensor* t = tensor_at(v, i);
-    ::new (next.facts++) TensorFacts(keep_facts(t, next, op_->flags & ARGAND_OP_VIEW));
+    ::new (next.facts++) TensorFacts(keep_facts(t, next, op_->flags & ARGAND_OP_VIEW || record_->strides));
     if (differentiable) {
       if (t && needed) *next.edges = gradient_edge(t);
       next.edges++;
