@@ -326,8 +326,8 @@ def test_gradients_that_are_asked_for_have_the_format(name):
 
 def test_gradients_of_weights_and_volumes_have_the_format():
     x = image().requires_grad_()
-    w, transposed = (last(image(*shape)).requires_grad_() for shape in ((4, C, 3, 3), (C, 4, 3, 3)))
-    for f, w in ((F.conv2d, w), (F.conv_transpose2d, transposed)):
+    for f, shape in ((F.conv2d, (4, C, 3, 3)), (F.conv_transpose2d, (C, 4, 3, 3))):
+        w = last(image(*shape)).requires_grad_()
         for g in torch.autograd.grad(f(x, w).sum(), (x, w)):
             assert g.is_contiguous(memory_format=LAST)
     v = last(image(2, C, 4, H, W)).requires_grad_()

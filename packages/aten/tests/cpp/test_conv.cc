@@ -1,4 +1,4 @@
-// Convolution and its gradients against direct sums: strides, dilation, groups, padding, one and two dimensions, thread counts.
+// Convolution and its gradients against direct sums: strides, dilation, groups, padding, one to three dimensions, thread counts.
 #include "packages/aten/generated/kernels.h"
 #include "packages/aten/tests/cpp/every_tier.h"
 
@@ -9,33 +9,59 @@ namespace cpu = argand::kernels::cpu;
 
 struct Case {
   int64_t n, in, h, w, out, kh, kw, sh, sw, ph, pw, dh, dw, groups;
+  int64_t d = 1, kd = 1, sd = 1, pd = 0, dd = 1;
 };
 
 constexpr Case kCases[] = {
-    {2, 3, 8, 8, 5, 3, 3, 1, 1, 1, 1, 1, 1, 1},     {2, 4, 6, 5, 4, 3, 2, 2, 1, 0, 1, 1, 2, 2},   {1, 8, 9, 11, 16, 3, 3, 2, 2, 1, 1, 1, 1, 1},
-    {3, 6, 10, 10, 6, 3, 3, 1, 1, 1, 1, 1, 1, 6},   {2, 6, 13, 9, 12, 5, 3, 2, 3, 2, 1, 1, 2, 6}, {2, 16, 7, 7, 12, 1, 1, 1, 1, 0, 0, 1, 1, 1},
-    {2, 8, 5, 5, 8, 1, 1, 1, 1, 0, 0, 1, 1, 2},     {2, 6, 9, 9, 5, 1, 1, 2, 2, 0, 0, 1, 1, 1},   {4, 1, 8, 8, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1},
-    {1, 3, 23, 20, 8, 7, 7, 2, 2, 3, 3, 1, 1, 1},   {2, 3, 5, 5, 4, 2, 2, 3, 3, 0, 0, 1, 1, 1},   {2, 3, 6, 7, 2, 1, 1, 3, 2, 1, 2, 1, 1, 1},
-    {1, 20, 12, 30, 33, 3, 3, 1, 1, 1, 1, 1, 1, 1}, {7, 2, 4, 4, 3, 3, 3, 1, 1, 2, 2, 1, 1, 1},   {2, 5, 6, 6, 5, 3, 3, 1, 1, 4, 4, 3, 3, 1},
-    {1, 2, 3, 150, 3, 1, 9, 1, 1, 0, 4, 1, 1, 1},   {1, 40, 6, 6, 50, 3, 3, 1, 1, 1, 1, 1, 1, 1}, {2, 2, 1, 1, 3, 3, 3, 3, 3, 1, 1, 1, 1, 1},
+    {2, 3, 8, 8, 5, 3, 3, 1, 1, 1, 1, 1, 1, 1},
+    {2, 4, 6, 5, 4, 3, 2, 2, 1, 0, 1, 1, 2, 2},
+    {1, 8, 9, 11, 16, 3, 3, 2, 2, 1, 1, 1, 1, 1},
+    {3, 6, 10, 10, 6, 3, 3, 1, 1, 1, 1, 1, 1, 6},
+    {2, 6, 13, 9, 12, 5, 3, 2, 3, 2, 1, 1, 2, 6},
+    {2, 16, 7, 7, 12, 1, 1, 1, 1, 0, 0, 1, 1, 1},
+    {2, 8, 5, 5, 8, 1, 1, 1, 1, 0, 0, 1, 1, 2},
+    {2, 6, 9, 9, 5, 1, 1, 2, 2, 0, 0, 1, 1, 1},
+    {4, 1, 8, 8, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1},
+    {1, 3, 23, 20, 8, 7, 7, 2, 2, 3, 3, 1, 1, 1},
+    {2, 3, 5, 5, 4, 2, 2, 3, 3, 0, 0, 1, 1, 1},
+    {2, 3, 6, 7, 2, 1, 1, 3, 2, 1, 2, 1, 1, 1},
+    {1, 20, 12, 30, 33, 3, 3, 1, 1, 1, 1, 1, 1, 1},
+    {7, 2, 4, 4, 3, 3, 3, 1, 1, 2, 2, 1, 1, 1},
+    {2, 5, 6, 6, 5, 3, 3, 1, 1, 4, 4, 3, 3, 1},
+    {1, 2, 3, 150, 3, 1, 9, 1, 1, 0, 4, 1, 1, 1},
+    {1, 40, 6, 6, 50, 3, 3, 1, 1, 1, 1, 1, 1, 1},
+    {2, 2, 1, 1, 3, 3, 3, 3, 3, 1, 1, 1, 1, 1},
     {1, 2, 2, 5, 3, 5, 3, 4, 2, 2, 3, 1, 2, 1},
+    // Taps that read padding alone for some rows, for all of them; strided; a slice of channels after the other; planes of a kernel's columns.
+    {1, 4, 28, 24, 17, 3, 3, 1, 1, 12, 12, 12, 12, 1},
+    {1, 3, 20, 20, 16, 3, 3, 1, 1, 36, 36, 36, 36, 1},
+    {2, 4, 30, 31, 16, 3, 3, 2, 2, 18, 18, 18, 18, 1},
+    {1, 420, 28, 28, 9, 2, 3, 1, 1, 2, 2, 2, 2, 1},
+    {2, 3, 14, 13, 18, 2, 5, 1, 1, 1, 2, 1, 1, 1},
+};
+
+constexpr Case kVolumes[] = {
+    {2, 3, 6, 5, 9, 3, 2, 1, 1, 1, 0, 1, 1, 1, 5, 3, 1, 1, 1},        {1, 4, 7, 6, 8, 3, 3, 2, 2, 1, 1, 1, 1, 2, 6, 3, 2, 1, 1},
+    {2, 6, 5, 5, 6, 2, 3, 1, 2, 0, 1, 1, 1, 6, 4, 2, 3, 2, 1},        {1, 2, 6, 6, 3, 3, 3, 1, 1, 2, 2, 2, 2, 1, 5, 3, 2, 4, 3},
+    {3, 5, 3, 4, 7, 1, 1, 1, 1, 0, 0, 1, 1, 1, 3, 1, 1, 0, 1},        {1, 5, 4, 4, 4, 1, 1, 2, 2, 0, 0, 1, 1, 1, 5, 1, 2, 0, 1},
+    {1, 2, 24, 26, 16, 3, 3, 1, 1, 12, 12, 12, 12, 1, 3, 3, 1, 2, 2}, {1, 2, 3, 3, 4, 2, 2, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 2, 1},
 };
 
 // Calls f(output index, input index, weight index) for every product of the convolution.
 template <class F>
-void for_products(const Case& c, int64_t oh, int64_t ow, F f) {
+void for_products(const Case& c, int64_t od, int64_t oh, int64_t ow, F f) {
   const int64_t in = c.in / c.groups, out = c.out / c.groups;
-  for (int64_t n = 0; n < c.n; n++)
-    for (int64_t o = 0; o < c.out; o++)
-      for (int64_t y = 0; y < oh; y++)
-        for (int64_t x = 0; x < ow; x++)
-          for (int64_t q = 0; q < in; q++)
-            for (int64_t i = 0; i < c.kh; i++)
-              for (int64_t j = 0; j < c.kw; j++) {
-                const int64_t r = y * c.sh - c.ph + i * c.dh, s = x * c.sw - c.pw + j * c.dw;
-                if (r < 0 || r >= c.h || s < 0 || s >= c.w) continue;
-                f(((n * c.out + o) * oh + y) * ow + x, ((n * c.in + o / out * in + q) * c.h + r) * c.w + s, ((o * in + q) * c.kh + i) * c.kw + j);
-              }
+  for (int64_t at = 0; at < c.n * c.out * od * oh * ow; at++) {
+    const int64_t x = at % ow, y = at / ow % oh, z = at / ow / oh % od, o = at / ow / oh / od % c.out, n = at / ow / oh / od / c.out;
+    for (int64_t q = 0; q < in; q++)
+      for (int64_t t = 0; t < c.kd; t++)
+        for (int64_t i = 0; i < c.kh; i++)
+          for (int64_t j = 0; j < c.kw; j++) {
+            const int64_t p = z * c.sd - c.pd + t * c.dd, r = y * c.sh - c.ph + i * c.dh, s = x * c.sw - c.pw + j * c.dw;
+            if (p < 0 || p >= c.d || r < 0 || r >= c.h || s < 0 || s >= c.w) continue;
+            f(at, (((n * c.in + o / out * in + q) * c.d + p) * c.h + r) * c.w + s, (((o * in + q) * c.kd + t) * c.kh + i) * c.kw + j);
+          }
+  }
 }
 
 void check_all(const char* what, const Tensor& got, const std::vector<double>& want) {
@@ -47,27 +73,31 @@ void check_all(const char* what, const Tensor& got, const std::vector<double>& w
 
 std::vector<double> zeros(int64_t n) { return std::vector<double>(static_cast<size_t>(n)); }
 
-void run_case(const Case& c, int dtype, int threads, bool flat) {
+// The last `dims` of three numbers, after `front`.
+std::vector<int64_t> last(int dims, std::vector<int64_t> numbers, std::vector<int64_t> front = {}) {
+  front.insert(front.end(), numbers.end() - dims, numbers.end());
+  return front;
+}
+
+void run_case(const Case& c, int dtype, int threads, int dims) {
   api->set_num_threads(threads);
-  const Tensor x = flat ? real_tensor({c.n, c.in, c.w}, dtype) : real_tensor({c.n, c.in, c.h, c.w}, dtype);
-  const Tensor w = flat ? real_tensor({c.out, c.in / c.groups, c.kw}, dtype) : real_tensor({c.out, c.in / c.groups, c.kh, c.kw}, dtype),
-               b = real_tensor({c.out}, dtype);
-  const std::vector<int64_t> stride = flat ? std::vector<int64_t>{c.sw} : std::vector<int64_t>{c.sh, c.sw},
-                             padding = flat ? std::vector<int64_t>{c.pw} : std::vector<int64_t>{c.ph, c.pw},
-                             dilation = flat ? std::vector<int64_t>{c.dw} : std::vector<int64_t>{c.dh, c.dw};
+  const Tensor x = real_tensor(last(dims, {c.d, c.h, c.w}, {c.n, c.in}), dtype),
+               w = real_tensor(last(dims, {c.kd, c.kh, c.kw}, {c.out, c.in / c.groups}), dtype), b = real_tensor({c.out}, dtype);
+  const std::vector<int64_t> stride = last(dims, {c.sd, c.sh, c.sw}), padding = last(dims, {c.pd, c.ph, c.pw}),
+                             dilation = last(dims, {c.dd, c.dh, c.dw});
   const Tensor y = cpu::convolution(x, w, b, stride, padding, dilation, c.groups);
-  const int64_t oh = flat ? 1 : y.size(2), ow = y.size(-1);
+  const int64_t od = dims > 2 ? y.size(2) : 1, oh = dims > 1 ? y.size(-2) : 1, ow = y.size(-1);
   const Tensor g = real_tensor(y.sizes(), dtype);
   auto out = zeros(y.numel()), dx = zeros(x.numel()), dw = zeros(w.numel()), db = zeros(c.out);
   for (int64_t i = 0; i < y.numel(); i++) {
-    out[static_cast<size_t>(i)] = at(b, i / (oh * ow) % c.out);
-    db[static_cast<size_t>(i / (oh * ow) % c.out)] += at(g, i);
+    out[static_cast<size_t>(i)] = at(b, i / (od * oh * ow) % c.out);
+    db[static_cast<size_t>(i / (od * oh * ow) % c.out)] += at(g, i);
   }
   std::vector<double> vx = zeros(x.numel()), vw = zeros(w.numel()), vg = zeros(g.numel());
   for (int64_t i = 0; i < x.numel(); i++) vx[static_cast<size_t>(i)] = at(x, i);
   for (int64_t i = 0; i < w.numel(); i++) vw[static_cast<size_t>(i)] = at(w, i);
   for (int64_t i = 0; i < g.numel(); i++) vg[static_cast<size_t>(i)] = at(g, i);
-  for_products(c, oh, ow, [&](int64_t o, int64_t i, int64_t k) {
+  for_products(c, od, oh, ow, [&](int64_t o, int64_t i, int64_t k) {
     const size_t a = static_cast<size_t>(o), d = static_cast<size_t>(i), e = static_cast<size_t>(k);
     out[a] += vx[d] * vw[e];
     dx[d] += vg[a] * vw[e];
@@ -83,13 +113,16 @@ void run_case(const Case& c, int dtype, int threads, bool flat) {
 void cases() {
   for (const Case& c : kCases)
     for (int dtype : kFloating)
-      for (int threads : {1, 3}) run_case(c, dtype, threads, false);
+      for (int threads : {1, 3}) run_case(c, dtype, threads, 2);
+  for (const Case& c : kVolumes)
+    for (int dtype : {ARGAND_FLOAT32, ARGAND_BFLOAT16})
+      for (int threads : {1, 3}) run_case(c, dtype, threads, 3);
   api->set_num_threads(2);
 }
 
 void one_dimension() {
-  run_case({5, 3, 1, 17, 7, 1, 5, 1, 2, 0, 3, 1, 2, 1}, ARGAND_FLOAT32, 2, true);
-  run_case({2, 4, 1, 20, 4, 1, 3, 1, 3, 0, 0, 1, 1, 2}, ARGAND_FLOAT64, 2, true);
+  run_case({5, 3, 1, 17, 7, 1, 5, 1, 2, 0, 3, 1, 2, 1}, ARGAND_FLOAT32, 2, 1);
+  run_case({2, 4, 1, 20, 4, 1, 3, 1, 3, 0, 0, 1, 1, 2}, ARGAND_FLOAT64, 2, 1);
 }
 
 void empties_and_masks() {

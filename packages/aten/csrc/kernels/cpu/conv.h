@@ -12,8 +12,9 @@ template <class E>
 struct ConvLoops {
   int rows;   // output channels of a full block; smaller blocks have 4, 2 or 1
   int lanes;  // elements of a vector
-  // c[r][p] = bias[r] + sum over k of w[k * rows + r] * base[offsets[k] + p] for p < n. n is a multiple of `lanes`; `rows` is a power of two.
-  void (*block)(int rows, int64_t k, const E* w, const E* base, const int64_t* offsets, int64_t n, const E* bias, E* c, int64_t ldc);
+  // c[r][p] = (adds ? c[r][p] : bias[r]) + sum over k of w[k * rows + r] * base[offsets[k] + p] for p < n. n is a multiple of `lanes`; `rows` is a
+  // power of two.
+  void (*block)(int rows, int64_t k, const E* w, const E* base, const int64_t* offsets, int64_t n, const E* bias, bool adds, E* c, int64_t ldc);
   // acc[m][j] += sum over pixels of base[offsets[m] + y * width + x] * g[(y * length + x) * ldg + j], y < height, x < length, m < rows, j < n.
   // n is a multiple of `lanes`; `rows` is a power of two up to this table's.
   void (*weight_block)(int rows, const E* base, const int64_t* offsets, int64_t height, int64_t length, int64_t width, const E* g, int64_t ldg,

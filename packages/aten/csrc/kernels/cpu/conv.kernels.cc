@@ -5,13 +5,13 @@ namespace argand::kernels::cpu::ARGAND_TIER_NS {
 namespace {
 
 template <class V, int MR, int NR, class E>
-void pixels(int64_t k, const E* w, const E* base, const int64_t* offsets, const E* bias, E* c, int64_t ldc) {
+void pixels(int64_t k, const E* w, const E* base, const int64_t* offsets, const E* bias, bool adds, E* c, int64_t ldc) {
   constexpr int L = Lanes<V>::n;
   V acc[MR][NR];
 #pragma GCC unroll 8
   for (int m = 0; m < MR; m++)
 #pragma GCC unroll 8
-    for (int j = 0; j < NR; j++) acc[m][j] = bias ? splat<V>(bias[m]) : V{};
+    for (int j = 0; j < NR; j++) acc[m][j] = adds ? load(c + m * ldc + j * L) : bias ? splat<V>(bias[m]) : V{};
   multiply<V, MR, NR, false>(k, PackedScalars<E, MR>{w}, OffsetRows<E>{base, offsets}, L, acc);
 #pragma GCC unroll 8
   for (int m = 0; m < MR; m++)
@@ -20,32 +20,32 @@ void pixels(int64_t k, const E* w, const E* base, const int64_t* offsets, const 
 }
 
 template <class E, int MR>
-void block_of(int64_t k, const E* w, const E* base, const int64_t* offsets, int64_t n, const E* bias, E* c, int64_t ldc) {
+void block_of(int64_t k, const E* w, const E* base, const int64_t* offsets, int64_t n, const E* bias, bool adds, E* c, int64_t ldc) {
   using V = vec_t<E>;
   constexpr int64_t L = Lanes<V>::n;
   constexpr int kWide = MR == 1 ? 8 : kBlockVectors;  // enough accumulators to hide the latency
   int64_t p = 0;
   for (; p + kWide * L <= n; p += kWide * L) {
     if (kWide == 3 && n - p == 4 * L) break;  // 2 + 2 rather than 3 + 1
-    pixels<V, MR, kWide>(k, w, base + p, offsets, bias, c + p, ldc);
+    pixels<V, MR, kWide>(k, w, base + p, offsets, bias, adds, c + p, ldc);
   }
-  for (; p + 2 * L <= n; p += 2 * L) pixels<V, MR, 2>(k, w, base + p, offsets, bias, c + p, ldc);
-  for (; p < n; p += L) pixels<V, MR, 1>(k, w, base + p, offsets, bias, c + p, ldc);
+  for (; p + 2 * L <= n; p += 2 * L) pixels<V, MR, 2>(k, w, base + p, offsets, bias, adds, c + p, ldc);
+  for (; p < n; p += L) pixels<V, MR, 1>(k, w, base + p, offsets, bias, adds, c + p, ldc);
 }
 
 template <class E>
-void block(int rows, int64_t k, const E* w, const E* base, const int64_t* offsets, int64_t n, const E* bias, E* c, int64_t ldc) {
+void block(int rows, int64_t k, const E* w, const E* base, const int64_t* offsets, int64_t n, const E* bias, bool adds, E* c, int64_t ldc) {
   switch (rows) {
     case kBlockRows:
-      return block_of<E, kBlockRows>(k, w, base, offsets, n, bias, c, ldc);
+      return block_of<E, kBlockRows>(k, w, base, offsets, n, bias, adds, c, ldc);
 #if ARGAND_TIER_LEVEL == 2
     case 4:
-      return block_of<E, 4>(k, w, base, offsets, n, bias, c, ldc);
+      return block_of<E, 4>(k, w, base, offsets, n, bias, adds, c, ldc);
 #endif
     case 2:
-      return block_of<E, 2>(k, w, base, offsets, n, bias, c, ldc);
+      return block_of<E, 2>(k, w, base, offsets, n, bias, adds, c, ldc);
     default:
-      return block_of<E, 1>(k, w, base, offsets, n, bias, c, ldc);
+      return block_of<E, 1>(k, w, base, offsets, n, bias, adds, c, ldc);
   }
 }
 

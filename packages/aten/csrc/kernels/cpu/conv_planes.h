@@ -1,0 +1,142 @@
+// Planes of convolutions (conv.h): padded copies of a tensor's planes in which every tap of a kernel reads a contiguous run.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "packages/aten/csrc/kernels/cpu/conv_geometry.h"
+#include "packages/aten/csrc/kernels/cpu/util.h"
+
+namespace argand::kernels::cpu {
+
+constexpr int64_t kSlack = 256;  // elements that vector loads may read past the last plane
+
+// How many of first, first + step, first + 2 * step, ... come before n (those below 0 included).
+inline int64_t count_inside(int64_t n, int64_t first, int64_t step) { return first >= n ? 0 : (n - 1 - first) / step + 1; }
+
+// Rows are often too short for a call of memcpy.
+template <class E>
+void copy_dense(E* to, const E* from, int64_t n) {
+  constexpr int64_t kStep = 16 / sizeof(E);
+  if (n > 128) return static_cast<void>(std::memcpy(to, from, sizeof(E) * static_cast<size_t>(n)));
+  int64_t i = 0;
+  for (; i + kStep <= n; i += kStep) std::memcpy(to + i, from + i, 16);
+  for (; i < n; i++) to[i] = from[i];
+}
+
+// Every second element.
+inline void copy_halved(float* to, const float* from, int64_t n) {
+  using V = float __attribute__((vector_size(16)));
+  int64_t i = 0;
+  for (; i + 4 < n; i += 4) {  // the last element of `b` is none of ours
+    V a, b;
+    std::memcpy(&a, from + 2 * i, 16);
+    std::memcpy(&b, from + 2 * i + 4, 16);
+    const V even = __builtin_shufflevector(a, b, 0, 2, 4, 6);
+    std::memcpy(to + i, &even, 16);
+  }
+  for (; i < n; i++) to[i] = from[2 * i];
+}
+
+template <class T, class E>
+void copy_row(E* to, const T* from, int64_t n, int64_t step) {
+  if constexpr (std::is_same_v<T, E>)
+    if (step == 1) return copy_dense(to, from, n);
+  if constexpr (std::is_same_v<T, float>)
+    if (step == 2) return copy_halved(to, from, n);
+  for (int64_t i = 0; i < n; i++) to[i] = widen(from[i * step]);
+}
+
+// plane[y][x] = in[y * sh + top][x * sw + left], zero outside [h, w].
+template <class T, class E>
+void fill_plane(E* plane, int64_t height, int64_t width, const T* in, int64_t h, int64_t w, int64_t sh, int64_t sw, int64_t top, int64_t left) {
+  const int64_t begin = std::min(width, left >= 0 ? int64_t{0} : (-left + sw - 1) / sw);
+  const int64_t end = std::max(begin, std::min(width, count_inside(w, left, sw)));
+  for (int64_t y = 0; y < height; y++, plane += width) {
+    const int64_t iy = y * sh + top;
+    if (iy < 0 || iy >= h || begin == end) {
+      for (int64_t x = 0; x < width; x++) plane[x] = 0;
+      continue;
+    }
+    for (int64_t x = 0; x < begin; x++) plane[x] = 0;
+    copy_row(plane + begin, in + iy * w + begin * sw + left, end - begin, sw);
+    for (int64_t x = end; x < width; x++) plane[x] = 0;
+  }
+}
+
+// The planes of a channel: `layers` of them along the depth, each of rows x columns planes. A row is a stride phase; a column is a stride phase, or
+// with `by_tap` the place that one tap of the kernel's rows reads: planes are then as wide as the result, without waste.
+struct Planes {
+  int64_t height, width, layers, rows, columns, filled;  // `filled`: rows of a plane that are not padding, at most
+  bool by_tap;
+  int64_t stride = 0, per_layer = 0, per_channel = 0;
+
+  void finish(int64_t itemsize) {
+    stride = round_up(height * width, 16);
+    if (stride * itemsize % 4096 == 0) stride += 16;  // equal places of the channels must not share a cache set
+    per_layer = rows * columns * stride;
+    per_channel = layers * per_layer;
+  }
+};
+
+// Whether planes of `height` rows are made as wide as the result (`narrow`) rather than `wide`, where `out` channels share them.
+inline bool wasteful(int64_t height, int64_t wide, int64_t narrow, int64_t out) {
+  return out >= 16 && round_up(height * wide, 16) * 8 > round_up(height * narrow, 16) * 9;
+}
+
+// Of a convolution's input: phase (a, b) holds in[y * sh + a - ph][x * sw + b - pw]; the tap (t, i, j) of layer z reads layer z * sd - pd + t * dd.
+struct InputPlanes : Planes {
+  InputPlanes(const Geometry& g, int64_t itemsize, bool may_narrow) {
+    const int64_t wide = g.ow + (g.kw - 1) * g.dw / g.sw;
+    height = g.oh + (g.kh - 1) * g.dh / g.sh;
+    filled = std::min(height, (g.h + g.sh - 1) / g.sh);
+    layers = g.d;
+    by_tap = may_narrow && wasteful(g.oh, wide, g.ow, g.out);
+    width = by_tap ? g.ow : wide;
+    rows = std::min(g.sh, (g.kh - 1) * g.dh + 1);
+    columns = by_tap ? g.kw : std::min(g.sw, (g.kw - 1) * g.dw + 1);
+    finish(itemsize);
+  }
+  int64_t row_offset(const Geometry& g, int64_t i) const { return i * g.dh % g.sh * columns * stride + i * g.dh / g.sh * width; }
+  int64_t column_offset(const Geometry& g, int64_t j) const { return by_tap ? j * stride : j * g.dw % g.sw * stride + j * g.dw / g.sw; }
+
+  // Planes [begin, end), numbered channel * layers + layer; `volume` is the first channel's.
+  template <class T, class E>
+  void fill(const Geometry& g, const T* volume, E* planes, int64_t begin, int64_t end) const {
+    for (int64_t p = begin; p < end; p++)
+      for (int64_t a = 0; a < rows; a++)
+        for (int64_t b = 0; b < columns; b++)
+          fill_plane<T, E>(planes + p * per_layer + (a * columns + b) * stride, height, width, volume + p * g.h * g.w, g.h, g.w, g.sh, g.sw, a - g.ph,
+                           (by_tap ? b * g.dw : b) - g.pw);
+  }
+};
+
+// Of the gradient of the result, for the gradient of the input: every stride phase of the latter is a convolution of these planes with the taps that
+// reach it. Pixel (y, x) of phase (a, b) is the input's ((y + top) * sh + a - ph, (x + left) * sw + b - pw).
+struct GradientPlanes : Planes {
+  int64_t top, left, reach_h, reach_w, qh, qw;  // the first pixel that is not padding alone; what taps reach back; pixels of a phase
+  GradientPlanes(const Geometry& g, int64_t itemsize) {
+    reach_h = (g.kh - 1) * g.dh / g.sh, reach_w = (g.kw - 1) * g.dw / g.sw;
+    top = g.ph / g.sh, left = g.pw / g.sw;
+    qh = (g.ph + g.h - 1) / g.sh - top + 1, qw = (g.pw + g.w - 1) / g.sw - left + 1;
+    height = qh + reach_h;
+    filled = std::min(height, g.oh);
+    layers = g.od;
+    by_tap = wasteful(qh, qw + reach_w, qw, g.in);
+    width = by_tap ? qw : qw + reach_w;
+    rows = 1, columns = by_tap ? g.kw : 1;
+    finish(itemsize);
+  }
+  int64_t row_offset(const Geometry& g, int64_t i) const { return (reach_h - i * g.dh / g.sh) * width; }
+  int64_t column_offset(const Geometry& g, int64_t j) const { return by_tap ? j * stride : reach_w - j * g.dw / g.sw; }
+
+  template <class T, class E>
+  void fill(const Geometry& g, const T* volume, E* planes, int64_t begin, int64_t end) const {
+    for (int64_t p = begin; p < end; p++)
+      for (int64_t b = 0; b < columns; b++)
+        fill_plane<T, E>(planes + p * per_layer + b * stride, height, width, volume + p * g.oh * g.ow, g.oh, g.ow, 1, 1, top - reach_h,
+                         by_tap ? left - b * g.dw / g.sw : left - reach_w);
+  }
+};
+
+}  // namespace argand::kernels::cpu
