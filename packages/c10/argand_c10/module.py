@@ -216,7 +216,9 @@ class Module:
                 f"register_parameter: {name!r} was computed by other tensors, expected a leaf; "
                 "compute it in forward, or detach it"
             )
-        self._parameters[name] = registered(PARAMETER_REGISTRATION_HOOKS, self, name, param)
+        if param is not None:
+            param = registered(PARAMETER_REGISTRATION_HOOKS, self, name, param)
+        self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that is state but no parameter; `persistent` puts it into `state_dict`."""
@@ -268,6 +270,8 @@ class Module:
         """Replace the descendant named `target`; with `strict` it must exist already."""
         if not target:
             raise ValueError("set_submodule: got an empty target, expected a dotted name")
+        if not isinstance(module, Module):
+            raise ValueError(f"set_submodule: got {type(module).__name__}, expected a Module")
         parent, _, name = target.rpartition(".")
         owner = self.get_submodule(parent)
         if strict:
@@ -454,7 +458,7 @@ class Module:
 
     def type(self: ModuleType, dst_type: Any) -> ModuleType:
         """Convert all parameters and buffers to `dst_type`."""
-        return self._apply(lambda t: t.to(dtype=dst_type))
+        return self._apply(lambda t: t.type(dst_type))
 
     def cpu(self: ModuleType) -> ModuleType:
         """Move all parameters and buffers to the CPU."""
@@ -635,10 +639,19 @@ class Module:
         return add_hook(self._state_dict_pre_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Run `hook(module, state_dict, prefix, local_metadata)` on the collected state."""
-        return add_hook(self._state_dict_hooks, hook)
+        """Run `hook(module, state_dict, prefix, local_metadata)` on the collected state, which it may change in place."""
 
-    _register_state_dict_hook = register_state_dict_post_hook
+        def in_place(*args: Any) -> None:
+            if hook(*args) is not None:
+                raise RuntimeError(
+                    "state_dict post hook: got a return value, expected None; change the state in place"
+                )
+
+        return add_hook(self._state_dict_hooks, in_place)
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """As `register_state_dict_post_hook`, for hooks that may return another state."""
+        return add_hook(self._state_dict_hooks, hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Run `hook(module, state_dict, prefix, ...)` before the module's own state is loaded."""

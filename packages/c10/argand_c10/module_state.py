@@ -235,6 +235,8 @@ def _write_tensor(module: Module, name: str, current: Tensor, value: Tensor, ass
         return
     if isinstance(current, Parameter) and not isinstance(value, Parameter):
         value = Parameter(value, requires_grad=current.requires_grad)
+    elif isinstance(current, Parameter):
+        value.requires_grad_(current.requires_grad)
     setattr(module, name, value)
 
 

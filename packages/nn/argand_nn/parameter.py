@@ -58,14 +58,17 @@ class UninitializedTensorMixin:
         return f"<{type(self).__name__}>"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        tensor: Any = self
-        result = type(self)(tensor.requires_grad, tensor.device, tensor.dtype)  # type: ignore[call-arg]
+        result = type(self)(*self._arguments())
         memo[id(self)] = result
         return result
 
-    def __reduce__(self) -> Any:
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self), self._arguments()
+
+    def _arguments(self) -> tuple[Any, ...]:
         tensor: Any = self
-        return type(self), (tensor.requires_grad, tensor.device, tensor.dtype)
+        own = (tensor.requires_grad, tensor.device, tensor.dtype)
+        return (*own, tensor.persistent) if isinstance(self, Buffer) else own
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):

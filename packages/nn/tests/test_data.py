@@ -472,3 +472,39 @@ def test_collate_errors():
         default_collate([[1, 2], [1]])
     with pytest.raises(TypeError, match="type object"):
         default_collate([object()])
+
+
+class Batched(Dataset):
+    """Gives samples one by one as numbers, several at once as their negatives."""
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return index
+
+    def __getitems__(self, indices):
+        return [-index for index in indices]
+
+
+def test_subsets_and_stacks_draw_several_samples_at_once():
+    assert [b.tolist() for b in DataLoader(Subset(Batched(), [3, 1]), 2)] == [[-3, -1]]
+    assert StackDataset(Batched(), "abcd").__getitems__([1, 2]) == [(-1, "b"), (-2, "c")]
+    assert StackDataset(x=Batched()).__getitems__([3]) == [{"x": -3}]
+
+    class Short(Batched):
+        def __getitems__(self, indices):
+            return []
+
+    with pytest.raises(ValueError, match="0 samples"):
+        StackDataset(Short()).__getitems__([1])
+
+
+def test_contexts_of_processes_need_workers():
+    assert DataLoader([1]).multiprocessing_context is None
+    with pytest.raises(ValueError, match="without workers"):
+        DataLoader([1], multiprocessing_context="fork")
+    with pytest.raises(TypeError, match="start method"):
+        DataLoader([1], num_workers=1, multiprocessing_context=3)
+    loader = DataLoader([1, 2], num_workers=1, multiprocessing_context="fork")
+    assert [b.tolist() for b in loader] == [[1], [2]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -100,3 +101,13 @@ def test_in_models():
         nn.LazyConv1d(5, 3, groups=2)
     with pytest.raises(RuntimeError, match="LazyConv2d: got input of shape"):
         nn.LazyConv2d(4, 3)(x[0, 0])
+
+
+def test_lazy_modules_are_pickled_before_their_first_call():
+    model = nn.Sequential(nn.LazyLinear(3, dtype=c10.float64), nn.LazyBatchNorm1d())
+    loaded = pickle.loads(pickle.dumps(model))
+    assert is_lazy(loaded[0].weight) and loaded[0].weight.dtype == c10.float64
+    assert is_lazy(loaded[1].running_mean) and loaded[1].running_mean.persistent
+    loaded.double()(aten.ones(2, 5, dtype=c10.float64))
+    assert loaded[0].weight.shape == (3, 5)
+    assert not UninitializedBuffer(persistent=False).__reduce_ex__(4)[1][3]

@@ -276,3 +276,27 @@ def test_cycles_state_has_the_ends_of_momentum():
         made.step()
         made.step()
         assert made.optimizer.param_groups[0]["momentum"] == pytest.approx(0.25)
+
+
+def test_a_step_to_an_epoch_uses_the_subclasss_closed_form():
+    class Warmup(lrs.LRScheduler):
+        def get_lr(self):
+            return [group["lr"] / 2 for group in self.optimizer.param_groups]
+
+        def _get_closed_form_lr(self):
+            return [base / 2**self.last_epoch for base in self.base_lrs]
+
+    scheduler = Warmup(sgd(1.0))
+    with pytest.warns(UserWarning, match="epoch"):
+        scheduler.step(3)
+    assert scheduler.get_last_lr() == [0.125]
+
+
+def test_cyclic_schedulers_start_in_the_middle():
+    optimizer = sgd(1.0, momentum=0.9)
+    optimizer.param_groups[0]["initial_lr"] = 0.5
+    scheduler = lrs.CyclicLR(optimizer, 0.5, 1.0, 5, last_epoch=2)
+    assert scheduler.get_last_lr() == [pytest.approx(0.8)]
+    assert optimizer.param_groups[0]["momentum"] == pytest.approx(0.84)
+    scheduler = lrs.CosineAnnealingWarmRestarts(optimizer, 3, 2, last_epoch=8)
+    assert (scheduler.T_cur, scheduler.T_i) == (0, 6) and scheduler.get_last_lr() == [0.5]

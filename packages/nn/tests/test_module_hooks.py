@@ -144,3 +144,11 @@ def test_arguments_of_further_bases():
     assert Both("a").name == "a" and Both("a").training
     with pytest.raises(TypeError, match="Linear: got arguments for Module.__init__"):
         nn.Module.__init__(nn.Linear(1, 1), 3)
+
+
+def test_reserved_names_of_parameters_are_not_registered():
+    seen = []
+    handle = register_module_parameter_registration_hook(lambda m, name, p: seen.append(name))
+    nn.Linear(1, 1, bias=False)
+    handle.remove()
+    assert seen == ["weight"]

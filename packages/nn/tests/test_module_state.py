@@ -271,3 +271,31 @@ def test_wrong_backward_hook_results():
     out = layer(aten.ones(1, 2, requires_grad=True))
     with pytest.raises(RuntimeError, match="got 2 gradients, expected 1"):
         out.sum().backward()
+
+
+def test_assigned_parameters_need_gradients_where_the_modules_did():
+    model = nn.Linear(2, 2)
+    state = {"weight": nn.Parameter(aten.ones(2, 2), requires_grad=False), "bias": aten.ones(2)}
+    model.load_state_dict(state, assign=True)
+    assert model.weight is state["weight"] and model.weight.requires_grad
+    assert model.bias.requires_grad
+
+
+def test_post_hooks_of_the_state_change_it_in_place():
+    model = nn.Linear(1, 1)
+    handle = model.register_state_dict_post_hook(lambda m, state, prefix, meta: {"other": 1})
+    with pytest.raises(RuntimeError, match="in place"):
+        model.state_dict()
+    handle.remove()
+    model.register_state_dict_post_hook(lambda m, state, prefix, meta: state.pop("bias") and None)
+    assert list(model.state_dict()) == ["weight"]
+    model._register_state_dict_hook(lambda m, state, prefix, meta: {"other": 1})
+    assert model.state_dict() == {"other": 1}
+
+
+def test_types_by_name_and_submodules_that_are_modules():
+    model = nn.Sequential(nn.Linear(1, 1), nn.CELU())
+    assert model.type("argand.DoubleTensor")[0].weight.dtype == c10.float64
+    with pytest.raises(ValueError, match="expected a Module"):
+        model.set_submodule("0", 3)
+    assert not isinstance(model[1], nn.ELU) and "alpha=1.0" in repr(model[1])

@@ -12,6 +12,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import BaseContext
 from typing import Any, Generic, cast
 
 from argand_c10 import Generator, cuda
@@ -111,9 +112,7 @@ class DataLoader(Generic[SampleT]):
         self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
         self.worker_init_fn, self.generator = worker_init_fn, generator
         self.persistent_workers, self.in_order = persistent_workers, in_order
-        if isinstance(multiprocessing_context, str) or multiprocessing_context is None:
-            multiprocessing_context = multiprocessing.get_context(multiprocessing_context)
-        self.multiprocessing_context = multiprocessing_context
+        self.multiprocessing_context = _context(multiprocessing_context, num_workers)
         self.is_iterable = isinstance(dataset, IterableDataset)
         if self.is_iterable:
             self._check_stream_options(shuffle, sampler, batch_sampler)
@@ -233,11 +232,29 @@ def _check_worker_options(
         )
 
 
+def _context(given: Any, num_workers: int) -> Any:
+    """The context that processes are started by; None is the platform's."""
+    if given is None:
+        return None
+    if num_workers == 0:
+        raise ValueError(
+            "DataLoader: got multiprocessing_context without workers; set num_workers above 0"
+        )
+    if isinstance(given, str):
+        return multiprocessing.get_context(given)
+    if not isinstance(given, BaseContext):
+        raise TypeError(
+            f"DataLoader: got multiprocessing_context of type {type(given).__name__}, expected the name "
+            "of a start method or a context"
+        )
+    return given
+
+
 class _Workers:
     """The worker processes, one pipe each, and the folder of their batch files."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
-        context = loader.multiprocessing_context
+        context = loader.multiprocessing_context or multiprocessing.get_context()
         self.folder = make_folder()
         self.processes: list[Any] = []
         self.connections: list[Connection] = []

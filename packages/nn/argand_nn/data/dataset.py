@@ -52,6 +52,18 @@ class IterableDataset(Dataset[SampleT]):
         return ChainDataset([self, other])
 
 
+def _samples(dataset: Any, indices: list[int]) -> list[Any]:
+    """A dataset's samples, by its `__getitems__` if it has one."""
+    if not hasattr(dataset, "__getitems__"):
+        return [dataset[i] for i in indices]
+    samples: list[Any] = dataset.__getitems__(indices)
+    if len(samples) != len(indices):
+        raise ValueError(
+            f"{type(dataset).__name__}.__getitems__: got {len(samples)} samples, expected {len(indices)}"
+        )
+    return samples
+
+
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """Samples are tuples of the rows of tensors with equal first sizes."""
 
@@ -90,6 +102,14 @@ class StackDataset(Dataset[Any]):
         if isinstance(self.datasets, dict):
             return {name: dataset[index] for name, dataset in self.datasets.items()}
         return tuple(dataset[index] for dataset in self.datasets)
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        """The samples at several indices, of each dataset at once if it can."""
+        if isinstance(self.datasets, dict):
+            names, columns = tuple(self.datasets), self.datasets.values()
+            rows = zip(*(_samples(column, indices) for column in columns), strict=True)
+            return [dict(zip(names, row, strict=True)) for row in rows]
+        return list(zip(*(_samples(column, indices) for column in self.datasets), strict=True))
 
     def __len__(self) -> int:
         return int(self._length)
@@ -152,6 +172,10 @@ class Subset(Dataset[SampleT]):
         if isinstance(index, list):
             return self.dataset[[self.indices[i] for i in index]]
         return self.dataset[self.indices[index]]
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        """The samples at several of its indices, at once if its dataset can."""
+        return _samples(self.dataset, [self.indices[i] for i in indices])
 
     def __len__(self) -> int:
         return len(self.indices)

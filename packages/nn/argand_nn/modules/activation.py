@@ -161,21 +161,23 @@ class LeakyReLU(Module):
         return f"negative_slope={self.negative_slope}" + _inplace(self.inplace)
 
 
-class ELU(Module):
-    """`input` where positive, `alpha * (exp(input) - 1)` elsewhere."""
-
+class _ExponentialUnit(Module):
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha, self.inplace = alpha, inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.elu(input, self.alpha, self.inplace)
 
     def extra_repr(self) -> str:
         return f"alpha={self.alpha}" + _inplace(self.inplace)
 
 
-class CELU(ELU):
+class ELU(_ExponentialUnit):
+    """`input` where positive, `alpha * (exp(input) - 1)` elsewhere."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.elu(input, self.alpha, self.inplace)
+
+
+class CELU(_ExponentialUnit):
     """`input` where positive, `alpha * (exp(input / alpha) - 1)` elsewhere."""
 
     def forward(self, input: Tensor) -> Tensor:

@@ -86,7 +86,7 @@ class LRScheduler:
         """The rates that a step sets."""
         self._get_lr_called_within_step = True
         try:
-            return self.get_lr() if epoch is None else self._lr_at(epoch)
+            return self.get_lr() if epoch is None else self._get_closed_form_lr()
         finally:
             self._get_lr_called_within_step = False
 
@@ -123,8 +123,8 @@ class LRScheduler:
             set_lr(group, lr)
         self._last_lr = self._group_lrs()
 
-    def _lr_at(self, epoch: int) -> list[float]:
-        """The rates at `epoch` without history, where a scheduler knows them."""
+    def _get_closed_form_lr(self) -> list[float]:
+        """The rates at `self.last_epoch` without history, where a scheduler knows them."""
         return self.get_lr()
 
     def _group_lrs(self) -> list[float | Tensor]:

@@ -101,8 +101,8 @@ class StepLR(LRScheduler):
             return self._present()
         return [lr * self.gamma for lr in self._present()]
 
-    def _lr_at(self, epoch: int) -> list[float]:
-        return [base * self.gamma ** (epoch // self.step_size) for base in self.base_lrs]
+    def _get_closed_form_lr(self) -> list[float]:
+        return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
 
 
 class MultiStepLR(LRScheduler):
@@ -123,8 +123,10 @@ class MultiStepLR(LRScheduler):
         times = self.milestones[self.last_epoch]
         return [lr * self.gamma**times for lr in self._present()] if times else self._present()
 
-    def _lr_at(self, epoch: int) -> list[float]:
-        passed = sum(times for milestone, times in self.milestones.items() if milestone <= epoch)
+    def _get_closed_form_lr(self) -> list[float]:
+        passed = sum(
+            times for milestone, times in self.milestones.items() if milestone <= self.last_epoch
+        )
         return [base * self.gamma**passed for base in self.base_lrs]
 
 
@@ -141,8 +143,8 @@ class ExponentialLR(LRScheduler):
             return self._present()
         return [lr * self.gamma for lr in self._present()]
 
-    def _lr_at(self, epoch: int) -> list[float]:
-        return [base * self.gamma**epoch for base in self.base_lrs]
+    def _get_closed_form_lr(self) -> list[float]:
+        return [base * self.gamma**self.last_epoch for base in self.base_lrs]
 
 
 class ConstantLR(LRScheduler):
@@ -168,8 +170,8 @@ class ConstantLR(LRScheduler):
             return [lr / self.factor for lr in self._present()]
         return self._present()
 
-    def _lr_at(self, epoch: int) -> list[float]:
-        factor = 1.0 if epoch >= self.total_iters else self.factor
+    def _get_closed_form_lr(self) -> list[float]:
+        factor = 1.0 if self.last_epoch >= self.total_iters else self.factor
         return [base * factor for base in self.base_lrs]
 
 
@@ -206,8 +208,8 @@ class LinearLR(LRScheduler):
         change = self._factor(self.last_epoch) / self._factor(self.last_epoch - 1)
         return [lr * change for lr in self._present()]
 
-    def _lr_at(self, epoch: int) -> list[float]:
-        return [base * self._factor(epoch) for base in self.base_lrs]
+    def _get_closed_form_lr(self) -> list[float]:
+        return [base * self._factor(self.last_epoch) for base in self.base_lrs]
 
 
 class PolynomialLR(LRScheduler):
@@ -233,8 +235,8 @@ class PolynomialLR(LRScheduler):
         change = self._factor(self.last_epoch) / self._factor(self.last_epoch - 1)
         return [lr * change for lr in self._present()]
 
-    def _lr_at(self, epoch: int) -> list[float]:
-        return [base * self._factor(epoch) for base in self.base_lrs]
+    def _get_closed_form_lr(self) -> list[float]:
+        return [base * self._factor(self.last_epoch) for base in self.base_lrs]
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -265,8 +267,8 @@ class CosineAnnealingLR(LRScheduler):
         change = (1 + math.cos(math.pi * epoch / half)) / before
         return [self.eta_min + (lr - self.eta_min) * change for lr in self._present()]
 
-    def _lr_at(self, epoch: int) -> list[float]:
-        share = (1 + math.cos(math.pi * epoch / self.T_max)) / 2
+    def _get_closed_form_lr(self) -> list[float]:
+        share = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
         return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
 
 
@@ -307,7 +309,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             epoch = max(self.last_epoch + 1, 0)
             self.T_cur += 1
             if self.T_cur >= self.T_i:
-                self.T_cur -= self.T_i
+                self.T_cur %= self.T_i
                 self.T_i *= self.T_mult
         else:
             if epoch < 0:

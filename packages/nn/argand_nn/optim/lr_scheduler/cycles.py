@@ -200,8 +200,8 @@ class CyclicLR(LRScheduler):
                 "CyclicLR", optimizer, base_momentum, max_momentum, starts=last_epoch == -1
             )
             self.use_beta1 = "betas" in optimizer.defaults
-            self.base_momentums = [group["base_momentum"] for group in optimizer.param_groups]
-            self.max_momentums = [group["max_momentum"] for group in optimizer.param_groups]
+            self.base_momentums = per_group("base_momentum", base_momentum, count)
+            self.max_momentums = per_group("max_momentum", max_momentum, count)
         super().__init__(optimizer, last_epoch)
         self.base_lrs = lows
 
