@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from argand_aten import _C
 from argand_c10 import Operator
@@ -28,6 +28,11 @@ class _Operators(Operators):
             OSError: there is none, or it is built for another framework.
         """
         ctypes.CDLL(os.path.realpath(path))
+
+    @property
+    def aten(self) -> Self:
+        """The operators of this package, whose namespace has this name in PyTorch."""
+        return self
 
     def __repr__(self) -> str:
         return f"<argand_aten.ops: {len(self.__dict__)} operators>"
