@@ -22,6 +22,7 @@ from argand_distributed.work import Work
 from argand_distributed.world import ProcessGroup, get_group_rank, is_member, resolve
 
 ReduceOp = _C.RedOpType
+ReduceOp.RedOpType = ReduceOp  # the type of the members, which is one with what has them
 
 
 class reduce_op:

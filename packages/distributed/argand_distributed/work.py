@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from argand_distributed import _C
+from argand_distributed.futures import Future
 
-T = TypeVar("T")
-U = TypeVar("U")
+__all__ = ["Future", "Work"]
 
 
 class Work:
@@ -71,43 +71,4 @@ class Work:
             self.wait()
             return self._result
 
-        return Future(value, self.is_completed)
-
-
-class Future(Generic[T]):
-    """A value that somebody will want. `then` makes another one; functions run in the thread that waits."""
-
-    def __init__(
-        self, compute: Callable[[], T] | None = None, ready: Callable[[], bool] | None = None
-    ) -> None:
-        self._compute = compute
-        self._ready = ready
-        self._value: T | None = None
-        self._done = False
-
-    def set_result(self, result: T) -> None:
-        self._value = result
-        self._done = True
-
-    def done(self) -> bool:
-        return self._done or (self._ready is not None and self._ready())
-
-    def wait(self) -> T:
-        if not self._done:
-            if self._compute is None:
-                raise RuntimeError("Future.wait: nobody has set a result; call set_result first")
-            self._value = self._compute()
-            self._done = True
-            self._compute = None
-        return self._value  # type: ignore[return-value]
-
-    value = wait
-
-    def then(self, callback: Callable[[Future[T]], U]) -> Future[U]:
-        """The future of callback(self)."""
-
-        def value() -> U:
-            self.wait()
-            return callback(self)
-
-        return Future(value, self.done)
+        return Future.of(value, self.is_completed)
