@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from types import TracebackType
 from typing import Any
 
 import argand_c10
+from argand.import_paths import publish
 from argand_c10 import cuda
 
 __all__ = [
@@ -13,6 +16,7 @@ __all__ = [
     "current_device_index",
     "current_stream",
     "device_count",
+    "device_index",
     "empty_cache",
     "get_memory_info",
     "is_available",
@@ -111,3 +115,28 @@ def reset_peak_memory_stats(device_index: Any = None) -> None:
 
 current_device_idx = current_device_index
 set_device_idx = set_device_index
+
+
+class device_index:
+    """Context manager inside of which a device is the current one; None changes nothing."""
+
+    def __init__(self, device: int | None, /) -> None:
+        self.device = device
+        self._before: int | None = None
+
+    def __enter__(self) -> None:
+        if self.device is not None:
+            self._before = cuda.current_device()
+            cuda.set_device(self.device)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._before is not None:
+            cuda.set_device(self._before)
+
+
+publish(__name__, {"memory": sys.modules[__name__]})

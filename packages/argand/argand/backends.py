@@ -16,7 +16,20 @@ from argand_aten.contraction_path import settings as opt_einsum
 from argand_c10 import math_settings
 from argand_c10.cpu import tier
 
-__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
+__all__ = [
+    "cpu",
+    "cuda",
+    "cudnn",
+    "cusparselt",
+    "kleidiai",
+    "mha",
+    "mkl",
+    "mkldnn",
+    "mps",
+    "nnpack",
+    "openmp",
+    "opt_einsum",
+]
 
 
 class _Setting:
@@ -46,6 +59,7 @@ class _Cuda:
     def __init__(self) -> None:
         self.matmul = _Matmul()
         self._attention = dict.fromkeys(("flash", "mem_efficient", "math", "cudnn"), True)
+        self._preferred = {"linalg": "default", "blas": "default"}
 
     def enable_flash_sdp(self, enabled: bool) -> None:
         """Kept for `flash_sdp_enabled`: a device has one implementation of attention here. The same of the other three."""
@@ -99,6 +113,23 @@ class _Cuda:
             yield
         finally:
             self._attention.update(before)
+
+    def is_flash_attention_available(self) -> bool:
+        """False: attention is one operator, whose implementation is not chosen."""
+        return False
+
+    def preferred_linalg_library(self, backend: str | None = None) -> str:
+        """What it was told last: there is one library of each kind. The same of `preferred_blas_library`."""
+        return self._prefer("linalg", backend)
+
+    def preferred_blas_library(self, backend: str | None = None) -> str:
+        """See `preferred_linalg_library`."""
+        return self._prefer("blas", backend)
+
+    def _prefer(self, kind: str, backend: str | None) -> str:
+        if backend is not None:
+            self._preferred[kind] = str(backend)
+        return self._preferred[kind]
 
     def is_built(self) -> bool:
         """Whether CUDA devices can be used where there are any: their kernels come in a package of their own."""
@@ -173,11 +204,41 @@ class _Mkldnn(_Missing):
     enabled = False
 
 
+class _Nnpack(_Missing):
+    def set_flags(self, _enabled: bool) -> tuple[bool]:
+        """Nothing is enabled or disabled; (False,), which it was before."""
+        return (False,)
+
+    @contextmanager
+    def flags(self, enabled: bool = False) -> Iterator[None]:
+        """A block in which nothing is enabled or disabled."""
+        yield
+
+
+class _Mha:
+    """Encoders have no other path in inference here; what programs set is kept."""
+
+    def __init__(self) -> None:
+        self._fastpath = True
+
+    def get_fastpath_enabled(self) -> bool:
+        """What `set_fastpath_enabled` was told last."""
+        return self._fastpath
+
+    def set_fastpath_enabled(self, value: bool) -> None:
+        """Kept for `get_fastpath_enabled`."""
+        self._fastpath = bool(value)
+
+
 cpu = _Cpu()
 cuda = _Cuda()
 cudnn = _Cudnn()
+cusparselt = _Missing()
+kleidiai = _Missing()
+mha = _Mha()
 mkl = _Missing()
 mkldnn = _Mkldnn()
 mps = _Mps()
+nnpack = _Nnpack()
 openmp = _Missing()
 publish(__name__, {name: globals()[name] for name in __all__})

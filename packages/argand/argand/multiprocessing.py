@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import multiprocessing.connection
+import sys
 import traceback
 from collections.abc import Callable
 from multiprocessing import *  # noqa: F403
 from typing import Any
+
+from argand.import_paths import publish
 
 __all__ = [
     *multiprocessing.__all__,
@@ -15,6 +18,9 @@ __all__ = [
     "ProcessException",
     "ProcessExitedException",
     "ProcessRaisedException",
+    "get_all_sharing_strategies",
+    "get_sharing_strategy",
+    "set_sharing_strategy",
     "spawn",
     "start_processes",
 ]
@@ -148,3 +154,34 @@ def spawn(
 ) -> ProcessContext | None:
     """`start_processes` with fresh interpreters."""
     return start_processes(fn, args, nprocs, join, daemon, start_method)
+
+
+_STRATEGIES = frozenset({"file_descriptor", "file_system"})
+_strategy = "file_descriptor"
+
+
+def get_all_sharing_strategies() -> set[str]:
+    """What `set_sharing_strategy` takes."""
+    return set(_STRATEGIES)
+
+
+def get_sharing_strategy() -> str:
+    """What `set_sharing_strategy` was told last."""
+    return _strategy
+
+
+def set_sharing_strategy(new_strategy: str) -> None:
+    """Kept for `get_sharing_strategy`: tensors that are sent to a process are copied, whichever it is.
+
+    Raises:
+        ValueError: there is no such strategy.
+    """
+    global _strategy
+    if new_strategy not in _STRATEGIES:
+        raise ValueError(
+            f"set_sharing_strategy: got {new_strategy!r}, expected one of {sorted(_STRATEGIES)}"
+        )
+    _strategy = new_strategy
+
+
+publish(__name__, {"spawn": sys.modules[__name__]})

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import IO, Any, TypeAlias
 
 import argand_c10
 
-__all__ = ["Device", "Number", "Storage"]
+__all__ = ["Device", "FileLike", "Number", "Storage"]
 
 Number: TypeAlias = int | float | bool
 Device: TypeAlias = argand_c10.device | str | int | None
+FileLike: TypeAlias = str | os.PathLike[str] | IO[Any]
 Storage: TypeAlias = argand_c10.UntypedStorage
 _int: TypeAlias = int
 _float: TypeAlias = float

@@ -298,3 +298,46 @@ def test_buckets_are_averaged_while_a_compiled_backward_runs() -> None:
         assert records
         assert under_way[0] < buckets == under_way[-1]
         assert len(under_way) == 12
+
+
+def through(rank: int, size: int) -> None:
+    """Gradients of collectives: rank r's loss weighs its result by r + 1."""
+    from argand.distributed.nn import functional as collective
+
+    def gradient(function, *shape: int) -> list[float]:
+        x = (torch.ones(*shape) * (rank + 1)).requires_grad_()
+        y = function(x)
+        parts = y if isinstance(y, tuple) else (y,)
+        sum((part * (rank + 1)).sum() for part in parts).backward()
+        assert x.grad is not None
+        return x.grad.flatten().tolist()
+
+    assert gradient(collective.all_reduce, 2) == [3.0, 3.0]
+    assert gradient(collective.all_gather, 2) == [3.0, 3.0]
+    assert gradient(lambda x: collective.broadcast(x, 1), 2) == [3.0 * rank] * 2
+    assert gradient(lambda x: collective.gather(x, 0), 2) == [1.0, 1.0]
+    assert gradient(lambda x: collective.reduce(x, 1), 2) == [2.0, 2.0]
+    expected = [1.0, 2.0] if rank == 1 else [0.0, 0.0]
+    assert gradient(lambda x: collective.scatter(list(x.unbind(0)), 1), 2, 1) == expected
+    output = torch.empty(1)
+    assert gradient(lambda x: collective.reduce_scatter(output, [*x.unbind(0)]), 2, 1) == [1, 2]
+    assert output.item() == 3
+    outputs = [torch.empty(1), torch.empty(1)]
+    assert gradient(lambda x: collective.all_to_all(outputs, [*x.unbind(0)]), 2, 1) == [1, 2]
+    assert [o.item() for o in outputs] == [1, 2]
+    output = torch.empty(2)
+    assert gradient(lambda x: collective.all_to_all_single(output, x), 2) == [1, 2]
+
+    x = torch.arange(2.0) + rank
+    assert collective.broadcast(x, 1).tolist() == [1, 2]
+    assert [t.tolist() for t in collective.gather(x, 1)] == (
+        [[0, 1], [1, 2]] if rank else [[0, 0], [0, 0]]
+    )
+    assert collective.reduce(x, 0, dist.ReduceOp.RedOpType.MAX).tolist() == [1, 2]
+    assert collective.scatter([x, x + 5], 0).tolist() == ([5, 6] if rank else [0, 1])
+    future = dist.all_reduce(x, async_op=True).get_future()
+    assert torch.futures.wait_all([future])[0][0].tolist() == [1, 3]
+
+
+def test_gradients_flow_through_collectives() -> None:
+    ranks.run(2, through)

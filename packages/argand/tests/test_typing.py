@@ -166,6 +166,7 @@ def test_a_program_of_many_parts_passes_and_runs(said, tmp_path, monkeypatch):
     assert len(typed_program.operators()) > 20
     assert typed_program.recurrent().shape == (2, 5, 12)
     typed_program.average(typed_program.conv_net(), typed_program.conv_net(), 0.1)
+    assert typed_program.utilities(argand.nn.Linear(8, 2)).shape == (4, 2)
 
 
 def test_mistakes_are_found(said):

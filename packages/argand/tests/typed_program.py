@@ -13,7 +13,10 @@ from argand.autograd import Function
 from argand.nn.utils import clip_grad_norm_, parameters_to_vector, vector_to_parameters
 from argand.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 from argand.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, OneCycleLR, ReduceLROnPlateau
+from argand.utils import benchmark
 from argand.utils.data import DataLoader, Dataset, TensorDataset, random_split
+from argand.utils.flop_counter import FlopCounterMode
+from argand.utils.weak import WeakIdKeyDictionary
 
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 torch.manual_seed(0)
@@ -382,3 +385,21 @@ def schedules() -> list[float]:
     cosine = CosineAnnealingLR(optim.Adam(conv_net().parameters()), T_max=10, eta_min=1e-5)
     rows = TensorDataset(torch.ones(2), torch.ones(2))
     return [*cycle.get_last_lr(), *cosine.get_last_lr(), rows[0][0].item()]
+
+
+def utilities(model: nn.Module) -> Tensor:
+    future: torch.futures.Future[int] = torch.futures.Future()
+    text = future.then(lambda f: str(f.value()))
+    future.set_result(3)
+    points = torch.quasirandom.SobolEngine(2, scramble=True, seed=0).draw(4)
+    with FlopCounterMode(display=False) as counter:
+        model(torch.rand(1, 8))
+    first, second = torch.ones(2), torch.zeros(2)
+    torch.utils.swap_tensors(first, second)
+    started = torch.Event("cpu", enable_timing=True)
+    with torch.cpu.stream(torch.cpu.current_stream()), torch.accelerator.device_index(None):
+        started.record()
+    took = benchmark.Timer("x + 1", globals={"x": first}).timeit(2).median
+    seen: WeakIdKeyDictionary[str] = WeakIdKeyDictionary({first: text.wait()})
+    print(counter.get_total_flops(), took, seen[first], torch.ops.aten.mm)
+    return points

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import argand_c10
@@ -21,7 +22,13 @@ from argand_autograd.grad_mode import enable_grad, no_grad
 from argand_autograd.graph import saved_tensors_hooks
 from argand_c10 import Tensor, random
 
-__all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential"]
+__all__ = [
+    "CheckpointError",
+    "checkpoint",
+    "checkpoint_sequential",
+    "noop_context_fn",
+    "set_checkpoint_early_stop",
+]
 
 ContextFunction = Callable[[], tuple[Any, Any]]
 
@@ -44,7 +51,8 @@ class _Placeholder:
         self.facts = (tuple(t.shape), t.dtype, t.device)
 
 
-def _no_contexts() -> tuple[Any, Any]:
+def noop_context_fn() -> tuple[Any, Any]:
+    """Two context managers that do nothing: the default of `context_fn`."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
@@ -181,11 +189,25 @@ class _Reentrant(Function):
         return (None, None, *(a.grad if isinstance(a, Tensor) else None for a in arguments))
 
 
+# What `set_checkpoint_early_stop` says, over the arguments of calls.
+_early_stop: ContextVar[bool | None] = ContextVar("checkpoint_early_stop", default=None)
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Context manager inside of which `checkpoint` is called with `early_stop=enable`, whatever its calls say."""
+    token = _early_stop.set(enable)
+    try:
+        yield
+    finally:
+        _early_stop.reset(token)
+
+
 def checkpoint(
     function: Callable[..., Any],
     *args: Any,
     use_reentrant: bool | None = None,
-    context_fn: ContextFunction = _no_contexts,
+    context_fn: ContextFunction = noop_context_fn,
     determinism_check: str = "default",
     debug: bool = False,
     early_stop: bool = True,
@@ -212,7 +234,7 @@ def checkpoint(
             f"checkpoint: got determinism_check {determinism_check!r}, expected 'default' or 'none'"
         )
     if use_reentrant:
-        if kwargs or context_fn is not _no_contexts:
+        if kwargs or context_fn is not noop_context_fn:
             raise ValueError(
                 f"checkpoint: got keyword arguments {sorted(kwargs)} or context_fn with use_reentrant=True, expected "
                 "neither; use use_reentrant=False"
@@ -222,6 +244,8 @@ def checkpoint(
     if not _C.is_grad_enabled():
         with first:
             return function(*args, **kwargs)
+    enabled = _early_stop.get()
+    early_stop = early_stop if enabled is None else enabled
     frame = _Frame(
         function, args, kwargs, preserve_rng_state, early_stop, determinism_check == "default"
     )

@@ -17,9 +17,15 @@ from argand.autograd import forward_ad as forward_ad
 from argand.autograd import functional as functional  # type: ignore[no-redef]
 from argand.autograd import grad_mode as grad_mode
 from argand.autograd import graph as graph  # type: ignore[no-redef]
+from argand.autograd.grad_mode import set_multithreading_enabled as set_multithreading_enabled
 from argand.autograd.variable import Variable as Variable
 
-__all__ = [*(name for name in argand_autograd.__all__ if name != "func"), "Variable", "grad_mode"]
+__all__ = [
+    *(name for name in argand_autograd.__all__ if name != "func"),
+    "Variable",
+    "grad_mode",
+    "set_multithreading_enabled",
+]
 
 publish(
     __name__,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
+from argand.import_paths import publish as _publish
 from argand_c10 import cuda as _runtime
 from argand_c10.cuda import *  # noqa: F403
 
@@ -26,6 +28,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"argand.cuda.{name}")
     if name == "make_graphed_callables":
         return importlib.import_module("argand.cuda.graphed").make_graphed_callables
+    if name == "_initialized":
+        return _runtime.is_initialized()
     if name in _OLD_NAMES:
         return getattr(_runtime, _OLD_NAMES[name])
     if name.endswith("Tensor"):
@@ -33,3 +37,6 @@ def __getattr__(name: str) -> Any:
         if name in types:
             return types[name]
     raise AttributeError(f"module 'argand.cuda' has no attribute {name!r}")
+
+
+_publish(__name__, {"graphs": sys.modules[__name__]})

@@ -11,4 +11,4 @@ from argand_distributed.collectives import _coalescing_manager as _coalescing_ma
 
 publish(__name__, {"distributed_c10d": sys.modules[__name__]})
 
-__getattr__ = submodules(__name__, "device_mesh")
+__getattr__ = submodules(__name__, "device_mesh", "nn")

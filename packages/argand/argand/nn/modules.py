@@ -22,6 +22,12 @@ _parts = dict.fromkeys(
     ("batchnorm", "channelshuffle", "distance", "instancenorm", "sparse"), sys.modules[__name__]
 )
 publish(__name__, _families | _parts | {"utils": _utils})
+# Classes whose families are others here.
+for _name in __all__:
+    if _name.startswith("LazyConv"):
+        setattr(_modules.conv, _name, getattr(_modules, _name))
+_modules.activation.MultiheadAttention = _modules.MultiheadAttention  # type: ignore[attr-defined]
+_modules.linear.LazyLinear = _modules.LazyLinear  # type: ignore[attr-defined]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,10 +7,24 @@ from typing import Any
 
 from argand import cuda
 from argand.utils._pytree import tree_leaves
-from argand_autograd import checkpoint, checkpoint_sequential
+from argand_autograd.checkpoint import (
+    CheckpointError,
+    checkpoint,
+    checkpoint_sequential,
+    noop_context_fn,
+    set_checkpoint_early_stop,
+)
 from argand_c10 import Tensor
 
-__all__ = ["checkpoint", "checkpoint_sequential", "get_device_states", "set_device_states"]
+__all__ = [
+    "CheckpointError",
+    "checkpoint",
+    "checkpoint_sequential",
+    "get_device_states",
+    "noop_context_fn",
+    "set_checkpoint_early_stop",
+    "set_device_states",
+]
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:

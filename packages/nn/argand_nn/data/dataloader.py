@@ -37,6 +37,7 @@ from argand_nn.data.worker import (
     WorkerSetup,
     run_worker,
 )
+from argand_nn.data.worker import get_worker_info as get_worker_info
 
 __all__ = ["DataLoader"]
 

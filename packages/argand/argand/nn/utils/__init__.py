@@ -22,8 +22,11 @@ from argand.nn.utils import prune as prune  # type: ignore[no-redef]
 from argand.nn.utils import rnn as rnn  # type: ignore[no-redef]
 from argand.nn.utils import stateless as stateless  # type: ignore[no-redef]
 
-# Functions have the names of their modules.
+# Functions have the names of some of their modules.
 publish(
     __name__,
-    {name: sys.modules[f"argand_nn.utils.{name}"] for name in ("spectral_norm", "weight_norm")},
+    {
+        name: sys.modules[f"argand_nn.utils.{name}"]
+        for name in ("init", "memory_format", "spectral_norm", "weight_norm")
+    },
 )

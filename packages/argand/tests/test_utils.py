@@ -1,0 +1,291 @@
+"""`utils` and its kin: counting operations, modules around, weak mappings, exchanged tensors, Sobol's sequence, streams, versions."""
+
+import gc
+import pickle
+
+import pytest
+
+import argand as torch
+import argand.nn.functional as F
+from argand import nn
+from argand.utils.flop_counter import FlopCounterMode, register_flop_formula
+from argand.utils.module_tracker import ModuleTracker
+from argand.utils.weak import TensorWeakRef, WeakIdKeyDictionary, WeakTensorKeyDictionary
+
+
+def flops(run, **options):
+    counter = FlopCounterMode(display=False, **options)
+    with counter:
+        run()
+    return counter
+
+
+def leaf(*shape):
+    return torch.ones(*shape, requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        (lambda: torch.ones(3, 4) @ torch.ones(4, 5), 120),
+        (lambda: (leaf(3, 4) @ leaf(4, 5)).sum().backward(), 360),
+        (lambda: torch.ones(3, 4) @ torch.ones(4), 0),
+        (lambda: torch.einsum("bij,bjk->bik", torch.ones(2, 3, 4), torch.ones(2, 4, 5)), 240),
+        (lambda: torch.baddbmm(torch.ones(5), torch.ones(2, 3, 4), torch.ones(2, 4, 5)), 240),
+        (lambda: torch.addbmm(torch.ones(5), torch.ones(2, 3, 4), torch.ones(2, 4, 5)), 240),
+        (lambda: torch.tensordot(torch.ones(2, 3, 4), torch.ones(3, 4, 5), 2), 240),
+        (lambda: F.linear(leaf(2, 3, 4), leaf(5, 4), leaf(5)).sum().backward(), 720),
+        (lambda: F.conv2d(leaf(1, 3, 8, 8), leaf(4, 3, 3, 3)).sum().backward(), 3 * 7776),
+        (lambda: F.conv2d(torch.ones(1, 4, 5, 5), torch.ones(6, 2, 3, 3), groups=2), 1944),
+        (lambda: F.conv_transpose2d(torch.ones(1, 4, 5, 5), torch.ones(4, 3, 3, 3)), 5400),
+        (lambda: F.scaled_dot_product_attention(*[torch.ones(2, 3, 4, 8)] * 3), 3072),
+        (lambda: F.scaled_dot_product_attention(*[leaf(2, 3, 4, 8)] * 3).sum().backward(), 10752),
+        (lambda: nn.LSTM(3, 4)(torch.ones(5, 2, 3)), 2 * 10 * 16 * (3 + 4)),
+    ],
+)
+def test_operations_of_products_convolutions_and_attention(run, expected):
+    assert flops(run).get_total_flops() == expected
+
+
+def test_operations_are_counted_by_module():
+    net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Sequential(nn.Linear(4, 2)))
+    counter = flops(lambda: net(torch.ones(5, 3, requires_grad=True)).sum().backward(), depth=1)
+    totals = {name: sum(ops.values()) for name, ops in counter.get_flop_counts().items()}
+    assert totals == {
+        "Global": 600,
+        "Sequential": 600,
+        "Sequential.0": 360,
+        "Sequential.2": 240,
+        "Sequential.2.0": 240,
+    }
+    table = counter.get_table()
+    assert "Sequential" in table and "Sequential.2" not in table and "100.00%" in table
+    assert "Sequential.2.0" in counter.get_table(depth=3)
+    assert "600.000" in table
+
+
+def test_formulas_of_other_operators(capsys):
+    @register_flop_formula(torch.ops.aten.erfinv)
+    def erfinv_flop(shape, *, out_shape):
+        assert shape == out_shape == (4,)
+        return 40
+
+    assert flops(lambda: torch.erfinv(torch.zeros(4))).get_total_flops() == 40
+    mapping = {torch.ops.aten.lgamma: lambda shape, out_shape: 7}
+    assert flops(lambda: torch.lgamma(torch.ones(4)), custom_mapping=mapping).get_total_flops() == 7
+    with FlopCounterMode():
+        pass
+    assert "Module" in capsys.readouterr().out
+
+
+def test_the_modules_around():
+    seen = []
+
+    class Inner(nn.Module):
+        def forward(self, x):
+            seen.append((sorted(tracker.parents), tracker.is_bw))
+            y = x * 2
+            y.register_hook(lambda grad: seen.append((sorted(tracker.parents), tracker.is_bw)))
+            return y * 2
+
+    with ModuleTracker() as tracker:
+        nn.Sequential(Inner())(torch.ones(1, requires_grad=True) * 1).backward()
+        assert tracker.parents == {"Global"}
+    assert seen[0] == (["Global", "Sequential", "Sequential.0"], False)
+    assert seen[1] == (["Global", "Sequential", "Sequential.0"], True)
+    assert not tracker.is_bw
+
+
+def test_mappings_that_do_not_keep_their_tensors():
+    a, b = torch.ones(2), torch.ones(2)
+    mapping = WeakTensorKeyDictionary({a: "a"})
+    assert a in mapping and b not in mapping and 3 not in mapping
+    mapping[b] = "b"
+    assert sorted(mapping.values()) == ["a", "b"] and len(mapping.copy()) == 2
+    del mapping[a], b
+    gc.collect()
+    assert len(mapping) == 0 and list(mapping) == []
+    with pytest.raises(KeyError):
+        mapping[a]
+    assert WeakIdKeyDictionary({nn.ReLU: 1})[nn.ReLU] == 1
+    reference = TensorWeakRef(a)
+    assert reference() is a
+    del a
+    gc.collect()
+    assert reference() is None
+
+
+def test_tensors_are_exchanged_for_whoever_holds_them():
+    model = nn.Linear(2, 2)
+    weight = model.weight
+    weight.grad = torch.ones(2, 2)
+    other = torch.zeros(3, dtype=torch.float64)
+    other.note = "kept"
+    torch.utils.swap_tensors(weight, other)
+    assert model.weight is weight and type(weight) is torch.Tensor and weight.note == "kept"
+    assert weight.dtype == torch.float64 and weight.grad is None and not weight.requires_grad
+    assert isinstance(other, nn.Parameter) and other.requires_grad
+    assert other.grad is not None and other.shape == (2, 2) and not hasattr(other, "note")
+    with pytest.raises(RuntimeError, match="leaves"):
+        torch.utils.swap_tensors(other * 2, weight)
+
+
+def test_points_of_sobols_sequence():
+    engine = torch.quasirandom.SobolEngine(3)
+    points = [[0, 0, 0], [0.5, 0.5, 0.5], [0.75, 0.25, 0.25], [0.25, 0.75, 0.75]]
+    assert engine.draw(2).tolist() == points[:2] and engine.draw(2).tolist() == points[2:]
+    assert engine.draw().tolist() == [[0.375, 0.375, 0.625]] and engine.num_generated == 5
+    with pytest.raises(ValueError, match="power of two"):
+        engine.draw_base2(1)
+    assert engine.reset().draw_base2(2, dtype=torch.float64).tolist() == points
+    assert engine.fast_forward(1).draw(out=torch.empty(0)).tolist() == [[0.875, 0.875, 0.125]]
+    assert repr(engine) == "SobolEngine(dimension=3)"
+    assert torch.quasirandom.SobolEngine(1111).draw(9)[4:, -1].tolist() == [
+        0.875,
+        0.375,
+        0.125,
+        0.625,
+        0.3125,
+    ]
+    for dimension in (0, 1112):
+        with pytest.raises(ValueError, match="dimensions"):
+            torch.quasirandom.SobolEngine(dimension)
+
+
+def test_scrambled_points_are_as_even():
+    engine = torch.quasirandom.SobolEngine(7, scramble=True, seed=3)
+    points = engine.draw(64, dtype=torch.float64)
+    again = torch.quasirandom.SobolEngine(7, True, 3).fast_forward(60).draw(4, dtype=torch.float64)
+    assert torch.equal(points[60:], again)
+    strata = (points * 64).floor().sort(0).values  # one point in each of 64 intervals
+    assert torch.equal(strata, torch.arange(64.0).double().unsqueeze(1).expand(-1, 7))
+    assert not torch.equal(points, torch.quasirandom.SobolEngine(7, True, 4).draw(64).double())
+    assert repr(engine) == "SobolEngine(dimension=7, scramble=True, seed=3)"
+
+
+def test_streams_and_events_of_the_cpu():
+    stream, start, end = (
+        torch.Stream("cpu"),
+        *[torch.Event("cpu", enable_timing=True) for _ in "ab"],
+    )
+    with stream, torch.cpu.stream(torch.cpu.current_stream()):
+        start.record()
+        stream.record_event(end)
+    stream.wait_event(end)
+    stream.wait_stream(torch.cpu.Stream())
+    stream.synchronize()
+    assert start.elapsed_time(end) >= 0 and stream.query() and end.query()
+    assert isinstance(stream, torch.Stream) and isinstance(end, torch.Event)
+    assert issubclass(torch.cuda.Stream, torch.Stream) and stream.device_type == "cpu"
+    for event in (torch.cpu.Event(), torch.cpu.Event(enable_timing=True)):
+        with pytest.raises(ValueError, match="without timing|never recorded"):
+            event.elapsed_time(event)
+    assert torch.cuda._initialized == torch.cuda.is_initialized()
+
+
+def test_versions_compare_by_their_numbers():
+    from argand.torch_version import TorchVersion, __version__
+
+    version = TorchVersion("2.10.1+cpu")
+    assert version > "2.9" and version >= (2, 10) and version < (3,) and version != "2.10"
+    assert version <= "2.10.1" and version == (2, 10, 1) and TorchVersion("2.0") == "2"
+    assert version != "text" and version.startswith("2.10") and __version__ == torch.__version__
+    assert pickle.loads(pickle.dumps(version)) == version
+
+
+def test_paths_of_names_that_lie_elsewhere():
+    from argand.accelerator.memory import empty_cache
+    from argand.cuda.graphs import CUDAGraph
+    from argand.fx.immutable_collections import immutable_list
+    from argand.fx.interpreter import Transformer
+    from argand.fx.subgraph_rewriter import replace_pattern
+    from argand.multiprocessing.spawn import ProcessContext
+    from argand.nn.modules.activation import MultiheadAttention
+    from argand.nn.modules.conv import LazyConv2d, _ConvNd
+    from argand.nn.modules.linear import LazyLinear
+    from argand.nn.utils.init import skip_init
+    from argand.signal.windows.windows import hann
+    from argand.utils.data.dataloader import get_worker_info
+
+    assert torch.accelerator.empty_cache is empty_cache and torch.cuda.CUDAGraph is CUDAGraph
+    assert torch.fx.replace_pattern is replace_pattern and torch.fx.Transformer is Transformer
+    assert torch.multiprocessing.ProcessContext is ProcessContext and issubclass(
+        immutable_list, list
+    )
+    assert nn.MultiheadAttention is MultiheadAttention and nn.LazyLinear is LazyLinear
+    assert issubclass(nn.LazyConv2d, _ConvNd) and nn.LazyConv2d is LazyConv2d
+    assert nn.utils.skip_init is skip_init and torch.signal.windows.hann is hann
+    assert torch.utils.data.get_worker_info is get_worker_info
+    assert callable(torch.multiprocessing.spawn)
+
+
+def test_switches_that_change_nothing():
+    torch.multiprocessing.set_sharing_strategy("file_system")
+    assert torch.multiprocessing.get_sharing_strategy() == "file_system"
+    torch.multiprocessing.set_sharing_strategy("file_descriptor")
+    assert "file_system" in torch.multiprocessing.get_all_sharing_strategies()
+    with pytest.raises(ValueError, match="file_descriptor"):
+        torch.multiprocessing.set_sharing_strategy("pigeons")
+    with torch.autograd.set_multithreading_enabled(False), torch.accelerator.device_index(None):
+        pass
+    torch.backends.mha.set_fastpath_enabled(False)
+    assert not torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(True)
+    with torch.backends.nnpack.flags(True):
+        assert torch.backends.nnpack.set_flags(True) == (False,)
+    assert not torch.backends.nnpack.is_available() and not torch.backends.kleidiai.is_available()
+    assert torch.backends.cuda.preferred_linalg_library("magma") == "magma"
+    assert torch.backends.cuda.preferred_blas_library() == "default"
+    assert not torch.backends.cuda.is_flash_attention_available()
+    torch.backends.cuda.preferred_linalg_library("default")
+
+
+def test_batch_norms_without_statistics_and_weights_laid_out():
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Conv3d(1, 1, 3))
+    assert torch.func.replace_all_batch_norm_modules_(model) is model
+    assert list(model[1].buffers()) == [] and not model[1].track_running_stats
+    x = torch.randn(2, 3, 5, 5)
+    assert abs(model.eval()[:2](x).mean().item()) < 1e-5
+    convert = nn.utils.convert_conv2d_weight_memory_format
+    assert convert(model, torch.channels_last) is model
+    assert model[0].weight.is_contiguous(memory_format=torch.channels_last)
+    assert model[2].weight.is_contiguous()
+    nn.utils.convert_conv3d_weight_memory_format(model, torch.channels_last_3d)
+    assert isinstance(model[2].weight, nn.Parameter)
+
+
+def test_operators_by_pytorchs_namespace():
+    x = torch.ones(2, 2)
+    assert torch.equal(torch.ops.aten.mm.default(x, x), x @ x)
+    compiled = torch.compile(lambda x: torch.ops.aten.relu(x) * 2, fullgraph=True)
+    assert torch.equal(compiled(x), x * 2)
+
+
+def test_checkpoints_stop_early_unless_told_otherwise():
+    from argand.utils.checkpoint import (
+        CheckpointError,
+        checkpoint,
+        noop_context_fn,
+        set_checkpoint_early_stop,
+    )
+
+    def runs(**options):
+        calls = []
+
+        def f(x):
+            y = x.sin().cos()
+            calls.append(1)
+            return y
+
+        x = torch.ones(2, requires_grad=True)
+        checkpoint(
+            f, x, use_reentrant=False, context_fn=noop_context_fn, **options
+        ).sum().backward()
+        return len(calls)
+
+    assert runs() == 1 and runs(early_stop=False) == 2
+    with set_checkpoint_early_stop(False):
+        assert runs() == 2
+        with set_checkpoint_early_stop(True):
+            assert runs(early_stop=False) == 1
+    assert issubclass(CheckpointError, RuntimeError)
