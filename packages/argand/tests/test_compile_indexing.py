@@ -172,6 +172,29 @@ def test_a_place_that_is_filled_twice_counts_once(backend: str) -> None:
         assert v.grad.item() == 6.0
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_elements_are_scattered_where_a_mask_is_true(backend: str) -> None:
+    def scattered(x: Any, mask: Any, source: Any) -> Any:
+        return x.masked_scatter(mask, source) * 2, x.masked_scatter(mask[0], source[:3])
+
+    compiled = torch.compile(scattered, backend=backend, fullgraph=True)
+    for seed in range(3):
+        torch.manual_seed(seed)
+        mask = torch.randn(3, 4) > 0
+        mask[0] = torch.tensor([True, False, seed > 0, False])
+        given = [torch.randn(3, 4, requires_grad=True) for _ in "xs"]
+        results = [f(given[0], mask, given[1]) for f in (scattered, compiled)]
+        gradients = [torch.autograd.grad(u.sum() + (v * v).sum(), given) for u, v in results]
+        for want, got in (results, gradients):
+            assert all(torch.equal(w, g) for w, g in zip(want, got, strict=True))
+    empty = compiled(torch.ones(2, 2), torch.zeros(2, 2, dtype=torch.bool), torch.ones(4))
+    assert torch.equal(empty[0], torch.full((2, 2), 2.0))
+    on_meta = torch.ones(4, device="meta").masked_scatter(
+        mask.to("meta"), torch.ones(9, device="meta")
+    )
+    assert on_meta.shape == (3, 4) and on_meta.is_meta
+
+
 class Indexed(torch.nn.Module):
     def forward(self, x: Any, i: Any) -> Any:
         y = x * 2

@@ -82,6 +82,24 @@ def test_gamma_gradient(shape):
     np.testing.assert_allclose(values(found), expected, rtol=1e-5)
 
 
+def test_gamma_gradient_far_above_the_mean():
+    shapes = [0.1, 1.5, 0.5, 12.0, 3.0, 100.0]
+    x = [30.0, 30.0, 90.0, 1100.0, 10.0, 160.0]
+    # (dQ/da) / (dP/dx) by mpmath, with 60 digits.
+    expected = [
+        13.464757570725502,
+        3.4532196103662221,
+        6.4388665790092339,
+        4.6073524888773589,
+        1.8151881913114016,
+        1.2554191648515344,
+    ]
+    found = torch.ops._standard_gamma_grad(
+        torch.tensor(shapes, dtype=c10.float64), torch.tensor(x, dtype=c10.float64)
+    )
+    np.testing.assert_allclose(values(found), expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("rate", [0.3, 4.0, 12.0, 200.0])
 def test_poisson(rate):
     matches(values(torch.poisson(torch.full((N,), rate), generator())), stats.poisson(rate))

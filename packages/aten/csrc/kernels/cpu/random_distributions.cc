@@ -125,6 +125,26 @@ double digamma(double x) {  // x > 0
   return shift + std::log(x) - 0.5 / x - y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240 - y * (1.0 / 132)))));
 }
 
+// The derivative of `gamma_grad` far above the mean, where P is nearly 1: from the continued fraction h of Gamma(a, x) = x^a exp(-x) h (Lentz's
+// method) and its derivative in a.
+double gamma_tail_grad(double a, double x) {
+  double b = x + 1 - a, c = 1e300, slope_c = 0, d = 1 / b, slope_d = d * d, h = d, slope = slope_d;
+  for (int i = 1; i < 100000; i++) {
+    const double step = i * (a - i);
+    b += 2;
+    slope_d = i * d + step * slope_d - 1;
+    d = 1 / (step * d + b);
+    slope_d *= -d * d;
+    slope_c = i / c - step * slope_c / (c * c) - 1;
+    c = b + step / c;
+    const double change = c * d, slope_change = slope_c * d + c * slope_d;
+    slope = slope * change + h * slope_change;
+    h *= change;
+    if (std::abs(change - 1) < 1e-15 && std::abs(slope_change) < 1e-15) break;
+  }
+  return x * (h * (std::log(x) - digamma(a)) + slope);
+}
+
 // dx/da at a constant value of the distribution function P(a, x) (implicit reparameterization: Figurnov, Mohamed, Mnih 2018), -(dP/da) / (dP/dx).
 // From the series of P and its derivative (R. Moore, AS 187, 1982); of large shapes from the Cornish-Fisher expansion of x in a normal number z.
 double gamma_grad(double a, double x) {
@@ -138,6 +158,7 @@ double gamma_grad(double a, double x) {
     }
     return 1 + z / (2 * root) - (z * z * z - 7 * z) / (72 * a * root);
   }
+  if (x > a + 5) return gamma_tail_grad(a, x);
   double term = 1, sum = 1, slope = 0, inverse = 0;
   for (int k = 1; k < 100000; k++) {
     inverse += 1 / (a + k);
