@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import enum
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import argand_aten as aten
 from argand_autograd import no_grad
-from argand_c10 import Tensor, device, float16, float32, int32
+from argand_c10 import Tensor, cuda, device, float16, float32, int32
 from argand_nn.optim.optimizer import Optimizer
 
 # Compilers run these functions as they are.
@@ -43,7 +44,7 @@ class GradScaler:
         scaler.update()
 
     Args:
-        device: the device type of the losses, for programs that ask; tensors decide where the scale lives.
+        device: the device type of the losses; tensors decide where the scale lives. For CUDA where there is no such device the scaler is disabled.
         init_scale: the first scale.
         growth_factor: what the scale is multiplied by after `growth_interval` steps without infinite gradients.
         backoff_factor: what it is multiplied by after a step with them.
@@ -63,6 +64,13 @@ class GradScaler:
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
+        if enabled and device == "cuda" and not cuda.is_available():
+            warnings.warn(
+                "GradScaler: got the device cuda, but CUDA is not available; the scaler is disabled",
+                UserWarning,
+                stacklevel=2,
+            )
+            enabled = False
         self._device = device
         self._enabled = enabled
         if not enabled:

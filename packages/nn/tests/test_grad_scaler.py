@@ -10,7 +10,7 @@ import pytest
 
 import argand_aten as aten
 import argand_nn as nn
-from argand_c10 import float16
+from argand_c10 import cuda, float16
 from argand_nn.amp import GradScaler
 from argand_nn.optim import SGD, Adam, AdamW
 from argand_nn.utils import clip_grad_norm_
@@ -200,3 +200,15 @@ def test_not_enabled() -> None:
     scaler.update()
     assert not aten.equal(layer.weight, before)
     assert scaler.get_scale() == 1.0 and scaler.state_dict() == {} and not scaler.is_enabled()
+
+
+def test_scalers_of_devices_that_are_missing_are_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "is_available", lambda: False)
+    with pytest.warns(UserWarning, match="CUDA is not available"):
+        scaler = GradScaler()
+    loss = _loss(_linear())
+    assert not scaler.is_enabled()
+    assert scaler.scale(loss) is loss
+    assert scaler.state_dict() == {}
+    monkeypatch.setattr(cuda, "is_available", lambda: True)
+    assert GradScaler().is_enabled()
