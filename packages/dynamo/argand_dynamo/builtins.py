@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import types
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from argand_dynamo.variables.base import (
 )
 from argand_dynamo.variables.classes import BuiltinVariable, ClassVariable, SuperVariable
 from argand_dynamo.variables.constant import Constant, SymIntVariable
+from argand_dynamo.variables.dict_objects import DictObjectVariable
 from argand_dynamo.variables.dicts import DictVariable
 from argand_dynamo.variables.functions import BoundMethodVariable, FunctionVariable
 from argand_dynamo.variables.iterators import (
@@ -52,9 +54,10 @@ __all__ = [
     "HANDLERS",
     "PURE",
     "call_builtin",
-    "construct",
+    "call_handler",
     "function_handler",
     "handles",
+    "pure_call",
 ]
 
 Builtin = Callable[..., Variable]
@@ -105,7 +108,7 @@ def call_builtin(
     value = function.value
     handler = HANDLERS.get(value) if _hashable(value) else None
     if handler is not None:
-        return _call_handler(tx, handler, function, args, kwargs)
+        return call_handler(tx, handler, function, args, kwargs)
     if isinstance(value, types.MethodDescriptorType | types.WrapperDescriptorType) and args:
         return _call_unbound(tx, value, args, kwargs)
     if value in PURE:
@@ -126,13 +129,14 @@ def _hashable(value: Any) -> bool:
     return True
 
 
-def _call_handler(
+def call_handler(
     tx: Tracer,
     handler: Builtin,
     function: Variable,
     args: list[Variable],
     kwargs: dict[str, Variable],
 ) -> Variable:
+    """What a handler makes of a call that it may not know in this form."""
     try:
         result = handler(tx, *args, **kwargs)
         if isinstance(result, Iterator):
@@ -171,104 +175,14 @@ def _call_unbound(
 ) -> Variable:
     """type.method(object, ...): of the built-in type itself, also for objects of derived classes."""
     owner, name = args[0], value.__name__
+    if isinstance(owner, DictObjectVariable) and value.__objclass__ in (dict, OrderedDict):
+        return owner.native(tx, name, args[1:], kwargs)
     kind = owner.python_type()
     if kind is value.__objclass__ or not isinstance(owner, ObjectVariable):
         if isinstance(owner, ClassVariable) and name != "__call__":
             unknown(f"{value.__objclass__.__name__}.{name} of a class")
         return owner.call_method(tx, name, args[1:], kwargs)
     unknown(f"{value.__objclass__.__name__}.{name} of {owner.describe()}")
-
-
-# Construction --------------------------------------------------------------------------------
-
-
-def construct(
-    tx: Tracer, cls: ClassVariable, args: list[Variable], kwargs: dict[str, Variable]
-) -> Variable:
-    """cls(*args, **kwargs)"""
-    value = cls.value
-    handler = HANDLERS.get(value)
-    if handler is not None:
-        return _call_handler(tx, handler, cls, args, kwargs)
-    if value in PURE:
-        return pure_call(tx, value, args, kwargs)
-    maker = tx.class_attribute(type(value), "__call__")
-    if tx.enum_members(value) is not None:
-        return tx.call_python(value, [tx.raw(a) for a in args], {})
-    if maker is not type.__call__ and type(value).__call__ is not type.__call__:
-        unknown(f"construction by the metaclass of {cls.describe()}")
-    if issubclass(value, BaseException):
-        return _construct_exception(tx, value, args, kwargs)
-    if issubclass(value, tuple) and hasattr(value, "_fields"):
-        return _construct_named_tuple(tx, cls, args, kwargs)
-    new = tx.class_attribute(value, "__new__")
-    if isinstance(new, staticmethod):
-        made = tx.class_member(value, "__new__", new.__func__, "__func__").call(
-            tx, [cls, *args], kwargs
-        )
-        made = tx.realize(made)
-        if not issubclass(made.python_type(), value):
-            return made
-    elif new is object.__new__:
-        made = _new_object(tx, value)
-    else:
-        unknown(f"construction of {cls.describe()}")
-    init = tx.class_attribute(value, "__init__")
-    if isinstance(init, types.FunctionType):
-        result = tx.bind_function(init, made).call(tx, args, kwargs)
-        if not (isinstance(result, Constant) and result.value is None):
-            tx.raise_(
-                TypeError, f"__init__() should return None, not '{result.python_type().__name__}'"
-            )
-    elif init is not object.__init__:
-        unknown(f"construction of {cls.describe()}")
-    elif (args or kwargs) and new is object.__new__:
-        tx.raise_(TypeError, f"{value.__name__}() takes no arguments")
-    return made
-
-
-def _new_object(tx: Tracer, cls: type) -> Variable:
-    if getattr(cls, "__abstractmethods__", None):
-        unknown(f"construction of the abstract class {cls.__name__}")
-    return tx.new_object(cls)
-
-
-def _construct_exception(
-    tx: Tracer, cls: type, args: list[Variable], kwargs: dict[str, Variable]
-) -> Variable:
-    made = ExceptionVariable(cls, list(args))
-    init = tx.class_attribute(cls, "__init__")
-    if isinstance(tx.class_attribute(cls, "__new__"), staticmethod):
-        unknown(f"construction of the exception {cls.__name__}")
-    if isinstance(init, types.FunctionType):
-        tx.bind_function(init, made).call(tx, args, kwargs)
-    elif kwargs:
-        tx.raise_(TypeError, f"{cls.__name__}() takes no keyword arguments")
-    return made
-
-
-def _construct_named_tuple(
-    tx: Tracer, cls: ClassVariable, args: list[Variable], kwargs: dict[str, Variable]
-) -> Variable:
-    value: Any = cls.value
-    fields = value._fields
-    base = next(c for c in value.__mro__ if "_fields" in c.__dict__)
-    if base is not value and any(n in value.__dict__ for n in ("__new__", "__init__")):
-        unknown(f"construction of {cls.describe()}")
-    if not hasattr(value, "_field_defaults"):
-        unknown(f"construction of {cls.describe()}")
-    bound = dict(zip(fields, args, strict=False))
-    bound.update(kwargs)
-    for name in fields:
-        if name not in bound and name in value._field_defaults:
-            bound[name] = tx.from_raw(value._field_defaults[name])
-    if (
-        len(args) > len(fields)
-        or set(bound) != set(fields)
-        or set(kwargs) & set(fields[: len(args)])
-    ):
-        tx.raise_(TypeError, f"{value.__name__}.__new__() got unfitting arguments")
-    return TupleVariable([bound[name] for name in fields], value)
 
 
 # Types and attributes ------------------------------------------------------------------------
@@ -387,6 +301,17 @@ def _delattr(tx: Tracer, owner: Variable, name: Variable) -> Variable:
     return Constant(None)
 
 
+@handles(object.__getattribute__)
+def _object_getattribute(tx: Tracer, owner: Variable, name: Variable) -> Variable:
+    if not isinstance(owner, ObjectVariable):
+        unknown(f"object.__getattribute__ of {owner.describe()}")
+    text = tx.raw(name)
+    found = owner.find_attribute(tx, text)
+    if found is None:
+        tx.raise_(AttributeError, f"'{owner.cls.__name__}' object has no attribute '{text}'")
+    return found
+
+
 @handles(object.__setattr__)
 def _object_setattr(tx: Tracer, owner: Variable, name: Variable, value: Variable) -> Variable:
     if not isinstance(owner, ObjectVariable):
@@ -414,13 +339,6 @@ def _exception_init(tx: Tracer, owner: Variable, *args: Variable) -> Variable:
         unknown(f"Exception.__init__ of {owner.describe()}")
     owner.args = list(args)
     return Constant(None)
-
-
-@handles(object.__new__)
-def _object_new(tx: Tracer, cls: Variable, *args: Variable, **kwargs: Variable) -> Variable:
-    if not isinstance(cls, ClassVariable):
-        unknown("object.__new__ of something that is no class")
-    return _new_object(tx, cls.value)
 
 
 @handles(object)
@@ -530,13 +448,18 @@ def _tuple_new(tx: Tracer, cls: Variable, items: Variable | None = None) -> Vari
 
 @handles(set)
 def _set(tx: Tracer, items: Variable | None = None) -> Variable:
-    return tx.make_set([] if items is None else [tx.realize(x) for x in tx.unpack(items)])
+    return _new_set(tx, items, set)
 
 
 @handles(frozenset)
 def _frozenset(tx: Tracer, items: Variable | None = None) -> Variable:
+    return _new_set(tx, items, frozenset)
+
+
+def _new_set(tx: Tracer, items: Variable | None, cls: type) -> Variable:
     found = [] if items is None else [tx.realize(x) for x in tx.unpack(items)]
-    return tx.make_set(found, frozenset)
+    grown = items is None or isinstance(items, SequenceVariable | Iterator)
+    return tx.make_set(found, cls, grown)
 
 
 @handles(dict)

@@ -41,7 +41,7 @@ from typing import Any
 from argand_c10.records import Record
 from argand_dynamo.plan_data import NotPlainError, PlainReader, PlainWriter
 
-PLAN_VERSION = 4
+PLAN_VERSION = 5
 
 Source = tuple[tuple[Any, ...], ...]
 Expr = tuple[Any, ...]
@@ -62,7 +62,7 @@ _STATEMENTS = {
 }  # fmt: skip
 _FIRST_STEPS = {"arg": 1, "cell": 1, "global": 1, "builtin": 1, "module": 1}
 _STEPS = {
-    "attr": 1, "item": 1, "instance_dict": 1, "type": 0, "grad": 0, "closure": 1, "default": 1, "kwdefault": 1, "func": 0, "self": 0,
+    "attr": 1, "item": 1, "dict_item": 1, "instance_dict": 1, "type": 0, "grad": 0, "closure": 1, "default": 1, "kwdefault": 1, "func": 0, "self": 0,
     "key": 1, "len": 0,
 }  # fmt: skip
 

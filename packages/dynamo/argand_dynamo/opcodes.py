@@ -462,6 +462,7 @@ def set_add(frame: SymbolicFrame, i: Instruction) -> None:
 def set_update(frame: SymbolicFrame, i: Instruction) -> None:
     items = frame.tx.unpack(frame.pop())
     target = _target(frame, i, SetVariable)
+    target.grown = False
     for item in items:
         target.members.setdefault(frame.tx.hashed(item), item)
     frame.tx.mutated(target)

@@ -18,6 +18,7 @@ from argand_dynamo.variables.base import (
     unknown,
 )
 from argand_dynamo.variables.constant import CONSTANT_TYPES, Constant, SymIntVariable
+from argand_dynamo.variables.dict_objects import DictObjectVariable
 from argand_dynamo.variables.dicts import DictVariable, DictViewVariable, SetVariable
 from argand_dynamo.variables.objects import EnumVariable, ExceptionVariable, ObjectVariable
 from argand_dynamo.variables.sequences import (
@@ -152,12 +153,12 @@ class Operations(TracerState):
             made.setitem(self.tx, key, value)
         return made
 
-    def make_set(self, items: list[Variable], cls: type = set) -> SetVariable:
-        """A new set."""
+    def make_set(self, items: list[Variable], cls: type = set, grown: bool = True) -> SetVariable:
+        """A new set; `grown`: of items that are not taken from a set or dict, whose tables are copied."""
         made: dict[Any, Variable] = {}
         for item in items:
             made.setdefault(self.hashed(item), item)
-        return SetVariable(made, cls)
+        return SetVariable(made, cls, None, grown)
 
     def hashed(self, variable: Variable) -> Any:
         """The key of an object in dicts and sets; the traced program raises TypeError for unhashable ones."""
@@ -193,6 +194,10 @@ class Operations(TracerState):
         variable = self.realize(variable)
         if isinstance(variable, DictVariable):
             return list(variable.entries.values())
+        if isinstance(variable, DictObjectVariable):
+            plain = variable.plain_pairs(self.tx)
+            if plain is not None:
+                return plain
         if isinstance(variable, ObjectVariable) and variable.special(self.tx, "keys") is not None:
             keys = self.unpack(variable.call_method(self.tx, "keys", [], {}))
             return [(key, variable.getitem(self.tx, self.realize(key))) for key in keys]

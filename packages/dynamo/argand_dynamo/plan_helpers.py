@@ -105,6 +105,7 @@ HELPERS: dict[str, Callable[..., Any]] = {
     "list_replace": list_replace,
     "set_replace": set_replace,
     "dict_replace": dict_replace,
+    "dict_item": dict.__getitem__,
     "function_of": function_of,
     "new_cell": CellType,
     "type": type,

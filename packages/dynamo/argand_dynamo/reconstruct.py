@@ -18,10 +18,12 @@ from argand_dynamo.result_types import RESULT_TYPES, result_type
 from argand_dynamo.variables.base import MISSING, Iterator, LazyVariable, MethodVariable, Variable
 from argand_dynamo.variables.classes import BuiltinVariable, ClassVariable, PythonModuleVariable
 from argand_dynamo.variables.constant import Constant, SymIntVariable
+from argand_dynamo.variables.dict_objects import DictObjectVariable
 from argand_dynamo.variables.dicts import DictVariable, DictViewVariable, SetVariable
 from argand_dynamo.variables.functions import (
     BoundMethodVariable,
     CellVariable,
+    CodeVariable,
     FunctionVariable,
     PartialVariable,
 )
@@ -315,6 +317,11 @@ class Reconstruction:
             return self.named(variable.value, None)
         cls = self.class_expression(variable.cls)
         made = self.let(variable, ("new", cls, self._items(variable.new_args)))
+        if isinstance(variable, DictObjectVariable):
+            entries = variable.held(self.tx).entries.values()
+            if entries:
+                pairs = [(self.expression(k), self.expression(v)) for k, v in entries]
+                self.effects.append(("dict_replace", made, pairs))
         self.fill_object(variable, made)
         return made
 
@@ -344,6 +351,9 @@ class Reconstruction:
         if name is None or getattr(type(value), name, None) is not value:
             return ("object", value)
         return ("attr", self.class_expression(type(value)), name)
+
+    def _function_code(self, variable: CodeVariable) -> Expr:
+        return ("attr", self.expression(variable.of), "__code__")
 
     def _instance_dict(self, variable: InstanceDictVariable) -> Expr:
         return ("attr", self.expression(variable.of), "__dict__")
@@ -400,6 +410,7 @@ _MAKERS: dict[type, Any] = {
     PythonModuleVariable: Reconstruction._lasting,
     FunctionVariable: Reconstruction._function,
     CellVariable: Reconstruction._cell,
+    CodeVariable: Reconstruction._function_code,
     EnumVariable: Reconstruction._enum,
     ExceptionVariable: Reconstruction._exception,
     InstanceDictVariable: Reconstruction._instance_dict,

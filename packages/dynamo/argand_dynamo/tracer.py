@@ -18,11 +18,13 @@ from argand_dynamo import (  # noqa: F401  (they register handlers)
     library,
     opcodes,
     opcodes_control,
+    signatures,
 )
 from argand_dynamo._C import CompiledFunction
 from argand_dynamo.autocast import Autocast
-from argand_dynamo.builtins import call_builtin, construct, function_handler
+from argand_dynamo.builtins import call_builtin, function_handler
 from argand_dynamo.configuration import config
+from argand_dynamo.construction import construct
 from argand_dynamo.exceptions import BreakTrace, Raised, break_trace
 from argand_dynamo.interpreter import RootFrame, SymbolicFrame
 from argand_dynamo.lookups import Lookups
@@ -32,6 +34,7 @@ from argand_dynamo.trust import PLAIN, is_library_file
 from argand_dynamo.variables.base import LazyVariable, Source, Variable, unknown
 from argand_dynamo.variables.classes import BuiltinVariable, ClassVariable
 from argand_dynamo.variables.constant import Constant
+from argand_dynamo.variables.dict_objects import DictObjectVariable, has_entries
 from argand_dynamo.variables.functions import (
     CellVariable,
     FunctionVariable,
@@ -289,6 +292,8 @@ class Tracer(Operations, Lookups, Wrapping):
 
     def new_object(self, cls: type) -> Variable:
         """An object that the traced program makes."""
+        if has_entries(cls):
+            return DictObjectVariable(cls)
         return (ModuleVariable if issubclass(cls, Module) else ObjectVariable)(cls)
 
     def born(self, variable: Variable) -> None:

@@ -19,7 +19,8 @@ from argand_dynamo.exceptions import break_trace
 from argand_dynamo.tracer_state import TracerState
 from argand_dynamo.variables.base import LazyVariable, Source, Variable, unknown
 from argand_dynamo.variables.constant import CONSTANT_TYPES, Constant, SymIntVariable
-from argand_dynamo.variables.dicts import DictVariable, SetVariable
+from argand_dynamo.variables.dict_objects import DictObjectVariable, has_entries
+from argand_dynamo.variables.dicts import PLAIN_KEYS, DictVariable, SetVariable
 from argand_dynamo.variables.functions import BoundMethodVariable, PartialVariable
 from argand_dynamo.variables.modules import ModuleVariable
 from argand_dynamo.variables.objects import EnumVariable, ObjectVariable
@@ -41,7 +42,6 @@ _DICTS: dict[type, type] = {
     HookDict: HookDict,
 }
 _TENSOR_FUNCTIONS = {n: vars(Tensor)[n] for n in ("__argand_function__", "__torch_function__")}
-_PLAIN_KEYS = frozenset({str, int, bool, type(None), float, bytes})
 _LASTING = (types.BuiltinFunctionType, type, types.ModuleType, Operator, OperatorMethod)
 _NATIVE_CALLABLES = (
     types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType, types.ClassMethodDescriptorType,
@@ -126,7 +126,7 @@ class Wrapping(TracerState):
         if kind.__module__ == "numpy":
             raise break_trace("numpy", f"a {kind.__name__}")
         self._guard_object(value, source)
-        return ObjectVariable(kind, value, source)
+        return (DictObjectVariable if has_entries(kind) else ObjectVariable)(kind, value, source)
 
     def _guard_object(self, value: Any, source: Source) -> None:
         kind = type(value)
@@ -168,7 +168,7 @@ class Wrapping(TracerState):
     def _wrap_dict(self, value: Any, source: Source) -> Variable:
         kind = type(value)
         self.guard(source, "TYPE", kind)
-        if not all(type(key) in _PLAIN_KEYS or is_constant(key) for key in value):
+        if not all(type(key) in PLAIN_KEYS or is_constant(key) for key in value):
             # Paths go by constant keys only.
             unknown("a dict whose keys are no plain constants")
         self.guard(source, "DICT_KEYS", tuple(value))
@@ -182,12 +182,11 @@ class Wrapping(TracerState):
         return DictVariable(entries, kind, source, factory)
 
     def _wrap_set(self, value: Any, source: Source) -> Variable:
-        if not all(type(item) in _PLAIN_KEYS for item in value):
+        if not all(type(item) in PLAIN_KEYS for item in value):
             unknown("a set whose members are no plain constants")
-        if type(value) is set:
-            unknown("a set made outside of the traced code")
-        self.guard(source, "ID", value)
-        return SetVariable({item: Constant(item) for item in value}, frozenset, source)
+        self.guard(source, "TYPE", type(value))
+        self.guard(source, "MEMBERS", tuple(value))
+        return SetVariable({item: Constant(item) for item in value}, type(value), source)
 
     def _wrap_range(self, value: range, source: Source) -> Variable:
         self.guard(source, "TYPE", range)
@@ -234,7 +233,7 @@ class Wrapping(TracerState):
                 [(self.from_raw(k), self.from_raw(v)) for k, v in value.items()]
             )
         if kind is set or kind is frozenset:
-            return self.tx.make_set([self.from_raw(item) for item in value], kind)
+            return self.tx.make_set([self.from_raw(item) for item in value], kind, False)
         if kind is range:
             return RangeVariable(value)
         if kind is slice:

@@ -15,17 +15,12 @@ struct KindSpec {
   const char* name;
   CheckKind kind;
 };
-constexpr KindSpec kKinds[] = {{"TYPE", CheckKind::Type},
-                               {"ID", CheckKind::Id},
-                               {"TENSOR", CheckKind::Tensor},
-                               {"EQUALS", CheckKind::Equals},
-                               {"LEN", CheckKind::Len},
-                               {"CODE", CheckKind::Code},
-                               {"NO_ATTR", CheckKind::NoAttr},
-                               {"HAS_INSTANCE_ATTR", CheckKind::HasAttr},
-                               {"NO_ITEM", CheckKind::NoItem},
-                               {"DICT_KEYS", CheckKind::DictKeys},
-                               {"CLASS_ATTR", CheckKind::ClassAttr},
+constexpr KindSpec kKinds[] = {{"TYPE", CheckKind::Type},       {"ID", CheckKind::Id},
+                               {"TENSOR", CheckKind::Tensor},   {"EQUALS", CheckKind::Equals},
+                               {"LEN", CheckKind::Len},         {"CODE", CheckKind::Code},
+                               {"NO_ATTR", CheckKind::NoAttr},  {"HAS_INSTANCE_ATTR", CheckKind::HasAttr},
+                               {"NO_ITEM", CheckKind::NoItem},  {"DICT_KEYS", CheckKind::DictKeys},
+                               {"MEMBERS", CheckKind::Members}, {"CLASS_ATTR", CheckKind::ClassAttr},
                                {"EXISTS", CheckKind::Exists}};
 
 [[noreturn]] void bad_value(const char* kind, PyObject* value, const char* expected) {
@@ -62,6 +57,20 @@ bool keys_are(PyObject* dict, PyObject* expected) {
   for (; i < n; i++)
     if (!same_key(PyTuple_GET_ITEM(expected, i), PyList_GET_ITEM(keys.get(), i))) return false;
   return true;
+}
+
+// `expected` maps each member to itself: equal members may be of different types.
+bool members_are(PyObject* set, PyObject* expected) {
+  if (!PyAnySet_Check(set) || PySet_GET_SIZE(set) != PyDict_GET_SIZE(expected)) return false;
+  Ref members(PySequence_List(set));
+  bool same = static_cast<bool>(members);
+  for (Py_ssize_t i = 0; same && i < PyList_GET_SIZE(members.get()); i++) {
+    PyObject* member = PyList_GET_ITEM(members.get(), i);
+    PyObject* known = PyDict_GetItemWithError(expected, member);
+    same = known && equals_constant(known, member);
+  }
+  PyErr_Clear();
+  return same;
 }
 
 bool lacks_item(PyObject* o, PyObject* key) {
@@ -204,6 +213,17 @@ void parse_value(Check& check, const char* kind, PyObject* value) {
       if (!PyTuple_CheckExact(value)) bad_value(kind, value, "a tuple of the keys in order");
       check.value = Ref::borrow(value);
       break;
+    case CheckKind::Members: {
+      if (!PyTuple_CheckExact(value)) bad_value(kind, value, "a tuple of constants");
+      check.value = Ref(PyDict_New());
+      if (!check.value) throw PythonError{};
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++) {
+        PyObject* member = PyTuple_GET_ITEM(value, i);
+        if (!is_constant(member)) bad_value(kind, value, "a tuple of constants");
+        if (PyDict_SetItem(check.value.get(), member, member) < 0) throw PythonError{};
+      }
+      break;
+    }
     case CheckKind::ClassAttr:
       parse_class_attribute(check, value);
       break;
@@ -305,6 +325,8 @@ bool Check::holds(PyObject* o) {
       return lacks_item(o, value.get());
     case CheckKind::DictKeys:
       return keys_are(o, value.get());
+    case CheckKind::Members:
+      return members_are(o, value.get());
     case CheckKind::ClassAttr:
       return PyType_Check(o) && attribute->holds(reinterpret_cast<PyTypeObject*>(o));
     case CheckKind::Exists:

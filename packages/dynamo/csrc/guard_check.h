@@ -21,6 +21,7 @@ enum class CheckKind : uint8_t {
   HasAttr,
   NoItem,
   DictKeys,
+  Members,
   ClassAttr,
   Exists,  // the source has a value at all
 };

@@ -15,11 +15,11 @@ struct StepSpec {
   Payload payload;
 };
 // In the order of StepKind.
-constexpr StepSpec kSteps[] = {{"arg", Payload::Index},      {"cell", Payload::Name}, {"global", Payload::Name},  {"builtin", Payload::Name},
-                               {"module", Payload::Name},    {"attr", Payload::Name}, {"item", Payload::Key},     {"instance_dict", Payload::Name},
-                               {"type", Payload::None},      {"grad", Payload::None}, {"closure", Payload::Name}, {"default", Payload::Index},
-                               {"kwdefault", Payload::Name}, {"func", Payload::None}, {"self", Payload::None},    {"key", Payload::Index},
-                               {"len", Payload::None}};
+constexpr StepSpec kSteps[] = {{"arg", Payload::Index},          {"cell", Payload::Name},      {"global", Payload::Name}, {"builtin", Payload::Name},
+                               {"module", Payload::Name},        {"attr", Payload::Name},      {"item", Payload::Key},    {"dict_item", Payload::Key},
+                               {"instance_dict", Payload::Name}, {"type", Payload::None},      {"grad", Payload::None},   {"closure", Payload::Name},
+                               {"default", Payload::Index},      {"kwdefault", Payload::Name}, {"func", Payload::None},   {"self", Payload::None},
+                               {"key", Payload::Index},          {"len", Payload::None}};
 constexpr size_t kNumSteps = sizeof kSteps / sizeof *kSteps;
 
 PyObject *name_grad, *builtins_dict;
@@ -160,7 +160,7 @@ Step parse_step(PyObject* step, bool first) {
     return result;
   }
   PyErr_Format(PyExc_ValueError,
-               "GuardTree: got source step '%s', expected arg, cell, global, builtin, module, attr, item, instance_dict, type, "
+               "GuardTree: got source step '%s', expected arg, cell, global, builtin, module, attr, item, dict_item, instance_dict, type, "
                "grad, closure, default, kwdefault, func, self, key or len",
                text);
   throw PythonError{};
@@ -184,6 +184,8 @@ PyObject* follow(const Step& step, PyObject* parent, const Call& call) {
       return attribute(parent, step.name.get());
     case StepKind::Item:
       return item(step, parent);
+    case StepKind::DictItem:
+      return dict_item(parent, step.name.get());
     case StepKind::InstanceDict:
       return instance_attribute(parent, step.name.get());
     case StepKind::Type:

@@ -25,6 +25,7 @@ enum class StepKind : uint8_t {
   Module,
   Attr,
   Item,
+  DictItem,
   InstanceDict,
   Type,
   Grad,
@@ -41,7 +42,7 @@ struct Step {
   StepKind kind = StepKind::Arg;
   Py_ssize_t index = 0;  // Arg, Default, Key, and Item of a list or tuple
   bool has_index = false;
-  Ref name;  // str, or the key of an Item
+  Ref name;  // str, or the key of an Item or DictItem
 
   bool same(const Step& other) const;
 };

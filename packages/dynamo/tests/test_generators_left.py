@@ -49,7 +49,7 @@ def first_of(generator):
 
 
 def test_cleanup_runs_as_in_python():
-    for generator in (with_finally, with_context, outer, plain):
+    for generator in (with_finally, with_context, outer, plain, until_index_error, catching_all):
         f = first_of(generator)
         log.clear()
         want = f(ones(2)).tolist()
@@ -61,9 +61,31 @@ def test_cleanup_runs_as_in_python():
             assert log == expected, generator.__name__
 
 
+def until_index_error():
+    values = [1, 2]
+    try:
+        try:
+            for i in range(3):
+                yield values[i]
+        except (IndexError, KeyError):
+            return
+    except ValueError:
+        log.append("ValueError")
+
+
+def catching_all():
+    try:
+        yield 1
+        yield 2
+    except BaseException:
+        log.append("closed")
+        raise
+
+
 def test_generators_without_cleanup_are_in_the_graph():
-    compiled = argand_dynamo.compile(first_of(plain), backend="eager", fullgraph=True)
-    assert compiled(ones(2)).tolist() == [4, 4]
+    for generator in (plain, until_index_error):
+        compiled = argand_dynamo.compile(first_of(generator), backend="eager", fullgraph=True)
+        assert compiled(ones(2)).tolist() == [4, 4]
 
 
 def all_of(x):

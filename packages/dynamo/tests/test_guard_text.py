@@ -73,6 +73,9 @@ def test_failures_name_the_users_variable():
     assert why(Guard(X, "DICT_KEYS", ("a",)), {"b": 1}) == (
         "argument 'x' has the keys ('b',), expected ('a',)"
     )
+    assert why(Guard(X, "MEMBERS", ("a",)), {"b"}) == (
+        "argument 'x' has the members {'b'}, expected {'a'}"
+    )
     assert (
         why(Guard(X + (("attr", "real2"),), "EXISTS", None), 1) == "argument 'x.real2' is missing"
     )
@@ -100,6 +103,7 @@ def test_every_kind_has_a_description():
         Guard(X, "EQUALS", 1),
         Guard(X, "LEN", 1),
         Guard(X, "DICT_KEYS", ("a",)),
+        Guard(X, "MEMBERS", ("a",)),
         Guard(X, "NO_ATTR", "a"),
         Guard(X, "HAS_INSTANCE_ATTR", "a"),
         Guard(X, "NO_ITEM", "a"),
@@ -114,8 +118,8 @@ def test_every_kind_has_a_description():
     ]
     lines = describe_guards(guards, CODE).splitlines()
     assert len(lines) == len(guards) and all(lines)
-    assert describe_guard(guards[15], CODE) == "x.size(0) < 5"
-    assert lines[12] == "argument 'x' is the same tensor as argument 'config'"
+    assert describe_guard(guards[16], CODE) == "x.size(0) < 5"
+    assert lines[13] == "argument 'x' is the same tensor as argument 'config'"
 
 
 class Holder:

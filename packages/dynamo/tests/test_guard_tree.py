@@ -250,6 +250,22 @@ def test_dict_keys_and_their_order():
     assert not holds(X, "DICT_KEYS", (key,), {object(): 1})
 
 
+def test_members_of_sets():
+    check = tree((X, "MEMBERS", ("a", 1, None)))
+    assert check.check(({None, 1, "a"},)) and check.check((frozenset({1, "a", None}),))
+    for other in ({"a", 1}, {"a", True, None}, {"a", 1, "b"}, {"a", 1.0, None}, ["a", 1, None], 5):
+        assert not check.check((other,)), other
+
+
+def test_items_of_dicts_whatever_a_subclass_does():
+    class Other(dict):
+        def __getitem__(self, key):
+            raise AssertionError(key)
+
+    assert holds(X + (("dict_item", "a"),), "EQUALS", 1, Other(a=1))
+    assert not holds(X + (("dict_item", "a"),), "EQUALS", 1, Other(b=1))
+
+
 def outer():
     captured = 5
 
@@ -547,6 +563,7 @@ def test_no_exception_is_left_and_none_is_lost():
         (X, "EQUALS", 1),
         (X, "NO_ITEM", 1),
         (X, "DICT_KEYS", ()),
+        (X, "MEMBERS", ()),
         (X, "TENSOR", tensor_guard(X, matrix()).value),
     ]:
         assert holds(source, kind, fact, value) is False
@@ -556,6 +573,7 @@ def test_every_source_may_lead_nowhere():
     for step in [
         ("attr", "a"),
         ("item", 5),
+        ("dict_item", 5),
         ("instance_dict", "a"),
         ("closure", "a"),
         ("default", 1),
@@ -611,6 +629,7 @@ def test_tree_is_collected_with_its_types():
         ((X + (("attr", 3),), "EXISTS", None), "expected a str"),
         ((X + (("jump", 3),), "EXISTS", None), "source step 'jump'"),
         (((), "TYPE", int), "empty source"),
+        ((X, "MEMBERS", (object,)), "MEMBERS guard got"),
         ((X, "TENSOR", (1, 2)), "TENSOR guard got"),
         ((X, "CLASS_ATTR", 3), "CLASS_ATTR guard got"),
         (((), "SHAPE", (("<", "s9", 1), {})), "a symbol that the guard binds"),

@@ -42,6 +42,8 @@ class Class:
     def method(self):
         return 1
 
+    table = {"a": [1, object()]}
+
     @property
     def prop(self):
         return 2
@@ -218,6 +220,14 @@ def test_guards_of_code_become_hashes_and_need_no_name():
         loaded.guards[0] == ((("cell", "f"),), "CODE", hash_code(inner.__code__))
         and loaded.inlined == ()
     )
+
+
+def test_containers_of_classes_need_no_name():
+    path = (("module", __name__), ("attr", "Class"))
+    guards = (Guard(path, "CLASS_ATTR", ("table", Class.table)),)
+    assert store_plan(function.__code__, plan(1, guards=guards))
+    (loaded,) = load_plans(function.__code__)
+    assert tuple(loaded.guards[0]) == ((*path, ("attr", "table")), "TYPE", dict)
 
 
 def test_functions_in_guards_are_checked_by_their_code(monkeypatch):

@@ -2,7 +2,7 @@
 
 A source is the path from the call to a value: a tuple of steps. The first is `("arg", i)` (i-th parameter in the order of
 co_varnames), `("cell", name)`, `("global", name)`, `("builtin", name)` (not hidden by a global) or `("module", name)`; then
-`("attr", name)`, `("item", key)`, `("instance_dict", name)`, `("type",)`, `("grad",)`, `("closure", name)`, `("default", i)`,
+`("attr", name)`, `("item", key)`, `("dict_item", key)` (whatever a subclass does), `("instance_dict", name)`, `("type",)`, `("grad",)`, `("closure", name)`, `("default", i)`,
 `("kwdefault", name)`, `("func",)`, `("self",)`, `("key", i)`, `("len",)`. A guard fails if its source leads nowhere.
 
 ==================  ================================================================================================
@@ -13,6 +13,7 @@ ID                  an object: this very object (held weakly where possible; an 
 EQUALS              a constant (`_C.is_constant`): same exact type and value, floats bit for bit
 LEN                 an int: len(value)
 DICT_KEYS           a tuple: the keys in order (constants by value, others by identity)
+MEMBERS             a tuple of constants: the members of a set, in any order
 NO_ATTR             a name: the instance's own dict lacks it
 HAS_INSTANCE_ATTR   a name: the instance's own dict has it
 NO_ITEM             a constant key that the container lacks

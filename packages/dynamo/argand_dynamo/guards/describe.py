@@ -16,6 +16,7 @@ _STEPS: dict[str, Callable[[str, Any], str]] = {
     "attr": lambda base, name: f"{base}.{name}",
     "instance_dict": lambda base, name: f"{base}.{name}",
     "item": lambda base, key: f"{base}[{key!r}]",
+    "dict_item": lambda base, key: f"{base}[{key!r}]",
     "type": lambda base, _: f"type({base})",
     "grad": lambda base, _: f"{base}.grad",
     "closure": lambda base, name: f"{name} (closed over by {base})",
@@ -154,6 +155,7 @@ _FACTS: dict[str, Callable[[Any], str]] = {
     "EQUALS": lambda v: f"equals {_short(v)}",
     "LEN": lambda v: f"has length {v}",
     "DICT_KEYS": lambda v: f"has the keys {_short(v)}",
+    "MEMBERS": lambda v: f"has the members {_short(v)}",
     "NO_ATTR": lambda v: f"has no attribute '{v}' of its own",
     "HAS_INSTANCE_ATTR": lambda v: f"has an attribute '{v}' of its own",
     "NO_ITEM": lambda v: f"does not contain {_short(v)}",
@@ -221,6 +223,8 @@ def _difference(kind: str, expected: Any, value: Any) -> str:
     if kind == "DICT_KEYS":
         keys = tuple(value) if isinstance(value, dict) else type(value).__qualname__
         return f"has the keys {_short(keys)}, expected {_short(expected)}"
+    if kind == "MEMBERS":
+        return f"has the members {_short(value)}, expected {_short(set(expected))}"
     if kind == "EQUALS":
         return f"is {_short(value)}, expected {_short(expected)}"
     if kind == "ID":
@@ -274,6 +278,8 @@ def _follow(source: Source, args: tuple[Any, ...]) -> Any:
             value = getattr(value, step[1])
         elif step[0] == "item":
             value = value[step[1]]
+        elif step[0] == "dict_item":
+            value = dict.__getitem__(value, step[1])
         else:
             raise LookupError(step[0])
     return value

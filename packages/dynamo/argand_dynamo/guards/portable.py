@@ -23,6 +23,9 @@ def _class_attribute(guard: Guard, hash_code: Callable[[CodeType], str]) -> list
         return [Guard(inner, "ID", expected.__func__)]
     if isinstance(expected, classmethod):
         return [Guard(inner + (("func",),), "ID", expected.__func__)]
+    if isinstance(expected, dict | list | set):
+        # What the trace has looked at in it has guards of its own.
+        return [Guard(inner, "TYPE", type(expected))]
     return [guard]
 
 

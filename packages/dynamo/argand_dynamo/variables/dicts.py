@@ -20,7 +20,12 @@ from argand_dynamo.variables.iterators import SequenceIterator
 if TYPE_CHECKING:
     from argand_dynamo.tracer import Tracer
 
-__all__ = ["DictVariable", "DictViewVariable", "SetVariable"]
+__all__ = ["PLAIN_KEYS", "DictVariable", "DictViewVariable", "SetVariable"]
+
+# Differs between processes in which the order of sets of text differs.
+HASH_OF_TEXT = hash("argand")
+# Types of constants that are the same in every process.
+PLAIN_KEYS: frozenset[type] = frozenset({str, int, bool, type(None), float, bytes})
 
 
 def _realized(item: Variable) -> Variable:
@@ -317,15 +322,23 @@ class DictViewVariable(Variable):
         return self.as_set(tx).call_method(tx, name, args, kwargs)
 
 
-class SetVariable(Variable):
-    """A set or frozenset: members by `Variable.key()`."""
+_HASH_SOURCE: Source = (("module", __name__), ("attr", "HASH_OF_TEXT"))
 
-    __slots__ = ("cls", "members")
+
+class SetVariable(Variable):
+    """A set or frozenset: members by `Variable.key()`. `grown`: it has come about by adding its members one by one."""
+
+    __slots__ = ("cls", "grown", "members")
 
     def __init__(
-        self, members: dict[Any, Variable], cls: type = set, source: Source | None = None
+        self,
+        members: dict[Any, Variable],
+        cls: type = set,
+        source: Source | None = None,
+        grown: bool = False,
     ) -> None:
         self.members = members
+        self.grown = grown
         self.cls = cls
         self.source = source
 
@@ -348,12 +361,15 @@ class SetVariable(Variable):
         return Constant(len(self.members))
 
     def iterate(self, tx: Tracer) -> Iterator:
-        # A set's order follows from hashes: of numbers it is the same in every process, of others not.
+        # A set's order follows from hashes and history: of numbers it is the same in every process, of text in this one.
         members = list(self.members.values())
         if len(members) > 1:
             keys = list(self.members)
-            if not all(type(key) in (int, float, bool) for key in keys):
-                unknown("the order of a set")
+            kinds = {type(key) for key in keys}
+            if not kinds <= {int, float, bool}:
+                if not self.grown or not kinds <= {int, float, bool, str, bytes}:
+                    unknown("the order of a set")
+                tx.guard(_HASH_SOURCE, "EQUALS", HASH_OF_TEXT)
             order = {key: i for i, key in enumerate(set(keys))}
             members = [self.members[key] for key in sorted(keys, key=order.__getitem__)]
         return SequenceIterator(members)
@@ -397,6 +413,7 @@ class SetVariable(Variable):
             return SetVariable(other.combine(plain, self.members), other.cls)
         found = self.combine(plain, other.members)
         if operation != plain and self.cls is set:
+            self.grown = False
             self.members.clear()
             self.members.update(found)
             tx.mutated(self)
@@ -421,6 +438,7 @@ class SetVariable(Variable):
                 made.members = made.combine(_SET_OPERATIONS[name], self._others(tx, other))
             return made
         if name in _SET_UPDATES:
+            self.grown = False
             for other in args:
                 found = self.combine(_SET_UPDATES[name], self._others(tx, other))
                 self.members.clear()
@@ -445,6 +463,7 @@ class SetVariable(Variable):
 
     def _change(self, tx: Tracer, name: str, args: list[Variable]) -> Variable:
         tx.mutated(self)
+        self.grown = self.grown and name == "add"
         if name == "clear":
             self.members.clear()
         elif name == "pop":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BoundMethodVariable",
     "CellVariable",
+    "CodeVariable",
     "FunctionVariable",
     "GeneratorVariable",
     "PartialVariable",
@@ -148,6 +150,8 @@ class FunctionVariable(Variable):
             return Constant(None) if self.defaults is None else tx.make_tuple(self.defaults)
         if name in ("__call__", "__get__"):
             return MethodVariable(self, name)
+        if name == "__code__":
+            return CodeVariable(self)
         if name == "__class__":
             return tx.from_raw(types.FunctionType)
         if name == "__doc__" and self.value is not MISSING:
@@ -194,6 +198,37 @@ class FunctionVariable(Variable):
             tx.born(made)
             return made
         return tx.run_inlined(frame)
+
+
+class CodeVariable(Variable):
+    """function.__code__: every function that is looked at is guarded to have the same."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of: FunctionVariable) -> None:
+        self.source = None
+        self.of = of
+
+    def python_type(self) -> type:
+        return types.CodeType
+
+    def describe(self) -> str:
+        return f"the code of {self.of.describe()}"
+
+    def key(self) -> Any:
+        return self.of.code
+
+    def real_object(self) -> Any:
+        return self.of.code
+
+    def truth(self, tx: Tracer) -> bool:
+        return True
+
+    def getattr(self, tx: Tracer, name: str) -> Variable:
+        value = getattr(self.of.code, name, MISSING)
+        if name.startswith("co_") and isinstance(value, int | str | tuple) and name != "co_consts":
+            return tx.from_raw(value)
+        return super().getattr(tx, name)
 
 
 class BoundMethodVariable(Variable):
@@ -273,10 +308,32 @@ class PartialVariable(Variable):
         )
 
 
-def _cleans_up(instruction: Instruction) -> bool:
-    """Whether the program handles exceptions there; other handlers are the interpreter's own, around every generator."""
-    handler = instruction.handler
-    return handler is not None and handler.target.opname == "PUSH_EXC_INFO"
+_TESTS = frozenset({"PUSH_EXC_INFO", "BUILD_TUPLE", "CHECK_EXC_MATCH", "COPY", "POP_EXCEPT", "CALL_INTRINSIC_1", "NOP"})  # fmt: skip
+
+
+def _cleans_up(instruction: Instruction, frame: SymbolicFrame) -> bool:
+    """Whether something of the program runs if a GeneratorExit is raised there; `except` of another builtin exception lets it pass."""
+    kinds: list[str] = []
+    while instruction.handler is not None:
+        step = instruction.handler.target
+        while step.opname != "RERAISE":
+            if step.opname == "LOAD_GLOBAL":
+                kinds.append(step.argval)
+            elif step.opname.startswith("POP_JUMP_") and step.target is not None and kinds:
+                if not all(_is_exception(name, frame.globals) for name in kinds):
+                    return True
+                kinds, step = [], step.target
+                continue
+            elif step.opname not in _TESTS:
+                return True
+            step = frame.program.instructions[step.index + 1]
+        instruction = step
+    return False
+
+
+def _is_exception(name: str, globals_: dict[str, Any]) -> bool:
+    found = None if name in globals_ else getattr(builtins, name, None)
+    return isinstance(found, type) and issubclass(found, Exception)
 
 
 class GeneratorVariable(Iterator):
@@ -334,12 +391,14 @@ class GeneratorVariable(Iterator):
         inner = self.delegate()
         if inner is not None and inner.awaits_cleanup():
             return True
-        return _cleans_up(self.frame.current)
+        return _cleans_up(self.frame.current, self.frame)
 
     def may_clean_up(self) -> bool:
         """Whether it has a `try`, `with` or `yield from` anywhere."""
         program = self.frame.program.instructions
-        return not self.finished and any(_cleans_up(i) or i.opname == "SEND" for i in program)
+        return not self.finished and any(
+            _cleans_up(i, self.frame) or i.opname == "SEND" for i in program
+        )
 
     def call_method(
         self, tx: Tracer, name: str, args: list[Variable], kwargs: dict[str, Variable]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from argand_c10 import Module
 from argand_c10.module_hooks import GLOBAL_CALL_HOOKS
+from argand_dynamo.exceptions import Raised
 from argand_dynamo.variables.base import Variable
 from argand_dynamo.variables.objects import ObjectVariable
 
@@ -26,9 +27,9 @@ class ModuleVariable(ObjectVariable):
 
     __slots__ = ()
 
-    def missing_attribute(self, tx: Tracer, name: str) -> Variable:
+    def missing_attribute(self, tx: Tracer, name: str, refused: Raised | None = None) -> Variable:
         if tx.class_attribute(self.cls, "__getattr__") is not _GETATTR:
-            return super().missing_attribute(tx, name)
+            return super().missing_attribute(tx, name, refused)
         for kind in _ENTRY_DICTS:
             found = self._entry(tx, kind, name)
             if found is not None:

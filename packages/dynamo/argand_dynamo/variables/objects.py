@@ -7,7 +7,7 @@ import functools
 import types
 from typing import TYPE_CHECKING, Any
 
-from argand_dynamo.exceptions import break_trace
+from argand_dynamo.exceptions import Raised, break_trace
 from argand_dynamo.variables.base import (
     MISSING,
     Iterator,
@@ -90,12 +90,27 @@ class ObjectVariable(Variable):
         return bool(self.cls.__dictoffset__)
 
     def getattr(self, tx: Tracer, name: str) -> Variable:
+        refused = None
+        try:
+            if tx.plain_lookup(self.cls):
+                found = self.find_attribute(tx, name)
+            else:
+                finder = tx.class_attribute(self.cls, "__getattribute__")
+                if not isinstance(finder, types.FunctionType):
+                    unknown(f"attribute of {self.describe()}, which defines __getattribute__")
+                found = tx.bind_function(finder, self).call(tx, [Constant(name)], {})
+        except Raised as raised:
+            if not issubclass(raised.variable.cls, AttributeError):
+                raise
+            found, refused = None, raised
+        return self.missing_attribute(tx, name, refused) if found is None else found
+
+    def find_attribute(self, tx: Tracer, name: str) -> Variable | None:
+        """object.__getattribute__(self, name); None if there is no such attribute."""
         if name == "__class__":
             return tx.from_raw(self.cls)
         if name == "__dict__" and self.has_instance_dict():
             return InstanceDictVariable(self)
-        if not tx.plain_lookup(self.cls):
-            unknown(f"attribute of {self.describe()}, which defines __getattribute__")
         found = tx.class_attribute(self.cls, name)
         if found is not None:
             kind = type(found)
@@ -128,26 +143,26 @@ class ObjectVariable(Variable):
             return tx.bind_class_attribute(self, found, name)
         if tx.is_class_attribute(self.cls, name):
             return Constant(None)
-        return self.missing_attribute(tx, name)
+        return None
 
-    def missing_attribute(self, tx: Tracer, name: str) -> Variable:
-        """What `__getattr__` gives, or an AttributeError."""
+    def missing_attribute(self, tx: Tracer, name: str, refused: Raised | None = None) -> Variable:
+        """What `__getattr__` gives, or an AttributeError: the one that a property or `__getattribute__` has raised."""
         fallback = tx.class_attribute(self.cls, "__getattr__")
         if isinstance(fallback, types.FunctionType):
             return tx.bind_function(fallback, self).call(tx, [Constant(name)], {})
+        if refused is not None:
+            raise refused
         tx.raise_(AttributeError, f"'{self.cls.__name__}' object has no attribute '{name}'")
 
-    def _slot(self, tx: Tracer, name: str) -> Variable:
+    def _slot(self, tx: Tracer, name: str) -> Variable | None:
         if name in self.overlay:
             found = self.overlay[name]
-            if found is DELETED:
-                tx.raise_(AttributeError, f"'{self.cls.__name__}' object has no attribute '{name}'")
-            return tx.realize(found)
+            return None if found is DELETED else tx.realize(found)
         value = MISSING if self.value is MISSING else getattr(self.value, name, MISSING)
         if value is MISSING:
             if self.source is not None:
                 unknown(f"the empty slot {name!r} of {self.describe()}")
-            return self.missing_attribute(tx, name)
+            return None
         if self.source is None:
             return tx.from_raw(value)
         return tx.wrap(value, (*self.source, ("attr", name)))

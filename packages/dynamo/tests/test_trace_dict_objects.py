@@ -1,0 +1,219 @@
+"""Objects of classes that derive from dict, objects that find attributes by themselves, sets from outside, and signatures."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections import OrderedDict
+from typing import Any
+
+from tracing import check, fresh, run, torch  # noqa: F401
+
+X = torch.arange(12, dtype=torch.float32).reshape(3, 4) / 7
+
+
+class Record(OrderedDict):
+    """Fields that are entries too, as results of networks are in well-known libraries."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = self.__dict__.get(field.name)
+            if value is not None:
+                self[field.name] = value
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(key, value)
+        super().__setattr__(key, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in {field.name for field in dataclasses.fields(self)} and value is not None:  # type: ignore[arg-type]
+            super().__setitem__(name, value)
+        super().__setattr__(name, value)
+
+    def __getitem__(self, key: Any) -> Any:
+        return dict(self.items())[key] if isinstance(key, str) else self.to_tuple()[key]
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        raise TypeError("no update")
+
+    def to_tuple(self) -> tuple[Any, ...]:
+        return tuple(self[key] for key in self.keys())
+
+
+@dataclasses.dataclass
+class Found(Record):
+    loss: Any = None
+    logits: Any = None
+    states: Any = None
+
+
+class Counts(dict):
+    def __missing__(self, key: Any) -> int:
+        self[key] = len(self)
+        return self[key]
+
+
+class Renamed(dict):
+    def __iter__(self) -> Any:
+        return iter(["y", "y"])
+
+
+def test_made_and_returned() -> None:
+    def f(x: Any) -> Any:
+        found = Found(logits=x * 2)
+        found.loss = x.sum()
+        found["states"] = (x, x + 1)
+        return found, found[0], found["states"], list(found), len(found), "loss" in found
+
+    outcome = check(f, X)
+    made = outcome.graphs and f(X)[0]
+    assert list(made) == ["logits", "loss", "states"]
+
+
+def test_attributes_and_entries_of_the_result() -> None:
+    compiled = torch_compile(lambda x: Found(logits=x * 2, states=[x]))
+    found = compiled(X)
+    assert type(found) is Found and list(found.keys()) == ["logits", "states"]
+    assert found.loss is None and found.logits is found["logits"] and found.states[0] is X
+
+
+def torch_compile(f: Any) -> Any:
+    import argand_dynamo
+
+    return argand_dynamo.compile(f, backend="eager", fullgraph=True)
+
+
+def test_given_and_changed() -> None:
+    def f(found: Any, x: Any) -> Any:
+        last = found[0] + x
+        found["states"] = last
+        found.loss = last.mean()
+        return {**found}, found.get("loss"), [k for k, _ in found.items()]
+
+    outcome = run(f, (Found(logits=X), X), (Found(logits=X), X), fullgraph=True)
+    assert outcome.recompiles == 0
+    assert run(f, (Found(logits=X), X), (Found(logits=X, loss=X), X)).recompiles == 1
+
+
+def test_missing_keys_and_plain_copies() -> None:
+    def f(counts: Any, x: Any) -> Any:
+        first = counts["a"]
+        return x + first + counts["b"], dict(counts), counts == {"a": 0, "b": 1}, counts.pop("a")
+
+    run(f, (Counts(), X), (Counts(), X), (Counts(a=3), X))
+    check(lambda x: (Counts({"a": 2}, b=x)["c"], x + Counts()["c"]), X)
+    run(lambda c, x: (x + len(c), list(c), dict(c)), (Renamed(y=1), X))
+
+
+class Mapped:
+    """Names that stand for others."""
+
+    names = {"size": "hidden"}
+
+    def __init__(self, hidden: int) -> None:
+        self.hidden = hidden
+
+    def __getattribute__(self, name: str) -> Any:
+        if name != "names" and name in super().__getattribute__("names"):
+            name = super().__getattribute__("names")[name]
+        if name == "lost":
+            raise AttributeError(name)
+        return super().__getattribute__(name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "lost":
+            return 5
+        raise AttributeError(f"none such: {name}")
+
+    @property
+    def half(self) -> int:
+        return self.absent
+
+
+class Fallback:
+    @property
+    def broken(self) -> Any:
+        return self.nothing
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "broken":
+            return 4
+        raise AttributeError(name)
+
+
+def test_getattribute() -> None:
+    def f(m: Any, x: Any) -> Any:
+        m.count = m.size + 1
+        return x * m.size + m.lost, hasattr(m, "absent"), getattr(m, "half", 3), vars(m)
+
+    outcome = run(f, (Mapped(2), X), (Mapped(2), X), (Mapped(3), X), fullgraph=True)
+    assert outcome.recompiles == 1
+
+
+def test_a_property_that_lacks_an_attribute_is_asked_of_getattr() -> None:
+    check(lambda x: (x * Fallback().broken, hasattr(Fallback(), "nothing")), X)
+
+
+WORDS = {"sum", "mean"}
+
+
+def test_sets_from_outside() -> None:
+    def f(s: Any, x: Any) -> Any:
+        return (x.sum() if "sum" in s else x), len(s), s | {"more"}, s == {"sum"}
+
+    calls = [({"sum", "b"}, X), ({"b", "sum"}, X), ({"a", "b"}, X), (frozenset({"sum"}), X)]
+    assert run(f, *calls, fullgraph=True).recompiles == 2
+    assert run(lambda s, x: x + (1 in s), ({1}, X), ({True}, X), ({2}, X)).recompiles == 2
+
+    def changes(s: Any, x: Any) -> Any:
+        s.add("new")
+        s.discard("b")
+        return x + len(s)
+
+    check(changes, {"a", "b"}, X)
+    check(lambda x: x * 2 if "sum" in WORDS else x, X)
+
+
+def test_the_order_of_sets_of_text_is_pythons() -> None:
+    names = ["sliding", "full", "chunked", "full", "local", "none"]
+
+    def f(x: Any) -> Any:
+        seen = {name: x + i for i, name in enumerate(set(names))}
+        more = {name[::-1] for name in names}
+        more.add("last")
+        return seen, list(more), [*frozenset(names)]
+
+    check(f, X)
+
+
+def wrapping(function: Any) -> Any:
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+class Chunked:
+    @wrapping
+    def apply(self, x: Any, scale: Any = 2, *rest: Any, key: Any = None, **more: Any) -> Any:
+        return x * scale
+
+
+def test_signatures_and_codes() -> None:
+    chunked = Chunked()
+
+    def f(x: Any) -> Any:
+        parameters = inspect.signature(chunked.apply).parameters
+        kinds = [p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for p in parameters.values()]
+        empty = parameters["x"].default is inspect.Parameter.empty
+        names = wrapping.__code__.co_varnames
+        return chunked.apply(x), len(parameters), list(parameters), kinds, empty, names
+
+    check(f, X)
+
+
+def test_a_code_comes_back() -> None:
+    found, _ = torch_compile(lambda x: (wrapping.__code__, x + 1))(X)
+    assert found is wrapping.__code__
