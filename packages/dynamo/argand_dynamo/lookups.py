@@ -15,7 +15,12 @@ from argand_dynamo.tracer_state import TracerState
 from argand_dynamo.trust import is_standard, is_trusted
 from argand_dynamo.variables.base import MISSING, LazyVariable, Source, Variable, unknown
 from argand_dynamo.variables.classes import BuiltinVariable, ClassVariable, PythonModuleVariable
-from argand_dynamo.variables.functions import BoundMethodVariable, CellVariable, FunctionVariable
+from argand_dynamo.variables.functions import (
+    CACHED_FUNCTION,
+    BoundMethodVariable,
+    CellVariable,
+    FunctionVariable,
+)
 from argand_dynamo.variables.tensor import OperatorVariable
 
 if TYPE_CHECKING:
@@ -155,6 +160,8 @@ class Lookups(TracerState):
     def bind_special(self, owner: Variable, found: Any, name: str) -> Variable | None:
         """object.name for descriptors that are not written in Python, None for others."""
         kind = type(found)
+        if kind is CACHED_FUNCTION:
+            return BoundMethodVariable(self.class_member(owner.python_type(), name, found), owner)
         if kind in (types.WrapperDescriptorType, types.MethodDescriptorType):
             return BoundMethodVariable(BuiltinVariable(found), owner)
         if isinstance(found, OperatorMethod):

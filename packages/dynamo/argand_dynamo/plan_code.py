@@ -277,7 +277,9 @@ class _Assembler:
             name = self.temp(".object")
             self.emit(create.store_fast(name))
             rest = [self.constant(v) for v in step[1:]]
-            helper = {"closure": "closure_value", "key": "key_at"}.get(kind, kind)
+            helper = {"closure": "closure_value", "key": "key_at", "value": "value_at"}.get(
+                kind, kind
+            )
             self.helper(helper, lambda: self.emit(create.load_fast(name)), *rest)
 
     # -- expressions -------------------------------------------------------------------------

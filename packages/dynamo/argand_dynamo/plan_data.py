@@ -172,7 +172,10 @@ _TAGGED: dict[type, Callable[[PlainWriter, Any], Any]] = {
     slice: lambda w, v: {"slice": [w.plain(v.start), w.plain(v.stop), w.plain(v.step)]},
     range: lambda w, v: {"range": [v.start, v.stop, v.step]},
     type(Ellipsis): lambda w, v: {"ellipsis": 0},
-    argand_c10.dtype: lambda w, v: {"dtype": str(v).rpartition(".")[2]},
+    **dict.fromkeys(
+        (argand_c10.dtype, argand_c10.layout, argand_c10.memory_format),
+        lambda w, v: {type(v).__name__: str(v).rpartition(".")[2]},
+    ),
     argand_c10.device: lambda w, v: {"device": str(v)},
     Operator: lambda w, v: {"operator": _operator_name(v, _operator)},
     OperatorMethod: lambda w, v: {"method": _operator_name(v, _method)},
@@ -207,10 +210,11 @@ def _results(data: Any) -> Any:
         raise UnknownNameError(str(error)) from None
 
 
-def _dtype(name: Any) -> Any:
+def _named(kind: type, name: Any) -> Any:
+    """A dtype, layout or memory format."""
     found = getattr(argand_c10, str(name), None)
-    if not isinstance(found, argand_c10.dtype):
-        raise UnknownNameError(f"no dtype {name!r}")
+    if not isinstance(found, kind):
+        raise UnknownNameError(f"no {kind.__name__} {name!r}")
     return found
 
 
@@ -269,7 +273,9 @@ _READERS: dict[str, Callable[[PlainReader, Any], Any]] = {
     "slice": lambda r, d: slice(*r.items(d)),
     "range": lambda r, d: range(*d),
     "ellipsis": lambda r, d: ...,
-    "dtype": lambda r, d: _dtype(d),
+    "dtype": lambda r, d: _named(argand_c10.dtype, d),
+    "layout": lambda r, d: _named(argand_c10.layout, d),
+    "memory_format": lambda r, d: _named(argand_c10.memory_format, d),
     "device": lambda r, d: argand_c10.device(d),
     "operator": lambda r, d: _operator(d),
     "method": lambda r, d: _method(d),

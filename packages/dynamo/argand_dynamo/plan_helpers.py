@@ -49,6 +49,11 @@ def key_at(mapping: Iterable[Any], index: int) -> Any:
     raise IndexError(f"dict: got index {index} of a key, expected fewer")
 
 
+def value_at(mapping: dict[Any, Any], index: int) -> Any:
+    """The value of the index-th key of a dict."""
+    return dict.__getitem__(mapping, key_at(mapping, index))
+
+
 def list_replace(target: list[Any], items: list[Any]) -> None:
     """Change the contents, whatever a subclass does."""
     list.__setitem__(target, slice(None), items)
@@ -102,6 +107,7 @@ HELPERS: dict[str, Callable[..., Any]] = {
     "cell_of": cell_of,
     "closure_value": closure_value,
     "key_at": key_at,
+    "value_at": value_at,
     "list_replace": list_replace,
     "set_replace": set_replace,
     "dict_replace": dict_replace,

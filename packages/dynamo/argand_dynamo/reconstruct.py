@@ -22,6 +22,7 @@ from argand_dynamo.variables.dict_objects import DictObjectVariable
 from argand_dynamo.variables.dicts import DictVariable, DictViewVariable, SetVariable
 from argand_dynamo.variables.functions import (
     BoundMethodVariable,
+    CachedFunctionVariable,
     CellVariable,
     CodeVariable,
     FunctionVariable,
@@ -406,6 +407,7 @@ _MAKERS: dict[type, Any] = {
     PartialVariable: Reconstruction._partial,
     ClassVariable: Reconstruction._lasting,
     BuiltinVariable: Reconstruction._lasting,
+    CachedFunctionVariable: Reconstruction._lasting,
     OperatorVariable: Reconstruction._lasting,
     PythonModuleVariable: Reconstruction._lasting,
     FunctionVariable: Reconstruction._function,

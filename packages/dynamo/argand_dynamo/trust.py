@@ -48,6 +48,8 @@ def is_compiler(module: str) -> bool:
 @functools.lru_cache(maxsize=256)
 def is_library_file(file: str) -> bool:
     """Whether source text belongs to Argand or Python, and not to a program."""
+    if file.startswith("<frozen "):  # modules of the interpreter itself
+        return True
     folders = [os.path.dirname(os.__file__)]
     for name, module in list(sys.modules.items()):
         if name.startswith("argand") and "." not in name and getattr(module, "__file__", None):

@@ -21,7 +21,12 @@ from argand_dynamo.variables.base import LazyVariable, Source, Variable, unknown
 from argand_dynamo.variables.constant import CONSTANT_TYPES, Constant, SymIntVariable
 from argand_dynamo.variables.dict_objects import DictObjectVariable, has_entries
 from argand_dynamo.variables.dicts import PLAIN_KEYS, DictVariable, SetVariable
-from argand_dynamo.variables.functions import BoundMethodVariable, PartialVariable
+from argand_dynamo.variables.functions import (
+    CACHED_FUNCTION,
+    BoundMethodVariable,
+    CachedFunctionVariable,
+    PartialVariable,
+)
 from argand_dynamo.variables.modules import ModuleVariable
 from argand_dynamo.variables.objects import EnumVariable, ObjectVariable
 from argand_dynamo.variables.sequences import (
@@ -46,6 +51,17 @@ _LASTING = (types.BuiltinFunctionType, type, types.ModuleType, Operator, Operato
 _NATIVE_CALLABLES = (
     types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType, types.ClassMethodDescriptorType,
 )  # fmt: skip
+
+
+def _is_identity(key: Any) -> bool:
+    """Whether a key of a dict is equal to itself alone, whatever its class defines."""
+    if isinstance(key, type):
+        return type(key).__eq__ is type.__eq__ and type(key).__hash__ is type.__hash__
+    if isinstance(key, enum.Enum):
+        return type(key).__eq__ is object.__eq__ and type(key).__hash__ is enum.Enum.__hash__
+    if isinstance(key, types.BuiltinFunctionType):
+        return key.__self__ is None or isinstance(key.__self__, types.ModuleType | type)
+    return isinstance(key, types.FunctionType | Operator)
 
 
 class Wrapping(TracerState):
@@ -168,14 +184,19 @@ class Wrapping(TracerState):
     def _wrap_dict(self, value: Any, source: Source) -> Variable:
         kind = type(value)
         self.guard(source, "TYPE", kind)
-        if not all(type(key) in PLAIN_KEYS or is_constant(key) for key in value):
-            # Paths go by constant keys only.
-            unknown("a dict whose keys are no plain constants")
+        if not all(is_constant(key) or _is_identity(key) for key in value):
+            unknown(
+                "a dict whose keys are neither constants nor classes, functions or enum members"
+            )
         self.guard(source, "DICT_KEYS", tuple(value))
         entries: dict[Any, tuple[Variable, Variable]] = {}
-        for key, item in value.items():
-            name = self.tx.constant(key)
-            entries[self.hashed(name)] = (name, LazyVariable(item, (*source, ("item", key))))
+        for i, (key, item) in enumerate(value.items()):
+            # Paths go by keys where these are constants, else by places.
+            if is_constant(key):
+                name, step = self.tx.constant(key), ("item", key)
+            else:
+                name, step = self.wrap(key, (*source, ("key", i))), ("value", i)
+            entries[self.hashed(name)] = (name, LazyVariable(item, (*source, step)))
         factory = None
         if kind is defaultdict and value.default_factory is not None:
             factory = self.wrap(value.default_factory, (*source, ("attr", "default_factory")))
@@ -208,6 +229,12 @@ class Wrapping(TracerState):
         kwargs = self.wrap(value.keywords, (*source, ("attr", "keywords")))
         named = {self.raw(k): v for k, v in self.pairs(kwargs)}
         return PartialVariable(function, self.unpack(args), named, source)
+
+    def _wrap_cached(self, value: Any, source: Source) -> Variable:
+        self.guard(source, "TYPE", type(value))
+        return CachedFunctionVariable(
+            value, self.wrap(value.__wrapped__, (*source, ("attr", "__wrapped__"))), source
+        )
 
     def _wrap_deque(self, value: Any, source: Source) -> Variable:
         unknown("a deque")
@@ -278,6 +305,7 @@ _BY_TYPE: dict[type, Callable[[Wrapping, Any, Source], Variable]] = {
     functools.partial: Wrapping._wrap_partial,
     deque: Wrapping._wrap_deque,
     types.CellType: Wrapping._wrap_cell,
+    CACHED_FUNCTION: Wrapping._wrap_cached,
     **dict.fromkeys(_DICTS, Wrapping._wrap_dict),
     Tensor: lambda tx, value, source: tx.tensor_input(value, source),
 }

@@ -19,7 +19,7 @@ constexpr StepSpec kSteps[] = {{"arg", Payload::Index},          {"cell", Payloa
                                {"module", Payload::Name},        {"attr", Payload::Name},      {"item", Payload::Key},    {"dict_item", Payload::Key},
                                {"instance_dict", Payload::Name}, {"type", Payload::None},      {"grad", Payload::None},   {"closure", Payload::Name},
                                {"default", Payload::Index},      {"kwdefault", Payload::Name}, {"func", Payload::None},   {"self", Payload::None},
-                               {"key", Payload::Index},          {"len", Payload::None}};
+                               {"key", Payload::Index},          {"value", Payload::Index},    {"len", Payload::None}};
 constexpr size_t kNumSteps = sizeof kSteps / sizeof *kSteps;
 
 PyObject *name_grad, *builtins_dict;
@@ -161,7 +161,7 @@ Step parse_step(PyObject* step, bool first) {
   }
   PyErr_Format(PyExc_ValueError,
                "GuardTree: got source step '%s', expected arg, cell, global, builtin, module, attr, item, dict_item, instance_dict, type, "
-               "grad, closure, default, kwdefault, func, self, key or len",
+               "grad, closure, default, kwdefault, func, self, key, value or len",
                text);
   throw PythonError{};
 }
@@ -204,6 +204,10 @@ PyObject* follow(const Step& step, PyObject* parent, const Call& call) {
       return PyMethod_Check(parent) ? Py_NewRef(PyMethod_GET_SELF(parent)) : nullptr;
     case StepKind::Key:
       return key_at(parent, step.index);
+    case StepKind::Value: {
+      Ref key(key_at(parent, step.index));
+      return key ? dict_item(parent, key.get()) : nullptr;
+    }
     case StepKind::Len:
       return length(parent);
   }

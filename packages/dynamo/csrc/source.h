@@ -35,12 +35,13 @@ enum class StepKind : uint8_t {
   Func,
   Self,
   Key,
+  Value,
   Len,
 };
 
 struct Step {
   StepKind kind = StepKind::Arg;
-  Py_ssize_t index = 0;  // Arg, Default, Key, and Item of a list or tuple
+  Py_ssize_t index = 0;  // Arg, Default, Key, Value, and Item of a list or tuple
   bool has_index = false;
   Ref name;  // str, or the key of an Item or DictItem
 

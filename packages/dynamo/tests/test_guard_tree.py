@@ -248,6 +248,8 @@ def test_dict_keys_and_their_order():
     key = object()
     assert holds(X, "DICT_KEYS", (key,), {key: 1})
     assert not holds(X, "DICT_KEYS", (key,), {object(): 1})
+    assert holds(X + (("value", 1),), "EQUALS", 2, {key: 1, int: 2})
+    assert not holds(X + (("value", 1),), "EQUALS", 2, {key: 2})
 
 
 def test_members_of_sets():
@@ -581,6 +583,7 @@ def test_every_source_may_lead_nowhere():
         ("func",),
         ("self",),
         ("key", 3),
+        ("value", 3),
         ("len",),
     ]:
         assert not holds(X + (step,), "EXISTS", None, 5), step

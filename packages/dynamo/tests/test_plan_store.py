@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import argand_c10
 from argand_c10 import records
 from argand_c10.code_digest import hash_code
 from argand_dynamo import plan_data, plan_store
@@ -67,6 +68,8 @@ def test_store_and_load():
     assert load_plans(function.__code__) == []
     assert store_plan(function.__code__, plan(1)) and store_plan(function.__code__, plan(2))
     assert load_plans(function.__code__) == [plan(1), plan(2)]
+    named = plan((argand_c10.int8, argand_c10.channels_last, argand_c10.strided))
+    assert store_plan(helper.__code__, named) and load_plans(helper.__code__) == [named]
 
 
 def test_equal_plans_are_kept_once():

@@ -1,14 +1,17 @@
-"""Objects of classes that derive from dict, objects that find attributes by themselves, sets from outside, and signatures."""
+"""Objects of classes that derive from dict, objects that find attributes by themselves, sets and dicts from outside, signatures, caches."""
 
 from __future__ import annotations
 
 import dataclasses
+import enum
 import functools
 import inspect
 from collections import OrderedDict
 from typing import Any
 
 from tracing import check, fresh, run, torch  # noqa: F401
+
+import argand_dynamo as dynamo
 
 X = torch.arange(12, dtype=torch.float32).reshape(3, 4) / 7
 
@@ -79,9 +82,7 @@ def test_attributes_and_entries_of_the_result() -> None:
 
 
 def torch_compile(f: Any) -> Any:
-    import argand_dynamo
-
-    return argand_dynamo.compile(f, backend="eager", fullgraph=True)
+    return dynamo.compile(f, backend="eager", fullgraph=True)
 
 
 def test_given_and_changed() -> None:
@@ -217,3 +218,61 @@ def test_signatures_and_codes() -> None:
 def test_a_code_comes_back() -> None:
     found, _ = torch_compile(lambda x: (wrapping.__code__, x + 1))(X)
     assert found is wrapping.__code__
+
+
+class Size(enum.Enum):
+    SMALL = 1
+    LARGE = 2
+
+
+SCALES: dict[Any, Any] = {Counts: 2.0, check: [3.0], Size.LARGE: 4.0, len: 5.0, "text": 6.0}
+
+
+def test_dicts_by_classes_functions_and_enum_members() -> None:
+    def f(d: Any, kind: Any, x: Any) -> Any:
+        d["seen"] = kind
+        return x * d[kind] + d[len] * d[check][0], list(d), int in d, [type(v) for v in d.values()]
+
+    calls = [(dict(SCALES), Counts, X), (dict(SCALES), Size.LARGE, X), ({**SCALES, int: 1}, int, X)]
+    run(f, *calls, fullgraph=True)
+    compiled = torch_compile(lambda x: x * SCALES[Counts])
+    try:
+        for SCALES[Counts] in (2.0, 7.0):
+            assert compiled(torch.ones(1)).item() == SCALES[Counts]
+    finally:
+        SCALES[Counts] = 2.0
+    assert run(lambda d, x: x + len(d), ({int: 1}, X), ({float: 1}, X)).recompiles == 1
+
+
+@functools.lru_cache
+def doubled(n: int) -> int:
+    return n * 2
+
+
+@functools.cache
+def table(n: int) -> Any:
+    return torch.ones(n)
+
+
+class Sized:
+    @functools.lru_cache  # noqa: B019
+    def size(self, n: int) -> tuple[int, str]:
+        return n + 1, "cached"
+
+
+def test_cached_functions_of_python_values() -> None:
+    sized = Sized()
+    outcome = check(lambda x: (x * doubled(3), sized.size(2), doubled.__wrapped__(4)), X)
+    assert not outcome.breaks
+    assert torch_compile(lambda x: (doubled, x + 1))(X)[0] is doubled
+
+
+def test_cached_functions_of_tensors_are_called() -> None:
+    def f(x: Any) -> Any:
+        return x + table(4).add_(1)
+
+    compiled = dynamo.compile(f, backend="eager")
+    table.cache_clear()
+    want = [f(X).sum().item() for _ in range(3)]
+    table.cache_clear()
+    assert [compiled(X).sum().item() for _ in range(3)] == want

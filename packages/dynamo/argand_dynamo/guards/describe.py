@@ -25,6 +25,7 @@ _STEPS: dict[str, Callable[[str, Any], str]] = {
     "func": lambda base, _: f"{base}.__func__",
     "self": lambda base, _: f"{base}.__self__",
     "key": lambda base, i: f"list({base})[{i}]",
+    "value": lambda base, i: f"list({base}.values())[{i}]",
     "len": lambda base, _: f"len({base})",
 }
 
