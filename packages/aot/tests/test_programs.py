@@ -627,3 +627,28 @@ def test_custom_function(materialize: bool, used: int) -> None:
         results[0].backward()
         found.append([*results, x.grad, w.grad])
     assert all(same(a, b) for a, b in zip(*found, strict=True))
+
+
+def test_results_are_views_of_nothing_that_the_graph_keeps_to_itself() -> None:
+    """What is changed in place after the graph is changed for the views that it gave, too."""
+
+    def program(o: Any, w: Any) -> tuple[Any, Any]:
+        whole = o.mul(w, 2.0)
+        part = o.select(o.view_as_real(whole), -1, 1)
+        o.mul_(part, -1)
+        return whole, part
+
+    for changed in (0, 1):
+        gradients = []
+        for run_it in (lambda w: program(Ops(aten, None), w), compiled(program, [complex_leaf()])):
+            w = complex_leaf()
+            whole, part = run_it(w)
+            assert not whole._is_view() and part._base is whole
+            (whole, part)[changed].mul_(3.0)
+            (whole.abs().square().sum() + part.exp().sum()).backward()
+            gradients.append(w.grad)
+        assert same(*gradients)
+
+
+def complex_leaf() -> Any:
+    return leaf(3, 4, dtype=c10.complex64)

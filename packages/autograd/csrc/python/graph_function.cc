@@ -200,6 +200,7 @@ class Call {
     if (recording) check_mutations();
     result_ = forward();
     write_back();
+    own_values();
     if (recording) record();
     if (PyTuple_GET_SIZE(result_.get()) == static_cast<Py_ssize_t>(s_.n_values)) return result_.take();
     return checked(PyTuple_GetSlice(result_.get(), 0, s_.n_values)).take();
@@ -244,6 +245,18 @@ class Call {
     StateGuard state;
     state->grad_mode = 0;
     for (const Mutation& m : s_.mutations) tensor_ops::copy_(unwrap(args_[m.input]), unwrap(PyTuple_GET_ITEM(result_.get(), m.value)));
+  }
+
+  // A view of memory of the graph's own is no view to the program: changes of it belong to its history alone.
+  void own_values() {
+    Object own;
+    for (uint32_t i = 0; i < s_.n_values; i++) {
+      ArgandTensor* value = self_of(PyTuple_GET_ITEM(result_.get(), i));
+      if (!value->base) continue;
+      if (!own) own = checked(PySequence_List(result_.get()));
+      if (PyList_SetItem(own.get(), i, wrap(detach(value)).take()) < 0) throw_python();
+    }
+    if (own) result_ = checked(PyList_AsTuple(own.get()));
   }
 
   void record() {
