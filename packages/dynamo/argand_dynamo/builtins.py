@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import types
+import typing
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
@@ -194,12 +195,17 @@ def _isinstance(tx: Tracer, value: Variable, kinds: Variable) -> Variable:
     return Constant(issubclass_of(tx, value.python_type(), wanted))
 
 
+_ALIAS: Any = type(vars(typing)["Iterable"])
+
+
 def issubclass_of(tx: Tracer, kind: type, wanted: Any) -> bool:
     """issubclass without running user code."""
     found = False
     for want in wanted if isinstance(wanted, tuple) else (wanted,):
-        if isinstance(want, types.UnionType):
+        if isinstance(want, types.UnionType) or getattr(want, "__origin__", None) is typing.Union:
             want = want.__args__
+        elif isinstance(want, _ALIAS):
+            want = want.__origin__
         if isinstance(want, tuple):
             found = found or issubclass_of(tx, kind, want)
             continue
@@ -217,7 +223,7 @@ def _trusted_meta(meta: type) -> bool:
 def _types(tx: Tracer, kinds: Variable) -> Any:
     if isinstance(kinds, SequenceVariable):
         return tuple(_types(tx, tx.realize(item)) for item in kinds.items)
-    return tx.raw(kinds)
+    return kinds.value if isinstance(kinds, BuiltinVariable) else tx.raw(kinds)
 
 
 @handles(issubclass)

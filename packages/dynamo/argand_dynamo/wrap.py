@@ -133,6 +133,9 @@ class Wrapping(TracerState):
         if isinstance(value, _NATIVE_CALLABLES):
             self.guard(source, "ID", value)
             return self.tx.lasting(value, source)
+        if kind.__module__ == "typing" and hasattr(value, "__origin__"):
+            self.guard(source, "ID", value)
+            return self.tx.lasting(value, source)
         wrapped = self.compiled_function(value)
         if wrapped is not None:
             self.guard(source, "ID", value)

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import dataclasses
 import enum
+import typing
 from typing import Any
 
 import pytest
@@ -532,3 +533,24 @@ def test_class_attributes_that_are_none() -> None:
         equal(compiled(X), f(X))
     defaults.scale = 3.0
     equal(compiled(X), f(X))
+
+
+def test_names_of_typing_in_isinstance() -> None:
+    kinds = typing.Union[int, typing.Sequence]  # noqa: UP007
+
+    def f(x: Any, n: Any) -> Any:
+        if isinstance(n, typing.Iterable):
+            return x * sum(n)
+        return x * n if isinstance(n, kinds) else x
+
+    run(f, (X, 2), (X, (1, 2)), (X, None), fullgraph=True)
+
+
+def test_parts_of_complex_tensors_are_assigned() -> None:
+    def f(z: Any, x: Any) -> Any:
+        z = z * 2
+        z.imag *= -1
+        z.real = x
+        return z, z.imag
+
+    check(f, torch.complex(X, X + 1), X)

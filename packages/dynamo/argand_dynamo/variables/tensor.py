@@ -139,6 +139,10 @@ class TensorVariable(Variable):
         return tx.wrap(fields[name], (*self.source, ("instance_dict", name)))
 
     def setattr(self, tx: Tracer, name: str, value: Variable) -> None:
+        if name in ("real", "imag"):
+            part = tx.operation(getattr, self.fake, name)
+            tx.operate("copy_", part, tx.raw(value))
+            return
         raise break_trace("tensor_attribute", f"assignment to Tensor.{name}")
 
     def getitem(self, tx: Tracer, key: Variable) -> Variable:
