@@ -11,6 +11,7 @@ import pytest
 
 import argand as torch
 from argand import fx, nn
+from argand.nn.functional import silu as imported_silu
 
 
 def gpt2() -> tuple[nn.Module, tuple[Any, ...], dict[str, Any]]:
@@ -125,3 +126,51 @@ def test_fusing_convolutions_with_batch_norm():
 def test_branches_on_values_say_what_to_do():
     with pytest.raises(fx.TraceError, match="control flow at .*models.py:.*concrete_args"):
         fx.symbolic_trace(models.define_llama(torch)())
+
+
+def with_tensor(*shape: int) -> torch.Tensor:
+    return torch.arange(math.prod(shape), dtype=torch.float32).reshape(shape) / 7
+
+
+LIBRARY_FUNCTIONS: dict[str, tuple[Any, torch.Tensor]] = {
+    "einsum": (lambda x: torch.einsum("...ij,...kj->...ik", x, x), with_tensor(2, 4, 3)),
+    "tensordot": (lambda x: torch.tensordot(x, x, dims=2), with_tensor(3, 3)),
+    "mse_loss": (lambda x: nn.functional.mse_loss(x, x + 1), with_tensor(2, 3)),
+    "interpolate": (
+        lambda x: nn.functional.interpolate(x, size=(5, 7), mode="bilinear"),
+        with_tensor(1, 2, 3, 4),
+    ),
+    "batch_norm": (
+        lambda x: nn.functional.batch_norm(x, None, None, training=True),
+        with_tensor(4, 3),
+    ),
+    "imported": (lambda x: imported_silu(x), with_tensor(4)),
+}
+
+
+@pytest.mark.parametrize("name", LIBRARY_FUNCTIONS)
+def test_functions_made_of_operators_are_single_nodes(name: str) -> None:
+    function, x = LIBRARY_FUNCTIONS[name]
+    gm = fx.symbolic_trace(function)
+    assert torch.equal(gm(x), function(x))
+    targets = [node.target for node in gm.graph.find_nodes(op="call_function")]
+    assert getattr(nn.functional, name, getattr(torch, name, imported_silu)) in targets
+    assert torch.equal(torch.compile(gm, fullgraph=True, backend="eager")(x), function(x))
+    parsed = fx.parse(gm.to_text())
+    assert torch.equal(fx.GraphModule({}, parsed)(x), function(x))
+
+
+def test_assertions_are_nodes_that_stay() -> None:
+    def checked(x: torch.Tensor) -> torch.Tensor:
+        torch._assert(x.shape[0] == 4, "expected four rows")
+        torch._assert(x.sum() > 0, "expected a positive sum")
+        return x * 2
+
+    gm = fx.symbolic_trace(checked)
+    gm.graph.eliminate_dead_code()
+    gm.recompile()
+    assert gm(torch.ones(4)).tolist() == [2.0] * 4
+    with pytest.raises(AssertionError, match="four rows"):
+        gm(torch.ones(3))
+    with pytest.raises(AssertionError, match="positive sum"):
+        gm(-torch.ones(4))

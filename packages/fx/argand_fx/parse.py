@@ -12,6 +12,7 @@ import argand_c10
 from argand_c10 import find_operator
 from argand_fx.graph import Graph
 from argand_fx.graph_module import GraphModule
+from argand_fx.leaf_functions import find_leaf_function
 from argand_fx.namespace import legal_name
 from argand_fx.node import OPCODES, Node
 from argand_fx.symbolic import SymExpr
@@ -74,7 +75,7 @@ def parse_symbolic(text: str, resolve_symbol: Callable[[str], Any]) -> Any:
 
 
 def resolve_target(name: str) -> Callable[..., Any]:
-    """What `parse` takes a function's name for by default: an operator, a function of `operator`, a harmless builtin.
+    """What `parse` takes a function's name for by default: an operator, a function of `operator`, a harmless builtin, a library's leaf function.
 
     Raises:
         LookupError: if it is none of these.
@@ -86,7 +87,7 @@ def resolve_target(name: str) -> Callable[..., Any]:
     for builtin in _BUILTINS:
         if name == f"builtins.{builtin.__name__}":
             return builtin
-    return find_operator(name)
+    return find_leaf_function(name) if "." in function else find_operator(name)
 
 
 _default = resolve_target  # `parse` has a parameter of that name

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from argand_c10 import Module, Tensor
 from argand_fx.graph import Graph
 from argand_fx.graph_module import GraphModule
+from argand_fx.leaf_functions import places
 from argand_fx.proxy import ParameterProxy, Proxy, TraceError, TracerBase, is_traced
 
 __all__ = ["Tracer", "TracerBase", "symbolic_trace", "wrap"]
@@ -285,8 +286,10 @@ def _patched(tracer: Tracer, function: Any) -> Iterator[None]:
 
     with _patch_lock:
         undo: list[tuple[dict[str, Any], str, Any]] = []
-        targets = [*_wrapped.values(), *_automatic(tracer, function)]
-        for scope, name in targets:
+        targets = {(id(scope), name): (scope, name) for scope, name in _wrapped.values()}
+        for scope, name in _automatic(tracer, function):
+            targets.setdefault((id(scope), name), (scope, name))
+        for scope, name in targets.values():
             undo.append((scope, name, scope.get(name, _ABSENT)))
             original = scope[name] if name in scope else getattr(builtins, name)
             scope[name] = _single_node(tracer, original)
@@ -310,18 +313,23 @@ _ABSENT = object()
 def _automatic(tracer: Tracer, function: Any) -> Iterator[tuple[dict[str, Any], str]]:
     """Where functions of the tracer's autowrap lists are called from: their modules, and the traced function's globals."""
     functions = set(tracer.autowrap_functions)
+    for scope, name in places():
+        functions.add(scope[name])
+        yield scope, name
     for module in tracer.autowrap_modules:
         for name, value in list(vars(module).items()):
             if callable(value) and not name.startswith("_"):
                 functions.add(value)
                 yield vars(module), name
-    scope = getattr(inspect.unwrap(function), "__globals__", {})
-    for name, value in list(scope.items()):
-        try:
-            if value in functions:
-                yield scope, name
-        except TypeError:
-            continue  # cannot be hashed, is no function
+    callers = [function, *(type(m).forward for m in tracer.submodule_paths)]
+    scopes = [getattr(inspect.unwrap(caller), "__globals__", {}) for caller in callers]
+    for scope in {id(scope): scope for scope in scopes}.values():
+        for name, value in list(scope.items()):
+            try:
+                if value in functions:
+                    yield scope, name
+            except TypeError:
+                continue  # cannot be hashed, is no function
 
 
 def _single_node(tracer: Tracer, original: Any) -> Any:

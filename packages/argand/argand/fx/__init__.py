@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Iterator
+from types import FunctionType
+from typing import Any
+
 from argand.import_paths import publish
+from argand.symbolic import _assert
 from argand_fx import *  # noqa: F403
 from argand_fx import __all__ as __all__
 from argand_fx import graph, graph_module, immutable, interpreter, node, passes, proxy, transformer
+from argand_fx.leaf_functions import leaf_functions
 from argand_fx.patterns import subgraph_rewriter
 
 publish(
@@ -22,3 +29,19 @@ publish(
     },
 )
 interpreter.Transformer = transformer.Transformer  # type: ignore[attr-defined]  # where PyTorch has it
+
+
+def _functions() -> Iterator[tuple[dict[str, Any], str]]:
+    """Functions of tensors that are made of operators, where programs find them."""
+    aten = importlib.import_module("argand_aten")
+    top = [name for name in aten.__all__ if isinstance(getattr(aten, name), FunctionType)]
+    names = {"argand": ["_assert", *top], "argand.functional": None, "argand.nn.functional": None}
+    for path, given in names.items():
+        module = importlib.import_module(path)
+        for name in module.__all__ if given is None else given:
+            if not name.startswith("is_") and isinstance(getattr(module, name), FunctionType):
+                yield vars(module), name
+
+
+leaf_functions(_functions)
+node.has_side_effect(_assert)
