@@ -166,6 +166,7 @@ def _trace(
     """Run the frame, again with an earlier end each time that it cannot be traced or rebuilt as far as it went."""
     stop_at: int | None = None
     stopped: BreakTrace | None = None
+    seen: dict[Any, Any] = {}
     while True:
         tx = Tracer(function, DynamicShapes(state.history, settings.dynamic), stop_at)
         value = None
@@ -179,9 +180,11 @@ def _trace(
             step = tx.root.step - 1
             if stop_at is not None and step >= stop_at:
                 raise SkipFrame(f"tracing is not repeatable: {stop}", stop.cause) from None
-            stopped, stop_at = stop, step
+            stopped, stop_at, seen = stop, step, tx.guards
             _check_resumable(tx, stop)
             continue
+        if value is None:
+            tx.guard_callee(seen)
         try:
             return finish(tx, value), stopped, tx
         except NotReconstructible as missing:
@@ -192,7 +195,7 @@ def _trace(
                 raise fullgraph_error(stopped, function) from None
             if birth is None or birth >= end or _would_close_late(missing.variable, tx, value):
                 raise SkipFrame(str(stopped), stopped.cause) from None
-            stop_at = birth
+            stop_at, seen = birth, {}
 
 
 def _would_close_late(variable: Any, tx: Tracer, value: Any) -> bool:

@@ -168,6 +168,16 @@ class Tracer(Operations, Lookups, Wrapping):
         if key not in self.guards:
             self.guards[key] = (source, kind, value)
 
+    def guard_callee(self, seen: dict[Any, Any]) -> None:
+        """A break is that of what was called: with other functions or objects in its place, the frame is traced anew.
+
+        Args:
+            seen: the guards of the run that broke.
+        """
+        for key, guard in seen.items():
+            if guard[1] in ("TYPE", "CODE", "ID"):
+                self.guards.setdefault(key, guard)
+
     def distinct(self, a: Variable, b: Variable) -> None:
         """Two objects of the frame are not the same."""
         if a.source is not None and b.source is not None:

@@ -410,3 +410,46 @@ def test_whether_an_input_is_a_view() -> None:
         return view._is_view(), y * 2, view * 2
 
     assert f(X)[0] and dynamo.compile(f, backend="eager")(X)[0]
+
+
+def prints(x: Any) -> Any:
+    print(end="")
+    return x.sin()
+
+
+def plain(x: Any) -> Any:
+    return x.sin()
+
+
+class Calls(Module):
+    def __init__(self, *functions: Any) -> None:
+        super().__init__()
+        self.functions = list(functions)
+
+    def forward(self, x: Any) -> Any:
+        for function in self.functions:
+            x = function(x)
+        return x + 1
+
+
+def test_a_break_of_one_callee_is_not_that_of_another() -> None:
+    def outer(function: Any, x: Any) -> Any:
+        return function(x * 2) * 3
+
+    callees = ((prints, plain), (Calls(plain, prints), Calls(plain, plain)), (prints, len))
+    for breaking, whole in callees:
+        dynamo.reset()
+        graphs: list[Any] = []
+
+        def backend(gm: Any, inputs: Any, graphs: list[Any] = graphs) -> Any:
+            graphs.append(gm)
+            return gm.forward
+
+        compiled = dynamo.compile(outer, backend=backend)
+        compiled(breaking, X)
+        if whole is len:
+            assert compiled(whole, X) == len(X) * 3
+            continue
+        del graphs[:]
+        assert equal(compiled(whole, X), outer(whole, X)) and len(graphs) == 1
+        assert equal(compiled(breaking, X), outer(breaking, X)) and len(graphs) == 1
