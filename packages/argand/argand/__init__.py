@@ -152,6 +152,7 @@ _OWN = {
     "typename": "argand.global_settings",
     "use_deterministic_algorithms": "argand.global_settings",
     "vmap": "argand_autograd.vmap",
+    "while_loop": "argand._higher_order_ops.loops",
 }
 # Layers whose public names are also names of this module; the first that has a name gives it.
 _LAYERS = ("argand_c10", "argand_autograd", "argand_aten")
