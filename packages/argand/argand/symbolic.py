@@ -7,8 +7,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from argand.graph_checks import check_in_graph
 from argand_c10 import Tensor, int64, tensor
 from argand_c10 import bool as bool_dtype
+from argand_dynamo import is_compiling
 from argand_fx.shapes.sym_int import SymBool as SymBool
 from argand_fx.shapes.sym_int import SymInt as SymInt
 from argand_fx.symbolic import SymbolicValue
@@ -26,6 +28,9 @@ __all__ = [
     "sym_sqrt",
     "sym_sum",
 ]
+
+
+_UNMET = "Expected cond to be True, but got False."
 
 
 class SymFloat(SymbolicValue):
@@ -89,9 +94,7 @@ def _check(cond: bool, message: Callable[[], object] | None = None) -> None:
         RuntimeError: with what `message()` gives, if `cond` is false.
     """
     if not cond:
-        raise RuntimeError(
-            f"{message()}" if message else "Expected cond to be True, but got False."
-        )
+        raise RuntimeError(f"{message()}" if message else _UNMET)
 
 
 def _check_with(
@@ -99,7 +102,7 @@ def _check_with(
 ) -> None:
     """`_check` with an error of that type."""
     if not cond:
-        raise error_type(f"{message()}" if message else "Expected cond to be True, but got False.")
+        raise error_type(f"{message()}" if message else _UNMET)
 
 
 def _check_tensor_all_with(
@@ -114,6 +117,9 @@ def _check_tensor_all_with(
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
     if cond.dtype != bool_dtype:
         raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
+    if is_compiling() and getattr(builtins, error_type.__name__, None) is error_type:
+        check_in_graph(cond, error_type.__name__, f"{message()}" if message else _UNMET)
+        return
     _check_with(error_type, cond.all().item(), message)
 
 
@@ -123,14 +129,20 @@ def _check_tensor_all(cond: Tensor, message: Callable[[], object] | None = None)
 
 
 def _assert(condition: Any, message: str) -> None:
-    """`assert condition, message`."""
+    """`assert condition, message`; of a tensor, compiled, a part of the graph."""
+    if isinstance(condition, Tensor) and condition.numel() == 1 and is_compiling():
+        check_in_graph(condition, "AssertionError", message)
+        return
     assert condition, message
 
 
 def _assert_async(self: Tensor, assert_msg: str | None = None) -> None:
     """Raises RuntimeError if the one element of a tensor is zero."""
-    if not self.item():
-        raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
+    message = assert_msg or "Expected Tensor with single nonzero value, but got zero"
+    if is_compiling():
+        check_in_graph(self, "RuntimeError", message)
+    elif not self.item():
+        raise RuntimeError(message)
 
 
 def _shape_as_tensor(self: Tensor) -> Tensor:

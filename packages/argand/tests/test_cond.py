@@ -1,4 +1,4 @@
-"""`cond` in compiled and exported programs: one graph, with the results and gradients of plain Python."""
+"""`cond`, and conditions that are checked, in compiled and exported programs: one graph, with the results and gradients of plain Python."""
 
 import pytest
 
@@ -151,3 +151,25 @@ def test_export(tmp_path):
     loaded = torch.export.load(str(tmp_path / "chosen.pt2")).module()
     for x in (torch.ones(5, 3), -torch.ones(4, 3)):
         assert torch.equal(loaded(x), module(x))
+
+
+def checked(x, y):
+    torch._assert(x.sum() > 0, "bad sum")
+    torch._check_tensor_all(y > 0, lambda: "bad y")
+    torch._check_tensor_all_with(ValueError, y < 10)
+    torch._assert_async((y[0] == 1).sum(), "bad first")
+    return x * y
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_conditions_of_tensors_are_checked_in_the_graph(backend):
+    compiled = torch.compile(checked, fullgraph=True, backend=backend)
+    one = torch.ones(2)
+    x = torch.ones(2, requires_grad=True)
+    compiled(x, one).sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+    for args in ((-one, one), (one, -one), (one, one * 20), (one, one * 2)):
+        with pytest.raises(Exception) as want:
+            checked(*args)
+        with pytest.raises(type(want.value), match=str(want.value)):
+            compiled(*args)
