@@ -133,6 +133,10 @@ def _assert(condition: Any, message: str) -> None:
     if isinstance(condition, Tensor) and condition.numel() == 1 and is_compiling():
         check_in_graph(condition, "AssertionError", message)
         return
+    recorded = getattr(type(condition), "__argand_function__", None)
+    if recorded is not None and not isinstance(condition, Tensor):
+        recorded(_assert, (type(condition),), (condition, message), {})
+        return
     assert condition, message
 
 

@@ -174,3 +174,15 @@ def test_assertions_are_nodes_that_stay() -> None:
         gm(torch.ones(3))
     with pytest.raises(AssertionError, match="positive sum"):
         gm(-torch.ones(4))
+
+
+def test_functions_of_proxies_outside_of_a_trace() -> None:
+    graph = fx.Graph()
+    x = fx.Proxy(graph.placeholder("x"))
+    torch._assert(x.shape[0] == 2, "expected two rows")
+    graph.output(torch.einsum("ij,kj->ik", x, x).node)
+    gm = fx.GraphModule({}, graph)
+    value = with_tensor(2, 3)
+    assert torch.equal(gm(value), value @ value.T)
+    with pytest.raises(AssertionError, match="two rows"):
+        gm(with_tensor(3, 3))

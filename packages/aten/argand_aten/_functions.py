@@ -345,6 +345,9 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
         raise ValueError("einsum: got an empty list of operands, expected tensors")
     for x in operands:
         if not isinstance(x, Tensor):
+            recorded = getattr(type(x), "__argand_function__", None)
+            if recorded is not None:
+                return recorded(einsum, (type(x),), (equation, *operands), {})  # type: ignore[no-any-return]
             raise TypeError(f"einsum: got {type(x).__name__} as an operand, expected a tensor")
     left, _, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")

@@ -7,6 +7,7 @@ import inspect
 import operator
 import sys
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from argand_c10 import Operator, device, dtype, layout, memory_format
@@ -127,7 +128,7 @@ class Proxy:
         tracer = _find_tracer((*args, *kwargs.values()))
         if tracer is None:
             return NotImplemented
-        if isinstance(op, Operator):
+        if isinstance(op, Operator | FunctionType):
             return tracer.create_proxy("call_function", op, args, kwargs)
         name = getattr(op, "__name__", "")
         if name in ("__getitem__", "__setitem__"):
