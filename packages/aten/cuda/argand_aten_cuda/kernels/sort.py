@@ -1,4 +1,4 @@
-"""Stable sorting of rows of up to 2048 elements (longer ones: radix.py), and the first k of rows: sort, argsort, topk.
+"""Stable sorting of rows of up to 2048 elements, of 4096 narrow ones (longer ones: radix.py), and the first k of rows: sort, argsort, topk.
 
 An element's key is a 32-bit integer in the order of the values (NaN above all and all equal, -0.0 equal to 0.0; inverted for descending
 order). Key and position make one 64-bit integer (`packed`), so equal elements keep their order and no two are equal.
@@ -121,18 +121,79 @@ def sort_tiles(packed, rows, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def sort_rows(
-    values, indices, x, n, DESCENDING: tl.constexpr, ALIGNED: tl.constexpr, BLOCK: tl.constexpr
-):
-    """Sorts each row of n <= BLOCK elements of 32 bits or fewer, in registers. ALIGNED: `x` and n are multiples of 16."""
-    x += tl.program_id(0).to(tl.int64) * n
-    j = tl.arange(0, BLOCK)
-    live = j < n
-    packed = _packed(tl.load(x + j, mask=live, other=0), j, 0, DESCENDING)
-    at = tl.sort(tl.where(live, packed, LAST)) & 0xFFFFFFFF
-    to = tl.program_id(0).to(tl.int64) * n + j
-    tl.store(values + to, tl.load(x + at, mask=live), mask=live)
-    tl.store(indices + to, at, mask=live)
+def bits_key(bits, infinity, flip):
+    """Keys of elements that are given as integers of their width, int32 or int64. infinity: that of a floating-point dtype, as an integer, or 0; the keys' bits of `flip` are inverted."""
+    BITS: tl.constexpr = bits.dtype.primitive_bitwidth
+    if BITS < 32:
+        key = bits.to(tl.int32)
+    else:
+        key = bits
+    if infinity != 0:
+        GREATEST: tl.constexpr = (1 << (BITS - 1)) - 1
+        magnitude = key & GREATEST
+        key = tl.where(key < 0, 0 - magnitude, magnitude)
+        key = tl.where(magnitude > infinity.to(key.dtype), GREATEST, key)
+    return key ^ flip.to(key.dtype)
+
+
+@triton.constexpr_function
+def _log2(n):  # type: ignore[no-untyped-def]
+    return n.bit_length() - 1
+
+
+@triton.jit
+def _bit(DIMS: tl.constexpr, i: tl.constexpr):
+    """Bit i of the places of a hypercube."""
+    return tl.reshape(tl.arange(0, 2), [1] * (DIMS - i - 1) + [2] + [1] * i)
+
+
+@triton.jit
+def _turned(h, DIMS: tl.constexpr, i: tl.constexpr):
+    """Inverted where bit i of the place is set, so that what is to descend there ascends."""
+    if i > 0 and i < DIMS:
+        h ^= (0 - _bit(DIMS, i)).to(h.dtype)
+    return h
+
+
+@triton.jit
+def _exchanged(h, DIMS: tl.constexpr, i: tl.constexpr, LINES: tl.constexpr):
+    other = h ^ tl.xor_sum(h, DIMS - 1 - i, True)
+    right = _bit(DIMS, i) != 0
+    if 1 << i < LINES:  # both are in one thread
+        return tl.where(right, tl.maximum(h, other), tl.minimum(h, other))
+    else:
+        return tl.where((h > other) != right, other, h)
+
+
+@triton.jit
+def bitonic(x, LINES: tl.constexpr):
+    """Sorts a vector of integers, of which each thread holds LINES neighbours."""
+    DIMS: tl.constexpr = _log2(x.numel)
+    h = tl.reshape(x, [2] * DIMS)
+    for stage in tl.static_range(1, DIMS + 1):
+        h = _turned(_turned(h, DIMS, stage - 1), DIMS, stage)
+        for i in tl.static_range(stage):
+            h = _exchanged(h, DIMS, stage - 1 - i, LINES)
+    return tl.reshape(h, x.shape)
+
+
+@triton.jit
+def sort_rows(values, indices, x, n, infinity, flip, LINES: tl.constexpr, BLOCK: tl.constexpr):
+    """Sorts each row of n <= BLOCK elements of 32 bits or fewer, given as integers, in registers; LINES elements a thread."""
+    WIDTH: tl.constexpr = BLOCK // LINES
+    row = tl.program_id(0).to(tl.int64) * n
+    x += row
+    j = tl.arange(0, LINES)[:, None] * WIDTH + tl.arange(0, WIDTH)[None, :]
+    key = bits_key(tl.load(x + j, mask=j < n, other=0), infinity, flip)
+    if x.dtype.element_ty.primitive_bitwidth < 32:  # key and place have 28 bits at most
+        packed = tl.where(j < n, key * BLOCK + j, 0x7FFFFFFF)
+    else:
+        packed = tl.where(j < n, key.to(tl.int64) * BLOCK + j, LAST)
+    place = (bitonic(tl.reshape(tl.trans(packed), [BLOCK]), LINES) & (BLOCK - 1)).to(tl.int32)
+    p = tl.arange(0, BLOCK)
+    at = tl.gather(place, p, 0)  # exchanged once, so that neighbouring threads store neighbours
+    tl.store(values + row + p, tl.load(x + at, mask=p < n), mask=p < n)
+    tl.store(indices + row + p, at.to(tl.int64), mask=p < n)
 
 
 @triton.jit
@@ -311,16 +372,18 @@ KERNELS = [
     ),
     Kernel(
         sort_rows,
-        signature={"values": "*T", "indices": "*i64", "x": "*T", "n": "i32"},
-        types={"T": _NARROW},
-        constants={
-            "DESCENDING": [False, True],
-            "ALIGNED": [True, False],
-            "BLOCK": [4096, 1024, 512, 2048],
+        signature={
+            "values": "*T",
+            "indices": "*i64",
+            "x": "*T",
+            "n": "i32",
+            "infinity": "i64",
+            "flip": "i64",
         },
-        num_warps=lambda v: {512: 8, 4096: 32}.get(v["BLOCK"], 16),
-        divisible=lambda v: ("values", "indices", "x", "n") if v["ALIGNED"] else (),
-        wheel=lambda v: v["T"] == "float32" and v["ALIGNED"] and v["BLOCK"] in (1024, 4096),
+        types={"T": ["int32", "int16", "int8"]},
+        constants={"LINES": [16, 32], "BLOCK": [512, 1024, 2048, 4096]},
+        num_warps=lambda v: v["BLOCK"] // v["LINES"] // 32,
+        wheel=lambda v: (v["LINES"] == 32) == (v["BLOCK"] == 4096),
     ),
     Kernel(
         order_statistic,
