@@ -719,6 +719,30 @@ def reflected(x: Array, size: int, align_corners: bool) -> Array:
     return np.clip(np.minimum(turn, 2 * span - turn) + low, 0, size - 1)
 
 
+def _border_places(n: int, before: int, after: int, mode: str) -> Array:
+    at = np.arange(-before, n + after)
+    return n - 1 - np.abs(n - 1 - np.abs(at)) if mode == "reflect" else np.clip(at, 0, n - 1)
+
+
+def border_pad(x: Array, pad: list[int], mode: str) -> Array:
+    """The last dimensions continued by reflection or by their ends."""
+    for i in range(len(pad) // 2):
+        d = x.ndim - 1 - i
+        x = np.take(x, _border_places(x.shape[d], pad[2 * i], pad[2 * i + 1], mode), d)
+    return x
+
+
+def border_pad_backward(grad: Array, shape: list[int], pad: list[int], mode: str) -> Array:
+    """Each element of `grad` added where `border_pad` took it from a tensor of this shape."""
+    for i in range(len(pad) // 2):
+        d = len(shape) - 1 - i
+        out = np.zeros((*grad.shape[:d], shape[d], *grad.shape[d + 1 :]), grad.dtype)
+        at = _border_places(shape[d], pad[2 * i], pad[2 * i + 1], mode)
+        np.add.at(np.moveaxis(out, d, 0), at, np.moveaxis(grad, d, 0))
+        grad = out
+    return grad
+
+
 def index_moments(weights: Array) -> tuple[Array, Array]:
     """Mean and variance of an index that is drawn with these weights along the last dimension."""
     p, i = weights / weights.sum(-1, keepdims=True), np.arange(weights.shape[-1])

@@ -1,4 +1,4 @@
-// Ranges, triangles, joined tensors.
+// Ranges, triangles, joined and padded tensors.
 #include <algorithm>
 #include <cmath>
 
@@ -8,6 +8,7 @@
 #include "packages/aten/cuda/csrc/strided_copy.h"
 #include "packages/aten/generated/kernels_cuda.h"
 #include "packages/aten/generated/ops/creation.h"
+#include "packages/aten/generated/ops/joining.h"
 #include "packages/c10/csrc/core/strided.h"
 
 namespace argand::kernels::cuda {
@@ -209,6 +210,33 @@ Tensor cat(const TensorList& tensors, int64_t dim) {
     start += n;
   }
   flush();
+  return out;
+}
+
+// Dense tensors that 32 bits count; what else there is, and what is wrong, goes by indices.
+Tensor border_pad(const Tensor& self, IntList pad, std::string_view mode) {
+  const int64_t padded = pad.size() / 2, ndim = self.dim();
+  const bool mirror = mode == "reflect";
+  int32_t size[3] = {1, 1, 1}, made[3] = {1, 1, 1}, before[3] = {0, 0, 0};
+  bool fits = self.is_contiguous() && self.numel() > 0 && padded <= std::min<int64_t>(ndim, 3) && self.itemsize() <= 8 && (mirror || mode == "replicate");
+  Dims sizes(self.sizes());
+  int64_t total = fits ? self.numel() : 0;
+  for (int64_t i = 0; fits && i < padded; i++) {
+    const int64_t d = ndim - 1 - i, n = self.size(d), low = pad[2 * i], high = pad[2 * i + 1], most = int64_t{1} << 30;
+    fits = n < most && low < (mirror ? n : most) && high < (mirror ? n : most) && low > -n && high > -n && n + low + high > 0;
+    if (!fits) break;
+    sizes[d] = n + low + high;
+    total = total / n * sizes[d];
+    fits = total < most;
+    size[i] = static_cast<int32_t>(n), made[i] = static_cast<int32_t>(sizes[d]), before[i] = static_cast<int32_t>(low);
+  }
+  if (!fits || self.numel() >= int64_t{1} << 30) return ops::_indexed_pad(self, pad, mode);
+  const DeviceGuard guard(self);
+  const Tensor out = empty(sizes, self.dtype(), self.device());
+  Specialization s("pad_border");
+  s.type("T", integer_of_size(self.itemsize())).flag("MIRROR", mirror).constant("BLOCK", kBlock);
+  launch(kernel(s.text()), grid_of(divide_up(total, kBlock)), static_cast<const void*>(out->data), static_cast<const void*>(self->data),
+         static_cast<int32_t>(total), made[0], made[1], made[2], size[0], size[1], size[2], before[0], before[1], before[2]);
   return out;
 }
 

@@ -206,6 +206,26 @@ Tensor arg_extreme(const char* op, bool smallest, const Tensor& self, std::optio
 
 }  // namespace
 
+// Both by one reading. Numbers only; of none, the two reductions say what is wrong.
+std::tuple<Tensor, Tensor> extremes(const Tensor& self, std::optional<IntList> dim, bool keepdim) {
+  uint64_t mask = dim ? wrap_dims("aminmax", *dim, self.dim()) : 0;
+  if (mask == 0) mask = ~uint64_t{0};
+  if (self.numel() == 0 || self.dtype() == ARGAND_BOOL || is_complex(self.dtype())) return {ops::amin(self, dim, keepdim), ops::amax(self, dim, keepdim)};
+  const DeviceGuard guard(self);
+  const Dims sizes = reduced_sizes(self, mask, keepdim);
+  const Tensor least = empty(sizes, self.dtype(), self.device()), greatest = empty(sizes, self.dtype(), self.device());
+  const Rows r(self, mask);
+  const Tensor parts = r.parts(self.dtype());
+  launch(kernel(r.named("least_and_greatest", self.dtype()).text()), r.grid(), r.data, least->data, greatest->data, parts->data, r.rows, r.n,
+         r.n_inner, r.outer, r.inner, r.stride, r.piece, r.pieces);
+  if (r.pieces > 1) {
+    Specialization join("join_least_and_greatest");
+    join.type("T", self.dtype()).constant("BR", r.join_rows()).constant("BP", 1024 / r.join_rows());
+    launch(kernel(join.text()), grid_of(divide_up(r.rows, r.join_rows())), least->data, greatest->data, parts->data, r.rows, r.pieces);
+  }
+  return {least, greatest};
+}
+
 std::tuple<Tensor, Tensor> max_dim(const Tensor& self, int64_t dim, bool keepdim) { return extreme("max", false, self, dim, keepdim); }
 std::tuple<Tensor, Tensor> min_dim(const Tensor& self, int64_t dim, bool keepdim) { return extreme("min", true, self, dim, keepdim); }
 Tensor argmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim) { return arg_extreme("argmax", false, self, dim, keepdim); }

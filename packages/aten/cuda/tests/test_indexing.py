@@ -272,6 +272,17 @@ def test_bad_index_is_reported_and_harmless(name: str, call: Any) -> None:
     assert x.to("cpu").shape == (5, 6)  # reported once; the device goes on
 
 
+def test_places_from_the_end() -> None:
+    """`index_copy` refuses them, which `take_along_dim` counts from there."""
+    x = make((5, 6))
+    same(lambda x, i: aten.index_copy(x, 0, i, x[:2]), x, aten.tensor([4, 0]))
+    same(lambda x, i: aten.take_along_dim(x, i, 1), x, aten.tensor([[0, -1, -6, 5]]))
+    moved = x.to("cuda")
+    aten.index_copy(moved, 0, aten.tensor([1, -1]).to("cuda"), moved[:2])
+    with pytest.raises(IndexError, match="out of bounds for dimension 0 with size 5"):
+        moved.to("cpu")
+
+
 @pytest.mark.parametrize(
     "call",
     [

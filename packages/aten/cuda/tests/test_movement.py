@@ -171,6 +171,27 @@ def test_joins_and_triangles() -> None:
                 same(on_device, on_host)
 
 
+@pytest.mark.parametrize("dtype", [c10.float32, c10.bfloat16, c10.uint8, c10.complex64, c10.complex128])
+def test_borders(dtype: Any) -> None:
+    """Dense tensors of up to 8 bytes an element take one kernel; all else goes by indices."""
+    x = sample((2, 3, 4, 5, 6), dtype)
+    for mode in ("reflect", "replicate"):
+        for t, pad in (
+            (x[0, 0, 0], [5, 2]),
+            (x[0, 0], [1, 0, 3, 2]),
+            (x[0], [-2, 1, 2, -3]),
+            (x[0].transpose(1, 2), [1, 2, 2, 1]),
+            (x[0, 0, :, :0], [1, 1]),
+            (x, [1, 2, 3, 1, 2, 1]),
+        ):
+            emulated.launches.clear()
+            same(aten.pad(t.to("cuda"), pad, mode), aten.pad(t, pad, mode))
+            fused = t.is_contiguous() and t.numel() and (mode == "replicate" or len(pad) < 6)
+            assert any(n.startswith("pad_border") for n in emulated.launches) == bool(
+                fused and dtype != c10.complex128
+            )
+
+
 def pair() -> tuple[Any, Any]:
     return c10.Generator(device="cuda").manual_seed(11), c10.Generator().manual_seed(11)
 

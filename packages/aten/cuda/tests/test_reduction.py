@@ -93,6 +93,26 @@ def test_nan_and_infinity() -> None:
         np.testing.assert_array_equal(numbers(aten.amin(t)), x.min())
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int8", "uint8", "int64"])
+def test_both_extremes(dtype: str) -> None:
+    """In one kernel, along any dimension, by pieces too; NaN wins."""
+    for shape in ((40_000,), (5, 700), (70, 3), (3, 4, 5)):
+        x = RNG.integers(0, 100, shape).astype("float32")
+        if dtype in ("float32", "bfloat16"):
+            x -= 50
+            x.reshape(-1)[7] = np.nan
+        t = aten.tensor(x).to(getattr(c10, dtype)).to("cuda")
+        for dim in (None, *range(len(shape))):
+            emulated.launches.clear()
+            got = aten.aminmax(t, dim=dim)
+            assert {n.split(";")[0] for n in emulated.launches} <= {
+                "least_and_greatest",
+                "join_least_and_greatest",
+            }
+            for a, want in zip(got, (np.min(x, dim), np.max(x, dim)), strict=True):
+                np.testing.assert_array_equal(numbers(a), want)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int8", "bfloat16"])
 @pytest.mark.parametrize("count", [1, 7, 20003])
 def test_running_sums_of_a_vector(count: int, dtype: str) -> None:

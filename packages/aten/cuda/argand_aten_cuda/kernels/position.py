@@ -1,4 +1,4 @@
-"""What depends on an element's position: ranges, triangles, joined tensors."""
+"""What depends on an element's position: ranges, triangles, joined and padded tensors."""
 
 import triton
 import triton.language as tl
@@ -155,6 +155,31 @@ def join(
     tl.store(target + below + x, value, mask=inside)
 
 
+@triton.jit
+def _inside(i, n, MIRROR: tl.constexpr):
+    """Where place i is taken from along a dimension of n elements: mirrored at its ends, or from the nearer end."""
+    if MIRROR:
+        return n - 1 - tl.abs(n - 1 - tl.abs(i))
+    else:
+        return tl.minimum(tl.maximum(i, 0), n - 1)
+
+
+@triton.jit
+def pad_border(
+    out, x, total, out_width, out_height, out_depth, width, height, depth, left, top, front,
+    MIRROR: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Dense volumes of `x` continued beyond their borders, of which they have `left`, `top` and `front` elements before them."""
+    e = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    row = e // out_width
+    plane = row // out_height
+    volume = plane // out_depth
+    at = volume * depth + _inside(plane - volume * out_depth - front, depth, MIRROR)
+    at = at * height + _inside(row - plane * out_height - top, height, MIRROR)
+    at = at * width + _inside(e - row * out_width - left, width, MIRROR)
+    tl.store(out + e, tl.load(x + at, mask=e < total), mask=e < total)
+
+
 _MOVED = ("uint8", "int16", "int32", "int64")
 _INPUTS = range(16)
 
@@ -212,6 +237,18 @@ KERNELS = [
             "tiles_x": "i32",
         },  # fmt: skip
         constants={"BX": [512], "BY": [8], "LOWER": [False, True]},
+    ),
+    Kernel(
+        pad_border,
+        signature={
+            "out": "*T",
+            "x": "*T",
+            "total": "i32",
+            **dict.fromkeys("out_width out_height out_depth width height depth left top front".split(), "i32"),
+        },  # fmt: skip
+        types={"T": _MOVED},
+        constants={"MIRROR": [False, True], "BLOCK": [1024]},
+        default={"T": ["int16", "int32"]},
     ),
     Kernel(
         join,

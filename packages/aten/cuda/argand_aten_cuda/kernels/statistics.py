@@ -241,6 +241,82 @@ def join_extremes(
     _store_extreme(x, values, indices, row, address, best_at, row < rows, VALUES)
 
 
+# ---- least and greatest values -------------------------------------------------------------------------------------------
+@triton.jit
+def _less(a, b):
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def _greater(a, b):
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def _numbers(x, at, inside):
+    """Elements in a dtype that has both functions."""
+    value = tl.load(x + at, mask=inside, other=0)
+    if value.dtype.is_floating() and value.dtype != tl.float64:
+        value = value.to(tl.float32)
+    return value
+
+
+@triton.jit
+def least_and_greatest(
+    x, least, greatest, parts, rows, n, n_inner, outer_stride, inner_stride, stride, piece, pieces,
+    BR: tl.constexpr, BN: tl.constexpr, UNIT: tl.constexpr, ALIGNED: tl.constexpr,
+):  # fmt: skip
+    """The least and the greatest element of each row, NaN if there is one, or with several pieces those of each to parts[2, pieces, rows]; UNIT and ALIGNED as above."""
+    row = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
+    begin = tl.program_id(1).to(tl.int64) * piece
+    end = tl.minimum(begin + piece, n)
+    if UNIT == 1:
+        stride = 1
+    if UNIT == 2:
+        at = row
+    else:
+        at = _row_offsets(row, n_inner, outer_stride, inner_stride)
+    lane = tl.arange(0, BN).to(tl.int64)
+    here = (row < rows)[:, None]
+    first = _numbers(x, at + begin * stride, row < rows)[:, None]
+    low = tl.broadcast_to(first, [BR, BN])
+    high = low
+    for k in range(begin, end, BN):
+        inside = here & (k + lane < end)[None, :]
+        value = _numbers(x, at[:, None] + ((k + lane) * stride)[None, :], inside)
+        value = tl.where(inside, value, first)
+        low = _less(low, value)
+        high = _greater(high, value)
+    if pieces == 1:
+        to_low = least + row
+        to_high = greatest + row
+    else:
+        to_low = parts + tl.program_id(1).to(tl.int64) * rows + row
+        to_high = to_low + pieces.to(tl.int64) * rows
+    tl.store(to_low, tl.reduce(low, 1, _less).to(x.dtype.element_ty), mask=row < rows)
+    tl.store(to_high, tl.reduce(high, 1, _greater).to(x.dtype.element_ty), mask=row < rows)
+
+
+@triton.jit
+def join_least_and_greatest(
+    least, greatest, parts, rows, pieces, BR: tl.constexpr, BP: tl.constexpr
+):
+    """Of each row from those of its pieces."""
+    row = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
+    lane = tl.arange(0, BP).to(tl.int64)
+    here = (row < rows)[:, None]
+    others = parts + pieces.to(tl.int64) * rows
+    low = tl.broadcast_to(_numbers(parts, row, row < rows)[:, None], [BR, BP])
+    high = tl.broadcast_to(_numbers(others, row, row < rows)[:, None], [BR, BP])
+    for p in range(0, pieces, BP):
+        inside = here & (p + lane < pieces)[None, :]
+        at = (p + lane)[None, :] * rows + row[:, None]
+        low = tl.where(inside, _less(low, _numbers(parts, at, inside)), low)
+        high = tl.where(inside, _greater(high, _numbers(others, at, inside)), high)
+    tl.store(least + row, tl.reduce(low, 1, _less).to(parts.dtype.element_ty), mask=row < rows)
+    tl.store(greatest + row, tl.reduce(high, 1, _greater).to(parts.dtype.element_ty), mask=row < rows)
+
+
 _ROWS = {"n_inner": "i64", "outer_stride": "i64", "inner_stride": "i64", "stride": "i64"}
 # (rows, elements) of a program's tile, for UNIT 1 the elements and for 2 and 0 the rows along memory
 _TILES = {1: ((1, 4096), (8, 512), (64, 64)), 2: ((64, 64),), 0: ((64, 64),)}
@@ -337,5 +413,37 @@ KERNELS = [
         constants={**_JOINED, "VALUES": [False, True]},
         wheel=_is_joined,
         default={"T": ["float32", "bfloat16"]},
+    ),
+    Kernel(
+        least_and_greatest,
+        signature={
+            "x": "*T",
+            "least": "*T",
+            "greatest": "*T",
+            "parts": "*T",
+            "rows": "i64",
+            "n": "i64",
+            **_ROWS,
+            "piece": "i64",
+            "pieces": "i64",
+        },  # fmt: skip
+        types={"T": REAL},
+        constants=_TILE_CONSTANTS,
+        num_warps=8,
+        divisible=_aligned,
+        wheel=lambda v: _is_tile(v) and v["UNIT"] == 1,
+    ),
+    Kernel(
+        join_least_and_greatest,
+        signature={
+            "least": "*T",
+            "greatest": "*T",
+            "parts": "*T",
+            "rows": "i64",
+            "pieces": "i64",
+        },  # fmt: skip
+        types={"T": REAL},
+        constants=_JOINED,
+        wheel=_is_joined,
     ),
 ]

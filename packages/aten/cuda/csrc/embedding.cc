@@ -1,4 +1,4 @@
-// The dense gradient of an embedding (argand_aten_cuda/kernels/embedding.py).
+// The dense gradient of an embedding, and sums of its rows by bags (argand_aten_cuda/kernels/embedding.py).
 #include "packages/aten/cuda/csrc/fused.h"
 #include "packages/aten/generated/kernels_cuda.h"
 #include "packages/aten/generated/ops/creation.h"
@@ -31,6 +31,23 @@ Tensor embedding_backward(const Tensor& grad_output, const Tensor& indices, int6
                                                                                  kDTypeName[grad.dtype()], scale_grad_by_freq, kBlock);
   launch(k, grid(op, count, cdiv(n, kBlock)), address(grad), address(index), address(order), address(out), error_record(grad), operator_name(op),
          size32(op, count), size32(op, n), size32(op, num_weights), padding_idx);
+  return out;
+}
+
+Tensor bag_sums(const Tensor& weight, const Tensor& indices, const Tensor& bag_of, int64_t bags, bool) {
+  static Slot slots[kFloats];
+  const char* op = "embedding_bag";
+  if (weight.dim() != 2) fail(ARGAND_SHAPE_ERROR, "%s: 'weight' must be 2-D, got %s", op, to_string(weight.sizes()).c_str());
+  if (bag_of.numel() != indices.numel())
+    fail(ARGAND_SHAPE_ERROR, "%s: got bags %s, expected %s", op, to_string(bag_of.sizes()).c_str(), to_string(indices.sizes()).c_str());
+  const Tensor table = aligned_dense(weight), index = aligned_dense(indices, ARGAND_INT64), bag = aligned_dense(bag_of, ARGAND_INT64);
+  const int64_t n = weight.size(1);
+  const Tensor out = empty_on(weight, {bags, n}, sum_dtype(weight.dtype()));
+  if (out.numel() == 0) return out;
+  const Kernel* k = slots[float_index(op, weight.dtype())].get("bag_sums;T=%s;A=%s;ROWS=8;BLOCK=%d", kDTypeName[weight.dtype()],
+                                                               kDTypeName[out.dtype()], kBlock);
+  launch(k, grid(op, bags, cdiv(n, kBlock)), address(out), address(table), address(index), address(bag), error_record(weight), operator_name(op),
+         size32(op, index.numel()), size32(op, n), size32(op, weight.size(0)));
   return out;
 }
 
