@@ -44,8 +44,8 @@ Tensor bag_sums(const Tensor& weight, const Tensor& indices, const Tensor& bag_o
   const int64_t n = weight.size(1);
   const Tensor out = empty_on(weight, {bags, n}, sum_dtype(weight.dtype()));
   if (out.numel() == 0) return out;
-  const Kernel* k = slots[float_index(op, weight.dtype())].get("bag_sums;T=%s;A=%s;ROWS=8;BLOCK=%d", kDTypeName[weight.dtype()],
-                                                               kDTypeName[out.dtype()], kBlock);
+  const Kernel* k =
+      slots[float_index(op, weight.dtype())].get("bag_sums;T=%s;A=%s;ROWS=8;BLOCK=%d", kDTypeName[weight.dtype()], kDTypeName[out.dtype()], kBlock);
   launch(k, grid(op, bags, cdiv(n, kBlock)), address(out), address(table), address(index), address(bag), error_record(weight), operator_name(op),
          size32(op, index.numel()), size32(op, n), size32(op, weight.size(0)));
   return out;

@@ -218,7 +218,8 @@ Tensor border_pad(const Tensor& self, IntList pad, std::string_view mode) {
   const int64_t padded = pad.size() / 2, ndim = self.dim();
   const bool mirror = mode == "reflect";
   int32_t size[3] = {1, 1, 1}, made[3] = {1, 1, 1}, before[3] = {0, 0, 0};
-  bool fits = self.is_contiguous() && self.numel() > 0 && padded <= std::min<int64_t>(ndim, 3) && self.itemsize() <= 8 && (mirror || mode == "replicate");
+  bool fits =
+      self.is_contiguous() && self.numel() > 0 && padded <= std::min<int64_t>(ndim, 3) && self.itemsize() <= 8 && (mirror || mode == "replicate");
   Dims sizes(self.sizes());
   int64_t total = fits ? self.numel() : 0;
   for (int64_t i = 0; fits && i < padded; i++) {

@@ -19,8 +19,8 @@ using argand::cuda::launch;
 constexpr int64_t kTile = 2048;
 constexpr int64_t kShortRow = 256, kRegisters = 4096;  // rows of narrow elements longer than the first and up to the second are sorted in registers
 constexpr int64_t kBlock = 1024;
-constexpr int64_t kMostKept = 1024, kLongestRow = 16384;                      // of topk_rows
-constexpr int64_t kRadixTile = 2048, kDigits = 256, kDigitGroups = 32;        // of radix.py
+constexpr int64_t kMostKept = 1024, kLongestRow = 16384;                // of topk_rows
+constexpr int64_t kRadixTile = 2048, kDigits = 256, kDigitGroups = 32;  // of radix.py
 
 // A dimension of a row-major tensor as three nested loops, and its rows: n elements `inner` apart.
 struct Rows {
@@ -103,7 +103,8 @@ Tensor select_rows(const char* op, const Tensor& x, const Rows& s, bool descendi
   return best;
 }
 
-// What kernels that take elements as integers of their width need to order them; `lowest`: the least key has the bits 0 and not those of the least integer.
+// What kernels that take elements as integers of their width need to order them; `lowest`: the least key has the bits 0 and not those of the least
+// integer.
 struct KeyOrder {
   int64_t infinity, flip;
 };

@@ -210,7 +210,8 @@ Tensor arg_extreme(const char* op, bool smallest, const Tensor& self, std::optio
 std::tuple<Tensor, Tensor> extremes(const Tensor& self, std::optional<IntList> dim, bool keepdim) {
   uint64_t mask = dim ? wrap_dims("aminmax", *dim, self.dim()) : 0;
   if (mask == 0) mask = ~uint64_t{0};
-  if (self.numel() == 0 || self.dtype() == ARGAND_BOOL || is_complex(self.dtype())) return {ops::amin(self, dim, keepdim), ops::amax(self, dim, keepdim)};
+  if (self.numel() == 0 || self.dtype() == ARGAND_BOOL || is_complex(self.dtype()))
+    return {ops::amin(self, dim, keepdim), ops::amax(self, dim, keepdim)};
   const DeviceGuard guard(self);
   const Dims sizes = reduced_sizes(self, mask, keepdim);
   const Tensor least = empty(sizes, self.dtype(), self.device()), greatest = empty(sizes, self.dtype(), self.device());

@@ -171,7 +171,9 @@ def test_joins_and_triangles() -> None:
                 same(on_device, on_host)
 
 
-@pytest.mark.parametrize("dtype", [c10.float32, c10.bfloat16, c10.uint8, c10.complex64, c10.complex128])
+@pytest.mark.parametrize(
+    "dtype", [c10.float32, c10.bfloat16, c10.uint8, c10.complex64, c10.complex128]
+)
 def test_borders(dtype: Any) -> None:
     """Dense tensors of up to 8 bytes an element take one kernel; all else goes by indices."""
     x = sample((2, 3, 4, 5, 6), dtype)

@@ -71,7 +71,9 @@ def test_unary(name, x, want):
 )
 def test_binary(name, x, y, want):
     out = np.zeros_like(x)
-    interpreter.run(binary, (1,), out, x.copy(), y.copy(), len(x), getattr(math, f"argand_{name}"), BLOCK=64)
+    interpreter.run(
+        binary, (1,), out, x.copy(), y.copy(), len(x), getattr(math, f"argand_{name}"), BLOCK=64
+    )
     agree(out, want(x, y))
 
 

@@ -44,7 +44,9 @@ def embedding_backward_runs(
 
 
 @triton.jit
-def bag_sums(out, weight, index, bag_of, error, op, count, n, rows, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def bag_sums(
+    out, weight, index, bag_of, error, op, count, n, rows, ROWS: tl.constexpr, BLOCK: tl.constexpr
+):
     """out[b] = the sum of weight[index[j]] over the run of bag_of[j] == b, ROWS at a time: always the same bits. bag_of does not decrease; grid: (bags, tiles of n)."""
     bag = tl.program_id(0)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)

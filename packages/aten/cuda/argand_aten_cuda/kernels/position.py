@@ -244,7 +244,9 @@ KERNELS = [
             "out": "*T",
             "x": "*T",
             "total": "i32",
-            **dict.fromkeys("out_width out_height out_depth width height depth left top front".split(), "i32"),
+            **dict.fromkeys(
+                "out_width out_height out_depth width height depth left top front".split(), "i32"
+            ),
         },  # fmt: skip
         types={"T": _MOVED},
         constants={"MIRROR": [False, True], "BLOCK": [1024]},

@@ -103,7 +103,9 @@ def radix_scatter(
     bits = tl.load(source + j, mask=j < left, other=0)
     digit = tl.where(j < left, _digit(bits, infinity, flip, step * 8), DIGITS)
     packed = bitonic(tl.reshape(tl.trans(digit * BLOCK + j), [BLOCK]), LINES)
-    packed = tl.gather(packed, p, 0)  # exchanged once, so that neighbouring threads store neighbours
+    packed = tl.gather(
+        packed, p, 0
+    )  # exchanged once, so that neighbouring threads store neighbours
     lane = tl.arange(0, DIGITS)
     table = tl.program_id(0).to(tl.int64) * DIGITS + lane
     # Smaller digits of the row are before, those of the tile are counted by the place.

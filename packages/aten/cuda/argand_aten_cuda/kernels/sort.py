@@ -137,7 +137,7 @@ def bits_key(bits, infinity, flip):
 
 
 @triton.constexpr_function
-def _log2(n):  # type: ignore[no-untyped-def]
+def _log2(n):
     return n.bit_length() - 1
 
 

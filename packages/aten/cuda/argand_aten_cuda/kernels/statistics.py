@@ -314,7 +314,9 @@ def join_least_and_greatest(
         low = tl.where(inside, _less(low, _numbers(parts, at, inside)), low)
         high = tl.where(inside, _greater(high, _numbers(others, at, inside)), high)
     tl.store(least + row, tl.reduce(low, 1, _less).to(parts.dtype.element_ty), mask=row < rows)
-    tl.store(greatest + row, tl.reduce(high, 1, _greater).to(parts.dtype.element_ty), mask=row < rows)
+    tl.store(
+        greatest + row, tl.reduce(high, 1, _greater).to(parts.dtype.element_ty), mask=row < rows
+    )
 
 
 _ROWS = {"n_inner": "i64", "outer_stride": "i64", "inner_stride": "i64", "stride": "i64"}
