@@ -19,8 +19,8 @@ using argand::cuda::launch;
 constexpr int64_t kTile = 2048;
 constexpr int64_t kShortRow = 256, kRegisters = 4096;  // rows of narrow elements longer than the first and up to the second are sorted in registers
 constexpr int64_t kBlock = 1024;
-constexpr int64_t kMostKept = 1024, kLongestRow = 16384;                // of topk_rows
-constexpr int64_t kRadixTile = 2048, kDigits = 256, kDigitGroups = 32;  // of radix.py
+constexpr int64_t kMostKept = 1024, kLongestRow = 16384;                      // of topk_rows
+constexpr int64_t kRadixTile = 512, kRadixPrograms = 2048, kMostSteps = 127;  // of radix.py: programs that fill a device, and tiles of one
 
 // A dimension of a row-major tensor as three nested loops, and its rows: n elements `inner` apart.
 struct Rows {
@@ -103,13 +103,12 @@ Tensor select_rows(const char* op, const Tensor& x, const Rows& s, bool descendi
   return best;
 }
 
-// What kernels that take elements as integers of their width need to order them; `lowest`: the least key has the bits 0 and not those of the least
-// integer.
+// What kernels that take elements as integers of their width need to order them.
 struct KeyOrder {
   int64_t infinity, flip;
 };
 
-KeyOrder key_order(int dtype, bool descending, bool lowest) {
+KeyOrder key_order(int dtype, bool descending) {
   const int64_t sign = -(int64_t{1} << (8 * item_size(dtype) - 1));
   const bool is_unsigned = dtype == ARGAND_BOOL || dtype == ARGAND_UINT8 || is_wide_unsigned(dtype);
   const int64_t infinity = dtype == ARGAND_FLOAT64    ? 0x7FF0000000000000
@@ -117,31 +116,36 @@ KeyOrder key_order(int dtype, bool descending, bool lowest) {
                            : dtype == ARGAND_BFLOAT16 ? 0x7F80
                            : dtype == ARGAND_FLOAT16  ? 0x7C00
                                                       : 0;
-  return {infinity, (is_unsigned != lowest ? sign : 0) ^ (descending ? -1 : 0)};
+  return {infinity, (is_unsigned ? sign : 0) ^ (descending ? -1 : 0)};
 }
 
 // Sorts each of `rows` rows of n elements by digits, into row-major values and indices.
 void radix_sort(const char* op, const Tensor& x, int64_t rows, int64_t n, bool descending, const Tensor& values, const Tensor& indices) {
-  const int64_t tiles = divide_up(n, kRadixTile), table = rows * tiles * kDigits;
-  const int steps = x.itemsize();
-  const auto words = [&](int64_t count) { return empty({count}, ARGAND_INT32, x.device()); };
-  const Tensor counts = words(table), offsets = words(table), totals = words(rows * kDigits), flags = words(steps * rows * kDigitGroups);
-  // Elements and places go back and forth between two halves, until the last pass.
-  const int64_t held = std::min(steps - 1, 2) * rows * n;
-  const Tensor spare = empty({held}, x.dtype(), x.device()), places = words(held);
+  const int64_t row_tiles = divide_up(n, kRadixTile);
+  const int64_t steps = std::clamp<int64_t>(rows * row_tiles / kRadixPrograms, 1, std::min(kMostSteps, row_tiles)),
+                tiles = divide_up(row_tiles, steps);
+  const Tensor counts = empty({rows * tiles * 16}, ARGAND_INT32, x.device()), offsets = empty({rows * tiles * 16}, ARGAND_INT32, x.device());
+  const int digits = x.dtype() == ARGAND_BOOL ? 1 : 2 * x.itemsize();
+  // Elements and indices go back and forth between two places, the last time to the results.
+  Tensor spare[2] = {digits > 1 ? empty({rows * n}, x.dtype(), x.device()) : Tensor(), values};
+  Tensor places[2];
+  for (int k = 0; k < std::min(digits - 1, 2); k++) places[k] = empty({rows * n}, ARGAND_INT32, x.device());
   const argand::cuda::Grid grid = programs(op, rows * tiles);
-  const int32_t n_ = small(op, n), n_tiles = small(op, tiles), n_rows = small(op, rows);
-  const std::string type = ";T=" + std::string(integer_name(x.itemsize()));
-  const KeyOrder key = key_order(x.dtype(), descending, true);
-  const auto* const count = kernel("radix_count" + type + ";BLOCK=2048");
-  const auto* const sum = kernel(tiles > 32 ? "radix_offsets;BLOCK=512" : "radix_offsets;BLOCK=32");
-  for (int step = 0; step < steps; step++) {
-    const bool last = step == steps - 1;
-    launch(count, grid, counts->data, x->data, spare->data, flags->data, n_, n_tiles, n_rows, int32_t{step}, key.infinity, key.flip);
-    launch(sum, programs(op, rows * kDigitGroups), offsets->data, totals->data, flags->data, counts->data, n_, n_tiles, n_rows, int32_t{step});
-    launch(kernel("radix_scatter" + type + (last ? ";O=int64;LAST=True" : ";O=int32;LAST=False") + ";LINES=16;BLOCK=2048"), grid,
-           last ? values->data : spare->data, last ? indices->data : places->data, x->data, spare->data, places->data, counts->data, offsets->data,
-           totals->data, flags->data, n_, n_tiles, n_rows, int32_t{step}, key.infinity, key.flip);
+  const int32_t n_tiles = small(op, tiles), n_steps = static_cast<int32_t>(steps);
+  const bool aligned = n % 16 == 0 && reinterpret_cast<uintptr_t>(x->data) % 16 == 0;
+  const std::string type = ";T=" + std::string(real_name(x.dtype())),
+                    order = std::string(";DESCENDING=") + flag(descending) + ";ALIGNED=" + flag(aligned);
+  static const auto* const scan = kernel("radix_offsets;BLOCK=1024");
+  Tensor from = x, previous = counts;
+  for (int digit = 0; digit < digits; digit++) {
+    const bool last = digit == digits - 1;
+    const Tensor &to = spare[(digits - digit) % 2], &index = last ? indices : places[digit % 2];
+    launch(kernel("radix_count" + type + order), grid, counts->data, from->data, small(op, n), n_tiles, n_steps, 4 * digit);
+    launch(scan, programs(op, rows * 16), offsets->data, counts->data, n_tiles);
+    launch(kernel("radix_scatter" + type + (last ? ";O=int64" : ";O=int32") + ";FIRST=" + flag(digit == 0) + order), grid, to->data, index->data,
+           from->data, previous->data, offsets->data, small(op, n), n_tiles, n_steps, 4 * digit);
+    from = to;
+    previous = index;
   }
 }
 
@@ -150,7 +154,7 @@ bool in_registers(const Tensor& x, int64_t n) { return x.itemsize() < 8 && n > k
 // Sorts each of `rows` dense rows of n elements into row-major values and indices, a program a row.
 void sort_in_registers(const char* op, const Tensor& x, int64_t rows, int64_t n, bool descending, const Tensor& values, const Tensor& indices) {
   const int64_t block = n <= 512 ? 512 : n <= 1024 ? 1024 : n <= 2048 ? 2048 : kRegisters;
-  const KeyOrder key = key_order(x.dtype(), descending, false);
+  const KeyOrder key = key_order(x.dtype(), descending);
   const auto* f = kernel("sort_rows;T=" + std::string(integer_name(x.itemsize())) + (block == kRegisters ? ";LINES=32" : ";LINES=16") +
                          ";BLOCK=" + std::to_string(block));
   launch(f, programs(op, rows), values->data, indices->data, x->data, small(op, n), key.infinity, key.flip);

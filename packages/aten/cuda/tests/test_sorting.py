@@ -110,32 +110,32 @@ def test_one_of_each_row(dtype: str) -> None:
     assert any(name.startswith("order_statistic") for name in emulated.launches)
 
 
-def test_offsets_of_many_tiles() -> None:
-    """Counts run on from block to block of tiles."""
-    rows, tiles = 2, 70
-    counts = RNG.integers(0, 3, (rows, tiles, 256)).astype("int32")
-    counts[1] = 0
-    counts[1, :, 77] = 4  # of one digit: the row rests
-    n = int(counts[1].sum())
-    offsets, totals = np.zeros_like(counts), np.zeros((rows, 256), "int32")
-    flags = np.full((3, rows, 32), 5, "int32")
-    run(radix.radix_offsets, (rows * 32,), offsets, totals, flags, counts, n, tiles, rows, 1, BLOCK=32)  # fmt: skip
-    np.testing.assert_array_equal(offsets, np.cumsum(counts, 1) - counts)
-    np.testing.assert_array_equal(totals, counts.sum(1))
-    assert flags[1].any(1).tolist() == [False, True] and flags[1, 1].argmax() == 77 // 8
-    assert (flags[[0, 2]] == 5).all()
-
-
-@pytest.mark.parametrize("descending", [False, True])
-def test_rows_that_rest(descending: bool) -> None:
-    """A pass leaves rows whose elements have one digit where they are: those of a few low, middle or high bits, and of none."""
-    x = RNG.integers(0, 300, (5, 4200))
-    x[0] -= 150
-    x[1] <<= 24
-    x[2] = x[2] << 54 | x[2]
-    x[3] = -7
-    x[4] = x[4] % 2 << 40
-    same(lambda x: aten.sort(x, 1, descending, stable=True), aten.tensor(x))
+def test_programs_of_several_tiles() -> None:
+    """Counts run on from tile to tile."""
+    x = RNG.integers(0, 256, (2, 2600)).astype("uint8")
+    n, tiles, steps = x.shape[1], 2, 3
+    counts, offsets = np.zeros(2 * tiles * 16, "int32"), np.zeros(2 * tiles * 16, "int32")
+    values, indices = np.zeros_like(x), np.zeros(x.shape, "int64")
+    run(
+        radix.radix_count,
+        (2 * tiles,),
+        counts,
+        x,
+        n,
+        tiles,
+        steps,
+        4,
+        DESCENDING=False,
+        ALIGNED=False,
+    )
+    run(radix.radix_offsets, (32,), offsets, counts, tiles, BLOCK=16)
+    run(
+        radix.radix_scatter, (2 * tiles,), values, indices, x, counts, offsets, n, tiles, steps, 4,
+        FIRST=True, DESCENDING=False,
+        ALIGNED=False,
+    )  # fmt: skip
+    np.testing.assert_array_equal(indices, np.argsort(x >> 4, axis=1, kind="stable"))
+    np.testing.assert_array_equal(values, np.take_along_axis(x, indices, 1))
 
 
 @pytest.mark.parametrize(

@@ -1,146 +1,157 @@
-"""Stable sorting of long rows by digits of eight bits, the lowest first: each pass counts, sums and scatters.
+"""Stable sorting of long rows by digits of four bits, the lowest first: each pass counts, sums and scatters.
 
-A program takes a tile of a row and sorts it by digit and place in registers, so that what is scattered lies in runs. Elements are moved as integers of their width, with 32-bit
-places, and the key is made anew in each pass. A pass in which all elements of a row have one digit leaves the row where it is: it lies in `x` until a pass moves it, then in
-the halves of `spare` by turns, and the last pass writes the results.
+A program takes `steps` tiles of 64 x 8 elements of one row. How often each digit occurs so far is kept in packed counters: sixteen of
+four bits along the eight elements of a line, four times four of sixteen bits over the lines, so a program takes less than 2**16 elements.
+Elements are moved as they are, and their digits are those of `sort.ordered_key`: zeros of both signs are equal, and so is every NaN.
 """
 
 import triton
 import triton.language as tl
 
-from argand_aten_cuda.kernel import Kernel
-from argand_aten_cuda.kernels.sort import bitonic, bits_key
+from argand_aten_cuda.kernel import REAL, Kernel
+from argand_aten_cuda.kernels.sort import ordered_key
 
-DIGITS = tl.constexpr(256)
-GROUP = tl.constexpr(8)  # digits of a program of radix_offsets
-GROUPS = tl.constexpr(32)
-PASSES = tl.constexpr(8)
-
-
-@triton.jit
-def _digit(bits, infinity, flip, shift):
-    return ((bits_key(bits, infinity, flip) >> shift) & 255).to(tl.int32)
+LINES = tl.constexpr(64)
+LINE = tl.constexpr(8)
+TILE = tl.constexpr(512)
+FIELDS = tl.constexpr(0x000F000F000F000F)  # every fourth counter of four bits
 
 
 @triton.jit
-def _moves(flags, rows, row, step):
-    """How many passes before `step` have moved the row."""
-    earlier = tl.arange(0, PASSES)[:, None]
-    at = (earlier * rows + row) * GROUPS + tl.arange(0, GROUPS)[None, :]
-    rests = tl.max(tl.load(flags + at, mask=(earlier < step) & (at >= 0), other=1), 1)
-    return tl.sum(1 - rests, 0)
+def _digit(x, shift, DESCENDING: tl.constexpr):
+    """The four bits of each element's key at `shift`, which is 0 for the lowest digit."""
+    key = ordered_key(x) ^ -(1 << (x.dtype.primitive_bitwidth - 1))
+    if DESCENDING:
+        key = ~key
+    return ((key >> shift) & 15).to(tl.int32)
 
 
 @triton.jit
-def radix_count(counts, x, spare, flags, n, tiles, rows, step, infinity, flip, BLOCK: tl.constexpr):
-    """How often each digit occurs in each tile: counts[row, tile, digit]."""
+def _ones(x, at, live, shift, DESCENDING: tl.constexpr):
+    """Elements, their digits, and a one in the counter of each element's digit."""
+    value = tl.load(x + at, mask=live, other=0)
+    digit = _digit(value, shift, DESCENDING)
+    return value, digit, tl.where(live, (digit >= 0).to(tl.int64) << (digit * 4), 0)
+
+
+@triton.jit
+def _tile(first, n):
+    j = first + tl.arange(0, LINES)[:, None] * LINE + tl.arange(0, LINE)[None, :]
+    return j, j < n
+
+
+@triton.jit
+def _counter(digit, c0, c1, c2, c3):
+    """A digit's counter of sixteen bits."""
+    k = digit & 3
+    c = tl.where(k < 2, tl.where(k == 0, c0, c1), tl.where(k == 2, c2, c3))
+    return ((c >> ((digit >> 2) * 16)) & 0xFFFF).to(tl.int32)
+
+
+@triton.jit
+def radix_count(counts, x, n, tiles, steps, shift, DESCENDING: tl.constexpr, ALIGNED: tl.constexpr):
+    """How often each digit occurs in each program's elements: counts[row, digit, tile]. ALIGNED: all pointers and n are multiples of 16."""
     row = tl.program_id(0) // tiles
     tile = tl.program_id(0) % tiles
-    moves = _moves(flags, rows, row, step)
-    base = row.to(tl.int64) * n + tile * BLOCK
-    if moves == 0:
-        source = x + base
-    else:
-        source = spare + (base + ((moves - 1) & 1) * rows.to(tl.int64) * n)
-    at = tl.arange(0, BLOCK)
-    live = at < n - tile * BLOCK
-    digit = _digit(tl.load(source + at, mask=live, other=0), infinity, flip, step * 8)
-    to = counts + tl.program_id(0).to(tl.int64) * DIGITS + tl.arange(0, DIGITS)
-    tl.store(to, tl.histogram(digit, DIGITS, mask=live))
+    x += row.to(tl.int64) * n
+    c0 = tl.zeros([LINES], tl.int64)
+    c1 = c0
+    c2 = c0
+    c3 = c0
+    for s in range(tile * steps, (tile + 1) * steps):
+        at, live = _tile(s * TILE, n)
+        _, _, ones = _ones(x, at, live, shift, DESCENDING)
+        line = tl.sum(ones, 1)
+        c0 += line & FIELDS
+        c1 += (line >> 4) & FIELDS
+        c2 += (line >> 8) & FIELDS
+        c3 += (line >> 12) & FIELDS
+    digit = tl.arange(0, 16)
+    found = _counter(digit, tl.sum(c0, 0), tl.sum(c1, 0), tl.sum(c2, 0), tl.sum(c3, 0))
+    tl.store(counts + (row * 16 + digit) * tiles + tile, found)
 
 
 @triton.jit
-def radix_offsets(offsets, totals, flags, counts, n, tiles, rows, step, BLOCK: tl.constexpr):
-    """How often each digit occurs before each tile of its row, and in the row; flags[step, row, group]: whether one digit of the group is that of all elements."""
-    row = tl.program_id(0) // GROUPS
-    group = tl.program_id(0) % GROUPS
-    digit = group * GROUP + tl.arange(0, GROUP)
-    base = row.to(tl.int64) * tiles * DIGITS
-    before = tl.zeros([GROUP], tl.int32)
+def radix_offsets(offsets, counts, tiles, BLOCK: tl.constexpr):
+    """Where the elements of each digit and tile begin in their row: offsets[row, tile, digit]. A program takes a row's digit."""
+    row = tl.program_id(0) // 16
+    digit = tl.program_id(0) % 16
+    counts += row.to(tl.int64) * tiles * 16
+    lane = tl.arange(0, BLOCK)
+    smaller = tl.zeros([BLOCK], tl.int32)
+    for first in range(0, digit * tiles, BLOCK):
+        smaller += tl.load(counts + first + lane, mask=first + lane < digit * tiles, other=0)
+    total = tl.sum(smaller, 0)
     for first in range(0, tiles, BLOCK):
-        tile = first + tl.arange(0, BLOCK)[:, None]
-        at = base + tile.to(tl.int64) * DIGITS + digit[None, :]
-        found = tl.load(counts + at, mask=tile < tiles, other=0)
-        tl.store(offsets + at, before[None, :] + tl.cumsum(found, 0) - found, mask=tile < tiles)
-        before += tl.sum(found, 0)
-    tl.store(totals + row * DIGITS + digit, before)
-    tl.store(flags + (step * rows + row) * GROUPS + group, tl.max((before == n).to(tl.int32), 0))
+        tile = first + lane
+        c = tl.load(counts + digit * tiles + tile, mask=tile < tiles, other=0)
+        to = (row.to(tl.int64) * tiles + tile) * 16 + digit
+        tl.store(offsets + to, total + tl.cumsum(c, 0) - c, mask=tile < tiles)
+        total += tl.sum(c, 0)
 
 
 @triton.jit
 def radix_scatter(
-    values, indices, x, spare, places, counts, offsets, totals, flags, n, tiles, rows, step, infinity, flip,
-    LAST: tl.constexpr, LINES: tl.constexpr, BLOCK: tl.constexpr,
+    values, indices, x, previous, offsets, n, tiles, steps, shift, FIRST: tl.constexpr, DESCENDING: tl.constexpr, ALIGNED: tl.constexpr
 ):  # fmt: skip
-    """Moves each element and its index to its place by the digit; LAST: to the results, also in rows that rest."""
+    """Moves each element and its index to its place by the digit; FIRST: indices are the places in the row."""
     row = tl.program_id(0) // tiles
     tile = tl.program_id(0) % tiles
-    moves = _moves(flags, rows, row, step)
-    rests = tl.max(tl.load(flags + (step * rows + row) * GROUPS + tl.arange(0, GROUPS)), 0)
     base = row.to(tl.int64) * n
-    half = rows.to(tl.int64) * n
-    begin = tile * BLOCK
-    left = n - begin
-    previous = base + ((moves - 1) & 1) * half + begin
-    if moves == 0:
-        source = x + (base + begin)
-    else:
-        source = spare + previous
-    places += previous
-    moved = moves > 0
-    p = tl.arange(0, BLOCK)
-    live = p < left
-    if rests:
-        if LAST:
-            place = tl.load(places + p, mask=live & moved, other=0)
-            place = tl.where(moved, place, begin + p)
-            tl.store(values + (base + begin) + p, tl.load(source + p, mask=live), mask=live)
-            tl.store(indices + (base + begin) + p, place.to(tl.int64), mask=live)
-        return
-    # Neighbours lie in neighbouring threads, and after turning the tile a thread holds LINES of its elements, one after another.
-    WIDTH: tl.constexpr = BLOCK // LINES
-    j = tl.arange(0, LINES)[:, None] * WIDTH + tl.arange(0, WIDTH)[None, :]
-    bits = tl.load(source + j, mask=j < left, other=0)
-    digit = tl.where(j < left, _digit(bits, infinity, flip, step * 8), DIGITS)
-    packed = bitonic(tl.reshape(tl.trans(digit * BLOCK + j), [BLOCK]), LINES)
-    packed = tl.gather(
-        packed, p, 0
-    )  # exchanged once, so that neighbouring threads store neighbours
-    lane = tl.arange(0, DIGITS)
-    table = tl.program_id(0).to(tl.int64) * DIGITS + lane
-    # Smaller digits of the row are before, those of the tile are counted by the place.
-    elsewhere = tl.load(totals + row * DIGITS + lane) - tl.load(counts + table)
-    start = tl.cumsum(elsewhere, 0) - elsewhere + tl.load(offsets + table)
-    to = p + tl.gather(start, (packed // BLOCK) & (DIGITS - 1), 0)
-    at = packed & (BLOCK - 1)
-    place = tl.load(places + at, mask=live & moved, other=0)
-    place = tl.where(moved, place, begin + at)
-    if not LAST:
-        base += (moves & 1) * half
-    tl.store(values + base + to, tl.load(source + at, mask=live), mask=live)
-    tl.store(indices + base + to, place.to(indices.dtype.element_ty), mask=live)
+    offsets += tl.program_id(0).to(tl.int64) * 16
+    c0 = tl.zeros([], tl.int64)
+    c1 = c0
+    c2 = c0
+    c3 = c0
+    for s in range(tile * steps, (tile + 1) * steps):
+        at, live = _tile(s * TILE, n)
+        value, digit, ones = _ones(x + base, at, live, shift, DESCENDING)
+        if FIRST:
+            index = at
+        else:
+            index = tl.load(previous + base + at, mask=live, other=0)
+        upto = tl.cumsum(ones, 1)
+        line = tl.sum(ones, 1)
+        l0 = line & FIELDS
+        l1 = (line >> 4) & FIELDS
+        l2 = (line >> 8) & FIELDS
+        l3 = (line >> 12) & FIELDS
+        b0 = (c0 + tl.cumsum(l0, 0) - l0)[:, None]
+        b1 = (c1 + tl.cumsum(l1, 0) - l1)[:, None]
+        b2 = (c2 + tl.cumsum(l2, 0) - l2)[:, None]
+        b3 = (c3 + tl.cumsum(l3, 0) - l3)[:, None]
+        before = _counter(digit, b0, b1, b2, b3) + (((upto - ones) >> (digit * 4)) & 15).to(
+            tl.int32
+        )
+        to = base + tl.load(offsets + digit) + before
+        tl.store(values + to, value, mask=live)
+        tl.store(indices + to, index.to(indices.dtype.element_ty), mask=live)
+        c0 += tl.sum(l0, 0)
+        c1 += tl.sum(l1, 0)
+        c2 += tl.sum(l2, 0)
+        c3 += tl.sum(l3, 0)
 
 
-_WALK = {"n": "i32", "tiles": "i32", "rows": "i32", "step": "i32"}
-_KEY = {"infinity": "i64", "flip": "i64"}
-_WIDTHS = ["int32", "int64", "int16", "int8"]
+_WALK = {"n": "i32", "tiles": "i32", "steps": "i32", "shift": "i32"}
 
 # Indices are sorted by every gradient of a large embedding, and by `unique`, often as int32.
-_DEFAULT = {"T": ["int32", "int64"], "O": ["int32", "int64"]}
+_DEFAULT = {"T": ["int64", "int32"], "O": ["int32", "int64"]}
 
 KERNELS = [
     Kernel(
         radix_count,
-        signature={"counts": "*i32", "x": "*T", "spare": "*T", "flags": "*i32", **_WALK, **_KEY},
-        types={"T": _WIDTHS},
-        constants={"BLOCK": [2048]},
+        signature={"counts": "*i32", "x": "*T", **_WALK},
+        types={"T": REAL},
+        constants={"DESCENDING": [False, True], "ALIGNED": [False, True]},
         default=_DEFAULT,
+        num_warps=2,
+        divisible=lambda v: ("x", "n") if v["ALIGNED"] else (),
+        wheel=lambda v: not v["DESCENDING"],
     ),
     Kernel(
         radix_offsets,
-        signature={"offsets": "*i32", "totals": "*i32", "flags": "*i32", "counts": "*i32", **_WALK},
-        constants={"BLOCK": [512, 32]},
-        num_warps=lambda v: 8 if v["BLOCK"] == 512 else 1,
+        signature={"offsets": "*i32", "counts": "*i32", "tiles": "i32"},
+        constants={"BLOCK": [1024]},
     ),
     Kernel(
         radix_scatter,
@@ -148,18 +159,15 @@ KERNELS = [
             "values": "*T",
             "indices": "*O",
             "x": "*T",
-            "spare": "*T",
-            "places": "*i32",
-            "counts": "*i32",
+            "previous": "*i32",
             "offsets": "*i32",
-            "totals": "*i32",
-            "flags": "*i32",
             **_WALK,
-            **_KEY,
         },
-        types={"T": _WIDTHS, "O": ["int32", "int64"]},
-        constants={"LAST": [False, True], "LINES": [16], "BLOCK": [2048]},
+        types={"T": REAL, "O": ["int32", "int64"]},
+        constants={"FIRST": [False, True], "DESCENDING": [False, True], "ALIGNED": [False, True]},
+        num_warps=2,
+        divisible=lambda v: ("x", "previous", "n") if v["ALIGNED"] else (),
         default=_DEFAULT,
-        wheel=lambda v: v["LAST"] == (v["O"] == "int64"),
+        wheel=lambda v: not v["DESCENDING"] and not (v["FIRST"] and v["O"] == "int64"),
     ),
 ]

@@ -122,12 +122,9 @@ def sort_tiles(packed, rows, n, BLOCK: tl.constexpr):
 
 @triton.jit
 def bits_key(bits, infinity, flip):
-    """Keys of elements that are given as integers of their width, int32 or int64. infinity: that of a floating-point dtype, as an integer, or 0; the keys' bits of `flip` are inverted."""
+    """Keys, as int32, of elements that are given as integers of their width. infinity: that of a floating-point dtype, as an integer, or 0; the keys' bits of `flip` are inverted."""
     BITS: tl.constexpr = bits.dtype.primitive_bitwidth
-    if BITS < 32:
-        key = bits.to(tl.int32)
-    else:
-        key = bits
+    key = bits.to(tl.int32)
     if infinity != 0:
         GREATEST: tl.constexpr = (1 << (BITS - 1)) - 1
         magnitude = key & GREATEST
