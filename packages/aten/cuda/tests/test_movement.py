@@ -112,7 +112,7 @@ def test_overlapping_and_broadcast_sources() -> None:
     wide = aten.zeros((3, 4), device="cuda")
     wide.copy_(aten.arange(4).to("cuda"))
     assert wide.tolist() == [[0, 1, 2, 3]] * 3
-    wide.copy_(aten.ones((1, 1, 4)))
+    wide.copy_(aten.ones((1, 4)))
     assert wide.tolist() == [[1, 1, 1, 1]] * 3
     with pytest.raises(RuntimeError, match="copy_: got a source of shape"):
         wide.copy_(aten.zeros((5,), device="cuda"))
