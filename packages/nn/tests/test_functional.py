@@ -176,6 +176,15 @@ def test_convolutions():
     close(F.conv1d(tensor(line), tensor(kernel), None, 2, 1), expected, 1e-4, 1e-5)
 
 
+@pytest.mark.parametrize("length, kernel", [(1000, 600), (5000, 4900)])
+def test_gradients_of_long_kernels_read_nothing_but_the_input(length, kernel):
+    x, w = tensor(normal(1, 2, length)), tensor(normal(2, 1, kernel), requires_grad=True)
+    left = [aten.full((n,), math.nan) for n in (length, length + 300, 2 * length)]
+    del left  # in memory that is taken next
+    F.conv1d(x, w, groups=2).sum().backward()
+    assert aten.isfinite(w.grad).all()
+
+
 def test_convolution_errors():
     x = tensor(normal(1, 2, 5, 5))
     with pytest.raises(RuntimeError, match="padding='same' is not supported for strided"):

@@ -123,6 +123,9 @@ void cases() {
 void one_dimension() {
   run_case({5, 3, 1, 17, 7, 1, 5, 1, 2, 0, 3, 1, 2, 1}, ARGAND_FLOAT32, 2, 1);
   run_case({2, 4, 1, 20, 4, 1, 3, 1, 3, 0, 0, 1, 1, 2}, ARGAND_FLOAT64, 2, 1);
+  // Kernels whose last taps begin a row later than the first.
+  run_case({1, 2, 1, 1500, 2, 1, 1200, 1, 1, 0, 0, 1, 1, 2}, ARGAND_FLOAT32, 1, 1);
+  run_case({1, 1, 1, 1500, 5, 1, 2, 1, 1, 0, 0, 1, 1400, 1}, ARGAND_FLOAT32, 1, 1);
 }
 
 void empties_and_masks() {

@@ -283,7 +283,7 @@ class Runner {
  public:
   Runner(const Product<T, E>& p_, int64_t units_, int64_t groups_, Fill& fill_) : p(p_), units(units_), groups(groups_), fill(fill_) {
     for (const auto& pass : p.passes) work += pass->k() * pass->count * p.rows * p.height * p.planes.width;
-    size = round_up(p.slices.size * p.planes.per_channel + kSlack, 16);
+    size = p.planes.elements(p.slices.size);
   }
 
   void run() const {

@@ -9,7 +9,7 @@
 
 namespace argand::kernels::cpu {
 
-constexpr int64_t kSlack = 256;  // elements that vector loads may read past the last plane
+constexpr int64_t kSlack = 256;  // elements that vector loads may read past what taps read
 
 // How many of first, first + step, first + 2 * step, ... come before n (those below 0 included).
 inline int64_t count_inside(int64_t n, int64_t first, int64_t step) { return first >= n ? 0 : (n - 1 - first) / step + 1; }
@@ -77,6 +77,8 @@ struct Planes {
     per_layer = rows * columns * stride;
     per_channel = layers * per_layer;
   }
+  // Memory of some channels: in the last row, taps of later columns read past the last plane, by less than a row.
+  int64_t elements(int64_t channels) const { return round_up(channels * per_channel + width + kSlack, 16); }
 };
 
 // Whether planes of `height` rows are made as wide as the result (`narrow`) rather than `wide`, where `out` channels share them.

@@ -31,7 +31,7 @@ class WeightGradient {
     k = static_cast<int64_t>(offsets.size());
     lanes = round_up(g.out, loops.lanes);
     size = k * lanes;
-    source_size = round_up(g.in * planes.per_channel + kSlack, 16);
+    source_size = planes.elements(g.in);
     grad_size = g.pixels() * lanes;
   }
 
