@@ -402,6 +402,8 @@ class BodyPrinter:
         return "(" + (" && " if x.op == "and" else " || ").join(self.expr(a) for a in x.args) + ")"
 
     def op_call(self, x: b.OpCall) -> str:
+        if x.schema.name == "conj" and x.args[0] is not None and x.args[0].type.base == "Operand":
+            return f"builtins::conj({self.top(x.args[0])})"
         count = max((i + 1 for i, a in enumerate(x.args) if a is not None), default=0)
         texts = []
         for argument, value in zip(x.schema.arguments[:count], x.args[:count], strict=True):

@@ -419,6 +419,23 @@ def test_gradients_at_nan_infinities_and_ties(name, arguments, expected):
         np.testing.assert_array_equal(found.numpy(), numbers)
 
 
+def test_gradients_beside_complex_numbers_keep_their_precision():
+    x, number = leaf([1.0, 2j], argand_c10.complex128), 0.1 + 0.3j
+    for y, wanted in (
+        (x * number, number.conjugate()),
+        (x / number, 1 / number.conjugate()),
+        (aten.lerp(x, x.detach() * 2, number), 1 - number.conjugate()),
+    ):
+        (g,) = autograd.grad(y, [x], aten.ones_like(y))
+        np.testing.assert_allclose(g.numpy(), [wanted] * 2, rtol=1e-15)
+
+
+def test_the_complex_gradient_of_acosh_is_that_of_its_side_of_the_cut():
+    x = leaf([complex(-2.0, 0.0), complex(-2.0, -0.0), complex(0.5, -0.0)], argand_c10.complex128)
+    aten.acosh(x).sum().backward(aten.tensor(1 + 0j, dtype=argand_c10.complex128))
+    np.testing.assert_allclose(x.grad.numpy(), [-(3**-0.5), -(3**-0.5), -1j * 0.75**-0.5])
+
+
 def test_the_complex_gradient_of_acosh_vanishes_at_infinity():
     x = leaf([complex(INF, 0.0), complex(-INF, 2.0), 2.0], argand_c10.complex128)
     (g,) = autograd.grad(aten.ops.acosh(x), x, aten.ops.ones_like(x))

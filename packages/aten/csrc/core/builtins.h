@@ -455,6 +455,18 @@ inline Tensor as_tensor(const Operand& o) {
   t->flags |= ARGAND_TENSOR_WRAPPED_NUMBER;
   return t;
 }
+// The conjugate of an operand; a number's keeps its precision.
+inline Tensor conj(const Operand& o) {
+  ArgandValue v = o.raw();
+  if (!o.is_tensor()) {
+    if (v.tag == ARGAND_TAG_COMPLEX) v.c.im = -v.c.im;
+    return as_tensor(Operand(v));
+  }
+  static const ArgandOperator* const op = find_operator("conj");
+  ArgandValue rets[1];
+  check(api->call(op, &v, rets));
+  return take_tensor(rets[0]);
+}
 // The value of a one-element integer tensor in host memory.
 inline int64_t item_int(const Tensor& t) {
   if (t.numel() != 1 || t.is_meta()) raise(ARGAND_RUNTIME_ERROR, text("expected a tensor of one element with data, got shape ", t.sizes()));
