@@ -324,6 +324,42 @@ def test_gradients_that_are_asked_for_have_the_format(name):
         torch.testing.assert_close(grad, wanted)
 
 
+@pytest.mark.parametrize("name", ["reflect", "replicate"])
+def test_gradients_of_borders_have_the_format_whatever_flows_in(name):
+    x = last(image()).requires_grad_()
+    y = GRADIENTS[name](x)
+    (grad,) = torch.autograd.grad(y, x, torch.ones(y.shape))
+    assert grad.stride() == x.stride()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: F.pixel_shuffle(x, 2),
+        lambda x: F.pixel_unshuffle(x, 2),
+        lambda x: F.channel_shuffle(x, 2),
+    ],
+)
+def test_gradients_of_moved_pixels_lie_as_what_flows_in(f):
+    plain = image(N, 8, H, W)
+    for x in (plain, last(plain)):
+        x.requires_grad_()
+        y = f(x)
+        for flowing in (torch.randn(y.shape), last(torch.randn(y.shape))):
+            (grad,) = torch.autograd.grad(y, x, flowing, retain_graph=True)
+            row_major = flowing.is_contiguous()
+            assert grad.stride() == (plain.stride() if row_major else strides_of(x.shape))
+
+
+def test_complex_convolutions_keep_the_format():
+    x = torch.complex(image(), image())
+    for f, shape in ((F.conv2d, (4, C, 3, 3)), (F.conv_transpose2d, (C, 4, 3, 3))):
+        w = torch.complex(image(*shape), image(*shape))
+        for y in (f(last(x), w), f(x, last(w))):
+            assert y.stride() == strides_of(y.shape)
+            torch.testing.assert_close(y, f(x, w))
+
+
 def test_gradients_of_weights_and_volumes_have_the_format():
     x = image().requires_grad_()
     for f, shape in ((F.conv2d, (4, C, 3, 3)), (F.conv_transpose2d, (C, 4, 3, 3))):
