@@ -23,7 +23,7 @@ from argand_dynamo.variables.base import (
 from argand_dynamo.variables.classes import BuiltinVariable, ClassVariable, SuperVariable
 from argand_dynamo.variables.constant import Constant, SymIntVariable
 from argand_dynamo.variables.dict_objects import DictObjectVariable
-from argand_dynamo.variables.dicts import DictVariable
+from argand_dynamo.variables.dicts import DictVariable, SetVariable
 from argand_dynamo.variables.functions import BoundMethodVariable, FunctionVariable
 from argand_dynamo.variables.iterators import (
     EnumerateIterator,
@@ -463,9 +463,13 @@ def _frozenset(tx: Tracer, items: Variable | None = None) -> Variable:
 
 
 def _new_set(tx: Tracer, items: Variable | None, cls: type) -> Variable:
-    found = [] if items is None else [tx.realize(x) for x in tx.unpack(items)]
-    grown = items is None or isinstance(items, SequenceVariable | Iterator)
-    return tx.make_set(found, cls, grown)
+    if isinstance(items, SetVariable) and items.cls is cls is frozenset:
+        return items
+    made = tx.make_set([])
+    if items is not None:
+        made.call_method(tx, "update", [items], {})
+    made.cls = cls
+    return made
 
 
 @handles(dict)

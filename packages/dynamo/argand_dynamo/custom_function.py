@@ -84,13 +84,13 @@ def _own_graph(tx: Tracer) -> Iterator[GraphBuilder]:
     inner = GraphBuilder(Graph(), outer.shape_env)
     inner.grad_enabled = False
     inner.autocast = outer.autocast
-    changes = (len(tx.changed), len(tx.global_stores))
+    changes = tx.changes
     tx.builder = inner
     try:
         yield inner
     finally:
         tx.builder = outer
-    if changes != (len(tx.changed), len(tx.global_stores)):
+    if changes != tx.changes:
         raise break_trace("custom_function", "forward or backward changes objects other than ctx")
 
 

@@ -337,6 +337,7 @@ class Lookups(TracerState):
             unknown("assignment to a global variable of a module that is gone")
         self.global_values[id(frame.globals), name] = value
         self.global_stores[id(frame.globals), name] = (frame.function.globals_source, value)
+        self.changes += 1
 
     def module_attribute(self, module: PythonModuleVariable, name: str) -> Variable:
         """module.name"""

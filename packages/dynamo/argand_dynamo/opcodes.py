@@ -454,18 +454,13 @@ def list_extend(frame: SymbolicFrame, i: Instruction) -> None:
 def set_add(frame: SymbolicFrame, i: Instruction) -> None:
     item = frame.pop()
     target = _target(frame, i, SetVariable)
-    target.members.setdefault(frame.tx.hashed(item), item)
-    frame.tx.mutated(target)
+    target.insert(frame.tx, item)
 
 
 @handler("SET_UPDATE")
 def set_update(frame: SymbolicFrame, i: Instruction) -> None:
-    items = frame.tx.unpack(frame.pop())
-    target = _target(frame, i, SetVariable)
-    target.grown = False
-    for item in items:
-        target.members.setdefault(frame.tx.hashed(item), item)
-    frame.tx.mutated(target)
+    items = frame.tx.realize(frame.pop())
+    _target(frame, i, SetVariable).call_method(frame.tx, "update", [items], {})
 
 
 @handler("MAP_ADD")

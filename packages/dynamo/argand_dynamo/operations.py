@@ -153,12 +153,12 @@ class Operations(TracerState):
             made.setitem(self.tx, key, value)
         return made
 
-    def make_set(self, items: list[Variable], cls: type = set, grown: bool = True) -> SetVariable:
-        """A new set; `grown`: of items that are not taken from a set or dict, whose tables are copied."""
+    def make_set(self, items: list[Variable], cls: type = set) -> SetVariable:
+        """A new set, to which the items are added one by one."""
         made: dict[Any, Variable] = {}
         for item in items:
             made.setdefault(self.hashed(item), item)
-        return SetVariable(made, cls, None, grown)
+        return SetVariable(made, cls, None, set(list(made)))
 
     def hashed(self, variable: Variable) -> Any:
         """The key of an object in dicts and sets; the traced program raises TypeError for unhashable ones."""

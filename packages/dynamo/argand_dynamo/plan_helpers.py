@@ -60,8 +60,12 @@ def list_replace(target: list[Any], items: list[Any]) -> None:
 
 
 def set_replace(target: set[Any], items: list[Any]) -> None:
-    """Change the contents, whatever a subclass does."""
-    set.clear(target)
+    """Change the contents, whatever a subclass does; what stays is not touched, as the order follows from the history."""
+    wanted = {item: item for item in items}
+    for member in list(set.__iter__(target)):
+        kept = wanted.get(member)
+        if kept is not member and (type(kept) is not type(member) or type(kept) not in (int, str)):
+            set.discard(target, member)
     set.update(target, items)
 
 

@@ -156,6 +156,8 @@ class Reconstruction:
         return self.let(variable, ("call", maker, [("tuple", items)], []))
 
     def _dict(self, variable: DictVariable) -> Expr:
+        if variable.owner is not None:
+            return self.expression(variable.owner)
         if variable.cls is dict:
             made = self.let(variable, ("dict", []))
         elif variable.cls is OrderedDict:
@@ -183,7 +185,10 @@ class Reconstruction:
         return self.let(variable, made)
 
     def _view(self, variable: DictViewVariable) -> Expr:
-        return ("call", ("attr", self.expression(variable.of), variable.kind), [], [])
+        of = self.expression(variable.of)
+        if variable.of.owner is not None:
+            return ("call", ("attr", ("const", variable.of.cls), variable.kind), [of], [])
+        return ("call", ("attr", of, variable.kind), [], [])
 
     def _id(self, variable: IdVariable) -> Expr:
         return ("call", ("const", id), [self.expression(variable.of)], [])

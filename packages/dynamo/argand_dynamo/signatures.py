@@ -45,6 +45,8 @@ class ParameterVariable(Variable):
             return tx.realize(self.default)
         if name in ("empty", "default"):
             return tx.from_raw(inspect.Parameter.empty)
+        if name in inspect._ParameterKind.__members__:
+            return tx.from_raw(inspect._ParameterKind[name])
         return super().getattr(tx, name)
 
 
@@ -85,7 +87,11 @@ def _signature(tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]) ->
             unknown(f"inspect.signature of {args[0].describe()}")
         wrapped = _attribute(tx, function, "__wrapped__")
         if wrapped is None:
-            return SignatureVariable(_parameters(function)[skipped:])
+            function.guard_defaults(tx)
+            found = _parameters(function)
+            while skipped and found and found[0].kind is not inspect.Parameter.VAR_POSITIONAL:
+                found, skipped = found[1:], skipped - 1
+            return SignatureVariable(found)
         function = wrapped
 
 

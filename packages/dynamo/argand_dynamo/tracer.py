@@ -107,6 +107,7 @@ class Tracer(Operations, Lookups, Wrapping):
         self.global_stores: dict[tuple[int, str], tuple[Any, Variable]] = {}
         self.tensors: dict[FakeTensor, TensorVariable] = {}
         self.changed: dict[int, Variable] = {}
+        self.changes = 0
         self.births: dict[int, int] = {}
         self.inlined: dict[types.CodeType, FunctionVariable] = {}
         self.keep: list[Any] = []
@@ -287,6 +288,7 @@ class Tracer(Operations, Lookups, Wrapping):
             raise break_trace("branches", f"a branch changes {variable.describe()}")
         if before:
             self.changed[id(variable)] = variable
+            self.changes += 1
 
     def entered_before(self, variable: Variable) -> bool:
         """Whether an object without a path exists outside of the trace all the same."""

@@ -30,6 +30,7 @@ class TracerState:
         constants: variables of constants by path.
         functions, cells, lasting_values: variables of functions, cells and other objects that are not guarded, by id.
         global_values, global_stores: globals by (id of the module's dict, name).
+        changes: how often the trace has changed objects that existed before, or globals.
     """
 
     tx: Tracer
@@ -48,6 +49,7 @@ class TracerState:
     lasting_values: dict[int, Variable]
     global_values: dict[tuple[int, str], Variable]
     global_stores: dict[tuple[int, str], tuple[Any, Variable]]
+    changes: int
     inlined: dict[types.CodeType, FunctionVariable]
 
     if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
+import sys
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
@@ -62,6 +63,14 @@ def _is_identity(key: Any) -> bool:
     if isinstance(key, types.BuiltinFunctionType):
         return key.__self__ is None or isinstance(key.__self__, types.ModuleType | type)
     return isinstance(key, types.FunctionType | Operator)
+
+
+def _settled(value: frozenset[Any]) -> bool:
+    """Whether a constant has its order in every process whose hashes are the same: it is filled in another order when its file is loaded."""
+    if not all(isinstance(member, int | float) for member in value):
+        return True  # such hashes are those of one process
+    places = max(8, (sys.getsizeof(value) - sys.getsizeof(frozenset())) // 16)
+    return len({hash(member) % places for member in value}) == len(value)
 
 
 class Wrapping(TracerState):
@@ -263,7 +272,9 @@ class Wrapping(TracerState):
                 [(self.from_raw(k), self.from_raw(v)) for k, v in value.items()]
             )
         if kind is set or kind is frozenset:
-            return self.tx.make_set([self.from_raw(item) for item in value], kind, False)
+            made = self.tx.make_set([self.from_raw(item) for item in value], kind)
+            made.table = value if kind is frozenset and _settled(value) else None
+            return made
         if kind is range:
             return RangeVariable(value)
         if kind is slice:

@@ -41,9 +41,9 @@ Py_ssize_t length_of(PyObject* o) {
 bool same_key(PyObject* expected, PyObject* key) { return expected == key || (is_constant(expected) && equals_constant(expected, key)); }
 
 bool keys_are(PyObject* dict, PyObject* expected) {
-  if (!PyDict_Check(dict)) return false;
+  if (!PyDict_Check(dict) && !PyAnySet_Check(dict)) return false;
   const Py_ssize_t n = PyTuple_GET_SIZE(expected);
-  if (PyDict_GET_SIZE(dict) != n) return false;
+  if ((PyDict_Check(dict) ? PyDict_GET_SIZE(dict) : PySet_GET_SIZE(dict)) != n) return false;
   PyObject *key, *value;
   Py_ssize_t i = 0;
   if (PyDict_CheckExact(dict)) {

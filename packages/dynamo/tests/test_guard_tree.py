@@ -259,6 +259,15 @@ def test_members_of_sets():
         assert not check.check((other,)), other
 
 
+def test_members_of_sets_in_order():
+    small, large = {8, 0}, {0, 8}
+    for members in (small, large):
+        check = tree((X, "DICT_KEYS", tuple(members)))
+        for other in (small, frozenset(small), large):
+            assert check.check((other,)) == (list(other) == list(members))
+        assert not check.check(({8, 0, 1},)) and not check.check(([8, 0],))
+
+
 def test_items_of_dicts_whatever_a_subclass_does():
     class Other(dict):
         def __getitem__(self, key):

@@ -188,6 +188,90 @@ def test_the_order_of_sets_of_text_is_pythons() -> None:
     check(f, X)
 
 
+class Chosen:
+    def any(*args: Any, scale: int = 1) -> int:
+        return scale
+
+    def some(self, a: int, *, b: int = 2, **rest: int) -> int:
+        return a + b
+
+
+def test_signatures_follow_defaults() -> None:
+    def scaled(a: int, b: int = 1, *, c: int = 1) -> int:
+        return a * b * c
+
+    def f(x: Any) -> Any:
+        found = inspect.signature(scaled).parameters.values()
+        with_default = [(p.name, p.default) for p in found if p.default is not p.empty]
+        kinds = [p.kind == p.KEYWORD_ONLY for p in found]
+        bound = [list(inspect.signature(m).parameters) for m in (Chosen().any, Chosen().some)]
+        return with_default, kinds, bound, x + 1
+
+    compiled = torch_compile(f)
+    defaults: list[tuple[int, ...] | None] = [(1,), (1, 1), None, (2,)]
+    for held in defaults:
+        scaled.__defaults__ = held
+        assert compiled(X)[:3] == f(X)[:3]
+    scaled.__kwdefaults__ = None  # type: ignore[assignment]
+    assert compiled(X)[:3] == f(X)[:3]
+
+
+def test_a_default_is_found_by_its_place() -> None:
+    def scaled(a: Any, b: int = 1) -> Any:
+        return a * b
+
+    compiled = torch_compile(lambda x: scaled(x))
+    for held in ((1,), (1, 5), (2,)):
+        scaled.__defaults__ = held
+        assert (compiled(X) == X * held[-1]).all()
+
+
+def grown(*members: Any) -> set[Any]:
+    made: set[Any] = set()
+    for member in members:
+        made.add(member)
+    return made
+
+
+def test_the_order_of_sets_follows_from_their_histories() -> None:
+    def listed(s: Any, x: Any) -> Any:
+        return [x + member for member in s]
+
+    calls = [(grown(8, 0), X), (grown(0, 8), X), (frozenset([8, 0]), X), (frozenset([0, 8]), X)]
+    assert run(listed, *calls).recompiles == 3
+
+    def computed(x: Any) -> Any:
+        s = set(range(20))
+        s -= set(range(3, 19))
+        s.update([32, 3], (33,))
+        s.discard(1)
+        others = [s ^ {3, 40}, s - {2}, s.union([64, 0]), s.copy(), frozenset(s) & {33, 0}]
+        return x + 1, list(s), *map(list, others), [name for name in {"b", "a", "d", "c"}]
+
+    assert not check(computed, X).breaks
+
+    def changed(s: Any, x: Any) -> Any:
+        s.discard(5)
+        return [x + member for member in s]
+
+    large = set(range(100))
+    large -= set(range(100)) - {0, 5, 8, 16}
+    assert run(changed, (large, X), (grown(16, 8, 0, 5), X)).breaks
+
+
+def test_views_of_new_objects_show_what_comes_later() -> None:
+    class Held(dict[str, Any]):
+        pass
+
+    def f(x: Any) -> Any:
+        made = Held(a=x)
+        return made.values(), made
+
+    values, made = torch_compile(f)(X)
+    made["later"] = 1
+    assert len(values) == 2 and list(values)[1] == 1
+
+
 def wrapping(function: Any) -> Any:
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -265,6 +349,39 @@ def test_cached_functions_of_python_values() -> None:
     outcome = check(lambda x: (x * doubled(3), sized.size(2), doubled.__wrapped__(4)), X)
     assert not outcome.breaks
     assert torch_compile(lambda x: (doubled, x + 1))(X)[0] is doubled
+
+
+def test_what_cached_functions_do_once() -> None:
+    calls: list[int] = []
+
+    @functools.lru_cache
+    def noted(n: int) -> int:
+        calls.append(n)
+        return n
+
+    @functools.lru_cache
+    def kept() -> tuple[list[int]]:
+        return ([],)
+
+    @functools.lru_cache
+    def counter() -> Any:
+        count = 0
+
+        def step() -> int:
+            nonlocal count
+            count += 1
+            return count
+
+        return step
+
+    def f(x: Any) -> Any:
+        calls.append(0)
+        kept()[0].append(1)
+        return x + noted(1) + len(kept()[0]) + counter()()
+
+    compiled = dynamo.compile(f, backend="eager")
+    assert [compiled(X)[0, 0].item() for _ in range(3)] == [3, 5, 7]
+    assert calls == [0, 1, 0, 0]
 
 
 def test_cached_functions_of_tensors_are_called() -> None:

@@ -12,7 +12,7 @@ TYPE                a type or "module:qualname": the exact type
 ID                  an object: this very object (held weakly where possible; an object that is gone fails the guard)
 EQUALS              a constant (`_C.is_constant`): same exact type and value, floats bit for bit
 LEN                 an int: len(value)
-DICT_KEYS           a tuple: the keys in order (constants by value, others by identity)
+DICT_KEYS           a tuple: the keys of a dict, or members of a set, in order (constants by value, others by identity)
 MEMBERS             a tuple of constants: the members of a set, in any order
 NO_ATTR             a name: the instance's own dict lacks it
 HAS_INSTANCE_ATTR   a name: the instance's own dict has it

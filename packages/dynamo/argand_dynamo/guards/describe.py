@@ -222,7 +222,8 @@ def _difference(kind: str, expected: Any, value: Any) -> str:
             f"has length {len(value) if hasattr(value, '__len__') else 'none'}, expected {expected}"
         )
     if kind == "DICT_KEYS":
-        keys = tuple(value) if isinstance(value, dict) else type(value).__qualname__
+        held = isinstance(value, dict | set | frozenset)
+        keys = tuple(value) if held else type(value).__qualname__
         return f"has the keys {_short(keys)}, expected {_short(expected)}"
     if kind == "MEMBERS":
         return f"has the members {_short(value)}, expected {_short(set(expected))}"

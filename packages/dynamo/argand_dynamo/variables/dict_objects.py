@@ -47,6 +47,7 @@ class DictObjectVariable(ObjectVariable):
         """The entries."""
         if self._held is None:
             self._held = self._read(tx)
+            self._held.owner = self
         return self._held
 
     def _read(self, tx: Tracer) -> DictVariable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import OrderedDict, defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,7 @@ def _realized(item: Variable) -> Variable:
 class DictVariable(Variable):
     """A dict: entries (key, value) by `Variable.key()`; values may be lazy."""
 
-    __slots__ = ("cls", "default_factory", "entries")
+    __slots__ = ("cls", "default_factory", "entries", "owner")
 
     def __init__(
         self,
@@ -51,6 +52,8 @@ class DictVariable(Variable):
         self.cls = cls
         self.source = source
         self.default_factory = default_factory
+        # The object of a derived class whose entries these are.
+        self.owner: Variable | None = None
 
     def python_type(self) -> type:
         return self.cls
@@ -326,19 +329,22 @@ _HASH_SOURCE: Source = (("module", __name__), ("attr", "HASH_OF_TEXT"))
 
 
 class SetVariable(Variable):
-    """A set or frozenset: members by `Variable.key()`. `grown`: it has come about by adding its members one by one."""
+    """A set or frozenset: members by `Variable.key()`.
 
-    __slots__ = ("cls", "grown", "members")
+    `table`: a set of these keys with the history of the program's, and so its order; None where that is not known.
+    """
+
+    __slots__ = ("cls", "members", "table")
 
     def __init__(
         self,
         members: dict[Any, Variable],
         cls: type = set,
         source: Source | None = None,
-        grown: bool = False,
+        table: Any = None,
     ) -> None:
         self.members = members
-        self.grown = grown
+        self.table = table
         self.cls = cls
         self.source = source
 
@@ -362,17 +368,18 @@ class SetVariable(Variable):
 
     def iterate(self, tx: Tracer) -> Iterator:
         # A set's order follows from hashes and history: of numbers it is the same in every process, of text in this one.
-        members = list(self.members.values())
-        if len(members) > 1:
-            keys = list(self.members)
-            kinds = {type(key) for key in keys}
-            if not kinds <= {int, float, bool}:
-                if not self.grown or not kinds <= {int, float, bool, str, bytes}:
+        keys: Any = self.members
+        if len(keys) > 1:
+            if self.source is not None and id(self) not in tx.changed:
+                tx.guard(self.source, "DICT_KEYS", tuple(keys))
+            else:
+                kinds = {type(key) for key in keys}
+                if self.table is None or not kinds <= {int, float, bool, str, bytes}:
                     unknown("the order of a set")
-                tx.guard(_HASH_SOURCE, "EQUALS", HASH_OF_TEXT)
-            order = {key: i for i, key in enumerate(set(keys))}
-            members = [self.members[key] for key in sorted(keys, key=order.__getitem__)]
-        return SequenceIterator(members)
+                if not kinds <= {int, float, bool}:
+                    tx.guard(_HASH_SOURCE, "EQUALS", HASH_OF_TEXT)
+                keys = self.table
+        return SequenceIterator([self.members[key] for key in keys])
 
     def contains(self, tx: Tracer, item: Variable) -> Variable:
         return Constant(tx.hashed(item) in self.members)
@@ -382,10 +389,28 @@ class SetVariable(Variable):
             tx.raise_(AttributeError, f"'{self.cls.__name__}' object has no attribute '{name}'")
         return MethodVariable(self, name)
 
-    def _others(self, tx: Tracer, other: Variable) -> dict[Any, Variable]:
-        if isinstance(other, SetVariable):
-            return other.members
-        return {tx.hashed(item): item for item in tx.unpack(other)}
+    def _others(self, tx: Tracer, others: list[Variable]) -> tuple[list[dict[Any, Variable]], Any]:
+        """The members of other iterables, and what stands for these in operations on tables; None if one's order is not known."""
+        found: list[dict[Any, Variable]] = []
+        tables: list[Any] | None = []
+        for other in others:
+            if isinstance(other, SetVariable):
+                members, table = other.members, other.table
+            else:
+                members = {tx.hashed(item): item for item in tx.unpack(other)}
+                exact = isinstance(other, DictVariable) and other.cls is dict
+                table = dict.fromkeys(members) if exact else list(members)
+            found.append(members)
+            tables = None if tables is None or table is None else [*tables, table]
+        return found, tables
+
+    def insert(self, tx: Tracer, item: Variable) -> None:
+        """add(item)"""
+        key = tx.hashed(item)
+        self.members.setdefault(key, item)
+        if self.table is not None:
+            self.table.add(key)
+        tx.mutated(self)
 
     def combine(self, operation: str, theirs: dict[Any, Variable]) -> dict[Any, Variable]:
         """The members of `self operation other`."""
@@ -409,16 +434,22 @@ class SetVariable(Variable):
             other = other.as_set(tx)
         if not isinstance(other, SetVariable):
             return None
-        if reflected:
-            return SetVariable(other.combine(plain, self.members), other.cls)
-        found = self.combine(plain, other.members)
-        if operation != plain and self.cls is set:
-            self.grown = False
-            self.members.clear()
-            self.members.update(found)
-            tx.mutated(self)
+        left, right = (other, self) if reflected else (self, other)
+        found = left.combine(plain, right.members)
+        table = None
+        if left.table is not None and right.table is not None:
+            kind = operation if not reflected and self.cls is set else plain
+            table = getattr(operator, _OPERATORS.get(kind, kind))(left.table, right.table)
+        if not reflected and operation != plain and self.cls is set:
+            self._become(tx, found, table)
             return self
-        return SetVariable(found, self.cls)
+        return SetVariable(found, left.cls, None, table)
+
+    def _become(self, tx: Tracer, members: dict[Any, Variable], table: Any) -> None:
+        self.table = table
+        self.members.clear()
+        self.members.update(members)
+        tx.mutated(self)
 
     def compare(self, tx: Tracer, operation: str, other: Variable) -> Variable | None:
         if not isinstance(other, SetVariable):
@@ -432,21 +463,21 @@ class SetVariable(Variable):
     def call_method(
         self, tx: Tracer, name: str, args: list[Variable], kwargs: dict[str, Variable]
     ) -> Variable:
-        if name in _SET_OPERATIONS:
+        plain = _SET_OPERATIONS.get(name, _SET_UPDATES.get(name))
+        if plain is not None:
+            others, tables = self._others(tx, args)
             made = SetVariable(dict(self.members), self.cls)
-            for other in args:
-                made.members = made.combine(_SET_OPERATIONS[name], self._others(tx, other))
-            return made
-        if name in _SET_UPDATES:
-            self.grown = False
-            for other in args:
-                found = self.combine(_SET_UPDATES[name], self._others(tx, other))
-                self.members.clear()
-                self.members.update(found)
-            tx.mutated(self)
+            for other in others:
+                made.members = made.combine(plain, other)
+            table, known = self.table, self.table is not None and tables is not None
+            result = getattr(table, name)(*tables) if known else None
+            if name in _SET_OPERATIONS:
+                made.table = result
+                return made
+            self._become(tx, made.members, table if known else None)
             return Constant(None)
         if name in ("issubset", "issuperset", "isdisjoint"):
-            theirs = self._others(tx, args[0]).keys()
+            theirs = self._others(tx, args[:1])[0][0].keys()
             mine = self.members.keys()
             return Constant(
                 mine <= theirs if name == "issubset"
@@ -455,7 +486,8 @@ class SetVariable(Variable):
         if name in ("add", "discard", "remove", "clear", "pop"):
             return self._change(tx, name, args)
         if name == "copy":
-            return SetVariable(dict(self.members), self.cls)
+            table = self.table if self.table is None or self.cls is frozenset else self.table.copy()
+            return SetVariable(dict(self.members), self.cls, None, table)
         special = tx.special_method(self, name, args, kwargs)
         if special is not None:
             return special
@@ -463,18 +495,21 @@ class SetVariable(Variable):
 
     def _change(self, tx: Tracer, name: str, args: list[Variable]) -> Variable:
         tx.mutated(self)
-        self.grown = self.grown and name == "add"
         if name == "clear":
             self.members.clear()
         elif name == "pop":
             if len(self.members) != 1:
                 unknown("set.pop of a set with other than one member")
-            return self.members.popitem()[1]
         elif name == "add":
-            self.members.setdefault(tx.hashed(args[0]), args[0])
-        elif self.members.pop(tx.hashed(args[0]), None) is None and name == "remove":
-            tx.raise_variable(KeyError, [args[0]])
-        return Constant(None)
+            self.insert(tx, args[0])
+            return Constant(None)
+        elif self.members.pop(tx.hashed(args[0]), None) is None:
+            if name == "remove":
+                tx.raise_variable(KeyError, [args[0]])
+            return Constant(None)
+        if self.table is not None:
+            getattr(self.table, name)(*map(tx.hashed, args))
+        return self.members.popitem()[1] if name == "pop" else Constant(None)
 
 
 _SET_OPERATIONS = {
@@ -484,4 +519,5 @@ _SET_UPDATES = {
     "update": "or", "intersection_update": "and", "difference_update": "sub",
     "symmetric_difference_update": "xor",
 }  # fmt: skip
+_OPERATORS = {"or": "or_", "and": "and_"}
 DICT_TYPES: frozenset[type] = frozenset({dict, OrderedDict, defaultdict})

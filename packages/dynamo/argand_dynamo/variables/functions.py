@@ -152,6 +152,7 @@ class FunctionVariable(Variable):
         if name == "__module__":
             return tx.from_raw(self.globals.get("__name__"))
         if name == "__defaults__":
+            self.guard_defaults(tx)
             return Constant(None) if self.defaults is None else tx.make_tuple(self.defaults)
         if name in ("__call__", "__get__"):
             return MethodVariable(self, name)
@@ -172,6 +173,19 @@ class FunctionVariable(Variable):
                 tx.guard(self.source, "NO_ATTR", name)
             tx.raise_(AttributeError, f"'function' object has no attribute '{name}'")
         unknown(f"attribute {name!r} of {self.describe()}")
+
+    def guard_defaults(self, tx: Tracer) -> None:
+        """Which parameters have defaults; the values that are looked at have guards of their own."""
+        if self.source is None or self.value is MISSING:
+            return
+        for name in ("__defaults__", "__kwdefaults__"):
+            held, path = getattr(self.value, name), (*self.source, ("attr", name))
+            if held is None:
+                tx.guard(path, "EQUALS", None)
+            elif isinstance(held, tuple):
+                tx.guard(path, "LEN", len(held))
+            else:
+                tx.guard(path, "DICT_KEYS", tuple(held))
 
     def setattr(self, tx: Tracer, name: str, value: Variable) -> None:
         if self.value is not MISSING:
@@ -361,14 +375,23 @@ class CachedFunctionVariable(ExistingObject):
         result = self.function.call(tx, args, kwargs)
         if _work(tx) != before:
             unknown(f"tensors or changes in a call of {self.describe()}, which are made once")
-        if not isinstance(result, Constant | ExistingObject | FunctionVariable | TupleVariable):
+        if not _lasts(tx, result):
             unknown(f"{result.describe()} out of {self.describe()}, which is made once")
         return result
 
 
 def _work(tx: Tracer) -> tuple[int, int]:
     """How much the traced program has computed on tensors and changed."""
-    return sum(node.op != "placeholder" for node in tx.graph.nodes), len(tx.changed)
+    return sum(node.op != "placeholder" for node in tx.graph.nodes), tx.changes
+
+
+def _lasts(tx: Tracer, variable: Variable) -> bool:
+    """Whether to make the object anew is the same as to keep it."""
+    if isinstance(variable, TupleVariable) and variable.source is None:
+        return all(_lasts(tx, tx.realize(item)) for item in variable.items)
+    if isinstance(variable, FunctionVariable):
+        return variable.value is not MISSING
+    return variable.source is not None or isinstance(variable, Constant | ExistingObject)
 
 
 def _is_exception(name: str, globals_: dict[str, Any]) -> bool:
@@ -514,6 +537,8 @@ def _fill_defaults(tx: Tracer, function: FunctionVariable, bound: dict[str, Vari
     count = code.co_argcount
     defaults = function.defaults or []
     missing = []
+    if not bound.keys() >= {*names[: count + code.co_kwonlyargcount]}:
+        function.guard_defaults(tx)
     for i in range(count):
         if names[i] not in bound:
             j = i - (count - len(defaults))
