@@ -108,6 +108,15 @@ def test_mappings_that_do_not_keep_their_tensors():
     with pytest.raises(KeyError):
         mapping[a]
     assert WeakIdKeyDictionary({nn.ReLU: 1})[nn.ReLU] == 1
+    first = mapping | {a: 1}
+    first |= {a: 2}
+    second = {a: 3} | first
+    assert type(second) is WeakTensorKeyDictionary and (first[a], second[a], len(mapping)) == (
+        2,
+        2,
+        0,
+    )
+    assert [reference() is a for reference in first.keyrefs()] == [True]
     reference = TensorWeakRef(a)
     assert reference() is a
     del a

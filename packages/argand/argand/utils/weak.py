@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Mapping, MutableMapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from argand_c10 import Tensor
 
@@ -98,6 +98,28 @@ class WeakIdKeyDictionary(MutableMapping[Any, ValueT], Generic[ValueT]):
         return type(self)(self, self.ref_type)
 
     __copy__ = copy
+
+    def __ior__(self, other: Any) -> Self:
+        self.update(other)
+        return self
+
+    def __or__(self, other: Any) -> WeakIdKeyDictionary[ValueT]:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        merged = self.copy()
+        merged |= other
+        return merged
+
+    def __ror__(self, other: Any) -> WeakIdKeyDictionary[ValueT]:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        merged = type(self)(other, self.ref_type)
+        merged |= self
+        return merged
+
+    def keyrefs(self) -> list[WeakIdRef]:
+        """References to the keys, some of which may be gone by the time they are asked."""
+        return list(self.data)
 
 
 _References = dict[WeakIdRef, Any]
