@@ -245,7 +245,9 @@ def test_the_order_of_sets_follows_from_their_histories() -> None:
         s -= set(range(3, 19))
         s.update([32, 3], (33,))
         s.discard(1)
-        others = [s ^ {3, 40}, s - {2}, s.union([64, 0]), s.copy(), frozenset(s) & {33, 0}]
+        keys = dict.fromkeys([64, 3, 0, 32, 99]).keys()
+        others: list[Any] = [keys & s, s - keys, keys ^ {8, 0}, keys | {11: 1, 3: 2}.keys()]
+        others += [s ^ {3, 40}, s - {2}, s.union([64, 0]), s.copy(), frozenset(s) & {33, 0}]
         return x + 1, list(s), *map(list, others), [name for name in {"b", "a", "d", "c"}]
 
     assert not check(computed, X).breaks

@@ -308,8 +308,19 @@ class DictViewVariable(Variable):
     ) -> Variable | None:
         if operation not in ("and", "or", "sub", "xor"):
             return None
-        right = other if isinstance(other, SetVariable) else tx.make_set(tx.unpack(other))
-        return self.as_set(tx).binary(tx, operation, right, reflected)
+        if isinstance(other, SetVariable):
+            right = other
+        elif isinstance(other, DictViewVariable):
+            right = other._as_operand(tx)
+        else:
+            right = SetVariable(tx.make_set(tx.unpack(other)).members)
+        return self._as_operand(tx).binary(tx, operation, right, reflected)
+
+    def _as_operand(self, tx: Tracer) -> SetVariable:
+        made = self.as_set(tx)
+        if self.kind == "keys" and self.of.cls is dict:
+            made.table = dict.fromkeys(made.members).keys()
+        return made
 
     def compare(self, tx: Tracer, operation: str, other: Variable) -> Variable | None:
         if isinstance(other, DictViewVariable):
@@ -431,7 +442,7 @@ class SetVariable(Variable):
         if plain not in ("or", "and", "sub", "xor"):
             return None
         if isinstance(other, DictViewVariable):
-            other = other.as_set(tx)
+            other = other._as_operand(tx)
         if not isinstance(other, SetVariable):
             return None
         left, right = (other, self) if reflected else (self, other)
