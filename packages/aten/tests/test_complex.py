@@ -243,3 +243,11 @@ def test_parts_of_every_length(dtype: str) -> None:
         np.testing.assert_array_equal(aten.complex(*parts).numpy(), z)
         three = aten.stack([*parts, parts[0]], -1).numpy()
         np.testing.assert_array_equal(three, np.stack([z.real, z.imag, z.real], -1))
+
+
+def test_addcdiv_multiplies_before_it_divides() -> None:
+    z = aten.from_numpy(np.array([1 + 1j, 2 - 3j]))
+    out = aten.addcdiv(z, z, aten.zeros_like(z), value=0.5).numpy()
+    np.testing.assert_array_equal([out.real, out.imag], [[INF, INF], [INF, -INF]])
+    huge = aten.from_numpy(np.array([3e38], np.float32))
+    assert aten.addcdiv(huge, huge, aten.full_like(huge, 2.0), value=4.0).item() == INF

@@ -103,7 +103,7 @@ Tensor select_rows(const char* op, const Tensor& x, const Rows& s, bool descendi
   return best;
 }
 
-// What kernels that take elements as integers of their width need to order them.
+// What kernels that take elements of 32 bits or fewer as integers need to order them.
 struct KeyOrder {
   int64_t infinity, flip;
 };
@@ -111,8 +111,7 @@ struct KeyOrder {
 KeyOrder key_order(int dtype, bool descending) {
   const int64_t sign = -(int64_t{1} << (8 * item_size(dtype) - 1));
   const bool is_unsigned = dtype == ARGAND_BOOL || dtype == ARGAND_UINT8 || is_wide_unsigned(dtype);
-  const int64_t infinity = dtype == ARGAND_FLOAT64    ? 0x7FF0000000000000
-                           : dtype == ARGAND_FLOAT32  ? 0x7F800000
+  const int64_t infinity = dtype == ARGAND_FLOAT32    ? 0x7F800000
                            : dtype == ARGAND_BFLOAT16 ? 0x7F80
                            : dtype == ARGAND_FLOAT16  ? 0x7C00
                                                       : 0;
