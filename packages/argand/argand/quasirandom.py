@@ -15,7 +15,7 @@ def _directions(dimension: int, bits: int) -> list[list[int]]:
     """Direction numbers of the first dimensions, as integers of `bits` bits.
 
     They come from the table new-joe-kuo-6.21201 of S. Joe and F. Y. Kuo, Constructing Sobol sequences with better two-dimensional projections, SIAM J. Sci.
-    Comput. 30 (2008). sobol_directions.txt: for each dimension from the second the inner coefficients of its polynomial as one number, and its first direction numbers.
+    Comput. 30 (2008); copyright 2008 F. Y. Kuo and S. Joe, under the BSD licence. sobol_directions.txt: for each dimension from the second the inner coefficients of its polynomial as one number, and its first direction numbers.
     """
     found = [[1 << (bits - 1 - i) for i in range(bits)]]
     text = importlib.resources.files("argand").joinpath("sobol_directions.txt").read_text()
