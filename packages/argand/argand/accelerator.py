@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from types import TracebackType
 from typing import Any
 
 import argand_c10
@@ -117,26 +116,11 @@ current_device_idx = current_device_index
 set_device_idx = set_device_index
 
 
-class device_index:
-    """Context manager inside of which a device is the current one; None changes nothing."""
+class device_index(cuda.device):
+    """Context manager inside of which a device is the current one; None or a negative index changes nothing."""
 
     def __init__(self, device: int | None, /) -> None:
-        self.device = device
-        self._before: int | None = None
-
-    def __enter__(self) -> None:
-        if self.device is not None:
-            self._before = cuda.current_device()
-            cuda.set_device(self.device)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._before is not None:
-            cuda.set_device(self._before)
+        super().__init__(device)
 
 
 publish(__name__, {"memory": sys.modules[__name__]})
