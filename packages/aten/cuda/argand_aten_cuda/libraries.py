@@ -44,6 +44,11 @@ _LIBRARIES = {
     "cufft": _Library(
         "ARGAND_CUFFT_LIBRARY", ("cu13/lib", "cufft/lib"), ("libcufft.so.12", "libcufft.so.11")
     ),
+    "cusolver": _Library(
+        "ARGAND_CUSOLVER_LIBRARY",
+        ("cu13/lib", "cusolver/lib"),
+        ("libcusolver.so.12", "libcusolver.so.11"),
+    ),
 }
 
 
@@ -67,10 +72,10 @@ def install() -> None:
 
 
 def version(name: str) -> int:
-    """The version number of "cublasLt", "cudnn" or "cufft", as the library says it.
+    """The version number of "cublasLt", "cudnn", "cufft" or "cusolver", as the library says it.
 
     Raises:
         RuntimeError: where it cannot be opened.
-        NotImplementedError: where cuFFT cannot, whose operators then run on the CPU.
+        NotImplementedError: where cuFFT or cuSOLVER cannot, whose operators then run on the CPU.
     """
     return _C.library_version(name)

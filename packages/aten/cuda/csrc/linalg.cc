@@ -1,9 +1,7 @@
 // Many small matrices: LU and Cholesky factors, singular values, eigenvalues of symmetric ones, inverses and what solves with them
-// (argand_aten_cuda/kernels/linalg.py). Larger ones, complex ones and those that have no factors are left to the CPU, which says what is wrong with
-// them.
-#include "packages/aten/csrc/core/builtins.h"
-#include "packages/aten/cuda/csrc/fused.h"
-#include "packages/aten/cuda/csrc/places.h"
+// (argand_aten_cuda/kernels/linalg.py). Larger and complex ones are cuSOLVER's.
+#include "packages/aten/cuda/csrc/linalg.h"
+
 #include "packages/aten/generated/kernels_cuda.h"
 #include "packages/aten/generated/ops/arithmetic.h"
 #include "packages/aten/generated/ops/creation.h"
@@ -17,8 +15,6 @@ constexpr int kTiles[] = {8, 16, 32, 64};
 constexpr int kColumns = 16;    // of right sides that a program solves for
 constexpr int64_t kBlock = 32;  // rows of larger triangular matrices that are solved at a time
 
-[[noreturn]] void leave_to_cpu(const char* op) { fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for these matrices on device 'cuda'", op); }
-
 void check_dtype(const char* op, int dtype) {
   if (dtype != ARGAND_FLOAT32 && dtype != ARGAND_FLOAT64) leave_to_cpu(op);
 }
@@ -30,8 +26,8 @@ int tile_of(const char* op, int64_t n) {
   return found;
 }
 
-int64_t count_of(const Tensor& t) { return elements_in(t.sizes(), 0, t.dim() - 2); }
-IntList batch_of(const Tensor& t) { return IntList(t->sizes, t.dim() - 2); }
+// Whether a program holds one of these matrices, or of their right sides.
+bool is_small(const Tensor& t, int64_t side) { return block_index(kTiles, side) >= 0 && !is_complex(t.dtype()); }
 
 // (count, rows, columns).
 Tensor flat(const Tensor& t) {
@@ -39,36 +35,18 @@ Tensor flat(const Tensor& t) {
   return ops::reshape(t, IntList(sizes, 3));
 }
 
-Tensor column_major(IntList sizes, const Tensor& like) {
-  const builtins::Strided s = builtins::column_major(sizes);
-  return empty_strided(s.sizes, s.strides, like.dtype(), like.device());
-}
-
 // A view of matrices that lie column by column.
 Tensor flat_columns(const Tensor& t) {
   return view_of(t, {count_of(t), t.size(-2), t.size(-1)}, {t.size(-2) * t.size(-1), 1, t.size(-2)}, t->offset);
 }
 
-// Whether what a factorization found needs the CPU's error.
-void check_info(const char* op, const Tensor& info) {
-  const Tensor found = ops::_to_copy(info, ARGAND_INT32, ARGAND_DEVICE(ARGAND_CPU, 0));
-  for (int64_t i = 0; i < found.numel(); i++)
-    if (found.data<int32_t>()[i]) leave_to_cpu(op);
-}
-
-struct Factors {
-  Tensor lu, pivots, info;
-};
-
-Factors factorize(const char* op, const Tensor& self, bool check_errors) {
-  const places::Below below;
+Factors factorize_small(const char* op, const Tensor& self) {
   static Slot slots[2][std::size(kTiles)];
   check_dtype(op, self.dtype());
   const int64_t rows = self.size(-2), columns = self.size(-1), steps = std::min(rows, columns), count = count_of(self);
   const int tile = tile_of(op, std::max(rows, columns));
-  Dims with_steps(batch_of(self));
-  with_steps.push_back(steps);
-  const Factors f{column_major(self.sizes(), self), empty_on(self, with_steps, ARGAND_INT32), empty_on(self, batch_of(self), ARGAND_INT32)};
+  const Factors f{column_major(self.sizes(), self), empty_on(self, sizes_of(self, {steps}), ARGAND_INT32),
+                  empty_on(self, batch_of(self), ARGAND_INT32)};
   if (steps == 0 || count == 0) {
     ops::zero_(f.info);
     return f;
@@ -77,6 +55,12 @@ Factors factorize(const char* op, const Tensor& self, bool check_errors) {
   const Kernel* k = slots[self.dtype() == ARGAND_FLOAT64][tile].get("lu_factor;T=%s;N=%d", kDTypeName[self.dtype()], kTiles[tile]);
   launch(k, grid(op, count), address(f.lu), address(f.pivots), address(f.info), address(x), x.stride(0), x.stride(1), x.stride(2),
          static_cast<int32_t>(rows), static_cast<int32_t>(columns));
+  return f;
+}
+
+Factors factorize(const char* op, const Tensor& self, bool pivot, bool check_errors) {
+  const bool small = pivot && is_small(self, std::max(self.size(-2), self.size(-1)));
+  const Factors f = small ? factorize_small(op, self) : large::lu_factor(op, self, pivot);
   if (check_errors) check_info(op, f.info);
   return f;
 }
@@ -113,20 +97,20 @@ void check_right_sides(const char* op, const Tensor& a, const Tensor& b, int64_t
 }  // namespace
 
 std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& self, bool pivot, bool check_errors) {
-  const char* op = "linalg.lu_factor";
-  if (!pivot) leave_to_cpu(op);
-  const Factors f = factorize(op, self, check_errors);
+  const places::Below below;
+  const Factors f = factorize("linalg.lu_factor", self, pivot, check_errors);
   return {f.lu, f.pivots, f.info};
 }
 
 std::tuple<Tensor, Tensor> linalg_inv_ex(const Tensor& self, bool check_errors) {
   const char* op = "linalg.inv";
   const places::Below below;
-  const Factors f = factorize(op, self, check_errors);
+  const Factors f = factorize(op, self, true, check_errors);
   const int64_t n = self.size(-1), sizes[] = {count_of(self), n, n};
+  const Tensor ones = ops::eye(n, std::nullopt, self.dtype(), self.device());
+  if (!is_small(self, n)) return {large::lu_solve(op, f.lu, f.pivots, ops::expand(ones, self.sizes()), true, false), f.info};
   const Tensor out = column_major(self.sizes(), self);
-  solve_factored(op, f.lu, f.pivots, ops::expand(ops::eye(n, std::nullopt, self.dtype(), self.device()), IntList(sizes, 3)), flat_columns(out),
-                 false);
+  solve_factored(op, f.lu, f.pivots, ops::expand(ones, IntList(sizes, 3)), flat_columns(out), false);
   return {out, f.info};
 }
 
@@ -134,9 +118,9 @@ std::tuple<Tensor, Tensor> linalg_inv_ex(const Tensor& self, bool check_errors) 
 Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, bool left, bool adjoint) {
   const char* op = "linalg.lu_solve";
   const places::Below below;
+  if (!is_small(LU, LU.size(-1))) return large::lu_solve(op, LU, pivots, B, left, adjoint);
   check_right_sides(op, LU, B, left ? B.size(-1) : B.size(-2));
   if (pivots.dtype() != ARGAND_INT32) leave_to_cpu(op);
-  tile_of(op, LU.size(-1));
   const Tensor columns = ops::contiguous(ops::transpose(LU, -2, -1)), steps = ops::contiguous(pivots), b = flat(B);
   const Tensor out = left ? column_major(B.sizes(), B) : empty_on(B, B.sizes(), B.dtype());
   if (left)
@@ -173,11 +157,11 @@ Tensor _solve_triangular(const Tensor& self, const Tensor& B, bool upper, bool l
   return out;
 }
 
+namespace {
+
 // The upper factor is the transposed lower one of the transposed matrix.
-std::tuple<Tensor, Tensor> linalg_cholesky_ex(const Tensor& self, bool upper, bool check_errors) {
+std::tuple<Tensor, Tensor> cholesky_small(const char* op, const Tensor& self, bool upper) {
   static Slot slots[2][std::size(kTiles)];
-  const char* op = "linalg.cholesky";
-  const places::Below below;
   check_dtype(op, self.dtype());
   const int64_t n = self.size(-1), count = count_of(self);
   const int tile = tile_of(op, n);
@@ -191,8 +175,17 @@ std::tuple<Tensor, Tensor> linalg_cholesky_ex(const Tensor& self, bool upper, bo
   const int64_t row = upper ? 2 : 1;
   launch(k, grid(op, count), address(out), address(info), address(x), x.stride(0), x.stride(row), x.stride(3 - row), upper ? n : int64_t{1},
          upper ? int64_t{1} : n, static_cast<int32_t>(n));
-  if (check_errors) check_info(op, info);
   return {out, info};
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> linalg_cholesky_ex(const Tensor& self, bool upper, bool check_errors) {
+  const char* op = "linalg.cholesky";
+  const places::Below below;
+  auto found = is_small(self, self.size(-1)) ? cholesky_small(op, self, upper) : large::cholesky(op, self, upper);
+  if (check_errors) check_info(op, std::get<1>(found));
+  return found;
 }
 
 // With more columns than rows that of the transposed matrix, whose vectors change sides.
@@ -203,7 +196,8 @@ std::tuple<Tensor, Tensor, Tensor> _linalg_svd(const Tensor& A, bool full_matric
   const places::Below below;
   const int64_t m = A.size(-2), n = A.size(-1), k = std::min(m, n), count = count_of(A);
   const int tile = block_index(kSides, std::max(m, n));
-  if (tile < 0 || A.dtype() != ARGAND_FLOAT32 || A.numel() == 0 || (compute_uv && full_matrices && m != n)) leave_to_cpu(op);
+  if (tile < 0 || A.dtype() != ARGAND_FLOAT32 || (compute_uv && full_matrices && m != n)) return large::svd(op, A, full_matrices, compute_uv);
+  if (A.numel() == 0) leave_to_cpu(op);
   Dims values(batch_of(A)), left(A.sizes()), right(A.sizes());
   values.push_back(k);
   left[A.dim() - 1] = right[A.dim() - 2] = k;
@@ -225,17 +219,16 @@ std::tuple<Tensor, Tensor> _linalg_eigh(const Tensor& A, std::string_view uplo, 
   static Slot slots[2][2][std::size(kSides)];
   const char* op = "linalg.eigh";
   const places::Below below;
-  check_dtype(op, A.dtype());
   const int64_t n = A.size(-1), count = count_of(A);
   const int tile = block_index(kSides, n);
-  // LAPACK's float64 results are closer, as derivatives by finite differences need them.
-  if (tile < 0 || A.dtype() != ARGAND_FLOAT32) leave_to_cpu(op);
+  const bool upper = uplo == "U" || uplo == "u";
+  // The library's float64 results are closer, as derivatives by finite differences need them.
+  if (tile < 0 || A.dtype() != ARGAND_FLOAT32) return large::eigh(op, A, upper, compute_v);
   Dims sizes(batch_of(A));
   sizes.push_back(n);
   const Tensor values = empty_on(A, sizes, A.dtype()), vectors = compute_v ? column_major(A.sizes(), A) : empty_on(A, {0}, A.dtype());
   if (A.numel() == 0) return {values, vectors};
   const Tensor x = flat(A), info = empty_on(A, {count}, ARGAND_INT32);
-  const bool upper = uplo == "U" || uplo == "u";
   const Kernel* k = slots[upper][compute_v][tile].get("eigh_jacobi;T=float32;UPPER=%s;VECTORS=%s;N=%d", upper ? "True" : "False",
                                                       compute_v ? "True" : "False", kSides[tile]);
   launch(k, grid(op, count), address(values), address(vectors), address(info), address(x), x.stride(0), x.stride(1), x.stride(2),

@@ -111,10 +111,7 @@ struct KeyOrder {
 KeyOrder key_order(int dtype, bool descending) {
   const int64_t sign = -(int64_t{1} << (8 * item_size(dtype) - 1));
   const bool is_unsigned = dtype == ARGAND_BOOL || dtype == ARGAND_UINT8 || is_wide_unsigned(dtype);
-  const int64_t infinity = dtype == ARGAND_FLOAT32    ? 0x7F800000
-                           : dtype == ARGAND_BFLOAT16 ? 0x7F80
-                           : dtype == ARGAND_FLOAT16  ? 0x7C00
-                                                      : 0;
+  const int64_t infinity = dtype == ARGAND_FLOAT32 ? 0x7F800000 : dtype == ARGAND_BFLOAT16 ? 0x7F80 : dtype == ARGAND_FLOAT16 ? 0x7C00 : 0;
   return {infinity, (is_unsigned ? sign : 0) ^ (descending ? -1 : 0)};
 }
 
@@ -125,26 +122,23 @@ void radix_sort(const char* op, const Tensor& x, int64_t rows, int64_t n, bool d
                 tiles = divide_up(row_tiles, steps);
   const Tensor counts = empty({rows * tiles * 16}, ARGAND_INT32, x.device()), offsets = empty({rows * tiles * 16}, ARGAND_INT32, x.device());
   const int digits = x.dtype() == ARGAND_BOOL ? 1 : 2 * x.itemsize();
-  // Elements and indices go back and forth between two places, the last time to the results.
-  Tensor spare[2] = {digits > 1 ? empty({rows * n}, x.dtype(), x.device()) : Tensor(), values};
-  Tensor places[2];
-  for (int k = 0; k < std::min(digits - 1, 2); k++) places[k] = empty({rows * n}, ARGAND_INT32, x.device());
+  // Elements go back and forth between `spare` and `values`, indices between two places: from which and to which, programs find in `varying`.
+  const Tensor varying = zeros({rows}, ARGAND_INT64, x.device());
+  const auto room = [&](int dtype) { return empty({digits > 1 ? rows * n : 1}, dtype, x.device()); };
+  const Tensor spare = room(x.dtype()), from = room(ARGAND_INT32), to = room(ARGAND_INT32);
   const argand::cuda::Grid grid = programs(op, rows * tiles);
   const int32_t n_tiles = small(op, tiles), n_steps = static_cast<int32_t>(steps);
   const bool aligned = n % 16 == 0 && reinterpret_cast<uintptr_t>(x->data) % 16 == 0;
-  const std::string type = ";T=" + std::string(real_name(x.dtype())),
-                    order = std::string(";DESCENDING=") + flag(descending) + ";ALIGNED=" + flag(aligned);
+  const std::string type = ";T=" + std::string(real_name(x.dtype())), order = std::string(";DESCENDING=") + flag(descending),
+                    align = std::string(";ALIGNED=") + flag(aligned);
   static const auto* const scan = kernel("radix_offsets;BLOCK=1024");
-  Tensor from = x, previous = counts;
-  for (int digit = 0; digit < digits; digit++) {
-    const bool last = digit == digits - 1;
-    const Tensor &to = spare[(digits - digit) % 2], &index = last ? indices : places[digit % 2];
-    launch(kernel("radix_count" + type + order), grid, counts->data, from->data, small(op, n), n_tiles, n_steps, 4 * digit);
-    launch(scan, programs(op, rows * 16), offsets->data, counts->data, n_tiles);
-    launch(kernel("radix_scatter" + type + (last ? ";O=int64" : ";O=int32") + ";FIRST=" + flag(digit == 0) + order), grid, to->data, index->data,
-           from->data, previous->data, offsets->data, small(op, n), n_tiles, n_steps, 4 * digit);
-    from = to;
-    previous = index;
+  const auto *count = kernel("radix_count" + type + order + align), *scatter = kernel("radix_scatter" + type + order + align);
+  launch(kernel("radix_varying" + type + align), grid, varying->data, x->data, small(op, n), n_tiles, n_steps);
+  for (int shift = 0; shift < 4 * digits; shift += 4) {
+    launch(count, grid, counts->data, x->data, spare->data, values->data, varying->data, small(op, n), n_tiles, n_steps, shift);
+    launch(scan, programs(op, rows * 16), offsets->data, counts->data, varying->data, n_tiles, shift);
+    launch(scatter, grid, values->data, indices->data, x->data, spare->data, from->data, to->data, offsets->data, varying->data, small(op, n),
+           n_tiles, n_steps, shift);
   }
 }
 

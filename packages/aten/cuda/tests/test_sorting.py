@@ -111,30 +111,29 @@ def test_one_of_each_row(dtype: str) -> None:
 
 
 def test_programs_of_several_tiles() -> None:
-    """Counts run on from tile to tile."""
-    x = RNG.integers(0, 256, (2, 2600)).astype("uint8")
-    n, tiles, steps = x.shape[1], 2, 3
-    counts, offsets = np.zeros(2 * tiles * 16, "int32"), np.zeros(2 * tiles * 16, "int32")
-    values, indices = np.zeros_like(x), np.zeros(x.shape, "int64")
-    run(
-        radix.radix_count,
-        (2 * tiles,),
-        counts,
-        x,
-        n,
-        tiles,
-        steps,
-        4,
-        DESCENDING=False,
-        ALIGNED=False,
-    )
-    run(radix.radix_offsets, (32,), offsets, counts, tiles, BLOCK=16)
-    run(
-        radix.radix_scatter, (2 * tiles,), values, indices, x, counts, offsets, n, tiles, steps, 4,
-        FIRST=True, DESCENDING=False,
-        ALIGNED=False,
-    )  # fmt: skip
-    np.testing.assert_array_equal(indices, np.argsort(x >> 4, axis=1, kind="stable"))
+    """Counts run on from tile to tile, and passes of digits that are all alike leave the others' turns right."""
+    noise = RNG.integers(0, 1 << 16, 2600)
+    masks = np.array([0xFFFF, 0xF0F0, 0xF000, 0x0F00, 0])
+    x = (noise & masks[:, None] | 0x0030 & ~masks[:, None]).astype("uint16")
+    (rows, n), tiles, steps = x.shape, 2, 3
+    counts, offsets = np.zeros(rows * tiles * 16, "int32"), np.zeros(rows * tiles * 16, "int32")
+    values, spare, indices = np.zeros_like(x), np.zeros_like(x), np.zeros(x.shape, "int64")
+    places, turned = np.zeros(x.shape, "int32"), np.zeros(x.shape, "int32")
+    varying = np.zeros(rows, "int64")
+    grid = (rows * tiles,)
+    run(radix.radix_varying, grid, varying, x, n, tiles, steps, ALIGNED=False)
+    np.testing.assert_array_equal(varying, masks)
+    for shift in (0, 4, 8, 12):
+        run(
+            radix.radix_count, grid, counts, x, spare, values, varying, n, tiles, steps, shift,
+            DESCENDING=False, ALIGNED=False,
+        )  # fmt: skip
+        run(radix.radix_offsets, (16 * rows,), offsets, counts, varying, tiles, shift, BLOCK=16)
+        run(
+            radix.radix_scatter, grid, values, indices, x, spare, places, turned, offsets, varying, n, tiles, steps, shift,
+            DESCENDING=False, ALIGNED=False,
+        )  # fmt: skip
+    np.testing.assert_array_equal(indices, np.argsort(x, axis=1, kind="stable"))
     np.testing.assert_array_equal(values, np.take_along_axis(x, indices, 1))
 
 

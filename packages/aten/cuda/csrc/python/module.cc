@@ -10,6 +10,7 @@
 #include "packages/aten/cuda/csrc/fft/cufft.h"
 #include "packages/aten/cuda/csrc/init.h"
 #include "packages/aten/cuda/csrc/launch.h"
+#include "packages/aten/cuda/csrc/solver/cusolver.h"
 #include "packages/c10/csrc/abi/python_api.h"
 #include "packages/c10/csrc/abi/tensor.h"
 
@@ -74,13 +75,20 @@ constexpr Library kLibraries[] = {
        argand::cuda::fft::check_status("fft", "cufftGetVersion", argand::cuda::fft::library().version(&version));
        return static_cast<size_t>(version);
      }},
+    {"cusolver", argand::cuda::solver::search,
+     [] {
+       int parts[3] = {};  // major, minor, patch
+       for (int i = 0; i < 3; i++)
+         argand::cuda::solver::check_status("linalg", "cusolverGetProperty", argand::cuda::solver::library().property(i, &parts[i]));
+       return static_cast<size_t>(parts[0] * 1000 + parts[1] * 100 + parts[2]);
+     }},
 };
 
 // Null with an exception where there is none of that name.
 const Library* library_named(const char* name) {
   for (const Library& l : kLibraries)
     if (strcmp(l.name, name) == 0) return &l;
-  PyErr_Format(PyExc_ValueError, "got the library '%s', expected cublasLt, cudnn or cufft", name);
+  PyErr_Format(PyExc_ValueError, "got the library '%s', expected cublasLt, cudnn, cufft or cusolver", name);
   return nullptr;
 }
 
@@ -119,8 +127,9 @@ PyObject* set_settings(PyObject*, PyObject* args) {
 
 PyMethodDef kMethods[] = {
     {"set_library", set_library, METH_VARARGS,
-     "set_library(name, candidates): where 'cublasLt', 'cudnn' or 'cufft' may be; it is opened at its first use."},
-    {"library_version", library_version, METH_O, "library_version(name): the version number of 'cublasLt', 'cudnn' or 'cufft', which is opened."},
+     "set_library(name, candidates): where 'cublasLt', 'cudnn', 'cufft' or 'cusolver' may be; it is opened at its first use."},
+    {"library_version", library_version, METH_O,
+     "library_version(name): the version number of 'cublasLt', 'cudnn', 'cufft' or 'cusolver', which is opened."},
     {"set_settings", set_settings, METH_VARARGS, "set_settings(matmul_tf32, conv_tf32, benchmark, deterministic): see csrc/core/settings.h."},
     {"set_provider", set_provider, METH_O, "set_provider(find): find(name, architecture) -> (code object, entry, threads, shared bytes)."},
     {"load_kernel", load_kernel, METH_VARARGS,

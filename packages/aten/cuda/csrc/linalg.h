@@ -1,0 +1,53 @@
+// Linear algebra's two ways: many small matrices, each in a program's registers (linalg.cc), and few larger ones by cuSOLVER (solver/). Whatever
+// else is left to the CPU, which also says what is wrong with matrices that have no factors.
+#pragma once
+
+#include <string_view>
+#include <tuple>
+
+#include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/cuda/csrc/fused.h"
+#include "packages/aten/cuda/csrc/places.h"
+
+namespace argand::kernels::cuda {
+
+[[noreturn]] inline void leave_to_cpu(const char* op) {
+  fail(ARGAND_NOT_IMPLEMENTED_ERROR, "%s: not implemented for these matrices on device 'cuda'", op);
+}
+
+inline int64_t count_of(const Tensor& t) { return elements_in(t.sizes(), 0, t.dim() - 2); }
+inline IntList batch_of(const Tensor& t) { return IntList(t->sizes, t.dim() - 2); }
+// The batch, and behind it other sizes.
+inline Dims sizes_of(const Tensor& t, std::initializer_list<int64_t> rest) {
+  Dims sizes(batch_of(t));
+  for (const int64_t n : rest) sizes.push_back(n);
+  return sizes;
+}
+
+inline Tensor column_major(IntList sizes, const Tensor& like) {
+  const builtins::Strided s = builtins::column_major(sizes);
+  return empty_strided(s.sizes, s.strides, like.dtype(), like.device());
+}
+
+// Whether what a factorization found needs the CPU's error.
+void check_info(const char* op, const Tensor& info);
+
+// Column by column; pivots and info are LAPACK's.
+struct Factors {
+  Tensor lu, pivots, info;
+};
+
+// By cuSOLVER, a call a matrix.
+namespace large {
+
+// Few and large enough: those that are not are done sooner by the CPU, copies included.
+bool takes(const Tensor& matrices);
+
+Factors lu_factor(const char* op, const Tensor& self, bool pivot);
+Tensor lu_solve(const char* op, const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint);
+std::tuple<Tensor, Tensor> cholesky(const char* op, const Tensor& self, bool upper);
+std::tuple<Tensor, Tensor> eigh(const char* op, const Tensor& self, bool upper, bool vectors);
+std::tuple<Tensor, Tensor, Tensor> svd(const char* op, const Tensor& self, bool full_matrices, bool vectors);
+
+}  // namespace large
+}  // namespace argand::kernels::cuda
