@@ -204,22 +204,59 @@ std::tuple<Tensor, Tensor> order_dim(const char* op, const Tensor& self, int64_t
 
 }  // namespace
 
-bool chooses_in_registers(const Tensor& self, int64_t dim) {
-  return self.itemsize() < 8 && self.dtype() != ARGAND_BOOL && size_of(self, dim) <= kLongestRow && self.numel() > 0;
-}
+namespace {
 
-std::tuple<Tensor, Tensor> choose_in_registers(const char* op, const Tensor& self, int64_t dim, Choice choice, int64_t k) {
-  const Below below;
-  check_ordered(op, self.dtype());
-  const Tensor x = dense(self);
-  const Rows s(x, dim);
-  Dims sizes(self.sizes());
-  sizes[dim] = 1;
-  const Tensor values = empty(sizes, self.dtype(), self.device()), indices = empty(sizes, ARGAND_INT64, self.device());
+// Of rows that a program can hold.
+void choose_in_registers(const char* op, const Tensor& x, const Rows& s, Choice choice, int64_t k, const Tensor& values, const Tensor& indices) {
   const int64_t block = s.n <= 1024 ? 1024 : s.n <= 4096 ? 4096 : kLongestRow;
   const auto* f = kernel("order_statistic;T=" + std::string(real_name(x.dtype())) + ";KIND=" + std::to_string(static_cast<int>(choice)) +
                          ";BLOCK=" + std::to_string(block));
   launch(f, programs(op, s.rows()), values->data, indices->data, x->data, small(op, s.n), small(op, k), s.inner);
+}
+
+// Of long rows, which lie dense: by digits of the key, as kernels/select.py says.
+void choose_by_digits(const char* op, const Tensor& x, int64_t rows, int64_t n, Choice choice, int64_t k, const Tensor& values,
+                      const Tensor& indices) {
+  const int64_t all = divide_up(n, kTile), steps = divide_up(all, std::clamp<int64_t>(kRadixPrograms / rows, 1, all)), tiles = divide_up(all, steps);
+  const argand::cuda::Grid grid = programs(op, rows * tiles), each = programs(op, rows);
+  const int32_t length = small(op, n), n_tiles = small(op, tiles), n_steps = small(op, steps);
+  const Tensor prefix = empty({rows}, ARGAND_UINT64, x.device()), left = empty({rows}, ARGAND_INT32, x.device()),
+               numbers = zeros({rows}, ARGAND_INT32, x.device()), counts = zeros({rows * 256}, ARGAND_INT32, x.device()),
+               equal = empty({rows * tiles}, ARGAND_INT32, x.device());
+  const std::string type = ";T=" + std::string(real_name(x.dtype())) + ";BLOCK=" + std::to_string(kTile);
+  if (choice != Choice::kKth) launch(kernel("select_numbers" + type), grid, numbers->data, x->data, length, n_tiles, n_steps);
+  launch(kernel("select_start;KIND=" + std::to_string(static_cast<int>(choice))), each, prefix->data, left->data, numbers->data, length,
+         small(op, k));
+  const auto* count = kernel("select_count" + type);
+  static const auto* const next = kernel("select_digit");
+  for (int32_t shift = static_cast<int32_t>(8 * x.itemsize()) - 8; shift >= 0; shift -= 8) {
+    launch(count, grid, counts->data, prefix->data, x->data, length, n_tiles, n_steps, shift);
+    launch(next, each, prefix->data, left->data, counts->data, shift);
+  }
+  launch(kernel("select_equal" + type), grid, equal->data, prefix->data, x->data, length, n_tiles, n_steps);
+  launch(kernel("select_element" + type), grid, values->data, indices->data, equal->data, prefix->data, left->data, x->data, length, n_tiles,
+         n_steps);
+}
+
+}  // namespace
+
+bool can_choose(const Tensor& self, int64_t dim) {
+  const int64_t n = size_of(self, dim);
+  return self.dtype() != ARGAND_BOOL && self.numel() > 0 && (n > kTile || (self.itemsize() < 8 && n <= kLongestRow));
+}
+
+std::tuple<Tensor, Tensor> choose(const char* op, const Tensor& self, int64_t dim, Choice choice, int64_t k) {
+  const Below below;
+  check_ordered(op, self.dtype());
+  Dims sizes(self.sizes());
+  sizes[dim] = 1;
+  const Tensor values = empty(sizes, self.dtype(), self.device()), indices = empty(sizes, ARGAND_INT64, self.device());
+  const Tensor x = dense(self);
+  const Rows s(x, dim);
+  if (x.itemsize() < 8 && s.n <= kLongestRow)
+    choose_in_registers(op, x, s, choice, k, values, indices);
+  else
+    choose_by_digits(op, dense(ops::transpose(ops::reshape(x, {s.outer, s.n, s.inner}), 1, 2)), s.rows(), s.n, choice, k, values, indices);
   return {values, indices};
 }
 

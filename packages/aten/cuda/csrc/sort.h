@@ -9,10 +9,10 @@ namespace argand::kernels::cuda {
 
 enum class Choice { kKth, kMedian, kNanMedian };
 
-// Can a program hold a row along `dim`?
-bool chooses_in_registers(const Tensor& self, int64_t dim);
+// Whether `choose` takes rows along `dim`: those that a program can hold, and long ones.
+bool can_choose(const Tensor& self, int64_t dim);
 
 // In a stable ascending order, NaN last: the k-th from 0, the lower median (the first NaN, if there is one), or that of the numbers; and its index.
-std::tuple<Tensor, Tensor> choose_in_registers(const char* op, const Tensor& self, int64_t dim, Choice choice, int64_t k);
+std::tuple<Tensor, Tensor> choose(const char* op, const Tensor& self, int64_t dim, Choice choice, int64_t k);
 
 }  // namespace argand::kernels::cuda

@@ -232,17 +232,12 @@ std::tuple<Tensor, Tensor> min_dim(const Tensor& self, int64_t dim, bool keepdim
 Tensor argmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim) { return arg_extreme("argmax", false, self, dim, keepdim); }
 Tensor argmin(const Tensor& self, std::optional<int64_t> dim, bool keepdim) { return arg_extreme("argmin", true, self, dim, keepdim); }
 
-// Long rows: from their order, in which equal elements stand as they did and NaN last.
+// Other rows than those chosen from: by their order, in which equal elements stand as they did and NaN last.
 std::tuple<Tensor, Tensor> _order_statistic(const Tensor& self, int64_t dim, std::string_view kind, int64_t k) {
-  if (kind != "mode" && chooses_in_registers(self, dim))
-    return choose_in_registers(kind == "kth"      ? "kthvalue"
-                               : kind == "median" ? "median"
-                                                  : "nanmedian",
-                               self, dim,
-                               kind == "kth"      ? Choice::kKth
-                               : kind == "median" ? Choice::kMedian
-                                                  : Choice::kNanMedian,
-                               k);
+  if (kind != "mode" && can_choose(self, dim)) {
+    if (kind == "kth") return choose("kthvalue", self, dim, Choice::kKth, k);
+    return kind == "median" ? choose("median", self, dim, Choice::kMedian, 0) : choose("nanmedian", self, dim, Choice::kNanMedian, 0);
+  }
   if (kind == "kth") {
     const auto [values, indices] = ops::topk(self, k + 1, dim, false);
     return {ops::contiguous(ops::narrow(values, dim, k, 1)), ops::contiguous(ops::narrow(indices, dim, k, 1))};

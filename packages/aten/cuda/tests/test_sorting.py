@@ -85,29 +85,46 @@ def test_rows_in_registers(dtype: str) -> None:
     assert {n.split(";")[0] for n in emulated.launches} >= {"sort_rows"}
 
 
+def _check_choices(x: Any, dim: int, *ks: int) -> None:
+    """Medians and k-th elements along `dim` against a stable sort."""
+    wide = c10.float64 if x.dtype.is_floating_point else c10.int64
+    ordered, order = (t.numpy() for t in aten.sort(x.to(wide), dim, stable=True))
+    numbers = (~np.isnan(ordered)).sum(dim)
+    n, y = x.shape[dim], x.to("cuda")
+    calls = [
+        (aten.median(y, dim), np.where(numbers < n, numbers, (n - 1) // 2)),
+        (aten.nanmedian(y, dim), np.maximum((numbers - 1) // 2, 0)),
+        *((aten.kthvalue(y, k, dim), np.full_like(numbers, k - 1)) for k in ks),
+    ]
+    emulated.check()
+    for (value, index), place in calls:
+        for got, want in ((value.to(wide), ordered), (index, order)):
+            want = np.take_along_axis(want, np.expand_dims(place, dim), dim).squeeze(dim)
+            np.testing.assert_array_equal(got.to("cpu").numpy(), want)
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "uint16", "bfloat16", "float16", "float32"])
 def test_one_of_each_row(dtype: str) -> None:
     emulated.launches.clear()
-    for shape, dim in (((3, 301), 1), ((300, 2), 0), ((2, 5, 3), 1)):
-        x = aten.tensor(RNG.integers(0, 5, shape)).to(getattr(c10, dtype))
-        if shape[dim] > 99:
-            x = make(shape, dtype)
-        ordered, order = (
-            t.numpy().swapaxes(0, dim) for t in aten.sort(x.double(), dim, stable=True)
-        )
-        numbers = (~np.isnan(ordered)).sum(0)
-        n, y = shape[dim], x.to("cuda")
-        calls = [
-            (aten.median(y, dim), np.where(numbers < n, numbers, (n - 1) // 2)),
-            (aten.nanmedian(y, dim), np.maximum((numbers - 1) // 2, 0)),
-            *((aten.kthvalue(y, k, dim), np.full_like(numbers, k - 1)) for k in (1, 3, n)),
-        ]
-        emulated.check()
-        for (value, index), place in calls:
-            for got, want in ((value.double(), ordered), (index, order)):
-                want = np.take_along_axis(want, place[None], 0)[0]
-                np.testing.assert_array_equal(got.to("cpu").numpy(), want)
+    _check_choices(make((3, 301), dtype), 1, 1, 3, 301)
+    _check_choices(make((300, 2), dtype), 0, 1, 3, 300)
+    few = aten.tensor(RNG.integers(0, 5, (2, 5, 3))).to(getattr(c10, dtype))
+    _check_choices(few, 1, 1, 3, 5)
     assert any(name.startswith("order_statistic") for name in emulated.launches)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["uint8", "int8", "int16", "bfloat16", "float32", "int64", "float64"]
+)
+def test_one_of_each_long_row(dtype: str) -> None:
+    emulated.launches.clear()
+    n = 16400 if getattr(c10, dtype).itemsize < 8 else 2100
+    _check_choices(make((1, n), dtype), 1, 1, n // 3, n)
+    if dtype in ("uint8", "float64"):
+        _check_choices(make((2, n, 2), dtype), 1, n - 5)
+        _check_choices(make((n, 1, 3), dtype), 0, 7)
+    assert any(name.startswith("select_element") for name in emulated.launches)
+    assert not any(name.startswith("radix") for name in emulated.launches)
 
 
 def test_programs_of_several_tiles() -> None:
