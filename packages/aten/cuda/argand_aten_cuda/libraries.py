@@ -40,6 +40,9 @@ _LIBRARIES = {
         ("cu13/lib", "cublas/lib"),
         ("libcublasLt.so.13", "libcublasLt.so.12"),
     ),
+    "cublas": _Library(
+        "ARGAND_CUBLAS_LIBRARY", ("cu13/lib", "cublas/lib"), ("libcublas.so.13", "libcublas.so.12")
+    ),
     "cudnn": _Library("ARGAND_CUDNN_LIBRARY", ("cudnn/lib",), ("libcudnn.so.9",)),
     "cufft": _Library(
         "ARGAND_CUFFT_LIBRARY", ("cu13/lib", "cufft/lib"), ("libcufft.so.12", "libcufft.so.11")
@@ -72,10 +75,10 @@ def install() -> None:
 
 
 def version(name: str) -> int:
-    """The version number of "cublasLt", "cudnn", "cufft" or "cusolver", as the library says it.
+    """The version number of "cublasLt", "cublas", "cudnn", "cufft" or "cusolver", as the library says it.
 
     Raises:
         RuntimeError: where it cannot be opened.
-        NotImplementedError: where cuFFT or cuSOLVER cannot, whose operators then run on the CPU.
+        NotImplementedError: where cuBLAS, cuFFT or cuSOLVER cannot, whose operators then run on the CPU.
     """
     return _C.library_version(name)

@@ -130,10 +130,11 @@ Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, 
   return out;
 }
 
-// All of one batch. Larger matrices are solved by blocks of rows, each after what is known is taken from its right side.
+// All of one batch. Many larger matrices are solved by blocks of rows, each after what is known is taken from its right side.
 Tensor _solve_triangular(const Tensor& self, const Tensor& B, bool upper, bool left, bool unitriangular) {
   const char* op = "linalg.solve_triangular";
   const places::Below below;
+  if (!is_small(self, self.size(-1)) && large::takes(self) && B.numel()) return large::solve_triangular(op, self, B, upper, left, unitriangular);
   check_right_sides(op, self, B, left ? B.size(-1) : B.size(-2));
   const Tensor out = column_major(B.sizes(), B);
   if (out.numel() == 0) return out;

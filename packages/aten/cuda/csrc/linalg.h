@@ -37,7 +37,7 @@ struct Factors {
   Tensor lu, pivots, info;
 };
 
-// By cuSOLVER, a call a matrix.
+// By cuSOLVER and cuBLAS, a call a matrix.
 namespace large {
 
 // Few and large enough: those that are not are done sooner by the CPU, copies included.
@@ -45,6 +45,7 @@ bool takes(const Tensor& matrices);
 
 Factors lu_factor(const char* op, const Tensor& self, bool pivot);
 Tensor lu_solve(const char* op, const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint);
+Tensor solve_triangular(const char* op, const Tensor& t, const Tensor& b, bool upper, bool left, bool unit);
 std::tuple<Tensor, Tensor> cholesky(const char* op, const Tensor& self, bool upper);
 std::tuple<Tensor, Tensor> eigh(const char* op, const Tensor& self, bool upper, bool vectors);
 std::tuple<Tensor, Tensor, Tensor> svd(const char* op, const Tensor& self, bool full_matrices, bool vectors);

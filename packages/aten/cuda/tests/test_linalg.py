@@ -88,8 +88,8 @@ def test_solutions_and_inverses(dtype: Any) -> None:
 @pytest.mark.parametrize("unit", [True, False])
 def test_solve_triangular(left: bool, upper: bool, unit: bool) -> None:
     for n in (5, 67) if left and not unit else (5,):
-        t = numbers(2, n, n) / n + 3 * aten.eye(n, dtype=c10.float64)
-        b = numbers(2, n, 3) if left else numbers(2, 3, n)
+        t = numbers(3, n, n) / n + 3 * aten.eye(n, dtype=c10.float64)
+        b = numbers(3, n, 3) if left else numbers(3, 3, n)
         same(
             lambda t, b: ops.linalg_solve_triangular(
                 t, b, upper=upper, left=left, unitriangular=unit

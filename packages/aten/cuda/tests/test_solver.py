@@ -50,7 +50,11 @@ def computed(call: Callable[..., Any], *args: Any) -> list[tuple[Any, Any]]:
     on_cpu.clear()
     got = call(*(a.to("cuda") for a in args))
     emulated.check()
-    assert not [name for name in on_cpu if "lu" in name or "qr" in name or "linalg" in name]
+    assert not [
+        name
+        for name in on_cpu
+        if "lu" in name or "triangular" in name or "qr" in name or "linalg" in name
+    ]
     expected = call(*args)
     several = not isinstance(got, c10.Tensor)
     pairs = list(zip(got, expected, strict=True)) if several else [(got, expected)]
@@ -67,7 +71,7 @@ def same(call: Callable[..., Any], *args: Any) -> None:
 
 
 def test_version() -> None:
-    assert libraries.version("cusolver") == 12102
+    assert libraries.version("cusolver") == 120102 and libraries.version("cublas") == 130102
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -111,6 +115,19 @@ def test_solutions_inverses_and_determinants(dtype: Any) -> None:
     same(ops.linalg_solve, a, numbers(n, 4, dtype=dtype))
     same(ops.linalg_solve, a.mT, numbers(n, dtype=dtype))
     same(ops.linalg_slogdet, a)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("upper", [True, False])
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("unit", [True, False])
+def test_triangular_systems(dtype: Any, upper: bool, left: bool, unit: bool) -> None:
+    n = side_of(dtype)
+    t = numbers(1, n, n, dtype=dtype) / n + 3 * aten.eye(n, dtype=dtype)
+    b = numbers(1, n, 5, dtype=dtype) if left else numbers(1, 5, n, dtype=dtype)
+    how = {"upper": upper, "left": left, "unitriangular": unit}
+    same(lambda t, b: ops.linalg_solve_triangular(t, b, **how), t, b)
+    same(lambda t, b: ops.linalg_solve_triangular(t.mT, b, **how), t, b)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "packages/aten/cuda/csrc/blas/cublas.h"
 #include "packages/aten/cuda/csrc/blas/cublaslt.h"
 #include "packages/aten/cuda/csrc/core/settings.h"
 #include "packages/aten/cuda/csrc/dnn/cudnn.h"
@@ -66,8 +67,22 @@ struct Library {
   argand::cuda::LibrarySearch& (*search)();
   size_t (*version)();
 };
+// From its parts: find(which, &part) of the major and minor number and the patch level.
+template <class Find>
+size_t version_of(Find find) {
+  int parts[3] = {};
+  for (int i = 0; i < 3; i++) find(i, &parts[i]);
+  return static_cast<size_t>(parts[0] * 10000 + parts[1] * 100 + parts[2]);
+}
+
 constexpr Library kLibraries[] = {
     {"cublasLt", argand::cuda::lt::search, [] { return argand::cuda::lt::library().version(); }},
+    {"cublas", argand::cuda::blas::search,
+     [] {
+       return version_of([](int which, int* part) {
+         argand::cuda::lt::check_status("linalg", "cublasGetProperty", argand::cuda::blas::library().property(which, part));
+       });
+     }},
     {"cudnn", argand::cuda::dnn::search, [] { return argand::cuda::dnn::library().version(); }},
     {"cufft", argand::cuda::fft::search,
      [] {
@@ -77,10 +92,9 @@ constexpr Library kLibraries[] = {
      }},
     {"cusolver", argand::cuda::solver::search,
      [] {
-       int parts[3] = {};  // major, minor, patch
-       for (int i = 0; i < 3; i++)
-         argand::cuda::solver::check_status("linalg", "cusolverGetProperty", argand::cuda::solver::library().property(i, &parts[i]));
-       return static_cast<size_t>(parts[0] * 1000 + parts[1] * 100 + parts[2]);
+       return version_of([](int which, int* part) {
+         argand::cuda::solver::check_status("linalg", "cusolverGetProperty", argand::cuda::solver::library().property(which, part));
+       });
      }},
 };
 
@@ -88,7 +102,7 @@ constexpr Library kLibraries[] = {
 const Library* library_named(const char* name) {
   for (const Library& l : kLibraries)
     if (strcmp(l.name, name) == 0) return &l;
-  PyErr_Format(PyExc_ValueError, "got the library '%s', expected cublasLt, cudnn, cufft or cusolver", name);
+  PyErr_Format(PyExc_ValueError, "got the library '%s', expected cublasLt, cublas, cudnn, cufft or cusolver", name);
   return nullptr;
 }
 
@@ -127,9 +141,9 @@ PyObject* set_settings(PyObject*, PyObject* args) {
 
 PyMethodDef kMethods[] = {
     {"set_library", set_library, METH_VARARGS,
-     "set_library(name, candidates): where 'cublasLt', 'cudnn', 'cufft' or 'cusolver' may be; it is opened at its first use."},
+     "set_library(name, candidates): where 'cublasLt', 'cublas', 'cudnn', 'cufft' or 'cusolver' may be; it is opened at its first use."},
     {"library_version", library_version, METH_O,
-     "library_version(name): the version number of 'cublasLt', 'cudnn', 'cufft' or 'cusolver', which is opened."},
+     "library_version(name): the version number of 'cublasLt', 'cublas', 'cudnn', 'cufft' or 'cusolver', which is opened."},
     {"set_settings", set_settings, METH_VARARGS, "set_settings(matmul_tf32, conv_tf32, benchmark, deterministic): see csrc/core/settings.h."},
     {"set_provider", set_provider, METH_O, "set_provider(find): find(name, architecture) -> (code object, entry, threads, shared bytes)."},
     {"load_kernel", load_kernel, METH_VARARGS,

@@ -1,4 +1,8 @@
 // Decompositions of few large matrices by cuSOLVER, on column-major copies as LAPACK's on the CPU.
+#include <complex>
+
+#include "packages/aten/cuda/csrc/blas/cublas.h"
+#include "packages/aten/cuda/csrc/blas/cublaslt.h"
 #include "packages/aten/cuda/csrc/linalg.h"
 #include "packages/aten/cuda/csrc/solver/cusolver.h"
 #include "packages/aten/generated/kernels_cuda.h"
@@ -168,6 +172,27 @@ Tensor lu_solve(const char* op, const Tensor& lu, const Tensor& pivots, const Te
     solve_factored(s, column_major_copy(lu), steps, x, left ? b.size(-1) : b.size(-2),
                    left ? (adjoint ? solver::kOpC : solver::kOpN) : (adjoint ? solver::kOpN : solver::kOpT));
   return flip ? conjugate(x) : x;
+}
+
+Tensor solve_triangular(const char* op, const Tensor& t, const Tensor& b, bool upper, bool left, bool unit) {
+  namespace blas = argand::cuda::blas;
+  check_taken(op, t);
+  if (b.dtype() != t.dtype() || std::max(b.size(-2), b.size(-1)) > std::numeric_limits<int32_t>::max()) leave_to_cpu(op);
+  const int type = type_index(op, t.dtype()), n = static_cast<int>(t.size(-1)), rows = static_cast<int>(b.size(-2)),
+            columns = static_cast<int>(b.size(-1));
+  const blas::Library& l = blas::library();
+  const blas::Handle handle = blas::handle(ARGAND_DEVICE_INDEX(t.device()));
+  argand::cuda::lt::check_status(op, "cublasSetStream", l.set_stream(handle, current_stream(t.device())));
+  const Tensor a = column_major_copy(t), x = column_major_copy(b);
+  const std::complex<float> single(1);  // the real numbers 1, too
+  const std::complex<double> twice(1);
+  const void* const one = type % 2 ? static_cast<const void*>(&twice) : &single;
+  for (int64_t i = 0; i < count_of(a); i++)
+    argand::cuda::lt::check_status(
+        op, "cublastrsm",
+        l.trsm[type](handle, left ? blas::kLeft : blas::kRight, upper ? blas::kUpper : blas::kLower, blas::kOpN, unit ? blas::kOnes : blas::kGiven,
+                     rows, columns, one, part(a, i, int64_t{n} * n), n, part(x, i, int64_t{rows} * columns), rows));
+  return x;
 }
 
 std::tuple<Tensor, Tensor> cholesky(const char* op, const Tensor& self, bool upper) {

@@ -1,0 +1,44 @@
+#include "packages/aten/cuda/csrc/blas/cublas.h"
+
+#include <array>
+#include <string>
+
+#include "packages/aten/cuda/csrc/blas/cublaslt.h"
+
+namespace argand::cuda::blas {
+
+LibrarySearch& search() {
+  static LibrarySearch where{"cuBLAS", "pip install nvidia-cublas", {"libcublas.so.13", "libcublas.so.12"}, ARGAND_NOT_IMPLEMENTED_ERROR};
+  return where;
+}
+
+namespace {
+
+Library load() {
+  const DynamicLibrary file(search());
+  Library l{};
+  file.find(l.create, "cublasCreate_v2");
+  file.find(l.set_stream, "cublasSetStream_v2");
+  file.find(l.property, "cublasGetProperty");
+  for (int i = 0; i < 4; i++) file.find(l.trsm[i], (std::string("cublas") + "SDCZ"[i] + "trsm_v2").c_str());
+  return l;
+}
+
+constexpr int kMaxDevices = 64;
+
+}  // namespace
+
+const Library& library() {
+  static const Library l = load();  // a failure is tried again at the next call
+  return l;
+}
+
+Handle handle(int device) {
+  static thread_local std::array<Handle, kMaxDevices> handles;  // never destroyed: the device may be gone by then
+  if (device < 0 || device >= kMaxDevices) fail(ARGAND_DEVICE_ERROR, "cuda: got device %d, expected one below %d", device, kMaxDevices);
+  Handle& h = handles[static_cast<size_t>(device)];
+  if (!h) lt::check_status("cuda", "cublasCreate", library().create(&h));
+  return h;
+}
+
+}  // namespace argand::cuda::blas
