@@ -68,6 +68,7 @@ sqrt_float(float) -> float
 item_int(Tensor) -> int
 holds(Tensor) -> bool
 is_on_cpu(Tensor) -> bool
+is_on_cuda(Tensor) -> bool
 is_one(int) -> bool
 pool2d_shape(int[], int[], int[], int[], int[], bool) -> int[]
 with_geometry(Tensor, int[], int[], int) -> Tensor

@@ -14,6 +14,8 @@ float16, bfloat16, float32, float64 = _c10.float16, _c10.bfloat16, _c10.float32,
 complex64, complex128 = _c10.complex64, _c10.complex128
 float8_e4m3fn, float8_e5m2 = _c10.float8_e4m3fn, _c10.float8_e5m2
 
+DTypeError = _c10.errors.DTypeError
+
 _INTEGRAL = (uint8, int8, int16, int32, int64, uint16, uint32, uint64)
 _FLOATING = (float16, bfloat16, float32, float64, float8_e4m3fn, float8_e5m2)
 _COMPLEX = (complex64, complex128)
@@ -145,3 +147,109 @@ def finfo_min(dtype: Any) -> float:
 
 def finfo_eps(dtype: Any) -> float:
     return float(_c10.finfo(dtype).eps)
+
+
+# ---- results of pointwise operators ------------------------------------------------------------------------------------
+
+
+def is_tensor(x: Any) -> bool:
+    return hasattr(x, "shape")
+
+
+def has_imaginary_part(x: Any) -> bool:
+    """Whether it is a complex number that cannot stand for a real one."""
+    return isinstance(x, complex) and x.imag != 0
+
+
+def _computation_dtype(promote: str, name: str, given: list[Any]) -> Any:
+    if promote == "self" and is_tensor(given[0]):
+        dtype = given[0].dtype
+        for x in given[1:]:
+            found = is_complex(x.dtype) if is_tensor(x) else has_imaginary_part(x)
+            if found and not is_complex(dtype):
+                raise RuntimeError(
+                    f"{name}: value cannot be converted to type {dtype.name} without overflow; expected a real value, or convert self first"
+                )
+        return dtype
+    if promote == "none":
+        tensors = [x for x in given if is_tensor(x)]
+        for i, x in enumerate(given):
+            if is_tensor(x) and x.dtype != tensors[0].dtype and (i < 2 or x.ndim > 0):
+                raise DTypeError(
+                    f"{name}: got tensors of dtypes {tensors[0].dtype.name} and {x.dtype.name}, expected one dtype"
+                )
+        dtype = result_type(tensors) if tensors else float32
+        if any(has_imaginary_part(x) for x in given) and not is_complex(dtype):
+            raise RuntimeError(
+                f"{name}: got a complex number with tensors of {dtype.name}, expected a real one; convert the tensors first"
+            )
+        return dtype
+    if promote == "numbers" and any(
+        x.dtype == bool_ if is_tensor(x) else x is True or x is False for x in given
+    ):
+        raise DTypeError(
+            f"{name}: got a bool, expected numbers; use ~ or logical_xor, or convert it first"
+        )
+    dtype = result_type(given)
+    return (
+        default_dtype() if promote == "float" and (is_integral(dtype) or dtype == bool_) else dtype
+    )
+
+
+def _check_numbers(name: str, dtype: Any, rule: str, given: Any, scalars: Any, chosen: Any) -> None:
+    """As pointwise_rules.h has it."""
+    computed = accumulate_float_dtype(dtype)
+    if rule == "kExponent" and category(dtype) == 1:
+        if type(given[-1]) is int and given[-1] < 0:
+            raise RuntimeError(
+                f"{name}: got the exponent {given[-1]} for integers, expected none that is negative; convert the tensor to a floating-point dtype first"
+            )
+        chosen = given[1:] if type(given[-1]) is int else ()
+    if rule == "kChosen" or (rule == "kChosenWide" and computed is dtype):
+        chosen = (*chosen, *given)
+    if rule == "kComputed":
+        scalars = given
+    if not all(fits(dtype, x) for x in chosen) or not all(fits(computed, x) for x in scalars):
+        raise RuntimeError(
+            f"{name}: value cannot be converted to type {dtype.name} without overflow"
+        )
+
+
+def pointwise_dtype(
+    promote: str,
+    result: Any,
+    *operands: Any,
+    name: str = "",
+    dtypes: tuple[str, ...] = (),
+    numbers: tuple[Any, ...] = (),
+    factor: Any = 1,
+    scalars: tuple[Any, ...] = (),
+    chosen: tuple[Any, ...] = (),
+    rule: str = "",
+) -> Any:
+    """The dtype of a pointwise operator's result: `result` if given ("real": of complex numbers' parts), else that of the computation, one of
+    `dtypes`. `numbers` that scale operands are of its category or a lower one; a `factor` is only not complex where the computation is not.
+    `scalars` fit the dtype that elements are computed in, `chosen` ones that of elements; `rule` is asked of numbers among the operands."""
+    given = [x for x in operands if x is not None]
+    dtype = _computation_dtype(promote, name, given)
+    if dtypes and dtype.name not in dtypes:
+        raise NotImplementedError(
+            f"{name}: not implemented for dtype {dtype.name}; expected one of {', '.join(dtypes)}"
+        )
+    for x in numbers:
+        if (
+            category(scalar_dtype(x)) > max(category(dtype), 1)
+            or (x is True or x is False)
+            and dtype != bool_
+        ):
+            raise RuntimeError(
+                f"{name}: got alpha={x}, expected a number of the result's kind, {dtype.name}; convert the tensors first"
+            )
+    _check_numbers(name, dtype, rule, given, scalars, (*chosen, *numbers))
+    if has_imaginary_part(factor) and not is_complex(dtype):
+        raise RuntimeError(
+            f"{name}: got a complex number with tensors of {dtype.name}, expected a real one; convert the tensors first"
+        )
+    if result == "real":
+        return real_dtype(dtype)
+    return dtype if result is None else result

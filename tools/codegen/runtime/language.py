@@ -34,6 +34,7 @@ from .dtype_rules import (  # noqa: F401  (some for generated modules)
     float16,
     float32,
     float64,
+    has_imaginary_part,
     int8,
     int16,
     int32,
@@ -41,6 +42,8 @@ from .dtype_rules import (  # noqa: F401  (some for generated modules)
     is_complex,
     is_floating,
     is_integral,
+    is_tensor,
+    pointwise_dtype,
     promote_types,
     real_dtype,
     result_type,
@@ -591,10 +594,6 @@ def arange_length(start: Any, end: Any, step: Any) -> Any:
 # ---- tensors ---------------------------------------------------------------------------------------------------------
 
 
-def is_tensor(x: Any) -> bool:
-    return hasattr(x, "shape")
-
-
 def is_exact(x: Any) -> bool:
     """Of what pointwise kernels of the CPU do not round to a 16-bit dtype: numbers, and the one element of a tensor."""
     return not is_tensor(x) or (x.device.type == "cpu" and is_one(prod(x.shape)))
@@ -656,6 +655,10 @@ def is_on_cpu(t: Any) -> bool:
     return isinstance(t, _c10.Tensor) and t.device.type == "cpu"
 
 
+def is_on_cuda(t: Any) -> bool:
+    return bool(t.device.type == "cuda")
+
+
 def attention_is_fused(query: Any, key: Any, value: Any, mask: Any) -> bool:
     """Can the fused kernel take these (batch, heads, length, width) tensors? Else attention is composed of products."""
     q, k, v = query.shape, key.shape, value.shape
@@ -704,102 +707,3 @@ def check_condition(name: str, condition: Any) -> None:
         raise DTypeError(
             f"{name}: expected condition to be a boolean tensor, but got a tensor with dtype {got}; compare it with 0 first"
         )
-
-
-def has_imaginary_part(x: Any) -> bool:
-    """Whether it is a complex number that cannot stand for a real one."""
-    return isinstance(x, complex) and x.imag != 0
-
-
-def _computation_dtype(promote: str, name: str, given: list[Any]) -> Any:
-    if promote == "self" and is_tensor(given[0]):
-        dtype = given[0].dtype
-        for x in given[1:]:
-            found = is_complex(x.dtype) if is_tensor(x) else has_imaginary_part(x)
-            if found and not is_complex(dtype):
-                raise RuntimeError(
-                    f"{name}: value cannot be converted to type {dtype.name} without overflow; expected a real value, or convert self first"
-                )
-        return dtype
-    if promote == "none":
-        tensors = [x for x in given if is_tensor(x)]
-        for i, x in enumerate(given):
-            if is_tensor(x) and x.dtype != tensors[0].dtype and (i < 2 or x.ndim > 0):
-                raise DTypeError(
-                    f"{name}: got tensors of dtypes {tensors[0].dtype.name} and {x.dtype.name}, expected one dtype"
-                )
-        dtype = result_type(tensors) if tensors else float32
-        if any(has_imaginary_part(x) for x in given) and not is_complex(dtype):
-            raise RuntimeError(
-                f"{name}: got a complex number with tensors of {dtype.name}, expected a real one; convert the tensors first"
-            )
-        return dtype
-    if promote == "numbers" and any(
-        x.dtype == bool_ if is_tensor(x) else x is True or x is False for x in given
-    ):
-        raise DTypeError(
-            f"{name}: got a bool, expected numbers; use ~ or logical_xor, or convert it first"
-        )
-    dtype = result_type(given)
-    return (
-        default_dtype() if promote == "float" and (is_integral(dtype) or dtype == bool_) else dtype
-    )
-
-
-def _check_numbers(name: str, dtype: Any, rule: str, given: Any, scalars: Any, chosen: Any) -> None:
-    """As pointwise_rules.h has it."""
-    computed = accumulate_float_dtype(dtype)
-    if rule == "kExponent" and category(dtype) == 1:
-        if type(given[-1]) is int and given[-1] < 0:
-            raise RuntimeError(
-                f"{name}: got the exponent {given[-1]} for integers, expected none that is negative; convert the tensor to a floating-point dtype first"
-            )
-        chosen = given[1:] if type(given[-1]) is int else ()
-    if rule == "kChosen" or (rule == "kChosenWide" and computed is dtype):
-        chosen = (*chosen, *given)
-    if rule == "kComputed":
-        scalars = given
-    if not all(fits(dtype, x) for x in chosen) or not all(fits(computed, x) for x in scalars):
-        raise RuntimeError(
-            f"{name}: value cannot be converted to type {dtype.name} without overflow"
-        )
-
-
-def pointwise_dtype(
-    promote: str,
-    result: Any,
-    *operands: Any,
-    name: str = "",
-    dtypes: tuple[str, ...] = (),
-    numbers: tuple[Any, ...] = (),
-    factor: Any = 1,
-    scalars: tuple[Any, ...] = (),
-    chosen: tuple[Any, ...] = (),
-    rule: str = "",
-) -> Any:
-    """The dtype of a pointwise operator's result: `result` if given ("real": of complex numbers' parts), else that of the computation, one of
-    `dtypes`. `numbers` that scale operands are of its category or a lower one; a `factor` is only not complex where the computation is not.
-    `scalars` fit the dtype that elements are computed in, `chosen` ones that of elements; `rule` is asked of numbers among the operands."""
-    given = [x for x in operands if x is not None]
-    dtype = _computation_dtype(promote, name, given)
-    if dtypes and dtype.name not in dtypes:
-        raise NotImplementedError(
-            f"{name}: not implemented for dtype {dtype.name}; expected one of {', '.join(dtypes)}"
-        )
-    for x in numbers:
-        if (
-            category(scalar_dtype(x)) > max(category(dtype), 1)
-            or (x is True or x is False)
-            and dtype != bool_
-        ):
-            raise RuntimeError(
-                f"{name}: got alpha={x}, expected a number of the result's kind, {dtype.name}; convert the tensors first"
-            )
-    _check_numbers(name, dtype, rule, given, scalars, (*chosen, *numbers))
-    if has_imaginary_part(factor) and not is_complex(dtype):
-        raise RuntimeError(
-            f"{name}: got a complex number with tensors of {dtype.name}, expected a real one; convert the tensors first"
-        )
-    if result == "real":
-        return real_dtype(dtype)
-    return dtype if result is None else result

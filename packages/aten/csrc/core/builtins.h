@@ -479,6 +479,7 @@ inline int64_t item_int(const Tensor& t) {
 // Of one bool; where its value is not known, it is taken to be true.
 inline bool holds(const Tensor& t) { return t.is_meta() || item_int(t) != 0; }
 inline bool is_one(int64_t n) { return n == 1; }
+inline bool is_on_cuda(const Tensor& t) { return ARGAND_DEVICE_TYPE(t.device()) == ARGAND_CUDA; }
 inline bool is_on_cpu(const Tensor& t) { return ARGAND_DEVICE_TYPE(t.device()) == ARGAND_CPU; }
 inline double finfo_max(int dtype) {
   switch (dtype) {
