@@ -42,6 +42,10 @@ def loop(x, y, n=3):
         out.append(library_function(x).sum())
     return out, {"x": x}
 
+def lazy(x, y):
+    # A module that is loaded when it is asked for.
+    return x * (2 if isinstance(y, torch.torch_version.TorchVersion) else 3)
+
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -181,7 +185,7 @@ def finish(process: subprocess.Popen[str]) -> dict[str, Any]:
     return found
 
 
-ALL = ("elementwise", "broken", "loop", "net")
+ALL = ("elementwise", "broken", "loop", "lazy", "net")
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,14 @@
 """Plain data of frame plans as JSON values and back, without loss: tuples stay tuples, floats keep their bits, dtypes and devices are named.
 
 Tuples are JSON lists. Paths (tuples of steps, most of a plan) are rows of a table: [row of the path without its last step or -1, last step]. Everything that JSON cannot say is an object with one key that names its kind. Reading looks types and functions up in modules that
-are already loaded and runs nothing.
+are already loaded, or that loaded packages of Argand load at first use, and runs nothing else.
 """
 
 from __future__ import annotations
 
+import contextlib
 import enum
+import importlib
 import struct
 import sys
 import types
@@ -35,7 +37,7 @@ def _bits_float(bits: int) -> float:
     return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
 
 
-# Packages whose modules find their names when asked: the only ones whose code runs here.
+# Packages whose modules find their names when asked, and their own modules too: the only ones whose code runs here.
 _LAZY = ("argand",)
 # Types that have no name where they say that they are from.
 _TYPE_NAMES = {
@@ -83,20 +85,27 @@ def _entry(owner: Any, name: str) -> Any:
     raise UnknownNameError(f"{owner!r} has no {name}")
 
 
+def _find_module(name: str, lazy: bool) -> Any:
+    """A loaded module, or a lazy package's module: a trace loads it when it asks the package for it, and so does what reads its plan."""
+    found = sys.modules.get(name)
+    if found is None and lazy and name.partition(".")[0] in sys.modules:
+        with contextlib.suppress(ImportError):
+            found = importlib.import_module(name)
+    if found is None:
+        raise UnknownNameError(f"module {name} is not loaded")
+    return found
+
+
 def find_global(module: str, qualname: str) -> Any:
-    """The object of that name in a loaded module.
+    """The object of that name in a loaded module, or in one of a loaded package of Argand.
 
     Raises:
         UnknownNameError: the module is not loaded or has no such attribute.
     """
-    found: Any = sys.modules.get(module)
-    if found is None:
-        raise UnknownNameError(f"module {module} is not loaded")
+    lazy = module.partition(".")[0].partition("_")[0] in _LAZY
+    found = _find_module(module, lazy)
     for part in qualname.split(".") if qualname else ():
-        if (
-            isinstance(found, types.ModuleType)
-            and module.partition(".")[0].partition("_")[0] in _LAZY
-        ):
+        if lazy and isinstance(found, types.ModuleType):
             found = getattr(found, part, None)
             if found is None:
                 raise UnknownNameError(f"{module} has no {qualname}")

@@ -223,7 +223,7 @@ def _report_bad(code: CodeType, error: Exception) -> None:
 def load_plans(code: CodeType, config: str = "") -> list[FramePlan]:
     """The stored plans of a function's code that hold in this process, verified; none if there are none.
 
-    Only reads: modules that a plan names but that are not loaded make it wait, not load them. Plans that an edit has overtaken are removed.
+    Only reads: modules that a plan names but that are not loaded make it wait, not load them, unless they are Argand's own. Plans that an edit has overtaken are removed.
     """
     key = _key(code, config)
     found = []

@@ -338,3 +338,18 @@ def test_names_that_argand_finds_when_asked(monkeypatch):
     assert plan_data.find_global("argand_lazy", "found") is helper
     with pytest.raises(plan_data.UnknownNameError):
         plan_data.find_global("foreign_lazy", "found")
+
+
+def test_modules_that_argand_loads_when_asked(monkeypatch, tmp_path):
+    """A package of Argand that is loaded may load its own; what is of another one, or not loaded at all, waits."""
+    for package in ("argand_parts", "argand_away", "foreign_parts"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").touch()
+        (tmp_path / package / "part.py").write_text("def found(): ...")
+    monkeypatch.syspath_prepend(tmp_path)
+    for package in ("argand_parts", "foreign_parts"):
+        importlib.import_module(package)
+    assert callable(plan_data.find_global("argand_parts.part", "found"))
+    for module in ("argand_away.part", "foreign_parts.part", "argand_parts.none"):
+        with pytest.raises(plan_data.UnknownNameError):
+            plan_data.find_global(module, "found")
