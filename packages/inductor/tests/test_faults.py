@@ -57,6 +57,17 @@ def test_compiled_once(own_cache: Path) -> None:
     assert len(entries(own_cache)) == 1
 
 
+def test_the_executor_is_compiled_once_for_a_compiler_with_flags(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without flags, the one that was shipped is linked."""
+    monkeypatch.setenv("ARGAND_CC", "gcc -DUNUSED")
+    for body, compiled in (("a0 + 1", 4), ("1 + a0", 3)):
+        before = runs()
+        assert works(make_program(spec(body)))
+        assert runs() == before + compiled
+
+
 def test_a_kernel_is_compiled_once_for_all_graphs() -> None:
     make_program(spec())
     before = runs()
@@ -244,7 +255,7 @@ assert found == [], found
 """
     processes = [run_python(text, own_cache) for _ in range(2)]
     assert [process.wait() for process in processes] == [0, 0]
-    assert log.read_text().split() == ["run"] * 4
+    assert log.read_text().split() == ["run"] * 3
     assert len(entries(own_cache)) == 1
 
 

@@ -181,6 +181,28 @@ def header_hash(name: str) -> str:
     return hashlib.sha256(find_header(name).read_bytes()).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class ObjectFile:
+    """An object file that links into every program, and the hash of its bytes."""
+
+    path: str
+    digest: str
+
+
+@functools.cache
+def _shipped_executor() -> ObjectFile | None:
+    path = Path(__file__).parent.absolute() / "runtime.o"
+    try:
+        return ObjectFile(os.fspath(path), hashlib.sha256(path.read_bytes()).hexdigest())
+    except OSError:
+        return None
+
+
+def shipped_executor(compiler: Compiler) -> ObjectFile | None:
+    """The executor as it was compiled when this package was built. None for a compiler that is called with flags: they hold for the executor too."""
+    return _shipped_executor() if len(compiler.command) == 1 else None
+
+
 # ---- running the compiler --------------------------------------------------------------------------------------------
 def processes() -> int:
     """How many compilers may run at once: ARGAND_COMPILE_THREADS, by default as many as there are processors."""

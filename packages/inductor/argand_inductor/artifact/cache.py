@@ -72,6 +72,8 @@ class _Setting:
     tier: int
 
     def kernel_key(self, kernel: KernelSource) -> str:
+        if kernel.name == EXECUTOR and (shipped := build.shipped_executor(self.compiler)):
+            return shipped.digest
         headers = [build.header_hash(name) for name in (*_KERNEL_HEADERS, *kernel.includes)]
         return _digest(
             "kernel", kernel.name, kernel.source, *headers, *self._flags(flags_of(kernel))
@@ -97,7 +99,7 @@ class _Setting:
 
 
 def flags_of(kernel: KernelSource) -> tuple[str, ...]:
-    """The executor is compiled for a short compilation, not for speed: it is no loop over elements."""
+    """The executor, where it has to be compiled, is compiled for a short compilation, not for speed: it is no loop over elements."""
     executor = kernel.name == EXECUTOR
     return build.PROGRAM_FLAGS if executor else build.KERNEL_FLAGS
 
@@ -181,15 +183,17 @@ def _manifest(setting: _Setting, sources: Sources) -> dict[str, Any]:
 
 def _build(setting: _Setting, sources: Sources) -> bytes:
     """Compiles what no cache has, in parallel, and links."""
-    keys = {kernel.name: setting.kernel_key(kernel) for kernel in sources.kernels}
-    ready, missing = _cached_units(sources.kernels, keys)
+    shipped = build.shipped_executor(setting.compiler)
+    kernels = [k for k in sources.kernels if shipped is None or k.name != EXECUTOR]
+    keys = {kernel.name: setting.kernel_key(kernel) for kernel in kernels}
+    ready, missing = _cached_units(kernels, keys)
     with build.scratch_folder() as folder, ThreadPoolExecutor(1) as aside:
         device_code = (
             aside.submit(pool.compile_kernels, sources.launched, sources.arch)
             if sources.launched
             else None
         )
-        objects = []
+        objects = [] if shipped is None else [shipped.path]
         for i, entry in enumerate(ready):
             objects.append(f"cached{i}.o")
             (folder / objects[-1]).write_bytes(entry.contents[_OBJECT])

@@ -1,5 +1,7 @@
 /* Runs a program: checks inputs, allocates, calls kernels and operators, reports errors.
  * Ownership: tensors from number n_inputs on belong to the call, which releases them on every way out. */
+#include "argand_inductor/artifact/program.h"
+
 #define ARGAND_COLD static __attribute__((noinline, cold, unused))
 #define ARGAND_REMEDY "call the function that was compiled, whose guards choose the right program"
 #define ARGAND_REPORT "the fake of a custom operator has to tell what it returns; if this is no custom one, please report it as an error of argand"

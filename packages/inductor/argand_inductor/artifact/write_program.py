@@ -38,7 +38,7 @@ from argand_inductor.schemas import aliases_of
 
 
 def runtime_kernel() -> KernelSource:
-    """The executor, compiled and cached as kernels are."""
+    """The executor, compiled and cached as kernels are where what was shipped does not fit."""
     source = (Path(__file__).parent / "runtime.c").read_text()
     headers = ("argand_inductor/artifact/program.h", "packages/c10/csrc/abi/argand.h")
     return KernelSource(EXECUTOR, source, headers)
