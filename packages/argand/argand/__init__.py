@@ -68,6 +68,7 @@ _OWN = {
     "_assert": "argand.symbolic",
     "_assert_async": "argand.symbolic",
     "_check": "argand.symbolic",
+    "_check_in_graph": "argand.graph_checks",
     "_check_tensor_all": "argand.symbolic",
     "_check_tensor_all_with": "argand.symbolic",
     "_check_with": "argand.symbolic",

@@ -8,7 +8,7 @@ from typing import Any
 from argand.library import custom_op
 from argand_c10 import Tensor
 
-__all__ = ["check_in_graph"]
+__all__ = ["_check_in_graph"]
 
 
 def _check(condition: Tensor, error: str, message: str) -> None:
@@ -16,6 +16,6 @@ def _check(condition: Tensor, error: str, message: str) -> None:
         raise getattr(builtins, error)(message)
 
 
-# check_in_graph(condition, error, message) raises the builtin exception `error` unless every element of `condition` holds.
-check_in_graph: Any = custom_op("argand::check_in_graph", _check, mutates_args=())
-check_in_graph.register_fake(lambda condition, error, message: None)
+# _check_in_graph(condition, error, message) raises the builtin exception `error` unless every element of `condition` holds.
+_check_in_graph: Any = custom_op("argand::check_in_graph", _check, mutates_args=())
+_check_in_graph.register_fake(lambda condition, error, message: None)

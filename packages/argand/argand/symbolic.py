@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from argand.graph_checks import check_in_graph
+import argand
 from argand_c10 import Tensor, int64, tensor
 from argand_c10 import bool as bool_dtype
-from argand_dynamo import is_compiling
+from argand_c10.tracing import is_compiling
 from argand_fx.shapes.sym_int import SymBool as SymBool
 from argand_fx.shapes.sym_int import SymInt as SymInt
 from argand_fx.symbolic import SymbolicValue
@@ -118,7 +118,7 @@ def _check_tensor_all_with(
     if cond.dtype != bool_dtype:
         raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
     if is_compiling() and getattr(builtins, error_type.__name__, None) is error_type:
-        check_in_graph(cond, error_type.__name__, f"{message()}" if message else _UNMET)
+        argand._check_in_graph(cond, error_type.__name__, f"{message()}" if message else _UNMET)
         return
     _check_with(error_type, cond.all().item(), message)
 
@@ -131,7 +131,7 @@ def _check_tensor_all(cond: Tensor, message: Callable[[], object] | None = None)
 def _assert(condition: Any, message: str) -> None:
     """`assert condition, message`; of a tensor, compiled, a part of the graph."""
     if isinstance(condition, Tensor) and condition.numel() == 1 and is_compiling():
-        check_in_graph(condition, "AssertionError", message)
+        argand._check_in_graph(condition, "AssertionError", message)
         return
     recorded = getattr(type(condition), "__argand_function__", None)
     if recorded is not None and not isinstance(condition, Tensor):
@@ -144,7 +144,7 @@ def _assert_async(self: Tensor, assert_msg: str | None = None) -> None:
     """Raises RuntimeError if the one element of a tensor is zero."""
     message = assert_msg or "Expected Tensor with single nonzero value, but got zero"
     if is_compiling():
-        check_in_graph(self, "RuntimeError", message)
+        argand._check_in_graph(self, "RuntimeError", message)
     elif not self.item():
         raise RuntimeError(message)
 

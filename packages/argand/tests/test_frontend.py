@@ -91,6 +91,8 @@ def test_importing_loads_no_layer():
         "assert 'argand_nn' not in sys.modules\n"
         "assert 'safetensors' not in sys.modules\n"
         "assert 'multiprocessing' not in sys.modules\n"
+        "argand.fx.symbolic_trace(lambda x: argand._assert(x.sum() > 0, 'sum'))\n"
+        "assert not {'argand_dynamo', 'argand_inductor'} & set(sys.modules)\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     result = subprocess.run(

@@ -9,14 +9,13 @@ import argand_c10
 
 argand_c10.check_abi("argand-dynamo", built_for=2)
 
+from argand_c10.tracing import is_compiling, is_exporting  # noqa: E402
 from argand_dynamo.api import (  # noqa: E402  (the ABI is checked first)
     OptimizedModule,
     allow_in_graph,
     compile,
     disable,
     graph_break,
-    is_compiling,
-    is_exporting,
     reset,
 )
 from argand_dynamo.backends import list_backends, register_backend  # noqa: E402

@@ -24,8 +24,6 @@ __all__ = [
     "compile",
     "disable",
     "graph_break",
-    "is_compiling",
-    "is_exporting",
     "reset",
 ]
 
@@ -251,16 +249,6 @@ def allow_in_graph(fn: Any) -> Any:
 
 def graph_break() -> None:
     """End the graph here, where a compiled function is traced; does nothing otherwise."""
-
-
-def is_compiling() -> bool:
-    """Whether the code runs in a compiled function."""
-    return False
-
-
-def is_exporting() -> bool:
-    """Whether the code runs in a function that is traced for export."""
-    return False
 
 
 def reset() -> None:

@@ -22,6 +22,7 @@ from argand_autograd.differentiate import run_keeping_graphs
 from argand_autograd.vmap import random_states
 from argand_c10 import _C as native
 from argand_c10 import Tensor
+from argand_c10.tracing import is_compiling, is_exporting
 from argand_dynamo import api, history
 from argand_dynamo.builtins import FUNCTION_HANDLERS, HANDLERS, PURE, handles, pure_call
 from argand_dynamo.exceptions import break_trace
@@ -521,8 +522,8 @@ def _contraction_path(tx: Any, args: list[Variable], kwargs: dict[str, Variable]
 
 FUNCTION_HANDLERS[api.graph_break] = _graph_break
 FUNCTION_HANDLERS[contraction_path] = _contraction_path
-FUNCTION_HANDLERS[api.is_compiling] = lambda tx, args, kwargs: Constant(True)
-FUNCTION_HANDLERS[api.is_exporting] = lambda tx, args, kwargs: Constant(tx.exporting)
+FUNCTION_HANDLERS[is_compiling] = lambda tx, args, kwargs: Constant(True)
+FUNCTION_HANDLERS[is_exporting] = lambda tx, args, kwargs: Constant(tx.exporting)
 FUNCTION_HANDLERS[history.mark_dynamic] = _mark
 FUNCTION_HANDLERS[history.mark_static] = _mark
 FUNCTION_HANDLERS[argand_autograd.backward] = _backward
