@@ -13,6 +13,7 @@ from argand_aot.source import FORMAT, Source
 from argand_aten import ops
 from argand_autograd import early_gradients, enable_grad, grad
 from argand_c10 import debug_trace, logs, metrics
+from argand_c10.collection import gc_paused
 from argand_c10.rules import graph_passes
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ class CompiledGraph:
         from argand_fx.shapes import LateGuardError
 
         try:
-            return self._compile_pattern(pattern, early)
+            with gc_paused():
+                return self._compile_pattern(pattern, early)
         except LateGuardError as error:
             raise RuntimeError(
                 f"backward: gradients arrived for results {[i for i, b in enumerate(pattern) if b]} only, which needs a fact on "

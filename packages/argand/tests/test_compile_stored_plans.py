@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 import argand as torch
@@ -120,3 +122,26 @@ def test_named_results_and_operators_are_found_again():
             assert type(a) is type(b)
             for u, v in zip(a, b, strict=True):
                 assert torch.equal(u, v)
+
+
+def test_the_collector_waits_for_the_compiler():
+    """From the first look at stored plans to the storing of a new one, and in backward; where it was off it stays off."""
+    model, x = nn.Sequential(*[nn.Linear(3, 3) for _ in range(60)]), torch.ones(2, 3)
+    phases = []
+
+    def note(phase, _):
+        phases.append(phase)
+
+    gc.collect()
+    gc.callbacks.append(note)
+    try:
+        torch.compile(model)(x).sum().backward()
+    finally:
+        gc.callbacks.remove(note)
+    assert phases.count("start") <= 3 and gc.isenabled()
+    gc.disable()
+    try:
+        torch.compile(scaled)(x)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

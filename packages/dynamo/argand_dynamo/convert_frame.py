@@ -16,6 +16,7 @@ from typing import Any
 
 from argand_autograd._C import _has_saved_tensor_hooks as has_saved_tensor_hooks
 from argand_c10 import metrics
+from argand_c10.collection import gc_paused
 from argand_c10.fork import renew_in_child
 from argand_c10.records import Record, emit
 from argand_dynamo import _C
@@ -179,7 +180,7 @@ def convert(compiled: CompiledFunction, args: tuple[Any, ...], kwargs: dict[str,
     values = compiled.bind(args, kwargs)
     if values is None:
         return None
-    with _lock:
+    with _lock, gc_paused():
         state = _state_of(function.__code__, settings)
         state.compilations = [known for known in state.compilations if known.tree.alive]
         for known in state.compilations:
