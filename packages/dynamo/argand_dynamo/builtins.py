@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from argand_c10.module_hooks import HookDict
-from argand_dynamo.exceptions import break_trace
+from argand_dynamo.exceptions import BreakTrace, break_trace
 from argand_dynamo.marks import ALLOWED, DISABLED
 from argand_dynamo.variables.base import (
     MISSING,
@@ -97,9 +97,16 @@ def function_handler(function: Any) -> Any:
 def _call_allowed(
     function: Any, tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]
 ) -> Variable:
-    """Run a function on the traced tensors themselves."""
-    values = [tx.raw(a) for a in args]
-    return tx.from_raw(tx.operation(function, *values, **{k: tx.raw(v) for k, v in kwargs.items()}))
+    """Run a function on the traced tensors themselves; one that refuses them, as it asks what kind of tensors they are, is traced."""
+    before = len(tx.graph.nodes)
+    try:
+        values = [tx.raw(a) for a in args]
+        named = {k: tx.raw(v) for k, v in kwargs.items()}
+        return tx.from_raw(tx.operation(function, *values, **named))
+    except BreakTrace:
+        if len(tx.graph.nodes) != before:
+            raise
+    return tx.run_inlined(tx.enter_function(tx.function_of(function, None), args, kwargs))
 
 
 def call_builtin(

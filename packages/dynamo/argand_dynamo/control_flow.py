@@ -15,7 +15,7 @@ from argand_autograd.graph_ops import set_grad_mode
 from argand_c10 import Operator, Tensor
 from argand_dynamo.builtins import FUNCTION_HANDLERS
 from argand_dynamo.exceptions import Raised, break_trace
-from argand_dynamo.variables.base import Variable
+from argand_dynamo.variables.base import Variable, reachable
 from argand_dynamo.variables.constant import Constant
 from argand_dynamo.variables.dicts import DictVariable
 from argand_dynamo.variables.functions import CellVariable
@@ -131,7 +131,7 @@ def _run(
     assert graph is not None
     before = set(graph.nodes)
     stored = [value for _, value in tx.global_stores.values()]
-    outside = _reachable([function, *operands, *stored])
+    outside = reachable([function, *operands, *stored])
     contents = [(v, v.content) for v in outside.values() if isinstance(v, CellVariable)]
     state = (tx.builder.grad_enabled, dict(tx.global_stores))
     kept, tx.unchangeable = tx.unchangeable, {**(tx.unchangeable or {}), **outside}
@@ -180,23 +180,6 @@ def _check(nodes: list[Node]) -> list[FakeTensor]:
         if writes and any(id(x.storage) in memory for x in inputs if isinstance(x, FakeTensor)):
             raise break_trace("branches", f"a branch writes to what it is given, by {op.name}")
     return read
-
-
-def _reachable(roots: list[Variable]) -> dict[int, Variable]:
-    """Variables that a call of the first, with the others, may change."""
-    found: dict[int, Variable] = {}
-    waiting: list[Any] = list(roots)
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, tuple | list):
-            waiting.extend(value)
-        elif isinstance(value, dict):
-            waiting.extend(value.values())
-        elif isinstance(value, Variable) and id(value) not in found:
-            found[id(value)] = value
-            for cls in type(value).__mro__:
-                waiting.extend(getattr(value, name, None) for name in getattr(cls, "__slots__", ()))
-    return found
 
 
 def _realize(tx: Tracer, found: Variable) -> None:

@@ -72,6 +72,7 @@ def finish(tx: Tracer, value: Variable | None) -> Finished:
     if tx.autocast.state != tx.autocast.entry:
         state = ("const", tx.autocast.state)
         made.effects.append(("do", ("call", ("const", set_autocast_state), [state], [])))
+    _check_sealed(tx, made)
     call, module, inputs, has_modes = _finish_graph(tx, made)
     # A resume function begins inside of blocks that the graph may leave; a block that is open at its end was entered in it.
     left = tx.entry_grad_mode or tx.builder.grad_enabled
@@ -93,6 +94,15 @@ def _check_generators(tx: Tracer) -> None:
     for variable in tx.keep:
         if isinstance(variable, GeneratorVariable) and variable.awaits_cleanup():
             raise NotReconstructible(variable)
+
+
+def _check_sealed(tx: Tracer, made: Reconstruction) -> None:
+    """A tensor that stands for one in a cache is neither written to nor part of a result."""
+    results = {id(fake.storage) for fake in made.outputs}
+    for sealed in tx.sealed.values():
+        memory = sealed.storage
+        if memory is not None and (id(memory) in results or memory.version != sealed.version):
+            raise NotReconstructible(sealed.variable)
 
 
 def _library_functions(tx: Tracer) -> list[types.FunctionType]:

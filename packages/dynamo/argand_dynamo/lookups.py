@@ -14,9 +14,9 @@ from argand_dynamo.exceptions import break_trace
 from argand_dynamo.tracer_state import TracerState
 from argand_dynamo.trust import is_standard, is_trusted
 from argand_dynamo.variables.base import MISSING, LazyVariable, Source, Variable, unknown
+from argand_dynamo.variables.caches import CACHED_FUNCTION
 from argand_dynamo.variables.classes import BuiltinVariable, ClassVariable, PythonModuleVariable
 from argand_dynamo.variables.functions import (
-    CACHED_FUNCTION,
     BoundMethodVariable,
     CellVariable,
     FunctionVariable,

@@ -339,6 +339,8 @@ class Operations(TracerState):
             return True
         if isinstance(a, Constant) and isinstance(b, Constant):
             return _same_constant(a.value, b.value)
+        if id(a) in self.tx.sealed or id(b) in self.tx.sealed:
+            unknown(f"whether {a.describe()} is {b.describe()}, one of which a cache keeps")
         mine, theirs = a.real_object(), b.real_object()
         if mine is MISSING or theirs is MISSING:
             return False

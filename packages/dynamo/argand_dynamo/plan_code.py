@@ -272,6 +272,14 @@ class _Assembler:
         elif kind in _ENTRY_STEPS:
             self.emit(create.load_attr(_ENTRY_STEPS[kind]))
             self.emit(create.load_const(step[1]), create.subscript())
+        elif kind == "call":
+            arguments, names = step[1]
+            name = self.temp(".object")
+            self.emit(create.store_fast(name))
+            self.begin_call(lambda: self.emit(create.load_fast(name)))
+            for argument in arguments:
+                self.expression(argument)
+            self.emit(create.call(len(arguments), names))
         else:
             # Helpers take the object from the stack: [object] -> [callable and empty slot, object].
             name = self.temp(".object")

@@ -186,6 +186,7 @@ _TAGGED: dict[type, Callable[[PlainWriter, Any], Any]] = {
         lambda w, v: {type(v).__name__: str(v).rpartition(".")[2]},
     ),
     argand_c10.device: lambda w, v: {"device": str(v)},
+    argand_c10.Size: lambda w, v: {"size": list(v)},
     Operator: lambda w, v: {"operator": _operator_name(v, _operator)},
     OperatorMethod: lambda w, v: {"method": _operator_name(v, _method)},
 }
@@ -286,6 +287,7 @@ _READERS: dict[str, Callable[[PlainReader, Any], Any]] = {
     "layout": lambda r, d: _named(argand_c10.layout, d),
     "memory_format": lambda r, d: _named(argand_c10.memory_format, d),
     "device": lambda r, d: argand_c10.device(d),
+    "size": lambda r, d: argand_c10.Size(d),
     "operator": lambda r, d: _operator(d),
     "method": lambda r, d: _method(d),
     "results": lambda r, d: _results(d),

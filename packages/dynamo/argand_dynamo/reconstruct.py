@@ -16,13 +16,13 @@ from argand_dynamo.opcodes import code_path
 from argand_dynamo.plan_data import global_name
 from argand_dynamo.result_types import RESULT_TYPES, result_type
 from argand_dynamo.variables.base import MISSING, Iterator, LazyVariable, MethodVariable, Variable
+from argand_dynamo.variables.caches import CachedFunctionVariable
 from argand_dynamo.variables.classes import BuiltinVariable, ClassVariable, PythonModuleVariable
 from argand_dynamo.variables.constant import Constant, SymIntVariable
 from argand_dynamo.variables.dict_objects import DictObjectVariable
 from argand_dynamo.variables.dicts import DictVariable, DictViewVariable, SetVariable
 from argand_dynamo.variables.functions import (
     BoundMethodVariable,
-    CachedFunctionVariable,
     CellVariable,
     CodeVariable,
     FunctionVariable,
@@ -96,6 +96,8 @@ class Reconstruction:
         known = self._made.get(id(variable))
         if known is not None:
             return known
+        if id(variable) in self.tx.sealed:
+            raise NotReconstructible(variable)
         maker = _MAKERS.get(type(variable))
         if maker is None:
             maker = next((m for kind, m in _MAKERS.items() if isinstance(variable, kind)), None)

@@ -32,6 +32,7 @@ from argand_dynamo.operations import Operations
 from argand_dynamo.result_types import learn_result_type
 from argand_dynamo.trust import PLAIN, is_library_file
 from argand_dynamo.variables.base import LazyVariable, Source, Variable, unknown
+from argand_dynamo.variables.caches import Sealed
 from argand_dynamo.variables.classes import BuiltinVariable, ClassVariable
 from argand_dynamo.variables.constant import Constant
 from argand_dynamo.variables.dict_objects import DictObjectVariable, has_entries
@@ -46,7 +47,7 @@ from argand_dynamo.variables.objects import ExceptionVariable, ObjectVariable
 from argand_dynamo.variables.sequences import ListVariable
 from argand_dynamo.variables.tensor import TensorVariable
 from argand_dynamo.wrap import Wrapping
-from argand_fx import Graph, has_side_effect
+from argand_fx import Graph, Node, has_side_effect
 from argand_fx.shapes import FakeTensor, GraphBuilder
 
 __all__ = ["GraphInput", "Tracer"]
@@ -115,6 +116,8 @@ class Tracer(Operations, Lookups, Wrapping):
         self.live_lists: list[ListVariable] = []
         # While a branch of `cond` is traced: what the trace had made before, by id.
         self.unchangeable: dict[int, Variable] | None = None
+        # What stands for an object that a cache keeps, by id: it must neither be changed nor leave the trace.
+        self.sealed: dict[int, Sealed] = {}
         self.jumps = 0
         self.root: RootFrame = self._root_frame()
 
@@ -273,6 +276,16 @@ class Tracer(Operations, Lookups, Wrapping):
             learn_result_type(type(result), op)
         return result
 
+    def is_undisturbed(self, tensors: bool) -> bool:
+        """Whether Python code that runs now finds everything as the program has left it; `tensors`: their elements too."""
+        return (
+            not self.changes
+            and self.builder is self.main_builder
+            and self.builder.grad_enabled == self.entry_grad_mode
+            and self.autocast.state == self.autocast.entry
+            and not (tensors and any(_disturbs(node) for node in self.graph.nodes))
+        )
+
     def set_grad_mode(self, enabled: bool) -> None:
         """From here on operators are recorded for gradients, or not."""
         if enabled != self.builder.grad_enabled:
@@ -283,6 +296,8 @@ class Tracer(Operations, Lookups, Wrapping):
 
     def mutated(self, variable: Variable) -> None:
         """The trace has changed the object; if it existed before, the change is made again at the end."""
+        if id(variable) in self.sealed:
+            unknown(f"a change of {variable.describe()}, which a cache keeps")
         before = variable.source is not None or self.entered_before(variable)
         if self.unchangeable is not None and (before or id(variable) in self.unchangeable):
             raise break_trace("branches", f"a branch changes {variable.describe()}")
@@ -453,13 +468,18 @@ def _input_name(source: Source) -> str:
     for step in source:
         if step[0] == "arg":
             parts.append(f"arg{step[1]}")
-        elif len(step) > 1 and step[0] not in ("func", "self"):
+        elif len(step) > 1 and step[0] not in ("func", "self", "call"):
             parts.append(str(step[1]))
         else:
             parts.append(step[0])
     text = "_".join(part for part in parts if part not in ("_parameters", "_buffers", "_modules"))
     name = "".join(c if c.isalnum() or c == "_" else "_" for c in text)
     return f"input_{name}" if not name or name[0].isdigit() else name
+
+
+def _disturbs(node: Node) -> bool:
+    """Whether eager execution would have written a tensor, or drawn random numbers, there."""
+    return node.op == "call_function" and node.is_impure() and node.target is not set_grad_mode
 
 
 def _innermost_user_line(stack: tuple[tuple[str, int, str], ...]) -> tuple[str, int, str]:

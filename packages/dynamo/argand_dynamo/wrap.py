@@ -19,15 +19,11 @@ from argand_dynamo._C import is_constant
 from argand_dynamo.exceptions import break_trace
 from argand_dynamo.tracer_state import TracerState
 from argand_dynamo.variables.base import LazyVariable, Source, Variable, unknown
+from argand_dynamo.variables.caches import CACHED_FUNCTION, CachedFunctionVariable
 from argand_dynamo.variables.constant import CONSTANT_TYPES, Constant, SymIntVariable
 from argand_dynamo.variables.dict_objects import DictObjectVariable, has_entries
 from argand_dynamo.variables.dicts import PLAIN_KEYS, DictVariable, SetVariable
-from argand_dynamo.variables.functions import (
-    CACHED_FUNCTION,
-    BoundMethodVariable,
-    CachedFunctionVariable,
-    PartialVariable,
-)
+from argand_dynamo.variables.functions import BoundMethodVariable, PartialVariable
 from argand_dynamo.variables.modules import ModuleVariable
 from argand_dynamo.variables.objects import EnumVariable, ObjectVariable
 from argand_dynamo.variables.sequences import (

@@ -9,7 +9,7 @@ namespace argand::dynamo {
 
 namespace {
 
-enum class Payload : uint8_t { None, Name, Index, Key };
+enum class Payload : uint8_t { None, Name, Index, Key, Call };
 struct StepSpec {
   const char* name;
   Payload payload;
@@ -19,7 +19,7 @@ constexpr StepSpec kSteps[] = {{"arg", Payload::Index},          {"cell", Payloa
                                {"module", Payload::Name},        {"attr", Payload::Name},      {"item", Payload::Key},    {"dict_item", Payload::Key},
                                {"instance_dict", Payload::Name}, {"type", Payload::None},      {"grad", Payload::None},   {"closure", Payload::Name},
                                {"default", Payload::Index},      {"kwdefault", Payload::Name}, {"func", Payload::None},   {"self", Payload::None},
-                               {"key", Payload::Index},          {"value", Payload::Index},    {"len", Payload::None}};
+                               {"key", Payload::Index},          {"value", Payload::Index},    {"len", Payload::None},    {"call", Payload::Call}};
 constexpr size_t kNumSteps = sizeof kSteps / sizeof *kSteps;
 
 PyObject *name_grad, *builtins_dict;
@@ -91,8 +91,57 @@ PyObject* length(PyObject* o) {
   return nullptr;
 }
 
+// ((("const", value) or ("source", path), ...), names of the last of them)
+void parse_call(Step& step, PyObject* value) {
+  PyObject *arguments, *names;
+  if (!is_constant(value) || !PyTuple_Check(value) || !PyArg_ParseTuple(value, "O!O!", &PyTuple_Type, &arguments, &PyTuple_Type, &names)) {
+    PyErr_Format(PyExc_TypeError, "GuardTree: source step 'call' got %R, expected (arguments, names)", value);
+    throw PythonError{};
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); i++) {
+    const char* kind;
+    PyObject* given;
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(arguments, i), "sO", &kind, &given)) throw PythonError{};
+    CallArgument& argument = step.arguments.emplace_back();
+    if (std::strcmp(kind, "const") == 0) {
+      argument.constant = Ref::borrow(given);
+      continue;
+    }
+    for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(given); j++) argument.path.push_back(parse_step(PyTuple_GET_ITEM(given, j), j == 0));
+  }
+  step.keywords = Ref::borrow(names);
+}
+
+PyObject* follow_path(const std::vector<Step>& path, const Call& call) {
+  Ref value;
+  for (const Step& step : path) {
+    value = Ref(follow(step, value.get(), call));
+    if (!value) return nullptr;
+  }
+  return value.take();
+}
+
+PyObject* call_result(const Step& step, PyObject* function, const Call& call) {
+  std::vector<Ref> held;
+  std::vector<PyObject*> given{nullptr};  // the first is the callee's
+  for (const CallArgument& argument : step.arguments) {
+    if (argument.path.empty()) {
+      given.push_back(argument.constant.get());
+      continue;
+    }
+    held.emplace_back(follow_path(argument.path, call));
+    if (!held.back()) return nullptr;
+    given.push_back(held.back().get());
+  }
+  const Py_ssize_t by_name = PyTuple_GET_SIZE(step.keywords.get());
+  const size_t by_place = step.arguments.size() - static_cast<size_t>(by_name);
+  return or_missing(
+      PyObject_Vectorcall(function, given.data() + 1, by_place | PY_VECTORCALL_ARGUMENTS_OFFSET, by_name ? step.keywords.get() : nullptr));
+}
+
 void parse_payload(Step& step, Payload payload, PyObject* value) {
   step.name = Ref::borrow(value);
+  if (payload == Payload::Call) return parse_call(step, value);
   if (payload == Payload::Name && PyUnicode_CheckExact(value)) {
     PyObject* interned = step.name.take();
     PyUnicode_InternInPlace(&interned);
@@ -161,7 +210,7 @@ Step parse_step(PyObject* step, bool first) {
   }
   PyErr_Format(PyExc_ValueError,
                "GuardTree: got source step '%s', expected arg, cell, global, builtin, module, attr, item, dict_item, instance_dict, type, "
-               "grad, closure, default, kwdefault, func, self, key, value or len",
+               "grad, closure, default, kwdefault, func, self, key, value, len or call",
                text);
   throw PythonError{};
 }
@@ -210,6 +259,8 @@ PyObject* follow(const Step& step, PyObject* parent, const Call& call) {
     }
     case StepKind::Len:
       return length(parent);
+    case StepKind::Call:
+      return call_result(step, parent, call);
   }
   return nullptr;
 }

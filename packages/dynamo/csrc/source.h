@@ -1,6 +1,8 @@
 // Sources: paths from a call's arguments to a value, as the steps of a tree that shares their prefixes.
 #pragma once
 
+#include <vector>
+
 #include "packages/dynamo/csrc/binding.h"
 
 namespace argand::dynamo {
@@ -37,13 +39,23 @@ enum class StepKind : uint8_t {
   Key,
   Value,
   Len,
+  Call,
+};
+
+struct Step;
+// What a Call step gives its function: a constant, or what a path leads to.
+struct CallArgument {
+  Ref constant;
+  std::vector<Step> path;
 };
 
 struct Step {
   StepKind kind = StepKind::Arg;
   Py_ssize_t index = 0;  // Arg, Default, Key, Value, and Item of a list or tuple
   bool has_index = false;
-  Ref name;  // str, or the key of an Item or DictItem
+  Ref name;                             // str, the key of an Item or DictItem, or of a Call the payload itself
+  std::vector<CallArgument> arguments;  // of a Call: those by name come last
+  Ref keywords;                         // their names
 
   bool same(const Step& other) const;
 };

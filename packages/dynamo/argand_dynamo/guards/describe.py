@@ -27,7 +27,14 @@ _STEPS: dict[str, Callable[[str, Any], str]] = {
     "key": lambda base, i: f"list({base})[{i}]",
     "value": lambda base, i: f"list({base}.values())[{i}]",
     "len": lambda base, _: f"len({base})",
+    "call": lambda base, given: f"{base}({_arguments(*given)})",
 }
+
+
+def _arguments(values: tuple[Any, ...], names: tuple[str, ...]) -> str:
+    texts = [repr(value) if kind == "const" else _expression(value, None) for kind, value in values]
+    marks = [""] * (len(texts) - len(names)) + [f"{name}=" for name in names]
+    return ", ".join(map("".join, zip(marks, texts, strict=True)))
 
 
 def _first(step: tuple[Any, ...], code: CodeType | None) -> tuple[str, str]:

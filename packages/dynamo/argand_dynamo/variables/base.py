@@ -20,6 +20,7 @@ __all__ = [
     "Source",
     "Variable",
     "is_property",
+    "reachable",
     "unknown",
 ]
 
@@ -282,3 +283,20 @@ class Iterator(Variable):
         if name == "__iter__":
             return self
         unknown(f"method {name!r} of {self.describe()}")
+
+
+def reachable(roots: list[Variable]) -> dict[int, Variable]:
+    """The variables that these hold, directly or not, and they themselves, by id."""
+    found: dict[int, Variable] = {}
+    waiting: list[Any] = list(roots)
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, tuple | list):
+            waiting.extend(value)
+        elif isinstance(value, dict):
+            waiting.extend(value.values())
+        elif isinstance(value, Variable) and id(value) not in found:
+            found[id(value)] = value
+            for cls in type(value).__mro__:
+                waiting.extend(getattr(value, name, None) for name in getattr(cls, "__slots__", ()))
+    return found

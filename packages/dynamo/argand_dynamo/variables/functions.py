@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import builtins
-import functools
 import types
 from typing import TYPE_CHECKING, Any
 
 from argand_dynamo.exceptions import break_trace
 from argand_dynamo.variables.base import (
     MISSING,
-    ExistingObject,
     Iterator,
     MethodVariable,
     Source,
@@ -18,7 +16,6 @@ from argand_dynamo.variables.base import (
     unknown,
 )
 from argand_dynamo.variables.constant import Constant
-from argand_dynamo.variables.sequences import TupleVariable
 
 if TYPE_CHECKING:
     from argand_dynamo.bytecode import Instruction
@@ -26,9 +23,7 @@ if TYPE_CHECKING:
     from argand_dynamo.tracer import Tracer
 
 __all__ = [
-    "CACHED_FUNCTION",
     "BoundMethodVariable",
-    "CachedFunctionVariable",
     "CellVariable",
     "CodeVariable",
     "FunctionVariable",
@@ -348,50 +343,6 @@ def _cleans_up(instruction: Instruction, frame: SymbolicFrame) -> bool:
             step = frame.program.instructions[step.index + 1]
         instruction = step
     return False
-
-
-CACHED_FUNCTION: type = type(functools.lru_cache(lambda: None))
-
-
-class CachedFunctionVariable(ExistingObject):
-    """What `functools.lru_cache` makes: the function in it is traced, which must only compute Python values."""
-
-    __slots__ = ("function",)
-
-    def __init__(self, value: Any, function: Variable, source: Source | None) -> None:
-        super().__init__(value, source)
-        self.function = function
-
-    def describe(self) -> str:
-        return f"the cache of {self.function.describe()}"
-
-    def getattr(self, tx: Tracer, name: str) -> Variable:
-        if name in ("__wrapped__", "__name__", "__qualname__", "__module__"):
-            return self.function if name == "__wrapped__" else self.function.getattr(tx, name)
-        return super().getattr(tx, name)
-
-    def call(self, tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
-        before = _work(tx)
-        result = self.function.call(tx, args, kwargs)
-        if _work(tx) != before:
-            unknown(f"tensors or changes in a call of {self.describe()}, which are made once")
-        if not _lasts(tx, result):
-            unknown(f"{result.describe()} out of {self.describe()}, which is made once")
-        return result
-
-
-def _work(tx: Tracer) -> tuple[int, int]:
-    """How much the traced program has computed on tensors and changed."""
-    return sum(node.op != "placeholder" for node in tx.graph.nodes), tx.changes
-
-
-def _lasts(tx: Tracer, variable: Variable) -> bool:
-    """Whether to make the object anew is the same as to keep it."""
-    if isinstance(variable, TupleVariable) and variable.source is None:
-        return all(_lasts(tx, tx.realize(item)) for item in variable.items)
-    if isinstance(variable, FunctionVariable):
-        return variable.value is not MISSING
-    return variable.source is not None or isinstance(variable, Constant | ExistingObject)
 
 
 def _is_exception(name: str, globals_: dict[str, Any]) -> bool:

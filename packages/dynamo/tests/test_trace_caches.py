@@ -1,0 +1,276 @@
+"""Calls of what `functools.lru_cache` has made, in traced programs."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tracing import check, equal, fresh, run, torch  # noqa: F401
+
+import argand_c10
+import argand_dynamo as dynamo
+from argand_c10 import Tensor
+from argand_dynamo import known_packages
+
+X = torch.arange(12, dtype=torch.float32).reshape(3, 4) / 7
+
+
+def torch_compile(f: Callable[..., Any]) -> Callable[..., Any]:
+    return dynamo.compile(f, backend="eager", fullgraph=True)
+
+
+@functools.lru_cache
+def doubled(n: int) -> int:
+    return n * 2
+
+
+@functools.cache
+def table(n: int) -> Any:
+    return torch.ones(n)
+
+
+class Sized:
+    @functools.lru_cache  # noqa: B019
+    def size(self, n: int) -> tuple[int, str]:
+        return n + 1, "cached"
+
+
+def test_cached_functions_of_python_values() -> None:
+    sized = Sized()
+    outcome = check(lambda x: (x * doubled(3), sized.size(2), doubled.__wrapped__(4)), X)
+    assert not outcome.breaks
+    assert torch_compile(lambda x: (doubled, x + 1))(X)[0] is doubled
+
+
+def test_what_cached_functions_do_once() -> None:
+    calls: list[int] = []
+
+    @functools.lru_cache
+    def noted(n: int) -> int:
+        calls.append(n)
+        return n
+
+    @functools.lru_cache
+    def kept() -> tuple[list[int]]:
+        return ([],)
+
+    @functools.lru_cache
+    def counter() -> Any:
+        count = 0
+
+        def step() -> int:
+            nonlocal count
+            count += 1
+            return count
+
+        return step
+
+    def f(x: Any) -> Any:
+        calls.append(0)
+        kept()[0].append(1)
+        return x + noted(1) + len(kept()[0]) + counter()()
+
+    compiled = dynamo.compile(f, backend="eager")
+    assert [compiled(X)[0, 0].item() for _ in range(3)] == [3, 5, 7]
+    assert calls == [0, 1, 0, 0]
+
+
+def test_cached_functions_of_tensors_are_called() -> None:
+    def f(x: Any) -> Any:
+        return x + table(4).add_(1)
+
+    compiled = dynamo.compile(f, backend="eager")
+    table.cache_clear()
+    want = [f(X).sum().item() for _ in range(3)]
+    table.cache_clear()
+    assert [compiled(X).sum().item() for _ in range(3)] == want
+
+
+def test_calls_of_caches_are_those_of_eager_execution() -> None:
+    scale = [2.0]
+
+    @functools.lru_cache
+    def factor(n: int) -> float:
+        return n * scale[0]
+
+    compiled = torch_compile(lambda x: x * factor(3))
+    one = torch.ones(1)
+    assert compiled(one).item() == 6
+    scale[0] = 5.0
+    assert compiled(one).item() == 6 == factor(3)
+    info = factor.cache_info()
+    assert info.misses == 1 and info.hits >= 2
+    factor.cache_clear()
+    assert compiled(one).item() == 15 == factor(3)
+    assert factor.cache_info().misses == 1
+
+
+def test_caches_of_tensors_are_inputs() -> None:
+    @functools.lru_cache
+    def rotations(n: int, dtype: Any = argand_c10.float32, *, base: float = 2.0) -> Tensor:
+        return torch.arange(n, dtype=dtype) * base
+
+    class Module:
+        @functools.lru_cache  # noqa: B019
+        def mask(self, size: Any) -> Tensor:
+            return torch.ones(*size).tril()
+
+    module = Module()
+
+    def f(x: Any, m: Any) -> Any:
+        table = rotations(x.shape[1], base=3.0)
+        return x * table + m.mask(x.shape), table, rotations(x.shape[1], base=3.0) is table
+
+    outcome = check(f, X, module)
+    (graph,) = outcome.graphs
+    assert [node.op for node in graph.graph.nodes].count("placeholder") == 3
+    compiled = torch_compile(f)
+    assert compiled(X, module)[1] is rotations(4, base=3.0)
+    rotations.cache_clear()
+    assert compiled(X, module)[1] is rotations(4, base=3.0)
+
+
+class Recipe:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+@functools.lru_cache
+def recipe(name: str) -> Recipe:
+    return Recipe(name)
+
+
+@functools.lru_cache
+def layout_of(made: Recipe, shape: tuple[int, ...]) -> tuple[list[int], dict[str, int]]:
+    return [shape[1], shape[0]], {made.name: len(shape)}
+
+
+def transposed(x: Any, name: str) -> Any:
+    sizes, places = layout_of(recipe(name), x.shape)
+    return x.reshape(sizes) * places[name]
+
+
+def test_contents_of_caches_are_used() -> None:
+    check(transposed, X, "b")
+    sizes = [(torch.ones(n, 4), "b") for n in (3, 5, 6, 7)]
+    assert run(transposed, *sizes, fullgraph=True).recompiles == 1
+
+    def written(x: Any) -> Any:
+        y = x.clone().add_(1)
+        return transposed(y, "c")
+
+    check(written, X)
+
+
+def test_what_stands_for_a_cached_object_stays_in_the_trace() -> None:
+    def changed(x: Any) -> Any:
+        sizes, _ = layout_of(recipe("changed"), x.shape)
+        sizes.append(x.shape[0])
+        return x * len(sizes)
+
+    def returned(x: Any) -> Any:
+        return x + 1, layout_of(recipe("returned"), x.shape)
+
+    def compared(x: Any) -> Any:
+        first, second = (layout_of(recipe("compared"), x.shape) for _ in range(2))
+        return x + (1 if first[0] is second[0] else 2)
+
+    def written(x: Any) -> Any:
+        return x + ramp(x.shape[0]).add_(1).sum()
+
+    def viewed(x: Any) -> Any:
+        return x + 1, ramp(x.shape[0])[1:]
+
+    for f in (changed, returned, compared, written, viewed):
+        results = []
+        for call in (f, dynamo.compile(f, backend="eager")):
+            layout_of.cache_clear(), ramp.cache_clear()
+            results.append([call(torch.ones(n, 4)) for n in (3, 5, 6, 5)])
+            last = results[-1][-1]
+        assert equal(*results)
+    assert last[1].storage_offset() and last[1]._is_view()
+    compiled = dynamo.compile(returned, backend="eager")
+    for n in (3, 5, 6):
+        x = torch.ones(n, 4)
+        assert compiled(x)[1] is layout_of(recipe("returned"), x.shape)
+
+
+@functools.lru_cache
+def ramp(n: int) -> Tensor:
+    return torch.arange(n, dtype=torch.float32).mul_(2)
+
+
+def test_tensors_of_caches_with_symbolic_sizes() -> None:
+    calls = [(torch.ones(n, 4),) for n in (3, 5, 6, 5)]
+    outcome = run(lambda x: x + ramp(x.shape[0])[:, None] * 2, *calls, fullgraph=True)
+    assert outcome.recompiles == 1
+
+
+def test_caches_after_changes_are_traced() -> None:
+    state = [1]
+
+    @functools.lru_cache
+    def read(n: int) -> int:
+        return n + state[0]
+
+    def f(x: Any) -> Any:
+        state[0] += 1
+        return x * read(1)
+
+    compiled = torch_compile(f)
+    assert compiled(torch.ones(1)).item() == 3
+
+
+def test_caches_raise() -> None:
+    @functools.lru_cache
+    def refuse(n: int) -> int:
+        raise ValueError(f"not {n}")
+
+    def f(x: Any) -> Any:
+        try:
+            return x * refuse(2)
+        except ValueError as error:
+            return x, str(error)
+
+    def unhashable(x: Any) -> Any:
+        try:
+            return x * doubled(([],))
+        except TypeError as error:
+            return x, str(error)
+
+    check(f, X, graphs=None)
+    check(unhashable, X, graphs=None)
+
+
+@dynamo.allow_in_graph
+def of_kind(x: Any) -> Any:
+    """As einops, which is allowed in graphs and looks for the framework of what it is given."""
+    if not isinstance(x, Tensor):
+        raise RuntimeError("unknown kind of tensor")
+    return x * 2
+
+
+def test_allowed_functions_that_ask_for_kinds_are_traced() -> None:
+    check(lambda x: of_kind(x + 1), X)
+
+
+def test_packages_are_prepared_before_anything_is_traced(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: dict[type, str] = {}
+
+    def get_backend(tensor: Any) -> str:
+        if type(tensor) not in found:
+            sys.stdout.flush()  # no trace could do that
+            found[type(tensor)] = "argand"
+        return found[type(tensor)]
+
+    package = types.SimpleNamespace()
+    monkeypatch.setitem(sys.modules, "einops", package)
+    monkeypatch.setitem(known_packages._waiting, "einops", known_packages._einops)
+    known_packages.prepare_packages()  # it is being imported
+    package.einops = types.SimpleNamespace(get_backend=get_backend)
+    check(lambda x: x * len(get_backend(x)), X)
+    assert "einops" not in known_packages._waiting
