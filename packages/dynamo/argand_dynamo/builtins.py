@@ -32,6 +32,7 @@ from argand_dynamo.variables.iterators import (
     SequenceIterator,
     ZipIterator,
 )
+from argand_dynamo.variables.numpy_objects import NumpyVariable, call_numpy, is_numpy_call
 from argand_dynamo.variables.objects import (
     EnumVariable,
     ExceptionVariable,
@@ -91,6 +92,8 @@ def function_handler(function: Any) -> Any:
             raise break_trace("disabled", function.__qualname__)
         if ALLOWED in function.__dict__:
             return partial(_call_allowed, function)
+    if found is None and is_numpy_call(function):
+        return lambda tx, args, kwargs: call_numpy(tx, function, args, kwargs)
     return found
 
 
@@ -121,12 +124,10 @@ def call_builtin(
         return _call_unbound(tx, value, args, kwargs)
     if value in PURE:
         return pure_call(tx, value, args, kwargs)
-    cause = (
-        "numpy"
-        if (getattr(value, "__module__", None) or "").startswith("numpy")
-        else "unknown_function"
-    )
-    raise break_trace(cause, function.describe())
+    if is_numpy_call(value):
+        return call_numpy(tx, value, args, kwargs)
+    numpy = (getattr(value, "__module__", None) or "").startswith("numpy")
+    raise break_trace("numpy" if numpy else "unknown_function", function.describe())
 
 
 def _hashable(value: Any) -> bool:
@@ -170,6 +171,8 @@ def _plain(tx: Tracer, variable: Variable) -> Any:
     variable = tx.realize(variable)
     if isinstance(variable, SymIntVariable):
         return variable.fixed().value
+    if isinstance(variable, NumpyVariable):
+        return variable.value
     if isinstance(variable, TensorVariable):
         raise break_trace("data_dependent_value", "a tensor as an argument of a Python function")
     if isinstance(variable, SequenceVariable):

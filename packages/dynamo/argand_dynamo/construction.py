@@ -11,6 +11,7 @@ from argand_dynamo.variables.base import Variable, unknown
 from argand_dynamo.variables.classes import ClassVariable
 from argand_dynamo.variables.constant import Constant
 from argand_dynamo.variables.dict_objects import DictObjectVariable, has_entries
+from argand_dynamo.variables.numpy_objects import call_numpy, is_numpy_call
 from argand_dynamo.variables.objects import ExceptionVariable
 from argand_dynamo.variables.sequences import TupleVariable
 
@@ -30,6 +31,8 @@ def construct(
         return call_handler(tx, handler, cls, args, kwargs)
     if value in PURE:
         return pure_call(tx, value, args, kwargs)
+    if is_numpy_call(value):
+        return call_numpy(tx, value, args, kwargs)
     maker = tx.class_attribute(type(value), "__call__")
     if tx.enum_members(value) is not None:
         return tx.call_python(value, [tx.raw(a) for a in args], {})

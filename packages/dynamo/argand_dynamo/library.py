@@ -41,6 +41,7 @@ from argand_dynamo.variables.iterators import (
     SequenceIterator,
     ZipIterator,
 )
+from argand_dynamo.variables.numpy_objects import NumpyVariable, array_constant
 from argand_dynamo.variables.sequences import ListVariable, SequenceVariable, TupleVariable
 from argand_dynamo.variables.tensor import TensorVariable
 
@@ -422,16 +423,27 @@ def _numbers(tx: Tracer, data: Variable) -> Any:
         return [_numbers(tx, item) for item in data.items]
     if isinstance(data, SymIntVariable):
         return int(data.value)
-    if isinstance(data, Constant):
+    if isinstance(data, Constant | NumpyVariable):
         return data.value
     if isinstance(data, TensorVariable):
         raise break_trace("data_dependent_value", "tensor() of tensors in a list")
     unknown(f"tensor() of {data.describe()}")
 
 
-@handles(native.from_numpy, native.from_dlpack, native.frombuffer)
+@handles(native.from_numpy)
+def _from_numpy(tx: Tracer, array: Variable) -> Variable:
+    """A copy is as good as the array itself if neither is written to."""
+    if not isinstance(array, NumpyVariable) or array.source is not None:
+        raise break_trace("numpy", "from_numpy()")
+    if isinstance(array.value.base, type(array.value)):
+        raise break_trace("numpy", "from_numpy() of a part of an array")
+    array.value.setflags(write=False)
+    return tx.from_raw(tx.operate("clone", array_constant(tx, array)))
+
+
+@handles(native.from_dlpack, native.frombuffer)
 def _from_outside(tx: Tracer, *args: Variable, **kwargs: Variable) -> Variable:
-    raise break_trace("numpy", "from_numpy()")
+    raise break_trace("numpy", "from_dlpack() or frombuffer()")
 
 
 @handles(Tensor._make_subclass)

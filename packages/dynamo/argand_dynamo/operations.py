@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -20,6 +21,7 @@ from argand_dynamo.variables.base import (
 from argand_dynamo.variables.constant import CONSTANT_TYPES, Constant, SymIntVariable
 from argand_dynamo.variables.dict_objects import DictObjectVariable
 from argand_dynamo.variables.dicts import DictVariable, DictViewVariable, SetVariable
+from argand_dynamo.variables.numpy_objects import NumpyVariable
 from argand_dynamo.variables.objects import EnumVariable, ExceptionVariable, ObjectVariable
 from argand_dynamo.variables.sequences import (
     ListVariable,
@@ -102,6 +104,8 @@ class Operations(TracerState):
         if isinstance(variable, EnumVariable) and isinstance(variable.value, int | float):
             number = int if isinstance(variable.value, int) else float
             return number(variable.value)
+        if isinstance(variable, NumpyVariable) and variable.is_number():
+            return variable.raw()
         return MISSING
 
     def from_raw(self, value: Any) -> Variable:
@@ -134,6 +138,8 @@ class Operations(TracerState):
             return int(variable.value)
         if isinstance(variable, Constant | EnumVariable) and isinstance(variable.value, int):
             return int(variable.value)
+        if isinstance(variable, NumpyVariable) and hasattr(variable.value, "__index__"):
+            return int(self.raw(self.call_python(operator.index, [variable.value], {})))
         if isinstance(variable, TensorVariable):
             raise break_trace("data_dependent_value", "a tensor as index of a Python sequence")
         if isinstance(variable, ObjectVariable):
@@ -382,10 +388,7 @@ class Operations(TracerState):
                 return variable.cls(*values)
         if isinstance(variable, ObjectVariable) and not isinstance(variable, EnumVariable):
             return _Text(self.tx, variable)
-        value = self.raw(variable)
-        if isinstance(value, type):
-            return value
-        return value
+        return variable.value if isinstance(variable, NumpyVariable) else self.raw(variable)
 
     def format_arguments(self, variable: Variable) -> Any:
         """The right operand of str % object."""

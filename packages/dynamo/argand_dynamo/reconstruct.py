@@ -29,6 +29,7 @@ from argand_dynamo.variables.functions import (
     PartialVariable,
 )
 from argand_dynamo.variables.iterators import CountIterator, ListIterator, RepeatIterator
+from argand_dynamo.variables.numpy_objects import NumpyVariable
 from argand_dynamo.variables.objects import (
     DELETED,
     EnumVariable,
@@ -194,6 +195,12 @@ class Reconstruction:
 
     def _id(self, variable: IdVariable) -> Expr:
         return ("call", ("const", id), [self.expression(variable.of)], [])
+
+    def _numpy(self, variable: NumpyVariable) -> Expr:
+        """Scalars; another array would have to be made in each call."""
+        if not variable.is_scalar():
+            raise NotReconstructible(variable)
+        return ("call", ("const", type(variable.value)), [("const", variable.value.item())], [])
 
     def _range(self, variable: RangeVariable) -> Expr:
         r = variable.value
@@ -407,6 +414,7 @@ _MAKERS: dict[type, Any] = {
     SetVariable: Reconstruction._set,
     DictViewVariable: Reconstruction._view,
     RangeVariable: Reconstruction._range,
+    NumpyVariable: Reconstruction._numpy,
     IdVariable: Reconstruction._id,
     SliceVariable: Reconstruction._slice,
     MethodVariable: Reconstruction._method,

@@ -27,8 +27,8 @@ def is_trusted(module: str | None) -> bool:
 
 # A module that defines this name has its functions run as they are.
 PLAIN = "__argand_plain__"
-# Packages whose frames belong to the compiler or to what it calls, never to a program that is compiled.
-_compilers = {"argand_c10", "argand_aten", "argand_autograd", "argand_fx", "argand_dynamo"}
+# Packages whose frames belong to the compiler, or to what computes without tensors, never to a program that is compiled.
+_compilers = {"argand_c10", "argand_aten", "argand_autograd", "argand_fx", "argand_dynamo", "numpy"}
 
 
 def note_compiler(part: Any) -> None:

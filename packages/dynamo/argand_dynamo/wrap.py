@@ -25,6 +25,12 @@ from argand_dynamo.variables.dict_objects import DictObjectVariable, has_entries
 from argand_dynamo.variables.dicts import PLAIN_KEYS, DictVariable, SetVariable
 from argand_dynamo.variables.functions import BoundMethodVariable, PartialVariable
 from argand_dynamo.variables.modules import ModuleVariable
+from argand_dynamo.variables.numpy_objects import (
+    is_numpy_call,
+    is_numpy_value,
+    numpy_result,
+    wrap_numpy,
+)
 from argand_dynamo.variables.objects import EnumVariable, ObjectVariable
 from argand_dynamo.variables.sequences import (
     ListVariable,
@@ -147,8 +153,11 @@ class Wrapping(TracerState):
             return self.tx.function_of(wrapped, (*source, ("attr", "__wrapped__")))
         if hasattr(kind, "__next__") and not kind.__flags__ & (1 << 9):
             raise break_trace("generator", "an iterator made outside of the traced code")
-        if kind.__module__ == "numpy":
-            raise break_trace("numpy", f"a {kind.__name__}")
+        if kind.__module__.partition(".")[0] == "numpy":
+            if is_numpy_call(value):
+                self.guard(source, "ID", value)
+                return self.tx.lasting(value, source)
+            return wrap_numpy(self.tx, value, source)
         self._guard_object(value, source)
         return (DictObjectVariable if has_entries(kind) else ObjectVariable)(kind, value, source)
 
@@ -283,6 +292,10 @@ class Wrapping(TracerState):
             return TupleVariable([self.from_raw(item) for item in value], kind)
         if isinstance(value, Tensor):
             return self.tx.tensor_constant(value)
+        if is_numpy_value(value):
+            return numpy_result(self.tx, value)
+        if is_numpy_call(value):
+            return self.tx.lasting(value, None)
         known = self.known.get(id(value))
         if known is not None:
             return known

@@ -15,6 +15,7 @@ import argand_c10
 import argand_dynamo as dynamo
 from argand_c10 import Tensor
 from argand_dynamo import known_packages
+from argand_dynamo.variables import caches
 
 X = torch.arange(12, dtype=torch.float32).reshape(3, 4) / 7
 
@@ -221,8 +222,23 @@ def test_caches_after_changes_are_traced() -> None:
         state[0] += 1
         return x * read(1)
 
-    compiled = torch_compile(f)
-    assert compiled(torch.ones(1)).item() == 3
+    one = torch.ones(1)
+    assert torch_compile(f)(one).item() == 3
+    read.cache_clear()
+    assert f(one).item() == 4
+    dynamo.reset()
+    state[0] = 7
+    assert torch_compile(f)(one).item() == 4
+    assert read.cache_info().hits >= 1
+
+
+@pytest.mark.parametrize("size", [None, 2])
+def test_what_a_cache_holds_is_seen(size: int | None) -> None:
+    cached = functools.lru_cache(size)(lambda *args: len(args))
+    for values in ([], [1], ["a"], [1, 2.5], [(1, 2)]):
+        assert not caches._holds(cached, values)
+        cached(*values)
+        assert caches._holds(cached, values)
 
 
 def test_caches_raise() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from argand_dynamo.variables.base import (
 from argand_dynamo.variables.classes import ClassVariable
 from argand_dynamo.variables.constant import Constant
 from argand_dynamo.variables.functions import FunctionVariable
+from argand_dynamo.variables.numpy_objects import NumpyVariable
 from argand_dynamo.variables.sequences import TupleVariable
 from argand_dynamo.variables.tensor import TensorVariable
 from argand_fx import Node
@@ -94,7 +96,8 @@ class CachedFunctionVariable(ExistingObject):
                 return None
             steps.append(given[0])
             values.append(given[1])
-        if not tx.is_undisturbed(tensors=any(kind == "source" for kind, _ in steps)):
+        disturbed = not tx.is_undisturbed(tensors=any(kind == "source" for kind, _ in steps))
+        if disturbed and (kwargs or not _holds(self.value, values)):
             return None
         by_place = len(args)
         try:
@@ -104,6 +107,13 @@ class CachedFunctionVariable(ExistingObject):
         except Exception:
             return None
         return tx.wrap(found, (*self.source, ("call", (tuple(steps), tuple(kwargs)))))
+
+
+def _holds(cached: Any, values: list[Any]) -> bool:
+    """Whether a cache has the result of these arguments, so that a call runs nothing."""
+    key = values[0] if len(values) == 1 and type(values[0]) in (int, str) else tuple(values)
+    tables = [x for x in gc.get_referents(cached) if type(x) is dict and x is not cached.__dict__]
+    return len(tables) == 1 and key in tables[0]
 
 
 def _check_hashable(tx: Tracer, variable: Variable) -> None:
@@ -165,6 +175,8 @@ def _lasts(tx: Tracer, variable: Variable) -> bool:
         return all(_lasts(tx, tx.realize(item)) for item in variable.items)
     if isinstance(variable, FunctionVariable):
         return variable.value is not MISSING
+    if isinstance(variable, NumpyVariable) and variable.is_scalar():
+        return True
     return variable.source is not None or isinstance(variable, Constant | ExistingObject)
 
 

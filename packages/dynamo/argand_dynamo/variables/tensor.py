@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 import types
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,8 @@ from argand_dynamo.variables.base import (
 )
 from argand_dynamo.variables.constant import Constant
 from argand_dynamo.variables.iterators import SequenceIterator
-from argand_dynamo.variables.sequences import SequenceVariable
+from argand_dynamo.variables.numpy_objects import NumpyVariable, array_constant
+from argand_dynamo.variables.sequences import SequenceVariable, TupleVariable
 from argand_fx.schema import schema_of
 
 if TYPE_CHECKING:
@@ -146,10 +148,10 @@ class TensorVariable(Variable):
         raise break_trace("tensor_attribute", f"assignment to Tensor.{name}")
 
     def getitem(self, tx: Tracer, key: Variable) -> Variable:
-        return tx.from_raw(tx.operation(operator.getitem, self.fake, tx.raw(key)))
+        return tx.from_raw(tx.operation(operator.getitem, self.fake, _place(tx, key)))
 
     def setitem(self, tx: Tracer, key: Variable, value: Variable) -> None:
-        tx.operation(operator.setitem, self.fake, tx.raw(key), tx.raw(value))
+        tx.operation(operator.setitem, self.fake, _place(tx, key), tx.raw(value))
 
     def contains(self, tx: Tracer, item: Variable) -> Variable:
         raise break_trace("data_dependent_value", "'in' on a tensor")
@@ -277,3 +279,13 @@ class OperatorVariable(ExistingObject):
                 self.value, *[tx.raw(a) for a in args], **{k: tx.raw(v) for k, v in kwargs.items()}
             )
         )
+
+
+def _place(tx: Tracer, key: Variable) -> Any:
+    """The index of an item; arrays are tensors there."""
+    key = tx.realize(key)
+    if isinstance(key, TupleVariable):
+        return tuple([_place(tx, item) for item in key.items])
+    if isinstance(key, NumpyVariable) and isinstance(key.value, sys.modules["numpy"].ndarray):
+        return array_constant(tx, key)
+    return tx.raw(key)

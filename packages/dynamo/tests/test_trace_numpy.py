@@ -1,0 +1,141 @@
+"""NumPy in traced programs: what is known while tracing is computed then."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+from tracing import check, fresh, run, torch  # noqa: F401
+
+import argand_c10
+import argand_dynamo as dynamo
+from argand_c10.records import collect
+
+X = torch.arange(12, dtype=torch.float32).reshape(3, 4) / 7
+PERIODS = np.arange(4.0)
+
+
+def test_functions_of_numbers() -> None:
+    def f(x: Any) -> Any:
+        parts = np.cumsum([1, 2, 1])
+        rows = [x[i] * float(w) for i, w in enumerate(np.linspace(0, 1, 3))]
+        y = x.reshape(int(np.prod(x.shape[:1])), -1)[:, : np.int32(2)] * np.sqrt(2.0)
+        text = f"{np.float32(0.5)!r} {np.log(2.0):.3f}"
+        kinds = isinstance(np.exp(1.0), float), type(np.int64(1) + 1), np.finfo(np.float16).bits
+        return rows, y, text, kinds, np.floor(2.5), [int(p) for p in parts], x.sum(np.int64(1))
+
+    outcome = check(f, X)
+    assert not outcome.breaks
+
+
+@pytest.mark.parametrize(
+    "number",
+    [np.float32(0.1), np.float64(0.1), np.int64(3), np.uint8(3), np.complex64(1j)],
+    ids=repr,
+)
+def test_numbers_beside_tensors(number: Any) -> None:
+    def f(x: Any, i: Any) -> Any:
+        return x * number, number * x, i + number, i == number
+
+    check(f, X, torch.arange(4, dtype=argand_c10.int64))
+
+
+def test_arrays_of_the_trace() -> None:
+    def f(x: Any) -> Any:
+        a = np.zeros(3)
+        a[1] = 5
+        b = a[1:]
+        b += 1
+        a.sort()
+        kept = torch.tensor(a.tolist()) + argand_c10.from_numpy(np.asarray(a, np.float32).copy())
+        y = x[:, np.array([0, 2])]
+        y[np.array([1])] = 0
+        return x[:, :3] * kept, y, float(a[-1]), a is np.asarray(a), int(np.argmax(a))
+
+    check(f, X)
+
+
+def test_arrays_leave_the_trace() -> None:
+    def returned(x: Any) -> Any:
+        return x + 1, np.arange(3).tolist(), np.arange(3)[1]
+
+    def broken(x: Any) -> Any:
+        a = np.arange(3)
+        b = a[1:]
+        if x.sum() > 0:
+            b[0] = 7
+        return x + 1, a.tolist()
+
+    def shared(x: Any) -> Any:
+        a = np.zeros(2, np.float32)
+        t = argand_c10.from_numpy(a)
+        a[0] = 9
+        return x[0, :2] + t
+
+    check(returned, X)
+    for f in (broken, shared):
+        run(f, (X,), (X,))
+
+
+def test_arrays_from_outside_are_guarded() -> None:
+    holder = types.SimpleNamespace(scale=np.sqrt(2.0), table=np.arange(4, dtype=np.float32))
+    kind = types.SimpleNamespace(kind=np.dtype("float32"))
+
+    def f(x: Any) -> Any:
+        power = 2 if kind.kind == np.float32 else 3
+        return x * holder.scale * float(holder.table[1:].sum()) ** power * PERIODS[2]
+
+    compiled = dynamo.compile(f, backend="eager", fullgraph=True)
+
+    def same() -> None:
+        assert torch.equal(compiled(X), f(X))
+
+    same()
+    holder.scale = np.float64(3)
+    same()
+    holder.table[2] += 1
+    same()
+    holder.table = holder.table.astype(np.float64)
+    same()
+    kind.kind = np.dtype("float64")
+    same()
+
+
+def test_arrays_from_outside_are_written_to_by_python() -> None:
+    table = np.arange(4.0)
+
+    def f(x: Any) -> Any:
+        part = table[1:]
+        part[0] += 1
+        return x * float(table[1])
+
+    compiled = dynamo.compile(f, backend="eager")
+    assert [compiled(torch.ones(1)).item() for _ in range(3)] == [2, 3, 4]
+
+
+def test_what_numpy_raises() -> None:
+    def f(x: Any) -> Any:
+        try:
+            return np.arange(3).reshape(2, 2)
+        except ValueError as error:
+            return x + 1, str(error)
+
+    check(f, X)
+
+
+def test_random_numbers_and_given_arrays_are_left_to_python() -> None:
+    generator = np.random.RandomState(0)
+
+    def f(x: Any, a: Any) -> Any:
+        return x * a.mean() + np.sin(x.numpy()).sum()
+
+    compiled = dynamo.compile(f, backend="eager")
+    with collect() as records:
+        for a in (np.ones(3), np.zeros(3), np.arange(3)):
+            assert torch.equal(compiled(X, a), f(X, a))
+    assert {record.code for record in records} <= {"GB0003", "GB0019"}
+    compiled = dynamo.compile(lambda x: x * generator.rand(), backend="eager")
+    one = torch.ones(1)
+    assert compiled(one).item() != compiled(one).item()
