@@ -7,7 +7,6 @@ dispatch key AUTOCAST, and gradients flow through them as through `Tensor.to`.
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
 import warnings
 from collections.abc import Callable, Iterator
@@ -195,7 +194,9 @@ class autocast(_Mode):
         self._outer: list[int] = []
 
     def clone(self) -> autocast:
-        same = copy.copy(self)  # subclasses have other constructors
+        same = object.__new__(type(self))  # subclasses have other constructors
+        for name, value in vars(self).items():
+            setattr(same, name, value)
         same._outer = []
         return same
 

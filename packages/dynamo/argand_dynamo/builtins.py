@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import abc
 import builtins
+import importlib.machinery
 import types
 import typing
 from collections import OrderedDict
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from argand_c10.module_hooks import HookDict
 from argand_dynamo.exceptions import BreakTrace, break_trace
 from argand_dynamo.marks import ALLOWED, DISABLED
+from argand_dynamo.trust import is_trusted
 from argand_dynamo.variables.base import (
     MISSING,
     Iterator,
@@ -70,6 +73,9 @@ FUNCTION_HANDLERS: dict[Any, Callable[[Any, list[Variable], dict[str, Variable]]
 # Functions of constants only.
 PURE: set[Any] = {abs, ascii, bin, bytes, chr, complex, divmod, float, format, frozenset, hash, hex, int, oct, ord, pow, repr, round, str}  # fmt: skip
 
+# Functions of Python that look for installed packages; named, as their modules may not be loaded.
+_INSTALLED = frozenset({("importlib.util", "find_spec"), ("importlib.metadata", "version")})
+
 
 def handles(*names: Any) -> Callable[[Builtin], Builtin]:
     """Register what stands in for functions or types: handler(tx, *args, **kwargs) over variables."""
@@ -92,9 +98,25 @@ def function_handler(function: Any) -> Any:
             raise break_trace("disabled", function.__qualname__)
         if ALLOWED in function.__dict__:
             return partial(_call_allowed, function)
+    if found is None and (function.__module__, function.__name__) in _INSTALLED:
+        return partial(_call_installed, function)
     if found is None and is_numpy_call(function):
         return lambda tx, args, kwargs: call_numpy(tx, function, args, kwargs)
     return found
+
+
+def _call_installed(
+    function: Any, tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]
+) -> Variable:
+    """What is installed stays so while the process runs."""
+    values = [tx.raw(a) for a in args]
+    try:
+        found = function(*values, **{k: tx.raw(v) for k, v in kwargs.items()})
+    except Exception as error:
+        tx.raise_(type(error), *error.args)
+    if isinstance(found, importlib.machinery.ModuleSpec):
+        return tx.remember(found, ObjectVariable(type(found), found))
+    return tx.from_raw(found)
 
 
 def _call_allowed(
@@ -189,6 +211,8 @@ def _call_unbound(
     if isinstance(owner, DictObjectVariable) and value.__objclass__ in (dict, OrderedDict):
         return owner.native(tx, name, args[1:], kwargs)
     kind = owner.python_type()
+    if isinstance(owner, ObjectVariable) and type(owner).call_method is Variable.call_method:
+        unknown(f"{value.__objclass__.__name__}.{name} of {owner.describe()}")
     if kind is value.__objclass__ or not isinstance(owner, ObjectVariable):
         if isinstance(owner, ClassVariable) and name != "__call__":
             unknown(f"{value.__objclass__.__name__}.{name} of a class")
@@ -221,8 +245,24 @@ def issubclass_of(tx: Tracer, kind: type, wanted: Any) -> bool:
             continue
         if isinstance(want, type) and type(want) is not type and not _trusted_meta(type(want)):
             unknown(f"isinstance of {want.__name__}, whose metaclass decides")
-        found = found or issubclass(kind, want)
+        found = found or _derives(tx, kind, want)
     return found
+
+
+def _derives(tx: Tracer, kind: type, want: Any) -> bool:
+    """issubclass, guarded where a class may be registered with an abstract one later."""
+    found = issubclass(kind, want)
+    abstract = isinstance(want, abc.ABCMeta) and want not in kind.__mro__
+    if abstract and not (is_trusted(kind.__module__) and is_trusted(want.__module__)):
+        paths = [tx.class_source(cls) for cls in (kind, want)]
+        if None in paths:
+            unknown(f"isinstance of {want.__name__}, an abstract class without a path")
+        given = tuple([("source", path) for path in paths])
+        tx.guard((*_ISSUBCLASS, ("call", (given, ()))), "EQUALS", found)
+    return found
+
+
+_ISSUBCLASS = (("module", "builtins"), ("attr", "issubclass"))
 
 
 def _trusted_meta(meta: type) -> bool:
@@ -634,6 +674,13 @@ def _bool(tx: Tracer, value: Variable | None = None) -> Variable:
     return Constant(False if value is None else tx.truth(value))
 
 
+def _number(tx: Tracer, kind: type, value: TensorVariable) -> Variable:
+    known = value.known()
+    if known is None:
+        raise break_trace("data_dependent_value", f"{kind.__name__}() of a tensor")
+    return tx.call_python(kind, [known], {})
+
+
 @handles(int)
 def _int(tx: Tracer, value: Variable | None = None, base: Variable | None = None) -> Variable:
     if value is None:
@@ -641,7 +688,7 @@ def _int(tx: Tracer, value: Variable | None = None, base: Variable | None = None
     if isinstance(value, SymIntVariable) and base is None:
         return value
     if isinstance(value, TensorVariable):
-        raise break_trace("data_dependent_value", "int() of a tensor")
+        return _number(tx, int, value)
     if isinstance(value, ObjectVariable) and not isinstance(value, EnumVariable):
         for name in ("__int__", "__index__"):
             method = value.special(tx, name)
@@ -655,7 +702,7 @@ def _float(tx: Tracer, value: Variable | None = None) -> Variable:
     if value is None:
         return Constant(0.0)
     if isinstance(value, TensorVariable):
-        raise break_trace("data_dependent_value", "float() of a tensor")
+        return _number(tx, float, value)
     return pure_call(tx, float, [value], {})
 
 

@@ -8,6 +8,7 @@ import inspect
 import itertools
 import math
 import operator
+import sys
 import types
 import typing
 import warnings
@@ -137,7 +138,7 @@ HANDLERS[operator.attrgetter] = lambda tx, *names: _Getter("attrgetter", list(na
 PURE |= {f for f in vars(math).values() if isinstance(f, types.BuiltinFunctionType)}
 PURE |= {
     native.promote_types, native.can_cast, argand_c10.device, typing.get_origin, typing.get_args,
-    str.maketrans, bytes.fromhex, float.fromhex, int.from_bytes, inspect.isclass,
+    str.maketrans, bytes.fromhex, float.fromhex, int.from_bytes, inspect.isclass, sys.intern,
 }  # fmt: skip
 
 
@@ -412,7 +413,7 @@ def _tensor(
         made = native.tensor(_numbers(tx, data), **options)
     except (TypeError, ValueError, RuntimeError) as error:
         raise break_trace("operator_error", f"tensor: {error}", error) from None
-    constant = tx.operation(tx.builder.constant, made)
+    constant = tx.operation(tx.builder.constant, made, literal=True)
     # A new tensor in every call, which may be changed.
     return tx.from_raw(tx.operate("clone", constant))
 

@@ -141,7 +141,10 @@ class Operations(TracerState):
         if isinstance(variable, NumpyVariable) and hasattr(variable.value, "__index__"):
             return int(self.raw(self.call_python(operator.index, [variable.value], {})))
         if isinstance(variable, TensorVariable):
-            raise break_trace("data_dependent_value", "a tensor as index of a Python sequence")
+            known = variable.known()
+            if known is None:
+                raise break_trace("data_dependent_value", "a tensor as index of a Python sequence")
+            return int(self.raw(self.call_python(operator.index, [known], {})))
         if isinstance(variable, ObjectVariable):
             method = variable.special(self.tx, "__index__")
             if method is not None:

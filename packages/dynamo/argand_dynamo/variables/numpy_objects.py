@@ -241,7 +241,7 @@ def wrap_numpy(tx: Tracer, value: Any, source: Source) -> Variable:
 def array_constant(tx: Tracer, array: NumpyVariable) -> Any:
     """A tensor with the elements that the array has now."""
     made = tx.operation(native.from_numpy, array.value.copy("K"))
-    return tx.operation(tx.builder.constant, made)
+    return tx.operation(tx.builder.constant, made, literal=True)
 
 
 def numpy_result(tx: Tracer, value: Any) -> Variable:

@@ -27,6 +27,7 @@ from argand_dynamo.variables.iterators import SequenceIterator
 from argand_dynamo.variables.numpy_objects import NumpyVariable, array_constant
 from argand_dynamo.variables.sequences import SequenceVariable, TupleVariable
 from argand_fx.schema import schema_of
+from argand_fx.shapes import known_elements
 
 if TYPE_CHECKING:
     from argand_dynamo.tracer import Tracer
@@ -49,6 +50,7 @@ _FACT_METHODS = frozenset(
     }
 )  # fmt: skip
 _DATA = frozenset({"item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__array__", "data_ptr"})  # fmt: skip
+_NUMBERS = frozenset({"item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__complex__"})  # fmt: skip
 _VIEWS = frozenset({"T", "mT", "H", "mH", "real", "imag"})
 _IN_PLACE = frozenset({"iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "ilshift", "irshift", "iand", "ior", "ixor"})  # fmt: skip
 _BINARY: dict[str, Any] = {
@@ -88,8 +90,15 @@ class TensorVariable(Variable):
     def real_object(self) -> Any:
         return self.real
 
+    def known(self) -> Any:
+        """The tensor itself, where its elements follow from the trace; else None."""
+        return known_elements(self.fake)
+
     def truth(self, tx: Tracer) -> bool:
-        raise break_trace("data_dependent_branch", "the truth of a tensor")
+        known = self.known()
+        if known is None:
+            raise break_trace("data_dependent_branch", "the truth of a tensor")
+        return bool(tx.raw(tx.call_python(bool, [known], {})))
 
     def length(self, tx: Tracer) -> Variable:
         if not len(self.fake.shape):
@@ -181,6 +190,9 @@ class TensorVariable(Variable):
         self, tx: Tracer, name: str, args: list[Variable], kwargs: dict[str, Variable]
     ) -> Variable:
         if name in _DATA:
+            known = self.known() if name in _NUMBERS else None
+            if known is not None:
+                return tx.call_python(getattr(known, name), [tx.raw(a) for a in args], {})
             raise break_trace("data_dependent_value", f"Tensor.{name}()")
         if name in (
             "backward",

@@ -4,6 +4,7 @@ from argand_c10.errors import DataDependentError, UnsupportedError
 from argand_fx.shapes.builder import FakeTensorMode, GraphBuilder
 from argand_fx.shapes.fake_tensor import FakeStorage, FakeTensor, SymSize
 from argand_fx.shapes.from_tensor import from_tensor
+from argand_fx.shapes.known import known_elements
 from argand_fx.shapes.shape_env import LateGuardError, ShapeEnv, ShapeGuard
 from argand_fx.shapes.simplify import simplify_symbols
 from argand_fx.shapes.sym_int import SymBool, SymInt
@@ -22,5 +23,6 @@ __all__ = [
     "SymSize",
     "UnsupportedError",
     "from_tensor",
+    "known_elements",
     "simplify_symbols",
 ]

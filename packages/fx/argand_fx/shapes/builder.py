@@ -150,6 +150,8 @@ class GraphBuilder:
         self.shape_env = shape_env
         self.ops = Operators(self)
         self.constants: dict[str, Tensor] = {}
+        # Names of those that nothing else holds, so that their elements stay.
+        self.literals: set[str] = set()
         self.grad_enabled = True
         self.autocast: Callable[[GraphBuilder, tuple[str, str], list[Any]], list[Any] | None] | None
         self.autocast = None
@@ -227,13 +229,15 @@ class GraphBuilder:
         """A new fake tensor of this builder, without a node."""
         return FakeTensor(shape, strides, 0, dtype, device, requires_grad, builder=self)
 
-    def constant(self, tensor: Tensor) -> FakeTensor:
-        """The fake of a tensor that is part of the graph; read through a `get_attr` node."""
+    def constant(self, tensor: Tensor, literal: bool = False) -> FakeTensor:
+        """The fake of a tensor that is part of the graph; read through a `get_attr` node. `literal`: nothing else holds the tensor."""
         known = self._constant_nodes.get(id(tensor))
         if known is not None:
             return known
         fake = self.from_tensor(tensor)
         name = f"_tensor_constant{len(self.constants)}"
+        if literal:
+            self.literals.add(name)
         self.constants[name] = tensor  # also keeps its id from being used again
         if self.graph is not None:
             node = self.graph.create_node("get_attr", name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from types import FunctionType
@@ -11,6 +12,7 @@ import argand_c10 as c10
 from argand_c10 import Operator, Size, Tensor, protocol
 from argand_c10._C import OperatorMethod
 from argand_c10.errors import DataDependentError, UnsupportedError
+from argand_fx.shapes.known import known_elements
 from argand_fx.shapes.layout import (
     contiguous_strides,
     element_span,
@@ -314,16 +316,21 @@ class FakeTensor:
 
     # What needs elements -----------------------------------------------------------------------
 
+    def _read(self, what: str, read: Callable[[Tensor], Any]) -> Any:
+        """What `read` gives of the tensor itself, where its elements follow from the graph."""
+        known = known_elements(self)
+        return self._refuse(what) if known is None else read(known)
+
     def _refuse(self, what: str) -> Any:
         raise DataDependentError(
             f"{what}: got a tensor without data, whose elements are known only when the graph runs"
         )
 
     def item(self) -> Any:
-        return self._refuse("item")
+        return self._read("item", lambda t: t.item())
 
     def tolist(self) -> Any:
-        return self._refuse("tolist")
+        return self._read("tolist", lambda t: t.tolist())
 
     def numpy(self, *, force: bool = False) -> Any:
         return self._refuse("numpy")
@@ -335,19 +342,19 @@ class FakeTensor:
         if type(n := self.numel()) is int and n != 1:
             amount = "more than one value" if n else "no values"
             raise RuntimeError(f"Boolean value of Tensor with {amount} is ambiguous")
-        return self._refuse("bool")  # type: ignore[no-any-return]
+        return self._read("bool", bool)  # type: ignore[no-any-return]
 
     def __int__(self) -> int:
-        return self._refuse("int")  # type: ignore[no-any-return]
+        return self._read("int", int)  # type: ignore[no-any-return]
 
     def __float__(self) -> float:
-        return self._refuse("float")  # type: ignore[no-any-return]
+        return self._read("float", float)  # type: ignore[no-any-return]
 
     def __complex__(self) -> complex:
-        return self._refuse("complex")  # type: ignore[no-any-return]
+        return self._read("complex", complex)  # type: ignore[no-any-return]
 
     def __index__(self) -> int:
-        return self._refuse("index")  # type: ignore[no-any-return]
+        return self._read("index", operator.index)  # type: ignore[no-any-return]
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return self._refuse("numpy")

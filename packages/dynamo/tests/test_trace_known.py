@@ -1,0 +1,106 @@
+"""What is known while tracing: elements of literal tensors, installed packages, classes registered with abstract ones."""
+
+from __future__ import annotations
+
+import abc
+import collections.abc
+import importlib.metadata
+import importlib.util
+from typing import Any
+
+import pytest
+from tracing import check, fresh, run, torch  # noqa: F401
+
+import argand_dynamo as dynamo
+
+X = torch.arange(12, dtype=torch.float32).reshape(3, 4) / 7
+
+
+def test_elements_of_literals() -> None:
+    def f(x: Any) -> Any:
+        counter, steps = torch.tensor(0), 0
+        while counter < 3:
+            counter, steps = counter + 1, steps + 1
+        scales = [x * v.item() for v in torch.linspace(0, 1, 3)]
+        dims = torch.arange(len(x.shape)).tolist()
+        y = x.view(torch.tensor([2, 3]).prod(), -1)
+        return x.sum(dims), scales, steps, y, int(counter), float(counter), range(counter)
+
+    check(f, X)
+
+
+def test_elements_that_are_written_drawn_or_given_are_not_known() -> None:
+    def written(x: Any) -> Any:
+        t = torch.tensor([1.0, 2.0])
+        t[0] = x[0, 0]
+        return x * t.sum().item()
+
+    def drawn(x: Any) -> Any:
+        return x + 0 * torch.rand(1).item()
+
+    def given(x: Any) -> Any:
+        return x * (torch.tensor(2.0) * x[0, 1]).item()
+
+    for f in (written, drawn, given):
+        assert run(f, (X,), (X,)).breaks
+    compiled = dynamo.compile(written, backend="eager")
+    for first in (1.0, 5.0):
+        x = torch.ones(1, 1) * first
+        assert torch.equal(compiled(x), written(x))
+
+
+def test_installed_packages() -> None:
+    def f(x: Any) -> Any:
+        spec = importlib.util.find_spec("json")
+        try:
+            importlib.metadata.version("no-such-package")
+        except importlib.metadata.PackageNotFoundError:
+            x = x + 1
+        missing = importlib.util.find_spec("no_such_package") is None
+        return x, spec.name, spec is not None, missing, importlib.metadata.version("numpy")
+
+    check(f, X)
+
+
+class Shape(abc.ABC):
+    pass
+
+
+class Hooked(abc.ABC):
+    @classmethod
+    def __subclasshook__(cls, other: type) -> Any:
+        return True if hasattr(other, "area") else NotImplemented
+
+
+def test_classes_are_registered_later() -> None:
+    class Square:
+        pass
+
+    square: Any = Square()
+
+    def f(x: Any, s: Any) -> Any:
+        sized = isinstance(s, collections.abc.Sized)
+        return x + 1 * isinstance(s, Shape) + 2 * issubclass(type(s), Hooked) + 4 * sized
+
+    compiled = dynamo.compile(f, backend="eager", fullgraph=True)
+    one = torch.ones(1)
+    assert compiled(one, square).item() == 1
+    Shape.register(Square)
+    assert compiled(one, square).item() == 2
+    Square.area = 1  # type: ignore[attr-defined]
+    Hooked.register(int)  # empties what the abstract class remembers
+    assert compiled(one, square).item() == 4
+    collections.abc.Sized.register(Square)
+    assert compiled(one, square).item() == 8
+
+
+def test_methods_of_native_classes_break() -> None:
+    holder = type("Holder", (), {"pattern": __import__("re").compile("a+")})()
+
+    def f(x: Any) -> Any:
+        return x + len(holder.pattern.match("aab").group())
+
+    for _ in range(2):
+        run(f, (X,))
+    with pytest.raises(dynamo.GraphBreak):
+        dynamo.compile(f, backend="eager", fullgraph=True)(X)
