@@ -189,6 +189,10 @@ def test_elements_are_scattered_where_a_mask_is_true(backend: str) -> None:
             assert all(torch.equal(w, g) for w, g in zip(want, got, strict=True))
     empty = compiled(torch.ones(2, 2), torch.zeros(2, 2, dtype=torch.bool), torch.ones(4))
     assert torch.equal(empty[0], torch.full((2, 2), 2.0))
+    nothing = torch.ones(0, requires_grad=True)  # takes part in the gradient all the same
+    for f in (scattered, torch.compile(scattered, backend=backend)):
+        result = f(torch.ones(2, 2), torch.zeros(2, 2, dtype=torch.bool), nothing)[0]
+        assert torch.autograd.grad(result.sum(), nothing)[0].shape == (0,)
     on_meta = torch.ones(4, device="meta").masked_scatter(
         mask.to("meta"), torch.ones(9, device="meta")
     )

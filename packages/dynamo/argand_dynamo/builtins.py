@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from argand_c10.module_hooks import HookDict
+from argand_dynamo._C import is_constant
 from argand_dynamo.exceptions import BreakTrace, break_trace
 from argand_dynamo.marks import ALLOWED, DISABLED
 from argand_dynamo.trust import is_trusted
@@ -144,7 +145,7 @@ def call_builtin(
         return call_handler(tx, handler, function, args, kwargs)
     if isinstance(value, types.MethodDescriptorType | types.WrapperDescriptorType) and args:
         return _call_unbound(tx, value, args, kwargs)
-    if value in PURE:
+    if value in PURE or is_constant(getattr(value, "__self__", MISSING)):
         return pure_call(tx, value, args, kwargs)
     if is_numpy_call(value):
         return call_numpy(tx, value, args, kwargs)
@@ -255,13 +256,15 @@ def _derives(tx: Tracer, kind: type, want: Any) -> bool:
     abstract = isinstance(want, abc.ABCMeta) and want not in kind.__mro__
     if abstract and not (is_trusted(kind.__module__) and is_trusted(want.__module__)):
         paths = [tx.class_source(cls) for cls in (kind, want)]
-        if None in paths:
-            unknown(f"isinstance of {want.__name__}, an abstract class without a path")
-        given = tuple([("source", path) for path in paths])
-        tx.guard((*_ISSUBCLASS, ("call", (given, ()))), "EQUALS", found)
+        if None in paths:  # the count of all registrations
+            tx.guard((*_REGISTERED, ("call", ((), ()))), "EQUALS", abc.get_cache_token())
+        else:
+            given = tuple([("source", path) for path in paths])
+            tx.guard((*_ISSUBCLASS, ("call", (given, ()))), "EQUALS", found)
     return found
 
 
+_REGISTERED = (("module", "abc"), ("attr", "get_cache_token"))
 _ISSUBCLASS = (("module", "builtins"), ("attr", "issubclass"))
 
 

@@ -40,7 +40,6 @@ from argand_dynamo.frame_plan import Break
 from argand_dynamo.guards import describe_guards, describe_source
 from argand_dynamo.guards.build import state_guards
 from argand_dynamo.interpreter import StopTrace
-from argand_dynamo.known_packages import prepare_packages
 from argand_dynamo.plan_code import RuntimeObjects, assemble_plan
 from argand_dynamo.reconstruct import NotReconstructible
 from argand_dynamo.resume import resume_codes, why_not_resumable
@@ -113,7 +112,6 @@ def _compile(
     if argand_c10.get_default_device().type != "cpu":
         cause = CAUSES["default_device"]
         raise SkipFrame(cause.summary, cause, state_guards())
-    prepare_packages()
     finished, stopped, tx = _trace(function, values, state, settings)
     metrics.count("traces")
     plan = finished.plan

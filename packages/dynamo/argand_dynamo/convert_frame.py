@@ -6,6 +6,7 @@ The tracer itself (compile_frame.py) is loaded at the first compilation: a proce
 from __future__ import annotations
 
 import importlib
+import inspect
 import threading
 import types
 import weakref
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from argand_autograd._C import _has_saved_tensor_hooks as has_saved_tensor_hooks
-from argand_c10 import metrics
+from argand_c10 import Module, metrics
 from argand_c10.collection import gc_paused
 from argand_c10.fork import renew_in_child
 from argand_c10.records import Record, emit
@@ -28,6 +29,7 @@ from argand_dynamo.configuration import config
 from argand_dynamo.exceptions import RecompileLimitError
 from argand_dynamo.frame_plan import Break, FramePlan, PlanError
 from argand_dynamo.history import FrameHistory
+from argand_dynamo.known_packages import prepare_packages
 from argand_dynamo.plan_code import Replacement, RuntimeObjects, assemble_plan
 from argand_dynamo.plan_store import load_plans, store_plan
 from argand_dynamo.resume import make_function, resume_codes
@@ -181,6 +183,7 @@ def convert(compiled: CompiledFunction, args: tuple[Any, ...], kwargs: dict[str,
     if values is None:
         return None
     with _lock, gc_paused():
+        prepare_packages()
         state = _state_of(function.__code__, settings)
         state.compilations = [known for known in state.compilations if known.tree.alive]
         for known in state.compilations:
@@ -251,13 +254,17 @@ def _with_hook(run: Any, function: types.FunctionType, settings: Settings) -> Ca
     return run_hooked
 
 
+# `Module._call_impl` is traced where hooks are.
+_MODULE_CALLS = {Module.__call__.__code__, Module._call_impl.__code__}
+
+
 def _refuse(
     function: types.FunctionType, settings: Settings, state: CodeState, values: tuple[Any, ...]
 ) -> None:
     why = state.compilations[0].tree.explain(values, function)
-    code = function.__code__
+    name, code = _as_written(function, values)
     message = (
-        f"{function.__qualname__} was compiled {len(state.compilations)} times; calls of other kinds run as plain "
+        f"{name} was compiled {len(state.compilations)} times; calls of other kinds run as plain "
         f"Python. The last guard that failed: {why[1] if why else 'none'}"
     )
     fix = "mark changing sizes with mark_dynamic, keep changing Python values out of the function, or raise config.recompile_limit"
@@ -272,17 +279,20 @@ def _record_recompile(
 ) -> None:
     metrics.count("recompiles")
     why = state.compilations[0].tree.explain(values, function)
-    code = function.__code__
-    emit(
-        Record(
-            "recompile",
-            "RC0001",
-            f"{function.__qualname__} is compiled again: {why[1] if why else 'an earlier form is gone'}",
-            "",
-            code.co_filename,
-            code.co_firstlineno,
-        )
-    )
+    name, code = _as_written(function, values)
+    message = f"{name} is compiled again: {why[1] if why else 'an earlier form is gone'}"
+    emit(Record("recompile", "RC0001", message, "", code.co_filename, code.co_firstlineno))
+
+
+def _as_written(
+    function: types.FunctionType, values: tuple[Any, ...]
+) -> tuple[str, types.CodeType]:
+    """The function by the name and code that its user knows: a module's call is its `forward`."""
+    if function.__code__ in _MODULE_CALLS and values and isinstance(values[0], Module):
+        forward = inspect.unwrap(type(values[0]).forward)
+        if isinstance(forward, types.FunctionType):
+            return forward.__qualname__, forward.__code__
+    return function.__qualname__, function.__code__
 
 
 def report_break(plan: FramePlan) -> None:

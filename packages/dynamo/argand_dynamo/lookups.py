@@ -348,8 +348,8 @@ class Lookups(TracerState):
         own_name = module.value.__name__
         lazily = value is MISSING
         if lazily:
-            if not is_trusted(own_name):
-                if module.source is not None and not hasattr(module.value, "__getattr__"):
+            if not is_trusted(own_name) and not hasattr(module.value, "__getattr__"):
+                if module.source is not None:
                     self.guard(module.source, "NO_ATTR", name)
                     self.raise_(AttributeError, f"module '{own_name}' has no attribute '{name}'")
                 unknown(

@@ -241,6 +241,20 @@ def test_what_a_cache_holds_is_seen(size: int | None) -> None:
         assert caches._holds(cached, values)
 
 
+def test_caches_that_keep_nothing_are_traced() -> None:
+    calls = []
+
+    @functools.lru_cache(maxsize=0)
+    def made(n: int) -> list[int]:
+        calls.append(n)
+        return [n]
+
+    compiled = dynamo.compile(lambda x: x * made(2)[0], backend="eager")
+    for _ in range(3):
+        compiled(X)
+    assert calls == [2, 2, 2]
+
+
 def test_caches_raise() -> None:
     @functools.lru_cache
     def refuse(n: int) -> int:

@@ -10,6 +10,7 @@ from tracing import check, equal, fresh, run, torch  # noqa: F401
 
 import argand_dynamo as dynamo
 from argand_c10 import Module, Parameter
+from argand_c10.records import collect
 from argand_dynamo import RecompileLimitError
 
 X = torch.arange(12, dtype=torch.float32).reshape(3, 4) / 7
@@ -27,6 +28,21 @@ def test_a_changed_size_becomes_symbolic() -> None:
     assert len(outcome.graphs) == 2 and outcome.recompiles == 1
     outcome = run(f, (rows(3),), (rows(1),), (rows(4),), (rows(1),))
     assert len(outcome.graphs) <= 3
+
+
+class Doubling(Module):
+    def forward(self, x: Any) -> Any:
+        return x * 2
+
+
+def test_recompilations_of_a_module_name_its_forward() -> None:
+    compiled = dynamo.compile(Doubling(), backend="eager")
+    with collect() as records:
+        for n in (3, 5, 7):
+            compiled(rows(n))
+    (record,) = records
+    assert record.file == __file__ and "Doubling.forward is compiled again" in str(record)
+    assert record.line == Doubling.forward.__code__.co_firstlineno
 
 
 def test_branches_on_symbolic_sizes_are_guarded() -> None:

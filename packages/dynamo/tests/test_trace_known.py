@@ -6,6 +6,10 @@ import abc
 import collections.abc
 import importlib.metadata
 import importlib.util
+import keyword
+import sys
+import types
+import typing
 from typing import Any
 
 import pytest
@@ -62,11 +66,43 @@ def test_installed_packages() -> None:
     check(f, X)
 
 
-class Shape(abc.ABC):
+def test_generics() -> None:
+    def f(x: Any) -> Any:
+        wanted = typing.Dict[str, int]  # noqa: UP006
+        kind = typing.cast(list[torch.Tensor], [x + 1])
+        origin = typing.get_origin(wanted) is dict, typing.get_origin(list[int]) is list
+        return kind, origin, typing.get_args(wanted), isinstance([1], typing.List)  # noqa: UP006
+
+    check(f, X)
+    assert check(lambda x: (x + 1, keyword.iskeyword("if")), X).graphs
+
+
+def test_modules_that_find_attributes(monkeypatch: pytest.MonkeyPatch) -> None:
+    lazy: Any = types.ModuleType("lazy_for_a_test")
+    answers = {"answer": 42}
+
+    def find(name: str) -> int:
+        if name in answers:
+            return answers[name]
+        raise AttributeError(name)
+
+    lazy.__getattr__ = find
+    monkeypatch.setitem(sys.modules, lazy.__name__, lazy)
+
+    def f(x: Any) -> Any:
+        return x * lazy.answer, hasattr(lazy, "other"), getattr(lazy, "other", 3)
+
+    check(f, X)
+    compiled = dynamo.compile(f, backend="eager", fullgraph=True)
+    for answers["answer"] in (1, 2):
+        assert torch.equal(compiled(X)[0], X * answers["answer"])
+
+
+class Shape(abc.ABC):  # noqa: B024
     pass
 
 
-class Hooked(abc.ABC):
+class Hooked(abc.ABC):  # noqa: B024
     @classmethod
     def __subclasshook__(cls, other: type) -> Any:
         return True if hasattr(other, "area") else NotImplemented
@@ -92,6 +128,25 @@ def test_classes_are_registered_later() -> None:
     assert compiled(one, square).item() == 4
     collections.abc.Sized.register(Square)
     assert compiled(one, square).item() == 8
+
+
+def test_local_classes_are_registered_later() -> None:
+    class Local(abc.ABC):  # noqa: B024
+        pass
+
+    kinds = [Local]
+
+    def f(x: Any) -> Any:
+        return x + isinstance(x, kinds[0])
+
+    compiled = dynamo.compile(f, backend="eager", fullgraph=True)
+    one = torch.ones(1)
+    assert compiled(one).item() == 1
+    Local.register(type(one))
+    try:
+        assert compiled(one).item() == f(one).item() == 2
+    finally:
+        dynamo.reset()
 
 
 def test_methods_of_native_classes_break() -> None:

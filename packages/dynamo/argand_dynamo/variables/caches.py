@@ -86,7 +86,11 @@ class CachedFunctionVariable(ExistingObject):
         self, tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]
     ) -> Variable | None:
         """What the cache gives, by a path; None if the call has none, or raises."""
-        if self.source is None or is_trusted(self.value.__module__):
+        if (
+            self.source is None
+            or is_trusted(getattr(self.value, "__module__", None))
+            or self.value.cache_info().maxsize == 0
+        ):
             return None
         values: list[Any] = []
         steps: list[tuple[str, Any]] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from typing import TYPE_CHECKING, Any
 
+from argand_dynamo._C import is_constant
 from argand_dynamo.exceptions import break_trace
 from argand_dynamo.variables.base import (
     MISSING,
@@ -91,8 +92,7 @@ class ClassVariable(ExistingObject):
     def getitem(self, tx: Tracer, key: Variable) -> Variable:
         members = tx.enum_members(self.value)
         if members is None:
-            # A parametrised generic, as list[int]: only annotations use it.
-            unknown(f"subscript of {self.describe()}")
+            return _parametrised(tx, self, key)
         name = tx.raw(key)
         if name not in self.value.__members__:  # type: ignore[attr-defined]
             tx.raise_variable(KeyError, [key])
@@ -112,6 +112,20 @@ class ClassVariable(ExistingObject):
         self, tx: Tracer, operation: str, other: Variable, reflected: bool = False
     ) -> Variable | None:
         return _union(self.value, operation, other, reflected)
+
+
+def _parametrised(tx: Tracer, of: ClassVariable | BuiltinVariable, key: Variable) -> Variable:
+    """A generic class and its parameters, as list[int]: annotations and `typing.cast` use it."""
+    value: Any = of.value
+    own = vars(value).get("__class_getitem__") if isinstance(value, type) else None
+    if type(value).__module__ not in ("builtins", "typing") or isinstance(
+        getattr(own, "__func__", None), types.FunctionType
+    ):
+        unknown(f"subscript of {of.describe()}")
+    try:
+        return BuiltinVariable(value[tx.raw(key)])
+    except TypeError as error:
+        tx.raise_(TypeError, *error.args)
 
 
 class UnionVariable(ExistingObject):
@@ -170,7 +184,15 @@ class BuiltinVariable(ExistingObject):
             tx.raise_(
                 AttributeError, f"'{type(self.value).__name__}' object has no attribute '{name}'"
             )
+        value = getattr(self.value, name)
+        if isinstance(value, type | tuple) or is_constant(value):
+            return tx.from_raw(value)
         return MethodVariable(self, name)
+
+    def getitem(self, tx: Tracer, key: Variable) -> Variable:
+        if type(self.value).__module__ == "typing":
+            return _parametrised(tx, self, key)
+        return super().getitem(tx, key)
 
     def call(self, tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
         return tx.call_builtin(self, args, kwargs)
