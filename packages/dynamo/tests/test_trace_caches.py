@@ -239,6 +239,24 @@ def test_what_a_cache_holds_is_seen(size: int | None) -> None:
         assert not caches._holds(cached, values)
         cached(*values)
         assert caches._holds(cached, values)
+    held = functools.lru_cache(size)(lambda n: {n + 1: n})
+    held(1)
+    assert caches._holds(held, [1]) and not caches._holds(held, [2])
+
+
+def test_changed_contents_of_caches() -> None:
+    @functools.lru_cache
+    def table(n: int) -> dict[str, int]:
+        return {"n": n}
+
+    def f(x: Any) -> Any:
+        table(5)["n"] += 1
+        return x * table(5)["n"]
+
+    compiled = torch_compile(f)
+    one = torch.ones(1)
+    assert [compiled(one).item() for _ in range(3)] == [6, 7, 8]
+    assert table(5) == {"n": 8}
 
 
 def test_caches_that_keep_nothing_are_traced() -> None:

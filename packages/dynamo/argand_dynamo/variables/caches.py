@@ -117,7 +117,10 @@ def _holds(cached: Any, values: list[Any]) -> bool:
     """Whether a cache has the result of these arguments, so that a call runs nothing."""
     key = values[0] if len(values) == 1 and type(values[0]) in (int, str) else tuple(values)
     tables = [x for x in gc.get_referents(cached) if type(x) is dict and x is not cached.__dict__]
-    return len(tables) == 1 and key in tables[0]
+    if cached.cache_info().maxsize is None:
+        return any(key in table for table in tables)
+    # There are dicts among the results, too.
+    return any(type(table.get(key)).__name__ == "_lru_list_elem" for table in tables)
 
 
 def _check_hashable(tx: Tracer, variable: Variable) -> None:
