@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import argand_aten as aten
 from argand_autograd import _C
+from argand_autograd.graph import GradientEdge
 from argand_c10 import Tensor
 
 __all__ = ["backward", "grad"]
@@ -32,10 +33,11 @@ def run_keeping_graphs(run: Callable[[int], Any], i: int) -> Any:
 
 
 TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]
+Places: TypeAlias = Tensor | GradientEdge | Sequence[Tensor | GradientEdge]
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
-    return (value,) if isinstance(value, Tensor) else tuple(value)
+    return (value,) if isinstance(value, Tensor | GradientEdge) else tuple(value)
 
 
 def _gradients(given: Any, count: int, name: str) -> tuple[Tensor | None, ...]:
@@ -50,17 +52,17 @@ def _gradients(given: Any, count: int, name: str) -> tuple[Tensor | None, ...]:
 
 
 def backward(
-    tensors: TensorOrTensors,
+    tensors: Places,
     grad_tensors: TensorOrTensors | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     grad_variables: TensorOrTensors | None = None,
-    inputs: TensorOrTensors | None = None,
+    inputs: Places | None = None,
 ) -> None:
     """Add the gradients of `tensors` to `.grad` of the leaves they were made from.
 
     Args:
-        tensors: what to differentiate.
+        tensors: what to differentiate, tensors or edges of the graph (`graph.get_gradient_edge`).
         grad_tensors: the gradient of each (its shape); None for tensors of one element.
         retain_graph: whether what the graph saved is kept for another backward. Default: `create_graph`.
         create_graph: whether the gradients are recorded themselves.
@@ -91,8 +93,8 @@ def backward(
 
 
 def grad(
-    outputs: TensorOrTensors,
-    inputs: TensorOrTensors,
+    outputs: Places,
+    inputs: Places,
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -104,8 +106,8 @@ def grad(
     """The sum of gradients of `outputs` with respect to `inputs`; `.grad` stays as it is.
 
     Args:
-        outputs: what to differentiate.
-        inputs: tensors that require grad, of the graph of `outputs`.
+        outputs: what to differentiate, tensors or edges of the graph (`graph.get_gradient_edge`).
+        inputs: tensors that require grad, or edges, of the graph of `outputs`.
         grad_outputs: the gradient of each output (its shape); None for outputs of one element.
         retain_graph: whether what the graph saved is kept for another call. Default: `create_graph`.
         create_graph: whether the gradients are recorded themselves.
@@ -136,6 +138,13 @@ def grad(
     else:
         gradients = _C._run_backward(results, given, retain, create_graph, wanted, False) or ()
     if materialize_grads:
+        if any(
+            g is None and isinstance(x, GradientEdge)
+            for g, x in zip(gradients, wanted, strict=True)
+        ):
+            raise RuntimeError(
+                "grad: materialize_grads cannot be used when the given input is a GradientEdge that no output depends on"
+            )
         return tuple(
             aten.zeros_like(x) if g is None else g for g, x in zip(gradients, wanted, strict=True)
         )
@@ -148,11 +157,11 @@ def grad(
 
 
 def _batched(
-    outputs: tuple[Tensor, ...],
+    outputs: tuple[Any, ...],
     gradients: tuple[Tensor | None, ...],
     retain_graph: bool,
     create_graph: bool,
-    inputs: tuple[Tensor, ...],
+    inputs: tuple[Any, ...],
 ) -> tuple[Tensor | None, ...]:
     """One run per entry of the batch; results are stacked."""
     sizes = {g.shape[0] for g in gradients if g is not None}

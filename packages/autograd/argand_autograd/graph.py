@@ -5,22 +5,59 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from argand_autograd import _C
 from argand_autograd._C import Node, RemovableHandle
 from argand_c10 import Tensor
 
 __all__ = [
+    "GradientEdge",
     "Node",
     "RemovableHandle",
     "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
 ]
+
+
+class GradientEdge(NamedTuple):
+    """Where the gradient of a tensor enters the graph; `backward` and `grad` take it in the tensor's place, which need not be kept.
+
+    Args:
+        node: the node that gets the gradient.
+        output_nr: which of the node's gradients it is.
+        ownership_token: accepted for compatibility; the edge keeps its node.
+    """
+
+    node: Node
+    output_nr: int
+    ownership_token: Node | None = None
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """The edge that the gradient of a tensor goes along; for a leaf that of the node that adds to its `.grad`.
+
+    Raises:
+        RuntimeError: the tensor does not require grad.
+    """
+    edge = _C._gradient_edge(tensor)
+    if edge is None:
+        raise RuntimeError(
+            "It is not possible to get the gradient edge for a Tensor that does not require gradients"
+        )
+    return GradientEdge(*edge)
+
+
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Say that tensors were changed in place in a way that is not seen, so that a backward that needs them as they were is an error."""
+    for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        _C._increment_version(t)
 
 
 class _Refusal(threading.local):
@@ -30,6 +67,21 @@ class _Refusal(threading.local):
 
 
 _refusal = _Refusal()
+
+
+class _Entered(threading.local):
+    """The hooks that this thread is inside of, innermost last."""
+
+    def __init__(self) -> None:
+        self.hooks: list[saved_tensors_hooks] = []
+
+
+_entered = _Entered()
+
+
+def current_hooks() -> saved_tensors_hooks | None:
+    """The hooks that see what this thread's operations save."""
+    return _entered.hooks[-1] if _entered.hooks else None
 
 
 class saved_tensors_hooks:
@@ -53,9 +105,11 @@ class saved_tensors_hooks:
         if _refusal.message is not None:
             raise RuntimeError(_refusal.message)
         _C._push_saved_tensor_hooks(self.pack_hook, self.unpack_hook)
+        _entered.hooks.append(self)
 
     def __exit__(self, *exc: object) -> None:
         _C._pop_saved_tensor_hooks()
+        _entered.hooks.pop()
 
 
 class save_on_cpu(saved_tensors_hooks):

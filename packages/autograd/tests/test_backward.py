@@ -591,3 +591,51 @@ def test_gradients_have_the_dtype_that_a_leaf_has_now():
     (x * 3).sum().backward()
     assert x.grad.dtype is argand_c10.float64 and x.grad.tolist() == [3, 3, 3]
     assert older.grad_fn is not None
+
+
+def test_edges_stand_for_tensors():
+    x = leaf([0.0, 1.0, 2.0])
+    y = x * 2
+    z = (y * y).sum()
+    edge_of = autograd.graph.get_gradient_edge
+    inside, out = edge_of(y), edge_of(z)
+    assert inside.node is y.grad_fn and inside.output_nr == 0 and edge_of(x).node.variable is x
+    del y
+    found = autograd.grad(out, [inside, x], retain_graph=True)
+    assert close(found[0], [0, 4, 8]) and close(found[1], [0, 8, 16])
+    autograd.backward(out, inputs=[edge_of(x)], retain_graph=True)
+    assert close(x.grad, [0, 8, 16])
+    z.backward(inputs=edge_of(x), retain_graph=True)
+    assert close(x.grad, [0, 16, 32])
+    batched = autograd.grad(inside, x, aten.eye(3), is_grads_batched=True, retain_graph=True)
+    assert close(batched[0], 2 * np.eye(3))
+
+
+def test_errors_of_edges():
+    x, other = leaf([1.0, 2.0]), leaf([1.0])
+    y = x * 2
+    graph = autograd.graph
+    edge = graph.get_gradient_edge(y)
+    with pytest.raises(RuntimeError, match="does not require gradients"):
+        graph.get_gradient_edge(aten.ones(2))
+    with pytest.raises(RuntimeError, match="only for scalar outputs"):
+        autograd.grad(edge, x)
+    with pytest.raises(RuntimeError, match="Mismatch in shape"):
+        autograd.grad(edge, x, aten.ones(3))
+    with pytest.raises(RuntimeError, match="which takes 1"):
+        autograd.grad(graph.GradientEdge(edge.node, 3), x, aten.ones(2))
+    with pytest.raises(RuntimeError, match="materialize_grads"):
+        autograd.grad(
+            y.sum(), graph.get_gradient_edge(other), materialize_grads=True, retain_graph=True
+        )
+    with pytest.raises(TypeError, match="Tensor"):
+        autograd.grad(y.sum(), [edge.node])
+
+
+def test_a_version_is_incremented():
+    x = leaf([1.0, 2.0])
+    y = x.exp()
+    autograd.graph.increment_version([y, y])
+    assert y._version == 2
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()

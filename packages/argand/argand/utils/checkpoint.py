@@ -14,12 +14,20 @@ from argand_autograd.checkpoint import (
     noop_context_fn,
     set_checkpoint_early_stop,
 )
+from argand_autograd.selective_checkpoint import (
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
 from argand_c10 import Tensor
 
 __all__ = [
     "CheckpointError",
+    "CheckpointPolicy",
+    "SelectiveCheckpointContext",
     "checkpoint",
     "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
     "get_device_states",
     "noop_context_fn",
     "set_checkpoint_early_stop",

@@ -5,6 +5,7 @@
 #include "packages/autograd/csrc/history.h"
 #include "packages/autograd/csrc/python/binding.h"
 #include "packages/autograd/csrc/tensor_ops.h"
+#include "packages/c10/csrc/core/strided.h"
 
 namespace argand::autograd::binding {
 
@@ -12,56 +13,84 @@ namespace {
 
 const char* name_of(const BackwardCall& call) { return call.accumulate ? "backward" : "grad"; }
 
+// A tensor, or a (node, number) that stands for one: where gradients enter or are caught, and what they look like.
+struct Place {
+  ArgandTensor* tensor = nullptr;
+  Edge edge;
+  TensorFacts facts;
+};
+
+Place place_of(PyObject* o, const BackwardCall& call) {
+  Place place;
+  if (!PyTuple_Check(o)) {
+    ArgandTensor* t = place.tensor = self_of(o);
+    place.edge = gradient_edge(t);
+    place.facts.sizes = t->sizes;
+    place.facts.ndim = t->ndim;
+    place.facts.device = t->storage->device;
+    place.facts.dtype = static_cast<uint8_t>(t->dtype);
+    return place;
+  }
+  PyObject *node, *token = nullptr;
+  unsigned int number;
+  if (!PyArg_ParseTuple(o, "OI|O", &node, &number, &token)) throw_python();
+  Node* fn = node_of(node);
+  if (number >= fn->num_inputs() || !fn->input_facts(number).defined())
+    fail(ARGAND_RUNTIME_ERROR, "%s: got an edge to gradient %u of %s, which takes %u", name_of(call), number, fn->name(), fn->num_inputs());
+  place.edge = Edge{NodeRef::borrow(fn), number};
+  place.facts = fn->input_facts(number);
+  return place;
+}
+
 // The gradient that enters at output number i: the given one, or one for a scalar.
-Tensor root_gradient(const BackwardCall& call, ArgandTensor* root, PyObject* given, Py_ssize_t i) {
+Tensor root_gradient(const BackwardCall& call, const TensorFacts& root, PyObject* given, Py_ssize_t i) {
+  const IntList sizes = root.size_list();
   if (given == Py_None) {
-    if (root->numel != 1)
+    if (numel_of(sizes) != 1)
       fail(ARGAND_RUNTIME_ERROR,
            "%s: grad can be implicitly created only for scalar outputs; got an output of shape %s, pass a gradient of that shape", name_of(call),
-           to_string({root->sizes, root->ndim}).c_str());
-    if (!is_floating(root->dtype))
-      fail(ARGAND_RUNTIME_ERROR, "%s: grad can be implicitly created only for real scalar outputs but got %s", name_of(call),
-           kDTypeName[root->dtype]);
-    return tensor_ops::ones({root->sizes, root->ndim}, root->dtype, root->storage->device);
+           to_string(sizes).c_str());
+    if (!is_floating(root.dtype))
+      fail(ARGAND_RUNTIME_ERROR, "%s: grad can be implicitly created only for real scalar outputs but got %s", name_of(call), kDTypeName[root.dtype]);
+    return tensor_ops::ones(sizes, root.dtype, root.device);
   }
   if (!is_tensor(given))
     fail(ARGAND_TYPE_ERROR, "%s: gradients can be either Tensors or None, but got %s for output %zd", name_of(call), Py_TYPE(given)->tp_name, i);
   Tensor grad = unwrap(given);
-  if (grad.sizes() != IntList{root->sizes, root->ndim})
+  if (grad.sizes() != sizes)
     fail(ARGAND_RUNTIME_ERROR, "%s: Mismatch in shape: grad_output[%zd] has a shape of %s and output[%zd] has a shape of %s.", name_of(call), i,
-         to_string(grad.sizes()).c_str(), i, to_string({root->sizes, root->ndim}).c_str());
-  if (is_complex(grad.dtype()) != is_complex(root->dtype))
+         to_string(grad.sizes()).c_str(), i, to_string(sizes).c_str());
+  if (is_complex(grad.dtype()) != is_complex(root.dtype))
     fail(ARGAND_RUNTIME_ERROR,
          "%s: For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[%zd] has a "
          "dtype of %s and output[%zd] has a dtype of %s.",
-         name_of(call), i, kDTypeName[grad.dtype()], i, kDTypeName[root->dtype]);
+         name_of(call), i, kDTypeName[grad.dtype()], i, kDTypeName[root.dtype]);
   if (requires_grad(grad.get()) && !call.create_graph) grad = detach(grad.get());
   return grad;
 }
 
 // Fills in the edges of outputs; -1 with a Python exception is never returned: errors are thrown.
 void add_root(BackwardCall& call, PyObject* output, PyObject* given, Py_ssize_t i) {
-  ArgandTensor* root = self_of(output);
-  Edge edge = gradient_edge(root);
+  auto [root, edge, facts] = place_of(output, call);
   if (!edge.fn)
     fail(ARGAND_RUNTIME_ERROR,
          "%s: element %zd of tensors does not require grad and does not have a grad_fn; compute it from a tensor with requires_grad=True, outside of "
          "no_grad() and without detach()",
          name_of(call), i);
-  Tensor grad = root_gradient(call, root, given, i);
+  Tensor grad = root_gradient(call, facts, given, i);
   validate_gradient(edge.fn->input_facts(edge.input_nr), grad, name_of(call), static_cast<uint32_t>(i));
   call.roots.push_back(std::move(edge));
   call.grads.push_back(std::move(grad));
 }
 
 void add_input(BackwardCall& call, PyObject* input, Py_ssize_t i) {
-  ArgandTensor* t = self_of(input);
-  if (!requires_grad(t))
+  auto [t, edge, facts] = place_of(input, call);
+  if (!edge.fn)
     fail(ARGAND_RUNTIME_ERROR,
          "%s: One of the differentiated Tensors does not require grad; call requires_grad_() on input %zd before the outputs are computed",
          name_of(call), i);
-  if (call.accumulate) retain_grad(t);
-  call.inputs.push_back(gradient_edge(t));
+  if (call.accumulate && t) retain_grad(t);
+  call.inputs.push_back(std::move(edge));
 }
 
 // Runs without the GIL; references that the call holds are dropped with it.
@@ -75,8 +104,8 @@ std::vector<Tensor> run(BackwardCall call) {
 }
 
 Object sequence_of_tensors(PyObject* o) {
-  if (is_tensor(o)) return checked(PyTuple_Pack(1, o));
-  return checked(PySequence_Tuple(o));
+  const bool edge = PyTuple_Check(o) && !PyTuple_CheckExact(o);  // GradientEdge, a named tuple
+  return checked(edge || is_tensor(o) ? PyTuple_Pack(1, o) : PySequence_Tuple(o));
 }
 
 int truth(PyObject* o) {

@@ -103,6 +103,21 @@ PyObject* node_key(PyObject*, PyObject* tensor) {
   return guard<PyObject*>(nullptr, [&] { return PyLong_FromVoidPtr(gradient_edge(self_of(tensor)).fn.get()); });
 }
 
+// gradient_edge(tensor) -> (node, the number of its gradient), or None where there is none.
+PyObject* edge_of(PyObject*, PyObject* tensor) {
+  return guard<PyObject*>(nullptr, [&] {
+    const Edge edge = gradient_edge(self_of(tensor));
+    return edge.fn ? checked(Py_BuildValue("(NI)", node_object(edge.fn.get()).take(), edge.input_nr)).take() : Py_NewRef(Py_None);
+  });
+}
+
+PyObject* increment_version(PyObject*, PyObject* tensor) {
+  return guard<PyObject*>(nullptr, [&] {
+    unwrap(tensor).bump_version();
+    return Py_NewRef(Py_None);
+  });
+}
+
 PyObject* will_execute_key(PyObject*, PyObject* key) {
   const void* node = PyLong_AsVoidPtr(key);
   return PyErr_Occurred() ? nullptr : PyBool_FromLong(will_execute(static_cast<const Node*>(node)));
@@ -125,6 +140,8 @@ PyMethodDef functions[] = {
      "is_anomaly_check_nan_enabled()\n\nDoes anomaly detection look for NaN."},
     {"_current_node", current_node_object, METH_NOARGS, nullptr},
     {"_current_call", current_call_number, METH_NOARGS, nullptr},
+    {"_gradient_edge", edge_of, METH_O, nullptr},
+    {"_increment_version", increment_version, METH_O, nullptr},
     {"_node_key", node_key, METH_O, nullptr},
     {"_will_execute", will_execute_key, METH_O, nullptr},
     {"_leaf_of_gradient", leaf_of_gradient_object, METH_O, nullptr},
