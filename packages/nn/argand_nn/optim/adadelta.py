@@ -9,6 +9,7 @@ from argand_c10 import Tensor
 from argand_nn.optim.loop import (
     LoopOptimizer,
     average_square,
+    change_all,
     count_step,
     learning_rate,
     move,
@@ -19,7 +20,7 @@ from argand_nn.optim.optimizer import ParamsT, check_options
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
-__all__ = ["Adadelta"]
+__all__ = ["Adadelta", "adadelta"]
 
 
 class Adadelta(LoopOptimizer):
@@ -87,3 +88,45 @@ class Adadelta(LoopOptimizer):
         delta = aten.sqrt(deltas + eps) / aten.sqrt(state["square_avg"] + eps) * grad
         average_square(deltas, delta, rho)
         move(parameter, delta, learning_rate(group))
+
+
+def adadelta(
+    params: list[Tensor],
+    grads: list[Tensor],
+    square_avgs: list[Tensor],
+    acc_deltas: list[Tensor],
+    state_steps: list[Tensor],
+    capturable: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: float,
+    rho: float,
+    eps: float,
+    weight_decay: float,
+    maximize: bool,
+) -> None:
+    """One step of `Adadelta` on lists of tensors: `params` and the state change in place, by `grads`.
+
+    Args:
+        params, grads: tensors and their gradients.
+        the state: the state of each.
+        state_steps: how many steps each has had, tensors of one element.
+        foreach, has_complex: accepted, without effect.
+        others: as `Adadelta` has them.
+    """
+    states = {"square_avg": square_avgs, "acc_delta": acc_deltas, "step": state_steps}
+    change_all(
+        Adadelta,
+        params,
+        grads,
+        states,
+        lr=lr,
+        rho=rho,
+        eps=eps,
+        weight_decay=weight_decay,
+        maximize=maximize,
+        capturable=capturable,
+        differentiable=differentiable,
+    )

@@ -8,6 +8,7 @@ import argand_aten as aten
 from argand_c10 import Tensor
 from argand_nn.optim.loop import (
     LoopOptimizer,
+    change_all,
     count_step,
     learning_rate,
     move_ratio,
@@ -18,7 +19,7 @@ from argand_nn.optim.optimizer import ParamsT, check_options, split_for_fused
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
-__all__ = ["Adagrad"]
+__all__ = ["Adagrad", "adagrad"]
 
 
 class Adagrad(LoopOptimizer):
@@ -101,3 +102,51 @@ class Adagrad(LoopOptimizer):
         rate = learning_rate(group) / (1 + (step - 1) * group["lr_decay"])
         state["sum"].addcmul_(grad, grad, value=1)
         move_ratio(parameter, grad, aten.sqrt(state["sum"]) + group["eps"], rate)
+
+
+def adagrad(
+    params: list[Tensor],
+    grads: list[Tensor],
+    state_sums: list[Tensor],
+    state_steps: list[Tensor],
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    has_sparse_grad: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: float,
+    weight_decay: float,
+    lr_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
+    """One step of `Adagrad` on lists of tensors: `params` and state_sums change in place, by `grads`.
+
+    Args:
+        params, grads: tensors and their gradients.
+        state_sums: the state of each.
+        state_steps: how many steps each has had, tensors of one element.
+        grad_scale, found_inf: must be None.
+        foreach, has_complex, fused, has_sparse_grad: accepted, without effect.
+        others: as `Adagrad` has them.
+    """
+    if grad_scale is not None or found_inf is not None:
+        raise RuntimeError(
+            "adagrad: got grad_scale or found_inf, which no step here takes; unscale the gradients before"
+        )
+    states = {"sum": state_sums, "step": state_steps}
+    change_all(
+        Adagrad,
+        params,
+        grads,
+        states,
+        lr=lr,
+        weight_decay=weight_decay,
+        lr_decay=lr_decay,
+        eps=eps,
+        maximize=maximize,
+        differentiable=differentiable,
+    )

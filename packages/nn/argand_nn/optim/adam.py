@@ -11,6 +11,7 @@ from argand_nn.optim.loop import (
     LoopOptimizer,
     average,
     average_square,
+    change_all,
     check_adam_options,
     count_step,
     learning_rate,
@@ -23,7 +24,7 @@ from argand_nn.optim.optimizer import ParamsT, split_for_fused
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
-__all__ = ["Adam", "AdamW"]
+__all__ = ["Adam", "AdamW", "adam", "adamw"]
 
 
 def _check_tensor_options(name: str, options: dict[str, Any]) -> None:
@@ -154,6 +155,134 @@ class Adam(LoopOptimizer):
         # Both running means start at 0; these factors take that bias out.
         denominator = aten.sqrt(square) / root(1 - beta2**step) + group["eps"]
         move_ratio(parameter, mean, denominator, lr / (1 - beta1**step))
+
+
+def adam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    max_exp_avg_sqs: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    has_complex: bool = False,
+    decoupled_weight_decay: bool = False,
+    *,
+    amsgrad: bool,
+    beta1: float | Tensor,
+    beta2: float | Tensor,
+    lr: float | Tensor,
+    weight_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
+    """One step of `Adam` on lists of tensors: `params`, the averages and `state_steps` change in place, by `grads`.
+
+    Args:
+        params, grads: tensors and their gradients.
+        exp_avgs, exp_avg_sqs: the running means of each.
+        max_exp_avg_sqs: the largest means so far, with amsgrad; else empty.
+        state_steps: how many steps each has had, tensors of one element.
+        fused: whether one operator changes all of them.
+        grad_scale, found_inf: with fused, what gradients are divided by, and whether to leave the step out, as a gradient scaler has them.
+        foreach, has_complex: accepted, without effect.
+        others: as `Adam` has them.
+    """
+    largest = max_exp_avg_sqs if amsgrad else []
+    if fused:
+        update = aten.fused_adamw_ if decoupled_weight_decay else aten.fused_adam_
+        update(
+            params,
+            grads,
+            exp_avgs,
+            exp_avg_sqs,
+            largest,
+            state_steps,
+            lr=float(lr),
+            beta1=float(beta1),
+            beta2=float(beta2),
+            weight_decay=float(weight_decay),
+            eps=float(eps),
+            amsgrad=amsgrad,
+            maximize=maximize,
+            grad_scale=grad_scale,
+            found_inf=found_inf,
+        )
+        return
+    change_all(
+        Adam,
+        params,
+        grads,
+        {
+            "exp_avg": exp_avgs,
+            "exp_avg_sq": exp_avg_sqs,
+            "max_exp_avg_sq": largest,
+            "step": state_steps,
+        },
+        lr=lr,
+        betas=(beta1, beta2),
+        eps=eps,
+        weight_decay=weight_decay,
+        amsgrad=amsgrad,
+        maximize=maximize,
+        capturable=capturable,
+        differentiable=differentiable,
+        decoupled_weight_decay=decoupled_weight_decay,
+    )
+
+
+def adamw(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    max_exp_avg_sqs: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    has_complex: bool = False,
+    *,
+    amsgrad: bool,
+    beta1: float | Tensor,
+    beta2: float | Tensor,
+    lr: float | Tensor,
+    weight_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
+    """One step of `AdamW` on lists of tensors; see `adam`."""
+    adam(
+        params,
+        grads,
+        exp_avgs,
+        exp_avg_sqs,
+        max_exp_avg_sqs,
+        state_steps,
+        foreach,
+        capturable,
+        differentiable,
+        fused,
+        grad_scale,
+        found_inf,
+        has_complex,
+        decoupled_weight_decay=True,
+        amsgrad=amsgrad,
+        beta1=beta1,
+        beta2=beta2,
+        lr=lr,
+        weight_decay=weight_decay,
+        eps=eps,
+        maximize=maximize,
+    )
 
 
 def _fused(group: dict[str, Any]) -> bool | None:

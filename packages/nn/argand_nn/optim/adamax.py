@@ -9,6 +9,7 @@ from argand_c10 import Tensor
 from argand_nn.optim.loop import (
     LoopOptimizer,
     average,
+    change_all,
     check_adam_options,
     count_step,
     learning_rate,
@@ -20,7 +21,7 @@ from argand_nn.optim.optimizer import ParamsT
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
-__all__ = ["Adamax"]
+__all__ = ["Adamax", "adamax"]
 
 
 class Adamax(LoopOptimizer):
@@ -77,3 +78,46 @@ class Adamax(LoopOptimizer):
         largest = state["exp_inf"]
         largest.copy_(aten.maximum(largest * beta2, aten.abs(grad) + group["eps"]))
         move_ratio(parameter, state["exp_avg"], largest, learning_rate(group) / (1 - beta1**step))
+
+
+def adamax(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_infs: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    eps: float,
+    beta1: float,
+    beta2: float,
+    lr: float,
+    weight_decay: float,
+) -> None:
+    """One step of `Adamax` on lists of tensors: `params` and exp_avgs, exp_infs change in place, by `grads`.
+
+    Args:
+        params, grads: tensors and their gradients.
+        exp_avgs, exp_infs: the state of each.
+        state_steps: how many steps each has had, tensors of one element.
+        foreach, has_complex: accepted, without effect.
+        others: as `Adamax` has them.
+    """
+    states = {"exp_avg": exp_avgs, "exp_inf": exp_infs, "step": state_steps}
+    change_all(
+        Adamax,
+        params,
+        grads,
+        states,
+        lr=lr,
+        weight_decay=weight_decay,
+        eps=eps,
+        maximize=maximize,
+        capturable=capturable,
+        differentiable=differentiable,
+        betas=(beta1, beta2),
+    )

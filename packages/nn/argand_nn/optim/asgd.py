@@ -8,6 +8,7 @@ import argand_aten as aten
 from argand_c10 import Tensor, float32
 from argand_nn.optim.loop import (
     LoopOptimizer,
+    change_all,
     count_step,
     learning_rate,
     move,
@@ -19,7 +20,7 @@ from argand_nn.optim.optimizer import ParamsT, check_options
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
-__all__ = ["ASGD"]
+__all__ = ["ASGD", "asgd"]
 
 
 class ASGD(LoopOptimizer):
@@ -101,3 +102,48 @@ class ASGD(LoopOptimizer):
         else:
             state["eta"].fill_(rate)
             state["mu"].fill_(1 / max(1.0, late))
+
+
+def asgd(
+    params: list[Tensor],
+    grads: list[Tensor],
+    axs: list[Tensor],
+    mus: list[Tensor],
+    etas: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    lambd: float,
+    lr: float,
+    t0: float,
+    alpha: float,
+    weight_decay: float,
+) -> None:
+    """One step of `ASGD` on lists of tensors: `params` and axs, mus, etas change in place, by `grads`.
+
+    Args:
+        params, grads: tensors and their gradients.
+        axs, mus, etas: the state of each.
+        state_steps: how many steps each has had, tensors of one element.
+        foreach, has_complex: accepted, without effect.
+        others: as `ASGD` has them.
+    """
+    states = {"ax": axs, "mu": mus, "eta": etas, "step": state_steps}
+    change_all(
+        ASGD,
+        params,
+        grads,
+        states,
+        lambd=lambd,
+        lr=lr,
+        t0=t0,
+        alpha=alpha,
+        weight_decay=weight_decay,
+        maximize=maximize,
+        capturable=capturable,
+        differentiable=differentiable,
+    )

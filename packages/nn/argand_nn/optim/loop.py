@@ -17,7 +17,7 @@ from argand_nn.optim.optimizer import Closure, Optimizer, check_options, run_clo
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
-__all__ = ["LoopOptimizer", "Number"]
+__all__ = ["LoopOptimizer", "Number", "change_all"]
 
 Number = float | Tensor
 
@@ -68,8 +68,13 @@ class LoopOptimizer(Optimizer):
         elif group.get("differentiable"):
             # The graph of the steps before keeps the tensors that it read.
             state.update({k: v.clone() for k, v in state.items()})
-        grad = parameter.grad
-        assert grad is not None
+        assert parameter.grad is not None
+        self.change(parameter, parameter.grad, state, group)
+
+    def change(
+        self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> None:
+        """`update` down the gradient, or up where the group says so, complex tensors as pairs of reals."""
         if group["maximize"]:
             grad = -grad
         if parameter.is_complex():
@@ -77,6 +82,28 @@ class LoopOptimizer(Optimizer):
             self.update(_as_real(parameter), _as_real(grad), views, group)
         else:
             self.update(parameter, grad, state, group)
+
+
+def change_all(
+    optimizer: type[LoopOptimizer],
+    params: list[Tensor],
+    grads: list[Tensor],
+    states: dict[str, list[Tensor]],
+    **group: Any,
+) -> None:
+    """One step of an optimizer whose state is in lists by name, each with an entry a parameter, or empty where the options need none.
+
+    Raises:
+        RuntimeError: step counts are no tensors.
+    """
+    if not all(isinstance(step, Tensor) for step in states["step"]):
+        raise RuntimeError(
+            "API has changed, `state_steps` argument must contain a list of singleton tensors"
+        )
+    made = object.__new__(optimizer)
+    for i, (parameter, grad) in enumerate(zip(params, grads, strict=True)):
+        state = {name: values[i] for name, values in states.items() if values}
+        made.change(parameter, grad, state, group)
 
 
 def _as_real(value: Any) -> Any:

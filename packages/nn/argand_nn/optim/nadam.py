@@ -10,6 +10,7 @@ from argand_nn.optim.loop import (
     LoopOptimizer,
     average,
     average_square,
+    change_all,
     check_adam_options,
     count_step,
     learning_rate,
@@ -23,7 +24,7 @@ from argand_nn.optim.optimizer import ParamsT
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
-__all__ = ["NAdam"]
+__all__ = ["NAdam", "nadam"]
 
 
 class NAdam(LoopOptimizer):
@@ -104,3 +105,56 @@ class NAdam(LoopOptimizer):
         move_ratio(parameter, grad, scale, lr * (1 - momentum) / (1 - product))
         rate = lr * next_momentum / (1 - product * next_momentum)
         move_ratio(parameter, state["exp_avg"], scale, rate)
+
+
+def nadam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    mu_products: list[Tensor],
+    state_steps: list[Tensor],
+    decoupled_weight_decay: bool = False,
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    maximize: bool = False,
+    *,
+    beta1: float,
+    beta2: float,
+    lr: float,
+    weight_decay: float,
+    momentum_decay: float,
+    eps: float,
+) -> None:
+    """One step of `NAdam` on lists of tensors: `params` and exp_avgs, exp_avg_sqs, mu_products change in place, by `grads`.
+
+    Args:
+        params, grads: tensors and their gradients.
+        exp_avgs, exp_avg_sqs, mu_products: the state of each.
+        state_steps: how many steps each has had, tensors of one element.
+        foreach, has_complex: accepted, without effect.
+        others: as `NAdam` has them.
+    """
+    states = {
+        "exp_avg": exp_avgs,
+        "exp_avg_sq": exp_avg_sqs,
+        "mu_product": mu_products,
+        "step": state_steps,
+    }
+    change_all(
+        NAdam,
+        params,
+        grads,
+        states,
+        lr=lr,
+        weight_decay=weight_decay,
+        momentum_decay=momentum_decay,
+        eps=eps,
+        decoupled_weight_decay=decoupled_weight_decay,
+        maximize=maximize,
+        capturable=capturable,
+        differentiable=differentiable,
+        betas=(beta1, beta2),
+    )

@@ -11,6 +11,7 @@ from argand_nn.optim.loop import (
     Number,
     average,
     average_square,
+    change_all,
     check_adam_options,
     count_step,
     learning_rate,
@@ -23,7 +24,7 @@ from argand_nn.optim.optimizer import ParamsT
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
-__all__ = ["RAdam"]
+__all__ = ["RAdam", "radam"]
 
 
 class RAdam(LoopOptimizer):
@@ -102,3 +103,48 @@ class RAdam(LoopOptimizer):
 def _rectification(length: Number, limit: float) -> Number:
     """The factor of the adaptive rate whose variance comes from `length` values, `limit` in the end."""
     return root((length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length))
+
+
+def radam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    state_steps: list[Tensor],
+    decoupled_weight_decay: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    maximize: bool = False,
+    *,
+    beta1: float,
+    beta2: float,
+    lr: float,
+    weight_decay: float,
+    eps: float,
+) -> None:
+    """One step of `RAdam` on lists of tensors: `params` and exp_avgs, exp_avg_sqs change in place, by `grads`.
+
+    Args:
+        params, grads: tensors and their gradients.
+        exp_avgs, exp_avg_sqs: the state of each.
+        state_steps: how many steps each has had, tensors of one element.
+        foreach, has_complex: accepted, without effect.
+        others: as `RAdam` has them.
+    """
+    states = {"exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "step": state_steps}
+    change_all(
+        RAdam,
+        params,
+        grads,
+        states,
+        lr=lr,
+        weight_decay=weight_decay,
+        eps=eps,
+        decoupled_weight_decay=decoupled_weight_decay,
+        maximize=maximize,
+        capturable=capturable,
+        differentiable=differentiable,
+        betas=(beta1, beta2),
+    )

@@ -10,6 +10,7 @@ from argand_nn.optim.loop import (
     LoopOptimizer,
     average,
     average_square,
+    change_all,
     count_step,
     learning_rate,
     move,
@@ -21,7 +22,7 @@ from argand_nn.optim.optimizer import ParamsT, check_options
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
-__all__ = ["RMSprop"]
+__all__ = ["RMSprop", "rmsprop"]
 
 
 class RMSprop(LoopOptimizer):
@@ -106,3 +107,55 @@ class RMSprop(LoopOptimizer):
             move(parameter, state["momentum_buffer"], lr)
         else:
             move_ratio(parameter, grad, scale, lr)
+
+
+def rmsprop(
+    params: list[Tensor],
+    grads: list[Tensor],
+    square_avgs: list[Tensor],
+    grad_avgs: list[Tensor],
+    momentum_buffer_list: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: float,
+    alpha: float,
+    eps: float,
+    weight_decay: float,
+    momentum: float,
+    centered: bool,
+) -> None:
+    """One step of `RMSprop` on lists of tensors: `params` and square_avgs, grad_avgs, momentum_buffer_list change in place, by `grads`.
+
+    Args:
+        params, grads: tensors and their gradients.
+        square_avgs, grad_avgs, momentum_buffer_list: the state of each.
+        state_steps: how many steps each has had, tensors of one element.
+        foreach, has_complex: accepted, without effect.
+        others: as `RMSprop` has them.
+    """
+    states = {
+        "square_avg": square_avgs,
+        "grad_avg": grad_avgs,
+        "momentum_buffer": momentum_buffer_list,
+        "step": state_steps,
+    }
+    change_all(
+        RMSprop,
+        params,
+        grads,
+        states,
+        lr=lr,
+        alpha=alpha,
+        eps=eps,
+        weight_decay=weight_decay,
+        momentum=momentum,
+        centered=centered,
+        maximize=maximize,
+        capturable=capturable,
+        differentiable=differentiable,
+    )

@@ -6,12 +6,12 @@ from typing import Any
 
 import argand_aten as aten
 from argand_c10 import Tensor
-from argand_nn.optim.loop import LoopOptimizer, count_step, new_step
+from argand_nn.optim.loop import LoopOptimizer, change_all, count_step, new_step
 from argand_nn.optim.optimizer import ParamsT, check_options
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
-__all__ = ["Rprop"]
+__all__ = ["Rprop", "rprop"]
 
 
 class Rprop(LoopOptimizer):
@@ -85,3 +85,43 @@ class Rprop(LoopOptimizer):
         grad = aten.masked_fill(grad, turned, 0.0)
         parameter.sub_(aten.sign(grad) * state["step_size"])
         state["prev"].copy_(grad)
+
+
+def rprop(
+    params: list[Tensor],
+    grads: list[Tensor],
+    prevs: list[Tensor],
+    step_sizes: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    capturable: bool = False,
+    maximize: bool = False,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    step_size_min: float,
+    step_size_max: float,
+    etaminus: float,
+    etaplus: float,
+) -> None:
+    """One step of `Rprop` on lists of tensors: `params` and prevs, step_sizes change in place, by `grads`.
+
+    Args:
+        params, grads: tensors and their gradients.
+        prevs, step_sizes: the state of each.
+        state_steps: how many steps each has had, tensors of one element.
+        foreach, has_complex: accepted, without effect.
+        others: as `Rprop` has them.
+    """
+    states = {"prev": prevs, "step_size": step_sizes, "step": state_steps}
+    change_all(
+        Rprop,
+        params,
+        grads,
+        states,
+        maximize=maximize,
+        capturable=capturable,
+        differentiable=differentiable,
+        etas=(etaminus, etaplus),
+        step_sizes=(step_size_min, step_size_max),
+    )

@@ -18,7 +18,7 @@ from argand_nn.optim.optimizer import (
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
-__all__ = ["SGD"]
+__all__ = ["SGD", "sgd"]
 
 
 class SGD(Optimizer):
@@ -86,7 +86,8 @@ class SGD(Optimizer):
                 if together:
                     self._step_fused(together, group)
                 for p in loop:
-                    self._step_one(p, group)
+                    assert p.grad is not None
+                    _change(p, p.grad, self.state[p] if group["momentum"] else {}, group)
         return loss
 
     def _step_fused(self, params: list[Tensor], group: dict[str, Any]) -> None:
@@ -120,19 +121,75 @@ class SGD(Optimizer):
                 found_inf=self.found_inf,
             )
 
-    def _step_one(self, parameter: Tensor, group: dict[str, Any]) -> None:
-        grad = parameter.grad
-        assert grad is not None
-        if group["maximize"]:
-            grad = -grad
-        if group["weight_decay"] != 0:
-            grad = grad + group["weight_decay"] * parameter
-        if group["momentum"] != 0:
-            state = self.state[parameter]
-            buffer: Tensor | None = state.get("momentum_buffer")
-            if buffer is None:
-                buffer = state["momentum_buffer"] = grad.clone()
-            else:
-                buffer.mul_(group["momentum"]).add_(grad, alpha=1 - group["dampening"])
-            grad = grad + group["momentum"] * buffer if group["nesterov"] else buffer
-        parameter.add_(grad, alpha=-float(group["lr"]))
+
+def _change(parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+    if group["maximize"]:
+        grad = -grad
+    if group["weight_decay"] != 0:
+        grad = grad + group["weight_decay"] * parameter
+    if group["momentum"] != 0:
+        buffer: Tensor | None = state.get("momentum_buffer")
+        if buffer is None:
+            buffer = state["momentum_buffer"] = grad.clone()
+        else:
+            buffer.mul_(group["momentum"]).add_(grad, alpha=1 - group["dampening"])
+        grad = grad + group["momentum"] * buffer if group["nesterov"] else buffer
+    parameter.add_(grad, alpha=-float(group["lr"]))
+
+
+def sgd(
+    params: list[Tensor],
+    d_p_list: list[Tensor],
+    momentum_buffer_list: list[Tensor | None],
+    has_sparse_grad: bool = False,
+    foreach: bool | None = None,
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    *,
+    weight_decay: float,
+    momentum: float,
+    lr: float,
+    dampening: float,
+    nesterov: bool,
+    maximize: bool,
+) -> None:
+    """One step of `SGD` on lists of tensors: `params` and `momentum_buffer_list` change in place, by the gradients `d_p_list`.
+
+    Args:
+        params, d_p_list: tensors and their gradients.
+        momentum_buffer_list: the momentum of each, None before the first step, which puts tensors there.
+        fused: whether one operator changes all of them.
+        grad_scale, found_inf: with fused, what gradients are divided by, and whether to leave the step out, as a gradient scaler has them.
+        has_sparse_grad, foreach: accepted, without effect.
+        others: as `SGD` has them.
+    """
+    group = {
+        "lr": lr,
+        "momentum": momentum,
+        "dampening": dampening,
+        "weight_decay": weight_decay,
+        "nesterov": nesterov,
+        "maximize": maximize,
+    }
+    if fused:
+        first = momentum != 0 and all(buffer is None for buffer in momentum_buffer_list)
+        for i, buffer in enumerate(momentum_buffer_list):
+            if momentum != 0 and buffer is None:
+                momentum_buffer_list[i] = aten.zeros_like(params[i].detach())
+        aten.fused_sgd_(
+            params,
+            d_p_list,
+            momentum_buffer_list if momentum != 0 else [],
+            **{**group, "lr": float(lr)},
+            is_first_step=first,
+            grad_scale=grad_scale,
+            found_inf=found_inf,
+        )
+        return
+    for i, (parameter, grad) in enumerate(zip(params, d_p_list, strict=True)):
+        buffer = momentum_buffer_list[i] if momentum != 0 else None
+        state: dict[str, Any] = {} if buffer is None else {"momentum_buffer": buffer}
+        _change(parameter, grad, state, group)
+        if momentum != 0:
+            momentum_buffer_list[i] = state["momentum_buffer"]
