@@ -9,8 +9,6 @@ import importlib
 from types import ModuleType
 from typing import Any
 
-__version__ = "0.1.0"
-
 _SUBMODULES = frozenset(
     {
         "_C",
@@ -65,6 +63,7 @@ _SUBMODULES = frozenset(
     }
 )
 _OWN = {
+    "__version__": "argand.torch_version",
     "_assert": "argand.symbolic",
     "_assert_async": "argand.symbolic",
     "_check": "argand.symbolic",

@@ -6,7 +6,7 @@ import importlib.resources
 from typing import Any
 
 import argand_aten as aten
-from argand_c10 import Generator, Tensor, get_default_dtype, int64
+from argand_c10 import Generator, Tensor, float32, float64, get_default_dtype, int64
 
 __all__ = ["SobolEngine"]
 
@@ -82,12 +82,19 @@ class SobolEngine:
         Args:
             n: how many.
             out: where they are written.
-            dtype: of the points; the default dtype if None.
+            dtype: of the points, float32 or float64; the default dtype if None.
 
         Returns:
             A tensor of shape [n, dimension].
+
+        Raises:
+            NotImplementedError: for other dtypes.
         """
         dtype = get_default_dtype() if dtype is None else dtype
+        if dtype not in (float32, float64):
+            raise NotImplementedError(
+                f"SobolEngine.draw: got {dtype}, expected float32 or float64; convert the points"
+            )
         numbers = aten.arange(self.num_generated, self.num_generated + n, device="cpu")
         gray = (numbers ^ (numbers >> 1)).unsqueeze(-1)
         points = self.shift.expand(n, -1).clone()

@@ -24,6 +24,9 @@ class HostEvent:
         self._enable_timing = enable_timing
         self._time: float | None = None
 
+    def __repr__(self) -> str:
+        return f"argand.Event device_type={self.device.type}, device_index=-1, event_id={self.event_id}"
+
     def record(self, stream: Any = None) -> None:
         """Put the mark here."""
         self._time = time.perf_counter()
@@ -97,6 +100,18 @@ class HostStream:
         event = HostEvent() if event is None else event
         event.record(self)
         return event
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HostStream) and self.device == other.device
+
+    def __hash__(self) -> int:
+        return hash((self.device, self.stream_id))
+
+    def __repr__(self) -> str:
+        return (
+            f"argand.Stream device_type={self.device_type}, device_index={self.device_index}, "
+            f"stream_id={self.stream_id}"
+        )
 
     def __enter__(self) -> HostStream:
         return self

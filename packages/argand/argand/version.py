@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from argand import __version__
-
 __all__ = ["__version__", "cuda", "hip"]
 
+__version__ = "0.1.0"
 cuda: str | None = "13.0"  # the toolkit that the device packages' libraries come from
 hip: str | None = None

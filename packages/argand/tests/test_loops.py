@@ -119,3 +119,8 @@ def test_a_loop_whose_length_tensors_decide() -> None:
 def test_wrong_arguments(call: Any, message: str) -> None:
     with pytest.raises(RuntimeError, match=message):
         call()
+
+
+def test_results_that_are_none() -> None:
+    y, nothing = map_entries(lambda x: (x + 1, None), torch.arange(3.0))
+    assert y.tolist() == [1.0, 2.0, 3.0] and nothing is None

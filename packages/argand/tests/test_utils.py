@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+import weakref
 
 import pytest
 
@@ -135,8 +136,53 @@ def test_tensors_are_exchanged_for_whoever_holds_them():
     assert weight.dtype == torch.float64 and weight.grad is None and not weight.requires_grad
     assert isinstance(other, nn.Parameter) and other.requires_grad
     assert other.grad is not None and other.shape == (2, 2) and not hasattr(other, "note")
-    with pytest.raises(RuntimeError, match="leaves"):
-        torch.utils.swap_tensors(other * 2, weight)
+
+
+class Slotted(torch.Tensor):
+    __slots__ = ("note",)
+
+
+def test_exchanged_tensors_keep_their_hooks_and_histories():
+    first, second = torch.ones(2, requires_grad=True), torch.zeros(2, requires_grad=True)
+    seen = []
+    first.register_hook(lambda grad: seen.append(grad.tolist()))
+    first.register_post_accumulate_grad_hook(lambda leaf: seen.append(leaf is second))
+    torch.utils.swap_tensors(first, second)
+    (first * 2).sum().backward()
+    assert seen == [] and first.grad.tolist() == [2.0, 2.0]
+    (second * 3).sum().backward()
+    assert seen == [[3.0, 3.0], True] and second.grad.tolist() == [3.0, 3.0]
+    made = first * 2
+    made.sum().backward()
+    torch.utils.swap_tensors(made, second)
+    assert second.grad_fn is not None and made.is_leaf and made.grad.tolist() == [3.0, 3.0]
+    left, right = torch.ones(1).as_subclass(Slotted), torch.zeros(1).as_subclass(Slotted)
+    left.note = "kept"
+    torch.utils.swap_tensors(left, right)
+    assert right.note == "kept" and not hasattr(left, "note")
+
+
+def test_tensors_that_something_else_refers_to_are_not_exchanged():
+    first, second = torch.ones(2, requires_grad=True), torch.zeros(2, requires_grad=True)
+    pending = (first * 2).sum()
+    torch.utils.swap_tensors(first, second)
+    with pytest.raises(RuntimeError, match="swapped"):
+        pending.backward()
+    assert first.grad is None and second.grad is None
+    saved, other = torch.ones(2, requires_grad=True), torch.zeros(2)
+    squares = saved * saved
+    with pytest.raises(RuntimeError, match="Expected use_count of t1"):
+        torch.utils.swap_tensors(saved, other)
+    squares.sum().backward()
+    view = other[:1]
+    with pytest.raises(RuntimeError, match="Expected use_count of t2"):
+        torch.utils.swap_tensors(torch.ones(2), other)
+    reference = weakref.ref(other)
+    with pytest.raises(RuntimeError, match="weakref"):
+        torch.utils.swap_tensors(other, torch.ones(2))
+    assert reference() is other and view._base is other
+    with pytest.raises(RuntimeError, match="different slots"):
+        torch.utils.swap_tensors(torch.ones(2).as_subclass(Slotted), torch.ones(2))
 
 
 def test_points_of_sobols_sequence():
@@ -192,12 +238,52 @@ def test_streams_and_events_of_the_cpu():
     assert torch.cuda._initialized == torch.cuda.is_initialized()
 
 
+def test_streams_of_the_cpu_are_equal_and_named():
+    stream = torch.cpu.current_stream()
+    assert stream == torch.Stream(device="cpu") and hash(stream) == hash(torch.cpu.Stream())
+    assert stream != 0 and "stream_id=0" in repr(stream) and "event_id=0" in repr(torch.cpu.Event())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int64])
+def test_points_are_of_32_or_64_bits(dtype):
+    engine = torch.quasirandom.SobolEngine(2)
+    with pytest.raises(NotImplementedError, match="float32 or float64"):
+        engine.draw(4, dtype=dtype)
+    assert engine.num_generated == 0
+
+
+ORDERED = ["1.9", "2.1.dev1", "2.1.dev3", "2.1a0", "2.1a1", "2.1.0-beta2", "2.1rc1", "2.1", "2.1+cpu", "2.1+1", "2.1.post1", "2.1.1", "1!0.1"]  # fmt: skip
+
+
+def test_versions_before_and_after_a_release():
+    from argand.torch_version import TorchVersion
+
+    for i, first in enumerate(map(TorchVersion, ORDERED)):
+        for k, second in enumerate(ORDERED):
+            order = (first < second, first == second, first > second)
+            assert order == (i < k, i == k, i > k), (first, second)
+            assert (first <= second, first != second, first >= second) == (i <= k, i != k, i >= k)
+    assert TorchVersion("2.1.0a0") == (2, "1a0") and TorchVersion("v2.01") == "2.1.0"
+    assert TorchVersion("2.1") < "parrot"  # no version: letters decide
+    with pytest.raises(TypeError):
+        _ = TorchVersion("2.1") < 2.1
+
+
+def test_the_version_is_one_that_compares():
+    assert (
+        torch.__version__ >= (0, 1)
+        and torch.__version__ < "10"
+        and isinstance(torch.__version__, str)
+    )
+    assert type(torch.version.__version__) is str
+
+
 def test_versions_compare_by_their_numbers():
     from argand.torch_version import TorchVersion, __version__
 
     version = TorchVersion("2.10.1+cpu")
     assert version > "2.9" and version >= (2, 10) and version < (3,) and version != "2.10"
-    assert version <= "2.10.1" and version == (2, 10, 1) and TorchVersion("2.0") == "2"
+    assert version > "2.10.1" and version == "2.10.1+cpu" and TorchVersion("2.0") == "2"
     assert version != "text" and version.startswith("2.10") and __version__ == torch.__version__
     assert pickle.loads(pickle.dumps(version)) == version
 

@@ -17,6 +17,7 @@ from argand_c10.module_hooks import (
     HookDict,
     RemovableHandle,
     add_hook,
+    agreed_kind,
     call_with_hooks,
     compile_call,
     registered,
@@ -55,6 +56,8 @@ class Module:
     _backward_pre_hooks: HookDict
     # Set by `compile`: what calls go through.
     _compiled_call_impl: Callable[..., Any] | None = None
+    # Which of the two kinds of backward hooks has been registered.
+    _is_full_backward_hook: bool | None = None
     # Whether __init__ hands its arguments on, for classes with further bases.
     call_super_init: bool = False
 
@@ -621,12 +624,21 @@ class Module:
 
         It may return a new tuple of input gradients. The module's inputs and outputs must not be
         changed in place.
+
+        Raises:
+            RuntimeError: `register_backward_hook` has been called.
         """
+        self._is_full_backward_hook = agreed_kind(
+            self._is_full_backward_hook, True, "on a single Module"
+        )
         return add_hook(self._backward_hooks, hook, prepend=prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """An older name of `register_full_backward_hook`."""
-        return self.register_full_backward_hook(hook)
+        """An older form of `register_full_backward_hook`, which a module has instead of it."""
+        self._is_full_backward_hook = agreed_kind(
+            self._is_full_backward_hook, False, "on a single Module"
+        )
+        return add_hook(self._backward_hooks, hook)
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False

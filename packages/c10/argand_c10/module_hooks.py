@@ -146,11 +146,35 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Run `hook(module, grad_input, grad_output)` after every module's backward."""
+    """Run `hook(module, grad_input, grad_output)` after every module's backward.
+
+    Raises:
+        RuntimeError: `register_module_backward_hook` has been called.
+    """
+    return _add_global_backward_hook(hook, True)
+
+
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """An older form of `register_module_full_backward_hook`, which a program calls instead of it."""
+    return _add_global_backward_hook(hook, False)
+
+
+def _add_global_backward_hook(hook: Callable[..., Any], full: bool) -> RemovableHandle:
+    global _global_hooks_are_full
+    _global_hooks_are_full = agreed_kind(_global_hooks_are_full, full, "as a global Module hook")
     return add_hook(GLOBAL_CALL_HOOKS, _GlobalHook("backward", hook))
 
 
-register_module_backward_hook = register_module_full_backward_hook
+_global_hooks_are_full: bool | None = None
+
+
+def agreed_kind(before: bool | None, full: bool, where: str) -> bool:
+    """`full`, whether a backward hook is a full one, unless hooks of the other kind have been registered."""
+    if before is not None and before != full:
+        raise RuntimeError(
+            f"Cannot use both regular backward hooks and full backward hooks {where}. Please use only one of them."
+        )
+    return full
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:

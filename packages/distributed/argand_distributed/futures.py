@@ -25,7 +25,7 @@ class Future(Generic[T]):
         self._compute: Callable[[], T] | None = None
         self._ready: Callable[[], bool] | None = None
         self._value: T | None = None
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
         self._done = False
         self._callbacks: list[Callable[[Future[T]], Any]] = []
 
@@ -76,7 +76,7 @@ class Future(Generic[T]):
             if not self._done:
                 self._callbacks.append(callback)
                 return
-        self._call(callback)
+        self._call([callback])
 
     def set_result(self, result: T) -> None:
         """Give it its value.
@@ -99,36 +99,53 @@ class Future(Generic[T]):
             compute, self._compute = self._compute, None
         if compute is not None:
             try:
-                self._settle(compute)
+                result = compute()
+            except Exception as error:
+                self._end(None, error)
             except BaseException:  # an interrupt: the next who waits computes
-                self._compute = compute
+                with self._condition:
+                    self._compute = compute
+                    self._condition.notify()
                 raise
+            else:
+                self._end(result, None)
         with self._condition:
-            self._condition.wait_for(lambda: self._done)
+            self._condition.wait_for(lambda: self._done or self._compute is not None)
+        if not self._done:
+            self._finish()
 
     def _settle(self, compute: Callable[[], T]) -> None:
+        """End it by `compute()`; an interrupt of that is the end too, and goes on in this thread."""
         try:
             result = compute()
-        except Exception as error:
-            self.set_exception(error)
+        except BaseException as error:
+            self._end(None, error)
+            if not isinstance(error, Exception):
+                raise
         else:
-            self.set_result(result)
+            self._end(result, None)
 
-    def _end(self, value: T | None, error: Exception | None) -> None:
+    def _end(self, value: T | None, error: BaseException | None) -> None:
         with self._condition:
             if self._done:
                 raise RuntimeError("Future can only be marked completed once")
             self._value, self._error, self._done = value, error, True
             callbacks, self._callbacks = self._callbacks, []
             self._condition.notify_all()
-        for callback in callbacks:
-            self._call(callback)
+        self._call(callbacks)
 
-    def _call(self, callback: Callable[[Future[T]], Any]) -> None:
-        try:
-            callback(self)
-        except Exception as error:
-            warnings.warn(f"Future: a callback raised {error!r}", RuntimeWarning, stacklevel=2)
+    def _call(self, callbacks: Sequence[Callable[[Future[T]], Any]]) -> None:
+        """All of them are called, whichever is interrupted."""
+        interrupt: BaseException | None = None
+        for callback in callbacks:
+            try:
+                callback(self)
+            except Exception as error:
+                warnings.warn(f"Future: a callback raised {error!r}", RuntimeWarning, stacklevel=3)
+            except BaseException as error:
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
 
 
 def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:

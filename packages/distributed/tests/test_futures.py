@@ -84,3 +84,46 @@ def test_collections_wait_for_all() -> None:
     b.set_exception(KeyError("b"))
     with pytest.raises(KeyError):
         wait_all([a, b])
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_callback_leaves_nobody_waiting():
+    future, seen = Future(), []
+    following = future.then(interrupt)
+    future.add_done_callback(lambda f: seen.append(f.value()))
+    with pytest.raises(KeyboardInterrupt):
+        future.set_result(3)
+    assert seen == [3] and future.wait() == 3 and following.done()
+    with pytest.raises(KeyboardInterrupt):
+        following.wait()
+
+
+def test_who_waits_beside_an_interrupted_thread_computes():
+    started, end, seen = threading.Event(), threading.Event(), []
+
+    def compute():
+        if not started.is_set():
+            started.set()
+            end.wait(30)
+            raise KeyboardInterrupt
+        return 5
+
+    future = Future.of(compute, lambda: False)
+
+    def first():
+        with pytest.raises(KeyboardInterrupt):
+            future.wait()
+        seen.append("interrupted")
+
+    threads = [threading.Thread(target=first)]
+    threads[0].start()
+    started.wait(30)
+    threads.append(threading.Thread(target=lambda: seen.append(future.wait())))
+    threads[1].start()
+    end.set()
+    for thread in threads:
+        thread.join(30)
+    assert sorted(map(str, seen)) == ["5", "interrupted"]

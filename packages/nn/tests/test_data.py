@@ -508,3 +508,28 @@ def test_contexts_of_processes_need_workers():
         DataLoader([1], num_workers=1, multiprocessing_context=3)
     loader = DataLoader([1, 2], num_workers=1, multiprocessing_context="fork")
     assert [b.tolist() for b in loader] == [[1], [2]]
+
+
+def test_iterators_know_their_lengths():
+    numbers = list(range(10))
+    assert len(iter(DataLoader(numbers, batch_size=3))) == 4
+    assert len(iter(DataLoader(numbers, batch_size=3, num_workers=1))) == 4
+    with pytest.raises(TypeError, match="no len"):
+        len(iter(DataLoader(Stream(4))))
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: RandomSampler([1], replacement=1), TypeError, "replacement 1"),
+        (lambda: RandomSampler([1], num_samples=2.5), ValueError, "num_samples 2.5"),
+        (lambda: list(RandomSampler([], num_samples=3)), ValueError, "empty data_source"),
+        (lambda: WeightedRandomSampler([1.0], True), ValueError, "num_samples True"),
+        (lambda: WeightedRandomSampler([1.0], 1, replacement=0), ValueError, "replacement 0"),
+        (lambda: WeightedRandomSampler(2.0, 1), ValueError, "expected 1-d"),
+        (lambda: BatchSampler([1], 1, None), ValueError, "drop_last None"),
+    ],
+)
+def test_samplers_refuse(make, error, message):
+    with pytest.raises(error, match=message):
+        make()

@@ -238,3 +238,17 @@ def test_sequential_products():
     assert len(model) == 6 and model[4] is model[0]
     with pytest.raises(ValueError, match="got 0 times"):
         model * 0
+
+
+def test_containers_take_what_can_be_iterated_over():
+    weight = nn.Parameter(aten.ones(2, 3))
+    parameters = nn.ParameterList()
+    for wrong in (weight, aten.ones(2), 3):
+        with pytest.raises(TypeError, match="extend should be called with an iterable"):
+            parameters.extend(wrong)
+    assert len(parameters) == 0 and len(parameters.extend([weight])) == 1
+    with pytest.raises(TypeError, match="but got ReLU"):
+        nn.ModuleList().extend(nn.ReLU())
+    for mapping in (nn.ModuleDict(), nn.ParameterDict()):
+        with pytest.raises(TypeError, match="update should be called with an iterable"):
+            mapping.update(3)

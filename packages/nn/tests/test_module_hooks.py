@@ -152,3 +152,20 @@ def test_reserved_names_of_parameters_are_not_registered():
     nn.Linear(1, 1, bias=False)
     handle.remove()
     assert seen == ["weight"]
+
+
+def test_backward_hooks_are_of_one_kind(monkeypatch):
+    def nothing(*args):
+        return None
+
+    for first, second in ((0, 1), (1, 0)):
+        layer = nn.ReLU()
+        kinds = (layer.register_backward_hook, layer.register_full_backward_hook)
+        kinds[first](nothing)
+        kinds[first](nothing)
+        with pytest.raises(RuntimeError, match="on a single Module"):
+            kinds[second](nothing)
+    monkeypatch.setattr(module_hooks, "_global_hooks_are_full", None)
+    module_hooks.register_module_backward_hook(nothing).remove()
+    with pytest.raises(RuntimeError, match="as a global Module hook"):
+        module_hooks.register_module_full_backward_hook(nothing)

@@ -118,7 +118,7 @@ def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
     """The results of `f(x, *args)` for the entries x of the first dimension, stacked.
 
     Args:
-        f: the function.
+        f: the function; what is None in its results stays so.
         xs: a tensor, or tensors in tuples, lists and dicts, of the same size in the first dimension, which is not 0.
         args: what every call gets.
 
@@ -149,5 +149,8 @@ def _entries(operation: str, leaves: list[Tensor], dim: int) -> list[list[Tensor
 
 def _stacked(results: list[Any]) -> Any:
     parts = [tree_flatten(result) for result in results]
-    columns = zip(*[leaves for leaves, _ in parts], strict=True)
-    return tree_unflatten([aten.stack(list(column)) for column in columns], parts[0][1])
+    columns = [list(column) for column in zip(*[leaves for leaves, _ in parts], strict=True)]
+    return tree_unflatten(
+        [None if all(x is None for x in column) else aten.stack(column) for column in columns],
+        parts[0][1],
+    )

@@ -1,5 +1,6 @@
 // Memory shared with others without a copy: the buffer protocol and NumPy, which is imported only when it is used.
 #include <cstring>
+#include <utility>
 
 #include "packages/c10/csrc/python/binding.h"
 
@@ -310,7 +311,20 @@ static PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
   return result.take();
 }
 
+// _swap(a, b): each of two objects stands for the other's tensor.
+static PyObject* swap(PyObject*, PyObject* args) {
+  PyObject *a, *b;
+  if (!PyArg_ParseTuple(args, "O!O!:_swap", tensor_type, &a, tensor_type, &b)) return nullptr;
+  std::swap(reinterpret_cast<TensorObject*>(a)->tensor, reinterpret_cast<TensorObject*>(b)->tensor);
+  for (PyObject* o : {a, b}) {
+    if (ArgandTensor* t = tensor_of(o)) t->pyobject = o;
+    if (!PyObject_GC_IsTracked(o)) PyObject_GC_Track(o);  // the hooks of the tensor may refer to the object
+  }
+  Py_RETURN_NONE;
+}
+
 PyMethodDef interop_functions[] = {
+    {"_swap", swap, METH_VARARGS, "_swap(a, b)\n\nLets each of two tensors be the other; classes and attributes stay."},
     {"from_numpy", from_numpy, METH_O, "from_numpy(array)\n\nA tensor on the memory of a NumPy array; of a read-only array a read-only tensor."},
     {"frombuffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(frombuffer)), METH_VARARGS | METH_KEYWORDS,
      "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n\nA one-dimensional tensor on the memory of a buffer; offset in bytes."},

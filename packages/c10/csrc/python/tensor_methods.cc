@@ -86,6 +86,7 @@ static PyObject* method_is_contiguous(PyObject* self, FASTCALL) {
 SIMPLE_METHOD(storage_offset, PyLong_FromLongLong(t->offset))
 SIMPLE_METHOD(data_ptr, PyLong_FromVoidPtr(t->data))
 SIMPLE_METHOD(numel, PyLong_FromLongLong(t->numel))
+SIMPLE_METHOD(use_count, PyLong_FromLong(static_cast<long>(__atomic_load_n(&t->refcount, __ATOMIC_ACQUIRE))))
 SIMPLE_METHOD(dim, PyLong_FromLong(t->ndim))
 SIMPLE_METHOD(element_size, PyLong_FromLong(item_size(t->dtype)))
 SIMPLE_METHOD(is_floating_point, PyBool_FromLong(is_floating(t->dtype)))
@@ -254,6 +255,7 @@ PyMethodDef tensor_methods[] = {
     {"is_inference", method_is_inference, METH_NOARGS, "Was the tensor made in inference mode."},
     {"is_same_size", method_is_same_size, METH_O, "Has another tensor the same sizes."},
     {"_is_view", method_is_view, METH_NOARGS, "Is the tensor a view of another one."},
+    {"_use_count", method_use_count, METH_NOARGS, "How many references there are to the tensor; its object is one of them."},
     {"get_device", method_get_device, METH_NOARGS, "The index of the device; -1 for the CPU."},
     {"item", method_item, METH_NOARGS, "The only element as a Python number."},
     {"tolist", method_tolist, METH_NOARGS, "The elements as nested lists of Python numbers."},

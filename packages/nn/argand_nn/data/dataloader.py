@@ -167,11 +167,13 @@ class DataLoader(Generic[SampleT]):
 
     def __iter__(self) -> Iterator[Any]:
         batches = self._batches()
-        return map(pin_memory, batches) if self.pin_memory and cuda.is_available() else batches
+        if self.pin_memory and cuda.is_available():
+            return _Epoch(self, map(pin_memory, batches))
+        return batches
 
     def _batches(self) -> Iterator[Any]:
         if self.num_workers == 0:
-            return self._iterate_here()
+            return _Epoch(self, self._iterate_here())
         workers = self._kept_workers
         if workers is None or workers.closed:
             workers = _Workers(self)
@@ -214,6 +216,22 @@ class DataLoader(Generic[SampleT]):
             warnings.warn(
                 f"DataLoader: {self.num_workers} workers on {processors} processors", stacklevel=3
             )
+
+
+class _Epoch:
+    """The batches of one epoch, which know how many they are."""
+
+    def __init__(self, loader: DataLoader[Any], batches: Iterator[Any]) -> None:
+        self._loader, self._batches = loader, batches
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._batches)
+
+    def __len__(self) -> int:
+        return len(self._loader)
 
 
 def _check_worker_options(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
 import argand_aten as aten
-from argand_c10 import Generator, Tensor, float64
+from argand_c10 import Generator, float64
 
 __all__ = [
     "BatchSampler",
@@ -68,8 +68,12 @@ class RandomSampler(Sampler[int]):
     ) -> None:
         self.data_source, self.replacement = data_source, replacement
         self._num_samples, self.generator = num_samples, generator
-        if self.num_samples <= 0:
-            raise ValueError(f"RandomSampler: got num_samples {self.num_samples}, expected above 0")
+        if not isinstance(replacement, bool):
+            raise TypeError(f"RandomSampler: got replacement {replacement!r}, expected a bool")
+        if not isinstance(self.num_samples, int) or self.num_samples <= 0:
+            raise ValueError(
+                f"RandomSampler: got num_samples {self.num_samples!r}, expected a positive integer"
+            )
 
     @property
     def num_samples(self) -> int:
@@ -82,6 +86,8 @@ class RandomSampler(Sampler[int]):
             generator = Generator()
             generator.manual_seed(draw_seed())
         size, count = len(self.data_source), self.num_samples
+        if size == 0:
+            raise ValueError(f"RandomSampler: got {count} samples of an empty data_source to draw")
         if self.replacement:
             yield from aten.randint(0, size, (count,), generator=generator).tolist()
             return
@@ -117,12 +123,15 @@ class WeightedRandomSampler(Sampler[int]):
         replacement: bool = True,
         generator: Generator | None = None,
     ) -> None:
-        if not isinstance(num_samples, int) or num_samples <= 0:
+        if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
             raise ValueError(
-                f"WeightedRandomSampler: got num_samples {num_samples}, expected a positive integer"
+                f"WeightedRandomSampler: got num_samples {num_samples!r}, expected a positive integer"
             )
-        values = weights.tolist() if isinstance(weights, Tensor) else list(weights)
-        self.weights = aten.tensor(values, dtype=float64)
+        if not isinstance(replacement, bool):
+            raise ValueError(
+                f"WeightedRandomSampler: got replacement {replacement!r}, expected a bool"
+            )
+        self.weights = aten.as_tensor(weights, dtype=float64)
         if self.weights.dim() != 1:
             raise ValueError(
                 f"WeightedRandomSampler: got weights of shape {list(self.weights.shape)}, expected 1-d"
@@ -147,6 +156,8 @@ class BatchSampler(Sampler[list[int]]):
             raise ValueError(
                 f"BatchSampler: got batch_size {batch_size!r}, expected a positive integer"
             )
+        if not isinstance(drop_last, bool):
+            raise ValueError(f"BatchSampler: got drop_last {drop_last!r}, expected a bool")
         self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
 
     def __iter__(self) -> Iterator[list[int]]:

@@ -20,6 +20,14 @@ def _place(index: int, length: int, name: str) -> int:
     return index % length
 
 
+def check_iterable(module: Module, method: str, values: Any) -> None:
+    """Raises TypeError for what cannot be iterated over."""
+    if not isinstance(values, Iterable):
+        raise TypeError(
+            f"{type(module).__name__}.{method} should be called with an iterable, but got {type(values).__name__}"
+        )
+
+
 class _ModuleSequence(Module):
     """Child modules named "0", "1", ... in order."""
 
@@ -73,6 +81,7 @@ class _ModuleSequence(Module):
 
     def extend(self, modules: Iterable[Module]) -> Self:
         """Add modules at the end."""
+        check_iterable(self, "extend", modules)
         for module in list(modules):
             self.append(module)
         return self
@@ -245,6 +254,7 @@ class ModuleDict(Module):
     def update(self, modules: Any) -> None:
         """Add or replace modules from a mapping or from pairs."""
         pairs = modules.items() if hasattr(modules, "items") else modules
+        check_iterable(self, "update", pairs)
         for key, module in pairs:
             self[key] = module
 
@@ -279,7 +289,12 @@ class ParameterList(Module):
         return self
 
     def extend(self, values: Iterable[Any]) -> ParameterList:
-        """Add values at the end."""
+        """Add values at the end; a tensor is one of them, not its rows."""
+        if isinstance(values, Tensor):
+            raise TypeError(
+                f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}; append it"
+            )
+        check_iterable(self, "extend", values)
         for value in list(values):
             self.append(value)
         return self
@@ -392,6 +407,7 @@ class ParameterDict(Module):
             pairs = parameters.items()
         elif isinstance(parameters, Mapping):
             pairs = sorted(parameters.items())
+        check_iterable(self, "update", pairs)
         for key, value in pairs:
             self[key] = value
 
