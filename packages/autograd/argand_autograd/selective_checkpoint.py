@@ -6,17 +6,17 @@ arguments, or what else. The second run takes the results from there, and saves 
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-import argand_aten as aten
 from argand_autograd._tree import flatten, map_tree
 from argand_autograd.graph import current_hooks, saved_tensors_hooks
 from argand_c10 import Operator, Tensor, random
-from argand_c10.modes import ArgandDispatchMode
+from argand_c10.modes import ArgandDispatchMode, find_operator
 
 __all__ = [
     "CheckpointPolicy",
@@ -112,7 +112,7 @@ def create_selective_checkpoint_contexts(
     elif isinstance(policy_fn_or_list, list | tuple | set | frozenset):
         chosen = frozenset(policy_fn_or_list)
         for op in chosen:
-            if not isinstance(op, Operator) or len(op.overloads) != 1:
+            if not isinstance(op, Operator) or len(op.variants) != 1:
                 raise ValueError(
                     f"create_selective_checkpoint_contexts: got {op!r} of type {type(op).__name__}, expected an "
                     "overload of an operator, as torch.ops.aten.mm.default"
@@ -135,21 +135,26 @@ def _policy_of(chosen: frozenset[Operator]) -> Policy:
     return policy
 
 
+@functools.cache
+def _op(name: str) -> Operator:
+    return find_operator(name).default
+
+
 def _named(op: Operator, args: tuple[Any, ...]) -> tuple[Operator, tuple[Any, ...]]:
     """The call as policies know it: of the product that a composite operator is made of."""
     if op.name == "linear":
         x, weight, bias = (*args, None)[:3]
         product = (x.flatten(0, -2) if x.dim() > 2 and x.is_contiguous() else x, weight.t())
         return (
-            (aten.ops.mm.default, product)
+            (_op("mm"), product)
             if bias is None
-            else (aten.ops.addmm.default, (bias, *product))
+            else (_op("addmm"), (bias, *product))
         )
     if op.name == "matmul":
         first, second = args[0].dim(), args[1].dim()
         if first >= 2 and second >= 2:
             batched = first > 2 and second > 2
-            return (aten.ops.bmm if batched else aten.ops.mm).default, args
+            return _op("bmm" if batched else "mm"), args
     parts = {
         "conv1d": "convolution",
         "conv2d": "convolution",
@@ -160,7 +165,7 @@ def _named(op: Operator, args: tuple[Any, ...]) -> tuple[Operator, tuple[Any, ..
         "softmax": "_softmax",
     }
     part = parts.get(op.name)
-    return (op if part is None else getattr(aten.ops, part).overloads[0], args)
+    return (op if part is None else _op(part), args)
 
 
 def _tensors(*values: Any) -> list[Tensor]:

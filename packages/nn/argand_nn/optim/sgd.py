@@ -164,7 +164,7 @@ def sgd(
         has_sparse_grad, foreach: accepted, without effect.
         others: as `SGD` has them.
     """
-    group = {
+    group: dict[str, Any] = {
         "lr": lr,
         "momentum": momentum,
         "dampening": dampening,
@@ -180,7 +180,9 @@ def sgd(
         aten.fused_sgd_(
             params,
             d_p_list,
-            momentum_buffer_list if momentum != 0 else [],
+            [buffer for buffer in momentum_buffer_list if buffer is not None]
+            if momentum != 0
+            else [],
             **{**group, "lr": float(lr)},
             is_first_step=first,
             grad_scale=grad_scale,
