@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.resources
 import os
 from typing import TYPE_CHECKING, Self
 
 from argand_aten import _C
-from argand_c10 import Operator
+from argand_c10 import Operator, rules
 
 if TYPE_CHECKING:
     from argand_aten.generated._ops import Operators
@@ -38,4 +39,12 @@ class _Operators(Operators):
         return f"<argand_aten.ops: {len(self.__dict__)} operators>"
 
 
+def _overload_names() -> dict[str, str]:
+    """PyTorch's names of overloads, by operator."""
+    text = importlib.resources.files("argand_aten").joinpath("overload_names.txt").read_text()
+    pairs = (line.split(": ", 1) for line in text.splitlines()[1:])
+    return {name: names for name, names in pairs}
+
+
 ops = _Operators(_C.operators)
+rules.register_overload_names(_overload_names)

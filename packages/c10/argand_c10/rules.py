@@ -19,7 +19,10 @@ __all__ = [
     "Rules",
     "definitions",
     "graph_passes",
+    "named_overload",
+    "overload_names",
     "register_graph_pass",
+    "register_overload_names",
     "register_rules",
     "rules_of",
 ]
@@ -88,6 +91,8 @@ renew_in_child(_lock)  # another thread may hold it
 _pending: list[Provider] = []
 _rules: dict[str, Rules] = {}
 _graph_passes: list[GraphPass] = []
+_pending_names: list[Callable[[], Mapping[str, str]]] = []
+_names: dict[str, str] = {}
 definitions: dict[str, Definition] = {}  # by the operator's name
 
 
@@ -109,6 +114,42 @@ def rules_of(op: Operator | str) -> Rules | None:
     if _pending:
         _load()
     return _rules.get(op if isinstance(op, str) else op.name)
+
+
+def register_overload_names(provider: Callable[[], Mapping[str, str]]) -> None:
+    """Add the names that overloads have elsewhere: by operator a text as "Tensor Scalar=other", where Scalar stands for the overload "other"."""
+    with _lock:
+        _pending_names.append(provider)
+
+
+def overload_names(op: Operator) -> list[str]:
+    """The names of an operator's overloads."""
+    return list(_overloads_by_name(op)[0])
+
+
+def named_overload(op: Operator, name: str) -> Operator | None:
+    """The overload of a name; None if there is none."""
+    named, own = _overloads_by_name(op)
+    return named.get(name) or own.get(name)
+
+
+def _overloads_by_name(op: Operator) -> tuple[dict[str, Operator], dict[str, Operator]]:
+    """By the names that are known elsewhere, and by those here."""
+    with _lock:
+        while _pending_names:
+            _names.update(_pending_names[0]())
+            del _pending_names[0]
+    own = {v.name.partition(".")[2] or "default": v for v in op.variants}
+    default = own.get("default", op.variants[0])
+    if op.name not in _names:
+        writes = op.is_view or op.is_inplace or op.name in definitions
+        return (own if writes else {**own, "out": op}), own
+    entries = [entry.partition("=") for entry in _names[op.name].split()]
+    # All overloads together take `out`.
+    return {
+        name: op if "out" in name.split("_") else own.get(here or name, default)
+        for name, _, here in entries
+    }, own
 
 
 def register_graph_pass(run: GraphPass) -> None:

@@ -326,7 +326,7 @@ def test_exceptions_of_kernels_travel():
 def test_operator_attributes():
     assert many.name == many.__name__ == "test::many" and many.schema == SCHEMA
     assert repr(many) == "<operator 'test::many'>" and isinstance(many, c10.Operator)
-    assert many.overloads[0].name == "test::many" and many.schemas == (SCHEMA,)
+    assert many.variants[0].name == "test::many" and many.schemas == (SCHEMA,)
     assert not ops.add.is_composite and not ops.add.is_random
     assert ops.add_.is_inplace and not ops.add.is_inplace and not ops.add.is_view
     assert c10.define("test::a_view(Tensor(a) self) -> Tensor(a)").is_view

@@ -169,7 +169,7 @@ def resizes(name: str) -> bool:
 INPLACE = sorted(
     n
     for n, op in aten.ops.__dict__.items()
-    if op.is_inplace and op.overloads[0].name == n and not n.startswith("fused") and not resizes(n)
+    if op.is_inplace and op.variants[0].name == n and not n.startswith("fused") and not resizes(n)
 )
 
 

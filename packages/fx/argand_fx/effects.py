@@ -19,7 +19,7 @@ def draws_random(op: Operator) -> bool:
 
 def _calls(op: Operator, asked: Callable[[Operator], bool], above: frozenset[str]) -> bool:
     """Whether `asked` holds for an overload, or one of the operators that its body calls."""
-    for overload in op.overloads:
+    for overload in op.variants:
         if asked(overload):
             return True
         rules = rules_of(overload) if overload.is_composite else None
@@ -67,4 +67,4 @@ def has_effect(op: Operator) -> bool:
 @functools.lru_cache(4096)
 def may_alias(op: Operator) -> bool:
     """Whether the result may share memory with an argument."""
-    return any(o.is_view or o.is_inplace or o.is_composite for o in op.overloads)
+    return any(o.is_view or o.is_inplace or o.is_composite for o in op.variants)

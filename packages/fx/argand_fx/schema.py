@@ -218,7 +218,7 @@ def overloads_of(op: Operator) -> tuple[Operator, ...]:
     """The overloads in the order in which they are tried."""
     found = _overloads.get(op)
     if found is None:
-        found = _overloads[op] = tuple(dict.fromkeys(op.overloads))
+        found = _overloads[op] = tuple(dict.fromkeys(op.variants))
     return found
 
 
@@ -229,7 +229,7 @@ def overload(name: str) -> Operator:
         LookupError: if no such operator is registered.
     """
     op = c10.find_operator(name)
-    for one in op.overloads:
+    for one in op.variants:
         if one.name == name:
             return one
     return op

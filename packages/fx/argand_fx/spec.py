@@ -139,9 +139,9 @@ def _compiler_rules(graph: Graph, nodes: list[Node]) -> Iterator[str]:
         if node.op == "call_function":
             target = node.target
             if isinstance(target, Operator):
-                if len(target.overloads) > 1:
+                if len(target.variants) > 1:
                     yield (
-                        f"%{node.name}: {target.name} stands for {len(target.overloads)} overloads; "
+                        f"%{node.name}: {target.name} stands for {len(target.variants)} overloads; "
                         "expected one of them (bind the arguments first)"
                     )
             elif target not in _graph_functions:

@@ -92,7 +92,7 @@ def test_malformed(text: str) -> None:
 )
 def test_values(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     overload, values = schema.bind(op, args, kwargs)
-    assert overload is op.overloads[0]
+    assert overload is op.variants[0]
     SEEN.clear()
     op(*args, **kwargs)
     positional, named = SEEN[0]
@@ -152,7 +152,7 @@ def test_leaf_in_a_graph_is_refused() -> None:
 
 
 def test_overload_by_name() -> None:
-    assert schema.overload("fxtest_pair") is PAIR.overloads[0]
+    assert schema.overload("fxtest_pair") is PAIR.variants[0]
     with pytest.raises(LookupError, match="fxtest_unknown"):
         schema.overload("fxtest_unknown")
 

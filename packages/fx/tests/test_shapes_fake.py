@@ -202,9 +202,9 @@ def test_calls_become_nodes() -> None:
     builder.output((twice, indices))
     assert builder.graph is not None
     assert [str(n.target) for n in builder.graph.nodes if n.op == "call_function"][:3] == [
-        str(o.overloads[0]) for o in (SCALE, SCALE, EXTREMES)
+        str(o.variants[0]) for o in (SCALE, SCALE, EXTREMES)
     ]
-    first, second = [n for n in builder.graph.nodes if n.target is SCALE.overloads[0]][:2]
+    first, second = [n for n in builder.graph.nodes if n.target is SCALE.variants[0]][:2]
     assert (
         first.args == (x.node,) and second.args == (y.node, 3) and second.kwargs == {"wide": True}
     )

@@ -161,10 +161,10 @@ def test_registered_functions_are_allowed():
 def test_one_overload_is_wanted():
     first = c10.define("fxtest::many(Tensor self) -> Tensor")
     c10.define("fxtest::many.int(Tensor self, int n) -> Tensor")
-    many = first if len(first.overloads) > 1 else c10.find_operator("fxtest::many")
+    many = first if len(first.variants) > 1 else c10.find_operator("fxtest::many")
     graph = good()
     call(many)(graph)
-    if len(many.overloads) > 1:
+    if len(many.variants) > 1:
         with pytest.raises(fx.SpecError, match="stands for 2 overloads"):
             spec.check(graph, compiler=True)
     graph = good()

@@ -367,19 +367,43 @@ static PyObject* method_get(PyObject* self, PyObject* object, PyObject*) {
   return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
 }
 
+// rules.function(self, name)
+static PyObject* ask_rules(const char* function, PyObject* self, PyObject* name) {
+  Ref rules(PyImport_ImportModule("argand_c10.rules"));
+  Ref found(rules ? PyObject_GetAttrString(rules.get(), function) : nullptr);
+  return found ? PyObject_CallFunctionObjArgs(found.get(), self, name, nullptr) : nullptr;
+}
+static PyObject* operator_overloads(PyObject* self, PyObject*) { return ask_rules("overload_names", self, nullptr); }
+// Besides its attributes an operator has its overloads by name.
+static PyObject* operator_getattro(PyObject* self, PyObject* name) {
+  PyObject* found = PyObject_GenericGetAttr(self, name);
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError) || PyUnicode_READ_CHAR(name, 0) == '_') return found;
+  PyObject *type, *error, *traceback;
+  PyErr_Fetch(&type, &error, &traceback);
+  Ref overload(ask_rules("named_overload", self, name));
+  if (overload && overload.get() == Py_None) {
+    PyErr_Restore(type, error, traceback);
+    return nullptr;
+  }
+  Py_XDECREF(type), Py_XDECREF(error), Py_XDECREF(traceback);
+  return overload.take();
+}
+
 static PyMemberDef operator_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(OperatorObject, vectorcall), READONLY, nullptr},
                                          {nullptr, 0, 0, 0, nullptr}};
-static PyMethodDef operator_methods[] = {{"__copy__", operator_same, METH_NOARGS, nullptr},
-                                         {"__deepcopy__", operator_same, METH_O, nullptr},
-                                         {"__reduce__", operator_reduce, METH_NOARGS, nullptr},
-                                         {nullptr, nullptr, 0, nullptr}};
+static PyMethodDef operator_methods[] = {
+    {"__copy__", operator_same, METH_NOARGS, nullptr},
+    {"__deepcopy__", operator_same, METH_O, nullptr},
+    {"overloads", operator_overloads, METH_NOARGS, "overloads()\n\nThe names of the overloads, each of which is an attribute."},
+    {"__reduce__", operator_reduce, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 static PyGetSetDef operator_getset[] = {
     {"name", get_name, nullptr, "The operator's name.", nullptr},
     {"__name__", get_name, nullptr, nullptr, nullptr},
     {"__qualname__", get_name, nullptr, nullptr, nullptr},
     {"__module__", get_module, nullptr, nullptr, nullptr},
     {"__doc__", get_doc, nullptr, nullptr, nullptr},
-    {"overloads", get_overloads, nullptr, "One Operator per overload.", nullptr},
+    {"variants", get_overloads, nullptr, "One Operator per overload.", nullptr},
     {"default", get_default, nullptr, "The overload that has no name of its own.", nullptr},
     {"tags", get_tags, nullptr, "What a program says of its own operator.", nullptr},
     {"schemas", get_schemas, nullptr, "The schema of each overload.", nullptr},
@@ -398,6 +422,7 @@ static void operator_dealloc(PyObject* self) {
 }
 static PyType_Slot operator_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(operator_repr)},
                                        {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                                       {Py_tp_getattro, reinterpret_cast<void*>(operator_getattro)},
                                        {Py_tp_dealloc, reinterpret_cast<void*>(operator_dealloc)},
                                        {Py_tp_members, operator_members},
                                        {Py_tp_methods, operator_methods},
@@ -405,6 +430,7 @@ static PyType_Slot operator_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(oper
                                        {0, nullptr}};
 static PyType_Slot method_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(operator_repr)},
                                      {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                                     {Py_tp_getattro, reinterpret_cast<void*>(operator_getattro)},
                                      {Py_tp_dealloc, reinterpret_cast<void*>(operator_dealloc)},
                                      {Py_tp_descr_get, reinterpret_cast<void*>(method_get)},
                                      {Py_tp_members, operator_members},
