@@ -20,6 +20,7 @@ from argand_dynamo import (
     is_exporting,
     mark_dynamic,
     register_backend,
+    set_stance,
 )
 from argand_dynamo import list_backends as _list_backends
 
@@ -53,6 +54,7 @@ __all__ = [
     "register_backend",
     "reset",
     "set_logs",
+    "set_stance",
 ]
 
 compile = argand_dynamo.compile

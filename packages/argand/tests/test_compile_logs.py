@@ -76,3 +76,52 @@ def test_a_channel_alone(tmp_path):
     lines = lines_of("loop_ir", tmp_path)
     assert any(EXPECTED["loop_ir"] in line for line in lines["loop_ir"])
     assert not any(lines[name] for name in ("graph", "aot_graphs", "schedule", "output_code"))
+
+
+def test_stances():
+    calls = []
+
+    def backend(graph, inputs):
+        def run(*args):
+            calls.append(len(args))
+            return graph(*args)
+
+        return run
+
+    @torch.compile(backend=backend, dynamic=False)
+    def double(x):
+        return x * 2
+
+    def runs(size, count):
+        """Whether a call gives the right result, by `count` calls of compiled code."""
+        before = len(calls)
+        return double(torch.ones(size)).tolist() == [2.0] * size and len(calls) - before == count
+
+    with torch.compiler.set_stance("fail_on_recompile"):
+        with pytest.raises(RuntimeError, match=r"fail_on_recompile.*double.*not compiled"):
+            double(torch.ones(2))
+    with torch.compiler.set_stance("eager_on_recompile"):
+        assert runs(2, 0)
+    assert runs(2, 1)
+    with torch.compiler.set_stance("force_eager"):
+        assert runs(2, 0)
+    with torch.compiler.set_stance("eager_on_recompile"):
+        assert runs(2, 1) and runs(3, 0)
+    with torch.compiler.set_stance("fail_on_recompile"):
+        assert runs(2, 1)
+        with pytest.raises(RuntimeError, match="this guard failed"):
+            double(torch.ones(3))
+    torch.compiler.reset()
+    with torch.compiler.set_stance("eager_then_compile"):
+        assert runs(4, 0) and runs(4, 1)
+    torch.compiler.set_stance("force_eager")
+    assert runs(4, 0)
+    torch.compiler.set_stance("default")
+    plain = torch.compiler.set_stance("force_eager")(double)
+    assert runs(4, 1)
+    before = len(calls)
+    assert plain(torch.ones(1)).tolist() == [2.0] and len(calls) == before
+    with pytest.raises(ValueError, match="expected one of"):
+        torch.compiler.set_stance("never")
+    with pytest.raises(NotImplementedError, match="force_backend"):
+        torch.compiler.set_stance(force_backend="eager")

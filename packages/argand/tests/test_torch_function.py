@@ -179,3 +179,41 @@ def test_compiled_programs_ask_no_modes():
     with mode:
         assert torch.compile(lambda x: (x + 1).relu())(x).tolist() == [2.0, 2.0]
     assert mode.calls == []
+
+
+def test_functions_that_can_be_taken_over():
+    import inspect
+
+    from argand import overrides
+
+    found = overrides.get_overridable_functions()
+    assert torch.add in found[torch] and torch.fft.fft in found[torch.fft]
+    assert (
+        torch.nn.functional.relu_ in found[torch.nn.functional] and torch.add in found[torch.Tensor]
+    )
+    assert torch.compile not in found[torch]
+    assert torch.compile in overrides.get_ignored_functions()
+    assert overrides.resolve_name(torch.linalg.det) in ("argand.det", "argand.linalg.det")
+    assert overrides.resolve_name(torch.add) == "argand.add"
+    item = torch.Tensor.__getitem__
+    assert overrides.resolve_name(item) == "argand.Tensor.__getitem__"
+    assert overrides.resolve_name(torch.compile) is None is overrides.resolve_name(3)
+    assert overrides.is_tensor_method_or_property(torch.ops.add_)
+    assert overrides.is_tensor_method_or_property(torch.Tensor.grad.__get__)
+    assert not overrides.is_tensor_method_or_property(torch.stack)
+    dummy = overrides.get_testing_overrides()[torch.softmax]
+    assert dummy(x, 0) == -1 and list(inspect.signature(dummy).parameters) == [
+        "input",
+        "dim",
+        "dtype",
+    ]
+
+
+def test_calls_are_of_functions_that_can_be_taken_over():
+    from argand import overrides
+
+    every = [f for named in overrides.get_overridable_functions().values() for f in named]
+    Logged.calls.clear()
+    _ = -(logged + 1)[0] * logged.exp().sum() + torch.fft.fft(logged).real.sum()
+    _ = torch.nn.functional.relu(logged).add_(1)
+    assert Logged.calls and all(any(f is g for g in every) for f in Logged.calls)

@@ -356,6 +356,28 @@ def test_operators_by_pytorchs_namespace():
     assert torch.equal(compiled(x), x * 2)
 
 
+def test_overloads_by_their_names():
+    ops = torch.ops.aten
+    x = torch.tensor([1.0, 2.0])
+    assert ops.add.Tensor is ops.add.Tensor and hasattr(ops.add, "Scalar")
+    assert not hasattr(ops.add, "nothing") and not hasattr(ops.relu_, "out")
+    assert ops.add.overloads() == ["Tensor", "Scalar", "out", "Scalar_out"]
+    assert ops.cos.overloads() == ["default", "out"] and ops.t.overloads() == ["default"]
+    assert ops.add.Tensor(x, x, alpha=2).tolist() == [3.0, 6.0]
+    assert ops.add.Scalar(x, 2).tolist() == [3.0, 4.0]
+    out = torch.empty(2)
+    assert ops.add.out(x, x, out=out) is out and out.tolist() == [2.0, 4.0]
+    assert ops.sum.dim_IntList(x, [0]).item() == 3.0
+    assert ops.max.dim(x, 0)[1].item() == 1 and ops.max.other(x, out).tolist() == [2.0, 4.0]
+    assert ops.copy_.Tensor(out, x).tolist() == [1.0, 2.0]
+    with pytest.raises(AttributeError, match="nothing"):
+        ops.add.nothing
+    graph = torch.fx.symbolic_trace(lambda t: torch.ops.aten.add.Tensor(t, t))
+    assert graph(x).tolist() == [2.0, 4.0]
+    compiled = torch.compile(lambda t: torch.ops.aten.add.Tensor(t, t) + 1, fullgraph=True)
+    assert compiled(x).tolist() == [3.0, 5.0]
+
+
 def test_checkpoints_stop_early_unless_told_otherwise():
     from argand.utils.checkpoint import (
         CheckpointError,
@@ -384,3 +406,46 @@ def test_checkpoints_stop_early_unless_told_otherwise():
         with set_checkpoint_early_stop(True):
             assert runs(early_stop=False) == 1
     assert issubclass(CheckpointError, RuntimeError)
+
+
+def test_tensors_over_several_devices():
+    from argand.cuda import comm
+
+    x = torch.arange(6.0).reshape(3, 2)
+    copies = comm.broadcast(x, ["cpu", -1, torch.device("meta")])
+    assert [c.device.type for c in copies] == ["cpu", "cpu", "meta"]
+    out = [torch.empty(3, 2), torch.empty(3, 2)]
+    assert all(a is b and torch.equal(b, x) for a, b in zip(comm.broadcast(x, out=out), out))
+    first, second = comm.scatter(x, ["cpu", "cpu"])
+    assert first.tolist() == x[:2].tolist() and second.tolist() == x[2:].tolist()
+    columns = comm.scatter(x, ["cpu", "cpu"], [1, 1], 1)
+    assert columns[1].tolist() == [[1.0], [3.0], [5.0]]
+    rows = [torch.empty(1, 2), torch.empty(2, 2)]
+    assert comm.scatter(x, out=rows)[1] is rows[1] and torch.equal(rows[1], x[1:])
+    assert torch.equal(comm.gather([first, second], destination="cpu"), x)
+    joined = torch.empty(3, 2)
+    assert comm.gather(columns, 1, out=joined) is joined and torch.equal(joined, x)
+    assert torch.equal(comm.reduce_add([x, x, x], "cpu"), 3 * x)
+    assert torch.equal(comm.reduce_add_coalesced([[x, first], [x, first]], -1)[1], 2 * first)
+    assert comm.broadcast_coalesced([x, first], ["meta"])[0][1].shape == (2, 2)
+    with pytest.raises(ValueError, match="input 1 has invalid size"):
+        comm.reduce_add([x, first], "cpu")
+    for wrong in (lambda: comm.broadcast(x), lambda: comm.scatter(x, ["cpu"], out=[x])):
+        with pytest.raises(RuntimeError, match="Exactly one of"):
+            wrong()
+    with pytest.raises(RuntimeError, match="2 chunk_sizes for 1 devices"):
+        comm.scatter(x, ["cpu"], [1, 2])
+    with pytest.raises(RuntimeError, match="must not be specified"):
+        comm.gather([x], destination="cpu", out=x)
+
+
+def test_the_machine_is_described(capsys):
+    from argand.utils import collect_env
+
+    found = collect_env.get_env_info()
+    assert found.torch_version == torch.__version__
+    assert found.is_cuda_available == str(torch.cuda.is_available())
+    assert all(isinstance(value, str) and value for value in found)
+    collect_env.main()
+    printed = capsys.readouterr().out
+    assert f"Argand version: {torch.__version__}" in printed and "numpy==" in printed

@@ -22,6 +22,7 @@ from argand_dynamo.backends import list_backends, register_backend  # noqa: E402
 from argand_dynamo.configuration import config  # noqa: E402
 from argand_dynamo.exceptions import GraphBreak, RecompileLimitError  # noqa: E402
 from argand_dynamo.history import mark_dynamic, mark_static  # noqa: E402
+from argand_dynamo.stance import set_stance  # noqa: E402
 
 __version__ = "0.1.0"
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "mark_dynamic",
     "mark_static",
     "register_backend",
+    "set_stance",
     "reset",
 ]
 

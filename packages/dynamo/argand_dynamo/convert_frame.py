@@ -33,6 +33,7 @@ from argand_dynamo.known_packages import prepare_packages
 from argand_dynamo.plan_code import Replacement, RuntimeObjects, assemble_plan
 from argand_dynamo.plan_store import load_plans, store_plan
 from argand_dynamo.resume import make_function, resume_codes
+from argand_dynamo.stance import current_stance, refuse_to_compile
 from argand_dynamo.trust import PLAIN, is_compiler, note_compiler
 
 __all__ = [
@@ -102,6 +103,7 @@ class CodeState:
     """All that is known of a code object under some settings.
 
     Attributes:
+        called: whether a stance has seen a call that is not compiled.
         stored: plans of other processes that no call of this one has asked for; they count as nothing else does.
     """
 
@@ -110,6 +112,7 @@ class CodeState:
     stored: list[tuple[GuardTree, FramePlan]] = field(default_factory=list)
     limited: bool = False
     looked_up: bool = False
+    called: bool = False
 
 
 class Owner:
@@ -198,6 +201,10 @@ def convert(compiled: CompiledFunction, args: tuple[Any, ...], kwargs: dict[str,
         if state.limited:
             compiled.disabled = True  # until `reset`, without asking again
             return None
+        if current_stance() != "default":
+            first, state.called = not state.called, True
+            if refuse_to_compile(function, first, _why_not(function, state, values)):
+                return None
         if len(state.compilations) >= config.recompile_limit:
             return _refuse(function, settings, state, values)
         if state.compilations:
@@ -272,6 +279,13 @@ def _refuse(
         raise RecompileLimitError(f"{message}; {fix}")
     state.limited = True
     emit(Record("recompile", "RC0002", message, fix, code.co_filename, code.co_firstlineno))
+
+
+def _why_not(function: types.FunctionType, state: CodeState, values: tuple[Any, ...]) -> str:
+    if not state.compilations:
+        return "which is not compiled"
+    why = state.compilations[0].tree.explain(values, function)
+    return f"for which this guard failed: {why[1] if why else 'none'}"
 
 
 def _record_recompile(

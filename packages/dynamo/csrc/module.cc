@@ -50,6 +50,11 @@ PyObject* thread_keys(PyObject*, PyObject*) {
   return Py_BuildValue("(KKK)", static_cast<unsigned long long>(state->include_keys), static_cast<unsigned long long>(state->exclude_keys), autocast);
 }
 
+PyObject* set_all_plain(PyObject*, PyObject* value) {
+  const int on = PyObject_IsTrue(value);
+  return on < 0 ? nullptr : PyBool_FromLong(exchange_all_plain(on));
+}
+
 PyMethodDef functions[] = {
     {"set_code_hash", set_code_hash_function, METH_O,
      "set_code_hash(function)\n--\n\nSets function(code) -> str, by which CODE guards that were stored as text know their code."},
@@ -59,6 +64,8 @@ PyMethodDef functions[] = {
     {"storage_id", storage_id, METH_O, "storage_id(tensor)\n--\n\nA number that the tensors of one storage share while it lives."},
     {"thread_keys", thread_keys, METH_NOARGS,
      "thread_keys()\n--\n\nThe dispatch keys that this thread adds to and removes from every operator call, and its autocast state."},
+    {"set_all_plain", set_all_plain, METH_O,
+     "set_all_plain(on)\n--\n\nHas the compiled functions of all threads run as they are; returns whether they did before."},
     {"is_constant", is_constant_function, METH_O, "is_constant(object)\n--\n\nCan it be the value of an EQUALS guard."},
     {nullptr, nullptr, 0, nullptr}};
 PyModuleDef definition = {

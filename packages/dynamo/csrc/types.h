@@ -41,6 +41,8 @@ extern PyTypeObject* compiled_function_type;
 
 int init_guard_tree_type(PyObject* module);
 int init_compiled_function_type(PyObject* module);
+// Whether all compiled functions run as they are; returns what it was.
+bool exchange_all_plain(bool value);
 
 // Why `tree` does not hold for this call: (index of the guard, text), or None; NULL + exception.
 PyObject* explain(GuardTreeObject* tree, const Call& call, PyObject* code);

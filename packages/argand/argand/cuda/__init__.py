@@ -24,7 +24,7 @@ def ipc_collect() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("amp", "memory", "nvtx", "random", "streams"):
+    if name in ("amp", "comm", "memory", "nvtx", "random", "streams"):
         return importlib.import_module(f"argand.cuda.{name}")
     if name == "make_graphed_callables":
         return importlib.import_module("argand.cuda.graphed").make_graphed_callables

@@ -1,0 +1,387 @@
+"""`SummaryWriter`: numbers, distributions, pictures and texts of a training run in files that TensorBoard shows.
+
+The files are written without the package `tensorboard`, which shows them: records as TFRecord has them, each an `Event` of TensorFlow's protocol
+buffers.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import threading
+import time
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from argand_c10 import Tensor, bfloat16
+
+__all__ = ["SummaryWriter"]
+
+
+def _crc_table() -> list[int]:
+    table = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+        table.append(byte)
+    return table
+
+
+_CRC_TABLE = _crc_table()
+
+
+def _masked_crc(data: bytes) -> int:
+    """CRC-32C, rotated and offset as the format wants it."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ _CRC_TABLE[(crc ^ byte) & 255]
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+# Protocol buffers: a field is its number and the kind of its bytes, then these ------------------
+
+
+def _varint(value: int) -> bytes:
+    value &= (1 << 64) - 1
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*found, value])
+
+
+def _integer(field: int, value: int) -> bytes:
+    return _varint(field << 3) + _varint(value)
+
+
+def _double(field: int, value: float) -> bytes:
+    return _varint(field << 3 | 1) + struct.pack("<d", value)
+
+
+def _float(field: int, value: float) -> bytes:
+    return _varint(field << 3 | 5) + struct.pack("<f", value)
+
+
+def _bytes(field: int, value: bytes | str) -> bytes:
+    data = value.encode() if isinstance(value, str) else value
+    return _varint(field << 3 | 2) + _varint(len(data)) + data
+
+
+def _doubles(field: int, values: Any) -> bytes:
+    return _bytes(field, np.asarray(values, dtype="<f8").tobytes())
+
+
+def _array(values: Any) -> Any:
+    if isinstance(values, Tensor):
+        values = values.detach().cpu()
+        return (values.float() if values.dtype == bfloat16 else values).numpy()
+    return np.asarray(values)
+
+
+def _number(value: Any) -> float:
+    found = _array(value)
+    if found.size != 1:
+        raise ValueError(
+            f"SummaryWriter: got a value of shape {list(found.shape)}, expected one number"
+        )
+    return float(found.reshape(()))
+
+
+# Values of a summary ----------------------------------------------------------------------------
+
+
+def _default_bins() -> Any:
+    """Borders that grow by a tenth from 1e-12 to 1e20, to both sides of 0."""
+    count = int(np.ceil(np.log(1e32) / np.log(1.1)))
+    positive = 1e-12 * 1.1 ** np.arange(count)
+    return np.concatenate([-positive[::-1], [0.0], positive])
+
+
+def _histogram(values: Any, bins: Any, max_bins: int | None) -> bytes:
+    flat = _array(values).astype(np.float64).reshape(-1)
+    if flat.size == 0:
+        raise ValueError("SummaryWriter.add_histogram: got no values, expected at least one")
+    borders = _default_bins() if isinstance(bins, str) and bins == "tensorflow" else bins
+    counts, limits = np.histogram(flat, bins=borders)
+    if max_bins is not None and len(counts) > max_bins:
+        step = -(-len(counts) // max_bins)
+        counts = np.add.reduceat(counts, np.arange(0, len(counts), step))
+        limits = np.concatenate([limits[:-1:step], limits[-1:]])
+    filled = np.nonzero(counts)[0]
+    first, last = (filled[0], filled[-1] + 1) if len(filled) else (0, 1)
+    # A limit ends its bucket; an empty one goes first, so that the next has a beginning.
+    totals = np.concatenate([[0], counts[first:last]])
+    return b"".join(
+        (
+            _double(1, flat.min()),
+            _double(2, flat.max()),
+            _double(3, flat.size),
+            _double(4, flat.sum()),
+            _double(5, flat @ flat),
+            _doubles(6, limits[first : last + 1]),
+            _doubles(7, totals),
+        )
+    )
+
+
+def _picture(pixels: Any, dataformats: str) -> bytes:
+    """Pixels as a PNG inside of an image's message: floats from 0 to 1, integers to 255."""
+    found = _array(pixels)
+    if len(dataformats) != found.ndim or set(dataformats) not in ({*"CHW"}, {*"HW"}):
+        raise ValueError(
+            f"SummaryWriter.add_image: got an image of shape {list(found.shape)}, expected dimensions {dataformats!r}"
+        )
+    if "C" not in dataformats:
+        found, dataformats = found[None], "C" + dataformats
+    found = found.transpose([dataformats.index(d) for d in "HWC"])
+    if found.dtype != np.uint8:
+        scale = 255 if found.dtype.kind == "f" else 1
+        found = (found * scale).clip(0, 255).astype(np.uint8)
+    height, width, channels = found.shape
+    kinds = {1: 0, 3: 2, 4: 6}
+    if channels not in kinds:
+        raise ValueError(f"SummaryWriter.add_image: got {channels} channels, expected 1, 3 or 4")
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        )
+
+    rows = np.concatenate(
+        [np.zeros((height, 1), np.uint8), found.reshape(height, width * channels)], axis=1
+    )
+    header = struct.pack(">IIBBBBB", width, height, 8, kinds[channels], 0, 0, 0)
+    png = (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(rows.tobytes()))
+        + chunk(b"IEND", b"")
+    )
+    return _integer(1, height) + _integer(2, width) + _integer(3, channels) + _bytes(4, png)
+
+
+def _text(text: str) -> bytes:
+    """A tensor of one string, and the name of the plugin that shows it, as the rest of a value."""
+    shape = _bytes(2, _bytes(2, _integer(1, 1)))
+    tensor = _integer(1, 7) + shape + _bytes(8, text)
+    return _bytes(8, tensor) + _bytes(9, _bytes(1, _bytes(1, "text")))
+
+
+class _EventFile:
+    """Events, one after the other, in a file of their own."""
+
+    _numbers = iter(range(1 << 62))
+
+    def __init__(self, folder: Path, suffix: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{next(self._numbers)}{suffix}"
+        self._file = (folder / name).open("ab")
+        self._lock = threading.Lock()
+        self.write(_double(1, time.time()) + _bytes(3, "brain.Event:2"))
+
+    def write(self, event: bytes) -> None:
+        length = struct.pack("<Q", len(event))
+        crcs = [struct.pack("<I", _masked_crc(part)) for part in (length, event)]
+        with self._lock:
+            self._file.write(length + crcs[0] + event + crcs[1])
+
+    def flush(self) -> None:
+        with self._lock:
+            self._file.flush()
+
+    def close(self) -> None:
+        with self._lock:
+            self._file.close()
+
+
+class SummaryWriter:
+    """Writes what TensorBoard shows to a file in a folder; also a context manager.
+
+    Args:
+        log_dir: the folder; by default one below `runs`, named by the time, the machine and `comment`.
+        comment: the end of that name.
+        purge_step: what a run that broke off wrote from this step on is not shown.
+        max_queue: accepted; events are written as they are added.
+        flush_secs: after how many seconds what was written is handed to the system, at the next event.
+        filename_suffix: the end of the file's name.
+    """
+
+    def __init__(
+        self,
+        log_dir: str | os.PathLike[str] | None = None,
+        comment: str = "",
+        purge_step: int | None = None,
+        max_queue: int = 10,
+        flush_secs: int = 120,
+        filename_suffix: str = "",
+    ) -> None:
+        if not log_dir:
+            moment = time.strftime("%b%d_%H-%M-%S")
+            log_dir = os.path.join("runs", f"{moment}_{socket.gethostname()}{comment}")
+        self.log_dir = os.fspath(log_dir)
+        self.filename_suffix, self.flush_secs = filename_suffix, flush_secs
+        self._files: dict[str, _EventFile] = {}
+        self._flushed = time.monotonic()
+        file = self._file("")
+        if purge_step is not None:
+            start = _integer(1, 1)  # a session begins
+            file.write(_double(1, time.time()) + _integer(2, purge_step) + _bytes(7, start))
+
+    def _file(self, part: str) -> _EventFile:
+        if part not in self._files:
+            self._files[part] = _EventFile(Path(self.log_dir, part), self.filename_suffix)
+        return self._files[part]
+
+    def _add(
+        self, tag: str, value: bytes, step: int | None, walltime: float | None, part: str = ""
+    ) -> None:
+        event = _double(1, time.time() if walltime is None else walltime)
+        if step is not None:
+            event += _integer(2, int(step))
+        self._file(part).write(event + _bytes(5, _bytes(1, _bytes(1, tag) + value)))
+        if time.monotonic() - self._flushed > self.flush_secs:
+            self.flush()
+
+    def get_logdir(self) -> str:
+        """The folder."""
+        return self.log_dir
+
+    def add_scalar(
+        self,
+        tag: str,
+        scalar_value: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        new_style: bool = False,
+        double_precision: bool = False,
+    ) -> None:
+        """Add a number.
+
+        Args:
+            tag: the name of the curve; a part before "/" groups curves.
+            scalar_value: a number, or a tensor or array of one.
+            global_step: where it lies on the curve.
+            walltime: seconds since 1970; None is now.
+            new_style, double_precision: accepted; numbers are written with 32 bits.
+        """
+        self._add(tag, _float(2, _number(scalar_value)), global_step, walltime)
+
+    def add_scalars(
+        self,
+        main_tag: str,
+        tag_scalar_dict: Mapping[str, Any],
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Add numbers of several curves of one picture, each as a run of its own in a folder below."""
+        for tag, value in tag_scalar_dict.items():
+            part = f"{main_tag}_{tag}".replace("/", "_")
+            self._add(main_tag, _float(2, _number(value)), global_step, walltime, part)
+
+    def add_histogram(
+        self,
+        tag: str,
+        values: Any,
+        global_step: int | None = None,
+        bins: Any = "tensorflow",
+        walltime: float | None = None,
+        max_bins: int | None = None,
+    ) -> None:
+        """Add the distribution of values.
+
+        Args:
+            values: a tensor or array.
+            bins: "tensorflow" (borders that grow by a tenth), or what `numpy.histogram` takes.
+            max_bins: more are put together.
+
+        Raises:
+            ValueError: there are no values.
+        """
+        self._add(tag, _bytes(5, _histogram(values, bins, max_bins)), global_step, walltime)
+
+    def add_image(
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        dataformats: str = "CHW",
+    ) -> None:
+        """Add a picture.
+
+        Args:
+            img_tensor: floats from 0 to 1, or integers to 255, with 1, 3 or 4 channels.
+            dataformats: its dimensions: "CHW", "HWC" or "HW".
+
+        Raises:
+            ValueError: it has others.
+        """
+        self._add(tag, _bytes(4, _picture(img_tensor, dataformats)), global_step, walltime)
+
+    def add_images(
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        dataformats: str = "NCHW",
+    ) -> None:
+        """Add a batch of pictures beside each other; see `add_image`."""
+        found = _array(img_tensor)
+        if dataformats not in ("NCHW", "NHWC") or found.ndim != 4:
+            raise ValueError(
+                f"SummaryWriter.add_images: got a shape of {list(found.shape)} as {dataformats!r}, expected NCHW or NHWC"
+            )
+        row = np.concatenate(list(found), axis=dataformats.index("W") - 1)
+        self.add_image(tag, row, global_step, walltime, dataformats[1:])
+
+    def add_figure(
+        self,
+        tag: str,
+        figure: Any,
+        global_step: int | None = None,
+        close: bool = True,
+        walltime: float | None = None,
+    ) -> None:
+        """Add a figure of Matplotlib's as a picture; with `close` it is closed."""
+        from matplotlib import pyplot
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        self.add_image(tag, np.asarray(canvas.buffer_rgba()), global_step, walltime, "HWC")
+        if close:
+            pyplot.close(figure)
+
+    def add_text(
+        self,
+        tag: str,
+        text_string: str,
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Add a text in Markdown."""
+        self._add(f"{tag}/text_summary", _text(text_string), global_step, walltime)
+
+    def flush(self) -> None:
+        """Hand what was written to the system."""
+        self._flushed = time.monotonic()
+        for file in self._files.values():
+            file.flush()
+
+    def close(self) -> None:
+        """Close the files; what is added later begins new ones."""
+        while self._files:
+            self._files.popitem()[1].close()
+
+    def __enter__(self) -> SummaryWriter:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

@@ -1,0 +1,120 @@
+"""Tangents that go forward with tensors, against `func.jvp`."""
+
+from __future__ import annotations
+
+import pytest
+
+import argand as torch
+import argand.autograd.forward_ad as forward
+import argand.nn.functional as F
+from argand import nn
+
+X = torch.tensor([1.0, 2.0, 3.0])
+V = torch.tensor([1.0, 0.5, -1.0])
+
+
+def copied(x):
+    y = torch.zeros(3)
+    return y.copy_(x).exp()
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return 2 * grad * ctx.saved_tensors[0]
+
+
+FUNCTIONS = [
+    lambda x: x.sin() * x + 1,
+    lambda x: (x @ x).exp().log(),
+    lambda x: torch.cat([x, X, x * 2]),
+    lambda x: torch.where(x > 1.5, x * x, X),
+    lambda x: x.view(3, 1).t() + x[None],
+    lambda x: torch.stack(x.unbind(0)).flip(0).double(),
+    lambda x: F.conv1d(x.view(1, 1, 3), torch.ones(1, 1, 2)).softmax(-1),
+    lambda x: F.scaled_dot_product_attention(*[x.view(1, 3, 1)] * 3),
+    lambda x: F.cross_entropy(x.view(1, 3), torch.tensor([1])),
+    lambda x: x.max(0)[0],
+    lambda x: x.clone().mul_(x).add_(1),
+    copied,
+    Square.apply,
+]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_tangents_are_those_of_jvp(function):
+    expected = torch.func.jvp(function, (X,), (V,))
+    with forward.dual_level():
+        found = forward.unpack_dual(function(forward.make_dual(X, V)))
+        assert torch.allclose(found.primal, expected[0])
+        assert found.tangent.shape == found.primal.shape
+        assert torch.allclose(found.tangent, expected[1])
+
+
+def test_modules_and_their_parameters():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.LayerNorm(4), nn.Linear(4, 2))
+    expected = torch.func.jvp(model, (X,), (V,))
+    compiled = torch.compile(model, backend="eager")
+    with forward.dual_level():
+        for run in (model, compiled):
+            found = forward.unpack_dual(run(forward.make_dual(X, V)))
+            assert torch.allclose(found.tangent, expected[1])
+        duals = {n: forward.make_dual(p, torch.ones_like(p)) for n, p in model.named_parameters()}
+        result = torch.func.functional_call(model, duals, (X,))
+        assert forward.unpack_dual(result).tangent is not None
+
+
+def test_gradients_of_tangents():
+    x = X.clone().requires_grad_()
+    with forward.dual_level():
+        primal, tangent = forward.unpack_dual((forward.make_dual(x, V) ** 3).sum())
+        assert torch.allclose(torch.autograd.grad(tangent, x)[0], 6 * X * V)
+        assert torch.allclose(torch.autograd.grad(primal, x)[0], 3 * X**2)
+
+
+def test_what_has_no_tangents():
+    with forward.dual_level():
+        dual = forward.make_dual(X, V)
+        with torch.no_grad():
+            assert torch.equal(forward.unpack_dual(dual * 2).tangent, V * 2)
+        assert all(
+            forward.unpack_dual(t).tangent is None
+            for t in (dual > 2, dual.detach() * 2, X * 2, dual.argmax())
+        )
+        assert forward.unpack_dual(dual.clone().zero_()).tangent is None
+        assert forward.unpack_dual(forward.unpack_dual(dual).primal).tangent is None
+    assert forward.unpack_dual(dual).tangent is None and X.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_changes_that_memory_shares():
+    with forward.dual_level():
+        changed = forward.make_dual(X, V).clone()
+        view = changed[0]
+        changed.mul_(2)
+        with pytest.raises(RuntimeError, match="changed in place through another"):
+            _ = view * 1
+        buffer = torch.zeros(3)
+        with pytest.raises(NotImplementedError, match="a view without a tangent"):
+            buffer[1] = changed[0]
+
+
+def test_levels_and_shapes():
+    with pytest.raises(RuntimeError, match="no level exists"):
+        forward.make_dual(X, V)
+    with pytest.raises(RuntimeError, match="not the last"):
+        forward.exit_dual_level()
+    with forward.dual_level():
+        with pytest.raises(RuntimeError, match="Nested"):
+            forward.enter_dual_level()
+        with pytest.raises(RuntimeError, match="tangent of shape"):
+            forward.make_dual(X, V[:2])
+        with pytest.raises(ValueError, match="floating point"):
+            forward.make_dual(torch.ones(2, dtype=torch.int64), V[:2])
+    level = forward.enter_dual_level()
+    forward.exit_dual_level(level=level)
