@@ -252,3 +252,37 @@ def test_containers_take_what_can_be_iterated_over():
     for mapping in (nn.ModuleDict(), nn.ParameterDict()):
         with pytest.raises(TypeError, match="update should be called with an iterable"):
             mapping.update(3)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.Conv2d(1, 1, 1),
+        nn.BatchNorm1d(2),
+        nn.LSTM(2, 2),
+        nn.RNNCell(2, 2),
+        nn.EmbeddingBag(2, 2),
+        nn.RMSNorm(2),
+        nn.MaxPool2d(2),
+        nn.AdaptiveMaxPool1d(1),
+        nn.Upsample(scale_factor=2),
+        nn.RReLU(),
+        nn.Unflatten(1, (1, 1)),
+        nn.ConstantPad1d(1, 1),
+        nn.TransformerEncoderLayer(2, 1, 2),
+        nn.TripletMarginLoss(),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_constants_name_attributes(layer):
+    names = type(layer).__constants__
+    assert names and all(hasattr(layer, name) for name in names)
+
+
+def test_constants_are_extended_by_subclasses():
+    class Scaled(nn.Linear):
+        __constants__ = [*nn.Linear.__constants__, "scale"]
+
+    assert Scaled.__constants__ == ["in_features", "out_features", "scale"]
+    assert nn.ReLU6.__constants__ == ["min_val", "max_val", "inplace"]
+    assert not hasattr(nn.Module, "__constants__")

@@ -44,6 +44,8 @@ __all__ = [
 class _InplaceActivation(Module):
     """An activation without settings but `inplace`."""
 
+    __constants__ = ["inplace"]
+
     inplace: bool
 
     def __init__(self, inplace: bool = False) -> None:
@@ -105,6 +107,8 @@ class Hardswish(_InplaceActivation):
 class Hardtanh(Module):
     """`input` limited to [min_val, max_val]; min_value and max_value are older names of the limits."""
 
+    __constants__ = ["min_val", "max_val", "inplace"]
+
     def __init__(
         self,
         min_val: float = -1.0,
@@ -150,6 +154,8 @@ class ReLU6(Hardtanh):
 class LeakyReLU(Module):
     """`input` where positive, `negative_slope * input` elsewhere."""
 
+    __constants__ = ["inplace", "negative_slope"]
+
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__()
         self.negative_slope, self.inplace = negative_slope, inplace
@@ -162,6 +168,8 @@ class LeakyReLU(Module):
 
 
 class _ExponentialUnit(Module):
+    __constants__ = ["alpha", "inplace"]
+
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha, self.inplace = alpha, inplace
@@ -187,6 +195,8 @@ class CELU(_ExponentialUnit):
 class RReLU(Module):
     """Leaky ReLU with a slope drawn from [lower, upper) in training, their mean otherwise."""
 
+    __constants__ = ["lower", "upper", "inplace"]
+
     def __init__(
         self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
     ) -> None:
@@ -201,6 +211,8 @@ class RReLU(Module):
 
 
 class _Shrink(Module):
+    __constants__ = ["lambd"]
+
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
@@ -226,6 +238,8 @@ class Softshrink(_Shrink):
 class Threshold(Module):
     """`input` where it exceeds `threshold`, `value` elsewhere."""
 
+    __constants__ = ["threshold", "value", "inplace"]
+
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
         self.threshold, self.value, self.inplace = threshold, value, inplace
@@ -239,6 +253,8 @@ class Threshold(Module):
 
 class GELU(Module):
     """Gaussian error linear unit; `approximate` is none or tanh."""
+
+    __constants__ = ["approximate"]
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -289,6 +305,8 @@ class Softsign(Module):
 class Softplus(Module):
     """log(1 + exp(beta * input)) / beta; linear where beta * input exceeds `threshold`."""
 
+    __constants__ = ["beta", "threshold"]
+
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
         self.beta, self.threshold = beta, threshold
@@ -303,6 +321,8 @@ class Softplus(Module):
 class GLU(Module):
     """First half of `input` along `dim` times the sigmoid of the second half."""
 
+    __constants__ = ["dim"]
+
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
         self.dim = dim
@@ -316,6 +336,8 @@ class GLU(Module):
 
 class PReLU(Module):
     """Leaky ReLU with a learned slope: one for all channels, or one for each."""
+
+    __constants__ = ["num_parameters"]
 
     def __init__(
         self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
@@ -336,6 +358,8 @@ class PReLU(Module):
 
 
 class _SoftmaxBase(Module):
+    __constants__ = ["dim"]
+
     dim: int | None
 
     def __init__(self, dim: int | None = None) -> None:

@@ -28,6 +28,8 @@ class MultiheadAttention(Module):
         batch_first: inputs are (N, L, E) instead of (L, N, E).
     """
 
+    __constants__ = ["batch_first"]
+
     in_proj_weight: Parameter | None
     in_proj_bias: Parameter | None
 

@@ -24,6 +24,8 @@ __all__ = [
 class _NormBase(Module):
     """Settings, parameters and running statistics; subclasses say which inputs they take."""
 
+    __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
+
     _version = 2
     input_dims: tuple[int, ...]
 

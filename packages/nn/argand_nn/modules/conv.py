@@ -27,6 +27,18 @@ _PAD_MODES = {"zeros", "reflect", "replicate", "circular"}
 class _ConvNd(Module):
     """What the convolutions and their transposes share: settings, parameters and explicit padding."""
 
+    __constants__ = [
+        "stride",
+        "padding",
+        "dilation",
+        "groups",
+        "padding_mode",
+        "output_padding",
+        "in_channels",
+        "out_channels",
+        "kernel_size",
+    ]
+
     spatial: int
     weight: Parameter
     bias: Parameter | None

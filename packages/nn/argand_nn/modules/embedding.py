@@ -65,6 +65,16 @@ class Embedding(_Table):
         scale_grad_by_freq: divide gradients by how often a row occurs in the batch.
     """
 
+    __constants__ = [
+        "num_embeddings",
+        "embedding_dim",
+        "padding_idx",
+        "max_norm",
+        "norm_type",
+        "scale_grad_by_freq",
+        "sparse",
+    ]
+
     def __init__(
         self,
         num_embeddings: int,
@@ -152,6 +162,18 @@ class EmbeddingBag(_Table):
         include_last_offset: the last of `offsets` is the end of the last bag.
         padding_idx: a row that starts as zeros, gets no gradient and is left out.
     """
+
+    __constants__ = [
+        "num_embeddings",
+        "embedding_dim",
+        "max_norm",
+        "norm_type",
+        "scale_grad_by_freq",
+        "mode",
+        "sparse",
+        "include_last_offset",
+        "padding_idx",
+    ]
 
     def __init__(
         self,

@@ -12,6 +12,8 @@ __all__ = ["Flatten", "Unflatten"]
 class Flatten(Module):
     """Join the dimensions from `start_dim` to `end_dim` into one."""
 
+    __constants__ = ["start_dim", "end_dim"]
+
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
         self.start_dim, self.end_dim = start_dim, end_dim
@@ -25,6 +27,8 @@ class Flatten(Module):
 
 class Unflatten(Module):
     """Split dimension `dim` into `unflattened_size` (one size may be -1)."""
+
+    __constants__ = ["dim", "unflattened_size"]
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()

@@ -39,6 +39,8 @@ class Fold(_Windows):
         stride: steps between windows.
     """
 
+    __constants__ = ["output_size", "kernel_size", "dilation", "padding", "stride"]
+
     def __init__(
         self,
         output_size: IntOrInts,
@@ -61,6 +63,8 @@ class Fold(_Windows):
 
 class Unfold(_Windows):
     """Windows of ([N,] C, H, W) as columns ([N,] C * window, windows); arguments as `Fold`."""
+
+    __constants__ = ["kernel_size", "dilation", "padding", "stride"]
 
     def __init__(
         self,

@@ -34,6 +34,8 @@ class Linear(Module):
         dtype: of the parameters; the default dtype if None.
     """
 
+    __constants__ = ["in_features", "out_features"]
+
     weight: Parameter
     bias: Parameter | None
 
@@ -77,6 +79,8 @@ class NonDynamicallyQuantizableLinear(Linear):
 
 class Bilinear(Module):
     """Sum over i and j of input1[i] * weight[o, i, j] * input2[j], plus bias[o]."""
+
+    __constants__ = ["in1_features", "in2_features", "out_features"]
 
     def __init__(
         self,

@@ -82,6 +82,8 @@ class _WeightedLoss(_Loss):
 class L1Loss(_Loss):
     """|input - target|."""
 
+    __constants__ = ["reduction"]
+
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
 
@@ -89,12 +91,16 @@ class L1Loss(_Loss):
 class MSELoss(_Loss):
     """(input - target) ** 2."""
 
+    __constants__ = ["reduction"]
+
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
 class SmoothL1Loss(_Loss):
     """Quadratic below `beta`, linear above."""
+
+    __constants__ = ["reduction"]
 
     def __init__(
         self,
@@ -113,6 +119,8 @@ class SmoothL1Loss(_Loss):
 class HuberLoss(_Loss):
     """Quadratic below `delta`, linear above."""
 
+    __constants__ = ["reduction", "delta"]
+
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
         check_delta("HuberLoss", delta)
@@ -124,6 +132,8 @@ class HuberLoss(_Loss):
 
 class BCELoss(_WeightedLoss):
     """Binary cross entropy of probabilities."""
+
+    __constants__ = ["reduction"]
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
@@ -152,6 +162,8 @@ class BCEWithLogitsLoss(_WeightedLoss):
 class KLDivLoss(_Loss):
     """target * (log(target) - input), with `input` log-probabilities."""
 
+    __constants__ = ["reduction"]
+
     reductions = (*_REDUCTIONS, "batchmean")
 
     def __init__(
@@ -170,6 +182,8 @@ class KLDivLoss(_Loss):
 
 class NLLLoss(_WeightedLoss):
     """Negative log likelihood of class numbers under log-probabilities."""
+
+    __constants__ = ["ignore_index", "reduction"]
 
     def __init__(
         self,
@@ -210,6 +224,8 @@ class CrossEntropyLoss(_WeightedLoss):
         label_smoothing: share of the target spread evenly over all classes.
     """
 
+    __constants__ = ["ignore_index", "reduction", "label_smoothing"]
+
     def __init__(
         self,
         weight: Tensor | None = None,
@@ -236,6 +252,8 @@ class CrossEntropyLoss(_WeightedLoss):
 class CTCLoss(_Loss):
     """Connectionist temporal classification; see `functional.ctc_loss`."""
 
+    __constants__ = ["blank", "reduction"]
+
     def __init__(
         self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
     ) -> None:
@@ -259,6 +277,8 @@ class CTCLoss(_Loss):
 class HingeEmbeddingLoss(_Loss):
     """`input` where target is 1, max(0, margin - input) where it is -1."""
 
+    __constants__ = ["margin", "reduction"]
+
     def __init__(
         self,
         margin: float = 1.0,
@@ -275,6 +295,8 @@ class HingeEmbeddingLoss(_Loss):
 
 class MarginRankingLoss(_Loss):
     """max(0, -target * (input1 - input2) + margin)."""
+
+    __constants__ = ["margin", "reduction"]
 
     def __init__(
         self,
@@ -293,12 +315,16 @@ class MarginRankingLoss(_Loss):
 class SoftMarginLoss(_Loss):
     """log(1 + exp(-target * input))."""
 
+    __constants__ = ["reduction"]
+
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class CosineEmbeddingLoss(_Loss):
     """1 - cos where target is 1, max(0, cos - margin) where it is -1."""
+
+    __constants__ = ["margin", "reduction"]
 
     def __init__(
         self,
@@ -318,6 +344,8 @@ class CosineEmbeddingLoss(_Loss):
 
 class TripletMarginLoss(_Loss):
     """max(0, distance(anchor, positive) - distance(anchor, negative) + margin)."""
+
+    __constants__ = ["margin", "p", "eps", "swap", "reduction"]
 
     def __init__(
         self,
@@ -347,6 +375,8 @@ class TripletMarginLoss(_Loss):
 
 class TripletMarginWithDistanceLoss(_Loss):
     """`TripletMarginLoss` with a distance of one's own: a function or module of two tensors."""
+
+    __constants__ = ["margin", "swap", "reduction"]
 
     def __init__(
         self,
@@ -381,6 +411,8 @@ class TripletMarginWithDistanceLoss(_Loss):
 class MultiMarginLoss(_WeightedLoss):
     """Mean over classes other than the target's of max(0, margin - score of target + score)**p."""
 
+    __constants__ = ["p", "margin", "reduction"]
+
     def __init__(
         self,
         p: int = 1,
@@ -404,12 +436,16 @@ class MultiMarginLoss(_WeightedLoss):
 class MultiLabelMarginLoss(_Loss):
     """Sum over target classes t and others c of max(0, 1 - score t + score c), divided by C."""
 
+    __constants__ = ["reduction"]
+
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
     """Mean over classes of the binary cross entropy of sigmoid(input), times `weight`."""
+
+    __constants__ = ["reduction"]
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
@@ -429,6 +465,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         label_smoothing: share of the target spread evenly over all classes.
         options: go through the rows in chunks.
     """
+
+    __constants__ = ["num_classes", "out_features", "reduction", "ignore_index", "label_smoothing"]
 
     def __init__(
         self,
@@ -489,6 +527,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 class PoissonNLLLoss(_Loss):
     """Negative log likelihood of Poisson counts."""
 
+    __constants__ = ["log_input", "full", "eps", "reduction"]
+
     def __init__(
         self,
         log_input: bool = True,
@@ -515,6 +555,8 @@ class PoissonNLLLoss(_Loss):
 class GaussianNLLLoss(_Loss):
     """Negative log likelihood of a Gaussian with given mean and variance."""
 
+    __constants__ = ["full", "eps", "reduction"]
+
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction=reduction)
         self.full, self.eps = full, eps
@@ -526,6 +568,8 @@ class GaussianNLLLoss(_Loss):
 class CosineSimilarity(Module):
     """Cosine of the angle between two tensors along `dim`."""
 
+    __constants__ = ["dim", "eps"]
+
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()
         self.dim, self.eps = dim, eps
@@ -536,6 +580,8 @@ class CosineSimilarity(Module):
 
 class PairwiseDistance(Module):
     """p-norm of x1 - x2 + eps along the last dimension."""
+
+    __constants__ = ["norm", "eps", "keepdim"]
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()

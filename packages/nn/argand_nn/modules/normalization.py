@@ -26,6 +26,8 @@ class LayerNorm(Module):
         elementwise_affine: whether to scale by a learned weight, and shift if also `bias`.
     """
 
+    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
+
     def __init__(
         self,
         normalized_shape: int | Sequence[int],
@@ -72,6 +74,8 @@ class RMSNorm(Module):
         elementwise_affine: whether to scale by a learned weight.
     """
 
+    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
+
     def __init__(
         self,
         normalized_shape: int | Sequence[int],
@@ -110,6 +114,8 @@ class GroupNorm(Module):
         eps: added to the variance.
         affine: whether to scale each channel by a learned number, and shift it if also `bias`.
     """
+
+    __constants__ = ["num_groups", "num_channels", "eps", "affine"]
 
     def __init__(
         self,
@@ -162,6 +168,8 @@ class LocalResponseNorm(Module):
         beta: the power.
         k: added before the power is taken.
     """
+
+    __constants__ = ["size", "alpha", "beta", "k"]
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()

@@ -51,6 +51,8 @@ class _Pad(Module):
 
 
 class _ConstantPad(_Pad):
+    __constants__ = ["padding", "value"]
+
     def __init__(self, padding: IntOrInts, value: float) -> None:
         super().__init__(padding)
         self.value = value
@@ -103,12 +105,16 @@ class ZeroPad3d(_Zeros, ConstantPad3d):
 class ReflectionPad1d(_Pad):
     """The last dimension continued by its mirror image at the ends."""
 
+    __constants__ = ["padding"]
+
     spatial = 1
     mode = "reflect"
 
 
 class ReflectionPad2d(_Pad):
     """The last two dimensions continued by their mirror image at the ends."""
+
+    __constants__ = ["padding"]
 
     spatial = 2
     mode = "reflect"
@@ -117,12 +123,16 @@ class ReflectionPad2d(_Pad):
 class ReflectionPad3d(_Pad):
     """The last three dimensions continued by their mirror image at the ends."""
 
+    __constants__ = ["padding"]
+
     spatial = 3
     mode = "reflect"
 
 
 class ReplicationPad1d(_Pad):
     """The last dimension continued by its elements at the ends."""
+
+    __constants__ = ["padding"]
 
     spatial = 1
     mode = "replicate"
@@ -131,6 +141,8 @@ class ReplicationPad1d(_Pad):
 class ReplicationPad2d(_Pad):
     """The last two dimensions continued by their elements at the ends."""
 
+    __constants__ = ["padding"]
+
     spatial = 2
     mode = "replicate"
 
@@ -138,11 +150,15 @@ class ReplicationPad2d(_Pad):
 class ReplicationPad3d(_Pad):
     """The last three dimensions continued by their elements at the ends."""
 
+    __constants__ = ["padding"]
+
     spatial = 3
     mode = "replicate"
 
 
 class _CircularPad(_Pad):
+    __constants__ = ["padding"]
+
     mode = "circular"
 
     def forward(self, input: Tensor) -> Tensor:

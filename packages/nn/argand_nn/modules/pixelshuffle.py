@@ -11,6 +11,8 @@ __all__ = ["ChannelShuffle", "PixelShuffle", "PixelUnshuffle"]
 class PixelShuffle(Module):
     """(*, C * r**2, H, W) to (*, C, H * r, W * r) with r = `upscale_factor` (Shi et al., 2016)."""
 
+    __constants__ = ["upscale_factor"]
+
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
         self.upscale_factor = upscale_factor
@@ -25,6 +27,8 @@ class PixelShuffle(Module):
 class PixelUnshuffle(Module):
     """(*, C, H * r, W * r) to (*, C * r**2, H, W) with r = `downscale_factor`."""
 
+    __constants__ = ["downscale_factor"]
+
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
         self.downscale_factor = downscale_factor
@@ -38,6 +42,8 @@ class PixelUnshuffle(Module):
 
 class ChannelShuffle(Module):
     """Channels (dimension 1) of `groups` groups in turn (Zhang et al., 2017)."""
+
+    __constants__ = ["groups"]
 
     def __init__(self, groups: int) -> None:
         super().__init__()

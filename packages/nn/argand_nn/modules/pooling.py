@@ -45,6 +45,8 @@ class _MaxPoolNd(Module):
         ceil_mode: round the output size up, so that the last window may be cut.
     """
 
+    __constants__ = ["kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"]
+
     def __init__(
         self,
         kernel_size: IntOrInts,
@@ -115,6 +117,8 @@ class MaxPool3d(_MaxPoolNd):
 class AvgPool1d(Module):
     """Mean over windows of (N, C, L) or (C, L); arguments as `AvgPool2d`."""
 
+    __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
+
     def __init__(
         self,
         kernel_size: IntOrInts,
@@ -155,6 +159,15 @@ class _AvgPoolNd(Module):
         count_include_pad: whether the border counts in the mean.
         divisor_override: divide by this instead of the number of elements.
     """
+
+    __constants__ = [
+        "kernel_size",
+        "stride",
+        "padding",
+        "ceil_mode",
+        "count_include_pad",
+        "divisor_override",
+    ]
 
     def __init__(
         self,
@@ -215,6 +228,8 @@ class _LPPoolNd(Module):
         ceil_mode: round the output size up, so that the last window may be cut.
     """
 
+    __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]
+
     def __init__(
         self,
         norm_type: float,
@@ -274,6 +289,8 @@ class _AdaptivePool(Module):
 class AdaptiveAvgPool1d(_AdaptivePool):
     """Mean over windows chosen so that (..., L) becomes (..., output_size)."""
 
+    __constants__ = ["output_size"]
+
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool1d(input, self.output_size)
 
@@ -281,12 +298,16 @@ class AdaptiveAvgPool1d(_AdaptivePool):
 class AdaptiveAvgPool2d(_AdaptivePool):
     """Mean over windows chosen so that (..., H, W) becomes (..., output_size)."""
 
+    __constants__ = ["output_size"]
+
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool2d(input, self.output_size)
 
 
 class AdaptiveAvgPool3d(_AdaptivePool):
     """Mean over windows chosen so that (..., D, H, W) becomes (..., output_size)."""
+
+    __constants__ = ["output_size"]
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool3d(input, self.output_size)
@@ -299,6 +320,8 @@ class _AdaptiveMaxPool(_AdaptivePool):
         output_size: sizes of the result; None keeps the input's.
         return_indices: also return the place of each maximum.
     """
+
+    __constants__ = ["output_size", "return_indices"]
 
     def __init__(
         self, output_size: int | None | Sequence[int | None], return_indices: bool = False
@@ -337,6 +360,8 @@ class _FractionalMaxPool(Module):
         output_ratio: them as parts of the input's, between 0 and 1.
         return_indices: also return the place of each maximum.
     """
+
+    __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]
 
     spatial: int
 

@@ -41,6 +41,18 @@ class RNNBase(Module):
         dtype: of the parameters; the default dtype if None.
     """
 
+    __constants__ = [
+        "mode",
+        "input_size",
+        "hidden_size",
+        "num_layers",
+        "bias",
+        "batch_first",
+        "dropout",
+        "bidirectional",
+        "proj_size",
+    ]
+
     def __init__(
         self,
         mode: str,
@@ -414,6 +426,8 @@ class RNNCellBase(Module):
         dtype: of the parameters; the default dtype if None.
     """
 
+    __constants__ = ["input_size", "hidden_size", "bias"]
+
     def __init__(
         self,
         input_size: int,
@@ -478,6 +492,8 @@ class RNNCellBase(Module):
 
 class RNNCell(RNNCellBase):
     """A step of `RNN`: (batch, input_size) and (batch, hidden_size) to (batch, hidden_size)."""
+
+    __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
 
     def __init__(
         self,

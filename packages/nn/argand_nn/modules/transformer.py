@@ -67,6 +67,8 @@ class TransformerEncoderLayer(Module):
         bias: whether linear maps and norms add a learned vector.
     """
 
+    __constants__ = ["norm_first"]
+
     def __init__(
         self,
         d_model: int,
@@ -136,6 +138,8 @@ class TransformerDecoderLayer(Module):
 
     Arguments as `TransformerEncoderLayer`.
     """
+
+    __constants__ = ["norm_first"]
 
     def __init__(
         self,
@@ -227,6 +231,8 @@ class TransformerDecoderLayer(Module):
 class TransformerEncoder(Module):
     """`num_layers` copies of an encoder layer, one after the other, and an optional last norm."""
 
+    __constants__ = ["norm"]
+
     def __init__(
         self,
         encoder_layer: Module,
@@ -260,6 +266,8 @@ class TransformerEncoder(Module):
 
 class TransformerDecoder(Module):
     """`num_layers` copies of a decoder layer, one after the other, and an optional last norm."""
+
+    __constants__ = ["norm"]
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()

@@ -15,6 +15,15 @@ __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 class Upsample(Module):
     """(batch, channels, ...) resized; arguments as `functional.interpolate`."""
 
+    __constants__ = [
+        "size",
+        "scale_factor",
+        "mode",
+        "align_corners",
+        "name",
+        "recompute_scale_factor",
+    ]
+
     def __init__(
         self,
         size: IntOrInts | None = None,
