@@ -371,7 +371,7 @@ def test_overloads_by_their_names():
     assert ops.max.dim(x, 0)[1].item() == 1 and ops.max.other(x, out).tolist() == [2.0, 4.0]
     assert ops.copy_.Tensor(out, x).tolist() == [1.0, 2.0]
     with pytest.raises(AttributeError, match="nothing"):
-        ops.add.nothing
+        _ = ops.add.nothing
     graph = torch.fx.symbolic_trace(lambda t: torch.ops.aten.add.Tensor(t, t))
     assert graph(x).tolist() == [2.0, 4.0]
     compiled = torch.compile(lambda t: torch.ops.aten.add.Tensor(t, t) + 1, fullgraph=True)
@@ -415,7 +415,8 @@ def test_tensors_over_several_devices():
     copies = comm.broadcast(x, ["cpu", -1, torch.device("meta")])
     assert [c.device.type for c in copies] == ["cpu", "cpu", "meta"]
     out = [torch.empty(3, 2), torch.empty(3, 2)]
-    assert all(a is b and torch.equal(b, x) for a, b in zip(comm.broadcast(x, out=out), out))
+    for made, given in zip(comm.broadcast(x, out=out), out, strict=True):
+        assert made is given and torch.equal(given, x)
     first, second = comm.scatter(x, ["cpu", "cpu"])
     assert first.tolist() == x[:2].tolist() and second.tolist() == x[2:].tolist()
     columns = comm.scatter(x, ["cpu", "cpu"], [1, 1], 1)
