@@ -24,6 +24,11 @@ def gradient(f, x, grad=None):
     )[0]
 
 
+def assigned(x, index, value):
+    x[index] = value
+    return x
+
+
 RESULTS = [
     (lambda: torch.split(tensor=M, split_size_or_sections=[1, 2])[1], [[3, 4, 5], [6, 7, 8]]),
     (lambda: M.split(split_size=2)[1], [[6, 7, 8]]),
@@ -77,6 +82,21 @@ RESULTS = [
     (lambda: tensor([torch.empty(0).is_set_to(torch.empty(0)), M.is_set_to(M.view(3, 3)), M[1:].is_set_to(M[:2])]), [0, 1, 0]),
     (lambda: tensor(torch.ones(6).resize_(1, 2, 3, 1, memory_format=torch.channels_last).stride()), [6, 1, 2, 2]),
     (lambda: tensor(torch.ones(6).resize_as_(torch.ones(1, 2, 3, 1), memory_format=torch.channels_last).stride()), [6, 1, 2, 2]),
+    (lambda: torch.view_as_real(torch.exp(tensor([89 + 1j, 90 + 3j, 1000 + 0j]))), [[2.425748e38, INF], [-INF, 1.7222331e38], [INF, 0]]),
+    (lambda: torch.view_as_real(torch.sinh(tensor([90 + 3j, -90 + 3j]))), [[-INF, 8.611166e37], [INF, 8.611166e37]]),
+    (lambda: torch.view_as_real(torch.cosh(tensor([90 + 3j, -90 + 3j]))), [[-INF, 8.611166e37], [-INF, -8.611166e37]]),
+    (lambda: torch.view_as_real(torch.sin(tensor([3 + 90j, 3 - 90j]))), [[8.611166e37, -INF], [8.611166e37, INF]]),
+    (lambda: torch.view_as_real(torch.tanh(tensor([20 + 1j]))), [[1, 7.726034e-18]]),
+    (lambda: torch.var_mean(torch.full((3, 4), 3e38), 1)[1], np.full(3, np.float32(3e38))),
+    (lambda: torch.std_mean(tensor([3e38, -3e38, 3e38, 3e38]))[1], 1.5e38),
+    (lambda: F.layer_norm(tensor([[1e30, 1.0], [1.0, -1.0]]), (2,)), [[NAN, NAN], [0.999995, -0.999995]]),
+    (lambda: F.instance_norm(tensor([[[1e30, 1.0]]])), [[[0, 0]]]),
+    (lambda: F.instance_norm(M[None], torch.zeros(3).double(), torch.ones(3).double(), use_input_stats=False)[0, 2], [5.99997, 6.999965, 7.99996]),
+    (lambda: gradient(lambda x: x.cumprod(0), tensor([1.0, INF, 2.0])), [INF, NAN, INF]),
+    (lambda: gradient(lambda x: x.cumprod(0), tensor([2.0, 0.0, 3.0, 0.0, 5.0])), [1, 8, 0, 0, 0]),
+    (lambda: gradient(lambda x: gradient(lambda x: x.cumprod(0), x), tensor([2.0, 3.0, 4.0])), [8, 7, 5]),
+    (lambda: gradient(lambda x: gradient(lambda x: F.softmax(x, 0, dtype=torch.float64) ** 2, x), tensor([0.0, 0.0])), [0, 0]),
+    (lambda: assigned(torch.ones(2), False, torch.ones(5)), [1, 1]),
 ]  # fmt: skip
 ERRORS = [
     (lambda: torch.bincount(tensor([2**63 - 1])), RuntimeError, "overflow"),
@@ -177,6 +197,36 @@ ERRORS = [
     (lambda: torch.compile(torch.abs, mode="foo"), RuntimeError, "^compile: got mode 'foo'"),
     (lambda: torch.compile(torch.abs, backend="foo"), RuntimeError, "^compile: got backend 'foo'"),
     (lambda: torch.compile(torch.abs, mode="default", options={"a": 1}), RuntimeError, "^compile: got both"),
+    *(
+        (call, RuntimeError, "without overflow")
+        for call in (
+            lambda: M.half().pow(1e5), lambda: M.half().pow_(70000), lambda: M.bfloat16() ** 1e300, lambda: M.half().scatter(0, ONE, 1e5), lambda: M[0].half().scatter_(0, ONE[0], 1e300, reduce="add"),
+            lambda: M.half().index_fill_(0, K, 1e5), lambda: M[:1, 0].half().index_fill(0, K[:1], 1e300), lambda: torch.arange(1j),
+        )
+    ),
+    (lambda: F.softmax(K, 5), IndexError, "^softmax: Dimension out of range"),
+    (lambda: torch.log_softmax(K, -2), IndexError, "^log_softmax: Dimension out of range"),
+    (lambda: torch.median(K > 0), NotImplementedError, "^median: not implemented for bool"),
+    (lambda: torch.nanmedian(K > 0), NotImplementedError, "^nanmedian: not implemented for bool"),
+    (lambda: F.embedding_bag(K, M, tensor([0, -2])), IndexError, "negative offsets"),
+    (lambda: torch.arange(3, dtype=torch.complex64), NotImplementedError, "^arange: not implemented for complex64"),
+    (lambda: (K > 0).index_fill(0, K[:1], 1j), RuntimeError, "^index_fill: Converting complex Scalar"),
+    (lambda: F.prelu(M.half(), torch.ones(1)), RuntimeError, "^prelu: got self of float16 and weight of float32"),
+    (lambda: torch.ones(()).index_select(0, K), RuntimeError, "^index_select: got 3 indices for a 0-d tensor"),
+    (lambda: torch.take_along_dim(torch.ones(()), ONE, 1), RuntimeError, "^take_along_dim: input and indices"),
+    (lambda: torch.svd(M[0], compute_uv=False), RuntimeError, "^svd: input should have at least 2"),
+    (lambda: torch.addr(M[None], M[0], M[0]), RuntimeError, "^addr: expected self of at most 2"),
+    (lambda: torch.chain_matmul(M[0], M[0]), RuntimeError, "^chain_matmul: expected matrices"),
+    (lambda: torch.linalg.vector_norm(M, 1j), RuntimeError, "non-complex scalar"),
+    (lambda: torch.broadcast_shapes((-1,), (3,)), ValueError, "none below 0"),
+    (lambda: F.cross_entropy(torch.ones(()), K), IndexError, "^cross_entropy"),
+    (lambda: F.interpolate(M[0], 2), NotImplementedError, "interpolate"),
+    (lambda: F.interpolate(M[0], scale_factor=2), NotImplementedError, "interpolate"),
+    (lambda: F.gelu(M, "tanh"), TypeError, "gelu"),
+    *((lambda mode=mode: F.interpolate(torch.ones(1, 0, 4, 4), (3, 3), mode=mode), RuntimeError, "only the batch to be empty") for mode in ("nearest", "bilinear", "bicubic")),
+    *((lambda shape=shape: F.pad(torch.ones(shape), (1, 1), "reflect"), RuntimeError, "only the batch to be empty") for shape in ((0, 4), (1, 0, 4))),
+    (lambda: F.conv1d(torch.ones(1, 1, 4), torch.ones(0, 1, 2)), RuntimeError, "kernel of positive sizes"),
+    (lambda: F.conv1d(torch.ones(1, 1, 4), torch.ones(1, 1, 0)), RuntimeError, "kernel of positive sizes"),
 ]  # fmt: skip
 
 
@@ -286,3 +336,22 @@ def test_gradients_of_extremes_at_nan() -> None:
         t = tensor([1.0, np.nan, np.nan], requires_grad=True)
         operator(t).backward()
         assert t.grad.tolist() == [0, 0.5, 0.5]
+
+
+def test_gradients_of_the_biases_of_norms_are_functions_of_the_input() -> None:
+    weight, bias = torch.ones(3, requires_grad=True), torch.zeros(3, requires_grad=True)
+    for norm in (
+        lambda x: F.layer_norm(x, (3,), weight, bias),
+        lambda x: F.batch_norm(x, None, None, weight, bias, training=True),
+        lambda x: F.batch_norm(x, torch.zeros(3), torch.ones(3), weight, bias),
+    ):
+        x = M.clone().requires_grad_()
+        (slope,) = torch.autograd.grad(norm(x).sum(), bias, create_graph=True)
+        assert slope.requires_grad and slope.tolist() == [3.0, 3.0, 3.0]
+        assert not torch.autograd.grad(slope.sum(), x)[0].any()
+
+
+def test_gradients_of_running_products_take_linear_time() -> None:
+    x = torch.ones(200_000, requires_grad=True)
+    x.cumprod(0).sum().backward()
+    assert x.grad is not None and x.grad[:2].tolist() == [200_000.0, 199_999.0]

@@ -112,7 +112,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
         found = [1] * (len(sizes) - len(found)) + found
         for i, n in enumerate(sizes, len(found) - len(sizes)):
             if n < 0:
-                raise RuntimeError(f"broadcast_shapes: got the size {n}, expected none below 0")
+                raise ValueError(f"broadcast_shapes: got the size {n}, expected none below 0")
             if n != found[i] and 1 not in (n, found[i]):
                 raise RuntimeError(
                     "Shape mismatch: objects cannot be broadcast to a single shape: "

@@ -219,6 +219,8 @@ def setitem(ops: Any, self: Any, index: Any, value: Any) -> None:
             value = ops.full([], value, dtype=view.dtype)
         else:
             value = argand_c10.tensor(value)
+    if index is False:  # whatever the shape of the value
+        return
     if found.indices:
         mask = found.only_mask() if value.ndim == 0 else None
         if (converts or mask is not None) and value.dtype is not view.dtype:

@@ -74,8 +74,9 @@ namespace {
 
 int computed_dtype(int dtype) { return is_half(dtype) ? ARGAND_FLOAT32 : dtype; }
 
-// Integers have no negative integer powers.
+// Integers have no negative integer powers; halves none to numbers beyond them.
 void check_exponent(const char* name, int dtype, const Operand& exponent) {
+  if (!exponent.get() && is_half(dtype)) return check_fits(name, dtype, exponent.raw());
   if (exponent.get() || dtype_category(dtype) != 1 || exponent.raw().tag != ARGAND_TAG_INT) return;
   if (exponent.raw().i >= 0 || beyond_int64(exponent.raw())) return check_fits(name, dtype, exponent.raw());
   fail(ARGAND_RUNTIME_ERROR,
@@ -93,7 +94,7 @@ void check_scalar(const char* name, int dtype, bool chosen, const ArgandValue& n
 bool passes(NumberRule rule, int dtype, const ArgandValue& number) {
   switch (rule) {
     case kExponent:
-      return dtype_category(dtype) != 1;
+      return dtype_category(dtype) != 1 && !is_half(dtype);
     case kChosen:
       return fits(dtype, number);
     case kChosenWide:

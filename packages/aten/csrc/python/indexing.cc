@@ -296,6 +296,7 @@ int tensor_setitem(PyObject* self, PyObject* index, PyObject* v) {
     }
     Indexed found = read_index(self, index);
     Tensor value = value_tensor(v, found.view);
+    if (index == Py_False) return;  // whatever the shape of the value
     if (!found.advanced) {
       ops::copy_(found.view, drop_leading(value, found.view.dim()));
       return;

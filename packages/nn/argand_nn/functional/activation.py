@@ -76,7 +76,7 @@ def hardtanh_(input: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
     return hardtanh(input, min_val, max_val, True)
 
 
-def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
+def gelu(input: Tensor, *, approximate: str = "none", out: Tensor | None = None) -> Tensor:
     """Gaussian error linear unit (Hendrycks and Gimpel, 2016); `approximate` is none or tanh."""
     return aten.gelu(input, approximate=approximate, out=out)
 

@@ -335,6 +335,8 @@ def cross_entropy(
         raise RuntimeError(
             f"cross_entropy: got label_smoothing {label_smoothing}, expected one in [0, 1]"
         )
+    if input.dim() == 0:
+        raise IndexError("cross_entropy: got scores of shape (), expected a dimension of classes")
     if target.shape != input.shape:
         target = _class_numbers("cross_entropy", input, target)
         if weight is not None:

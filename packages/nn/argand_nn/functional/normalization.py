@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import argand_aten as aten
 from argand_autograd import is_grad_enabled
-from argand_c10 import Tensor, promote_types
+from argand_c10 import Tensor, float32, promote_types
 
 __all__ = [
     "alpha_dropout",
@@ -67,10 +67,10 @@ def batch_norm(
 
 
 def _computed_with(stat: Tensor | None, input: Tensor, weight: Tensor | None) -> Tensor | None:
-    """Statistics in the weight's dtype, without one in a dtype that holds the input too."""
+    """Statistics in the weight's dtype, without one in the dtype that the input is computed in."""
     if stat is None:
         return None
-    return stat.to(promote_types(stat.dtype, input.dtype) if weight is None else weight.dtype)
+    return stat.to(promote_types(input.dtype, float32) if weight is None else weight.dtype)
 
 
 def instance_norm(

@@ -66,7 +66,7 @@ def _target(
                 "interpolate: got recompute_scale_factor with size, expected it with scale_factor"
             )
         sizes = list(size) if isinstance(size, Sequence) else [size] * n
-        if len(sizes) != n:
+        if len(sizes) != max(n, 0):
             raise ValueError(
                 f"interpolate: got size {tuple(sizes)} for an input of shape {list(input.shape)}, "
                 f"expected 1 or {n} values: input is (batch, channels, ...)"
@@ -74,7 +74,7 @@ def _target(
         return sizes, none
     assert scale_factor is not None
     factors = list(scale_factor) if isinstance(scale_factor, Sequence) else [scale_factor] * n
-    if len(factors) != n:
+    if len(factors) != max(n, 0):
         raise ValueError(
             f"interpolate: got scale_factor {tuple(factors)} for an input of shape "
             f"{list(input.shape)}, expected 1 or {n} values: input is (batch, channels, ...)"

@@ -67,8 +67,11 @@ ARGAND_CX cx<V> reciprocal(cx<V> x) { return lit(x, 1) / x; }
 ARGAND_CX cx<V> exp(cx<V> x) {
   const V r = exp(x.re);
   cx<V> e = polar(r, x.im);
-  const MaskFor<V> far = isinf(x.re) & ~isfinite(x.im);
-  if (any(far)) e = where(far, cx<V>{r, x.re < 0 ? copysign(V{}, x.im) : x.im - x.im}, e);
+  if (any(isinf(r) | isinf(x.re))) {
+    const V root = exp(x.re / 2);  // parts need not be infinite where the size is
+    e = where(isinf(r) & isfinite(x.re), polar(root, x.im) * root, e);
+    e = where(isinf(x.re) & ~isfinite(x.im), cx<V>{r, x.re < 0 ? copysign(V{}, x.im) : x.im - x.im}, e);
+  }
   return where(x.im == 0, cx<V>{r, x.im}, e);
 }
 ARGAND_CX cx<V> exp2(cx<V> x) { return exp(x * lit(x.re, 0.69314718055994530942)); }
@@ -135,14 +138,26 @@ ARGAND_CX V turned(V size, V trig) {
   const V product = where((size == 0) & (trig != trig), size, size * trig);
   return where((trig == 0) & ~isfinite(size), where(size < 0, -trig, trig), product);
 }
-// Of infinite numbers, what sinh and cosh have in common.
-ARGAND_CX cx<V> beyond(cx<V> x, cx<V> result) { return where(isinf(x.re) & ~isfinite(x.im), cx<V>{abs(x.re), x.im - x.im}, result); }
-ARGAND_CX cx<V> sinh(cx<V> x) { return beyond(x, {turned(sinh(x.re), cos(x.im)), turned(cosh(x.re), sin(x.im))}); }
-ARGAND_CX cx<V> cosh(cx<V> x) { return beyond(x, {turned(cosh(x.re), cos(x.im)), turned(sinh(x.re), sin(x.im))}); }
+// sinh (odd) or cosh; where e^|x| / 2 is too large, its root is multiplied twice.
+template <bool odd, class V>
+ARGAND_FN cx<V> hyperbolic(cx<V> x) {
+  const V s = sinh(x.re), c = cosh(x.re), a = cos(x.im), b = sin(x.im);
+  cx<V> result = odd ? cx<V>{turned(s, a), turned(c, b)} : cx<V>{turned(c, a), turned(s, b)};
+  const MaskFor<V> large = isinf(c) & isfinite(x.re) & (x.im != 0);
+  if (any(large)) {
+    const V root = exp(abs(x.re) / 2), half = root / 2, turn = copysign(half, x.re);
+    result = where(large, cx<V>{(odd ? turn : half) * a, (odd ? half : turn) * b} * root, result);
+  }
+  return where(isinf(x.re) & ~isfinite(x.im), cx<V>{abs(x.re), x.im - x.im}, result);
+}
+ARGAND_CX cx<V> sinh(cx<V> x) { return hyperbolic<true>(x); }
+ARGAND_CX cx<V> cosh(cx<V> x) { return hyperbolic<false>(x); }
 ARGAND_CX cx<V> tanh(cx<V> x) {
   const V t = tan(x.im), s = sinh(x.re), c = cosh(x.re), b = 1 + t * t, d = 1 + b * s * s;
   const cx<V> near = {where(x.re == 0, x.re, b * c * s / d), where(x.im == 0, x.im, t / d)};
-  const MaskFor<V> far = abs(x.re) > 20;
+  using T = ElementOf<V>;
+  constexpr T kFar = sizeof(T) == 4 ? 10 : 20;  // the real part is 1
+  const MaskFor<V> far = abs(x.re) > kFar;
   if (!any(far)) return near;
   const V one = copysign(lit(V{}, 1), x.re), nan = x.im - x.im;
   const cx<V> endless = where(isinf(x.re), cx<V>{one, copysign(V{}, x.im)}, cx<V>{nan, nan});

@@ -35,6 +35,11 @@ void check_arguments(const char* op, const Tensor& input, const Tensor& weight, 
     fail(ARGAND_SHAPE_ERROR, "%s: Given groups=%ld, weight of size %s, expected input%s to have %ld channels, but got %ld channels instead", op,
          static_cast<long>(groups), to_string(weight.sizes()).c_str(), to_string(input.sizes()).c_str(), static_cast<long>(weight.size(1) * groups),
          static_cast<long>(input.size(1)));
+  bool positive = weight.size(0) > 0;
+  for (int64_t i = 0; i < n; i++) positive = positive && weight.size(2 + i) > 0;
+  if (!positive)
+    fail(ARGAND_SHAPE_ERROR, "%s: got weight of size %s, expected output channels and a kernel of positive sizes", op,
+         to_string(weight.sizes()).c_str());
   check_same_dtype(op, input, weight);
 }
 

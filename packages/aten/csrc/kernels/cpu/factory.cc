@@ -49,6 +49,10 @@ void fill_range(const Tensor& out, int64_t from, int64_t to, F at) {
 
 Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, int dtype, std::optional<ArgandDevice>, bool) {
   check_not_bool("arange", dtype);
+  if (dtype != ARGAND_DTYPE_NONE && is_complex(dtype))
+    fail(ARGAND_NOT_IMPLEMENTED_ERROR, "arange: not implemented for %s; convert the result", kDTypeName[dtype]);
+  for (const Scalar& s : {start, end, step})
+    if (s.im != 0) fail_to_fit("arange", ARGAND_FLOAT64);
   if (dtype != ARGAND_UINT64 && builtins::arange_dtype(start, end, step) == ARGAND_INT64)
     for (const Scalar& s : {start, end, step}) check_fits("arange", ARGAND_INT64, value(s));
   if (dtype == ARGAND_INT64 && step.to_int() == 0 && step.to_double() != 0)

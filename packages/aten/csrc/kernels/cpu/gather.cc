@@ -201,6 +201,7 @@ void scatter_(const Tensor& self, int64_t dim, const Tensor& index, const Operan
   Dims zero;
   for (int64_t k = 0; k < index.dim(); k++) zero.push_back(0);
   if (!source) {
+    check_fits("scatter", self.dtype(), src.raw());
     value = empty(IntList{}, self.dtype());
     fill_(value, src);
   }
@@ -410,15 +411,14 @@ std::vector<int64_t> runs_of(int64_t n, const int64_t* index) {
 
 Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
   const int64_t d = builtins::wrap_dim(dim, self.dim());
+  if (self.dim() == 0 && index.dim() <= 1 && index.numel() != 1)
+    fail(ARGAND_SHAPE_ERROR, "index_select: got %ld indices for a 0-d tensor, expected one", static_cast<long>(index.numel()));
   const Tensor x = contiguous(self);
   const DimSplit s(x, d);
   const Tensor i64 = checked_vector("index_select", index, s.n, d == 1 || (s.n == 0 && x.dim() > 1) ? ARGAND_RUNTIME_ERROR : ARGAND_INDEX_ERROR);
   const int64_t count = i64.numel(), *p = i64.data<int64_t>();
   Dims sizes(x.sizes());
-  if (x.dim())
-    sizes[d] = count;
-  else if (count != 1)
-    fail(ARGAND_SHAPE_ERROR, "index_select: got %ld indices for a 0-d tensor, expected one", static_cast<long>(count));
+  if (x.dim()) sizes[d] = count;
   Tensor out = empty(sizes, x.dtype());
   if (out.numel() == 0) return out;
   const std::vector<int64_t> runs = s.inner == 1 && s.outer > 1 ? runs_of(count, p) : std::vector<int64_t>();

@@ -1,6 +1,9 @@
 // Layer, RMS and group normalisation with their gradients. Statistics are float32 (float64 for float64 inputs).
 #include "packages/aten/csrc/kernels/cpu/norm.h"
 
+#include <cmath>
+#include <limits>
+
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/csrc/kernels/sweep.h"
 #include "packages/aten/generated/kernels.h"
@@ -27,6 +30,13 @@ class Weight {
  private:
   Tensor hold_;
 };
+
+// 1 / sqrt(variance + eps); NaN where squares are too large for the dtype of the statistics.
+template <class E>
+E reciprocal_deviation(E mean, E variance, double eps) {
+  static const E kLargest = std::sqrt(std::numeric_limits<E>::max());
+  return std::isinf(variance) || std::abs(mean) > kLargest ? std::numeric_limits<E>::quiet_NaN() : 1 / std::sqrt(variance + static_cast<E>(eps));
+}
 
 // Trailing dims that are normalised: rows x n.
 struct Rows {
@@ -116,7 +126,7 @@ std::tuple<Tensor, Tensor, Tensor> native_layer_norm(const Tensor& input, IntLis
       for (int64_t i = begin; i < end; i++) {
         const T* row = x.data<T>() + i * s.n;
         const E m = loops.sum(s.n, row) / static_cast<E>(s.n);
-        const E r = 1 / std::sqrt(loops.squares(s.n, row, m) / static_cast<E>(s.n) + static_cast<E>(eps));
+        const E r = reciprocal_deviation(m, loops.squares(s.n, row, m) / static_cast<E>(s.n), eps);
         loops.apply(s.n, row, out.data<T>() + i * s.n, m, r, w.template data<E>(), b.template data<E>());
         mean.data<E>()[i] = m;
         rstd.data<E>()[i] = r;

@@ -44,8 +44,8 @@ void split(const DimSplit& s, Rows&& by_rows, Columns&& by_columns) {
 
 Tensor forward(const char* op, const Tensor& self, int64_t dim, int dtype, bool log) {
   const Tensor x = dtype == ARGAND_DTYPE_NONE ? contiguous(self) : to_dtype(self, dtype);
-  const SoftmaxLoops& loops = loops_of(op, x.dtype());
   const DimSplit s(x, wrap_dim(op, dim, x.dim()));
+  const SoftmaxLoops& loops = loops_of(op, x.dtype());
   Tensor out = empty(x.sizes(), x.dtype());
   const int64_t size = x.itemsize();
   const char* in = x.data<char>();
