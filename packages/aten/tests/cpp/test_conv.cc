@@ -38,6 +38,13 @@ constexpr Case kCases[] = {
     {2, 4, 30, 31, 16, 3, 3, 2, 2, 18, 18, 18, 18, 1},
     {1, 420, 28, 28, 9, 2, 3, 1, 1, 2, 2, 2, 2, 1},
     {2, 3, 14, 13, 18, 2, 5, 1, 1, 1, 2, 1, 1, 1},
+    // A channel a group: small planes, long rows, rows of padding alone, one pixel, planes in bands.
+    {2, 20, 7, 7, 20, 7, 7, 1, 1, 3, 3, 1, 1, 20},
+    {1, 33, 9, 40, 33, 3, 5, 2, 1, 1, 0, 2, 1, 33},
+    {2, 9, 3, 6, 9, 3, 3, 1, 1, 5, 4, 1, 1, 9},
+    {1, 17, 1, 1, 17, 3, 3, 1, 1, 1, 1, 1, 1, 17},
+    {3, 16, 6, 5, 16, 2, 2, 2, 3, 0, 1, 1, 2, 16},
+    {1, 8, 130, 120, 8, 3, 3, 1, 1, 1, 1, 1, 1, 8},
 };
 
 constexpr Case kVolumes[] = {
@@ -123,6 +130,7 @@ void cases() {
 void one_dimension() {
   run_case({5, 3, 1, 17, 7, 1, 5, 1, 2, 0, 3, 1, 2, 1}, ARGAND_FLOAT32, 2, 1);
   run_case({2, 4, 1, 20, 4, 1, 3, 1, 3, 0, 0, 1, 1, 2}, ARGAND_FLOAT64, 2, 1);
+  run_case({3, 40, 1, 77, 40, 1, 31, 1, 1, 0, 15, 1, 1, 40}, ARGAND_FLOAT32, 2, 1);
   // Kernels whose last taps begin a row later than the first.
   run_case({1, 2, 1, 1500, 2, 1, 1200, 1, 1, 0, 0, 1, 1, 2}, ARGAND_FLOAT32, 1, 1);
   run_case({1, 1, 1, 1500, 5, 1, 2, 1, 1, 0, 0, 1, 1400, 1}, ARGAND_FLOAT32, 1, 1);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "packages/aten/csrc/core/builtins.h"
+#include "packages/aten/csrc/kernels/cpu/conv_depthwise.h"
 #include "packages/aten/csrc/kernels/cpu/conv_passes.h"
 #include "packages/aten/csrc/kernels/cpu/conv_weight.h"
 #include "packages/aten/csrc/kernels/cpu/gemm.h"
@@ -195,6 +197,17 @@ Tensor integer_backward_input(const Geometry& g, const Tensor& dy, const Tensor&
   return dx;
 }
 
+// Rows of a band of convolutions that go by channels (conv_depthwise.h); 0 of others.
+int64_t band_of(const Geometry& g, int dtype) {
+  int64_t band = 0;
+  if (is_floating(dtype) && g.in == 1)
+    dispatch_floating("convolution", dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      band = depthwise_band(g, depthwise_loops<T>().lanes, sizeof(compute_t<T>));
+    });
+  return band;
+}
+
 Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding, IntList dilation, int64_t groups,
                    ArgandEpilogue* epilogue) {
   if (is_integral(input.dtype(), false) && input.dtype() != ARGAND_INT64 && weight.dtype() == input.dtype()) {  // by int64, which wraps around alike
@@ -218,16 +231,29 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
   if (input.dim() == 5) sizes.push_back(g.od);
   if (input.dim() >= 4) sizes.push_back(g.oh);
   sizes.push_back(g.ow);
-  const bool empties = product(sizes) == 0, hands_over = epilogue && !empties && input.dtype() != ARGAND_INT64;
-  const Tensor out = hands_over && !epilogue->keep ? Tensor() : empty(sizes, input.dtype());
+  const bool last = input.dim() == 4 && g.groups > 1 && g.in == 1 && g.out == 1 &&
+                    builtins::suggested_format(input.sizes(), input.strides()) == 2;  // as the shape says
+  const int64_t band = band_of(g, input.dtype());
+  const bool empties = product(sizes) == 0, hands_over = epilogue && !empties && input.dtype() != ARGAND_INT64 && !last;
+  const Tensor out = hands_over && !epilogue->keep ? Tensor()
+                     : last                        ? argand::empty_strided(sizes, builtins::format_strides(sizes, 2), input.dtype())
+                                                   : empty(sizes, input.dtype());
   if (empties) return out;
+  if (last && !band) {
+    const Tensor dense = convolution(contiguous(input), weight, bias, stride, padding, dilation, groups, nullptr);
+    strided_copy(static_cast<int>(out.itemsize()), 4, sizes.d, out->data, out->strides, dense->data, dense->strides);
+    return out;
+  }
   if (input.dtype() == ARGAND_INT64) return integer_forward(g, contiguous(input), contiguous(weight), bias, out);
-  const Tensor x = contiguous(input), w = contiguous(weight);
-  const Results results{g.out, g.pixels(), input.dtype(), out ? out.data<char>() : nullptr, epilogue};
+  const Tensor x = last && input.stride(1) == 1 ? input : contiguous(input), w = contiguous(weight);
+  const Results results{g.out, g.pixels(), input.dtype(), out ? out.data<char>() : nullptr, hands_over ? epilogue : nullptr};
   if (g.is_pointwise() && g.out >= 4 && g.in > 0)
     pointwise_forward(g, x, w, bias, results);
   else
-    dispatch_floating("convolution", input.dtype(), [&](auto tag) { forward<typename decltype(tag)::type>(g, x, w, bias, results); });
+    dispatch_floating("convolution", input.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      band ? depthwise_forward<T>(g, x, w, bias, results, last, band) : forward<T>(g, x, w, bias, results);
+    });
   if (hands_over) epilogue->done = 1;
   return out;
 }

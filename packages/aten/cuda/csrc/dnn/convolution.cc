@@ -1,4 +1,5 @@
 // Convolutions on CUDA devices by cuDNN; one spatial dimension is computed as two with a height of 1.
+#include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/cuda/csrc/core/settings.h"
 #include "packages/aten/cuda/csrc/dnn/convolution_plan.h"
 #include "packages/aten/cuda/csrc/fused.h"
@@ -116,7 +117,10 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
     out = computed("convolution", ConvolutionPart::kForward, input, shape, p, x->data, w->data, nullptr);
   }
   if (bias && out.numel()) add_bias(out, bias);
-  return out;
+  // The strides that the shape gives depthwise convolutions.
+  const bool depthwise = stride.size() == 2 && groups > 1 && groups == weight.size(0) && groups == input.size(1);
+  const int64_t format = depthwise ? builtins::suggested_format(input.sizes(), input.strides()) : 0;
+  return format ? ops::clone(out, format) : out;
 }
 
 std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, IntList stride,
