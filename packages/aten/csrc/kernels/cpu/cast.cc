@@ -148,10 +148,10 @@ ARGAND_AVX512 void transpose_lines_avx512(char* dst, int64_t dst_row, const char
     }
 }
 
-// Along the shorter source stride: columns of a few rows at a time, so that each cache line is read once.
+// Along the shorter source stride: columns of a few rows at a time, so that each cache line is read once, and four of a page.
 template <class T>
 void gather_tile_of(char* dst, int64_t dst_row, const char* src, int64_t src_row, int64_t src_column, int64_t rows, int64_t columns) {
-  constexpr int64_t kRows = 64 / sizeof(T) ? 64 / sizeof(T) : 1;
+  constexpr int64_t kRows = sizeof(T) == 16 ? 16 : 64 / sizeof(T);
   for (int64_t r0 = 0; r0 < rows; r0 += kRows) {
     const int64_t count = std::min(kRows, rows - r0);
     for (int64_t c = 0; c < columns; c++) {

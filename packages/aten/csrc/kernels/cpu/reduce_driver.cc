@@ -190,7 +190,8 @@ void run_plan(const ReduceKernel& kernel, const Tensor& input, const Tensor& res
   split_dims(input, result, mask, keepdim, &plan.kept, &plan.reduced);
   const int64_t outputs = plan.kept.numel, count = plan.reduced.numel, n0 = plan.kept.shape[0], r0 = plan.reduced.shape[0];
   const bool dense_rows = plan.reduced.strides[0][0] == plan.in_size, dense_columns = plan.kept.strides[0][0] == plan.in_size;
-  plan.columns = outputs > 1 && n0 > 1 && (dense_columns ? true : n0 >= 8 && (!dense_rows || r0 < 32));
+  const bool near_rows = std::abs(plan.reduced.strides[0][0]) < std::abs(plan.kept.strides[0][0]);  // with gaps, if they are not dense
+  plan.columns = outputs > 1 && n0 > 1 && (dense_columns ? true : n0 >= 8 && (!near_rows || r0 < 32));
   if (dense_columns && dense_rows) plan.columns = r0 == 1;  // sizes of 1
   plan.tile = plan.columns ? std::min(n0, kTileColumns) : 1;
   if (plan.columns && run_folded(plan, n0)) return;
