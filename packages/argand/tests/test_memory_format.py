@@ -232,6 +232,7 @@ NETWORK = {
         x, None, None, None, None, True, 0.1, 1e-5
     )[0],
     "group_norm": lambda x: F.group_norm(x, 3),
+    "rms_norm": lambda x: F.rms_norm(x, (W,)),
     "interpolate": lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
     "pad": lambda x: F.pad(x, (1, 1, 2, 0), value=1.0),
     "reflect": lambda x: F.pad(x, (1, 1, 2, 0), mode="reflect"),
@@ -250,6 +251,53 @@ def test_operators_of_networks_keep_the_format(name):
     compiled = torch.compile(f)(last(x))
     assert compiled.stride() == y.stride()
     torch.testing.assert_close(compiled, y)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int32])
+@pytest.mark.parametrize(
+    ("shape", "kernel", "options"),
+    [
+        ((2, 20, 7, 7), (7, 7), {"padding": 3}),
+        ((2, 33, 9, 40), (3, 5), {"stride": 2, "dilation": (2, 1)}),
+        ((1, 16, 2, 2), (3, 3), {"padding": "same"}),
+        ((2, 3, 5, 5), (3, 3), {"padding": 1}),
+    ],
+)
+def test_depthwise_convolutions_read_and_give_the_format(shape, kernel, options, dtype):
+    channels = shape[1]
+    x = (image(*shape) * 8).to(dtype)
+    w = (image(channels, 1, *kernel) * 8).to(dtype)
+    b = (image(channels, 1, 1, 1).flatten() * 8).to(dtype)
+
+    def f(x):
+        return F.conv2d(x, w.to(x.device), b.to(x.device), groups=channels, **options)
+
+    plain = f(x)
+    assert plain.is_contiguous()
+    gaps = last(torch.cat([x, x], 1))[:, :channels]
+    for g in (f, torch.compile(f)):
+        for y in (g(last(x)), g(gaps)):
+            assert y.stride() == strides_of(y.shape)
+            torch.testing.assert_close(y, plain)
+    assert f(last(x).to("meta")).stride() == strides_of(plain.shape)
+
+
+ONE = {
+    "number": lambda x: x * 2,
+    "compared": lambda x: x > 0,
+    "where": lambda x: torch.where(x > 0, x, 0.0),
+    "scalar": lambda x: x + torch.tensor(1.0),
+}
+
+
+@pytest.mark.parametrize("name", ONE)
+@pytest.mark.parametrize("shape", [(2, 1, 4, 5), (2, 6, 1, 1), (2, 1, 3, 4, 5), (2, 1, 300, 400)])
+def test_numbers_leave_the_format_of_one_channel_or_pixel(name, shape):
+    f, x = ONE[name], last(image(*shape))
+    for y in (f(x), torch.compile(f)(x), f(x.to("meta"))):
+        assert y.stride() == x.stride()
+    # Contiguous tensors of one shape say nothing of formats.
+    assert (x + x).stride() == image(*shape).stride() == torch.compile(lambda x: x + x)(x).stride()
 
 
 def test_volumes():
@@ -303,6 +351,14 @@ GRADIENTS = {
     "channel_shuffle": lambda x: F.channel_shuffle(x, 3),
     "roll": lambda x: x.roll((1, 2), (2, 3)),
     "prelu": lambda x: F.prelu(x, torch.full((C,), 0.2)),
+    "rrelu": lambda x: F.rrelu(x),
+    "prod": lambda x: x.prod(),
+    "prod of channels": lambda x: x.prod(1),
+    "take": lambda x: x.take(torch.tensor([0, 7, 7])),
+    "masked_select": lambda x: x.masked_select(torch.arange(W) > 2),
+    "binary_cross_entropy": lambda x: F.binary_cross_entropy(x.sigmoid(), last(image() > 0).float()),
+    "binary_cross_entropy_with_logits": lambda x: F.binary_cross_entropy_with_logits(x, last(image() > 0).float()),
+    "soft_margin_loss": lambda x: F.soft_margin_loss(x, last(image()).sign()),
 }  # fmt: skip
 ROW_MAJOR = {"adaptive_avg_pool2d"}  # means of whole planes
 

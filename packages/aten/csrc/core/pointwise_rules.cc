@@ -188,6 +188,15 @@ Dims strides_of_result(const Iteration& inputs, IntList shape, const int* perm) 
 
 }  // namespace
 
+bool are_contiguous(int n_operands, const Operand* const* operands) {
+  const ArgandTensor* first = operands[0]->get();
+  for (int k = 0; k < n_operands; k++) {
+    const ArgandTensor* t = operands[k]->get();
+    if (!t || !(t->flags & ARGAND_TENSOR_CONTIGUOUS) || IntList(t->sizes, t->ndim) != IntList(first->sizes, first->ndim)) return false;
+  }
+  return true;
+}
+
 void lie_as_result(const Tensor& out, Iteration inputs, IntList shape) {
   int perm[ARGAND_MAX_DIMS];
   inputs.sort(perm);

@@ -62,6 +62,8 @@ void check_numbers(const char* name, NumberRule rule, int dtype, int n_operands,
 bool passes(NumberRule rule, int dtype, const ArgandValue& number);
 // Lets a given result that was resized lie as a new one would.
 void lie_as_result(const Tensor& out, Iteration inputs, IntList shape);
+// Whether all operands are contiguous tensors of one shape: a new result is row-major, whatever dimensions of one element say of formats.
+bool are_contiguous(int n_operands, const Operand* const* operands);
 // A new result whose dimensions lie in memory as the operands' do: `inputs` was sorted, `perm` as sort gave it.
 Tensor pointwise_result(const Iteration& inputs, IntList shape, const int* perm, int dtype, ArgandDevice device);
 

@@ -143,6 +143,7 @@ bool fast_path(const Call& c, const Tensor& out, Tensor* result) {
   for (int k = 0; k < n; k++) {
     const ArgandTensor* t = c.operands[k].get();
     if (!t) {
+      if (first->ndim >= 4 && first->strides[1] < first->strides[2]) return false;  // dimensions of one element say where channels are
       const int category = number_category(c.operands[k].raw());
       if (category > dtype_category(first->dtype) || (category == 0 && op.promote == kPromoteNumbers) ||
           !passes(op.number_rule, first->dtype, c.operands[k].raw()))
@@ -356,7 +357,7 @@ Tensor general(const Call& c, const Tensor& out, bool inplace) {
       it.add_value(nullptr);
   }
   Tensor result;
-  const bool row_major = is_row_major(c.op.layout, c.operands[0]);
+  const bool row_major = is_row_major(c.op.layout, c.operands[0]) || are_contiguous(n, pointers);
   if (resized && !row_major) lie_as_result(out, it, shape);
   if (direct || row_major) {
     result = direct ? out : empty(shape, to_dtype, prepared.device);

@@ -15,7 +15,13 @@ from argand_c10.rules import Rules, rules_of
 from argand_fx import schema
 from argand_fx.graph import Graph
 from argand_fx.node import Node
-from argand_fx.shapes.fake_tensor import FakeStorage, FakeTensor, identical, pointwise_layout
+from argand_fx.shapes.fake_tensor import (
+    FakeStorage,
+    FakeTensor,
+    identical,
+    pointwise_layout,
+    says_format,
+)
 from argand_fx.shapes.layout import reinterpreted
 from argand_fx.shapes.overlap import check_overlap, tensors_of
 from argand_fx.shapes.results import as_results, results_of_fake
@@ -60,6 +66,7 @@ class Spec:
         "op",
         "out_of",
         "placed",
+        "operand_places",
         "pointwise",
         "positional",
         "result_mask",
@@ -97,12 +104,19 @@ class Spec:
         derived = rules is not None and (rules.derivative or rules.derivative_body)
         self.composite = rules.composite if rules and not derived else None
         self.pointwise = self.kind == "pointwise"
+        self.operand_places = tuple(
+            i for i, a in enumerate(s.arguments) if a.type in ("Tensor", "Operand")
+        )
         self.differentiable = bool(derived) or (
             self.inplace and (functional is None or functional.differentiable)
         )
         mark = getattr(functional.derivative if functional else None, "differentiable", None)
         self.arg_mask = None if mark is None else frozenset(mark[0])
         self.result_mask = None if mark is None or self.inplace else frozenset(mark[1])
+
+    def operands(self, values: list[Any]) -> list[Any]:
+        """Of a pointwise operator: the arguments that are tensors, or numbers in their place."""
+        return [values[i] for i in self.operand_places]
 
     def keywords(self, values: list[Any]) -> dict[str, Any]:
         """The keyword-only arguments among all."""
@@ -476,7 +490,7 @@ class GraphBuilder:
                 return None
             else:
                 key.append(v if kind in _SWITCHES else kind)
-        if first is None or first.device.type != "cpu":
+        if first is None or first.device.type != "cpu" or says_format(spec.operands(values)):
             return None
         key.append(c10.get_default_dtype())
         known = tuple(key)
@@ -683,7 +697,7 @@ class GraphBuilder:
             strides, offset = shape.strides, shape.offset
         else:
             sizes = shape
-            strides = pointwise_layout(sizes, values) if spec.pointwise else None
+            strides = pointwise_layout(sizes, spec.operands(values)) if spec.pointwise else None
         if spec.view:
             assert first is not None
             if spec.name in _OFFSET_READERS:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from argand_fx.shapes.builder import GraphBuilder
     from argand_fx.shapes.shape_env import ShapeEnv
 
-__all__ = ["FakeStorage", "FakeTensor", "SymSize", "identical", "pointwise_layout"]
+__all__ = ["FakeStorage", "FakeTensor", "SymSize", "identical", "pointwise_layout", "says_format"]
 
 _TensorOrNumber = (int, float, complex, Tensor, SymbolicValue)
 
@@ -428,15 +428,31 @@ def _is_operand(x: Any) -> bool:
     )
 
 
-def pointwise_layout(sizes: Sequence[Any], values: Sequence[Any]) -> Sequence[Any] | None:
+def pointwise_layout(sizes: Sequence[Any], operands: Sequence[Any]) -> Sequence[Any] | None:
     """Strides of a pointwise result; None: contiguous."""
-    tensors = [v for v in values if type(v) is FakeTensor]
+    tensors = [v for v in operands if type(v) is FakeTensor]
     n = len(sizes)
-    if n < 2 or all(
-        (not t.shape or identical(t.shape, sizes)) and _is_row_major(t) for t in tensors
+    if n < 2 or (
+        all((not t.shape or identical(t.shape, sizes)) and _is_row_major(t) for t in tensors)
+        and not says_format(operands)
     ):
         return None
     return pointwise_strides(sizes, [(t.shape, t.strides) for t in tensors])
+
+
+def says_format(operands: Sequence[Any]) -> bool:
+    """Whether a number stands beside a contiguous tensor whose dimensions of one element say where channels are."""
+    strides: Sequence[Any] = ()
+    number = False
+    for v in operands:
+        if type(v) is not FakeTensor or not v.shape:
+            number = True
+        elif not strides:
+            strides = v.strides
+    if not number or len(strides) < 4:
+        return False
+    a, b = strides[1], strides[2]
+    return type(a) is int and (a < b if type(b) is int else a == 1)  # symbols are above 1
 
 
 def _is_row_major(t: FakeTensor) -> bool:

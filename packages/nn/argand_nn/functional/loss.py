@@ -458,7 +458,8 @@ def soft_margin_loss(
             f"broadcasts to that of input, {list(input.shape)}"
         )
     # logsigmoid of the product, which would be row-major
-    loss = aten.softplus(-(input * target.to(input.dtype)), 1, 40)
+    x = input if reduction == "none" else aten.ops._gradient_in_own_format(input)
+    loss = aten.softplus(-(x * target.to(input.dtype)), 1, 40)
     return _reduce("soft_margin_loss", loss, reduction)
 
 

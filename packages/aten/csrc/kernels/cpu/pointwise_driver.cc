@@ -336,6 +336,7 @@ bool fast_path(const PointwiseOp& op, const Operand* const* operands, const doub
   alignas(16) char numbers[kMaxOperands][16];
   char* ptrs[kMaxOperands + 1];
   int64_t strides[kMaxOperands + 1];
+  bool beside_number = false;  // the dimensions of one element then say where channels are
   if (op.bool_operands || op.number_rule == kDivisor) return false;
   for (int k = 0; k < op.n_operands; k++) {
     const ArgandTensor* t = operands[k]->get();
@@ -344,6 +345,7 @@ bool fast_path(const PointwiseOp& op, const Operand* const* operands, const doub
   if (!first || ((op.promote == kPromoteFloat || op.number_rule == kExponent) && is_integral(first->dtype, true))) return false;
   for (int k = 0; k < op.n_operands; k++) {
     const ArgandTensor* t = operands[k]->get();
+    beside_number = beside_number || !t || t->ndim != first->ndim;
     if (!t) continue;
     const bool one = t->ndim == 0 && first->ndim != 0;  // for every element
     if (t->dtype != first->dtype || (!one && (t->ndim != first->ndim || std::memcmp(t->sizes, first->sizes, sizeof(int64_t) * t->ndim) != 0)))
@@ -353,7 +355,7 @@ bool fast_path(const PointwiseOp& op, const Operand* const* operands, const doub
     ptrs[k + 1] = static_cast<char*>(t->data);
     strides[k + 1] = one ? 0 : kItemSize[t->dtype];
   }
-  if (first->numel > kGrain / std::max<int>(op.cost, 1)) return false;
+  if (first->numel > kGrain / std::max<int>(op.cost, 1) || (beside_number && first->ndim >= 4 && first->strides[1] < first->strides[2])) return false;
   const PointwiseKernel* kernel = find_kernel(op, first->dtype);
   const bool exact = op.exact_numbers && is_half(first->dtype);
   if (!kernel || (exact && rounds_numbers(op, operands, first->dtype))) return false;
@@ -507,7 +509,7 @@ Tensor pointwise(const PointwiseOp& op, const Operand* const* operands, const do
     }
     it.add(t->data, t.sizes(), t.strides(), t.itemsize());
   }
-  const bool row_major = is_row_major(static_cast<Layout>(op.layout), *operands[0]);
+  const bool row_major = is_row_major(static_cast<Layout>(op.layout), *operands[0]) || are_contiguous(op.n_operands, operands);
   if (resized && !row_major) lie_as_result(out, it, shape);
   if (out || row_major) {
     result = out ? out : empty(shape, result_dtype, device);
