@@ -1,5 +1,6 @@
 """Memory formats: strides of copies, new tensors and the results of network operators are PyTorch's, eager and compiled, and values do not depend on them."""
 
+import numpy as np
 import pytest
 
 import argand as torch
@@ -298,6 +299,23 @@ def test_numbers_leave_the_format_of_one_channel_or_pixel(name, shape):
         assert y.stride() == x.stride()
     # Contiguous tensors of one shape say nothing of formats.
     assert (x + x).stride() == image(*shape).stride() == torch.compile(lambda x: x + x)(x).stride()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "int64", "complex128"])
+@pytest.mark.parametrize("mode, numpy_mode", [("reflect", "reflect"), ("replicate", "edge")])
+def test_borders_of_images_by_whole_rows(mode, numpy_mode, dtype):
+    for width in (5, 40, 300):
+        x = (np.arange(2 * 3 * 4 * width) % 100).reshape(2, 3, 4, width).astype(dtype)
+        wide = np.pad(x, [(0, 0), (0, 0), (3, 2), (1, 4)], mode=numpy_mode)
+        narrow = np.pad(x, [(0, 0), (0, 0), (0, 2), (2, 0)], mode=numpy_mode)[:, :, 1:, :-1]
+        t = torch.from_numpy(x)
+        ours = last(t)
+        for image in (t, ours, ours.transpose(0, 1).contiguous().transpose(0, 1)):
+            assert np.array_equal(F.pad(image, (1, 4, 3, 2), mode).numpy(), wide)
+            assert np.array_equal(F.pad(image, (2, -1, -1, 2), mode).numpy(), narrow)
+        assert F.pad(ours, (1, 4, 3, 2), mode).is_contiguous(memory_format=LAST)
+        gaps = torch.cat([ours, ours], 1)[:, :3]
+        assert np.array_equal(F.pad(gaps, (1, 4, 3, 2), mode).numpy(), wide)
 
 
 def test_volumes():
