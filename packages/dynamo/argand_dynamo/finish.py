@@ -25,8 +25,10 @@ from argand_dynamo.trust import is_trusted
 from argand_dynamo.variables.base import Source, Variable
 from argand_dynamo.variables.dicts import DictVariable, SetVariable
 from argand_dynamo.variables.functions import CellVariable, GeneratorVariable
+from argand_dynamo.variables.numpy_objects import shares_memory
 from argand_dynamo.variables.objects import ObjectVariable
 from argand_dynamo.variables.sequences import ListVariable
+from argand_dynamo.variables.tensor import TensorVariable
 from argand_fx import GraphModule
 from argand_fx.shapes import FakeTensor, simplify_symbols
 from argand_fx.symbolic import SymbolicValue
@@ -73,6 +75,7 @@ def finish(tx: Tracer, value: Variable | None) -> Finished:
         state = ("const", tx.autocast.state)
         made.effects.append(("do", ("call", ("const", set_autocast_state), [state], [])))
     _check_sealed(tx, made)
+    _check_arrays(tx)
     call, module, inputs, has_modes = _finish_graph(tx, made)
     # A resume function begins inside of blocks that the graph may leave; a block that is open at its end was entered in it.
     left = tx.entry_grad_mode or tx.builder.grad_enabled
@@ -103,6 +106,21 @@ def _check_sealed(tx: Tracer, made: Reconstruction) -> None:
         memory = sealed.storage
         if memory is not None and (id(memory) in results or memory.version != sealed.version):
             raise NotReconstructible(sealed.variable)
+
+
+def _check_arrays(tx: Tracer) -> None:
+    """What was read of arrays while tracing is what they hold: no tensor on their memory is written to."""
+    for array, memory, version in tx.lent:
+        if memory.version != version:
+            raise NotReconstructible(array)
+    written = [g.variable.real for g in tx.inputs if _is_written(g.variable)] if tx.arrays else []
+    for array, value in tx.arrays:
+        if any(shares_memory(value, tensor) for tensor in written):
+            raise NotReconstructible(array)
+
+
+def _is_written(variable: Any) -> bool:
+    return isinstance(variable, TensorVariable) and bool(variable.fake.storage.version)
 
 
 def _library_functions(tx: Tracer) -> list[types.FunctionType]:

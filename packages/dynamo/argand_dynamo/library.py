@@ -436,10 +436,14 @@ def _from_numpy(tx: Tracer, array: Variable) -> Variable:
     """A copy is as good as the array itself if neither is written to."""
     if not isinstance(array, NumpyVariable) or array.source is not None:
         raise break_trace("numpy", "from_numpy()")
-    if isinstance(array.value.base, type(array.value)):
-        raise break_trace("numpy", "from_numpy() of a part of an array")
+    kind = type(array.value)
+    whole = not isinstance(array.value.base, kind)
+    if not whole or any(isinstance(v, kind) and v.base is array.value for v in tx.keep):
+        raise break_trace("numpy", "from_numpy() of an array and a part of it")
     array.value.setflags(write=False)
-    return tx.from_raw(tx.operate("clone", array_constant(tx, array)))
+    made = tx.operate("clone", array_constant(tx, array))
+    tx.lent.append((array, made.storage, made.storage.version))
+    return tx.from_raw(made)
 
 
 @handles(native.from_dlpack, native.frombuffer)

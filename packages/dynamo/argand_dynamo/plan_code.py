@@ -278,7 +278,7 @@ class _Assembler:
             self.emit(create.store_fast(name))
             self.begin_call(lambda: self.emit(create.load_fast(name)))
             for argument in arguments:
-                self.expression(argument)
+                self.expression(argument[:2])
             self.emit(create.call(len(arguments), names))
         else:
             # Helpers take the object from the stack: [object] -> [callable and empty slot, object].

@@ -43,12 +43,13 @@ from argand_dynamo.variables.functions import (
     bind_arguments,
 )
 from argand_dynamo.variables.modules import ModuleVariable
+from argand_dynamo.variables.numpy_objects import NumpyVariable
 from argand_dynamo.variables.objects import ExceptionVariable, ObjectVariable
 from argand_dynamo.variables.sequences import ListVariable
 from argand_dynamo.variables.tensor import TensorVariable
 from argand_dynamo.wrap import Wrapping
 from argand_fx import Graph, Node, has_side_effect
-from argand_fx.shapes import FakeTensor, GraphBuilder
+from argand_fx.shapes import FakeStorage, FakeTensor, GraphBuilder
 
 __all__ = ["GraphInput", "Tracer"]
 
@@ -118,6 +119,10 @@ class Tracer(Operations, Lookups, Wrapping):
         self.unchangeable: dict[int, Variable] | None = None
         # What stands for an object that a cache keeps, by id: it must neither be changed nor leave the trace.
         self.sealed: dict[int, Sealed] = {}
+        # Arrays beside tensors that copy them, which in eager execution share their memory, and the version of those then.
+        self.lent: list[tuple[NumpyVariable, FakeStorage, int]] = []
+        # Arrays from outside that were read, and the objects themselves.
+        self.arrays: list[tuple[NumpyVariable, Any]] = []
         self.jumps = 0
         self.root: RootFrame = self._root_frame()
 
@@ -276,14 +281,14 @@ class Tracer(Operations, Lookups, Wrapping):
             learn_result_type(type(result), op)
         return result
 
-    def is_undisturbed(self, tensors: bool) -> bool:
-        """Whether Python code that runs now finds everything as the program has left it; `tensors`: their elements too."""
+    def is_undisturbed(self) -> bool:
+        """Whether Python code that runs now finds everything as the program has left it, and leaves its random numbers to it."""
         return (
             not self.changes
             and self.builder is self.main_builder
             and self.builder.grad_enabled == self.entry_grad_mode
             and self.autocast.state == self.autocast.entry
-            and not (tensors and any(_disturbs(node) for node in self.graph.nodes))
+            and not any(_disturbs(node) for node in self.graph.nodes)
         )
 
     def set_grad_mode(self, enabled: bool) -> None:

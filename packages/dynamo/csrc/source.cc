@@ -91,22 +91,27 @@ PyObject* length(PyObject* o) {
   return nullptr;
 }
 
-// ((("const", value) or ("source", path), ...), names of the last of them)
+// ((("const", value, text) or ("source", path), ...), names of the last of them)
 void parse_call(Step& step, PyObject* value) {
-  PyObject *arguments, *names;
-  if (!is_constant(value) || !PyTuple_Check(value) || !PyArg_ParseTuple(value, "O!O!", &PyTuple_Type, &arguments, &PyTuple_Type, &names)) {
+  const auto refuse = [&] {
     PyErr_Format(PyExc_TypeError, "GuardTree: source step 'call' got %R, expected (arguments, names)", value);
     throw PythonError{};
-  }
+  };
+  PyObject *arguments, *names;
+  if (!is_constant(value) || !PyTuple_Check(value) || !PyArg_ParseTuple(value, "O!O!", &PyTuple_Type, &arguments, &PyTuple_Type, &names)) refuse();
+  if (PyTuple_GET_SIZE(names) > PyTuple_GET_SIZE(arguments)) refuse();
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++)
+    if (!PyUnicode_Check(PyTuple_GET_ITEM(names, i))) refuse();
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); i++) {
+    PyObject *item = PyTuple_GET_ITEM(arguments, i), *given = nullptr, *text = nullptr;
     const char* kind;
-    PyObject* given;
-    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(arguments, i), "sO", &kind, &given)) throw PythonError{};
+    if (!PyTuple_Check(item) || !PyArg_ParseTuple(item, "sO|O", &kind, &given, &text)) refuse();
     CallArgument& argument = step.arguments.emplace_back();
     if (std::strcmp(kind, "const") == 0) {
       argument.constant = Ref::borrow(given);
       continue;
     }
+    if (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) == 0) refuse();
     for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(given); j++) argument.path.push_back(parse_step(PyTuple_GET_ITEM(given, j), j == 0));
   }
   step.keywords = Ref::borrow(names);

@@ -232,6 +232,57 @@ def test_caches_after_changes_are_traced() -> None:
     assert read.cache_info().hits >= 1
 
 
+def test_caches_after_changes_of_tensors_and_random_numbers() -> None:
+    """What a cache would keep of them is what eager execution finds at its first call, and in its order."""
+
+    def written(x: Any) -> Callable[..., Any]:
+        weight = torch.zeros(3)
+        total = functools.cache(lambda n: weight.sum() + n)
+
+        def f(x: Any) -> Any:
+            weight.add_(1)
+            return x * total(2)
+
+        return f
+
+    def given(x: Any) -> Callable[..., Any]:
+        total = functools.cache(lambda t: t.sum())
+        weight = torch.zeros(3)
+
+        def f(x: Any) -> Any:
+            weight.add_(1)
+            return x * total(weight)
+
+        return f
+
+    def drawn(x: Any) -> Callable[..., Any]:
+        noise = functools.cache(torch.rand)
+
+        def f(x: Any) -> Any:
+            return torch.rand(3) * x, noise(3)
+
+        return f
+
+    one = torch.ones(1)
+    for make in (written, given, drawn):
+        results = []
+        for f in (make(one), dynamo.compile(make(one), backend="eager")):
+            torch.manual_seed(0)
+            results.append([f(one) for _ in range(3)])
+        assert equal(*results), make.__name__
+
+
+def test_equal_arguments_of_other_types() -> None:
+    kind = functools.lru_cache(typed=True)(lambda n: str(type(n)))
+    plain = functools.cache(lambda *n: repr(n))
+
+    def f(x: Any) -> Any:
+        kinds = kind(1), kind(True), kind(1.0)
+        return x + 1, kinds, plain(0.0), plain((1, 2)), plain((1.0, 2)), plain("1"), plain(1)
+
+    check(f, X, graphs=None)
+
+
 @pytest.mark.parametrize("size", [None, 2])
 def test_what_a_cache_holds_is_seen(size: int | None) -> None:
     cached = functools.lru_cache(size)(lambda *args: len(args))

@@ -74,8 +74,26 @@ def test_arrays_leave_the_trace() -> None:
         a[0] = 9
         return x[0, :2] + t
 
+    def written(x: Any) -> Any:
+        a = np.zeros(2, np.float32)
+        argand_c10.from_numpy(a).add_(1)
+        return x * float(a.sum())
+
+    def in_part(x: Any) -> Any:
+        a = np.zeros(2, np.float32)
+        b = a[:]
+        t = argand_c10.from_numpy(a)
+        b[0] = 9
+        return x[0, :2] + t
+
+    def outside(x: Any) -> Any:
+        t = argand_c10.from_numpy(np.asarray(PERIODS)).add_(1)
+        first = float(PERIODS[0])
+        t.sub_(1)
+        return x + first, np.asarray(PERIODS) is PERIODS
+
     check(returned, X)
-    for f in (broken, shared):
+    for f in (broken, shared, written, in_part, outside):
         run(f, (X,), (X,))
 
 
@@ -101,6 +119,26 @@ def test_arrays_from_outside_are_guarded() -> None:
     same()
     kind.kind = np.dtype("float64")
     same()
+
+
+def test_arrays_from_outside_beside_tensors_on_their_memory() -> None:
+    """`own` is an array's memory, `lent` that of a tensor."""
+    own = np.arange(4, dtype=np.float32)
+    holder = types.SimpleNamespace(
+        own=own[1:3], tensor=argand_c10.from_numpy(own), lent=torch.zeros(3)
+    )
+    holder.array = holder.lent.numpy()[::2]
+
+    def f(x: Any) -> Any:
+        before = float(holder.own[0]) + float(holder.array[0])
+        holder.tensor.add_(1)
+        holder.lent.add_(1)
+        return x * before, float(holder.own[0]), float(holder.array[0])
+
+    compiled = dynamo.compile(f, backend="eager")
+    one = torch.ones(1)
+    for n in range(3):
+        assert compiled(one) == (torch.ones(1) * (1 + 2 * n), 2 + n, 1 + n)
 
 
 def test_arrays_from_outside_are_written_to_by_python() -> None:

@@ -4,7 +4,7 @@ A source is the path from the call to a value: a tuple of steps. The first is `(
 co_varnames), `("cell", name)`, `("global", name)`, `("builtin", name)` (not hidden by a global) or `("module", name)`; then
 `("attr", name)`, `("item", key)`, `("dict_item", key)` (whatever a subclass does), `("instance_dict", name)`, `("type",)`, `("grad",)`, `("closure", name)`, `("default", i)`,
 `("kwdefault", name)`, `("func",)`, `("self",)`, `("key", i)`, `("value", i)` (of a dict), `("len",)`,
-`("call", (arguments, names))` (of a function that `functools.lru_cache` made, a method of an array, or `issubclass`: what it gives for ("const", value) and ("source", path), the last of them
+`("call", (arguments, names))` (of a function that `functools.lru_cache` made, a method of an array, or `issubclass`: what it gives for ("const", value, text) and ("source", path), the last of them
 by name). A guard fails if its source leads nowhere.
 
 ==================  ================================================================================================

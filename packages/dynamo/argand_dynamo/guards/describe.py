@@ -32,7 +32,7 @@ _STEPS: dict[str, Callable[[str, Any], str]] = {
 
 
 def _arguments(values: tuple[Any, ...], names: tuple[str, ...]) -> str:
-    texts = [repr(value) if kind == "const" else _expression(value, None) for kind, value in values]
+    texts = [given[2] if given[0] == "const" else _expression(given[1], None) for given in values]
     marks = [""] * (len(texts) - len(names)) + [f"{name}=" for name in names]
     return ", ".join(map("".join, zip(marks, texts, strict=True)))
 

@@ -93,15 +93,14 @@ class CachedFunctionVariable(ExistingObject):
         ):
             return None
         values: list[Any] = []
-        steps: list[tuple[str, Any]] = []
+        steps: list[tuple[Any, ...]] = []
         for argument in (*args, *kwargs.values()):
             given = _existing(tx, argument)
             if given is None:
                 return None
             steps.append(given[0])
             values.append(given[1])
-        disturbed = not tx.is_undisturbed(tensors=any(kind == "source" for kind, _ in steps))
-        if disturbed and (kwargs or not _holds(self.value, values)):
+        if not tx.is_undisturbed() and (kwargs or not _holds(self.value, values)):
             return None
         by_place = len(args)
         try:
@@ -133,30 +132,37 @@ def _check_hashable(tx: Tracer, variable: Variable) -> None:
             _check_hashable(tx, item)
 
 
-def _existing(tx: Tracer, variable: Variable) -> tuple[tuple[str, Any], Any] | None:
+def _existing(tx: Tracer, variable: Variable) -> tuple[tuple[Any, ...], Any] | None:
     """What a path says of an argument, and the argument itself; None for one that only the trace has."""
     variable = tx.realize(variable)
     if isinstance(variable, Constant):
-        return (("const", variable.value), variable.value) if is_constant(variable.value) else None
+        return _given(variable.value) if is_constant(variable.value) else None
     if isinstance(variable, TupleVariable) and variable.cls in (tuple, argand_c10.Size):
         items = [_existing(tx, item) for item in variable.items]
         if not all(item is not None and item[0][0] == "const" for item in items):
             return None
-        value = variable.cls([item[1] for item in items if item is not None])
-        return ("const", value), value
+        return _given(variable.cls([item[1] for item in items if item is not None]))
     source, value = variable.source, variable.real_object()
     if source is None and isinstance(variable, ClassVariable):
         source = tx.class_source(value)
     return None if source is None or value is MISSING else (("source", source), value)
 
 
+def _given(value: Any) -> tuple[tuple[Any, ...], Any]:
+    """A constant argument; its text tells it from equal ones of other types, as 1 from True."""
+    return ("const", value, repr(value)), value
+
+
 def _only_computes(tx: Tracer, before: set[Node]) -> bool:
-    """Whether nodes that are no longer those `before` draw no random numbers and write to what they have made only."""
+    """Whether nodes that are no longer those `before` draw no random numbers, write to what they have made only and read no tensor from outside, as what it held at the first call would stay."""
     made = [node for node in tx.graph.nodes if node not in before]
     own = {id(storage) for node in made if node.op == "call_function" for storage in _memory(node)}
     for node in before:
         own -= {id(storage) for storage in _memory(node)}
+    outside = {id(s) for node in tx.graph.nodes if _is_outside(tx, node) for s in _memory(node)}
     for node in made:
+        if any(id(s) in outside for m in node.all_input_nodes for s in _memory(m)):
+            return False
         op: Any = node.target
         if node.op != "call_function" or not node.is_impure():
             continue
@@ -165,6 +171,10 @@ def _only_computes(tx: Tracer, before: set[Node]) -> bool:
         if any(id(s) not in own for m in node.all_input_nodes for s in _memory(m)):
             return False
     return True
+
+
+def _is_outside(tx: Tracer, node: Node) -> bool:
+    return node.op != "call_function" and str(node.target) not in tx.builder.literals
 
 
 def _memory(node: Node) -> list[Any]:

@@ -7,6 +7,7 @@ import sys
 import types
 from typing import TYPE_CHECKING, Any
 
+import argand_c10
 from argand_c10 import _C as native
 from argand_dynamo.exceptions import Raised, break_trace
 from argand_dynamo.variables.base import (
@@ -38,6 +39,7 @@ __all__ = [
     "is_numpy_call",
     "is_numpy_value",
     "numpy_result",
+    "shares_memory",
     "wrap_numpy",
 ]
 
@@ -232,10 +234,26 @@ def wrap_numpy(tx: Tracer, value: Any, source: Source) -> Variable:
             tx.guard((*source, ("attr", name)), "EQUALS", getattr(value, name))
     content = (*source, ("attr", "tobytes"), ("call", ((), ())))
     tx.guard(content, "EQUALS", value.tobytes())
-    if isinstance(value, numpy.ndarray):
-        value = value.copy("K")
-        value.setflags(write=False)
-    return NumpyVariable(value, source)
+    if not isinstance(value, numpy.ndarray):
+        return NumpyVariable(value, source)
+    made = NumpyVariable(value.copy("K"), source)
+    made.value.setflags(write=False)
+    tx.arrays.append((made, value))
+    _keep_array(tx, made)
+    return made
+
+
+def shares_memory(array: Any, tensor: Any) -> bool:
+    """Whether an array may lie on the memory of a tensor, or both on another array's."""
+    if tensor.device.type != "cpu" or tensor.layout is not argand_c10.strided:
+        return False
+    owner = array
+    while isinstance(owner.base, type(owner)):
+        owner = owner.base
+    storage = tensor.untyped_storage()
+    place = array.ctypes.data - storage.data_ptr()
+    other = tensor.data_ptr() - owner.ctypes.data
+    return bool(0 <= place < storage.nbytes() or 0 <= other < owner.nbytes)
 
 
 def array_constant(tx: Tracer, array: NumpyVariable) -> Any:
@@ -251,7 +269,11 @@ def numpy_result(tx: Tracer, value: Any) -> Variable:
         return known
     made = NumpyVariable(value)
     tx.born(made)
-    if type(value).__name__ == "ndarray":
-        tx.lasting_values[id(value)] = made
-        tx.keep.append(value)
+    _keep_array(tx, made)
     return made
+
+
+def _keep_array(tx: Tracer, made: NumpyVariable) -> None:
+    if made.python_type().__name__ == "ndarray":
+        tx.lasting_values[id(made.value)] = made
+        tx.keep.append(made.value)
