@@ -13,7 +13,8 @@ from argand_fx.schema import Schema
 from argand_fx.shapes.fake_tensor import FakeTensor
 
 if TYPE_CHECKING:
-    from argand_fx.shapes.builder import GraphBuilder, Spec
+    from argand_fx.shapes.builder import GraphBuilder
+    from argand_fx.shapes.overload import Spec
 
 __all__ = ["as_results", "results_of_fake"]
 
