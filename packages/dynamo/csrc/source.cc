@@ -140,8 +140,10 @@ PyObject* call_result(const Step& step, PyObject* function, const Call& call) {
   }
   const Py_ssize_t by_name = PyTuple_GET_SIZE(step.keywords.get());
   const size_t by_place = step.arguments.size() - static_cast<size_t>(by_name);
-  return or_missing(
-      PyObject_Vectorcall(function, given.data() + 1, by_place | PY_VECTORCALL_ARGUMENTS_OFFSET, by_name ? step.keywords.get() : nullptr));
+  PyObject* result =
+      PyObject_Vectorcall(function, given.data() + 1, by_place | PY_VECTORCALL_ARGUMENTS_OFFSET, by_name ? step.keywords.get() : nullptr);
+  if (!result && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();  // not lost with the guard
+  return or_missing(result);
 }
 
 void parse_payload(Step& step, Payload payload, PyObject* value) {

@@ -345,6 +345,24 @@ def test_caches_raise() -> None:
     check(unhashable, X, graphs=None)
 
 
+def test_interrupts_of_caches_are_not_lost() -> None:
+    interrupts: list[type[BaseException]] = []
+
+    @functools.lru_cache
+    def slow(n: int) -> int:
+        if interrupts:
+            raise interrupts.pop()
+        return n
+
+    compiled = torch_compile(lambda x: x * slow(2))
+    assert equal(compiled(X), X * 2)
+    slow.cache_clear()
+    interrupts.append(KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        compiled(X)
+    assert equal(compiled(X), X * 2)
+
+
 @dynamo.allow_in_graph
 def of_kind(x: Any) -> Any:
     """As einops, which is allowed in graphs and looks for the framework of what it is given."""
