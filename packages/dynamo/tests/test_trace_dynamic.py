@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import types
 from typing import Any
 
 import pytest
@@ -323,3 +324,21 @@ def test_compiled_functions_call_compiled_functions() -> None:
 
     module = dynamo.compile(Inner(), backend="eager")
     check(lambda x: inner(x + 1) + module(x), X)
+
+
+def test_numbers_that_are_counted_up_are_dynamic() -> None:
+    counter = types.SimpleNamespace(step=1)
+
+    def f(x: Any, n: int) -> Any:
+        counter.step += 1
+        n *= 2
+        n -= counter.step
+        n //= 3
+        return x * 2, n
+
+    compiled = dynamo.compile(f, backend="eager")
+    with collect() as records:
+        for k in range(2, 12):
+            assert compiled(X, 10 * k)[1] == (20 * k - k) // 3
+    assert counter.step == 11
+    assert len([r for r in records if "is compiled again" in str(r)]) <= 2

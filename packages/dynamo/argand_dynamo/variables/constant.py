@@ -188,7 +188,7 @@ class SymIntVariable(Variable):
     def binary(
         self, tx: Tracer, operation: str, other: Variable, reflected: bool = False
     ) -> Variable | None:
-        if not isinstance(other, Constant | SymIntVariable):
+        if operation not in _BINARY or not isinstance(other, Constant | SymIntVariable):
             return None
         value = other.value
         integral = isinstance(other, SymIntVariable) or isinstance(value, int)
