@@ -262,6 +262,7 @@ def test_operators_of_networks_keep_the_format(name):
         ((2, 33, 9, 40), (3, 5), {"stride": 2, "dilation": (2, 1)}),
         ((1, 16, 2, 2), (3, 3), {"padding": "same"}),
         ((2, 3, 5, 5), (3, 3), {"padding": 1}),
+        ((2, 2, 1, 1), (3, 3), {"padding": 2}),
     ],
 )
 def test_depthwise_convolutions_read_and_give_the_format(shape, kernel, options, dtype):

@@ -233,6 +233,12 @@ def test_pad_amounts():
         F.pad(tensor(x), (4, 0), "reflect")
     with pytest.raises(NotImplementedError, match="mode mirror"):
         F.pad(tensor(x), (1, 0), "mirror")
+    for mode in ("reflect", "replicate"):
+        for amount in ((-1, -3), (2, -6)):
+            with pytest.raises(RuntimeError, match="positive sizes"):
+                F.pad(tensor(x), amount, mode)
+    with pytest.raises(RuntimeError, match="wrapping around"):
+        F.pad(tensor(x), (1, -5), "circular")
     for mode in ("reflect", "replicate", "circular"):
         for ndim, amounts in ((1, 1), (2, 2), (4, 1), (5, 2), (6, 3), (4, 4), (2, 0)):
             with pytest.raises(NotImplementedError, match=f"tensor of {ndim} dimensions"):

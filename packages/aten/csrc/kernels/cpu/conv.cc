@@ -7,6 +7,7 @@
 #include "packages/aten/csrc/kernels/cpu/conv_depthwise.h"
 #include "packages/aten/csrc/kernels/cpu/conv_passes.h"
 #include "packages/aten/csrc/kernels/cpu/conv_weight.h"
+#include "packages/aten/csrc/kernels/cpu/copy.h"
 #include "packages/aten/csrc/kernels/cpu/gemm.h"
 #include "packages/aten/csrc/kernels/cpu/norm.h"
 #include "packages/aten/generated/kernels.h"
@@ -239,8 +240,8 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
                      : last                        ? argand::empty_strided(sizes, builtins::format_strides(sizes, 2), input.dtype())
                                                    : empty(sizes, input.dtype());
   if (empties) return out;
-  if (last && !band) {
-    const Tensor dense = convolution(contiguous(input), weight, bias, stride, padding, dilation, groups, nullptr);
+  if (last && !band) {  // a pixel of an image may be contiguous and have the channels last: its strides must say otherwise
+    const Tensor dense = convolution(clone(input, 0), weight, bias, stride, padding, dilation, groups, nullptr);
     strided_copy(static_cast<int>(out.itemsize()), 4, sizes.d, out->data, out->strides, dense->data, dense->strides);
     return out;
   }
