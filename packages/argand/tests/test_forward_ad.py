@@ -104,6 +104,25 @@ def test_changes_that_memory_shares():
             buffer[1] = changed[0]
 
 
+@pytest.mark.parametrize("fused", [False, True])
+def test_optimizers_step_inside_of_a_level(fused):
+    parameters = [X.clone().requires_grad_(), V.clone().requires_grad_()]
+    step = torch.optim.Adam(parameters, lr=0.5, fused=fused).step
+
+    @forward.dual_level()
+    def train():
+        for p in parameters:
+            p.grad = torch.ones(3)
+        step()
+        parameters[0].grad = forward.make_dual(torch.ones(3), V)
+        if fused:
+            with pytest.raises(NotImplementedError, match="changes a tensor with a tangent"):
+                step()
+
+    train()
+    assert train.__name__ == "train" and torch.allclose(parameters[1], V - 0.5, atol=1e-6)
+
+
 def test_levels_and_shapes():
     with pytest.raises(RuntimeError, match="no level exists"):
         forward.make_dual(X, V)

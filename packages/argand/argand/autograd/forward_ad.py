@@ -6,6 +6,7 @@ and `grad` make has no tangents.
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from typing import Any, NamedTuple
@@ -75,8 +76,8 @@ class _Level(ArgandDispatchMode):
         places = [i for i, leaf in enumerate(leaves) if self.tangent_of(leaf) is not None]
         if not places or op.name in _CONSTANT:
             result = op(*args, **(kwargs or {}))
-            if op.is_inplace:
-                self.give(args[0], None)
+            for target in tree_flatten(args[0])[0] if op.is_inplace else ():
+                self.give(target, None)
             return result
         if op.is_inplace:
             return self._change(op, args, kwargs, leaves, structure, places)
@@ -119,6 +120,8 @@ class _Level(ArgandDispatchMode):
     ) -> Any:
         """The same for what changes its first argument."""
         target = args[0]
+        if op.is_random or not isinstance(target, Tensor):
+            raise NotImplementedError(f"forward_ad: {op.name} changes a tensor with a tangent")
         own = self.tangent_of(target)
         if own is None and target._is_view():
             raise NotImplementedError(
@@ -128,8 +131,6 @@ class _Level(ArgandDispatchMode):
         if op.name == "copy_":
             source = self.tangent_of(args[1])
             tangent = None if source is None else source.to(target).expand_as(target)
-        elif op.is_random:
-            raise NotImplementedError(f"forward_ad: {op.name} changes a tensor with a tangent")
         else:
             name, dot, overload = op.name.partition(".")
             try:
@@ -198,6 +199,7 @@ class dual_level:
         exit_dual_level(level=0)
 
     def __call__(self, function: Any) -> Any:
+        @functools.wraps(function)
         def run(*args: Any, **kwargs: Any) -> Any:
             with type(self)():
                 return function(*args, **kwargs)
