@@ -70,7 +70,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """A kept result: the values, by which those that were changed since are found out, and where they belong."""
+    """A kept result: the values, by which those that were changed since are found out, and where offloaded ones belong."""
 
     value: Tensor
     version: int
@@ -209,8 +209,8 @@ def _call_and_keep(
 
     def keep(t: Tensor) -> _Result:
         value = t.detach()
-        value = value.cpu() if offloaded else value
-        return _Result(value, value._version, t.requires_grad, t.device)
+        value = value.to("cpu", copy=True) if offloaded else value
+        return _Result(value, value._version, t.requires_grad, t.device if offloaded else None)
 
     def pack(t: Tensor) -> Any:
         place = _places(t)
@@ -226,7 +226,8 @@ def _call_and_keep(
     else:
         with saved_tensors_hooks(pack, hooks.unpack_hook):
             results = op(*args, **kwargs)
-    if not _tensors(results):
+    made = _tensors(results)
+    if not made or any(_places(t) in places for t in made):  # views, as of `split`, are no results
         return results, None
     kept = map_tree(lambda v: keep(v) if isinstance(v, Tensor) else v, results)
     return results, _Kept(kept, saved, random.get_rng_states() if op.is_random else None)
@@ -272,5 +273,5 @@ class _SecondRun(ArgandDispatchMode):
                 "checkpoint: a tensor that the policy kept has been changed in place since; change a clone, or give "
                 "create_selective_checkpoint_contexts allow_cache_entry_mutation=True"
             )
-        value = kept.value.to(kept.device).detach()
-        return value.requires_grad_() if kept.requires_grad else value
+        value = kept.value.detach().requires_grad_(kept.requires_grad)
+        return value if kept.device is None else value.to(kept.device, copy=True)

@@ -130,3 +130,17 @@ def test_policies_are_functions_or_lists_of_overloads():
     for wrong in (3, aten.ops.cos):
         with pytest.raises(TypeError, match="either a function or a list"):
             create_selective_checkpoint_contexts(wrong)
+
+
+def test_what_lies_in_the_memory_of_the_cpu_is_a_copy():
+    def policy(ctx, op, *args, **kwargs):
+        return CheckpointPolicy.MUST_CPU_OFFLOAD
+
+    def change(x):
+        columns = [v.sin().mul_(2) for v in x.split(1, -1)]
+        return aten.cat(columns, -1).contiguous().cos_().sum()
+
+    x = leaves()[0]
+    contexts = functools.partial(create_selective_checkpoint_contexts, policy)
+    (got,) = grad(checkpoint(change, x, use_reentrant=False, context_fn=contexts), x)
+    assert got.tolist() == grad(change(x), x)[0].tolist()
