@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 import argand as torch
@@ -121,6 +123,27 @@ def test_optimizers_step_inside_of_a_level(fused):
 
     train()
     assert train.__name__ == "train" and torch.allclose(parameters[1], V - 0.5, atol=1e-6)
+
+
+def test_compiled_functions_are_plain_until_the_last_thread_has_no_level():
+    graphs, entered, end = [], threading.Event(), threading.Event()
+    compiled = torch.compile(lambda x: x + 1, backend=lambda graph, _: graphs.append(1) or graph)
+
+    def other():
+        with forward.dual_level():
+            entered.set()
+            end.wait(30)
+
+    thread = threading.Thread(target=other)
+    with forward.dual_level():
+        thread.start()
+        entered.wait(30)
+    compiled(X)
+    assert not graphs
+    end.set()
+    thread.join()
+    compiled(X)
+    assert graphs
 
 
 def test_levels_and_shapes():

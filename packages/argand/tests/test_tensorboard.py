@@ -69,11 +69,13 @@ def test_numbers(tmp_path):
     with SummaryWriter(tmp_path / "run", filename_suffix=".end") as writer:
         writer.add_scalar("loss/train", torch.tensor([0.5]), 3, walltime=17.0)
         writer.add_scalar("loss/train", np.float64(0.25), 300)
+        writer.add_scalar("loss/train", -1e39, 301)
         writer.add_scalars("both", {"a/b": 1, "c": torch.tensor(2.0)}, 1)
         with pytest.raises(ValueError, match="one number"):
             writer.add_scalar("loss", torch.ones(2))
     assert writer.get_logdir() == str(tmp_path / "run")
-    first, second = events(tmp_path / "run")
+    first, second, beyond = events(tmp_path / "run")
+    assert beyond[1][2] == [-np.inf]
     assert first[0] == 3 and first[1] == {1: [b"loss/train"], 2: [0.5]} and first[2][1] == [17.0]
     assert second[0] == 300 and second[1][2] == [0.25]
     ((step, value, _),) = events(tmp_path / "run" / "both_a_b")

@@ -15,6 +15,7 @@ from argand.utils._pytree import tree_flatten, tree_unflatten
 from argand_autograd import enable_grad
 from argand_autograd.func import jvp
 from argand_c10 import Operator, Tensor
+from argand_c10.fork import renew_in_child
 from argand_c10.modes import ArgandDispatchMode, find_operator
 
 __all__ = [
@@ -150,10 +151,32 @@ _push_mark = object()
 
 class _Active(threading.local):
     level: _Level | None = None
-    stance: Any = None
+
+
+class _Plain:
+    """Compiled functions run as they are while a thread has a level; what they do is the same for all threads."""
+
+    def __init__(self) -> None:
+        self._lock, self._levels, self._stance = threading.Lock(), 0, None
+        renew_in_child(self._lock)
+
+    def begin(self) -> None:
+        dynamo = sys.modules.get("argand_dynamo")
+        with self._lock:
+            self._levels += 1
+            if self._levels == 1 and dynamo is not None:
+                self._stance = dynamo.set_stance("force_eager")
+
+    def end(self) -> None:
+        with self._lock:
+            self._levels -= 1
+            if self._levels == 0 and self._stance is not None:
+                self._stance.__exit__(None, None, None)
+                self._stance = None
 
 
 _active = _Active()
+_plain = _Plain()
 
 
 def enter_dual_level() -> int:
@@ -166,8 +189,7 @@ def enter_dual_level() -> int:
     """
     if _active.level is not None:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    dynamo = sys.modules.get("argand_dynamo")
-    _active.stance = dynamo.set_stance("force_eager") if dynamo is not None else None
+    _plain.begin()
     _active.level = _Level()
     _active.level.__enter__()
     return 0
@@ -185,8 +207,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
         )
     entered, _active.level = _active.level, None
     entered.__exit__(None, None, None)
-    if _active.stance is not None:
-        _active.stance.__exit__(None, None, None)
+    _plain.end()
 
 
 class dual_level:

@@ -65,7 +65,8 @@ def _double(field: int, value: float) -> bytes:
 
 
 def _float(field: int, value: float) -> bytes:
-    return _varint(field << 3 | 5) + struct.pack("<f", value)
+    with np.errstate(over="ignore"):  # numbers beyond 32 bits are infinite
+        return _varint(field << 3 | 5) + np.asarray(value, dtype="<f4").tobytes()
 
 
 def _bytes(field: int, value: bytes | str) -> bytes:
