@@ -85,6 +85,8 @@ def test_what_has_no_tangents():
         dual = forward.make_dual(X, V)
         with torch.no_grad():
             assert torch.equal(forward.unpack_dual(dual * 2).tangent, V * 2)
+        with torch.inference_mode():
+            assert forward.unpack_dual(dual * 2).tangent is None
         assert all(
             forward.unpack_dual(t).tangent is None
             for t in (dual > 2, dual.detach() * 2, X * 2, dual.argmax())

@@ -12,7 +12,7 @@ import threading
 from typing import Any, NamedTuple
 
 from argand.utils._pytree import tree_flatten, tree_unflatten
-from argand_autograd import enable_grad
+from argand_autograd import enable_grad, is_inference_mode_enabled
 from argand_autograd.func import jvp
 from argand_c10 import Operator, Tensor
 from argand_c10.fork import renew_in_child
@@ -75,7 +75,7 @@ class _Level(ArgandDispatchMode):
     ) -> Any:
         leaves, structure = tree_flatten((args, dict(kwargs or {})))
         places = [i for i, leaf in enumerate(leaves) if self.tangent_of(leaf) is not None]
-        if not places or op.name in _CONSTANT:
+        if not places or op.name in _CONSTANT or is_inference_mode_enabled():
             result = op(*args, **(kwargs or {}))
             for target in tree_flatten(args[0])[0] if op.is_inplace else ():
                 self.give(target, None)
