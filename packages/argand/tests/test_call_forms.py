@@ -355,3 +355,23 @@ def test_gradients_of_running_products_take_linear_time() -> None:
     x = torch.ones(200_000, requires_grad=True)
     x.cumprod(0).sum().backward()
     assert x.grad is not None and x.grad[:2].tolist() == [200_000.0, 199_999.0]
+
+
+@pytest.mark.parametrize("zeros", [(), (1,), (1, 3), (0,), (4,)])
+def test_gradients_of_running_products_at_zeros(zeros) -> None:
+    x = torch.arange(1.0, 11.0, dtype=torch.float64).reshape(2, 5) / 4
+    x[0, list(zeros)] = 0.0
+    x.requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: x.cumprod(1), (x,))
+    assert torch.autograd.gradgradcheck(lambda x: x.cumprod(1), (x,))
+    weight = torch.arange(10.0, dtype=torch.float64).reshape(2, 5) - 3.3
+
+    def loss(x):
+        return (x.cumprod(1) * weight).sum()
+
+    grads = []
+    for f in (loss, torch.compile(loss, backend="aot_eager")):
+        y = x.detach().clone().requires_grad_()
+        f(y).backward()
+        grads.append(y.grad.tolist())
+    assert grads[0] == grads[1]
