@@ -375,3 +375,22 @@ def test_gradients_of_running_products_at_zeros(zeros) -> None:
         f(y).backward()
         grads.append(y.grad.tolist())
     assert grads[0] == grads[1]
+
+
+@pytest.mark.parametrize(
+    "call, x, expected",
+    [
+        (torch.std, [1e30, 0.0], [0.5**0.5, -(0.5**0.5)]),
+        (torch.linalg.vector_norm, [1e30], [1.0]),
+        (lambda x: torch.linalg.vector_norm(x.reshape(2, 1), dim=1), [-1e-30, 0.0], [-1.0, 0.0]),
+        (torch.logit, [0.0, -0.0, 0.5, 1.0, -1.0], [INF, INF, 4.0, INF, NAN]),
+        (lambda x: torch.logit(x, 0.1), [-0.0, 0.5, NAN], [0.0, 4.0, NAN]),
+        (lambda x: torch.div(x.bfloat16(), tensor([2.0, 0.0, 0.0]).bfloat16(), rounding_mode="trunc"), [0.0, 0.0, -2.0], [0.0, 0.0, 0.0]),
+        (lambda x: F.gaussian_nll_loss(x, tensor([1.0, 1.0]), tensor([INF, 1.0]), reduction="sum"), [0.0, 0.0], [0.0, -1.0]),
+        (lambda x: F.gaussian_nll_loss(tensor([1.0]), tensor([1.0]), x, eps=0.5), [0.25], [1.0]),
+    ],
+)  # fmt: skip
+def test_gradients_at_the_ends_are_as_recorded(call, x, expected):
+    x = tensor(x, requires_grad=True)
+    torch.autograd.backward(call(x).sum())
+    torch.testing.assert_close(x.grad, tensor(expected), equal_nan=True)
