@@ -4,6 +4,7 @@
 #include <string>
 
 #include "packages/aten/cuda/csrc/blas/cublaslt.h"
+#include "packages/aten/cuda/csrc/core/device_slot.h"
 
 namespace argand::cuda::blas {
 
@@ -24,8 +25,6 @@ Library load() {
   return l;
 }
 
-constexpr int kMaxDevices = 64;
-
 }  // namespace
 
 const Library& library() {
@@ -34,9 +33,8 @@ const Library& library() {
 }
 
 Handle handle(int device) {
-  static thread_local std::array<Handle, kMaxDevices> handles;  // never destroyed: the device may be gone by then
-  if (device < 0 || device >= kMaxDevices) fail(ARGAND_DEVICE_ERROR, "cuda: got device %d, expected one below %d", device, kMaxDevices);
-  Handle& h = handles[static_cast<size_t>(device)];
+  static thread_local std::array<Handle, kDeviceSlots> handles;  // never destroyed: the device may be gone by then
+  Handle& h = handles[device_slot("cuda", device)];
   if (!h) lt::check_status("cuda", "cublasCreate", library().create(&h));
   return h;
 }

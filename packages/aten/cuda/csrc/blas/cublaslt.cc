@@ -2,6 +2,8 @@
 
 #include <mutex>
 
+#include "packages/aten/cuda/csrc/core/device_slot.h"
+
 namespace argand::cuda::lt {
 
 LibrarySearch& search() {
@@ -53,8 +55,6 @@ const char* status_name(int status) {
   }
 }
 
-constexpr int kMaxDevices = 64;
-
 }  // namespace
 
 const Library& library() {
@@ -64,16 +64,16 @@ const Library& library() {
 
 Handle handle(int device) {
   static std::mutex mutex;
-  static Handle handles[kMaxDevices];
-  if (device < 0 || device >= kMaxDevices) fail(ARGAND_DEVICE_ERROR, "cuda: got device %d, expected one below %d", device, kMaxDevices);
-  Handle found = __atomic_load_n(&handles[device], __ATOMIC_ACQUIRE);
+  static Handle handles[kDeviceSlots];
+  const size_t slot = device_slot("cuda", device);
+  Handle found = __atomic_load_n(&handles[slot], __ATOMIC_ACQUIRE);
   if (found) return found;
   const std::lock_guard<std::mutex> lock(mutex);
-  if (!handles[device]) {
+  if (!handles[slot]) {
     check_status("cuda", "cublasLtCreate", library().create(&found));
-    __atomic_store_n(&handles[device], found, __ATOMIC_RELEASE);
+    __atomic_store_n(&handles[slot], found, __ATOMIC_RELEASE);
   }
-  return handles[device];
+  return handles[slot];
 }
 
 void check_status(const char* op, const char* call, int status) {

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "packages/aten/cuda/csrc/core/device_slot.h"
 #include "packages/aten/cuda/csrc/core/plain_key.h"
 #include "packages/aten/cuda/csrc/core/settings.h"
 #include "packages/aten/cuda/csrc/dnn/cudnn.h"
@@ -19,7 +20,6 @@ constexpr int kMaxConfigs = 16;                      // asked for of each kind o
 constexpr int kMeasured = 8;                         // plans that benchmark mode tries
 constexpr int kTimedRuns = 3;
 constexpr size_t kMaxPlans = 4096;
-constexpr int kMaxDevices = 64;
 
 struct Plan {
   Descriptor config;  // which the plan was made of
@@ -30,8 +30,8 @@ struct Plan {
 // Handles and plans are shared by all threads, and used by one at a time: a handle has one stream.
 struct Shared {
   std::mutex mutex;
-  dnn::Handle handles[kMaxDevices] = {};
-  void* streams[kMaxDevices] = {};
+  dnn::Handle handles[kDeviceSlots] = {};
+  void* streams[kDeviceSlots] = {};
   std::unordered_map<ConvolutionProblem, Plan, PlainHash<ConvolutionProblem>, PlainEqual<ConvolutionProblem>> plans;
 };
 
@@ -41,16 +41,16 @@ Shared& shared() {
 }
 
 dnn::Handle handle_of(Shared& s, const char* op, int device) {
-  if (device < 0 || device >= kMaxDevices) fail(ARGAND_DEVICE_ERROR, "%s: got device %d, expected one below %d", op, device, kMaxDevices);
+  const size_t slot = device_slot(op, device);
   const dnn::Library& l = dnn::library();
   void* const stream = current_stream(ARGAND_DEVICE(ARGAND_CUDA, device));
-  const bool is_new = !s.handles[device];
-  if (is_new) dnn::check_status(op, "cudnnCreate", l.create(&s.handles[device]));
-  if (is_new || s.streams[device] != stream) {
-    dnn::check_status(op, "cudnnSetStream", l.set_stream(s.handles[device], stream));
-    s.streams[device] = stream;
+  const bool is_new = !s.handles[slot];
+  if (is_new) dnn::check_status(op, "cudnnCreate", l.create(&s.handles[slot]));
+  if (is_new || s.streams[slot] != stream) {
+    dnn::check_status(op, "cudnnSetStream", l.set_stream(s.handles[slot], stream));
+    s.streams[slot] = stream;
   }
-  return s.handles[device];
+  return s.handles[slot];
 }
 
 dnn::DataType data_type(const char* op, int dtype) {

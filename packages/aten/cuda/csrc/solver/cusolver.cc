@@ -3,6 +3,8 @@
 #include <array>
 #include <string>
 
+#include "packages/aten/cuda/csrc/core/device_slot.h"
+
 namespace argand::cuda::solver {
 
 LibrarySearch& search() {
@@ -63,8 +65,6 @@ const char* status_name(int status) {
   }
 }
 
-constexpr int kMaxDevices = 64;
-
 }  // namespace
 
 const Library& library() {
@@ -73,9 +73,8 @@ const Library& library() {
 }
 
 const Session& session(int device) {
-  static thread_local std::array<Session, kMaxDevices> sessions;  // never destroyed: the device may be gone by then
-  if (device < 0 || device >= kMaxDevices) fail(ARGAND_DEVICE_ERROR, "cuda: got device %d, expected one below %d", device, kMaxDevices);
-  Session& s = sessions[static_cast<size_t>(device)];
+  static thread_local std::array<Session, kDeviceSlots> sessions;  // never destroyed: the device may be gone by then
+  Session& s = sessions[device_slot("cuda", device)];
   const Library& l = library();
   if (!s.handle) check_status("cuda", "cusolverDnCreate", l.create(&s.handle));
   if (!s.params) check_status("cuda", "cusolverDnCreateParams", l.params_create(&s.params));
