@@ -289,7 +289,9 @@ def pad(m: Machine, c: Choices) -> None:
         expected,
         p.dtype,
     )
-    if p.category == 2 and p.array.ndim in (2, 3) and left >= 0 and max(left, right) < n:
+    channels = p.array.shape[-2] if p.array.ndim > 1 else 0  # only the batch may be empty
+    fits = left >= 0 and max(left, right) < n and channels > 0
+    if p.category == 2 and p.array.ndim in (2, 3) and fits:
         mode, name = c.one_of([("reflect", "reflect"), ("replicate", "edge"), ("circular", "wrap")])
         ours = argand.nn.functional.pad(p.tensor, (left, right), mode=mode)
         m.add_result(

@@ -28,16 +28,17 @@ void forward(const Geometry& g, const Tensor& input, const Tensor& weight, const
   for (int64_t i = 0; i < g.kh; i++) {
     const int64_t y = i * g.dh - g.ph;  // what pixel row 0 reads
     taps.rows.push_back({i, planes.row_offset(g, i), y < 0 ? std::min(g.oh, (-y + g.sh - 1) / g.sh) : 0, std::min(g.oh, count_inside(g.h, y, g.sh))});
+    if (planes.merged) taps.rows.back().first = 0, taps.rows.back().last = p.height;
   }
   for (int64_t j = 0; j < g.kw; j++) taps.columns.emplace_back(j, planes.column_offset(g, j));
-  p.passes.push_back(std::make_unique<Pass<E>>(std::move(taps), planes, p.slices, g.oh, g.groups, g.out,
+  p.passes.push_back(std::make_unique<Pass<E>>(std::move(taps), planes, p.slices, p.height,
                                                [&](int64_t c, int64_t t, int64_t i, int64_t j) { return ((c * g.kd + t) * g.kh + i) * g.kw + j; }));
   Pass<E>& pass = *p.passes[0];
   pass.count = g.od, pass.source_step = g.sd, pass.source_layer = -g.pd;
-  pack(pass, p.blocks, g.groups, g.out, weight.data<T>(), g.out * pass.k(), pass.k());
+  pack(pass, p.blocks, p.height * planes.width, g.groups, g.out, weight.data<T>(), g.out * pass.k(), pass.k());
   const T* in = input.data<T>();
-  run_passes<T, E>(p, g.batch, g.groups, [&](int64_t unit, int64_t channel, E* to, int64_t begin, int64_t end) {
-    planes.fill<T, E>(g, in + (unit * g.in + channel) * g.volume(), to, begin, end);
+  run_passes<T, E>(p, g.batch, g.groups, [&](int64_t unit, int64_t count, int64_t channel, E* to, int64_t begin, int64_t end) {
+    planes.fill<T, E>(g, in + (unit * g.in + channel) * g.volume(), count, to, begin, end);
   });
 }
 
@@ -50,6 +51,7 @@ Taps phase_taps(const Geometry& g, const GradientPlanes& planes, int64_t c, int6
     if (i * g.dh % g.sh != a) continue;
     const int64_t y = planes.top - i * g.dh / g.sh;  // what pixel row 0 reads
     taps.rows.push_back({i, planes.row_offset(g, i), std::clamp<int64_t>(-y, 0, planes.qh), std::clamp<int64_t>(g.oh - y, 0, planes.qh)});
+    if (planes.merged) taps.rows.back().first = 0, taps.rows.back().last = planes.height;
   }
   for (int64_t j = g.kw - 1; j >= 0; j--)
     if (j * g.dw % g.sw == b) taps.columns.emplace_back(j, planes.column_offset(g, j));
@@ -72,20 +74,20 @@ void backward_input(const Geometry& g, const Tensor& grad, const Tensor& weight,
           complete = false;
           continue;
         }
-        p.passes.push_back(std::make_unique<Pass<E>>(
-            std::move(taps), planes, p.slices, planes.qh, g.groups, g.in,
-            [&](int64_t o, int64_t t, int64_t i, int64_t j) { return (o * g.in * g.kd + t) * g.kh * g.kw + i * g.kw + j; }));
+        p.passes.push_back(std::make_unique<Pass<E>>(std::move(taps), planes, p.slices, p.height, [&](int64_t o, int64_t t, int64_t i, int64_t j) {
+          return (o * g.in * g.kd + t) * g.kh * g.kw + i * g.kw + j;
+        }));
         Pass<E>& pass = *p.passes.back();
         const int64_t front = g.pd > c ? (g.pd - c + g.sd - 1) / g.sd : 0;  // layers of the phase that are padding
         pass.step = g.sd, pass.layer = front * g.sd + c - g.pd, pass.source_layer = front, pass.source_step = 1;
         pass.count = count_inside(g.d, pass.layer, g.sd);
         pass.y0 = a - g.ph + planes.top * g.sh, pass.x0 = b - g.pw + planes.left * g.sw;
-        pack(pass, p.blocks, g.groups, g.in, weight.data<T>(), g.out * g.in * g.taps(), g.taps());
+        pack(pass, p.blocks, p.height * planes.width, g.groups, g.in, weight.data<T>(), g.out * g.in * g.taps(), g.taps());
       }
   if (!complete) std::memset(out->data, 0, static_cast<size_t>(out.numel()) * sizeof(T));
   const T* dy = grad.data<T>();
-  run_passes<T, E>(p, g.batch, g.groups, [&](int64_t unit, int64_t channel, E* to, int64_t begin, int64_t end) {
-    planes.fill<T, E>(g, dy + (unit * g.out + channel) * g.pixels(), to, begin, end);
+  run_passes<T, E>(p, g.batch, g.groups, [&](int64_t unit, int64_t count, int64_t channel, E* to, int64_t begin, int64_t end) {
+    planes.fill<T, E>(g, dy + (unit * g.out + channel) * g.pixels(), count, to, begin, end);
   });
 }
 
@@ -248,7 +250,7 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
   if (input.dtype() == ARGAND_INT64) return integer_forward(g, contiguous(input), contiguous(weight), bias, out);
   const Tensor x = last && input.stride(1) == 1 ? input : contiguous(input), w = contiguous(weight);
   const Results results{g.out, g.pixels(), input.dtype(), out ? out.data<char>() : nullptr, hands_over ? epilogue : nullptr};
-  if (g.is_pointwise() && g.out >= 4 && g.in > 0)
+  if (g.is_pointwise() && g.out >= 4 && g.in > 0 && (x.itemsize() < 4 || !InputPlanes(g, x.itemsize(), true).merged))
     pointwise_forward(g, x, w, bias, results);
   else
     dispatch_floating("convolution", input.dtype(), [&](auto tag) {
@@ -290,7 +292,7 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_outpu
     if (output_mask[0]) {
       dx = empty(x.sizes(), x.dtype());
       if (dx.numel() && dy.numel())
-        products ? pointwise_backward_input(g, dy, w, dx) : backward_input<T>(g, dy, w, dx);
+        products && !GradientPlanes(g, x.itemsize()).merged ? pointwise_backward_input(g, dy, w, dx) : backward_input<T>(g, dy, w, dx);
       else
         dx = zeros(x.sizes(), x.dtype());
     }

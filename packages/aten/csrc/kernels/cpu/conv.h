@@ -12,9 +12,14 @@ template <class E>
 struct ConvLoops {
   int rows;   // output channels of a full block; smaller blocks have 4, 2 or 1
   int lanes;  // elements of a vector
-  // c[r][p] = (adds ? c[r][p] : bias[r]) + sum over k of w[k * rows + r] * base[offsets[k] + p] for p < n. n is a multiple of `lanes`; `rows` is a
-  // power of two.
-  void (*block)(int rows, int64_t k, const E* w, const E* base, const int64_t* offsets, int64_t n, const E* bias, bool adds, E* c, int64_t ldc);
+  // c[r][p] = (adds ? c[r][p] : bias[r]) + sum over k of weight(r, k) * base[offsets[k] + p] for p < n. n is a multiple of `lanes`; `rows` is a
+  // power of two. Weight (r, k) is w[r * row + places[k]], or w[k * rows + r] if `places` is null.
+  void (*block)(int rows, int64_t k, const E* w, int64_t row, const int64_t* places, const E* base, const int64_t* offsets, int64_t n, const E* bias,
+                bool adds, E* c, int64_t ldc);
+  // to[m][y][x] = in[m * image + (y * sh + top) * w + x * sw + left] for m < images, zero outside [h, w], for sw of 1 or 2; null where that is no
+  // faster than rows one by one.
+  void (*plane)(E* to, int64_t height, int64_t width, const E* in, int64_t images, int64_t image, int64_t h, int64_t w, int64_t sh, int64_t sw,
+                int64_t top, int64_t left);
   // acc[m][j] += sum over pixels of base[offsets[m] + y * width + x] * g[(y * length + x) * ldg + j], y < height, x < length, m < rows, j < n.
   // n is a multiple of `lanes`; `rows` is a power of two up to this table's.
   void (*weight_block)(int rows, const E* base, const int64_t* offsets, int64_t height, int64_t length, int64_t width, const E* g, int64_t ldg,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "packages/aten/csrc/kernels/cpu/conv.h"
@@ -14,6 +15,7 @@ namespace argand::kernels::cpu {
 constexpr int64_t kTogetherBytes = 512 << 10;  // planes of the images that one read of the weights serves
 constexpr int64_t kSliceBytes = 1 << 20;       // planes of the source's channels that are gone through together
 constexpr int64_t kLayerRowBytes = 768 << 10;  // ... and rows of all layers that one layer of the result reads
+constexpr int64_t kFewPixels = 400;            // for which weights are read where they are: laying them out anew costs more than it saves
 constexpr int64_t kSegmentPixels = 64;         // below, leaving out taps that read padding alone costs more than it saves
 
 // Output channels cut into blocks of 8 (or 4), then 4, 2, 1.
@@ -91,18 +93,18 @@ struct Pass {
   bool by_row;
   std::vector<int64_t> offsets;  // of the planes of a slice, per k
   std::vector<int64_t> source;   // of the weights, per k
-  Scratch<E> packed;             // [group][block][k][rows of the block]
+  // Weights as [group][block][k][rows of the block]; or where they are, a row's at their places, rows and groups so far apart.
+  std::optional<Scratch<E>> packed;
+  const E* given = nullptr;
+  int64_t row_stride = 0, group_stride = 0;
   // Layer m of the pass is the result's layer m * step + layer, and reads from the source's layer m * source_step + source_layer on.
   int64_t count = 1, step = 1, layer = 0, source_step = 1, source_layer = 0;
   int64_t y0 = 0, x0 = 0;  // pixel (y, x) is the result's (y * step_h + y0, x * step_w + x0)
 
   // weight(channel, t, i, j) is the place of a row's weight.
   template <class W>
-  Pass(Taps taps_, const Planes& planes, const Slices& slices, int64_t height, int64_t groups, int64_t rows, W&& weight)
-      : taps(std::move(taps_)),
-        parts(segments(taps, height, planes.width)),
-        by_row(parts.size() > 1 || parts[0].last_row < taps.rows.size()),
-        packed(groups * rows * slices.channels * taps.size()) {
+  Pass(Taps taps_, const Planes& planes, const Slices& slices, int64_t height, W&& weight)
+      : taps(std::move(taps_)), parts(segments(taps, height, planes.width)), by_row(parts.size() > 1 || parts[0].last_row < taps.rows.size()) {
     const size_t outer = by_row ? taps.rows.size() : 1, inner = by_row ? 1 : taps.rows.size();
     for (int64_t slice = 0; slice < slices.count(); slice++)
       for (const auto& [t, shift] : taps.layers)
@@ -117,16 +119,22 @@ struct Pass {
   int64_t k() const { return static_cast<int64_t>(offsets.size()); }
 };
 
-// Weight (group, row, k) is w[group * group_stride + row * row_stride + source[k]].
+// Weight (group, row, k) is w[group * group_stride + row * row_stride + source[k]]; one reading of a block's weights serves so many pixels.
 template <class T, class E>
-void pack(Pass<E>& pass, const Blocks& blocks, int64_t groups, int64_t rows, const T* w, int64_t group_stride, int64_t row_stride) {
+void pack(Pass<E>& pass, const Blocks& blocks, int64_t pixels, int64_t groups, int64_t rows, const T* w, int64_t group_stride, int64_t row_stride) {
   constexpr int64_t kTile = 64;
   const int64_t k = pass.k(), count = blocks.size();
   const int64_t* source = pass.source.data();
+  if constexpr (std::is_same_v<T, E>)
+    if (pixels <= kFewPixels) {
+      pass.given = w, pass.row_stride = row_stride, pass.group_stride = group_stride;
+      return;
+    }
+  pass.packed.emplace(groups * rows * k);
   parallel_for(0, groups * count, row_grain(8 * k, 65536), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
       const int64_t group = i / count, first = blocks.first[static_cast<size_t>(i % count)], n = blocks.rows[static_cast<size_t>(i % count)];
-      E* to = pass.packed + (group * rows + first) * k;
+      E* to = pass.packed->get() + (group * rows + first) * k;
       const T* from = w + group * group_stride + first * row_stride;
       if (row_stride < 4) {  // the side that lies closer is read first
         for (int64_t q = 0; q < k; q++, to += n)
@@ -176,7 +184,7 @@ struct Product {
   const Planes& planes;
   Slices slices;
   Blocks blocks;
-  int64_t rows, height;  // channels per group, pixel rows computed per channel and layer
+  int64_t rows, height;  // channels per group, pixel rows computed per channel and layer, of all images that are gone through as one
   int64_t result_h, result_w, step_h, step_w;
   Results results;
   const E* bias = nullptr;
@@ -187,7 +195,7 @@ struct Product {
         slices{channels, std::max<int64_t>(channels, 1)},
         blocks(rows_, conv_loops<E>().rows),
         rows(rows_),
-        height(height_),
+        height(height_ * planes_.images()),
         results(results_) {
     // Many channels of large planes: in slices that stay in the cache while all blocks go through them.
     const int64_t bytes = planes.rows * planes.columns * planes.filled * planes.width * static_cast<int64_t>(sizeof(E));
@@ -219,14 +227,16 @@ struct Product {
     return round_up(step * planes.width, loops.lanes) + static_cast<int64_t>(parts) * loops.lanes;
   }
 
-  // One block of channels of a unit, whose result is at `out`, from the planes of one slice; `c` holds the block's sums, `ldc` apart.
-  void compute(const Item& item, int64_t slice, int64_t block, const E* source, int64_t group, char* out, E* c, int64_t ldc) const {
+  // One block of channels of `images` units, whose results begin at `out`, from the planes of one slice; `c` holds the block's sums, `ldc` apart.
+  void compute(const Item& item, int64_t images, int64_t slice, int64_t block, const E* source, int64_t group, char* out, E* c, int64_t ldc) const {
     const Pass<E>& pass = *passes[item.pass];
     const int64_t first = blocks.first[static_cast<size_t>(block)], base = item.layer * pass.source_step + pass.source_layer;
     const int count = blocks.rows[static_cast<size_t>(block)];
     const E* from = source + base * planes.per_layer;
     const int64_t start = slices.begin(slice) * pass.taps.size();
-    const E* w = pass.packed + (group * rows + first) * pass.k() + start * count;
+    const E* w = pass.given ? pass.given + group * pass.group_stride + first * pass.row_stride
+                            : pass.packed->get() + (group * rows + first) * pass.k() + start * count;
+    const int64_t* places = pass.source.data() + start;
     const int64_t* offsets = pass.offsets.data() + start;
     const int64_t per_row = slices.length(slice) * static_cast<int64_t>(pass.taps.columns.size()),
                   per_layer = per_row * static_cast<int64_t>(pass.taps.rows.size());
@@ -236,14 +246,14 @@ struct Product {
     while (far > near && !inside(far - 1)) far--;
     for (size_t s = 0; s < pass.parts.size(); s++) {
       const Segment& part = pass.parts[s];
-      const int64_t begin = std::max(item.begin, part.begin), end = std::min(item.end, part.end);
+      const int64_t begin = std::max(item.begin, part.begin), end = std::min({item.end, part.end, images * (height / planes.images())});
       if (begin >= end) continue;
       const int64_t n = round_up((end - begin) * planes.width, loops.lanes);
       E* const to = c + (begin - item.begin) * planes.width + static_cast<int64_t>(s) * loops.lanes;
       bool adds = slice > 0;
       const auto run = [&](int64_t k0, int64_t k1) {
-        loops.block(count, k1 - k0, w + k0 * count, from + begin * planes.width, offsets + k0, n, bias ? bias + group * rows + first : nullptr, adds,
-                    to, ldc);
+        loops.block(count, k1 - k0, pass.given ? w : w + k0 * count, pass.row_stride, pass.given ? places + k0 : nullptr, from + begin * planes.width,
+                    offsets + k0, n, bias ? bias + group * rows + first : nullptr, adds, to, ldc);
         adds = true;
       };
       if (!pass.by_row || part.last_row - part.first_row == pass.taps.rows.size()) {
@@ -257,16 +267,21 @@ struct Product {
       if (slice + 1 == slices.count()) store(pass, item.layer, first, count, out, begin, end, to, ldc);
     }
   }
-  // The pixels that fall inside the result: of rows [begin, end) those of [top, bottom) and, in each, [left, right).
+  // The pixels that fall inside the result, of rows [begin, end): in each those of [left, right).
   void store(const Pass<E>& pass, int64_t m, int64_t first, int count, char* out, int64_t begin, int64_t end, const E* c, int64_t ldc) const {
-    const int64_t top = std::max(begin, pass.y0 < 0 ? (-pass.y0 + step_h - 1) / step_h : 0),
-                  bottom = std::min(end, count_inside(result_h, pass.y0, step_h));
     const int64_t left = pass.x0 < 0 ? (-pass.x0 + step_w - 1) / step_w : 0, right = std::min(planes.width, count_inside(result_w, pass.x0, step_w));
-    for (int r = 0; r < count; r++) {
-      T* to = reinterpret_cast<T*>(out) + (first + r) * results.volume + (m * pass.step + pass.layer) * result_h * result_w + pass.y0 * result_w +
-              pass.x0;
-      const E* from = c + r * ldc - begin * planes.width;
-      for (int64_t y = top; y < bottom; y++) store_row(to + y * step_h * result_w, from + y * planes.width, left, right);
+    const int64_t per_image = height / planes.images();
+    for (int64_t from = begin; from < end;) {  // image by image
+      const int64_t image = from / per_image, origin = image * per_image, stop = std::min(end, origin + per_image);
+      const int64_t top = std::max(from, origin + (pass.y0 < 0 ? (-pass.y0 + step_h - 1) / step_h : 0)),
+                    bottom = std::min(stop, origin + count_inside(result_h, pass.y0, step_h));
+      for (int r = 0; r < count; r++) {
+        T* to = reinterpret_cast<T*>(out) + (image * results.channels + first + r) * results.volume +
+                (m * pass.step + pass.layer) * result_h * result_w + pass.y0 * result_w + pass.x0;
+        const E* sums = c + r * ldc - begin * planes.width;
+        for (int64_t y = top; y < bottom; y++) store_row(to + (y - origin) * step_h * result_w, sums + y * planes.width, left, right);
+      }
+      from = stop;
     }
   }
   void store_row(T* to, const E* from, int64_t left, int64_t right) const {
@@ -277,7 +292,8 @@ struct Product {
   }
 };
 
-// Runs all passes on all images. fill(unit, planes, begin, end) makes planes [begin, end) of a unit, numbered channel * layers + layer.
+// Runs all passes on all images. fill(unit, count, channel, planes, begin, end) makes planes [begin, end) from a channel on, numbered
+// channel * layers + layer, of a unit, or of so many units that are gone through as one.
 template <class T, class E, class Fill>
 class Runner {
  public:
@@ -287,11 +303,11 @@ class Runner {
   }
 
   void run() const {
-    const int64_t threads = api->num_threads();
-    if (units >= 4 * threads || units % threads == 0 || threads == 1)
+    const int64_t threads = api->num_threads(), images = p.planes.images(), whole = (units + images - 1) / images;
+    if (whole >= 4 * threads || whole % threads == 0 || threads == 1)
       by_units();
     else
-      for (int64_t u = 0; u < units; u++) shared(u, threads);
+      for (int64_t u = 0; u < units; u += images) shared(u, threads);
   }
 
  private:
@@ -299,26 +315,32 @@ class Runner {
   void by_units() const {
     const int64_t slices = p.slices.count(), step = p.chunk(), blocks = p.blocks.size(), ldc = p.pitch(step);
     const auto items = p.items(step);
-    const int64_t together = slices > 1 ? 1 : std::max<int64_t>(1, std::min<int64_t>(8, kTogetherBytes / (size * static_cast<int64_t>(sizeof(E)))));
-    parallel_for(0, units, row_grain(work, 200000), [&](int64_t begin, int64_t end) {
+    const int64_t images = p.planes.images();
+    const int64_t together =
+        slices > 1 || images > 1 ? 1 : std::max<int64_t>(1, std::min<int64_t>(8, kTogetherBytes / (size * static_cast<int64_t>(sizeof(E)))));
+    parallel_for(0, (units + images - 1) / images, row_grain(work, 200000), [&](int64_t begin, int64_t end) {
       Scratch<E> planes(together * size), c(sums(slices, items.size(), ldc));
-      for (int64_t u = begin; u < end; u += together) {
-        const int64_t stop = std::min(u + together, end);
+      const int64_t last = std::min(end * images, units);
+      for (int64_t u = begin * images; u < last; u += together * images) {
+        const int64_t stop = std::min(u + together * images, last);
         Tensor own;
         char* const out = p.results.place(u, stop - u, &own);
         for (int64_t s = 0; s < slices; s++) {
-          for (int64_t v = u; v < stop; v++) fill_slice(v, s, planes + (v - u) * size, 0, p.slices.length(s) * p.planes.layers);
+          for (int64_t v = u; v < stop; v += images)
+            fill_slice(v, std::min(images, stop - v), s, planes + (v - u) * size, 0, p.slices.length(s) * p.planes.layers);
           for (size_t i = 0; i < items.size(); i++)
             for (int64_t b = 0; b < blocks; b++)
-              for (int64_t v = u; v < stop; v++)
-                p.compute(items[i], s, b, planes + (v - u) * size, v % groups, out + (v - u) * p.results.bytes(), place(c, slices, i, b, ldc), ldc);
+              for (int64_t v = u; v < stop; v += images)
+                p.compute(items[i], std::min(images, stop - v), s, b, planes + (v - u) * size, v % groups, out + (v - u) * p.results.bytes(),
+                          place(c, slices, i, b, ldc), ldc);
         }
         p.results.finish(u, stop - u, out, true);
       }
     });
   }
-  // Few images: the threads share one.
+  // Few images: the threads share one, or what is gone through as one.
   void shared(int64_t u, int64_t threads) const {
+    const int64_t images = std::min(p.planes.images(), units - u);
     int64_t layers = 0;
     for (const auto& pass : p.passes) layers = std::max(layers, pass->count);
     const int64_t pieces = std::max<int64_t>(1, (2 * threads + layers - 1) / std::max<int64_t>(layers, 1));
@@ -326,20 +348,20 @@ class Runner {
     const auto items = p.items(step);
     Scratch<E> planes(size), kept(slices > 1 ? sums(slices, items.size(), ldc) : 1);
     Tensor own;
-    char* const out = p.results.place(u, 1, &own);
+    char* const out = p.results.place(u, images, &own);
     for (int64_t s = 0; s < slices; s++) {
       parallel_for(0, p.slices.length(s) * p.planes.layers, row_grain(p.planes.per_layer),
-                   [&](int64_t begin, int64_t end) { fill_slice(u, s, planes, begin, end); });
+                   [&](int64_t begin, int64_t end) { fill_slice(u, images, s, planes, begin, end); });
       const auto count = static_cast<int64_t>(items.size());
       parallel_for(0, count, row_grain(work / std::max<int64_t>(count * slices, 1), 200000), [&](int64_t begin, int64_t end) {
         Scratch<E> own_sums(slices > 1 ? 1 : sums(1, 1, ldc));
         E* const c = slices > 1 ? kept.get() : own_sums.get();
         for (int64_t i = begin; i < end; i++)
           for (int64_t b = 0; b < p.blocks.size(); b++)
-            p.compute(items[static_cast<size_t>(i)], s, b, planes, u % groups, out, place(c, slices, static_cast<size_t>(i), b, ldc), ldc);
+            p.compute(items[static_cast<size_t>(i)], images, s, b, planes, u % groups, out, place(c, slices, static_cast<size_t>(i), b, ldc), ldc);
       });
     }
-    p.results.finish(u, 1, out, false);
+    p.results.finish(u, images, out, false);
   }
   // Sums of a block, or, over several slices, of all blocks of all items.
   int64_t sums(int64_t slices, size_t items, int64_t ldc) const {
@@ -348,7 +370,9 @@ class Runner {
   E* place(E* c, int64_t slices, size_t item, int64_t block, int64_t ldc) const {
     return slices > 1 ? c + (static_cast<int64_t>(item) * round_up(p.rows, 8) + p.blocks.first[static_cast<size_t>(block)]) * ldc : c;
   }
-  void fill_slice(int64_t unit, int64_t slice, E* planes, int64_t begin, int64_t end) const { fill(unit, p.slices.begin(slice), planes, begin, end); }
+  void fill_slice(int64_t unit, int64_t images, int64_t slice, E* planes, int64_t begin, int64_t end) const {
+    fill(unit, images, p.slices.begin(slice), planes, begin, end);
+  }
 
   const Product<T, E>& p;
   int64_t units, groups;

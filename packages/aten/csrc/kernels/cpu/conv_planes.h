@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "packages/aten/csrc/kernels/cpu/conv.h"
 #include "packages/aten/csrc/kernels/cpu/conv_geometry.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 
@@ -47,33 +48,39 @@ void copy_row(E* to, const T* from, int64_t n, int64_t step) {
   for (int64_t i = 0; i < n; i++) to[i] = widen(from[i * step]);
 }
 
-// plane[y][x] = in[y * sh + top][x * sw + left], zero outside [h, w].
+// plane[m][y][x] = in[m * image + (y * sh + top) * w + x * sw + left], zero outside [h, w].
 template <class T, class E>
-void fill_plane(E* plane, int64_t height, int64_t width, const T* in, int64_t h, int64_t w, int64_t sh, int64_t sw, int64_t top, int64_t left) {
+void fill_plane(E* plane, int64_t height, int64_t width, const T* in, int64_t images, int64_t image, int64_t h, int64_t w, int64_t sh, int64_t sw,
+                int64_t top, int64_t left) {
+  if constexpr (std::is_same_v<T, E>)
+    if (sw <= 2 && conv_loops<E>().plane) return conv_loops<E>().plane(plane, height, width, in, images, image, h, w, sh, sw, top, left);
   const int64_t begin = std::min(width, left >= 0 ? int64_t{0} : (-left + sw - 1) / sw);
   const int64_t end = std::max(begin, std::min(width, count_inside(w, left, sw)));
-  for (int64_t y = 0; y < height; y++, plane += width) {
-    const int64_t iy = y * sh + top;
+  for (int64_t row = 0; row < images * height; row++, plane += width) {
+    const int64_t iy = row % height * sh + top;
     if (iy < 0 || iy >= h || begin == end) {
       for (int64_t x = 0; x < width; x++) plane[x] = 0;
       continue;
     }
     for (int64_t x = 0; x < begin; x++) plane[x] = 0;
-    copy_row(plane + begin, in + iy * w + begin * sw + left, end - begin, sw);
+    copy_row(plane + begin, in + row / height * image + iy * w + begin * sw + left, end - begin, sw);
     for (int64_t x = end; x < width; x++) plane[x] = 0;
   }
 }
 
 // The planes of a channel: `layers` of them along the depth, each of rows x columns planes. A row is a stride phase; a column is a stride phase, or
-// with `by_tap` the place that one tap of the kernel's rows reads: planes are then as wide as the result, without waste.
+// with `by_tap` the place that one tap of the kernel's rows reads: planes are then as wide as the result, without waste. Of several small images that
+// are gone through as one, a plane is what one tap reads in all of them, image below image: rows are taps, too.
 struct Planes {
   int64_t height, width, layers, rows, columns, filled;  // `filled`: rows of a plane that are not padding, at most
   bool by_tap;
+  int64_t merged = 0;  // images that are gone through as one
   int64_t stride = 0, per_layer = 0, per_channel = 0;
 
+  int64_t images() const { return std::max<int64_t>(1, merged); }
   void finish(int64_t itemsize) {
     stride = round_up(height * width, 16);
-    if (stride * itemsize % 4096 == 0) stride += 16;  // equal places of the channels must not share a cache set
+    if (stride * itemsize % 512 == 0) stride += 16;  // equal places of the channels must not share a cache set
     per_layer = rows * columns * stride;
     per_channel = layers * per_layer;
   }
@@ -86,30 +93,46 @@ inline bool wasteful(int64_t height, int64_t wide, int64_t narrow, int64_t out) 
   return out >= 16 && round_up(height * wide, 16) * 8 > round_up(height * narrow, 16) * 9;
 }
 
+// How many small images are gone through as one, as alone, of `height` rows, `wide` or `narrow`, they would leave lanes of the vectors empty; 0:
+// none. `out` channels share their planes. Whether any are does not depend on the number of threads, so neither does any bit of the result.
+inline int64_t merged_images(const Geometry& g, int64_t height, int64_t wide, int64_t narrow, int64_t out) {
+  constexpr int64_t kPixels = 400, kLanes = 16, kChannels = 20;  // a plane made for each tap costs what about 20 channels of products do
+  const int64_t pixels = height * narrow, most = std::min(g.batch, kPixels / std::max<int64_t>(1, pixels));
+  if (g.groups > 1 || g.d > 1 || g.od > 1 || g.kd > 1 || most < 2) return 0;
+  int64_t alone = round_up(height * (wasteful(height, wide, narrow, out) ? narrow : wide), kLanes);
+  if (alone == kLanes) alone += kLanes / 2;  // one vector does not keep the processor busy
+  if (alone * most * out <= round_up(pixels * most, kLanes) * (out + kChannels)) return 0;
+  const int64_t per_thread = std::max<int64_t>(1, g.batch / std::max<int64_t>(1, api->num_threads())), times = (per_thread + most - 1) / most;
+  return (per_thread + times - 1) / times;
+}
+
 // Of a convolution's input: phase (a, b) holds in[y * sh + a - ph][x * sw + b - pw]; the tap (t, i, j) of layer z reads layer z * sd - pd + t * dd.
 struct InputPlanes : Planes {
   InputPlanes(const Geometry& g, int64_t itemsize, bool may_narrow) {
     const int64_t wide = g.ow + (g.kw - 1) * g.dw / g.sw;
-    height = g.oh + (g.kh - 1) * g.dh / g.sh;
-    filled = std::min(height, (g.h + g.sh - 1) / g.sh);
+    if (may_narrow) merged = merged_images(g, g.oh, wide, g.ow, g.out);
+    height = merged ? merged * g.oh : g.oh + (g.kh - 1) * g.dh / g.sh;
+    filled = merged ? height : std::min(height, (g.h + g.sh - 1) / g.sh);
     layers = g.d;
-    by_tap = may_narrow && wasteful(g.oh, wide, g.ow, g.out);
+    by_tap = merged || (may_narrow && wasteful(g.oh, wide, g.ow, g.out));
     width = by_tap ? g.ow : wide;
-    rows = std::min(g.sh, (g.kh - 1) * g.dh + 1);
+    rows = merged ? g.kh : std::min(g.sh, (g.kh - 1) * g.dh + 1);
     columns = by_tap ? g.kw : std::min(g.sw, (g.kw - 1) * g.dw + 1);
     finish(itemsize);
   }
-  int64_t row_offset(const Geometry& g, int64_t i) const { return i * g.dh % g.sh * columns * stride + i * g.dh / g.sh * width; }
+  int64_t row_offset(const Geometry& g, int64_t i) const {
+    return merged ? i * columns * stride : i * g.dh % g.sh * columns * stride + i * g.dh / g.sh * width;
+  }
   int64_t column_offset(const Geometry& g, int64_t j) const { return by_tap ? j * stride : j * g.dw % g.sw * stride + j * g.dw / g.sw; }
 
-  // Planes [begin, end), numbered channel * layers + layer; `volume` is the first channel's.
+  // Planes [begin, end), numbered channel * layers + layer, of `count` images; `volume` is the first image's first channel's.
   template <class T, class E>
-  void fill(const Geometry& g, const T* volume, E* planes, int64_t begin, int64_t end) const {
+  void fill(const Geometry& g, const T* volume, int64_t count, E* planes, int64_t begin, int64_t end) const {
     for (int64_t p = begin; p < end; p++)
       for (int64_t a = 0; a < rows; a++)
         for (int64_t b = 0; b < columns; b++)
-          fill_plane<T, E>(planes + p * per_layer + (a * columns + b) * stride, height, width, volume + p * g.h * g.w, g.h, g.w, g.sh, g.sw, a - g.ph,
-                           (by_tap ? b * g.dw : b) - g.pw);
+          fill_plane<T, E>(planes + p * per_layer + (a * columns + b) * stride, height / images(), width, volume + p * g.h * g.w, count,
+                           g.in * g.h * g.w, g.h, g.w, g.sh, g.sw, (merged ? a * g.dh : a) - g.ph, (by_tap ? b * g.dw : b) - g.pw);
   }
 };
 
@@ -121,23 +144,26 @@ struct GradientPlanes : Planes {
     reach_h = (g.kh - 1) * g.dh / g.sh, reach_w = (g.kw - 1) * g.dw / g.sw;
     top = g.ph / g.sh, left = g.pw / g.sw;
     qh = (g.ph + g.h - 1) / g.sh - top + 1, qw = (g.pw + g.w - 1) / g.sw - left + 1;
-    height = qh + reach_h;
-    filled = std::min(height, g.oh);
+    merged = merged_images(g, qh, qw + reach_w, qw, g.in);
+    height = merged ? merged * qh : qh + reach_h;
+    filled = merged ? height : std::min(height, g.oh);
     layers = g.od;
-    by_tap = wasteful(qh, qw + reach_w, qw, g.in);
+    by_tap = merged || wasteful(qh, qw + reach_w, qw, g.in);
     width = by_tap ? qw : qw + reach_w;
-    rows = 1, columns = by_tap ? g.kw : 1;
+    rows = merged ? g.kh : 1, columns = by_tap ? g.kw : 1;
     finish(itemsize);
   }
-  int64_t row_offset(const Geometry& g, int64_t i) const { return (reach_h - i * g.dh / g.sh) * width; }
+  int64_t row_offset(const Geometry& g, int64_t i) const { return merged ? i * columns * stride : (reach_h - i * g.dh / g.sh) * width; }
   int64_t column_offset(const Geometry& g, int64_t j) const { return by_tap ? j * stride : reach_w - j * g.dw / g.sw; }
 
   template <class T, class E>
-  void fill(const Geometry& g, const T* volume, E* planes, int64_t begin, int64_t end) const {
+  void fill(const Geometry& g, const T* volume, int64_t count, E* planes, int64_t begin, int64_t end) const {
     for (int64_t p = begin; p < end; p++)
-      for (int64_t b = 0; b < columns; b++)
-        fill_plane<T, E>(planes + p * per_layer + b * stride, height, width, volume + p * g.oh * g.ow, g.oh, g.ow, 1, 1, top - reach_h,
-                         by_tap ? left - b * g.dw / g.sw : left - reach_w);
+      for (int64_t a = 0; a < rows; a++)
+        for (int64_t b = 0; b < columns; b++)
+          fill_plane<T, E>(planes + p * per_layer + (a * columns + b) * stride, height / images(), width, volume + p * g.oh * g.ow, count,
+                           g.out * g.oh * g.ow, g.oh, g.ow, 1, 1, top - (merged ? a * g.dh / g.sh : reach_h),
+                           left - (by_tap ? b * g.dw / g.sw : reach_w));
   }
 };
 

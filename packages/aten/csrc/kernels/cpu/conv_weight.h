@@ -96,7 +96,8 @@ class WeightGradient {
           for (int64_t i = 0; i < g.batch; i++) {
             fill(i, group, source, 0, g.in * g.d);
             for (int64_t z = 0; z < g.od; z++) {
-              fill_plane<T, E>(grad, g.oh, planes.width, dy + ((i * g.groups * g.out + channel) * g.od + z) * g.oh * g.ow, g.oh, g.ow, 1, 1, 0, 0);
+              fill_plane<T, E>(grad, g.oh, planes.width, dy + ((i * g.groups * g.out + channel) * g.od + z) * g.oh * g.ow, 1, 0, g.oh, g.ow, 1, 1, 0,
+                               0);
               const E* from = source + layer_of(z) * planes.per_layer;
               for (int64_t q = first_tap(z); q < last_tap(z); q++) {
                 kernels.dots(1, 1, length, grad, length, from + offsets[static_cast<size_t>(q)], length, nullptr, false, part, 1);
@@ -115,7 +116,7 @@ class WeightGradient {
     return std::clamp<int64_t>(count_inside(g.d, layer_of(z), g.dd), first_tap(z) / (k / g.kd), g.kd) * (k / g.kd);
   }
   void fill(int64_t image, int64_t group, E* source, int64_t begin, int64_t end) const {
-    planes.fill<T, E>(g, in + (image * g.groups + group) * g.in * g.volume(), source, begin, end);
+    planes.fill<T, E>(g, in + (image * g.groups + group) * g.in * g.volume(), 1, source, begin, end);
   }
   // grad[pixel][channel], channels padded with zeros to whole vectors.
   void transpose(int64_t image, int64_t group, E* grad, int64_t begin, int64_t end) const {
