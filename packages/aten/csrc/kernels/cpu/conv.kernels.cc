@@ -11,13 +11,16 @@ struct PointerScalars {
   ARGAND_INLINE E at(int64_t i, int m) const { return p[m][i]; }
 };
 
-// Scalars a(i, m) at p[places[i] + m * ms].
-template <class E>
+// Scalars a(i, m) at p[places[i] + m * ms]. They may lie far apart, where no processor foresees them: those of the next MR rows are fetched.
+template <class E, int MR>
 struct PlacedScalars {
   const E* p;
   const int64_t* places;
   int64_t ms;
-  ARGAND_INLINE E at(int64_t i, int m) const { return p[places[i] + m * ms]; }
+  ARGAND_INLINE E at(int64_t i, int m) const {
+    if (m == 0) __builtin_prefetch(p + places[i] + (MR + i % MR) * ms, 0, 2);
+    return p[places[i] + m * ms];
+  }
 };
 
 template <class V, int MR, int NR, class A, class E>
@@ -53,7 +56,7 @@ template <int MR, class E>
 void rows_of(int64_t k, const E* w, int64_t row, const int64_t* places, const E* base, const int64_t* offsets, int64_t n, const E* bias, bool adds,
              E* c, int64_t ldc) {
   if (places)
-    block_of<MR>(k, PlacedScalars<E>{w, places, row}, base, offsets, n, bias, adds, c, ldc);
+    block_of<MR>(k, PlacedScalars<E, MR>{w, places, row}, base, offsets, n, bias, adds, c, ldc);
   else
     block_of<MR>(k, PackedScalars<E, MR>{w}, base, offsets, n, bias, adds, c, ldc);
 }
