@@ -234,8 +234,8 @@ struct Product {
     const int count = blocks.rows[static_cast<size_t>(block)];
     const E* from = source + base * planes.per_layer;
     const int64_t start = slices.begin(slice) * pass.taps.size();
-    const E* w = pass.given ? pass.given + group * pass.group_stride + first * pass.row_stride
-                            : pass.packed->get() + (group * rows + first) * pass.k() + start * count;
+    const E* w = pass.packed ? pass.packed->get() + (group * rows + first) * pass.k() + start * count
+                             : pass.given + group * pass.group_stride + first * pass.row_stride;
     const int64_t* places = pass.source.data() + start;
     const int64_t* offsets = pass.offsets.data() + start;
     const int64_t per_row = slices.length(slice) * static_cast<int64_t>(pass.taps.columns.size()),
@@ -252,8 +252,8 @@ struct Product {
       E* const to = c + (begin - item.begin) * planes.width + static_cast<int64_t>(s) * loops.lanes;
       bool adds = slice > 0;
       const auto run = [&](int64_t k0, int64_t k1) {
-        loops.block(count, k1 - k0, pass.given ? w : w + k0 * count, pass.row_stride, pass.given ? places + k0 : nullptr, from + begin * planes.width,
-                    offsets + k0, n, bias ? bias + group * rows + first : nullptr, adds, to, ldc);
+        loops.block(count, k1 - k0, pass.packed ? w + k0 * count : w, pass.row_stride, pass.packed ? nullptr : places + k0,
+                    from + begin * planes.width, offsets + k0, n, bias ? bias + group * rows + first : nullptr, adds, to, ldc);
         adds = true;
       };
       if (!pass.by_row || part.last_row - part.first_row == pass.taps.rows.size()) {
