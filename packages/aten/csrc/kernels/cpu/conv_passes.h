@@ -126,7 +126,7 @@ void pack(Pass<E>& pass, const Blocks& blocks, int64_t pixels, int64_t groups, i
   const int64_t k = pass.k(), count = blocks.size();
   const int64_t* source = pass.source.data();
   if constexpr (std::is_same_v<T, E>)
-    if (pixels <= kFewPixels) {
+    if (pixels <= kFewPixels && conv_loops<E>().rows == 8) {  // of fewer rows each reading brings too little
       pass.given = w, pass.row_stride = row_stride, pass.group_stride = group_stride;
       return;
     }

@@ -95,13 +95,16 @@ inline bool wasteful(int64_t height, int64_t wide, int64_t narrow, int64_t out) 
 
 // How many small images are gone through as one, as alone, of `height` rows, `wide` or `narrow`, they would leave lanes of the vectors empty; 0:
 // none. `out` channels share their planes. Whether any are does not depend on the number of threads, so neither does any bit of the result.
-inline int64_t merged_images(const Geometry& g, int64_t height, int64_t wide, int64_t narrow, int64_t out) {
-  constexpr int64_t kPixels = 400, kLanes = 16, kChannels = 20;  // a plane made for each tap costs what about 20 channels of products do
+template <class E>
+int64_t merged_images(const Geometry& g, int64_t height, int64_t wide, int64_t narrow, int64_t out) {
+  constexpr int64_t kPixels = 400;
+  const int64_t lanes = conv_loops<E>().lanes,
+                plane = conv_loops<E>().plane ? 20 : 60;  // channels whose products cost what a plane for each tap does
   const int64_t pixels = height * narrow, most = std::min(g.batch, kPixels / std::max<int64_t>(1, pixels));
   if (g.groups > 1 || g.d > 1 || g.od > 1 || g.kd > 1 || most < 2) return 0;
-  int64_t alone = round_up(height * (wasteful(height, wide, narrow, out) ? narrow : wide), kLanes);
-  if (alone == kLanes) alone += kLanes / 2;  // one vector does not keep the processor busy
-  if (alone * most * out <= round_up(pixels * most, kLanes) * (out + kChannels)) return 0;
+  int64_t alone = round_up(height * (wasteful(height, wide, narrow, out) ? narrow : wide), lanes);
+  if (alone == lanes) alone += lanes / 2;  // one vector does not keep the processor busy
+  if (alone * most * out <= round_up(pixels * most, lanes) * (out + plane)) return 0;
   const int64_t per_thread = std::max<int64_t>(1, g.batch / std::max<int64_t>(1, api->num_threads())), times = (per_thread + most - 1) / most;
   return (per_thread + times - 1) / times;
 }
@@ -110,7 +113,7 @@ inline int64_t merged_images(const Geometry& g, int64_t height, int64_t wide, in
 struct InputPlanes : Planes {
   InputPlanes(const Geometry& g, int64_t itemsize, bool may_narrow) {
     const int64_t wide = g.ow + (g.kw - 1) * g.dw / g.sw;
-    if (may_narrow) merged = merged_images(g, g.oh, wide, g.ow, g.out);
+    if (may_narrow) merged = itemsize == 8 ? merged_images<double>(g, g.oh, wide, g.ow, g.out) : merged_images<float>(g, g.oh, wide, g.ow, g.out);
     height = merged ? merged * g.oh : g.oh + (g.kh - 1) * g.dh / g.sh;
     filled = merged ? height : std::min(height, (g.h + g.sh - 1) / g.sh);
     layers = g.d;
@@ -144,7 +147,7 @@ struct GradientPlanes : Planes {
     reach_h = (g.kh - 1) * g.dh / g.sh, reach_w = (g.kw - 1) * g.dw / g.sw;
     top = g.ph / g.sh, left = g.pw / g.sw;
     qh = (g.ph + g.h - 1) / g.sh - top + 1, qw = (g.pw + g.w - 1) / g.sw - left + 1;
-    merged = merged_images(g, qh, qw + reach_w, qw, g.in);
+    merged = itemsize == 8 ? merged_images<double>(g, qh, qw + reach_w, qw, g.in) : merged_images<float>(g, qh, qw + reach_w, qw, g.in);
     height = merged ? merged * qh : qh + reach_h;
     filled = merged ? height : std::min(height, g.oh);
     layers = g.od;
