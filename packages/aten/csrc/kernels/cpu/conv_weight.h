@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "packages/aten/csrc/kernels/cpu/cast.h"
 #include "packages/aten/csrc/kernels/cpu/conv.h"
 #include "packages/aten/csrc/kernels/cpu/conv_planes.h"
 #include "packages/aten/csrc/kernels/cpu/gemm.h"
@@ -122,15 +123,29 @@ class WeightGradient {
   void transpose(int64_t image, int64_t group, E* grad, int64_t begin, int64_t end) const {
     const int64_t pixels = g.pixels();
     const T* from = dy + (image * g.groups + group) * g.out * pixels;
-    constexpr int64_t kTile = 16;
-    for (int64_t p = begin; p < end; p += kTile)
-      for (int64_t o = 0; o < lanes; o += kTile) {
-        const int64_t pe = std::min(p + kTile, end), oe = std::min(o + kTile, lanes), real = std::min(oe, g.out);
-        for (int64_t a = p; a < pe; a++) {
-          for (int64_t b = o; b < real; b++) grad[a * lanes + b] = widen(from[b * pixels + a]);
-          for (int64_t b = std::max(o, real); b < oe; b++) grad[a * lanes + b] = 0;
-        }
-      }
+    for (int64_t p = begin; p < end; p++) std::fill(grad + p * lanes + g.out, grad + (p + 1) * lanes, E(0));
+    transposed(grad + begin * lanes, lanes, from + begin, pixels, end - begin, g.out);
+  }
+  // to[r * to_row + c] = from[c * from_column + r] for r < rows, c < columns.
+  template <class To, class From>
+  static void transposed(To* to, int64_t to_row, const From* from, int64_t from_column, int64_t rows, int64_t columns) {
+    if constexpr (std::is_same_v<To, From>) {
+      constexpr int64_t kSize = sizeof(To), kRows = 256;  // a tile's rows are as many lines of the cache
+      for (int64_t r = 0; r < rows; r += kRows)
+        gather_tile(reinterpret_cast<char*>(to + r * to_row), to_row * kSize, reinterpret_cast<const char*>(from + r), kSize, from_column * kSize,
+                    std::min(kRows, rows - r), columns, kSize);
+    } else {
+      constexpr int64_t kTile = 16;
+      for (int64_t r = 0; r < rows; r += kTile)
+        for (int64_t c = 0; c < columns; c += kTile)
+          for (int64_t i = r; i < std::min(r + kTile, rows); i++)
+            for (int64_t j = c; j < std::min(c + kTile, columns); j++) {
+              if constexpr (std::is_same_v<To, E>)
+                to[i * to_row + j] = widen(from[j * from_column + i]);
+              else
+                to[i * to_row + j] = narrow<To>(from[j * from_column + i]);
+            }
+    }
   }
   // acc[tap][channel] += ... for taps [begin, end), image by image and layer by layer in bands of pixel rows.
   void accumulate(const E* source, const E* grad, int64_t images, E* acc, int64_t begin, int64_t end) const {
@@ -151,19 +166,22 @@ class WeightGradient {
         }
       }
   }
-  // out[channel][tap] = sum over chunks of sums[chunk][tap][channel], in square tiles.
-  void store(const Tensor& out, int64_t group, const E* sums, int64_t chunks, int64_t chunk_stride) const {
-    constexpr int64_t kTile = 16;
+  // out[channel][tap] = sum over chunks of sums[chunk][tap][channel], which are added up in the first.
+  void store(const Tensor& out, int64_t group, E* sums, int64_t chunks, int64_t chunk_stride) const {
+    if (chunks > 1)
+      parallel_for(0, size, row_grain(chunks), [&](int64_t begin, int64_t end) {
+        for (int64_t c = 1; c < chunks; c++)
+          for (int64_t i = begin; i < end; i++) sums[i] += sums[c * chunk_stride + i];
+      });
+    constexpr int64_t kRows = 16;
     T* to = out.data<T>() + group * g.out * k;
-    parallel_for(0, (g.out + kTile - 1) / kTile, row_grain(kTile * k * chunks), [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin * kTile; o < std::min(end * kTile, g.out); o += kTile)
-        for (int64_t q = 0; q < k; q += kTile)
-          for (int64_t b = o; b < std::min(o + kTile, g.out); b++)
-            for (int64_t a = q; a < std::min(q + kTile, k); a++) {
-              E sum = 0;
-              for (int64_t c = 0; c < chunks; c++) sum += sums[c * chunk_stride + a * lanes + b];
-              to[b * k + places[static_cast<size_t>(a)]] = narrow<T>(sum);
-            }
+    const int64_t near = k / g.kd;  // taps of one layer and all its channels
+    parallel_for(0, (g.out + kRows - 1) / kRows, row_grain(kRows * k), [&](int64_t begin, int64_t end) {
+      const int64_t first = begin * kRows, rows = std::min(end * kRows, g.out) - first, taps = g.kh * g.kw;
+      if (g.kd == 1) return transposed(to + first * k, k, sums + first, lanes, rows, k);
+      for (int64_t t = 0; t < g.kd; t++)
+        for (int64_t c = 0; c < g.in; c++)
+          transposed(to + first * k + (c * g.kd + t) * taps, k, sums + (t * near + c * taps) * lanes + first, lanes, rows, taps);
     });
   }
 
