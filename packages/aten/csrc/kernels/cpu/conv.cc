@@ -49,7 +49,7 @@ Taps phase_taps(const Geometry& g, const GradientPlanes& planes, int64_t c, int6
     if (t * g.dd % g.sd == c) taps.layers.emplace_back(t, -(t * g.dd / g.sd));
   for (int64_t i = g.kh - 1; i >= 0; i--) {
     if (i * g.dh % g.sh != a) continue;
-    const int64_t y = planes.top - i * g.dh / g.sh;  // what pixel row 0 reads
+    const int64_t y = planes.row_start(g, i);  // what pixel row 0 reads
     taps.rows.push_back({i, planes.row_offset(g, i), std::clamp<int64_t>(-y, 0, planes.qh), std::clamp<int64_t>(g.oh - y, 0, planes.qh)});
     if (planes.merged) taps.rows.back().first = 0, taps.rows.back().last = planes.height;
   }
@@ -81,7 +81,7 @@ void backward_input(const Geometry& g, const Tensor& grad, const Tensor& weight,
         const int64_t front = g.pd > c ? (g.pd - c + g.sd - 1) / g.sd : 0;  // layers of the phase that are padding
         pass.step = g.sd, pass.layer = front * g.sd + c - g.pd, pass.source_layer = front, pass.source_step = 1;
         pass.count = count_inside(g.d, pass.layer, g.sd);
-        pass.y0 = a - g.ph + planes.top * g.sh, pass.x0 = b - g.pw + planes.left * g.sw;
+        pass.y0 = planes.first_h(g, a) * g.sh + a - g.ph, pass.x0 = planes.first_w(g, b) * g.sw + b - g.pw;
         pack(pass, p.blocks, p.height * planes.width, g.groups, g.in, weight.data<T>(), g.out * g.in * g.taps(), g.taps());
       }
   if (!complete) std::memset(out->data, 0, static_cast<size_t>(out.numel()) * sizeof(T));

@@ -267,28 +267,25 @@ struct Product {
       if (slice + 1 == slices.count()) store(pass, item.layer, first, count, out, begin, end, to, ldc);
     }
   }
-  // The pixels that fall inside the result, of rows [begin, end): in each those of [left, right).
+  // The pixels of rows [begin, end) that fall inside the result.
   void store(const Pass<E>& pass, int64_t m, int64_t first, int count, char* out, int64_t begin, int64_t end, const E* c, int64_t ldc) const {
-    const int64_t left = pass.x0 < 0 ? (-pass.x0 + step_w - 1) / step_w : 0, right = std::min(planes.width, count_inside(result_w, pass.x0, step_w));
-    const int64_t per_image = height / planes.images();
+    const int64_t columns = std::min(planes.width, count_inside(result_w, pass.x0, step_w)), per_image = height / planes.images();
     for (int64_t from = begin; from < end;) {  // image by image
       const int64_t image = from / per_image, origin = image * per_image, stop = std::min(end, origin + per_image);
-      const int64_t top = std::max(from, origin + (pass.y0 < 0 ? (-pass.y0 + step_h - 1) / step_h : 0)),
-                    bottom = std::min(stop, origin + count_inside(result_h, pass.y0, step_h));
+      const int64_t bottom = std::min(stop, origin + count_inside(result_h, pass.y0, step_h));
       for (int r = 0; r < count; r++) {
         T* to = reinterpret_cast<T*>(out) + (image * results.channels + first + r) * results.volume +
                 (m * pass.step + pass.layer) * result_h * result_w + pass.y0 * result_w + pass.x0;
         const E* sums = c + r * ldc - begin * planes.width;
-        for (int64_t y = top; y < bottom; y++) store_row(to + (y - origin) * step_h * result_w, sums + y * planes.width, left, right);
+        for (int64_t y = from; y < bottom; y++) store_row(to + (y - origin) * step_h * result_w, sums + y * planes.width, columns);
       }
       from = stop;
     }
   }
-  void store_row(T* to, const E* from, int64_t left, int64_t right) const {
-    if (left >= right) return;
+  void store_row(T* to, const E* from, int64_t n) const {
     if constexpr (std::is_same_v<T, E>)
-      if (step_w == 1) return copy_dense(to + left, from + left, right - left);
-    for (int64_t x = left; x < right; x++) to[x * step_w] = narrow<T>(from[x]);
+      if (step_w == 1) return copy_dense(to, from, n);
+    for (int64_t x = 0; x < n; x++) to[x * step_w] = narrow<T>(from[x]);
   }
 };
 

@@ -140,24 +140,37 @@ struct InputPlanes : Planes {
 };
 
 // Of the gradient of the result, for the gradient of the input: every stride phase of the latter is a convolution of these planes with the taps that
-// reach it. Pixel (y, x) of phase (a, b) is the input's ((y + top) * sh + a - ph, (x + left) * sw + b - pw).
+// reach it. Pixel (y, x) of phase (a, b) is the input's ((y + first_h(a)) * sh + a - ph, (x + first_w(b)) * sw + b - pw).
 struct GradientPlanes : Planes {
-  int64_t top, left, reach_h, reach_w, qh, qw;  // the first pixel that is not padding alone; what taps reach back; pixels of a phase
+  int64_t qh, qw;        // pixels of a phase
+  int64_t low_h, low_w;  // the first row and column that any tap reads
+
   GradientPlanes(const Geometry& g, int64_t itemsize) {
-    reach_h = (g.kh - 1) * g.dh / g.sh, reach_w = (g.kw - 1) * g.dw / g.sw;
-    top = g.ph / g.sh, left = g.pw / g.sw;
-    qh = (g.ph + g.h - 1) / g.sh - top + 1, qw = (g.pw + g.w - 1) / g.sw - left + 1;
-    merged = itemsize == 8 ? merged_images<double>(g, qh, qw + reach_w, qw, g.in) : merged_images<float>(g, qh, qw + reach_w, qw, g.in);
-    height = merged ? merged * qh : qh + reach_h;
+    qh = (g.h + g.sh - 1) / g.sh, qw = (g.w + g.sw - 1) / g.sw;
+    low_h = row_start(g, 0), low_w = column_start(g, 0);
+    int64_t high_h = low_h, high_w = low_w;
+    for (int64_t i = 1; i < g.kh; i++) low_h = std::min(low_h, row_start(g, i)), high_h = std::max(high_h, row_start(g, i));
+    for (int64_t j = 1; j < g.kw; j++) low_w = std::min(low_w, column_start(g, j)), high_w = std::max(high_w, column_start(g, j));
+    const int64_t wide = qw + high_w - low_w;
+    merged = itemsize == 8 ? merged_images<double>(g, qh, wide, qw, g.in) : merged_images<float>(g, qh, wide, qw, g.in);
+    height = merged ? merged * qh : qh + high_h - low_h;
     filled = merged ? height : std::min(height, g.oh);
     layers = g.od;
-    by_tap = merged || wasteful(qh, qw + reach_w, qw, g.in);
-    width = by_tap ? qw : qw + reach_w;
+    by_tap = merged || wasteful(qh, wide, qw, g.in);
+    width = by_tap ? qw : wide;
     rows = merged ? g.kh : 1, columns = by_tap ? g.kw : 1;
     finish(itemsize);
   }
-  int64_t row_offset(const Geometry& g, int64_t i) const { return merged ? i * columns * stride : (reach_h - i * g.dh / g.sh) * width; }
-  int64_t column_offset(const Geometry& g, int64_t j) const { return by_tap ? j * stride : reach_w - j * g.dw / g.sw; }
+  // The first pixel of a phase that is not padding.
+  static int64_t first(int64_t padding, int64_t stride, int64_t phase) { return padding > phase ? (padding - phase + stride - 1) / stride : 0; }
+  static int64_t first_h(const Geometry& g, int64_t a) { return first(g.ph, g.sh, a); }
+  static int64_t first_w(const Geometry& g, int64_t b) { return first(g.pw, g.sw, b); }
+  // What a tap reads for the first pixel of its phase.
+  static int64_t row_start(const Geometry& g, int64_t i) { return first_h(g, i * g.dh % g.sh) - i * g.dh / g.sh; }
+  static int64_t column_start(const Geometry& g, int64_t j) { return first_w(g, j * g.dw % g.sw) - j * g.dw / g.sw; }
+
+  int64_t row_offset(const Geometry& g, int64_t i) const { return merged ? i * columns * stride : (row_start(g, i) - low_h) * width; }
+  int64_t column_offset(const Geometry& g, int64_t j) const { return by_tap ? j * stride : column_start(g, j) - low_w; }
 
   template <class T, class E>
   void fill(const Geometry& g, const T* volume, int64_t count, E* planes, int64_t begin, int64_t end) const {
@@ -165,8 +178,7 @@ struct GradientPlanes : Planes {
       for (int64_t a = 0; a < rows; a++)
         for (int64_t b = 0; b < columns; b++)
           fill_plane<T, E>(planes + p * per_layer + (a * columns + b) * stride, height / images(), width, volume + p * g.oh * g.ow, count,
-                           g.out * g.oh * g.ow, g.oh, g.ow, 1, 1, top - (merged ? a * g.dh / g.sh : reach_h),
-                           left - (by_tap ? b * g.dw / g.sw : reach_w));
+                           g.out * g.oh * g.ow, g.oh, g.ow, 1, 1, merged ? row_start(g, a) : low_h, by_tap ? column_start(g, b) : low_w);
   }
 };
 
