@@ -16,6 +16,7 @@ constexpr int64_t kTogetherBytes = 512 << 10;  // planes of the images that one 
 constexpr int64_t kSliceBytes = 1 << 20;       // planes of the source's channels that are gone through together
 constexpr int64_t kLayerRowBytes = 768 << 10;  // ... and rows of all layers that one layer of the result reads
 constexpr int64_t kFewPixels = 400;            // for which weights are read where they are: laying them out anew costs more than it saves
+constexpr int64_t kPiecePixels = 256;          // that are worth reading all weights
 constexpr int64_t kSegmentPixels = 64;         // below, leaving out taps that read padding alone costs more than it saves
 
 // Output channels cut into blocks of 8 (or 4), then 4, 2, 1.
@@ -335,13 +336,15 @@ class Runner {
       }
     });
   }
-  // Few images: the threads share one, or what is gone through as one.
+  // Few images: the threads share one, or what is gone through as one. Of few pixels each takes all, for its part of the channels.
   void shared(int64_t u, int64_t threads) const {
     const int64_t images = std::min(p.planes.images(), units - u);
     int64_t layers = 0;
     for (const auto& pass : p.passes) layers = std::max(layers, pass->count);
     const int64_t pieces = std::max<int64_t>(1, (2 * threads + layers - 1) / std::max<int64_t>(layers, 1));
-    const int64_t slices = p.slices.count(), step = std::max<int64_t>(1, std::min(p.chunk(), (p.height + pieces - 1) / pieces)), ldc = p.pitch(step);
+    const int64_t slices = p.slices.count(), blocks = p.blocks.size();
+    const bool divides = blocks < 2 * threads || p.height * p.planes.width >= kPiecePixels * pieces;
+    const int64_t step = divides ? std::max<int64_t>(1, std::min(p.chunk(), (p.height + pieces - 1) / pieces)) : p.chunk(), ldc = p.pitch(step);
     const auto items = p.items(step);
     Scratch<E> planes(size), kept(slices > 1 ? sums(slices, items.size(), ldc) : 1);
     Tensor own;
@@ -349,13 +352,14 @@ class Runner {
     for (int64_t s = 0; s < slices; s++) {
       parallel_for(0, p.slices.length(s) * p.planes.layers, row_grain(p.planes.per_layer),
                    [&](int64_t begin, int64_t end) { fill_slice(u, images, s, planes, begin, end); });
-      const auto count = static_cast<int64_t>(items.size());
+      const auto count = static_cast<int64_t>(items.size()) * blocks;
       parallel_for(0, count, row_grain(work / std::max<int64_t>(count * slices, 1), 200000), [&](int64_t begin, int64_t end) {
         Scratch<E> own_sums(slices > 1 ? 1 : sums(1, 1, ldc));
         E* const c = slices > 1 ? kept.get() : own_sums.get();
-        for (int64_t i = begin; i < end; i++)
-          for (int64_t b = 0; b < p.blocks.size(); b++)
-            p.compute(items[static_cast<size_t>(i)], images, s, b, planes, u % groups, out, place(c, slices, static_cast<size_t>(i), b, ldc), ldc);
+        for (int64_t j = begin; j < end; j++) {
+          const auto i = static_cast<size_t>(j / blocks);
+          p.compute(items[i], images, s, j % blocks, planes, u % groups, out, place(c, slices, i, j % blocks, ldc), ldc);
+        }
       });
     }
     p.results.finish(u, images, out, false);
