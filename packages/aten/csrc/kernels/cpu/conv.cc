@@ -104,6 +104,19 @@ void for_units(const Geometry& g, F&& f) {
   });
 }
 
+// Kernels as large as the input: one product, images times weights.
+void whole_forward(const Geometry& g, const Tensor& input, const Tensor& weight, const Tensor& bias, const Results& results) {
+  const int64_t k = g.in * g.taps();
+  Tensor own;
+  char* const out = results.place(0, g.batch, &own);
+  if (bias) {
+    const int64_t sizes[2] = {g.batch, g.out}, to[2] = {g.out, 1}, from[2] = {0, bias.stride(0)};
+    strided_copy(static_cast<int>(input.itemsize()), 2, sizes, out, to, bias->data, from);
+  }
+  gemm(input.dtype(), g.batch, g.out, k, 1, {input->data, k, 1}, {weight->data, 1, k}, bias ? 1 : 0, out, g.out);
+  results.finish(0, g.batch, out, false);
+}
+
 void pointwise_forward(const Geometry& g, const Tensor& input, const Tensor& weight, const Tensor& bias, const Results& results) {
   const int64_t n = g.volume(), size = input.itemsize();
   for_units(g, [&](int64_t u, bool serial) {
@@ -250,7 +263,9 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Tensor& bias
   if (input.dtype() == ARGAND_INT64) return integer_forward(g, contiguous(input), contiguous(weight), bias, out);
   const Tensor x = last && input.stride(1) == 1 ? input : contiguous(input), w = contiguous(weight);
   const Results results{g.out, g.pixels(), input.dtype(), out ? out.data<char>() : nullptr, hands_over ? epilogue : nullptr};
-  if (g.is_pointwise() && g.out >= 4 && g.in > 0 && (x.itemsize() < 4 || !InputPlanes(g, x.itemsize(), true).merged))
+  if (g.is_whole() && g.groups == 1 && g.in > 0)
+    whole_forward(g, x, w, bias, results);
+  else if (g.is_pointwise() && g.out >= 4 && g.in > 0 && (x.itemsize() < 4 || !InputPlanes(g, x.itemsize(), true).merged))
     pointwise_forward(g, x, w, bias, results);
   else
     dispatch_floating("convolution", input.dtype(), [&](auto tag) {
@@ -286,19 +301,28 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_outpu
     return {integer_backward_input(g, contiguous(grad_output), contiguous(weight), input.sizes()), Tensor(), Tensor()};
   const Tensor dy = contiguous(grad_output), x = contiguous(input), w = contiguous(weight);
   Tensor dx, dw, db;
+  const bool whole = g.is_whole() && g.groups == 1;
   const bool products = g.is_pointwise() && g.out >= 4 && g.in >= 4 && x.itemsize() > 2;  // 16-bit sums would be rounded at every image
+  const int64_t k = g.in * g.taps();                                                      // of a whole kernel
   dispatch_floating("convolution_backward", x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (output_mask[0]) {
       dx = empty(x.sizes(), x.dtype());
-      if (dx.numel() && dy.numel())
-        products && !GradientPlanes(g, x.itemsize()).merged ? pointwise_backward_input(g, dy, w, dx) : backward_input<T>(g, dy, w, dx);
-      else
+      if (!dx.numel() || !dy.numel())
         dx = zeros(x.sizes(), x.dtype());
+      else if (whole)
+        gemm(x.dtype(), g.batch, k, g.out, 1, {dy->data, g.out, 1}, {w->data, k, 1}, 0, dx->data, k);
+      else if (products && !GradientPlanes(g, x.itemsize()).merged)
+        pointwise_backward_input(g, dy, w, dx);
+      else
+        backward_input<T>(g, dy, w, dx);
     }
     if (output_mask[1]) {
       dw = zeros(w.sizes(), x.dtype());
-      if (dw.numel() && dy.numel()) products ? pointwise_backward_weight(g, x, dy, dw) : WeightGradient<T>(g, x, dy).run(dw);
+      if (dw.numel() && dy.numel() && whole)
+        gemm(x.dtype(), g.out, k, g.batch, 1, {dy->data, 1, g.out}, {x->data, k, 1}, 0, dw->data, k);
+      else if (dw.numel() && dy.numel())
+        products ? pointwise_backward_weight(g, x, dy, dw) : WeightGradient<T>(g, x, dy).run(dw);
     }
     if (output_mask[2]) db = bias_gradient<T>(g, dy);
   });

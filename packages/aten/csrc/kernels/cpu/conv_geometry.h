@@ -16,6 +16,8 @@ struct Geometry {
   int64_t volume() const { return d * h * w; }
   int64_t pixels() const { return od * oh * ow; }
   bool is_pointwise() const { return taps() == 1 && sd == 1 && sh == 1 && sw == 1 && pd == 0 && ph == 0 && pw == 0; }
+  // The kernel is as large as the input, of which it reads all once.
+  bool is_whole() const { return pixels() == 1 && d == kd && h == kh && w == kw && pd == 0 && ph == 0 && pw == 0; }
 };
 
 // Raises what does not fit. Strides are cut to what is enough for one output.
