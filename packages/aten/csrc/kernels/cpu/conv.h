@@ -20,6 +20,8 @@ struct ConvLoops {
   // faster than rows one by one.
   void (*plane)(E* to, int64_t height, int64_t width, const E* in, int64_t images, int64_t image, int64_t h, int64_t w, int64_t sh, int64_t sw,
                 int64_t top, int64_t left);
+  // to[2 * x] = from[x] for x < n, nothing else written; null where that is no faster than one by one.
+  void (*spread)(E* to, const E* from, int64_t n);
   // acc[m][j] += sum over pixels of base[offsets[m] + y * width + x] * g[(y * length + x) * ldg + j], y < height, x < length, m < rows, j < n.
   // n is a multiple of `lanes`; `rows` is a power of two up to this table's.
   void (*weight_block)(int rows, const E* base, const int64_t* offsets, int64_t height, int64_t length, int64_t width, const E* g, int64_t ldg,

@@ -167,13 +167,32 @@ void plane(E* to, int64_t height, int64_t width, const E* in, int64_t images, in
            int64_t top, int64_t left) {
   (sw == 1 ? plane_of<E, 1> : plane_of<E, 2>)(to, height, width, in, images, image, h, w, sh, top, left);
 }
+
+ARGAND_INLINE void store_even(float* p, vf v, int64_t n) { _mm512_mask_storeu_ps(p, mask16(n) & 0x5555, v); }
+ARGAND_INLINE void store_even(double* p, vd v, int64_t n) { _mm512_mask_storeu_pd(p, static_cast<__mmask8>(mask16(n) & 0x55), v); }
+
+template <class E>
+void spread(E* to, const E* from, int64_t n) {
+  using V = vec_t<E>;
+  constexpr int64_t L = Lanes<V>::n;
+  decltype(V{} == V{}) low, high;
+  for (int i = 0; i < static_cast<int>(L); i++) low[i] = i / 2, high[i] = static_cast<int>(L) / 2 + i / 2;
+  for (int64_t x = 0; x < n; x += L) {
+    const int64_t count = n - x < L ? n - x : L, behind = 2 * count - L;
+    const V v = load_n(from + x, count);
+    store_even(to + 2 * x, __builtin_shuffle(v, low), behind > 0 ? L : 2 * count);
+    store_even(to + 2 * x + L, __builtin_shuffle(v, high), behind > 0 ? behind : 0);
+  }
+}
 #else
 template <class E>
 inline constexpr decltype(ConvLoops<E>::plane) plane = nullptr;
+template <class E>
+inline constexpr decltype(ConvLoops<E>::spread) spread = nullptr;
 #endif
 
 template <class E>
-inline constexpr ConvLoops<E> loops = {kBlockRows, Lanes<vec_t<E>>::n, block<E>, plane<E>, weight_block<E>};
+inline constexpr ConvLoops<E> loops = {kBlockRows, Lanes<vec_t<E>>::n, block<E>, plane<E>, spread<E>, weight_block<E>};
 
 }  // namespace
 

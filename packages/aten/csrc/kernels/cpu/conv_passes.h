@@ -284,8 +284,10 @@ struct Product {
     }
   }
   void store_row(T* to, const E* from, int64_t n) const {
-    if constexpr (std::is_same_v<T, E>)
+    if constexpr (std::is_same_v<T, E>) {
       if (step_w == 1) return copy_dense(to, from, n);
+      if (step_w == 2 && loops.spread) return loops.spread(to, from, n);
+    }
     for (int64_t x = 0; x < n; x++) to[x * step_w] = narrow<T>(from[x]);
   }
 };
