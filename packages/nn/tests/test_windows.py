@@ -151,6 +151,17 @@ def test_nearest_elements_have_a_gradient_of_zero_by_their_places():
     assert grid.grad.tolist() == [[[[0.0, 0.0]]]]
 
 
+@pytest.mark.parametrize("padding", ["border", "reflection"])
+def test_places_at_an_edge_have_no_gradient(padding):
+    x = aten.arange(9, dtype=c10.float32).reshape(1, 1, 3, 3)
+    grid = aten.tensor([[[[-1.0, 1.0], [0.5, -1.0]]]], requires_grad=True)
+    F.grid_sample(x, grid, "bilinear", padding, align_corners=True).sum().backward()
+    assert grid.grad.tolist() == [[[[0.0, 0.0], [1.0, 0.0]]]]
+    one = aten.tensor([[[[0.3, 2.0]]]], requires_grad=True)
+    F.grid_sample(x[..., :1, :1], one, "bilinear", padding, align_corners=True).sum().backward()
+    assert one.grad.tolist() == [[[[0.0, 0.0]]]]
+
+
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic", "area"])
 def test_images_of_the_same_size_are_copies(mode):
     x = aten.arange(24, dtype=c10.float32).reshape(1, 4, 2, 3).mT
