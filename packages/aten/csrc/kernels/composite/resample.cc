@@ -48,4 +48,9 @@ Tensor grid_sample_2d(const Tensor& input, const Tensor& grid, std::string_view 
   return ops::_grid_sample(input, grid, interpolation, padding_mode, align_corners);
 }
 
+std::tuple<Tensor, Tensor> grid_sample_2d_backward(const Tensor& grad_output, const Tensor& input, const Tensor& grid, std::string_view interpolation,
+                                                   std::string_view padding_mode, bool align_corners, IntList output_mask) {
+  return ops::_grid_sample_backward(grad_output, input, grid, interpolation, padding_mode, align_corners, output_mask);
+}
+
 }  // namespace argand::kernels::composite

@@ -17,6 +17,13 @@ struct GridLoops {
   // out[place] = sum over taps of weight * plane[at]
   void (*sums)(int64_t n, int along, const int32_t* at, const E* weights, const E* plane, E* out);
   void (*pair_sums)(int64_t n, const int32_t* at, const E* weights, const E* plane, E* out);
+  // What sums() reads, and the weights' derivatives by x and y.
+  void (*slopes)(int64_t n, const E* grid, int64_t h, int64_t w, int along, int padding, bool align_corners, int32_t* at, E* weights, E* by_x,
+                 E* by_y);
+  // gx[place] += grad[place] * sum over taps of by_x * plane[at], and gy; both have kGridBlock elements.
+  void (*place_gradients)(int64_t n, int along, const int32_t* at, const E* by_x, const E* by_y, const E* plane, const E* grad, E* gx, E* gy);
+  // plane[at] += weight * grad[place] for every tap
+  void (*scatter)(int64_t n, int along, const int32_t* at, const E* weights, const E* grad, E* plane);
 };
 struct GridKernels {
   GridLoops<float> f32;
