@@ -25,14 +25,26 @@ ARGAND_LOOPS void clamp_inside(int64_t n, E last, E* x, E* turn) {
   }
 }
 template <class E>
-void reflect(int64_t n, E size, bool align_corners, E* x, E* turn) {
+ARGAND_LOOPS void reflect(int64_t n, E size, bool align_corners, E* x, E* turn) {
+  constexpr E kExact = 1 << 22;  // below, remainders by whole numbers need no rounding
   const E low = align_corners ? E(0) : E(-0.5), span = align_corners ? size - 1 : size;
+  if (span == 0) return static_cast<void>(__builtin_memset(x, 0, static_cast<size_t>(n) * sizeof(E)));
+  E distance[B], rest[B], turns[B], sign[B];
   for (int64_t i = 0; i < n; i++) {
-    const E distance = x[i] < low ? low - x[i] : x[i] - low, rest = rest_of(distance, span), turns = floored(distance / span);
-    const bool odd = turns - 2 * floored(turns / 2) == 1;
-    if (turn && (x[i] < low) != odd) turn[i] = -turn[i];
-    x[i] = span == 0 ? E(0) : (odd ? span - rest : rest) + low;
+    sign[i] = x[i] < low ? E(-1) : E(1);
+    distance[i] = sign[i] * (x[i] - low);
+    const E guess = floored(distance[i] / span), left = distance[i] - guess * span;
+    turns[i] = left < 0 ? guess - 1 : left >= span ? guess + 1 : guess;
+    rest[i] = distance[i] - turns[i] * span;
   }
+  for (int64_t i = 0; i < n; i++)
+    if (!(distance[i] < kExact)) rest[i] = rest_of(distance[i], span), turns[i] = floored(distance[i] / span);
+  for (int64_t i = 0; i < n; i++) {
+    const bool odd = turns[i] - 2 * floored(turns[i] / 2) == 1;
+    x[i] = (odd ? span - rest[i] : rest[i]) + low;
+    if (odd) sign[i] = -sign[i];
+  }
+  for (int64_t i = 0; turn && i < n; i++) turn[i] *= sign[i];
 }
 template <class E>
 void move_inside(int64_t n, E size, int padding, bool align_corners, E* x, E* turn) {
