@@ -31,6 +31,7 @@ from argand_dynamo.dynamic import DynamicShapes
 from argand_dynamo.exceptions import (
     BreakTrace,
     GraphBreak,
+    PlainOnce,
     RecompileLimitError,
     SkipFrame,
     break_trace,
@@ -53,7 +54,8 @@ __all__ = ["compile_frame"]
 
 def compile_frame(
     function: types.FunctionType, values: tuple[Any, ...], state: CodeState, settings: Settings
-) -> Compilation:
+) -> Compilation | None:
+    """The compiled form for a call; None: the function itself runs, this time."""
     grad_mode = is_grad_enabled()
     code = function.__code__
     try:
@@ -67,6 +69,10 @@ def compile_frame(
         raise
     except SkipFrame as skip:
         return _skip(function, skip, settings)
+    except PlainOnce as once:
+        state.waits += 1
+        _report_wait(function, once)
+        return None
     except RecursionError as error:
         if settings.fullgraph:
             raise
@@ -101,6 +107,12 @@ def _skip(function: types.FunctionType, skip: SkipFrame, settings: Settings) -> 
     )
     emit(Record("fallback", "FB0001", message, fix, code.co_filename, code.co_firstlineno))
     return Compilation(GuardTree(list(skip.guards)), None, None, hooked=True)
+
+
+def _report_wait(function: types.FunctionType, once: PlainOnce) -> None:
+    file, line, _ = once.location or (function.__code__.co_filename, 0, "")
+    message = f"{function.__qualname__} runs as plain Python this time: {once}"
+    emit(Record("fallback", "FB0002", message, "call the cached function once before", file, line))
 
 
 def _compile(
@@ -169,6 +181,7 @@ def _trace(
     seen: dict[Any, Any] = {}
     while True:
         tx = Tracer(function, DynamicShapes(state.history, settings.dynamic), stop_at)
+        tx.may_wait = state.waits < config.recompile_limit
         value = None
         try:
             value = tx.trace(list(values))

@@ -103,6 +103,7 @@ class CodeState:
     """All that is known of a code object under some settings.
 
     Attributes:
+        waits: how many calls were left to Python, as they fill caches.
         called: whether a stance has seen a call that is not compiled.
         stored: plans of other processes that no call of this one has asked for; they count as nothing else does.
     """
@@ -112,6 +113,7 @@ class CodeState:
     stored: list[tuple[GuardTree, FramePlan]] = field(default_factory=list)
     limited: bool = False
     looked_up: bool = False
+    waits: int = 0
     called: bool = False
 
 
@@ -210,7 +212,9 @@ def convert(compiled: CompiledFunction, args: tuple[Any, ...], kwargs: dict[str,
         if state.compilations:
             _record_recompile(function, state, values)
         tracer = importlib.import_module("argand_dynamo.compile_frame")
-        made: Compilation = tracer.compile_frame(function, values, state, settings)
+        made: Compilation | None = tracer.compile_frame(function, values, state, settings)
+        if made is None:
+            return None
         if settings.stores and made.plan is not None and made.replacement is not None:
             store_plan(function.__code__, made.plan, settings.text())
         made = replace(made, plan=None)

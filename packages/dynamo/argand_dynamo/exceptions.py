@@ -10,7 +10,15 @@ from argand_dynamo.causes import CAUSES, Cause
 if TYPE_CHECKING:
     from argand_dynamo.variables.base import Variable
 
-__all__ = ["BreakTrace", "GraphBreak", "Raised", "RecompileLimitError", "SkipFrame", "break_trace"]
+__all__ = [
+    "BreakTrace",
+    "GraphBreak",
+    "PlainOnce",
+    "Raised",
+    "RecompileLimitError",
+    "SkipFrame",
+    "break_trace",
+]
 
 
 class GraphBreak(RuntimeError):
@@ -56,6 +64,14 @@ class SkipFrame(Exception):
         super().__init__(reason)
         self.cause = cause
         self.guards = guards  # while they hold
+
+
+class PlainOnce(Exception):
+    """This call of the frame is left to Python, which fills a cache; the next one is traced. `location` is the user's line."""
+
+    def __init__(self, reason: str, location: tuple[str, int, str] | None) -> None:
+        super().__init__(reason)
+        self.location = location
 
 
 class Raised(Exception):

@@ -102,6 +102,8 @@ def _explain(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanat
     with collect() as records:
         compiled = compile(fn, backend=keep)
         compiled(*args, **kwargs)
+        if records and records[-1].code == "FB0002":
+            compiled(*args, **kwargs)  # caches are filled now
     found.records.extend(r for r in records if r.kind in ("graph_break", "fallback"))
     for (code, settings), state in list(states().items()):
         if settings.backend is keep:

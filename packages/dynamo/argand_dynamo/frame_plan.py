@@ -63,7 +63,7 @@ _STATEMENTS = {
 _FIRST_STEPS = {"arg": 1, "cell": 1, "global": 1, "builtin": 1, "module": 1}
 _STEPS = {
     "attr": 1, "item": 1, "dict_item": 1, "instance_dict": 1, "type": 0, "grad": 0, "closure": 1, "default": 1, "kwdefault": 1, "func": 0, "self": 0,
-    "key": 1, "value": 1, "len": 0, "call": 1,
+    "key": 1, "value": 1, "len": 0, "call": 1, "held": 1,
 }  # fmt: skip
 
 

@@ -272,7 +272,7 @@ class _Assembler:
         elif kind in _ENTRY_STEPS:
             self.emit(create.load_attr(_ENTRY_STEPS[kind]))
             self.emit(create.load_const(step[1]), create.subscript())
-        elif kind == "call":
+        elif kind in ("call", "held"):
             arguments, names = step[1]
             name = self.temp(".object")
             self.emit(create.store_fast(name))

@@ -86,6 +86,11 @@ class Tracer(Operations, Lookups, Wrapping):
         self.dynamic = dynamic
         self.stop_at = stop_at
         self.exporting = False
+        # The run only finds out what a function in a cache does (see variables/caches.py).
+        self.probing = False
+        # Whether a call of the frame may be left to Python, so that the next one finds caches filled.
+        self.may_wait = False
+        self.cached_calls: dict[tuple[Source, Any], Variable] = {}
         self.graph = Graph()
         self.builder = GraphBuilder(self.graph, dynamic.shape_env)
         # The graph's own builder; `builder` is another one while a custom function is traced.
@@ -473,7 +478,7 @@ def _input_name(source: Source) -> str:
     for step in source:
         if step[0] == "arg":
             parts.append(f"arg{step[1]}")
-        elif len(step) > 1 and step[0] not in ("func", "self", "call"):
+        elif len(step) > 1 and step[0] not in ("func", "self", "call", "held"):
             parts.append(str(step[1]))
         else:
             parts.append(step[0])

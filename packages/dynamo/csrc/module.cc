@@ -4,6 +4,7 @@
 #include "packages/dynamo/csrc/constant.h"
 #include "packages/dynamo/csrc/frame_hook.h"
 #include "packages/dynamo/csrc/instance_dict.h"
+#include "packages/dynamo/csrc/lru_cache.h"
 #include "packages/dynamo/csrc/types.h"
 
 namespace argand::dynamo {
@@ -38,6 +39,13 @@ PyObject* instance_attribute_function(PyObject*, PyObject* args) {
 
 PyObject* is_constant_function(PyObject*, PyObject* o) { return PyBool_FromLong(is_constant(o)); }
 
+PyObject* cache_holds_function(PyObject*, PyObject* args) {
+  PyObject *cached, *values, *names;
+  if (!PyArg_ParseTuple(args, "OO!O!:cache_holds", &cached, &PyTuple_Type, &values, &PyTuple_Type, &names)) return nullptr;
+  if (PyTuple_GET_SIZE(names) > PyTuple_GET_SIZE(values)) return PyErr_Format(PyExc_ValueError, "cache_holds: got more names than values");
+  return PyBool_FromLong(cache_holds(cached, &PyTuple_GET_ITEM(values, 0), PyTuple_GET_SIZE(values), names));
+}
+
 PyObject* storage_id(PyObject*, PyObject* o) {
   const ArgandTensor* t = python->unwrap(o);
   return t ? PyLong_FromVoidPtr(t->storage) : nullptr;
@@ -61,6 +69,9 @@ PyMethodDef functions[] = {
     {"in_miss", is_compiling_function, METH_NOARGS, "in_miss()\n--\n\nIs this thread inside the `miss` of a compiled function."},
     {"instance_attribute", instance_attribute_function, METH_VARARGS,
      "instance_attribute(object, name, default=None)\n--\n\nThe entry of object.__dict__; runs no descriptor and makes no dict."},
+    {"cache_holds", cache_holds_function, METH_VARARGS,
+     "cache_holds(cached, values, names)\n--\n\nWhether a call of a function of functools.lru_cache, the last of whose values have these names, runs "
+     "nothing."},
     {"storage_id", storage_id, METH_O, "storage_id(tensor)\n--\n\nA number that the tensors of one storage share while it lives."},
     {"thread_keys", thread_keys, METH_NOARGS,
      "thread_keys()\n--\n\nThe dispatch keys that this thread adds to and removes from every operator call, and its autocast state."},

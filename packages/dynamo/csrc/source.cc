@@ -4,6 +4,7 @@
 
 #include "packages/dynamo/csrc/constant.h"
 #include "packages/dynamo/csrc/instance_dict.h"
+#include "packages/dynamo/csrc/lru_cache.h"
 
 namespace argand::dynamo {
 
@@ -19,7 +20,8 @@ constexpr StepSpec kSteps[] = {{"arg", Payload::Index},          {"cell", Payloa
                                {"module", Payload::Name},        {"attr", Payload::Name},      {"item", Payload::Key},    {"dict_item", Payload::Key},
                                {"instance_dict", Payload::Name}, {"type", Payload::None},      {"grad", Payload::None},   {"closure", Payload::Name},
                                {"default", Payload::Index},      {"kwdefault", Payload::Name}, {"func", Payload::None},   {"self", Payload::None},
-                               {"key", Payload::Index},          {"value", Payload::Index},    {"len", Payload::None},    {"call", Payload::Call}};
+                               {"key", Payload::Index},          {"value", Payload::Index},    {"len", Payload::None},    {"call", Payload::Call},
+                               {"held", Payload::Call}};
 constexpr size_t kNumSteps = sizeof kSteps / sizeof *kSteps;
 
 PyObject *name_grad, *builtins_dict;
@@ -94,7 +96,8 @@ PyObject* length(PyObject* o) {
 // ((("const", value, text) or ("source", path), ...), names of the last of them)
 void parse_call(Step& step, PyObject* value) {
   const auto refuse = [&] {
-    PyErr_Format(PyExc_TypeError, "GuardTree: source step 'call' got %R, expected (arguments, names)", value);
+    PyErr_Format(PyExc_TypeError, "GuardTree: source step '%s' got %R, expected (arguments, names)", kSteps[static_cast<size_t>(step.kind)].name,
+                 value);
     throw PythonError{};
   };
   PyObject *arguments, *names;
@@ -139,6 +142,8 @@ PyObject* call_result(const Step& step, PyObject* function, const Call& call) {
     given.push_back(held.back().get());
   }
   const Py_ssize_t by_name = PyTuple_GET_SIZE(step.keywords.get());
+  if (step.kind == StepKind::Held && !cache_holds(function, given.data() + 1, static_cast<Py_ssize_t>(step.arguments.size()), step.keywords.get()))
+    return nullptr;
   const size_t by_place = step.arguments.size() - static_cast<size_t>(by_name);
   PyObject* result =
       PyObject_Vectorcall(function, given.data() + 1, by_place | PY_VECTORCALL_ARGUMENTS_OFFSET, by_name ? step.keywords.get() : nullptr);
@@ -217,7 +222,7 @@ Step parse_step(PyObject* step, bool first) {
   }
   PyErr_Format(PyExc_ValueError,
                "GuardTree: got source step '%s', expected arg, cell, global, builtin, module, attr, item, dict_item, instance_dict, type, "
-               "grad, closure, default, kwdefault, func, self, key, value, len or call",
+               "grad, closure, default, kwdefault, func, self, key, value, len, call or held",
                text);
   throw PythonError{};
 }
@@ -267,6 +272,7 @@ PyObject* follow(const Step& step, PyObject* parent, const Call& call) {
     case StepKind::Len:
       return length(parent);
     case StepKind::Call:
+    case StepKind::Held:
       return call_result(step, parent, call);
   }
   return nullptr;

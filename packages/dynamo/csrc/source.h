@@ -40,10 +40,11 @@ enum class StepKind : uint8_t {
   Value,
   Len,
   Call,
+  Held,  // a Call of a function of `functools.lru_cache`, if its cache has the result
 };
 
 struct Step;
-// What a Call step gives its function: a constant, or what a path leads to.
+// What a Call or Held step gives its function: a constant, or what a path leads to.
 struct CallArgument {
   Ref constant;
   std::vector<Step> path;
@@ -53,8 +54,8 @@ struct Step {
   StepKind kind = StepKind::Arg;
   Py_ssize_t index = 0;  // Arg, Default, Key, Value, and Item of a list or tuple
   bool has_index = false;
-  Ref name;                             // str, the key of an Item or DictItem, or of a Call the payload itself
-  std::vector<CallArgument> arguments;  // of a Call: those by name come last
+  Ref name;                             // str, the key of an Item or DictItem, or of a Call or Held the payload itself
+  std::vector<CallArgument> arguments;  // of a Call or Held: those by name come last
   Ref keywords;                         // their names
 
   bool same(const Step& other) const;

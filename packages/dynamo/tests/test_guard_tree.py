@@ -644,6 +644,7 @@ def test_tree_is_collected_with_its_types():
         ((X + (("call", ((("source", ()),), ())),), "EXISTS", None), "source step 'call'"),
         ((X + (("call", ((("source", 1),), ())),), "EXISTS", None), "source step 'call'"),
         ((X + (("call", ((("const", 1, "1"),), (1,))),), "EXISTS", None), "source step 'call'"),
+        ((X + (("held", ((), ("name",))),), "EXISTS", None), "source step 'held'"),
         (((), "TYPE", int), "empty source"),
         ((X, "MEMBERS", (object,)), "MEMBERS guard got"),
         ((X, "TENSOR", (1, 2)), "TENSOR guard got"),

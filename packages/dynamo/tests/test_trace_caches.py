@@ -13,9 +13,9 @@ from tracing import check, equal, fresh, run, torch  # noqa: F401
 
 import argand_c10
 import argand_dynamo as dynamo
-from argand_c10 import Tensor
+from argand_c10 import Tensor, records
 from argand_dynamo import known_packages
-from argand_dynamo.variables import caches
+from argand_dynamo._C import cache_holds
 
 X = torch.arange(12, dtype=torch.float32).reshape(3, 4) / 7
 
@@ -284,15 +284,121 @@ def test_equal_arguments_of_other_types() -> None:
 
 
 @pytest.mark.parametrize("size", [None, 2])
-def test_what_a_cache_holds_is_seen(size: int | None) -> None:
-    cached = functools.lru_cache(size)(lambda *args: len(args))
-    for values in ([], [1], ["a"], [1, 2.5], [(1, 2)]):
-        assert not caches._holds(cached, values)
-        cached(*values)
-        assert caches._holds(cached, values)
+@pytest.mark.parametrize("typed", [False, True])
+def test_what_a_cache_holds_is_seen(size: int | None, typed: bool) -> None:
+    cached = functools.lru_cache(size, typed)(lambda *args, **kwargs: (args, kwargs))
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((), {}), ((1,), {}), (("a",), {}), ((1, 2.5), {}), (((1, 2),), {}), ((), {"a": 1}), ((1,), {"b": 2, "a": 1}),
+    ]  # fmt: skip
+    for args, kwargs in calls:
+        given = (*args, *kwargs.values()), tuple(kwargs)
+        assert not cache_holds(cached, *given)
+        cached(*args, **kwargs)
+        assert cache_holds(cached, *given)
+    assert cache_holds(cached, (1.0, 2, 1), ("b", "a")) is not typed
     held = functools.lru_cache(size)(lambda n: {n + 1: n})
     held(1)
-    assert caches._holds(held, [1]) and not caches._holds(held, [2])
+    assert cache_holds(held, (1,), ()) and not cache_holds(held, (2,), ())
+    held.cache_clear()
+    assert not cache_holds(held, (1,), ()) and not cache_holds(held, ([],), ())
+    with pytest.raises(ValueError, match="more names than values"):
+        cache_holds(held, (), ("n",))
+    assert not cache_holds(len, (1,), ())
+
+
+def setter() -> tuple[Callable[..., Any], Callable[[], None]]:
+    state = {"v": 0}
+    set_v = functools.lru_cache(lambda n: state.update(v=n) or n)
+
+    def f(x: Any) -> Any:
+        before, given, after = state["v"], set_v(3), state["v"]
+        return x * before, given, after
+
+    def again() -> None:
+        set_v.cache_clear()
+        state["v"] = 7
+
+    return f, again
+
+
+def writer() -> tuple[Callable[..., Any], Callable[[], None]]:
+    weight = torch.ones(2)
+    grow = functools.cache(lambda t, *, by: (t.add_(by), by)[1])
+
+    def f(x: Any) -> Any:
+        before = weight * 2
+        return x + before.sum(), grow(weight, by=2), weight * 1
+
+    return f, grow.cache_clear
+
+
+def method() -> tuple[Callable[..., Any], Callable[[], None]]:
+    class Counter:
+        def __init__(self) -> None:
+            self.count = 0
+
+        @functools.lru_cache(maxsize=2)  # noqa: B019
+        def add(self, n: int) -> int:
+            self.count += n
+            return self.count
+
+        @functools.cached_property
+        def total(self) -> int:
+            self.count += 10
+            return self.count
+
+    counter = Counter()
+
+    def f(x: Any) -> Any:
+        return x * counter.count, counter.add(2), counter.count, counter.total, counter.count
+
+    return f, Counter.add.cache_clear
+
+
+def reader() -> tuple[Callable[..., Any], Callable[[], None]]:
+    state = [1]
+    read = functools.cache(lambda n: n + state[0])
+
+    def f(x: Any) -> Any:
+        state[0] += 1
+        return x * read(1)
+
+    return f, read.cache_clear
+
+
+@pytest.mark.parametrize("make", [setter, writer, method, reader])
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_first_calls_that_do_more_than_compute(make: Any, fullgraph: bool) -> None:
+    results = []
+    for compiled in (False, True):
+        f, again = make()
+        call = dynamo.compile(f, backend="eager", fullgraph=fullgraph) if compiled else f
+        found = [call(torch.ones(2)) for _ in range(3)]
+        again()
+        results.append([*found, *(call(torch.ones(2)) for _ in range(2))])
+        caches = [c.cell_contents for c in f.__closure__ if hasattr(c.cell_contents, "cache_info")]
+        results[-1].append([cache.cache_info().misses for cache in caches])
+    assert equal(*results)
+
+
+def test_first_calls_are_left_to_python_where_they_may_do_more() -> None:
+    f, _ = setter()
+    with records.collect() as found:
+        assert dynamo.explain(f, X).graph_count == 1
+    (record,) = (r for r in found if r.code == "FB0002")
+    assert record.file == __file__ and record.line == f.__code__.co_firstlineno + 1
+    assert "cached function" in record.fix and "set_v" not in record.message
+
+    @functools.lru_cache(maxsize=1)
+    def unheld(n: int, state: list[int] = []) -> int:  # noqa: B006
+        state.append(n)
+        return n + len(state)
+
+    compiled = dynamo.compile(lambda x: x * unheld(1) * unheld(2), backend="eager")
+    with records.collect() as found:
+        calls = [int(compiled(torch.ones(1))) for _ in range(dynamo.config.recompile_limit + 2)]
+    assert calls == [(2 * n + 2) * (2 * n + 4) for n in range(len(calls))]
+    assert {r.code for r in found} >= {"FB0002", "GB0007"}
 
 
 def test_changed_contents_of_caches() -> None:

@@ -5,7 +5,7 @@ co_varnames), `("cell", name)`, `("global", name)`, `("builtin", name)` (not hid
 `("attr", name)`, `("item", key)`, `("dict_item", key)` (whatever a subclass does), `("instance_dict", name)`, `("type",)`, `("grad",)`, `("closure", name)`, `("default", i)`,
 `("kwdefault", name)`, `("func",)`, `("self",)`, `("key", i)`, `("value", i)` (of a dict), `("len",)`,
 `("call", (arguments, names))` (of a function that `functools.lru_cache` made, a method of an array, or `issubclass`: what it gives for ("const", value, text) and ("source", path), the last of them
-by name). A guard fails if its source leads nowhere.
+by name), `("held", ...)` (the same, of what the cache has already). A guard fails if its source leads nowhere.
 
 ==================  ================================================================================================
 kind                value, and when it holds

@@ -28,6 +28,7 @@ _STEPS: dict[str, Callable[[str, Any], str]] = {
     "value": lambda base, i: f"list({base}.values())[{i}]",
     "len": lambda base, _: f"len({base})",
     "call": lambda base, given: f"{base}({_arguments(*given)})",
+    "held": lambda base, given: f"{base}({_arguments(*given)})",
 }
 
 

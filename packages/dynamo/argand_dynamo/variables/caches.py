@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import functools
-import gc
+import types
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import argand_c10
+from argand_autograd.graph_ops import set_grad_mode
 from argand_c10 import Operator
-from argand_dynamo._C import is_constant
+from argand_dynamo._C import CompiledFunction, cache_holds, is_constant
+from argand_dynamo.dynamic import DynamicShapes
+from argand_dynamo.exceptions import PlainOnce, Raised
+from argand_dynamo.history import FrameHistory
 from argand_dynamo.trust import is_trusted
 from argand_dynamo.variables.base import (
     MISSING,
@@ -50,9 +54,11 @@ class Sealed:
 class CachedFunctionVariable(ExistingObject):
     """What `functools.lru_cache` makes.
 
-    A call whose arguments exist is part of the path to what it gives: it is made while tracing, and with the guards in each call, as
-    eager execution makes it. In other calls the function inside is traced. What it makes then stands for what the cache keeps: only
-    its contents may be used.
+    A call whose arguments exist is part of the path to what it gives: ("held", ...) takes what the cache has, and ("call", ...) runs the function
+    where it has nothing, with the guards in each call, which asks that it only computes and that nothing was changed before. Where neither
+    holds, a call of the frame is left to Python, which fills the cache as eager execution does.
+
+    In other calls the function inside is traced. What it makes then stands for what the cache keeps: only its contents may be used.
     """
 
     __slots__ = ("function",)
@@ -75,6 +81,8 @@ class CachedFunctionVariable(ExistingObject):
             return kept
         for argument in (*args, *kwargs.values()):
             _check_hashable(tx, argument)
+        if tx.probing:
+            return self.function.call(tx, args, kwargs)
         before, changes = set(tx.graph.nodes), tx.changes
         result = self.function.call(tx, args, kwargs)
         if tx.changes != changes or not _only_computes(tx, before):
@@ -92,34 +100,67 @@ class CachedFunctionVariable(ExistingObject):
             or self.value.cache_info().maxsize == 0
         ):
             return None
-        values: list[Any] = []
-        steps: list[tuple[Any, ...]] = []
-        for argument in (*args, *kwargs.values()):
-            given = _existing(tx, argument)
-            if given is None:
-                return None
-            steps.append(given[0])
-            values.append(given[1])
-        if not tx.is_undisturbed() and (kwargs or not _holds(self.value, values)):
+        given = [_existing(tx, argument) for argument in (*args, *kwargs.values())]
+        steps = tuple([found[0] for found in given if found is not None])
+        if len(steps) < len(given):
             return None
-        by_place = len(args)
+        key = (self.source, (steps, tuple(kwargs)))
+        known = tx.cached_calls.get(key)
+        if known is None:
+            values = tuple([found[1] for found in given if found is not None])
+            known = self._look_up(tx, key, values)
+            if known is not None:
+                tx.cached_calls[key] = known
+        return known
+
+    def _look_up(
+        self, tx: Tracer, key: tuple[Source, Any], values: tuple[Any, ...]
+    ) -> Variable | None:
+        source, payload = key
+        names = payload[1]
+        held = cache_holds(self.value, values, names)
+        if tx.probing and not held:
+            return None
+        undisturbed = tx.is_undisturbed()
+        computes = undisturbed and not tx.probing and self._computes(tx, values, names)
+        if not held and not computes:
+            if tx.exporting and not undisturbed:
+                return None
+            if not tx.exporting:
+                self._wait(tx)
+        by_place = len(values) - len(names)
         try:
             found = self.value(
-                *values[:by_place], **dict(zip(kwargs, values[by_place:], strict=True))
+                *values[:by_place], **dict(zip(names, values[by_place:], strict=True))
             )
         except Exception:
             return None
-        return tx.wrap(found, (*self.source, ("call", (tuple(steps), tuple(kwargs)))))
+        return tx.wrap(found, (*source, ("call" if computes else "held", payload)))
 
+    def _wait(self, tx: Tracer) -> NoReturn:
+        what = f"the first call of {self.describe()}, which may do more than compute"
+        if tx.may_wait:
+            raise PlainOnce(what, tx.user_location())
+        unknown(what)
 
-def _holds(cached: Any, values: list[Any]) -> bool:
-    """Whether a cache has the result of these arguments, so that a call runs nothing."""
-    key = values[0] if len(values) == 1 and type(values[0]) in (int, str) else tuple(values)
-    tables = [x for x in gc.get_referents(cached) if type(x) is dict and x is not cached.__dict__]
-    if cached.cache_info().maxsize is None:
-        return any(key in table for table in tables)
-    # There are dicts among the results, too.
-    return any(type(table.get(key)).__name__ == "_lru_list_elem" for table in tables)
+    def _computes(self, tx: Tracer, values: tuple[Any, ...], names: tuple[str, ...]) -> bool:
+        """Whether a call changes nothing and draws nothing, as a trace of it alone tells."""
+        function, by_place = self.value.__wrapped__, len(values) - len(names)
+        if not isinstance(function, types.FunctionType):
+            return False
+        named = dict(zip(names, values[by_place:], strict=True))
+        bound = CompiledFunction(function).bind(values[:by_place], named)
+        if bound is None or function.__code__.co_flags & 0x2A0:
+            return False
+        probe = type(tx)(function, DynamicShapes(FrameHistory(), False))
+        probe.probing = True
+        try:
+            probe.trace(list(bound))
+        except Raised:
+            pass
+        except Exception:
+            return False
+        return not probe.changes and _only_computes(probe, set(), reads=True)
 
 
 def _check_hashable(tx: Tracer, variable: Variable) -> None:
@@ -153,22 +194,25 @@ def _given(value: Any) -> tuple[tuple[Any, ...], Any]:
     return ("const", value, repr(value)), value
 
 
-def _only_computes(tx: Tracer, before: set[Node]) -> bool:
-    """Whether nodes that are no longer those `before` draw no random numbers, write to what they have made only and read no tensor from outside, as what it held at the first call would stay."""
+def _only_computes(tx: Tracer, before: set[Node], reads: bool = False) -> bool:
+    """Whether nodes that are no longer those `before` draw no random numbers and write to what they have made only.
+
+    Without `reads` they read no tensor from outside, either, as what it held at the first call would stay.
+    """
     made = [node for node in tx.graph.nodes if node not in before]
     own = {id(storage) for node in made if node.op == "call_function" for storage in _memory(node)}
+    outside = {id(s) for node in tx.graph.nodes if _is_outside(tx, node) for s in _memory(node)}
+    own -= outside
     for node in before:
         own -= {id(storage) for storage in _memory(node)}
-    outside = {id(s) for node in tx.graph.nodes if _is_outside(tx, node) for s in _memory(node)}
     for node in made:
-        if any(id(s) in outside for m in node.all_input_nodes for s in _memory(m)):
+        memory = {id(s) for m in node.all_input_nodes for s in _memory(m)}
+        if not reads and memory & outside:
             return False
         op: Any = node.target
-        if node.op != "call_function" or not node.is_impure():
+        if node.op != "call_function" or not node.is_impure() or op is set_grad_mode:
             continue
-        if not isinstance(op, Operator) or draws_random(op):
-            return False
-        if any(id(s) not in own for m in node.all_input_nodes for s in _memory(m)):
+        if not isinstance(op, Operator) or draws_random(op) or memory - own:
             return False
     return True
 
