@@ -80,18 +80,120 @@ def halved(x: Any) -> Any:
 
 
 def test_a_loop_whose_length_tensors_decide() -> None:
-    compiled = torch.compile(halved)
+    compiled = torch.compile(halved, fullgraph=True)
     with torch.compiler.collect_records() as records:
         for scale in (1.0, 1.0, 100.0, 0.0, 3.0):
             want, got = halved(X * scale), compiled(X * scale)
             assert torch.equal(got[0]["x"], want[0]["x"]) and torch.equal(got[1], want[1])
-    assert not [r for r in records if r.kind == "fallback"]
-    assert len([r for r in records if r.kind == "graph_break"]) <= 4
+    assert not [r for r in records if r.kind != "cache"]
 
     def loss(x: Any) -> Any:
         return (halved(x)[0]["x"],)
 
     assert outcome(torch.compile(loss), X) == outcome(loss, X)
+
+
+WEIGHT = torch.full((2,), 1.1, requires_grad=True)
+
+
+def recurrent(x: Any, n: Any) -> Any:
+    """The state carries gradients from the first turn on."""
+    _, state = torch.while_loop(
+        lambda i, h: i < n,
+        lambda i, h: (i + 1, (h * WEIGHT + x).tanh()),
+        (torch.zeros((), dtype=torch.int64), torch.zeros(3, 2)),
+    )
+    return (state * x.cos(), n + 1)
+
+
+def loop_of_loops(x: Any, n: Any) -> Any:
+    def inner(i: Any, y: Any) -> Any:
+        return i + 1, torch.while_loop(
+            lambda j, z: j < i, lambda j, z: (j + 1, z * 0.5 + x), (n * 0, y)
+        )[1]
+
+    return torch.while_loop(lambda i, y: i < n, inner, (n * 0, x.sin()))[1] * 2, n
+
+
+def random_steps(x: Any, n: Any) -> Any:
+    count, found = torch.while_loop(
+        lambda i, y: y.sum() < 9, lambda i, y: (i + 1, y + torch.rand(2)), (n * 0, x)
+    )
+    return found * torch.rand(2), count
+
+
+def without_gradients(x: Any, n: Any) -> Any:
+    scaled = x * WEIGHT
+    with torch.no_grad():
+        _, found = torch.while_loop(
+            lambda i, y: i < n, lambda i, y: (i + 1, (y * WEIGHT).sin()), (n * 0, scaled)
+        )
+    return scaled * found, found + 1
+
+
+def of_sizes(x: Any, n: Any) -> Any:
+    joined = torch.cat([x, x])[1:]
+    return (
+        torch.while_loop(
+            lambda y: y.sum() < 9, lambda y: (y * x.shape[0] + joined.shape[0],), (joined,)
+        )[0],
+        n,
+    )
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("f", [recurrent, loop_of_loops, random_steps, without_gradients, of_sizes])
+def test_loops_are_one_graph_with_the_results_of_plain_python(f: Any, backend: str) -> None:
+    compiled = torch.compile(f, backend=backend, fullgraph=True)
+    for n, rows in ((3, 3), (0, 3), (1, 3), (2, 3), *([(2, 4), (3, 5)] if f is of_sizes else [])):
+        found = []
+        for function in (f, compiled):
+            torch.manual_seed(0)
+            WEIGHT.grad, x = None, (torch.arange(2.0 * rows).reshape(rows, 2) / 5).requires_grad_()
+            results = function(x, torch.tensor(n))
+            results[0].sum().backward()
+            found.append(
+                repr(
+                    [
+                        [y.tolist() for y in results],
+                        [y.requires_grad for y in results],
+                        x.grad,
+                        WEIGHT.grad,
+                    ]
+                )
+            )
+        assert found[0] == found[1]
+
+
+def test_the_node_of_a_loop() -> None:
+    graphs: list[Any] = []
+
+    def backend(module: Any, inputs: Any) -> Any:
+        graphs.append(module)
+        return module.forward
+
+    torch.compile(halved, backend=backend, fullgraph=True)(X)
+    (module,) = graphs
+    assert "run_loop" in str(module.graph) and "lt" not in str(module.graph)
+    assert torch.compiler.explain(halved, X).graph_count == 1
+    text = [str(graph.graph) for graph in module.children()]
+    assert len(text) == 2 and "gt" in text[0] and "div" in text[1]
+
+
+def test_loops_that_are_left_to_plain_python() -> None:
+    def writing(x: Any) -> Any:
+        return torch.while_loop(lambda y: y.sum() < 9, lambda y: (y.add_(1),), (x.clone(),))
+
+    def growing(x: Any) -> Any:
+        return torch.while_loop(lambda y: y.sum() < 9, lambda y: (torch.cat([y, y]),), (x,))
+
+    def counting(x: Any) -> Any:
+        return torch.while_loop(lambda i, y: y.sum() < 9, lambda i, y: (i + 1, y * 2), (0, x))
+
+    for f in (writing, growing, counting):
+        assert repr(torch.compile(f)(X)) == repr(f(X))
+        with pytest.raises(RuntimeError, match="fullgraph=True"):
+            torch.compile(f, fullgraph=True)(X)
 
 
 @pytest.mark.parametrize(

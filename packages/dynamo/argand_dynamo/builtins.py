@@ -69,8 +69,10 @@ __all__ = [
 Builtin = Callable[..., Variable]
 # By the object itself.
 HANDLERS: dict[Any, Builtin] = {}
-# Python functions that are not inlined but stood in for: handler(tx, args, kwargs).
-FUNCTION_HANDLERS: dict[Any, Callable[[Any, list[Variable], dict[str, Variable]], Variable]] = {}
+# Python functions that are not inlined but stood in for: handler(tx, args, kwargs), which gives None for calls to inline after all.
+FUNCTION_HANDLERS: dict[
+    Any, Callable[[Any, list[Variable], dict[str, Variable]], Variable | None]
+] = {}
 # Functions of constants only.
 PURE: set[Any] = {abs, ascii, bin, bytes, chr, complex, divmod, float, format, frozenset, hash, hex, int, oct, ord, pow, repr, round, str}  # fmt: skip
 

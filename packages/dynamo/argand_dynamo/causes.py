@@ -175,7 +175,7 @@ CAUSES = _table(
     (
         "branches",
         "GB0026",
-        "the branches of cond() cannot both run in one graph",
-        "return the same structure, shapes and dtypes from both, and let them only compute: no writes, random numbers or indices",
+        "a branch of cond(), or a function of while_loop(), does what a graph cannot express",
+        "return the structure, shapes, strides and dtypes of the other branch, or of what is carried, and let it only compute: no writes to what it is given",
     ),
 )

@@ -20,6 +20,7 @@ from argand_dynamo.autocast_calls import called_outside, outside_of_regions
 from argand_dynamo.backends import lookup_backend
 from argand_dynamo.causes import CAUSES
 from argand_dynamo.configuration import config
+from argand_dynamo.control_nodes import compile_in_pieces, has_control
 from argand_dynamo.convert_frame import (
     CodeState,
     Compilation,
@@ -276,10 +277,14 @@ def _compile_graph(finished: Finished, settings: Settings) -> Callable[..., Any]
     if debug_trace.enabled():
         debug_trace.add("graph", module)
     backend = lookup_backend(settings.backend)
-    with metrics.timed("backend"):
-        compiled = outside_of_regions(backend)(
-            module, list(finished.inputs), **dict(settings.options)
-        )
+    named = isinstance(settings.backend, str) and settings.backend != "eager"
+    if named and has_control(module):
+        compiled = compile_in_pieces(module, settings)
+    else:
+        with metrics.timed("backend"):
+            compiled = outside_of_regions(backend)(
+                module, list(finished.inputs), **dict(settings.options)
+            )
     note_compiler(backend)
     note_compiler(compiled)
     if not callable(compiled):

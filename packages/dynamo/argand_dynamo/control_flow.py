@@ -1,20 +1,23 @@
 """`cond`: a branch whose condition is a tensor. Compiled, both branches run, and `where` takes the elements of one.
 
 So every backend, export and derivatives of every order have it without a node of its own. It asks that a branch which is not
-taken does nothing: branches that write, draw random numbers or may fail by what elements are, are left to plain Python.
+taken does nothing: branches that draw random numbers or may fail by what elements are, make a node that runs one of them, which export
+refuses; those that write are left to plain Python.
 """
 
 from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from argand_autograd.graph_ops import set_grad_mode
 from argand_c10 import Operator, Tensor
 from argand_dynamo.builtins import FUNCTION_HANDLERS
-from argand_dynamo.exceptions import Raised, break_trace
+from argand_dynamo.control_graphs import build, check_alike, fill, flatten, get_graph, own_graph
+from argand_dynamo.control_nodes import run_branch, run_loop
+from argand_dynamo.exceptions import BreakTrace, Raised, break_trace
 from argand_dynamo.variables.base import Variable, reachable
 from argand_dynamo.variables.constant import Constant
 from argand_dynamo.variables.dicts import DictVariable
@@ -28,7 +31,7 @@ from argand_fx.shapes import FakeTensor
 if TYPE_CHECKING:
     from argand_dynamo.tracer import Tracer
 
-__all__ = ["cond"]
+__all__ = ["cond", "run_function"]
 
 
 def cond(
@@ -40,8 +43,9 @@ def cond(
     """`true_fn(*operands)` if `pred` holds, else `false_fn(*operands)`.
 
     Compiled and exported, a graph computes both and chooses between their results. Their tensors have to be alike in shape
-    and dtype, and the branches must not write to what they are given, draw random numbers, or call what may fail by the
-    elements (indices, factorizations, division of integers): where they do, the graph ends there.
+    and dtype, and the branches must not write to what they are given: where they do, the graph ends there. Of branches that draw
+    random numbers, or call what may fail by the elements (indices, factorizations, division of integers), compiled programs run one, and
+    programs that are exported cannot have them.
 
     Args:
         pred: a bool, or a tensor of one element.
@@ -83,11 +87,49 @@ def _trace_cond(tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]) -
         raise break_trace("operator_error", f"cond: {pred.describe()} as pred")
     holds = tx.operate("reshape", pred.fake, [])
     holds = tx.operate("ne", holds, 0)
+    if not tx.exporting:
+        chosen = _trace_node(tx, (true_fn, false_fn), operands, holds)
+        if chosen is not None:
+            return chosen
     results = [
         _trace_branch(tx, function, operands, holds, taken)
         for function, taken in ((true_fn, True), (false_fn, False))
     ]
     return _choose(tx, holds, *results)
+
+
+def _trace_node(
+    tx: Tracer, functions: Sequence[Variable], operands: list[Variable], holds: FakeTensor
+) -> Variable | None:
+    """One node for branches of which one alone may run, None for others."""
+    structures, results, builders, both = [], [], [], True
+    for function in functions:
+        leaves: list[TensorVariable] = []
+        with own_graph(tx) as builder:
+            structures.append(
+                flatten(tx, run_function(tx, function, operands, free=True)[0], leaves)
+            )
+        results.append([leaf.fake for leaf in leaves])
+        builders.append(builder)
+        try:
+            assert builder.graph is not None
+            _check(_calls(builder.graph.nodes))
+        except BreakTrace:
+            both = False
+    if both:
+        return None
+    if structures[0] is None or structures[0] != structures[1]:
+        raise break_trace("branches", "results of other structures")
+    for a, b in zip(*results, strict=True):
+        check_alike(a, b)
+    graphs = [get_graph(tx, *pair, "branch") for pair in zip(builders, results, strict=True)]
+    args = [holds, *(node for node, _ in graphs), *(reads for _, reads in graphs)]
+    flows = [a.requires_grad or b.requires_grad for a, b in zip(*results, strict=True)]
+    return build(structures[0], iter(fill(tx, run_branch, args, results[0], flows)))
+
+
+def _calls(nodes: Iterable[Node]) -> list[Node]:
+    return [n for n in nodes if n.op not in ("placeholder", "get_attr", "output")]
 
 
 def _trace_branch(
@@ -98,7 +140,7 @@ def _trace_branch(
     Zeros that flow back into a branch can leave it as NaN (through 1 / x at 0, say). So it reads its tensors through a `where`
     whose other side carries no gradient; which tensors it reads is known once it has been traced.
     """
-    found, read = _run(tx, function, operands)
+    found, read = run_function(tx, function, operands)
     if not tx.builder.grad_enabled:
         return found
     variables = []
@@ -116,17 +158,17 @@ def _trace_branch(
             sides = (variable.fake, fixed) if taken else (fixed, variable.fake)
             variable.fake = tx.operate("where", holds, *sides)
             tx.tensors[variable.fake] = variable
-        return _run(tx, function, operands)[0]
+        return run_function(tx, function, operands)[0]
     finally:
         for variable, fake in zip(variables, fakes, strict=True):
             tx.tensors.pop(variable.fake)
             variable.fake, tx.tensors[fake] = fake, variable
 
 
-def _run(
-    tx: Tracer, function: Variable, operands: list[Variable]
+def run_function(
+    tx: Tracer, function: Variable, operands: list[Variable], free: bool = False
 ) -> tuple[Variable, list[FakeTensor]]:
-    """Trace a branch into the graph; returns its results, and the tensors that it reads."""
+    """Trace a branch into the graph; returns its results, and the tensors that it reads. `free`: it runs where it is taken only."""
     graph = tx.builder.graph
     assert graph is not None
     before = set(graph.nodes)
@@ -147,12 +189,11 @@ def _run(
     changed = any(v.content is not content for v, content in contents)
     if changed or state != (tx.builder.grad_enabled, tx.global_stores):
         raise break_trace("branches", "a branch changes variables or modes that outlive it")
-    nodes = [n for n in graph.nodes if n not in before and n.op not in ("placeholder", "get_attr")]
-    return found, _check(nodes)
+    return found, _check(_calls(n for n in graph.nodes if n not in before), free)
 
 
-def _check(nodes: list[Node]) -> list[FakeTensor]:
-    """That a branch does nothing but compute; returns the tensors that it reads."""
+def _check(nodes: list[Node], free: bool = False) -> list[FakeTensor]:
+    """That a branch does nothing but compute; returns the tensors that it reads. `free`: it may fail, or draw random numbers."""
     own = set(nodes)
     entering = dict.fromkeys(m for n in nodes for m in n.all_input_nodes if m not in own)
     values = [m.meta.get("val") for m in entering]
@@ -163,17 +204,18 @@ def _check(nodes: list[Node]) -> list[FakeTensor]:
         if not isinstance(op, Operator):
             if (
                 op is not set_grad_mode
+                and not (free and op in (run_loop, run_branch))
                 and getattr(operator, getattr(op, "__name__", ""), 0) is not op
             ):
                 raise break_trace("branches", f"a branch calls {getattr(op, '__name__', op)}")
             continue
-        if draws_random(op):
+        if not free and draws_random(op):
             raise break_trace("branches", f"a branch draws random numbers by {op.name}")
         value = node.meta.get("val")
         whole = isinstance(value, FakeTensor) and not (
             value.dtype.is_floating_point or value.dtype.is_complex
         )
-        if checks_values(op, whole):
+        if not free and checks_values(op, whole):
             raise break_trace("branches", f"{op.name} may fail in a branch that is not taken")
         writes = any("!" in schema for schema in op.schemas)
         inputs = [m.meta.get("val") for m in node.all_input_nodes]

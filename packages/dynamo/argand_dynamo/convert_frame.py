@@ -63,6 +63,8 @@ class Settings:
     options: tuple[tuple[str, Any], ...] = field(default=(), hash=False)
     # Of a module, whose compiled forms are not shared with others.
     owner: Owner | None = None
+    # Whether plans may be kept; not those of code that is generated.
+    keeps: bool = True
 
     def text(self) -> str:
         """All that a stored plan depends on."""
@@ -80,7 +82,8 @@ class Settings:
     @property
     def stores(self) -> bool:
         """Whether plans made with these settings may be kept on disk."""
-        return config.cache_plans and isinstance(self.backend, str) and has_loader(self.backend)
+        known = isinstance(self.backend, str) and has_loader(self.backend)
+        return known and self.keeps and config.cache_plans
 
 
 @dataclass(frozen=True, slots=True)

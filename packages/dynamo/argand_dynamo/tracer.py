@@ -25,6 +25,7 @@ from argand_dynamo.autocast import Autocast
 from argand_dynamo.builtins import call_builtin, function_handler
 from argand_dynamo.configuration import config
 from argand_dynamo.construction import construct
+from argand_dynamo.control_graphs import OwnGraph
 from argand_dynamo.exceptions import BreakTrace, Raised, break_trace
 from argand_dynamo.interpreter import RootFrame, SymbolicFrame
 from argand_dynamo.lookups import Lookups
@@ -214,6 +215,8 @@ class Tracer(Operations, Lookups, Wrapping):
         )
         made = TensorVariable(fake, source, type(value), value)
         self._placeholder(source, fake, made)
+        if isinstance(self.builder, OwnGraph):
+            fake.builder = self.builder
         self.tensors[fake] = made
         return made
 

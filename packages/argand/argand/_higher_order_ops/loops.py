@@ -1,7 +1,7 @@
 """Loops as functions: `while_loop`, `scan` and `map`.
 
 Compiled, `scan` and `map` are unrolled, as is a `while_loop` whose condition is known while tracing. Where tensors decide, the
-loop goes on in Python, and what it does between two decisions is one graph.
+loop is one node, whose condition and body are graphs.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import argand_aten as aten
 from argand.utils._pytree import tree_flatten, tree_unflatten
 from argand_c10 import Tensor
+from argand_dynamo.loops import register_while_loop
 
 __all__ = ["map", "scan", "while_loop"]
 
@@ -48,6 +49,9 @@ def while_loop(
                 "while_loop: body_fn gave other structures, dtypes or devices than it was given; expected the same"
             )
     return result
+
+
+register_while_loop(while_loop)
 
 
 def _holds(condition: Any) -> Any:

@@ -201,8 +201,9 @@ class FunctionVariable(Variable):
     def call(self, tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
         handler = tx.function_handler(self.value)
         if handler is not None:
-            result: Variable = handler(tx, args, kwargs)
-            return result
+            result: Variable | None = handler(tx, args, kwargs)
+            if result is not None:
+                return result
         frame = tx.enter_function(self, args, kwargs)
         flags = self.code.co_flags
         if flags & _COROUTINES:

@@ -445,7 +445,7 @@ class GraphBuilder:
             if type(v) is FakeTensor:
                 node = v.node
                 if node is None or node.graph is not graph:
-                    self.argument(v)
+                    node = self.argument(v)  # which a subclass may know
                 args.append(node)
             elif type(v) is list:
                 args.append(self.argument(v))
