@@ -615,7 +615,17 @@ def _reversed(tx: Tracer, items: Variable) -> Variable:
 def _sorted(
     tx: Tracer, items: Variable, *, key: Variable | None = None, reverse: Variable | None = None
 ) -> Variable:
-    return ListVariable(tx.sort([tx.realize(x) for x in tx.unpack(items)], key, reverse))
+    items = tx.realize(items)
+    kinds = (
+        {x.python_type() for x in items.members.values()}
+        if isinstance(items, SetVariable)
+        else set()
+    )
+    if key is None and isinstance(items, SetVariable) and kinds in ({str}, {int}):
+        given = list(items.members.values())  # whatever its order is
+    else:
+        given = tx.unpack(items)
+    return ListVariable(tx.sort([tx.realize(x) for x in given], key, reverse))
 
 
 @handles(sum)
@@ -691,7 +701,7 @@ def _int(tx: Tracer, value: Variable | None = None, base: Variable | None = None
     if value is None:
         return Constant(0)
     if isinstance(value, SymIntVariable) and base is None:
-        return value
+        return value.as_int()
     if isinstance(value, TensorVariable):
         return _number(tx, int, value)
     if isinstance(value, ObjectVariable) and not isinstance(value, EnumVariable):

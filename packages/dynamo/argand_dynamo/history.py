@@ -57,10 +57,20 @@ class FrameHistory:
     Attributes:
         sizes: sizes of tensors by source, as first seen; None where two differed.
         numbers: integers by source; None where two differed.
+        contents: of arrays by source, and how often they have changed.
     """
 
-    __slots__ = ("numbers", "sizes")
+    __slots__ = ("contents", "numbers", "sizes")
 
     def __init__(self) -> None:
         self.sizes: dict[Source, tuple[int | None, ...]] = {}
         self.numbers: dict[Source, int | None] = {}
+        self.contents: dict[Source, tuple[int, int]] = {}
+
+    def changes(self, source: Source, content: bytes) -> int:
+        """How often the content of an array has been another one than before."""
+        now = hash(content)
+        before, count = self.contents.get(source, (now, 0))
+        count += before != now
+        self.contents[source] = (now, count)
+        return count

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import copy
+import copyreg
 import functools
 import inspect
 import itertools
@@ -22,7 +24,7 @@ from argand_autograd import _C as autograd_native
 from argand_autograd.differentiate import run_keeping_graphs
 from argand_autograd.vmap import random_states
 from argand_c10 import _C as native
-from argand_c10 import Tensor
+from argand_c10 import Tensor, as_tensor
 from argand_c10.tracing import is_compiling, is_exporting
 from argand_dynamo import api, history
 from argand_dynamo.builtins import FUNCTION_HANDLERS, HANDLERS, PURE, handles, pure_call
@@ -42,7 +44,8 @@ from argand_dynamo.variables.iterators import (
     SequenceIterator,
     ZipIterator,
 )
-from argand_dynamo.variables.numpy_objects import NumpyVariable, array_constant
+from argand_dynamo.variables.numpy_objects import NumpyVariable, OutsideArray, array_constant
+from argand_dynamo.variables.objects import ObjectVariable
 from argand_dynamo.variables.sequences import ListVariable, SequenceVariable, TupleVariable
 from argand_dynamo.variables.tensor import TensorVariable
 
@@ -92,7 +95,7 @@ def _setitem(tx: Tracer, owner: Variable, key: Variable, value: Variable) -> Var
 @handles(operator.index)
 def _index(tx: Tracer, value: Variable) -> Variable:
     if isinstance(value, SymIntVariable):
-        return value
+        return value.as_int()
     number = tx.as_index(value)
     if number is None:
         tx.raise_(
@@ -153,7 +156,9 @@ def _prod(tx: Tracer, items: Variable, *, start: Variable | None = None) -> Vari
 for _function in (math.floor, math.ceil, math.trunc):
 
     def _round(tx: Tracer, value: Variable, function: Any = _function) -> Variable:
-        return value if isinstance(value, SymIntVariable) else pure_call(tx, function, [value], {})
+        if isinstance(value, SymIntVariable):
+            return value.as_int()
+        return pure_call(tx, function, [value], {})
 
     HANDLERS[_function] = _round
 
@@ -409,6 +414,10 @@ def _tensor(
         options["dtype"] = tx.raw(dtype)
     if device is not None:
         options["device"] = tx.raw(device)
+    if isinstance(data, OutsideArray):
+        source = tx.raw(data.tensor(tx))
+        copied = tx.operate("clone", source, memory_format=argand_c10.contiguous_format)
+        return tx.from_raw(tx.operate("to", copied, **options) if options else copied)
     try:
         made = native.tensor(_numbers(tx, data), **options)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -434,6 +443,8 @@ def _numbers(tx: Tracer, data: Variable) -> Any:
 @handles(native.from_numpy)
 def _from_numpy(tx: Tracer, array: Variable) -> Variable:
     """A copy is as good as the array itself if neither is written to."""
+    if isinstance(array, OutsideArray):
+        return array.tensor(tx)
     if not isinstance(array, NumpyVariable) or array.source is not None:
         raise break_trace("numpy", "from_numpy()")
     kind = type(array.value)
@@ -444,6 +455,30 @@ def _from_numpy(tx: Tracer, array: Variable) -> Variable:
     made = tx.operate("clone", array_constant(tx, array))
     tx.lent.append((array, made.storage, made.storage.version))
     return tx.from_raw(made)
+
+
+@handles(object.__reduce_ex__)
+def _reduce_ex(tx: Tracer, owner: Variable, protocol: Variable) -> Variable:
+    """As `copy.copy` asks for it: how an object of a class written in Python is made again."""
+    owner = tx.realize(owner)
+    if not isinstance(owner, ObjectVariable) or not _is_plain(tx, owner.cls):
+        unknown(f"__reduce_ex__ of {owner.describe()}")
+    made = tx.lasting(copyreg.__newobj__, (("module", "copyreg"), ("attr", "__newobj__")))  # type: ignore[attr-defined]
+    args = TupleVariable([tx.class_variable(owner.cls)])
+    held = owner.getattr(tx, "__dict__").call_method(tx, "items", [], {})
+    fields = tx.make_dict(tx.pairs(held))
+    return TupleVariable([made, args, fields, Constant(None), Constant(None)])
+
+
+def _is_plain(tx: Tracer, cls: type) -> bool:
+    """Whether all that objects have is in their `__dict__`."""
+    own = ("__reduce__", "__getstate__", "__getnewargs__", "__getnewargs_ex__", "__slots__")
+    same = all(tx.class_attribute(cls, n) is vars(object).get(n) for n in own)
+    return same and cls.__basicsize__ == _WithDict.__basicsize__ and cls.__itemsize__ == 0
+
+
+class _WithDict:
+    pass
 
 
 @handles(native.from_dlpack, native.frombuffer)
@@ -537,6 +572,34 @@ def _contraction_path(tx: Any, args: list[Variable], kwargs: dict[str, Variable]
     return ListVariable([TupleVariable([Constant(place) for place in pair]) for pair in path])
 
 
+def _as_tensor(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable | None:
+    """as_tensor(array): the tensor on its memory, where that may be shared."""
+    given = tx.realize(args[0]) if args else None
+    if not isinstance(given, OutsideArray):
+        return None
+    shared: Variable = tx.function_of(as_tensor, None).call(
+        tx, [given.tensor(tx), *args[1:]], kwargs
+    )
+    return shared
+
+
+def _copy(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable | None:
+    """copy.copy(x)"""
+    given = tx.realize(args[0]) if len(args) == 1 and not kwargs else None
+    if isinstance(given, DictVariable) and given.owner is None:
+        return given.call_method(tx, "copy", [], {})
+    return None
+
+
+def _deepcopy(tx: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable | None:
+    """copy.deepcopy(x): constants are their own copies."""
+    given = tx.realize(args[0]) if args else None
+    return given if isinstance(given, Constant) else None
+
+
+FUNCTION_HANDLERS[as_tensor] = _as_tensor
+FUNCTION_HANDLERS[copy.copy] = _copy
+FUNCTION_HANDLERS[copy.deepcopy] = _deepcopy
 FUNCTION_HANDLERS[api.graph_break] = _graph_break
 FUNCTION_HANDLERS[contraction_path] = _contraction_path
 FUNCTION_HANDLERS[is_compiling] = lambda tx, args, kwargs: Constant(True)

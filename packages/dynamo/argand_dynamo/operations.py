@@ -20,7 +20,12 @@ from argand_dynamo.variables.base import (
 )
 from argand_dynamo.variables.constant import CONSTANT_TYPES, Constant, SymIntVariable
 from argand_dynamo.variables.dict_objects import DictObjectVariable
-from argand_dynamo.variables.dicts import DictVariable, DictViewVariable, SetVariable
+from argand_dynamo.variables.dicts import (
+    DictVariable,
+    DictViewVariable,
+    MappingProxyVariable,
+    SetVariable,
+)
 from argand_dynamo.variables.numpy_objects import NumpyVariable
 from argand_dynamo.variables.objects import EnumVariable, ExceptionVariable, ObjectVariable
 from argand_dynamo.variables.sequences import (
@@ -201,6 +206,8 @@ class Operations(TracerState):
     def pairs(self, variable: Variable) -> list[tuple[Variable, Variable]]:
         """Key and value pairs of a mapping or an iterable of pairs."""
         variable = self.realize(variable)
+        if isinstance(variable, MappingProxyVariable):
+            variable = variable.of
         if isinstance(variable, DictVariable):
             return list(variable.entries.values())
         if isinstance(variable, DictObjectVariable):

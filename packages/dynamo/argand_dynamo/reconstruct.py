@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
+import sys
 import types
 from collections import OrderedDict, defaultdict
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,7 @@ from argand_dynamo.builtins import IdVariable
 from argand_dynamo.exceptions import BreakTrace
 from argand_dynamo.opcodes import code_path
 from argand_dynamo.plan_data import global_name
+from argand_dynamo.regular_expressions import RegularExpressionVariable
 from argand_dynamo.result_types import RESULT_TYPES, result_type
 from argand_dynamo.variables.base import MISSING, Iterator, LazyVariable, MethodVariable, Variable
 from argand_dynamo.variables.caches import CachedFunctionVariable
@@ -29,7 +32,7 @@ from argand_dynamo.variables.functions import (
     PartialVariable,
 )
 from argand_dynamo.variables.iterators import CountIterator, ListIterator, RepeatIterator
-from argand_dynamo.variables.numpy_objects import NumpyVariable
+from argand_dynamo.variables.numpy_objects import NumpyVariable, SymbolicNumpyInt
 from argand_dynamo.variables.objects import (
     DELETED,
     EnumVariable,
@@ -75,6 +78,7 @@ class Reconstruction:
         self._made: dict[int, Expr] = {}
         self._keep: list[Variable] = []
         self._names = itertools.count()
+        self._arrays: list[Any] = []
 
     def expression(self, variable: Variable) -> Expr:
         """The expression of an object; statements that make it come into `effects`."""
@@ -197,10 +201,39 @@ class Reconstruction:
         return ("call", ("const", id), [self.expression(variable.of)], [])
 
     def _numpy(self, variable: NumpyVariable) -> Expr:
-        """Scalars; another array would have to be made in each call."""
-        if not variable.is_scalar():
+        """Numbers, and arrays of which nothing else that lasts sees the memory."""
+        value = variable.value
+        if variable.is_scalar():
+            return ("call", ("const", type(value)), [("const", value.item())], [])
+        numpy: Any = sys.modules["numpy"]
+        order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+        if type(value) is not numpy.ndarray or value.strides != value.copy(order).strides:
             raise NotReconstructible(variable)
-        return ("call", ("const", type(variable.value)), [("const", variable.value.item())], [])
+        tracked = [v for v in self.tx.lasting_values.values() if isinstance(v, NumpyVariable)]
+        others = [v.value for v in tracked if v.source is not None]
+        others += [v.value for v, _, _ in self.tx.lent] + self._arrays
+        if any(numpy.may_share_memory(value, other) for other in others):
+            raise NotReconstructible(variable)
+        self._arrays.append(value)
+        content: Expr = ("const", value.tobytes(order))
+        flat: Expr = (
+            "call",
+            ("const", numpy.frombuffer),
+            [content, ("const", value.dtype.str)],
+            [],
+        )
+        form = [("const", value.shape), ("const", order)]
+        shaped: Expr = ("call", ("attr", flat, "reshape"), [form[0]], [("order", form[1])])
+        return self.let(variable, ("call", ("attr", shaped, "copy"), [form[1]], []))
+
+    def _numpy_symbol(self, variable: SymbolicNumpyInt) -> Expr:
+        return ("call", ("const", variable.python_type()), [("sym", variable.value.expr)], [])
+
+    def _expression(self, variable: RegularExpressionVariable) -> Expr:
+        if not isinstance(variable.value, re.Pattern):
+            raise NotReconstructible(variable)
+        given = [("const", variable.value.pattern), ("const", variable.value.flags)]
+        return self.let(variable, ("call", ("const", re.compile), given, []))
 
     def _range(self, variable: RangeVariable) -> Expr:
         r = variable.value
@@ -415,6 +448,8 @@ _MAKERS: dict[type, Any] = {
     DictViewVariable: Reconstruction._view,
     RangeVariable: Reconstruction._range,
     NumpyVariable: Reconstruction._numpy,
+    SymbolicNumpyInt: Reconstruction._numpy_symbol,
+    RegularExpressionVariable: Reconstruction._expression,
     IdVariable: Reconstruction._id,
     SliceVariable: Reconstruction._slice,
     MethodVariable: Reconstruction._method,

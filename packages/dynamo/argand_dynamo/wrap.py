@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
+import re
 import sys
 import types
 from collections import OrderedDict, defaultdict, deque
@@ -17,12 +18,18 @@ from argand_c10._C import OperatorMethod
 from argand_c10.module_hooks import HookDict
 from argand_dynamo._C import is_constant
 from argand_dynamo.exceptions import break_trace
+from argand_dynamo.regular_expressions import expression_result, wrap_pattern
 from argand_dynamo.tracer_state import TracerState
 from argand_dynamo.variables.base import LazyVariable, Source, Variable, unknown
 from argand_dynamo.variables.caches import CACHED_FUNCTION, CachedFunctionVariable
 from argand_dynamo.variables.constant import CONSTANT_TYPES, Constant, SymIntVariable
 from argand_dynamo.variables.dict_objects import DictObjectVariable, has_entries
-from argand_dynamo.variables.dicts import PLAIN_KEYS, DictVariable, SetVariable
+from argand_dynamo.variables.dicts import (
+    PLAIN_KEYS,
+    DictVariable,
+    MappingProxyVariable,
+    SetVariable,
+)
 from argand_dynamo.variables.functions import BoundMethodVariable, PartialVariable
 from argand_dynamo.variables.modules import ModuleVariable
 from argand_dynamo.variables.numpy_objects import (
@@ -198,7 +205,7 @@ class Wrapping(TracerState):
             return ListVariable(items, list, source)
         return TupleVariable(items, kind, source)
 
-    def _wrap_dict(self, value: Any, source: Source) -> Variable:
+    def _wrap_dict(self, value: Any, source: Source) -> DictVariable:
         kind = type(value)
         self.guard(source, "TYPE", kind)
         if not all(is_constant(key) or _is_identity(key) for key in value):
@@ -218,6 +225,19 @@ class Wrapping(TracerState):
         if kind is defaultdict and value.default_factory is not None:
             factory = self.wrap(value.default_factory, (*source, ("attr", "default_factory")))
         return DictVariable(entries, kind, source, factory)
+
+    def _wrap_proxy(self, value: types.MappingProxyType[Any, Any], source: Source) -> Variable:
+        self.guard(source, "TYPE", types.MappingProxyType)
+        held = (
+            *source,
+            ("attr", "copy"),
+            ("call", ((), ())),
+        )  # there is no way to the mapping itself
+        copied = value.copy()
+        if type(copied) not in _DICTS:
+            unknown("a mappingproxy of another mapping than a dict")
+        self.keep.append(copied)
+        return MappingProxyVariable(self._wrap_dict(copied, held), value, source)
 
     def _wrap_set(self, value: Any, source: Source) -> Variable:
         if not all(type(item) in PLAIN_KEYS for item in value):
@@ -294,6 +314,8 @@ class Wrapping(TracerState):
             return self.tx.tensor_constant(value)
         if is_numpy_value(value):
             return numpy_result(self.tx, value)
+        if kind is re.Pattern or kind is re.Match:
+            return expression_result(self.tx, value)
         if is_numpy_call(value):
             return self.tx.lasting(value, None)
         known = self.known.get(id(value))
@@ -328,6 +350,8 @@ _BY_TYPE: dict[type, Callable[[Wrapping, Any, Source], Variable]] = {
     functools.partial: Wrapping._wrap_partial,
     deque: Wrapping._wrap_deque,
     types.CellType: Wrapping._wrap_cell,
+    types.MappingProxyType: Wrapping._wrap_proxy,
+    re.Pattern: lambda tx, value, source: wrap_pattern(tx.tx, value, source),
     CACHED_FUNCTION: Wrapping._wrap_cached,
     **dict.fromkeys(_DICTS, Wrapping._wrap_dict),
     Tensor: lambda tx, value, source: tx.tensor_input(value, source),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import collections.abc
+import copy
 import dataclasses
 import enum
 import functools
 import inspect
-from collections import OrderedDict
+import types
+from collections import OrderedDict, defaultdict
 from typing import Any
 
 from tracing import check, fresh, run, torch  # noqa: F401
@@ -328,3 +331,125 @@ def test_dicts_by_classes_functions_and_enum_members() -> None:
     finally:
         SCALES[Counts] = 2.0
     assert run(lambda d, x: x + len(d), ({int: 1}, X), ({float: 1}, X)).recompiles == 1
+
+
+TABLE = {"a": 1, "b": 2}
+PROXY = types.MappingProxyType(TABLE)
+ORDERED = OrderedDict(a=1, b=2)
+
+
+def test_mapping_proxies() -> None:
+    def f(x: Any) -> Any:
+        reads = (
+            PROXY["b"],
+            "a" in PROXY,
+            PROXY.get("z"),
+            len(PROXY),
+            bool(PROXY),
+            isinstance(PROXY, dict),
+        )
+        made = (
+            dict(PROXY),
+            {**PROXY},
+            PROXY | {"c": 3},
+            list(PROXY),
+            [v for _, v in PROXY.items()],
+            PROXY.copy(),
+        )
+        try:
+            PROXY["c"] = 1  # type: ignore[index]
+        except TypeError as error:
+            return x * PROXY["a"], reads, made, PROXY == TABLE, str(error), PROXY is PROXY
+        return x
+
+    check(f, X)
+    compiled = dynamo.compile(
+        lambda x: x * PROXY["a"] + len(PROXY), backend="eager", fullgraph=True
+    )
+    one, found = torch.ones(1), []
+    for change in ({}, {"a": 5}, {"c": 1}):
+        TABLE.update(change)
+        found.append(compiled(one).item())
+    assert found == [3, 7, 8]
+
+
+def test_views_of_ordered_dicts() -> None:
+    def f(x: Any) -> Any:
+        d = OrderedDict(a=1, b=2)
+        views = d.keys(), d.values(), d.items()
+        d.move_to_end("a")
+        d["z"] = 3
+        shown = (
+            [list(view) for view in views],
+            list(reversed(d.items())),
+            ORDERED.keys() == {"a", "b"},
+        )
+        kinds = (
+            isinstance(views[0], collections.abc.KeysView),
+            views[0].mapping["z"],
+            views[0].isdisjoint({"q"}),
+        )
+        return (
+            x * len(views[0]),
+            shown,
+            kinds,
+            sorted(ORDERED.keys() | {"c"}),
+            d.popitem(last=False),
+        )
+
+    check(f, X)
+
+
+class Point:
+    def __init__(self, at: Any) -> None:
+        self.at = at
+        self.parts = [1]
+
+
+@dataclasses.dataclass
+class Pair:
+    first: int
+    second: list[int]
+
+
+class Counted(Point):
+    def __copy__(self) -> Counted:
+        return Counted(self.at + 1)
+
+
+class Slotted:
+    __slots__ = ("at",)
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+
+def test_copies() -> None:
+    point, pair, rows, counted = Point(3), Pair(1, [2]), [1, [2]], Counted(1)
+    counts = defaultdict(int, a=1)
+
+    def f(x: Any) -> Any:
+        other, items, table, counting = (
+            copy.copy(point),
+            copy.copy(rows),
+            copy.copy(ORDERED),
+            copy.copy(counts),
+        )
+        other.at = x + 1
+        items.append(3)
+        table["c"] = counting["z"] = 3
+        same = other.parts is point.parts, items[1] is rows[1], type(other) is Point
+        made = (
+            copy.copy(Point(x)),
+            copy.copy(pair),
+            copy.copy(counted),
+            copy.copy((1, x)),
+            copy.copy({1}),
+        )
+        deep = copy.deepcopy(rows), copy.deepcopy({"a": [1.5, "b"]}), copy.deepcopy(pair)
+        return x * point.at, other, items, table, counting, same, made, deep, deep[0][1] is rows[1]
+
+    outcome = check(f, X)
+    assert not outcome.breaks
+    slotted = Slotted(2)
+    assert dynamo.compile(lambda x: (x, copy.copy(slotted)), backend="eager")(X)[1].at == 2

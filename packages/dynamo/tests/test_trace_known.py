@@ -1,12 +1,14 @@
-"""What is known while tracing: elements of literal tensors, installed packages, classes registered with abstract ones."""
+"""What is known while tracing: elements of literal tensors, regular expressions on constant text, installed packages, classes registered with abstract ones."""
 
 from __future__ import annotations
 
 import abc
 import collections.abc
+import datetime
 import importlib.metadata
 import importlib.util
 import keyword
+import re
 import sys
 import types
 import typing
@@ -150,12 +152,72 @@ def test_local_classes_are_registered_later() -> None:
 
 
 def test_methods_of_native_classes_break() -> None:
-    holder = type("Holder", (), {"pattern": __import__("re").compile("a+")})()
+    holder = type("Holder", (), {"day": datetime.date(2026, 1, 2)})()
 
     def f(x: Any) -> Any:
-        return x + len(holder.pattern.match("aab").group())
+        return x + holder.day.replace(year=2027).toordinal() % 7
 
     for _ in range(2):
         run(f, (X,))
     with pytest.raises(dynamo.GraphBreak):
         dynamo.compile(f, backend="eager", fullgraph=True)(X)
+
+
+LAYER = re.compile(r"(?P<name>\w+)\.(\d+)")
+
+
+def test_regular_expressions() -> None:
+    def f(x: Any, name: str) -> Any:
+        match = LAYER.match(name)
+        if not match:
+            return x - 1, LAYER.search("zz")
+        parts = (
+            match.group(1),
+            match["name"],
+            match.groups(),
+            match.span(),
+            match.end(2),
+            match.groupdict(),
+        )
+        texts = (
+            LAYER.sub(r"\2", name),
+            re.sub("a+", "b", name, count=1),
+            re.split(r"\.", name),
+            re.escape(name),
+        )
+        found = (
+            re.findall(r"\w", name),
+            [m.group() for m in re.finditer("a|l", name, re.IGNORECASE)],
+        )
+        same = LAYER is match.re, re.compile("a") == re.compile("a"), LAYER.pattern, LAYER.flags
+        return (
+            x * int(match.group(2)),
+            parts,
+            texts,
+            found,
+            same,
+            match.string,
+            LAYER,
+            re.compile("b", re.I),
+        )
+
+    for name in ("layer.3", "layer"):
+        outcome = check(f, X, name)
+        assert not outcome.breaks
+
+    def kept(x: Any) -> Any:
+        return x + 1, LAYER.match("layer.1")
+
+    assert dynamo.compile(kept, backend="eager")(X)[1].groups() == ("layer", "1")
+
+
+def test_patterns_from_outside_are_guarded() -> None:
+    holder = types.SimpleNamespace(pattern=re.compile("a"))
+    compiled = dynamo.compile(
+        lambda x: x * len(holder.pattern.findall("aAb")), backend="eager", fullgraph=True
+    )
+    found = []
+    for pattern in (re.compile("a"), re.compile("a", re.I), re.compile("[ab]", re.I)):
+        holder.pattern = pattern
+        found.append(compiled(torch.ones(1)).item())
+    assert found == [1, 2, 3]

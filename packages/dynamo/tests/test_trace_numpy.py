@@ -153,6 +153,114 @@ def test_arrays_from_outside_are_written_to_by_python() -> None:
     assert [compiled(torch.ones(1)).item() for _ in range(3)] == [2, 3, 4]
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_of_the_trace_are_returned(order: Any) -> None:
+    def f(x: Any) -> Any:
+        a = np.arange(6.0)
+        a[0] = 7
+        b = a.reshape(2, 3, order=order)
+        d = {"b": b, "again": b}
+        return (
+            x + 1,
+            d["b"] is d["again"],
+            b.tolist(),
+            np.array(3),
+            np.array([True]),
+            np.array([], np.int8),
+            d,
+        )
+
+    def results(function: Any) -> Any:
+        *found, d = function(X)
+        arrays = [*found[3:], d["b"]]
+        assert d["b"] is d["again"] and all(a.flags.writeable for a in arrays)
+        return [found[1:3], *[(a.tolist(), a.dtype, a.shape, a.strides) for a in arrays]]
+
+    compiled = dynamo.compile(f, backend="eager", fullgraph=True)
+    assert results(compiled) == results(f)
+    compiled(X)[-1]["b"][:] = 0
+    assert results(compiled) == results(f)
+
+    def shared(x: Any) -> Any:
+        a = np.arange(4)
+        return x, a, a[1:], np.asarray(PERIODS)[1:]
+
+    _, a, part, periods = dynamo.compile(shared, backend="eager")(X)
+    a[1] = 9
+    assert part[0] == 9 and np.shares_memory(periods, PERIODS)
+
+
+def tensors_of(x: Any, a: Any) -> Any:
+    shared, double = argand_c10.as_tensor(a), argand_c10.as_tensor(a, dtype=argand_c10.float32)
+    return (
+        x.sum() + argand_c10.from_numpy(a),
+        shared,
+        double,
+        torch.tensor(a),
+        a.dtype == np.float64,
+        a.ndim,
+    )
+
+
+def test_tensors_of_arrays_from_outside_are_inputs() -> None:
+    calls = [(X, np.full(n, 0.5 + n)) for n in (3, 3, 3, 4, 5, 6, 7, 8, 9, 10)]
+    assert run(tensors_of, *calls, fullgraph=True).recompiles == 1
+    holder = types.SimpleNamespace(table=np.zeros(3))
+
+    def f(x: Any) -> Any:
+        return x.sum() * argand_c10.from_numpy(holder.table)
+
+    compiled = dynamo.compile(f, backend="eager", fullgraph=True)
+    with collect() as records:
+        for n in range(12):
+            holder.table = holder.table + n
+            assert torch.equal(compiled(X), f(X))
+    assert not records
+    table = np.zeros(3)
+    dynamo.compile(tensors_of, backend="eager", fullgraph=True)(X, table)[1][0] = 5
+    assert table[0] == 5
+
+
+def test_tensors_of_arrays_from_outside_that_are_written_to() -> None:
+    def f(x: Any, a: Any) -> Any:
+        t = argand_c10.from_numpy(a)
+        t.add_(1)
+        return x.sum() * t, float(argand_c10.from_numpy(a).sum()), a
+
+    arrays = [np.arange(3.0), np.arange(3.0)]
+    compiled = dynamo.compile(f, backend="eager")
+    for _ in range(3):
+        want, got = f(X, arrays[0]), compiled(X, arrays[1])
+        assert torch.equal(want[0], got[0]) and want[1] == got[1] and got[2] is arrays[1]
+        assert arrays[0].tolist() == arrays[1].tolist()
+    fixed = np.ones(3)
+    fixed.setflags(write=False)
+    assert dynamo.compile(lambda a: argand_c10.as_tensor(a) * 2, backend="eager")(
+        fixed
+    ).tolist() == [2, 2, 2]
+
+
+def test_values_of_arrays_that_change() -> None:
+    holder = types.SimpleNamespace(table=np.zeros(3))
+    compiled = dynamo.compile(lambda x: x * float(holder.table.sum()) + 1, backend="eager")
+    with collect() as records:
+        for n in range(12):
+            holder.table = holder.table + n
+            assert compiled(torch.ones(1)).item() == float(holder.table.sum()) + 1
+    codes = [record.code for record in records]
+    assert "GB0019" in codes and "RC0002" not in codes
+
+
+def test_products_of_symbolic_sizes() -> None:
+    def f(x: Any) -> Any:
+        n = np.prod(x.shape)
+        kinds = type(n), type(3 * n), type(x.shape[0] + n), type(int(n)), isinstance(n, int)
+        return x.reshape(n) * n, 2 * n + x.shape[0], n, x.reshape(int(n)), torch.zeros(n - 1), kinds
+
+    calls = [(torch.ones(n, 3),) for n in (2, 3, 4, 5, 6, 7, 8, 9, 10, 11)]
+    assert run(f, *calls, fullgraph=True).recompiles == 1
+
+
 def test_what_numpy_raises() -> None:
     def f(x: Any) -> Any:
         try:

@@ -75,6 +75,8 @@ def equal(a: Any, b: Any) -> bool:
         )
     if type(a) is not type(b):
         return False
+    if type(a).__name__ == "ndarray":
+        return (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
     if isinstance(a, list | tuple):
         return len(a) == len(b) and all(map(equal, a, b))
     if isinstance(a, dict):

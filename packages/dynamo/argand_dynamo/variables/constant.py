@@ -168,6 +168,10 @@ class SymIntVariable(Variable):
         """The value itself; guards that it stays."""
         return Constant(int(self.value))
 
+    def as_int(self) -> SymIntVariable:
+        """int(self)"""
+        return self if self.python_type() is int else SymIntVariable(self.value)
+
     def truth(self, tx: Tracer) -> bool:
         return bool(self.value != 0)
 
@@ -190,6 +194,8 @@ class SymIntVariable(Variable):
     ) -> Variable | None:
         if operation not in _BINARY or not isinstance(other, Constant | SymIntVariable):
             return None
+        if other.python_type() not in CONSTANT_TYPES:
+            return None  # it knows better
         value = other.value
         integral = isinstance(other, SymIntVariable) or isinstance(value, int)
         if (

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import operator
+import types
 from collections import OrderedDict, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from argand_dynamo.variables.base import (
+    MISSING,
     Iterator,
     LazyVariable,
     MethodVariable,
@@ -21,7 +23,9 @@ from argand_dynamo.variables.iterators import SequenceIterator
 if TYPE_CHECKING:
     from argand_dynamo.tracer import Tracer
 
-__all__ = ["PLAIN_KEYS", "DictVariable", "DictViewVariable", "SetVariable"]
+__all__ = [
+    "PLAIN_KEYS", "DictVariable", "DictViewVariable", "MappingProxyVariable", "SetVariable",
+]  # fmt: skip
 
 # Differs between processes in which the order of sets of text differs.
 HASH_OF_TEXT = hash("argand")
@@ -295,6 +299,8 @@ class DictViewVariable(Variable):
         return Constant(any(tx.equal(tx.realize(x), item) for x in self.members(tx)))
 
     def getattr(self, tx: Tracer, name: str) -> Variable:
+        if name == "mapping":
+            return MappingProxyVariable(self.of)
         return MethodVariable(self, name)
 
     def as_set(self, tx: Tracer) -> SetVariable:
@@ -532,3 +538,66 @@ _SET_UPDATES = {
 }  # fmt: skip
 _OPERATORS = {"or": "or_", "and": "and_"}
 DICT_TYPES: frozenset[type] = frozenset({dict, OrderedDict, defaultdict})
+
+
+class MappingProxyVariable(Variable):
+    """types.MappingProxyType of a dict: reads it."""
+
+    __slots__ = ("of", "value")
+
+    def __init__(
+        self, of: DictVariable, value: Any = MISSING, source: Source | None = None
+    ) -> None:
+        super().__init__(source)
+        self.of = of
+        self.value = value
+
+    def real_object(self) -> Any:
+        return self.value
+
+    def python_type(self) -> type:
+        return types.MappingProxyType
+
+    def describe(self) -> str:
+        return f"a mappingproxy of {self.of.describe()}"
+
+    def truth(self, tx: Tracer) -> bool:
+        return self.of.truth(tx)
+
+    def length(self, tx: Tracer) -> Variable:
+        return self.of.length(tx)
+
+    def iterate(self, tx: Tracer) -> Iterator:
+        return self.of.iterate(tx)
+
+    def getitem(self, tx: Tracer, key: Variable) -> Variable:
+        return self.of.getitem(tx, key)
+
+    def contains(self, tx: Tracer, item: Variable) -> Variable:
+        return self.of.contains(tx, item)
+
+    def setitem(self, tx: Tracer, key: Variable, value: Variable) -> None:
+        tx.raise_(TypeError, "'mappingproxy' object does not support item assignment")
+
+    def binary(
+        self, tx: Tracer, operation: str, other: Variable, reflected: bool = False
+    ) -> Variable | None:
+        if operation == "ior":
+            return None
+        return self.of.binary(tx, operation, other, reflected)
+
+    def compare(self, tx: Tracer, operation: str, other: Variable) -> Variable | None:
+        other = other.of if isinstance(other, MappingProxyVariable) else other
+        return self.of.compare(tx, operation, other)
+
+    def getattr(self, tx: Tracer, name: str) -> Variable:
+        if not hasattr(types.MappingProxyType, name):
+            tx.raise_(AttributeError, f"'mappingproxy' object has no attribute '{name}'")
+        return MethodVariable(self, name)
+
+    def call_method(
+        self, tx: Tracer, name: str, args: list[Variable], kwargs: dict[str, Variable]
+    ) -> Variable:
+        if name not in ("get", "keys", "values", "items", "copy"):
+            unknown(f"method {name!r} of {self.describe()}")
+        return self.of.call_method(tx, name, args, kwargs)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import argand_c10
 from argand_c10 import _C as native
+from argand_dynamo.configuration import config
 from argand_dynamo.exceptions import Raised, break_trace
 from argand_dynamo.variables.base import (
     ExistingObject,
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NumpyVariable",
+    "OutsideArray",
+    "SymbolicNumpyInt",
     "array_constant",
     "call_numpy",
     "is_numpy_call",
@@ -177,10 +180,61 @@ class NumpyVariable(Variable):
         return tx.call_python(getattr(operator, operation), [self.value], {})
 
 
+class SymbolicNumpyInt(SymIntVariable):
+    """A NumPy integer that is not the same in every call."""
+
+    __slots__ = ()
+
+    def python_type(self) -> type:
+        numpy: Any = sys.modules["numpy"]
+        kind: type = numpy.int64
+        return kind
+
+    def fixed(self) -> Any:
+        return NumpyVariable(self.python_type()(int(self.value)))
+
+    def getattr(self, tx: Tracer, name: str) -> Variable:
+        return self.fixed().getattr(tx, name)  # type: ignore[no-any-return]
+
+    def compare(self, tx: Tracer, operation: str, other: Variable) -> Variable | None:
+        return self.fixed().compare(tx, operation, other)  # type: ignore[no-any-return]
+
+    def binary(
+        self, tx: Tracer, operation: str, other: Variable, reflected: bool = False
+    ) -> Variable | None:
+        whole = isinstance(other, SymIntVariable) or (
+            isinstance(other, Constant) and type(other.value) is int
+        )
+        if not whole or operation not in ("add", "sub", "mul"):
+            return self.fixed().binary(tx, operation, other, reflected)  # type: ignore[no-any-return]
+        a, b = (other.value, self.value) if reflected else (self.value, other.value)  # type: ignore[attr-defined]
+        return SymbolicNumpyInt(getattr(operator, operation)(a, b))
+
+
+def _product(tx: Tracer, args: list[Variable]) -> Variable | None:
+    """numpy.prod(sizes) of which some are symbolic; None for others."""
+    given = tx.realize(args[0])
+    if not isinstance(given, SequenceVariable):
+        return None
+    items = given.realized(tx)
+    if not any(type(x) is SymIntVariable for x in items):
+        return None
+    result: Any = 1
+    for x in items:
+        if type(x) is not SymIntVariable and not (isinstance(x, Constant) and type(x.value) is int):
+            return None
+        result = result * x.value
+    return SymbolicNumpyInt(result)
+
+
 def call_numpy(
     tx: Tracer, function: Any, args: list[Variable], kwargs: dict[str, Variable]
 ) -> Variable:
     """Call it now; breaks where an argument is known when the program runs only."""
+    if getattr(function, "__name__", "") == "prod" and len(args) == 1 and not kwargs:
+        product = _product(tx, args)
+        if product is not None:
+            return product
     values = [_plain(tx, a) for a in args]
     named = {k: _plain(tx, v) for k, v in kwargs.items()}
     try:
@@ -212,6 +266,85 @@ def _plain(tx: Tracer, variable: Variable) -> Any:
     raise break_trace("numpy", f"a NumPy function of {variable.describe()}")
 
 
+class OutsideArray(NumpyVariable):
+    """An array from outside. Its elements are guarded, in a copy that cannot be written to, when something asks for `value`; tensors of it are inputs."""
+
+    __slots__ = ("_copy", "_shared", "array", "given", "tx")
+
+    def __init__(self, tx: Tracer, array: Any, source: Source, given: bool) -> None:
+        Variable.__init__(self, source)
+        self.tx = tx
+        self.array = array
+        self.given = given
+        self._copy: Any = None
+        self._shared: Any = None
+
+    @property
+    def value(self) -> Any:
+        if self._copy is None:
+            self._copy = self._known()
+        return self._copy
+
+    def _known(self) -> Any:
+        tx, array = self.tx, self.array
+        assert self.source is not None
+        if array.nbytes > _LARGEST or self.given:
+            raise break_trace("numpy", f"an array of {array.nbytes} bytes from outside")
+        content = array.tobytes()
+        if tx.dynamic.history.changes(self.source, content) >= config.recompile_limit // 2:
+            raise break_trace("numpy", "an array from outside that changes")
+        for name in ("shape", "strides"):
+            tx.guard((*self.source, ("attr", name)), "EQUALS", getattr(array, name))
+        tx.guard((*self.source, ("attr", "tobytes"), ("call", ((), ()))), "EQUALS", content)
+        copied = array.copy("K")
+        copied.setflags(write=False)
+        tx.arrays.append((self, array))
+        tx.lasting_values[id(copied)] = self
+        tx.keep.append(copied)
+        return copied
+
+    def tensor(self, tx: Tracer) -> Variable:
+        """A tensor on the array's memory, which is an input of the graph."""
+        assert self.source is not None
+        if self._shared is not None:
+            return tx.from_raw(tx.operate("detach", self._shared.fake))
+        flag = (*self.source, ("attr", "flags"), ("attr", "writeable"))
+        tx.guard(flag, "EQUALS", self.array.flags.writeable)
+        if not self.array.flags.writeable:
+            raise break_trace("numpy", "a tensor of an array that cannot be written to")
+        real = tx.operation(native.from_numpy, self.array)
+        tx.arrays.append((self, self.array))
+        source = (*_FROM_NUMPY, ("call", ((("source", self.source),), ())))
+        self._shared = tx.tensor_input(real, source)
+        return self._shared  # type: ignore[no-any-return]
+
+    def describe(self) -> str:
+        return "a NumPy ndarray from outside"
+
+    def python_type(self) -> type:
+        return type(self.array)
+
+    def is_scalar(self) -> bool:
+        return False
+
+    def key(self) -> Any:
+        return self
+
+    def real_object(self) -> Any:
+        return self.array
+
+    def getattr(self, tx: Tracer, name: str) -> Variable:
+        if name in ("shape", "strides", "ndim", "size", "nbytes"):
+            path = (*self.source, ("attr", name))  # type: ignore[misc]
+            tx.guard(path, "EQUALS", getattr(self.array, name))
+        elif name not in ("dtype", "itemsize"):
+            return super().getattr(tx, name)
+        return tx.from_raw(getattr(self.array, name))
+
+
+_FROM_NUMPY: Source = (("module", "argand_c10._C"), ("attr", "from_numpy"))
+
+
 def wrap_numpy(tx: Tracer, value: Any, source: Source) -> Variable:
     """The variable of such an object from outside: guarded by its elements."""
     numpy: Any = sys.modules["numpy"]
@@ -220,27 +353,18 @@ def wrap_numpy(tx: Tracer, value: Any, source: Source) -> Variable:
     given = not any(step[0] in _LASTING_STEPS for step in source)
     computed = root[0] == "arg" and tx.root.code.co_varnames[root[1]].startswith(".stack")
     limits = isinstance(value, numpy.finfo | numpy.iinfo)
-    if computed or limits or not is_numpy_value(value):
+    whole = type(value) is numpy.ndarray
+    if (computed and not whole) or limits or not is_numpy_value(value):
         raise break_trace("numpy", f"a {type(value).__name__}")
     tx.guard(source, "TYPE", type(value))
     if isinstance(value, numpy.dtype):
         tx.guard((*source, ("attr", "str")), "EQUALS", value.str)
         return NumpyVariable(value, source)
-    if isinstance(value, numpy.ndarray):
-        if value.nbytes > _LARGEST or given:
-            raise break_trace("numpy", f"an array of {value.nbytes} bytes from outside")
+    if whole:
         tx.guard((*source, ("attr", "dtype"), ("attr", "str")), "EQUALS", value.dtype.str)
-        for name in ("shape", "strides"):
-            tx.guard((*source, ("attr", name)), "EQUALS", getattr(value, name))
-    content = (*source, ("attr", "tobytes"), ("call", ((), ())))
-    tx.guard(content, "EQUALS", value.tobytes())
-    if not isinstance(value, numpy.ndarray):
-        return NumpyVariable(value, source)
-    made = NumpyVariable(value.copy("K"), source)
-    made.value.setflags(write=False)
-    tx.arrays.append((made, value))
-    _keep_array(tx, made)
-    return made
+        return OutsideArray(tx, value, source, given)
+    tx.guard((*source, ("attr", "tobytes"), ("call", ((), ()))), "EQUALS", value.tobytes())
+    return NumpyVariable(value, source)
 
 
 def shares_memory(array: Any, tensor: Any) -> bool:
