@@ -64,14 +64,11 @@ def _plan(joint: Joint, chosen: Partition | None) -> GraphPlan:
         named_symbols=tuple(sources),
         silent=bool(joint.differentiable_inputs),
         always=not joint.entry_grad_mode,
-        likely_pattern=_likely_pattern(joint) if sources and chosen is not None else None,
+        likely_pattern=tuple(map(int, joint.likely_mask()))
+        if sources and chosen is not None
+        else None,
         repeatable=not joint.effects and not joint.mutations,
     )
-
-
-def _likely_pattern(joint: Joint) -> tuple[int, ...]:
-    scalars = [not joint.results[k].meta["val"].shape for k in joint.differentiable_results]
-    return tuple(int(s or not any(scalars)) for s in scalars)
 
 
 def _decomposing(compiler: Compiler, table: Mapping[str, Decomposition]) -> Compiler:

@@ -30,6 +30,7 @@ class _Engine:
         self.states: dict[TapeNode, _State] = {}
         self.ready: list[tuple[int, int, TapeNode]] = []
         self.found: dict[int, Value] = {}
+        self.delivered: set[tuple[TapeNode, int]] = set()
 
     def run(self, roots: Sequence[Edge], grads: Sequence[Value]) -> dict[int, Value]:
         self._discover(roots)
@@ -65,6 +66,7 @@ class _Engine:
 
     def _deliver(self, edge: Edge, grad: Value) -> None:
         """First + second, then + third, in order of arrival."""
+        self.delivered.add((edge.node, edge.number))
         buffer = self.states[edge.node].buffer
         have = buffer[edge.number]
         buffer[edge.number] = grad if have is None else self.f.ops.add(have, grad)
@@ -108,7 +110,9 @@ def _same_sizes(a: Sequence[Any], b: Sequence[Any]) -> bool:
     return len(a) == len(b) and all(x is y or str(x) == str(y) for x, y in zip(a, b, strict=True))
 
 
-def derive(f: Functionalizer, roots: Sequence[Edge], tangents: Sequence[Value]) -> dict[int, Value]:
+def derive(
+    f: Functionalizer, roots: Sequence[Edge], tangents: Sequence[Value]
+) -> tuple[dict[int, Value], set[tuple[TapeNode, int]]]:
     """Add the backward graph.
 
     Args:
@@ -117,6 +121,7 @@ def derive(f: Functionalizer, roots: Sequence[Edge], tangents: Sequence[Value]) 
         tangents: the gradients of these outputs.
 
     Returns:
-        The gradient of each input that one reaches, by the input's number.
+        The gradient of each input that one reaches, by the input's number; and what gradients have reached, by node and result.
     """
-    return _Engine(f).run(roots, tangents)
+    engine = _Engine(f)
+    return engine.run(roots, tangents), engine.delivered

@@ -31,10 +31,12 @@ class Backward:
     Attributes:
         tangents: the inputs for the gradients of the outputs that have one, in order.
         grads: per differentiable input its gradient's node, or None.
+        whole: whether gradients pass every differentiable result, so that no other mask reads other values of the forward graph.
     """
 
     tangents: list[Node]
     grads: list[Node | None]
+    whole: bool
 
 
 class Joint:
@@ -89,6 +91,16 @@ class Joint:
             self._backwards[key] = self._derive(key)
         return self._backwards[key]
 
+    def likely_mask(self) -> tuple[bool, ...]:
+        """The differentiable results that gradients will arrive for, most likely: scalars, if there are any, else all."""
+        scalars = [not self.results[k].meta["val"].shape for k in self.differentiable_results]
+        return tuple([s or not any(scalars) for s in scalars])
+
+    def widest(self) -> Backward:
+        """A backward graph that reads what those of all masks read: the likely one, if gradients reach every result in it."""
+        likely = self.backward(self.likely_mask())
+        return likely if likely.whole else self.backward([True] * len(self.differentiable_results))
+
     def replace(self, old: Node, new: Node) -> None:
         """Let `new` take the place of `old` everywhere but in backward graphs that are derived afterwards."""
         old.replace_all_uses_with(new)
@@ -118,12 +130,15 @@ class Joint:
             for k in chosen:
                 fake: FakeTensor = self.results[self.differentiable_results[k]].meta["val"]
                 tangents.append(self._input(f"tangent_{k}", fake))
-        found = derive(pure, [self._edges[k] for k in chosen], [fresh_value(t) for t in tangents])
+        found, delivered = derive(
+            pure, [self._edges[k] for k in chosen], [fresh_value(t) for t in tangents]
+        )
         self.builder.location = self.builder.stack = None
         grads = [
             pure.read(found[i]).node if i in found else None for i in self.differentiable_inputs
         ]
-        return Backward([t.node for t in tangents], grads)
+        reached = [(edge.node, edge.number) in delivered for edge in self._edges]
+        return Backward([t.node for t in tangents], grads, all(reached))
 
     def _input(self, name: str, like: Any) -> Any:
         fake = FakeTensor(like.shape, like.stride(), like.storage_offset(), like.dtype, like.device)

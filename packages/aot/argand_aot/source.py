@@ -85,7 +85,7 @@ class Source:
         joint = self._joint
         if self._chosen is None and joint.has_backward:
             with metrics.timed("derive"):
-                everything = joint.backward([True] * len(joint.differentiable_results))
+                everything = joint.widest()
                 for rewrite in self._joint_passes:
                     rewrite(joint)
                 joint.note_forward()

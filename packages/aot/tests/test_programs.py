@@ -10,7 +10,8 @@ from programs import Ops, check, compare, compiled, run, same, trace
 import argand_aten as aten
 import argand_autograd as autograd
 import argand_c10 as c10
-from argand_aot import CompiledGraph, EagerGraph, aot_eager
+from argand_aot import CompiledGraph, EagerGraph, aot_eager, joint
+from argand_aot.derive import derive
 from argand_autograd import graph_ops
 from argand_c10 import records
 from argand_fx import Graph, GraphModule
@@ -79,6 +80,50 @@ def test_only_some_gradients_arrive() -> None:
     x.grad = None
     graph(x)[0].sum().backward()
     assert x.grad.tolist() == [float("inf")] * 3
+
+
+def loss_and_logits(o: Ops, x: Any, w: Any) -> Any:
+    logits = o.matmul(o.tanh(o.matmul(x, w)), o.exp(w))
+    return o.mean(o.mul(o.log_softmax(logits, -1), o.sigmoid(logits))), logits
+
+
+def loss_and_view(o: Ops, x: Any, w: Any) -> Any:
+    hidden = o.mul(o.sin(o.mul(x, w)), w)
+    return o.sum(o.exp(hidden)), o.transpose(hidden, 0, 1), o.mul(x, 2)
+
+
+def loss_and_other(o: Ops, x: Any, w: Any) -> Any:
+    return o.sum(o.exp(x)), o.tanh(o.mul(x, w))
+
+
+@pytest.mark.parametrize(
+    ("program", "derivations"), [(loss_and_logits, 1), (loss_and_view, 2), (loss_and_other, 2)]
+)
+def test_a_loss_beside_other_results_is_derived_once(
+    program: Any, derivations: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever other gradients arrive later find what they read."""
+    count = 0
+
+    def counted(*args: Any) -> Any:
+        nonlocal count
+        count += 1
+        return derive(*args)
+
+    monkeypatch.setattr(joint, "derive", counted)
+    x, w = leaf(4, 4), leaf(4, 4, seed=1)
+    graph = compiled(program, [x, w])
+    number = len(graph(x, w))
+    for mask in [[0], *([k] for k in range(1, number)), list(range(number))]:
+        found = []
+        for function in (graph, lambda *a: program(Ops(aten.ops, None), *a)):
+            results = function(x, w)
+            roots = [results[k] for k in mask]
+            weights = [aten.ones(list(r.shape)) * 0.3 for r in roots]
+            found.append(autograd.grad(roots, [x, w], weights, allow_unused=True))
+        assert all(a is b is None or same(a, b) for a, b in zip(*found, strict=True)), mask
+        assert mask != [0] or count == derivations
+    check(program, [x, w])
 
 
 def test_no_grad_region() -> None:
