@@ -131,6 +131,20 @@ def without_gradients(x: Any, n: Any) -> Any:
     return scaled * found, found + 1
 
 
+LAYER = torch.nn.Linear(2, 2)
+
+
+def in_lower_precision(x: Any, n: Any) -> Any:
+    """Weights are cast once for all turns, and gradients added in the lower precision."""
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        i, h = torch.while_loop(
+            lambda i, h: i < n,
+            lambda i, h: (i + 1, (LAYER(h.float()) * WEIGHT).to(h.dtype)),
+            (n * 0, x.bfloat16()),
+        )
+        return LAYER(h).float(), i
+
+
 def of_sizes(x: Any, n: Any) -> Any:
     joined = torch.cat([x, x])[1:]
     return (
@@ -142,13 +156,16 @@ def of_sizes(x: Any, n: Any) -> Any:
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
-@pytest.mark.parametrize("f", [recurrent, loop_of_loops, random_steps, without_gradients, of_sizes])
+@pytest.mark.parametrize(
+    "f", [recurrent, loop_of_loops, random_steps, without_gradients, of_sizes, in_lower_precision]
+)
 def test_loops_are_one_graph_with_the_results_of_plain_python(f: Any, backend: str) -> None:
     compiled = torch.compile(f, backend=backend, fullgraph=True)
     for n, rows in ((3, 3), (0, 3), (1, 3), (2, 3), *([(2, 4), (3, 5)] if f is of_sizes else [])):
         found = []
         for function in (f, compiled):
             torch.manual_seed(0)
+            LAYER.zero_grad()
             WEIGHT.grad, x = None, (torch.arange(2.0 * rows).reshape(rows, 2) / 5).requires_grad_()
             results = function(x, torch.tensor(n))
             results[0].sum().backward()
@@ -159,6 +176,7 @@ def test_loops_are_one_graph_with_the_results_of_plain_python(f: Any, backend: s
                         [y.requires_grad for y in results],
                         x.grad,
                         WEIGHT.grad,
+                        [p.grad for p in LAYER.parameters()],
                     ]
                 )
             )

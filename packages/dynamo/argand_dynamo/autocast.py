@@ -9,6 +9,7 @@ from typing import Any
 import argand_c10
 from argand_aten import _C as aten_native
 from argand_autograd.amp import dtype_in_region, keeps_casts, without_regions
+from argand_dynamo.control_graphs import OwnGraph
 from argand_fx.shapes import FakeTensor, GraphBuilder
 
 __all__ = ["Autocast"]
@@ -80,7 +81,9 @@ class Autocast:
         if keep and weight and keeps_casts(self.state):
             known = self._weights.get(key)
             if known is None:
-                known = self._weights[key] = _to(builder, x, dtype)
+                # Once, whatever loop or branch asks for it first.
+                outermost = builder.outermost if isinstance(builder, OwnGraph) else builder
+                known = self._weights[key] = _to(outermost, x, dtype)
             return known
         return _to(builder, x, dtype)
 

@@ -177,7 +177,8 @@ def run_function(
     contents = [(v, v.content) for v in outside.values() if isinstance(v, CellVariable)]
     state = (tx.builder.grad_enabled, dict(tx.global_stores))
     kept, tx.unchangeable = tx.unchangeable, {**(tx.unchangeable or {}), **outside}
-    tx.autocast.clear()  # what a branch casts is the branch's
+    if not free:
+        tx.autocast.clear()  # what a branch casts is the branch's
     try:
         found = tx.realize(function.call(tx, list(operands), {}))
         _realize(tx, found)
@@ -185,7 +186,8 @@ def run_function(
         raise break_trace("branches", f"a branch raises {raised.variable.cls.__name__}") from raised
     finally:
         tx.unchangeable = kept
-        tx.autocast.clear()
+        if not free:
+            tx.autocast.clear()
     changed = any(v.content is not content for v, content in contents)
     if changed or state != (tx.builder.grad_enabled, tx.global_stores):
         raise break_trace("branches", "a branch changes variables or modes that outlive it")

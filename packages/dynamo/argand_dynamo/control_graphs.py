@@ -31,6 +31,7 @@ class OwnGraph(GraphBuilder):
         super().__init__(Graph(), outer.shape_env)
         self.grad_enabled = outer.grad_enabled
         self.autocast = outer.autocast
+        self.outermost: GraphBuilder = outer.outermost if isinstance(outer, OwnGraph) else outer
         self.reads: dict[FakeTensor, Node] = {}
         self.inputs: list[Node] = []
 

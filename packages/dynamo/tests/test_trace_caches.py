@@ -211,6 +211,21 @@ def test_tensors_of_caches_with_symbolic_sizes() -> None:
     assert outcome.recompiles == 1
 
 
+def test_caches_of_symbolic_sizes_that_read_state() -> None:
+    results = []
+    for compiled in (False, True):
+        state = {"scale": 2.0}
+        scaled = functools.cache(lambda n, state=state: n * state["scale"])
+        f = lambda x, scaled=scaled: x * scaled(x.shape[0])  # noqa: E731
+        call: Any = dynamo.compile(f, backend="eager") if compiled else f
+        found = []
+        for n, scale in ((2, 2.0), (3, 2.0), (4, 2.0), (4, 5.0), (5, 5.0), (3, 7.0)):
+            state["scale"] = scale
+            found.append(call(torch.ones(n)))
+        results.append(found)
+    assert equal(*results)
+
+
 def test_caches_after_changes_are_traced() -> None:
     state = [1]
 

@@ -83,8 +83,12 @@ class CachedFunctionVariable(ExistingObject):
             _check_hashable(tx, argument)
         if tx.probing:
             return self.function.call(tx, args, kwargs)
-        before, changes = set(tx.graph.nodes), tx.changes
+        before, changes, guards = set(tx.graph.nodes), tx.changes, set(tx.guards)
         result = self.function.call(tx, args, kwargs)
+        given = [tx.realize(argument) for argument in (*args, *kwargs.values())]
+        if not any(isinstance(argument, TensorVariable) for argument in given):
+            read = [guard for key, guard in tx.guards.items() if key not in guards]
+            _check_state(read, [v.source for v in given if v.source is not None], self.describe())
         if tx.changes != changes or not _only_computes(tx, before):
             unknown(f"a call of {self.describe()} that does more than compute, once")
         _seal(tx, result)
@@ -161,6 +165,15 @@ class CachedFunctionVariable(ExistingObject):
         except Exception:
             return False
         return not probe.changes and _only_computes(probe, set(), reads=True)
+
+
+def _check_state(guards: list[Any], given: list[Source], name: str) -> None:
+    """A cache keeps results of objects as they were: break where entries and attributes are read, but for those of arguments."""
+    for source, kind, _ in guards:
+        state = len(source) > 2 and source[-1][0] in ("item", "dict_item", "instance_dict")
+        if kind in ("LEN", "DICT_KEYS") or (kind == "EQUALS" and state):
+            if not any(source[: len(path)] == path for path in given):
+                unknown(f"a call of {name}, which reads what may change")
 
 
 def _check_hashable(tx: Tracer, variable: Variable) -> None:
