@@ -91,7 +91,7 @@ def _explain(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanat
     def keep(module: GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         found.graphs.append(module)
         names = [
-            getattr(n.target, "name", None) or getattr(n.target, "__name__", str(n.target))
+            str(getattr(n.target, "name", None) or getattr(n.target, "__name__", n.target))
             for n in module.graph.nodes
             if n.op == "call_function"
         ]

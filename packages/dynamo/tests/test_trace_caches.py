@@ -396,6 +396,16 @@ def test_first_calls_that_do_more_than_compute(make: Any, fullgraph: bool) -> No
     assert equal(*results)
 
 
+def test_cached_functions_that_call_themselves() -> None:
+    @functools.cache
+    def fibonacci(n: int) -> int:
+        return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+    compiled = dynamo.compile(lambda x, n: x * fibonacci(n), backend="eager")
+    for n in (60, 60, 61, 80):
+        assert compiled(torch.ones(1), n).item() == torch.tensor(float(fibonacci(n))).item()
+
+
 def test_first_calls_are_left_to_python_where_they_may_do_more() -> None:
     f, _ = setter()
     with records.collect() as found:

@@ -25,7 +25,7 @@ from argand_dynamo.variables.base import (
     unknown,
 )
 from argand_dynamo.variables.classes import ClassVariable
-from argand_dynamo.variables.constant import Constant
+from argand_dynamo.variables.constant import Constant, SymIntVariable
 from argand_dynamo.variables.functions import FunctionVariable
 from argand_dynamo.variables.numpy_objects import NumpyVariable
 from argand_dynamo.variables.sequences import TupleVariable
@@ -83,6 +83,10 @@ class CachedFunctionVariable(ExistingObject):
             _check_hashable(tx, argument)
         if tx.probing:
             return self.function.call(tx, args, kwargs)
+        key = self._numbers(tx, args, kwargs)
+        known = None if key is None else tx.cached_calls.get(key)
+        if known is not None:
+            return known
         before, changes, guards = set(tx.graph.nodes), tx.changes, set(tx.guards)
         result = self.function.call(tx, args, kwargs)
         given = [tx.realize(argument) for argument in (*args, *kwargs.values())]
@@ -92,7 +96,20 @@ class CachedFunctionVariable(ExistingObject):
         if tx.changes != changes or not _only_computes(tx, before):
             unknown(f"a call of {self.describe()} that does more than compute, once")
         _seal(tx, result)
+        if key is not None:
+            tx.cached_calls[key] = result
         return result
+
+    def _numbers(
+        self, tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]
+    ) -> tuple[Source, Any] | None:
+        """What stands for a call on constants and symbolic integers among those of this trace; None for other calls."""
+        texts = []
+        for argument in map(tx.realize, (*args, *kwargs.values())):
+            if not isinstance(argument, Constant | SymIntVariable):
+                return None
+            texts.append(f"{argument.python_type()} {argument.value!r}")
+        return None if self.source is None else (self.source, (tuple(texts), tuple(kwargs)))
 
     def _kept(
         self, tx: Tracer, args: list[Variable], kwargs: dict[str, Variable]
@@ -112,7 +129,10 @@ class CachedFunctionVariable(ExistingObject):
         known = tx.cached_calls.get(key)
         if known is None:
             values = tuple([found[1] for found in given if found is not None])
-            known = self._look_up(tx, key, values)
+            if tx.probing and not cache_holds(self.value, values, tuple(kwargs)):
+                known = self.function.call(tx, args, kwargs)  # once, as where it calls itself
+            else:
+                known = self._look_up(tx, key, values)
             if known is not None:
                 tx.cached_calls[key] = known
         return known
@@ -123,8 +143,6 @@ class CachedFunctionVariable(ExistingObject):
         source, payload = key
         names = payload[1]
         held = cache_holds(self.value, values, names)
-        if tx.probing and not held:
-            return None
         undisturbed = tx.is_undisturbed()
         computes = undisturbed and not tx.probing and self._computes(tx, values, names)
         if not held and not computes:
