@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
@@ -27,6 +28,7 @@ __all__ = [
     "impl",
     "infer_schema",
     "opcheck",
+    "register_autocast",
     "register_autograd",
     "register_fake",
     "register_kernel",
@@ -36,7 +38,8 @@ __all__ = [
 _log = logging.getLogger(__name__)
 # Dispatch keys of kernels that compute, as devices; None: all that have no kernel of their own.
 _DEVICE_KEYS = {"cpu": "cpu", "cuda": "cuda", "default": None, "compositeexplicitautograd": None}
-
+# Keys of kernels that run before those of devices. `Autocast` is that of CUDA.
+_FUNCTIONALITY = re.compile("(Autograd|Autocast)(CPU|CUDA|)")
 
 # What definitions may say of operators. Programs' own are never merged, repeated or dropped whatever they say.
 Tag = Enum(
@@ -150,6 +153,17 @@ class CustomOpDef:
           RuntimeError: for an operator that writes into its arguments.
         """
         register_autograd(self, backward, setup_context=setup_context)
+
+    def register_autocast(self, device_type: str, cast_inputs: argand_c10.dtype) -> None:
+        """Cast floating-point tensors among the arguments, but those of float64, where autocast is on for their device.
+
+        The operator's kernel runs with autocast off.
+
+        Args:
+          device_type: "cpu" or "cuda".
+          cast_inputs: to this dtype, whatever that of the region.
+        """
+        register_autocast(self, device_type, cast_inputs)
 
     def register_vmap(self, func: Callable[..., Any] | None = None) -> Any:
         """Take a rule for `vmap`, which calls operators entry by entry and so needs none; a decorator without `func`."""
@@ -289,8 +303,23 @@ def register_autograd(
             f"Cannot register autograd formula for non-functional operator {definition.name} with schema {definition.schema}. "
             "Please create a functional operator and register an autograd formula for that."
         )
-    definition.backward, definition.setup_context = backward, setup_context
-    definition.renew()
+    definition.register_gradients(backward, setup_context)
+
+
+def register_autocast(
+    op: Any,
+    device_type: str,
+    cast_inputs: argand_c10.dtype,
+    /,
+    *,
+    lib: Library | None = None,
+) -> None:
+    """`CustomOpDef.register_autocast` by name or operator; `lib` is accepted."""
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    if device_type not in ("cpu", "cuda"):
+        raise ValueError(f"Unknown device type: {device_type}")
+    _named(op).register_autocast(device_type, cast_inputs)
 
 
 def register_kernel(
@@ -362,7 +391,8 @@ def impl(
     Args:
       qualname: "namespace::name".
       types: devices, "default" (all that have no kernel of their own), or dispatch keys: "CPU", "CUDA", "Meta",
-        "CompositeExplicitAutograd", "CompositeImplicitAutograd".
+        "CompositeExplicitAutograd", "CompositeImplicitAutograd", and "Autograd" and "AutocastCPU" ("AutogradCUDA"...) for what is
+        called in place of the operator where gradients may be recorded, or in an autocast region.
       lib: accepted.
     """
     if isinstance(qualname, Library):  # the older form: (library, name, key), a decorator
@@ -381,6 +411,11 @@ def impl(
                 definition.register_body(fn)
             elif key.lower() == "meta":
                 register_fake(definition.name, fn)
+            elif (match := _FUNCTIONALITY.fullmatch(key)) is not None:
+                if match[1] == "Autograd":
+                    definition.register_recorded(fn)
+                else:
+                    definition.register_region(match[2].lower() or "cuda", fn)
             else:
                 definition.register_kernel(_device_of(key), fn)
         return fn

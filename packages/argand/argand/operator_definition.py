@@ -13,6 +13,7 @@ from typing import Any
 import argand_aten as aten
 import argand_c10
 from argand_autograd import Function, no_grad
+from argand_autograd.amp import autocast, is_autocast_enabled
 from argand_c10 import Tensor, rules
 from argand_c10.code_digest import hash_code
 from argand_c10.errors import UnsupportedError
@@ -43,6 +44,7 @@ class Definition:
         fake, body, setup_context, backward: as registered, or None.
         device_kernels: the function that computes on a device, by its name; under None that for all others.
         disabled: devices for which the first function runs all the same.
+        regions: what is called in autocast regions of a device type, by its name.
         version, has_formula: see `argand_c10.rules.Definition`.
     """
 
@@ -60,8 +62,10 @@ class Definition:
         self.body: Callable[..., Any] | None = None
         self.setup_context: Callable[..., Any] | None = None
         self.backward: Callable[..., Any] | None = None
+        self.has_formula = False
         self.device_kernels: dict[str | None, Callable[..., Any]] = {}
         self.disabled: set[str | None] = set()
+        self.regions: dict[str, Callable[..., Any]] = {}
         self.operator = argand_c10.define(f"{name}{plain}", custom=True)
         parsed = schema_of(self.operator)
         self.arguments = parsed.arguments
@@ -92,8 +96,10 @@ class Definition:
 
     def renew(self) -> None:
         """Note that what compiled programs know of it has changed."""
-        self.has_formula = self.backward is not None
-        self.version = f"{self.schema} {_told(self.fake)} {_told(self.body)} {self.has_formula}"
+        regions = tuple((kind, _told(fn)) for kind, fn in self.regions.items())
+        self.version = (
+            f"{self.schema} {_told(self.fake)} {_told(self.body)} {self.has_formula} {regions}"
+        )
 
     # Kernels -----------------------------------------------------------------------------------
 
@@ -124,6 +130,47 @@ class Definition:
             argand_c10.register_kernel(self.name, key, fn)
         body = rules.Rules("composite", composite=self._run_body)
         rules.register_rules(lambda: {self.name: body})
+
+    def register_gradients(
+        self, backward: Callable[..., Any], setup_context: Callable[..., Any] | None
+    ) -> None:
+        """Let `backward` be the formula of its gradients."""
+        self.backward, self.setup_context, self.has_formula = backward, setup_context, True
+        self.renew()
+
+    def register_recorded(self, fn: Callable[..., Any]) -> None:
+        """Call `fn` in place of the operator where gradients may be recorded."""
+        self.recorded, self.has_formula = fn, True  # type: ignore[method-assign]
+        self.renew()
+        argand_c10.register_kernel(self.name, "autograd", fn)
+
+    def register_region(self, kind: str, fn: Callable[..., Any]) -> None:
+        """Call `fn` in place of the operator in autocast regions of a device type."""
+        self.regions[kind] = fn
+        self.renew()
+        argand_c10.register_kernel(self.name, "autocast", self._in_region)
+
+    def register_autocast(self, kind: str, dtype: argand_c10.dtype) -> None:
+        """Cast floating-point arguments to `dtype` in autocast regions of a device type, whose kernels run outside of it."""
+
+        def cast(x: Any) -> Any:
+            if isinstance(x, (list, tuple)):
+                return [cast(y) for y in x]
+            eligible = isinstance(x, Tensor) and x.is_floating_point() and x.device.type == kind
+            return x.to(dtype) if eligible and x.dtype != argand_c10.float64 else x
+
+        def lowered(*args: Any, **kwargs: Any) -> Any:
+            with autocast(kind, enabled=False):
+                return self.operator(*map(cast, args), **{k: cast(v) for k, v in kwargs.items()})
+
+        self.register_region(kind, lowered)
+
+    def _in_region(self, *args: Any, **kwargs: Any) -> Any:
+        kinds = {t.device.type for t in tensors_in((args, tuple(kwargs.values())))}
+        for kind, fn in self.regions.items():
+            if kind in kinds and is_autocast_enabled(kind):
+                return fn(*args, **kwargs)
+        return NotImplemented
 
     def _run_body(self, ops: Any, *args: Any, **kwargs: Any) -> Any:
         """The body of now: compilers keep the function of an operator's rules."""

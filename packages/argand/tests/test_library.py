@@ -593,3 +593,98 @@ def test_contexts_know_which_arguments_need_gradients():
     scaled.register_autograd(backward, setup_context=setup)
     scaled(torch.ones(2, requires_grad=True), torch.ones(2), 2).sum().backward()
     assert seen == [(True, False, False)] * 2
+
+
+def autocast_operator(name):
+    seen = []
+
+    @custom_op(f"testlib::{name}", mutates_args=())
+    def operator(x: Tensor, ys: list[Tensor], n: Tensor, k: float = 1.0) -> Tensor:
+        seen.append((x.dtype, ys[0].dtype, n.dtype, torch.is_autocast_enabled("cpu")))
+        return x * k
+
+    operator.register_fake(lambda x, ys, n, k=1.0: torch.empty_like(x))
+
+    def setup(ctx, inputs, output):
+        ctx.k = inputs[3]
+
+    operator.register_autograd(lambda ctx, g: (g * ctx.k, [None], None, None), setup_context=setup)
+    return operator, seen
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_arguments_are_cast_in_autocast_regions(compiled):
+    operator, seen = autocast_operator(f"cast_{compiled}")
+
+    def run(x, y):
+        with torch.autocast("cpu", torch.float16):
+            return operator(x, [x], torch.ones(2, dtype=torch.int64), 3.0), operator(y, [x], x)
+
+    if compiled:
+        call = torch.compile(run, backend="aot_eager", fullgraph=True)
+        assert call(torch.ones(2), torch.ones(2))[0].dtype == torch.float32
+    else:
+        call = run
+    operator.register_autocast("cpu", torch.bfloat16)
+    seen.clear()
+    x = torch.ones(2, requires_grad=True)
+    a, b = call(x, x.double())
+    lower = torch.bfloat16
+    assert seen == [(lower, lower, torch.int64, False), (torch.float64, lower, lower, False)]
+    assert (a.dtype, b.dtype) == (lower, torch.float64)
+    (a.sum().float() + b.sum()).backward()
+    assert x.grad.tolist() == [4, 4]
+    assert operator(torch.ones(2), [x], x).dtype == torch.float32  # outside of regions
+
+
+def test_regions_of_other_devices_cast_nothing():
+    operator, seen = autocast_operator("cast_elsewhere")
+    torch.library.register_autocast(operator, "cuda", torch.float16)
+    with torch.autocast("cpu"):
+        assert operator(torch.ones(2), [torch.ones(2)], torch.ones(2)).dtype == torch.float32
+    assert seen == [(torch.float32,) * 3 + (True,)]
+    with pytest.raises(ValueError, match="Expected `device_type` of type `str`"):
+        operator.register_autocast(0, torch.float16)
+    with pytest.raises(ValueError, match="Unknown device type: tpu"):
+        operator.register_autocast("tpu", torch.float16)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_kernels_of_keys_before_those_of_devices(compiled):
+    library = torch.library.Library("testlib", "FRAGMENT")
+    name = library.define(f"keyed_{compiled}(Tensor x) -> Tensor")
+    operator = getattr(torch.ops.testlib, name)
+    library.impl(name, lambda x: x + 1, "CPU")
+    library.impl(name, torch.empty_like, "Meta")
+
+    def lower(x):
+        with torch.autocast("cpu", enabled=False):
+            return operator(x.bfloat16())
+
+    library.impl(name, lower, "AutocastCPU")
+
+    def run(x):
+        with torch.autocast("cpu"):
+            y = operator(x)
+        return y, operator(x)
+
+    call = torch.compile(run, fullgraph=True) if compiled else run
+    with torch.no_grad():
+        assert [t.dtype for t in call(torch.ones(2))] == [torch.bfloat16, torch.float32]
+
+    class Recorded(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            with torch.no_grad():
+                return operator(x)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 5
+
+    library.impl(name, Recorded.apply, "Autograd")
+    x = torch.ones(2, requires_grad=True)
+    y, z = call(x)
+    assert y.tolist() == z.tolist() == [2, 2]
+    (y.sum().float() + z.sum()).backward()
+    assert x.grad.tolist() == [10, 10]

@@ -71,12 +71,14 @@ class Definition(Protocol):
         tags: what the program says of it.
         version: changes with what compiled programs hold of it.
         has_formula: whether `recorded` gives it gradients.
+        regions: what is called in its place in autocast regions of a device type, by its name.
     """
 
     operator: Operator
     tags: tuple[Any, ...]
     version: str
     has_formula: bool
+    regions: dict[str, Callable[..., Any]]
 
     def recorded(self, *args: Any, **kwargs: Any) -> Any:
         """Call it so that gradients flow: in Python, which tracers follow."""

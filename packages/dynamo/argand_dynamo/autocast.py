@@ -31,6 +31,10 @@ class Autocast:
         # Cast weights by (fake, dtype, version, whether gradients are recorded); they keep the fakes.
         self._weights: dict[Any, FakeTensor] = {}
 
+    def is_on(self, kind: str) -> bool:
+        """Whether the trace is in a region of this device type."""
+        return dtype_in_region(self.state, aten_native.device_type_number(kind)) is not None
+
     def clear(self) -> None:
         """Forget the cast weights."""
         self._weights.clear()

@@ -147,13 +147,17 @@ static int python_kernel(const ArgandOperator* op, uint64_t keys, const ArgandVa
   }
   PyGILState_STATE gil = PyGILState_Ensure();
   int status = 0;
+  bool declined = false;
   {  // references go before the GIL does
     Ref positional, keywords, result;
     if (python_arguments(op, args, &positional, &keywords) == 0)
       result = Ref(PyObject_Call(static_cast<PyObject*>(op->key_data[key]), positional.get(), keywords.get()));
-    if (!result || python_results(op, result.get(), rets) < 0) status = api->set_error(ARGAND_PYTHON_ERROR, "a Python exception is set");
+    declined = result.get() == Py_NotImplemented;
+    if (!result || (!declined && python_results(op, result.get(), rets) < 0))
+      status = api->set_error(ARGAND_PYTHON_ERROR, "a Python exception is set");
   }
   PyGILState_Release(gil);
+  if (declined) return api->redispatch(op, keys & (ARGAND_KEYBIT(key) - 1), args, rets);
   // What a backend's kernel changed in place has a new version.
   if (!status && key < ARGAND_KEY_COMPOSITE && (op->flags & ARGAND_OP_INPLACE)) Tensor::borrow(args[0].t).bump_version();
   return status;
@@ -229,7 +233,8 @@ PyMethodDef registration_functions[] = {
      "define(schema, *, custom=False)\n\nRegisters an operator, as in define('softcap(Tensor self, float cap) -> Tensor'), and returns it. "
      "A `custom` one takes the place of the one of its name, which lives on where it is held, and may do anything, as draw random numbers."},
     {"register_kernel", register_kernel, METH_VARARGS,
-     "register_kernel(name, key, function)\n\nImplements an operator for a dispatch key ('cpu', 'meta', 'composite', ...) in Python."},
+     "register_kernel(name, key, function)\n\nImplements an operator for a dispatch key ('cpu', 'meta', 'composite', ...) in Python. "
+     "A kernel that returns NotImplemented leaves a call to those of the keys below."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace argand::py

@@ -278,12 +278,18 @@ class OperatorVariable(ExistingObject):
             _check_custom(tx, self.value, args, kwargs)
             if defined.operator is not self.value:
                 raise break_trace("custom_operator", f"{self.value.name} was defined anew")
-            found = tx.wrap(defined, (*_DEFINITIONS, ("item", self.value.name)))
+            source = (*_DEFINITIONS, ("item", self.value.name))
+            found = tx.wrap(defined, source)
             tx.realize(found.getattr(tx, "version"))
+            tensors = _tensors(tx, [*args, *kwargs.values()])
+            for kind, function in defined.regions.items():
+                if tx.autocast.is_on(kind) and any(t.fake.device.type == kind for t in tensors):
+                    place = (*source, ("attr", "regions"), ("item", kind))
+                    return tx.wrap(function, place).call(tx, args, kwargs)
             if (
                 defined.has_formula
                 and tx.builder.grad_enabled
-                and any(t.fake.requires_grad for t in _tensors(tx, [*args, *kwargs.values()]))
+                and any(t.fake.requires_grad for t in tensors)
             ):
                 return found.getattr(tx, "recorded").call(tx, args, kwargs)
         return tx.from_raw(
