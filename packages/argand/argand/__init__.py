@@ -6,6 +6,7 @@ Importing this module loads nothing else: names and submodules are found at firs
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -16,6 +17,7 @@ _SUBMODULES = frozenset(
         "_dynamo",
         "_higher_order_ops",
         "_inductor",
+        "_ops",
         "_subclasses",
         "accelerator",
         "amp",
@@ -180,6 +182,7 @@ def __getattr__(name: str) -> Any:
     layers = [importlib.import_module(layer) for layer in _LAYERS]
     layers[0].Tensor.__array_namespace__ = _array_namespace
     layers[0].Tensor.to_device = _to_device
+    layers[0].rules.operator_attributes.update(_operator_attributes())
     for layer in layers:
         value = getattr(layer, name, None)
         if value is not None and not isinstance(value, ModuleType):
@@ -225,6 +228,19 @@ def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
     """
     with importlib.import_module("argand.cuda").stream(stream):
         return self.to(device)
+
+
+def _operator_attributes() -> dict[str, Callable[[Any], Any]]:
+    """Facts of operators, whose code is loaded when one is asked for."""
+
+    def ask(name: str) -> Callable[[Any], Any]:
+        def fact(op: Any) -> Any:
+            return importlib.import_module("argand.operator_attributes").ATTRIBUTES[name](op)
+
+        return fact
+
+    names = ("_overloadname", "_qualified_op_name", "_schema", "namespace", "overloadpacket")
+    return {name: ask(name) for name in names}
 
 
 def __dir__() -> list[str]:

@@ -17,9 +17,11 @@ from argand_c10.fork import renew_in_child
 __all__ = [
     "Definition",
     "Rules",
+    "attribute_of",
     "definitions",
     "graph_passes",
     "named_overload",
+    "operator_attributes",
     "overload_names",
     "register_graph_pass",
     "register_overload_names",
@@ -96,6 +98,8 @@ _graph_passes: list[GraphPass] = []
 _pending_names: list[Callable[[], Mapping[str, str]]] = []
 _names: dict[str, str] = {}
 definitions: dict[str, Definition] = {}  # by the operator's name
+# What operators have besides their own attributes and their overloads.
+operator_attributes: dict[str, Callable[[Operator], Any]] = {}
 
 
 def register_rules(provider: Provider) -> None:
@@ -127,6 +131,13 @@ def register_overload_names(provider: Callable[[], Mapping[str, str]]) -> None:
 def overload_names(op: Operator) -> list[str]:
     """The names of an operator's overloads."""
     return list(_overloads_by_name(op)[0])
+
+
+def attribute_of(op: Operator, name: str) -> Any:
+    """What operators have under this name besides their own attributes; None if there is no such thing."""
+    if name in operator_attributes:
+        return operator_attributes[name](op)
+    return None if name.startswith("_") else named_overload(op, name)
 
 
 def named_overload(op: Operator, name: str) -> Operator | None:

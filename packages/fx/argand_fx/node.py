@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from argand_c10 import Module, Operator
 from argand_fx.effects import has_effect
 from argand_fx.immutable import immutable_dict, immutable_list
+from argand_fx.operator_schemas import ArgsKwargsPair, normalize_function, normalize_module
 
 if TYPE_CHECKING:
     from argand_fx.graph import Graph
@@ -330,6 +331,26 @@ class Node:
         if isinstance(module, Module) and graph is not None and hasattr(graph, "nodes"):
             return any(n.is_impure() for n in graph.nodes if n.op.startswith("call"))
         return bool(module.training)
+
+    def normalized_arguments(
+        self,
+        root: Module,
+        arg_types: tuple[Any, ...] | None = None,
+        kwarg_types: dict[str, Any] | None = None,
+        normalize_to_only_use_kwargs: bool = False,
+    ) -> ArgsKwargsPair | None:
+        """The arguments of a call of an operator, a function or a module of `root` with defaults filled in; None of other nodes.
+
+        Args:
+            arg_types, kwarg_types, normalize_to_only_use_kwargs: as for `operator_schemas.normalize_function`.
+        """
+        args, kwargs = self._args, dict(self._kwargs)
+        by_keyword = normalize_to_only_use_kwargs
+        if self.op == "call_function":
+            return normalize_function(self.target, args, kwargs, arg_types, kwarg_types, by_keyword)
+        if self.op == "call_module":
+            return normalize_module(root, self.target, args, kwargs, by_keyword)
+        return None
 
     @property
     def stack_trace(self) -> str | None:

@@ -11,8 +11,19 @@ from argand.import_paths import publish
 from argand.symbolic import _assert
 from argand_fx import *  # noqa: F403
 from argand_fx import __all__ as __all__
-from argand_fx import graph, graph_module, immutable, interpreter, node, passes, proxy, transformer
+from argand_fx import (
+    graph,
+    graph_module,
+    immutable,
+    interpreter,
+    node,
+    operator_schemas,
+    passes,
+    proxy,
+    transformer,
+)
 from argand_fx.leaf_functions import leaf_functions
+from argand_fx.passes import shape_prop, split_module
 from argand_fx.patterns import subgraph_rewriter
 
 publish(
@@ -23,11 +34,13 @@ publish(
         "immutable_collections": immutable,
         "interpreter": interpreter,
         "node": node,
+        "operator_schemas": operator_schemas,
         "passes": passes,
         "proxy": proxy,
         "subgraph_rewriter": subgraph_rewriter,
     },
 )
+publish(f"{__name__}.passes", {"shape_prop": shape_prop, "split_module": split_module})
 interpreter.Transformer = transformer.Transformer  # type: ignore[attr-defined]  # where PyTorch has it
 
 

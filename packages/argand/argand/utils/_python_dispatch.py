@@ -1,8 +1,45 @@
-"""Subclasses of tensors that take part in dispatch: PyTorch's private module, which programs use nevertheless."""
+"""What takes part in dispatch: PyTorch's private module, which programs use nevertheless."""
 
 from __future__ import annotations
 
-__all__ = ["is_traceable_wrapper_subclass"]
+from typing import Any
+
+from argand_c10 import Operator
+from argand_c10.modes import ArgandDispatchMode, current_modes
+
+__all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass"]
+
+
+class TorchDispatchMode(ArgandDispatchMode):
+    """A context manager whose `__torch_dispatch__` is called for every operator call inside of it, those of backwards included.
+
+    It is asked before gradients are recorded: the tensors that it sees require grad, where PyTorch's do not.
+    """
+
+    def __torch_dispatch__(
+        self,
+        func: Operator,
+        types: tuple[type, ...],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Take over one call; `func(*args, **kwargs)` goes on with it."""
+        raise NotImplementedError
+
+    def __argand_dispatch__(
+        self,
+        op: Operator,
+        types: tuple[type, ...],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        return self.__torch_dispatch__(op, types, args, kwargs)
+
+
+def _get_current_dispatch_mode() -> ArgandDispatchMode | None:
+    """The innermost mode of this thread."""
+    modes = current_modes()
+    return modes[-1] if modes else None
 
 
 def is_traceable_wrapper_subclass(t: object) -> bool:

@@ -374,13 +374,14 @@ static PyObject* ask_rules(const char* function, PyObject* self, PyObject* name)
   return found ? PyObject_CallFunctionObjArgs(found.get(), self, name, nullptr) : nullptr;
 }
 static PyObject* operator_overloads(PyObject* self, PyObject*) { return ask_rules("overload_names", self, nullptr); }
-// Besides its attributes an operator has its overloads by name.
+// Besides its attributes an operator has its overloads by name, and what packages add.
 static PyObject* operator_getattro(PyObject* self, PyObject* name) {
   PyObject* found = PyObject_GenericGetAttr(self, name);
-  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError) || PyUnicode_READ_CHAR(name, 0) == '_') return found;
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+  if (PyUnicode_GET_LENGTH(name) > 1 && PyUnicode_READ_CHAR(name, 0) == '_' && PyUnicode_READ_CHAR(name, 1) == '_') return found;
   PyObject *type, *error, *traceback;
   PyErr_Fetch(&type, &error, &traceback);
-  Ref overload(ask_rules("named_overload", self, name));
+  Ref overload(ask_rules("attribute_of", self, name));
   if (overload && overload.get() == Py_None) {
     PyErr_Restore(type, error, traceback);
     return nullptr;

@@ -23,8 +23,8 @@ from argand_fx.shapes.fake_tensor import (
     says_format,
 )
 from argand_fx.shapes.layout import reinterpreted
-from argand_fx.shapes.overload import Spec
 from argand_fx.shapes.overlap import check_overlap, tensors_of
+from argand_fx.shapes.overload import Spec
 from argand_fx.shapes.results import as_results, results_of_fake
 from argand_fx.symbolic import UNKNOWN, SymbolicValue
 

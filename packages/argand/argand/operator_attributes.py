@@ -1,0 +1,70 @@
+"""What programs ask of `torch.ops` besides calling it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argand_c10 import Operator, rules
+from argand_c10.modes import find_operator
+from argand_fx.function_schema import FunctionSchema, function_schema
+
+__all__ = ["ATTRIBUTES", "OpOverload", "OpOverloadPacket"]
+
+
+def packet_of(op: Operator) -> Operator:
+    """The operator with all overloads, whose overload it is."""
+    return find_operator(op.name.partition(".")[0])
+
+
+def namespace_of(op: Operator) -> str:
+    """Where it is in `torch.ops`."""
+    before, _, after = op.name.partition("::")
+    return before if after else "aten"
+
+
+def overload_name_of(op: Operator) -> str:
+    """PyTorch's name of an overload, "default" for the one without; of several that are one here, the first."""
+    packet = packet_of(op)
+    for name in rules.overload_names(packet):
+        if rules.named_overload(packet, name) is op:
+            return name
+    return op.name.partition(".")[2] or "default"
+
+
+def schema_of(op: Operator) -> FunctionSchema:
+    """The schema as an object."""
+    name = overload_name_of(op)
+    return function_schema(op, namespace_of(op), "" if name == "default" else name)
+
+
+def _qualified(op: Operator) -> str:
+    return f"{namespace_of(op)}::{op.name.rpartition('::')[2].partition('.')[0]}"
+
+
+ATTRIBUTES = {
+    "_overloadname": overload_name_of,
+    "_qualified_op_name": _qualified,
+    "_schema": schema_of,
+    "namespace": namespace_of,
+    "overloadpacket": packet_of,
+}
+
+
+class _Kind(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        if not isinstance(value, Operator):
+            return False
+        is_packet = packet_of(value) is value
+        return (
+            is_packet
+            if cls is OpOverloadPacket
+            else not is_packet or value.name in rules.definitions
+        )
+
+
+class OpOverload(metaclass=_Kind):
+    """Overloads, for `isinstance`."""
+
+
+class OpOverloadPacket(metaclass=_Kind):
+    """Operators with all their overloads, for `isinstance`."""

@@ -1,0 +1,85 @@
+"""What programs ask of operators besides calling them, and of the calls that others make."""
+
+from __future__ import annotations
+
+import pytest
+
+import argand as torch
+from argand._ops import OpOverload, OpOverloadPacket
+from argand.utils._python_dispatch import TorchDispatchMode
+
+aten = torch.ops.aten
+
+
+@pytest.mark.parametrize(
+    "op, text",
+    [
+        (aten.mm.default, "aten::mm(Tensor self, Tensor mat2) -> Tensor"),
+        (aten.add.Tensor, "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"),
+        (aten.le_.Scalar, "aten::le_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)"),
+        (aten.max.dim, "aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"),
+        (aten.view.default, "aten::view(Tensor(a) self, int[] size) -> Tensor(a)"),
+        (aten.cat.default, "aten::cat(Tensor[] tensors, int dim=0) -> Tensor"),
+        (
+            aten.max_pool2d.default,
+            "aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=[1, 1], bool ceil_mode=False) -> Tensor",
+        ),
+        (aten.index.Tensor, "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"),
+    ],
+)  # fmt: skip
+def test_schemas_are_those_of_the_peer(op, text):
+    assert str(op._schema) == text
+
+
+def test_parts_of_schemas():
+    schema = aten.add.Tensor._schema
+    assert (schema.name, schema.overload_name, schema.is_mutable) == ("aten::add", "Tensor", False)
+    alpha = schema.arguments[2]
+    assert (alpha.name, str(alpha.type), alpha.default_value) == ("alpha", "number", 1)
+    assert alpha.has_default_value() and alpha.kwarg_only and alpha.alias_info is None
+    written = aten.relu_.default._schema
+    assert written.is_mutable and written.arguments[0].alias_info.is_write
+    assert [str(r.type) for r in aten.split.Tensor._schema.returns] == ["List[Tensor]"]
+    weight = aten.layer_norm.default._schema.arguments[2]
+    assert str(weight.type) == "Optional[Tensor]" and weight.type.kind() == "OptionalType"
+    assert str(weight.type.getElementType()) == "Tensor"
+
+
+def test_overloads_know_their_operators():
+    assert aten.add.Tensor.overloadpacket is aten.add and aten.max.dim.overloadpacket is aten.max
+    assert aten.mm.default._overloadname == "default" and aten.max.dim._overloadname == "dim"
+    assert aten.mm.default.namespace == "aten" and aten.max.dim._qualified_op_name == "aten::max"
+    assert isinstance(aten.mm.default, OpOverload) and not isinstance(
+        aten.mm.default, OpOverloadPacket
+    )
+    assert isinstance(aten.mm, OpOverloadPacket) and not isinstance(aten.mm, OpOverload)
+    assert not isinstance(torch.nn.Linear, OpOverload)
+    torch.library.define("attributes_test::op", "(Tensor x, int n=3) -> Tensor")
+    op = torch.ops.attributes_test.op
+    assert (op.namespace, op.default._overloadname) == ("attributes_test", "default")
+    assert str(op.default._schema) == "attributes_test::op(Tensor x, int n=3) -> Tensor"
+    assert isinstance(op.default, OpOverload)
+    for name in ("missing", "_missing", "__missing__"):
+        assert not hasattr(aten.mm, name)
+
+
+def test_dispatch_modes_see_calls_and_take_them_over():
+    class Log(TorchDispatchMode):
+        def __init__(self):
+            super().__init__()
+            self.seen = []
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.seen.append(func)
+            if func.overloadpacket is aten.exp:
+                return args[0] * 0
+            return func(*args, **(kwargs or {}))
+
+    x = torch.ones(2, 2, requires_grad=True)
+    with Log() as log:
+        assert torch.exp(x).tolist() == [[0, 0], [0, 0]]
+        (x @ x).sum().backward()
+    assert log.seen[:3] == [aten.exp.default, aten.matmul.default, aten.sum.default]
+    assert aten.mm.default in log.seen  # in backward
+    assert len(log.seen) == len([op for op in log.seen if op._schema.name.startswith("aten::")])
+    assert torch.exp(x.detach() * 0).tolist() == [[1, 1], [1, 1]]
