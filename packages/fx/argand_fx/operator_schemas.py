@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import numbers
+import types
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
@@ -65,7 +66,7 @@ def _parameter(a: Argument) -> inspect.Parameter:
 def _signature(op: Operator) -> inspect.Signature:
     schema = schema_of(op)
     results = tuple(_RESULTS[kind] for kind in schema.result_types)
-    returned = None if not results else results[0] if len(results) == 1 else tuple[results]
+    returned: Any = results[0] if len(results) == 1 else types.GenericAlias(tuple, results)
     return inspect.Signature([*map(_parameter, schema.arguments)], return_annotation=returned)
 
 

@@ -1,4 +1,4 @@
-"""`SummaryWriter`: numbers, distributions, pictures and texts of a training run in files that TensorBoard shows.
+"""`SummaryWriter`: what a training run has to show, in files that TensorBoard reads.
 
 The files are written without the package `tensorboard`, which shows them: records as TFRecord has them, each an `Event` of TensorFlow's protocol
 buffers.
@@ -12,13 +12,25 @@ import struct
 import threading
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from argand_c10 import Tensor, bfloat16
+from argand.utils.tensorboard import plugins
+from argand.utils.tensorboard.messages import (
+    array,
+    double,
+    doubles,
+    float32,
+    integer,
+    message,
+    number,
+    summary_metadata,
+    tensor,
+)
+from argand.utils.tensorboard.model_graph import graph_of
 
 __all__ = ["SummaryWriter"]
 
@@ -44,56 +56,6 @@ def _masked_crc(data: bytes) -> int:
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
-# Protocol buffers: a field is its number and the kind of its bytes, then these ------------------
-
-
-def _varint(value: int) -> bytes:
-    value &= (1 << 64) - 1
-    found = bytearray()
-    while value > 127:
-        found.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*found, value])
-
-
-def _integer(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
-
-
-def _double(field: int, value: float) -> bytes:
-    return _varint(field << 3 | 1) + struct.pack("<d", value)
-
-
-def _float(field: int, value: float) -> bytes:
-    with np.errstate(over="ignore"):  # numbers beyond 32 bits are infinite
-        return _varint(field << 3 | 5) + np.asarray(value, dtype="<f4").tobytes()
-
-
-def _bytes(field: int, value: bytes | str) -> bytes:
-    data = value.encode() if isinstance(value, str) else value
-    return _varint(field << 3 | 2) + _varint(len(data)) + data
-
-
-def _doubles(field: int, values: Any) -> bytes:
-    return _bytes(field, np.asarray(values, dtype="<f8").tobytes())
-
-
-def _array(values: Any) -> Any:
-    if isinstance(values, Tensor):
-        values = values.detach().cpu()
-        return (values.float() if values.dtype == bfloat16 else values).numpy()
-    return np.asarray(values)
-
-
-def _number(value: Any) -> float:
-    found = _array(value)
-    if found.size != 1:
-        raise ValueError(
-            f"SummaryWriter: got a value of shape {list(found.shape)}, expected one number"
-        )
-    return float(found.reshape(()))
-
-
 # Values of a summary ----------------------------------------------------------------------------
 
 
@@ -105,7 +67,7 @@ def _default_bins() -> Any:
 
 
 def _histogram(values: Any, bins: Any, max_bins: int | None) -> bytes:
-    flat = _array(values).astype(np.float64).reshape(-1)
+    flat = array(values).astype(np.float64).reshape(-1)
     if flat.size == 0:
         raise ValueError("SummaryWriter.add_histogram: got no values, expected at least one")
     borders = _default_bins() if isinstance(bins, str) and bins == "tensorflow" else bins
@@ -120,20 +82,26 @@ def _histogram(values: Any, bins: Any, max_bins: int | None) -> bytes:
     totals = np.concatenate([[0], counts[first:last]])
     return b"".join(
         (
-            _double(1, flat.min()),
-            _double(2, flat.max()),
-            _double(3, flat.size),
-            _double(4, flat.sum()),
-            _double(5, flat @ flat),
-            _doubles(6, limits[first : last + 1]),
-            _doubles(7, totals),
+            double(1, flat.min()),
+            double(2, flat.max()),
+            double(3, flat.size),
+            double(4, flat.sum()),
+            double(5, flat @ flat),
+            doubles(6, limits[first : last + 1]),
+            doubles(7, totals),
         )
     )
 
 
 def _picture(pixels: Any, dataformats: str) -> bytes:
-    """Pixels as a PNG inside of an image's message: floats from 0 to 1, integers to 255."""
-    found = _array(pixels)
+    """Pixels as an image's message."""
+    height, width, channels, png = _png(pixels, dataformats)
+    return integer(1, height) + integer(2, width) + integer(3, channels) + message(4, png)
+
+
+def _png(pixels: Any, dataformats: str) -> tuple[int, int, int, bytes]:
+    """Height, width, channels and the file: floats from 0 to 1, integers to 255."""
+    found = array(pixels)
     if len(dataformats) != found.ndim or set(dataformats) not in ({*"CHW"}, {*"HW"}):
         raise ValueError(
             f"SummaryWriter.add_image: got an image of shape {list(found.shape)}, expected dimensions {dataformats!r}"
@@ -164,14 +132,7 @@ def _picture(pixels: Any, dataformats: str) -> bytes:
         + chunk(b"IDAT", zlib.compress(rows.tobytes()))
         + chunk(b"IEND", b"")
     )
-    return _integer(1, height) + _integer(2, width) + _integer(3, channels) + _bytes(4, png)
-
-
-def _text(text: str) -> bytes:
-    """A tensor of one string, and the name of the plugin that shows it, as the rest of a value."""
-    shape = _bytes(2, _bytes(2, _integer(1, 1)))
-    tensor = _integer(1, 7) + shape + _bytes(8, text)
-    return _bytes(8, tensor) + _bytes(9, _bytes(1, _bytes(1, "text")))
+    return height, width, channels, png
 
 
 class _EventFile:
@@ -184,7 +145,7 @@ class _EventFile:
         name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{next(self._numbers)}{suffix}"
         self._file = (folder / name).open("ab")
         self._lock = threading.Lock()
-        self.write(_double(1, time.time()) + _bytes(3, "brain.Event:2"))
+        self.write(double(1, time.time()) + message(3, "brain.Event:2"))
 
     def write(self, event: bytes) -> None:
         length = struct.pack("<Q", len(event))
@@ -231,8 +192,8 @@ class SummaryWriter:
         self._flushed = time.monotonic()
         file = self._file("")
         if purge_step is not None:
-            start = _integer(1, 1)  # a session begins
-            file.write(_double(1, time.time()) + _integer(2, purge_step) + _bytes(7, start))
+            start = integer(1, 1)  # a session begins
+            file.write(double(1, time.time()) + integer(2, purge_step) + message(7, start))
 
     def _file(self, part: str) -> _EventFile:
         if part not in self._files:
@@ -242,10 +203,15 @@ class SummaryWriter:
     def _add(
         self, tag: str, value: bytes, step: int | None, walltime: float | None, part: str = ""
     ) -> None:
-        event = _double(1, time.time() if walltime is None else walltime)
+        self._write(message(5, message(1, message(1, tag) + value)), step, walltime, part)
+
+    def _write(
+        self, content: bytes, step: int | None, walltime: float | None, part: str = ""
+    ) -> None:
+        event = double(1, time.time() if walltime is None else walltime)
         if step is not None:
-            event += _integer(2, int(step))
-        self._file(part).write(event + _bytes(5, _bytes(1, _bytes(1, tag) + value)))
+            event += integer(2, int(step))
+        self._file(part).write(event + content)
         if time.monotonic() - self._flushed > self.flush_secs:
             self.flush()
 
@@ -271,7 +237,7 @@ class SummaryWriter:
             walltime: seconds since 1970; None is now.
             new_style, double_precision: accepted; numbers are written with 32 bits.
         """
-        self._add(tag, _float(2, _number(scalar_value)), global_step, walltime)
+        self._add(tag, float32(2, number(scalar_value)), global_step, walltime)
 
     def add_scalars(
         self,
@@ -283,7 +249,7 @@ class SummaryWriter:
         """Add numbers of several curves of one picture, each as a run of its own in a folder below."""
         for tag, value in tag_scalar_dict.items():
             part = f"{main_tag}_{tag}".replace("/", "_")
-            self._add(main_tag, _float(2, _number(value)), global_step, walltime, part)
+            self._add(main_tag, float32(2, number(value)), global_step, walltime, part)
 
     def add_histogram(
         self,
@@ -304,7 +270,7 @@ class SummaryWriter:
         Raises:
             ValueError: there are no values.
         """
-        self._add(tag, _bytes(5, _histogram(values, bins, max_bins)), global_step, walltime)
+        self._add(tag, message(5, _histogram(values, bins, max_bins)), global_step, walltime)
 
     def add_image(
         self,
@@ -323,7 +289,7 @@ class SummaryWriter:
         Raises:
             ValueError: it has others.
         """
-        self._add(tag, _bytes(4, _picture(img_tensor, dataformats)), global_step, walltime)
+        self._add(tag, message(4, _picture(img_tensor, dataformats)), global_step, walltime)
 
     def add_images(
         self,
@@ -334,7 +300,7 @@ class SummaryWriter:
         dataformats: str = "NCHW",
     ) -> None:
         """Add a batch of pictures beside each other; see `add_image`."""
-        found = _array(img_tensor)
+        found = array(img_tensor)
         if dataformats not in ("NCHW", "NHWC") or found.ndim != 4:
             raise ValueError(
                 f"SummaryWriter.add_images: got a shape of {list(found.shape)} as {dataformats!r}, expected NCHW or NHWC"
@@ -368,7 +334,186 @@ class SummaryWriter:
         walltime: float | None = None,
     ) -> None:
         """Add a text in Markdown."""
-        self._add(f"{tag}/text_summary", _text(text_string), global_step, walltime)
+        self._add(
+            f"{tag}/text_summary",
+            message(8, tensor([text_string])) + summary_metadata("text"),
+            global_step,
+            walltime,
+        )
+
+    def add_audio(
+        self,
+        tag: str,
+        snd_tensor: Any,
+        global_step: int | None = None,
+        sample_rate: int = 44100,
+        walltime: float | None = None,
+    ) -> None:
+        """Add a sound of one channel.
+
+        Args:
+            snd_tensor: numbers from -1 to 1, `(1, length)`; those beyond are cut.
+            sample_rate: a second has so many of them.
+        """
+        self._add(tag, plugins.audio(snd_tensor, sample_rate), global_step, walltime)
+
+    def add_pr_curve(
+        self,
+        tag: str,
+        labels: Any,
+        predictions: Any,
+        global_step: int | None = None,
+        num_thresholds: int = 127,
+        weights: Any = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Add a curve of precision over recall.
+
+        Args:
+            labels: 0 or 1, or bool.
+            predictions: probabilities that they are 1.
+            num_thresholds: so many points, 127 at most.
+            weights: of the predictions.
+        """
+        counts = plugins.curve(labels, predictions, min(num_thresholds, 127), weights)
+        self._add(tag, plugins.pr_curve(counts), global_step, walltime)
+
+    def add_pr_curve_raw(
+        self,
+        tag: str,
+        true_positive_counts: Any,
+        false_positive_counts: Any,
+        true_negative_counts: Any,
+        false_negative_counts: Any,
+        precision: Any,
+        recall: Any,
+        global_step: int | None = None,
+        num_thresholds: int = 127,
+        weights: Any = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Add a curve of precision over recall by what is counted at every threshold."""
+        rows = (
+            true_positive_counts, false_positive_counts, true_negative_counts,
+            false_negative_counts, precision, recall,
+        )  # fmt: skip
+        counts = np.stack([array(row) for row in rows])[:, : min(num_thresholds, 127)]
+        self._add(tag, plugins.pr_curve(counts), global_step, walltime)
+
+    def add_mesh(
+        self,
+        tag: str,
+        vertices: Any,
+        colors: Any = None,
+        faces: Any = None,
+        config_dict: Mapping[str, Any] | None = None,
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Add clouds of points, or surfaces.
+
+        Args:
+            vertices: `(batch, points, 3)`.
+            colors: of every point, `(batch, points, 3)`, 0 to 255.
+            faces: three points of every triangle, `(batch, triangles, 3)`.
+            config_dict: how it is shown: "camera", "material" and "lights" of THREE.js.
+        """
+        for name, value in plugins.mesh(tag, vertices, colors, faces, config_dict):
+            self._add(name, value, global_step, walltime)
+
+    def add_custom_scalars(self, layout: Mapping[str, Any]) -> None:
+        """Say which curves share a chart.
+
+        Args:
+            layout: by category the charts, by title: `["Multiline", tags]`, or `["Margin", [tag, lower, upper]]`.
+        """
+        self._add("custom_scalars__config__", plugins.custom_scalars(layout), None, None)
+
+    def add_custom_scalars_multilinechart(
+        self, tags: Sequence[str], category: str = "default", title: str = "untitled"
+    ) -> None:
+        """Say that these curves share a chart."""
+        self.add_custom_scalars({category: {title: ["Multiline", tags]}})
+
+    def add_custom_scalars_marginchart(
+        self, tags: Sequence[str], category: str = "default", title: str = "untitled"
+    ) -> None:
+        """Say that a curve and its lower and upper bounds share a chart."""
+        self.add_custom_scalars({category: {title: ["Margin", tags]}})
+
+    def add_hparams(
+        self,
+        hparam_dict: Mapping[str, Any],
+        metric_dict: Mapping[str, Any],
+        hparam_domain_discrete: Mapping[str, Any] | None = None,
+        run_name: str | None = None,
+        global_step: int | None = None,
+    ) -> None:
+        """Add what a run was set to and what came of it, as a run of its own in a folder below.
+
+        Args:
+            hparam_dict: bools, texts and numbers by name; None is left out.
+            metric_dict: numbers by name.
+            hparam_domain_discrete: the values that a setting may have.
+            run_name: the folder; by default the time.
+
+        Raises:
+            TypeError: they are no dicts.
+            ValueError: a setting is something else.
+        """
+        if type(hparam_dict) is not dict or type(metric_dict) is not dict:
+            raise TypeError("hparam_dict and metric_dict should be dictionary.")
+        values = plugins.hparams(hparam_dict, metric_dict, hparam_domain_discrete)
+        part = str(time.time()) if run_name is None else run_name
+        for tag, value in values:
+            self._add(tag, value, global_step, None, part)
+        for name, metric in metric_dict.items():
+            self._add(name, float32(2, number(metric)), global_step, None, part)
+        self._files.pop(part).close()
+
+    def add_embedding(
+        self,
+        mat: Any,
+        metadata: Any = None,
+        label_img: Any = None,
+        global_step: int | None = None,
+        tag: str = "default",
+        metadata_header: Any = None,
+    ) -> None:
+        """Add points, which the projector shows in two or three dimensions.
+
+        Args:
+            mat: a row a point.
+            metadata: a label a point; with a header a row of labels.
+            label_img: a picture a point, `(points, channels, height, width)`.
+            metadata_header: names of several labels.
+
+        Raises:
+            ValueError: there are not as many labels or pictures as points.
+        """
+        pictures = None
+        if label_img is not None:
+            pictures = _png(plugins.sprite(array(label_img)), "CHW")[3]
+        plugins.write_embedding(
+            Path(self.log_dir), array(mat), metadata, metadata_header, pictures,
+            array(label_img).shape if label_img is not None else (), global_step, tag,
+        )  # fmt: skip
+
+    def add_graph(
+        self,
+        model: Any,
+        input_to_model: Any = None,
+        verbose: bool = False,
+        use_strict_trace: bool = True,
+    ) -> None:
+        """Add a model as the operators that a run of it calls, grouped by modules.
+
+        Args:
+            input_to_model: a tensor, or a tuple of what `model` is called with.
+            verbose: print the operators.
+            use_strict_trace: accepted.
+        """
+        self._write(message(4, graph_of(model, input_to_model, verbose)), None, None)
 
     def flush(self) -> None:
         """Hand what was written to the system."""
