@@ -1,7 +1,7 @@
 """Tangents that go forward with tensors: inside of a level, every operator takes those of its arguments on to its results.
 
-An operator's derivative along them is that of `argand.func.jvp`, and gradients may be taken of it. The engine takes none along: what `backward`
-and `grad` make has no tangents.
+An operator's derivative along them is that of `argand.func.jvp`, and gradients may be taken of it. The tangent of a view is the view of its
+base's tangent, so that what changes one in place changes the other. The engine takes none along: what `backward` and `grad` make has no tangents.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 from argand.utils._pytree import tree_flatten, tree_unflatten
 from argand_autograd import enable_grad, is_inference_mode_enabled
 from argand_autograd.func import jvp
-from argand_c10 import Operator, Tensor
+from argand_c10 import Operator, Tensor, preserve_format
 from argand_c10.fork import renew_in_child
 from argand_c10.modes import ArgandDispatchMode, find_operator
+from argand_fx.schema import schema_of
 
 __all__ = [
     "UnpackedDualTensor",
@@ -28,7 +29,9 @@ __all__ = [
 ]
 
 _TANGENT = "_forward_tangent"
-_CONSTANT = frozenset({"detach", "detach_", "fill_", "zero_"})  # their results have no tangents
+_CONSTANT = frozenset(
+    {"detach", "detach_", "fill_", "zero_"}
+)  # their results have no tangents, or zeros
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -39,11 +42,10 @@ class UnpackedDualTensor(NamedTuple):
 
 
 class _Tangent(NamedTuple):
-    """Of a tensor as it is in one version; an attribute of it."""
+    """Of a tensor in a level; an attribute of it. None is known to be none, whatever its base has."""
 
     level: _Level
-    value: Tensor
-    version: int
+    value: Tensor | None
 
 
 class _NoTangents(Exception):
@@ -55,20 +57,34 @@ class _Level(ArgandDispatchMode):
 
     def tangent_of(self, t: Any) -> Tensor | None:
         found: _Tangent | None = getattr(t, "__dict__", {}).get(_TANGENT)
-        if found is None or found.level is not self:
+        if found is not None and found.level is self:
+            return found.value
+        if not isinstance(t, Tensor) or not t._is_view():
             return None
-        if found.version != t._version:
-            raise RuntimeError(
-                "forward_ad: got a tensor with a tangent that was changed in place through another that shares its memory; "
-                "change it itself, or a clone"
-            )
-        return found.value
+        base: Any = t._base
+        whole = self.tangent_of(base)
+        if whole is None or t.dtype != base.dtype:
+            return None
+        value = _part(whole, t, base)
+        self.give(t, value)
+        return value
 
     def give(self, t: Tensor, tangent: Tensor | None) -> None:
-        if tangent is None:
-            t.__dict__.pop(_TANGENT, None)
+        t.__dict__[_TANGENT] = _Tangent(self, tangent)
+
+    def _own(self, t: Tensor) -> Tensor:
+        """The tangent, zeros if there is none, in memory of its own that the views of `t` see."""
+        own = self.tangent_of(t)
+        if own is not None:
+            if not (own.is_leaf and own.requires_grad):
+                return own
+            own = _like(t).copy_(own)
+        elif (base := t._base) is not None and t.dtype == base.dtype:
+            own = _part(self._own(base), t, base)
         else:
-            t.__dict__[_TANGENT] = _Tangent(self, tangent, t._version)
+            own = _like(t)
+        self.give(t, own)
+        return own
 
     def __argand_dispatch__(
         self, op: Operator, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -77,22 +93,39 @@ class _Level(ArgandDispatchMode):
         places = [i for i, leaf in enumerate(leaves) if self.tangent_of(leaf) is not None]
         if not places or op.name in _CONSTANT or is_inference_mode_enabled():
             result = op(*args, **(kwargs or {}))
-            for target in tree_flatten(args[0])[0] if op.is_inplace else ():
-                self.give(target, None)
+            if places and op.name in ("fill_", "zero_"):
+                with enable_grad():
+                    self._own(args[0]).zero_()
+            elif places and (op.is_inplace or op.name == "detach"):
+                self.give(args[0] if op.is_inplace else result, None)
             return result
         if op.is_inplace:
             return self._change(op, args, kwargs, leaves, structure, places)
+        if _is_alias(op):
+            return self._view(op, args, kwargs)
         try:
             values, tangents, rest, shape = self._push(op, leaves, structure, places)
         except _NoTangents as found:
             return found.args[0]
+        taken = {_memory(self.tangent_of(leaves[i])) for i in places}
         for value, tangent in zip(values, tangents, strict=True):
+            if tangent.stride() != value.stride() or _memory(tangent) in taken:
+                with enable_grad():  # it is changed with the result alone
+                    tangent = _like(value).copy_(tangent)
+            taken.add(_memory(tangent))
             self.give(value, tangent)
         made = iter(values)
         return tree_unflatten([next(made) if leaf is _push_mark else leaf for leaf in rest], shape)
 
-    def _push(self, op: Operator, leaves: list[Any], structure: Any, places: list[int]) -> Any:
-        """The floating-point results, their tangents, and the others in their structure."""
+    def _push(
+        self,
+        op: Operator,
+        leaves: list[Any],
+        structure: Any,
+        places: list[int],
+        changes: bool = False,
+    ) -> Any:
+        """The floating-point results, their tangents, and the others in their structure; `changes`: one of the arguments will be overwritten."""
 
         def run(*duals: Tensor) -> Any:
             given = list(leaves)
@@ -112,8 +145,12 @@ class _Level(ArgandDispatchMode):
 
         with enable_grad():
             duals = tuple(leaves[i] for i in places)
-            directions = tuple(self.tangent_of(dual) for dual in duals)
-            values, tangents, (rest, shape) = jvp(run, duals, directions, has_aux=True)
+            directions: Any = [self.tangent_of(dual) for dual in duals]
+            if changes and any(t.requires_grad for t in directions):
+                # Gradients of the new tangents need what is overwritten.
+                duals = tuple(dual.clone() for dual in duals)
+                directions = [t.clone() for t in directions]
+            values, tangents, (rest, shape) = jvp(run, duals, tuple(directions), has_aux=True)
         return values, tangents, rest, shape
 
     def _change(
@@ -123,15 +160,9 @@ class _Level(ArgandDispatchMode):
         target = args[0]
         if op.is_random or not isinstance(target, Tensor):
             raise NotImplementedError(f"forward_ad: {op.name} changes a tensor with a tangent")
-        own = self.tangent_of(target)
-        if own is None and target._is_view():
-            raise NotImplementedError(
-                f"forward_ad: got a view without a tangent that {op.name} gives one, which its base can't have; use an operator "
-                "that makes a new tensor"
-            )
         if op.name == "copy_":
             source = self.tangent_of(args[1])
-            tangent = None if source is None else source.to(target).expand_as(target)
+            tangent = target.new_zeros(()) if source is None else source
         else:
             name, dot, overload = op.name.partition(".")
             try:
@@ -140,10 +171,48 @@ class _Level(ArgandDispatchMode):
                 raise NotImplementedError(
                     f"forward_ad: {op.name} changes a tensor with a tangent; use an operator that makes a new one"
                 ) from error
-            _, (tangent, *_), _, _ = self._push(made, leaves, structure, places)
+            _, (tangent, *_), _, _ = self._push(made, leaves, structure, places, True)
         result = op(*args, **(kwargs or {}))
-        self.give(target, tangent)
+        with enable_grad():
+            self._own(target).copy_(tangent)
         return result
+
+    def _view(self, op: Operator, args: Any, kwargs: Any) -> Any:
+        """The same for what gives a part of its first argument's memory, or a copy of the part: it does that with the tangent."""
+        result = op(*args, **(kwargs or {}))
+        tangent = self.tangent_of(args[0])
+        if tangent is not None:
+            with enable_grad():
+                tangents = op(tangent, *args[1:], **(kwargs or {}))
+            values, found = tree_flatten(result)[0], tree_flatten(tangents)[0]
+            for value, one in zip(values, found, strict=True):
+                if isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex()):
+                    self.give(value, one)
+        return result
+
+
+def _memory(t: Any) -> int:
+    address: int = t.untyped_storage().data_ptr()
+    return address
+
+
+def _like(t: Tensor) -> Tensor:
+    """Zeros of the sizes and strides of `t`; of other strides where its elements share memory."""
+    return t.detach().clone(memory_format=preserve_format).zero_()
+
+
+def _part(whole: Tensor, t: Tensor, base: Tensor) -> Tensor:
+    """The part of `whole` that `t` is of `base`, whose strides it has."""
+    offset = t.storage_offset() - base.storage_offset() + whole.storage_offset()
+    with enable_grad():
+        return whole.as_strided(t.shape, t.stride(), offset)
+
+
+@functools.cache
+def _is_alias(op: Operator) -> bool:
+    """Whether the result may lie in the first argument's memory."""
+    first = schema_of(op).arguments[:1]
+    return bool(first) and first[0].alias and not first[0].written and not first[0].is_list
 
 
 _push_mark = object()
@@ -255,6 +324,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             f"{list(tensor.shape)} and {tensor.dtype}"
         )
     dual = tensor.view_as(tensor)
+    if tangent.stride() != tensor.stride():  # views of the one are to be views of the other
+        tangent = _like(tensor).copy_(tangent)
     _active.level.give(dual, tangent)
     return dual
 
