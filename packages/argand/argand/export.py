@@ -8,6 +8,7 @@ from typing import Any
 import argand_export
 from argand.import_paths import publish
 from argand_export import __all__ as __all__
+from argand_export import signature
 from argand_export.operator_libraries import register_operator_module
 
 # Saved programs may call operators of packages that nothing has imported yet.
@@ -15,6 +16,7 @@ for _namespace in ("quantized", "quantized_decomposed"):
     register_operator_module(_namespace, "argand_quant.operators")
 
 publish(__name__, dict.fromkeys(("dynamic_shapes", "exported_program"), sys.modules[__name__]))
+publish(__name__, {"graph_signature": signature})
 
 
 def __getattr__(name: str) -> Any:

@@ -8,6 +8,7 @@ import os
 import re
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -37,21 +38,31 @@ __all__ = ["FileFormatError", "load", "program_from_files", "program_to_files", 
 FORMAT = "argand-exported-program"
 VERSION = 1
 _PROGRAM, _WEIGHTS, _CONSTANTS = "program.json", "weights.safetensors", "constants.safetensors"
+_EXTRA = "extra/"  # before the names of a user's own files
 # Of one file in an archive, unpacked; what a damaged or hostile archive may make us allocate beyond what it holds.
 _LARGEST_TEXT = 1 << 28
 
 
-def save(ep: ExportedProgram, f: str | os.PathLike[str] | BinaryIO) -> None:
+def save(
+    ep: ExportedProgram,
+    f: str | os.PathLike[str] | BinaryIO,
+    *,
+    extra_files: Mapping[str, str | bytes] | None = None,
+) -> None:
     """Write a program to a path (at once, or not at all) or a binary file object.
 
     Args:
         ep: what `export` gave.
         f: by convention with the ending .ag2.
+        extra_files: contents by name, which `load` gives back.
 
     Raises:
         TypeError: a constant argument or a tensor's dtype cannot be kept.
     """
-    data = packed(program_to_files(ep))
+    files = program_to_files(ep)
+    for name, content in (extra_files or {}).items():
+        files[_EXTRA + name] = content.encode() if isinstance(content, str) else content
+    data = packed(files)
     if isinstance(f, str | os.PathLike):
         write_at_once(Path(f), data)
     else:
@@ -80,15 +91,26 @@ def packed(files: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def load(f: str | os.PathLike[str] | BinaryIO) -> ExportedProgram:
+def load(
+    f: str | os.PathLike[str] | BinaryIO, *, extra_files: dict[str, Any] | None = None
+) -> ExportedProgram:
     """Read what `save` wrote.
+
+    Args:
+        extra_files: the contents of these names, as texts, take the place of its values.
 
     Raises:
         FileFormatError: the file is foreign, damaged, or of a later version; nothing of it has run.
         OSError: it cannot be read.
     """
     source = str(f) if isinstance(f, str | os.PathLike) else "the file"
-    return program_from_files(read_archive(f, (_PROGRAM, _WEIGHTS, _CONSTANTS)), source)
+    wanted = tuple(_EXTRA + name for name in extra_files or ())
+    files = read_archive(f, (_PROGRAM, _WEIGHTS, _CONSTANTS, *wanted))
+    program = program_from_files(files, source)
+    for name in extra_files or ():
+        assert extra_files is not None
+        extra_files[name] = files[_EXTRA + name].decode()
+    return program
 
 
 def read_archive(

@@ -156,3 +156,16 @@ def test_a_thousand_damaged_files() -> None:
         except FileFormatError:
             refused += 1
     assert refused > 500
+
+
+def test_files_of_users_go_along():
+    made, buffer = program(), io.BytesIO()
+    save(made, buffer, extra_files={"notes/a.txt": "text", "b": "\u00e9".encode()})
+    assert "extra/notes/a.txt" in zipfile.ZipFile(buffer).namelist()
+    found = {"notes/a.txt": "", "b": None}
+    buffer.seek(0)
+    assert isinstance(load(buffer, extra_files=found), ExportedProgram)
+    assert found == {"notes/a.txt": "text", "b": "\u00e9"}
+    buffer.seek(0)
+    with pytest.raises(FileFormatError, match="extra/missing"):
+        load(buffer, extra_files={"missing": ""})

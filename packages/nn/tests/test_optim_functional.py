@@ -8,7 +8,20 @@ import pytest
 import argand_aten as aten
 from argand_autograd import no_grad
 from argand_nn import optim
-from argand_nn.optim import adadelta, adagrad, adam, adamax, asgd, nadam, radam, rmsprop, rprop, sgd
+from argand_nn.optim import (
+    adadelta,
+    adafactor,
+    adagrad,
+    adam,
+    adamax,
+    asgd,
+    muon,
+    nadam,
+    radam,
+    rmsprop,
+    rprop,
+    sgd,
+)
 
 COMMON = {"lr": 0.1, "weight_decay": 0.01, "maximize": True}
 BETAS = {"beta1": 0.8, "beta2": 0.9, "eps": 1e-6}
@@ -110,3 +123,43 @@ def test_steps_are_counted_by_tensors():
         adamax.adamax([p], [g], [g.clone()], [g.clone()], [1], lr=0.1, weight_decay=0.0, **BETAS)
     with pytest.raises(RuntimeError, match="unscale"):
         adagrad.adagrad([p], [g], [g], [g], found_inf=g, lr=0.1, weight_decay=0.0, lr_decay=0.0, eps=0.1, maximize=False)  # fmt: skip
+
+
+def test_adafactor():
+    options = {"lr": 0.1, "beta2_decay": -0.7, "d": 1.5, "weight_decay": 0.01, "maximize": True}
+    expected, steps = problem()
+    optimizer = by_class(optim.Adafactor, {**options, "eps": (None, 1e-2)}, steps, expected)
+    params, steps = problem()
+    rows, columns = [aten.zeros(3, 1).double(), None], [aten.zeros(1, 2).double(), None]
+    variances, counts = [None, aten.zeros(4).double()], [aten.tensor(0.0) for _ in params]
+    for grads in steps:
+        with no_grad():
+            adafactor.adafactor(
+                params, grads, rows, columns, variances, counts, eps1=None, eps2=1e-2, **options
+            )
+    for found, wanted in zip(params, expected, strict=True):
+        assert found.tolist() == wanted.tolist()
+    assert rows[0].tolist() == optimizer.state[expected[0]]["row_var"].tolist()
+    assert [c.item() for c in counts] == [3, 3]
+    with pytest.raises(AssertionError, match="Grad scaling"):
+        adafactor.adafactor(
+            [], [], [], [], [], [], eps1=None, eps2=0, found_inf=aten.ones(1), **options
+        )
+
+
+def test_muon():
+    options = {
+        "lr": 0.1, "weight_decay": 0.01, "momentum": 0.9, "nesterov": True, "ns_steps": 3,
+        "ns_coefficients": (3.4, -4.7, 2.0), "eps": 1e-7, "adjust_lr_fn": "match_rms_adamw",
+    }  # fmt: skip
+    (expected, _), steps = problem()
+    optimizer = by_class(optim.Muon, options, [step[:1] for step in steps], [expected])
+    (param, _), steps = problem()
+    mean = aten.zeros_like(param.detach())
+    with no_grad():
+        for grads in steps:
+            muon.muon([param], grads[:1], [mean], has_complex=False, **options)
+    assert param.tolist() == expected.tolist()
+    assert mean.tolist() == optimizer.state[expected]["momentum_buffer"].tolist()
+    with pytest.raises(ValueError, match="Complex"):
+        muon.muon([], [], [], has_complex=True, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argand._inductor import config as config
 from argand.compiler import cudagraph_mark_step_begin as cudagraph_mark_step_begin
 
 __all__ = ["cudagraph_mark_step_begin"]

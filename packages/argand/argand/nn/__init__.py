@@ -16,6 +16,7 @@ from argand.import_paths import make_room, submodules
 
 # This package's own submodules take the place of the layer's.
 make_room(__name__, "functional", "init", "modules", "utils")
+from argand.nn import _reduction as _reduction
 from argand.nn import attention as attention
 from argand.nn import common_types as common_types
 from argand.nn import functional as functional  # type: ignore[no-redef]

@@ -19,11 +19,9 @@ from argand.optim import optimizer as optimizer
 from argand.optim import swa_utils as swa_utils  # type: ignore[no-redef]
 
 # A module an optimizer (`optim.sgd`), the one that has it.
-publish(
-    __name__,
-    {
-        name.lower(): sys.modules[value.__module__]
-        for name, value in vars(_optim).items()
-        if isinstance(value, type)
-    },
-)
+_modules = {
+    name.lower(): sys.modules[value.__module__]
+    for name, value in vars(_optim).items()
+    if isinstance(value, type)
+}
+publish(__name__, {**_modules, **{f"_{name}": _modules[name] for name in ("adafactor", "muon")}})

@@ -7,12 +7,12 @@ from typing import Any
 
 import argand_aten as aten
 from argand_c10 import Tensor, finfo
-from argand_nn.optim.loop import LoopOptimizer, count_step, new_step
+from argand_nn.optim.loop import LoopOptimizer, change_all, count_step, new_step
 from argand_nn.optim.optimizer import ParamsT, check_options
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
-__all__ = ["Adafactor"]
+__all__ = ["Adafactor", "adafactor"]
 
 
 class Adafactor(LoopOptimizer):
@@ -90,6 +90,50 @@ class Adafactor(LoopOptimizer):
             parameter.mul_(1 - lr * group["weight_decay"])
         rate = min(lr, 1 / math.sqrt(step)) * size
         parameter.add_(change, alpha=-rate / max(1.0, _root_mean_square(change) / group["d"]))
+
+
+def adafactor(
+    params: list[Tensor],
+    grads: list[Tensor],
+    row_vars: list[Tensor | None],
+    col_vars: list[Tensor | None],
+    variances: list[Tensor | None],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    has_complex: bool = False,
+    *,
+    d: float,
+    lr: float | Tensor,
+    beta2_decay: float,
+    weight_decay: float,
+    eps1: float,
+    eps2: float,
+    maximize: bool,
+) -> None:
+    """One step of `Adafactor` on lists of tensors: `params` and their state change in place, by `grads`.
+
+    Args:
+        params, grads: tensors and their gradients.
+        row_vars, col_vars: the squares of each that has two dimensions or more, else None.
+        variances: those of each that has fewer, else None.
+        state_steps: how many steps each has had, tensors of one element.
+        foreach, has_complex: accepted, without effect.
+        grad_scale, found_inf: must be None.
+        eps1, eps2: the two of `eps`.
+        others: as `Adafactor` has them.
+    """
+    assert grad_scale is None and found_inf is None, (
+        "Grad scaling should occur outside of optimizer.step()"
+    )
+    states: Any = {
+        "row_var": row_vars, "col_var": col_vars, "variance": variances, "step": state_steps,
+    }  # fmt: skip
+    change_all(
+        Adafactor, params, grads, states, d=d, lr=lr, beta2_decay=beta2_decay,
+        weight_decay=weight_decay, eps=(eps1, eps2), maximize=maximize,
+    )  # fmt: skip
 
 
 def _running_squares(grad: Tensor, state: dict[str, Any], weight: float, floor: float) -> Tensor:

@@ -13,7 +13,7 @@ from argand_nn.optim.optimizer import Closure, Optimizer, ParamsT, check_options
 
 # Compilers run these functions as they are.
 __argand_plain__ = True
-__all__ = ["Muon"]
+__all__ = ["Muon", "muon"]
 
 # The factor of the rate for a matrix (rows, columns), by name.
 _RATE_FACTORS: dict[str, Callable[[int, int], float]] = {
@@ -95,20 +95,60 @@ class Muon(Optimizer):
     def _step_one(self, parameter: Tensor, group: dict[str, Any]) -> None:
         if parameter.is_complex():
             raise RuntimeError("Muon: got a complex parameter, expected real ones")
-        state, grad, lr = self.state[parameter], parameter.grad, float(group["lr"])
+        state, grad = self.state[parameter], parameter.grad
         assert grad is not None
         if "momentum_buffer" not in state:
             state["momentum_buffer"] = aten.zeros_like(grad)
-        mean: Tensor = state["momentum_buffer"]
-        momentum: float = group["momentum"]
-        mean.lerp_(grad, 1 - momentum)
-        direction = aten.lerp(grad, mean, momentum) if group["nesterov"] else mean
-        direction = _orthogonal(
-            direction, group["ns_coefficients"], group["ns_steps"], group["eps"]
-        )
-        factor = _RATE_FACTORS[group["adjust_lr_fn"] or "original"]
-        parameter.mul_(1 - lr * group["weight_decay"])
-        parameter.add_(direction.to(parameter.dtype), alpha=-lr * factor(*parameter.shape))
+        _change(parameter, grad, state["momentum_buffer"], group)
+
+
+def _change(parameter: Tensor, grad: Tensor, mean: Tensor, group: dict[str, Any]) -> None:
+    """A step of one parameter; `mean` is that of its gradients."""
+    lr, momentum = float(group["lr"]), group["momentum"]
+    mean.lerp_(grad, 1 - momentum)
+    direction = aten.lerp(grad, mean, momentum) if group["nesterov"] else mean
+    direction = _orthogonal(direction, group["ns_coefficients"], group["ns_steps"], group["eps"])
+    factor = _RATE_FACTORS[group["adjust_lr_fn"] or "original"]
+    parameter.mul_(1 - lr * group["weight_decay"])
+    parameter.add_(direction.to(parameter.dtype), alpha=-lr * factor(*parameter.shape))
+
+
+def muon(
+    params: list[Tensor],
+    grads: list[Tensor],
+    muon_momentum_bufs: list[Tensor],
+    *,
+    foreach: bool | None = None,
+    lr: float,
+    weight_decay: float,
+    momentum: float,
+    nesterov: bool,
+    ns_coefficients: tuple[float, float, float],
+    ns_steps: int,
+    eps: float,
+    adjust_lr_fn: str | None,
+    has_complex: bool,
+) -> None:
+    """One step of `Muon` on lists of tensors: `params` and muon_momentum_bufs change in place, by `grads`.
+
+    Args:
+        params, grads: matrices and their gradients.
+        muon_momentum_bufs: the mean of the gradients of each.
+        foreach: accepted, without effect.
+        has_complex: must be False.
+        others: as `Muon` has them.
+
+    Raises:
+        ValueError: there are complex matrices.
+    """
+    if has_complex:
+        raise ValueError("Complex parameters are not supported")
+    group = {
+        "lr": lr, "weight_decay": weight_decay, "momentum": momentum, "nesterov": nesterov,
+        "ns_coefficients": ns_coefficients, "ns_steps": ns_steps, "eps": eps, "adjust_lr_fn": adjust_lr_fn,
+    }  # fmt: skip
+    for parameter, grad, mean in zip(params, grads, muon_momentum_bufs, strict=True):
+        _change(parameter, grad, mean, group)
 
 
 def _orthogonal(
