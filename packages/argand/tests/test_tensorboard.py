@@ -280,3 +280,17 @@ def test_layouts(tmp_path):
     assert chart(lines) == (b"a", {1: [b"b"], 2: [b"\n\x01x\n\x01y"]})
     name, shown = chart(margin)
     assert name == b"default" and fields(fields(shown[3][0])[1][0])[3] == [b"high"]
+
+
+def test_summaries_that_programs_make(tmp_path):
+    from argand.utils.tensorboard import summary
+
+    writer = SummaryWriter(tmp_path)
+    for made in summary.hparams({"rate": 0.5}, {"loss": 0}):
+        writer.file_writer.add_summary(made)
+    writer.file_writer.add_summary(summary.scalar("loss", 0.25), 7)
+    assert writer._get_file_writer().get_logdir() == str(tmp_path)
+    writer.file_writer.close()
+    *parts, (step, metric, _) = events(tmp_path)
+    assert [plugin(value)[0] for _, value, _ in parts] == [b"hparams"] * 3
+    assert step == 7 and metric == {1: [b"loss"], 2: [0.25]}

@@ -1,5 +1,5 @@
 """`SummaryWriter`: what TensorBoard shows of a training run."""
 
-from argand.utils.tensorboard.writer import SummaryWriter
+from argand.utils.tensorboard.writer import FileWriter, SummaryWriter
 
-__all__ = ["SummaryWriter"]
+__all__ = ["FileWriter", "SummaryWriter"]

@@ -32,7 +32,7 @@ from argand.utils.tensorboard.messages import (
 )
 from argand.utils.tensorboard.model_graph import graph_of
 
-__all__ = ["SummaryWriter"]
+__all__ = ["FileWriter", "SummaryWriter"]
 
 
 def _crc_table() -> list[int]:
@@ -162,6 +162,31 @@ class _EventFile:
             self._file.close()
 
 
+class FileWriter:
+    """The events of a `SummaryWriter`, without tags: what programs add that make their summaries themselves."""
+
+    def __init__(self, writer: SummaryWriter) -> None:
+        self._writer = writer
+
+    def get_logdir(self) -> str:
+        """The folder."""
+        return self._writer.log_dir
+
+    def add_summary(
+        self, summary: bytes, global_step: int | None = None, walltime: float | None = None
+    ) -> None:
+        """Add what a function of `argand.utils.tensorboard.summary` made."""
+        self._writer._write(message(5, summary), global_step, walltime)
+
+    def flush(self) -> None:
+        """Hand what was written to the system."""
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Close the files."""
+        self._writer.close()
+
+
 class SummaryWriter:
     """Writes what TensorBoard shows to a file in a folder; also a context manager.
 
@@ -214,6 +239,14 @@ class SummaryWriter:
         self._file(part).write(event + content)
         if time.monotonic() - self._flushed > self.flush_secs:
             self.flush()
+
+    @property
+    def file_writer(self) -> FileWriter:
+        """What writes the events."""
+        return FileWriter(self)
+
+    def _get_file_writer(self) -> FileWriter:
+        return self.file_writer
 
     def get_logdir(self) -> str:
         """The folder."""
