@@ -210,3 +210,35 @@ def test_levels_and_shapes():
             forward.make_dual(torch.ones(2, dtype=torch.int64), V[:2])
     level = forward.enter_dual_level()
     forward.exit_dual_level(level=level)
+
+
+def test_sizes_that_are_changed_in_place():
+    with forward.dual_level():
+        x = forward.make_dual(
+            torch.arange(6.0).reshape(2, 3), torch.arange(6.0).reshape(2, 3) * 2
+        ).clone()
+        column = x[:, 1]
+        x.t_()
+        assert tangent(x).tolist() == [[0, 6], [2, 8], [4, 10]]
+        x.unsqueeze_(0).mul_(3)
+        assert tangent(x).shape == (1, 3, 2) and tangent(column).tolist() == [6, 24]
+        assert tangent(x.squeeze_(0)[1]).tolist() == [6, 24]
+
+
+def test_gradients_of_what_is_changed_in_place():
+    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    v = torch.tensor([1.0, 0.5, -1.0])
+    with forward.dual_level():
+        y = forward.make_dual(x, v).clone()
+        y[1:] *= y[:-1].clone()
+        y.sin_()
+        (found,) = torch.autograd.grad(tangent(y.sum()), x)
+
+    def plain(x):
+        y = torch.cat([x[:1], x[1:] * x[:-1]])
+        return y.sin().sum()
+
+    leaf = x.detach().requires_grad_()
+    (first,) = torch.autograd.grad(plain(leaf), leaf, create_graph=True)
+    (expected,) = torch.autograd.grad((first * v).sum(), leaf)
+    assert torch.allclose(found, expected)

@@ -146,7 +146,9 @@ class _Level(ArgandDispatchMode):
         with enable_grad():
             duals = tuple(leaves[i] for i in places)
             directions: Any = [self.tangent_of(dual) for dual in duals]
-            if changes and any(t.requires_grad for t in directions):
+            if changes and any(
+                isinstance(t, Tensor) and t.requires_grad for t in (*leaves, *directions)
+            ):
                 # Gradients of the new tangents need what is overwritten.
                 duals = tuple(dual.clone() for dual in duals)
                 directions = [t.clone() for t in directions]
@@ -171,6 +173,12 @@ class _Level(ArgandDispatchMode):
                 raise NotImplementedError(
                     f"forward_ad: {op.name} changes a tensor with a tangent; use an operator that makes a new one"
                 ) from error
+            if _is_alias(made):  # sizes and strides are changed, no elements
+                with enable_grad():
+                    tangent = made(self.tangent_of(target), *args[1:], **(kwargs or {}))
+                result = op(*args, **(kwargs or {}))
+                self.give(target, tangent)
+                return result
             _, (tangent, *_), _, _ = self._push(made, leaves, structure, places, True)
         result = op(*args, **(kwargs or {}))
         with enable_grad():
