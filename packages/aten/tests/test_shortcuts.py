@@ -303,3 +303,56 @@ def test_pooling_beside_channels_that_lie_last(channels, kernel, stride, padding
             found = torch.avg_pool2d(last.to(dtype), kernel, stride, padding, False, inside)
             assert found.shape == expected.shape and (channels == 1 or found.stride(1) == 1)
             same(found.to(c10.float64), expected.to(c10.float64).numpy())
+
+
+@pytest.mark.parametrize("channels", [1, 5, 70, 300])
+def test_pooling_to_sizes_beside_channels_that_lie_last(channels):
+    x = RNG.integers(-3, 3, (2, channels, 9, 8)).astype(np.float32)
+    x[RNG.random(x.shape) < 0.02] = np.nan
+    t = from_numpy(x)
+    for output in ([4, 3], [9, 8], [20, 17], [1, 5]):
+        for dtype in (c10.float32, c10.float64, c10.bfloat16, c10.float16):
+            plain = t.to(dtype)
+            last = plain.contiguous(memory_format=c10.channels_last)
+            for name in ("adaptive_avg_pool2d", "adaptive_max_pool2d"):
+                found, expected = (getattr(torch, name)(a, output) for a in (last, plain))
+                if name == "adaptive_avg_pool2d":
+                    found, expected = (found,), (expected,)
+                for f, e in zip(found, expected, strict=True):
+                    same(f.to(c10.float64), e.to(c10.float64).numpy())
+
+
+@pytest.mark.parametrize("columns", [8, 33, 600])
+@pytest.mark.parametrize(
+    "dtype", [c10.bool, c10.uint8, c10.int64, c10.float16, c10.float32, c10.complex64]
+)
+def test_columns_with_gaps_are_reduced_with_what_lies_between(columns, dtype):
+    """Whatever that is; of columns to the end of the memory, in many groups of rows, and of short rows with gaps."""
+    for rows, gap in ((3, 2), (50, 3), (9000 if columns < 600 else 700, 4), (50, 5)):
+        numbers = RNG.integers(-4, 4, (rows, (columns - 1) * gap + 1)).astype(np.float32)
+        numbers[:, np.arange(numbers.shape[1]) % gap != 0] = np.nan
+        apart = from_numpy(numbers).to(dtype)[:, ::gap]
+        dense = from_numpy(np.ascontiguousarray(numbers[:, ::gap])).to(dtype)
+        complex_numbers = dtype == c10.complex64
+        for name in ("sum", "prod") if complex_numbers else ("sum", "prod", "amax", "amin"):
+            found, expected = (getattr(t, name)(0) for t in (apart, dense))
+            assert found.equal(expected), (name, rows, gap)
+    pairs = from_numpy(RNG.standard_normal((columns, 2)).astype(np.float32))
+    same(pairs.sum(1), pairs[:, 0].numpy() + pairs[:, 1].numpy())
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64", "complex128"])
+def test_volumes_are_padded_by_reflection(dtype):
+    x = RNG.integers(0, 99, (2, 3, 4, 5, 6)).astype(dtype)
+    t = from_numpy(x)
+    for left, right, top, bottom, front, back in ((1, 2, 3, 0, 2, 3), (5, 5, 4, 4, 3, 3)):
+        expected = np.pad(
+            x, [(0, 0), (0, 0), (front, back), (top, bottom), (left, right)], mode="reflect"
+        )
+        pad = [left, right, top, bottom, front, back]
+        same(torch.pad(t, pad, "reflect"), expected)
+        same(torch.pad(t.transpose(0, 1), pad, "reflect"), expected.swapaxes(0, 1))
+        same(torch.pad(t[1], pad, "reflect"), expected[1])
+        last = torch.pad(t.contiguous(memory_format=c10.channels_last_3d), pad, "reflect")
+        assert last.stride(1) == 1
+        same(last, expected)

@@ -66,9 +66,13 @@ Tensor pad_border(const Tensor& self, IntList pad, std::string_view mode) {
   const auto pad_rows = size == 4 ? pad_row<4> : size == 2 ? pad_row<2> : size == 8 ? pad_row<8> : size == 1 ? pad_row<1> : pad_row<0>;
   const int64_t rows = out.numel() * x.itemsize() / made, plane = axes[1].made, volume = plane * axes[2].made;
   parallel_for(0, rows, row_grain(made), [&](int64_t begin, int64_t end) {
+    int64_t y = begin % plane, z = begin % volume / plane, image = begin / volume;
     for (int64_t r = begin; r < end; r++) {
-      const int64_t z = axes[2].from[static_cast<size_t>(r / plane % axes[2].made)], y = axes[1].from[static_cast<size_t>(r % plane)];
-      pad_rows(axes[0], size, x.data<char>() + ((r / volume * axes[2].n + z) * axes[1].n + y) * row, out.data<char>() + r * made);
+      const int64_t layer = image * axes[2].n + axes[2].from[static_cast<size_t>(z)], line = layer * axes[1].n + axes[1].from[static_cast<size_t>(y)];
+      pad_rows(axes[0], size, x.data<char>() + line * row, out.data<char>() + r * made);
+      if (++y < plane) continue;
+      y = 0;
+      if (++z == axes[2].made) z = 0, image++;
     }
   });
   return out;

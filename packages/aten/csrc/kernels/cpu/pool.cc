@@ -2,7 +2,6 @@
 #include "packages/aten/csrc/kernels/cpu/pool.h"
 #include "packages/aten/csrc/core/builtins.h"
 #include "packages/aten/csrc/core/dtype_checks.h"
-#include "packages/aten/csrc/kernels/cpu/rows.h"
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
 #include "packages/aten/generated/ops/creation.h"
@@ -156,13 +155,16 @@ inline void adaptive_bounds(int64_t o, int64_t out, int64_t in, int64_t& begin, 
 }
 template <class F>
 void adaptive_windows(const Planes& from, const Planes& to, F f) {
-  for (int64_t y = 0; y < to.h; y++)
+  Scratch<int64_t> columns(2 * to.w);
+  for (int64_t x = 0; x < to.w; x++) adaptive_bounds(x, to.w, from.w, columns[2 * x], columns[2 * x + 1]);
+  for (int64_t y = 0; y < to.h; y++) {
+    int64_t h0, h1;
+    adaptive_bounds(y, to.h, from.h, h0, h1);
     for (int64_t x = 0; x < to.w; x++) {
-      int64_t h0, h1, w0, w1;
-      adaptive_bounds(y, to.h, from.h, h0, h1);
-      adaptive_bounds(x, to.w, from.w, w0, w1);
+      const int64_t w0 = columns[2 * x], w1 = columns[2 * x + 1];
       f(y, x, h0, h1, w0, w1, (h1 - h0) * (w1 - w0));
     }
+  }
 }
 
 // Of tensors (batch, channels, h, w) whose channels lie next to each other: some neighbouring channels of an element of the batch are one piece of
@@ -191,30 +193,35 @@ void for_channels(const Tensor& t, F f) {
 
 template <class T, class W>
 void average_channels(const Tensor& self, const Tensor& out, const Planes& from, const Planes& to, W windows) {
-  using C = compute_t<T>;
   const int64_t channels = self.size(1);
-  const RowKernels& rows = pick_row_kernels();
   for_channels(self, [&](int64_t b, int64_t first, int64_t count) {
     const T* const in = self.data<T>() + b * from.size() * channels + first;
     T* const means = out.data<T>() + b * to.size() * channels + first;
-    C sum[kChannels];
     windows(from, to, [&](int64_t y, int64_t x, int64_t h0, int64_t h1, int64_t w0, int64_t w1, int64_t n) {
-      std::fill_n(sum, count, C(0));
-      for (int64_t r = h0; r < h1; r++)
-        for (int64_t c = w0; c < w1; c++) {
-          const T* const place = in + (r * from.w + c) * channels;
-          if constexpr (std::is_integral_v<T>)
-            for (int64_t k = 0; k < count; k++) sum[k] += place[k];
-          else
-            add_row(rows, count, sum, place, C(1));
-        }
       T* const mean = means + (y * to.w + x) * channels;
-      for (int64_t k = 0; k < count; k++) mean[k] = narrow<T>(sum[k] / static_cast<C>(n));
+      if constexpr (std::is_integral_v<T>)
+        for (int64_t k = 0; k < count; k++) {
+          T sum = 0;
+          for (int64_t r = h0; r < h1; r++)
+            for (int64_t c = w0; c < w1; c++) sum += in[(r * from.w + c) * channels + k];
+          mean[k] = sum / n;
+        }
+      else
+        pick_pool_kernels().mean(T{})(in + (h0 * from.w + w0) * channels, h1 - h0, from.w * channels, w1 - w0, channels, count, n, mean);
     });
   });
 }
 
-void max_channels(const Tensor& self, const Tensor& out, const Tensor& indices, const Planes& from, const Planes& to, const Window& win) {
+// The places of a window: rows and columns with the steps between them, of those inside of the plane.
+struct Places {
+  int64_t row, rows, row_step, column, columns, column_step;
+};
+
+// places_of(y, x) gives the window of an output.
+template <class P>
+std::tuple<Tensor, Tensor> max_channels(const Tensor& self, IntList sizes, P places_of) {
+  const Tensor out = empty_channels_last(sizes, self.dtype(), self), indices = empty_channels_last(sizes, ARGAND_INT64, self);
+  const Planes from(self.sizes()), to(sizes);
   const int64_t channels = self.size(1);
   const PoolKernels& kernels = pick_pool_kernels();
   for_channels(self, [&](int64_t b, int64_t first, int64_t count) {
@@ -222,16 +229,13 @@ void max_channels(const Tensor& self, const Tensor& out, const Tensor& indices, 
     int32_t where[kChannels];  // and the distance from the first channel
     for (int64_t y = 0; y < to.h; y++)
       for (int64_t x = 0; x < to.w; x++) {
-        const int64_t place = ((b * to.h + y) * to.w + x) * channels + first, top = y * win.stride[0] - win.padding[0];
-        const int64_t left = x * win.stride[1] - win.padding[1];
+        const int64_t place = ((b * to.h + y) * to.w + x) * channels + first;
         float* const best = out.data<float>() + place;
-        int64_t i0, i1, j0, j1;
-        taps_inside(top, win.dilation[0], win.kernel[0], from.h, i0, i1);
-        taps_inside(left, win.dilation[1], win.kernel[1], from.w, j0, j1);
+        const Places p = places_of(y, x);
         bool seen = false;
-        for (int64_t i = i0; i < i1; i++)
-          for (int64_t j = j0; j < j1; j++) {
-            const int64_t at = (top + i * win.dilation[0]) * from.w + left + j * win.dilation[1];
+        for (int64_t i = 0; i < p.rows; i++)
+          for (int64_t j = 0; j < p.columns; j++) {
+            const int64_t at = (p.row + i * p.row_step) * from.w + p.column + j * p.column_step;
             (seen ? kernels.max_step : kernels.max_first)(in + at * channels, 1, count, static_cast<int32_t>(at), best, where);
             seen = true;
           }
@@ -239,6 +243,12 @@ void max_channels(const Tensor& self, const Tensor& out, const Tensor& indices, 
         for (int64_t k = 0; k < count; k++) indices.data<int64_t>()[place + k] = seen ? where[k] - k : -1;
       }
   });
+  return {contiguous(out), contiguous(indices)};
+}
+
+// Whether maxima of these sizes are taken by max_channels.
+bool has_max_channels(const Tensor& self, IntList sizes) {
+  return self.dtype() == ARGAND_FLOAT32 && product(sizes) && has_channels_last(self) && self.size(2) * self.size(3) + kChannels <= INT32_MAX;
 }
 
 // out = means over the windows that `windows(from, to, f)` walks; of int64 too where `integers` says so, rounded towards zero.
@@ -306,12 +316,14 @@ std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& self, IntList k
   const Window win(kernel_size, stride, padding, dilation);
   const builtins::Ints sizes = builtins::pool2d_shape(self.sizes(), kernel_size, stride, padding, dilation, ceil_mode);
   check_input("max_pool2d", self, 3);
-  if (self.dtype() == ARGAND_FLOAT32 && product(sizes, 0, static_cast<int64_t>(sizes.size())) && has_channels_last(self) &&
-      self.size(2) * self.size(3) + kChannels <= INT32_MAX) {
-    const Tensor out = empty_channels_last(sizes, self.dtype(), self), indices = empty_channels_last(sizes, ARGAND_INT64, self);
-    max_channels(self, out, indices, Planes(self.sizes()), Planes(sizes), win);
-    return {contiguous(out), contiguous(indices)};
-  }
+  if (has_max_channels(self, sizes))
+    return max_channels(self, sizes, [&](int64_t y, int64_t x) {
+      const int64_t top = y * win.stride[0] - win.padding[0], left = x * win.stride[1] - win.padding[1];
+      int64_t i0, i1, j0, j1;
+      taps_inside(top, win.dilation[0], win.kernel[0], self.size(2), i0, i1);
+      taps_inside(left, win.dilation[1], win.kernel[1], self.size(3), j0, j1);
+      return Places{top + i0 * win.dilation[0], i1 - i0, win.dilation[0], left + j0 * win.dilation[1], j1 - j0, win.dilation[1]};
+    });
   const Tensor input = contiguous(self);
   const Tensor out = argand::empty(sizes, self.dtype()), indices = argand::empty(sizes, ARGAND_INT64);
   if (out.numel() == 0) return {out, indices};
@@ -429,9 +441,16 @@ void adaptive_max_plane_rows(const float* in, float* out, int64_t* at, const Pla
 }
 
 std::tuple<Tensor, Tensor> adaptive_max_pool2d(const Tensor& self, IntList output_size) {
-  const Tensor input = contiguous(self);
   builtins::Ints sizes(self.sizes().begin(), self.sizes().end() - 2);
   sizes.insert(sizes.end(), output_size.begin(), output_size.end());
+  if (has_max_channels(self, sizes))
+    return max_channels(self, sizes, [&](int64_t y, int64_t x) {
+      int64_t h0, h1, w0, w1;
+      adaptive_bounds(y, output_size[0], self.size(2), h0, h1);
+      adaptive_bounds(x, output_size[1], self.size(3), w0, w1);
+      return Places{h0, h1 - h0, 1, w0, w1 - w0, 1};
+    });
+  const Tensor input = contiguous(self);
   const Tensor out = argand::empty(sizes, self.dtype()), indices = argand::empty(sizes, ARGAND_INT64);
   const Planes from(input.sizes()), to(sizes);
   dispatch_ordered("adaptive_max_pool2d", self.dtype(), [&](auto tag) {

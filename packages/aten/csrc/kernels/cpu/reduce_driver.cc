@@ -15,6 +15,7 @@ namespace {
 
 constexpr int64_t kGroup = 65536;      // elements that one task takes in: fixed, so that the order of sums is
 constexpr int64_t kTileColumns = 512;  // accumulators that stay in the first cache
+constexpr int64_t kGap = 4;            // columns so far apart are reduced with those between them rather than gathered
 constexpr int64_t kGrain = 32768;
 
 // The index space split in two: kept dimensions (operands: input, output) and reduced ones (operand: input).
@@ -25,6 +26,7 @@ struct Plan {
   bool whole_rows;
   int in_size, acc_size;
   bool columns;  // neighbouring outputs together; else one output after the other
+  int64_t gap;   // columns from one to the next, of which those between are reduced, too, and forgotten
   int64_t tile;  // outputs of a tile, along the kept dimension 0
   int64_t tiles_in_row, tiles;
   int64_t groups, per_group;  // of flat reduced indices
@@ -45,14 +47,26 @@ struct Plan {
 
   // Takes a group of the reduced indices of n outputs into acc.
   void accumulate(const char* in, int64_t n, int64_t group, char* acc) const {
-    kernel->init(acc);
-    for (int64_t i = 1; i < n; i++) std::memcpy(acc + i * acc_size, acc, acc_size);
+    if (gap > 1) return accumulate_apart(in, n, group, acc);
+    start(n, acc);
     const int64_t begin = group * per_group, end = std::min(reduced.numel, begin + per_group);
     char* const data = const_cast<char*>(in);
     if (columns)
       for_each_row(reduced, &data, begin, end, [&](int64_t rows, char* const* p) { take_columns(p[0], rows, n, acc); });
     else
       take_rows(data, begin, end, acc);
+  }
+  void start(int64_t n, char* acc) const {
+    kernel->init(acc);
+    for (int64_t i = 1; i < n; i++) std::memcpy(acc + i * acc_size, acc, acc_size);
+  }
+  void accumulate_apart(const char* in, int64_t n, int64_t group, char* acc) const {
+    alignas(64) char wide[kTileColumns * 16];
+    Plan dense = *this;
+    dense.gap = 1;
+    dense.kept.strides[0][0] = in_size;
+    dense.accumulate(in, (n - 1) * gap + 1, group, wide);
+    for (int64_t i = 0; i < n; i++) std::memcpy(acc + i * acc_size, wide + i * gap * acc_size, acc_size);
   }
   void take_rows(char* data, int64_t begin, int64_t end, char* acc) const {
     bool first = true;
@@ -193,11 +207,13 @@ void run_plan(const ReduceKernel& kernel, const Tensor& input, const Tensor& res
   const bool near_rows = std::abs(plan.reduced.strides[0][0]) < std::abs(plan.kept.strides[0][0]);  // with gaps, if they are not dense
   plan.columns = outputs > 1 && n0 > 1 && (dense_columns ? true : n0 >= 8 && (!near_rows || r0 < 32));
   if (dense_columns && dense_rows) plan.columns = r0 == 1;  // sizes of 1
-  plan.tile = plan.columns ? std::min(n0, kTileColumns) : 1;
+  const int64_t apart = plan.kept.strides[0][0] / plan.in_size;
+  plan.gap = plan.columns && apart > 1 && apart <= kGap && apart * plan.in_size == plan.kept.strides[0][0] ? apart : 1;
+  plan.tile = plan.columns ? std::min(n0, kTileColumns / plan.gap) : 1;
   if (plan.columns && run_folded(plan, n0)) return;
   plan.tiles_in_row = (n0 + plan.tile - 1) / plan.tile;
   plan.tiles = plan.tiles_in_row * (outputs / n0);
-  plan.per_group = std::max<int64_t>(std::max<int64_t>(1, kGroup / plan.tile), 1);
+  plan.per_group = std::max<int64_t>(1, kGroup / (plan.columns ? std::min(n0, kTileColumns) : 1));
   if (plan.columns) plan.per_group = std::min<int64_t>(plan.per_group, 4096);
   if (count <= 2 * plan.per_group) plan.per_group = std::max<int64_t>(count, 1);
   plan.whole_rows = !plan.columns && plan.reduced.ndim >= 2 && r0 > 0 && r0 <= plan.per_group;
