@@ -356,3 +356,66 @@ def test_volumes_are_padded_by_reflection(dtype):
         last = torch.pad(t.contiguous(memory_format=c10.channels_last_3d), pad, "reflect")
         assert last.stride(1) == 1
         same(last, expected)
+
+
+P_NORMS = [0.0, 0.5, 1.0, 2.0, 2.5, np.inf]
+
+
+@pytest.mark.parametrize("p", P_NORMS)
+@pytest.mark.parametrize("dtype", [c10.float16, c10.bfloat16, c10.float32, c10.float64])
+def test_distances(p, dtype):
+    for n, m, d in (
+        (1, 1, 1),
+        (3, 70, 5),
+        (7, 17, 130),
+        (40, 33, 3),
+        (2, 300, 64),
+        (4, 5, 0),
+        (0, 3, 2),
+    ):
+        rows = from_numpy(RNG.integers(-9, 9, (2, n, 2 * d)) / 8).to(dtype)[..., ::2]
+        columns = from_numpy(RNG.integers(-9, 9, (2, d, m)) / 8).to(dtype).transpose(-2, -1)
+        a, b = (t.to(c10.float64).numpy() for t in (rows, columns))
+
+        def norms(differences):
+            sizes = np.abs(differences)
+            if p == 0:
+                return (sizes != 0).sum(-1)
+            return sizes.max(-1, initial=0) if p == np.inf else (sizes**p).sum(-1) ** (1 / p)
+
+        wide = dtype in (c10.float32, c10.float64)
+        close = {"rtol": 1e-5, "atol": 1e-6} if wide else {"rtol": 1e-2}
+        found = ops._distances(rows, columns, p)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(
+            found.to(c10.float64).numpy(), norms(a[:, :, None] - b[:, None]), **close
+        )
+        pairs = ops._distances(columns[0], None, p).to(c10.float64).numpy()
+        upper = np.triu_indices(m, 1)
+        np.testing.assert_allclose(pairs, norms(b[0][upper[0]] - b[0][upper[1]]), **close)
+        # Each is computed as it is by itself.
+        if n and m:
+            alone = ops._distances(rows[1:, -1:], columns[1:, -1:], p)
+            assert alone[0, 0, 0].equal(found[1, -1, -1])
+
+
+@pytest.mark.parametrize("p", P_NORMS)
+def test_distances_of_numbers_that_are_not_finite(p):
+    x = from_numpy(np.array([[1, 2], [np.nan, 2], [np.inf, 2], [-np.inf, 2], [1, 2]], np.float32))
+    expected = np.full(10, np.nan)
+    expected[[1, 2, 3, 7, 8, 9]] = [np.inf, np.inf, 0, np.inf, np.inf, np.inf]
+    if p == 0:
+        expected[np.isinf(expected)] = 1
+    expected[[0, 4, 5, 6]] = np.nan
+    same(ops._distances(x, None, p), expected.astype(np.float32))
+
+
+def test_threads_change_no_bit_of_distances():
+    x, y = (from_numpy(RNG.standard_normal((n, 40)).astype(np.float32)) for n in (301, 1500))
+    threads, found = c10.get_num_threads(), []
+    for count in (1, 2, 3, 5):
+        c10.set_num_threads(count)
+        found.append((ops._distances(x, y, 1.0), ops._distances(x, None, 1.0)))
+    c10.set_num_threads(threads)
+    for pair in found[1:]:
+        assert pair[0].equal(found[0][0]) and pair[1].equal(found[0][1])

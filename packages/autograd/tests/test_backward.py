@@ -402,11 +402,16 @@ EDGES = [
     ("logit eps", [[0.5, NAN, 1.5]], [[4, NAN, 0]]),
     ("rrelu", [[NAN, 2.0]], [[1, 1]]),
     ("_cdist", [[[1.0], [NAN]], [[0.0]]], [[[1], [NAN]], [[NAN]]]),
+    ("_pdist largest", [[[1.0, 3.0], [NAN, 1.0]]], [[[NAN, NAN], [NAN, NAN]]]),
+    ("_pdist largest", [[[1.0, 3.0], [3.0, 1.0]]], [[[-1, 1], [1, -1]]]),
+    ("_pdist root", [[[INF, 3.0], [1.0, 3.0], [1.0, 2.0]]], [[[NAN, INF], [NAN, 1], [NAN, -INF]]]),
 ]
 OPTIONS = {
     "logit eps": {"eps": 0.1},
     "rrelu": {"training": True},
     "_cdist": {"p": 1.0, "multiply": False},
+    "_pdist largest": {"p": INF},
+    "_pdist root": {"p": 0.5},
 }
 
 
