@@ -419,3 +419,13 @@ def test_threads_change_no_bit_of_distances():
     c10.set_num_threads(threads)
     for pair in found[1:]:
         assert pair[0].equal(found[0][0]) and pair[1].equal(found[0][1])
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_dot_products_with_conjugates(dtype):
+    for n in (0, 1, 7, 33, 70_001):
+        numbers = RNG.standard_normal((2, 4 * n)).view(np.complex128).astype(dtype)
+        for x, y in (numbers[:, :n], numbers[:, ::2]):
+            x, y = from_numpy(x), from_numpy(y)
+            expected = torch.dot(torch.conj_physical(x.contiguous()), y.contiguous())
+            assert torch.vdot(x, y).equal(expected)

@@ -547,6 +547,19 @@ Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const S
 Tensor bmm(const Tensor& self, const Tensor& mat2) { return bmm(self, mat2, nullptr); }
 Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) { return linear(input, weight, bias, nullptr); }
 
+Tensor vdot(const Tensor& self, const Tensor& other) {
+  if (!is_complex(self.dtype()) || self.dtype() != other.dtype() || self.numel() == 0) return composite::vdot(self, other);
+  const Tensor x = contiguous(self), y = contiguous(other), out = empty({}, self.dtype());
+  const auto& kernels = pick_gemm_kernels();
+  const auto run = [&](auto dots, auto tag) {
+    using E = typename decltype(tag)::type;
+    using R = decltype(E::re);
+    *out.data<E>() = long_dot<E, R>(dots, x.numel(), reinterpret_cast<const R*>(x.data<E>()), reinterpret_cast<const R*>(y.data<E>()), false);
+  };
+  self.dtype() == ARGAND_COMPLEX64 ? run(kernels.c64_conj, Tag<complex64>{}) : run(kernels.c128_conj, Tag<complex128>{});
+  return out;
+}
+
 int mm_epilogue(const ArgandOperator*, const ArgandValue* a, ArgandValue* r, ArgandEpilogue* e) {
   return guarded([&] { give(r[0], mm(as_tensor(a[0]), as_tensor(a[1]), e)); });
 }

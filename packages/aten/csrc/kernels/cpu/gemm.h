@@ -16,7 +16,7 @@ struct TileKernels {
   // c[i * ldc + j] = dot(a + i * lda, b + j * ldb) + (accumulate ? c[i * ldc + j] : bias ? bias[j] : 0).
   void (*dots)(int64_t m, int64_t n, int64_t k, const E* a, int64_t lda, const E* b, int64_t ldb, const E* bias, bool accumulate, E* c, int64_t ldc);
 };
-// The same dot products of complex elements, given as their parts; sizes and strides count elements.
+// The same dot products of complex elements, given as their parts; sizes and strides count elements. Of `_conj`, a's elements are conjugated.
 template <class R>
 using ComplexDots = void (*)(int64_t m, int64_t n, int64_t k, const R* a, int64_t lda, const R* b, int64_t ldb, R* c, int64_t ldc);
 // c[n] += a[k] b[k, n], wrapping; the rows of b lie `ldb` apart.
@@ -25,8 +25,8 @@ using IntegerRow = void (*)(int64_t n, int64_t k, const U* a, const U* b, int64_
 struct GemmKernels {
   TileKernels<float> f32;
   TileKernels<double> f64;
-  ComplexDots<float> c64;
-  ComplexDots<double> c128;
+  ComplexDots<float> c64, c64_conj;
+  ComplexDots<double> c128, c128_conj;
   IntegerRow<uint8_t> u8;
   IntegerRow<uint16_t> u16;
   IntegerRow<uint32_t> u32;

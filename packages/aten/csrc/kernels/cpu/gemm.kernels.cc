@@ -126,8 +126,9 @@ void dots(int64_t m, int64_t n, int64_t k, const E* a, int64_t lda, const E* b, 
     Dots<E>{m, n, k - p < kDepth ? k - p : kDepth, a + p, lda, b + p, ldb, bias, accumulate || p > 0, c, ldc}.run();
 }
 
-// The products of like parts, and of unlike ones, side by side; what the former add to the imaginary part is subtracted at last.
-template <class R>
+// The products of like parts, and of unlike ones, side by side; those of every second lane are subtracted at last: of the former, or of the latter
+// where a's elements are conjugated.
+template <class R, bool kConj>
 void complex_dots(int64_t m, int64_t n, int64_t k, const R* a, int64_t lda, const R* b, int64_t ldb, R* c, int64_t ldc) {
   using V = vec_t<R>;
   constexpr int L = Lanes<V>::n;
@@ -150,8 +151,9 @@ void complex_dots(int64_t m, int64_t n, int64_t k, const R* a, int64_t lda, cons
       if (p + L <= 2 * k) add(0, load(x + p), load(y + p)), p += L;
       if (p < 2 * k) add(1, load_n(x + p, 2 * k - p), load_n(y + p, 2 * k - p));
       R* const to = c + 2 * (i * ldc + j);
-      to[0] = sum_lanes((like[0] + like[1]) * signs);
-      to[1] = sum_lanes(unlike[0] + unlike[1]);
+      const V re = like[0] + like[1], im = unlike[0] + unlike[1];
+      to[0] = sum_lanes(kConj ? re : re * signs);
+      to[1] = sum_lanes(kConj ? im * signs : im);
     }
 }
 
@@ -176,8 +178,10 @@ __attribute__((optimize("O3"))) void integer_row(int64_t n, int64_t k, const U* 
 
 const GemmKernels gemm_kernels = {{multiply_tile<float>, dots<float>},
                                   {multiply_tile<double>, dots<double>},
-                                  complex_dots<float>,
-                                  complex_dots<double>,
+                                  complex_dots<float, false>,
+                                  complex_dots<float, true>,
+                                  complex_dots<double, false>,
+                                  complex_dots<double, true>,
                                   integer_row<uint8_t>,
                                   integer_row<uint16_t>,
                                   integer_row<uint32_t>,
