@@ -358,6 +358,22 @@ def test_volumes_are_padded_by_reflection(dtype):
         same(last, expected)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64", "complex128"])
+def test_borders_are_circular(dtype):
+    """Of planes and volumes, up to a whole dimension."""
+    x = RNG.integers(0, 99, (2, 3, 4, 5, 6)).astype(dtype)
+    t = from_numpy(x)
+    for left, right, top, bottom, front, back in ((1, 2, 3, 0, 2, 3), (6, 6, 5, 5, 4, 4)):
+        planes = [(top, bottom), (left, right)]
+        expected = np.pad(x, [(0, 0), (0, 0), (front, back), *planes], mode="wrap")
+        pad = [left, right, top, bottom, front, back]
+        same(torch.pad(t, pad, "circular"), expected)
+        same(torch.pad(t.transpose(0, 1), pad, "circular"), expected.swapaxes(0, 1))
+        same(torch.pad(t.contiguous(memory_format=c10.channels_last_3d), pad, "circular"), expected)
+        expected = np.pad(x[1], [(0, 0), (0, 0), *planes], mode="wrap")
+        same(torch.pad(t[1], pad[:4], "circular"), expected)
+
+
 P_NORMS = [0.0, 0.5, 1.0, 2.0, 2.5, np.inf]
 
 

@@ -1,4 +1,4 @@
-// Padding by reflection, or by repeating the border: what lies inside is copied by rows, the ends element by element.
+// Padding by reflection, by repeating the border, or circularly: what lies inside is copied by rows, the ends element by element.
 #include <algorithm>
 #include <cstdlib>
 #include <vector>
@@ -17,10 +17,11 @@ struct Axis {
   std::vector<int64_t> from{0};
 
   Axis() = default;
-  Axis(int64_t n_, int64_t low_, int64_t high, bool mirror)
+  Axis(int64_t n_, int64_t low_, int64_t high, std::string_view mode)
       : n(n_), made(n_ + low_ + high), low(low_), first(std::max<int64_t>(low_, 0)), last(std::min(made, low_ + n_)) {
     from.clear();
-    for (int64_t i = -low; i < made - low; i++) from.push_back(mirror ? n - 1 - std::abs(n - 1 - std::abs(i)) : std::clamp<int64_t>(i, 0, n - 1));
+    for (int64_t i = -low; i < made - low; i++)
+      from.push_back(mode == "reflect" ? n - 1 - std::abs(n - 1 - std::abs(i)) : mode == "circular" ? (i + n) % n : std::clamp<int64_t>(i, 0, n - 1));
   }
 };
 
@@ -56,7 +57,7 @@ Tensor pad_border(const Tensor& self, IntList pad, std::string_view mode) {
   Dims sizes(self.sizes());
   for (int64_t i = 0; i < padded; i++) {
     const int64_t d = self.dim() - 1 - i;
-    axes[i] = Axis(self.size(d), pad[2 * i], pad[2 * i + 1], mode == "reflect");
+    axes[i] = Axis(self.size(d), pad[2 * i], pad[2 * i + 1], mode);
     sizes[d] = axes[i].made;
   }
   const bool last = format && !builtins::has_format(self.sizes(), self.strides(), format);
