@@ -158,6 +158,15 @@ _OWN = {
     "vmap": "argand_autograd.vmap",
     "while_loop": "argand._higher_order_ops.loops",
 }
+# Operators in place that are functions, too; others are methods alone.
+_IN_PLACE = frozenset(
+    (
+        "abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ as_strided_ asin_ asinh_ atan_ atanh_ ceil_ celu_ clamp_ clamp_max_ "
+        "clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ detach_ embedding_renorm_ erf_ erfc_ exp2_ exp_ expm1_ fill_ fix_ floor_ frac_ gcd_ i0_ "
+        "index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_ resize_as_ round_ rrelu_ rsqrt_ "
+        "selu_ sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ threshold_ trunc_ xlogy_ zero_"
+    ).split()
+)
 # Layers whose public names are also names of this module; the first that has a name gives it.
 _LAYERS = ("argand_c10", "argand_autograd", "argand_aten")
 
@@ -180,6 +189,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(_OWN[name]), name)
         globals()[name] = value
         return value
+    if name.endswith("_") and name not in _IN_PLACE:
+        raise AttributeError(f"module 'argand' has no attribute {name!r}")
     # All layers are loaded together: a Tensor is complete only with its operators and gradients.
     layers = [importlib.import_module(layer) for layer in _LAYERS]
     layers[0].Tensor.__array_namespace__ = _array_namespace
@@ -249,4 +260,6 @@ def __dir__() -> list[str]:
     names = {*_SUBMODULES, *_OWN}
     for layer in _LAYERS:
         names.update(_public_names(importlib.import_module(layer)))
-    return sorted(name for name in names if not name.startswith("_"))
+    return sorted(
+        n for n in names if not n.startswith("_") and (n[-1] != "_" or n in _IN_PLACE or n in _OWN)
+    )

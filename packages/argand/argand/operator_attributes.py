@@ -23,10 +23,12 @@ def namespace_of(op: Operator) -> str:
 
 
 def overload_name_of(op: Operator) -> str:
-    """PyTorch's name of an overload, "default" for the one without; of several that are one here, the first."""
+    """PyTorch's name of an overload, "default" for the one without; the first of several that are one here, if it was not asked for by name."""
+    if op.shown:
+        return op.shown.rpartition(".")[2]
     packet = packet_of(op)
     for name in rules.overload_names(packet):
-        if rules.named_overload(packet, name) is op:
+        if rules.named_overload(packet, name) == op:
             return name
     return op.name.partition(".")[2] or "default"
 

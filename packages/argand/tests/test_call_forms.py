@@ -394,3 +394,120 @@ def test_gradients_at_the_ends_are_as_recorded(call, x, expected):
     x = tensor(x, requires_grad=True)
     torch.autograd.backward(call(x).sum())
     torch.testing.assert_close(x.grad, tensor(expected), equal_nan=True)
+
+
+def test_what_is_compared_in_place_has_gradients_of_zeros():
+    for method in ("eq_", "ne_", "lt_", "ge_", "logical_and_"):
+        x = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
+        y = getattr(x * 1, method)(torch.ones(3))
+        assert torch.autograd.grad(y.sum(), x)[0].tolist() == [0, 0, 0]
+        other = torch.ones(3, requires_grad=True)
+        y = getattr(torch.zeros(3), method)(other)
+        assert torch.autograd.grad(y.sum(), other)[0].tolist() == [0, 0, 0]
+        base = x * 1
+        getattr(base[1:], method)(torch.ones(2))
+        assert torch.autograd.grad(base.sum(), x)[0].tolist() == [1, 0, 0]
+
+
+def test_steps_that_refuse_gradients():
+    x = torch.tensor([1.5, -2.5], requires_grad=True)
+    for y in (x // 2, torch.heaviside(x, torch.zeros(2)), (x * 1).floor_divide_(2)):
+        assert y.requires_grad
+        with pytest.raises(RuntimeError, match="derivative"):
+            y.sum().backward()
+    y = torch.div(x, 2, rounding_mode="floor")
+    assert y.grad_fn.name() == "DivBackward2"
+    assert torch.autograd.grad(y.sum(), x)[0].tolist() == [0, 0]
+    divisor = torch.tensor([2.0, 3.0], requires_grad=True)
+    (first,) = torch.autograd.grad((x % divisor).sum(), divisor, create_graph=True)
+    assert first.tolist() == [0, 1]
+    assert torch.autograd.grad(first.sum(), divisor)[0].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_polygamma_in_place_has_the_gradient_of_polygamma(n):
+    x = torch.tensor([0.5, 1.0, 2.0], requires_grad=True)
+    (got,) = torch.autograd.grad((x * 1).polygamma_(n).sum(), x)
+    (wanted,) = torch.autograd.grad(torch.polygamma(n, x).sum(), x)
+    assert got.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize(
+    ("shape", "bias"),
+    [
+        ((3, 4), (1, 5)),
+        ((3, 4), (3, 5)),
+        ((2, 3, 4), (1, 5)),
+        ((2, 3, 4), (2, 3, 1)),
+        ((4,), (1, 5)),
+    ],
+)
+def test_biases_of_linear_are_broadcast(shape, bias):
+    torch.manual_seed(0)
+    x, w, b = torch.randn(shape), torch.randn(5, 4), torch.randn(bias, requires_grad=True)
+    wanted = x @ w.T + (b if len(shape) > 1 else b[0])
+    (gradient,) = torch.autograd.grad(wanted.sin().sum(), b)
+    for f in (F.linear, torch.compile(F.linear)):
+        got = f(x, w, b)
+        torch.testing.assert_close(got, wanted)
+        torch.testing.assert_close(torch.autograd.grad(got.sin().sum(), b)[0], gradient)
+    with pytest.raises(RuntimeError):
+        F.linear(x, w, torch.ones(1, 1, 1, 5))
+
+
+def test_in_place_operators_are_functions_where_pytorch_has_them():
+    assert torch.abs_ is torch.ops.abs_ and torch.clamp_(torch.ones(1), max=0).item() == 0
+    assert not hasattr(torch, "add_") and "add_" not in dir(torch) and "abs_" in dir(torch)
+    assert torch.ops.add_(torch.ones(1), 1).item() == 2
+
+
+def test_out_that_is_the_only_view_of_its_memory_grows():
+    x = torch.arange(6.0)
+    out = torch.zeros(4).reshape(2, 2)
+    assert torch.sin(x, out=out) is out and out.tolist() == x.sin().tolist()
+    out = torch.zeros(2)[:]
+    torch.cat([x, x], out=out)
+    assert out.tolist() == [*x.tolist(), *x.tolist()]
+    whole = torch.zeros(4)
+    out = whole.reshape(2, 2)
+    with pytest.raises(RuntimeError, match="share"):
+        torch.sin(x, out=out)
+    assert whole.tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "f", [lambda x: x.prod(dtype=torch.float64), lambda x: x.prod(0, dtype=torch.float64)]
+)
+def test_products_of_the_real_parts_of_complex_numbers(f):
+    x = torch.tensor([2 + 1j, 3 - 2j])
+    assert gradient(f, x).tolist() == [3, 2]
+
+
+def test_weights_of_losses_are_tensors():
+    scores, classes = torch.ones(3, 4), torch.tensor([0, 1, 2])
+    for f in (F.nll_loss, F.cross_entropy):
+        with pytest.raises(TypeError):
+            f(scores, classes, weight=0.3)
+    with pytest.raises(TypeError):
+        F.binary_cross_entropy_with_logits(scores, scores, weight=0.3)
+
+
+def test_cross_entropy_of_one_score():
+    with pytest.raises(RuntimeError):
+        F.cross_entropy(tensor(1.0), tensor(0))
+    for target in (tensor([0]), tensor(1.0)):
+        with pytest.raises(IndexError):
+            F.cross_entropy(tensor(1.0), target)
+
+
+def test_vecdot_takes_one_dtype():
+    with pytest.raises(RuntimeError):
+        torch.linalg.vecdot(torch.ones(3), torch.ones(3, dtype=torch.float64))
+
+
+def test_scatter_of_a_source_with_too_few_dimensions():
+    for f in (M.scatter, M.scatter_add):
+        with pytest.raises(RuntimeError):
+            f(0, torch.tensor([[0]]), tensor(1.0))
+        with pytest.raises(IndexError):
+            f(0, torch.tensor([[0]]), torch.ones(1))

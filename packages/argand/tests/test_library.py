@@ -688,3 +688,42 @@ def test_kernels_of_keys_before_those_of_devices(compiled):
     assert y.tolist() == z.tolist() == [2, 2]
     (y.sum().float() + z.sum()).backward()
     assert x.grad.tolist() == [10, 10]
+
+
+def test_overloads_are_objects_of_their_own():
+    aten, x = torch.ops.aten, torch.ones(2)
+    assert aten.add.Tensor is aten.add.Tensor and aten.add.Tensor == aten.add.Tensor
+    assert aten.add.Tensor != aten.add.Scalar and aten.add.Tensor != aten.sub.Tensor
+    assert len({aten.add.Tensor, aten.add.Scalar, aten.add.out, aten.add.Scalar_out}) == 4
+    assert aten.add.Scalar(x, 1).tolist() == aten.add.Tensor(x, x).tolist() == [2, 2]
+    assert (str(aten.add.Scalar), aten.add.Scalar.__name__) == ("aten.add.Scalar", "add.Scalar")
+    assert aten.add.Scalar.name() == "aten::add.Scalar" and aten.mm.default.name() == "aten::mm"
+    assert aten.add.Scalar.overloadpacket is aten.add and aten.add.Scalar.namespace == "aten"
+    assert aten.add.Scalar._overloadname == "Scalar" and aten.mm.default._overloadname == "default"
+    assert (
+        str(aten.add.Tensor._schema)
+        == "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+    )
+    assert "Scalar other" in str(aten.add.Scalar._schema)
+    assert not hasattr(aten.add, "nothing")
+
+
+def test_overloads_are_equal_to_what_graphs_hold():
+    aten = torch.ops.aten
+    graph = torch.export.export(_Sum(), (torch.ones(2),)).graph
+    (target,) = [n.target for n in graph.nodes if n.op == "call_function"]
+    assert target == aten.add.Tensor and target == aten.add.Scalar and target != aten.sub.Tensor
+    assert {aten.add.Tensor: 1}[target] == 1
+
+
+class _Sum(torch.nn.Module):
+    def forward(self, x):
+        return x + x
+
+
+def test_overload_of_all_convolutions():
+    convolution = torch.ops.aten.convolution.default
+    x, w = torch.ones(1, 1, 4, 4), torch.ones(1, 1, 3, 3)
+    y = convolution(x, w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
+    assert y.tolist() == [[[[9.0, 9.0], [9.0, 9.0]]]]
+    assert convolution(y, w, None, [1, 1], [0, 0], [1, 1], True, [0, 0], 1).shape == x.shape

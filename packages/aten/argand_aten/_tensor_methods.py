@@ -265,7 +265,7 @@ def _polygamma(self: Tensor, n: int) -> Tensor:
 
 def _polygamma_in_place(self: Tensor, n: int) -> Tensor:
     """`polygamma` in place."""
-    result = ops.polygamma(n, self)
+    result = ops.polygamma(n, self.clone() if self.requires_grad else self)
     if not self.is_floating_point():
         raise RuntimeError(
             f"polygamma_: result type {result.dtype} can't be cast to the desired output type {self.dtype}"

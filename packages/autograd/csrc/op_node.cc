@@ -128,7 +128,7 @@ Ref<OpNode> OpNode::make(const ArgandOperator* op, const Derivative* record, con
   const bool in_place = rets == nullptr;
   const bool strides = op->flags & ARGAND_OP_VIEW || record->strides;
   const size_t per_dim = strides ? 2 : 1;
-  const uint64_t differentiable = (record->backward ? record->differentiable_args : 0) | (in_place ? 1 : 0);
+  const uint64_t differentiable = record->backward ? record->differentiable_args | (in_place ? 1 : 0) : needed;
   const uint64_t save = saved_arguments(record, op, needed);
   const uint64_t save_results = record->backward ? masks_for(record->save_results_for, record->save_results, needed) : 0;
 
@@ -309,7 +309,15 @@ void OpNode::tie(Tensor* gradients) const {
 void OpNode::apply(Gradients& g) {
   bool any = false;
   for (uint32_t i = 0; i < n_inputs_; i++) any |= g.in[i].defined();
-  if (!any || !record_->backward) return;
+  if (!any) return;
+  if (!record_->backward) {  // an in-place form: the result depends on nothing in steps that could be told
+    for (int i = 0; i < op_->n_args; i++) {
+      const ArgSlot& slot = slots_[i];
+      if (slot.first_edge < 0 || slot.count != 1 || !g.wants(edges_, static_cast<uint32_t>(slot.first_edge))) continue;
+      g.out[slot.first_edge] = tensor_ops::zeros(slot.facts->size_list(), slot.facts->dtype, slot.facts->device);
+    }
+    return;
+  }
   OpBackward context(*this, g);
   record_->backward(context);
   if (record_->tied && api->thread_state()->grad_mode) tie(g.out);
@@ -343,6 +351,7 @@ struct OtherName {
   bool tensor = false;
 };
 constexpr OtherName kOtherNames[] = {
+    {"_floor_of_quotient", "DivBackward2"},
     {"clamp_between", "ClampBackward0", 1, true},
     {"clamp_between", "ClampBackward1"},
     {"clamp_max", "ClampMaxBackward1", 1, true},

@@ -138,7 +138,7 @@ int run_in_place(const ArgandOperator* op, const Derivative* record, uint64_t ke
                  ArgandThreadState* state) {
   ArgandTensor* self = args[0].t;
   const bool known = record != &kNoRecord;
-  const uint64_t among = known ? (record->backward ? record->differentiable_args : 0) | 1 : ~uint64_t{0};
+  const uint64_t among = known && record->backward ? record->differentiable_args | 1 : ~uint64_t{0};
   const uint64_t needed = arguments_requiring_grad(op, args, among);
   check_inplace(op->name, self, needed & ~uint64_t{1});
   const bool differentiable = needed && is_differentiable(self->dtype) && (!self->base || is_differentiable(self->base->dtype));

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from argand_c10._C import Operator
+from argand_c10._C import Operator, _named_overload
 from argand_c10.fork import renew_in_child
 
 __all__ = [
@@ -97,6 +97,7 @@ _rules: dict[str, Rules] = {}
 _graph_passes: list[GraphPass] = []
 _pending_names: list[Callable[[], Mapping[str, str]]] = []
 _names: dict[str, str] = {}
+_named: dict[tuple[Operator, str], Operator] = {}
 definitions: dict[str, Definition] = {}  # by the operator's name
 # What operators have besides their own attributes and their overloads.
 operator_attributes: dict[str, Callable[[Operator], Any]] = {}
@@ -141,9 +142,46 @@ def attribute_of(op: Operator, name: str) -> Any:
 
 
 def named_overload(op: Operator, name: str) -> Operator | None:
-    """The overload of a name; None if there is none."""
+    """The overload of a name; None if there is none. It has its name for itself, but is equal to what graphs and modes hold of it."""
+    if (op, name) in _named:
+        return _named[op, name]
     named, own = _overloads_by_name(op)
-    return named.get(name) or own.get(name)
+    found = named.get(name) or own.get(name)
+    if found is op and name == "default":  # an operator of one overload, or that overload
+        return op
+    if found is not None:
+        alone = found is not op and [*named.values()].count(found) <= 1
+        namespace, _, short = op.name.rpartition("::")
+        shown = f"{namespace or 'aten'}.{short.partition('.')[0]}.{name}"
+        found = _named[op, name] = _named_overload(found, shown, alone)
+    return found
+
+
+class ShownName(str):
+    """An operator's name; called, the full name of an overload."""
+
+    __slots__ = ("full",)
+    full: str
+
+    def __call__(self) -> str:
+        return self.full
+
+
+def full_name(shown: str) -> str:
+    """aten::add.Scalar."""
+    return shown.removesuffix(".default").replace(".", "::", 1)
+
+
+def shown_name(name: str, shown: str) -> str:
+    """The operator's name, which can be called."""
+    given = ShownName(name)
+    given.full = full_name(shown)
+    return given
+
+
+def short_name(_: Operator, shown: str) -> str:
+    """add.Scalar."""
+    return shown.partition(".")[2]
 
 
 def _overloads_by_name(op: Operator) -> tuple[dict[str, Operator], dict[str, Operator]]:

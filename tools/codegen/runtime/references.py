@@ -333,6 +333,7 @@ def _divide(a: Any, b: Any, *, rounding_mode: str | None) -> Any:
 REFERENCES: Final[dict[str, Callable[..., Any]]] = {
     # views
     "alias": lambda x: x,
+    "_floor_of_quotient": np.floor_divide,
     "detach": lambda x: x,
     "clone": lambda x, **_: x.copy(),
     "contiguous": lambda x, **_: x,

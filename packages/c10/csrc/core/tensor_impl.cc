@@ -288,6 +288,13 @@ int tensor_resize(ArgandTensor* self, int32_t ndim, const int64_t* sizes) {
   if (__builtin_add_overflow(self->offset, numel, &elements) || elements > INT64_MAX / 16) return bad_sizes("resize", ndim, sizes, self->dtype);
   const size_t needed = numel ? static_cast<size_t>(elements) * static_cast<size_t>(kItemSize[self->dtype]) : 0;
   if (needed > self->storage->nbytes) {
+    ArgandTensor* base = self->base;
+    // A base that this view alone keeps looks at the memory for nobody.
+    if (base && !base->meta && !self->meta && __atomic_load_n(&base->refcount, __ATOMIC_ACQUIRE) == 1) {
+      self->base = nullptr;
+      self->flags &= ~ARGAND_TENSOR_VIEW_NO_GRAD;
+      if (drop_reference(&base->refcount)) tensor_release(base);
+    }
     if (int status = storage_resize(self->storage, needed)) return status;
   }
   return change_geometry("resize", self, ndim, sizes, nullptr, self->offset, numel);

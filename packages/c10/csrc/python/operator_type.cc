@@ -236,6 +236,7 @@ static PyObject* new_object(PyTypeObject* type, const ArgandBinding* binding, Si
   self->binding = binding;
   self->signatures = signatures;
   self->function = Py_XNewRef(function);
+  self->shown = nullptr;
   return reinterpret_cast<PyObject*>(self);
 }
 
@@ -271,8 +272,47 @@ PyObject* overload_object(const ArgandOperator* op) {
 }
 
 // ---- attributes --------------------------------------------------------------------------------------------------------------------
+// rules.function(self, name)
+static PyObject* ask_rules(const char* function, PyObject* self, PyObject* name) {
+  Ref rules(PyImport_ImportModule("argand_c10.rules"));
+  Ref found(rules ? PyObject_GetAttrString(rules.get(), function) : nullptr);
+  return found ? PyObject_CallFunctionObjArgs(found.get(), self, name, nullptr) : nullptr;
+}
+
 static PyObject* operator_repr(PyObject* self) { return PyUnicode_FromFormat("<operator '%s'>", operator_of(self)->binding->name); }
-static PyObject* get_name(PyObject* self, void*) { return PyUnicode_FromString(operator_of(self)->binding->name); }
+static PyObject* operator_str(PyObject* self) {
+  PyObject* shown = operator_of(self)->shown;
+  return shown ? Py_NewRef(shown) : operator_repr(self);
+}
+// Overloads of one operator by different names are different, and each is what graphs and modes hold of the operator.
+static PyObject* operator_compare(PyObject* self, PyObject* other, int comparison) {
+  if (Py_TYPE(self) != Py_TYPE(other) || (comparison != Py_EQ && comparison != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  const OperatorObject &a = *operator_of(self), &b = *operator_of(other);
+  const bool one = a.binding == b.binding && a.function == b.function && (!a.shown || !b.shown || PyUnicode_Compare(a.shown, b.shown) == 0);
+  return PyBool_FromLong((self == other || one) == (comparison == Py_EQ));
+}
+static Py_hash_t operator_hash(PyObject* self) {
+  const Py_hash_t hash = static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(operator_of(self)->binding) >> 4);
+  return hash == -1 ? -2 : hash;
+}
+static PyObject* get_name(PyObject* self, void*) {
+  Ref name(PyUnicode_FromString(operator_of(self)->binding->name));
+  return name && operator_of(self)->shown ? ask_rules("shown_name", name.get(), operator_of(self)->shown) : name.take();
+}
+static PyObject* get_shown(PyObject* self, void*) {
+  OperatorObject* op = operator_of(self);
+  return op->shown ? ask_rules("short_name", self, op->shown) : PyUnicode_FromString(op->binding->name);
+}
+// named_overload(operator, name, own): the operator as an overload of that name; it takes the name itself if `own`, else it has a twin.
+PyObject* named_overload(PyObject*, PyObject* args) {
+  PyObject *op, *name;
+  int own = 0;
+  if (!PyArg_ParseTuple(args, "O!Up:_named_overload", operator_type, &op, &name, &own)) return nullptr;
+  OperatorObject* source = operator_of(op);
+  Ref named(own ? Py_NewRef(op) : new_object(operator_type, source->binding, source->signatures, nullptr));
+  if (named) Py_XSETREF(operator_of(named.get())->shown, Py_NewRef(name));
+  return named.take();
+}
 static PyObject* get_module(PyObject*, void*) { return PyUnicode_FromString("argand"); }
 static PyObject* get_doc(PyObject* self, void*) {
   const char* doc = operator_of(self)->binding->doc;
@@ -315,13 +355,15 @@ static PyObject* get_tags(PyObject* self, void*) {
   return tags ? PySequence_List(tags.get()) : nullptr;
 }
 static PyObject* get_default(PyObject* self, void*) {
-  OperatorObject* op = operator_of(self);
-  for (int k = 0; k < op->binding->n_signatures; k++) {
-    Signature& s = op->signatures[k];
-    if (!s.op && !resolve(s, op->binding->name)) return nullptr;
-    if (!std::strchr(s.op->name, '.')) return Py_XNewRef(overload_object(s.op));
-  }
-  return PyErr_Format(PyExc_AttributeError, "%s: has no overload without a name of its own", op->binding->name);
+  Ref name(PyUnicode_FromString("default"));
+  Ref overload(name ? ask_rules("named_overload", self, name.get()) : nullptr);
+  if (overload && overload.get() == Py_None)
+    return PyErr_Format(PyExc_AttributeError, "%s: has no overload without a name of its own", operator_of(self)->binding->name);
+  return overload.take();
+}
+static PyObject* get_overload(PyObject* self, void*) {
+  PyObject* shown = operator_of(self)->shown;
+  return Py_NewRef(shown ? shown : Py_None);
 }
 static PyObject* flag_of_first(PyObject* self, uint16_t flag) {
   OperatorObject* op = operator_of(self);
@@ -367,12 +409,6 @@ static PyObject* method_get(PyObject* self, PyObject* object, PyObject*) {
   return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
 }
 
-// rules.function(self, name)
-static PyObject* ask_rules(const char* function, PyObject* self, PyObject* name) {
-  Ref rules(PyImport_ImportModule("argand_c10.rules"));
-  Ref found(rules ? PyObject_GetAttrString(rules.get(), function) : nullptr);
-  return found ? PyObject_CallFunctionObjArgs(found.get(), self, name, nullptr) : nullptr;
-}
 static PyObject* operator_overloads(PyObject* self, PyObject*) { return ask_rules("overload_names", self, nullptr); }
 // Besides its attributes an operator has its overloads by name, and what packages add.
 static PyObject* operator_getattro(PyObject* self, PyObject* name) {
@@ -400,8 +436,9 @@ static PyMethodDef operator_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 static PyGetSetDef operator_getset[] = {
     {"name", get_name, nullptr, "The operator's name.", nullptr},
-    {"__name__", get_name, nullptr, nullptr, nullptr},
-    {"__qualname__", get_name, nullptr, nullptr, nullptr},
+    {"__name__", get_shown, nullptr, nullptr, nullptr},
+    {"__qualname__", get_shown, nullptr, nullptr, nullptr},
+    {"shown", get_overload, nullptr, "The full name of an overload that was asked for by its name, as aten.add.Scalar; None of others.", nullptr},
     {"__module__", get_module, nullptr, nullptr, nullptr},
     {"__doc__", get_doc, nullptr, nullptr, nullptr},
     {"variants", get_overloads, nullptr, "One Operator per overload.", nullptr},
@@ -418,10 +455,14 @@ static PyGetSetDef operator_getset[] = {
 static void operator_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   Py_XDECREF(operator_of(self)->function);
+  Py_XDECREF(operator_of(self)->shown);
   PyObject_Free(self);
   Py_DECREF(type);
 }
 static PyType_Slot operator_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(operator_repr)},
+                                       {Py_tp_str, reinterpret_cast<void*>(operator_str)},
+                                       {Py_tp_richcompare, reinterpret_cast<void*>(operator_compare)},
+                                       {Py_tp_hash, reinterpret_cast<void*>(operator_hash)},
                                        {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
                                        {Py_tp_getattro, reinterpret_cast<void*>(operator_getattro)},
                                        {Py_tp_dealloc, reinterpret_cast<void*>(operator_dealloc)},

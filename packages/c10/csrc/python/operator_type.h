@@ -28,6 +28,7 @@ struct OperatorObject {
   const ArgandBinding* binding;
   Signature* signatures;  // never freed: bindings live forever
   PyObject* function;     // of a method: the Operator it was made from (owned)
+  PyObject* shown;        // of an overload that was asked for by its name: that name, as "aten.add.Scalar" (owned)
 };
 
 struct Call {
@@ -51,5 +52,6 @@ struct Extras {
 Conversion match(const Signature& s, const Call& call, ArgandValue* values, Arena& arena, Extras& extras);
 PyObject* raise_no_match(Call call);
 PyObject* operator_by_name(PyObject*, PyObject* args);
+PyObject* named_overload(PyObject*, PyObject* args);
 
 }  // namespace argand::py

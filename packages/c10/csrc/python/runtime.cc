@@ -173,6 +173,7 @@ PyMethodDef runtime_functions[] = {
      "result_type(*operands)\n\nThe dtype of an arithmetic operation on tensors and numbers."},
     {"_dtype_by_name", dtype_by_name, METH_O, nullptr},
     {"_constant_by_name", constant_by_name, METH_O, nullptr},
+    {"_named_overload", named_overload, METH_VARARGS, "The operator as an overload of a name."},
     {"_operator_by_name", operator_by_name, METH_VARARGS, "The callable of a name: a binding's, or a registered operator's."},
     {"operator_names", operator_names, METH_NOARGS, "The names of all registered operators."},
     {nullptr, nullptr, 0, nullptr}};

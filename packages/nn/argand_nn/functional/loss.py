@@ -91,8 +91,10 @@ def _weighted(name: str, loss: Tensor, weight: Tensor, reduction: str) -> Tensor
 
 def _check_constant(name: str, **tensors: Tensor | None) -> None:
     """Raise RuntimeError if one of them asks for a gradient, which `name` does not have."""
-    for argument, tensor in tensors.items():
-        if tensor is not None and tensor.requires_grad and is_grad_enabled():
+    given = {argument: tensor for argument, tensor in tensors.items() if tensor is not None}
+    require_tensors(name, **given)
+    for argument, tensor in given.items():
+        if tensor.requires_grad and is_grad_enabled():
             raise RuntimeError(
                 f"{name}: got {argument} that requires a gradient, which is not differentiable; detach it first"
             )
@@ -335,7 +337,7 @@ def cross_entropy(
         raise RuntimeError(
             f"cross_entropy: got label_smoothing {label_smoothing}, expected one in [0, 1]"
         )
-    if input.dim() == 0:
+    if input.dim() == 0 and (target.dim() or target.is_floating_point()):
         raise IndexError("cross_entropy: got scores of shape (), expected a dimension of classes")
     if target.shape != input.shape:
         target = _class_numbers("cross_entropy", input, target)

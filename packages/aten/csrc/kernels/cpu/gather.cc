@@ -92,7 +92,7 @@ Tensor fitting_index(const char* op, const Tensor& index, const Tensor& self, in
   for (int64_t d = 0; fits && d < rank(index); d++)
     fits = (d == dim || size_along(index, d) <= size_along(self, d)) && (!src || size_along(index, d) <= size_along(src, d));
   if (!fits)
-    fail(rank(index) == rank(self) && src && rank(src) < rank(index) ? ARGAND_INDEX_ERROR : ARGAND_SHAPE_ERROR,
+    fail(rank(index) == rank(self) && src && src.dim() > 0 && src.dim() < rank(index) ? ARGAND_INDEX_ERROR : ARGAND_SHAPE_ERROR,
          "%s: got index of shape %s for self of shape %s%s%s, expected the same number of dims and no size greater than theirs apart from dimension "
          "%ld",
          op, to_string(index.sizes()).c_str(), to_string(self.sizes()).c_str(), src ? " and src of shape " : "",

@@ -11,6 +11,7 @@
 #include "packages/aten/csrc/kernels/cpu/util.h"
 #include "packages/aten/generated/kernels.h"
 #include "packages/aten/generated/ops/arithmetic.h"
+#include "packages/aten/generated/ops/view.h"
 
 namespace argand::kernels::cpu {
 namespace {
@@ -500,13 +501,13 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Arg
          to_string(input.sizes()).c_str(), to_string(weight.sizes()).c_str());
   check_same_dtype("linear", input, weight);
   const int64_t k = weight.size(1), n = weight.size(0), m = product(input.sizes(), 0, input.dim() - 1);
-  if (bias) {
-    check_same_dtype("linear", bias, weight);
-    if (bias.dim() > 1 || (bias.numel() != n && bias.numel() != 1))
-      fail(ARGAND_SHAPE_ERROR, "linear: got bias of shape %s, expected (%ld)", to_string(bias.sizes()).c_str(), static_cast<long>(n));
-  }
+  if (bias) check_same_dtype("linear", bias, weight);
   Dims sizes(input.sizes());
   sizes[sizes.n - 1] = n;
+  if (bias && bias.dim() == 2 && bias.size(0) == 1 && sizes.n == 1) return linear(input, weight, ops::select(bias, 0, 0), epilogue);
+  if (bias && bias.dim() > 1) return ops::add_(linear(input, weight, Tensor(), nullptr), bias);
+  if (bias && bias.numel() != n && bias.numel() != 1)
+    fail(ARGAND_SHAPE_ERROR, "linear: got bias of shape %s, expected (%ld)", to_string(bias.sizes()).c_str(), static_cast<long>(n));
   const bool rows = input.dim() == 2 && input.stride(1) == 1;
   const Tensor x = rows ? input : contiguous(input);
   const Matrix a{x->data, rows ? x.stride(0) : k, 1}, b{weight->data, weight.stride(1), weight.stride(0)};
