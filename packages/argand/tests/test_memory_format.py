@@ -472,3 +472,62 @@ def test_compiled_programs_ask_for_the_format():
     x = image()
     torch.testing.assert_close(f(x), x * 3)
     torch.testing.assert_close(f(last(x)), x * 2)
+
+
+LAYOUTS = {
+    "mm of columns": (lambda x: x @ torch.ones(4, 5), (3, 4), (1, 3), (1, 3)),
+    "mm by columns": (lambda x: torch.ones(5, 3) @ x, (3, 4), (1, 3), (1, 3)),
+    "mm of complex columns": (
+        lambda x: x @ torch.ones(4, 5, dtype=torch.complex64),
+        (3, 4),
+        (1, 3),
+        (1, 3),
+    ),
+    "mm of rows": (lambda x: x @ torch.ones(4, 5), (3, 4), (4, 1), (4, 1)),
+    "mm of rows with gaps": (lambda x: x @ torch.ones(4, 5), (3, 4), (8, 2), (4, 1)),
+    "mv": (lambda x: x @ torch.ones(4), (3, 4), (1, 3), (4, 1)),
+    "addmm": (lambda x: torch.addmm(torch.ones(5), x, torch.ones(4, 5)), (3, 4), (1, 3), (1, 3)),
+    "weight": (lambda x: F.linear(torch.ones(2, 4), x, torch.ones(3)), (3, 4), (4, 1), (4, 1)),
+    "weight of columns": (lambda x: F.linear(torch.ones(2, 4), x), (3, 4), (1, 3), (1, 3)),
+    "input of columns": (lambda x: F.linear(x, torch.ones(5, 4)), (3, 4), (1, 3), (1, 3)),
+    "norm": (lambda x: x.norm(2, 1), (2, 4, 6, 8), (192, 1, 32, 4), (192, 1, 32, 4)),
+    "norm of all": (lambda x: x.norm(), (2, 4, 6, 8), (192, 1, 32, 4), (192, 1, 32, 4)),
+    "masked_fill": (
+        lambda x: x.masked_fill(x > 0, 1.0),
+        (2, 4, 6, 8),
+        (192, 1, 32, 4),
+        (192, 48, 8, 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_gradients_lie_as_pytorchs(name):
+    f, shape, strides, expected = LAYOUTS[name]
+    dtype = torch.complex64 if "complex" in name else torch.float32
+    room = torch.linspace(
+        -1, 1, 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    ).to(dtype)
+    x = room.as_strided(shape, strides).requires_grad_()
+    y = f(x)
+    weights = (
+        torch.linspace(1, 2, y.numel())
+        .reshape(y.shape)
+        .to(dtype if y.is_complex() else torch.float32)
+    )
+    (gradient,) = torch.autograd.grad(y, x, weights)
+    assert gradient.stride() == expected
+    rows = x.detach().contiguous().requires_grad_()
+    (wanted,) = torch.autograd.grad(f(rows), rows, weights)
+    torch.testing.assert_close(gradient, wanted)
+
+
+def test_gradients_of_norms_of_zeros_are_zeros():
+    for f in (
+        lambda x: x.norm(2, 1),
+        lambda x: x.norm(),
+        lambda x: torch.linalg.vector_norm(x, dim=0),
+    ):
+        x = torch.zeros(2, 3, requires_grad=True)
+        (gradient,) = torch.autograd.grad(f(x).sum(), x)
+        assert gradient.tolist() == [[0] * 3] * 2
