@@ -430,9 +430,40 @@ def argand_sigmoid(x):
 
 # ---- special functions -----------------------------------------------------------------------------------------------
 @triton.jit
-def argand_digamma(x):
+def _digamma_narrow(x):
+    """Of float32: as below from 2 on; on [1, 2) the distance to the root, in two parts, times a polynomial."""
+    fraction = x - libdevice.rint(x)
+    reflected = x < 0
+    r = tl.where(
+        reflected, argand_div(number(-3.14159265358979323846, x.dtype), libdevice.tan(3.14159265358979323846 * fraction)), 0.0
+    )  # fmt: skip
+    z = tl.where(reflected, 1 - x, x)
+    near = z < 2
+    enough = tl.where(near, number(1, x.dtype), 8.0)
+    over = z * 0
+    under = over + 1
+    for _ in tl.static_range(6):
+        small = z < enough
+        over = tl.where(small, over * z + under, over)
+        under = tl.where(small, under * z, under)
+        z = tl.where(small, z + 1, z)
+    t = z - 1.5
+    slope = 0.023909071438431205 - 0.015906317551073124 * t
+    slope = 0.03936941933954016 - t * (0.02604888223303843 - t * slope)
+    slope = 0.09511622179337555 - t * (0.06200706886014081 - t * slope)
+    slope = 0.24053845299247056 - t * (0.14840223752071552 - t * slope)
+    slope = 0.9510558962329135 - t * (0.4236274347390085 - t * slope)
+    by_root = ((z - 1.4616321325302124) - 1.2438149938918909e-08) * slope
+    q = argand_div(number(1, x.dtype), z)
+    u = q * q
+    series = libdevice.log(z) - 0.5 * q - u * (1.0 / 12 - u * (1.0 / 120 - u * (1.0 / 252)))
+    r = r - argand_div(over, under) + tl.where(near, by_root, series)
+    return tl.where(reflected & (fraction == 0), float("nan"), r)
+
+
+@triton.jit
+def _digamma_wide(wide):
     """Reflection, recurrence to x >= 8, then the asymptotic series, in float64."""
-    wide = x.to(tl.float64)
     reflected = wide < 0
     fraction = wide - libdevice.trunc(wide)
     pole = reflected & (fraction == 0)
@@ -460,10 +491,18 @@ def argand_digamma(x):
         )
     )
     r = r - over / under + libdevice.log(z) - 0.5 * q - series
-    r = tl.where(wide == float("inf"), wide, r)
-    r = tl.where(pole, float("nan"), r)
-    zero = tl.where(argand_signbit(wide), float("inf"), float("-inf"))
-    return tl.where(wide == 0, zero, r).to(x.dtype)
+    return tl.where(pole, float("nan"), r)
+
+
+@triton.jit
+def argand_digamma(x):
+    if x.dtype == tl.float64:
+        r = _digamma_wide(x)
+    else:
+        r = _digamma_narrow(x)
+    r = tl.where(x == float("inf"), x, r)
+    zero = tl.where(argand_signbit(x), float("inf"), float("-inf"))
+    return tl.where(x == 0, zero, r).to(x.dtype)
 
 
 @triton.jit

@@ -179,3 +179,27 @@ def test_distinct_whole_numbers(step: int) -> None:
     assert narrow == (step == 1)  # a small range is sorted in half the passes
     for a, b in zip(got, aten.unique(x, return_inverse=True, return_counts=True), strict=True):
         assert a.dtype == b.dtype and a.to("cpu").tolist() == b.tolist()
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "bfloat16", "int64", "int32", "uint8", "uint32", "bool"]
+)
+def test_running_extremes(dtype: str) -> None:
+    """Along rows side by side, across columns, and of few rows, which are cut into pieces; NaN wins, of equal elements the last."""
+    for shape, dim in (
+        ((5, 70), 1),
+        ((2, 528), 1),
+        ((3, 64), 1),
+        ((3, 130, 66), 1),
+        ((2, 9, 3), 1),
+        ((9000,), 0),
+        ((), 0),
+        ((0, 3), 1),
+    ):
+        x = aten.tensor(RNG.integers(0 if dtype[0] == "u" else -9, 9, shape))
+        x = x > 0 if dtype == "bool" else x.to(getattr(c10, dtype))
+        if x.dtype.is_floating_point and x.numel() > 900:
+            x.view(-1)[x.numel() // 3 :: 700] = np.nan
+            x.view(-1)[::13] = -0.0
+        for f in (aten.cummax, aten.cummin):
+            same(lambda t, f=f, dim=dim: f(t, dim), x)

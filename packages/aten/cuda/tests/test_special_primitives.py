@@ -60,6 +60,22 @@ def test_unary(name, x, want):
     agree(out, want(x))
 
 
+def test_digamma_of_float32():
+    """A few units in the last place, beside the root at 1.46 and the poles too."""
+    x = np.concatenate(
+        [RNG.uniform(1e-3, 9, 400), RNG.uniform(1.46, 1.463, 20), RNG.uniform(-9, 0, 80), 10.0 ** np.arange(-30, 30, 5)]
+    ).astype("float32")  # fmt: skip
+    out = np.zeros_like(x)
+    interpreter.run(unary, (1,), out, x, len(x), math.argand_digamma, BLOCK=512)
+    want = special.digamma(x.astype("float64"))
+    np.testing.assert_allclose(out[x > 0], want[x > 0], rtol=3e-6)
+    np.testing.assert_allclose(out[x < 0], want[x < 0], rtol=3e-6, atol=3e-6)
+    ends = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -3, -1e9], "float32")
+    out = np.zeros_like(ends)
+    interpreter.run(unary, (1,), out, ends, len(ends), math.argand_digamma, BLOCK=8)
+    np.testing.assert_array_equal(out, [-np.inf, np.inf, np.inf] + [np.nan] * 4)
+
+
 @pytest.mark.parametrize(
     ("name", "x", "y", "want"),
     [
